@@ -55,15 +55,16 @@ func BenchmarkUnary(b *testing.B) {
 		for _, calls := range []int{1, 16} {
 			for _, frames := range []string{"http2", "fused"} {
 				for _, a := range arms {
-					b.Run(fmt.Sprintf("size=%d/calls=%d/frames=%s/arm=%s", size, calls, frames, a.name), func(b *testing.B) {
-						addr, _ := remote(b, frames+"/"+a.name)
-						n, done, err := over(a.cfg)
-						must(b, err)
-						defer done()
-						client, end := dialFrames(b, frames, n, addr)
-						defer end()
-						benchUnary(b, client, size, calls)
-					})
+					b.Run(fmt.Sprintf("size=%d/calls=%d/frames=%s/arm=%s", size, calls, frames, a.name),
+						func(b *testing.B) {
+							addr, _ := remote(b, frames+"/"+a.name)
+							n, done, err := over(a.cfg)
+							must(b, err)
+							defer done()
+							client, end := dialFrames(b, frames, n, addr)
+							defer end()
+							benchUnary(b, client, size, calls)
+						})
 				}
 			}
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// closeGrace is how long Close waits for a peer that takes nothing. Arbitrary.
+// closeGrace bounds the wait for a peer that takes nothing.
 const closeGrace = 250 * time.Millisecond
 
-// Close ends Read and Write, tells the peer that the stream ends behind what was
-// written, and frees the connection's memory and queues. Idempotent.
+// Close ends Read and Write, marks the end of the stream behind what was written, and frees the
+// connection's memory and queues. Idempotent.
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
 		c.closed.Store(true)
@@ -42,7 +42,7 @@ func (c *Conn) finish() {
 		c.lane.drive()
 		runtime.Gosched()
 	}
-	// A peer that is slow or gone is no failure of Close: the QP goes anyway.
+	// A peer that is slow or gone is no failure of Close: the QP is closed anyway.
 	if c.sendRecord(nil, nil, true) == nil {
 		_ = c.qp.Disconnect(ctx)
 	}
@@ -53,7 +53,7 @@ func (c *Conn) release() error {
 	c.handle.Remove()
 	errs := []error{c.qp.Close()}
 	c.lane.remove(c)
-	errs = append(errs, c.land.close()...)
+	errs = append(errs, c.sinks.close()...)
 	errs = append(errs, c.net.releaseLane(c.lane), c.net.put(c.mem))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close rdma connection %v: %w", c, err)
@@ -61,8 +61,7 @@ func (c *Conn) release() error {
 	return nil
 }
 
-// finRoom tells whether queue and send buffer take the end of the stream. The
-// ring always does.
+// finRoom is true when queue and send buffer take the end of the stream. The ring always does.
 func (w *writer) finRoom() bool {
 	return w.used.Load() <= sendDepth-2 && uint64(len(w.buf))-(w.bufHead.Load()-w.bufFreed.Load()) >= 4*unit
 }

@@ -104,9 +104,11 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	}
 	switch {
 	case c.Ring < minRing || c.Ring > maxRing || bits.OnesCount(uint(c.Ring)) != 1:
-		return c, fmt.Errorf("ring of %d bytes, want a power of two from %d to %d: %w", c.Ring, minRing, maxRing, rdma.ErrInvalid)
+		return c, fmt.Errorf("ring of %d bytes, want a power of two from %d to %d: %w", c.Ring, minRing, maxRing,
+			rdma.ErrInvalid)
 	case c.SendBuffer < minRing || c.SendBuffer > maxRing || c.SendBuffer%(4*unit) != 0:
-		return c, fmt.Errorf("send buffer of %d bytes, want a multiple of %d from %d to %d: %w", c.SendBuffer, 4*unit, minRing, maxRing, rdma.ErrInvalid)
+		return c, fmt.Errorf("send buffer of %d bytes, want a multiple of %d from %d to %d: %w", c.SendBuffer, 4*unit,
+			minRing, maxRing, rdma.ErrInvalid)
 	case c.MaxConns < 0:
 		return c, fmt.Errorf("%d connections at most: %w", c.MaxConns, rdma.ErrInvalid)
 	case c.Backlog < 1 || c.Backlog > maxBacklog:

@@ -36,9 +36,9 @@ type Conn struct {
 	local, remote Addr
 	peer          greeting
 
-	rx   reader
-	tx   writer
-	land landings
+	rx    reader
+	tx    writer
+	sinks sinks
 
 	err       atomic.Pointer[error] // what ended the connection, first cause
 	closed    atomic.Bool
@@ -54,7 +54,7 @@ var errReset error = syscall.ECONNRESET
 // newConn makes everything but the connection. Receives are posted: the peer may
 // send as soon as it is connected.
 func (n *Net) newConn() (*Conn, error) {
-	c := &Conn{net: n, land: landings{store: regcache.NewStore(regcache.StoreConfig{Keep: keptLandings})}}
+	c := &Conn{net: n, sinks: sinks{store: regcache.NewStore(regcache.StoreConfig{Keep: keptSinks})}}
 	var err error
 	if c.mem, err = n.get(); err != nil {
 		return nil, err
@@ -67,7 +67,8 @@ func (n *Net) newConn() (*Conn, error) {
 	if n.cfg.Arrival == ArrivalNotice {
 		depth = noticeDepth + noticeSpare
 	}
-	qcfg := rdma.QPConfig{SendCQ: c.lane.cq, RecvCQ: c.lane.cq, SendDepth: sendDepth, RecvDepth: depth, Access: rdma.RemoteWrite}
+	qcfg := rdma.QPConfig{SendCQ: c.lane.cq, RecvCQ: c.lane.cq, SendDepth: sendDepth, RecvDepth: depth,
+		Access: rdma.RemoteWrite}
 	if n.caps.Features.Has(rdma.FeatInline) {
 		qcfg.MaxInline = min(n.caps.MaxInline, inlineMax)
 	}
@@ -92,7 +93,8 @@ func (n *Net) newConn() (*Conn, error) {
 // greeting is what the peer has to know of this side.
 func (c *Conn) greeting() []byte {
 	cfg := &c.net.cfg
-	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remoteBuf.Addr(), ring: uint32(cfg.Ring)}
+	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remoteBuf.Addr(),
+		ring: uint32(cfg.Ring)}
 	return g.encode()
 }
 
@@ -144,7 +146,7 @@ func (c *Conn) complete(wc *rdma.WC) {
 		return
 	}
 	c.tx.complete(wc.ID)
-	if c.tx.owed.Load() {
+	if c.tx.creditDue.Load() {
 		c.returnCredit(false)
 	}
 }

@@ -20,7 +20,7 @@ func (c *Conn) takeCredit() {
 		c.cutOff(errCredit)
 		return
 	}
-	// Several may look at once, and one may be late: positions only grow.
+	// Several may read it at once, and one may be late: positions only grow.
 	raise(&w.consumed, got.bytes)
 	raise(&w.acked, got.notices)
 }
@@ -30,14 +30,14 @@ func raise(a *atomic.Uint64, v uint64) {
 	}
 }
 
-// creditDue tells whether half the ring or half the notices wait to be returned.
+// creditDue is true when half the ring or half the notices are to be returned.
 func (c *Conn) creditDue() bool {
 	w := &c.tx
 	return c.rx.pos.Load()-w.returned.Load() >= uint64(len(c.rx.ring))/2 ||
 		w.noticesTaken.Load()-w.returnedNotices.Load() >= noticeDepth/2
 }
 
-// returnCredit tells the peer how far this side has read, when that is due or must be.
+// returnCredit writes how far this side has read to the peer, when that is due or forced.
 func (c *Conn) returnCredit(must bool) {
 	if !must && !c.creditDue() {
 		return
@@ -46,13 +46,13 @@ func (c *Conn) returnCredit(must bool) {
 	w.post.Lock()
 	defer w.post.Unlock()
 	if !must && !c.creditDue() {
-		return // somebody else was first
+		return // another goroutine did
 	}
 	if w.used.Load() > sendDepth-2 {
-		w.owed.Store(true) // a completion will come by, and this with it
+		w.creditDue.Store(true) // posted with the next completion
 		return
 	}
-	w.owed.Store(false)
+	w.creditDue.Store(false)
 	now := credit{c.rx.pos.Load(), w.noticesTaken.Load()}
 	w.returned.Store(now.bytes)
 	w.returnedNotices.Store(now.notices)
@@ -74,8 +74,8 @@ func (w *writer) sendCredit(qp rdma.QP, now credit, notify bool) error {
 	return w.send(qp, n, false)
 }
 
-// probe writes the last credit once more, without a notice: a peer that is gone
-// does not acknowledge it, and the connection fails.
+// probe writes the last credit once more, without a notice: a peer that is gone does not
+// acknowledge it, and the connection fails.
 func (c *Conn) probe() {
 	w := &c.tx
 	w.post.Lock()

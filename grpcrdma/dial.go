@@ -24,10 +24,10 @@ const (
 	longestPause = 500 * time.Millisecond
 )
 
-// DialContext connects to a Listener at addr, "host:port", which may begin with
-// "rdma:///". ctx bounds it as it bounds [rdma.QP].Connect, and does not
-// govern the connection. A listener whose backlog is full is asked again until ctx
-// ends, or for 10 s if it has no deadline: devices refuse there, where a kernel lets the dialler of TCP wait. Errors are
+// DialContext connects to a Listener at addr, "host:port", which may begin with "rdma:///". ctx
+// bounds it as it bounds [rdma.QP].Connect, and does not govern the connection. A listener whose
+// backlog is full is asked again until ctx ends, or for 10 s if it has no deadline: devices refuse
+// there, where a kernel lets the dialler of TCP wait. Errors are
 // *net.OpError with the device's cause: rdma.ErrUnreachable, rdma.ErrRejected with what
 // the listener has against it, and rdma.ErrProtocol for a peer of another kind.
 func (n *Net) DialContext(ctx context.Context, addr string) (net.Conn, error) {
@@ -59,7 +59,8 @@ func (n *Net) dialAgain(ctx context.Context, addr string) (*Conn, error) {
 		case <-n.ctx.Done():
 			return nil, net.ErrClosed
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w, again and again: its backlog is full, or it takes no connections of this kind", err)
+			return nil, fmt.Errorf("%w, again and again: its backlog is full, or it takes no connections of this kind",
+				err)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Scheme of targets and addresses that must be reached by RDMA: "rdma:///host:port", from whatever resolver they come.
+// Scheme of targets and addresses that must be reached by RDMA: "rdma:///host:port", from whatever
+// resolver they come.
 const Scheme = "rdma"
 
 // demand begins an address that must be reached by RDMA. Resolver puts it before its

@@ -154,7 +154,7 @@ func TestSilentPeerLeavesTimeForTCP(t *testing.T) {
 	}
 }
 
-func TestBothFailuresAreTold(t *testing.T) {
+func TestBothFailuresAreReported(t *testing.T) {
 	e := newPair(t, providers[1], Config{}, Config{})
 	must(t, e.l.Close())
 	d := &Dialer{Net: e.a}

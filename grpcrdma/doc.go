@@ -18,10 +18,10 @@
 //
 // A message that is far longer than a record need not pass through the ring: its
 // receiver grants memory for it (Conn.Grant), the sender writes it there
-// (Conn.Place), and the receiver takes it out of the peer's reach (Conn.Take). Who
-// uses that agrees on it in what Write carries; package fused does.
+// (Conn.Place), and the receiver takes it out of the peer's reach (Conn.Take). Both
+// sides agree on that in what Write carries, as package fused does.
 //
-// # How arrival is noticed
+// # Arrival
 //
 // The receiver chooses. Where the device places the last byte of a write last
 // ([rdma.FeatLastByteLast]) and the connection is polled, it watches its ring:
@@ -29,7 +29,7 @@
 // trailer is the last byte, and what was read is zeroed before its credit
 // returns. Otherwise each record is followed by a notice: a write with immediate
 // where the device has it, else a send behind the write. Only records that
-// notices cover are looked at.
+// notices cover are read.
 //
 // # gRPC
 //
@@ -43,24 +43,19 @@
 // an environment variable; grpcrdma/example has such programs.
 //
 // A listener takes RDMA only; a server that keeps clients without it serves a TCP
-// listener beside it. On providers over TCP the two need different ports.
+// listener, too. On providers over TCP the two need different ports.
 //
-// # Ownership
+// # Memory and peers
 //
-// A [Net] owns its pollers, completion queues and buffers, and no device: the
-// caller closes the device after the Net. Net.Close closes listeners and
+// The caller closes the device after the [Net]. Net.Close closes listeners and
 // connections. A connection's memory is fixed when it is made (Conn.Memory), but for
-// what its user grants: that lives until Close, and what was taken until it is freed.
+// grants, which live until Close, and what was taken until it is freed.
 //
-// # Limitations
-//
-// No zero copy for senders: registered memory lies outside the Go heap and what Write
-// and Place are given lies in it, so every payload is copied once there. A stream is
-// copied by its reader, too; what was placed is not. Close gives data on
-// its way closeGrace to leave. No half-close. On a provider that places payload
-// before its checksum is known (softstack/iwarp), a watched ring trusts the
-// checksum of the layer below. A peer that stops in the middle of a record looks
-// like a slow one: deadlines or keepalives end the wait. So does a peer whose
-// machine vanished, on devices without acknowledged completions; on the others
+// Write and Place copy every payload once into registered memory, which lies outside the
+// Go heap, and readers of a stream copy it, too; what was placed they do not. There is no
+// half-close. On a provider that places payload before its checksum is verified
+// (softstack/iwarp), a watched ring trusts the checksum of the layer below. A peer that stops
+// in the middle of a record is like a slow one: deadlines or keepalives end the wait. So does
+// a peer whose machine vanished, on devices without acknowledged completions; on the others
 // Config.Probe finds it.
 package grpcrdma

@@ -37,7 +37,8 @@ func Example() {
 	go srv.Serve(l)
 	defer srv.Stop()
 
-	cc, err := grpc.NewClient("rdma:///"+l.Addr().String(), grpcrdma.WithRDMA(n), grpc.WithResolvers(grpcrdma.Resolver()),
+	cc, err := grpc.NewClient("rdma:///"+l.Addr().String(), grpcrdma.WithRDMA(n),
+		grpc.WithResolvers(grpcrdma.Resolver()),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)

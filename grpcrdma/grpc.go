@@ -32,9 +32,11 @@ type builder struct{}
 func (builder) Scheme() string { return Scheme }
 
 // Build splits the target; there is nothing to watch.
-func (builder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+func (builder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver,
+	error) {
 	if opts.Dialer == nil {
-		return nil, fmt.Errorf("target %v: the client dials TCP only; add grpcrdma.WithRDMA or a Dialer's DialOption", &target.URL)
+		return nil, fmt.Errorf("target %v: the client dials TCP only; add grpcrdma.WithRDMA or a Dialer's DialOption",
+			&target.URL)
 	}
 	if target.URL.Host != "" {
 		return nil, fmt.Errorf("target %v: an authority has no meaning here; write rdma:///host:port", &target.URL)

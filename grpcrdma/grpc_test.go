@@ -49,21 +49,25 @@ func TestInterceptorsSeeEveryCall(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			var seen [4]atomic.Int32
 			serve := []grpc.ServerOption{
-				grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+				grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
+					h grpc.UnaryHandler) (any, error) {
 					seen[0].Add(1)
 					return h(ctx, req)
 				}),
-				grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+				grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo,
+					h grpc.StreamHandler) error {
 					seen[1].Add(1)
 					return h(srv, s)
 				}),
 			}
 			r := newRPC(t, p, Config{}, serve, plain(),
-				grpc.WithUnaryInterceptor(func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+				grpc.WithUnaryInterceptor(func(ctx context.Context, m string, req, reply any, cc *grpc.ClientConn,
+					call grpc.UnaryInvoker, o ...grpc.CallOption) error {
 					seen[2].Add(1)
 					return call(ctx, m, req, reply, cc, o...)
 				}),
-				grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+				grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string,
+					open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 					seen[3].Add(1)
 					return open(ctx, d, cc, m, o...)
 				}))
@@ -91,8 +95,9 @@ func newAuthority(t *testing.T) *authority {
 	var err error
 	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test ca"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &a.key.PublicKey, a.key)
 	must(t, err)
 	a.cert, err = x509.ParseCertificate(der)
@@ -105,7 +110,8 @@ func (a *authority) issue(t *testing.T, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
+		DNSNames:  []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, &key.PublicKey, a.key)
@@ -125,7 +131,8 @@ func TestTLSAndMutualTLS(t *testing.T) {
 					sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, ca.pool
 					cc.Certificates = []tls.Certificate{ca.issue(t, "client.test")}
 				}
-				r := newRPC(t, p, Config{}, []grpc.ServerOption{grpc.Creds(credentials.NewTLS(sc))}, grpc.WithTransportCredentials(credentials.NewTLS(cc)))
+				r := newRPC(t, p, Config{}, []grpc.ServerOption{grpc.Creds(credentials.NewTLS(sc))},
+					grpc.WithTransportCredentials(credentials.NewTLS(cc)))
 				rpctest.Unary(t, r.target())
 				var from peer.Peer
 				_, err := r.client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from))
@@ -138,9 +145,11 @@ func TestTLSAndMutualTLS(t *testing.T) {
 				if mutual {
 					bad = &tls.Config{RootCAs: ca.pool, ServerName: "server.test"}
 				}
-				other := r.newClient("passthrough:///"+r.l.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(bad)))
+				other := r.newClient("passthrough:///"+r.l.Addr().String(),
+					grpc.WithTransportCredentials(credentials.NewTLS(bad)))
 				defer other.Close()
-				if _, err := pb.NewTestServiceClient(other).EmptyCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Unavailable {
+				if _, err := pb.NewTestServiceClient(other).EmptyCall(soon(t),
+					&pb.Empty{}); status.Code(err) != codes.Unavailable {
 					t.Errorf("a peer without trust: %v", err)
 				}
 			})
@@ -166,7 +175,8 @@ func TestHealthAndReflection(t *testing.T) {
 			defer cancel()
 			w, err := hc.Watch(ctx, &healthpb.HealthCheckRequest{})
 			must(t, err)
-			for _, want := range []healthpb.HealthCheckResponse_ServingStatus{healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING} {
+			for _, want := range []healthpb.HealthCheckResponse_ServingStatus{healthpb.HealthCheckResponse_SERVING,
+				healthpb.HealthCheckResponse_NOT_SERVING} {
 				hs.SetServingStatus("", want)
 				for {
 					m, err := w.Recv()
@@ -244,7 +254,8 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 		}()
 		go func() {
 			for {
-				if err := stream.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}}); err != nil {
+				if err := stream.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte,
+					1000)}}); err != nil {
 					_, err = stream.Recv() // Send says io.EOF; the reason is here
 					errs <- err
 					return
@@ -277,7 +288,8 @@ func TestResolverTargets(t *testing.T) {
 			must(t, err)
 			for _, target := range []string{"rdma:///nowhere", "rdma://authority/host:1", "rdma:///:1", "rdma:///"} {
 				bad := r.newClient(target, plain(), grpc.WithResolvers(Resolver()))
-				if _, err := pb.NewTestServiceClient(bad).EmptyCall(soon(t), &pb.Empty{}); err == nil || !strings.Contains(err.Error(), "host:port") {
+				if _, err := pb.NewTestServiceClient(bad).EmptyCall(soon(t), &pb.Empty{}); err == nil ||
+					!strings.Contains(err.Error(), "host:port") {
 					t.Errorf("%s: %v", target, err)
 				}
 				bad.Close()
@@ -302,7 +314,8 @@ func TestOneSpellingThroughAnyResolver(t *testing.T) {
 		cc, err := grpc.NewClient("etcd-endpoints:///any", grpc.WithResolvers(other), WithRDMA(e.a), plain())
 		must(t, err)
 		var from peer.Peer
-		if _, err = pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from)); err != nil || from.Addr.Network() != "rdma" {
+		if _, err = pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from)); err != nil ||
+			from.Addr.Network() != "rdma" {
 			t.Errorf("%s: %v, reached over %v", addr, err, from.Addr)
 		}
 		cc.Close()
@@ -311,7 +324,8 @@ func TestOneSpellingThroughAnyResolver(t *testing.T) {
 	cc, err := grpc.NewClient("rdma:///"+at, grpc.WithResolvers(Resolver()), plain())
 	must(t, err)
 	defer cc.Close()
-	if _, err := pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}); err == nil || !strings.Contains(err.Error(), "grpcrdma.WithRDMA") {
+	if _, err := pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}); err == nil ||
+		!strings.Contains(err.Error(), "grpcrdma.WithRDMA") {
 		t.Errorf("without WithRDMA: %v", err)
 	}
 }

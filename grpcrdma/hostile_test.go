@@ -36,7 +36,8 @@ func newRogue(t *testing.T, dev rdma.Device) *rogue {
 	r.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: 1024, RecvDepth: 1024})
 	must(t, err)
 	for i := range 256 {
-		_, err := r.qp.PostRecv([]rdma.RecvWR{{NumSGE: 1, ID: uint64(i), SGE: [rdma.MaxSGE]rdma.SGE{{Addr: r.mr.Addr(), Len: 4, LKey: r.mr.LKey()}}}})
+		_, err := r.qp.PostRecv([]rdma.RecvWR{{NumSGE: 1, ID: uint64(i),
+			SGE: [rdma.MaxSGE]rdma.SGE{{Addr: r.mr.Addr(), Len: 4, LKey: r.mr.LKey()}}}})
 		must(t, err)
 	}
 	t.Cleanup(func() {
@@ -137,8 +138,14 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 			}
 		}},
 		{"undefined notice", ArrivalNotice, func(r *rogue, imm bool) { r.notice(imm, noticeCredit|5) }},
-		{"notice of the wrong size", ArrivalNotice, func(r *rogue, _ bool) { r.post(rdma.OpSend, []byte{1, 2, 3}, 0, 0) }},
-		{"notice longer than its receive", ArrivalNotice, func(r *rogue, _ bool) { r.post(rdma.OpSend, make([]byte, 500), 0, 0) }},
+		{"notice of the wrong size", ArrivalNotice, func(r *rogue, _ bool) {
+			r.post(rdma.OpSend, []byte{1, 2, 3}, 0,
+				0)
+		}},
+		{"notice longer than its receive", ArrivalNotice, func(r *rogue,
+			_ bool) {
+			r.post(rdma.OpSend, make([]byte, 500), 0, 0)
+		}},
 		{"notice nobody asked for", ArrivalWatch, func(r *rogue, imm bool) { r.notice(imm, 1) }},
 		{"credit for what was not sent", ArrivalWatch, func(r *rogue, _ bool) {
 			r.post(rdma.OpWrite, cell(credit{bytes: 1 << 40}), r.peer.addr, 0)
@@ -147,12 +154,18 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 			r.post(rdma.OpWrite, cell(credit{notices: 1}), r.peer.addr, 0)
 			r.notice(imm, noticeCredit)
 		}},
-		{"write behind the ring", ArrivalWatch, func(r *rogue, _ bool) { r.post(rdma.OpWrite, badHeader, r.ring(minRing), 0) }},
+		{"write behind the ring", ArrivalWatch, func(r *rogue, _ bool) {
+			r.post(rdma.OpWrite, badHeader,
+				r.ring(minRing), 0)
+		}},
 		{"write with a guessed key", ArrivalWatch, func(r *rogue, _ bool) {
 			r.peer.rkey ^= 0x5555
 			r.post(rdma.OpWrite, badHeader, r.ring(0), 0)
 		}},
-		{"read of the ring", ArrivalWatch, func(r *rogue, _ bool) { r.post(rdma.OpRead, make([]byte, 64), r.ring(0), 0) }},
+		{"read of the ring", ArrivalWatch, func(r *rogue, _ bool) {
+			r.post(rdma.OpRead, make([]byte, 64), r.ring(0),
+				0)
+		}},
 	} {
 		for _, p := range providers {
 			t.Run(tc.name+"/"+p.name, func(t *testing.T) {
@@ -248,7 +261,8 @@ func TestCreditNeverGoesBack(t *testing.T) {
 			fill := func() (n int) { // what is taken until the ring is full again
 				for end := time.Now().Add(testTimeout); ; {
 					n += try()
-					if free := c.tx.ring - unit - (c.tx.sent.Load() - c.tx.consumed.Load()); n > 0 && free < unit || time.Now().After(end) {
+					if free := c.tx.ring - unit - (c.tx.sent.Load() - c.tx.consumed.Load()); n > 0 && free < unit ||
+						time.Now().After(end) {
 						return n
 					}
 				}
@@ -275,13 +289,14 @@ func TestCreditNeverGoesBack(t *testing.T) {
 }
 
 // Strangers are refused without taking the listener with them.
-func TestListenerPassesStrangersOver(t *testing.T) {
+func TestListenerSkipsForeignPeers(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			e := newPair(t, p, Config{}, Config{})
 			got := make(chan net.Conn, 1)
 			go func() { c, _ := e.l.Accept(); got <- c }()
-			for _, private := range [][]byte{nil, []byte("hello"), make([]byte, greetingLen), (&greeting{depth: 1, ring: 12345}).encode()} {
+			for _, private := range [][]byte{nil, []byte("hello"), make([]byte, greetingLen),
+				(&greeting{depth: 1, ring: 12345}).encode()} {
 				r := newRogue(t, e.da)
 				if err := r.connect(e.l.Addr().String(), private); !errors.Is(err, rdma.ErrRejected) {
 					t.Errorf("private data %q: %v", private, err)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// answerLimit bounds the answer to one dialler, while others wait. Arbitrary.
+	// answerLimit bounds the answer to one dialler, while others wait.
 	answerLimit = 5 * time.Second
 	// refusalPause is how long a listener that cannot make connections waits before
 	// the next one, as net/http does for its temporary errors. Arbitrary.
@@ -41,7 +41,7 @@ func (n *Net) Listen(ctx context.Context, addr string) (*Listener, error) {
 	if s, ok := dl.(interface {
 		OnOtherProtocol(func(c net.Conn, first []byte))
 	}); ok {
-		s.OnOtherProtocol((&strangers{net: n}).answer)
+		s.OnOtherProtocol((&foreignPeers{net: n}).answer)
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	n.mu.Lock()
@@ -77,7 +77,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		ctx, cancel := context.WithTimeout(l.ctx, answerLimit)
-		_ = req.Reject(ctx, refusal(err, l.net.caps.MaxPrivate)) // whoever was answered already is not rejected again: that only fails
+		// whoever was answered already is not rejected again: that only fails
+		_ = req.Reject(ctx, refusal(err, l.net.caps.MaxPrivate))
 		cancel()
 		if theirs(err) || l.ctx.Err() != nil {
 			continue

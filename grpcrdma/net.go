@@ -76,11 +76,11 @@ func (n *Net) ConnMemory() int { return n.cfg.memory() }
 
 // Stats is what a Net holds and what waiting took.
 type Stats struct {
-	Conns    int // open connections
-	Memory   int // registered bytes of all of them
-	Landings int // of that, what is granted to peers for long messages
-	Pooled   int // bytes kept for the next connections, in whole pages
-	Polling  bpev.Stats
+	Conns   int // open connections
+	Memory  int // registered bytes of all of them
+	Sinks   int // of that, what is granted to peers for long messages
+	Pooled  int // bytes kept for the next connections, in whole pages
+	Polling bpev.Stats
 }
 
 // Stats is a snapshot.
@@ -90,9 +90,9 @@ func (n *Net) Stats() Stats {
 	taken, mapped := n.store.Sizes()
 	s := Stats{Conns: len(n.conns), Pooled: mapped - taken, Polling: n.set.Stats()}
 	for c := range n.conns {
-		s.Landings += c.land.held()
+		s.Sinks += c.sinks.held()
 	}
-	s.Memory = len(n.conns)*n.cfg.memory() + s.Landings
+	s.Memory = len(n.conns)*n.cfg.memory() + s.Sinks
 	return s
 }
 

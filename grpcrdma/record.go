@@ -215,7 +215,8 @@ func parseGreeting(b []byte) (greeting, error) {
 		depth:   binary.BigEndian.Uint32(b[24:]),
 	}
 	end := g.addr + ringOffset + uint64(g.ring)
-	if b[5]&^wantNotices != 0 || b[6]|b[7] != 0 || g.ring < minRing || g.ring > maxRing || bits.OnesCount32(g.ring) != 1 ||
+	if b[5]&^wantNotices != 0 || b[6]|b[7] != 0 || g.ring < minRing || g.ring > maxRing ||
+		bits.OnesCount32(g.ring) != 1 ||
 		end < g.addr || g.addr%unit != 0 || g.depth == 0 || g.depth > maxDeep {
 		return greeting{}, fmt.Errorf("%w: %w", rdma.ErrProtocol, errGreeting)
 	}

@@ -56,7 +56,8 @@ func TestRecordsRoundTrip(t *testing.T) {
 				if err != nil || !ok {
 					t.Fatalf("watched %v: %v, %v", watched, ok, err)
 				}
-				if r.total != len(rec) || r.fin != tc.fin || !bytes.Equal(ring[tc.off+headerLen:tc.off+headerLen+r.payload], tc.payload) {
+				if r.total != len(rec) || r.fin != tc.fin ||
+					!bytes.Equal(ring[tc.off+headerLen:tc.off+headerLen+r.payload], tc.payload) {
 					t.Errorf("watched %v: %+v", watched, r)
 				}
 			}
@@ -179,7 +180,12 @@ func TestGreeting(t *testing.T) {
 		"ring not a power": func(b []byte) []byte { b[15] = 1; return b },
 		"ring too small":   func(b []byte) []byte { clear(b[12:16]); b[14] = 8; return b },
 		"ring too large":   func(b []byte) []byte { clear(b[12:16]); b[12] = 0x80; return b },
-		"address wraps":    func(b []byte) []byte { copy(b[16:24], bytes.Repeat([]byte{0xff}, 7)); b[23] = 0xf0; return b },
+		"address wraps": func(b []byte) []byte {
+			copy(b[16:24], bytes.Repeat([]byte{0xff},
+				7))
+			b[23] = 0xf0
+			return b
+		},
 		"address unusable": func(b []byte) []byte { b[23] = 1; return b },
 		"no notices":       func(b []byte) []byte { clear(b[24:28]); return b },
 		"too many notices": func(b []byte) []byte { b[24] = 0xff; return b },

@@ -113,7 +113,8 @@ func TestStreamsArriveWhole(t *testing.T) {
 			consumed := c.rx.pos.Load()
 			most := consumed/uint64(len(c.rx.ring)/2) + c.tx.noticesTaken.Load()/(noticeDepth/2) + 1
 			if c.tx.creditsSent > most {
-				t.Errorf("%d credits for %d bytes and %d notices, at most %d", c.tx.creditsSent, consumed, c.tx.noticesTaken.Load(), most)
+				t.Errorf("%d credits for %d bytes and %d notices, at most %d", c.tx.creditsSent, consumed,
+					c.tx.noticesTaken.Load(), most)
 			}
 		}
 	})

@@ -60,7 +60,7 @@ type writer struct {
 	signalled   uint64         // posted at the last signalled request
 	creditsSent uint64
 
-	owed            atomic.Bool   // a credit found no place in the send queue
+	creditDue       atomic.Bool   // a credit found no place in the send queue
 	noticesTaken    atomic.Uint64 // from the peer
 	returned        atomic.Uint64 // bytes in the last credit to the peer
 	returnedNotices atomic.Uint64
@@ -85,7 +85,8 @@ func (w *writer) meet(g *greeting, caps *rdma.Caps) {
 // or content with a guess.
 func (w *writer) room() uint64 {
 	sent := w.sent.Load()
-	if w.ring == 0 || w.held.Load() || w.used.Load() > sendDepth-sendReserve || w.notices && w.noticed.Load()-w.acked.Load() >= w.maxNotice {
+	if w.ring == 0 || w.held.Load() || w.used.Load() > sendDepth-sendReserve || w.notices &&
+		w.noticed.Load()-w.acked.Load() >= w.maxNotice {
 		return 0
 	}
 	ring := w.ring - unit - (sent - w.consumed.Load())

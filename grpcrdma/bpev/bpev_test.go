@@ -150,7 +150,8 @@ func TestKickAndCloseEndWaits(t *testing.T) {
 			if err := result(t, waiting(h, Out, time.Time{})); err != nil {
 				t.Errorf("after an early kick: %v", err)
 			}
-			if err := result(t, waiting(h, Out, time.Now().Add(time.Millisecond))); !errors.Is(err, os.ErrDeadlineExceeded) {
+			if err := result(t, waiting(h, Out, time.Now().Add(time.Millisecond))); !errors.Is(err,
+				os.ErrDeadlineExceeded) {
 				t.Errorf("a kick counts twice: %v", err)
 			}
 			got = waiting(h, In, time.Time{})
@@ -259,7 +260,8 @@ func (s *stubborn) Poll() Ready {
 }
 
 func TestNoWakeUpIsLost(t *testing.T) {
-	for _, cfg := range []Config{{BusyTime: -1}, {BusyTime: time.Microsecond}, {BusyTime: -1, Pollers: 2, IdleSleep: -1}} {
+	for _, cfg := range []Config{{BusyTime: -1}, {BusyTime: time.Microsecond},
+		{BusyTime: -1, Pollers: 2, IdleSleep: -1}} {
 		s := open(t, cfg)
 		var c stubborn
 		h := s.Add(&c)

@@ -3,35 +3,30 @@
 // gRPC and of RDMA.
 //
 // A caller that waits polls its own connection for a bounded time (bp). Traffic
-// that answers within it never pays for a wake-up. After that the caller sleeps,
-// and somebody else finds out when it can go on (ev):
+// that answers within it never pays for a wake-up. After that the caller sleeps
+// until it can go on (ev):
 //
 //	mode   the caller                 a sleeper is woken by
-//	bp     polls until it is served   nobody: it never sleeps
+//	bp     polls until it is served   -
 //	event  sleeps at once             the goroutine of a completion channel
 //	bpev   polls, then sleeps         background pollers that scan all sleepers
 //
-// Background pollers scan nothing while nobody sleeps. They spin while their
+// Background pollers scan nothing without sleepers. They spin while their
 // scans find work and for a moment after that, then pause between scans. Where
 // pollers and one caller fill all processors of the process (on two processors,
 // with one poller) they also spin while callers do: no processor idles then, and
 // the runtime wakes no thread for every goroutine that becomes runnable.
 //
-// # Ownership
-//
-// A [Set] owns its pollers and event goroutines; Close joins them. A [Handle]
-// belongs to who called Add. When Remove has returned, no goroutine of the Set is
-// inside the connection's Poll any more. One goroutine a direction may wait on a
-// Handle at a time; Kick and Notify may be called from anywhere.
-//
-// # Limitations
+// When Remove of a [Handle] has returned, no goroutine of its [Set] is inside the
+// connection's Poll any more. One goroutine a direction may wait on a Handle at a time; Kick
+// and Notify may be called from anywhere.
 //
 // At most half the processors of the process spin for callers at once: in bpev
 // the others sleep at once and are found by the pollers, in bp they take turns.
-// Spinning threads offer their processor to others of the machine at every look at
+// Spinning threads yield their processor to other processes at every read of
 // the clock, but on a machine with more busy threads than processors events are
 // still faster than polling. On two processors that calls keep busy anyway, bp may
-// be faster than bpev, whose poller takes part of one. The runtime looks at its own
+// be faster than bpev, whose poller takes part of one. The runtime polls its own
 // network poller only when it runs out of goroutines, so a process whose processors
 // all spin serves its ordinary sockets late. The runtime's timers may be a
 // millisecond late, and so may the end of a pause.

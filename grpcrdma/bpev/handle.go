@@ -10,21 +10,19 @@ import (
 	"time"
 )
 
-// clockEvery is how many turns of busy polling pass between two looks at the
-// clock. A turn over a software provider takes about half a microsecond.
+// clockEvery is how many turns of busy polling pass between two reads of the clock. A turn over a
+// software provider takes about half a microsecond.
 const clockEvery = 8
 
-// yieldEvery is how long a spinning goroutine keeps its processor from the others
-// of the process. Yielding is not free: the runtime wakes another thread at every
-// yield while a processor is idle, which then has nothing to do but to take over
-// the spinning. Arbitrary: a few yields a busy time.
+// yieldEvery is how long a spinning goroutine keeps its processor. Yielding is not free: the
+// runtime wakes another thread at every yield while a processor is idle, which then only takes over
+// the spinning.
 const yieldEvery = 20 * time.Microsecond
 
-// settleTurns is how many looks a wait begins with that each let all others of the
-// process run before: what the caller made runnable, and what that makes runnable in
-// turn, may be what the awaited answer answers. One is not enough for a writer that
-// itself yields once to gather more, as gRPC's does. Arbitrary: one more than that.
-const settleTurns = 3
+// yieldTurns is how many polls a wait begins with that each let all others of the process run
+// before: what the caller made runnable, and what that makes runnable in turn, may be what the peer
+// waits for. One is not enough for a writer that itself yields once to gather more, as gRPC's does.
+const yieldTurns = 3
 
 // Handle is a connection in a Set.
 type Handle struct {
@@ -33,7 +31,7 @@ type Handle struct {
 	poller *poller // scans it; nil without background pollers
 
 	alone    atomic.Bool   // KeepProcessor was called
-	sleeping atomic.Uint32 // directions with a sleeper that nobody has woken yet
+	sleeping atomic.Uint32 // directions with a sleeper that was not woken yet
 	kicked   atomic.Uint32 // directions whose wait must return
 	wake     [directions]chan struct{}
 	timers   [directions]*time.Timer
@@ -42,14 +40,13 @@ type Handle struct {
 	removed  bool       // guarded by scanning
 }
 
-// KeepProcessor says that whoever waits on this connection has left nothing
-// runnable behind, so that it polls at once instead of letting others run first.
+// KeepProcessor declares that callers that wait on this connection leave nothing runnable behind,
+// so that it polls at once instead of letting others run first.
 func (h *Handle) KeepProcessor() { h.alone.Store(true) }
 
-// Wait returns when the connection may be ready for want, which is In or Out: the
-// caller looks for itself and waits again. os.ErrDeadlineExceeded after the
-// deadline (the zero time is none), net.ErrClosed after the Set was closed. A
-// Kick makes it return nil at once.
+// Wait returns when the connection may be ready for want, which is In or Out: the caller checks and
+// waits again. os.ErrDeadlineExceeded after the deadline (the zero time is none), net.ErrClosed
+// after the Set was closed. A Kick makes it return nil at once.
 func (h *Handle) Wait(want Ready, deadline time.Time) error {
 	if h.set.spins {
 		if done, err := h.spin(want, deadline); done {
@@ -69,7 +66,7 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 	}
 	s.occupy()
 	if !h.alone.Load() {
-		for range settleTurns {
+		for range yieldTurns {
 			runtime.Gosched()
 			if h.takeKick(want) || h.p.Poll()&want != 0 {
 				return true, nil
@@ -103,9 +100,8 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 	}
 }
 
-// sleep parks the caller until it is woken. It says so before it looks a last
-// time: who makes the connection ready either is seen by that look or sees the
-// sleeper.
+// sleep parks the caller until it is woken. It sets sleeping before its last poll: what makes the
+// connection ready either is seen by that poll or sees the sleeper.
 func (h *Handle) sleep(want Ready, deadline time.Time) error {
 	dir := bits.TrailingZeros8(uint8(want))
 	select {
@@ -128,7 +124,7 @@ func (h *Handle) sleep(want Ready, deadline time.Time) error {
 	}
 	h.set.sleeps.Add(1)
 	if h.poller != nil {
-		h.poller.nudge()
+		h.poller.wake()
 	}
 	select {
 	case <-h.wake[dir]:
@@ -166,8 +162,7 @@ func (h *Handle) Kick(r Ready) {
 	}
 }
 
-// Notify wakes the sleepers of the given directions. It costs one load when
-// nobody sleeps.
+// Notify wakes the sleepers of the given directions. It costs one load without sleepers.
 func (h *Handle) Notify(r Ready) {
 	if h.sleeping.Load()&uint32(r) == 0 {
 		return
@@ -181,7 +176,7 @@ func (h *Handle) Notify(r Ready) {
 	}
 }
 
-// Sleeping are the directions somebody sleeps in.
+// Sleeping are the directions with sleepers.
 func (h *Handle) Sleeping() Ready { return Ready(h.sleeping.Load()) }
 
 func (h *Handle) rouse(dir int) {

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// spinAfter is how long a poller goes on spinning after the last scan that woke
-// somebody, or the last call of Set.occupy. Arbitrary: long against a round trip, short against what people call idle.
+// spinAfter is how long a poller goes on spinning after the last scan that woke a sleeper, or the
+// last call of Set.occupy: long against a round trip, short against an idle time.
 const spinAfter = time.Millisecond
 
 // poller scans the sleepers among its connections.
 type poller struct {
-	set    *Set
-	list   atomic.Pointer[[]*Handle] // replaced whole, under set.mu, so that scans take no lock
-	idle   atomic.Bool               // parked or pausing
-	nudged chan struct{}             // token: somebody went to sleep
+	set   *Set
+	list  atomic.Pointer[[]*Handle] // replaced whole, under set.mu, so that scans take no lock
+	idle  atomic.Bool               // parked or pausing
+	woken chan struct{}             // token: there is a new sleeper
 }
 
 func newPoller(s *Set) *poller {
-	p := &poller{set: s, nudged: make(chan struct{}, 1)}
+	p := &poller{set: s, woken: make(chan struct{}, 1)}
 	p.list.Store(&[]*Handle{})
 	return p
 }
 
-// nudge makes an idle poller look at once. A spinning one sees the sleeper anyway.
-func (p *poller) nudge() {
+// wake ends the pause of an idle poller. A spinning one sees the sleeper anyway.
+func (p *poller) wake() {
 	if p.idle.Load() {
 		select {
-		case p.nudged <- struct{}{}:
+		case p.woken <- struct{}{}:
 		default:
 		}
 	}
@@ -42,7 +42,7 @@ func (p *poller) remove(h *Handle) {
 	p.list.Store(&list)
 }
 
-// scan looks after every sleeper once.
+// scan polls for every sleeper once.
 func (p *poller) scan() (sleepers int, hit bool) {
 	p.set.scans.Add(1)
 	for _, h := range *p.list.Load() {
@@ -68,7 +68,7 @@ func (p *poller) loop() {
 		if hit {
 			last = time.Now()
 			yield = last
-			// Whoever was woken waits on this very processor.
+			// The caller that was woken waits on this very processor.
 			runtime.Gosched()
 			continue
 		}
@@ -108,8 +108,8 @@ func (p *poller) loop() {
 	}
 }
 
-// park waits for a nudge, or for the end of a pause; open=false when the Set is
-// closed. It says that it is idle before it looks a last time, as a sleeper does.
+// park waits for a wake, or for the end of a pause; open=false when the Set is closed. It sets idle
+// before its last check, as a sleeper does.
 func (p *poller) park(pause <-chan time.Time) (nudged, open bool) {
 	p.idle.Store(true)
 	defer p.idle.Store(false)
@@ -117,7 +117,7 @@ func (p *poller) park(pause <-chan time.Time) (nudged, open bool) {
 		return true, true
 	}
 	select {
-	case <-p.nudged:
+	case <-p.woken:
 		return true, true
 	case <-pause:
 		return false, true

@@ -111,7 +111,7 @@ func (s *Set) occupy() {
 	}
 	s.waits.Add(1)
 	for _, p := range s.pollers {
-		p.nudge()
+		p.wake()
 	}
 }
 
@@ -131,7 +131,8 @@ func (s *Set) Add(p Pollable) *Handle {
 	}
 	if len(s.pollers) > 0 {
 		s.mu.Lock()
-		h.poller = slices.MinFunc(s.pollers, func(a, b *poller) int { return len(*a.list.Load()) - len(*b.list.Load()) })
+		h.poller = slices.MinFunc(s.pollers,
+			func(a, b *poller) int { return len(*a.list.Load()) - len(*b.list.Load()) })
 		list := append(slices.Clone(*h.poller.list.Load()), h)
 		h.poller.list.Store(&list)
 		s.mu.Unlock()

@@ -30,7 +30,8 @@ var methods = func() (m [3][transports.CallMethods]string) {
 	return m
 }()
 
-var streamDesc = [...]grpc.StreamDesc{transports.CallStream: {ServerStreams: true, ClientStreams: true}, transports.CallOneWay: {ClientStreams: true}}
+var streamDesc = [...]grpc.StreamDesc{transports.CallStream: {ServerStreams: true, ClientStreams: true},
+	transports.CallOneWay: {ClientStreams: true}}
 
 // DialCalls is Connect for neutral calls. A message may have any length up to
 // Caps.MaxMsg, whatever cfg says.
@@ -46,7 +47,8 @@ func (c *Carrier) DialCalls(ctx context.Context, addr string, cfg transports.Cal
 func (c *Carrier) CallCost() transports.CallCost {
 	cost := transports.CallCost{Form: c.cfg.Form.String(), Registered: c.Registered()}
 	if p, ok := c.Polling(); ok {
-		cost.Mode, cost.BusyTime, cost.Pollers, cost.Ring = p.Mode.String(), max(p.BusyTime, 0), p.Pollers, c.cfg.Net.Ring
+		cost.Mode, cost.BusyTime, cost.Pollers, cost.Ring = p.Mode.String(), max(p.BusyTime, 0), p.Pollers,
+			c.cfg.Net.Ring
 	}
 	return cost
 }
@@ -58,7 +60,8 @@ var callOptions = []grpc.CallOption{grpc.CallContentSubtype(codecName)}
 
 func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
 	if cfg.Method >= transports.CallMethods {
-		return nil, fmt.Errorf("method %d of calls, want less than %d: %w", cfg.Method, transports.CallMethods, rdma.ErrInvalid)
+		return nil, fmt.Errorf("method %d of calls, want less than %d: %w", cfg.Method, transports.CallMethods,
+			rdma.ErrInvalid)
 	}
 	k := caller{conn: c, timeout: cfg.Timeout}
 	k.ctx, k.cancel = context.WithCancel(ctx)
@@ -90,7 +93,8 @@ type caller struct {
 func (k *caller) Call(c *transports.Call) error {
 	k.Free()
 	if c.Method >= transports.CallMethods {
-		return &transports.CallError{Code: transports.CallUnimplemented, Text: fmt.Sprintf("method %d, want less than %d", c.Method, transports.CallMethods)}
+		return &transports.CallError{Code: transports.CallUnimplemented,
+			Text: fmt.Sprintf("method %d, want less than %d", c.Method, transports.CallMethods)}
 	}
 	ctx := k.ctx
 	if k.timeout > 0 {
@@ -120,7 +124,8 @@ func (k *caller) Close() error {
 }
 
 func errMode(m transports.CallMode, why string) error {
-	return &transports.CallError{Code: transports.CallInvalidArgument, Text: fmt.Sprintf("a caller of the mode %v %s", m, why)}
+	return &transports.CallError{Code: transports.CallInvalidArgument,
+		Text: fmt.Sprintf("a caller of the mode %v %s", m, why)}
 }
 
 // streamCaller exchanges messages on a stream, or sends them one way.
@@ -171,7 +176,8 @@ func (k *streamCaller) send(c *transports.Call) error {
 // timed is err, or that the exchange took too long, which ended its stream.
 func (k *streamCaller) timed(begun time.Time, err error) error {
 	if k.timeout > 0 && time.Since(begun) >= k.timeout && transports.AsCallError(err).Code == transports.CallCanceled {
-		return &transports.CallError{Code: transports.CallDeadlineExceeded, Text: fmt.Sprintf("no answer within %v", k.timeout)}
+		return &transports.CallError{Code: transports.CallDeadlineExceeded,
+			Text: fmt.Sprintf("no answer within %v", k.timeout)}
 	}
 	return err
 }
@@ -201,7 +207,8 @@ func (k *streamCaller) End() (int64, error) {
 	case k.oneWay && err == nil:
 		count := k.in.received().AppendTo(nil)
 		if len(count) != countBytes {
-			return 0, &transports.CallError{Code: transports.CallInternal, Text: fmt.Sprintf("a count of %d bytes", len(count))}
+			return 0, &transports.CallError{Code: transports.CallInternal,
+				Text: fmt.Sprintf("a count of %d bytes", len(count))}
 		}
 		return int64(binary.LittleEndian.Uint64(count)), nil
 	case err == io.EOF && !k.oneWay:
@@ -217,9 +224,12 @@ const countBytes = 8
 
 // codesOf maps gRPC's codes; those that are missing are CallUnknown.
 var codesOf = map[codes.Code]transports.CallCode{
-	codes.Canceled: transports.CallCanceled, codes.DeadlineExceeded: transports.CallDeadlineExceeded, codes.InvalidArgument: transports.CallInvalidArgument,
-	codes.NotFound: transports.CallNotFound, codes.ResourceExhausted: transports.CallResourceExhausted, codes.Unimplemented: transports.CallUnimplemented,
-	codes.Internal: transports.CallInternal, codes.Unavailable: transports.CallUnavailable, codes.DataLoss: transports.CallDataLoss,
+	codes.Canceled: transports.CallCanceled, codes.DeadlineExceeded: transports.CallDeadlineExceeded,
+	codes.InvalidArgument: transports.CallInvalidArgument,
+	codes.NotFound:        transports.CallNotFound, codes.ResourceExhausted: transports.CallResourceExhausted,
+	codes.Unimplemented: transports.CallUnimplemented,
+	codes.Internal:      transports.CallInternal, codes.Unavailable: transports.CallUnavailable,
+	codes.DataLoss: transports.CallDataLoss,
 }
 
 // callError is an error of gRPC as a *transports.CallError.

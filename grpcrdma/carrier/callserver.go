@@ -15,7 +15,8 @@ import (
 )
 
 // ListenCalls serves neutral calls. Its address is that of Listener.
-func (c *Carrier) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (c *Carrier) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	srv, err := c.NewServer()
 	if err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ var callService = func() grpc.ServiceDesc {
 	d := grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*answerer)(nil)}
 	name := func(mode transports.CallMode, n int) string { return methods[mode][n][len("/"+serviceName+"/"):] }
 	for n := range transports.CallMethods {
-		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name(transports.CallUnary, n), Handler: unary(uint8(n))})
+		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name(transports.CallUnary, n),
+			Handler: unary(uint8(n))})
 		for _, mode := range []transports.CallMode{transports.CallStream, transports.CallOneWay} {
 			d.Streams = append(d.Streams, grpc.StreamDesc{StreamName: name(mode, n), Handler: stream(mode, uint8(n)),
 				ServerStreams: mode == transports.CallStream, ClientStreams: true})

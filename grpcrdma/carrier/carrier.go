@@ -37,7 +37,8 @@ func New(cfg Config, dev rdma.Device) (*Carrier, error) {
 	if (cfg.Form.OverRDMA() && cfg.Form != Service) != (dev != nil) {
 		return nil, fmt.Errorf("form %v and a device: %v: %w", cfg.Form, dev != nil, ErrConfig)
 	}
-	c := &Carrier{cfg: cfg, dev: dev, caps: transports.Caps{Label: rdma.LabelSoft, Kinds: transports.Kinds(transports.KindCall),
+	c := &Carrier{cfg: cfg, dev: dev, caps: transports.Caps{Label: rdma.LabelSoft,
+		Kinds:     transports.Kinds(transports.KindCall),
 		CallModes: transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay),
 		MaxMsg:    math.MaxInt32, SameHost: cfg.Form == Unix}}
 	if cfg.Form == BufConn {

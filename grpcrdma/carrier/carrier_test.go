@@ -81,7 +81,8 @@ func serve(t *testing.T, c *Carrier, register func(grpc.ServiceRegistrar)) strin
 }
 
 func forms() []Config {
-	return []Config{{Form: TCP}, {Form: TCP, Options: Options{Best: true}}, {Form: Unix}, {Form: BufConn}, {Form: DropIn}, {Form: DropIn, Options: Options{Window: 1 << 20}}, {Form: Fused}}
+	return []Config{{Form: TCP}, {Form: TCP, Options: Options{Best: true}}, {Form: Unix}, {Form: BufConn},
+		{Form: DropIn}, {Form: DropIn, Options: Options{Window: 1 << 20}}, {Form: Fused}}
 }
 
 // Generated code runs unchanged on every form.
@@ -89,7 +90,10 @@ func TestGeneratedStubs(t *testing.T) {
 	for _, cfg := range forms() {
 		t.Run(cfg.Form.String(), func(t *testing.T) {
 			client, server := ends(t, cfg)
-			addr := serve(t, server, func(r grpc.ServiceRegistrar) { pb.RegisterTestServiceServer(r, &rpctest.Service{}) })
+			addr := serve(t, server, func(r grpc.ServiceRegistrar) {
+				pb.RegisterTestServiceServer(r,
+					&rpctest.Service{})
+			})
 			conn, err := client.Connect(soon(t), addr)
 			if err != nil {
 				t.Fatal(err)
@@ -109,7 +113,10 @@ func TestGeneratedStubs(t *testing.T) {
 func TestNeutralCallsKeepTheContract(t *testing.T) {
 	for i, cfg := range forms() {
 		t.Run(fmt.Sprintf("%v %d", cfg.Form, i), func(t *testing.T) {
-			callstest.Run(t, func(t *testing.T) (transports.CallTransport, transports.CallTransport) { return ends(t, cfg) })
+			callstest.Run(t, func(t *testing.T) (transports.CallTransport,
+				transports.CallTransport) {
+				return ends(t, cfg)
+			})
 		})
 	}
 }
@@ -154,11 +161,14 @@ func TestNamesSayEverything(t *testing.T) {
 		{Config{}, "grpc(tcp)"},
 		{Config{Form: Unix, Options: Options{ReadBuffer: 64 << 10, Workers: 3}}, "grpc(unix,read=64K,workers=3)"},
 		{Config{Form: DropIn}, "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+"},
-		{Config{Form: Fused, Net: grpcrdma.Config{Ring: 1 << 20, Polling: bpev.Config{BusyTime: -1, Pollers: 2, IdleSleep: -1}, Arrival: grpcrdma.ArrivalNotice}},
+		{Config{Form: Fused, Net: grpcrdma.Config{Ring: 1 << 20, Polling: bpev.Config{BusyTime: -1, Pollers: 2,
+			IdleSleep: -1}, Arrival: grpcrdma.ArrivalNotice}},
 			"grpc(fused,bpev,busy=0s,pollers=2,idle=0s,ring=1M,notice)+"},
-		{Config{Form: Fused, NoLanding: true}, "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch,noland)+"},
-		{Config{Form: Fused, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.Event}, SendBuffer: 4096}}, "grpc(fused,event,ring=256K,send=4K,notice)+"},
-		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.BP}}, Options: Options{Window: 1 << 20}}, "grpc(dropin,bp,ring=256K,watch,window=1M)+"},
+		{Config{Form: Fused, NoSink: true}, "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch,noland)+"},
+		{Config{Form: Fused, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.Event}, SendBuffer: 4096}},
+			"grpc(fused,event,ring=256K,send=4K,notice)+"},
+		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.BP}},
+			Options: Options{Window: 1 << 20}}, "grpc(dropin,bp,ring=256K,watch,window=1M)+"},
 	} {
 		client, _ := ends(t, c.cfg)
 		if got := client.Name(); got != c.want && !(strings.HasSuffix(c.want, "+") && strings.HasPrefix(got, c.want)) {
@@ -184,7 +194,7 @@ func TestConfigMistakes(t *testing.T) {
 		{Config{Form: Fused, Options: Options{Best: true}}, dev, ErrConfig},
 		{Config{Form: TCP, Options: Options{Window: 1000}}, nil, ErrConfig},
 		{Config{Form: TCP, Options: Options{ReadBuffer: -1}}, nil, ErrConfig},
-		{Config{Form: DropIn, NoLanding: true}, dev, ErrConfig},
+		{Config{Form: DropIn, NoSink: true}, dev, ErrConfig},
 		{Config{Form: DropIn, Net: grpcrdma.Config{Ring: 5000}}, dev, rdma.ErrInvalid},
 		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Pollers: 1000}}}, dev, bpev.ErrConfig},
 	} {
@@ -200,7 +210,8 @@ func TestACarrierSaysWhatItIs(t *testing.T) {
 		t.Errorf("caps %+v", k)
 	}
 	f, _ := ends(t, Config{Form: Fused})
-	if cost := f.CallCost(); cost.Form != "fused" || cost.Mode != "bpev" || cost.Ring != 256<<10 || cost.Registered <= cost.Ring || cost.BusyTime <= 0 || cost.Pollers != 1 {
+	if cost := f.CallCost(); cost.Form != "fused" || cost.Mode != "bpev" || cost.Ring != 256<<10 ||
+		cost.Registered <= cost.Ring || cost.BusyTime <= 0 || cost.Pollers != 1 {
 		t.Errorf("cost %+v", cost)
 	}
 }

@@ -133,7 +133,8 @@ func (c *Carrier) dialOptions() []grpc.DialOption {
 		opts = append(opts, grpc.WithWriteBufferSize(o.WriteBuffer))
 	}
 	if o.Window > 0 {
-		opts = append(opts, grpc.WithStaticStreamWindowSize(int32(o.Window)), grpc.WithStaticConnWindowSize(int32(o.Window)))
+		opts = append(opts, grpc.WithStaticStreamWindowSize(int32(o.Window)),
+			grpc.WithStaticConnWindowSize(int32(o.Window)))
 	}
 	return opts
 }

@@ -77,8 +77,8 @@ type Config struct {
 	Form    Form
 	Options Options         // not for Fused
 	Net     grpcrdma.Config // for the forms over RDMA
-	// NoLanding has long messages come through the ring (fused.Config.Landing). Fused only.
-	NoLanding bool
+	// NoSink has long messages come through the ring (fused.Config.Landing). Fused only.
+	NoSink bool
 	// Command runs the process of a Service: what it starts calls RunService.
 	Command []string
 }
@@ -90,8 +90,8 @@ func (c Config) normal() (Config, error) {
 	if c.Form.Frames() && c.Options != (Options{}) {
 		return c, fmt.Errorf("options of HTTP/2 for the form %v, which has none: %w", c.Form, ErrConfig)
 	}
-	if c.NoLanding && c.Form != Fused {
-		return c, fmt.Errorf("no landing of messages for the form %v, whose messages never land: %w", c.Form, ErrConfig)
+	if c.NoSink && c.Form != Fused {
+		return c, fmt.Errorf("no sinks for the form %v, which has none: %w", c.Form, ErrConfig)
 	}
 	if (c.Form == Service) != (len(c.Command) > 0) {
 		return c, fmt.Errorf("form %v with a command of %d words: %w", c.Form, len(c.Command), ErrConfig)
@@ -101,17 +101,20 @@ func (c Config) normal() (Config, error) {
 		what string
 		n    int
 		most int
-	}{{"read buffer", o.ReadBuffer, 1 << 30}, {"write buffer", o.WriteBuffer, 1 << 30}, {"window", o.Window, 1<<31 - 1}, {"workers", o.Workers, 1 << 16}} {
+	}{{"read buffer", o.ReadBuffer, 1 << 30}, {"write buffer", o.WriteBuffer, 1 << 30}, {"window", o.Window, 1<<31 - 1},
+		{"workers", o.Workers, 1 << 16}} {
 		if v.n < 0 || v.n > v.most {
 			return c, fmt.Errorf("%s %d, want 0 to %d: %w", v.what, v.n, v.most, ErrConfig)
 		}
 	}
 	if o.Window > 0 && o.Window < minWindow {
-		return c, fmt.Errorf("window %d, want %d or more: gRPC takes less for no wish: %w", o.Window, minWindow, ErrConfig)
+		return c, fmt.Errorf("window %d, want %d or more: gRPC takes less for no wish: %w", o.Window, minWindow,
+			ErrConfig)
 	}
 	if o.Best {
 		b := Best()
-		for _, f := range [][2]*int{{&o.ReadBuffer, &b.ReadBuffer}, {&o.WriteBuffer, &b.WriteBuffer}, {&o.Window, &b.Window}, {&o.Workers, &b.Workers}} {
+		for _, f := range [][2]*int{{&o.ReadBuffer, &b.ReadBuffer}, {&o.WriteBuffer, &b.WriteBuffer},
+			{&o.Window, &b.Window}, {&o.Workers, &b.Workers}} {
 			if *f[0] == 0 {
 				*f[0] = *f[1]
 			}
@@ -131,7 +134,8 @@ func (c *Config) name(net grpcrdma.Config) string {
 		p, _ := net.Polling.Normal()
 		parts = append(parts, p.Mode.String())
 		if p.Mode == bpev.BPEV {
-			parts = append(parts, "busy="+ascii(max(p.BusyTime, 0)), fmt.Sprintf("pollers=%d", p.Pollers), "idle="+ascii(max(p.IdleSleep, 0)))
+			parts = append(parts, "busy="+ascii(max(p.BusyTime, 0)), fmt.Sprintf("pollers=%d", p.Pollers),
+				"idle="+ascii(max(p.IdleSleep, 0)))
 		}
 		parts = append(parts, "ring="+size(net.Ring))
 		if net.SendBuffer != net.Ring/2 {
@@ -139,7 +143,7 @@ func (c *Config) name(net grpcrdma.Config) string {
 		}
 		parts = append(parts, net.Arrival.String())
 	}
-	if c.NoLanding {
+	if c.NoSink {
 		parts = append(parts, "noland")
 	}
 	o := &c.Options
@@ -150,7 +154,8 @@ func (c *Config) name(net grpcrdma.Config) string {
 		key   string
 		n     int
 		bytes bool
-	}{{"read", o.ReadBuffer, true}, {"write", o.WriteBuffer, true}, {"window", o.Window, true}, {"workers", o.Workers, false}} {
+	}{{"read", o.ReadBuffer, true}, {"write", o.WriteBuffer, true}, {"window", o.Window, true},
+		{"workers", o.Workers, false}} {
 		switch {
 		case v.n == 0:
 		case v.bytes:

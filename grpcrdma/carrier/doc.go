@@ -21,11 +21,11 @@
 //	conn, err := other.Connect(ctx, l.Addr().String())
 //	client := pb.NewGreeterClient(conn)
 //
-// A Carrier is also a transports.CallTransport, by which workloads that know nothing of
-// gRPC call: [Carrier.DialCalls] and [Carrier.ListenCalls] carry bytes without a schema
+// A Carrier is also a transports.CallTransport, by which workloads without gRPC
+// call: [Carrier.DialCalls] and [Carrier.ListenCalls] carry bytes without a schema
 // as calls of one service, whose codec copies nothing. A neutral call with a Timeout
-// sends it as gRPC's deadline. Priorities of calls are not told apart: a connection is one stream
-// of bytes.
+// sends it as gRPC's deadline. Priorities of calls have no effect: a connection is
+// one stream of bytes.
 //
 // # Options
 //
@@ -33,14 +33,8 @@
 // workers ([Options]); the zero value is gRPC's own defaults, [Best] what measured
 // best. Message sizes are unlimited in all forms, and nothing else is changed.
 //
-// # Ownership
-//
 // New takes over the device, unless it fails; Close ends the byte streams and then
-// closes it. A Conn, a Server and a listener are the caller's to close before.
-//
-// # Limitations
-//
-// No TLS: a form would pay for it alike, and the figures are of the carrier. A unix
-// listener is an abstract socket (unix(7)), which Linux has. Who reaches a
-// listener is served: it takes no credentials.
+// closes it. A Conn, a Server and a listener are the caller's to close before. There is no TLS,
+// and a listener serves every client that reaches it. A unix listener is an abstract socket
+// (unix(7)), which Linux has.
 package carrier

@@ -71,7 +71,8 @@ func guard(l net.Listener, secret []byte) net.Listener {
 	if len(secret) == 0 {
 		return l
 	}
-	g := &gate{Listener: l, word: word(secret), passed: make(chan net.Conn), ended: make(chan struct{}), quit: make(chan struct{})}
+	g := &gate{Listener: l, word: word(secret), passed: make(chan net.Conn), ended: make(chan struct{}),
+		quit: make(chan struct{})}
 	g.all.Add(1)
 	go g.run()
 	return g
@@ -82,7 +83,8 @@ func (g *gate) run() {
 	defer close(g.ended)
 	for {
 		conn, err := g.Listener.Accept()
-		if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() { // out of descriptors, as grpc.Server takes it
+		// out of descriptors, as grpc.Server takes it
+		if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() {
 			select {
 			case <-time.After(50 * time.Millisecond):
 				continue

@@ -31,7 +31,8 @@ func (c *Carrier) NewServer() (Server, error) {
 		return fused.NewServer(c.fused())
 	}
 	o := &c.cfg.Options
-	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32), grpc.WaitForHandlers(true)}
+	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.WaitForHandlers(true)}
 	if o.ReadBuffer > 0 {
 		opts = append(opts, grpc.ReadBufferSize(o.ReadBuffer))
 	}
@@ -49,15 +50,15 @@ func (c *Carrier) NewServer() (Server, error) {
 
 func (c *Carrier) fused() fused.Config {
 	cfg := fused.Config{MaxRecvMsgSize: math.MaxInt32, MaxSendMsgSize: math.MaxInt32, MaxStreams: maxCalls}
-	if c.cfg.NoLanding {
-		cfg.Landing = -1
+	if c.cfg.NoSink {
+		cfg.Sinks = -1
 	}
 	return cfg
 }
 
-// Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A
-// unix carrier ignores addr and picks an abstract name ("@…"), which nothing has to
-// remove, and a bufconn carrier a name of this process ("@bufconn-…"). The address to connect to is the listener's.
+// Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A unix carrier
+// ignores addr and picks an abstract name ("@…"), which nothing has to remove, and a bufconn
+// carrier a name of this process ("@bufconn-…"). The address to connect to is the listener's.
 func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, error) {
 	switch c.cfg.Form {
 	case TCP:

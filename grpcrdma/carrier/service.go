@@ -49,7 +49,8 @@ func RunService(ctx context.Context, cfg Config, dev rdma.Device) error {
 	}
 	caps := dev.Caps()
 	own := Config{Form: Service, Net: n.Config()}
-	about := shmservice.About{Device: dev.Name(), Label: string(caps.Label), MaxSessions: caps.MaxQP, Memory: n.ConnMemory(), Layer: own.name(n.Config())}
+	about := shmservice.About{Device: dev.Name(), Label: string(caps.Label), MaxSessions: caps.MaxQP,
+		Memory: n.ConnMemory(), Layer: own.name(n.Config())}
 	err = shmservice.Run(ctx, n, about, (&Carrier{cfg: own}).queueBusy())
 	return errors.Join(err, n.Close(), dev.Close())
 }

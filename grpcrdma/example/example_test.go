@@ -51,7 +51,8 @@ func TestDifferenceIsTwoLines(t *testing.T) {
 func build(t *testing.T, at string) (server, client string) {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "./"+at+"/server", "./"+at+"/client").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "./"+at+"/server",
+		"./"+at+"/client").CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", at, err, out)
 	}
 	return filepath.Join(dir, "server"), filepath.Join(dir, "client")

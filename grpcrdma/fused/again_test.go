@@ -30,7 +30,8 @@ func (c *counted) EmptyCall(ctx context.Context, in *pb.Empty) (*pb.Empty, error
 	return in, nil
 }
 
-func (c *counted) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+func (c *counted) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest,
+	pb.StreamingOutputCallResponse]) error {
 	c.calls.Add(1)
 	return c.Service.FullDuplexCall(s)
 }
@@ -137,7 +138,8 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 			if n := svc.calls.Load(); (n == 1) != (c.want == codes.OK) {
 				t.Errorf("%d calls at the second server", n)
 			}
-			if c.want == codes.OK && (len(seen.begun) != 2 || seen.begun[0] || !seen.begun[1] || len(seen.ended) != 2 || seen.ended[0] == nil || seen.ended[1] != nil) {
+			if c.want == codes.OK && (len(seen.begun) != 2 || seen.begun[0] || !seen.begun[1] || len(seen.ended) != 2 ||
+				seen.ended[0] == nil || seen.ended[1] != nil) {
 				t.Errorf("attempts begun %v, ended %v", seen.begun, seen.ended)
 			}
 		})
@@ -166,7 +168,8 @@ func TestABurstOfClientsIsServed(t *testing.T) {
 					ch, err := NewChannel(dial, Config{})
 					return ch, ch.Close, err
 				}
-				cc, err := grpc.NewClient("passthrough:///burst", plain(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+				cc, err := grpc.NewClient("passthrough:///burst", plain(),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 				return cc, cc.Close, err
 			}
 			var wg sync.WaitGroup

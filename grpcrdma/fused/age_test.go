@@ -35,23 +35,26 @@ func TestOldConnectionsGiveWay(t *testing.T) {
 		}
 		s, err := c.FullDuplexCall(soon(t), grpc.WaitForReady(true))
 		must(t, err)
-		if _, err := s.Recv(); status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled || err == io.EOF {
+		if _, err := s.Recv(); status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled ||
+			err == io.EOF {
 			t.Errorf("the call behind the grace: %v", err)
 		}
 	}
 	t.Run("grpc(tcp)", func(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
-		srv := grpc.NewServer(grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: age, MaxConnectionAgeGrace: grace}))
+		srv := grpc.NewServer(grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: age,
+			MaxConnectionAgeGrace: grace}))
 		pb.RegisterTestServiceServer(srv, svc)
 		go srv.Serve(l)
 		defer srv.Stop()
 		var dials atomic.Int32
-		cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), plain(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			dials.Add(1)
-			var d net.Dialer
-			return d.DialContext(ctx, "tcp", addr)
-		}))
+		cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), plain(),
+			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				dials.Add(1)
+				var d net.Dialer
+				return d.DialContext(ctx, "tcp", addr)
+			}))
 		must(t, err)
 		defer cc.Close()
 		body(t, pb.NewTestServiceClient(cc), &dials)

@@ -31,15 +31,15 @@ type balanced struct {
 	standard *serviceConfig
 
 	start    sync.Once
-	resolved chan struct{} // closed when the resolver has said something
+	resolved chan struct{} // closed when the resolver has reported once
 	first    sync.Once
 	config   atomic.Pointer[serviceConfig] // in use
 	pickers  atomic.Pointer[pickers]
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	run    serial // whatever the policy is told
-	asks   serial // whatever the resolver is told
+	run    serial // calls of the policy
+	asks   serial // calls of the resolver
 	res    resolver.Resolver
 	work   sync.WaitGroup
 	mu     sync.Mutex
@@ -100,7 +100,7 @@ func (b *balanced) buildOptions() resolver.BuildOptions {
 		DisableServiceConfig: b.cfg.NoServiceConfig, MetricsRecorder: noMetrics{}}
 }
 
-// noMetrics takes the figures of resolvers and policies, which nobody has asked for.
+// noMetrics drops the figures of resolvers and policies.
 type noMetrics struct {
 	estats.UnimplementedMetricsRecorder
 }
@@ -140,7 +140,8 @@ func (b *balanced) update(s resolver.State) error {
 		bad = balancer.ErrBadResolverState
 		if b.config.Load() == nil {
 			b.publish(balancer.State{ConnectivityState: connectivity.TransientFailure,
-				Picker: noChoice{status.Errorf(codes.Unavailable, "fused: error parsing service config: %v", s.ServiceConfig.Err)}})
+				Picker: noChoice{status.Errorf(codes.Unavailable, "fused: error parsing service config: %v",
+					s.ServiceConfig.Err)}})
 			return bad
 		}
 	}
@@ -179,7 +180,8 @@ func (b *balanced) tell(s resolver.State) error {
 		if old != nil {
 			old.bal.Close()
 		}
-		p.bal = sc.policy.Build(p, balancer.BuildOptions{DialCreds: b.cfg.Creds, Dialer: b.dial, Authority: b.cfg.Authority,
+		p.bal = sc.policy.Build(p, balancer.BuildOptions{DialCreds: b.cfg.Creds, Dialer: b.dial,
+			Authority:       b.cfg.Authority,
 			CustomUserAgent: b.cfg.UserAgent, Target: b.target})
 	} else {
 		b.mu.Unlock()
@@ -201,7 +203,8 @@ func (b *balanced) unresolved(err error) {
 		}
 		b.mu.Unlock()
 		if p == nil { // nobody has made one, and a policy without addresses says the same
-			b.publish(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: noChoice{fmt.Errorf("fused: name resolver error: %w", err)}})
+			b.publish(balancer.State{ConnectivityState: connectivity.TransientFailure,
+				Picker: noChoice{fmt.Errorf("fused: name resolver error: %w", err)}})
 			return
 		}
 		p.bal.ResolverError(err)
@@ -230,7 +233,8 @@ func (p *policy) UpdateState(s balancer.State) {
 		return
 	}
 	p.state = s
-	if b.next != nil && (b.next.state.ConnectivityState != connectivity.Connecting || b.cur.state.ConnectivityState != connectivity.Ready) {
+	if b.next != nil && (b.next.state.ConnectivityState != connectivity.Connecting ||
+		b.cur.state.ConnectivityState != connectivity.Ready) {
 		old := b.cur
 		b.cur, b.next = b.next, nil
 		b.run.do(old.bal.Close)
@@ -262,7 +266,7 @@ func (p *policy) UpdateAddresses(sc balancer.SubConn, addrs []resolver.Address) 
 	sc.UpdateAddresses(addrs)
 }
 
-// ResolveNow asks the resolver to look again.
+// ResolveNow asks the resolver to resolve again.
 func (p *policy) ResolveNow(resolver.ResolveNowOptions) { p.b.resolveNow() }
 
 // Target is the channel's.

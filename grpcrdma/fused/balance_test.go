@@ -74,12 +74,14 @@ func fleets(t *testing.T, n int, svc pb.TestServiceServer, config string, body f
 			}
 			f.find.InitialState(resolver.State{Addresses: addrs})
 			if strings.HasPrefix(form, "grpc(fused)") {
-				ch, err := NewClient("fleet:///all.test", dial, Config{Resolvers: []resolver.Builder{f.find}, ServiceConfig: config})
+				ch, err := NewClient("fleet:///all.test", dial, Config{Resolvers: []resolver.Builder{f.find},
+					ServiceConfig: config})
 				must(t, err)
 				t.Cleanup(func() { must(t, ch.Close()) })
 				f.cc = ch
 			} else {
-				cc, err := grpc.NewClient("fleet:///all.test", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(f.find),
+				cc, err := grpc.NewClient("fleet:///all.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithResolvers(f.find),
 					grpc.WithContextDialer(dial), grpc.WithDefaultServiceConfig(config))
 				must(t, err)
 				t.Cleanup(func() { cc.Close() })
@@ -179,7 +181,8 @@ func TestPickFirstTakesTheFirstThatAnswers(t *testing.T) {
 		f.stop[0]()
 		for end := time.Now().Add(testTimeout); ; {
 			var p peer.Peer
-			if _, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p)); err == nil && p.Addr.String() == f.addrs[1] {
+			if _, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p)); err == nil &&
+				p.Addr.String() == f.addrs[1] {
 				return
 			}
 			if time.Now().After(end) {
@@ -199,7 +202,8 @@ func TestTheResolversServiceConfigChoosesThePolicy(t *testing.T) {
 		f.find.UpdateState(resolver.State{Addresses: addrs, ServiceConfig: f.find.CC().ParseServiceConfig(roundRobin)})
 		f.all(t, 2)
 		// One that cannot be read leaves the last in force.
-		f.find.UpdateState(resolver.State{Addresses: addrs, ServiceConfig: f.find.CC().ParseServiceConfig(`{"loadBalancingConfig":[{"no_such":{}}]}`)})
+		f.find.UpdateState(resolver.State{Addresses: addrs,
+			ServiceConfig: f.find.CC().ParseServiceConfig(`{"loadBalancingConfig":[{"no_such":{}}]}`)})
 		f.all(t, 2)
 	})
 }
@@ -282,9 +286,12 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 		{name: "never well", fail: 9, code: codes.Unavailable, want: codes.Unavailable, tries: 4},
 		{name: "another code", fail: 1, code: codes.Aborted, want: codes.Aborted, tries: 1},
 		{name: "behind a header", fail: 1, code: codes.Unavailable, head: true, want: codes.Unavailable, tries: 1},
-		{name: "told to wait", fail: 1, code: codes.Unavailable, tail: metadata.Pairs("grpc-retry-pushback-ms", "1"), tries: 2},
-		{name: "told not to", fail: 1, code: codes.Unavailable, tail: metadata.Pairs("grpc-retry-pushback-ms", "-1"), want: codes.Unavailable, tries: 1},
-		{name: "throttled", fail: 9, code: codes.Unavailable, more: `,"retryThrottling":{"maxTokens":4,"tokenRatio":0.1}`, want: codes.Unavailable, tries: 2},
+		{name: "told to wait", fail: 1, code: codes.Unavailable, tail: metadata.Pairs("grpc-retry-pushback-ms", "1"),
+			tries: 2},
+		{name: "told not to", fail: 1, code: codes.Unavailable, tail: metadata.Pairs("grpc-retry-pushback-ms", "-1"),
+			want: codes.Unavailable, tries: 1},
+		{name: "throttled", fail: 9, code: codes.Unavailable,
+			more: `,"retryThrottling":{"maxTokens":4,"tokenRatio":0.1}`, want: codes.Unavailable, tries: 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			svc := &flaky{code: c.code, header: c.head, trailer: c.tail}
@@ -294,10 +301,13 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 				svc.tries.Store(0)
 				var finished atomic.Int32
 				var header, trailer metadata.MD
-				got, err := f.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("kept")}}, grpc.Header(&header), grpc.Trailer(&trailer),
+				got, err := f.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("kept")}},
+					grpc.Header(&header), grpc.Trailer(&trailer),
 					grpc.OnFinish(func(error) { finished.Add(1) }))
-				if status.Code(err) != c.want || err == nil && string(got.Payload.Body) != "kept" || svc.tries.Load() != c.tries {
-					t.Errorf("unary: %v, %v behind %d tries, want %v behind %d", got, err, svc.tries.Load(), c.want, c.tries)
+				if status.Code(err) != c.want || err == nil && string(got.Payload.Body) != "kept" ||
+					svc.tries.Load() != c.tries {
+					t.Errorf("unary: %v, %v behind %d tries, want %v behind %d", got, err, svc.tries.Load(), c.want,
+						c.tries)
 				}
 				if n := finished.Load(); n != 1 {
 					t.Errorf("OnFinish ran %d times", n)
@@ -336,7 +346,8 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 					err = nil
 				}
 				if status.Code(err) != c.want || svc.tries.Load() != c.tries || err == nil && n != 3 {
-					t.Errorf("stream: %d messages, %v behind %d tries, want %v behind %d", n, err, svc.tries.Load(), c.want, c.tries)
+					t.Errorf("stream: %d messages, %v behind %d tries, want %v behind %d", n, err, svc.tries.Load(),
+						c.want, c.tries)
 				}
 			})
 		})
@@ -365,7 +376,8 @@ func TestServiceConfigBoundsCalls(t *testing.T) {
 			up, down int
 			want     codes.Code
 		}{{10, 10, codes.OK}, {200, 10, codes.ResourceExhausted}, {10, 300, codes.ResourceExhausted}} {
-			_, err := f.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(c.down), Payload: &pb.Payload{Body: make([]byte, c.up)}})
+			_, err := f.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(c.down),
+				Payload: &pb.Payload{Body: make([]byte, c.up)}})
 			if status.Code(err) != c.want {
 				t.Errorf("%d up, %d down: %v, want %v", c.up, c.down, err, c.want)
 			}
@@ -395,7 +407,8 @@ func TestPoliciesLearnHowCallsEnd(t *testing.T) {
 	balancer.Register(judging{})
 	fleets(t, 1, &script{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
-		grpc.SetTrailer(ctx, metadata.Pairs("t", "v", loadKey, "\x09\x00\x00\x00\x00\x00\x00\xe0\x3f")) // cpu_utilization 0.5
+		// cpu_utilization 0.5
+		grpc.SetTrailer(ctx, metadata.Pairs("t", "v", loadKey, "\x09\x00\x00\x00\x00\x00\x00\xe0\x3f"))
 		return &pb.SimpleResponse{Username: strings.Join(md["chosen"], "")}, nil
 	}}, `{"loadBalancingConfig":[{"judging_test":{}}]}`, func(t *testing.T, f *fleet) {
 		m, err := f.UnaryCall(soon(t), &pb.SimpleRequest{})
@@ -404,10 +417,12 @@ func TestPoliciesLearnHowCallsEnd(t *testing.T) {
 		}
 		d := <-judged
 		load, _ := d.ServerLoad.(interface{ GetCpuUtilization() float64 })
-		if d.Err != nil || !d.BytesSent || !d.BytesReceived || d.Trailer.Get("t")[0] != "v" || load == nil || load.GetCpuUtilization() != 0.5 {
+		if d.Err != nil || !d.BytesSent || !d.BytesReceived || d.Trailer.Get("t")[0] != "v" || load == nil ||
+			load.GetCpuUtilization() != 0.5 {
 			t.Errorf("the policy learns %+v", d)
 		}
-		_, err = f.UnaryCall(metadata.AppendToOutgoingContext(soon(t), "drop", "1"), &pb.SimpleRequest{}, grpc.WaitForReady(true))
+		_, err = f.UnaryCall(metadata.AppendToOutgoingContext(soon(t), "drop", "1"), &pb.SimpleRequest{},
+			grpc.WaitForReady(true))
 		if status.Code(err) != codes.PermissionDenied {
 			t.Errorf("a dropped call: %v", err)
 		}

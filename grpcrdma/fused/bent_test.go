@@ -28,7 +28,8 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 			if time.Now().After(end) {
 				var b bytes.Buffer
 				pprof.Lookup("goroutine").WriteTo(&b, 1)
-				t.Fatalf("%s: %d goroutines, %d before (seed %d)\n%s", what, runtime.NumGoroutine(), was, seed, b.String())
+				t.Fatalf("%s: %d goroutines, %d before (seed %d)\n%s", what, runtime.NumGoroutine(), was, seed,
+					b.String())
 			}
 		}
 	}
@@ -67,12 +68,12 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 		c.Write(goodHello[:headerLen+rng.IntN(8)])
 	}
 	rpctest.Unary(t, r.Target)
-	settledServer(t, r, 3*time.Second)
+	idleServer(t, r, 3*time.Second)
 	rpctest.Unary(t, r.Target)
 }
 
-// settledServer waits until the server has the connection of the good client alone.
-func settledServer(t *testing.T, r *rpc, limit time.Duration) {
+// idleServer waits until the server has the connection of the good client alone.
+func idleServer(t *testing.T, r *rpc, limit time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		r.server.mu.Lock()

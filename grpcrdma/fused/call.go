@@ -89,7 +89,8 @@ func (p *packing) marshal(m any) (b []byte, size int, fl flags, free func(), err
 	}
 	if n := bufs.Len(); n > p.maxSend {
 		bufs.Free()
-		return nil, 0, 0, nil, status.Errorf(codes.ResourceExhausted, "fused: trying to send message larger than max (%d vs. %d)", n, p.maxSend)
+		return nil, 0, 0, nil, status.Errorf(codes.ResourceExhausted,
+			"fused: trying to send message larger than max (%d vs. %d)", n, p.maxSend)
 	}
 	if len(bufs) == 1 {
 		return bufs[0].ReadOnlyData(), size, fl, bufs.Free, nil
@@ -122,7 +123,8 @@ func (p *packing) unmarshal(m *message, v any) (size int, err error) {
 		}
 	}
 	if size = data.Len(); size > p.maxRecv {
-		return 0, status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", size, p.maxRecv)
+		return 0, status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", size,
+			p.maxRecv)
 	}
 	if err := p.codec.Unmarshal(data, v); err != nil {
 		return 0, status.Errorf(codes.Internal, "fused: failed to unmarshal the received message: %v", err)
@@ -193,7 +195,11 @@ func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
 // apply is what a service config says where the options of a call do not; of sizes the
 // lesser holds.
 func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
-	if mc.waitForReady != nil && !slices.ContainsFunc(opts, func(o grpc.CallOption) bool { _, ok := o.(grpc.FailFastCallOption); return ok }) {
+	if mc.waitForReady != nil && !slices.ContainsFunc(opts, func(o grpc.CallOption) bool {
+		_,
+			ok := o.(grpc.FailFastCallOption)
+		return ok
+	}) {
 		i.failFast = !*mc.waitForReady
 	}
 	if mc.maxSend != nil {
@@ -204,7 +210,7 @@ func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
 	}
 }
 
-// callError gives an error of this package the shape that gRPC's callers know.
+// callError gives an error of this package the form of gRPC's.
 func callError(err error) error {
 	if err == nil || err == io.EOF {
 		return err
@@ -239,13 +245,15 @@ func (o observers) tell(ctx context.Context, s stats.RPCStats) {
 
 func (o observers) sent(ctx context.Context, m any, size, wire int) {
 	if len(o.list) > 0 {
-		o.tell(ctx, &stats.OutPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire, WireLength: wire + headerLen, SentTime: time.Now()})
+		o.tell(ctx, &stats.OutPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire,
+			WireLength: wire + headerLen, SentTime: time.Now()})
 	}
 }
 
 func (o observers) received(ctx context.Context, m any, size, wire int) {
 	if len(o.list) > 0 {
-		o.tell(ctx, &stats.InPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire, WireLength: wire + headerLen, RecvTime: time.Now()})
+		o.tell(ctx, &stats.InPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire,
+			WireLength: wire + headerLen, RecvTime: time.Now()})
 	}
 }
 

@@ -75,17 +75,17 @@ type Config struct {
 	NoServiceConfig bool
 	NoRetry         bool
 	Backoff         backoff.Config
-	// Landing is the registered memory that a connection grants its peer for messages
+	// Sinks is the registered memory that a connection grants its peer for messages
 	// of 64 KiB and more, once such have come, in bytes; 0 means 64 MiB, a negative
 	// value none. What counts is how long the messages may be: memory that serves again
 	// can be up to four times as long. It is taken over connections of grpcrdma only,
 	// and longer messages than that come through the ring.
-	Landing int
+	Sinks int
 
 	serverName string // that credentials check; empty for the authority
 }
 
-// ErrConfig: a configuration value outside its range.
+// ErrConfig marks a configuration value outside its range.
 var ErrConfig = errors.New("invalid fused configuration")
 
 func (c Config) normal() (Config, error) {
@@ -121,10 +121,10 @@ func (c Config) normal() (Config, error) {
 		return c, fmt.Errorf("pings after %v within %v, idle connections for %v: want none below 0, and 10 ms for an answer: %w", c.PingTime, c.PingTimeout, c.MaxConnectionIdle, ErrConfig)
 	case c.ConnectionTimeout < 0:
 		return c, fmt.Errorf("connection timeout %v, want a positive one: %w", c.ConnectionTimeout, ErrConfig)
-	case c.Landing == 0:
-		c.Landing = defaultLanding
-	case c.Landing > maxLanding:
-		return c, fmt.Errorf("landing %d, want at most %d: %w", c.Landing, maxLanding, ErrConfig)
+	case c.Sinks == 0:
+		c.Sinks = defaultSinks
+	case c.Sinks > maxSinks:
+		return c, fmt.Errorf("sinks of %d bytes, want at most %d: %w", c.Sinks, maxSinks, ErrConfig)
 	}
 	return c, nil
 }
@@ -218,9 +218,11 @@ func (c *Channel) notConnected(ctx context.Context) error {
 	last := c.last
 	c.mu.Unlock()
 	if last == nil {
-		return status.Errorf(status.FromContextError(ctx.Err()).Code(), "fused: %v while waiting for a connection", ctx.Err())
+		return status.Errorf(status.FromContextError(ctx.Err()).Code(), "fused: %v while waiting for a connection",
+			ctx.Err())
 	}
-	return status.Errorf(status.FromContextError(ctx.Err()).Code(), "fused: %v while waiting for a connection; the last attempt: %v", ctx.Err(), last)
+	return status.Errorf(status.FromContextError(ctx.Err()).Code(),
+		"fused: %v while waiting for a connection; the last attempt: %v", ctx.Err(), last)
 }
 
 // connect makes the connection that calls wait for. It outlives the call that

@@ -31,12 +31,14 @@ func (c *Channel) chainUnary(i int) grpc.UnaryInvoker {
 	if i == len(c.cfg.UnaryClient) {
 		return c.invoke
 	}
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+		opts ...grpc.CallOption) error {
 		return c.cfg.UnaryClient[i](ctx, method, req, reply, cc, c.chainUnary(i+1), opts...)
 	}
 }
 
-func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn,
+	opts ...grpc.CallOption) error {
 	if c.lb != nil {
 		return c.invokeConfigured(ctx, method, args, reply, opts)
 	}
@@ -68,7 +70,8 @@ const maxAgain = 5
 // again prepares the call for another connection, if the peer of the last one cannot
 // know of it: gRPC's transparent retry.
 func (cs *clientStream) again(err error) bool {
-	if cs.st == nil || !cs.st.unheard() || cs.s.cause() == nil && !cs.s.drains() || cs.tries >= maxAgain || cs.ctx.Err() != nil {
+	if cs.st == nil || !cs.st.unknownToPeer() || cs.s.cause() == nil && !cs.s.drains() || cs.tries >= maxAgain ||
+		cs.ctx.Err() != nil {
 		return false
 	}
 	cs.tries++
@@ -94,12 +97,14 @@ func (cs *clientStream) tellBegin(again bool) {
 }
 
 // NewStream opens a streaming call.
-func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return c.chainStream(0)(ctx, desc, nil, method, opts...)
 }
 
 func (c *Channel) chainStream(i int) grpc.Streamer {
-	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+		opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		if i < len(c.cfg.StreamClient) {
 			return c.cfg.StreamClient[i](ctx, desc, cc, method, c.chainStream(i+1), opts...)
 		}
@@ -114,25 +119,25 @@ func (c *Channel) chainStream(i int) grpc.Streamer {
 	}
 }
 
-// clientStream is a call. A unary one is a stream that nobody but invoke sees.
+// clientStream is a call. A unary one is a stream used by invoke alone.
 type clientStream struct {
-	ch     *Channel
-	s      *clientSession
-	st     *stream
-	ctx    context.Context
-	cancel context.CancelFunc
-	method string
-	desc   *grpc.StreamDesc
-	info   callInfo
-	pack   packing
-	begun  time.Time
-	base   context.Context // without what stats handlers added
-	told   bool            // stats handlers know the header; guarded by st.mu
-	tries  int             // connections that were lost before the call left
+	ch         *Channel
+	s          *clientSession
+	st         *stream
+	ctx        context.Context
+	cancel     context.CancelFunc
+	method     string
+	desc       *grpc.StreamDesc
+	info       callInfo
+	pack       packing
+	begun      time.Time
+	base       context.Context // without what stats handlers added
+	headerSeen bool            // stats handlers had the header; guarded by st.mu
+	tries      int             // connections that were lost before the call left
 
 	// Of a channel of NewClient.
 	chosen  balancer.PickResult
-	dropped bool       // the policy said that the call must fail
+	dropped bool       // the policy failed the call
 	stop    func()     // frees the timeout of a service config
 	attempt *retryCall // the call that this is an attempt of; nil for a whole call
 
@@ -151,7 +156,8 @@ var _ grpc.ClientStream = (*clientStream)(nil)
 
 // open prepares a call on a connection, with what a service config says of it.
 // Nothing is sent yet.
-func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig, opts []grpc.CallOption) (*clientStream, error) {
+func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig,
+	opts []grpc.CallOption) (*clientStream, error) {
 	info, err := c.cfg.callInfo(opts)
 	cs := &clientStream{ch: c, method: method, desc: desc, info: info}
 	if mc != nil {
@@ -213,7 +219,8 @@ func (cs *clientStream) prepare() (err error) {
 	if o.authority != "" {
 		v, ok := cs.s.auth.(credentials.AuthorityValidator)
 		if !ok {
-			return status.Errorf(codes.Unavailable, "fused: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", cs.s.auth.AuthType())
+			return status.Errorf(codes.Unavailable,
+				"fused: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", cs.s.auth.AuthType())
 		}
 		if err := v.ValidateAuthority(o.authority); err != nil {
 			return status.Errorf(codes.Unavailable, "fused: failed to validate authority %q: %v", o.authority, err)
@@ -235,7 +242,8 @@ func (cs *clientStream) prepare() (err error) {
 		return tooLong(len(cs.open), cs.s.peerBlocks)
 	}
 	if len(cs.ch.obs.list) > 0 {
-		cs.ch.obs.tell(cs.ctx, &stats.OutHeader{Client: true, Compression: i.compressor, Header: o.md, FullMethod: cs.method, Authority: cs.authority(),
+		cs.ch.obs.tell(cs.ctx, &stats.OutHeader{Client: true, Compression: i.compressor, Header: o.md,
+			FullMethod: cs.method, Authority: cs.authority(),
 			RemoteAddr: cs.s.conn.RemoteAddr(), LocalAddr: cs.s.conn.LocalAddr()})
 	}
 	return nil
@@ -257,15 +265,18 @@ func (cs *clientStream) outgoing() (metadata.MD, error) {
 		md = metadata.Join(md, metadata.Pairs("grpc-previous-rpc-attempts", strconv.Itoa(cs.attempt.retries)))
 	}
 	for _, cred := range cs.info.creds {
-		if cred.RequireTransportSecurity() && credentials.CheckSecurityLevel(cs.s.auth, credentials.PrivacyAndIntegrity) != nil {
-			return nil, status.Error(codes.Unauthenticated, "fused: transport: cannot send secure credentials on an insecure connection")
+		if cred.RequireTransportSecurity() && credentials.CheckSecurityLevel(cs.s.auth,
+			credentials.PrivacyAndIntegrity) != nil {
+			return nil, status.Error(codes.Unauthenticated,
+				"fused: transport: cannot send secure credentials on an insecure connection")
 		}
 		service := cs.method
 		if i := strings.LastIndexByte(service, '/'); i > 0 {
 			service = service[:i]
 		}
 		ri := credentials.RequestInfo{Method: cs.method, AuthInfo: cs.s.auth}
-		extra, err := cred.GetRequestMetadata(credentials.NewContextWithRequestInfo(cs.ctx, ri), "https://"+strings.TrimSuffix(cs.authority(), ":443")+service)
+		extra, err := cred.GetRequestMetadata(credentials.NewContextWithRequestInfo(cs.ctx, ri),
+			"https://"+strings.TrimSuffix(cs.authority(), ":443")+service)
 		if err != nil {
 			return nil, credsError(err)
 		}
@@ -333,7 +344,7 @@ func (cs *clientStream) outcome() error {
 	return cs.st.status.Err()
 }
 
-// finish ends the call, once, and tells everyone; it gives the call's outcome.
+// finish ends the call, once, with all its callbacks, and returns its outcome.
 func (cs *clientStream) finish(err error) error {
 	cs.over.Do(func() {
 		cs.err = callError(err)
@@ -347,7 +358,7 @@ func (cs *clientStream) finish(err error) error {
 			cs.st.fail(cs.err)
 			cs.s.interruptLeader(cs.st)
 			if len(cs.open) > 0 {
-				cs.s.forget(cs.st) // the server has not heard of it
+				cs.s.forget(cs.st) // it was not sent to the server
 			} else {
 				cs.s.abandon(cs.st)
 			}
@@ -369,15 +380,16 @@ func (cs *clientStream) finish(err error) error {
 	return cs.err
 }
 
-// tellHeader tells stats handlers of the header, once it has come.
+// tellHeader passes the header to stats handlers, once it has come.
 func (cs *clientStream) tellHeader() {
 	cs.st.mu.Lock()
-	has := cs.st.hasHeader && !cs.told
-	cs.told = cs.told || has
+	has := cs.st.hasHeader && !cs.headerSeen
+	cs.headerSeen = cs.headerSeen || has
 	wire, packer := cs.st.headerWire, cs.st.packer
 	cs.st.mu.Unlock()
 	if has {
-		cs.ch.obs.tell(cs.ctx, &stats.InHeader{Client: true, WireLength: wire, Compression: packer, Header: cs.header()})
+		cs.ch.obs.tell(cs.ctx, &stats.InHeader{Client: true, WireLength: wire, Compression: packer,
+			Header: cs.header()})
 	}
 }
 

@@ -32,7 +32,7 @@ func (cs *clientStream) sendBytes(m any, b []byte, size int, fl flags, last bool
 	if not, ok := err.(notSent); ok && len(cs.open) > 0 {
 		cs.st.retract(not)
 	}
-	if len(cs.open) > 0 { // of streams it was sent long ago, and finish looks at it at any time
+	if len(cs.open) > 0 { // of streams it was sent long ago, and finish may read it at any time
 		cs.open = nil
 	}
 	if err == nil {
@@ -81,7 +81,7 @@ func (cs *clientStream) CloseSend() error {
 		return nil
 	}
 	cs.half = true
-	cs.s.send(kindStream, fEnd, cs.st.id, nil, 0, nil) // a failure ends the call, and RecvMsg tells
+	cs.s.send(kindStream, fEnd, cs.st.id, nil, 0, nil) // a failure ends the call and is RecvMsg's
 	return nil
 }
 
@@ -138,13 +138,15 @@ func (cs *clientStream) takeOnly(m any) error {
 	if err == nil && got {
 		// The end most often came with the message.
 		if _, err = cs.st.receive(cs.ctx); err == nil {
-			err = status.Error(codes.Internal, "fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
+			err = status.Error(codes.Internal,
+				"fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
 		} else if err == io.EOF {
 			err = cs.outcome()
 		}
 	} else if err == nil {
 		if err = cs.outcome(); err == nil {
-			err = status.Error(codes.Internal, "fused: cardinality violation: received no response message from non-server-streaming RPC")
+			err = status.Error(codes.Internal,
+				"fused: cardinality violation: received no response message from non-server-streaming RPC")
 		}
 	}
 	return err

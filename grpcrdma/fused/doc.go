@@ -3,7 +3,10 @@
 // grpc.ServiceRegistrar. Over the connections of grpcrdma a unary call is one
 // one-sided write in each direction.
 //
-//	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, addr) }, fused.Config{})
+//	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, addr) },
+//
+// fused.Config{})
+//
 //	client := pb.NewGreeterClient(ch)
 //
 //	srv, err := fused.NewServer(fused.Config{})
@@ -14,7 +17,9 @@
 // balancing policies:
 //
 //	ch, err := fused.NewClient("rdma:///a:18516,b:18516", (&grpcrdma.Dialer{Net: n}).DialContext, fused.Config{
-//		Resolvers: []resolver.Builder{grpcrdma.Resolver()}, ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}]}`})
+//		Resolvers: []resolver.Builder{grpcrdma.Resolver()}, ServiceConfig:
+//
+// `{"loadBalancingConfig":[{"round_robin":{}}]}`})
 //
 // Any net.Conn does. Config.Creds are gRPC's credentials, as of grpc.NewServer and
 // grpc.NewClient; a connection that is a tls.Conn brings its own. Either way handlers
@@ -22,17 +27,16 @@
 //
 // # What is gRPC's
 //
-// Unary calls and all kinds of streams; header and trailer metadata under gRPC's rules,
-// binary values included; status with details; deadlines, which the server learns;
-// cancellation; message size limits; codecs and compressors registered with gRPC;
-// interceptors and stats handlers, given in [Config]; transport credentials, and those of
-// a call; transparent retry; keepalive pings, the idleness and age of connections; handlers of unknown services; of
-// NewClient resolvers, load balancing policies with what they learn of calls, service
-// config with retries, their throttling, timeouts, limits and health checks; the
-// call options Header, Trailer, Peer, OnFinish, UseCompressor, CallContentSubtype,
-// CallAuthority, ForceCodec, ForceCodecV2, WaitForReady, MaxCallRecvMsgSize,
-// MaxCallSendMsgSize, PerRPCCredentials. Tests run one body on this package and on grpc-go
-// over TCP, and ask both for the same codes, metadata and events.
+// Unary calls and all kinds of streams; header and trailer metadata under gRPC's rules, binary
+// values included; status with details; deadlines, which the server learns; cancellation; message
+// size limits; codecs and compressors registered with gRPC; interceptors and stats handlers, given
+// in [Config]; transport credentials, and those of a call; transparent retry; keepalive pings, the
+// idleness and age of connections; handlers of unknown services; of NewClient resolvers, load
+// balancing policies with what they learn of calls, service config with retries, their throttling,
+// timeouts, limits and health checks; the call options Header, Trailer, Peer, OnFinish,
+// UseCompressor, CallContentSubtype, CallAuthority, ForceCodec, ForceCodecV2, WaitForReady,
+// MaxCallRecvMsgSize, MaxCallSendMsgSize, PerRPCCredentials. Tests run one body on this package and
+// on grpc-go over TCP, and ask both for the same codes, metadata and events.
 //
 // # Not supported, and why
 //
@@ -50,38 +54,31 @@
 //
 // # Long messages
 //
-// Over connections of grpcrdma a message of 64 KiB and more lands, and of 512 KiB and
-// more where registering memory is a system call: it is written into registered memory
-// of the receiver, where the codec reads it. MPI and UCX know this as rendezvous, with
-// the sink advertised before it is asked for; that memory is called a landing here. A
-// receiver grants such memory for messages as long as it got before, so the first of a connection still
-// comes through the ring. Config.Landing bounds that memory.
+// Over connections of grpcrdma a message of 64 KiB and more, and of 512 KiB and
+// more where registering memory is a system call, is written into registered memory
+// of the receiver, a sink, where the codec reads it. MPI and UCX call this rendezvous; here
+// the sink is advertised in advance. A receiver grants sinks for messages as long as it
+// received before, so the first of a connection still comes through the ring. Config.Sinks
+// bounds that memory.
 //
 // # When the peer dies
 //
-// Calls in progress are Unavailable as soon as the connection below knows: at once
+// Calls in progress are Unavailable as soon as the connection below fails: at once
 // where a process dies over iWARP, else within the probe of grpcrdma's connections
-// and the retries of the device. Nothing that the peer may know of is sent twice: a
+// and the retries of the device. Nothing that may have reached the peer is sent twice: a
 // call of which nothing left this side, or that came behind the last one of a server
 // that stops in order, goes over the next connection by itself. Of a stream that is
 // its opening alone. The next call dials anew,
-// at most every 100 ms while that fails: fail-fast calls learn why in between, and
+// at most every 100 ms while that fails: fail-fast calls fail in between, and
 // calls that wait for ready wait. There is no growing back-off but that of NewClient,
 // which is gRPC's (Config.Backoff).
 //
-// # Ownership
+// # Limits
 //
-// A Channel owns the connections it dialled and a goroutine for each, of NewClient two, and
-// its resolver and policy; Close joins them. A Server owns its connections, one goroutine each and one a call; Stop and
-// GracefulStop join them. A stream holds at most Config.Window bytes that nobody
-// has asked for, the messages that landed, and the message somebody waits for.
-//
-// # Limitations
-//
-// An idle client notices the loss of its connection at its next call: over
-// connections of grpcrdma before that is sent, over others the call is Unavailable.
-// A peer that takes nothing for Config.StallLimit is given up, whatever the deadlines
-// of its calls say.
-// Buffers of what is sent are gRPC's own pool: registered ones would save no copy, as
-// messages are marshalled on the Go heap.
+// Close of a Channel, and Stop and GracefulStop of a Server, join their goroutines. A stream
+// holds at most Config.Window bytes that were not read, the messages in sinks, and the
+// message that is waited for. An idle client detects the loss of its connection at its next
+// call: over connections of grpcrdma before that is sent, over others the call is Unavailable.
+// A peer that takes nothing for Config.StallLimit is disconnected, whatever the deadlines of
+// its calls. Messages are marshalled on the Go heap, into gRPC's own buffers.
 package fused

@@ -92,7 +92,8 @@ func TestSendLeavesTheReasonToReceive(t *testing.T) {
 		})
 	}
 	s := open(soon(t), "/grpc.testing.TestService/FullDuplexCall", both, grpc.MaxCallSendMsgSize(10))
-	if err := s.SendMsg(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 100)}}); status.Code(err) != codes.ResourceExhausted {
+	if err := s.SendMsg(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte,
+		100)}}); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a message too long to send: %v", err)
 	}
 }
@@ -115,7 +116,8 @@ func TestChannelReconnects(t *testing.T) {
 	// The loss is noticed by the call that meets it, or before.
 	var err error
 	rpctest.Within(t, "the new connection", func() {
-		for _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil; _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}) {
+		for _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil; _, err = r.Client.EmptyCall(soon(t),
+			&pb.Empty{}) {
 			if status.Code(err) != codes.Unavailable {
 				t.Errorf("%v", err)
 				return
@@ -140,7 +142,7 @@ func TestChannelReconnects(t *testing.T) {
 }
 
 // The loss of an idle connection costs no call, where the connection can tell.
-func TestIdleLossIsNoticedBeforeTheCall(t *testing.T) {
+func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
 	for _, a := range arms[:3] {
 		t.Run(a.name, func(t *testing.T) {
 			r := newRPC(t, a, Config{}, Config{})

@@ -83,9 +83,10 @@ func ExampleNewClient() {
 		addrs = append(addrs, l.Addr().String())
 	}
 
-	ch, err := fused.NewClient("rdma:///"+strings.Join(addrs, ","), (&grpcrdma.Dialer{Net: n}).DialContext, fused.Config{
-		Resolvers:     []resolver.Builder{grpcrdma.Resolver()},
-		ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}]}`})
+	ch, err := fused.NewClient("rdma:///"+strings.Join(addrs, ","), (&grpcrdma.Dialer{Net: n}).DialContext,
+		fused.Config{
+			Resolvers:     []resolver.Builder{grpcrdma.Resolver()},
+			ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}]}`})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +94,8 @@ func ExampleNewClient() {
 	reached := map[string]bool{}
 	for len(reached) < 2 { // the second connection stands a moment later
 		var p peer.Peer
-		if _, err := healthpb.NewHealthClient(ch).Check(context.Background(), &healthpb.HealthCheckRequest{}, grpc.Peer(&p)); err != nil {
+		if _, err := healthpb.NewHealthClient(ch).Check(context.Background(), &healthpb.HealthCheckRequest{},
+			grpc.Peer(&p)); err != nil {
 			log.Fatal(err)
 		}
 		reached[p.Addr.String()] = true

@@ -37,17 +37,18 @@ const (
 type kind uint8
 
 const (
-	kindHello   kind = iota + 1 // first frame of each side: version, window, streams, whether messages may land
-	kindStream                  // a piece of a call
-	kindWindow                  // the peer may send so many more bytes of messages
-	kindReset                   // client: the call is given up
-	kindGoAway                  // server: open no more streams here; with a number 4 it ends, and knows of no stream behind that one
-	kindMore                    // the beginning of the payload of the next frame, which is of the same stream
-	kindGrant                   // memory that a long message may be written to: key 4, length 4, address 8
-	kindReturn                  // a grant that is not used: key 4
-	kindPlacing                 // a message is being written to a grant: nothing follows
-	kindPing                    // does the peer live? Nothing follows
-	kindPong                    // it does
+	kindHello  kind = iota + 1 // first frame of each side: version, window, streams, whether messages may land
+	kindStream                 // a piece of a call
+	kindWindow                 // the peer may send so many more bytes of messages
+	kindReset                  // client: the call is given up
+	// server: open no more streams here; with a number 4 it ends, and knows of no stream behind that one
+	kindGoAway
+	kindMore    // the beginning of the payload of the next frame, which is of the same stream
+	kindGrant   // memory that a long message may be written to: key 4, length 4, address 8
+	kindReturn  // a grant that is not used: key 4
+	kindPlacing // a message is being written to a grant: nothing follows
+	kindPing    // does the peer live? Nothing follows
+	kindPong    // it does
 	numKinds
 )
 
@@ -61,7 +62,7 @@ const (
 	fData
 	fPacked // the message is compressed
 	fEnd    // the sender's side of the stream ends with this frame
-	fLanded // the message was written to the grant that the frame names
+	fSink   // the message was written to the grant that the frame names
 )
 
 var errFrame = errors.New("malformed frame")
@@ -86,7 +87,7 @@ func putHeader(b []byte, payload int, k kind, fl flags, stream uint32) {
 	binary.LittleEndian.PutUint32(b[8:], stream)
 }
 
-// payloadLen checks a header and tells how much follows it.
+// payloadLen checks a header and returns the length of what follows it.
 func payloadLen(h []byte) (int, error) {
 	n := binary.LittleEndian.Uint32(h)
 	if n > maxPayload || h[4] == 0 || kind(h[4]) >= numKinds || h[6]|h[7] != 0 {
@@ -117,12 +118,13 @@ func parseFrame(b []byte) (f frame, err error) {
 	if f.has(fFirst) {
 		f.total = int(d.u32())
 	}
-	if f.has(fLanded) {
+	if f.has(fSink) {
 		f.key = d.u32()
 	}
 	f.data = d.b
 	switch {
-	case d.bad, f.has(fFirst|fPacked) && !f.has(fData), f.has(fLanded) && (!f.has(fFirst) || len(f.data) > 0), f.has(fTrailer) && !f.has(fEnd),
+	case d.bad, f.has(fFirst|fPacked) && !f.has(fData), f.has(fSink) && (!f.has(fFirst) || len(f.data) > 0),
+		f.has(fTrailer) && !f.has(fEnd),
 		len(f.data) > 0 && !f.has(fData), f.has(fFirst) && f.total < len(f.data):
 		return f, fmt.Errorf("%w: stream frame with flags %#x and %d bytes", errFrame, b[5], len(b)-headerLen)
 	}

@@ -55,19 +55,23 @@ func TestInterceptorsSeeEveryCallInOrder(t *testing.T) {
 	}
 	var cc, sc Config
 	for _, n := range []string{"1", "2"} {
-		cc.UnaryClient = append(cc.UnaryClient, func(ctx context.Context, m string, req, reply any, c *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		cc.UnaryClient = append(cc.UnaryClient, func(ctx context.Context, m string, req, reply any, c *grpc.ClientConn,
+			call grpc.UnaryInvoker, o ...grpc.CallOption) error {
 			note("cu" + n)
 			return call(ctx, m, req, reply, c, o...)
 		})
-		cc.StreamClient = append(cc.StreamClient, func(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+		cc.StreamClient = append(cc.StreamClient, func(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn,
+			m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			note("cs" + n)
 			return open(ctx, d, c, m, o...)
 		})
-		sc.UnaryServer = append(sc.UnaryServer, func(ctx context.Context, req any, i *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+		sc.UnaryServer = append(sc.UnaryServer, func(ctx context.Context, req any, i *grpc.UnaryServerInfo,
+			h grpc.UnaryHandler) (any, error) {
 			note("su" + n + i.FullMethod)
 			return h(ctx, req)
 		})
-		sc.StreamServer = append(sc.StreamServer, func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+		sc.StreamServer = append(sc.StreamServer, func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
+			h grpc.StreamHandler) error {
 			note("ss" + n + i.FullMethod)
 			return h(srv, s)
 		})
@@ -77,7 +81,8 @@ func TestInterceptorsSeeEveryCallInOrder(t *testing.T) {
 	must(t, err)
 	rpctest.Bidirectional(t, r.Target)
 	const s = "/grpc.testing.TestService/"
-	want := []string{"cu1", "cu2", "su1" + s + "EmptyCall", "su2" + s + "EmptyCall", "cs1", "cs2", "ss1" + s + "FullDuplexCall", "ss2" + s + "FullDuplexCall"}
+	want := []string{"cu1", "cu2", "su1" + s + "EmptyCall", "su2" + s + "EmptyCall", "cs1", "cs2",
+		"ss1" + s + "FullDuplexCall", "ss2" + s + "FullDuplexCall"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("%v", seen)
 	}
@@ -133,7 +138,8 @@ func (r *recorder) HandleConn(_ context.Context, s stats.ConnStats) {
 
 func TestStatsHandlers(t *testing.T) {
 	client, server := &recorder{kinds: map[string]int{}}, &recorder{kinds: map[string]int{}}
-	r := newRPC(t, arms[0], Config{StatsHandlers: []stats.Handler{client}}, Config{StatsHandlers: []stats.Handler{server}})
+	r := newRPC(t, arms[0], Config{StatsHandlers: []stats.Handler{client}},
+		Config{StatsHandlers: []stats.Handler{server}})
 	_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: 1000})
 	must(t, err)
 	_, err = r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 7}})
@@ -144,13 +150,15 @@ func TestStatsHandlers(t *testing.T) {
 	for name, rec := range map[string]*recorder{"client": client, "server": server} {
 		rec.mu.Lock()
 		k := rec.kinds
-		if k["begin"] != 2 || k["end"] != 2 || k["untagged"] != 0 || k["in header"]+k["out header"] != 3 || // an error has a trailer only
+		// an error has a trailer only
+		if k["begin"] != 2 || k["end"] != 2 || k["untagged"] != 0 || k["in header"]+k["out header"] != 3 ||
 			status.Code(rec.end) != codes.PermissionDenied {
 			t.Errorf("%s: %v, ended with %v", name, k, rec.end)
 		}
 		rec.mu.Unlock()
 	}
-	if client.kinds["in"] < 1000 || client.kinds["in"] != server.kinds["out"] || client.kinds["out"] != server.kinds["in"] {
+	if client.kinds["in"] < 1000 || client.kinds["in"] != server.kinds["out"] ||
+		client.kinds["out"] != server.kinds["in"] {
 		t.Errorf("client %v, server %v", client.kinds, server.kinds)
 	}
 	if n := server.conns.Load(); n != 0 {
@@ -180,9 +188,11 @@ func TestCallOptionsAndLimits(t *testing.T) {
 		opt  grpc.CallOption
 		want codes.Code
 	}{
-		"answer too long for the client":    {big, grpc.MaxCallRecvMsgSize(10_000), codes.ResourceExhausted},
-		"request too long for the client":   {&pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}}, grpc.MaxCallSendMsgSize(1000), codes.ResourceExhausted},
-		"request too long for the server":   {&pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 200_000)}}, grpc.StaticMethod(), codes.ResourceExhausted},
+		"answer too long for the client": {big, grpc.MaxCallRecvMsgSize(10_000), codes.ResourceExhausted},
+		"request too long for the client": {&pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}},
+			grpc.MaxCallSendMsgSize(1000), codes.ResourceExhausted},
+		"request too long for the server": {&pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 200_000)}},
+			grpc.StaticMethod(), codes.ResourceExhausted},
 		"unknown compressor":                {big, grpc.UseCompressor("no such"), codes.Internal},
 		"unknown codec":                     {big, grpc.CallContentSubtype("no such"), codes.Internal},
 		"an option that is not supported":   {big, grpc.CallCustomCodec(oldCodec{}), codes.Unimplemented},
@@ -194,7 +204,8 @@ func TestCallOptionsAndLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err = r.Client.EmptyCall(metadata.AppendToOutgoingContext(soon(t), "big", strings.Repeat("x", maxBlocks)), &pb.Empty{})
+	_, err = r.Client.EmptyCall(metadata.AppendToOutgoingContext(soon(t), "big", strings.Repeat("x", maxBlocks)),
+		&pb.Empty{})
 	if status.Code(err) != codes.Internal {
 		t.Errorf("more metadata than the server takes: %v", err)
 	}
@@ -238,7 +249,8 @@ func TestOverTLS(t *testing.T) {
 			r := serve(t, a.network, l, secured, kill, Config{}, Config{})
 			runAll(t, r.Target)
 			var from peer.Peer
-			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
+			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from),
+				grpc.PerRPCCredentials(token{secure: true}))
 			must(t, err)
 			if info, ok := from.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.PeerCertificates) != 1 {
 				t.Errorf("%+v", from.AuthInfo)
@@ -305,7 +317,8 @@ func TestDeadlinesHoldAndLeaveTheConnection(t *testing.T) {
 			wg.Go(func() {
 				for range 5 {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i)*time.Millisecond)
-					if _, err := r.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block}); status.Code(err) != codes.DeadlineExceeded {
+					if _, err := r.Client.UnaryCall(ctx,
+						&pb.SimpleRequest{ResponseSize: rpctest.Block}); status.Code(err) != codes.DeadlineExceeded {
 						t.Errorf("%v", err)
 					}
 					cancel()
@@ -320,7 +333,8 @@ func TestDeadlinesHoldAndLeaveTheConnection(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{MaxRecvMsgSize: -1}, {MaxSendMsgSize: -1}, {Window: 1}, {MaxStreams: -1}, {MaxStreams: maxStreams + 1}} {
+	for _, cfg := range []Config{{MaxRecvMsgSize: -1}, {MaxSendMsgSize: -1}, {Window: 1}, {MaxStreams: -1},
+		{MaxStreams: maxStreams + 1}} {
 		if _, err := NewServer(cfg); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
@@ -335,7 +349,8 @@ func TestConfigIsChecked(t *testing.T) {
 func TestCallsNeverSentAreNeverReset(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	for range 3 {
-		_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}}, grpc.MaxCallSendMsgSize(1000))
+		_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}},
+			grpc.MaxCallSendMsgSize(1000))
 		if status.Code(err) != codes.ResourceExhausted {
 			t.Fatal(err)
 		}

@@ -27,7 +27,8 @@ func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(ba
 			if r.Status == healthpb.HealthCheckResponse_SERVING {
 				tell(balancer.SubConnState{ConnectivityState: connectivity.Ready})
 			} else {
-				tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure, ConnectionError: fmt.Errorf("fused: service %q is %v", service, r.Status)})
+				tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure,
+					ConnectionError: fmt.Errorf("fused: service %q is %v", service, r.Status)})
 			}
 		}
 		if status.Code(err) == codes.Unimplemented {
@@ -37,7 +38,8 @@ func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(ba
 		if ctx.Err() != nil {
 			return
 		}
-		tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure, ConnectionError: fmt.Errorf("fused: watch the health of %q: %w", service, err)})
+		tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure,
+			ConnectionError: fmt.Errorf("fused: watch the health of %q: %w", service, err)})
 		select {
 		case <-time.After(sc.p.b.pause(failed)):
 		case <-ctx.Done():

@@ -79,16 +79,20 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 	// The handler reads one message and stays; what comes behind it nobody asks for.
 	first, err := proto.Marshal(&pb.SimpleRequest{ResponseSize: rpctest.Block})
 	must(t, err)
-	flood := join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1, opening("/grpc.testing.TestService/UnaryCall", uint32(len(first)), first)...))
+	flood := join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1,
+		opening("/grpc.testing.TestService/UnaryCall", uint32(len(first)), first)...))
 	for range defaultWindow/maxData + 2 {
-		flood = append(flood, raw(kindStream, fData|fFirst, 1, append(binary.LittleEndian.AppendUint32(nil, maxData-4), make([]byte, maxData-4)...)...)...)
+		flood = append(flood, raw(kindStream, fData|fFirst, 1, append(binary.LittleEndian.AppendUint32(nil, maxData-4),
+			make([]byte, maxData-4)...)...)...)
 	}
 	for name, bytes := range map[string][]byte{
-		"parts with nothing behind":    join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), goodHello),
-		"parts of another stream":      join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
-		"a frame between parts":        join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindWindow, 0, 1, 1, 0, 0, 0)),
-		"parts with flags":             join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
-		"parts without end":            append(append([]byte(nil), goodHello...), bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
+		"parts with nothing behind": join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), goodHello),
+		"parts of another stream":   join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
+		"a frame between parts": join(goodHello, raw(kindMore, 0, 1, 1, 2, 3),
+			raw(kindWindow, 0, 1, 1, 0, 0, 0)),
+		"parts with flags": join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
+		"parts without end": append(append([]byte(nil), goodHello...),
+			bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
 		"not this protocol":            []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
 		"another version":              helloFrame(version+1, minWindow, 1),
 		"no window":                    helloFrame(version, 0, 1),
@@ -101,21 +105,23 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		"blocks longer than the frame": join(goodHello, raw(kindStream, fOpen, 1, 255, 0, 0, 0)),
 		"open block of garbage":        join(goodHello, raw(kindStream, fOpen, 1, 3, 0, 0, 0, 1, 2, 3)),
 		"data without its flag":        join(goodHello, raw(kindStream, fEnd, 1, 1, 2, 3)),
-		"shorter than its data":        join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1, opening(stuck, 1, make([]byte, 5))...)),
-		"the same stream again":        join(goodHello, open, open),
-		"header from a client":         join(goodHello, open, raw(kindStream, fHeader, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
-		"trailer from a client":        join(goodHello, open, raw(kindStream, fTrailer|fEnd, 1, 0, 0, 0, 0)),
-		"message longer than it said":  join(goodHello, open, raw(kindStream, fData, 1, make([]byte, 6)...)),
-		"message inside another":       join(goodHello, open, raw(kindStream, fData|fFirst, 1, 0, 0, 0, 0)),
-		"end inside a message":         join(goodHello, open, raw(kindStream, fEnd, 1)),
-		"window of nothing":            join(goodHello, open, raw(kindWindow, 0, 1, 0, 0, 0, 0)),
-		"window without end":           join(goodHello, open, raw(kindWindow, 0, 1, 255, 255, 255, 255)),
-		"torn window":                  join(goodHello, open, raw(kindWindow, 0, 1, 1)),
-		"data for no stream":           join(goodHello, open, raw(kindStream, fData|fFirst, 2, 1, 0, 0, 0, 9)),
-		"window for no stream":         join(goodHello, raw(kindWindow, 0, 1, 1, 0, 0, 0)),
-		"reset of no stream":           join(goodHello, raw(kindReset, 0, 1, 0, 0, 0, 0)),
-		"more streams than agreed":     many,
-		"more than the window":         flood,
+		"shorter than its data": join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1,
+			opening(stuck, 1, make([]byte, 5))...)),
+		"the same stream again": join(goodHello, open, open),
+		"header from a client": join(goodHello, open, raw(kindStream, fHeader, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0, 0)),
+		"trailer from a client":       join(goodHello, open, raw(kindStream, fTrailer|fEnd, 1, 0, 0, 0, 0)),
+		"message longer than it said": join(goodHello, open, raw(kindStream, fData, 1, make([]byte, 6)...)),
+		"message inside another":      join(goodHello, open, raw(kindStream, fData|fFirst, 1, 0, 0, 0, 0)),
+		"end inside a message":        join(goodHello, open, raw(kindStream, fEnd, 1)),
+		"window of nothing":           join(goodHello, open, raw(kindWindow, 0, 1, 0, 0, 0, 0)),
+		"window without end":          join(goodHello, open, raw(kindWindow, 0, 1, 255, 255, 255, 255)),
+		"torn window":                 join(goodHello, open, raw(kindWindow, 0, 1, 1)),
+		"data for no stream":          join(goodHello, open, raw(kindStream, fData|fFirst, 2, 1, 0, 0, 0, 9)),
+		"window for no stream":        join(goodHello, raw(kindWindow, 0, 1, 1, 0, 0, 0)),
+		"reset of no stream":          join(goodHello, raw(kindReset, 0, 1, 0, 0, 0, 0)),
+		"more streams than agreed":    many,
+		"more than the window":        flood,
 	} {
 		t.Run(name, func(t *testing.T) {
 			newRPC(t, arms[0], Config{}, Config{}).cutsOff(t, bytes)
@@ -129,7 +135,8 @@ func TestPromisesTakeNoMemory(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	out := goodHello
 	for id := range uint32(defaultStreams) {
-		out = append(out, raw(kindStream, fOpen|fData|fFirst, id+1, opening(stuck, defaultMaxRecv, make([]byte, 5))...)...)
+		out = append(out, raw(kindStream, fOpen|fData|fFirst, id+1,
+			opening(stuck, defaultMaxRecv, make([]byte, 5))...)...)
 	}
 	out = append(out, raw(numKinds, 0, 0)...) // who is cut off by this has been read up to it
 	var before, after runtime.MemStats
@@ -169,7 +176,8 @@ func TestHostileServersAreCutOff(t *testing.T) {
 		"parts of another stream":   join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
 		"a frame between parts":     join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindWindow, 0, 1, 1, 0, 0, 0)),
 		"parts with flags":          join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
-		"parts without end":         append(append([]byte(nil), goodHello...), bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
+		"parts without end": append(append([]byte(nil), goodHello...),
+			bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
 		"not this protocol":         []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
 		"another version":           helloFrame(9, minWindow, 1),
 		"an unknown stream":         join(goodHello, raw(kindStream, fTrailer|fEnd, 77, okTrailer...)),
@@ -203,7 +211,8 @@ func TestBlocksRoundTrip(t *testing.T) {
 	o := openBlock{method: "/s/m", codec: "proto", compressor: "gzip", timeout: time.Second, md: md}
 	got, err := parseOpen(o.append(nil))
 	must(t, err)
-	if got.method != o.method || got.codec != o.codec || got.compressor != o.compressor || got.timeout != o.timeout || len(got.md) != len(md) || got.md["a"][1] != "2" {
+	if got.method != o.method || got.codec != o.codec || got.compressor != o.compressor || got.timeout != o.timeout ||
+		len(got.md) != len(md) || got.md["a"][1] != "2" {
 		t.Errorf("%+v", got)
 	}
 	packer, h, err := parseHeader(appendHeader(nil, "gzip", md))
@@ -224,9 +233,11 @@ func TestBlocksRoundTrip(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	f.Add(goodHello)
 	f.Add(raw(kindStream, fOpen|fData|fFirst|fEnd, 1, opening(stuck, 5, []byte("hello"))...))
-	f.Add(join(raw(kindStream, fData|fFirst, 7, 10, 0, 0, 0, 1, 2, 3), raw(kindStream, fData, 7, 4, 5, 6), raw(kindWindow, 0, 7, 1, 0, 0, 0)))
-	f.Add(raw(kindStream, fData|fFirst|fLanded, 7, 0, 0, 2, 0, 1, 0, 0, 0))
-	f.Add(raw(kindStream, fHeader|fTrailer|fEnd, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+	f.Add(join(raw(kindStream, fData|fFirst, 7, 10, 0, 0, 0, 1, 2, 3), raw(kindStream, fData, 7, 4, 5, 6),
+		raw(kindWindow, 0, 7, 1, 0, 0, 0)))
+	f.Add(raw(kindStream, fData|fFirst|fSink, 7, 0, 0, 2, 0, 1, 0, 0, 0))
+	f.Add(raw(kindStream, fHeader|fTrailer|fEnd, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		a, b := net.Pipe()
 		defer a.Close()

@@ -30,7 +30,8 @@ func whoCalls(ctx context.Context) (string, error) {
 	if !ok || len(info.State.VerifiedChains) == 0 {
 		return "", status.Errorf(codes.PermissionDenied, "no verified certificate, but %+v", p.AuthInfo)
 	}
-	return fmt.Sprintf("%s by %d chains at %v", info.State.PeerCertificates[0].DNSNames[0], len(info.State.VerifiedChains), info.SecurityLevel), nil
+	return fmt.Sprintf("%s by %d chains at %v", info.State.PeerCertificates[0].DNSNames[0],
+		len(info.State.VerifiedChains), info.SecurityLevel), nil
 }
 
 func (authorizer) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -38,7 +39,8 @@ func (authorizer) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.Simpl
 	return &pb.SimpleResponse{Username: who}, err
 }
 
-func (authorizer) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+func (authorizer) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest,
+	pb.StreamingOutputCallResponse]) error {
 	for {
 		if _, err := s.Recv(); err == io.EOF {
 			return nil
@@ -90,12 +92,17 @@ func sameIdentity(t *testing.T, r *running) {
 
 func TestClientCertificatesReachHandlers(t *testing.T) {
 	cert, pool := certificate(t)
-	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: pool}
 	client := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: "server.test"}
-	p := program{service: authorizer{}, serverCreds: credentials.NewTLS(server), clientCreds: credentials.NewTLS(client)}
+	p := program{service: authorizer{}, serverCreds: credentials.NewTLS(server),
+		clientCreds: credentials.NewTLS(client)}
 	sideBySide(t, p, sameIdentity)
 	t.Run("connections that bring their TLS", func(t *testing.T) {
-		p := program{service: authorizer{}, ownTLS: func(l net.Listener) net.Listener { return tls.NewListener(l, server) },
+		p := program{service: authorizer{}, ownTLS: func(l net.Listener) net.Listener {
+			return tls.NewListener(l,
+				server)
+		},
 			clientOwnTLS: func(_ context.Context, c net.Conn) (net.Conn, error) { return tls.Client(c, client), nil }}
 		sameIdentity(t, p.overFused(t))
 	})
@@ -118,7 +125,8 @@ func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 		name  string
 		creds credentials.TransportCredentials
 		own   bool
-	}{{name: "no credentials"}, {name: "credentials", creds: credentials.NewServerTLSFromCert(&cert)}, {name: "own TLS", own: true}} {
+	}{{name: "no credentials"}, {name: "credentials", creds: credentials.NewServerTLSFromCert(&cert)},
+		{name: "own TLS", own: true}} {
 		t.Run(c.name, func(t *testing.T) {
 			l, dial, _ := overIWARP(t, grpcrdma.Config{})
 			if c.own {

@@ -78,7 +78,7 @@ func (s *session) read(handle func(*frame) error) error {
 	}
 	s.r.Discard(headerLen + n)
 	if s.pingTime > 0 {
-		s.heard.Add(1)
+		s.received.Add(1)
 	}
 	return nil
 }
@@ -88,7 +88,8 @@ func (s *session) read(handle func(*frame) error) error {
 func (s *session) collect(b []byte) (whole []byte, done bool, err error) {
 	id := binary.LittleEndian.Uint32(b[8:])
 	switch k := kind(b[4]); {
-	case s.more != nil && id != binary.LittleEndian.Uint32(s.more[8:]), k != kindMore && k != kindStream, k == kindMore && b[5] != 0:
+	case s.more != nil && id != binary.LittleEndian.Uint32(s.more[8:]), k != kindMore && k != kindStream,
+		k == kindMore && b[5] != 0:
 		return nil, false, fmt.Errorf("%w: kind %d between the parts of a frame", errFrame, k)
 	case len(s.more)+len(b) > s.maxBlocks+maxPayload:
 		return nil, false, fmt.Errorf("%w: blocks of more than %d bytes", errFrame, s.maxBlocks)
@@ -144,7 +145,7 @@ func (s *session) readBulk(handle func(*frame) error) error {
 		}
 		b.left -= n
 		if s.pingTime > 0 && n > 0 {
-			s.heard.Add(1)
+			s.received.Add(1)
 		}
 		if err != nil && b.left > 0 {
 			if err == io.EOF {

@@ -95,9 +95,11 @@ func TestBulkDataKeepsTheRules(t *testing.T) {
 		window int
 		frames [][]byte
 	}{
-		"longer than its message": {defaultWindow, [][]byte{frameOf(fData|fFirst, bulkMin, big[:10]), frameOf(fData, 0, big)}},
-		"beyond the window":       {minWindow, [][]byte{frameOf(fData|fFirst, 1<<20, make([]byte, minWindow-bulkMin)), frameOf(fData, 0, big)}},
-		"of no message":           {defaultWindow, [][]byte{frameOf(fData, 0, big)}},
+		"longer than its message": {defaultWindow, [][]byte{frameOf(fData|fFirst, bulkMin, big[:10]),
+			frameOf(fData, 0, big)}},
+		"beyond the window": {minWindow, [][]byte{frameOf(fData|fFirst, 1<<20, make([]byte, minWindow-bulkMin)),
+			frameOf(fData, 0, big)}},
+		"of no message": {defaultWindow, [][]byte{frameOf(fData, 0, big)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := net.Pipe()

@@ -12,12 +12,12 @@ import (
 type inline struct {
 	ss    *serverSession
 	next  *serverStream // the reader's: the call to run behind the frame at hand
-	turns atomic.Uint64 // odd while a reader runs a handler; whoever makes it even has the role
-	timer *time.Timer   // looks after the turns while there are any
+	turns atomic.Uint64 // odd while a reader runs a handler; making it even takes the role
+	timer *time.Timer   // polls the turns while there are any
 
 	ticking atomic.Bool
-	last    uint64 // turns at the last look
-	idle    int    // looks in a row that saw nothing happen
+	last    uint64 // turns at the last poll
+	idle    int    // polls in a row without a change
 }
 
 const (
@@ -71,7 +71,7 @@ func (p *pace) block() { p.slow.Store(slowCalls) }
 
 func (i *inline) init(ss *serverSession) {
 	i.ss = ss
-	i.timer = time.AfterFunc(time.Hour, i.look)
+	i.timer = time.AfterFunc(time.Hour, i.poll)
 	i.timer.Stop()
 }
 
@@ -92,7 +92,7 @@ func (ss *serverSession) readLoop() {
 			ss.start(call)
 		}
 		if ss.r.Buffered() == 0 {
-			ss.settle() // who was started or woken runs on this processor before it polls again
+			ss.yield() // what was started or woken runs on this processor before it polls again
 		}
 	}
 	close(ss.readDone)
@@ -125,9 +125,9 @@ func (i *inline) giveUp(st *stream) {
 	}
 }
 
-// look gives the role of a reader whose handler lasts from one look to the next
+// poll gives the role of a reader whose handler lasts from one look to the next
 // to another goroutine, which the session joins by readDone.
-func (i *inline) look() {
+func (i *inline) poll() {
 	now := i.turns.Load()
 	if now != i.last {
 		i.last, i.idle = now, 0

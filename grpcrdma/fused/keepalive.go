@@ -36,9 +36,9 @@ func (s *session) ping(over <-chan struct{}, wanted func() bool, rouse func()) {
 		}
 		return false
 	}
-	last, silent := s.heard.Load(), 0
+	last, silent := s.received.Load(), 0
 	for pause(s.pingTime / silentLooks) {
-		if now := s.heard.Load(); now != last {
+		if now := s.received.Load(); now != last {
 			last, silent = now, 0
 			continue
 		}
@@ -50,9 +50,10 @@ func (s *session) ping(over <-chan struct{}, wanted func() bool, rouse func()) {
 			return
 		}
 		rouse()
-		for look := 0; s.heard.Load() == last; look++ {
+		for look := 0; s.received.Load() == last; look++ {
 			if look == answerLooks {
-				s.fail(fmt.Errorf("keepalive: the peer is silent for %v and has not answered a ping within %v", s.pingTime, s.pingLimit))
+				s.fail(fmt.Errorf("keepalive: the peer is silent for %v and has not answered a ping within %v",
+					s.pingTime, s.pingLimit))
 				return
 			}
 			if !pause(s.pingLimit / answerLooks) {
@@ -60,7 +61,7 @@ func (s *session) ping(over <-chan struct{}, wanted func() bool, rouse func()) {
 			}
 		}
 		s.pinged.Store(false)
-		last, silent = s.heard.Load(), 0
+		last, silent = s.received.Load(), 0
 	}
 }
 
@@ -88,7 +89,7 @@ func (ss *serverSession) watchIdle(most time.Duration, over <-chan struct{}) {
 	}
 }
 
-// pingsWithin is what a client must know: how soon pings are to be answered.
+// pingsWithin is how soon pings must be answered, as announced to clients.
 func (s *session) pingsWithin() time.Duration {
 	if s.pingTime <= 0 {
 		return 0
@@ -96,7 +97,7 @@ func (s *session) pingsWithin() time.Duration {
 	return s.pingLimit
 }
 
-// empty tells whether a frame that carries nothing does.
+// empty is true for a frame that may carry nothing and does.
 func (f *frame) empty() error {
 	if len(f.data) > 0 || f.stream != 0 {
 		return fmt.Errorf("%w: kind %d with %d bytes", errFrame, f.kind, len(f.data))
@@ -104,7 +105,7 @@ func (f *frame) empty() error {
 	return nil
 }
 
-// tend begins what looks after a server's connection; stop ends and joins it.
+// tend starts the timers of a server's connection; stop ends and joins them.
 func (ss *serverSession) tend() (stop func()) {
 	cfg := &ss.srv.cfg
 	over := make(chan struct{})

@@ -53,7 +53,7 @@ func TestPeersThatAnswerPingsAreKept(t *testing.T) {
 					r.server.mu.Lock()
 					defer r.server.mu.Unlock()
 					for ss := range r.server.sessions {
-						return ss.heard.Load() + r.ch.cur.heard.Load()
+						return ss.received.Load() + r.ch.cur.received.Load()
 					}
 					return 0
 				}

@@ -45,7 +45,7 @@ type clientSession struct {
 	background chan struct{} // token: streams need the background reader, or there are resets to send
 	tendDone   chan struct{}
 	idleEvery  time.Duration // how often the background reader looks for pings without streams; 0 for never
-	pinging    chan struct{} // closed when nobody pings any more; nil: nobody did
+	pinging    chan struct{} // closed when pings end; nil: there were none
 	resetMu    sync.Mutex
 	resets     []uint32
 
@@ -70,7 +70,8 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 		c.fail(err)
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
-	peer, err := c.greet(deadline, hello{window: c.window, streams: maxStreams, lands: c.land.conn != nil, blocks: c.maxBlocks,
+	peer, err := c.greet(deadline, hello{window: c.window, streams: maxStreams, sinks: c.sinks.conn != nil,
+		blocks:    c.maxBlocks,
 		authority: cfg.authority(conn), agent: cfg.agent()})
 	if err != nil {
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
@@ -200,7 +201,7 @@ func (c *clientSession) goAway(f *frame) error {
 
 var errGone = errors.New("the server has ended the connection in order")
 
-// drains tells whether the server takes no more calls here.
+// drains is true when the server takes no more calls here.
 func (c *clientSession) drains() bool {
 	select {
 	case <-c.draining:
@@ -240,7 +241,7 @@ func (c *clientSession) wakeReader() {
 	}
 }
 
-// awaitEvent waits for an event of a stream, reading for all if nobody else does.
+// awaitEvent waits for an event of a stream, reading for all if no other caller does.
 func (c *clientSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
 	for !st.ready(ev) {
 		if err := ctx.Err(); err != nil {
@@ -349,7 +350,7 @@ func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 			return
 		}
 		if c.r.Buffered() == 0 {
-			c.settle()
+			c.yield()
 		}
 		c.read(c.handle) // a failure ends the session, a timeout is the context's end
 	}

@@ -18,7 +18,8 @@ func reserved(key string) bool {
 		return true
 	}
 	switch key {
-	case "content-type", "user-agent", "grpc-message-type", "grpc-encoding", "grpc-message", "grpc-status", "grpc-timeout", "te":
+	case "content-type", "user-agent", "grpc-message-type", "grpc-encoding", "grpc-message", "grpc-status",
+		"grpc-timeout", "te":
 		return true
 	}
 	return false
@@ -82,7 +83,8 @@ func withType(md metadata.MD, codec string) metadata.MD {
 	return all
 }
 
-// tooLong is what gRPC says of metadata that its receiver would not take.
+// tooLong is gRPC's message for metadata above its receiver's limit.
 func tooLong(n, most int) error {
-	return status.Errorf(codes.Internal, "fused: header list size to send violates the maximum size (%d bytes) set by the peer: it is %d", most, n)
+	return status.Errorf(codes.Internal,
+		"fused: header list size to send violates the maximum size (%d bytes) set by the peer: it is %d", most, n)
 }

@@ -133,9 +133,12 @@ func TestLongMetadataAndStatus(t *testing.T) {
 			wg.Go(func() {
 				var header, trailer metadata.MD
 				ctx := metadata.AppendToOutgoingContext(soon(t), "up", up)
-				m, err := r.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 70<<10)}}, grpc.Header(&header), grpc.Trailer(&trailer))
-				if err != nil || m.Username != "body" || strings.Join(header["h"], "") != up || strings.Join(trailer["t"], "") != up {
-					t.Errorf("%v, header of %d, trailer of %d bytes", err, len(strings.Join(header["h"], "")), len(strings.Join(trailer["t"], "")))
+				m, err := r.UnaryCall(ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 70<<10)}},
+					grpc.Header(&header), grpc.Trailer(&trailer))
+				if err != nil || m.Username != "body" || strings.Join(header["h"], "") != up ||
+					strings.Join(trailer["t"], "") != up {
+					t.Errorf("%v, header of %d, trailer of %d bytes", err, len(strings.Join(header["h"], "")),
+						len(strings.Join(trailer["t"], "")))
 				}
 				_, err = r.UnaryCall(soon(t), &pb.SimpleRequest{FillUsername: true})
 				if s := status.Convert(err); s.Code() != codes.NotFound || len(s.Message()) < long {
@@ -174,7 +177,8 @@ func TestTwoRequestsOnAUnaryMethod(t *testing.T) {
 	p := program{service: &script{}}
 	sideBySide(t, p, func(t *testing.T, r *running) {
 		for _, n := range []int{0, 1, 2} {
-			s, err := r.cc.NewStream(soon(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, pb.TestService_UnaryCall_FullMethodName)
+			s, err := r.cc.NewStream(soon(t), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+				pb.TestService_UnaryCall_FullMethodName)
 			must(t, err)
 			for range n {
 				must(t, s.SendMsg(&pb.SimpleRequest{}))
@@ -225,7 +229,8 @@ func TestHeaderSentTwice(t *testing.T) {
 		if _, err := s.Recv(); status.Code(err) != codes.Internal {
 			t.Errorf("%v, want Internal", err)
 		}
-		if md, err := s.Header(); err != nil || !slices.Equal(md["a"], []string{"b"}) || !slices.Equal(md["content-type"], []string{"application/grpc"}) {
+		if md, err := s.Header(); err != nil || !slices.Equal(md["a"], []string{"b"}) ||
+			!slices.Equal(md["content-type"], []string{"application/grpc"}) {
 			t.Errorf("header %v, %v", md, err)
 		}
 	})
@@ -247,7 +252,8 @@ func TestTrailersOnly(t *testing.T) {
 		if len(md) > 0 {
 			t.Errorf("header %v, %v", md, err)
 		}
-		if tr := s.Trailer(); !slices.Equal(tr["t"], []string{"v"}) || !slices.Equal(tr["content-type"], []string{"application/grpc"}) {
+		if tr := s.Trailer(); !slices.Equal(tr["t"], []string{"v"}) ||
+			!slices.Equal(tr["content-type"], []string{"application/grpc"}) {
 			t.Errorf("trailer %v", tr)
 		}
 	})
@@ -272,11 +278,13 @@ func TestCodesOfFailingCredentials(t *testing.T) {
 			{status.Error(codes.PermissionDenied, "no token"), codes.PermissionDenied},
 			{nil, codes.Internal}, // metadata that cannot travel
 		} {
-			if _, err := r.EmptyCall(soon(t), &pb.Empty{}, grpc.PerRPCCredentials(failing{c.err})); status.Code(err) != c.want {
+			if _, err := r.EmptyCall(soon(t), &pb.Empty{},
+				grpc.PerRPCCredentials(failing{c.err})); status.Code(err) != c.want {
 				t.Errorf("%v: %v, want %v", c.err, err, c.want)
 			}
 		}
-		if _, err := r.EmptyCall(soon(t), &pb.Empty{}, grpc.PerRPCCredentials(token{secure: true})); status.Code(err) != codes.Unauthenticated {
+		if _, err := r.EmptyCall(soon(t), &pb.Empty{},
+			grpc.PerRPCCredentials(token{secure: true})); status.Code(err) != codes.Unauthenticated {
 			t.Errorf("secure credentials: %v", err)
 		}
 	})
@@ -309,7 +317,8 @@ func TestPeersWithoutTLS(t *testing.T) {
 			info, ok := p.AuthInfo.(interface {
 				GetCommonAuthInfo() credentials.CommonAuthInfo
 			})
-			if !ok || p.AuthInfo.AuthType() != "insecure" || info.GetCommonAuthInfo().SecurityLevel != credentials.NoSecurity || p.Addr == nil {
+			if !ok || p.AuthInfo.AuthType() != "insecure" ||
+				info.GetCommonAuthInfo().SecurityLevel != credentials.NoSecurity || p.Addr == nil {
 				t.Errorf("%s sees %+v", who, p)
 			}
 		}
@@ -433,25 +442,31 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 		{"a unary call", func(t *testing.T, r *running) {
 			_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: 10})
 			must(t, err)
-		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InTrailer End", "TagRPC InHeader Begin InPayload OutHeader OutPayload OutTrailer End"},
+		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InTrailer End",
+			"TagRPC InHeader Begin InPayload OutHeader OutPayload OutTrailer End"},
 		{"an error", func(t *testing.T, r *running) {
 			r.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5, Message: "no"}})
 		}, "TagRPC Begin OutHeader OutPayload InTrailer End", "TagRPC InHeader Begin InPayload OutTrailer End"},
 		{"a stream", func(t *testing.T, r *running) {
-			s, err := r.StreamingOutputCall(soon(t), &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}, {Size: 4}}})
+			s, err := r.StreamingOutputCall(soon(t),
+				&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}, {Size: 4}}})
 			must(t, err)
 			for err == nil {
 				_, err = s.Recv()
 			}
-		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InPayload InTrailer End", "TagRPC InHeader Begin InPayload OutHeader OutPayload OutPayload OutTrailer End"},
+		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InPayload InTrailer End",
+			"TagRPC InHeader Begin InPayload OutHeader OutPayload OutPayload OutTrailer End"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for form, over := range map[string]func(*program, *testing.T) *running{"grpc(tcp)": (*program).overTCP, "grpc(fused)+iwarp": (*program).overFused} {
+			for form, over := range map[string]func(*program, *testing.T) *running{"grpc(tcp)": (*program).overTCP,
+				"grpc(fused)+iwarp": (*program).overFused} {
 				t.Run(form, func(t *testing.T) {
 					client, server := &events{}, &events{}
 					r := over(&program{service: &script{}, clientStats: client, serverStats: server}, t)
 					r.EmptyCall(soon(t), &pb.Empty{})
-					if got := client.take(t); r.form == "fused" && !strings.Contains(got, "Begin DelayedPickComplete OutHeader") { // grpc-go may have connected before
+					// grpc-go may have connected before
+					if got := client.take(t); r.form == "fused" && !strings.Contains(got,
+						"Begin DelayedPickComplete OutHeader") {
 						t.Errorf("the first call: %s", got)
 					}
 					server.take(t)

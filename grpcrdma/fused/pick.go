@@ -69,7 +69,8 @@ func (b *balanced) pick(cs *clientStream) (waited bool, err error) {
 		case <-cs.ctx.Done():
 			code := status.FromContextError(cs.ctx.Err()).Code()
 			if last != nil {
-				return waited, status.Errorf(code, "fused: %v while waiting for a connection; the last attempt: %v", cs.ctx.Err(), last)
+				return waited, status.Errorf(code, "fused: %v while waiting for a connection; the last attempt: %v",
+					cs.ctx.Err(), last)
 			}
 			return waited, status.Errorf(code, "fused: %v while waiting for a connection", cs.ctx.Err())
 		}
@@ -79,7 +80,8 @@ func (b *balanced) pick(cs *clientStream) (waited bool, err error) {
 // onlyOwnCodes turns codes that only a server may answer into Internal (gRFC A54).
 func onlyOwnCodes(st *status.Status, whose string) error {
 	switch st.Code() {
-	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted, codes.OutOfRange, codes.DataLoss:
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted,
+		codes.OutOfRange, codes.DataLoss:
 		return status.Errorf(codes.Internal, "fused: received %s error with illegal status: %v", whose, st.Err())
 	}
 	return st.Err()
@@ -88,7 +90,7 @@ func onlyOwnCodes(st *status.Status, whose string) error {
 // loadKey is the trailer of a load report (gRFC A51).
 const loadKey = "endpoint-load-metrics-bin"
 
-// tellPolicy lets the policy know how its choice went.
+// tellPolicy reports the outcome of a call to the policy.
 func (cs *clientStream) tellPolicy(err error) {
 	done := cs.chosen.Done
 	if done == nil {
@@ -107,7 +109,7 @@ func (cs *clientStream) tellPolicy(err error) {
 	done(d)
 }
 
-// loadReport is a message that only programs which know load reports have linked.
+// loadReport is a message that only programs with load reports have linked.
 func loadReport(b string) any {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("xds.data.orca.v3.OrcaLoadReport"))
 	if err != nil {

@@ -45,7 +45,8 @@ func (c *Channel) invokeConfigured(ctx context.Context, method string, args, rep
 }
 
 // streamConfigured opens a stream under a service config.
-func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, method string, opts []grpc.CallOption) (grpc.ClientStream, error) {
+func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts []grpc.CallOption) (grpc.ClientStream, error) {
 	mc, th, err := c.configOf(ctx, method, opts)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, m
 	return cs, cs.begin()
 }
 
-func (c *Channel) configOf(ctx context.Context, method string, opts []grpc.CallOption) (*methodConfig, *throttle, error) {
+func (c *Channel) configOf(ctx context.Context, method string, opts []grpc.CallOption) (*methodConfig, *throttle,
+	error) {
 	mc, th, err := c.lb.methodConfig(ctx, method)
 	if err != nil {
 		if info, bad := c.cfg.callInfo(opts); bad == nil {
@@ -96,7 +98,7 @@ type retryCall struct {
 	kept      int // bytes
 	committed bool
 	retries   int // but for transparent ones
-	backoffs  int // since the server said how long to wait
+	backoffs  int // since the server's last pushback
 	half      bool
 
 	over    sync.Once
@@ -106,7 +108,8 @@ type retryCall struct {
 // mostKept is how much is kept of a call for another attempt, as grpc-go's default.
 const mostKept = 256 << 10
 
-func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig, th *throttle, opts []grpc.CallOption) (*retryCall, error) {
+func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig, th *throttle,
+	opts []grpc.CallOption) (*retryCall, error) {
 	info, err := c.cfg.callInfo(opts)
 	info.apply(mc, opts)
 	r := &retryCall{ch: c, desc: desc, info: info, way: mc.retry, th: th}
@@ -149,7 +152,7 @@ func (r *retryCall) attempt() error {
 	r.cur = cs
 	if r.desc.ClientStreams || r.desc.ServerStreams {
 		if err := cs.begin(); err != nil {
-			return nil // the next use tells
+			return nil // the next use returns it
 		}
 	}
 	for _, op := range r.ops {
@@ -182,7 +185,7 @@ func (r *retryCall) do(op func(*clientStream) error, keep int) error {
 		}
 		sending := keep >= 0
 		failed := err
-		if sending && err == io.EOF { // the attempt is over; its status says whether well
+		if sending && err == io.EOF { // the attempt has ended; its status has the outcome
 			failed = a.result()
 		} else if err == io.EOF {
 			failed = nil
@@ -227,9 +230,10 @@ func (r *retryCall) again(a *clientStream, err error) error {
 	if r.committed {
 		return err
 	}
-	if a != nil && a.st != nil && a.st.unheard() && (a.s.cause() != nil || a.s.drains()) && a.tries < maxAgain && r.retries == 0 {
+	if a != nil && a.st != nil && a.st.unknownToPeer() && (a.s.cause() != nil || a.s.drains()) && a.tries < maxAgain &&
+		r.retries == 0 {
 		a.tries++
-		return r.ctx.Err() // transparent: the server knows nothing of the first attempt
+		return r.ctx.Err() // transparent: the first attempt did not reach the server
 	}
 	var wait time.Duration
 	asked := false
@@ -387,7 +391,7 @@ func (r *retryCall) finish(err error) error {
 			r.th.succeeded()
 		}
 		r.stop()
-		if a := r.cur; a != nil { // nobody makes another any more
+		if a := r.cur; a != nil { // there will be no other attempt
 			a.finish(r.outcome)
 			for _, h := range r.info.header {
 				*h = a.header()

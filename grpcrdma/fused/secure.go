@@ -37,7 +37,8 @@ func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) e
 		if err := h.HandshakeContext(ctx); err != nil {
 			return err
 		}
-		s.auth = credentials.TLSInfo{State: h.ConnectionState(), CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
+		s.auth = credentials.TLSInfo{State: h.ConnectionState(),
+			CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
 		s.use(s.conn)
 		return nil
 	}
@@ -73,7 +74,7 @@ func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) e
 	return nil
 }
 
-// peer is who is at the other end.
+// peer is the peer.Peer of the connection.
 func (s *session) peer() *peer.Peer {
 	return &peer.Peer{Addr: s.conn.RemoteAddr(), LocalAddr: s.conn.LocalAddr(), AuthInfo: s.auth}
 }

@@ -59,7 +59,8 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if s.services[desc.ServiceName] != nil {
 		panic(fmt.Sprintf("fused: register %s: registered already", desc.ServiceName))
 	}
-	sv := &service{desc: desc, impl: impl, unary: map[string]*grpc.MethodDesc{}, streams: map[string]*grpc.StreamDesc{}, paces: map[string]*pace{}}
+	sv := &service{desc: desc, impl: impl, unary: map[string]*grpc.MethodDesc{}, streams: map[string]*grpc.StreamDesc{},
+		paces: map[string]*pace{}}
 	for i := range desc.Methods {
 		sv.unary[desc.Methods[i].MethodName] = &desc.Methods[i]
 		sv.paces[desc.Methods[i].MethodName] = &pace{}
@@ -81,7 +82,8 @@ func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m})
 		}
 		for m, d := range sv.streams {
-			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams})
+			info.Methods = append(info.Methods, grpc.MethodInfo{Name: m, IsClientStream: d.ClientStreams,
+				IsServerStream: d.ServerStreams})
 		}
 		all[name] = info
 	}

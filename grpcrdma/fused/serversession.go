@@ -63,8 +63,9 @@ func (ss *serverSession) run() {
 		h.HandleConn(ctx, &stats.ConnBegin{})
 	}
 	ss.ctx = ctx
-	hi, err := ss.greet(deadline, hello{window: ss.window, streams: ss.srv.cfg.MaxStreams, lands: ss.land.conn != nil, blocks: ss.maxBlocks,
-		pings: ss.pingsWithin()})
+	hi, err := ss.greet(deadline, hello{window: ss.window, streams: ss.srv.cfg.MaxStreams, sinks: ss.sinks.conn != nil,
+		blocks: ss.maxBlocks,
+		pings:  ss.pingsWithin()})
 	ss.authority, ss.agent = []string{hi.authority}, []string{hi.agent}
 	if err == nil && ss.open() {
 		stop := ss.tend()
@@ -124,7 +125,7 @@ func (ss *serverSession) handle(f *frame) error {
 			return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
 		case f.stream > ss.seen:
 			return fmt.Errorf("%w: for stream %d, which was never open", errFrame, f.stream)
-		case f.has(fLanded):
+		case f.has(fSink):
 			return ss.drop(f.key, f.total)
 		}
 		return nil // on its way when the call ended

@@ -65,7 +65,8 @@ func (c *serverStream) run() {
 
 func (c *serverStream) observe(begun time.Time) {
 	obs := c.ss.srv.obs
-	obs.tell(c.ctx, &stats.InHeader{Compression: c.open.compressor, Header: c.open.md, FullMethod: c.open.method, WireLength: c.wire,
+	obs.tell(c.ctx, &stats.InHeader{Compression: c.open.compressor, Header: c.open.md, FullMethod: c.open.method,
+		WireLength: c.wire,
 		RemoteAddr: c.ss.conn.RemoteAddr(), LocalAddr: c.ss.conn.LocalAddr()})
 	b := &stats.Begin{BeginTime: begun}
 	if c.sv != nil && c.sv.streams[c.name] != nil {
@@ -82,7 +83,8 @@ func (c *serverStream) setUp() (err error) {
 		return err
 	}
 	if c.pack.compressor, err = compressorFor(c.open.compressor); err != nil {
-		return status.Errorf(codes.Unimplemented, "fused: decompressor is not installed for grpc-encoding %q", c.open.compressor)
+		return status.Errorf(codes.Unimplemented, "fused: decompressor is not installed for grpc-encoding %q",
+			c.open.compressor)
 	}
 	c.pack.unpack = c.pack.compressor
 	return nil
@@ -107,10 +109,12 @@ func (c *serverStream) call() (reply any, err error) {
 	}
 	d := sv.streams[name]
 	if d == nil {
-		return nil, status.Errorf(codes.Unimplemented, "fused: unknown method %s for service %s", name, sv.desc.ServiceName)
+		return nil, status.Errorf(codes.Unimplemented, "fused: unknown method %s for service %s", name,
+			sv.desc.ServiceName)
 	}
 	c.single = !d.ClientStreams
-	info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams}
+	info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: d.ClientStreams,
+		IsServerStream: d.ServerStreams}
 	return nil, chainStreamServer(cfg.StreamServer, info, d.Handler)(sv.impl, c)
 }
 
@@ -132,7 +136,8 @@ func chainUnaryServer(list []grpc.UnaryServerInterceptor) grpc.UnaryServerInterc
 	}
 }
 
-func chainStreamServer(list []grpc.StreamServerInterceptor, info *grpc.StreamServerInfo, h grpc.StreamHandler) grpc.StreamHandler {
+func chainStreamServer(list []grpc.StreamServerInterceptor, info *grpc.StreamServerInfo,
+	h grpc.StreamHandler) grpc.StreamHandler {
 	for i := len(list) - 1; i >= 0; i-- {
 		next, this := h, list[i]
 		h = func(srv any, s grpc.ServerStream) error { return this(srv, s, info, next) }
@@ -152,7 +157,10 @@ func (c *serverStream) finish(reply any, err error) error {
 		if b, size, fl, free, err = c.pack.marshal(reply); err == nil {
 			defer free()
 			hf, blocks := c.takeHeader()
-			tail := appendBlock(nil, func(t []byte) []byte { return appendTrailer(t, status.New(codes.OK, ""), c.trailer) })
+			tail := appendBlock(nil, func(t []byte) []byte {
+				return appendTrailer(t, status.New(codes.OK, ""),
+					c.trailer)
+			})
 			sent := c.st.sendMessage(c.ctx, hf|fl, blocks, b, fTrailer|fEnd, tail)
 			if sent == nil {
 				c.over = true
@@ -213,7 +221,7 @@ func (c *serverStream) Method() string { return c.open.method }
 // Context is the call's: it ends with its deadline, its cancellation, or the connection.
 func (c *serverStream) Context() context.Context { return c.ctx }
 
-// errOverCall is what a call's context says behind its end.
+// errOverCall is the cause of a call's context after its end.
 var errOverCall = status.FromContextError(context.Canceled).Err()
 
 var errHeaderSent = status.Error(codes.Internal, "fused: SendHeader called multiple times")
@@ -297,7 +305,8 @@ func (c *serverStream) RecvMsg(m any) error {
 	msg, err := c.st.receive(c.ctx)
 	if err == io.EOF {
 		if c.single && !c.got {
-			return status.Error(codes.Internal, "fused: cardinality violation: received no request message from non-client-streaming RPC")
+			return status.Error(codes.Internal,
+				"fused: cardinality violation: received no request message from non-client-streaming RPC")
 		}
 		return err
 	}
@@ -322,6 +331,7 @@ func (c *serverStream) RecvMsg(m any) error {
 		return callError(err)
 	default:
 		mem.NewBuffer(more.buf, more.memory()).Free()
-		return status.Error(codes.Internal, "fused: cardinality violation: received multiple request messages for non-client-streaming RPC")
+		return status.Error(codes.Internal,
+			"fused: cardinality violation: received multiple request messages for non-client-streaming RPC")
 	}
 }

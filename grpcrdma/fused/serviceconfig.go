@@ -29,7 +29,7 @@ type serviceConfig struct {
 	hasHealth            bool
 }
 
-// methodConfig is what a service config says of a method.
+// methodConfig is the part of a service config about a method.
 type methodConfig struct {
 	waitForReady     *bool
 	timeout          *time.Duration
@@ -136,11 +136,13 @@ func parseServiceConfig(text string) (*serviceConfig, error) {
 		mc := &methodConfig{waitForReady: m.WaitForReady, timeout: (*time.Duration)(m.Timeout),
 			maxSend: clampInt(m.MaxRequestMessageBytes), maxRecv: clampInt(m.MaxResponseMessageBytes)}
 		if r := m.RetryPolicy; r != nil {
-			if r.MaxAttempts <= 1 || r.InitialBackoff <= 0 || r.MaxBackoff <= 0 || !(r.BackoffMultiplier > 0) || len(r.RetryableStatusCodes) == 0 {
+			if r.MaxAttempts <= 1 || r.InitialBackoff <= 0 || r.MaxBackoff <= 0 || !(r.BackoffMultiplier > 0) ||
+				len(r.RetryableStatusCodes) == 0 {
 				return fail("method config %d: retry policy %+v: want more than one attempt, positive back-offs and multiplier, and codes", i, *r)
 			}
-			mc.retry = &retryPolicy{attempts: min(r.MaxAttempts, mostAttempts), first: time.Duration(r.InitialBackoff), longest: time.Duration(r.MaxBackoff),
-				factor: r.BackoffMultiplier, codes: map[codes.Code]bool{}}
+			mc.retry = &retryPolicy{attempts: min(r.MaxAttempts, mostAttempts), first: time.Duration(r.InitialBackoff),
+				longest: time.Duration(r.MaxBackoff),
+				factor:  r.BackoffMultiplier, codes: map[codes.Code]bool{}}
 			for _, c := range r.RetryableStatusCodes {
 				mc.retry.codes[c] = true
 			}
@@ -161,7 +163,8 @@ func parseServiceConfig(text string) (*serviceConfig, error) {
 	}
 	if t := j.RetryThrottling; t != nil && j.MethodConfig != nil { // nothing is retried else, and grpc-go does not look
 		if !(t.MaxTokens > 0 && t.MaxTokens <= 1000) || !(t.TokenRatio > 0) {
-			return fail("retry throttling of %v tokens and a ratio of %v: want more than 0, and at most 1000 tokens", t.MaxTokens, t.TokenRatio)
+			return fail("retry throttling of %v tokens and a ratio of %v: want more than 0, and at most 1000 tokens",
+				t.MaxTokens, t.TokenRatio)
 		}
 		sc.throttle = &throttle{tokens: t.MaxTokens, most: t.MaxTokens, ratio: t.TokenRatio}
 	}
@@ -204,10 +207,12 @@ func (j *jsonConfig) choose() (balancer.Builder, serviceconfig.LoadBalancingConf
 			}
 		}
 	}
-	return nil, nil, fmt.Errorf("load balancing config: none of its policies is registered: %s", bytes.TrimSpace(*j.LoadBalancingConfig))
+	return nil, nil, fmt.Errorf("load balancing config: none of its policies is registered: %s",
+		bytes.TrimSpace(*j.LoadBalancingConfig))
 }
 
-func withConfig(b balancer.Builder, config json.RawMessage) (balancer.Builder, serviceconfig.LoadBalancingConfig, error) {
+func withConfig(b balancer.Builder, config json.RawMessage) (balancer.Builder, serviceconfig.LoadBalancingConfig,
+	error) {
 	p, ok := b.(balancer.ConfigParser)
 	if !ok {
 		return b, nil, nil
@@ -219,7 +224,7 @@ func withConfig(b balancer.Builder, config json.RawMessage) (balancer.Builder, s
 	return b, c, nil
 }
 
-// method is what the config says of "/service/method"; nil for nothing.
+// method is the config of "/service/method"; nil for none.
 func (sc *serviceConfig) method(name string) *methodConfig {
 	if m := sc.methods[name]; m != nil {
 		return m
@@ -239,7 +244,7 @@ type throttle struct {
 	tokens, most, ratio float64
 }
 
-// failed counts a failure, and tells whether a retry is forbidden.
+// failed counts a failure; true means that a retry is forbidden.
 func (t *throttle) failed() bool {
 	if t == nil {
 		return false

@@ -22,10 +22,13 @@ var configs = []string{
 	`{"methodConfig":[{"name":[{"service":"a","method":"m"}],"retryPolicy":{"maxAttempts":9,"initialBackoff":"1s","maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE",4]}}]}`,
 	`{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":1,"initialBackoff":"1s","maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE"]}}]}`,
 	`{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":3,"initialBackoff":"1s","maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["NO_SUCH"]}}]}`,
-	`{"retryThrottling":{"maxTokens":1001,"tokenRatio":1}}`, `{"methodConfig":[],"retryThrottling":{"maxTokens":10,"tokenRatio":1}}`,
+	`{"retryThrottling":{"maxTokens":1001,"tokenRatio":1}}`,
+	`{"methodConfig":[],"retryThrottling":{"maxTokens":10,"tokenRatio":1}}`,
 	`{"loadBalancingPolicy":"round_robin"}`, `{"loadBalancingPolicy":"no_such"}`,
-	`{"loadBalancingConfig":[{"no_such":{}},{"round_robin":{}}]}`, `{"loadBalancingConfig":[{"no_such":{}}]}`, `{"loadBalancingConfig":[{}]}`,
-	`{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`, `{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":3}}]}`,
+	`{"loadBalancingConfig":[{"no_such":{}},{"round_robin":{}}]}`, `{"loadBalancingConfig":[{"no_such":{}}]}`,
+	`{"loadBalancingConfig":[{}]}`,
+	`{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":true}}]}`,
+	`{"loadBalancingConfig":[{"pick_first":{"shuffleAddressList":3}}]}`,
 	`{"healthCheckConfig":{"serviceName":"s"}}`, `{"methodConfig":[{"waitForReady":true}]}`, `{"methodConfig":3}`,
 }
 
@@ -48,7 +51,8 @@ func TestServiceConfigsAreReadAsGRPCDoes(t *testing.T) {
 func grpcParser(t testing.TB) func(string) error {
 	r := manual.NewBuilderWithScheme("parser")
 	r.InitialState(resolver.State{})
-	cc, err := grpc.NewClient("parser:///x", grpc.WithResolvers(r), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("parser:///x", grpc.WithResolvers(r),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	cc.Connect()
 	lent := r.CC()

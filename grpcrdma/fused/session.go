@@ -59,11 +59,11 @@ type session struct {
 	more               []byte // a frame's header and the payload that has come of it, while kindMore frames do
 	maxRecv            int
 	stall              time.Duration
-	land               landings
+	sinks              sinks
 	out                writeQueue
 
 	pingTime, pingLimit time.Duration
-	heard               atomic.Uint32 // changes when something comes, if there are pings
+	received            atomic.Uint32 // changes when something comes, if there are pings
 	pinged              atomic.Bool   // an answer is waited for
 	pong                atomic.Bool   // an answer is due
 
@@ -76,11 +76,12 @@ type session struct {
 
 func newSession(conn net.Conn, client bool, cfg *Config) *session {
 	s := &session{
-		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, stall: cfg.StallLimit, maxBlocks: max(cfg.MaxHeaderListSize, maxBlocks), peerBlocks: defaultBlocks,
+		conn: conn, client: client, window: cfg.Window, maxRecv: cfg.MaxRecvMsgSize, stall: cfg.StallLimit,
+		maxBlocks: max(cfg.MaxHeaderListSize, maxBlocks), peerBlocks: defaultBlocks,
 		streams: map[uint32]*stream{}, done: make(chan struct{}), pingTime: cfg.PingTime, pingLimit: cfg.PingTimeout,
 	}
 	s.out.room.L = &s.out.mu
-	s.land.most, s.land.own = cfg.Landing, map[uint32]grant{}
+	s.sinks.most, s.sinks.own = cfg.Sinks, map[uint32]grant{}
 	return s
 }
 
@@ -94,8 +95,8 @@ func (s *session) use(conn net.Conn) {
 		k.KeepProcessor()
 	}
 	s.two, _ = conn.(twoWriter)
-	if l, ok := conn.(lander); ok && s.land.most > 0 {
-		s.land.conn, s.land.from = l, max(landMin, l.LandsFrom())
+	if l, ok := conn.(sinkConn); ok && s.sinks.most > 0 {
+		s.sinks.conn, s.sinks.from = l, max(sinkMin, l.SinkFrom())
 	}
 	s.in.conn = conn
 	s.r = bufio.NewReaderSize(&s.in, headerLen+maxPayload)
@@ -106,7 +107,7 @@ type twoWriter interface {
 	WriteTwo(head, payload []byte) (int, error)
 }
 
-// unavailable is how the loss of a connection looks to calls.
+// unavailable is the loss of a connection as an error of calls.
 func unavailable(err error) error {
 	return status.Errorf(codes.Unavailable, "fused: connection lost: %v", err)
 }
@@ -159,7 +160,7 @@ func (s *session) check() {
 	}
 }
 
-// cause is why the session ended; nil while it stands.
+// cause is why the session ended; nil while it is open.
 func (s *session) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +183,7 @@ func (s *session) enter(st *stream) error {
 	return nil
 }
 
-// leave forgets a stream and tells how many are left.
+// leave removes a stream and returns how many are left.
 func (s *session) leave(id uint32) (left int, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,10 +201,12 @@ func (s *session) live() int {
 // hello is the first frame of either side.
 //
 //	magic 4 | version 4 | window of a stream 4 | streams at once 4 | 1 where long messages may land 4
-//	| longest blocks of a frame 4 | milliseconds within which pings want an answer, 0 for no pings 4 | length 4, a client's authority | length 4, a client's user agent
+//	| longest blocks of a frame 4 | milliseconds within which pings want an answer, 0 for no pings 4 | length 4, a
+//
+// client's authority | length 4, a client's user agent
 type hello struct {
 	window, streams  int
-	lands            bool
+	sinks            bool
 	blocks           int
 	pings            time.Duration
 	authority, agent string
@@ -217,7 +220,7 @@ func (s *session) sendHello(h hello) error {
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.window))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.streams))
 	lands := uint32(0)
-	if h.lands {
+	if h.sinks {
 		lands = 1
 	}
 	b = binary.LittleEndian.AppendUint32(b, lands)
@@ -232,7 +235,7 @@ func parseHello(f *frame) (h hello, err error) {
 	m, v := d.take(4), d.u32()
 	h.window, h.streams = int(d.u32()), int(d.u32())
 	lands := d.u32()
-	h.lands = lands == 1
+	h.sinks = lands == 1
 	h.blocks = int(d.u32())
 	h.pings = time.Duration(d.u32()) * time.Millisecond
 	h.authority, h.agent = d.text(), d.text()
@@ -241,7 +244,8 @@ func parseHello(f *frame) (h hello, err error) {
 		return h, fmt.Errorf("%w: the peer does not speak this protocol", errFrame)
 	case v != version:
 		return h, fmt.Errorf("%w: peer speaks version %d, this side %d", errFrame, v, version)
-	case d.bad, len(d.b) > 0, lands > 1, h.blocks < maxBlocks, h.window < minWindow || h.window > maxWindow || h.streams < 1 || h.streams > maxStreams:
+	case d.bad, len(d.b) > 0, lands > 1, h.blocks < maxBlocks, h.window < minWindow || h.window > maxWindow ||
+		h.streams < 1 || h.streams > maxStreams:
 		return h, fmt.Errorf("%w: hello with a window of %d and %d streams", errFrame, h.window, h.streams)
 	}
 	return h, nil
@@ -262,8 +266,8 @@ func (s *session) greet(deadline time.Time, own hello) (peer hello, err error) {
 		return peer, err
 	}
 	s.peerWindow, s.peerBlocks = peer.window, peer.blocks
-	if !peer.lands {
-		s.land.conn = nil
+	if !peer.sinks {
+		s.sinks.conn = nil
 	}
 	s.conn.SetReadDeadline(time.Time{})
 	return peer, nil

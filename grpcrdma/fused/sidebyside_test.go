@@ -124,9 +124,10 @@ func (p *program) overHTTP2(t *testing.T, form string, l net.Listener, connect d
 	if creds == nil {
 		creds = insecure.NewCredentials()
 	}
-	dial := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-		return made.keep(connect(ctx))
-	})}
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return made.keep(connect(ctx))
+		})}
 	if p.clientStats != nil {
 		dial = append(dial, grpc.WithStatsHandler(p.clientStats))
 	}

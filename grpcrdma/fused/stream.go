@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// event is what somebody waits for on a stream.
+// event is what a goroutine waits for on a stream.
 type event uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	numEvents
 )
 
-// waiter is a goroutine that waits for an event. ch exists once somebody slept.
+// waiter is a goroutine that waits for an event. ch exists once one slept.
 type waiter struct {
 	ch     chan struct{}
 	handed bool // the role of the reader was handed to it; guarded by the client's lead mutex
@@ -37,7 +37,7 @@ type message struct {
 	got     int
 	granted int // bytes of it that were given back to the peer's window
 	packed  bool
-	pool    mem.BufferPool // that buf goes back to, when its length does not tell
+	pool    mem.BufferPool // that buf goes back to, when its length does not show it
 }
 
 // memory is where buf goes back to.
@@ -48,7 +48,7 @@ func (m *message) memory() mem.BufferPool {
 	return poolFor(len(*m.buf))
 }
 
-func (m *message) landed() bool { return m.pool != nil }
+func (m *message) sink() bool { return m.pool != nil }
 
 func (m *message) whole() bool { return m.got == m.total }
 
@@ -83,7 +83,7 @@ type stream struct {
 	mu                      sync.Mutex
 	queue                   []*message // the last one may be incomplete
 	inLeft                  int        // bytes the peer may still send
-	owed                    int        // bytes consumed and not yet given back
+	ungranted               int        // bytes consumed and not yet given back
 	outLeft                 int        // bytes this side may still send
 	hasHeader               bool
 	packer                  string // compressor the peer named
@@ -93,7 +93,7 @@ type stream struct {
 	headerWire, trailerWire int   // bytes that came, for stats handlers
 	ended                   bool  // the peer sends no more
 	err                     error // the stream is over for another reason
-	dropped                 bool  // nobody wants what still comes
+	dropped                 bool  // what still comes is dropped
 	waiters                 [numEvents]waiter
 
 	opened  bool // an open frame was given to the write queue; the caller's
@@ -106,7 +106,7 @@ func newStream(s *session, id uint32) *stream {
 	return &stream{s: s, id: id, inLeft: s.window, outLeft: s.peerWindow}
 }
 
-// signal wakes whoever waits, if the wait is over. The caller holds mu.
+// signal wakes the waiter, if the wait is over. The caller holds mu.
 func (st *stream) signal(ev event) {
 	if ch := st.waiters[ev].ch; ch != nil && st.over(ev) {
 		select {
@@ -134,19 +134,20 @@ func (st *stream) sleeper(ev event) *waiter {
 	return w
 }
 
-// ready tells whether waiting for ev is over.
+// ready is true when the wait for ev is over.
 func (st *stream) ready(ev event) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.over(ev)
 }
 
-// over is ready for who holds mu.
+// over is ready with mu held.
 func (st *stream) over(ev event) bool {
 	switch ev {
 	case evMessage:
 		// Bytes to give back end the wait, too: only the consumer sends windows.
-		return st.err != nil || st.ended || len(st.queue) > 0 && (st.queue[0].whole() || st.queue[0].got-st.queue[0].granted >= st.s.window/4)
+		return st.err != nil || st.ended || len(st.queue) > 0 && (st.queue[0].whole() ||
+			st.queue[0].got-st.queue[0].granted >= st.s.window/4)
 	case evHeader:
 		return st.err != nil || st.ended || st.hasHeader
 	default:
@@ -165,8 +166,8 @@ func (st *stream) fail(err error) {
 	st.signalAll()
 }
 
-// retract ends the stream as one that the peer never heard of, even where the end of
-// the connection ended it first.
+// retract ends the stream as one that never reached the peer, even where the end of the connection
+// came first.
 func (st *stream) retract(err notSent) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -177,8 +178,8 @@ func (st *stream) retract(err notSent) {
 	st.signalAll()
 }
 
-// unheard tells whether the peer cannot know of the stream.
-func (st *stream) unheard() bool {
+// unknownToPeer is true when the stream cannot have reached the peer.
+func (st *stream) unknownToPeer() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	_, not := st.err.(notSent)
@@ -204,7 +205,7 @@ func (st *stream) deliver(f *frame) (err error) {
 	}
 	if f.has(fData) {
 		add := st.grow
-		if f.has(fLanded) {
+		if f.has(fSink) {
 			add = st.arrive
 		}
 		if err := add(f); err != nil {
@@ -266,7 +267,8 @@ func (st *stream) first(f *frame) error {
 		return fmt.Errorf("%w: stream %d begins a message inside another", errFrame, st.id)
 	}
 	if f.total > st.s.maxRecv {
-		st.err = status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", f.total, st.s.maxRecv)
+		st.err = status.Errorf(codes.ResourceExhausted, "fused: received message larger than max (%d vs. %d)", f.total,
+			st.s.maxRecv)
 	}
 	return nil
 }
@@ -296,7 +298,7 @@ func (st *stream) next() (m *message, grant int, err error) {
 	defer st.mu.Unlock()
 	if len(st.queue) > 0 {
 		m = st.queue[0]
-		st.owed += m.got - m.granted
+		st.ungranted += m.got - m.granted
 		m.granted = m.got
 		if m.whole() {
 			st.queue = st.queue[1:]
@@ -304,8 +306,8 @@ func (st *stream) next() (m *message, grant int, err error) {
 			m = nil
 		}
 	}
-	if st.owed >= st.s.window/4 && !st.ended {
-		grant, st.owed = st.owed, 0
+	if st.ungranted >= st.s.window/4 && !st.ended {
+		grant, st.ungranted = st.ungranted, 0
 		st.inLeft += grant
 	}
 	if m == nil {
@@ -330,7 +332,7 @@ func (st *stream) receive(ctx context.Context) (*message, error) {
 				return nil, err
 			}
 		}
-		if m != nil && !(m.landed() && st.s.regrants(m.total)) {
+		if m != nil && !(m.sink() && st.s.regrants(m.total)) {
 			st.s.offer(m.total)
 		}
 		if m != nil || err != nil {
@@ -356,7 +358,7 @@ func (st *stream) widen(n uint32) error {
 	return nil
 }
 
-// errOver: the peer has ended the stream; its status says why.
+// errOver: the peer has ended the stream; its status has the reason.
 var errOver = errors.New("the peer ended the stream")
 
 // reserve takes up to n bytes of the window, at least one of a positive n.
@@ -396,7 +398,7 @@ func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte,
 	fl |= fData | fFirst
 	total := len(msg)
 	if g, ok := st.s.choose(total); ok {
-		return st.sendLanded(ctx, g, fl|last, append(blocks, tail...), msg)
+		return st.sendToSink(ctx, g, fl|last, append(blocks, tail...), msg)
 	}
 	for {
 		n, err := st.reserve(ctx, min(len(msg), room))

@@ -32,8 +32,8 @@ type subConn struct {
 	failed int            // attempts in a row
 
 	// Of policies that watch more than the connection; the policy's serial's.
-	told      connectivity.State
-	healthy   func() // ends the health watch of the state that was told last
+	reported  connectivity.State
+	healthy   func() // ends the health watch of the state that was reported last
 	producers map[balancer.ProducerBuilder]*producer
 }
 
@@ -43,12 +43,12 @@ type producer struct {
 	close func()
 }
 
-// set changes the state and lets the policy know. The caller holds mu.
+// set changes the state and reports it to the policy. The caller holds mu.
 func (sc *subConn) set(state connectivity.State, err error) {
 	sc.state = state
 	sc.p.b.run.do(func() {
 		sc.closeProducers()
-		sc.told = state
+		sc.reported = state
 		if sc.healthy != nil {
 			sc.healthy()
 			sc.healthy = nil
@@ -220,7 +220,7 @@ func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 			sc.healthy()
 			sc.healthy = nil
 		}
-		if f == nil || sc.told != connectivity.Ready {
+		if f == nil || sc.reported != connectivity.Ready {
 			return
 		}
 		conf := b.config.Load()
@@ -276,7 +276,8 @@ func (sc *subConn) Invoke(ctx context.Context, method string, args, reply any, o
 }
 
 // NewStream opens a stream on this connection.
-func (sc *subConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (sc *subConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return sc.only().NewStream(ctx, desc, method, opts...)
 }
 

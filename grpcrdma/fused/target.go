@@ -23,7 +23,8 @@ import (
 //
 // calls go to a and b in turns. Connections are made when calls want them. ErrConfig for a configuration
 // out of range, a target without a resolver, and a service config that makes no sense.
-func NewClient(target string, dial func(ctx context.Context, addr string) (net.Conn, error), cfg Config) (*Channel, error) {
+func NewClient(target string, dial func(ctx context.Context, addr string) (net.Conn, error), cfg Config) (*Channel,
+	error) {
 	cfg, err := cfg.normal()
 	if err != nil {
 		return nil, err
@@ -73,7 +74,8 @@ func findResolver(target string, own []resolver.Builder) (resolver.Target, resol
 	if b := builder(u.Scheme); b != nil {
 		return resolver.Target{URL: *u}, b, nil
 	}
-	return resolver.Target{}, nil, fmt.Errorf("target %q: no resolver knows its scheme, and none for dns is there", target)
+	return resolver.Target{}, nil, fmt.Errorf("target %q: no resolver knows its scheme, and none for dns is there",
+		target)
 }
 
 // authority is whom calls mean to reach, in grpc-go's order.
@@ -99,7 +101,8 @@ func escapeAuthority(s string) string {
 	var out strings.Builder
 	for i := range len(s) {
 		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_.~!$&'()*+,;=:[]@", c) >= 0 {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("-_.~!$&'()*+,;=:[]@", c) >= 0 {
 			out.WriteByte(c)
 			continue
 		}

@@ -22,9 +22,9 @@ const (
 	// writeRounds is how many writes a sender makes before another goroutine goes on
 	// with what others add meanwhile. Arbitrary.
 	writeRounds = 4
-	// settleTurns is how often a reader lets others run before it polls: once for who
+	// yieldTurns is how often a reader lets others run before it polls: once for who
 	// sends, once for who writes that.
-	settleTurns = 2
+	yieldTurns = 2
 )
 
 // writeQueue is what a session is about to write.
@@ -84,7 +84,7 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 		o.mu.Unlock()
 		runtime.Gosched()
 		o.mu.Lock()
-		if !o.gathering { // somebody had to write at once
+		if !o.gathering { // one had to be written at once
 			o.mu.Unlock()
 			return nil
 		}
@@ -206,16 +206,16 @@ func (s *session) unsent(b []byte, n int, err error) {
 	}
 }
 
-// settle is for a reader that has handled all it has: those it made runnable run
+// yield is for a reader that has handled all it has: those it made runnable run
 // first, and send. One caller alone is left to another processor, or to the reader's
 // next pause: with few calls outstanding the change of goroutines costs more than it
 // brings, most of all in the tail.
-func (s *session) settle() {
+func (s *session) yield() {
 	o := &s.out
 	if n := o.roused.Load(); n == 0 || s.client && n == 1 {
 		return
 	}
-	for range settleTurns {
+	for range yieldTurns {
 		runtime.Gosched()
 		o.mu.Lock()
 		more := o.gathering
@@ -241,7 +241,7 @@ func (s *session) drainWriteQueue() {
 	o.mu.Unlock()
 }
 
-// closeWriteQueue joins whoever goes on with writing. The session has failed.
+// closeWriteQueue joins the goroutine that goes on with writing. The session has failed.
 func (s *session) closeWriteQueue() {
 	o := &s.out
 	o.mu.Lock()

@@ -13,16 +13,9 @@
 //	GRPC_RDMA=verbs,event       waits by events; bpev (the default) and bp poll busily
 //
 // A client falls back to TCP where the peer has no RDMA, and a server where this
-// machine has not what the variable asks for; the log says so.
-//
-// # Ownership
+// machine lacks what the variable names; both log it. A mistake in the variable is an error of
+// Listen; clients of WithRDMA fail when they dial. A listener takes RDMA or TCP and not both.
 //
 // A process has one device, opened at the first use and kept until the process
-// ends. Listeners and connections are their users'. Programs with more than one
-// device, or that close it, use package grpcrdma and open devices themselves.
-//
-// # Limitations
-//
-// A mistake in the variable is an error of Listen. WithRDMA cannot return one: its
-// clients fail when they dial. A listener takes RDMA or TCP and not both.
+// ends. Programs with more than one device, or that close it, use package grpcrdma.
 package rdmaenv

@@ -38,7 +38,8 @@ func parse(value string) (w wish, err error) {
 		case part == "":
 		case w.device != "":
 			err = fmt.Errorf("two devices, %q and %q", w.device, part)
-		case part == "auto", part == "verbs", part == "iwarp", part == "off", strings.HasPrefix(part, "verbs:") && len(part) > len("verbs:"):
+		case part == "auto", part == "verbs", part == "iwarp", part == "off",
+			strings.HasPrefix(part, "verbs:") && len(part) > len("verbs:"):
 			w.device = part
 		default:
 			err = fmt.Errorf("%q is none of auto, verbs, verbs:DEVICE, iwarp, off, bpev, bp and event", part)

@@ -74,14 +74,16 @@ func TestProgram(t *testing.T) {
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), WithRDMA(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), WithRDMA(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var from peer.Peer
-	if _, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&from)); err != nil || from.Addr.Network() != "rdma" {
+	if _, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{},
+		grpc.Peer(&from)); err != nil || from.Addr.Network() != "rdma" {
 		t.Errorf("%v, %v", from.Addr, err)
 	}
 	cc.Close()

@@ -9,15 +9,8 @@
 // inherits. Dial and Listen give the program net.Conns (shmqueue) whose bytes the service
 // moves to and from connections of grpcrdma.
 //
-// # Ownership
-//
 // A [Client] owns its process: Close ends and waits for it. The process ends by itself when
-// the socket does, and with it all connections. Conns live until they are closed, or the
-// service dies.
-//
-// # Limitations
-//
-// Linux only, as shmqueue. Messages are marshalled by the program, where mRPC's service does
-// it; the service copies every byte once between queue and ring, each way. Long messages do
-// not land.
+// the socket does, and with it all connections. The program marshals messages, where mRPC's
+// service does; the service copies every byte once between queue and ring, each way, and has
+// no sinks for long messages. Linux only, as shmqueue.
 package service

@@ -23,7 +23,8 @@ type About struct {
 
 // message is one datagram of the socket. A connection comes with the files of its queues.
 type message struct {
-	ID    uint64 `json:",omitempty"` // of the request that it is or answers; of the listener, for a connection that came
+	// of the request that it is or answers; of the listener, for a connection that came
+	ID    uint64 `json:",omitempty"`
 	Op    string `json:",omitempty"` // dial, listen, close; about, done, came
 	Addr  string `json:",omitempty"`
 	Err   string `json:",omitempty"`

@@ -39,7 +39,8 @@ func at[T any](m []byte, off int) *T { return (*T)(unsafe.Pointer(&m[off])) }
 
 func newQueue(m []byte, readable, room *os.File) queue {
 	return queue{head: at[atomic.Uint64](m, 0), tail: at[atomic.Uint64](m, 128), readers: at[atomic.Uint32](m, 256),
-		writers: at[atomic.Uint32](m, 384), closed: at[atomic.Uint32](m, 512), data: m[headLen:], readable: readable, room: room}
+		writers: at[atomic.Uint32](m, 384), closed: at[atomic.Uint32](m, 512), data: m[headLen:], readable: readable,
+		room: room}
 }
 
 // Conn is one end. It implements net.Conn.
@@ -62,7 +63,8 @@ var _ net.Conn = (*Conn)(nil)
 // Open, in this or another process; the caller closes them when they are passed on.
 func Pair(name string, size int, busy time.Duration) (c *Conn, files []*os.File, err error) {
 	if size < minSize || size > maxSize || size&(size-1) != 0 {
-		return nil, nil, fmt.Errorf("shared queue of %d bytes, want a power of two from %d to %d", size, minSize, maxSize)
+		return nil, nil, fmt.Errorf("shared queue of %d bytes, want a power of two from %d to %d", size, minSize,
+			maxSize)
 	}
 	defer func() {
 		if err != nil {
@@ -79,7 +81,8 @@ func Pair(name string, size int, busy time.Duration) (c *Conn, files []*os.File,
 		return nil, files, os.NewSyscallError("ftruncate", err)
 	}
 	// A peer that cut the memory short would end this process with SIGBUS.
-	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, files, os.NewSyscallError("fcntl", err)
 	}
 	for range numFDs - 1 {
@@ -120,7 +123,8 @@ func open(name string, files []*os.File, busy time.Duration, other bool) (*Conn,
 	n := int(info.Size())
 	size := n/2 - headLen
 	seals, err := unix.FcntlInt(files[0].Fd(), unix.F_GET_SEALS, 0)
-	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || size < minSize || size > maxSize || size&(size-1) != 0 || n%2 != 0 {
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || size < minSize || size > maxSize || size&(size-1) != 0 ||
+		n%2 != 0 {
 		return fail(fmt.Errorf("memory of %d bytes with seals %#x: %w", n, seals, ErrCorrupt))
 	}
 	m, err := unix.Mmap(int(files[0].Fd()), 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)

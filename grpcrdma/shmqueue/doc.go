@@ -1,21 +1,14 @@
 // Package shmqueue is a byte stream between two processes of one machine: a net.Conn over
 // a pair of queues in shared memory, one for each direction, with one producer and one
-// consumer each. It is what stands between a program and a service process that does
-// its RDMA for it, as mRPC has it (NSDI'23, "Remote Procedure Call as a Managed System Service").
+// consumer each. It connects a program with a service process that does its RDMA, as mRPC
+// does (NSDI'23, "Remote Procedure Call as a Managed System Service").
 //
 // A side that waits polls for a time and then sleeps on an eventfd, which the other side
-// writes only when somebody sleeps.
+// writes only for a sleeper. [Pair] makes the memory, and the files by which the other process
+// maps it; the caller closes those when they are passed on. All methods of a [Conn] are safe
+// for concurrent use.
 //
-// # Ownership
-//
-// [Pair] makes the memory, and the files by which the other process reaches it: who passes
-// them on closes them. A [Conn] owns its mapping and its eventfds until Close. All
-// methods are safe for concurrent use.
-//
-// # Limitations
-//
-// Linux only (memfd, eventfd). Each side copies once. The other process is trusted with the
-// bytes and with progress, not with memory: positions that it cannot have ended with are an
-// error, and nothing outside the queue is ever touched. Its death shows only where its owner
-// notices it and closes the Conn.
+// The other process is trusted with the bytes and with progress, not with memory: positions
+// that are impossible are an error. Its end must be detected by the caller, who closes the
+// Conn. Linux only (memfd, eventfd).
 package shmqueue

@@ -112,7 +112,8 @@ func Pattern(n int, seed byte) []byte {
 func Unary(t T, x Target, opts ...grpc.CallOption) {
 	for _, size := range []int{0, 1, 64, 4000, 40_000} {
 		var from peer.Peer
-		resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: int32(size), Payload: &pb.Payload{Body: make([]byte, 2*size)}},
+		resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: int32(size),
+			Payload: &pb.Payload{Body: make([]byte, 2*size)}},
 			append(opts, grpc.Peer(&from))...)
 		must(t, err)
 		body := resp.GetPayload().GetBody()
@@ -133,14 +134,16 @@ func headers(t T, x Target) {
 	var header, trailer metadata.MD
 	_, err := x.Client.EmptyCall(ctx, &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
 	must(t, err)
-	if h, b := header.Get("echo-header"), trailer.Get("echo-trailer-bin"); len(h) != 1 || h[0] != "hello" || len(b) != 1 || b[0] != binary {
+	if h, b := header.Get("echo-header"), trailer.Get("echo-trailer-bin"); len(h) != 1 || h[0] != "hello" ||
+		len(b) != 1 || b[0] != binary {
 		t.Errorf("header %v, trailer %q", h, b)
 	}
 }
 
 func statuses(t T, x Target) {
 	const text = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n"
-	_, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(codes.DataLoss), Message: text}})
+	_, err := x.Client.UnaryCall(x.soon(t),
+		&pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(codes.DataLoss), Message: text}})
 	if s := status.Convert(err); s.Code() != codes.DataLoss || s.Message() != text {
 		t.Errorf("%v", err)
 	}
@@ -203,7 +206,8 @@ func Bidirectional(t T, x Target) {
 func deadline(t T, x Target) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := x.Client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: Block}); status.Code(err) != codes.DeadlineExceeded {
+	if _, err := x.Client.UnaryCall(ctx,
+		&pb.SimpleRequest{ResponseSize: Block}); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("%v", err)
 	}
 	x.allEnded(t)
@@ -236,7 +240,8 @@ func cancel(t T, x Target) {
 
 func large(t T, x Target) {
 	const size = 3 << 20 // below gRPC's own limit of 4 MiB, twelve default rings
-	resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: size, Payload: &pb.Payload{Body: make([]byte, size)}})
+	resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: size,
+		Payload: &pb.Payload{Body: make([]byte, size)}})
 	must(t, err)
 	if n := len(resp.GetPayload().GetBody()); n != size {
 		t.Errorf("%d bytes", n)

@@ -79,16 +79,19 @@ func (s *Service) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.Simp
 	return &pb.SimpleResponse{Payload: &pb.Payload{Body: body}}, nil
 }
 
-func (s *Service) StreamingOutputCall(in *pb.StreamingOutputCallRequest, out grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+func (s *Service) StreamingOutputCall(in *pb.StreamingOutputCallRequest,
+	out grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
 	for _, p := range in.ResponseParameters {
-		if err := out.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, p.Size)}}); err != nil {
+		if err := out.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte,
+			p.Size)}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) StreamingInputCall(in grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+func (s *Service) StreamingInputCall(in grpc.ClientStreamingServer[pb.StreamingInputCallRequest,
+	pb.StreamingInputCallResponse]) error {
 	sum := 0
 	for {
 		m, err := in.Recv()
@@ -102,7 +105,8 @@ func (s *Service) StreamingInputCall(in grpc.ClientStreamingServer[pb.StreamingI
 	}
 }
 
-func (s *Service) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+func (s *Service) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutputCallRequest,
+	pb.StreamingOutputCallResponse]) error {
 	for {
 		m, err := both.Recv()
 		if err == io.EOF {
@@ -124,7 +128,8 @@ func (s *Service) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutpu
 }
 
 // flood sends messages until the call ends.
-func (s *Service) flood(to grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse], size int) error {
+func (s *Service) flood(to grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse],
+	size int) error {
 	s.begin()
 	defer s.Ended.Add(1)
 	m := &pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, size)}}

@@ -42,7 +42,7 @@ var grpcParams = params[grpcArgs]{
 	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are told by completions"},
 		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalNotice; return nil }},
 	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
-		func(c *grpcArgs, v value) error { c.NoLanding = true; return nil }},
+		func(c *grpcArgs, v value) error { c.NoSink = true; return nil }},
 	{paramDoc{"best", switchOf, "", "of all but fused and service: gRPC's own options as they measured best"},
 		func(c *grpcArgs, v value) error { c.Options.Best = true; return nil }},
 	{paramDoc{"read", sizeOf, "gRPC's", "of all but fused and service: bytes read at once"},

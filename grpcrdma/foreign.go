@@ -13,37 +13,38 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A gRPC client without RDMA that meets an RDMA listener would see its connection reset,
-// and the server nothing. Where the provider hands strangers to its user (those on TCP do),
-// the client is told in its own protocol, and the server's log has it.
+// The connection of a gRPC client without RDMA to an RDMA listener would be reset, and the server
+// would not log it. Where the provider passes foreign peers on (those on TCP do), the client is
+// answered in its own protocol, and the server logs it.
 
 const (
-	// strangerPause is how often the log names strangers: a port scan does not fill it. Arbitrary.
-	strangerPause = time.Second
-	// strangersAtOnce is how many are answered at a time; the others are cut off. Arbitrary.
-	strangersAtOnce = 8
+	// foreignLogPause is how often foreign peers are logged, so that a port scan does not fill the
+	// log.
+	foreignLogPause = time.Second
+	// maxForeign is how many are answered at a time; the others are disconnected.
+	maxForeign = 8
 
-	strangerAdvice = "this port takes RDMA connections (iWARP) only: dial it with grpcrdma.WithRDMA or rdmaenv.WithRDMA, or dial the server's TCP port"
+	foreignAdvice = "this port takes RDMA connections (iWARP) only: dial it with grpcrdma.WithRDMA or rdmaenv.WithRDMA, or dial the server's TCP port"
 )
 
 // http2Preface begins every connection of HTTP/2 (RFC 9113 §3.4).
 const http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// strangers are a listener's peers that speak something else.
-type strangers struct {
+// foreignPeers are a listener's peers with another protocol.
+type foreignPeers struct {
 	net  *Net
 	here atomic.Int32 // being answered
 	last atomic.Int64 // nanoseconds of the clock at the last line of the log
-	kept atomic.Int64 // lines that were kept back since
+	kept atomic.Int64 // lines that were suppressed since
 }
 
-// answer logs a stranger, and tells it why in a protocol that it understands. The
-// caller bounds the time, and closes c.
-func (s *strangers) answer(c net.Conn, first []byte) {
+// answer logs a foreign peer and answers in its protocol, if it is known. The caller bounds the
+// time, and closes c.
+func (s *foreignPeers) answer(c net.Conn, first []byte) {
 	switch {
 	case len(first) > 0 && bytes.HasPrefix([]byte(http2Preface), first):
 		s.log(c, "HTTP/2 without RDMA")
-		if s.here.Add(1) <= strangersAtOnce {
+		if s.here.Add(1) <= maxForeign {
 			refuseCalls(c, first)
 		}
 		s.here.Add(-1)
@@ -54,23 +55,27 @@ func (s *strangers) answer(c net.Conn, first []byte) {
 	}
 }
 
-func (s *strangers) log(c net.Conn, what string) {
+func (s *foreignPeers) log(c net.Conn, what string) {
 	now, last := time.Now().UnixNano(), s.last.Load()
-	if now-last < int64(strangerPause) || !s.last.CompareAndSwap(last, now) {
+	if now-last < int64(foreignLogPause) || !s.last.CompareAndSwap(last, now) {
 		s.kept.Add(1)
 		return
 	}
 	s.net.cfg.Log.Warn("a client without rdma met this rdma listener", "peer", c.RemoteAddr(), "speaks", what,
-		"unsaid before", s.kept.Swap(0), "try", strangerAdvice)
+		"unsaid before", s.kept.Swap(0), "try", foreignAdvice)
 }
 
 // refuseCalls is a gRPC server whose answer to every call is the advice.
 func refuseCalls(c net.Conn, first []byte) {
 	srv := grpc.NewServer(grpc.MaxConcurrentStreams(1), grpc.MaxHeaderListSize(16<<10), grpc.MaxRecvMsgSize(1),
-		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.Unavailable, strangerAdvice) }))
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+			return status.Error(codes.Unavailable,
+				foreignAdvice)
+		}))
 	defer srv.Stop()
 	over := make(chan struct{})
-	srv.Serve(&oneConn{conn: &pushedBack{Conn: c, r: io.MultiReader(bytes.NewReader(first), c), over: over}, over: over})
+	srv.Serve(&oneConn{conn: &pushedBack{Conn: c, r: io.MultiReader(bytes.NewReader(first), c), over: over},
+		over: over})
 }
 
 // pushedBack is a connection of which something was read before.
@@ -83,7 +88,7 @@ type pushedBack struct {
 
 func (p *pushedBack) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
-	if err != nil { // the deadline or the end: gRPC's server may linger, this does not
+	if err != nil { // the deadline or the end
 		p.once.Do(func() { close(p.over) })
 	}
 	return n, err

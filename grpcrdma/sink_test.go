@@ -12,14 +12,14 @@ import (
 
 // What is placed is there when what was written behind it is, whatever its length,
 // and the memory is used again.
-func TestLandings(t *testing.T) {
+func TestSinks(t *testing.T) {
 	everywhere(t, func(t *testing.T, p provider, cfg Config) {
 		e := newPair(t, p, cfg, cfg)
 		near, far := e.conn()
 		for i, n := range []int{1, 100, 64 << 10, 1<<20 + 13, 1 << 20, 300 << 10} {
 			key, addr, err := far.Grant(n)
 			must(t, err)
-			if held := e.b.Stats().Landings; held < n {
+			if held := e.b.Stats().Sinks; held < n {
 				t.Fatalf("%d bytes granted, %d in the statistics", n, held)
 			}
 			want := pattern(n, byte(i))
@@ -40,18 +40,19 @@ func TestLandings(t *testing.T) {
 			}
 			free()
 		}
-		if held := e.b.Stats().Landings; held != 0 {
+		if held := e.b.Stats().Sinks; held != 0 {
 			t.Errorf("%d bytes are still granted", held)
 		}
-		if taken, mapped := far.land.store.Sizes(); taken != 0 || mapped < 1<<20 || mapped > 1<<20+4*landingStep {
-			t.Errorf("%d bytes taken, %d mapped for six messages of at most 1 MiB + 13, one after the other", taken, mapped)
+		if taken, mapped := far.sinks.store.Sizes(); taken != 0 || mapped < 1<<20 || mapped > 1<<20+4*sinkStep {
+			t.Errorf("%d bytes taken, %d mapped for six messages of at most 1 MiB + 13, one after the other", taken,
+				mapped)
 		}
 	})
 }
 
 // Memory of a landing is nobody's but its taker's: a peer that writes on is cut off,
 // and nothing of it is seen.
-func TestLandingIsClosedToThePeer(t *testing.T) {
+func TestASinkIsClosedToThePeer(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			e := newPair(t, p, Config{}, Config{})
@@ -75,14 +76,14 @@ func TestLandingIsClosedToThePeer(t *testing.T) {
 }
 
 // A landing is as long as it was granted.
-func TestLandingHasAnEnd(t *testing.T) {
+func TestASinkHasAnEnd(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
 			e := newPair(t, p, Config{}, Config{})
 			near, far := e.conn()
-			key, addr, err := far.Grant(landingStep)
+			key, addr, err := far.Grant(sinkStep)
 			must(t, err)
-			near.Place(key, addr+landingStep-10, pattern(11, 1))
+			near.Place(key, addr+sinkStep-10, pattern(11, 1))
 			near.Write([]byte("x"))
 			far.SetReadDeadline(time.Now().Add(testTimeout))
 			if n, err := far.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -93,7 +94,7 @@ func TestLandingHasAnEnd(t *testing.T) {
 }
 
 // Close frees what was granted; what was taken stays until it is freed.
-func TestLandingsEndWithTheirConnection(t *testing.T) {
+func TestSinksEndWithTheirConnection(t *testing.T) {
 	e := newPair(t, providers[0], Config{}, Config{})
 	_, far := e.conn()
 	taken, _, err := far.Grant(1 << 20)
@@ -116,10 +117,10 @@ func TestLandingsEndWithTheirConnection(t *testing.T) {
 	}
 }
 
-func TestLandingPaysLaterOnKernelDevices(t *testing.T) {
+func TestSinksPayLaterOnKernelDevices(t *testing.T) {
 	of := func(unaided bool, l rdma.Label) int {
 		c := &Conn{net: &Net{caps: rdma.Caps{Unaided: unaided, Label: l}}}
-		return c.LandsFrom()
+		return c.SinkFrom()
 	}
 	mem, user, kernel := of(true, rdma.LabelMem), of(false, rdma.LabelSoft), of(true, rdma.LabelSoft)
 	if mem != user || kernel <= user || of(true, rdma.LabelDevice) != kernel {

@@ -47,7 +47,7 @@ func TestAClientWithoutRDMALearnsWhatItMet(t *testing.T) {
 	conn, err := net.Dial("tcp", addr)
 	must(t, err)
 	defer conn.Close()
-	time.Sleep(strangerPause) // the log names one a second
+	time.Sleep(foreignLogPause) // the log names one a second
 	tc := tls.Client(conn, &tls.Config{ServerName: "x"})
 	if err := tc.HandshakeContext(soon(t)); err == nil {
 		t.Error("a handshake with an RDMA listener")

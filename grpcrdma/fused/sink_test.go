@@ -17,7 +17,7 @@ import (
 // exchange makes a call with n bytes each way and compares the answer.
 func exchange(t *testing.T, r *rpc, n int) {
 	t.Helper()
-	body := bytes.Repeat([]byte("landing."), n/8)
+	body := bytes.Repeat([]byte("payload."), n/8)
 	out, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: int32(n), Payload: &pb.Payload{Body: body}})
 	must(t, err)
 	if len(out.Payload.GetBody()) != n {
@@ -29,17 +29,17 @@ func exchange(t *testing.T, r *rpc, n int) {
 func (r *rpc) grants() (peers []grant, own int, bytes int) {
 	r.ch.mu.Lock()
 	defer r.ch.mu.Unlock()
-	l := &r.ch.cur.land
+	l := &r.ch.cur.sinks
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append(peers, l.peers...), len(l.own), l.bytes
 }
 
-func TestLongMessagesLand(t *testing.T) {
+func TestLongMessagesTakeSinks(t *testing.T) {
 	for _, a := range arms {
 		t.Run(a.name, func(t *testing.T) {
 			r := newRPC(t, a, Config{}, Config{})
-			exchange(t, r, landMin/2)
+			exchange(t, r, sinkMin/2)
 			if peers, own, _ := r.grants(); len(peers)+own > 0 {
 				t.Fatalf("%d grants for short messages", len(peers)+own)
 			}
@@ -54,7 +54,8 @@ func TestLongMessagesLand(t *testing.T) {
 					continue
 				}
 				if len(peers) != 1 || own != 1 || bytes < 1<<20 {
-					t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own, bytes)
+					t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own,
+						bytes)
 				}
 				if peers[0].key == last {
 					t.Fatalf("call %d: the grant was not used", i)
@@ -64,7 +65,8 @@ func TestLongMessagesLand(t *testing.T) {
 			// Longer ones take the place of the grants that are too short for them.
 			exchange(t, r, 2<<20)
 			exchange(t, r, 2<<20)
-			if peers, own, bytes := r.grants(); a.network != "tcp" && (len(peers) != 1 || peers[0].n < 2<<20 || own != 1 || bytes < 2<<20) {
+			if peers, own, bytes := r.grants(); a.network != "tcp" &&
+				(len(peers) != 1 || peers[0].n < 2<<20 || own != 1 || bytes < 2<<20) {
 				t.Errorf("grants of the server %v, %d of the client of %d bytes", peers, own, bytes)
 			}
 			exchange(t, r, 64)
@@ -72,27 +74,27 @@ func TestLongMessagesLand(t *testing.T) {
 	}
 }
 
-func TestLandingIsBounded(t *testing.T) {
-	for _, c := range []struct{ landing, grants int }{{-1, 0}, {landMin, 0}, {3 << 20, 1}} {
-		r := newRPC(t, arms[0], Config{Landing: c.landing}, Config{})
+func TestSinksAreBounded(t *testing.T) {
+	for _, c := range []struct{ sinks, grants int }{{-1, 0}, {sinkMin, 0}, {3 << 20, 1}} {
+		r := newRPC(t, arms[0], Config{Sinks: c.sinks}, Config{})
 		for range 2 {
 			exchange(t, r, 2<<20)
 		}
-		if _, own, bytes := r.grants(); own != c.grants || bytes > max(c.landing, 0) {
-			t.Errorf("landing %d: %d grants of %d bytes", c.landing, own, bytes)
+		if _, own, bytes := r.grants(); own != c.grants || bytes > max(c.sinks, 0) {
+			t.Errorf("sinks of %d: %d grants of %d bytes", c.sinks, own, bytes)
 		}
 	}
-	if _, err := NewChannel(nil, Config{Landing: maxLanding + 1}); !errors.Is(err, ErrConfig) {
+	if _, err := NewChannel(nil, Config{Sinks: maxSinks + 1}); !errors.Is(err, ErrConfig) {
 		t.Errorf("%v", err)
 	}
 }
 
 // Of messages of which two exceed Config.Landing, one after the other, every one lands
 // in the memory of the first: what is granted is what was freed.
-func TestLongestMessagesShareALanding(t *testing.T) {
+func TestLongestMessagesShareASink(t *testing.T) {
 	at := func(r *rpc) (peer, own grant) {
 		peers, _, _ := r.grants()
-		l := &r.ch.cur.land
+		l := &r.ch.cur.sinks
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if len(peers) != 1 || len(l.own) != 1 {
@@ -107,7 +109,7 @@ func TestLongestMessagesShareALanding(t *testing.T) {
 			continue
 		}
 		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{Landing: 3 << 20}, Config{Landing: 3 << 20})
+			r := newRPC(t, a, Config{Sinks: 3 << 20}, Config{Sinks: 3 << 20})
 			exchange(t, r, 2<<20)
 			peer, own := at(r)
 			for i := range 3 {
@@ -135,9 +137,9 @@ func TestFreedBehindTheEndIsNotOffered(t *testing.T) {
 	cfg, err := Config{}.normal()
 	must(t, err)
 	s := newSession(near, true, &cfg)
-	s.use(&slowLander{Conn: near, begun: begun, gate: gate})
+	s.use(&slowSinkConn{Conn: near, begun: begun, gate: gate})
 	freed := 0
-	put := func() { s.newLanded(cfg.Landing, func() { freed++ }).Put(nil) }
+	put := func() { s.newSinkMessage(cfg.Sinks, func() { freed++ }).Put(nil) }
 	if put(); len(begun) != 1 || freed != 1 {
 		t.Fatalf("freed %d times, %d offers, want one of each", freed, len(begun))
 	}
@@ -150,10 +152,10 @@ func TestFreedBehindTheEndIsNotOffered(t *testing.T) {
 }
 
 // A side grants no memory for messages that its device has rather in the ring.
-func TestTheDeviceSaysFromWhereLandingPays(t *testing.T) {
+func TestTheDeviceDecidesFromWhereSinksPay(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	exchange(t, r, 64)
-	r.ch.cur.land.from = 1 << 20 // the client's callers read it, and there is none
+	r.ch.cur.sinks.from = 1 << 20 // the client's callers read it, and there is none
 	for _, c := range []struct{ n, grants int }{{512 << 10, 0}, {2 << 20, 1}} {
 		exchange(t, r, c.n)
 		if _, own, _ := r.grants(); own != c.grants {
@@ -194,39 +196,39 @@ func (r *rpc) leftAtServer(t *testing.T) {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
 	for ss := range r.server.sessions {
-		ss.land.mu.Lock()
-		if len(ss.land.own) != 0 || ss.land.bytes != 0 {
-			t.Errorf("%d grants of %d bytes are left", len(ss.land.own), ss.land.bytes)
+		ss.sinks.mu.Lock()
+		if len(ss.sinks.own) != 0 || ss.sinks.bytes != 0 {
+			t.Errorf("%d grants of %d bytes are left", len(ss.sinks.own), ss.sinks.bytes)
 		}
-		ss.land.mu.Unlock()
+		ss.sinks.mu.Unlock()
 	}
 }
 
 // A message that lands when its call has ended is dropped, and its memory with it.
-func TestLandingForAnEndedCallIsFreed(t *testing.T) {
+func TestASinkForAnEndedCallIsFreed(t *testing.T) {
 	r, s, g := withGrant(t)
 	must(t, s.place(context.Background(), g, make([]byte, 1<<20)))
 	const ended = 1 // the only call so far
-	must(t, s.send(kindStream, fData|fFirst|fLanded, ended, nil, 1<<20, binary.LittleEndian.AppendUint32(nil, g.key)))
+	must(t, s.send(kindStream, fData|fFirst|fSink, ended, nil, 1<<20, binary.LittleEndian.AppendUint32(nil, g.key)))
 	r.leftAtServer(t)
 }
 
-// slowLander tells of every Grant that begins, and ends none before it is let go.
-type slowLander struct {
+// slowSinkConn tells of every Grant that begins, and ends none before it is let go.
+type slowSinkConn struct {
 	net.Conn
 	begun chan<- bool
 	gate  <-chan struct{}
 	keys  atomic.Uint32
 }
 
-func (l *slowLander) Grant(int) (uint32, uint64, error) {
+func (l *slowSinkConn) Grant(int) (uint32, uint64, error) {
 	l.begun <- true
 	<-l.gate
 	return l.keys.Add(1), 0, nil
 }
-func (l *slowLander) LandsFrom() int                            { return 0 }
-func (l *slowLander) Take(uint32) ([]byte, func(), error)       { return nil, nil, errFrame }
-func (l *slowLander) Place(uint32, uint64, []byte) (int, error) { return 0, errFrame }
+func (l *slowSinkConn) SinkFrom() int                             { return 0 }
+func (l *slowSinkConn) Take(uint32) ([]byte, func(), error)       { return nil, nil, errFrame }
+func (l *slowSinkConn) Place(uint32, uint64, []byte) (int, error) { return 0, errFrame }
 
 // However many calls offer memory at once, the peer gets no more grants than it takes.
 func TestOffersAtOnceAreBounded(t *testing.T) {
@@ -237,12 +239,12 @@ func TestOffersAtOnceAreBounded(t *testing.T) {
 	cfg, err := Config{}.normal()
 	must(t, err)
 	s := newSession(near, true, &cfg)
-	s.use(&slowLander{Conn: near, begun: begun, gate: gate})
+	s.use(&slowSinkConn{Conn: near, begun: begun, gate: gate})
 	defer s.fail(io.EOF)
 	go io.Copy(io.Discard, far)
 	var offers sync.WaitGroup
 	for range calls {
-		offers.Go(func() { s.offer(landMin); begun <- false })
+		offers.Go(func() { s.offer(sinkMin); begun <- false })
 	}
 	granting := 0
 	for range calls {
@@ -252,36 +254,36 @@ func TestOffersAtOnceAreBounded(t *testing.T) {
 	}
 	close(gate)
 	offers.Wait()
-	if own := len(s.land.own); granting != maxGrants || own != maxGrants || s.land.bytes != maxGrants*landMin {
-		t.Errorf("%d grants at once, %d of %d bytes in all, want %d", granting, own, s.land.bytes, maxGrants)
+	if own := len(s.sinks.own); granting != maxGrants || own != maxGrants || s.sinks.bytes != maxGrants*sinkMin {
+		t.Errorf("%d grants at once, %d of %d bytes in all, want %d", granting, own, s.sinks.bytes, maxGrants)
 	}
 }
 
 // Frames that name grants which are none end their connection.
-func TestHostileLandingsAreCutOff(t *testing.T) {
+func TestHostileSinksAreCutOff(t *testing.T) {
 	lands := helloFrame(version, minWindow, maxStreams)
 	lands[headerLen+16] = 1
 	le := binary.LittleEndian.AppendUint32
 	grantOf := func(n uint32) []byte { return raw(kindGrant, 0, 0, le(le(le(le(nil, 7), n), 0), 0)...) }
-	landedAt := func(fl flags, payload []byte) []byte { return raw(kindStream, fOpen|fData|fLanded|fl, 1, payload...) }
+	landedAt := func(fl flags, payload []byte) []byte { return raw(kindStream, fOpen|fData|fSink|fl, 1, payload...) }
 	many := lands
 	for range maxGrants + 1 {
-		many = append(many, grantOf(landMin)...)
+		many = append(many, grantOf(sinkMin)...)
 	}
 	twice := lands
 	twice = append(append([]byte(nil), twice...), 0)
 	binary.LittleEndian.PutUint32(twice, uint32(len(twice)-headerLen))
 	for name, say := range map[string][]byte{
-		"landing that was not granted":  join(lands, landedAt(fFirst, opening(stuck, landMin, le(nil, 9)))),
-		"landing inside a message":      join(lands, landedAt(0, appendBlock(nil, (&openBlock{method: stuck}).append))),
-		"landing with data":             join(lands, landedAt(fFirst, opening(stuck, landMin, le(le(nil, 9), 1)))),
-		"landing without a key":         join(lands, landedAt(fFirst, opening(stuck, landMin, nil))),
+		"sink that was not granted":     join(lands, landedAt(fFirst, opening(stuck, sinkMin, le(nil, 9)))),
+		"sink inside a message":         join(lands, landedAt(0, appendBlock(nil, (&openBlock{method: stuck}).append))),
+		"sink with data":                join(lands, landedAt(fFirst, opening(stuck, sinkMin, le(le(nil, 9), 1)))),
+		"sink without a key":            join(lands, landedAt(fFirst, opening(stuck, sinkMin, nil))),
 		"return of what is not granted": join(lands, raw(kindReturn, 0, 0, 1, 0, 0, 0)),
 		"torn return":                   join(lands, raw(kindReturn, 0, 0, 1)),
 		"torn grant":                    join(lands, raw(kindGrant, 0, 0, 1, 2, 3)),
 		"grant of next to nothing":      join(lands, grantOf(1)),
 		"grants without end":            many,
-		"grant where nothing lands":     join(goodHello, grantOf(landMin)),
+		"grant where nothing lands":     join(goodHello, grantOf(sinkMin)),
 		"placing with something":        join(lands, raw(kindPlacing, 0, 0, 1)),
 		"hello with more behind it":     twice,
 	} {
