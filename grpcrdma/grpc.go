@@ -28,7 +28,6 @@ func Resolver() resolver.Builder { return builder{} }
 
 type builder struct{}
 
-// Scheme is "rdma".
 func (builder) Scheme() string { return Scheme }
 
 // Build splits the target; there is nothing to watch.

@@ -224,7 +224,6 @@ func (b *balanced) publish(s balancer.State) {
 	close(old.changed)
 }
 
-// UpdateState takes a policy's picker.
 func (p *policy) UpdateState(s balancer.State) {
 	b := p.b
 	b.mu.Lock()
@@ -266,13 +265,10 @@ func (p *policy) UpdateAddresses(sc balancer.SubConn, addrs []resolver.Address) 
 	sc.UpdateAddresses(addrs)
 }
 
-// ResolveNow asks the resolver to resolve again.
 func (p *policy) ResolveNow(resolver.ResolveNowOptions) { p.b.resolveNow() }
 
-// Target is the channel's.
 func (p *policy) Target() string { return p.b.target.String() }
 
-// MetricsRecorder records nothing.
 func (p *policy) MetricsRecorder() estats.MetricsRecorder { return noMetrics{} }
 
 // resolving is the resolver.ClientConn.

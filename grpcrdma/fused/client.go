@@ -427,7 +427,6 @@ func (cs *clientStream) fill() {
 	}
 }
 
-// Header waits for the server's header.
 func (cs *clientStream) Header() (metadata.MD, error) {
 	if err := cs.s.await(cs.ctx, cs.st, evHeader); err != nil {
 		return nil, cs.finish(err)
@@ -442,7 +441,6 @@ func (cs *clientStream) Header() (metadata.MD, error) {
 	return cs.header(), nil
 }
 
-// Trailer is the server's trailer, once the call is over.
 func (cs *clientStream) Trailer() metadata.MD {
 	if cs.st == nil {
 		return nil
@@ -455,5 +453,4 @@ func (cs *clientStream) Trailer() metadata.MD {
 	return cs.st.trailer
 }
 
-// Context is the call's.
 func (cs *clientStream) Context() context.Context { return cs.ctx }

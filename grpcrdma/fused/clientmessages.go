@@ -73,7 +73,6 @@ func (cs *clientStream) SendMsg(m any) error {
 	return nil
 }
 
-// CloseSend ends this side's messages.
 func (cs *clientStream) CloseSend() error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()

@@ -42,5 +42,4 @@ func (p *messagePool) Get(n int) *[]byte {
 	return b
 }
 
-// Put takes what Get gave.
 func (p *messagePool) Put(b *[]byte) { p.classes[cap(*b)/poolStep].Put(b) }

@@ -288,7 +288,6 @@ func (cs *clientStream) result() error {
 	}
 }
 
-// SendMsg sends a message. As of any client's stream, RecvMsg has the reason of a failure.
 func (r *retryCall) SendMsg(m any) error {
 	if r.half {
 		return status.Error(codes.Internal, "fused: SendMsg called after CloseSend")
@@ -321,7 +320,6 @@ func (r *retryCall) SendMsg(m any) error {
 	return err
 }
 
-// CloseSend ends this side's messages.
 func (r *retryCall) CloseSend() error {
 	if r.half {
 		return nil
@@ -346,7 +344,6 @@ func (r *retryCall) RecvMsg(m any) error {
 	return nil
 }
 
-// Header waits for the server's header.
 func (r *retryCall) Header() (md metadata.MD, err error) {
 	err = r.do(func(a *clientStream) (err error) {
 		if md, err = a.Header(); err == nil && md == nil { // the server has ended the call without one
@@ -367,7 +364,6 @@ func (r *retryCall) last() *clientStream {
 	return r.cur
 }
 
-// Trailer is the server's trailer, once the call is over.
 func (r *retryCall) Trailer() metadata.MD {
 	if a := r.last(); a != nil {
 		return a.Trailer()

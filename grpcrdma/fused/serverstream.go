@@ -215,7 +215,6 @@ func (c *serverStream) takeHeader() (flags, []byte) {
 	return fHeader, appendBlock(nil, func(b []byte) []byte { return appendHeader(b, c.open.compressor, c.header) })
 }
 
-// Method is "/package.Service/Method".
 func (c *serverStream) Method() string { return c.open.method }
 
 // Context is the call's: it ends with its deadline, its cancellation, or the connection.
@@ -226,7 +225,6 @@ var errOverCall = status.FromContextError(context.Canceled).Err()
 
 var errHeaderSent = status.Error(codes.Internal, "fused: SendHeader called multiple times")
 
-// SetHeader adds to the header, until that is sent.
 func (c *serverStream) SetHeader(md metadata.MD) error {
 	if len(md) == 0 {
 		return nil
@@ -243,7 +241,6 @@ func (c *serverStream) SetHeader(md metadata.MD) error {
 	return nil
 }
 
-// SendHeader adds to the header and sends it.
 func (c *serverStream) SendHeader(md metadata.MD) error {
 	if err := checkMD(md); err != nil {
 		return err
@@ -264,7 +261,6 @@ func (c *serverStream) SendHeader(md metadata.MD) error {
 	return callError(c.ss.send(kindStream, fl, c.st.id, blocks, 0, nil))
 }
 
-// SetTrailer adds to the trailer, which goes with the status.
 func (c *serverStream) SetTrailer(md metadata.MD) {
 	c.mu.Lock()
 	c.trailer = metadata.Join(c.trailer, md)
@@ -280,7 +276,6 @@ func (t transportStream) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// SendMsg sends a message.
 func (c *serverStream) SendMsg(m any) error {
 	b, size, fl, free, err := c.pack.marshal(m)
 	if err != nil {

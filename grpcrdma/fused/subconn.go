@@ -62,7 +62,6 @@ func (sc *subConn) set(state connectivity.State, err error) {
 	})
 }
 
-// Connect begins an attempt, if the sub-connection is idle.
 func (sc *subConn) Connect() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -270,12 +269,10 @@ func (sc *subConn) closeProducers() {
 	}
 }
 
-// Invoke makes a unary call on this connection.
 func (sc *subConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	return sc.only().invoke(ctx, method, args, reply, nil, opts...)
 }
 
-// NewStream opens a stream on this connection.
 func (sc *subConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
 	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return sc.only().NewStream(ctx, desc, method, opts...)

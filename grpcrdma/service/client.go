@@ -213,7 +213,6 @@ func (c *Client) open(m *message, name string) (net.Conn, error) {
 	return k, nil
 }
 
-// Close ends the connection; the peer still gets what was written.
 func (k *conn) Close() error {
 	k.c.mu.Lock()
 	delete(k.c.conns, k)

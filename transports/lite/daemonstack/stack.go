@@ -144,7 +144,6 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	return c, nil
 }
 
-// Close ends all calls and the connection.
 func (c *conn) Close() error {
 	if c.ctx.Err() != nil {
 		return nil
@@ -153,7 +152,6 @@ func (c *conn) Close() error {
 	return c.p.Close()
 }
 
-// Caller makes one.
 func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
 	switch {
 	case cfg.Method >= transports.CallMethods:
@@ -200,7 +198,6 @@ func callError(code transports.CallCode, text string) error {
 	return &transports.CallError{Code: code, Text: text}
 }
 
-// Call sends the request and waits for the response.
 func (k *caller) Call(q *transports.Call) error {
 	method := k.cfg.Method
 	if k.cfg.Mode == transports.CallUnary {
@@ -242,7 +239,6 @@ func (k *caller) failed(b []byte, err error) error {
 	return callError(transports.CallUnavailable, err.Error())
 }
 
-// Send is not there, see Caps.
 func (k *caller) Send(*transports.Call) error {
 	return callError(transports.CallInvalidArgument, "no messages one way")
 }
@@ -253,7 +249,6 @@ func (k *caller) End() (int64, error) { return k.sent, nil }
 // Free does nothing: the answer lies in the place until the next call.
 func (k *caller) Free() {}
 
-// Close frees the caller.
 func (k *caller) Close() error {
 	if k.closed {
 		return nil
@@ -305,7 +300,6 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 	return v, nil
 }
 
-// Addr is where clients' daemons join.
 func (v *server) Addr() string { return v.client.Addr() }
 
 // Close ends all calls, and returns when the last handler has.

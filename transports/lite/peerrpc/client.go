@@ -67,7 +67,6 @@ func (s *Stack) dialCalls(ctx context.Context, addr string, cfg transports.CallC
 	return nil, err
 }
 
-// Close ends all calls and the connection.
 func (c *conn) Close() error {
 	if c.ctx.Err() != nil {
 		return nil
@@ -84,7 +83,6 @@ func (c *conn) Close() error {
 // closeGrace bounds the orderly end of a connection.
 const closeGrace = 250 * time.Millisecond
 
-// Caller makes one.
 func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
 	switch {
 	case cfg.Method >= transports.CallMethods:
@@ -152,7 +150,6 @@ func callError(code transports.CallCode, text string) error {
 	return &transports.CallError{Code: code, Text: text}
 }
 
-// Call sends the request and waits for the response.
 func (k *caller) Call(q *transports.Call) error {
 	c, method := k.conn, k.cfg.Method
 	if k.cfg.Mode == transports.CallUnary {
@@ -310,7 +307,6 @@ func (k *caller) check(w *wait) error {
 
 func (k *caller) gone() error { return callError(transports.CallUnavailable, "the connection is gone") }
 
-// Send is not there, see Caps.
 func (k *caller) Send(*transports.Call) error {
 	return callError(transports.CallInvalidArgument, "no messages one way")
 }
@@ -321,7 +317,6 @@ func (k *caller) End() (int64, error) { return k.sent, nil }
 // Free does nothing: the answer lies in the connection's memory until the next call.
 func (k *caller) Free() {}
 
-// Close frees the caller.
 func (k *caller) Close() error {
 	if k.closed {
 		return nil

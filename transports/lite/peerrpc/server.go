@@ -71,7 +71,6 @@ func (s *Stack) listen(ctx context.Context, addr string, cfg transports.CallConf
 	return v, nil
 }
 
-// Addr is where clients dial.
 func (v *server) Addr() string { return v.lis.Addr() }
 
 // Close ends all connections and calls.

@@ -119,7 +119,6 @@ func (l *listener) Close() error {
 	return errors.Join(l.questions.Close(), l.node.Done())
 }
 
-// Accept answers the next dialler.
 func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {
 	for {
 		q, err := l.questions.Next(ctx)

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Poll moves finished operations into dst.
 func (x *session) Poll(dst []transports.Done) (n int, err error) {
 	if x.err != nil {
 		return 0, x.err

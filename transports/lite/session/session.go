@@ -112,10 +112,8 @@ func (x *session) withPriority(priority uint8) (User, error) {
 	return u, nil
 }
 
-// Local is the own window; nil after Close.
 func (x *session) Local() []byte { return x.win }
 
-// RemoteLen is the size of the peer's window in bytes.
 func (x *session) RemoteLen() uint64 { return x.farLen }
 
 // Post starts operations in order; consecutive one-sided ones of one priority go to the node
@@ -224,7 +222,6 @@ func (x *session) post(o *transports.Op) error {
 	return rdma.ErrNotSupported
 }
 
-// PingPong is not there.
 func (x *session) PingPong([]transports.PingPongStep, []transports.Done) (int, error) {
 	return 0, rdma.ErrNotSupported
 }

@@ -71,7 +71,6 @@ type callConn struct {
 	closed  bool
 }
 
-// Caller makes one.
 func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
 	switch {
 	case cfg.Method >= transports.CallMethods:
@@ -97,7 +96,6 @@ func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (tra
 	return k, nil
 }
 
-// Close ends all calls and the connection.
 func (c *callConn) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -160,7 +158,6 @@ func wrongMode(m transports.CallMode) error {
 		Text: "not with a caller of the mode " + m.String()}
 }
 
-// Call sends the request and waits for the response.
 func (k *caller) Call(q *transports.Call) error {
 	method := k.cfg.Method
 	switch {
@@ -226,7 +223,6 @@ func (c *callConn) giveUp(number uint32) {
 	}
 }
 
-// Send sends a message one way.
 func (k *caller) Send(q *transports.Call) error {
 	if k.cfg.Mode != transports.CallOneWay {
 		return wrongMode(k.cfg.Mode)
@@ -275,7 +271,6 @@ func (k *caller) End() (int64, error) {
 // Free does nothing: the answer lies in the client's memory until its next call.
 func (k *caller) Free() {}
 
-// Close frees the caller.
 func (k *caller) Close() error {
 	if k.closed {
 		return nil

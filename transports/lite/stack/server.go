@@ -123,7 +123,6 @@ func (s *callServer) open(cfg transports.CallConfig) error {
 	return nil
 }
 
-// Addr is where clients join.
 func (s *callServer) Addr() string { return s.node.Addr() }
 
 // push keeps a request for the leader. It runs where the node is polled.
@@ -386,7 +385,6 @@ var _ context.Context = (*callCtx)(nil)
 
 func (c *callCtx) init() { c.end = make(chan struct{}) }
 
-// Deadline is not known: the caller gives up.
 func (c *callCtx) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Done is closed when the call is cancelled.
@@ -396,7 +394,6 @@ func (c *callCtx) Done() <-chan struct{} {
 	return c.end
 }
 
-// Err is context.Canceled then.
 func (c *callCtx) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -406,7 +403,6 @@ func (c *callCtx) Err() error {
 	return nil
 }
 
-// Value is nothing.
 func (c *callCtx) Value(any) any { return nil }
 
 func (c *callCtx) cancel() {
