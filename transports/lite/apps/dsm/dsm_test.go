@@ -1,31 +1,18 @@
 package dsm
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"testing"
-	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/apps/lines"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
 )
 
 func memories(t *testing.T, n, pages int) (*local.Cluster, []*Memory) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond,
-		Beat: 50 * time.Millisecond, Timeout: 10 * time.Second}, func(int) (rdma.Device, string, error) {
-		d, err := iwarp.Open(iwarp.Config{})
-		return d, "127.0.0.1:0", err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := localtest.Open(t, n)
 	var all []*Memory
 	var nodes []int
 	for i := range n {
@@ -164,13 +151,6 @@ func TestADeadNodeIsAnError(t *testing.T) {
 	}
 	if err := mem[0].Read(6, 0, b[:]); err == nil {
 		t.Error("a page that is not there was read")
-	}
-}
-
-func TestTheLinesThatUseTheTierAreFew(t *testing.T) {
-	all, tier, err := lines.Count(Source)
-	if t.Logf("%d lines, %d use LITE", all, tier); err != nil || tier < 10 || tier > 50 {
-		t.Errorf("%d of %d lines, %v", tier, all, err)
 	}
 }
 

@@ -2,38 +2,16 @@ package log
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/apps/lines"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
 )
-
-func cluster(t *testing.T, n int) *local.Cluster {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond,
-		Beat: 50 * time.Millisecond}, func(int) (rdma.Device, string, error) {
-		d, err := iwarp.Open(iwarp.Config{})
-		return d, "127.0.0.1:0", err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return c
-}
 
 func record(node, i int) []byte {
 	return bytes.Repeat([]byte(fmt.Sprintf("%d.%d ", node, i)), 1+(node*31+i*7)%60)
@@ -43,7 +21,7 @@ func record(node, i int) []byte {
 // and whole, in the order of positions, and those of one node in their order.
 func TestAppendsAreAtomic(t *testing.T) {
 	const each = 300
-	c := cluster(t, 4)
+	c := localtest.Open(t, 4)
 	first, err := c.Nodes[0].Client(lite.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +74,7 @@ func TestAppendsAreAtomic(t *testing.T) {
 
 // Room that was taken and never written is no record, and hides none.
 func TestAHoleIsPassedOver(t *testing.T) {
-	c := cluster(t, 2)
+	c := localtest.Open(t, 2)
 	cl, err := c.Nodes[1].Client(lite.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +106,7 @@ func TestAHoleIsPassedOver(t *testing.T) {
 }
 
 func TestADeadNodeIsAnError(t *testing.T) {
-	c := cluster(t, 3)
+	c := localtest.Open(t, 3)
 	cl, err := c.Nodes[1].Client(lite.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -147,13 +125,6 @@ func TestADeadNodeIsAnError(t *testing.T) {
 	}
 	if !errors.Is(err, lite.ErrPeerDead) {
 		t.Errorf("after %v: %v, want %v", time.Since(start), err, lite.ErrPeerDead)
-	}
-}
-
-func TestTheLinesThatUseTheTierAreFew(t *testing.T) {
-	all, tier, err := lines.Count(Source)
-	if t.Logf("%d lines, %d use LITE", all, tier); err != nil || tier < 5 || tier > 50 {
-		t.Errorf("%d of %d lines, %v", tier, all, err)
 	}
 }
 

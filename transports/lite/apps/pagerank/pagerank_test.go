@@ -1,7 +1,6 @@
 package pagerank
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,31 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/apps/lines"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
 )
-
-func cluster(t *testing.T, n int) *local.Cluster {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 16 << 20, DeadAfter: 600 * time.Millisecond,
-		Beat: 50 * time.Millisecond, Timeout: 20 * time.Second}, func(int) (rdma.Device, string, error) {
-		d, err := iwarp.Open(iwarp.Config{})
-		return d, "127.0.0.1:0", err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return c
-}
 
 func random(vertices, edges int) *Graph {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -79,7 +57,7 @@ func TestKnownAnswers(t *testing.T) {
 func TestFourNodesRankAsOneMachine(t *testing.T) {
 	for _, g := range []*Graph{random(500, 4000), random(3, 5)} { // more vertices than nodes, and fewer
 		want := g.Local(15)
-		c := cluster(t, 4)
+		c := localtest.Open(t, 4)
 		err := local.Each(c.Nodes, func(i int, n *lite.Node) error {
 			got, err := g.Run(n, Job{Name: "pr", Nodes: []int{0, 1, 2, 3}, Iterations: 15})
 			if err == nil && !slices.Equal(got, want) {
@@ -95,7 +73,7 @@ func TestFourNodesRankAsOneMachine(t *testing.T) {
 
 func TestADeadNodeIsAnError(t *testing.T) {
 	g := random(2000, 20000)
-	c := cluster(t, 3)
+	c := localtest.Open(t, 3)
 	start := time.Now()
 	errs := make([]error, 2)
 	time.AfterFunc(50*time.Millisecond, func() { c.Kill(2) })
@@ -110,12 +88,5 @@ func TestADeadNodeIsAnError(t *testing.T) {
 		if !errors.Is(err, lite.ErrPeerDead) {
 			t.Errorf("node %d after %v: %v, want %v", i, time.Since(start), err, lite.ErrPeerDead)
 		}
-	}
-}
-
-func TestTheLinesThatUseTheTierAreFew(t *testing.T) {
-	all, tier, err := lines.Count(Source)
-	if t.Logf("%d lines, %d use LITE", all, tier); err != nil || tier < 10 || tier > 50 {
-		t.Errorf("%d of %d lines, %v", tier, all, err)
 	}
 }

@@ -1,38 +1,16 @@
 package wordcount
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/apps/lines"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
 )
-
-func cluster(t *testing.T, n int) *local.Cluster {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	c, err := local.Open(ctx, n, lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond,
-		Beat: 50 * time.Millisecond, Timeout: 20 * time.Second}, func(int) (rdma.Device, string, error) {
-		d, err := iwarp.Open(iwarp.Config{})
-		return d, "127.0.0.1:0", err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return c
-}
 
 // The sources of the tier are real text enough: four nodes find what one machine does.
 func TestFourNodesCountAsOneMachine(t *testing.T) {
@@ -44,7 +22,7 @@ func TestFourNodesCountAsOneMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster(t, 4)
+	c := localtest.Open(t, 4)
 	taken := make([]int, 4)
 	err = local.Each(c.Nodes, func(i int, n *lite.Node) error {
 		got, files, err := Run(n, Job{Name: "wc", Nodes: []int{0, 1, 2, 3}, Files: files})
@@ -63,7 +41,7 @@ func TestFourNodesCountAsOneMachine(t *testing.T) {
 
 // A node that dies before it takes part leaves the others with an error.
 func TestADeadNodeIsAnError(t *testing.T) {
-	c := cluster(t, 3)
+	c := localtest.Open(t, 3)
 	start := time.Now()
 	errs := make([]error, 2)
 	time.AfterFunc(50*time.Millisecond, func() { c.Kill(2) })
@@ -75,13 +53,6 @@ func TestADeadNodeIsAnError(t *testing.T) {
 		if !errors.Is(err, lite.ErrPeerDead) {
 			t.Errorf("node %d after %v: %v, want %v", i, time.Since(start), err, lite.ErrPeerDead)
 		}
-	}
-}
-
-func TestTheLinesThatUseTheTierAreFew(t *testing.T) {
-	all, tier, err := lines.Count(Source)
-	if t.Logf("%d lines, %d use LITE", all, tier); err != nil || tier < 10 || tier > 50 {
-		t.Errorf("%d of %d lines, %v", tier, all, err)
 	}
 }
 
