@@ -48,13 +48,11 @@ type Config struct {
 	// Backlog is how many diallers may wait for Accept, as of a kernel's listener; 0
 	// means 4096. Those beyond it are not refused: they wait at their side (DialContext).
 	Backlog int
-	// Probe is how often a reader that waits makes sure that its peer still lives,
-	// on devices whose completions prove delivery: there a peer that dies without a
-	// word is noticed by nothing else. 0 means 1 s, a negative value never. Other
-	// devices learn it from the byte stream below.
+	// Probe is how often a reader that waits checks that its peer is alive, on devices whose
+	// completions prove delivery, which detect a vanished peer by nothing else. 0 means 1 s, a
+	// negative value never. Other devices detect it by the byte stream below.
 	Probe time.Duration
-	// Log takes what users should know: fallbacks and peers that were cut off.
-	// nil means slog.Default().
+	// Log takes fallbacks and disconnected peers. nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -73,13 +71,12 @@ const (
 	// noticeSpare are receives for notices that no credit counts: of credits, of
 	// which the ring allows three at once, and of the end of the stream.
 	noticeSpare = 8
-	// inlineMax is asked of devices that take inline data: a small call's frames
-	// fit, and larger work requests cost send queue memory on hardware. Arbitrary.
+	// inlineMax is asked of devices that take inline data: a small call's frames fit, and larger
+	// work requests cost send queue memory on hardware.
 	inlineMax = 256
 
-	// laneConns is how many connections share a completion queue in event mode:
-	// each queue costs a thread that sleeps in the kernel, and one lane is one
-	// goroutine's work. Arbitrary.
+	// laneConns is how many connections share a completion queue in event mode: each queue costs a
+	// thread that sleeps in the kernel, and one lane is one goroutine's work.
 	laneConns = 32
 )
 

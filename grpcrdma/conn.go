@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Addr is an end of a connection: "host:port" of a listener, else what the
-// device knows of the peer.
+// Addr is an end of a connection: "host:port" of a listener, else the device's name of the peer.
 type Addr string
 
 // Network is "rdma".
@@ -63,7 +62,7 @@ func (n *Net) newConn() (*Conn, error) {
 		n.put(c.mem)
 		return nil, err
 	}
-	depth := 1 // watched rings take no notice; a flushed receive tells the end
+	depth := 1 // watched rings take no notice; a flushed receive marks the end
 	if n.cfg.Arrival == ArrivalNotice {
 		depth = noticeDepth + noticeSpare
 	}
@@ -90,7 +89,7 @@ func (n *Net) newConn() (*Conn, error) {
 	return c, nil
 }
 
-// greeting is what the peer has to know of this side.
+// greeting is this side's part of the connection's set-up.
 func (c *Conn) greeting() []byte {
 	cfg := &c.net.cfg
 	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remoteBuf.Addr(),
@@ -113,8 +112,8 @@ func (c *Conn) meet(g greeting) {
 	c.tx.meet(&g, &c.net.caps)
 }
 
-// Poll moves the connection on and tells what its user could do now: the
-// bpev.Pollable of the Net's Set.
+// Poll handles completions and returns what the user can do now: the bpev.Pollable of the Net's
+// Set.
 func (c *Conn) Poll() bpev.Ready {
 	c.lane.drive()
 	r := c.readiness()
@@ -177,7 +176,7 @@ func (c *Conn) cutOff(err error) {
 	}
 }
 
-// opError dresses an error as net.Conn wants it.
+// opError is an error as net.Conn has it.
 func (c *Conn) opError(op string, err error) error {
 	if err == io.EOF {
 		return err
@@ -195,12 +194,12 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 // what Grant registers comes on top.
 func (c *Conn) Memory() int { return c.net.cfg.memory() }
 
-// KeepProcessor says that who reads this connection leaves nothing runnable
-// behind: Read then polls at once, instead of yielding to other goroutines first.
+// KeepProcessor declares that readers of this connection leave nothing runnable behind: Read then
+// polls at once, instead of yielding to other goroutines first.
 func (c *Conn) KeepProcessor() { c.handle.KeepProcessor() }
 
-// Ended tells whether the connection is over, or the peer has closed it and
-// everything before that was read: as far as can be told without waiting.
+// Ended is true when the connection has failed, or the peer has closed it and everything before
+// that was read. It does not wait.
 func (c *Conn) Ended() bool {
 	c.lane.drive()
 	if c.err.Load() != nil || c.closed.Load() {
@@ -237,7 +236,7 @@ func (c *Conn) setDeadline(d *deadline, t time.Time, dir bpev.Ready) error {
 	return nil
 }
 
-// deadline is a point in time that may move while somebody waits for it.
+// deadline is a point in time that may change during a wait for it.
 type deadline struct{ at atomic.Pointer[time.Time] }
 
 func (d *deadline) set(t time.Time) {

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// busyWait bounds how long a dialler without a deadline comes back to a listener
-	// whose backlog is full. Arbitrary: as long as a request waits in a backlog of iWARP.
+	// busyWait bounds how long a dialler without a deadline retries a listener whose backlog is
+	// full, as long as a request waits in a backlog of iWARP.
 	busyWait = 10 * time.Second
-	// firstPause and longestPause are how long it stays away: doubled each time, and
-	// half of it by chance, so that diallers that were refused together do not come back
-	// together. Arbitrary: the first is about what a listener takes for ten connections.
+	// firstPause and longestPause are between retries: doubled each time, and half of it random,
+	// so that diallers that were refused together do not retry together. The first is about what a
+	// listener takes for ten connections.
 	firstPause   = 5 * time.Millisecond
 	longestPause = 500 * time.Millisecond
 )
@@ -68,7 +68,7 @@ func (n *Net) dialAgain(ctx context.Context, addr string) (*Conn, error) {
 // refusalMagic begins the private data of a refusal; the rest is its reason, in words.
 const refusalMagic = "rpf-no:"
 
-// refusal tells a dialler why it is not taken. A refusal without it is the device's.
+// refusal is the reason of a rejection, as private data. A rejection without it is the device's.
 func refusal(why error, room int) []byte {
 	b := []byte(refusalMagic + why.Error())
 	return b[:min(len(b), room)]

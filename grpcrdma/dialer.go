@@ -21,11 +21,11 @@ const demand = Scheme + "://"
 
 // Dialer connects by RDMA and falls back to TCP at the same address when the peer
 // has none: a peer that does not listen, does not speak the device's protocol, or
-// refuses. The fallback is said in the log, once an address until RDMA works
+// refuses. The fallback is logged, once an address until RDMA works
 // there again. An address that begins with "rdma:" is never reached by TCP.
 type Dialer struct {
 	// Net makes the RDMA connections. nil means that this side has no device:
-	// every connection is TCP, and the log says so.
+	// every connection is TCP, which is logged.
 	Net *Net
 	// NoFallback makes an RDMA failure final.
 	NoFallback bool

@@ -26,7 +26,7 @@ type lane struct {
 
 	conns int // places taken; guarded by net.mu
 
-	mu   sync.Mutex // held by whoever polls
+	mu   sync.Mutex // held by the goroutine that polls
 	wcs  [pollBatch]rdma.WC
 	byQP map[uint32]*Conn
 	only *Conn // the one connection of an unshared lane
@@ -102,7 +102,7 @@ func (l *lane) add(c *Conn) {
 	}
 }
 
-// remove returns when nobody is at the connection's completions any more.
+// remove returns when no goroutine handles completions of the connection any more.
 func (l *lane) remove(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *lane) remove(c *Conn) {
 	l.only = nil
 }
 
-// drive polls the queue unless somebody else is at it.
+// drive polls the queue unless another goroutine does.
 func (l *lane) drive() {
 	if l.mu.TryLock() {
 		l.poll()
@@ -129,7 +129,7 @@ func (l *lane) poll() {
 				c = l.byQP[wc.QPNum]
 			}
 			if c == nil {
-				continue // flushed by a connection that is gone
+				continue // flushed by a connection that ended
 			}
 			c.complete(wc)
 			if c.handle.Sleeping() != 0 {
@@ -157,7 +157,7 @@ func (l *lane) lost(err error) {
 func (l *lane) Arm() error                     { return l.cq.Arm(false) }
 func (l *lane) Wait(ctx context.Context) error { return l.cq.Wait(ctx) }
 
-// Drain takes all completions and wakes who can go on.
+// Drain takes all completions and wakes callers that can go on.
 func (l *lane) Drain() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func (l *lane) Drain() error {
 	return l.err
 }
 
-// fail is told why the events ended.
+// fail handles the end of the events.
 func (l *lane) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -60,9 +60,8 @@ func (n *Net) Listen(ctx context.Context, addr string) (*Listener, error) {
 // Addr is where it listens, with the real port.
 func (l *Listener) Addr() net.Addr { return Addr(l.l.Addr()) }
 
-// Accept takes the next connection. Strangers, diallers that are gone when they
-// are answered, and those this side has no room for are refused and passed over:
-// the only error is the end of the listener.
+// Accept takes the next connection. Foreign peers, diallers that have left, and those this side has
+// no room for are refused: the only error is the end of the listener.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		req, err := l.l.Accept(l.ctx)
@@ -91,7 +90,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// theirs tells failures that the dialler caused: it speaks something else, or is gone.
+// theirs is true for failures that the dialler caused: another protocol, or it left.
 func theirs(err error) bool {
 	return errors.Is(err, rdma.ErrProtocol) || errors.Is(err, rdma.ErrUnreachable) || errors.Is(err, rdma.ErrState)
 }

@@ -92,8 +92,8 @@ func (n *Net) get() (m memory, err error) {
 	return m, nil
 }
 
-// put takes a connection's memory back. What a device refuses to release stays mapped,
-// and is given to nobody: it may still be written to.
+// put takes a connection's memory back. What a device does not release stays mapped, and is not
+// used again: it may still be written to.
 func (n *Net) put(m memory) error {
 	var errs []error
 	if m.remote != nil { // a key that the peer knew must not open the memory of another connection

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// reader is the receiving half. mu is held by the one Read that goes on; what
-// others look at is atomic.
+// reader is the receiving half. mu is held by the one Read in progress; what others read is atomic.
 type reader struct {
 	mu       sync.Mutex
 	deadline deadline
@@ -143,8 +142,8 @@ func (c *Conn) read(p []byte) (int, error) {
 	}
 }
 
-// awaitInput waits until the reader should look again. A deadline that passes is
-// met by that look, unless it was moved meanwhile.
+// awaitInput waits until the reader should poll again. That poll handles a deadline that passed,
+// unless it was moved meanwhile.
 func (c *Conn) awaitInput() error {
 	until := c.rx.deadline.get()
 	probes := c.net.probes

@@ -60,9 +60,8 @@ type record struct {
 // errRecord: the peer wrote something that is no record.
 var errRecord = fmt.Errorf("%w: malformed record in the ring", rdma.ErrProtocol)
 
-// look finds the record at off in the ring. ok=false while it is not there. Of a
-// watched ring only the memory tells; else avail bytes are there for sure, and
-// they must be whole records.
+// look finds the record at off in the ring. ok=false while it is not there. A watched ring shows it
+// by its memory alone; else avail bytes have arrived, and they must be whole records.
 func look(ring []byte, off int, watched bool, avail uint64) (r record, ok bool, err error) {
 	if !watched && avail == 0 {
 		return r, false, nil
@@ -130,7 +129,7 @@ func loadCredit(b []byte) (c credit, ok bool) {
 
 var errCredit = fmt.Errorf("%w: credit for what was never sent", rdma.ErrProtocol)
 
-// plausible tells whether the peer can have consumed that much of what was sent.
+// plausible is false for more than what was sent.
 func (c credit) plausible(sent credit) bool {
 	return c.bytes <= sent.bytes && c.notices <= sent.notices && c.bytes%unit == 0
 }

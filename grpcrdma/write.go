@@ -21,8 +21,8 @@ const (
 	endMask    = 1<<coverShift - 1
 )
 
-// writer is the sending half. mu is held by the one Write that goes on, post by
-// whoever posts to the send queue: the writer, and who returns credit.
+// writer is the sending half. mu is held by the one Write in progress, post by whatever posts to
+// the send queue: the writer, and the return of credit.
 type writer struct {
 	mu       sync.Mutex
 	deadline deadline
@@ -39,7 +39,7 @@ type writer struct {
 	ringAddr  uint64
 	cellAddr  uint64
 	rkey      uint32
-	notices   bool // the peer wants them
+	notices   bool // the peer needs them
 	imm       bool // as immediate data
 	maxNotice uint64
 
@@ -193,8 +193,8 @@ func (c *Conn) writable() error {
 	return nil
 }
 
-// awaitRoom waits until there is room for a record, and says for how long a one. The
-// caller holds tx.mu.
+// awaitRoom waits until there is room for a record, and returns its longest length. The caller
+// holds tx.mu.
 func (c *Conn) awaitRoom() (room uint64, err error) {
 	w := &c.tx
 	for {

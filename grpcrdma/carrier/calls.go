@@ -182,7 +182,7 @@ func (k *streamCaller) timed(begun time.Time, err error) error {
 	return err
 }
 
-// reason is why a stream ended: io.EOF only says that it did (grpc.ClientStream).
+// reason is why a stream ended, where io.EOF is all that SendMsg has (grpc.ClientStream).
 func (k *streamCaller) reason(err error) error {
 	if err == io.EOF {
 		if err = k.s.RecvMsg(&k.in); err == nil || err == io.EOF {

@@ -56,7 +56,7 @@ func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn
 // ClientConn only says that a context ended.
 type dialer struct {
 	dial   func(context.Context) (net.Conn, error)
-	secret []byte // said on each new connection; empty: nothing
+	secret []byte // sent first on each new connection; empty: nothing
 	last   atomic.Pointer[error]
 }
 
@@ -110,8 +110,8 @@ func (c *Carrier) connectHTTP2(ctx context.Context, addr string, secret []byte) 
 		case connectivity.Ready:
 			return cc, nil
 		case connectivity.TransientFailure:
-			// A dial that failed once is not tried again for a second: who waits for
-			// this connection decides, and knows the cause.
+			// A dial that failed once is not tried again for a second: the caller decides, with
+			// its cause.
 			cc.Close()
 			return nil, d.cause(errors.New("the connection failed"))
 		}
@@ -145,8 +145,8 @@ func (c *Carrier) connectFused(ctx context.Context, addr string, secret []byte) 
 	if err != nil {
 		return nil, err
 	}
-	// A channel connects at its first call, and any answer to one shows that the
-	// connection stands: that of a method which no server has does.
+	// A channel connects at its first call, and any answer to one shows that the connection works:
+	// that of a method which no server has does.
 	err = ch.Invoke(ctx, "/rdmaperf.Carrier/Stands", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) == codes.Unimplemented {
 		return ch, nil
@@ -155,5 +155,5 @@ func (c *Carrier) connectFused(ctx context.Context, addr string, secret []byte) 
 	return nil, d.cause(err)
 }
 
-// NoHostPort tells addresses of unix sockets and of bufconn from "host:port".
+// NoHostPort is true for addresses of unix sockets and of bufconn.
 func NoHostPort(addr string) bool { return strings.HasPrefix(addr, "@") }

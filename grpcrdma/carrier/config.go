@@ -44,10 +44,10 @@ func ParseForm(s string) (Form, bool) {
 	return 0, false
 }
 
-// OverRDMA tells the forms that need a device.
+// OverRDMA is true for the forms that need a device.
 func (f Form) OverRDMA() bool { return f == DropIn || f.Frames() }
 
-// Frames tells the forms whose calls are frames of package fused, without HTTP/2.
+// Frames is true for the forms whose calls are frames of package fused, without HTTP/2.
 func (f Form) Frames() bool { return f == Fused || f == Service }
 
 // Options are what of gRPC's own can be chosen for the forms with HTTP/2, on both

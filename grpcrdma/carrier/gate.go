@@ -10,25 +10,24 @@ import (
 	"time"
 )
 
-// A secret keeps strangers from a server's connections: the dialler says it before
-// anything else, and the server reads nothing else before. Both forms of the calls run on
-// byte streams, so that it is the same for all; the connections themselves stay what they
-// are, and cost nothing more.
+// A secret protects a server's connections: the dialler sends its hash first, and the server reads
+// nothing before. Both forms of the calls run on byte streams, so that it is the same for all, and
+// costs nothing later.
 
 const (
-	// gateWait is for the secret of a new connection, and gateRoom how many may be waited
-	// for; the oldest gives way to a newcomer. Arbitrary.
+	// gateWait is for the secret of a new connection, and gateRoom how many may be waited for; the
+	// oldest gives way to a new one.
 	gateWait = 5 * time.Second
 	gateRoom = 64
 )
 
-// word is what is said of a secret: of one length, whatever that has.
+// word is the hash of a secret, of one length.
 func word(secret []byte) []byte {
 	sum := sha256.Sum256(append([]byte("rdmaperf calls "), secret...))
 	return sum[:]
 }
 
-// show says the secret on a new connection, or ends it.
+// show sends the secret on a new connection, or closes it.
 func show(ctx context.Context, conn net.Conn, secret []byte) (net.Conn, error) {
 	if len(secret) == 0 {
 		return conn, nil
@@ -51,7 +50,7 @@ func show(ctx context.Context, conn net.Conn, secret []byte) (net.Conn, error) {
 	return conn, nil
 }
 
-// gate is a listener that lets through who says the secret.
+// gate is a listener that accepts connections with the secret.
 type gate struct {
 	net.Listener
 	word   []byte
@@ -133,7 +132,7 @@ func (g *gate) ask(conn net.Conn) {
 	}
 }
 
-// Accept gives the next connection that said the secret.
+// Accept gives the next connection with the secret.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case conn := <-g.passed:
@@ -143,7 +142,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener and whoever still has to say the secret.
+// Close ends the listener and every connection without the secret so far.
 func (g *gate) Close() error {
 	var err error
 	g.once.Do(func() {

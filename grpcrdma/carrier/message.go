@@ -35,8 +35,7 @@ func (m *message) free() {
 	m.got = nil
 }
 
-// Put is mem.BufferPool's, by which gRPC says that it is done with m.bytes. It does not
-// say so of short ones.
+// Put is mem.BufferPool's, by which gRPC releases m.bytes. It does not for short ones.
 func (m *message) Put(*[]byte) { m.owner.Release() }
 
 // Get is there for mem.BufferPool alone: nothing is taken from here.

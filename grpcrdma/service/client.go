@@ -21,18 +21,18 @@ import (
 const (
 	// SocketFD is the descriptor by which the process of Start's command has the socket.
 	SocketFD = 3
-	// startLimit bounds the start of a service: it opens a device. Arbitrary.
+	// startLimit bounds the start of a service: it opens a device.
 	startLimit = 30 * time.Second
-	// killAfter is how long a service may take to close its device. Arbitrary.
+	// killAfter bounds how long a service closes its device.
 	killAfter = 5 * time.Second
-	// cameMost is how many connections wait for Accept here; more wait at the service. Arbitrary.
+	// cameMost is how many connections wait for Accept here; more wait at the service.
 	cameMost = 256
 )
 
 // ErrGone: the service process has ended.
 var ErrGone = errors.New("the rdma service is gone")
 
-// FailedError is why a service did not come to stand.
+// FailedError is why a service did not start.
 type FailedError struct{ About About }
 
 // Error is the reason.
@@ -54,8 +54,8 @@ type Client struct {
 	over      chan struct{} // closed by the reader
 }
 
-// Start runs a command that calls Run, and returns when the service stands. busy is how
-// long this side polls its queues before it sleeps. stderr takes what the process says.
+// Start runs a command that calls Run, and returns when the service is ready. busy is how long this
+// side polls its queues before it sleeps. stderr takes the process's output.
 func Start(ctx context.Context, argv []string, stderr io.Writer, busy time.Duration) (*Client, error) {
 	fail := func(err error) (*Client, error) { return nil, fmt.Errorf("start the rdma service: %w", err) }
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -108,7 +108,7 @@ func Start(ctx context.Context, argv []string, stderr io.Writer, busy time.Durat
 // Pid is the process's number.
 func (c *Client) Pid() int { return c.cmd.Process.Pid }
 
-// About is what the service said of itself.
+// About is the service's description of itself.
 func (c *Client) About() About { return c.about }
 
 // read takes answers and connections until the service ends, and ends all with it.
@@ -190,7 +190,7 @@ func (c *Client) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	return c.open(m, addr)
 }
 
-// conn is a connection that its client knows, until it is closed.
+// conn is a connection until its client closes it.
 type conn struct {
 	*shmqueue.Conn
 	c *Client

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// About is what a service says of itself when it stands.
+// About is a service's description of itself.
 type About struct {
 	Device      string `json:",omitempty"` // name of the stack below
 	Label       string `json:",omitempty"` // of its results

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// relayBuffer is what moves at once between a queue and a ring. Arbitrary: a record
-	// of grpcrdma is shorter.
+	// relayBuffer is what moves at once between a queue and a ring; a record of grpcrdma is
+	// shorter.
 	relayBuffer = 64 << 10
 	// queueBytes is the queue of one direction: as long as grpcrdma's ring by default.
 	queueBytes = 256 << 10
@@ -34,7 +34,7 @@ type service struct {
 	listeners map[uint64]net.Listener
 }
 
-// Fail tells the program on SocketFD why there is no service.
+// Fail reports to the program on SocketFD why there is no service.
 func Fail(why error, code int) error {
 	conn, err := inherited()
 	if err != nil {
@@ -60,8 +60,8 @@ func inherited() (*net.UnixConn, error) {
 	return u, nil
 }
 
-// Run serves the program on SocketFD over n until that program, or ctx, ends. about is
-// what it tells of itself. busy is how long this side polls its queues before it sleeps.
+// Run serves the program on SocketFD over n until that program, or ctx, ends. busy is how long this
+// side polls its queues before it sleeps.
 func Run(ctx context.Context, n *grpcrdma.Net, about About, busy time.Duration) error {
 	conn, err := inherited()
 	if err != nil {

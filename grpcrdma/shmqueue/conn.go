@@ -20,7 +20,7 @@ const (
 	headLen = 4096 // of a queue, before its bytes: positions, each on its own cache lines
 	minSize = 4 << 10
 	maxSize = 1 << 30
-	numFDs  = 5 // the memory, then who waits for what: reader and writer of each queue
+	numFDs  = 5 // the memory, then the eventfds: reader and writer of each queue
 )
 
 // ErrCorrupt: the other process left positions that no queue can have.
@@ -49,7 +49,7 @@ type Conn struct {
 	busy    time.Duration
 	name    string
 
-	reading, writing sync.Mutex // both are held by who unmaps
+	reading, writing sync.Mutex // both are held to unmap
 	mapping          []byte
 	files            []*os.File
 	closed           atomic.Bool
@@ -215,7 +215,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// open tells why nothing may be done any more: the end of this side, or its deadline.
+// open fails at the end of this side, or at its deadline.
 func (c *Conn) open(deadline *atomic.Int64) error {
 	if c.closed.Load() {
 		return net.ErrClosed
@@ -286,7 +286,7 @@ func (c *Conn) Close() error {
 		q.readable.Write(one[:])
 		q.room.Write(one[:])
 	}
-	closeAll(c.files) // whoever sleeps here wakes up
+	closeAll(c.files) // wakes sleepers
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	c.writing.Lock()
