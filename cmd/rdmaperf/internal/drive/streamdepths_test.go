@@ -19,7 +19,7 @@ func TestDepthsOfAStream(t *testing.T) {
 		want     shape
 	}{
 		{"by default", "write", engine.Plan{}, 0, 0, 64, shape{128, 512, 16, 128}},
-		{"deep", "write", engine.Plan{Depth: 300}, 0, 0, 64, shape{300, 600, 37, 296}},
+		{"deep", "write", engine.Plan{Depth: 300}, 0, 0, 64, shape{300, 600, 37, 300}},
 		{"of the point", "write", engine.Plan{Depth: 300}, 40, 0, 64, shape{40, 512, 5, 40}},
 		{"shallow", "write", engine.Plan{Depth: 4}, 0, 0, 64, shape{4, 512, 1, 4}},
 		{"receives", "write", engine.Plan{Depth: 16, RecvDepth: 20}, 0, 0, 64, shape{16, 20, 2, 16}},
@@ -27,10 +27,12 @@ func TestDepthsOfAStream(t *testing.T) {
 		{"the largest moderated", "write", engine.Plan{}, 0, 0, engine.ModerationLimit, shape{128, 512, 16, 8}},
 		{"a larger one", "write", engine.Plan{}, 0, 0, engine.ModerationLimit + 1, shape{128, 512, 1, 7}},
 		{"moderated more than it has slots", "write", engine.Plan{Depth: 8, Moderation: 6}, 0, 0, 16 << 10,
-			shape{8, 512, 6, 3}}, {"than is deep", "write", engine.Plan{Depth: 8, Moderation: 60}, 0, 0, 64,
+			shape{8, 512, 6, 4}},
+		{"than is deep", "write", engine.Plan{Depth: 8, Moderation: 60}, 0, 0, 64,
 			shape{8, 512, 8, 8}},
 		{"slots for each receive", "send", engine.Plan{Verify: true, RecvDepth: 1024}, 0, 0, 1024,
-			shape{128, 1024, 16, 1024}}, {"slots for the depth alone", "send",
+			shape{128, 1024, 16, 1024}},
+		{"slots for the depth alone", "send",
 			engine.Plan{Verify: true, RecvDepth: 1025}, 0, 0, 1024, shape{128, 128, 16, 128}},
 		{"writes compared", "write", engine.Plan{Verify: true, RecvDepth: 1024}, 0, 0, 1024, shape{128, 1024, 16, 128}},
 		{"large ones compared", "write", engine.Plan{Verify: true, Depth: 16, Moderation: 16}, 0, 0, 3 << 20,

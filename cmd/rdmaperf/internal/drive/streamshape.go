@@ -52,16 +52,8 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 	sh.Slots = max(1, min(most, budget/sh.Stride()))
 	if sh.Numbered() { // a slot is a message's own until it was compared
 		sh.Moderation = min(sh.Moderation, sh.Slots)
-	}
-	if sh.Slots >= sh.Moderation {
-		sh.Slots -= sh.Slots % sh.Moderation
-		if sh.Numbered() && engine.TakesReceives(sh.Kind()) {
+		if engine.TakesReceives(sh.Kind()) {
 			sh.RecvDepth = min(sh.RecvDepth, ownReceives(sh))
-		}
-	} else {
-		// The ring of prepared operations repeats after a multiple of both.
-		for sh.Moderation%sh.Slots != 0 {
-			sh.Slots--
 		}
 	}
 }

@@ -206,8 +206,6 @@ func (sh *Shape) Validate() error {
 		return bad("post list", sh.PostList)
 	case sh.Slots < 1 || sh.Slots > MaxDepth || sh.Slots > 1 && sh.Slots*sh.Stride() > max(SlotBudget, LatencySlots*sh.Stride()):
 		return bad("slots", sh.Slots)
-	case sh.Slots%sh.Moderation != 0 && sh.Moderation%sh.Slots != 0:
-		return bad("slots", sh.Slots)
 	case sh.Numbered() && (sh.Moderation > sh.Slots || TakesReceives(sh.Kind()) && sh.RecvDepth > sh.Slots):
 		return bad("slots", sh.Slots)
 	case sh.Inline < 0 || sh.Inline > MaxSize:
