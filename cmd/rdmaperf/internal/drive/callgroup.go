@@ -92,18 +92,14 @@ func (g *callGroup) hire(k *callers) error {
 	return nil
 }
 
-// pacers makes the callers' pacers. Constant arrivals interleave.
+// pacers makes the callers' pacers.
 func (g *callGroup) pacers(m *engine.Measurement) {
 	if !g.open() {
 		return
 	}
-	n := len(g.workers)
 	poisson := m.C.Plan.Arrivals == engine.ArrivalsPoisson && m.Sh.Rate > 0
 	for i, w := range g.workers {
-		w.pace = engine.NewPacer(float64(n)*1e9/g.Rate, poisson, m.Sh.Seed+uint64(i))
-		if !poisson {
-			w.shift = int64(float64(i) * 1e9 / g.Rate)
-		}
+		w.pace, w.shift = Pacer(g.Rate, poisson, m.Sh.Seed, i, len(g.workers))
 	}
 }
 

@@ -21,19 +21,19 @@ const (
 	pollUntil = 2000 // ns
 )
 
-// pacers makes the workers' pacers. The rate is that of all workers together;
-// constant arrivals interleave.
-func (p *pingPong) pacers() {
-	sh := p.c.Sh
-	if sh.Rate == 0 {
-		return
+// Pacer is that of the i-th of n workers or callers that share a rate a second, and how many ns behind the window's
+// start it begins: constant arrivals interleave.
+func Pacer(rate float64, poisson bool, seed uint64, i, n int) (p *engine.Pacer, shift int64) {
+	if !poisson {
+		shift = int64(float64(i) * 1e9 / rate)
 	}
-	n := len(p.workers)
-	for i, w := range p.workers {
-		w.Pace = engine.NewPacer(float64(n)*1e9/sh.Rate, sh.Arrivals == engine.ArrivalsPoisson, sh.Seed+uint64(i))
-		if sh.Arrivals != engine.ArrivalsPoisson {
-			w.PaceShift = int64(float64(i) * 1e9 / sh.Rate)
-		}
+	return engine.NewPacer(float64(n)*1e9/rate, poisson, seed+uint64(i)), shift
+}
+
+// Paced gives the i-th of n workers its pacer, where a rate is given.
+func Paced(w *engine.Worker, sh *engine.Shape, i, n int) {
+	if sh.Rate > 0 {
+		w.Pace, w.PaceShift = Pacer(sh.Rate, sh.Arrivals == engine.ArrivalsPoisson, sh.Seed, i, n)
 	}
 }
 

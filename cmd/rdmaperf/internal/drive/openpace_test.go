@@ -16,13 +16,10 @@ import (
 func TestThreadsShareARate(t *testing.T) {
 	for _, arrivals := range []string{engine.ArrivalsConstant, engine.ArrivalsPoisson} {
 		sh := &engine.Shape{Point: engine.Point{Rate: 3000}, Arrivals: arrivals, Seed: 7}
-		p := &pingPong{c: &engine.Group{Sh: sh}}
-		for range 3 {
-			p.workers = append(p.workers, &pingPongWorker{Worker: &engine.Worker{}})
-		}
-		p.pacers()
 		chance := arrivals == engine.ArrivalsPoisson
-		for i, w := range p.workers {
+		for i := range 3 {
+			w := &engine.Worker{}
+			Paced(w, sh, i, 3)
 			shift := int64(i) * 1e9 / 3000
 			if chance {
 				shift = 0

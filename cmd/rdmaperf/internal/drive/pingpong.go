@@ -86,7 +86,9 @@ func NewPingPong(c *engine.Group) (engine.Side, error) {
 		}
 	}
 	if c.Role == engine.SideClient {
-		p.pacers()
+		for i, w := range p.workers {
+			Paced(w.Worker, c.Sh, i, len(p.workers))
+		}
 	}
 	return p, nil
 }

@@ -50,7 +50,7 @@ func TestHowManyStepsOneCallTakes(t *testing.T) {
 			w.lanes = append(w.lanes, l)
 		}
 		pp := &pingPong{c: &engine.Group{Sh: l.Sh, Role: engine.SideClient}, workers: []*pingPongWorker{w}}
-		pp.pacers()
+		Paced(w.Worker, l.Sh, 0, 1)
 		most := 0
 		p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
 			most = max(most, len(vs))

@@ -78,13 +78,7 @@ func newClient(c *engine.Group) (engine.Side, error) {
 			w.lanes = append(w.lanes, &lane{Lane: l, flights: make([]flight, c.Sh.Depth),
 				batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
 		}
-		if n := len(c.Workers); c.Sh.Rate > 0 { // that of all workers together; constant arrivals interleave
-			poisson := c.Sh.Arrivals == engine.ArrivalsPoisson
-			w.Pace = engine.NewPacer(float64(n)*1e9/c.Sh.Rate, poisson, c.Sh.Seed+uint64(i))
-			if !poisson {
-				w.PaceShift = int64(float64(i) * 1e9 / c.Sh.Rate)
-			}
-		}
+		drive.Paced(base, c.Sh, i, len(c.Workers))
 		s.workers = append(s.workers, w)
 	}
 	return s, nil
