@@ -207,7 +207,7 @@ func TestScenarioMistakes(t *testing.T) {
 		{"exclusive flags", head + " - iters: 5\n   duration: 1s\n", 3, "exclude each other"},
 		{"unknown transport", head + " - transport: pigeon\n", 3, "pigeon"},
 		{"mistake of the last transport",
-			head + " - {transport: mem, iters: 1}\n - {transport: [mem, tcp], op: send, size: 2G, iters: 1}\n", 4,
+			head + " - {transport: mem, iters: 1}\n - {transport: tcp, op: send, size: 2G, iters: 1}\n", 4,
 			"limit"},
 		{"no server for mem", "version: 1\nhost: h\nruns: [{transport: mem}]\n", 3, "one process"},
 		{"unknown operation", head + " - op: [send, teleport]\n", 3, "teleport"},
