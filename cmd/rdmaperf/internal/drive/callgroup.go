@@ -99,7 +99,7 @@ func (g *callGroup) pacers(m *engine.Measurement) {
 	}
 	poisson := m.C.Plan.Arrivals == engine.ArrivalsPoisson && m.Sh.Rate > 0
 	for i, w := range g.workers {
-		w.pace, w.shift = Pacer(g.Rate, poisson, m.Sh.Seed, i, len(g.workers))
+		w.pace, w.shift = pacer(g.Rate, poisson, m.Sh.Seed, i, len(g.workers))
 	}
 }
 

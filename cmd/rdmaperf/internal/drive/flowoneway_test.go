@@ -278,7 +278,7 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		p, _, w, l := targetOn(c.op, c.change)
 		for n := range uint64(8) {
 			if sh := l.Sh; !sh.ImmAlone {
-				WriteMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
+				writeMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
 					l.Kind == transports.KindWrite)
 			}
 		}

@@ -90,10 +90,10 @@ func TestEachLookIsAtTheNextPass(t *testing.T) {
 	sh := l.Sh
 	for _, pass := range []uint64{0, looked(sh)} {
 		for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
-			WriteMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], l.genIn, n, true)
+			writeMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], l.genIn, n, true)
 		}
 		for p := l.passes; p < pass; p++ {
-			if ComparesPass(sh, p) {
+			if comparesPass(sh, p) {
 				l.passes = p + 1 // passes between, which were compared
 			}
 		}
@@ -119,7 +119,7 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 				l.sent = n
 				writeNumbers(l, l.Ops[int(n)%sh.Slots:][:1])
 				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
-				if want := Whole(sh, l.genOut, n) || all && ComparesPass(sh, pass); whole != want ||
+				if want := Whole(sh, l.genOut, n) || all && comparesPass(sh, pass); whole != want ||
 					l.Mem[at] != byte(n) {
 					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
 				}
@@ -152,8 +152,8 @@ func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 // looked finds a pass of writes behind the first that is compared, which those next to it are not.
 func looked(sh *engine.Shape) uint64 {
 	for pass := uint64(3); ; pass++ {
-		if ComparesPass(sh, pass) && !ComparesPass(sh, pass-2) && !ComparesPass(sh, pass-1) &&
-			!ComparesPass(sh, pass+1) && !ComparesPass(sh, pass+2) {
+		if comparesPass(sh, pass) && !comparesPass(sh, pass-2) && !comparesPass(sh, pass-1) &&
+			!comparesPass(sh, pass+1) && !comparesPass(sh, pass+2) {
 			return pass
 		}
 	}

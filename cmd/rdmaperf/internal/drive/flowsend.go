@@ -179,8 +179,8 @@ func writeNumbers(l *flowLane, ops []transports.Op) {
 	sh := l.Sh
 	for i := range ops {
 		op, n := &ops[i], l.sent+uint64(i)
-		whole := Whole(sh, l.genOut, n) || l.Kind == transports.KindWrite && ComparesPass(sh, n/uint64(sh.Slots))
-		WriteMessage(&l.Lane, l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
+		whole := Whole(sh, l.genOut, n) || l.Kind == transports.KindWrite && comparesPass(sh, n/uint64(sh.Slots))
+		writeMessage(&l.Lane, l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
 		op.Imm = uint32(n)
 	}
 }

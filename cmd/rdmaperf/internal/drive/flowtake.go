@@ -81,7 +81,7 @@ func (w *flowWorker) takeData(l *flowLane, c *transports.Done) error {
 		l.written[c.Slot] = true
 	}
 	if w.Numbered {
-		if err := CompareMessage(w.Worker, &l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken,
+		if err := compareMessage(w.Worker, &l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken,
 			Whole(sh, l.genIn, l.taken)); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 // comparePass compares the next pass of writes that the seed chose.
 func (w *flowWorker) comparePass(l *flowLane) error {
 	pass := l.passes
-	for !ComparesPass(l.Sh, pass) {
+	for !comparesPass(l.Sh, pass) {
 		pass++
 	}
 	if err := compareWrites(w.Worker, &l.Lane, l.genIn, pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {

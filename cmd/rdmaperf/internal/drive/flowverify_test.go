@@ -17,8 +17,8 @@ func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change
 	l.genIn, l.count = engine.GenMeasure, sent.Count
 	for n := range uint64(sent.Count) {
 		s := int(n % uint64(sh.Slots))
-		WriteMessage(&l.Lane, l.Mem[sh.RxSlot(s):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
-			ComparesPass(sh, n/uint64(sh.Slots)))
+		writeMessage(&l.Lane, l.Mem[sh.RxSlot(s):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
+			comparesPass(sh, n/uint64(sh.Slots)))
 		l.written[s] = true
 	}
 	change(sh, l)

@@ -21,9 +21,9 @@ const (
 	pollUntil = 2000 // ns
 )
 
-// Pacer is that of the i-th of n workers or callers that share a rate a second, and how many ns behind the window's
+// pacer is that of the i-th of n workers or callers that share a rate a second, and how many ns behind the window's
 // start it begins: constant arrivals interleave.
-func Pacer(rate float64, poisson bool, seed uint64, i, n int) (p *engine.Pacer, shift int64) {
+func pacer(rate float64, poisson bool, seed uint64, i, n int) (p *engine.Pacer, shift int64) {
 	if !poisson {
 		shift = int64(float64(i) * 1e9 / rate)
 	}
@@ -33,7 +33,7 @@ func Pacer(rate float64, poisson bool, seed uint64, i, n int) (p *engine.Pacer, 
 // Paced gives the i-th of n workers its pacer, where a rate is given.
 func Paced(w *engine.Worker, sh *engine.Shape, i, n int) {
 	if sh.Rate > 0 {
-		w.Pace, w.PaceShift = Pacer(sh.Rate, sh.Arrivals == engine.ArrivalsPoisson, sh.Seed, i, n)
+		w.Pace, w.PaceShift = pacer(sh.Rate, sh.Arrivals == engine.ArrivalsPoisson, sh.Seed, i, n)
 	}
 }
 

@@ -36,8 +36,8 @@ func Whole(sh *engine.Shape, gen int, n uint64) bool {
 	return sh.VerifyAll || max(gen, ^gen) == engine.GenVerify || n == 0 || Sampled(sh.Seed, n, sampleEvery)
 }
 
-// ComparesPass tells whether the target compares a pass of writes before the next one.
-func ComparesPass(sh *engine.Shape, pass uint64) bool {
+// comparesPass tells whether the target compares a pass of writes before the next one.
+func comparesPass(sh *engine.Shape, pass uint64) bool {
 	return sh.VerifyAll || pass == 0 || Sampled(^sh.Seed, pass, sampleEvery)
 }
 
@@ -58,9 +58,9 @@ func (p *Pass) Room(sh *engine.Shape, slots int, posted int64, k int) (room int,
 	switch pass := uint64(posted / n); {
 	case p.Waiting:
 		return 0, false
-	case posted > p.asked && posted%n == 0 && ComparesPass(sh, pass-1):
+	case posted > p.asked && posted%n == 0 && comparesPass(sh, pass-1):
 		return 0, true
-	case ComparesPass(sh, pass):
+	case comparesPass(sh, pass):
 		return min(k, int(n-posted%n)), false
 	}
 	return k, false
@@ -105,16 +105,16 @@ func MatchMessage(b []byte, n, state uint64) (offset int, want byte) {
 	return offset, want
 }
 
-// WriteMessage puts message n into a source slot: all of it where it is compared whole, else its number alone.
-func WriteMessage(l *engine.Lane, b []byte, gen int, n uint64, whole bool) {
+// writeMessage puts message n into a source slot: all of it where it is compared whole, else its number alone.
+func writeMessage(l *engine.Lane, b []byte, gen int, n uint64, whole bool) {
 	if whole {
 		engine.FillPattern(b, engine.PatternState(l.Sh.Seed, gen, l.Index, int(n)))
 	}
 	PutNumber(b, n)
 }
 
-// CompareMessage compares message n where it arrived.
-func CompareMessage(w *engine.Worker, l *engine.Lane, b []byte, gen int, n uint64, whole bool) error {
+// compareMessage compares message n where it arrived.
+func compareMessage(w *engine.Worker, l *engine.Lane, b []byte, gen int, n uint64, whole bool) error {
 	if i, want := matchNumber(b, n); i >= 0 {
 		return w.Corrupt(l, fmt.Sprintf("number of message %d", n), i, want, b[i])
 	}
@@ -167,8 +167,8 @@ func compareWrites(w *engine.Worker, l *engine.Lane, gen int, first uint64, coun
 	sh := l.Sh
 	for n := first; n < first+uint64(count); n++ {
 		b := l.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
-		if err := CompareMessage(w, l, b, gen, n, Whole(sh, gen, n) ||
-			ComparesPass(sh, n/uint64(sh.Slots))); err != nil {
+		if err := compareMessage(w, l, b, gen, n, Whole(sh, gen, n) ||
+			comparesPass(sh, n/uint64(sh.Slots))); err != nil {
 			return err
 		}
 	}

@@ -27,11 +27,6 @@ func NewLane(s transports.Session, sh *Shape, index int) *Lane {
 	return &Lane{S: s, Sh: sh, Index: index, Mem: s.Local(), Kind: sh.Kind(), Flags: sh.Flags()}
 }
 
-// CtlRecv is the receive for one small message of a loop's own, such as a credit.
-func (l *Lane) CtlRecv(i int) transports.Op {
-	return transports.Op{Kind: transports.KindRecv, Local: uint64(l.Sh.CtlRx(i)), Len: CtlSize, Slot: uint32(i)}
-}
-
 // ClearSlots empties the destinations before a phase.
 func (l *Lane) ClearSlots() { clear(l.Mem[l.Sh.RxOff():l.Sh.dataEnd()]) }
 
