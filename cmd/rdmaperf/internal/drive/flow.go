@@ -32,6 +32,8 @@ type flowLane struct {
 	every        uint64 // messages of a credit
 	acked        bool   // the peer acknowledges its end
 	inSlots      bool   // the receives for data are the window's slots, in turn
+	hasImm       bool   // each message of data has an immediate
+	dataLen      int    // of data that takes a receive here; -1: there is none
 	compares     bool   // what its operations bring, when they end
 
 	genOut, genIn int // of the patterns that leave and arrive
@@ -93,6 +95,9 @@ func newFlowLane(base *engine.Lane, sends, takes bool) *flowLane {
 		l.shared, l.used = true, make([]uint64, sh.Slots)
 	}
 	l.written, l.every = make([]bool, sh.Slots), uint64(CreditEvery(sh))
+	if l.hasImm, l.dataLen = carriesImm(l.Kind), -1; takes && l.TakesReceive {
+		l.dataLen = sh.Size
+	}
 	l.compares = sh.Numbered() && engine.OneSided(l.Kind)
 	for i := range l.Ops {
 		if l.Ops[i].Slot = uint32(sh.Moderation); sh.Moderation > 1 {

@@ -22,8 +22,18 @@ func (w *flowWorker) takeDone(l *flowLane, c *transports.Done) error {
 	if !l.sends {
 		w.Ops++
 	}
-	if c.HasImm || l.takes && l.TakesReceive && int(c.Len) == sh.Size {
-		return w.takeData(l, c)
+	if c.HasImm || int(c.Len) == l.dataLen {
+		if c.HasImm != l.hasImm || l.Kind == transports.KindSendImm && int(c.Len) != sh.Payload() {
+			return w.misplaced(l, c)
+		}
+		if sh.Verify {
+			if err := w.compareData(l, c); err != nil {
+				return err
+			}
+		}
+		l.taken++
+		l.count++
+		return nil
 	}
 	kind, ok := l.controlOf(int(c.Len))
 	if !ok {
@@ -62,35 +72,35 @@ func carriesImm(k transports.Kind) bool {
 	return k == transports.KindSendImm || k == transports.KindWriteImm
 }
 
-// takeData takes one message of data.
-func (w *flowWorker) takeData(l *flowLane, c *transports.Done) error {
-	sh := l.Sh
-	switch imm := carriesImm(l.Kind); {
-	case c.HasImm && !imm:
+// misplaced is the error of an immediate that is lost, or came with what has none, or of a wrong length.
+func (w *flowWorker) misplaced(l *flowLane, c *transports.Done) error {
+	switch {
+	case c.HasImm == l.hasImm:
+		return w.Corrupt(&l.Lane, "length of a message", 0, byte(l.Sh.Payload()), byte(c.Len))
+	case c.HasImm:
 		return w.Corrupt(&l.Lane, "immediate that nobody sent with a message", 0, byte(l.taken), byte(c.Imm))
-	case imm && !c.HasImm:
-		return w.Corrupt(&l.Lane, "immediate that a message came without", 0, byte(l.taken), byte(c.Imm))
-	case imm && sh.Verify && c.Imm != uint32(l.taken):
+	}
+	return w.Corrupt(&l.Lane, "immediate that a message came without", 0, byte(l.taken), byte(c.Imm))
+}
+
+// compareData compares one message of data where it lies.
+func (w *flowWorker) compareData(l *flowLane, c *transports.Done) error {
+	sh := l.Sh
+	if l.hasImm && c.Imm != uint32(l.taken) {
 		return w.Corrupt(&l.Lane, "immediate", 0, byte(l.taken), byte(c.Imm))
-	case l.Kind == transports.KindSendImm && int(c.Len) != sh.Payload():
-		return w.Corrupt(&l.Lane, "length of a message", 0, byte(sh.Payload()), byte(c.Len))
 	}
-	at := sh.RxSlot(int(l.taken % uint64(sh.Slots)))
-	if l.inSlots {
-		at = sh.RxSlot(int(c.Slot))
-		l.written[c.Slot] = true
-	}
-	if w.Numbered {
-		if err := compareMessage(w.Worker, &l.Lane, l.Mem[at:][:sh.Size], l.genIn, l.taken,
-			Whole(sh, l.genIn, l.taken)); err != nil {
-			return err
-		}
-	} else if sh.Verify {
+	if !w.Numbered {
 		w.Compared.Message(immBytes)
+		return nil
 	}
-	l.taken++
-	l.count++
-	return nil
+	slot := int(c.Slot)
+	if l.inSlots {
+		l.written[slot] = true
+	} else {
+		slot = int(l.taken % uint64(sh.Slots))
+	}
+	return compareMessage(w.Worker, &l.Lane, l.Mem[sh.RxSlot(slot):][:sh.Size], l.genIn, l.taken,
+		Whole(sh, l.genIn, l.taken))
 }
 
 // compareBrought compares what the reads or atomics brought that a completion ends.
