@@ -62,10 +62,7 @@ var pinKind = &reports.Kind{
 
 var pinRoom = &room.Room{
 	Name: "testpin", Sizes: []int{4096}, Names: []string{"testpin-rounds"}, Own: []string{"testpin-rounds"},
-	Work: &engine.Workload{Name: "testpin", Kind: pinKind, Runner: new(pinFlags),
-		Point: func(pt engine.Point) error {
-			return pt.Options.Unpack(new(pinOptions))
-		}},
+	Runner: new(pinFlags), Kind: pinKind,
 	Flags: func() room.Flags { return new(pinFlags) },
 }
 
@@ -128,9 +125,9 @@ func (*pinFlags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 var sumRoom = &room.Room{
-	Name:  "testsum",
-	Work:  &engine.Workload{Name: "testsum", Runner: sumFlags{}},
-	Flags: func() room.Flags { return sumFlags{} },
+	Name:   "testsum",
+	Runner: sumFlags{},
+	Flags:  func() room.Flags { return sumFlags{} },
 }
 
 type sumFlags struct{ room.None }

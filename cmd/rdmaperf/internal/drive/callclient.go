@@ -1,7 +1,6 @@
 package drive
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,18 +13,17 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// callers is the client's side of a point: its connections, and the goroutines
+// Calls is the client's side of a point: its connections, and the goroutines
 // that call on them.
-type callers struct {
-	m       *engine.Measurement
-	work    *engine.CallWork
+type Calls struct {
+	*engine.Measurement
 	conns   []transports.CallConn
 	groups  []*callGroup
 	workers []*callWorker // of all groups
+	cfg     transports.CallConfig
 
 	// Resident memory of both sides before the connections and behind the work, bytes.
 	base, used, serverBase, serverUsed int64
-	secret                             []byte // that connections show; nil: nothing
 
 	// Processor time of both sides while nothing was called; idleFor is 0 until then.
 	idle, idleServer, idleFor time.Duration
@@ -37,80 +35,46 @@ type callers struct {
 	raw      *engine.RawStore // for the samples of the next phase, nil for none
 }
 
-// runCalls takes a point of a workload of calls through its phases: all of its callers do
-// the same thing.
-func runCalls(m *engine.Measurement, ctx context.Context) error {
-	work := m.Sh.Calls()
-	return RunCallGroups(m, ctx, CallPhases{Groups: []CallGroup{{
-		Conns: m.Sh.QPs, Each: m.Sh.Depth, Untimed: work.Untimed != nil && work.Untimed(m.Sh), Rate: m.Sh.Rate,
-		New: work.Callers(m.Sh)}}})
+// Callers are those of a point whose callers all do the same thing.
+func Callers(sh *engine.Shape, untimed bool, make func(transports.CallConn, int) (engine.Caller, error)) CallGroup {
+	return CallGroup{Conns: sh.QPs, Each: sh.Depth, Untimed: untimed, Rate: sh.Rate, New: make}
 }
 
-// RunCallGroups takes a point through its phases whose callers may do several things.
-func RunCallGroups(m *engine.Measurement, ctx context.Context, phases CallPhases) error {
-	c, sh, p := m.C, m.Sh, &m.C.Plan
-	tr, err := engine.CallsOf(c.Tr)
+// ConnectCalls opens the connections of a point and makes its callers, of which the first
+// group is the one that is measured. Behind it any number of phases may be run, until Close.
+func ConnectCalls(ctx context.Context, r *engine.Run, sh *engine.Shape, cfg transports.CallConfig, groups ...CallGroup) (*Calls, error) {
+	m, err := r.Measurement(sh)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c.Raw != nil {
-		c.Raw.Share(phases.callers()) // in every reading of what is resident, like the histograms
-	}
-	answer, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPoint, Shape: sh}, engine.MsgListening)
+	tr, err := engine.CallsOf(r.Stack)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	addr, err := c.DataAddr(sh, answer)
-	if err != nil {
-		return err
-	}
-	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
-		return err
-	}
-	group := newCallers(m, phases.Groups)
-	group.serverBase, group.secret = answer.Listening.Resident, p.Secret(answer.Listening.Token)
-	m.Private = group
-	defer group.close()
-	if err := group.connect(ctx, tr, addr); err != nil {
-		return err
-	}
-	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, _, err = group.phase(ctx, "warm-up", engine.GenWarmup,
-			engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, phases.Measured); err != nil {
-			return err
+	if raw := m.Raw(); raw != nil { // in every reading of what is resident, like the histograms
+		most := 0
+		for _, g := range groups {
+			most = max(most, g.Conns*g.Each)
 		}
+		raw.Share(most)
 	}
-	if err := group.idles(ctx); err != nil {
-		return err
-	}
-	limits := engine.Limits{Ops: p.Iterations, Dur: p.Duration}
-	for _, before := range phases.Before {
-		if err := group.ahead(ctx, before, limits); err != nil {
-			m.Fail(ctx)
-			return err
-		}
-	}
-	group.interval, group.raw, group.live = p.Interval, c.Raw, c.Live
-	m.Out, m.Report, err = group.phase(ctx, "measure", engine.GenMeasure, limits, phases.Measured)
-	group.interval, group.raw, group.live = 0, nil, nil
-	if e := m.HandBuffers(cmp.Or(sh.Row.Samples, reports.SamplesLatency), m.Out, group.kept()); err == nil {
-		err = e
-	}
+	addr, at, err := m.Address(ctx)
 	if err != nil {
-		m.Fail(ctx)
-		return err
+		return nil, err
 	}
-	m.Verified = sh.Verify
-	if err := group.memory(ctx); err != nil {
-		return err
+	k := newCalls(m, groups)
+	k.serverBase, k.cfg = at.Resident, cfg
+	k.cfg.Secret = m.Secret(at.Token)
+	if err := k.connect(ctx, tr, addr); err != nil {
+		k.close()
+		return nil, err
 	}
-	_, err = c.Ask(ctx, sh, &engine.Message{Type: engine.MsgEnd}, engine.MsgEnded)
-	return err
+	return k, nil
 }
 
-// newCallers has its histograms before it reads what is resident without connections.
-func newCallers(m *engine.Measurement, groups []CallGroup) *callers {
-	k := &callers{m: m, work: m.Sh.Calls()}
+// newCalls has its histograms before it reads what is resident without connections.
+func newCalls(m *engine.Measurement, groups []CallGroup) *Calls {
+	k := &Calls{Measurement: m}
 	for _, g := range groups {
 		k.groups = append(k.groups, newCallGroup(g))
 	}
@@ -118,9 +82,66 @@ func newCallers(m *engine.Measurement, groups []CallGroup) *callers {
 	return k
 }
 
+// Warmed runs the warm-up, if the plan has one, and then watches both sides idle.
+func (k *Calls) Warmed(ctx context.Context, who CallPhase) (err error) {
+	p := k.Plan
+	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
+		if k.Warm, _, err = k.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, who); err != nil {
+			return err
+		}
+	}
+	return k.idles(ctx)
+}
+
+// Ahead runs a phase before the measured one. Its raw samples get this name; "": they are
+// not kept. The outcome is valid until the next phase.
+func (k *Calls) Ahead(ctx context.Context, name string, gen int, samples string, who CallPhase) (*engine.Outcome, error) {
+	if samples != "" {
+		k.raw = k.Raw()
+	}
+	out, _, err := k.phase(ctx, name, gen, k.Window(), who)
+	k.raw = nil
+	if err != nil || samples == "" {
+		return out, err
+	}
+	return out, k.HandBuffers(samples, out, k.kept())
+}
+
+// Measure runs the measured phase, whose raw samples get this name.
+func (k *Calls) Measure(ctx context.Context, samples string, who CallPhase) (err error) {
+	k.interval, k.raw, k.live = k.Plan.Interval, k.Raw(), k.Live
+	k.Out, k.Report, err = k.phase(ctx, "measure", engine.GenMeasure, k.Window(), who)
+	k.interval, k.raw, k.live = 0, nil, nil
+	if e := k.HandBuffers(samples, k.Out, k.kept()); err == nil {
+		err = e
+	}
+	k.Verified = err == nil && k.Sh.Verify
+	return err
+}
+
+// Run is a point whose callers all do the same thing: warm-up and measured phase.
+func (k *Calls) Run(ctx context.Context) error {
+	err := k.Warmed(ctx, CallPhase{})
+	if err == nil {
+		err = k.Measure(ctx, reports.SamplesLatency, CallPhase{})
+	}
+	return err
+}
+
+// Close reads what both sides hold and ends the point with the server, unless it failed with
+// err, and then the connections. It returns err, or its own error where there is none.
+func (k *Calls) Close(ctx context.Context, err error) error {
+	if err == nil {
+		err = k.memory(ctx)
+	}
+	err = k.End(ctx, err)
+	k.close()
+	return err
+}
+
 // timed tells whether latencies of the first group, which is the one that is measured,
 // mean something.
-func (k *callers) timed() bool { return !k.groups[0].Untimed }
+func (k *Calls) timed() bool { return !k.groups[0].Untimed }
 
 // dialsAtOnce bounds connections being made at once, below the backlog of
 // every listener.
@@ -138,21 +159,18 @@ func cause(errs []error) (err error) {
 }
 
 // connect opens all connections and makes the callers.
-func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
-	sh := k.m.Sh
+func (k *Calls) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
+	sh := k.Sh
 	setup, cancel := context.WithTimeout(ctx, engine.SetupTimeout(sh)+time.Duration(sh.QPs)*10*time.Millisecond)
 	defer cancel()
-	unhook := context.AfterFunc(k.m.C.Ctl.Alive, cancel)
-	defer unhook()
 	k.conns = make([]transports.CallConn, sh.QPs)
 	errs := make([]error, dialsAtOnce)
-	cfg := CallConfig(sh, k.secret)
 	var next atomic.Int64
 	var dials sync.WaitGroup
 	for i := range errs {
 		dials.Go(func() {
 			for n := int(next.Add(1)) - 1; n < sh.QPs && errs[i] == nil; n = int(next.Add(1)) - 1 {
-				if k.conns[n], errs[i] = tr.DialCalls(setup, addr, cfg); errs[i] != nil {
+				if k.conns[n], errs[i] = tr.DialCalls(setup, addr, k.cfg); errs[i] != nil {
 					cancel()
 				}
 			}
@@ -160,10 +178,10 @@ func (k *callers) connect(ctx context.Context, tr transports.CallTransport, addr
 	}
 	dials.Wait()
 	switch err := cause(errs); {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && engine.WasInterrupted(ctx):
 		return engine.Interrupted()
 	case err != nil:
-		return k.m.C.Explain(callConnectFailed(tr, err))
+		return k.Explain(callConnectFailed(tr, err))
 	}
 	for _, g := range k.groups {
 		if err := g.hire(k); err != nil {
@@ -187,7 +205,7 @@ func callConnectFailed(tr transports.CallTransport, err error) error {
 	return engine.PeerError("connect", err, "the data path: a firewall may pass the control port only")
 }
 
-func (k *callers) close() {
+func (k *Calls) close() {
 	var wg sync.WaitGroup // each may wait for its peer
 	for _, c := range k.conns {
 		if c != nil {
@@ -199,7 +217,7 @@ func (k *callers) close() {
 
 // keep gives the callers room for the samples of the next phase. A phase that times
 // nothing has none.
-func (k *callers) keep() {
+func (k *Calls) keep() {
 	for _, w := range k.workers {
 		w.raw = nil
 	}
@@ -212,7 +230,7 @@ func (k *callers) keep() {
 }
 
 // kept are the samples of the phase, caller by caller.
-func (k *callers) kept() []*engine.RawBuffer {
+func (k *Calls) kept() []*engine.RawBuffer {
 	buffers := make([]*engine.RawBuffer, len(k.lead.workers))
 	for i, w := range k.lead.workers {
 		buffers[i] = w.raw
@@ -221,8 +239,8 @@ func (k *callers) kept() []*engine.RawBuffer {
 }
 
 // idles watches both sides while nothing is called.
-func (k *callers) idles(ctx context.Context) error {
-	_, rep, err := k.around(ctx, "idle", engine.GenIdle, func() *engine.Phase {
+func (k *Calls) idles(ctx context.Context) error {
+	_, rep, err := k.around(ctx, engine.PhaseStart{Name: "idle", Generation: engine.GenIdle}, func() *engine.Phase {
 		r := &engine.Phase{Done: make(chan struct{})}
 		woken := make(chan struct{})
 		r.Cancel = sync.OnceFunc(func() { close(woken) })
@@ -246,9 +264,9 @@ func (k *callers) idles(ctx context.Context) error {
 }
 
 // memory reads what both sides hold with all connections open and warm.
-func (k *callers) memory(ctx context.Context) error {
+func (k *Calls) memory(ctx context.Context) error {
 	k.used = resident()
-	_, rep, err := k.around(ctx, "memory", engine.GenMemory, func() *engine.Phase {
+	_, rep, err := k.around(ctx, engine.PhaseStart{Name: "memory", Generation: engine.GenMemory}, func() *engine.Phase {
 		r := &engine.Phase{Done: make(chan struct{}), Cancel: func() {}}
 		close(r.Done)
 		return r
@@ -260,52 +278,23 @@ func (k *callers) memory(ctx context.Context) error {
 }
 
 // around runs something on this side inside a phase of the server.
-func (k *callers) around(ctx context.Context, name string, gen int, start func() *engine.Phase) (
-	*engine.Outcome, *engine.PhaseReport, error) {
-	m, c, sh := k.m, k.m.C, k.m.Sh
+func (k *Calls) around(ctx context.Context, ph engine.PhaseStart, start func() *engine.Phase) (*engine.Outcome, *engine.PhaseReport, error) {
 	collectAsUsed()
-	changes := engine.CountersAround(c.Counters, gen)
-	if _, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPhase,
-		Phase: &engine.PhaseStart{Name: name, Generation: gen}}, engine.MsgReady); err != nil {
-		return nil, nil, err
-	}
-	out, err := m.Watch(ctx, start())
-	if moved := changes(); moved != nil {
-		m.Counters.Client = moved
-	}
-	if err != nil {
-		return out, nil, err
-	}
-	fctx := ctx
-	if ctx.Err() != nil { // the server is still told, so that the result has both sides
-		var cancel context.CancelFunc
-		fctx, cancel = context.WithTimeout(context.Background(), engine.Grace)
-		defer cancel()
-	}
-	answer, err := c.Ask(fctx, sh, &engine.Message{Type: engine.MsgStop, Stop: &engine.PhaseStop{Check: sh.Verify}},
-		engine.MsgReport)
-	if err != nil {
-		return out, nil, err
-	}
-	if ctx.Err() != nil {
-		return out, answer.Report, engine.Interrupted()
-	}
-	return out, answer.Report, nil
+	return k.Around(ctx, ph, start, nil)
 }
 
-func (k *callers) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (
-	*engine.Outcome, *engine.PhaseReport, error) {
+func (k *Calls) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (*engine.Outcome, *engine.PhaseReport, error) {
 	k.lead, k.beside = k.groups[who.Lead], nil
 	if who.Beside > 0 {
 		k.beside = k.groups[who.Beside]
 	}
-	return k.around(ctx, name, gen, func() *engine.Phase { return k.start(gen, lim) })
+	return k.around(ctx, engine.PhaseStart{Name: name, Generation: gen}, func() *engine.Phase { return k.start(gen, lim) })
 }
 
 // failed is the error of a caller, which it names.
 func (w *callWorker) failed(err error) error {
-	if sh := w.k.m.Sh; sh.QPs > 1 {
+	if sh := w.k.Sh; sh.QPs > 1 {
 		err = fmt.Errorf("connection %d: %w", w.conn, err)
 	}
-	return CallFailed(w.k.m.Sh, err)
+	return CallFailed(w.k.Sh, err)
 }

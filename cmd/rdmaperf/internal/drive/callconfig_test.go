@@ -17,7 +17,7 @@ import (
 func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
 	for rate, chance := range map[float64]bool{0: false, 3000: true} {
 		m, k := point()
-		m.C.Plan.Arrivals, m.Sh.Rate, m.Sh.Seed = engine.ArrivalsPoisson, rate, 7
+		m.Plan.Arrivals, m.Sh.Rate, m.Sh.Seed = engine.ArrivalsPoisson, rate, 7
 		k.conns = make([]transports.CallConn, 1)
 		g := newCallGroup(CallGroup{Conns: 1, Each: 3, Rate: 3000,
 			New: func(transports.CallConn, int) (engine.Caller, error) { return nobody{}, nil }})
@@ -44,25 +44,8 @@ func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
 	}
 }
 
-// What both sides expect of a connection: callers for each of its depth and those beside, and
-// where connections follow one another those that have just ended.
-func TestConnectionsExpectTheirCallers(t *testing.T) {
-	sh := &engine.Shape{Point: engine.Point{Size: 100, Response: 20}, Depth: 4, QPs: 5}
-	longest := func(*engine.Shape) (int, int) { return 7, 8 }
-	for _, c := range []struct {
-		work             engine.CallWork
-		callers, conns   int
-		request, respond int
-	}{
-		{engine.CallWork{}, 4, 5, 100, 20}, {engine.CallWork{Handles: 3, Beside: 2}, 14, 5, 100, 20},
-		{engine.CallWork{Turnover: true, Longest: longest}, 4, 10 + spareConns, 7, 8},
-	} {
-		sh.Row = &engine.Workload{Calls: &c.work}
-		if got := CallConfig(sh, nil); got.Callers != c.callers || got.Conns != c.conns ||
-			got.MaxRequest != c.request || got.MaxResponse != c.respond {
-			t.Errorf("%+v, want %+v", got, c)
-		}
-	}
+// A name of a machine or process is no host and port.
+func TestNamesHaveNoHostAndPort(t *testing.T) {
 	for addr, elsewhere := range map[string]bool{"127.0.0.1:5": false, "[::1]:5": false, "@name": true} {
 		if noHostPort(addr) != elsewhere {
 			t.Errorf("%s has no host and port: %v", addr, !elsewhere)
@@ -111,7 +94,7 @@ func TestWhoKeepsAPhaseGoing(t *testing.T) {
 	}{{false, nil, 1}, {true, nil, 1}, {false, beside, 1}, {true, beside, 2}} {
 		r := &callRun{}
 		r.over.Store(c.over)
-		if got := len((&callers{lead: lead, beside: c.beside}).watched(r)); got != c.want {
+		if got := len((&Calls{lead: lead, beside: c.beside}).watched(r)); got != c.want {
 			t.Errorf("over %v, beside %v: %d, want %d", c.over, c.beside != nil, got, c.want)
 		}
 	}

@@ -43,14 +43,11 @@ func (d *dialling) DialCalls(ctx context.Context, _ string, _ transports.CallCon
 }
 
 // connecting dials so many connections in a bubble.
-func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error,
-	check func(k *callers, took time.Duration, err error)) {
+func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error, check func(k *Calls, took time.Duration, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, k := point()
-		m.Sh.Row, m.Sh.QPs, m.Sh.Timeout = &engine.Workload{Calls: &engine.CallWork{}, Layout: callLayout}, qps,
-			time.Second
-		m.C.Ctl = &engine.Control{Alive: context.Background()}
+		m.Sh.QPs, m.Sh.Timeout, m.Sh.Layout.Window = qps, time.Second, 360
 		k.groups = nil
 		begin := time.Now()
 		err := k.connect(ctx, &dialling{dial: dial}, "nowhere")
@@ -70,7 +67,7 @@ func TestConnectionsHaveTheirTime(t *testing.T) {
 			t.Errorf("dial %d has %v, want 1 s and 10 ms for each of %d", n, left, qps)
 		}
 		return ctx.Err()
-	}, func(k *callers, took time.Duration, err error) {
+	}, func(k *Calls, took time.Duration, err error) {
 		if err != nil || took != 3*time.Millisecond {
 			t.Fatalf("%v after %v, want %d dials at once", err, took, dialsAtOnce)
 		}
@@ -93,14 +90,14 @@ func TestADialThatFailsEndsTheOthers(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	connecting(t, 2*dialsAtOnce, context.Background(), wait, func(k *callers, took time.Duration, err error) {
+	connecting(t, 2*dialsAtOnce, context.Background(), wait, func(k *Calls, took time.Duration, err error) {
 		if !errors.Is(err, refused) || took != 0 {
 			t.Errorf("%v after %v, want the dial that was refused", err, took)
 		}
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	connecting(t, 1, ctx, wait, func(k *callers, took time.Duration, err error) {
+	connecting(t, 1, ctx, wait, func(k *Calls, took time.Duration, err error) {
 		if !errors.Is(err, engine.ErrInterrupted) {
 			t.Errorf("%v, want an interrupt", err)
 		}
@@ -110,7 +107,7 @@ func TestADialThatFailsEndsTheOthers(t *testing.T) {
 // Of several connections an error names the one that it came from.
 func TestAFailedCallNamesItsConnection(t *testing.T) {
 	m, k := point()
-	m.Sh.Row = &engine.Workload{Describe: func(engine.Point) string { return "calls" }}
+	m.Sh.Words = "calls"
 	for qps, named := range map[int]bool{1: false, 2: true} {
 		m.Sh.QPs = qps
 		err := (&callWorker{k: k, conn: 1}).failed(errors.New("gone"))

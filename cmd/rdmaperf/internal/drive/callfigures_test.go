@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -28,22 +27,22 @@ func (costing) CallCost() transports.CallCost {
 }
 
 // point is one of 4 connections with 3 calls outstanding on each.
-func point() (*engine.Measurement, *callers) {
+func point() (*engine.Measurement, *Calls) {
 	sh := &engine.Shape{Point: engine.Point{Size: 100, Call: engine.CallUnary, Response: 20}, QPs: 4, Depth: 3}
-	k := &callers{work: &engine.CallWork{}, groups: []*callGroup{{}}}
-	m := &engine.Measurement{C: &engine.Client{Tr: costing{}}, Sh: sh, Private: k}
-	k.m = m
-	return m, k
+	c := &engine.Client{Tr: costing{}}
+	m, err := c.NewRun(sh.Point).Measurement(sh)
+	if err != nil {
+		panic(err)
+	}
+	return m, &Calls{Measurement: m, groups: []*callGroup{{}}}
 }
 
 // What calls cost beside their time is of each side, memory of each connection as well; and
 // what was not measured is not said to be nothing.
 func TestWhatCallsCost(t *testing.T) {
 	m, k := point()
-	res := &reports.Result{Polling: "busy", Threads: 9}
-	out := &engine.Outcome{Ops: 1000, Bytes: 120_000, Window: time.Second}
-	callResult(m, res, out)
-	rpc := res.Detail.(*callskind.RPC)
+	m.Out = &engine.Outcome{Ops: 1000, Bytes: 120_000, Window: time.Second}
+	res, rpc := k.Result(), k.RPC()
 	if rpc.Idle != nil || rpc.Resident != nil {
 		t.Errorf("idle %v, resident %v that were not measured", rpc.Idle, rpc.Resident)
 	}
@@ -57,8 +56,7 @@ func TestWhatCallsCost(t *testing.T) {
 	}
 	k.idleFor, k.idle, k.idleServer = 250*time.Millisecond, 3*time.Millisecond, 7*time.Millisecond
 	k.base, k.used, k.serverBase, k.serverUsed = 1000, 5000, 300, 2300
-	callResult(m, res, out)
-	rpc = res.Detail.(*callskind.RPC)
+	rpc = k.RPC()
 	if i := rpc.Idle; i == nil || i.DurationNs != 250e6 || i.ClientSeconds != 0.003 || i.ServerSeconds != 0.007 {
 		t.Errorf("idle %+v", i)
 	}
@@ -75,16 +73,14 @@ func TestLatenciesOfCalls(t *testing.T) {
 	rec := reports.NewRecorder()
 	rec.RecordN(1000, 9)
 	rec.RecordN(10_000, 1)
-	res := &reports.Result{}
-	CallFigures(m, res, &engine.Outcome{Ops: 10, Window: time.Second, Rec: rec})
-	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil ||
-		c.ExpectedIntervalNs != 1000 || c.Count != 19 {
+	m.Out = &engine.Outcome{Ops: 10, Window: time.Second, Rec: rec}
+	res := k.Result()
+	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.ExpectedIntervalNs != 1000 || c.Count != 19 {
 		t.Errorf("latency %+v, corrected %+v, want 9 calls that one of 10 us kept from being made", l, c)
 	}
 	k.groups[0].Untimed = true
-	res = &reports.Result{}
-	if CallFigures(m, res, &engine.Outcome{Ops: 10, Window: time.Second}); res.Latency != nil || res.RoundTrip != "" ||
-		TimesCalls(m) {
+	m.Out = &engine.Outcome{Ops: 10, Window: time.Second}
+	if res := k.Result(); res.Latency != nil || res.RoundTrip != "" {
 		t.Errorf("latency %v, round trip %q of calls that mean nothing", res.Latency, res.RoundTrip)
 	}
 }
@@ -96,7 +92,7 @@ func TestBothMessagesOfACallAreCompared(t *testing.T) {
 	if ComparedCalls(m, res, 7, 840); res.Verification != nil {
 		t.Error("compared without verification")
 	}
-	m.Sh.Verify = true
+	m.Sh.Verify, res.Verification = true, new(reports.Verification)
 	ComparedCalls(m, res, 7, 840)
 	if want := (&reports.Verification{Mode: reports.VerifyAll, Messages: 14, Numbers: 14, Whole: 14,
 		Bytes: 840}); !reflect.DeepEqual(res.Verification, want) {
@@ -112,18 +108,17 @@ func TestBothMessagesOfACallAreCompared(t *testing.T) {
 // only where there is one.
 func TestParametersOfCalls(t *testing.T) {
 	m, _ := point()
-	m.C.Plan.Duration, m.C.Plan.Arrivals = time.Second, engine.ArrivalsConstant
-	p := callParameters(m)
+	m.Plan.Duration, m.Plan.Arrivals = time.Second, engine.ArrivalsConstant
+	p := CallParameters(m)
 	if _, ok := p["iterations"]; ok || p["duration_ns"] != int64(time.Second) || p["goroutines"] != 12 {
 		t.Errorf("%v", p)
 	}
 	if _, ok := p["rate"]; ok {
 		t.Errorf("a closed loop with a rate: %v", p)
 	}
-	m.C.Plan.Iterations, m.Sh.Rate = 500, 1000
-	p = callParameters(m)
-	if _, ok := p["duration_ns"]; ok || p["iterations"] != int64(500) || p["rate"] != 1000. ||
-		p["arrivals"] != engine.ArrivalsConstant {
+	m.Plan.Iterations, m.Sh.Rate = 500, 1000
+	p = CallParameters(m)
+	if _, ok := p["duration_ns"]; ok || p["iterations"] != int64(500) || p["rate"] != 1000. || p["arrivals"] != engine.ArrivalsConstant {
 		t.Errorf("%v", p)
 	}
 }
@@ -135,7 +130,7 @@ type nobody struct{ engine.Caller }
 // there; of a constant rate they follow one another.
 func TestCallersAreCountedByConnection(t *testing.T) {
 	m, k := point()
-	m.C.Plan.Arrivals = engine.ArrivalsConstant
+	m.Plan.Arrivals = engine.ArrivalsConstant
 	conns := make([]transports.CallConn, 5)
 	for i := range conns {
 		conns[i] = &struct{ transports.CallConn }{}
@@ -193,44 +188,29 @@ func TestSharesOfConnections(t *testing.T) {
 	if got := (&callGroup{}).work(1000); *got != (CallsBeside{}) {
 		t.Errorf("a group that did nothing: %+v", got)
 	}
-	if n := (CallPhases{Groups: []CallGroup{{Conns: 3, Each: 2}, {Conns: 4, Each: 5},
-		{Conns: 1, Each: 1}}}).callers(); n != 20 {
-		t.Errorf("the largest group has %d, want 20", n)
-	}
 }
 
-// As many calls at a time as there may be goroutines, and answers as long as the stack's
-// messages, and no more.
+// As many calls at a time as there may be goroutines, and no more.
 func TestLimitsOfCalls(t *testing.T) {
-	caps := transports.Caps{MaxMsg: 4096}
+	caps := transports.Caps{Kinds: transports.Kinds(transports.KindCall), MaxMsg: 4096}
 	for _, c := range []struct {
 		name                        string
 		qps, depth, outstanding, rs int
 		ok                          bool
 	}{
-		{"as many as may be", 256, 256, 0, 0, true}, {"one more", 1, maxCallers + 1, 0, 0, false},
-		{"on connections", 257, 256, 0, 0, false},
-		{"of the point's own", 256, 1 << 20, 256, 0, true}, {"of the point's own, one more", 1, 1, maxCallers + 1, 0,
-			false},
-		{"no depth is one", maxCallers, 0, 0, 0, true}, {"the longest answer", 1, 1, 0, 4096, true},
-		{"a longer answer", 1, 1, 0, 4097, false},
+		{"as many as may be", 256, 256, 0, 1, true}, {"one more", 1, maxCallers + 1, 0, 1, false}, {"on connections", 257, 256, 0, 1, false},
+		{"of the point's own", 256, 1 << 20, 256, 1, true}, {"of the point's own, one more", 1, 1, maxCallers + 1, 1, false},
+		{"no depth is one", maxCallers, 0, 0, 1, true}, {"the longest answer", 1, 1, 0, 4096, true}, {"a longer answer", 1, 1, 0, 4097, false},
 	} {
 		p := &engine.Plan{QPs: c.qps, Depth: c.depth}
-		if err := callLimits(p, engine.Point{Outstanding: c.outstanding, Response: c.rs}, caps); (err == nil) != c.ok {
+		pt := engine.Point{Op: "call", Call: engine.CallUnary, Size: 1, Outstanding: c.outstanding, Response: c.rs}
+		if _, err := CallShape(engine.NewSetup(p, pt, caps, caps), 1); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	sh := &engine.Shape{Threads: 1, QPs: 256, Depth: 256}
-	sh.Slots, sh.Polling = 1, engine.PollingBusy
-	if err := checkCalls(sh); err != nil {
-		t.Error(err)
-	}
-	sh.QPs++
-	if err := checkCalls(sh); err == nil {
-		t.Error("a server takes more callers than there may be")
-	}
-	if sh := (&engine.Shape{Point: engine.Point{Size: 100, Response: 20}, Depth: 3}); callLayout(sh).Window != 360 {
-		t.Errorf("%d bytes under way, want three times 120", callLayout(sh).Window)
+	sh, err := CallShape(engine.NewSetup(&engine.Plan{QPs: 1}, engine.Point{Op: "call", Call: engine.CallUnary, Size: 100, Response: 20, Outstanding: 3}, caps, caps), 1)
+	if err != nil || sh.Window() != 360 {
+		t.Errorf("%v, %d bytes under way, want three times 120", err, sh.Window())
 	}
 }
 

@@ -1,7 +1,6 @@
 package drive
 
 import (
-	"context"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -21,34 +20,9 @@ type CallGroup struct {
 }
 
 // CallPhase says which groups call in a phase: Lead, whose calls are measured and whose end
-// ends the phase, and Beside, which calls until then. Group 0 stands beside nobody: there,
+// ends the phase, and Beside, which calls until then. Group 0 is beside no other: there,
 // it means no group.
 type CallPhase struct{ Lead, Beside int }
-
-// CallPhases are the groups of a point, and who calls when.
-type CallPhases struct {
-	Groups   []CallGroup
-	Before   []NamedCallPhase // ahead of the measured phase
-	Measured CallPhase        // the measured phase and the warm-up
-}
-
-// NamedCallPhase is a phase ahead of the measured one. Keep takes its outcome, which is
-// valid during the call.
-type NamedCallPhase struct {
-	CallPhase
-	Name       string
-	Generation int
-	Samples    string // name of its raw samples; "": they are not kept
-	Keep       func(*engine.Outcome)
-}
-
-// callers is how many the largest group has.
-func (p CallPhases) callers() (most int) {
-	for _, g := range p.Groups {
-		most = max(most, g.Conns*g.Each)
-	}
-	return most
-}
 
 // CallsBeside is what the group beside the lead did in a phase, which stands in
 // [engine.Outcome.Detail].
@@ -76,7 +50,7 @@ func newCallGroup(of CallGroup) *callGroup {
 func (g *callGroup) open() bool { return g.Rate > 0 }
 
 // hire makes the group's callers on connections that stand.
-func (g *callGroup) hire(k *callers) error {
+func (g *callGroup) hire(k *Calls) error {
 	for i := range g.Conns {
 		for j := range g.Each {
 			n := i*g.Each + j
@@ -88,7 +62,7 @@ func (g *callGroup) hire(k *callers) error {
 				slot: j, conn: g.First + i})
 		}
 	}
-	g.pacers(k.m)
+	g.pacers(k.Measurement)
 	return nil
 }
 
@@ -97,7 +71,7 @@ func (g *callGroup) pacers(m *engine.Measurement) {
 	if !g.open() {
 		return
 	}
-	poisson := m.C.Plan.Arrivals == engine.ArrivalsPoisson && m.Sh.Rate > 0
+	poisson := m.Plan.Arrivals == engine.ArrivalsPoisson && m.Sh.Rate > 0
 	for i, w := range g.workers {
 		w.pace, w.shift = pacer(g.Rate, poisson, m.Sh.Seed, i, len(g.workers))
 	}
@@ -126,26 +100,9 @@ func (g *callGroup) work(begin int64) *CallsBeside {
 	return b
 }
 
-// ahead runs a phase before the measured one.
-func (k *callers) ahead(ctx context.Context, p NamedCallPhase, lim engine.Limits) error {
-	if p.Samples != "" {
-		k.raw = k.m.C.Raw
-	}
-	out, _, err := k.phase(ctx, p.Name, p.Generation, lim, p.CallPhase)
-	k.raw = nil
-	if err != nil {
-		return err
-	}
-	p.Keep(out)
-	if p.Samples == "" {
-		return nil
-	}
-	return k.m.HandBuffers(p.Samples, out, k.kept())
-}
-
 // watched are the tallies whose progress keeps a phase going: those of the lead, and once
 // it has ended those of who is beside it.
-func (k *callers) watched(r *callRun) []*tally {
+func (k *Calls) watched(r *callRun) []*tally {
 	if r.over.Load() && k.beside != nil {
 		return k.beside.tallies
 	}

@@ -48,7 +48,7 @@ func calling(t *testing.T, group CallGroup, c *timed, others, slot int, lim engi
 		defer func(f func(int64)) { Sleep = f }(Sleep)
 		Sleep = func(ns int64) { time.Sleep(time.Duration(ns)) }
 		m, k := point()
-		k.m = m
+		k.Measurement = m
 		g := newCallGroup(group)
 		k.lead = g
 		w := &callWorker{k: k, c: c, t: g.tallies[0], g: g, slot: slot}
@@ -192,7 +192,7 @@ func TestStoppedCallersEndTheirCall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			engine.RestartClock()
 			m, k := point()
-			k.m = m
+			k.Measurement = m
 			g := newCallGroup(CallGroup{Conns: 1, Each: 1})
 			k.lead = g
 			w := &callWorker{k: k, c: c, t: g.tallies[0], g: g}

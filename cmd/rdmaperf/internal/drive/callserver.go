@@ -2,60 +2,58 @@ package drive
 
 import (
 	"context"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"net"
-	"runtime"
 	"sync"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// callPoint serves a point of a workload of calls: a server of its own for the
-// point's whole time, and phases that are watched while it works.
-func callPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) (err error) {
-	tr, err := engine.CallsOf(c.Tr)
-	if err != nil {
-		return err
+// Failure keeps the first error that ends a point, from anywhere.
+type Failure chan error
+
+// NewFailure is for one point.
+func NewFailure() Failure { return make(Failure, 1) }
+
+// Fail ends the point with err, such as a corruption; the first counts.
+func (f Failure) Fail(err error) {
+	select {
+	case f <- err:
+	default:
 	}
-	failure := make(chan error, 1)
-	svc, err := sh.Calls().Serve(sh, func(err error) {
-		select {
-		case failure <- err:
-		default: // the first counts
-		}
-	})
-	if err != nil {
-		return err
-	}
-	base := resident()
-	setup, cancel := context.WithTimeout(c.Ctl.Alive, engine.SetupTimeout(sh))
-	defer cancel()
-	number, secret := c.Ticket()
-	srv, err := tr.ListenCalls(setup, net.JoinHostPort(c.Host, "0"), CallConfig(sh, secret), svc)
-	if err != nil {
-		svc.Close()
-		return engine.TransportError("listen for calls", err)
-	}
-	addr := srv.Addr()
+}
+
+// ServeCalls serves a point of calls: svc answers for the point's whole time, and phases are
+// watched while it works. It closes svc. What fails ends the point.
+func ServeCalls(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg transports.CallConfig, svc engine.CallService, fails Failure) (err error) {
 	defer func() {
-		if e := srv.Close(); e != nil {
-			c.Log.Debug("close server of calls", "err", e) // the clients' calls saw it
-		}
 		if e := svc.Close(); err == nil && e != nil {
 			err = engine.Failed("end service", e)
 		}
 	}()
-	listens := &engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(c.Host, addr),
-		Token: number, Resident: base}
-	for _, m := range []*engine.Message{{Type: engine.MsgListening, Listening: listens}, {Type: engine.MsgConnected}} {
-		if err := c.Ctl.Send(engine.ReplyWait, m); err != nil {
-			return err
-		}
+	tr, err := engine.CallsOf(s.Stack)
+	if err != nil {
+		return err
 	}
-	return c.Phases(ctx, func(ph *engine.PhaseStart) error { return callPhase(c, ctx, svc, failure, ph) })
+	base := resident()
+	setup, cancel := context.WithTimeout(ctx, engine.SetupTimeout(sh))
+	defer cancel()
+	number, secret := s.Ticket()
+	cfg.Secret = secret
+	srv, err := tr.ListenCalls(setup, net.JoinHostPort(s.Host, "0"), cfg, svc)
+	if err != nil {
+		return engine.TransportError("listen for calls", err)
+	}
+	defer srv.Close() // its error was the clients' calls'
+	addr := srv.Addr()
+	if err := s.Peer.Send(&engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(s.Host, addr), Token: number, Resident: base}); err != nil {
+		return err
+	}
+	return s.Phases(ctx, func(ph *engine.PhaseStart) error { return callPhase(ctx, s, svc, fails, ph) })
 }
 
-func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallService, failure <-chan error,
-	ph *engine.PhaseStart) error {
-	rep := &engine.PhaseReport{}
+func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fails Failure, ph *engine.PhaseStart) error {
+	var rep engine.PhaseReport
 	if ph.Generation == engine.GenMemory {
 		rep.Resident = resident()
 	}
@@ -63,7 +61,7 @@ func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallServi
 		return err
 	}
 	collectAsUsed()
-	changes := engine.CountersAround(c.Counters, ph.Generation)
+	changes := s.Counters(ph)
 	r := &engine.Phase{Done: make(chan struct{})}
 	halted := make(chan struct{})
 	r.Cancel = sync.OnceFunc(func() { close(halted) })
@@ -71,12 +69,12 @@ func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallServi
 	go func() {
 		select {
 		case <-halted:
-		case r.Out.Err = <-failure:
+		case r.Out.Err = <-fails:
 		}
 		r.Out.Usage = engine.ReadUsage().Minus(before)
 		close(r.Done)
 	}()
-	stop, err := c.UntilStop(ctx, r)
+	stop, err := s.UntilStop(ctx, ph, r)
 	r.Halt(engine.StopSoon)
 	out := r.Wait()
 	if err == nil {
@@ -89,11 +87,8 @@ func callPhase(c *engine.ServedClient, ctx context.Context, svc engine.CallServi
 	case wrong != nil:
 		return wrong
 	}
-	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = ops, out.Usage.CPU.Seconds(),
-		out.Usage.Collections, out.Usage.Allocations
-	rep.Procs, rep.Sessions, rep.Counters, rep.Verified = runtime.GOMAXPROCS(0), int(c.Server.Clients()), changes(),
-		stop.Check
-	return c.Ctl.Send(engine.ReplyWait, &engine.Message{Type: engine.MsgReport, Report: rep})
+	out.Ops, rep.Counters, rep.Verified = ops, changes(), stop.Check
+	return s.Report(out, rep)
 }
 
 // noHostPort tells names of one machine or process, such as that of an abstract unix

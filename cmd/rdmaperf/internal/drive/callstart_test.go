@@ -13,13 +13,12 @@ import (
 )
 
 // starting runs a phase of callers in a bubble; during does something beside it.
-func starting(t *testing.T, lim engine.Limits, set func(k *callers), during func(r *engine.Phase),
-	check func(k *callers, o *engine.Outcome), calls ...*heeding) {
+func starting(t *testing.T, lim engine.Limits, set func(k *Calls), during func(r *engine.Phase), check func(k *Calls, o *engine.Outcome), calls ...*heeding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()
 		m, k := point()
-		m.Sh.Row, m.Sh.Timeout = &engine.Workload{Describe: func(engine.Point) string { return "calls" }}, time.Hour
+		m.Sh.Words, m.Sh.Timeout = "calls", time.Hour
 		k.lead = newCallGroup(CallGroup{Conns: len(calls), Each: 1})
 		k.groups = []*callGroup{k.lead}
 		for i, c := range calls {
@@ -57,11 +56,11 @@ func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 		{true, 0, engine.Limits{Ops: 50}, false, false},
 	} {
 		live := engine.NewLive(1000)
-		starting(t, c.lim, func(k *callers) {
+		starting(t, c.lim, func(k *Calls) {
 			if k.interval = c.interval; c.followed {
 				k.live = live
 			}
-		}, nil, func(k *callers, o *engine.Outcome) {
+		}, nil, func(k *Calls, o *engine.Outcome) {
 			if o.Err != nil || o.Ops != 50 || o.Window != 5000 || (o.Series != nil) != c.series {
 				t.Errorf("%+v: %v, %d calls in %v, a series: %v", c, o.Err, o.Ops, o.Window, o.Series != nil)
 			}
@@ -89,7 +88,7 @@ func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
 					t.Errorf("it ends at %d, want at once", engine.Now())
 				}
 			}
-		}, func(_ *callers, o *engine.Outcome) {
+		}, func(_ *Calls, o *engine.Outcome) {
 			if o.Err != nil || o.Ops != want.ops || o.Window != time.Duration(want.window) {
 				t.Errorf("stop %d: %v, %d calls in %v, want %d in %d", how, o.Err, o.Ops, o.Window, want.ops,
 					want.window)
@@ -117,7 +116,7 @@ func TestTheCallThatFailedIsTold(t *testing.T) {
 			return ended
 		}
 		want := cmp.Or(found, lost).Error() // what is told of a call has its text
-		starting(t, engine.Limits{Ops: 9}, nil, nil, func(_ *callers, o *engine.Outcome) {
+		starting(t, engine.Limits{Ops: 9}, nil, nil, func(_ *Calls, o *engine.Outcome) {
 			if o.Err == nil || !strings.Contains(o.Err.Error(), want) || o.Ops != 2 || engine.Now() != 3000 {
 				t.Errorf("%v with %d calls after %d ns, want %v", o.Err, o.Ops, engine.Now(), want)
 			}

@@ -16,7 +16,7 @@ import (
 // callWorker is one goroutine that calls. It is not locked to a thread: goroutines
 // of the transport have to run beside it as in any program.
 type callWorker struct {
-	k           *callers
+	k           *Calls
 	c           engine.Caller
 	t           *tally
 	g           *callGroup
@@ -111,8 +111,8 @@ func (r *callRun) fail(err error) {
 }
 
 // start lets the callers go, all at once.
-func (k *callers) start(gen int, lim engine.Limits) *engine.Phase {
-	sh := k.m.Sh
+func (k *Calls) start(gen int, lim engine.Limits) *engine.Phase {
+	sh := k.Sh
 	var parts []*engine.Series
 	for _, t := range k.lead.tallies {
 		t.reset(!k.lead.Untimed, k.lead.open(), k.interval, lim.Dur)
@@ -199,8 +199,8 @@ func (k *callers) start(gen int, lim engine.Limits) *engine.Phase {
 
 // guard waits for the callers, and ends them when nothing was answered for the
 // timeout.
-func (k *callers) guard(r *callRun, over <-chan struct{}) {
-	timeout := k.m.Sh.Timeout + k.lead.Gap
+func (k *Calls) guard(r *callRun, over <-chan struct{}) {
+	timeout := k.Sh.Timeout + k.lead.Gap
 	if rate := k.lead.Rate; rate > 0 { // between two calls nothing is answered either
 		timeout += time.Duration(float64(len(k.lead.workers)) * 1e9 / rate)
 	}
@@ -228,7 +228,7 @@ func (k *callers) guard(r *callRun, over <-chan struct{}) {
 	}
 }
 
-func (k *callers) collect(r *callRun) engine.Outcome {
+func (k *Calls) collect(r *callRun) engine.Outcome {
 	o := engine.Outcome{Begin: r.begin, Err: r.err}
 	end := r.begin
 	if k.beside != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
+var streams = [2]engine.NewSide{drive.NewFlow, drive.NewFlow}
+
 // Both sides send exactly what was asked, verified in both directions, by every
 // operation and on every stack, busy and sleeping.
 func TestBothWaysAreExact(t *testing.T) {
@@ -140,12 +142,8 @@ func TestBothWaysFindAChangedBit(t *testing.T) {
 	const size, at = 200, 137
 	point := engine.Point{Workload: throughput.Name, Op: "send", Size: size, Bidirectional: true}
 	plan := enginetest.QuickPlan(point)
-	p := plan.WithDefaults()
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
-	sh, err := engine.NewShape(&p, point, client.Caps(), server.Caps())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sh := enginetest.ShapeOf(t, plan, client.Caps(), server.Caps(), drive.ThroughputShape)
 	inbound := &enginetest.Fault{}
 	inbound.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
 		n, err := s.Poll(dst)
@@ -171,7 +169,7 @@ func TestBothWaysFindAChangedBit(t *testing.T) {
 func TestBothWaysAllocateNothing(t *testing.T) {
 	for _, op := range []string{"send", "write", "read"} {
 		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: 8, Bidirectional: true})
-		client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+		client, server := enginetest.Pair(t, enginetest.MemEnds, plan, drive.ThroughputShape, streams)
 		phase := func(gen int, ops int64) *engine.Outcome {
 			for _, c := range []*engine.Group{server, client} {
 				if err := c.Side.Prepare(gen); err != nil {
@@ -197,8 +195,7 @@ func TestBothWaysAllocateNothing(t *testing.T) {
 
 // A client that says it is done and is not costs the server its timeout at most.
 func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds,
-		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}))
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}), drive.ThroughputShape, streams)
 	for _, c := range []*engine.Group{server, client} {
 		if err := c.Side.Prepare(1); err != nil {
 			t.Fatal(err)
@@ -209,9 +206,8 @@ func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
 		t.Fatal(said, err)
 	}
 	r.Halt(engine.StopSoon)
-	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond},
-		Ctl: &engine.Control{Alive: t.Context()}}
-	if err := c.Join(t.Context(), r); reports.Code(err) != reports.ExitPeer {
+	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond}, Ctl: new(engine.Control), Server: new(engine.Server)}
+	if err := c.NewServe(engine.Point{}, time.Second).Join(t.Context(), r); reports.Code(err) != reports.ExitPeer {
 		t.Errorf("%v, want a peer that does not answer", err)
 	}
 }

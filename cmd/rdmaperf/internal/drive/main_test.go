@@ -13,7 +13,7 @@ import (
 var idleWindow = drive.IdleWindow
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table()...)
+	enginetest.Main(m, workload.Table())
 }
 
 // Both sides of calls are watched doing nothing for long enough that pauses of a poller are many,

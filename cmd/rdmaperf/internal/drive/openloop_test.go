@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -137,7 +138,7 @@ func TestOpenLoopAllocatesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", arrivals, op), func(t *testing.T) {
 				plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: op, Size: 64, Rate: 1e6})
 				plan.Arrivals = arrivals
-				client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+				client, server := enginetest.Pair(t, enginetest.MemEnds, plan, drive.PingPongShape, [2]engine.NewSide{drive.NewPingPong, drive.NewPingPong})
 				enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 				release := engine.HoldCollector()
 				defer release()

@@ -62,10 +62,9 @@ const overheadTime = 50 * time.Millisecond
 var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine.Limits{Dur: overheadTime}) })
 
 func MeasureOverhead(lim engine.Limits) float64 {
-	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout},
-		Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,
-		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy,
-		Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
+	sh := &engine.Shape{Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,
+		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy, Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
+	sh.Layout = PingPongLayout(sh)
 	s := &nullSession{mem: make([]byte, sh.Window())}
 	for i := range s.recvs {
 		s.recvs[i] = uint32(i)

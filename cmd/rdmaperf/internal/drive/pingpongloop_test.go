@@ -93,12 +93,10 @@ func TestSlotsOfAPingPong(t *testing.T) {
 		{64, 32, 16, 64}, {65, 32, 16, 128}, {medium, 32, 16, medium}, {medium + 1, 4, 1, engine.ShiftStep},
 		{large, 4, 1, engine.ShiftStep}, {large + 1, 2, 1, engine.ShiftStep},
 	} {
-		sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout},
-			Point: engine.Point{Op: "send", Size: c.size}, Slots: c.slots}
-		if LatencySlotsFor(c.size) != c.slots || BatchSteps(sh) != c.steps || Shift(sh) != c.shift ||
-			sh.RxOff() != sh.Stride()+(engine.LatencyShifts-1)*c.shift {
-			t.Errorf("%d bytes: %d slots, %d steps, sources %d apart, destinations from %d; want %+v", c.size,
-				LatencySlotsFor(c.size), BatchSteps(sh), Shift(sh), sh.RxOff(), c)
+		sh := &engine.Shape{Point: engine.Point{Op: "send", Size: c.size}, Slots: c.slots}
+		sh.Layout = PingPongLayout(sh)
+		if LatencySlotsFor(c.size) != c.slots || BatchSteps(sh) != c.steps || Shift(sh) != c.shift || sh.RxOff() != sh.Stride()+(engine.LatencyShifts-1)*c.shift {
+			t.Errorf("%d bytes: %d slots, %d steps, sources %d apart, destinations from %d; want %+v", c.size, LatencySlotsFor(c.size), BatchSteps(sh), Shift(sh), sh.RxOff(), c)
 		}
 	}
 }

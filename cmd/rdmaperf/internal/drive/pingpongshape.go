@@ -1,35 +1,43 @@
 package drive
 
 import (
-	"fmt"
-
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// LatencyShape is that of a ping-pong: one operation under way.
-func LatencyShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	sh.Depth, sh.Moderation, sh.Slots = 1, 1, LatencySlotsFor(sh.Size)
+// PingPongShape is that of a ping-pong: one operation under way.
+func PingPongShape(s *engine.Setup) (*engine.Shape, error) {
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	both := s.Caps.Both
+	sh.Slots = LatencySlotsFor(sh.Size)
 	sh.RecvDepth = sh.Slots
-	switch sh.Arrives(ab); {
+	switch sh.Arrives(s.Caps); {
 	case sh.Kind() != transports.KindWrite:
-	case ab.Both.LastByteLast && sh.Polling != engine.PollingEvent:
+	case both.LastByteLast && sh.Polling != engine.PollingEvent:
 		sh.Arrival = engine.ArrivalMemory
 	default:
 		sh.Arrival = engine.ArrivalNotify // nothing to sleep on in memory, or no order in it
 	}
 	sh.Loop = engine.LoopPlain
-	if p.Loop != engine.LoopPlain && ab.Both.PingPong && sh.Polling != engine.PollingEvent &&
-		sh.Arrival != engine.ArrivalNotify {
+	if s.Plan.Loop != engine.LoopPlain && both.PingPong && sh.Polling != engine.PollingEvent && sh.Arrival != engine.ArrivalNotify {
 		sh.Loop = engine.LoopProvider
 	}
+	sh.Layout = PingPongLayout(sh)
+	sh.Config = sh.SessionConfig()
+	OneOperation(sh, &sh.Config)
+	return sh, nil
 }
 
-func CheckLatency(sh *engine.Shape) error {
-	if sh.Slots != LatencySlotsFor(sh.Size) || sh.RecvDepth != sh.Slots {
-		return fmt.Errorf("slots %d is out of range", sh.Slots)
+// PingPongNeeds are those of a ping-pong with this operation: notifications of writes.
+func PingPongNeeds(op, polling string) engine.Needs {
+	n := engine.Needs{PingPong: op != transports.KindCall.String()}
+	if op == transports.KindWrite.String() {
+		n.Kinds, n.Why, n.Ordered = transports.Kinds(transports.KindSend), "which proves that data arrived", polling != engine.PollingEvent
 	}
-	return nil
+	return n
 }
 
 func LatencySlotsFor(size int) int {

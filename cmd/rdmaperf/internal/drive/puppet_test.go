@@ -81,10 +81,8 @@ func (p *puppet) complete() []transports.Op {
 
 // flowOn is one side of a stream both ways, or with one-way of one, whose shape a test may change before.
 func flowOn(op, role string, both bool, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWorker, *flowLane) {
-	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Stream: true, Layout: (*engine.Shape).StreamLayout,
-		Describe: func(engine.Point) string { return op }},
-		Point: engine.Point{Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32,
-		Polling: engine.PollingBusy, Verify: true, Seed: 1}
+	sh := &engine.Shape{Counted: true, Numbers: true,
+		Point: engine.Point{Words: op, Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32, Polling: engine.PollingBusy, Verify: true, Seed: 1}
 	if change != nil {
 		change(sh)
 	}
@@ -106,6 +104,9 @@ func pulled(sh *engine.Shape, role string) (*puppet, *engine.Worker, *engine.Lan
 		sh.QPs, sh.Threads = 1, 1
 	}
 	sh.Timeout = engine.DefaultTimeout
+	if sh.Layout.Window == 0 {
+		sh.Layout = sh.StreamLayout()
+	}
 	p := &puppet{mem: make([]byte, sh.Window()), room: -1, refuse: rdma.ErrQueueFull}
 	w := engine.NewWorker(sh, role, -1)
 	w.Rec, w.Stop, w.Ctx = reports.NewRecorder(), new(atomic.Uint32), context.Background()
@@ -117,11 +118,10 @@ func pulled(sh *engine.Shape, role string) (*puppet, *engine.Worker, *engine.Lan
 // pingPongOn is one of a ping-pong of an operation, of 64 bytes where no size is said.
 func pingPongOn(t *testing.T, op, role, arrival string, size ...int) (*puppet, *pingPongWorker, *pingPongLane) {
 	t.Helper()
-	sh := &engine.Shape{Row: &engine.Workload{Layout: PingPongLayout},
-		Point: engine.Point{Op: op, Size: append(size, 64)[0]}, Depth: 1,
+	sh := &engine.Shape{Point: engine.Point{Op: op, Size: append(size, 64)[0]}, Depth: 1,
 		Moderation: 1, Polling: engine.PollingBusy, Arrival: arrival}
 	sh.Slots = LatencySlotsFor(sh.Size)
-	sh.RecvDepth = sh.Slots
+	sh.RecvDepth, sh.Layout = sh.Slots, PingPongLayout(sh)
 	p, base, l := pulled(sh, role)
 	lane, err := newPingPongLane(l, role)
 	if err != nil {

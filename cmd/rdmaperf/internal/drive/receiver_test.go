@@ -25,9 +25,8 @@ func TestHowOftenRoomIsTold(t *testing.T) {
 
 // onSlots is the receives of a stream on a puppet.
 func onSlots(depth int, slots, target bool) (*puppet, *engine.Worker, *engine.Lane, *receiver) {
-	sh := &engine.Shape{Row: &engine.Workload{Numbered: true, Layout: (*engine.Shape).StreamLayout,
-		Describe: func(engine.Point) string { return "send" }},
-		Point: engine.Point{Op: "send", Size: 100}, Depth: 5, Moderation: 1, Slots: 24, RecvDepth: depth}
+	sh := &engine.Shape{Numbers: true,
+		Point: engine.Point{Words: "send", Op: "send", Size: 100}, Depth: 5, Moderation: 1, Slots: 24, RecvDepth: depth}
 	p, w, l := pulled(sh, engine.SideServer)
 	r := newReceiver(sh, slots, target)
 	return p, w, l, &r

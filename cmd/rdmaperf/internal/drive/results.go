@@ -54,7 +54,7 @@ func Full(sh *engine.Shape) string { return reports.RoundTripFull }
 
 // PingPongParameters say how the samples were taken, and what the loop puts into one.
 func PingPongParameters(m *engine.Measurement, p map[string]any) {
-	caps := m.C.Tr.Caps()
+	caps := m.Stack.Caps()
 	inProvider := m.Sh.Loop == engine.LoopProvider
 	ns := caps.PingPongNS
 	if !inProvider || ns <= 0 {

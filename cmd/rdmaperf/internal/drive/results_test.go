@@ -56,8 +56,7 @@ func TestWhatTheLoopPutsIntoASample(t *testing.T) {
 	} {
 		loopOverhead = func() float64 { return c.own }
 		p := map[string]any{}
-		PingPongParameters(&engine.Measurement{C: &engine.Client{Tr: with{caps: c.caps}},
-			Sh: &engine.Shape{Loop: c.loop}}, p)
+		PingPongParameters(&engine.Measurement{Stack: with{caps: c.caps}, Sh: &engine.Shape{Loop: c.loop}}, p)
 		if p["loop_overhead_ns"] != c.ns || p["clock"] != c.clock || p["loop"] != c.loop {
 			t.Errorf("%s: %v", c.name, p)
 		}
@@ -84,8 +83,7 @@ func TestLatenciesOfAClosedLoop(t *testing.T) {
 // Operations of a stream come round slot by slot: where they leave and land, and what they bring.
 func TestPreparedOperations(t *testing.T) {
 	for _, op := range []string{"send", "write", "write_imm", "read", "fetch_add", "cmp_swap"} {
-		sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout},
-			Point: engine.Point{Op: op, Size: 100}, Depth: 5, Moderation: 4, Slots: 8, RecvDepth: 4}
+		sh := &engine.Shape{Point: engine.Point{Op: op, Size: 100}, Depth: 5, Moderation: 4, Slots: 8, RecvDepth: 4}
 		_, _, l := pulled(sh, engine.SideClient)
 		s := NewSender(l)
 		if len(s.Ops) != 8+5 || s.TakesReceive != (op == "send" || op == "write_imm") {

@@ -29,10 +29,7 @@ func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(),
 			Size: c.size})
 		plan.Depth, plan.Moderation, plan.Verify, plan.Polling = 128, 1, c.verify, engine.PollingBusy
-		sh, err := engine.NewShape(&plan, plan.Points[0], memory.Caps(), memory.Caps())
-		if err != nil {
-			t.Fatal(err)
-		}
+		sh := enginetest.ShapeOf(t, plan, memory.Caps(), memory.Caps(), drive.ThroughputShape)
 		if sh.Slots != c.slots {
 			t.Errorf("%d bytes, compared %v: %d slots, want %d", c.size, c.verify, sh.Slots, c.slots)
 		}
@@ -47,10 +44,7 @@ func TestThereAreNoMoreReceivesThanSlots(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: transports.KindSend.String(),
 			Size: 1 << 20})
 		plan.Depth, plan.Moderation, plan.Verify, plan.Polling = 128, moderation, true, engine.PollingBusy
-		sh, err := engine.NewShape(&plan, plan.Points[0], memory.Caps(), memory.Caps())
-		if err != nil {
-			t.Fatal(err)
-		}
+		sh := enginetest.ShapeOf(t, plan, memory.Caps(), memory.Caps(), drive.ThroughputShape)
 		if sh.Slots != 16 || sh.RecvDepth != sh.Slots {
 			t.Errorf("a completion of %d: %d slots and %d receives, want 16 of both", moderation, sh.Slots,
 				sh.RecvDepth)
@@ -61,7 +55,7 @@ func TestThereAreNoMoreReceivesThanSlots(t *testing.T) {
 // A message that is prepared with others has bytes and a slot of its own.
 func TestTheMessagesOfABatchShareNoBytes(t *testing.T) {
 	for _, size := range []int{1, engine.MediumMessage, engine.MediumMessage + 1} {
-		sh := &engine.Shape{Row: latency.Room.Work, Point: engine.Point{Workload: latency.Name, Size: size}}
+		sh := &engine.Shape{Point: engine.Point{Workload: latency.Name, Size: size}}
 		steps := drive.BatchSteps(sh)
 		if slots := drive.LatencySlotsFor(size); steps > 1 && slots < 2*steps {
 			t.Errorf("%d bytes: %d slots for batches of %d", size, slots, steps)

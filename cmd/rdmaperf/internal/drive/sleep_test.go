@@ -37,8 +37,7 @@ func TestASleepIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	unaided := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
 	stream := func(op, polling string) engine.Shape {
-		return engine.Shape{Row: throughput.Room.Work, Point: engine.Point{Workload: throughput.Name, Op: op},
-			Polling: polling, Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
+		return engine.Shape{ClientNaps: true, Point: engine.Point{Workload: throughput.Name, Op: op}, Polling: polling, Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
 	}
 	with := func(sh engine.Shape, change func(*engine.Shape)) engine.Shape {
 		change(&sh)
@@ -57,15 +56,19 @@ func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 			func(sh *engine.Shape) { sh.Idle, sh.Arrival = true, engine.ArrivalCompletion }), true, false},
 		{"busy sends", unaided, stream("send", engine.PollingBusy), false, false},
 		{"events", unaided, stream("send", engine.PollingEvent), false, false},
-		{"both ways", unaided, with(stream("send", engine.PollingAdaptive),
-			func(sh *engine.Shape) { sh.Bidirectional = true }), false, false},
-		{"echoes", unaided, with(stream("send", engine.PollingAdaptive),
-			func(sh *engine.Shape) { sh.Workload, sh.Row = latency.Name, latency.Room.Work }), false, false},
+		{"both ways", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Bidirectional = true }), false, false},
+		{"echoes", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Workload, sh.ClientNaps = latency.Name, false }), false, false},
 		{"user space", transports.Caps{Label: rdma.LabelSoft}, stream("send", engine.PollingAdaptive), false, false},
 	} {
 		c.sh.Threads = 1
+		if c.sh.ClientNaps {
+			c.sh.ClientNaps, c.sh.ServerNaps = drive.StreamSleeps(&c.sh, engine.SideClient), drive.StreamSleeps(&c.sh, engine.SideServer)
+		}
+		if _, err := engine.NewSetup(&engine.Plan{}, c.sh.Point, c.caps, c.caps).Shape(func(*engine.Setup) (*engine.Shape, error) { return &c.sh, nil }); err != nil {
+			t.Fatal(err)
+		}
 		for side, want := range map[string]bool{engine.SideClient: c.client, engine.SideServer: c.server} {
-			group, err := engine.NewGroup(&c.sh, side, nil, -1, c.caps)
+			group, err := engine.NewGroup(&c.sh, side, nil, -1, c.caps, noSide)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,26 +80,29 @@ func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	}
 }
 
+// noSide is a side without sessions.
+func noSide(*engine.Group) (engine.Side, error) { return idle{}, nil }
+
+type idle struct{ engine.Side }
+
+func (idle) Close() error { return nil }
+
 // What a result says of its polling is what was done.
 func TestAdaptivePollingIsBusyWhereNobodySleeps(t *testing.T) {
 	for _, c := range []struct {
-		ends     enginetest.Ends
-		workload string
-		want     string
+		ends  enginetest.Ends
+		shape func(*engine.Setup) (*engine.Shape, error)
+		want  string
 	}{
-		{enginetest.MemEnds, throughput.Name, engine.PollingAdaptive},
-		{enginetest.MemEnds, latency.Name, engine.PollingBusy},
-		{enginetest.IwarpEnds, throughput.Name, engine.PollingBusy}, // its own thread is the device
+		{enginetest.MemEnds, drive.ThroughputShape, engine.PollingAdaptive},
+		{enginetest.MemEnds, drive.PingPongShape, engine.PollingBusy},
+		{enginetest.IwarpEnds, drive.ThroughputShape, engine.PollingBusy}, // its own thread is the device
 	} {
 		tr, _ := c.ends(t)
-		sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: 1, Threads: 1,
-			Polling: engine.PollingAdaptive, Timeout: engine.DefaultTimeout},
-			engine.Point{Workload: c.workload, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := engine.Plan{Points: []engine.Point{{Op: "send", Size: 64}}, Polling: engine.PollingAdaptive}
+		sh := enginetest.ShapeOf(t, plan, tr.Caps(), tr.Caps(), c.shape)
 		if sh.Polling != c.want {
-			t.Errorf("%s %s: polling %s, want %s", tr.Name(), c.workload, sh.Polling, c.want)
+			t.Errorf("%s: polling %s, want %s", tr.Name(), sh.Polling, c.want)
 		}
 	}
 }

@@ -38,8 +38,7 @@ func TestDepthsOfAStream(t *testing.T) {
 		{"large ones compared", "write", engine.Plan{Verify: true, Depth: 16, Moderation: 16}, 0, 0, 3 << 20,
 			shape{16, 512, 5, 5}},
 	} {
-		sh := &engine.Shape{Row: &engine.Workload{Numbered: true},
-			Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point}, Verify: c.plan.Verify}
+		sh := &engine.Shape{Numbers: true, Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point}, Verify: c.plan.Verify}
 		StreamDepths(sh, &c.plan, transports.Caps{MaxDepth: c.most})
 		if got := (shape{sh.Depth, sh.RecvDepth, sh.Moderation, sh.Slots}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -68,10 +67,13 @@ func TestWhereTheTargetOfAStreamSleeps(t *testing.T) {
 		{"read", true, false, 1, 1, transports.Caps{}, unaided, false},
 		{"send", true, false, 1, 1, unaided, unaided, false},
 	} {
-		sh := &engine.Shape{Row: &engine.Workload{Numbered: true},
-			Point: engine.Point{Op: c.op, Size: 64, Bidirectional: c.both}, QPs: c.qps, Threads: c.threads,
-			Verify: c.verify}
-		ThroughputShape(sh, &engine.Plan{}, engine.Abilities{Server: c.server, Both: c.all})
+		c.all.Kinds, c.all.MaxMsg = ^transports.KindSet(0), 64
+		s := &engine.Setup{Plan: &engine.Plan{QPs: c.qps, Threads: c.threads, Verify: c.verify}, Point: engine.Point{Op: c.op, Size: 64, Bidirectional: c.both},
+			Caps: engine.Abilities{Server: c.server, Both: c.all}}
+		sh, err := ThroughputShape(s)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if sh.Idle != c.want {
 			t.Errorf("%+v: sleeps %v", c, sh.Idle)
 		}
@@ -80,9 +82,7 @@ func TestWhereTheTargetOfAStreamSleeps(t *testing.T) {
 
 // A target that is reached into polls, and holds its window against the counts of all its sessions.
 func TestATargetThatIsReachedInto(t *testing.T) {
-	sh := &engine.Shape{Row: &engine.Workload{Layout: (*engine.Shape).StreamLayout,
-		Describe: func(engine.Point) string { return "reads" }}, Point: engine.Point{Op: "read", Size: 64}, Slots: 4,
-		Moderation: 1}
+	sh := &engine.Shape{Point: engine.Point{Words: "reads", Op: "read", Size: 64}, Slots: 4, Moderation: 1}
 	p, w, l := pulled(sh, engine.SideServer)
 	looked := 0
 	e := NewExposed(&engine.Group{Sh: sh, Lanes: []*engine.Lane{l}, Workers: []*engine.Worker{w}}, true,

@@ -1,20 +1,59 @@
 package drive
 
 import (
+	"fmt"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // ThroughputShape is that of a stream, one way or both.
-func ThroughputShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	StreamDepths(sh, p, ab.Both)
-	sh.Arrives(ab)
+func ThroughputShape(s *engine.Setup) (*engine.Shape, error) {
+	sh, err := StreamShape(s)
+	if err != nil {
+		return nil, err
+	}
 	if sh.Kind() == transports.KindWrite {
-		sh.Idle = ab.Server.Unaided && ab.Both.Events
+		sh.Idle = s.Caps.Server.Unaided && s.Caps.Both.Events
 	}
 	sh.Idle = sh.Idle && !sh.Bidirectional
 	// One that is asked to compare passes of several QPs cannot sleep on one of them.
 	sh.Idle = sh.Idle && !(sh.Numbered() && sh.Kind() == transports.KindWrite && sh.QPs > sh.Threads)
+	sh.ClientNaps, sh.ServerNaps = StreamSleeps(sh, engine.SideClient), StreamSleeps(sh, engine.SideServer)
+	sh.Config = sh.SessionConfig()
+	ThroughputConfig(sh, &sh.Config)
+	return sh, nil
+}
+
+// StreamShape is that of streams, whose operations are counted and carry numbers.
+func StreamShape(s *engine.Setup) (*engine.Shape, error) {
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	sh.Counted, sh.Numbers = true, true
+	StreamDepths(sh, s.Plan, s.Caps.Both)
+	sh.Arrives(s.Caps)
+	sh.Layout = sh.StreamLayout()
+	return sh, nil
+}
+
+// StreamNeeds are those of a stream of a point: credits and a barrier, in both directions a
+// begin and an end, and the depths that were asked for.
+func StreamNeeds(p *engine.Plan, pt engine.Point) engine.Needs {
+	var n engine.Needs
+	k, _ := transports.ParseKind(pt.Op)
+	if k == transports.KindCall {
+		return n
+	}
+	if pt.Bidirectional || !engine.OneSided(k) {
+		n.Kinds, n.Why = transports.Kinds(transports.KindSend), "which proves that data arrived"
+	}
+	n.Depth, n.DepthOf = p.Depth, fmt.Sprintf("depth %d", p.Depth)
+	if p.RecvDepth > p.Depth {
+		n.Depth, n.DepthOf = p.RecvDepth, fmt.Sprintf("receive depth %d", p.RecvDepth)
+	}
+	return n
 }
 
 // StreamDepths chooses what a stream needs. Defaults give way to the device's

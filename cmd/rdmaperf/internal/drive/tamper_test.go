@@ -39,7 +39,6 @@ func (c tampered) holds(t *testing.T, http2 bool, through func(*enginetest.Tampe
 		p := &enginetest.Tamper{T: t, At: int64(part * float64(c.bytes)), Back: c.back, HTTP2: http2}
 		plan := enginetest.QuickPlan(c.pt)
 		plan.Iterations, plan.VerifyAll, plan.Timeout = c.ops, true, 2*time.Second
-		paramserver.SetModels(&plan, []*paramserver.Model{tinyModel})
 		results, err := enginetest.RunPoints(t, through(p), plan)
 		if !p.Swapped.Load() || err == nil || len(results) > 0 && results[0].Verified {
 			t.Errorf("%s at %v: swapped %v, error %v", c.name, part, p.Swapped.Load(), err)
@@ -53,8 +52,19 @@ func (c tampered) holds(t *testing.T, http2 bool, through func(*enginetest.Tampe
 	}
 }
 
-var tinyModel = &paramserver.Model{Name: "tiny", Tensors: []paramserver.Tensor{{Name: "a", Parameters: 700,
-	MultiplyAdds: 10}, {Name: "b", Parameters: 5000, MultiplyAdds: 30}}}
+// training is a point of a model of two tensors.
+func training() engine.Point {
+	const file = "testdata/tiny.csv"
+	m, err := paramserver.LoadModel(file)
+	if err != nil {
+		panic(err)
+	}
+	pt, err := paramserver.NewPoint(m, file, paramserver.ArmFIFO, 4, 0)
+	if err != nil {
+		panic(err)
+	}
+	return pt
+}
 
 const tinyBytes = 4 * 5700
 
@@ -62,10 +72,8 @@ const tinyBytes = 4 * 5700
 // their own. One way, and ping-pongs, are held in the engine's tests.
 func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 	const size = 6000
-	train := engine.Point{Workload: paramserver.Name, Op: "write", Size: tinyBytes, Arm: paramserver.ArmFIFO,
-		Options: engine.PackOptions(paramserver.Training{Model: "tiny", TensorBytes: 4})}
-	starve := engine.Point{Workload: starvation.Name, Op: "write", Size: size,
-		Options: engine.PackOptions(starvation.Load{High: 80, Priority: 1})}
+	train := training()
+	starve := engine.Point{Workload: starvation.Name, Op: "write", Size: size, Options: engine.PackOptions(starvation.Load{High: 80, Priority: 1})}
 	dial := engine.Point{Workload: connect.Name, Op: "read", Size: 50_000}
 	var points []tampered
 	for _, op := range []string{"send", "write", "write_imm", "read"} {

@@ -4,12 +4,22 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+// ends are both sides of the workloads of one operation.
+var ends = map[string]struct {
+	shape func(*engine.Setup) (*engine.Shape, error)
+	sides [2]engine.NewSide
+}{
+	latency.Name:    {drive.PingPongShape, [2]engine.NewSide{drive.NewPingPong, drive.NewPingPong}},
+	throughput.Name: {drive.ThroughputShape, [2]engine.NewSide{drive.NewFlow, drive.NewFlow}},
+}
 
 // The loops of both sides allocate nothing per operation: what a phase allocates
 // does not grow with its length.
@@ -19,7 +29,7 @@ func TestLoopsAllocateNothing(t *testing.T) {
 		for k := transports.KindSend; k < transports.KindCall; k++ {
 			t.Run(fmt.Sprintf("%s/%s", w, k), func(t *testing.T) {
 				plan := enginetest.QuickPlan(engine.Point{Workload: w, Op: k.String(), Size: 8})
-				client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+				client, server := enginetest.Pair(t, enginetest.MemEnds, plan, ends[w].shape, ends[w].sides)
 				enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100}) // grows what grows once
 				release := engine.HoldCollector()
 				defer release()
@@ -42,7 +52,7 @@ func BenchmarkLoop(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s/%s", pt.Workload, pt.Op, e), func(b *testing.B) {
 				plan := enginetest.QuickPlan(pt)
 				plan.Depth, plan.RecvDepth = 128, 512
-				client, server := enginetest.Pair(b, enginetest.StacksUnderTest[e], plan)
+				client, server := enginetest.Pair(b, enginetest.StacksUnderTest[e], plan, ends[pt.Workload].shape, ends[pt.Workload].sides)
 				enginetest.Once(b, client, server, 1, engine.Limits{Ops: 1000})
 				b.ResetTimer()
 				out := enginetest.Once(b, client, server, 2, engine.Limits{Ops: int64(b.N)})

@@ -105,7 +105,7 @@ func checkMemory(point string, need int64) error {
 func (c *Client) here(sh *Shape) int64 {
 	need := int64(sh.Window()) * int64(sh.QPs)
 	if addr, err := netip.ParseAddr(c.host); c.host == "" || err == nil && addr.IsLoopback() {
-		need += sh.TotalWindow()
+		need *= 2
 	}
 	return need
 }

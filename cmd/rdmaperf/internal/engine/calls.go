@@ -8,44 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Workloads of calls run on any transports.CallTransport. A call belongs to the
-// goroutine that makes it: it blocks there, and some finish there without any other.
-// A Session's loop, one goroutine that posts and polls, could only hand calls over and
-// their answers back, which costs more than the call. So these workloads have loops of
-// their own: a goroutine for each call outstanding, which is timed where it is made.
-//
-// A new workload is a CallWork in its row of the table. What it serves is a
-// transports.CallHandler, and what it calls with are Callers of a connection;
-// everything else is here: connections, phases, warm-up, open loop, histograms, series,
-// CPU, memory, and ends of all kinds.
-type CallWork struct {
-	// Serve makes what the server of a point offers. fail ends the point with
-	// an error from anywhere, such as a corruption; the first counts.
-	Serve func(sh *Shape, fail func(error)) (CallService, error)
-
-	// Callers makes the callers of a point. What it returns is called once for each
-	// goroutine; index counts them, connection by connection.
-	Callers func(sh *Shape) func(conn transports.CallConn, index int) (Caller, error)
-
-	// Longest are the longest request and response of a point; nil: Size and Response.
-	Longest func(sh *Shape) (request, response int)
-	Handles int // Callers of each goroutine; 0: 1
-	Beside  int // goroutines on a connection beside those of its depth
-
-	// Turnover: connections follow one another, so that a server may have those that just
-	// ended beside those that are new.
-	Turnover bool
-
-	Untimed func(sh *Shape) bool // calls whose latency means nothing; nil: none
-
-	// Compared says of so many calls how many were compared whole, request and response,
-	// and how many bytes that are, where the point verifies; nil: results do not say.
-	Compared func(sh *Shape, calls int64) (whole, bytes int64)
-
-	// Result completes the result from the callers of the measured phase.
-	Result func(m *Measurement, res *reports.Result, callers []Caller)
-}
-
 // Kinds of calls, as --rpc and Point.Call spell them.
 const (
 	CallUnary  = "unary"
@@ -81,14 +43,6 @@ type Caller interface {
 	Check(ns int64) (bytes int64, err error)
 	// End is called behind the last call of the phase, inside the window.
 	End() error
-}
-
-// Calls is the workload's row of calls; nil for workloads of sessions.
-func (sh *Shape) Calls() *CallWork {
-	if w := sh.work(); w != nil {
-		return w.Calls
-	}
-	return nil
 }
 
 // CallsOf is the stack as workloads of calls need it. Its Caps said that it carries them.

@@ -1,12 +1,29 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+// Needs is what a point asks of both stacks beside its operation and its size. The client
+// says it and both sides check it, before the first packet.
+type Needs struct {
+	Kinds    transports.KindSet `json:"kinds,omitempty"`    // operations that it makes beside
+	Why      string             `json:"why,omitempty"`      // what for
+	Ordered  bool               `json:"ordered,omitempty"`  // Kinds are for stacks where a write's last byte may not land last
+	Sessions int                `json:"sessions,omitempty"` // 0: as many as its QPs
+	Message  int                `json:"message,omitempty"`  // longest, bytes; 0: its size
+	Depth    int                `json:"depth,omitempty"`    // of a queue
+	DepthOf  string             `json:"depth_of,omitempty"` // in words
+	Priority int                `json:"priority,omitempty"` // highest
+	Layer    string             `json:"layer,omitempty"`    // of the stack, with the parameter Param, which is put in
+	Param    string             `json:"param,omitempty"`
+	PingPong bool               `json:"ping_pong,omitempty"` // one operation at a time, which a provider may do, and a device time by a clock of its own
+}
 
 // Check holds a plan against one side's abilities before the first packet. It
 // lists everything that is missing in one error: ExitNotRun for an ability the
@@ -48,74 +65,43 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	above := func(format string, a ...any) error {
 		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf(format, a...)}
 	}
-	w := p.Workloads.Of(pt)
+	n := pt.Needs
 	k, ok := transports.ParseKind(pt.Op)
+	sessions, message := cmp.Or(n.Sessions, p.Qps(pt)), cmp.Or(n.Message, max(pt.Size, pt.Response))
 	switch {
-	case w == nil:
-		return missing("workload %s", pt.Workload)
-	case w.Runner != nil:
-		if w.Limits != nil {
-			return w.Limits(p, pt, caps)
-		}
+	case !ok: // it makes what it needs by itself
 		return nil
-	case !ok || !caps.Kinds.Has(k):
+	case !caps.Kinds.Has(k):
 		return missing("operation %s", pt.Op)
 	case k == transports.KindSendImm && caps.ImmAlone && pt.Size != ImmAloneSize:
 		return missing("operation %s of %d bytes (it carries its immediate alone: give -s %d)", pt.Op, pt.Size, ImmAloneSize)
-	case (k == transports.KindCall) != w.OfCalls():
-		return missing("operation %s in the workload %s", pt.Op, pt.Workload)
 	}
-	for _, n := range w.Needs {
-		if !caps.Kinds.Has(n.Kind) {
-			return missing("operation %s (%s)", n.Kind, n.Why)
+	for also := transports.KindSend; also < transports.KindCall; also++ {
+		if n.Kinds.Has(also) && !caps.Kinds.Has(also) && !(n.Ordered && caps.LastByteLast) {
+			return missing("operation %s (%s)", also, n.Why)
 		}
 	}
 	switch {
-	case w.Sends != nil && w.Sends(p, pt, k, caps) && !caps.Kinds.Has(transports.KindSend):
-		return missing("operation send (which proves that data arrived)")
-	case caps.Clock != nil && (!w.Clocked || p.Polling == PollingEvent || pt.Rate > 0):
+	case caps.Clock != nil && (!n.PingPong || p.Polling == PollingEvent || pt.Rate > 0):
 		return missing("%s by the device's own clock, which latency in a closed loop with busy polling has", pt.Workload)
-	case p.Loop == LoopProvider && w.PingPong && !caps.PingPong:
+	case p.Loop == LoopProvider && n.PingPong && !caps.PingPong:
 		return missing("loop in the provider")
-	case p.Loop == LoopPlain && w.PingPong && caps.Clock != nil:
+	case p.Loop == LoopPlain && n.PingPong && caps.Clock != nil:
 		return missing("plain loop by the device's own clock")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
-	case caps.MaxSessions > 0 && p.Qps(pt) > caps.MaxSessions:
-		return above("%d QPs are above the device's limit of %d", p.Qps(pt), caps.MaxSessions)
-	case uint64(pt.Size) > caps.MaxMsg && !w.Divided:
-		return above("size %d is above the limit of %d bytes", pt.Size, caps.MaxMsg)
+	case caps.MaxSessions > 0 && sessions > caps.MaxSessions:
+		return above("%d QPs are above the device's limit of %d", sessions, caps.MaxSessions)
+	case uint64(message) > caps.MaxMsg:
+		return above("size %d is above the limit of %d bytes", message, caps.MaxMsg)
 	case p.Inline > caps.MaxInline:
 		return above("inline %d is above the limit of %d bytes", p.Inline, caps.MaxInline)
-	}
-	if w.Limits != nil {
-		if err := w.Limits(p, pt, caps); err != nil {
-			return above("%w", err)
-		}
-	}
-	return nil
-}
-
-// StreamLimits holds the depths that were asked for against the transport's.
-func StreamLimits(p *Plan, _ Point, caps transports.Caps) error {
-	switch limit := MaxUserDepth(caps); {
-	case limit == 0:
-	case p.Depth > limit:
-		return fmt.Errorf("depth %d is above the limit of %d", p.Depth, limit)
-	case p.RecvDepth > limit:
-		return fmt.Errorf("receive depth %d is above the limit of %d", p.RecvDepth, limit)
+	case caps.MaxDepth > 0 && n.Depth > MaxUserDepth(caps):
+		return above("%s is above the limit of %d", n.DepthOf, MaxUserDepth(caps))
+	case caps.Priorities > 0 && n.Priority >= caps.Priorities:
+		return above("high priority %d is above the limit of %d", n.Priority, caps.Priorities-1)
 	}
 	return nil
-}
-
-// StreamSends: credits and a barrier, and in both directions a begin and an end.
-func StreamSends(_ *Plan, pt Point, k transports.Kind, _ transports.Caps) bool {
-	return pt.Bidirectional || !OneSided(k)
-}
-
-// PingPongSends: notifications of writes.
-func PingPongSends(p *Plan, _ Point, k transports.Kind, caps transports.Caps) bool {
-	return k == transports.KindWrite && (!caps.LastByteLast || p.Polling == PollingEvent)
 }
 
 func kindNames(s transports.KindSet) string {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -23,10 +22,8 @@ type Client struct {
 	host   string // where data sessions are dialled; empty: as the server says
 	server acceptance
 	broken bool
+	kept   map[string]float64
 	Raw    *RawStore // nil: samples are not kept
-
-	// Remembered is what workloads keep from point to point, by keys of their own types.
-	Remembered map[any]any
 
 	Counters func() []reports.DeviceCounters // nil: none
 	Live     *Live                           // nil: nobody watches
@@ -46,9 +43,6 @@ func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (
 	if err := plan.Validate(); err != nil {
 		return nil, err
 	}
-	if err := plan.checkKnown(); err != nil {
-		return nil, err
-	}
 	if err := Check(&plan, tr.Name(), tr.Caps()); err != nil {
 		return nil, err
 	}
@@ -62,24 +56,10 @@ func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (
 	return ConnectConn(ctx, conn, tr, plan)
 }
 
-// checkKnown tells whether the client has what its points name.
-func (p *Plan) checkKnown() error {
-	for _, pt := range p.Points {
-		w := p.Workloads.Find(pt.Workload)
-		if w == nil || w.Known == nil {
-			continue
-		}
-		if err := w.Known(p, pt); err != nil {
-			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan", Err: err}
-		}
-	}
-	return nil
-}
-
 // ConnectConn sends the plan over an established connection, which it owns then.
 func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Stack, plan Plan) (*Client, error) {
 	plan = plan.WithDefaults()
-	c := &Client{Plan: plan, Tr: tr, Remembered: map[any]any{}}
+	c := &Client{Plan: plan, Tr: tr, kept: map[string]float64{}}
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok && !tr.Caps().InProcess {
 		c.host = (&net.IPAddr{IP: a.IP, Zone: a.Zone}).String()
 	}
@@ -92,10 +72,8 @@ func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Stack, plan P
 }
 
 func (c *Client) greet(ctx context.Context) error {
-	if err := c.Plan.checkKnown(); err != nil {
-		return err
-	}
-	err := c.Ctl.Send(c.Plan.Timeout, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan, Plan: &c.Plan})
+	caps := c.Tr.Caps()
+	err := c.Ctl.Send(c.Plan.Timeout, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan, Plan: &c.Plan, Caps: &caps})
 	var m *Message
 	if err == nil {
 		m, err = c.Ctl.receive(ctx, c.Plan.Timeout)
@@ -131,28 +109,22 @@ func (c *Client) greet(ctx context.Context) error {
 	if err := Check(&c.Plan, c.server.Stack+" (server)", c.server.Caps); err != nil {
 		return err
 	}
-	// The whole plan is looked at before the first point runs.
+	// The whole plan is held against the server's limit before the first point runs, as far as its
+	// points say what they need: the shape of each is checked again.
 	for _, pt := range c.Plan.Points {
-		if c.Plan.Workloads.Of(pt).Runner != nil {
-			continue
-		}
-		if _, err := c.Shape(pt); err != nil {
+		if err := checkWindow(pt, c.Plan.Qps(pt), c.Plan.leastWindow(pt), c.server.MaxWindow); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Shape makes the shape of a point that both sides can carry.
-func (c *Client) Shape(pt Point) (*Shape, error) {
-	sh, err := NewShape(&c.Plan, pt, c.Tr.Caps(), c.server.Caps)
-	if err != nil {
-		return nil, err
+// abilities are those of both stacks; alone, those of the client's.
+func (c *Client) abilities() Abilities {
+	if c.Ctl == nil {
+		return able(c.Tr.Caps(), c.Tr.Caps())
 	}
-	if err := checkWindow(sh, c.server.MaxWindow); err != nil {
-		return nil, err
-	}
-	return sh, checkMemory(sh.String(), c.here(sh))
+	return able(c.Tr.Caps(), c.server.Caps)
 }
 
 // lossCause says what an ended connection means.
@@ -175,124 +147,6 @@ func (c *Client) Close() error {
 		return nil
 	}
 	return c.Ctl.close()
-}
-
-// Run measures one point of the plan. When it ends early, by ctx or by a failure,
-// a result holds what was measured until then (Operations > 0) beside the error.
-func (c *Client) Run(ctx context.Context, index int) ([]reports.Result, error) {
-	pt := c.Plan.Points[index]
-	if w := c.Plan.Workloads.Of(pt); w.Runner != nil {
-		if c.broken {
-			return nil, Failed(c.Plan.Describe(pt), errors.New("the client failed before"))
-		}
-		results, err := c.runPoint(ctx, pt, w)
-		c.broken = err != nil
-		return results, err
-	}
-	sh, err := c.Shape(pt)
-	if err != nil {
-		return nil, err
-	}
-	m := &Measurement{C: c, Sh: sh}
-	if c.broken {
-		return []reports.Result{m.Result()}, Failed(sh.String(), errors.New("the client failed before"))
-	}
-	err = m.Run(ctx)
-	if err != nil {
-		c.broken = true
-		if ctx.Err() != nil && reports.Code(err) != reports.ExitCorruption {
-			err = Interrupted()
-		}
-	}
-	return []reports.Result{m.Result()}, err
-}
-
-// Ask sends one line and waits for the answer of the given type.
-func (c *Client) Ask(ctx context.Context, sh *Shape, m *Message, want messageType) (*Message, error) {
-	operation := sh.String()
-	if err := c.Ctl.Send(c.Plan.Timeout, m); err != nil {
-		// Why it is gone may have arrived before.
-		return nil, c.Explain(PeerError(operation, lossCause(err), "the server's log"))
-	}
-	return c.Hear(ctx, sh, want)
-}
-
-func (c *Client) Hear(ctx context.Context, sh *Shape, want messageType) (*Message, error) {
-	operation := sh.String()
-	m, err := c.Ctl.receive(ctx, SetupTimeout(sh))
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, Interrupted()
-	case err != nil:
-		return nil, PeerError(operation, lossCause(err), "the server's log")
-	case m.Type == MsgError && m.Error != nil:
-		return nil, m.Error.AsError(c.Ctl.peer)
-	case m.Type != want:
-		return nil, PeerError(operation, outOfTurn(m, want), "")
-	}
-	return m, nil
-}
-
-// DataAddr is where the server listens for the sessions of a point.
-func (c *Client) DataAddr(sh *Shape, m *Message) (string, error) {
-	if m.Listening == nil {
-		return "", PeerError(sh.String(), outOfTurn(m, MsgListening), "")
-	}
-	addr := m.Listening.Addr
-	if c.host == "" || m.Listening.Elsewhere {
-		return addr, nil
-	}
-	// The server may know itself by another address, behind a translation.
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", PeerError(sh.String(), fmt.Errorf("data address %q: %w", addr, err), "")
-	}
-	return net.JoinHostPort(c.host, port), nil
-}
-
-// gather opens the sessions of a point.
-func (c *Client) gather(ctx context.Context, sh *Shape) (*Group, error) {
-	m, err := c.Ask(ctx, sh, &Message{Type: MsgPoint, Shape: sh}, MsgListening)
-	if err != nil {
-		return nil, err
-	}
-	addr, err := c.DataAddr(sh, m)
-	if err != nil {
-		return nil, err
-	}
-	tr, err := SessionsOf(c.Tr)
-	if err != nil {
-		return nil, err
-	}
-	setup, cancel := context.WithTimeout(ctx, SetupTimeout(sh))
-	defer cancel()
-	unhook := context.AfterFunc(c.Ctl.Alive, cancel)
-	defer unhook()
-	sessions := make([]transports.Session, 0, sh.QPs)
-	for i := range sh.QPs {
-		hello := binary.BigEndian.AppendUint32(append([]byte(nil), SessionToken(c.Plan.Token, m.Listening.Token)...), uint32(i))
-		cfg := sh.Config()
-		cfg.Secret = c.Plan.Secret(m.Listening.Token)
-		s, err := tr.Dial(setup, addr, hello, cfg)
-		if err != nil {
-			closeAll(sessions)
-			if ctx.Err() != nil {
-				return nil, Interrupted()
-			}
-			return nil, c.Explain(TransportError("connect session", err))
-		}
-		sessions = append(sessions, s)
-	}
-	group, err := NewGroup(sh, SideClient, sessions, c.Plan.ClientCPU, c.Tr.Caps())
-	if err != nil {
-		closeAll(sessions)
-		return nil, err
-	}
-	if _, err := c.Hear(ctx, sh, MsgConnected); err != nil {
-		group.Close()
-		return nil, err
-	}
-	return group, nil
 }
 
 // explainWait is how long the server's own account of a failure is waited for.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // The control channel: one JSON object a line, in turns. The first line of each
@@ -23,24 +24,10 @@ import (
 //	client                         server
 //	plan            ─────────────►
 //	                ◄───────────── accept (its capabilities, environment)
-//	point (shape)   ─────────────►             ┐ for every point
-//	                ◄───────────── listening   │
-//	   …sessions are dialled…                  │
-//	                ◄───────────── connected   │
-//	phase           ─────────────►             │ ┐ for every phase
-//	                ◄───────────── ready       │ │
-//	   …the client's loops run…                │ │
-//	stop (counts)   ─────────────►             │ │
-//	                ◄───────────── report      │ ┘
+//	point           ─────────────►             ┐ for every point
+//	   …data in both directions, as the workload's two sides want…
 //	end             ─────────────►             │
 //	                ◄───────────── ended       ┘
-//
-// A workload with a run of its own has instead of all that for every point
-//
-//	point           ─────────────►
-//	   …data in both directions, as the workload wants…
-//	end             ─────────────►
-//	                ◄───────────── ended
 //
 // The server answers anything with error instead when it cannot go on, and
 // closes. Either side closing the connection ends everything.
@@ -48,7 +35,7 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 8
+	ControlVersion = 9
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
 	MaxLine = 2 << 20
@@ -60,19 +47,13 @@ const (
 	MsgPlan      messageType = "plan"
 	msgAccept    messageType = "accept"
 	MsgPoint     messageType = "point"
-	MsgListening messageType = "listening"
-	MsgConnected messageType = "connected"
-	MsgPhase     messageType = "phase"
-	MsgReady     messageType = "ready"
-	MsgStop      messageType = "stop"
-	MsgReport    messageType = "report"
 	MsgEnd       messageType = "end"
 	MsgEnded     messageType = "ended"
 	MsgError     messageType = "error"
 	msgChallenge messageType = "challenge" // between plan and accept: prove that you know the token
 	msgProof     messageType = "proof"
 
-	msgData messageType = "data" // what such a workload says, either way
+	msgData messageType = "data" // what a workload says, either way
 )
 
 // Message is every line; the type says which of the objects is there.
@@ -81,18 +62,14 @@ type Message struct {
 	Version int         `json:"version,omitempty"`
 	Type    messageType `json:"type"`
 
-	Plan      *Plan          `json:"plan,omitempty"`
-	Accept    *acceptance    `json:"accept,omitempty"`
-	Shape     *Shape         `json:"point,omitempty"`
-	Listening *Listening     `json:"listening,omitempty"`
-	Phase     *PhaseStart    `json:"phase,omitempty"`
-	Stop      *PhaseStop     `json:"stop,omitempty"`
-	Report    *PhaseReport   `json:"report,omitempty"`
-	Error     *peerErrorBody `json:"error,omitempty"`
+	Plan   *Plan            `json:"plan,omitempty"`
+	Caps   *transports.Caps `json:"caps,omitempty"` // of plan: the client's stack
+	Accept *acceptance      `json:"accept,omitempty"`
+	Error  *peerErrorBody   `json:"error,omitempty"`
 
 	Proof []byte `json:"proof,omitempty"` // of challenge: the nonce
 
-	Point *Point          `json:"measure,omitempty"`
+	Point *Point          `json:"point,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
 }
 

@@ -50,7 +50,7 @@ func talk(t *testing.T, addr string, raw string) *engine.Message {
 func planLine(t testing.TB, edit func(*engine.Message)) string {
 	t.Helper()
 	p := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
-	m := &engine.Message{Magic: engine.ControlMagic, Version: engine.ControlVersion, Type: engine.MsgPlan, Plan: &p}
+	m := &engine.Message{Magic: engine.ControlMagic, Version: engine.ControlVersion, Type: engine.MsgPlan, Plan: &p, Caps: &transports.Caps{Kinds: ^transports.KindSet(0), MaxMsg: 1 << 30, LastByteLast: true}}
 	if edit != nil {
 		edit(m)
 	}
@@ -80,7 +80,7 @@ func badOpenings(t testing.TB) map[string]struct {
 		"another version":  {planLine(t, func(m *engine.Message) { m.Version = 99 }), "version 99", 5},
 		"a wrong type":     {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
 		"no plan":          {planLine(t, func(m *engine.Message) { m.Plan = nil }), `got "plan"`, 5},
-		"out of turn":      {planLine(t, func(m *engine.Message) { m.Type = engine.MsgStop }), `got "stop"`, 5},
+		"out of turn":      {planLine(t, func(m *engine.Message) { m.Type = engine.MsgEnd }), `got "end"`, 5},
 		"no points":        {planLine(t, func(m *engine.Message) { m.Plan.Points = nil }), "points", 2},
 		"absurd qps":       {planLine(t, func(m *engine.Message) { m.Plan.QPs = 1 << 30 }), "--qp", 2},
 		"negative size":    {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Size = -1 }), "sizes are", 2},
@@ -110,10 +110,7 @@ func TestServerAnswersBadClientsAndGoesOn(t *testing.T) {
 // A client that dies at any step costs nobody anything.
 func TestServerSurvivesClientsThatDie(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: 1, Threads: 1, Polling: engine.PollingBusy, Timeout: time.Second}, engine.Point{Workload: latency.Name, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pt := engine.Point{Workload: latency.Name, Op: "send", Size: 64}
 	line := func(m *engine.Message) string {
 		b, _ := json.Marshal(m)
 		return string(b) + "\n"
@@ -121,7 +118,7 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 	for name, lines := range map[string]string{
 		"at once":             "",
 		"after the plan":      planLine(t, nil),
-		"before its sessions": planLine(t, nil) + line(&engine.Message{Type: engine.MsgPoint, Shape: sh}),
+		"before its sessions": planLine(t, nil) + line(&engine.Message{Type: engine.MsgPoint, Point: &pt}),
 		"inside a line":       planLine(t, nil) + `{"type":"poi`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,16 +164,13 @@ func (w lineWriter) Write(b []byte) (int, error) {
 // A client that leaves in the middle of a set-up is not the server's end.
 func TestServerSaysThatTheClientLeft(t *testing.T) {
 	lines := make(lineWriter, 16)
-	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, Log: slog.New(slog.NewTextHandler(lines, nil))})
-	sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: 1, Threads: 1, Polling: engine.PollingBusy, Timeout: 5 * time.Second}, engine.Point{Workload: latency.Name, Op: "send", Size: 64}, tr.Caps(), tr.Caps())
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr, _ := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, Log: slog.New(slog.NewTextHandler(lines, nil))})
+	pt := engine.Point{Workload: latency.Name, Op: "send", Size: 64}
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := json.Marshal(&engine.Message{Type: engine.MsgPoint, Shape: sh})
+	b, _ := json.Marshal(&engine.Message{Type: engine.MsgPoint, Point: &pt})
 	io.WriteString(conn, planLine(t, nil)+string(b)+"\n")
 	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	answers := bufio.NewScanner(conn)
@@ -319,7 +313,7 @@ func TestConnectGivesUpInTime(t *testing.T) {
 func TestInterruptGivesAPartialResult(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64}, {Workload: throughput.Name, Op: "write", Size: 64}} {
-		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+		t.Run(pt.String(), func(t *testing.T) {
 			plan := enginetest.QuickPlan(pt)
 			plan.Iterations, plan.Duration = 0, time.Minute
 			r, err := enginetest.CutShort(t, addr, tr, plan)
@@ -397,9 +391,8 @@ func FuzzControlLine(f *testing.F) {
 		f.Add([]byte(c.line))
 	}
 	f.Add([]byte(planLine(f, nil)))
-	f.Add([]byte(`{"type":"point","point":{"workload":"throughput","op":"write","size_bytes":64,"qps":1,"threads":1,"depth":16,"recv_depth":16,"moderation":2,"slots":16,"polling":"busy","arrival":"message","timeout_ns":1}}`))
-	f.Add([]byte(`{"type":"stop","stop":{"lanes":[{"first":1,"count":2}],"check":true}}`))
-	f.Add([]byte(`{"type":"listening","listening":{"addr":"x:1","token":"AAAAAAAAAAA="}}`))
+	f.Add([]byte(`{"type":"point","point":{"workload":"throughput","op":"write","size_bytes":64}}`))
+	f.Add([]byte(`{"type":"data","data":{"lanes":[{"first":1,"count":2}],"check":true}}`))
 	f.Add([]byte(`{"type":"error","error":{"code":4,"corruption":{"Offset":3}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		line, err := engine.ReadLine(bufio.NewReader(bytes.NewReader(append(data, '\n'))))
@@ -414,13 +407,10 @@ func FuzzControlLine(f *testing.F) {
 			p := m.Plan.WithDefaults()
 			caps := transports.Caps{Kinds: 0xffff, Events: true, LastByteLast: true, MaxMsg: 1 << 32, MaxInline: 1 << 32, MaxDepth: 1 << 14}
 			for _, pt := range p.Points[:min(len(p.Points), 4)] {
-				if sh, err := engine.NewShape(&p, pt, caps, caps); err == nil {
+				if sh, err := engine.NewSetup(&p, pt, caps, caps).Shape(drive.ThroughputShape); err == nil {
 					checkShape(t, sh)
 				}
 			}
-		}
-		if m.Shape != nil && m.Shape.Admit(enginetest.Table) == nil {
-			checkShape(t, m.Shape)
 		}
 		if m.Error != nil {
 			if reports.Code(m.Error.AsError("peer")) == reports.ExitOK {

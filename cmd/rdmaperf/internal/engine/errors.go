@@ -48,6 +48,11 @@ func Failed(operation string, err error) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err}
 }
 
+// Refused is the error of a point that its workload does not take.
+func Refused(err error) error {
+	return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
+}
+
 // StatusError is a failed completion in words.
 func StatusError(l *Lane, d transports.Done) error {
 	code := reports.ExitFailed

@@ -117,7 +117,7 @@ func TestLateLossIsFoundByTheNumber(t *testing.T) {
 // A transport that loses messages costs the timeout, not a hang.
 func TestLostMessagesEndInTime(t *testing.T) {
 	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "write", Size: 64}, {Workload: throughput.Name, Op: "send", Size: 64}} {
-		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+		t.Run(pt.String(), func(t *testing.T) {
 			t.Parallel() // all wait for the same second, and poll
 			var posted int64
 			f := &enginetest.Fault{}

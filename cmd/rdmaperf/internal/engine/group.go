@@ -14,8 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Side is what one side of a point does with its sessions. A row of the table of
-// workloads makes it for a point, with whatever state it needs from phase to phase.
+// Side is what one side of a point does with its sessions, with whatever state it needs from
+// phase to phase.
 type Side interface {
 	// Prepare makes the windows of a phase, and before the first one posts receives.
 	Prepare(gen int) error
@@ -51,9 +51,9 @@ type Group struct {
 }
 
 // NewGroup takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
-func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, caps transports.Caps) (*Group, error) {
+func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, caps transports.Caps, side NewSide) (*Group, error) {
 	c := &Group{Sh: sh, Role: role, Caps: caps}
-	for i := range sh.SideThreads(role) {
+	for i := range sh.Threads {
 		if i > 0 {
 			cpu = -1 // one CPU was named; the kernel places the others
 		}
@@ -61,7 +61,7 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 		w.Index = i
 		w.Event = w.Event || role == SideServer && sh.ServerSleeps()
 		w.demotes, w.oneProcess = caps.Unaided && !w.Event, caps.Label == rdma.LabelMem
-		w.Sleeps = caps.Unaided && sh.Sleeps(role)
+		w.Sleeps = role == SideClient && sh.ClientNaps || role == SideServer && sh.ServerNaps
 		w.Yielder.Sleeps = w.Sleeps && role == SideServer
 		c.Workers = append(c.Workers, w)
 	}
@@ -74,12 +74,8 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 		w.Lanes = append(w.Lanes, l)
 		c.Lanes = append(c.Lanes, l)
 	}
-	make := sh.work().Client
-	if role == SideServer {
-		make = sh.work().Server
-	}
 	var err error
-	if c.Side, err = make(c); err != nil {
+	if c.Side, err = side(c); err != nil {
 		return nil, err
 	}
 	c.release = ReserveProcs(len(c.Workers))

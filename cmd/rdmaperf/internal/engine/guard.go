@@ -231,14 +231,9 @@ func (c *ServedClient) known() bool {
 	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 || c.who != nil && c.who.Addr.IsLoopback()
 }
 
-// Reserve holds a point against what all clients together may have, before anything is
-// allocated. release gives it back.
-func (s *Server) Reserve(sh *Shape) (release func(), err error) {
-	return s.hold(sh.String(), Needs{Windows: sh.TotalWindow(), Queues: QueueBytes(sh.QPs, sh.Depth+sh.RecvDepth), Threads: sh.SideThreads(SideServer)})
-}
-
-// hold is Reserve for a point in words.
-func (s *Server) hold(point string, n Needs) (release func(), err error) {
+// hold holds a point against what all clients together may have, before anything is allocated.
+// release gives it back.
+func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	windows, queues, threads := n.Windows, n.Queues, n.Threads
 	need := windows + queues + int64(threads)*threadCost
 	limit, most := s.MaxMemory, s.MaxThreads
@@ -295,13 +290,9 @@ func SessionToken(shared, number []byte) []byte {
 }
 
 // Ticket is a number for the connections of a point that is told to the client, and the
-// secret that he makes of it and they show; neither where no token is asked for.
-func (c *ServedClient) Ticket() (number, secret []byte) { return ticket(c.Server.Token) }
-
-// Ticket is the same for a workload with a run of its own.
-func (s *Serve) Ticket() (number, secret []byte) { return ticket(s.token) }
-
-func ticket(token []byte) (number, secret []byte) {
+// secret that it makes of it and they show; neither where no token is asked for.
+func (s *Serve) Ticket() (number, secret []byte) {
+	token := s.client.Server.Token
 	if len(token) == 0 {
 		return nil, nil
 	}

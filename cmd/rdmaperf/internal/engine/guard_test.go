@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -143,31 +143,31 @@ func TestIdleClientsGiveWay(t *testing.T) {
 func TestABudgetBoundsWhatPointsHold(t *testing.T) {
 	s := &engine.Server{MaxMemory: 16 << 20}
 	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	shape := func(qps, depth, recvDepth int) *engine.Shape {
-		sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: qps, Threads: 1, Depth: depth, RecvDepth: recvDepth, Polling: engine.PollingBusy, Timeout: time.Second, Duration: time.Second},
-			engine.Point{Workload: throughput.Name, Op: "write", Size: 1}, tr.Caps(), tr.Caps())
+	hold := func(qps, depth, recvDepth int) (*engine.Serve, error) {
+		c := &engine.ServedClient{Server: s, Ctl: new(engine.Control), Tr: tr}
+		c.Plan = engine.Plan{QPs: qps, Depth: depth, RecvDepth: recvDepth, Polling: engine.PollingBusy}
+		serve := c.NewServe(engine.Point{Op: "write", Size: 1}, time.Second)
+		sh, err := engine.NewSetup(&c.Plan, serve.Point, tr.Caps(), tr.Caps()).Shape(drive.ThroughputShape)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sh
+		return serve, serve.HoldShape(sh, 0)
 	}
-	hostile := shape(256, 8000, 8000)
-	if _, err := s.Reserve(hostile); reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "queues") || !strings.Contains(err.Error(), "--max-memory") {
+	if _, err := hold(256, 8000, 8000); reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "queues") || !strings.Contains(err.Error(), "--max-memory") {
 		t.Errorf("256 QPs of depth 8000: %v", err)
 	}
-	small := shape(8, 8000, 100)
-	release, err := s.Reserve(small)
+	one, err := hold(8, 8000, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Reserve(small); err == nil {
+	if _, err := hold(8, 8000, 100); err == nil {
 		t.Error("two of them fit")
 	}
-	release()
-	if release, err = s.Reserve(small); err != nil {
+	one.Release()
+	if one, err = hold(8, 8000, 100); err != nil {
 		t.Errorf("what was given back is not there: %v", err)
 	} else {
-		release()
+		one.Release()
 	}
 	if s.Guard.Memory != 0 || s.Guard.Threads != 0 {
 		t.Errorf("%d bytes and %d threads are still held", s.Guard.Memory, s.Guard.Threads)
@@ -216,7 +216,7 @@ func (s *syncedBuffer) Write(p []byte) (int, error) {
 
 // holder is a workload whose server does nothing but ask for what it needs.
 type holder struct {
-	needs  engine.Needs
+	needs  engine.Memory
 	served *bool
 }
 
@@ -230,9 +230,9 @@ func (h holder) Server(_ context.Context, s *engine.Serve) error {
 
 // A workload with a run of its own is held against the budget like any other.
 func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
-	serve := func(needs engine.Needs) string {
+	serve := func(needs engine.Memory) string {
 		served := false
-		table := engine.Table{{Name: "own", Kind: enginetest.Table[0].Kind, Runner: holder{needs, &served}}}
+		table := engine.Table{"own": {Runner: holder{needs, &served}}}
 		s := &engine.Server{Workloads: table, MaxMemory: 1 << 20, MaxThreads: 2}
 		addr, _ := enginetest.MemServer(t, s)
 		conn, err := net.Dial("tcp", addr)
@@ -242,7 +242,7 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(10 * time.Second))
 		pt := engine.Point{Workload: "own", Size: 64}
-		io.WriteString(conn, planLine(t, func(m *engine.Message) { m.Plan.Points = []engine.Point{pt} })+`{"type":"point","measure":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
+		io.WriteString(conn, planLine(t, func(m *engine.Message) { m.Plan.Points = []engine.Point{pt} })+`{"type":"point","point":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
 		conn.(*net.TCPConn).CloseWrite()
 		said, _ := io.ReadAll(conn)
 		if refused := strings.Contains(string(said), "--max-"); refused == served {
@@ -250,11 +250,11 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		}
 		return string(said)
 	}
-	serve(engine.Needs{Windows: 64, Threads: 1})
-	if said := serve(engine.Needs{Windows: 2 << 20, Threads: 1}); !strings.Contains(said, "2359296 bytes") || !strings.Contains(said, "--max-memory") {
+	serve(engine.Memory{Windows: 64, Threads: 1})
+	if said := serve(engine.Memory{Windows: 2 << 20, Threads: 1}); !strings.Contains(said, "2359296 bytes") || !strings.Contains(said, "--max-memory") {
 		t.Errorf("too much memory: %q", said)
 	}
-	if said := serve(engine.Needs{Threads: 3}); !strings.Contains(said, "3 threads") || !strings.Contains(said, "--max-threads") {
+	if said := serve(engine.Memory{Threads: 3}); !strings.Contains(said, "3 threads") || !strings.Contains(said, "--max-threads") {
 		t.Errorf("too many threads: %q", said)
 	}
 }

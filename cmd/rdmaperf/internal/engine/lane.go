@@ -28,7 +28,7 @@ func NewLane(s transports.Session, sh *Shape, index int) *Lane {
 }
 
 // ClearSlots empties the destinations before a phase.
-func (l *Lane) ClearSlots() { clear(l.Mem[l.Sh.RxOff():l.Sh.dataEnd()]) }
+func (l *Lane) ClearSlots() { clear(l.Mem[l.Sh.RxOff():l.Sh.Layout.DataEnd]) }
 
 // PostAll posts receives before the first phase, when all queues are empty.
 func (l *Lane) PostAll(ops []transports.Op) error {

@@ -31,24 +31,48 @@ func (l *Link) Send(v any) error {
 	if err != nil {
 		return fmt.Errorf("send %T: %w", v, err)
 	}
-	if err := l.ctl.Send(ReplyWait, &Message{Type: msgData, Data: b}); err != nil {
-		return PeerError(l.where, lossCause(err), "the log of the other side")
+	return l.say(&Message{Type: msgData, Data: b})
+}
+
+// say sends a message. Where that fails, what the server said before it closed says why.
+func (l *Link) say(m *Message) error {
+	err := l.ctl.Send(ReplyWait, m)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if l.side == SideClient {
+		if m, e := l.ctl.receive(context.Background(), explainWait); e == nil && m.Type == MsgError && m.Error != nil {
+			return m.Error.AsError(l.ctl.peer)
+		}
+	}
+	return PeerError(l.where, l.loss(err), "the log of the other side")
 }
 
 // Receive waits for a value, into what v points to. On the server it is io.EOF when the
 // client's run ended.
-func (l *Link) Receive(ctx context.Context, v any) error {
+func (l *Link) Receive(ctx context.Context, v any) error { return l.within(ctx, l.limit, v) }
+
+// within is Receive that waits for at most d.
+func (l *Link) within(ctx context.Context, d time.Duration, v any) error {
 	if l.ended {
 		return io.EOF
 	}
-	m, err := l.ctl.receive(ctx, l.limit)
+	m, err := l.ctl.receive(ctx, d)
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil && context.Cause(ctx) != errServerGone:
 		return context.Cause(ctx)
 	case err != nil:
-		return PeerError(l.where, lossCause(err), "the log of the other side")
+		if ctx.Err() != nil {
+			err = l.ctl.err // why the channel ended
+		}
+		return PeerError(l.where, l.loss(err), "the log of the other side")
+	}
+	return l.take(m, v)
+}
+
+// take reads a value out of a message.
+func (l *Link) take(m *Message, v any) error {
+	switch {
 	case m.Type == MsgError && m.Error != nil && l.side == SideClient:
 		return m.Error.AsError(l.ctl.peer)
 	case m.Type == MsgEnd && l.side == SideServer:
@@ -63,6 +87,14 @@ func (l *Link) Receive(ctx context.Context, v any) error {
 	return nil
 }
 
+// loss is what an ended channel means.
+func (l *Link) loss(err error) error {
+	if e := lossCause(err); l.side == SideClient || e == err {
+		return e
+	}
+	return errors.New("client lost")
+}
+
 // Host is the address of the other side of the link, to dial what it listens on; "" where
 // both are in one process.
 func (l *Link) Host() string { return l.host }
@@ -70,7 +102,8 @@ func (l *Link) Host() string { return l.host }
 // end tells the server that the run ended, and unless something failed, waits until it
 // is through with the point.
 func (l *Link) end(ctx context.Context, well bool) (err error) {
-	if well {
+	if well && !l.ended {
+		l.ended = true
 		if err = l.ctl.Send(ReplyWait, &Message{Type: MsgEnd}); err == nil {
 			var m *Message
 			if m, err = l.ctl.receive(ctx, l.limit); err == nil && m.Type == MsgError && m.Error != nil {
@@ -91,17 +124,14 @@ func (l *Link) end(ctx context.Context, well bool) (err error) {
 
 // begin makes the server at the other end serve a point.
 func (c *Client) begin(ctl *Control, pt Point, limit time.Duration, host string) (*Link, error) {
-	l := &Link{ctl: ctl, limit: limit, where: c.Plan.Describe(pt), side: SideClient, host: host}
-	if err := ctl.Send(c.Plan.Timeout, &Message{Type: MsgPoint, Point: &pt}); err != nil {
-		return nil, PeerError(l.where, lossCause(err), "the server's log")
-	}
-	return l, nil
+	l := &Link{ctl: ctl, limit: limit, where: pt.String(), side: SideClient, host: host}
+	return l, l.say(&Message{Type: MsgPoint, Point: &pt})
 }
 
 // another connects to one more server.
 func (c *Client) another(ctx context.Context, r *Run) (*Link, error) {
 	if c.More == nil || r.Peer == nil {
-		return nil, Failed(c.Plan.Describe(r.Point), errors.New("no further server can be started"))
+		return nil, Failed(r.Point.String(), errors.New("no further server can be started"))
 	}
 	addr, stop, err := c.More(ctx)
 	if err != nil {
@@ -125,13 +155,24 @@ func (c *Client) another(ctx context.Context, r *Run) (*Link, error) {
 	return l, nil
 }
 
-// runnerPoint serves a point whose workload is a Runner.
-func (c *ServedClient) runnerPoint(pt Point) error {
-	w := c.Server.Workloads.Of(pt)
-	if w == nil || w.Runner == nil {
-		return PeerError("check point", fmt.Errorf("the workload %q has no side here", pt.Workload), "the same rdmaperf version on both sides")
+// NewServe is the server's side of a point, whose single waits have a limit.
+func (c *ServedClient) NewServe(pt Point, limit time.Duration) *Serve {
+	host, _, _ := net.SplitHostPort(c.Ctl.peer)
+	l := &Link{ctl: c.Ctl, limit: limit, where: pt.String(), side: SideServer, host: host}
+	s := &Serve{Setup: Setup{Plan: &c.Plan, Point: pt}, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host, client: c}
+	if c.Tr != nil {
+		s.Caps = able(c.caps, c.Tr.Caps())
 	}
-	if err := pt.Validate(w); err != nil {
+	return s
+}
+
+// point serves a point.
+func (c *ServedClient) point(pt Point) error {
+	w, ok := c.Server.Workloads[pt.Workload]
+	if !ok {
+		return PeerError("check point", fmt.Errorf("the workload %q is not known here", pt.Workload), "the same rdmaperf version on both sides")
+	}
+	if err := pt.Validate(); err != nil {
 		return Failed("check point", err)
 	}
 	limit := c.Plan.limit(pt)
@@ -139,15 +180,10 @@ func (c *ServedClient) runnerPoint(pt Point) error {
 	defer c.Server.waiting(c.who, false)
 	ctx, cancel := context.WithTimeoutCause(c.Ctl.Alive, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
-	host, _, _ := net.SplitHostPort(c.Ctl.peer)
-	l := &Link{ctl: c.Ctl, limit: limit, where: c.Plan.Describe(pt), side: SideServer, host: host}
-	s := &Serve{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host, token: c.Server.Token, server: c.Server}
-	defer func() {
-		for _, release := range s.release {
-			release()
-		}
-	}()
-	err := w.Runner.Server(ctx, s)
+	s := c.NewServe(pt, limit)
+	l := s.Peer
+	defer s.Release()
+	err := w.Server(ctx, s)
 	if errors.Is(err, io.EOF) {
 		err = nil // the end of the client's run is what it is to return at
 	}

@@ -8,5 +8,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table()...)
+	enginetest.Main(m, workload.Table())
 }

@@ -1,36 +1,55 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"runtime"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Measurement is one point in progress on the client.
+// Measurement is one point in progress on the client. It belongs to one goroutine.
 type Measurement struct {
-	C     *Client
 	Sh    *Shape
-	Group *Group
+	Plan  *Plan
+	Stack transports.Stack
+	Group *Group // of sessions; nil of calls
+	Live  *Live  // follows the measured phase; nil for nobody
 
 	Warm     *Outcome
 	Out      *Outcome // of the measured phase
 	Report   *PhaseReport
 	Verified bool
+
+	r        *Run
 	failures int64
-
-	samples []reports.RawSamples
-
-	Private any // what the row keeps with it, of its own type
+	samples  []reports.RawSamples
 
 	clientNoise, serverNoise noise
 	started                  time.Time // the measured window
 
 	compared compared // in the measured phase, by both sides
-	Counters reports.Counters
+	counters reports.Counters
 }
+
+// Measurement begins a point of this shape, if it fits on both machines.
+func (r *Run) Measurement(sh *Shape) (*Measurement, error) {
+	r.finish(sh)
+	if err := checkWindow(sh.Point, sh.QPs, sh.TotalWindow(), r.client.server.MaxWindow); err != nil {
+		return nil, err
+	}
+	if err := checkMemory(sh.String(), r.client.here(sh)); err != nil {
+		return nil, err
+	}
+	return &Measurement{Sh: sh, Plan: r.Plan, Stack: r.Stack, Live: r.client.Live, r: r}, nil
+}
+
+// Raw is where raw samples are kept, nil where nobody asked for them.
+func (m *Measurement) Raw() *RawStore { return m.r.client.Raw }
+
+// Secret is what connections show to a server that gave this number for them.
+func (m *Measurement) Secret(number []byte) []byte { return m.Plan.Secret(number) }
 
 // Generations of the patterns, one per phase.
 const (
@@ -46,188 +65,187 @@ const (
 // Grace bounds what an interrupted run still says to the server.
 const Grace = 3 * time.Second
 
-// Run takes the point through its phases.
-func (m *Measurement) Run(ctx context.Context) (err error) {
-	c, sh := m.C, m.Sh
-	w := sh.work()
-	if w.Run != nil {
-		return w.Run(m, ctx)
-	}
-	if m.Group, err = c.gather(ctx, sh); err != nil {
-		return err
-	}
-	defer func() {
-		if e := m.Group.Close(); err == nil && e != nil {
-			err = Failed(sh.String(), e)
-		}
-	}()
-	if w.Warm != nil {
-		w.Warm(m)
-	}
-	p := &c.Plan
+// Warmed runs the warm-up, if the plan has one.
+func (m *Measurement) Warmed(ctx context.Context) (err error) {
+	p := m.Plan
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, _, err = m.Phase(ctx, "warm-up", GenWarmup, Limits{p.WarmupIterations, p.WarmupDuration}); err != nil {
-			return err
-		}
+		m.Warm, _, err = m.Phase(ctx, "warm-up", GenWarmup, Limits{p.WarmupIterations, p.WarmupDuration})
 	}
-	if w.Before != nil {
-		if err := w.Before(m, ctx); err != nil {
-			m.Fail(ctx)
-			return err
-		}
-	}
-	var rep *PhaseReport
-	m.Group.interval, m.Group.Raw, m.Group.live = p.Interval, c.Raw, c.Live
-	m.Out, rep, err = m.Phase(ctx, "measure", GenMeasure, Limits{p.Iterations, p.Duration})
-	if rep != nil {
-		m.Report = rep
-	}
-	m.Group.interval, m.Group.live = 0, nil
-	if w.Keep != nil && m.Out != nil && m.Out.Rec != nil {
-		w.Keep(m)
-	}
-	if e := m.HandSamples(cmp.Or(w.Samples, reports.SamplesLatency), m.Out); err == nil {
-		err = e
-	}
-	if err != nil {
-		m.Fail(ctx)
-		return err
-	}
-	if sh.Verify && w.Again {
-		// In the window a slot carries the same bytes every time, so a later write
-		// that got lost there leaves no trace. One more round with another pattern
-		// does.
-		if w.Prove != nil {
-			w.Prove(m)
-		}
-		if _, _, err = m.Phase(ctx, "verify", GenVerify, Limits{Ops: int64(sh.Slots)}); err != nil {
-			m.Fail(ctx)
-			return err
-		}
-	}
-	m.Verified = sh.Verify
-	_, err = c.Ask(ctx, sh, &Message{Type: MsgEnd}, MsgEnded)
 	return err
 }
 
-// Fail counts an error of the point; an interrupt is none.
-func (m *Measurement) Fail(ctx context.Context) {
-	if ctx.Err() == nil {
-		m.failures++
+// Window is the limit of a measured phase.
+func (m *Measurement) Window() Limits { return Limits{m.Plan.Iterations, m.Plan.Duration} }
+
+// Measure runs the measured phase, whose raw samples get this name. Out and Report hold
+// what it gave, also beside an error.
+func (m *Measurement) Measure(ctx context.Context, samples string) error {
+	m.Group.interval, m.Group.Raw, m.Group.live = m.Plan.Interval, m.Raw(), m.Live
+	out, report, err := m.Phase(ctx, "measure", GenMeasure, m.Window())
+	m.Out, m.Report = out, report
+	m.Group.interval, m.Group.live = 0, nil
+	if e := m.HandSamples(samples, m.Out); err == nil {
+		err = e
 	}
+	m.Verified = err == nil && m.Sh.Verify
+	return err
 }
 
-// Phase runs one phase on both sides. An outcome comes with an error when
+// Prove runs one more phase, where the point verifies data. In the window a slot carries the
+// same bytes every time, so a later write that got lost there leaves no trace. One more round
+// with another pattern does.
+func (m *Measurement) Prove(ctx context.Context) error {
+	if m.Sh.Verify {
+		if _, _, err := m.Phase(ctx, "verify", GenVerify, Limits{Ops: int64(m.Sh.Slots)}); err != nil {
+			m.Verified = false
+			return err
+		}
+	}
+	return nil
+}
+
+// ask sends one value and waits for the answer.
+func (m *Measurement) ask(ctx context.Context, v, answer any) error {
+	if err := m.r.Peer.Send(v); err != nil {
+		return err
+	}
+	return m.hear(ctx, answer)
+}
+
+func (m *Measurement) hear(ctx context.Context, answer any) error {
+	err := m.r.Peer.within(ctx, SetupTimeout(m.Sh), answer)
+	if err != nil && WasInterrupted(ctx) {
+		return Interrupted()
+	}
+	return err
+}
+
+// Explain prefers the server's account of a failure: see [Client.Explain].
+func (m *Measurement) Explain(err error) error { return m.r.client.Explain(err) }
+
+// Phase runs one phase of sessions on both sides. An outcome comes with an error when
 // something was measured before it.
 func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limits) (*Outcome, *PhaseReport, error) {
-	c, sh := m.C, m.Sh
-	if err := m.Group.Side.Prepare(gen); err != nil {
+	side := m.Group.Side
+	if err := side.Prepare(gen); err != nil {
 		return nil, nil, err
 	}
 	release := HoldCollector()
 	defer release()
-	changes := CountersAround(c.Counters, gen)
-	if _, err := c.Ask(ctx, sh, &Message{Type: MsgPhase, Phase: &PhaseStart{Name: name, Generation: gen, Operations: lim.Ops}}, MsgReady); err != nil {
+	out, report, err := m.Around(ctx, PhaseStart{Name: name, Generation: gen, Operations: lim.Ops},
+		func() *Phase { return m.Group.Start(lim, !m.Sh.Counted) }, side.Counts)
+	if report == nil {
+		return out, nil, err
+	}
+	if m.Sh.Verify {
+		if e := side.Verify(gen, report.Lanes); e != nil {
+			m.fail(ctx, gen, e)
+			return out, report, e
+		}
+	}
+	switch gen {
+	case GenMeasure, GenAlone, GenBulk:
+		m.clientNoise.add(out.Noise, out.Window)
+		if n := report.Noise; n != nil {
+			m.serverNoise.add(*n, out.Window)
+		}
+	}
+	if looked := m.Group.takeCompared(); gen == GenMeasure {
+		m.compared = looked
+		m.compared.add(report.Compared)
+	}
+	return out, report, err
+}
+
+// fail counts an error of a phase; an interrupt is none, and the warm-up does not count.
+func (m *Measurement) fail(ctx context.Context, gen int, err error) {
+	if err != nil && gen > GenWarmup && gen < GenIdle && !WasInterrupted(ctx) {
+		m.failures++
+	}
+}
+
+// Around runs something on this side inside a phase of the server, and returns what it gave
+// and the server's report. counts, if not nil, are what this side sent by then.
+func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *Phase, counts func() []LaneCount) (out *Outcome, report *PhaseReport, err error) {
+	defer func() { m.fail(ctx, ph.Generation, err) }()
+	changes := CountersAround(m.r.client.Counters, ph.Generation)
+	if err := m.ask(ctx, &ph, new(Ready)); err != nil {
 		return nil, nil, err
 	}
-	if gen == GenMeasure {
+	if ph.Generation == GenMeasure && m.Group != nil {
 		m.started = time.Now()
 	}
-	out, err := m.Watch(ctx, m.Group.Start(lim, !sh.streaming()))
+	out, err = m.watch(ctx, start())
 	if moved := changes(); moved != nil {
-		m.Counters.Client = moved
+		m.counters.Client = moved
 	}
 	if err != nil {
 		return out, nil, err
 	}
 	// After an interrupt the server is still told in order, so that the partial
 	// result has both sides' figures.
-	fctx := ctx
-	if ctx.Err() != nil {
+	last := ctx
+	if WasInterrupted(ctx) {
 		var cancel context.CancelFunc
-		fctx, cancel = context.WithTimeout(context.Background(), Grace)
+		last, cancel = context.WithTimeout(context.Background(), Grace)
 		defer cancel()
 	}
-	stop := &PhaseStop{Check: sh.Verify, Lanes: m.Group.Side.Counts()}
-	answer, err := c.Ask(fctx, sh, &Message{Type: MsgStop, Stop: stop}, MsgReport)
-	if err != nil {
+	stop := &PhaseStop{Check: m.Sh.Verify}
+	if counts != nil {
+		stop.Lanes = counts()
+	}
+	report = new(PhaseReport)
+	if err := m.ask(last, stop, report); err != nil {
 		return out, nil, err
 	}
-	if answer.Report == nil {
-		return out, nil, PeerError(sh.String(), outOfTurn(answer, MsgReport), "")
+	if WasInterrupted(ctx) {
+		return out, report, Interrupted()
 	}
-	if sh.Verify {
-		if err := m.Group.Side.Verify(gen, answer.Report.Lanes); err != nil {
-			return out, answer.Report, err
-		}
-	}
-	switch gen {
-	case GenMeasure, GenAlone, GenBulk:
-		m.clientNoise.add(out.Noise, out.Window)
-		if n := answer.Report.Noise; n != nil {
-			m.serverNoise.add(*n, out.Window)
-		}
-	}
-	if looked := m.Group.takeCompared(); gen == GenMeasure {
-		m.compared = looked
-		m.compared.add(answer.Report.Compared)
-	}
-	if ctx.Err() != nil {
-		return out, answer.Report, Interrupted()
-	}
-	return out, answer.Report, nil
+	return out, report, nil
 }
 
-// Watch waits for the workers, and ends them when the run is interrupted or the
+// watch waits for the workers, and ends them when the run is interrupted or the
 // server goes away.
-func (m *Measurement) Watch(ctx context.Context, r *Phase) (*Outcome, error) {
-	interrupt := ctx.Done()
+func (m *Measurement) watch(ctx context.Context, r *Phase) (*Outcome, error) {
+	interrupt, in := ctx.Done(), m.r.Peer.ctl.in
 	for {
 		select {
 		case <-r.Done:
 			out := r.Wait()
 			if out.Err != nil {
-				return out, m.C.Explain(out.Err)
+				return out, m.Explain(out.Err)
 			}
 			return out, nil
 		case <-interrupt:
-			r.Halt(StopSoon)
+			if WasInterrupted(ctx) {
+				r.Halt(StopSoon)
+			}
 			interrupt = nil
-		case msg, ok := <-m.C.Ctl.in:
+		case msg, ok := <-in:
 			r.Halt(StopNow)
 			out := r.Wait()
 			switch {
 			case out.Err != nil && reports.Code(out.Err) == reports.ExitCorruption:
 				return out, out.Err
 			case !ok:
-				return out, PeerError(m.Sh.String(), lossCause(m.C.Ctl.err), "the server's log, then the same command again")
+				return out, PeerError(m.Sh.String(), lossCause(m.r.Peer.ctl.err), "the server's log, then the same command again")
 			case msg.Type == MsgError && msg.Error != nil:
-				return out, msg.Error.AsError(m.C.Ctl.peer)
+				return out, msg.Error.AsError(m.r.Peer.ctl.peer)
 			}
-			return out, PeerError(m.Sh.String(), outOfTurn(msg, MsgReport), "")
+			return out, PeerError(m.Sh.String(), outOfTurn(msg, msgData), "")
 		}
 	}
 }
 
-// Result is what the document says about the point.
+// Result is what the document says about the point, but for what the workload adds.
 func (m *Measurement) Result() reports.Result {
-	c, sh := m.C, m.Sh
-	res := reports.Result{
-		Stack: c.Tr.Name(), Transport: c.Plan.Transport, Label: string(c.Tr.Caps().Label),
-		Workload: sh.Workload, Kind: sh.work().Kind,
-		Op: sh.Op, SizeBytes: int64(sh.Size), Depth: sh.Depth, QPs: sh.QPs, Threads: sh.Threads,
-		Polling: sh.Polling, MeasuredBy: SideClient, Errors: m.failures, Verified: m.Verified,
-		Parameters: m.parameters(),
-	}
+	sh := m.Sh
+	res := m.r.Result()
+	res.Depth, res.QPs, res.Threads, res.Polling = sh.Depth, sh.QPs, sh.Threads, sh.Polling
+	res.Errors, res.Verified, res.Parameters = m.failures, m.Verified, m.parameters()
 	res.AppWorkNs = int64(sh.AppWork)
 	if sh.Rate > 0 {
-		res.Rate, res.Arrivals = sh.Rate, c.Plan.Arrivals
-	}
-	if res.Transport == "" {
-		res.Transport = c.Tr.Name()
-	}
-	if ways := sh.work().RoundTrip; ways != nil {
-		res.RoundTrip = ways(sh)
+		res.Rate, res.Arrivals = sh.Rate, m.Plan.Arrivals
 	}
 	out := m.Out
 	if out == nil {
@@ -244,10 +262,10 @@ func (m *Measurement) Result() reports.Result {
 	res.Verification, res.Disturbance = m.verification(out.Ops), m.disturbed()
 	res.RawSamples = m.samples
 	if r := m.Report; r != nil {
-		m.Counters.Server = r.Counters
+		m.counters.Server = r.Counters
 	}
-	if m.Counters.Client != nil || m.Counters.Server != nil {
-		res.Counters = &m.Counters
+	if m.counters.Client != nil || m.counters.Server != nil {
+		res.Counters = &m.counters
 	}
 	if out.Series != nil {
 		res.Series = out.Series.report()
@@ -258,32 +276,18 @@ func (m *Measurement) Result() reports.Result {
 		res.CPU.ServerSeconds = r.CPUSeconds
 		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
-	sh.work().Result(m, &res, out)
-	res.Contradict()
 	return res
 }
 
 // parameters are the effective options of both sides.
 func (m *Measurement) parameters() map[string]any {
-	c, sh := m.C, m.Sh
-	if own := sh.work().AllParameters; own != nil {
-		return own(m)
-	}
-	p := map[string]any{
-		"arrival": sh.Arrival, "target": sh.target(), "verify": sh.Verify, "seed": sh.Seed,
-		"recv_depth": sh.RecvDepth, "inline_bytes": sh.Inline, "completion_every": sh.Moderation,
-		"window_bytes": sh.Window(), "slots": sh.Slots, "timeout_ns": int64(sh.Timeout),
-		"completion": "ack", "clock": "CLOCK_MONOTONIC", "gc": "off in the window, memory limit 1 GiB",
-		"warmup_iterations": c.Plan.WarmupIterations, "warmup_ns": int64(c.Plan.WarmupDuration),
-		"client": map[string]any{"stack": c.Tr.Name(), "cpu": m.pinned(), "gomaxprocs": runtime.GOMAXPROCS(0)},
-	}
-	if c.Tr.Caps().LocalComplete {
+	sh, caps := m.Sh, m.Stack.Caps()
+	p := m.Parameters("off in the window, memory limit 1 GiB", m.pinned())
+	p["arrival"], p["target"] = sh.Arrival, sh.target()
+	p["recv_depth"], p["inline_bytes"], p["completion_every"] = sh.RecvDepth, sh.Inline, sh.Moderation
+	p["window_bytes"], p["slots"], p["completion"] = sh.Window(), sh.Slots, "ack"
+	if caps.LocalComplete {
 		p["completion"] = "local"
-	}
-	if c.Plan.Iterations > 0 {
-		p["iterations"] = c.Plan.Iterations
-	} else {
-		p["duration_ns"] = int64(c.Plan.Duration)
 	}
 	if sh.PostList > 0 {
 		p["post_list"] = sh.PostList
@@ -294,7 +298,7 @@ func (m *Measurement) parameters() map[string]any {
 	if sh.ReadDepth > 0 {
 		p["read_depth"] = sh.ReadDepth
 	}
-	if sh.Sleeps(SideServer) {
+	if sh.ServerNaps {
 		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and 200 us at a time while others take its CPU"
 	}
 	if sh.Nice > 0 {
@@ -306,22 +310,36 @@ func (m *Measurement) parameters() map[string]any {
 	if m.Group != nil && m.Group.Workers[0].demotes {
 		p["other_threads"] = "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"
 	}
+	if caps.InProcess {
+		p["note"] = "both sides in one process: not a network, and client CPU covers both"
+	}
+	return p
+}
+
+// Parameters are those that points of sessions and of calls have alike. collector says when
+// garbage is collected, cpu where the client's thread is pinned.
+func (m *Measurement) Parameters(collector string, cpu any) map[string]any {
+	sh := m.Sh
+	p := map[string]any{"verify": sh.Verify, "seed": sh.Seed, "timeout_ns": int64(sh.Timeout), "clock": "CLOCK_MONOTONIC", "gc": collector,
+		"client": map[string]any{"stack": m.Stack.Name(), "cpu": cpu, "gomaxprocs": runtime.GOMAXPROCS(0)}}
+	m.Plan.lasts(p)
 	if m.Warm != nil {
 		p["warmup_operations"] = m.Warm.Ops
 	}
-	if c.Raw != nil {
-		p["raw_limit"] = c.Raw.Limit
+	if raw := m.Raw(); raw != nil {
+		p["raw_limit"] = raw.Limit
 	}
 	if sh.Rate > 0 {
-		p["rate"], p["arrivals"] = sh.Rate, c.Plan.Arrivals
+		p["rate"], p["arrivals"] = sh.Rate, m.Plan.Arrivals
 	}
-	if sh.work().Parameters != nil {
-		sh.work().Parameters(m, p)
+	server := map[string]any{"stack": m.r.client.server.Stack, "cpu": "none"}
+	if r := m.Report; r != nil {
+		server["operations"], server["gomaxprocs"], server["clients"] = r.Operations, r.Procs, r.Sessions
+		if r.Pinned {
+			server["cpu"] = m.Plan.ServerCPU
+		}
 	}
-	if c.Tr.Caps().InProcess {
-		p["note"] = "both sides in one process: not a network, and client CPU covers both"
-	}
-	p["server"] = m.ServerParameters()
+	p["server"] = server
 	return p
 }
 
@@ -333,20 +351,9 @@ func (sh *Shape) Barrier(p map[string]any) {
 	}
 }
 
-func (m *Measurement) ServerParameters() map[string]any {
-	server := map[string]any{"stack": m.C.server.Stack, "cpu": "none"}
-	if r := m.Report; r != nil {
-		server["operations"], server["gomaxprocs"], server["clients"] = r.Operations, r.Procs, r.Sessions
-		if r.Pinned {
-			server["cpu"] = m.C.Plan.ServerCPU
-		}
-	}
-	return server
-}
-
 func (m *Measurement) pinned() any {
 	if m.Group != nil && m.Group.Workers[0].pinned {
-		return m.C.Plan.ClientCPU
+		return m.Plan.ClientCPU
 	}
 	return "none"
 }

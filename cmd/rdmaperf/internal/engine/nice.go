@@ -38,7 +38,7 @@ func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
 		return max(p.Nice, 0)
 	}
 	kernel := func(c transports.Caps) bool { return c.Unaided && c.Label == rdma.LabelSoft }
-	if sh.streaming() && sh.Polling != PollingEvent && kernel(client) && kernel(server) {
+	if sh.Counted && sh.Polling != PollingEvent && kernel(client) && kernel(server) {
 		return MostNice
 	}
 	return 0

@@ -37,7 +37,8 @@ func TestStreamsOverKernelDevicesAreNice(t *testing.T) {
 		{"memory", transports.Caps{Unaided: true, Label: rdma.LabelMem}, throughput.Name, engine.PollingBusy, engine.NiceAuto, 0},
 	} {
 		c.caps.Kinds, c.caps.MaxMsg, c.caps.Events = transports.Kinds(transports.KindSend), 1<<20, true
-		sh, err := engine.NewShape(&engine.Plan{Workloads: enginetest.Table, QPs: 1, Threads: 1, Polling: c.polling, Nice: c.nice, Timeout: engine.DefaultTimeout}, engine.Point{Workload: c.workload, Op: "send", Size: 64}, c.caps, c.caps)
+		p := &engine.Plan{QPs: 1, Threads: 1, Polling: c.polling, Nice: c.nice}
+		sh, err := engine.NewSetup(p, engine.Point{Op: "send", Size: 64}, c.caps, c.caps).Shape(ends[c.workload].shape)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if sh.Nice != c.want {

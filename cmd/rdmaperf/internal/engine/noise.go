@@ -75,7 +75,7 @@ func (m *Measurement) disturbed() *reports.Disturbance {
 	if m.serverNoise.window > 0 {
 		d.Server = &m.serverNoise.taken
 	}
-	if sh := m.Sh; sh.Depth == 1 && !sh.streaming() && max(sh.Size, sh.Response) <= anyWindow {
+	if sh := m.Sh; sh.Depth == 1 && !sh.Counted && max(sh.Size, sh.Response) <= anyWindow {
 		d.ClosedWindows()
 	}
 	d.Judge(m.clientNoise.window)

@@ -1,11 +1,15 @@
 package engine_test
 
 import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
-	"testing"
-	"time"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // A stream's slots hold each operation of its window once, whatever worker saw it
@@ -14,21 +18,28 @@ import (
 func TestStreamsHaveAPeak(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	plan.Iterations, plan.Duration, plan.QPs, plan.Threads = 0, 100*time.Millisecond, 2, 2
-	client, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
-	c, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
+	var m *engine.Measurement
+	plan.Workloads = engine.Table{throughput.Name: {Runner: enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
+		sh, err := drive.ThroughputShape(&r.Setup)
+		if err != nil {
+			return nil, err
+		}
+		if m, err = r.Connect(ctx, sh, drive.NewFlow); err != nil {
+			return nil, err
+		}
+		if err = m.Measure(ctx, reports.SamplesLatency); err == nil {
+			err = m.Prove(ctx)
+		}
+		err = m.Close(ctx, err)
+		res := m.Result()
+		drive.Throughput(m, &res, m.Out) // folds the slots
+		return []reports.Result{res}, err
+	})}}
+	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	sh, err := c.Shape(plan.Points[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &engine.Measurement{C: c, Sh: sh}
-	if err := m.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	res := m.Result() // folds the slots
+	res := results[0]
 	var sum, most int64
 	for i, n := range m.Out.Peak.Slots {
 		if sum += n; i < m.Out.Peak.At {

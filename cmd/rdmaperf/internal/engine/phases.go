@@ -4,55 +4,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
+// Ready is the server's answer to a phase: its targets run.
+type Ready struct{ Generation int }
+
 // Phases plays the target until the client ends the point.
-func (c *ServedClient) Phases(ctx context.Context, one func(*PhaseStart) error) error {
+func (s *Serve) Phases(ctx context.Context, one func(*PhaseStart) error) error {
+	limit := s.Plan.silence()
 	for {
-		limit := c.Plan.silence()
-		c.Server.waitingFor(c.who, limit)
-		m, err := c.Ctl.receive(ctx, limit)
-		c.Server.waiting(c.who, false)
+		var ph PhaseStart
+		s.client.Server.waitingFor(s.client.who, limit)
+		err := s.Peer.within(ctx, limit, &ph)
+		s.client.Server.waiting(s.client.who, false)
 		switch {
-		case err != nil:
-			return PeerError("wait for a phase", err, "")
-		case m.Type == MsgEnd:
+		case err == io.EOF:
 			return nil
-		case m.Type != MsgPhase || m.Phase == nil:
-			return PeerError("wait for a phase", outOfTurn(m, MsgPhase), "")
+		case err != nil:
+			return err
 		}
-		if err := one(m.Phase); err != nil {
+		if err := one(&ph); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *ServedClient) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
+// phase is one phase of sessions.
+func (s *Serve) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
 	if err := group.Side.Prepare(ph.Generation); err != nil {
 		return err
 	}
 	release := HoldCollector()
 	defer release()
-	changes := CountersAround(c.Counters, ph.Generation)
+	changes := s.Counters(ph)
 	r := group.Start(Limits{Ops: max(ph.Operations, 0)}, false) // only a server that sends looks at it
-	stop, err := c.UntilStop(ctx, r)
+	stop, err := s.UntilStop(ctx, ph, r)
 	if err != nil {
 		r.Halt(StopNow)
 		r.Wait()
 		return err
 	}
 	r.Halt(StopSoon)
-	if err := c.Join(ctx, r); err != nil {
+	if err := s.Join(ctx, r); err != nil {
 		return err
 	}
 	out := r.Wait()
 	if out.Err != nil {
 		return out.Err
 	}
-	rep := &PhaseReport{Operations: out.Ops, CPUSeconds: out.Usage.CPU.Seconds(), Collections: out.Usage.Collections,
-		WindowNs: int64(out.Window), Lanes: group.Side.Counts(), Allocations: out.Usage.Allocations, Pinned: group.Workers[0].pinned, Procs: runtime.GOMAXPROCS(0), Sessions: int(c.Server.Clients()), Counters: changes()}
+	rep := PhaseReport{WindowNs: int64(out.Window), Lanes: group.Side.Counts(), Pinned: group.Workers[0].pinned, Counters: changes()}
 	if stop.Check {
 		if err := group.Side.Verify(ph.Generation, stop.Lanes); err != nil {
 			return err
@@ -60,24 +65,35 @@ func (c *ServedClient) phase(ctx context.Context, group *Group, ph *PhaseStart) 
 		rep.Verified = true
 	}
 	rep.Compared, rep.Noise = group.takeCompared(), &out.Noise
-	return c.Ctl.Send(ReplyWait, &Message{Type: MsgReport, Report: rep})
+	return s.Report(out, rep)
+}
+
+// Counters reads what is counted below the stack: see [CountersAround].
+func (s *Serve) Counters(ph *PhaseStart) (changes func() []reports.DeviceCounters) {
+	return CountersAround(s.client.Counters, ph.Generation)
+}
+
+// Report ends a phase: it sends rep with what every outcome has.
+func (s *Serve) Report(out *Outcome, rep PhaseReport) error {
+	u := out.Usage
+	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = out.Ops, u.CPU.Seconds(), u.Collections, u.Allocations
+	rep.Procs, rep.Sessions = runtime.GOMAXPROCS(0), s.client.Server.Clients()
+	return s.Peer.Send(&rep)
 }
 
 // Join waits for targets that were told to stop. One that still sends needs its
 // peer for the end, and a peer may be gone.
-func (c *ServedClient) Join(ctx context.Context, r *Phase) error {
-	limit := time.NewTimer(c.Plan.Timeout)
+func (s *Serve) Join(ctx context.Context, r *Phase) error {
+	limit := time.NewTimer(s.Plan.Timeout)
 	defer limit.Stop()
 	var err error
 	select {
 	case <-r.Done:
 		return nil
-	case <-c.Ctl.Alive.Done():
-		err = PeerError("end phase", errors.New("client lost"), "")
 	case <-limit.C:
 		err = PeerError("end phase", errSilent, "")
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	r.Halt(StopNow)
 	r.Wait()
@@ -85,23 +101,25 @@ func (c *ServedClient) Join(ctx context.Context, r *Phase) error {
 }
 
 // UntilStop tells the client that the targets run and waits until it has enough.
-func (c *ServedClient) UntilStop(ctx context.Context, r *Phase) (*PhaseStop, error) {
-	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgReady}); err != nil {
+func (s *Serve) UntilStop(ctx context.Context, ph *PhaseStart, r *Phase) (*PhaseStop, error) {
+	if err := s.Peer.Send(Ready{ph.Generation}); err != nil {
 		return nil, err
 	}
-	c.Server.waitingFor(c.who, c.Plan.silence())
-	defer c.Server.waiting(c.who, false)
-	limit := time.NewTimer(c.Plan.silence())
+	s.client.Server.waitingFor(s.client.who, s.Plan.silence())
+	defer s.client.Server.waiting(s.client.who, false)
+	limit := time.NewTimer(s.Plan.silence())
 	defer limit.Stop()
 	select {
-	case m, ok := <-c.Ctl.in:
-		switch {
-		case !ok:
-			return nil, PeerError("serve phase", fmt.Errorf("client lost: %w", c.Ctl.err), "")
-		case m.Type != MsgStop || m.Stop == nil:
-			return nil, PeerError("serve phase", outOfTurn(m, MsgStop), "")
+	case m, ok := <-s.Peer.ctl.in:
+		if !ok {
+			return nil, PeerError("serve phase", fmt.Errorf("client lost: %w", s.Peer.ctl.err), "")
 		}
-		return m.Stop, nil
+		stop := new(PhaseStop)
+		err := s.Peer.take(m, stop)
+		if err == io.EOF {
+			err = PeerError("serve phase", outOfTurn(m, msgData), "")
+		}
+		return stop, err
 	case <-r.Done: // only a failure ends a target by itself
 		if err := r.Wait().Err; err != nil {
 			return nil, err
@@ -110,6 +128,6 @@ func (c *ServedClient) UntilStop(ctx context.Context, r *Phase) (*PhaseStop, err
 	case <-limit.C:
 		return nil, PeerError("serve phase", errSilent, "")
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -40,10 +41,6 @@ type Plan struct {
 
 	// Workloads are those that the points may name. Each side has its own table.
 	Workloads Table `json:"-"`
-
-	// Private is what workloads of this side need beside the plan, by keys of their own
-	// types. It is shared by all copies of the plan, and only read once points stand.
-	Private map[any]any `json:"-"`
 
 	// Iterations per QP. When it is 0, Duration decides; exactly one is set.
 	Iterations int64         `json:"iterations,omitempty"`
@@ -119,23 +116,20 @@ type Point struct {
 	// Alone: it needs no server.
 	Alone bool `json:"alone,omitempty"`
 
-	// Time is how long it takes, for the progress and the deadline. 0: the plan's warm-up
-	// and duration.
-	Time time.Duration `json:"time_ns,omitempty"`
+	// Time is how long it takes, for the progress and the deadline. 0: the plan's warm-up,
+	// and its duration so many times as it has Windows (0: 1).
+	Time    time.Duration `json:"time_ns,omitempty"`
+	Windows int           `json:"windows,omitempty"`
+
+	Words string `json:"words,omitempty"` // how it reads; "": workload, operation and size
+	Needs Needs  `json:"needs,omitzero"`  // of the stacks, beside its operation
 }
 
-// Describe reads "latency send 64 B" or "hol write 1048576 B same-qp".
-func (p *Plan) Describe(pt Point) string { return pt.describe(p.Workloads.Of(pt)) }
-
-// String names workload, operation and size; the workload's own words are those of
-// [Plan.Describe].
-func (p Point) String() string { return p.describe(nil) }
-
-// describe is a point of workload w in words; nil: of one that is not known.
-func (p Point) describe(w *Workload) string {
-	s := fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
-	if w != nil && w.Describe != nil {
-		s = w.Describe(p)
+// String reads "latency send 64 B" or "hol write 1048576 B same-qp".
+func (p Point) String() string {
+	s := p.Words
+	if s == "" {
+		s = fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
 	}
 	if p.Outstanding != 0 {
 		s += fmt.Sprintf(", %d outstanding", p.Outstanding)
@@ -152,7 +146,7 @@ func (p Point) describe(w *Workload) string {
 	if p.Bidirectional {
 		s += " both ways"
 	}
-	if p.QPs != 0 && w != nil && w.OfCalls() {
+	if p.QPs != 0 && p.Call != "" {
 		s += fmt.Sprintf(" on %d connections", p.QPs)
 	} else if p.QPs != 0 {
 		s += fmt.Sprintf(" on %d QPs", p.QPs)
@@ -176,6 +170,7 @@ const (
 	MaxDepth    = 1 << 16
 	maxDuration = 24 * time.Hour
 	maxAppWork  = time.Second
+	maxWindows  = 16
 	MaxSize     = 1 << 31 // a message length is 32 bits on every wire
 )
 
@@ -234,7 +229,7 @@ func (p *Plan) Validate() error {
 		return bad("--loop", p.Loop, "it polls: want busy polling, or the plain loop")
 	case p.Nice < NiceNone || p.Nice > MostNice:
 		return bad("--nice", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
-	case p.Nice > 0 && p.hasCalls():
+	case p.Nice > 0 && slices.ContainsFunc(p.Points, func(pt Point) bool { return pt.Call != "" }):
 		return bad("--nice", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
 	case p.Inline < 0 || p.Inline > MaxSize:
 		return bad("--inline_size", p.Inline, "want 0 or more bytes")
@@ -254,27 +249,12 @@ func (p *Plan) Validate() error {
 		return bad("--interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
 	}
 	for _, pt := range p.Points {
-		w := p.Workloads.Of(pt)
-		switch {
-		case w == nil: // Point.validate says so
-		case w.NoEvents != "" && p.Polling == PollingEvent:
-			return bad("--polling", p.Polling, w.NoEvents)
-		case w.NoSeries != "" && p.Interval > 0:
-			return bad("--interval", p.Interval, w.NoSeries)
-		}
-	}
-	for _, pt := range p.Points {
-		w := p.Workloads.Of(pt)
-		err := fmt.Errorf("unknown workload, want one of %v", p.Workloads.Names())
-		if w != nil {
-			err = pt.Validate(w)
-		}
-		if err == nil && w.Planned != nil {
-			full := p.WithDefaults()
-			err = w.Planned(&full, pt)
+		err := pt.Validate()
+		if _, ok := p.Workloads[pt.Workload]; !ok {
+			err = fmt.Errorf("unknown workload, want one of %v", p.Workloads.Names())
 		}
 		if err != nil {
-			return bad("point", fmt.Sprintf("%q", p.Describe(pt)), err.Error())
+			return bad("point", fmt.Sprintf("%q", short(pt.String())), err.Error())
 		}
 	}
 	return nil
@@ -314,57 +294,35 @@ func (p *Plan) StreamDepth() int {
 	return p.Depth
 }
 
-// Validate checks a point of workload w without a device.
-func (p Point) Validate(w *Workload) error {
+// Validate checks what all workloads ask of a point, without a device. Its options, and what
+// else only its workload knows, are for that to check.
+func (p Point) Validate() error {
 	k, ok := transports.ParseKind(p.Op)
-	if err := p.checkRate(w); err != nil {
-		return err
-	}
 	switch {
-	case w.Runner != nil:
-		if w.Point != nil {
-			return w.Point(p)
-		}
-		return nil
-	case p.Options != "" && !w.Has.Options:
-		return fmt.Errorf("the workload %s has no options of its own", w.Name)
+	case p.Rate != 0 && !(p.Rate >= minRate && p.Rate <= MaxRate): // not a number, too
+		return fmt.Errorf("rate %v: want %v to %v a second", p.Rate, minRate, MaxRate)
+	case p.QPs < 0 || p.QPs > maxQPs:
+		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
+	case p.Depth < 0 || p.Depth > MaxDepth:
+		return fmt.Errorf("a depth of %d: want 1 to %d", p.Depth, MaxDepth)
+	case p.Outstanding < 0 || p.Outstanding > MaxDepth:
+		return fmt.Errorf("%d calls outstanding: want 1 to %d", p.Outstanding, MaxDepth)
+	case p.AppWork < 0 || p.AppWork > maxAppWork:
+		return fmt.Errorf("application work of %v: want 0 to %v", p.AppWork, maxAppWork)
+	case p.Time < 0 || p.Time > maxDuration || p.Windows < 0 || p.Windows > maxWindows:
+		return fmt.Errorf("%v in %d windows: want at most %v and %d", p.Time, p.Windows, maxDuration, maxWindows)
 	case !ok:
-		return fmt.Errorf("unknown operation, want one of %s", kindNames(^transports.KindSet(0)))
+		return nil
 	case p.Size < 1 || p.Size > MaxSize:
 		return fmt.Errorf("sizes are 1 byte to 2 GiB")
 	case IsAtomic(k) && p.Size != AtomicSize:
 		return fmt.Errorf("atomics are %d bytes", AtomicSize)
-	case p.QPs < 0 || p.QPs > maxQPs:
-		return fmt.Errorf("%d QPs: want 1 to %d", p.QPs, maxQPs)
-	case p.Arm != "" && !w.Has.Arms:
-		return fmt.Errorf("the workload %s has no arms", w.Name)
-	case w.Calls == nil && (p.Call != "" || p.Response != 0 || p.Outstanding != 0):
-		return fmt.Errorf("the workload %s has no calls", w.Name)
-	case p.Depth < 0 || p.Depth > MaxDepth || p.Depth > 0 && !w.Has.BothWays:
-		return fmt.Errorf("a depth of %d: want 1 to %d, in throughput", p.Depth, MaxDepth)
-	case p.AppWork < 0 || p.AppWork > maxAppWork:
-		return fmt.Errorf("application work of %v: want 0 to %v", p.AppWork, maxAppWork)
-	case p.AppWork > 0 && (!w.Has.AppWork || !TakesReceives(k)):
+	case p.AppWork > 0 && !TakesReceives(k):
 		return fmt.Errorf("application work is for messages that the server receives: send, send_imm and write_imm, in latency and throughput")
-	case p.Bidirectional && !w.Has.BothWays:
-		return fmt.Errorf("the workload %s goes one way", w.Name)
 	case p.Bidirectional && (IsAtomic(k) || k == transports.KindSendImm):
 		return fmt.Errorf("atomics and send_imm go one way: of both ways are send, write, write_imm and read")
-	case w.Point != nil:
-		return w.Point(p)
-	}
-	return nil
-}
-
-// checkRate says what is wrong with a point's rate.
-func (p Point) checkRate(w *Workload) error {
-	switch {
-	case p.Rate == 0:
-		return nil
-	case w != nil && !w.Rated:
-		return fmt.Errorf("the workload %s has no rate", w.Name)
-	case !(p.Rate >= minRate && p.Rate <= MaxRate): // not a number, too
-		return fmt.Errorf("rate %v: want %v to %v a second", p.Rate, minRate, MaxRate)
+	case (k == transports.KindCall) != (p.Call != ""):
+		return fmt.Errorf("the kind of call is %q", p.Call)
 	}
 	return nil
 }

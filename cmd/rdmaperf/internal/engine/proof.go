@@ -36,9 +36,6 @@ func (c *Group) takeCompared() (sum compared) {
 	return sum
 }
 
-// Numbered tells streams whose messages carry numbers.
-func (sh *Shape) Numbered() bool { return sh.Verify && sh.work().Numbered && !sh.ImmAlone }
-
 // TakesReceives tells operations that each consume a receive of the peer.
 func TakesReceives(k transports.Kind) bool {
 	return k == transports.KindSend || k == transports.KindSendImm || k == transports.KindWriteImm

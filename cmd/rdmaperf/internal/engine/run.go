@@ -14,29 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A Runner is a workload as the engine runs it: what its two sides do at a point. The
-// engine gives them the opened stack, the plan and a channel between them, bounds their
-// time, and collects the results.
-type Runner interface {
-	// Client measures one point and hands what it measured to r, also what it measured
-	// before an error. It is called again for every repeat.
-	Client(ctx context.Context, r *Run) error
-
-	// Server is the other side of a point. It ends when Client does, which it learns from
-	// Peer.Receive. It checks the point, which may come from anybody, before it opens anything.
-	Server(ctx context.Context, s *Serve) error
-}
-
-// ClientOnly is what a workload embeds whose points have Alone set.
-type ClientOnly struct{}
-
-// Server refuses.
-func (ClientOnly) Server(_ context.Context, s *Serve) error {
-	return PeerError("check point", fmt.Errorf("the workload %q has no server", s.Point.Workload), "the same rdmaperf version on both sides")
-}
-
-// Needs is what a point holds of a server.
-type Needs struct {
+// Memory is what a point holds of a server.
+type Memory struct {
 	Windows int64 // bytes of memory that is registered or filled
 	Queues  int64 // bytes of queue pairs: see [QueueBytes]
 	Threads int
@@ -56,14 +35,16 @@ type Opener struct {
 
 // Run is the client's side of a point.
 type Run struct {
-	Plan  *Plan // with defaults filled in
-	Point Point
+	Setup
 	Stack transports.Stack // what Plan.Transport names; the caller's, open until the run ends
 	Open  Opener
 	Peer  *Link // the server; nil where the workload has none
 
 	// Progress tells what is done of how much. It may take some time: between windows only.
 	Progress func(done, total int64)
+
+	// Kept are figures that the workload keeps from point to point of a stack.
+	Kept map[string]float64
 
 	client  *Client
 	links   []*Link
@@ -75,8 +56,7 @@ func (r *Run) Add(results ...reports.Result) { r.results = append(r.results, res
 
 // Serve is the server's side of a point.
 type Serve struct {
-	Plan  *Plan
-	Point Point
+	Setup
 	Stack transports.Stack
 	Open  Opener
 	Peer  *Link // the client
@@ -84,19 +64,26 @@ type Serve struct {
 	// Host is the address at which the client reached this server, to listen on.
 	Host string
 
-	token   []byte // of the server; nil: none
-	server  *Server
+	client  *ServedClient
 	release []func() // of what is held
 }
 
 // Hold asks for what the point needs of this machine, before anything is allocated. It is
 // given back when the point ends; an error refuses the point.
-func (s *Serve) Hold(n Needs) error {
-	release, err := s.server.hold(s.Plan.Describe(s.Point), n)
+func (s *Serve) Hold(n Memory) error {
+	release, err := s.client.Server.hold(s.Point.String(), n)
 	if err == nil {
 		s.release = append(s.release, release)
 	}
 	return err
+}
+
+// Release gives back what was held.
+func (s *Serve) Release() {
+	for _, release := range s.release {
+		release()
+	}
+	s.release = nil
 }
 
 // Process starts one more server process and returns the link to what serves the same
@@ -112,9 +99,6 @@ func (r *Run) Process(ctx context.Context) (*Link, error) {
 
 // Host is the address of the server, to dial what it listens on; "" in one process.
 func (r *Run) Host() string { return r.client.host }
-
-// Result is the beginning of a result of the point: what the plan and the stack say.
-func (r *Run) Result() reports.Result { return r.client.resultOf(r.Point) }
 
 // Options are those of a workload with a run of its own, in a form in which points
 // compare and go to the server.
@@ -140,28 +124,15 @@ func (o Options) Unpack(v any) error {
 	return nil
 }
 
-// Checked makes a check of points of one of options: what is not the options of this
-// workload is refused before it.
-func Checked[O any](check func(o *O, size int) error) func(Point) error {
-	return func(pt Point) error {
-		var o O
-		if err := pt.Options.Unpack(&o); err != nil {
-			return err
-		}
-		return check(&o, pt.Size)
+// ReadOptions are those of a point, which may come from anybody, as check allows them.
+func ReadOptions[O any](pt Point, check func(o *O, size int) error) (o O, err error) {
+	if err = pt.Options.Unpack(&o); err == nil {
+		err = check(&o, pt.Size)
 	}
-}
-
-// Described says in words what points of a workload are, by their options. What check refuses
-// is described too, in the message that says so, and words never sees it.
-func Described[O any](check func(o *O, size int) error, words func(o *O, size int) string) func(Point) string {
-	return func(pt Point) string {
-		var o O
-		if pt.Options.Unpack(&o) != nil || check(&o, pt.Size) != nil {
-			return pt.Workload
-		}
-		return words(&o, pt.Size)
+	if err != nil {
+		err = Refused(err)
 	}
+	return o, err
 }
 
 // Local tells that no point needs a server.
@@ -174,22 +145,21 @@ func (p *Plan) Local() bool {
 	return true
 }
 
-// PlannedTime is how long a point takes by its plan, windows being how many it has one
-// after the other; zero when operations are counted instead.
-func (p *Plan) PlannedTime(pt Point, windows int) time.Duration {
+// PlannedTime is how long a point takes by its plan; zero when operations are counted instead.
+func (p *Plan) PlannedTime(pt Point) time.Duration {
 	if pt.Time > 0 {
 		return pt.Time
 	}
 	if p.Duration == 0 {
 		return 0
 	}
-	return p.WarmupDuration + time.Duration(max(windows, 1))*p.Duration
+	return p.WarmupDuration + time.Duration(max(pt.Windows, 1))*p.Duration
 }
 
 // limit bounds a point: twice its time and five minutes more for
 // what surrounds its windows, or an hour where operations are counted.
 func (p *Plan) limit(pt Point) time.Duration {
-	if t := p.PlannedTime(pt, 1); t > 0 {
+	if t := p.PlannedTime(pt); t > 0 {
 		return 2*t + 5*time.Minute
 	}
 	return idleWait
@@ -208,75 +178,103 @@ func Alone(tr transports.Stack, plan Plan) (*Client, error) {
 	if !plan.Local() {
 		return nil, Failed("check plan", errors.New("a point needs a server"))
 	}
-	return &Client{Plan: plan, Tr: tr, Remembered: map[any]any{}}, nil
+	return &Client{Plan: plan, Tr: tr, kept: map[string]float64{}}, nil
 }
 
-// runPoint takes a point whose workload is a Runner.
-func (c *Client) runPoint(ctx context.Context, pt Point, w *Workload) ([]reports.Result, error) {
-	limit := c.Plan.limit(pt)
-	deadline, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
-	defer cancel()
-	r := &Run{Plan: &c.Plan, Point: pt, Stack: c.Tr, Open: c.Open, Progress: c.Progress, client: c}
-	if r.Progress == nil {
-		r.Progress = func(int64, int64) {}
+// Run measures one point of the plan. When it ends early, by ctx or by a failure, results
+// hold what was measured until then (Operations > 0) beside the error.
+func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, err error) {
+	pt := c.Plan.Points[index]
+	w := c.Plan.Workloads[pt.Workload]
+	if c.broken {
+		return nil, Failed(pt.String(), errors.New("the client failed before"))
 	}
-	var err error
+	defer func() { c.broken = err != nil }()
+	limit := c.Plan.limit(pt)
+	bound, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
+	defer cancel()
+	bound, lost := context.WithCancelCause(bound)
+	defer lost(nil)
+	r := c.NewRun(pt)
 	if !pt.Alone {
 		if r.Peer, err = c.begin(c.Ctl, pt, limit, c.host); err != nil {
 			return nil, err
 		}
 		r.links = append(r.links, r.Peer)
-		unhook := context.AfterFunc(c.Ctl.Alive, cancel)
+		unhook := context.AfterFunc(c.Ctl.Alive, func() { lost(errServerGone) })
 		defer unhook()
 	}
 	before, began := ReadProcessNoise(), time.Now()
-	err = w.Runner.Client(deadline, r)
-	results := r.results
+	err = w.Client(bound, r)
 	window := time.Since(began)
 	client := ProcessNoise(before)
 	for _, l := range r.links {
 		err = cmp.Or(err, l.end(ctx, err == nil))
 	}
+	results = r.results
 	for i := range results {
-		results[i].Kind = w.Kind
 		// By a clock of its own a device loses nothing to the machine.
 		if results[i].Disturbance == nil && c.Tr.Caps().Clock == nil {
 			d := &reports.Disturbance{Client: &client}
 			d.Judge(window)
 			results[i].Disturbance = d
 		}
+		results[i].Kind = w.Kind
+		results[i].Contradict()
 	}
 	switch {
 	case err == nil:
 		return results, nil
 	case ctx.Err() != nil && reports.Code(err) != reports.ExitCorruption:
 		return results, Interrupted()
-	case deadline.Err() != nil && errors.Is(err, context.DeadlineExceeded):
-		err = Failed(c.Plan.Describe(pt), context.Cause(deadline))
+	case errors.Is(bound.Err(), context.DeadlineExceeded) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrInterrupted)):
+		err = Failed(pt.String(), context.Cause(bound))
 	case errors.As(err, new(*reports.ExitError)):
 	default:
-		err = Failed(c.Plan.Describe(pt), err)
+		err = Failed(pt.String(), err)
 	}
 	return results, err
 }
 
-// resultOf is what plan and stack say about the results of a point.
-func (c *Client) resultOf(pt Point) reports.Result {
-	w := c.Plan.Workloads.Of(pt)
-	res := reports.Result{Stack: c.Tr.Name(), Transport: cmp.Or(c.Plan.Transport, c.Tr.Name()), Label: string(c.Tr.Caps().Label),
-		Workload: pt.Workload, Kind: w.Kind, Op: pt.Op, SizeBytes: int64(pt.Size), MeasuredBy: SideClient, Polling: c.Plan.Polling,
-		Depth: 1, QPs: max(pt.QPs, 1), Threads: max(c.Plan.Threads, 1)}
-	p := map[string]any{"seed": c.Plan.Seed, "verify": c.Plan.Verify, "clock": "CLOCK_MONOTONIC",
-		"warmup_iterations": c.Plan.WarmupIterations, "warmup_ns": int64(c.Plan.WarmupDuration)}
-	if c.Plan.Iterations > 0 {
-		p["iterations"] = c.Plan.Iterations
-	} else {
-		p["duration_ns"] = int64(c.Plan.Duration)
+// NewRun is the client's side of a point before anything was said to a server.
+func (c *Client) NewRun(pt Point) *Run {
+	r := &Run{Setup: Setup{&c.Plan, pt, c.abilities()}, Stack: c.Tr, Open: c.Open, Progress: c.Progress, Kept: c.kept, client: c}
+	if r.Progress == nil {
+		r.Progress = func(int64, int64) {}
 	}
+	return r
+}
+
+// errServerGone is why the context of a point ended whose server closed the channel.
+var errServerGone = errors.New("the server went away")
+
+// WasInterrupted tells whether a point is to end because whoever runs it wants that, or its
+// time is over, and not because its server is gone: the channel says more of that.
+func WasInterrupted(ctx context.Context) bool {
+	return ctx.Err() != nil && context.Cause(ctx) != errServerGone
+}
+
+// Result is the beginning of a result of the point: what the plan and the stack say.
+func (r *Run) Result() reports.Result {
+	pt, p := r.Point, r.Plan
+	res := reports.Result{Stack: r.Stack.Name(), Transport: cmp.Or(p.Transport, r.Stack.Name()), Label: string(r.Stack.Caps().Label),
+		Workload: pt.Workload, Op: pt.Op, SizeBytes: int64(pt.Size), MeasuredBy: SideClient, Polling: p.Polling,
+		Depth: 1, QPs: max(pt.QPs, 1), Threads: max(p.Threads, 1)}
+	res.Parameters = map[string]any{"seed": p.Seed, "verify": p.Verify, "clock": "CLOCK_MONOTONIC"}
+	p.lasts(res.Parameters)
 	var own map[string]any
 	if pt.Options != "" && json.Unmarshal([]byte(pt.Options), &own) == nil {
-		p["options"] = own
+		res.Parameters["options"] = own
 	}
-	res.Parameters = p
 	return res
+}
+
+// lasts says how long warm-up and measurement are.
+func (p *Plan) lasts(to map[string]any) {
+	to["warmup_iterations"], to["warmup_ns"] = p.WarmupIterations, int64(p.WarmupDuration)
+	if p.Iterations > 0 {
+		to["iterations"] = p.Iterations
+	} else {
+		to["duration_ns"] = int64(p.Duration)
+	}
 }

@@ -43,7 +43,7 @@ func (m *Measurement) HandSamples(set string, out *Outcome) error {
 
 // HandBuffers gives the samples of workers away and notes their number.
 func (m *Measurement) HandBuffers(set string, out *Outcome, buffers []*RawBuffer) error {
-	store := m.C.Raw
+	store := m.Raw()
 	if store == nil || out == nil || out.Rec == nil {
 		return nil
 	}
@@ -52,7 +52,11 @@ func (m *Measurement) HandBuffers(set string, out *Outcome, buffers []*RawBuffer
 		s.Dropped += b.Dropped
 	}
 	m.samples = append(m.samples, reports.RawSamples{Set: set, Count: s.Count(), Dropped: s.Dropped, Limit: int64(store.Limit)})
-	return store.hand(s)
+	err := store.hand(s)
+	if err != nil {
+		m.failures++
+	}
+	return err
 }
 
 // Count is the number of samples kept.

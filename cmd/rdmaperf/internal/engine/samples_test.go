@@ -34,7 +34,7 @@ func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]rep
 	for i, pt := range plan.Points {
 		c.KeepSamples(limit, func(s *engine.Samples) error {
 			return s.Each(func(v reports.Sample) error {
-				kept[(&engine.Plan{Workloads: enginetest.Table}).Describe(pt)+" "+s.Set] = append(kept[(&engine.Plan{Workloads: enginetest.Table}).Describe(pt)+" "+s.Set], v)
+				kept[pt.String()+" "+s.Set] = append(kept[pt.String()+" "+s.Set], v)
 				return nil
 			})
 		})
@@ -79,7 +79,7 @@ func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
 	plan.QPs, plan.Threads, plan.WarmupIterations = 2, 2, 20
 	results, kept := rawRun(t, enginetest.TcpEnds, plan, 10_000)
 	for i, r := range results {
-		agreeAll(t, plan.Describe(plan.Points[i]), &r, kept, r.Threads)
+		agreeAll(t, plan.Points[i].String(), &r, kept, r.Threads)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
 			results, kept := rawRun(t, enginetest.CarriersUnderTest()[name], plan, 10_000)
 			for i, r := range results {
 				pt := points[i]
-				agreeAll(t, (&engine.Plan{Workloads: enginetest.Table}).Describe(pt), &r, kept, max(pt.QPs, 1)*pt.Outstanding)
+				agreeAll(t, pt.String(), &r, kept, max(pt.QPs, 1)*pt.Outstanding)
 				if timed := pt.Call != engine.CallOneway; (r.Latency != nil) != timed || (len(r.RawSamples) == 1) != timed || r.Parameters["raw_limit"] != 10_000 {
 					t.Errorf("%s: latency %v, samples %+v, limit %v", pt, r.Latency, r.RawSamples, r.Parameters["raw_limit"])
 				}
@@ -166,7 +166,7 @@ func TestRawSamplesBeyondTheLimitAreCounted(t *testing.T) {
 	if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: 101, Dropped: 499, Limit: 101}); named != want || results[0].Latency.Count != 600 {
 		t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
 	}
-	if n := len(kept[plan.Describe(plan.Points[0])+" latency"]); n != 101 {
+	if n := len(kept[plan.Points[0].String()+" latency"]); n != 101 {
 		t.Errorf("%d samples handed over, want 101", n)
 	}
 }
@@ -183,7 +183,7 @@ func TestRawSamplesOfCallsBeyondTheLimitAreCounted(t *testing.T) {
 		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: int64(limit), Dropped: 600 - int64(limit), Limit: int64(limit)}); named != want || results[0].Latency.Count != 600 {
 			t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
 		}
-		if n := len(kept[(&engine.Plan{Workloads: enginetest.Table}).Describe(pt)+" latency"]); n != limit {
+		if n := len(kept[pt.String()+" latency"]); n != limit {
 			t.Errorf("%d samples handed over, want %d", n, limit)
 		}
 	}
@@ -233,7 +233,7 @@ func TestRawSamplesThatCannotBeTakenEndThePoint(t *testing.T) {
 }
 
 func TestRawSamplesAllocateNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: transports.KindSend.String(), Size: 8}))
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: transports.KindSend.String(), Size: 8}), ends[latency.Name].shape, ends[latency.Name].sides)
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	client.Raw = &engine.RawStore{Limit: 15_000}
 	release := engine.HoldCollector()

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/binary"
@@ -171,6 +169,7 @@ type ServedClient struct {
 	Log    *slog.Logger
 	Host   string
 	Plan   Plan
+	caps   transports.Caps // of the client's stack
 	Tr     transports.Stack
 
 	Counters func() []reports.DeviceCounters // nil: none
@@ -187,6 +186,9 @@ func (c *ServedClient) serve(ctx context.Context) error {
 	}
 	if m.Plan != nil {
 		m.Plan.Workloads = c.Server.Workloads
+	}
+	if m.Caps != nil {
+		c.caps = *m.Caps
 	}
 	if m.Magic == ControlMagic && m.Version == ControlVersion {
 		if err := c.challenge(ctx); err != nil {
@@ -212,18 +214,13 @@ func (c *ServedClient) serve(ctx context.Context) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil && (m.Type != MsgPoint || m.Shape == nil && m.Point == nil) {
+		if err == nil && (m.Type != MsgPoint || m.Point == nil) {
 			err = outOfTurn(m, MsgPoint)
 		}
 		if err != nil {
 			return c.refuse(ctx, PeerError("wait for a point", err, ""))
 		}
-		if m.Point != nil {
-			err = c.runnerPoint(*m.Point)
-		} else {
-			err = c.point(ctx, m.Shape)
-		}
-		if err != nil {
+		if err := c.point(*m.Point); err != nil {
 			return c.refuse(ctx, err)
 		}
 	}
@@ -254,8 +251,10 @@ func checkGreeting(m *Message) error {
 		return PeerError("read plan", ErrLine, "a client of the same version")
 	case m.Version != ControlVersion:
 		return PeerError("read plan", fmt.Errorf("the client speaks control version %d, this server %d", m.Version, ControlVersion), "the same rdmaperf version on both sides")
-	case m.Type != MsgPlan || m.Plan == nil:
+	case m.Type != MsgPlan || m.Plan == nil || m.Caps == nil:
 		return PeerError("read plan", outOfTurn(m, MsgPlan), "")
+	case m.Caps.MaxInline < 0 || m.Caps.MaxDepth < 0 || m.Caps.MaxReadDepth < 0:
+		return PeerError("read plan", fmt.Errorf("%w: limits below zero", ErrLine), "")
 	}
 	return m.Plan.Validate()
 }
@@ -287,108 +286,30 @@ func (c *ServedClient) accept(p *Plan) error {
 	return nil
 }
 
-// point serves one point: sessions, phases, end.
-func (c *ServedClient) point(ctx context.Context, sh *Shape) error {
-	if err := sh.Admit(c.Server.Workloads); err != nil {
-		return err
-	}
-	if err := checkWindow(sh, c.Server.maxWindow()); err != nil {
-		return err
-	}
-	release, err := c.Server.Reserve(sh)
-	if err != nil {
-		return err
-	}
-	defer release()
-	serve := sh.work().Serve
-	if serve == nil {
-		serve = (*ServedClient).sessionPoint
-	}
-	if err := serve(c, ctx, sh); err != nil {
-		return err
-	}
-	return c.Ctl.Send(ReplyWait, &Message{Type: MsgEnded})
-}
-
-// sessionPoint serves a point whose workers drive sessions.
-func (c *ServedClient) sessionPoint(ctx context.Context, sh *Shape) error {
-	group, err := c.gather(ctx, sh)
-	if err != nil {
-		return err
-	}
-	err = c.Phases(ctx, func(ph *PhaseStart) error { return c.phase(ctx, group, ph) })
-	if e := group.Close(); e != nil {
-		c.Log.Debug("close sessions", "err", e) // a client that died leaves them broken
-	}
-	return err
-}
-
-// checkWindow holds the memory of a point against a limit.
-func checkWindow(sh *Shape, limit int64) error {
-	if need := sh.TotalWindow(); need > limit {
-		hint := cmp.Or(sh.work().Hint, "a smaller --size or fewer --qps")
-		if stored := int64(sh.stored()); stored > 0 && need-stored <= limit {
-			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.String(),
-				Err:  fmt.Errorf("a store of %d bytes is above the server's limit of %d", stored, limit),
-				Hint: "fewer --records, or serve with a larger --max-window"}
-		}
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.String(),
-			Err:  fmt.Errorf("windows of %d bytes for %d QPs are above the limit of %d", need, sh.QPs, limit),
-			Hint: hint}
+// checkWindow holds the windows of a point against a limit, 0 for none.
+func checkWindow(pt Point, qps int, need, limit int64) error {
+	if limit > 0 && need > limit {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + pt.String(),
+			Err:  fmt.Errorf("windows of %d bytes for %d QPs are above the limit of %d", need, qps, limit),
+			Hint: "a smaller --size, --span or --tensor-bytes, or fewer --qp"}
 	}
 	return nil
 }
 
-const TokenLen = 8
-
-// gather listens for the point's sessions and takes them.
-func (c *ServedClient) gather(ctx context.Context, sh *Shape) (*Group, error) {
-	tr, err := SessionsOf(c.Tr)
-	if err != nil {
-		return nil, err
+// leastWindow is what the windows of a point have at least, of all its connections: a message
+// out and one back. 0 where its workload opens what it needs by itself.
+func (p *Plan) leastWindow(pt Point) int64 {
+	if _, ok := transports.ParseKind(pt.Op); !ok {
+		return 0
 	}
-	setup, cancel := context.WithTimeout(c.Ctl.Alive, SetupTimeout(sh))
-	defer cancel()
-	token := make([]byte, TokenLen)
-	rand.Read(token) // never fails (crypto/rand)
-	cfg := sh.Config()
-	if len(c.Server.Token) > 0 {
-		cfg.Secret = SessionToken(c.Server.Token, token)
+	back := pt.Size
+	if pt.Call != "" {
+		back = pt.Response
 	}
-	l, err := tr.Listen(setup, net.JoinHostPort(c.Host, "0"), cfg)
-	if err != nil {
-		return nil, TransportError("listen for sessions", err)
-	}
-	defer l.Close()
-	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgListening, Listening: &Listening{Addr: l.Addr(), Elsewhere: Elsewhere(c.Host, l.Addr()), Token: token}}); err != nil {
-		return nil, err
-	}
-	sessions := make([]transports.Session, sh.QPs)
-	for taken := 0; taken < sh.QPs; {
-		s, hello, err := l.Accept(setup)
-		if err != nil {
-			closeAll(sessions)
-			return nil, TransportError("accept sessions", err)
-		}
-		i, ok := helloIndex(hello, SessionToken(c.Server.Token, token), sessions)
-		if !ok {
-			s.Close()
-			continue
-		}
-		sessions[i] = s
-		taken++
-	}
-	group, err := NewGroup(sh, SideServer, sessions, c.Plan.ServerCPU, c.Tr.Caps())
-	if err != nil {
-		closeAll(sessions)
-		return nil, err
-	}
-	if err := c.Ctl.Send(ReplyWait, &Message{Type: MsgConnected}); err != nil {
-		group.Close()
-		return nil, err
-	}
-	return group, nil
+	return (int64(pt.Size) + int64(back)) * int64(p.Qps(pt))
 }
+
+const TokenLen = 8
 
 func closeAll(sessions []transports.Session) {
 	for _, s := range sessions {
@@ -398,14 +319,12 @@ func closeAll(sessions []transports.Session) {
 	}
 }
 
-// helloIndex tells which QP a new session is; ok is false for a stranger.
-func helloIndex(hello, token []byte, taken []transports.Session) (int, bool) {
+// HelloIndex tells which of n sessions a new one is; ok is false for one that does not show
+// the token.
+func HelloIndex(hello, token []byte, n int) (i int, ok bool) {
 	if len(hello) < TokenLen+4 || subtle.ConstantTimeCompare(hello[:TokenLen], token) != 1 {
 		return 0, false
 	}
-	i := binary.BigEndian.Uint32(hello[TokenLen:])
-	if int64(i) >= int64(len(taken)) || taken[i] != nil {
-		return 0, false
-	}
-	return int(i), true
+	at := binary.BigEndian.Uint32(hello[TokenLen:])
+	return int(at), int64(at) < int64(n)
 }

@@ -67,59 +67,101 @@ const (
 	ModerationLimit = 8 << 10
 )
 
-// Shape is one point with everything that both sides must agree on. The client
-// computes it from the plan and both sides' capabilities; the server checks it.
+// Setup is what both sides of a point know before they open anything.
+type Setup struct {
+	Plan  *Plan // with defaults filled in
+	Point Point
+	Caps  Abilities
+}
+
+// Shape is a point of sessions or calls with everything that both sides must agree on. Each
+// side makes it by the same function of the setup: [Setup.NewShape] begins it, the workload
+// fills it in.
 type Shape struct {
 	Point
-	QPs        int           `json:"qps"`
-	Threads    int           `json:"threads"`
-	Depth      int           `json:"depth"`
-	RecvDepth  int           `json:"recv_depth"`
-	ReadDepth  int           `json:"read_depth,omitempty"`
-	Moderation int           `json:"moderation"`
-	PostList   int           `json:"post_list,omitempty"`
-	Inline     int           `json:"inline"`
-	Slots      int           `json:"slots"`
-	Polling    string        `json:"polling"`
-	Loop       string        `json:"loop,omitempty"`     // of a ping-pong, on both sides
-	Arrivals   string        `json:"arrivals,omitempty"` // of an open loop
-	Nice       int           `json:"nice,omitempty"`     // of the workers' threads; 0: left
-	Arrival    string        `json:"arrival"`
-	Verify     bool          `json:"verify"`
-	VerifyAll  bool          `json:"verify_all,omitempty"` // every message whole, not a sample
-	Seed       uint64        `json:"seed"`
-	Timeout    time.Duration `json:"timeout_ns"`
+	QPs        int
+	Threads    int
+	Depth      int
+	RecvDepth  int
+	ReadDepth  int
+	Moderation int
+	PostList   int
+	Inline     int
+	Slots      int
+	Polling    string
+	Loop       string // of a ping-pong, on both sides
+	Arrivals   string // of an open loop
+	Nice       int    // of the workers' threads; 0: left
+	Arrival    string
+	Target     string // what the server's thread does; "": as the operation and its arrival say
+	Verify     bool
+	VerifyAll  bool // every message whole, not a sample
+	Seed       uint64
+	Timeout    time.Duration
 
 	// Idle: the server's thread sleeps, because its device needs no polls to serve
 	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
-	Idle bool `json:"idle,omitempty"`
+	Idle bool
 
 	// ImmAlone: a send_imm carries its immediate and no bytes.
-	ImmAlone bool `json:"imm_alone,omitempty"`
+	ImmAlone bool
 
-	// Private is what this side's row keeps with the shape, of its own type.
-	Private any `json:"-"`
+	Counted bool // operations are counted, and not timed one by one
+	Numbers bool // messages carry their numbers, where they are verified
 
-	Row  *Workload `json:"-"` // of Workload; each side has its own table
-	laid Layout    // once asked for
+	// ClientNaps, ServerNaps: with adaptive polling, a side over a device that needs no
+	// polls sleeps now and then while it polls.
+	ClientNaps, ServerNaps bool
+
+	Layout Layout            // of a window
+	Config transports.Config // of a session; zero: [Shape.SessionConfig]
+
+	// Private is what this side's workload keeps with the shape, of its own type.
+	Private any
 }
 
-// NewShape makes the shape of one point that both transports can carry.
-func NewShape(p *Plan, pt Point, client, server transports.Caps) (*Shape, error) {
-	ab := Abilities{client, server, common(client, server)}
-	sh := &Shape{Point: pt, QPs: p.Qps(pt), Threads: p.threads(p.Qps(pt)), Inline: p.Inline,
-		Polling: p.Polling, PostList: p.PostList, Arrivals: p.Arrivals, Verify: p.Verify, VerifyAll: p.Verify && p.VerifyAll, Seed: p.Seed, Timeout: p.Timeout,
-		Row: p.Workloads.Of(pt)}
-	if err := checkPoint(p, pt, ab.Both); err != nil {
+// NewShape begins the shape of a point that both transports can carry: one slot, and one
+// operation under way.
+func (s *Setup) NewShape() (*Shape, error) {
+	p, pt := s.Plan, s.Point
+	if _, ok := transports.ParseKind(pt.Op); !ok {
+		return nil, &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: fmt.Errorf("unknown operation %q, want one of %s", pt.Op, kindNames(^transports.KindSet(0)))}
+	}
+	if err := checkPoint(p, pt, s.Caps.Both); err != nil {
 		return nil, err
 	}
-	sh.ImmAlone = sh.Kind() == transports.KindSendImm && ab.Both.ImmAlone
-	sh.work().Shape(sh, p, ab)
-	if sh.Polling == PollingAdaptive && !(client.Unaided && sh.Sleeps(SideClient)) && !(server.Unaided && sh.Sleeps(SideServer)) {
+	sh := &Shape{Point: pt, QPs: p.Qps(pt), Threads: p.threads(p.Qps(pt)), Depth: 1, RecvDepth: 1, Moderation: 1, Slots: 1, Inline: p.Inline,
+		Polling: p.Polling, PostList: p.PostList, Arrivals: p.Arrivals, Verify: p.Verify, VerifyAll: p.Verify && p.VerifyAll, Seed: p.Seed, Timeout: p.Timeout}
+	sh.ImmAlone = sh.Kind() == transports.KindSendImm && s.Caps.Both.ImmAlone
+	return sh, nil
+}
+
+// NewSetup is that of a point of a plan with defaults.
+func NewSetup(p *Plan, pt Point, client, server transports.Caps) *Setup {
+	return &Setup{p, pt, able(client, server)}
+}
+
+// Shape is the shape that a workload makes, with what follows from it.
+func (s *Setup) Shape(of func(*Setup) (*Shape, error)) (*Shape, error) {
+	sh, err := of(s)
+	if err == nil {
+		s.finish(sh)
+	}
+	return sh, err
+}
+
+// finish fills in what follows from what the workload has chosen.
+func (s *Setup) finish(sh *Shape) {
+	ab := s.Caps
+	adapts := sh.Polling == PollingAdaptive
+	sh.ClientNaps, sh.ServerNaps = sh.ClientNaps && adapts && ab.Client.Unaided, sh.ServerNaps && adapts && ab.Server.Unaided
+	if adapts && !sh.ClientNaps && !sh.ServerNaps {
 		sh.Polling = PollingBusy // nothing to adapt, and the result is to say so
 	}
-	sh.Nice = sh.niceOf(p, client, server)
-	return sh, sh.Validate()
+	sh.Nice = sh.niceOf(s.Plan, ab.Client, ab.Server)
+	if sh.Config.SendDepth == 0 {
+		sh.Config = sh.SessionConfig()
+	}
 }
 
 // Arrives says how data arrives that no loop watches for in memory: with a message, or
@@ -168,73 +210,8 @@ func common(a, b transports.Caps) transports.Caps {
 	return c
 }
 
-// Admit finds the workload of a shape that came over the wire, and checks the shape.
-func (sh *Shape) Admit(t Table) error {
-	if sh.Row = t.Of(sh.Point); sh.Row == nil || sh.Row.Runner != nil {
-		return PeerError("check point", fmt.Errorf("the workload %q is not known here", sh.Workload), "the same rdmaperf version on both sides")
-	}
-	return sh.Validate()
-}
-
-// Validate checks a shape that came over the wire, so that layout arithmetic
-// cannot overflow and no queue is absurd.
-func (sh *Shape) Validate() error {
-	bad := func(what string, v any) error {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: fmt.Errorf("%s %v is out of range", what, v)}
-	}
-	if err := sh.Point.Validate(sh.Row); err != nil {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
-	}
-	switch {
-	case (sh.Kind() >= transports.KindCall) != (sh.Calls() != nil):
-		return bad("operation", sh.Op)
-	case sh.ImmAlone && (sh.Kind() != transports.KindSendImm || sh.Size != ImmAloneSize):
-		return bad("size", sh.Size)
-	case sh.QPs < 1 || sh.QPs > maxQPs:
-		return bad("qps", sh.QPs)
-	case sh.Threads < 1 || sh.Threads > min(MaxThreads, sh.QPs):
-		return bad("threads", sh.Threads)
-	case sh.Depth < 1 || sh.Depth > MaxDepth:
-		return bad("depth", sh.Depth)
-	case sh.RecvDepth < 1 || sh.RecvDepth > MaxDepth:
-		return bad("receive depth", sh.RecvDepth)
-	case sh.ReadDepth < 0 || sh.ReadDepth > MaxDepth:
-		return bad("read depth", sh.ReadDepth)
-	case sh.Moderation < 1 || sh.Moderation > sh.Depth:
-		return bad("completion moderation", sh.Moderation)
-	case sh.PostList < 0:
-		return bad("post list", sh.PostList)
-	case sh.Slots < 1 || sh.Slots > MaxDepth || sh.Slots > 1 && sh.Slots*sh.Stride() > max(SlotBudget, LatencySlots*sh.Stride()):
-		return bad("slots", sh.Slots)
-	case sh.Numbered() && (sh.Moderation > sh.Slots || TakesReceives(sh.Kind()) && sh.RecvDepth > sh.Slots):
-		return bad("slots", sh.Slots)
-	case sh.Inline < 0 || sh.Inline > MaxSize:
-		return bad("inline", sh.Inline)
-	case sh.Polling != PollingBusy && sh.Polling != PollingEvent && !(sh.Polling == PollingAdaptive && sh.Sleeps(SideClient)):
-		return bad("polling", sh.Polling)
-	case sh.Loop != "" && sh.Loop != LoopPlain && (sh.Loop != LoopProvider || sh.Polling == PollingEvent):
-		return bad("loop", sh.Loop)
-	case sh.Polling == PollingEvent && sh.Threads != sh.QPs:
-		return bad("threads", sh.Threads)
-	case sh.Nice < 0 || sh.Nice > MostNice:
-		return bad("nice value", sh.Nice)
-	case sh.Arrival != ArrivalMessage && sh.Arrival != ArrivalMemory && sh.Arrival != ArrivalNotify && sh.Arrival != ArrivalCompletion:
-		return bad("arrival", sh.Arrival)
-	case sh.ServerSleeps() && (sh.Kind() != transports.KindWrite || !sh.work().Idles || sh.Bidirectional):
-		return bad("idle", sh.Idle)
-	case sh.Timeout <= 0 || sh.Timeout > maxDuration:
-		return bad("timeout", sh.Timeout)
-	}
-	if check := sh.work().Check; check != nil {
-		if err := check(sh); err != nil {
-			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
-		}
-	}
-	return nil
-}
-
 // String is the point in words.
-func (sh *Shape) String() string { return sh.describe(sh.Row) }
+func (sh *Shape) String() string { return sh.Point.String() }
 
 // Kind is the operation; it was parsed before.
 func (sh *Shape) Kind() transports.Kind {
@@ -257,20 +234,13 @@ func OneSided(k transports.Kind) bool { return k == transports.KindRead || IsAto
 // barrier arrives.
 func (sh *Shape) ServerSleeps() bool { return sh.Idle && !OneSided(sh.Kind()) }
 
-// Sleeps tells whether a side over a device that needs no polls sleeps now and then while it
-// polls, on request.
-func (sh *Shape) Sleeps(side string) bool {
-	sleep := sh.work().Sleeps
-	return sleep != nil && sh.Polling == PollingAdaptive && sleep(sh, side)
-}
-
 // target says what the server's thread does.
 func (sh *Shape) target() string {
 	switch {
 	case sh.Idle:
 		return TargetPassive
-	case sh.work().OnlyPolled:
-		return TargetPolling
+	case sh.Target != "":
+		return sh.Target
 	case !OneSided(sh.Kind()):
 		return TargetActive
 	case sh.Polling == PollingEvent:
@@ -295,14 +265,6 @@ type Layout struct {
 	Window  int // bytes of all
 }
 
-// place is the layout.
-func (sh *Shape) place() *Layout {
-	if sh.laid.Window == 0 {
-		sh.laid = sh.work().Layout(sh)
-	}
-	return &sh.laid
-}
-
 // StreamLayout has a source for each slot.
 func (sh *Shape) StreamLayout() Layout { return sh.Behind(sh.Slots * sh.Stride()) }
 
@@ -312,32 +274,24 @@ func (sh *Shape) Behind(sources int) Layout {
 	return Layout{sources, end, end + 2*CtlSlots*CtlSize}
 }
 
-func (sh *Shape) RxOff() int { return sh.place().RxOff }
+func (sh *Shape) RxOff() int { return sh.Layout.RxOff }
 
 func (sh *Shape) RxSlot(i int) int { return sh.RxOff() + i*sh.Stride() }
 func (sh *Shape) CtlTx(i int) int  { return sh.RxSlot(sh.Slots) + i*CtlSize }
 func (sh *Shape) CtlRx(i int) int  { return sh.CtlTx(CtlSlots) + i*CtlSize }
 
-// DataEnd is where the destinations end, and what is cleared before a phase.
-func (sh *Shape) dataEnd() int { return sh.place().DataEnd }
-func (sh *Shape) Window() int  { return sh.place().Window }
+func (sh *Shape) Window() int { return sh.Layout.Window }
 
-// TotalWindow is the memory of one side, in bytes.
-func (sh *Shape) TotalWindow() int64 {
-	return int64(sh.Window())*int64(sh.QPs) + int64(sh.stored())
-}
+// TotalWindow is the memory of one side's windows, in bytes.
+func (sh *Shape) TotalWindow() int64 { return int64(sh.Window()) * int64(sh.QPs) }
 
-// stored is what the server keeps beside windows, in bytes.
-func (sh *Shape) stored() int {
-	if stored := sh.work().Stored; stored != nil {
-		return stored(sh)
-	}
-	return 0
-}
+// Numbered tells streams whose messages carry numbers.
+func (sh *Shape) Numbered() bool { return sh.Verify && sh.Numbers && !sh.ImmAlone }
 
-// Config is how sessions are set up, on both sides alike.
-func (sh *Shape) Config() transports.Config {
-	c := transports.Config{
+// SessionConfig is how sessions are set up, on both sides alike, unless the workload has a
+// Config of its own.
+func (sh *Shape) SessionConfig() transports.Config {
+	return transports.Config{
 		Window:    sh.Window(),
 		SendDepth: sh.Depth + CtlSlots,
 		RecvDepth: max(sh.RecvDepth, CtlSlots),
@@ -345,22 +299,7 @@ func (sh *Shape) Config() transports.Config {
 		ReadDepth: sh.ReadDepth,
 		Events:    sh.Polling == PollingEvent || sh.ServerSleeps(),
 	}
-	if more := sh.work().Config; more != nil {
-		more(sh, &c)
-	}
-	return c
 }
-
-// SideThreads is how many workers a side has.
-func (sh *Shape) SideThreads(side string) int {
-	if sh.work().OneTarget && side == SideServer {
-		return 1
-	}
-	return sh.Threads
-}
-
-// streaming tells workloads whose operations are counted and not timed one by one.
-func (sh *Shape) streaming() bool { return sh.work().Stream }
 
 // Flags of a data operation.
 func (sh *Shape) Flags() transports.OpFlags {

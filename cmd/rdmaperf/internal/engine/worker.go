@@ -97,14 +97,13 @@ func NewWorker(sh *Shape, role string, cpu int) *Worker {
 	if role == SideClient {
 		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
 		// limit is for peers that are gone, not for slow ones.
-		bytes := int64(sh.Size) * int64(max(sh.Depth, 2)) * int64(sh.QPs)
-		if underWay := sh.work().Stall; underWay != nil {
-			bytes = underWay(sh)
-		}
-		w.stall = int64(sh.Timeout) + bytes*100
+		w.UnderWay(int64(sh.Size) * int64(max(sh.Depth, 2)) * int64(sh.QPs))
 	}
 	return w
 }
+
+// UnderWay says how many bytes are under way at most, for which the client waits longer.
+func (w *Worker) UnderWay(bytes int64) { w.stall = int64(w.Sh.Timeout) + bytes*100 }
 
 // Sides, in messages and parameters.
 const (

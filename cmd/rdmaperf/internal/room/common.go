@@ -109,6 +109,14 @@ func (c *Common) CallOps(workload, instead string) error {
 	return nil
 }
 
+// NoEvents refuses event polling for the reason why.
+func (c *Common) NoEvents(why string) error {
+	if c.Polling == engine.PollingEvent {
+		return values.Wrong("polling", "%s: %s", c.Polling, why)
+	}
+	return nil
+}
+
 // CheckCalls refuses what describes another workload than one of calls.
 func (c *Common) CheckCalls(workload string) error {
 	if f := c.AnyOf("threads", "rx-depth", "inline_size", "cq-mod"); f != "" && c.Alone() {

@@ -12,16 +12,16 @@ func Fixed(words ...string) func() []string { return func() []string { return wo
 
 // Room is one workload.
 type Room struct {
-	Name    string           // as --workload and Result.Workload spell it
-	Work    *engine.Workload // what is measured, how, and what its results are: of the same name
-	Summary string           // what it measures, in a few words for the help; "" where the name says it
-	Note    string           // for the help: when it is measured although nobody named it, or not
-	Group   string           // title of its flags in the help; rows side by side may share one
+	Name    string        // as --workload and Result.Workload spell it
+	Runner  engine.Runner // what its two sides do
+	Kind    *reports.Kind // describes its results; nil: they have nothing of their own
+	Summary string        // what it measures, in a few words for the help; "" where the name says it
+	Note    string        // for the help: when it is measured although nobody named it, or not
+	Group   string        // title of its flags in the help; rows side by side may share one
 
 	Standard bool // measured when no workload is named
 	ForCalls bool // measured when no workload is named and every stack carries calls alone
 	Calls    bool // made of calls, so that only stacks that carry calls run it
-	Windows  int  // measured windows of a point, one after the other; 0 means 1
 
 	// OwnThreads: it has as many threads as connections, whose CPUs nobody can name.
 	OwnThreads bool
@@ -43,11 +43,6 @@ type Room struct {
 	// that this workload does not do. nil: they never do.
 	Unless func(c *Common) bool
 
-	// On says which layer with which parameter, "key=value", the stack of a point must
-	// have. Such a point is measured on the stacks given that have the layer, with the
-	// parameter put in. nil, or an empty layer: any stack.
-	On func(pt engine.Point) (layer, param string)
-
 	// Ops and Sizes are those measured when none are given, as the help shows them.
 	Ops   []string
 	Sizes []int
@@ -60,6 +55,18 @@ type Room struct {
 	Published []reports.Published
 
 	Flags func() Flags // of a new command line
+}
+
+// Table is what the engine knows of these workloads.
+func Table(rooms ...*Room) engine.Table {
+	t := engine.Table{}
+	for _, r := range rooms {
+		if r.Runner == nil { // its points are those of others
+			continue
+		}
+		t[r.Name] = engine.Entry{Runner: r.Runner, Kind: r.Kind}
+	}
+	return t
 }
 
 // Flags are those of a workload on one command line, as given.

@@ -52,7 +52,7 @@ func (m *runner) sizeWindows() time.Duration {
 	for _, a := range m.arms {
 		for _, pt := range a.plan.Points {
 			points++
-			windows += windowsOf(pt)
+			windows += max(pt.Windows, 1)
 		}
 	}
 	if m.p.chooseTime {
@@ -65,7 +65,7 @@ func (m *runner) sizeWindows() time.Duration {
 	total := allStart
 	for _, a := range m.arms {
 		for _, pt := range a.plan.Points {
-			total += allBeside + plannedTime(&a.plan, pt)
+			total += allBeside + a.plan.PlannedTime(pt)
 		}
 	}
 	return total

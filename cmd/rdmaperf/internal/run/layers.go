@@ -7,17 +7,12 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // layerOf is what a point asks of its stack: a layer with a parameter, or "".
 func layerOf(pt engine.Point) (name, param string) {
-	if r := room.Find(workload.Rooms, pt.Workload); r != nil && r.On != nil {
-		return r.On(pt)
-	}
-	return "", ""
+	return pt.Needs.Layer, pt.Needs.Param
 }
 
 // addLayers puts behind every stack with a layer that points ask for the same stack with

@@ -245,8 +245,8 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			if i < 0 {
 				continue
 			}
-			m.log.Debug("measure", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "repeat", repeat)
-			m.bar.Before(a.tr.Name(), a.plan.Describe(pt), plannedTime(&a.plan, pt))
+			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
+			m.bar.Before(a.tr.Name(), pt.String(), a.plan.PlannedTime(pt))
 			watcher := watch(a.client, m.lookEvery(), m.looker(a, pt))
 			a.client.ReadCounters(stackspec.Counters(a.tr))
 			m.raw.keep(a.client, len(m.doc.Results))
@@ -257,7 +257,7 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			}
 			results, err := quietest(most, func(before []reports.Result) ([]reports.Result, error) {
 				if before != nil {
-					m.log.Debug("take a disturbed point again", "point", a.plan.Describe(pt), "transport", a.tr.Name(), "because", before[0].Disturbance.String())
+					m.log.Debug("take a disturbed point again", "point", pt.String(), "transport", a.tr.Name(), "because", before[0].Disturbance.String())
 					m.raw.keep(a.client, len(m.doc.Results))
 				}
 				return a.client.Run(ctx, i)
@@ -333,10 +333,9 @@ func (m *runner) choose(a *arm) error {
 	if !m.p.askOps {
 		points = slices.DeleteFunc(points, func(pt engine.Point) bool {
 			k, ok := transports.ParseKind(pt.Op)
-			w := a.plan.Workloads.Find(pt.Workload)
 			// A stack that has sessions is measured by them where the workload is.
-			other := k == transports.KindCall && w.ByCall != nil && caps.Kinds != transports.Kinds(transports.KindCall)
-			return ok && (other || !caps.Kinds.Has(k)) && w.Runner == nil
+			other := k == transports.KindCall && !ofCalls(pt) && caps.Kinds != transports.Kinds(transports.KindCall)
+			return ok && (other || !caps.Kinds.Has(k))
 		})
 	}
 	switch {

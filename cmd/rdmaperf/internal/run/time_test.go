@@ -6,17 +6,19 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 )
 
 func TestPlannedTime(t *testing.T) {
 	p := &engine.Plan{Duration: time.Second, WarmupDuration: 200 * time.Millisecond}
-	for workload, want := range map[string]time.Duration{latency.Name: 1200 * time.Millisecond, hol.Name: 3200 * time.Millisecond} {
-		if got := plannedTime(p, engine.Point{Workload: workload}); got != want {
-			t.Errorf("%s: %v, want %v", workload, got, want)
+	for _, c := range []struct {
+		pt   engine.Point
+		want time.Duration
+	}{{engine.Point{}, 1200 * time.Millisecond}, {hol.NewPoint("write", 1<<20, hol.ArmSameQP, hol.Options{}), 3200 * time.Millisecond}, {engine.Point{Time: time.Minute}, time.Minute}} {
+		if got := p.PlannedTime(c.pt); got != c.want {
+			t.Errorf("%s: %v, want %v", c.pt, got, c.want)
 		}
 	}
-	if got := plannedTime(&engine.Plan{Iterations: 5}, engine.Point{}); got != 0 {
+	if got := (&engine.Plan{Iterations: 5}).PlannedTime(engine.Point{}); got != 0 {
 		t.Errorf("counted operations: %v, want unknown", got)
 	}
 }

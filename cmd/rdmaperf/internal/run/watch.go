@@ -180,7 +180,7 @@ func (m *runner) lookEvery() time.Duration {
 
 // looker says what is shown during a point of an arm; nil is nothing.
 func (m *runner) looker(a *arm, pt engine.Point) func(reports.SeriesPoint, time.Duration) {
-	title := a.tr.Name() + " " + a.plan.Describe(pt)
+	title := a.tr.Name() + " " + pt.String()
 	switch {
 	case m.o.infinite:
 		f, ok := m.stderr.(*os.File)
@@ -190,7 +190,7 @@ func (m *runner) looker(a *arm, pt engine.Point) func(reports.SeriesPoint, time.
 			from := time.Duration(p.OffsetNs)
 			m.bar.Line(m.stderr, fmt.Sprintf("%s %s-%s: %s", title, from, from+every, rates(p, every, pt.Size, m.o.gbits)))
 		}
-	case m.bar != nil && plannedTime(&a.plan, pt) > 2*liveEvery:
+	case m.bar != nil && a.plan.PlannedTime(pt) > 2*liveEvery:
 		return func(p reports.SeriesPoint, every time.Duration) { m.bar.Live(rates(p, every, pt.Size, m.o.gbits)) }
 	}
 	return nil

@@ -218,7 +218,7 @@ func measureReal(t *testing.T, name string, plan engine.Plan) (results []reports
 	for i, pt := range plan.Points {
 		of, err := c.Run(t.Context(), i)
 		if err != nil {
-			t.Fatalf("%s: %v", plan.Describe(pt), err)
+			t.Fatalf("%s: %v", pt, err)
 		}
 		results = append(results, of...)
 	}

@@ -113,13 +113,20 @@ func TestScriptedStarvation(t *testing.T) {
 func TestScriptedTraining(t *testing.T) {
 	const n, size = 12, 200
 	const trip = each + size + each + out + each + size + back
-	model := &paramserver.Model{Name: "one", Tensors: []paramserver.Tensor{{Name: "a", Parameters: size / 4, MultiplyAdds: 3}}}
+	const file = "testdata/one.csv"
+	model, err := paramserver.LoadModel(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var points []engine.Point
 	for _, ratio := range []float64{0, 3} {
-		points = append(points, engine.Point{Workload: paramserver.Name, Op: "write", Size: size, Arm: paramserver.ArmFIFO, Options: engine.PackOptions(paramserver.Training{Model: "one", TensorBytes: 4, ComputeRatio: ratio})})
+		pt, err := paramserver.NewPoint(model, file, paramserver.ArmFIFO, 4, ratio)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points = append(points, pt)
 	}
 	plan := engine.Plan{Points: points, Iterations: n, Verify: true}
-	paramserver.SetModels(&plan, []*paramserver.Model{model})
 	for i, r := range measure(t, soon(), plan) { // all times here are multiples of 100 ns, so polls in vain end when computation does
 		ps, compute := paramserverkind.Of(&r), float64(i*3*trip)
 		if ps.CommunicationNs != trip || ps.ComputeNs != compute {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
@@ -28,17 +29,26 @@ func (b *broken) ServeCall(c *transports.Served) error {
 	return b.CallService.ServeCall(c)
 }
 
-// serving is the table of one workload whose services are made so.
-func serving(serve func(s engine.CallService, fail func(error)) engine.CallService) engine.Table {
-	row := *rpc.Room.Work
-	work := *row.Calls
-	work.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-		s, err := rpc.Work.Serve(sh, fail)
-		return serve(s, fail), err
-	}
-	row.Calls = &work
-	return engine.Table{&row}
+// serving is the workload rpc with services that are made so.
+type serving func(s engine.CallService, fail func(error)) engine.CallService
+
+func (f serving) Client(ctx context.Context, r *engine.Run) error {
+	return rpc.Room.Runner.Client(ctx, r)
 }
+
+func (f serving) Server(ctx context.Context, s *engine.Serve) error {
+	sh, err := rpc.Shape(&s.Setup, 1)
+	if err != nil {
+		return err
+	}
+	if err := s.HoldShape(sh, 0); err != nil {
+		return err
+	}
+	fails := drive.NewFailure()
+	return drive.ServeCalls(ctx, s, sh, drive.CallConfig(sh, 1), f(rpc.NewService(sh, fails.Fail), fails.Fail), fails)
+}
+
+func (f serving) table() engine.Table { return engine.Table{rpc.Name: {Runner: f}} }
 
 // A service that cannot be ended fails its point, whose calls were all well.
 func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
@@ -46,7 +56,7 @@ func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 		plan := engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 10, Verify: true}
 		plan.Workloads = serving(func(s engine.CallService, _ func(error)) engine.CallService {
 			return &broken{CallService: s, ended: ended}
-		})
+		}).table()
 		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
 			if _, err := enginetest.First(c.Run(ctx, 0)); (err == nil) != (ended == nil) || err != nil && !strings.Contains(err.Error(), ended.Error()) {
 				t.Errorf("%v, want %v", err, ended)
@@ -74,7 +84,7 @@ func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 					}()
 				}
 			}}
-		})
+		}).table()
 		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
 			// A client that says the end while the server leaves hears of that alone.
 			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil {

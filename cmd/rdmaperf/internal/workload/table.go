@@ -63,20 +63,14 @@ var Rooms = []*room.Room{
 }
 
 // Table is what the engine knows of them.
-func Table() engine.Table {
-	t := make(engine.Table, len(Rooms))
-	for i, r := range Rooms {
-		t[i] = r.Work
-	}
-	return t
-}
+func Table() engine.Table { return room.Table(Rooms...) }
 
 // Kinds are those of their results, in the order in which they stand where several do,
 // such as columns of CSV: those that have always been there, and then as in the table.
 func Kinds() []*reports.Kind {
 	all := kinds.All()
 	for _, r := range Rooms {
-		if k := r.Work.Kind; k != nil && !slices.Contains(all, k) {
+		if k := r.Kind; k != nil && !slices.Contains(all, k) {
 			all = append(all, k)
 		}
 	}

@@ -102,3 +102,85 @@ func FlipAfter(n int64, at uint64) *Fault {
 	}
 	return f
 }
+
+// CallFault damages what stacks of calls carry.
+type CallFault struct {
+	Call  func(n int64, c *transports.Call)                                                // before call n; nil: nothing
+	Serve func(n int64, s *transports.Served, answer func(*transports.Served) error) error // of request n; nil: answer
+}
+
+// Ends are those of e with this fault.
+func (f *CallFault) Ends(e Ends) Ends {
+	return func(t testing.TB) (transports.Stack, transports.Stack) {
+		var bent [2]transports.Stack
+		client, server := e(t)
+		for i, s := range []transports.Stack{client, server} {
+			calls, err := transports.Calls(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bent[i] = faultCalls{calls, f}
+		}
+		return bent[0], bent[1]
+	}
+}
+
+type faultCalls struct {
+	transports.CallTransport
+	f *CallFault
+}
+
+func (c faultCalls) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+	return c.CallTransport.ListenCalls(ctx, addr, cfg, &faultHandler{h: h, f: c.f})
+}
+
+type faultHandler struct {
+	h transports.CallHandler
+	f *CallFault
+	n atomic.Int64
+}
+
+func (h *faultHandler) ServeCall(s *transports.Served) error {
+	if h.f.Serve == nil {
+		return h.h.ServeCall(s)
+	}
+	return h.f.Serve(h.n.Add(1), s, h.h.ServeCall)
+}
+
+func (c faultCalls) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
+	conn, err := c.CallTransport.DialCalls(ctx, addr, cfg)
+	return faultConn{conn, c.f}, err
+}
+
+type faultConn struct {
+	transports.CallConn
+	f *CallFault
+}
+
+func (c faultConn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
+	k, err := c.CallConn.Caller(ctx, cfg)
+	return &faultCaller{Caller: k, f: c.f}, err
+}
+
+type faultCaller struct {
+	transports.Caller
+	f *CallFault
+	n int64
+}
+
+func (k *faultCaller) Call(c *transports.Call) error {
+	if k.n++; k.f.Call != nil {
+		k.f.Call(k.n, c)
+	}
+	return k.Caller.Call(c)
+}
+
+// Flipped is b with the bits of mask changed in byte i, from the end where i is negative.
+func Flipped(b []byte, i int, mask byte) []byte {
+	b = append([]byte(nil), b...)
+	if i < 0 {
+		i += len(b)
+	}
+	b[i] ^= mask
+	return b
+}

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"flag"
+	"fmt"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
@@ -26,8 +27,8 @@ import (
 var Table engine.Table
 
 // Main runs the tests of a package on these workloads.
-func Main(m *testing.M, rows ...*engine.Workload) {
-	Table = rows
+func Main(m *testing.M, table engine.Table) {
+	Table = table
 	flag.Parse()
 	_ = flag.Set("rapid.checks", "30") // where there are any: a check is a whole run of about 20 ms
 	drive.IdleWindow = 2 * time.Millisecond
@@ -190,16 +191,12 @@ func RunPoints(t testing.TB, e Ends, plan engine.Plan) ([]reports.Result, error)
 	return out, nil
 }
 
-// Pair builds both crews of a shape in this process.
-func Pair(t testing.TB, e Ends, plan engine.Plan) (client, server *engine.Group) {
+// Pair builds both sides of the first point of a plan in this process.
+func Pair(t testing.TB, e Ends, plan engine.Plan, shape func(*engine.Setup) (*engine.Shape, error), of [2]engine.NewSide) (client, server *engine.Group) {
 	t.Helper()
 	a, b := SessionEnds(t, e)
-	p := plan.WithDefaults()
-	sh, err := engine.NewShape(&p, p.Points[0], a.Caps(), b.Caps())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := b.Listen(t.Context(), "127.0.0.1:0", sh.Config())
+	sh := ShapeOf(t, plan, a.Caps(), b.Caps(), shape)
+	l, err := b.Listen(t.Context(), "127.0.0.1:0", sh.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,17 +210,17 @@ func Pair(t testing.TB, e Ends, plan engine.Plan) (client, server *engine.Group)
 			}
 			accepted <- s
 		}()
-		s, err := a.Dial(t.Context(), l.Addr(), []byte{byte(i)}, sh.Config())
+		s, err := a.Dial(t.Context(), l.Addr(), []byte{byte(i)}, sh.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		near, far = append(near, s), append(far, <-accepted)
 	}
 	l.Close()
-	if client, err = engine.NewGroup(sh, engine.SideClient, near, -1, a.Caps()); err != nil {
+	if client, err = engine.NewGroup(sh, engine.SideClient, near, -1, a.Caps(), of[0]); err != nil {
 		t.Fatal(err)
 	}
-	if server, err = engine.NewGroup(sh, engine.SideServer, far, -1, b.Caps()); err != nil {
+	if server, err = engine.NewGroup(sh, engine.SideServer, far, -1, b.Caps(), of[1]); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -231,6 +228,27 @@ func Pair(t testing.TB, e Ends, plan engine.Plan) (client, server *engine.Group)
 		server.Close()
 	})
 	return client, server
+}
+
+// ShapeOf is the shape of the first point of a plan on two stacks.
+func ShapeOf(t testing.TB, plan engine.Plan, client, server transports.Caps, shape func(*engine.Setup) (*engine.Shape, error)) *engine.Shape {
+	t.Helper()
+	p := plan.WithDefaults()
+	sh, err := engine.NewSetup(&p, p.Points[0], client, server).Shape(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sh
+}
+
+// Refusal is why a workload does not take the first point of a plan, nil where it does.
+func Refusal(plan engine.Plan, caps transports.Caps, shape func(*engine.Setup) (*engine.Shape, error)) error {
+	p := plan.WithDefaults()
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	_, err := shape(engine.NewSetup(&p, p.Points[0], caps, caps))
+	return err
 }
 
 // Once runs one phase of a pair.
@@ -242,7 +260,7 @@ func Once(t testing.TB, client, server *engine.Group, gen int, lim engine.Limits
 		}
 	}
 	target := server.Start(engine.Limits{}, false)
-	out := client.Start(lim, !client.Sh.Row.Stream).Wait()
+	out := client.Start(lim, !client.Sh.Counted).Wait()
 	target.Halt(engine.StopSoon)
 	if e := target.Wait().Err; out.Err != nil || e != nil {
 		t.Fatalf("client %v, server %v", out.Err, e)
@@ -360,5 +378,5 @@ func CarriersUnderTest() map[string]Ends {
 }
 
 func RpcPoint(call string, request, response int) engine.Point {
-	return engine.Point{Workload: "rpc", Op: "call", Call: call, Size: request, Response: response}
+	return engine.Point{Workload: "rpc", Op: "call", Call: call, Size: request, Response: response, Words: fmt.Sprintf("rpc %s %d B", call, request)}
 }

@@ -24,7 +24,7 @@ func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machin
 		for i, pt := range plan.Points {
 			r, err := First(c.Run(ctx, i))
 			if err != nil {
-				t.Errorf("%s: %v", plan.Describe(pt), err)
+				t.Errorf("%s: %v", pt, err)
 				return
 			}
 			results = append(results, r)

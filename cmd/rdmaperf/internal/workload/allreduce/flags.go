@@ -25,9 +25,9 @@ const Name = "allreduce"
 
 // Room is its row of the table.
 var Room = &room.Room{
-	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words),
-		Runner: new(flags)},
+	Name:       Name,
+	Runner:     new(flags),
+	Kind:       results.Kind,
 	Summary:    "float32 sums over ranks in processes of their own",
 	Group:      "Workload allreduce",
 	OwnThreads: true,
@@ -128,7 +128,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		if err := o.check(size); err != nil {
 			return nil, values.Wrong("size", "%d: %w", size, err)
 		}
-		points = append(points, engine.Point{Workload: Name, Time: o.time(), Size: size, Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Time: o.time(), Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
 	}
 	return points, nil
 }
@@ -189,10 +189,10 @@ const mostHeld = 1 << 50
 
 // needs is what one rank holds: what it adds, the sum, what arrives, memory that it has
 // yet to give back, the times of its iterations, and its mesh. checked keeps it there.
-func (o *options) needs(size int) engine.Needs {
+func (o *options) needs(size int) engine.Memory {
 	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
 	iterations := max(o.Iterations, mostMeasured)
-	return engine.Needs{Windows: 3*int64(size) + int64(min(max(o.Deferred, 2*size), mostHeld)) + 3*8*int64(iterations) + slots,
+	return engine.Memory{Windows: 3*int64(size) + int64(min(max(o.Deferred, 2*size), mostHeld)) + 3*8*int64(iterations) + slots,
 		Queues: engine.QueueBytes(qps, places), Threads: 1}
 }
 

@@ -23,8 +23,8 @@ const (
 
 // Server is the life of one rank.
 func (*flags) Server(ctx context.Context, s *engine.Serve) error {
-	var o options
-	if err := s.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(s.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	if err := s.Hold(o.needs(s.Point.Size)); err != nil {
@@ -60,12 +60,12 @@ func (c checked) Receive(ctx context.Context, v any) error {
 // Client starts the ranks and takes all arms in turn, so that a change of the machine's load
 // hits all of them.
 func (*flags) Client(ctx context.Context, r *engine.Run) error {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	if r.Stack.Caps().InProcess {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: o.words(r.Point.Size), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
 	}
 	links := []rank.Link{r.Peer}
 	for range o.Ranks - 1 {

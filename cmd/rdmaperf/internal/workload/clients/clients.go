@@ -38,7 +38,8 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Runner: new(flags)},
+	Runner:     new(flags),
+	Kind:       set.Kind(),
 	Summary:    "what a server registers by the number of its clients",
 	Group:      "Workload clients",
 	OwnThreads: true,
@@ -100,7 +101,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(size); err != nil {
 				return nil, values.Wrong("machines", "%v", err)
 			}
-			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil
@@ -122,8 +123,8 @@ type held struct {
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) error {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	hold := holdNative

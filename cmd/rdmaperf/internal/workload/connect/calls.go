@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -17,60 +16,74 @@ import (
 // call whose request and answer are of the point's size. A stack of calls does not say when
 // its own resources are made, so that stage is empty and all of it is the set-up.
 
-// callWork serves the first calls as the workload rpc does, on connections that follow one
-// another.
-var callWork = engine.CallWork{Serve: rpc.Work.Serve, Turnover: true}
-
-func byCall() *engine.Workload {
-	w := drive.CallRow(Name, connectkind.Kind, &callWork)
-	w.Rated, w.Describe = false, nil
-	w.Point = func(p engine.Point) error {
-		switch {
-		case p.Call != engine.CallUnary || p.Response != p.Size:
-			return errors.New("the first call is unary, with an answer as long as its request")
-		case p.QPs > engine.MaxThreads:
-			return fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads)
-		case p.Outstanding != 0:
-			return errors.New("a connection makes one call")
-		}
-		return nil
+// callShape is that of a point, and what its calls may be: connections follow one another, so
+// that a server may have those that just ended beside those that are new.
+func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
+	p := s.Point
+	switch {
+	case p.Call != engine.CallUnary || p.Response != p.Size:
+		return nil, transports.CallConfig{}, engine.Refused(errors.New("the first call is unary, with an answer as long as its request"))
+	case p.QPs > engine.MaxThreads:
+		return nil, transports.CallConfig{}, engine.Refused(fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads))
+	case p.Outstanding != 0:
+		return nil, transports.CallConfig{}, engine.Refused(errors.New("a connection makes one call"))
 	}
-	w.Shape = func(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-		drive.CallShape(sh, p, ab)
-		sh.Depth = 1
+	sh, err := rpc.Shape(s, 1)
+	if err != nil {
+		return nil, transports.CallConfig{}, err
 	}
-	w.Run = runCalls
-	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-		connectResult(m, res, out)
-		res.Polling, res.Threads, res.RoundTrip = "", m.Sh.QPs, reports.RoundTripFull
-		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
-	}
-	return w
+	sh.Depth = 1
+	sh.Layout.Window = sh.Size + sh.Response
+	cfg := drive.CallConfig(sh, 1)
+	cfg.Conns = 2*sh.QPs + spareConns
+	return sh, cfg, nil
 }
 
-// runCalls takes a point of set-up by calls through its phases.
-func runCalls(m *engine.Measurement, ctx context.Context) error {
-	c, sh := m.C, m.Sh
-	tr, err := engine.CallsOf(c.Tr)
+// spareConns are connections whose end a server has not seen yet.
+const spareConns = 16
+
+// serveCalls serves the first calls as the workload rpc does.
+func serveCalls(ctx context.Context, s *engine.Serve) error {
+	sh, cfg, err := callShape(&s.Setup)
 	if err != nil {
 		return err
 	}
-	answer, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPoint, Shape: sh}, engine.MsgListening)
+	return rpc.Serve(ctx, s, sh, cfg)
+}
+
+// byCalls measures one point of set-up by calls.
+func byCalls(ctx context.Context, r *engine.Run) error {
+	sh, cfg, err := callShape(&r.Setup)
 	if err != nil {
 		return err
 	}
-	addr, err := c.DataAddr(sh, answer)
+	m, err := r.Measurement(sh)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
+	tr, err := engine.CallsOf(r.Stack)
+	if err != nil {
 		return err
 	}
-	callers := rpc.Work.Callers(sh)
-	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Phase, int, int64) (times, error) {
-		o := &calls{setups: s, tr: tr, addr: addr, cfg: drive.CallConfig(sh, c.Plan.Secret(answer.Listening.Token)), callers: callers}
+	addr, at, err := m.Address(ctx)
+	if err != nil {
+		return err
+	}
+	cfg.Secret = m.Secret(at.Token)
+	callers := rpc.Callers(sh)
+	err = phases(ctx, m, func(s *setups) setUp {
+		o := &calls{setups: s, tr: tr, addr: addr, cfg: cfg, callers: callers}
 		return o.setUp
 	})
+	res := m.Result()
+	res.Parameters = drive.CallParameters(m)
+	if m.Out != nil {
+		complete(m, &res, m.Out)
+		drive.ComparedCalls(m, &res, m.Out.Ops, m.Out.Ops*int64(sh.Size+sh.Response))
+	}
+	res.Polling, res.Threads = "", sh.QPs
+	r.Add(res)
+	return err
 }
 
 // calls sets up connections of calls.

@@ -56,28 +56,15 @@ func TestConnectionsOfCallsForATime(t *testing.T) {
 	}
 }
 
-// silentService answers no call.
-type silentService struct{ engine.CallService }
-
-func (silentService) ServeCall(s *transports.Served) error {
-	<-s.Ctx.Done()
-	return s.Ctx.Err()
-}
-
 // A server that accepts and does not answer costs the timeout.
 func TestConnectionOfCallsEndsInTime(t *testing.T) {
-	row := enginetest.Table.Find(Name).ByCall
-	before := row.Calls
-	defer func() { row.Calls = before }()
-	bent := *before
-	bent.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-		s, err := before.Serve(sh, fail)
-		return silentService{s}, err
-	}
-	row.Calls = &bent
+	silent := enginetest.CallFault{Serve: func(_ int64, s *transports.Served, _ func(*transports.Served) error) error {
+		<-s.Ctx.Done()
+		return s.Ctx.Err()
+	}}
 	plan := enginetest.QuickPlan(callPoint(1))
 	plan.Timeout = 500 * time.Millisecond
-	if _, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["tcp"], plan); err == nil || !strings.Contains(err.Error(), "DeadlineExceeded") {
+	if _, err := enginetest.RunPoints(t, silent.Ends(enginetest.CarriersUnderTest()["tcp"]), plan); err == nil || !strings.Contains(err.Error(), "DeadlineExceeded") {
 		t.Errorf("%v, want the first call to miss its deadline", err)
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// setUp sets up connection number n of a thread, makes its first round trip and ends it.
+type setUp func(ctx context.Context, r *engine.Phase, index int, n int64) (times, error)
+
 // setups is the client's side of a phase. Its threads share the recorders, which
 // are written between connections, never inside a timed part.
 type setups struct {
@@ -24,8 +27,7 @@ type setups struct {
 	lim engine.Limits
 	gen int
 
-	// setUp sets up connection number n of a thread, makes its first round trip and ends it.
-	setUp func(ctx context.Context, r *engine.Phase, index int, n int64) (times, error)
+	setUp setUp
 
 	mu     sync.Mutex
 	stages [numStages]*reports.Recorder
@@ -35,37 +37,12 @@ type setups struct {
 	err    error // the first failure; a corruption wins
 }
 
-// runConnect takes a point of connection set-up through its phases.
-func runConnect(m *engine.Measurement, ctx context.Context) error {
-	c, sh, p := m.C, m.Sh, &m.C.Plan
-	tr, err := engine.SessionsOf(c.Tr)
-	if err != nil {
-		return err
-	}
-	answer, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPoint, Shape: sh}, engine.MsgListening)
-	if err != nil {
-		return err
-	}
-	addr, err := c.DataAddr(sh, answer)
-	if err != nil {
-		return err
-	}
-	if _, err := c.Hear(ctx, sh, engine.MsgConnected); err != nil {
-		return err
-	}
-	token := engine.SessionToken(p.Token, answer.Listening.Token)
-	return runPhases(m, ctx, func(s *setups) func(context.Context, *engine.Phase, int, int64) (times, error) {
-		o := &sessions{setups: s, tr: tr, addr: addr, token: token, secret: p.Secret(answer.Listening.Token)}
-		return o.setUp
-	})
-}
-
-// runPhases takes a point through warm-up and measurement once the server listens; make
-// gives how a connection is set up in a phase.
-func runPhases(m *engine.Measurement, ctx context.Context, make func(*setups) func(context.Context, *engine.Phase, int, int64) (times, error)) (err error) {
-	c, sh, p := m.C, m.Sh, &m.C.Plan
-	defer engine.ReserveProcs(sh.QPs)()
-	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, error) {
+// phases takes a point through warm-up and measurement once the server listens, and ends it.
+// make gives how a connection is set up in a phase.
+func phases(ctx context.Context, m *engine.Measurement, make func(*setups) setUp) (err error) {
+	p := m.Plan
+	defer engine.ReserveProcs(m.Sh.QPs)()
+	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, *engine.PhaseReport, error) {
 		s := &setups{m: m, lim: lim, gen: gen}
 		s.setUp = make(s)
 		for i := range s.stages {
@@ -74,54 +51,18 @@ func runPhases(m *engine.Measurement, ctx context.Context, make func(*setups) fu
 		if every > 0 && lim.Dur > 0 {
 			s.series = engine.NewSeries(every, lim.Dur)
 		}
-		return s.phase(ctx, name)
+		release := engine.HoldCollector()
+		defer release()
+		return m.Around(ctx, engine.PhaseStart{Name: name, Generation: gen}, s.start, nil)
 	}
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, err = phase("warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, 0); err != nil {
+		if m.Warm, _, err = phase("warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, 0); err != nil {
 			return err
 		}
 	}
-	if m.Out, err = phase("measure", engine.GenMeasure, engine.Limits{Ops: p.Iterations, Dur: p.Duration}, p.Interval); err != nil {
-		m.Fail(ctx)
-		return err
-	}
-	m.Verified = sh.Verify
-	_, err = c.Ask(ctx, sh, &engine.Message{Type: engine.MsgEnd}, engine.MsgEnded)
-	return err
-}
-
-func (s *setups) phase(ctx context.Context, name string) (*engine.Outcome, error) {
-	c, sh := s.m.C, s.m.Sh
-	release := engine.HoldCollector()
-	defer release()
-	changes := engine.CountersAround(c.Counters, s.gen)
-	if _, err := c.Ask(ctx, sh, &engine.Message{Type: engine.MsgPhase, Phase: &engine.PhaseStart{Name: name, Generation: s.gen}}, engine.MsgReady); err != nil {
-		return nil, err
-	}
-	out, err := s.m.Watch(ctx, s.start())
-	if moved := changes(); moved != nil {
-		s.m.Counters.Client = moved
-	}
-	if err != nil {
-		return out, err
-	}
-	fctx := ctx
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		fctx, cancel = context.WithTimeout(context.Background(), engine.Grace)
-		defer cancel()
-	}
-	answer, err := c.Ask(fctx, sh, &engine.Message{Type: engine.MsgStop, Stop: &engine.PhaseStop{}}, engine.MsgReport)
-	if err != nil {
-		return out, err
-	}
-	if s.gen == engine.GenMeasure {
-		s.m.Report = answer.Report
-	}
-	if ctx.Err() != nil {
-		return out, engine.Interrupted()
-	}
-	return out, nil
+	m.Out, m.Report, err = phase("measure", engine.GenMeasure, m.Window(), p.Interval)
+	m.Verified = err == nil && m.Sh.Verify
+	return m.End(ctx, err)
 }
 
 // start lets one thread go for each connection at once.
@@ -208,7 +149,7 @@ type sessions struct {
 
 func (s *sessions) setUp(ctx context.Context, r *engine.Phase, index int, n int64) (t times, err error) {
 	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
-	cfg := s.m.Sh.Config()
+	cfg := s.m.Sh.Config
 	cfg.Secret = s.secret
 	var created int64
 	cfg.Created = func() { created = engine.Now() }

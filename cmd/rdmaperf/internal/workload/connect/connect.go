@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -29,35 +30,90 @@ const (
 	numStages
 )
 
-// validateConnect checks what only this workload asks of a point.
-func validateConnect(p engine.Point) error {
+const noEvents = "the first round trip of a connection is polled for, so it needs busy polling"
+
+// needs are those of points with this operation.
+func needs(op string) (n engine.Needs) {
+	if op != transports.KindCall.String() {
+		n.Kinds, n.Why = transports.Kinds(transports.KindWrite), "of the first round trip"
+	}
+	return n
+}
+
+// shape has a thread for each connection that is set up at once.
+func shape(s *engine.Setup) (*engine.Shape, error) {
+	p := s.Point
 	switch {
 	case p.Op != transports.KindRead.String():
-		return errors.New("the first round trip is a write and a read: the operation is read, or call")
-	case p.QPs > engine.MaxThreads:
-		return fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads)
+		return nil, engine.Refused(errors.New("the first round trip is a write and a read: the operation is read, or call"))
+	case s.Plan.Polling == engine.PollingEvent:
+		return nil, engine.Refused(errors.New(noEvents))
 	}
-	return nil
-}
-
-// connectShape has a thread for each connection that is set up at once.
-func connectShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
-	sh.Threads, sh.Depth, sh.RecvDepth, sh.Moderation, sh.Slots = sh.QPs, 1, 1, 1, 1
-	sh.Arrives(ab)
-}
-
-func checkConnect(sh *engine.Shape) error {
-	if sh.Threads != sh.QPs || sh.QPs > engine.MaxThreads || sh.Polling != engine.PollingBusy || sh.Depth != 1 || sh.Slots != 1 || sh.RecvDepth != 1 {
-		return fmt.Errorf("%d threads for %d connections at once, depth %d, %s polling", sh.Threads, sh.QPs, sh.Depth, sh.Polling)
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if sh.QPs > engine.MaxThreads {
+		return nil, engine.Refused(fmt.Errorf("%d at once: want 1 to %d", sh.QPs, engine.MaxThreads))
+	}
+	sh.Threads, sh.Polling = sh.QPs, engine.PollingBusy
+	sh.Arrives(s.Caps)
+	sh.Layout = sh.StreamLayout()
+	return sh, nil
 }
 
-// connectResult completes the result with every stage.
-func connectResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	if r.Point.Call != "" {
+		return byCalls(ctx, r)
+	}
+	sh, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	m, err := r.Measurement(sh)
+	if err != nil {
+		return err
+	}
+	tr, err := engine.SessionsOf(r.Stack)
+	if err != nil {
+		return err
+	}
+	addr, at, err := m.Address(ctx)
+	if err != nil {
+		return err
+	}
+	token, secret := engine.SessionToken(r.Plan.Token, at.Token), m.Secret(at.Token)
+	err = phases(ctx, m, func(s *setups) setUp {
+		o := &sessions{setups: s, tr: tr, addr: addr, token: token, secret: secret}
+		return o.setUp
+	})
+	res := m.Result()
+	sh.Barrier(res.Parameters)
+	if m.Out != nil {
+		complete(m, &res, m.Out)
+	}
+	r.Add(res)
+	return err
+}
+
+// Server takes connections.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	if s.Point.Call != "" {
+		return serveCalls(ctx, s)
+	}
+	sh, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, s, sh)
+}
+
+// complete adds every stage to a result.
+func complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	s := out.Detail.(*[numStages]*reports.Recorder)
 	ready := s[stageReady].Snapshot()
-	res.Latency, res.LatencyCorrected = &ready, nil
+	res.Latency, res.RoundTrip = &ready, reports.RoundTripFull
 	res.Throughput = reports.NewThroughput(0, out.Ops, out.Window)
 	if v := res.Verification; m.Sh.Verify && v != nil { // the answer to each first round trip
 		v.Whole, v.Numbers, v.Bytes = out.Ops, out.Ops, out.Ops*int64(m.Sh.Size)

@@ -95,13 +95,8 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 // A server takes no more connections than the shape allows, and none of a stranger.
 func TestServerBoundsConnections(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
-	p := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64})
-	p = p.WithDefaults()
-	sh, err := engine.NewShape(&p, p.Points[0], client.Caps(), server.Caps())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := server.Listen(t.Context(), "127.0.0.1:0", sh.Config())
+	sh := enginetest.ShapeOf(t, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64}), client.Caps(), server.Caps(), shape)
+	l, err := server.Listen(t.Context(), "127.0.0.1:0", sh.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +105,7 @@ func TestServerBoundsConnections(t *testing.T) {
 	h := &hosts{listener: l, events: true, token: token, tenants: make([]context.CancelFunc, 1), rooms: make(chan struct{}, 2)}
 	r := h.start()
 	for _, hello := range []string{"12345678\x00\x00\x00\x00", "wrongkey\x00\x00\x00\x00", "12345678\x00\x00\x00\x01", "short", "12345678\x00\x00\x00\x00", "12345678\x00\x00\x00\x00"} {
-		s, err := client.Dial(t.Context(), l.Addr(), []byte(hello), sh.Config())
+		s, err := client.Dial(t.Context(), l.Addr(), []byte(hello), sh.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,16 +121,15 @@ func TestServerBoundsConnections(t *testing.T) {
 	if out := r.Wait(); out.Ops != 3 || out.Err != nil {
 		t.Errorf("%d connections taken, %v, want 3", out.Ops, out.Err)
 	}
-	for name, edit := range map[string]func(sh *engine.Shape){
-		"threads": func(sh *engine.Shape) { sh.Threads, sh.QPs = 1, 2 },
-		"polling": func(sh *engine.Shape) { sh.Polling = engine.PollingEvent },
-		"depth":   func(sh *engine.Shape) { sh.Depth, sh.RecvDepth = 8, 8 },
-		"at once": func(sh *engine.Shape) { sh.QPs, sh.Threads = engine.MaxThreads+1, engine.MaxThreads+1 },
+	for what, bend := range map[string]func(p *engine.Plan){
+		"polling":   func(p *engine.Plan) { p.Polling = engine.PollingEvent },
+		"operation": func(p *engine.Plan) { p.Points[0].Op = "send" },
+		"at once":   func(p *engine.Plan) { p.Points[0].QPs = engine.MaxThreads + 1 },
 	} {
-		bad := *sh
-		edit(&bad)
-		if err := bad.Validate(); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", name, err)
+		plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64})
+		bend(&plan)
+		if err := enginetest.Refusal(plan, client.Caps(), shape); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
 		}
 	}
 }

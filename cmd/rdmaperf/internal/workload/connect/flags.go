@@ -7,6 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 )
 
 // Name is the workload's.
@@ -15,7 +16,8 @@ const Name = "connect"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       work,
+	Runner:     new(flags),
+	Kind:       connectkind.Kind,
 	Summary:    "connection set-up, from dialling to the first answer",
 	Group:      "Workloads incast and connect",
 	OwnThreads: true,
@@ -44,9 +46,12 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.NoEvents(noEvents); err != nil {
+		return nil, err
+	}
 	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range atOnce {
-			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n}, false))
+			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n, Needs: needs(op)}, false))
 		}
 		return points
 	}), nil

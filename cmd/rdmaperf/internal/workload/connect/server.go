@@ -2,10 +2,6 @@ package connect
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/binary"
-	"net"
 	"runtime"
 	"sync"
 
@@ -13,56 +9,39 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// connectPoint serves a point of connection set-up: it listens for its whole time,
-// and in every phase takes what comes.
-func connectPoint(c *engine.ServedClient, ctx context.Context, sh *engine.Shape) error {
-	cfg := sh.Config()
-	cfg.Events = c.Tr.Caps().Events
-	tr, err := engine.SessionsOf(c.Tr)
+// serve serves a point of connection set-up: it listens for its whole time, and in every
+// phase takes what comes.
+func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
+	if err := s.HoldShape(sh, 0); err != nil {
+		return err
+	}
+	cfg := sh.Config
+	cfg.Events = s.Stack.Caps().Events
+	l, token, err := s.Listen(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	token := make([]byte, engine.TokenLen)
-	rand.Read(token) // never fails (crypto/rand)
-	if len(c.Server.Token) > 0 {
-		cfg.Secret = engine.SessionToken(c.Server.Token, token)
-	}
-	l, err := tr.Listen(c.Ctl.Alive, net.JoinHostPort(c.Host, "0"), cfg)
-	if err != nil {
-		return engine.TransportError("listen for sessions", err)
-	}
 	defer l.Close()
-	for _, m := range []*engine.Message{{Type: engine.MsgListening, Listening: &engine.Listening{Addr: l.Addr(), Elsewhere: engine.Elsewhere(c.Host, l.Addr()), Token: token}}, {Type: engine.MsgConnected}} {
-		if err := c.Ctl.Send(engine.ReplyWait, m); err != nil {
-			return err
-		}
-	}
 	if !cfg.Events {
 		defer engine.ReserveProcs(sh.QPs)()
 	}
-	return c.Phases(ctx, func(ph *engine.PhaseStart) error {
-		return connectPhase(c, ctx, sh, l, engine.SessionToken(c.Server.Token, token), ph)
+	return s.Phases(ctx, func(ph *engine.PhaseStart) error {
+		release := engine.HoldCollector()
+		defer release()
+		changes := s.Counters(ph)
+		h := &hosts{listener: l, events: cfg.Events, token: token, tenants: make([]context.CancelFunc, sh.QPs), rooms: make(chan struct{}, 2*sh.QPs)}
+		r := h.start()
+		_, err := s.UntilStop(ctx, ph, r)
+		r.Halt(engine.StopSoon)
+		out := r.Wait()
+		switch {
+		case err != nil:
+			return err
+		case out.Err != nil:
+			return out.Err
+		}
+		return s.Report(out, engine.PhaseReport{Counters: changes()})
 	})
-}
-
-func connectPhase(c *engine.ServedClient, ctx context.Context, sh *engine.Shape, l transports.Listener, token []byte, ph *engine.PhaseStart) error {
-	release := engine.HoldCollector()
-	defer release()
-	changes := engine.CountersAround(c.Counters, ph.Generation)
-	h := &hosts{listener: l, events: c.Tr.Caps().Events, token: token, tenants: make([]context.CancelFunc, sh.QPs), rooms: make(chan struct{}, 2*sh.QPs)}
-	r := h.start()
-	_, err := c.UntilStop(ctx, r)
-	r.Halt(engine.StopSoon)
-	out := r.Wait()
-	switch {
-	case err != nil:
-		return err
-	case out.Err != nil:
-		return out.Err
-	}
-	return c.Ctl.Send(engine.ReplyWait, &engine.Message{Type: engine.MsgReport, Report: &engine.PhaseReport{Operations: out.Ops, CPUSeconds: out.Usage.CPU.Seconds(),
-		Collections: out.Usage.Collections, Allocations: out.Usage.Allocations, Procs: runtime.GOMAXPROCS(0),
-		Sessions: int(c.Server.Clients()), Counters: changes()}})
 }
 
 // hosts takes connections and keeps each until the client's thread that made it has
@@ -115,12 +94,7 @@ func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 		<-h.rooms
 		return n, engine.TransportError("accept session", err)
 	}
-	var index uint32
-	ok := len(hello) >= engine.TokenLen+4 && subtle.ConstantTimeCompare(hello[:engine.TokenLen], h.token) == 1
-	if ok {
-		index = binary.BigEndian.Uint32(hello[engine.TokenLen:])
-		ok = int64(index) < int64(len(h.tenants))
-	}
+	index, ok := engine.HelloIndex(hello, h.token, len(h.tenants))
 	if !ok {
 		s.Close()
 		<-h.rooms

@@ -110,11 +110,6 @@ type server struct {
 	ops  atomic.Int64
 }
 
-func serveCalls(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-	s := &server{sh: sh, fail: fail}
-	return s, s.Begin(engine.GenWarmup)
-}
-
 func (s *server) Begin(gen int) error {
 	s.now.Store(newTexts(s.sh, gen))
 	s.ops.Store(0)

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -38,31 +37,8 @@ const (
 // one message for the server.
 func CallArms() []string { return []string{ArmSameQP, ArmTwoQP, ArmDevice} }
 
-// callWork is what is served, and how long messages are.
-var callWork = engine.CallWork{
-	Serve:   serveCalls,
-	Longest: func(sh *engine.Shape) (request, response int) { return sh.Size, max(setUp(sh).ProbeSize, sh.Response) },
-	Beside:  1, // the probes'
-}
-
-// byCall is the row of head-of-line blocking among calls.
-func byCall() *engine.Workload {
-	w := drive.CallRow(Name, holkind.Kind, &callWork)
-	w.Rated, w.Has = false, engine.Members{Arms: true, Options: true}
-	w.Point, w.Describe = validateCalls, armed
-	w.Shape, w.Check, w.Limits = callShape, checkCallShape, callLimits
-	w.Run, w.Result, w.Samples = runCalls, callResult, reports.SamplesProbeLoaded
-	all := w.AllParameters
-	w.AllParameters = func(m *engine.Measurement) map[string]any {
-		p := all(m)
-		probeParameters(m.Sh, p)
-		return p
-	}
-	return w
-}
-
-// validateCalls checks what only this workload asks of a point of calls.
-func validateCalls(p engine.Point) error {
+// checkCalls is what points of calls have to be.
+func checkCalls(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindCall.String():
 		return errors.New("the operation is call")
@@ -78,11 +54,21 @@ func validateCalls(p engine.Point) error {
 	return validateOptions(p)
 }
 
-// callShape has a goroutine for each bulk call outstanding, and one for the probes.
-func callShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	drive.CallShape(sh, p, ab)
-	sh.QPs = connections(sh.Arm)
-	sh.Depth = setUp(sh).BulkDepth
+// callShape is that of a point of calls, and what they may be.
+func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
+	if err := checkCalls(s.Point); err != nil {
+		return nil, transports.CallConfig{}, engine.Refused(err)
+	}
+	sh, err := drive.CallShape(s, 1)
+	if err != nil {
+		return nil, transports.CallConfig{}, err
+	}
+	sh.QPs, sh.Depth = connections(sh.Arm), setUp(sh).BulkDepth
+	sh.Layout.Window = (sh.Size + sh.Response) * sh.Depth
+	cfg := drive.CallConfig(sh, 1)
+	cfg.MaxResponse = max(setUp(sh).ProbeSize, sh.Response)
+	cfg.Callers++ // the probes'
+	return sh, cfg, nil
 }
 
 // connections is how many QPs, or connections of calls, an arm has.
@@ -93,55 +79,72 @@ func connections(arm string) int {
 	return 1
 }
 
-func checkCallShape(sh *engine.Shape) error {
-	switch {
-	case sh.Threads != 1 || sh.Slots != 1 || sh.Polling != engine.PollingBusy || sh.QPs != connections(sh.Arm):
-		return fmt.Errorf("arm %s on %d connections, %d threads, %d slots, %s polling", sh.Arm, sh.QPs, sh.Threads,
-			sh.Slots, sh.Polling)
-	case sh.Depth != setUp(sh).BulkDepth:
-		return fmt.Errorf("depth %d, want the bulk's of %d", sh.Depth, setUp(sh).BulkDepth)
+// byCalls measures the probes alone, the bulk alone, and both.
+func byCalls(ctx context.Context, r *engine.Run) error {
+	sh, cfg, err := callShape(&r.Setup)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-func callLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
-	if n := connections(pt.Arm); caps.MaxSessions > 0 && n > caps.MaxSessions {
-		return fmt.Errorf("%d connections are above the limit of %d", n, caps.MaxSessions)
-	}
-	return nil
-}
-
-// runCalls measures the probes alone, the bulk alone, and both.
-func runCalls(m *engine.Measurement, ctx context.Context) error {
-	sh, s := m.Sh, setUp(m.Sh)
-	of := callers(sh)
+	s, of := setUp(sh), callers(sh)
 	probes := drive.CallGroup{First: sh.QPs - 1, Conns: 1, Each: 1, New: of(methodProbe)}
 	if s.ProbeInterval > 0 && s.ProbeOne {
 		probes.Gap = s.ProbeInterval
 	} else if s.ProbeInterval > 0 {
 		probes.Rate = 1e9 / float64(s.ProbeInterval)
 	}
-	figures := new(holFigures)
-	m.C.Remembered[figuresKey{}] = figures
-	return drive.RunCallGroups(m, ctx, drive.CallPhases{
-		Groups: []drive.CallGroup{groupProbes: probes, groupBulk: {Conns: 1, Each: sh.Depth, Untimed: true,
-			New: of(methodBulk)}},
-		Before: []drive.NamedCallPhase{
-			{CallPhase: drive.CallPhase{Lead: groupProbes}, Name: "probes alone", Generation: engine.GenAlone,
-				Samples: reports.SamplesProbeAlone, Keep: func(o *engine.Outcome) {
-					figures.probeAlone, figures.aloneLoop = o.Rec.Snapshot(), callLoop(m, o)
-				}},
-			{CallPhase: drive.CallPhase{Lead: groupBulk}, Name: "bulk alone", Generation: engine.GenBulk,
-				Keep: func(o *engine.Outcome) {
-					figures.bulkAlone = reports.NewThroughput(o.Ops*int64(sh.Size), o.Ops, o.Window).BytesPerSecond
-				}},
-		},
-		Measured: drive.CallPhase{Lead: groupProbes, Beside: groupBulk},
-	})
+	bulk := drive.CallGroup{Conns: 1, Each: sh.Depth, Untimed: true, New: of(methodBulk)}
+	k, err := drive.ConnectCalls(ctx, r, sh, cfg, probes, bulk)
+	if err != nil {
+		return err
+	}
+	f := new(holFigures)
+	both := drive.CallPhase{Lead: groupProbes, Beside: groupBulk}
+	if err = k.Warmed(ctx, both); err == nil {
+		err = f.callsAlone(ctx, k)
+	}
+	if err == nil {
+		err = k.Measure(ctx, reports.SamplesProbeLoaded, both)
+	}
+	err = k.Close(ctx, err)
+	res := k.Result()
+	probeParameters(sh, res.Parameters)
+	if k.Out != nil {
+		f.complete(k, &res)
+	}
+	r.Add(res)
+	return err
 }
 
-// figuresKey is where a point keeps the figures of the phases ahead of the measured one.
-type figuresKey struct{}
+// callsAlone measures the probes alone, then the bulk alone.
+func (f *holFigures) callsAlone(ctx context.Context, k *drive.Calls) error {
+	o, err := k.Ahead(ctx, "probes alone", engine.GenAlone, reports.SamplesProbeAlone, drive.CallPhase{Lead: groupProbes})
+	if err != nil {
+		return err
+	}
+	f.probeAlone, f.aloneLoop = o.Rec.Snapshot(), callLoop(k.Measurement, o)
+	if o, err = k.Ahead(ctx, "bulk alone", engine.GenBulk, "", drive.CallPhase{Lead: groupBulk}); err != nil {
+		return err
+	}
+	f.bulkAlone = reports.NewThroughput(o.Ops*int64(k.Sh.Size), o.Ops, o.Window).BytesPerSecond
+	return nil
+}
+
+// serveCalls answers probes and bulk calls.
+func serveCalls(ctx context.Context, s *engine.Serve) error {
+	sh, cfg, err := callShape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	if err := s.HoldShape(sh, 0); err != nil {
+		return err
+	}
+	fails := drive.NewFailure()
+	svc := &server{sh: sh, fail: fails.Fail}
+	if err := svc.Begin(engine.GenWarmup); err != nil {
+		return err
+	}
+	return drive.ServeCalls(ctx, s, sh, cfg, svc, fails)
+}
 
 // callLoop says what of the probes that were due was called; nil for a closed loop.
 func callLoop(m *engine.Measurement, o *engine.Outcome) *reports.OpenLoop {
@@ -152,24 +155,19 @@ func callLoop(m *engine.Measurement, o *engine.Outcome) *reports.OpenLoop {
 	return drive.OpenLoopOf(m, o, 1e9/float64(s.ProbeInterval), false, o.Ops, o.Window)
 }
 
-// callResult completes the result, whose operations are those of the bulk.
-func callResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	drive.CallFigures(m, res, out)
+// complete adds to a result what only this workload has. Its operations are those of the bulk.
+func (f *holFigures) complete(k *drive.Calls, res *reports.Result) {
+	sh, out := k.Sh, k.Out
 	bulk, ok := out.Detail.(*drive.CallsBeside)
 	if !ok || out.Rec == nil {
 		return
 	}
-	f, _ := m.C.Remembered[figuresKey{}].(*holFigures)
-	if f == nil {
-		f = new(holFigures)
-	}
-	f.probeLoaded, f.loadedLoop = out.Rec.Snapshot(), callLoop(m, out)
+	f.probeLoaded, f.loadedLoop = out.Rec.Snapshot(), callLoop(k.Measurement, out)
 	res.Operations, res.DurationNs = bulk.Ops, int64(bulk.Window)
-	t := reports.NewThroughput(bulk.Ops*int64(m.Sh.Size), bulk.Ops, bulk.Window)
+	t := reports.NewThroughput(bulk.Ops*int64(sh.Size), bulk.Ops, bulk.Window)
 	f.bulkLoaded = t.BytesPerSecond
 	res.Latency, res.LatencyService, res.LatencyCorrected, res.Throughput, res.OpenLoop = nil, nil, nil, nil, nil
 	f.probes = out.Ops
-	res.Detail = detail(m.Sh, f)
-	drive.ComparedCalls(m, res, bulk.Ops+f.probes,
-		bulk.Ops*int64(m.Sh.Size+m.Sh.Response)+2*f.probes*int64(setUp(m.Sh).ProbeSize))
+	res.Detail = detail(sh, f)
+	drive.ComparedCalls(k.Measurement, res, bulk.Ops+f.probes, bulk.Ops*int64(sh.Size+sh.Response)+2*f.probes*int64(setUp(sh).ProbeSize))
 }

@@ -88,37 +88,19 @@ func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
 	}
 }
 
-// flippingService damages one byte of an answer.
-type flippingService struct {
-	engine.CallService
-	method uint8
-}
-
-func (f *flippingService) ServeCall(s *transports.Served) error {
-	err := f.CallService.ServeCall(s)
-	if err == nil && s.Method == f.method {
-		s.Response = append([]byte(nil), s.Response...)
-		s.Response[3] ^= 0x20
-	}
-	return err
-}
-
 // One changed bit is found in the answers of probes and of bulk calls.
 func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
-	for method, want := range map[uint8]string{methodProbe: "answer to a probe: byte 3",
-		methodBulk: "answer to a bulk call: byte 3"} {
-		row := enginetest.Table.Find(Name).ByCall
-		before := row.Calls
-		bent := *before
-		bent.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-			s, err := before.Serve(sh, fail)
-			return &flippingService{s, method}, err
-		}
-		row.Calls = &bent
+	for method, want := range map[uint8]string{methodProbe: "answer to a probe: byte 3", methodBulk: "answer to a bulk call: byte 3"} {
+		fault := enginetest.CallFault{Serve: func(_ int64, s *transports.Served, answer func(*transports.Served) error) error {
+			err := answer(s)
+			if err == nil && s.Method == method {
+				s.Response = enginetest.Flipped(s.Response, 3, 0x20)
+			}
+			return err
+		}}
 		plan := enginetest.QuickPlan(NewPoint("call", 5000, ArmSameQP, Options{BulkDepth: 2}))
 		plan.Iterations = 20
-		_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused mem"], plan)
-		row.Calls = before
+		_, err := enginetest.RunPoints(t, fault.Ends(enginetest.CarriersUnderTest()["fused mem"]), plan)
 		if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%v (exit %d), want %q and %d", err, reports.Code(err), want, reports.ExitCorruption)
 		}
@@ -131,10 +113,8 @@ func TestHeadOfLineByCallsRefuses(t *testing.T) {
 	short := callPoint(ArmSameQP, 5000)
 	short.Response = 9
 	small := callPoint(ArmSameQP, 64)
-	for want, pt := range map[string]engine.Point{"app-slicing is of write": sliced, "answer of 8 bytes": short,
-		"probe size 64": small} {
-		plan := enginetest.QuickPlan(pt)
-		if err := plan.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+	for want, pt := range map[string]engine.Point{"app-slicing is of write": sliced, "answer of 8 bytes": short, "probe size 64": small} {
+		if err := checkCalls(pt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -145,7 +125,7 @@ func TestProbesOneAtATime(t *testing.T) {
 	plan := enginetest.QuickPlan(NewPoint("write", 5000, ArmSameQP,
 		Options{ProbeInterval: 2 * time.Millisecond, ProbeOne: true}))
 	plan.Iterations = 20
-	client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+	client, server := enginetest.Pair(t, enginetest.MemEnds, plan, shape, sides)
 	d := client.Side.(*holClient)
 	d.parts = parts{probes: true}
 	out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 20})

@@ -57,7 +57,7 @@ type holClient struct {
 	figures holFigures
 }
 
-func newHOLClient(c *engine.Group) (engine.Side, error) {
+func newHOLClient(c *engine.Group) (*holClient, error) {
 	sh := c.Sh
 	s := setUp(sh)
 	d := &holClient{set: s, c: c, w: c.Workers[0], starts: make([]int64, s.probeSlots)}

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -21,25 +22,19 @@ const Name = "hol"
 // alone, both.
 var Room = &room.Room{
 	Name:     Name,
-	Work:     work,
+	Runner:   new(flags),
+	Kind:     holkind.Kind,
 	Summary:  "small probes beside a bulk stream, or small calls beside large ones",
 	Note:     "hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test",
 	Group:    "Workload hol",
 	Standard: true,
-	Windows:  3,
 	Own:      []string{"bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"},
 	Words:    map[string]func() []string{"hol-arm": room.Fixed("same-qp", "two-qp", "app-slicing", "device")},
 	Names:    []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "probe-priority", "app-slice", "app-window"},
 	Unless: func(c *room.Common) bool {
 		return c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads") != "" || c.Polling == engine.PollingEvent
 	},
-	Ops: []string{"write", "call"},
-	On: func(pt engine.Point) (layer, param string) {
-		if pt.Arm == ArmDevice {
-			return "sched", "scope=device"
-		}
-		return "", ""
-	},
+	Ops:   []string{"write", "call"},
 	Flags: func() room.Flags { return new(flags) },
 }
 

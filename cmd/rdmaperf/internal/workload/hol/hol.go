@@ -65,30 +65,34 @@ const (
 	slotCompare = 4
 )
 
-// holShape fills in what the head-of-line workload needs.
-func holShape(sh *engine.Shape, _ *engine.Plan, ab engine.Abilities) {
-	sh.Threads, sh.Moderation = 1, 1
-	sh.QPs = connections(sh.Arm)
-	sh.Depth = setUp(sh).BulkDepth
+const noEvents = "the head-of-line workload paces and watches two things at once, so it needs busy polling"
+
+// shape is that of a point of writes or sends.
+func shape(s *engine.Setup) (*engine.Shape, error) {
+	if err := check(s.Point); err != nil {
+		return nil, engine.Refused(err)
+	}
+	if s.Plan.Polling == engine.PollingEvent {
+		return nil, engine.Refused(errors.New(noEvents))
+	}
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	own := setUp(sh)
+	sh.Threads, sh.QPs, sh.Depth, sh.Polling = 1, connections(sh.Arm), own.BulkDepth, engine.PollingBusy
 	sh.Slots = max(1, min(sh.Depth, engine.SlotBudget/sh.Stride()))
 	sh.RecvDepth = holReceives(sh)
-	sh.Arrives(ab)
-}
-
-// holLayout is that of the probes and the receives beside those of the bulk.
-func holLayout(sh *engine.Shape) engine.Layout {
+	sh.Arrives(s.Caps)
 	off := compareTx(sh) + engine.SlotAlign
 	end := off + sh.RecvDepth*holRecvStride(sh)
 	if sh.Kind() == transports.KindWrite {
 		end += sh.Slots * sh.Stride()
 	}
-	return engine.Layout{RxOff: off, DataEnd: end, Window: end}
-}
-
-// holConfig has room for the application's slices and for probes.
-func holConfig(sh *engine.Shape, c *transports.Config) {
-	s := setUp(sh)
-	c.SendDepth = max(sh.Depth, s.AppWindow) + s.probeSlots + engine.CtlSlots
+	sh.Layout = engine.Layout{RxOff: off, DataEnd: end, Window: end}
+	sh.Config = sh.SessionConfig()
+	sh.Config.SendDepth = max(sh.Depth, own.AppWindow) + own.probeSlots + engine.CtlSlots // the application's slices, and probes
+	return sh, nil
 }
 
 func probeSlots(k transports.Kind) int {
@@ -115,23 +119,8 @@ func holCredit(sh *engine.Shape) int { return max(1, sh.Depth/2) }
 // creditRoom is how many bulk messages may be sent beyond the last credit.
 func creditRoom(sh *engine.Shape) int { return sh.Depth + holCredit(sh) }
 
-// checkHOL checks a shape that came over the wire.
-func checkHOL(sh *engine.Shape) error {
-	want := connections(sh.Arm)
-	switch {
-	case sh.Polling != engine.PollingBusy:
-		return errors.New("the head-of-line workload needs busy polling")
-	case sh.QPs != want || sh.Threads != 1:
-		return fmt.Errorf("arm %s on %d QPs and %d threads", sh.Arm, sh.QPs, sh.Threads)
-	case sh.Depth != setUp(sh).BulkDepth || sh.RecvDepth != holReceives(sh) || sh.Moderation != 1:
-		return fmt.Errorf("depth %d and %d receives, want %d and %d", sh.Depth, sh.RecvDepth, setUp(sh).BulkDepth,
-			holReceives(sh))
-	}
-	return nil
-}
-
-// validateHOL checks what only this workload has.
-func validateHOL(p engine.Point) error {
+// check is what points of writes and sends have to be.
+func check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindWrite.String() && p.Op != transports.KindSend.String():
 		return errors.New("the bulk stream is of write or send")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/reports"
 	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -97,11 +96,14 @@ func TestHeadOfLineByDuration(t *testing.T) {
 	}
 }
 
+// sides are both ends of a point.
+var sides = [2]engine.NewSide{func(c *engine.Group) (engine.Side, error) { return newHOLClient(c) }, newHOLServer}
+
 // The loops of both sides allocate nothing per probe or bulk operation.
 func TestHeadOfLineAllocatesNothing(t *testing.T) {
 	for _, pt := range holPoints(256) {
-		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
-			client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pt))
+		t.Run(pt.String(), func(t *testing.T) {
+			client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pt), shape, sides)
 			h := client.Side.(*holClient)
 			h.parts, h.pace = parts{bulk: true, probes: true}, engine.NewPacer(1000, false, 1)
 			enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
@@ -187,7 +189,7 @@ func TestHeadOfLineFindsLateLoss(t *testing.T) {
 // Lost probes and lost bulk cost the timeout, not a hang.
 func TestHeadOfLineEndsInTime(t *testing.T) {
 	for _, pt := range holPoints(500) {
-		t.Run((&engine.Plan{Workloads: enginetest.Table}).Describe(pt), func(t *testing.T) {
+		t.Run(pt.String(), func(t *testing.T) {
 			t.Parallel() // all wait for the same second, and poll
 			var posted int64
 			f := &enginetest.Fault{}
@@ -218,7 +220,7 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
 	plan := enginetest.QuickPlan(NewPoint("write", 500, ArmTwoQP, Options{}))
 	plan.Timeout = 700 * time.Millisecond
-	client, server := enginetest.Pair(t, enginetest.MemEnds, plan)
+	client, server := enginetest.Pair(t, enginetest.MemEnds, plan, shape, sides)
 	h := client.Side.(*holClient)
 	h.parts, h.pace = parts{probes: true}, engine.NewPacer(14e8, false, 1)
 	if out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 2}); out.Window < 1400*time.Millisecond {
@@ -298,6 +300,8 @@ func TestHeadOfLinePlansAreChecked(t *testing.T) {
 	bent := func(o Options) func(*engine.Plan) {
 		return func(p *engine.Plan) { with(o, p.Points...) }
 	}
+	tr, _ := enginetest.MemEnds(t)
+	caps := tr.Caps()
 	for what, bend := range map[string]func(*engine.Plan){
 		"unknown arm":       func(p *engine.Plan) { p.Points[0].Arm = "three-qp" },
 		"slices of sends":   func(p *engine.Plan) { p.Points[0].Op, p.Points[0].Arm = "send", ArmAppSlicing },
@@ -312,14 +316,13 @@ func TestHeadOfLinePlansAreChecked(t *testing.T) {
 		"bulk depth":        bent(Options{BulkDepth: 1 << 20}),
 		"unknown options":   func(p *engine.Plan) { p.Points[0].Options = `{"colour":1}` },
 		"no options":        func(p *engine.Plan) { p.Points[0].Options = "none" },
-		"arm of latency":    func(p *engine.Plan) { p.Points[0].Workload = latency.Name },
 	} {
 		plan := enginetest.QuickPlan(good)
-		if err := plan.Validate(); err != nil {
+		if err := enginetest.Refusal(plan, caps, shape); err != nil {
 			t.Fatal(err)
 		}
 		bend(&plan)
-		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+		if err := enginetest.Refusal(plan, caps, shape); reports.Code(err) != reports.ExitUsage {
 			t.Errorf("%s: %v, want a usage error", what, err)
 		}
 	}

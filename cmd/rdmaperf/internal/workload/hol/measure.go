@@ -2,7 +2,6 @@ package hol
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
@@ -21,13 +20,73 @@ type holFigures struct {
 	probes                  int64 // beside the bulk
 }
 
-// runAlone measures the probes alone, then the bulk alone.
-func runAlone(m *engine.Measurement, ctx context.Context) error {
-	d := m.Group.Side.(*holClient)
-	p := &m.C.Plan
-	lim := engine.Limits{Ops: p.Iterations, Dur: p.Duration}
-	d.parts, m.Group.Raw = parts{probes: true}, m.C.Raw
-	out, _, err := m.Phase(ctx, "probes alone", engine.GenAlone, lim)
+// Client measures one point: the probes alone, the bulk alone, and both.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	if r.Point.Call != "" {
+		return byCalls(ctx, r)
+	}
+	sh, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	var d *holClient
+	m, err := r.Connect(ctx, sh, func(c *engine.Group) (engine.Side, error) {
+		var err error
+		d, err = newHOLClient(c)
+		return d, err
+	})
+	if err != nil {
+		return err
+	}
+	both := parts{bulk: true, probes: true}
+	d.parts = both
+	if err = m.Warmed(ctx); err == nil {
+		err = d.alone(ctx, m)
+	}
+	if err == nil {
+		d.parts = both
+		err = m.Measure(ctx, reports.SamplesProbeLoaded)
+	}
+	if m.Out != nil && m.Out.Rec != nil {
+		d.figures.probeLoaded, d.figures.bulkLoaded = m.Out.Rec.Snapshot(), bulkRate(m, m.Out)
+		d.figures.loadedLoop, d.figures.probes = d.probeLoop(m, m.Out), int64(d.echoed)
+	}
+	if err == nil {
+		d.parts = parts{bulk: true}
+		err = m.Prove(ctx)
+	}
+	err = m.Close(ctx, err)
+	res := m.Result()
+	res.RoundTrip = reports.RoundTripFull
+	sh.Barrier(res.Parameters)
+	res.Parameters["probe_slots"] = setUp(sh).probeSlots
+	probeParameters(sh, res.Parameters)
+	if m.Out != nil {
+		if res.Verification != nil {
+			res.Verification.Messages += d.figures.probes // beside those of the bulk
+		}
+		res.Detail = detail(sh, &d.figures)
+	}
+	r.Add(res)
+	return err
+}
+
+// Server answers probes and takes bulk.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	if s.Point.Call != "" {
+		return serveCalls(ctx, s)
+	}
+	sh, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	return s.Sessions(ctx, sh, newHOLServer)
+}
+
+// alone measures the probes alone, then the bulk alone.
+func (d *holClient) alone(ctx context.Context, m *engine.Measurement) error {
+	d.parts, m.Group.Raw = parts{probes: true}, m.Raw()
+	out, _, err := m.Phase(ctx, "probes alone", engine.GenAlone, m.Window())
 	if err != nil {
 		return err
 	}
@@ -36,20 +95,11 @@ func runAlone(m *engine.Measurement, ctx context.Context) error {
 		return err
 	}
 	d.parts = parts{bulk: true}
-	if out, _, err = m.Phase(ctx, "bulk alone", engine.GenBulk, lim); err != nil {
+	if out, _, err = m.Phase(ctx, "bulk alone", engine.GenBulk, m.Window()); err != nil {
 		return err
 	}
 	d.figures.bulkAlone = bulkRate(m, out)
-	d.parts = parts{bulk: true, probes: true}
 	return nil
-}
-
-// keepLoaded takes the figures of the measured phase out of the recorder, which
-// the next phase uses again.
-func keepLoaded(m *engine.Measurement) {
-	d := m.Group.Side.(*holClient)
-	d.figures.probeLoaded, d.figures.bulkLoaded = m.Out.Rec.Snapshot(), bulkRate(m, m.Out)
-	d.figures.loadedLoop, d.figures.probes = d.probeLoop(m, m.Out), int64(d.echoed)
 }
 
 // probeLoop says what of the probes that were due was sent; nil for a closed loop.
@@ -65,13 +115,6 @@ func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {
 	return reports.NewThroughput(out.Ops*int64(m.Sh.Size), out.Ops, out.Window).BytesPerSecond
 }
 
-// holParameters are the options of the probes and of the slices.
-func holParameters(m *engine.Measurement, p map[string]any) {
-	m.Sh.Barrier(p)
-	p["probe_slots"] = setUp(m.Sh).probeSlots
-	probeParameters(m.Sh, p)
-}
-
 // probeParameters are those that messages and calls have alike.
 func probeParameters(sh *engine.Shape, p map[string]any) {
 	s := setUp(sh)
@@ -82,15 +125,6 @@ func probeParameters(sh *engine.Shape, p map[string]any) {
 	if s.ProbeInterval == 0 || s.ProbeOne {
 		p["probe_arrivals"] = "closed loop"
 	}
-}
-
-// holResult completes the result.
-func holResult(m *engine.Measurement, res *reports.Result, _ *engine.Outcome) {
-	f := &m.Group.Side.(*holClient).figures
-	if res.Verification != nil {
-		res.Verification.Messages += f.probes // beside those of the bulk
-	}
-	res.Detail = detail(m.Sh, f)
 }
 
 // detail is what the result of a point has of its own.
@@ -109,29 +143,6 @@ func detail(sh *engine.Shape, f *holFigures) *holkind.HOL {
 		h.ProbeIntervalNs = int64(s.ProbeInterval)
 	}
 	return h
-}
-
-// holWarm is what the warm-up does, and holProve the phase behind the measured one.
-func holWarm(m *engine.Measurement) {
-	m.Group.Side.(*holClient).parts = parts{bulk: true, probes: true}
-}
-func holProve(m *engine.Measurement) { m.Group.Side.(*holClient).parts = parts{bulk: true} }
-
-// holLimits holds the deeper of both queues against the transport's.
-func holLimits(_ *engine.Plan, pt engine.Point, caps transports.Caps) error {
-	o, err := optionsOf(pt)
-	if err != nil {
-		return err
-	}
-	k, _ := transports.ParseKind(pt.Op)
-	limit := engine.MaxUserDepth(caps)
-	if limit > 0 && pt.Arm == ArmAppSlicing && o.AppWindow+probeSlots(k) > limit {
-		return fmt.Errorf("application window %d with its probes is above the limit of %d", o.AppWindow, limit)
-	}
-	if limit > 0 && holDepth(o, k) > limit {
-		return fmt.Errorf("bulk depth %d with its receives is above the limit of %d", o.BulkDepth, limit)
-	}
-	return nil
 }
 
 // holDepth is the deeper of both queues.

@@ -47,15 +47,26 @@ type Options struct {
 	AppWindow int `json:"app_window,omitempty"`
 }
 
-// NewPoint is a point whose bulk has an operation and a size in bytes. With the operation
-// call it is one of calls.
+// NewPoint is a point. Options beside those of its arm are left out.
 func NewPoint(op string, size int, arm string, o Options) engine.Point {
 	if arm != ArmAppSlicing {
 		o.AppSlice, o.AppWindow = 0, 0
 	}
-	pt := engine.Point{Workload: Name, Op: op, Size: size, Arm: arm, Options: engine.PackOptions(o)}
-	if op == transports.KindCall.String() {
+	pt := engine.Point{Workload: Name, Op: op, Size: size, Arm: arm, Options: engine.PackOptions(o), Windows: 3, // probes alone, bulk alone, both
+		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, arm), Needs: engine.Needs{Sessions: connections(arm)}}
+	if arm == ArmDevice {
+		pt.Needs.Layer, pt.Needs.Param = "sched", "scope=device"
+	}
+	k, _ := transports.ParseKind(op)
+	if k == transports.KindCall {
 		pt.Call, pt.Response = engine.CallUnary, bulkAnswer
+		return pt
+	}
+	o.defaults()
+	pt.Needs.Kinds, pt.Needs.Why = transports.Kinds(transports.KindSend), "which proves that data arrived"
+	pt.Needs.Depth, pt.Needs.DepthOf = holDepth(o, k), fmt.Sprintf("bulk depth %d with its receives", o.BulkDepth)
+	if n := o.AppWindow + probeSlots(k); arm == ArmAppSlicing && n > pt.Needs.Depth {
+		pt.Needs.Depth, pt.Needs.DepthOf = n, fmt.Sprintf("application window %d with its probes", o.AppWindow)
 	}
 	return pt
 }
@@ -65,11 +76,15 @@ func optionsOf(pt engine.Point) (o Options, err error) {
 	if pt.Options != "" {
 		err = pt.Options.Unpack(&o)
 	}
+	o.defaults()
+	return o, err
+}
+
+func (o *Options) defaults() {
 	o.BulkDepth = cmp.Or(o.BulkDepth, defaultBulkDepth)
 	o.ProbeSize = cmp.Or(o.ProbeSize, defaultProbeSize)
 	o.AppSlice = cmp.Or(o.AppSlice, defaultAppSlice)
 	o.AppWindow = cmp.Or(o.AppWindow, defaultAppWindow)
-	return o, err
 }
 
 // validateOptions checks those of a point.

@@ -1,11 +1,11 @@
 package incast
 
 import (
+	"context"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
-	"github.com/rdmaperf/rdmaperf/reports"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 )
 
 // Incast by calls: each client has a connection of its own with several calls outstanding,
@@ -17,20 +17,22 @@ import (
 // throughput.
 const callDepth = 16
 
-func byCall() *engine.Workload {
-	w := rpc.CallsAs(Name, incastkind.Kind, &rpc.StreamOfCalls, callDepth)
-	shape := w.Shape
-	w.Shape = func(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-		if sh.Point.QPs == 0 {
-			sh.QPs = DefaultClients
-		}
-		shape(sh, p, ab)
+// calls measures one point by calls.
+func calls(ctx context.Context, r *engine.Run) error {
+	sh, err := rpc.Shape(&r.Setup, callDepth)
+	if err != nil {
+		return err
 	}
-	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-		drive.CallFigures(m, res, out)
-		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
+	k, err := rpc.Run(ctx, r, sh, true)
+	if k == nil {
+		return err
+	}
+	res := k.Result()
+	if k.Out != nil {
+		drive.ComparedCalls(k.Measurement, &res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
 		res.Latency, res.LatencyCorrected = nil, nil
-		res.Detail = shares(m.Sh, out)
+		res.Detail = shares(sh, k.Out)
 	}
-	return w
+	r.Add(res)
+	return err
 }

@@ -5,10 +5,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 )
 
 // Name is the workload's.
@@ -17,7 +19,8 @@ const Name = "incast"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       work,
+	Runner:     new(flags),
+	Kind:       incastkind.Kind,
 	Summary:    "many clients to one server thread, or by calls to one server",
 	Group:      "Workloads incast and connect",
 	OwnThreads: true,
@@ -41,14 +44,19 @@ func (f *flags) Register(set *pflag.FlagSet) {
 func (f *flags) Check(c *room.Common) error { return c.CheckOwnThreads(Name, "clients") }
 
 // Points are all operations, sizes and numbers of clients.
-func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	clients, err := values.Counts("clients", f.clients)
 	if err != nil {
 		return nil, err
 	}
+	if err := c.NoEvents(noEvents); err != nil {
+		return nil, err
+	}
 	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range clients {
-			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n}, true))
+			pt := engine.Point{Workload: Name, Op: op, Size: size, QPs: n}
+			pt.Needs = drive.StreamNeeds(p, pt)
+			points = append(points, rpc.CallPoint(pt, true))
 		}
 		return points
 	}), nil

@@ -1,12 +1,14 @@
 package incast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -20,44 +22,72 @@ import (
 // DefaultClients is how many send where nothing is said: a small rack.
 const DefaultClients = 8
 
-// validateIncast checks what only this workload asks of a point.
-func validateIncast(p engine.Point) error {
-	k, _ := transports.ParseKind(p.Op)
-	switch {
+// shape is a stream with a thread for each client.
+func shape(s *engine.Setup) (*engine.Shape, error) {
+	p := s.Point
+	switch k, _ := transports.ParseKind(p.Op); {
 	case k != transports.KindSend && k != transports.KindWrite && k != transports.KindWriteImm:
-		return errors.New("clients send to the server: send, write or write_imm")
-	case p.QPs > engine.MaxThreads:
-		return fmt.Errorf("%d clients: want 1 to %d", p.QPs, engine.MaxThreads)
+		return nil, engine.Refused(errors.New("clients send to the server: send, write or write_imm"))
+	case p.QPs < 1 || p.QPs > engine.MaxThreads:
+		return nil, engine.Refused(fmt.Errorf("%d clients: want 1 to %d", p.QPs, engine.MaxThreads))
+	case s.Plan.Polling == engine.PollingEvent:
+		return nil, engine.Refused(errors.New(noEvents))
 	}
-	return nil
-}
-
-// incastShape is a stream with a thread for each client.
-func incastShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	if sh.Point.QPs == 0 {
-		sh.QPs = DefaultClients
+	sh, err := drive.StreamShape(s)
+	if err != nil {
+		return nil, err
 	}
-	sh.Threads = sh.QPs
-	drive.StreamDepths(sh, p, ab.Both)
-	sh.Arrives(ab)
+	sh.Threads, sh.Polling = sh.QPs, engine.PollingBusy
+	return sh, nil
 }
 
-func checkIncast(sh *engine.Shape) error {
-	if sh.Threads != sh.QPs || sh.Polling != engine.PollingBusy {
-		return fmt.Errorf("%d threads of %d clients, %s polling", sh.Threads, sh.QPs, sh.Polling)
+const noEvents = "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling"
+
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	if r.Point.Call != "" {
+		return calls(ctx, r)
 	}
-	return nil
+	sh, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	m, err := r.Connect(ctx, sh, drive.NewFlow)
+	if err != nil {
+		return err
+	}
+	if err = m.Warmed(ctx); err == nil {
+		err = m.Measure(ctx, reports.SamplesLatency)
+	}
+	if err == nil {
+		err = m.Prove(ctx)
+	}
+	err = m.Close(ctx, err)
+	res := m.Result()
+	sh.Barrier(res.Parameters)
+	res.Parameters["server_threads"] = serverThreads
+	if m.Out != nil {
+		drive.OneWay(m, &res, m.Out)
+		res.Detail = shares(sh, m.Out)
+	}
+	r.Add(res)
+	return err
 }
 
-func incastParameters(m *engine.Measurement, p map[string]any) {
-	m.Sh.Barrier(p)
-	p["server_threads"] = m.Sh.SideThreads(engine.SideServer)
-}
+// serverThreads serve all clients.
+const serverThreads = 1
 
-// incastResult completes the result with the clients' shares.
-func incastResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	res.Detail = shares(m.Sh, out)
-	drive.OneWay(m, res, out)
+// Server takes what all clients send.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	if s.Point.Call != "" {
+		return rpc.Answer(ctx, s, callDepth)
+	}
+	sh, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	sh.Threads = serverThreads
+	return s.Sessions(ctx, sh, drive.NewFlow)
 }
 
 // shares are those of the clients.

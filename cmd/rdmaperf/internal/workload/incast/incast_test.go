@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -48,12 +49,11 @@ func TestIncastCountsEveryClient(t *testing.T) {
 	}
 }
 
-// The server has one worker for all clients, whatever the shape says of threads.
-func TestIncastHasOneServerThread(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds,
-		enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}))
-	if len(client.Workers) != 4 || len(server.Workers) != 1 {
-		t.Fatalf("%d and %d workers, want 4 and 1", len(client.Workers), len(server.Workers))
+// Each client has a worker.
+func TestClientsOfAnIncastHaveShares(t *testing.T) {
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}), shape, [2]engine.NewSide{drive.NewFlow, drive.NewFlow})
+	if len(client.Workers) != 4 {
+		t.Fatalf("%d workers, want 4", len(client.Workers))
 	}
 	out := enginetest.Once(t, client, server, 1, engine.Limits{Dur: 30 * time.Millisecond})
 	var sum int64
@@ -65,35 +65,25 @@ func TestIncastHasOneServerThread(t *testing.T) {
 	}
 }
 
-// A server answers shapes that its own plan would not allow, and goes on.
+// A server holds an incast against its limits, and goes on.
 func TestServerBoundsTheClientsOfAnIncast(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, MaxWindow: 1 << 20})
 	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64 << 10, QPs: 200})
 	if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitUsage {
 		t.Errorf("windows above the server's limit: %v, want a usage error", err)
 	}
-	plan.Points[0] = engine.Point{Workload: Name, Op: "write", Size: 64, QPs: engine.MaxThreads + 1}
-	if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
-		t.Errorf("too many clients: %v, want a usage error", err)
-	}
-	for name, edit := range map[string]func(sh *engine.Shape){
-		"threads": func(sh *engine.Shape) { sh.Threads = 1 },
-		"polling": func(sh *engine.Shape) { sh.Polling = engine.PollingEvent },
-		"idle":    func(sh *engine.Shape) { sh.Idle = true }, // a client would wait for the others' barriers
-		"clients": func(sh *engine.Shape) { sh.QPs, sh.Threads = engine.MaxThreads+1, engine.MaxThreads+1 },
+	for what, bend := range map[string]func(p *engine.Plan){
+		"polling": func(p *engine.Plan) { p.Polling = engine.PollingEvent },
+		"clients": func(p *engine.Plan) { p.Points[0].QPs = engine.MaxThreads + 1 },
+		"reads":   func(p *engine.Plan) { p.Points[0].Op = "read" },
 	} {
-		p := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 3})
-		p = p.WithDefaults()
-		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
-		if err != nil {
-			t.Fatal(err)
+		plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 3})
+		if sh := enginetest.ShapeOf(t, plan, tr.Caps(), tr.Caps(), shape); sh.Idle || sh.Threads != 3 {
+			t.Errorf("the target sleeps: %v, %d threads", sh.Idle, sh.Threads)
 		}
-		if sh.Idle {
-			t.Error("the target of an incast sleeps")
-		}
-		edit(sh)
-		if err := sh.Validate(); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", name, err)
+		bend(&plan)
+		if err := enginetest.Refusal(plan, tr.Caps(), shape); reports.Code(err) != reports.ExitUsage {
+			t.Errorf("%s: %v, want a usage error", what, err)
 		}
 	}
 	enginetest.Works(t, addr, tr)

@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, work, latency.Room.Work)
+	enginetest.Main(m, room.Table(Room, latency.Room))
 }

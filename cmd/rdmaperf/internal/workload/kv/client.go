@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/store"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -210,17 +210,14 @@ func (c *kvCaller) End() error {
 	return errors.Join(c.read.Close(), c.write.Close())
 }
 
-// kvResult completes a result.
-func kvResult(m *engine.Measurement, res *reports.Result, callers []engine.Caller) {
-	if len(callers) == 0 {
+// complete adds to a result what only this workload has.
+func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
+	var callers []*kvCaller
+	k.Each(func(c engine.Caller) { callers = append(callers, c.(*kvCaller)) })
+	if len(callers) == 0 || k.Out == nil {
 		return
 	}
-	first, ok := callers[0].(*kvCaller)
-	if !ok {
-		return
-	}
-	s := first.kvShare
-	l := loadOf(s.sh.Point)
+	s := callers[0].kvShare
 	out := &kvkind.KV{Mix: s.cfg.Mix.Name, Title: s.cfg.Mix.Title, Requests: s.cfg.Mix.Request.String(), Records: int64(l.Records), Fields: l.Fields, FieldBytes: l.FieldBytes,
 		Store: "bbolt", Fsync: l.Fsync, Inserted: int64(s.keys.Count()) - int64(l.Records)}
 	if s.cfg.Mix.Has(ycsb.Scan) {
@@ -248,12 +245,11 @@ func kvResult(m *engine.Measurement, res *reports.Result, callers []engine.Calle
 	}
 	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify { // of writes, what is read later
 		for _, c := range callers {
-			k := c.(*kvCaller)
-			v.Numbers, v.Whole, v.Bytes = v.Numbers+k.answers, v.Whole+k.answers, v.Bytes+k.bytes
+			v.Numbers, v.Whole, v.Bytes = v.Numbers+c.answers, v.Whole+c.answers, v.Bytes+c.bytes
 		}
 		res.Verification = v
 	}
-	calls := *callskind.Of(res)
+	calls := *k.RPC()
 	calls.RequestBytes, calls.ResponseBytes = 0, 0 // they differ from call to call
 	res.Detail = &kvkind.Detail{Calls: calls, KV: *out}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
 )
 
 // Name is the workload's.
@@ -17,7 +18,8 @@ const Name = "kv"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       work(),
+	Runner:     new(flags),
+	Kind:       kvkind.Kind,
 	Summary:    "mixes of YCSB on a key-value store behind calls",
 	Group:      "Workloads rpc, kv and tensor",
 	Calls:      true,

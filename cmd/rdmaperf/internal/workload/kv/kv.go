@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/store"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -50,7 +52,7 @@ func (l KVLoad) RecordBytes() int { return l.Fields * l.FieldBytes }
 
 // KVPoint is a point of this workload.
 func KVPoint(l KVLoad) engine.Point {
-	return engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: l.RecordBytes(), Call: engine.CallUnary, Response: l.RecordBytes(), Options: engine.PackOptions(l)}
+	return engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: l.RecordBytes(), Call: engine.CallUnary, Response: l.RecordBytes(), Options: engine.PackOptions(l), Words: fmt.Sprintf("%s YCSB %s, %d records", Name, l.Mix, l.Records)}
 }
 
 // loadOf is the load of a point, nothing where its options are none.
@@ -70,12 +72,8 @@ func (l KVLoad) config(seed uint64) (ycsb.Config, error) {
 	return c, c.Validate()
 }
 
-// validateKV checks what only this workload asks of a point.
-func validateKV(p engine.Point) error {
-	var l KVLoad
-	if err := p.Options.Unpack(&l); err != nil {
-		return err
-	}
+// check is what only this workload asks of a point.
+func (l *KVLoad) check(p engine.Point) error {
 	if _, err := l.config(0); err != nil {
 		return err
 	}
@@ -84,22 +82,68 @@ func validateKV(p engine.Point) error {
 		return errors.New("the operations are unary calls")
 	case p.Size != l.RecordBytes() || p.Response != p.Size:
 		return fmt.Errorf("size %d, but records have %d bytes", p.Size, l.RecordBytes())
-	case p.Outstanding < 0 || p.Outstanding > engine.MaxDepth:
-		return fmt.Errorf("%d calls outstanding: want 1 to %d", p.Outstanding, engine.MaxDepth)
 	}
 	return nil
 }
 
-// kvStored is what a point stores on the server.
-func kvStored(sh *engine.Shape) int {
-	l := loadOf(sh.Point)
-	return l.Records * (l.RecordBytes() + ycsb.MaxKey)
+// callers of each goroutine: one reads, one writes.
+const callersEach = 2
+
+// shape is that of a point, and what its calls may be.
+func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, error) {
+	l, err := engine.ReadOptions(s.Point, func(l *KVLoad, _ int) error { return l.check(s.Point) })
+	if err != nil {
+		return nil, nil, transports.CallConfig{}, err
+	}
+	sh, err := drive.CallShape(s, 1)
+	if err != nil {
+		return nil, nil, transports.CallConfig{}, err
+	}
+	cfg := drive.CallConfig(sh, callersEach)
+	cfg.MaxRequest, cfg.MaxResponse = store.MaxRequest(l.RecordBytes()), store.MaxResponse(l.RecordBytes(), max(l.MaxScan, 1))
+	return sh, &l, cfg, nil
 }
 
-var kvWork = engine.CallWork{Serve: serveKV, Callers: kvCallers, Handles: 2, Result: kvResult, Longest: func(sh *engine.Shape) (int, int) {
-	l := loadOf(sh.Point)
-	return store.MaxRequest(l.RecordBytes()), store.MaxResponse(l.RecordBytes(), max(l.MaxScan, 1))
-}}
+// Server is the store, which it loads first.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	sh, l, cfg, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	if limit := s.MaxWindow(); sh.TotalWindow() <= limit && l.stored() > limit-sh.TotalWindow() {
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + sh.String(),
+			Err:  fmt.Errorf("a store of %d bytes is above the server's limit of %d", l.stored(), limit),
+			Hint: "fewer --records, or serve with a larger --max-window"}
+	}
+	if err := s.HoldShape(sh, l.stored()); err != nil {
+		return err
+	}
+	svc, err := serveKV(sh, l)
+	if err != nil {
+		return err
+	}
+	return drive.ServeCalls(ctx, s, sh, cfg, svc, drive.NewFailure())
+}
+
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	sh, l, cfg, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	k, err := drive.ConnectCalls(ctx, r, sh, cfg, drive.Callers(sh, false, kvCallers(sh)))
+	if err != nil {
+		return err
+	}
+	err = k.Close(ctx, k.Run(ctx))
+	res := k.Result()
+	complete(k, l, &res)
+	r.Add(res)
+	return err
+}
+
+// stored is what a point stores on the server, bytes.
+func (l *KVLoad) stored() int64 { return int64(l.Records) * int64(l.RecordBytes()+ycsb.MaxKey) }
 
 // kvService is the server's side.
 type kvService struct {
@@ -109,8 +153,7 @@ type kvService struct {
 	calls int64 // before the phase
 }
 
-func serveKV(sh *engine.Shape, _ func(error)) (engine.CallService, error) {
-	l := loadOf(sh.Point)
+func serveKV(sh *engine.Shape, l *KVLoad) (engine.CallService, error) {
 	cfg, err := l.config(sh.Seed)
 	if err != nil {
 		return nil, engine.Failed(sh.String(), err) // it was checked before

@@ -1,10 +1,12 @@
 package kv
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
@@ -106,6 +108,31 @@ func (b *bentKV) Call() error {
 	return b.kvCaller.Call()
 }
 
+// bentRun is the workload with callers that are bent.
+type bentRun struct {
+	*flags
+	before func(*kvCaller) bool
+}
+
+func (b bentRun) Client(ctx context.Context, r *engine.Run) error {
+	sh, _, cfg, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	one := kvCallers(sh)
+	k, err := drive.ConnectCalls(ctx, r, sh, cfg, drive.Callers(sh, false, func(conn transports.CallConn, index int) (engine.Caller, error) {
+		c, err := one(conn, index)
+		if err != nil {
+			return nil, err
+		}
+		return &bentKV{c.(*kvCaller), b.before}, nil
+	}))
+	if err != nil {
+		return err
+	}
+	return k.Close(ctx, k.Run(ctx))
+}
+
 // What comes back changed, what is stored changed and what is not there ends a run as a
 // corruption, whoever notices.
 func TestKVFindsDamage(t *testing.T) {
@@ -120,23 +147,9 @@ func TestKVFindsDamage(t *testing.T) {
 		{"a changed insert", "e", ": byte ", func(c *kvCaller) bool { c.record[30] ^= 1; return false }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			row := enginetest.Table.Find(Name)
-			before := row.Calls
-			t.Cleanup(func() { row.Calls = before })
-			w := *before
-			w.Callers = func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
-				one := before.Callers(sh)
-				return func(conn transports.CallConn, index int) (engine.Caller, error) {
-					made, err := one(conn, index)
-					if err != nil {
-						return nil, err
-					}
-					return &bentKV{made.(*kvCaller), c.before}, nil
-				}
-			}
-			row.Calls = &w
 			plan := enginetest.QuickPlan(kvPoint(c.mix))
 			plan.Depth, plan.Iterations = 1, 400
+			plan.Workloads = engine.Table{Name: {Runner: bentRun{new(flags), c.before}}}
 			_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["unix"], plan)
 			if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("code %d: %v, want %d and %q", reports.Code(err), err, reports.ExitCorruption, c.want)
@@ -152,13 +165,11 @@ func TestKVPointsAreChecked(t *testing.T) {
 		"records have 120 bytes": func(p *engine.Point) { p.Size = 121 },
 		"fields of 4 bytes":      func(p *engine.Point) { reload(p, func(l *KVLoad) { l.FieldBytes = 4 }) },
 		"unary calls":            func(p *engine.Point) { p.Call = engine.CallStream },
-		"has no options":         func(p *engine.Point) { *p = enginetest.RpcPoint(engine.CallUnary, 1, 1); p.Options = "{}" },
-		"outstanding":            func(p *engine.Point) { p.Outstanding = -1 },
 	} {
 		pt := kvPoint("a")
 		bend(&pt)
-		if err := pt.Validate(enginetest.Table.Find(pt.Workload)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", pt, err, want)
+		if l := loadOf(pt); l.check(pt) == nil || !strings.Contains(l.check(pt).Error(), want) {
+			t.Errorf("%+v: %v, want %q", pt, l.check(pt), want)
 		}
 	}
 	// A server refuses to store more than it was allowed.
@@ -168,10 +179,11 @@ func TestKVPointsAreChecked(t *testing.T) {
 	plan.Depth = 1
 	client, server := enginetest.CarriersUnderTest()["unix"](t)
 	c, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server), MaxWindow: 100 << 10}), client, plan)
-	if err == nil {
-		c.Close()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "a store of ") {
+	defer c.Close()
+	if _, err := c.Run(t.Context(), 0); reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "a store of ") {
 		t.Errorf("144 kB on a server for 100 KiB: %v", err)
 	}
 }

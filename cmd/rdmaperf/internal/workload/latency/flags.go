@@ -1,9 +1,11 @@
 package latency
 
 import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	latencykind "github.com/rdmaperf/rdmaperf/reports/kinds/latency"
 )
 
 // Name is the workload's.
@@ -13,7 +15,8 @@ const Name = "latency"
 var Room = &room.Room{
 	Name:     Name,
 	Summary:  "time of one operation at a time, or at a fixed rate",
-	Work:     work,
+	Runner:   flags{},
+	Kind:     latencykind.Kind,
 	Note:     "--rate is for latency alone",
 	Standard: true,
 	Means:    [][]string{{"rate", "rate-sweep"}},
@@ -30,10 +33,16 @@ func (flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		for _, rate := range c.Rates {
 			for _, q := range c.QPs {
 				for _, work := range c.AppWork {
-					points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, Rate: rate, QPs: q, AppWork: work}, false))
+					points = append(points, Point(engine.Point{Op: op, Size: size, Rate: rate, QPs: q, AppWork: work}, c.Polling))
 				}
 			}
 		}
 		return points
 	}), nil
+}
+
+// Point is pt as a point of this workload, with a mode of polling.
+func Point(pt engine.Point, polling string) engine.Point {
+	pt.Workload, pt.Needs = Name, drive.PingPongNeeds(pt.Op, polling)
+	return rpc.CallPoint(pt, false)
 }

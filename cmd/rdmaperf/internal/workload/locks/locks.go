@@ -43,9 +43,9 @@ const (
 
 // Room is its row of the table.
 var Room = &room.Room{
-	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Runner: new(flags),
-		Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words)},
+	Name:       Name,
+	Runner:     new(flags),
+	Kind:       set.Kind(),
 	Summary:    "one lock of LITE that many contend for",
 	Group:      "Workload locks",
 	OwnThreads: true,
@@ -81,7 +81,7 @@ func (o *options) check(int) error {
 	return nil
 }
 
-func (o *options) words(int) string { return fmt.Sprintf("locks: %d contenders", o.Contenders) }
+func (o *options) words() string { return fmt.Sprintf("locks: %d contenders", o.Contenders) }
 
 type flags struct {
 	room.None
@@ -102,7 +102,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		return nil, values.Wrong("contenders", "%d: want at most %d", slices.Max(list), maxContender)
 	}
 	for _, n := range list {
-		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8, Options: engine.PackOptions(options{n})})
+		o := options{n}
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8, Words: o.words(), Options: engine.PackOptions(o)})
 	}
 	return points, nil
 }
@@ -117,8 +118,8 @@ func (f *flags) Check(c *room.Common) error {
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	s, err := pairs.Threaded(r, Name)

@@ -61,7 +61,7 @@ func measured(t *testing.T, s *script, contenders, n int) (reports.Result, error
 		failed = err
 		return []reports.Result{res}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: 8, Options: engine.PackOptions(options{contenders})}}, Iterations: int64(n), Verify: true}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: 8, Options: engine.PackOptions(options{contenders})}}, Iterations: int64(n), Verify: true}
 	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
 }
 

@@ -19,7 +19,8 @@ var text string
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:    Name,
-	Work:    work,
+	Runner:  new(flags),
+	Kind:    kind,
 	Summary: "reads and writes of several block sizes at random places, as fio mixes them",
 	Group:   "Workload mixed",
 	Means:   [][]string{names},
@@ -77,7 +78,7 @@ func (f *flags) blame(c *room.Common, span int) string {
 }
 
 // Points are all mixes of all sizes, at all rates and numbers of queue pairs.
-func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+func (f *flags) Points(p *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	span, err := values.Bytes(f.span)
 	if err != nil {
 		return nil, values.Wrong("span", "%w", err)
@@ -105,9 +106,17 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(); err != nil {
 				return nil, values.Wrong(f.blame(c, span), "%w", err)
 			}
+			if err := o.checkDepth(depthOf(p, &o)); err != nil {
+				return nil, values.Wrong("tx-depth", "%w", err)
+			}
 			for _, rate := range c.Rates {
+				if rate > 0 {
+					if err := c.NoEvents(noEvents); err != nil {
+						return nil, err
+					}
+				}
 				for _, q := range c.QPs {
-					points = append(points, engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Rate: rate, QPs: q, Options: engine.PackOptions(o)})
+					points = append(points, engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Rate: rate, QPs: q, Options: engine.PackOptions(o), Words: Name + " " + o.String(), Needs: o.needs(p)})
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package mixed
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +10,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+// only is the shape of a point.
+func only(s *engine.Setup) (*engine.Shape, error) {
+	sh, _, err := shape(s)
+	return sh, err
+}
 
 func pointOf(o Options) engine.Point {
 	return engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Options: engine.PackOptions(o)}
@@ -200,7 +205,7 @@ func TestMixedFindsDamage(t *testing.T) {
 
 // The loop allocates nothing, however much it posts.
 func TestMixedAllocatesNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(someOptions(70))))
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(someOptions(70))), only, [2]engine.NewSide{newClient, newServer})
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	release := engine.HoldCollector()
 	defer release()
@@ -232,25 +237,6 @@ func TestMixedPlansAreChecked(t *testing.T) {
 		}
 		if _, err := enginetest.RunPoints(t, enginetest.MemEnds, plan); reports.Code(err) != reports.ExitUsage {
 			t.Errorf("%s: %v (exit %d), want a usage error", what, err, reports.Code(err))
-		}
-	}
-}
-
-// A shape of a peer is held against the same.
-func TestMixedShapesAreChecked(t *testing.T) {
-	for what, bend := range map[string]func(sh *engine.Shape){
-		"as it is":   func(*engine.Shape) {},
-		"moderation": func(sh *engine.Shape) { sh.Moderation = 2 },
-		"depth":      func(sh *engine.Shape) { sh.Depth = sh.Slots + 1 },
-		"slots":      func(sh *engine.Shape) { sh.Slots-- },
-		"arrival":    func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMemory },
-	} {
-		o := someOptions(50)
-		sh := &engine.Shape{Point: pointOf(o), Depth: 4, Slots: cellsOf(&o), Moderation: 1,
-			Arrival: engine.ArrivalCompletion}
-		bend(sh)
-		if err := checkShape(sh); (err == nil) != (what == "as it is") {
-			t.Error(fmt.Sprint(what, ": ", err))
 		}
 	}
 }

@@ -15,15 +15,13 @@ const (
 )
 
 // parameters are the effective options.
-func parameters(m *engine.Measurement, p map[string]any) {
-	o, _ := optionsOf(m.Sh.Point) // the shape was checked
+func parameters(o *Options, p map[string]any) {
 	p["read_percent"], p["blocks"], p["span_bytes"], p["write_flush"] = o.ReadPercent, o.blocks(), o.Span, o.Flush
 	p["barrier"] = "answer to a read behind the last operation"
 }
 
 // result completes the result: all operations together, and each direction by itself.
-func result(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	o, _ := optionsOf(m.Sh.Point)
+func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.Outcome) {
 	res.Op = op
 	tallies, _ := out.Detail.([directions]tally)
 	d := &Mixed{ReadPercent: o.ReadPercent, Blocks: o.blocks(), SpanBytes: int64(o.Span), WriteDone: doneByCompletion}

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
 )
 
 // Name is the workload's.
@@ -19,7 +20,8 @@ const Name = "paramserver"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:    Name,
-	Work:    work,
+	Runner:  new(flags),
+	Kind:    paramserverkind.Kind,
 	Summary: "a training with one parameter server",
 	Group:   "Workload paramserver",
 	Means:   [][]string{names},
@@ -53,8 +55,14 @@ func (t *flags) Check(c *room.Common) error {
 	return nil
 }
 
-// Points are all models, ratios and arms; the plan gets the models that they name.
-func (t *flags) Points(p *engine.Plan, _ *room.Common) (points []engine.Point, err error) {
+// Points are all models, ratios and arms.
+func (t *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+	if err := c.NoEvents(noEvents); err != nil {
+		return nil, err
+	}
+	if c.Changed("interval") {
+		return nil, values.Wrong("interval", "the workload %s has iterations, and no windows", Name)
+	}
 	var models []*Model
 	for _, name := range values.Unique(t.models) {
 		m, err := LoadModel(name)
@@ -65,8 +73,7 @@ func (t *flags) Points(p *engine.Plan, _ *room.Common) (points []engine.Point, e
 			return nil, values.Wrong("model", "two models with the name %s", m.Name)
 		}
 		models = append(models, m)
-		size, err := m.Bytes(t.tensorBytes)
-		if err != nil {
+		if _, err := m.Bytes(t.tensorBytes); err != nil {
 			return nil, values.Wrong("tensor-bytes", "%w", err)
 		}
 		for _, r := range values.Unique(t.ratios) {
@@ -75,7 +82,10 @@ func (t *flags) Points(p *engine.Plan, _ *room.Common) (points []engine.Point, e
 				return nil, values.Wrong("compute-ratio", "%q: want a number from 0", r)
 			}
 			for _, arm := range values.Unique(t.arms) {
-				pt := engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Options: engine.PackOptions(Training{m.Name, t.tensorBytes, ratio})}
+				pt, err := NewPoint(m, name, arm, t.tensorBytes, ratio)
+				if err != nil {
+					return nil, values.Wrong("tensor-bytes", "%w", err)
+				}
 				if slices.Contains(points, pt) {
 					return nil, values.Wrong("compute-ratio", "%v stands there twice", ratio)
 				}
@@ -83,6 +93,5 @@ func (t *flags) Points(p *engine.Plan, _ *room.Common) (points []engine.Point, e
 			}
 		}
 	}
-	SetModels(p, models)
 	return points, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
@@ -43,34 +42,40 @@ const (
 	maxComputeRatio = 1000
 )
 
-// Training is what only points of this workload have: the model's name and the bytes of a
-// parameter, which make the point's size, and the computation of an iteration as a multiple
-// of its communication alone.
+// Training is what only points of this workload have: the model, by its name, the file that
+// the client reads it from, and its number of tensors; the bytes of a parameter, which with the
+// model make the point's size; and the computation of an iteration as a multiple of its
+// communication alone.
 type Training struct {
 	Model        string  `json:"model"`
+	File         string  `json:"file"`
+	Tensors      int     `json:"tensors"`
 	TensorBytes  float64 `json:"tensor_bytes"`
 	ComputeRatio float64 `json:"compute_ratio"`
 }
 
-func trainingOf(p engine.Point) (t Training, err error) { return t, p.Options.Unpack(&t) }
-
-// clientShape is what the client keeps with a shape: it alone knows the model.
-type clientShape struct {
-	Training
-	model  *Model
-	levels int // of priority in use
+// NewPoint is a point with a model that LoadModel took from a file.
+func NewPoint(m *Model, file, arm string, tensorBytes, ratio float64) (engine.Point, error) {
+	size, err := m.Bytes(tensorBytes)
+	if err != nil {
+		return engine.Point{}, err
+	}
+	t := Training{m.Name, file, len(m.Tensors), tensorBytes, ratio}
+	return engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Options: engine.PackOptions(t),
+		Words: fmt.Sprintf("%s %s, ratio %v, %s", Name, m.Name, ratio, arm),
+		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "by which tensors are pulled", Sessions: 1, Message: int(slices.Max(m.sizes(tensorBytes))),
+			Depth: 2, DepthOf: "a push and its pull"}}, nil
 }
 
-// validateParamServer checks what only this workload has.
-func validateParamServer(p engine.Point) error {
-	t, err := trainingOf(p)
+// check is what only this workload asks of a point.
+func (t *Training) check(p engine.Point) error {
 	switch {
-	case err != nil:
-		return err
 	case p.Op != transports.KindWrite.String():
 		return errors.New("tensors are written and read back")
 	case t.Model == "" || len(t.Model) > maxModelName:
 		return errors.New("no model")
+	case t.Tensors < 1 || t.Tensors > maxTensors:
+		return fmt.Errorf("%d tensors: want 1 to %d", t.Tensors, maxTensors)
 	case !slices.Contains(TrainArms(), p.Arm):
 		return fmt.Errorf("arm %q: want one of %v", p.Arm, TrainArms())
 	case !(t.ComputeRatio >= 0 && t.ComputeRatio <= maxComputeRatio):
@@ -83,158 +88,136 @@ func validateParamServer(p engine.Point) error {
 	return nil
 }
 
-// trainShape fills in what the workload needs. The queue has room for every push and
-// its pull, so that a scheduler sees all that waits.
-func trainShape(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-	caps := ab.Both
-	t, _ := trainingOf(sh.Point) // it was validated
-	m := modelOf(p, t.Model)
-	own := &clientShape{t, m, 1}
-	sh.Private = own
-	sh.QPs, sh.Threads, sh.Slots, sh.RecvDepth, sh.Moderation, sh.Inline = 1, 1, 1, 1, 1, 0
-	sh.Depth = 2 * len(m.Tensors)
-	if limit := engine.MaxUserDepth(caps); limit > 0 {
+const noEvents = "a worker computes and communicates at once, so it needs busy polling"
+
+// shape is that of a point. The queue has room for every push and its pull, so that a
+// scheduler sees all that waits.
+func shape(s *engine.Setup) (*engine.Shape, *Training, error) {
+	t, err := engine.ReadOptions(s.Point, func(t *Training, _ int) error {
+		if s.Plan.Polling == engine.PollingEvent {
+			return errors.New(noEvents)
+		}
+		return t.check(s.Point)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, nil, err
+	}
+	sh.QPs, sh.Threads, sh.Inline, sh.Polling, sh.Target = 1, 1, 0, engine.PollingBusy, engine.TargetPolling
+	sh.Depth = min(2*t.Tensors, engine.MaxDepth)
+	if limit := engine.MaxUserDepth(s.Caps.Both); limit > 0 {
 		sh.Depth = min(sh.Depth, limit)
 	}
-	sh.Arrival, sh.ReadDepth = engine.ArrivalCompletion, min(len(m.Tensors), engine.MaxDepth)
-	if caps.MaxReadDepth > 0 {
-		sh.ReadDepth = min(sh.ReadDepth, caps.MaxReadDepth)
+	sh.Arrival, sh.ReadDepth = engine.ArrivalCompletion, min(t.Tensors, engine.MaxDepth)
+	if most := s.Caps.Both.MaxReadDepth; most > 0 {
+		sh.ReadDepth = min(sh.ReadDepth, most)
 	}
-	if sh.Arm == ArmPriority {
-		own.levels = min(max(caps.Priorities, 1), maxLevels)
-	}
+	sh.Layout = sh.Behind(drive.SourceSize(sh.Size)) // one source, for all iterations
+	return sh, &t, nil
 }
-
-// trainLayout has one source, for all iterations.
-func trainLayout(sh *engine.Shape) engine.Layout { return sh.Behind(drive.SourceSize(sh.Size)) }
 
 // maxLevels is what a work request's priority can tell apart.
 const maxLevels = 256
 
-func checkTrain(sh *engine.Shape) error {
-	switch {
-	case sh.Polling != engine.PollingBusy || sh.QPs != 1 || sh.Threads != 1 || sh.Slots != 1:
-		return fmt.Errorf("%s polling, %d QPs, %d threads, %d slots", sh.Polling, sh.QPs, sh.Threads, sh.Slots)
-	case sh.Arrival != engine.ArrivalCompletion || sh.Depth < 2:
-		return fmt.Errorf("arrival %s, depth %d", sh.Arrival, sh.Depth)
-	}
-	return nil
-}
-
-// trainLimits holds the longest tensor against the longest message. Only the client
-// knows the tensors.
-func trainLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
-	t, err := trainingOf(pt)
+// model is that of a point, as the client reads it.
+func (t *Training) model(size int) (*Model, error) {
+	m, err := LoadModel(t.File)
 	if err != nil {
-		return err
-	}
-	m := modelOf(p, t.Model)
-	if m == nil {
-		return nil
-	}
-	for i, n := range m.sizes(t.TensorBytes) {
-		if uint64(n) > caps.MaxMsg {
-			return fmt.Errorf("tensor %s of %d bytes is above the limit of %d bytes", m.Tensors[i].Name, n, caps.MaxMsg)
-		}
-	}
-	if limit := engine.MaxUserDepth(caps); limit == 1 {
-		return errors.New("a queue of one operation: a push and its pull need two")
-	}
-	return nil
-}
-
-// modelKey is that of a model in Plan.Private.
-type modelKey string
-
-// SetModels gives the client of a plan the models that its points name.
-func SetModels(p *engine.Plan, models []*Model) {
-	p.Private = maps.Clone(p.Private)
-	if p.Private == nil {
-		p.Private = map[any]any{}
-	}
-	for _, m := range models {
-		p.Private[modelKey(m.Name)] = m
-	}
-}
-
-// modelOf is a model by its name, nil where this side does not know it.
-func modelOf(p *engine.Plan, name string) *Model {
-	m, _ := p.Private[modelKey(name)].(*Model)
-	return m
-}
-
-// knownModel tells whether the client knows the model of a point, and whether its size
-// is the point's.
-func knownModel(p *engine.Plan, pt engine.Point) error {
-	t, err := trainingOf(pt)
-	if err != nil {
-		return err
-	}
-	m := modelOf(p, t.Model)
-	if m == nil {
-		return fmt.Errorf("unknown model %q", t.Model)
+		return nil, err
 	}
 	n, err := m.Bytes(t.TensorBytes)
-	if err == nil && n != pt.Size {
-		err = fmt.Errorf("size %d, but the tensors have %d bytes", pt.Size, n)
+	if err == nil && (n != size || len(m.Tensors) != t.Tensors || m.Name != t.Model) {
+		err = fmt.Errorf("model %s has changed: %d tensors of %d bytes, want %d of %d", t.Model, len(m.Tensors), n, t.Tensors, size)
 	}
+	return m, err
+}
+
+// Client measures one point: communication alone, and iterations.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	sh, t, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	model, err := t.model(sh.Size)
+	if err != nil {
+		return engine.Refused(err)
+	}
+	var d *trainer
+	m, err := r.Connect(ctx, sh, func(c *engine.Group) (engine.Side, error) {
+		d = newTrainer(c, model, t.TensorBytes, levels(sh, r.Caps.Both))
+		return d, nil
+	})
+	if err != nil {
+		return err
+	}
+	communication := 0.0
+	if err = m.Warmed(ctx); err == nil {
+		communication, err = d.communication(ctx, m, r, t)
+	}
+	if err == nil {
+		d.measured = training{compute: int64(communication * t.ComputeRatio), priority: sh.Arm == ArmPriority}
+		d.training = d.measured
+		err = m.Measure(ctx, reports.SamplesLatency)
+	}
+	if m.Out != nil && m.Out.Rec != nil {
+		d.rounds = m.Out.Rec.Snapshot()
+	}
+	if err == nil {
+		d.compute = 0 // what proves does not compute
+		err = m.Prove(ctx)
+	}
+	err = m.Close(ctx, err)
+	res := m.Result()
+	sh.Barrier(res.Parameters)
+	p := res.Parameters
+	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Arm, d.levels, t.TensorBytes, t.ComputeRatio
+	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
+	if m.Out != nil {
+		ps := &paramserverkind.ParamServer{Model: t.Model, Arm: sh.Arm, Levels: d.levels, Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
+			ComputeRatio: t.ComputeRatio, ComputeNs: float64(d.measured.compute), CommunicationNs: communication, Iteration: d.rounds}
+		did, _ := m.Out.Detail.(rounds)
+		ps.Complete(did.times)
+		if v := res.Verification; v != nil {
+			v.Messages = did.posted * int64(ps.Tensors)
+		}
+		res.Detail = ps
+	}
+	r.Add(res)
 	return err
 }
 
-// communicationKey names what the communication alone of a transport depends on.
-type communicationKey struct {
-	model string
-	size  int
-}
-
-// runCommunication measures iterations without computation and without priorities,
-// once for each model of a client: all arms and ratios have the same computation then.
-func runCommunication(m *engine.Measurement, ctx context.Context) error {
-	d := m.Group.Side.(*trainer)
-	own := m.Sh.Private.(*clientShape)
-	p, key := &m.C.Plan, communicationKey{own.Model, m.Sh.Size}
-	if _, known := m.C.Remembered[key]; !known {
-		d.training = training{}
-		out, _, err := m.Phase(ctx, "communication alone", engine.GenAlone, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
-		if err != nil {
-			return err
-		}
-		m.C.Remembered[key] = out.Rec.Snapshot().P50
+// levels of priority are in use.
+func levels(sh *engine.Shape, caps transports.Caps) int {
+	if sh.Arm == ArmPriority {
+		return min(max(caps.Priorities, 1), maxLevels)
 	}
-	d.measured = training{compute: int64(m.C.Remembered[key].(float64) * own.ComputeRatio), priority: m.Sh.Arm == ArmPriority}
-	d.training = d.measured
-	return nil
+	return 1
 }
 
-// keepRounds takes the iterations of the measured phase out of the recorder, which
-// the next phase uses again.
-func keepRounds(m *engine.Measurement) { m.Group.Side.(*trainer).rounds = m.Out.Rec.Snapshot() }
-
-func trainParameters(m *engine.Measurement, p map[string]any) {
-	sh := m.Sh
-	sh.Barrier(p)
-	own := sh.Private.(*clientShape)
-	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = own.Model, sh.Arm, own.levels, own.TensorBytes, own.ComputeRatio
-	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
-}
-
-// trainResult completes the result.
-func trainResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	sh, d := m.Sh, m.Group.Side.(*trainer)
-	own := sh.Private.(*clientShape)
-	communication, _ := m.C.Remembered[communicationKey{own.Model, sh.Size}].(float64)
-	ps := &paramserverkind.ParamServer{
-		Model: own.Model, Arm: sh.Arm, Levels: own.levels, Tensors: len(own.model.Tensors), Parameters: own.model.Parameters(), TensorBytes: own.TensorBytes,
-		ComputeRatio: own.ComputeRatio, ComputeNs: float64(d.measured.compute),
-		CommunicationNs: communication, Iteration: d.rounds,
+// communication is the median of iterations without computation and without priorities, ns. It
+// is measured once for each model of a stack: all arms and ratios have the same computation then.
+func (d *trainer) communication(ctx context.Context, m *engine.Measurement, r *engine.Run, t *Training) (float64, error) {
+	key := fmt.Sprintf("%s %d", t.File, m.Sh.Size)
+	if ns, known := r.Kept[key]; known {
+		return ns, nil
 	}
-	did, _ := out.Detail.(rounds)
-	ps.Complete(did.times)
-	if v := res.Verification; v != nil {
-		v.Messages = did.posted * int64(ps.Tensors)
+	d.training = training{}
+	out, _, err := m.Phase(ctx, "communication alone", engine.GenAlone, m.Window())
+	if err != nil {
+		return 0, err
 	}
-	res.Detail = ps
+	r.Kept[key] = out.Rec.Snapshot().P50
+	return r.Kept[key], nil
 }
 
-// trainProve is what the phase behind the measured one does: it does not compute.
-func trainProve(m *engine.Measurement) { m.Group.Side.(*trainer).compute = 0 }
+// Server has the parameters, which the client writes and reads.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	sh, _, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	return s.Sessions(ctx, sh, newParameters)
+}

@@ -8,26 +8,45 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
 	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// tinyModel has tensors whose sizes are no round numbers.
-func tinyModel() *Model {
-	return &Model{Name: "tiny", Tensors: []Tensor{{"a", 700, 10}, {"b", 3, 0}, {"c", 5000, 30}, {"d", 1, 0}, {"e", 20_001, 60}}}
-}
+// tiny is a model whose tensors have sizes that are no round numbers.
+const tiny = "testdata/tiny.csv"
 
 const tinyBytes = 4 * (700 + 3 + 5000 + 1 + 20_001)
 
+func tinyModel() *Model {
+	m, err := LoadModel(tiny)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
 func trainPoint(arm string, ratio float64) engine.Point {
-	return engine.Point{Workload: Name, Op: "write", Size: tinyBytes, Arm: arm, Options: engine.PackOptions(Training{"tiny", 4, ratio})}
+	pt, err := NewPoint(tinyModel(), tiny, arm, 4, ratio)
+	if err != nil {
+		panic(err)
+	}
+	return pt
+}
+
+// trainers are both sides.
+var trainers = [2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
+	return newTrainer(c, tinyModel(), 4, levels(c.Sh, c.Caps)), nil
+}, newParameters}
+
+// only is the shape of a point.
+func only(s *engine.Setup) (*engine.Shape, error) {
+	sh, _, err := shape(s)
+	return sh, err
 }
 
 func trainPlan(points ...engine.Point) engine.Plan {
 	plan := enginetest.QuickPlan(points...)
-	SetModels(&plan, []*Model{tinyModel()})
 	plan.Iterations = 6
 	return plan
 }
@@ -66,10 +85,10 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 	}
 }
 
-// levels makes a transport that tells priorities apart of one that ignores them.
-type levels struct{ *enginetest.Fault }
+// threeLevels makes a transport that tells priorities apart of one that ignores them.
+type threeLevels struct{ *enginetest.Fault }
 
-func (l levels) Caps() transports.Caps {
+func (l threeLevels) Caps() transports.Caps {
 	c := l.Fault.Transport.Caps()
 	c.Priorities = 3
 	return c
@@ -103,9 +122,9 @@ func TestTrainingOrderAndPriorities(t *testing.T) {
 			e := func(t testing.TB) (transports.Stack, transports.Stack) {
 				client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
 				f.Transport = client
-				return levels{f}, server
+				return threeLevels{f}, server
 			}
-			client, server := enginetest.Pair(t, e, trainPlan(trainPoint(arm, 0)))
+			client, server := enginetest.Pair(t, e, trainPlan(trainPoint(arm, 0)), only, trainers)
 			client.Side.(*trainer).training = training{priority: arm == ArmPriority}
 			enginetest.Once(t, client, server, 1, engine.Limits{Ops: 4})
 		})
@@ -136,7 +155,7 @@ func TestTrainingWaits(t *testing.T) {
 		}
 		return len(out), err
 	}
-	client, server := enginetest.Pair(t, enginetest.WithFault(f), trainPlan(trainPoint(ArmFIFO, 0)))
+	client, server := enginetest.Pair(t, enginetest.WithFault(f), trainPlan(trainPoint(ArmFIFO, 0)), only, trainers)
 	client.Side.(*trainer).training = training{compute: int64(compute)}
 	out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 3})
 	did, _ := out.Detail.(rounds)
@@ -153,7 +172,7 @@ func TestTrainingWaits(t *testing.T) {
 
 // The loop allocates nothing, however many iterations it takes.
 func TestTrainingAllocatesNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, trainPlan(trainPoint(ArmFIFO, 0)))
+	client, server := enginetest.Pair(t, enginetest.MemEnds, trainPlan(trainPoint(ArmFIFO, 0)), only, trainers)
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 10})
 	release := engine.HoldCollector()
 	defer release()
@@ -270,37 +289,34 @@ func TestTrainingEndsInTime(t *testing.T) {
 // A plan that makes no sense is refused before anything runs, and so is a shape that
 // no client makes.
 func TestTrainingPlansAreChecked(t *testing.T) {
+	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	for what, bend := range map[string]func(*engine.Plan){
 		"unknown arm":    func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
 		"no arm":         func(p *engine.Plan) { p.Points[0].Arm = "" },
 		"operation":      func(p *engine.Plan) { p.Points[0].Op = "read" },
 		"negative ratio": func(p *engine.Plan) { p.Points[0] = trainPoint(ArmFIFO, -1) },
-		"no model":       func(p *engine.Plan) { p.Points[0].Options = engine.PackOptions(Training{"", 4, 1}) },
-		"QPs":            func(p *engine.Plan) { p.Points[0].QPs = 2 },
-		"event polling":  func(p *engine.Plan) { p.Polling = engine.PollingEvent },
-		"interval":       func(p *engine.Plan) { p.Iterations, p.Duration, p.Interval = 0, time.Second, 100*time.Millisecond },
-		"rate":           func(p *engine.Plan) { p.Points[0].Rate = 10 },
-		"model elsewhere": func(p *engine.Plan) {
-			p.Points[0].Workload, p.Points[0].Arm = throughput.Name, ""
+		"no model": func(p *engine.Plan) {
+			p.Points[0].Options = engine.PackOptions(Training{Tensors: 5, TensorBytes: 4, ComputeRatio: 1})
 		},
+		"QPs":           func(p *engine.Plan) { p.Points[0].QPs = 2 },
+		"event polling": func(p *engine.Plan) { p.Polling = engine.PollingEvent },
 	} {
 		plan := trainPlan(trainPoint(ArmFIFO, 1))
-		if err := plan.Validate(); err != nil {
+		if err := enginetest.Refusal(plan, tr.Caps(), only); err != nil {
 			t.Fatal(err)
 		}
 		bend(&plan)
-		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+		if err := enginetest.Refusal(plan, tr.Caps(), only); reports.Code(err) != reports.ExitUsage {
 			t.Errorf("%s: %v, want a usage error", what, err)
 		}
 	}
-	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	for what, bend := range map[string]func(*engine.Plan){
-		"unknown model": func(p *engine.Plan) { p.Private = nil },
+		"unknown model": func(p *engine.Plan) { p.Points[0].Options = engine.PackOptions(Training{"tiny", "none.csv", 5, 4, 1}) },
 		"other size":    func(p *engine.Plan) { p.Points[0].Size++ },
 	} {
 		plan := trainPlan(trainPoint(ArmFIFO, 1))
 		bend(&plan)
-		if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitUsage {
+		if _, err := enginetest.RunPoints(t, enginetest.MemEnds, plan); reports.Code(err) != reports.ExitUsage {
 			t.Errorf("%s: %v, want a usage error", what, err)
 		}
 	}
@@ -318,20 +334,6 @@ func TestTrainingPlansAreChecked(t *testing.T) {
 	caps.MaxMsg++
 	if err := engine.Check(&plan, "test", caps); err != nil {
 		t.Errorf("tensors of the longest message: %v", err)
-	}
-	for what, edit := range map[string]func(sh *engine.Shape){
-		"slots": func(sh *engine.Shape) { sh.Slots = 2 }, "depth": func(sh *engine.Shape) { sh.Depth = 1 },
-		"arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }, "qps": func(sh *engine.Shape) { sh.QPs = 2 },
-	} {
-		p := plan.WithDefaults()
-		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
-		if err != nil {
-			t.Fatal(err)
-		}
-		edit(sh)
-		if err := sh.Validate(); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
 	}
 	enginetest.Works(t, addr, tr)
 }

@@ -39,7 +39,8 @@ type rounds struct {
 // own, ready, which goes on while the thread posts and polls, and which only a tensor
 // that is not back yet can hold up. The thread polls all the time.
 type trainer struct {
-	training // of the next phase
+	training     // of the next phase
+	levels   int // of priority
 	c        *engine.Group
 	w        *engine.Worker
 	l        *engine.Lane
@@ -66,23 +67,22 @@ type trainer struct {
 // trainTimes bounds the iterations whose times are kept for the confidence interval.
 const trainTimes = 1 << 16
 
-func newTrainer(c *engine.Group) (engine.Side, error) {
-	own := c.Sh.Private.(*clientShape)
-	m := own.model
-	d := &trainer{c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors), times: make([]float64, 0, trainTimes)}
+func newTrainer(c *engine.Group, m *Model, tensorBytes float64, levels int) *trainer {
+	c.Workers[0].UnderWay(2 * int64(c.Sh.Size)) // out and back, however many tensors
+	d := &trainer{levels: levels, c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors), times: make([]float64, 0, trainTimes)}
 	d.tensors, d.queue = make([]trainTensor, d.n), make([]int, d.n)
 	var all float64
 	for _, x := range m.Tensors {
 		all += float64(x.MultiplyAdds)
 	}
 	off := uint64(0)
-	for i, size := range m.sizes(own.TensorBytes) {
+	for i, size := range m.sizes(tensorBytes) {
 		// The gradients by the inputs and by the weights cost a forward pass each.
 		share := float64(m.Tensors[i].MultiplyAdds) / all
 		d.tensors[i] = trainTensor{off: off, size: uint64(size), forward: share / 3, backward: share * 2 / 3}
 		off += uint64(size)
 	}
-	return d, nil
+	return d
 }
 
 // newParameters is the server's side: the parameters, which the client writes and reads.
@@ -118,7 +118,7 @@ func (d *trainer) Loop(*engine.Worker) func() error {
 		t := &d.tensors[i]
 		t.priority, t.at, t.back, t.sent = 0, 0, false, 0
 		if d.priority {
-			t.priority = urgency(d.c.Sh.Private.(*clientShape).levels, i, d.n)
+			t.priority = urgency(d.levels, i, d.n)
 		}
 	}
 	d.posted, d.ready, d.first, d.queued, d.half, d.last, d.out = 0, 0, 0, 0, false, 0, 0

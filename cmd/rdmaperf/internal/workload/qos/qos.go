@@ -55,10 +55,9 @@ const (
 
 // Room is its row of the table.
 var Room = &room.Room{
-	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Runner: new(flags),
-		Point:    engine.Checked((*options).check),
-		Describe: func(engine.Point) string { return "qos: a low and a high class over time" }},
+	Name:       Name,
+	Runner:     new(flags),
+	Kind:       set.Kind(),
 	Summary:    "classes of LITE over time, alone and together",
 	OwnThreads: true,
 	Flags:      func() room.Flags { return new(flags) },
@@ -92,7 +91,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if c.Changed("duration") {
 		o.Window = max(p.Duration, 30*time.Millisecond)
 	}
-	return []engine.Point{{Workload: Name, Alone: true, Time: o.Window, Op: op, Size: small, Options: engine.PackOptions(o)}}, nil
+	return []engine.Point{{Workload: Name, Alone: true, Time: o.Window, Op: op, Size: small, Words: "qos: a low and a high class over time", Options: engine.PackOptions(o)}}, nil
 }
 
 func (f *flags) Register(*pflag.FlagSet) {}
@@ -158,8 +157,8 @@ func (p *parts) cpu(i int) *reports.CPU {
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	s, err := pairs.Tier(r, Name)

@@ -43,7 +43,7 @@ func take(t *testing.T, l *pairstest.Link, bend func(n int, b []byte)) (results 
 		results, failed = measure(ctx, r, bins*part, l, high)
 		return []reports.Result{r.Result()}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }

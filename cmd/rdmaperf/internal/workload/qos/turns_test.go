@@ -98,7 +98,7 @@ func takeTurns(t *testing.T, w *wire) (results []reports.Result, failed error) {
 		results, failed = byTurns(ctx, r, bins*part, w, aClass{w}, &w.clock)
 		return []reports.Result{r.Result()}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }

@@ -28,7 +28,8 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Runner: new(flags)},
+	Runner:     new(flags),
+	Kind:       set.Kind(),
 	Summary:    "writes to many regions, registered or named",
 	Group:      "Workload regions",
 	OwnThreads: true,
@@ -89,7 +90,7 @@ func (o *options) check(int) error {
 	return nil
 }
 
-func (o *options) words(int) string {
+func (o *options) words() string {
 	return fmt.Sprintf("regions: %d of %s", o.Regions, reports.SizeLabel(o.Total/int64(o.Regions)))
 }
 
@@ -126,7 +127,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		if err := o.check(0); err != nil {
 			return values.Wrong(flag, "%v", err)
 		}
-		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: sizes[0], Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: sizes[0], Words: o.words(), Options: engine.PackOptions(o)})
 		return nil
 	}
 	// Who names one curve wants that one.

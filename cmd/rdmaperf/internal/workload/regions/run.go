@@ -47,8 +47,8 @@ func (m *made) values(v map[string]float64) map[string]float64 {
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	now := func() int64 { return time.Now().UnixNano() }

@@ -30,7 +30,7 @@ func take(t *testing.T, l link, o options, n int, all bool) (results []reports.R
 		results, failed = measure(ctx, r, &o, l, made{make: 5, mapped: 6}, func() int64 { return time.Now().UnixNano() })
 		return []reports.Result{r.Result()}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }

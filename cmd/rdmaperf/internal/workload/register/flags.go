@@ -25,9 +25,9 @@ const Name = "register"
 
 // Room is its row of the table.
 var Room = &room.Room{
-	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: results.Kind, Point: checkPoint, Describe: describe,
-		Runner: new(flags)},
+	Name:       Name,
+	Runner:     new(flags),
+	Kind:       results.Kind,
 	Summary:    "what registering memory costs",
 	Group:      "Workload register",
 	OwnThreads: true,
@@ -158,8 +158,8 @@ func (b *builder) fitting(c *room.Common) ([]engine.Point, error) {
 	var left, largest int
 	var why string
 	for _, pt := range b.points {
-		var o options
-		if err := o.unpack(pt); err != nil {
+		o, err := engine.ReadOptions(pt, (*options).check)
+		if err != nil {
 			return nil, err
 		}
 		p, err := o.point(pt.Size)
@@ -202,7 +202,7 @@ type builder struct {
 
 func (b *builder) add(size int, o options) {
 	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.sizes) > 0, len(b.list.Arms) == 1
-	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size, Options: engine.PackOptions(o)})
+	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
 }
 
 // product is every size with all kinds of pages, all arms and all detours.
@@ -293,8 +293,6 @@ type options struct {
 	Window   time.Duration `json:"window_ns"`
 }
 
-func (o *options) unpack(pt engine.Point) error { return pt.Options.Unpack(o) }
-
 // point is what is measured.
 func (o *options) point(size int) (measure.Point, error) {
 	detour, err := offload.Parse(o.Offload)
@@ -308,16 +306,12 @@ func (o *options) point(size int) (measure.Point, error) {
 	return p, err
 }
 
-func checkPoint(pt engine.Point) error {
-	var o options
-	if err := o.unpack(pt); err != nil {
-		return err
-	}
-	if _, err := o.point(pt.Size); err != nil {
+func (o *options) check(size int) error {
+	if _, err := o.point(size); err != nil {
 		return err
 	}
 	switch {
-	case pt.Size < 1 || pt.Size > 1<<40:
+	case size < 1 || size > 1<<40:
 		return errors.New("sizes are 1 byte to 1 TiB")
 	case o.Threads < 0 || o.Threads > maxThreads:
 		return fmt.Errorf("%d threads: want 1 to %d", o.Threads, maxThreads)
@@ -329,14 +323,10 @@ func checkPoint(pt engine.Point) error {
 	return nil
 }
 
-func describe(pt engine.Point) string {
-	var o options
-	if o.unpack(pt) != nil {
-		return Name
-	}
-	p, err := o.point(pt.Size)
+func (o *options) words(size int) string {
+	p, err := o.point(size)
 	if err != nil {
-		return Name + " " + strconv.Itoa(pt.Size) + " B"
+		return Name + " " + strconv.Itoa(size) + " B"
 	}
 	return Name + " " + p.String()
 }

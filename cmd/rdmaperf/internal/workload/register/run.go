@@ -16,8 +16,8 @@ import (
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
-	var o options
-	if err := o.unpack(r.Point); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	t, end, err := target(r, o.Pin)
@@ -33,13 +33,13 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 		if !o.Asked {
 			return nil // of the sizes that nobody named, those that fit
 		}
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: aboveLimit(p.Bytes(), most, why), Hint: "a smaller -s"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: aboveLimit(p.Bytes(), most, why), Hint: "a smaller -s"}
 	}
 	if o.Arm == arms.ODP && !t.ODP {
 		if !o.Alone {
 			return nil // the rows of other arms say so
 		}
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: describe(r.Point), Err: fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
 			Hint: "an adapter with it (ibv_devinfo -v: general_odp_caps), or rxe of Linux 6.14 or newer"}
 	}
 	absent := map[string]string{}
@@ -60,13 +60,13 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	began := time.Now()
 	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
 	if errors.Is(err, measure.ErrOther) {
-		return &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: r.Point.String(), Err: err}
 	}
 	if err != nil {
 		return err
 	}
 	if err := measure.CheckStale(d); err != nil {
-		return &reports.ExitError{Code: reports.ExitCorruption, Operation: describe(r.Point), Err: err}
+		return &reports.ExitError{Code: reports.ExitCorruption, Operation: r.Point.String(), Err: err}
 	}
 	if o.ODP && !t.ODP {
 		absent[arms.ODP] = t.Name + " declares no on-demand paging"

@@ -39,7 +39,8 @@ func (s *rpcShare) sequences(sh *engine.Shape, gen int) (out, in *payload.Sequen
 	return s.out, s.in
 }
 
-func rpcCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
+// Callers make the callers of a point.
+func Callers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
 	share := new(rpcShare)
 	mode, ok := transports.ParseCallMode(sh.Call)
 	return func(conn transports.CallConn, index int) (engine.Caller, error) {

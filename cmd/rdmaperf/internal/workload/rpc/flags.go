@@ -1,11 +1,14 @@
 package rpc
 
 import (
+	"fmt"
+
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -16,7 +19,8 @@ const Name = "rpc"
 // that costs nothing else.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       work(),
+	Runner:     new(flags),
+	Kind:       callskind.Kind,
 	Summary:    "calls of a kind, answer and rate of their own, and what idle connections cost",
 	Note:       "grpc stacks alone mean rpc",
 	Group:      "Workloads rpc, kv and tensor",
@@ -74,8 +78,18 @@ func (r *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 			case response == 0:
 				pt.Response = n
 			}
+			pt.Words = words(pt)
 			points = append(points, c.OfCalls(pt)...)
 		}
 	}
 	return points, nil
+}
+
+// words are how a point reads.
+func words(p engine.Point) string {
+	s := fmt.Sprintf("%s %s %d B", Name, p.Call, p.Size)
+	if p.Response != p.Size && p.Call != engine.CallOneway {
+		s += fmt.Sprintf(" answered by %d B", p.Response)
+	}
+	return s
 }

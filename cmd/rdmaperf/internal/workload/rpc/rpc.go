@@ -1,13 +1,13 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -26,8 +26,8 @@ import (
 // countBytes is the Response of a point one way: the number of messages.
 const countBytes = 8
 
-// validateRPC checks what only this workload asks of a point.
-func validateRPC(p engine.Point) error {
+// check is what only calls of bytes ask of a point.
+func check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindCall.String():
 		return errors.New("the operation is call")
@@ -35,8 +35,6 @@ func validateRPC(p engine.Point) error {
 		return fmt.Errorf("unknown kind of call %q, want one of %v", p.Call, engine.CallKinds())
 	case p.Response < 1 || p.Response > engine.MaxSize:
 		return errors.New("responses are 1 byte to 2 GiB")
-	case p.Outstanding < 0 || p.Outstanding > engine.MaxDepth:
-		return fmt.Errorf("%d calls outstanding: want 1 to %d", p.Outstanding, engine.MaxDepth)
 	case p.Rate != 0 && p.Call == engine.CallOneway:
 		return errors.New("messages one way have no latency, and so no rate")
 	}
@@ -59,18 +57,6 @@ func CallPoint(pt engine.Point, note bool) engine.Point {
 	return pt
 }
 
-// StreamOfCalls counts the bytes of requests alone, and times no call.
-var StreamOfCalls = engine.CallWork{Serve: serveRPC, Compared: comparedCalls, Untimed: func(*engine.Shape) bool { return true }, Callers: func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
-	callers := rpcCallers(sh)
-	return func(conn transports.CallConn, index int) (engine.Caller, error) {
-		c, err := callers(conn, index)
-		if err != nil {
-			return nil, err
-		}
-		return &noteCaller{c.(*rpcCaller)}, nil
-	}
-}}
-
 // noteCaller is an rpcCaller whose answers are no payload.
 type noteCaller struct{ *rpcCaller }
 
@@ -79,7 +65,96 @@ func (c *noteCaller) Check(ns int64) (int64, error) {
 	return n - int64(c.sh.Response), err
 }
 
-var Work = engine.CallWork{Serve: serveRPC, Callers: rpcCallers, Compared: comparedCalls, Untimed: func(sh *engine.Shape) bool { return sh.Call == engine.CallOneway }}
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	sh, err := Shape(&r.Setup, 1)
+	if err != nil {
+		return err
+	}
+	k, err := Run(ctx, r, sh, false)
+	if k == nil {
+		return err
+	}
+	res := k.Result()
+	res.Detail = k.RPC()
+	if v := res.Verification; v != nil && sh.Verify {
+		v.Whole, v.Bytes = comparedCalls(sh, k.Out.Ops)
+		v.Numbers = v.Whole
+	}
+	r.Add(res)
+	return err
+}
+
+// Server answers.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error { return Answer(ctx, s, 1) }
+
+// Shape is that of calls of bytes, depth of them outstanding where nobody says how many.
+func Shape(s *engine.Setup, depth int) (*engine.Shape, error) {
+	if err := check(s.Point); err != nil {
+		return nil, engine.Refused(err)
+	}
+	return drive.CallShape(s, depth)
+}
+
+// Run connects, takes the point through its phases and closes. With note the payload is the
+// requests alone, and no call is timed. The calls are nil where nothing was connected.
+func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool) (*drive.Calls, error) {
+	make := Callers(sh)
+	if note {
+		of := make
+		make = func(conn transports.CallConn, index int) (engine.Caller, error) {
+			c, err := of(conn, index)
+			if err != nil {
+				return nil, err
+			}
+			return &noteCaller{c.(*rpcCaller)}, nil
+		}
+	}
+	k, err := drive.ConnectCalls(ctx, r, sh, drive.CallConfig(sh, 1), drive.Callers(sh, note || sh.Call == engine.CallOneway, make))
+	if err != nil {
+		return nil, err
+	}
+	return k, k.Close(ctx, k.Run(ctx))
+}
+
+// Measure is Run of a point of another workload, which is shown as its other operations are.
+func Measure(ctx context.Context, r *engine.Run, depth int, note bool) error {
+	sh, err := Shape(&r.Setup, depth)
+	if err != nil {
+		return err
+	}
+	k, err := Run(ctx, r, sh, note)
+	if k == nil {
+		return err
+	}
+	res := k.Result()
+	if note {
+		res.Latency, res.LatencyCorrected = nil, nil
+	}
+	if k.Out != nil {
+		drive.ComparedCalls(k.Measurement, &res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
+	}
+	r.Add(res)
+	return err
+}
+
+// Answer is the server's side of calls of bytes.
+func Answer(ctx context.Context, s *engine.Serve, depth int) error {
+	sh, err := Shape(&s.Setup, depth)
+	if err != nil {
+		return err
+	}
+	return Serve(ctx, s, sh, drive.CallConfig(sh, 1))
+}
+
+// Serve is Answer with a shape and what its connections may be.
+func Serve(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg transports.CallConfig) error {
+	if err := s.HoldShape(sh, 0); err != nil {
+		return err
+	}
+	fails := drive.NewFailure()
+	return drive.ServeCalls(ctx, s, sh, cfg, NewService(sh, fails.Fail), fails)
+}
 
 // comparedCalls: the server compares each request and the client each response, if there
 // is one.
@@ -89,27 +164,4 @@ func comparedCalls(sh *engine.Shape, calls int64) (whole, bytes int64) {
 		n += int64(sh.Response)
 	}
 	return calls, calls * n
-}
-
-// CallsAs is the row of a workload's points with the operation call, which are shown as
-// its others are. depth is how many calls are outstanding where the plan does not say.
-func CallsAs(name string, kind *reports.Kind, work *engine.CallWork, depth int) *engine.Workload {
-	w := drive.CallRow(name, kind, work)
-	w.Rated = depth == 1
-	w.Point = validateRPC
-	w.Describe = nil
-	w.Shape = func(sh *engine.Shape, p *engine.Plan, ab engine.Abilities) {
-		drive.CallShape(sh, p, ab)
-		if sh.Outstanding == 0 && p.Depth == 0 {
-			sh.Depth = depth
-		}
-	}
-	w.Result = func(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-		drive.CallFigures(m, res, out)
-		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
-		if !drive.TimesCalls(m) {
-			res.Latency, res.LatencyCorrected = nil, nil
-		}
-	}
-	return w
 }

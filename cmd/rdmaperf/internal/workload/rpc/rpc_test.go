@@ -75,74 +75,29 @@ func TestRPCOpenLoopCountsFromIntendedStarts(t *testing.T) {
 	}
 }
 
-// bent replaces the workload's row for one test.
-func bent(t *testing.T, change func(w *engine.CallWork)) {
-	t.Helper()
-	row := enginetest.Table.Find(Name)
-	before := row.Calls
-	w := *before
-	change(&w)
-	row.Calls = &w
-	t.Cleanup(func() { row.Calls = before })
-}
-
-// flipper damages the last byte of the 20th request.
-type flipper struct {
-	*rpcCaller
-	n int
-}
-
-func (f *flipper) Call() error {
-	if f.n++; f.n == 20 {
-		f.c.Request = append([]byte(nil), f.c.Request...)
-		f.c.Request[len(f.c.Request)-1] ^= 0x40
-	}
-	return f.rpcCaller.Call()
-}
-
-// liar answers with a damaged byte from the 20th call on.
-type liar struct {
-	*echo
-	n int
-}
-
-func (l *liar) ServeCall(s *transports.Served) error {
-	err := l.echo.ServeCall(s)
-	if l.n++; err == nil && l.n > 20 {
-		s.Response = append([]byte(nil), s.Response...)
-		s.Response[7] ^= 1
-	}
-	return err
-}
-
 func TestRPCFindsChangedBytes(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		change     func(w *engine.CallWork)
+		fault      enginetest.CallFault
 	}{
-		{"request", "request: byte 63 is", func(w *engine.CallWork) {
-			callers := w.Callers
-			w.Callers = func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
-				one := callers(sh)
-				return func(conn transports.CallConn, index int) (engine.Caller, error) {
-					c, err := one(conn, index)
-					return &flipper{rpcCaller: c.(*rpcCaller)}, err
-				}
+		{"request", "request: byte 63 is", enginetest.CallFault{Call: func(n int64, c *transports.Call) {
+			if n == 20 {
+				c.Request = enginetest.Flipped(c.Request, -1, 0x40)
 			}
-		}},
-		{"response", "response: byte 7 is", func(w *engine.CallWork) {
-			w.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-				l := &liar{echo: &echo{sh: sh, fail: fail}}
-				return l, l.Begin(engine.GenWarmup)
+		}}},
+		{"response", "response: byte 7 is", enginetest.CallFault{Serve: func(n int64, s *transports.Served, answer func(*transports.Served) error) error {
+			err := answer(s)
+			if n > 20 && err == nil {
+				s.Response = enginetest.Flipped(s.Response, 7, 1)
 			}
-		}},
+			return err
+		}}},
 	} {
 		for _, stack := range []string{"unix", "fused iwarp"} {
 			t.Run(c.name+" "+stack, func(t *testing.T) {
-				bent(t, c.change)
 				plan := enginetest.QuickPlan(enginetest.RpcPoint(engine.CallUnary, 64, 64))
 				plan.Depth = 1
-				_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()[stack], plan)
+				_, err := enginetest.RunPoints(t, c.fault.Ends(enginetest.CarriersUnderTest()[stack]), plan)
 				if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("code %d: %v, want %d and %q", reports.Code(err), err, reports.ExitCorruption, c.want)
 				}
@@ -151,31 +106,18 @@ func TestRPCFindsChangedBytes(t *testing.T) {
 	}
 }
 
-// sleeper answers nothing from the 20th call on.
-type sleeper struct {
-	*echo
-	n int
-}
-
-func (s *sleeper) ServeCall(r *transports.Served) error {
-	if s.n++; s.n > 20 {
-		<-r.Ctx.Done()
-		return r.Ctx.Err()
-	}
-	return s.echo.ServeCall(r)
-}
-
 func TestRPCEndsWithAServerThatAnswersNothing(t *testing.T) {
-	bent(t, func(w *engine.CallWork) {
-		w.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-			s := &sleeper{echo: &echo{sh: sh, fail: fail}}
-			return s, s.Begin(engine.GenWarmup)
+	fault := enginetest.CallFault{Serve: func(n int64, s *transports.Served, answer func(*transports.Served) error) error {
+		if n > 20 {
+			<-s.Ctx.Done()
+			return s.Ctx.Err()
 		}
-	})
+		return answer(s)
+	}}
 	for _, stack := range []string{"tcp", "fused iwarp"} {
 		plan := enginetest.QuickPlan(enginetest.RpcPoint(engine.CallUnary, 64, 64))
 		plan.Depth, plan.Timeout = 1, time.Second
-		_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()[stack], plan)
+		_, err := enginetest.RunPoints(t, fault.Ends(enginetest.CarriersUnderTest()[stack]), plan)
 		if reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
 			t.Errorf("%s: code %d: %v", stack, reports.Code(err), err)
 		}

@@ -21,14 +21,20 @@ type echoPhase struct {
 	ops     atomic.Int64
 }
 
-func serveRPC(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
+// NewService answers the calls of a point; fail ends it.
+func NewService(sh *engine.Shape, fail func(error)) engine.CallService {
 	e := &echo{sh: sh, fail: fail}
-	return e, e.Begin(engine.GenWarmup)
+	e.begin(engine.GenWarmup)
+	return e
 }
 
 func (e *echo) Begin(gen int) error {
-	e.now.Store(&echoPhase{in: payload.NewSequence(e.sh.Seed, gen, payload.ToServer, e.sh.Size), out: payload.NewSequence(e.sh.Seed, gen, payload.ToClient, e.sh.Response)})
+	e.begin(gen)
 	return nil
+}
+
+func (e *echo) begin(gen int) {
+	e.now.Store(&echoPhase{in: payload.NewSequence(e.sh.Seed, gen, payload.ToServer, e.sh.Size), out: payload.NewSequence(e.sh.Seed, gen, payload.ToClient, e.sh.Response)})
 }
 
 func (e *echo) End() (int64, error) { return e.now.Load().ops.Load(), nil }

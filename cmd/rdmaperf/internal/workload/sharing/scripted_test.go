@@ -42,7 +42,7 @@ func take(t *testing.T, l link, users, n int, all bool) (reports.Result, error) 
 		failed = err
 		return []reports.Result{res}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{{Name: Name, Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
 	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
 }
 

@@ -29,9 +29,9 @@ const (
 
 // Room is its row of the table.
 var Room = &room.Room{
-	Name: Name,
-	Work: &engine.Workload{Name: Name, Kind: set.Kind(), Clocked: true, Runner: new(flags),
-		Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words)},
+	Name:       Name,
+	Runner:     new(flags),
+	Kind:       set.Kind(),
 	Summary:    "many users of one node, a queue pair each or few for all",
 	Group:      "Workload sharing",
 	OwnThreads: true,
@@ -65,7 +65,7 @@ func (o *options) check(int) error {
 	return nil
 }
 
-func (o *options) words(int) string { return fmt.Sprintf("sharing: %d users", o.Users) }
+func (o *options) words() string { return fmt.Sprintf("sharing: %d users", o.Users) }
 
 type flags struct {
 	room.None
@@ -87,7 +87,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	}
 	for _, size := range c.SizesOf("", Room.Sizes) {
 		for _, n := range users {
-			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(options{n})})
+			o := options{n}
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(), Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil
@@ -103,8 +104,8 @@ func (f *flags) Check(c *room.Common) error {
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	open := openNative

@@ -1,8 +1,6 @@
 package softrdma
 
 import (
-	"errors"
-
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -20,27 +18,22 @@ var depths = []int{1, 16}
 var Room = &room.Room{
 	Name:      Name,
 	Summary:   "SoftRDMA's evaluation: five sizes, at depth 1 and 16",
-	Work:      &engine.Workload{Name: Name, Point: noPoint},
 	Ops:       []string{"send"},
 	Sizes:     []int{64, 1000, 10_000, 100_000, 500_000}, // the paper's KB are 1000 bytes
 	Published: []reports.Published{figures},
 	Flags:     func() room.Flags { return flags{} },
 }
 
-func noPoint(engine.Point) error {
-	return errors.New("this workload is made of points of latency and throughput")
-}
-
 type flags struct{ room.None }
 
 // Points are latencies of all sizes, and throughputs at both depths.
-func (flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	points := c.Product(Room.Ops, Room.Sizes, func(op string, size int) []engine.Point {
-		return []engine.Point{{Workload: latency.Name, Op: op, Size: size}}
+		return []engine.Point{latency.Point(engine.Point{Op: op, Size: size}, c.Polling)}
 	})
 	for _, depth := range depths {
 		points = append(points, c.Product(Room.Ops, Room.Sizes, func(op string, size int) []engine.Point {
-			return []engine.Point{{Workload: throughput.Name, Op: op, Size: size, Depth: depth}}
+			return []engine.Point{throughput.Point(p, engine.Point{Op: op, Size: size, Depth: depth})}
 		})...)
 	}
 	return points, nil

@@ -4,8 +4,9 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m, latency.Room.Work, throughput.Room.Work) }
+func TestMain(m *testing.M) { enginetest.Main(m, room.Table(latency.Room, throughput.Room)) }

@@ -10,18 +10,19 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
 )
 
 // Name is the workload's.
 const Name = "starvation"
 
-// Room is its row of the table. Its points need two windows: one class alone, both.
+// Room is its row of the table.
 var Room = &room.Room{
 	Name:    Name,
-	Work:    work,
+	Runner:  new(flags),
+	Kind:    starvationkind.Kind,
 	Summary: "what a high class leaves to a low one on the same QP",
 	Group:   "Workload starvation",
-	Windows: 2,
 	Means:   [][]string{names},
 	Names:   names,
 	Ops:     []string{"write"},
@@ -51,7 +52,13 @@ func (s *flags) Check(c *room.Common) error {
 }
 
 // Points are all operations and sizes at all loads.
-func (s *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (s *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
+	if err := c.NoEvents(noEvents); err != nil {
+		return nil, err
+	}
+	if c.Changed("interval") {
+		return nil, values.Wrong("interval", "the workload %s has no series", Name)
+	}
 	ops, sizes := c.Ops, c.Sizes
 	if len(ops) == 0 {
 		ops = Room.Ops
@@ -67,7 +74,7 @@ func (s *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 				if err != nil || !(load >= 0) || math.IsInf(load, 1) {
 					return nil, values.Wrong("high-load", "%q: want a number from 0", text)
 				}
-				pt := engine.Point{Workload: Name, Op: op, Size: n, Options: engine.PackOptions(Load{load, s.priority})}
+				pt := point(p, op, n, Load{load, s.priority})
 				if slices.Contains(points, pt) {
 					return nil, values.Wrong("high-load", "%v stands there twice", load)
 				}

@@ -1,6 +1,7 @@
 package starvation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,19 +37,14 @@ type Load struct {
 	Priority uint8   `json:"high_priority"`
 }
 
-func loadOf(p engine.Point) (l Load, err error) { return l, p.Options.Unpack(&l) }
-
-// validateStarvation checks what only this workload has.
-func validateStarvation(p engine.Point) error {
-	l, err := loadOf(p)
+// check is what only this workload has.
+func (l *Load) check(pt engine.Point) error {
 	switch {
-	case err != nil:
-		return err
-	case p.Op != transports.KindWrite.String():
+	case pt.Op != transports.KindWrite.String():
 		return errors.New("both classes are of write")
 	case !(l.High >= 0 && l.High <= maxHighLoad):
 		return fmt.Errorf("high load of %v %%: want 0 to %d", l.High, maxHighLoad)
-	case p.QPs != 0:
+	case pt.QPs != 0:
 		return errors.New("it has one QP")
 	}
 	return nil
@@ -58,49 +54,87 @@ func validateStarvation(p engine.Point) error {
 // bulk in head-of-line blocking.
 const defaultDepth = 16
 
-// starvationShape fills in what the workload needs. Depth is that of each class, and
-// each has half of the slots.
-func starvationShape(sh *engine.Shape, p *engine.Plan, _ engine.Abilities) {
-	sh.QPs, sh.Threads, sh.RecvDepth, sh.Moderation, sh.Inline = 1, 1, 1, 1, 0
-	if sh.Depth = p.Depth; sh.Depth == 0 {
-		sh.Depth = defaultDepth
+func depthOf(p *engine.Plan) int { return cmp.Or(p.Depth, defaultDepth) }
+
+// point is one of this workload.
+func point(p *engine.Plan, op string, size int, l Load) engine.Point {
+	return engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(l), Windows: 2, // one class alone, both
+		Words: fmt.Sprintf("%s %s %d B at %v %%", Name, op, size, l.High),
+		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "which proves that data arrived", Priority: int(l.Priority),
+			Sessions: 1, Depth: 2 * depthOf(p), DepthOf: fmt.Sprintf("a depth of %d for each of two classes", depthOf(p))}}
+}
+
+const noEvents = "the high class is paced by spinning, so it needs busy polling"
+
+// shape is that of a point. Depth is that of each class, and each has half of the slots.
+func shape(s *engine.Setup) (*engine.Shape, Load, error) {
+	l, err := engine.ReadOptions(s.Point, func(l *Load, _ int) error {
+		if s.Plan.Polling == engine.PollingEvent {
+			return errors.New(noEvents)
+		}
+		return l.check(s.Point)
+	})
+	if err != nil {
+		return nil, l, err
 	}
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, l, err
+	}
+	sh.QPs, sh.Threads, sh.Inline, sh.Polling, sh.Target = 1, 1, 0, engine.PollingBusy, engine.TargetPolling
+	sh.Depth = min(depthOf(s.Plan), engine.MaxDepth/2)
 	sh.Slots = 2 * max(1, min(sh.Depth, engine.SlotBudget/2/sh.Stride()))
 	sh.Arrival, sh.ReadDepth = engine.ArrivalCompletion, 1
+	sh.Layout = sh.Behind(2 * drive.SourceSize(sh.Size)) // a source for each class
+	sh.Config = sh.SessionConfig()
+	sh.Config.SendDepth = 2*sh.Depth + engine.CtlSlots
+	return sh, l, nil
 }
 
-// starvationLayout has a source for each class.
-func starvationLayout(sh *engine.Shape) engine.Layout {
-	return sh.Behind(2 * drive.SourceSize(sh.Size))
-}
-
-// starvationConfig has room for each of two classes.
-func starvationConfig(sh *engine.Shape, c *transports.Config) {
-	c.SendDepth = 2*sh.Depth + engine.CtlSlots
-}
-
-func checkStarvation(sh *engine.Shape) error {
-	if sh.Polling != engine.PollingBusy || sh.QPs != 1 || sh.Threads != 1 || sh.Slots%2 != 0 ||
-		sh.Arrival != engine.ArrivalCompletion || sh.Depth > engine.MaxDepth/2 {
-		return fmt.Errorf("%s polling, %d QPs, %d threads, %d slots, depth %d", sh.Polling, sh.QPs, sh.Threads,
-			sh.Slots, sh.Depth)
-	}
-	return nil
-}
-
-func starvationLimits(p *engine.Plan, pt engine.Point, caps transports.Caps) error {
-	l, err := loadOf(pt)
+// Client measures one point: one class alone, and both.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	sh, l, err := shape(&r.Setup)
 	if err != nil {
 		return err
 	}
-	if n := caps.Priorities; n > 0 && int(l.Priority) >= n {
-		return fmt.Errorf("high priority %d is above the limit of %d", l.Priority, n-1)
+	var d *sources
+	m, err := r.Connect(ctx, sh, func(c *engine.Group) (engine.Side, error) {
+		d = &sources{c: c, w: c.Workers[0], l: c.Lanes[0], load: l}
+		return d, nil
+	})
+	if err != nil {
+		return err
 	}
-	if limit := engine.MaxUserDepth(caps); limit > 0 && 2*max(p.Depth, defaultDepth) > limit {
-		return fmt.Errorf("a depth of %d for each of two classes is above the limit of %d", max(p.Depth, defaultDepth),
-			limit)
+	both := classes{low: true, high: true}
+	d.classes = both
+	if err = m.Warmed(ctx); err == nil {
+		err = d.measureCapacity(ctx, m)
 	}
-	return nil
+	if err == nil {
+		err = m.Measure(ctx, reports.SamplesLatency)
+	}
+	if err == nil {
+		d.classes = both
+		err = m.Prove(ctx)
+	}
+	err = m.Close(ctx, err)
+	res := m.Result()
+	sh.Barrier(res.Parameters)
+	res.Parameters["high_load_percent"], res.Parameters["high_priority"] = l.High, l.Priority
+	if m.Out != nil {
+		d.complete(m, &res, m.Out)
+	}
+	r.Add(res)
+	return err
+}
+
+// Server has the slots that both classes write.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	sh, _, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	return s.Sessions(ctx, sh, func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, false, verifyClasses), nil })
 }
 
 // Classes of the workload, by which completions are told apart.
@@ -143,16 +177,6 @@ type sources struct {
 
 // counts is what a phase did, by class.
 type counts struct{ ended, posted [2]int64 }
-
-func newSources(c *engine.Group) (engine.Side, error) {
-	load, err := loadOf(c.Sh.Point)
-	return &sources{c: c, w: c.Workers[0], l: c.Lanes[0], load: load}, err
-}
-
-// newStarved is the server's side: the slots that both classes write.
-func newStarved(c *engine.Group) (engine.Side, error) {
-	return drive.NewExposed(c, false, verifyClasses), nil
-}
 
 func (d *sources) Prepare(gen int) error {
 	d.gen = gen
@@ -394,13 +418,12 @@ func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount
 	return nil
 }
 
-// runCapacity measures what the transport carries of the size, before every point: on
+// measureCapacity measures what the transport carries of the size, before every point: on
 // a busy machine it is not the same for long.
-func runCapacity(m *engine.Measurement, ctx context.Context) error {
-	d := m.Group.Side.(*sources)
-	p, size := &m.C.Plan, m.Sh.Size
+func (d *sources) measureCapacity(ctx context.Context, m *engine.Measurement) error {
+	size := m.Sh.Size
 	d.classes = classes{low: true}
-	out, _, err := m.Phase(ctx, "one class alone", engine.GenAlone, engine.Limits{Ops: p.Iterations, Dur: p.Duration})
+	out, _, err := m.Phase(ctx, "one class alone", engine.GenAlone, m.Window())
 	if err != nil {
 		return err
 	}
@@ -416,20 +439,8 @@ func runCapacity(m *engine.Measurement, ctx context.Context) error {
 	return nil
 }
 
-func starvationParameters(m *engine.Measurement, p map[string]any) {
-	m.Sh.Barrier(p)
-	l := m.Group.Side.(*sources).load
-	p["high_load_percent"], p["high_priority"] = l.High, l.Priority
-}
-
-// bothClasses is what the warm-up and the phase that proves do.
-func bothClasses(m *engine.Measurement) {
-	m.Group.Side.(*sources).classes = classes{low: true, high: true}
-}
-
-// starvationResult completes the result.
-func starvationResult(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	d := m.Group.Side.(*sources)
+// complete adds to a result what only this workload has.
+func (d *sources) complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	c, _ := out.Detail.(counts)
 	ended := c.ended
 	if v := res.Verification; v != nil {

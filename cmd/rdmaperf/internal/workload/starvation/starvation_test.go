@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
 	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -17,7 +16,7 @@ import (
 func starvePoint(load float64) engine.Point { return pointAt(Load{High: load, Priority: 1}) }
 
 func pointAt(l Load) engine.Point {
-	return engine.Point{Workload: Name, Op: "write", Size: 3000, Options: engine.PackOptions(l)}
+	return point(&engine.Plan{}, "write", 3000, l)
 }
 
 // Both classes are counted apart and all bytes are in place, by operations and by time.
@@ -94,7 +93,9 @@ func TestStarvationClasses(t *testing.T) {
 
 // The loop allocates nothing, however much it posts.
 func TestStarvationAllocatesNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(starvePoint(100)))
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(starvePoint(100)), only, [2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
+		return &sources{c: c, w: c.Workers[0], l: c.Lanes[0], load: Load{100, 1}}, nil
+	}, func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, false, verifyClasses), nil }})
 	client.Side.(*sources).classes = classes{low: true, high: true, interval: 1000}
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	release := engine.HoldCollector()
@@ -135,27 +136,31 @@ func TestStarvationFindsDamage(t *testing.T) {
 	}
 }
 
+// only is the shape of a point.
+func only(s *engine.Setup) (*engine.Shape, error) {
+	sh, _, err := shape(s)
+	return sh, err
+}
+
 // What makes no sense is refused before anything runs.
 func TestStarvationPlansAreChecked(t *testing.T) {
+	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	for what, bend := range map[string]func(*engine.Plan){
-		"operation":      func(p *engine.Plan) { p.Points[0].Op = "send" },
-		"negative load":  func(p *engine.Plan) { p.Points[0] = starvePoint(-1) },
-		"load":           func(p *engine.Plan) { p.Points[0] = starvePoint(1e9) },
-		"QPs":            func(p *engine.Plan) { p.Points[0].QPs = 2 },
-		"arm":            func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
-		"event polling":  func(p *engine.Plan) { p.Polling = engine.PollingEvent },
-		"load elsewhere": func(p *engine.Plan) { p.Points[0].Workload = throughput.Name },
+		"operation":     func(p *engine.Plan) { p.Points[0].Op = "send" },
+		"negative load": func(p *engine.Plan) { p.Points[0] = starvePoint(-1) },
+		"load":          func(p *engine.Plan) { p.Points[0] = starvePoint(1e9) },
+		"QPs":           func(p *engine.Plan) { p.Points[0].QPs = 2 },
+		"event polling": func(p *engine.Plan) { p.Polling = engine.PollingEvent },
 	} {
 		plan := enginetest.QuickPlan(starvePoint(50))
-		if err := plan.Validate(); err != nil {
+		if err := enginetest.Refusal(plan, tr.Caps(), only); err != nil {
 			t.Fatal(err)
 		}
 		bend(&plan)
-		if err := plan.Validate(); reports.Code(err) != reports.ExitUsage {
+		if err := enginetest.Refusal(plan, tr.Caps(), only); reports.Code(err) != reports.ExitUsage {
 			t.Errorf("%s: %v, want a usage error", what, err)
 		}
 	}
-	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	plan := enginetest.QuickPlan(pointAt(Load{50, 8}))
 	caps := tr.Caps()
 	caps.Priorities = 8
@@ -165,18 +170,6 @@ func TestStarvationPlansAreChecked(t *testing.T) {
 	caps.Kinds &^= transports.Kinds(transports.KindRead)
 	if err := engine.Check(&plan, "test", caps); reports.Code(err) != reports.ExitNotRun {
 		t.Errorf("a transport without reads: %v, want not run", err)
-	}
-	for what, edit := range map[string]func(sh *engine.Shape){"slots": func(sh *engine.Shape) { sh.Slots = 3 },
-		"arrival": func(sh *engine.Shape) { sh.Arrival = engine.ArrivalMessage }} {
-		p := plan.WithDefaults()
-		sh, err := engine.NewShape(&p, p.Points[0], tr.Caps(), tr.Caps())
-		if err != nil {
-			t.Fatal(err)
-		}
-		edit(sh)
-		if err := sh.Validate(); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
 	}
 	enginetest.Works(t, addr, tr)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
 // Name is the workload's.
@@ -17,7 +18,8 @@ const Name = "tensor"
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       work(),
+	Runner:     new(flags),
+	Kind:       callskind.TensorKind,
 	Summary:    "tensors pushed, pulled and exchanged by calls",
 	Group:      "Workloads rpc, kv and tensor",
 	Calls:      true,

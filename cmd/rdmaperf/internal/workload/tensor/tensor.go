@@ -8,10 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
-	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -45,15 +44,15 @@ const (
 
 // TensorPoint is a point of this workload.
 func TensorPoint(call string, size int) engine.Point {
-	pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: size, Call: call, Response: size}
+	pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: size, Call: call, Response: size, Words: fmt.Sprintf("%s %s %d B", Name, call, size)}
 	if call == TensorPush {
 		pt.Response = tensorNote
 	}
 	return pt
 }
 
-// validateTensor checks what only this workload asks of a point.
-func validateTensor(p engine.Point) error {
+// check is what only this workload asks of a point.
+func check(p engine.Point) error {
 	switch {
 	case !slices.Contains(TensorCalls(), p.Call):
 		return fmt.Errorf("unknown direction %q of tensors, want one of %v", p.Call, TensorCalls())
@@ -61,10 +60,64 @@ func validateTensor(p engine.Point) error {
 		return errors.New("the operation is call")
 	case p.Response != TensorPoint(p.Call, p.Size).Response:
 		return fmt.Errorf("answers of %d bytes", p.Response)
-	case p.Outstanding < 0 || p.Outstanding > engine.MaxDepth:
-		return fmt.Errorf("%d calls outstanding: want 1 to %d", p.Outstanding, engine.MaxDepth)
 	}
 	return nil
+}
+
+// shape is that of a point, and what its calls may be.
+func shape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
+	if err := check(s.Point); err != nil {
+		return nil, transports.CallConfig{}, engine.Refused(err)
+	}
+	sh, err := drive.CallShape(s, 1)
+	if err != nil {
+		return nil, transports.CallConfig{}, err
+	}
+	cfg := drive.CallConfig(sh, 1)
+	cfg.MaxRequest = tensorRequest(sh)
+	return sh, cfg, nil
+}
+
+// Client measures one point.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	sh, cfg, err := shape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	k, err := drive.ConnectCalls(ctx, r, sh, cfg, drive.Callers(sh, false, tensorCallers(sh)))
+	if err != nil {
+		return err
+	}
+	err = k.Close(ctx, k.Run(ctx))
+	res, rpc := k.Result(), k.RPC()
+	rpc.RequestBytes = int64(tensorRequest(sh))
+	res.Detail = rpc
+	if v := res.Verification; v != nil && sh.Verify {
+		v.Whole, v.Bytes = comparedTensors(sh, k.Out.Ops)
+		v.Numbers = v.Whole
+		if inParts(sh, sh.Size) {
+			res.Parameters["compared"] = fmt.Sprintf("one of %d parts of each tensor in turn, and all of the first", tensorParts)
+		}
+	}
+	r.Add(res)
+	return err
+}
+
+// Server is the parameter server.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	sh, cfg, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	if err := s.HoldShape(sh, 0); err != nil {
+		return err
+	}
+	fails := drive.NewFailure()
+	t := &tensorServer{sh: sh, fail: fails.Fail}
+	if err := t.Begin(engine.GenWarmup); err != nil {
+		return err
+	}
+	return drive.ServeCalls(ctx, s, sh, cfg, t, fails)
 }
 
 // tensorRequest is the bytes of a request.
@@ -74,9 +127,6 @@ func tensorRequest(sh *engine.Shape) int {
 	}
 	return sh.Size
 }
-
-var tensorWork = engine.CallWork{Serve: serveTensors, Callers: tensorCallers, Result: tensorResult, Compared: comparedTensors,
-	Longest: func(sh *engine.Shape) (int, int) { return tensorRequest(sh), sh.Response }}
 
 // inParts tells whether a tensor of n bytes is compared in parts.
 func inParts(sh *engine.Shape, n int) bool { return n > tensorWhole && !sh.VerifyAll }
@@ -129,11 +179,6 @@ type tensorServer struct {
 	sh   *engine.Shape
 	fail func(error)
 	now  atomic.Pointer[tensorPhase]
-}
-
-func serveTensors(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-	s := &tensorServer{sh: sh, fail: fail}
-	return s, s.Begin(engine.GenWarmup)
 }
 
 func (s *tensorServer) Begin(gen int) error {
@@ -220,11 +265,3 @@ func (c *tensorCaller) Check(int64) (int64, error) {
 }
 
 func (c *tensorCaller) End() error { return c.k.Close() }
-
-// tensorResult says what a request was, and what was compared.
-func tensorResult(m *engine.Measurement, res *reports.Result, _ []engine.Caller) {
-	callskind.Of(res).RequestBytes = int64(tensorRequest(m.Sh))
-	if m.Sh.Verify && inParts(m.Sh, m.Sh.Size) {
-		res.Parameters["compared"] = fmt.Sprintf("one of %d parts of each tensor in turn, and all of the first", tensorParts)
-	}
-}

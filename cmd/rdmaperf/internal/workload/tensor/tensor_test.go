@@ -71,7 +71,7 @@ func received(b []byte, piece int) (parts transports.Parts) {
 // message of a phase and of a short one every byte.
 func TestTensorsAreComparedInTurn(t *testing.T) {
 	for _, size := range []int{1, 1000, tensorWhole, tensorWhole + 1, 100_003} {
-		sh := &engine.Shape{Row: work(), Point: TensorPoint(TensorPush, size), Verify: true, Seed: 5}
+		sh := &engine.Shape{Point: TensorPoint(TensorPush, size), Verify: true, Seed: 5}
 		p := newTensorPhase(sh, engine.GenMeasure, engine.SideClient)
 		want := p.out.Cut(9)
 		for at := 0; at < size; at += 1 + size/97 {
@@ -105,7 +105,7 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 // With VerifyAll every byte of every tensor is compared, however long, and counted so.
 func TestAllOfEveryTensorIsCompared(t *testing.T) {
 	const size = 100_003
-	sh := &engine.Shape{Row: work(), Point: TensorPoint(TensorExchange, size), Verify: true, VerifyAll: true, Seed: 5}
+	sh := &engine.Shape{Point: TensorPoint(TensorExchange, size), Verify: true, VerifyAll: true, Seed: 5}
 	p := newTensorPhase(sh, engine.GenMeasure, engine.SideClient)
 	want := p.out.Cut(9)
 	for _, at := range []int{0, size / 2, size - 1} {
@@ -129,61 +129,28 @@ func TestAllOfEveryTensorIsCompared(t *testing.T) {
 	}
 }
 
-// tensorLiar answers with a damaged last byte.
-type tensorLiar struct{ *tensorServer }
-
-func (l *tensorLiar) ServeCall(s *transports.Served) error {
-	err := l.tensorServer.ServeCall(s)
-	if err == nil && l.now.Load().ops.Load() > 5 {
-		s.Response = append([]byte(nil), s.Response...)
-		s.Response[len(s.Response)-1] ^= 1
-	}
-	return err
-}
-
-// tensorFlipper damages the last byte of requests from the 5th on.
-type tensorFlipper struct{ *tensorCaller }
-
-func (f *tensorFlipper) Call() error {
-	if f.n >= 5 {
-		f.c.Request = append([]byte(nil), f.c.Request...)
-		f.c.Request[len(f.c.Request)-1] ^= 1
-	}
-	return f.tensorCaller.Call()
-}
-
 func TestTensorsFindChangedBytes(t *testing.T) {
 	for _, c := range []struct {
 		call, side string
-		change     func(w *engine.CallWork)
+		fault      enginetest.CallFault
 	}{
-		{TensorPush, engine.SideServer, func(w *engine.CallWork) {
-			callers := w.Callers
-			w.Callers = func(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
-				one := callers(sh)
-				return func(conn transports.CallConn, index int) (engine.Caller, error) {
-					c, err := one(conn, index)
-					return &tensorFlipper{c.(*tensorCaller)}, err
-				}
+		{TensorPush, engine.SideServer, enginetest.CallFault{Call: func(n int64, c *transports.Call) {
+			if n > 5 {
+				c.Request = enginetest.Flipped(c.Request, -1, 1)
 			}
-		}},
-		{TensorPull, engine.SideClient, func(w *engine.CallWork) {
-			w.Serve = func(sh *engine.Shape, fail func(error)) (engine.CallService, error) {
-				l := &tensorLiar{&tensorServer{sh: sh, fail: fail}}
-				return l, l.Begin(engine.GenWarmup)
+		}}},
+		{TensorPull, engine.SideClient, enginetest.CallFault{Serve: func(n int64, s *transports.Served, answer func(*transports.Served) error) error {
+			err := answer(s)
+			if n > 5 && err == nil {
+				s.Response = enginetest.Flipped(s.Response, -1, 1)
 			}
-		}},
+			return err
+		}}},
 	} {
 		for _, size := range []int{64, 100_000} {
-			row := enginetest.Table.Find(Name)
-			before := row.Calls
-			w := *before
-			c.change(&w)
-			row.Calls = &w
 			plan := enginetest.QuickPlan(TensorPoint(c.call, size))
 			plan.Depth, plan.Iterations = 1, 2*tensorParts
-			_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)
-			row.Calls = before
+			_, err := enginetest.RunPoints(t, c.fault.Ends(enginetest.CarriersUnderTest()["fused iwarp"]), plan)
 			if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), "seen by the "+c.side) {
 				t.Errorf("%s of %d bytes: code %d: %v", c.call, size, reports.Code(err), err)
 			}

@@ -29,7 +29,8 @@ const (
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:       Name,
-	Work:       &engine.Workload{Name: Name, Kind: set.Kind(), Point: engine.Checked((*options).check), Describe: engine.Described((*options).check, (*options).words), Runner: new(flags)},
+	Runner:     new(flags),
+	Kind:       set.Kind(),
 	Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
 	Group:      "Workload think",
 	OwnThreads: true,
@@ -94,7 +95,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(size); err != nil {
 				return nil, values.Wrong("think-time", "%v", err)
 			}
-			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil

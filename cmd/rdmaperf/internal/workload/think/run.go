@@ -77,11 +77,11 @@ func (t *thinker) ServeCall(s *transports.Served) error {
 
 // Server serves calls until the client has measured.
 func (*flags) Server(ctx context.Context, s *engine.Serve) (err error) {
-	var o options
-	if err := s.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(s.Point, (*options).check)
+	if err != nil {
 		return err
 	}
-	if err := s.Hold(engine.Needs{Windows: 2 * int64(s.Point.Size), Threads: 1}); err != nil {
+	if err := s.Hold(engine.Memory{Windows: 2 * int64(s.Point.Size), Threads: 1}); err != nil {
 		return err
 	}
 	tr, err := engine.CallsOf(s.Stack)
@@ -122,8 +122,8 @@ func (*flags) Server(ctx context.Context, s *engine.Serve) (err error) {
 
 // Client measures one point.
 func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
-	var o options
-	if err := r.Point.Options.Unpack(&o); err != nil {
+	o, err := engine.ReadOptions(r.Point, (*options).check)
+	if err != nil {
 		return err
 	}
 	tr, err := engine.CallsOf(r.Stack)

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
@@ -21,7 +22,7 @@ func TestScriptedThinking(t *testing.T) {
 	compute = func(d time.Duration) { time.Sleep(d) }
 	for _, think := range []time.Duration{0, 5000} {
 		f := &scripted.Fabric{Times: scripted.Times{Out: out, Back: back, Idle: time.Microsecond}, Apart: true}
-		plan := engine.Plan{Workloads: engine.Table{Room.Work}, Points: []engine.Point{{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{think})}}, Iterations: n, Verify: true}
+		plan := engine.Plan{Workloads: room.Table(Room), Points: []engine.Point{{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{think})}}, Iterations: n, Verify: true}
 		for _, r := range enginetest.Measure(t, f, plan, share, 4) {
 			call := float64(out + back + think)
 			v := curves.Of(&r).Values

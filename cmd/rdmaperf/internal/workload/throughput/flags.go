@@ -1,11 +1,13 @@
 package throughput
 
 import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 )
 
 // Name is the workload's.
@@ -15,7 +17,8 @@ const Name = "throughput"
 var Room = &room.Room{
 	Name:     Name,
 	Summary:  "rate and bandwidth with many outstanding",
-	Work:     work,
+	Runner:   new(flags),
+	Kind:     throughputkind.Kind,
 	Standard: true,
 	Means:    [][]string{{"bidirectional"}},
 	Ops:      []string{"write", "call"},
@@ -33,13 +36,19 @@ func (f *flags) Register(set *pflag.FlagSet) {
 }
 
 // Points are all operations, sizes and numbers of queue pairs.
-func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	return c.Product(c.Worked(Room.Ops), Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, q := range c.QPs {
 			for _, work := range c.AppWork {
-				points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: q, AppWork: work, Bidirectional: f.bothWays}, true))
+				points = append(points, Point(p, engine.Point{Op: op, Size: size, QPs: q, AppWork: work, Bidirectional: f.bothWays}))
 			}
 		}
 		return points
 	}), nil
+}
+
+// Point is pt as a point of this workload.
+func Point(p *engine.Plan, pt engine.Point) engine.Point {
+	pt.Workload, pt.Needs = Name, drive.StreamNeeds(p, pt)
+	return rpc.CallPoint(pt, true)
 }

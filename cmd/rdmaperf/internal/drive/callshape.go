@@ -1,0 +1,61 @@
+package drive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// CallShape is that of every workload of calls: one goroutine for each call that is
+// outstanding on a connection, depth where neither the point nor the plan says how many.
+func CallShape(s *engine.Setup, depth int) (*engine.Shape, error) {
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	if sh.Polling == engine.PollingEvent {
+		return nil, engine.Failed("check point", errors.New("how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp"))
+	}
+	sh.Threads, sh.Inline = 1, 0
+	if sh.Depth = cmp.Or(sh.Outstanding, s.Plan.Depth, depth); sh.Depth*sh.QPs > maxCallers {
+		return nil, &reports.ExitError{Code: reports.ExitUsage, Operation: "check point",
+			Err: fmt.Errorf("%d calls outstanding on each of %d connections are above the limit of %d", sh.Depth, sh.QPs, maxCallers)}
+	}
+	sh.Arrives(s.Caps)
+	sh.Layout.Window = (sh.Size + sh.Response) * sh.Depth // what is under way
+	return sh, nil
+}
+
+// maxCallers bounds the goroutines of one point.
+const maxCallers = 1 << 16
+
+// CallConfig is what both sides of a point expect of its calls, whose longest messages are
+// those of the point. each is how many callers belong to one call outstanding.
+func CallConfig(sh *engine.Shape, each int) transports.CallConfig {
+	return transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth * each, Conns: sh.QPs}
+}
+
+// CallFailed classifies the error of a call. What the server refused to go on with
+// is the server's to say, as explain finds out.
+func CallFailed(sh *engine.Shape, err error) error {
+	var exit *reports.ExitError
+	if errors.As(err, &exit) {
+		return err
+	}
+	e := transports.AsCallError(err)
+	cause := fmt.Errorf("call failed: %w", e)
+	switch e.Code {
+	case transports.CallUnavailable, transports.CallDataLoss:
+		return engine.PeerError(sh.String(), cause, "the server's log, then the same command again")
+	}
+	return engine.Failed(sh.String(), cause)
+}
+
+// IdleWindow is how long both sides are watched doing nothing. Arbitrary: some
+// hundred pauses of a background poller. Tests shorten it.
+var IdleWindow = 250 * time.Millisecond

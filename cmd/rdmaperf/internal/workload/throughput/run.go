@@ -1,0 +1,55 @@
+package throughput
+
+import (
+	"context"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// DefaultCallDepth is how many calls of throughput are outstanding on a connection: each is a
+// goroutine, and a carrier's ring is full of fewer large ones.
+const DefaultCallDepth = 16
+
+// Client measures one point: a stream, one way or both, or many calls.
+func (*flags) Client(ctx context.Context, r *engine.Run) error {
+	if r.Point.Call != "" {
+		return rpc.Measure(ctx, r, DefaultCallDepth, true)
+	}
+	sh, err := drive.ThroughputShape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	m, err := r.Connect(ctx, sh, drive.NewFlow)
+	if err != nil {
+		return err
+	}
+	if err = m.Warmed(ctx); err == nil {
+		err = m.Measure(ctx, reports.SamplesLatency)
+	}
+	if err == nil {
+		err = m.Prove(ctx)
+	}
+	err = m.Close(ctx, err)
+	res := m.Result()
+	drive.ThroughputParameters(m, res.Parameters)
+	if m.Out != nil {
+		drive.Throughput(m, &res, m.Out)
+	}
+	r.Add(res)
+	return err
+}
+
+// Server takes what is sent, and both ways sends, too.
+func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+	if s.Point.Call != "" {
+		return rpc.Answer(ctx, s, DefaultCallDepth)
+	}
+	sh, err := drive.ThroughputShape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	return s.Sessions(ctx, sh, drive.NewFlow)
+}
