@@ -24,7 +24,8 @@ const (
 	// maxForeign is how many are answered at a time; the others are disconnected.
 	maxForeign = 8
 
-	foreignAdvice = "this port takes RDMA connections (iWARP) only: dial it with grpcrdma.WithRDMA or rdmaenv.WithRDMA, or dial the server's TCP port"
+	foreignAdvice = "this port takes RDMA connections (iWARP) only: dial it with grpcrdma.WithRDMA or " +
+		"rdmaenv.WithRDMA, or dial the server's TCP port"
 )
 
 // http2Preface begins every connection of HTTP/2 (RFC 9113 §3.4).

@@ -97,7 +97,8 @@ func newAuthority(t *testing.T) *authority {
 	must(t, err)
 	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test ca"}, IsCA: true,
 		BasicConstraintsValid: true,
-		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &a.key.PublicKey, a.key)
 	must(t, err)
 	a.cert, err = x509.ParseCertificate(der)
@@ -188,7 +189,8 @@ func TestHealthAndReflection(t *testing.T) {
 			}
 			rs, err := reflectpb.NewServerReflectionClient(cc).ServerReflectionInfo(ctx)
 			must(t, err)
-			must(t, rs.Send(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}))
+			must(t, rs.Send(&reflectpb.ServerReflectionRequest{
+				MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}))
 			m, err := rs.Recv()
 			must(t, err)
 			if got := m.GetListServicesResponse().String(); !strings.Contains(got, "grpc.health.v1.Health") {

@@ -221,7 +221,8 @@ func (c *Cache) leave(pd rdma.PD) error {
 	if err := c.closeAll(evicted); err != nil || busy == 0 {
 		return err
 	}
-	return &rdma.OpError{Op: "free", Object: fmt.Sprintf("protection domain of %d regions in use", busy), Err: rdma.ErrBusy}
+	return &rdma.OpError{Op: "free", Object: fmt.Sprintf("protection domain of %d regions in use", busy),
+		Err: rdma.ErrBusy}
 }
 
 // Close closes what the cache holds. rdma.ErrBusy while a region is in use, a pool is

@@ -28,7 +28,8 @@ func TestAHitIsTheSameRegionAndRegistersNothing(t *testing.T) {
 	if regs, deregs := r.count(); regs != 1 || deregs != 0 {
 		t.Errorf("%d registrations, %d closed", regs, deregs)
 	}
-	if n := r.c.Counters(); n.Gets != 6 || n.HitsFast != 5 || n.Misses != 1 || n.Puts != 6 || n.Regions != 1 || n.Bytes != 8192 {
+	if n := r.c.Counters(); n.Gets != 6 || n.HitsFast != 5 || n.Misses != 1 || n.Puts != 6 || n.Regions != 1 ||
+		n.Bytes != 8192 {
 		t.Errorf("%+v", n)
 	}
 }

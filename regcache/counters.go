@@ -5,11 +5,12 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 // Counters are of the life of a cache, by the names of UCX's registration cache
 // (ucs/memory/rcache.c) where it has them.
 type Counters struct {
-	Gets            uint64 `json:"gets"`
-	HitsFast        uint64 `json:"hits_fast"`         // found without a lock
-	HitsSlow        uint64 `json:"hits_slow"`         // found under it
-	Misses          uint64 `json:"misses"`            // registered
-	Uncached        uint64 `json:"uncached"`          // of them for one user: memory that no source watches, or a region that cannot be joined
+	Gets     uint64 `json:"gets"`
+	HitsFast uint64 `json:"hits_fast"` // found without a lock
+	HitsSlow uint64 `json:"hits_slow"` // found under it
+	Misses   uint64 `json:"misses"`    // registered
+	// of them for one user: memory that no source watches, or a region that cannot be joined
+	Uncached        uint64 `json:"uncached"`
 	Puts            uint64 `json:"puts"`              //
 	RegionsMerged   uint64 `json:"regions_merged"`    // replaced by one that covers them, or by one with more rights
 	UnmapEvents     uint64 `json:"unmap_events"`      // memory that left, and pages that had been replaced
@@ -54,10 +55,14 @@ func (c *Cache) Counters() Counters {
 // Map has all of them under their names.
 func (n Counters) Map() map[string]int64 {
 	return map[string]int64{
-		"gets": int64(n.Gets), "hits_fast": int64(n.HitsFast), "hits_slow": int64(n.HitsSlow), "misses": int64(n.Misses),
-		"uncached": int64(n.Uncached), "puts": int64(n.Puts), "regions_merged": int64(n.RegionsMerged), "unmap_events": int64(n.UnmapEvents),
-		"regions_inv_unmap": int64(n.RegionsInvUnmap), "evictions": int64(n.Evictions), "overtaken": int64(n.Overtaken), "refused": int64(n.Refused),
-		"passed": int64(n.Passed), "mem_regs": int64(n.MemRegs), "mem_deregs": int64(n.MemDeregs), "regions": int64(n.Regions), "bytes": int64(n.Bytes),
+		"gets": int64(n.Gets), "hits_fast": int64(n.HitsFast), "hits_slow": int64(n.HitsSlow),
+		"misses":   int64(n.Misses),
+		"uncached": int64(n.Uncached), "puts": int64(n.Puts), "regions_merged": int64(n.RegionsMerged),
+		"unmap_events":      int64(n.UnmapEvents),
+		"regions_inv_unmap": int64(n.RegionsInvUnmap), "evictions": int64(n.Evictions), "overtaken": int64(n.Overtaken),
+		"refused": int64(n.Refused),
+		"passed":  int64(n.Passed), "mem_regs": int64(n.MemRegs), "mem_deregs": int64(n.MemDeregs),
+		"regions": int64(n.Regions), "bytes": int64(n.Bytes),
 	}
 }
 

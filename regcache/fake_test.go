@@ -154,7 +154,8 @@ func get(t testing.TB, s *Scope, b rdma.Buffer, a rdma.Access) *Region {
 		t.Fatal(err)
 	}
 	if g.Addr() > b.Addr() || g.Addr()+g.Len() < b.Addr()+uint64(b.Len()) || !g.Access().Has(a) {
-		t.Fatalf("region [%#x,+%d) with rights %#x for [%#x,+%d) with %#x", g.Addr(), g.Len(), g.Access(), b.Addr(), b.Len(), a)
+		t.Fatalf("region [%#x,+%d) with rights %#x for [%#x,+%d) with %#x", g.Addr(), g.Len(), g.Access(), b.Addr(),
+			b.Len(), a)
 	}
 	return g
 }

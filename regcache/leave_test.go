@@ -199,7 +199,8 @@ func rawMap(t testing.TB, at uint64, n int) []byte {
 	if at != 0 {
 		flags |= syscall.MAP_FIXED
 	}
-	p, _, errno := syscall.Syscall6(syscall.SYS_MMAP, uintptr(at), uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE, flags, ^uintptr(0), 0)
+	p, _, errno := syscall.Syscall6(syscall.SYS_MMAP, uintptr(at), uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE,
+		flags, ^uintptr(0), 0)
 	if errno != 0 {
 		t.Fatal(os.NewSyscallError("mmap", errno))
 	}

@@ -61,8 +61,9 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		c, s := over(t, m, Config{MaxRegions: 6})
 		_, pins := m.(*pin.Registrar)
-		w := &world{t: t, m: m, rnd: rand.New(rand.NewPCG(*modelSeed, 5)), store: NewStore(StoreConfig{Piece: 128 << 10, Keep: 128 << 10}),
-			raw: pins}
+		w := &world{t: t, m: m, rnd: rand.New(rand.NewPCG(*modelSeed, 5)),
+			store: NewStore(StoreConfig{Piece: 128 << 10, Keep: 128 << 10}),
+			raw:   pins}
 		_, monitors := c.source.(*monitored)
 		w.raw = pins && monitors
 		other, err := c.Scope(0)
@@ -71,7 +72,8 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 		}
 		w.scopes = []*Scope{s, other}
 		for _, s := range w.scopes {
-			p, err := s.NewPool(PoolConfig{Access: []rdma.Access{rdma.LocalWrite, all}[len(w.pools)], Piece: 256 << 10, Deferred: 128 << 10})
+			p, err := s.NewPool(PoolConfig{Access: []rdma.Access{rdma.LocalWrite, all}[len(w.pools)], Piece: 256 << 10,
+				Deferred: 128 << 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +94,8 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 			}
 		}
 		w.end()
-		t.Logf("%d transfers by good keys, %d by old ones of the same owner, %d refused; %+v", w.writes[0], w.writes[1], w.writes[2], c.Counters())
+		t.Logf("%d transfers by good keys, %d by old ones of the same owner, %d refused; %+v", w.writes[0], w.writes[1],
+			w.writes[2], c.Counters())
 		if w.writes[0] < 100 || w.writes[2] < 5 {
 			t.Error("too few: the test shows nothing")
 		}

@@ -74,7 +74,8 @@ func TestManyUsersAtOnce(t *testing.T) {
 	if n.Gets != uint64(got.Load()) || n.Puts != n.Gets || n.Regions > 10 {
 		t.Errorf("%d got: %+v", got.Load(), n)
 	}
-	if regs, deregs := r.count(); uint64(regs) != n.MemRegs || uint64(deregs) != n.MemDeregs || regs-deregs != n.Regions {
+	if regs, deregs := r.count(); uint64(regs) != n.MemRegs || uint64(deregs) != n.MemDeregs ||
+		regs-deregs != n.Regions {
 		t.Errorf("%d registered, %d closed: %+v", regs, deregs, n)
 	}
 	t.Logf("%d got, %d without room: %+v", got.Load(), busy.Load(), n)

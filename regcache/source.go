@@ -107,7 +107,8 @@ func open(want Source) (source, error) {
 	if want == SourceAuto || want == SourceUffd {
 		m, err := uffd.Open()
 		if err == nil {
-			return &monitored{unmonitored{true, "uffd: userfaultfd tells of foreign memory, " + m.Mode()}, m, m.Busy()}, nil
+			return &monitored{unmonitored{true, "uffd: userfaultfd tells of foreign memory, " + m.Mode()}, m,
+				m.Busy()}, nil
 		}
 		if why = err; want == SourceUffd {
 			return nil, err
@@ -116,7 +117,8 @@ func open(want Source) (source, error) {
 	if want == SourceAuto || want == SourcePagemap {
 		m, err := pagemap.Open()
 		if err == nil {
-			return &compared{unmonitored{true, "pagemap: every hit of foreign memory compares physical pages" + because(why)}, m}, nil
+			return &compared{unmonitored{true, "pagemap: every hit of foreign memory compares physical pages" +
+				because(why)}, m}, nil
 		}
 		if why = errors.Join(why, err); want == SourcePagemap {
 			return nil, err
@@ -126,7 +128,8 @@ func open(want Source) (source, error) {
 	case SourceAuto, SourceArena:
 		return &unmonitored{false, "arena: foreign memory is registered for each use" + because(why)}, nil
 	case SourceNone:
-		return &unmonitored{true, "none: foreign memory that is unmapped by a system call leaves stale registrations"}, nil
+		return &unmonitored{true,
+			"none: foreign memory that is unmapped by a system call leaves stale registrations"}, nil
 	}
 	return nil, fmt.Errorf("%v: %w", want, rdma.ErrInvalid)
 }

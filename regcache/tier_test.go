@@ -85,7 +85,8 @@ func register(t *testing.T, d rdma.Device, pd rdma.PD, b rdma.Buffer, access rdm
 		t.Fatal(err)
 	}
 	if mr.Addr() != b.Addr() || mr.Len() != uint64(b.Len()) || mr.Access() != access {
-		t.Errorf("registration of %#x+%d, %v tells %#x+%d, %v", b.Addr(), b.Len(), access, mr.Addr(), mr.Len(), mr.Access())
+		t.Errorf("registration of %#x+%d, %v tells %#x+%d, %v", b.Addr(), b.Len(), access, mr.Addr(), mr.Len(),
+			mr.Access())
 	}
 	return mr, mr.LKey()
 }

@@ -105,7 +105,8 @@ func newPeers(t testing.TB, near, far rdma.Device, addr string) *peers {
 	}
 	t.Cleanup(func() {
 		p.hangUp()
-		for _, e := range []error{p.listener.Close(), p.cqs[0].Close(), p.cqs[1].Close(), p.mr.Close(), p.src.Free(), near.Close(), far.Close()} {
+		for _, e := range []error{p.listener.Close(), p.cqs[0].Close(), p.cqs[1].Close(), p.mr.Close(), p.src.Free(),
+			near.Close(), far.Close()} {
 			if e != nil {
 				t.Error(e)
 			}

@@ -88,7 +88,8 @@ func meet(t testing.TB, ca, cb *sched.Config, srq bool) (a, b *end) {
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		a.peer, err = a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{PrivateData: []byte("ask\x00"), IRD: 4, ORD: 4, RNRRetry: 7})
+		a.peer, err = a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{PrivateData: []byte("ask\x00"), IRD: 4, ORD: 4,
+			RNRRetry: 7})
 		done <- err
 	}()
 	req, err := l.Accept(ctx)
@@ -153,14 +154,15 @@ func TestBothEndsHaveToAgree(t *testing.T) {
 		agreed bool
 		seen   int // bytes of private data beyond the application's, at b
 	}{
-		"both":             {cut, cut, false, true, 0},
-		"peer whole":       {cut, &sched.Config{}, false, false, 0},
-		"peer fifo":        {cut, &sched.Config{Policy: sched.FIFO, Sends: sched.CutSends}, false, false, 32},
-		"peer alone":       {cut, nil, false, false, 32},
-		"only the peer":    {&sched.Config{}, cut, false, false, 0},
-		"no tier here":     {nil, cut, false, false, 0},
-		"peer's SRQ":       {cut, cut, true, false, 0},
-		"other parameters": {cut, &sched.Config{Policy: sched.DRR, Sends: sched.CutOrRefuseSends, Room: 16 * kib}, false, true, 0},
+		"both":          {cut, cut, false, true, 0},
+		"peer whole":    {cut, &sched.Config{}, false, false, 0},
+		"peer fifo":     {cut, &sched.Config{Policy: sched.FIFO, Sends: sched.CutSends}, false, false, 32},
+		"peer alone":    {cut, nil, false, false, 32},
+		"only the peer": {&sched.Config{}, cut, false, false, 0},
+		"no tier here":  {nil, cut, false, false, 0},
+		"peer's SRQ":    {cut, cut, true, false, 0},
+		"other parameters": {cut, &sched.Config{Policy: sched.DRR, Sends: sched.CutOrRefuseSends, Room: 16 * kib},
+			false, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := meet(t, c.a, c.b, c.srq)
@@ -172,7 +174,8 @@ func TestBothEndsHaveToAgree(t *testing.T) {
 			}
 			for i, e := range []*end{a, b} {
 				tally := sched.Tally(e.dev)
-				if tally != nil && (tally["send_peers"] == 1) != c.agreed || tally["send_peers"]+tally["send_peers_alone"] > 1 {
+				if tally != nil && (tally["send_peers"] == 1) != c.agreed ||
+					tally["send_peers"]+tally["send_peers_alone"] > 1 {
 					t.Errorf("end %d: %v", i, tally)
 				}
 			}
@@ -189,7 +192,8 @@ func TestBothEndsHaveToAgree(t *testing.T) {
 				if err := from.send(2, 12*kib, nil); err != nil {
 					t.Fatal(err)
 				}
-				if wc := to.next(from); wc.ID != 1 || wc.ByteLen != 12*kib || wc.Status != 0 || !bytes.Equal(to.mem.Bytes()[:12*kib], from.mem.Bytes()[:12*kib]) {
+				if wc := to.next(from); wc.ID != 1 || wc.ByteLen != 12*kib || wc.Status != 0 ||
+					!bytes.Equal(to.mem.Bytes()[:12*kib], from.mem.Bytes()[:12*kib]) {
 					t.Errorf("direction %d: %+v", i, wc)
 				}
 				if wc := from.next(to); wc.ID != 2 || wc.Status != 0 {
@@ -241,7 +245,8 @@ func TestCutSendInvalidates(t *testing.T) {
 	if err := a.send(2, 30*kib, func(w *rdma.SendWR) { w.Op, w.InvKey = rdma.OpSendInv, mr.RKey() }); err != nil {
 		t.Fatal(err)
 	}
-	want := rdma.WC{ID: 1, QPNum: b.qp.Num(), Opcode: rdma.WCRecv, ByteLen: 30 * kib, InvKey: mr.RKey(), Flags: rdma.WithInv}
+	want := rdma.WC{ID: 1, QPNum: b.qp.Num(), Opcode: rdma.WCRecv, ByteLen: 30 * kib, InvKey: mr.RKey(),
+		Flags: rdma.WithInv}
 	if wc := b.next(a); wc != want {
 		t.Errorf("%+v, want %+v", wc, want)
 	}

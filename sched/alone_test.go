@@ -35,7 +35,8 @@ const (
 )
 
 func aloneIWARP(below iwarp.Config) aloneSetup {
-	return aloneSetup{open: func() (rdma.Device, error) { return iwarp.Open(below) }, window: 20 * time.Millisecond, most: 128 << 20, burst: 1 << 20}
+	return aloneSetup{open: func() (rdma.Device, error) { return iwarp.Open(below) }, window: 20 * time.Millisecond,
+		most: 128 << 20, burst: 1 << 20}
 }
 
 // devicesVariable names the devices of transports/verbs to test over, as in its own tests.
@@ -47,7 +48,8 @@ const devicesVariable = "RDMAPERF_VERBS_DEVICES"
 func aloneVerbs(device string) aloneSetup {
 	cfg := verbs.Default()
 	cfg.Device = device
-	return aloneSetup{open: func() (rdma.Device, error) { return verbs.Open(cfg) }, window: 300 * time.Millisecond, most: 8 << 20, burst: 64 << 10, nap: time.Millisecond, nice: 19}
+	return aloneSetup{open: func() (rdma.Device, error) { return verbs.Open(cfg) }, window: 300 * time.Millisecond,
+		most: 8 << 20, burst: 64 << 10, nap: time.Millisecond, nice: 19}
 }
 
 // BenchmarkAlone streams writes over a bare connection and over one through the
@@ -279,7 +281,8 @@ func machineCPU(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	var user, nice, system, idle, iowait, irq, softirq int64 // proc_stat(5)
-	if _, err := fmt.Sscanf(string(stat), "cpu %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq); err != nil {
+	if _, err := fmt.Sscanf(string(stat), "cpu %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq,
+		&softirq); err != nil {
 		b.Fatal(err)
 	}
 	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond

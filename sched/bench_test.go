@@ -101,7 +101,8 @@ func (p *benchPair) recv(tb testing.TB, i int) {
 func (p *benchPair) write(size, n int) []rdma.SendWR {
 	wrs := make([]rdma.SendWR, n)
 	for i := range wrs {
-		wrs[i] = rdma.SendWR{ID: 1, Op: rdma.OpWrite, Flags: rdma.Signaled, RKey: p.dst.RKey(), RemoteAddr: p.dst.Addr(), NumSGE: 1}
+		wrs[i] = rdma.SendWR{ID: 1, Op: rdma.OpWrite, Flags: rdma.Signaled, RKey: p.dst.RKey(),
+			RemoteAddr: p.dst.Addr(), NumSGE: 1}
 		wrs[i].SGE[0] = rdma.SGE{Addr: p.src.Addr(), Len: uint32(size), LKey: p.src.LKey()}
 	}
 	return wrs

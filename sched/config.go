@@ -76,11 +76,12 @@ const (
 	maxSlice    = 1 << 30
 	maxWindow   = 1 << 30
 	maxWeight   = 1 << 16
-	maxMarks    = 8      // marks under way on a QP
-	hiddenSends = 64     // send queue places beyond the user's: slices, marks, the drain marker
-	batchLen    = 64 + 2 // requests that the tier posts below at once, at most: as many as its users often do, and two of its own
-	cqSpare     = 1024   // completion queue entries for what the user does not see
-	minCQExtra  = 3      // of those, what every QP is sure of: a mark, a drain marker and the read that fills ORD
+	maxMarks    = 8  // marks under way on a QP
+	hiddenSends = 64 // send queue places beyond the user's: slices, marks, the drain marker
+	// requests that the tier posts below at once, at most: as many as its users often do, and two of its own
+	batchLen   = 64 + 2
+	cqSpare    = 1024 // completion queue entries for what the user does not see
+	minCQExtra = 3    // of those, what every QP is sure of: a mark, a drain marker and the read that fills ORD
 
 	startWindow = 256 << 10 // at first and at least, where completions are local
 	leastWindow = 64 << 10  // below it, system calls and segments cost more than the wait; twice that at the start

@@ -65,7 +65,8 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cq{dev: d, below: below, depth: depth, wcs: make([]completion, depth+1), spareLeft: cqSpare, extras: map[*qp]int{}}
+	c := &cq{dev: d, below: below, depth: depth, wcs: make([]completion, depth+1), spareLeft: cqSpare,
+		extras: map[*qp]int{}}
 	return c, nil
 }
 

@@ -100,10 +100,12 @@ func TestCutSendsOfEverySize(t *testing.T) {
 	const longest = 9 * kib
 	r.receive(1000, 0, longest, key)
 	r.end()
-	for i, n := range []int{0, 1, kib - 1, kib, kib + 1, 2 * kib, 2*kib + 1, 5000, 8*kib - 1, 8 * kib, 8*kib + 1, longest, 7000, 3000, 8 * kib} {
+	for i, n := range []int{0, 1, kib - 1, kib, kib + 1, 2 * kib, 2*kib + 1, 5000, 8*kib - 1, 8 * kib, 8*kib + 1,
+		longest, 7000, 3000, 8 * kib} {
 		r.post(r.wr(i+1, rdma.OpSend, i%3, n))
 		got := r.end()
-		if len(got) != 2 || got[0].ID != uint64(1000+i) || got[0].ByteLen != uint32(n) || got[0].Status != 0 || got[1].ID != uint64(i+1) {
+		if len(got) != 2 || got[0].ID != uint64(1000+i) || got[0].ByteLen != uint32(n) || got[0].Status != 0 ||
+			got[1].ID != uint64(i+1) {
 			t.Fatalf("send of %d bytes: %+v", n, got)
 		}
 		if m := r.mem.Bytes(); !bytes.Equal(m[home:home+n], m[:n]) {
@@ -122,7 +124,8 @@ func TestCutSendsOfEverySize(t *testing.T) {
 // completions are local and all that was posted has been told: nothing is under way whose
 // failure would say so.
 func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
-	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends, Room: 8 * kib})
+	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
+		Room: 8 * kib})
 	for i := range 2 {
 		r.receive(101+i, i*8*kib, 8*kib, key)
 	}
@@ -223,7 +226,8 @@ func TestSendsThatGoWhole(t *testing.T) {
 // A send that waits for the ring does not keep the one that has it from going on,
 // whatever the policy would rather have first.
 func TestRingIsGivenBackUnderEveryPolicy(t *testing.T) {
-	r, key := loopRig(t, sched.Config{Policy: sched.EDF, Slice: kib, Window: 2 * kib, Sends: sched.CutSends, Room: 8 * kib,
+	r, key := loopRig(t, sched.Config{Policy: sched.EDF, Slice: kib, Window: 2 * kib, Sends: sched.CutSends,
+		Room:      8 * kib,
 		Deadlines: [sched.Priorities]time.Duration{time.Microsecond, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9, time.Hour}})
 	r.receive(101, 0, 9*kib, key)
 	r.receive(102, 0, 9*kib, key)
@@ -266,7 +270,8 @@ func TestPeerBreaksTheRules(t *testing.T) {
 		}
 	}
 	for name, s := range map[string][3]uint32{
-		"no more than its beginning": {64, 0, 0}, "more than the ring": {64*kib + 65, 0, 0}, "outside of the ring": {1000, 64 * kib, 0},
+		"no more than its beginning": {64, 0, 0}, "more than the ring": {64*kib + 65, 0, 0},
+		"outside of the ring": {1000, 64 * kib, 0},
 	} {
 		r, key := loopRig(t, cutConfig)
 		r.receive(101, 0, 200*kib, key)

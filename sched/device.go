@@ -64,16 +64,19 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 // have their room.
 func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	if cfg.cutsSends() {
-		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline, Inline: max(descriptorLen, creditsLen)}
+		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline,
+			Inline: max(descriptorLen, creditsLen)}
 		if err := c.Missing(need); err != nil {
 			return c, &rdma.OpError{Op: "open sched", Object: "sends=" + string(cfg.Sends), Err: err}
 		}
 		if c.MaxPrivate -= offerLen; c.MaxPrivate < 0 {
-			return c, &rdma.OpError{Op: "open sched", Object: "sends=" + string(cfg.Sends), Err: &rdma.MissingError{Gaps: []string{fmt.Sprintf("%d bytes of private data", offerLen)}}}
+			return c, &rdma.OpError{Op: "open sched", Object: "sends=" + string(cfg.Sends),
+				Err: &rdma.MissingError{Gaps: []string{fmt.Sprintf("%d bytes of private data", offerLen)}}}
 		}
 	}
 	if c.MaxQPWR <= hiddenSends || c.MaxCQE <= 2*cqSpare {
-		return c, &rdma.OpError{Op: "open sched", Object: fmt.Sprintf("queues of %d work requests and %d completions", c.MaxQPWR, c.MaxCQE), Err: rdma.ErrNotSupported}
+		return c, &rdma.OpError{Op: "open sched", Object: fmt.Sprintf("queues of %d work requests and %d completions",
+			c.MaxQPWR, c.MaxCQE), Err: rdma.ErrNotSupported}
 	}
 	c.MaxQPWR -= hiddenSends
 	c.MaxCQE = (c.MaxCQE - cqSpare) / 2
@@ -158,7 +161,9 @@ func (r *connRequest) Param() rdma.ConnParam {
 // Reject refuses with private data, which is no longer than that of an answer.
 func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	if len(private) > r.dev.caps.MaxPrivate {
-		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(), Err: fmt.Errorf("%d bytes of private data, limit %d: %w", len(private), r.dev.caps.MaxPrivate, rdma.ErrInvalid)}
+		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(),
+			Err: fmt.Errorf("%d bytes of private data, limit %d: %w", len(private), r.dev.caps.MaxPrivate,
+				rdma.ErrInvalid)}
 	}
 	return r.ConnRequest.Reject(ctx, private)
 }
@@ -167,7 +172,8 @@ func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	q, ok := x.(*qp)
 	if !ok || q.dev != r.dev {
-		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(),
+			Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
 	}
 	p, offered, err := q.offered(p, r.offer != nil)
 	if err != nil {

@@ -95,7 +95,8 @@ func over(t *testing.T) context.Context {
 // What still waits when the time of Disconnect is over is flushed by it, also where all that was
 // posted has been told, and nothing under way will fail.
 func TestDisconnectFlushesWhatWaits(t *testing.T) {
-	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends, Room: 8 * kib})
+	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
+		Room: 8 * kib})
 	for i := range 2 {
 		r.receive(101+i, i*8*kib, 8*kib, key)
 	}

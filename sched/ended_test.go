@@ -13,7 +13,8 @@ import (
 func TestWhatIsPostedBehindAFailureHoldsNobodyBack(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		for _, refused := range []bool{false, true} {
-			a := newRigOn(t, newScript(local), sched.Config{Scope: sched.ScopeDevice, Slice: kib, Window: 4 * kib}, 16, 4)
+			a := newRigOn(t, newScript(local), sched.Config{Scope: sched.ScopeDevice, Slice: kib, Window: 4 * kib},
+				16, 4)
 			b := a.second("")
 			if refused {
 				a.far.refuses = func(w *rdma.SendWR) bool { return w.RKey != 0 }
@@ -58,7 +59,8 @@ func TestPostsBehindARefusalAreFlushed(t *testing.T) {
 // A request of which a part was refused has failed, although all that the device took of it
 // succeeds and nothing more will come of it: flushed where the device is closed.
 func TestPartsBeforeARefusalAreNoSuccess(t *testing.T) {
-	for refusal, want := range map[error]rdma.Status{rdma.ErrClosed: rdma.StatusWRFlushErr, rdma.ErrInvalid: rdma.StatusLocQPOpErr} {
+	for refusal, want := range map[error]rdma.Status{rdma.ErrClosed: rdma.StatusWRFlushErr,
+		rdma.ErrInvalid: rdma.StatusLocQPOpErr} {
 		r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
 		r.post(r.wr(1, rdma.OpWrite, 0, 6*kib))
 		r.far.carryOut(4)

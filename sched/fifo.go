@@ -69,7 +69,8 @@ type fifoRequest struct {
 func (r *fifoRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	q, ok := x.(*fifoQP)
 	if !ok || q.dev != r.dev {
-		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(),
+			Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
 	}
 	return r.ConnRequest.Accept(ctx, q.QP, p)
 }

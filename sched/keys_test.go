@@ -46,8 +46,10 @@ func TestTheTierWritesOnlyWhatItsKeysAllow(t *testing.T) {
 		}
 	}
 	for name, ok := range map[string]bool{
-		"a byte before it": may(3, 7, at-1, 8), "a byte behind it": may(3, 7, at+4095, 2), "more than all": may(3, 7, at, 4097),
-		"far away": may(3, 7, math.MaxUint64-3, 2), "another domain": may(4, 7, at, 8), "another key": may(3, 8, at, 8),
+		"a byte before it": may(3, 7, at-1, 8), "a byte behind it": may(3, 7, at+4095, 2),
+		"more than all": may(3, 7, at, 4097),
+		"far away":      may(3, 7, math.MaxUint64-3, 2), "another domain": may(4, 7, at, 8),
+		"another key": may(3, 8, at, 8),
 	} {
 		if ok {
 			t.Errorf("%s is written", name)

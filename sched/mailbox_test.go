@@ -47,7 +47,8 @@ func TestAShortSendBeforeACutOne(t *testing.T) {
 // Who polls hears what the peer has given back, and posts what waited for it, whatever else there
 // is to poll.
 func TestAPollFindsWhatThePeerGaveBack(t *testing.T) {
-	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends, Room: 8 * kib})
+	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
+		Room: 8 * kib})
 	for i := range 2 {
 		r.receive(101+i, i*8*kib, 8*kib, key)
 	}

@@ -41,7 +41,8 @@ func TestMarkGoesBelowWithTheRequests(t *testing.T) {
 		wrs, ids := kibibytes(r, 1+4*posts, 4)
 		r.post(wrs...)
 		got, st := told(r.end())
-		if !slices.Equal(got, ids) || slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusSuccess }) {
+		if !slices.Equal(got, ids) ||
+			slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusSuccess }) {
 			t.Fatalf("completions %v %v, want %v", got, st, ids)
 		}
 	}
@@ -63,7 +64,8 @@ func TestDeviceRefusesAMark(t *testing.T) {
 	wrs, ids = kibibytes(r, 9, 2)
 	r.post(wrs...)
 	got, st := told(r.end())
-	if !slices.Equal(got, ids) || slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusWRFlushErr }) {
+	if !slices.Equal(got, ids) ||
+		slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusWRFlushErr }) {
 		t.Errorf("completions of %v %v behind it, want %v flushed", got, st, ids)
 	}
 }

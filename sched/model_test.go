@@ -142,7 +142,8 @@ func (m *model) received(wc *rdma.WC) {
 		want.Imm, want.Flags = uint32(a.id), rdma.WithImm
 	}
 	if *wc != want {
-		t.Fatalf("receive of request %d, a %s of %d bytes in %d parts: %+v, want %+v", a.id, a.op, a.size, a.parts, *wc, want)
+		t.Fatalf("receive of request %d, a %s of %d bytes in %d parts: %+v, want %+v", a.id, a.op, a.size, a.parts,
+			*wc, want)
 	}
 	if a.op != rdma.OpWriteImm && !bytes.Equal(m.sink.Bytes()[i*longest:][:a.size], a.data()) {
 		t.Fatalf("request %d: %s of %d bytes in %d parts: what is received differs", a.id, a.op, a.size, a.parts)
@@ -220,7 +221,8 @@ func (m *model) draw(class int) (wr rdma.SendWR, ok bool) {
 	}
 	a.at = m.next
 	m.next += a.size
-	wr = rdma.SendWR{ID: a.id, Op: a.op, Priority: uint8(a.class), RemoteAddr: m.home.Addr() + uint64(a.at), RKey: uint32(a.id), Imm: uint32(a.id)}
+	wr = rdma.SendWR{ID: a.id, Op: a.op, Priority: uint8(a.class), RemoteAddr: m.home.Addr() + uint64(a.at),
+		RKey: uint32(a.id), Imm: uint32(a.id)}
 	if a.signaled {
 		wr.Flags |= rdma.Signaled
 	}
@@ -231,7 +233,8 @@ func (m *model) draw(class int) (wr rdma.SendWR, ok bool) {
 	if a.op != rdma.OpRead && a.size <= 64 && rapid.Bool().Draw(t, "inline") {
 		wr.Flags |= rdma.Inline
 	}
-	a.cut = a.op == rdma.OpWrite || a.op == rdma.OpRead || a.op == rdma.OpWriteImm && m.cfg.Immediates == sched.LastImmediates ||
+	a.cut = a.op == rdma.OpWrite || a.op == rdma.OpRead || a.op == rdma.OpWriteImm &&
+		m.cfg.Immediates == sched.LastImmediates ||
 		sends.Has(a.op) && m.dev.loop
 	left := a.size
 	for at := a.at; left > 0; {
@@ -292,7 +295,8 @@ func (m *model) posted(wr *rdma.SendWR) {
 		m.t.Fatalf("request %d is posted again", a.id)
 	case n < a.size && !a.cut:
 		m.t.Fatalf("a %s is cut", a.op)
-	case a.cut && m.cfg.Policy != sched.FIFO && n > m.cfg.Slice && wr.Flags&rdma.Inline == 0 && !(sends.Has(a.op) && n == a.size):
+	case a.cut && m.cfg.Policy != sched.FIFO && n > m.cfg.Slice && wr.Flags&rdma.Inline == 0 &&
+		!(sends.Has(a.op) && n == a.size):
 		m.t.Fatalf("a slice of %d bytes, limit %d", n, m.cfg.Slice)
 	}
 	last := a.posted+n == a.size
@@ -324,7 +328,8 @@ func (m *model) posted(wr *rdma.SendWR) {
 	// The window: what is at the device and has not arrived. A loose one leaves that to
 	// the device.
 	for c := 0; c <= a.class; c++ {
-		if m.cfg.Policy != sched.FIFO && !sched.Loose(m.qp) && c == a.class && m.under[c] > 0 && m.under[c]+n > m.cfg.Window {
+		if m.cfg.Policy != sched.FIFO && !sched.Loose(m.qp) && c == a.class && m.under[c] > 0 &&
+			m.under[c]+n > m.cfg.Window {
 			m.t.Fatalf("%d bytes of priority %d and above under way, window %d", m.under[c]+n, c, m.cfg.Window)
 		}
 		m.under[c] += n

@@ -44,7 +44,8 @@ func (m *model) finish() {
 	}
 	for _, a := range m.asks {
 		if a.signaled && !a.told {
-			m.t.Fatalf("request %d does not complete by itself: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
+			m.t.Fatalf("request %d does not complete by itself: %d of %d bytes posted, %d arrived", a.id, a.posted,
+				a.size, a.arrived)
 		}
 	}
 	if m.dev.loop && !m.far.ended && m.came != len(m.msgs) {
@@ -58,9 +59,11 @@ func (m *model) finish() {
 	for _, a := range m.asks {
 		switch {
 		case a.signaled && !a.told:
-			m.t.Fatalf("request %d never completes: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
+			m.t.Fatalf("request %d never completes: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size,
+				a.arrived)
 		case !a.told && !a.ended && !(m.dev.local && a.whole):
-			m.t.Fatalf("unsignalled request %d ends in silence: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size, a.arrived)
+			m.t.Fatalf("unsignalled request %d ends in silence: %d of %d bytes posted, %d arrived", a.id, a.posted,
+				a.size, a.arrived)
 		case !m.far.ended && !a.ended:
 			m.t.Fatalf("request %d stops at %d of %d bytes", a.id, a.arrived, a.size)
 		}

@@ -83,7 +83,8 @@ func splitOffer(private []byte) (application []byte, o offer, err error) {
 			addr: binary.BigEndian.Uint64(b), rkey: binary.BigEndian.Uint32(b[8:]),
 			room: binary.BigEndian.Uint32(b[12:]), shortest: binary.BigEndian.Uint32(b[16:]),
 		}
-		if o.room < minRoom || o.room > maxRoom || o.addr+mailboxHead+uint64(o.room) < o.addr || binary.BigEndian.Uint32(b[20:]) != 0 || b[27] != 0 {
+		if o.room < minRoom || o.room > maxRoom || o.addr+mailboxHead+uint64(o.room) < o.addr ||
+			binary.BigEndian.Uint32(b[20:]) != 0 || b[27] != 0 {
 			return private[:at], offer{}, errNoOffer
 		}
 		return private[:at], o, nil

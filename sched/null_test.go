@@ -18,8 +18,11 @@ type nullDevice struct {
 func newNull() *nullDevice {
 	return &nullDevice{caps: rdma.Caps{
 		Label: rdma.LabelModel,
-		Ops:   rdma.Ops(rdma.OpSend, rdma.OpSendInv, rdma.OpWrite, rdma.OpWriteImm, rdma.OpSendImm, rdma.OpRead, rdma.OpFetchAdd, rdma.OpCmpSwap, rdma.OpLocalInv), Features: rdma.FeatInline | rdma.FeatFence | rdma.FeatEmptyRead | rdma.FeatImmPayload,
-		MaxQPWR: 16384, MaxCQE: 1 << 20, MaxSGE: rdma.MaxSGE, MaxReadSGE: rdma.MaxSGE, MaxInline: 512, MaxRDAtom: 128, MaxPrivate: 512, MaxMsg: 1 << 31,
+		Ops: rdma.Ops(rdma.OpSend, rdma.OpSendInv, rdma.OpWrite, rdma.OpWriteImm, rdma.OpSendImm, rdma.OpRead,
+			rdma.OpFetchAdd, rdma.OpCmpSwap, rdma.OpLocalInv),
+		Features: rdma.FeatInline | rdma.FeatFence | rdma.FeatEmptyRead | rdma.FeatImmPayload,
+		MaxQPWR:  16384, MaxCQE: 1 << 20, MaxSGE: rdma.MaxSGE, MaxReadSGE: rdma.MaxSGE, MaxInline: 512, MaxRDAtom: 128,
+		MaxPrivate: 512, MaxMsg: 1 << 31,
 	}}
 }
 

@@ -123,10 +123,12 @@ func TestWhatIsCut(t *testing.T) {
 		for i, p := range parts {
 			last, first := i == len(parts)-1, i == 0
 			sum += int(p.Len())
-			if p.Op != c.op && (last || p.Op != rdma.OpWrite || c.op != rdma.OpWriteImm) || p.Op == rdma.OpWriteImm && (!last || p.Imm != 0xabcd) {
+			if p.Op != c.op && (last || p.Op != rdma.OpWrite || c.op != rdma.OpWriteImm) || p.Op == rdma.OpWriteImm &&
+				(!last || p.Imm != 0xabcd) {
 				t.Errorf("%s: part %d is a %s with immediate %#x", c.op, i, p.Op, p.Imm)
 			}
-			if p.Flags&rdma.Solicited != 0 && !last || last && p.Flags&rdma.Solicited != c.flags&rdma.Solicited || p.Flags&rdma.Fence != 0 && !first || first && p.Flags&rdma.Fence != c.flags&rdma.Fence {
+			if p.Flags&rdma.Solicited != 0 && !last || last && p.Flags&rdma.Solicited != c.flags&rdma.Solicited ||
+				p.Flags&rdma.Fence != 0 && !first || first && p.Flags&rdma.Fence != c.flags&rdma.Fence {
 				t.Errorf("%s: part %d of %d has flags %b", c.op, i, len(parts), p.Flags)
 			}
 		}
@@ -259,7 +261,8 @@ func TestDeviceThatCompletesAroundReads(t *testing.T) {
 		r.post(r.wr(100+i, rdma.OpWrite, 0, 512))
 		r.far.carryOut(i % 3 * 2)
 		for _, wc := range r.poll() {
-			if wc.ID < 100 || wc.ID > uint64(100+i) || seen[wc.ID] || wc.Status != rdma.StatusSuccess || wc.Opcode != rdma.WCWrite {
+			if wc.ID < 100 || wc.ID > uint64(100+i) || seen[wc.ID] || wc.Status != rdma.StatusSuccess ||
+				wc.Opcode != rdma.WCWrite {
 				t.Fatalf("after write %d: completion of %d, %s, %s", 100+i, wc.ID, wc.Opcode, wc.Status)
 			}
 			seen[wc.ID] = true

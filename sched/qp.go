@@ -22,7 +22,8 @@ const (
 	eMark                               // carries the oldest mark that is under way
 	eDrainMarker                        // posted behind a failure
 	eDone                               // ended before one that was posted earlier
-	eRun                                // unsignalled, and so are as many in all as parent says, before one that is plain
+	// unsignalled, and so are as many in all as parent says, before one that is plain
+	eRun
 
 	// Of a request of the tier's own, which is never in a run.
 	eNotice = eRun // tells the peer what the reassembler took
@@ -59,12 +60,13 @@ const (
 
 // parent is a user's request that could not go straight through.
 type parent struct {
-	wr             rdma.SendWR
-	seq            uint64 // of the post
-	at             int64  // when it was posted, for policies that are timed
-	size           uint64 // bytes
-	off            uint64 // of those, posted
-	tail           uint64 // of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
+	wr   rdma.SendWR
+	seq  uint64 // of the post
+	at   int64  // when it was posted, for policies that are timed
+	size uint64 // bytes
+	off  uint64 // of those, posted
+	// of a read in slices, the bytes at its end, which went first; of a send, those at its beginning, which go last
+	tail           uint64
 	ring           uint32 // of a send in slices, where it begins in the peer's ring
 	reservation    int8   // and which part that is
 	out            int32  // entries under way
@@ -147,7 +149,8 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	case !ok1 || !ok2 || send.dev != d || recv.dev != d:
 		return fail(fmt.Errorf("completion queues of this device are required: %w", rdma.ErrInvalid))
 	case cfg.SendDepth < 0 || cfg.SendDepth > d.caps.MaxQPWR || cfg.RecvDepth > d.caps.MaxQPWR:
-		return fail(fmt.Errorf("send depth %d, receive depth %d, limit %d: %w", cfg.SendDepth, cfg.RecvDepth, d.caps.MaxQPWR, rdma.ErrInvalid))
+		return fail(fmt.Errorf("send depth %d, receive depth %d, limit %d: %w", cfg.SendDepth, cfg.RecvDepth,
+			d.caps.MaxQPWR, rdma.ErrInvalid))
 	case cfg.MaxInline < 0 || cfg.MaxInline > d.caps.MaxInline:
 		return fail(fmt.Errorf("%d inline bytes, limit %d: %w", cfg.MaxInline, d.caps.MaxInline, rdma.ErrInvalid))
 	}

@@ -206,7 +206,8 @@ func (q *qp) noticeNow() {
 		putDouble(desk[8:], shortest)
 		q.sendingCredits = true
 		w := &q.batch[q.filled]
-		*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: q.mailbox.out.peer.addr, RKey: q.mailbox.out.peer.rkey, NumSGE: 1}
+		*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: q.mailbox.out.peer.addr,
+			RKey: q.mailbox.out.peer.rkey, NumSGE: 1}
 		w.SGE[0] = rdma.SGE{Addr: q.mailbox.desk.Addr(), Len: creditsLen}
 		q.stage(entry{parent: none, flags: eSignaled | eNotice})
 		q.flush()

@@ -53,7 +53,8 @@ func TestAFailedMarkIsBlamedOnTheFirstFlushed(t *testing.T) {
 	r.far.failAfter, r.far.status = at, rdma.StatusRemAccessErr
 	r.far.carryOut(at + 1)
 	ids, st := told(r.end())
-	if !slices.Equal(ids, []uint64{1, 2}) || !slices.Equal(st, []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
+	if !slices.Equal(ids, []uint64{1, 2}) ||
+		!slices.Equal(st, []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
 		t.Errorf("completions %v %v, want the cause at the first alone", ids, st)
 	}
 }
@@ -67,7 +68,8 @@ func TestAFailureBehindUnsignalledRequests(t *testing.T) {
 	}
 	r.far.failAfter, r.far.status = 1, rdma.StatusRemAccessErr
 	ids, st := told(r.end())
-	if !slices.Equal(ids, []uint64{2, 3}) || !slices.Equal(st, []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
+	if !slices.Equal(ids, []uint64{2, 3}) ||
+		!slices.Equal(st, []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
 		t.Errorf("completions %v %v, want 2 failed and 3 flushed", ids, st)
 	}
 }

@@ -14,8 +14,10 @@ import (
 
 func TestConfigIsChecked(t *testing.T) {
 	for _, c := range []sched.Config{
-		{Policy: "lottery"}, {Slice: 1}, {Slice: 64 * kib, Window: kib}, {Sends: "half"}, {Immediates: "first"}, {Adaptive: true, Steady: true},
-		{Policy: sched.Aging, AgeEvery: -1}, {Weights: [sched.Priorities]int{1}}, {Deadlines: [sched.Priorities]time.Duration{time.Second}},
+		{Policy: "lottery"}, {Slice: 1}, {Slice: 64 * kib, Window: kib}, {Sends: "half"}, {Immediates: "first"},
+		{Adaptive: true, Steady: true},
+		{Policy: sched.Aging, AgeEvery: -1}, {Weights: [sched.Priorities]int{1}},
+		{Deadlines: [sched.Priorities]time.Duration{time.Second}},
 	} {
 		if d, err := sched.Wrap(newNull(), c); !errors.Is(err, rdma.ErrInvalid) || d != nil {
 			t.Errorf("%+v: %v", c, err)
@@ -50,9 +52,11 @@ func TestLimitsOfTheConfigAreTaken(t *testing.T) {
 		}
 	}
 	for _, c := range []sched.Config{
-		{Slice: kib - 1}, {Slice: 1<<30 + 1}, {Window: kib - 1}, {Window: 1<<30 + 1}, {Slice: 4 * kib, Window: 4*kib - 1},
+		{Slice: kib - 1}, {Slice: 1<<30 + 1}, {Window: kib - 1}, {Window: 1<<30 + 1},
+		{Slice: 4 * kib, Window: 4*kib - 1},
 		{Sends: sched.CutSends, Room: 8*kib - 1}, {Sends: sched.CutSends, Room: 64<<20 + 1},
-		{AgeEvery: time.Microsecond - 1}, {AgeEvery: time.Hour + 1}, {Weights: weights(-1)}, {Weights: weights(1<<16 + 1)},
+		{AgeEvery: time.Microsecond - 1}, {AgeEvery: time.Hour + 1}, {Weights: weights(-1)},
+		{Weights: weights(1<<16 + 1)},
 		{Deadlines: deadlines(time.Microsecond - 1)}, {Deadlines: deadlines(time.Hour + 1)},
 	} {
 		if _, err := sched.Wrap(newNull(), c); !errors.Is(err, rdma.ErrInvalid) {
@@ -67,7 +71,8 @@ func TestNameTellsTheParameters(t *testing.T) {
 		want string
 	}{
 		{sched.Config{}, "sched(strict,slice=auto,window=auto)+null"},
-		{sched.Config{Slice: 16 * kib, Window: 1 << 20, Adaptive: true, Sends: sched.RefuseSends, Immediates: sched.LastImmediates},
+		{sched.Config{Slice: 16 * kib, Window: 1 << 20, Adaptive: true, Sends: sched.RefuseSends,
+			Immediates: sched.LastImmediates},
 			"sched(strict,slice=16KiB,window=1MiB,sends=refuse,imm=last,adaptive)+null"},
 		{sched.Config{Policy: sched.FIFO}, "sched(fifo)+null"},
 		{sched.Config{Steady: true}, "sched(strict,slice=auto,window=auto,steady)+null"},
@@ -75,12 +80,15 @@ func TestNameTellsTheParameters(t *testing.T) {
 		{sched.Config{Policy: sched.Aging}, "sched(aging,slice=auto,window=auto)+null"},
 		{sched.Config{Policy: sched.Aging, AgeEvery: time.Second}, "sched(aging,slice=auto,window=auto,every=1s)+null"},
 		{sched.Config{Policy: sched.DRR}, "sched(drr,slice=auto,window=auto)+null"},
-		{sched.Config{Policy: sched.DRR, Weights: [sched.Priorities]int{3, 4, 4, 4, 4, 4, 4, 4}}, "sched(drr,slice=auto,window=auto,weights=3:4:4:4:4:4:4:4)+null"},
+		{sched.Config{Policy: sched.DRR, Weights: [sched.Priorities]int{3, 4, 4, 4, 4, 4, 4, 4}},
+			"sched(drr,slice=auto,window=auto,weights=3:4:4:4:4:4:4:4)+null"},
 		{sched.Config{Policy: sched.EDF}, "sched(edf,slice=auto,window=auto)+null"},
-		{sched.Config{Policy: sched.EDF, Deadlines: [sched.Priorities]time.Duration{8e6, 7e6, 6e6, 5e6, 4e6, 3e6, 2e6, 1e6}},
+		{sched.Config{Policy: sched.EDF, Deadlines: [sched.Priorities]time.Duration{8e6, 7e6, 6e6, 5e6, 4e6, 3e6, 2e6,
+			1e6}},
 			"sched(edf,slice=auto,window=auto,deadlines=8ms:7ms:6ms:5ms:4ms:3ms:2ms:1ms)+null"},
 		{sched.Config{Sends: sched.CutSends}, "sched(strict,slice=auto,window=auto,sends=slice)+null"},
-		{sched.Config{Sends: sched.CutSends, Room: 8 * kib}, "sched(strict,slice=auto,window=auto,sends=slice,room=8KiB)+null"},
+		{sched.Config{Sends: sched.CutSends, Room: 8 * kib},
+			"sched(strict,slice=auto,window=auto,sends=slice,room=8KiB)+null"},
 		{sched.Config{Slice: kib + 1}, "sched(strict,slice=1025,window=auto)+null"},
 		{sched.Config{Scope: sched.ScopePeer}, "sched(strict,slice=auto,window=auto,scope=peer)+null"},
 	} {
@@ -96,7 +104,8 @@ func TestCapsAreOfTheDeviceBelow(t *testing.T) {
 	c := wrapped(t, dev, sched.Config{}).Caps()
 	want := dev.caps
 	want.MaxQPWR, want.MaxCQE, want.Priorities, want.OwnReads = c.MaxQPWR, c.MaxCQE, sched.Priorities, true
-	if c != want || c.MaxQPWR >= dev.caps.MaxQPWR || c.MaxQPWR < dev.caps.MaxQPWR/2 || c.MaxCQE > dev.caps.MaxCQE/2 || c.MaxCQE < dev.caps.MaxCQE/4 {
+	if c != want || c.MaxQPWR >= dev.caps.MaxQPWR || c.MaxQPWR < dev.caps.MaxQPWR/2 || c.MaxCQE > dev.caps.MaxCQE/2 ||
+		c.MaxCQE < dev.caps.MaxCQE/4 {
 		t.Errorf("caps %+v", c)
 	}
 	for _, limit := range []func(c *rdma.Caps){
@@ -182,7 +191,8 @@ func TestPostsAreRefused(t *testing.T) {
 		}
 	}
 	// The first of a list stands, the second is refused, the third is not looked at.
-	n, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 64), r.wr(3, rdma.OpWrite, 8, 64), r.wr(4, rdma.OpWrite, 0, 64)})
+	n, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 64), r.wr(3, rdma.OpWrite, 8, 64),
+		r.wr(4, rdma.OpWrite, 0, 64)})
 	if n != 1 || err != rdma.ErrInvalid {
 		t.Errorf("list: %d, %v", n, err)
 	}
@@ -230,7 +240,8 @@ func TestQueueFull(t *testing.T) {
 	if len(r.end()) != 1 {
 		t.Error("one completion wanted")
 	}
-	r.post(r.wr(3, rdma.OpWrite, 0, 8), r.wr(4, rdma.OpWrite, 0, 8), r.wr(5, rdma.OpWrite, 0, 8), r.wr(6, rdma.OpWrite, 0, 8))
+	r.post(r.wr(3, rdma.OpWrite, 0, 8), r.wr(4, rdma.OpWrite, 0, 8), r.wr(5, rdma.OpWrite, 0, 8),
+		r.wr(6, rdma.OpWrite, 0, 8))
 	r.end()
 }
 
@@ -244,7 +255,8 @@ func TestMiddleSliceFails(t *testing.T) {
 	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 8*kib), unsignaled, r.wr(4, rdma.OpSend, 0, 0))
 	ids, st := told(r.end())
 	flush := rdma.StatusWRFlushErr
-	if !slices.Equal(ids, []uint64{1, 2, 3, 4}) || !slices.Equal(st, []rdma.Status{0, rdma.StatusRemAccessErr, flush, flush}) {
+	if !slices.Equal(ids, []uint64{1, 2, 3, 4}) ||
+		!slices.Equal(st, []rdma.Status{0, rdma.StatusRemAccessErr, flush, flush}) {
 		t.Errorf("completions %v %v", ids, st)
 	}
 	if s := r.qp.State(); s != rdma.QPErr {
@@ -318,7 +330,8 @@ func TestForeignObjectsAreRefused(t *testing.T) {
 	other := wrapped(t, newNull(), sched.Config{})
 	cq, _ := other.NewCQ(4)
 	own, _ := d.NewCQ(4)
-	for _, cfg := range []rdma.QPConfig{{}, {SendCQ: cq, RecvCQ: cq}, {SendCQ: own, RecvCQ: own, SendDepth: 1 << 20}, {SendCQ: own, RecvCQ: own, MaxInline: 1 << 20}} {
+	for _, cfg := range []rdma.QPConfig{{}, {SendCQ: cq, RecvCQ: cq}, {SendCQ: own, RecvCQ: own, SendDepth: 1 << 20},
+		{SendCQ: own, RecvCQ: own, MaxInline: 1 << 20}} {
 		if q, err := d.NewQP(cfg); !errors.Is(err, rdma.ErrInvalid) || q != nil {
 			t.Errorf("%+v: %v", cfg, err)
 		}

@@ -71,7 +71,8 @@ func newRigOver(t testing.TB, dev *scriptDevice, tier rdma.Device, depth int, or
 // wr is a signalled request of n bytes. Its ID is also its key, so that its parts
 // can be told at the device.
 func (r *rig) wr(id int, op rdma.Opcode, priority, n int) rdma.SendWR {
-	w := rdma.SendWR{ID: uint64(id), Op: op, Priority: uint8(priority), Flags: rdma.Signaled, RKey: uint32(id), RemoteAddr: r.mem.Addr() + home}
+	w := rdma.SendWR{ID: uint64(id), Op: op, Priority: uint8(priority), Flags: rdma.Signaled, RKey: uint32(id),
+		RemoteAddr: r.mem.Addr() + home}
 	if n > 0 {
 		w.NumSGE, w.SGE[0] = 1, rdma.SGE{Addr: r.mem.Addr(), Len: uint32(n)}
 	}

@@ -38,17 +38,20 @@ func TestScopeSharesTheWindow(t *testing.T) {
 		scope sched.Scope
 		peer  string // of the second connection; that of the first is ""
 		want  int    // slices of the second
-	}{{sched.ScopeQP, "", 4}, {sched.ScopeDevice, "elsewhere:1", 1}, {sched.ScopePeer, "", 1}, {sched.ScopePeer, "elsewhere:1", 4}} {
+	}{{sched.ScopeQP, "", 4}, {sched.ScopeDevice, "elsewhere:1", 1}, {sched.ScopePeer, "", 1},
+		{sched.ScopePeer, "elsewhere:1", 4}} {
 		a := newRig(t, sched.Config{Scope: c.scope, Slice: kib, Window: 4 * kib}, 8, 4)
 		b := a.second(c.peer)
 		a.post(a.wr(1, rdma.OpWrite, 0, 64*kib))
 		b.post(b.wr(2, rdma.OpWrite, 0, 64*kib))
 		if len(a.seen) != 4 || len(b.seen) != c.want {
-			t.Errorf("%s, peer %q: %d and %d slices at the device, want 4 and %d", c.scope, c.peer, len(a.seen), len(b.seen), c.want)
+			t.Errorf("%s, peer %q: %d and %d slices at the device, want 4 and %d", c.scope, c.peer, len(a.seen),
+				len(b.seen), c.want)
 		}
 		// Nobody waits for the other's completions, and the bytes come back to the window.
 		if ids, _ := told(b.end()); len(ids) != 1 || len(b.seen) != 64 {
-			t.Errorf("%s: the second ended %v with %d slices, want all while the first stands still", c.scope, ids, len(b.seen))
+			t.Errorf("%s: the second ended %v with %d slices, want all while the first stands still", c.scope, ids,
+				len(b.seen))
 		}
 		if ids, _ := told(a.end()); len(ids) != 1 || len(a.seen) != 64 {
 			t.Errorf("%s: the first ended %v with %d slices", c.scope, ids, len(a.seen))
@@ -85,7 +88,8 @@ func TestScopeMakesOthersNarrow(t *testing.T) {
 		}
 		narrow := fresh[len(fresh)-1].Len() < a.seen[0].Len()
 		if narrow != (scope == sched.ScopeDevice) {
-			t.Errorf("%s: slices of %d bytes before the urgent request of another QP, and %d behind it", scope, a.seen[0].Len(), fresh[len(fresh)-1].Len())
+			t.Errorf("%s: slices of %d bytes before the urgent request of another QP, and %d behind it", scope,
+				a.seen[0].Len(), fresh[len(fresh)-1].Len())
 		}
 	}
 }

@@ -17,7 +17,8 @@ func TestGroupsLastAsLongAsTheirQueuePairs(t *testing.T) {
 	if a == nil || a != b || g.join(ScopePeer, "other:1") == a || g.join(ScopePeer, "") == a {
 		t.Error("one host is not one group")
 	}
-	if g.join(ScopePeer, "[fe80::1%eth0]:5") != g.join(ScopePeer, "[fe80::1%eth0]:6") || g.join(ScopePeer, "no port") != g.join(ScopePeer, "no port") {
+	if g.join(ScopePeer, "[fe80::1%eth0]:5") != g.join(ScopePeer, "[fe80::1%eth0]:6") ||
+		g.join(ScopePeer, "no port") != g.join(ScopePeer, "no port") {
 		t.Error("addresses of one host are not one group")
 	}
 	if g.join(ScopeQP, "host:1") != nil {
@@ -94,7 +95,8 @@ func TestEntriesOfTheTierAreShared(t *testing.T) {
 			c.detach(q)
 		}
 		if all = nil; c.spareLeft != cqSpare || len(c.qps) != 0 {
-			t.Errorf("round %d: %d entries came back of %d, %d queue pairs are left", round, c.spareLeft, cqSpare, len(c.qps))
+			t.Errorf("round %d: %d entries came back of %d, %d queue pairs are left", round, c.spareLeft, cqSpare,
+				len(c.qps))
 		}
 	}
 }
@@ -122,13 +124,15 @@ func TestOffersAreBounded(t *testing.T) {
 // Those of a completion queue that may take cut sends are counted, and no others.
 func TestTakersAreCounted(t *testing.T) {
 	c := &cq{spareLeft: cqSpare, extras: map[*qp]int{}}
-	with, other, without := &qp{send: c, recv: c, mailbox: &mailbox{}}, &qp{send: c, recv: c, mailbox: &mailbox{}}, &qp{send: c, recv: c}
+	with, other, without := &qp{send: c, recv: c, mailbox: &mailbox{}}, &qp{send: c, recv: c, mailbox: &mailbox{}},
+		&qp{send: c, recv: c}
 	elsewhere := &qp{send: c, recv: &cq{}, mailbox: &mailbox{}}
 	for i, step := range []struct {
 		do   func(*qp)
 		q    *qp
 		want int
-	}{{c.attach, with, 1}, {c.attach, without, 1}, {c.attach, elsewhere, 1}, {c.attach, other, 2}, {c.detach, without, 2}, {c.detach, elsewhere, 2}, {c.detach, with, 1}, {c.detach, other, 0}} {
+	}{{c.attach, with, 1}, {c.attach, without, 1}, {c.attach, elsewhere, 1}, {c.attach, other, 2},
+		{c.detach, without, 2}, {c.detach, elsewhere, 2}, {c.detach, with, 1}, {c.detach, other, 0}} {
 		if step.do(step.q); c.takers != step.want {
 			t.Errorf("step %d: %d takers, want %d", i, c.takers, step.want)
 		}
@@ -147,7 +151,8 @@ func TestClosingForgetsOnesOwnNotice(t *testing.T) {
 
 // Parts of a list have no empty elements, wherever they begin and end.
 func TestPartsOfAList(t *testing.T) {
-	list := [rdma.MaxSGE]rdma.SGE{{Addr: 100, Len: 4, LKey: 1}, {Addr: 200, Len: 0, LKey: 2}, {Addr: 300, Len: 6, LKey: 3}}
+	list := [rdma.MaxSGE]rdma.SGE{{Addr: 100, Len: 4, LKey: 1}, {Addr: 200, Len: 0, LKey: 2},
+		{Addr: 300, Len: 6, LKey: 3}}
 	for off := range uint64(10) {
 		for n := uint64(1); off+n <= 10; n++ {
 			var got [rdma.MaxSGE]rdma.SGE

@@ -168,7 +168,8 @@ func (q *scriptQP) PostSend(wrs []rdma.SendWR) (int, error) {
 		if q.onPost != nil {
 			q.onPost(&wr)
 		}
-		if !q.dev.loop && len(q.queue)+q.cq.many >= q.depth || len(q.queue) >= q.depth { // a place is taken until its completion is polled
+		// a place is taken until its completion is polled
+		if !q.dev.loop && len(q.queue)+q.cq.many >= q.depth || len(q.queue) >= q.depth {
 			return i, rdma.ErrQueueFull
 		}
 		if q.ended {

@@ -146,7 +146,8 @@ func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
 	w := &q.batch[q.filled]
 	if rest := p.size - p.tail; p.off < rest {
 		at := (uint64(p.ring) + p.off) % uint64(o.room)
-		*w = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: o.peer.addr + mailboxHead + at, RKey: o.peer.rkey, Flags: p.wr.Flags & rdma.Fence}
+		*w = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: o.peer.addr + mailboxHead + at, RKey: o.peer.rkey,
+			Flags: p.wr.Flags & rdma.Fence}
 		w.NumSGE = part(&w.SGE, &p.wr.SGE, p.wr.NumSGE, p.tail+p.off, n)
 		if p.off > 0 {
 			w.Flags &^= rdma.Fence // the first slice waited for the reads
@@ -158,7 +159,8 @@ func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
 	off := descriptorOffset(o.turns)
 	s := descriptor{o.turns, q.msgs, uint32(p.size), p.ring}
 	s.put(q.mailbox.desk.Bytes()[off:])
-	*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: o.peer.addr + uint64(off), RKey: o.peer.rkey, NumSGE: 1}
+	*w = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Inline, RemoteAddr: o.peer.addr + uint64(off), RKey: o.peer.rkey,
+		NumSGE: 1}
 	w.SGE[0] = rdma.SGE{Addr: q.mailbox.desk.Addr() + uint64(off), Len: descriptorLen}
 	p.out++
 	q.stage(entry{parent: i})

@@ -50,8 +50,10 @@ func TestRoomOfTheRing(t *testing.T) {
 		size  uint64
 		want  string
 	}{
-		{"the rest just fits", 3, 3 << 10, cutIt}, {"a byte more, behind as urgent ones", 3, 3<<10 + 1, waits}, {"before less urgent ones", 4, 3<<10 + 1, wholeIt},
-		{"behind more urgent ones", 2, 3<<10 + 1, waits}, {"longer than a receive", 3, 6<<10 + 1, wholeIt}, {"as long as one", 3, 6 << 10, waits},
+		{"the rest just fits", 3, 3 << 10, cutIt}, {"a byte more, behind as urgent ones", 3, 3<<10 + 1, waits},
+		{"before less urgent ones", 4, 3<<10 + 1, wholeIt},
+		{"behind more urgent ones", 2, 3<<10 + 1, waits}, {"longer than a receive", 3, 6<<10 + 1, wholeIt},
+		{"as long as one", 3, 6 << 10, waits},
 	} {
 		q, o := cutter(t)
 		o.first = maxCutSends - 1 // parts lie on both ends of the list

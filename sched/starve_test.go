@@ -52,7 +52,8 @@ func TestStarvationIsBoundedByThePolicy(t *testing.T) {
 		"strict": {sched.Config{}, 0, 0},
 		"drr":    {sched.Config{Policy: sched.DRR, Weights: weights}, 0.15, 0.25},
 		"aging":  {sched.Config{Policy: sched.Aging, AgeEvery: time.Microsecond}, 0.01, 1},
-		"edf":    {sched.Config{Policy: sched.EDF, Deadlines: [sched.Priorities]time.Duration{7: time.Microsecond, 0: 8 * time.Microsecond, 1: 1000, 2: 1000, 3: 1000, 4: 1000, 5: 1000, 6: 1000}}, 0.01, 1},
+		"edf": {sched.Config{Policy: sched.EDF, Deadlines: [sched.Priorities]time.Duration{7: time.Microsecond,
+			0: 8 * time.Microsecond, 1: 1000, 2: 1000, 3: 1000, 4: 1000, 5: 1000, 6: 1000}}, 0.01, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, load := range []int{0, 40, 80} {

@@ -81,7 +81,8 @@ func TestStraightReadsFillORD(t *testing.T) {
 		r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 3)
 		r.post(r.unsignaled(rdma.OpRead, 5, size)...)
 		if len(r.seen) != 3 || !slices.Equal(r.signals(), []int{3}) {
-			t.Errorf("reads of %d: %d at the device, signalled are %v, want 3, the last", size, len(r.seen), r.signals())
+			t.Errorf("reads of %d: %d at the device, signalled are %v, want 3, the last", size, len(r.seen),
+				r.signals())
 		}
 		r.end()
 		if want := 5 * ((size + kib - 1) / kib); len(r.seen) != want {
@@ -232,7 +233,8 @@ func TestManyRequestsBeforeAMark(t *testing.T) {
 		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 256 * kib}, 128, 4)
 		r.post(r.unsignaled(rdma.OpWrite, n-1, 3*kib)...)
 		r.post(r.wr(n, rdma.OpWrite, 0, 3*kib))
-		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{uint64(n)}) || st[0] != rdma.StatusSuccess || len(r.seen) != n {
+		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{uint64(n)}) || st[0] != rdma.StatusSuccess ||
+			len(r.seen) != n {
 			t.Errorf("%d requests: completions %v %v, %d at the device", n, ids, st, len(r.seen))
 		}
 	}
@@ -316,7 +318,8 @@ func TestOnlyUrgentRequestsMakeAWindowNarrow(t *testing.T) {
 			t.Fatalf("class %d: nothing followed", class)
 		}
 		if got := fresh[len(fresh)-1].Len() < r.seen[0].Len(); got != narrow {
-			t.Errorf("class %d: slices of %d bytes before it, and of %d behind it", class, r.seen[0].Len(), fresh[len(fresh)-1].Len())
+			t.Errorf("class %d: slices of %d bytes before it, and of %d behind it", class, r.seen[0].Len(),
+				fresh[len(fresh)-1].Len())
 		}
 		r.end()
 	}

@@ -27,7 +27,8 @@ func Tally(dev rdma.Device) map[string]int64 {
 		return nil
 	}
 	t := &d.tally
-	return map[string]int64{"send_peers": t.agreed.Load(), "send_peers_alone": t.alone.Load(), "sends_cut": t.cut.Load(), "sends_whole": t.whole.Load()}
+	return map[string]int64{"send_peers": t.agreed.Load(), "send_peers_alone": t.alone.Load(),
+		"sends_cut": t.cut.Load(), "sends_whole": t.whole.Load()}
 }
 
 // Counts are the tier's, where it counts, and those below it.

@@ -85,7 +85,8 @@ func TestALooseWindowIsRefusedASlice(t *testing.T) {
 		}
 		r.post(r.wr(1, rdma.OpWrite, 0, 64*kib), r.wr(2, rdma.OpWrite, 0, 64*kib))
 		ids, st := told(r.end())
-		if !slices.Equal(ids, []uint64{1, 2}) || !slices.Equal(st, []rdma.Status{rdma.StatusLocQPOpErr, rdma.StatusWRFlushErr}) {
+		if !slices.Equal(ids, []uint64{1, 2}) ||
+			!slices.Equal(st, []rdma.Status{rdma.StatusLocQPOpErr, rdma.StatusWRFlushErr}) {
 			t.Errorf("refused behind %d slices: completions %v %v, want 1 failed and 2 flushed", k, ids, st)
 		}
 	}

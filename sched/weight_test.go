@@ -49,7 +49,8 @@ func TestAllElementsWeigh(t *testing.T) {
 func TestRefusedRequestsWeighNothing(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: 16 * kib, Window: 64 * kib}, 64, 4)
 	r.far.refuses = func(w *rdma.SendWR) bool { return w.ID == 2 }
-	wrs := []rdma.SendWR{r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 2*kib), r.wr(3, rdma.OpWrite, 0, 2*kib), r.wr(4, rdma.OpWrite, 0, 2*kib)}
+	wrs := []rdma.SendWR{r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 2*kib),
+		r.wr(3, rdma.OpWrite, 0, 2*kib), r.wr(4, rdma.OpWrite, 0, 2*kib)}
 	if n, err := r.qp.PostSend(wrs); n != 1 || err != rdma.ErrInvalid {
 		t.Fatalf("post: %d, %v, want 1, %v", n, err, rdma.ErrInvalid)
 	}
@@ -99,7 +100,8 @@ func TestEachInlineRequestHasItsBytes(t *testing.T) {
 func TestPostOrderEndsAtAClassThatDoesNotExist(t *testing.T) {
 	dev := newScript(false)
 	r := newRigOver(t, dev, wrapped(t, dev, sched.Config{Policy: sched.FIFO}), 8, 4)
-	wrs := []rdma.SendWR{r.wr(1, rdma.OpWrite, 0, 8), r.wr(2, rdma.OpWrite, sched.Priorities-1, 8), r.wr(3, rdma.OpWrite, sched.Priorities, 8)}
+	wrs := []rdma.SendWR{r.wr(1, rdma.OpWrite, 0, 8), r.wr(2, rdma.OpWrite, sched.Priorities-1, 8),
+		r.wr(3, rdma.OpWrite, sched.Priorities, 8)}
 	if n, err := r.qp.PostSend(wrs); n != 2 || err != rdma.ErrInvalid || len(r.seen) != 2 {
 		t.Errorf("post: %d, %v, %d at the device, want 2, %v", n, err, len(r.seen), rdma.ErrInvalid)
 	}

@@ -138,7 +138,8 @@ const (
 const bdpGain = 2
 
 func (w *window) init(c *Config, local bool) {
-	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, local: local, least: leastWindow, tuned: leastWindow * 2, age: probeEvery - probeFirst}
+	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, local: local, least: leastWindow,
+		tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
 		// The peer is software behind a socket: below this much, its wake-ups show.
 		// Two processes that hand bytes to each other through a socket need this much

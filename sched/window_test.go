@@ -99,7 +99,8 @@ func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 		}
 	})
 	for range bulkCount {
-		p.post(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, RKey: 7, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: mr.Addr(), Len: bulkSize, LKey: mr.LKey()}}})
+		p.post(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, RKey: 7, NumSGE: 1,
+			SGE: [4]rdma.SGE{{Addr: mr.Addr(), Len: bulkSize, LKey: mr.LKey()}}})
 	}
 	return p
 }

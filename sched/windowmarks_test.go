@@ -167,7 +167,8 @@ func TestOnlyALooseWindowGoesByWhatWasSent(t *testing.T) {
 				left = 1500
 			}
 			if w.under(0) != left || w.proven[0] != 0 {
-				t.Errorf("loose %v: %d bytes under way after %d, want %d, and %d proven", loose, w.under(0), i+1, left, w.proven[0])
+				t.Errorf("loose %v: %d bytes under way after %d, want %d, and %d proven", loose, w.under(0), i+1, left,
+					w.proven[0])
 			}
 		}
 		w.seen = w.issued
@@ -229,7 +230,9 @@ func TestTheLeastDelayOfFourProbesCounts(t *testing.T) {
 	var w window
 	w.init(&Config{Steady: true}, false)
 	w.rate = 1
-	for i, c := range []struct{ delay, window int64 }{{100 << 10, 200 << 10}, {300 << 10, 200 << 10}, {200 << 10, 200 << 10}, {200 << 10, 200 << 10}, {150 << 10, 300 << 10 &^ (4*evenly - 1)}, {1 << 30, 300 << 10 &^ (4*evenly - 1)}} {
+	for i, c := range []struct{ delay, window int64 }{{100 << 10, 200 << 10}, {300 << 10, 200 << 10},
+		{200 << 10, 200 << 10}, {200 << 10, 200 << 10}, {150 << 10, 300 << 10 &^ (4*evenly - 1)},
+		{1 << 30, 300 << 10 &^ (4*evenly - 1)}} {
 		w.measure(&mark{alone: true, at: 1 << 20}, 1<<20+c.delay)
 		if want := c.window &^ (4*evenly - 1); int64(w.bytes) != want || w.probe != noProbe || w.age != 0 {
 			t.Errorf("probe %d of %d ns: window %d, want %d", i, c.delay, w.bytes, want)
@@ -248,7 +251,8 @@ func TestTheWindowFollowsTheRateNowAndThen(t *testing.T) {
 	w.measure(&mark{alone: true, at: 7}, 7+64<<10)
 	was := w.bytes
 	for i := 1; i <= 2*tuneEvery; i++ {
-		w.measure(&mark{issued: [Priorities]uint64{uint64(10 * i)}, seen: uint64(10*i - 10), from: int64(i)}, int64(i)+1)
+		w.measure(&mark{issued: [Priorities]uint64{uint64(10 * i)}, seen: uint64(10*i - 10), from: int64(i)},
+			int64(i)+1)
 		if want := i >= tuneEvery; (w.bytes != was) != want {
 			t.Fatalf("mark %d: window %d, before it was %d", i, w.bytes, was)
 		}
@@ -304,7 +308,8 @@ func TestATightWindowCountsFromWhatWasProven(t *testing.T) {
 	}
 	w.urgent()
 	if w.loose || w.under(0) != 700 || w.since != 700 || w.want {
-		t.Errorf("loose %v, %d bytes under way and %d behind the last mark, want 700 and 700", w.loose, w.under(0), w.since)
+		t.Errorf("loose %v, %d bytes under way and %d behind the last mark, want 700 and 700", w.loose, w.under(0),
+			w.since)
 	}
 }
 

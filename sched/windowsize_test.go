@@ -24,7 +24,8 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		{"steady", Config{Steady: true}, 100, startWindow, startWindow / 4},
 		{"configured", Config{Window: 1 << 20, Slice: 16 << 10}, 100, 1 << 20, 16 << 10},
 		{"configured, adaptive", Config{Window: 1 << 20, Slice: 16 << 10, Adaptive: true}, 100, wideMost, wideMost / 4},
-		{"configured wider, adaptive", Config{Window: 64 << 20, Slice: 8 << 20, Adaptive: true}, 100, 64 << 20, 8 << 20},
+		{"configured wider, adaptive", Config{Window: 64 << 20, Slice: 8 << 20, Adaptive: true}, 100, 64 << 20,
+			8 << 20},
 	} {
 		var w, narrow window
 		narrow.init(&c.cfg, true)
@@ -36,7 +37,8 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		}
 		w.urgent()
 		if w.bytes != narrow.bytes || w.longest() != narrow.longest() {
-			t.Errorf("%s: window %d, slice %d beside something urgent, want %d and %d", c.name, w.bytes, w.longest(), narrow.bytes, narrow.longest())
+			t.Errorf("%s: window %d, slice %d beside something urgent, want %d and %d", c.name, w.bytes, w.longest(),
+				narrow.bytes, narrow.longest())
 		}
 		step := func(after time.Duration) int {
 			w.wideAt -= int64(after) // as if so much time had gone by
@@ -71,7 +73,8 @@ func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 			slice, every = between/4, between/2
 		}
 		if w.bytes != between || w.slice != slice || w.every != every {
-			t.Errorf("marks apart %v: window %d, slice %d, a mark in %d, want %d, %d and %d", apart, w.bytes, w.slice, w.every, between, slice, every)
+			t.Errorf("marks apart %v: window %d, slice %d, a mark in %d, want %d, %d and %d", apart, w.bytes, w.slice,
+				w.every, between, slice, every)
 		}
 	}
 }
@@ -222,7 +225,8 @@ func TestAutomaticSlicesAreEven(t *testing.T) {
 				w.apart, w.rate = apart, rate
 				w.measure(&mark{alone: true, at: 1}, 54_321)
 				if w.longest()%evenly != 0 || w.every%evenly != 0 {
-					t.Errorf("%v bytes/ns, apart %v, steady %v: slices of %d bytes, a mark in %d, want multiples of %d", rate, apart, steady, w.longest(), w.every, evenly)
+					t.Errorf("%v bytes/ns, apart %v, steady %v: slices of %d bytes, a mark in %d, want multiples of %d",
+						rate, apart, steady, w.longest(), w.every, evenly)
 				}
 			}
 		}

@@ -24,7 +24,8 @@ const (
 	numCallCodes
 )
 
-var callCodeNames = [numCallCodes]string{"Unknown", "Canceled", "DeadlineExceeded", "InvalidArgument", "NotFound", "ResourceExhausted",
+var callCodeNames = [numCallCodes]string{"Unknown", "Canceled", "DeadlineExceeded", "InvalidArgument", "NotFound",
+	"ResourceExhausted",
 	"Unimplemented", "Internal", "Unavailable", "DataLoss"}
 
 // String is the code as messages name it.

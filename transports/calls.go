@@ -105,9 +105,10 @@ type CallConn interface {
 
 // CallerConfig is how a Caller calls.
 type CallerConfig struct {
-	Mode    CallMode
-	Method  uint8         // of a stream and of messages one way, below CallMethods; of unary calls Call.Method says it
-	Timeout time.Duration // of each call; a call that takes longer fails with CallDeadlineExceeded. 0: ctx alone decides
+	Mode   CallMode
+	Method uint8 // of a stream and of messages one way, below CallMethods; of unary calls Call.Method says it
+	// of each call; a call that takes longer fails with CallDeadlineExceeded. 0: ctx alone decides
+	Timeout time.Duration
 }
 
 // Caller makes one call at a time. It belongs to one goroutine.

@@ -15,7 +15,8 @@
 //
 // # Ownership
 //
-// Of the bytes of calls, see [Call] and [Served]. A session belongs to one goroutine. Post copies the ops; the window bytes an
+// Of the bytes of calls, see [Call] and [Served]. A session belongs to one goroutine. Post copies the ops; the window
+// bytes an
 // op names belong to the transport until its Done is polled. Received bytes lie
 // in the local window where the receive op put them and stay valid until that
 // range is posted again.
@@ -50,7 +51,8 @@ const (
 	numKinds
 )
 
-var kindNames = [numKinds]string{"send", "send_imm", "write", "write_imm", "read", "fetch_add", "cmp_swap", "call", "recv"}
+var kindNames = [numKinds]string{"send", "send_imm", "write", "write_imm", "read", "fetch_add", "cmp_swap", "call",
+	"recv"}
 
 // String is the name used by --op and in results.
 func (k Kind) String() string {

@@ -118,7 +118,8 @@ func (c Config) normal() (Config, error) {
 	}
 	switch {
 	case c.PingTime < 0 || c.PingTimeout < 10*time.Millisecond || c.MaxConnectionIdle < 0:
-		return c, fmt.Errorf("pings after %v within %v, idle connections for %v: want none below 0, and 10 ms for an answer: %w", c.PingTime, c.PingTimeout, c.MaxConnectionIdle, ErrConfig)
+		return c, fmt.Errorf("pings after %v within %v, idle connections for %v: want none below 0, and 10 ms for an "+
+			"answer: %w", c.PingTime, c.PingTimeout, c.MaxConnectionIdle, ErrConfig)
 	case c.ConnectionTimeout < 0:
 		return c, fmt.Errorf("connection timeout %v, want a positive one: %w", c.ConnectionTimeout, ErrConfig)
 	case c.Sinks == 0:

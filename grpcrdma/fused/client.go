@@ -220,7 +220,8 @@ func (cs *clientStream) prepare() (err error) {
 		v, ok := cs.s.auth.(credentials.AuthorityValidator)
 		if !ok {
 			return status.Errorf(codes.Unavailable,
-				"fused: credentials type %q does not implement the AuthorityValidator interface, but authority override specified with CallAuthority call option", cs.s.auth.AuthType())
+				"fused: credentials type %q does not implement the AuthorityValidator interface, but authority "+
+					"override specified with CallAuthority call option", cs.s.auth.AuthType())
 		}
 		if err := v.ValidateAuthority(o.authority); err != nil {
 			return status.Errorf(codes.Unavailable, "fused: failed to validate authority %q: %v", o.authority, err)

@@ -138,7 +138,8 @@ func (cs *clientStream) takeOnly(m any) error {
 		// The end most often came with the message.
 		if _, err = cs.st.receive(cs.ctx); err == nil {
 			err = status.Error(codes.Internal,
-				"fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
+				"fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another "+
+					"message")
 		} else if err == io.EOF {
 			err = cs.outcome()
 		}

@@ -277,7 +277,8 @@ func TestHealthAndReflectionServices(t *testing.T) {
 	}
 	rs, err := reflectpb.NewServerReflectionClient(ch).ServerReflectionInfo(soon(t))
 	must(t, err)
-	must(t, rs.Send(&reflectpb.ServerReflectionRequest{MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}))
+	must(t, rs.Send(&reflectpb.ServerReflectionRequest{
+		MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}))
 	m, err := rs.Recv()
 	must(t, err)
 	if got := m.GetListServicesResponse().String(); !strings.Contains(got, "grpc.health.v1.Health") {

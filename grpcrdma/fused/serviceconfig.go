@@ -138,7 +138,8 @@ func parseServiceConfig(text string) (*serviceConfig, error) {
 		if r := m.RetryPolicy; r != nil {
 			if r.MaxAttempts <= 1 || r.InitialBackoff <= 0 || r.MaxBackoff <= 0 || !(r.BackoffMultiplier > 0) ||
 				len(r.RetryableStatusCodes) == 0 {
-				return fail("method config %d: retry policy %+v: want more than one attempt, positive back-offs and multiplier, and codes", i, *r)
+				return fail("method config %d: retry policy %+v: want more than one attempt, positive back-offs and "+
+					"multiplier, and codes", i, *r)
 			}
 			mc.retry = &retryPolicy{attempts: min(r.MaxAttempts, mostAttempts), first: time.Duration(r.InitialBackoff),
 				longest: time.Duration(r.MaxBackoff),

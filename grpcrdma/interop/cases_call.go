@@ -83,7 +83,8 @@ var serviceCases = []suite{
 			if got := m.GetListServicesResponse().String(); !strings.Contains(got, "grpc.testing.TestService") {
 				e.Errorf("services: %v", got)
 			}
-			file := &reflectpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "grpc.testing.TestService"}
+			file := &reflectpb.ServerReflectionRequest_FileContainingSymbol{
+				FileContainingSymbol: "grpc.testing.TestService"}
 			m = ask(&reflectpb.ServerReflectionRequest{MessageRequest: file})
 			if len(m.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
 				e.Errorf("no description of the service: %v", m)

@@ -187,8 +187,9 @@ func TestNoFunctionOfGRPCIsForgotten(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	have := map[string]string{ // where the name of the case is not the function's
-		"EmptyUnaryCall": "empty-unary", "LargeUnaryCall": "large-unary", "SoakTest": "rpc-soak", "ORCAPerRPCTest": "orca-per-rpc",
-		"ORCAOOBTest": "orca-oob", "JWTTokenCreds": "jwt-token-creds", "Oauth2TokenCreds": "oauth2-auth-token",
+		"EmptyUnaryCall": "empty-unary", "LargeUnaryCall": "large-unary", "SoakTest": "rpc-soak",
+		"ORCAPerRPCTest": "orca-per-rpc",
+		"ORCAOOBTest":    "orca-oob", "JWTTokenCreds": "jwt-token-creds", "Oauth2TokenCreds": "oauth2-auth-token",
 		"PerRPCCreds": "per-rpc-creds",
 	}
 	upper := regexp.MustCompile(`[A-Z]`)

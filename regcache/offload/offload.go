@@ -41,7 +41,8 @@ func Parse(s string) (c Config, err error) {
 			continue
 		}
 		if c.Time, err = time.ParseDuration(part); err != nil || c.Time <= 0 {
-			return Config{}, fmt.Errorf("offload %q: want none, hop, a time above 0, or hop+TIME: %w", s, rdma.ErrInvalid)
+			return Config{}, fmt.Errorf("offload %q: want none, hop, a time above 0, or hop+TIME: %w", s,
+				rdma.ErrInvalid)
 		}
 	}
 	return c, nil

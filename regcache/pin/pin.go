@@ -50,7 +50,8 @@ func Open(cfg Config) (*Registrar, error) {
 	}
 	r, err := newRing()
 	if err != nil {
-		return fail(&rdma.AdviceError{Err: err, Try: "allow io_uring: /proc/sys/kernel/io_uring_disabled, and the seccomp profile of the container"})
+		return fail(&rdma.AdviceError{Err: err,
+			Try: "allow io_uring: /proc/sys/kernel/io_uring_disabled, and the seccomp profile of the container"})
 	}
 	if err := r.sparse(uint32(cfg.Slots)); err != nil {
 		return fail(errors.Join(err, r.close()))

@@ -62,7 +62,8 @@ func newRing() (*ring, error) {
 		r.close()
 		return nil, fmt.Errorf("map io_uring: %w", err)
 	}
-	if r.sqes, err = unix.Mmap(r.fd, offSQEs, int(sqEntries*sqeSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	if r.sqes, err = unix.Mmap(r.fd, offSQEs, int(sqEntries*sqeSize), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		r.close()
 		return nil, fmt.Errorf("map io_uring: %w", err)
 	}
@@ -88,7 +89,8 @@ func (r *ring) sparse(n uint32) error {
 	var a [32]byte
 	binary.NativeEndian.PutUint32(a[0:], n)
 	binary.NativeEndian.PutUint32(a[4:], rsrcSparse)
-	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerBuffers2, uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerBuffers2,
+		uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)), 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("io_uring_register of a sparse table: %w", errno)
 	}
@@ -105,7 +107,8 @@ func (r *ring) update(slot uint32, addr, n uint64) error {
 		tags         uint64
 		nr, resv2    uint32
 	}{offset: slot, data: unsafe.Pointer(&vec), nr: 1}
-	got, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerBuffersUpdate, uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a), 0, 0)
+	got, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerBuffersUpdate,
+		uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a), 0, 0)
 	if errno != 0 {
 		return errno
 	}

@@ -222,7 +222,8 @@ func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
 
 // pass passes an event on (struct uffd_msg).
 func tell(msg []byte) {
-	a, b, c := binary.NativeEndian.Uint64(msg[8:]), binary.NativeEndian.Uint64(msg[16:]), binary.NativeEndian.Uint64(msg[24:])
+	a, b, c := binary.NativeEndian.Uint64(msg[8:]), binary.NativeEndian.Uint64(msg[16:]),
+		binary.NativeEndian.Uint64(msg[24:])
 	switch msg[0] {
 	case eventUnmap:
 		rdma.Forget(a, b-a)

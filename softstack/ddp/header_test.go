@@ -68,7 +68,8 @@ func TestUntaggedVectors(t *testing.T) {
 		if h := GetUntagged(wire); h != v.h {
 			t.Errorf("GetUntagged(%x) = %+v, want %+v", wire, h, v.h)
 		}
-		if IsTagged(wire[0]) || IsLast(wire[0]) != v.h.Last || !VersionOK(wire[0]) || HeaderLen(wire[0]) != UntaggedLen {
+		if IsTagged(wire[0]) || IsLast(wire[0]) != v.h.Last || !VersionOK(wire[0]) ||
+			HeaderLen(wire[0]) != UntaggedLen {
 			t.Errorf("first octet %02x misread", wire[0])
 		}
 	}
@@ -92,7 +93,8 @@ func TestFirstOctet(t *testing.T) {
 
 func TestPutWritesItsHeaderAndNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tagged := Tagged{rapid.Bool().Draw(t, "last"), rapid.Uint8().Draw(t, "ulp"), rapid.Uint32().Draw(t, "stag"), rapid.Uint64().Draw(t, "to")}
+		tagged := Tagged{rapid.Bool().Draw(t, "last"), rapid.Uint8().Draw(t, "ulp"), rapid.Uint32().Draw(t, "stag"),
+			rapid.Uint64().Draw(t, "to")}
 		untagged := Untagged{tagged.Last, tagged.ULP, rapid.Uint32().Draw(t, "inv"), rapid.Uint32().Draw(t, "qn"),
 			rapid.Uint32().Draw(t, "msn"), rapid.Uint32().Draw(t, "mo")}
 		b := bytes.Repeat([]byte{0xa5}, UntaggedLen+1)

@@ -70,7 +70,8 @@ func TestRecvQueue(t *testing.T) {
 			{msn: 1, payload: 10, buf: 99, first: true},
 			{msn: 1, mo: 9, payload: 1, last: true, buf: 99, code: ErrUntaggedMO},
 		}},
-		{"W-42 one segment too long", 1, []arrival{{msn: 1, payload: 10, last: true, buf: 9, code: ErrUntaggedTooLong}}},
+		{"W-42 one segment too long", 1,
+			[]arrival{{msn: 1, payload: 10, last: true, buf: 9, code: ErrUntaggedTooLong}}},
 		{"W-42 second segment too long", 1, []arrival{
 			{msn: 1, payload: 8, buf: 9, first: true},
 			{msn: 1, mo: 8, payload: 2, last: true, buf: 9, code: ErrUntaggedTooLong},
@@ -210,7 +211,8 @@ func TestCheckBounds(t *testing.T) {
 		{"empty buffer, nothing", 0x1000, 0, 0x1000, 0, 0},
 	} {
 		if got := CheckBounds(c.to, c.n, c.base, c.length); got != c.want {
-			t.Errorf("%s: CheckBounds(%#x, %d, %#x, %#x) = %v, want %v", c.name, c.to, c.n, c.base, c.length, got, c.want)
+			t.Errorf("%s: CheckBounds(%#x, %d, %#x, %#x) = %v, want %v", c.name, c.to, c.n, c.base, c.length, got,
+				c.want)
 		}
 	}
 }

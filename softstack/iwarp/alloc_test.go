@@ -23,8 +23,10 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 					[]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}}},
 					[]rdma.RecvWR{{NumSGE: 1, SGE: [4]rdma.SGE{e.sge(1<<20, size)}}},
 					[]rdma.SendWR{
-						{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()},
-						{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(2<<20, size)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()},
+						{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: peer.mr.RKey(),
+							RemoteAddr: peer.mr.Addr()},
+						{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(2<<20, size)},
+							RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()},
 					}}
 			}
 			x, y := newSide(a, b), newSide(b, a)

@@ -34,7 +34,8 @@ func (q *qp) frameAtomic(e *sqEntry) bool {
 		r = rdmap.CmpSwap(t.readMSN, e.wr.RKey, e.wr.RemoteAddr, e.wr.CompareAdd, e.wr.Swap)
 	}
 	var hdr [ddp.UntaggedLen + rdmap.AtomicRequestLen]byte
-	ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpAtomicReq), QN: ddp.QNReadReq, MSN: t.readMSN})
+	ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpAtomicReq), QN: ddp.QNReadReq,
+		MSN: t.readMSN})
 	rdmap.PutAtomicRequest(hdr[ddp.UntaggedLen:], &r)
 	t.readMSN++
 	t.frame(hdr[:], nil, 0, false)
@@ -87,7 +88,8 @@ func (q *qp) frameAtomicResponse(r *rdmap.AtomicRequest) bool {
 	}
 	old := execute(r, m.at(r.TO, rdmap.AtomicSize))
 	var hdr [ddp.UntaggedLen + rdmap.AtomicResponseLen]byte
-	ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpAtomicResp), QN: ddp.QNAtomicResp, MSN: t.respMSN})
+	ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpAtomicResp), QN: ddp.QNAtomicResp,
+		MSN: t.respMSN})
 	rdmap.PutAtomicResponse(hdr[ddp.UntaggedLen:], &rdmap.AtomicResponse{ID: r.ID, Original: old})
 	t.respMSN++
 	t.frame(hdr[:], nil, 0, false)

@@ -70,7 +70,8 @@ func BenchmarkWrite(b *testing.B) {
 		cfg   Config
 		size  int
 		depth int
-	}{{"64B/crc", Config{}, 64, 128}, {"64B/nocrc", Config{NoCRC: true}, 64, 128}, {"64K/crc", Config{}, 64 << 10, 32}, {"1M/crc", Config{}, 1 << 20, 16}, {"1M/nocrc", Config{NoCRC: true}, 1 << 20, 16}} {
+	}{{"64B/crc", Config{}, 64, 128}, {"64B/nocrc", Config{NoCRC: true}, 64, 128}, {"64K/crc", Config{}, 64 << 10, 32},
+		{"1M/crc", Config{}, 1 << 20, 16}, {"1M/nocrc", Config{NoCRC: true}, 1 << 20, 16}} {
 		b.Run(c.name, func(b *testing.B) {
 			x, y := pair(b, c.cfg, rdma.QPConfig{})
 			stop := make(chan struct{})
@@ -91,7 +92,8 @@ func BenchmarkWrite(b *testing.B) {
 			}()
 			wrs := make([]rdma.SendWR, c.depth)
 			for i := range wrs {
-				wrs[i] = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{x.sge(0, c.size)}, RKey: y.mr.RKey(), RemoteAddr: y.mr.Addr()}
+				wrs[i] = rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1,
+					SGE: [4]rdma.SGE{x.sge(0, c.size)}, RKey: y.mr.RKey(), RemoteAddr: y.mr.Addr()}
 			}
 			wcs := make([]rdma.WC, c.depth)
 			runtime.LockOSThread()
@@ -108,7 +110,8 @@ func BenchmarkWrite(b *testing.B) {
 				n, _ := x.cq.Poll(wcs)
 				free += n
 			}
-			x.post(rdma.SendWR{Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{x.sge(0, 8)}, RKey: y.mr.RKey(), RemoteAddr: y.mr.Addr()})
+			x.post(rdma.SendWR{Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{x.sge(0, 8)}, RKey: y.mr.RKey(),
+				RemoteAddr: y.mr.Addr()})
 			x.next(nil)
 			b.StopTimer()
 			runtime.UnlockOSThread()

@@ -98,7 +98,8 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 	offer := cutOffer(&n)
 	if n.Rejected {
 		conn.Close()
-		return rdma.ConnParam{}, &rdma.OpError{Op: "connect", Object: addr, Err: &rdma.RejectError{PrivateData: n.PeerPrivate}}
+		return rdma.ConnParam{}, &rdma.OpError{Op: "connect", Object: addr,
+			Err: &rdma.RejectError{PrivateData: n.PeerPrivate}}
 	}
 	if err := q.attach(conn, n, offer, false); err != nil {
 		return fail(err)
@@ -125,7 +126,8 @@ func initiate(conn stream.Opening, cfg mpa.Config, private []byte) (mpa.Negotiat
 	var fault *mpa.Error
 	if errors.As(err, &fault) {
 		if fault.Code == mpa.CodeInsufficientIRD || fault.Code == mpa.CodeNoRTR {
-			conn.Write(terminateFrame(rdmap.FromMPA(fault.Code), n.CRC, n.TxMarkers)) // RFC 6581 §10; the connection fails anyway
+			// RFC 6581 §10; the connection fails anyway
+			conn.Write(terminateFrame(rdmap.FromMPA(fault.Code), n.CRC, n.TxMarkers))
 		}
 		err = fmt.Errorf("%w: %w", rdma.ErrProtocol, err)
 	}
@@ -175,7 +177,8 @@ func reachable(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: no answer in time: %w", rdma.ErrUnreachable, context.DeadlineExceeded)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("%w: the peer closed the connection during mpa start-up; is it an iwarp listener?", rdma.ErrUnreachable)
+		return fmt.Errorf("%w: the peer closed the connection during mpa start-up; is it an iwarp listener?",
+			rdma.ErrUnreachable)
 	}
 	return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
 }
@@ -250,7 +253,8 @@ func started(n mpa.Negotiated, passive bool) (s mpa.State, ok bool) {
 func (q *qp) sendRTR(r mpa.RTR) {
 	if r == mpa.RTRRead {
 		var h [ddp.UntaggedLen + rdmap.ReadRequestLen]byte
-		ddp.PutUntagged(h[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq, MSN: q.tx.readMSN})
+		ddp.PutUntagged(h[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq,
+			MSN: q.tx.readMSN})
 		rdmap.PutReadRequest(h[ddp.UntaggedLen:], &rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
 		q.tx.readMSN++
 		q.tx.frame(h[:], nil, 0, false)

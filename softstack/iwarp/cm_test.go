@@ -63,19 +63,25 @@ func TestConnectFailures(t *testing.T) {
 			defer l.Close()
 			return l.Addr().String()
 		}, []error{rdma.ErrUnreachable}},
-		{"no such host name", func(*testing.T) string { return "no.such.host.invalid:1" }, []error{rdma.ErrUnreachable}},
+		{"no such host name", func(*testing.T) string { return "no.such.host.invalid:1" },
+			[]error{rdma.ErrUnreachable}},
 		{"bad address", func(*testing.T) string { return "127.0.0.1" }, []error{rdma.ErrUnreachable}},
 		{"W-11 silent", serve(drain), []error{rdma.ErrUnreachable, context.DeadlineExceeded}},
-		{"half a reply, then silence", serve(func(c net.Conn) { c.Write(reply(nil).Bytes()[:22]); drain(c) }), []error{rdma.ErrUnreachable, context.DeadlineExceeded}},
+		{"half a reply, then silence", serve(func(c net.Conn) { c.Write(reply(nil).Bytes()[:22]); drain(c) }),
+			[]error{rdma.ErrUnreachable, context.DeadlineExceeded}},
 		{"closes at once", serve(func(c net.Conn) {}), []error{rdma.ErrUnreachable}},
-		{"closes after the request", serve(func(c net.Conn) { c.Read(make([]byte, 64)) }), []error{rdma.ErrUnreachable}},
-		{"half a reply, then fin", serve(func(c net.Conn) { c.Read(make([]byte, 64)); c.Write(reply(nil).Bytes()[:22]) }), []error{rdma.ErrUnreachable}},
+		{"closes after the request", serve(func(c net.Conn) { c.Read(make([]byte, 64)) }),
+			[]error{rdma.ErrUnreachable}},
+		{"half a reply, then fin",
+			serve(func(c net.Conn) { c.Read(make([]byte, 64)); c.Write(reply(nil).Bytes()[:22]) }),
+			[]error{rdma.ErrUnreachable}},
 		{"resets", serve(func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }), []error{rdma.ErrUnreachable}},
 		{"web server", serve(func(c net.Conn) {
 			c.Read(make([]byte, 64))
 			io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		}), []error{rdma.ErrProtocol}},
-		{"ssh server", serve(func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"); drain(c) }), []error{rdma.ErrProtocol}},
+		{"ssh server", serve(func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"); drain(c) }),
+			[]error{rdma.ErrProtocol}},
 		{"W-08 echo server", serve(func(c net.Conn) { io.Copy(c, c) }), []error{rdma.ErrProtocol}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,17 +15,18 @@ import (
 // Config chooses what a device asks of its peers. The zero value is the
 // default: MPA revision 2, CRC on, no markers, client-server model.
 type Config struct {
-	NoCRC           bool         // do not ask for CRC; it is still used when the peer asks (RFC 5044 §7.1.1)
-	Markers         bool         // ask the peer to send markers; ours are sent when the peer asks
-	Revision        uint8        // 1 or 2; 0 means 2. As responder the request's is followed
-	PeerToPeer      bool         // as initiator, open with an RTR so that both sides may send first (RFC 6581 §9)
-	StoreAndForward bool         // check every CRC before the payload is placed; costs a copy
-	SendBuffer      int          // SO_SNDBUF in bytes; 0 leaves it to the kernel
-	RecvBuffer      int          // SO_RCVBUF in bytes; 0 leaves it to the kernel
-	LocalBuffer     int          // both over the loopback device, where they are 0; 0 means 1 MiB, less leaves them to the kernel
-	Stack           stream.Stack // below; nil means kernel sockets
-	MaxULPDU        int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
-	Extensions      Extensions
+	NoCRC           bool  // do not ask for CRC; it is still used when the peer asks (RFC 5044 §7.1.1)
+	Markers         bool  // ask the peer to send markers; ours are sent when the peer asks
+	Revision        uint8 // 1 or 2; 0 means 2. As responder the request's is followed
+	PeerToPeer      bool  // as initiator, open with an RTR so that both sides may send first (RFC 6581 §9)
+	StoreAndForward bool  // check every CRC before the payload is placed; costs a copy
+	SendBuffer      int   // SO_SNDBUF in bytes; 0 leaves it to the kernel
+	RecvBuffer      int   // SO_RCVBUF in bytes; 0 leaves it to the kernel
+	// both over the loopback device, where they are 0; 0 means 1 MiB, less leaves them to the kernel
+	LocalBuffer int
+	Stack       stream.Stack // below; nil means kernel sockets
+	MaxULPDU    int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
+	Extensions  Extensions
 
 	// OnAck completes Sends and Writes when the peer's TCP has acknowledged their last octet, not
 	// when ours has taken it: what a stack has to do that sends by reference. Polls ask the stack,
@@ -70,18 +71,24 @@ const (
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 
-	rxBufSize    = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
-	txBufSize    = 128 << 10
-	copyMax      = 2048      // payloads up to this are copied beside their header instead of gathered
-	copyMaxRef   = 512       // the same over a stack that sends by reference: a reference costs two buffers of the stack
-	directMin    = 4096      // segments longer than this, and not yet here whole, are placed by the socket
-	lookAhead    = 32        // octets read behind a small segment in a bulk stream: the next header
-	bulkMemory   = 8         // small segments after a large one before a stream no longer counts as bulk
-	flushAt      = 64 << 10  // octets framed before they are handed to the socket: two long segments, still in the cache from their CRC
-	batchAligned = 8 << 10   // the same over a stack that takes a segment a call: the first ones leave sooner
-	sendTurn     = 256 << 10 // octets after which a turn takes what came before it sends on, where both sides send long messages: what is under way stays in their caches
-	sendRest     = 768 << 10 // a turn does not end where no more than this is posted behind it: 1 MiB, for which the socket has room, goes in one
-	rxPasses     = 16        // reads one poll may do on one QP, so that a flood does not starve the others
+	rxBufSize = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
+	txBufSize = 128 << 10
+	copyMax   = 2048 // payloads up to this are copied beside their header instead of gathered
+	// the same over a stack that sends by reference: a reference costs two buffers of the stack
+	copyMaxRef = 512
+	directMin  = 4096 // segments longer than this, and not yet here whole, are placed by the socket
+	lookAhead  = 32   // octets read behind a small segment in a bulk stream: the next header
+	bulkMemory = 8    // small segments after a large one before a stream no longer counts as bulk
+	// octets framed before they are handed to the socket: two long segments, still in the cache from their CRC
+	flushAt      = 64 << 10
+	batchAligned = 8 << 10 // the same over a stack that takes a segment a call: the first ones leave sooner
+	// octets after which a turn takes what came before it sends on, where both sides send long messages: what is under
+	// way stays in their caches
+	sendTurn = 256 << 10
+	// a turn does not end where no more than this is posted behind it: 1 MiB, for which the socket has room, goes in
+	// one
+	sendRest = 768 << 10
+	rxPasses = 16 // reads one poll may do on one QP, so that a flood does not starve the others
 
 	defaultTimeout = 10 * time.Second       // connect and accept without a deadline
 	requestTimeout = 5 * time.Second        // for the MPA Request of an accepted socket, as Linux siw

@@ -43,7 +43,8 @@ func TestOverrunHarmsOnlyItsQPs(t *testing.T) {
 					x.postRecv(uint64(i), x.sge(0, 8))
 				}
 				for i := range 16 {
-					if _, err := peer.qp.PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{peer.sge(0, 8)}}}); err != nil {
+					if _, err := peer.qp.PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpSend, NumSGE: 1,
+						SGE: [4]rdma.SGE{peer.sge(0, 8)}}}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -394,7 +395,8 @@ func TestPostBesideAWaiter(t *testing.T) {
 	for i := 0; quick < enough && i < most; i++ {
 		time.Sleep(3 * time.Millisecond) // the waiter sleeps again
 		begin := time.Now()
-		if _, err := e.qp.PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}}); err != nil {
+		if _, err := e.qp.PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1,
+			SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}}); err != nil {
 			t.Fatal(err)
 		}
 		for n := 0; n < 1<<20; {

@@ -178,7 +178,8 @@ func (q *qp) deliverTerminate(payload []byte) {
 
 // protection tells reasons that mean a refused key, range or right.
 func protection(c rdmap.TermCode) bool {
-	return c.Layer() == rdmap.LayerRDMAP && c.EType() == 1 || c.Layer() == rdmap.LayerDDP && c.EType() == ddp.ETypeTagged
+	return c.Layer() == rdmap.LayerRDMAP && c.EType() == 1 || c.Layer() == rdmap.LayerDDP &&
+		c.EType() == ddp.ETypeTagged
 }
 
 func (q *qp) pushRecv(wc *rdma.WC, solicited bool) {

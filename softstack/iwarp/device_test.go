@@ -12,15 +12,17 @@ import (
 
 func TestConfigs(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"iwarp(crc)":                                        {},
-		"iwarp(nocrc)":                                      {NoCRC: true},
-		"iwarp(crc,markers,rev1)":                           {Markers: true, Revision: 1},
-		"iwarp(nocrc,p2p,checked)":                          {NoCRC: true, PeerToPeer: true, StoreAndForward: true, Revision: 2},
-		"iwarp(crc,markers,p2p,checked)":                    {Markers: true, PeerToPeer: true, StoreAndForward: true},
-		"iwarp(nocrc,sndbuf=262144,rcvbuf=1)":               {NoCRC: true, SendBuffer: 256 << 10, RecvBuffer: 1},
-		"iwarp(crc,local=0)":                                {LocalBuffer: -1},
-		"iwarp(crc,local=65536)":                            {LocalBuffer: 64 << 10},
-		"iwarp(crc,rev1,checked,sndbuf=1048576,mulpdu=128)": {Revision: 1, StoreAndForward: true, SendBuffer: 1 << 20, MaxULPDU: 128},
+		"iwarp(crc)":              {},
+		"iwarp(nocrc)":            {NoCRC: true},
+		"iwarp(crc,markers,rev1)": {Markers: true, Revision: 1},
+		"iwarp(nocrc,p2p,checked)": {NoCRC: true, PeerToPeer: true, StoreAndForward: true,
+			Revision: 2},
+		"iwarp(crc,markers,p2p,checked)":      {Markers: true, PeerToPeer: true, StoreAndForward: true},
+		"iwarp(nocrc,sndbuf=262144,rcvbuf=1)": {NoCRC: true, SendBuffer: 256 << 10, RecvBuffer: 1},
+		"iwarp(crc,local=0)":                  {LocalBuffer: -1},
+		"iwarp(crc,local=65536)":              {LocalBuffer: 64 << 10},
+		"iwarp(crc,rev1,checked,sndbuf=1048576,mulpdu=128)": {Revision: 1, StoreAndForward: true, SendBuffer: 1 << 20,
+			MaxULPDU: 128},
 	} {
 		d, err := Open(cfg)
 		must(t, err)
@@ -30,7 +32,8 @@ func TestConfigs(t *testing.T) {
 		must(t, d.Close())
 		must(t, d.Close())
 	}
-	for _, cfg := range []Config{{Revision: 3}, {Revision: 1, PeerToPeer: true}, {MaxULPDU: 127}, {MaxULPDU: 65536}, {MaxULPDU: -1}, {SendBuffer: -1}, {RecvBuffer: -1}} {
+	for _, cfg := range []Config{{Revision: 3}, {Revision: 1, PeerToPeer: true}, {MaxULPDU: 127}, {MaxULPDU: 65536},
+		{MaxULPDU: -1}, {SendBuffer: -1}, {RecvBuffer: -1}} {
 		if d, err := Open(cfg); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("open with %+v: %v, %v", cfg, d, err)
 		}
@@ -96,7 +99,8 @@ func TestLimits(t *testing.T) {
 			must(t, q.Close())
 		}
 	}
-	for depth, want := range map[int]error{0: rdma.ErrInvalid, -1: rdma.ErrInvalid, 1: nil, 3: nil, caps.MaxCQE + 1: rdma.ErrInvalid} {
+	for depth, want := range map[int]error{0: rdma.ErrInvalid, -1: rdma.ErrInvalid, 1: nil, 3: nil,
+		caps.MaxCQE + 1: rdma.ErrInvalid} {
 		c, err := e.dev.NewCQ(depth)
 		if !errors.Is(err, want) {
 			t.Errorf("cq of depth %d: %v, want %v", depth, err, want)

@@ -14,7 +14,8 @@ const (
 	atomicOps    = rdma.OpSet(1<<rdma.OpFetchAdd | 1<<rdma.OpCmpSwap)
 )
 
-var errPlainPeer = fmt.Errorf("the peer does not say that it takes this operation of rfc 7306: %w", rdma.ErrNotSupported)
+var errPlainPeer = fmt.Errorf("the peer does not say that it takes this operation of rfc 7306: %w",
+	rdma.ErrNotSupported)
 
 // peerOffer is what a peer said of RFC 7306 at start-up.
 type peerOffer struct {
@@ -86,4 +87,5 @@ func checkParticular(wr *rdma.SendWR, size uint64) error {
 	return nil
 }
 
-var errBareImmediate = fmt.Errorf("rfc 7306 has no message of bytes and immediate data; write_imm is the one with bytes: %w", rdma.ErrNotSupported)
+var errBareImmediate = fmt.Errorf(
+	"rfc 7306 has no message of bytes and immediate data; write_imm is the one with bytes: %w", rdma.ErrNotSupported)

@@ -21,7 +21,8 @@ var extensionOps = []rdma.Opcode{rdma.OpSendImm, rdma.OpWriteImm, rdma.OpFetchAd
 
 // extended is a well-formed request of one of them on 8 octets.
 func extended(op rdma.Opcode, id uint64, local, remote rdma.SGE) rdma.SendWR {
-	wr := rdma.SendWR{ID: id, Op: op, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{local}, RKey: remote.LKey, RemoteAddr: remote.Addr}
+	wr := rdma.SendWR{ID: id, Op: op, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{local}, RKey: remote.LKey,
+		RemoteAddr: remote.Addr}
 	if op == rdma.OpSendImm {
 		wr.NumSGE = 0
 	}
@@ -95,7 +96,8 @@ func TestPartialOffers(t *testing.T) {
 		rdmap.ExtImmediate: {rdma.OpSendImm, rdma.OpWriteImm},
 		rdmap.ExtAtomic:    {rdma.OpFetchAdd, rdma.OpCmpSwap},
 	} {
-		d := newDUT(t, modes[1], dutOptions{bare: true, frame: func(f *mpa.Frame) { f.Private = rdmap.AppendOffer(nil, e) }})
+		d := newDUT(t, modes[1],
+			dutOptions{bare: true, frame: func(f *mpa.Frame) { f.Private = rdmap.AppendOffer(nil, e) }})
 		var got []rdma.Opcode
 		for _, op := range extensionOps {
 			if d.q.ops.Has(op) {
@@ -146,7 +148,8 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		asked, answer []byte
 	}{
 		{Config{}, []byte("hello"), []byte("there")},
-		{Config{}, rdmap.AppendOffer([]byte("hello"), rdmap.ExtAtomic), rdmap.AppendOffer([]byte("there"), rdmap.ExtAll)},
+		{Config{}, rdmap.AppendOffer([]byte("hello"), rdmap.ExtAtomic),
+			rdmap.AppendOffer([]byte("there"), rdmap.ExtAll)},
 		{Config{Extensions: ExtAssumed}, []byte("hello"), []byte("there")},
 		{Config{Extensions: ExtNone}, rdmap.AppendOffer([]byte("hello"), rdmap.ExtAll), []byte("there")},
 	} {
@@ -183,7 +186,8 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 // TestExtensionsOnTheWire: each operation, octet by octet, as the peer sees it. The
 // layouts are RFC 7306's, the CRC is the Reader's to check.
 func TestExtensionsOnTheWire(t *testing.T) {
-	d := newDUT(t, modes[1], dutOptions{bare: true, frame: func(f *mpa.Frame) { f.Private = rdmap.AppendOffer(nil, rdmap.ExtAll) }})
+	d := newDUT(t, modes[1],
+		dutOptions{bare: true, frame: func(f *mpa.Frame) { f.Private = rdmap.AppendOffer(nil, rdmap.ExtAll) }})
 	payload := d.rx.at(d.rx.Addr()+sinkOff, 8)
 	body := hex.EncodeToString(payload)
 	sink := d.sink()
@@ -192,7 +196,9 @@ func TestExtensionsOnTheWire(t *testing.T) {
 	with := func(wr rdma.SendWR, set func(*rdma.SendWR)) rdma.SendWR { set(&wr); return wr }
 	_, err := d.q.PostSend([]rdma.SendWR{
 		with(extended(rdma.OpWriteImm, 1, sink, far), func(w *rdma.SendWR) { w.Imm = 0x01020304 }),
-		with(extended(rdma.OpSendImm, 2, sink, far), func(w *rdma.SendWR) { w.Imm, w.Flags = 0xcafe0001, rdma.Solicited }),
+		with(extended(rdma.OpSendImm, 2, sink, far), func(w *rdma.SendWR) {
+			w.Imm, w.Flags = 0xcafe0001, rdma.Solicited
+		}),
 		with(extended(rdma.OpFetchAdd, 3, sink, far), func(w *rdma.SendWR) { w.CompareAdd = 7 }),
 		with(extended(rdma.OpCmpSwap, 4, sink, far), func(w *rdma.SendWR) { w.CompareAdd, w.Swap = 7, 0xdeadbeef }),
 	})
@@ -203,9 +209,11 @@ func TestExtensionsOnTheWire(t *testing.T) {
 		"4148 00000000 00000000 00000001 00000000 01020304 00000000",
 		"4149 00000000 00000000 00000002 00000000 cafe0001 00000001",
 		// V18 but for the compare mask, which RFC 7306 §5.2.1 wants all ones.
-		"414a 00000000 00000001 00000001 00000000 00000000 00000001 11223344 0000000000001000 0000000000000007 0000000000000000 0000000000000000" + ones,
+		"414a 00000000 00000001 00000001 00000000 00000000 00000001 11223344 0000000000001000 0000000000000007 " +
+			"0000000000000000 0000000000000000" + ones,
 		// V19
-		"414a 00000000 00000001 00000002 00000000 00000002 00000002 11223344 0000000000001000 00000000deadbeef" + ones + "0000000000000007" + ones,
+		"414a 00000000 00000001 00000002 00000000 00000002 00000002 11223344 0000000000001000 00000000deadbeef" + ones +
+			"0000000000000007" + ones,
 	} {
 		f, err := d.peer.Next()
 		must(t, err)
@@ -251,11 +259,13 @@ func TestVectorsOfRFC7306(t *testing.T) {
 	d.peer.Check.Sent(ulpdu("V19"))
 	f, err = d.peer.Next()
 	must(t, err)
-	if got := rdmap.GetAtomicResponse(f.Payload()); got != (rdmap.AtomicResponse{ID: 2, Original: 7}) || f.UntaggedHeader().MSN != 2 {
+	if got := rdmap.GetAtomicResponse(f.Payload()); got != (rdmap.AtomicResponse{ID: 2, Original: 7}) ||
+		f.UntaggedHeader().MSN != 2 {
 		t.Errorf("V19 is answered by %v %+v", f, got)
 	}
 	must(t, d.peer.Write(vector["V21"]))
-	if wc := d.completions(1)[0]; wc.Status != rdma.StatusSuccess || wc.Flags != rdma.WithImm || wc.Imm != 0x01020304 || wc.Opcode != rdma.WCRecv || wc.ByteLen != 0 {
+	if wc := d.completions(1)[0]; wc.Status != rdma.StatusSuccess || wc.Flags != rdma.WithImm || wc.Imm != 0x01020304 ||
+		wc.Opcode != rdma.WCRecv || wc.ByteLen != 0 {
 		t.Errorf("V21: %+v", wc)
 	}
 	d.recvs = 0

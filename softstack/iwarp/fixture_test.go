@@ -181,7 +181,8 @@ func equal(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-var sizes = []int{0, 1, 3, 4, 5, 63, 64, 1447, 1448, 2048, 2049, 4095, 4096, 8191, 65 << 10, 65<<10 - 1, 1 << 20, 1<<20 + 1}
+var sizes = []int{0, 1, 3, 4, 5, 63, 64, 1447, 1448, 2048, 2049, 4095, 4096, 8191, 65 << 10, 65<<10 - 1, 1 << 20,
+	1<<20 + 1}
 
 var configs = map[string]Config{
 	"crc":     {},
@@ -212,8 +213,10 @@ func TestSendWriteReadCarryEveryByte(t *testing.T) {
 				equal(t, fmt.Sprintf("send %d", n), b.bytes(1<<20, n), a.bytes(0, n))
 
 				a.fill(id+100, 0, n)
-				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 5})
-				a.post(rdma.SendWR{ID: id + 1000, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(2<<20, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 5})
+				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)},
+					RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 5})
+				a.post(rdma.SendWR{ID: id + 1000, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(2<<20, n)},
+					RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 5})
 				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
 				a.want(b, rdma.WCRead, id+1000, rdma.StatusSuccess)
 				equal(t, fmt.Sprintf("write %d", n), b.bytes(5, n), a.bytes(0, n))

@@ -11,7 +11,8 @@ import (
 // shorter and longer than an SGE.
 func TestScatterGather(t *testing.T) {
 	splits := [][]int{{3000}, {1, 2999}, {1000, 0, 1000, 1000}, {7, 13, 2979, 1}, {2999, 1}, {750, 750, 750, 750}}
-	for name, cfg := range map[string]Config{"large segments": {}, "small segments": {MaxULPDU: 300}, "markers": {Markers: true, MaxULPDU: 1000}, "checked": {StoreAndForward: true}} {
+	for name, cfg := range map[string]Config{"large segments": {}, "small segments": {MaxULPDU: 300},
+		"markers": {Markers: true, MaxULPDU: 1000}, "checked": {StoreAndForward: true}} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t, cfg, rdma.QPConfig{})
 			id := uint64(0)
@@ -64,7 +65,8 @@ func TestLargeScatter(t *testing.T) {
 			a, b := pair(t, cfg, rdma.QPConfig{})
 			a.fill(1, 0, 500000)
 			b.postRecv(1, b.sge(0, 100001), b.sge(200000, 7), b.sge(300000, 250000), b.sge(600000, 200000))
-			a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, NumSGE: 3, SGE: [4]rdma.SGE{a.sge(0, 70003), a.sge(70003, 1), a.sge(70004, 429996)}})
+			a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, NumSGE: 3, SGE: [4]rdma.SGE{a.sge(0, 70003), a.sge(70003, 1),
+				a.sge(70004, 429996)}})
 			if wc := b.want(a, rdma.WCRecv, 1, rdma.StatusSuccess); wc.ByteLen != 500000 {
 				t.Errorf("received %d octets", wc.ByteLen)
 			}

@@ -106,7 +106,8 @@ func (l *listener) request(c stream.Opening) {
 		return
 	}
 	// What the peer asks; the depths that hold are settled by Accept.
-	ask := mpa.Config{CRC: !l.dev.cfg.NoCRC, Markers: l.dev.cfg.Markers, RTRWrite: true, RTRRead: true, IRD: maxRDAtom, ORD: maxRDAtom}
+	ask := mpa.Config{CRC: !l.dev.cfg.NoCRC, Markers: l.dev.cfg.Markers, RTRWrite: true, RTRRead: true, IRD: maxRDAtom,
+		ORD: maxRDAtom}
 	n, err := ask.HandleRequest(f)
 	if err != nil {
 		c.Close()

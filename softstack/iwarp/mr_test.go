@@ -15,7 +15,8 @@ import (
 // TestCloseMRUnderWrites: the memory belongs to its owner when Close returns,
 // though the peer streams writes into it, and the peer learns why.
 func TestCloseMRUnderWrites(t *testing.T) {
-	for name, cfg := range map[string]Config{"direct": {}, "checked": {StoreAndForward: true}, "small": {MaxULPDU: 1024}, "nocrc": {NoCRC: true}} {
+	for name, cfg := range map[string]Config{"direct": {}, "checked": {StoreAndForward: true},
+		"small": {MaxULPDU: 1024}, "nocrc": {NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pairOf(t, cfg, cfg, rdma.QPConfig{})
 			buf, err := rdma.Alloc(1 << 20)
@@ -24,7 +25,8 @@ func TestCloseMRUnderWrites(t *testing.T) {
 			m, err := b.dev.RegMR(0, buf, rdma.LocalWrite|rdma.RemoteWrite)
 			must(t, err)
 			a.fill(1, 0, 1<<20)
-			wr := rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: m.RKey(), RemoteAddr: m.Addr()}
+			wr := rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)},
+				RKey: m.RKey(), RemoteAddr: m.Addr()}
 			var wc rdma.WC
 			var wg sync.WaitGroup
 			wg.Add(1)
@@ -104,7 +106,8 @@ func TestRevokedInAWrite(t *testing.T) {
 // TestCloseMRUnderSends: memory that waits in the send queue is free when Close
 // returns; the stream ends.
 func TestCloseMRUnderSends(t *testing.T) {
-	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10}, "nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {
+	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10},
+		"nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnd(t, cfg, rdma.QPConfig{})
 			p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) {
@@ -164,14 +167,16 @@ func TestCloseMRUnderSends(t *testing.T) {
 // queue by one registration does not mind the end of another.
 func TestCloseMRBesideAnother(t *testing.T) {
 	const n, writes = 128 << 10, 8 // more than the sockets hold
-	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10}, "nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {
+	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10},
+		"nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t, cfg, rdma.QPConfig{})
 			a.fill(1, 0, n)
 			other, err := a.dev.RegMR(0, a.buf, rdma.LocalWrite)
 			must(t, err)
 			for id := uint64(1); id <= writes; id++ {
-				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)},
+					RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 			}
 			q := a.qp.(*qp)
 			eventually(t, "a full socket with pieces of the memory before it", func() bool {
@@ -183,7 +188,8 @@ func TestCloseMRBesideAnother(t *testing.T) {
 			for id := uint64(1); id <= writes; id++ {
 				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
 			}
-			a.post(rdma.SendWR{ID: 9, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 0)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+			a.post(rdma.SendWR{ID: 9, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 0)},
+				RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
 			a.want(b, rdma.WCRead, 9, rdma.StatusSuccess) // behind all writes
 			equal(t, "written beside the end of another registration", b.bytes(0, n), a.bytes(0, n))
 		})
@@ -224,7 +230,11 @@ func TestLocalSGEFaults(t *testing.T) {
 		"unknown key": func(e *end, _ rdma.PD) (rdma.SGE, func()) { s := e.sge(0, 64); s.LKey ^= 1; return s, nil },
 		"before":      func(e *end, _ rdma.PD) (rdma.SGE, func()) { s := e.sge(0, 64); s.Addr--; return s, nil },
 		"beyond":      func(e *end, _ rdma.PD) (rdma.SGE, func()) { return e.sge(window-63, 64), nil },
-		"wraps":       func(e *end, _ rdma.PD) (rdma.SGE, func()) { s := e.sge(0, 64); s.Addr = ^uint64(0) - 3; return s, nil },
+		"wraps": func(e *end, _ rdma.PD) (rdma.SGE, func()) {
+			s := e.sge(0, 64)
+			s.Addr = ^uint64(0) - 3
+			return s, nil
+		},
 		"other domain": func(e *end, pd rdma.PD) (rdma.SGE, func()) {
 			m, err := e.dev.RegMR(pd, e.buf, rdma.LocalWrite)
 			must(e.t, err)
@@ -241,7 +251,8 @@ func TestLocalSGEFaults(t *testing.T) {
 					defer undo()
 				}
 				b.postRecv(1, b.sge(0, 64))
-				a.post(rdma.SendWR{ID: 7, Op: op, NumSGE: 1, SGE: [4]rdma.SGE{sge}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+				a.post(rdma.SendWR{ID: 7, Op: op, NumSGE: 1, SGE: [4]rdma.SGE{sge}, RKey: b.mr.RKey(),
+					RemoteAddr: b.mr.Addr()})
 				a.want(b, 0, 7, rdma.StatusLocProtErr)
 				b.want(a, 0, 1, rdma.StatusWRFlushErr)
 			})
@@ -252,7 +263,8 @@ func TestLocalSGEFaults(t *testing.T) {
 		m, err := a.dev.RegMR(0, a.buf, rdma.RemoteRead)
 		must(t, err)
 		defer m.Close()
-		a.post(rdma.SendWR{ID: 7, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: m.Addr(), Len: 8, LKey: m.LKey()}}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: 7, Op: rdma.OpRead, NumSGE: 1,
+			SGE: [4]rdma.SGE{{Addr: m.Addr(), Len: 8, LKey: m.LKey()}}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
 		a.want(b, 0, 7, rdma.StatusLocProtErr)
 	})
 	t.Run("receive without local write", func(t *testing.T) {
@@ -298,7 +310,8 @@ func TestRemoteAccess(t *testing.T) {
 			defer func() { m.Close(); buf.Free() }()
 			a.fill(1, 0, 64)
 			copy(buf.Bytes(), pattern(64))
-			a.post(rdma.SendWR{ID: 1, Op: c.op, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 64)}, RKey: m.RKey(), RemoteAddr: m.Addr()})
+			a.post(rdma.SendWR{ID: 1, Op: c.op, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 64)}, RKey: m.RKey(),
+				RemoteAddr: m.Addr()})
 			if c.op == rdma.OpWrite { // local completion proves nothing: the fence makes the fault visible
 				a.want(b, rdma.WCWrite, 1, rdma.StatusSuccess)
 				a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, RKey: m.RKey(), RemoteAddr: m.Addr()})
@@ -332,7 +345,8 @@ func TestInvalidation(t *testing.T) {
 	m, err := b.dev.RegMR(0, buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead|rdma.RemoteInvalidate)
 	must(t, err)
 	defer m.Close()
-	a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: m.RKey(), RemoteAddr: m.Addr()})
+	a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: m.RKey(),
+		RemoteAddr: m.Addr()})
 	a.want(b, rdma.WCRead, 1, rdma.StatusSuccess)
 	b.postRecv(2, b.sge(0, 8))
 	a.post(rdma.SendWR{ID: 2, Op: rdma.OpSendInv, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, InvKey: m.RKey()})

@@ -17,7 +17,8 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEnd(t, Config{OnAck: onAck, SendBuffer: 208 << 10}, rdma.QPConfig{})
 			p := scripted(t, e, 16, 16)
-			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77, RemoteAddr: 0x7000})
+			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
+				RemoteAddr: 0x7000})
 			if !onAck {
 				e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 			}
@@ -60,7 +61,8 @@ func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEnd(t, Config{OnAck: true, SendBuffer: 208 << 10}, rdma.QPConfig{})
 			p := scripted(t, e, 16, 16)
-			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77, RemoteAddr: 0x7000})
+			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
+				RemoteAddr: 0x7000})
 			eventually(t, "our socket to take all", func() bool {
 				q := e.qp.(*qp)
 				q.mu.Lock()
@@ -93,7 +95,8 @@ func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 func TestOnAckEndsAWait(t *testing.T) {
 	a, b := pair(t, Config{OnAck: true}, rdma.QPConfig{})
 	for id := range uint64(5) {
-		a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 100_000)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 100_000)}, RKey: b.mr.RKey(),
+			RemoteAddr: b.mr.Addr()})
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		n, err := 0, error(nil)
 		for n == 0 && err == nil {
@@ -112,7 +115,8 @@ func TestOnAckEndsAWait(t *testing.T) {
 // Before an orderly end the peer's stack had all that it acknowledged, and said so.
 func TestOnAckAPeerThatHangsUpTookWhatItAcknowledged(t *testing.T) {
 	a, b := pair(t, Config{OnAck: true}, rdma.QPConfig{})
-	a.post(rdma.SendWR{ID: 7, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 5000)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+	a.post(rdma.SendWR{ID: 7, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 5000)}, RKey: b.mr.RKey(),
+		RemoteAddr: b.mr.Addr()})
 	time.Sleep(20 * time.Millisecond) // the kernels talk, and nobody polls a
 	must(t, b.qp.Disconnect(t.Context()))
 	a.want(nil, rdma.WCWrite, 7, rdma.StatusSuccess)

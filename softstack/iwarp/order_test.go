@@ -37,7 +37,9 @@ func expect(t *testing.T, p *wiretest.Peer, op rdmap.Opcode) *wiretest.FPDU {
 // scripted connects e as initiator to a scripted peer with the given depths.
 func scripted(t *testing.T, e *end, ird, ord uint16) *wiretest.Peer {
 	t.Helper()
-	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 16, ORD: 16}, func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(ird, ord) })
+	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 16, ORD: 16}, func(s *wiretest.Startup) {
+		s.Private = wiretest.EnhancedWords(ird, ord)
+	})
 	p.FullOperation(true, false, false)
 	p.Check.ORD = int(ird)
 	t.Cleanup(func() {
@@ -143,7 +145,8 @@ func TestUnsignalled(t *testing.T) {
 		t.Errorf("post to a full queue: %d, %v", n, err)
 	}
 	e.want(nil, rdma.WCWrite, 3, rdma.StatusSuccess)
-	if n, err := e.qp.PostSend([]rdma.SendWR{{ID: 4, Op: rdma.OpWrite}, {ID: 5, Op: rdma.OpWrite}, {ID: 6, Op: rdma.OpWrite}, {ID: 7, Op: rdma.OpWrite}, {ID: 8}}); n != 4 || err != rdma.ErrQueueFull {
+	if n, err := e.qp.PostSend([]rdma.SendWR{{ID: 4, Op: rdma.OpWrite}, {ID: 5, Op: rdma.OpWrite},
+		{ID: 6, Op: rdma.OpWrite}, {ID: 7, Op: rdma.OpWrite}, {ID: 8}}); n != 4 || err != rdma.ErrQueueFull {
 		t.Errorf("post five to four places: %d, %v", n, err)
 	}
 	if k, _ := e.cq.Poll(e.wcs); k != 0 {
@@ -253,7 +256,8 @@ func TestDrain(t *testing.T) {
 	must(t, a.qp.Drain())
 	a.post(rdma.SendWR{ID: 3, Op: rdma.OpWrite, RKey: 1})
 	b.post(rdma.SendWR{ID: 2, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 8)}})
-	b.post(rdma.SendWR{ID: 4, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 8)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+	b.post(rdma.SendWR{ID: 4, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 8)}, RKey: a.mr.RKey(),
+		RemoteAddr: a.mr.Addr()})
 	b.want(a, rdma.WCSend, 2, rdma.StatusSuccess)
 	b.want(a, rdma.WCRead, 4, rdma.StatusSuccess)
 	a.want(b, rdma.WCRecv, 2, rdma.StatusSuccess)
@@ -383,7 +387,8 @@ func TestOnTheWire(t *testing.T) {
 			reads := name != "rev1"
 			for i := range n {
 				for _, e := range [][2]*end{{a, b}, {b, a}} {
-					wr := rdma.SendWR{ID: uint64(i), Op: []rdma.Opcode{rdma.OpSend, rdma.OpWrite, rdma.OpRead}[i%3], NumSGE: 1, RKey: e[1].mr.RKey(), RemoteAddr: e[1].mr.Addr()}
+					wr := rdma.SendWR{ID: uint64(i), Op: []rdma.Opcode{rdma.OpSend, rdma.OpWrite, rdma.OpRead}[i%3],
+						NumSGE: 1, RKey: e[1].mr.RKey(), RemoteAddr: e[1].mr.Addr()}
 					if wr.Op == rdma.OpRead && !reads {
 						wr.Op = rdma.OpWrite
 					}

@@ -22,7 +22,8 @@ type segment struct {
 
 // placed tells segments whose payload goes into registered memory.
 func (s *segment) placed() bool {
-	return s.tagged || s.op == rdmap.OpSend || s.op == rdmap.OpSendSE || s.op == rdmap.OpSendInv || s.op == rdmap.OpSendSEInv
+	return s.tagged || s.op == rdmap.OpSend || s.op == rdmap.OpSendSE || s.op == rdmap.OpSendInv ||
+		s.op == rdmap.OpSendSEInv
 }
 
 // revoked is the reason to end a stream whose segment at hand lost its

@@ -52,8 +52,10 @@ func TestPassiveTarget(t *testing.T) {
 				for i, n := range []int{1, 0, 4000, 70000, 1 << 20, 0, 3} {
 					id := uint64(i)
 					a.fill(id, 0, n)
-					a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
-					a.post(rdma.SendWR{ID: 100 + id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+					a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)},
+						RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+					a.post(rdma.SendWR{ID: 100 + id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)},
+						RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
 					a.want(nil, rdma.WCWrite, id, rdma.StatusSuccess)
 					a.want(nil, rdma.WCRead, 100+id, rdma.StatusSuccess)
 					equal(t, "read back", a.bytes(1<<20, n), a.bytes(0, n))
@@ -74,8 +76,10 @@ func TestBothPassive(t *testing.T) {
 	a.fill(1, 0, 1<<20)
 	b.fill(2, 0, 1<<20)
 	for i := range n {
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 1<<20})
-		b.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)},
+			RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 1<<20})
+		b.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)},
+			RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
 	}
 	eventually(t, "all completions", func() bool { return a.cq.(*cq).len() == n && b.cq.(*cq).len() == n })
 	for i := range n {
@@ -83,9 +87,11 @@ func TestBothPassive(t *testing.T) {
 		b.want(nil, rdma.WCRead, uint64(i), rdma.StatusSuccess)
 	}
 	// A later read proves that the writes are there.
-	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(),
+		RemoteAddr: b.mr.Addr()})
 	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
-	if !bytes.Equal(b.bytes(1<<20, 1<<20), a.bytes(0, 1<<20)) || !bytes.Equal(b.bytes(2<<20, 1<<20), a.bytes(0, 1<<20)) {
+	if !bytes.Equal(b.bytes(1<<20, 1<<20), a.bytes(0, 1<<20)) ||
+		!bytes.Equal(b.bytes(2<<20, 1<<20), a.bytes(0, 1<<20)) {
 		t.Error("data differs")
 	}
 }
@@ -100,8 +106,10 @@ func TestWriteThenReadBack(t *testing.T) {
 		off := i * 31 % 5000
 		a.fill(id, 0, n)
 		_, err := a.qp.PostSend([]rdma.SendWR{
-			{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + uint64(off)},
-			{ID: id, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + uint64(off)},
+			{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(),
+				RemoteAddr: b.mr.Addr() + uint64(off)},
+			{ID: id, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)},
+				RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + uint64(off)},
 		})
 		must(t, err)
 		a.want(b, rdma.WCRead, id, rdma.StatusSuccess)
@@ -118,7 +126,8 @@ func TestLastByteLast(t *testing.T) {
 		for j := range n {
 			a.bytes(0, n)[j] = byte(i + 1)
 		}
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(),
+			RemoteAddr: b.mr.Addr()})
 		q := b.qp.(*qp)
 		for stop := time.Now().Add(testTimeout); ; {
 			q.mu.Lock() // in place of the processor's order, which -race does not know
@@ -145,7 +154,8 @@ func TestTargetThatLeftWait(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	read := func() time.Duration {
 		begin := time.Now()
-		a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: b.mr.RKey(),
+			RemoteAddr: b.mr.Addr()})
 		a.want(nil, rdma.WCRead, 1, rdma.StatusSuccess)
 		return time.Since(begin)
 	}
@@ -209,9 +219,11 @@ func TestATurnOfSendingEnds(t *testing.T) {
 			ended = 0
 			// A write that happens to be read by whole segments does not count as bulk.
 			eventually(t, "the other way's bulk", func() bool {
-				b.post(rdma.SendWR{ID: 500, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr() + 2<<20})
+				b.post(rdma.SendWR{ID: 500, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)},
+					RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr() + 2<<20})
 				b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
-				b.post(rdma.SendWR{ID: 501, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(3<<20, 8)}, RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+				b.post(rdma.SendWR{ID: 501, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(3<<20, 8)},
+					RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
 				b.want(a, rdma.WCRead, 501, rdma.StatusSuccess) // a has all of the write
 				q.mu.Lock()
 				defer q.mu.Unlock()
@@ -222,7 +234,8 @@ func TestATurnOfSendingEnds(t *testing.T) {
 		q.mu.Lock()
 		before := q.tx.sent
 		q.mu.Unlock()
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)},
+			RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
 		// The background may have gone on before this look, so not each post shows its turn.
 		q.mu.Lock()
 		if sent := q.tx.sent - before; q.tx.more && sent >= sendTurn && sent <= sendTurn+flushAt+(64<<10) {
@@ -235,7 +248,8 @@ func TestATurnOfSendingEnds(t *testing.T) {
 	if ended == 0 {
 		t.Errorf("no turn of 50 ended between %d octets and a batch more", sendTurn)
 	}
-	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(),
+		RemoteAddr: b.mr.Addr()})
 	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
 	equal(t, "what the last one wrote", b.bytes(0, 2<<20), a.bytes(0, 2<<20))
 }
@@ -253,12 +267,14 @@ func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 		q.mu.Lock()
 		for i := range c.parts {
 			n := (sendTurn + sendRest + c.more) / c.parts
-			must(t, q.enqueue(&rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+			must(t, q.enqueue(&rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)},
+				RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
 		}
 		q.rx.bulk = bulkMemory
 		q.transmit()
 		if q.tx.more != c.ends {
-			t.Errorf("%d octets in %d messages: the turn ended: %t, want %t", sendTurn+sendRest+c.more, c.parts, q.tx.more, c.ends)
+			t.Errorf("%d octets in %d messages: the turn ended: %t, want %t", sendTurn+sendRest+c.more, c.parts,
+				q.tx.more, c.ends)
 		}
 		q.releaseMemory()
 		q.mu.Unlock()
@@ -290,7 +306,8 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 		q.mu.Lock()
 		q.rx.bulk = bulkMemory
 		q.mu.Unlock()
-		a.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(),
+			RemoteAddr: b.mr.Addr()})
 		a.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 		a.cq.Poll(a.wcs)
 		q.mu.Lock()
@@ -304,7 +321,8 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 	q := a.qp.(*qp)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	must(t, q.enqueue(&rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+	must(t, q.enqueue(&rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)},
+		RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
 	q.rx.bulk = bulkMemory
 	if q.transmit(); !q.tx.more {
 		t.Fatal("the turn did not end, so that nothing is shown")

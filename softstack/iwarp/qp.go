@@ -122,8 +122,10 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if cfg.RecvDepth == 0 {
 		cfg.RecvDepth = 1
 	}
-	if cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR || cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
-		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: outside the limits: %w", cfg.SendDepth, cfg.RecvDepth, cfg.MaxInline, rdma.ErrInvalid))
+	if cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR ||
+		cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
+		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: outside the limits: %w", cfg.SendDepth,
+			cfg.RecvDepth, cfg.MaxInline, rdma.ErrInvalid))
 	}
 	q := &qp{dev: d, cfg: cfg, send: send, recv: recv, state: rdma.QPInit, ops: d.caps.Ops}
 	if cfg.SRQ != nil {
@@ -394,7 +396,8 @@ func (q *qp) Disconnect(ctx context.Context) error {
 			return nil
 		}
 		q.progress()
-		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 && !q.needsPolling() || q.state == rdma.QPSQD || !q.tx.start.MaySend()
+		idle := q.sqNext == q.sqTail && q.tx.empty() && q.reads.len() == 0 && !q.needsPolling() ||
+			q.state == rdma.QPSQD || !q.tx.start.MaySend()
 		if idle || ctx.Err() != nil || q.phase != phaseOpen {
 			q.shut()
 			q.mu.Unlock()

@@ -42,7 +42,8 @@ func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
 				c := &late{Conn: q.conn} // of which nobody else makes another
 				set(c)
 				defer set(c.Conn)
-				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 100)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 100)},
+					RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
 				if held {
 					must(t, a.qp.Resume())
 				}
@@ -66,7 +67,8 @@ func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
 	const size = 160 << 10
 	e := newEnd(t, Config{ReceiveThread: true, OnAck: true, SendBuffer: 208 << 10}, rdma.QPConfig{})
 	p := scripted(t, e, 16, 16)
-	e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77, RemoteAddr: 0x7000})
+	e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
+		RemoteAddr: 0x7000})
 	q := e.qp.(*qp)
 	eventually(t, "our socket to take all", func() bool {
 		q.mu.Lock()

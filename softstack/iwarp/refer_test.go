@@ -61,15 +61,18 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 		cfg   Config
 		loops int
 	}{
-		"clean":                   {loops: 400},
-		"nocrc":                   {cfg: Config{NoCRC: true}, loops: 200},
-		"markers":                 {cfg: Config{Markers: true}, loops: 100},
-		"sequential":              {below: lwip.Config{Sequential: true}, loops: 100},
-		"receive thread":          {cfg: Config{ReceiveThread: true}, loops: 400},
-		"receive thread and loss": {below: lwip.Config{Loss: 0.002, Seed: 5}, cfg: Config{ReceiveThread: true}, loops: 100},
-		"receive thread, late":    {below: lwip.Config{Delay: 2 * time.Millisecond}, cfg: Config{ReceiveThread: true}, loops: 200},
-		"loss":                    {below: lwip.Config{Loss: 0.002, Seed: 5}, loops: 100},
-		"all":                     {below: lwip.Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Seed: 6}, loops: 100},
+		"clean":          {loops: 400},
+		"nocrc":          {cfg: Config{NoCRC: true}, loops: 200},
+		"markers":        {cfg: Config{Markers: true}, loops: 100},
+		"sequential":     {below: lwip.Config{Sequential: true}, loops: 100},
+		"receive thread": {cfg: Config{ReceiveThread: true}, loops: 400},
+		"receive thread and loss": {below: lwip.Config{Loss: 0.002, Seed: 5}, cfg: Config{ReceiveThread: true},
+			loops: 100},
+		"receive thread, late": {below: lwip.Config{Delay: 2 * time.Millisecond}, cfg: Config{ReceiveThread: true},
+			loops: 200},
+		"loss": {below: lwip.Config{Loss: 0.002, Seed: 5}, loops: 100},
+		"all": {below: lwip.Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Seed: 6},
+			loops: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := byReference(t, c.below, c.cfg, rdma.QPConfig{})
@@ -85,7 +88,8 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 			place := func(id int) int { return (id % depth) * (128 << 10) }
 			for id, done := 0, 0; done < c.loops; {
 				for ; id < c.loops && len(open) < depth; id++ {
-					q := request{n: 1 + r.IntN(1<<uint(1+r.IntN(16))), op: []rdma.Opcode{rdma.OpWrite, rdma.OpSend, rdma.OpRead}[r.IntN(3)]}
+					q := request{n: 1 + r.IntN(1<<uint(1+r.IntN(16))), op: []rdma.Opcode{rdma.OpWrite, rdma.OpSend,
+						rdma.OpRead}[r.IntN(3)]}
 					q.p = a.private(q.n)
 					wr := rdma.SendWR{ID: uint64(id), Op: q.op, NumSGE: 1, SGE: q.p.sge(q.n)}
 					switch q.op {
@@ -108,7 +112,8 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 				}
 				q := open[0]
 				open = open[1:]
-				a.want(b, map[rdma.Opcode]rdma.WCOpcode{rdma.OpSend: rdma.WCSend, rdma.OpWrite: rdma.WCWrite, rdma.OpRead: rdma.WCRead}[q.op], uint64(done), rdma.StatusSuccess)
+				a.want(b, map[rdma.Opcode]rdma.WCOpcode{rdma.OpSend: rdma.WCSend, rdma.OpWrite: rdma.WCWrite,
+					rdma.OpRead: rdma.WCRead}[q.op], uint64(done), rdma.StatusSuccess)
 				got := b.bytes(place(done), q.n)
 				if q.op == rdma.OpRead {
 					got = q.p.buf.Bytes()[:q.n]
@@ -153,7 +158,8 @@ func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
 			for id := range uint64(6) {
 				a.fill(id, 0, size)
 				copy(p.buf.Bytes(), a.bytes(0, size))
-				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: p.sge(size), RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: p.sge(size), RKey: b.mr.RKey(),
+					RemoteAddr: b.mr.Addr()})
 				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
 				clear(p.buf.Bytes())
 				for stop := time.Now().Add(testTimeout); string(b.bytes(0, size)) != string(a.bytes(0, size)); time.Sleep(50 * time.Microsecond) {
@@ -187,8 +193,9 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 		whole  bool          // the stream goes on
 	}{
 		"queue pair closed": {func(t *testing.T, a *end) { must(t, a.qp.Close()) }, 4 * time.Second, false},
-		"failed":            {func(t *testing.T, a *end) { must(t, a.qp.Fail()); flushed(t, a, 1) }, 4 * time.Second, false},
-		"killed":            {func(t *testing.T, a *end) { a.dev.Kill(); flushed(t, a, 1) }, 4 * time.Second, false},
+		"failed": {func(t *testing.T, a *end) { must(t, a.qp.Fail()); flushed(t, a, 1) }, 4 * time.Second,
+			false},
+		"killed": {func(t *testing.T, a *end) { a.dev.Kill(); flushed(t, a, 1) }, 4 * time.Second, false},
 		"a fault of its own": {func(t *testing.T, a *end) {
 			a.post(rdma.SendWR{ID: 99, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: 1, Len: 8, LKey: 1}}})
 			flushed(t, a, 2)
@@ -201,7 +208,8 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 			p := a.private(size)
 			a.fill(0, 0, size)
 			copy(p.buf.Bytes(), a.bytes(0, size))
-			a.post(rdma.SendWR{ID: 0, Op: rdma.OpWrite, NumSGE: 1, SGE: p.sge(size), RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+			a.post(rdma.SendWR{ID: 0, Op: rdma.OpWrite, NumSGE: 1, SGE: p.sge(size), RKey: b.mr.RKey(),
+				RemoteAddr: b.mr.Addr()})
 			q := a.qp.(*qp)
 			q.mu.Lock()
 			none := q.tx.sent < size || q.acknowledged(q.tx.sent)
@@ -235,7 +243,8 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 func TestByReferenceMemoryThatIsReadMayChange(t *testing.T) {
 	a, b := byReference(t, lwip.Config{Loss: 0.03, Seed: 4}, Config{NoCRC: true}, rdma.QPConfig{})
 	for id := range uint64(20) {
-		a.post(rdma.SendWR{ID: id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 16<<10)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(rdma.SendWR{ID: id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 16<<10)}, RKey: b.mr.RKey(),
+			RemoteAddr: b.mr.Addr()})
 		for stop := time.Now().Add(testTimeout); ; {
 			n, err := a.cq.Poll(a.wcs[:1])
 			must(t, err)

@@ -44,7 +44,8 @@ type rxState struct {
 func (r *rxState) init(crc, markers, checked bool) {
 	*r = rxState{
 		buf: make([]byte, rxBufSize), limit: rxBufSize, crc: crc, checked: checked,
-		sendQ: ddp.NewRecvQueue(ddp.QNSend, 1), readQ: ddp.NewRecvQueue(ddp.QNReadReq, 1), respQ: ddp.NewRecvQueue(ddp.QNAtomicResp, 1),
+		sendQ: ddp.NewRecvQueue(ddp.QNSend, 1), readQ: ddp.NewRecvQueue(ddp.QNReadReq, 1),
+		respQ: ddp.NewRecvQueue(ddp.QNAtomicResp, 1),
 	}
 	if markers {
 		r.def = mpa.NewDeframer(true, crc)

@@ -41,7 +41,8 @@ func newHub(t *testing.T, n, depth int) *hub {
 func (h *hub) supply(from, n, size int) {
 	h.t.Helper()
 	for i := range n {
-		_, err := h.srq.PostRecv([]rdma.RecvWR{{ID: uint64(from + i), NumSGE: 1, SGE: [4]rdma.SGE{h.sge((from+i)*size, size)}}})
+		_, err := h.srq.PostRecv([]rdma.RecvWR{{ID: uint64(from + i), NumSGE: 1,
+			SGE: [4]rdma.SGE{h.sge((from+i)*size, size)}}})
 		must(h.t, err)
 	}
 }

@@ -43,7 +43,8 @@ func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
 	}
 	t := rdmap.NewTerminate(code, len(ulpdu), header, request)
 	var room [ddp.UntaggedLen + 128]byte
-	ddp.PutUntagged(room[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpTerminate), QN: ddp.QNTerminate, MSN: 1})
+	ddp.PutUntagged(room[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpTerminate), QN: ddp.QNTerminate,
+		MSN: 1})
 	msg := rdmap.AppendTerminate(room[:ddp.UntaggedLen], &t)
 	q.tx.frame(msg, nil, 0, false)
 	q.shut()

@@ -56,7 +56,8 @@ func (e *end) load(peer *end, n int) {
 		e.postRecv(uint64(recvIDs+i), e.sge(2<<20, 1<<20))
 	}
 	for i := range n {
-		wr := rdma.SendWR{ID: uint64(i), Op: []rdma.Opcode{rdma.OpWrite, rdma.OpSend, rdma.OpRead}[i%3], NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}
+		wr := rdma.SendWR{ID: uint64(i), Op: []rdma.Opcode{rdma.OpWrite, rdma.OpSend, rdma.OpRead}[i%3], NumSGE: 1,
+			SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}
 		wr.RKey, wr.RemoteAddr = peer.mr.RKey(), peer.mr.Addr()+1<<20
 		if wr.Op == rdma.OpRead {
 			wr.SGE[0] = e.sge(3<<20, 1<<20)
@@ -207,7 +208,8 @@ func TestHalfClose(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			d := newDUT(t, m, dutOptions{bare: true})
-			d.send(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 5, Size: 40000, SrcSTag: d.target.RKey(), SrcTO: d.target.Addr()}), d.message("last words"))
+			d.send(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 5, Size: 40000, SrcSTag: d.target.RKey(),
+				SrcTO: d.target.Addr()}), d.message("last words"))
 			must(t, d.peer.CloseWrite())
 			d.received(0, "last words")
 			d.checkEnd(nil, false, nil, []uint64{1}, nil)
@@ -222,7 +224,8 @@ func TestHalfClose(t *testing.T) {
 func TestHalfCloseAnswers(t *testing.T) {
 	d := newDUT(t, modes[0], dutOptions{bare: true})
 	const size = 60000
-	d.send(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 5, Size: size, SrcSTag: d.target.RKey(), SrcTO: d.target.Addr()}))
+	d.send(wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 5, Size: size, SrcSTag: d.target.RKey(),
+		SrcTO: d.target.Addr()}))
 	must(t, d.peer.CloseWrite())
 	end := d.peer.Finish()
 	got := 0
@@ -238,7 +241,8 @@ func TestHalfCloseAnswers(t *testing.T) {
 // bounded memory; when it reads on, everything arrives. Nobody polls.
 func TestStuckPeer(t *testing.T) {
 	const n, size = 12, 1 << 20
-	for name, cfg := range map[string]Config{"crc": {SendBuffer: 256 << 10}, "nocrc": {SendBuffer: 256 << 10, NoCRC: true}} {
+	for name, cfg := range map[string]Config{"crc": {SendBuffer: 256 << 10},
+		"nocrc": {SendBuffer: 256 << 10, NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnd(t, cfg, rdma.QPConfig{})
 			p, _ := e.connectTo(t, rdma.ConnParam{IRD: 4, ORD: 4}, func(s *wiretest.Startup) {
@@ -251,11 +255,13 @@ func TestStuckPeer(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			for i := range n {
-				e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 1, RemoteAddr: uint64(i) << 32})
+				e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)},
+					RKey: 1, RemoteAddr: uint64(i) << 32})
 			}
 			// A peer may read from us all the same: its requests pile up to IRD.
 			for i := range 4 {
-				must(t, p.Send(wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 9, SinkTO: 0, Size: size, SrcSTag: e.mr.RKey(), SrcTO: e.mr.Addr()})))
+				must(t, p.Send(wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 9, SinkTO: 0, Size: size,
+					SrcSTag: e.mr.RKey(), SrcTO: e.mr.Addr()})))
 			}
 			q := e.qp.(*qp)
 			eventually(t, "a full socket", func() bool {

@@ -143,7 +143,8 @@ func (q *qp) frameEntry() bool {
 			q.localFault(rdma.StatusLocProtErr)
 			return false
 		}
-		ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq, MSN: t.readMSN})
+		ddp.PutUntagged(hdr[:], &ddp.Untagged{Last: true, ULP: rdmap.Control(rdmap.OpReadReq), QN: ddp.QNReadReq,
+			MSN: t.readMSN})
 		rdmap.PutReadRequest(hdr[ddp.UntaggedLen:], &rdmap.ReadRequest{
 			SinkSTag: sink.LKey, SinkTO: sink.Addr, Size: sink.Len, SrcSTag: e.wr.RKey, SrcTO: e.wr.RemoteAddr,
 		})
@@ -188,7 +189,8 @@ func (q *qp) frameEntry() bool {
 	}
 	last := t.off+n == size
 	if tagged {
-		ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpWrite), STag: e.wr.RKey, TO: e.wr.RemoteAddr + uint64(t.off)})
+		ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpWrite), STag: e.wr.RKey,
+			TO: e.wr.RemoteAddr + uint64(t.off)})
 	} else {
 		h := ddp.Untagged{Last: last, ULP: sendControl(&e.wr), QN: ddp.QNSend, MSN: t.sendMSN, MO: t.off}
 		if e.wr.Op == rdma.OpSendInv {
@@ -309,7 +311,8 @@ func (q *qp) frameResponse() bool {
 	}
 	last := t.off+n == r.Size
 	var hdr [ddp.TaggedLen]byte
-	ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpReadResp), STag: r.SinkSTag, TO: r.SinkTO + uint64(t.off)})
+	ddp.PutTagged(hdr[:], &ddp.Tagged{Last: last, ULP: rdmap.Control(rdmap.OpReadResp), STag: r.SinkSTag,
+		TO: r.SinkTO + uint64(t.off)})
 	t.frame(hdr[:], source[:], int(n), fixed)
 	t.off += n
 	if last {

@@ -209,7 +209,8 @@ func TestASleeperNoticesRoom(t *testing.T) {
 func (h *hub) fillSocket(q *qp, peer *end) (id int, full bool) {
 	h.t.Helper()
 	for id := range 8 {
-		_, err := q.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{h.sge(0, window)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()}})
+		_, err := q.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1,
+			SGE: [4]rdma.SGE{h.sge(0, window)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()}})
 		must(h.t, err)
 		q.mu.Lock()
 		for q.tx.more { // a turn ends before the socket is full

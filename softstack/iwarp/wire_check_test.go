@@ -33,7 +33,8 @@ func (d *dut) checkArena() {
 // checkEnd follows the end of the stream: what the peer sees, the flush, the
 // canaries, the bystander and a new connection. want are the allowed reasons of
 // the Terminate; none means that there must be none.
-func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Segment, good []uint64, status map[uint64]rdma.Status) {
+func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Segment, good []uint64,
+	status map[uint64]rdma.Status) {
 	d.t.Helper()
 	end := d.peer.Finish()
 	if end.Kind != wiretest.EndFIN {
@@ -71,7 +72,8 @@ func (d *dut) checkTerminate(end *wiretest.End, want []rdmap.TermCode, maybe boo
 	ulpdu := offender.ULPDU()
 	n := ddp.HeaderLen(ulpdu[0])
 	if !term.M || !term.D || int(term.SegLen) != len(ulpdu) || !bytes.Equal(term.DDP, ulpdu[:n]) {
-		d.t.Errorf("Terminate quotes %d octets with header %x, want %d and %x", term.SegLen, term.DDP, len(ulpdu), ulpdu[:n])
+		d.t.Errorf("Terminate quotes %d octets with header %x, want %d and %x", term.SegLen, term.DDP, len(ulpdu),
+			ulpdu[:n])
 	}
 	if read := codes[0].Layer() == 0 && codes[0].EType() == 1 && ulpdu[1]&0xf == byte(rdmap.OpReadReq); read != term.R || read && !bytes.Equal(term.RDMAP, ulpdu[n:]) {
 		d.t.Errorf("Terminate quotes the read request %t %x, want %t %x", term.R, term.RDMAP, read, ulpdu[n:])

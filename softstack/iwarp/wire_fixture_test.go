@@ -157,7 +157,8 @@ func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 func (d *dut) region(pd rdma.PD, off, n int, a rdma.Access) *mr {
 	d.t.Helper()
 	must(d.t, d.dev.usePD(pd, 1))
-	m := &mr{dev: d.dev, buf: d.arena.Bytes()[off : off+n : off+n], base: d.arena.Addr() + uint64(off), pd: pd, access: a}
+	m := &mr{dev: d.dev, buf: d.arena.Bytes()[off : off+n : off+n], base: d.arena.Addr() + uint64(off), pd: pd,
+		access: a}
 	m.valid.Store(true)
 	must(d.t, d.dev.keys.add(m))
 	return m
@@ -171,7 +172,8 @@ func (d *dut) recvSGE(i, n int) rdma.SGE {
 // bare, leaves a read and a send fenced behind it outstanding.
 func (d *dut) connect(o dutOptions) {
 	d.t.Helper()
-	f := &mpa.Frame{Rev: 2, CRC: true, Markers: d.mode.markers, Enhanced: true, Enh: mpa.Enhanced{IRD: peerDepth, ORD: peerDepth}}
+	f := &mpa.Frame{Rev: 2, CRC: true, Markers: d.mode.markers, Enhanced: true,
+		Enh: mpa.Enhanced{IRD: peerDepth, ORD: peerDepth}}
 	f.Reply = d.mode.initiator
 	if o.frame != nil {
 		o.frame(f)
@@ -209,7 +211,8 @@ func (d *dut) connect(o dutOptions) {
 	d.peer.Check.ORD = peerDepth
 	if !o.bare {
 		_, err = d.q.PostSend([]rdma.SendWR{
-			{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{d.sink()}, RKey: 0x77, RemoteAddr: 0x7000},
+			{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{d.sink()}, RKey: 0x77,
+				RemoteAddr: 0x7000},
 			{ID: sendID, Op: rdma.OpSend, Flags: rdma.Fence | rdma.Signaled},
 		})
 		must(d.t, err)

@@ -79,7 +79,8 @@ func newRig(t testing.TB, cfg Config) *rig {
 		{rigInv, 0, rigInvAt, rigLen, rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteInvalidate},
 		{1, 0, rigRecvAt, rigRecvs * rigRecv, rdma.LocalWrite},
 	} {
-		m := &mr{dev: g.dev, buf: g.arena.Bytes()[r.off : r.off+r.n : r.off+r.n], base: r.base, stag: r.stag, access: r.a}
+		m := &mr{dev: g.dev, buf: g.arena.Bytes()[r.off : r.off+r.n : r.off+r.n], base: r.base, stag: r.stag,
+			access: r.a}
 		g.dev.keys.m[r.stag] = m
 		g.mrs = append(g.mrs, m)
 	}
@@ -107,7 +108,8 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	defer q.Close()
 	for i := range rigRecvs {
 		_, err := q.PostRecv([]rdma.RecvWR{{ID: uint64(i), NumSGE: 2, SGE: [4]rdma.SGE{
-			{Addr: uint64(i * rigRecv), Len: 100, LKey: 1}, {Addr: uint64(i*rigRecv + 100), Len: rigRecv - 100, LKey: 1}}}})
+			{Addr: uint64(i * rigRecv), Len: 100, LKey: 1}, {Addr: uint64(i*rigRecv + 100), Len: rigRecv - 100,
+				LKey: 1}}}})
 		must(t, err)
 	}
 	type accepted struct {
@@ -128,8 +130,10 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	must(t, q.attach(stream.Adopt(a.c), n, peerOffer{ext: rdmap.ExtAll}, false))
 	// A read that V12 answers, an atomic, and a send fenced behind both.
 	_, err = q.PostSend([]rdma.SendWR{
-		{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: sinkTO, Len: 16, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
-		{ID: addID, Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: sinkTO + 16, Len: 8, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
+		{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1,
+			SGE: [4]rdma.SGE{{Addr: sinkTO, Len: 16, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
+		{ID: addID, Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1,
+			SGE: [4]rdma.SGE{{Addr: sinkTO + 16, Len: 8, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
 		{ID: sendID, Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Fence},
 	})
 	must(t, err)
@@ -197,7 +201,8 @@ func (g *rig) judgeArena(q *qp) {
 	defer q.mu.Unlock()
 	got := g.arena.Bytes()
 	end := 0
-	for _, r := range [][2]int{{rigTarget, rigLen}, {rigSinkAt, 24}, {rigInvAt, rigLen}, {rigRecvAt, rigRecvs * rigRecv}, {rigArena, 0}} {
+	for _, r := range [][2]int{{rigTarget, rigLen}, {rigSinkAt, 24}, {rigInvAt, rigLen},
+		{rigRecvAt, rigRecvs * rigRecv}, {rigArena, 0}} {
 		if !bytes.Equal(got[end:r[0]], g.shadow[end:r[0]]) {
 			g.t.Fatalf("canaries between %#x and %#x are touched", end, r[0])
 		}

@@ -14,7 +14,8 @@ import (
 // TestWireMPA: FPDU framing, W-07 and W-14, W-23 to W-35.
 func TestWireMPA(t *testing.T) {
 	rows := []row{
-		{name: "W-07 bad crc first", script: fault(wiretest.Send(1, []byte("hello")).BadCRC()), want: codes(rdmap.TermMPACRC)},
+		{name: "W-07 bad crc first", script: fault(wiretest.Send(1, []byte("hello")).BadCRC()),
+			want: codes(rdmap.TermMPACRC)},
 		{name: "W-07 bad crc third", want: codes(rdmap.TermMPACRC), good: []uint64{1, 2},
 			script: func(d *dut) *wiretest.Segment {
 				d.send(d.message("one"), d.message("two"), d.message("three").BadCRC())
@@ -37,7 +38,8 @@ func TestWireMPA(t *testing.T) {
 				}
 				return nil
 			}},
-		{name: "W-07 bad crc large send", opt: dutOptions{recvs: 1, recvCap: 60000, bare: true}, want: codes(rdmap.TermMPACRC),
+		{name: "W-07 bad crc large send", opt: dutOptions{recvs: 1, recvCap: 60000, bare: true},
+			want: codes(rdmap.TermMPACRC),
 			script: func(d *dut) *wiretest.Segment {
 				d.sendInTwo(wiretest.Send(1, pattern(50000)).BadCRC())
 				if !d.mode.cfg.StoreAndForward && !d.mode.markers {
@@ -45,7 +47,8 @@ func TestWireMPA(t *testing.T) {
 				}
 				return nil
 			}},
-		{name: "W-14 crc off garbage in the field", opt: dutOptions{cfg: func(c *Config) { c.NoCRC = true }, frame: func(f *mpa.Frame) { f.CRC = false }},
+		{name: "W-14 crc off garbage in the field", opt: dutOptions{cfg: func(c *Config) { c.NoCRC = true },
+			frame: func(f *mpa.Frame) { f.CRC = false }},
 			alive: true, good: []uint64{1},
 			script: func(d *dut) *wiretest.Segment {
 				d.send(d.message("a").CRC(func([]byte) [4]byte { return [4]byte{0xde, 0xad, 0xbe, 0xef} }))
@@ -60,7 +63,8 @@ func TestWireMPA(t *testing.T) {
 				d.placed(targetOff+7, b)
 				return nil
 			}},
-		{name: "W-25 ulpdu of 65535 as a send", opt: dutOptions{recvs: 1, recvCap: 65535, bare: true}, good: []uint64{1},
+		{name: "W-25 ulpdu of 65535 as a send", opt: dutOptions{recvs: 1, recvCap: 65535, bare: true},
+			good: []uint64{1},
 			script: func(d *dut) *wiretest.Segment {
 				b := pattern(65535 - 18)
 				d.send(wiretest.Send(1, b))
@@ -71,7 +75,9 @@ func TestWireMPA(t *testing.T) {
 		{name: "W-27 one octet a write", alive: true, good: []uint64{1, 2},
 			script: func(d *dut) *wiretest.Segment {
 				b := pattern(33)
-				must(d.t, d.peer.Dribble(1, d.peer.Encode(d.message("drip"), wiretest.Write(d.target.RKey(), d.target.Addr(), b), d.message("drop"))))
+				must(d.t, d.peer.Dribble(1,
+					d.peer.Encode(d.message("drip"), wiretest.Write(d.target.RKey(), d.target.Addr(), b),
+						d.message("drop"))))
 				d.placed(targetOff, b)
 				d.received(0, "drip")
 				d.received(1, "drop")
@@ -112,7 +118,10 @@ func TestWireMPA(t *testing.T) {
 			}))},
 		{name: "W-31 wrong fpduptr", modes: marked, want: codes(rdmap.TermMPAMarker),
 			script: func(d *dut) *wiretest.Segment {
-				d.send(wiretest.Send(1, pattern(60)).More(), wiretest.Send(1, pattern(600)).MO(60).Mark(func(p uint16) [4]byte { return [4]byte{0, 0, byte(p >> 8), byte(p) + 4} }))
+				d.send(wiretest.Send(1, pattern(60)).More(),
+					wiretest.Send(1, pattern(600)).MO(60).Mark(func(p uint16) [4]byte {
+						return [4]byte{0, 0, byte(p >> 8), byte(p) + 4}
+					}))
 				d.loose(recvOff, 60) // the first segment was right
 				return nil
 			}},
@@ -127,13 +136,18 @@ func TestWireMPA(t *testing.T) {
 		{name: "W-33 reserved bits of markers", modes: marked, alive: true, good: []uint64{1},
 			script: func(d *dut) *wiretest.Segment {
 				b := pattern(2000)
-				d.send(d.message("x").Mark(func(p uint16) [4]byte { return [4]byte{0xff, 0xff, byte(p >> 8), byte(p) | 3} }),
-					wiretest.Write(d.target.RKey(), d.target.Addr(), b).Mark(func(p uint16) [4]byte { return [4]byte{0x80, 1, byte(p >> 8), byte(p)} }))
+				d.send(d.message("x").Mark(func(p uint16) [4]byte {
+					return [4]byte{0xff, 0xff, byte(p >> 8), byte(p) | 3}
+				}),
+					wiretest.Write(d.target.RKey(), d.target.Addr(), b).Mark(func(p uint16) [4]byte {
+						return [4]byte{0x80, 1, byte(p >> 8), byte(p)}
+					}))
 				d.received(0, "x")
 				d.placed(targetOff, b)
 				return nil
 			}},
-		{name: "W-34 marker between pad and crc", modes: marked, alive: true, good: []uint64{1}, opt: dutOptions{recvCap: 600},
+		{name: "W-34 marker between pad and crc", modes: marked, alive: true, good: []uint64{1},
+			opt: dutOptions{recvCap: 600},
 			script: func(d *dut) *wiretest.Segment {
 				b := string(pattern(488)) // 4 + 2 + 18 + 488 = 512
 				d.send(d.message(b))
@@ -142,17 +156,20 @@ func TestWireMPA(t *testing.T) {
 			}},
 		{name: "W-35 good fpdus after a bad one", want: codes(rdmap.TermMPACRC), good: []uint64{1},
 			script: func(d *dut) *wiretest.Segment {
-				d.send(d.message("good"), d.message("bad").BadCRC(), d.message("late"), wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(64)))
+				d.send(d.message("good"), d.message("bad").BadCRC(), d.message("late"),
+					wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(64)))
 				d.received(0, "good")
 				return nil
 			}},
 	}
 	for _, n := range []int{1, 2, 13} {
-		rows = append(rows, row{name: fmt.Sprintf("W-24 tagged ulpdu length %d", n), want: codes(rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal),
+		rows = append(rows, row{name: fmt.Sprintf("W-24 tagged ulpdu length %d", n),
+			want:   codes(rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal),
 			script: fault(wiretest.Write(1, 0, nil).Shorten(n))})
 	}
 	for _, n := range []int{2, 13, 14, 17} {
-		rows = append(rows, row{name: fmt.Sprintf("W-24 untagged ulpdu length %d", n), want: codes(rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal),
+		rows = append(rows, row{name: fmt.Sprintf("W-24 untagged ulpdu length %d", n),
+			want:   codes(rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal),
 			script: fault(wiretest.Send(1, nil).Shorten(n))})
 	}
 	// V1, V15, V22 and V23 are streams of their own: the device's receives match them.
@@ -160,7 +177,8 @@ func TestWireMPA(t *testing.T) {
 		if !v.Markers {
 			continue
 		}
-		rows = append(rows, row{name: "W-34 " + v.Name, modes: marked, opt: dutOptions{recvs: 2, recvCap: 600, bare: true}, good: []uint64{1, 2},
+		rows = append(rows, row{name: "W-34 " + v.Name, modes: marked,
+			opt: dutOptions{recvs: 2, recvCap: 600, bare: true}, good: []uint64{1, 2},
 			script: func(d *dut) *wiretest.Segment {
 				must(d.t, d.peer.Write(v.Bytes))
 				for i, n := range vectorSends[v.Name] {
@@ -202,8 +220,12 @@ func TestWireTruncated(t *testing.T) {
 		{"header", 9, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
 		{"payload", 22, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
 		{"crc", 31, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
-		{"large payload", 9000, func(d *dut) *wiretest.Segment { return wiretest.Write(d.target.RKey(), d.target.Addr(), large) }},
-		{"crc of a large payload", 2 + 14 + 20000 + 2, func(d *dut) *wiretest.Segment { return wiretest.Write(d.target.RKey(), d.target.Addr(), large) }},
+		{"large payload", 9000, func(d *dut) *wiretest.Segment {
+			return wiretest.Write(d.target.RKey(), d.target.Addr(), large)
+		}},
+		{"crc of a large payload", 2 + 14 + 20000 + 2, func(d *dut) *wiretest.Segment {
+			return wiretest.Write(d.target.RKey(), d.target.Addr(), large)
+		}},
 	} {
 		for _, reset := range []bool{false, true} {
 			how := "fin"
@@ -240,10 +262,12 @@ func TestWireBoundaries(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			d := newDUT(t, m, dutOptions{bare: true, recvs: -1})
 			step := func(cut int) bool {
-				_, err := d.q.PostRecv([]rdma.RecvWR{{ID: 1, NumSGE: 1, SGE: [4]rdma.SGE{d.recvSGE(0, recvCap)}}, {ID: 2}})
+				_, err := d.q.PostRecv([]rdma.RecvWR{{ID: 1, NumSGE: 1, SGE: [4]rdma.SGE{d.recvSGE(0, recvCap)}},
+					{ID: 2}})
 				must(t, err)
 				b := pattern(50)
-				s := d.peer.Encode(d.message("abc"), wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(cut), b), d.message(""))
+				s := d.peer.Encode(d.message("abc"), wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(cut), b),
+					d.message(""))
 				if cut >= len(s) {
 					must(t, d.peer.Write(s))
 				} else {
@@ -257,7 +281,8 @@ func TestWireBoundaries(t *testing.T) {
 					must(t, d.peer.Write(s[cut:]))
 				}
 				wcs := d.completions(2)
-				if len(wcs) != 2 || wcs[0].ID != 1 || wcs[0].ByteLen != 3 || wcs[1].ID != 2 || wcs[0].Status|wcs[1].Status != 0 {
+				if len(wcs) != 2 || wcs[0].ID != 1 || wcs[0].ByteLen != 3 || wcs[1].ID != 2 ||
+					wcs[0].Status|wcs[1].Status != 0 {
 					t.Fatalf("cut at %d: %+v", cut, wcs)
 				}
 				d.received(0, "abc")

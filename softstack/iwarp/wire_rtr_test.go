@@ -86,20 +86,24 @@ func TestWireRTR(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := newEnd(t, Config{PeerToPeer: true}, rdma.QPConfig{})
 			e.postRecv(1, e.sge(0, 64))
-			p, req := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(0x8001, c.ord) })
+			p, req := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) {
+				s.Private = wiretest.EnhancedWords(0x8001, c.ord)
+			})
 			if !req.Enh.PeerToPeer || !req.Enh.RTRWrite || !req.Enh.RTRRead {
 				t.Errorf("request %+v", req.Enh)
 			}
 			p.FullOperation(true, false, false)
 			f, err := p.Next()
 			must(t, err)
-			if f.Op() != c.op || c.op == rdmap.OpWrite && len(f.Payload()) != 0 || c.op == rdmap.OpReadReq && rdmap.GetReadRequest(f.Payload()).Size != 0 {
+			if f.Op() != c.op || c.op == rdmap.OpWrite && len(f.Payload()) != 0 || c.op == rdmap.OpReadReq &&
+				rdmap.GetReadRequest(f.Payload()).Size != 0 {
 				t.Errorf("opened by %v, want a zero-length %v", f, c.op)
 			}
 			must(t, p.Send(wiretest.Send(1, []byte("first"))))
 			e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
 			// A read of the application and the RTR read are answered in order.
-			e.post(rdma.SendWR{ID: 2, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(100, 5)}, RKey: 9, RemoteAddr: 9})
+			e.post(rdma.SendWR{ID: 2, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(100, 5)}, RKey: 9,
+				RemoteAddr: 9})
 			if c.op == rdmap.OpReadReq {
 				r := rdmap.GetReadRequest(f.Payload())
 				must(t, p.Send(wiretest.ReadResponse(r.SinkSTag, r.SinkTO, nil)))
@@ -143,7 +147,9 @@ func TestWireRTRAnswered(t *testing.T) {
 			p, err := wiretest.Dial(l.Addr(), testTimeout)
 			must(t, err)
 			defer p.Close()
-			must(t, p.WriteStartup(request(func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(c.ird, c.ord) })))
+			must(t, p.WriteStartup(request(func(s *wiretest.Startup) {
+				s.Private = wiretest.EnhancedWords(c.ird, c.ord)
+			})))
 			f, err := p.ReadStartup()
 			must(t, err)
 			must(t, <-done)
@@ -162,7 +168,8 @@ func TestWireRTRAnswered(t *testing.T) {
 			must(t, p.Send(c.first))
 			if c.name == "W-17 read where write was agreed" {
 				// IRD is 0 here, so a read has no place (RFC 5040 §6.1).
-				if codes := p.Finish(); len(codes.Terminates()) != 1 || codes.Terminates()[0] != rdmap.TermUntaggedNoBuffer {
+				if codes := p.Finish(); len(codes.Terminates()) != 1 ||
+					codes.Terminates()[0] != rdmap.TermUntaggedNoBuffer {
 					t.Errorf("the peer saw %v", codes.FPDUs)
 				}
 				return

@@ -43,7 +43,8 @@ func (e *end) accept(l rdma.Listener, p rdma.ConnParam) (result chan error) {
 
 // request is a right Request to bend.
 func request(bend func(*wiretest.Startup)) wiretest.Startup {
-	s := wiretest.Startup{Key: wiretest.RequestKey, Flags: wiretest.FlagC | wiretest.FlagS, Rev: 2, PDLen: -1, Private: wiretest.EnhancedWords(1, 1)}
+	s := wiretest.Startup{Key: wiretest.RequestKey, Flags: wiretest.FlagC | wiretest.FlagS, Rev: 2, PDLen: -1,
+		Private: wiretest.EnhancedWords(1, 1)}
 	if bend != nil {
 		bend(&s)
 	}
@@ -58,12 +59,14 @@ func TestWireBadRequests(t *testing.T) {
 	e, l := host(t, Config{})
 	type S = wiretest.Startup
 	cases := map[string]func(*S){
-		"W-03 rev 0":                func(s *S) { s.Rev = 0 },
-		"W-03 rev 3":                func(s *S) { s.Rev = 3 },
-		"W-03 rev 129":              func(s *S) { s.Rev = 129 },
-		"W-03 rev 255":              func(s *S) { s.Rev = 255 },
-		"W-04 pd length 513":        func(s *S) { s.PDLen, s.Private = 513, append(s.Private, make([]byte, 509)...) },
-		"W-04 pd length 65535":      func(s *S) { s.PDLen, s.Private = 65535, append(s.Private, make([]byte, 65531)...) },
+		"W-03 rev 0":         func(s *S) { s.Rev = 0 },
+		"W-03 rev 3":         func(s *S) { s.Rev = 3 },
+		"W-03 rev 129":       func(s *S) { s.Rev = 129 },
+		"W-03 rev 255":       func(s *S) { s.Rev = 255 },
+		"W-04 pd length 513": func(s *S) { s.PDLen, s.Private = 513, append(s.Private, make([]byte, 509)...) },
+		"W-04 pd length 65535": func(s *S) {
+			s.PDLen, s.Private = 65535, append(s.Private, make([]byte, 65531)...)
+		},
 		"W-05 pd length beyond fin": func(s *S) { s.PDLen = 100 },
 		"W-08 reply key":            func(s *S) { s.Key = wiretest.ReplyKey },
 		"W-19 s with rev 1":         func(s *S) { s.Rev = 1 },
@@ -107,7 +110,8 @@ func TestWireSilentPeers(t *testing.T) {
 	_, l := host(t, Config{})
 	begin := time.Now()
 	var peers []*wiretest.Peer
-	for _, b := range [][]byte{nil, []byte("MPA"), request(nil).Bytes()[:20], request(func(s *wiretest.Startup) { s.PDLen = 9 }).Bytes()} {
+	for _, b := range [][]byte{nil, []byte("MPA"), request(nil).Bytes()[:20],
+		request(func(s *wiretest.Startup) { s.PDLen = 9 }).Bytes()} {
 		p, err := wiretest.Dial(l.Addr(), 2*requestTimeout)
 		must(t, err)
 		defer p.Close()
@@ -158,7 +162,8 @@ func TestWireFlags(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			check := func(t *testing.T, e *end, p *wiretest.Peer, got *mpa.Frame, initiator bool) {
-				if got.Markers != c.cfg.Markers || initiator && got.CRC == c.cfg.NoCRC || !initiator && got.CRC != c.crc {
+				if got.Markers != c.cfg.Markers || initiator && got.CRC == c.cfg.NoCRC ||
+					!initiator && got.CRC != c.crc {
 					t.Errorf("frame with crc %t and markers %t", got.CRC, got.Markers)
 				}
 				p.FullOperation(c.crc, c.say, c.markers)
@@ -194,7 +199,9 @@ func TestWireFlags(t *testing.T) {
 			t.Run("initiator", func(t *testing.T) {
 				e := newEnd(t, c.cfg, rdma.QPConfig{})
 				e.postRecv(1, e.sge(0, 64))
-				p, f := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) { s.Flags = wiretest.FlagS | c.flags })
+				p, f := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) {
+					s.Flags = wiretest.FlagS | c.flags
+				})
 				check(t, e, p, f, true)
 			})
 		})
@@ -211,7 +218,8 @@ func reply(bend func(*wiretest.Startup)) wiretest.Startup {
 }
 
 // answered makes e connect to a peer that gives the bent Reply.
-func (e *end) answered(t *testing.T, param rdma.ConnParam, bend func(*wiretest.Startup)) (*wiretest.Peer, *mpa.Frame, rdma.ConnParam, error) {
+func (e *end) answered(t *testing.T, param rdma.ConnParam, bend func(*wiretest.Startup)) (*wiretest.Peer, *mpa.Frame,
+	rdma.ConnParam, error) {
 	t.Helper()
 	s, err := wiretest.Listen(testTimeout)
 	must(t, err)
@@ -268,7 +276,8 @@ func TestWireBadReplies(t *testing.T) {
 		{"W-20 s missing", Config{}, func(s *S) { s.Flags = 0 }, rdma.ErrProtocol, 0},
 		{"W-20 s with 0 octets", Config{}, func(s *S) { s.Private = nil }, rdma.ErrProtocol, 0},
 		{"W-20 s with 3 octets", Config{}, func(s *S) { s.Private = s.Private[:3] }, rdma.ErrProtocol, 0},
-		{"W-15 rejected", Config{}, func(s *S) { s.Flags |= wiretest.FlagR; s.Private = append(s.Private, "busy"...) }, rdma.ErrRejected, 0},
+		{"W-15 rejected", Config{}, func(s *S) { s.Flags |= wiretest.FlagR; s.Private = append(s.Private, "busy"...) },
+			rdma.ErrRejected, 0},
 		{"W-21 ord above our ird", Config{}, words(9, 5), rdma.ErrProtocol, rdmap.TermMPAInsufficientIRD},
 		{"CM-20 no common rtr", p2p, words(0xc001, 0x0001), rdma.ErrProtocol, rdmap.TermMPANoRTR},
 		{"CM-20 no rtr at all", p2p, words(0x8001, 0x0001), rdma.ErrProtocol, rdmap.TermMPANoRTR},
@@ -349,7 +358,8 @@ func TestWireDepths(t *testing.T) {
 			must(t, err)
 			must(t, <-done)
 			if got.IRD != c.wantIRD || got.ORD != c.wantORD || f.Enh.IRD != c.answerIRD || f.Enh.ORD != c.answerORD {
-				t.Errorf("as responder: holds %d/%d, answered %d/%d, want %d/%d and %d/%d", got.IRD, got.ORD, f.Enh.IRD, f.Enh.ORD, c.wantIRD, c.wantORD, c.answerIRD, c.answerORD)
+				t.Errorf("as responder: holds %d/%d, answered %d/%d, want %d/%d and %d/%d", got.IRD, got.ORD, f.Enh.IRD,
+					f.Enh.ORD, c.wantIRD, c.wantORD, c.answerIRD, c.answerORD)
 			}
 			if c.ird != none && (asked.IRD != int(c.ord) || asked.ORD != int(c.ird)) {
 				t.Errorf("the request asks for %d/%d, want %d/%d", asked.IRD, asked.ORD, c.ord, c.ird)
@@ -361,7 +371,8 @@ func TestWireDepths(t *testing.T) {
 			_, req, holds, err := e2.answered(t, c.own, bend)
 			must(t, err)
 			if holds.IRD != c.wantIRD || holds.ORD != c.wantORD || req.Enh.IRD != c.askIRD || req.Enh.ORD != c.askORD {
-				t.Errorf("as initiator: holds %d/%d, asked %d/%d, want %d/%d and %d/%d", holds.IRD, holds.ORD, req.Enh.IRD, req.Enh.ORD, c.wantIRD, c.wantORD, c.askIRD, c.askORD)
+				t.Errorf("as initiator: holds %d/%d, asked %d/%d, want %d/%d and %d/%d", holds.IRD, holds.ORD,
+					req.Enh.IRD, req.Enh.ORD, c.wantIRD, c.wantORD, c.askIRD, c.askORD)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ type Stack struct{ stream.Stack }
 
 // Open explains how to get a program with lwIP. Error: ErrAbsent.
 func Open(Config) (*Stack, error) {
-	return nil, fmt.Errorf("%w: this program was built without it (apt-get install liblwip-dev gcc; CGO_ENABLED=1 go build -tags lwip ./cmd/rdmaperf)", ErrAbsent)
+	return nil, fmt.Errorf("%w: this program was built without it (apt-get install liblwip-dev gcc; CGO_ENABLED=1 go "+
+		"build -tags lwip ./cmd/rdmaperf)", ErrAbsent)
 }
 
 // Counts are zero.

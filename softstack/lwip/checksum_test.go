@@ -26,7 +26,8 @@ func slowSum(b []byte) uint16 {
 // TestChecksumIsThatOfRFC1071 at every length of a segment and every alignment, also
 // where all bits carry.
 func TestChecksumIsThatOfRFC1071(t *testing.T) {
-	for name, b := range map[string][]byte{"random": random(1, 1600), "ones": bytes.Repeat([]byte{0xff}, 1600), "zeros": make([]byte, 1600)} {
+	for name, b := range map[string][]byte{"random": random(1, 1600), "ones": bytes.Repeat([]byte{0xff}, 1600),
+		"zeros": make([]byte, 1600)} {
 		for n := range 1500 {
 			for at := range 8 {
 				if got, want := checksum(b[at:at+n]), slowSum(b[at:at+n]); got != want {

@@ -232,7 +232,8 @@ func (c *conn) hasRoom() bool {
 	}
 	const connected = C.LW_CONNECTED | C.LW_DEAD
 	return atomic.LoadUint32(c.state)&connected == C.LW_CONNECTED &&
-		atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.sends.tail)))-atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.sends.head))) < C.LW_SENDS
+		atomic.LoadUint32((*uint32)(unsafe.Pointer(&c.sends.tail)))-atomic.LoadUint32(
+			(*uint32)(unsafe.Pointer(&c.sends.head))) < C.LW_SENDS
 }
 
 func (c *conn) took(n C.long) (int, error) {

@@ -106,7 +106,8 @@ func open() (*core, error) {
 			return
 		}
 		stack = &core{
-			listeners: map[uint32]*listener{}, ifaces: map[string]*xdp{}, kick: make(chan struct{}, 1), help: make(chan struct{}, 1),
+			listeners: map[uint32]*listener{}, ifaces: map[string]*xdp{}, kick: make(chan struct{}, 1),
+			help:  make(chan struct{}, 1),
 			dirty: (*uint32)(unsafe.Pointer(&C.lw_dirty)), events: (*uint32)(unsafe.Pointer(&C.lw_events)),
 		}
 		stack.seen.Store(&[]*C.struct_lw_link{})

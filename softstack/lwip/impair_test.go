@@ -19,12 +19,13 @@ const longestStall = 3*time.Second + 500*time.Millisecond + 3*time.Second
 // TestImpairedLinksLeaveTheStreamExact: F10.
 func TestImpairedLinksLeaveTheStreamExact(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"reordered":          {Reorder: 0.05, Seed: 7},
-		"duplicated":         {Duplicate: 0.05, Seed: 7},
-		"one in 1000":        {Loss: 0.001, Seed: 7},
-		"delayed":            {Delay: 200 * time.Microsecond, Jitter: 100 * time.Microsecond, Seed: 7},
-		"all":                {Loss: 0.001, Duplicate: 0.01, Reorder: 0.01, Delay: 50 * time.Microsecond, Seed: 7},
-		"packet thread, all": {Threads: C1, Loss: 0.001, Duplicate: 0.01, Reorder: 0.01, Delay: 50 * time.Microsecond, Seed: 7},
+		"reordered":   {Reorder: 0.05, Seed: 7},
+		"duplicated":  {Duplicate: 0.05, Seed: 7},
+		"one in 1000": {Loss: 0.001, Seed: 7},
+		"delayed":     {Delay: 200 * time.Microsecond, Jitter: 100 * time.Microsecond, Seed: 7},
+		"all":         {Loss: 0.001, Duplicate: 0.01, Reorder: 0.01, Delay: 50 * time.Microsecond, Seed: 7},
+		"packet thread, all": {Threads: C1, Loss: 0.001, Duplicate: 0.01, Reorder: 0.01, Delay: 50 * time.Microsecond,
+			Seed: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +40,8 @@ func TestImpairedLinksLeaveTheStreamExact(t *testing.T) {
 				t.Fatal("not what was sent")
 			}
 			n := s.Counts()
-			if cfg.Loss > 0 && n.Lost == 0 || cfg.Duplicate > 0 && n.Duplicated == 0 || cfg.Reorder > 0 && n.Reordered == 0 || (cfg.Delay > 0) != (n.Delayed > 0) {
+			if cfg.Loss > 0 && n.Lost == 0 || cfg.Duplicate > 0 && n.Duplicated == 0 ||
+				cfg.Reorder > 0 && n.Reordered == 0 || (cfg.Delay > 0) != (n.Delayed > 0) {
 				t.Errorf("the impairment of %+v did nothing: %+v", cfg, n)
 			}
 			if quiet > longestStall {

@@ -42,7 +42,8 @@ func newLink(s *Stack, sock *net.UnixConn, mem []byte, slots, end int, port stri
 	imp := s.impairment()
 	l := &link{sock: sock, stack: s, port: port}
 	if err == nil {
-		l.c = C.lw_link_shm(unsafe.Pointer(&mem[0]), C.uint32_t(slots), C.int(end), C.int(bell), s.twoCopies(), s.mode(), &imp)
+		l.c = C.lw_link_shm(unsafe.Pointer(&mem[0]), C.uint32_t(slots), C.int(end), C.int(bell), s.twoCopies(),
+			s.mode(), &imp)
 	}
 	if l.c == nil {
 		unix.Munmap(mem)
@@ -59,8 +60,9 @@ func newLink(s *Stack, sock *net.UnixConn, mem []byte, slots, end int, port stri
 }
 
 func (s *Stack) impairment() C.struct_lw_impair {
-	return C.struct_lw_impair{loss: chance(s.cfg.Loss), duplicate: chance(s.cfg.Duplicate), reorder: chance(s.cfg.Reorder),
-		delay: C.uint64_t(s.cfg.Delay), jitter: C.uint64_t(s.cfg.Jitter), seed: C.uint64_t(s.cfg.Seed)}
+	return C.struct_lw_impair{loss: chance(s.cfg.Loss), duplicate: chance(s.cfg.Duplicate),
+		reorder: chance(s.cfg.Reorder),
+		delay:   C.uint64_t(s.cfg.Delay), jitter: C.uint64_t(s.cfg.Jitter), seed: C.uint64_t(s.cfg.Seed)}
 }
 
 func (s *Stack) twoCopies() C.int {
@@ -131,7 +133,9 @@ func (l *link) counts() Counts {
 	C.lw_counts_of(l.c, &n)
 	return Counts{
 		TxFrames: uint64(n.tx_frames), TxOctets: uint64(n.tx_octets), TxDropped: uint64(n.tx_dropped),
-		RxFrames: uint64(n.rx_frames), RxOctets: uint64(n.rx_octets), RxCopied: uint64(n.rx_copied), RxMissed: uint64(n.rx_missed),
-		Lost: uint64(n.lost), Duplicated: uint64(n.duplicated), Reordered: uint64(n.reordered), Delayed: uint64(n.delayed), Bells: uint64(n.bells), Refused: uint64(n.refused),
+		RxFrames: uint64(n.rx_frames), RxOctets: uint64(n.rx_octets), RxCopied: uint64(n.rx_copied),
+		RxMissed: uint64(n.rx_missed),
+		Lost:     uint64(n.lost), Duplicated: uint64(n.duplicated), Reordered: uint64(n.reordered),
+		Delayed: uint64(n.delayed), Bells: uint64(n.bells), Refused: uint64(n.refused),
 	}
 }

@@ -144,7 +144,8 @@ func TestStreamsAreExactOnEveryArm(t *testing.T) {
 // A link carries both versions of IP, and segments of IPv6 are shorter by what its header is
 // longer; of two listeners' links neither sees the other's connections.
 func TestLinksCarryIPv6(t *testing.T) {
-	for _, cfg := range []Config{{}, {TwoCopies: true}, {Threads: C1}, {Sequential: true}, {Ring: 64, Loss: 0.001, Seed: 3}} {
+	for _, cfg := range []Config{{}, {TwoCopies: true}, {Threads: C1}, {Sequential: true},
+		{Ring: 64, Loss: 0.001, Seed: 3}} {
 		t.Run(cfg.Params(), func(t *testing.T) {
 			s := openStack(t, cfg)
 			a, b := pairAt(t, s, "[::1]:0")
@@ -153,7 +154,8 @@ func TestLinksCarryIPv6(t *testing.T) {
 				t.Fatal("not what was sent")
 			}
 			for _, c := range []stream.Conn{a, b} {
-				if at, err := netip.ParseAddrPort(c.RemoteAddr()); err != nil || at.Addr() != netip.IPv6Loopback() || at.Port() == 0 {
+				if at, err := netip.ParseAddrPort(c.RemoteAddr()); err != nil || at.Addr() != netip.IPv6Loopback() ||
+					at.Port() == 0 {
 					t.Errorf("the peer of a connection over IPv6 is %q", c.RemoteAddr())
 				}
 			}

@@ -28,11 +28,14 @@ func TestALibraryOfOtherLimitsIsRefused(t *testing.T) {
 	pool := func(name, size string) string {
 		return fmt.Sprintf("const struct memp_desc memp_%s = {LWIP_MEM_ALIGN_SIZE(%s)};\n", name, size)
 	}
-	all := []string{pool("TCP_PCB", "sizeof(struct tcp_pcb)"), pool("TCP_PCB_LISTEN", "sizeof(struct tcp_pcb_listen)"), pool("TCP_SEG", "sizeof(struct tcp_seg)"), pool("PBUF", "sizeof(struct pbuf)")}
+	all := []string{pool("TCP_PCB", "sizeof(struct tcp_pcb)"), pool("TCP_PCB_LISTEN", "sizeof(struct tcp_pcb_listen)"),
+		pool("TCP_SEG", "sizeof(struct tcp_seg)"), pool("PBUF", "sizeof(struct pbuf)")}
 	same := strings.Join(all, "")
 	for name, c := range map[string]struct{ source, want string }{
-		"another connection":     {pool("TCP_PCB", "sizeof(struct tcp_pcb) + 8") + strings.Join(all[1:], ""), "has a TCP_PCB of "},
-		"another segment":        {all[0] + all[1] + pool("TCP_SEG", "8") + all[3], "has a TCP_SEG of 8 octets, and this program is for "},
+		"another connection": {pool("TCP_PCB", "sizeof(struct tcp_pcb) + 8") + strings.Join(all[1:], ""),
+			"has a TCP_PCB of "},
+		"another segment": {all[0] + all[1] + pool("TCP_SEG", "8") + all[3],
+			"has a TCP_SEG of 8 octets, and this program is for "},
 		"no pools":               {none, "has no memp_TCP_PCB"},
 		"the pools, and no lwIP": {same, ErrAbsent.Error() + ": liblwip.so.0 has no tcpip_init"},
 	} {
@@ -43,14 +46,16 @@ func TestALibraryOfOtherLimitsIsRefused(t *testing.T) {
 			if err := os.WriteFile(file, []byte(headers+c.source), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			args := append([]string{"-shared", "-fPIC", "-I/usr/include/lwip", "-o", filepath.Join(dir, "liblwip.so.0")}, file)
+			args := append([]string{"-shared", "-fPIC", "-I/usr/include/lwip", "-o",
+				filepath.Join(dir, "liblwip.so.0")}, file)
 			if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			again := exec.Command(os.Args[0], "-test.run", "^TestALibraryOfOtherLimitsIsRefused$")
 			again.Env = append(os.Environ(), "LWIP_UNLIKE=1", "LD_LIBRARY_PATH="+dir)
 			out, err := again.CombinedOutput()
-			if line, _, _ := strings.Cut(string(out), "\n"); err != nil || !strings.HasPrefix(line, "opened: ") || !strings.Contains(line, c.want) {
+			if line, _, _ := strings.Cut(string(out), "\n"); err != nil || !strings.HasPrefix(line, "opened: ") ||
+				!strings.Contains(line, c.want) {
 				t.Errorf("%v, %s, want %q", err, out, c.want)
 			}
 		})
@@ -65,9 +70,11 @@ func TestOtherLimitsAreTold(t *testing.T) {
 		t.Errorf("the library's own: %v", err)
 	}
 	for name, err := range map[string]error{
-		"longer segments": limits(mss+7500, buffer), "shorter segments": limits(mss-1, buffer), "a larger window": limits(mss, buffer<<4), "both": limits(mss+7500, buffer<<4),
+		"longer segments": limits(mss+7500, buffer), "shorter segments": limits(mss-1, buffer),
+		"a larger window": limits(mss, buffer<<4), "both": limits(mss+7500, buffer<<4),
 	} {
-		if !errors.Is(err, ErrUnlike) || !strings.Contains(err.Error(), fmt.Sprintf("segments of %d octets and %d to send", mss, buffer)) {
+		if !errors.Is(err, ErrUnlike) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("segments of %d octets and %d to send", mss, buffer)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -58,7 +58,8 @@ func Open(cfg Config) (*Stack, error) {
 		return nil, err
 	}
 	if cfg.ByReference && C.lw_references() == 0 {
-		return nil, fmt.Errorf("%w (LWIP_NETIF_TX_SINGLE_PBUF, as Debian builds it): ci/build-lwip DIR builds one that does not", ErrCopies)
+		return nil, fmt.Errorf("%w (LWIP_NETIF_TX_SINGLE_PBUF, as Debian builds it): ci/build-lwip DIR builds one "+
+			"that does not", ErrCopies)
 	}
 	s := &Stack{cfg: cfg, core: c}
 	c.mu.Lock()
@@ -302,7 +303,8 @@ func (s *Stack) listen(host, port string, n uint16, x *xdp) (stream.Listener, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nextID++
-	l := &listener{s: s, door: door, x: x, port: n, id: c.nextID, addr: net.JoinHostPort(host, port), queue: make(chan *conn, listenQueue), done: make(chan struct{})}
+	l := &listener{s: s, door: door, x: x, port: n, id: c.nextID, addr: net.JoinHostPort(host, port),
+		queue: make(chan *conn, listenQueue), done: make(chan struct{})}
 	if e := C.lw_listen(C.uint16_t(n), C.uint32_t(l.id), &l.pcb); e != 0 {
 		if door != nil {
 			door.Close()

@@ -107,7 +107,8 @@ func openXDP(s *Stack, name string) (x *xdp, err error) {
 	// The kernel takes a queue back from the socket before ours some time after it was closed.
 	for late := time.Now().Add(queueWithin); ; time.Sleep(time.Millisecond) {
 		for copied := C.int(0); copied <= 1 && sock == nil; copied++ {
-			sock = C.lw_xsk_open(C.uint32_t(x.index), 0, C.uint32_t(s.cfg.Ring), C.uint32_t(binary.NativeEndian.Uint32(ip[:])),
+			sock = C.lw_xsk_open(C.uint32_t(x.index), 0, C.uint32_t(s.cfg.Ring),
+				C.uint32_t(binary.NativeEndian.Uint32(ip[:])),
 				(*C.uint8_t)(unsafe.Pointer(&l.Attrs().HardwareAddr[0])), copied, unsummed, &e)
 			x.zero = copied == 0
 		}
@@ -135,10 +136,12 @@ func openXDP(s *Stack, name string) (x *xdp, err error) {
 // load makes the maps and the program: IPv4 without options and TCP, to our address and
 // one of our ports, goes to the socket of queue 0.
 func (x *xdp) load() (err error) {
-	if x.ports, err = ebpf.NewMap(&ebpf.MapSpec{Name: "ports", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1 << 16}); err != nil {
+	if x.ports, err = ebpf.NewMap(&ebpf.MapSpec{Name: "ports", Type: ebpf.Array, KeySize: 4, ValueSize: 4,
+		MaxEntries: 1 << 16}); err != nil {
 		return err
 	}
-	if x.socks, err = ebpf.NewMap(&ebpf.MapSpec{Name: "sockets", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: 64}); err != nil {
+	if x.socks, err = ebpf.NewMap(&ebpf.MapSpec{Name: "sockets", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4,
+		MaxEntries: 64}); err != nil {
 		return err
 	}
 	const pass = "pass"
@@ -177,7 +180,8 @@ func (x *xdp) load() (err error) {
 		asm.Mov.Imm(asm.R0, 2).WithSymbol(pass),
 		asm.Return(),
 	}
-	x.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "rdmaperf", Type: ebpf.XDP, License: "Dual BSD/GPL", Instructions: ins})
+	x.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{Name: "rdmaperf", Type: ebpf.XDP, License: "Dual BSD/GPL",
+		Instructions: ins})
 	return err
 }
 
@@ -202,12 +206,14 @@ func (x *xdp) neighbour(ctx context.Context, ip netip.Addr) (net.HardwareAddr, e
 			return nil, &XDPError{"read neighbours", x.name, err}
 		}
 		for _, n := range list {
-			if n.IP.Equal(hop) && len(n.HardwareAddr) == 6 && n.State&(netlink.NUD_REACHABLE|netlink.NUD_STALE|netlink.NUD_DELAY|netlink.NUD_PROBE|netlink.NUD_PERMANENT) != 0 {
+			if n.IP.Equal(hop) && len(n.HardwareAddr) == 6 &&
+				n.State&(netlink.NUD_REACHABLE|netlink.NUD_STALE|netlink.NUD_DELAY|netlink.NUD_PROBE|netlink.NUD_PERMANENT) != 0 {
 				return n.HardwareAddr, nil
 			}
 		}
 		// NUD_PROBE with NTF_USE has the kernel resolve it (rtnetlink(7), neigh_add in net/core/neighbour.c).
-		if err := x.nl.NeighSet(&netlink.Neigh{LinkIndex: x.index, Family: netlink.FAMILY_V4, IP: hop, Flags: netlink.NTF_USE, State: netlink.NUD_NONE}); err != nil {
+		if err := x.nl.NeighSet(&netlink.Neigh{LinkIndex: x.index, Family: netlink.FAMILY_V4, IP: hop,
+			Flags: netlink.NTF_USE, State: netlink.NUD_NONE}); err != nil {
 			return nil, &XDPError{"resolve " + hop.String(), x.name, err}
 		}
 		select {
@@ -392,7 +398,8 @@ func (s *Stack) through(host string) (*xdp, netip.Addr, error) {
 		}
 		// An interface has one socket, and that the parameters of one stack.
 		if atomic.LoadInt32((*int32)(unsafe.Pointer(&x.link.c.conns))) > 0 {
-			return nil, ip, &XDPError{"share the interface", name, errors.New("another stack of this process has connections there")}
+			return nil, ip, &XDPError{"share the interface", name,
+				errors.New("another stack of this process has connections there")}
 		}
 		c.giveBack(x)
 	}

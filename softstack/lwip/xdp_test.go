@@ -35,7 +35,8 @@ func between(t *testing.T, f func(side int, addr string)) {
 	if err := netns.Set(one); err != nil {
 		t.Fatal(err)
 	}
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "side0"}, PeerName: "side1", PeerNamespace: netlink.NsFd(two)}
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "side0"}, PeerName: "side1",
+		PeerNamespace: netlink.NsFd(two)}
 	if err := netlink.LinkAdd(veth); err != nil {
 		t.Skipf("no veth: %v", err)
 	}
@@ -259,7 +260,8 @@ func TestAPortIsUsedAgainAtOnce(t *testing.T) {
 			begin := time.Now()
 			var far net.Conn
 			var err error
-			within(t, 20*time.Second, "the port", func() bool { // which is ours again when lwIP has acknowledged our FIN
+			// which is ours again when lwIP has acknowledged our FIN
+			within(t, 20*time.Second, "the port", func() bool {
 				far, err = from.Dial("tcp", l.Addr())
 				return !errors.Is(err, syscall.EADDRINUSE)
 			})

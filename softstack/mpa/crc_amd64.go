@@ -33,9 +33,11 @@ var (
 	foldBy256 = [4]uint64{multiplier(1024 + 32), multiplier(1024 - 32), multiplier(256 + 32), multiplier(256 - 32)}
 
 	// mixBy are those of foldCRC256, and what shifts a CRC past three, two and one runs of mixCRC.
-	mixBy = [7]uint64{foldBy256[0], foldBy256[1], foldBy256[2], foldBy256[3], multiplier(3*mixRun*8 - 32), multiplier(2*mixRun*8 - 32), multiplier(mixRun*8 - 32)}
+	mixBy = [7]uint64{foldBy256[0], foldBy256[1], foldBy256[2], foldBy256[3], multiplier(3*mixRun*8 - 32),
+		multiplier(2*mixRun*8 - 32), multiplier(mixRun*8 - 32)}
 
-	mixBy512 = [7]uint64{foldBy[0], foldBy[1], foldBy[2], foldBy[3], multiplier(3*mixRun512*8 - 32), multiplier(2*mixRun512*8 - 32), multiplier(mixRun512*8 - 32)}
+	mixBy512 = [7]uint64{foldBy[0], foldBy[1], foldBy[2], foldBy[3], multiplier(3*mixRun512*8 - 32),
+		multiplier(2*mixRun512*8 - 32), multiplier(mixRun512*8 - 32)}
 )
 
 const (

@@ -9,7 +9,8 @@ import (
 // The multipliers are those that others publish for 64 octets at a time (Linux,
 // arch/x86/crypto; Chromium's crc32_simd.c), on processors that cannot fold, too.
 func TestMultipliersAreThePublishedOnes(t *testing.T) {
-	for n, want := range map[int]uint64{512 + 32: 0x740eef02, 512 - 32: 0x9e4addf8, 2048 + 32: 0xdcb17aa4, 2048 - 32: 0xb9e02b86} {
+	for n, want := range map[int]uint64{512 + 32: 0x740eef02, 512 - 32: 0x9e4addf8, 2048 + 32: 0xdcb17aa4,
+		2048 - 32: 0xb9e02b86} {
 		if got := multiplier(n); got != want {
 			t.Errorf("x^%d is %#x, want %#x", n, got, want)
 		}
@@ -30,13 +31,15 @@ func TestEveryWayAgreesWithTheLibrary(t *testing.T) {
 		has        bool
 		f512, f256 bool
 		mixes      bool
-	}{{"512 bits", was, true, false, false}, {"512 bits and the instruction", was, true, false, true}, {"256 bits", was256, false, true, false}, {"library", true, false, false, false}} {
+	}{{"512 bits", was, true, false, false}, {"512 bits and the instruction", was, true, false, true},
+		{"256 bits", was256, false, true, false}, {"library", true, false, false, false}} {
 		t.Run(way.name, func(t *testing.T) {
 			if !way.has {
 				t.Skip("this processor does not multiply such vectors without carry")
 			}
 			canFold, canFold256, mixes = way.f512, way.f256, func() bool { return way.mixes }
-			for _, around := range []int{128, foldMin, mixBlock, 2*mixBlock + 128, 4 * mixBlock, mixBlock512, mixBlock512 + 256, 2*mixBlock512 + 128} {
+			for _, around := range []int{128, foldMin, mixBlock, 2*mixBlock + 128, 4 * mixBlock, mixBlock512,
+				mixBlock512 + 256, 2*mixBlock512 + 128} {
 				for n := around - 70; n <= around+70; n++ {
 					state, off := r.Uint32(), r.IntN(64)
 					if got, want := CRC(state, b[off:off+n]), crc32.Update(state, castagnoli, b[off:off+n]); got != want {

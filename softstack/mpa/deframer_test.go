@@ -317,7 +317,8 @@ func TestDeframerMemoryIsBounded(t *testing.T) {
 
 func FuzzDeframer(f *testing.F) {
 	for _, s := range settings {
-		f.Add(s.markers, s.crc, frameAll([][]byte{[]byte("hello"), make([]byte, 498), {}, []byte("x")}, s.markers, s.crc), []byte{1, 0, 3, 200})
+		f.Add(s.markers, s.crc, frameAll([][]byte{[]byte("hello"), make([]byte, 498), {}, []byte("x")}, s.markers,
+			s.crc), []byte{1, 0, 3, 200})
 	}
 	for _, v := range plainVectors {
 		f.Add(false, true, unhex(f, v.wire), []byte{2})

@@ -72,7 +72,8 @@ func (cfg Config) HandleReply(req, rep *Frame) (Negotiated, error) {
 		n.ORD = min(cfg.ORD, rep.Enh.IRD)
 	}
 	if rep.Enh.PeerToPeer != req.Enh.PeerToPeer {
-		return n, &Error{CodeNoRTR, fmt.Sprintf("peer-to-peer model asked %t, answered %t", req.Enh.PeerToPeer, rep.Enh.PeerToPeer)}
+		return n, &Error{CodeNoRTR, fmt.Sprintf("peer-to-peer model asked %t, answered %t", req.Enh.PeerToPeer,
+			rep.Enh.PeerToPeer)}
 	}
 	if n.PeerToPeer = rep.Enh.PeerToPeer; n.PeerToPeer {
 		if n.RTR = pickRTR(&rep.Enh, cfg.options()); n.RTR == RTRNone {

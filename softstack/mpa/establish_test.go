@@ -66,7 +66,8 @@ func TestMarkersFollowTheReceiver(t *testing.T) {
 			if ierr != nil || rerr != nil {
 				t.Fatal(ierr, rerr)
 			}
-			if i.RxMarkers != initiator || r.TxMarkers != initiator || i.TxMarkers != responder || r.RxMarkers != responder {
+			if i.RxMarkers != initiator || r.TxMarkers != initiator || i.TxMarkers != responder ||
+				r.RxMarkers != responder {
 				t.Errorf("initiator M %t, responder M %t: %+v, %+v", initiator, responder, i, r)
 			}
 		}
@@ -399,7 +400,8 @@ func TestBuildersKeepTheLimits(t *testing.T) {
 
 // Whatever two sides want, they conclude the same.
 func TestBothSidesAgreeProperty(t *testing.T) {
-	depth := rapid.OneOf(rapid.Uint16Range(0, 8), rapid.Uint16Range(0, NoNegotiation), rapid.Just(uint16(NoNegotiation)))
+	depth := rapid.OneOf(rapid.Uint16Range(0, 8), rapid.Uint16Range(0, NoNegotiation),
+		rapid.Just(uint16(NoNegotiation)))
 	config := func(t *rapid.T, side string) Config {
 		return Config{
 			CRC:      rapid.Bool().Draw(t, side+" crc"),

@@ -46,7 +46,8 @@ var frameVectors = []struct {
 		Frame{Markers: true, Rev: 1, Private: []byte("abc")}},
 	{"all flags and depths", hexReq + "f0020004 ffffffff",
 		Frame{Markers: true, CRC: true, Reject: true, Enhanced: true, Rev: 2,
-			Enh: Enhanced{PeerToPeer: true, RTRSend: true, RTRWrite: true, RTRRead: true, IRD: NoNegotiation, ORD: NoNegotiation}}},
+			Enh: Enhanced{PeerToPeer: true, RTRSend: true, RTRWrite: true, RTRRead: true, IRD: NoNegotiation,
+				ORD: NoNegotiation}}},
 	{"512 octets of private data", hexReq + "00010200 512*5a",
 		Frame{Rev: 1, Private: bytes.Repeat([]byte{0x5a}, 512)}},
 }

@@ -51,7 +51,8 @@ func FetchAdd(id, stag uint32, to, data uint64) AtomicRequest {
 
 // CmpSwap is the request that stores data where the word is compare, all bits of both.
 func CmpSwap(id, stag uint32, to, compare, data uint64) AtomicRequest {
-	return AtomicRequest{Op: AtomicCmpSwap, ID: id, STag: stag, TO: to, Data: data, Mask: allBits, Compare: compare, CompareMask: allBits}
+	return AtomicRequest{Op: AtomicCmpSwap, ID: id, STag: stag, TO: to, Data: data, Mask: allBits, Compare: compare,
+		CompareMask: allBits}
 }
 
 // Result is what the operation makes of a word that holds old. The operation has

@@ -54,7 +54,8 @@ func TestCmpSwapLooksAtMaskedBitsOnly(t *testing.T) {
 		{123, 456, 0, allBits, allBits, allBits}, // nothing compared: a swap
 		{123, 123, allBits, 5, 0, 123},           // nothing swapped
 	} {
-		r := AtomicRequest{Op: AtomicCmpSwap, Data: c.swap, Mask: c.mask, Compare: c.compare, CompareMask: c.compareMask}
+		r := AtomicRequest{Op: AtomicCmpSwap, Data: c.swap, Mask: c.mask, Compare: c.compare,
+			CompareMask: c.compareMask}
 		if got := r.Result(c.old); got != c.want {
 			t.Errorf("%+v: %x becomes %x, want %x", r, c.old, got, c.want)
 		}
@@ -65,10 +66,13 @@ func TestCmpSwapLooksAtMaskedBitsOnly(t *testing.T) {
 // and zeros for unused data; V18 of the catalogue, which has zeros in the compare
 // mask, is read but not written.
 func TestRequestsFillUnusedMasks(t *testing.T) {
-	if r, want := FetchAdd(1, 2, 3, 4), (AtomicRequest{Op: AtomicFetchAdd, ID: 1, STag: 2, TO: 3, Data: 4, CompareMask: allBits}); r != want {
+	if r, want := FetchAdd(1, 2, 3, 4),
+		(AtomicRequest{Op: AtomicFetchAdd, ID: 1, STag: 2, TO: 3, Data: 4, CompareMask: allBits}); r != want {
 		t.Errorf("%+v, want %+v", r, want)
 	}
-	if r, want := CmpSwap(1, 2, 3, 4, 5), (AtomicRequest{Op: AtomicCmpSwap, ID: 1, STag: 2, TO: 3, Data: 5, Mask: allBits, Compare: 4, CompareMask: allBits}); r != want {
+	if r, want := CmpSwap(1, 2, 3, 4, 5),
+		(AtomicRequest{Op: AtomicCmpSwap, ID: 1, STag: 2, TO: 3, Data: 5, Mask: allBits, Compare: 4,
+			CompareMask: allBits}); r != want {
 		t.Errorf("%+v, want %+v", r, want)
 	}
 	for op := range AtomicOp(16) {

@@ -86,12 +86,14 @@ func TestHeadersRoundTripProperty(t *testing.T) {
 	u32, u64 := rapid.Uint32(), rapid.Uint64()
 	rapid.Check(t, func(t *rapid.T) {
 		b := make([]byte, 64)
-		read := ReadRequest{u32.Draw(t, "sink"), u64.Draw(t, "sink to"), u32.Draw(t, "size"), u32.Draw(t, "src"), u64.Draw(t, "src to")}
+		read := ReadRequest{u32.Draw(t, "sink"), u64.Draw(t, "sink to"), u32.Draw(t, "size"), u32.Draw(t, "src"),
+			u64.Draw(t, "src to")}
 		PutReadRequest(b, &read)
 		if got := GetReadRequest(b[:ReadRequestLen]); got != read {
 			t.Fatalf("read request: got %+v, want %+v", got, read)
 		}
-		atomic := AtomicRequest{AtomicOp(rapid.Uint8Range(0, 15).Draw(t, "op")), u32.Draw(t, "id"), u32.Draw(t, "stag"), u64.Draw(t, "to"),
+		atomic := AtomicRequest{AtomicOp(rapid.Uint8Range(0, 15).Draw(t, "op")), u32.Draw(t, "id"), u32.Draw(t, "stag"),
+			u64.Draw(t, "to"),
 			u64.Draw(t, "data"), u64.Draw(t, "mask"), u64.Draw(t, "compare"), u64.Draw(t, "compare mask")}
 		PutAtomicRequest(b, &atomic)
 		if got := GetAtomicRequest(b[:AtomicRequestLen]); got != atomic {

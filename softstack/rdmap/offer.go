@@ -57,7 +57,8 @@ func CutOffer(b []byte) (private []byte, e Extensions, ok bool) {
 		return b, 0, false
 	}
 	o := b[at:]
-	if int(binary.BigEndian.Uint16(o)) != at || binary.BigEndian.Uint32(o[4:]) != crc32.Checksum(o[:4], castagnoli)^offerMark {
+	if int(binary.BigEndian.Uint16(o)) != at || binary.BigEndian.Uint32(o[4:]) != crc32.Checksum(o[:4],
+		castagnoli)^offerMark {
 		return b, 0, false
 	}
 	if o[2] == offerVersion {

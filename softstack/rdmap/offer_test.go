@@ -62,7 +62,8 @@ func TestOtherPrivateDataIsNoOffer(t *testing.T) {
 			}
 		}
 	}
-	for _, b := range [][]byte{nil, whole[:OfferLen-1], whole[1:], append([]byte{0}, whole...), append(bytes.Clone(whole), 0)} {
+	for _, b := range [][]byte{nil, whole[:OfferLen-1], whole[1:], append([]byte{0}, whole...),
+		append(bytes.Clone(whole), 0)} {
 		if got, e, ok := CutOffer(b); ok || e != 0 || !bytes.Equal(got, b) {
 			t.Errorf("%x: %x, %b, %t", b, got, e, ok)
 		}

@@ -8,9 +8,11 @@ func TestHeadersNeedTheirOctets(t *testing.T) {
 		n   int
 		put func(b []byte)
 	}{
-		"atomic request":  {AtomicRequestLen, func(b []byte) { PutAtomicRequest(b, &AtomicRequest{}) }},
-		"atomic response": {AtomicResponseLen, func(b []byte) { PutAtomicResponse(b, &AtomicResponse{ID: 1 << 24, Original: 1 << 56}) }},
-		"read request":    {ReadRequestLen, func(b []byte) { PutReadRequest(b, &ReadRequest{SinkSTag: 1 << 24, SrcTO: 1}) }},
+		"atomic request": {AtomicRequestLen, func(b []byte) { PutAtomicRequest(b, &AtomicRequest{}) }},
+		"atomic response": {AtomicResponseLen,
+			func(b []byte) { PutAtomicResponse(b, &AtomicResponse{ID: 1 << 24, Original: 1 << 56}) }},
+		"read request": {ReadRequestLen,
+			func(b []byte) { PutReadRequest(b, &ReadRequest{SinkSTag: 1 << 24, SrcTO: 1}) }},
 	} {
 		c.put(make([]byte, c.n))
 		short := make([]byte, c.n-1)

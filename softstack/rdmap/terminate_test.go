@@ -73,7 +73,8 @@ func TestTermCodes(t *testing.T) {
 	if got := TermCode(0).String(); got != "ok" || TermCode(0).Known() {
 		t.Errorf("no error is %q, known %t", got, TermCode(0).Known())
 	}
-	for _, c := range []TermCode{NewTermCode(0, 1, 5), NewTermCode(1, 3, 0), NewTermCode(2, 0, 0), NewTermCode(2, 1, 1), NewTermCode(15, 15, 255)} {
+	for _, c := range []TermCode{NewTermCode(0, 1, 5), NewTermCode(1, 3, 0), NewTermCode(2, 0, 0), NewTermCode(2, 1, 1),
+		NewTermCode(15, 15, 255)} {
 		if c.Known() || c.String()[len("0/0/00"):] != " unassigned" && c.String() != "15/15/ff unassigned" {
 			t.Errorf("%v: known %t", c, c.Known())
 		}

@@ -163,7 +163,8 @@ var vectors = []struct {
 		{"00164147 00000000 00000002 00000001 00000000 00000000 f9a26f1d",
 			segment{untagged: untagged(OpTerminate, 2, 1), payload: Terminate{Code: TermLocal}}}}},
 	{"V7 RTR zero-length Read", false, []vectorFPDU{
-		{"002e4141 00000000 00000001 00000001 00000000 00000000 00000000 00000000 00000000 00000001 00000000 00000000 ba10e3c9",
+		{"002e4141 00000000 00000001 00000001 00000000 00000000 00000000 00000000 00000000 00000001 00000000 " +
+			"00000000 ba10e3c9",
 			segment{untagged: untagged(OpReadReq, 1, 1), payload: ReadRequest{SrcSTag: 1}}}}},
 	{"V8 Send hello", false, []vectorFPDU{
 		{"00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 b990b10c",
@@ -173,13 +174,16 @@ var vectors = []struct {
 	{"V10 Write hello", false, []vectorFPDU{
 		{"0013c140 11223344 00000000 00001000 68656c6c 6f000000 cadc4b88", writeHello}}},
 	{"V11 Read Request", false, []vectorFPDU{
-		{"002e4141 00000000 00000001 00000001 00000000 aabbccdd 00000000 00002000 00000010 11223344 00000000 00001000 8b3b4e93", read16}}},
+		{"002e4141 00000000 00000001 00000001 00000000 aabbccdd 00000000 00002000 00000010 11223344 00000000 " +
+			"00001000 8b3b4e93", read16}}},
 	{"V12 its Read Response", false, []vectorFPDU{
 		{"001ec142 aabbccdd 00000000 00002000 00010203 04050607 08090a0b 0c0d0e0f a44706e3",
-			segment{tagged: tagged(OpReadResp, 0xaabbccdd, 0x2000), payload: []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}}}},
+			segment{tagged: tagged(OpReadResp, 0xaabbccdd, 0x2000), payload: []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+				11, 12, 13, 14, 15}}}}},
 	{"V13 Send with SE and Invalidate", false, []vectorFPDU{
 		{"00134146 11223300 00000000 00000002 00000000 78000000 5320a3f9",
-			segment{untagged: &ddp.Untagged{Last: true, ULP: Control(OpSendSEInv), InvSTag: 0x11223300, MSN: 2}, payload: []byte("x")}}}},
+			segment{untagged: &ddp.Untagged{Last: true, ULP: Control(OpSendSEInv), InvSTag: 0x11223300, MSN: 2},
+				payload: []byte("x")}}}},
 	{"V14 Terminate 2/0/02", false, []vectorFPDU{
 		{"00164147 00000000 00000002 00000001 00000000 20020000 7fe42585",
 			segment{untagged: untagged(OpTerminate, 2, 1), payload: Terminate{Code: TermMPACRC}}}}},
@@ -195,16 +199,19 @@ var vectors = []struct {
 		{"00464147 00000000 00000002 00000001 00000000 0102e000 002e4141 00000000 00000001 00000001 00000000 " +
 			"aabbccdd 00000000 00002000 00000010 11223344 00000000 00001000 7e5f93f8",
 			segment{untagged: untagged(OpTerminate, 2, 1),
-				payload: NewTerminate(TermProtAccess, len(read16.encode()), headerOf(read16), read16.encode()[ddp.UntaggedLen:])}}}},
+				payload: NewTerminate(TermProtAccess, len(read16.encode()), headerOf(read16),
+					read16.encode()[ddp.UntaggedLen:])}}}},
 	{"V18 FetchAdd", false, []vectorFPDU{
-		{"0046414a 00000000 00000001 00000001 00000000 00000000 00000001 11223344 00000000 00001000 00000000 00000007 24*00 ba53451f",
+		{"0046414a 00000000 00000001 00000001 00000000 00000000 00000001 11223344 00000000 00001000 00000000 " +
+			"00000007 24*00 ba53451f",
 			segment{untagged: untagged(OpAtomicReq, 1, 1),
 				payload: AtomicRequest{Op: AtomicFetchAdd, ID: 1, STag: 0x11223344, TO: 0x1000, Data: 7}}}}},
 	{"V19 CmpSwap", false, []vectorFPDU{
 		{"0046414a 00000000 00000001 00000002 00000000 00000002 00000002 11223344 00000000 00001000 00000000 deadbeef " +
 			"ffffffff ffffffff 00000000 00000007 ffffffff ffffffff 43f7f7f7",
-			segment{untagged: untagged(OpAtomicReq, 1, 2), payload: AtomicRequest{Op: AtomicCmpSwap, ID: 2, STag: 0x11223344,
-				TO: 0x1000, Data: 0xdeadbeef, Mask: allOnes, Compare: 7, CompareMask: allOnes}}}}},
+			segment{untagged: untagged(OpAtomicReq, 1, 2), payload: AtomicRequest{Op: AtomicCmpSwap, ID: 2,
+				STag: 0x11223344,
+				TO:   0x1000, Data: 0xdeadbeef, Mask: allOnes, Compare: 7, CompareMask: allOnes}}}}},
 	{"V20 Atomic Response", false, []vectorFPDU{
 		{"001e414b 00000000 00000003 00000001 00000000 00000001 00000000 00000000 f9a6fe83",
 			segment{untagged: untagged(OpAtomicResp, 3, 1), payload: AtomicResponse{ID: 1}}}}},

@@ -1,4 +1,5 @@
-// Package ready reports which connections of a TCP/IP stack in user space are ready: [stream.Poller] for stacks that have no kernel to ask. It looks at the state of
+// Package ready reports which connections of a TCP/IP stack in user space are ready: [stream.Poller] for stacks that
+// have no kernel to ask. It looks at the state of
 // each connection, after driving the stack, and sleeps until the stack says that one of
 // them moved.
 //

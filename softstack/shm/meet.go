@@ -21,7 +21,9 @@ func sameUser(c *net.UnixConn) error {
 	}
 	var cred *unix.Ucred
 	var cerr error
-	if err := raw.Control(func(fd uintptr) { cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
 		return err
 	}
 	if cerr != nil {
@@ -119,7 +121,8 @@ func (f *Family) welcome(c *net.UnixConn) (mem []byte, h Hello, err error) {
 	var st unix.Stat_t
 	size := f.Size(h)
 	if err := unix.Fstat(fds[0], &st); err != nil || st.Size != int64(size) {
-		return nil, h, fmt.Errorf("memory of %d bytes for %d frames: %w", st.Size, h.Frames, errors.Join(err, unix.EINVAL))
+		return nil, h, fmt.Errorf("memory of %d bytes for %d frames: %w", st.Size, h.Frames,
+			errors.Join(err, unix.EINVAL))
 	}
 	if mem, err = mapRing(fds[0], size); err != nil {
 		return nil, h, err

@@ -122,7 +122,8 @@ func TestASilentListenerIsGivenUp(t *testing.T) {
 func TestAStrangersKnockCostsOneSocket(t *testing.T) {
 	in := house(t, "4")
 	hello := func(frames, option uint32) []byte {
-		return []byte{'t', 'e', 's', 't', 'r', 'i', 'n', 'g', byte(frames >> 24), byte(frames >> 16), byte(frames >> 8), byte(frames),
+		return []byte{'t', 'e', 's', 't', 'r', 'i', 'n', 'g', byte(frames >> 24), byte(frames >> 16), byte(frames >> 8),
+			byte(frames),
 			byte(option >> 24), byte(option >> 16), byte(option >> 8), byte(option)}
 	}
 	memory := func(size int64, seal int) int {
@@ -180,7 +181,8 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte("testring\x00\x00\x00\x40\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := ring.parse(b)
-		if err == nil && (h.Frames < 16 || h.Frames > 1024 || h.Frames&(h.Frames-1) != 0 || h.Option > 9 || !bytes.Equal(ring.put(h), b)) {
+		if err == nil && (h.Frames < 16 || h.Frames > 1024 || h.Frames&(h.Frames-1) != 0 || h.Option > 9 ||
+			!bytes.Equal(ring.put(h), b)) {
 			t.Errorf("%x: %+v", b, h)
 		}
 	})

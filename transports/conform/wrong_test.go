@@ -304,7 +304,8 @@ var bends = []bendRow{
 
 	{"registrations allow everything", fixed(bend{regMR: func(a *rdma.Access) {
 		*a |= rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic | rdma.RemoteInvalidate
-	}}), []string{"acc/registration", "acc/write-rights", "acc/receive-rights", "rdr/sink-read-only", "inv/ordinary-safe", "acc/two-registrations"}},
+	}}), []string{"acc/registration", "acc/write-rights", "acc/receive-rights", "rdr/sink-read-only",
+		"inv/ordinary-safe", "acc/two-registrations"}},
 	{"registrations are of the whole mapping", fixed(bend{regBuf: func(b *rdma.Buffer) { *b = b.Mapping() }}),
 		[]string{"acc/part", "acc/part-bounds", "acc/part-local-bounds"}},
 	{"memory that begins inside a page is refused", fixed(bend{regBuf: func(b *rdma.Buffer) {
@@ -478,7 +479,9 @@ var bends = []bendRow{
 	}, []string{"qps/independent"}},
 	{"a dead device lives on", fixed(bend{kill: func(*memdev.Device) {}}), []string{"dth/kill-in-transfer"}},
 
-	{"private data is cut", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = p.PrivateData[:min(len(p.PrivateData), 255)] }}), []string{"cm/private-data"}},
+	{"private data is cut", fixed(bend{asked: func(p *rdma.ConnParam) {
+		p.PrivateData = p.PrivateData[:min(len(p.PrivateData), 255)]
+	}}), []string{"cm/private-data"}},
 	{"private data gets lost", fixed(bend{asked: func(p *rdma.ConnParam) { p.PrivateData = nil }}),
 		[]string{"cm/private-data", "cm/parallel"}},
 	{"refusals lose their reason", fixed(bend{reject: func([]byte) []byte { return nil }}), []string{"cm/reject"}},
@@ -506,7 +509,8 @@ var bends = []bendRow{
 			return len(wrs), nil // the first QP of each pair has an odd number
 		}
 		return inner.PostRecv(wrs)
-	}}), []string{"snd/both-directions", "cm/ird-ord-range", "cm/private-data-too-long", "dth/listener-survives", "dth/neighbour-unharmed", "cm/accept-deadline"}},
+	}}), []string{"snd/both-directions", "cm/ird-ord-range", "cm/private-data-too-long", "dth/listener-survives",
+		"dth/neighbour-unharmed", "cm/accept-deadline"}},
 }
 
 // TestBendsTurnRed proves the cases about everything that is not payload: each

@@ -19,7 +19,8 @@ func TestSessionsWithSlowReads(t *testing.T) {
 func TestCapsFollowTheDevice(t *testing.T) {
 	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
 	defer d.Close()
-	all := transports.Kinds(transports.KindSend, transports.KindSendImm, transports.KindWrite, transports.KindWriteImm, transports.KindRead,
+	all := transports.Kinds(transports.KindSend, transports.KindSendImm, transports.KindWrite, transports.KindWriteImm,
+		transports.KindRead,
 		transports.KindFetchAdd, transports.KindCmpSwap, transports.KindRecv)
 	for _, c := range []struct {
 		what string
@@ -29,17 +30,25 @@ func TestCapsFollowTheDevice(t *testing.T) {
 		{"the reference device has every kind but call", nil, func(c transports.Caps) bool {
 			return c.Kinds == all && c.InProcess && c.Events && c.LastByteLast && !c.LocalComplete
 		}},
-		{"a missing opcode is a missing kind", func(c *rdma.Caps) { c.Ops = rdma.Ops(rdma.OpSend, rdma.OpRead) }, func(c transports.Caps) bool {
-			return c.Kinds == transports.Kinds(transports.KindSend, transports.KindRead, transports.KindRecv)
+		{"a missing opcode is a missing kind", func(c *rdma.Caps) { c.Ops = rdma.Ops(rdma.OpSend, rdma.OpRead) },
+			func(c transports.Caps) bool {
+				return c.Kinds == transports.Kinds(transports.KindSend, transports.KindRead, transports.KindRecv)
+			}},
+		{"an immediate has room beside it, or is alone", func(c *rdma.Caps) { c.Features &^= rdma.FeatImmPayload },
+			func(c transports.Caps) bool { return c.ImmAlone }},
+		{"only the memory device is in one process", func(c *rdma.Caps) { c.Label = rdma.LabelDevice },
+			func(c transports.Caps) bool {
+				return !c.InProcess && c.Label == rdma.LabelDevice
+			}},
+		{"local completion is passed on", func(c *rdma.Caps) { c.Completion = rdma.CompletionLocal },
+			func(c transports.Caps) bool { return c.LocalComplete }},
+		{"no inline feature, no inline bytes", func(c *rdma.Caps) { c.Features &^= rdma.FeatInline },
+			func(c transports.Caps) bool { return c.MaxInline == 0 }},
+		{"no events", func(c *rdma.Caps) { c.Features &^= rdma.FeatEvents | rdma.FeatLastByteLast },
+			func(c transports.Caps) bool { return !c.Events && !c.LastByteLast }},
+		{"both queues fit the completion queue", func(c *rdma.Caps) { c.MaxCQE = 100 }, func(c transports.Caps) bool {
+			return 2*c.MaxDepth+cqSlack <= 100
 		}},
-		{"an immediate has room beside it, or is alone", func(c *rdma.Caps) { c.Features &^= rdma.FeatImmPayload }, func(c transports.Caps) bool { return c.ImmAlone }},
-		{"only the memory device is in one process", func(c *rdma.Caps) { c.Label = rdma.LabelDevice }, func(c transports.Caps) bool {
-			return !c.InProcess && c.Label == rdma.LabelDevice
-		}},
-		{"local completion is passed on", func(c *rdma.Caps) { c.Completion = rdma.CompletionLocal }, func(c transports.Caps) bool { return c.LocalComplete }},
-		{"no inline feature, no inline bytes", func(c *rdma.Caps) { c.Features &^= rdma.FeatInline }, func(c transports.Caps) bool { return c.MaxInline == 0 }},
-		{"no events", func(c *rdma.Caps) { c.Features &^= rdma.FeatEvents | rdma.FeatLastByteLast }, func(c transports.Caps) bool { return !c.Events && !c.LastByteLast }},
-		{"both queues fit the completion queue", func(c *rdma.Caps) { c.MaxCQE = 100 }, func(c transports.Caps) bool { return 2*c.MaxDepth+cqSlack <= 100 }},
 	} {
 		if got := New(bent{Device: d, caps: c.bend}).Caps(); !c.ok(got) {
 			t.Errorf("%s: caps = %+v", c.what, got)
@@ -82,7 +91,8 @@ func TestWithoutReadsTheDeviceIsAskedForNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p := tr.param(cfg, nil); p.IRD != c.want || p.ORD != c.want {
-			t.Errorf("no reads %v, reads of the device's own %v: ird %d, ord %d, want %d", c.noReads, c.own, p.IRD, p.ORD, c.want)
+			t.Errorf("no reads %v, reads of the device's own %v: ird %d, ord %d, want %d", c.noReads, c.own, p.IRD,
+				p.ORD, c.want)
 		}
 	}
 }
@@ -91,7 +101,8 @@ func TestFlagsTheDeviceLacksAreRefused(t *testing.T) {
 	r := newRig(t, func(d rdma.Device) rdma.Device {
 		return bent{Device: d, caps: func(c *rdma.Caps) { c.Features &^= rdma.FeatInline | rdma.FeatFence }}
 	}, transports.Config{Window: 4096})
-	for _, f := range []transports.OpFlags{transports.Inline, transports.Fence, transports.Fence | transports.Unsignaled} {
+	for _, f := range []transports.OpFlags{transports.Inline, transports.Fence,
+		transports.Fence | transports.Unsignaled} {
 		if n, err := r.near.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: f}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
 			t.Errorf("flags %b: post = %d, %v, want 0, %v", f, n, err, rdma.ErrNotSupported)
 		}
@@ -161,7 +172,8 @@ func numbered(t *testing.T, from, to *session) {
 		poll(from)
 	}
 	if from.inUse != from.unsignaled || from.unsignaled >= from.signalEvery {
-		t.Errorf("at rest %d places are in use, %d of them unsignaled; a signal is due every %d", from.inUse, from.unsignaled, from.signalEvery)
+		t.Errorf("at rest %d places are in use, %d of them unsignaled; a signal is due every %d", from.inUse,
+			from.unsignaled, from.signalEvery)
 	}
 	if to.recvInUse != 0 {
 		t.Errorf("at rest %d receives are in use", to.recvInUse)
@@ -198,18 +210,23 @@ func TestAnOpBecomesThisWorkRequest(t *testing.T) {
 		want rdma.SendWR
 	}{
 		{transports.Op{Kind: transports.KindSend, Local: 9, Len: 3, Flags: transports.Inline, Priority: 3},
-			rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Inline, NumSGE: 1, SGE: sge(9, 3), RemoteAddr: remote, Priority: 3}},
-		{transports.Op{Kind: transports.KindWrite, Local: 8, Remote: 16, Len: 8, Flags: transports.Unsignaled | transports.Fence},
+			rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Inline, NumSGE: 1, SGE: sge(9, 3),
+				RemoteAddr: remote, Priority: 3}},
+		{transports.Op{Kind: transports.KindWrite, Local: 8, Remote: 16, Len: 8,
+			Flags: transports.Unsignaled | transports.Fence},
 			rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Fence, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 16}},
 		// An empty element would stand for 2^31 bytes on some devices.
 		{transports.Op{Kind: transports.KindWriteImm, Remote: 1, Imm: 77},
-			rdma.SendWR{Op: rdma.OpWriteImm, Flags: rdma.Signaled, NumSGE: 0, SGE: sge(0, 0), RemoteAddr: remote + 1, Imm: 77}},
+			rdma.SendWR{Op: rdma.OpWriteImm, Flags: rdma.Signaled, NumSGE: 0, SGE: sge(0, 0), RemoteAddr: remote + 1,
+				Imm: 77}},
 		{transports.Op{Kind: transports.KindRead, Local: 1, Remote: 2, Len: 4},
 			rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(1, 4), RemoteAddr: remote + 2}},
 		{transports.Op{Kind: transports.KindFetchAdd, Local: 8, Remote: 8, Add: 5},
-			rdma.SendWR{Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 8, CompareAdd: 5}},
+			rdma.SendWR{Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 8,
+				CompareAdd: 5}},
 		{transports.Op{Kind: transports.KindCmpSwap, Local: 8, Remote: 8, Len: 8, Add: 5, Swap: 6},
-			rdma.SendWR{Op: rdma.OpCmpSwap, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 8, CompareAdd: 5, Swap: 6}},
+			rdma.SendWR{Op: rdma.OpCmpSwap, Flags: rdma.Signaled, NumSGE: 1, SGE: sge(8, 8), RemoteAddr: remote + 8,
+				CompareAdd: 5, Swap: 6}},
 	} {
 		seen = seen[:0]
 		c.op.Slot = 40

@@ -90,7 +90,8 @@ func TestAnIDComesApartAsItWasMade(t *testing.T) {
 		{transports.KindRead, 1 << 31, 1 << 23, unsignaledBit},
 	} {
 		id := makeID(c.kind, c.slot) | c.cover<<coverShift | c.unsignaled
-		if idKind(id) != c.kind || idSlot(id) != c.slot || idCover(id) != int(c.cover) || id&unsignaledBit != c.unsignaled {
+		if idKind(id) != c.kind || idSlot(id) != c.slot || idCover(id) != int(c.cover) ||
+			id&unsignaledBit != c.unsignaled {
 			t.Errorf("%+v: %#x = kind %v, slot %d, cover %d", c, id, idKind(id), idSlot(id), idCover(id))
 		}
 	}

@@ -32,13 +32,17 @@ func TestPingPongKeepsTheBooks(t *testing.T) {
 			}
 		}
 		copy(r.near.Local(), []byte{byte(i), 1, 2, 3})
-		ask := transports.PingPongStep{Ask: transports.Op{Kind: transports.KindSend, Len: 4, Slot: 5}, HasAsk: true, Until: rdma.UntilSend, Looks: 10}
-		if d := step(t, r.near, &ask, 1)[0]; ask.HasAsk || ask.Took < 0 || d.Slot != 5 || d.Kind != transports.KindSend {
+		ask := transports.PingPongStep{Ask: transports.Op{Kind: transports.KindSend, Len: 4, Slot: 5}, HasAsk: true,
+			Until: rdma.UntilSend, Looks: 10}
+		if d := step(t, r.near, &ask, 1)[0]; ask.HasAsk || ask.Took < 0 || d.Slot != 5 ||
+			d.Kind != transports.KindSend {
 			t.Errorf("ask %+v, done %+v", ask, d)
 		}
-		answer := transports.PingPongStep{Answer: transports.Op{Kind: transports.KindSend, Local: 128, Len: 4, Slot: 6}, HasAnswer: true,
-			Until: rdma.UntilRecv, Slot: 7, Looks: 10}
-		if d := step(t, r.far, &answer, 1)[0]; answer.HasAnswer || d.Slot != 7 || d.Kind != transports.KindRecv || d.Len != 4 {
+		answer := transports.PingPongStep{Answer: transports.Op{Kind: transports.KindSend, Local: 128, Len: 4, Slot: 6},
+			HasAnswer: true,
+			Until:     rdma.UntilRecv, Slot: 7, Looks: 10}
+		if d := step(t, r.far, &answer, 1)[0]; answer.HasAnswer || d.Slot != 7 || d.Kind != transports.KindRecv ||
+			d.Len != 4 {
 			t.Errorf("answer %+v, done %+v", answer, d)
 		}
 		collect(t, r.far, 1)
@@ -47,7 +51,8 @@ func TestPingPongKeepsTheBooks(t *testing.T) {
 			t.Errorf("echo %d has %d", i, got)
 		}
 		if r.near.inUse != 0 || r.far.inUse != 0 || r.near.recvInUse != 0 || r.far.recvInUse != 0 {
-			t.Fatalf("in use %d, %d; receives %d, %d; want none", r.near.inUse, r.far.inUse, r.near.recvInUse, r.far.recvInUse)
+			t.Fatalf("in use %d, %d; receives %d, %d; want none", r.near.inUse, r.far.inUse, r.near.recvInUse,
+				r.far.recvInUse)
 		}
 	}
 }
@@ -62,10 +67,13 @@ func TestStepsThatAreNotTaken(t *testing.T) {
 		v    transports.PingPongStep
 		want error
 	}{
-		"watch outside":  {transports.PingPongStep{Until: rdma.UntilByte, Watch: 256, Looks: 1}, rdma.ErrInvalid},
-		"ask outside":    {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindWrite, Remote: 256, Len: 1}, HasAsk: true, Looks: 1}, rdma.ErrInvalid},
-		"answer outside": {transports.PingPongStep{Answer: transports.Op{Kind: transports.KindWrite, Local: 256, Len: 1}, HasAnswer: true, Looks: 1}, rdma.ErrInvalid},
-		"a call":         {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindCall}, HasAsk: true, Looks: 1}, rdma.ErrNotSupported},
+		"watch outside": {transports.PingPongStep{Until: rdma.UntilByte, Watch: 256, Looks: 1}, rdma.ErrInvalid},
+		"ask outside": {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindWrite, Remote: 256, Len: 1},
+			HasAsk: true, Looks: 1}, rdma.ErrInvalid},
+		"answer outside": {transports.PingPongStep{Answer: transports.Op{Kind: transports.KindWrite, Local: 256,
+			Len: 1}, HasAnswer: true, Looks: 1}, rdma.ErrInvalid},
+		"a call": {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindCall}, HasAsk: true,
+			Looks: 1}, rdma.ErrNotSupported},
 	} {
 		if n, err := r.near.PingPong([]transports.PingPongStep{c.v}, dst); n != 0 || err != c.want || r.near.inUse != 0 {
 			t.Errorf("%s: %d, %v, %d in use; want %v", name, n, err, r.near.inUse, c.want)

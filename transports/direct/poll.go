@@ -10,7 +10,8 @@ import (
 
 // errEnded: the connection is over and everything that was outstanding has been
 // polled.
-var errEnded error = &rdma.OpError{Op: "poll", Object: "session", Err: fmt.Errorf("%w: the queue pair is in ERR", rdma.ErrState)}
+var errEnded error = &rdma.OpError{Op: "poll", Object: "session", Err: fmt.Errorf("%w: the queue pair is in ERR",
+	rdma.ErrState)}
 
 // Poll takes completions, first those that Wait found. A failed op comes as a
 // Done with its status, unsignaled or not. When the connection is over and has nothing

@@ -162,7 +162,8 @@ func (s *session) check(op *transports.Op) error {
 	if op.Kind == transports.KindSendImm && n > 0 && s.immAlone {
 		return rdma.ErrNotSupported
 	}
-	if uint64(n) > s.maxMsg || !within(op.Local, n, uint64(len(s.win))) || info.remote && !within(op.Remote, n, s.peer.len) {
+	if uint64(n) > s.maxMsg || !within(op.Local, n, uint64(len(s.win))) ||
+		info.remote && !within(op.Remote, n, s.peer.len) {
 		return rdma.ErrInvalid
 	}
 	if op.Flags&transports.Inline != 0 && (info.op.Responds() || n > s.maxInline) {

@@ -95,7 +95,8 @@ func (t *transport) newSession(cfg transports.Config) (*session, error) {
 	}
 	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
 	for _, m := range opcodes {
-		s.ops[m.kind] = kindInfo{op: m.op, ok: t.caps.Ops.Has(m.op), remote: m.op != rdma.OpSend && m.op != rdma.OpSendImm, atomic: m.op.IsAtomic()}
+		s.ops[m.kind] = kindInfo{op: m.op, ok: t.caps.Ops.Has(m.op), remote: m.op != rdma.OpSend &&
+			m.op != rdma.OpSendImm, atomic: m.op.IsAtomic()}
 		if s.ops[m.kind].ok && m.op.IsAtomic() {
 			access |= rdma.RemoteAtomic
 		}

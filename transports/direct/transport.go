@@ -169,7 +169,8 @@ func (t *transport) param(cfg transports.Config, private []byte) rdma.ConnParam 
 // Dial connects to a Listener of a transport like this one. ctx bounds it as it
 // bounds [rdma.QP].Connect. Errors are the device's, rdma.ErrInvalid for cfg and
 // rdma.ErrProtocol for a peer of another kind.
-func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	s, err := t.dial(ctx, addr, hello, cfg)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: err}

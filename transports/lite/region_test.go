@@ -185,7 +185,8 @@ func TestTheCallerOfACopyMovesNoData(t *testing.T) {
 	if check(t, cl.Read(to, 0, got)); !bytes.Equal(got, data) {
 		t.Error("other bytes were copied")
 	}
-	t.Logf("measured: a copy of 1 MiB between two other nodes: %d work requests by the source's node, %d by the caller's", source, caller)
+	t.Logf("measured: a copy of 1 MiB between two other nodes: %d work requests by the source's node, %d by the "+
+		"caller's", source, caller)
 }
 
 func TestANewRegionIsZeros(t *testing.T) {

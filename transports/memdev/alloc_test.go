@@ -12,15 +12,16 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 	inline.Flags |= rdma.Inline
 	inv := wr(rdma.OpSendImm, 1, a.sge(0, 8), a.sge(16, 8))
 	loads := map[string][]rdma.SendWR{
-		"send":       {wr(rdma.OpSend, 1, a.sge(0, 64))},
-		"inline":     {inline},
-		"send_imm":   {inv},
-		"write":      {b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 64)))},
-		"write_imm":  {b.at(0, wr(rdma.OpWriteImm, 1, a.sge(0, 64)))},
-		"read":       {b.at(0, wr(rdma.OpRead, 1, a.sge(0, 64), a.sge(128, 64)))},
-		"fetch_add":  {b.at(0, wr(rdma.OpFetchAdd, 1, a.sge(0, 8)))},
-		"cmp_swap":   {b.at(0, wr(rdma.OpCmpSwap, 1, a.sge(0, 8)))},
-		"batch of 3": {b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 64))), wr(rdma.OpSend, 2), b.at(0, wr(rdma.OpRead, 3, a.sge(0, 64)))},
+		"send":      {wr(rdma.OpSend, 1, a.sge(0, 64))},
+		"inline":    {inline},
+		"send_imm":  {inv},
+		"write":     {b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 64)))},
+		"write_imm": {b.at(0, wr(rdma.OpWriteImm, 1, a.sge(0, 64)))},
+		"read":      {b.at(0, wr(rdma.OpRead, 1, a.sge(0, 64), a.sge(128, 64)))},
+		"fetch_add": {b.at(0, wr(rdma.OpFetchAdd, 1, a.sge(0, 8)))},
+		"cmp_swap":  {b.at(0, wr(rdma.OpCmpSwap, 1, a.sge(0, 8)))},
+		"batch of 3": {b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 64))), wr(rdma.OpSend, 2),
+			b.at(0, wr(rdma.OpRead, 3, a.sge(0, 64)))},
 	}
 	recv := []rdma.RecvWR{{NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{b.sge(0, 256)}}}
 	empty := []rdma.SendWR{wr(rdma.OpSend, 9)}

@@ -31,7 +31,8 @@ func TestSendWriteReadMoveBytes(t *testing.T) {
 		{ID: 2, QPNum: a.qp.Num(), Opcode: rdma.WCWrite},
 		{ID: 3, QPNum: a.qp.Num(), Opcode: rdma.WCRead, ByteLen: 5}})
 	same(t, "responder", drain(t, b.rq), []rdma.WC{{ID: 7, QPNum: b.qp.Num(), ByteLen: 5, Opcode: rdma.WCRecv}})
-	for name, got := range map[string][]byte{"send": b.buf.Bytes()[100:106], "write": b.buf.Bytes()[200:206], "read": a.buf.Bytes()[300:306]} {
+	for name, got := range map[string][]byte{"send": b.buf.Bytes()[100:106], "write": b.buf.Bytes()[200:206],
+		"read": a.buf.Bytes()[300:306]} {
 		if string(got) != "hello\x00" {
 			t.Errorf("%s delivered %q, want hello and nothing behind it", name, got)
 		}
@@ -145,7 +146,8 @@ func TestInlineDataIsCopiedByThePost(t *testing.T) {
 	a, b, _ := newPair(t, Config{}, func(a, _ *setup) { a.param.RNRRetry = rnrForever })
 	data := a.buf.Bytes()
 	copy(data, "abcdefgh")
-	w := wr(rdma.OpSend, 1, rdma.SGE{Addr: a.mr.Addr(), Len: 4, LKey: 1}, rdma.SGE{Addr: a.mr.Addr() + 4, Len: 4, LKey: 2})
+	w := wr(rdma.OpSend, 1, rdma.SGE{Addr: a.mr.Addr(), Len: 4, LKey: 1},
+		rdma.SGE{Addr: a.mr.Addr() + 4, Len: 4, LKey: 2})
 	w.Flags |= rdma.Inline
 	a.post(w) // waits: no receive yet
 	copy(data, "XXXXXXXX")
@@ -175,7 +177,8 @@ func TestAtomics(t *testing.T) {
 			w := b.at(64, wr(tc.op, 1, a.sge(13, 8))) // the sink need not be aligned
 			w.CompareAdd, w.Swap = tc.cmp, tc.swap
 			a.post(w)
-			same(t, "completion", drain(t, a.sq), []rdma.WC{{ID: 1, QPNum: a.qp.Num(), Opcode: tc.op.Completes(), ByteLen: 8}})
+			same(t, "completion", drain(t, a.sq),
+				[]rdma.WC{{ID: 1, QPNum: a.qp.Num(), Opcode: tc.op.Completes(), ByteLen: 8}})
 			if got := binary.NativeEndian.Uint64(a.buf.Bytes()[13:]); got != tc.mem {
 				t.Errorf("returned %d, want the old value %d", got, tc.mem)
 			}
@@ -210,14 +213,16 @@ func TestEmptyAndWholeBufferSizesAreExact(t *testing.T) {
 		clear(b.buf.Bytes())
 		a.post(b.at(0, wr(rdma.OpWrite, uint64(i), a.sge(0, n))))
 		same(t, "write", outcomes(t, a.sq), good(uint64(i)))
-		if !bytes.Equal(b.buf.Bytes()[:n], a.buf.Bytes()[:n]) || bytes.IndexFunc(b.buf.Bytes()[n:], func(r rune) bool { return r != 0 }) >= 0 {
+		if !bytes.Equal(b.buf.Bytes()[:n], a.buf.Bytes()[:n]) ||
+			bytes.IndexFunc(b.buf.Bytes()[n:], func(r rune) bool { return r != 0 }) >= 0 {
 			t.Errorf("write of %d bytes is not exactly those bytes", n)
 		}
 		clear(b.buf.Bytes())
 		b.recv(uint64(i), b.sge(0, size))
 		a.post(wr(rdma.OpSend, uint64(i), a.sge(0, n)))
 		same(t, "send", outcomes(t, a.sq), good(uint64(i)))
-		if wcs := drain(t, b.rq); len(wcs) != 1 || wcs[0].ByteLen != uint32(n) || !bytes.Equal(b.buf.Bytes()[:n], a.buf.Bytes()[:n]) {
+		if wcs := drain(t, b.rq); len(wcs) != 1 || wcs[0].ByteLen != uint32(n) ||
+			!bytes.Equal(b.buf.Bytes()[:n], a.buf.Bytes()[:n]) {
 			t.Errorf("send of %d bytes arrived as %+v", n, wcs)
 		}
 	}

@@ -98,7 +98,8 @@ func TestRejectCarriesPrivateData(t *testing.T) {
 
 func TestConnectionLimits(t *testing.T) {
 	d := newDialing(t)
-	bad := []rdma.ConnParam{{PrivateData: make([]byte, 513)}, {IRD: -1}, {ORD: -1}, {IRD: 129}, {ORD: 129}, {RNRRetry: -1}, {RNRRetry: 8}}
+	bad := []rdma.ConnParam{{PrivateData: make([]byte, 513)}, {IRD: -1}, {ORD: -1}, {IRD: 129}, {ORD: 129},
+		{RNRRetry: -1}, {RNRRetry: 8}}
 	for _, p := range bad {
 		if _, err := d.a.qp.Connect(soon(t), d.l.Addr(), p); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("Connect with %+v = %v, want ErrInvalid", p, err)
@@ -147,7 +148,8 @@ func TestUnansweredRequests(t *testing.T) {
 		after time.Duration
 	}{
 		{"without a deadline end after 10 s", 0, []error{rdma.ErrUnreachable}, 10 * time.Second},
-		{"end with the caller's deadline", time.Second, []error{rdma.ErrUnreachable, context.DeadlineExceeded}, time.Second},
+		{"end with the caller's deadline", time.Second, []error{rdma.ErrUnreachable, context.DeadlineExceeded},
+			time.Second},
 		{"are refused after 10 s", time.Minute, []error{rdma.ErrRejected}, 10 * time.Second},
 	}
 	for _, tc := range tests {
@@ -353,7 +355,8 @@ func TestConnectingNeedsTheInitState(t *testing.T) {
 	_, acceptErr := r.Accept(ended, d.b.qp, rdma.ConnParam{})
 	_, connectErr := d.b.qp.Connect(ended, d.l.Addr(), rdma.ConnParam{})
 	_, listenErr := d.b.dev.Listen(ended, "", 1)
-	for name, err := range map[string]error{"Accept": acceptErr, "Connect": connectErr, "Listen": listenErr, "Reject": r.Reject(ended, nil)} {
+	for name, err := range map[string]error{"Accept": acceptErr, "Connect": connectErr, "Listen": listenErr,
+		"Reject": r.Reject(ended, nil)} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with an ended context = %v", name, err)
 		}

@@ -75,10 +75,11 @@ var promises = []promise{
 		a.post(b.at(4090, wr(rdma.OpWrite, 1, a.sge(0, 16))))
 		return expect("status", outcomes(a.t, a.sq), all(rdma.StatusRemAccessErr, 1))
 	}},
-	{fault: FaultSkipAccessCheck, edit: func(_, b *setup) { b.mr = rdma.RemoteRead }, check: func(a, b *side, _ *manual) error {
-		a.post(b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 16))))
-		return expect("status", outcomes(a.t, a.sq), all(rdma.StatusRemAccessErr, 1))
-	}},
+	{fault: FaultSkipAccessCheck, edit: func(_, b *setup) { b.mr = rdma.RemoteRead },
+		check: func(a, b *side, _ *manual) error {
+			a.post(b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 16))))
+			return expect("status", outcomes(a.t, a.sq), all(rdma.StatusRemAccessErr, 1))
+		}},
 	{fault: FaultPartialWrite, check: func(a, b *side, _ *manual) error {
 		fill(a, 1)
 		a.post(b.at(4090, wr(rdma.OpWrite, 1, a.sge(0, 16))))
@@ -135,14 +136,15 @@ var promises = []promise{
 		a.post(b.at(0, wr(rdma.OpRead, 1, a.sge(0, 1))), w)
 		return expect("byte written before the read ended", b.buf.Bytes()[8], 0)
 	}},
-	{fault: FaultExceedORD, delay: time.Millisecond, edit: func(a, _ *setup) { a.param.ORD = 1 }, check: func(a, b *side, clock *manual) error {
-		a.post(b.at(0, wr(rdma.OpRead, 1, a.sge(0, 1))), b.at(0, wr(rdma.OpRead, 2, a.sge(0, 1))))
-		for range 3 {
-			drain(a.t, a.rq)
-			clock.advance(time.Millisecond)
-		}
-		return expect("statuses", outcomes(a.t, a.sq), good(1, 2))
-	}},
+	{fault: FaultExceedORD, delay: time.Millisecond, edit: func(a, _ *setup) { a.param.ORD = 1 },
+		check: func(a, b *side, clock *manual) error {
+			a.post(b.at(0, wr(rdma.OpRead, 1, a.sge(0, 1))), b.at(0, wr(rdma.OpRead, 2, a.sge(0, 1))))
+			for range 3 {
+				drain(a.t, a.rq)
+				clock.advance(time.Millisecond)
+			}
+			return expect("statuses", outcomes(a.t, a.sq), good(1, 2))
+		}},
 	{fault: FaultDie, check: func(a, b *side, _ *manual) error {
 		a.post(b.at(0, wr(rdma.OpWrite, 1)), b.at(0, wr(rdma.OpWrite, 2)))
 		return expect("statuses", outcomes(a.t, a.sq), good(1, 2))
@@ -206,7 +208,8 @@ func TestSkippedBoundsStayInsideBuffers(t *testing.T) {
 	}{
 		{"another buffer", canary.Addr() + 4, 8, canary.Bytes()[:16], "\x00\x00\x00\x00wwwwwwww\x00\x00\x00\x00"},
 		{"across the end: the inner part", b.mr.Addr() + 96, 16, b.buf.Bytes()[92:100], "\x00\x00\x00\x00wwww"},
-		{"the end of the address space: nothing", ^uint64(0) - 3, 8, b.buf.Bytes()[:8], "\x00\x00\x00\x00\x00\x00\x00\x00"},
+		{"the end of the address space: nothing", ^uint64(0) - 3, 8, b.buf.Bytes()[:8],
+			"\x00\x00\x00\x00\x00\x00\x00\x00"},
 	}
 	for _, tc := range tests {
 		w := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, tc.n)))

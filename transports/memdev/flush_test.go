@@ -26,11 +26,14 @@ func TestOutstandingWorkIsFlushedInOrderAndOnce(t *testing.T) {
 		do   func(a, b *side) error
 		peer []rdma.EventType
 	}{
-		"Fail":                  {func(a, _ *side) error { return a.qp.Fail() }, nil},
-		"Fail twice":            {func(a, _ *side) error { return errors.Join(a.qp.Fail(), a.qp.Fail()) }, nil},
-		"Close":                 {func(a, _ *side) error { return a.qp.Close() }, []rdma.EventType{rdma.EventPeerDisconnect}},
-		"Close twice":           {func(a, _ *side) error { return errors.Join(a.qp.Close(), a.qp.Close()) }, []rdma.EventType{rdma.EventPeerDisconnect}},
-		"Fail then Close":       {func(a, _ *side) error { return errors.Join(a.qp.Fail(), a.qp.Close()) }, []rdma.EventType{rdma.EventPeerDisconnect}},
+		"Fail":       {func(a, _ *side) error { return a.qp.Fail() }, nil},
+		"Fail twice": {func(a, _ *side) error { return errors.Join(a.qp.Fail(), a.qp.Fail()) }, nil},
+		"Close": {func(a, _ *side) error { return a.qp.Close() },
+			[]rdma.EventType{rdma.EventPeerDisconnect}},
+		"Close twice": {func(a, _ *side) error { return errors.Join(a.qp.Close(), a.qp.Close()) },
+			[]rdma.EventType{rdma.EventPeerDisconnect}},
+		"Fail then Close": {func(a, _ *side) error { return errors.Join(a.qp.Fail(), a.qp.Close()) },
+			[]rdma.EventType{rdma.EventPeerDisconnect}},
 		"the peer's Close":      {func(_, b *side) error { return b.qp.Close() }, nil},
 		"the peer's Disconnect": {func(_, b *side) error { return b.qp.Disconnect(context.Background()) }, nil},
 	}

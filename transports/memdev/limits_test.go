@@ -135,7 +135,9 @@ func TestObjectsRefuseWhatTheyCannotBe(t *testing.T) {
 		{"srq of 0", newSRQ(0), rdma.ErrInvalid},
 		{"srq over the limit", newSRQ(16385), rdma.ErrInvalid},
 		{"qp with zero depths", qp(func(c *rdma.QPConfig) {}), nil},
-		{"qp at the limits", qp(func(c *rdma.QPConfig) { c.SendDepth, c.RecvDepth, c.MaxInline = 16384, 16384, 512 }), nil},
+		{"qp at the limits", qp(func(c *rdma.QPConfig) {
+			c.SendDepth, c.RecvDepth, c.MaxInline = 16384, 16384, 512
+		}), nil},
 		{"qp with a send queue over the limit", qp(func(c *rdma.QPConfig) { c.SendDepth = 16385 }), rdma.ErrInvalid},
 		{"qp with a receive queue over the limit", qp(func(c *rdma.QPConfig) { c.RecvDepth = 16385 }), rdma.ErrInvalid},
 		{"qp with a negative depth", qp(func(c *rdma.QPConfig) { c.SendDepth = -1 }), rdma.ErrInvalid},

@@ -3,8 +3,9 @@ package memdev
 import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 const (
-	allFlags   = rdma.Signaled | rdma.Fence | rdma.Solicited | rdma.Inline
-	inlineOps  = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWrite | 1<<rdma.OpWriteImm)
+	allFlags  = rdma.Signaled | rdma.Fence | rdma.Solicited | rdma.Inline
+	inlineOps = rdma.OpSet(
+		1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWrite | 1<<rdma.OpWriteImm)
 	atomicSize = 8
 )
 

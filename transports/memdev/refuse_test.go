@@ -63,19 +63,29 @@ func TestRemoteRefusals(t *testing.T) {
 			w.RKey = b.mr.LKey()
 			return w
 		}, rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"write without remote write", access(rw | rdma.RemoteRead | rdma.RemoteAtomic), write(0, 8), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"write_imm without remote write", access(rw | rdma.RemoteRead), op(rdma.OpWriteImm, 0), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"read without remote read", access(rw | rdma.RemoteWrite | rdma.RemoteAtomic), read(0, 8), rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"write without remote write", access(rw | rdma.RemoteRead | rdma.RemoteAtomic), write(0, 8),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"write_imm without remote write", access(rw | rdma.RemoteRead), op(rdma.OpWriteImm, 0),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"read without remote read", access(rw | rdma.RemoteWrite | rdma.RemoteAtomic), read(0, 8),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
 		{"read past the end", plain, read(4090, 8), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"fetch_add without remote atomic", access(rw | rdma.RemoteRead | rdma.RemoteWrite), op(rdma.OpFetchAdd, 0), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"cmp_swap without remote atomic", access(rw | rdma.RemoteRead | rdma.RemoteWrite), op(rdma.OpCmpSwap, 0), rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"fetch_add without remote atomic", access(rw | rdma.RemoteRead | rdma.RemoteWrite), op(rdma.OpFetchAdd, 0),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"cmp_swap without remote atomic", access(rw | rdma.RemoteRead | rdma.RemoteWrite), op(rdma.OpCmpSwap, 0),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
 		{"fetch_add off alignment", plain, op(rdma.OpFetchAdd, 4), rdma.StatusRemInvReqErr, rdma.EventQPRequest},
 		{"cmp_swap off alignment", plain, op(rdma.OpCmpSwap, 1), rdma.StatusRemInvReqErr, rdma.EventQPRequest},
-		{"write that the QP does not admit", qpAccess(rdma.RemoteRead | rdma.RemoteAtomic), write(0, 8), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"read that the QP does not admit", qpAccess(rdma.RemoteWrite), read(0, 8), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"atomic that the QP does not admit", qpAccess(rdma.RemoteWrite | rdma.RemoteRead), op(rdma.OpFetchAdd, 0), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"send_inv of an ordinary registration", access(rw | rdma.RemoteWrite), inv(func(b *side) uint32 { return b.mr.RKey() }), rdma.StatusRemAccessErr, rdma.EventQPAccess},
-		{"send_inv of an unknown key", plain, inv(func(b *side) uint32 { return b.mr.RKey() + 1 }), rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"write that the QP does not admit", qpAccess(rdma.RemoteRead | rdma.RemoteAtomic), write(0, 8),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"read that the QP does not admit", qpAccess(rdma.RemoteWrite), read(0, 8), rdma.StatusRemAccessErr,
+			rdma.EventQPAccess},
+		{"atomic that the QP does not admit", qpAccess(rdma.RemoteWrite | rdma.RemoteRead), op(rdma.OpFetchAdd, 0),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"send_inv of an ordinary registration", access(rw | rdma.RemoteWrite),
+			inv(func(b *side) uint32 { return b.mr.RKey() }), rdma.StatusRemAccessErr, rdma.EventQPAccess},
+		{"send_inv of an unknown key", plain, inv(func(b *side) uint32 { return b.mr.RKey() + 1 }),
+			rdma.StatusRemAccessErr, rdma.EventQPAccess},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -91,7 +101,8 @@ func TestRemoteRefusals(t *testing.T) {
 			req.Flags = 0 // errors complete whatever the flags
 			a.post(first, req, last)
 
-			same(t, "requester", outcomes(t, a.sq), append(good(1), outcome{2, tc.want}, outcome{3, rdma.StatusWRFlushErr}))
+			same(t, "requester", outcomes(t, a.sq),
+				append(good(1), outcome{2, tc.want}, outcome{3, rdma.StatusWRFlushErr}))
 			same(t, "responder's receives", outcomes(t, b.rq), flushed(10, 11))
 			same(t, "responder's events", b.events(), []rdma.EventType{tc.event})
 			same(t, "requester's events", a.events(), nil)
@@ -224,10 +235,14 @@ func TestReceivesThatCannotTakeTheMessage(t *testing.T) {
 		recv         func(b *side) rdma.SGE
 		local, there rdma.Status
 	}{
-		{"too short", plain, func(b *side) rdma.SGE { return b.sge(0, 7) }, rdma.StatusRemInvReqErr, rdma.StatusLocLenErr},
-		{"unknown key", plain, func(b *side) rdma.SGE { s := b.sge(0, 64); s.LKey++; return s }, rdma.StatusRemOpErr, rdma.StatusLocProtErr},
-		{"outside its registration", plain, func(b *side) rdma.SGE { return b.sge(4092, 64) }, rdma.StatusRemOpErr, rdma.StatusLocProtErr},
-		{"memory without local write", noWrite, func(b *side) rdma.SGE { return b.sge(0, 64) }, rdma.StatusRemOpErr, rdma.StatusLocProtErr},
+		{"too short", plain, func(b *side) rdma.SGE { return b.sge(0, 7) }, rdma.StatusRemInvReqErr,
+			rdma.StatusLocLenErr},
+		{"unknown key", plain, func(b *side) rdma.SGE { s := b.sge(0, 64); s.LKey++; return s }, rdma.StatusRemOpErr,
+			rdma.StatusLocProtErr},
+		{"outside its registration", plain, func(b *side) rdma.SGE { return b.sge(4092, 64) }, rdma.StatusRemOpErr,
+			rdma.StatusLocProtErr},
+		{"memory without local write", noWrite, func(b *side) rdma.SGE { return b.sge(0, 64) }, rdma.StatusRemOpErr,
+			rdma.StatusLocProtErr},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 // rnrPair connects with the given RNRRetry at a and a timer of a millisecond.
 func rnrPair(t *testing.T, retry int) (a, b *side, clock *manual) {
 	clock = newManual()
-	a, b, _ = newPair(t, Config{RNRTimer: time.Millisecond, Now: clock.Now}, func(a, _ *setup) { a.param.RNRRetry = retry })
+	a, b, _ = newPair(t, Config{RNRTimer: time.Millisecond, Now: clock.Now},
+		func(a, _ *setup) { a.param.RNRRetry = retry })
 	return a, b, clock
 }
 

@@ -76,7 +76,9 @@ func (r *connRequest) Param() rdma.ConnParam {
 // Reject refuses with private data, which is no longer than that of an answer.
 func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	if len(private) > r.dev.caps.MaxPrivate {
-		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(), Err: fmt.Errorf("%d bytes of private data, limit %d: %w", len(private), r.dev.caps.MaxPrivate, rdma.ErrInvalid)}
+		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(),
+			Err: fmt.Errorf("%d bytes of private data, limit %d: %w", len(private), r.dev.caps.MaxPrivate,
+				rdma.ErrInvalid)}
 	}
 	return r.ConnRequest.Reject(ctx, private)
 }

@@ -29,9 +29,11 @@ type Config struct {
 
 // presets are fits; doc.go says to what.
 var presets = map[string]Config{
-	"cx3": {Service: 170 * time.Nanosecond, Wire: 550 * time.Nanosecond, Doorbell: 100 * time.Nanosecond, Miss: 850 * time.Nanosecond, Inflight: 1,
+	"cx3": {Service: 170 * time.Nanosecond, Wire: 550 * time.Nanosecond, Doorbell: 100 * time.Nanosecond,
+		Miss: 850 * time.Nanosecond, Inflight: 1,
 		Keys: 128, Translations: 1 << 10, QPs: 400, Page: 4096, Gbps: 40},
-	"cx5": {Service: 30 * time.Nanosecond, Wire: 450 * time.Nanosecond, Doorbell: 100 * time.Nanosecond, Miss: 500 * time.Nanosecond, Inflight: 11,
+	"cx5": {Service: 30 * time.Nanosecond, Wire: 450 * time.Nanosecond, Doorbell: 100 * time.Nanosecond,
+		Miss: 500 * time.Nanosecond, Inflight: 11,
 		Keys: 16 << 10, Translations: 32 << 10, QPs: 4 << 10, Page: 4096, Gbps: 100},
 }
 
@@ -55,7 +57,8 @@ func (c Config) Normal() (Config, error) {
 	if !ok {
 		return c, fmt.Errorf("NIC %q, want one of %s: %w", c.Preset, strings.Join(Presets, ", "), rdma.ErrInvalid)
 	}
-	for _, d := range []struct{ v, or *time.Duration }{{&c.Service, &p.Service}, {&c.Wire, &p.Wire}, {&c.Doorbell, &p.Doorbell}, {&c.Miss, &p.Miss}} {
+	for _, d := range []struct{ v, or *time.Duration }{{&c.Service, &p.Service}, {&c.Wire, &p.Wire},
+		{&c.Doorbell, &p.Doorbell}, {&c.Miss, &p.Miss}} {
 		if *d.v == 0 {
 			*d.v = *d.or
 		}
@@ -103,5 +106,6 @@ func (c Config) String() string {
 		ways = fmt.Sprintf(",ways=%d", c.Ways)
 	}
 	return fmt.Sprintf("model(%s,service=%v,wire=%v,doorbell=%v,miss=%v,inflight=%d,keys=%d,translations=%d,qps=%d%s,page=%d,gbps=%g)",
-		c.Preset, c.Service, c.Wire, c.Doorbell, c.Miss, c.Inflight, c.Keys, c.Translations, c.QPs, ways, c.Page, c.Gbps)
+		c.Preset, c.Service, c.Wire, c.Doorbell, c.Miss, c.Inflight, c.Keys, c.Translations, c.QPs, ways, c.Page,
+		c.Gbps)
 }

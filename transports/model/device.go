@@ -49,9 +49,11 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	if err != nil {
 		return nil, &rdma.OpError{Op: "open model", Err: err}
 	}
-	d := &device{Device: below, cfg: cfg, caps: below.Caps(), nic: newNIC(cfg), qps: map[uint32]*qp{}, lkeys: map[uint32]*mr{}, rkeys: map[uint32]*mr{}}
+	d := &device{Device: below, cfg: cfg, caps: below.Caps(), nic: newNIC(cfg), qps: map[uint32]*qp{},
+		lkeys: map[uint32]*mr{}, rkeys: map[uint32]*mr{}}
 	if d.caps.Label != rdma.LabelMem || d.caps.Completion != rdma.CompletionAck || d.caps.MaxPrivate < tagLen {
-		return nil, &rdma.OpError{Op: "open model", Object: "over " + below.Name(), Err: fmt.Errorf("it stands over mem alone: %w", rdma.ErrNotSupported)}
+		return nil, &rdma.OpError{Op: "open model", Object: "over " + below.Name(),
+			Err: fmt.Errorf("it stands over mem alone: %w", rdma.ErrNotSupported)}
 	}
 	d.ids = rand.Uint64() // away from those of the user's receives, most likely
 	d.caps.Label = rdma.LabelModel
@@ -84,7 +86,8 @@ func Tally(dev rdma.Device) map[string]int64 {
 	world.Lock()
 	defer world.Unlock()
 	t := d.nic.tally
-	return map[string]int64{"requests": t.requests, "key_misses": t.keyMisses, "translation_misses": t.pageMisses, "qp_misses": t.qpMisses}
+	return map[string]int64{"requests": t.requests, "key_misses": t.keyMisses, "translation_misses": t.pageMisses,
+		"qp_misses": t.qpMisses}
 }
 
 // mr is a registration with its number: keys are random, and a cache must not be.

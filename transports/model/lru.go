@@ -22,7 +22,8 @@ func newLRU(n, ways int) *lru {
 	}
 	sets := n / ways
 	c := &lru{index: make(map[uint64]int32, n), tags: make([]uint64, n), used: make([]bool, n),
-		prev: make([]int32, n), next: make([]int32, n), first: make([]int32, sets), last: make([]int32, sets), ways: ways}
+		prev: make([]int32, n), next: make([]int32, n), first: make([]int32, sets), last: make([]int32, sets),
+		ways: ways}
 	for s := range sets {
 		lo := s * ways
 		for i := lo; i < lo+ways; i++ {

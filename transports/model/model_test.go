@@ -272,13 +272,15 @@ func TestNothingIsPolledBeforeItsTime(t *testing.T) {
 }
 
 func TestParametersAreCheckedAndNamed(t *testing.T) {
-	for _, c := range []Config{{Preset: "cx9"}, {Service: -1}, {Keys: -1}, {Page: 3000}, {Ways: 3}, {Gbps: -1}, {Inflight: 1 << 20}} {
+	for _, c := range []Config{{Preset: "cx9"}, {Service: -1}, {Keys: -1}, {Page: 3000}, {Ways: 3}, {Gbps: -1},
+		{Inflight: 1 << 20}} {
 		if _, err := c.Normal(); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%+v: %v, want %v", c, err, rdma.ErrInvalid)
 		}
 	}
 	a, _ := devices(t, memdev.Config{}, Config{Preset: "cx5", Keys: 77})
-	if n := a.Name(); !strings.HasPrefix(n, "model(cx5,") || !strings.HasSuffix(n, ")+mem") || !strings.Contains(n, ",keys=77,") {
+	if n := a.Name(); !strings.HasPrefix(n, "model(cx5,") || !strings.HasSuffix(n, ")+mem") ||
+		!strings.Contains(n, ",keys=77,") {
 		t.Error(n)
 	}
 	if a.Caps().Label != rdma.LabelModel {

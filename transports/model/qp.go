@@ -46,7 +46,8 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	send, ok1 := cfg.SendCQ.(*cq)
 	recv, ok2 := cfg.RecvCQ.(*cq)
 	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
-		return nil, &rdma.OpError{Op: "create qp", Object: d.Name(), Err: fmt.Errorf("no cq of this device: %w", rdma.ErrInvalid)}
+		return nil, &rdma.OpError{Op: "create qp", Object: d.Name(), Err: fmt.Errorf("no cq of this device: %w",
+			rdma.ErrInvalid)}
 	}
 	cfg.SendCQ, cfg.RecvCQ = send.below, recv.below
 	below, err := d.Device.NewQP(cfg)

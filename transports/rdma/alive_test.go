@@ -38,7 +38,8 @@ func BenchmarkAlive(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		return func(i int) (Buffer, error) { return Foreign(raw[2*i*pageSize : (2*i+1)*pageSize]) }, func() { unmapMemory(raw) }
+		return func(i int) (Buffer, error) { return Foreign(raw[2*i*pageSize : (2*i+1)*pageSize]) },
+			func() { unmapMemory(raw) }
 	}
 	for _, k := range []kind{
 		{"arena", false, arena, false},

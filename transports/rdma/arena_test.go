@@ -75,7 +75,8 @@ func TestAnArenaRefusesWhatItCannotGive(t *testing.T) {
 	for _, c := range []struct {
 		size, align int
 		want        error
-	}{{0, 0, ErrInvalid}, {-1, 0, ErrInvalid}, {1, 3, ErrInvalid}, {1, -64, ErrInvalid}, {4097, 0, ErrNoRoom}, {4096 + 1, 4096, ErrNoRoom}} {
+	}{{0, 0, ErrInvalid}, {-1, 0, ErrInvalid}, {1, 3, ErrInvalid}, {1, -64, ErrInvalid}, {4097, 0, ErrNoRoom},
+		{4096 + 1, 4096, ErrNoRoom}} {
 		if _, err := a.Alloc(c.size, c.align); !errors.Is(err, c.want) {
 			t.Errorf("Alloc(%d, %d): %v, want %v", c.size, c.align, err, c.want)
 		}

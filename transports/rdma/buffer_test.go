@@ -27,7 +27,8 @@ func TestAllocatedMemoryIsFoundByAddress(t *testing.T) {
 		off  uint64
 		n    int
 		want int // -1: nil
-	}{{0, 10000, 10000}, {9999, 1, 1}, {10000, 0, -1}, {9999, 2, -1}, {0, 0, 0}, {0, -1, -1}, {^uint64(0), 1, -1}, {1 << 62, 1, -1}} {
+	}{{0, 10000, 10000}, {9999, 1, 1}, {10000, 0, -1}, {9999, 2, -1}, {0, 0, 0}, {0, -1, -1}, {^uint64(0), 1, -1},
+		{1 << 62, 1, -1}} {
 		got := BufferAt(b.Addr()+c.off, c.n)
 		if (got == nil) != (c.want == -1) || got != nil && len(got) != c.want {
 			t.Errorf("BufferAt(+%d, %d) = %d bytes (nil %v), want %d", c.off, c.n, len(got), got == nil, c.want)
@@ -91,7 +92,8 @@ func TestAPartKeepsInsideAndIsNotFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Addr() != b.Addr()+100 || p.Len() != 200 || cap(p.Bytes()) != 200 || p.Offset() != 100 || !p.Live() {
-		t.Errorf("part at +%d of %d bytes, capacity %d, offset %d", p.Addr()-b.Addr(), p.Len(), cap(p.Bytes()), p.Offset())
+		t.Errorf("part at +%d of %d bytes, capacity %d, offset %d", p.Addr()-b.Addr(), p.Len(), cap(p.Bytes()),
+			p.Offset())
 	}
 	q, err := p.Slice(50, 150)
 	if err != nil || q.Offset() != 150 {
@@ -155,7 +157,9 @@ func TestForgottenPagesAreNobodys(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heard []Leaving
-	stop := Watch(func(l *Leaving) { heard = append(heard, Leaving{Addr: l.Addr - f.Addr(), Len: l.Len, Cause: l.Cause}) })
+	stop := Watch(func(l *Leaving) {
+		heard = append(heard, Leaving{Addr: l.Addr - f.Addr(), Len: l.Len, Cause: l.Cause})
+	})
 	defer stop()
 	page := uint64(pageSize)
 	Forget(f.Addr()+2*page+1, page) // two pages have a byte of it
@@ -184,7 +188,8 @@ func TestForgottenPagesAreNobodys(t *testing.T) {
 	}
 	for i, w := range want {
 		if heard[i].Addr != w.at || heard[i].Len != w.n || heard[i].Cause != w.c {
-			t.Errorf("%d: [%d,+%d) for %d, want [%d,+%d) for %d", i, heard[i].Addr, heard[i].Len, heard[i].Cause, w.at, w.n, w.c)
+			t.Errorf("%d: [%d,+%d) for %d, want [%d,+%d) for %d", i, heard[i].Addr, heard[i].Len, heard[i].Cause, w.at,
+				w.n, w.c)
 		}
 	}
 }

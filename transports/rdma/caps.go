@@ -67,7 +67,8 @@ const (
 )
 
 var featureNames = [numFeatures]string{"srq", "events", "solicited", "inline", "fence", "last_byte_last",
-	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read", "ping_pong", "imm_payload", "keeps_keys"}
+	"rnr_retry", "read_multi_sge", "sink_needs_remote_write", "passive_first", "sqd", "async_events", "empty_read",
+	"ping_pong", "imm_payload", "keeps_keys"}
 
 // Has reports whether all features of want are present.
 func (f Features) Has(want Features) bool { return f&want == want }

@@ -167,7 +167,8 @@ const (
 	EventPeerDisconnect                      // the peer ended the connection in order
 )
 
-var eventNames = [...]string{"", "qp fatal", "qp access", "qp request", "sq drained", "srq limit", "last wqe reached", "cq error", "disconnected"}
+var eventNames = [...]string{"", "qp fatal", "qp access", "qp request", "sq drained", "srq limit", "last wqe reached",
+	"cq error", "disconnected"}
 
 // String is the event in words.
 func (e EventType) String() string {

@@ -50,7 +50,9 @@ func (s *addressSpace) claim(m *mapping) {
 func (s *addressSpace) takeWhole(m *mapping) (e ranges.Entry[*mapping], ok bool) {
 	base := addrOf(m.b)
 	s.mu.Lock()
-	e, ok = s.live.RemoveIf(base, func(e *ranges.Entry[*mapping]) bool { return e.Val == m && e.End == base+uint64(len(m.b)) })
+	e, ok = s.live.RemoveIf(base, func(e *ranges.Entry[*mapping]) bool {
+		return e.Val == m && e.End == base+uint64(len(m.b))
+	})
 	s.mu.Unlock()
 	return e, ok
 }

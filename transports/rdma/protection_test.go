@@ -17,7 +17,8 @@ func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Munmap(raw)
-	for i, prot := range []int{syscall.PROT_READ | syscall.PROT_WRITE, syscall.PROT_READ, syscall.PROT_NONE, syscall.PROT_READ | syscall.PROT_WRITE} {
+	for i, prot := range []int{syscall.PROT_READ | syscall.PROT_WRITE, syscall.PROT_READ, syscall.PROT_NONE,
+		syscall.PROT_READ | syscall.PROT_WRITE} {
 		if err := syscall.Mprotect(raw[i*page:(i+1)*page], prot); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,8 @@ func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 		for _, a := range []struct {
 			rights rdma.Access
 			may    bool
-		}{{0, c.read}, {rdma.RemoteRead, c.read}, {rdma.LocalWrite, c.write}, {rdma.LocalWrite | rdma.RemoteWrite, c.write}} {
+		}{{0, c.read}, {rdma.RemoteRead, c.read}, {rdma.LocalWrite, c.write},
+			{rdma.LocalWrite | rdma.RemoteWrite, c.write}} {
 			if err := b.Permits(a.rights); (err == nil) != a.may || err != nil && !errors.Is(err, rdma.ErrInvalid) {
 				t.Errorf("%s, rights %#x: %v", c.what, a.rights, err)
 			}

@@ -42,7 +42,8 @@ const (
 	numQPAttrs = iota
 )
 
-var qpAttrNames = [numQPAttrs]string{"pkey_index", "port", "access_flags", "av", "path_mtu", "dest_qpn", "rq_psn", "max_dest_rd_atomic",
+var qpAttrNames = [numQPAttrs]string{"pkey_index", "port", "access_flags", "av", "path_mtu", "dest_qpn", "rq_psn",
+	"max_dest_rd_atomic",
 	"min_rnr_timer", "sq_psn", "timeout", "retry_cnt", "rnr_retry", "max_qp_rd_atomic"}
 
 // String lists the names, comma separated.
@@ -78,7 +79,8 @@ func AttrsOf(from, to QPState) (needs, takes QPAttrs) {
 	case [2]QPState{QPInit, QPInit}:
 		return 0, AttrPKey | AttrPort | AttrAccess
 	case [2]QPState{QPInit, QPRTR}:
-		return AttrPath | AttrPathMTU | AttrDestQP | AttrRQPSN | AttrMaxDestRDAtomic | AttrMinRNRTimer, AttrPKey | AttrAccess
+		return AttrPath | AttrPathMTU | AttrDestQP | AttrRQPSN | AttrMaxDestRDAtomic | AttrMinRNRTimer,
+			AttrPKey | AttrAccess
 	case [2]QPState{QPRTR, QPRTS}:
 		return AttrSQPSN | AttrTimeout | AttrRetries | AttrRNRRetries | AttrMaxRDAtomic, AttrAccess | AttrMinRNRTimer
 	case [2]QPState{QPRTS, QPRTS}:

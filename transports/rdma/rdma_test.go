@@ -22,7 +22,8 @@ func TestWorkRequestsAndCompletionsHoldNoPointer(t *testing.T) {
 		case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 			reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		default:
-			t.Errorf("%s is a %s: rings of it would be scanned by the collector and could not be handed to C", path, ty.Kind())
+			t.Errorf("%s is a %s: rings of it would be scanned by the collector and could not be handed to C", path,
+				ty.Kind())
 		}
 	}
 	for _, v := range []any{SendWR{}, RecvWR{}, WC{}, SGE{}} {
@@ -46,7 +47,8 @@ func TestQPTransitionsFollowTheTable(t *testing.T) {
 	if CanTransition(numQPStates, QPErr) || CanTransition(QPErr, numQPStates) {
 		t.Error("a state outside the table has an edge")
 	}
-	for s, want := range map[QPState][2]bool{QPReset: {false, false}, QPInit: {true, false}, QPRTR: {true, false}, QPRTS: {true, true}, QPSQD: {true, true}, QPErr: {true, true}} {
+	for s, want := range map[QPState][2]bool{QPReset: {false, false}, QPInit: {true, false}, QPRTR: {true, false},
+		QPRTS: {true, true}, QPSQD: {true, true}, QPErr: {true, true}} {
 		if got := [2]bool{s.CanPostRecv(), s.CanPostSend()}; got != want {
 			t.Errorf("%s: can post receive, send = %v, want %v", s, got, want)
 		}
@@ -86,7 +88,8 @@ func TestEveryNameIsFilledIn(t *testing.T) {
 	for e := EventQPFatal; e <= EventPeerDisconnect; e++ {
 		check("event", int(e), e.String())
 	}
-	for _, s := range []string{numOpcodes.String(), numStatus.String(), WCOpcode(99).String(), numQPStates.String(), EventType(99).String()} {
+	for _, s := range []string{numOpcodes.String(), numStatus.String(), WCOpcode(99).String(), numQPStates.String(),
+		EventType(99).String()} {
 		if !strings.Contains(s, "?") {
 			t.Errorf("a value outside its range prints %q", s)
 		}
@@ -109,7 +112,8 @@ func TestAccessNeedsLocalWriteForRemoteChange(t *testing.T) {
 
 func TestMissingListsEveryGapAtOnce(t *testing.T) {
 	c := Caps{Ops: Ops(OpSend), Features: FeatFence, MaxSGE: 1, MaxMsg: 10}
-	err := c.Missing(Need{Ops: Ops(OpSend, OpRead, OpFetchAdd), Features: FeatFence | FeatSRQ, SGE: 2, Inline: 1, Msg: 11, Priorities: 2})
+	err := c.Missing(Need{Ops: Ops(OpSend, OpRead, OpFetchAdd), Features: FeatFence | FeatSRQ, SGE: 2, Inline: 1,
+		Msg: 11, Priorities: 2})
 	if !errors.Is(err, ErrNotSupported) {
 		t.Fatalf("Missing = %v, want ErrNotSupported", err)
 	}

@@ -31,7 +31,8 @@ const (
 // NumOpcodes is the number of send opcodes; every value below it is valid.
 const NumOpcodes = int(numOpcodes)
 
-var opcodeNames = [numOpcodes]string{"send", "send_inv", "send_imm", "write", "write_imm", "read", "fetch_add", "cmp_swap", "local_inv"}
+var opcodeNames = [numOpcodes]string{"send", "send_inv", "send_imm", "write", "write_imm", "read", "fetch_add",
+	"cmp_swap", "local_inv"}
 
 // String is the lower-case name used on the command line and in results.
 func (o Opcode) String() string {

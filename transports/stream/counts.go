@@ -69,7 +69,8 @@ type calls struct {
 }
 
 func (c *calls) read() Calls {
-	return Calls{Recv: c.recv.Load(), RecvOctets: c.recvOctets.Load(), RecvEmpty: c.recvEmpty.Load(), Send: c.send.Load(), SendOctets: c.sendOctets.Load(), Queue: c.queue.Load()}
+	return Calls{Recv: c.recv.Load(), RecvOctets: c.recvOctets.Load(), RecvEmpty: c.recvEmpty.Load(),
+		Send: c.send.Load(), SendOctets: c.sendOctets.Load(), Queue: c.queue.Load()}
 }
 
 func (c *calls) received(n int) {

@@ -178,7 +178,8 @@ func (p *epoll) Ready(dst []Event) int {
 	polls.Add(1)
 	// It waits for nothing, so the runtime need not know: told of a system call, it may give
 	// this thread's P to another one.
-	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&raw[0])), uintptr(min(len(dst), len(raw))), 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&raw[0])),
+		uintptr(min(len(dst), len(raw))), 0, 0, 0)
 	if e != 0 {
 		return 0 // EINTR: the next look finds it
 	}

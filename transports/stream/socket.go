@@ -94,7 +94,8 @@ func (c *socket) queue(request uint) (int, error) {
 // Recv reads up to len(b) bytes: ErrAgain when there are none yet, io.EOF after
 // the peer's FIN, a syscall.Errno when the connection is lost. b must not be empty.
 func (c *socket) Recv(b []byte) (int, error) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	return c.received(n, e)
 }
 
@@ -131,7 +132,8 @@ func (c *socket) Skip(int) bool { return false }
 
 // Send writes up to len(b) bytes: ErrAgain when the socket buffer is full.
 func (c *socket) Send(b []byte) (int, error) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	return c.sent(n, e)
 }
 
@@ -140,7 +142,8 @@ func (c *socket) Send(b []byte) (int, error) {
 func (c *socket) Sendv(v []unix.Iovec) (int, error) {
 	c.msg.Iov = unsafe.SliceData(v)
 	c.msg.Iovlen = uint64(len(v))
-	n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&c.msg)),
+		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	c.msg.Iov = nil
 	return c.sent(n, e)
 }

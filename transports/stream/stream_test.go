@@ -116,7 +116,8 @@ func TestFullSocketAnswersAgainAndLosesNothing(t *testing.T) {
 		}
 	}
 	if !full || !bytes.Equal(got, msg) {
-		t.Errorf("the socket was full: %v; received %d of %d bytes, equal %v", full, len(got), len(msg), bytes.Equal(got, msg))
+		t.Errorf("the socket was full: %v; received %d of %d bytes, equal %v", full, len(got), len(msg),
+			bytes.Equal(got, msg))
 	}
 }
 
@@ -206,7 +207,8 @@ func TestTransfersAllocateNothing(t *testing.T) {
 }
 
 func TestPollersWaitAndWake(t *testing.T) {
-	for name, make := range map[string]func() (Poller, error){"blocking": Kernel.NewPoller, "parking": Kernel.NewParkingPoller} {
+	for name, make := range map[string]func() (Poller, error){
+		"blocking": Kernel.NewPoller, "parking": Kernel.NewParkingPoller} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t)
 			p, err := make()

@@ -60,7 +60,8 @@ func pingPong(s transports.Session, first bool, n, size int) error {
 	defer runtime.UnlockOSThread()
 	dst := make([]transports.Done, 16)
 	recv := []transports.Op{{Kind: transports.KindRecv, Len: uint32(size)}}
-	turn := []transports.Op{recv[0], {Kind: transports.KindSend, Local: uint64(size), Len: uint32(size), Flags: transports.Unsignaled}}
+	turn := []transports.Op{recv[0], {Kind: transports.KindSend, Local: uint64(size), Len: uint32(size),
+		Flags: transports.Unsignaled}}
 	if first {
 		if _, err := s.Post(turn); err != nil {
 			return err

@@ -35,7 +35,8 @@ func connected(t testing.TB, c Config, cfg transports.Config) (near, far *sessio
 }
 
 func TestAReceiverWithoutReceivesStopsTheSender(t *testing.T) {
-	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10}, transports.Config{Window: 1 << 20, SendDepth: 64, RecvDepth: 64, Events: true})
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
+		transports.Config{Window: 1 << 20, SendDepth: 64, RecvDepth: 64, Events: true})
 	for i := range near.Local() {
 		near.Local()[i] = byte(i * 7)
 	}
@@ -92,7 +93,8 @@ func TestAReceiverWithoutReceivesStopsTheSender(t *testing.T) {
 // however little room the polls offer.
 func TestEverythingHeldBackComesOutOnce(t *testing.T) {
 	const depth = 64
-	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10}, transports.Config{Window: 4 << 20, SendDepth: depth})
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
+		transports.Config{Window: 4 << 20, SendDepth: depth})
 	ops := make([]transports.Op, depth)
 	for i := range ops {
 		ops[i] = transports.Op{Kind: transports.KindWrite, Len: 4 << 20, Slot: uint32(i)}
@@ -118,14 +120,16 @@ func TestEverythingHeldBackComesOutOnce(t *testing.T) {
 // A responder that never polls its own completions still answers, and both
 // directions full of answers do not lock each other.
 func TestReadsBothWaysDoNotLock(t *testing.T) {
-	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10}, transports.Config{Window: 4 << 20, SendDepth: 32, RecvDepth: 1, ReadDepth: 8})
+	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
+		transports.Config{Window: 4 << 20, SendDepth: 32, RecvDepth: 1, ReadDepth: 8})
 	ends := []*session{near, far}
 	for i, s := range ends {
 		for j := range s.Local()[:2<<20] {
 			s.Local()[j] = byte(j*3 + i)
 		}
 		for k := range 16 {
-			post(t, s, transports.Op{Kind: transports.KindRead, Local: 2<<20 + uint64(k)*(128<<10), Remote: uint64(k) * (128 << 10), Len: 128 << 10, Slot: uint32(k)})
+			post(t, s, transports.Op{Kind: transports.KindRead, Local: 2<<20 + uint64(k)*(128<<10),
+				Remote: uint64(k) * (128 << 10), Len: 128 << 10, Slot: uint32(k)})
 		}
 	}
 	dst := make([]transports.Done, 4)
@@ -190,7 +194,8 @@ func TestAnswersAndOpsTakeTurns(t *testing.T) {
 	for b := out.stage[:out.used]; len(b) > 0; b = b[headerLen+8:] {
 		kinds = append(kinds, parseHeader(b).kind)
 	}
-	if got, want := fmt.Sprint(kinds), "[write read response write read response write read response write read response]"; got != want {
+	if got, want := fmt.Sprint(kinds),
+		"[write read response write read response write read response write read response]"; got != want {
 		t.Errorf("encoded %s, want %s", got, want)
 	}
 }
@@ -239,7 +244,8 @@ func TestInlineBytesAreTakenWhileTheSocketIsFull(t *testing.T) {
 		t.Fatalf("%d ops taken and the socket is not full", taken)
 	}
 	dst := make([]transports.Done, 1)
-	for end := time.Now().Add(30 * time.Second); near.out.onWire() || far.in.midMessage() || far.Local()[taken*size-1] != byte((taken-1)^(size-1)); {
+	for end := time.Now().Add(30 * time.Second); near.out.onWire() || far.in.midMessage() ||
+		far.Local()[taken*size-1] != byte((taken-1)^(size-1)); {
 		for _, s := range []*session{near, far} {
 			if _, err := s.Poll(dst); err != nil {
 				t.Fatal(err)

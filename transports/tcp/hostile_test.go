@@ -98,11 +98,14 @@ func TestABreachEndsTheSessionAndEverythingOutstanding(t *testing.T) {
 		status rdma.Status
 	}{
 		{"noise", []byte("GET / HTTP/1.1\r\n\r\n"), errKind, rdma.StatusFatalErr},
-		{"a write outside the window", msg(header{kind: wireWrite, off: 1 << 40, len: 8}, 0), errBounds, rdma.StatusFatalErr},
-		{"a flood of reads", bytes.Repeat(msg(header{kind: wireReadReq, len: 64 << 10}, 0), 100), errReadFull, rdma.StatusFatalErr},
+		{"a write outside the window", msg(header{kind: wireWrite, off: 1 << 40, len: 8}, 0), errBounds,
+			rdma.StatusFatalErr},
+		{"a flood of reads", bytes.Repeat(msg(header{kind: wireReadReq, len: 64 << 10}, 0), 100), errReadFull,
+			rdma.StatusFatalErr},
 		{"an answer nobody asked for", msg(header{kind: wireReadResp, len: 9}, 0), errReadOdd, rdma.StatusFatalErr},
 		{"an end inside a header", []byte{1, 2, 3}, io.ErrUnexpectedEOF, rdma.StatusFatalErr},
-		{"an end inside a payload", msg(header{kind: wireWrite, len: 9000}, 1)[:5000], io.ErrUnexpectedEOF, rdma.StatusFatalErr},
+		{"an end inside a payload", msg(header{kind: wireWrite, len: 9000}, 1)[:5000], io.ErrUnexpectedEOF,
+			rdma.StatusFatalErr},
 		{"an end between messages", nil, errPeerClosed, rdma.StatusRemAbortErr},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -145,10 +148,12 @@ func TestABreachEndsTheSessionAndEverythingOutstanding(t *testing.T) {
 
 func TestAMessageLongerThanItsReceiveIsALengthError(t *testing.T) {
 	s, peer := rawPeer(t)
-	post(t, s, transports.Op{Kind: transports.KindRecv, Len: 8, Slot: 1}, transports.Op{Kind: transports.KindRecv, Len: 8, Slot: 2})
+	post(t, s, transports.Op{Kind: transports.KindRecv, Len: 8, Slot: 1}, transports.Op{Kind: transports.KindRecv,
+		Len: 8, Slot: 2})
 	must(peer.Write(msg(header{kind: wireSend, len: 9}, 1)))(t)
 	dones, err := pollAll(t, s)
-	if !errors.Is(err, errTooLong) || len(dones) != 2 || dones[0].Status != rdma.StatusLocLenErr || dones[1].Status != rdma.StatusFatalErr {
+	if !errors.Is(err, errTooLong) || len(dones) != 2 || dones[0].Status != rdma.StatusLocLenErr ||
+		dones[1].Status != rdma.StatusFatalErr {
 		t.Errorf("dones %v, end %v", dones, err)
 	}
 	if !bytes.Equal(s.Local()[:16], make([]byte, 16)) {
@@ -168,7 +173,8 @@ func TestLastWordsAreHeard(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	post(t, s, transports.Op{Kind: transports.KindRecv, Len: 8, Slot: 1}, transports.Op{Kind: transports.KindRecv, Local: 8, Len: 8, Slot: 2})
+	post(t, s, transports.Op{Kind: transports.KindRecv, Len: 8, Slot: 1}, transports.Op{Kind: transports.KindRecv,
+		Local: 8, Len: 8, Slot: 2})
 	dones, err := pollAll(t, s)
 	if err == nil || len(dones) < 2 || dones[0].Status != 0 || dones[1].Status != 0 {
 		t.Fatalf("dones %v, end %v; want both messages first", dones, err)
@@ -259,7 +265,8 @@ func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 	}{
 		{"another protocol", []byte(strings.Repeat("SSH-2.0-OpenSSH ", 3)), rdma.ErrProtocol, "not a greeting"},
 		{"another version", newer, rdma.ErrProtocol, "peer speaks version 9, this side 1"},
-		{"a refusal", ask(func(g *greeting) { *g = greeting{version: wireVersion, verdict: verdictRefuse} }), rdma.ErrRejected, ""},
+		{"a refusal", ask(func(g *greeting) { *g = greeting{version: wireVersion, verdict: verdictRefuse} }),
+			rdma.ErrRejected, ""},
 		{"a question instead of an answer", ask(nil), rdma.ErrProtocol, "malformed"},
 		{"an early end", ask(nil)[:10], rdma.ErrRejected, "closed during the greeting"},
 		{"silence", nil, rdma.ErrUnreachable, "deadline"},

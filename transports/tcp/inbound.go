@@ -288,5 +288,6 @@ func (in *inbound) inside(h *header) bool {
 
 func (in *inbound) breach(cause error) error {
 	in.enter(phaseBroken)
-	return fmt.Errorf("%w: %w (%v, offset %d, length %d, tag %d)", rdma.ErrProtocol, cause, in.hdr.kind, in.hdr.off, in.hdr.len, in.hdr.tag)
+	return fmt.Errorf("%w: %w (%v, offset %d, length %d, tag %d)", rdma.ErrProtocol, cause, in.hdr.kind, in.hdr.off,
+		in.hdr.len, in.hdr.tag)
 }

@@ -24,7 +24,8 @@ func machine() *inbound {
 	for i := range testRecvs {
 		*in.recvs.push() = recvOp{local: 1000 + 100*uint64(i), len: 100, slot: uint32(i)}
 	}
-	for i, op := range []transports.Op{{Kind: transports.KindRead, Local: 2000, Len: 8}, {Kind: transports.KindRead, Local: 3000, Len: 20000}} {
+	for i, op := range []transports.Op{{Kind: transports.KindRead, Local: 2000, Len: 8},
+		{Kind: transports.KindRead, Local: 3000, Len: 20000}} {
 		*in.reads.push() = &outOp{Op: op, tag: uint32(i + 1)}
 	}
 	return &in
@@ -95,7 +96,8 @@ func TestAPeerThatBreaksTheProtocolIsNamed(t *testing.T) {
 		{"an answer out of order", msg(header{kind: wireReadResp, tag: 2, len: 8}, 0), errReadOdd},
 		{"an answer with an offset", msg(header{kind: wireReadResp, off: 1, tag: 1, len: 8}, 0), errReadOdd},
 		{"an answer too many", append(append(msg(header{kind: wireReadResp, tag: 1, len: 8}, 1),
-			msg(header{kind: wireReadResp, tag: 2, len: 20000}, 1)...), msg(header{kind: wireReadResp}, 1)...), errNoRead},
+			msg(header{kind: wireReadResp, tag: 2, len: 20000}, 1)...), msg(header{kind: wireReadResp}, 1)...),
+			errNoRead},
 	} {
 		in := machine()
 		dones, _, err := feed(in, c.b, whole)
@@ -111,7 +113,8 @@ func TestAPeerThatBreaksTheProtocolIsNamed(t *testing.T) {
 		if tooLong := c.want == errTooLong; tooLong != (len(dones) == 1) || tooLong && dones[0].Status != rdma.StatusLocLenErr {
 			t.Errorf("%s: dones %v", c.what, dones)
 		}
-		if !bytes.Equal(in.win[:1000], make([]byte, 1000)) || !bytes.Equal(in.win[1000+100*testRecvs:2000], make([]byte, 1000-100*testRecvs)) {
+		if !bytes.Equal(in.win[:1000], make([]byte, 1000)) ||
+			!bytes.Equal(in.win[1000+100*testRecvs:2000], make([]byte, 1000-100*testRecvs)) {
 			t.Errorf("%s: bytes outside every legal target changed", c.what)
 		}
 	}
@@ -200,8 +203,10 @@ func FuzzInbound(f *testing.F) {
 			t.Fatal("the windows differ")
 		}
 		for _, in := range []*inbound{one, many} {
-			if in.resps.len() > testIRD || in.recvs.len()+len(d1) != testRecvs || len(in.win) != testWindow || in.end > recvStage {
-				t.Fatalf("bounds: %d answers, %d receives, %d dones, %d staged", in.resps.len(), in.recvs.len(), len(d1), in.end)
+			if in.resps.len() > testIRD || in.recvs.len()+len(d1) != testRecvs || len(in.win) != testWindow ||
+				in.end > recvStage {
+				t.Fatalf("bounds: %d answers, %d receives, %d dones, %d staged", in.resps.len(), in.recvs.len(),
+					len(d1), in.end)
 			}
 			for ; !in.resps.empty(); in.resps.pop() {
 				if r := in.resps.front(); r.off+uint64(r.len) > testWindow {

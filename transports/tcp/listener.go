@@ -70,7 +70,8 @@ func (t *transport) listen(ctx context.Context, addr string, cfg transports.Conf
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{t: t, cfg: cfg, ln: ln, addr: ln.Addr(), ready: make(chan caller), slots: make(chan struct{}, backlog)}
+	l := &listener{t: t, cfg: cfg, ln: ln, addr: ln.Addr(), ready: make(chan caller),
+		slots: make(chan struct{}, backlog)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.group.Add(1)
 	go l.serve()
@@ -101,7 +102,8 @@ func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, erro
 
 // greet answers the client. A fresh socket has room for it; one that has none is gone.
 func (s *session) greet(cfg transports.Config) bool {
-	take := greeting{version: wireVersion, verdict: verdictTake, window: uint64(cfg.Window), readDepth: uint32(cfg.ReadDepth)}
+	take := greeting{version: wireVersion, verdict: verdictTake, window: uint64(cfg.Window),
+		readDepth: uint32(cfg.ReadDepth)}
 	b, _ := take.encode() // fails for a long hello only, and there is none
 	n, err := s.conn.Send(b[:])
 	return err == nil && n == len(b)

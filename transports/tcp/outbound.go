@@ -52,7 +52,8 @@ type outbound struct {
 }
 
 func newOutbound(win []byte, depth int) outbound {
-	return outbound{win: win, ops: newRing[outOp](depth), stage: make([]byte, sendStage), iov: make([]unix.Iovec, stream.MaxVec)}
+	return outbound{win: win, ops: newRing[outOp](depth), stage: make([]byte, sendStage),
+		iov: make([]unix.Iovec, stream.MaxVec)}
 }
 
 // onWire tells that encoded bytes wait for the kernel.

@@ -42,7 +42,8 @@ type session struct {
 }
 
 // newSession takes conn over; on error it is closed.
-func newSession(st stream.Stack, conn stream.Conn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
+func newSession(st stream.Stack, conn stream.Conn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session,
+	error) {
 	win := buf.Bytes()
 	s := &session{
 		conn:      conn,

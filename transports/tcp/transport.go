@@ -85,8 +85,9 @@ func (t *transport) Name() string {
 // Caps are constant.
 func (t *transport) Caps() transports.Caps {
 	return transports.Caps{
-		Label:         rdma.LabelSoft,
-		Kinds:         transports.Kinds(transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead, transports.KindRecv),
+		Label: rdma.LabelSoft,
+		Kinds: transports.Kinds(transports.KindSend, transports.KindWrite, transports.KindWriteImm,
+			transports.KindRead, transports.KindRecv),
 		LastByteLast:  true,
 		Events:        true,
 		MaxMsg:        maxMsg,
@@ -129,7 +130,8 @@ func normal(cfg transports.Config) (transports.Config, error) {
 
 // Dial connects. The deadline of ctx bounds every step; without one, 10 s.
 // Errors: rdma.ErrInvalid, ErrUnreachable, ErrRejected, ErrProtocol.
-func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	s, err := t.dial(ctx, addr, hello, cfg)
 	if err != nil {
 		return nil, &rdma.OpError{Op: "connect", Object: addr, Err: err}
@@ -145,7 +147,8 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	if err != nil {
 		return nil, err
 	}
-	ask := greeting{version: wireVersion, verdict: verdictAsk, window: uint64(cfg.Window), readDepth: uint32(cfg.ReadDepth), hello: hello}
+	ask := greeting{version: wireVersion, verdict: verdictAsk, window: uint64(cfg.Window),
+		readDepth: uint32(cfg.ReadDepth), hello: hello}
 	msg, err := ask.encode()
 	if err != nil {
 		return nil, err
@@ -215,7 +218,8 @@ func (t *transport) open(conn stream.Opening, cfg transports.Config, peer *greet
 }
 
 // attach is open with a window; it owns both in any case.
-func (t *transport) attach(conn stream.Opening, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session, error) {
+func (t *transport) attach(conn stream.Opening, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session,
+	error) {
 	sc, err := conn.Stream()
 	if err != nil {
 		buf.Free()

@@ -139,7 +139,8 @@ func parseGreeting(b *[greetingLen]byte) (greeting, error) {
 		return g, fmt.Errorf("%w: %w", rdma.ErrProtocol, errGreeting)
 	}
 	// A refusal owes no figures.
-	if g.verdict != verdictRefuse && (g.window == 0 || g.window >= 1<<offsetBits || g.readDepth == 0 || g.readDepth > maxReadDepth) {
+	if g.verdict != verdictRefuse && (g.window == 0 || g.window >= 1<<offsetBits || g.readDepth == 0 ||
+		g.readDepth > maxReadDepth) {
 		return g, fmt.Errorf("%w: %w: window %d, read depth %d", rdma.ErrProtocol, errGreeting, g.window, g.readDepth)
 	}
 	g.hello = append([]byte(nil), b[24:24+n]...)

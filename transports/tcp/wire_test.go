@@ -17,7 +17,8 @@ func TestHeadersHaveTheseBytes(t *testing.T) {
 	}{
 		{header{kind: wireSend, len: 5}, "01000000000000000000000500000000"},
 		{header{kind: wireWrite, off: 1<<56 - 1, len: 1<<32 - 1}, "02ffffffffffffffffffffff00000000"},
-		{header{kind: wireWriteImm, off: 0x1122334455, len: 1, tag: 0xdeadbeef}, "0300001122334455" + "00000001deadbeef"},
+		{header{kind: wireWriteImm, off: 0x1122334455, len: 1, tag: 0xdeadbeef},
+			"0300001122334455" + "00000001deadbeef"},
 		{header{kind: wireReadReq, off: 4096, len: 64, tag: 1}, "04000000000010000000004000000001"},
 		{header{kind: wireReadResp, len: 64, tag: 1}, "05000000000000000000004000000001"},
 	} {
@@ -57,7 +58,8 @@ func TestGreetingsThatBreakTheRulesAreRefused(t *testing.T) {
 	}{
 		{"a good one", ask(nil), ""},
 		{"the largest window", ask(func(g *greeting) { g.window = 1<<56 - 1 }), ""},
-		{"a refusal without figures", ask(func(g *greeting) { *g = greeting{version: wireVersion, verdict: verdictRefuse} }), ""},
+		{"a refusal without figures",
+			ask(func(g *greeting) { *g = greeting{version: wireVersion, verdict: verdictRefuse} }), ""},
 		{"another protocol", []byte("GET / HTTP/1.1\r\nHost: localhost:18515\r\n\r\n"), "not a greeting"},
 		{"another version", poke(4, 9), "version 9"},
 		{"no window", ask(func(g *greeting) { g.window = 0 }), "window 0"},

@@ -42,7 +42,8 @@ func (d *Device) readAsync() {
 		default:
 			a, known := asyncEvents[ev._type]
 			q := d.qpOf(uint32(ev.qp_num))
-			if !known || q == nil || q.id != uint64(ev.serial) || a.event == rdma.EventSQDrained && !q.draining.CompareAndSwap(true, false) {
+			if !known || q == nil || q.id != uint64(ev.serial) || a.event == rdma.EventSQDrained &&
+				!q.draining.CompareAndSwap(true, false) {
 				continue // siw tells of a drained queue on every flush
 			}
 			if a.fatal {

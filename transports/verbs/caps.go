@@ -223,7 +223,8 @@ func (d *Device) probe() error {
 // each queue is a drain marker's.
 func (d *Device) queueCap(send, recv, inline int) C.struct_va_qp_cap {
 	return C.struct_va_qp_cap{max_send_wr: C.uint32_t(send + 1), max_recv_wr: C.uint32_t(recv + 1),
-		max_send_sge: C.uint32_t(d.caps.MaxSGE), max_recv_sge: C.uint32_t(d.caps.MaxSGE), max_inline_data: C.uint32_t(inline)}
+		max_send_sge: C.uint32_t(d.caps.MaxSGE), max_recv_sge: C.uint32_t(d.caps.MaxSGE),
+		max_inline_data: C.uint32_t(inline)}
 }
 
 func (d *Device) probeSRQ(pd *C.struct_va_pd) {

@@ -145,7 +145,9 @@ func (m *manager) reach(ctx context.Context, id *cmID, addr string) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		ms = C.int(max(1, time.Until(deadline)/time.Millisecond))
 	}
-	if err := id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_resolve_addr(id, nil, unsafe.Pointer(&dst[0]), ms) }); err != nil {
+	if err := id.do(func(id *C.struct_va_cm_id) C.int {
+		return C.vb_cm_resolve_addr(id, nil, unsafe.Pointer(&dst[0]), ms)
+	}); err != nil {
 		return failed(opResolve, to.Addr().String(), err)
 	}
 	if _, err := id.await(ctx, C.VA_CM_ADDR_RESOLVED); err != nil {
@@ -154,7 +156,8 @@ func (m *manager) reach(ctx context.Context, id *cmID, addr string) error {
 	through := ""
 	id.do(func(id *C.struct_va_cm_id) C.int { through = C.GoString(C.vb_name(id.verbs)); return 0 })
 	if through != m.dev.dev {
-		return &rdma.AdviceError{Err: fmt.Errorf("%w: rdma_cm leads there through %s, not %s", rdma.ErrUnreachable, through, m.dev.dev),
+		return &rdma.AdviceError{Err: fmt.Errorf("%w: rdma_cm leads there through %s, not %s", rdma.ErrUnreachable,
+			through, m.dev.dev),
 			Try: fmt.Sprintf("an address of the network of %s", m.dev.dev)}
 	}
 	if err := id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_resolve_route(id, ms) }); err != nil {

@@ -70,7 +70,8 @@ func (c *Config) name() string {
 	for _, n := range []struct {
 		name         string
 		value, usual int
-	}{{"mtu", c.MTU, 0}, {"timeout", c.Timeout, defaultTimeout}, {"retry", c.Retry, defaultRetry}, {"sl", c.SL, 0}, {"tos", c.TOS, 0}} {
+	}{{"mtu", c.MTU, 0}, {"timeout", c.Timeout, defaultTimeout}, {"retry", c.Retry, defaultRetry}, {"sl", c.SL, 0},
+		{"tos", c.TOS, 0}} {
 		if n.value != 0 && n.value != n.usual {
 			p = append(p, n.name+"="+strconv.Itoa(n.value))
 		}

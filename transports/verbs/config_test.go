@@ -9,7 +9,8 @@ import (
 
 func TestConfigIsChecked(t *testing.T) {
 	for _, c := range []Config{
-		{Port: -1}, {Port: 256}, {GIDIndex: -2}, {GIDIndex: 256}, {MTU: 1500}, {MTU: 8192}, {Timeout: 32}, {Timeout: -1}, {Retry: 8}, {Retry: -1},
+		{Port: -1}, {Port: 256}, {GIDIndex: -2}, {GIDIndex: 256}, {MTU: 1500}, {MTU: 8192}, {Timeout: 32},
+		{Timeout: -1}, {Retry: 8}, {Retry: -1},
 	} {
 		if _, err := Open(c); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%+v: %v, want an invalid argument", c, err)
@@ -40,7 +41,8 @@ func TestMTUCodes(t *testing.T) {
 }
 
 func TestStackName(t *testing.T) {
-	for want, c := range map[string]Config{"verbs": {}, "verbs:rxe0": {Device: "rxe0"}, "verbs(cm):siw0": {Device: "siw0", CM: true}} {
+	for want, c := range map[string]Config{"verbs": {}, "verbs:rxe0": {Device: "rxe0"},
+		"verbs(cm):siw0": {Device: "siw0", CM: true}} {
 		if got := c.name(); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
 		}

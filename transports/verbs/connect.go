@@ -92,7 +92,8 @@ func (d *Device) checkParam(p *rdma.ConnParam) error {
 	case p.IRD < 0 || p.IRD > most || p.ORD < 0 || p.ORD > most:
 		return fmt.Errorf("ird %d, ord %d, limit %d: %w", p.IRD, p.ORD, most, rdma.ErrInvalid)
 	case len(p.PrivateData) > d.caps.MaxPrivate:
-		return fmt.Errorf("private data of %d bytes, limit %d: %w", len(p.PrivateData), d.caps.MaxPrivate, rdma.ErrInvalid)
+		return fmt.Errorf("private data of %d bytes, limit %d: %w", len(p.PrivateData), d.caps.MaxPrivate,
+			rdma.ErrInvalid)
 	case p.RNRRetry < 0 || p.RNRRetry > 7:
 		return fmt.Errorf("rnr retry %d: %w", p.RNRRetry, rdma.ErrInvalid)
 	}

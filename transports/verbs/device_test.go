@@ -227,7 +227,8 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 		wcs := make([]rdma.WC, testDepth)
 		recvs := []rdma.RecvWR{{NumSGE: 1}}
 		sends := []rdma.SendWR{
-			{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, size)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 4096},
+			{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, size)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() +
+				4096},
 			{Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, size)}},
 		}
 		recvs[0].SGE[0] = b.sge(0, size)
@@ -270,7 +271,8 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 func TestQueueRefusesBeyondDepth(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		a, b := pair(t, cfg)
-		write := rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}
+		write := rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)},
+			RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}
 		list := make([]rdma.SendWR, testDepth+1)
 		for i := range list {
 			list[i] = write
@@ -345,7 +347,8 @@ func TestCapabilitiesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cq.Close()
-		qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: c.MaxQPWR, RecvDepth: c.MaxQPWR, MaxInline: c.MaxInline})
+		qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: c.MaxQPWR, RecvDepth: c.MaxQPWR,
+			MaxInline: c.MaxInline})
 		if err != nil {
 			t.Fatal(err)
 		}

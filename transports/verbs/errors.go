@@ -39,37 +39,57 @@ type explanation struct {
 var explanations = []explanation{
 	{opOpen, syscall.EACCES, nil, "no permission for /dev/infiniband", "rdma-core's udev rules, or root"},
 	{opOpen, syscall.EPERM, nil, "no permission for /dev/infiniband", "rdma-core's udev rules, or root"},
-	{opOpen, syscall.ENOENT, rdma.ErrNoDevice, "it has no character device in /dev/infiniband", "modprobe ib_uverbs; in a container, --device /dev/infiniband"},
+	{opOpen, syscall.ENOENT, rdma.ErrNoDevice, "it has no character device in /dev/infiniband",
+		"modprobe ib_uverbs; in a container, --device /dev/infiniband"},
 	{opOpen, syscall.ENODEV, rdma.ErrNoDevice, "it is gone", "rdmaperf devices"},
 	{opOpen, syscall.ENOSYS, rdma.ErrNoDevice, "the kernel has no ib_uverbs", "modprobe ib_uverbs"},
-	{opRegister, syscall.EFAULT, nil, "the memory cannot be pinned", "anonymous memory or huge pages, not a file of a network file system"},
-	{opCreateQP, syscall.EINVAL, nil, "a depth, SGE or inline limit of the device", "a smaller --tx-depth, --rx-depth or --inline_size; rdmaperf devices shows the limits"},
-	{opCreateQP, syscall.ENOMEM, nil, "the device has no room for another queue pair", "fewer --qp or smaller depths; rdmaperf devices shows the limits"},
-	{opCreateQP, syscall.ENOSPC, nil, "the device has no queue pair left", "fewer --qp; rdma resource show qp lists who has them"},
-	{opCreateQP, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached", "fewer --qp, or a higher rdma.max of the cgroup"},
-	{opCreateCQ, syscall.EINVAL, nil, "deeper than the device's completion queues", "fewer --qp a thread, or smaller depths"},
-	{opCreateCQ, syscall.ENOMEM, nil, "the device has no room for another completion queue", "fewer --qp or smaller depths"},
-	{opCreateCQ, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached", "fewer --qp, or a higher rdma.max of the cgroup"},
-	{opToRTR, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for the peer's gid on this port's network", "ping that address through this port's interface; -x for a gid of the same network on both sides"},
-	{opToRTR, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid", "-x for a gid of the same network on both sides"},
-	{opToRTR, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid", "-x for a gid of the same network on both sides"},
-	{opToRTR, syscall.EINVAL, rdma.ErrFabric, "the port cannot address the peer's gid with the chosen one", "-x for a gid of the same type on both sides; rdmaperf devices lists them"},
+	{opRegister, syscall.EFAULT, nil, "the memory cannot be pinned",
+		"anonymous memory or huge pages, not a file of a network file system"},
+	{opCreateQP, syscall.EINVAL, nil, "a depth, SGE or inline limit of the device",
+		"a smaller --tx-depth, --rx-depth or --inline_size; rdmaperf devices shows the limits"},
+	{opCreateQP, syscall.ENOMEM, nil, "the device has no room for another queue pair",
+		"fewer --qp or smaller depths; rdmaperf devices shows the limits"},
+	{opCreateQP, syscall.ENOSPC, nil, "the device has no queue pair left",
+		"fewer --qp; rdma resource show qp lists who has them"},
+	{opCreateQP, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached",
+		"fewer --qp, or a higher rdma.max of the cgroup"},
+	{opCreateCQ, syscall.EINVAL, nil, "deeper than the device's completion queues",
+		"fewer --qp a thread, or smaller depths"},
+	{opCreateCQ, syscall.ENOMEM, nil, "the device has no room for another completion queue",
+		"fewer --qp or smaller depths"},
+	{opCreateCQ, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached",
+		"fewer --qp, or a higher rdma.max of the cgroup"},
+	{opToRTR, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for the peer's gid on this port's network",
+		"ping that address through this port's interface; -x for a gid of the same network on both sides"},
+	{opToRTR, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid",
+		"-x for a gid of the same network on both sides"},
+	{opToRTR, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid",
+		"-x for a gid of the same network on both sides"},
+	{opToRTR, syscall.EINVAL, rdma.ErrFabric, "the port cannot address the peer's gid with the chosen one",
+		"-x for a gid of the same type on both sides; rdmaperf devices lists them"},
 	{opCMOpen, syscall.ENOENT, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
 	{opCMOpen, syscall.ENODEV, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
 	{opCMOpen, syscall.ENXIO, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
 	{opCMOpen, syscall.EACCES, nil, "no permission for /dev/infiniband/rdma_cm", "rdma-core's udev rules, or root"},
 	{opBind, syscall.EADDRINUSE, rdma.ErrAddrInUse, "", "another port"},
-	{opBind, syscall.EADDRNOTAVAIL, rdma.ErrInvalid, "no interface here has this address", "an address of the device's interface; rdmaperf devices names it"},
-	{opBind, syscall.ENODEV, rdma.ErrInvalid, "no RDMA device has this address", "an address of the device's interface; rdmaperf devices names it"},
-	{opResolve, syscall.ENODEV, rdma.ErrUnreachable, "the interface that leads there has no RDMA device", "an address of the peer's RDMA interface"},
-	{opResolve, syscall.EADDRNOTAVAIL, rdma.ErrUnreachable, "the interface that leads there has no RDMA device", "an address of the peer's RDMA interface"},
+	{opBind, syscall.EADDRNOTAVAIL, rdma.ErrInvalid, "no interface here has this address",
+		"an address of the device's interface; rdmaperf devices names it"},
+	{opBind, syscall.ENODEV, rdma.ErrInvalid, "no RDMA device has this address",
+		"an address of the device's interface; rdmaperf devices names it"},
+	{opResolve, syscall.ENODEV, rdma.ErrUnreachable, "the interface that leads there has no RDMA device",
+		"an address of the peer's RDMA interface"},
+	{opResolve, syscall.EADDRNOTAVAIL, rdma.ErrUnreachable, "the interface that leads there has no RDMA device",
+		"an address of the peer's RDMA interface"},
 	{opResolve, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route", "an address of the peer's RDMA interface"},
-	{opResolve, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "nobody answers for that address", "ping; an address of the peer's RDMA interface"},
-	{opResolve, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for that address", "ping; an address of the peer's RDMA interface"},
+	{opResolve, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "nobody answers for that address",
+		"ping; an address of the peer's RDMA interface"},
+	{opResolve, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for that address",
+		"ping; an address of the peer's RDMA interface"},
 }
 
 // errNoErrno is a call that failed and set no errno.
-var errNoErrno error = &rdma.AdviceError{Err: errors.New("the device's library gave no reason"), Try: "dmesg, where the kernel may have said more"}
+var errNoErrno error = &rdma.AdviceError{Err: errors.New("the device's library gave no reason"),
+	Try: "dmesg, where the kernel may have said more"}
 
 // failed is the error of a verbs call: what it means, and what to try, where the
 // errno tells. err is a syscall.Errno, or anything else, which stays as it is.
@@ -130,7 +150,8 @@ const rlimitMemlock = 8
 func memlock(size, limit uint64, err error) error {
 	const unlimited = 1<<64 - 1
 	if limit == unlimited {
-		return &rdma.AdviceError{Err: fmt.Errorf("the device or the machine has no room for it (%w)", err), Try: "smaller --size, or fewer --qp"}
+		return &rdma.AdviceError{Err: fmt.Errorf("the device or the machine has no room for it (%w)", err),
+			Try: "smaller --size, or fewer --qp"}
 	}
 	return &rdma.AdviceError{
 		Err: fmt.Errorf("the limit of locked memory is %d bytes in all (%w)", limit, err),
@@ -152,7 +173,8 @@ func deviceMissing(name string, there []string) error {
 	if len(there) > 0 {
 		cause = fmt.Errorf("no such RDMA device; this machine has %s", list(there))
 	}
-	return &rdma.OpError{Op: opOpen, Object: name, Err: &rdma.AdviceError{Err: &kindError{rdma.ErrNoDevice, cause}, Try: "rdmaperf devices"}}
+	return &rdma.OpError{Op: opOpen, Object: name, Err: &rdma.AdviceError{Err: &kindError{rdma.ErrNoDevice, cause},
+		Try: "rdmaperf devices"}}
 }
 
 // portMissing explains a port number that the device does not have.

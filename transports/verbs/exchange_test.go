@@ -235,8 +235,10 @@ func TestTwoFabricsAreNamedOnBothSides(t *testing.T) {
 		ask, answer   endpoint
 		text, answer2 string
 	}{
-		{"link layers", end4(17), endIB(18), "this port is on InfiniBand, its port on Ethernet", "it refused for that reason"},
-		{"IP versions", end4(17), end6(18), "our gid is fe80::1, its gid ::ffff:10.0.0.1: one is IPv4, one IPv6", "it refused for that reason"},
+		{"link layers", end4(17), endIB(18), "this port is on InfiniBand, its port on Ethernet",
+			"it refused for that reason"},
+		{"IP versions", end4(17), end6(18), "our gid is fe80::1, its gid ::ffff:10.0.0.1: one is IPv4, one IPv6",
+			"it refused for that reason"},
 	} {
 		_, responder, result := asked(t, listenLoop(t, 1), c.ask)
 		err := responder.answer(soon(t), c.answer)
@@ -316,7 +318,8 @@ func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 	}{
 		{"another protocol", []byte("SSH-2.0-x"), rdma.ErrProtocol, "not a frame"},
 		{"another version", newer, rdma.ErrProtocol, "peer speaks version 9"},
-		{"ready instead of an answer", frameOf(&frame{kind: frameReady}), rdma.ErrProtocol, "ready instead of an answer"},
+		{"ready instead of an answer", frameOf(&frame{kind: frameReady}), rdma.ErrProtocol,
+			"ready instead of an answer"},
 		{"an early end", newer[:20], rdma.ErrUnreachable, "it closed the address exchange"},
 		{"silence", nil, rdma.ErrUnreachable, "deadline"},
 	} {

@@ -38,8 +38,9 @@ func listenExchange(ctx context.Context, addr string, backlog int) (*exchangeLis
 	if err != nil {
 		return nil, cause(err)
 	}
-	l := &exchangeListener{l: nl.(*net.TCPListener), addr: nl.Addr().String(), Acceptor: acceptor.New[*net.TCPConn, *exchange](acceptor.Limits{
-		Backlog: backlog, Room: requestRoom, Request: requestTimeout, Grace: silenceGrace})}
+	l := &exchangeListener{l: nl.(*net.TCPListener), addr: nl.Addr().String(),
+		Acceptor: acceptor.New[*net.TCPConn, *exchange](acceptor.Limits{
+			Backlog: backlog, Room: requestRoom, Request: requestTimeout, Grace: silenceGrace})}
 	l.Serve(l.l.AcceptTCP, l.request)
 	return l, nil
 }

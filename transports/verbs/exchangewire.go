@@ -112,7 +112,8 @@ func decodeFrame(b *[frameLen]byte) (*frame, error) {
 		return nil, fmt.Errorf("%w: %w", rdma.ErrProtocol, errFrameMagic)
 	}
 	if b[4] != frameVersion {
-		return nil, fmt.Errorf("%w: peer speaks version %d of the verbs address exchange, this side %d", rdma.ErrProtocol, b[4], frameVersion)
+		return nil, fmt.Errorf("%w: peer speaks version %d of the verbs address exchange, this side %d",
+			rdma.ErrProtocol, b[4], frameVersion)
 	}
 	f := &frame{kind: frameKind(b[5]), why: refusal(b[6])}
 	f.QPN = binary.BigEndian.Uint32(b[8:])
@@ -142,7 +143,8 @@ func (f *frame) check() error {
 	case f.why >= numRefusals || f.why != 0 && f.kind != frameRefuse:
 		return fmt.Errorf("%w: %s for reason %d", errFrame, f.kind, f.why)
 	case len(f.Private) > maxExchangePrivate:
-		return fmt.Errorf("%d bytes of private data, at most %d: %w", len(f.Private), maxExchangePrivate, rdma.ErrInvalid)
+		return fmt.Errorf("%d bytes of private data, at most %d: %w", len(f.Private), maxExchangePrivate,
+			rdma.ErrInvalid)
 	case f.kind == frameRequest || f.kind == frameAnswer:
 		return f.endpoint.check()
 	case !f.endpoint.same(&endpoint{}) || f.kind != frameRefuse && len(f.Private) > 0:

@@ -17,10 +17,12 @@ func TestFramesHaveTheseBytes(t *testing.T) {
 		f    frame
 		want string // without the zeros at the end
 	}{
-		{frame{kind: frameRequest, endpoint: e}, "72707678" + "01010005" + "00010203" + "00abcdef" + "0405" + "040207" + "000000" +
+		{frame{kind: frameRequest, endpoint: e}, "72707678" + "01010005" + "00010203" + "00abcdef" + "0405" + "040207" +
+			"000000" +
 			"00000400" + "00000000000000000000ffff0a000001" + "68656c6c6f"},
 		{frame{kind: frameRefuse, why: refusedFabric}, "72707678" + "010302"},
-		{frame{kind: frameRefuse, endpoint: endpoint{Private: []byte{1}}}, "72707678" + "01030001" + strings.Repeat("00", 36) + "01"},
+		{frame{kind: frameRefuse, endpoint: endpoint{Private: []byte{1}}}, "72707678" + "01030001" +
+			strings.Repeat("00", 36) + "01"},
 		{frame{kind: frameReady}, "72707678" + "0104"},
 		{frame{kind: frameBye}, "72707678" + "0105"},
 	} {
@@ -92,7 +94,8 @@ func TestFramesThatBreakTheRulesAreRefused(t *testing.T) {
 // What decodes has one encoding, and no field is out of bounds.
 func FuzzDecodeFrame(f *testing.F) {
 	for _, fr := range []*frame{
-		{kind: frameRequest, endpoint: end4(17)}, {kind: frameAnswer, endpoint: endIB(18)}, {kind: frameReady}, {kind: frameBye},
+		{kind: frameRequest, endpoint: end4(17)}, {kind: frameAnswer, endpoint: endIB(18)}, {kind: frameReady},
+		{kind: frameBye},
 		{kind: frameRefuse, why: refusedBusy, endpoint: endpoint{Private: bytes.Repeat([]byte{7}, maxExchangePrivate)}},
 	} {
 		b, err := appendFrame(nil, fr)

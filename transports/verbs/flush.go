@@ -188,7 +188,8 @@ func (q *qp) flush() {
 		if !drained {
 			drained = true
 			f := &q.dev.found
-			if C.vb_drain(q.c, flag(sends > 0 && f.flushSend), flag(recvs > 0 && f.flushRecv)) != 0 || !f.flushSend || !f.flushRecv {
+			if C.vb_drain(q.c, flag(sends > 0 && f.flushSend), flag(recvs > 0 && f.flushRecv)) != 0 || !f.flushSend ||
+				!f.flushRecv {
 				limit = unmarkedTimeout // no drain marker: what comes, comes
 			}
 			q.kick()
@@ -218,7 +219,8 @@ func (q *qp) destroy() error {
 	}{{&q.c.sq, q.send}, {&q.c.rq, q.recv}} {
 		var wc C.struct_vb_wc
 		for C.vb_leftover(side.queue, &wc) != 0 {
-			side.cq.keep(rdma.WC{ID: uint64(wc.id), QPNum: q.num, Status: rdma.Status(wc.status), Opcode: rdma.WCOpcode(wc.opcode)})
+			side.cq.keep(rdma.WC{ID: uint64(wc.id), QPNum: q.num, Status: rdma.Status(wc.status),
+				Opcode: rdma.WCOpcode(wc.opcode)})
 			side.cq.woken = true
 		}
 		side.cq.letGo(side.queue)

@@ -85,7 +85,8 @@ func (r gidReader) table(sysfsRoot, device string, port int) ([]gidEntry, error)
 	for _, slot := range slots[:min(len(slots), maxGIDs)] {
 		e, used, err := r.slot(dir, slot.Name(), ethernet)
 		if err != nil {
-			return nil, &rdma.OpError{Op: "read gid", Object: slot.Name() + " of " + device + " port " + strconv.Itoa(port), Err: err}
+			return nil, &rdma.OpError{Op: "read gid", Object: slot.Name() + " of " + device + " port " +
+				strconv.Itoa(port), Err: err}
 		}
 		if used {
 			table = append(table, e)
@@ -155,7 +156,8 @@ func chooseGID(entries []gidEntry, local netip.Addr) (gidEntry, error) {
 	}
 	if len(entries) == 0 {
 		return gidEntry{}, &rdma.OpError{Op: "choose gid", Object: object,
-			Err: &rdma.AdviceError{Err: errNoGID, Try: "ip link set up and an address for its network interface, or another port with -i"}}
+			Err: &rdma.AdviceError{Err: errNoGID,
+				Try: "ip link set up and an address for its network interface, or another port with -i"}}
 	}
 	best := slices.MinFunc(entries, func(a, b gidEntry) int {
 		return slices.Compare(gidRank(&a, local), gidRank(&b, local))
@@ -202,5 +204,6 @@ func gidAt(entries []gidEntry, index int) (gidEntry, error) {
 		there = "the port has " + list(names)
 	}
 	return gidEntry{}, &rdma.OpError{Op: opUseGID, Object: strconv.Itoa(index), Err: &rdma.AdviceError{
-		Err: &kindError{rdma.ErrInvalid, errors.New("no such entry; " + there)}, Try: "-x with one that exists, or without -x"}}
+		Err: &kindError{rdma.ErrInvalid, errors.New("no such entry; " + there)},
+		Try: "-x with one that exists, or without -x"}}
 }

@@ -59,7 +59,8 @@ func TestATableIsReadInTheOrderOfItsIndices(t *testing.T) {
 }
 
 func TestInfiniBandSharesItsTypeNameWithRoCEv1(t *testing.T) {
-	root := sysfsPort(t, map[string]string{"link_layer": "InfiniBand", "gids/0": linkLocal, "gid_attrs/types/0": "IB/RoCE v1"})
+	root := sysfsPort(t, map[string]string{"link_layer": "InfiniBand", "gids/0": linkLocal,
+		"gid_attrs/types/0": "IB/RoCE v1"})
 	got, err := readGIDs(root, "rxe0", 1)
 	if want := []gidEntry{entry(0, linkLocal, gidIB, "")}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("table = %v, %v, want %v", got, err, want)
@@ -70,8 +71,9 @@ func TestInfiniBandSharesItsTypeNameWithRoCEv1(t *testing.T) {
 // before 5.x for the GID itself.
 func TestSlotsThatAnswerEINVALAreEmpty(t *testing.T) {
 	for _, at := range []string{"gids/1", "gid_attrs/types/1"} {
-		root := sysfsPort(t, map[string]string{"link_layer": "Ethernet", "gids/0": mapped, "gid_attrs/types/0": "RoCE v2",
-			"gids/1": linkLocal, "gid_attrs/types/1": "RoCE v2"})
+		root := sysfsPort(t, map[string]string{"link_layer": "Ethernet", "gids/0": mapped,
+			"gid_attrs/types/0": "RoCE v2",
+			"gids/1":            linkLocal, "gid_attrs/types/1": "RoCE v2"})
 		fail := error(syscall.EINVAL)
 		r := gidReader{os.ReadDir, func(name string) ([]byte, error) {
 			if strings.HasSuffix(name, at) {
@@ -131,9 +133,12 @@ func TestChoiceOfAGID(t *testing.T) {
 		{"IPv6 loopback", dual, "::1", 5},
 		{"version 1 only", dual[:1], "10.0.0.1", 0},
 		{"version before the address itself", []gidEntry{dual[2], dual[1]}, "10.0.0.1", 1},
-		{"family before scope", []gidEntry{entry(0, "::ffff:"+local4, gidRoCEv2, ""), entry(1, "2001:db8::1", gidRoCEv2, "")}, "10.1.1.1", 0},
-		{"global before link-local", []gidEntry{entry(0, "::ffff:"+local4, gidRoCEv2, ""), entry(1, "::ffff:10.0.0.1", gidRoCEv2, "")}, "10.1.1.1", 1},
-		{"InfiniBand: the port's own", []gidEntry{entry(0, "fe80::2", gidIB, ""), entry(1, "fec0::2", gidIB, "")}, "10.0.0.1", 0},
+		{"family before scope", []gidEntry{entry(0, "::ffff:"+local4, gidRoCEv2, ""),
+			entry(1, "2001:db8::1", gidRoCEv2, "")}, "10.1.1.1", 0},
+		{"global before link-local", []gidEntry{entry(0, "::ffff:"+local4, gidRoCEv2, ""),
+			entry(1, "::ffff:10.0.0.1", gidRoCEv2, "")}, "10.1.1.1", 1},
+		{"InfiniBand: the port's own", []gidEntry{entry(0, "fe80::2", gidIB, ""), entry(1, "fec0::2", gidIB, "")},
+			"10.0.0.1", 0},
 	} {
 		var local netip.Addr
 		if c.local != "" {
@@ -154,7 +159,8 @@ func TestChoiceOfAGID(t *testing.T) {
 
 func TestWithoutAGIDTheErrorSaysWhatToDo(t *testing.T) {
 	_, err := chooseGID(nil, netip.MustParseAddr("10.0.0.1"))
-	if !errors.Is(err, errNoGID) || err.Error() != "choose gid for 10.0.0.1: the port has no gid" || !strings.Contains(rdma.Advice(err), "-i") {
+	if !errors.Is(err, errNoGID) || err.Error() != "choose gid for 10.0.0.1: the port has no gid" ||
+		!strings.Contains(rdma.Advice(err), "-i") {
 		t.Errorf("empty table: %v", err)
 	}
 	table := []gidEntry{entry(0, "fe80::1", gidRoCEv2, "eth0"), entry(1, "::ffff:10.0.0.1", gidRoCEv2, "eth0")}
@@ -162,7 +168,8 @@ func TestWithoutAGIDTheErrorSaysWhatToDo(t *testing.T) {
 		t.Errorf("index 1 = %v, %v", e, err)
 	}
 	_, err = gidAt(table, 9)
-	const want = "use gid index 9: no such entry; the port has 0 fe80::1 (RoCE v2, eth0), 1 ::ffff:10.0.0.1 (RoCE v2, eth0)"
+	const want = "use gid index 9: no such entry; the port has 0 fe80::1 (RoCE v2, eth0), 1 ::ffff:10.0.0.1 (RoCE " +
+		"v2, eth0)"
 	if !errors.Is(err, rdma.ErrInvalid) || err.Error() != want {
 		t.Errorf("index 9:\n %v, want\n %s", err, want)
 	}

@@ -77,7 +77,8 @@ func List() ([]DeviceInfo, error) {
 		if rc := C.vb_query_device(ctx, &attr); rc != 0 {
 			return &rdma.OpError{Op: "query", Object: C.GoString(&dev.name[0]), Err: errno(rc)}
 		}
-		info := DeviceInfo{Name: C.GoString(&dev.name[0]), Transport: transportName(dev), Firmware: C.GoString(&attr.fw_ver[0]), Limits: limits(&attr)}
+		info := DeviceInfo{Name: C.GoString(&dev.name[0]), Transport: transportName(dev),
+			Firmware: C.GoString(&attr.fw_ver[0]), Limits: limits(&attr)}
 		for p := 1; p <= int(attr.phys_port_cnt); p++ {
 			var port C.struct_va_port_attr
 			if rc := C.vb_query_port(ctx, C.int(p), &port); rc != 0 {
@@ -93,7 +94,8 @@ func List() ([]DeviceInfo, error) {
 }
 
 func limits(a *C.struct_va_device_attr) Limits {
-	return Limits{QPs: int(a.max_qp), SRQs: int(a.max_srq), CQs: int(a.max_cq), MRs: int(a.max_mr), QPWR: int(a.max_qp_wr), SRQWR: int(a.max_srq_wr),
+	return Limits{QPs: int(a.max_qp), SRQs: int(a.max_srq), CQs: int(a.max_cq), MRs: int(a.max_mr),
+		QPWR: int(a.max_qp_wr), SRQWR: int(a.max_srq_wr),
 		SGE: int(a.max_sge), CQE: int(a.max_cqe), RDAtom: int(a.max_qp_rd_atom), InitRDAtom: int(a.max_qp_init_rd_atom),
 		MRSize: uint64(a.max_mr_size), Atomics: a.atomic_cap != 0}
 }

@@ -56,7 +56,8 @@ func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 		return nil, registerFailed(size, errno(rc))
 	}
 	d.count(1)
-	return &mr{dev: d, pd: p, base: buf.Addr(), size: size, access: access, lkey: uint32(c.lkey), rkey: uint32(c.rkey), c: c}, nil
+	return &mr{dev: d, pd: p, base: buf.Addr(), size: size, access: access, lkey: uint32(c.lkey), rkey: uint32(c.rkey),
+		c: c}, nil
 }
 
 // accessFlags leaves out the rights that no operation of the device could use.

@@ -9,7 +9,8 @@ import (
 )
 
 var errNoCgo = &rdma.AdviceError{
-	Err: &kindError{rdma.ErrNoDevice, errors.New("not run: this rdmaperf was built without cgo, which kernel verbs need")},
+	Err: &kindError{rdma.ErrNoDevice,
+		errors.New("not run: this rdmaperf was built without cgo, which kernel verbs need")},
 	Try: "a build on Linux with CGO_ENABLED=1 and a C compiler, or --transport iwarp",
 }
 

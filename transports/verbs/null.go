@@ -33,7 +33,8 @@ var pingPongOverhead = sync.OnceValue(func() float64 {
 })
 
 // nullOps are what the null provider takes.
-var nullOps = rdma.Ops(rdma.OpSend, rdma.OpSendImm, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead, rdma.OpFetchAdd, rdma.OpCmpSwap)
+var nullOps = rdma.Ops(rdma.OpSend, rdma.OpSendImm, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead, rdma.OpFetchAdd,
+	rdma.OpCmpSwap)
 
 // nullStepper is a queue pair of the null provider with a step prepared.
 type nullStepper struct {
@@ -58,7 +59,8 @@ func nullQP() (*nullStepper, func()) {
 	both := &cq{dev: d, c: c}
 	n := &nullStepper{qp: qp{dev: d, c: q, send: both, recv: both, ops: nullOps, maxMsg: 64}}
 	n.state.Store(uint32(rdma.QPRTS))
-	n.v[0] = rdma.PingPongStep{Ask: rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{{Len: 64}}}, Looks: 1, Until: rdma.UntilSend}
+	n.v[0] = rdma.PingPongStep{Ask: rdma.SendWR{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1,
+		SGE: [rdma.MaxSGE]rdma.SGE{{Len: 64}}}, Looks: 1, Until: rdma.UntilSend}
 	return n, func() {
 		C.vb_null_free(q, c)
 		C.vb_free_table(t)

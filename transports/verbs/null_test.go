@@ -35,8 +35,9 @@ func TestCompletionsNameTheirOperation(t *testing.T) {
 	}
 	defer end()
 	for op, want := range map[rdma.Opcode]rdma.WCOpcode{
-		rdma.OpSend: rdma.WCSend, rdma.OpSendImm: rdma.WCSend, rdma.OpWrite: rdma.WCWrite, rdma.OpWriteImm: rdma.WCWrite,
-		rdma.OpRead: rdma.WCRead, rdma.OpFetchAdd: rdma.WCFetchAdd, rdma.OpCmpSwap: rdma.WCCmpSwap,
+		rdma.OpSend: rdma.WCSend, rdma.OpSendImm: rdma.WCSend, rdma.OpWrite: rdma.WCWrite,
+		rdma.OpWriteImm: rdma.WCWrite,
+		rdma.OpRead:     rdma.WCRead, rdma.OpFetchAdd: rdma.WCFetchAdd, rdma.OpCmpSwap: rdma.WCCmpSwap,
 	} {
 		wr := &q.v[0].Ask
 		wr.Op, wr.ID, wr.SGE[0].Len = op, 77+uint64(op), atomicSize
@@ -71,7 +72,8 @@ func TestRightsOfARegistration(t *testing.T) {
 		{rdma.RemoteRead, nullOps, 4},
 		{rdma.LocalWrite | rdma.RemoteAtomic, nullOps, 1 | 8},
 		{rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic, nullOps, 15},
-		{rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic, rdma.Ops(rdma.OpSend, rdma.OpRead), 1 | 4},
+		{rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic, rdma.Ops(rdma.OpSend, rdma.OpRead),
+			1 | 4},
 	} {
 		if got := int(accessFlags(c.access, c.ops)); got != c.want {
 			t.Errorf("rights %v of a device with %v: %#x, want %#x", c.access, c.ops, got, c.want)

@@ -27,7 +27,8 @@ func (d *Device) takesFaults(pd *C.struct_va_pd) bool {
 		return false
 	}
 	var rc C.int
-	m := C.vb_reg_mr(pd, C.uint64_t(b.Addr()), C.uint64_t(b.Len()), accessFlags(rdma.LocalWrite|rdma.OnDemand, d.caps.Ops), &rc)
+	m := C.vb_reg_mr(pd, C.uint64_t(b.Addr()), C.uint64_t(b.Len()), accessFlags(rdma.LocalWrite|rdma.OnDemand,
+		d.caps.Ops), &rc)
 	if m == nil {
 		_ = b.Free() // nothing was registered
 		return false

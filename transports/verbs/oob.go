@@ -49,7 +49,8 @@ func (q *qp) reach(mine, peer *endpoint, gid gidEntry, p *rdma.ConnParam) error 
 // negotiate is what holds between a wish and the peer's: one side's reads are the
 // other's to answer.
 func negotiate(wish *rdma.ConnParam, ird, ord int, private []byte) rdma.ConnParam {
-	return rdma.ConnParam{PrivateData: slices.Clone(private), IRD: min(wish.IRD, ord), ORD: min(wish.ORD, ird), RNRRetry: wish.RNRRetry}
+	return rdma.ConnParam{PrivateData: slices.Clone(private), IRD: min(wish.IRD, ord), ORD: min(wish.ORD, ird),
+		RNRRetry: wish.RNRRetry}
 }
 
 func (q *qp) connectExchange(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
@@ -139,7 +140,8 @@ type portRequest struct {
 // Param is what the peer asks.
 func (r *portRequest) Param() rdma.ConnParam {
 	e := &r.x.peer
-	return rdma.ConnParam{PrivateData: slices.Clone(e.Private), IRD: int(e.ORD), ORD: int(e.IRD), RNRRetry: int(e.RNRRetry)}
+	return rdma.ConnParam{PrivateData: slices.Clone(e.Private), IRD: int(e.ORD), ORD: int(e.IRD),
+		RNRRetry: int(e.RNRRetry)}
 }
 
 // RemoteAddr is the peer's end of the TCP connection.

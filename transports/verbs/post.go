@@ -61,7 +61,8 @@ func (q *qp) checkSend(wrs []rdma.SendWR) (int, error) {
 	for i := range wrs {
 		wr := &wrs[i]
 		// The plain signalled or unsignalled send or write of one element.
-		if wr.Flags&^rdma.Signaled == 0 && wr.NumSGE <= 1 && wr.Op <= rdma.OpWrite && wr.Op != rdma.OpSendInv && q.ops.Has(wr.Op) && uint64(wr.SGE[0].Len) <= q.maxMsg {
+		if wr.Flags&^rdma.Signaled == 0 && wr.NumSGE <= 1 && wr.Op <= rdma.OpWrite && wr.Op != rdma.OpSendInv &&
+			q.ops.Has(wr.Op) && uint64(wr.SGE[0].Len) <= q.maxMsg {
 			continue
 		}
 		if err := q.checkOne(wr); err != nil {
@@ -79,7 +80,8 @@ func (q *qp) checkOne(wr *rdma.SendWR) error {
 		}
 		return rdma.ErrNotSupported
 	}
-	if wr.Flags&^allFlags != 0 || int(wr.NumSGE) > q.dev.caps.MaxSGE || wr.Op == rdma.OpRead && int(wr.NumSGE) > q.dev.caps.MaxReadSGE {
+	if wr.Flags&^allFlags != 0 || int(wr.NumSGE) > q.dev.caps.MaxSGE ||
+		wr.Op == rdma.OpRead && int(wr.NumSGE) > q.dev.caps.MaxReadSGE {
 		return rdma.ErrInvalid
 	}
 	if wr.Op.Responds() && q.noReads.Load() {

@@ -87,7 +87,8 @@ func (d *Device) newQP(cfg rdma.QPConfig, raw bool) (*qp, error) {
 	if cfg.RecvDepth == 0 || cfg.SRQ != nil {
 		cfg.RecvDepth = 1
 	}
-	if c := &d.caps; cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > c.MaxQPWR || cfg.RecvDepth > c.MaxQPWR || cfg.MaxInline < 0 || cfg.MaxInline > c.MaxInline {
+	if c := &d.caps; cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > c.MaxQPWR || cfg.RecvDepth > c.MaxQPWR ||
+		cfg.MaxInline < 0 || cfg.MaxInline > c.MaxInline {
 		return nil, fmt.Errorf("send depth %d, receive depth %d, inline %d; the limits are %d, %d, %d: %w",
 			cfg.SendDepth, cfg.RecvDepth, cfg.MaxInline, c.MaxQPWR, c.MaxQPWR, c.MaxInline, rdma.ErrInvalid)
 	}
@@ -95,7 +96,8 @@ func (d *Device) newQP(cfg rdma.QPConfig, raw bool) (*qp, error) {
 	if err := (cfg.Access | rdma.LocalWrite).Validate(); err != nil {
 		return nil, err
 	}
-	q := &qp{dev: d, id: qpSerial.Add(1), cfg: cfg, ended: make(chan struct{}), send: send, recv: recv, ops: d.caps.Ops, maxMsg: d.caps.MaxMsg}
+	q := &qp{dev: d, id: qpSerial.Add(1), cfg: cfg, ended: make(chan struct{}), send: send, recv: recv, ops: d.caps.Ops,
+		maxMsg: d.caps.MaxMsg}
 	var undo []func()
 	fail := func(err error) (*qp, error) {
 		for i := len(undo) - 1; i >= 0; i-- {
@@ -146,7 +148,8 @@ func (d *Device) createQP(q *qp, raw bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var rc C.int
-	q.c = C.vb_create_qp(q.pd.pd, d.table, q.send.c, q.recv.c, shared, C.uint32_t(q.cfg.SendDepth), C.uint32_t(q.cfg.RecvDepth),
+	q.c = C.vb_create_qp(q.pd.pd, d.table, q.send.c, q.recv.c, shared, C.uint32_t(q.cfg.SendDepth),
+		C.uint32_t(q.cfg.RecvDepth),
 		&hw, all, C.uint32_t(d.found.toldFrom), padRecv(d.iwarp), C.uint64_t(q.id), &rc)
 	if q.c == nil {
 		return errno(rc)

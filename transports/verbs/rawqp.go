@@ -18,13 +18,17 @@ type rawQP struct{ *qp }
 // rawMask are the bits of ibv_qp_attr_mask.
 var rawMask = map[rdma.QPAttrs]C.int{
 	rdma.AttrPKey: C.VA_QP_PKEY_INDEX, rdma.AttrPort: C.VA_QP_PORT, rdma.AttrAccess: C.VA_QP_ACCESS_FLAGS,
-	rdma.AttrPath: C.VA_QP_AV, rdma.AttrPathMTU: C.VA_QP_PATH_MTU, rdma.AttrDestQP: C.VA_QP_DEST_QPN, rdma.AttrRQPSN: C.VA_QP_RQ_PSN,
-	rdma.AttrMaxDestRDAtomic: C.VA_QP_MAX_DEST_RD_ATOMIC, rdma.AttrMinRNRTimer: C.VA_QP_MIN_RNR_TIMER, rdma.AttrSQPSN: C.VA_QP_SQ_PSN,
-	rdma.AttrTimeout: C.VA_QP_TIMEOUT, rdma.AttrRetries: C.VA_QP_RETRY_CNT, rdma.AttrRNRRetries: C.VA_QP_RNR_RETRY, rdma.AttrMaxRDAtomic: C.VA_QP_MAX_RD_ATOMIC,
+	rdma.AttrPath: C.VA_QP_AV, rdma.AttrPathMTU: C.VA_QP_PATH_MTU, rdma.AttrDestQP: C.VA_QP_DEST_QPN,
+	rdma.AttrRQPSN:           C.VA_QP_RQ_PSN,
+	rdma.AttrMaxDestRDAtomic: C.VA_QP_MAX_DEST_RD_ATOMIC, rdma.AttrMinRNRTimer: C.VA_QP_MIN_RNR_TIMER,
+	rdma.AttrSQPSN:   C.VA_QP_SQ_PSN,
+	rdma.AttrTimeout: C.VA_QP_TIMEOUT, rdma.AttrRetries: C.VA_QP_RETRY_CNT, rdma.AttrRNRRetries: C.VA_QP_RNR_RETRY,
+	rdma.AttrMaxRDAtomic: C.VA_QP_MAX_RD_ATOMIC,
 }
 
 // rawStates is waistState the other way round.
-var rawStates = map[rdma.QPState]C.int{rdma.QPReset: C.VA_QPS_RESET, rdma.QPInit: C.VA_QPS_INIT, rdma.QPRTR: C.VA_QPS_RTR,
+var rawStates = map[rdma.QPState]C.int{rdma.QPReset: C.VA_QPS_RESET, rdma.QPInit: C.VA_QPS_INIT,
+	rdma.QPRTR: C.VA_QPS_RTR,
 	rdma.QPRTS: C.VA_QPS_RTS, rdma.QPSQD: C.VA_QPS_SQD, rdma.QPErr: C.VA_QPS_ERR}
 
 // NewRawQP makes a queue pair in RESET. An iWARP device has none: what its QP needs is

@@ -84,7 +84,8 @@ func TestWatchesTellWhatHappens(t *testing.T) {
 			}
 			seen = append(seen, r.Events...)
 		}
-		if string(seen[0].Kv.Key) != "w/0" || string(seen[1].Kv.Value) != "live" || seen[2].Type != mvccpb.Event_DELETE || string(seen[2].PrevKv.Value) != "before" {
+		if string(seen[0].Kv.Key) != "w/0" || string(seen[1].Kv.Value) != "live" ||
+			seen[2].Type != mvccpb.Event_DELETE || string(seen[2].PrevKv.Value) != "before" {
 			t.Errorf("events %v", seen)
 		}
 	})
@@ -141,7 +142,8 @@ func TestErrorsAreEtcds(t *testing.T) {
 		if _, err := c.Get(ctx, "k", clientv3.WithRev(last-1)); !errors.Is(err, rpctypes.ErrCompacted) {
 			t.Errorf("a compacted revision: %v", err)
 		}
-		if r := <-c.Watch(ctx, "k", clientv3.WithRev(1)); !r.Canceled || r.CompactRevision != last || !errors.Is(r.Err(), rpctypes.ErrCompacted) {
+		if r := <-c.Watch(ctx, "k", clientv3.WithRev(1)); !r.Canceled || r.CompactRevision != last ||
+			!errors.Is(r.Err(), rpctypes.ErrCompacted) {
 			t.Errorf("a watch of it: %+v", r)
 		}
 		if _, err := c.Put(ctx, "k", "v", clientv3.WithLease(12345)); !errors.Is(err, rpctypes.ErrLeaseNotFound) {

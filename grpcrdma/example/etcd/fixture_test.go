@@ -64,7 +64,8 @@ func member(t *testing.T) (*embed.Etcd, *clientv3.Client) {
 	case <-time.After(long):
 		t.Fatal("etcd is not ready")
 	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.Clients[0].Addr().String()}, DialTimeout: long, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.Clients[0].Addr().String()}, DialTimeout: long,
+		Logger: zap.NewNop()})
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return e, c
@@ -90,7 +91,8 @@ var forms = []struct {
 		s := v3rpc.Server(e.Server, nil, nil)
 		go s.Serve(l)
 		t.Cleanup(s.Stop)
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{"rdma:///" + l.Addr().String()}, DialTimeout: long, Logger: zap.NewNop(),
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{"rdma:///" + l.Addr().String()}, DialTimeout: long,
+			Logger:      zap.NewNop(),
 			DialOptions: []grpc.DialOption{grpcrdma.WithRDMA(n)}})
 		must(t, err)
 		t.Cleanup(func() { c.Close() })
@@ -107,10 +109,13 @@ var forms = []struct {
 		pb.RegisterLeaseServer(s, v3rpc.NewQuotaLeaseServer(e.Server))
 		go s.Serve(l)
 		t.Cleanup(s.Stop)
-		ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, l.Addr().String()) }, fused.Config{})
+		ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
+			return n.DialContext(ctx, l.Addr().String())
+		}, fused.Config{})
 		must(t, err)
 		t.Cleanup(func() { ch.Close() })
-		a := api{clientv3.NewKVFromKVClient(pb.NewKVClient(ch), nil), clientv3.NewWatchFromWatchClient(pb.NewWatchClient(ch), nil),
+		a := api{clientv3.NewKVFromKVClient(pb.NewKVClient(ch), nil),
+			clientv3.NewWatchFromWatchClient(pb.NewWatchClient(ch), nil),
 			clientv3.NewLeaseFromLeaseClient(pb.NewLeaseClient(ch), nil, long)}
 		t.Cleanup(func() { a.Watcher.Close(); a.Lease.Close() })
 		return a

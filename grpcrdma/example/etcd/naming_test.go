@@ -45,7 +45,8 @@ const turns = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 
 func client(t *testing.T, target string, r resolver.Builder, more ...grpc.DialOption) hello.GreeterClient {
 	t.Helper()
-	cc, err := grpc.NewClient(target, append(more, grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(turns), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	cc, err := grpc.NewClient(target, append(more, grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(turns),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	must(t, err)
 	t.Cleanup(func() { cc.Close() })
 	return hello.NewGreeterClient(cc)
@@ -83,7 +84,8 @@ func carriers(n *grpcrdma.Net) []carrier {
 			t.Cleanup(f.Stop)
 			return l.Addr().String(), f.Stop
 		}, func(t *testing.T, target string, r resolver.Builder) hello.GreeterClient {
-			ch, err := fused.NewClient(target, (&grpcrdma.Dialer{Net: n}).DialContext, fused.Config{Resolvers: []resolver.Builder{r}, ServiceConfig: turns})
+			ch, err := fused.NewClient(target, (&grpcrdma.Dialer{Net: n}).DialContext,
+				fused.Config{Resolvers: []resolver.Builder{r}, ServiceConfig: turns})
 			must(t, err)
 			t.Cleanup(func() { ch.Close() })
 			return hello.NewGreeterClient(ch)
@@ -121,7 +123,8 @@ func TestServersComeAndGoInEtcd(t *testing.T) {
 				t.Helper()
 				addr, stop := form.serve(t, named{name: name})
 				stops[name] = stop
-				must(t, manager.AddEndpoint(soon(t), service+"/"+name, endpoints.Endpoint{Addr: form.prefix + addr}, opts...))
+				must(t, manager.AddEndpoint(soon(t), service+"/"+name, endpoints.Endpoint{Addr: form.prefix + addr},
+					opts...))
 			}
 			lease, err := etcd.Grant(soon(t), 60)
 			must(t, err)

@@ -242,7 +242,8 @@ func (e *end) meet(private []byte) error {
 	case g.form != e.stack.form:
 		return fmt.Errorf("%w: the peer's form is %v, this one %v", rdma.ErrProtocol, g.form, e.stack.form)
 	case int(g.callers) != e.callers || int(g.request) != e.request || int(g.response) != e.response:
-		return fmt.Errorf("%w: the peer has %d callers, requests of %d and responses of %d bytes, this end %d, %d and %d",
+		return fmt.Errorf("%w: the peer has %d callers, requests of %d and responses of %d bytes, this end %d, %d "+
+			"and %d",
 			rdma.ErrProtocol, g.callers, g.request, g.response, e.callers, e.request, e.response)
 	case g.len < uint64(e.callers*e.outCell):
 		return fmt.Errorf("%w: the peer's memory is too small", rdma.ErrProtocol)

@@ -24,7 +24,8 @@ type world struct {
 }
 
 func start(limits acceptor.Limits) *world {
-	w := &world{acceptor.New[net.Conn, byte](limits), make(chan net.Conn), make(chan struct{}), make(chan error, 16), make(chan byte, 16)}
+	w := &world{acceptor.New[net.Conn, byte](limits), make(chan net.Conn), make(chan struct{}), make(chan error, 16),
+		make(chan byte, 16)}
 	w.Serve(func() (net.Conn, error) {
 		select {
 		case c := <-w.conns:
@@ -79,7 +80,8 @@ func TestTheLongestSilentGivesWay(t *testing.T) {
 			t.Errorf("the longest silent one ended with %v", err)
 		}
 		if err := <-w.ended; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != limits.Request {
-			t.Errorf("the other one ended after %v with %v, want the request's %v", time.Since(began), err, limits.Request)
+			t.Errorf("the other one ended after %v with %v, want the request's %v", time.Since(began), err,
+				limits.Request)
 		}
 		if err := w.end(nil); err != nil {
 			t.Error(err)

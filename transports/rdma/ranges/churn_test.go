@@ -77,7 +77,8 @@ func TestManyRangesComeAndGo(t *testing.T) {
 				n := 0
 				x.Overlapping(entry(k).Base, entry(k).End, func(Entry[int]) bool { n++; return true })
 				if !ok || got != e || n != 1 || x.Insert(entry(k)) {
-					t.Fatalf("seed %d: place %d of a range over %d to %d: %v %v, %d overlaps", seed, k, i, j, got, ok, n)
+					t.Fatalf("seed %d: place %d of a range over %d to %d: %v %v, %d overlaps", seed, k, i, j, got,
+						ok, n)
 				}
 			}
 			if j < places && there[j] && x.Insert(Entry[int]{e.End - 1, entry(j).Base, -1}) {

@@ -141,7 +141,8 @@ var (
 
 func file_hello_proto_rawDescGZIP() []byte {
 	file_hello_proto_rawDescOnce.Do(func() {
-		file_hello_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_hello_proto_rawDesc), len(file_hello_proto_rawDesc)))
+		file_hello_proto_rawDescData = protoimpl.X.CompressGZIP(
+			unsafe.Slice(unsafe.StringData(file_hello_proto_rawDesc), len(file_hello_proto_rawDesc)))
 	})
 	return file_hello_proto_rawDescData
 }

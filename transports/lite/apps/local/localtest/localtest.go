@@ -17,7 +17,8 @@ func Open(t testing.TB, n int) *local.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cfg := lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 20 * time.Second}
+	cfg := lite.Config{Arena: 24 << 20, DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond,
+		Timeout: 20 * time.Second}
 	c, err := local.Open(ctx, n, cfg, func(int) (rdma.Device, string, error) {
 		d, err := iwarp.Open(iwarp.Config{})
 		return d, "127.0.0.1:0", err
