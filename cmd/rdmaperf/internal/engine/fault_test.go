@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -166,29 +165,5 @@ func TestFailedCompletionIsTold(t *testing.T) {
 	_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64}))
 	if err == nil || !strings.Contains(err.Error(), "qp 0") || !strings.Contains(err.Error(), "write") {
 		t.Errorf("error %v, want one that names the QP and the operation", err)
-	}
-}
-
-// Credits that cannot be are refused: believing them would overrun the peer's
-// receives, or wait for ever.
-func TestImpossibleCreditsAreRefused(t *testing.T) {
-	for name, value := range map[string]uint64{"too many": 1 << 40, "no progress": 0} {
-		t.Run(name, func(t *testing.T) {
-			f := &enginetest.Fault{}
-			f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
-				k, err := s.Poll(dst)
-				for _, d := range dst[:k] {
-					if d.Kind == transports.KindRecv {
-						at := len(s.Local()) - (engine.CtlSlots-int(d.Slot))*engine.CtlSize
-						binary.LittleEndian.PutUint64(s.Local()[at:], value)
-					}
-				}
-				return k, err
-			}
-			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 64}))
-			if reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "credit") {
-				t.Errorf("error %v, want one about credits and exit 5", err)
-			}
-		})
 	}
 }

@@ -65,7 +65,7 @@ func WithFault(f *Fault) Ends {
 func FlipAfter(n int64, at uint64) *Fault {
 	f := &Fault{}
 	var posted atomic.Int64
-	var sink atomic.Uint64
+	var sink, flipped atomic.Uint64
 	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
 		for i := range ops {
 			op := &ops[i]
@@ -94,8 +94,8 @@ func FlipAfter(n int64, at uint64) *Fault {
 	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
 		k, err := s.Poll(dst)
 		for _, d := range dst[:k] {
-			if engine.OneSided(d.Kind) && posted.Load() > n {
-				s.Local()[sink.Load()] ^= 0x10
+			if at := sink.Load(); engine.OneSided(d.Kind) && posted.Load() > n && flipped.Swap(at) != at { // not back again
+				s.Local()[at] ^= 0x10
 			}
 		}
 		return k, err
