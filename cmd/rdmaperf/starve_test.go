@@ -28,13 +28,13 @@ func TestRunStarves(t *testing.T) {
 	}
 	for _, c := range [][]string{
 		{"high priority 8 is above the limit of 7", "--transport", "sched+mem", "--high-priority", "8"},
-		{`--high-load: "much"`, "--high-load", "much"},
-		{"twice", "--high-load", "1,1.0"},
-		{"both classes are of write", "--workload", "starvation", "--op", "send"},
-		{"for --workload starvation", "--workload", "hol", "--high-load", "1"},
-		{"one QP", "--workload", "starvation", "-q", "2"},
+		{`--high-load: "much"`, "--transport", "mem", "--high-load", "much"},
+		{"twice", "--transport", "mem", "--high-load", "1,1.0"},
+		{"both classes are of write", "--transport", "mem", "--workload", "starvation", "--op", "send"},
+		{"for --workload starvation", "--transport", "mem", "--workload", "hol", "--high-load", "1"},
+		{"one QP", "--transport", "mem", "--workload", "starvation", "-q", "2"},
 	} {
-		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)
+		r := rdmaperf(t, append([]string{"run"}, c[1:]...)...)
 		if r.code != 2 || !strings.Contains(r.stderr, c[0]) {
 			t.Errorf("%q: exit %d, stderr %q, want 2 and %q", c[1:], r.code, r.stderr, c[0])
 		}
