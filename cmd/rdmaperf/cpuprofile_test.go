@@ -21,7 +21,7 @@ func TestProfilesOfBothProcesses(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, p.errs.String())
 	}
 	// What a worker does in a window: one side only posts, the other only takes.
-	const posts, takes = "/drive.(*streamWorker).flow", "/drive.(*sinkWorker).turn"
+	const posts, takes = "/drive.(*flowWorker).flow", "/drive.(*flowWorker).takeTurn"
 	for name, c := range map[string]struct{ own, other string }{"client.pprof": {posts, takes},
 		"server.pprof": {takes, posts}} {
 		f, err := os.Open(filepath.Join(dir, name))

@@ -88,6 +88,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return missing("loop in the provider")
 	case p.Loop == LoopPlain && n.PingPong && caps.Clock != nil:
 		return missing("plain loop by the device's own clock")
+	case p.Polling == PollingEvent && k == transports.KindCall:
+		return above("how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
 	case caps.MaxSessions > 0 && sessions > caps.MaxSessions:

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // workloadFlags are those of all workloads, in the order of the table.
@@ -83,11 +84,25 @@ func shortSize(n int) string {
 	return fmt.Sprint(n)
 }
 
+// opNames lists the operations of --op.
+func opNames() string {
+	var names []string
+	for k := transports.KindSend; k <= transports.KindCall; k++ {
+		names = append(names, k.String())
+	}
+	return strings.Join(names, ", ")
+}
+
 // common reads what all workloads share.
 func (o *Options) common(changed func(string) bool) (*room.Common, error) {
 	sizes, err := values.Sizes(o.sizes)
 	if err != nil {
 		return nil, err
+	}
+	for _, op := range o.ops {
+		if _, known := transports.ParseKind(op); !known {
+			return nil, values.Wrong("op", "unknown operation %q: want one of %s", op, opNames())
+		}
 	}
 	for n := 2; o.all && n <= maxAll; n *= 2 {
 		sizes = append(sizes, n)
