@@ -205,7 +205,6 @@ func identity(r *Result) []fact {
 	}
 	facts = append(facts, fact{what: "rate", value: Offered(r)}, fact{what: "arrivals", value: r.Arrivals})
 	facts = append(facts, parameterFacts("", r.Parameters, identityParameters)...)
-	r.described()
 	for _, d := range r.Dims {
 		name, value := d.Short()
 		facts = append(facts, fact{name, value})
@@ -377,8 +376,8 @@ func values(name string, results []*Result) []float64 {
 
 // shownWith are the names of the figures that the result's workload shows, between others of all, and those of thresholds.
 func (r *Result) shownWith(around [2][]string, thresholds []Threshold) []string {
-	r.described()
-	all := slices.Concat(around[0], r.Shown, around[1])
+	own := slices.DeleteFunc(slices.Clone(r.Shown), func(name string) bool { return slices.Contains(around[1], name) })
+	all := slices.Concat(around[0], own, around[1])
 	for _, t := range thresholds {
 		all = append(all, t.metric.Name)
 	}

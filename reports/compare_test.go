@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
@@ -154,11 +153,11 @@ func TestComparePairs(t *testing.T) {
 		"rate":      func(r *reports.Result) { r.Rate = 20000 },
 		"arrivals":  func(r *reports.Result) { r.Arrivals = "poisson" },
 		"both ways": func(r *reports.Result) { r.Parameters = map[string]any{"bidirectional": true} },
-		"arm":       func(r *reports.Result) { r.Kind, r.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP} },
+		"arm":       func(r *reports.Result) { withProbes(r, &probes{Arm: "two-qp"}) },
 		"path":      func(r *reports.Result) { r.Impairment = "loss=1%" },
 		"work":      func(r *reports.Result) { r.AppWorkNs = 5000 },
 		"run":       func(r *reports.Result) { r.Parameters = map[string]any{"run": "pinned"} },
-		"bulk":      func(r *reports.Result) { r.Kind, r.Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20} },
+		"bulk":      func(r *reports.Result) { withProbes(r, &probes{BulkSizeBytes: 1 << 20}) },
 	} {
 		d := repeated(100, 100)
 		alter(&d.Results[1])
@@ -198,14 +197,14 @@ func TestComparePairs(t *testing.T) {
 func TestComparePointNames(t *testing.T) {
 	d := repeated(100, 100, 100, 100)
 	d.Results[1].Rate, d.Results[1].Arrivals = 20_000, "poisson"
-	d.Results[2].Kind, d.Results[2].Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP, BulkSizeBytes: 64, ProbeSizeBytes: 8, ProbeIntervalNs: 500_000}
-	d.Results[3].Kind, d.Results[3].Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 8}
+	withProbes(&d.Results[2], &probes{Arm: "two-qp", BulkSizeBytes: 64, ProbeSizeBytes: 8, ProbeIntervalNs: 500_000})
+	withProbes(&d.Results[3], &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 8})
 	var names []string
 	for _, p := range compare(t, d, d).Points {
 		names = append(names, p.Point)
 	}
 	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson", "tcp latency send 64 arm=two-qp bulk_size=64 probe_size=8 probe_interval=500µs",
-		"tcp latency send 64 arm=same-qp bulk_size=1M probe_size=8"}
+		"tcp latency send 64 bulk_size=1M probe_size=8"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -311,7 +310,7 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 		t.Error("a document changed")
 	}
 	// And a document from a file gives the same as the one in memory.
-	read, err := reports.ReadDocument(bytes.NewReader(a), kinds)
+	read, err := reports.ReadDocument(bytes.NewReader(a), workloads)
 	if err != nil {
 		t.Fatal(err)
 	}

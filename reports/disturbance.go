@@ -53,18 +53,15 @@ func (d *Disturbance) String() string {
 	return s
 }
 
-// Contradict marks a result whose figures cannot be, as its kind finds.
-func (r *Result) Contradict() {
-	f := r.AnyKind().Contradiction
-	if f == nil {
+// Contradict marks a result whose figures cannot be, where why is not empty.
+func (r *Result) Contradict(why string) {
+	if why == "" {
 		return
 	}
-	if why := f(r); why != "" {
-		if r.Disturbance == nil {
-			r.Disturbance = &Disturbance{}
-		}
-		r.Disturbance.Contradict(why)
+	if r.Disturbance == nil {
+		r.Disturbance = &Disturbance{}
 	}
+	r.Disturbance.Contradict(why)
 }
 
 // DisturbanceLines are at most three about the points of a document that are not quiet.

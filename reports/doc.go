@@ -8,15 +8,13 @@
 // is the only thing that is rendered, so a run can be printed again later from
 // its JSON file alone.
 //
-// A Result describes itself through its Kind, a table of methods for each workload:
-// what identifies a point, its conditions, its figures, tables and charts. This
-// package and everything that draws know no workload; reports/kinds has them.
+// A Result has dimensions and figures, by names that docs/results.md lists. A workload fills
+// them in from its detail ([Workload]); this package and everything that draws know no workload.
 //
-//	reports           document, recorder, statistics, thresholds, comparison, Kind
+//	reports           document, recorder, statistics, thresholds, comparison
 //	reports/view      tables, charts and words as data
-//	reports/charts    charts that results of any workload stand in
+//	reports/charts    charts of figures
 //	reports/page      what a page says: verdict, sections, tables, conformance
-//	reports/kinds/*   one workload each
 //	reports/render/*  one format each
 //
 // Ownership: a Recorder belongs to the goroutine that records into it. Every
@@ -34,8 +32,8 @@
 //   - Mean and stddev of a corrected histogram rest on the recorded samples
 //     exactly and on the inserted ones within 0.1 %.
 //   - Environment reads Linux's /proc and /sys; elsewhere most of it is empty.
-//   - Of a workload whose kind a reader was not given, only what all results have
-//     is shown; its members survive reading and writing.
+//   - Of a workload that a reader does not know, only what all results have is
+//     shown; its members survive reading and writing.
 //   - Raw samples stand in a file of their own, which the document names by the
 //     path that the run was given.
 //   - Intervals over repeats take them for independent draws of one normal

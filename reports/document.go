@@ -143,10 +143,8 @@ type Result struct {
 	// RawSamples says where every single latency is, when they were asked for.
 	RawSamples []RawSamples `json:"raw_samples,omitempty"`
 
-	// Kind describes the workload, and Detail is what only its results have; a
-	// document holds it under names of the kind's. Both are nil for a workload that
-	// the reader was not told of, whose members Others keeps.
-	Kind   *Kind   `json:"-"`
+	// Detail is what only results of one workload have. It is nil for a workload that the reader does not know, whose
+	// members Others keeps.
 	Detail Detail  `json:"-"`
 	Others Members `json:"others,omitempty"`
 

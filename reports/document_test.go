@@ -15,8 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -56,14 +54,14 @@ func measuredDocument() *reports.Document {
 			Series:     &reports.Series{IntervalNs: 1e9, Points: []reports.SeriesPoint{{OffsetNs: 1e9, Operations: 5, P50: 1, P99: 2, Max: 3}}},
 			RawSamples: []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1, Dropped: 2, Limit: 1}},
 			Counters:   &reports.Counters{Client: counters, Server: counters},
-			Kind:       kind("hol"), Detail: &holkind.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw, ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
-			CPU: &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
+			Detail:     &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw, ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
+			CPU:        &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
 			Parameters: map[string]any{"crc": true, "port": 18515.0},
 		}, {
 			Stack: "tcp", Label: reports.LabelSoft, Workload: "throughput", Op: "send", Depth: 1, QPs: 1,
-			Kind: kind("throughput"), Detail: &throughputkind.Bidirectional{FromClient: throughputkind.Direction{Operations: 1, DurationNs: 2, BytesPerSecond: 3, OperationsPerSecond: 4}},
+			Detail: &ways{FromClient: way{Operations: 1, DurationNs: 2, BytesPerSecond: 3, OperationsPerSecond: 4}},
 		}},
-		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, QPs: 1, Rate: 20000, Variant: reports.Members{}.With("arm", holkind.ArmSameQP), Results: []int{0, 1, 2}, N: 3,
+		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, QPs: 1, Rate: 20000, Variant: reports.Members{}.With("arm", "same-qp"), Results: []int{0, 1, 2}, N: 3,
 			Method: "Student's t, two-sided", Confidence: 0.95, Figures: []reports.MeanInterval{{Figure: "p50", Unit: "ns", Mean: 2, Low: 1, High: 3}}, Absent: "never with figures"}},
 	})
 }
@@ -91,7 +89,7 @@ func TestEveryDocumentFollowsTheSchema(t *testing.T) {
 
 func TestDocumentRoundTrip(t *testing.T) {
 	want := measuredDocument()
-	got, err := reports.ReadDocument(bytes.NewReader(encode(t, want)), kinds)
+	got, err := reports.ReadDocument(bytes.NewReader(encode(t, want)), workloads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +102,7 @@ func TestDocumentRoundTrip(t *testing.T) {
 func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
 	good := string(encode(t, &reports.Document{Environment: reports.Collect()}))
 	added := strings.Replace(good, `"results"`, `"added_later": {"x": 1}, "results"`, 1)
-	if _, err := reports.ReadDocument(strings.NewReader(added), kinds); err != nil {
+	if _, err := reports.ReadDocument(strings.NewReader(added), workloads); err != nil {
 		t.Errorf("an added field: %v, want it ignored", err)
 	}
 	for _, c := range []struct{ name, text, reason string }{
@@ -115,7 +113,7 @@ func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
 		{"two documents", good + good, "more behind the document"},
 		{"nothing", "", "it is empty"},
 	} {
-		_, err := reports.ReadDocument(strings.NewReader(c.text), kinds)
+		_, err := reports.ReadDocument(strings.NewReader(c.text), workloads)
 		if err == nil || !strings.HasPrefix(err.Error(), "read result document: ") || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.reason)
 		}

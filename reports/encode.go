@@ -48,29 +48,16 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// resolve finds the detail of a result that was read among its other members: that of its workload, else the one with
-// the most members of those whose members are all there.
-func (r *Result) resolve(kinds []*Kind) error {
-	var match *Kind
-	most := 0
-	for _, k := range kinds {
-		names := k.Results.members(r.Workload)
-		if own := k.Workload == r.Workload; r.Others.has(names) && (own || match == nil || match.Workload != r.Workload && len(names) > most) {
-			match, most = k, len(names)
-		} else if own && k.Bare {
-			match = k
-		}
-	}
-	if r.Kind = match; match == nil {
-		return nil
-	}
-	if names := match.Results.members(r.Workload); r.Others.has(names) {
-		d := match.Results.Detail()
+// read finds the detail of a result of the workload among its other members, and describes it.
+func (w *Workload) read(r *Result) error {
+	if names := w.members(r.Workload); r.Others.has(names) {
+		d := w.Detail()
 		if err := r.Others.into(d, r.Workload); err != nil {
 			return err
 		}
 		r.Detail, r.Others = d, r.Others.without(names)
 	}
+	w.Apply(r)
 	return nil
 }
 
@@ -179,8 +166,8 @@ func PlainJSON(err error) error {
 // ReadDocument reads one document and nothing after it. It is strict about the
 // schema's name, since another version may mean other things by the same words,
 // and lenient about fields it does not know, since fields may be added. Results
-// are of the given kinds; of others they keep what all results have.
-func ReadDocument(r io.Reader, kinds []*Kind) (*Document, error) {
+// are of the given workloads; of others they keep what all results have.
+func ReadDocument(r io.Reader, known Workloads) (*Document, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("read result document: %w", err)
@@ -200,7 +187,7 @@ func ReadDocument(r io.Reader, kinds []*Kind) (*Document, error) {
 		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
 	}
 	for i := range d.Results {
-		if err := d.Results[i].resolve(kinds); err != nil {
+		if err := known.Of(d.Results[i].Workload).read(&d.Results[i]); err != nil {
 			return nil, fmt.Errorf("read result document: result %d: %w", i, err)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Quantity is what a figure counts; it decides which units a limit may have.
@@ -224,7 +226,6 @@ func (r *Result) AllFigures() (all []Figure) {
 
 // OwnFigures are those of the result's own distributions, then those of its workload.
 func (r *Result) OwnFigures() (all []Figure) {
-	r.described()
 	for _, l := range r.Latencies {
 		all = append(all, latencyFigures(l.Name+".", l.Latency)...)
 	}
@@ -260,13 +261,7 @@ func (r *Result) LatencyOf(figure string) (l *Latency, name string) {
 			return c.of(r), name
 		}
 	}
-	r.described()
-	for _, n := range r.Latencies {
-		if n.Name+"." == prefix {
-			return n.Latency, name
-		}
-	}
-	return nil, ""
+	return r.distribution(strings.TrimSuffix(prefix, ".")), name
 }
 
 // latencyFigure tells whether a distribution has a figure of that name, and whether it is a percentile.
@@ -293,7 +288,6 @@ func (r *Result) Mark(figure string) string {
 
 // DimsText is NAME=VALUE of each dimension.
 func (r *Result) DimsText(between string) string {
-	r.described()
 	var parts []string
 	for _, d := range r.Dims {
 		parts = append(parts, d.Name+"="+d.Value)
@@ -306,25 +300,28 @@ var defaultShown = []string{"p50", "p99", "mean", "bw", "rate"}
 
 // ShownFigures are those of tables, comparisons and charts.
 func (r *Result) ShownFigures() (shown []Figure) {
-	r.described()
-	names := r.Shown
-	if names == nil {
-		names = defaultShown
-	}
 	all := r.AllFigures()
-	for _, name := range names {
-		if i := slices.IndexFunc(all, func(f Figure) bool { return f.Name == name }); i >= 0 {
-			shown = append(shown, all[i])
+	for _, names := range [][]string{r.Shown, defaultShown} {
+		for _, name := range names {
+			if i := slices.IndexFunc(all, func(f Figure) bool { return f.Name == name }); i >= 0 {
+				shown = append(shown, all[i])
+			}
+		}
+		if len(shown) > 0 {
+			break
 		}
 	}
 	return shown
 }
 
-// described fills in the description of a result that nobody described yet.
-func (r *Result) described() {
-	if r.Kind != nil && r.Kind.Results != nil && r.Detail != nil && r.Shown == nil {
-		r.Kind.Results.Apply(r)
+// distribution is one of the result's own, nil for none.
+func (r *Result) distribution(name string) *Latency {
+	for _, l := range r.Latencies {
+		if l.Name == name {
+			return l.Latency
+		}
 	}
+	return nil
 }
 
 // Distributions are all that the result has, by their names; that of its latency is empty.
@@ -334,6 +331,33 @@ func (r *Result) Distributions() (all []NamedLatency) {
 			all = append(all, NamedLatency{strings.TrimSuffix(c.prefix, "."), l})
 		}
 	}
-	r.described()
 	return append(all, r.Latencies...)
+}
+
+// FigureLabel is the name of a figure as a table's heading has it: "loaded p99", and without the unit that stands beside it.
+func FigureLabel(name string) string {
+	for _, unit := range []string{"_ns", "_bytes", ".ns"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	return strings.NewReplacer(".", " ", "_", " ").Replace(name)
+}
+
+// QuantityLabel is a value with three digits and its unit.
+func QuantityLabel(q Quantity, v float64) string {
+	switch q {
+	case QuantityTime:
+		return view.NsLabel(v)
+	case QuantityRate:
+		return view.RateLabel(v)
+	case QuantityBytes:
+		return view.BandwidthLabel(v)
+	case QuantityMemory:
+		if !view.Finite(v) {
+			return "-"
+		}
+		return FormatQuantity(q, v)
+	case QuantityRatio:
+		return view.Number(v, 4)
+	}
+	return view.Number(v, -1)
 }

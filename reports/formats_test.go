@@ -160,7 +160,7 @@ func FuzzFormats(f *testing.F) {
 	}
 	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"operations":1,"latency":{"count":-1,"p50":1.7e308,"p99":-1},"hol":{},"throughput":null},{"size_bytes":-9223372036854775808}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := reports.ReadDocument(bytes.NewReader(b), kinds)
+		d, err := reports.ReadDocument(bytes.NewReader(b), workloads)
 		if err != nil {
 			return
 		}

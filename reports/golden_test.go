@@ -147,7 +147,7 @@ func TestGolden(t *testing.T) {
 // A document can be printed later from its file alone.
 func TestRenderersNeedOnlyTheFile(t *testing.T) {
 	d := goldenDocument()
-	again, err := reports.ReadDocument(bytes.NewReader(encode(t, d)), kinds)
+	again, err := reports.ReadDocument(bytes.NewReader(encode(t, d)), workloads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,11 +325,11 @@ func FuzzReadDocument(f *testing.F) {
 	f.Add([]byte(`{"schema":"rdmaperf/v1","started":"9999-12-31T23:59:59Z","results":[{"operations":1,"latency":{"p50":1.7e308,"p99":-1},"throughput":null},{}]}`))
 	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"latency":{"hdr":"AAAA"}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := reports.ReadDocument(bytes.NewReader(b), kinds)
+		d, err := reports.ReadDocument(bytes.NewReader(b), workloads)
 		if err != nil {
 			return
 		}
-		again, err := reports.ReadDocument(bytes.NewReader(encode(t, d)), kinds)
+		again, err := reports.ReadDocument(bytes.NewReader(encode(t, d)), workloads)
 		if err != nil {
 			t.Fatalf("read, written and not readable: %v", err)
 		}

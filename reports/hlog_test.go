@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
 )
 
@@ -57,7 +56,7 @@ func histogramDocument() *reports.Document {
 	d.Results[0].LatencyCorrected = recorded(1, 2, 3)
 	hol := result("tcp", "write", recorded(1))
 	hol.Workload, hol.Latency = "hol", nil
-	hol.Kind, hol.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP, ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
+	hol.Detail = &probes{Arm: "two-qp", ProbeAlone: *recorded(700, 800), ProbeLoaded: *recorded(9000, 90_000)}
 	open := result("tcp", "read", recorded(5000, 6000))
 	open.Repeat, open.Rate, open.Arrivals, open.LatencyService = 3, 20_000, "constant", recorded(4000, 4500)
 	d.Results = append(d.Results, hol, open)
@@ -100,8 +99,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected", d.Results[0].LatencyCorrected},
 		{"latency-tcp-send-4K", "tcp/send/4K", d.Results[1].Latency},
 		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
-		{"hol-tcp-write-4K-two-qp-alone", "tcp/write/4K/two-qp/alone", &holkind.Of(&d.Results[3]).ProbeAlone},
-		{"hol-tcp-write-4K-two-qp-loaded", "tcp/write/4K/two-qp/loaded", &holkind.Of(&d.Results[3]).ProbeLoaded},
+		{"hol-tcp-write-4K-two-qp-alone", "tcp/write/4K/two-qp/alone", &probesOf(&d.Results[3]).ProbeAlone},
+		{"hol-tcp-write-4K-two-qp-loaded", "tcp/write/4K/two-qp/loaded", &probesOf(&d.Results[3]).ProbeLoaded},
 		{"latency-tcp-read-4K-rate20000-repeat3", "tcp/read/4K/rate20000/repeat3", d.Results[4].Latency},
 		{"latency-tcp-read-4K-rate20000-service-repeat3", "tcp/read/4K/rate20000/service/repeat3", d.Results[4].LatencyService},
 	}

@@ -17,7 +17,7 @@ func FuzzWriteHTML(f *testing.F) {
 	}
 	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"stack":"</script><script>","latency":{"count":-1,"hdr":"x"},"hol":{},"rate":-5,"throughput":{}}]}`), []byte(`{"id":"<script>","transport":"</table>","verdict":"x"}`))
 	f.Fuzz(func(t *testing.T, document, lines []byte) {
-		d, err := reports.ReadDocument(bytes.NewReader(document), kinds)
+		d, err := reports.ReadDocument(bytes.NewReader(document), workloads)
 		if err != nil {
 			return
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
 	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
 )
@@ -56,11 +55,11 @@ func showcase() *reports.Document {
 		}
 		h := point("hol", "write", 64, 1)
 		h.RoundTrip = reports.RoundTripFull
-		h.Kind, h.Detail = kind("hol"), &holkind.HOL{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
+		h.Detail = &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
 			BulkAloneBytesPerSecond: 3.1e9 / f, BulkLoadedBytesPerSecond: 2.9e9 / f}
 		h.Series = &reports.Series{IntervalNs: 5e8}
 		for k := range int64(6) {
-			y := holkind.Of(&h).ProbeLoaded.P50 * (1 + 0.1*float64(k%3))
+			y := probesOf(&h).ProbeLoaded.P50 * (1 + 0.1*float64(k%3))
 			pt := reports.SeriesPoint{OffsetNs: k * 5e8, Operations: 3000, P50: y, P99: y * 1.7, Max: y * 4}
 			if i == 1 && k == 3 {
 				pt = reports.SeriesPoint{OffsetNs: k * 5e8} // the stream stood still
@@ -165,8 +164,8 @@ func hostileDocument() *reports.Document {
 	for i := range d.Results {
 		r := &d.Results[i]
 		r.Stack, r.Label, r.Workload, r.Op, r.Polling, r.RoundTrip, r.MeasuredBy = hostile+r.Stack, hostile, hostile, hostile, hostile, hostile, hostile
-		if holkind.Of(r) != nil {
-			holkind.Of(r).Arm = hostile
+		if probesOf(r) != nil {
+			probesOf(r).Arm = hostile
 		}
 		r.Arrivals, r.Parameters[hostile] = hostile, []any{hostile, map[string]any{hostile: hostile}}
 	}
@@ -280,8 +279,8 @@ func TestHTMLNeverPrintsWhatIsNoNumber(t *testing.T) {
 		if r.Throughput != nil {
 			r.Throughput = &reports.Throughput{BytesPerSecond: nan, OperationsPerSecond: inf}
 		}
-		if holkind.Of(r) != nil {
-			r.Kind, r.Detail = kind("hol"), &holkind.HOL{BulkAloneBytesPerSecond: nan, BulkLoadedBytesPerSecond: inf}
+		if probesOf(r) != nil {
+			r.Detail = &probes{BulkAloneBytesPerSecond: nan, BulkLoadedBytesPerSecond: inf}
 		}
 	}
 	p := page(t, pages.Options{}, d)

@@ -18,34 +18,23 @@ type Load struct {
 	arrivals                         string // of an open loop, whose rate stands in the table
 	run                              string // of a scenario: two runs of one point are not repeats
 	impairment                       string
-	appWork                          int64 // ns of the application at the receiver for each message
-	Kind                             *Kind
-	Share                            any  // of the kind
-	Sweep                            bool // several numbers of QPs, which stand in the table
+	appWork                          int64  // ns of the application at the receiver for each message
+	title, note                      string // as the workload describes its results
+	Sweep                            bool   // several numbers of QPs, which are in the table
 }
 
 // LoadOf is the load of a result.
 func LoadOf(r *Result) Load {
-	k := r.AnyKind()
 	l := Load{Workload: r.Workload, Op: r.Op, Polling: r.Polling, RoundTrip: r.RoundTrip,
-		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs, impairment: r.Impairment, Kind: k}
+		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs, impairment: r.Impairment, title: r.Title, note: r.Note}
 	l.run, _ = r.Parameters["run"].(string)
 	l.loop = loopOf(r)
-	if k.Share != nil {
-		l.Share = k.Share(r)
-	}
-	if k.AnyQPs {
-		l.QPs = 0
-	}
 	return l
 }
 
 // What names the work, conditions everything that shapes the figure.
 func (l Load) What() string {
 	what := strings.TrimSpace(l.Workload + " " + l.Op)
-	if f := l.Kind.What; f != nil {
-		what = f(l)
-	}
 	if l.run != "" {
 		what += ", run " + l.run
 	}
@@ -54,9 +43,6 @@ func (l Load) What() string {
 
 // Conditions are everything that shapes the figure but the stack.
 func (l Load) Conditions() string {
-	if f := l.Kind.Conditions; f != nil {
-		return f(l)
-	}
 	parts := []string{"depth " + strconv.Itoa(l.Depth)}
 	if !l.Sweep {
 		parts = append(parts, view.Plural(int64(l.QPs), l.Connections()))
@@ -70,8 +56,23 @@ func (l Load) Conditions() string {
 	if l.appWork > 0 {
 		parts = append(parts, time.Duration(l.appWork).String()+" of application work a message")
 	}
-	return strings.Join(append(parts, l.Manner()...), ", ")
+	if parts = append(parts, l.Manner()...); l.note != "" {
+		parts = append(parts, l.note)
+	}
+	return strings.Join(parts, ", ")
 }
+
+// Title names the work on a page.
+func (l Load) Title() string {
+	what := strings.TrimSpace(cmp.Or(l.title, l.Workload) + " " + l.Op)
+	if l.run != "" {
+		what += ", run " + l.run
+	}
+	return view.Capital(what)
+}
+
+// Called is the workload in a sentence.
+func (l Load) Called() string { return cmp.Or(l.title, view.Capital(l.Workload)) }
 
 // Manner is how completions are waited for, when operations begin, and what a
 // sample covers.
@@ -99,10 +100,12 @@ type resultGroup struct {
 	verified                 bool
 }
 
-// Grouped is the results of one table.
+// Grouped is the results of one table. Dims are the dimensions that differ between them, Fixed is what all share, in words.
 type Grouped struct {
 	resultGroup
 	Results []*Result
+	Dims    []DimDef
+	Fixed   string
 }
 
 // GroupResults keeps the order in which groups and results appear. The numbers of
@@ -124,6 +127,9 @@ func GroupResults(results []Result, swept map[Load]bool) []*Grouped {
 		}
 		g.Results = append(g.Results, r)
 	}
+	for _, g := range groups {
+		g.Dims, g.Fixed = Differing(g.Results)
+	}
 	return groups
 }
 
@@ -136,9 +142,12 @@ func (g resultGroup) Title() string {
 	return fmt.Sprintf("%s [%s]: %s", g.stack, label, g.What())
 }
 
-// Conditions are those of the load, and who measured and compared.
-func (g resultGroup) Conditions() string {
+// Conditions are those of the load, the dimensions that all results share, and who measured and compared.
+func (g *Grouped) Conditions() string {
 	s := g.Load.Conditions()
+	if g.Fixed != "" {
+		s += ", " + g.Fixed
+	}
 	if g.verified {
 		s += ", verified"
 	} else {
@@ -166,7 +175,7 @@ func SweptLoads(results []Result) map[Load]bool {
 		l, qps := LoadOf(&results[i]).AcrossQPs(), results[i].QPs
 		if n, seen := first[l]; !seen {
 			first[l] = qps
-		} else if n != qps && !l.Kind.AnyQPs {
+		} else if n != qps {
 			swept[l] = true
 		}
 	}
@@ -180,21 +189,21 @@ func (l Load) AcrossQPs() Load {
 	return l
 }
 
-// PerRow puts in front what differs from row to row: the offered rate and the QPs.
-func (l Load) PerRow(columns []view.Column) []view.Column {
-	var front []view.Column
-	if l.arrivals != "" {
+// PerRow puts in front what differs from row to row: the dimensions, the offered rate and the QPs.
+func (g *Grouped) PerRow(columns []view.Column) []view.Column {
+	front := DimColumns(g.Dims)
+	if g.arrivals != "" {
 		front = append(front, view.Column{Name: "rate", Unit: "/s"})
 	}
-	if l.Sweep {
-		front = append(front, view.Column{Name: l.Connections() + "s"})
+	if g.Sweep {
+		front = append(front, view.Column{Name: g.Connections() + "s"})
 	}
 	return append(front, columns...)
 }
 
 // PerRowCells are the cells below the columns of PerRow.
-func (g resultGroup) PerRowCells(r *Result, cells []view.Cell) []view.Cell {
-	var front []view.Cell
+func (g *Grouped) PerRowCells(r *Result, cells []view.Cell) []view.Cell {
+	front := r.DimCells(g.Dims)
 	if g.arrivals != "" {
 		front = append(front, view.Cell{Text: view.RateText(r.Rate)})
 	}
@@ -205,13 +214,13 @@ func (g resultGroup) PerRowCells(r *Result, cells []view.Cell) []view.Cell {
 }
 
 // RowName tells the rows of a table apart, in a sentence.
-func (g resultGroup) RowName(r *Result) string {
+func (g *Grouped) RowName(r *Result) string {
 	name := view.Plural(r.SizeBytes, "byte")
 	if r.Rate > 0 {
 		name += " at " + view.RateText(r.Rate) + "/s"
 	}
-	if r.AnyKind().NamesRows {
-		name += ", " + view.Printable(r.variant())
+	if words := r.dimWords(g.Dims); words != "" {
+		name += ", " + view.Printable(words)
 	}
 	if g.Sweep {
 		name += " on " + view.Plural(int64(r.QPs), g.Connections())
@@ -226,14 +235,19 @@ func (g *Grouped) MostThreads() string {
 	for _, r := range g.Results {
 		most = max(most, r.Threads)
 	}
-	if !g.Sweep || most == 1 || g.Kind.OwnThreads {
+	if !g.Sweep || most == 1 {
 		return ""
 	}
 	return ", at most " + view.Plural(int64(most), "thread")
 }
 
-// Connections is what a workload calls one of its QPs.
-func (l Load) Connections() string { return cmp.Or(l.Kind.Connection, "QP") }
+// Connections is what one of its QPs is called: calls have connections.
+func (l Load) Connections() string {
+	if l.Op == "call" {
+		return "connection"
+	}
+	return "QP"
+}
 
 // Loop says whether operations wait for each other.
 func (l Load) Loop() string {

@@ -31,10 +31,10 @@ func (g *Grouped) Collapse() (rows []*Result, notes []string) {
 			continue
 		}
 		name := g.RowName(all[0])
-		if k.Arm != "" && !k.Kind.NamesRows {
-			name += " " + view.Printable(k.Arm)
+		note := name + ": medians of " + view.Plural(int64(len(all)), "repeat")
+		if apart := spreads(all); len(apart) > 0 {
+			note += "; " + strings.Join(apart, ", ")
 		}
-		note := name + ": medians of " + view.Plural(int64(len(all)), "repeat") + "; " + strings.Join(spreads(all), ", ")
 		if len(all) < IntervalRepeats {
 			note += "; " + TooFewRepeats(len(all))
 		}
@@ -84,16 +84,16 @@ func spreads(all []*Result) []string {
 		}
 		out = append(out, name+" spread "+s)
 	}
-	switch first, k := all[0], all[0].AnyKind(); {
-	case len(k.Spreads) > 0:
-		for _, s := range k.Spreads {
-			add(s.Name, s.Of)
+	const most = 2
+	for _, f := range all[0].ShownFigures() {
+		switch {
+		case f.Better == Neither || len(out) == most || strings.HasSuffix(f.Name, "mean"):
+		case f.Name == "bw":
+			add("BW", func(r *Result) float64 { v, _ := r.Figure(f.Name); return v })
+			return out // the rate is the same spread
+		default:
+			add(f.Name, func(r *Result) float64 { v, _ := r.Figure(f.Name); return v })
 		}
-	case first.Latency != nil:
-		add("p50", func(r *Result) float64 { return r.Latency.P50 })
-		add("p99", func(r *Result) float64 { return r.Latency.P99 })
-	case first.Throughput != nil:
-		add("BW", func(r *Result) float64 { return r.Throughput.BytesPerSecond })
 	}
 	return out
 }
@@ -129,8 +129,15 @@ func medianResult(all []*Result) *Result {
 	if r.OpenLoop != nil {
 		r.OpenLoop = medianLoop(all)
 	}
-	if f := r.AnyKind().Medians; f != nil && r.Detail != nil {
-		r.Detail, r.Description = f(all).(Detail), Description{}
+	r.Latencies, r.Figures = slices.Clone(r.Latencies), nil
+	for i := range r.Latencies {
+		name := r.Latencies[i].Name
+		r.Latencies[i].Latency = latency(func(r *Result) *Latency { return r.distribution(name) })
+	}
+	for _, f := range all[0].Figures {
+		if f.Value = Median(values(f.Name, all)); view.Finite(f.Value) {
+			r.Figures = append(r.Figures, f)
+		}
 	}
 	return &r
 }
@@ -167,24 +174,6 @@ func MedianLoop(loops []*OpenLoop) *OpenLoop {
 		AchievedPerSecond: of(func(o *OpenLoop) float64 { return o.AchievedPerSecond }),
 		Saturated:         slices.ContainsFunc(loops, func(o *OpenLoop) bool { return o.Saturated }),
 	}
-}
-
-// MedianOver is the median of a figure of the results.
-func MedianOver(all []*Result, of func(r *Result) float64) float64 {
-	values := make([]float64, len(all))
-	for i, r := range all {
-		values[i] = of(r)
-	}
-	return Median(values)
-}
-
-// MedianLatencies has the medians of one distribution of the results.
-func MedianLatencies(all []*Result, of func(r *Result) *Latency) *Latency {
-	ls := make([]*Latency, len(all))
-	for i, r := range all {
-		ls[i] = of(r)
-	}
-	return MedianLatency(ls)
 }
 
 // MedianLatency is nil for none. Count is the smallest, so that a percentile is

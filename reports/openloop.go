@@ -69,36 +69,13 @@ func (o *OpenLoop) String() string {
 	return s
 }
 
-// NamedLoop is one open loop of a result; what is empty for its own.
-type NamedLoop struct {
-	What string
-	Loop *OpenLoop
-}
-
-// Loops are all open loops of a result.
-func (r *Result) Loops() []NamedLoop {
-	var all []NamedLoop
-	if r.OpenLoop != nil {
-		all = append(all, NamedLoop{"", r.OpenLoop})
-	}
-	if f := r.AnyKind().Loops; f != nil {
-		all = append(all, f(r)...)
-	}
-	return all
-}
-
 // LoopTable lists the open loops of results, of which rowOf gives the first cells.
 func LoopTable(results []*Result, front []view.Column, rowOf func(r *Result) []view.Cell) *view.Table {
-	t := &view.Table{Columns: append(front, view.Column{Name: "loop", Left: true}, view.Column{Name: "due"}, view.Column{Name: "sent"}, view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "/s"},
+	t := &view.Table{Columns: append(front, view.Column{Name: "due"}, view.Column{Name: "sent"}, view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "/s"},
 		view.Column{Name: "achieved", Unit: "/s"}, view.Column{Name: "", Left: true})}
 	for _, r := range results {
-		for _, l := range r.Loops() {
-			o := l.Loop
-			what := l.What
-			if what == "" {
-				what = "operations"
-			}
-			t.Add(append(rowOf(r), view.Cell{Text: what}, view.Cell{Text: view.Integer(o.Due)}, view.Cell{Text: view.Integer(o.Sent)}, view.Cell{Text: view.Integer(o.Completed)},
+		if o := r.OpenLoop; o != nil {
+			t.Add(append(rowOf(r), view.Cell{Text: view.Integer(o.Due)}, view.Cell{Text: view.Integer(o.Sent)}, view.Cell{Text: view.Integer(o.Completed)},
 				view.Cell{Text: view.RateText(o.OfferedPerSecond)}, view.Cell{Text: view.Number(o.AchievedPerSecond, 1)}, view.Cell{Text: o.Mark()})...)
 		}
 	}

@@ -113,7 +113,6 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 			}
 			first := set.Results[0]
 			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.Size, QPs: set.qps, Rate: set.rate, N: len(set.Results)}
-			first.described()
 			s.Variant = dimMembers(first.Dims)
 			for _, r := range set.Results {
 				s.Results = append(s.Results, index[r])
@@ -216,9 +215,8 @@ type repeatPoint struct {
 	Size int64
 	rate float64
 	qps  int
-	Arm  string // the variant
+	dims string
 
-	Kind                *Kind
 	Latency, Throughput bool
 }
 
@@ -237,7 +235,7 @@ func RepeatSets(results []*Result) (singles []*Result, sets []*RepeatSet) {
 			singles = append(singles, r)
 			continue
 		}
-		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, Arm: r.variant(), Kind: r.AnyKind(), Latency: r.Latency != nil, Throughput: r.Throughput != nil}
+		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, dims: r.DimsText(","), Latency: r.Latency != nil, Throughput: r.Throughput != nil}
 		if index[k] == nil {
 			index[k] = &RepeatSet{repeatPoint: k}
 			sets = append(sets, index[k])

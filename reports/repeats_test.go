@@ -137,7 +137,7 @@ func TestAnIntervalNeedsEveryRepeat(t *testing.T) {
 // A change of -100 % is the largest fall that can be asked for.
 func TestTheLargestFallIsAThreshold(t *testing.T) {
 	threshold(t, "p50<-100%")
-	if _, err := reports.ParseThreshold("p50<-101%", kinds); err == nil {
+	if _, err := reports.ParseThreshold("p50<-101%", workloads); err == nil {
 		t.Error("a fall by more than everything was taken")
 	}
 }

@@ -17,7 +17,7 @@ type Measured struct {
 	Short      string // series, where there is little room
 	Slot       int    // colour, dash and marker of the series on the whole page
 	Rate       float64
-	Extra      string // see Kind.Shape
+	Extra      string // its dimensions, in words
 }
 
 // Name tells repeats of one point apart.
@@ -50,14 +50,6 @@ func (c Condition) Describe() string {
 	return s
 }
 
-// Title names the work where a heading needs it.
-func (c Condition) Title() string {
-	if f := c.Kind.Title; f != nil {
-		return f(c.Load)
-	}
-	return view.Capital(c.Load.What())
-}
-
 // Set is every result of every document, in order.
 type Set struct {
 	Samples []*Measured
@@ -82,7 +74,7 @@ func NewSet(docs []*Document, names []string) *Set {
 	for i, d := range docs {
 		for k := range d.Results {
 			r := &d.Results[k]
-			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Rate: r.Rate, Extra: Ask(r.AnyKind().Shape, r)}
+			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Rate: r.Rate, Extra: view.Visible(r.DimWords())}
 			at := place{Condition: s.Condition(), Stack: r.Stack, Size: r.SizeBytes}
 			if first, ok := seen[at]; ok && first != i {
 				collide[r.Stack] = true
@@ -116,17 +108,6 @@ func NewSet(docs []*Document, names []string) *Set {
 		s.Short = set.Short[s.Slot]
 	}
 	return set
-}
-
-// Arms are the variants in which a stack was measured, by first appearance.
-func (set *Set) Arms() (arms []string) {
-	for _, s := range set.Samples {
-		arm := Ask(s.AnyKind().Arm, s.Result)
-		if arm != "" && !slices.Contains(arms, arm) {
-			arms = append(arms, arm)
-		}
-	}
-	return arms
 }
 
 // Shared tells whether two stacks were measured under the same conditions.
@@ -247,7 +228,6 @@ func (s *Measured) Latencies() []*Latency {
 	if s.Latency != nil {
 		out = append(out, s.Latency)
 	}
-	s.described()
 	for _, l := range s.Result.Latencies {
 		out = append(out, l.Latency)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
@@ -27,7 +26,7 @@ func TestRepeatsAreOneRow(t *testing.T) {
 		d.Results = append(d.Results, r)
 		r = base
 		r.Repeat, r.Workload, r.SizeBytes, r.RoundTrip, r.Operations = i+1, "hol", 1<<20, reports.RoundTripFull, 1000
-		r.Kind, r.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmSameQP, BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *latency(2000, 10_000),
+		r.Detail = &probes{Arm: "same-qp", BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *latency(2000, 10_000),
 			ProbeLoaded: *latency(2000, p50*100), BulkAloneBytesPerSecond: 2e9, BulkLoadedBytesPerSecond: 1e9}
 		d.Results = append(d.Results, r)
 	}
@@ -36,5 +35,5 @@ func TestRepeatsAreOneRow(t *testing.T) {
 	open.Latency, open.Operations = latency(2000, 7000), 2000
 	d.Results = append(d.Results, open)
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-repeat.txt", text(t, d, textformat.Options{}))
+	golden(t, "text-repeat.txt", text(t, of(d), textformat.Options{}))
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
@@ -26,9 +25,9 @@ func TestSeriesTables(t *testing.T) {
 	d.Results = append(d.Results, r)
 	r = base
 	r.Workload, r.Repeat, r.RoundTrip, r.SizeBytes = "hol", 0, reports.RoundTripFull, 1<<20
-	r.Kind, r.Detail = kind("hol"), &holkind.HOL{Arm: holkind.ArmTwoQP, BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *latency(2000, 10_000), ProbeLoaded: *latency(2000, 90_000)}
+	r.Detail = &probes{Arm: "two-qp", BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *latency(2000, 10_000), ProbeLoaded: *latency(2000, 90_000)}
 	r.Series = &reports.Series{IntervalNs: 1_000_000_000, Points: []reports.SeriesPoint{{Operations: 2000, P50: 90_000, P99: 95_000, Max: 99_000}}}
 	d.Results = append(d.Results, r)
 	reporttest.Validate(t, encode(t, d))
-	golden(t, "text-series.txt", text(t, d, textformat.Options{}))
+	golden(t, "text-series.txt", text(t, of(d), textformat.Options{}))
 }

@@ -36,7 +36,7 @@ var unitHint = [...]string{
 }
 
 // findMetric takes p99.9 and p999 for the same.
-func findMetric(name string, kinds []*Kind) (FigureDef, bool) {
+func findMetric(name string, known Workloads) (FigureDef, bool) {
 	prefix, last := "", name
 	if i := strings.LastIndex(name, ".p"); i >= 0 {
 		prefix, last = name[:i+1], name[i+1:]
@@ -44,8 +44,8 @@ func findMetric(name string, kinds []*Kind) (FigureDef, bool) {
 	if whole, fraction, found := strings.Cut(last, "."); found && whole == "p99" && strings.Trim(fraction, "9") == "" && fraction != "" {
 		last = whole + fraction
 	}
-	for _, k := range kinds {
-		defs := k.Results.Defs()
+	for _, w := range append(Workloads{{}}, known...) {
+		defs := w.Defs()
 		if i := slices.IndexFunc(defs, func(m FigureDef) bool { return m.Name == prefix+last }); i >= 0 {
 			return defs[i], true
 		}
@@ -74,7 +74,7 @@ func (t Threshold) ByMedians() Threshold {
 //
 // METRIC is the name of a figure, with p99.9 for p999. A LIMIT with a sign and %, such as +10%, is the change from the
 // old run, which only a comparison has.
-func ParseThreshold(s string, kinds []*Kind) (Threshold, error) {
+func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: %s", s, fmt.Sprintf(format, args...))
 	}
@@ -83,7 +83,7 @@ func ParseThreshold(s string, kinds []*Kind) (Threshold, error) {
 		return fail("want METRIC>LIMIT or METRIC<LIMIT, such as p99>10us")
 	}
 	name, limit := strings.TrimSpace(s[:i]), strings.TrimSpace(s[i+1:])
-	m, known := findMetric(name, kinds)
+	m, known := findMetric(name, workloads)
 	if !known {
 		return fail("unknown metric %q: want p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean, stddev, rate, bw or errors", name)
 	}

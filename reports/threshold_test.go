@@ -9,12 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 func threshold(t testing.TB, s string) reports.Threshold {
 	t.Helper()
-	th, err := reports.ParseThreshold(s, kinds)
+	th, err := reports.ParseThreshold(s, workloads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +26,7 @@ func thresholdDocument() *reports.Document {
 	hol := d.Results[0]
 	hol.Workload, hol.Latency, hol.Throughput = "hol", nil, nil
 	hol.LatencyService = latency(1000, 2000)
-	hol.Kind, hol.Detail = kind("hol"), &holkind.HOL{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000), BulkAloneBytesPerSecond: 1e9, BulkLoadedBytesPerSecond: 2.5e8}
+	hol.Detail = &probes{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000), BulkAloneBytesPerSecond: 1e9, BulkLoadedBytesPerSecond: 2.5e8}
 	d.Results = append(d.Results, hol)
 	return of(d)
 }
@@ -121,7 +120,7 @@ func TestParseThresholdErrors(t *testing.T) {
 		{"p99>" + strings.Repeat("9", 400) + "us", "no number"},
 		{"p99>1" + strings.Repeat("0", 305) + "s", "too large"},
 	} {
-		_, err := reports.ParseThreshold(c.threshold, kinds)
+		_, err := reports.ParseThreshold(c.threshold, workloads)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "threshold ") {
 			t.Errorf("%q: error %v, want one with %q", c.threshold, err, c.want)
 		}
@@ -135,11 +134,11 @@ func FuzzParseThreshold(f *testing.F) {
 	}
 	d := thresholdDocument()
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := reports.ParseThreshold(s, kinds)
+		a, err := reports.ParseThreshold(s, workloads)
 		if err != nil {
 			return
 		}
-		b, err := reports.ParseThreshold(a.String(), kinds)
+		b, err := reports.ParseThreshold(a.String(), workloads)
 		if err != nil || a.String() != b.String() || a.Relative() != b.Relative() {
 			t.Fatalf("%q prints as %q, which reads as %q, error %v", s, a, b, err)
 		}

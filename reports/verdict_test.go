@@ -17,7 +17,8 @@ func twoStacks(workload string, tcp, iwarp []float64) (results []reports.Result)
 	for stack, p50s := range map[string][]float64{"tcp": tcp, "iwarp": iwarp} {
 		for i, p50 := range p50s {
 			r := base
-			r.Stack, r.Transport, r.Workload, r.Repeat, r.Latency, r.Throughput, r.Kind = stack, stack, workload, i+1, latency(600_000, p50), nil, kind(workload)
+			r.Stack, r.Transport, r.Workload, r.Repeat, r.Latency, r.Throughput = stack, stack, workload, i+1, latency(600_000, p50), nil
+			r.Description = reports.Description{}
 			results = append(results, r)
 		}
 	}

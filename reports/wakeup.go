@@ -27,10 +27,7 @@ func (w *Wakeup) String() string {
 // Sleeps tells a result whose threads sleep between two messages at a time, so that the
 // machine's wake-up is part of its figures.
 func (r *Result) Sleeps() bool {
-	if f := r.AnyKind().Sleeps; f != nil {
-		return f(r)
-	}
-	return r.Polling == "event"
+	return r.Polling == PollingEvent || r.Waits == PollingEvent
 }
 
 // WakeupLines say of the stacks that sleep what a wake-up of this machine takes: none where

@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,17 +70,22 @@ type NamedLatency struct {
 // Description is what a workload says of one of its results. It follows from the result's detail, so that a document
 // does not hold it.
 type Description struct {
-	Title     string // the work in words; empty for workload and operation
-	Note      string // what else shapes its figures, in words
-	Dims      []Dim
-	Figures   []Figure
-	Latencies []NamedLatency
-	Shown     []string // figures of tables, comparisons and charts; stacks are compared by the first. nil: the common ones
+	Title      string // the work in words; empty for the workload
+	Intro      string // of the workload
+	Note       string // what else shapes its figures, in words
+	Dims       []Dim
+	Figures    []Figure
+	Latencies  []NamedLatency
+	Shown      []string // figures of tables, comparisons and charts; stacks are compared by the first. nil: the common ones
+	Impossible string   // why the figures cannot be; empty where they can
+	Waits      string   // a value of Result.Polling, of results whose stack waits and not rdmaperf
 }
 
 // Workload is what a reader has to know of the results of one workload. It is constant.
 type Workload struct {
 	Name      string
+	Title     string // of the work, in words
+	Intro     string // what it measures and how its figures are read, in a few sentences
 	Dims      []DimDef
 	Latencies []DimDef // distributions beside the latency of all; without a unit
 	Figures   []FigureDef
@@ -110,11 +116,21 @@ func (all Workloads) Of(name string) *Workload {
 	return &Workload{Name: name}
 }
 
-// Apply fills in the description of a result.
+// Apply fills in the description of a result, from its detail where it has one. A nil workload leaves it as it is.
 func (w *Workload) Apply(r *Result) {
-	r.Description = Description{Shown: w.Shown}
-	if w.Describe != nil {
+	if w == nil {
+		return
+	}
+	r.Description = Description{Title: w.Title, Intro: w.Intro, Shown: w.Shown}
+	if w.Describe != nil && r.Detail != nil && reflect.TypeOf(r.Detail) == reflect.TypeOf(w.Detail()) { // a run that was cut short may have a part
 		w.Describe(w, r)
+	}
+}
+
+// Describe fills in the descriptions of all results.
+func (all Workloads) Describe(results []Result) {
+	for i := range results {
+		all.Of(results[i].Workload).Apply(&results[i])
 	}
 }
 

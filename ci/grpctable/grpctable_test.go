@@ -11,8 +11,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
 // full is one repeat in which every target is just met.
@@ -75,7 +73,7 @@ func TestDocuments(t *testing.T) {
 	dir := t.TempDir()
 	result := func(mean float64) reports.Result {
 		return reports.Result{Stack: "grpc(tcp)", Transport: "grpc(tcp)", Label: reports.LabelSoft, Workload: "rpc", Op: "call", SizeBytes: 64, Depth: 1, QPs: 1,
-			DurationNs: 1e9, Operations: 1000, Verified: true, Kind: reports.KindOf(kinds.All(), "rpc"), Detail: &callskind.RPC{Call: "unary", Form: "tcp"},
+			DurationNs: 1e9, Operations: 1000, Verified: true, Others: reports.Members{{Name: "rpc", Value: json.RawMessage(`{"call":"unary","form":"tcp"}`)}},
 			Latency: &reports.Latency{Count: 1000, Mean: mean, P99: 3 * mean}, Throughput: &reports.Throughput{OperationsPerSecond: 1e9 / mean}}
 	}
 	put := func(name string, change func(*reports.Document)) {

@@ -16,6 +16,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,7 +28,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
 func main() {
@@ -100,7 +100,7 @@ func (v values) add(set string, d *reports.Document) error {
 	}
 	for i := range d.Results {
 		r := &d.Results[i]
-		if r.Errors > 0 || !r.Verified || callskind.Of(r) == nil || r.Latency == nil || r.Throughput == nil {
+		if r.Errors > 0 || !r.Verified || r.Others.Get("rpc") == nil || r.Latency == nil || r.Throughput == nil {
 			return fmt.Errorf("%s: %d calls failed, verified: %v", r.Stack, r.Errors, r.Verified)
 		}
 		at := set + "/" + r.Transport + "/"
@@ -108,7 +108,17 @@ func (v values) add(set string, d *reports.Document) error {
 			at += strconv.Itoa(r.QPs) + "/"
 		}
 		v[at+"mean"], v[at+"p99"], v[at+"rate"] = r.Latency.Mean, r.Latency.P99, r.Throughput.OperationsPerSecond
-		if c := callskind.Of(r).Idle; c != nil && c.DurationNs > 0 {
+		var rpc struct {
+			Idle struct {
+				DurationNs    int64   `json:"duration_ns"`
+				ClientSeconds float64 `json:"client_seconds"`
+				ServerSeconds float64 `json:"server_seconds"`
+			} `json:"idle"`
+		}
+		if err := json.Unmarshal(r.Others.Get("rpc"), &rpc); err != nil {
+			return err
+		}
+		if c := rpc.Idle; c.DurationNs > 0 {
 			v[at+"idle"] = max(c.ClientSeconds, c.ServerSeconds) * 1e9 / float64(c.DurationNs)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 // values are what one run of a probe measured, by series. Latencies are in ns,
@@ -98,7 +97,7 @@ func floor(b []byte) (values, error) {
 // document reads rdmaperf's result document. A run that ended early, lost an
 // operation or did not verify its data has no value here.
 func document(b []byte) (values, error) {
-	d, err := reports.ReadDocument(bytes.NewReader(b), kinds.All())
+	d, err := reports.ReadDocument(bytes.NewReader(b), nil)
 	if err != nil {
 		return nil, err
 	}

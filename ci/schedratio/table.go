@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/ci/targets"
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 // measures are the values of each series in the order of the repeats.
@@ -26,9 +26,17 @@ func (m measures) document(name string) error {
 	}
 	for i := range doc.Results {
 		r := &doc.Results[i]
-		switch {
-		case holkind.Of(r) != nil:
-			m.add(p99(r.Transport, holkind.Of(r).Arm, r.Op, holkind.Of(r).BulkSizeBytes), holkind.Of(r).ProbeLoaded.P99)
+		var hol struct {
+			Arm         string          `json:"arm"`
+			Bulk        int64           `json:"bulk_size_bytes"`
+			ProbeLoaded reports.Latency `json:"probe_loaded"`
+		}
+		switch member := r.Others.Get("hol"); {
+		case member != nil:
+			if err := json.Unmarshal(member, &hol); err != nil {
+				return err
+			}
+			m.add(p99(r.Transport, hol.Arm, r.Op, hol.Bulk), hol.ProbeLoaded.P99)
 		case r.Throughput != nil && r.CPU != nil && r.Throughput.BytesPerSecond > 0:
 			rate := r.Throughput.BytesPerSecond
 			bytes := rate * float64(r.DurationNs) / 1e9

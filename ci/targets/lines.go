@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 // Usage is err as a wrong command line.
@@ -50,7 +49,7 @@ func ReadDocument(name string) (*reports.Document, error) {
 		return nil, err
 	}
 	defer f.Close()
-	d, err := reports.ReadDocument(f, kinds.All())
+	d, err := reports.ReadDocument(f, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}

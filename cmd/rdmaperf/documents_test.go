@@ -102,18 +102,18 @@ func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 		t.Fatal("no place for generated members")
 	}
 	var members []string
-	for _, k := range workload.Kinds() {
-		if k.Results.Schema == "" {
+	for _, w := range workload.Results() {
+		if w.Schema == "" {
 			continue
 		}
 		var of reports.Members
-		if err := json.Unmarshal([]byte(k.Results.Schema), &of); err != nil {
-			t.Fatalf("schema of %s: %v", k.Workload, err)
+		if err := json.Unmarshal([]byte(w.Schema), &of); err != nil {
+			t.Fatalf("schema of %s: %v", w.Name, err)
 		}
-		if name := k.Results.Detail().Member(k.Workload); len(of) != 1 || of[0].Name != name {
-			t.Fatalf("%s: the schema is not of the member %s", k.Workload, name)
+		if name := w.Detail().Member(w.Name); len(of) != 1 || of[0].Name != name {
+			t.Fatalf("%s: the schema is not of the member %s", w.Name, name)
 		}
-		body := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(k.Results.Schema), "{"), "}")
+		body := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(w.Schema), "{"), "}")
 		members = append(members, strings.TrimRight(body, " \n"))
 	}
 	want := head + begin + strings.ReplaceAll(strings.Join(members, ","), "\n  ", "\n        ")

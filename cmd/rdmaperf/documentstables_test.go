@@ -51,12 +51,11 @@ func figureRows(defs []reports.FigureDef) string {
 // workloadFigureTable has the dimensions and figures of each workload's own.
 func workloadFigureTable(*testing.T) string {
 	var b strings.Builder
-	for _, k := range workload.Kinds() {
-		w := k.Results
+	for _, w := range workload.Results() {
 		if len(w.Dims)+len(w.Latencies)+len(w.Figures) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "### %s\n\n", w.Name)
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n", w.Name, w.Intro)
 		for _, l := range []struct {
 			what string
 			of   []reports.DimDef

@@ -14,8 +14,8 @@ func TestCallsThroughAServiceProcess(t *testing.T) {
 	if got.code != 0 {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}
-	for _, want := range []string{"grpc(service,bpev,", "grpc(service,event,", "side by side: rpc unary",
-		"8 calls outstanding", "registered 386 KiB a side"} {
+	for _, want := range []string{"grpc(service,bpev,", "grpc(service,event,", "side by side: rpc call",
+		"depth 8, 1 connection"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("no %q in\n%s", want, got.stdout)
 		}

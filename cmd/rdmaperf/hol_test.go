@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 )
 
 // The head-of-line workload over two transports: every size in both arms.
@@ -23,7 +23,7 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, res := range d.Results {
-		h := holkind.Of(&res)
+		h := holresults.Of(&res)
 		if h == nil || h.ProbeSizeBytes != 32 || h.ProbeIntervalNs != 50_000 || h.ProbeLoaded.Count != 40 ||
 			!res.Verified || res.Depth != 4 {
 			t.Fatalf("result %+v", res)
@@ -37,7 +37,7 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 		t.Errorf("arms %v, want both", seen)
 	}
 	text := contents(t, dir, "text.txt")
-	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probes of 32 bytes every 50 us", "same-qp", "two-qp",
+	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probe size 32, probe interval 50µs", "same-qp", "two-qp",
 		"growth"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
@@ -53,8 +53,8 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	d := document(t, []byte(r.stdout))
-	if len(d.Results) != 2 || holkind.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" ||
-		holkind.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
+	if len(d.Results) != 2 || holresults.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" ||
+		holresults.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
 		t.Errorf("results %+v", d.Results)
 	}
 }
@@ -70,9 +70,9 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	}
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
-		got = append(got, res.Transport+" "+holkind.Of(&res).Arm)
-		if want := holkind.Of(&res).Arm == "app-slicing"; (holkind.Of(&res).AppSliceBytes == 8<<10 && holkind.Of(&res).AppWindow == 2) != want || !res.Verified {
-			t.Errorf("result %+v, hol %+v", res, holkind.Of(&res))
+		got = append(got, res.Transport+" "+holresults.Of(&res).Arm)
+		if want := holresults.Of(&res).Arm == "app-slicing"; (holresults.Of(&res).AppSliceBytes == 8<<10 && holresults.Of(&res).AppWindow == 2) != want || !res.Verified {
+			t.Errorf("result %+v, hol %+v", res, holresults.Of(&res))
 		}
 	}
 	var want []string

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
-	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
+	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 )
 
 // Two mixes side by side on two carriers, in one scenario file with tensors.
@@ -32,11 +32,11 @@ runs:
 	var got []string
 	for _, res := range document(t, b).Results {
 		switch {
-		case kvkind.Of(&res) != nil && res.Workload == "kv" && kvkind.Of(&res).FieldBytes == 50 &&
-			kvkind.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
-			len(kvkind.Of(&res).Operations) > 0:
-			got = append(got, res.Transport+" "+kvkind.Of(&res).Mix)
-		case callskind.Of(&res) != nil && res.Workload == "tensor" && callskind.Of(&res).Call == "exchange" &&
+		case kvresults.Of(&res) != nil && res.Workload == "kv" && kvresults.Of(&res).FieldBytes == 50 &&
+			kvresults.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
+			len(kvresults.Of(&res).Operations) > 0:
+			got = append(got, res.Transport+" "+kvresults.Of(&res).Mix)
+		case callsresults.Of(&res) != nil && res.Workload == "tensor" && callsresults.Of(&res).Call == "exchange" &&
 			res.Depth == 1:
 			got = append(got, res.Transport+" tensor")
 		default:

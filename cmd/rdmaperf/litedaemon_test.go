@@ -16,7 +16,7 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 		t.Fatalf("exit %d: %s", got.code, got.stderr)
 	}
 	for _, want := range []string{"lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon,k=4)+iwarp",
-		"lite(daemon,cross,k=1)+iwarp", "side by side: rpc unary"} {
+		"lite(daemon,cross,k=1)+iwarp", "side by side: rpc call"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("no %q in\n%s", want, got.stdout)
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
+	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
+	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
 
 // A sweep gives one result a rate, timed from the intended starts.
@@ -147,7 +147,7 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 		t.Fatalf("%d results, want 12", len(d.Results))
 	}
 	for _, res := range d.Results {
-		b := throughputkind.Of(&res)
+		b := throughputresults.Of(&res)
 		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 ||
 			!res.Verified ||
 			res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {
@@ -155,9 +155,9 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][]string{
-		"text.txt": {"throughput send in both directions", "client to server", "server to client", "sum",
+		"text.txt": {"throughput send", "directions both", "from client bw", "from server bw",
 			"medians of 3 repeats"},
-		"perftest.txt": {"BW average is the sum", "throughput write in both directions"},
+		"perftest.txt": {"BW average is the sum", "directions both"},
 		"bench.txt":    {"/directions=both", "from_server.bw-B/s"},
 		"results.csv":  {",from_client.bw,bytes,B/s,more,"},
 	} {
@@ -183,13 +183,13 @@ func TestRunMeasuresIncast(t *testing.T) {
 	}
 	for i, n := range []int{2, 4} {
 		res := d.Results[i]
-		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incastkind.Of(&res) == nil ||
-			len(incastkind.Of(&res).PerClient) != n || !res.Verified {
-			t.Errorf("result %+v, incast %+v", res, incastkind.Of(&res))
+		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incastresults.Of(&res) == nil ||
+			len(incastresults.Of(&res).PerClient) != n || !res.Verified {
+			t.Errorf("result %+v, incast %+v", res, incastresults.Of(&res))
 		}
 	}
 	text := contents(t, dir, "text.txt")
-	for _, want := range []string{"incast send", "clients  #bytes", "Jain index"} {
+	for _, want := range []string{"incast send", "QPs  #bytes", "jain"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
@@ -209,13 +209,13 @@ func TestRunMeasuresConnections(t *testing.T) {
 	}
 	for i, res := range d.Results {
 		n := []int{1, 1, 3, 3}[i]
-		if c := connectkind.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified ||
+		if c := connectresults.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified ||
 			c.Create.Count != int64(20*n) {
 			t.Errorf("result %+v", res)
 		}
 	}
 	text := contents(t, dir, "text.txt")
-	for _, want := range []string{"connect read", "first round trip", "disconnect", "until answered"} {
+	for _, want := range []string{"connect read", "first", "disconnect", "operation"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -46,23 +45,19 @@ type pinDetail struct {
 
 func (*pinDetail) Member(string) string { return "testpin" }
 
-var pinKind = &reports.Kind{
-	Workload: "testpin", Results: &reports.Workload{Name: "testpin", Detail: func() reports.Detail {
-		return new(pinDetail)
-	}}, OwnTable: true, OwnRate: true,
-	Tables: func(g *reports.Grouped, rows []*reports.Result, _ view.Units) []reports.Block {
-		t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "registrations"}}}
-		for _, r := range rows {
-			d := reports.DetailOf[pinDetail](r)
-			t.Add(view.Cell{Text: view.Integer(r.SizeBytes)}, view.Cell{Text: view.Integer(int64(d.Registrations))})
-		}
-		return []reports.Block{{Lead: "Registration, as a test has it", Table: t}}
+var pinResults = &reports.Workload{
+	Name: "testpin", Title: "Registration, as a test has it", Intro: "Registration, as a test has it.",
+	Figures: []reports.FigureDef{{Name: "registrations", Quantity: reports.QuantityCount, Better: reports.More, Help: "in the window"}},
+	Shown:   []string{"registrations"},
+	Detail:  func() reports.Detail { return new(pinDetail) },
+	Describe: func(w *reports.Workload, r *reports.Result) {
+		r.Figures = reports.FiguresOf(w.Figures, float64(reports.DetailOf[pinDetail](r).Registrations))
 	},
 }
 
 var pinRoom = &room.Room{
 	Name: "testpin", Sizes: []int{4096}, Names: []string{"testpin-rounds"}, Own: []string{"testpin-rounds"},
-	Runner: new(pinFlags), Kind: pinKind,
+	Runner: new(pinFlags), Results: pinResults,
 	Flags: func() room.Flags { return new(pinFlags) },
 }
 

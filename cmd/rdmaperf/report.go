@@ -78,7 +78,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 		files = append(slices.Clone(files), f.conform)
 	}
 	var docs []*reports.Document
-	o := render.Options{}
+	o := render.Options{Tables: workload.Tables(), Charts: workload.Charts()}
 	for _, name := range files {
 		in, err := resultfile.ReadFile(name, readInput)
 		if err != nil {
@@ -127,6 +127,6 @@ func readInput(r io.Reader) (reportInput, error) {
 		cases, err := page.ReadConformance(bytes.NewReader(b))
 		return reportInput{cases: cases}, err
 	}
-	d, err := reports.ReadDocument(bytes.NewReader(b), workload.Kinds())
+	d, err := reports.ReadDocument(bytes.NewReader(b), workload.Results())
 	return reportInput{document: d}, err
 }

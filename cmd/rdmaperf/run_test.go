@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
@@ -22,7 +22,7 @@ import (
 func document(t testing.TB, raw []byte) *reports.Document {
 	t.Helper()
 	reporttest.Validate(t, raw)
-	d, err := reports.ReadDocument(bytes.NewReader(raw), workload.Kinds())
+	d, err := reports.ReadDocument(bytes.NewReader(raw), workload.Results())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,17 +295,17 @@ func TestRunMeasuresCalls(t *testing.T) {
 			t.Fatalf("%d results", len(d.Results))
 		}
 		for _, res := range d.Results {
-			if res.Operations != 50 || !res.Verified || res.Latency == nil || callskind.Of(&res) == nil ||
+			if res.Operations != 50 || !res.Verified || res.Latency == nil || callsresults.Of(&res) == nil ||
 				res.CPU == nil {
 				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified,
-					callskind.Of(&res))
+					callsresults.Of(&res))
 			}
 		}
 		last := &d.Results[c.of-1]
-		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(last.Stack, want) || callskind.Of(last).RingBytes != 64<<10 {
-			t.Errorf("stack %s, %+v", last.Stack, callskind.Of(last))
+		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(last.Stack, want) || callsresults.Of(last).RingBytes != 64<<10 {
+			t.Errorf("stack %s, %+v", last.Stack, callsresults.Of(last))
 		}
-		if !strings.Contains(r.stdout, "3 calls outstanding on each connection") {
+		if !strings.Contains(r.stdout, "depth 3, ") {
 			t.Errorf("the depth is missing:\n%s", r.stdout)
 		}
 	}

@@ -33,7 +33,7 @@ func PercentileSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "percentiles", Title: "Latency distribution",
 		Intro: "Every step to the right is a ten times rarer operation. A faint line rests on fewer than ten samples beyond it: read it as an anecdote. Repeats are pooled."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-		return s.Condition(), s.Latency != nil && s.Latency.Count > 0 && !s.AnyKind().OwnCharts
+		return s.Condition(), s.Latency != nil && s.Latency.Count > 0
 	}) {
 		for _, size := range spread(reports.SizesOf(g.Samples), curvesShown) {
 			var lines []view.Series
@@ -197,7 +197,7 @@ func SizeSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "sizes", Title: "Latency by message size",
 		Intro: "The marker is the median; the whisker above it reaches the 99th percentile."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-		return s.Condition(), s.Latency != nil && s.Latency.Count > 0 && !s.AnyKind().OwnCharts
+		return s.Condition(), s.Latency != nil && s.Latency.Count > 0
 	}) {
 		sizes := reports.SizesOf(g.Samples)
 		if len(sizes) < 2 {
@@ -254,9 +254,7 @@ func SizeTicks(sizes []int64) []view.Tick {
 func ThroughputSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "throughput", Title: "Throughput", Intro: "Payload over the whole window; MiB/s is 2²⁰ bytes a second."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-		// The rate of a ping-pong says nothing that its latency does not.
-		k := s.AnyKind()
-		return s.Condition(), s.Throughput != nil && !k.OwnCharts && !k.OwnRates && s.Rate == 0 && !(k.PingPong && s.Latency != nil)
+		return s.Condition(), s.Streamed() && s.Rate == 0
 	}) {
 		sizes, title := reports.SizesOf(g.Samples), view.Capital(g.Key.What())
 		var lines []view.Series

@@ -21,8 +21,7 @@ type sweepKey struct {
 // sweeps are the samples measured with several numbers of QPs, one group a sweep.
 func sweeps(set *reports.Set) []*reports.Group[sweepKey] {
 	all := reports.GroupBy(set.Samples, func(s *reports.Measured) (sweepKey, bool) {
-		// Calls have charts of their own, over more than connections.
-		return sweepKey{reports.LoadOf(s.Result).AcrossQPs(), s.Rate, s.Extra, s.SizeBytes}, !s.AnyKind().OwnCharts && !s.AnyKind().OwnSweep
+		return sweepKey{reports.LoadOf(s.Result).AcrossQPs(), s.Rate, s.Extra, s.SizeBytes}, true
 	})
 	return slices.DeleteFunc(all, func(g *reports.Group[sweepKey]) bool { return len(connectionCounts(g.Samples)) < 2 })
 }

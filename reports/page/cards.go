@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -149,16 +148,4 @@ func against(v, base float64, first bool) string {
 	default:
 		return fmt.Sprintf("%+.0f %%", 100*(r-1))
 	}
-}
-
-// cardsOf are the kinds of cards beside those of latency and throughput, in order.
-func cardsOf(set *reports.Set) []*reports.CardKind {
-	var all []*reports.CardKind
-	for _, s := range set.Samples {
-		if c := s.AnyKind().Card; c != nil && !slices.Contains(all, c) {
-			all = append(all, c)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *reports.CardKind) int { return cmp.Compare(a.Rank, b.Rank) })
-	return all
 }

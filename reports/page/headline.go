@@ -72,9 +72,6 @@ func headline(set *reports.Set, each tallies, cases []CaseResult) string {
 		return conformanceHeadline(cases)
 	}
 	if len(set.Order) == 1 {
-		if arms := set.Arms(); len(arms) > 1 {
-			return fmt.Sprintf("One stack was measured, in %d arms (%s): %s.", len(arms), strings.Join(arms, ", "), set.Short[0])
-		}
 		return fmt.Sprintf("One stack was measured: %s.", set.Short[0])
 	}
 	switch len(each) {

@@ -27,21 +27,10 @@ func intervalTable(of reports.Condition, samples []*reports.Measured) view.Grid 
 				continue
 			}
 			for _, m := range reports.MeanIntervals(set.Results) {
-				t.Rows = append(t.Rows, []view.GridCell{name, size, count, view.TextCell(m.Figure), view.NumberCell(quantityLabel(m.Quantity(), m.Center())),
-					view.NumberCell(quantityLabel(m.Quantity(), m.Low)), view.NumberCell(quantityLabel(m.Quantity(), m.High)), view.NumberCell(view.Number(100*m.Confidence, 1) + " %")})
+				t.Rows = append(t.Rows, []view.GridCell{name, size, count, view.TextCell(m.Figure), view.NumberCell(reports.QuantityLabel(m.Quantity(), m.Center())),
+					view.NumberCell(reports.QuantityLabel(m.Quantity(), m.Low)), view.NumberCell(reports.QuantityLabel(m.Quantity(), m.High)), view.NumberCell(view.Number(100*m.Confidence, 1) + " %")})
 			}
 		}
 	}
 	return t
-}
-
-// quantityLabel is a figure in the page's units.
-func quantityLabel(q reports.Quantity, v float64) string {
-	switch q {
-	case reports.QuantityTime:
-		return view.NsLabel(v)
-	case reports.QuantityBytes:
-		return view.BandwidthLabel(v)
-	}
-	return view.RateLabel(v)
 }

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,13 @@ import (
 type Options struct {
 	Names       []string     // of the documents, in their order; may be shorter
 	Conformance []CaseResult // read with ReadConformance
+
+	// Own are the sections of a workload whose charts of its figures do not show its point, by its name.
+	Own map[string][]OwnSection
 }
+
+// OwnSection is a group of charts that a workload makes by itself.
+type OwnSection func(set *reports.Set) view.Section
 
 // Page is a page about documents, as data.
 type Page struct {
@@ -32,7 +37,7 @@ type Page struct {
 // New makes the page of some documents; the same input gives the same page.
 func New(docs []*reports.Document, o Options) *Page {
 	set := reports.NewSet(docs, o.Names)
-	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Verdict: newVerdict(set, docs, o.Conformance), Sections: sectionsOf(set)}
+	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Verdict: newVerdict(set, docs, o.Conformance), Sections: sectionsOf(set, o.Own)}
 	p.Results = append(publishedTables(docs), newResultTables(set)...)
 	p.Compared = newComparedRuns(set, docs)
 	p.Conformance = newConformanceView(o.Conformance)
@@ -42,26 +47,29 @@ func New(docs []*reports.Document, o Options) *Page {
 	return p
 }
 
-// commonSections are those that any result may stand in.
-var commonSections = []*reports.PageSection{{Rank: 100, Of: charts.PercentileSection}, {Rank: 110, Of: charts.SizeSection}, {Rank: 120, Of: charts.ThroughputSection}, {Rank: 130, Of: charts.RateSection}, {Rank: 140, Of: charts.SweepSection}, {Rank: 300, Of: charts.SeriesSection}}
-
-// sectionsOf are the sections that have a chart, in order.
-func sectionsOf(set *reports.Set) []view.Section {
-	all := slices.Clone(commonSections)
-	for _, s := range set.Samples {
-		for _, own := range s.AnyKind().Sections {
-			if !slices.Contains(all, own) {
-				all = append(all, own)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *reports.PageSection) int { return cmp.Compare(a.Rank, b.Rank) })
-	var out []view.Section
-	for _, p := range all {
-		if s := p.Of(set); len(s.Figures) > 0 {
+// sectionsOf are the sections that have a chart: of each workload, then those of all.
+func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Section) {
+	add := func(s view.Section) {
+		if len(s.Figures) > 0 {
 			tellApart(s.Figures)
 			out = append(out, s)
 		}
+	}
+	var seen []string
+	for _, x := range set.Samples {
+		if slices.Contains(seen, x.Workload) {
+			continue
+		}
+		seen = append(seen, x.Workload)
+		for _, of := range own[x.Workload] {
+			add(of(set))
+		}
+		if own[x.Workload] == nil {
+			add(charts.FigureSection(set, x.Workload))
+		}
+	}
+	for _, of := range []OwnSection{charts.PercentileSection, charts.SizeSection, charts.ThroughputSection, charts.RateSection, charts.SweepSection, charts.SeriesSection} {
+		add(of(set))
 	}
 	return out
 }

@@ -31,34 +31,23 @@ func newResultTables(set *reports.Set) []resultTables {
 	var out []resultTables
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
 		c := s.Condition()
-		if c.Kind.PageBlocks { // what stands in one table is told apart by its rows
-			c.Extra = ""
-		}
+		c.Extra = "" // what differs is a column
 		return c, true
 	}) {
-		k, t := g.Key, resultTables{Title: g.Key.Title(), Note: view.Capital(g.Key.Describe()) + "."}
+		k := g.Key
+		dims, fixed := reports.Differing(resultsOf(g.Samples))
+		k.Extra = view.Visible(fixed)
+		t := resultTables{Title: k.Title(), Note: view.Capital(k.Describe()) + "."}
 		medians := reports.MedianSamples(g.Samples)
 		repeated := len(medians) < len(g.Samples)
 		if repeated {
 			t.Note += " Medians over repeats; minimum and maximum are those of all."
 		}
-		kinds := func(samples []*reports.Measured) []view.Grid {
-			switch f := k.Kind.PageTables; {
-			case f != nil:
-				return f(k, samples)
-			case k.Kind.PageBlocks:
-				return blocks(k, samples)
-			}
-			return nil
-		}
-		if k.Kind.PageBlocks {
-			g.Samples = named(g.Samples)
-		}
-		main := append([]view.Grid{latencyTable(t.Title+": latency [µs]", medians, false), rateTable(t.Title+": throughput", medians)}, kinds(medians)...)
-		twins := latencyTable(t.Title+": latency [µs], corrected and service time", medians, true)
+		main := []view.Grid{latencyTable(t.Title+": latency [µs]", medians, dims, false), rateTable(t.Title+": throughput", medians, dims), figureTable(t.Title+": figures", medians, dims)}
+		twins := latencyTable(t.Title+": latency [µs], corrected and service time", medians, dims, true)
 		var more []view.Grid
 		if repeated {
-			more = append([]view.Grid{latencyTable(t.Title+": latency of each repeat [µs]", g.Samples, true), rateTable(t.Title+": throughput of each repeat", g.Samples)}, kinds(g.Samples)...)
+			more = append(more, latencyTable(t.Title+": latency of each repeat [µs]", g.Samples, dims, true), rateTable(t.Title+": throughput of each repeat", g.Samples, dims), figureTable(t.Title+": figures of each repeat", g.Samples, dims))
 		} else if len(twins.Rows) > len(main[0].Rows) {
 			more = append(more, twins)
 		}
@@ -69,54 +58,59 @@ func newResultTables(set *reports.Set) []resultTables {
 	return out
 }
 
-// named are samples that say in their names what their kind tells them apart by.
-func named(samples []*reports.Measured) (all []*reports.Measured) {
+func resultsOf(samples []*reports.Measured) (results []*reports.Result) {
 	for _, s := range samples {
-		c := *s
-		c.SeriesName += ", " + s.Extra
-		all = append(all, &c)
+		results = append(results, s.Result)
 	}
-	return all
+	return results
 }
 
-// blocks are the kind's own tables, of one stack each.
-func blocks(k reports.Condition, samples []*reports.Measured) (all []view.Grid) {
-	for _, g := range reports.GroupBy(samples, func(s *reports.Measured) (string, bool) { return s.Stack, true }) {
-		var results []*reports.Result
-		for _, s := range g.Samples {
-			results = append(results, s.Result)
-		}
-		for _, b := range k.Kind.Tables(nil, results, view.Units{}) {
-			t := view.Grid{Caption: view.Visible(g.Key)}
-			if lead := strings.TrimSuffix(b.Lead, ":"); lead != "" {
-				t.Caption = lead + ", " + t.Caption
+// front are the columns that say which point a row is of.
+func front(dims []reports.DimDef) []view.GridCell {
+	head := view.HeadCells("stack")
+	for _, c := range reports.DimColumns(dims) {
+		head = append(head, view.HeadCells(c.Name)...)
+	}
+	return append(head, view.HeadCells("size")...)
+}
+
+// frontOf are their cells; what says which of several a row is.
+func frontOf(s *reports.Measured, what string, dims []reports.DimDef) []view.GridCell {
+	row := []view.GridCell{view.NameCell(s.Name() + what)}
+	for _, c := range s.DimCells(dims) {
+		row = append(row, view.NumberCell(view.Visible(c.Text)))
+	}
+	return append(row, view.NumberCell(reports.SizeLabel(s.SizeBytes)))
+}
+
+// figureTable has the figures of the workload's own that are not of a distribution.
+func figureTable(caption string, samples []*reports.Measured, dims []reports.DimDef) view.Grid {
+	t := view.Grid{Caption: caption, Head: front(dims)}
+	var all []reports.Figure
+	for _, s := range samples {
+		for _, f := range s.Figures {
+			if !slices.ContainsFunc(all, func(o reports.Figure) bool { return o.Name == f.Name }) {
+				all = append(all, f)
 			}
-			for _, c := range b.Table.Columns {
-				name := c.Name
-				if c.Unit != "" {
-					name += " [" + c.Unit + "]"
-				}
-				t.Head = append(t.Head, view.HeadCells(name)...)
-			}
-			for _, r := range b.Table.Rows {
-				if r.Span != "" {
-					t.Caption += "; " + r.Span
-					continue
-				}
-				var row []view.GridCell
-				for i, c := range r.Cells {
-					cell := view.GridCell{Text: c.Text, Mark: c.Mark}
-					if !b.Table.Columns[i].Left {
-						cell.Class = "n"
-					}
-					row = append(row, cell)
-				}
-				t.Rows = append(t.Rows, row)
-			}
-			all = append(all, t)
 		}
 	}
-	return all
+	for _, f := range all {
+		t.Head = append(t.Head, view.HeadCells(reports.FigureLabel(f.Name))...)
+	}
+	for _, s := range samples {
+		row := frontOf(s, "", dims)
+		for _, f := range all {
+			text := "-"
+			if v, ok := s.Figure(f.Name); ok {
+				text = reports.QuantityLabel(f.Quantity, v)
+			}
+			row = append(row, view.NumberCell(text))
+		}
+		if len(all) > 0 {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
 }
 
 // filled are the tables that have rows. Each stands below the title of its load, which its
@@ -134,12 +128,12 @@ func filled(tables []view.Grid, title string) []view.Grid {
 
 // latencyTable has the distributions of the samples, or of each the first ones alone:
 // without those that are corrected, or of service time.
-func latencyTable(caption string, samples []*reports.Measured, twins bool) view.Grid {
-	t := view.Grid{Caption: caption, Head: view.HeadCells("stack", "size", "samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev")}
+func latencyTable(caption string, samples []*reports.Measured, dims []reports.DimDef, twins bool) view.Grid {
+	t := view.Grid{Caption: caption, Head: append(front(dims), view.HeadCells("samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev")...)}
 	for _, s := range samples {
 		for _, l := range s.Distributions() {
 			if twins || l.Latency != s.LatencyCorrected && l.Latency != s.LatencyService {
-				t.Rows = append(t.Rows, latencyRow(s, l.Name, l.Latency))
+				t.Rows = append(t.Rows, latencyRow(s, l.Name, l.Latency, dims))
 			}
 		}
 	}
@@ -147,30 +141,23 @@ func latencyTable(caption string, samples []*reports.Measured, twins bool) view.
 }
 
 // rateTable has the throughput of the samples, each direction by itself.
-func rateTable(caption string, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: caption, Head: view.HeadCells("stack", "size", "operations", "seconds", "MiB/s", "Gb/s", "op/s")}
+func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDef) view.Grid {
+	t := view.Grid{Caption: caption, Head: append(front(dims), view.HeadCells("operations", "seconds", "MiB/s", "Gb/s", "op/s")...)}
 	peaks := slices.ContainsFunc(samples, func(s *reports.Measured) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
 	if peaks {
 		t.Head = append(t.Head, view.HeadCells("peak MiB/s", "peak over [ms]")...)
 	}
 	for _, s := range samples {
-		for _, d := range s.Directions() {
-			r := d.Throughput
-			if r == nil {
-				continue
-			}
-			name := s.Name()
-			if d.Name != "" {
-				name += ", " + d.Name
-			}
-			row := []view.GridCell{view.NameCell(name), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(d.Operations)),
-				view.NumberCell(view.Number(float64(d.DurationNs)/1e9, 2)), view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)), view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)),
-				view.NumberCell(view.Number(r.OperationsPerSecond, 0))}
-			if peaks {
-				row = append(row, peakCells(r)...)
-			}
-			t.Rows = append(t.Rows, row)
+		r := s.Throughput
+		if r == nil {
+			continue
 		}
+		row := append(frontOf(s, "", dims), view.NumberCell(view.Integer(s.Operations)), view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)),
+			view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)), view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)), view.NumberCell(view.Number(r.OperationsPerSecond, 0)))
+		if peaks {
+			row = append(row, peakCells(r)...)
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -193,11 +180,11 @@ func peakCells(t *reports.Throughput) []view.GridCell {
 	return []view.GridCell{view.NumberCell(view.Bandwidth(t.PeakBytesPerSecond, false)), view.NumberCell(view.Number(float64(t.PeakOverNs)/1e6, -1))}
 }
 
-func latencyRow(s *reports.Measured, what string, l *reports.Latency) []view.GridCell {
+func latencyRow(s *reports.Measured, what string, l *reports.Latency, dims []reports.DimDef) []view.GridCell {
 	if what != "" {
 		what = ", " + what
 	}
-	row := []view.GridCell{view.NameCell(s.Name() + what), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(l.Count)), view.NumberCell(view.Usec(l.Min))}
+	row := append(frontOf(s, strings.ReplaceAll(what, "_", " "), dims), view.NumberCell(view.Integer(l.Count)), view.NumberCell(view.Usec(l.Min)))
 	for _, p := range l.Percentiles()[:5] {
 		row = append(row, view.GridCell{Text: p.Text(), Class: "n", Mark: p.TooFew})
 	}
@@ -242,14 +229,14 @@ func socketCell(n *reports.Noise, text string) view.GridCell {
 // loopTable says of open loops what of the load was done.
 func loopTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: of.Title() + ": what of the offered load was done", Note: "An operation that was due and not done when the window ended is in the latencies with the time that it had waited by then; > marks figures that are at least that.",
-		Head: view.HeadCells("stack", "size", "loop", "due", "sent", "completed", "offered [1/s]", "achieved [1/s]", "")}
+		Head: view.HeadCells("stack", "size", "due", "sent", "completed", "offered [1/s]", "achieved [1/s]", "")}
 	for _, s := range samples {
-		for _, l := range s.Loops() {
-			o, mark := l.Loop, view.TextCell("")
+		if o := s.OpenLoop; o != nil {
+			mark := view.TextCell("")
 			if o.Saturated {
 				mark = view.GridCell{Text: "! saturated", Class: "warn"}
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(l.What), view.NumberCell(view.Integer(o.Due)), view.NumberCell(view.Integer(o.Sent)),
+			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(o.Due)), view.NumberCell(view.Integer(o.Sent)),
 				view.NumberCell(view.Integer(o.Completed)), view.NumberCell(view.RateText(o.OfferedPerSecond)), view.NumberCell(view.Number(o.AchievedPerSecond, 1)), mark})
 		}
 	}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -22,65 +21,71 @@ func newVerdict(set *reports.Set, docs []*reports.Document, cases []CaseResult) 
 	v := verdict{Marks: verdictMarks(set, docs, cases)}
 	var each tallies
 	var candidates []card
-	add := func(k reports.Condition, own *reports.CardKind, figure func(*reports.Measured) float64, label func(float64) string, lowest bool, in []*reports.Measured) {
+	add := func(k reports.Condition, f reports.Figure, in []*reports.Measured) {
+		figure := func(s *reports.Measured) float64 { v, _ := s.Figure(f.Name); return v }
+		label := func(v float64) string { return reports.QuantityLabel(f.Quantity, v) }
 		sizes := reports.SizesOf(in)
-		best, called := make([]string, len(sizes)), cmp.Or(k.Kind.Called, view.Capital(k.Workload))
+		best, called := make([]string, len(sizes)), k.Called()
 		cards := make([]card, len(sizes))
 		for i, size := range sizes {
-			arms := reports.Split(charts.OfSize(in, size))
-			best[i], cards[i] = newCard(arms, figure, label, lowest)
-			if len(arms) > 1 {
+			stacks := reports.Split(charts.OfSize(in, size))
+			best[i], cards[i] = newCard(stacks, figure, label, f.Better == reports.Less)
+			if len(stacks) > 1 {
 				each.of(called).add(best[i])
 			}
 		}
 		// Smallest messages decide latency, largest ones bandwidth.
 		shown := 0
-		if !lowest {
+		if f.Better == reports.More {
 			shown = len(sizes) - 1
 		}
 		c := cards[shown]
 		c.workload = called
-		kicker := view.Capital(k.Workload) + " · " + k.Op
-		if f := k.Kind.LatencyCard; f != nil {
-			kicker = f(k)
+		parts := []string{called, k.Op}
+		if strings.ContainsRune(f.Name, '.') {
+			parts = append(parts, reports.FigureLabel(f.Name))
 		}
-		c.Kicker = kicker + " · " + reports.SizeLabel(sizes[shown])
-		if k.Rate > 0 {
+		if c.Kicker = strings.Join(append(parts, reports.SizeLabel(sizes[shown])), " · "); k.Rate > 0 {
 			c.Kicker += " · " + view.RateLabel(k.Rate)
 		}
-		c.Note = otherSizes(best, shown, len(c.Rows))
-		if own != nil {
-			c.Kicker, c.Note = own.Kicker(k), own.Note(in)
-			if !c.Unclear {
-				c.Winner += own.Winner
-			}
+		conditions := k.Conditions()
+		if k.Extra != "" {
+			conditions += ", " + k.Extra
 		}
-		c.Note = strings.TrimSpace(c.Note + " " + view.Capital(k.Conditions()) + ".")
+		c.Note = strings.TrimSpace(otherSizes(best, shown, len(c.Rows)) + " " + view.Capital(conditions) + ".")
 		candidates = append(candidates, c)
 	}
-	for _, own := range cardsOf(set) {
-		for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-			return s.Condition(), s.AnyKind().Card == own && own.Has(s)
+	type key struct {
+		reports.Condition
+		figure reports.Figure
+	}
+	for _, pass := range []struct {
+		open bool
+		reports.Better
+	}{{false, reports.Less}, {false, reports.More}, {true, reports.Less}, {true, reports.More}} {
+		for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (key, bool) {
+			f, ok := mainFigure(s)
+			return key{s.Condition(), f}, ok && f.Better == pass.Better && (s.Rate > 0) == pass.open
 		}) {
-			add(g.Key, own, own.Figure, view.NsLabel, true, g.Samples)
+			add(g.Key.Condition, g.Key.figure, g.Samples)
 		}
 	}
-	loop := func(open bool) {
-		for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-			return s.Condition(), !s.AnyKind().OwnCharts && s.Latency != nil && s.Latency.Count > 0 && (s.Rate > 0) == open
-		}) {
-			add(g.Key, nil, func(s *reports.Measured) float64 { return s.Latency.P50 }, view.NsLabel, true, g.Samples)
-		}
-	}
-	loop(false)
-	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-		return s.Condition(), !s.AnyKind().OwnCharts && s.Latency == nil && s.Throughput != nil
-	}) {
-		add(g.Key, nil, func(s *reports.Measured) float64 { return s.Throughput.BytesPerSecond }, view.BandwidthLabel, false, g.Samples)
-	}
-	loop(true)
 	v.Cards, v.More = pick(candidates)
 	v.Headline = headline(set, each, cases)
 	v.Lines = each.lines(set)
 	return v
+}
+
+// mainFigure is what stacks are compared by, without its value; false where there is none, or where the path did not keep up
+// so that the figure is a backlog.
+func mainFigure(s *reports.Measured) (reports.Figure, bool) {
+	for _, f := range s.ShownFigures() {
+		prefix, _, own := strings.Cut(f.Name, ".")
+		if saturated, _ := s.Figure(prefix + ".saturated"); f.Better == reports.Neither || own && saturated > 0 {
+			continue
+		}
+		f.Value = 0
+		return f, true
+	}
+	return reports.Figure{}, false
 }

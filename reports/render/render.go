@@ -44,9 +44,14 @@ type Options struct {
 	Width       int               // of text: columns; below one means 100
 	Names       []string          // of the documents, in their order; may be shorter
 	Conformance []page.CaseResult // read with page.ReadConformance
+
+	Tables []text.OwnTables // of workloads, in texts
+	Charts map[string][]page.OwnSection
 }
 
-func (o Options) page() page.Options { return page.Options{Names: o.Names, Conformance: o.Conformance} }
+func (o Options) page() page.Options {
+	return page.Options{Names: o.Names, Conformance: o.Conformance, Own: o.Charts}
+}
 
 // Document is the name of the format that is the result document itself, as --json writes it.
 const Document = "json"
@@ -57,7 +62,7 @@ func All() []Format {
 	return []Format{
 		{Name: "text", Summary: "tables for people", File: "text.txt", Stdout: true, Silent: true, Compare: text.WriteComparison,
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
-				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters, Verbose: o.Verbose, Width: o.Width})
+				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters, Verbose: o.Verbose, Width: o.Width, Own: o.Tables})
 			}},
 		{Name: Document, Summary: "the result document", File: "result.json", Stdout: true,
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds/latency"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
 
@@ -19,7 +18,7 @@ func oneResult() *reports.Document {
 		rec.Record(ns)
 	}
 	l := rec.Snapshot()
-	return &reports.Document{Results: []reports.Result{{Stack: "mem", Transport: "mem", Label: reports.LabelMem, Workload: "latency", Kind: latency.Kind,
+	return &reports.Document{Results: []reports.Result{{Stack: "mem", Transport: "mem", Label: reports.LabelMem, Workload: "latency",
 		Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, DurationNs: 1e9, Operations: l.Count, Latency: &l}}}
 }
 

@@ -127,28 +127,6 @@ func (u Units) Name() string {
 	return "MiB/s"
 }
 
-// ShareText is a share in words; a dash for what is no number.
-func ShareText(share float64) string {
-	if s := Number(share*100, 1); s != "-" {
-		return s + " %"
-	}
-	return "-"
-}
-
-// ChangeText is how much more or less than the base, with a sign.
-func ChangeText(v, base float64) string {
-	if s := Number((v/base-1)*100, 1); s != "-" {
-		if v >= base {
-			s = "+" + s
-		}
-		return s + " %"
-	}
-	return "-"
-}
-
-// Msec is a time in milliseconds, of nanoseconds.
-func Msec(ns float64) string { return Number(ns/1e6, 3) }
-
 // Ratio is v as a multiple of base, with an x.
 func Ratio(v, base float64) string {
 	if base == 0 {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
 )
 
 // probe says what one raw file measured.
@@ -151,7 +150,7 @@ func period(tool string, b []byte) float64 {
 		value, _ := onlyRow(b)
 		return value[columnMean] * 1e3
 	}
-	d, err := reports.ReadDocument(bytes.NewReader(b), kinds.All())
+	d, err := reports.ReadDocument(bytes.NewReader(b), nil)
 	if err != nil || len(d.Results) != 1 || d.Results[0].Operations <= 0 {
 		return 0
 	}
@@ -209,7 +208,7 @@ func cells(header, row string) (map[string]float64, error) {
 // document reads rdmaperf's result document, which must hold the probe's point alone,
 // polled and verified in the way that the table is going to say.
 func document(b []byte, p probe, polling string, verified bool) (float64, error) {
-	d, err := reports.ReadDocument(bytes.NewReader(b), kinds.All())
+	d, err := reports.ReadDocument(bytes.NewReader(b), nil)
 	switch {
 	case err != nil:
 		return 0, err

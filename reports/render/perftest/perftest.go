@@ -57,7 +57,6 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 		unit = "Gb/sec"
 	}
 	var latency, rate, rates, peaks, ways []string
-	var parted string // the names of the parts of a sum
 	for _, r := range g.Results {
 		if r.Rate > 0 {
 			rates = append(rates, reports.Offered(r))
@@ -66,15 +65,10 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 			latency = append(latency, perftestRow(r.SizeBytes, l.Count, view.Usec(l.Min), view.Usec(l.Max), view.Usec(l.P50), view.Usec(l.Mean), view.Usec(l.StdDev), view.Usec(l.P99), view.Usec(l.P999)))
 		}
 		// As in the text: the rate of a ping-pong says nothing new.
-		if t := r.Throughput; r.Streamed() {
+		if t := r.Throughput; r.Streamed() && t.BytesPerSecond > 0 {
 			peaks = append(peaks, peakLength(r))
-			if parts := r.Directions(); len(parts) > 1 {
-				var names, each []string
-				for _, p := range parts[:len(parts)-1] { // the last is the sum
-					names, each = append(names, p.Name), append(each, view.Bandwidth(p.Throughput.BytesPerSecond, gbits))
-				}
-				parted = strings.Join(names, " and ")
-				ways = append(ways, strings.Join(each, " and "))
+			if client, server, ok := directions(r); ok {
+				ways = append(ways, view.Bandwidth(client, gbits)+" and "+view.Bandwidth(server, gbits))
 			}
 			rate = append(rate, perftestRow(r.SizeBytes, r.Operations, view.Bandwidth(t.PeakBytesPerSecond, gbits), view.Bandwidth(t.BytesPerSecond, gbits), view.Number(t.OperationsPerSecond/1e6, 6)))
 		} else if r.Latency == nil {
@@ -96,8 +90,8 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 		if r.Verification != nil {
 			fmt.Fprintf(out, "# %d bytes: %s\n", r.SizeBytes, r.Verification)
 		}
-		for _, l := range r.Loops() {
-			fmt.Fprintf(out, "# %s\n", strings.TrimSpace(l.What+" "+l.Loop.String()))
+		if r.OpenLoop != nil {
+			fmt.Fprintf(out, "# %s\n", r.OpenLoop)
 		}
 		if l := r.Latency; l != nil && l.Unfinished > 0 {
 			fmt.Fprintf(out, "# lower bounds at %s/s: %s\n", view.RateText(r.Rate), strings.Join(l.AtLeast, " "))
@@ -107,7 +101,7 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 		out.WriteString(perftestLatency + "\n" + strings.Join(latency, ""))
 	}
 	if len(ways) > 0 {
-		fmt.Fprintf(out, "# BW average is the sum; %s row by row: %s\n", parted, strings.Join(ways, ", "))
+		fmt.Fprintf(out, "# BW average is the sum; client to server and server to client row by row: %s\n", strings.Join(ways, ", "))
 	}
 	if len(rate) > 0 {
 		fmt.Fprintf(out, "# BW peak: the best part of the window, each part row by row: %s\n", strings.Join(peaks, ", "))
@@ -117,10 +111,17 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 	return without
 }
 
+// directions are the bandwidths of the two of which a throughput is the sum; false for one direction.
+func directions(r *reports.Result) (client, server float64, ok bool) {
+	client, _ = r.Figure("from_client.bw")
+	server, ok = r.Figure("from_server.bw")
+	return client, server, ok
+}
+
 // peakLength is over how long the peak is.
 func peakLength(r *reports.Result) string {
 	t := r.Throughput
-	if len(r.Directions()) > 1 {
+	if _, _, ok := directions(r); ok {
 		return "none (0.00, the sum has none)"
 	}
 	if t.PeakOverNs < 1 {

@@ -10,18 +10,9 @@ import (
 // resultName tells one result from all others of its group: its row, what the table has
 // beside it, and the repeat.
 func resultName(g *reports.Grouped, r *reports.Result) string {
-	name := pointName(g, r)
+	name := g.RowName(r)
 	if r.Repeat > 0 {
 		name += ", repeat " + view.Integer(int64(r.Repeat))
-	}
-	return name
-}
-
-// pointName is that of all repeats of a point.
-func pointName(g *reports.Grouped, r *reports.Result) string {
-	name := g.RowName(r)
-	if aside := reports.Ask(r.AnyKind().Aside, r); aside != "" {
-		name += " " + view.Printable(aside)
 	}
 	return name
 }

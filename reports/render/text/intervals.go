@@ -12,25 +12,37 @@ import (
 func (p *printer) intervalTables(g *reports.Grouped) {
 	_, sets := reports.RepeatSets(g.Results)
 	var tables []*view.Table
-	for _, set := range sets {
-		if len(set.Results) < reports.IntervalRepeats {
-			continue
-		}
-		// Figure columns depend on what a result has: one table for each kind.
-		names, rows := p.intervalRows(set)
-		columns := g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "repeats"}})
-		if set.Arm != "" && set.Kind.Interval != nil {
-			columns = append(columns, view.Column{Name: "arm", Left: true}, view.Column{Name: set.Kind.Interval.Of})
-		}
-		columns = append(columns, names...)
+	add := func(columns []view.Column, set *reports.RepeatSet, cells ...view.Cell) {
+		columns = g.PerRow(slices.Concat([]view.Column{{Name: "#bytes"}, {Name: "repeats"}}, columns))
 		i := slices.IndexFunc(tables, func(t *view.Table) bool { return slices.Equal(t.Columns, columns) })
 		if i < 0 {
 			i = len(tables)
 			tables = append(tables, &view.Table{Columns: columns})
 		}
-		for _, figures := range rows {
-			cells := g.PerRowCells(set.Results[0], []view.Cell{{Text: view.Integer(set.Size)}, {Text: view.Integer(int64(len(set.Results)))}})
-			tables[i].Add(append(cells, figures...)...)
+		front := g.PerRowCells(set.Results[0], []view.Cell{{Text: view.Integer(set.Size)}, {Text: view.Integer(int64(len(set.Results)))}})
+		tables[i].Add(append(front, cells...)...)
+	}
+	for _, set := range sets {
+		if len(set.Results) < reports.IntervalRepeats {
+			continue
+		}
+		all := reports.MeanIntervals(set.Results)
+		find := func(name string) view.Cell {
+			i := slices.IndexFunc(all, func(m reports.MeanInterval) bool { return m.Figure == name })
+			if i < 0 {
+				return view.Cell{Text: "-"}
+			}
+			return view.Cell{Text: p.interval(all[i])}
+		}
+		switch {
+		case len(set.Results[0].OwnFigures()) > 0: // too many for a line
+			for _, m := range all {
+				add([]view.Column{{Name: "figure", Left: true}, {Name: "with its interval"}}, set, view.Cell{Text: m.Figure}, view.Cell{Text: p.interval(m) + " " + p.unit(m.Quantity())})
+			}
+		case set.Latency:
+			add(reports.IntervalTimes, set, find("p50"), find("mean"), find("p99"))
+		case set.Throughput:
+			add(throughputColumns(p.Gbits)[2:], set, find("bw"), find("rate"))
 		}
 	}
 	for i, t := range tables {
@@ -41,41 +53,34 @@ func (p *printer) intervalTables(g *reports.Grouped) {
 	}
 }
 
-// intervalRows are the figures of one point: a row, or two for probes alone and
-// loaded.
-func (p *printer) intervalRows(set *reports.RepeatSet) (names []view.Column, rows [][]view.Cell) {
-	all := reports.MeanIntervals(set.Results)
-	find := func(name string) view.Cell {
-		i := slices.IndexFunc(all, func(m reports.MeanInterval) bool { return m.Figure == name })
-		if i < 0 {
-			return view.Cell{Text: "-"}
-		}
-		m := all[i]
-		show := func(v float64) string { return view.Number(v/1e3, 3) }
-		switch m.Quantity() {
-		case reports.QuantityTime:
-			show = view.Usec
-		case reports.QuantityBytes:
-			show = func(v float64) string { return view.Bandwidth(v, p.Gbits) }
-		}
-		return view.Cell{Text: show(m.Center()) + " (" + show(m.Low) + ".." + show(m.High) + ")"}
+// interval is what it is of with its ends, in the units of the columns of a text.
+func (p *printer) interval(m reports.MeanInterval) string {
+	show := func(v float64) string { return view.Number(v/1e3, 3) }
+	switch m.Quantity() {
+	case reports.QuantityTime:
+		show = view.Usec
+	case reports.QuantityBytes:
+		show = func(v float64) string { return view.Bandwidth(v, p.Gbits) }
+	case reports.QuantityCount, reports.QuantityRatio:
+		show = func(v float64) string { return view.Number(v, 4) }
+	case reports.QuantityMemory:
+		show = func(v float64) string { return view.Number(v/1024, 1) }
 	}
-	switch own := set.Kind.Interval; {
-	case own != nil:
-		for _, r := range own.Rows(set.Results[0]) {
-			cells := []view.Cell{{Text: view.Printable(r.Arm)}, {Text: r.Of}}
-			for _, name := range r.Figures {
-				cells = append(cells, find(name))
-			}
-			rows = append(rows, cells)
-		}
-		return own.Columns(view.Units{Gbits: p.Gbits}), rows
-	case set.Latency:
-		return reports.IntervalTimes, [][]view.Cell{{find("p50"), find("mean"), find("p99")}}
-	case set.Throughput:
-		return throughputColumns(p.Gbits)[2:], [][]view.Cell{{find("bw"), find("rate")}}
+	return show(m.Center()) + " (" + show(m.Low) + ".." + show(m.High) + ")"
+}
+
+func (p *printer) unit(q reports.Quantity) string {
+	switch q {
+	case reports.QuantityTime:
+		return "us"
+	case reports.QuantityBytes:
+		return view.Units{Gbits: p.Gbits}.Name()
+	case reports.QuantityRate:
+		return "k/s"
+	case reports.QuantityMemory:
+		return "KiB"
 	}
-	return nil, nil
+	return ""
 }
 
 // fewer says what confidence percentiles have where few repeats give less than 95 %.

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// latencyTable is one as large runs print it.
-func latencyTable(factor float64) *view.Table {
+// largeTable is one as large runs print it.
+func largeTable(factor float64) *view.Table {
 	t := &view.Table{Columns: latencyColumns}
 	for _, size := range []string{"64", "1048576"} {
 		row := []view.Cell{{Text: size}, {Text: "10000000"}}
@@ -32,7 +32,7 @@ func widest(lines []string) (w int) {
 // all there is.
 func TestLatencyTableFitsTheTerminal(t *testing.T) {
 	for _, factor := range []float64{1e3, 9e4, 8.5e6, 9e7} { // to 810 ms
-		table := inMilliseconds(latencyTable(factor))
+		table := inMilliseconds(largeTable(factor))
 		narrow, wide := layout(table, 80), layout(table, 120)
 		if w := widest(narrow); w > 80 {
 			t.Errorf("factor %g: %d columns:\n%s", factor, w, strings.Join(narrow, "\n"))

@@ -8,18 +8,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// mixedSides put all stacks of a workload into one table where no operation was measured on
+// mixedBlocks put all stacks of a workload into one table where no operation was measured on
 // all of them: a stack without sessions makes calls where others send, write and read. What
-// differs stands in each row, so there are no ratios.
-var mixedSides = &reports.SideBySide{Rank: 1, Tables: func(results []reports.Result, u view.Units) (out []reports.SideBlock) {
+// differs is in each row, so there are no ratios.
+func mixedBlocks(all []*sideTable, u view.Units) (out []reports.SideBlock) {
 	var tables []*mixedTable
-	for _, s := range sideTables(results) {
+	for _, s := range all {
 		i := slices.IndexFunc(tables, func(m *mixedTable) bool {
-			return m.workload == s.Workload && m.latency == s.latency && m.rate == s.rate
+			return m.workload == s.Workload && slices.Equal(m.figures, s.figures) && m.rate == s.rate
 		})
 		if i < 0 {
 			i = len(tables)
-			tables = append(tables, &mixedTable{workload: s.Workload, latency: s.latency, rate: s.rate})
+			tables = append(tables, &mixedTable{workload: s.Workload, figures: s.figures, rate: s.rate})
 		}
 		tables[i].of = append(tables[i].of, s)
 	}
@@ -29,12 +29,12 @@ var mixedSides = &reports.SideBySide{Rank: 1, Tables: func(results []reports.Res
 		}
 	}
 	return out
-}}
+}
 
 // mixedTable is all operations of one workload.
 type mixedTable struct {
 	workload string
-	latency  bool
+	figures  []reports.Figure
 	rate     float64
 	of       []*sideTable
 }
@@ -58,33 +58,48 @@ func (m *mixedTable) needed() bool {
 }
 
 func (m *mixedTable) block(u view.Units) reports.SideBlock {
-	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "op", Left: true}, {Name: "round trip", Left: true}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}}}
-	if !m.latency {
-		t.Columns = slices.Concat(t.Columns[:3], []view.Column{{Name: "depth"}}, throughputColumns(u.Gbits)[2:])
-	}
-	stacks := m.stacks()
+	var results []*reports.Result
 	var sizes []int64
+	var points []string
 	for _, s := range m.of {
-		sizes = append(sizes, s.sizes...)
+		results, sizes = append(results, s.results...), append(sizes, s.sizes...)
+		for _, r := range s.results {
+			if d := r.DimsText(","); !slices.Contains(points, d) {
+				points = append(points, d)
+			}
+		}
 	}
 	slices.Sort(sizes)
-	repeated := false
+	differing, _ := reports.Differing(results)
+	how := view.Column{Name: "depth"} // of a latency it is one
+	if m.of[0].RoundTrip != "" {
+		how = view.Column{Name: "round trip", Left: true}
+	}
+	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing), []view.Column{{Name: "stack", Left: true}, {Name: "op", Left: true}, how})}
+	for _, f := range m.figures {
+		t.Columns = append(t.Columns, sideColumn(f, u))
+	}
+	stacks, repeated := m.stacks(), false
 	for _, size := range slices.Compact(sizes) {
 		for i, stack := range stacks {
 			for _, s := range m.of {
-				pt := s.points[sidePoint{size, stack}]
-				if pt == nil {
-					continue
+				for _, dims := range points {
+					runs := s.at(size, dims, stack)
+					if len(runs) == 0 {
+						continue
+					}
+					repeated = repeated || len(runs) > 1
+					way := view.Cell{Text: s.RoundTrip}
+					if !how.Left {
+						way.Text = view.Integer(int64(s.Depth))
+					}
+					cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing), []view.Cell{{Text: view.Integer(int64(i + 1))}, {Text: view.Printable(s.Op)}, way})
+					for _, f := range m.figures {
+						v, few := median(runs, f.Name)
+						cells = append(cells, view.Cell{Text: sideText(f, v, u), Mark: few})
+					}
+					t.Add(cells...)
 				}
-				repeated = repeated || len(pt.a) > 1
-				a, b := reports.Median(pt.a), reports.Median(pt.b)
-				cells := []view.Cell{{Text: view.Integer(size)}, {Text: view.Integer(int64(i + 1))}, {Text: view.Printable(s.Op)}}
-				if m.latency {
-					cells = append(cells, view.Cell{Text: s.RoundTrip}, view.Cell{Text: view.Usec(a)}, view.Cell{Text: view.Usec(b), Mark: pt.few})
-				} else {
-					cells = append(cells, view.Cell{Text: view.Integer(int64(s.Depth))}, view.Cell{Text: u.Bandwidth(a)}, view.Cell{Text: view.Number(b/1e3, 3)})
-				}
-				t.Add(cells...)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func (p *printer) remarks(g *reports.Grouped) {
 	var names []string
 	of := map[string][]*reports.Result{}
 	for _, r := range results {
-		name := pointName(g, r)
+		name := g.RowName(r)
 		if of[name] == nil {
 			names = append(names, name)
 		}

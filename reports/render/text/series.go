@@ -1,6 +1,8 @@
 package text
 
 import (
+	"slices"
+
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
@@ -13,14 +15,11 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 			continue
 		}
 		title := g.RowName(r)
-		if of := reports.Ask(r.AnyKind().SeriesOf, r); of != "" {
-			title += ", " + view.Printable(of)
-		}
 		if r.Repeat > 0 {
 			title += ", repeat " + view.Integer(int64(r.Repeat))
 		}
 		p.wrapped(title + ", every " + view.Number(float64(s.IntervalNs)/1e6, -1) + " ms:")
-		timed := r.Latency != nil || r.AnyKind().SeriesOf != nil
+		timed := r.Latency != nil || slices.ContainsFunc(s.Points, func(p reports.SeriesPoint) bool { return p.P50 > 0 })
 		t := view.Table{Columns: []view.Column{{Name: "from", Unit: "s"}, {Name: "#iterations"}, rateColumn}}
 		each := bytesEach(r)
 		if each > 0 && !timed {

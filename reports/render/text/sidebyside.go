@@ -1,150 +1,210 @@
 package text
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// sidePoint gathers what one stack reached at one size. Repeats of the same
-// point are collected and their median is shown.
-type sidePoint struct {
-	size  int64
-	stack string
+// sideBySide prints stacks that ran the same load beside each other, and nothing
+// when there is none; then the tables of workloads.
+func (p *printer) sideBySide(results []reports.Result) {
+	u := view.Units{Gbits: p.Gbits}
+	tables := sideTables(results)
+	var blocks []reports.SideBlock
+	for _, s := range tables {
+		if b := s.block(u); len(b.Table.Rows) > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	blocks = append(blocks, mixedBlocks(tables, u)...)
+	for _, own := range p.Own {
+		blocks = append(blocks, own(results, u)...)
+	}
+	for _, b := range blocks {
+		p.line("")
+		p.styled(bold, b.Title)
+		p.wrapped(b.Conditions)
+		for _, l := range b.Lines {
+			p.wrapped(l)
+		}
+		p.table(b.Table)
+	}
 }
 
-type sideSamples struct {
-	a, b []float64 // p50 and p99, or bandwidth and message rate
-	few  bool      // the p99 rests on too few samples
-}
-
-// sideTable holds the results that share a load and a kind of figure, which is
-// what makes a ratio mean something.
+// sideTable holds the results that share a load and figures, which is what makes a ratio mean something.
 type sideTable struct {
 	reports.Load
-	latency bool
-	rate    float64  // of an open loop
-	stacks  []string // by first appearance; the first is the base of all ratios
-	sizes   []int64  // by first appearance
-	points  map[sidePoint]*sideSamples
+	rate    float64          // of an open loop
+	figures []reports.Figure // without values
+	stacks  []string         // by first appearance; the first is the base of all ratios
+	sizes   []int64          // by first appearance
+	results []*reports.Result
 }
 
-// sideBySide prints stacks that ran the same load beside each other, and nothing
-// when there is none.
-func (p *printer) sideBySide(results []reports.Result) {
-	all := []*reports.SideBySide{commonSides, mixedSides}
-	for i := range results {
-		for _, s := range results[i].AnyKind().SideBySide {
-			if !slices.Contains(all, s) {
-				all = append(all, s)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *reports.SideBySide) int { return cmp.Compare(a.Rank, b.Rank) })
-	for _, s := range all {
-		for _, b := range s.Tables(results, view.Units{Gbits: p.Gbits}) {
-			p.line("")
-			p.styled(bold, b.Title)
-			p.wrapped(b.Conditions)
-			for _, l := range b.Lines {
-				p.wrapped(l)
-			}
-			p.table(b.Table)
-		}
-	}
-}
+// most figures beside each other.
+const most = 4
 
-// commonSides hold latency and throughput against each other at the same size.
-var commonSides = &reports.SideBySide{Rank: 0, Tables: func(results []reports.Result, u view.Units) []reports.SideBlock {
-	var out []reports.SideBlock
-	for _, s := range sideTables(results) {
-		if b := s.block(u); len(b.Table.Rows) > 0 {
-			out = append(out, b)
-		}
-	}
-	return out
-}}
-
-func sideTables(results []reports.Result) []*sideTable {
-	type key struct {
-		reports.Load
-		Latency bool
-		Rate    float64
-	}
-	var tables []*sideTable
-	index := map[key]*sideTable{}
-	for i := range results {
-		r := &results[i]
-		if r.AnyKind().OwnSideBySide || r.Latency == nil && r.Throughput == nil {
+// sideFigures are what a table has room for: the first that are better or worse, with the tail of the first one.
+func sideFigures(r *reports.Result) []reports.Figure {
+	var all []reports.Figure
+	for _, f := range r.ShownFigures() {
+		last := f.Name[strings.LastIndexByte(f.Name, '.')+1:]
+		tail := len(all) == 1 && last == "p99" && all[0].Name == strings.TrimSuffix(f.Name, "p99")+"p50"
+		common := !slices.ContainsFunc(r.OwnFigures(), func(o reports.Figure) bool { return o.Name == f.Name })
+		switch {
+		case f.Better == reports.Neither, last == "mean", last == "p99" && !tail, len(all) == most, common && r.Shown == nil && r.Latency != nil && len(all) > 0 && !tail:
 			continue
 		}
-		k := key{Load: reports.LoadOf(r), Latency: r.Latency != nil, Rate: r.Rate}
-		s := index[k]
-		if s == nil {
-			s = &sideTable{Load: k.Load, latency: k.Latency, rate: k.Rate, points: map[sidePoint]*sideSamples{}}
-			index[k] = s
-			tables = append(tables, s)
+		f.Value = 0
+		all = append(all, f)
+	}
+	return all
+}
+
+func sideTables(results []reports.Result) []*sideTable {
+	var tables []*sideTable
+	for i := range results {
+		r := &results[i]
+		figures := sideFigures(r)
+		if len(figures) == 0 || r.Operations == 0 {
+			continue
 		}
-		s.add(r)
+		load := reports.LoadOf(r)
+		at := slices.IndexFunc(tables, func(s *sideTable) bool { return s.Load == load && s.rate == r.Rate && s.figures[0] == figures[0] })
+		if at < 0 {
+			at = len(tables)
+			tables = append(tables, &sideTable{Load: load, rate: r.Rate, figures: figures})
+		}
+		s := tables[at]
+		s.results = append(s.results, r)
+		for _, f := range figures {
+			if len(s.figures) < most && !slices.Contains(s.figures, f) {
+				s.figures = append(s.figures, f)
+			}
+		}
+		if !slices.Contains(s.stacks, r.Stack) {
+			s.stacks = append(s.stacks, r.Stack)
+		}
+		if !slices.Contains(s.sizes, r.SizeBytes) {
+			s.sizes = append(s.sizes, r.SizeBytes)
+		}
 	}
 	return tables
 }
 
-func (s *sideTable) add(r *reports.Result) {
-	if !slices.Contains(s.stacks, r.Stack) {
-		s.stacks = append(s.stacks, r.Stack)
+// at are the repeats of one stack at one point.
+func (s *sideTable) at(size int64, dims, stack string) (runs []*reports.Result) {
+	for _, r := range s.results {
+		if r.SizeBytes == size && r.DimsText(",") == dims && r.Stack == stack {
+			runs = append(runs, r)
+		}
 	}
-	if !slices.Contains(s.sizes, r.SizeBytes) {
-		s.sizes = append(s.sizes, r.SizeBytes)
+	return runs
+}
+
+// median is that of a figure of repeats, with their mark.
+func median(runs []*reports.Result, name string) (v float64, few bool) {
+	values := make([]float64, len(runs))
+	for i, r := range runs {
+		values[i], _ = r.Figure(name)
+		few = few || r.Mark(name) == "few"
 	}
-	at := sidePoint{r.SizeBytes, r.Stack}
-	if s.points[at] == nil {
-		s.points[at] = &sideSamples{}
-	}
-	pt := s.points[at]
-	if s.latency {
-		pt.a, pt.b = append(pt.a, r.Latency.P50), append(pt.b, r.Latency.P99)
-		pt.few = pt.few || reports.PercentileCell(r.Latency, "p99").Mark
-	} else {
-		pt.a, pt.b = append(pt.a, r.Throughput.BytesPerSecond), append(pt.b, r.Throughput.OperationsPerSecond)
-	}
+	return reports.Median(values), few
 }
 
 func (s *sideTable) block(u view.Units) reports.SideBlock {
-	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true},
-		{Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p50 ratio"}, {Name: "p99 ratio"}}}
-	if !s.latency {
-		t.Columns = slices.Concat(t.Columns[:2], throughputColumns(u.Gbits)[2:], []view.Column{{Name: "BW ratio"}, {Name: "rate ratio"}})
+	differing, fixed := reports.Differing(s.results)
+	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing), []view.Column{{Name: "stack", Left: true}})}
+	for i, f := range s.figures {
+		c := sideColumn(f, u)
+		c.Spare = spare(i)
+		t.Columns = append(t.Columns, c)
+	}
+	for i, f := range s.figures {
+		c := view.Column{Name: f.Name + " ratio", Spare: spare(i)}
+		switch {
+		case f.Name == "bw":
+			c.Name = "BW ratio"
+		case strings.ContainsAny(f.Name, "._"):
+			c.Name, c.Unit = reports.FigureLabel(f.Name), "ratio"
+		}
+		t.Columns = append(t.Columns, c)
 	}
 	names, legend := numbered(s.stacks)
 	repeated := false
-	for _, size := range s.sizes {
-		base := s.points[sidePoint{size, s.stacks[0]}]
-		var rows []view.Row
-		for _, stack := range s.stacks {
-			pt := s.points[sidePoint{size, stack}]
-			if pt == nil {
-				continue
-			}
-			repeated = repeated || len(pt.a) > 1
-			a, b := reports.Median(pt.a), reports.Median(pt.b)
-			ratioA, ratioB := "-", "-"
-			if base != nil {
-				ratioA, ratioB = view.Ratio(a, reports.Median(base.a)), view.Ratio(b, reports.Median(base.b))
-			}
-			cells := []view.Cell{{Text: view.Integer(size)}, {Text: names[stack]}, {Text: view.Usec(a)}, {Text: view.Usec(b), Mark: pt.few}, {Text: ratioA}, {Text: ratioB}}
-			if !s.latency {
-				cells[2].Text, cells[3].Text = u.Bandwidth(a), view.Number(b/1e3, 3)
-			}
-			rows = append(rows, view.Row{Cells: cells})
-		}
-		if len(rows) > 1 { // a stack alone is not side by side
-			t.Rows = append(t.Rows, rows...)
+	var points []string
+	for _, r := range s.results {
+		if d := r.DimsText(","); !slices.Contains(points, d) {
+			points = append(points, d)
 		}
 	}
-	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: reports.BesideConditions(s.Load, s.rate, repeated), Lines: legend, Table: t}
+	for _, size := range s.sizes {
+		for _, dims := range points {
+			base := s.at(size, dims, s.stacks[0])
+			var rows []view.Row
+			for _, stack := range s.stacks {
+				runs := s.at(size, dims, stack)
+				if len(runs) == 0 {
+					continue
+				}
+				repeated = repeated || len(runs) > 1
+				cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing), []view.Cell{{Text: names[stack]}})
+				var ratios []view.Cell
+				for _, f := range s.figures {
+					v, few := median(runs, f.Name)
+					text, ratio := "-", "-"
+					if _, ok := runs[0].Figure(f.Name); ok {
+						text = sideText(f, v, u)
+					}
+					cells = append(cells, view.Cell{Text: text, Mark: few})
+					if len(base) > 0 && text != "-" {
+						b, _ := median(base, f.Name)
+						ratio = view.Ratio(v, b)
+					}
+					ratios = append(ratios, view.Cell{Text: ratio})
+				}
+				rows = append(rows, view.Row{Cells: append(cells, ratios...)})
+			}
+			if len(rows) > 1 { // a stack alone is not side by side
+				t.Rows = append(t.Rows, rows...)
+			}
+		}
+	}
+	conditions := reports.BesideConditions(s.Load, s.rate, repeated)
+	if fixed != "" {
+		conditions += ", " + fixed
+	}
+	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: conditions, Lines: legend, Table: t}
+}
+
+// spare leaves out the last figures first; the first two stay.
+func spare(i int) int {
+	if i < 2 {
+		return 0
+	}
+	return i
+}
+
+// sideColumn has rates in thousands, as those of a throughput.
+func sideColumn(f reports.Figure, u view.Units) view.Column {
+	switch f.Name {
+	case "bw":
+		return view.Column{Name: "bandwidth", Unit: u.Name()}
+	case "rate":
+		return rateColumn
+	}
+	return column(f, u)
+}
+
+func sideText(f reports.Figure, v float64, u view.Units) string {
+	if f.Name == "rate" {
+		return view.Number(v/1e3, 3)
+	}
+	f.Value = v
+	return figureText(f, u)
 }
 
 // longName is of a stack whose rows would each take two lines of a terminal. Arbitrary:

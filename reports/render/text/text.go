@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -19,7 +20,12 @@ type Options struct {
 	Counters bool // all device counters, not only those that moved
 	Verbose  bool // also what only who measures the measuring wants to read
 	Width    int  // columns to stay within where possible; below one means 100
+
+	Own []OwnTables // behind those of all workloads
 }
+
+// OwnTables are tables that a workload adds where those of all do not show its point.
+type OwnTables func(results []reports.Result, u view.Units) []reports.SideBlock
 
 // Write prints the document for people: a table of latency and the
 // tail for every group of results with the same stack, workload, operation
@@ -94,6 +100,8 @@ type printer struct {
 	marks bool // a percentile was marked, so the footnote is due
 
 	bounds bool // likewise, of a lower bound
+
+	introduced []string // workloads
 }
 
 func (p *printer) line(s string) { p.out.WriteString(s + "\n") }
@@ -129,17 +137,6 @@ func (p *printer) table(t *view.Table) {
 	}
 }
 
-// block prints a table with what leads to it; nothing for an empty one.
-func (p *printer) block(b reports.Block) {
-	if len(b.Table.Rows) == 0 {
-		return
-	}
-	if b.Lead != "" {
-		p.wrapped(b.Lead)
-	}
-	p.table(b.Table)
-}
-
 func (p *printer) environment(prefix string, e *reports.Environment) {
 	parts := []string{"rdmaperf " + e.Version, e.Go, strings.TrimSpace(e.OS + " " + e.Kernel), fmt.Sprintf("%d x %s", e.CPUs, e.CPU)}
 	if e.Hypervisor {
@@ -164,64 +161,34 @@ func (p *printer) group(g *reports.Grouped) {
 	p.line("")
 	p.styled(bold, g.Title())
 	p.wrapped(g.Conditions() + g.MostThreads())
-	latency := view.Table{Columns: g.PerRow(latencyColumns)}
-	corrected, service := view.Table{}, view.Table{}
-	throughput := view.Table{Columns: g.PerRow(directionColumns(g.Results, view.Units{Gbits: p.Gbits}))}
-	other := view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "duration", Unit: "s"}})}
+	if first := g.Results[0]; first.Intro != "" && !slices.Contains(p.introduced, first.Workload) {
+		p.introduced = append(p.introduced, first.Workload)
+		p.wrapped(first.Intro)
+	}
+	u := view.Units{Gbits: p.Gbits}
+	throughput := &view.Table{Columns: g.PerRow(throughputColumns(p.Gbits))}
+	other := &view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "duration", Unit: "s"}})}
 	rows, notes := g.Collapse()
 	for _, r := range rows {
-		k := r.AnyKind()
-		if r.Latency != nil && !k.OwnLatency {
-			latency.Add(g.PerRowCells(r, latencyCells(r.SizeBytes, r.Latency))...)
-		}
-		if r.LatencyCorrected != nil {
-			corrected.Add(g.PerRowCells(r, latencyCells(r.SizeBytes, r.LatencyCorrected))...)
-		}
-		if r.LatencyService != nil {
-			service.Add(g.PerRowCells(r, latencyCells(r.SizeBytes, r.LatencyService))...)
-		}
 		if r.Streamed() {
-			for _, cells := range directionCells(r, view.Units{Gbits: p.Gbits}) {
-				throughput.Add(g.PerRowCells(r, cells)...)
-			}
+			throughput.Add(g.PerRowCells(r, throughputCells(r, p.Gbits))...)
 		}
-		if r.Latency == nil && r.LatencyCorrected == nil && r.Throughput == nil && !k.OwnTable {
+		if len(r.Distributions()) == 0 && r.Throughput == nil && len(r.Figures) == 0 {
 			other.Add(g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)}, {Text: view.Number(float64(r.DurationNs)/1e9, 2)}})...)
 		}
 	}
-	if len(corrected.Rows) > 0 {
-		// In one table with the raw figures, so that the columns line up.
-		latency.Rows = append(latency.Rows, view.Row{Span: "corrected for coordinated omission:"})
-		latency.Rows = append(latency.Rows, corrected.Rows...)
-	}
-	if len(service.Rows) > 0 {
-		latency.Rows = append(latency.Rows, view.Row{Span: "without the wait for a late start:"})
-		latency.Rows = append(latency.Rows, service.Rows...)
-	}
-	for _, t := range []*view.Table{&latency, &throughput, &other} {
-		if len(t.Rows) > 0 {
-			p.table(t)
-		}
+	for _, t := range []*view.Table{latencyTable(g, rows), throughput, figureTable(g, rows, u), other} {
+		p.table(t)
 	}
 	p.table(reports.LoopTable(rows, g.PerRow([]view.Column{{Name: "#bytes"}}), func(r *reports.Result) []view.Cell {
 		return g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}})
 	}))
-	if f := g.Kind.Tables; f != nil {
-		for _, b := range f(g, rows, view.Units{Gbits: p.Gbits}) {
-			p.block(b)
-		}
-	}
 	for _, note := range notes {
 		p.wrapped(note)
 	}
 	p.intervalTables(g)
 	p.seriesTables(g)
 	p.usage(g)
-	if f := g.Kind.Usage; f != nil {
-		for _, line := range f(g) {
-			p.wrapped(line)
-		}
-	}
 	p.counters(g)
 	p.remarks(g)
 }

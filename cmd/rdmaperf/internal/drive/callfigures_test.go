@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -227,7 +226,7 @@ func TestBothWaysAreAdded(t *testing.T) {
 		Report: &engine.PhaseReport{Operations: 300, WindowNs: 2e9}}
 	res := &reports.Result{Verification: &reports.Verification{}}
 	bothWays(m, res, &engine.Outcome{Ops: 500, Window: time.Second})
-	b := res.Detail.(*throughputkind.Bidirectional)
+	b := res.Detail.(*Bidirectional)
 	if b.FromClient.OperationsPerSecond != 500 || b.FromClient.BytesPerSecond != 500_000 ||
 		b.FromServer.OperationsPerSecond != 150 || b.FromServer.BytesPerSecond != 150_000 ||
 		b.FromServer.DurationNs != 2e9 {

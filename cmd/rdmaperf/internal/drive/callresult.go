@@ -3,24 +3,23 @@ package drive
 import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 )
 
 // RPC is what the result of a point of calls has of its own.
-func (k *Calls) RPC() *callskind.RPC {
+func (k *Calls) RPC() *RPC {
 	sh := k.Sh
-	rpc := &callskind.RPC{Call: sh.Call, RequestBytes: int64(sh.Size), ResponseBytes: int64(sh.Response), Connections: sh.QPs, Outstanding: sh.Depth}
+	rpc := &RPC{Call: sh.Call, RequestBytes: int64(sh.Size), ResponseBytes: int64(sh.Response), Connections: sh.QPs, Outstanding: sh.Depth}
 	if tr, err := engine.CallsOf(k.Stack); err == nil { // it was one until here
 		cost := tr.CallCost()
 		rpc.Form, rpc.Mode, rpc.BusyNs, rpc.Pollers = cost.Form, cost.Mode, int64(cost.BusyTime), cost.Pollers
 		rpc.RingBytes, rpc.RegisteredBytes = int64(cost.Ring), int64(cost.Registered)
 	}
 	if k.idleFor > 0 {
-		rpc.Idle = &callskind.IdleCPU{DurationNs: int64(k.idleFor), ClientSeconds: k.idle.Seconds(),
+		rpc.Idle = &IdleCPU{DurationNs: int64(k.idleFor), ClientSeconds: k.idle.Seconds(),
 			ServerSeconds: k.idleServer.Seconds()}
 	}
 	if k.used > 0 {
-		rpc.Resident = &callskind.Resident{ClientBytes: k.used, ServerBytes: k.serverUsed,
+		rpc.Resident = &Resident{ClientBytes: k.used, ServerBytes: k.serverUsed,
 			ClientPerConnection: float64(k.used-k.base) / float64(sh.QPs),
 			ServerPerConnection: float64(k.serverUsed-k.serverBase) / float64(sh.QPs)}
 	}

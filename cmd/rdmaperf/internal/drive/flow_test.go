@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -43,7 +42,7 @@ func TestBothWaysAreExact(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, r := range results {
-					b := throughputkind.Of(&r)
+					b := reports.DetailOf[drive.Bidirectional](&r)
 					if b == nil || b.FromClient.Operations != 140 || b.FromServer.Operations != 140 ||
 						r.Operations != 280 || !r.Verified || r.MeasuredBy != "both" {
 						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations,
@@ -104,7 +103,7 @@ func TestBothWaysLastAsLongAsAsked(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, r := range results {
-				b := throughputkind.Of(&r)
+				b := reports.DetailOf[drive.Bidirectional](&r)
 				if b.FromClient.DurationNs < int64(plan.Duration) || b.FromServer.DurationNs <= 0 ||
 					b.FromServer.Operations == 0 || !r.Verified {
 					t.Errorf("%s: %+v, verified %v", r.Op, b, r.Verified)
@@ -130,9 +129,9 @@ func TestBothWaysCanBeInterrupted(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 64, Bidirectional: true})
 		plan.Iterations = 1 << 40
 		r, err := enginetest.CutShort(t, addr, client, plan)
-		if !errors.Is(err, engine.ErrInterrupted) || throughputkind.Of(&r) == nil ||
-			throughputkind.Of(&r).FromServer.Operations == 0 || throughputkind.Of(&r).FromClient.Operations == 0 {
-			t.Errorf("%v, %+v, want an interrupt with both directions", err, throughputkind.Of(&r))
+		if !errors.Is(err, engine.ErrInterrupted) || reports.DetailOf[drive.Bidirectional](&r) == nil ||
+			reports.DetailOf[drive.Bidirectional](&r).FromServer.Operations == 0 || reports.DetailOf[drive.Bidirectional](&r).FromClient.Operations == 0 {
+			t.Errorf("%v, %+v, want an interrupt with both directions", err, reports.DetailOf[drive.Bidirectional](&r))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
 )
 
 // Latencies completes a result of latencies.
@@ -79,12 +78,12 @@ func ThroughputParameters(m *engine.Measurement, p map[string]any) {
 // bothWays completes the result with each direction and the sum.
 func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	size := int64(m.Sh.Size)
-	direction := func(ops int64, window time.Duration) throughputkind.Direction {
+	direction := func(ops int64, window time.Duration) Direction {
 		t := reports.NewThroughput(ops*size, ops, window)
-		return throughputkind.Direction{Operations: ops, DurationNs: int64(window), BytesPerSecond: t.BytesPerSecond,
+		return Direction{Operations: ops, DurationNs: int64(window), BytesPerSecond: t.BytesPerSecond,
 			OperationsPerSecond: t.OperationsPerSecond}
 	}
-	b := &throughputkind.Bidirectional{FromClient: direction(out.Ops, out.Window)}
+	b := &Bidirectional{FromClient: direction(out.Ops, out.Window)}
 	if r := m.Report; r != nil {
 		b.FromServer = direction(r.Operations, time.Duration(r.WindowNs))
 	}

@@ -219,8 +219,8 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 			d.Judge(window)
 			results[i].Disturbance = d
 		}
-		results[i].Kind = w.Kind
-		results[i].Contradict()
+		w.Results.Apply(&results[i])
+		results[i].Contradict(results[i].Impossible)
 	}
 	switch {
 	case err == nil:

@@ -11,12 +11,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -124,8 +124,8 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 	switch {
 	case r.Latency != nil:
 		sets[reports.SamplesLatency] = r.Latency
-	case holkind.Of(r) != nil:
-		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &holkind.Of(r).ProbeAlone, &holkind.Of(r).ProbeLoaded
+	case holresults.Of(r) != nil:
+		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &holresults.Of(r).ProbeAlone, &holresults.Of(r).ProbeLoaded
 	}
 	if len(r.RawSamples) != len(sets) {
 		t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
@@ -151,7 +151,7 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 		if r.LatencyService != nil {
 			agree(t, name+" service", service, r.LatencyService)
 		}
-		if holkind.Of(r) == nil && len(seen) != threads {
+		if holresults.Of(r) == nil && len(seen) != threads {
 			t.Errorf("%s: samples of %d threads, want %d", name, len(seen), threads)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 // All workloads fill their series, and no operation is lost or counted twice.
@@ -32,9 +32,9 @@ func TestSeriesAddsUp(t *testing.T) {
 				max = -1 // it did not end
 			}
 		}
-		if holkind.Of(&r) != nil {
+		if holresults.Of(&r) != nil {
 			// What did not end is in no interval.
-			l := &holkind.Of(&r).ProbeLoaded
+			l := &holresults.Of(&r).ProbeLoaded
 			if want, max = l.Count-l.Unfinished, l.Max; l.IsBound("max") {
 				max = -1
 			}

@@ -37,7 +37,7 @@ type Table map[string]Entry
 // Entry is one workload.
 type Entry struct {
 	Runner
-	Kind *reports.Kind // describes its results; nil: they have nothing of their own
+	Results *reports.Workload // declares its results; nil: they have nothing of their own
 }
 
 // Names lists the workloads.

@@ -63,7 +63,7 @@ func escapeGlob(path string) string {
 
 // readResults reads a document of results of any workload.
 func readResults(r io.Reader) (*reports.Document, error) {
-	return reports.ReadDocument(r, workload.Kinds())
+	return reports.ReadDocument(r, workload.Results())
 }
 
 // ReadDocument reads a result document from a file.

@@ -12,12 +12,12 @@ func Fixed(words ...string) func() []string { return func() []string { return wo
 
 // Room is one workload.
 type Room struct {
-	Name    string        // as --workload and Result.Workload spell it
-	Runner  engine.Runner // what its two sides do
-	Kind    *reports.Kind // describes its results; nil: they have nothing of their own
-	Summary string        // what it measures, in a few words for the help; "" where the name says it
-	Note    string        // for the help: when it is measured although nobody named it, or not
-	Group   string        // title of its flags in the help; rows side by side may share one
+	Name    string            // as --workload and Result.Workload spell it
+	Runner  engine.Runner     // what its two sides do
+	Results *reports.Workload // declares its results; nil: they have nothing of their own
+	Summary string            // what it measures, in a few words for the help; "" where the name says it
+	Note    string            // for the help: when it is measured although nobody named it, or not
+	Group   string            // title of its flags in the help; rows side by side may share one
 
 	Standard bool // measured when no workload is named
 	ForCalls bool // measured when no workload is named and every stack carries calls alone
@@ -64,7 +64,7 @@ func Table(rooms ...*Room) engine.Table {
 		if r.Runner == nil { // its points are those of others
 			continue
 		}
-		t[r.Name] = engine.Entry{Runner: r.Runner, Kind: r.Kind}
+		t[r.Name] = engine.Entry{Runner: r.Runner, Results: r.Results}
 	}
 	return t
 }

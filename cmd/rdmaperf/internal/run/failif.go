@@ -32,7 +32,7 @@ func (f *FailIf) Set(s string) error {
 		f.disturbed = true
 		return nil
 	}
-	t, err := reports.ParseThreshold(s, workload.Kinds())
+	t, err := reports.ParseThreshold(s, workload.Results())
 	if err == nil {
 		f.Thresholds = append(f.Thresholds, t)
 	}

@@ -231,7 +231,7 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 	group.Wait()
 	if f, e := os.Open(file); e == nil {
 		defer f.Close()
-		one, e := reports.ReadDocument(f, workload.Kinds())
+		one, e := reports.ReadDocument(f, workload.Results())
 		if e != nil {
 			return e
 		}

@@ -255,7 +255,7 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err = reports.ReadDocument(bytes.NewReader(b), workload.Kinds()); err != nil {
+	if d, err = reports.ReadDocument(bytes.NewReader(b), workload.Results()); err != nil {
 		t.Fatal(err)
 	}
 	d.Repeats = reports.SummariseRepeats(d.Results)
@@ -372,7 +372,7 @@ func TestOutputsAreFrozen(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			d := f.document(t, f.run(t))
 			reporttest.Validate(t, encoded(t, d))
-			o := render.Options{Width: 100, Names: []string{f.name}}
+			o := render.Options{Width: 100, Names: []string{f.name}, Tables: workload.Tables(), Charts: workload.Charts()}
 			for _, format := range render.All() {
 				var b bytes.Buffer
 				var err error
@@ -412,7 +412,7 @@ func TestComparisonsAreFrozen(t *testing.T) {
 	var thresholds []reports.Threshold
 	var lines bytes.Buffer
 	for _, s := range []string{"p50>600ns", "p99<+10%", "p99.9>1s", "rate>+10%", "jain<1"} {
-		limit, err := reports.ParseThreshold(s, workload.Kinds())
+		limit, err := reports.ParseThreshold(s, workload.Results())
 		if err != nil {
 			t.Fatal(err)
 		}

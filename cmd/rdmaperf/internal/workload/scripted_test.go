@@ -13,8 +13,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
+	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
+	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
@@ -23,8 +25,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -285,7 +285,7 @@ func TestScriptedIncast(t *testing.T) {
 	f := &scripted.Fabric{Times: script()}
 	for _, r := range measure(t, f, plan) {
 		rates(t, r.Throughput, clients*n, clients*n*size, window)
-		in := r.Detail.(*incastkind.Incast)
+		in := r.Detail.(*incastresults.Incast)
 		if in.Jain != 1 || len(in.PerClient) != clients || in.PerClient[0].DurationNs != int64(window) || in.MinBytesPerSecond != in.MaxBytesPerSecond {
 			t.Errorf("%+v", in)
 		}
@@ -382,7 +382,7 @@ func TestScriptedConnect(t *testing.T) {
 	f := &scripted.Fabric{Times: script()}
 	f.Times.Connect = dial
 	for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}, Iterations: n, Verify: true}) {
-		d := r.Detail.(*connectkind.Connect)
+		d := r.Detail.(*connectresults.Connect)
 		if l := r.Latency; l.Count != n || l.Mean != float64(dial+first) || d.Connect.Mean != dial || d.FirstRoundTrip.Mean != float64(first) || d.Disconnect.Max != 0 || d.Create.Max != 0 {
 			t.Errorf("ready %v, connect %v, first %v, disconnect %v", l.Mean, d.Connect.Mean, d.FirstRoundTrip.Mean, d.Disconnect.Mean)
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
+	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
+	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
+	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
-	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
-	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
-	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
 
 // perSecond is so many bytes in so many ns.
@@ -43,7 +43,7 @@ func TestScriptedBothWays(t *testing.T) {
 	}
 	plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: "send", Size: size, Bidirectional: true}}, Iterations: n, Depth: 128, RecvDepth: 4 * n, Moderation: 1, Verify: true} // acknowledgements queue behind the other way's messages
 	for _, r := range measure(t, soon(), plan) {
-		b := throughputkind.Of(&r)
+		b := throughputresults.Of(&r)
 		if b.FromClient.Operations != n || b.FromClient.DurationNs != int64(window["client"]) || !same(b.FromClient.BytesPerSecond, perSecond(n*size, window["client"])) {
 			t.Errorf("from the client %+v, want %d in %d ns", b.FromClient, n, window["client"])
 		}
@@ -64,7 +64,7 @@ func TestScriptedHeadOfLine(t *testing.T) {
 	alone := n*(each+size) + each + out + each + back // the barrier and its answer are empty
 	plan := engine.Plan{Points: []engine.Point{hol.NewPoint("write", size, hol.ArmTwoQP, hol.Options{})}, Iterations: n, Verify: false}
 	for _, r := range measure(t, &scripted.Fabric{Times: script()}, plan) {
-		h := holkind.Of(&r)
+		h := holresults.Of(&r)
 		for name, l := range map[string]struct{ count, p50, mean, max float64 }{
 			"alone":  {float64(h.ProbeAlone.Count), h.ProbeAlone.P50, h.ProbeAlone.Mean, h.ProbeAlone.Max},
 			"loaded": {float64(h.ProbeLoaded.Count), h.ProbeLoaded.P50, h.ProbeLoaded.Mean, h.ProbeLoaded.Max},
@@ -93,7 +93,7 @@ func TestScriptedStarvation(t *testing.T) {
 		points = append(points, engine.Point{Workload: starvation.Name, Op: "write", Size: size, Options: engine.PackOptions(starvation.Load{High: load, Priority: 1})})
 	}
 	for i, r := range measure(t, soon(), engine.Plan{Points: points, Iterations: n, Depth: 16, Verify: false}) {
-		s := starvationkind.Of(&r)
+		s := starvationresults.Of(&r)
 		want := perSecond(n*size, window)
 		if !same(s.CapacityBytesPerSecond, want) || r.Operations != s.High.Operations+s.Low.Operations {
 			t.Errorf("capacity %v, want %v; %d operations", s.CapacityBytesPerSecond, want, r.Operations)
@@ -128,7 +128,7 @@ func TestScriptedTraining(t *testing.T) {
 	}
 	plan := engine.Plan{Points: points, Iterations: n, Verify: true}
 	for i, r := range measure(t, soon(), plan) { // all times here are multiples of 100 ns, so polls in vain end when computation does
-		ps, compute := paramserverkind.Of(&r), float64(i*3*trip)
+		ps, compute := paramserverresults.Of(&r), float64(i*3*trip)
 		if ps.CommunicationNs != trip || ps.ComputeNs != compute {
 			t.Errorf("communication of %v ns and computation of %v, want %d and %v", ps.CommunicationNs, ps.ComputeNs, trip, compute)
 		}
@@ -149,7 +149,7 @@ func TestScriptedStore(t *testing.T) {
 		if l := r.Latency; l == nil || l.Count != n || l.P50 != call || l.Mean != call || r.Operations != n || r.DurationNs != n*call {
 			t.Errorf("%+v, %d in %d ns, want %d of %d", l, r.Operations, r.DurationNs, n, call)
 		}
-		if o := kvkind.Of(&r).Operations; len(o) != 1 || o[0].Latency.Mean != call || !same(o[0].PerSecond, perSecond(1, call)) {
+		if o := kvresults.Of(&r).Operations; len(o) != 1 || o[0].Latency.Mean != call || !same(o[0].PerSecond, perSecond(1, call)) {
 			t.Errorf("%+v, want reads of %d ns", o, call)
 		}
 		spent(t, &scripted.Fabric{Times: script()}, r)

@@ -16,10 +16,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 )
 
 // withClient gives a client on a scripted stack to run.
@@ -69,7 +69,7 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 				if err != nil || !r.Verified || r.Errors != 0 {
 					t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
 				}
-				h := holkind.Of(&r)
+				h := holresults.Of(&r)
 				if h.ProbeAlone.Count != n || h.ProbeAlone.Mean != call || h.ProbeLoaded.Count != n || h.BulkAloneBytesPerSecond == 0 || h.BulkLoadedBytesPerSecond == 0 {
 					t.Errorf("alone %+v, loaded %+v, bulk %v and %v", h.ProbeAlone, h.ProbeLoaded, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond)
 				}
@@ -98,7 +98,7 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 			if err != nil || !r.Verified || r.Errors != 0 {
 				t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
 			}
-			d := r.Detail.(*callskind.RPC)
+			d := r.Detail.(*callsresults.RPC)
 			if i := d.Idle; i == nil || i.DurationNs != int64(drive.IdleWindow) || !near(i.ClientSeconds, drive.IdleWindow.Seconds()*processShare/4) || !near(i.ServerSeconds, i.ClientSeconds) {
 				t.Errorf("idle %+v, want %v", i, drive.IdleWindow)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -28,6 +29,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/regions"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/sharing"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/softrdma"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
@@ -35,7 +37,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/think"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/kinds"
+	"github.com/rdmaperf/rdmaperf/reports/charts"
+	"github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Rooms are all workloads, in the order in which help and messages list them.
@@ -65,14 +70,24 @@ var Rooms = []*room.Room{
 // Table is what the engine knows of them.
 func Table() engine.Table { return room.Table(Rooms...) }
 
-// Kinds are those of their results, in the order in which they stand where several do,
-// such as columns of CSV: those that have always been there, and then as in the table.
-func Kinds() []*reports.Kind {
-	all := kinds.All()
+// Results are what a reader of documents has to know of them.
+func Results() reports.Workloads {
+	var all reports.Workloads
 	for _, r := range Rooms {
-		if k := r.Kind; k != nil && !slices.Contains(all, k) {
-			all = append(all, k)
+		if w := r.Results; w != nil && !slices.Contains(all, w) {
+			all = append(all, w)
 		}
 	}
 	return all
+}
+
+// Tables and Charts are those of workloads whose figures do not show their point by themselves.
+func Tables() []text.OwnTables { return []text.OwnTables{holresults.Tables} }
+
+// Charts are by the name of the workload.
+func Charts() map[string][]page.OwnSection {
+	return map[string][]page.OwnSection{
+		hol.Name: {holresults.Section},
+		rpc.Name: {callsresults.Gain, func(set *reports.Set) view.Section { return charts.FigureSection(set, rpc.Name) }},
+	}
 }

@@ -40,8 +40,8 @@ func TestRowsAreUnique(t *testing.T) {
 		if n == "" || slices.Contains(names[:i], n) {
 			t.Errorf("row %d: name %q", i, n)
 		}
-		if k := Rooms[i].Kind; k != nil && k.Workload != n {
-			t.Errorf("row %d: %q has the results of %q", i, n, k.Workload)
+		if w := Rooms[i].Results; w != nil && w.Name != n {
+			t.Errorf("row %d: %q has the results of %q", i, n, w.Name)
 		}
 	}
 }

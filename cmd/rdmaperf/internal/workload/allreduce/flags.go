@@ -27,7 +27,7 @@ const Name = "allreduce"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       results.Kind,
+	Results:    results.Results,
 	Summary:    "float32 sums over ranks in processes of their own",
 	Group:      "Workload allreduce",
 	OwnThreads: true,

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
@@ -39,7 +38,7 @@ const (
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       set.Kind(),
+	Results:    set,
 	Summary:    "what a server registers by the number of its clients",
 	Group:      "Workload clients",
 	OwnThreads: true,
@@ -49,20 +48,16 @@ var Room = &room.Room{
 	Flags:      func() room.Flags { return new(flags) },
 }
 
-var set = &curves.Set{
-	Workload: Name, Called: "Clients", Rank: 50,
-	Title: "Memory by clients",
-	Intro: "What a server has registered when each of its clients has sent one message. LITE has a ring for each client machine, whatever its messages; a device alone has a queue pair for each, with 64 receives of the longest message; other stacks have what a connection with 64 calls registers.",
-	Given: "64 messages under way for each client, all clients in one process",
-	Lead:  "size is that of the longest message; memory is what the server registers:",
-	Curves: []curves.Curve{{Op: op, Title: "Clients", XName: "clients", XColumn: "clients", XLabel: "Clients", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
-		Values: []string{"server_bytes", "client_bytes", "server_queue_pairs"}}},
-	Values: []curves.Value{
-		{Name: "server_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory of the server", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityMemory},
-		{Name: "client_bytes", Column: "each", Unit: "KiB", Per: 1024, Digits: 1, Quantity: reports.QuantityMemory, Table: true},
-		{Name: "server_queue_pairs", Column: "queue pairs", Per: 1, Label: "Queue pairs of the server", Text: func(v float64) string { return view.Number(v, 0) }, Quantity: reports.QuantityCount},
+var set = curves.Results(reports.Workload{
+	Name: Name, Title: "Clients",
+	Intro: "What a server has registered when each of its clients has sent one message. LITE has a ring for each client machine, whatever its messages; a device alone has a queue pair for each, with 64 receives of the longest message; other stacks have what a connection with 64 calls registers. Size is that of the longest message; memory is what the server registers.",
+	Dims:  []reports.DimDef{{Name: "clients", Help: "of one server"}},
+	Figures: []reports.FigureDef{
+		{Name: "server_bytes", Quantity: reports.QuantityMemory, Help: "Registered memory of the server"},
+		{Name: "client_bytes", Quantity: reports.QuantityMemory, Help: "each"},
+		{Name: "server_queue_pairs", Quantity: reports.QuantityCount, Help: "Queue pairs of the server"},
 	},
-}
+}, "64 messages under way for each client, all clients in one process", map[string]reports.DimDef{op: {Name: "clients"}})
 
 type options struct{ Clients int }
 

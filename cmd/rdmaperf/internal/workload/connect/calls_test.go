@@ -7,8 +7,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -28,7 +28,7 @@ func TestConnectionsOfCallsAreSetUpAndTimed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := connectkind.Of(&r)
+				c := connectresults.Of(&r)
 				server, _ := r.Parameters["server"].(map[string]any)
 				if c == nil || c.AtOnce != atOnce || r.QPs != atOnce || r.Operations != int64(12*atOnce) || !r.Verified || r.RoundTrip != "full" || server["operations"] != r.Operations {
 					t.Fatalf("%+v, connect %+v, server %v", r, c, server)

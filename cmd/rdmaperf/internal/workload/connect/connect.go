@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -118,6 +118,6 @@ func complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	if v := res.Verification; m.Sh.Verify && v != nil { // the answer to each first round trip
 		v.Whole, v.Numbers, v.Bytes = out.Ops, out.Ops, out.Ops*int64(m.Sh.Size)
 	}
-	res.Detail = &connectkind.Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(), Connect: s[stageConnect].Snapshot(),
+	res.Detail = &connectresults.Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(), Connect: s[stageConnect].Snapshot(),
 		FirstRoundTrip: s[stageFirst].Snapshot(), Disconnect: s[stageDisconnect].Snapshot(), Full: s[stageFull].Snapshot()}
 }

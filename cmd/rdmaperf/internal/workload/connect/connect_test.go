@@ -8,8 +8,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -26,7 +26,7 @@ func TestConnectionsAreSetUpAndTimed(t *testing.T) {
 			}
 			for i, r := range results {
 				n := max(plan.Points[i].QPs, 1)
-				c := connectkind.Of(&r)
+				c := connectresults.Of(&r)
 				if c == nil || c.AtOnce != n || r.QPs != n || r.Threads != n || r.Operations != int64(20*n) || !r.Verified || r.RoundTrip != "full" {
 					t.Fatalf("%s: %+v, connect %+v", plan.Points[i], r, c)
 				}
@@ -86,7 +86,7 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	plan.Iterations = 1 << 40
-	if r, err := enginetest.CutShort(t, addr, client, plan); !errors.Is(err, engine.ErrInterrupted) || connectkind.Of(&r) == nil || r.Operations == 0 {
+	if r, err := enginetest.CutShort(t, addr, client, plan); !errors.Is(err, engine.ErrInterrupted) || connectresults.Of(&r) == nil || r.Operations == 0 {
 		t.Errorf("%v, %d connections, want an interrupt with some", err, r.Operations)
 	}
 	enginetest.Works(t, addr, client)

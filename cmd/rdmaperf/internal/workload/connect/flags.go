@@ -6,8 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
-	connectkind "github.com/rdmaperf/rdmaperf/reports/kinds/connect"
 )
 
 // Name is the workload's.
@@ -17,7 +17,7 @@ const Name = "connect"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       connectkind.Kind,
+	Results:    connectresults.Results,
 	Summary:    "connection set-up, from dialling to the first answer",
 	Group:      "Workloads incast and connect",
 	OwnThreads: true,

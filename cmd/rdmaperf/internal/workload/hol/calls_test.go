@@ -8,8 +8,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -31,7 +31,7 @@ func TestHeadOfLineByCalls(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				h := holkind.Of(&r)
+				h := holresults.Of(&r)
 				switch {
 				case h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull:
 					t.Fatalf("%+v, want a verified full round trip", r)
@@ -64,9 +64,9 @@ func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if least := (probes - 1) * interval; holkind.Of(&r).ProbeLoaded.Count != probes ||
+	if least := (probes - 1) * interval; holresults.Of(&r).ProbeLoaded.Count != probes ||
 		time.Duration(r.DurationNs) < least {
-		t.Errorf("%d probes in %v, want %d in %v at least", holkind.Of(&r).ProbeLoaded.Count,
+		t.Errorf("%d probes in %v, want %d in %v at least", holresults.Of(&r).ProbeLoaded.Count,
 			time.Duration(r.DurationNs), probes, least)
 	}
 }
@@ -81,7 +81,7 @@ func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := holkind.Of(&r); h.LoadedLoop == nil || !h.LoadedLoop.Saturated || h.LoadedLoop.Due < 49_000 ||
+	if h := holresults.Of(&r); h.LoadedLoop == nil || !h.LoadedLoop.Saturated || h.LoadedLoop.Due < 49_000 ||
 		h.ProbeLoaded.Unfinished == 0 {
 		t.Errorf("loop %+v of %d probes, %d unfinished; want 50000 due in 100 ms, and saturated", h.LoadedLoop,
 			h.ProbeLoaded.Count, h.ProbeLoaded.Unfinished)

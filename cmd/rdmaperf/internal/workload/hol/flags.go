@@ -11,7 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -23,7 +23,7 @@ const Name = "hol"
 var Room = &room.Room{
 	Name:     Name,
 	Runner:   new(flags),
-	Kind:     holkind.Kind,
+	Results:  holresults.Results,
 	Summary:  "small probes beside a bulk stream, or small calls beside large ones",
 	Note:     "hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test",
 	Group:    "Workload hol",

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -53,7 +53,7 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 				}
 				for i, r := range results {
 					pt := plan.Points[i]
-					h := holkind.Of(&r)
+					h := holresults.Of(&r)
 					if h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull {
 						t.Fatalf("%v: %+v, want a verified full round trip", pt, r)
 					}
@@ -89,9 +89,9 @@ func TestHeadOfLineByDuration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range results {
-		if r.DurationNs < int64(plan.Duration) || !r.Verified || holkind.Of(&r).ProbeLoaded.Count == 0 {
-			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, holkind.Of(&r).Arm, time.Duration(r.DurationNs),
-				r.Verified, holkind.Of(&r).ProbeLoaded.Count)
+		if r.DurationNs < int64(plan.Duration) || !r.Verified || holresults.Of(&r).ProbeLoaded.Count == 0 {
+			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, holresults.Of(&r).Arm, time.Duration(r.DurationNs),
+				r.Verified, holresults.Of(&r).ProbeLoaded.Count)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestApplicationSlices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := holkind.Of(&results[0]); !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window ||
+	if h := holresults.Of(&results[0]); !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window ||
 		h.BulkLoadedBytesPerSecond <= 0 {
 		t.Errorf("result %+v, hol %+v", results[0], h)
 	}

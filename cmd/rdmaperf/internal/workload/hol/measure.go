@@ -6,8 +6,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	holkind "github.com/rdmaperf/rdmaperf/reports/kinds/hol"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -128,9 +128,9 @@ func probeParameters(sh *engine.Shape, p map[string]any) {
 }
 
 // detail is what the result of a point has of its own.
-func detail(sh *engine.Shape, f *holFigures) *holkind.HOL {
+func detail(sh *engine.Shape, f *holFigures) *holresults.HOL {
 	s := setUp(sh)
-	h := &holkind.HOL{
+	h := &holresults.HOL{
 		AppSliceBytes: int64(s.AppSlice), AppWindow: s.AppWindow,
 		Arm: sh.Arm, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
 		AloneLoop: f.aloneLoop, LoadedLoop: f.loadedLoop, ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded,

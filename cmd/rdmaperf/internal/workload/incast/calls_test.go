@@ -5,8 +5,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 )
 
 // Every client of calls makes exactly its share on a connection of its own, compared by
@@ -21,7 +21,7 @@ func TestIncastByCallsCountsEveryClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := incastkind.Of(&r)
+			in := incastresults.Of(&r)
 			if r.Operations != 300 || !r.Verified || r.QPs != 5 || r.Depth != 3 || in == nil || in.Clients != 5 ||
 				len(in.PerClient) != 5 || r.Latency != nil {
 				t.Fatalf("%+v, incast %+v", r, in)

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 )
 
 // Name is the workload's.
@@ -20,7 +20,7 @@ const Name = "incast"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       incastkind.Kind,
+	Results:    incastresults.Results,
 	Summary:    "many clients to one server thread, or by calls to one server",
 	Group:      "Workloads incast and connect",
 	OwnThreads: true,

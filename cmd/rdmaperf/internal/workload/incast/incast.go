@@ -8,9 +8,9 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -91,18 +91,18 @@ func (*flags) Server(ctx context.Context, s *engine.Serve) error {
 }
 
 // shares are those of the clients.
-func shares(sh *engine.Shape, out *engine.Outcome) *incastkind.Incast {
-	in := &incastkind.Incast{Clients: sh.QPs}
+func shares(sh *engine.Shape, out *engine.Outcome) *incastresults.Incast {
+	in := &incastresults.Incast{Clients: sh.QPs}
 	var rates []float64
 	for _, s := range out.Shares {
 		t := reports.NewThroughput(s.Ops*int64(sh.Size), s.Ops, s.Window)
-		in.PerClient = append(in.PerClient, incastkind.ClientShare{Operations: s.Ops, DurationNs: int64(s.Window),
+		in.PerClient = append(in.PerClient, incastresults.ClientShare{Operations: s.Ops, DurationNs: int64(s.Window),
 			BytesPerSecond: t.BytesPerSecond})
 		rates = append(rates, t.BytesPerSecond)
 	}
 	if len(rates) > 0 {
 		in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain = slices.Min(rates), slices.Max(rates),
-			incastkind.JainIndex(rates)
+			incastresults.JainIndex(rates)
 	}
 	return in
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	incastkind "github.com/rdmaperf/rdmaperf/reports/kinds/incast"
 )
 
 // Every client sends exactly its share, verified, from a thread of its own to the
@@ -29,7 +29,7 @@ func TestIncastCountsEveryClient(t *testing.T) {
 			}
 			for i, r := range results {
 				n := plan.Points[i].QPs
-				in := incastkind.Of(&r)
+				in := incastresults.Of(&r)
 				if r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Threads != n || in == nil ||
 					in.Clients != n || len(in.PerClient) != n {
 					t.Fatalf("%s: %+v, incast %+v", plan.Points[i], r, in)

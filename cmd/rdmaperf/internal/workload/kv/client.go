@@ -9,10 +9,10 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/store"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 	"github.com/rdmaperf/rdmaperf/reports"
-	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -218,7 +218,7 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 		return
 	}
 	s := callers[0].kvShare
-	out := &kvkind.KV{Mix: s.cfg.Mix.Name, Title: s.cfg.Mix.Title, Requests: s.cfg.Mix.Request.String(), Records: int64(l.Records), Fields: l.Fields, FieldBytes: l.FieldBytes,
+	out := &kvresults.KV{Mix: s.cfg.Mix.Name, Title: s.cfg.Mix.Title, Requests: s.cfg.Mix.Request.String(), Records: int64(l.Records), Fields: l.Fields, FieldBytes: l.FieldBytes,
 		Store: "bbolt", Fsync: l.Fsync, Inserted: int64(s.keys.Count()) - int64(l.Records)}
 	if s.cfg.Mix.Has(ycsb.Scan) {
 		out.MaxScan = l.MaxScan
@@ -240,7 +240,7 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 			continue
 		}
 		call, store := all.call.Snapshot(), all.store.Snapshot()
-		out.Operations = append(out.Operations, kvkind.Operation{Op: op.String(), Operations: call.Count,
+		out.Operations = append(out.Operations, kvresults.Operation{Op: op.String(), Operations: call.Count,
 			PerSecond: float64(call.Count) / (float64(res.DurationNs) / 1e9), Latency: call, Store: store})
 	}
 	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify { // of writes, what is read later
@@ -251,5 +251,5 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 	}
 	calls := *k.RPC()
 	calls.RequestBytes, calls.ResponseBytes = 0, 0 // they differ from call to call
-	res.Detail = &kvkind.Detail{Calls: calls, KV: *out}
+	res.Detail = &kvresults.Detail{Calls: calls, KV: *out}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
+	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
 )
 
 // Name is the workload's.
@@ -19,7 +19,7 @@ const Name = "kv"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       kvkind.Kind,
+	Results:    kvresults.Results,
 	Summary:    "mixes of YCSB on a key-value store behind calls",
 	Group:      "Workloads rpc, kv and tensor",
 	Calls:      true,

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
-	kvkind "github.com/rdmaperf/rdmaperf/reports/kinds/kv"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -47,11 +47,11 @@ func TestKVOnEveryCarrier(t *testing.T) {
 				if r.Operations != 300 || !r.Verified || r.Latency == nil || r.Latency.Count != 300 || r.Depth != 3 || r.QPs != 2 || r.Throughput.BytesPerSecond <= 0 {
 					t.Errorf("%s: %d operations, verified %v, latency %+v, depth %d, %d connections", pt, r.Operations, r.Verified, r.Latency, r.Depth, r.QPs)
 				}
-				if kvkind.Of(&r) == nil || callskind.Of(&r) == nil || kvkind.Of(&r).Mix != loadOf(pt).Mix || kvkind.Of(&r).Records != 300 || kvkind.Of(&r).Requests != mix.Request.String() {
-					t.Fatalf("%s: %+v, %+v", pt, kvkind.Of(&r), callskind.Of(&r))
+				if kvresults.Of(&r) == nil || callsresults.Of(&r) == nil || kvresults.Of(&r).Mix != loadOf(pt).Mix || kvresults.Of(&r).Records != 300 || kvresults.Of(&r).Requests != mix.Request.String() {
+					t.Fatalf("%s: %+v, %+v", pt, kvresults.Of(&r), callsresults.Of(&r))
 				}
 				var sum, inserts int64
-				for _, o := range kvkind.Of(&r).Operations {
+				for _, o := range kvresults.Of(&r).Operations {
 					sum += o.Operations
 					if o.Op == "insert" {
 						inserts = o.Operations
@@ -66,8 +66,8 @@ func TestKVOnEveryCarrier(t *testing.T) {
 						kinds++
 					}
 				}
-				if sum != 300 || len(kvkind.Of(&r).Operations) != kinds || kvkind.Of(&r).Inserted < inserts || mix.Has(ycsb.Insert) != (kvkind.Of(&r).Inserted > 0) || mix.Has(ycsb.Scan) != (kvkind.Of(&r).MaxScan == 10) {
-					t.Errorf("%s: %d operations of %d kinds, inserted %d, scans of %d", pt, sum, len(kvkind.Of(&r).Operations), kvkind.Of(&r).Inserted, kvkind.Of(&r).MaxScan)
+				if sum != 300 || len(kvresults.Of(&r).Operations) != kinds || kvresults.Of(&r).Inserted < inserts || mix.Has(ycsb.Insert) != (kvresults.Of(&r).Inserted > 0) || mix.Has(ycsb.Scan) != (kvresults.Of(&r).MaxScan == 10) {
+					t.Errorf("%s: %d operations of %d kinds, inserted %d, scans of %d", pt, sum, len(kvresults.Of(&r).Operations), kvresults.Of(&r).Inserted, kvresults.Of(&r).MaxScan)
 				}
 			}
 		})
@@ -83,8 +83,8 @@ func TestKVOpenLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := results[0]; r.LatencyService == nil || kvkind.Of(&r) == nil || len(kvkind.Of(&r).Operations) != 2 {
-		t.Errorf("service %+v, %+v", r.LatencyService, kvkind.Of(&r))
+	if r := results[0]; r.LatencyService == nil || kvresults.Of(&r) == nil || len(kvresults.Of(&r).Operations) != 2 {
+		t.Errorf("service %+v, %+v", r.LatencyService, kvresults.Of(&r))
 	}
 }
 

@@ -5,18 +5,21 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
-	latencykind "github.com/rdmaperf/rdmaperf/reports/kinds/latency"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // Name is the workload's.
 const Name = "latency"
+
+// results declares that a rate of one operation at a time says what its latency says.
+var results = &reports.Workload{Name: Name, Title: "Latency", Shown: []string{"p50", "p99", "mean"}}
 
 // Room is its row of the table.
 var Room = &room.Room{
 	Name:     Name,
 	Summary:  "time of one operation at a time, or at a fixed rate",
 	Runner:   flags{},
-	Kind:     latencykind.Kind,
+	Results:  results,
 	Note:     "--rate is for latency alone",
 	Standard: true,
 	Means:    [][]string{{"rate", "rate-sweep"}},

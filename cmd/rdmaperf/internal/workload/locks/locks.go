@@ -27,7 +27,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
@@ -45,7 +44,7 @@ const (
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       set.Kind(),
+	Results:    set,
 	Summary:    "one lock of LITE that many contend for",
 	Group:      "Workload locks",
 	OwnThreads: true,
@@ -54,23 +53,18 @@ var Room = &room.Room{
 	Flags:      func() room.Flags { return new(flags) },
 }
 
-var names = []string{"lock_p50_ns", "lock_p99_ns", "rate", "fetch_add_p50_ns", "fewest_share"}
-
-var set = &curves.Set{
-	Workload: Name, Called: "Locks", Rank: 47,
-	Title:  "Locks",
-	Intro:  "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. Without contention a lock is one round trip of an atomic and a read that travel together; a fetch_add alone stands beside it.",
-	Given:  "both nodes in one process",
-	Lead:   "lock is until the turn has come; the counter proves that no two had it at once; fewest is the share of the turns of who had the fewest, of an equal share:",
-	Curves: []curves.Curve{{Op: op, Title: "Contenders", XName: "contenders", XColumn: "contenders", XLabel: "Contenders", XText: func(v float64) string { return view.Number(v, 0) }, Values: names}},
-	Values: []curves.Value{
-		{Name: "lock_p50_ns", Column: "lock p50", Unit: "us", Per: 1e3, Digits: 2, Label: "Lock, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "lock_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 2, Label: "Lock, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "rate", Column: "turns", Unit: "/s", Per: 1, Digits: 0, Label: "Turns a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
-		{Name: "fetch_add_p50_ns", Column: "fetch_add p50", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
-		{Name: "fewest_share", Column: "fewest", Per: 1, Digits: 3, Quantity: reports.QuantityRatio, Better: reports.More, Table: true},
+var set = curves.Results(reports.Workload{
+	Name: Name, Title: "Locks",
+	Intro: "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. Without contention a lock is one round trip of an atomic and a read that travel together; a fetch_add alone stands beside it. Lock is until the turn has come; the counter proves that no two had it at once; fewest is the share of the turns of who had the fewest, of an equal share.",
+	Dims:  []reports.DimDef{{Name: "contenders", Help: "clients that take the lock"}},
+	Figures: []reports.FigureDef{
+		{Name: "lock_p50_ns", Quantity: reports.QuantityTime, Help: "Lock, median"},
+		{Name: "lock_p99_ns", Quantity: reports.QuantityTime, Help: "Lock, p99"},
+		{Name: "rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "Turns a second"},
+		{Name: "fetch_add_p50_ns", Quantity: reports.QuantityTime, Help: "fetch_add p50"},
+		{Name: "fewest_share", Quantity: reports.QuantityRatio, Better: reports.More, Help: "fewest"},
 	},
-}
+}, "both nodes in one process", map[string]reports.DimDef{op: {Name: "contenders"}})
 
 type options struct{ Contenders int }
 

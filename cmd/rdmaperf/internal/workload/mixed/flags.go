@@ -20,7 +20,7 @@ var text string
 var Room = &room.Room{
 	Name:    Name,
 	Runner:  new(flags),
-	Kind:    kind,
+	Results: results,
 	Summary: "reads and writes of several block sizes at random places, as fio mixes them",
 	Group:   "Workload mixed",
 	Means:   [][]string{names},

@@ -13,7 +13,8 @@ var schema string
 
 // results declares the dimensions and figures of these results.
 var results = &reports.Workload{
-	Name: Name,
+	Name: Name, Title: "Reads and writes",
+	Intro: "Reads and writes of several sizes at random places. On stacks whose writes complete when they were handed over, the latency of a write is no round trip, unless a read behind it ends it.",
 	Dims: []reports.DimDef{
 		{Name: "read_percent", Unit: "%", Help: "reads of all operations, as asked for"},
 		{Name: "blocks", Help: "sizes of operations, as --bssplit has them"},
@@ -41,7 +42,6 @@ func (*Mixed) Member(string) string { return Name }
 
 func describe(w *reports.Workload, r *reports.Result) {
 	d := Of(r)
-	r.Title = "Reads and writes"
 	r.Dims = reports.DimsOf(w.Dims, d.ReadPercent, d.Blocks, d.WriteDone, d.SpanBytes)
 	var values []float64
 	for i, side := range sides {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
+	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 )
 
 // Name is the workload's.
@@ -21,7 +21,7 @@ const Name = "paramserver"
 var Room = &room.Room{
 	Name:    Name,
 	Runner:  new(flags),
-	Kind:    paramserverkind.Kind,
+	Results: paramserverresults.Results,
 	Summary: "a training with one parameter server",
 	Group:   "Workload paramserver",
 	Means:   [][]string{names},

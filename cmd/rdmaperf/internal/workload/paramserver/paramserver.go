@@ -8,8 +8,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -176,7 +176,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Arm, d.levels, t.TensorBytes, t.ComputeRatio
 	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 	if m.Out != nil {
-		ps := &paramserverkind.ParamServer{Model: t.Model, Arm: sh.Arm, Levels: d.levels, Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
+		ps := &paramserverresults.ParamServer{Model: t.Model, Arm: sh.Arm, Levels: d.levels, Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
 			ComputeRatio: t.ComputeRatio, ComputeNs: float64(d.measured.compute), CommunicationNs: communication, Iteration: d.rounds}
 		did, _ := m.Out.Detail.(rounds)
 		ps.Complete(did.times)

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
+	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	paramserverkind "github.com/rdmaperf/rdmaperf/reports/kinds/paramserver"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -63,14 +63,14 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, r := range results {
-				pt, ps := plan.Points[i], paramserverkind.Of(&r)
+				pt, ps := plan.Points[i], paramserverresults.Of(&r)
 				if ps == nil || r.Operations != 6 || !r.Verified || r.Errors != 0 || r.Latency != nil || r.SizeBytes != tinyBytes || r.QPs != 1 {
 					t.Fatalf("%v: %+v", pt, r)
 				}
 				if ps.Iteration.Count != 6 || ps.Arm != pt.Arm || ps.Tensors != 5 || ps.Parameters != tinyBytes/4 || ps.Levels != 1 || ps.CommunicationNs <= 0 {
 					t.Errorf("%v: %+v", pt, ps)
 				}
-				if first := paramserverkind.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
+				if first := paramserverresults.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
 					t.Errorf("%v: communication of %v, but %v before", pt, ps.CommunicationNs, first.CommunicationNs)
 				}
 				if want := ps.CommunicationNs * []float64{0, 0, 1.5, 1.5}[i]; ps.ComputeNs < want-1 || ps.ComputeNs > want || ps.IdealNs != max(ps.ComputeNs, ps.CommunicationNs) {

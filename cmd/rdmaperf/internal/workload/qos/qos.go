@@ -32,7 +32,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Name is the workload's.
@@ -57,27 +56,23 @@ const (
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       set.Kind(),
+	Results:    set,
 	Summary:    "classes of LITE over time, alone and together",
 	OwnThreads: true,
 	Flags:      func() room.Flags { return new(flags) },
 }
 
-var set = &curves.Set{
-	Workload: Name, Called: "QoS", Rank: 48,
-	Title: "Classes over time",
-	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the last high is alone.",
-	Given: "both nodes and both classes in one process",
-	Lead:  "low writes 256 KiB with 8 under way, high reads 64 bytes; first third low alone, second both, last third high alone:",
-	Curves: []curves.Curve{{Op: op, Title: "Two classes", XName: "at_s", XUnit: "s", XColumn: "at", XLabel: "Time", XText: func(v float64) string { return view.Number(v, 2) + " s" }, LinearX: true,
-		Values: []string{"high_p50_ns", "high_p99_ns", "high_rate", "low_bytes"}}},
-	Values: []curves.Value{
-		{Name: "high_p50_ns", Column: "high p50", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency of high, median", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "high_p99_ns", Column: "high p99", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency of high, p99", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "high_rate", Column: "high", Unit: "/s", Per: 1, Digits: 0, Label: "Reads of high a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
-		{Name: "low_bytes", Column: "low", Unit: "MiB/s", Per: 1 << 20, Digits: 1, Label: "Throughput of low", Text: view.BandwidthLabel, Quantity: reports.QuantityBytes, Better: reports.More, Linear: true},
+var set = curves.Results(reports.Workload{
+	Name: Name, Title: "QoS",
+	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the last high is alone. Low writes 256 KiB with 8 under way, high reads 64 bytes; first third low alone, second both, last third high alone.",
+	Dims:  []reports.DimDef{{Name: "at_s", Unit: "s", Help: "time from the begin of the run"}},
+	Figures: []reports.FigureDef{
+		{Name: "high_p50_ns", Quantity: reports.QuantityTime, Help: "Latency of high, median"},
+		{Name: "high_p99_ns", Quantity: reports.QuantityTime, Help: "Latency of high, p99"},
+		{Name: "high_rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "Reads of high a second"},
+		{Name: "low_bytes", Quantity: reports.QuantityBytes, Better: reports.More, Help: "Throughput of low"},
 	},
-}
+}, "both nodes and both classes in one process", map[string]reports.DimDef{op: {Name: "at_s", Unit: "s"}})
 
 type options struct{ Window time.Duration }
 

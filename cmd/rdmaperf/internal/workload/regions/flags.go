@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Name is the workload's.
@@ -29,7 +28,7 @@ const (
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       set.Kind(),
+	Results:    set,
 	Summary:    "writes to many regions, registered or named",
 	Group:      "Workload regions",
 	OwnThreads: true,
@@ -39,28 +38,19 @@ var Room = &room.Room{
 	Flags:      func() room.Flags { return new(flags) },
 }
 
-var set = &curves.Set{
-	Workload: Name, Called: "Regions", Rank: 45,
-	Title: "Many regions",
-	Intro: "Writes to random places of many regions, or of one large region. A device alone has a registration for each region; LITE has one for all of them, and handles. A NIC caches few keys and translations: what it loses when they do not fit is the left end against the right. A stack of a model is timed by the model's clock.",
-	Given: "one connection and one thread, both ends in one process",
-	Lead:  "latency with one write under way, rate with 16; making a region is by the host's clock:",
-	Curves: []curves.Curve{
-		{Op: opCount, Title: "Number of regions", XName: "regions", XColumn: "regions", XLabel: "Regions", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true, Values: all},
-		{Op: opTotal, Title: "Size of one region", XName: "region_bytes", XUnit: "B", XColumn: "region", XLabel: "Size of the region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Sized: true, Values: all},
-		{Op: opMake, Title: "Making regions", XName: "region_bytes", XUnit: "B", XColumn: "region", XLabel: "Size of a region", XText: func(v float64) string { return reports.SizeLabel(int64(v)) }, Values: []string{"make_ns", "map_ns", "end_ns"}},
+var set = curves.Results(reports.Workload{
+	Name: Name, Title: "Regions",
+	Intro: "Writes to random places of many regions, or of one large region. A device alone has a registration for each region; LITE has one for all of them, and handles. A NIC caches few keys and translations: what it loses when they do not fit is the left end against the right. A stack of a model is timed by the model's clock. Latency with one write under way, rate with 16; making a region is by the host's clock.",
+	Dims:  []reports.DimDef{{Name: "regions", Help: "regions of one window"}, {Name: "region_bytes", Unit: "B", Help: "a region"}},
+	Figures: []reports.FigureDef{
+		{Name: "rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "Writes a second"},
+		{Name: "latency_p50_ns", Quantity: reports.QuantityTime, Help: "Latency, median"},
+		{Name: "latency_p99_ns", Quantity: reports.QuantityTime, Help: "p99"},
+		{Name: "make_ns", Quantity: reports.QuantityTime, Help: "Making one region"},
+		{Name: "map_ns", Quantity: reports.QuantityTime, Help: "Mapping one region by its name"},
+		{Name: "end_ns", Quantity: reports.QuantityTime, Help: "Ending one region"},
 	},
-	Values: []curves.Value{
-		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
-		{Name: "latency_p50_ns", Column: "p50", Unit: "us", Per: 1e3, Digits: 3, Label: "Latency, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
-		{Name: "latency_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 3, Quantity: reports.QuantityTime, Table: true},
-		{Name: "make_ns", Column: "make each", Unit: "us", Per: 1e3, Digits: 3, Label: "Making one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "map_ns", Column: "map each", Unit: "us", Per: 1e3, Digits: 3, Label: "Mapping one region by its name", Text: view.NsLabel, Quantity: reports.QuantityTime},
-		{Name: "end_ns", Column: "end each", Unit: "us", Per: 1e3, Digits: 3, Label: "Ending one region", Text: view.NsLabel, Quantity: reports.QuantityTime},
-	},
-}
-
-var all = []string{"rate", "latency_p50_ns", "latency_p99_ns", "make_ns", "map_ns", "end_ns"}
+}, "one connection and one thread, both ends in one process", map[string]reports.DimDef{opCount: {Name: "regions"}, opTotal: {Name: "region_bytes", Unit: "B"}, opMake: {Name: "region_bytes", Unit: "B"}})
 
 type options struct {
 	Regions int   // of Total/Regions bytes each

@@ -27,7 +27,7 @@ const Name = "register"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       results.Kind,
+	Results:    results.Results,
 	Summary:    "what registering memory costs",
 	Group:      "Workload register",
 	OwnThreads: true,

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -20,7 +20,7 @@ const Name = "rpc"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       callskind.Kind,
+	Results:    callsresults.Results,
 	Summary:    "calls of a kind, answer and rate of their own, and what idle connections cost",
 	Note:       "grpc stacks alone mean rpc",
 	Group:      "Workloads rpc, kv and tensor",

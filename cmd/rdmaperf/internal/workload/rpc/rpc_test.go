@@ -8,8 +8,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -37,16 +37,16 @@ func TestRPCOnEveryCarrier(t *testing.T) {
 					t.Errorf("%s: %d operations, %v at the server, want %d", pt, r.Operations, server["operations"], want)
 				case !r.Verified || r.Errors != 0:
 					t.Errorf("%s: verified %v, %d errors", pt, r.Verified, r.Errors)
-				case callskind.Of(&r) == nil || callskind.Of(&r).Call != pt.Call || r.Depth != max(pt.Outstanding, 1) || r.QPs != max(pt.QPs, 1):
-					t.Errorf("%s: %+v, depth %d, %d connections", pt, callskind.Of(&r), r.Depth, r.QPs)
+				case callsresults.Of(&r) == nil || callsresults.Of(&r).Call != pt.Call || r.Depth != max(pt.Outstanding, 1) || r.QPs != max(pt.QPs, 1):
+					t.Errorf("%s: %+v, depth %d, %d connections", pt, callsresults.Of(&r), r.Depth, r.QPs)
 				case (r.Latency == nil) != (pt.Call == engine.CallOneway):
 					t.Errorf("%s: latency %v", pt, r.Latency)
 				case r.Latency != nil && (r.Latency.Count != want || r.RoundTrip != reports.RoundTripFull):
 					t.Errorf("%s: %d samples of a %s round trip", pt, r.Latency.Count, r.RoundTrip)
 				case r.Throughput == nil || r.Throughput.OperationsPerSecond <= 0:
 					t.Errorf("%s: throughput %+v", pt, r.Throughput)
-				case callskind.Of(&r).Idle == nil || callskind.Of(&r).Resident == nil || callskind.Of(&r).Resident.ServerBytes <= 0:
-					t.Errorf("%s: idle %+v, resident %+v", pt, callskind.Of(&r).Idle, callskind.Of(&r).Resident)
+				case callsresults.Of(&r).Idle == nil || callsresults.Of(&r).Resident == nil || callsresults.Of(&r).Resident.ServerBytes <= 0:
+					t.Errorf("%s: idle %+v, resident %+v", pt, callsresults.Of(&r).Idle, callsresults.Of(&r).Resident)
 				}
 			}
 		})

@@ -14,7 +14,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
@@ -31,7 +30,7 @@ const (
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       set.Kind(),
+	Results:    set,
 	Summary:    "many users of one node, a queue pair each or few for all",
 	Group:      "Workload sharing",
 	OwnThreads: true,
@@ -41,20 +40,16 @@ var Room = &room.Room{
 	Flags:      func() room.Flags { return new(flags) },
 }
 
-var set = &curves.Set{
-	Workload: Name, Called: "Sharing", Rank: 46,
-	Title: "Sharing queue pairs",
-	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration; lite(daemon) is as many clients of one daemon process, each with rings in shared memory. A NIC caches the contexts of few queue pairs.",
-	Given: "one thread for all users, both ends in one process",
-	Lead:  "one write under way for each user; memory is what both ends register:",
-	Curves: []curves.Curve{{Op: op, Title: "Users", XName: "users", XColumn: "users", XLabel: "Users", XText: func(v float64) string { return view.Number(v, 0) }, Sized: true,
-		Values: []string{"rate", "queue_pairs", "registered_bytes"}}},
-	Values: []curves.Value{
-		{Name: "rate", Column: "rate", Unit: "1/us", Per: 1e6, Digits: 3, Label: "Writes a second", Text: view.RateLabel, Quantity: reports.QuantityRate, Better: reports.More, Linear: true},
-		{Name: "queue_pairs", Column: "queue pairs", Per: 1, Label: "Queue pairs of a node", Text: func(v float64) string { return view.Number(v, 0) }, Quantity: reports.QuantityCount},
-		{Name: "registered_bytes", Column: "registered", Unit: "KiB", Per: 1024, Digits: 1, Label: "Registered memory in use", Text: func(v float64) string { return reports.SizeLabel(int64(v)) }, Quantity: reports.QuantityMemory},
+var set = curves.Results(reports.Workload{
+	Name: Name, Title: "Sharing",
+	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration; lite(daemon) is as many clients of one daemon process, each with rings in shared memory. A NIC caches the contexts of few queue pairs. One write under way for each user; memory is what both ends register.",
+	Dims:  []reports.DimDef{{Name: "users", Help: "of one node"}},
+	Figures: []reports.FigureDef{
+		{Name: "rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "Writes a second"},
+		{Name: "queue_pairs", Quantity: reports.QuantityCount, Help: "Queue pairs of a node"},
+		{Name: "registered_bytes", Quantity: reports.QuantityMemory, Help: "Registered memory in use"},
 	},
-}
+}, "one thread for all users, both ends in one process", map[string]reports.DimDef{op: {Name: "users"}})
 
 type options struct{ Users int }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
+	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 )
 
 // Name is the workload's.
@@ -20,7 +20,7 @@ const Name = "starvation"
 var Room = &room.Room{
 	Name:    Name,
 	Runner:  new(flags),
-	Kind:    starvationkind.Kind,
+	Results: starvationresults.Results,
 	Summary: "what a high class leaves to a low one on the same QP",
 	Group:   "Workload starvation",
 	Means:   [][]string{names},

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -446,10 +446,11 @@ func (d *sources) complete(m *engine.Measurement, res *reports.Result, out *engi
 	if v := res.Verification; v != nil {
 		v.Messages = c.posted[lowClass] + c.posted[highClass] // what was queued at the end was compared, too
 	}
-	share := func(c int) starvationkind.ClassShare {
+	share := func(c int) starvationresults.ClassShare {
 		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
-		return starvationkind.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
+		return starvationresults.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
 	}
-	res.Detail = &starvationkind.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
+	of := &starvationresults.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
 		CapacityBytesPerSecond: d.capacity, High: share(highClass), Low: share(lowClass)}
+	res.Detail = of
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	starvationkind "github.com/rdmaperf/rdmaperf/reports/kinds/starvation"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -34,7 +34,7 @@ func TestStarvationIsCompleteAndExact(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, r := range results {
-					s, load := starvationkind.Of(&r), []float64{0, 50, 200}[i]
+					s, load := starvationresults.Of(&r), []float64{0, 50, 200}[i]
 					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load ||
 						s.CapacityBytesPerSecond <= 0 {
 						t.Fatalf("%v: %+v, %+v", plan.Points[i], r, s)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 )
 
 // Name is the workload's.
@@ -19,7 +19,7 @@ const Name = "tensor"
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       callskind.TensorKind,
+	Results:    callsresults.TensorResults,
 	Summary:    "tensors pushed, pulled and exchanged by calls",
 	Group:      "Workloads rpc, kv and tensor",
 	Calls:      true,

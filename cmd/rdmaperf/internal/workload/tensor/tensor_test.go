@@ -6,8 +6,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
-	callskind "github.com/rdmaperf/rdmaperf/reports/kinds/calls"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -42,9 +42,9 @@ func TestTensorsOnEveryCarrier(t *testing.T) {
 					request = tensorNote
 				}
 				bytes := r.Throughput.BytesPerSecond * float64(r.DurationNs) / 1e9
-				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want || callskind.Of(&r) == nil ||
-					callskind.Of(&r).Call != pt.Call || callskind.Of(&r).RequestBytes != request || callskind.Of(&r).ResponseBytes != response || r.SizeBytes != int64(pt.Size) {
-					t.Errorf("%s: %d operations, verified %v, %+v", pt, r.Operations, r.Verified, callskind.Of(&r))
+				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want || callsresults.Of(&r) == nil ||
+					callsresults.Of(&r).Call != pt.Call || callsresults.Of(&r).RequestBytes != request || callsresults.Of(&r).ResponseBytes != response || r.SizeBytes != int64(pt.Size) {
+					t.Errorf("%s: %d operations, verified %v, %+v", pt, r.Operations, r.Verified, callsresults.Of(&r))
 				}
 				if moved := float64(want * (request + response)); bytes < 0.99*moved || bytes > 1.01*moved {
 					t.Errorf("%s: %v bytes, want %v", pt, bytes, moved)

@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Name is the workload's.
@@ -30,7 +29,7 @@ const (
 var Room = &room.Room{
 	Name:       Name,
 	Runner:     new(flags),
-	Kind:       set.Kind(),
+	Results:    set,
 	Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
 	Group:      "Workload think",
 	OwnThreads: true,
@@ -40,25 +39,19 @@ var Room = &room.Room{
 	Flags:      func() room.Flags { return new(flags) },
 }
 
-var names = []string{"call_p50_ns", "call_p99_ns", "waiting_p50_ns", "client_cpu_ns", "client_busy", "server_cpu_ns"}
-
-var set = &curves.Set{
-	Workload: Name, Called: "Thinking", Rank: 49,
-	Title: "Servers that think",
-	Intro: "The server computes for a while before it answers each call. Who polls for the answer uses a processor all the time, who sleeps pays with a wake-up, and who waits adaptively polls while answers come soon and sleeps behind that.",
-	Given: "one caller, one call at a time",
-	Lead:  "the server computes before it answers; over it is the latency beyond that time; CPU is of a call, busy the part of a CPU that the client uses:",
-	Curves: []curves.Curve{{Op: op, Title: "Time to think", XName: "think_ns", XUnit: "ns", XColumn: "think", XLabel: "Time to think", XText: view.NsLabel, LinearX: true, Sized: true,
-		Values: names}},
-	Values: []curves.Value{
-		{Name: "call_p50_ns", Column: "p50", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
-		{Name: "call_p99_ns", Column: "p99", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
-		{Name: "waiting_p50_ns", Column: "over it", Unit: "us", Per: 1e3, Digits: 2, Label: "Latency beyond the time to think, median", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
-		{Name: "client_cpu_ns", Column: "client", Unit: "us", Per: 1e3, Digits: 2, Label: "CPU of the client for a call", Text: view.NsLabel, Quantity: reports.QuantityTime, Linear: true},
-		{Name: "client_busy", Column: "busy", Per: 1, Digits: 2, Label: "Part of a CPU that the client uses", Text: func(v float64) string { return view.Number(v, 2) }, Quantity: reports.QuantityRatio, Linear: true},
-		{Name: "server_cpu_ns", Column: "server", Unit: "us", Per: 1e3, Digits: 2, Quantity: reports.QuantityTime, Table: true},
+var set = curves.Results(reports.Workload{
+	Name: Name, Title: "Thinking",
+	Intro: "The server computes for a while before it answers each call. Who polls for the answer uses a processor all the time, who sleeps pays with a wake-up, and who waits adaptively polls while answers come soon and sleeps behind that. The server computes before it answers; over it is the latency beyond that time; CPU is of a call, busy the part of a CPU that the client uses.",
+	Dims:  []reports.DimDef{{Name: "think_ns", Unit: "ns", Help: "for which the server computes before it answers"}},
+	Figures: []reports.FigureDef{
+		{Name: "call_p50_ns", Quantity: reports.QuantityTime, Help: "p50"},
+		{Name: "call_p99_ns", Quantity: reports.QuantityTime, Help: "p99"},
+		{Name: "waiting_p50_ns", Quantity: reports.QuantityTime, Help: "Latency beyond the time to think, median"},
+		{Name: "client_cpu_ns", Quantity: reports.QuantityTime, Help: "CPU of the client for a call"},
+		{Name: "client_busy", Quantity: reports.QuantityRatio, Help: "Part of a CPU that the client uses"},
+		{Name: "server_cpu_ns", Quantity: reports.QuantityTime, Help: "server"},
 	},
-}
+}, "one caller, one call at a time", map[string]reports.DimDef{op: {Name: "think_ns", Unit: "ns"}})
 
 type options struct{ Think time.Duration }
 

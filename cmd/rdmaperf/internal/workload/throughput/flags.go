@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
-	throughputkind "github.com/rdmaperf/rdmaperf/reports/kinds/throughput"
+	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
 
 // Name is the workload's.
@@ -18,7 +18,7 @@ var Room = &room.Room{
 	Name:     Name,
 	Summary:  "rate and bandwidth with many outstanding",
 	Runner:   new(flags),
-	Kind:     throughputkind.Kind,
+	Results:  throughputresults.Results,
 	Standard: true,
 	Means:    [][]string{{"bidirectional"}},
 	Ops:      []string{"write", "call"},

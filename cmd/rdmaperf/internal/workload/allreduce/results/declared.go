@@ -14,7 +14,8 @@ var schema string
 
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
-	Name: "allreduce",
+	Name: "allreduce", Title: "All-reduce",
+	Intro: "Times are those of the slowest rank of each iteration, with mapping and unmapping of fresh buffers; reused ones stay. Bus bandwidth is the size times 2(n-1)/n over the mean. Below the eager size nothing is registered.",
 	Dims: []reports.DimDef{
 		{Name: "ranks", Help: "processes that take part"},
 		{Name: "arm", Help: "how memory is registered: none, cache, prereg, prereg+lazy"},
@@ -46,8 +47,7 @@ func (*Allreduce) Member(string) string { return "allreduce" }
 
 func describe(w *reports.Workload, r *reports.Result) {
 	d := Of(r)
-	r.Title = "All-reduce, " + words[r.Op]
-	r.Note = fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones written in segments of %s or more",
+	r.Note = words[r.Op] + ", " + fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones written in segments of %s or more",
 		d.Ranks, waits[d.Waiting], reports.SizeLabel(int64(d.Eager)), reports.SizeLabel(int64(d.Segment)))
 	if d.Absent != "" {
 		r.Note += "; " + view.Printable(d.Absent)

@@ -2,9 +2,12 @@ package results
 
 import (
 	_ "embed"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 //go:embed schema.json
@@ -12,7 +15,8 @@ var schema string
 
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
-	Name: "register",
+	Name: "register", Title: "Registration",
+	Intro: "Arm none asks the device each time; cache keeps registrations behind their use; prereg registers memory when it is mapped; lazy keeps what was unmapped for a while. The offload is the detour of a process that has another kernel register for it. A sample of register and deregister is the mean of a batch.",
 	Dims: []reports.DimDef{
 		{Name: "arm", Help: "how memory is registered: none, cache, prereg, prereg+lazy"},
 		{Name: "pages", Help: "base, thp, hugetlb"},
@@ -21,6 +25,7 @@ var Results = &reports.Workload{
 		{Name: "working_set", Help: "buffers"},
 		{Name: "capacity_regions", Help: "most that the cache keeps"},
 		{Name: "source", Help: "how the cache notices that pages were replaced"},
+		{Name: "source_in_use", Help: "what the system granted of it"},
 	},
 	Latencies: []reports.DimDef{
 		{Name: "map", Help: "mapping a buffer"},
@@ -56,15 +61,11 @@ func (*Register) Member(string) string { return "register" }
 
 func describe(w *reports.Workload, r *reports.Result) {
 	d := Of(r)
-	r.Title = "Registration, " + whats[r.Op]
 	r.Note = "one registration at a time on each thread"
-	if s := absent([]*reports.Result{r}); s != "" {
-		r.Note += "; " + s
+	for _, way := range slices.Sorted(maps.Keys(d.Absent)) {
+		r.Note += "; " + way + " unsupported: " + view.Printable(d.Absent[way])
 	}
-	if d.SourceSays != "" {
-		r.Note += "; " + d.SourceSays
-	}
-	r.Dims = reports.DimsOf(w.Dims, d.Arm, d.Pages, d.Offload, d.Threads, reports.NotZero(d.WorkingSet), reports.NotZero(d.Capacity), d.Source)
+	r.Dims = reports.DimsOf(w.Dims, d.Arm, d.Pages, d.Offload, d.Threads, reports.NotZero(d.WorkingSet), reports.NotZero(d.Capacity), d.Source, d.SourceSays)
 	r.Latencies = reports.LatenciesOf(w.Latencies, d.Map, d.Register, d.Use, d.Again, d.Deregister, d.Unmap, d.Full)
 	none := math.NaN()
 	hits, cache, evictions, each, pairs, replaced, stale, most, bound := none, none, none, none, none, none, none, none, none

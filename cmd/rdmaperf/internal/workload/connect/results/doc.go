@@ -1,0 +1,2 @@
+// Package connect describes results of connection set-up in stages.
+package results

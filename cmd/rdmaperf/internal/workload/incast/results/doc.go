@@ -1,0 +1,2 @@
+// Package incast describes results of many clients at one server.
+package results

@@ -1,0 +1,2 @@
+// Package kv describes results of YCSB's mixes on a store behind calls.
+package results

@@ -1,0 +1,2 @@
+// Package paramserver describes results of a training with one parameter server.
+package results

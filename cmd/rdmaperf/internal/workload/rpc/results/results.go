@@ -1,0 +1,82 @@
+package results
+
+import (
+	"math"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Dims are the dimensions of calls.
+var Dims = []reports.DimDef{
+	{Name: "call", Help: "unary; stream: exchanges on one; oneway: messages to the server"},
+	{Name: "response_bytes", Unit: "B", Help: "an answer"},
+}
+
+// FigureDefs are the figures of any workload of calls.
+var FigureDefs = []reports.FigureDef{
+	{Name: "cpu.call", Quantity: reports.QuantityTime, Help: "processor time of both sides for a call"},
+	{Name: "idle.client", Quantity: reports.QuantityRatio, Help: "part of a CPU that the client uses while nothing is called"},
+	{Name: "idle.server", Quantity: reports.QuantityRatio, Help: "part of a CPU that the server uses while nothing is called"},
+	{Name: "resident.client", Quantity: reports.QuantityMemory, Help: "resident memory of the client behind the window"},
+	{Name: "resident.server", Quantity: reports.QuantityMemory, Help: "resident memory of the server behind the window"},
+	{Name: "resident.client_each", Quantity: reports.QuantityMemory, Help: "of it, with each connection"},
+	{Name: "resident.server_each", Quantity: reports.QuantityMemory, Help: "of it, with each connection"},
+	{Name: "registered.each", Quantity: reports.QuantityMemory, Help: "registered memory of one connection on one side"},
+	{Name: "busy", Quantity: reports.QuantityTime, Better: reports.Neither, Help: "for which a caller polls before it sleeps"},
+	{Name: "pollers", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "background pollers"},
+	{Name: "ring", Quantity: reports.QuantityMemory, Better: reports.Neither, Help: "receive ring of a connection"},
+}
+
+const intro = "Latency is that of the whole call. Idle CPU is that of both processes while all connections stay and nothing is called; memory is what became resident with each connection."
+
+var shown = []string{"mean", "p50", "p99", "rate", "bw", "cpu.call", "idle.client", "idle.server", "resident.client_each", "resident.server_each", "registered.each"}
+
+func declare(name, title string, describe func(w *reports.Workload, r *reports.Result)) *reports.Workload {
+	return &reports.Workload{Name: name, Title: title, Intro: intro, Dims: Dims, Figures: FigureDefs, Shown: shown,
+		Detail: func() reports.Detail { return new(RPC) }, Describe: describe}
+}
+
+// Results and TensorResults declare the dimensions and figures of calls of one size and of calls that carry tensors.
+var (
+	Results       = declare("rpc", "Calls", Describe)
+	TensorResults = declare("tensor", "Tensors", func(w *reports.Workload, r *reports.Result) {
+		Describe(w, r)
+		r.Note = map[string]string{
+			"push":     "a tensor to the server, answered by a note",
+			"pull":     "a tensor to the client, asked for by a note",
+			"exchange": "a tensor each way, bandwidth of both directions",
+		}[Of(r).Call]
+	})
+)
+
+// Describe is what all calls have.
+func Describe(w *reports.Workload, r *reports.Result) {
+	c := Of(r)
+	r.Waits = Waits(r)
+	r.Dims = reports.DimsOf(w.Dims, c.Call, c.ResponseBytes)
+	r.Figures = reports.FiguresOf(w.Figures, Values(r)...)
+}
+
+// Values are those of the figures of any workload of calls.
+func Values(r *reports.Result) []float64 {
+	c, none := Of(r), math.NaN()
+	v := []float64{none, none, none, none, none, none, none, none, none, none, none}
+	set := func(i int, value float64) {
+		if value > 0 {
+			v[i] = value
+		}
+	}
+	set(0, cpuPerCall(r))
+	if i := c.Idle; i != nil && i.DurationNs > 0 {
+		v[1], v[2] = i.ClientSeconds*1e9/float64(i.DurationNs), i.ServerSeconds*1e9/float64(i.DurationNs)
+	}
+	if m := c.Resident; m != nil {
+		v[3], v[4], v[5], v[6] = float64(m.ClientBytes), float64(m.ServerBytes), m.ClientPerConnection, m.ServerPerConnection
+	}
+	set(7, float64(c.RegisteredBytes))
+	if c.Mode == "bpev" {
+		v[8], v[9] = float64(c.BusyNs), float64(c.Pollers)
+	}
+	set(10, float64(c.RingBytes))
+	return v
+}

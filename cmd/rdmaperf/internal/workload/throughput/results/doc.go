@@ -1,0 +1,2 @@
+// Package throughput describes results of streams, in one direction or in both.
+package results

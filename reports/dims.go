@@ -1,0 +1,87 @@
+package reports
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Dim is the dimension of a result by its name; false for one without.
+func (r *Result) Dim(name string) (Dim, bool) {
+	if i := slices.IndexFunc(r.Dims, func(d Dim) bool { return d.Name == name }); i >= 0 {
+		return r.Dims[i], true
+	}
+	return Dim{}, false
+}
+
+// Differing are the dimensions in which some of the results differ, in order; fixed is what all share, in words.
+func Differing(results []*Result) (dims []DimDef, fixed string) {
+	var order []DimDef
+	for _, r := range results {
+		for _, d := range r.Dims {
+			if def := (DimDef{Name: d.Name, Unit: d.Unit}); !slices.Contains(order, def) {
+				order = append(order, def)
+			}
+		}
+	}
+	var words []string
+	for _, def := range order {
+		first, _ := results[0].Dim(def.Name)
+		if slices.ContainsFunc(results, func(r *Result) bool { d, _ := r.Dim(def.Name); return d != first }) {
+			dims = append(dims, def)
+		} else {
+			words = append(words, first.words())
+		}
+	}
+	return dims, strings.Join(words, ", ")
+}
+
+// words are the dimension in a sentence.
+func (d Dim) words() string {
+	name, value := d.Short()
+	return strings.ReplaceAll(name, "_", " ") + " " + value
+}
+
+// dimWords are those dimensions of the result in a sentence.
+func (r *Result) dimWords(defs []DimDef) string {
+	var words []string
+	for _, def := range defs {
+		if d, ok := r.Dim(def.Name); ok {
+			words = append(words, d.words())
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// DimWords are all of them.
+func (r *Result) DimWords() string {
+	var words []string
+	for _, d := range r.Dims {
+		words = append(words, d.words())
+	}
+	return strings.Join(words, ", ")
+}
+
+// DimColumns are columns of a table.
+func DimColumns(defs []DimDef) []view.Column {
+	var columns []view.Column
+	for _, def := range defs {
+		name, _ := Dim{Name: def.Name, Unit: def.Unit, Value: "0"}.Short()
+		columns = append(columns, view.Column{Name: strings.ReplaceAll(name, "_", " "), Left: true})
+	}
+	return columns
+}
+
+// DimCells are the cells below them, a dash for a dimension that the result does not have.
+func (r *Result) DimCells(defs []DimDef) []view.Cell {
+	var cells []view.Cell
+	for _, def := range defs {
+		text := "-"
+		if d, ok := r.Dim(def.Name); ok {
+			_, text = d.Short()
+		}
+		cells = append(cells, view.Cell{Text: view.Printable(text)})
+	}
+	return cells
+}

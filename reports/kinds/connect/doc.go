@@ -1,2 +1,0 @@
-// Package connect describes results of connection set-up in stages.
-package connect

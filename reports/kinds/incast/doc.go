@@ -1,2 +1,0 @@
-// Package incast describes results of many clients at one server.
-package incast

@@ -1,2 +1,0 @@
-// Package kv describes results of YCSB's mixes on a store behind calls.
-package kv

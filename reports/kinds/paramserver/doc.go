@@ -1,2 +1,0 @@
-// Package paramserver describes results of a training with one parameter server.
-package paramserver

@@ -1,2 +1,0 @@
-// Package starvation describes results of two classes on one QP.
-package starvation

@@ -1,2 +1,0 @@
-// Package throughput describes results of streams, in one direction or in both.
-package throughput

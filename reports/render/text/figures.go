@@ -1,0 +1,134 @@
+package text
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// column is that of a figure.
+func column(f reports.Figure, u view.Units) view.Column {
+	c := view.Column{Name: reports.FigureLabel(f.Name)}
+	switch f.Quantity {
+	case reports.QuantityTime:
+		c.Unit = "us"
+	case reports.QuantityRate:
+		c.Unit = "/s"
+	case reports.QuantityBytes:
+		c.Unit = u.Name()
+	case reports.QuantityMemory:
+		c.Unit = "KiB"
+	}
+	return c
+}
+
+// cell is a figure below its column.
+func cell(r *reports.Result, f reports.Figure, u view.Units) view.Cell {
+	c := view.Cell{Text: figureText(f, u), Mark: r.Mark(f.Name) == "few"}
+	if r.Mark(f.Name) == "least" {
+		c.Text = ">" + c.Text
+	}
+	return c
+}
+
+// figureText is a figure in the unit of its column.
+func figureText(f reports.Figure, u view.Units) string {
+	switch f.Quantity {
+	case reports.QuantityTime:
+		return view.Usec(f.Value)
+	case reports.QuantityRate:
+		return view.Number(f.Value, 0)
+	case reports.QuantityBytes:
+		return u.Bandwidth(f.Value)
+	case reports.QuantityMemory:
+		return view.Number(f.Value/1024, 1)
+	case reports.QuantityRatio:
+		return view.Number(f.Value, 4)
+	}
+	return view.Number(f.Value, -1)
+}
+
+// ownFigures are the names of the figures that the workload of the results shows and no other table of a group has: those
+// that are neither of a distribution nor of all workloads.
+func ownFigures(rows []*reports.Result) (own []reports.Figure) {
+	for _, r := range rows {
+		for _, f := range r.ShownFigures() {
+			if slices.ContainsFunc(r.Figures, func(o reports.Figure) bool { return o.Name == f.Name }) &&
+				!slices.ContainsFunc(own, func(o reports.Figure) bool { return o.Name == f.Name }) {
+				own = append(own, f)
+			}
+		}
+	}
+	return own
+}
+
+// figureTable has a row for each result; empty where the workload has no figures of its own.
+func figureTable(g *reports.Grouped, rows []*reports.Result, u view.Units) *view.Table {
+	own := ownFigures(rows)
+	t := &view.Table{}
+	if len(own) == 0 {
+		return t
+	}
+	columns := []view.Column{{Name: "#bytes"}}
+	for i, f := range own {
+		c := column(f, u)
+		if i >= 3 {
+			c.Spare = i // the first say most
+		}
+		columns = append(columns, c)
+	}
+	t.Columns = g.PerRow(columns)
+	for _, r := range rows {
+		cells := []view.Cell{{Text: view.Integer(r.SizeBytes)}}
+		for _, f := range own {
+			if has, ok := r.Find(f.Name); ok {
+				cells = append(cells, cell(r, has, u))
+			} else {
+				cells = append(cells, view.Cell{Text: "-"})
+			}
+		}
+		t.Add(g.PerRowCells(r, cells)...)
+	}
+	return t
+}
+
+// latencyTable has a row for each distribution of each result; of says which it is where a result has several.
+func latencyTable(g *reports.Grouped, rows []*reports.Result) *view.Table {
+	several := slices.ContainsFunc(rows, func(r *reports.Result) bool { return len(r.Latencies) > 0 })
+	columns := latencyColumns
+	if several {
+		columns = slices.Insert(slices.Clone(columns), 1, view.Column{Name: "of", Left: true})
+	}
+	t := &view.Table{Columns: g.PerRow(columns)}
+	spans := map[string]string{"corrected": "corrected for coordinated omission:", "service": "without the wait for a late start:"}
+	var behind [2][]view.Row // in one table with the raw figures, so that the columns line up
+	for _, r := range rows {
+		for _, l := range r.Distributions() {
+			cells := latencyCells(r.SizeBytes, l.Latency)
+			name := l.Name
+			if name == "" || spans[name] != "" {
+				name = "operation"
+			}
+			if several {
+				cells = slices.Insert(cells, 1, view.Cell{Text: strings.ReplaceAll(name, "_", " ")})
+			}
+			row := view.Row{Cells: g.PerRowCells(r, cells)}
+			switch l.Name {
+			case "corrected":
+				behind[0] = append(behind[0], row)
+			case "service":
+				behind[1] = append(behind[1], row)
+			default:
+				t.Rows = append(t.Rows, row)
+			}
+		}
+	}
+	for i, name := range []string{"corrected", "service"} {
+		if len(behind[i]) > 0 {
+			t.Rows = append(append(t.Rows, view.Row{Span: spans[name]}), behind[i]...)
+		}
+	}
+	return t
+}
