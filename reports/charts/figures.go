@@ -151,7 +151,13 @@ func axesOf(samples []*reports.Measured) []axis {
 		all = append(all, a)
 	}
 	for _, name := range parameterNames(samples) {
-		all = append(all, axis{name: name, label: view.Capital(name), text: func(v float64) string { return view.Number(v, -1) }, of: func(x *reports.Measured) (float64, bool) {
+		typed := map[float64]string{}
+		for _, x := range samples {
+			if p, ok := parameterOf(x.Stack, name); ok {
+				typed[p.value] = p.typed
+			}
+		}
+		all = append(all, axis{name: name, label: view.Capital(name), text: func(v float64) string { return typed[v] }, of: func(x *reports.Measured) (float64, bool) {
 			p, ok := parameterOf(x.Stack, name)
 			return p.value, ok
 		}, series: func(x *reports.Measured) string {

@@ -11,6 +11,7 @@ import (
 // parameter is a number among the parameters of a layer in a stack's name; rest is the name without it.
 type parameter struct {
 	value float64
+	typed string
 	rest  string
 }
 
@@ -31,8 +32,9 @@ func parameterOf(stack, name string) (parameter, bool) {
 	if i < 0 {
 		return parameter{}, false
 	}
-	value, ok := number(parts[i][strings.IndexByte(parts[i], '=')+1:])
-	return parameter{value, stack[:begin] + strings.Join(slices.Delete(parts, i, i+1), ",") + stack[begin+length:]}, ok
+	typed := parts[i][strings.IndexByte(parts[i], '=')+1:]
+	value, ok := number(typed)
+	return parameter{value, typed, stack[:begin] + strings.Join(slices.Delete(parts, i, i+1), ",") + stack[begin+length:]}, ok
 }
 
 func number(text string) (float64, bool) {
