@@ -15,7 +15,7 @@ import (
 )
 
 // Ranks in processes of their own sum vectors by every algorithm and arm, all sums are
-// compared, and the page has the speed-up.
+// compared, and the page has their times and rates.
 func TestRunAllreduce(t *testing.T) {
 	out := t.TempDir()
 	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1K,64K", "-n",
@@ -41,8 +41,8 @@ func TestRunAllreduce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Speed-up: All-reduce, ring",
-		"Bus bandwidth: All-reduce, recursive halving and doubling", "All-reduce, recursive doubling"} {
+	for _, want := range []string{"All-reduce ring: total p50 by size",
+		"All-reduce halving: bus bw by size", "All-reduce doubling: reduce p50 by size"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -38,7 +38,7 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 	}
 	text := contents(t, dir, "text.txt")
 	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probe size 32, probe interval 50µs", "same-qp", "two-qp",
-		"growth"} {
+		"alone bw"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)
 		}

@@ -49,8 +49,8 @@ runs:
 	if strings.Join(got, ", ") != want {
 		t.Errorf("results %q, want %q", got, want)
 	}
-	for _, text := range []string{"side by side: YCSB", "2 calls outstanding on each connection",
-		"1 call outstanding on each connection", "store bbolt with no flush", "scans of 1 to 5", "a tensor each way"} {
+	for _, text := range []string{"side by side: kv call", "depth 2, 1 connection", "depth 1, 1 connection",
+		"store bbolt", "max scan", "a tensor each way"} {
 		if !strings.Contains(r.stdout, text) {
 			t.Errorf("no %q in:\n%s", text, r.stdout)
 		}
@@ -63,7 +63,7 @@ runs:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(html), `id="ycsb"`) {
+	if !strings.Contains(string(html), `id="kv"`) {
 		t.Error("the page has no section on the mixes")
 	}
 }
