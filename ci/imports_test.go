@@ -50,7 +50,8 @@ type pkg struct {
 
 func list(t *testing.T, flags ...string) (all []pkg) {
 	t.Helper()
-	cmd := exec.Command("go", slices.Concat([]string{"list", "-json=ImportPath,Dir,Export,Imports,GoFiles,CgoFiles"}, flags, []string{"./..."})...)
+	cmd := exec.Command("go", slices.Concat([]string{"list", "-json=ImportPath,Dir,Export,Imports,GoFiles,CgoFiles"},
+		flags, []string{"./..."})...)
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
@@ -100,7 +101,8 @@ func TestImportsFollowTheDesign(t *testing.T) {
 			switch {
 			case ours && !matches(dep, may):
 				t.Errorf("%s imports %s", name, dep)
-			case below(dep, "cmd/rdmaperf/internal/workload") && strings.Count(dep, "/") > 3 && !below(name, "cmd/rdmaperf/internal/workload"):
+			case below(dep, "cmd/rdmaperf/internal/workload") && strings.Count(dep, "/") > 3 &&
+				!below(name, "cmd/rdmaperf/internal/workload"):
 				t.Errorf("%s imports %s: only the table of workloads knows them", name, dep)
 			case imp == "testing" && !strings.HasSuffix(name, "test"):
 				t.Errorf("%s imports testing", name)

@@ -52,7 +52,8 @@ func TestGuestsDieWithTheirCaller(t *testing.T) {
 					t.Fatalf("%s did not start (the run: %v)\n%s", name, err, b)
 				}
 			}
-			write(t, filepath.Join(dir, "qemu-system-x86_64"), "#!/bin/bash\necho $PPID >"+dir+"/timeout\necho $$ >"+dir+"/guest\nexec sleep 600\n")
+			write(t, filepath.Join(dir, "qemu-system-x86_64"),
+				"#!/bin/bash\necho $PPID >"+dir+"/timeout\necho $$ >"+dir+"/guest\nexec sleep 600\n")
 			run := write(t, filepath.Join(dir, "run"), fmt.Sprintf(`#!/bin/bash
 set -euo pipefail
 lab=%s

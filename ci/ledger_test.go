@@ -12,7 +12,8 @@ import (
 
 // TestTheLabsLedgersAreInOrder: the guest is slow to say that an entry is not.
 func TestTheLabsLedgersAreInOrder(t *testing.T) {
-	for file, cases := range map[string][]conform.Case{"lab/ledger.json": conform.Catalogue(), "lab/wire.json": suite.Catalogue()} {
+	for file, cases := range map[string][]conform.Case{"lab/ledger.json": conform.Catalogue(),
+		"lab/wire.json": suite.Catalogue()} {
 		t.Run(file, func(t *testing.T) { checkLedger(t, file, cases) })
 	}
 }
@@ -30,7 +31,8 @@ func TestHazardsOfTheLabAreCases(t *testing.T) {
 			continue
 		}
 		f := strings.Split(line, "\t")
-		if len(f) != 6 || !slices.Contains([]string{"dies", "complains", "sometimes"}, f[2]) || f[3] == "" || f[4] == "" || f[5] == "" {
+		if len(f) != 6 || !slices.Contains([]string{"dies", "complains", "sometimes"}, f[2]) || f[3] == "" ||
+			f[4] == "" || f[5] == "" {
 			t.Errorf("%q: want kernels, case, dies, complains or sometimes, what happens, source, date", line)
 			continue
 		}

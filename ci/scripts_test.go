@@ -42,22 +42,32 @@ func write(t *testing.T, name, text string) string {
 
 func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
-		"compare-base", "compare-base a b", "compare-base --repeats 0 HEAD", "compare-base --seconds x HEAD", "compare-base --repeats",
-		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version", "release --version a/b",
+		"compare-base", "compare-base a b", "compare-base --repeats 0 HEAD", "compare-base --seconds x HEAD",
+		"compare-base --repeats",
+		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version",
+		"release --version a/b",
 		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
 		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
-		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1", "publish --dry-run",
-		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5", "action/measure", "action/measure --bogus", "action/measure --bogus x d", "action/measure a b", "action/measure --ledger /none d",
-		"register-list --bogus", "register-list --only", "register-list --only R11", "register-list -o", "register-list --for 0s",
+		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1",
+		"publish --dry-run",
+		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5",
+		"action/measure", "action/measure --bogus", "action/measure --bogus x d", "action/measure a b",
+		"action/measure --ledger /none d",
+		"register-list --bogus", "register-list --only", "register-list --only R11", "register-list -o",
+		"register-list --for 0s",
 		"register --bogus", "register --repeats 0", "register --window 1s", "register --only all", "register --json",
 		"awake --bogus", "awake --repeats 0", "awake --seconds",
-		"hostile --bogus", "hostile --clients x", "hostile --only x", "hostile --only", "verify-cost --bogus", "verify-cost --repeats 0", "verify-cost --seconds",
+		"hostile --bogus", "hostile --clients x", "hostile --only x", "hostile --only", "verify-cost --bogus",
+		"verify-cost --repeats 0", "verify-cost --seconds",
 		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
-		"soak", "soak 0", "soak x", "soak 1 2", "soak 1 --seed x", "soak 1 --pause 1s", "soak 1 --bogus", "soak 1 --keep",
-		"build-lwip", "build-lwip --bogus d", "build-lwip --mss 100 d", "build-lwip --window 96K d", "build-lwip --window", "build-lwip a b",
+		"soak", "soak 0", "soak x", "soak 1 2", "soak 1 --seed x", "soak 1 --pause 1s", "soak 1 --bogus",
+		"soak 1 --keep",
+		"build-lwip", "build-lwip --bogus d", "build-lwip --mss 100 d", "build-lwip --window 96K d",
+		"build-lwip --window", "build-lwip a b",
 		"softrdma --bogus", "softrdma --only F12", "softrdma --lwip", "softrdma --repeats 0",
 		"lite-list --bogus", "lite-list --only L19", "lite-list --only L1,", "lite-list --only", "lite-list -o",
-		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0", "sched-ratio --json", "sched-ratio --only sends", "sched-ratio --only bulk,",
+		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0",
+		"sched-ratio --json", "sched-ratio --only sends", "sched-ratio --only bulk,",
 	} {
 		words := strings.Fields(line)
 		if code, out := script(t, "", words[0], words[1:]...); code != 2 || out == "" {
@@ -83,7 +93,8 @@ func TestInstallChecksWhatItDownloads(t *testing.T) {
 	publish := func(says string) {
 		text := "#!/bin/sh\necho rdmaperf " + says + " go1.26\n"
 		write(t, filepath.Join(base, "v9.8.7", name), text)
-		write(t, filepath.Join(base, "v9.8.7", "SHA256SUMS"), fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name))
+		write(t, filepath.Join(base, "v9.8.7", "SHA256SUMS"), fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)),
+			name))
 	}
 	install := func(version string) (int, string, string) {
 		dir := filepath.Join(t.TempDir(), "bin")
@@ -132,15 +143,24 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 		want                        int
 		says                        []string
 	}{
-		{name: "defaults on two devices", args: []string{"--devices", "a,b"}, says: []string{"run --transport verbs:a,verbs:b,sched+verbs:a,sched+verbs:b,iwarp --workload latency,throughput -s 64,64K --repeat 5", "conform --transport verbs:a,verbs:b,iwarp "}},
-		{name: "parameters have commas", args: []string{"--devices", "a", "--transport", "sched(drr,weight=1,2)+verbs@,tcp", "--conform", "none"}, says: []string{"run --transport sched(drr,weight=1,2)+verbs:a,tcp "}},
-		{name: "without a device", args: []string{"--devices", ""}, says: []string{"run --transport iwarp ", "conform --transport iwarp "}},
+		{name: "defaults on two devices", args: []string{"--devices", "a,b"},
+			says: []string{"run --transport verbs:a,verbs:b,sched+verbs:a,sched+verbs:b,iwarp --workload " +
+				"latency,throughput -s 64,64K --repeat 5", "conform --transport verbs:a,verbs:b,iwarp "}},
+		{name: "parameters have commas", args: []string{"--devices", "a", "--transport",
+			"sched(drr,weight=1,2)+verbs@,tcp", "--conform", "none"},
+			says: []string{"run --transport sched(drr,weight=1,2)+verbs:a,tcp "}},
+		{name: "without a device", args: []string{"--devices", ""}, says: []string{"run --transport iwarp ",
+			"conform --transport iwarp "}},
 		{name: "nothing is left", args: []string{"--devices", "", "--transport", "verbs@"}, want: 77},
-		{name: "conditions", args: []string{"--devices", "", "--fail-if", "p99>1ms", "--fail-if", "p50>+20%", "--baseline", baseline}, says: []string{"--fail-if p99>1ms --quiet", "compare --force " + baseline, "result.json --fail-if p50>+20% --format markdown"}},
+		{name: "conditions", args: []string{"--devices", "", "--fail-if", "p99>1ms", "--fail-if", "p50>+20%",
+			"--baseline", baseline}, says: []string{"--fail-if p99>1ms --quiet", "compare --force " + baseline,
+			"result.json --fail-if p50>+20% --format markdown"}},
 		{name: "a change without a baseline", args: []string{"--devices", "", "--fail-if", "p50>+20%"}, want: 2},
-		{name: "no baseline yet", args: []string{"--devices", "", "--fail-if", "p50>+20%", "--baseline", "/none/base.json"}},
+		{name: "no baseline yet", args: []string{"--devices", "", "--fail-if", "p50>+20%", "--baseline",
+			"/none/base.json"}},
 		{name: "data changed", run: "4", conform: "1", args: []string{"--devices", ""}, want: 4},
-		{name: "a case failed and a threshold was missed", run: "3", conform: "1", args: []string{"--devices", ""}, want: 1},
+		{name: "a case failed and a threshold was missed", run: "3", conform: "1", args: []string{"--devices", ""},
+			want: 1},
 		{name: "a threshold", compare: "3", args: []string{"--devices", "", "--baseline", baseline}, want: 3},
 		{name: "not run", run: "77", args: []string{"--devices", "", "--conform", "none"}, want: 77},
 	} {
@@ -175,9 +195,11 @@ func TestSummary(t *testing.T) {
 	here, empty := write(t, filepath.Join(dir, "here.json"), "{}"), write(t, filepath.Join(dir, "empty.jsonl"), "")
 	fake := write(t, filepath.Join(dir, "fake"), "#!/bin/sh\necho \"table of $*\"\n")
 	summary := write(t, filepath.Join(dir, "summary"), "what was there\n")
-	code, out := script(t, summary, "summary", "--with", fake, "Some title", here, empty, filepath.Join(dir, "absent.json"))
+	code, out := script(t, summary, "summary", "--with", fake, "Some title", here, empty,
+		filepath.Join(dir, "absent.json"))
 	got, err := os.ReadFile(summary)
-	want := "what was there\n## Some title\n\n- **not run**: there is no empty.jsonl\n- **not run**: there is no absent.json\ntable of report --format markdown " + here + "\n"
+	want := "what was there\n## Some title\n\n- **not run**: there is no empty.jsonl\n- **not run**: there is no " +
+		"absent.json\ntable of report --format markdown " + here + "\n"
 	if code != 0 || out != "" || err != nil || string(got) != want {
 		t.Errorf("exit %d, output %q, error %v, summary\n%s\nwant\n%s", code, out, err, got, want)
 	}
@@ -187,7 +209,8 @@ func TestSummary(t *testing.T) {
 	write(t, fake, "#!/bin/sh\nseq 300000\n")
 	_, out = script(t, "", "summary", "--with", fake, "Title", here)
 	if !strings.HasPrefix(out, "## Title\n") || !strings.Contains(out, "\n**Cut here**") || len(out) > 1<<20 {
-		t.Errorf("%d bytes, ending in %q, want fewer than 1 MiB and a word about the cut", len(out), out[max(0, len(out)-80):])
+		t.Errorf("%d bytes, ending in %q, want fewer than 1 MiB and a word about the cut", len(out),
+			out[max(0, len(out)-80):])
 	}
 }
 
@@ -201,7 +224,8 @@ func distOf(t *testing.T, version, arch, static string) string {
 	t.Helper()
 	dir := t.TempDir()
 	var sums strings.Builder
-	for _, f := range []struct{ target, text string }{{"amd64", static}, {"arm64", static + " arm"}, {arch + "-glibc", arch}} {
+	for _, f := range []struct{ target, text string }{{"amd64", static}, {"arm64", static + " arm"},
+		{arch + "-glibc", arch}} {
 		name := "rdmaperf-" + version + "-linux-" + f.target
 		write(t, filepath.Join(dir, name), f.text)
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(f.text)), name)
@@ -218,7 +242,8 @@ func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, text)
 	}
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
-	if err != nil || strings.Count(string(sums), " rdmaperf-v1-linux-") != 4 || strings.Count(string(sums), " BUILD-") != 2 {
+	if err != nil || strings.Count(string(sums), " rdmaperf-v1-linux-") != 4 ||
+		strings.Count(string(sums), " BUILD-") != 2 {
 		t.Errorf("error %v, sums of\n%s", err, sums)
 	}
 	damaged := dist(t, "arm64", "static")
@@ -228,7 +253,8 @@ func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
 		dists []string
 		want  string
 	}{
-		{"another machine built other bytes", []string{amd64, dist(t, "arm64", "other")}, "not the same from every machine"},
+		{"another machine built other bytes", []string{amd64, dist(t, "arm64", "other")},
+			"not the same from every machine"},
 		{"a file differs from its checksum", []string{amd64, damaged}, "is damaged"},
 		{"one machine is missing", []string{amd64}, "linux-arm64-glibc is missing"},
 		{"nothing was built", []string{t.TempDir()}, "no SHA256SUMS"},
@@ -254,8 +280,10 @@ func TestPublishMovesTheMajorTag(t *testing.T) {
 	} {
 		bin := t.TempDir()
 		calls := filepath.Join(bin, "calls")
-		write(t, filepath.Join(bin, "gh"), fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\n[ %v = true ] || [ \"$4\" != PATCH ]\n", calls, c.isThere))
-		cmd := exec.Command("./publish", c.version, distOf(t, c.version, "amd64", "static"), distOf(t, c.version, "arm64", "static"))
+		write(t, filepath.Join(bin, "gh"),
+			fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\n[ %v = true ] || [ \"$4\" != PATCH ]\n", calls, c.isThere))
+		cmd := exec.Command("./publish", c.version, distOf(t, c.version, "amd64", "static"),
+			distOf(t, c.version, "arm64", "static"))
 		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/r", "GITHUB_SHA=c0ffee")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", c.version, err, out)

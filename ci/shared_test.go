@@ -78,14 +78,16 @@ func settersOf(t *testing.T) (fields map[string][]string, sets map[string]int) {
 			}
 			files = append(files, f)
 		}
-		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{},
+			Selections: map[*ast.SelectorExpr]*types.Selection{}}
 		checked, err := (&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, info)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if home {
 			for _, name := range checked.Scope().Names() {
-				fields[strings.TrimPrefix(p.ImportPath, module)+"."+name] = fieldsOf(checked.Scope().Lookup(name).Type())
+				fields[strings.TrimPrefix(p.ImportPath,
+					module)+"."+name] = fieldsOf(checked.Scope().Lookup(name).Type())
 			}
 		}
 		for _, f := range files {

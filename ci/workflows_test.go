@@ -205,7 +205,8 @@ func actionFaults(text []byte, pins map[string]string, runnable func(path string
 		if uses := s.Uses.Value; uses != "" {
 			if m := pinned.FindStringSubmatch(uses); m == nil || !release.MatchString(s.Uses.LineComment) {
 				add("%s is not pinned to a commit with its release", uses)
-			} else if action := strings.Join(strings.Split(m[1], "/")[:2], "/"); pins[action] != "" && pins[action] != m[2] {
+			} else if action := strings.Join(strings.Split(m[1], "/")[:2], "/"); pins[action] != "" &&
+				pins[action] != m[2] {
 				add("%s is pinned to two commits", action)
 			}
 			continue
@@ -216,7 +217,8 @@ func actionFaults(text []byte, pins map[string]string, runnable func(path string
 		if strings.Contains(s.Run, "${{") {
 			add("an expression inside a command can inject one: %q", s.Run)
 		}
-		for _, m := range regexp.MustCompile(`\$GITHUB_ACTION_PATH/(ci/action/[\w-]+)`).FindAllStringSubmatch(s.Run, -1) {
+		for _, m := range regexp.MustCompile(`\$GITHUB_ACTION_PATH/(ci/action/[\w-]+)`).FindAllStringSubmatch(
+			s.Run, -1) {
 			if !runnable(m[1]) {
 				add("%s is not there to be run", m[1])
 			}
@@ -252,7 +254,8 @@ func TestActionKeepsTheRules(t *testing.T) {
 	for _, test := range []struct{ old, new, want string }{
 		{"using: composite", "using: node20", "no composite"},
 		{"upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f", "upload-artifact@v7", "not pinned"},
-		{"cache/restore@27d5ce7f107fe9357f9df03efb73ab90386fccae", "cache/restore@" + strings.Repeat("f", 40), "two commits"},
+		{"cache/restore@27d5ce7f107fe9357f9df03efb73ab90386fccae", "cache/restore@" + strings.Repeat("f", 40),
+			"two commits"},
 		{"ci/action/measure", "ci/action/absent", "ci/action/absent is not there"},
 		{"shell: bash", "shell: sh", "want bash"},
 		{"--workload \"$WORKLOAD\"", "--workload ${{ inputs.workload }}", "inject"},

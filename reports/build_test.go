@@ -6,7 +6,8 @@ import (
 )
 
 func TestBuildSaysWhatItIsMadeOf(t *testing.T) {
-	made := []debug.BuildSetting{{Key: "-race", Value: "true"}, {Key: "CGO_ENABLED", Value: "1"}, {Key: "GOAMD64", Value: "v3"},
+	made := []debug.BuildSetting{{Key: "-race", Value: "true"}, {Key: "CGO_ENABLED", Value: "1"},
+		{Key: "GOAMD64", Value: "v3"},
 		{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
 	if got := build(made); got != "cgo, GOAMD64=v3, race" {
 		t.Errorf("build %q", got)

@@ -119,7 +119,8 @@ var ErrNothingInCommon = errors.New("no point is in both runs")
 // [Threshold.ByMedians] asks for medians alone. A threshold that no point of both
 // runs has a figure for is missed. The documents are only read.
 func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
-	c := &Comparison{Schema: CompareSchemaID, Old: comparedRun(old), New: comparedRun(new), Unlike: []Difference{}, Points: []ComparedPoint{}}
+	c := &Comparison{Schema: CompareSchemaID, Old: comparedRun(old), New: comparedRun(new), Unlike: []Difference{},
+		Points: []ComparedPoint{}}
 	c.environments("", &old.Environment, &new.Environment)
 	switch a, b := old.ServerEnvironment, new.ServerEnvironment; {
 	case a != nil && b != nil:
@@ -134,7 +135,8 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	}
 	for _, p := range pairs {
 		r := p.old[0]
-		point := ComparedPoint{Point: p.name, Stack: r.Stack, Workload: r.Workload, Op: r.Op, SizeBytes: r.SizeBytes, Depth: r.Depth, QPs: r.QPs, Changes: []Change{}}
+		point := ComparedPoint{Point: p.name, Stack: r.Stack, Workload: r.Workload, Op: r.Op, SizeBytes: r.SizeBytes,
+			Depth: r.Depth, QPs: r.QPs, Changes: []Change{}}
 		for _, name := range r.shownWith(compared, thresholds) {
 			asked := slices.ContainsFunc(thresholds, func(t Threshold) bool { return t.metric.Name == name })
 			if ch, ok := change(name, p.old, p.new); ok && (asked || ch.Better != Neither) {
@@ -150,7 +152,8 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 }
 
 func comparedRun(d *Document) ComparedRun {
-	r := ComparedRun{Started: d.Started, Version: d.Environment.Version, Go: d.Environment.Go, Hostname: d.Environment.Hostname}
+	r := ComparedRun{Started: d.Started, Version: d.Environment.Version, Go: d.Environment.Go,
+		Hostname: d.Environment.Hostname}
 	if d.Error != nil {
 		r.Error = d.Error.Operation + ": " + d.Error.Message
 	}
@@ -163,12 +166,16 @@ func (c *Comparison) environments(prefix string, a, b *Environment) {
 		what     string
 		old, new any
 	}{
-		{"os", a.OS, b.OS}, {"architecture", a.Arch, b.Arch}, {"kernel", a.Kernel, b.Kernel}, {"cpu", a.CPU, b.CPU}, {"cpus", a.CPUs, b.CPUs},
-		{"virtual machine", a.Hypervisor, b.Hypervisor}, {"kept awake by", a.Awake, b.Awake}, {"governors", strings.Join(a.Governors, ","), strings.Join(b.Governors, ",")},
-		{"numa nodes", a.NUMANodes, b.NUMANodes}, {"clocksource", a.Clock, b.Clock}, {"gomaxprocs", a.GOMAXPROCS, b.GOMAXPROCS}, {"gogc", a.GOGC, b.GOGC},
+		{"os", a.OS, b.OS}, {"architecture", a.Arch, b.Arch}, {"kernel", a.Kernel, b.Kernel}, {"cpu", a.CPU, b.CPU},
+		{"cpus", a.CPUs, b.CPUs},
+		{"virtual machine", a.Hypervisor, b.Hypervisor}, {"kept awake by", a.Awake, b.Awake},
+		{"governors", strings.Join(a.Governors, ","), strings.Join(b.Governors, ",")},
+		{"numa nodes", a.NUMANodes, b.NUMANodes}, {"clocksource", a.Clock, b.Clock},
+		{"gomaxprocs", a.GOMAXPROCS, b.GOMAXPROCS}, {"gogc", a.GOGC, b.GOGC},
 	} {
 		if f.old != f.new {
-			c.Unlike = append(c.Unlike, Difference{What: prefix + f.what, Old: fmt.Sprint(f.old), New: fmt.Sprint(f.new)})
+			c.Unlike = append(c.Unlike, Difference{What: prefix + f.what, Old: fmt.Sprint(f.old),
+				New: fmt.Sprint(f.new)})
 		}
 	}
 }
@@ -188,13 +195,15 @@ func (f fact) words() string {
 // conditionParameters are those that make the same point incomparable.
 var (
 	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
-	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes", "completion_every", "post_list", "slots", "codec"}
+	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes",
+		"completion_every", "post_list", "slots", "codec"}
 )
 
 // identity says which point a result is.
 func identity(r *Result) []fact {
 	facts := []fact{
-		{what: "stack", value: r.Stack}, {what: "workload", value: r.Workload}, {what: "op", value: r.Op}, {what: "size", value: FormatSize(r.SizeBytes)},
+		{what: "stack", value: r.Stack}, {what: "workload", value: r.Workload}, {what: "op", value: r.Op},
+		{what: "size", value: FormatSize(r.SizeBytes)},
 		{what: "depth", value: strconv.Itoa(r.Depth)}, {what: "qps", value: strconv.Itoa(r.QPs)},
 	}
 	if r.Impairment != "" {
@@ -215,8 +224,10 @@ func identity(r *Result) []fact {
 // conditions says how a point was measured.
 func conditions(r *Result) []fact {
 	return append([]fact{
-		{what: "label", value: r.Label}, {what: "threads", value: strconv.Itoa(max(r.Threads, 1))}, {what: "polling", value: r.Polling},
-		{what: "round trip", value: r.RoundTrip}, {what: "measured by", value: r.MeasuredBy}, {what: "loop", value: loopOf(r)}, {what: "verified", value: strconv.FormatBool(r.Verified)},
+		{what: "label", value: r.Label}, {what: "threads", value: strconv.Itoa(max(r.Threads, 1))},
+		{what: "polling", value: r.Polling},
+		{what: "round trip", value: r.RoundTrip}, {what: "measured by", value: r.MeasuredBy},
+		{what: "loop", value: loopOf(r)}, {what: "verified", value: strconv.FormatBool(r.Verified)},
 	}, parameterFacts("parameter ", r.Parameters, conditionParameters)...)
 }
 
@@ -374,7 +385,8 @@ func values(name string, results []*Result) []float64 {
 	return vs
 }
 
-// shownWith are the names of the figures that the result's workload shows, between others of all, and those of thresholds.
+// shownWith are the names of the figures that the result's workload shows, between others of all, and those of
+// thresholds.
 func (r *Result) shownWith(around [2][]string, thresholds []Threshold) []string {
 	own := slices.DeleteFunc(slices.Clone(r.Shown), func(name string) bool { return slices.Contains(around[1], name) })
 	all := slices.Concat(around[0], own, around[1])
@@ -417,8 +429,10 @@ func (b *beyond) add(t Threshold, point string, ch Change, v float64) {
 
 // line says it; what is "missed" or "undecided".
 func (b *beyond) line(t Threshold, what string, measured int, because string) string {
-	return fmt.Sprintf("threshold %s %s by %d of %s, worst %s: %s to %s (%s; %s%s)", t.text, what, b.points, view.Plural(int64(measured), "point"), b.point,
-		FormatQuantity(b.worst.Quantity, b.worst.Old), FormatQuantity(b.worst.Quantity, b.worst.New), FormatPercent(b.worst.Percent), b.worst.Test, because)
+	return fmt.Sprintf("threshold %s %s by %d of %s, worst %s: %s to %s (%s; %s%s)", t.text, what, b.points,
+		view.Plural(int64(measured), "point"), b.point,
+		FormatQuantity(b.worst.Quantity, b.worst.Old), FormatQuantity(b.worst.Quantity, b.worst.New),
+		FormatPercent(b.worst.Percent), b.worst.Test, because)
 }
 
 // judge holds all points against one threshold and notes what is beyond it.
@@ -445,7 +459,8 @@ func (c *Comparison) judge(t Threshold) {
 		}
 	}
 	if measured == 0 {
-		c.Missed = append(c.Missed, fmt.Sprintf("threshold %s missed: no point of both runs has a %s", t.text, t.metric.Name))
+		c.Missed = append(c.Missed, fmt.Sprintf("threshold %s missed: no point of both runs has a %s", t.text,
+			t.metric.Name))
 	}
 	if missed.points > 0 {
 		c.Missed = append(c.Missed, missed.line(t, "missed", measured, ""))

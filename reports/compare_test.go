@@ -81,7 +81,8 @@ func TestCompareTestsRepeats(t *testing.T) {
 	if len(c.Points) != 1 || ch.OldN != 6 || ch.NewN != 6 || ch.Old != 102.5 || ch.New != 112.5 {
 		t.Errorf("%d points, %+v, want one of medians 102.5 and 112.5 over 6", len(c.Points), ch)
 	}
-	if ch.P == nil || math.Abs(*ch.P-2./924) > 1e-9 || !ch.Significant || ch.Percent == nil || math.Abs(*ch.Percent-1000/102.5) > 1e-9 {
+	if ch.P == nil || math.Abs(*ch.P-2./924) > 1e-9 || !ch.Significant || ch.Percent == nil ||
+		math.Abs(*ch.Percent-1000/102.5) > 1e-9 {
 		t.Errorf("p %v, significant %v, percent %v, want 2/924, true, 9.756", ch.P, ch.Significant, ch.Percent)
 	}
 	ch = findChange(t, compare(t, repeated(100, 103, 104), repeated(101, 102, 105)), "p50")
@@ -106,19 +107,28 @@ func TestCompareRefusesUnlikeRuns(t *testing.T) {
 		alter func(d *reports.Document)
 		want  string
 	}{
-		"cpu":      {func(d *reports.Document) { d.Environment.CPU = "Other CPU" }, "cpu: old Example CPU @ 2.30GHz, new Other CPU"},
-		"kernel":   {func(d *reports.Document) { d.Environment.Kernel = "6.13.0" }, "kernel: old 6.12.9, new 6.13.0"},
-		"governor": {func(d *reports.Document) { d.Environment.Governors = nil }, "governors: old performance, new none"},
-		"vm":       {func(d *reports.Document) { d.Environment.Hypervisor = false }, "virtual machine: old true, new false"},
-		"procs":    {func(d *reports.Document) { d.Environment.GOMAXPROCS = 1 }, "gomaxprocs: old 2, new 1"},
+		"cpu": {func(d *reports.Document) { d.Environment.CPU = "Other CPU" },
+			"cpu: old Example CPU @ 2.30GHz, new Other CPU"},
+		"kernel": {func(d *reports.Document) { d.Environment.Kernel = "6.13.0" }, "kernel: old 6.12.9, new 6.13.0"},
+		"governor": {func(d *reports.Document) { d.Environment.Governors = nil },
+			"governors: old performance, new none"},
+		"vm": {func(d *reports.Document) { d.Environment.Hypervisor = false },
+			"virtual machine: old true, new false"},
+		"procs": {func(d *reports.Document) { d.Environment.GOMAXPROCS = 1 }, "gomaxprocs: old 2, new 1"},
 		"server": {func(d *reports.Document) { e := d.Environment; d.ServerEnvironment = &e },
 			"server: old this machine, new another machine"},
-		"label":    {func(d *reports.Document) { d.Results[0].Label = "device" }, "tcp latency send 64: label: old soft, new device"},
-		"polling":  {func(d *reports.Document) { d.Results[0].Polling = "event" }, "tcp latency send 64: polling: old busy, new event"},
-		"verified": {func(d *reports.Document) { d.Results[0].Verified = false }, "tcp latency send 64: verified: old true, new false"},
-		"threads":  {func(d *reports.Document) { d.Results[0].Threads = 2 }, "tcp latency send 64: threads: old 1, new 2"},
-		"trip":     {func(d *reports.Document) { d.Results[0].RoundTrip = "full" }, "tcp latency send 64: round trip: old half, new full"},
-		"loop":     {func(d *reports.Document) { d.Results[0].Parameters["loop"] = "provider" }, "tcp latency send 64: loop: old none, new provider"},
+		"label": {func(d *reports.Document) { d.Results[0].Label = "device" },
+			"tcp latency send 64: label: old soft, new device"},
+		"polling": {func(d *reports.Document) { d.Results[0].Polling = "event" },
+			"tcp latency send 64: polling: old busy, new event"},
+		"verified": {func(d *reports.Document) { d.Results[0].Verified = false },
+			"tcp latency send 64: verified: old true, new false"},
+		"threads": {func(d *reports.Document) { d.Results[0].Threads = 2 },
+			"tcp latency send 64: threads: old 1, new 2"},
+		"trip": {func(d *reports.Document) { d.Results[0].RoundTrip = "full" },
+			"tcp latency send 64: round trip: old half, new full"},
+		"loop": {func(d *reports.Document) { d.Results[0].Parameters["loop"] = "provider" },
+			"tcp latency send 64: loop: old none, new provider"},
 		"inline": {func(d *reports.Document) { d.Results[0].Parameters["inline_bytes"] = 64 },
 			"tcp latency send 64: parameter inline_bytes: old none, new 64"},
 	} {
@@ -163,7 +173,8 @@ func TestComparePairs(t *testing.T) {
 		alter(&d.Results[1])
 		c := compare(t, d, repeated(100))
 		if len(c.Points) != 1 || len(c.OnlyOld) != 1 || len(c.OnlyNew) != 0 || len(c.Unlike) != 0 {
-			t.Errorf("%s: %d points, only old %q, only new %q, unlike %v", name, len(c.Points), c.OnlyOld, c.OnlyNew, c.Unlike)
+			t.Errorf("%s: %d points, only old %q, only new %q, unlike %v", name, len(c.Points), c.OnlyOld, c.OnlyNew,
+				c.Unlike)
 		}
 		alter(&d.Results[0])
 		if _, err := reports.Compare(d, repeated(100), nil); !errors.Is(err, reports.ErrNothingInCommon) {
@@ -183,7 +194,8 @@ func TestComparePairs(t *testing.T) {
 	e := repeated(201, 101)
 	e.Results[0].Polling = "event"
 	c := compare(t, d, e)
-	if len(c.Unlike) != 0 || len(c.Points) != 2 || c.Points[0].Changes[0].New != 101 || c.Points[1].Changes[0].New != 201 {
+	if len(c.Unlike) != 0 || len(c.Points) != 2 || c.Points[0].Changes[0].New != 101 ||
+		c.Points[1].Changes[0].New != 201 {
 		t.Errorf("unlike %v, points %+v", c.Unlike, c.Points)
 	}
 	d = repeated(100)
@@ -203,7 +215,8 @@ func TestComparePointNames(t *testing.T) {
 	for _, p := range compare(t, d, d).Points {
 		names = append(names, p.Point)
 	}
-	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson", "tcp latency send 64 arm=two-qp bulk_size=64 probe_size=8 probe_interval=500µs",
+	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson",
+		"tcp latency send 64 arm=two-qp bulk_size=64 probe_size=8 probe_interval=500µs",
 		"tcp latency send 64 bulk_size=1M probe_size=8"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -223,14 +236,23 @@ func TestCompareThresholds(t *testing.T) {
 		threshold, want string
 	}{
 		{repeated(100), repeated(110), "p50>+10%", ""},
-		{repeated(100), repeated(111), "p50>+10%", "threshold p50>+10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 111ns (+11.00%; no test: one sample each)"},
+		{repeated(100), repeated(111), "p50>+10%",
+			"threshold p50>+10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 111ns (+11.00%; no test: " +
+				"one sample each)"},
 		{repeated(100), repeated(80), "p50>+10%", ""},
-		{repeated(100), repeated(80), "p50<-10%", "threshold p50<-10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 80ns (-20.00%; no test: one sample each)"},
+		{repeated(100), repeated(80), "p50<-10%",
+			"threshold p50<-10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 80ns (-20.00%; no test: " +
+				"one sample each)"},
 		{repeated(100), repeated(111), "p99.9>1ms", ""},
-		{repeated(100), repeated(111), "p99.9>440ns", "threshold p99.9>440ns missed by 1 of 1 point, worst tcp latency send 64: 400ns to 444ns (+11.00%; no test: one sample each)"},
-		{zero(), failed, "errors>+10%", "threshold errors>+10% missed by 1 of 1 point, worst tcp latency send 64: 0 to 2 (from zero; no test: one sample each)"},
+		{repeated(100), repeated(111), "p99.9>440ns",
+			"threshold p99.9>440ns missed by 1 of 1 point, worst tcp latency send 64: 400ns to 444ns (+11.00%; no " +
+				"test: one sample each)"},
+		{zero(), failed, "errors>+10%",
+			"threshold errors>+10% missed by 1 of 1 point, worst tcp latency send 64: 0 to 2 (from zero; no test: " +
+				"one sample each)"},
 		{zero(), zero(), "errors>+10%", ""},
-		{repeated(100), repeated(100), "loaded.p99>+10%", "threshold loaded.p99>+10% missed: no point of both runs has a loaded.p99"},
+		{repeated(100), repeated(100), "loaded.p99>+10%",
+			"threshold loaded.p99>+10% missed: no point of both runs has a loaded.p99"},
 	} {
 		c, err := reports.Compare(k.old, k.new, []reports.Threshold{threshold(t, k.threshold).ByMedians()})
 		if err != nil {
@@ -252,10 +274,13 @@ func TestThresholdTakesSizeAndSignificance(t *testing.T) {
 	}{
 		{"large and significant", base, repeated(120, 121, 122, 123, 124), "(+19.61%; p=0.008 n=5)", ""},
 		{"significant and small", base, repeated(105, 106, 107, 108, 109), "", ""},
-		{"large, and could be chance", base, repeated(90, 95, 125, 126, 127), "", "(+22.55%; p=0.690 n=5, could be chance)"},
-		{"too few to tell", repeated(100, 101, 102), repeated(120, 121, 122), "", "no test finds fewer than 4 repeats a side significant"},
+		{"large, and could be chance", base, repeated(90, 95, 125, 126, 127), "",
+			"(+22.55%; p=0.690 n=5, could be chance)"},
+		{"too few to tell", repeated(100, 101, 102), repeated(120, 121, 122), "",
+			"no test finds fewer than 4 repeats a side significant"},
 		{"one each", repeated(100), repeated(120), "", "no test: one sample each, and no test finds"},
-		{"enough to tell, and could be chance", repeated(100, 101, 102, 103), repeated(90, 121, 122, 123), "", "n=4, could be chance)"},
+		{"enough to tell, and could be chance", repeated(100, 101, 102, 103), repeated(90, 121, 122, 123), "",
+			"n=4, could be chance)"},
 		{"the fewest that tell", repeated(100, 101, 102, 103), repeated(120, 121, 122, 123), "p=0.029 n=4", ""},
 	} {
 		c := compare(t, k.old, k.new, "p50>+10%")
@@ -338,9 +363,12 @@ func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
 	d := goldenDocument()
 	d.Error, d.Results = nil, nil
 	for i, run := range []string{"pinned", "free"} {
-		d.Results = append(d.Results, reports.Result{Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64,
-			Depth: 1, QPs: 1, Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client", DurationNs: 1e9, Verified: true,
-			Operations: 200_000, Latency: latency(200_000, float64(4000+3000*i)), Parameters: map[string]any{"run": run}})
+		d.Results = append(d.Results, reports.Result{Stack: "tcp", Label: reports.LabelSoft, Workload: "latency",
+			Op: "send", SizeBytes: 64,
+			Depth: 1, QPs: 1, Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client",
+			DurationNs: 1e9, Verified: true,
+			Operations: 200_000, Latency: latency(200_000, float64(4000+3000*i)),
+			Parameters: map[string]any{"run": run}})
 	}
 	c := compare(t, d, d)
 	if len(c.Points) != 2 {

@@ -57,7 +57,8 @@ func (c *Comparison) Footnote() string {
 	for _, p := range c.Points {
 		for i := range p.Changes {
 			if p.Changes[i].Few() {
-				return fmt.Sprintf("* no test tells a change between fewer than %d repeats a side from chance", testableRepeats)
+				return fmt.Sprintf("* no test tells a change between fewer than %d repeats a side from chance",
+					testableRepeats)
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func TestCorrectedEqualsHdrHistogram(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !got.Equals(want) {
-			t.Errorf("corrected histogram differs from HdrHistogram's: count %d, want %d", got.TotalCount(), want.TotalCount())
+			t.Errorf("corrected histogram differs from HdrHistogram's: count %d, want %d", got.TotalCount(),
+				want.TotalCount())
 		}
 		for what, v := range map[string][2]float64{
 			"min": {l.Min, float64(want.Min())}, "max": {l.Max, float64(want.Max())},
@@ -73,7 +74,8 @@ func TestNothingMissedNothingChanged(t *testing.T) {
 	r := record(normal(2000, 2300, 250)...)
 	raw := r.Snapshot()
 	for _, interval := range []int64{-1, 0, 4000} {
-		if l := r.Corrected(interval); l.Count != raw.Count || l.Mean != raw.Mean || l.StdDev != raw.StdDev || l.P999 != raw.P999 {
+		if l := r.Corrected(interval); l.Count != raw.Count || l.Mean != raw.Mean || l.StdDev != raw.StdDev ||
+			l.P999 != raw.P999 {
 			t.Errorf("Corrected(%d) = %+v, want the raw figures %+v", interval, l, raw)
 		}
 	}

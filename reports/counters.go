@@ -40,7 +40,8 @@ func (c *DeviceCounters) Name() string {
 
 // Moved lists the counters in the order of their names, or only those that changed.
 func (c *DeviceCounters) Moved(all bool) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Counters)), func(name string) bool { return !all && c.Counters[name] == 0 })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Counters)),
+		func(name string) bool { return !all && c.Counters[name] == 0 })
 }
 
 // CounterChanges are the differences of two readings. What only one of them has is
@@ -52,7 +53,8 @@ func CounterChanges(before, after []DeviceCounters) []DeviceCounters {
 		if i < 0 {
 			continue
 		}
-		d := DeviceCounters{Device: b.Device, Port: b.Port, Detail: b.Detail, Process: b.Process, Counters: map[string]int64{}}
+		d := DeviceCounters{Device: b.Device, Port: b.Port, Detail: b.Detail, Process: b.Process,
+			Counters: map[string]int64{}}
 		for name, v := range b.Counters {
 			if was, ok := before[i].Counters[name]; ok {
 				d.Counters[name] = v - was
@@ -68,7 +70,9 @@ func CounterChanges(before, after []DeviceCounters) []DeviceCounters {
 // Shared tells whether both sides have the device.
 func (c *Counters) Shared(d *DeviceCounters) bool {
 	in := func(list []DeviceCounters) bool {
-		return slices.ContainsFunc(list, func(o DeviceCounters) bool { return o.Device == d.Device && o.Port == d.Port })
+		return slices.ContainsFunc(list, func(o DeviceCounters) bool {
+			return o.Device == d.Device && o.Port == d.Port
+		})
 	}
 	return !d.Process && in(c.Client) && in(c.Server)
 }

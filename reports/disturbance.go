@@ -83,11 +83,13 @@ func DisturbanceLines(d *Document) []string {
 	var lines []string
 	for _, v := range []string{VerdictImpossible, VerdictDisturbed} {
 		if r := worst[v]; r != nil {
-			lines = append(lines, fmt.Sprintf("! %d of %s %s, such as %s: %s", count[v], view.Plural(int64(points), "point"), v, pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
+			lines = append(lines, fmt.Sprintf("! %d of %s %s, such as %s: %s", count[v],
+				view.Plural(int64(points), "point"), v, pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
 		}
 	}
 	if len(lines) > 0 {
-		lines = append(lines, "! these figures are no basis for a comparison: quiet the machine, --pin, or --repeat, which takes disturbed points again")
+		lines = append(lines, "! these figures are no basis for a comparison: quiet the machine, --pin, or --repeat, "+
+			"which takes disturbed points again")
 	}
 	return lines
 }
@@ -149,13 +151,17 @@ func (d *Disturbance) Judge(window time.Duration) {
 			d.hold(side.name+"'s hypervisor took CPUs away", steal, window, mostSteal)
 		}
 		if share := float64(side.Retransmits) / float64(max(side.Segments, 1)); side.Retransmits > 0 && share > mostRetransmits {
-			d.Reasons = append(d.Reasons, fmt.Sprintf("%s's "+sentAgain+" %s of %s again (limit %s %%)", side.name, view.Integer(side.Retransmits), view.Plural(side.Segments, "segment"), view.Number(100*mostRetransmits, -1)))
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s's "+sentAgain+" %s of %s again (limit %s %%)", side.name,
+				view.Integer(side.Retransmits), view.Plural(side.Segments, "segment"),
+				view.Number(100*mostRetransmits, -1)))
 		}
 		if d.closedWindows {
-			d.hold(side.name+"'s TCP waited for its peer's window", time.Duration(side.WindowLimitedNs), window, mostClosed)
+			d.hold(side.name+"'s TCP waited for its peer's window", time.Duration(side.WindowLimitedNs), window,
+				mostClosed)
 		}
 		if side.MajorFaults > 0 {
-			d.Reasons = append(d.Reasons, fmt.Sprintf("%s read %s from disk in the window", side.name, view.Plural(side.MajorFaults, "page")))
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s read %s from disk in the window", side.name,
+				view.Plural(side.MajorFaults, "page")))
 		}
 	}
 	switch {
@@ -202,7 +208,8 @@ func (d *Disturbance) hold(what string, t, window time.Duration, most float64) {
 	if t < leastNoise || share <= most {
 		return
 	}
-	d.Reasons = append(d.Reasons, fmt.Sprintf("%s for %s %% of the window (limit %s %%)", what, view.Number(100*share, 1), view.Number(100*most, -1)))
+	d.Reasons = append(d.Reasons, fmt.Sprintf("%s for %s %% of the window (limit %s %%)", what,
+		view.Number(100*share, 1), view.Number(100*most, -1)))
 }
 
 // Contradict marks a point whose figures cannot be.

@@ -15,16 +15,26 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 		reasons []string
 	}{
 		{"nothing known", Disturbance{}, VerdictQuiet, nil},
-		{"little", Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 49 * ms, InvoluntarySwitches: 900}}, VerdictQuiet, nil},
+		{"little", Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 49 * ms, InvoluntarySwitches: 900}},
+			VerdictQuiet, nil},
 		{"one of many threads", Disturbance{Client: &Noise{Threads: 4, RunQueueWaitNs: 196 * ms}}, VerdictQuiet, nil},
-		{"preempted", Disturbance{Server: &Noise{Threads: 2, RunQueueWaitNs: 246 * ms}}, VerdictDisturbed, []string{"server's threads waited for a CPU for 12.3 % of the window (limit 5 %)"}},
-		{"preempted around the window, too", Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 1038 * ms}}, VerdictDisturbed, []string{"client's threads waited for a CPU for 100.0 % of the window (limit 5 %)"}},
-		{"stolen", Disturbance{Client: &Noise{Threads: 1, StealNs: 60 * ms}}, VerdictDisturbed, []string{"client's hypervisor took CPUs away for 6.0 % of the window (limit 5 %)"}},
-		{"lost", Disturbance{Server: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 21}}, VerdictDisturbed, []string{"server's TCP sent 21 of 20000 segments again (limit 0.1 %)"}},
-		{"lost one of many", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 20}}, VerdictQuiet, nil},
-		{"held back", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 9, WindowLimitedNs: 40 * ms}}, VerdictQuiet, nil},
-		{"round trips held back", Disturbance{closedWindows: true, Client: &Noise{Threads: 1, Sockets: 1, Segments: 9, WindowLimitedNs: 40 * ms}}, VerdictDisturbed, []string{"client's TCP waited for its peer's window for 4.0 % of the window (limit 1 %)"}},
-		{"paged", Disturbance{Client: &Noise{Threads: 1, MajorFaults: 2}}, VerdictDisturbed, []string{"client read 2 pages from disk in the window"}},
+		{"preempted", Disturbance{Server: &Noise{Threads: 2, RunQueueWaitNs: 246 * ms}}, VerdictDisturbed,
+			[]string{"server's threads waited for a CPU for 12.3 % of the window (limit 5 %)"}},
+		{"preempted around the window, too", Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 1038 * ms}},
+			VerdictDisturbed, []string{"client's threads waited for a CPU for 100.0 % of the window (limit 5 %)"}},
+		{"stolen", Disturbance{Client: &Noise{Threads: 1, StealNs: 60 * ms}}, VerdictDisturbed,
+			[]string{"client's hypervisor took CPUs away for 6.0 % of the window (limit 5 %)"}},
+		{"lost", Disturbance{Server: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 21}},
+			VerdictDisturbed, []string{"server's TCP sent 21 of 20000 segments again (limit 0.1 %)"}},
+		{"lost one of many", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 20_000, Retransmits: 20}},
+			VerdictQuiet, nil},
+		{"held back", Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 9, WindowLimitedNs: 40 * ms}},
+			VerdictQuiet, nil},
+		{"round trips held back", Disturbance{closedWindows: true, Client: &Noise{Threads: 1, Sockets: 1, Segments: 9,
+			WindowLimitedNs: 40 * ms}}, VerdictDisturbed,
+			[]string{"client's TCP waited for its peer's window for 4.0 % of the window (limit 1 %)"}},
+		{"paged", Disturbance{Client: &Noise{Threads: 1, MajorFaults: 2}}, VerdictDisturbed,
+			[]string{"client read 2 pages from disk in the window"}},
 	} {
 		c.d.Judge(time.Second)
 		if c.d.Verdict != c.verdict || !slices.Equal(c.d.Reasons, c.reasons) {
@@ -54,7 +64,8 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 	if tick.Judge(100 * time.Millisecond); tick.Verdict != VerdictQuiet || tick.Share() != 0.1 {
 		t.Errorf("one tick of steal in a short window: %+v", tick)
 	}
-	both := Disturbance{Client: &Noise{Threads: 2, RunQueueWaitNs: 60 * ms}, Server: &Noise{Threads: 1, RunQueueWaitNs: 20 * ms}}
+	both := Disturbance{Client: &Noise{Threads: 2, RunQueueWaitNs: 60 * ms},
+		Server: &Noise{Threads: 1, RunQueueWaitNs: 20 * ms}}
 	if both.Judge(time.Second); both.Share() != 0.03 {
 		t.Errorf("30 ms of the client and 20 of the server, a thread: %v", both.Share())
 	}
@@ -72,7 +83,8 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 	}
 	d := Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 100 * ms}}
 	d.Contradict("a probe is faster beside bulk")
-	if d.Judge(time.Second); d.Verdict != VerdictImpossible || len(d.Reasons) != 2 || d.Reasons[0] != "a probe is faster beside bulk" {
+	if d.Judge(time.Second); d.Verdict != VerdictImpossible || len(d.Reasons) != 2 ||
+		d.Reasons[0] != "a probe is faster beside bulk" {
 		t.Errorf("%+v", d)
 	}
 }

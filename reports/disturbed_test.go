@@ -21,9 +21,12 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 		for i, stack := range []string{"tcp", "iwarp(crc)"} {
 			for n := range 3 {
 				p50 := float64(3000*(i+1) + n)
-				r := reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, Polling: "busy", Repeat: n + 1,
-					RoundTrip: "half", MeasuredBy: "client", DurationNs: 1e9, Operations: 30_000, Verified: true, Latency: latency(30_000, p50),
-					Disturbance: &reports.Disturbance{Client: &reports.Noise{Threads: 1}, Server: &reports.Noise{Threads: 1}}}
+				r := reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send",
+					SizeBytes: 64, Depth: 1, QPs: 1, Polling: "busy", Repeat: n + 1,
+					RoundTrip: "half", MeasuredBy: "client", DurationNs: 1e9, Operations: 30_000, Verified: true,
+					Latency: latency(30_000, p50),
+					Disturbance: &reports.Disturbance{Client: &reports.Noise{Threads: 1},
+						Server: &reports.Noise{Threads: 1}}}
 				if noisy && i == 1 && n == 2 {
 					r.Disturbance.Client.RunQueueWaitNs = 123_000_000
 				}
@@ -39,7 +42,9 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 		t.Errorf("quiet:\n%s", out)
 	}
 	out := string(text(t, noisy, textformat.Options{Width: 300}))
-	if !strings.Contains(out, "No stack is clearly fastest") || !strings.HasSuffix(out, "takes disturbed points again\n") || !strings.Contains(out, "! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
+	if !strings.Contains(out, "No stack is clearly fastest") ||
+		!strings.HasSuffix(out, "takes disturbed points again\n") ||
+		!strings.Contains(out, "! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
 		t.Errorf("disturbed:\n%s", out)
 	}
 	if !strings.Contains(out, "64 bytes, repeat 3: disturbed: "+why) {
@@ -61,16 +66,19 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	if err := hlog.WriteLog(&log, noisy); err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]string{"json": string(document), "csv": string(comma(t, noisy)), "hlog": log.String(), "perftest": string(perftest(t, noisy, false)),
+	for name, got := range map[string]string{"json": string(document), "csv": string(comma(t, noisy)),
+		"hlog": log.String(), "perftest": string(perftest(t, noisy, false)),
 		"page": strings.ReplaceAll(page(t, pages.Options{}, noisy), "&#39;", "'")} {
 		if !strings.Contains(got, why) {
 			t.Errorf("%s does not say it", name)
 		}
 	}
-	if !strings.Contains(string(bench(t, noisy)), " 1 disturbed") || strings.Contains(string(bench(t, quiet)), " 1 disturbed") {
+	if !strings.Contains(string(bench(t, noisy)), " 1 disturbed") || strings.Contains(string(bench(t, quiet)),
+		" 1 disturbed") {
 		t.Error("bench")
 	}
-	if v := find(t, gather(t, noisy)["rdmaperf_disturbed"], map[string]string{"transport": "iwarp(crc)"}).GetGauge().GetValue(); v != 1 {
+	if v := find(t, gather(t, noisy)["rdmaperf_disturbed"],
+		map[string]string{"transport": "iwarp(crc)"}).GetGauge().GetValue(); v != 1 {
 		t.Errorf("metrics: %v", v)
 	}
 	if p := page(t, pages.Options{}, noisy); !strings.Contains(p, "no winner: the machine disturbed points") {
@@ -78,7 +86,8 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	}
 	alone := *noisy
 	alone.Results = noisy.Results[5:]
-	if p := page(t, pages.Options{}, &alone); !strings.Contains(p, ": the machine disturbed its points") || !strings.Contains(p, `<article class="card unclear">`) || strings.Contains(p, "no winner") {
+	if p := page(t, pages.Options{}, &alone); !strings.Contains(p, ": the machine disturbed its points") ||
+		!strings.Contains(p, `<article class="card unclear">`) || strings.Contains(p, "no winner") {
 		t.Errorf("the page of a stack alone has a winner, or misses one")
 	}
 }
@@ -89,7 +98,8 @@ func TestImpossibleFigures(t *testing.T) {
 	if r.Contradict(""); r.Disturbance != nil {
 		t.Errorf("nothing contradicts itself: %s", r.Disturbance)
 	}
-	if r.Contradict("less than nothing"); r.Disturbance.Verdict != reports.VerdictImpossible || !strings.Contains(r.Disturbance.String(), "less than nothing") {
+	if r.Contradict("less than nothing"); r.Disturbance.Verdict != reports.VerdictImpossible ||
+		!strings.Contains(r.Disturbance.String(), "less than nothing") {
 		t.Errorf("%s", r.Disturbance)
 	}
 }

@@ -44,25 +44,33 @@ func measuredDocument() *reports.Document {
 	return of(&reports.Document{
 		Started: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Command: []string{"rdmaperf", "run"},
 		Environment: e, ServerEnvironment: &e,
-		Error: reports.NewRunError(&reports.ExitError{Code: reports.ExitPeer, Operation: "wait", Err: errors.New("peer gone"), Hint: "look at its log"}),
+		Error: reports.NewRunError(&reports.ExitError{Code: reports.ExitPeer, Operation: "wait",
+			Err: errors.New("peer gone"), Hint: "look at its log"}),
 		Results: []reports.Result{{
-			Stack: "sched(strict)+iwarp(crc)", Transport: "sched+iwarp", Label: reports.LabelSoft, Workload: "hol", Op: "send",
+			Stack: "sched(strict)+iwarp(crc)", Transport: "sched+iwarp", Label: reports.LabelSoft, Workload: "hol",
+			Op:        "send",
 			SizeBytes: 64, Depth: 1, QPs: 1, Threads: 1, Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf,
 			MeasuredBy: "client", DurationNs: 3e9, Operations: r.Count(), Verified: true,
 			Latency: &raw, LatencyCorrected: &corrected,
 			Rate: 20000, Arrivals: "poisson", Repeat: 1, LatencyService: &raw, Throughput: throughput,
-			Series:     &reports.Series{IntervalNs: 1e9, Points: []reports.SeriesPoint{{OffsetNs: 1e9, Operations: 5, P50: 1, P99: 2, Max: 3}}},
-			RawSamples: []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1, Dropped: 2, Limit: 1}},
-			Counters:   &reports.Counters{Client: counters, Server: counters},
-			Detail:     &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw, ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
-			CPU:        &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
+			Series: &reports.Series{IntervalNs: 1e9,
+				Points: []reports.SeriesPoint{{OffsetNs: 1e9, Operations: 5, P50: 1, P99: 2, Max: 3}}},
+			RawSamples: []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1, Dropped: 2,
+				Limit: 1}},
+			Counters: &reports.Counters{Client: counters, Server: counters},
+			Detail: &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e5, ProbeAlone: raw,
+				ProbeLoaded: corrected, BulkAloneBytesPerSecond: 6e9, BulkLoadedBytesPerSecond: 5.5e9},
+			CPU: &reports.CPU{ClientSeconds: 3, ServerSeconds: 2.9}, GC: &reports.GC{ClientCollections: 1},
 			Parameters: map[string]any{"crc": true, "port": 18515.0},
 		}, {
 			Stack: "tcp", Label: reports.LabelSoft, Workload: "throughput", Op: "send", Depth: 1, QPs: 1,
 			Detail: &ways{FromClient: way{Operations: 1, DurationNs: 2, BytesPerSecond: 3, OperationsPerSecond: 4}},
 		}},
-		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, QPs: 1, Rate: 20000, Variant: reports.Members{}.With("arm", "same-qp"), Results: []int{0, 1, 2}, N: 3,
-			Method: "Student's t, two-sided", Confidence: 0.95, Figures: []reports.MeanInterval{{Figure: "p50", Unit: "ns", Mean: 2, Low: 1, High: 3}}, Absent: "never with figures"}},
+		Repeats: []reports.RepeatSummary{{Stack: "tcp", Workload: "hol", Op: "send", SizeBytes: 64, QPs: 1, Rate: 20000,
+			Variant: reports.Members{}.With("arm", "same-qp"), Results: []int{0, 1, 2}, N: 3,
+			Method: "Student's t, two-sided", Confidence: 0.95,
+			Figures: []reports.MeanInterval{{Figure: "p50", Unit: "ns", Mean: 2, Low: 1, High: 3}},
+			Absent:  "never with figures"}},
 	})
 }
 
@@ -106,7 +114,8 @@ func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
 		t.Errorf("an added field: %v, want it ignored", err)
 	}
 	for _, c := range []struct{ name, text, reason string }{
-		{"another version with other types", `{"schema": "rdmaperf/v2", "results": {}}`, `schema is "rdmaperf/v2", want "rdmaperf/v1"`},
+		{"another version with other types", `{"schema": "rdmaperf/v2", "results": {}}`,
+			`schema is "rdmaperf/v2", want "rdmaperf/v1"`},
 		{"no schema", `{}`, `schema is ""`},
 		{"a wrong type", strings.Replace(good, `"results": []`, `"results": 7`, 1), "results"},
 		{"cut short", good[:len(good)/2], "ends in the middle"},
@@ -114,7 +123,8 @@ func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
 		{"nothing", "", "it is empty"},
 	} {
 		_, err := reports.ReadDocument(strings.NewReader(c.text), workloads)
-		if err == nil || !strings.HasPrefix(err.Error(), "read result document: ") || !strings.Contains(err.Error(), c.reason) {
+		if err == nil || !strings.HasPrefix(err.Error(), "read result document: ") ||
+			!strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.reason)
 		}
 	}
@@ -137,7 +147,8 @@ func TestNotANumberIsNeverWritten(t *testing.T) {
 }
 
 func TestNewRunError(t *testing.T) {
-	exit := &reports.ExitError{Code: reports.ExitPeer, Operation: "connect", Err: errors.New("refused"), Hint: "start serve"}
+	exit := &reports.ExitError{Code: reports.ExitPeer, Operation: "connect", Err: errors.New("refused"),
+		Hint: "start serve"}
 	for _, c := range []struct {
 		err  error
 		want *reports.RunError
@@ -145,7 +156,9 @@ func TestNewRunError(t *testing.T) {
 		{nil, nil},
 		{errors.New("boom"), &reports.RunError{Operation: "run", Message: "boom", ExitCode: 1}},
 		{exit, &reports.RunError{Operation: "connect", Message: "refused", Hint: "start serve", ExitCode: 5}},
-		{fmt.Errorf("worker 2: %w", exit), &reports.RunError{Operation: "connect", Message: "worker 2: connect: refused", Hint: "start serve", ExitCode: 5}},
+		{fmt.Errorf("worker 2: %w", exit),
+			&reports.RunError{Operation: "connect", Message: "worker 2: connect: refused", Hint: "start serve",
+				ExitCode: 5}},
 		{&reports.ExitError{Code: 77}, &reports.RunError{Operation: "run", Message: "", ExitCode: 77}},
 	} {
 		if diff := cmp.Diff(c.want, reports.NewRunError(c.err)); diff != "" {
@@ -177,7 +190,8 @@ func TestWriteFile(t *testing.T) {
 
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
-	broken := &reports.Document{Results: []reports.Result{{Throughput: &reports.Throughput{BytesPerSecond: math.NaN()}}}}
+	broken := &reports.Document{
+		Results: []reports.Result{{Throughput: &reports.Throughput{BytesPerSecond: math.NaN()}}}}
 	kept := filepath.Join(dir, "kept.json")
 	if err := os.WriteFile(kept, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)

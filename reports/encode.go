@@ -149,7 +149,8 @@ func PlainJSON(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &syntax) && strings.Contains(err.Error(), "unexpected end"), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+	case errors.As(err, &syntax) && strings.Contains(err.Error(), "unexpected end"),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return errors.New("it is empty or ends in the middle")
 	case errors.As(err, &syntax) && strings.Contains(err.Error(), "after top-level value"):
 		return fmt.Errorf("more behind the document, at byte %d", syntax.Offset)

@@ -145,7 +145,8 @@ func cpuInfo(root fs.FS) (model string, hypervisor bool) {
 	}
 	if model == "" {
 		if part := field(root, cpuinfo, "CPU part"); part != "" {
-			model = fmt.Sprintf("%s implementer %s part %s", runtime.GOARCH, field(root, cpuinfo, "CPU implementer"), part)
+			model = fmt.Sprintf("%s implementer %s part %s", runtime.GOARCH,
+				field(root, cpuinfo, "CPU implementer"), part)
 		}
 	}
 	if model == "" {

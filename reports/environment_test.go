@@ -22,9 +22,11 @@ func TestEnvironmentOfAKnownMachine(t *testing.T) {
 	got := collect(tree(map[string]string{
 		"proc/sys/kernel/hostname":  "node7\n",
 		"proc/sys/kernel/osrelease": "6.12.9-rt1\n",
-		"proc/cpuinfo":              "processor\t: 0\nmodel name\t: Fast CPU: v2 @ 3 GHz\nflags\t\t: fpu sse2 hypervisor lm\n\nprocessor\t: 1\nmodel name\t: Other\n",
-		"proc/meminfo":              "MemTotal:       24684092 kB\nMemFree:  1 kB\n",
-		"proc/self/limits":          "Limit  Soft Limit  Hard Limit  Units\nMax open files  20000  20000  files\nMax locked memory         8388608              unlimited            bytes     \n",
+		"proc/cpuinfo": "processor\t: 0\nmodel name\t: Fast CPU: v2 @ 3 GHz\nflags\t\t: fpu sse2 " +
+			"hypervisor lm\n\nprocessor\t: 1\nmodel name\t: Other\n",
+		"proc/meminfo": "MemTotal:       24684092 kB\nMemFree:  1 kB\n",
+		"proc/self/limits": "Limit  Soft Limit  Hard Limit  Units\nMax open files  20000  20000  files\nMax " +
+			"locked memory         8388608              unlimited            bytes     \n",
 		"sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
 		"sys/devices/system/node/node0/cpulist":                           "0-1\n",
 		"sys/devices/system/node/node1/cpulist":                           "2-3\n",
@@ -35,7 +37,8 @@ func TestEnvironmentOfAKnownMachine(t *testing.T) {
 	}))
 	limit := int64(8388608)
 	want := Environment{
-		Version: got.Version, Commit: got.Commit, Build: got.Build, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Version: got.Version, Commit: got.Commit, Build: got.Build, Go: runtime.Version(), OS: runtime.GOOS,
+		Arch:     runtime.GOARCH,
 		Hostname: "node7", Kernel: "6.12.9-rt1", CPU: "Fast CPU: v2 @ 3 GHz", CPUs: runtime.NumCPU(),
 		Hypervisor: true, Governors: []string{"performance", "powersave"}, NUMANodes: 2, Clock: "tsc",
 		MemoryBytes: 24684092 << 10, MemlockBytes: &limit, GOMAXPROCS: runtime.GOMAXPROCS(0), GOGC: got.GOGC,
@@ -123,7 +126,8 @@ func TestVersionOfABuild(t *testing.T) {
 		{"v1.2.3", setting("vcs.revision", commit), "v1.2.3"},
 		{"(devel)", setting("vcs.revision", commit), "devel-0123456789ab"},
 		{"(devel)", setting("vcs.revision", commit[:12], "vcs.modified", "true"), "devel-0123456789ab+dirty"},
-		{"", setting("vcs.revision", commit[:11], "vcs.modified", "false", "vcs.time", "true", "vcs", "0123456789abcdef"), "devel"},
+		{"", setting("vcs.revision", commit[:11], "vcs.modified", "false", "vcs.time", "true", "vcs",
+			"0123456789abcdef"), "devel"},
 	} {
 		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.module}, Settings: c.settings}); got != c.want {
 			t.Errorf("%q %v: %q, want %q", c.module, c.settings, got, c.want)

@@ -14,7 +14,8 @@ const (
 	ExitPeer       int = 5  // the peer is unreachable or incompatible
 	ExitNotRun     int = 77 // not run: no device or no such capability
 
-	ExitInterrupted int = 130 // ended by Ctrl-C, 128 and the signal as shells count (bash(1)); 143 and 129 for SIGTERM and SIGHUP
+	// ended by Ctrl-C, 128 and the signal as shells count (bash(1)); 143 and 129 for SIGTERM and SIGHUP
+	ExitInterrupted int = 130
 )
 
 // ExitError is an error that knows its exit code. Operation says what was being

@@ -14,12 +14,16 @@ func TestExitError(t *testing.T) {
 		text string
 		code int
 	}{
-		{"with cause", &ExitError{Code: ExitPeer, Operation: "connect 10.0.0.1:18515", Err: cause}, "connect 10.0.0.1:18515: connection refused", ExitPeer},
+		{"with cause", &ExitError{Code: ExitPeer, Operation: "connect 10.0.0.1:18515", Err: cause},
+			"connect 10.0.0.1:18515: connection refused", ExitPeer},
 		{"without cause", &ExitError{Code: ExitNotRun, Operation: "open verbs"}, "open verbs", ExitNotRun},
 		{"without operation", &ExitError{Code: ExitUsage, Err: cause}, "connection refused", ExitUsage},
-		{"wrapped", fmt.Errorf("run: %w", &ExitError{Code: ExitCorruption, Operation: "verify", Err: cause}), "run: verify: connection refused", ExitCorruption},
-		{"joined", errors.Join(cause, &ExitError{Code: ExitThreshold, Operation: "compare"}), "connection refused\ncompare", ExitThreshold},
-		{"code 0 on an error", &ExitError{Code: ExitOK, Operation: "run", Err: cause}, "run: connection refused", ExitFailed},
+		{"wrapped", fmt.Errorf("run: %w", &ExitError{Code: ExitCorruption, Operation: "verify", Err: cause}),
+			"run: verify: connection refused", ExitCorruption},
+		{"joined", errors.Join(cause, &ExitError{Code: ExitThreshold, Operation: "compare"}),
+			"connection refused\ncompare", ExitThreshold},
+		{"code 0 on an error", &ExitError{Code: ExitOK, Operation: "run", Err: cause}, "run: connection refused",
+			ExitFailed},
 		{"any other error", cause, "connection refused", ExitFailed},
 	} {
 		if got := c.err.Error(); got != c.text {

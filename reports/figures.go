@@ -24,7 +24,8 @@ const (
 var quantityUnits = [...]string{QuantityTime: "ns", QuantityRate: "1/s", QuantityBytes: "B/s", QuantityCount: "1",
 	QuantityRatio: "1", QuantityMemory: "B"}
 
-var quantityNames = [...]string{QuantityTime: "time", QuantityRate: "rate", QuantityBytes: "bytes", QuantityCount: "count",
+var quantityNames = [...]string{QuantityTime: "time", QuantityRate: "rate", QuantityBytes: "bytes",
+	QuantityCount: "count",
 	QuantityRatio: "ratio", QuantityMemory: "memory"}
 
 // String is the quantity in one word.
@@ -83,15 +84,18 @@ var commonRows = []struct {
 	FigureDef
 	of func(r *Result) (v float64, ok bool)
 }{
-	{FigureDef{"rate", QuantityRate, More, "operations a second"}, throughputOf(func(t *Throughput) float64 { return t.OperationsPerSecond })},
-	{FigureDef{"bw", QuantityBytes, More, "payload a second"}, throughputOf(func(t *Throughput) float64 { return t.BytesPerSecond })},
-	{FigureDef{"peak.bw", QuantityBytes, More, "payload a second in the best part of the window"}, func(r *Result) (float64, bool) {
-		t := r.Throughput
-		if t == nil || t.PeakOverNs == 0 {
-			return 0, false
-		}
-		return t.PeakBytesPerSecond, true
-	}},
+	{FigureDef{"rate", QuantityRate, More, "operations a second"},
+		throughputOf(func(t *Throughput) float64 { return t.OperationsPerSecond })},
+	{FigureDef{"bw", QuantityBytes, More, "payload a second"},
+		throughputOf(func(t *Throughput) float64 { return t.BytesPerSecond })},
+	{FigureDef{"peak.bw", QuantityBytes, More, "payload a second in the best part of the window"},
+		func(r *Result) (float64, bool) {
+			t := r.Throughput
+			if t == nil || t.PeakOverNs == 0 {
+				return 0, false
+			}
+			return t.PeakBytesPerSecond, true
+		}},
 	{FigureDef{"peak.over", QuantityTime, Neither, "length of such a part"}, func(r *Result) (float64, bool) {
 		t := r.Throughput
 		if t == nil || t.PeakOverNs == 0 {
@@ -99,30 +103,52 @@ var commonRows = []struct {
 		}
 		return float64(t.PeakOverNs), true
 	}},
-	{FigureDef{"operations", QuantityCount, Neither, "completed in the window"}, func(r *Result) (float64, bool) { return float64(r.Operations), true }},
-	{FigureDef{"duration", QuantityTime, Neither, "of the window"}, func(r *Result) (float64, bool) { return float64(r.DurationNs), true }},
-	{FigureDef{"errors", QuantityCount, Less, "failed operations"}, func(r *Result) (float64, bool) { return float64(r.Errors), true }},
-	{FigureDef{"cpu.client", QuantityTime, Less, "processor time of the client in the window"}, cpuOf(func(c *CPU) float64 { return c.ClientSeconds })},
-	{FigureDef{"cpu.server", QuantityTime, Less, "processor time of the server in the window"}, cpuOf(func(c *CPU) float64 { return c.ServerSeconds })},
-	{FigureDef{"cpu.machine", QuantityTime, Less, "processor time of everything on the client's machine"}, func(r *Result) (float64, bool) {
-		if r.CPU == nil || r.CPU.MachineSeconds == 0 {
-			return 0, false
-		}
-		return r.CPU.MachineSeconds * 1e9, true
+	{FigureDef{"operations", QuantityCount, Neither, "completed in the window"}, func(r *Result) (float64, bool) {
+		return float64(r.Operations), true
 	}},
-	{FigureDef{"gc.client", QuantityCount, Less, "garbage collections of the client"}, gcOf(func(g *GC) int64 { return g.ClientCollections })},
-	{FigureDef{"gc.server", QuantityCount, Less, "garbage collections of the server"}, gcOf(func(g *GC) int64 { return g.ServerCollections })},
-	{FigureDef{"allocations.client", QuantityCount, Less, "heap allocations of the client"}, gcOf(func(g *GC) int64 { return g.ClientAllocations })},
-	{FigureDef{"allocations.server", QuantityCount, Less, "heap allocations of the server"}, gcOf(func(g *GC) int64 { return g.ServerAllocations })},
-	{FigureDef{"compared.numbers", QuantityCount, Neither, "messages of which the number was compared"}, comparedOf(func(v *Verification) int64 { return v.Numbers })},
-	{FigureDef{"compared.messages", QuantityCount, Neither, "messages compared byte by byte"}, comparedOf(func(v *Verification) int64 { return v.Whole })},
-	{FigureDef{"compared.bytes", QuantityMemory, Neither, "bytes compared"}, comparedOf(func(v *Verification) int64 { return v.Bytes })},
-	{FigureDef{"load.due", QuantityCount, Neither, "operations due in an open loop"}, loadOf(func(o *OpenLoop) float64 { return float64(o.Due) })},
-	{FigureDef{"load.sent", QuantityCount, Neither, "of these, sent"}, loadOf(func(o *OpenLoop) float64 { return float64(o.Sent) })},
-	{FigureDef{"load.completed", QuantityCount, Neither, "of these, completed"}, loadOf(func(o *OpenLoop) float64 { return float64(o.Completed) })},
-	{FigureDef{"load.late", QuantityCount, Less, "of these, sent after they were due"}, loadOf(func(o *OpenLoop) float64 { return float64(o.Late) })},
-	{FigureDef{"load.achieved", QuantityRate, More, "completed over the window"}, loadOf(func(o *OpenLoop) float64 { return o.AchievedPerSecond })},
-	{FigureDef{"load.saturated", QuantityCount, Less, "1 where the path did not keep up"}, loadOf(func(o *OpenLoop) float64 { return o.saturation() })},
+	{FigureDef{"duration", QuantityTime, Neither, "of the window"}, func(r *Result) (float64, bool) {
+		return float64(r.DurationNs), true
+	}},
+	{FigureDef{"errors", QuantityCount, Less, "failed operations"}, func(r *Result) (float64, bool) {
+		return float64(r.Errors), true
+	}},
+	{FigureDef{"cpu.client", QuantityTime, Less, "processor time of the client in the window"},
+		cpuOf(func(c *CPU) float64 { return c.ClientSeconds })},
+	{FigureDef{"cpu.server", QuantityTime, Less, "processor time of the server in the window"},
+		cpuOf(func(c *CPU) float64 { return c.ServerSeconds })},
+	{FigureDef{"cpu.machine", QuantityTime, Less, "processor time of everything on the client's machine"},
+		func(r *Result) (float64, bool) {
+			if r.CPU == nil || r.CPU.MachineSeconds == 0 {
+				return 0, false
+			}
+			return r.CPU.MachineSeconds * 1e9, true
+		}},
+	{FigureDef{"gc.client", QuantityCount, Less, "garbage collections of the client"},
+		gcOf(func(g *GC) int64 { return g.ClientCollections })},
+	{FigureDef{"gc.server", QuantityCount, Less, "garbage collections of the server"},
+		gcOf(func(g *GC) int64 { return g.ServerCollections })},
+	{FigureDef{"allocations.client", QuantityCount, Less, "heap allocations of the client"},
+		gcOf(func(g *GC) int64 { return g.ClientAllocations })},
+	{FigureDef{"allocations.server", QuantityCount, Less, "heap allocations of the server"},
+		gcOf(func(g *GC) int64 { return g.ServerAllocations })},
+	{FigureDef{"compared.numbers", QuantityCount, Neither, "messages of which the number was compared"},
+		comparedOf(func(v *Verification) int64 { return v.Numbers })},
+	{FigureDef{"compared.messages", QuantityCount, Neither, "messages compared byte by byte"},
+		comparedOf(func(v *Verification) int64 { return v.Whole })},
+	{FigureDef{"compared.bytes", QuantityMemory, Neither, "bytes compared"},
+		comparedOf(func(v *Verification) int64 { return v.Bytes })},
+	{FigureDef{"load.due", QuantityCount, Neither, "operations due in an open loop"},
+		loadOf(func(o *OpenLoop) float64 { return float64(o.Due) })},
+	{FigureDef{"load.sent", QuantityCount, Neither, "of these, sent"},
+		loadOf(func(o *OpenLoop) float64 { return float64(o.Sent) })},
+	{FigureDef{"load.completed", QuantityCount, Neither, "of these, completed"},
+		loadOf(func(o *OpenLoop) float64 { return float64(o.Completed) })},
+	{FigureDef{"load.late", QuantityCount, Less, "of these, sent after they were due"},
+		loadOf(func(o *OpenLoop) float64 { return float64(o.Late) })},
+	{FigureDef{"load.achieved", QuantityRate, More, "completed over the window"},
+		loadOf(func(o *OpenLoop) float64 { return o.AchievedPerSecond })},
+	{FigureDef{"load.saturated", QuantityCount, Less, "1 where the path did not keep up"},
+		loadOf(func(o *OpenLoop) float64 { return o.saturation() })},
 }
 
 func throughputOf(of func(t *Throughput) float64) func(r *Result) (float64, bool) {
@@ -170,7 +196,8 @@ func loadOf(of func(o *OpenLoop) float64) func(r *Result) (float64, bool) {
 	}
 }
 
-// Figures are what was due, sent and completed, the rate that was achieved, and whether the loop was saturated; no numbers
+// Figures are what was due, sent and completed, the rate that was achieved, and whether the loop was saturated; no
+// numbers
 // without a loop.
 func (o *OpenLoop) Figures() []float64 {
 	if o == nil {
@@ -193,8 +220,12 @@ var commonLatencies = []struct {
 	of           func(r *Result) *Latency
 }{
 	{"", "latency", func(r *Result) *Latency { return r.Latency }},
-	{"corrected.", "latency corrected for coordinated omission", func(r *Result) *Latency { return r.LatencyCorrected }},
-	{"service.", "latency of an open loop without the wait for a late start", func(r *Result) *Latency { return r.LatencyService }},
+	{"corrected.", "latency corrected for coordinated omission", func(r *Result) *Latency {
+		return r.LatencyCorrected
+	}},
+	{"service.", "latency of an open loop without the wait for a late start", func(r *Result) *Latency {
+		return r.LatencyService
+	}},
 }
 
 // commonDefs are the figures that any result may have.
@@ -334,7 +365,8 @@ func (r *Result) Distributions() (all []NamedLatency) {
 	return append(all, r.Latencies...)
 }
 
-// FigureLabel is the name of a figure as a table's heading has it: "loaded p99", and without the unit that stands beside it.
+// FigureLabel is the name of a figure as a table's heading has it: "loaded p99", and without the unit that stands
+// beside it.
 func FigureLabel(name string) string {
 	for _, unit := range []string{"_ns", "_bytes", ".ns"} {
 		name = strings.TrimSuffix(name, unit)

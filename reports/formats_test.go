@@ -56,7 +56,8 @@ func TestFormatsGolden(t *testing.T) {
 func TestPerftestHeadingsAreExact(t *testing.T) {
 	out := string(perftest(t, goldenDocument(), false)) + string(perftest(t, goldenDocument(), true))
 	for _, heading := range []string{
-		" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n",
+		" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% " +
+			"percentile[usec]   99.9% percentile[usec] \n",
 		" #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n",
 		" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n",
 	} {
@@ -101,7 +102,8 @@ func TestCSVIsRFC4180(t *testing.T) {
 		t.Fatalf("%d rows, error %v", len(rows), err)
 	}
 	for _, want := range []map[string]string{
-		{"transport": `a,"b"??c`, "figure": "p50", "quantity": "time", "unit": "ns", "better": "less", "value": "3900", "rate": "", "dims": ""},
+		{"transport": `a,"b"??c`, "figure": "p50", "quantity": "time", "unit": "ns", "better": "less", "value": "3900",
+			"rate": "", "dims": ""},
 		{"figure": "corrected.p999", "value": "4990000"},
 		{"figure": "bw", "quantity": "bytes", "unit": "B/s", "better": "more", "value": "192000000"},
 		{"figure": "loaded.max", "value": "90000", "dims": "arm=two-qp"},
@@ -141,12 +143,14 @@ func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
 	for name, out := range map[string][]byte{"perftest": perftest(t, d, false), "csv": comma(t, d)} {
 		for line := range strings.Lines(string(out)) {
 			line = strings.TrimRight(line, "\r\n")
-			if strings.ContainsFunc(line, unicode.IsControl) || strings.Contains(line, "NaN") || strings.Contains(line, "Inf") {
+			if strings.ContainsFunc(line, unicode.IsControl) || strings.Contains(line, "NaN") ||
+				strings.Contains(line, "Inf") {
 				t.Errorf("%s: %q", name, line)
 			}
 		}
 	}
-	for name, err := range map[string]error{"perftest": perftestformat.Write(brokenWriter{}, d, false), "csv": csvformat.Write(brokenWriter{}, d)} {
+	for name, err := range map[string]error{"perftest": perftestformat.Write(brokenWriter{}, d, false),
+		"csv": csvformat.Write(brokenWriter{}, d)} {
 		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
 			t.Errorf("%s: error = %v, want the writer's", name, err)
 		}
@@ -165,7 +169,8 @@ func FuzzFormats(f *testing.F) {
 			return
 		}
 		for name, out := range map[string][]byte{"perftest": perftest(t, d, false), "csv": comma(t, d)} {
-			if s := string(out); strings.Contains(s, "NaN") && !bytes.Contains(b, []byte("NaN")) || strings.ContainsAny(s, "\x00\x1b") {
+			if s := string(out); strings.Contains(s, "NaN") && !bytes.Contains(b, []byte("NaN")) ||
+				strings.ContainsAny(s, "\x00\x1b") {
 				t.Errorf("%s holds NaN or control characters:\n%q", name, s)
 			}
 		}

@@ -46,8 +46,9 @@ func golden(t *testing.T, name string, got []byte) {
 // left out because its compression may change with the Go release.
 func latency(count int64, p50 float64) *reports.Latency {
 	l := &reports.Latency{
-		Count: count, Min: p50 * 0.8, P50: p50, P90: p50 * 1.1, P99: p50 * 1.5, P999: p50 * 4, P9999: p50 * 20, P99999: p50 * 90,
-		Max: p50 * 100, Mean: p50 * 1.05, StdDev: p50 * 0.3,
+		Count: count, Min: p50 * 0.8, P50: p50, P90: p50 * 1.1, P99: p50 * 1.5, P999: p50 * 4, P9999: p50 * 20,
+		P99999: p50 * 90,
+		Max:    p50 * 100, Mean: p50 * 1.05, StdDev: p50 * 0.3,
 	}
 	for _, p := range l.Percentiles() {
 		if p.TooFew {
@@ -62,8 +63,10 @@ func latency(count int64, p50 float64) *reports.Latency {
 func goldenDocument() *reports.Document {
 	point := func(stack, workload, op string, size int64) reports.Result {
 		return reports.Result{
-			Stack: stack, Transport: strings.TrimSuffix(stack, "(crc)"), Label: reports.LabelSoft, Workload: workload, Op: op, SizeBytes: size,
-			Depth: 1, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 3e9, Operations: 1_200_000, Verified: true,
+			Stack: stack, Transport: strings.TrimSuffix(stack, "(crc)"), Label: reports.LabelSoft, Workload: workload,
+			Op: op, SizeBytes: size,
+			Depth: 1, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 3e9,
+			Operations: 1_200_000, Verified: true,
 		}
 	}
 	ping := func(stack, op string, size, count int64, p50 float64) reports.Result {
@@ -87,10 +90,13 @@ func goldenDocument() *reports.Document {
 		Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
 		Command: []string{"rdmaperf", "run", "--transport", "tcp,iwarp"},
 		Environment: reports.Environment{
-			Version: "v0.1.0", Go: "go1.26.8", OS: "linux", Arch: "amd64", Kernel: "6.12.9", CPU: "Example CPU @ 2.30GHz", CPUs: 2,
-			Hypervisor: true, Governors: []string{"performance"}, NUMANodes: 1, Clock: "tsc", GOMAXPROCS: 2, GOGC: "100",
+			Version: "v0.1.0", Go: "go1.26.8", OS: "linux", Arch: "amd64", Kernel: "6.12.9",
+			CPU: "Example CPU @ 2.30GHz", CPUs: 2,
+			Hypervisor: true, Governors: []string{"performance"}, NUMANodes: 1, Clock: "tsc", GOMAXPROCS: 2,
+			GOGC: "100",
 		},
-		Error: &reports.RunError{Operation: "read size 1M", Message: "peer closed the connection", Hint: "look at the log of rdmaperf serve", ExitCode: 5},
+		Error: &reports.RunError{Operation: "read size 1M", Message: "peer closed the connection",
+			Hint: "look at the log of rdmaperf serve", ExitCode: 5},
 		Results: []reports.Result{
 			ping("tcp", "send", 64, 600_000, 3900),
 			ping("tcp", "send", 4096, 2_000_000, 5100),
@@ -109,7 +115,8 @@ func goldenDocument() *reports.Document {
 	d.Results[2].LatencyCorrected = corrected
 	d.Results[2].Latency.Clamped = 1
 	d.Results[2].GC = &reports.GC{ClientCollections: 2, ClientAllocations: 14, ServerAllocations: 9}
-	d.Results[2].CPU, d.Results[3].CPU = &reports.CPU{ClientSeconds: 2.99, ServerSeconds: 2.5}, &reports.CPU{ClientSeconds: 3, ServerSeconds: 3.1}
+	d.Results[2].CPU, d.Results[3].CPU = &reports.CPU{ClientSeconds: 2.99, ServerSeconds: 2.5},
+		&reports.CPU{ClientSeconds: 3, ServerSeconds: 3.1}
 	d.Results[7].Errors = 3
 	d.Results[9].Label, d.Results[9].Verified = reports.LabelMem, false
 	return of(d)
@@ -141,7 +148,8 @@ func TestGolden(t *testing.T) {
 	golden(t, "text.txt", text(t, d, textformat.Options{}))
 	golden(t, "text-gbits-color-wide.txt", text(t, d, textformat.Options{Gbits: true, Color: true, Width: 160}))
 	golden(t, "bench.txt", bench(t, d))
-	golden(t, "text-empty.txt", text(t, &reports.Document{Environment: d.Environment, Error: d.Error}, textformat.Options{}))
+	golden(t, "text-empty.txt", text(t, &reports.Document{Environment: d.Environment, Error: d.Error},
+		textformat.Options{}))
 }
 
 // A document can be printed later from its file alone.
@@ -182,7 +190,8 @@ func TestTextStaysWithinItsWidth(t *testing.T) {
 // A wide output has headings in one piece; perftest's own words are its format's.
 func TestTextNamesItsColumns(t *testing.T) {
 	wide := string(text(t, goldenDocument(), textformat.Options{Width: 200}))
-	for _, heading := range []string{"#bytes", "#iterations", "min[us]", "max[us]", "p50[us]", "mean[us]", "stddev[us]", "p99[us]", "p99.9[us]", "bandwidth[MiB/s]", "rate[k/s]"} {
+	for _, heading := range []string{"#bytes", "#iterations", "min[us]", "max[us]", "p50[us]", "mean[us]", "stddev[us]",
+		"p99[us]", "p99.9[us]", "bandwidth[MiB/s]", "rate[k/s]"} {
 		if !strings.Contains(wide, heading) {
 			t.Errorf("no heading %q", heading)
 		}
@@ -246,7 +255,8 @@ func TestNotANumberIsNeverPrinted(t *testing.T) {
 	d.Results[0].Latency.Mean, d.Results[0].Latency.P99 = math.NaN(), inf
 	d.Results[5].Throughput = &zero
 	d.Results[7].Throughput = &reports.Throughput{BytesPerSecond: inf, OperationsPerSecond: math.NaN()}
-	for name, out := range map[string]string{"text": string(text(t, d, textformat.Options{})), "bench": string(bench(t, d))} {
+	for name, out := range map[string]string{"text": string(text(t, d, textformat.Options{})),
+		"bench": string(bench(t, d))} {
 		if strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
 			t.Errorf("%s prints what is no number:\n%s", name, out)
 		}
@@ -264,7 +274,8 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 	}
 	for name, out := range map[string][]byte{"text": text(t, d, textformat.Options{}), "bench": bench(t, d)} {
 		for line := range strings.Lines(string(out)) {
-			if strings.HasPrefix(line, "BenchmarkForged") || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), unicode.IsControl) {
+			if strings.HasPrefix(line, "BenchmarkForged") ||
+				strings.ContainsFunc(strings.TrimSuffix(line, "\n"), unicode.IsControl) {
 				t.Errorf("%s: %q", name, line)
 			}
 		}
@@ -340,7 +351,8 @@ func FuzzReadDocument(f *testing.F) {
 			if !bytes.Equal(outs[0], outs[1]) {
 				t.Errorf("%s changes when the document is written and read:\n%s\n%s", name, outs[0], outs[1])
 			}
-			if s := string(outs[0]); strings.Contains(s, "NaN") && !bytes.Contains(b, []byte("NaN")) || !utf8.ValidString(s) {
+			if s := string(outs[0]); strings.Contains(s, "NaN") && !bytes.Contains(b, []byte("NaN")) ||
+				!utf8.ValidString(s) {
 				t.Errorf("%s holds NaN or bytes that are no text:\n%q", name, s)
 			}
 		}

@@ -40,13 +40,16 @@ func stalled() *reports.Latency {
 func histogramDocument() *reports.Document {
 	result := func(transport, op string, l *reports.Latency) reports.Result {
 		return reports.Result{
-			Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "latency", Op: op, SizeBytes: 4096, Depth: 1, QPs: 1, Threads: 1,
-			Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client", DurationNs: 2_500_000_000, Operations: l.Count, Verified: true, Latency: l,
+			Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "latency", Op: op,
+			SizeBytes: 4096, Depth: 1, QPs: 1, Threads: 1,
+			Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client",
+			DurationNs: 2_500_000_000, Operations: l.Count, Verified: true, Latency: l,
 		}
 	}
 	d := &reports.Document{
-		Started:     time.Date(2026, 3, 4, 5, 6, 7, 250_000_000, time.UTC),
-		Environment: reports.Environment{Version: "v0.1.0", Go: "go1.26.8", Kernel: "6.12.9", CPU: "Example CPU", CPUs: 2},
+		Started: time.Date(2026, 3, 4, 5, 6, 7, 250_000_000, time.UTC),
+		Environment: reports.Environment{Version: "v0.1.0", Go: "go1.26.8", Kernel: "6.12.9", CPU: "Example CPU",
+			CPUs: 2},
 		Results: []reports.Result{
 			result("iwarp(crc, fast)", "send", stalled()),
 			result("tcp", "send", recorded(3000, 3100, 3200)),
@@ -96,13 +99,15 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		l         *reports.Latency
 	}{
 		{"latency-iwarp_crc__fast_-send-4K", "iwarp(crc__fast)/send/4K", d.Results[0].Latency},
-		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected", d.Results[0].LatencyCorrected},
+		{"latency-iwarp_crc__fast_-send-4K-corrected", "iwarp(crc__fast)/send/4K/corrected",
+			d.Results[0].LatencyCorrected},
 		{"latency-tcp-send-4K", "tcp/send/4K", d.Results[1].Latency},
 		{"latency-tcp-send-4K-2", "tcp/send/4K", d.Results[2].Latency},
 		{"hol-tcp-write-4K-two-qp-alone", "tcp/write/4K/two-qp/alone", &probesOf(&d.Results[3]).ProbeAlone},
 		{"hol-tcp-write-4K-two-qp-loaded", "tcp/write/4K/two-qp/loaded", &probesOf(&d.Results[3]).ProbeLoaded},
 		{"latency-tcp-read-4K-rate20000-repeat3", "tcp/read/4K/rate20000/repeat3", d.Results[4].Latency},
-		{"latency-tcp-read-4K-rate20000-service-repeat3", "tcp/read/4K/rate20000/service/repeat3", d.Results[4].LatencyService},
+		{"latency-tcp-read-4K-rate20000-service-repeat3", "tcp/read/4K/rate20000/service/repeat3",
+			d.Results[4].LatencyService},
 	}
 	if len(names) != len(want) {
 		t.Fatalf("names %q, want %d", names, len(want))

@@ -53,8 +53,10 @@ func dumpDOM(t *testing.T, page string) (dom, log string) {
 	defer browsing.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), browserLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--dump-dom",
+	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+		"--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, "profile"),
+		"--enable-logging=stderr", "--dump-dom",
 		(&url.URL{Scheme: "file", Path: file}).String())
 	cmd.WaitDelay = 5 * time.Second
 	var out, messages strings.Builder
@@ -84,7 +86,8 @@ func TestBrowserRunsNothingThatOthersWrote(t *testing.T) {
 	t.Parallel()
 	p := page(t, pages.Options{}, hostileDocument())
 	p = strings.Replace(p, "Content-Security-Policy", "X-None", 1)
-	p = strings.Replace(p, "<head>", `<head><script>window.alert = function () { document.documentElement.setAttribute("data-hit", "1"); };</script>`, 1)
+	p = strings.Replace(p, "<head>",
+		`<head><script>window.alert = function () { document.documentElement.setAttribute("data-hit", "1"); };</script>`, 1)
 	dom, _ := dumpDOM(t, p)
 	if !strings.Contains(dom, `id="tip"`) {
 		t.Fatal("no script ran at all, so the test shows nothing")
@@ -129,7 +132,8 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 		{"off", `sandbox="allow-same-origin"`, p}, // allow-scripts is not given
 		{"hostile", "", page(t, pages.Options{}, hostileDocument())},
 	} {
-		frames += fmt.Sprintf(`<iframe id="%s" %s width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, f.id, f.attributes, width, html.EscapeString(f.page))
+		frames += fmt.Sprintf(`<iframe id="%s" %s width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, f.id,
+			f.attributes, width, html.EscapeString(f.page))
 	}
 	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeFrames)
 	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
@@ -149,7 +153,8 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 		}
 	}
 	on, off := got["on"], got["off"]
-	if on.Hover != 0 || !strings.HasPrefix(on.Tip, "tcp(nodelay)\n") || on.Off != 1 || on.Theme != "dark" || !on.Button {
+	if on.Hover != 0 || !strings.HasPrefix(on.Tip, "tcp(nodelay)\n") || on.Off != 1 || on.Theme != "dark" ||
+		!on.Button {
 		t.Errorf("with scripts: hover, key or theme does nothing: %+v", on)
 	}
 	if off.Tip != "" || off.Off != 0 || off.Theme != "" || off.Button {
@@ -158,7 +163,8 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 	if want := strings.Count(p, "<title>") - 1; off.Hover != want { // the page has one too
 		t.Errorf("without scripts: %d hover texts, want %d", off.Hover, want)
 	}
-	if on.Headline != off.Headline || on.Figures != off.Figures || on.Drawings != off.Drawings || on.Tables != off.Tables || off.Figures == 0 {
+	if on.Headline != off.Headline || on.Figures != off.Figures || on.Drawings != off.Drawings ||
+		on.Tables != off.Tables || off.Figures == 0 {
 		t.Errorf("pages differ: with scripts %+v, without %+v", on, off)
 	}
 }
@@ -168,15 +174,20 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 func longNames() *reports.Document {
 	d := goldenDocument()
 	d.Error, d.Results = nil, nil
-	for i, stack := range []string{"grpc(tcp,best,read=1M,write=1M,window=64M,workers=2)", "grpc(fused,bpev,busy=20us,pollers=1,ring=256K)+iwarp(crc)",
-		"grpc(fused,bpev,busy=50us,pollers=1,ring=256K)+iwarp(crc)", "grpc(fused,bpev,busy=50us,pollers=4,ring=256K)+iwarp(crc)"} {
+	for i, stack := range []string{"grpc(tcp,best,read=1M,write=1M,window=64M,workers=2)",
+		"grpc(fused,bpev,busy=20us,pollers=1,ring=256K)+iwarp(crc)",
+		"grpc(fused,bpev,busy=50us,pollers=1,ring=256K)+iwarp(crc)",
+		"grpc(fused,bpev,busy=50us,pollers=4,ring=256K)+iwarp(crc)"} {
 		for _, size := range []int64{64, 4096} {
-			d.Results = append(d.Results, reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "rpc", Op: "call", SizeBytes: size, Depth: 2, QPs: 4, DurationNs: 1e9, Operations: 1000, Verified: true,
-				Latency: latency(1000, 30_000*float64(1+i)), Throughput: &reports.Throughput{BytesPerSecond: 1e6, OperationsPerSecond: 1e5}})
+			d.Results = append(d.Results, reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "rpc",
+				Op: "call", SizeBytes: size, Depth: 2, QPs: 4, DurationNs: 1e9, Operations: 1000, Verified: true,
+				Latency: latency(1000, 30_000*float64(1+i)), Throughput: &reports.Throughput{BytesPerSecond: 1e6,
+					OperationsPerSecond: 1e5}})
 		}
 	}
 	for _, r := range showcase().Results {
-		r.Stack = strings.NewReplacer("(strict,", "(strict,sends=slice,window=256KiB,", "(crc)", "(crc,sndbuf=256K,rcvbuf=256K,markers,rev2)").Replace(r.Stack)
+		r.Stack = strings.NewReplacer("(strict,", "(strict,sends=slice,window=256KiB,", "(crc)",
+			"(crc,sndbuf=256K,rcvbuf=256K,markers,rev2)").Replace(r.Stack)
 		d.Results = append(d.Results, r)
 	}
 	return of(d)
@@ -209,9 +220,11 @@ addEventListener("load", function () {
 func TestBrowserTextsHaveTheirPlaces(t *testing.T) {
 	t.Parallel()
 	frames := ""
-	for id, docs := range map[string][]*reports.Document{"showcase": {showcase()}, "long": {longNames()}, "two": {longNames(), longNames()}} {
+	for id, docs := range map[string][]*reports.Document{"showcase": {showcase()}, "long": {longNames()},
+		"two": {longNames(), longNames()}} {
 		p := page(t, pages.Options{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...)
-		frames += fmt.Sprintf(`<iframe id="%s" width="1200" height="700" frameborder="0" srcdoc="%s"></iframe>`, id, html.EscapeString(p))
+		frames += fmt.Sprintf(`<iframe id="%s" width="1200" height="700" frameborder="0" srcdoc="%s"></iframe>`, id,
+			html.EscapeString(p))
 	}
 	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeTexts)
 	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")

@@ -42,20 +42,27 @@ func showcase() *reports.Document {
 	d := &reports.Document{
 		Started: time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC),
 		Command: []string{"rdmaperf", "run", "--transport", "tcp,iwarp", "--json", "my results.json"},
-		Environment: reports.Environment{Version: "v1.0.0", Go: "go1.26", OS: "linux", Arch: "amd64", Hostname: "lab1", Kernel: "6.18.0",
-			CPU: "Example 9000", CPUs: 8, Hypervisor: true, Governors: []string{"performance", "powersave"}, MemlockBytes: &memlock},
+		Environment: reports.Environment{Version: "v1.0.0", Go: "go1.26", OS: "linux", Arch: "amd64", Hostname: "lab1",
+			Kernel: "6.18.0",
+			CPU:    "Example 9000", CPUs: 8, Hypervisor: true, Governors: []string{"performance", "powersave"},
+			MemlockBytes: &memlock},
 	}
 	for i, stack := range []string{"tcp(nodelay)", "iwarp(crc)", "sched(strict,slice=16KiB)+iwarp(crc)"} {
 		f := 1 + 0.35*float64(i)
 		point := func(workload, op string, size int64, depth int) reports.Result {
-			return reports.Result{Stack: stack, Transport: strings.Split(stack, "(")[0], Label: reports.LabelSoft, Workload: workload, Op: op,
-				SizeBytes: size, Depth: depth, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 3e9,
-				Operations: 20_000, Verified: true, CPU: &reports.CPU{ClientSeconds: 2.9, ServerSeconds: 2.7}, GC: &reports.GC{},
-				Parameters: map[string]any{"seed": 7, "warmup_ns": 200_000_000, "client": map[string]any{"cpu": i, "stack": stack}}}
+			return reports.Result{Stack: stack, Transport: strings.Split(stack, "(")[0], Label: reports.LabelSoft,
+				Workload: workload, Op: op,
+				SizeBytes: size, Depth: depth, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client",
+				DurationNs: 3e9,
+				Operations: 20_000, Verified: true, CPU: &reports.CPU{ClientSeconds: 2.9, ServerSeconds: 2.7},
+				GC: &reports.GC{},
+				Parameters: map[string]any{"seed": 7, "warmup_ns": 200_000_000,
+					"client": map[string]any{"cpu": i, "stack": stack}}}
 		}
 		h := point("hol", "write", 64, 1)
 		h.RoundTrip = reports.RoundTripFull
-		h.Detail = &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2, 4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
+		h.Detail = &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeAlone: *distribution(20_000, 5200*f, 0.2,
+			4), ProbeLoaded: *distribution(20_000, 5200*f*(90-40*float64(i)), 1.2, 9),
 			BulkAloneBytesPerSecond: 3.1e9 / f, BulkLoadedBytesPerSecond: 2.9e9 / f}
 		h.Series = &reports.Series{IntervalNs: 5e8}
 		for k := range int64(6) {
@@ -73,7 +80,8 @@ func showcase() *reports.Document {
 			r.Latency = distribution(20_000, f*(2600+float64(size)/4), 0.15, 6)
 			d.Results = append(d.Results, r)
 			t := point("throughput", "write", size, 16)
-			t.Throughput = reports.NewThroughput(int64(3e9/f*3*float64(size)/float64(size+20_000)), int64(9e9/f/float64(size+20_000)), 3*time.Second)
+			t.Throughput = reports.NewThroughput(int64(3e9/f*3*float64(size)/float64(size+20_000)),
+				int64(9e9/f/float64(size+20_000)), 3*time.Second)
 			if size > 1<<10 {
 				t.Throughput.PeakBytesPerSecond, t.Throughput.PeakOverNs = 1.1*t.Throughput.BytesPerSecond, 16_000_000
 			}
@@ -120,7 +128,9 @@ func TestHTMLGolden(t *testing.T) {
 // What a page refers to it would have to load; this one must be complete.
 func TestHTMLReferencesNothing(t *testing.T) {
 	p := page(t, pages.Options{Conformance: records(t)}, showcase())
-	for _, pattern := range []string{`(?i)https?:`, `(?i)\bsrc\s*=`, `(?i)\burl\(`, `(?i)@import`, `(?i)<(link|iframe|object|embed|img|base|form)\b`, `(?i)\b(fetch|XMLHttpRequest|WebSocket|import)\b\s*\(`, `href="[^#]`} {
+	for _, pattern := range []string{`(?i)https?:`, `(?i)\bsrc\s*=`, `(?i)\burl\(`, `(?i)@import`,
+		`(?i)<(link|iframe|object|embed|img|base|form)\b`, `(?i)\b(fetch|XMLHttpRequest|WebSocket|import)\b\s*\(`,
+		`href="[^#]`} {
 		if found := regexp.MustCompile(pattern).FindString(p); found != "" {
 			t.Errorf("the page holds %q, which %s matches", found, pattern)
 		}
@@ -163,7 +173,8 @@ func hostileDocument() *reports.Document {
 	d.Error = &reports.RunError{Operation: hostile, Message: hostile, Hint: hostile, ExitCode: 1}
 	for i := range d.Results {
 		r := &d.Results[i]
-		r.Stack, r.Label, r.Workload, r.Op, r.Polling, r.RoundTrip, r.MeasuredBy = hostile+r.Stack, hostile, hostile, hostile, hostile, hostile, hostile
+		r.Stack, r.Label, r.Workload, r.Op, r.Polling, r.RoundTrip, r.MeasuredBy = hostile+r.Stack, hostile, hostile,
+			hostile, hostile, hostile, hostile
 		if probesOf(r) != nil {
 			probesOf(r).Arm = hostile
 		}
@@ -173,8 +184,10 @@ func hostileDocument() *reports.Document {
 }
 
 func TestHTMLEscapesWhatOthersWrote(t *testing.T) {
-	cases := []pages.CaseResult{{ID: hostile, Clause: hostile, Level: hostile, Transport: hostile, Verdict: hostile, Want: []string{hostile}, Got: hostile, Evidence: hostile, Ledger: hostile}}
-	p := page(t, pages.Options{Names: []string{hostile, "b" + hostile}, Conformance: cases}, hostileDocument(), hostileDocument())
+	cases := []pages.CaseResult{{ID: hostile, Clause: hostile, Level: hostile, Transport: hostile, Verdict: hostile,
+		Want: []string{hostile}, Got: hostile, Evidence: hostile, Ledger: hostile}}
+	p := page(t, pages.Options{Names: []string{hostile, "b" + hostile}, Conformance: cases}, hostileDocument(),
+		hostileDocument())
 	if n := strings.Count(p, "<script"); n != 1 {
 		t.Errorf("%d script elements, want 1", n)
 	}
@@ -274,7 +287,8 @@ func TestHTMLNeverPrintsWhatIsNoNumber(t *testing.T) {
 	for i := range d.Results {
 		r := &d.Results[i]
 		if r.Latency != nil {
-			*r.Latency = reports.Latency{Count: 5, Min: nan, P50: inf, P90: nan, P99: inf, P999: nan, P9999: -1, Max: inf, Mean: nan, StdDev: inf, HDR: "broken"}
+			*r.Latency = reports.Latency{Count: 5, Min: nan, P50: inf, P90: nan, P99: inf, P999: nan, P9999: -1,
+				Max: inf, Mean: nan, StdDev: inf, HDR: "broken"}
 		}
 		if r.Throughput != nil {
 			r.Throughput = &reports.Throughput{BytesPerSecond: nan, OperationsPerSecond: inf}
@@ -305,7 +319,8 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 	d := showcase()
 	p := page(t, pages.Options{Conformance: records(t)}, d)
 	v := section(t, p, "verdict")
-	for _, want := range []string{"Latency · send · 64 B", ">reference<", ">&#43;35 %<", "No errors in 780\u202f000 operations", "Data was compared; how much of it is not in the document.",
+	for _, want := range []string{"Latency · send · 64 B", ">reference<", ">&#43;35 %<",
+		"No errors in 780\u202f000 operations", "Data was compared; how much of it is not in the document.",
 		"from p99.99 on, rest on too few samples", "virtual machine", "Conformance of iwarp: 0 passed, 1 failed"} {
 		if !strings.Contains(v, want) {
 			t.Errorf("the verdict lacks %q", want)
@@ -314,7 +329,8 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 	d.Results[0].Errors, d.Results[1].Verified = 3, false
 	d.Error = &reports.RunError{Operation: "measure", Message: "peer went away", ExitCode: 5}
 	v = section(t, page(t, pages.Options{}, d), "verdict")
-	for _, want := range []string{"3 failed operations among", "not verified in 1 of 39 results", "Run ended early: measure: peer went away"} {
+	for _, want := range []string{"3 failed operations among", "not verified in 1 of 39 results",
+		"Run ended early: measure: peer went away"} {
 		if !strings.Contains(v, want) {
 			t.Errorf("the verdict lacks %q", want)
 		}
@@ -323,7 +339,8 @@ func TestHTMLVerdictIsInPlainWords(t *testing.T) {
 
 func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
 	p := page(t, pages.Options{Conformance: records(t)}, showcase())
-	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "time", "results", "conformance", "runs"} {
+	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "time", "results", "conformance",
+		"runs"} {
 		if section(t, p, id) == "" {
 			t.Errorf("no section %s", id)
 		}
@@ -379,7 +396,8 @@ func TestHTMLKeepsDocumentsApart(t *testing.T) {
 
 func TestHTMLTellsHowToReproduce(t *testing.T) {
 	p := section(t, page(t, pages.Options{}, showcase()), "runs")
-	for _, want := range []string{"rdmaperf run --transport tcp,iwarp --json &#39;my results.json&#39;", ">client.cpu<", ">warmup_ns<", ">200000000<", ">memlock_bytes<"} {
+	for _, want := range []string{"rdmaperf run --transport tcp,iwarp --json &#39;my results.json&#39;", ">client.cpu<",
+		">warmup_ns<", ">200000000<", ">memlock_bytes<"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("no %q", want)
 		}

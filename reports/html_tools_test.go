@@ -58,7 +58,9 @@ addEventListener("load", function () {
 func TestBrowserChartTools(t *testing.T) {
 	t.Parallel()
 	p := page(t, pages.Options{}, showcase())
-	dom, _ := dumpDOM(t, fmt.Sprintf(`<!doctype html><meta charset="utf-8"><iframe width="1200" height="900" frameborder="0" srcdoc="%s"></iframe>`, html.EscapeString(p))+probeTools)
+	dom, _ := dumpDOM(t, fmt.Sprintf(
+		`<!doctype html><meta charset="utf-8"><iframe width="1200" height="900" frameborder="0" srcdoc="%s"></iframe>`,
+		html.EscapeString(p))+probeTools)
 	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
 	text, _, found := strings.Cut(text, ":end")
 	var r struct {
@@ -75,7 +77,8 @@ func TestBrowserChartTools(t *testing.T) {
 		t.Errorf("the linear axis: %v, ticks %q", r.Linear, r.LinearTicks)
 	}
 	if !r.Back || r.LogTicksAgain != r.LogTicks || !near(r.Log, r.LogAgain) {
-		t.Errorf("back on the logarithmic axis: ticks %q, were %q; line %.80s, was %.80s", r.LogTicksAgain, r.LogTicks, r.LogAgain, r.Log)
+		t.Errorf("back on the logarithmic axis: ticks %q, were %q; line %.80s, was %.80s", r.LogTicksAgain, r.LogTicks,
+			r.LogAgain, r.Log)
 	}
 	if !r.Frame || r.Zoomed >= r.All || r.Zoomed == 0 || r.ZoomTicks == r.LogTicks {
 		t.Errorf("zoomed in: %d of %d points, ticks %q", r.Zoomed, r.All, r.ZoomTicks)
@@ -86,11 +89,13 @@ func TestBrowserChartTools(t *testing.T) {
 	if !r.Large || r.Position != "fixed" || !r.Close {
 		t.Errorf("enlarged: %v, position %s, closed %v", r.Large, r.Position, r.Close)
 	}
-	if len(r.Files) != 3 || strings.Join(r.Names, " ") != "percentiles-latency-send-64-b.svg percentiles-latency-send-64-b.csv "+r.Names[2] {
+	if len(r.Files) != 3 || strings.Join(r.Names,
+		" ") != "percentiles-latency-send-64-b.svg percentiles-latency-send-64-b.csv "+r.Names[2] {
 		t.Fatalf("%d files saved: %q", len(r.Files), r.Names)
 	}
 	drawing, _ := strings.CutPrefix(r.Files[0], "image/svg+xml\n")
-	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, "Latency send, 64 B", "depth 1, 1 QP", "iwarp(crc)"} {
+	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, "Latency send, 64 B", "depth 1, 1 QP",
+		"iwarp(crc)"} {
 		if !strings.Contains(drawing, want) {
 			t.Errorf("the drawing lacks %q", want)
 		}
@@ -161,7 +166,8 @@ func TestBrowserTypeIsReadable(t *testing.T) {
 	frames := ""
 	p := html.EscapeString(page(t, pages.Options{Conformance: records(t)}, showcase()))
 	for _, width := range []int{320, 360, 390, 768, 1024, 1400, 2560} {
-		frames += fmt.Sprintf(`<iframe id="w%d" width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, width, width, p)
+		frames += fmt.Sprintf(`<iframe id="w%d" width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, width,
+			width, p)
 	}
 	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeType)
 	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
@@ -201,8 +207,10 @@ func printed(t *testing.T, page, fragment string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), browserLimit)
 	defer cancel()
 	u := url.URL{Scheme: "file", Path: file, Fragment: fragment}
-	if out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-		"--user-data-dir="+filepath.Join(dir, "profile"), "--no-pdf-header-footer", "--print-to-pdf="+pdf, u.String()).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+		"--disable-background-networking",
+		"--user-data-dir="+filepath.Join(dir, "profile"), "--no-pdf-header-footer", "--print-to-pdf="+pdf,
+		u.String()).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	b, err := os.ReadFile(pdf)
@@ -240,7 +248,8 @@ func TestHTMLComparesRuns(t *testing.T) {
 					continue
 				}
 				l := *r.Latency
-				l.P50, l.P99, l.Mean = l.P50*factor*(1+float64(n)/1e4), l.P99*(1+float64(n%4)/100), l.Mean*factor*(1+float64(n)/1e4)
+				l.P50, l.P99, l.Mean = l.P50*factor*(1+float64(n)/1e4), l.P99*(1+float64(n%4)/100),
+					l.Mean*factor*(1+float64(n)/1e4)
 				r.Latency, r.Repeat = &l, n+1
 				d.Results = append(d.Results, r)
 			}
@@ -249,7 +258,8 @@ func TestHTMLComparesRuns(t *testing.T) {
 	}
 	p := page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(0.8))
 	s := section(t, p, "compared")
-	for _, want := range []string{"new.json against old.json", "Of 12 figures of 4 points, 8 got better and 0 worse beyond chance.", "✓ -20.", "What could be chance"} {
+	for _, want := range []string{"new.json against old.json",
+		"Of 12 figures of 4 points, 8 got better and 0 worse beyond chance.", "✓ -20.", "What could be chance"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("no %q in\n%.2000s", want, s)
 		}
@@ -258,7 +268,8 @@ func TestHTMLComparesRuns(t *testing.T) {
 		t.Error("one run is compared")
 	}
 	var b bytes.Buffer
-	b.WriteString(section(t, page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(1.3)), "compared"))
+	b.WriteString(section(t, page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1),
+		repeated(1.3)), "compared"))
 	if !strings.Contains(b.String(), "0 got better and 8 worse") || !strings.Contains(b.String(), "✕ ") {
 		t.Errorf("a loss: %.800s", b.String())
 	}
@@ -283,7 +294,8 @@ func TestHTMLFoldsRepeatsAndTwins(t *testing.T) {
 	if !found {
 		t.Fatal("nothing is folded")
 	}
-	if strings.Contains(main, "repeat 1") || strings.Contains(main, "corrected</th>") || !strings.Contains(main, "Medians over repeats") {
+	if strings.Contains(main, "repeat 1") || strings.Contains(main, "corrected</th>") ||
+		!strings.Contains(main, "Medians over repeats") {
 		t.Error("repeats or twins stand in front")
 	}
 	if n := strings.Count(main, "<tr>"); n != 1+6 { // a heading, three stacks of two sizes

@@ -28,7 +28,8 @@ func Join(docs []*Document) (*Document, error) {
 		switch {
 		case docs[0].Environment.Version != d.Environment.Version, docs[0].Environment.Go != d.Environment.Go:
 			return nil, fmt.Errorf("join: document %d is of rdmaperf %s, %s, the first of %s, %s", i+1,
-				view.Printable(d.Environment.Version), view.Printable(d.Environment.Go), view.Printable(docs[0].Environment.Version), view.Printable(docs[0].Environment.Go))
+				view.Printable(d.Environment.Version), view.Printable(d.Environment.Go),
+				view.Printable(docs[0].Environment.Version), view.Printable(docs[0].Environment.Go))
 		case (a == nil) != (b == nil):
 			return nil, fmt.Errorf("join: document %d and the first differ in where the server was", i+1)
 		case len(c.Unlike) > 0:

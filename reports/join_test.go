@@ -35,8 +35,12 @@ func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 		{"go1.27", func(d *reports.Document) { d.Environment.Go = "go1.27" }},
 		{"kernel: old 6.12.9, new 7.0", func(d *reports.Document) { d.Environment.Kernel = "7.0" }},
 		{"document 2 is not like the first", func(d *reports.Document) { d.Environment.Kernel = "7.0" }},
-		{"server kernel: old 6.1, new 7.0", func(d *reports.Document) { d.ServerEnvironment = &reports.Environment{Kernel: "7.0"} }},
-		{"document 2 and the first differ in where the server was", func(d *reports.Document) { d.ServerEnvironment = &reports.Environment{} }},
+		{"server kernel: old 6.1, new 7.0", func(d *reports.Document) {
+			d.ServerEnvironment = &reports.Environment{Kernel: "7.0"}
+		}},
+		{"document 2 and the first differ in where the server was", func(d *reports.Document) {
+			d.ServerEnvironment = &reports.Environment{}
+		}},
 	} {
 		other := repeated(1)
 		test.change(other)

@@ -40,7 +40,8 @@ func TestMergeOfAsManyAsCanBeCounted(t *testing.T) {
 }
 
 func TestPercentilesAreKnownByTheirNames(t *testing.T) {
-	for name, want := range map[string]bool{"p50": true, "p5": true, "loaded.p99": true, "p": false, "loaded.p": false, "peak": false, "mean": false, "p9x": false, "": false} {
+	for name, want := range map[string]bool{"p50": true, "p5": true, "loaded.p99": true, "p": false, "loaded.p": false,
+		"peak": false, "mean": false, "p9x": false, "": false} {
 		if isPercentile(name) != want {
 			t.Errorf("%q: %v", name, !want)
 		}
@@ -54,8 +55,10 @@ func TestQuantitiesAtTheirUnits(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{QuantityTime, 999, "999ns"}, {QuantityTime, 1000, "1.000us"}, {QuantityTime, 1e6, "1.000ms"}, {QuantityTime, -1e9, "-1.000s"},
-		{QuantityRate, 999, "999.000/s"}, {QuantityRate, 1000, "1.000k/s"}, {QuantityBytes, 1024, "1.000KiB/s"}, {QuantityBytes, 1023, "1023.000B/s"},
+		{QuantityTime, 999, "999ns"}, {QuantityTime, 1000, "1.000us"}, {QuantityTime, 1e6, "1.000ms"},
+		{QuantityTime, -1e9, "-1.000s"},
+		{QuantityRate, 999, "999.000/s"}, {QuantityRate, 1000, "1.000k/s"}, {QuantityBytes, 1024, "1.000KiB/s"},
+		{QuantityBytes, 1023, "1023.000B/s"},
 	} {
 		if got := FormatQuantity(c.q, c.v); got != c.want {
 			t.Errorf("%v: %q, want %q", c.v, got, c.want)

@@ -26,7 +26,8 @@ type Load struct {
 // LoadOf is the load of a result.
 func LoadOf(r *Result) Load {
 	l := Load{Workload: r.Workload, Op: r.Op, Polling: r.Polling, RoundTrip: r.RoundTrip,
-		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs, impairment: r.Impairment, title: r.Title, note: r.Note}
+		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs,
+		impairment: r.Impairment, title: r.Title, note: r.Note}
 	l.run, _ = r.Parameters["run"].(string)
 	l.loop = loopOf(r)
 	return l
@@ -100,7 +101,8 @@ type resultGroup struct {
 	verified                 bool
 }
 
-// Grouped is the results of one table. Dims are the dimensions that differ between them, Fixed is what all share, in words.
+// Grouped is the results of one table. Dims are the dimensions that differ between them, Fixed is what all share, in
+// words.
 type Grouped struct {
 	resultGroup
 	Results []*Result

@@ -97,7 +97,8 @@ func TestNotRunIsNoPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := markdown(t, pages.Options{Conformance: cases})
-	if !strings.Contains(text, "- ! Conformance of verbs: 1 passed, 0 failed, 1 did not run.") || !strings.Contains(text, "no device") {
+	if !strings.Contains(text, "- ! Conformance of verbs: 1 passed, 0 failed, 1 did not run.") ||
+		!strings.Contains(text, "no device") {
 		t.Errorf("got\n%s", text)
 	}
 }

@@ -124,7 +124,8 @@ func medianResult(all []*Result) *Result {
 	r.LatencyService = latency(func(r *Result) *Latency { return r.LatencyService })
 	if r.Throughput != nil {
 		r.Throughput = &Throughput{BytesPerSecond: of(func(r *Result) float64 { return r.Throughput.BytesPerSecond }),
-			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })} // no peak: it has no median
+			// no peak: it has no median
+			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })}
 	}
 	if r.OpenLoop != nil {
 		r.OpenLoop = medianLoop(all)

@@ -8,10 +8,12 @@ import (
 // The median of results has the medians of their open loops, and is saturated if one is.
 func TestMediansHaveTheirLoop(t *testing.T) {
 	result := func(done int64, saturated bool) *Result {
-		return &Result{Operations: done, DurationNs: 2 * done, OpenLoop: &OpenLoop{Due: done + 1, Sent: done, Completed: done, Late: 3, OfferedPerSecond: 100, AchievedPerSecond: float64(done), Saturated: saturated}}
+		return &Result{Operations: done, DurationNs: 2 * done, OpenLoop: &OpenLoop{Due: done + 1, Sent: done,
+			Completed: done, Late: 3, OfferedPerSecond: 100, AchievedPerSecond: float64(done), Saturated: saturated}}
 	}
 	r := medianResult([]*Result{result(90, false), result(80, true), result(99, false)})
-	if want := (OpenLoop{91, 90, 90, 3, 100, 90, true}); r.OpenLoop == nil || *r.OpenLoop != want || r.Operations != 90 || r.DurationNs != 180 {
+	if want := (OpenLoop{91, 90, 90, 3, 100, 90, true}); r.OpenLoop == nil || *r.OpenLoop != want ||
+		r.Operations != 90 || r.DurationNs != 180 {
 		t.Errorf("%+v of %d in %d, want %+v", r.OpenLoop, r.Operations, r.DurationNs, want)
 	}
 	if r := medianResult([]*Result{{Operations: 1}, {Operations: 3}}); r.OpenLoop != nil || r.Operations != 2 {

@@ -175,7 +175,8 @@ func outline(b []byte, v any) (Members, error) {
 	}
 	known := fieldNames(reflect.TypeOf(v).Elem())
 	return all.except(func(o Member) bool {
-		return slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, o.Name) }) || string(o.Value) == "null"
+		return slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, o.Name) }) ||
+			string(o.Value) == "null"
 	}), nil
 }
 

@@ -18,12 +18,18 @@ func TestShortNames(t *testing.T) {
 		full, asked, want []string
 	}{
 		{"one that fits has all its parameters", []string{"iwarp(crc)"}, []string{"iwarp"}, []string{"iwarp(crc)"}},
-		{"a long one is called as it was asked for", []string{plain, dropin}, []string{"grpc(tcp)", "grpc(dropin,ring=512K,send=128K)+iwarp"}, []string{plain, "grpc(dropin,ring=512K,send=128K)+iwarp"}},
-		{"one that just fits has them, too", []string{strings.Repeat("a", 40)}, []string{"b"}, []string{strings.Repeat("a", 40)}},
-		{"what was asked for is no help when it is as long", []string{strings.Repeat("a", 45)}, []string{strings.Repeat("b", 45)}, []string{"aaa…"}},
+		{"a long one is called as it was asked for", []string{plain, dropin},
+			[]string{"grpc(tcp)", "grpc(dropin,ring=512K,send=128K)+iwarp"},
+			[]string{plain, "grpc(dropin,ring=512K,send=128K)+iwarp"}},
+		{"one that just fits has them, too", []string{strings.Repeat("a", 40)}, []string{"b"},
+			[]string{strings.Repeat("a", 40)}},
+		{"what was asked for is no help when it is as long", []string{strings.Repeat("a", 45)},
+			[]string{strings.Repeat("b", 45)}, []string{"aaa…"}},
 		{"or is cut", []string{dropin}, []string{""}, []string{"grpc(dropin,bpev,bu…28K,watch)+iwarp(crc)"}},
-		{"those that a cut makes equal have numbers", []string{plain, one, two}, []string{"", "", ""}, []string{plain, "grpc(fused,bpev,bu…K,watch)+iwarp(crc) #2", "grpc(fused,bpev,bu…K,watch)+iwarp(crc) #3"}},
-		{"and those that were asked for alike", []string{one, two}, []string{"grpc(fused)+iwarp", "grpc(fused)+iwarp"}, []string{"grpc(fused)+iwarp #1", "grpc(fused)+iwarp #2"}},
+		{"those that a cut makes equal have numbers", []string{plain, one, two}, []string{"", "", ""},
+			[]string{plain, "grpc(fused,bpev,bu…K,watch)+iwarp(crc) #2", "grpc(fused,bpev,bu…K,watch)+iwarp(crc) #3"}},
+		{"and those that were asked for alike", []string{one, two}, []string{"grpc(fused)+iwarp", "grpc(fused)+iwarp"},
+			[]string{"grpc(fused)+iwarp #1", "grpc(fused)+iwarp #2"}},
 	} {
 		got := ShortNames(c.full, c.asked)
 		for i, name := range got {

@@ -47,7 +47,8 @@ func NewOpenLoop(rate float64, poisson bool, sent, completed, unsent, late int64
 	if poisson {
 		slack += 3 * math.Sqrt(float64(o.Due))
 	}
-	o.Saturated = float64(completed) < keepsUp*float64(o.Due) || float64(completed)+slack < keepsUp*rate*window.Seconds()
+	o.Saturated = float64(completed) < keepsUp*float64(o.Due) ||
+		float64(completed)+slack < keepsUp*rate*window.Seconds()
 	return o
 }
 
@@ -61,7 +62,8 @@ func (o *OpenLoop) Mark() string {
 
 // String is the loop in one sentence.
 func (o *OpenLoop) String() string {
-	s := fmt.Sprintf("%s due, %d sent, %d completed, %s/s achieved of %s/s offered", view.Plural(o.Due, "operation"), o.Sent, o.Completed,
+	s := fmt.Sprintf("%s due, %d sent, %d completed, %s/s achieved of %s/s offered", view.Plural(o.Due, "operation"),
+		o.Sent, o.Completed,
 		strconv.FormatFloat(math.Round(o.AchievedPerSecond*10)/10, 'f', -1, 64), view.RateText(o.OfferedPerSecond))
 	if o.Saturated {
 		s += ", saturated: the load is above what the path sustains, and latencies grow with the window"
@@ -71,12 +73,15 @@ func (o *OpenLoop) String() string {
 
 // LoopTable lists the open loops of results, of which rowOf gives the first cells.
 func LoopTable(results []*Result, front []view.Column, rowOf func(r *Result) []view.Cell) *view.Table {
-	t := &view.Table{Columns: append(front, view.Column{Name: "due"}, view.Column{Name: "sent"}, view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "/s"},
+	t := &view.Table{Columns: append(front, view.Column{Name: "due"}, view.Column{Name: "sent"},
+		view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "/s"},
 		view.Column{Name: "achieved", Unit: "/s"}, view.Column{Name: "", Left: true})}
 	for _, r := range results {
 		if o := r.OpenLoop; o != nil {
-			t.Add(append(rowOf(r), view.Cell{Text: view.Integer(o.Due)}, view.Cell{Text: view.Integer(o.Sent)}, view.Cell{Text: view.Integer(o.Completed)},
-				view.Cell{Text: view.RateText(o.OfferedPerSecond)}, view.Cell{Text: view.Number(o.AchievedPerSecond, 1)}, view.Cell{Text: o.Mark()})...)
+			t.Add(append(rowOf(r), view.Cell{Text: view.Integer(o.Due)}, view.Cell{Text: view.Integer(o.Sent)},
+				view.Cell{Text: view.Integer(o.Completed)},
+				view.Cell{Text: view.RateText(o.OfferedPerSecond)},
+				view.Cell{Text: view.Number(o.AchievedPerSecond, 1)}, view.Cell{Text: o.Mark()})...)
 		}
 	}
 	return t

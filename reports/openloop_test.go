@@ -30,12 +30,15 @@ func stopped() *reports.Document {
 	loop := reports.NewOpenLoop(1000, false, 2564, 2564, 436, 3, 3*time.Second)
 	d.Results = append(d.Results, reports.Result{
 		Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1,
-		Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, Rate: 1000, Arrivals: "constant", MeasuredBy: "client",
+		Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, Rate: 1000, Arrivals: "constant",
+		MeasuredBy: "client",
 		DurationNs: 3e9, Operations: 2564, Verified: true, Latency: &l, LatencyService: service, OpenLoop: loop,
-		Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 2564, Numbers: 2500, Whole: 11, Bytes: 20_640}})
+		Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 2564, Numbers: 2500, Whole: 11,
+			Bytes: 20_640}})
 	hol := d.Results[0]
 	hol.Workload, hol.Rate, hol.Arrivals, hol.Latency, hol.LatencyService, hol.OpenLoop = "hol", 0, "", nil, nil, nil
-	hol.Detail = &probes{Arm: "same-qp", BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e6, ProbeAlone: *latency(3000, 1000), ProbeLoaded: l,
+	hol.Detail = &probes{Arm: "same-qp", BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e6,
+		ProbeAlone: *latency(3000, 1000), ProbeLoaded: l,
 		LoadedLoop: loop}
 	d.Results = append(d.Results, hol)
 	return of(d)
@@ -46,7 +49,8 @@ func stopped() *reports.Document {
 func TestOperationsThatWereDueCount(t *testing.T) {
 	d := stopped()
 	l := d.Results[0].Latency
-	if l.Count != 3000 || l.Unfinished != 436 || !slices.Equal(l.AtLeast, []string{"p90", "p99", "p999", "p9999", "p99999", "max", "mean"}) {
+	if l.Count != 3000 || l.Unfinished != 436 ||
+		!slices.Equal(l.AtLeast, []string{"p90", "p99", "p999", "p9999", "p99999", "max", "mean"}) {
 		t.Errorf("count %d, unfinished %d, at least %q", l.Count, l.Unfinished, l.AtLeast)
 	}
 	if math.Abs(l.P50-250_000) > 250 || math.Abs(l.P99-406_000_000) > 1e6 || l.Max != 436_000_000 {
@@ -139,7 +143,9 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics := gather(t, d)
-	for name, want := range map[string]float64{"due_operations_total": 3000, "sent_operations_total": 2564, "completed_operations_total": 2564, "compared_messages_total": 11, "compared_numbers_total": 2500, "compared_bytes_total": 20_640} {
+	for name, want := range map[string]float64{"due_operations_total": 3000, "sent_operations_total": 2564,
+		"completed_operations_total": 2564, "compared_messages_total": 11, "compared_numbers_total": 2500,
+		"compared_bytes_total": 20_640} {
 		if v := find(t, metrics["rdmaperf_"+name], map[string]string{"workload": "latency"}).GetCounter().GetValue(); v != want {
 			t.Errorf("%s is %v, want %v", name, v, want)
 		}
@@ -151,15 +157,27 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 		got  string
 		want []string
 	}{
-		"json": {string(document), []string{`"due": 3000`, `"sent": 2564`, `"completed": 2564`, `"achieved_per_second": 854.6`, `"saturated": true`, `"unfinished": 436`, `"loaded_loop": {`, `"numbers": 2500,`, `"whole": 11,`}},
-		"text": {string(text(t, d, textformat.Options{Width: 200})), []string{">406", ">436000.00", "3000  2564       2564         1000         854.7  saturated",
-			"of 2564 messages 11 compared whole and the numbers of 2500, 20640 bytes", "> is at least that: operations were due and not done"}},
-		"csv":      {table.String(), []string{",sample,,,compared.numbers,count,1,neither,2500,", ",load.due,count,1,neither,3000,", ",load.achieved,rate,1/s,more,854.6666666666666,", ",p90,time,ns,less,", ",least\r\n", ",loaded.due,count,1,neither,3000,", ",loaded.saturated,count,1,less,1,"}},
-		"hlog":     {log.String(), []string{"of 2564 messages 11 compared whole", "436 of 3000 samples are lower bounds, and so are p90", "3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated"}},
-		"hgrm":     {hgrm.String(), []string{"#[Unfinished = 436 of the samples are lower bounds"}},
-		"perftest": {string(perftest(t, d, false)), []string{"# 3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated", "# 64 bytes: of 2564 messages 11 compared whole", "# lower bounds at 1000/s: p90 p99"}},
-		"bench":    {string(bench(t, d)), []string{"11 compared-msgs 2500 numbered-msgs 20640 compared-B", "3000 due-ops 2564 sent-ops 2564 completed-ops 854.667 achieved-ops/s 1 saturated"}},
-		"page":     {page(t, pages.Options{}, d), []string{"! saturated", "<td class=\"n\">20640</td>", ">2564<", "&gt;406"}},
+		"json": {string(document), []string{`"due": 3000`, `"sent": 2564`, `"completed": 2564`,
+			`"achieved_per_second": 854.6`, `"saturated": true`, `"unfinished": 436`, `"loaded_loop": {`,
+			`"numbers": 2500,`, `"whole": 11,`}},
+		"text": {string(text(t, d, textformat.Options{Width: 200})),
+			[]string{">406", ">436000.00", "3000  2564       2564         1000         854.7  saturated",
+				"of 2564 messages 11 compared whole and the numbers of 2500, 20640 bytes",
+				"> is at least that: operations were due and not done"}},
+		"csv": {table.String(), []string{",sample,,,compared.numbers,count,1,neither,2500,",
+			",load.due,count,1,neither,3000,", ",load.achieved,rate,1/s,more,854.6666666666666,", ",p90,time,ns,less,",
+			",least\r\n", ",loaded.due,count,1,neither,3000,", ",loaded.saturated,count,1,less,1,"}},
+		"hlog": {log.String(), []string{"of 2564 messages 11 compared whole",
+			"436 of 3000 samples are lower bounds, and so are p90",
+			"3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated"}},
+		"hgrm": {hgrm.String(), []string{"#[Unfinished = 436 of the samples are lower bounds"}},
+		"perftest": {string(perftest(t, d, false)),
+			[]string{"# 3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated",
+				"# 64 bytes: of 2564 messages 11 compared whole", "# lower bounds at 1000/s: p90 p99"}},
+		"bench": {string(bench(t, d)), []string{"11 compared-msgs 2500 numbered-msgs 20640 compared-B",
+			"3000 due-ops 2564 sent-ops 2564 completed-ops 854.667 achieved-ops/s 1 saturated"}},
+		"page": {page(t, pages.Options{}, d), []string{"! saturated", "<td class=\"n\">20640</td>", ">2564<",
+			"&gt;406"}},
 	} {
 		for _, w := range c.want {
 			if !strings.Contains(c.got, w) {

@@ -44,7 +44,8 @@ func metricsDocument() *reports.Document {
 		d.Results[i].GC = &reports.GC{ServerCollections: 1}
 	}
 	d.Results = append(d.Results, goldenDocument().Results[5:8]...)
-	all := reports.Result{Stack: "tcp", Workload: "other", Op: "write", Depth: 1, QPs: 1, Operations: 1, Description: reports.Description{Dims: []reports.Dim{{Name: "mix", Value: "a"}}}}
+	all := reports.Result{Stack: "tcp", Workload: "other", Op: "write", Depth: 1, QPs: 1, Operations: 1,
+		Description: reports.Description{Dims: []reports.Dim{{Name: "mix", Value: "a"}}}}
 	for q := reports.QuantityTime; q <= reports.QuantityMemory; q++ {
 		all.Figures = append(all.Figures, reports.Figure{Name: "of." + q.String(), Quantity: q, Value: 1})
 	}
@@ -97,7 +98,8 @@ func TestMetricsHistogram(t *testing.T) {
 	d := histogramDocument()
 	d.Results = d.Results[:1]
 	d.Results[0].Latency = recorded(0, 128, 129, 1000, 1024, 5_000_000)
-	h := find(t, gather(t, d)["rdmaperf_op_duration_seconds"], map[string]string{"transport": "iwarp(crc, fast)", "op": "send", "size": "4096", "role": "client"}).GetHistogram()
+	h := find(t, gather(t, d)["rdmaperf_op_duration_seconds"], map[string]string{"transport": "iwarp(crc, fast)",
+		"op": "send", "size": "4096", "role": "client"}).GetHistogram()
 	if h.GetSampleCount() != 6 || math.Abs(h.GetSampleSum()-5_002_281e-9) > 1e-12 {
 		t.Errorf("count %d, sum %v, want 6 and 0.005002281", h.GetSampleCount(), h.GetSampleSum())
 	}
@@ -165,7 +167,8 @@ func TestMetricsAddUpRepeats(t *testing.T) {
 		t.Errorf("%d samples, want 1001", n)
 	}
 	for q, want := range map[string]float64{"50": 2600e-9, "100": 7e-3} {
-		if v := find(t, all["rdmaperf_op_duration_percentile_seconds"], map[string]string{"transport": "tcp", "percentile": q}).GetGauge().GetValue(); math.Abs(v-want) > want/1000 {
+		if v := find(t, all["rdmaperf_op_duration_percentile_seconds"],
+			map[string]string{"transport": "tcp", "percentile": q}).GetGauge().GetValue(); math.Abs(v-want) > want/1000 {
 			t.Errorf("percentile %s is %v, want %v", q, v, want)
 		}
 	}
@@ -180,7 +183,8 @@ func TestMetricsAddUpRepeats(t *testing.T) {
 
 // promtool check metrics has nothing to say: this is its linter. ci/foreign runs the tool.
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
-	for name, d := range map[string]*reports.Document{"histograms": histogramDocument(), "without histograms": goldenDocument()} {
+	for name, d := range map[string]*reports.Document{"histograms": histogramDocument(),
+		"without histograms": goldenDocument()} {
 		var families []*dto.MetricFamily
 		for _, f := range gather(t, d) {
 			families = append(families, f)

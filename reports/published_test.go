@@ -11,17 +11,25 @@ import (
 // dash where nothing was measured.
 func TestOursStandBesidePublishedFigures(t *testing.T) {
 	p := reports.Published{Columns: []string{"#bytes", "of", "latency[us]", "[Mb/s]"},
-		Rows: [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"1000", "A", "-", "5"}, {"9", "A", "1", "2"}},
-		Beside: []reports.Beside{{Workload: "latency", Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "latency[us]"},
+		Rows: [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"1000", "A", "-", "5"},
+			{"9", "A", "1", "2"}},
+		Beside: []reports.Beside{{Workload: "latency", Op: "send", Depth: 1, Figure: reports.FigureP50,
+			Column: "latency[us]"},
 			{Workload: "throughput", Op: "send", Depth: 1, Figure: reports.FigureMbit, Column: "[Mb/s]"},
-			{Workload: "latency", Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "of"}}} // a figure overwrites no name
+			// a figure overwrites no name
+			{Workload: "latency", Op: "send", Depth: 1, Figure: reports.FigureP50, Column: "of"}}}
 	lat := func(stack string, size int64, op string, ns float64) reports.Result {
-		return reports.Result{Stack: stack, Workload: "latency", Op: op, SizeBytes: size, Depth: 1, Latency: &reports.Latency{P50: ns}}
+		return reports.Result{Stack: stack, Workload: "latency", Op: op, SizeBytes: size, Depth: 1,
+			Latency: &reports.Latency{P50: ns}}
 	}
-	rows := p.With([]reports.Result{lat("a", 64, "send", 1000), lat("a", 64, "send", 3000), lat("b", 64, "send", 500), lat("c", 64, "write", 1), lat("b", 99, "send", 1),
-		{Stack: "b", Workload: "throughput", Op: "send", SizeBytes: 1000, Depth: 1, Throughput: &reports.Throughput{BytesPerSecond: 1e9}},
-		{Stack: "a", Workload: "throughput", Op: "send", SizeBytes: 1000, Depth: 16, Throughput: &reports.Throughput{BytesPerSecond: 2e9}}})
-	want := [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"64", "a", "2.00", "-"}, {"64", "b", "0.50", "-"}, {"1000", "A", "-", "5"}, {"1000", "b", "-", "8000.00"}, {"9", "A", "1", "2"}}
+	rows := p.With([]reports.Result{lat("a", 64, "send", 1000), lat("a", 64, "send", 3000), lat("b", 64, "send", 500),
+		lat("c", 64, "write", 1), lat("b", 99, "send", 1),
+		{Stack: "b", Workload: "throughput", Op: "send", SizeBytes: 1000, Depth: 1,
+			Throughput: &reports.Throughput{BytesPerSecond: 1e9}},
+		{Stack: "a", Workload: "throughput", Op: "send", SizeBytes: 1000, Depth: 16,
+			Throughput: &reports.Throughput{BytesPerSecond: 2e9}}})
+	want := [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"64", "a", "2.00", "-"},
+		{"64", "b", "0.50", "-"}, {"1000", "A", "-", "5"}, {"1000", "b", "-", "8000.00"}, {"9", "A", "1", "2"}}
 	if !slices.EqualFunc(rows, want, slices.Equal) {
 		t.Errorf("%q, want %q", rows, want)
 	}
@@ -33,7 +41,8 @@ func TestOursStandBesidePublishedFigures(t *testing.T) {
 // TestPublishedColumnsOfWords: what is aligned like words has some, and a row of ours is no
 // published one.
 func TestPublishedColumnsOfWords(t *testing.T) {
-	p := reports.Published{Columns: []string{"#bytes", "of", "us"}, Rows: [][]string{{"64", "them", "-"}, {"64", "-", "6.63"}}}
+	p := reports.Published{Columns: []string{"#bytes", "of", "us"},
+		Rows: [][]string{{"64", "them", "-"}, {"64", "-", "6.63"}}}
 	for k, want := range []bool{false, true, false, false} {
 		if p.Names(k) != want {
 			t.Errorf("column %d has words: %v", k, !want)

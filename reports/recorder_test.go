@@ -51,7 +51,8 @@ func TestNormalDistributionIsReportedAsItIs(t *testing.T) {
 	}
 	slices.Sort(samples)
 	if l.Count != 100_000 || l.Min != float64(samples[0]) || l.Max != float64(samples[len(samples)-1]) {
-		t.Errorf("count, min, max = %v, %v, %v, want 100000, %v, %v", l.Count, l.Min, l.Max, samples[0], samples[len(samples)-1])
+		t.Errorf("count, min, max = %v, %v, %v, want 100000, %v, %v", l.Count, l.Min, l.Max, samples[0],
+			samples[len(samples)-1])
 	}
 	near(t, "mean", l.Mean, sum/n, 1e-12)
 	near(t, "stddev", l.StdDev, math.Sqrt(squares/n), 1e-9)
@@ -88,7 +89,8 @@ func TestOneStallIsVisible(t *testing.T) {
 	}
 	near(t, "corrected p99.9", corrected.P999, 4_993_000, 0.001)
 	if corrected.ExpectedIntervalNs != 2300 || raw.ExpectedIntervalNs != 0 {
-		t.Errorf("expected interval = %d and %d raw, want 2300 and 0", corrected.ExpectedIntervalNs, raw.ExpectedIntervalNs)
+		t.Errorf("expected interval = %d and %d raw, want 2300 and 0", corrected.ExpectedIntervalNs,
+			raw.ExpectedIntervalNs)
 	}
 }
 
@@ -129,7 +131,8 @@ func TestPercentilesStayBetweenMinAndMax(t *testing.T) {
 func TestEmptyRecorder(t *testing.T) {
 	r := record(1, 2, 3)
 	r.Reset()
-	for name, l := range map[string]Latency{"new": NewRecorder().Snapshot(), "reset": r.Snapshot(), "corrected": r.Corrected(10)} {
+	for name, l := range map[string]Latency{"new": NewRecorder().Snapshot(), "reset": r.Snapshot(),
+		"corrected": r.Corrected(10)} {
 		if l.Count != 0 || l.Min != 0 || l.Max != 0 || l.Mean != 0 || l.StdDev != 0 || l.P9999 != 0 {
 			t.Errorf("%s: %+v, want zeroes", name, l)
 		}

@@ -112,7 +112,8 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 				continue
 			}
 			first := set.Results[0]
-			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.Size, QPs: set.qps, Rate: set.rate, N: len(set.Results)}
+			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.Size,
+				QPs: set.qps, Rate: set.rate, N: len(set.Results)}
 			s.Variant = dimMembers(first.Dims)
 			for _, r := range set.Results {
 				s.Results = append(s.Results, index[r])
@@ -142,7 +143,8 @@ func dimMembers(dims []Dim) (m Members) {
 
 // TooFewRepeats says why n repeats have no interval.
 func TooFewRepeats(n int) string {
-	return "no confidence interval from " + view.Plural(int64(n), "repeat") + ": it takes " + view.Integer(IntervalRepeats)
+	return "no confidence interval from " + view.Plural(int64(n), "repeat") + ": it takes " +
+		view.Integer(IntervalRepeats)
 }
 
 // intervalFigures are those that repeats get intervals for, where a result has
@@ -169,7 +171,8 @@ func MeanIntervals(repeats []*Result) []MeanInterval {
 // MeanOf takes at least two values. It is the interval of a percentile's median where
 // the figure is one, else of the mean.
 func MeanOf(m Figure, v []float64) MeanInterval {
-	mean := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds), confidence)
+	mean := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds),
+		confidence)
 	mi := MeanInterval{Figure: m.Name, Unit: m.Unit(), Mean: mean.Center}
 	if !isPercentile(m.Name) {
 		mi.Low, mi.High, mi.Method, mi.Confidence = max(mean.Lo, 0), mean.Hi, methodStudent, confidence
@@ -235,7 +238,8 @@ func RepeatSets(results []*Result) (singles []*Result, sets []*RepeatSet) {
 			singles = append(singles, r)
 			continue
 		}
-		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, dims: r.DimsText(","), Latency: r.Latency != nil, Throughput: r.Throughput != nil}
+		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, dims: r.DimsText(","), Latency: r.Latency != nil,
+			Throughput: r.Throughput != nil}
 		if index[k] == nil {
 			index[k] = &RepeatSet{repeatPoint: k}
 			sets = append(sets, index[k])

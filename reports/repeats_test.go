@@ -18,10 +18,12 @@ func series(n int) *reports.Document {
 	d := goldenDocument()
 	d.Error, d.Results = nil, nil
 	for i := range n {
-		r := reports.Result{Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, Repeat: i + 1,
+		r := reports.Result{Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64,
+			Depth: 1, QPs: 1, Repeat: i + 1,
 			Operations: 1_000_000, DurationNs: 1e9, Latency: latency(1_000_000, float64(i+1)*1000)}
 		d.Results = append(d.Results, r)
-		r.Workload, r.Latency, r.Throughput = "throughput", nil, &reports.Throughput{BytesPerSecond: 64e6 * float64(i+1), OperationsPerSecond: 1e6 * float64(i+1)}
+		r.Workload, r.Latency, r.Throughput = "throughput", nil,
+			&reports.Throughput{BytesPerSecond: 64e6 * float64(i+1), OperationsPerSecond: 1e6 * float64(i+1)}
 		d.Results = append(d.Results, r)
 	}
 	d.Repeats = reports.SummariseRepeats(d.Results)
@@ -36,7 +38,8 @@ func TestIntervals(t *testing.T) {
 	for _, k := range []struct {
 		n, rank         int // the interval is from the rank-th to the rank-th from the end
 		student, covers float64
-	}{{3, 1, 4.303, 0.75}, {5, 1, 2.776, 0.9375}, {6, 1, 2.571, 0.96875}, {10, 2, 2.262, 0.97852}, {30, 10, 2.045, 0.95723}} {
+	}{{3, 1, 4.303, 0.75}, {5, 1, 2.776, 0.9375}, {6, 1, 2.571, 0.96875}, {10, 2, 2.262, 0.97852},
+		{30, 10, 2.045, 0.95723}} {
 		d := series(k.n)
 		reporttest.Validate(t, encode(t, d))
 		if len(d.Repeats) != 2 {
@@ -61,8 +64,10 @@ func TestIntervals(t *testing.T) {
 				continue
 			}
 			f := s.Figures[at]
-			if f.Unit != want.unit || f.Method != want.method || math.Abs(f.Mean/want.scale-mean) > 1e-9 || math.Abs(f.Center()/want.scale-mean) > 1e-9 ||
-				math.Abs(f.High/want.scale-want.high) > 5e-4*half || math.Abs(f.Low/want.scale-want.low) > 5e-4*half || math.Abs(f.Confidence-want.confides) > 1e-5 {
+			if f.Unit != want.unit || f.Method != want.method || math.Abs(f.Mean/want.scale-mean) > 1e-9 ||
+				math.Abs(f.Center()/want.scale-mean) > 1e-9 ||
+				math.Abs(f.High/want.scale-want.high) > 5e-4*half || math.Abs(f.Low/want.scale-want.low) > 5e-4*half ||
+				math.Abs(f.Confidence-want.confides) > 1e-5 {
 				t.Errorf("n=%d: %+v, want %+v", k.n, f, want)
 			}
 		}
@@ -116,7 +121,10 @@ func TestTwoRepeatsHaveNoInterval(t *testing.T) {
 
 func TestThePageShowsIntervals(t *testing.T) {
 	p := page(t, pages.Options{}, series(5))
-	for _, want := range []string{"Over repeats, with confidence intervals (percentiles: the median&#39;s, by order statistics; others: the mean&#39;s, by Student&#39;s t, held at zero)", "3 µs", "1 µs", "5 µs", "93.8 %", "1.04 M op/s", "4.96 M op/s", "95.0 %"} {
+	for _, want := range []string{
+		"Over repeats, with confidence intervals (percentiles: the median&#39;s, by order statistics; others: the " +
+			"mean&#39;s, by Student&#39;s t, held at zero)", "3 µs", "1 µs", "5 µs", "93.8 %", "1.04 M op/s",
+		"4.96 M op/s", "95.0 %"} {
 		if !strings.Contains(p, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -25,7 +25,8 @@ func TestSampleWriterGolden(t *testing.T) {
 	}{
 		{0, reports.SamplesLatency, reports.Sample{OffsetNs: 5213, Ns: 4998}, false},
 		{0, reports.SamplesLatency, reports.Sample{Thread: 1, OffsetNs: 5214, Ns: 0}, false},
-		{1, reports.SamplesLatency, reports.Sample{OffsetNs: 70_000_000_000, Ns: 61_000_000_000, ServiceNs: 3000}, true},
+		{1, reports.SamplesLatency, reports.Sample{OffsetNs: 70_000_000_000, Ns: 61_000_000_000, ServiceNs: 3000},
+			true},
 		{2, reports.SamplesProbeLoaded, reports.Sample{OffsetNs: 9, Ns: -1}, false},
 	} {
 		if err := w.Write(row.result, row.set, row.s, row.open); err != nil {
@@ -73,8 +74,10 @@ func TestSampleWriterReturnsTheWritersError(t *testing.T) {
 func TestRawSamplesAreNamed(t *testing.T) {
 	d := goldenDocument()
 	d.Error, d.Results = nil, d.Results[:2]
-	d.Results[0].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 600_000, Limit: 1_000_000}}
-	d.Results[1].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1_000_000, Dropped: 1_000_000, Limit: 1_000_000}}
+	d.Results[0].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 600_000,
+		Limit: 1_000_000}}
+	d.Results[1].RawSamples = []reports.RawSamples{{Set: reports.SamplesLatency, File: "samples.csv", Count: 1_000_000,
+		Dropped: 1_000_000, Limit: 1_000_000}}
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-samples.txt", text(t, d, textformat.Options{}))
 	p := page(t, pages.Options{}, d)

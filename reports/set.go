@@ -74,7 +74,8 @@ func NewSet(docs []*Document, names []string) *Set {
 	for i, d := range docs {
 		for k := range d.Results {
 			r := &d.Results[k]
-			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Rate: r.Rate, Extra: view.Visible(r.DimWords())}
+			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Rate: r.Rate,
+				Extra: view.Visible(r.DimWords())}
 			at := place{Condition: s.Condition(), Stack: r.Stack, Size: r.SizeBytes}
 			if first, ok := seen[at]; ok && first != i {
 				collide[r.Stack] = true

@@ -33,7 +33,8 @@ func TestShortNamesKeepDocumentsApart(t *testing.T) {
 	long := "iwarp(crc,window=" + strings.Repeat("9", 40) + ")"
 	documents := func(transport string) *reports.Set {
 		one := func() *reports.Document {
-			return of(&reports.Document{Results: []reports.Result{{Stack: long, Transport: transport, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, Latency: latency(10, 1)}}})
+			return of(&reports.Document{Results: []reports.Result{{Stack: long, Transport: transport,
+				Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, Latency: latency(10, 1)}}})
 		}
 		return reports.NewSet([]*reports.Document{one(), one()}, []string{"a.json", "b.json"})
 	}

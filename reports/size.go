@@ -38,7 +38,8 @@ func ParseSize(s string) (int64, error) {
 	}
 	unit, known := sizeUnits[s[digits:]]
 	if !known {
-		return 0, fmt.Errorf("size %q: unknown unit %q: use K, M, G or KiB, MiB, GiB (1024) or KB, MB, GB (1000)", s, s[digits:])
+		return 0, fmt.Errorf("size %q: unknown unit %q: use K, M, G or KiB, MiB, GiB (1024) or KB, MB, GB (1000)", s,
+			s[digits:])
 	}
 	n, err := strconv.ParseInt(s[:digits], 10, 64)
 	if err != nil || n > math.MaxInt64/unit {

@@ -17,9 +17,12 @@ func TestOpenLoopTable(t *testing.T) {
 	for _, stack := range []string{"tcp", "iwarp(crc)"} {
 		for i, rate := range []float64{10_000, 20_000.5} {
 			d.Results = append(d.Results, reports.Result{
-				Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1,
-				Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, Rate: rate, Arrivals: "poisson", MeasuredBy: "client",
-				DurationNs: 3e9, Operations: 30_000, Verified: true, Latency: latency(30_000, 5000*float64(i+1)), LatencyService: latency(30_000, 4000),
+				Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1,
+				QPs:     1,
+				Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, Rate: rate, Arrivals: "poisson",
+				MeasuredBy: "client",
+				DurationNs: 3e9, Operations: 30_000, Verified: true, Latency: latency(30_000, 5000*float64(i+1)),
+				LatencyService: latency(30_000, 4000),
 			})
 		}
 	}

@@ -18,12 +18,15 @@ func sweepDocument() *reports.Document {
 	d.Error, d.Results = nil, nil
 	for i, stack := range []string{"tcp", "iwarp(crc)"} {
 		for _, qps := range []int{1, 4, 16} {
-			r := reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: qps, Threads: min(qps, 2),
-				Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client", DurationNs: 3e9, Operations: 30_000, Verified: true,
+			r := reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64,
+				Depth: 1, QPs: qps, Threads: min(qps, 2),
+				Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, MeasuredBy: "client", DurationNs: 3e9,
+				Operations: 30_000, Verified: true,
 				Latency: latency(30_000, float64(4000*(i+1)+100*qps))}
 			d.Results = append(d.Results, r)
 			r.Workload, r.Op, r.RoundTrip, r.Latency, r.Depth = "throughput", "write", "", nil, 16
-			r.Throughput = &reports.Throughput{BytesPerSecond: float64(qps) * 1e8, OperationsPerSecond: float64(qps) * 1e6}
+			r.Throughput = &reports.Throughput{BytesPerSecond: float64(qps) * 1e8,
+				OperationsPerSecond: float64(qps) * 1e6}
 			d.Results = append(d.Results, r)
 		}
 	}
@@ -39,7 +42,8 @@ func TestConnectionSweep(t *testing.T) {
 	if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="connections"`, "latency by connections: Latency send", "throughput by connections: Throughput write", "16 QPs"} {
+	for _, want := range []string{`id="connections"`, "latency by connections: Latency send",
+		"throughput by connections: Throughput write", "16 QPs"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -15,14 +15,17 @@ import (
 // document. Gb is a gigabit as everywhere in this field.
 var limitUnits = [...]map[string]float64{
 	QuantityTime: {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
-	QuantityRate: {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6, "G/s": 1e9},
+	QuantityRate: {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6,
+		"G/s": 1e9},
 	QuantityBytes: {
-		"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
-		"b/s": 1. / 8, "Kb/s": 1e3 / 8, "kb/s": 1e3 / 8, "Mb/s": 1e6 / 8, "Gb/s": 1e9 / 8,
+		"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1 << 10, "MiB/s": 1 << 20,
+		"GiB/s": 1 << 30,
+		"b/s":   1. / 8, "Kb/s": 1e3 / 8, "kb/s": 1e3 / 8, "Mb/s": 1e6 / 8, "Gb/s": 1e9 / 8,
 	},
-	QuantityCount:  {"": 1},
-	QuantityRatio:  {"": 1, "x": 1},
-	QuantityMemory: {"": 1, "B": 1, "KB": 1e3, "kB": 1e3, "MB": 1e6, "GB": 1e9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
+	QuantityCount: {"": 1},
+	QuantityRatio: {"": 1, "x": 1},
+	QuantityMemory: {"": 1, "B": 1, "KB": 1e3, "kB": 1e3, "MB": 1e6, "GB": 1e9, "K": 1 << 10, "M": 1 << 20,
+		"G": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
 }
 
 // unitHint names units in the words of an error.
@@ -85,7 +88,8 @@ func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 	name, limit := strings.TrimSpace(s[:i]), strings.TrimSpace(s[i+1:])
 	m, known := findMetric(name, workloads)
 	if !known {
-		return fail("unknown metric %q: want p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean, stddev, rate, bw or errors", name)
+		return fail("unknown metric %q: want p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean, stddev, rate, bw "+
+			"or errors", name)
 	}
 	t := Threshold{text: name + s[i:i+1] + limit, metric: m, above: s[i] == '>'}
 	digits := len(limit) - len(strings.TrimLeft(limit, "+-0123456789."))
@@ -178,7 +182,8 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 			lines = append(lines, fmt.Sprintf("threshold %s missed: no result has a %s", t.text, t.metric.Name))
 		case missed > 0:
 			lines = append(lines, fmt.Sprintf("threshold %s missed by %d of %s, worst %s: %s",
-				t.text, missed, view.Plural(int64(measured), "result"), pointName(worst), FormatQuantity(t.metric.Quantity, worstValue)))
+				t.text, missed, view.Plural(int64(measured), "result"), pointName(worst),
+				FormatQuantity(t.metric.Quantity, worstValue)))
 		}
 	}
 	return lines, nil
@@ -186,7 +191,8 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 
 // pointName names a result in one line.
 func pointName(r *Result) string {
-	return view.Printable(strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", TransportOf(r), r.Workload, r.Op, FormatSize(r.SizeBytes))), " "))
+	return view.Printable(strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", TransportOf(r), r.Workload, r.Op,
+		FormatSize(r.SizeBytes))), " "))
 }
 
 // FormatQuantity prints a value with the unit that a reader expects.

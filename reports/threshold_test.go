@@ -26,7 +26,8 @@ func thresholdDocument() *reports.Document {
 	hol := d.Results[0]
 	hol.Workload, hol.Latency, hol.Throughput = "hol", nil, nil
 	hol.LatencyService = latency(1000, 2000)
-	hol.Detail = &probes{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000), BulkAloneBytesPerSecond: 1e9, BulkLoadedBytesPerSecond: 2.5e8}
+	hol.Detail = &probes{ProbeAlone: *latency(1000, 4000), ProbeLoaded: *latency(1000, 900_000),
+		BulkAloneBytesPerSecond: 1e9, BulkLoadedBytesPerSecond: 2.5e8}
 	d.Results = append(d.Results, hol)
 	return of(d)
 }
@@ -43,7 +44,8 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 		{"p999>17us", "threshold p999>17us missed by 1 of 2 results, worst iwarp latency send 64: 17.200us"},
 		{"max>0.4ms", "threshold max>0.4ms missed by 1 of 2 results, worst iwarp latency send 64: 430.000us"},
 		{"max>1s", ""},
-		{"corrected.p99.9>1ms", "threshold corrected.p99.9>1ms missed by 1 of 1 result, worst iwarp latency send 64: 4.990ms"},
+		{"corrected.p99.9>1ms", "threshold corrected.p99.9>1ms missed by 1 of 1 result, worst iwarp latency send 64: " +
+			"4.990ms"},
 		{"loaded.p99>1ms", "threshold loaded.p99>1ms missed by 1 of 1 result, worst tcp hol send 64: 1.350ms"},
 		{"alone.p99>1ms", ""},
 		{"service.p50<3us", "threshold service.p50<3us missed by 1 of 1 result, worst tcp hol send 64: 2.000us"},
@@ -51,7 +53,8 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 		{"rate<5.5k/s", "threshold rate<5.5k/s missed by 1 of 4 results, worst iwarp throughput write 1M: 5.000k/s"},
 		{"bw<1GB/s", "threshold bw<1GB/s missed by 2 of 4 results, worst iwarp latency send 64: 10.173MiB/s"},
 		{"bw<0.085333Gb/s", ""},
-		{"bw<0.085334Gb/s", "threshold bw<0.085334Gb/s missed by 1 of 4 results, worst iwarp latency send 64: 10.173MiB/s"},
+		{"bw<0.085334Gb/s", "threshold bw<0.085334Gb/s missed by 1 of 4 results, worst iwarp latency send 64: " +
+			"10.173MiB/s"},
 		{"bw<10MiB/s", ""},
 		{"loaded.bw<1GB/s", "threshold loaded.bw<1GB/s missed by 1 of 1 result, worst tcp hol send 64: 238.419MiB/s"},
 		{"alone.bw<1GB/s", ""},
@@ -69,8 +72,10 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 func TestThresholdWithoutAFigureIsMissed(t *testing.T) {
 	d := thresholdDocument()
 	d.Results = d.Results[2:3] // throughput only
-	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s"), threshold(t, "rate<1"), threshold(t, "loaded.max>1s")})
-	want := []string{"threshold p99>1s missed: no result has a p99", "threshold loaded.max>1s missed: no result has a loaded.max"}
+	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s"), threshold(t, "rate<1"),
+		threshold(t, "loaded.max>1s")})
+	want := []string{"threshold p99>1s missed: no result has a p99",
+		"threshold loaded.max>1s missed: no result has a loaded.max"}
 	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
 		t.Errorf("error %v, lines (-want +got):\n%s", err, diff)
 	}
@@ -129,7 +134,8 @@ func TestParseThresholdErrors(t *testing.T) {
 
 // What parses prints itself so that it parses to the same.
 func FuzzParseThreshold(f *testing.F) {
-	for _, s := range []string{"p99>10us", "p99>+10%", "rate<3M", "bw<1GB/s", "corrected.p99.9>1ms", "errors>0", "p99>1e9s", "p99.>1us", " p50 < 1µs", "max>.s", "\x00>\xff"} {
+	for _, s := range []string{"p99>10us", "p99>+10%", "rate<3M", "bw<1GB/s", "corrected.p99.9>1ms", "errors>0",
+		"p99>1e9s", "p99.>1us", " p50 < 1µs", "max>.s", "\x00>\xff"} {
 		f.Add(s)
 	}
 	d := thresholdDocument()

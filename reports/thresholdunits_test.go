@@ -16,11 +16,13 @@ func TestLimitsAreTheSameInEveryUnit(t *testing.T) {
 	d.Results[0].Throughput.OperationsPerSecond, d.Results[0].Throughput.BytesPerSecond = measured, measured
 	d.Results[0].Latency = latency(measured, measured)
 	for metric, units := range map[string]map[string]float64{
-		"p50":  {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
-		"rate": {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6, "G/s": 1e9},
+		"p50": {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
+		"rate": {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6,
+			"G/s": 1e9},
 		"bw": {
-			"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1024, "MiB/s": 1048576, "GiB/s": 1073741824,
-			"b/s": 0.125, "Kb/s": 125, "kb/s": 125, "Mb/s": 125e3, "Gb/s": 125e6,
+			"B/s": 1, "KB/s": 1e3, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1024, "MiB/s": 1048576,
+			"GiB/s": 1073741824,
+			"b/s":   0.125, "Kb/s": 125, "kb/s": 125, "Mb/s": 125e3, "Gb/s": 125e6,
 		},
 	} {
 		for unit, size := range units {

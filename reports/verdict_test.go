@@ -17,7 +17,8 @@ func twoStacks(workload string, tcp, iwarp []float64) (results []reports.Result)
 	for stack, p50s := range map[string][]float64{"tcp": tcp, "iwarp": iwarp} {
 		for i, p50 := range p50s {
 			r := base
-			r.Stack, r.Transport, r.Workload, r.Repeat, r.Latency, r.Throughput = stack, stack, workload, i+1, latency(600_000, p50), nil
+			r.Stack, r.Transport, r.Workload, r.Repeat, r.Latency, r.Throughput = stack, stack, workload, i+1,
+				latency(600_000, p50), nil
 			r.Description = reports.Description{}
 			results = append(results, r)
 		}
@@ -33,10 +34,13 @@ func TestNobodyWinsWhereSpreadsOverlap(t *testing.T) {
 		want       string
 	}{
 		{[]float64{100, 110, 120}, []float64{121, 130, 140}, "Latency: tcp is fastest in the one comparison made."},
-		{[]float64{100, 110, 120}, []float64{119, 130, 140}, "Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
-		{[]float64{130, 140, 150}, []float64{100, 110, 131}, "Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
+		{[]float64{100, 110, 120}, []float64{119, 130, 140},
+			"Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
+		{[]float64{130, 140, 150}, []float64{100, 110, 131},
+			"Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
 		{[]float64{130}, []float64{100}, "Latency: iwarp is fastest in the one comparison made."},
-		{[]float64{100}, []float64{100}, "Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
+		{[]float64{100}, []float64{100},
+			"Latency: No stack is clearly fastest: spreads overlap in the one comparison made."},
 		{[]float64{100}, nil, ""},
 	} {
 		d := goldenDocument()
@@ -80,7 +84,8 @@ func TestTheVerdictHasAtMostFiveLines(t *testing.T) {
 	for i := range 7 {
 		d.Results = append(d.Results, twoStacks(fmt.Sprintf("load%d", i), []float64{100}, []float64{200})...)
 	}
-	if lines := pages.Lines(d); len(lines) != 5 || !strings.HasPrefix(lines[3], "Load3: tcp") || lines[4] != "3 more workloads: their tables say." {
+	if lines := pages.Lines(d); len(lines) != 5 || !strings.HasPrefix(lines[3], "Load3: tcp") ||
+		lines[4] != "3 more workloads: their tables say." {
 		t.Errorf("%q", lines)
 	}
 }

@@ -25,7 +25,8 @@ type Verification struct {
 // Add counts what was compared of another point, too; nil is nothing.
 func (v *Verification) Add(o *Verification) {
 	if o != nil {
-		v.Messages, v.Numbers, v.Whole, v.Bytes = v.Messages+o.Messages, v.Numbers+o.Numbers, v.Whole+o.Whole, v.Bytes+o.Bytes
+		v.Messages, v.Numbers, v.Whole, v.Bytes = v.Messages+o.Messages, v.Numbers+o.Numbers, v.Whole+o.Whole,
+			v.Bytes+o.Bytes
 	}
 }
 
@@ -34,5 +35,6 @@ func (v *Verification) String() string {
 	if v.Mode == VerifyNone {
 		return "nothing was compared of " + view.Plural(v.Messages, "message")
 	}
-	return fmt.Sprintf("of %s %s compared whole and the numbers of %s, %s", view.Plural(v.Messages, "message"), view.Integer(v.Whole), view.Integer(v.Numbers), view.Plural(v.Bytes, "byte"))
+	return fmt.Sprintf("of %s %s compared whole and the numbers of %s, %s", view.Plural(v.Messages, "message"),
+		view.Integer(v.Whole), view.Integer(v.Numbers), view.Plural(v.Bytes, "byte"))
 }

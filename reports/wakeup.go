@@ -47,7 +47,8 @@ func WakeupLines(d *Document) []string {
 	if len(stacks) > 1 {
 		verb = "sleep"
 	}
-	s := fmt.Sprintf("%s %s between messages, and a wake-up of this machine takes %s us (p99 %s us)", strings.Join(stacks, ", "), verb, view.Usec(w.P50), view.Usec(w.P99))
+	s := fmt.Sprintf("%s %s between messages, and a wake-up of this machine takes %s us (p99 %s us)",
+		strings.Join(stacks, ", "), verb, view.Usec(w.P50), view.Usec(w.P99))
 	if d.Environment.Awake != "" {
 		return []string{s + " with its CPUs kept awake: beside stacks that poll, quote a run without --awake, too"}
 	}

@@ -35,13 +35,17 @@ func TestTheDeepestIdleStateIsNamed(t *testing.T) {
 // A figure of a stack that sleeps stands beside what a wake-up takes, whichever way the
 // machine was; one of a stack that polls does not.
 func TestStacksThatSleepStandBesideTheWakeUp(t *testing.T) {
-	d := &Document{Environment: Environment{IdleState: "idle state C6 (133 us to leave)", Wakeup: &Wakeup{P50: 24_100, P99: 80_300, Samples: 150}},
+	d := &Document{Environment: Environment{IdleState: "idle state C6 (133 us to leave)",
+		Wakeup: &Wakeup{P50: 24_100, P99: 80_300, Samples: 150}},
 		Results: []Result{{Stack: "iwarp", Polling: "busy"}}}
 	if l := WakeupLines(d); l != nil {
 		t.Errorf("a stack that polls: %q", l)
 	}
-	d.Results = append(d.Results, Result{Stack: "tcp", Polling: "event"}, Result{Stack: "tcp", Polling: "event", SizeBytes: 9})
-	if l := WakeupLines(d); len(l) != 1 || !strings.Contains(l[0], "tcp sleeps between messages, and a wake-up of this machine takes 24.10 us (p99 80.30 us) out of idle state C6 (133 us to leave): ") || !strings.HasSuffix(l[0], "with --awake, too") {
+	d.Results = append(d.Results, Result{Stack: "tcp", Polling: "event"},
+		Result{Stack: "tcp", Polling: "event", SizeBytes: 9})
+	if l := WakeupLines(d); len(l) != 1 ||
+		!strings.Contains(l[0], "tcp sleeps between messages, and a wake-up of this machine takes 24.10 us (p99 "+
+			"80.30 us) out of idle state C6 (133 us to leave): ") || !strings.HasSuffix(l[0], "with --awake, too") {
 		t.Errorf("%q", l)
 	}
 	d.Environment.Awake = "something"

@@ -70,15 +70,16 @@ type NamedLatency struct {
 // Description is what a workload says of one of its results. It follows from the result's detail, so that a document
 // does not hold it.
 type Description struct {
-	Title      string // the work in words; empty for the workload
-	Intro      string // of the workload
-	Note       string // what else shapes its figures, in words
-	Dims       []Dim
-	Figures    []Figure
-	Latencies  []NamedLatency
-	Shown      []string // figures of tables, comparisons and charts; stacks are compared by the first. nil: the common ones
-	Impossible string   // why the figures cannot be; empty where they can
-	Waits      string   // a value of Result.Polling, of results whose stack waits and not rdmaperf
+	Title     string // the work in words; empty for the workload
+	Intro     string // of the workload
+	Note      string // what else shapes its figures, in words
+	Dims      []Dim
+	Figures   []Figure
+	Latencies []NamedLatency
+	// figures of tables, comparisons and charts; stacks are compared by the first. nil: the common ones
+	Shown      []string
+	Impossible string // why the figures cannot be; empty where they can
+	Waits      string // a value of Result.Polling, of results whose stack waits and not rdmaperf
 }
 
 // Workload is what a reader has to know of the results of one workload. It is constant.
@@ -91,14 +92,16 @@ type Workload struct {
 	Figures   []FigureDef
 	Shown     []string
 
-	Schema   string                       // an object with the JSON schema of each member of the detail; empty where results.schema.json has them by hand
+	// an object with the JSON schema of each member of the detail; empty where results.schema.json has them by hand
+	Schema   string
 	Detail   func() Detail                // an empty one to decode into
 	Describe func(w *Workload, r *Result) // fills in the description of a result that has a detail
 }
 
 // Detail is what only results of one workload have, a pointer to what stands in the document.
 type Detail interface {
-	// Member is the name that it has in a result of a workload. It is empty for a struct whose fields are members of the
+	// Member is the name that it has in a result of a workload. It is empty for a struct whose fields are members of
+	// the
 	// result themselves.
 	Member(workload string) string
 }
@@ -122,7 +125,8 @@ func (w *Workload) Apply(r *Result) {
 		return
 	}
 	r.Description = Description{Title: w.Title, Intro: w.Intro, Shown: w.Shown}
-	if w.Describe != nil && r.Detail != nil && reflect.TypeOf(r.Detail) == reflect.TypeOf(w.Detail()) { // a run that was cut short may have a part
+	// a run that was cut short may have a part
+	if w.Describe != nil && r.Detail != nil && reflect.TypeOf(r.Detail) == reflect.TypeOf(w.Detail()) {
 		w.Describe(w, r)
 	}
 }

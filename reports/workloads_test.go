@@ -10,7 +10,8 @@ import (
 )
 
 // workloads are those that the tests read: one with a detail under the names of the schema, and others without any.
-var workloads = reports.Workloads{holWorkload, {Name: "latency", Title: "Latency", Shown: []string{"p50", "p99", "mean"}}, bothWays}
+var workloads = reports.Workloads{holWorkload,
+	{Name: "latency", Title: "Latency", Shown: []string{"p50", "p99", "mean"}}, bothWays}
 
 // probes is a detail with dimensions, distributions and figures.
 type probes struct {
@@ -37,21 +38,28 @@ func probesOf(r *reports.Result) *probes { return reports.DetailOf[probes](r) }
 
 var holWorkload = &reports.Workload{
 	Name: "hol", Title: "Head-of-line",
-	Dims:      []reports.DimDef{{Name: "arm"}, {Name: "bulk_size_bytes", Unit: "B"}, {Name: "probe_size_bytes", Unit: "B"}, {Name: "probe_interval_ns", Unit: "ns"}},
+	Dims: []reports.DimDef{{Name: "arm"}, {Name: "bulk_size_bytes", Unit: "B"},
+		{Name: "probe_size_bytes", Unit: "B"}, {Name: "probe_interval_ns", Unit: "ns"}},
 	Latencies: []reports.DimDef{{Name: "alone"}, {Name: "loaded"}},
 	Figures: []reports.FigureDef{
-		{Name: "alone.bw", Quantity: reports.QuantityBytes, Better: reports.More}, {Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More},
-		{Name: "loaded.due", Quantity: reports.QuantityCount, Better: reports.Neither}, {Name: "loaded.sent", Quantity: reports.QuantityCount, Better: reports.Neither},
-		{Name: "loaded.completed", Quantity: reports.QuantityCount, Better: reports.Neither}, {Name: "loaded.achieved", Quantity: reports.QuantityRate, Better: reports.More},
+		{Name: "alone.bw", Quantity: reports.QuantityBytes, Better: reports.More},
+		{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More},
+		{Name: "loaded.due", Quantity: reports.QuantityCount, Better: reports.Neither},
+		{Name: "loaded.sent", Quantity: reports.QuantityCount, Better: reports.Neither},
+		{Name: "loaded.completed", Quantity: reports.QuantityCount, Better: reports.Neither},
+		{Name: "loaded.achieved", Quantity: reports.QuantityRate, Better: reports.More},
 		{Name: "loaded.saturated", Quantity: reports.QuantityCount},
 	},
-	Shown:  []string{"loaded.p50", "loaded.mean", "loaded.p99", "alone.p50", "alone.mean", "alone.p99", "loaded.bw", "alone.bw"},
+	Shown: []string{"loaded.p50", "loaded.mean", "loaded.p99", "alone.p50", "alone.mean", "alone.p99", "loaded.bw",
+		"alone.bw"},
 	Detail: func() reports.Detail { return new(probes) },
 	Describe: func(w *reports.Workload, r *reports.Result) {
 		h := probesOf(r)
-		r.Dims = reports.DimsOf(w.Dims, h.Arm, reports.NotZero(h.BulkSizeBytes), reports.NotZero(h.ProbeSizeBytes), reports.NotZero(h.ProbeIntervalNs))
+		r.Dims = reports.DimsOf(w.Dims, h.Arm, reports.NotZero(h.BulkSizeBytes), reports.NotZero(h.ProbeSizeBytes),
+			reports.NotZero(h.ProbeIntervalNs))
 		r.Latencies = reports.LatenciesOf(w.Latencies, &h.ProbeAlone, &h.ProbeLoaded)
-		r.Figures = reports.FiguresOf(w.Figures, append([]float64{h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond}, h.LoadedLoop.Figures()...)...)
+		r.Figures = reports.FiguresOf(w.Figures,
+			append([]float64{h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond}, h.LoadedLoop.Figures()...)...)
 	},
 }
 
@@ -71,9 +79,10 @@ func (*ways) Member(string) string { return "bidirectional" }
 
 var bothWays = &reports.Workload{
 	Name: "throughput", Title: "Throughput",
-	Figures: []reports.FigureDef{{Name: "from_client.bw", Quantity: reports.QuantityBytes, Better: reports.More}, {Name: "from_server.bw", Quantity: reports.QuantityBytes, Better: reports.More}},
-	Shown:   []string{"bw", "rate", "from_client.bw", "from_server.bw"},
-	Detail:  func() reports.Detail { return new(ways) },
+	Figures: []reports.FigureDef{{Name: "from_client.bw", Quantity: reports.QuantityBytes, Better: reports.More},
+		{Name: "from_server.bw", Quantity: reports.QuantityBytes, Better: reports.More}},
+	Shown:  []string{"bw", "rate", "from_client.bw", "from_server.bw"},
+	Detail: func() reports.Detail { return new(ways) },
 	Describe: func(w *reports.Workload, r *reports.Result) {
 		b := reports.DetailOf[ways](r)
 		r.Figures = reports.FiguresOf(w.Figures, b.FromClient.BytesPerSecond, b.FromServer.BytesPerSecond)
@@ -110,7 +119,8 @@ func TestUnknownMembersSurvive(t *testing.T) {
 			}
 		}
 	}
-	if _, err := reports.ReadDocument(strings.NewReader(`{"schema":"rdmaperf/v1","results":[{},{"workload":"hol","hol":7}]}`), workloads); err == nil || !strings.Contains(err.Error(), "result 1") {
+	if _, err := reports.ReadDocument(
+		strings.NewReader(`{"schema":"rdmaperf/v1","results":[{},{"workload":"hol","hol":7}]}`), workloads); err == nil || !strings.Contains(err.Error(), "result 1") {
 		t.Errorf("a detail of the wrong type: %v, want an error that names the result", err)
 	}
 }

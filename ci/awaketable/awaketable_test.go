@@ -13,7 +13,8 @@ func doc(t *testing.T, awake string, wakeup, tcp, fused float64) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "d.json")
 	text := fmt.Sprintf(`{"environment":{"awake":%q,"idle_state":"idle state C6 (133 us to leave)","wakeup":{"p50":%v,"p99":%v}},"results":[
-{"stack":"grpc(tcp)","latency":{"p50":%v}},{"stack":"grpc(fused)+iwarp","latency":{"p50":%v}}]}`, awake, wakeup, 2*wakeup, tcp, fused)
+{"stack":"grpc(tcp)","latency":{"p50":%v}},{"stack":"grpc(fused)+iwarp","latency":{"p50":%v}}]}`, awake, wakeup,
+		2*wakeup, tcp, fused)
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -82,12 +82,16 @@ func run(args []string, w io.Writer) error {
 		return errors.New("not measured: want two stacks, both on the machine as it is and kept awake")
 	}
 	last := stacks[len(stacks)-1]
-	fmt.Fprintf(w, "| p50 | as the machine is | beside `%s` | kept awake | beside `%s` |\n|---|---|---|---|---|\n", last, last)
+	fmt.Fprintf(w, "| p50 | as the machine is | beside `%s` | kept awake | beside `%s` |\n|---|---|---|---|---|\n",
+		last, last)
 	for _, s := range stacks {
-		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", s, usec(asIs.of(s)), asIs.beside(s, last), usec(awake.of(s)), awake.beside(s, last))
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", s, usec(asIs.of(s)), asIs.beside(s, last), usec(awake.of(s)),
+			awake.beside(s, last))
 	}
-	fmt.Fprintf(w, "| wake-up of a thread, p50; p99 | %s; %s | | %s; %s | |\n", usec(asIs.p50), usec(asIs.p99), usec(awake.p50), usec(awake.p99))
-	fmt.Fprintf(w, "\nDeepest idle state of the kernel: %s. Medians of %s.\n", idle, view.Plural(int64(len(asIs.rounds)), "round"))
+	fmt.Fprintf(w, "| wake-up of a thread, p50; p99 | %s; %s | | %s; %s | |\n", usec(asIs.p50), usec(asIs.p99),
+		usec(awake.p50), usec(awake.p99))
+	fmt.Fprintf(w, "\nDeepest idle state of the kernel: %s. Medians of %s.\n", idle,
+		view.Plural(int64(len(asIs.rounds)), "round"))
 	return nil
 }
 

@@ -50,7 +50,8 @@ func TestSamplesCountForTheInnermostKnownFunction(t *testing.T) {
 func TestEveryKindHasALine(t *testing.T) {
 	var out bytes.Buffer
 	shares := map[string]float64{}
-	for _, k := range []string{send, receive, sleep, copying, checksum, flow, framing, fusedWork, soft, memory, scheduler, compare, other} {
+	for _, k := range []string{send, receive, sleep, copying, checksum, flow, framing, fusedWork, soft, memory,
+		scheduler, compare, other} {
 		shares[k] = 1
 	}
 	if err := write(&out, []column{{name: "stack", perCall: 1e3, calls: 1, shares: shares}}); err != nil {

@@ -72,9 +72,12 @@ func TestVerdicts(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	dir := t.TempDir()
 	result := func(mean float64) reports.Result {
-		return reports.Result{Stack: "grpc(tcp)", Transport: "grpc(tcp)", Label: reports.LabelSoft, Workload: "rpc", Op: "call", SizeBytes: 64, Depth: 1, QPs: 1,
-			DurationNs: 1e9, Operations: 1000, Verified: true, Others: reports.Members{{Name: "rpc", Value: json.RawMessage(`{"call":"unary","form":"tcp"}`)}},
-			Latency: &reports.Latency{Count: 1000, Mean: mean, P99: 3 * mean}, Throughput: &reports.Throughput{OperationsPerSecond: 1e9 / mean}}
+		return reports.Result{Stack: "grpc(tcp)", Transport: "grpc(tcp)", Label: reports.LabelSoft, Workload: "rpc",
+			Op: "call", SizeBytes: 64, Depth: 1, QPs: 1,
+			DurationNs: 1e9, Operations: 1000, Verified: true,
+			Others:     reports.Members{{Name: "rpc", Value: json.RawMessage(`{"call":"unary","form":"tcp"}`)}},
+			Latency:    &reports.Latency{Count: 1000, Mean: mean, P99: 3 * mean},
+			Throughput: &reports.Throughput{OperationsPerSecond: 1e9 / mean}}
 	}
 	put := func(name string, change func(*reports.Document)) {
 		d := reports.Document{Schema: reports.SchemaID, Results: []reports.Result{result(1000)}}
@@ -93,7 +96,8 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[string]float64{"small/grpc(tcp)/mean": 1000, "small/grpc(tcp)/p99": 3000, "small/grpc(tcp)/rate": 1e6, "sweep/grpc(tcp)/16/rate": 1e6} {
+	for at, want := range map[string]float64{"small/grpc(tcp)/mean": 1000, "small/grpc(tcp)/p99": 3000,
+		"small/grpc(tcp)/rate": 1e6, "sweep/grpc(tcp)/16/rate": 1e6} {
 		if got[2][at] != want {
 			t.Errorf("%s is %v, want %v", at, got[2][at], want)
 		}
@@ -102,7 +106,8 @@ func TestDocuments(t *testing.T) {
 	if err := build(got, "small").writeText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "1000000 call/s") || !strings.Contains(text.String(), string(targets.NotMeasured)) {
+	if !strings.Contains(text.String(), "1000000 call/s") ||
+		!strings.Contains(text.String(), string(targets.NotMeasured)) {
 		t.Errorf("table:\n%s", text.String())
 	}
 	for name, change := range map[string]func(*reports.Document){

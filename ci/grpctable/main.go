@@ -40,7 +40,8 @@ func run(args []string) error {
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
 	note := flags.String("note", "", "a remark for the table's foot")
 	only := flags.String("only", "", "comma list of sets; empty is all")
-	if err := targets.Parse(flags, args, "-dir DIR [-only SETS] [-json FILE]", func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
+	if err := targets.Parse(flags, args, "-dir DIR [-only SETS] [-json FILE]",
+		func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
 		return err
 	}
 	repeats, err := readDir(*dir)

@@ -52,26 +52,35 @@ func rows() []row {
 	var all []row
 	for _, ref := range []string{tcp, best} {
 		all = append(all,
-			row{"small", fused, "mean", ref, 1 - 0.4692}, row{"small", fused, "rate", ref, 2.35}, row{"small", fused, "p99", ref, 1},
-			row{"small", dropin, "mean", ref, 0.8}, row{"small", dropin, "rate", ref, 0}, row{"small", dropin, "p99", ref, 0},
-			row{"many", dropin, "mean", ref, 1}, row{"many", dropin, "rate", ref, 1}, row{"many", fused, "rate", ref, 0},
+			row{"small", fused, "mean", ref, 1 - 0.4692}, row{"small", fused, "rate", ref, 2.35},
+			row{"small", fused, "p99", ref, 1},
+			row{"small", dropin, "mean", ref, 0.8}, row{"small", dropin, "rate", ref, 0},
+			row{"small", dropin, "p99", ref, 0},
+			row{"many", dropin, "mean", ref, 1}, row{"many", dropin, "rate", ref, 1},
+			row{"many", fused, "rate", ref, 0},
 			row{"large", fused, "rate", ref, 1.5}, row{"large", dropin, "rate", ref, 1},
 		)
 	}
 	// What of the time is HTTP/2's, and how much of what it can carry is reached.
 	all = append(all, row{set: "small", arm: floor, figure: "mean"}, row{"small", dropin, "mean", floor, 0},
-		row{set: "large", arm: floor, figure: "rate"}, row{"large", dropin, "rate", floor, 0}, row{"large", best, "rate", floor, 0}, row{"large", fused, "rate", floor, 0})
+		row{set: "large", arm: floor, figure: "rate"}, row{"large", dropin, "rate", floor, 0},
+		row{"large", best, "rate", floor, 0}, row{"large", fused, "rate", floor, 0})
 	for _, s := range []string{"small", "many"} {
 		for _, a := range []string{tcp, best} {
-			all = append(all, row{set: s, arm: a, figure: "mean"}, row{set: s, arm: a, figure: "rate"}, row{set: s, arm: a, figure: "p99"})
+			all = append(all, row{set: s, arm: a, figure: "mean"}, row{set: s, arm: a, figure: "rate"},
+				row{set: s, arm: a, figure: "p99"})
 		}
 	}
 	all = append(all, row{set: "large", arm: tcp, figure: "rate"}, row{set: "large", arm: best, figure: "rate"},
-		row{set: "conns", arm: dropinBP, figure: "rate"}, row{"conns", dropin, "rate", dropinBP, 0.9}, row{"conns", dropinEvent, "rate", dropinBP, 0},
-		row{set: "conns", arm: fusedBP, figure: "rate"}, row{"conns", fused, "rate", fusedBP, 0.9}, row{"conns", fusedEvent, "rate", fusedBP, 0},
+		row{set: "conns", arm: dropinBP, figure: "rate"}, row{"conns", dropin, "rate", dropinBP, 0.9},
+		row{"conns", dropinEvent, "rate", dropinBP, 0},
+		row{set: "conns", arm: fusedBP, figure: "rate"}, row{"conns", fused, "rate", fusedBP, 0.9},
+		row{"conns", fusedEvent, "rate", fusedBP, 0},
 		// Nothing is called: near nothing with events, a poller's worth at most with bpev.
-		row{set: "conns", arm: dropinEvent, figure: "idle", bound: 0.05}, row{set: "conns", arm: dropin, figure: "idle", bound: 1},
-		row{set: "conns", arm: fusedEvent, figure: "idle", bound: 0.05}, row{set: "conns", arm: fused, figure: "idle", bound: 1},
+		row{set: "conns", arm: dropinEvent, figure: "idle", bound: 0.05}, row{set: "conns", arm: dropin, figure: "idle",
+			bound: 1},
+		row{set: "conns", arm: fusedEvent, figure: "idle", bound: 0.05}, row{set: "conns", arm: fused, figure: "idle",
+			bound: 1},
 	)
 	for _, a := range []string{dropinEvent, dropin, fusedEvent, fused} {
 		for _, n := range sweepConns {
@@ -182,9 +191,11 @@ func (t *table) writeText(w io.Writer) error {
 			value = format(l.Value, l.Figure)
 		}
 		if len(l.Ratios) > 0 {
-			ratio = fmt.Sprintf("%.2fx of %s (%.2f to %.2f)", l.Ratio, l.Reference, slices.Min(l.Ratios), slices.Max(l.Ratios))
+			ratio = fmt.Sprintf("%.2fx of %s (%.2f to %.2f)", l.Ratio, l.Reference, slices.Min(l.Ratios),
+				slices.Max(l.Ratios))
 		}
-		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  %-28s %-4s %12s   %-47s %-11s %s", l.Arm, l.Figure, value, ratio, l.Target, l.Verdict), " "))
+		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  %-28s %-4s %12s   %-47s %-11s %s", l.Arm, l.Figure, value,
+			ratio, l.Target, l.Verdict), " "))
 	}
 	if t.Note != "" {
 		fmt.Fprintf(b, "note: %s\n", t.Note)

@@ -38,7 +38,8 @@ func run(args []string) error {
 	flags.StringVar(&r.program, "rdmaperf", "", "the program under test")
 	flags.StringVar(&r.dir, "dir", "", "where documents go")
 	flags.StringVar(&r.machine, "machine", "", "what the page says of machine and commit")
-	if err := targets.Parse(flags, args, "-rdmaperf FILE -dir DIR [-only L1,L2] [-o FILE]", func() bool { return r.program != "" && r.dir != "" && flags.NArg() == 0 }); err != nil {
+	if err := targets.Parse(flags, args, "-rdmaperf FILE -dir DIR [-only L1,L2] [-o FILE]",
+		func() bool { return r.program != "" && r.dir != "" && flags.NArg() == 0 }); err != nil {
 		return err
 	}
 	chosen, err := choose(*only)

@@ -97,7 +97,8 @@ func writePage(file, machine string, all []line) error {
 		for _, c := range l.commands {
 			by = append(by, "`"+strings.ReplaceAll(c, "|", "\\|")+"`")
 		}
-		rows[l.name] = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", l.name, cell.Replace(l.what), l.verdict, cell.Replace(strings.Join(measured, "; ")), strings.Join(by, "<br>"))
+		rows[l.name] = fmt.Sprintf("| %s | %s | %s | %s | %s |\n", l.name, cell.Replace(l.what), l.verdict,
+			cell.Replace(strings.Join(measured, "; ")), strings.Join(by, "<br>"))
 	}
 	for _, c := range claims {
 		b.WriteString(rows[c.name])

@@ -64,12 +64,15 @@ func (all results) of(transport string, keep func(*result) bool) (some results) 
 
 // at is the median over repeats of a curve's value; 0 where there is none.
 func (all results) at(transport, op string, size int64, x float64, value string) float64 {
-	return all.of(transport, func(r *result) bool { return r.Op == op && r.SizeBytes == size && r.X == x }).median(func(r *result) float64 { return r.Values[value] })
+	return all.of(transport, func(r *result) bool { return r.Op == op && r.SizeBytes == size && r.X == x }).median(
+		func(r *result) float64 { return r.Values[value] })
 }
 
 // p50 is the median over repeats of the median latency, ns.
 func (all results) p50(transport string, size int64, qps int) float64 {
-	return all.of(transport, func(r *result) bool { return r.SizeBytes == size && r.Latency != nil && (qps == 0 || r.QPs == qps) }).median(func(r *result) float64 { return r.Latency.P50 })
+	return all.of(transport, func(r *result) bool {
+		return r.SizeBytes == size && r.Latency != nil && (qps == 0 || r.QPs == qps)
+	}).median(func(r *result) float64 { return r.Latency.P50 })
 }
 
 // cpus is how many CPUs the client's process used, 0 where that was not measured.

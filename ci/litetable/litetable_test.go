@@ -27,8 +27,10 @@ func TestLines(t *testing.T) {
 		"lite+iwarp/call/64/trip": {20_000, 21_000, 19_000}, "iwarp/send/64/trip": {10_000, 10_000, 10_000},
 		"grpc(tcp)/call/64/trip": {130_000, 130_000, 130_000},
 	}
-	m.bench("goos: linux\nBenchmarkLookup/regions=1-2  \t1000\t 12.5 ns/op\t 0 B/op\nBenchmarkLookup/regions=1  \t1000\t 13.5 ns/op\nBenchmarkLookup/regions=1-2 1000 13 ns/op\n" +
-		"BenchmarkRead/iwarp-2 \t 18\t 40000000 ns/op\t 10900 ns/many\t 10000 ns/one\t 2 B/op\nBenchmarkRead/iwarp-2 1 4 ns/op 10900 ns/many 8000 ns/one\nBenchmarkRead/iwarp-2 1 4 ns/op 10500 ns/many 10000 ns/one\n")
+	m.bench("goos: linux\nBenchmarkLookup/regions=1-2  \t1000\t 12.5 ns/op\t 0 B/op\nBenchmarkLookup/regions=1  " +
+		"\t1000\t 13.5 ns/op\nBenchmarkLookup/regions=1-2 1000 13 ns/op\n" +
+		"BenchmarkRead/iwarp-2 \t 18\t 40000000 ns/op\t 10900 ns/many\t 10000 ns/one\t 2 B/op\nBenchmarkRead/iwarp-2 " +
+		"1 4 ns/op 10900 ns/many 8000 ns/one\nBenchmarkRead/iwarp-2 1 4 ns/op 10500 ns/many 10000 ns/one\n")
 	lines := m.lines()
 	for _, c := range []struct {
 		part    string

@@ -28,7 +28,8 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("litetable", flag.ContinueOnError)
 	bench := flags.String("bench", "", "benchmark output of transports/lite")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	if err := targets.Parse(flags, args, "[-bench FILE] [-json FILE] DOCUMENT…", func() bool { return *bench != "" || flags.NArg() > 0 }); err != nil {
+	if err := targets.Parse(flags, args, "[-bench FILE] [-json FILE] DOCUMENT…",
+		func() bool { return *bench != "" || flags.NArg() > 0 }); err != nil {
 		return err
 	}
 	m := measures{}
@@ -119,10 +120,14 @@ type row struct {
 }
 
 var rows = []row{
-	{"64 B write through a handle, p50 over bare iwarp", "lite+iwarp/write/64/trip", "iwarp/write/64/trip", 0, 1.10, true},
-	{"1 MiB writes through a handle, rate over bare iwarp", "lite+iwarp/write/1048576/rate", "iwarp/write/1048576/rate", 0, 0.98, false},
-	{"64 B writes through a handle, rate over bare iwarp", "lite+iwarp/write/64/rate", "iwarp/write/64/rate", 0, 0, false},
-	{"64 B call, callers polling, over a bare send's round trip", "lite+iwarp/call/64/trip", "iwarp/send/64/trip", 0, 1.5, true},
+	{"64 B write through a handle, p50 over bare iwarp", "lite+iwarp/write/64/trip", "iwarp/write/64/trip", 0, 1.10,
+		true},
+	{"1 MiB writes through a handle, rate over bare iwarp", "lite+iwarp/write/1048576/rate", "iwarp/write/1048576/rate",
+		0, 0.98, false},
+	{"64 B writes through a handle, rate over bare iwarp", "lite+iwarp/write/64/rate", "iwarp/write/64/rate", 0, 0,
+		false},
+	{"64 B call, callers polling, over a bare send's round trip", "lite+iwarp/call/64/trip", "iwarp/send/64/trip", 0,
+		1.5, true},
 	{"grpc(tcp) over a 64 B call, callers polling", "grpc(tcp)/call/64/trip", "lite+iwarp/call/64/trip", 0, 5, false},
 	{"grpc(fused)+iwarp over the same", "grpc(fused)+iwarp/call/64/trip", "lite+iwarp/call/64/trip", 0, 0, false},
 	{"us of a 64 B call, callers polling", "lite+iwarp/call/64/trip", "", 1000, 0, false},
@@ -133,7 +138,8 @@ var rows = []row{
 	{"us of a 64 B call by daemons, crossing hidden", "lite(daemon)+iwarp/call/64/trip", "", 1000, 0, false},
 	{"us of a 64 B call by daemons, crossing not hidden", "lite(daemon,cross)+iwarp/call/64/trip", "", 1000, 0, false},
 	{"us of CPU of both sides a call, callers polling", "lite+iwarp/call/64/cpu", "", 1000, 0, false},
-	{"us of CPU of both sides a call, one polling thread a node", "lite(poll=node)+iwarp/call/64/cpu", "", 1000, 0, false},
+	{"us of CPU of both sides a call, one polling thread a node", "lite(poll=node)+iwarp/call/64/cpu", "", 1000, 0,
+		false},
 	{"us of CPU of both sides a call, waiting", "lite(poll=adaptive)+iwarp/call/64/cpu", "", 1000, 0, false},
 	{"us of CPU of both sides a call, grpc(tcp)", "grpc(tcp)/call/64/cpu", "", 1000, 0, false},
 	{"64 B read over iwarp, 10,000 regions over one", "Read/iwarp/many", "Read/iwarp/one", 0, 1.10, true},
@@ -145,7 +151,8 @@ var rows = []row{
 func (m measures) lines() []targets.Line {
 	all := make([]targets.Row, len(rows))
 	for i, w := range rows {
-		all[i] = targets.Row{Name: w.name, Series: w.series, Beside: w.beside, Unit: w.unit, Target: targets.Target{Bound: w.bound, Less: w.less}}
+		all[i] = targets.Row{Name: w.name, Series: w.series, Beside: w.beside, Unit: w.unit,
+			Target: targets.Target{Bound: w.bound, Less: w.less}}
 	}
 	return targets.Measures(m).Lines(all)
 }

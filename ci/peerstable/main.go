@@ -37,7 +37,8 @@ func run(args []string) error {
 	seconds := flags.Float64("seconds", 0, "length of each measured window, for the document")
 	note := flags.String("note", "", "a remark for the table's foot")
 	only := flags.String("only", "", "comma list of floor, rdmaperf, record, foreign; empty is all")
-	if err := targets.Parse(flags, args, "-dir DIR [-only SETS] [-json FILE] [-seconds S]", func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
+	if err := targets.Parse(flags, args, "-dir DIR [-only SETS] [-json FILE] [-seconds S]",
+		func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
 		return err
 	}
 	sources, err := selection(*only)

@@ -41,7 +41,8 @@ func TestProbesReadTheToolsOutput(t *testing.T) {
 		want        values
 	}{
 		{"floor-latency", `{"name":"latency","size_bytes":64,"count":9,"min_ns":2306.0,"p50_ns":2898.8,"p99_ns":3276.2}`, values{"floor/latency": 2898.8}},
-		{"floor-stream", `{"name":"stream","size_bytes":1048576,"count":8568,"bytes_per_second":4500416065}`, values{"floor/stream": 4500416065}},
+		{"floor-stream", `{"name":"stream","size_bytes":1048576,"count":8568,"bytes_per_second":4500416065}`,
+			values{"floor/stream": 4500416065}},
 		{"floor-spread", `{"name":"spread","size_bytes":1048576,"buffers":16,"count":8568,"bytes_per_second":4500416065}`, values{"floor/spread": 4500416065}},
 		{"fi-latency", fiOut, values{"libfabric/latency": 4080}},
 		{"ucx-latency", ucxOut, values{"ucx/latency": 3741}},
@@ -63,7 +64,8 @@ func TestProbesReadTheToolsOutput(t *testing.T) {
 
 func TestProbesRefuseWhatIsNotTheirs(t *testing.T) {
 	for name, parse := range probes {
-		for _, text := range []string{"", "\n", "connection refused\n", "{}", `{"name":"latency","p50_ns":0}`, "Final: 1 2 3\n", "bw = 3 furlongs", "latency = 0 us\n"} {
+		for _, text := range []string{"", "\n", "connection refused\n", "{}", `{"name":"latency","p50_ns":0}`,
+			"Final: 1 2 3\n", "bw = 3 furlongs", "latency = 0 us\n"} {
 			if v, err := parse([]byte(text)); err == nil {
 				t.Errorf("%s of %q = %v, want an error", name, text, v)
 			}
@@ -91,7 +93,8 @@ var spaces = regexp.MustCompile(` +`)
 func doc(t *testing.T, results ...reports.Result) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	d := reports.Document{Started: time.Unix(1, 0), Command: []string{"rdmaperf"}, Environment: reports.Environment{CPUs: 2}, Results: results}
+	d := reports.Document{Started: time.Unix(1, 0), Command: []string{"rdmaperf"},
+		Environment: reports.Environment{CPUs: 2}, Results: results}
 	if err := d.WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -99,17 +102,21 @@ func doc(t *testing.T, results ...reports.Result) []byte {
 }
 
 func latency(transport string, ns float64) reports.Result {
-	return reports.Result{Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64,
+	return reports.Result{Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "latency",
+		Op: "send", SizeBytes: 64,
 		Depth: 1, QPs: 1, Polling: reports.PollingBusy, Verified: true, Latency: &reports.Latency{Count: 1000, P50: ns}}
 }
 
 func throughput(transport string, size int64, bytesPerSecond float64) reports.Result {
-	return reports.Result{Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "throughput", Op: "write", SizeBytes: size,
-		Depth: 16, QPs: 1, Verified: true, Throughput: &reports.Throughput{BytesPerSecond: bytesPerSecond, OperationsPerSecond: bytesPerSecond / float64(size)}}
+	return reports.Result{Stack: transport, Transport: transport, Label: reports.LabelSoft, Workload: "throughput",
+		Op: "write", SizeBytes: size,
+		Depth: 16, QPs: 1, Verified: true, Throughput: &reports.Throughput{BytesPerSecond: bytesPerSecond,
+			OperationsPerSecond: bytesPerSecond / float64(size)}}
 }
 
 func TestDocumentGivesTheGoalsSeries(t *testing.T) {
-	got, err := document(doc(t, latency("tcp", 3000), latency("iwarp(nocrc)", 3500), throughput("iwarp", 1<<20, 4e9), throughput("iwarp", 64, 64*3.5e6)))
+	got, err := document(doc(t, latency("tcp", 3000), latency("iwarp(nocrc)", 3500), throughput("iwarp", 1<<20, 4e9),
+		throughput("iwarp", 64, 64*3.5e6)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +147,10 @@ func machine(t *testing.T) fstest.MapFS {
 		put(repeat, "floor-latency", fmt.Appendf(nil, `{"name":"latency","p50_ns":%f}`, 3000*slow))
 		put(repeat, "floor-spread", fmt.Appendf(nil, `{"name":"spread","bytes_per_second":%f}`, 4.5e9/slow))
 		put(repeat, "floor-stream", fmt.Appendf(nil, `{"name":"stream","bytes_per_second":%f}`, 6e9/slow))
-		put(repeat, "run-latency", doc(t, latency("tcp", 3300*slow), latency("iwarp", 3960*slow), latency("iwarp(nocrc)", 3900*slow)))
-		put(repeat, "run-stream", doc(t, throughput("tcp", 1<<20, 5e9/slow), throughput("iwarp", 1<<20, 4e9/slow), throughput("iwarp(nocrc)", 1<<20, 4.9e9/slow)))
+		put(repeat, "run-latency", doc(t, latency("tcp", 3300*slow), latency("iwarp", 3960*slow),
+			latency("iwarp(nocrc)", 3900*slow)))
+		put(repeat, "run-stream", doc(t, throughput("tcp", 1<<20, 5e9/slow), throughput("iwarp", 1<<20, 4e9/slow),
+			throughput("iwarp(nocrc)", 1<<20, 4.9e9/slow)))
 		put(repeat, "run-rate", doc(t, throughput("iwarp", 64, 64*4e6)))
 		put(repeat, "record", []byte(benchOut))
 	}
@@ -216,10 +225,16 @@ func TestEachGoalCanBeMissed(t *testing.T) {
 		name, group, probe string
 		text               []byte
 	}{
-		{"rdmaperf tcp", latencyGroup, "run-latency", doc(t, latency("tcp", 3500), latency("iwarp", 3960), latency("iwarp(nocrc)", 3900))},
-		{"rdmaperf iwarp", latencyGroup, "run-latency", doc(t, latency("tcp", 3300), latency("iwarp", 4200), latency("iwarp(nocrc)", 3900))},
-		{"rdmaperf iwarp", streamGroup, "run-stream", doc(t, throughput("tcp", 1<<20, 5e9), throughput("iwarp", 1<<20, 3.7e9), throughput("iwarp(nocrc)", 1<<20, 4.9e9))},
-		{"rdmaperf iwarp(nocrc)", streamGroup, "run-stream", doc(t, throughput("tcp", 1<<20, 5e9), throughput("iwarp", 1<<20, 4e9), throughput("iwarp(nocrc)", 1<<20, 4.4e9))},
+		{"rdmaperf tcp", latencyGroup, "run-latency", doc(t, latency("tcp", 3500), latency("iwarp", 3960),
+			latency("iwarp(nocrc)", 3900))},
+		{"rdmaperf iwarp", latencyGroup, "run-latency", doc(t, latency("tcp", 3300), latency("iwarp", 4200),
+			latency("iwarp(nocrc)", 3900))},
+		{"rdmaperf iwarp", streamGroup, "run-stream",
+			doc(t, throughput("tcp", 1<<20, 5e9), throughput("iwarp", 1<<20, 3.7e9),
+				throughput("iwarp(nocrc)", 1<<20, 4.9e9))},
+		{"rdmaperf iwarp(nocrc)", streamGroup, "run-stream",
+			doc(t, throughput("tcp", 1<<20, 5e9), throughput("iwarp", 1<<20, 4e9),
+				throughput("iwarp(nocrc)", 1<<20, 4.4e9))},
 		{"rdmaperf iwarp", rateGroup, "run-rate", doc(t, throughput("iwarp", 64, 64*2.9e6))},
 		{"reports.Recorder", recordGroup, "record", []byte("BenchmarkRecord-2 1000 20.5 ns/op\n")},
 		{"iwarp beside libfabric", latencyGroup, "fi-latency", []byte(strings.Replace(fiOut, "4.08", "3.90", 1))},

@@ -109,7 +109,8 @@ func document(b []byte) (values, error) {
 		case !r.Verified:
 			return v, fmt.Errorf("%s %s %s: the data was not verified", r.Transport, r.Workload, r.Op)
 		case r.Polling != "" && r.Polling != reports.PollingBusy:
-			return v, fmt.Errorf("%s %s %s: polling is %s, the goals are for busy", r.Transport, r.Workload, r.Op, r.Polling)
+			return v, fmt.Errorf("%s %s %s: polling is %s, the goals are for busy", r.Transport, r.Workload, r.Op,
+				r.Polling)
 		case r.Workload == "latency" && r.Latency != nil && r.SizeBytes == 64:
 			v[r.Transport+"/latency"] = r.Latency.P50
 		case r.Workload == "throughput" && r.Throughput != nil && r.SizeBytes == 1<<20:
@@ -166,7 +167,8 @@ func ucx(series string, column int, unit float64) func([]byte) (values, error) {
 
 var (
 	qperfLine = regexp.MustCompile(`(?m)^\s*(latency|bw)\s*=\s*([0-9.]+) (\S+)$`)
-	qperfUnit = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6, "GB/sec": 1e9}
+	qperfUnit = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6,
+		"GB/sec": 1e9}
 )
 
 // qperf reads "latency = 9.14 us" or "bw = 3.51 GB/sec".

@@ -35,28 +35,43 @@ const (
 // rows are the project's speed goals and the figures around them.
 var rows = []row{
 	{group: latencyGroup, name: "C floor", series: "floor/latency", less: true},
-	{group: latencyGroup, name: "rdmaperf tcp", series: "tcp/latency", reference: "floor/latency", refName: "C floor", bound: 1.15, less: true},
-	{group: latencyGroup, name: "rdmaperf iwarp", series: "iwarp/latency", reference: "tcp/latency", refName: "tcp", bound: 1.25, less: true},
-	{group: latencyGroup, name: "rdmaperf iwarp(nocrc)", series: "iwarp(nocrc)/latency", reference: "tcp/latency", refName: "tcp", less: true},
-	{group: latencyGroup, name: "libfabric tcp, mean", series: "libfabric/latency", reference: "floor/latency", refName: "C floor", less: true, optional: true},
-	{group: latencyGroup, name: "iwarp beside libfabric", series: "iwarp/latency", reference: "libfabric/latency", refName: "libfabric", bound: 1, less: true, optional: true},
-	{group: latencyGroup, name: "UCX tcp", series: "ucx/latency", reference: "floor/latency", refName: "C floor", less: true, optional: true},
-	{group: latencyGroup, name: "iwarp beside UCX", series: "iwarp/latency", reference: "ucx/latency", refName: "UCX", bound: 1, less: true, optional: true},
-	{group: latencyGroup, name: "qperf tcp_lat, mean", series: "qperf/latency", reference: "floor/latency", refName: "C floor", less: true, optional: true},
+	{group: latencyGroup, name: "rdmaperf tcp", series: "tcp/latency", reference: "floor/latency", refName: "C floor",
+		bound: 1.15, less: true},
+	{group: latencyGroup, name: "rdmaperf iwarp", series: "iwarp/latency", reference: "tcp/latency", refName: "tcp",
+		bound: 1.25, less: true},
+	{group: latencyGroup, name: "rdmaperf iwarp(nocrc)", series: "iwarp(nocrc)/latency", reference: "tcp/latency",
+		refName: "tcp", less: true},
+	{group: latencyGroup, name: "libfabric tcp, mean", series: "libfabric/latency", reference: "floor/latency",
+		refName: "C floor", less: true, optional: true},
+	{group: latencyGroup, name: "iwarp beside libfabric", series: "iwarp/latency", reference: "libfabric/latency",
+		refName: "libfabric", bound: 1, less: true, optional: true},
+	{group: latencyGroup, name: "UCX tcp", series: "ucx/latency", reference: "floor/latency", refName: "C floor",
+		less: true, optional: true},
+	{group: latencyGroup, name: "iwarp beside UCX", series: "iwarp/latency", reference: "ucx/latency", refName: "UCX",
+		bound: 1, less: true, optional: true},
+	{group: latencyGroup, name: "qperf tcp_lat, mean", series: "qperf/latency", reference: "floor/latency",
+		refName: "C floor", less: true, optional: true},
 
 	{group: streamGroup, name: "C floor", series: "floor/stream"},
 	// A verified stream has a buffer for each message on its way. Copies between so many come
 	// from the L3 cache, and a floor that has one buffer is no floor for that.
-	{group: streamGroup, name: "C floor, 16 buffers", series: "floor/spread", reference: "floor/stream", refName: "C floor"},
+	{group: streamGroup, name: "C floor, 16 buffers", series: "floor/spread", reference: "floor/stream",
+		refName: "C floor"},
 	{group: streamGroup, name: "rdmaperf tcp", series: "tcp/stream", reference: "floor/stream", refName: "C floor"},
-	{group: streamGroup, name: "rdmaperf tcp, by those", series: "tcp/stream", reference: "floor/spread", refName: "C floor, 16"},
-	{group: streamGroup, name: "rdmaperf iwarp", series: "iwarp/stream", reference: "tcp/stream", refName: "tcp", bound: 0.8},
-	{group: streamGroup, name: "rdmaperf iwarp(nocrc)", series: "iwarp(nocrc)/stream", reference: "tcp/stream", refName: "tcp", bound: 0.9},
-	{group: streamGroup, name: "UCX tcp put", series: "ucx/stream", reference: "floor/stream", refName: "C floor", optional: true},
-	{group: streamGroup, name: "qperf tcp_bw", series: "qperf/stream", reference: "floor/stream", refName: "C floor", optional: true},
+	{group: streamGroup, name: "rdmaperf tcp, by those", series: "tcp/stream", reference: "floor/spread",
+		refName: "C floor, 16"},
+	{group: streamGroup, name: "rdmaperf iwarp", series: "iwarp/stream", reference: "tcp/stream", refName: "tcp",
+		bound: 0.8},
+	{group: streamGroup, name: "rdmaperf iwarp(nocrc)", series: "iwarp(nocrc)/stream", reference: "tcp/stream",
+		refName: "tcp", bound: 0.9},
+	{group: streamGroup, name: "UCX tcp put", series: "ucx/stream", reference: "floor/stream", refName: "C floor",
+		optional: true},
+	{group: streamGroup, name: "qperf tcp_bw", series: "qperf/stream", reference: "floor/stream", refName: "C floor",
+		optional: true},
 
 	{group: rateGroup, name: "rdmaperf iwarp", series: "iwarp/rate", bound: 3e6},
-	{group: rateGroup, name: "UCX tcp put", series: "ucx/rate", reference: "iwarp/rate", refName: "iwarp", optional: true},
+	{group: rateGroup, name: "UCX tcp put", series: "ucx/rate", reference: "iwarp/rate", refName: "iwarp",
+		optional: true},
 
 	{group: recordGroup, name: "reports.Recorder", series: "record/cost", bound: 20, less: true},
 }
@@ -138,7 +153,8 @@ func build(r *raw, sources map[string]bool) *table {
 		if w.reference != "" && !sources[source(w.reference)] {
 			w.reference, w.bound = "", 0
 		}
-		l := line{Group: w.group, Name: w.name, Series: w.series, Unit: unitOf(w.series), Reference: w.reference, refName: w.refName, Values: []float64{}}
+		l := line{Group: w.group, Name: w.name, Series: w.series, Unit: unitOf(w.series), Reference: w.reference,
+			refName: w.refName, Values: []float64{}}
 		for _, n := range order {
 			x, measured := r.repeats[n][w.series]
 			if !measured {
@@ -197,7 +213,8 @@ func (t *table) writeText(w io.Writer) error {
 			value = format(l.Value, l.Unit)
 		}
 		if len(l.Ratios) > 0 {
-			ratio = fmt.Sprintf("%.2fx of %s (%.2f to %.2f)", l.Ratio, l.refName, slices.Min(l.Ratios), slices.Max(l.Ratios))
+			ratio = fmt.Sprintf("%.2fx of %s (%.2f to %.2f)", l.Ratio, l.refName, slices.Min(l.Ratios),
+				slices.Max(l.Ratios))
 		}
 		fmt.Fprintln(b, textLine("  "+l.Name, value, ratio, l.Target, string(l.Verdict)))
 	}

@@ -10,7 +10,8 @@ import (
 
 var (
 	// ratioLine is a line of registertable: name, median, 95 % of medians, repeats, bound, verdict.
-	ratioLine = regexp.MustCompile(`(?m)^(\S.*?) {2,}([0-9.]+) +([0-9.]+ to [0-9.]+) +[0-9]+(?: +([<>]= [0-9.]+) +(\w+))? *$`)
+	ratioLine = regexp.MustCompile(
+		`(?m)^(\S.*?) {2,}([0-9.]+) +([0-9.]+ to [0-9.]+) +[0-9]+(?: +([<>]= [0-9.]+) +(\w+))? *$`)
 	pageCase  = regexp.MustCompile(`(?m)^(acc/on-demand\S*) +must +(\w+)`)
 	guestLine = regexp.MustCompile(`(?m)^== (\S+ of Linux \S+):`)
 )

@@ -43,7 +43,8 @@ func costCurve(f *finding, o []output) string {
 	if base[4*kib] == 0 || base[64*kib] == 0 || base[16*mib] == 0 {
 		return "4K, 64K or 16M was not measured"
 	}
-	f.note("a constant of %s, and %s ns a page from 64K to 16M", duration(base[4*kib]), number((base[16*mib]-base[64*kib])/(4096-16)))
+	f.note("a constant of %s, and %s ns a page from 64K to 16M", duration(base[4*kib]),
+		number((base[16*mib]-base[64*kib])/(4096-16)))
 	f.want(base[64*kib] < 8*base[4*kib], "16 pages cost %sx of one", number(base[64*kib]/base[4*kib]))
 	f.want(base[16*mib] > 32*base[64*kib], "16M cost only %sx of 64K", number(base[16*mib]/base[64*kib]))
 	if len(huge) == 0 {
@@ -75,7 +76,8 @@ func preregistered(f *finding, o []output) string {
 				return size(n) + " was not measured"
 			}
 			looks = append(looks, cheap)
-			text = append(text, fmt.Sprintf("%s %s for %s (%sx)", size(n), duration(cheap), duration(dear), number(dear/cheap)))
+			text = append(text, fmt.Sprintf("%s %s for %s (%sx)", size(n), duration(cheap), duration(dear),
+				number(dear/cheap)))
 			if off == "none" && n != 64*kib {
 				bound := 100.0
 				if n < mib {
@@ -103,7 +105,8 @@ func detour(f *finding, o []output) string {
 	for _, off := range []string{stated, "hop"} {
 		var text []string
 		for _, n := range []int64{4 * kib, 64 * kib, mib} {
-			far, near, looks := repeats(all, "none", off, n), repeats(all, "none", "none", n), repeats(all, "prereg", off, n)
+			far, near, looks := repeats(all, "none", off, n), repeats(all, "none", "none", n),
+				repeats(all, "prereg", off, n)
 			if len(far) == 0 || len(far) != len(near) || len(looks) == 0 {
 				return size(n) + " was not measured"
 			}
@@ -111,8 +114,10 @@ func detour(f *finding, o []output) string {
 			for i := range far {
 				more = append(more, far[i]-near[i])
 			}
-			with, without, look, added := targets.Median(far), targets.Median(near), targets.Median(looks), targets.Median(more)
-			text = append(text, fmt.Sprintf("%s %s and not %s (a look-up %s)", size(n), duration(with), duration(without), duration(look)))
+			with, without, look, added := targets.Median(far), targets.Median(near), targets.Median(looks),
+				targets.Median(more)
+			text = append(text, fmt.Sprintf("%s %s and not %s (a look-up %s)", size(n), duration(with),
+				duration(without), duration(look)))
 			if off == stated {
 				f.bound(size(n)+": added", added, 15e3, true, " ns")
 				f.bound(size(n)+": added", added, 32e3, false, " ns")
@@ -138,12 +143,15 @@ func lazy(f *finding, o []output) string {
 		if a == 0 || b == 0 || late.Pool == nil {
 			return size(n) + " was not measured"
 		}
-		f.note("%s: unmap %s, lazily %s (%sx less); registrations for %d buffers %d, for %d lazily %d; %d of %d bytes deferred", size(n), duration(a), duration(b), number(a/b),
-			now.Registrations, now.Cache["mem_regs"], late.Registrations, late.Cache["mem_regs"], late.Pool.Most, late.Pool.Bound)
+		f.note("%s: unmap %s, lazily %s (%sx less); registrations for %d buffers %d, for %d lazily %d; %d of %d "+
+			"bytes deferred", size(n), duration(a), duration(b), number(a/b),
+			now.Registrations, now.Cache["mem_regs"], late.Registrations, late.Cache["mem_regs"], late.Pool.Most,
+			late.Pool.Bound)
 		if n == 16*mib {
 			f.bound("unmap of 16M", a/b, 100, true, "x lower")
 		}
-		f.want(late.Pool.Most <= late.Pool.Bound, "%s: %d bytes deferred, bound %d", size(n), late.Pool.Most, late.Pool.Bound)
+		f.want(late.Pool.Most <= late.Pool.Bound, "%s: %d bytes deferred, bound %d", size(n), late.Pool.Most,
+			late.Pool.Bound)
 		f.want(late.Cache["mem_regs"] < max(late.Registrations, 2), "%s: each buffer was registered", size(n))
 	}
 	return ""
@@ -174,7 +182,8 @@ func tests(o output) (passed map[string]bool, inner, skipped int, why string) {
 }
 
 // theTen are the tests of safety. There may be more.
-var theTen = [10]string{"AddressIsUsedAgain", "UnmapInFlight", "PartialUnmap", "Mremap", "Dontneed", "Fork", "Overlap", "Upgrade", "ManyThreads", "DeferredBytes"}
+var theTen = [10]string{"AddressIsUsedAgain", "UnmapInFlight", "PartialUnmap", "Mremap", "Dontneed", "Fork", "Overlap",
+	"Upgrade", "ManyThreads", "DeferredBytes"}
 
 // safe is R5.
 func safe(f *finding, o []output) string {
@@ -190,7 +199,8 @@ func safe(f *finding, o []output) string {
 			f.want(false, "TestSafe%s did not pass", name)
 		}
 	}
-	f.note("%d of 10 tests pass, %d cases on mem, iwarp and pages pinned by io_uring, %d skipped; random owners: %v", ten, inner, skipped, passed["TestNoByteLandsInMemoryOfAnotherOwner"])
+	f.note("%d of 10 tests pass, %d cases on mem, iwarp and pages pinned by io_uring, %d skipped; random owners: %v",
+		ten, inner, skipped, passed["TestNoByteLandsInMemoryOfAnotherOwner"])
 	f.want(passed["TestNoByteLandsInMemoryOfAnotherOwner"], "the test of random owners did not pass")
 	raced, _, _, why := tests(o[1])
 	if why != "" {
@@ -215,7 +225,8 @@ func knee(f *finding, o []output) string {
 		}
 		got, want := float64(p.Hits)/float64(p.Gets), min(float64(p.Capacity)/float64(p.WorkingSet), 1)
 		text = append(text, fmt.Sprintf("%d buffers %.4f", p.WorkingSet, got))
-		f.want(got <= want+0.1 && got >= want-0.1 && (want < 1 || got > 0.999), "%d buffers: a hit ratio of %.4f, %.2f of them fit", p.WorkingSet, got, want)
+		f.want(got <= want+0.1 && got >= want-0.1 && (want < 1 || got > 0.999),
+			"%d buffers: a hit ratio of %.4f, %.2f of them fit", p.WorkingSet, got, want)
 	}
 	f.note("hit ratio with room for 64: %s", strings.Join(text, ", "))
 	f.want(len(text) == 5, "%d of 5 working sets were measured", len(text))
@@ -229,9 +240,11 @@ func knee(f *finding, o []output) string {
 		return "the working sets under RLIMIT_MEMLOCK were not measured"
 	}
 	got := float64(large.Hits) / float64(large.Gets)
-	f.note("8 MiB may be locked, room for 4096: 4 MiB of buffers %d evictions, 16 MiB %d with a hit ratio of %.4f", small.Cache["evictions"], large.Cache["evictions"], got)
+	f.note("8 MiB may be locked, room for 4096: 4 MiB of buffers %d evictions, 16 MiB %d with a hit ratio of %.4f",
+		small.Cache["evictions"], large.Cache["evictions"], got)
 	f.want(small.Cache["evictions"] == 0, "evictions where all fits")
-	f.want(large.Cache["evictions"] > 0 && got > 0.4 && got < 0.6, "16 MiB where 8 may be locked: %d evictions, hit ratio %.4f, wanted about 0.5", large.Cache["evictions"], got)
+	f.want(large.Cache["evictions"] > 0 && got > 0.4 && got < 0.6,
+		"16 MiB where 8 may be locked: %d evictions, hit ratio %.4f, wanted about 0.5", large.Cache["evictions"], got)
 	return ""
 }
 
@@ -308,10 +321,13 @@ func reduced(f *finding, o []output) string {
 				text = append(text, fmt.Sprintf("%s %.2f (%.2f to %.2f)", size(n), targets.Median(g), lo, hi))
 				switch {
 				case buffers == "fresh" && arm == "prereg+lazy" && n >= mib:
-					f.want(targets.Target{Bound: 1}.JudgeAll(g) != targets.Fail, "%s, fresh buffers of %s: %.2f to %.2f times as fast", arm, size(n), lo, hi)
-					f.want(targets.Median(g) > 1, "%s, fresh buffers of %s: no gain, %.2f", arm, size(n), targets.Median(g))
+					f.want(targets.Target{Bound: 1}.JudgeAll(g) != targets.Fail,
+						"%s, fresh buffers of %s: %.2f to %.2f times as fast", arm, size(n), lo, hi)
+					f.want(targets.Median(g) > 1, "%s, fresh buffers of %s: no gain, %.2f", arm, size(n),
+						targets.Median(g))
 				case buffers == "reused":
-					f.want(lo < 1.2 && hi > 0.8, "%s, reused buffers of %s: %.2f to %.2f times as fast", arm, size(n), lo, hi)
+					f.want(lo < 1.2 && hi > 0.8, "%s, reused buffers of %s: %.2f to %.2f times as fast", arm, size(n),
+						lo, hi)
 				}
 			}
 			f.note("%s over none, %s buffers: %s", arm, buffers, strings.Join(text, ", "))
@@ -357,7 +373,8 @@ func threads(f *finding, o []output) string {
 	for _, p := range all {
 		each := of(p.Register) + of(p.Deregister)
 		counts[p.Threads] = true
-		text = append(text, fmt.Sprintf("%d: %.0f ns, %.1f M a second", p.Threads, each, float64(p.Threads)*1e3/max(p.Each, 1)))
+		text = append(text, fmt.Sprintf("%d: %.0f ns, %.1f M a second", p.Threads, each,
+			float64(p.Threads)*1e3/max(p.Each, 1)))
 		switch p.Threads {
 		case 1:
 			f.bound("one thread", each, 100, false, " ns a hit and its end")

@@ -36,7 +36,8 @@ func run(args []string) (err error) {
 	file := flags.String("o", "", "write the table as Markdown to this file")
 	jsonFile := flags.String("json", "", "write it as JSON")
 	limit := flags.Duration("for", 8*time.Minute, "all commands end after so long")
-	if err := targets.Parse(flags, args, "[-only R5,R6] [-o FILE] [-json FILE] [-for TIME]", func() bool { return flags.NArg() == 0 && *limit > 0 }); err != nil {
+	if err := targets.Parse(flags, args, "[-only R5,R6] [-o FILE] [-json FILE] [-for TIME]",
+		func() bool { return flags.NArg() == 0 && *limit > 0 }); err != nil {
 		return err
 	}
 	lists, err := targets.Sets(names(), *only)

@@ -17,7 +17,8 @@ func outputOf(t *testing.T, size int64, details ...string) output {
 	t.Helper()
 	var results []string
 	for _, d := range details {
-		results = append(results, fmt.Sprintf(`{"stack":"pin","label":"soft","workload":"register","op":"x","size_bytes":%d,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{%s}}`, size, d))
+		results = append(results,
+			fmt.Sprintf(`{"stack":"pin","label":"soft","workload":"register","op":"x","size_bytes":%d,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,"register":{%s}}`, size, d))
 	}
 	file := filepath.Join(t.TempDir(), "d.json")
 	doc := `{"schema":"rdmaperf/v1","started":"2026-11-24T00:00:00Z","command":["rdmaperf"],"environment":{"go":"go1","kernel":"6","cpu":"c","cpus":2,"version":"v"},"results":[` + strings.Join(results, ",") + "]}"
@@ -68,7 +69,8 @@ func TestSafetyNeedsAllTenTests(t *testing.T) {
 		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- PASS: TestSafeAnother", 1), race.text, fail},
 		{strings.Replace(tenPass, "--- PASS: TestSafeFork (0s)\n", "", 1), race.text, fail},
 		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- SKIP: TestSafeFork", 1), race.text, fail},
-		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- FAIL: TestSafeFork", 1), race.text, "TestSafeFork failed"},
+		{strings.Replace(tenPass, "--- PASS: TestSafeFork", "--- FAIL: TestSafeFork", 1), race.text,
+			"TestSafeFork failed"},
 		{strings.Replace(tenPass, "--- PASS: TestNoByte", "--- SKIP: TestNoByte", 1), race.text, fail},
 		{tenPass, "", fail},
 	} {
@@ -90,7 +92,8 @@ func TestADetourIsJudgedByPairs(t *testing.T) {
 			for i, more := range added {
 				near := 1000 * (i + 1) // another pace each time
 				for off, ns := range map[string]int{"none": near, "hop": near + 1, stated: near + more} {
-					o := outputOf(t, n, fmt.Sprintf(`"arm":"none","offload":%q,"register":{"p50":%d}`, off, ns), fmt.Sprintf(`"arm":"prereg","offload":%q,"register":{"p50":30}`, off))
+					o := outputOf(t, n, fmt.Sprintf(`"arm":"none","offload":%q,"register":{"p50":%d}`, off, ns),
+						fmt.Sprintf(`"arm":"prereg","offload":%q,"register":{"p50":30}`, off))
 					if all.doc == nil {
 						all = o
 						continue
@@ -104,7 +107,8 @@ func TestADetourIsJudgedByPairs(t *testing.T) {
 	for _, c := range []struct {
 		added []int
 		want  string
-	}{{[]int{16000}, pass}, {[]int{12000}, fail}, {[]int{16000, 12000, 16000}, pass}, {[]int{12000, 16000, 12000}, fail}, {[]int{33000, 33000, 16000}, fail}} {
+	}{{[]int{16000}, pass}, {[]int{12000}, fail}, {[]int{16000, 12000, 16000}, pass},
+		{[]int{12000, 16000, 12000}, fail}, {[]int{33000, 33000, 16000}, fail}} {
 		if got, f := judged(detour, run(c.added...)); got != c.want {
 			t.Errorf("%v ns more: %s, %v", c.added, got, f.missed)
 		}
@@ -118,7 +122,8 @@ func TestCostsAreHeldAgainstConstantAndSlope(t *testing.T) {
 			return fmt.Sprintf(`"arm":"none","pages":%q,"register":{"p50":%d}`, pages, ns)
 		}
 		all := outputOf(t, 4*kib, point("base", one))
-		for _, o := range []output{outputOf(t, 64*kib, point("base", some)), outputOf(t, 16*mib, point("base", many), point("thp", huge))} {
+		for _, o := range []output{outputOf(t, 64*kib, point("base", some)), outputOf(t, 16*mib, point("base", many),
+			point("thp", huge))} {
 			all.doc.Results = append(all.doc.Results, o.doc.Results...)
 		}
 		return all
@@ -189,14 +194,16 @@ func TestStaleUsesAreThoseOfNoSourceAlone(t *testing.T) {
 
 func TestThreadsAreHeldAgainstTheirBounds(t *testing.T) {
 	hits := func(threads, ns int) string {
-		return fmt.Sprintf(`"arm":"cache","threads":%d,"register":{"p50":%d},"deregister":{"p50":10},"each_ns":50`, threads, ns)
+		return fmt.Sprintf(`"arm":"cache","threads":%d,"register":{"p50":%d},"deregister":{"p50":10},"each_ns":50`,
+			threads, ns)
 	}
 	passed := output{text: "--- PASS: TestSafeManyThreads (0s)\n--- PASS: TestManyUsersAtOnce (0s)\n"}
 	for _, c := range []struct {
 		one, two int
 		tests    output
 		want     string
-	}{{90, 190, passed, pass}, {91, 190, passed, fail}, {90, 191, passed, fail}, {90, 190, output{}, fail}, {90, 190, output{code: 1}, "exit code 1"}} {
+	}{{90, 190, passed, pass}, {91, 190, passed, fail}, {90, 191, passed, fail}, {90, 190, output{}, fail},
+		{90, 190, output{code: 1}, "exit code 1"}} {
 		if got, f := judged(threads, outputOf(t, 65536, hits(1, c.one), hits(2, c.two), hits(32, 5)), c.tests); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s, %v", c, got, f.missed)
 		}
@@ -206,8 +213,10 @@ func TestThreadsAreHeldAgainstTheirBounds(t *testing.T) {
 // A command that ends otherwise than well has no verdict from what it left, and 77 says
 // that something is not here.
 func TestACommandThatFailsMeasuresNothing(t *testing.T) {
-	for code, want := range map[int]string{0: "left no document", 1: "exit code 1", reports.ExitNotRun: notRun, -1: "exit code -1"} {
-		for _, judge := range []func(*finding, []output) string{costCurve, preregistered, detour, lazy, knee, blindSpot, demand, threads} {
+	for code, want := range map[int]string{0: "left no document", 1: "exit code 1", reports.ExitNotRun: notRun,
+		-1: "exit code -1"} {
+		for _, judge := range []func(*finding, []output) string{
+			costCurve, preregistered, detour, lazy, knee, blindSpot, demand, threads} {
 			if _, why := points(output{code: code, text: "rdmaperf: nothing here"}); !strings.Contains(why, want) {
 				t.Errorf("exit code %d: %q", code, why)
 			}
@@ -244,9 +253,11 @@ func TestOnDemandPagingMayBeAGuests(t *testing.T) {
 		{"a bound missed", 3, [2]string{"2.07            6  >= 1     pass", "2.07            6  >= 1     fail"}, 1, ""},
 		{"undecided", 3, [2]string{"2.02            6  >= 1     pass", "2.02            6  >= 1     undecided"}, 1, ""},
 		{"no case ran", 0, [2]string{"acc/", "cqo/"}, 1, ""},
-		{"a ratio was not measured", 0, [2]string{"1.85  1.79 to 2.02            6  >= 1     pass", "      not measured"}, 0, "3 of 4 ratios"},
+		{"a ratio was not measured", 0, [2]string{"1.85  1.79 to 2.02            6  >= 1     pass",
+			"      not measured"}, 0, "3 of 4 ratios"},
 		{"the script failed", 1, [2]string{}, 0, "exit code 1"},
-		{"no guest", 77, [2]string{"==", "lab: NOT RUN: this machine has no apt\n=="}, 0, notRun + ": no device with on-demand paging, nor a guest with one: this machine has no apt"},
+		{"no guest", 77, [2]string{"==", "lab: NOT RUN: this machine has no apt\n=="}, 0, notRun +
+			": no device with on-demand paging, nor a guest with one: this machine has no apt"},
 	} {
 		var f finding
 		text := guestText
@@ -257,7 +268,8 @@ func TestOnDemandPagingMayBeAGuests(t *testing.T) {
 		if len(f.missed) != c.missed || c.why == "" && why != "" || !strings.Contains(why, c.why) {
 			t.Errorf("%s: missed %q, why %q", c.name, f.missed, why)
 		}
-		if c.code == 0 && c.why == "" && !strings.Contains(strings.Join(f.measured, "\n"), "rxe0 of Linux 7.3.4+deb13-amd64: 1M, warmed: on demand over pinned: 0.93 (0.68 to 1.13)") {
+		if c.code == 0 && c.why == "" && !strings.Contains(strings.Join(f.measured, "\n"),
+			"rxe0 of Linux 7.3.4+deb13-amd64: 1M, warmed: on demand over pinned: 0.93 (0.68 to 1.13)") {
 			t.Errorf("%s: measured %q", c.name, f.measured)
 		}
 	}
@@ -275,8 +287,10 @@ func TestRowsBecomeTheExitCode(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d", list, got, want)
 		}
 	}
-	t1 := table{Rows: []line{{Name: "R5", Claim: "a|b", Commands: []string{"go test -run ^(A|B)$"}, Measured: []string{"1"}, Missed: []string{"2"}, Verdict: fail}}}
-	if s := t1.markdown(); !strings.Contains(s, "| R5 | a\\|b | `go test -run '^(A\\|B)$'` | 1<br>**missed:** 2 | fail |") {
+	t1 := table{Rows: []line{{Name: "R5", Claim: "a|b", Commands: []string{"go test -run ^(A|B)$"},
+		Measured: []string{"1"}, Missed: []string{"2"}, Verdict: fail}}}
+	if s := t1.markdown(); !strings.Contains(s,
+		"| R5 | a\\|b | `go test -run '^(A\\|B)$'` | 1<br>**missed:** 2 | fail |") {
 		t.Errorf("table\n%s", s)
 	}
 }

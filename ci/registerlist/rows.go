@@ -23,32 +23,48 @@ type elsewhere struct {
 const register = program + "run --workload register -D 100ms "
 
 // unlucky is who may lock 8 MiB only, as io_uring counts it: nobody, without capabilities.
-const unlucky = "prlimit --memlock=8388608 setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all env HOME=/nonexistent "
+const unlucky = "prlimit --memlock=8388608 setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all " +
+	"--inh-caps=-all env HOME=/nonexistent "
 
 func rows() []row {
 	return []row{
 		{"R1", "registering costs a constant and a part for each page, of which huge pages need fewer",
 			[]string{register + "--pattern repeated --arms none --offload none"}, costCurve, nil},
-		{"R2", "what was registered when it was mapped costs a look-up, whatever its size: at least 5 times less at 4 KiB, 100 times from 1 MiB on",
+		{"R2", "what was registered when it was mapped costs a look-up, whatever its size: at least 5 times less at " +
+			"4 KiB, 100 times from 1 MiB on",
 			[]string{register + "--pattern repeated --arms none,prereg --pages base --offload none,hop -s 4K,64K,1M,16M"}, preregistered, nil},
 		{"R3", "the detour to another kernel adds a constant to each registration, and nothing to a look-up",
-			[]string{register + "--pattern repeated --arms none,prereg --pages base --offload none,hop,16us -s 4K,64K,1M --repeat 5"}, detour, nil},
-		{"R4", "lazy unmapping takes at least 100 times less at 16 MiB, closes registrations in batches, and keeps no more than its bound",
-			[]string{register + "--pattern new --arms prereg,prereg+lazy --pages base --offload none -s 64K,1M,16M"}, lazy, nil},
+			[]string{register + "--pattern repeated --arms none,prereg --pages base --offload none,hop,16us -s " +
+				"4K,64K,1M --repeat 5"}, detour, nil},
+		{"R4", "lazy unmapping takes at least 100 times less at 16 MiB, closes registrations in batches, and keeps " +
+			"no more than its bound",
+			[]string{register + "--pattern new --arms prereg,prereg+lazy --pages base --offload none -s 64K,1M,16M"},
+			lazy, nil},
 		{"R5", "no stale hit, and no operation in flight loses its pages: the ten tests pass",
-			[]string{"go test -count=1 -v -run ^(TestSafe|TestNoByteLands) ./regcache", "go test -race -count=1 -v -run ^TestSafeManyThreads$ ./regcache"}, safe, nil},
-		{"R6", "the hit ratio has its knee at the capacity, and a device without room (RLIMIT_MEMLOCK) is given some by eviction",
-			[]string{register + "--pattern set --arms cache --pages base --offload none -s 64K --working-set 32,64,96,128,256 --capacity 64",
-				unlucky + register + "--pattern set --arms cache --pages base --offload none -s 64K --working-set 64,256 --capacity 4096"}, knee, nil},
-		{"R7", "memory that a raw system call unmaps leaves a stale registration where nobody tells, and with no source that does",
+			[]string{"go test -count=1 -v -run ^(TestSafe|TestNoByteLands) ./regcache",
+				"go test -race -count=1 -v -run ^TestSafeManyThreads$ ./regcache"}, safe, nil},
+		{"R6", "the hit ratio has its knee at the capacity, and a device without room (RLIMIT_MEMLOCK) is given some " +
+			"by eviction",
+			[]string{register + "--pattern set --arms cache --pages base --offload none -s 64K --working-set " +
+				"32,64,96,128,256 --capacity 64",
+				unlucky + register + "--pattern set --arms cache --pages base --offload none -s 64K --working-set " +
+					"64,256 --capacity 4096"}, knee, nil},
+		{"R7", "memory that a raw system call unmaps leaves a stale registration where nobody tells, and with no " +
+			"source that does",
 			[]string{register + "--pattern replaced --arms cache --pages base --offload none -s 64K"}, blindSpot, nil},
-		{"R8", "an all-reduce of fresh buffers from 1 MiB on is faster where they were registered when they were mapped (with mapping and unmapping); with buffers that are used again all is equal within the noise",
-			[]string{program + "run --transport iwarp --workload allreduce --ranks 2 --arms none,cache,prereg+lazy -s 1K,64K,1M,16M --buffers fresh,reused -D 100ms --repeat 5"}, reduced, nil},
+		{"R8", "an all-reduce of fresh buffers from 1 MiB on is faster where they were registered when they were " +
+			"mapped (with mapping and unmapping); with buffers that are used again all is equal within the noise",
+			[]string{program + "run --transport iwarp --workload allreduce --ranks 2 --arms none,cache,prereg+lazy " +
+				"-s 1K,64K,1M,16M --buffers fresh,reused -D 100ms --repeat 5"}, reduced, nil},
 		{"R9", "on-demand paging: the first touch is slow, warmed pages are as fast as pinned ones",
-			[]string{register + "--transport verbs --pattern new --arms none,odp --pages base --offload none -s 1M"}, demand,
-			&elsewhere{"qemu-system-x86_64", "ci/lab/run --kernel backports ci/lab/odp.sh conform cost 3", demandInGuest}},
-		{"R10", "hits scale to 32 threads: at most 100 ns with one, 200 ns each with two, and no deadlock with frees beside them",
-			[]string{register + "--pattern threads --arms cache --pages base --offload none -s 64K", "go test -race -count=1 -v -run ^(TestSafeManyThreads|TestManyUsersAtOnce)$ ./regcache"}, threads, nil},
+			[]string{register + "--transport verbs --pattern new --arms none,odp --pages base --offload none -s 1M"},
+			demand,
+			&elsewhere{"qemu-system-x86_64", "ci/lab/run --kernel backports ci/lab/odp.sh conform cost 3",
+				demandInGuest}},
+		{"R10", "hits scale to 32 threads: at most 100 ns with one, 200 ns each with two, and no deadlock with frees " +
+			"beside them",
+			[]string{register + "--pattern threads --arms cache --pages base --offload none -s 64K",
+				"go test -race -count=1 -v -run ^(TestSafeManyThreads|TestManyUsersAtOnce)$ ./regcache"}, threads, nil},
 	}
 }
 

@@ -77,7 +77,8 @@ func (t *table) markdown() string {
 		return strings.Join(some, "<br>")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "`ci/register-list`, %s, %s, rdmaperf %s.\n\n", t.Started.UTC().Format("2006-01-02"), t.machine(), t.Environment.Version)
+	fmt.Fprintf(&b, "`ci/register-list`, %s, %s, rdmaperf %s.\n\n", t.Started.UTC().Format("2006-01-02"), t.machine(),
+		t.Environment.Version)
 	b.WriteString("| | claim | command | measured | verdict |\n|---|---|---|---|---|\n")
 	for _, l := range t.Rows {
 		var commands []string
@@ -88,7 +89,8 @@ func (t *table) markdown() string {
 		for _, m := range l.Missed {
 			missed = append(missed, "**missed:** "+m)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", l.Name, cell(l.Claim), strings.Join(commands, "<br>"), cell(append(l.Measured, missed...)...), cell(l.Verdict, l.Why))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", l.Name, cell(l.Claim), strings.Join(commands, "<br>"),
+			cell(append(l.Measured, missed...)...), cell(l.Verdict, l.Why))
 	}
 	return b.String()
 }
@@ -118,9 +120,11 @@ func (t *table) outcome() error {
 	case len(broken) > 0:
 		return fmt.Errorf("could not be measured: %s", strings.Join(broken, ", "))
 	case len(missed) > 0:
-		return &reports.ExitError{Code: reports.ExitThreshold, Err: fmt.Errorf("not as claimed: %s", strings.Join(missed, ", "))}
+		return &reports.ExitError{Code: reports.ExitThreshold,
+			Err: fmt.Errorf("not as claimed: %s", strings.Join(missed, ", "))}
 	case ran == 0:
-		return &reports.ExitError{Code: reports.ExitNotRun, Err: errors.New("nothing that was asked for can be run here")}
+		return &reports.ExitError{Code: reports.ExitNotRun,
+			Err: errors.New("nothing that was asked for can be run here")}
 	}
 	return nil
 }
@@ -143,7 +147,8 @@ func (f *finding) want(ok bool, format string, args ...any) {
 // bound adds a figure with its project's target.
 func (f *finding) bound(what string, got, bound float64, least bool, unit string) {
 	t := targets.Target{Bound: bound, Less: !least}
-	f.want(t.Judge(got, 1) == targets.Pass, "%s %s%s, wanted %s %s%s", what, number(got), unit, t.Sign(), number(bound), unit)
+	f.want(t.Judge(got, 1) == targets.Pass, "%s %s%s, wanted %s %s%s", what, number(got), unit, t.Sign(),
+		number(bound), unit)
 }
 
 // number has three digits that mean something.

@@ -27,7 +27,8 @@ func run(args []string) error {
 	show := flags.String("show", "", "comma list of sets whose lines are not judged")
 	host := flags.Bool("host", false, "do not judge times, which are another machine's than the targets'")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	if err := targets.Parse(flags, args, "[-only SETS] [-show SETS] [-json FILE] FILE…", func() bool { return flags.NArg() > 0 }); err != nil {
+	if err := targets.Parse(flags, args, "[-only SETS] [-show SETS] [-json FILE] FILE…",
+		func() bool { return flags.NArg() > 0 }); err != nil {
 		return err
 	}
 	lists, err := targets.Sets(sets(), *only, *show)

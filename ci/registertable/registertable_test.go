@@ -66,7 +66,8 @@ func TestOnDemandPagesBecomeLines(t *testing.T) {
 	if err := m.file(file); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]float64{"1M, on demand: first touch over warmed": 2, "1M, warmed: on demand over pinned": 1.5, "1M, first use: on demand over pinned": 1.5, "1M, register: none over odp": 9}
+	want := map[string]float64{"1M, on demand: first touch over warmed": 2, "1M, warmed: on demand over pinned": 1.5,
+		"1M, first use: on demand over pinned": 1.5, "1M, register: none over odp": 9}
 	for _, l := range m.lines(rows([]string{setODP}), nil, false) {
 		if v, some := want[l.Name]; some && (l.Value != v || l.Verdict == targets.Fail) {
 			t.Errorf("%s is %v (%s), want %v", l.Name, l.Value, l.Verdict, v)
@@ -81,7 +82,9 @@ func TestOnDemandPagesBecomeLines(t *testing.T) {
 // Documents and the lines of MPI become ratios, and of the algorithms the better counts.
 func TestFilesBecomeLines(t *testing.T) {
 	dir := t.TempDir()
-	files := map[string]string{"c.bench": "goos: linux\nBenchmarkAlive/mapping,watched-2   100   0 ns/op   3000 alloc-ns   4000 free-ns\nBenchmarkAlive/system-calls-16  100   0 ns/op  2100 alloc-ns  2900 free-ns\nPASS\n",
+	files := map[string]string{
+		"c.bench": "goos: linux\nBenchmarkAlive/mapping,watched-2   100   0 ns/op   3000 alloc-ns   4000 " +
+			"free-ns\nBenchmarkAlive/system-calls-16  100   0 ns/op  2100 alloc-ns  2900 free-ns\nPASS\n",
 		"a.json": document, "b.txt": "2 65536 reused 10 60 61.5\n2 65536 fresh 10 90 91\n"}
 	m := measures{}
 	for name, text := range files {
@@ -99,8 +102,10 @@ func TestFilesBecomeLines(t *testing.T) {
 			got[l.Name] = l.Value
 		}
 	}
-	want := map[string]float64{"ns alloc, 100000 alive: a mapping, above its system call": 900, "ns free, 100000 alive: a mapping, above its system call": 1100,
-		"register 1M, none over cache": 400, "all-reduce of 64K, 2 ranks, MPI over iwarp": 1.5}
+	want := map[string]float64{"ns alloc, 100000 alive: a mapping, above its system call": 900,
+		"ns free, 100000 alive: a mapping, above its system call": 1100,
+		"register 1M, none over cache":                            400,
+		"all-reduce of 64K, 2 ranks, MPI over iwarp":              1.5}
 	for name, v := range want {
 		if got[name] != v {
 			t.Errorf("%s is %v, want %v", name, got[name], v)

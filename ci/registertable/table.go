@@ -221,26 +221,34 @@ func rows(only []string) (list []row) {
 			bound = 5
 		}
 		for _, arm := range []string{"cache", "prereg"} {
-			list = append(list, row{setCost, fmt.Sprintf("register %s, none over %s", reports.FormatSize(size), arm), cost("none", size), cost(arm, size), bound, false, false})
+			list = append(list, row{setCost, fmt.Sprintf("register %s, none over %s", reports.FormatSize(size), arm),
+				cost("none", size), cost(arm, size), bound, false, false})
 		}
 	}
 	pair := func(threads int) string { return series("threads", "pair", "cache", "base", "none", threads, 64<<10) }
 	list = append(list,
-		row{setCost, "unmap 16M, prereg over prereg+lazy", series("new", "unmap", "prereg", "base", "none", 1, 16*mib), series("new", "unmap", "prereg+lazy", "base", "none", 1, 16*mib), 100, false, false},
+		row{setCost, "unmap 16M, prereg over prereg+lazy", series("new", "unmap", "prereg", "base", "none", 1, 16*mib),
+			series("new", "unmap", "prereg+lazy", "base", "none", 1, 16*mib), 100, false, false},
 		row{setCost, "ns a hit and its end, one thread", pair(1), "", 100, true, false},
 		row{setCost, "ns a hit and its end, each of two threads", pair(2), "", 200, true, false},
-		row{setCost, "register 64K, with a detour over without", series("repeated", "register", "none", "base", "hop", 1, 64<<10), cost("none", 64<<10), 0, false, false})
+		row{setCost, "register 64K, with a detour over without", series("repeated", "register", "none", "base", "hop",
+			1, 64<<10), cost("none", 64<<10), 0, false, false})
 	for _, ranks := range []int{2, 4} {
 		for _, size := range []int64{mib, 16 * mib} {
 			what := fmt.Sprintf("all-reduce of %s, %d ranks, ", reports.FormatSize(size), ranks)
 			list = append(list,
-				row{setReduce, what + "fresh: none over prereg+lazy", sum("iwarp", ranks, "none", "fresh", size), sum("iwarp", ranks, "prereg+lazy", "fresh", size), 1, false, false},
-				row{setReduce, what + "reused: none over cache", sum("iwarp", ranks, "none", "reused", size), sum("iwarp", ranks, "cache", "reused", size), 0, false, false},
-				row{setReduce, what + "reused: cache over prereg+lazy", sum("iwarp", ranks, "cache", "reused", size), sum("iwarp", ranks, "prereg+lazy", "reused", size), 0, false, false})
+				row{setReduce, what + "fresh: none over prereg+lazy", sum("iwarp", ranks, "none", "fresh", size),
+					sum("iwarp", ranks, "prereg+lazy", "fresh", size), 1, false, false},
+				row{setReduce, what + "reused: none over cache", sum("iwarp", ranks, "none", "reused", size),
+					sum("iwarp", ranks, "cache", "reused", size), 0, false, false},
+				row{setReduce, what + "reused: cache over prereg+lazy", sum("iwarp", ranks, "cache", "reused", size),
+					sum("iwarp", ranks, "prereg+lazy", "reused", size), 0, false, false})
 		}
 		for _, size := range []int64{64 << 10, mib, 16 * mib} {
 			for _, stack := range []string{"iwarp", "iwarp(nocrc)"} {
-				w := row{setMPI, fmt.Sprintf("all-reduce of %s, %d ranks, MPI over %s", reports.FormatSize(size), ranks, stack), sum("mpi", ranks, "", "reused", size), sum(asMPI(stack), ranks, "cache", "reused", size), 1, false, false}
+				w := row{setMPI, fmt.Sprintf("all-reduce of %s, %d ranks, MPI over %s", reports.FormatSize(size), ranks,
+					stack), sum("mpi", ranks, "", "reused", size), sum(asMPI(stack), ranks, "cache", "reused", size), 1,
+					false, false}
 				if stack != "iwarp" { // TCP has no CRC; the target is that of the default
 					w.bound = 0
 				}
@@ -260,10 +268,14 @@ func onDemand() (list []row) {
 		of := func(stage, arm string) string { return series("new", stage, arm, "base", "none", 1, size) }
 		name := reports.FormatSize(size) + ", "
 		list = append(list,
-			row{setODP, name + "on demand: first touch over warmed", of("use", "odp"), of("again", "odp"), 1, false, false},
-			row{setODP, name + "warmed: on demand over pinned", of("again", "odp"), of("again", "none"), 1.5, true, false},
-			row{setODP, name + "first use: on demand over pinned", of("use", "odp"), of("use", "none"), 0, false, false},
-			row{setODP, name + "register: none over odp", of("register", "none"), of("register", "odp"), 0, false, false})
+			row{setODP, name + "on demand: first touch over warmed", of("use", "odp"), of("again", "odp"), 1, false,
+				false},
+			row{setODP, name + "warmed: on demand over pinned", of("again", "odp"), of("again", "none"), 1.5, true,
+				false},
+			row{setODP, name + "first use: on demand over pinned", of("use", "odp"), of("use", "none"), 0, false,
+				false},
+			row{setODP, name + "register: none over odp", of("register", "none"), of("register", "odp"), 0, false,
+				false})
 	}
 	return list
 }
@@ -273,8 +285,9 @@ func onDemand() (list []row) {
 func (m measures) lines(list []row, shown []string, ratios bool) []targets.Line {
 	all := make([]targets.Row, len(list))
 	for i, w := range list {
-		all[i] = targets.Row{Set: w.set, Name: w.name, Series: w.series, Beside: w.beside, Minus: w.minus, Target: targets.Target{Bound: w.bound, Less: w.less},
-			Shown: slices.Contains(shown, w.set) || ratios && (w.beside == "" || w.minus)}
+		all[i] = targets.Row{Set: w.set, Name: w.name, Series: w.series, Beside: w.beside, Minus: w.minus,
+			Target: targets.Target{Bound: w.bound, Less: w.less},
+			Shown:  slices.Contains(shown, w.set) || ratios && (w.beside == "" || w.minus)}
 	}
 	return targets.Measures(m).Lines(all)
 }

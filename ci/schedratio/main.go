@@ -29,11 +29,13 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("schedratio", flag.ContinueOnError)
 	bench := flags.String("bench", "", "benchmark output of package sched: a request's cost, and streams alone")
 	stack := flags.String("stack", "iwarp", "the stack that the tier is held against")
-	only := flags.String("only", strings.Join([]string{setHOL, setBulk, setCPU, setNoCRC, setRequest}, ","), "comma list of sets of lines: hol, bulk, cpu, machine, nocrc, sends, request")
+	only := flags.String("only", strings.Join([]string{setHOL, setBulk, setCPU, setNoCRC, setRequest}, ","),
+		"comma list of sets of lines: hol, bulk, cpu, machine, nocrc, sends, request")
 	show := flags.String("show", "", "comma list of sets whose lines are not judged")
 	large := flags.Int64("large", 16*mib, "bytes of the longest message")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	if err := targets.Parse(flags, args, "[-stack STACK] [-large BYTES] [-only SETS] [-show SETS] [-bench FILE] [-json FILE] DOCUMENT…",
+	if err := targets.Parse(flags, args,
+		"[-stack STACK] [-large BYTES] [-only SETS] [-show SETS] [-bench FILE] [-json FILE] DOCUMENT…",
 		func() bool { return *bench != "" || flags.NArg() > 0 }); err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func TestVerdicts(t *testing.T) {
 		{targets.Line{Name: "missed", Verdict: targets.Fail}, reports.ExitThreshold, "target missed: missed"},
 		{targets.Line{Name: "absent", Verdict: targets.NotMeasured}, reports.ExitFailed, "not measured: absent"},
 	} {
-		err := targets.OfLines([]targets.Line{{Name: "first", Verdict: targets.Pass}, c.line}, func(l *targets.Line) (string, targets.Verdict) { return l.Name, l.Verdict })
+		err := targets.OfLines([]targets.Line{{Name: "first", Verdict: targets.Pass}, c.line},
+			func(l *targets.Line) (string, targets.Verdict) { return l.Name, l.Verdict })
 		if reports.Code(err) != c.code || c.verdict != "" && !strings.Contains(err.Error(), c.verdict) {
 			t.Errorf("%s: %v, exit %d, want %d", c.line.Name, err, reports.Code(err), c.code)
 		}
@@ -65,10 +66,14 @@ func TestLinesAgainstBounds(t *testing.T) {
 func TestFiguresComeOutOfTheirFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "d.json")
 	doc := &reports.Document{Results: []reports.Result{
-		{Stack: "s", Transport: "iwarp", Label: reports.LabelSoft, Workload: "throughput", Op: "write", SizeBytes: 64, Depth: 1, QPs: 1, Repeat: 2, DurationNs: 1e9,
-			Throughput: &reports.Throughput{BytesPerSecond: 5e8, OperationsPerSecond: 1}, CPU: &reports.CPU{ClientSeconds: 1, ServerSeconds: 0.5, MachineSeconds: 2}},
-		{Stack: "s", Transport: "iwarp", Label: reports.LabelSoft, Workload: "hol", Op: "write", SizeBytes: mib, Depth: 1, QPs: 1, Repeat: 1, DurationNs: 1e9,
-			Others: reports.Members{{Name: "hol", Value: json.RawMessage(`{"arm":"two-qp","bulk_size_bytes":1048576,"probe_loaded":{"p99":77}}`)}}},
+		{Stack: "s", Transport: "iwarp", Label: reports.LabelSoft, Workload: "throughput", Op: "write", SizeBytes: 64,
+			Depth: 1, QPs: 1, Repeat: 2, DurationNs: 1e9,
+			Throughput: &reports.Throughput{BytesPerSecond: 5e8, OperationsPerSecond: 1},
+			CPU:        &reports.CPU{ClientSeconds: 1, ServerSeconds: 0.5, MachineSeconds: 2}},
+		{Stack: "s", Transport: "iwarp", Label: reports.LabelSoft, Workload: "hol", Op: "write", SizeBytes: mib,
+			Depth: 1, QPs: 1, Repeat: 1, DurationNs: 1e9,
+			Others: reports.Members{{Name: "hol",
+				Value: json.RawMessage(`{"arm":"two-qp","bulk_size_bytes":1048576,"probe_loaded":{"p99":77}}`)}}},
 	}}
 	if err := doc.WriteFile(name); err != nil {
 		t.Fatal(err)
@@ -77,11 +82,18 @@ func TestFiguresComeOutOfTheirFiles(t *testing.T) {
 	if err := m.document(name); err != nil {
 		t.Fatal(err)
 	}
-	m.bench("BenchmarkPerRequest/bare/single-2  \t 9 \t 12.0 ns/op\t 11.50 cpu-ns/request\t 0 B/op\nBenchmarkPerRequest/fifo/batch16-2 9 7 ns/op 7 cpu-ns/request\n"+
-		"BenchmarkAlone/64K-2 \t 1\t 80 ns/op\t 2.5e+09 bare-B/s\t 0.5 bare-cpu-s/GB\t 3000000000 sched-B/s\t 0.25 sched-cpu-s/GB\nBenchmarkAlone/16M 1 7 bare-B/s\nBenchmarkAlone/nocrc/1M-2 1 6e+09 sched-B/s 0.125 bare-cpu-s/GB\n"+
-		"BenchmarkAlone/64-2 1 4e8 bare-B/s\nBenchmarkAlone/verbs/8M-2 1 9 sched-B/s 3 bare-machine-s/GB\nBenchmarkAlone/verbs/8M-2 1 8 sched-B/s\n", "verbs:rxe0")
-	want := measures{"iwarp/rate/64": {4e8}, "sched+verbs:rxe0/rate/8388608": {9, 8}, "verbs:rxe0/machine/8388608": {3}, "iwarp/cpu/64": {3}, "iwarp/machine/64": {4}, fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib): {77}, "bare/request": {11.5},
-		"iwarp/rate/65536": {2.5e9}, "iwarp/cpu/65536": {0.5}, "sched+iwarp/rate/65536": {3e9}, "sched+iwarp/cpu/65536": {0.25}, "iwarp/rate/16777216": {7},
+	m.bench("BenchmarkPerRequest/bare/single-2  \t 9 \t 12.0 ns/op\t 11.50 cpu-ns/request\t 0 "+
+		"B/op\nBenchmarkPerRequest/fifo/batch16-2 9 7 ns/op 7 cpu-ns/request\n"+
+		"BenchmarkAlone/64K-2 \t 1\t 80 ns/op\t 2.5e+09 bare-B/s\t 0.5 bare-cpu-s/GB\t 3000000000 sched-B/s\t 0.25 "+
+		"sched-cpu-s/GB\nBenchmarkAlone/16M 1 7 bare-B/s\nBenchmarkAlone/nocrc/1M-2 1 6e+09 sched-B/s 0.125 "+
+		"bare-cpu-s/GB\n"+
+		"BenchmarkAlone/64-2 1 4e8 bare-B/s\nBenchmarkAlone/verbs/8M-2 1 9 sched-B/s 3 "+
+		"bare-machine-s/GB\nBenchmarkAlone/verbs/8M-2 1 8 sched-B/s\n", "verbs:rxe0")
+	want := measures{"iwarp/rate/64": {4e8}, "sched+verbs:rxe0/rate/8388608": {9, 8}, "verbs:rxe0/machine/8388608": {3},
+		"iwarp/cpu/64": {3}, "iwarp/machine/64": {4}, fmt.Sprintf("iwarp/two-qp/write/p99/%d", mib): {77},
+		"bare/request":     {11.5},
+		"iwarp/rate/65536": {2.5e9}, "iwarp/cpu/65536": {0.5}, "sched+iwarp/rate/65536": {3e9},
+		"sched+iwarp/cpu/65536": {0.25}, "iwarp/rate/16777216": {7},
 		"sched+iwarp(nocrc)/rate/1048576": {6e9}, "iwarp(nocrc)/cpu/1048576": {0.125}}
 	if fmt.Sprint(m) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", m, want)
@@ -98,7 +110,9 @@ func TestFiguresComeOutOfTheirFiles(t *testing.T) {
 func TestSetsOfAStack(t *testing.T) {
 	dir := t.TempDir()
 	bench := filepath.Join(dir, "bench")
-	if err := os.WriteFile(bench, []byte("BenchmarkPerRequest/bare/single 9 7 cpu-ns/request\nBenchmarkPerRequest/fifo/single 9 9 cpu-ns/request\nBenchmarkPerRequest/strict/single 9 9 cpu-ns/request\n"), 0o644); err != nil {
+	if err := os.WriteFile(bench,
+		[]byte("BenchmarkPerRequest/bare/single 9 7 cpu-ns/request\nBenchmarkPerRequest/fifo/single 9 9 "+
+			"cpu-ns/request\nBenchmarkPerRequest/strict/single 9 9 cpu-ns/request\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for line, code := range map[string]int{
@@ -113,8 +127,11 @@ func TestSetsOfAStack(t *testing.T) {
 			t.Errorf("%s: %v, exit %d, want %d", line, err, reports.Code(err), code)
 		}
 	}
-	for line, code := range map[string]int{"": reports.ExitThreshold, "-show request": reports.ExitOK, "-show bogus": reports.ExitUsage} {
-		if err := os.WriteFile(bench, []byte("BenchmarkPerRequest/bare/single 9 7 cpu-ns/request\nBenchmarkPerRequest/fifo/single 9 99 cpu-ns/request\nBenchmarkPerRequest/strict/single 9 9 cpu-ns/request\n"), 0o644); err != nil {
+	for line, code := range map[string]int{"": reports.ExitThreshold, "-show request": reports.ExitOK,
+		"-show bogus": reports.ExitUsage} {
+		if err := os.WriteFile(bench,
+			[]byte("BenchmarkPerRequest/bare/single 9 7 cpu-ns/request\nBenchmarkPerRequest/fifo/single 9 99 "+
+				"cpu-ns/request\nBenchmarkPerRequest/strict/single 9 9 cpu-ns/request\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := run(strings.Fields(line + " -only request -bench " + bench)); reports.Code(err) != code {

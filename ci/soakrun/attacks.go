@@ -109,7 +109,8 @@ func (s *soak) record(ctx context.Context) ([]byte, error) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- client(ctx, disturbance{}, noToken, s.rdmaperf, "run", host, "-p", port, "--no-save", "--quiet", "--pin", "none",
+		ended <- client(ctx, disturbance{}, noToken, s.rdmaperf, "run", host, "-p", port, "--no-save", "--quiet",
+			"--pin", "none",
 			"--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "10", "--warmup", "none")
 	}()
 	var line []byte

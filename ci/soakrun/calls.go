@@ -102,14 +102,16 @@ func makeCalls(ctx context.Context, form, addr string, size int, length time.Dur
 	var cc grpc.ClientConnInterface
 	switch form {
 	case "dropin":
-		c, err := grpc.NewClient("rdma:///"+addr, grpcrdma.WithRDMA(n), grpc.WithResolvers(grpcrdma.Resolver()), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		c, err := grpc.NewClient("rdma:///"+addr, grpcrdma.WithRDMA(n), grpc.WithResolvers(grpcrdma.Resolver()),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		cc = c
 	case "fused":
-		c, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, addr) }, fused.Config{})
+		c, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, addr) },
+			fused.Config{})
 		if err != nil {
 			return err
 		}
@@ -127,7 +129,8 @@ func makeCalls(ctx context.Context, form, addr string, size int, length time.Dur
 			return err
 		}
 		if out.GetText() != "Hello, "+name {
-			return fmt.Errorf("%s: an answer of %d bytes to a request of %d is not the right one", form, len(out.GetText()), size)
+			return fmt.Errorf("%s: an answer of %d bytes to a request of %d is not the right one", form,
+				len(out.GetText()), size)
 		}
 		time.Sleep(betweenCalls)
 	}

@@ -48,7 +48,8 @@ func certificate(name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(48 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 }
 
 // write makes a key, and a certificate for it that by signs; nil: it signs itself.
@@ -79,7 +80,8 @@ func (c *certs) greet() error {
 	near, far := net.Pipe()
 	defer far.Close()
 	go func() { // ends with the pipe
-		tls.Client(near, &tls.Config{ServerName: "127.0.0.1", InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}).Handshake()
+		tls.Client(near, &tls.Config{ServerName: "127.0.0.1", InsecureSkipVerify: true,
+			MinVersion: tls.VersionTLS13}).Handshake()
 		near.Close()
 	}()
 	far.SetDeadline(time.Now().Add(10 * time.Second))

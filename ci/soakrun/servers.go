@@ -43,7 +43,8 @@ var tokenOf = func() string {
 const noToken = "RDMAPERF_TOKEN="
 
 // listening finds the address in a server's log.
-var listening = regexp.MustCompile(`msg="?(?:rping server listens; Ctrl-C ends it|listening)"? addr=(\S+)(?: fused=(\S+))?`)
+var listening = regexp.MustCompile(
+	`msg="?(?:rping server listens; Ctrl-C ends it|listening)"? addr=(\S+)(?: fused=(\S+))?`)
 
 // start begins all servers, and takes the plan of a genuine client down.
 func (s *soak) start(ctx context.Context) (err error) {
@@ -61,8 +62,11 @@ func (s *soak) start(ctx context.Context) (err error) {
 		line []string
 	}{
 		{&s.serve, "serve", noToken, []string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0"}},
-		{&s.guarded, "serve with a token", tokenOf, []string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0", "--max-clients", "8"}},
-		{&s.secured, "serve with TLS", tokenOf, append([]string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0", "--tls-client-ca", s.certs.ca}, s.certs.of("server")...)},
+		{&s.guarded, "serve with a token", tokenOf, []string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0",
+			"--max-clients", "8"}},
+		{&s.secured, "serve with TLS", tokenOf,
+			append([]string{s.rdmaperf, "serve", "--bind", "127.0.0.1", "-p", "0", "--tls-client-ca", s.certs.ca},
+				s.certs.of("server")...)},
 		{&s.rping, "rping -s", noToken, []string{s.rdmaperf, "rping", "-s", "-a", "127.0.0.1", "-p", "0"}},
 		{&s.grpc, "gRPC dropin, fused", noToken, []string{self, "-as", "grpc-server"}},
 	} {
@@ -102,7 +106,8 @@ func (s *soak) stop() {
 
 // begin starts a server and waits for its address, and that of a second listener.
 func begin(ctx context.Context, dir, name, env string, line ...string) (*server, string, error) {
-	p := &server{name: name, log: filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".log"), done: make(chan error, 1)}
+	p := &server{name: name, log: filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".log"),
+		done: make(chan error, 1)}
 	f, err := os.Create(p.log)
 	if err != nil {
 		return nil, "", err
@@ -186,7 +191,8 @@ func (p *server) holds(ctx context.Context) (h holding, err error) {
 		return h, fmt.Errorf("%sstatm: %q", proc, statm)
 	}
 	pages, err := strconv.Atoi(string(fields[1]))
-	h.descriptors, h.threads, h.mappings = float64(len(fds)), float64(len(tasks)), float64(bytes.Count(maps, []byte("\n")))
+	h.descriptors, h.threads, h.mappings = float64(len(fds)), float64(len(tasks)),
+		float64(bytes.Count(maps, []byte("\n")))
 	h.residentMB = float64(pages) * float64(os.Getpagesize()) / (1 << 20)
 	return h, err
 }

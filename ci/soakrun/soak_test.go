@@ -46,7 +46,9 @@ func TestGrowthIsToldFromUnrest(t *testing.T) {
 
 // The same seed makes the same steps, another one others, and every kind has its turn.
 func TestASeedMakesTheSteps(t *testing.T) {
-	s := &soak{rdmaperf: "rdmaperf", plan: []byte("a plan"), serve: &server{addr: "127.0.0.1:1"}, guarded: &server{addr: "127.0.0.1:2"}, rping: &server{addr: "127.0.0.1:3"}, grpc: &server{addr: "127.0.0.1:4"}, fused: "127.0.0.1:5",
+	s := &soak{rdmaperf: "rdmaperf", plan: []byte("a plan"), serve: &server{addr: "127.0.0.1:1"},
+		guarded: &server{addr: "127.0.0.1:2"}, rping: &server{addr: "127.0.0.1:3"}, grpc: &server{addr: "127.0.0.1:4"},
+		fused:   "127.0.0.1:5",
 		secured: &server{addr: "127.0.0.1:6"}, certs: certs{ca: "ca.pem", dir: "/", hello: []byte("a hello")}}
 	plan := func(seed uint64) (all string, kinds map[string]bool) {
 		r, kinds := rand.New(rand.NewPCG(seed, 1)), map[string]bool{}
@@ -94,9 +96,11 @@ func TestClientsEndAsTheyMust(t *testing.T) {
 		{"well", "exit 0", "", disturbance{}},
 		{"badly", "echo reason >&2; exit 5", "exit status 5: reason", disturbance{}},
 		{"killed", "sleep 30", "", disturbance{signal: syscall.SIGKILL, after: soon}},
-		{"badly before it was killed", "exit 4", "exit status 4", disturbance{signal: syscall.SIGKILL, after: 10 * time.Second}},
+		{"badly before it was killed", "exit 4", "exit status 4", disturbance{signal: syscall.SIGKILL, after: 10 *
+			time.Second}},
 		{"stopped, then well", "sleep 0.2", "", disturbance{signal: syscall.SIGSTOP, after: soon, resume: soon}},
-		{"stopped, then badly", "sleep 0.2; exit 3", "exit status 3", disturbance{signal: syscall.SIGSTOP, after: soon, resume: soon}},
+		{"stopped, then badly", "sleep 0.2; exit 3", "exit status 3", disturbance{signal: syscall.SIGSTOP, after: soon,
+			resume: soon}},
 		{"stopped, then killed", "sleep 30", "", disturbance{signal: syscall.SIGSTOP, after: soon}},
 		{"never", "sleep 30", "it did not end", disturbance{}},
 	} {
@@ -111,14 +115,16 @@ func TestClientsEndAsTheyMust(t *testing.T) {
 
 // A server that ended is noticed with its last words, and one that stays is counted.
 func TestServersAreWatched(t *testing.T) {
-	p, _, err := begin(t.Context(), t.TempDir(), "stand-in", noToken, "/bin/sh", "-c", `trap 'echo "msg=holds goroutines=7"' USR1
+	p, _, err := begin(t.Context(), t.TempDir(), "stand-in", noToken, "/bin/sh", "-c",
+		`trap 'echo "msg=holds goroutines=7"' USR1
 echo "msg=listening addr=127.0.0.1:9"; while :; do sleep 0.05; done`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL); <-p.done }()
 	h, err := p.holds(t.Context())
-	if err != nil || h.goroutines != 7 || h.descriptors < 3 || h.threads != 1 || h.mappings < 5 || h.residentMB <= 0 || p.addr != "127.0.0.1:9" {
+	if err != nil || h.goroutines != 7 || h.descriptors < 3 || h.threads != 1 || h.mappings < 5 || h.residentMB <= 0 ||
+		p.addr != "127.0.0.1:9" {
 		t.Errorf("%+v, %v", h, err)
 	}
 	_, _, err = begin(t.Context(), t.TempDir(), "another", noToken, "/bin/sh", "-c", "echo last words; exit 1")

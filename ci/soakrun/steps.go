@@ -151,7 +151,8 @@ func (s *soak) measure(r *rand.Rand) (to *server, env string, line []string) {
 		more = append([]string{"--tls-ca", s.certs.ca}, s.certs.of("client")...)
 	}
 	host, port, _ := net.SplitHostPort(to.addr) // it came from a listener
-	line = []string{s.rdmaperf, "run", host, "-p", port, "--no-save", "--quiet", "--pin", "none", "--verify", "all", "--timeout", "15s", "--seed", fmt.Sprint(r.Uint32()),
+	line = []string{s.rdmaperf, "run", host, "-p", port, "--no-save", "--quiet", "--pin", "none", "--verify", "all",
+		"--timeout", "15s", "--seed", fmt.Sprint(r.Uint32()),
 		"--transport", spec[0], "--workload", spec[1]}
 	if line = append(line, spec[2:]...); spec[len(spec)-2] == "-D" {
 		line = append(line, "--warmup", "none")
@@ -162,7 +163,8 @@ func (s *soak) measure(r *rand.Rand) (to *server, env string, line []string) {
 // ping is one rping client; calls one of gRPC.
 func (s *soak) ping(r *rand.Rand) []string {
 	host, port, _ := net.SplitHostPort(s.rping.addr)
-	return []string{s.rdmaperf, "rping", "-c", "-a", host, "-p", port, "-V", "-C", fmt.Sprint(1 + r.IntN(2000)), "-S", fmt.Sprint(26 + r.IntN(60000))}
+	return []string{s.rdmaperf, "rping", "-c", "-a", host, "-p", port, "-V", "-C", fmt.Sprint(1 + r.IntN(2000)), "-S",
+		fmt.Sprint(26 + r.IntN(60000))}
 }
 
 func (s *soak) calls(r *rand.Rand) []string {
@@ -172,7 +174,8 @@ func (s *soak) calls(r *rand.Rand) []string {
 		form, addr = "fused", s.fused
 	}
 	size := 1 << r.IntN(21)
-	return []string{self, "-as", "grpc-client", "-form", form, "-addr", addr, "-size", fmt.Sprint(size), "-for", fmt.Sprintf("%dms", 100+r.IntN(700))}
+	return []string{self, "-as", "grpc-client", "-form", form, "-addr", addr, "-size", fmt.Sprint(size), "-for",
+		fmt.Sprintf("%dms", 100+r.IntN(700))}
 }
 
 // steps are all kinds. The weights are arbitrary: half of the clients are let alone.
@@ -190,30 +193,40 @@ func steps() []kind {
 				_, env, line = s.measure(r)
 			}
 			how := d(r)
-			return fmt.Sprintf("%v %s", how, strings.Join(line[1:], " ")), func(ctx context.Context) error { return client(ctx, how, env, line...) }
+			return fmt.Sprintf("%v %s", how, strings.Join(line[1:], " ")), func(ctx context.Context) error {
+				return client(ctx, how, env, line...)
+			}
 		}}
 	}
 	moment := func(r *rand.Rand) time.Duration { return time.Duration(20+r.IntN(900)) * time.Millisecond }
 	return append([]kind{
 		disturbed("runs let alone", 30, func(*rand.Rand) disturbance { return disturbance{} }),
-		disturbed("kills", 14, func(r *rand.Rand) disturbance { return disturbance{signal: syscall.SIGKILL, after: moment(r)} }),
-		disturbed("interrupts", 5, func(r *rand.Rand) disturbance { return disturbance{signal: syscall.SIGINT, after: moment(r)} }),
-		disturbed("stalls", 7, func(r *rand.Rand) disturbance {
-			return disturbance{signal: syscall.SIGSTOP, after: moment(r), resume: time.Duration(100+r.IntN(1400)) * time.Millisecond}
+		disturbed("kills", 14, func(r *rand.Rand) disturbance {
+			return disturbance{signal: syscall.SIGKILL, after: moment(r)}
 		}),
-		disturbed("stalls and kills", 4, func(r *rand.Rand) disturbance { return disturbance{signal: syscall.SIGSTOP, after: moment(r)} }),
+		disturbed("interrupts", 5, func(r *rand.Rand) disturbance {
+			return disturbance{signal: syscall.SIGINT, after: moment(r)}
+		}),
+		disturbed("stalls", 7, func(r *rand.Rand) disturbance {
+			return disturbance{signal: syscall.SIGSTOP, after: moment(r), resume: time.Duration(100+r.IntN(1400)) *
+				time.Millisecond}
+		}),
+		disturbed("stalls and kills", 4, func(r *rand.Rand) disturbance {
+			return disturbance{signal: syscall.SIGSTOP, after: moment(r)}
+		}),
 		{"stalls of the server", 3, func(s *soak, r *rand.Rand) (string, func(context.Context) error) {
 			to, env, line := s.measure(r)
 			after, length := moment(r), time.Duration(100+r.IntN(900))*time.Millisecond
-			return fmt.Sprintf("%v for %v: %s", after, length, strings.Join(line[1:], " ")), func(ctx context.Context) error {
-				ended := make(chan error, 1)
-				go func() { ended <- client(ctx, disturbance{}, env, line...) }()
-				sleep(ctx, after)
-				to.cmd.Process.Signal(syscall.SIGSTOP)
-				sleep(ctx, length)
-				to.cmd.Process.Signal(syscall.SIGCONT)
-				return <-ended
-			}
+			return fmt.Sprintf("%v for %v: %s", after, length, strings.Join(line[1:], " ")),
+				func(ctx context.Context) error {
+					ended := make(chan error, 1)
+					go func() { ended <- client(ctx, disturbance{}, env, line...) }()
+					sleep(ctx, after)
+					to.cmd.Process.Signal(syscall.SIGSTOP)
+					sleep(ctx, length)
+					to.cmd.Process.Signal(syscall.SIGCONT)
+					return <-ended
+				}
 		}},
 	}, attacks()...)
 }

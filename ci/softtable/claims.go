@@ -42,7 +42,8 @@ func claimed() []claim {
 	return []claim{
 		{Name: "F1", Sets: "wire", What: "full iWARP: the wire suite passes against raw/xdp"},
 		{Name: "F2", Sets: "verbs", What: "send, write and read by the same verbs"},
-		{Name: "F3", Sets: "copies zero", What: "copies of a byte as counted: two, one, zero on sending; one is never behind two"},
+		{Name: "F3", Sets: "copies zero",
+			What: "copies of a byte as counted: two, one, zero on sending; one is never behind two"},
 		{Name: "F4", Sets: "threads", What: "latency c2 <= c3 < c1, streams c1 and c3 ahead of c2"},
 		{Name: "F5", Sets: "drops", What: "c2 drops more as the application works, c3 about none"},
 		{Name: "F6", Sets: "schemes", What: "64 and 1000 B: raw < sequential < kernel sockets"},
@@ -206,7 +207,8 @@ func f1(wire string) (string, verdict, error) {
 	if err != nil {
 		return "", absent, err
 	}
-	figure := fmt.Sprintf("%d pass, %d fail, %d unsupported, %d not run", n["pass"], n["fail"], n["unsupported"], n["notrun"])
+	figure := fmt.Sprintf("%d pass, %d fail, %d unsupported, %d not run", n["pass"], n["fail"], n["unsupported"],
+		n["notrun"])
 	switch {
 	case n["pass"] == 0:
 		return figure, absent, nil
@@ -225,7 +227,8 @@ func asked(all []claim, names []string) []claim {
 }
 
 func printClaims(w io.Writer, all []claim) {
-	fmt.Fprintf(w, "\nwhat SoftRDMA (APNet'17) says, and what was measured of it here: median [interval] of the repeats\n")
+	fmt.Fprintf(w, "\nwhat SoftRDMA (APNet'17) says, and what was measured of it here: median [interval] of the "+
+		"repeats\n")
 	for _, c := range all {
 		fmt.Fprintf(w, "%-4s %-15s %s\n     measured: %s\n", c.Name, c.Verdict, c.What, c.Figure)
 		if c.Command != "" {
@@ -237,7 +240,8 @@ func printClaims(w io.Writer, all []claim) {
 // markdownClaims is the table of a page.
 func markdownClaims(w io.Writer, all []claim) {
 	cell := strings.NewReplacer("|", "\\|", "\n", " ")
-	fmt.Fprintf(w, "| | what SoftRDMA says | verdict | measured: median [interval] of the repeats |\n|---|---|---|---|\n")
+	fmt.Fprintf(w, "| | what SoftRDMA says | verdict | measured: median [interval] of the repeats "+
+		"|\n|---|---|---|---|\n")
 	for _, c := range all {
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", c.Name, cell.Replace(c.What), c.Verdict, cell.Replace(c.Figure))
 	}

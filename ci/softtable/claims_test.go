@@ -58,11 +58,14 @@ func TestOneCopyIsEqualByItsWholeInterval(t *testing.T) {
 	for _, c := range []struct {
 		streams []float64 // of one copy at 10 000 octets, beside 10
 		want    verdict
-	}{{[]float64{9.8, 10, 11}, shown}, {[]float64{9.6, 10, 11}, undecided}, {[]float64{9, 9.5, 9.8}, undecided}, {[]float64{9, 9.5, 9.6}, missed}, {nil, absent}} {
+	}{{[]float64{9.8, 10, 11}, shown}, {[]float64{9.6, 10, 11}, undecided}, {[]float64{9, 9.5, 9.8}, undecided},
+		{[]float64{9, 9.5, 9.6}, missed}, {nil, absent}} {
 		m := measures{}
 		for _, size := range copySizes {
-			m[latencyOf("copies", raw, size, 0)], m[latencyOf("copies", twoCopies, size, 0)] = repeated(latency, 1, 1, 1), repeated(latency, 1, 1, 1)
-			m[streamOf("copies", raw, size, 16, 0)], m[streamOf("copies", twoCopies, size, 16, 0)] = repeated(stream, 10, 10, 10), repeated(stream, 10, 10, 10)
+			m[latencyOf("copies", raw, size, 0)], m[latencyOf("copies", twoCopies, size, 0)] = repeated(latency, 1, 1,
+				1), repeated(latency, 1, 1, 1)
+			m[streamOf("copies", raw, size, 16, 0)], m[streamOf("copies", twoCopies, size, 16, 0)] = repeated(stream,
+				10, 10, 10), repeated(stream, 10, 10, 10)
 		}
 		m[streamOf("copies", raw, 64<<10, 16, 0)] = repeated(copying(65), 10, 10, 10)
 		m[streamOf("copies", twoCopies, 64<<10, 16, 0)] = repeated(copying(130), 10, 10, 10)
@@ -79,7 +82,8 @@ func copying(n int64) func(float64) *reports.Result {
 	return func(mb float64) *reports.Result {
 		r := stream(mb)
 		r.Operations, r.SizeBytes = 1, 64<<10
-		r.Counters = &reports.Counters{Server: []reports.DeviceCounters{{Counters: map[string]int64{"rx_copied": n << 10}}}}
+		r.Counters = &reports.Counters{
+			Server: []reports.DeviceCounters{{Counters: map[string]int64{"rx_copied": n << 10}}}}
 		return r
 	}
 }
@@ -108,7 +112,9 @@ func referring(n int64) func(float64) *reports.Result {
 	return func(mb float64) *reports.Result {
 		r := stream(mb)
 		r.Operations, r.SizeBytes = 1, 64<<10
-		r.Counters = &reports.Counters{Client: []reports.DeviceCounters{{Counters: map[string]int64{"octets_framed": 0, "tx_copied": n << 10, "tx_octets": 66 << 10, "tx_referenced": 64 << 10}}}}
+		r.Counters = &reports.Counters{
+			Client: []reports.DeviceCounters{{Counters: map[string]int64{"octets_framed": 0, "tx_copied": n << 10,
+				"tx_octets": 66 << 10, "tx_referenced": 64 << 10}}}}
 		return r
 	}
 }
@@ -155,7 +161,8 @@ func TestAListsExitCode(t *testing.T) {
 		v     verdict
 		judge bool
 		code  int
-	}{{shown, true, 0}, {figures, true, 0}, {missed, true, reports.ExitThreshold}, {missed, false, 0}, {undecided, true, reports.ExitFailed},
+	}{{shown, true, 0}, {figures, true, 0}, {missed, true, reports.ExitThreshold}, {missed, false, 0},
+		{undecided, true, reports.ExitFailed},
 		{fewCPUs, true, reports.ExitFailed}, {fewCPUs, false, 0}, {absent, false, reports.ExitFailed}} {
 		if got := reports.Code(claimsOutcome([]claim{{Verdict: c.v}}, c.judge)); got != c.code {
 			t.Errorf("%q, judged %v: %d, want %d", c.v, c.judge, got, c.code)
@@ -199,7 +206,8 @@ func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
 				r.Parameters = map[string]any{machineCPUs: 4}
 			}
 		}
-		if got := claimOf(t, m, logs{}, "F5"); c.want == fewCPUs && got.Verdict != missed || c.want != fewCPUs && got.Verdict != c.want {
+		if got := claimOf(t, m, logs{}, "F5"); c.want == fewCPUs && got.Verdict != missed ||
+			c.want != fewCPUs && got.Verdict != c.want {
 			t.Errorf("%s with four CPUs: %+v", name, got)
 		}
 	}
@@ -209,7 +217,8 @@ func TestDropsRiseWithWorkOfC2Alone(t *testing.T) {
 func TestDepthsHaveNoBound(t *testing.T) {
 	m := measures{}
 	for _, size := range []int64{10_000, 100_000} {
-		m[streamOf("schemes", raw, size, 1, 0)], m[streamOf("schemes", raw, size, 16, 0)] = repeated(stream, 1), repeated(stream, 2)
+		m[streamOf("schemes", raw, size, 1, 0)], m[streamOf("schemes", raw, size, 16, 0)] = repeated(stream, 1),
+			repeated(stream, 2)
 	}
 	if c := claimOf(t, m, logs{}, "F9"); c.Verdict != figures || !strings.HasPrefix(c.Figure, "no bound in the paper: figures only") {
 		t.Errorf("%+v", c)
@@ -252,7 +261,9 @@ func TestEveryRolesCPUIsTold(t *testing.T) {
 	for cpus, want := range map[int]string{2: "; all of c1 and c3 wants 4 CPUs", 4: ""} {
 		m[streamOf("threads", modelC1, 1024, 16, appWork)] = busy(cpus, 0.5, 0.3, 0.6, 0.5)
 		m[streamOf("threads", raw, 1024, 16, appWork)] = busy(cpus, 0.2, 0, 0.25, 0)
-		want := "CPU seconds with 5 us of work: c1 (application and thread of packets) 0.20 and 0.30 sending, 0.10 and 0.50 receiving, c2 (all in one) 0.20 sending, 0.25 receiving, c3 (application and thread that places) - sending, - receiving" + want
+		want := "CPU seconds with 5 us of work: c1 (application and thread of packets) 0.20 and 0.30 sending, 0.10 " +
+			"and 0.50 receiving, c2 (all in one) 0.20 sending, 0.25 receiving, c3 (application and thread that " +
+			"places) - sending, - receiving" + want
 		if got := m.roles("threads", 1024, 16, appWork); got != want {
 			t.Errorf("%v CPUs: %s\nwant %s", cpus, got, want)
 		}
@@ -286,13 +297,16 @@ func TestLossMustCostThroughputAndNoByte(t *testing.T) {
 	over := overXDP[:len(overXDP)-1] + ",loss=0.001,dup=0.01,reorder=0.01,seed=1)"
 	m[streamOf("lossxdp", over, 64<<10, 16, 0)] = []*reports.Result{stream(30)}
 	for seconds, want := range map[float64]verdict{3.2: shown, 3.3: missed} { // half a round trip
-		m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{{Latency: &reports.Latency{Max: seconds * 1e9}}}
+		m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{
+			{Latency: &reports.Latency{Max: seconds * 1e9}}}
 		if c := f10(); c.Verdict != want {
 			t.Errorf("%v s: %+v", seconds, c)
 		}
 	}
-	m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{{Latency: &reports.Latency{Max: 1e9}}}
-	for text, want := range map[string]verdict{"": absent, "killed\t0.01\t6\t5\ncut\t6.1\t6\t5\n": missed, "killed\t0.01\t6\t0\n": missed, "killed\t0.01\t6\t1\ncut\t5.1\t6\t5\n": shown} {
+	m[latencyOf("loss", raw[:len(raw)-1]+",loss=0.01,seed=1)", 64<<10, 0)] = []*reports.Result{
+		{Latency: &reports.Latency{Max: 1e9}}}
+	for text, want := range map[string]verdict{"": absent, "killed\t0.01\t6\t5\ncut\t6.1\t6\t5\n": missed,
+		"killed\t0.01\t6\t0\n": missed, "killed\t0.01\t6\t1\ncut\t5.1\t6\t5\n": shown} {
 		if vanish(text); f10().Verdict != want {
 			t.Errorf("%q: %+v", text, f10())
 		}
@@ -311,7 +325,8 @@ func TestLossMustCostThroughputAndNoByte(t *testing.T) {
 // TestOneFailedCaseOfTheWireSuiteIsAMiss.
 func TestOneFailedCaseOfTheWireSuiteIsAMiss(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "wire.txt")
-	for text, want := range map[string]verdict{"pass 7\nunsupported 2\n": shown, "pass 7\nfail 1\n": missed, "": absent} {
+	for text, want := range map[string]verdict{"pass 7\nunsupported 2\n": shown, "pass 7\nfail 1\n": missed,
+		"": absent} {
 		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +342,8 @@ func TestMissedBoundsAreTheExitCodeOnlyOfAJudge(t *testing.T) {
 		v     targets.Verdict
 		judge bool
 		code  int
-	}{{targets.Pass, true, 0}, {targets.Fail, false, 0}, {targets.Fail, true, reports.ExitThreshold}, {targets.Undecided, false, 0},
+	}{{targets.Pass, true, 0}, {targets.Fail, false, 0}, {targets.Fail, true, reports.ExitThreshold},
+		{targets.Undecided, false, 0},
 		{targets.Undecided, true, reports.ExitFailed}, {targets.NotMeasured, false, reports.ExitFailed}} {
 		if got := reports.Code(outcome([]line{{Verdict: c.v}}, c.judge)); got != c.code {
 			t.Errorf("%q, judged %v: %d, want %d", c.v, c.judge, got, c.code)
@@ -340,7 +356,8 @@ func TestCPUsAreThoseOfTheMachine(t *testing.T) {
 	r := latency(1)
 	r.Stack = raw
 	r.Parameters = map[string]any{"client": map[string]any{"gomaxprocs": 3}}
-	b, err := json.Marshal(reports.Document{Schema: reports.SchemaID, Environment: reports.Environment{CPUs: 2}, Results: []reports.Result{*r}})
+	b, err := json.Marshal(reports.Document{Schema: reports.SchemaID, Environment: reports.Environment{CPUs: 2},
+		Results: []reports.Result{*r}})
 	if err != nil {
 		t.Fatal(err)
 	}

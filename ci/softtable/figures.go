@@ -41,8 +41,10 @@ func (m measures) f2() (string, verdict) {
 				return f(r)
 			}
 		}
-		us, mb := m.all(latencyOf("verbs", raw, 64, 0), of(p50)), m.all(streamOf("verbs", raw, 64<<10, 16, 0), of(mbits))
-		parts = append(parts, fmt.Sprintf("%s %s us at 64 B, %s Gb/s of 64 KiB", op, show(us, "%.2f"), show(gigabits(mb), "%.1f")))
+		us, mb := m.all(latencyOf("verbs", raw, 64, 0), of(p50)), m.all(streamOf("verbs", raw, 64<<10, 16, 0),
+			of(mbits))
+		parts = append(parts, fmt.Sprintf("%s %s us at 64 B, %s Gb/s of 64 KiB", op, show(us, "%.2f"),
+			show(gigabits(mb), "%.1f")))
 		if len(us) == 0 || len(mb) == 0 {
 			v = absent
 		}
@@ -94,7 +96,8 @@ func (m measures) f3() (string, verdict) {
 	}
 	counts, counted := m.counted()
 	zero, zeroed := m.byReference()
-	return counts + "; " + zero + fmt.Sprintf("; one equal or better, above %g of two copies: ", equal) + strings.Join(parts, ", "), weaker(weaker(v, counted), zeroed)
+	return counts + "; " + zero + fmt.Sprintf("; one equal or better, above %g of two copies: ", equal) +
+		strings.Join(parts, ", "), weaker(weaker(v, counted), zeroed)
 }
 
 // copied is one copy of a payload byte: headers are copied too, so that it is a little more.
@@ -105,8 +108,11 @@ const copied = 1.15
 func (m measures) counted() (string, verdict) {
 	of := func(stack string, f figure) []float64 { return m.all(streamOf("copies", stack, 64<<10, 16, 0), f) }
 	one, two := of(raw, receivedCopies), of(twoCopies, receivedCopies)
-	text := fmt.Sprintf("copies of a byte of 64 KiB: received %s and %s, sent %s (%s beside its header, %s into lwIP's segment, %s into the ring, which is the wire)",
-		show(one, "%.2f"), show(two, "%.2f"), show(of(raw, sentCopies), "%.2f"), show(of(raw, copiesBy("octets_framed")), "%.2f"), show(of(raw, copiesBy("tx_copied")), "%.2f"), show(of(raw, copiesBy("tx_octets")), "%.2f"))
+	text := fmt.Sprintf("copies of a byte of 64 KiB: received %s and %s, sent %s (%s beside its header, %s into "+
+		"lwIP's segment, %s into the ring, which is the wire)",
+		show(one, "%.2f"), show(two, "%.2f"), show(of(raw, sentCopies), "%.2f"),
+		show(of(raw, copiesBy("octets_framed")), "%.2f"), show(of(raw, copiesBy("tx_copied")), "%.2f"),
+		show(of(raw, copiesBy("tx_octets")), "%.2f"))
 	v := weaker(weaker(atMost(one, copied), m.above(one, 1)), weaker(atMost(two, 1+copied), m.above(two, 2)))
 	return text, v
 }
@@ -123,10 +129,13 @@ func (m measures) byReference() (string, verdict) {
 	for _, size := range copySizes {
 		parts = append(parts, fmt.Sprintf("%d B latency %sx, streams %sx", size,
 			interval(m.ratios(latencyOf("zero", byRef, size, 0), latencyOf("zero", raw, size, 0), p50), "%.2f"),
-			interval(m.ratios(streamOf("zero", byRef, size, 16, 0), streamOf("zero", raw, size, 16, 0), mbits), "%.2f")))
+			interval(m.ratios(streamOf("zero", byRef, size, 16, 0), streamOf("zero", raw, size, 16, 0), mbits),
+				"%.2f")))
 	}
-	return fmt.Sprintf("zero on sending, by an lwIP built for it: sent %s (%s beside its header, %s into lwIP's segment, %s into the ring), %s by reference; by one copy: %s",
-		show(of(sentCopies), "%.2f"), show(of(copiesBy("octets_framed")), "%.2f"), show(of(copiesBy("tx_copied")), "%.2f"), show(of(copiesBy("tx_octets")), "%.2f"),
+	return fmt.Sprintf("zero on sending, by an lwIP built for it: sent %s (%s beside its header, %s into lwIP's "+
+		"segment, %s into the ring), %s by reference; by one copy: %s",
+		show(of(sentCopies), "%.2f"), show(of(copiesBy("octets_framed")), "%.2f"),
+		show(of(copiesBy("tx_copied")), "%.2f"), show(of(copiesBy("tx_octets")), "%.2f"),
 		show(of(copiesBy("tx_referenced")), "%.2f"), strings.Join(parts, ", ")), atMost(copies, headers)
 }
 
@@ -147,8 +156,10 @@ func (m measures) f4() (string, verdict) {
 	if v != absent && m.cpus("threads") < 4 {
 		v = fewCPUs
 	}
-	return fmt.Sprintf("latency c2 by c3 %sx, c3 by c1 %sx; streams with 5 us of work, by c2: c1 %sx, c3 %sx, with %d CPUs; %s",
-		interval(c2c3, "%.2f"), interval(c3c1, "%.2f"), interval(s1, "%.2f"), interval(s3, "%.2f"), m.cpus("threads"), m.roles("threads", 1024, 16, appWork)), v
+	return fmt.Sprintf("latency c2 by c3 %sx, c3 by c1 %sx; streams with 5 us of work, by c2: c1 %sx, c3 %sx, with "+
+		"%d CPUs; %s",
+		interval(c2c3, "%.2f"), interval(c3c1, "%.2f"), interval(s1, "%.2f"), interval(s3, "%.2f"), m.cpus("threads"),
+		m.roles("threads", 1024, 16, appWork)), v
 }
 
 // roles is what each thread of both processes took of a window of streams, as counted there,
@@ -173,8 +184,10 @@ func (m measures) roles(set string, size int64, depth int, work int64) string {
 			role = "application and " + s.thread
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s) %s sending, %s receiving", s.name, role,
-			side(func(c *reports.CPU) float64 { return c.ClientSeconds }, func(c *reports.Counters) []reports.DeviceCounters { return c.Client }),
-			side(func(c *reports.CPU) float64 { return c.ServerSeconds }, func(c *reports.Counters) []reports.DeviceCounters { return c.Server })))
+			side(func(c *reports.CPU) float64 { return c.ClientSeconds },
+				func(c *reports.Counters) []reports.DeviceCounters { return c.Client }),
+			side(func(c *reports.CPU) float64 { return c.ServerSeconds },
+				func(c *reports.Counters) []reports.DeviceCounters { return c.Server })))
 		if s.busy > cpus {
 			wanting = append(wanting, s.name)
 		}
@@ -213,13 +226,15 @@ func (m measures) f5() (string, verdict) {
 				v = weaker(v, undecided)
 			}
 			l, h := targets.Interval(xs)
-			lo[s.name], hi[s.name], median[s.name] = append(lo[s.name], l), append(hi[s.name], h), append(median[s.name], targets.Median(xs))
+			lo[s.name], hi[s.name], median[s.name] = append(lo[s.name], l), append(hi[s.name], h),
+				append(median[s.name], targets.Median(xs))
 			shares = append(shares, interval(xs, "%.1f"))
 		}
 		parts = append(parts, s.name+" "+strings.Join(shares, " / "))
 	}
 	last := len(dropWorks) - 1
-	figure := fmt.Sprintf("dropped of 1000 frames at 0 / 10 / 50 us of work: %s, with %d CPUs; %s", strings.Join(parts, ", "), m.cpus("drops"), m.roles("drops", dropSize, dropDepth, dropWorks[last]))
+	figure := fmt.Sprintf("dropped of 1000 frames at 0 / 10 / 50 us of work: %s, with %d CPUs; %s",
+		strings.Join(parts, ", "), m.cpus("drops"), m.roles("drops", dropSize, dropDepth, dropWorks[last]))
 	if v != shown {
 		return figure, v
 	}
@@ -240,7 +255,8 @@ func (m measures) f6() (string, verdict) {
 	v := shown
 	for _, size := range []int64{64, 1000} {
 		a, b := m.byScheme(raw, sequential, size), m.byScheme(sequential, kernel, size)
-		parts = append(parts, fmt.Sprintf("%d B raw by sequential %sx, sequential by kernel sockets %sx", size, interval(a, "%.2f"), interval(b, "%.2f")))
+		parts = append(parts, fmt.Sprintf("%d B raw by sequential %sx, sequential by kernel sockets %sx", size,
+			interval(a, "%.2f"), interval(b, "%.2f")))
 		v = weaker(v, weaker(atMost(a, 1), atMost(b, 1)))
 	}
 	return strings.Join(parts, "; ") + " (siw: ci/lab/softrdma.sh)", v
@@ -249,8 +265,10 @@ func (m measures) f6() (string, verdict) {
 // f7: the paper's step from 1 KB to 10 KB is 7.7 times for SoftRDMA.
 func (m measures) f7() (string, verdict) {
 	step := m.ratios(latencyOf("schemes", raw, 10_000, 0), latencyOf("schemes", raw, 1000, 0), p50)
-	return fmt.Sprintf("raw %s, %s, %s us at 64, 1000, 10000 B (paper 6.63, 6.80, 52.20); 10000 by 1000 B %sx (paper 7.7x)", show(m.scheme50(raw, 64), "%.2f"),
-		show(m.scheme50(raw, 1000), "%.2f"), show(m.scheme50(raw, 10_000), "%.2f"), interval(step, "%.1f")), m.above(step, 2)
+	return fmt.Sprintf("raw %s, %s, %s us at 64, 1000, 10000 B (paper 6.63, 6.80, 52.20); 10000 by 1000 B %sx (paper "+
+			"7.7x)", show(m.scheme50(raw, 64), "%.2f"),
+			show(m.scheme50(raw, 1000), "%.2f"), show(m.scheme50(raw, 10_000), "%.2f"), interval(step, "%.1f")),
+		m.above(step, 2)
 }
 
 // above judges a figure that must not be below bound.
@@ -278,14 +296,16 @@ func (m measures) f9() (string, verdict) {
 	var parts []string
 	v := figures
 	for _, size := range []int64{10_000, 100_000} {
-		one, deep := m.all(streamOf("schemes", raw, size, 1, 0), mbits), m.all(streamOf("schemes", raw, size, 16, 0), mbits)
+		one, deep := m.all(streamOf("schemes", raw, size, 1, 0), mbits), m.all(streamOf("schemes", raw, size, 16, 0),
+			mbits)
 		var by []float64
 		for i, us := range m.scheme50(raw, size) {
 			if i < len(one) {
 				by = append(by, one[i]/(float64(size)*8/us))
 			}
 		}
-		parts = append(parts, fmt.Sprintf("%d B %s and %s Gb/s, depth 1 by size/latency %sx", size, show(gigabits(one), "%.2f"), show(gigabits(deep), "%.2f"), interval(by, "%.2f")))
+		parts = append(parts, fmt.Sprintf("%d B %s and %s Gb/s, depth 1 by size/latency %sx", size,
+			show(gigabits(one), "%.2f"), show(gigabits(deep), "%.2f"), interval(by, "%.2f")))
 		if len(one) == 0 || len(deep) == 0 {
 			v = absent
 		}
@@ -293,17 +313,21 @@ func (m measures) f9() (string, verdict) {
 	return "no bound in the paper: figures only: " + strings.Join(parts, "; "), v
 }
 
-// f10 judges stalls where the documents have latencies. Documents exist only where every byte was right, as a mismatch ends a run.
+// f10 judges stalls where the documents have latencies. Documents exist only where every byte was right, as a mismatch
+// ends a run.
 func (m measures) f10() (string, verdict) {
 	at := func(params string) []float64 {
-		return m.all(streamOf("loss", strings.TrimSuffix(raw, ")")+params+")", 64<<10, 16, 0), func(r *reports.Result) (float64, bool) {
-			if !r.Verified {
-				return 0, false
-			}
-			return mbits(r)
-		})
+		return m.all(streamOf("loss", strings.TrimSuffix(raw, ")")+params+")", 64<<10, 16, 0),
+			func(r *reports.Result) (float64, bool) {
+				if !r.Verified {
+					return 0, false
+				}
+				return mbits(r)
+			})
 	}
-	arms := []struct{ name, params string }{{"clean", ""}, {"loss 0.1 %", ",loss=0.001,seed=1"}, {"1 %", ",loss=0.01,seed=1"}, {"reordered and doubled 1 %", ",dup=0.01,reorder=0.01,seed=1"}, {"50 to 70 us late", ",delay=50us,jitter=20us,seed=1"}}
+	arms := []struct{ name, params string }{{"clean", ""}, {"loss 0.1 %", ",loss=0.001,seed=1"},
+		{"1 %", ",loss=0.01,seed=1"}, {"reordered and doubled 1 %", ",dup=0.01,reorder=0.01,seed=1"},
+		{"50 to 70 us late", ",delay=50us,jitter=20us,seed=1"}}
 	var parts []string
 	v := shown
 	clean := at("")
@@ -322,7 +346,8 @@ func (m measures) f10() (string, verdict) {
 	}
 	stalls, stalled := m.stalls()
 	figure := "Mb/s, every byte compared: " + strings.Join(parts, ", ")
-	if xs := m.all(streamOf("lossxdp", strings.TrimSuffix(overXDP, ")")+",loss=0.001,dup=0.01,reorder=0.01,seed=1)", 64<<10, 16, 0), mbits); len(xs) > 0 {
+	if xs := m.all(streamOf("lossxdp", strings.TrimSuffix(overXDP, ")")+",loss=0.001,dup=0.01,reorder=0.01,seed=1)",
+		64<<10, 16, 0), mbits); len(xs) > 0 {
 		figure += "; over xdp, loss 0.1 %, reordered and doubled 1 % " + show(xs, "%.0f")
 	} else {
 		v = absent
@@ -340,7 +365,8 @@ const longestStall = 6.5
 func (m measures) stalls() (string, verdict) {
 	longest := 0.0
 	for k, results := range m {
-		if (k.set != "loss" && k.set != "lossxdp") || k.workload != "latency" || !strings.Contains(k.stack, "stack=raw") {
+		if (k.set != "loss" && k.set != "lossxdp") || k.workload != "latency" ||
+			!strings.Contains(k.stack, "stack=raw") {
 			continue
 		}
 		for _, r := range results {
@@ -362,7 +388,8 @@ func (m measures) stalls() (string, verdict) {
 func (m measures) f11() (string, verdict) {
 	at := func(stack string) []float64 { return m.all(streamOf("schemes", stack, 1000, 16, 0), bothCalls) }
 	user, sockets := at(raw), at(kernel)
-	return fmt.Sprintf("a message of 1000 B: raw %s, kernel sockets %s calls of both sides", show(user, "%.4f"), show(sockets, "%.2f")), atMost(user, 0.001)
+	return fmt.Sprintf("a message of 1000 B: raw %s, kernel sockets %s calls of both sides", show(user, "%.4f"),
+		show(sockets, "%.2f")), atMost(user, 0.001)
 }
 
 // bothCalls are the system calls of both sides a message.

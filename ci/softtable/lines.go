@@ -52,19 +52,29 @@ func (m measures) lines(only []string) []line {
 	const work = appWork
 	all := []line{
 		{Set: "schemes", What: "64 B over raw/shm", Unit: "us", Values: m.all(small(raw), p50), Bound: 1.2, Less: true},
-		{Set: "schemes", What: "64 B over raw/shm by kernel sockets", Unit: "x", Values: m.ratios(small(raw), small(kernel), p50), Bound: 0.35, Less: true},
-		{Set: "schemes", What: "1000 B over raw/shm", Unit: "us", Values: m.all(lat("schemes", raw, 1000, 0), p50), Bound: 1.6, Less: true},
-		{Set: "copies", What: "streams of 64 KiB over raw/shm", Unit: "Mb/s", Values: m.all(bw("copies", raw, 64<<10, 0), mbits), Bound: 8000},
-		{Set: "schemes", What: "64 B: raw by sequential", Unit: "x", Values: m.ratios(small(raw), small(sequential), p50), Bound: 1, Less: true},
-		{Set: "xdp", What: "64 B over raw/xdp by kernel sockets, on one veth pair", Unit: "x", Values: m.ratios(lat("xdp", overXDP, 64, 0), lat("xdp", kernel, 64, 0), p50), Bound: 0.75, Less: true},
-		{Set: "threads", What: "64 B: c2 by c3", Unit: "x", Values: m.ratios(lat("threads", raw, 64, 0), lat("threads", modelC3, 64, 0), p50), Bound: 1, Less: true},
-		{Set: "threads", What: "64 B: c3 by c1", Unit: "x", Values: m.ratios(lat("threads", modelC3, 64, 0), lat("threads", modelC1, 64, 0), p50), Bound: 1, Less: true},
-		{Set: "threads", What: "1 KiB streams with 5 us of application work: c1 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC1, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
-		{Set: "threads", What: "1 KiB streams with 5 us of application work: c3 by c2", Unit: "x", Values: m.ratios(bw("threads", modelC3, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
+		{Set: "schemes", What: "64 B over raw/shm by kernel sockets", Unit: "x",
+			Values: m.ratios(small(raw), small(kernel), p50), Bound: 0.35, Less: true},
+		{Set: "schemes", What: "1000 B over raw/shm", Unit: "us", Values: m.all(lat("schemes", raw, 1000, 0), p50),
+			Bound: 1.6, Less: true},
+		{Set: "copies", What: "streams of 64 KiB over raw/shm", Unit: "Mb/s",
+			Values: m.all(bw("copies", raw, 64<<10, 0), mbits), Bound: 8000},
+		{Set: "schemes", What: "64 B: raw by sequential", Unit: "x", Values: m.ratios(small(raw), small(sequential),
+			p50), Bound: 1, Less: true},
+		{Set: "xdp", What: "64 B over raw/xdp by kernel sockets, on one veth pair", Unit: "x",
+			Values: m.ratios(lat("xdp", overXDP, 64, 0), lat("xdp", kernel, 64, 0), p50), Bound: 0.75, Less: true},
+		{Set: "threads", What: "64 B: c2 by c3", Unit: "x", Values: m.ratios(lat("threads", raw, 64, 0),
+			lat("threads", modelC3, 64, 0), p50), Bound: 1, Less: true},
+		{Set: "threads", What: "64 B: c3 by c1", Unit: "x", Values: m.ratios(lat("threads", modelC3, 64, 0),
+			lat("threads", modelC1, 64, 0), p50), Bound: 1, Less: true},
+		{Set: "threads", What: "1 KiB streams with 5 us of application work: c1 by c2", Unit: "x",
+			Values: m.ratios(bw("threads", modelC1, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
+		{Set: "threads", What: "1 KiB streams with 5 us of application work: c3 by c2", Unit: "x",
+			Values: m.ratios(bw("threads", modelC3, 1024, work), bw("threads", raw, 1024, work), mbits), Bound: 1},
 	}
 	for _, w := range []string{"latency", "throughput"} {
 		for _, size := range copySizes {
-			all = append(all, line{Set: "copies", What: fmt.Sprintf("one copy as good as two: %s of %d B", w, size), Unit: "x", Values: m.copies(w, size), Bound: 1})
+			all = append(all, line{Set: "copies", What: fmt.Sprintf("one copy as good as two: %s of %d B", w, size),
+				Unit: "x", Values: m.copies(w, size), Bound: 1})
 		}
 	}
 	if len(only) > 0 {
@@ -86,6 +96,7 @@ func printLines(w io.Writer, lines []line) {
 			lo, hi := targets.Interval(l.Values)
 			median, interval = fmt.Sprintf("%.3f", l.Median), fmt.Sprintf("[%.3f–%.3f]", lo, hi)
 		}
-		fmt.Fprintf(w, "%-58s %10s %22s %12s  %s\n", l.What, median, interval, targets.Target{Bound: l.Bound, Less: l.Less}.Sign()+fmt.Sprintf(" %g %s", l.Bound, l.Unit), l.Verdict)
+		fmt.Fprintf(w, "%-58s %10s %22s %12s  %s\n", l.What, median, interval,
+			targets.Target{Bound: l.Bound, Less: l.Less}.Sign()+fmt.Sprintf(" %g %s", l.Bound, l.Unit), l.Verdict)
 	}
 }

@@ -40,8 +40,10 @@ func TestRatiosAreTakenInsideARepeat(t *testing.T) {
 // TestCopiesAndCallsComeFromCounters of the side that copies and calls.
 func TestCopiesAndCallsComeFromCounters(t *testing.T) {
 	r := &reports.Result{Operations: 10, SizeBytes: 100, Throughput: &reports.Throughput{}, Counters: &reports.Counters{
-		Client: []reports.DeviceCounters{{Device: "lwip", Counters: map[string]int64{"tx_copied": 1000, "tx_octets": 1000, "bell_calls": 5}}},
-		Server: []reports.DeviceCounters{{Device: "iwarp copies", Counters: map[string]int64{"octets_placed": 1000, "octets_staged": 500}}},
+		Client: []reports.DeviceCounters{{Device: "lwip", Counters: map[string]int64{"tx_copied": 1000,
+			"tx_octets": 1000, "bell_calls": 5}}},
+		Server: []reports.DeviceCounters{{Device: "iwarp copies", Counters: map[string]int64{"octets_placed": 1000,
+			"octets_staged": 500}}},
 	}}
 	var out strings.Builder
 	measures{key{"schemes", raw, "throughput", 100, 16, 0}: {r}}.accounts(&out)
@@ -63,7 +65,8 @@ func TestWhatWasNotAskedForIsNotJudged(t *testing.T) {
 
 func TestSchemesAreStacksWithoutWhatAllHave(t *testing.T) {
 	for in, want := range map[string]string{"iwarp(crc)": kernel, "iwarp(crc,stack=raw,link=shm)": raw,
-		"iwarp(crc,stack=raw,link=shm,ring=64,threads=c3)": modelC3, "iwarp(crc,stack=raw,link=shm,threads=c1,ring=64)": modelC1,
+		"iwarp(crc,stack=raw,link=shm,ring=64,threads=c3)": modelC3,
+		"iwarp(crc,stack=raw,link=shm,threads=c1,ring=64)": modelC1,
 		"iwarp(crc,stack=raw,link=shm,threads=c1,ring=16)": modelC1, "iwarp(crc,stack=raw,link=shm,threads=c2)": raw} {
 		if got := scheme(in); got != want {
 			t.Errorf("%s is %s, want %s", in, got, want)

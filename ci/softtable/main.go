@@ -38,8 +38,10 @@ func run(args []string) error {
 	markdown := flags.String("o", "", "write the claims as Markdown to this file")
 	judge := flags.Bool("judge", false, "let the exit code say how the bounds were met, too")
 	jsonFile := flags.String("json", "", "write the judged lines as JSON to this file")
-	usage := "[-only SETS] [-wire LOG] [-vanished LOG] [-commands LOG] [-claims] [-of F1,…] [-o FILE] [-judge] [-json FILE] SET.REPEAT.json…"
-	if err := targets.Parse(flags, args, usage, func() bool { return flags.NArg() > 0 || l.wire != "" || l.vanished != "" }); err != nil {
+	usage := "[-only SETS] [-wire LOG] [-vanished LOG] [-commands LOG] [-claims] [-of F1,…] [-o FILE] [-judge] " +
+		"[-json FILE] SET.REPEAT.json…"
+	if err := targets.Parse(flags, args, usage,
+		func() bool { return flags.NArg() > 0 || l.wire != "" || l.vanished != "" }); err != nil {
 		return err
 	}
 	m := measures{}

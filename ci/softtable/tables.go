@@ -63,7 +63,8 @@ func (m measures) keys(match func(key) bool) []key {
 			}
 		}
 	}, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.stack, b.stack), cmp.Compare(a.size, b.size), cmp.Compare(a.work, b.work), cmp.Compare(a.depth, b.depth))
+		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.stack, b.stack), cmp.Compare(a.size, b.size),
+			cmp.Compare(a.work, b.work), cmp.Compare(a.depth, b.depth))
 	})
 }
 
@@ -71,13 +72,16 @@ func (m measures) keys(match func(key) bool) []key {
 func (m measures) schemes(w io.Writer) {
 	fmt.Fprintf(w, "schemes: median over repeats; latency is half a round trip, depth 1\n")
 	fmt.Fprintf(w, "%-44s %8s %12s %16s %16s\n", "scheme", "#bytes", "p50[usec]", "Mb/s depth 1", "Mb/s depth 16")
-	for _, k := range m.keys(func(k key) bool { return (k.set == "schemes" || k.set == "xdp") && k.workload == "latency" }) {
+	for _, k := range m.keys(func(k key) bool {
+		return (k.set == "schemes" || k.set == "xdp") && k.workload == "latency"
+	}) {
 		at := func(depth int) key { t := k; t.workload, t.depth = "throughput", depth; return t }
 		name := k.stack
 		if k.set == "xdp" {
 			name += " (veth)"
 		}
-		fmt.Fprintf(w, "%-44s %8d %12s %16s %16s\n", name, k.size, show(m.all(k, p50), "%.2f"), show(m.all(at(1), mbits), "%.0f"), show(m.all(at(16), mbits), "%.0f"))
+		fmt.Fprintf(w, "%-44s %8d %12s %16s %16s\n", name, k.size, show(m.all(k, p50), "%.2f"),
+			show(m.all(at(1), mbits), "%.0f"), show(m.all(at(16), mbits), "%.0f"))
 	}
 }
 
@@ -111,17 +115,24 @@ var (
 
 // accounts are copies a byte and system calls a message, by those who copy and call.
 func (m measures) accounts(w io.Writer) {
-	fmt.Fprintf(w, "\ncopies of a payload byte and system calls a message, of the streams of sends at depth 16, as counted by the code that copies and calls\n")
-	fmt.Fprintf(w, "%-44s %8s %10s %10s %12s %12s\n", "scheme", "#bytes", "sending", "receiving", "calls send", "calls recv")
+	fmt.Fprintf(w, "\ncopies of a payload byte and system calls a message, of the streams of sends at depth 16, as "+
+		"counted by the code that copies and calls\n")
+	fmt.Fprintf(w, "%-44s %8s %10s %10s %12s %12s\n", "scheme", "#bytes", "sending", "receiving", "calls send",
+		"calls recv")
 	for _, k := range m.keys(func(k key) bool {
-		return slices.Contains([]string{"schemes", "copies", "zero", "zeroxdp", "wide1460", "wide8960", "xdp"}, k.set) && k.workload == "throughput" && k.depth == 16
+		return slices.Contains([]string{"schemes", "copies", "zero", "zeroxdp", "wide1460", "wide8960", "xdp"},
+			k.set) && k.workload == "throughput" && k.depth == 16
 	}) {
 		messages := func(r *reports.Result) float64 { return float64(r.Operations) }
-		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, sentCopies), "%.2f"), show(m.all(k, receivedCopies), "%.2f"),
-			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Client, calls...) }, messages)), "%.3f"),
-			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Server, calls...) }, messages)), "%.3f"))
+		fmt.Fprintf(w, "%-44s %8d %10s %10s %12s %12s\n", k.stack, k.size, show(m.all(k, sentCopies), "%.2f"),
+			show(m.all(k, receivedCopies), "%.2f"),
+			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Client, calls...) },
+				messages)), "%.3f"),
+			show(m.all(k, per(func(r *reports.Result) float64 { return counted(r.Counters.Server, calls...) },
+				messages)), "%.3f"))
 	}
-	fmt.Fprintf(w, "(a copy is of payload and its headers; kernel sockets: the kernel's copy in and out counts once each; small messages share segments and calls)\n")
+	fmt.Fprintf(w, "(a copy is of payload and its headers; kernel sockets: the kernel's copy in and out counts once "+
+		"each; small messages share segments and calls)\n")
 }
 
 // dropped are frames that found no room, by those who dropped them.
@@ -129,7 +140,8 @@ func dropped(r *reports.Result) (float64, bool) {
 	if r.Counters == nil {
 		return 0, false
 	}
-	return counted(r.Counters.Client, "frames_dropped") + counted(r.Counters.Server, "frames_dropped", "packets_refused"), true
+	return counted(r.Counters.Client, "frames_dropped") + counted(r.Counters.Server, "frames_dropped",
+		"packets_refused"), true
 }
 
 // share is how many of 1000 frames found no room.
@@ -169,16 +181,22 @@ func (m measures) models(w io.Writer, set, title string) {
 	if len(keys) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s: a model that has two busy threads a process needs four CPUs for both sides; here are %d\n", title, m.cpus(set))
-	fmt.Fprintf(w, "%-44s %-10s %8s %10s %12s %12s %10s %10s %12s %10s %12s %10s\n", "model", "workload", "#bytes", "app work", "p50[usec]", "Mb/s", "dropped", "per 1000", "CPU s send", "of thread", "CPU s recv", "of thread")
+	fmt.Fprintf(w, "\n%s: a model that has two busy threads a process needs four CPUs for both sides; here are %d\n",
+		title, m.cpus(set))
+	fmt.Fprintf(w, "%-44s %-10s %8s %10s %12s %12s %10s %10s %12s %10s %12s %10s\n", "model", "workload", "#bytes",
+		"app work", "p50[usec]", "Mb/s", "dropped", "per 1000", "CPU s send", "of thread", "CPU s recv", "of thread")
 	for _, k := range keys {
 		name := k.stack
 		if k.stack == raw {
 			name = "iwarp(stack=raw,link=shm,threads=c2)"
 		}
-		fmt.Fprintf(w, "%-44s %-10s %8d %10s %12s %12s %10s %10s %12s %10s %12s %10s\n", name, k.workload, k.size, fmt.Sprintf("%d us", k.work/1000), show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"),
-			show(m.all(k, dropped), "%.0f"), show(m.all(k, share), "%.2f"), show(m.all(k, cpuOf(func(c *reports.CPU) float64 { return c.ClientSeconds })), "%.2f"), show(m.all(k, threadOf(func(c *reports.Counters) []reports.DeviceCounters { return c.Client })), "%.2f"),
-			show(m.all(k, cpuOf(func(c *reports.CPU) float64 { return c.ServerSeconds })), "%.2f"), show(m.all(k, threadOf(func(c *reports.Counters) []reports.DeviceCounters { return c.Server })), "%.2f"))
+		fmt.Fprintf(w, "%-44s %-10s %8d %10s %12s %12s %10s %10s %12s %10s %12s %10s\n", name, k.workload, k.size,
+			fmt.Sprintf("%d us", k.work/1000), show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"),
+			show(m.all(k, dropped), "%.0f"), show(m.all(k, share), "%.2f"),
+			show(m.all(k, cpuOf(func(c *reports.CPU) float64 { return c.ClientSeconds })), "%.2f"),
+			show(m.all(k, threadOf(func(c *reports.Counters) []reports.DeviceCounters { return c.Client })), "%.2f"),
+			show(m.all(k, cpuOf(func(c *reports.CPU) float64 { return c.ServerSeconds })), "%.2f"),
+			show(m.all(k, threadOf(func(c *reports.Counters) []reports.DeviceCounters { return c.Server })), "%.2f"))
 	}
 }
 
@@ -186,7 +204,8 @@ func (m measures) threads(w io.Writer) { m.models(w, "threads", "threading model
 
 // drops is what a small ring drops while the receiver works.
 func (m measures) drops(w io.Writer) {
-	m.models(w, "drops", "frames that rings of 64 drop, of two connections whose windows are 90, while the receiver works on each message")
+	m.models(w, "drops", "frames that rings of 64 drop, of two connections whose windows are 90, while the receiver "+
+		"works on each message")
 }
 
 // references is sending by reference beside copying, by one library, and beside copying where a
@@ -196,12 +215,14 @@ func (m measures) references(w io.Writer) {
 	if len(keys) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nsending by reference: lwIP built for it, in all rows; CPU seconds are both sides', of the streams\n")
+	fmt.Fprintf(w, "\nsending by reference: lwIP built for it, in all rows; CPU seconds are both sides', of the "+
+		"streams\n")
 	fmt.Fprintf(w, "%-52s %8s %12s %16s %10s\n", "stack", "#bytes", "p50[usec]", "Mb/s depth 16", "CPU s/GB")
 	for _, k := range keys {
 		t := k
 		t.workload, t.depth = "throughput", 16
-		fmt.Fprintf(w, "%-52s %8d %12s %16s %10s\n", k.stack, k.size, show(m.all(k, p50), "%.2f"), show(m.all(t, mbits), "%.0f"), show(m.all(t, secondsPerGB), "%.2f"))
+		fmt.Fprintf(w, "%-52s %8d %12s %16s %10s\n", k.stack, k.size, show(m.all(k, p50), "%.2f"),
+			show(m.all(t, mbits), "%.0f"), show(m.all(t, secondsPerGB), "%.2f"))
 	}
 }
 
@@ -219,10 +240,13 @@ func (m measures) widths(w io.Writer) {
 	if len(keys) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nlarger packets and windows; wide: lwIP built from its source with a window of 1 MiB and segments of that size\n")
-	fmt.Fprintf(w, "%-10s %-52s %-10s %8s %6s %12s %12s\n", "library", "stack", "workload", "#bytes", "depth", "p50[usec]", "Mb/s")
+	fmt.Fprintf(w, "\nlarger packets and windows; wide: lwIP built from its source with a window of 1 MiB and "+
+		"segments of that size\n")
+	fmt.Fprintf(w, "%-10s %-52s %-10s %8s %6s %12s %12s\n", "library", "stack", "workload", "#bytes", "depth",
+		"p50[usec]", "Mb/s")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%-10s %-52s %-10s %8d %6d %12s %12s\n", k.set, k.stack, k.workload, k.size, k.depth, show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"))
+		fmt.Fprintf(w, "%-10s %-52s %-10s %8d %6d %12s %12s\n", k.set, k.stack, k.workload, k.size, k.depth,
+			show(m.all(k, p50), "%.2f"), show(m.all(k, mbits), "%.0f"))
 	}
 }
 
@@ -246,11 +270,12 @@ func (m measures) losses(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nloss by the seeded impairment of the link, every byte compared\n")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%-60s %8d bytes %10s Mb/s, %s frames lost\n", k.stack, k.size, show(m.all(k, mbits), "%.1f"), show(m.all(k, func(r *reports.Result) (float64, bool) {
-			if r.Counters == nil {
-				return 0, false
-			}
-			return counted(r.Counters.Client, "frames_lost") + counted(r.Counters.Server, "frames_lost"), true
-		}), "%.0f"))
+		fmt.Fprintf(w, "%-60s %8d bytes %10s Mb/s, %s frames lost\n", k.stack, k.size, show(m.all(k, mbits), "%.1f"),
+			show(m.all(k, func(r *reports.Result) (float64, bool) {
+				if r.Counters == nil {
+					return 0, false
+				}
+				return counted(r.Counters.Client, "frames_lost") + counted(r.Counters.Server, "frames_lost"), true
+			}), "%.0f"))
 	}
 }

@@ -126,13 +126,15 @@ func WriteLines(w io.Writer, lines []Line) {
 	for _, l := range lines {
 		name = max(name, len(l.Name))
 	}
-	fmt.Fprintf(out, "%-*s %9s  %-21s %3s  %-8s %s\n", name, "measure", "median", "95 % of medians", "of", "target", "verdict")
+	fmt.Fprintf(out, "%-*s %9s  %-21s %3s  %-8s %s\n", name, "measure", "median", "95 % of medians", "of", "target",
+		"verdict")
 	for _, l := range lines {
 		value, interval := "-", "-"
 		if len(l.Values) > 0 {
 			value, interval = digits(l.Value), digits(l.Interval[0])+" to "+digits(l.Interval[1])
 		}
-		fmt.Fprintf(out, "%-*s %9s  %-21s %3d  %-8s %s\n", name, l.Name, value, interval, len(l.Values), l.Target, l.Verdict)
+		fmt.Fprintf(out, "%-*s %9s  %-21s %3d  %-8s %s\n", name, l.Name, value, interval, len(l.Values), l.Target,
+			l.Verdict)
 	}
 }
 

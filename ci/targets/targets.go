@@ -133,7 +133,8 @@ func (o *Outcome) Err() error {
 	case o.Failures > 0:
 		return failed("%d probes failed", o.Failures)
 	case len(o.missed) > 0:
-		return &reports.ExitError{Code: reports.ExitThreshold, Err: fmt.Errorf("target missed: %s", strings.Join(o.missed, "; "))}
+		return &reports.ExitError{Code: reports.ExitThreshold,
+			Err: fmt.Errorf("target missed: %s", strings.Join(o.missed, "; "))}
 	case len(o.open) > 0:
 		return failed("undecided, more repeats tell: %s", strings.Join(o.open, "; "))
 	}

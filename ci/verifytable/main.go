@@ -51,7 +51,8 @@ func run(args []string, w io.Writer) error {
 	for _, arg := range args {
 		way, name, ok := strings.Cut(arg, "=")
 		if !ok {
-			return &reports.ExitError{Code: reports.ExitUsage, Err: errors.New("usage: verifytable none=FILE sample=FILE all=FILE …")}
+			return &reports.ExitError{Code: reports.ExitUsage,
+				Err: errors.New("usage: verifytable none=FILE sample=FILE all=FILE …")}
 		}
 		b, err := os.ReadFile(name)
 		if err != nil {
@@ -113,6 +114,7 @@ func run(args []string, w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "\nLatency is the p50, throughput the bandwidth; ratios to nothing compared, their medians over %s and the interval.\n", view.Plural(int64(rounds), "round"))
+	fmt.Fprintf(w, "\nLatency is the p50, throughput the bandwidth; ratios to nothing compared, their medians over "+
+		"%s and the interval.\n", view.Plural(int64(rounds), "round"))
 	return nil
 }

@@ -37,7 +37,8 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 		t.Errorf("arms %v, want both", seen)
 	}
 	text := contents(t, dir, "text.txt")
-	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probe size 32, probe interval 50µs", "same-qp", "two-qp",
+	for _, want := range []string{"iwarp(crc) [soft]: hol write", "probe size 32, probe interval 50µs", "same-qp",
+		"two-qp",
 		"alone bw"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)

@@ -47,9 +47,10 @@ func (*pinDetail) Member(string) string { return "testpin" }
 
 var pinResults = &reports.Workload{
 	Name: "testpin", Title: "Registration, as a test has it", Intro: "Registration, as a test has it.",
-	Figures: []reports.FigureDef{{Name: "registrations", Quantity: reports.QuantityCount, Better: reports.More, Help: "in the window"}},
-	Shown:   []string{"registrations"},
-	Detail:  func() reports.Detail { return new(pinDetail) },
+	Figures: []reports.FigureDef{{Name: "registrations", Quantity: reports.QuantityCount, Better: reports.More,
+		Help: "in the window"}},
+	Shown:  []string{"registrations"},
+	Detail: func() reports.Detail { return new(pinDetail) },
 	Describe: func(w *reports.Workload, r *reports.Result) {
 		r.Figures = reports.FiguresOf(w.Figures, float64(reports.DetailOf[pinDetail](r).Registrations))
 	},

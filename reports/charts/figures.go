@@ -16,7 +16,8 @@ import (
 // Latency and throughput of all workloads have sections of their own for the last three.
 func FigureSection(set *reports.Set, workload string) view.Section {
 	s := view.Section{ID: sectionID(workload),
-		Intro: "Figures of this workload. The whisker above a median reaches the 99th percentile; repeats are their median."}
+		Intro: "Figures of this workload. The whisker above a median reaches the 99th percentile; repeats are their " +
+			"median."}
 	for _, g := range reports.GroupBy(set.Samples, func(x *reports.Measured) (reports.Load, bool) {
 		return reports.LoadOf(x.Result).AcrossQPs(), x.Workload == workload
 	}) {
@@ -63,10 +64,13 @@ func figuresOf(samples []*reports.Measured) (all []shown) {
 		}
 		for _, f := range figures {
 			prefix, last := f.Name[:strings.LastIndexByte(f.Name, '.')+1], f.Name[strings.LastIndexByte(f.Name, '.')+1:]
-			if last == "p99" && has(prefix+"p50") || last == "mean" && has(prefix+"p50") || slices.ContainsFunc(all, func(o shown) bool { return o.Name == f.Name }) {
+			if last == "p99" && has(prefix+"p50") || last == "mean" && has(prefix+"p50") ||
+				slices.ContainsFunc(all, func(o shown) bool { return o.Name == f.Name }) {
 				continue
 			}
-			d := shown{Figure: f, own: slices.ContainsFunc(x.OwnFigures(), func(o reports.Figure) bool { return o.Name == f.Name })}
+			d := shown{Figure: f, own: slices.ContainsFunc(x.OwnFigures(), func(o reports.Figure) bool {
+				return o.Name == f.Name
+			})}
 			if last == "p50" && has(prefix+"p99") {
 				d.tail = prefix + "p99"
 			}
@@ -133,11 +137,12 @@ func axesOf(samples []*reports.Measured) []axis {
 	}
 	differing, _ := reports.Differing(results)
 	for _, def := range differing {
-		a := axis{name: strings.ReplaceAll(def.Name, "_", " "), dim: def.Name, series: stackOf, text: count, of: func(x *reports.Measured) (float64, bool) {
-			d, _ := x.Dim(def.Name)
-			v, err := strconv.ParseFloat(d.Value, 64)
-			return v, err == nil
-		}}
+		a := axis{name: strings.ReplaceAll(def.Name, "_", " "), dim: def.Name, series: stackOf, text: count,
+			of: func(x *reports.Measured) (float64, bool) {
+				d, _ := x.Dim(def.Name)
+				v, err := strconv.ParseFloat(d.Value, 64)
+				return v, err == nil
+			}}
 		a.label = view.Capital(a.name)
 		switch def.Unit {
 		case "B":
@@ -157,24 +162,28 @@ func axesOf(samples []*reports.Measured) []axis {
 				typed[p.value] = p.typed
 			}
 		}
-		all = append(all, axis{name: name, label: view.Capital(name), text: func(v float64) string { return typed[v] }, of: func(x *reports.Measured) (float64, bool) {
-			p, ok := parameterOf(x.Stack, name)
-			return p.value, ok
-		}, series: func(x *reports.Measured) string {
-			if p, ok := parameterOf(x.SeriesName, name); ok {
-				return p.rest
-			}
-			return x.SeriesName
-		}})
+		all = append(all, axis{name: name, label: view.Capital(name), text: func(v float64) string { return typed[v] },
+			of: func(x *reports.Measured) (float64, bool) {
+				p, ok := parameterOf(x.Stack, name)
+				return p.value, ok
+			}, series: func(x *reports.Measured) string {
+				if p, ok := parameterOf(x.SeriesName, name); ok {
+					return p.rest
+				}
+				return x.SeriesName
+			}})
 	}
 	all = append(all, []axis{
 		{"size", "Size", true, func(x *reports.Measured) (float64, bool) { return float64(max(x.SizeBytes, 1)), true },
 			func(v float64) string { return reports.SizeLabel(int64(v)) }, stackOf, ""},
-		{"offered rate", "Offered rate", true, func(x *reports.Measured) (float64, bool) { return x.Rate, x.Rate > 0 }, view.RateLabel, stackOf, ""},
-		{"connections", "Connections", true, func(x *reports.Measured) (float64, bool) { return float64(x.QPs), true }, count, stackOf, ""},
+		{"offered rate", "Offered rate", true, func(x *reports.Measured) (float64, bool) { return x.Rate, x.Rate > 0 },
+			view.RateLabel, stackOf, ""},
+		{"connections", "Connections", true, func(x *reports.Measured) (float64, bool) { return float64(x.QPs), true },
+			count, stackOf, ""},
 	}...)
 	all = slices.DeleteFunc(all, func(a axis) bool { return len(a.values(samples)) < 2 })
-	slices.SortStableFunc(all, func(a, b axis) int { return cmp.Compare(len(b.values(samples)), len(a.values(samples))) })
+	slices.SortStableFunc(all,
+		func(a, b axis) int { return cmp.Compare(len(b.values(samples)), len(a.values(samples))) })
 	return all
 }
 
@@ -221,7 +230,8 @@ func numeric(s string) bool {
 	return err == nil
 }
 
-// figures are the charts of a figure along the axis, one for each stack where one would have more lines than can be told
+// figures are the charts of a figure along the axis, one for each stack where one would have more lines than can be
+// told
 // apart; none where no line has two points.
 func (a *axis) figures(load reports.Load, f shown, samples []*reports.Measured) []view.Figure {
 	lines, xs := a.lines(f, samples)
@@ -256,8 +266,10 @@ func (a *axis) figure(title string, load reports.Load, f shown, lines []view.Ser
 		}
 	}
 	chart := &view.LineChart{Title: title, Desc: DescribeSeries(lines), YLabel: f.label(), XLabel: a.label,
-		X: view.Scale{Log: !even(xs), Lo: xs[0], Hi: xs[len(xs)-1]}, XTicks: ticks, YUnit: f.tick, Linear: f.linear(), Series: lines}
-	return view.Figure{Title: title, Caption: load.Conditions(), Chart: chart, Data: PointTable(title, a.name, reports.FigureLabel(f.Name), lines)}
+		X: view.Scale{Log: !even(xs), Lo: xs[0], Hi: xs[len(xs)-1]}, XTicks: ticks, YUnit: f.tick, Linear: f.linear(),
+		Series: lines}
+	return view.Figure{Title: title, Caption: load.Conditions(), Chart: chart,
+		Data: PointTable(title, a.name, reports.FigureLabel(f.Name), lines)}
 }
 
 // even tells that a linear axis shows the values well: they are at even steps, or begin at zero.
@@ -326,7 +338,8 @@ func (f shown) point(x float64, repeats []*reports.Measured) view.Point {
 	}
 	by, _ := f.scale()
 	v := median(f.Name)
-	p := view.Point{X: x, Y: v / by, Few: repeats[0].Mark(f.Name) == "few", Tip: reports.FigureLabel(f.Name) + " " + reports.QuantityLabel(f.Quantity, v)}
+	p := view.Point{X: x, Y: v / by, Few: repeats[0].Mark(f.Name) == "few", Tip: reports.FigureLabel(f.Name) + " " +
+		reports.QuantityLabel(f.Quantity, v)}
 	if f.tail != "" {
 		p.High = median(f.tail) / by
 		p.Tip += fmt.Sprintf("\n%s %s", reports.FigureLabel(f.tail), reports.QuantityLabel(f.Quantity, p.High*by))
@@ -353,8 +366,11 @@ func barFigure(load reports.Load, f shown, samples []*reports.Measured) view.Fig
 			p := f.point(0, g.Samples)
 			by, _ := f.scale()
 			name := strings.TrimSuffix(b.Series+", "+g.Key, ", ")
-			chart.Bars = append(chart.Bars, view.Bar{Block: strings.TrimSuffix(b.Short+", "+g.Key, ", "), Slot: b.Slot, Value: p.Y, Text: f.tick(p.Y), Tip: name + "\n" + p.Tip, Few: p.Few, FirstOfKind: true})
-			data.Rows = append(data.Rows, []view.GridCell{view.NameCell(name), {Text: reports.QuantityLabel(f.Quantity, p.Y*by), Class: "n", Mark: p.Few}})
+			chart.Bars = append(chart.Bars, view.Bar{Block: strings.TrimSuffix(b.Short+", "+g.Key, ", "), Slot: b.Slot,
+				Value: p.Y, Text: f.tick(p.Y), Tip: name + "\n" + p.Tip, Few: p.Few, FirstOfKind: true})
+			data.Rows = append(data.Rows,
+				[]view.GridCell{view.NameCell(name), {Text: reports.QuantityLabel(f.Quantity, p.Y*by), Class: "n",
+					Mark: p.Few}})
 			words = append(words, name+": "+reports.QuantityLabel(f.Quantity, p.Y*by)+".")
 		}
 	}

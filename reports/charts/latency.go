@@ -31,7 +31,8 @@ func spread(sizes []int64, n int) []int64 {
 // every stack, with the tail as wide as the median.
 func PercentileSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "percentiles", Title: "Latency distribution",
-		Intro: "Every step to the right is a ten times rarer operation. A faint line rests on fewer than ten samples beyond it: read it as an anecdote. Repeats are pooled."}
+		Intro: "Every step to the right is a ten times rarer operation. A faint line rests on fewer than ten samples " +
+			"beyond it: read it as an anecdote. Repeats are pooled."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
 		return s.Condition(), s.Latency != nil && s.Latency.Count > 0
 	}) {
@@ -85,7 +86,8 @@ func PercentileFigure(title, caption string, lines []view.Series) view.Figure {
 		ticks = append(ticks, view.Tick{At: at, Label: nines})
 	}
 	chart := &view.LineChart{Title: "Latency percentiles: " + title, Desc: "Logarithmic axes. " + DescribeSeries(lines),
-		YLabel: "Latency", XLabel: "Percentile of operations [%]", X: x, XTicks: ticks, XText: percentText, YUnit: view.NsLabel, Series: lines}
+		YLabel: "Latency", XLabel: "Percentile of operations [%]", X: x, XTicks: ticks, XText: percentText,
+		YUnit: view.NsLabel, Series: lines}
 	return view.Figure{Title: title, Caption: caption, Chart: chart, Data: percentileTableOf(title, lines)}
 }
 
@@ -205,25 +207,31 @@ func SizeSection(set *reports.Set) view.Section {
 		}
 		var lines []view.Series
 		for _, b := range reports.Split(g.Samples) {
-			lines = append(lines, latencyLine(b, func(s *reports.Measured) float64 { return float64(max(s.SizeBytes, 1)) },
+			lines = append(lines, latencyLine(b, func(s *reports.Measured) float64 {
+				return float64(max(s.SizeBytes, 1))
+			},
 				func(s *reports.Measured) string { return reports.SizeLabel(s.SizeBytes) }))
 		}
 		title := view.Capital(g.Key.What())
 		chart := &view.LineChart{Title: "Latency by size: " + title, Desc: "Logarithmic axes. " + DescribeSeries(lines),
-			YLabel: "Latency, median to p99", XLabel: "Message size", X: SizeScale(sizes), XTicks: SizeTicks(sizes), YUnit: view.NsLabel, Series: lines}
-		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: chart, Data: PointTable(title, "size", "latency", lines)})
+			YLabel: "Latency, median to p99", XLabel: "Message size", X: SizeScale(sizes), XTicks: SizeTicks(sizes),
+			YUnit: view.NsLabel, Series: lines}
+		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: chart,
+			Data: PointTable(title, "size", "latency", lines)})
 	}
 	return s
 }
 
 // latencyLine joins the medians of one series along x.
-func latencyLine(b *reports.BySeries, x func(*reports.Measured) float64, label func(*reports.Measured) string) view.Series {
+func latencyLine(b *reports.BySeries, x func(*reports.Measured) float64,
+	label func(*reports.Measured) string) view.Series {
 	line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
 	for _, at := range reports.GroupBy(b.Runs, func(s *reports.Measured) (float64, bool) { return x(s), true }) {
 		p50 := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 { return s.Latency.P50 })
 		p99 := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 { return s.Latency.P99 })
 		few := at.Samples[0].Latency.Percentiles()[2].TooFew
-		tip := fmt.Sprintf("%s\n%s\np50 %s\np99 %s", b.Series, label(at.Samples[0]), view.NsLabel(p50), view.NsLabel(p99))
+		tip := fmt.Sprintf("%s\n%s\np50 %s\np99 %s", b.Series, label(at.Samples[0]), view.NsLabel(p50),
+			view.NsLabel(p99))
 		if few {
 			tip += " (few samples)"
 		}
@@ -252,7 +260,8 @@ func SizeTicks(sizes []int64) []view.Tick {
 
 // ThroughputSection is bandwidth against message size, or bars for one size.
 func ThroughputSection(set *reports.Set) view.Section {
-	s := view.Section{ID: "throughput", Title: "Throughput", Intro: "Payload over the whole window; MiB/s is 2²⁰ bytes a second."}
+	s := view.Section{ID: "throughput", Title: "Throughput",
+		Intro: "Payload over the whole window; MiB/s is 2²⁰ bytes a second."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
 		return s.Condition(), s.Streamed() && s.Rate == 0
 	}) {
@@ -263,18 +272,23 @@ func ThroughputSection(set *reports.Set) view.Section {
 		}
 		var drawn view.Chart
 		if len(sizes) > 1 {
-			drawn = &view.LineChart{Title: "Throughput by size: " + title, Desc: "Logarithmic axes. " + DescribeSeries(lines),
-				YLabel: "Bandwidth [MiB/s]", XLabel: "Message size", X: SizeScale(sizes), XTicks: SizeTicks(sizes), YUnit: view.Digits3, Series: lines}
+			drawn = &view.LineChart{Title: "Throughput by size: " + title, Desc: "Logarithmic axes. " +
+				DescribeSeries(lines),
+				YLabel: "Bandwidth [MiB/s]", XLabel: "Message size", X: SizeScale(sizes), XTicks: SizeTicks(sizes),
+				YUnit: view.Digits3, Series: lines}
 		} else {
 			title += ", " + reports.SizeLabel(sizes[0])
-			bars := &view.BarChart{Title: "Throughput: " + title, Desc: DescribeSeries(lines), XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3}
+			bars := &view.BarChart{Title: "Throughput: " + title, Desc: DescribeSeries(lines),
+				XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3}
 			for _, l := range lines {
 				p := l.Points[0]
-				bars.Bars = append(bars.Bars, view.Bar{Block: l.Short, Slot: l.Slot, Value: p.Y, Text: view.Digits3(p.Y), Tip: p.Tip, FirstOfKind: true})
+				bars.Bars = append(bars.Bars, view.Bar{Block: l.Short, Slot: l.Slot, Value: p.Y,
+					Text: view.Digits3(p.Y), Tip: p.Tip, FirstOfKind: true})
 			}
 			drawn = bars
 		}
-		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: drawn, Data: PointTable(title, "size", "throughput", lines)})
+		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: drawn,
+			Data: PointTable(title, "size", "throughput", lines)})
 	}
 	return s
 }
@@ -284,9 +298,12 @@ func ThroughputLine(b *reports.BySeries) view.Series {
 	line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
 	for _, at := range reports.GroupBy(b.Runs, func(s *reports.Measured) (int64, bool) { return s.SizeBytes, true }) {
 		bw := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 { return s.Throughput.BytesPerSecond })
-		ops := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 { return s.Throughput.OperationsPerSecond })
+		ops := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 {
+			return s.Throughput.OperationsPerSecond
+		})
 		line.Points = append(line.Points, view.Point{X: float64(max(at.Key, 1)), Y: bw / (1 << 20),
-			Tip: fmt.Sprintf("%s\n%s\n%s\n%s", b.Series, reports.SizeLabel(at.Key), view.BandwidthLabel(bw), view.RateLabel(ops))})
+			Tip: fmt.Sprintf("%s\n%s\n%s\n%s", b.Series, reports.SizeLabel(at.Key), view.BandwidthLabel(bw),
+				view.RateLabel(ops))})
 	}
 	sort.SliceStable(line.Points, func(i, k int) bool { return line.Points[i].X < line.Points[k].X })
 	return line
@@ -295,14 +312,16 @@ func ThroughputLine(b *reports.BySeries) view.Series {
 // RateSection is latency under load: an open loop at several rates.
 func RateSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "load", Title: "Latency under load",
-		Intro: "Open loop: operations begin when they are due, and waiting counts. The marker is the median; the whisker reaches the 99th percentile."}
+		Intro: "Open loop: operations begin when they are due, and waiting counts. The marker is the median; the " +
+			"whisker reaches the 99th percentile."}
 	type key struct {
 		reports.Load
 		Extra string
 		Size  int64
 	}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (key, bool) {
-		return key{Load: reports.LoadOf(s.Result), Extra: s.Extra, Size: s.SizeBytes}, s.Rate > 0 && s.Latency != nil && s.Latency.Count > 0
+		return key{Load: reports.LoadOf(s.Result), Extra: s.Extra, Size: s.SizeBytes}, s.Rate > 0 && s.Latency != nil &&
+			s.Latency.Count > 0
 	}) {
 		var rates []float64
 		for _, r := range g.Samples {
@@ -322,10 +341,13 @@ func RateSection(set *reports.Set) view.Section {
 			ticks = append(ticks, view.Tick{At: r, Label: strings.TrimSuffix(view.RateLabel(r), " op/s")})
 		}
 		title := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(g.Key.Size))
-		chart := &view.LineChart{Title: "Latency by offered rate: " + title, Desc: "Logarithmic axes. " + DescribeSeries(lines),
-			YLabel: "Latency, median to p99", XLabel: "Offered rate [op/s]", X: view.Scale{Log: true, Lo: rates[0], Hi: rates[len(rates)-1]},
+		chart := &view.LineChart{Title: "Latency by offered rate: " + title, Desc: "Logarithmic axes. " +
+			DescribeSeries(lines),
+			YLabel: "Latency, median to p99", XLabel: "Offered rate [op/s]",
+			X:      view.Scale{Log: true, Lo: rates[0], Hi: rates[len(rates)-1]},
 			XTicks: ticks, YUnit: view.NsLabel, Series: lines}
-		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Conditions(), Chart: chart, Data: PointTable(title, "offered rate", "latency", lines)})
+		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Conditions(), Chart: chart,
+			Data: PointTable(title, "offered rate", "latency", lines)})
 	}
 	return s
 }
@@ -337,7 +359,8 @@ func PointTable(title, x, y string, lines []view.Series) view.Grid {
 		for _, p := range l.Points {
 			f := strings.SplitN(p.Tip, "\n", 3)
 			if len(f) == 3 {
-				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(f[1]), view.TextCell(strings.ReplaceAll(f[2], "\n", ", "))})
+				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(f[1]),
+					view.TextCell(strings.ReplaceAll(f[2], "\n", ", "))})
 			}
 		}
 	}
@@ -352,7 +375,8 @@ func percentileTableOf(title string, lines []view.Series) view.Grid {
 			if _, rest, ok := strings.Cut(p.Tip, "\n"); ok {
 				at, value, _ := strings.Cut(rest, ": ")
 				value, _, _ = strings.Cut(value, "\n")
-				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(at), {Text: value, Class: "n", Mark: p.Few}})
+				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(at),
+					{Text: value, Class: "n", Mark: p.Few}})
 			}
 		}
 	}

@@ -45,7 +45,9 @@ func TestPercentileCurve(t *testing.T) {
 		}
 	}
 	last := s.Points[len(s.Points)-1]
-	named := slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.Y == 1e6 && strings.Contains(p.Tip, "maximum of 1000 samples") })
+	named := slices.ContainsFunc(s.Points, func(p view.Point) bool {
+		return p.Y == 1e6 && strings.Contains(p.Tip, "maximum of 1000 samples")
+	})
 	if last.Y != 1e6 || last.X != 2000 || !named {
 		t.Errorf("the curve ends at %+v, want the maximum", last)
 	}

@@ -34,7 +34,8 @@ func parameterOf(stack, name string) (parameter, bool) {
 	}
 	typed := parts[i][strings.IndexByte(parts[i], '=')+1:]
 	value, ok := number(typed)
-	return parameter{value, typed, stack[:begin] + strings.Join(slices.Delete(parts, i, i+1), ",") + stack[begin+length:]}, ok
+	return parameter{value, typed, stack[:begin] + strings.Join(slices.Delete(parts, i, i+1), ",") +
+		stack[begin+length:]}, ok
 }
 
 func number(text string) (float64, bool) {

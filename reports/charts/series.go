@@ -12,7 +12,9 @@ import (
 // a pause, a warm-up or a drift. Each repeat is a line of its own.
 func SeriesSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "time", Title: "Over time",
-		Intro: "Each interval of the window by itself; a gap is an interval in which nothing ended. Latency shows the median as a strong line and the 99th percentile as a thin one; of a head-of-line result they are the probes beside the bulk."}
+		Intro: "Each interval of the window by itself; a gap is an interval in which nothing ended. Latency shows " +
+			"the median as a strong line and the 99th percentile as a thin one; of a head-of-line result they are " +
+			"the probes beside the bulk."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
 		return s.Condition(), s.Series != nil && len(s.Series.Points) > 1
 	}) {
@@ -37,7 +39,8 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 			end = max(end, float64(p.OffsetNs+s.Series.IntervalNs)/1e9)
 		}
 	}
-	data := view.Grid{Caption: title + " over time", Head: view.HeadCells("series", "from", "operations", "p50", "p99", "max")}
+	data := view.Grid{Caption: title + " over time", Head: view.HeadCells("series", "from", "operations", "p50", "p99",
+		"max")}
 	var lines []view.Series
 	for _, s := range in {
 		short := s.Short + strings.TrimPrefix(s.Name(), s.SeriesName)
@@ -48,14 +51,22 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 			x := (float64(p.OffsetNs) + float64(s.Series.IntervalNs)/2) / 1e9
 			from := view.Digits3(float64(p.OffsetNs)/1e9) + " s"
 			if latency {
-				median.Points = append(median.Points, view.Point{X: x, Y: p.P50, Tip: fmt.Sprintf("%s\nfrom %s\np50 %s", s.Name(), from, view.NsLabel(p.P50))})
-				tail.Points = append(tail.Points, view.Point{X: x, Y: p.P99, Tip: fmt.Sprintf("%s\nfrom %s\np99 %s, max %s", s.Name(), from, view.NsLabel(p.P99), view.NsLabel(p.Max))})
+				median.Points = append(median.Points,
+					view.Point{X: x, Y: p.P50, Tip: fmt.Sprintf("%s\nfrom %s\np50 %s", s.Name(), from,
+						view.NsLabel(p.P50))})
+				tail.Points = append(tail.Points,
+					view.Point{X: x, Y: p.P99, Tip: fmt.Sprintf("%s\nfrom %s\np99 %s, max %s", s.Name(), from,
+						view.NsLabel(p.P99), view.NsLabel(p.Max))})
 			} else if s.Series.IntervalNs > 0 {
 				rate := float64(p.Operations) / (float64(s.Series.IntervalNs) / 1e9)
-				median.Points = append(median.Points, view.Point{X: x, Y: rate, Tip: fmt.Sprintf("%s\nfrom %s\n%s", s.Name(), from, view.RateLabel(rate))})
+				median.Points = append(median.Points,
+					view.Point{X: x, Y: rate, Tip: fmt.Sprintf("%s\nfrom %s\n%s", s.Name(), from,
+						view.RateLabel(rate))})
 			}
-			data.Rows = append(data.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(from), view.NumberCell(view.Integer(p.Operations)),
-				view.NumberCell(view.NsLabel(p.P50)), view.NumberCell(view.NsLabel(p.P99)), view.NumberCell(view.NsLabel(p.Max))})
+			data.Rows = append(data.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(from),
+				view.NumberCell(view.Integer(p.Operations)),
+				view.NumberCell(view.NsLabel(p.P50)), view.NumberCell(view.NsLabel(p.P99)),
+				view.NumberCell(view.NsLabel(p.Max))})
 		}
 		lines = append(lines, median)
 		if latency {
@@ -63,8 +74,9 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 		}
 	}
 	ticks, top := view.LinearTicks(end, view.Digits3)
-	chart := &view.LineChart{Title: "Over time: " + title, YLabel: "Latency", YUnit: view.NsLabel, XLabel: "Time in the window [s]",
-		Desc: seriesWords(lines), X: view.Scale{Lo: 0, Hi: top}, XTicks: ticks, Series: lines}
+	chart := &view.LineChart{Title: "Over time: " + title, YLabel: "Latency", YUnit: view.NsLabel,
+		XLabel: "Time in the window [s]",
+		Desc:   seriesWords(lines), X: view.Scale{Lo: 0, Hi: top}, XTicks: ticks, Series: lines}
 	if !latency {
 		chart.YLabel, chart.YUnit = "Operations a second", view.Digits3
 	}

@@ -72,12 +72,14 @@ func otherSizes(best []string, shown, arms int) string {
 }
 
 // newCard compares the series with each other; the winner's name is returned.
-func newCard(arms []*reports.BySeries, figure func(*reports.Measured) float64, label func(float64) string, lowest bool) (string, card) {
+func newCard(arms []*reports.BySeries, figure func(*reports.Measured) float64, label func(float64) string,
+	lowest bool) (string, card) {
 	values := make([]float64, len(arms))
 	best := 0
 	for i, b := range arms {
 		values[i] = reports.MedianOf(b.Runs, figure)
-		if v := values[i]; v > 0 && view.Finite(v) && (!(values[best] > 0) || !view.Finite(values[best]) || (lowest && v < values[best]) || (!lowest && v > values[best])) {
+		if v := values[i]; v > 0 && view.Finite(v) && (!(values[best] > 0) || !view.Finite(values[best]) ||
+			(lowest && v < values[best]) || (!lowest && v > values[best])) {
 			best = i
 		}
 	}
@@ -95,7 +97,8 @@ func newCard(arms []*reports.BySeries, figure func(*reports.Measured) float64, l
 		c.Winner += ", median"
 	}
 	for i, b := range arms {
-		c.Rows = append(c.Rows, cardRow{Name: view.Visible(b.Short), Figure: label(values[i]), Against: against(values[i], values[0], i == 0), Slot: b.Slot % view.Slots, Best: clear && i == best})
+		c.Rows = append(c.Rows, cardRow{Name: view.Visible(b.Short), Figure: label(values[i]),
+			Against: against(values[i], values[0], i == 0), Slot: b.Slot % view.Slots, Best: clear && i == best})
 	}
 	if c.Unclear = !clear; !clear {
 		return "", c

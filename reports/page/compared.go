@@ -36,13 +36,17 @@ func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 		v.Unlike = append(v.Unlike, view.Visible(d.String()))
 	}
 	head := view.HeadCells("point", "figure", before, after, "change", "test")
-	v.Clear, v.Rest = view.Grid{Caption: "Changes that are no chance", Note: "Medians over repeats; Mann-Whitney test, p below 0.05.", Head: head},
-		view.Grid{Caption: "Figures without a clear change", Note: strings.TrimSpace("Medians over repeats. " + c.Footnote()), Head: head}
+	v.Clear, v.Rest = view.Grid{Caption: "Changes that are no chance",
+		Note: "Medians over repeats; Mann-Whitney test, p below 0.05.", Head: head},
+		view.Grid{Caption: "Figures without a clear change",
+			Note: strings.TrimSpace("Medians over repeats. " + c.Footnote()), Head: head}
 	better, worse, untested := 0, 0, 0
 	for _, p := range c.Points {
 		for _, ch := range p.Changes {
-			row := []view.GridCell{view.NameCell(p.Point), view.TextCell(ch.Figure), view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), view.NumberCell(reports.FormatPercent(ch.Percent)), view.TextCell(ch.Verdict())}
+			row := []view.GridCell{view.NameCell(p.Point), view.TextCell(ch.Figure),
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)),
+				view.NumberCell(reports.FormatPercent(ch.Percent)), view.TextCell(ch.Verdict())}
 			if ch.Few() {
 				row[5].Text += "*"
 			}
@@ -64,7 +68,8 @@ func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 		}
 	}
 	all := better + worse + len(v.Rest.Rows)
-	v.Summary = fmt.Sprintf("Of %s of %s, %d got better and %d worse beyond chance.", view.Plural(int64(all), "figure"), view.Plural(int64(len(c.Points)), "point"), better, worse)
+	v.Summary = fmt.Sprintf("Of %s of %s, %d got better and %d worse beyond chance.", view.Plural(int64(all), "figure"),
+		view.Plural(int64(len(c.Points)), "point"), better, worse)
 	if untested > 0 {
 		v.Summary += fmt.Sprintf(" %d could not be tested for want of repeats.", untested)
 	}

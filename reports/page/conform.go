@@ -122,7 +122,8 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 	v.Cases = len(ids)
 	slices.SortStableFunc(kinds, func(a, b string) int { return verdictOrder(a) - verdictOrder(b) })
 
-	v.Summary = view.Grid{Caption: "Verdicts by transport", Head: view.HeadCells(append([]string{"transport"}, kinds...)...)}
+	v.Summary = view.Grid{Caption: "Verdicts by transport",
+		Head: view.HeadCells(append([]string{"transport"}, kinds...)...)}
 	for _, t := range v.Transports {
 		row := []view.GridCell{view.NameCell(t)}
 		for _, k := range kinds {
@@ -131,13 +132,16 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 		v.Summary.Rows = append(v.Summary.Rows, row)
 	}
 
-	v.Notable = view.Grid{Caption: "Cases that did not simply pass", Head: view.HeadCells("case", "transport", "verdict", "clause", "evidence")}
+	v.Notable = view.Grid{Caption: "Cases that did not simply pass", Head: view.HeadCells("case", "transport",
+		"verdict", "clause", "evidence")}
 	for i := range cases {
 		if c := &cases[i]; c.Verdict != "pass" && c.Verdict != "unsupported" {
-			v.Notable.Rows = append(v.Notable.Rows, []view.GridCell{view.NameCell(c.ID), view.TextCell(c.Transport), verdictCell(c), view.TextCell(clauseOf(c)), view.TextCell(evidence(c))})
+			v.Notable.Rows = append(v.Notable.Rows, []view.GridCell{view.NameCell(c.ID), view.TextCell(c.Transport),
+				verdictCell(c), view.TextCell(clauseOf(c)), view.TextCell(evidence(c))})
 		}
 	}
-	v.Overview = view.Grid{Caption: "Verdicts by group of cases", Note: legendOf(kinds), Head: view.HeadCells(append([]string{"group"}, v.Transports...)...)}
+	v.Overview = view.Grid{Caption: "Verdicts by group of cases", Note: legendOf(kinds),
+		Head: view.HeadCells(append([]string{"group"}, v.Transports...)...)}
 	index := map[string]int{}
 	for _, id := range ids {
 		name, _, _ := strings.Cut(id, "/")
@@ -145,8 +149,10 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 		if !ok {
 			at = len(v.Groups)
 			index[name] = at
-			v.Groups = append(v.Groups, conformanceGroup{view.Visible(name), view.Grid{Caption: "Cases of " + view.Visible(name),
-				Head: view.HeadCells(append(append([]string{"case", "level"}, v.Transports...), "clause", "evidence")...)}})
+			v.Groups = append(v.Groups,
+				conformanceGroup{view.Visible(name), view.Grid{Caption: "Cases of " + view.Visible(name),
+					Head: view.HeadCells(append(append([]string{"case", "level"}, v.Transports...), "clause",
+						"evidence")...)}})
 		}
 		row := []view.GridCell{view.NameCell(id), view.TextCell(byID[id].Level)}
 		var proof []string
@@ -161,7 +167,8 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 				proof = append(proof, t+": "+e)
 			}
 		}
-		v.Groups[at].Table.Rows = append(v.Groups[at].Table.Rows, append(row, view.TextCell(clauseOf(byID[id])), view.TextCell(strings.Join(proof, " · "))))
+		v.Groups[at].Table.Rows = append(v.Groups[at].Table.Rows, append(row, view.TextCell(clauseOf(byID[id])),
+			view.TextCell(strings.Join(proof, " · "))))
 	}
 	for _, g := range v.Groups {
 		v.Overview.Rows = append(v.Overview.Rows, overviewRow(cases, g.Name, kinds, v.Transports))
@@ -274,7 +281,8 @@ func conformanceMarks(cases []CaseResult) []verdictMark {
 		red, absent := count("fail")+count("error"), count("notrun")
 		text := fmt.Sprintf("Conformance of %s: %d passed, %d failed.", view.Visible(t), count("pass"), red)
 		if absent > 0 {
-			text = fmt.Sprintf("Conformance of %s: %d passed, %d failed, %d did not run.", view.Visible(t), count("pass"), red, absent)
+			text = fmt.Sprintf("Conformance of %s: %d passed, %d failed, %d did not run.", view.Visible(t),
+				count("pass"), red, absent)
 		}
 		switch {
 		case red > 0:

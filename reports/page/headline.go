@@ -77,7 +77,8 @@ func headline(set *reports.Set, each tallies, cases []CaseResult) string {
 	switch len(each) {
 	case 0:
 		if set.Shared() {
-			return fmt.Sprintf("%d stacks were measured under the same conditions; their figures have no best, and stand side by side below.", len(set.Order))
+			return fmt.Sprintf("%d stacks were measured under the same conditions; their figures have no best, and "+
+				"stand side by side below.", len(set.Order))
 		}
 		return "No two stacks were measured under the same conditions, so there is nothing to compare."
 	case 1:
@@ -96,7 +97,8 @@ func headline(set *reports.Set, each tallies, cases []CaseResult) string {
 		names = append(names[:named-1], fmt.Sprintf("%d more workloads", len(each)-named+1))
 	}
 	last := len(names) - 1
-	return fmt.Sprintf("%s and %s of %d stacks, side by side", strings.Join(names[:last], ", "), names[last], len(set.Order))
+	return fmt.Sprintf("%s and %s of %d stacks, side by side", strings.Join(names[:last], ", "), names[last],
+		len(set.Order))
 }
 
 // unclear is why a comparison has no winner.

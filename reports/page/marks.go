@@ -69,9 +69,11 @@ func verdictMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult
 	}
 	if n > 0 {
 		if failed > 0 {
-			out = append(out, bad(fmt.Sprintf("%s among %s.", view.Plural(failed, "failed operation"), view.Thousands(view.Integer(operations)))))
+			out = append(out, bad(fmt.Sprintf("%s among %s.", view.Plural(failed, "failed operation"),
+				view.Thousands(view.Integer(operations)))))
 		} else {
-			out = append(out, good(fmt.Sprintf("No errors in %s operations.", view.Thousands(view.Integer(operations)))))
+			out = append(out, good(fmt.Sprintf("No errors in %s operations.",
+				view.Thousands(view.Integer(operations)))))
 		}
 		switch {
 		case unverified == 0:
@@ -83,16 +85,20 @@ func verdictMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult
 		}
 	}
 	if few > 0 {
-		out = append(out, warn(fmt.Sprintf("In %d of %d results some percentiles, from p%s on, rest on too few samples: marked *.", few, n, view.TrimZeros(fmt.Sprintf("%.3f", reports.PercentileTable[lowest].Percent)))))
+		out = append(out, warn(fmt.Sprintf(
+			"In %d of %d results some percentiles, from p%s on, rest on too few samples: marked *.", few, n,
+			view.TrimZeros(fmt.Sprintf("%.3f", reports.PercentileTable[lowest].Percent)))))
 	}
 	if mem {
 		out = append(out, warn("mem is the in-process reference device, not a network."))
 	}
 	if collections > 0 {
-		out = append(out, warn(fmt.Sprintf("%s inside measured windows.", view.Plural(collections, "garbage collection"))))
+		out = append(out, warn(fmt.Sprintf("%s inside measured windows.",
+			view.Plural(collections, "garbage collection"))))
 	}
 	if clamped > 0 {
-		out = append(out, warn(fmt.Sprintf("%s outside 0..60 s, counted at the limit in percentiles.", view.Plural(clamped, "sample"))))
+		out = append(out, warn(fmt.Sprintf("%s outside 0..60 s, counted at the limit in percentiles.",
+			view.Plural(clamped, "sample"))))
 	}
 	for _, d := range docs {
 		if d.Environment.Hypervisor {

@@ -37,7 +37,8 @@ type Page struct {
 // New makes the page of some documents; the same input gives the same page.
 func New(docs []*reports.Document, o Options) *Page {
 	set := reports.NewSet(docs, o.Names)
-	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Verdict: newVerdict(set, docs, o.Conformance), Sections: sectionsOf(set, o.Own)}
+	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Verdict: newVerdict(set, docs, o.Conformance),
+		Sections: sectionsOf(set, o.Own)}
 	p.Results = append(publishedTables(docs), newResultTables(set)...)
 	p.Compared = newComparedRuns(set, docs)
 	p.Conformance = newConformanceView(o.Conformance)
@@ -68,7 +69,8 @@ func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Secti
 			add(charts.FigureSection(set, x.Workload))
 		}
 	}
-	for _, of := range []OwnSection{charts.PercentileSection, charts.SizeSection, charts.ThroughputSection, charts.RateSection, charts.SweepSection, charts.SeriesSection} {
+	for _, of := range []OwnSection{charts.PercentileSection, charts.SizeSection, charts.ThroughputSection,
+		charts.RateSection, charts.SweepSection, charts.SeriesSection} {
 		add(of(set))
 	}
 	return out

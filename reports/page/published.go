@@ -42,7 +42,8 @@ func publishedTables(docs []*reports.Document) (all []resultTables) {
 				}
 				t.Rows = append(t.Rows, cells)
 			}
-			all = append(all, resultTables{Title: view.Visible(capital(of.Title)), Note: view.Visible(of.Source), Main: filled([]view.Grid{t}, "")})
+			all = append(all, resultTables{Title: view.Visible(capital(of.Title)), Note: view.Visible(of.Source),
+				Main: filled([]view.Grid{t}, "")})
 		}
 	}
 	return all

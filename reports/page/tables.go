@@ -43,15 +43,19 @@ func newResultTables(set *reports.Set) []resultTables {
 		if repeated {
 			t.Note += " Medians over repeats; minimum and maximum are those of all."
 		}
-		main := []view.Grid{latencyTable(t.Title+": latency [µs]", medians, dims, false), rateTable(t.Title+": throughput", medians, dims), figureTable(t.Title+": figures", medians, dims)}
+		main := []view.Grid{latencyTable(t.Title+": latency [µs]", medians, dims, false),
+			rateTable(t.Title+": throughput", medians, dims), figureTable(t.Title+": figures", medians, dims)}
 		twins := latencyTable(t.Title+": latency [µs], corrected and service time", medians, dims, true)
 		var more []view.Grid
 		if repeated {
-			more = append(more, latencyTable(t.Title+": latency of each repeat [µs]", g.Samples, dims, true), rateTable(t.Title+": throughput of each repeat", g.Samples, dims), figureTable(t.Title+": figures of each repeat", g.Samples, dims))
+			more = append(more, latencyTable(t.Title+": latency of each repeat [µs]", g.Samples, dims, true),
+				rateTable(t.Title+": throughput of each repeat", g.Samples, dims),
+				figureTable(t.Title+": figures of each repeat", g.Samples, dims))
 		} else if len(twins.Rows) > len(main[0].Rows) {
 			more = append(more, twins)
 		}
-		more = append(more, intervalTable(k, g.Samples), loopTable(k, g.Samples), disturbanceTable(k, g.Samples), workTable(k, g.Samples), rawTable(k, g.Samples), counterTable(k, g.Samples))
+		more = append(more, intervalTable(k, g.Samples), loopTable(k, g.Samples), disturbanceTable(k, g.Samples),
+			workTable(k, g.Samples), rawTable(k, g.Samples), counterTable(k, g.Samples))
 		t.Main, t.More = filled(main, t.Title), filled(more, t.Title)
 		out = append(out, t)
 	}
@@ -129,7 +133,9 @@ func filled(tables []view.Grid, title string) []view.Grid {
 // latencyTable has the distributions of the samples, or of each the first ones alone:
 // without those that are corrected, or of service time.
 func latencyTable(caption string, samples []*reports.Measured, dims []reports.DimDef, twins bool) view.Grid {
-	t := view.Grid{Caption: caption, Head: append(front(dims), view.HeadCells("samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stddev")...)}
+	t := view.Grid{Caption: caption,
+		Head: append(front(dims), view.HeadCells("samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max",
+			"mean", "stddev")...)}
 	for _, s := range samples {
 		for _, l := range s.Distributions() {
 			if twins || l.Latency != s.LatencyCorrected && l.Latency != s.LatencyService {
@@ -142,8 +148,11 @@ func latencyTable(caption string, samples []*reports.Measured, dims []reports.Di
 
 // rateTable has the throughput of the samples, each direction by itself.
 func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDef) view.Grid {
-	t := view.Grid{Caption: caption, Head: append(front(dims), view.HeadCells("operations", "seconds", "MiB/s", "Gb/s", "op/s")...)}
-	peaks := slices.ContainsFunc(samples, func(s *reports.Measured) bool { return s.Throughput != nil && s.Throughput.PeakOverNs > 0 })
+	t := view.Grid{Caption: caption, Head: append(front(dims), view.HeadCells("operations", "seconds", "MiB/s", "Gb/s",
+		"op/s")...)}
+	peaks := slices.ContainsFunc(samples, func(s *reports.Measured) bool {
+		return s.Throughput != nil && s.Throughput.PeakOverNs > 0
+	})
 	if peaks {
 		t.Head = append(t.Head, view.HeadCells("peak MiB/s", "peak over [ms]")...)
 	}
@@ -152,8 +161,11 @@ func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDe
 		if r == nil {
 			continue
 		}
-		row := append(frontOf(s, "", dims), view.NumberCell(view.Integer(s.Operations)), view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)),
-			view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)), view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)), view.NumberCell(view.Number(r.OperationsPerSecond, 0)))
+		row := append(frontOf(s, "", dims), view.NumberCell(view.Integer(s.Operations)),
+			view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)),
+			view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)),
+			view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)),
+			view.NumberCell(view.Number(r.OperationsPerSecond, 0)))
 		if peaks {
 			row = append(row, peakCells(r)...)
 		}
@@ -165,7 +177,9 @@ func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDe
 // workTable says what each figure rests on.
 func workTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: of.Title() + ": what each figure rests on",
-		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared whole", "numbers compared", "bytes compared", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations", "measured by")}
+		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared whole",
+			"numbers compared", "bytes compared", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations",
+			"measured by")}
 	for _, s := range samples {
 		t.Rows = append(t.Rows, workRow(s))
 	}
@@ -177,24 +191,28 @@ func peakCells(t *reports.Throughput) []view.GridCell {
 	if t.PeakOverNs < 1 {
 		return []view.GridCell{view.NumberCell("-"), view.NumberCell("-")}
 	}
-	return []view.GridCell{view.NumberCell(view.Bandwidth(t.PeakBytesPerSecond, false)), view.NumberCell(view.Number(float64(t.PeakOverNs)/1e6, -1))}
+	return []view.GridCell{view.NumberCell(view.Bandwidth(t.PeakBytesPerSecond, false)),
+		view.NumberCell(view.Number(float64(t.PeakOverNs)/1e6, -1))}
 }
 
 func latencyRow(s *reports.Measured, what string, l *reports.Latency, dims []reports.DimDef) []view.GridCell {
 	if what != "" {
 		what = ", " + what
 	}
-	row := append(frontOf(s, strings.ReplaceAll(what, "_", " "), dims), view.NumberCell(view.Integer(l.Count)), view.NumberCell(view.Usec(l.Min)))
+	row := append(frontOf(s, strings.ReplaceAll(what, "_", " "), dims), view.NumberCell(view.Integer(l.Count)),
+		view.NumberCell(view.Usec(l.Min)))
 	for _, p := range l.Percentiles()[:5] {
 		row = append(row, view.GridCell{Text: p.Text(), Class: "n", Mark: p.TooFew})
 	}
-	return append(row, view.NumberCell(l.MaxText()), view.NumberCell(l.MeanText()), view.NumberCell(view.Usec(l.StdDev)))
+	return append(row, view.NumberCell(l.MaxText()), view.NumberCell(l.MeanText()),
+		view.NumberCell(view.Usec(l.StdDev)))
 }
 
 // disturbanceTable lists what the machine took from the threads that measure.
 func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: of.Title() + ": what the machine did meanwhile", Note: of.Describe(),
-		Head: view.HeadCells("stack", "size", "side", "verdict", "run-queue wait [ms]", "involuntary switches", "migrations", "page faults", "steal [ms]", "sent again", "window closed [ms]", "why")}
+		Head: view.HeadCells("stack", "size", "side", "verdict", "run-queue wait [ms]", "involuntary switches",
+			"migrations", "page faults", "steal [ms]", "sent again", "window closed [ms]", "why")}
 	for _, s := range samples {
 		d := s.Disturbance
 		if d == nil {
@@ -209,9 +227,14 @@ func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Gr
 			n    *reports.Noise
 		}{{"client", d.Client}, {"server", d.Server}} {
 			if n := side.n; n != nil {
-				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.name), verdict,
-					view.NumberCell(view.Number(float64(n.RunQueueWaitNs)/1e6, 1)), view.NumberCell(view.Integer(n.InvoluntarySwitches)), view.NumberCell(view.Integer(n.Migrations)),
-					view.NumberCell(view.Integer(n.MinorFaults + n.MajorFaults)), view.NumberCell(view.Number(float64(n.StealNs)/1e6, 0)), socketCell(n, view.Integer(n.Retransmits)), socketCell(n, view.Number(float64(n.WindowLimitedNs)/1e6, 1)), view.TextCell(strings.Join(d.Reasons, "; "))})
+				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
+					view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.name), verdict,
+					view.NumberCell(view.Number(float64(n.RunQueueWaitNs)/1e6, 1)),
+					view.NumberCell(view.Integer(n.InvoluntarySwitches)), view.NumberCell(view.Integer(n.Migrations)),
+					view.NumberCell(view.Integer(n.MinorFaults + n.MajorFaults)),
+					view.NumberCell(view.Number(float64(n.StealNs)/1e6, 0)), socketCell(n, view.Integer(n.Retransmits)),
+					socketCell(n, view.Number(float64(n.WindowLimitedNs)/1e6, 1)),
+					view.TextCell(strings.Join(d.Reasons, "; "))})
 			}
 		}
 	}
@@ -228,7 +251,9 @@ func socketCell(n *reports.Noise, text string) view.GridCell {
 
 // loopTable says of open loops what of the load was done.
 func loopTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": what of the offered load was done", Note: "An operation that was due and not done when the window ended is in the latencies with the time that it had waited by then; > marks figures that are at least that.",
+	t := view.Grid{Caption: of.Title() + ": what of the offered load was done",
+		Note: "An operation that was due and not done when the window ended is in the latencies with the time that " +
+			"it had waited by then; > marks figures that are at least that.",
 		Head: view.HeadCells("stack", "size", "due", "sent", "completed", "offered [1/s]", "achieved [1/s]", "")}
 	for _, s := range samples {
 		if o := s.OpenLoop; o != nil {
@@ -236,8 +261,11 @@ func loopTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 			if o.Saturated {
 				mark = view.GridCell{Text: "! saturated", Class: "warn"}
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(o.Due)), view.NumberCell(view.Integer(o.Sent)),
-				view.NumberCell(view.Integer(o.Completed)), view.NumberCell(view.RateText(o.OfferedPerSecond)), view.NumberCell(view.Number(o.AchievedPerSecond, 1)), mark})
+			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
+				view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(o.Due)),
+				view.NumberCell(view.Integer(o.Sent)),
+				view.NumberCell(view.Integer(o.Completed)), view.NumberCell(view.RateText(o.OfferedPerSecond)),
+				view.NumberCell(view.Number(o.AchievedPerSecond, 1)), mark})
 		}
 	}
 	return t
@@ -264,8 +292,11 @@ func workRow(s *reports.Measured) []view.GridCell {
 		collections = view.Integer(s.GC.ClientCollections + s.GC.ServerCollections)
 		allocations = view.Integer(s.GC.ClientAllocations + s.GC.ServerAllocations)
 	}
-	return []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(s.Label), view.NumberCell(view.Integer(s.Operations)), failed, verified, view.NumberCell(whole), view.NumberCell(numbers), view.NumberCell(octets),
-		view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)), view.NumberCell(client), view.NumberCell(server), view.NumberCell(collections), view.NumberCell(allocations), view.TextCell(s.MeasuredBy)}
+	return []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)),
+		view.TextCell(s.Label), view.NumberCell(view.Integer(s.Operations)), failed, verified, view.NumberCell(whole),
+		view.NumberCell(numbers), view.NumberCell(octets),
+		view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)), view.NumberCell(client), view.NumberCell(server),
+		view.NumberCell(collections), view.NumberCell(allocations), view.TextCell(s.MeasuredBy)}
 }
 
 // runView is how one document came about.
@@ -278,7 +309,8 @@ type runView struct {
 }
 
 func newRunView(d *reports.Document, name string) runView {
-	v := runView{Name: view.Visible(name), Command: view.Visible(shellLine(d.Command)), Environment: pairsTable("Environment of the client", flatten(d.Environment))}
+	v := runView{Name: view.Visible(name), Command: view.Visible(shellLine(d.Command)),
+		Environment: pairsTable("Environment of the client", flatten(d.Environment))}
 	if d.Error != nil {
 		v.Hint = view.Visible(d.Error.Hint)
 	}
@@ -313,10 +345,12 @@ func newRunView(d *reports.Document, name string) runView {
 	}
 	v.Options = pairsTable("Options that all results share", same)
 	if len(differ) > 0 {
-		t := view.Grid{Caption: "Options that differ between results", Head: view.HeadCells(append([]string{"result"}, differ...)...)}
+		t := view.Grid{Caption: "Options that differ between results",
+			Head: view.HeadCells(append([]string{"result"}, differ...)...)}
 		for i := range d.Results {
 			r := &d.Results[i]
-			row := []view.GridCell{view.NameCell(fmt.Sprintf("%s, %s, %s", r.Stack, strings.TrimSpace(r.Workload+" "+r.Op), reports.SizeLabel(r.SizeBytes)))}
+			row := []view.GridCell{view.NameCell(fmt.Sprintf("%s, %s, %s", r.Stack,
+				strings.TrimSpace(r.Workload+" "+r.Op), reports.SizeLabel(r.SizeBytes)))}
 			for _, k := range differ {
 				row = append(row, view.TextCell(options[i][k]))
 			}
@@ -382,7 +416,8 @@ func walk(out *[][2]string, path string, v any) {
 func shellLine(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, a := range argv {
-		if a != "" && strings.Trim(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%") == "" {
+		if a != "" && strings.Trim(a,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%") == "" {
 			quoted[i] = a
 			continue
 		}
@@ -393,7 +428,8 @@ func shellLine(argv []string) string {
 
 // counterTable shows on the page what moved.
 func counterTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": device counters that moved", Note: of.Describe(), Head: view.HeadCells("stack", "size", "side", "device", "counter", "change")}
+	t := view.Grid{Caption: of.Title() + ": device counters that moved", Note: of.Describe(),
+		Head: view.HeadCells("stack", "size", "side", "device", "counter", "change")}
 	for _, s := range samples {
 		for _, side := range s.Counters.Sides() {
 			for _, d := range side.Devices {
@@ -402,7 +438,9 @@ func counterTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 					if d.Counters[c] < 0 {
 						change = view.GridCell{Text: "! reset, " + change.Text, Class: "n warn"}
 					}
-					t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.Side), view.TextCell(d.Name()), view.TextCell(c), change})
+					t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
+						view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.Side),
+						view.TextCell(d.Name()), view.TextCell(c), change})
 				}
 			}
 		}
@@ -412,14 +450,16 @@ func counterTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 
 // rawTable is the same on the page.
 func rawTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": raw samples", Note: of.Describe(), Head: view.HeadCells("stack", "size", "samples of", "file", "kept", "not kept", "limit")}
+	t := view.Grid{Caption: of.Title() + ": raw samples", Note: of.Describe(),
+		Head: view.HeadCells("stack", "size", "samples of", "file", "kept", "not kept", "limit")}
 	for _, s := range samples {
 		for _, raw := range s.RawSamples {
 			dropped := view.NumberCell(view.Integer(raw.Dropped))
 			if raw.Dropped > 0 {
 				dropped.Class = "n warn"
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(raw.Set), view.TextCell(raw.File),
+			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
+				view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(raw.Set), view.TextCell(raw.File),
 				view.NumberCell(view.Integer(raw.Count)), dropped, view.NumberCell(view.Integer(raw.Limit))})
 		}
 	}

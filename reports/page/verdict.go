@@ -76,7 +76,8 @@ func newVerdict(set *reports.Set, docs []*reports.Document, cases []CaseResult) 
 	return v
 }
 
-// mainFigure is what stacks are compared by, without its value; false where there is none, or where the path did not keep up
+// mainFigure is what stacks are compared by, without its value; false where there is none, or where the path did not
+// keep up
 // so that the figure is a backlog.
 func mainFigure(s *reports.Measured) (reports.Figure, bool) {
 	for _, f := range s.ShownFigures() {

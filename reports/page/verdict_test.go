@@ -17,7 +17,8 @@ func TestHeadlineIsShort(t *testing.T) {
 	for i := range stacks {
 		stacks[i] = fmt.Sprintf("grpc(fused,bpev,busy=%dus,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)", i)
 	}
-	set := &reports.Set{Order: stacks, Short: reports.ShortNames(stacks, make([]string, len(stacks))), Samples: []*reports.Measured{{}}}
+	set := &reports.Set{Order: stacks, Short: reports.ShortNames(stacks, make([]string, len(stacks))),
+		Samples: []*reports.Measured{{}}}
 	for i, n := range []int{2, 7, 0, 3, 1} {
 		wins[stacks[i]] = n
 		contests := 0
@@ -28,7 +29,8 @@ func TestHeadlineIsShort(t *testing.T) {
 		if len([]rune(h)) > 2*reports.NameRoom+60+len("Latency: ") {
 			t.Errorf("%d characters: %s", len([]rune(h)), h)
 		}
-		if i == 4 && (!strings.HasPrefix(h, "Latency: "+set.Short[1]+" is fastest in 7 of 13 comparisons; "+set.Short[3]+" in 3; 2 others in 3.")) {
+		if i == 4 && (!strings.HasPrefix(h,
+			"Latency: "+set.Short[1]+" is fastest in 7 of 13 comparisons; "+set.Short[3]+" in 3; 2 others in 3.")) {
 			t.Errorf("%s", h)
 		}
 	}
@@ -54,10 +56,12 @@ func TestOneCardAWorkloadFirst(t *testing.T) {
 		want string
 		more int
 	}{
-		{of("hol", "hol", "hol", "hol", "latency", "latency", "latency", "rpc"), "hol 0, latency 4, rpc 7, hol 1, latency 5, hol 2", 2},
+		{of("hol", "hol", "hol", "hol", "latency", "latency", "latency", "rpc"),
+			"hol 0, latency 4, rpc 7, hol 1, latency 5, hol 2", 2},
 		{of("a", "a", "b"), "a 0, b 2, a 1", 0},
 		{of("a", "b", "c", "d", "e", "f", "g", "g", "h"), "a 0, b 1, c 2, d 3, e 4, f 5, g 6, h 8", 1},
-		{of("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"), "a 0, b 1, c 2, d 3, e 4, f 5, g 6, h 7, i 8, j 9, k 10, l 11", 2},
+		{of("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"),
+			"a 0, b 1, c 2, d 3, e 4, f 5, g 6, h 7, i 8, j 9, k 10, l 11", 2},
 		{nil, "", 0},
 	} {
 		shown, more := pick(c.in)
@@ -73,8 +77,11 @@ func TestOneCardAWorkloadFirst(t *testing.T) {
 
 // Workloads that measure unlike things have no winner together.
 func TestHeadlineHasNoScoreAcrossWorkloads(t *testing.T) {
-	set := &reports.Set{Order: []string{"tcp", "iwarp"}, Short: []string{"tcp", "iwarp"}, Samples: []*reports.Measured{{}}}
-	each := tallies{{workload: "Latency", wins: map[string]int{"tcp": 3}, contests: 3}, {workload: "RPC", wins: map[string]int{"tcp": 1}, contests: 1}, {workload: "Throughput", wins: map[string]int{"iwarp": 1}, contests: 1}}
+	set := &reports.Set{Order: []string{"tcp", "iwarp"}, Short: []string{"tcp", "iwarp"},
+		Samples: []*reports.Measured{{}}}
+	each := tallies{{workload: "Latency", wins: map[string]int{"tcp": 3}, contests: 3},
+		{workload: "RPC", wins: map[string]int{"tcp": 1}, contests: 1},
+		{workload: "Throughput", wins: map[string]int{"iwarp": 1}, contests: 1}}
 	if h := headline(set, each, nil); h != "Latency, RPC and throughput of 2 stacks, side by side" {
 		t.Error(h)
 	}
@@ -83,8 +90,10 @@ func TestHeadlineHasNoScoreAcrossWorkloads(t *testing.T) {
 // Charts of a section that would share a title get what of their captions differs.
 func TestTitlesDifferWhenChartsDo(t *testing.T) {
 	figures := []view.Figure{}
-	for _, caption := range []string{"depth 1, bulk of 64 KiB, same-qp", "depth 1, bulk of 1 MiB, same-qp", "depth 1, bulk of 1 MiB, same-qp"} {
-		figures = append(figures, view.Figure{Title: "Probe latency", Caption: caption, Chart: &view.LineChart{Title: "Probe latency"}})
+	for _, caption := range []string{"depth 1, bulk of 64 KiB, same-qp", "depth 1, bulk of 1 MiB, same-qp",
+		"depth 1, bulk of 1 MiB, same-qp"} {
+		figures = append(figures, view.Figure{Title: "Probe latency", Caption: caption,
+			Chart: &view.LineChart{Title: "Probe latency"}})
 	}
 	figures = append(figures, view.Figure{Title: "Bulk", Caption: "depth 1", Chart: &view.BarChart{Title: "Bulk"}})
 	tellApart(figures)

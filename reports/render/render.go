@@ -32,7 +32,8 @@ type Format struct {
 	Write   func(w io.Writer, d *reports.Document, o Options) error
 	Pages   func(w io.Writer, docs []*reports.Document, o Options) error // report --format offers it
 	Compare func(w io.Writer, c *reports.Comparison) error               // compare --format offers it
-	Files   func(dir string, d *reports.Document) error                  // instead of File, or of files of several names
+	// instead of File, or of files of several names
+	Files func(dir string, d *reports.Document) error
 }
 
 // Options are what formats take beside documents. The zero value is plain text for 100 columns with bandwidth in MiB/s.
@@ -60,9 +61,11 @@ const Document = "json"
 // package below this one and a row here.
 func All() []Format {
 	return []Format{
-		{Name: "text", Summary: "tables for people", File: "text.txt", Stdout: true, Silent: true, Compare: text.WriteComparison,
+		{Name: "text", Summary: "tables for people", File: "text.txt", Stdout: true, Silent: true,
+			Compare: text.WriteComparison,
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
-				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters, Verbose: o.Verbose, Width: o.Width, Own: o.Tables})
+				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters,
+					Verbose: o.Verbose, Width: o.Width, Own: o.Tables})
 			}},
 		{Name: Document, Summary: "the result document", File: "result.json", Stdout: true,
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
@@ -74,14 +77,20 @@ func All() []Format {
 		{Name: "csv", Summary: "a row for each figure", File: "results.csv", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d) }},
 		{Name: "html", Summary: "one offline page with charts", File: "report.html",
-			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return html.Write(w, docs, o.page()) }},
+			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
+				return html.Write(w, docs, o.page())
+			}},
 		{Name: "markdown", Summary: "the page without its charts", Compare: markdown.WriteComparison,
-			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return markdown.Write(w, docs, o.page()) }},
+			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
+				return markdown.Write(w, docs, o.page())
+			}},
 		{Name: "latex", Summary: "tables for papers, with booktabs", File: "tables.tex", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
 				return latex.Write(w, []*reports.Document{d}, o.page())
 			},
-			Pages: func(w io.Writer, docs []*reports.Document, o Options) error { return latex.Write(w, docs, o.page()) }},
+			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
+				return latex.Write(w, docs, o.page())
+			}},
 		{Name: "prometheus", Summary: "metrics for a node exporter", File: "metrics.prom",
 			Files: func(dir string, d *reports.Document) error {
 				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d)

@@ -18,8 +18,9 @@ func oneResult() *reports.Document {
 		rec.Record(ns)
 	}
 	l := rec.Snapshot()
-	return &reports.Document{Results: []reports.Result{{Stack: "mem", Transport: "mem", Label: reports.LabelMem, Workload: "latency",
-		Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, DurationNs: 1e9, Operations: l.Count, Latency: &l}}}
+	return &reports.Document{Results: []reports.Result{{Stack: "mem", Transport: "mem", Label: reports.LabelMem,
+		Workload: "latency",
+		Op:       "send", SizeBytes: 64, Depth: 1, QPs: 1, DurationNs: 1e9, Operations: l.Count, Latency: &l}}}
 }
 
 // What a row promises is there: names and files of its own, and something to write.
@@ -33,7 +34,8 @@ func TestRowsOfFormatsKeepTheirWord(t *testing.T) {
 			t.Errorf("format %q with the file %q is there twice or has no name", f.Name, f.File)
 		}
 		names, files = append(names, f.Name), append(files, f.File)
-		if f.Stdout && f.Write == nil || f.File != "" && f.Write == nil && f.Pages == nil && f.Files == nil || f.Write == nil && f.Pages == nil && f.Files == nil {
+		if f.Stdout && f.Write == nil || f.File != "" && f.Write == nil && f.Pages == nil && f.Files == nil ||
+			f.Write == nil && f.Pages == nil && f.Files == nil {
 			t.Errorf("format %s has nothing that writes it", f.Name)
 		}
 		if !f.Stdout && render.Find(f.Name, render.OfRun) != nil {
@@ -50,7 +52,8 @@ func TestADirectoryHasEveryFormat(t *testing.T) {
 	if err := render.WriteFiles(dir, oneResult(), render.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range append(render.Files()[:len(render.Files())-1], "latency-mem-send-64.hlog", "latency-mem-send-64.hgrm") {
+	for _, f := range append(render.Files()[:len(render.Files())-1], "latency-mem-send-64.hlog",
+		"latency-mem-send-64.hgrm") {
 		if b, err := os.ReadFile(filepath.Join(dir, f)); err != nil || len(b) == 0 {
 			t.Errorf("%s: %d bytes, %v", f, len(b), err)
 		}

@@ -164,7 +164,8 @@ func Shorten(s string, limit int) string {
 // line of their own or read backwards (Unicode UAX #9, explicit directional formatting).
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError || r == '\ufeff' || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError || r == '\ufeff' ||
+			r == '\u2028' || r == '\u2029' {
 			return '?'
 		}
 		return r

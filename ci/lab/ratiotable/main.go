@@ -45,9 +45,11 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("ratiotable", flag.ContinueOnError)
 	dir := flags.String("dir", "", "directory with the raw output")
 	jsonFile := flags.String("json", "", "write the table as JSON to this file")
-	periods := flags.String("periods", "", "directory with raw output of latencies whose mean times from post to post stand for those of the first one")
+	periods := flags.String("periods", "",
+		"directory with raw output of latencies whose mean times from post to post stand for those of the first one")
 	judge := flags.Bool("targets", true, "judge the ratios; false only shows them")
-	if err := targets.Parse(flags, args, "-dir DIR [-periods DIR] [-json FILE] [-targets=false]", func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
+	if err := targets.Parse(flags, args, "-dir DIR [-periods DIR] [-json FILE] [-targets=false]",
+		func() bool { return *dir != "" && flags.NArg() == 0 }); err != nil {
 		return err
 	}
 	raw, err := readDir(os.DirFS(*dir))

@@ -33,7 +33,8 @@ const (
  65536      500              74.48              18.88  		   0.000302
 ---------------------------------------------------------------------------------------
 `
-	rateOut = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 64         5000             1.97               0.21   \t\t   0.003426\n"
+	rateOut = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 64         5000    " +
+		"         1.97               0.21   \t\t   0.003426\n"
 )
 
 func TestPerftestTables(t *testing.T) {
@@ -94,7 +95,8 @@ func FuzzPerftest(f *testing.F) {
 func doc(t *testing.T, results ...reports.Result) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	d := reports.Document{Started: time.Unix(1, 0), Command: []string{"rdmaperf"}, Environment: reports.Environment{CPUs: 2}, Results: results}
+	d := reports.Document{Started: time.Unix(1, 0), Command: []string{"rdmaperf"},
+		Environment: reports.Environment{CPUs: 2}, Results: results}
 	if err := d.WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +104,11 @@ func doc(t *testing.T, results ...reports.Result) []byte {
 }
 
 func result(p probe, x float64) reports.Result {
-	r := reports.Result{Stack: "verbs:" + p.device, Transport: "verbs:" + p.device, Label: reports.LabelSoft, SizeBytes: p.size, QPs: 1, Polling: reports.PollingBusy}
+	r := reports.Result{Stack: "verbs:" + p.device, Transport: "verbs:" + p.device, Label: reports.LabelSoft,
+		SizeBytes: p.size, QPs: 1, Polling: reports.PollingBusy}
 	if p.latency() {
-		r.Workload, r.Op, r.Depth, r.Latency = "latency", strings.TrimSuffix(p.test, "_lat"), 1, &reports.Latency{Count: 1000, P50: x}
+		r.Workload, r.Op, r.Depth, r.Latency = "latency", strings.TrimSuffix(p.test, "_lat"), 1,
+			&reports.Latency{Count: 1000, P50: x}
 	} else {
 		r.Workload, r.Op, r.Depth = "throughput", strings.TrimSuffix(p.test, "_bw"), 128
 		r.Throughput = &reports.Throughput{BytesPerSecond: x * float64(p.size), OperationsPerSecond: x}
@@ -168,11 +172,16 @@ func TestVerdictsHaveTwoSides(t *testing.T) {
 		code  int
 		words []string
 	}{
-		{1, true, reports.ExitOK, []string{"send_lat 64 latency busy - 1.000 1.000 to 1.000 6 3 % equal 16.00 us 16.00 us 1.000\n", "send_bw 64 rate busy - 1.000 1.000 to 1.000 6 5 % equal 40000 op/s 40000 op/s 1.000\n"}},
-		{1.04, true, reports.ExitThreshold, []string{"1.040 1.040 to 1.040 6 3 % worse", "0.962 0.962 to 0.962 6 5 % equal"}},
-		{1.1, true, reports.ExitThreshold, []string{"1.100 1.100 to 1.100 6 3 % worse", "0.909 0.909 to 0.909 6 5 % worse"}},
+		{1, true, reports.ExitOK,
+			[]string{"send_lat 64 latency busy - 1.000 1.000 to 1.000 6 3 % equal 16.00 us 16.00 us 1.000\n",
+				"send_bw 64 rate busy - 1.000 1.000 to 1.000 6 5 % equal 40000 op/s 40000 op/s 1.000\n"}},
+		{1.04, true, reports.ExitThreshold, []string{"1.040 1.040 to 1.040 6 3 % worse",
+			"0.962 0.962 to 0.962 6 5 % equal"}},
+		{1.1, true, reports.ExitThreshold, []string{"1.100 1.100 to 1.100 6 3 % worse",
+			"0.909 0.909 to 0.909 6 5 % worse"}},
 		{0.9, true, reports.ExitOK, []string{"0.900 0.900 to 0.900 6 3 % better", "1.111 1.111 to 1.111 6 5 % better"}},
-		{1.1, false, reports.ExitOK, []string{"send_lat 64 latency busy - 1.100 1.100 to 1.100 6 16.00 us 17.60 us 1.100\n"}},
+		{1.1, false, reports.ExitOK,
+			[]string{"send_lat 64 latency busy - 1.100 1.100 to 1.100 6 16.00 us 17.60 us 1.100\n"}},
 	} {
 		tab := tableOf(t, machine(t, c.ratio), c.judge)
 		if code := reports.Code(tab.outcome()); code != c.code {
@@ -219,14 +228,17 @@ func TestPairsDecide(t *testing.T) {
 		verdict targets.Verdict
 		best    float64
 	}{
-		{[][2]float64{{16, 17}, {16, 17}, {16, 15}, {16, 17}, {16, 17}, {16, 17}, {16, 17}, {16, 17}, {16, 17}}, worse, 15. / 16},
-		{[][2]float64{{15, 15}, {16, 16}, {16, 32}, {16, 16}, {16, 16}, {16, 16}, {16, 16}, {16, 16}, {16, 16}}, equal, 1},
+		{[][2]float64{{16, 17}, {16, 17}, {16, 15}, {16, 17}, {16, 17}, {16, 17}, {16, 17}, {16, 17}, {16, 17}}, worse,
+			15. / 16},
+		{[][2]float64{{15, 15}, {16, 16}, {16, 32}, {16, 16}, {16, 16}, {16, 16}, {16, 16}, {16, 16}, {16, 16}},
+			equal, 1},
 		{[][2]float64{{16, 15}, {16, 17}, {16, 17}, {16, 15}, {16, 17}, {16, 15}}, undecided, 15. / 16},
 		{[][2]float64{{16, 16}, {16, 16}, {16, 16}}, undecided, 1},
 	} {
 		dir := fstest.MapFS{}
 		for i, x := range c.pairs {
-			dir[fmt.Sprintf("%d.perftest.rxe0.send_lat.64", i)] = &fstest.MapFile{Data: []byte(strings.Replace(latOut, "16.28", fmt.Sprintf("%.2f", x[0]), 1))}
+			dir[fmt.Sprintf("%d.perftest.rxe0.send_lat.64", i)] = &fstest.MapFile{Data: []byte(strings.Replace(latOut,
+				"16.28", fmt.Sprintf("%.2f", x[0]), 1))}
 			dir[fmt.Sprintf("%d.rdmaperf.rxe0.send_lat.64", i)] = &fstest.MapFile{Data: doc(t, result(p, x[1]*1e3))}
 		}
 		tab := tableOf(t, dir, true)
@@ -257,7 +269,8 @@ func TestAdaptivePollingIsShownAndNotJudged(t *testing.T) {
 			t.Errorf("busy %v, adaptive %v: exit code %d, want %d", c.ratio, c.adaptive, code, c.code)
 		}
 		l := tab.Lines[len(tab.Lines)-1]
-		if len(tab.Lines) != 3 || l.Polling != reports.PollingAdaptive || l.Verdict != targets.None || len(l.Ratios) != 4 {
+		if len(tab.Lines) != 3 || l.Polling != reports.PollingAdaptive || l.Verdict != targets.None ||
+			len(l.Ratios) != 4 {
 			t.Errorf("%d lines, the last %+v", len(tab.Lines), l)
 		}
 	}
@@ -265,7 +278,8 @@ func TestAdaptivePollingIsShownAndNotJudged(t *testing.T) {
 
 func TestOnlySmallLatenciesAndRatesAreJudged(t *testing.T) {
 	for p, want := range map[probe][2]float64{ // the figure itself, and the period
-		{"rxe0", "send_lat", 64}: {0.03, 0.05}, {"rxe0", "write_lat", 64}: {0.03, 0.05}, {"rxe0", "read_lat", 64}: {0.03, 0.05}, {"siw0", "read_lat", 65536}: {},
+		{"rxe0", "send_lat", 64}: {0.03, 0.05}, {"rxe0", "write_lat", 64}: {0.03, 0.05},
+		{"rxe0", "read_lat", 64}: {0.03, 0.05}, {"siw0", "read_lat", 65536}: {},
 		{"rxe0", "atomic_lat", 8}: {}, {"rxe0", "send_bw", 64}: {0.05, 0.05}, {"siw0", "read_bw", 65536}: {0.05, 0.05},
 	} {
 		if got := [2]float64{p.margin(false), p.margin(true)}; got != want {
@@ -320,7 +334,8 @@ func TestWhatIsMissingIsNotAPass(t *testing.T) {
 	dir["2.rdmaperf.rxe0.send_lat.64.failed"] = &fstest.MapFile{Data: []byte("exit code 77: no such device\n")}
 	tab := tableOf(t, dir, true)
 	if code := reports.Code(tab.outcome()); code != reports.ExitFailed || len(tab.Lines[0].Ratios) != 5 {
-		t.Errorf("one probe failed: exit code %d, ratios %v, want %d and five ratios", code, tab.Lines[0].Ratios, reports.ExitFailed)
+		t.Errorf("one probe failed: exit code %d, ratios %v, want %d and five ratios", code, tab.Lines[0].Ratios,
+			reports.ExitFailed)
 	}
 	if want := "2.rdmaperf.rxe0.send_lat.64: exit code 77: no such device"; len(tab.Failures) != 1 || tab.Failures[0] != want {
 		t.Errorf("failures = %q, want %q", tab.Failures, want)
@@ -328,7 +343,8 @@ func TestWhatIsMissingIsNotAPass(t *testing.T) {
 	for n := 1; n <= 6; n++ {
 		delete(dir, fmt.Sprintf("%d.perftest.rxe0.send_lat.64", n))
 	}
-	if err := tableOf(t, dir, false).outcome(); reports.Code(err) != reports.ExitFailed || !strings.Contains(err.Error(), "not measured: rxe0 send_lat 64 B latency") {
+	if err := tableOf(t, dir, false).outcome(); reports.Code(err) != reports.ExitFailed ||
+		!strings.Contains(err.Error(), "not measured: rxe0 send_lat 64 B latency") {
 		t.Errorf("without perftest: %v, want not measured", err)
 	}
 }
@@ -365,7 +381,8 @@ func TestPeriodsComeFromProbesInOnePiece(t *testing.T) {
 	whole := stopped
 	whole.DurationNs = 9000
 	read := func(r reports.Result) *raw {
-		a, err := readDir(fstest.MapFS{"1.rdmaperf.rxe0.send_lat.64": {Data: doc(t, r)}, "2.rdmaperf.rxe0.send_lat.64.failed": {Data: []byte("x")}})
+		a, err := readDir(fstest.MapFS{"1.rdmaperf.rxe0.send_lat.64": {Data: doc(t, r)},
+			"2.rdmaperf.rxe0.send_lat.64.failed": {Data: []byte("x")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,7 +403,8 @@ func TestNamesOfFiles(t *testing.T) {
 	if err != nil || p != (probe{"siw0", "read_bw", 65536}) || tool != "rdmaperf" || repeat != 12 {
 		t.Errorf("parseName = %v, %q, %d, %v", p, tool, repeat, err)
 	}
-	for _, name := range []string{"", "log", "1.perftest.rxe0.send_lat", "x.perftest.rxe0.send_lat.64", "1.other.rxe0.send_lat.64", "1.perftest.rxe0.send.64", "1.perftest.rxe0.send_lat.0"} {
+	for _, name := range []string{"", "log", "1.perftest.rxe0.send_lat", "x.perftest.rxe0.send_lat.64",
+		"1.other.rxe0.send_lat.64", "1.perftest.rxe0.send.64", "1.perftest.rxe0.send_lat.0"} {
 		if _, _, _, err := parseName(name); err == nil {
 			t.Errorf("parseName(%q) succeeds", name)
 		}

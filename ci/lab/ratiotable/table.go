@@ -98,7 +98,8 @@ func build(r *raw, judge bool) *table {
 		}
 	}
 	slices.SortFunc(t.Lines, func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(order(a.Test), order(b.Test)), cmp.Compare(a.Test, b.Test), cmp.Compare(a.SizeBytes, b.SizeBytes),
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(order(a.Test), order(b.Test)),
+			cmp.Compare(a.Test, b.Test), cmp.Compare(a.SizeBytes, b.SizeBytes),
 			cmp.Compare(a.Figure, b.Figure), -cmp.Compare(a.Polling, b.Polling), cmp.Compare(a.data(), b.data()))
 	})
 	return t
@@ -161,9 +162,11 @@ func order(test string) int {
 func (t *table) writeText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	row := func(f ...any) {
-		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-6s %-10s %8s %-7s %-8s %-8s %8s  %-16s %4s   %-6s %-10s %14s %14s %7s", f...), " "))
+		fmt.Fprintln(b, strings.TrimRight(
+			fmt.Sprintf("%-6s %-10s %8s %-7s %-8s %-8s %8s  %-16s %4s   %-6s %-10s %14s %14s %7s", f...), " "))
 	}
-	row("device", "test", "bytes", "figure", "polling", "data", "ratio", "95 % of medians", "of", "margin", "verdict", "best: perftest", "rdmaperf", "ratio")
+	row("device", "test", "bytes", "figure", "polling", "data", "ratio", "95 % of medians", "of", "margin", "verdict",
+		"best: perftest", "rdmaperf", "ratio")
 	period := false
 	for _, l := range t.Lines {
 		ratio, interval, theirs, ours, best, margin := "-", "", "", "", "", ""
@@ -175,10 +178,12 @@ func (t *table) writeText(w io.Writer) error {
 			margin = fmt.Sprintf("%.0f %%", 100*l.Margin)
 		}
 		period = period || l.Figure == figurePeriod
-		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Figure, l.Polling, l.data(), ratio, interval, fmt.Sprint(len(l.Ratios)), margin, l.Verdict, theirs, ours, best)
+		row(l.Device, l.Test, fmt.Sprint(l.SizeBytes), l.Figure, l.Polling, l.data(), ratio, interval,
+			fmt.Sprint(len(l.Ratios)), margin, l.Verdict, theirs, ours, best)
 	}
 	if period {
-		fmt.Fprintln(b, "latency: rdmaperf's p50 of the time from post to arrival beside perftest's median time from post to post, which is what it calls a latency; period: the mean time from post to post of both")
+		fmt.Fprintln(b, "latency: rdmaperf's p50 of the time from post to arrival beside perftest's median time from "+
+			"post to post, which is what it calls a latency; period: the mean time from post to post of both")
 	}
 	for _, f := range t.Failures {
 		fmt.Fprintf(b, "failed: %s\n", f)

@@ -29,10 +29,12 @@ import (
 func Write(w io.Writer, d *reports.Document) error {
 	var out bytes.Buffer
 	e := &d.Environment
-	fmt.Fprintf(&out, "# rdmaperf %s, %s, started %s\n", view.Printable(e.Version), view.Printable(e.Go), d.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	fmt.Fprintf(&out, "# rdmaperf %s, %s, started %s\n", view.Printable(e.Version), view.Printable(e.Go),
+		d.Started.UTC().Format("2006-01-02T15:04:05Z"))
 	for _, c := range [][2]string{
 		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"cpus", strconv.Itoa(e.CPUs)}, {"kernel", e.Kernel},
-		{"governor", strings.Join(e.Governors, ",")}, {"clocksource", e.Clock}, {"gomaxprocs", strconv.Itoa(e.GOMAXPROCS)}, {"gogc", e.GOGC},
+		{"governor", strings.Join(e.Governors, ",")}, {"clocksource", e.Clock},
+		{"gomaxprocs", strconv.Itoa(e.GOMAXPROCS)}, {"gogc", e.GOGC},
 	} {
 		if c[1] != "" && c[1] != "0" {
 			fmt.Fprintf(&out, "%s: %s\n", c[0], view.Printable(c[1]))
@@ -56,19 +58,23 @@ func Write(w io.Writer, d *reports.Document) error {
 
 // unitOf is what a figure of a workload's own is called in a line.
 func unitOf(f reports.Figure) string {
-	if u := map[reports.Quantity]string{reports.QuantityTime: "ns", reports.QuantityRate: "op/s", reports.QuantityBytes: "B/s", reports.QuantityMemory: "B"}[f.Quantity]; u != "" {
+	if u := map[reports.Quantity]string{reports.QuantityTime: "ns", reports.QuantityRate: "op/s",
+		reports.QuantityBytes: "B/s", reports.QuantityMemory: "B"}[f.Quantity]; u != "" {
 		return f.Name + "-" + u
 	}
 	return f.Name
 }
 
 // commonUnits are the figures of all workloads by their units.
-var commonUnits = []struct{ unit, figure string }{{"p50-ns", "p50"}, {"p99-ns", "p99"}, {"p99.9-ns", "p999"}, {"max-ns", "max"}, {"B/s", "bw"}, {"msg/s", "rate"}}
+var commonUnits = []struct{ unit, figure string }{{"p50-ns", "p50"}, {"p99-ns", "p99"}, {"p99.9-ns", "p999"},
+	{"max-ns", "max"}, {"B/s", "bw"}, {"msg/s", "rate"}}
 
 // ownFigures are what a workload shows beside the common ones.
 func ownFigures(r *reports.Result) []reports.Figure {
 	return slices.DeleteFunc(r.ShownFigures(), func(f reports.Figure) bool {
-		return f.Name == "mean" || slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool { return c.figure == f.Name })
+		return f.Name == "mean" || slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool {
+			return c.figure == f.Name
+		})
 	})
 }
 
@@ -81,7 +87,8 @@ func benchUnits(out *bytes.Buffer, results []reports.Result) {
 			return
 		}
 		said[name] = true
-		fmt.Fprintf(out, "Unit %s better=%s\n", name, map[reports.Better]string{reports.Less: "lower", reports.More: "higher"}[better])
+		fmt.Fprintf(out, "Unit %s better=%s\n", name, map[reports.Better]string{reports.Less: "lower",
+			reports.More: "higher"}[better])
 	}
 	for _, c := range commonUnits {
 		better := reports.Less

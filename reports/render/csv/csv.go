@@ -14,9 +14,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// columns are the header. The first ones say which point it is, the next ones how far to trust it, the last ones are the
+// columns are the header. The first ones say which point it is, the next ones how far to trust it, the last ones are
+// the
 // figure.
-var columns = []string{"started", "version", "hostname", "stack", "transport", "label", "workload", "op", "size_bytes", "depth", "qps", "threads",
+var columns = []string{"started", "version", "hostname", "stack", "transport", "label", "workload", "op", "size_bytes",
+	"depth", "qps", "threads",
 	"polling", "round_trip", "measured_by", "rate", "arrivals", "impairment", "app_work_ns", "dims", "repeat",
 	"verified", "verify", "disturbance", "disturbance_reasons", "figure", "quantity", "unit", "better", "value", "mark"}
 
@@ -36,7 +38,8 @@ func Write(w io.Writer, d *reports.Document) error {
 			if !view.Finite(f.Value) {
 				continue
 			}
-			row := append(slices.Clone(point), f.Name, f.Quantity.String(), f.Unit(), f.Better.String(), number(f), r.Mark(f.Name))
+			row := append(slices.Clone(point), f.Name, f.Quantity.String(), f.Unit(), f.Better.String(), number(f),
+				r.Mark(f.Name))
 			for k := range row {
 				row[k] = harmless(view.Printable(row[k]))
 			}
@@ -69,8 +72,10 @@ func pointFields(d *reports.Document, r *reports.Result) []string {
 	if n := r.Disturbance; n != nil {
 		verdict, reasons = n.Verdict, strings.Join(n.Reasons, "; ")
 	}
-	return []string{d.Started.UTC().Format(time.RFC3339Nano), d.Environment.Version, d.Environment.Hostname, r.Stack, r.Transport, r.Label, r.Workload, r.Op,
-		view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs), strconv.Itoa(max(r.Threads, 1)), r.Polling, r.RoundTrip, r.MeasuredBy,
+	return []string{d.Started.UTC().Format(time.RFC3339Nano), d.Environment.Version, d.Environment.Hostname, r.Stack,
+		r.Transport, r.Label, r.Workload, r.Op,
+		view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs), strconv.Itoa(max(r.Threads, 1)),
+		r.Polling, r.RoundTrip, r.MeasuredBy,
 		reports.Offered(r), r.Arrivals, r.Impairment, work, r.DimsText(" "), repeat,
 		strconv.FormatBool(r.Verified), verify, verdict, reasons}
 }

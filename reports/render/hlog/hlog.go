@@ -71,7 +71,8 @@ func seriesMore(r *reports.Result, what string) []string {
 
 // seriesTag is the tag of a log line. The format ends a tag at a comma.
 func seriesTag(r *reports.Result, what string) string {
-	tag := strings.Join(append([]string{reports.TransportOf(r), r.Op, reports.FormatSize(r.SizeBytes)}, seriesMore(r, what)...), "/")
+	tag := strings.Join(append([]string{reports.TransportOf(r), r.Op, reports.FormatSize(r.SizeBytes)},
+		seriesMore(r, what)...), "/")
 	return strings.Map(func(c rune) rune {
 		if c == ',' || unicode.IsSpace(c) {
 			return '_'
@@ -82,7 +83,8 @@ func seriesTag(r *reports.Result, what string) string {
 
 // seriesName keeps what every file system takes: letters, digits, dash, dot.
 func seriesName(r *reports.Result, what string) string {
-	parts := append([]string{r.Workload, reports.TransportOf(r), r.Op, reports.FormatSize(r.SizeBytes)}, seriesMore(r, what)...)
+	parts := append([]string{r.Workload, reports.TransportOf(r), r.Op, reports.FormatSize(r.SizeBytes)},
+		seriesMore(r, what)...)
 	name := strings.Map(func(c rune) rune {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.':
@@ -132,7 +134,9 @@ func encodeLog(d *reports.Document, series []latencySeries) ([]byte, error) {
 			return nil, fmt.Errorf("write histogram log: %s: %w", s.tag, e)
 		}
 		if n := s.latency.Unfinished; n > 0 {
-			err = errors.Join(err, log.OutputComment(fmt.Sprintf("[%s: %d of %d samples are lower bounds, and so are %s]", s.tag, n, s.latency.Count, strings.Join(s.latency.AtLeast, " "))))
+			err = errors.Join(err, log.OutputComment(
+				fmt.Sprintf("[%s: %d of %d samples are lower bounds, and so are %s]", s.tag, n, s.latency.Count,
+					strings.Join(s.latency.AtLeast, " "))))
 		}
 		if d := s.result.Disturbance; !d.Quiet() {
 			err = errors.Join(err, log.OutputComment("["+s.tag+": "+view.Printable(d.String())+"]"))
@@ -171,7 +175,8 @@ func WritePercentiles(w io.Writer, l *reports.Latency) error {
 		return fmt.Errorf("write percentile distribution: %w", err)
 	}
 	if l.Unfinished > 0 {
-		if _, err := fmt.Fprintf(w, "#[Unfinished = %d of the samples are lower bounds, and so are %s]\n", l.Unfinished, strings.Join(l.AtLeast, " ")); err != nil {
+		if _, err := fmt.Fprintf(w, "#[Unfinished = %d of the samples are lower bounds, and so are %s]\n", l.Unfinished,
+			strings.Join(l.AtLeast, " ")); err != nil {
 			return fmt.Errorf("write percentile distribution: %w", err)
 		}
 	}
@@ -196,7 +201,8 @@ func WriteFiles(dir string, d *reports.Document) ([]string, error) {
 			return names, fmt.Errorf("%s: %w", s.tag, err)
 		}
 		path := filepath.Join(dir, s.name)
-		if err := errors.Join(reports.WriteFileAtomic(path+".hlog", log), reports.WriteFileAtomic(path+".hgrm", hgrm.Bytes())); err != nil {
+		if err := errors.Join(reports.WriteFileAtomic(path+".hlog", log),
+			reports.WriteFileAtomic(path+".hgrm", hgrm.Bytes())); err != nil {
 			return names, fmt.Errorf("write histogram %s: %w", path, err)
 		}
 		names = append(names, s.name)

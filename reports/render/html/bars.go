@@ -57,14 +57,16 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 		if room := charWidth*float64(len([]rune(b.Text))) + 8; end+room < svgWidth {
 			body.text(end+6, y+14, "start", "vl", b.Text)
 		} else {
-			body.f(`<rect x="%s" y="%s" width="%s" height="12" class="plate"/>`, coord(end-room-2), coord(y+4), coord(room))
+			body.f(`<rect x="%s" y="%s" width="%s" height="12" class="plate"/>`, coord(end-room-2), coord(y+4),
+				coord(room))
 			body.text(end-6, y+14, "end", "vl", b.Text)
 		}
 		body.f(`<title>%s</title></g>`, escLines(b.Tip))
 		y += barRow
 	}
 	var w svgWriter
-	w.open(id, c.Title, c.Desc, height+44, attribute{"data-head", "series|" + dataHead(c.XLabel, true) + unitWord(c.Unit)})
+	w.open(id, c.Title, c.Desc, height+44,
+		attribute{"data-head", "series|" + dataHead(c.XLabel, true) + unitWord(c.Unit)})
 	w.WriteString(body.String())
 	return w.close()
 }
@@ -124,7 +126,8 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 		if b.Few {
 			class += " few"
 		}
-		body.f(`<g class="%s s%d" data-name="%s" data-v="%s">`, class, b.Slot%view.Slots, esc(dataName(block, b.Label)), exact(b.Value)+","+exact(b.Other))
+		body.f(`<g class="%s s%d" data-name="%s" data-v="%s">`, class, b.Slot%view.Slots, esc(dataName(block, b.Label)),
+			exact(b.Value)+","+exact(b.Other))
 		body.text(54, mid+4, "end", "tk", b.Label)
 		from, to := x.pos(b.Value), x.pos(b.Other)
 		body.line(from, mid, to, mid, "dumb")
@@ -148,7 +151,8 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 	if len(c.Legend) == 2 {
 		first, second = c.Legend[0].Name, c.Legend[1].Name
 	}
-	w.open(id, c.Title, c.Desc, height+44, attribute{"data-head", "series|" + first + unitWord(c.Unit) + "|" + second + unitWord(c.Unit)})
+	w.open(id, c.Title, c.Desc, height+44, attribute{"data-head", "series|" + first + unitWord(c.Unit) + "|" + second +
+		unitWord(c.Unit)})
 	w.WriteString(body.String())
 	return w.close()
 }

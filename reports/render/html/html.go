@@ -78,7 +78,8 @@ func draw(p *page.Page) *drawn {
 		of := sectionView{ID: s.ID, Title: s.Title, Intro: s.Intro}
 		for _, f := range s.Figures {
 			charts++
-			of.Figures = append(of.Figures, figureView{f.Title, f.Caption, drawing(f.Chart, fmt.Sprintf("c%d", charts)), f.Data})
+			of.Figures = append(of.Figures, figureView{f.Title, f.Caption, drawing(f.Chart, fmt.Sprintf("c%d", charts)),
+				f.Data})
 		}
 		v.Sections = append(v.Sections, of)
 	}

@@ -20,7 +20,8 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 		kept := make([]view.Point, 0, len(s.Points))
 		gap := false
 		for _, p := range s.Points {
-			if !(p.Y > 0 || c.Linear && p.Y == 0) || c.Linear && p.Y >= view.AxisMax || !view.Finite(p.Y) || !view.Finite(p.X) {
+			if !(p.Y > 0 || c.Linear && p.Y == 0) || c.Linear && p.Y >= view.AxisMax || !view.Finite(p.Y) ||
+				!view.Finite(p.X) {
 				gap = true
 				continue
 			}
@@ -102,14 +103,16 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 				body.line(x-3, y.pos(p.High), x+3, y.pos(p.High), "wh")
 			}
 			body.WriteString(marker(s.Slot, x, y.pos(p.Y), 3.6))
-			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.Y)), escLines(p.Tip))
+			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.Y)),
+				escLines(p.Tip))
 		}
 		body.WriteString("</g>")
 	}
 
 	var w svgWriter
 	w.open(id, c.Title, c.Desc, bottom+44, attribute{"data-x", across.attribute()}, attribute{"data-y", y.attribute()},
-		attribute{"data-unit", unitOf(c.YUnit)}, attribute{"data-head", "series|" + dataHead(c.XLabel, c.XText == nil) + "|" + dataHead(c.YLabel, true) + unitWord(c.YUnit) + tailHead(lines)})
+		attribute{"data-unit", unitOf(c.YUnit)}, attribute{"data-head", "series|" + dataHead(c.XLabel, c.XText == nil) +
+			"|" + dataHead(c.YLabel, true) + unitWord(c.YUnit) + tailHead(lines)})
 	w.WriteString(body.String())
 	return w.close()
 }

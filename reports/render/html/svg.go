@@ -123,7 +123,8 @@ func marker(slot int, x, y, r float64) string {
 	case 2:
 		d = fmt.Sprintf("M%s %sL%s %sH%sz", c(x), c(y-r*1.2), c(x+r*1.1), c(y+r), c(x-r*1.1))
 	case 3:
-		d = fmt.Sprintf("M%s %sL%s %sL%s %sL%s %sz", c(x), c(y-r*1.3), c(x+r*1.3), c(y), c(x), c(y+r*1.3), c(x-r*1.3), c(y))
+		d = fmt.Sprintf("M%s %sL%s %sL%s %sL%s %sz", c(x), c(y-r*1.3), c(x+r*1.3), c(y), c(x), c(y+r*1.3),
+			c(x-r*1.3), c(y))
 	case 4:
 		d = fmt.Sprintf("M%s %sL%s %sH%sz", c(x), c(y+r*1.2), c(x+r*1.1), c(y-r), c(x-r*1.1))
 	case 5:

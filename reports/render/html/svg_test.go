@@ -10,7 +10,8 @@ import (
 
 func TestLinesBreakBetweenParameters(t *testing.T) {
 	for in, want := range map[string]string{
-		"sched(drr,slice=16K)+iwarp(crc) is fastest, <b>": "sched(drr,<wbr/>slice=16K)<wbr/>+iwarp(crc) is fastest, &lt;b&gt;",
+		"sched(drr,slice=16K)+iwarp(crc) is fastest, <b>": "sched(drr,<wbr/>slice=16K)<wbr/>+iwarp(crc) is fastest, " +
+			"&lt;b&gt;",
 		"": "",
 	} {
 		if got := breakable(in); string(got) != want {

@@ -106,7 +106,9 @@ func line(out *bytes.Buffer, cells []view.GridCell) {
 func runs(docs []*reports.Document) string {
 	var all []string
 	for _, d := range docs {
-		parts := []string{"rdmaperf " + d.Environment.Version, d.Environment.Go, d.Environment.OS + " " + d.Environment.Kernel, fmt.Sprintf("%d × %s", d.Environment.CPUs, d.Environment.CPU)}
+		parts := []string{"rdmaperf " + d.Environment.Version, d.Environment.Go,
+			d.Environment.OS + " " + d.Environment.Kernel, fmt.Sprintf("%d × %s", d.Environment.CPUs,
+				d.Environment.CPU)}
 		if d.Environment.Hypervisor {
 			parts = append(parts, "virtual machine")
 		}

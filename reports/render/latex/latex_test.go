@@ -27,7 +27,8 @@ func fixedRun(t testing.TB) *reports.Document {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := reports.ReadDocument(bytes.NewReader(b), reports.Workloads{{Name: "latency", Shown: []string{"p50", "p99", "mean"}}})
+	d, err := reports.ReadDocument(bytes.NewReader(b),
+		reports.Workloads{{Name: "latency", Shown: []string{"p50", "p99", "mean"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,8 @@ func typeset(t testing.TB, s string) string {
 			s = s[len(long):]
 			continue
 		}
-		if strings.ContainsAny(s[:1], "\\{}$&#_%^~<>|\"`'[]*") || s[0] < ' ' || s[0] > '~' || strings.HasPrefix(s, "--") || strings.HasPrefix(s, ",,") {
+		if strings.ContainsAny(s[:1], "\\{}$&#_%^~<>|\"`'[]*") || s[0] < ' ' || s[0] > '~' ||
+			strings.HasPrefix(s, "--") || strings.HasPrefix(s, ",,") {
 			t.Fatalf("%q is left bare", s)
 		}
 		b.WriteByte(s[0])
@@ -109,7 +111,8 @@ func TestEverySignIsEscaped(t *testing.T) {
 	for r := ' '; r <= '~'; r++ {
 		ascii += string(r) + " " + string(r) + string(r)
 	}
-	for _, s := range []string{ascii, `\input{/etc/passwd}`, "50 % of a_b & $c #1", "--op ---", "[x]*", "4.3 µs × 2 ÷ 3 ± 1 · … ✓", "é 漢", "a\nb\tc\x00\u202e", "sched(strict)+iwarp(crc)"} {
+	for _, s := range []string{ascii, `\input{/etc/passwd}`, "50 % of a_b & $c #1", "--op ---", "[x]*",
+		"4.3 µs × 2 ÷ 3 ± 1 · … ✓", "é 漢", "a\nb\tc\x00\u202e", "sched(strict)+iwarp(crc)"} {
 		if got, want := typeset(t, Text(s)), asRead(s); got != want {
 			t.Errorf("%q is set as %q, want %q", s, got, want)
 		}
@@ -172,7 +175,9 @@ func TestTablesSayWhereTheyAreFrom(t *testing.T) {
 	if got := shape(t, out); got != want || want < 4 {
 		t.Errorf("%d tables, want %d", got, want)
 	}
-	for what, n := range map[string]int{"Example CPU @ 2.30GHz": want, `\texttt{rdmaperf run -{}-transport tcp,iwarp}`: want, "(ended early)": want, "\\toprule": want, "\\label{tab:rdmaperf-1}": 1, "run ended early: read size 1M": 1} {
+	for what, n := range map[string]int{"Example CPU @ 2.30GHz": want,
+		`\texttt{rdmaperf run -{}-transport tcp,iwarp}`: want, "(ended early)": want, "\\toprule": want,
+		"\\label{tab:rdmaperf-1}": 1, "run ended early: read size 1M": 1} {
 		if got := strings.Count(out, what); got != n {
 			t.Errorf("%q is there %d times, want %d", what, got, n)
 		}

@@ -135,7 +135,8 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	for _, m := range c.Missed {
 		fmt.Fprintf(&out, "- **missed**: %s\n", markdownText(m))
 	}
-	t := view.Grid{Caption: "Medians over repeats", Head: view.HeadCells("point", "figure", "old", "new", "change", "test")}
+	t := view.Grid{Caption: "Medians over repeats", Head: view.HeadCells("point", "figure", "old", "new", "change",
+		"test")}
 	for _, p := range c.Points {
 		name := p.Point
 		for _, ch := range p.Changes {
@@ -143,8 +144,10 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 			if ch.Significant {
 				change.Class = "n bad" // the look of what must not be overlooked, better or worse
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.TextCell(name), view.TextCell(ch.Figure), view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), change, view.TextCell(ch.Verdict() + starOf(&ch))})
+			t.Rows = append(t.Rows, []view.GridCell{view.TextCell(name), view.TextCell(ch.Figure),
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
+				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), change,
+				view.TextCell(ch.Verdict() + starOf(&ch))})
 			name = ""
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // perftest's own headings, version 6.2x, so that scripts made for ib_send_lat
 // and ib_write_bw find their columns. The unit of bandwidth is put in.
 const (
-	perftestLatency   = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
+	perftestLatency = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    " +
+		"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
 	perftestBandwidth = " #bytes     #iterations    BW peak[%[1]s]    BW average[%[1]s]   MsgRate[Mpps]"
 )
 
@@ -32,14 +33,16 @@ const perftestRule = "----------------------------------------------------------
 func Write(w io.Writer, d *reports.Document, gbits bool) error {
 	var out bytes.Buffer
 	e := &d.Environment
-	fmt.Fprintf(&out, "# rdmaperf %s, %s %s, %d x %s\n", view.Printable(e.Version), view.Printable(e.OS), view.Printable(e.Kernel), e.CPUs, view.Printable(e.CPU))
+	fmt.Fprintf(&out, "# rdmaperf %s, %s %s, %d x %s\n", view.Printable(e.Version), view.Printable(e.OS),
+		view.Printable(e.Kernel), e.CPUs, view.Printable(e.CPU))
 	out.WriteString("# every sample counts: no maxima are dropped and no margin is cut from the window\n")
 	var without int
 	for _, g := range reports.GroupResults(d.Results, nil) {
 		without += perftestGroup(&out, g, gbits)
 	}
 	if without > 0 {
-		fmt.Fprintf(&out, "# %s without a table of perftest's: use --format text or json\n", view.Plural(int64(without), "result"))
+		fmt.Fprintf(&out, "# %s without a table of perftest's: use --format text or json\n",
+			view.Plural(int64(without), "result"))
 	}
 	if e := d.Error; e != nil {
 		fmt.Fprintf(&out, "# run ended early: %s: %s\n", view.Printable(e.Operation), view.Printable(e.Message))
@@ -62,7 +65,8 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 			rates = append(rates, reports.Offered(r))
 		}
 		if l := r.Latency; l != nil {
-			latency = append(latency, perftestRow(r.SizeBytes, l.Count, view.Usec(l.Min), view.Usec(l.Max), view.Usec(l.P50), view.Usec(l.Mean), view.Usec(l.StdDev), view.Usec(l.P99), view.Usec(l.P999)))
+			latency = append(latency, perftestRow(r.SizeBytes, l.Count, view.Usec(l.Min), view.Usec(l.Max),
+				view.Usec(l.P50), view.Usec(l.Mean), view.Usec(l.StdDev), view.Usec(l.P99), view.Usec(l.P999)))
 		}
 		// As in the text: the rate of a ping-pong says nothing new.
 		if t := r.Throughput; r.Streamed() && t.BytesPerSecond > 0 {
@@ -70,7 +74,8 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 			if client, server, ok := directions(r); ok {
 				ways = append(ways, view.Bandwidth(client, gbits)+" and "+view.Bandwidth(server, gbits))
 			}
-			rate = append(rate, perftestRow(r.SizeBytes, r.Operations, view.Bandwidth(t.PeakBytesPerSecond, gbits), view.Bandwidth(t.BytesPerSecond, gbits), view.Number(t.OperationsPerSecond/1e6, 6)))
+			rate = append(rate, perftestRow(r.SizeBytes, r.Operations, view.Bandwidth(t.PeakBytesPerSecond, gbits),
+				view.Bandwidth(t.BytesPerSecond, gbits), view.Number(t.OperationsPerSecond/1e6, 6)))
 		} else if r.Latency == nil {
 			without++
 		}
@@ -101,10 +106,12 @@ func perftestGroup(out *bytes.Buffer, g *reports.Grouped, gbits bool) (without i
 		out.WriteString(perftestLatency + "\n" + strings.Join(latency, ""))
 	}
 	if len(ways) > 0 {
-		fmt.Fprintf(out, "# BW average is the sum; client to server and server to client row by row: %s\n", strings.Join(ways, ", "))
+		fmt.Fprintf(out, "# BW average is the sum; client to server and server to client row by row: %s\n",
+			strings.Join(ways, ", "))
 	}
 	if len(rate) > 0 {
-		fmt.Fprintf(out, "# BW peak: the best part of the window, each part row by row: %s\n", strings.Join(peaks, ", "))
+		fmt.Fprintf(out, "# BW peak: the best part of the window, each part row by row: %s\n",
+			strings.Join(peaks, ", "))
 		fmt.Fprintf(out, perftestBandwidth+"\n", unit)
 		out.WriteString(strings.Join(rate, ""))
 	}

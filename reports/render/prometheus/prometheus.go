@@ -26,7 +26,8 @@ var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps
 const percentileLabel = "percentile"
 
 func seriesValues(r *reports.Result) []string {
-	return []string{view.Printable(reports.TransportOf(r)), view.Printable(r.Workload), view.Printable(r.Op), view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
+	return []string{view.Printable(reports.TransportOf(r)), view.Printable(r.Workload), view.Printable(r.Op),
+		view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
 		view.Printable(r.Polling), reports.Offered(r), view.Printable(r.DimsText(",")), view.Printable(r.MeasuredBy)}
 }
 
@@ -35,46 +36,64 @@ func seriesDesc(name, help string, more ...string) *prometheus.Desc {
 }
 
 var (
-	descDuration    = seriesDesc("op_duration_seconds", "Latency of operations.")
-	descQuantile    = seriesDesc("op_duration_percentile_seconds", "Latency that the percentage of operations took at most; 100 is the longest. Percentiles with too few samples are left out.", percentileLabel)
+	descDuration = seriesDesc("op_duration_seconds", "Latency of operations.")
+	descQuantile = seriesDesc("op_duration_percentile_seconds",
+		"Latency that the percentage of operations took at most; 100 is the longest. Percentiles with too few "+
+			"samples are left out.", percentileLabel)
 	descOps         = seriesDesc("ops_total", "Operations completed inside measured windows.")
 	descBytes       = seriesDesc("bytes_total", "Payload bytes of these operations.")
 	descErrors      = seriesDesc("op_errors_total", "Operations that failed.", "status")
 	descByteRate    = seriesDesc("throughput_bytes_per_second", "Payload rate over the last measured window.")
 	descOpRate      = seriesDesc("throughput_ops_per_second", "Operation rate over the last measured window.")
 	descCPU         = seriesDesc("cpu_seconds_total", "Processor time inside measured windows; role is the side.")
-	descCollections = seriesDesc("gc_collections_total", "Garbage collections inside measured windows; role is the side.")
-	descDisturbed   = seriesDesc("disturbed", "1 when the machine disturbed the last measurement, 2 when its figures contradict themselves.")
-	descWhole       = seriesDesc("compared_messages_total", "Messages of measured windows that were compared byte by byte.")
-	descNumbers     = seriesDesc("compared_numbers_total", "Messages of measured windows of which at least the number was compared.")
-	descCompared    = seriesDesc("compared_bytes_total", "Bytes of measured windows that were compared.")
-	descDue         = seriesDesc("due_operations_total", "Operations of open loops whose intended start was inside measured windows.")
-	descSent        = seriesDesc("sent_operations_total", "Of the operations that were due, those that were sent.")
-	descCompleted   = seriesDesc("completed_operations_total", "Of the operations that were due, those that completed; the others are in the latencies with the time that they had waited.")
-	descAchieved    = seriesDesc("achieved_operations_per_second", "Completed operations of the last open loop over its window.")
-	descSaturated   = seriesDesc("saturated", "1 when an open loop did not keep up with its arrivals: latencies grow with the window then.")
-	descInfo        = seriesDesc("run_info", "Always 1: what was measured, with what, and on which machine.",
-		"stack", "label", "round_trip", "threads", "verified", "version", "go", "os", "arch", "kernel", "cpu", "hostname")
+	descCollections = seriesDesc("gc_collections_total",
+		"Garbage collections inside measured windows; role is the side.")
+	descDisturbed = seriesDesc("disturbed",
+		"1 when the machine disturbed the last measurement, 2 when its figures contradict themselves.")
+	descWhole = seriesDesc("compared_messages_total",
+		"Messages of measured windows that were compared byte by byte.")
+	descNumbers = seriesDesc("compared_numbers_total",
+		"Messages of measured windows of which at least the number was compared.")
+	descCompared = seriesDesc("compared_bytes_total", "Bytes of measured windows that were compared.")
+	descDue      = seriesDesc("due_operations_total",
+		"Operations of open loops whose intended start was inside measured windows.")
+	descSent      = seriesDesc("sent_operations_total", "Of the operations that were due, those that were sent.")
+	descCompleted = seriesDesc("completed_operations_total",
+		"Of the operations that were due, those that completed; the others are in the latencies with the time that "+
+			"they had waited.")
+	descAchieved = seriesDesc("achieved_operations_per_second",
+		"Completed operations of the last open loop over its window.")
+	descSaturated = seriesDesc("saturated",
+		"1 when an open loop did not keep up with its arrivals: latencies grow with the window then.")
+	descInfo = seriesDesc("run_info", "Always 1: what was measured, with what, and on which machine.",
+		"stack", "label", "round_trip", "threads", "verified", "version", "go", "os", "arch", "kernel", "cpu",
+		"hostname")
 	descResults = prometheus.NewDesc("rdmaperf_results", "Points finished so far.", nil, nil)
 	descFailed  = prometheus.NewDesc("rdmaperf_run_failed", "1 when the run ended early.", nil, nil)
-	descStarted = prometheus.NewDesc("rdmaperf_run_start_time_seconds", "When the run began, as seconds since 1970.", nil, nil)
+	descStarted = prometheus.NewDesc("rdmaperf_run_start_time_seconds", "When the run began, as seconds since 1970.",
+		nil, nil)
 
-	pointDescs = []*prometheus.Desc{descDuration, descQuantile, descOps, descBytes, descErrors, descByteRate, descOpRate, descCPU, descCollections, descDisturbed, descWhole, descNumbers, descCompared, descDue, descSent, descCompleted, descAchieved, descSaturated}
-	runDescs   = []*prometheus.Desc{descInfo, descResults, descFailed, descStarted}
+	pointDescs = []*prometheus.Desc{descDuration, descQuantile, descOps, descBytes, descErrors, descByteRate,
+		descOpRate, descCPU, descCollections, descDisturbed, descWhole, descNumbers, descCompared, descDue, descSent,
+		descCompleted, descAchieved, descSaturated}
+	runDescs = []*prometheus.Desc{descInfo, descResults, descFailed, descStarted}
 )
 
-// figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit; figure is a name
+// figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit; figure is a
+// name
 // as thresholds have it.
 var figureFamilies = [...]struct {
 	desc *prometheus.Desc
 	by   float64 // from the document's unit
 }{
-	reports.QuantityTime:   {figureDesc("seconds", "A time of the last measurement, by the figure's name."), 1e-9},
-	reports.QuantityRate:   {figureDesc("per_second", "A rate of the last measurement, by the figure's name."), 1},
-	reports.QuantityBytes:  {figureDesc("bytes_per_second", "A bandwidth of the last measurement, by the figure's name."), 1},
-	reports.QuantityCount:  {figureDesc("value", "A count of the last measurement, by the figure's name."), 1},
-	reports.QuantityRatio:  {figureDesc("ratio", "A ratio of the last measurement, by the figure's name."), 1},
-	reports.QuantityMemory: {figureDesc("bytes", "An amount of memory of the last measurement, by the figure's name."), 1},
+	reports.QuantityTime: {figureDesc("seconds", "A time of the last measurement, by the figure's name."), 1e-9},
+	reports.QuantityRate: {figureDesc("per_second", "A rate of the last measurement, by the figure's name."), 1},
+	reports.QuantityBytes: {figureDesc("bytes_per_second",
+		"A bandwidth of the last measurement, by the figure's name."), 1},
+	reports.QuantityCount: {figureDesc("value", "A count of the last measurement, by the figure's name."), 1},
+	reports.QuantityRatio: {figureDesc("ratio", "A ratio of the last measurement, by the figure's name."), 1},
+	reports.QuantityMemory: {figureDesc("bytes",
+		"An amount of memory of the last measurement, by the figure's name."), 1},
 }
 
 func figureDesc(unit, help string) *prometheus.Desc {
@@ -185,7 +204,8 @@ func (e export) series(results []*reports.Result) {
 			disturbance = r.Disturbance
 		}
 		if v := r.Verification; v != nil {
-			verification, whole, numbers, octets = v, whole+float64(v.Whole), numbers+float64(v.Numbers), octets+float64(v.Bytes)
+			verification, whole, numbers, octets = v, whole+float64(v.Whole), numbers+float64(v.Numbers),
+				octets+float64(v.Bytes)
 		}
 		if o := r.OpenLoop; o != nil {
 			loop, due, sent, completed = o, due+float64(o.Due), sent+float64(o.Sent), completed+float64(o.Completed)
@@ -197,11 +217,14 @@ func (e export) series(results []*reports.Result) {
 			cpu, clientCPU, serverCPU = true, clientCPU+r.CPU.ClientSeconds, serverCPU+r.CPU.ServerSeconds
 		}
 		if r.GC != nil {
-			gc, clientGC, serverGC = true, clientGC+float64(r.GC.ClientCollections), serverGC+float64(r.GC.ServerCollections)
+			gc, clientGC, serverGC = true, clientGC+float64(r.GC.ClientCollections),
+				serverGC+float64(r.GC.ServerCollections)
 		}
 		env := &e.d.Environment
-		info := with(view.Printable(r.Stack), view.Printable(r.Label), view.Printable(r.RoundTrip), strconv.Itoa(max(r.Threads, 1)), strconv.FormatBool(r.Verified),
-			view.Printable(env.Version), view.Printable(env.Go), view.Printable(env.OS), view.Printable(env.Arch), view.Printable(env.Kernel), view.Printable(env.CPU), view.Printable(env.Hostname))
+		info := with(view.Printable(r.Stack), view.Printable(r.Label), view.Printable(r.RoundTrip),
+			strconv.Itoa(max(r.Threads, 1)), strconv.FormatBool(r.Verified),
+			view.Printable(env.Version), view.Printable(env.Go), view.Printable(env.OS), view.Printable(env.Arch),
+			view.Printable(env.Kernel), view.Printable(env.CPU), view.Printable(env.Hostname))
 		if key := fmt.Sprintf("%q", info); !infos[key] {
 			infos[key] = true
 			e.gauge(descInfo, 1, info...)
@@ -277,7 +300,8 @@ func (e export) latencies(all []*reports.Latency, labels []string) {
 			merged = hdrhistogram.New(reports.LowestNs, reports.HighestNs, reports.Digits)
 		}
 		if n := merged.Merge(h); n > 0 {
-			e.send(descDuration, nil, fmt.Errorf("merge latency histograms: %d samples are outside %d ns", n, int64(reports.HighestNs)))
+			e.send(descDuration, nil, fmt.Errorf("merge latency histograms: %d samples are outside %d ns", n,
+				int64(reports.HighestNs)))
 			return
 		}
 		sum += l.Mean * float64(l.Count)
@@ -324,7 +348,8 @@ const nativeSchema = 3
 // histogram has it; client_golang makes constant ones in one form only.
 type duration struct{ classic, native prometheus.Metric }
 
-func newDuration(h *hdrhistogram.Histogram, seconds float64, created time.Time, labels []string) (prometheus.Metric, error) {
+func newDuration(h *hdrhistogram.Histogram, seconds float64, created time.Time, labels []string) (prometheus.Metric,
+	error) {
 	count := uint64(h.TotalCount())
 	classic := map[float64]uint64{}
 	native := map[int]int64{}
@@ -351,7 +376,8 @@ func newDuration(h *hdrhistogram.Histogram, seconds float64, created time.Time, 
 	if err != nil {
 		return nil, err
 	}
-	n, err := prometheus.NewConstNativeHistogram(descDuration, count, seconds, native, nil, zeros, nativeSchema, 0, created, labels...)
+	n, err := prometheus.NewConstNativeHistogram(descDuration, count, seconds, native, nil, zeros, nativeSchema, 0,
+		created, labels...)
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,13 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "not alike: %s\n", d)
 	}
-	t := view.Table{Columns: []view.Column{{Name: "  figure", Left: true}, {Name: "old"}, {Name: "new"}, {Name: "change"}, {Name: "test", Left: true}}}
+	t := view.Table{Columns: []view.Column{{Name: "  figure", Left: true}, {Name: "old"}, {Name: "new"},
+		{Name: "change"}, {Name: "test", Left: true}}}
 	for _, p := range c.Points {
 		t.Rows = append(t.Rows, view.Row{Span: p.Point})
 		for _, ch := range p.Changes {
-			t.Add(view.Cell{Text: "  " + ch.Figure}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.Old)}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.New)},
+			t.Add(view.Cell{Text: "  " + ch.Figure}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.Old)},
+				view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.New)},
 				view.Cell{Text: reports.FormatPercent(ch.Percent)}, view.Cell{Text: ch.Verdict(), Mark: ch.Few()})
 		}
 	}
@@ -50,7 +52,8 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 
 // ComparedRunLine names a run in one line.
 func ComparedRunLine(which string, r *reports.ComparedRun) string {
-	s := fmt.Sprintf("%s: rdmaperf %s, %s, %s", which, view.Printable(r.Version), view.Printable(r.Go), r.Started.UTC().Format("2006-01-02T15:04:05Z"))
+	s := fmt.Sprintf("%s: rdmaperf %s, %s, %s", which, view.Printable(r.Version), view.Printable(r.Go),
+		r.Started.UTC().Format("2006-01-02T15:04:05Z"))
 	if r.Hostname != "" {
 		s += ", on " + view.Printable(r.Hostname)
 	}

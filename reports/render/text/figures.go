@@ -50,7 +50,8 @@ func figureText(f reports.Figure, u view.Units) string {
 	return view.Number(f.Value, -1)
 }
 
-// ownFigures are the names of the figures that the workload of the results shows and no other table of a group has: those
+// ownFigures are the names of the figures that the workload of the results shows and no other table of a group has:
+// those
 // that are neither of a distribution nor of all workloads.
 func ownFigures(rows []*reports.Result) (own []reports.Figure) {
 	for _, r := range rows {
@@ -102,7 +103,8 @@ func latencyTable(g *reports.Grouped, rows []*reports.Result) *view.Table {
 		columns = slices.Insert(slices.Clone(columns), 1, view.Column{Name: "of", Left: true})
 	}
 	t := &view.Table{Columns: g.PerRow(columns)}
-	spans := map[string]string{"corrected": "corrected for coordinated omission:", "service": "without the wait for a late start:"}
+	spans := map[string]string{"corrected": "corrected for coordinated omission:",
+		"service": "without the wait for a late start:"}
 	var behind [2][]view.Row // in one table with the raw figures, so that the columns line up
 	for _, r := range rows {
 		for _, l := range r.Distributions() {

@@ -32,7 +32,8 @@ func (p *printer) impaired(results []reports.Result) {
 	if len(order) == 0 {
 		return
 	}
-	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "path", Left: true}, {Name: "stack", Left: true}, {Name: "bandwidth", Unit: "MiB/s"}, {Name: "of the first"}}}
+	t := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "path", Left: true}, {Name: "stack", Left: true},
+		{Name: "bandwidth", Unit: "MiB/s"}, {Name: "of the first"}}}
 	for _, k := range order {
 		first := points[k][0].Throughput.BytesPerSecond
 		for _, r := range points[k] {
@@ -40,7 +41,8 @@ func (p *printer) impaired(results []reports.Result) {
 			if first > 0 {
 				share = fmt.Sprintf("%.3fx", r.Throughput.BytesPerSecond/first)
 			}
-			t.Add(view.Cell{Text: view.Integer(k.size)}, view.Cell{Text: view.Printable(r.Impairment)}, view.Cell{Text: view.Printable(r.Stack)},
+			t.Add(view.Cell{Text: view.Integer(k.size)}, view.Cell{Text: view.Printable(r.Impairment)},
+				view.Cell{Text: view.Printable(r.Stack)},
 				view.Cell{Text: view.Number(r.Throughput.BytesPerSecond/(1<<20), 2)}, view.Cell{Text: share})
 		}
 	}

@@ -19,7 +19,8 @@ func (p *printer) intervalTables(g *reports.Grouped) {
 			i = len(tables)
 			tables = append(tables, &view.Table{Columns: columns})
 		}
-		front := g.PerRowCells(set.Results[0], []view.Cell{{Text: view.Integer(set.Size)}, {Text: view.Integer(int64(len(set.Results)))}})
+		front := g.PerRowCells(set.Results[0], []view.Cell{{Text: view.Integer(set.Size)},
+			{Text: view.Integer(int64(len(set.Results)))}})
 		tables[i].Add(append(front, cells...)...)
 	}
 	for _, set := range sets {
@@ -37,7 +38,8 @@ func (p *printer) intervalTables(g *reports.Grouped) {
 		switch {
 		case len(set.Results[0].OwnFigures()) > 0: // too many for a line
 			for _, m := range all {
-				add([]view.Column{{Name: "figure", Left: true}, {Name: "with its interval"}}, set, view.Cell{Text: m.Figure}, view.Cell{Text: p.interval(m) + " " + p.unit(m.Quantity())})
+				add([]view.Column{{Name: "figure", Left: true}, {Name: "with its interval"}}, set,
+					view.Cell{Text: m.Figure}, view.Cell{Text: p.interval(m) + " " + p.unit(m.Quantity())})
 			}
 		case set.Latency:
 			add(reports.IntervalTimes, set, find("p50"), find("mean"), find("p99"))
@@ -47,7 +49,8 @@ func (p *printer) intervalTables(g *reports.Grouped) {
 	}
 	for i, t := range tables {
 		if i == 0 {
-			p.wrapped("over the repeats, with 95 % confidence intervals" + fewer(sets) + " (" + reports.IntervalMethod + "):")
+			p.wrapped("over the repeats, with 95 % confidence intervals" + fewer(sets) + " (" +
+				reports.IntervalMethod + "):")
 		}
 		p.table(t)
 	}

@@ -83,7 +83,8 @@ func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
 // own, the rest of its row follows, and nothing is lost.
 func TestLongNamesGetALine(t *testing.T) {
 	long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"
-	table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true}, {Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}},
+	table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true},
+		{Name: "p50", Unit: "us"}, {Name: "p99", Unit: "us"}},
 		Rows: []view.Row{
 			{Cells: []view.Cell{{Text: "64"}, {Text: "tcp"}, {Text: "7.21"}, {Text: "36.77"}}},
 			{Cells: []view.Cell{{Text: "4096"}, {Text: long}, {Text: "103.68"}, {Text: "329.47", Mark: true}}},
@@ -111,7 +112,8 @@ func TestLongNamesGetALine(t *testing.T) {
 		}
 	}
 	lines := wrap("side by side: latency, ratio to "+long+" of "+long, 60, "  ")
-	if w := widest(lines); w > 60 || strings.ReplaceAll(strings.ReplaceAll(strings.Join(lines, ""), "  ", ""), " ", "") != "sidebyside:latency,ratioto"+long+"of"+long {
+	if w := widest(lines); w > 60 || strings.ReplaceAll(strings.ReplaceAll(strings.Join(lines, ""), "  ", ""), " ",
+		"") != "sidebyside:latency,ratioto"+long+"of"+long {
 		t.Errorf("%d columns, or something lost: %q", w, lines)
 	}
 	if got := folded("a,b+c", 2); strings.Join(got, "|") != "a,|b|+c" {

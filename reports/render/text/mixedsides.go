@@ -75,7 +75,8 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 	if m.of[0].RoundTrip != "" {
 		how = view.Column{Name: "round trip", Left: true}
 	}
-	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing), []view.Column{{Name: "stack", Left: true}, {Name: "op", Left: true}, how})}
+	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing),
+		[]view.Column{{Name: "stack", Left: true}, {Name: "op", Left: true}, how})}
 	for _, f := range m.figures {
 		t.Columns = append(t.Columns, sideColumn(f, u))
 	}
@@ -93,7 +94,8 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 					if !how.Left {
 						way.Text = view.Integer(int64(s.Depth))
 					}
-					cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing), []view.Cell{{Text: view.Integer(int64(i + 1))}, {Text: view.Printable(s.Op)}, way})
+					cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing),
+						[]view.Cell{{Text: view.Integer(int64(i + 1))}, {Text: view.Printable(s.Op)}, way})
 					for _, f := range m.figures {
 						v, few := median(runs, f.Name)
 						cells = append(cells, view.Cell{Text: sideText(f, v, u), Mark: few})

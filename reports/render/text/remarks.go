@@ -42,7 +42,8 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 	var gc reports.GC
 	for _, r := range points {
 		if !r.Disturbance.Quiet() {
-			if disturbed++; worst == nil || worst.Disturbance.Verdict != reports.VerdictImpossible && r.Disturbance.Verdict == reports.VerdictImpossible {
+			if disturbed++; worst == nil || worst.Disturbance.Verdict != reports.VerdictImpossible &&
+				r.Disturbance.Verdict == reports.VerdictImpossible {
 				worst = r
 			}
 		}
@@ -73,9 +74,11 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 		p.styled(red, fmt.Sprintf("%s: %s", name, view.Plural(failed, "failed operation")))
 	}
 	if clamped > 0 {
-		p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", name, view.Plural(clamped, "sample")))
+		p.wrapped(fmt.Sprintf("%s: %s outside 0..60 s, counted at the limit in percentiles", name,
+			view.Plural(clamped, "sample")))
 	}
 	if gc.ClientCollections+gc.ServerCollections > 0 {
-		p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", name, gc.ClientCollections, gc.ServerCollections))
+		p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", name, gc.ClientCollections,
+			gc.ServerCollections))
 	}
 }

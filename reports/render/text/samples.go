@@ -32,7 +32,8 @@ func (p *printer) rawSamples(results []reports.Result) {
 		t := totals[f]
 		p.wrapped(view.Plural(t.kept, "raw sample") + " in " + f)
 		if t.dropped > 0 {
-			p.styled(red, fmt.Sprintf("%s above the limit of %d for one point: only the histograms have them", view.Plural(t.dropped, "sample"), t.limit))
+			p.styled(red, fmt.Sprintf("%s above the limit of %d for one point: only the histograms have them",
+				view.Plural(t.dropped, "sample"), t.limit))
 		}
 	}
 }

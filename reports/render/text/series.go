@@ -19,14 +19,17 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 			title += ", repeat " + view.Integer(int64(r.Repeat))
 		}
 		p.wrapped(title + ", every " + view.Number(float64(s.IntervalNs)/1e6, -1) + " ms:")
-		timed := r.Latency != nil || slices.ContainsFunc(s.Points, func(p reports.SeriesPoint) bool { return p.P50 > 0 })
+		timed := r.Latency != nil ||
+			slices.ContainsFunc(s.Points, func(p reports.SeriesPoint) bool { return p.P50 > 0 })
 		t := view.Table{Columns: []view.Column{{Name: "from", Unit: "s"}, {Name: "#iterations"}, rateColumn}}
 		each := bytesEach(r)
 		if each > 0 && !timed {
-			t.Columns = append(t.Columns[:2], view.Column{Name: "bandwidth", Unit: view.Units{Gbits: p.Gbits}.Name()}, t.Columns[2])
+			t.Columns = append(t.Columns[:2], view.Column{Name: "bandwidth", Unit: view.Units{Gbits: p.Gbits}.Name()},
+				t.Columns[2])
 		}
 		if timed {
-			t.Columns = append(t.Columns[:2], view.Column{Name: "p50", Unit: "us"}, view.Column{Name: "p99", Unit: "us"}, view.Column{Name: "max", Unit: "us"})
+			t.Columns = append(t.Columns[:2], view.Column{Name: "p50", Unit: "us"},
+				view.Column{Name: "p99", Unit: "us"}, view.Column{Name: "max", Unit: "us"})
 		}
 		for _, pt := range s.Points {
 			cells := []view.Cell{{Text: view.Number(float64(pt.OffsetNs)/1e9, 3)}, {Text: view.Integer(pt.Operations)}}
@@ -41,7 +44,8 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 				cells = append(cells, view.Cell{Text: "-"}, view.Cell{Text: "-"}, view.Cell{Text: "-"})
 			default:
 				few := func(need int64) bool { return pt.Operations < need }
-				cells = append(cells, view.Cell{Text: view.Usec(pt.P50), Mark: few(20)}, view.Cell{Text: view.Usec(pt.P99), Mark: few(1000)}, view.Cell{Text: view.Usec(pt.Max)})
+				cells = append(cells, view.Cell{Text: view.Usec(pt.P50), Mark: few(20)},
+					view.Cell{Text: view.Usec(pt.P99), Mark: few(1000)}, view.Cell{Text: view.Usec(pt.Max)})
 			}
 			t.Add(cells...)
 		}

@@ -55,7 +55,8 @@ func sideFigures(r *reports.Result) []reports.Figure {
 		tail := len(all) == 1 && last == "p99" && all[0].Name == strings.TrimSuffix(f.Name, "p99")+"p50"
 		common := !slices.ContainsFunc(r.OwnFigures(), func(o reports.Figure) bool { return o.Name == f.Name })
 		switch {
-		case f.Better == reports.Neither, last == "mean", last == "p99" && !tail, len(all) == most, common && r.Shown == nil && r.Latency != nil && len(all) > 0 && !tail:
+		case f.Better == reports.Neither, last == "mean", last == "p99" && !tail, len(all) == most,
+			common && r.Shown == nil && r.Latency != nil && len(all) > 0 && !tail:
 			continue
 		}
 		f.Value = 0
@@ -73,7 +74,9 @@ func sideTables(results []reports.Result) []*sideTable {
 			continue
 		}
 		load := reports.LoadOf(r)
-		at := slices.IndexFunc(tables, func(s *sideTable) bool { return s.Load == load && s.rate == r.Rate && s.figures[0] == figures[0] })
+		at := slices.IndexFunc(tables, func(s *sideTable) bool {
+			return s.Load == load && s.rate == r.Rate && s.figures[0] == figures[0]
+		})
 		if at < 0 {
 			at = len(tables)
 			tables = append(tables, &sideTable{Load: load, rate: r.Rate, figures: figures})
@@ -117,7 +120,8 @@ func median(runs []*reports.Result, name string) (v float64, few bool) {
 
 func (s *sideTable) block(u view.Units) reports.SideBlock {
 	differing, fixed := reports.Differing(s.results)
-	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing), []view.Column{{Name: "stack", Left: true}})}
+	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing),
+		[]view.Column{{Name: "stack", Left: true}})}
 	for i, f := range s.figures {
 		c := sideColumn(f, u)
 		c.Spare = spare(i)
@@ -151,7 +155,8 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 					continue
 				}
 				repeated = repeated || len(runs) > 1
-				cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing), []view.Cell{{Text: names[stack]}})
+				cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing),
+					[]view.Cell{{Text: names[stack]}})
 				var ratios []view.Cell
 				for _, f := range s.figures {
 					v, few := median(runs, f.Name)
@@ -177,7 +182,8 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 	if fixed != "" {
 		conditions += ", " + fixed
 	}
-	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: conditions, Lines: legend, Table: t}
+	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: conditions,
+		Lines: legend, Table: t}
 }
 
 // spare leaves out the last figures first; the first two stay.

@@ -48,7 +48,8 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 	p.published(d.Published, d.Results)
 	if p.bounds {
 		p.line("")
-		p.wrapped("> is at least that: operations were due and not done when the window ended, and count with the time that they had waited by then")
+		p.wrapped("> is at least that: operations were due and not done when the window ended, and count with the " +
+			"time that they had waited by then")
 	}
 	if p.marks {
 		p.line("")
@@ -138,7 +139,8 @@ func (p *printer) table(t *view.Table) {
 }
 
 func (p *printer) environment(prefix string, e *reports.Environment) {
-	parts := []string{"rdmaperf " + e.Version, e.Go, strings.TrimSpace(e.OS + " " + e.Kernel), fmt.Sprintf("%d x %s", e.CPUs, e.CPU)}
+	parts := []string{"rdmaperf " + e.Version, e.Go, strings.TrimSpace(e.OS + " " + e.Kernel),
+		fmt.Sprintf("%d x %s", e.CPUs, e.CPU)}
 	if e.Hypervisor {
 		parts = append(parts, "virtual machine")
 	}
@@ -167,14 +169,16 @@ func (p *printer) group(g *reports.Grouped) {
 	}
 	u := view.Units{Gbits: p.Gbits}
 	throughput := &view.Table{Columns: g.PerRow(throughputColumns(p.Gbits))}
-	other := &view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "duration", Unit: "s"}})}
+	other := &view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"},
+		{Name: "duration", Unit: "s"}})}
 	rows, notes := g.Collapse()
 	for _, r := range rows {
 		if r.Streamed() {
 			throughput.Add(g.PerRowCells(r, throughputCells(r, p.Gbits))...)
 		}
 		if len(r.Distributions()) == 0 && r.Throughput == nil && len(r.Figures) == 0 {
-			other.Add(g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)}, {Text: view.Number(float64(r.DurationNs)/1e9, 2)}})...)
+			other.Add(g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)},
+				{Text: view.Integer(r.Operations)}, {Text: view.Number(float64(r.DurationNs)/1e9, 2)}})...)
 		}
 	}
 	for _, t := range []*view.Table{latencyTable(g, rows), throughput, figureTable(g, rows, u), other} {
@@ -212,12 +216,15 @@ func (p *printer) usage(g *reports.Grouped) {
 	}
 	switch {
 	case windows > 0 && g.Label == reports.LabelMem: // each side names the one process
-		p.wrapped(fmt.Sprintf("in %s s of windows: CPU of both sides %s s", view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2)) +
+		p.wrapped(fmt.Sprintf("in %s s of windows: CPU of both sides %s s", view.Number(float64(windows)/1e9, 2),
+			view.Number(cpu.ClientSeconds, 2)) +
 			p.expert(fmt.Sprintf("; heap allocations of both %d", gc.ClientAllocations)))
 	case windows > 0:
 		p.wrapped(fmt.Sprintf("in %s s of windows: CPU client %s s, server %s s",
-			view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2), view.Number(cpu.ServerSeconds, 2)) +
-			p.expert(fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations, gc.ServerAllocations)))
+			view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2),
+			view.Number(cpu.ServerSeconds, 2)) +
+			p.expert(fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations,
+				gc.ServerAllocations)))
 	}
 }
 
@@ -234,7 +241,8 @@ func (p *printer) expert(s string) string {
 var latencyColumns = []view.Column{
 	{Name: "#bytes"}, {Name: "#iterations"},
 	{Name: "min", Unit: "us"}, {Name: "p50", Unit: "us"}, {Name: "p90", Unit: "us", Spare: 1},
-	{Name: "p99", Unit: "us"}, {Name: "p99.9", Unit: "us"}, {Name: "p99.99", Unit: "us", Spare: 2}, {Name: "max", Unit: "us"},
+	{Name: "p99", Unit: "us"}, {Name: "p99.9", Unit: "us"}, {Name: "p99.99", Unit: "us", Spare: 2},
+	{Name: "max", Unit: "us"},
 	{Name: "mean", Unit: "us", Spare: 3}, {Name: "stddev", Unit: "us", Spare: 4},
 }
 
@@ -243,7 +251,8 @@ func latencyCells(size int64, l *reports.Latency) []view.Cell {
 	for _, p := range []string{"p50", "p90", "p99", "p999", "p9999"} {
 		cells = append(cells, reports.PercentileCell(l, p))
 	}
-	return append(cells, view.Cell{Text: l.MaxText()}, view.Cell{Text: l.MeanText()}, view.Cell{Text: view.Usec(l.StdDev)})
+	return append(cells, view.Cell{Text: l.MaxText()}, view.Cell{Text: l.MeanText()},
+		view.Cell{Text: view.Usec(l.StdDev)})
 }
 
 // rateColumn is in thousands as --interval says it: millions would leave large messages
@@ -258,6 +267,7 @@ func throughputColumns(gbits bool) []view.Column {
 func throughputCells(r *reports.Result, gbits bool) []view.Cell {
 	return []view.Cell{
 		{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)},
-		{Text: view.Bandwidth(r.Throughput.BytesPerSecond, gbits)}, {Text: view.Number(r.Throughput.OperationsPerSecond/1e3, 3)},
+		{Text: view.Bandwidth(r.Throughput.BytesPerSecond, gbits)},
+		{Text: view.Number(r.Throughput.OperationsPerSecond/1e3, 3)},
 	}
 }

@@ -205,7 +205,8 @@ func newPooled(s Settings) (Arm, error) {
 	}
 	// A piece is one mapping: both arms register the same, and differ in nothing but when
 	// they give it up.
-	p, err := scope.NewPool(regcache.PoolConfig{Access: s.Access, Piece: s.Piece, Deferred: s.Deferred, Arena: rdma.ArenaConfig{Pages: s.Pages}})
+	p, err := scope.NewPool(regcache.PoolConfig{Access: s.Access, Piece: s.Piece, Deferred: s.Deferred,
+		Arena: rdma.ArenaConfig{Pages: s.Pages}})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

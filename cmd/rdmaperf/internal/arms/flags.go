@@ -33,9 +33,14 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 	if set.Lookup("arms") != nil {
 		return
 	}
-	set.StringSlice("arms", Names(), "register, allreduce: comma list of none (the device registers each time), cache, prereg (registered when it is mapped), prereg+lazy (and unmapped late), odp (on-demand paging, where the device has it)")
-	set.StringSlice("offload", nil, "register, allreduce: comma list of none, hop, TIME, hop+TIME: a detour of each call of the driver, as of a kernel beside Linux (default none,hop; of allreduce none)")
-	set.String("deferred", defaultDeferred, "register, allreduce: bytes that prereg+lazy keeps when they are unmapped; at least two buffers")
+	set.StringSlice("arms", Names(),
+		"register, allreduce: comma list of none (the device registers each time), cache, prereg (registered when it "+
+			"is mapped), prereg+lazy (and unmapped late), odp (on-demand paging, where the device has it)")
+	set.StringSlice("offload", nil,
+		"register, allreduce: comma list of none, hop, TIME, hop+TIME: a detour of each call of the driver, as of a "+
+			"kernel beside Linux (default none,hop; of allreduce none)")
+	set.String("deferred", defaultDeferred,
+		"register, allreduce: bytes that prereg+lazy keeps when they are unmapped; at least two buffers")
 }
 
 // Read checks and returns them. own are the detours when none are given.

@@ -35,7 +35,8 @@ func Results(w reports.Workload, note string, axes map[string]reports.DimDef) *r
 		r.Dims = reports.DimsOf([]reports.DimDef{axes[r.Op], {Name: "arm"}}, p.X, p.Arm)
 		for _, f := range w.Figures {
 			if v, ok := p.Values[f.Name]; ok {
-				r.Figures = append(r.Figures, reports.Figure{Name: f.Name, Quantity: f.Quantity, Better: f.Better, Value: v})
+				r.Figures = append(r.Figures, reports.Figure{Name: f.Name, Quantity: f.Quantity, Better: f.Better,
+					Value: v})
 			}
 		}
 	}
@@ -68,5 +69,6 @@ func schema(w *reports.Workload) string {
     }
   }
 }
-`, w.Name, "a point of the curves of the workload "+w.Name+"; times are nanoseconds, medians of their repeats", values.String())
+`, w.Name, "a point of the curves of the workload "+w.Name+"; times are nanoseconds, medians of their repeats",
+		values.String())
 }

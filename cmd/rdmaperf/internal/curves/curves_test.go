@@ -9,7 +9,8 @@ import (
 )
 
 func TestSchemaHasEveryMember(t *testing.T) {
-	w := Results(reports.Workload{Name: "some", Figures: []reports.FigureDef{{Name: "rate"}, {Name: "p50_ns"}}}, "", nil)
+	w := Results(reports.Workload{Name: "some", Figures: []reports.FigureDef{{Name: "rate"}, {Name: "p50_ns"}}},
+		"", nil)
 	reporttest.Described(t, w)
 	for _, name := range []string{"rate", "p50_ns"} {
 		if !strings.Contains(w.Schema, `"`+name+`": {"type": "number"}`) {

@@ -32,7 +32,8 @@ func Collect(h Host, soft []Soft) Report {
 	}
 	for _, l := range links {
 		if !names[l.Name] {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s is known to RDMA netlink but not to /%s: is /sys mounted here?", l.Name, classDir))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is known to RDMA netlink but not to /%s: is /sys mounted here?",
+				l.Name, classDir))
 		}
 		names[l.Name] = true
 	}

@@ -61,7 +61,8 @@ func (h Host) countersIn(dir string, to map[string]int64) {
 // tcpCounters are those of the kernel's TCP that tell of a bad path: segments sent
 // again, timeouts, damaged segments (RFC 1213 tcpRetransSegs and tcpInErrs; Linux
 // Documentation/networking/snmp_counter.rst).
-var tcpCounters = []string{"RetransSegs", "InErrs", "InCsumErrors", "TCPTimeouts", "TCPLostRetransmit", "TCPSpuriousRTOs"}
+var tcpCounters = []string{"RetransSegs", "InErrs", "InCsumErrors", "TCPTimeouts", "TCPLostRetransmit",
+	"TCPSpuriousRTOs"}
 
 // TCPDevice stands for the kernel's TCP where a device would.
 const TCPDevice = "kernel TCP (all connections)"

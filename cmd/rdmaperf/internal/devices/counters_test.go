@@ -14,7 +14,8 @@ import (
 func counted() (Host, fstest.MapFS) {
 	const dev = "sys/devices/pci0000:00/0000:05:00.0/infiniband/mlx5_0"
 	tree := fstest.MapFS{
-		"sys/class/infiniband/mlx5_0":                             link("../../devices/pci0000:00/0000:05:00.0/infiniband/mlx5_0"),
+		"sys/class/infiniband/mlx5_0": link(
+			"../../devices/pci0000:00/0000:05:00.0/infiniband/mlx5_0"),
 		dev + "/hw_counters/icrc_errors":                          file("7"),
 		dev + "/hw_counters/lifespan":                             file("10"),
 		dev + "/ports/1/counters/port_xmit_data":                  file("18446744073709551615"),
@@ -34,7 +35,8 @@ func counted() (Host, fstest.MapFS) {
 func TestCountersOfADevice(t *testing.T) {
 	h, _ := counted()
 	whole := reports.DeviceCounters{Device: "mlx5_0", Counters: map[string]int64{"icrc_errors": 7}}
-	one := reports.DeviceCounters{Device: "mlx5_0", Port: 1, Counters: map[string]int64{"port_xmit_data": -1, "port_rcv_data": 100, "out_of_sequence": 3}}
+	one := reports.DeviceCounters{Device: "mlx5_0", Port: 1, Counters: map[string]int64{"port_xmit_data": -1,
+		"port_rcv_data": 100, "out_of_sequence": 3}}
 	two := reports.DeviceCounters{Device: "mlx5_0", Port: 2, Counters: map[string]int64{"port_rcv_data": 5}}
 	for _, c := range []struct {
 		device string
@@ -75,10 +77,13 @@ func TestCountersMove(t *testing.T) {
 
 func TestTCPCounters(t *testing.T) {
 	h := Host{Root: fstest.MapFS{
-		"proc/net/snmp":    file("Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn InSegs RetransSegs InErrs\nTcp: 200 -1 9 17 0\nUdp: InErrs\nUdp: 4"),
+		"proc/net/snmp": file(
+			"Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn InSegs RetransSegs InErrs\nTcp: 200 -1 9 17 0\nUdp: " +
+				"InErrs\nUdp: 4"),
 		"proc/net/netstat": file("TcpExt: SyncookiesSent TCPTimeouts\nTcpExt: 1 6\nIpExt: InNoRoutes\nIpExt: 3"),
 	}}
-	want := []reports.DeviceCounters{{Device: TCPDevice, Counters: map[string]int64{"RetransSegs": 17, "InErrs": 0, "TCPTimeouts": 6}}}
+	want := []reports.DeviceCounters{{Device: TCPDevice, Counters: map[string]int64{"RetransSegs": 17, "InErrs": 0,
+		"TCPTimeouts": 6}}}
 	if diff := cmp.Diff(want, h.TCPCounters()); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}

@@ -101,16 +101,20 @@ func lab() Host {
 		},
 		Verbs: func() ([]verbs.DeviceInfo, error) {
 			return []verbs.DeviceInfo{
-				{Name: "mlx5_2", Firmware: "ignored", Limits: verbs.Limits{QPs: 262144, QPWR: 32768, SGE: 30, CQs: 16777216, CQE: 4194303, MRs: 16777216,
+				{Name: "mlx5_2", Firmware: "ignored", Limits: verbs.Limits{QPs: 262144, QPWR: 32768, SGE: 30,
+					CQs: 16777216, CQE: 4194303, MRs: 16777216,
 					MRSize: 1 << 63, SRQs: 8388608, SRQWR: 32767, RDAtom: 16, InitRDAtom: 16, Atomics: true},
-					Ports: []verbs.PortInfo{{Number: 1, Active: true, LinkLayer: "InfiniBand", MTU: 4096, MaxMsg: 1 << 30}}},
+					Ports: []verbs.PortInfo{{Number: 1, Active: true, LinkLayer: "InfiniBand", MTU: 4096,
+						MaxMsg: 1 << 30}}},
 				{Name: "siw0", Firmware: "7", Limits: verbs.Limits{QPs: 1 << 16, RDAtom: 128},
 					Ports: []verbs.PortInfo{{Number: 1, MTU: 1024, MaxMsg: 1<<32 - 1}, {Number: 7, MTU: 256}}},
 			}, nil
 		},
-		Names:       func() []string { return []string{"mlx5_10", "mlx5_2", "rxe0", "siw0"} },
-		Ports:       func(string) []string { return []string{"1"} },
-		CharDevices: func(d string) []string { return []string{"/dev/infiniband/uverbs-" + d, "/dev/infiniband/rdma_cm"} },
+		Names: func() []string { return []string{"mlx5_10", "mlx5_2", "rxe0", "siw0"} },
+		Ports: func(string) []string { return []string{"1"} },
+		CharDevices: func(d string) []string {
+			return []string{"/dev/infiniband/uverbs-" + d, "/dev/infiniband/rdma_cm"}
+		},
 		ForNetDev: func(n string) (string, error) {
 			switch n {
 			case "ib0":
@@ -127,7 +131,8 @@ func lab() Host {
 		NetDevs: func() ([]net.Interface, error) {
 			return []net.Interface{
 				{Name: "lo", Flags: net.FlagUp | net.FlagLoopback},
-				{Name: "enp6s0", Flags: net.FlagUp}, {Name: "ib0", Flags: net.FlagUp}, {Name: "siwdev"}, {Name: "eth9"}, {Name: "gone0"},
+				{Name: "enp6s0", Flags: net.FlagUp}, {Name: "ib0", Flags: net.FlagUp}, {Name: "siwdev"}, {Name: "eth9"},
+				{Name: "gone0"},
 			}, nil
 		},
 	}
@@ -143,21 +148,27 @@ func TestCollectJoinsItsSources(t *testing.T) {
 	}
 	r := Collect(h, nil)
 	chars := func(d string) []string { return []string{"/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs-" + d} }
-	active := Port{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "2.5 Gb/sec (1X SDR)", LinkLayer: "Ethernet", GIDs: []GID{}}
+	active := Port{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "2.5 Gb/sec (1X SDR)", LinkLayer: "Ethernet",
+		GIDs: []GID{}}
 	siwPort := active
 	siwPort.MTU, siwPort.MaxMsg = 1024, 1<<32-1
 	siwPort.GIDs = []GID{{Index: 0, GID: "ac0:eb4e:1234::", Type: "iWARP"}}
 	want := []Device{
-		{Name: "hidden0", CharDevices: chars("hidden0"), Ports: []Port{{Number: 1, GIDs: []GID{}}, {Number: 2, GIDs: []GID{}}}},
+		{Name: "hidden0", CharDevices: chars("hidden0"), Ports: []Port{{Number: 1, GIDs: []GID{}},
+			{Number: 2, GIDs: []GID{}}}},
 		{Name: "mlx5_2", NodeType: "CA", Driver: "mlx5_core", Firmware: "20.41.1000", NodeGUID: "506b:4b03:00cc:92b8",
 			SysImageGUID: "506b:4b03:00cc:92b8", CharDevices: chars("mlx5_2"), NetDevs: []string{"ib0"},
-			Limits: &Limits{QPs: 262144, QPWR: 32768, SGE: 30, CQs: 16777216, CQE: 4194303, MRs: 16777216, MRSize: 1 << 63,
-				SRQs: 8388608, SRQWR: 32767, RDAtom: 16, InitRDAtom: 16, Atomics: true},
-			Ports: []Port{{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "200 Gb/sec (4X HDR)", LinkLayer: "InfiniBand", LID: "0x4", MTU: 4096, MaxMsg: 1 << 30,
+			Limits: &Limits{QPs: 262144, QPWR: 32768, SGE: 30, CQs: 16777216, CQE: 4194303, MRs: 16777216,
+				MRSize: 1 << 63,
+				SRQs:   8388608, SRQWR: 32767, RDAtom: 16, InitRDAtom: 16, Atomics: true},
+			Ports: []Port{{Number: 1, State: "ACTIVE", PhysState: "LinkUp", Rate: "200 Gb/sec (4X HDR)",
+				LinkLayer: "InfiniBand", LID: "0x4", MTU: 4096, MaxMsg: 1 << 30,
 				GIDs: []GID{{Index: 0, GID: "fe80::506b:4b03:cc:92b8", Type: "IB"}}}}},
-		{Name: "mlx5_10", NodeType: "CA", Driver: "mlx5_core", Firmware: "16.35.2000", NodeGUID: "08:c0:eb:ff:fe:4e:12:34",
+		{Name: "mlx5_10", NodeType: "CA", Driver: "mlx5_core", Firmware: "16.35.2000",
+			NodeGUID:    "08:c0:eb:ff:fe:4e:12:34",
 			CharDevices: chars("mlx5_10"), NetDevs: []string{"enp6s0"}, NetDevMTU: map[string]int{"enp6s0": 9000},
-			Ports: []Port{{Number: 1, State: "DOWN", PhysState: "Disabled", Rate: "40 Gb/sec (4X QDR)", LinkLayer: "Ethernet",
+			Ports: []Port{{Number: 1, State: "DOWN", PhysState: "Disabled", Rate: "40 Gb/sec (4X QDR)",
+				LinkLayer: "Ethernet",
 				GIDs: []GID{
 					{Index: 0, GID: "fe80::ac0:ebff:fe4e:1234", Type: "RoCE v1", NetDev: "enp6s0"},
 					{Index: 1, GID: "fe80::ac0:ebff:fe4e:1234", Type: "RoCE v2", NetDev: "enp6s0"},
@@ -166,12 +177,14 @@ func TestCollectJoinsItsSources(t *testing.T) {
 		{Name: "rxe0", NodeType: "CA", Driver: "rdma_rxe", Software: true, CharDevices: chars("rxe0"),
 			NetDevs: []string{"enp6s0"}, NetDevMTU: map[string]int{"enp6s0": 9000}, Ports: []Port{active}},
 		{Name: "siw0", NodeType: "RNIC", Driver: "siw", Software: true, Firmware: "7", CharDevices: chars("siw0"),
-			NetDevs: []string{"siwdev"}, NetDevMTU: map[string]int{"siwdev": 1500}, Limits: &Limits{QPs: 1 << 16, RDAtom: 128}, Ports: []Port{siwPort}},
+			NetDevs: []string{"siwdev"}, NetDevMTU: map[string]int{"siwdev": 1500},
+			Limits: &Limits{QPs: 1 << 16, RDAtom: 128}, Ports: []Port{siwPort}},
 	}
 	if d := cmp.Diff(want, r.Devices); d != "" {
 		t.Errorf("devices (-want +got):\n%s", d)
 	}
-	if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "hidden0") || r.Notes[1] != `libibverbs has no provider for ["hidden0" "mlx5_10" "rxe0"]: --transport verbs cannot use it` {
+	if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], "hidden0") ||
+		r.Notes[1] != `libibverbs has no provider for ["hidden0" "mlx5_10" "rxe0"]: --transport verbs cannot use it` {
 		t.Errorf("notes = %q, want one about hidden0, and one about what verbs cannot open", r.Notes)
 	}
 	if r.Reason != "" || r.Hints != nil {
@@ -255,9 +268,13 @@ func TestAnEmptyListHasItsReason(t *testing.T) {
 		hints  []string
 		absent string
 	}{
-		{"no core", fstest.MapFS{}, unix.EPROTONOSUPPORT, "not loaded", []string{"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev wan7", "modprobe siw", "mlx5_ib"}, "ships neither"},
-		{"core without devices", fstest.MapFS{classDir: class}, nil, "no device is registered in this network namespace", []string{"rdma_rxe"}, ""},
-		{"core, netlink fails", fstest.MapFS{classDir: class}, unix.EPERM, "operation not permitted", []string{"siw"}, ""},
+		{"no core", fstest.MapFS{}, unix.EPROTONOSUPPORT, "not loaded",
+			[]string{"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev wan7", "modprobe siw", "mlx5_ib"},
+			"ships neither"},
+		{"core without devices", fstest.MapFS{classDir: class}, nil,
+			"no device is registered in this network namespace", []string{"rdma_rxe"}, ""},
+		{"core, netlink fails", fstest.MapFS{classDir: class}, unix.EPERM, "operation not permitted",
+			[]string{"siw"}, ""},
 		{"netlink without sysfs", fstest.MapFS{}, nil, "lists no device", []string{"siw"}, ""},
 		{"only siw shipped", fstest.MapFS{"proc/sys/kernel/osrelease": release,
 			"lib/modules/6.9.1/modules.dep": file("kernel/drivers/infiniband/sw/siw/siw.ko.zst: kernel/net/x.ko")},
@@ -329,7 +346,8 @@ func soft() Host {
 	gid(tree, rxe+"/ports/1", "0", "fe80:0000:0000:0000:5054:00ff:fe12:3456", "RoCE v2", "eth0")
 	gid(tree, rxe+"/ports/1", "1", "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2", "eth0")
 	h.Verbs = func() ([]verbs.DeviceInfo, error) {
-		return []verbs.DeviceInfo{{Name: "rxe0", Limits: verbs.Limits{QPs: 1048560, QPWR: 1048576, SGE: 32, CQs: 1048576, CQE: 32767, MRs: 524287,
+		return []verbs.DeviceInfo{{Name: "rxe0", Limits: verbs.Limits{QPs: 1048560, QPWR: 1048576, SGE: 32,
+			CQs: 1048576, CQE: 32767, MRs: 524287,
 			SRQs: 917503, SRQWR: 1048576, RDAtom: 128, InitRDAtom: 128, Atomics: true},
 			Ports: []verbs.PortInfo{{Number: 1, Active: true, MTU: 1024, MaxMsg: 8 << 20}}}}, nil
 	}

@@ -46,7 +46,8 @@ func (r *Report) WriteText(w io.Writer) error {
 func (r *Report) writeTables(b *bufio.Writer) {
 	ports := [][]string{{"device", "port", "state", "link", "rate", "mtu", "netdev", "kind", "driver", "firmware"}}
 	gids := [][]string{{"device", "port", "-x", "gid", "type", "netdev"}}
-	limits := [][]string{{"device", "qps", "wrs/qp", "sges/wr", "cqs", "cqes/cq", "mrs", "srqs", "reads/qp", "atomics", "message"}}
+	limits := [][]string{{"device", "qps", "wrs/qp", "sges/wr", "cqs", "cqes/cq", "mrs", "srqs", "reads/qp", "atomics",
+		"message"}}
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		kind := d.NodeType
@@ -57,7 +58,8 @@ func (r *Report) writeTables(b *bufio.Writer) {
 		for k := range d.Ports {
 			p := &d.Ports[k]
 			number := strconv.Itoa(p.Number)
-			ports = append(ports, append([]string{d.Name, number, p.stateText(), p.LinkLayer, p.Rate, figure(p.MTU)}, about...))
+			ports = append(ports, append([]string{d.Name, number, p.stateText(), p.LinkLayer, p.Rate, figure(p.MTU)},
+				about...))
 			for _, g := range p.GIDs {
 				gids = append(gids, []string{d.Name, number, strconv.Itoa(g.Index), g.GID, g.Type, g.NetDev})
 			}
@@ -66,8 +68,10 @@ func (r *Report) writeTables(b *bufio.Writer) {
 			ports = append(ports, append([]string{d.Name, "", "", "", "", ""}, about...))
 		}
 		if l := d.Limits; l != nil {
-			limits = append(limits, []string{d.Name, figure(l.QPs), figure(l.QPWR), figure(l.SGE), figure(l.CQs), figure(l.CQE), figure(l.MRs),
-				figure(l.SRQs), figure(l.RDAtom), map[bool]string{true: "yes", false: "no"}[l.Atomics], d.messageText()})
+			limits = append(limits, []string{d.Name, figure(l.QPs), figure(l.QPWR), figure(l.SGE), figure(l.CQs),
+				figure(l.CQE), figure(l.MRs),
+				figure(l.SRQs), figure(l.RDAtom), map[bool]string{true: "yes", false: "no"}[l.Atomics],
+				d.messageText()})
 		}
 	}
 	for _, t := range [][][]string{ports, gids, limits} {

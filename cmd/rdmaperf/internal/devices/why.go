@@ -19,7 +19,8 @@ func (h Host) why(linkErr error) (reason string, hints []string) {
 	case linkErr == nil:
 		reason = fmt.Sprintf("the kernel's RDMA core answers but lists no device, and there is no /%s", classDir)
 	default:
-		reason = fmt.Sprintf("the kernel's RDMA core is not loaded: there is no /%s, and RDMA netlink answers %q", classDir, linkErr)
+		reason = fmt.Sprintf("the kernel's RDMA core is not loaded: there is no /%s, and RDMA netlink answers %q",
+			classDir, linkErr)
 	}
 	netdev := h.anyNetDev()
 	release := h.read("proc/sys/kernel", "osrelease")
@@ -29,14 +30,16 @@ func (h Host) why(linkErr error) (reason string, hints []string) {
 		{"siw", "siw", "iWARP in software"},
 	} {
 		if !known || shipped[m.module] {
-			hints = append(hints, fmt.Sprintf("%s, as root: modprobe %s && rdma link add %s0 type %s netdev %s", m.what, m.module, m.kind, m.kind, netdev))
+			hints = append(hints, fmt.Sprintf("%s, as root: modprobe %s && rdma link add %s0 type %s netdev %s", m.what,
+				m.module, m.kind, m.kind, netdev))
 		}
 	}
 	if known && len(hints) == 0 {
 		hints = append(hints, fmt.Sprintf("kernel %s ships neither rdma_rxe nor siw: install its extra modules "+
 			"(Ubuntu: linux-modules-extra-%s) or boot a distribution kernel", release, release))
 	}
-	return reason, append(hints, "an adapter: load its driver, such as modprobe mlx5_ib, irdma, bnxt_re or efa; lspci shows what is fitted")
+	return reason, append(hints,
+		"an adapter: load its driver, such as modprobe mlx5_ib, irdma, bnxt_re or efa; lspci shows what is fitted")
 }
 
 // modules tells which of the kernel's modules are there, built in or loadable.

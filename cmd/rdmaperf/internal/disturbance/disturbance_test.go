@@ -21,12 +21,14 @@ func TestReadSumsUpThreads(t *testing.T) {
 		"proc/self/task/11/stat":      file("11 (a) b (c) S 1 2 3 4 5 6 100 7 2 8 9 9 9\n"),
 		"proc/self/task/11/status":    file("Name:\tx\nvoluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t40\n"),
 		"proc/self/task/11/schedstat": file("1000 2000 3\n"),
-		"proc/self/task/11/sched":     file("x (11, #threads: 1)\nse.nr_migrations                             :                    6\n"),
+		"proc/self/task/11/sched": file(
+			"x (11, #threads: 1)\nse.nr_migrations                             :                    6\n"),
 		"proc/self/task/12/stat":      file("12 (x) R 1 2 3 4 5 6 1 0 1 0 9\n"),
 		"proc/self/task/12/status":    file("nonvoluntary_ctxt_switches:\t2\n"),
 		"proc/self/task/12/schedstat": file("5 500 3\n"),
 	}
-	want := reports.Noise{Threads: 2, InvoluntarySwitches: 42, RunQueueWaitNs: 2500, Migrations: 6, MinorFaults: 101, MajorFaults: 3, StealNs: 770_000_000}
+	want := reports.Noise{Threads: 2, InvoluntarySwitches: 42, RunQueueWaitNs: 2500, Migrations: 6, MinorFaults: 101,
+		MajorFaults: 3, StealNs: 770_000_000}
 	for _, r := range []*Reader{{root, []int{11, 12}}, {root, nil}} {
 		if got := r.Read(); got != want {
 			t.Errorf("threads %v: %+v, want %+v", r.tids, got, want)
@@ -64,7 +66,8 @@ func TestWaitingForACPUIsSeen(t *testing.T) {
 	go spin(done)
 	go spin(done)
 	a, b := <-done, <-done
-	if a.RunQueueWaitNs+b.RunQueueWaitNs < int64(50*time.Millisecond) || a.InvoluntarySwitches+b.InvoluntarySwitches == 0 {
+	if a.RunQueueWaitNs+b.RunQueueWaitNs < int64(50*time.Millisecond) ||
+		a.InvoluntarySwitches+b.InvoluntarySwitches == 0 {
 		t.Errorf("two threads on one CPU for 300 ms: %+v and %+v", a, b)
 	}
 }

@@ -34,7 +34,8 @@ func TestSocketsCountTheTimeAtAClosedWindow(t *testing.T) {
 		t.Skip("64 MiB fit the buffers of this machine's sockets")
 	}
 	d := Between(before, Sockets())
-	if d.Sockets < 2 || d.Segments == 0 || d.WindowLimitedNs < int64(100*time.Millisecond) || d.WindowLimitedNs > int64(10*time.Second) {
+	if d.Sockets < 2 || d.Segments == 0 || d.WindowLimitedNs < int64(100*time.Millisecond) ||
+		d.WindowLimitedNs > int64(10*time.Second) {
 		t.Errorf("%+v, want most of 300 ms behind a closed window", d)
 	}
 }

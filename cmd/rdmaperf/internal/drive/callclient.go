@@ -42,7 +42,8 @@ func Callers(sh *engine.Shape, untimed bool, make func(transports.CallConn, int)
 
 // ConnectCalls opens the connections of a point and makes its callers, of which the first
 // group is the one that is measured. Behind it any number of phases may be run, until Close.
-func ConnectCalls(ctx context.Context, r *engine.Run, sh *engine.Shape, cfg transports.CallConfig, groups ...CallGroup) (*Calls, error) {
+func ConnectCalls(ctx context.Context, r *engine.Run, sh *engine.Shape, cfg transports.CallConfig,
+	groups ...CallGroup) (*Calls, error) {
 	m, err := r.Measurement(sh)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,8 @@ func newCalls(m *engine.Measurement, groups []CallGroup) *Calls {
 func (k *Calls) Warmed(ctx context.Context, who CallPhase) (err error) {
 	p := k.Plan
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if k.Warm, _, err = k.phase(ctx, "warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, who); err != nil {
+		if k.Warm, _, err = k.phase(ctx, "warm-up", engine.GenWarmup,
+			engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, who); err != nil {
 			return err
 		}
 	}
@@ -95,7 +97,8 @@ func (k *Calls) Warmed(ctx context.Context, who CallPhase) (err error) {
 
 // Ahead runs a phase before the measured one. Its raw samples get this name; "": they are
 // not kept. The outcome is valid until the next phase.
-func (k *Calls) Ahead(ctx context.Context, name string, gen int, samples string, who CallPhase) (*engine.Outcome, error) {
+func (k *Calls) Ahead(ctx context.Context, name string, gen int, samples string, who CallPhase) (*engine.Outcome,
+	error) {
 	if samples != "" {
 		k.raw = k.Raw()
 	}
@@ -278,17 +281,21 @@ func (k *Calls) memory(ctx context.Context) error {
 }
 
 // around runs something on this side inside a phase of the server.
-func (k *Calls) around(ctx context.Context, ph engine.PhaseStart, start func() *engine.Phase) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *Calls) around(ctx context.Context, ph engine.PhaseStart, start func() *engine.Phase) (*engine.Outcome,
+	*engine.PhaseReport, error) {
 	collectAsUsed()
 	return k.Around(ctx, ph, start, nil)
 }
 
-func (k *Calls) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (*engine.Outcome, *engine.PhaseReport, error) {
+func (k *Calls) phase(ctx context.Context, name string, gen int, lim engine.Limits, who CallPhase) (*engine.Outcome,
+	*engine.PhaseReport, error) {
 	k.lead, k.beside = k.groups[who.Lead], nil
 	if who.Beside > 0 {
 		k.beside = k.groups[who.Beside]
 	}
-	return k.around(ctx, engine.PhaseStart{Name: name, Generation: gen}, func() *engine.Phase { return k.start(gen, lim) })
+	return k.around(ctx, engine.PhaseStart{Name: name, Generation: gen}, func() *engine.Phase {
+		return k.start(gen, lim)
+	})
 }
 
 // failed is the error of a caller, which it names.

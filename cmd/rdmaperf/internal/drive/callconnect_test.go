@@ -43,7 +43,8 @@ func (d *dialling) DialCalls(ctx context.Context, _ string, _ transports.CallCon
 }
 
 // connecting dials so many connections in a bubble.
-func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error, check func(k *Calls, took time.Duration, err error)) {
+func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error,
+	check func(k *Calls, took time.Duration, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, k := point()

@@ -74,7 +74,8 @@ func TestLatenciesOfCalls(t *testing.T) {
 	rec.RecordN(10_000, 1)
 	m.Out = &engine.Outcome{Ops: 10, Window: time.Second, Rec: rec}
 	res := k.Result()
-	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.ExpectedIntervalNs != 1000 || c.Count != 19 {
+	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil ||
+		c.ExpectedIntervalNs != 1000 || c.Count != 19 {
 		t.Errorf("latency %+v, corrected %+v, want 9 calls that one of 10 us kept from being made", l, c)
 	}
 	k.groups[0].Untimed = true
@@ -117,7 +118,8 @@ func TestParametersOfCalls(t *testing.T) {
 	}
 	m.Plan.Iterations, m.Sh.Rate = 500, 1000
 	p = CallParameters(m)
-	if _, ok := p["duration_ns"]; ok || p["iterations"] != int64(500) || p["rate"] != 1000. || p["arrivals"] != engine.ArrivalsConstant {
+	if _, ok := p["duration_ns"]; ok || p["iterations"] != int64(500) || p["rate"] != 1000. ||
+		p["arrivals"] != engine.ArrivalsConstant {
 		t.Errorf("%v", p)
 	}
 }
@@ -197,9 +199,12 @@ func TestLimitsOfCalls(t *testing.T) {
 		qps, depth, outstanding, rs int
 		ok                          bool
 	}{
-		{"as many as may be", 256, 256, 0, 1, true}, {"one more", 1, maxCallers + 1, 0, 1, false}, {"on connections", 257, 256, 0, 1, false},
-		{"of the point's own", 256, 1 << 20, 256, 1, true}, {"of the point's own, one more", 1, 1, maxCallers + 1, 1, false},
-		{"no depth is one", maxCallers, 0, 0, 1, true}, {"the longest answer", 1, 1, 0, 4096, true}, {"a longer answer", 1, 1, 0, 4097, false},
+		{"as many as may be", 256, 256, 0, 1, true}, {"one more", 1, maxCallers + 1, 0, 1, false},
+		{"on connections", 257, 256, 0, 1, false},
+		{"of the point's own", 256, 1 << 20, 256, 1, true}, {"of the point's own, one more", 1, 1, maxCallers + 1, 1,
+			false},
+		{"no depth is one", maxCallers, 0, 0, 1, true}, {"the longest answer", 1, 1, 0, 4096, true},
+		{"a longer answer", 1, 1, 0, 4097, false},
 	} {
 		p := &engine.Plan{QPs: c.qps, Depth: c.depth}
 		pt := engine.Point{Op: "call", Call: engine.CallUnary, Size: 1, Outstanding: c.outstanding, Response: c.rs}
@@ -207,7 +212,8 @@ func TestLimitsOfCalls(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	sh, err := CallShape(engine.NewSetup(&engine.Plan{QPs: 1}, engine.Point{Op: "call", Call: engine.CallUnary, Size: 100, Response: 20, Outstanding: 3}, caps, caps), 1)
+	sh, err := CallShape(engine.NewSetup(&engine.Plan{QPs: 1}, engine.Point{Op: "call", Call: engine.CallUnary,
+		Size: 100, Response: 20, Outstanding: 3}, caps, caps), 1)
 	if err != nil || sh.Window() != 360 {
 		t.Errorf("%v, %d bytes under way, want three times 120", err, sh.Window())
 	}

@@ -8,7 +8,8 @@ import (
 // RPC is what the result of a point of calls has of its own.
 func (k *Calls) RPC() *RPC {
 	sh := k.Sh
-	rpc := &RPC{Call: sh.Call, RequestBytes: int64(sh.Size), ResponseBytes: int64(sh.Response), Connections: sh.QPs, Outstanding: sh.Depth}
+	rpc := &RPC{Call: sh.Call, RequestBytes: int64(sh.Size), ResponseBytes: int64(sh.Response), Connections: sh.QPs,
+		Outstanding: sh.Depth}
 	if tr, err := engine.CallsOf(k.Stack); err == nil { // it was one until here
 		cost := tr.CallCost()
 		rpc.Form, rpc.Mode, rpc.BusyNs, rpc.Pollers = cost.Form, cost.Mode, int64(cost.BusyTime), cost.Pollers
@@ -64,7 +65,8 @@ func (k *Calls) Result() reports.Result {
 func CallParameters(m *engine.Measurement) map[string]any {
 	sh := m.Sh
 	p := m.Parameters(callCollector, "none")
-	p["call"], p["request_bytes"], p["response_bytes"], p["connections"], p["outstanding"] = sh.Call, sh.Size, sh.Response, sh.QPs, sh.Depth
+	p["call"], p["request_bytes"], p["response_bytes"], p["connections"], p["outstanding"] = sh.Call, sh.Size,
+		sh.Response, sh.QPs, sh.Depth
 	p["codec"], p["goroutines"] = "bytes without a schema, not copied", sh.QPs*sh.Depth
 	if m.Stack.Caps().InProcess {
 		p["note"] = "both sides in one process: not a network, and client CPU and memory cover both"

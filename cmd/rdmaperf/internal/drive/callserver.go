@@ -25,7 +25,8 @@ func (f Failure) Fail(err error) {
 
 // ServeCalls serves a point of calls: svc answers for the point's whole time, and phases are
 // watched while it works. It closes svc. What fails ends the point.
-func ServeCalls(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg transports.CallConfig, svc engine.CallService, fails Failure) (err error) {
+func ServeCalls(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg transports.CallConfig,
+	svc engine.CallService, fails Failure) (err error) {
 	defer func() {
 		if e := svc.Close(); err == nil && e != nil {
 			err = engine.Failed("end service", e)
@@ -46,13 +47,15 @@ func ServeCalls(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg tran
 	}
 	defer srv.Close() // its error was the clients' calls'
 	addr := srv.Addr()
-	if err := s.Peer.Send(&engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(s.Host, addr), Token: number, Resident: base}); err != nil {
+	if err := s.Peer.Send(&engine.Listening{Addr: addr, Elsewhere: noHostPort(addr) || engine.Elsewhere(s.Host, addr),
+		Token: number, Resident: base}); err != nil {
 		return err
 	}
 	return s.Phases(ctx, func(ph *engine.PhaseStart) error { return callPhase(ctx, s, svc, fails, ph) })
 }
 
-func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fails Failure, ph *engine.PhaseStart) error {
+func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fails Failure,
+	ph *engine.PhaseStart) error {
 	var rep engine.PhaseReport
 	if ph.Generation == engine.GenMemory {
 		rep.Resident = resident()

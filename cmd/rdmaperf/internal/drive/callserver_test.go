@@ -52,7 +52,8 @@ func TestWhatEndsAPhaseOfCalls(t *testing.T) {
 		}
 		svc := &silent{begin: c.begin}
 		served := &engine.ServedClient{Server: &engine.Server{}, Ctl: &engine.Control{Conn: near, Alive: ctx}}
-		if err := callPhase(ctx, served.NewServe(engine.Point{}, time.Minute), svc, failure, &engine.PhaseStart{Generation: engine.GenMeasure}); !errors.Is(err, c.want) || svc.ended != c.ended {
+		if err := callPhase(ctx, served.NewServe(engine.Point{}, time.Minute), svc, failure,
+			&engine.PhaseStart{Generation: engine.GenMeasure}); !errors.Is(err, c.want) || svc.ended != c.ended {
 			t.Errorf("%s: %v, want %v; the service is ended: %v", name, err, c.want, svc.ended)
 		}
 		cancel()

@@ -13,7 +13,8 @@ import (
 )
 
 // starting runs a phase of callers in a bubble; during does something beside it.
-func starting(t *testing.T, lim engine.Limits, set func(k *Calls), during func(r *engine.Phase), check func(k *Calls, o *engine.Outcome), calls ...*heeding) {
+func starting(t *testing.T, lim engine.Limits, set func(k *Calls), during func(r *engine.Phase),
+	check func(k *Calls, o *engine.Outcome), calls ...*heeding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		engine.RestartClock()

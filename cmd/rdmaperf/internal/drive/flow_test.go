@@ -130,7 +130,8 @@ func TestBothWaysCanBeInterrupted(t *testing.T) {
 		plan.Iterations = 1 << 40
 		r, err := enginetest.CutShort(t, addr, client, plan)
 		if !errors.Is(err, engine.ErrInterrupted) || reports.DetailOf[drive.Bidirectional](&r) == nil ||
-			reports.DetailOf[drive.Bidirectional](&r).FromServer.Operations == 0 || reports.DetailOf[drive.Bidirectional](&r).FromClient.Operations == 0 {
+			reports.DetailOf[drive.Bidirectional](&r).FromServer.Operations == 0 ||
+			reports.DetailOf[drive.Bidirectional](&r).FromClient.Operations == 0 {
 			t.Errorf("%v, %+v, want an interrupt with both directions", err, reports.DetailOf[drive.Bidirectional](&r))
 		}
 	}
@@ -194,7 +195,9 @@ func TestBothWaysAllocateNothing(t *testing.T) {
 
 // A client that says it is done and is not costs the server its timeout at most.
 func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}), drive.ThroughputShape, streams)
+	client, server := enginetest.Pair(t, enginetest.MemEnds,
+		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 8, Bidirectional: true}),
+		drive.ThroughputShape, streams)
 	for _, c := range []*engine.Group{server, client} {
 		if err := c.Side.Prepare(1); err != nil {
 			t.Fatal(err)
@@ -205,7 +208,8 @@ func TestServerLeavesAnUnfinishedConversation(t *testing.T) {
 		t.Fatal(said, err)
 	}
 	r.Halt(engine.StopSoon)
-	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond}, Ctl: new(engine.Control), Server: new(engine.Server)}
+	c := &engine.ServedClient{Plan: engine.Plan{Timeout: 50 * time.Millisecond}, Ctl: new(engine.Control),
+		Server: new(engine.Server)}
 	if err := c.NewServe(engine.Point{}, time.Second).Join(t.Context(), r); reports.Code(err) != reports.ExitPeer {
 		t.Errorf("%v, want a peer that does not answer", err)
 	}

@@ -99,7 +99,8 @@ func openLoop(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 
 // OpenLoopOf says what of a load was done, of which so many operations completed. A window by
 // duration is as long as it was meant to be: what ends behind it began inside.
-func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson bool, completed int64, took time.Duration) *reports.OpenLoop {
+func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson bool, completed int64,
+	took time.Duration) *reports.OpenLoop {
 	if d := m.Plan.Duration; d > 0 && o.Err == nil {
 		took = d
 	}

@@ -137,7 +137,8 @@ func TestOpenLoopAllocatesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", arrivals, op), func(t *testing.T) {
 				plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: op, Size: 64, Rate: 1e6})
 				plan.Arrivals = arrivals
-				client, server := enginetest.Pair(t, enginetest.MemEnds, plan, drive.PingPongShape, [2]engine.NewSide{drive.NewPingPong, drive.NewPingPong})
+				client, server := enginetest.Pair(t, enginetest.MemEnds, plan, drive.PingPongShape,
+					[2]engine.NewSide{drive.NewPingPong, drive.NewPingPong})
 				enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 				release := engine.HoldCollector()
 				defer release()

@@ -18,8 +18,10 @@ func TestAchievedRates(t *testing.T) {
 		rate  float64
 	}{{0, nil, 20}, {2 * time.Second, nil, 50}, {2 * time.Second, errors.New("broken"), 20}} {
 		m := &engine.Measurement{Plan: &engine.Plan{Duration: c.meant}}
-		o := OpenLoopOf(m, &engine.Outcome{Err: c.err, Unanswered: 3, Unsent: 7, Late: 2}, 55, false, 100, 5*time.Second)
-		if o.AchievedPerSecond != c.rate || o.Sent != 103 || o.Completed != 100 || o.Due != 110 || o.Late != 2 || o.OfferedPerSecond != 55 {
+		o := OpenLoopOf(m, &engine.Outcome{Err: c.err, Unanswered: 3, Unsent: 7, Late: 2}, 55, false, 100,
+			5*time.Second)
+		if o.AchievedPerSecond != c.rate || o.Sent != 103 || o.Completed != 100 || o.Due != 110 || o.Late != 2 ||
+			o.OfferedPerSecond != 55 {
 			t.Errorf("a window of %v, %v: %+v", c.meant, c.err, o)
 		}
 	}
@@ -28,7 +30,8 @@ func TestAchievedRates(t *testing.T) {
 // Arrivals by chance may be as many fewer than the rate as chance makes them; constant ones not.
 func TestArrivalsByChanceVary(t *testing.T) {
 	for arrivals, saturated := range map[string]bool{engine.ArrivalsConstant: true, engine.ArrivalsPoisson: false} {
-		m := &engine.Measurement{Plan: &engine.Plan{}, Sh: &engine.Shape{Point: engine.Point{Rate: 110}, Arrivals: arrivals}}
+		m := &engine.Measurement{Plan: &engine.Plan{}, Sh: &engine.Shape{Point: engine.Point{Rate: 110},
+			Arrivals: arrivals}}
 		service := reports.NewRecorder()
 		service.RecordN(500, 100)
 		res := &reports.Result{Parameters: map[string]any{}}

@@ -63,7 +63,8 @@ var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine
 
 func MeasureOverhead(lim engine.Limits) float64 {
 	sh := &engine.Shape{Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,
-		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy, Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
+		RecvDepth: engine.LatencySlots, Moderation: 1, Slots: engine.LatencySlots, Polling: engine.PollingBusy,
+		Arrival: engine.ArrivalMessage, Timeout: engine.DefaultTimeout}
 	sh.Layout = PingPongLayout(sh)
 	s := &nullSession{mem: make([]byte, sh.Window())}
 	for i := range s.recvs {

@@ -95,8 +95,10 @@ func TestSlotsOfAPingPong(t *testing.T) {
 	} {
 		sh := &engine.Shape{Point: engine.Point{Op: "send", Size: c.size}, Slots: c.slots}
 		sh.Layout = PingPongLayout(sh)
-		if LatencySlotsFor(c.size) != c.slots || BatchSteps(sh) != c.steps || Shift(sh) != c.shift || sh.RxOff() != sh.Stride()+(engine.LatencyShifts-1)*c.shift {
-			t.Errorf("%d bytes: %d slots, %d steps, sources %d apart, destinations from %d; want %+v", c.size, LatencySlotsFor(c.size), BatchSteps(sh), Shift(sh), sh.RxOff(), c)
+		if LatencySlotsFor(c.size) != c.slots || BatchSteps(sh) != c.steps || Shift(sh) != c.shift ||
+			sh.RxOff() != sh.Stride()+(engine.LatencyShifts-1)*c.shift {
+			t.Errorf("%d bytes: %d slots, %d steps, sources %d apart, destinations from %d; want %+v", c.size,
+				LatencySlotsFor(c.size), BatchSteps(sh), Shift(sh), sh.RxOff(), c)
 		}
 	}
 }

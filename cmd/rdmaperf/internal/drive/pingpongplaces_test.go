@@ -75,12 +75,14 @@ func TestTheShapeOfAPingPong(t *testing.T) {
 		{"write", "", engine.PollingBusy, transports.Caps{PingPong: true}, engine.LoopPlain, engine.ArrivalNotify},
 	} {
 		c.both.Kinds, c.both.MaxMsg, c.both.Events = ^transports.KindSet(0), 64, true
-		s := &engine.Setup{Plan: &engine.Plan{Loop: c.plan, Polling: c.polling}, Point: engine.Point{Op: c.op, Size: 64}, Caps: engine.Abilities{Both: c.both}}
+		s := &engine.Setup{Plan: &engine.Plan{Loop: c.plan, Polling: c.polling},
+			Point: engine.Point{Op: c.op, Size: 64}, Caps: engine.Abilities{Both: c.both}}
 		sh, err := PingPongShape(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sh.Loop != c.loop || sh.Arrival != c.arrival || sh.Depth != 1 || sh.Moderation != 1 || sh.Slots != engine.LatencySlots || sh.RecvDepth != sh.Slots {
+		if sh.Loop != c.loop || sh.Arrival != c.arrival || sh.Depth != 1 || sh.Moderation != 1 ||
+			sh.Slots != engine.LatencySlots || sh.RecvDepth != sh.Slots {
 			t.Errorf("%+v: %+v", c, sh)
 		}
 	}

@@ -22,7 +22,8 @@ func PingPongShape(s *engine.Setup) (*engine.Shape, error) {
 		sh.Arrival = engine.ArrivalNotify // nothing to sleep on in memory, or no order in it
 	}
 	sh.Loop = engine.LoopPlain
-	if s.Plan.Loop != engine.LoopPlain && both.PingPong && sh.Polling != engine.PollingEvent && sh.Arrival != engine.ArrivalNotify {
+	if s.Plan.Loop != engine.LoopPlain && both.PingPong && sh.Polling != engine.PollingEvent &&
+		sh.Arrival != engine.ArrivalNotify {
 		sh.Loop = engine.LoopProvider
 	}
 	sh.Layout = PingPongLayout(sh)
@@ -35,7 +36,8 @@ func PingPongShape(s *engine.Setup) (*engine.Shape, error) {
 func PingPongNeeds(op, polling string) engine.Needs {
 	n := engine.Needs{PingPong: op != transports.KindCall.String()}
 	if op == transports.KindWrite.String() {
-		n.Kinds, n.Why, n.Ordered = transports.Kinds(transports.KindSend), "which proves that data arrived", polling != engine.PollingEvent
+		n.Kinds, n.Why, n.Ordered = transports.Kinds(transports.KindSend), "which proves that data arrived",
+			polling != engine.PollingEvent
 	}
 	return n
 }

@@ -82,7 +82,8 @@ func (p *puppet) complete() []transports.Op {
 // flowOn is one side of a stream both ways, or with one-way of one, whose shape a test may change before.
 func flowOn(op, role string, both bool, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWorker, *flowLane) {
 	sh := &engine.Shape{Counted: true, Numbers: true,
-		Point: engine.Point{Words: op, Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1, Slots: 32, Polling: engine.PollingBusy, Verify: true, Seed: 1}
+		Point: engine.Point{Words: op, Op: op, Size: 100, Bidirectional: both}, Depth: 8, RecvDepth: 16, Moderation: 1,
+		Slots: 32, Polling: engine.PollingBusy, Verify: true, Seed: 1}
 	if change != nil {
 		change(sh)
 	}

@@ -37,7 +37,8 @@ func TestASleepIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	unaided := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
 	stream := func(op, polling string) engine.Shape {
-		return engine.Shape{ClientNaps: true, Point: engine.Point{Workload: throughput.Name, Op: op}, Polling: polling, Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
+		return engine.Shape{ClientNaps: true, Point: engine.Point{Workload: throughput.Name, Op: op}, Polling: polling,
+			Arrival: engine.ArrivalMessage, RecvDepth: engine.DefaultRecvDepth}
 	}
 	with := func(sh engine.Shape, change func(*engine.Shape)) engine.Shape {
 		change(&sh)
@@ -56,15 +57,21 @@ func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 			func(sh *engine.Shape) { sh.Idle, sh.Arrival = true, engine.ArrivalCompletion }), true, false},
 		{"busy sends", unaided, stream("send", engine.PollingBusy), false, false},
 		{"events", unaided, stream("send", engine.PollingEvent), false, false},
-		{"both ways", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Bidirectional = true }), false, false},
-		{"echoes", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) { sh.Workload, sh.ClientNaps = latency.Name, false }), false, false},
+		{"both ways", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) {
+			sh.Bidirectional = true
+		}), false, false},
+		{"echoes", unaided, with(stream("send", engine.PollingAdaptive), func(sh *engine.Shape) {
+			sh.Workload, sh.ClientNaps = latency.Name, false
+		}), false, false},
 		{"user space", transports.Caps{Label: rdma.LabelSoft}, stream("send", engine.PollingAdaptive), false, false},
 	} {
 		c.sh.Threads = 1
 		if c.sh.ClientNaps {
-			c.sh.ClientNaps, c.sh.ServerNaps = drive.StreamSleeps(&c.sh, engine.SideClient), drive.StreamSleeps(&c.sh, engine.SideServer)
+			c.sh.ClientNaps, c.sh.ServerNaps = drive.StreamSleeps(&c.sh, engine.SideClient),
+				drive.StreamSleeps(&c.sh, engine.SideServer)
 		}
-		if _, err := engine.NewSetup(&engine.Plan{}, c.sh.Point, c.caps, c.caps).Shape(func(*engine.Setup) (*engine.Shape, error) { return &c.sh, nil }); err != nil {
+		if _, err := engine.NewSetup(&engine.Plan{}, c.sh.Point, c.caps,
+			c.caps).Shape(func(*engine.Setup) (*engine.Shape, error) { return &c.sh, nil }); err != nil {
 			t.Fatal(err)
 		}
 		for side, want := range map[string]bool{engine.SideClient: c.client, engine.SideServer: c.server} {

@@ -38,7 +38,8 @@ func TestDepthsOfAStream(t *testing.T) {
 		{"large ones compared", "write", engine.Plan{Verify: true, Depth: 16, Moderation: 16}, 0, 0, 3 << 20,
 			shape{16, 512, 5, 5}},
 	} {
-		sh := &engine.Shape{Numbers: true, Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point}, Verify: c.plan.Verify}
+		sh := &engine.Shape{Numbers: true, Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point},
+			Verify: c.plan.Verify}
 		StreamDepths(sh, &c.plan, transports.Caps{MaxDepth: c.most})
 		if got := (shape{sh.Depth, sh.RecvDepth, sh.Moderation, sh.Slots}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -68,8 +69,9 @@ func TestWhereTheTargetOfAStreamSleeps(t *testing.T) {
 		{"send", true, false, 1, 1, unaided, unaided, false},
 	} {
 		c.all.Kinds, c.all.MaxMsg = ^transports.KindSet(0), 64
-		s := &engine.Setup{Plan: &engine.Plan{QPs: c.qps, Threads: c.threads, Verify: c.verify}, Point: engine.Point{Op: c.op, Size: 64, Bidirectional: c.both},
-			Caps: engine.Abilities{Server: c.server, Both: c.all}}
+		s := &engine.Setup{Plan: &engine.Plan{QPs: c.qps, Threads: c.threads, Verify: c.verify},
+			Point: engine.Point{Op: c.op, Size: 64, Bidirectional: c.both},
+			Caps:  engine.Abilities{Server: c.server, Both: c.all}}
 		sh, err := ThroughputShape(s)
 		if err != nil {
 			t.Fatal(err)

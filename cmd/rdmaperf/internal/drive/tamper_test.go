@@ -73,7 +73,8 @@ const tinyBytes = 4 * 5700
 func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 	const size = 6000
 	train := training()
-	starve := engine.Point{Workload: starvation.Name, Op: "write", Size: size, Options: engine.PackOptions(starvation.Load{High: 80, Priority: 1})}
+	starve := engine.Point{Workload: starvation.Name, Op: "write", Size: size,
+		Options: engine.PackOptions(starvation.Load{High: 80, Priority: 1})}
 	dial := engine.Point{Workload: connect.Name, Op: "read", Size: 50_000}
 	var points []tampered
 	for _, op := range []string{"send", "write", "write_imm", "read"} {

@@ -15,7 +15,8 @@ func TestATargetSleepsWhileNothingComes(t *testing.T) {
 	}{{64 * 100_000, []int64{400_000, 400_000, 262_500}}, {64 * leastSleep / 4,
 		[]int64{leastSleep, leastSleep, 100_000}}, {64 * (leastSleep/4 - 1), nil}} {
 		got := sleeping(t, func() {
-			_, w, l := pulled(&engine.Shape{Point: engine.Point{Op: "send", Size: 64}, RecvDepth: 512, Slots: 4, Moderation: 1}, engine.SideServer)
+			_, w, l := pulled(&engine.Shape{Point: engine.Point{Op: "send", Size: 64}, RecvDepth: 512, Slots: 4,
+				Moderation: 1}, engine.SideServer)
 			turn := 0
 			w.Sleeps = true
 			err := Turns(w, w.Lanes, func(*engine.Lane) error {

@@ -38,7 +38,8 @@ func TestLoopsAllocateNothing(t *testing.T) {
 					t.Fatalf("%d operations, want %d", out.Ops, operations)
 				}
 				if out.Usage.Allocations > enginetest.PhaseAllocations {
-					t.Errorf("%d allocations in %d operations, want none of the loops", out.Usage.Allocations, operations)
+					t.Errorf("%d allocations in %d operations, want none of the loops", out.Usage.Allocations,
+						operations)
 				}
 			})
 		}
@@ -47,12 +48,15 @@ func TestLoopsAllocateNothing(t *testing.T) {
 
 // The engine's own cost per operation, on a transport that costs little itself.
 func BenchmarkLoop(b *testing.B) {
-	for _, pt := range []engine.Point{{Workload: throughput.Name, Op: "write", Size: 64}, {Workload: throughput.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "write", Size: 64}} {
+	for _, pt := range []engine.Point{{Workload: throughput.Name, Op: "write", Size: 64},
+		{Workload: throughput.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "send", Size: 64},
+		{Workload: latency.Name, Op: "write", Size: 64}} {
 		for _, e := range []string{"mem", "tcp", "iwarp"} {
 			b.Run(fmt.Sprintf("%s/%s/%s", pt.Workload, pt.Op, e), func(b *testing.B) {
 				plan := enginetest.QuickPlan(pt)
 				plan.Depth, plan.RecvDepth = 128, 512
-				client, server := enginetest.Pair(b, enginetest.StacksUnderTest[e], plan, ends[pt.Workload].shape, ends[pt.Workload].sides)
+				client, server := enginetest.Pair(b, enginetest.StacksUnderTest[e], plan, ends[pt.Workload].shape,
+					ends[pt.Workload].sides)
 				enginetest.Once(b, client, server, 1, engine.Limits{Ops: 1000})
 				b.ResetTimer()
 				out := enginetest.Once(b, client, server, 2, engine.Limits{Ops: int64(b.N)})

@@ -42,7 +42,8 @@ func available(read func(name string) ([]byte, error)) int64 {
 		case parts[1] == "":
 			root, names = "/sys/fs/cgroup", [3]string{"memory.max", "memory.current", "inactive_file"}
 		case strings.Contains(","+parts[1]+",", ",memory,"):
-			root, names = "/sys/fs/cgroup/memory", [3]string{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+			root, names = "/sys/fs/cgroup/memory", [3]string{"memory.limit_in_bytes", "memory.usage_in_bytes",
+				"total_inactive_file"}
 		default:
 			continue
 		}
@@ -96,7 +97,8 @@ func checkMemory(point string, need int64) error {
 		return nil
 	}
 	return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + point,
-		Err:  fmt.Errorf("it needs %d bytes of memory, of which this machine, or the limit of this process's control group, leaves %d", need, left),
+		Err: fmt.Errorf("it needs %d bytes of memory, of which this machine, or the limit of this process's control "+
+			"group, leaves %d", need, left),
 		Hint: "a smaller --size, --tx-depth or --qp"}
 }
 

@@ -49,7 +49,8 @@ type Caller interface {
 func CallsOf(s transports.Stack) (transports.CallTransport, error) {
 	t, err := transports.Calls(s)
 	if err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + s.Name(), Err: errors.New("it carries no calls"), Hint: "--transport 'grpc(tcp)'"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + s.Name(),
+			Err: errors.New("it carries no calls"), Hint: "--transport 'grpc(tcp)'"}
 	}
 	return t, nil
 }
@@ -58,7 +59,8 @@ func CallsOf(s transports.Stack) (transports.CallTransport, error) {
 func SessionsOf(s transports.Stack) (transports.Transport, error) {
 	t, err := transports.Sessions(s)
 	if err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + s.Name(), Err: errors.New("it has no sessions"), Hint: "another --transport"}
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + s.Name(),
+			Err: errors.New("it has no sessions"), Hint: "another --transport"}
 	}
 	return t, nil
 }

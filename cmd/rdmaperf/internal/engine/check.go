@@ -12,17 +12,19 @@ import (
 // Needs is what a point asks of both stacks beside its operation and its size. The client
 // says it and both sides check it, before the first packet.
 type Needs struct {
-	Kinds    transports.KindSet `json:"kinds,omitempty"`    // operations that it makes beside
-	Why      string             `json:"why,omitempty"`      // what for
-	Ordered  bool               `json:"ordered,omitempty"`  // Kinds are for stacks where a write's last byte may not land last
-	Sessions int                `json:"sessions,omitempty"` // 0: as many as its QPs
-	Message  int                `json:"message,omitempty"`  // longest, bytes; 0: its size
-	Depth    int                `json:"depth,omitempty"`    // of a queue
-	DepthOf  string             `json:"depth_of,omitempty"` // in words
-	Priority int                `json:"priority,omitempty"` // highest
-	Layer    string             `json:"layer,omitempty"`    // of the stack, with the parameter Param, which is put in
-	Param    string             `json:"param,omitempty"`
-	PingPong bool               `json:"ping_pong,omitempty"` // one operation at a time, which a provider may do, and a device time by a clock of its own
+	Kinds transports.KindSet `json:"kinds,omitempty"` // operations that it makes beside
+	Why   string             `json:"why,omitempty"`   // what for
+	// Kinds are for stacks where a write's last byte may not land last
+	Ordered  bool   `json:"ordered,omitempty"`
+	Sessions int    `json:"sessions,omitempty"` // 0: as many as its QPs
+	Message  int    `json:"message,omitempty"`  // longest, bytes; 0: its size
+	Depth    int    `json:"depth,omitempty"`    // of a queue
+	DepthOf  string `json:"depth_of,omitempty"` // in words
+	Priority int    `json:"priority,omitempty"` // highest
+	Layer    string `json:"layer,omitempty"`    // of the stack, with the parameter Param, which is put in
+	Param    string `json:"param,omitempty"`
+	// one operation at a time, which a provider may do, and a device time by a clock of its own
+	PingPong bool `json:"ping_pong,omitempty"`
 }
 
 // Check holds a plan against one side's abilities before the first packet. It
@@ -74,7 +76,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	case !caps.Kinds.Has(k):
 		return missing("operation %s", pt.Op)
 	case k == transports.KindSendImm && caps.ImmAlone && pt.Size != ImmAloneSize:
-		return missing("operation %s of %d bytes (it carries its immediate alone: give -s %d)", pt.Op, pt.Size, ImmAloneSize)
+		return missing("operation %s of %d bytes (it carries its immediate alone: give -s %d)", pt.Op, pt.Size,
+			ImmAloneSize)
 	}
 	for also := transports.KindSend; also < transports.KindCall; also++ {
 		if n.Kinds.Has(also) && !caps.Kinds.Has(also) && !(n.Ordered && caps.LastByteLast) {
@@ -83,7 +86,8 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	}
 	switch {
 	case caps.Clock != nil && (!n.PingPong || p.Polling == PollingEvent || pt.Rate > 0):
-		return missing("%s by the device's own clock, which latency in a closed loop with busy polling has", pt.Workload)
+		return missing("%s by the device's own clock, which latency in a closed loop with busy polling has",
+			pt.Workload)
 	case p.Loop == LoopProvider && n.PingPong && !caps.PingPong:
 		return missing("loop in the provider")
 	case p.Loop == LoopPlain && n.PingPong && caps.Clock != nil:

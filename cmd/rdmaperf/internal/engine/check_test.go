@@ -12,17 +12,20 @@ import (
 )
 
 func TestLimitsAreCheckedBeforeAnythingRuns(t *testing.T) {
-	all := transports.Caps{Kinds: ^transports.KindSet(0), MaxMsg: 8 << 20, MaxSessions: 100, MaxDepth: 1024, MaxReadDepth: 16, MaxInline: 64}
+	all := transports.Caps{Kinds: ^transports.KindSet(0), MaxMsg: 8 << 20, MaxSessions: 100, MaxDepth: 1024,
+		MaxReadDepth: 16, MaxInline: 64}
 	for _, c := range []struct {
 		what string
 		edit func(*engine.Plan, *transports.Caps)
 		text string // empty: no error
 	}{
 		{"within", func(p *engine.Plan, _ *transports.Caps) { p.QPs = 100 }, ""},
-		{"one QP too many", func(p *engine.Plan, _ *transports.Caps) { p.QPs = 101 }, "101 QPs are above the device's limit of 100"},
+		{"one QP too many", func(p *engine.Plan, _ *transports.Caps) { p.QPs = 101 },
+			"101 QPs are above the device's limit of 100"},
 		{"a point of a sweep", func(p *engine.Plan, _ *transports.Caps) { p.Points[0].QPs = 400 }, "400 QPs are above"},
 		{"no limit known", func(p *engine.Plan, c *transports.Caps) { p.QPs, c.MaxSessions = 4096, 0 }, ""},
-		{"a message too long", func(p *engine.Plan, _ *transports.Caps) { p.Points[0].Size = 8<<20 + 1 }, "size 8388609 is above the limit of 8388608 bytes"},
+		{"a message too long", func(p *engine.Plan, _ *transports.Caps) { p.Points[0].Size = 8<<20 + 1 },
+			"size 8388609 is above the limit of 8388608 bytes"},
 		{"too much inline", func(p *engine.Plan, _ *transports.Caps) { p.Inline = 65 }, "inline 65 is above"},
 		{"two at once", func(p *engine.Plan, _ *transports.Caps) {
 			p.QPs = 101
@@ -36,7 +39,8 @@ func TestLimitsAreCheckedBeforeAnythingRuns(t *testing.T) {
 		switch {
 		case c.text == "" && err != nil:
 			t.Errorf("%s: %v", c.what, err)
-		case c.text != "" && (reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "check verbs:rxe0: "+c.text)):
+		case c.text != "" && (reports.Code(err) != reports.ExitUsage ||
+			!strings.Contains(err.Error(), "check verbs:rxe0: "+c.text)):
 			t.Errorf("%s: %v (exit %d), want %q", c.what, err, reports.Code(err), c.text)
 		}
 	}

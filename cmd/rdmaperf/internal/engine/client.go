@@ -73,7 +73,8 @@ func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Stack, plan P
 
 func (c *Client) greet(ctx context.Context) error {
 	caps := c.Tr.Caps()
-	err := c.Ctl.Send(c.Plan.Timeout, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan, Plan: &c.Plan, Caps: &caps})
+	err := c.Ctl.Send(c.Plan.Timeout, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan,
+		Plan: &c.Plan, Caps: &caps})
 	var m *Message
 	if err == nil {
 		m, err = c.Ctl.receive(ctx, c.Plan.Timeout)
@@ -99,7 +100,8 @@ func (c *Client) greet(ctx context.Context) error {
 	case m.Magic != ControlMagic:
 		return PeerError("greet "+c.Ctl.peer, ErrLine, "the port of rdmaperf serve")
 	case m.Version != ControlVersion:
-		return PeerError("greet "+c.Ctl.peer, fmt.Errorf("it speaks control version %d, this client %d", m.Version, ControlVersion), "the same rdmaperf version on both sides")
+		return PeerError("greet "+c.Ctl.peer, fmt.Errorf("it speaks control version %d, this client %d", m.Version,
+			ControlVersion), "the same rdmaperf version on both sides")
 	case m.Type == MsgError && m.Error != nil:
 		return m.Error.AsError(c.Ctl.peer)
 	case m.Type != msgAccept || m.Accept == nil:
@@ -129,7 +131,8 @@ func (c *Client) abilities() Abilities {
 
 // lossCause says what an ended connection means.
 func lossCause(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, io.ErrClosedPipe) {
 		return errors.New("the server went away")
 	}
 	return err
@@ -171,5 +174,6 @@ func (c *Client) Explain(err error) error {
 	if errors.As(err, &exit) {
 		operation = exit.Operation
 	}
-	return PeerError(operation, fmt.Errorf("%s: %w", c.Ctl.peer, lossCause(e)), "the server's log, then the same command again")
+	return PeerError(operation, fmt.Errorf("%s: %w", c.Ctl.peer, lossCause(e)),
+		"the server's log, then the same command again")
 }

@@ -50,7 +50,8 @@ func talk(t *testing.T, addr string, raw string) *engine.Message {
 func planLine(t testing.TB, edit func(*engine.Message)) string {
 	t.Helper()
 	p := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
-	m := &engine.Message{Magic: engine.ControlMagic, Version: engine.ControlVersion, Type: engine.MsgPlan, Plan: &p, Caps: &transports.Caps{Kinds: ^transports.KindSet(0), MaxMsg: 1 << 30, LastByteLast: true}}
+	m := &engine.Message{Magic: engine.ControlMagic, Version: engine.ControlVersion, Type: engine.MsgPlan, Plan: &p,
+		Caps: &transports.Caps{Kinds: ^transports.KindSet(0), MaxMsg: 1 << 30, LastByteLast: true}}
 	if edit != nil {
 		edit(m)
 	}
@@ -75,21 +76,25 @@ func badOpenings(t testing.TB) map[string]struct {
 		"another protocol": {"GET / HTTP/1.1\r\n\r\n", "not the rdmaperf control protocol", 5},
 		"a TLS handshake":  {"\x16\x03\x01\x02\x00\x01\n", "the client speaks TLS, this server does not", 5},
 		"not an object":    {"[1,2]\n", "not the rdmaperf control protocol", 5},
-		"no magic":         {planLine(t, func(m *engine.Message) { m.Magic = "" }), "not the rdmaperf control protocol", 5},
-		"another magic":    {planLine(t, func(m *engine.Message) { m.Magic = "iperf" }), "not the rdmaperf control protocol", 5},
-		"another version":  {planLine(t, func(m *engine.Message) { m.Version = 99 }), "version 99", 5},
-		"a wrong type":     {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
-		"no plan":          {planLine(t, func(m *engine.Message) { m.Plan = nil }), `got "plan"`, 5},
-		"out of turn":      {planLine(t, func(m *engine.Message) { m.Type = engine.MsgEnd }), `got "end"`, 5},
-		"no points":        {planLine(t, func(m *engine.Message) { m.Plan.Points = nil }), "points", 2},
-		"absurd qps":       {planLine(t, func(m *engine.Message) { m.Plan.QPs = 1 << 30 }), "--qp", 2},
-		"negative size":    {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Size = -1 }), "sizes are", 2},
-		"no end":           {planLine(t, func(m *engine.Message) { m.Plan.Iterations = 0 }), "iterations", 2},
+		"no magic": {planLine(t, func(m *engine.Message) { m.Magic = "" }),
+			"not the rdmaperf control protocol", 5},
+		"another magic": {planLine(t, func(m *engine.Message) { m.Magic = "iperf" }),
+			"not the rdmaperf control protocol", 5},
+		"another version": {planLine(t, func(m *engine.Message) { m.Version = 99 }), "version 99", 5},
+		"a wrong type": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
+			`,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
+		"no plan":       {planLine(t, func(m *engine.Message) { m.Plan = nil }), `got "plan"`, 5},
+		"out of turn":   {planLine(t, func(m *engine.Message) { m.Type = engine.MsgEnd }), `got "end"`, 5},
+		"no points":     {planLine(t, func(m *engine.Message) { m.Plan.Points = nil }), "points", 2},
+		"absurd qps":    {planLine(t, func(m *engine.Message) { m.Plan.QPs = 1 << 30 }), "--qp", 2},
+		"negative size": {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Size = -1 }), "sizes are", 2},
+		"no end":        {planLine(t, func(m *engine.Message) { m.Plan.Iterations = 0 }), "iterations", 2},
 		"missing operation": {planLine(t, func(m *engine.Message) {
 			pt := &m.Plan.Points[0]
 			pt.Op, pt.Call, pt.Response = "call", engine.CallUnary, pt.Size
 		}), "call", 77},
-		"no kind of call":    {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Op = "call" }), "kind of call", 2},
+		"no kind of call": {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Op = "call" }),
+			"kind of call", 2},
 		"a line without end": {strings.Repeat("x", engine.MaxLine+8192), "longer than", 5},
 	}
 }
@@ -99,7 +104,8 @@ func TestServerAnswersBadClientsAndGoesOn(t *testing.T) {
 	for name, c := range badOpenings(t) {
 		t.Run(name, func(t *testing.T) {
 			m := talk(t, addr, c.line)
-			if m == nil || m.Type != engine.MsgError || m.Error.Code != c.code || !strings.Contains(m.Error.Message, c.want) {
+			if m == nil || m.Type != engine.MsgError || m.Error.Code != c.code ||
+				!strings.Contains(m.Error.Message, c.want) {
 				t.Errorf("answer %+v %+v, want an error %d with %q", m, m.Error, c.code, c.want)
 			}
 			enginetest.Works(t, addr, tr)
@@ -164,7 +170,8 @@ func (w lineWriter) Write(b []byte) (int, error) {
 // A client that leaves in the middle of a set-up is not the server's end.
 func TestServerSaysThatTheClientLeft(t *testing.T) {
 	lines := make(lineWriter, 16)
-	addr, _ := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, Log: slog.New(slog.NewTextHandler(lines, nil))})
+	addr, _ := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table,
+		Log: slog.New(slog.NewTextHandler(lines, nil))})
 	pt := engine.Point{Workload: latency.Name, Op: "send", Size: 64}
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -197,7 +204,8 @@ func TestServerSaysThatTheClientLeft(t *testing.T) {
 
 func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, MaxClients: 2})
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: latency.Name, Op: "read", Size: 64})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
+		engine.Point{Workload: latency.Name, Op: "read", Size: 64})
 	var clients []*engine.Client
 	for range 2 {
 		c, err := engine.Connect(t.Context(), addr, tr, plan)
@@ -207,7 +215,8 @@ func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {
 		defer c.Close()
 		clients = append(clients, c)
 	}
-	if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "busy") {
+	if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitPeer ||
+		!strings.Contains(err.Error(), "busy") {
 		t.Errorf("a third client: %v, want a busy answer and exit 5", err)
 	}
 	var wg sync.WaitGroup
@@ -272,10 +281,14 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 		"silent":           {"", "no answer", 5},
 		"another protocol": {"HTTP/1.1 400 Bad Request\r\n\r\n", "not the rdmaperf control protocol", 5},
 		"another version":  {`{"magic":"rdmaperf-control","version":99,"type":"accept"}` + "\n", "version 99", 5},
-		"no accept":        {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"ended"}` + "\n", `got "ended"`, 5},
-		"a refusal":        {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n", "no device", 77},
-		"a strange code":   {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) + `,"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y", 1},
-		"cut short":        {`{"magic":"rdmaperf-control"`, "cut short", 5},
+		"no accept": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
+			`,"type":"ended"}` + "\n", `got "ended"`, 5},
+		"a refusal": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
+			`,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n",
+			"no device", 77},
+		"a strange code": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
+			`,"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y", 1},
+		"cut short": {`{"magic":"rdmaperf-control"`, "cut short", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
@@ -312,7 +325,8 @@ func TestConnectGivesUpInTime(t *testing.T) {
 // An interrupt gives what was measured so far, and the server goes on.
 func TestInterruptGivesAPartialResult(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64}, {Workload: throughput.Name, Op: "write", Size: 64}} {
+	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64},
+		{Workload: throughput.Name, Op: "write", Size: 64}} {
 		t.Run(pt.String(), func(t *testing.T) {
 			plan := enginetest.QuickPlan(pt)
 			plan.Iterations, plan.Duration = 0, time.Minute
@@ -405,7 +419,8 @@ func FuzzControlLine(f *testing.F) {
 		}
 		if m.Plan != nil && m.Plan.Validate() == nil {
 			p := m.Plan.WithDefaults()
-			caps := transports.Caps{Kinds: 0xffff, Events: true, LastByteLast: true, MaxMsg: 1 << 32, MaxInline: 1 << 32, MaxDepth: 1 << 14}
+			caps := transports.Caps{Kinds: 0xffff, Events: true, LastByteLast: true, MaxMsg: 1 << 32,
+				MaxInline: 1 << 32, MaxDepth: 1 << 14}
 			for _, pt := range p.Points[:min(len(p.Points), 4)] {
 				if sh, err := engine.NewSetup(&p, pt, caps, caps).Shape(drive.ThroughputShape); err == nil {
 					checkShape(t, sh)

@@ -16,7 +16,8 @@ const retryEvery = 50 * time.Millisecond
 // dialUntil dials a server's control port by dial, and again while it refuses, for at
 // most limit. The connection is the caller's. The error tells the last thing that the
 // peer said: who refused and is not heard in the last try has refused.
-func dialUntil(ctx context.Context, limit time.Duration, addr string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (net.Conn, error) {
+func dialUntil(ctx context.Context, limit time.Duration, addr string,
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)) (net.Conn, error) {
 	dctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var refused error
@@ -42,7 +43,8 @@ func dialUntil(ctx context.Context, limit time.Duration, addr string, dial func(
 		if refused != nil && late(err) {
 			err = refused
 		}
-		return nil, PeerError("connect "+addr, dialCause(err), "rdmaperf serve on the other host, --port, or a longer --timeout")
+		return nil, PeerError("connect "+addr, dialCause(err),
+			"rdmaperf serve on the other host, --port, or a longer --timeout")
 	}
 }
 

@@ -23,12 +23,14 @@ func TestWhoRefusedIsNotSilent(t *testing.T) {
 		says []error // the last one for ever
 		want string
 	}{
-		"always":                  {[]error{no}, refused},
-		"then late":               {[]error{no, late}, refused},
-		"then over":               {[]error{no, no, over}, refused},
-		"late at once":            {[]error{late}, silent},
-		"over at once":            {[]error{over}, silent},
-		"then what else it meets": {[]error{no, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}}, "connect h:1: no route to host"},
+		"always":       {[]error{no}, refused},
+		"then late":    {[]error{no, late}, refused},
+		"then over":    {[]error{no, no, over}, refused},
+		"late at once": {[]error{late}, silent},
+		"over at once": {[]error{over}, silent},
+		"then what else it meets": {[]error{no,
+			&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}},
+			"connect h:1: no route to host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tries := 0

@@ -26,7 +26,8 @@ func (m *moved) Listen(ctx context.Context, addr string, cfg transports.Config) 
 	return m.Transport.Listen(ctx, net.JoinHostPort("127.0.0.2", port), cfg)
 }
 
-func (m *moved) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (m *moved) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	m.dialled = append(m.dialled, addr)
 	return m.Transport.Dial(ctx, addr, hello, cfg)
 }

@@ -35,7 +35,8 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 						sizes = []int{8}
 					}
 					for _, size := range sizes {
-						plan.Points = append(plan.Points, engine.Point{Workload: latency.Name, Op: k.String(), Size: size}, engine.Point{Workload: throughput.Name, Op: k.String(), Size: size})
+						plan.Points = append(plan.Points, engine.Point{Workload: latency.Name, Op: k.String(),
+							Size: size}, engine.Point{Workload: throughput.Name, Op: k.String(), Size: size})
 					}
 				}
 				results, err := enginetest.RunPoints(t, e, plan)
@@ -44,7 +45,8 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 				}
 				for i, r := range results {
 					if r.Operations != 80 || !r.Verified || r.Errors != 0 {
-						t.Errorf("%s: %d operations, verified %v, errors %d, want 80, true, 0", plan.Points[i], r.Operations, r.Verified, r.Errors)
+						t.Errorf("%s: %d operations, verified %v, errors %d, want 80, true, 0", plan.Points[i],
+							r.Operations, r.Verified, r.Errors)
 					}
 					if r.Workload == latency.Name && r.Latency.Count != 80 {
 						t.Errorf("%s: %d samples, want 80", plan.Points[i], r.Latency.Count)
@@ -57,7 +59,8 @@ func TestEveryOperationCountsExactly(t *testing.T) {
 
 // A message above 16 MiB takes another window layout.
 func TestLargeMessages(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: engine.LargeMessage + 1}, engine.Point{Workload: throughput.Name, Op: "write", Size: engine.LargeMessage + 1})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: engine.LargeMessage + 1},
+		engine.Point{Workload: throughput.Name, Op: "write", Size: engine.LargeMessage + 1})
 	plan.Iterations = 5
 	results, err := enginetest.RunPoints(t, enginetest.MemEnds, plan)
 	if err != nil {
@@ -77,7 +80,8 @@ func TestStreamsAreExactForAnyShape(t *testing.T) {
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	rapid.Check(t, func(rt *rapid.T) {
 		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
-		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name,
+			Op:   rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
 			Size: rapid.SampledFrom([]int{1, 63, 64, 65, 700}).Draw(rt, "size")})
 		plan.Depth = depth
 		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
@@ -103,20 +107,24 @@ func TestStreamsAreExactForAnyShape(t *testing.T) {
 
 // Parameters must let a reader repeat the run.
 func TestParametersNameBothSides(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "write", Size: 64}, engine.Point{Workload: throughput.Name, Op: "read", Size: 64},
-		engine.Point{Workload: throughput.Name, Op: "write", Size: 64}, engine.Point{Workload: throughput.Name, Op: "send", Size: 64})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "write", Size: 64},
+		engine.Point{Workload: throughput.Name, Op: "read", Size: 64},
+		engine.Point{Workload: throughput.Name, Op: "write", Size: 64},
+		engine.Point{Workload: throughput.Name, Op: "send", Size: 64})
 	results, err := enginetest.RunPoints(t, enginetest.MemEnds, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"arrival", "target", "seed", "recv_depth", "inline_bytes", "completion_every", "iterations", "client", "server", "gc"} {
+	for _, key := range []string{"arrival", "target", "seed", "recv_depth", "inline_bytes", "completion_every",
+		"iterations", "client", "server", "gc"} {
 		for _, r := range results {
 			if _, ok := r.Parameters[key]; !ok {
 				t.Errorf("%s: no parameter %q", r.Workload, key)
 			}
 		}
 	}
-	for i, want := range []string{engine.ArrivalMemory + "/" + engine.TargetActive, engine.ArrivalCompletion + "/" + engine.TargetPassive,
+	for i, want := range []string{engine.ArrivalMemory + "/" + engine.TargetActive, engine.ArrivalCompletion + "/" +
+		engine.TargetPassive,
 		engine.ArrivalMessage + "/" + engine.TargetPassive, engine.ArrivalMessage + "/" + engine.TargetActive} {
 		if got := fmt.Sprintf("%v/%v", results[i].Parameters["arrival"], results[i].Parameters["target"]); got != want {
 			t.Errorf("point %d: arrival/target = %s, want %s", i, got, want)
@@ -129,7 +137,9 @@ func TestParametersNameBothSides(t *testing.T) {
 
 // A duration is the length of the window: no hidden margin at either end.
 func TestDurationIsMeasuredInFull(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: throughput.Name, Op: "write", Size: 64}, engine.Point{Workload: throughput.Name, Op: "read", Size: 64})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
+		engine.Point{Workload: throughput.Name, Op: "write", Size: 64},
+		engine.Point{Workload: throughput.Name, Op: "read", Size: 64})
 	plan.Iterations, plan.Duration = 0, 60*time.Millisecond
 	plan.WarmupDuration = 20 * time.Millisecond
 	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
@@ -138,7 +148,8 @@ func TestDurationIsMeasuredInFull(t *testing.T) {
 	}
 	for _, r := range results {
 		if r.DurationNs < int64(plan.Duration) || r.Operations == 0 || !r.Verified {
-			t.Errorf("%s %s: %d operations in %v, verified %v, want some in at least %v", r.Workload, r.Op, r.Operations, time.Duration(r.DurationNs), r.Verified, plan.Duration)
+			t.Errorf("%s %s: %d operations in %v, verified %v, want some in at least %v", r.Workload, r.Op,
+				r.Operations, time.Duration(r.DurationNs), r.Verified, plan.Duration)
 		}
 	}
 }

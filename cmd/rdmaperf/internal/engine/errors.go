@@ -25,7 +25,8 @@ type CorruptionError struct {
 
 // Error reads "latency send 64 B: qp 0: echo 17: byte 5 is 0x00, want 0xa7 (seen by the client)".
 func (e *CorruptionError) Error() string {
-	return fmt.Sprintf("%s: qp %d: %s: byte %d is %#02x, want %#02x (seen by the %s)", e.Point, e.QP, e.What, e.Offset, e.Got, e.Want, e.Side)
+	return fmt.Sprintf("%s: qp %d: %s: byte %d is %#02x, want %#02x (seen by the %s)", e.Point, e.QP, e.What, e.Offset,
+		e.Got, e.Want, e.Side)
 }
 
 // ErrInterrupted: the run was told to end early.
@@ -60,7 +61,8 @@ func StatusError(l *Lane, d transports.Done) error {
 	case rdma.StatusWRFlushErr, rdma.StatusRetryExcErr, rdma.StatusRemAbortErr, rdma.StatusFatalErr:
 		code = reports.ExitPeer // the connection is gone, and not by this side's doing
 	}
-	return &reports.ExitError{Code: code, Operation: l.Sh.String(), Err: fmt.Errorf("qp %d: %s completed with: %w", l.Index, d.Kind,
+	return &reports.ExitError{Code: code, Operation: l.Sh.String(), Err: fmt.Errorf("qp %d: %s completed with: %w",
+		l.Index, d.Kind,
 		&rdma.StatusError{WC: rdma.WC{Status: d.Status}})}
 }
 

@@ -27,7 +27,8 @@ func TestOneChangedBitIsFound(t *testing.T) {
 				}
 				plan := enginetest.QuickPlan(engine.Point{Workload: w, Op: k.String(), Size: size})
 				plan.WarmupIterations = 5
-				results, err := enginetest.RunPoints(t, enginetest.WithFault(enginetest.FlipAfter(150, uint64(at))), plan)
+				results, err := enginetest.RunPoints(t,
+					enginetest.WithFault(enginetest.FlipAfter(150, uint64(at))), plan)
 				var bad *engine.CorruptionError
 				if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
 					t.Fatalf("error %v (exit %d), want a corruption and exit 4", err, reports.Code(err))
@@ -45,7 +46,8 @@ func TestOneChangedBitIsFound(t *testing.T) {
 
 // With --no-verify nothing is compared, and the result says so.
 func TestNoVerifyComparesNothing(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 200}, engine.Point{Workload: throughput.Name, Op: "write", Size: 200})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 200},
+		engine.Point{Workload: throughput.Name, Op: "write", Size: 200})
 	plan.Verify = false
 	results, err := enginetest.RunPoints(t, enginetest.WithFault(enginetest.FlipAfter(0, 1)), plan)
 	if err != nil {
@@ -81,7 +83,8 @@ func TestMisplacedAndLostDataIsFound(t *testing.T) {
 		"written behind the slots": redirect(func(op *transports.Op) { op.Len++ }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
+			_, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+				enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
 			if reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("error %v, want a corruption", err)
 			}
@@ -104,7 +107,8 @@ func TestLateLossIsFoundByTheNumber(t *testing.T) {
 		}
 		return s.Post(changed)
 	}
-	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
+	results, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
 	if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), "number of message") {
 		t.Errorf("error %v, want a corruption of a number", err)
 	}
@@ -115,7 +119,8 @@ func TestLateLossIsFoundByTheNumber(t *testing.T) {
 
 // A transport that loses messages costs the timeout, not a hang.
 func TestLostMessagesEndInTime(t *testing.T) {
-	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "write", Size: 64}, {Workload: throughput.Name, Op: "send", Size: 64}} {
+	for _, pt := range []engine.Point{{Workload: latency.Name, Op: "send", Size: 64},
+		{Workload: latency.Name, Op: "write", Size: 64}, {Workload: throughput.Name, Op: "send", Size: 64}} {
 		t.Run(pt.String(), func(t *testing.T) {
 			t.Parallel() // all wait for the same second, and poll
 			var posted int64
@@ -162,7 +167,8 @@ func TestFailedCompletionIsTold(t *testing.T) {
 		}
 		return s.Post(changed)
 	}
-	_, err := enginetest.RunPoints(t, enginetest.WithFault(f), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64}))
+	_, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64}))
 	if err == nil || !strings.Contains(err.Error(), "qp 0") || !strings.Contains(err.Error(), "write") {
 		t.Errorf("error %v, want one that names the QP and the operation", err)
 	}

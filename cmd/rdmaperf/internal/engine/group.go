@@ -51,7 +51,8 @@ type Group struct {
 }
 
 // NewGroup takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
-func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, caps transports.Caps, side NewSide) (*Group, error) {
+func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, caps transports.Caps,
+	side NewSide) (*Group, error) {
 	c := &Group{Sh: sh, Role: role, Caps: caps}
 	for i := range sh.Threads {
 		if i > 0 {
@@ -67,7 +68,8 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 	}
 	for i, s := range sessions {
 		if len(s.Local()) < sh.Window() || s.RemoteLen() < uint64(sh.Window()) {
-			return nil, Failed("set up session", fmt.Errorf("qp %d: windows of %d and %d bytes, want %d", i, len(s.Local()), s.RemoteLen(), sh.Window()))
+			return nil, Failed("set up session", fmt.Errorf("qp %d: windows of %d and %d bytes, want %d", i,
+				len(s.Local()), s.RemoteLen(), sh.Window()))
 		}
 		l := NewLane(s, sh, i)
 		w := c.Workers[i%len(c.Workers)]
@@ -209,7 +211,8 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 		cancel()
 		r.Out = c.collect(errs)
 		r.Out.Usage = ReadUsage().Minus(before)
-		r.Out.Noise = disturbance.WithSockets(threadsNoise(c.Workers), disturbance.Between(sockets, disturbance.Sockets()))
+		r.Out.Noise = disturbance.WithSockets(threadsNoise(c.Workers),
+			disturbance.Between(sockets, disturbance.Sockets()))
 		close(r.Done)
 	}()
 	return r

@@ -9,7 +9,8 @@ import (
 // whatever order they are listed, and each one's share is of its own time.
 func TestTheWindowOfAGroupHoldsAllItsWorkers(t *testing.T) {
 	for _, order := range [][3]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
-		each := [3]Worker{{Begin: 500, End: 900, Ops: 1}, {Begin: 300, End: 700, Ops: 10}, {Begin: 400, End: 1100, Ops: 100}}
+		each := [3]Worker{{Begin: 500, End: 900, Ops: 1}, {Begin: 300, End: 700, Ops: 10},
+			{Begin: 400, End: 1100, Ops: 100}}
 		g := &Group{}
 		for _, i := range order {
 			g.Workers = append(g.Workers, &each[i])

@@ -115,7 +115,8 @@ func (g *guard) longestSilent(accepted bool) (victim *Visitor, all int) {
 	for c := range g.Visitors {
 		switch {
 		case c.Accepted != accepted || c.Idle.IsZero() || c.Idle.After(now):
-		case victim == nil, of[source(c.Addr)] > of[source(victim.Addr)], of[source(c.Addr)] == of[source(victim.Addr)] && c.Idle.Before(victim.Idle):
+		case victim == nil, of[source(c.Addr)] > of[source(victim.Addr)],
+			of[source(c.Addr)] == of[source(victim.Addr)] && c.Idle.Before(victim.Idle):
 			victim = c
 		}
 	}
@@ -145,9 +146,11 @@ func (s *Server) Admit(c *Visitor) error {
 			}
 		}
 		if victim == nil || mine+1 >= its && time.Since(victim.Idle) < IdleGrace {
-			return PeerError("accept client", fmt.Errorf("busy: %d clients are being served; try again in %v", n, busyFor), "again later, or serve --max-clients")
+			return PeerError("accept client", fmt.Errorf("busy: %d clients are being served; try again in %v", n,
+				busyFor), "again later, or serve --max-clients")
 		}
-		s.log().Warn("a silent client gives way", "client", victim.conn.RemoteAddr().String(), "silent", time.Since(victim.Heard).Round(time.Second))
+		s.log().Warn("a silent client gives way", "client", victim.conn.RemoteAddr().String(), "silent",
+			time.Since(victim.Heard).Round(time.Second))
 		victim.conn.Close()
 		delete(s.Guard.Visitors, victim)
 	}
@@ -228,7 +231,8 @@ func (g *guard) monopolist(newcomer netip.Addr) (victim *Visitor) {
 // known tells whether a client is no stranger: it proved that it has the token, came from
 // a network that was allowed, or is on this machine.
 func (c *ServedClient) known() bool {
-	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 || c.who != nil && c.who.Addr.IsLoopback()
+	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 ||
+		c.who != nil && c.who.Addr.IsLoopback()
 }
 
 // hold holds a point against what all clients together may have, before anything is allocated.
@@ -247,16 +251,21 @@ func (s *Server) hold(point string, n Memory) (release func(), err error) {
 		return nil, err
 	}
 	refuse := func(what, hint string) error {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + point, Err: errors.New(what), Hint: hint}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + point, Err: errors.New(what),
+			Hint: hint}
 	}
 	s.Guard.mu.Lock()
 	defer s.Guard.mu.Unlock()
 	switch {
 	case need > limit-s.Guard.Memory:
-		return nil, refuse(fmt.Sprintf("it needs %d bytes on the server (windows %d, queues %d, threads %d), of which its --max-memory leaves %d", need, windows, queues,
-			int64(threads)*threadCost, max(limit-s.Guard.Memory, 0)), "a smaller --size, --tx-depth, --rx-depth or --qp, or serve with a larger --max-memory")
+		return nil, refuse(fmt.Sprintf(
+			"it needs %d bytes on the server (windows %d, queues %d, threads %d), of which its --max-memory leaves %d",
+			need, windows, queues,
+			int64(threads)*threadCost, max(limit-s.Guard.Memory, 0)),
+			"a smaller --size, --tx-depth, --rx-depth or --qp, or serve with a larger --max-memory")
 	case threads > most-s.Guard.Threads:
-		return nil, refuse(fmt.Sprintf("it needs %d threads on the server, of which its --max-threads leaves %d", threads, max(most-s.Guard.Threads, 0)),
+		return nil, refuse(fmt.Sprintf("it needs %d threads on the server, of which its --max-threads leaves %d",
+			threads, max(most-s.Guard.Threads, 0)),
 			"fewer --threads or --qp, or serve with more --max-threads")
 	}
 	s.Guard.Memory += need
@@ -317,7 +326,8 @@ func (c *ServedClient) challenge(ctx context.Context) error {
 	}
 	nonce := make([]byte, nonceLen)
 	rand.Read(nonce) // never fails (crypto/rand)
-	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgChallenge, Proof: nonce}); err != nil {
+	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgChallenge,
+		Proof: nonce}); err != nil {
 		return err
 	}
 	m, err := c.Ctl.receive(ctx, FirstLineWait)
@@ -333,9 +343,11 @@ func (c *ServedClient) challenge(ctx context.Context) error {
 // answer proves to a server that asks that this client knows the token.
 func (c *Client) answer(ctx context.Context, m *Message) (*Message, error) {
 	if len(c.Plan.Token) == 0 {
-		return nil, PeerError("greet "+c.Ctl.peer, errors.New("the server wants a token"), "--token-file FILE, or RDMAPERF_TOKEN in the environment")
+		return nil, PeerError("greet "+c.Ctl.peer, errors.New("the server wants a token"),
+			"--token-file FILE, or RDMAPERF_TOKEN in the environment")
 	}
-	if err := c.Ctl.Send(c.Plan.Timeout, &Message{Type: msgProof, Proof: proof(c.Plan.Token, m.Proof, "rdmaperf control")}); err != nil {
+	if err := c.Ctl.Send(c.Plan.Timeout,
+		&Message{Type: msgProof, Proof: proof(c.Plan.Token, m.Proof, "rdmaperf control")}); err != nil {
 		return nil, err
 	}
 	return c.Ctl.receive(ctx, c.Plan.Timeout)

@@ -40,12 +40,14 @@ func guarded(t *testing.T, s *engine.Server) (addr string, connect func(token st
 }
 
 func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
-	addr, connect := guarded(t, &engine.Server{Workloads: enginetest.Table, Token: []byte("open sesame"), Environment: func() reports.Environment { return reports.Environment{Hostname: "secret7"} }})
+	addr, connect := guarded(t, &engine.Server{Workloads: enginetest.Table, Token: []byte("open sesame"),
+		Environment: func() reports.Environment { return reports.Environment{Hostname: "secret7"} }})
 	if err := connect("open sesame"); err != nil {
 		t.Errorf("with the token: %v", err)
 	}
 	for _, token := range []string{"", "open sesam", "open sesame!"} {
-		if err := connect(token); reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "sesame") {
+		if err := connect(token); reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "token") ||
+			strings.Contains(err.Error(), "sesame") {
 			t.Errorf("token %q: %v, want a refusal that does not tell it", token, err)
 		}
 	}
@@ -69,17 +71,20 @@ func TestDataConnectionsNeedTheToken(t *testing.T) {
 		t.Error("without a token the number changes")
 	}
 	got := engine.SessionToken([]byte("x"), number)
-	if len(got) != engine.TokenLen || string(got) == string(number) || string(got) == string(engine.SessionToken([]byte("y"), number)) {
+	if len(got) != engine.TokenLen || string(got) == string(number) ||
+		string(got) == string(engine.SessionToken([]byte("y"), number)) {
 		t.Errorf("%x does not depend on the token", got)
 	}
 }
 
 func TestOnlyAllowedAddressesAreServed(t *testing.T) {
-	_, connect := guarded(t, &engine.Server{Workloads: enginetest.Table, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	_, connect := guarded(t, &engine.Server{Workloads: enginetest.Table,
+		Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	if err := connect(""); reports.Code(err) != reports.ExitPeer {
 		t.Errorf("from another network: %v", err)
 	}
-	_, connect = guarded(t, &engine.Server{Workloads: enginetest.Table, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.0/8")}})
+	_, connect = guarded(t, &engine.Server{Workloads: enginetest.Table,
+		Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.0/8")}})
 	if err := connect(""); err != nil {
 		t.Errorf("from an allowed network: %v", err)
 	}
@@ -153,7 +158,8 @@ func TestABudgetBoundsWhatPointsHold(t *testing.T) {
 		}
 		return serve, serve.HoldShape(sh, 0)
 	}
-	if _, err := hold(256, 8000, 8000); reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "queues") || !strings.Contains(err.Error(), "--max-memory") {
+	if _, err := hold(256, 8000, 8000); reports.Code(err) != reports.ExitUsage ||
+		!strings.Contains(err.Error(), "queues") || !strings.Contains(err.Error(), "--max-memory") {
 		t.Errorf("256 QPs of depth 8000: %v", err)
 	}
 	one, err := hold(8, 8000, 100)
@@ -176,7 +182,8 @@ func TestABudgetBoundsWhatPointsHold(t *testing.T) {
 
 func TestErrorsOfStrangersAreShort(t *testing.T) {
 	var log syncedBuffer
-	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table,
+		Log:  slog.New(slog.NewTextHandler(&log, nil)),
 		Open: func(spec string) (transports.Stack, error) { return nil, fmt.Errorf("no stack %q", spec) }})
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -242,7 +249,9 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(10 * time.Second))
 		pt := engine.Point{Workload: "own", Size: 64}
-		io.WriteString(conn, planLine(t, func(m *engine.Message) { m.Plan.Points = []engine.Point{pt} })+`{"type":"point","point":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
+		io.WriteString(conn, planLine(t, func(m *engine.Message) {
+			m.Plan.Points = []engine.Point{pt}
+		})+`{"type":"point","point":{"workload":"own","op":"","size_bytes":64}}`+"\n"+`{"type":"end"}`+"\n")
 		conn.(*net.TCPConn).CloseWrite()
 		said, _ := io.ReadAll(conn)
 		if refused := strings.Contains(string(said), "--max-"); refused == served {
@@ -251,7 +260,8 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		return string(said)
 	}
 	serve(engine.Memory{Windows: 64, Threads: 1})
-	if said := serve(engine.Memory{Windows: 2 << 20, Threads: 1}); !strings.Contains(said, "2359296 bytes") || !strings.Contains(said, "--max-memory") {
+	if said := serve(engine.Memory{Windows: 2 << 20, Threads: 1}); !strings.Contains(said, "2359296 bytes") ||
+		!strings.Contains(said, "--max-memory") {
 		t.Errorf("too much memory: %q", said)
 	}
 	if said := serve(engine.Memory{Threads: 3}); !strings.Contains(said, "3 threads") || !strings.Contains(said, "--max-threads") {
@@ -304,7 +314,9 @@ func TestNoSourceHoldsAllPlaces(t *testing.T) {
 // A server that is open to everybody tells its machine to nobody elsewhere.
 func TestOpenServersDoNotTellTheirMachine(t *testing.T) {
 	for _, allow := range [][]netip.Prefix{nil, {netip.MustParsePrefix("192.0.2.0/24")}} {
-		s := &engine.Server{Workloads: enginetest.Table, Allow: allow, Environment: func() reports.Environment { return reports.Environment{Hostname: "secret7"} }}
+		s := &engine.Server{Workloads: enginetest.Table, Allow: allow, Environment: func() reports.Environment {
+			return reports.Environment{Hostname: "secret7"}
+		}}
 		enginetest.MemServer(t, s)
 		near, far := net.Pipe() // an address that is not of this machine
 		done := make(chan struct{})

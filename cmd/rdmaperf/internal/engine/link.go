@@ -159,7 +159,8 @@ func (c *Client) another(ctx context.Context, r *Run) (*Link, error) {
 func (c *ServedClient) NewServe(pt Point, limit time.Duration) *Serve {
 	host, _, _ := net.SplitHostPort(c.Ctl.peer)
 	l := &Link{ctl: c.Ctl, limit: limit, where: pt.String(), side: SideServer, host: host}
-	s := &Serve{Setup: Setup{Plan: &c.Plan, Point: pt}, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device}, Peer: l, Host: c.Host, client: c}
+	s := &Serve{Setup: Setup{Plan: &c.Plan, Point: pt}, Stack: c.Tr, Open: Opener{c.Server.Open, c.Server.Device},
+		Peer: l, Host: c.Host, client: c}
 	if c.Tr != nil {
 		s.Caps = able(c.caps, c.Tr.Caps())
 	}
@@ -170,7 +171,8 @@ func (c *ServedClient) NewServe(pt Point, limit time.Duration) *Serve {
 func (c *ServedClient) point(pt Point) error {
 	w, ok := c.Server.Workloads[pt.Workload]
 	if !ok {
-		return PeerError("check point", fmt.Errorf("the workload %q is not known here", pt.Workload), "the same rdmaperf version on both sides")
+		return PeerError("check point", fmt.Errorf("the workload %q is not known here", pt.Workload),
+			"the same rdmaperf version on both sides")
 	}
 	if err := pt.Validate(); err != nil {
 		return Failed("check point", err)

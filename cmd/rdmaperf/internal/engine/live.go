@@ -70,7 +70,8 @@ func (l *Live) Next() (p reports.SeriesPoint, every time.Duration, ok bool) {
 	for _, s := range l.parts {
 		sum.add(&s.slots[l.read%int64(len(s.slots))])
 	}
-	p = reports.SeriesPoint{OffsetNs: l.read * first.every, Operations: sum.ops, P50: sum.quantile(500), P99: sum.quantile(990), Max: float64(sum.max)}
+	p = reports.SeriesPoint{OffsetNs: l.read * first.every, Operations: sum.ops, P50: sum.quantile(500),
+		P99: sum.quantile(990), Max: float64(sum.max)}
 	l.read++
 	return p, time.Duration(first.every), true
 }

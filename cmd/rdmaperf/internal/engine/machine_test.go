@@ -47,7 +47,8 @@ func TestMachineTimeHoldsThatOfThisProcess(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("in each of ten tries the machine spent less than this process: in the last %v and %v", spent.machine, spent.CPU)
+	t.Errorf("in each of ten tries the machine spent less than this process: in the last %v and %v", spent.machine,
+		spent.CPU)
 }
 
 func FuzzMachineTime(f *testing.F) {

@@ -166,7 +166,8 @@ func (m *Measurement) fail(ctx context.Context, gen int, err error) {
 
 // Around runs something on this side inside a phase of the server, and returns what it gave
 // and the server's report. counts, if not nil, are what this side sent by then.
-func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *Phase, counts func() []LaneCount) (out *Outcome, report *PhaseReport, err error) {
+func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *Phase,
+	counts func() []LaneCount) (out *Outcome, report *PhaseReport, err error) {
 	defer func() { m.fail(ctx, ph.Generation, err) }()
 	changes := CountersAround(m.r.client.Counters, ph.Generation)
 	if err := m.ask(ctx, &ph, new(Ready)); err != nil {
@@ -228,7 +229,8 @@ func (m *Measurement) watch(ctx context.Context, r *Phase) (*Outcome, error) {
 			case out.Err != nil && reports.Code(out.Err) == reports.ExitCorruption:
 				return out, out.Err
 			case !ok:
-				return out, PeerError(m.Sh.String(), lossCause(m.r.Peer.ctl.err), "the server's log, then the same command again")
+				return out, PeerError(m.Sh.String(), lossCause(m.r.Peer.ctl.err),
+					"the server's log, then the same command again")
 			case msg.Type == MsgError && msg.Error != nil:
 				return out, msg.Error.AsError(m.r.Peer.ctl.peer)
 			}
@@ -299,7 +301,8 @@ func (m *Measurement) parameters() map[string]any {
 		p["read_depth"] = sh.ReadDepth
 	}
 	if sh.ServerNaps {
-		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and 200 us at a time while others take its CPU"
+		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and " +
+			"200 us at a time while others take its CPU"
 	}
 	if sh.Nice > 0 {
 		p["worker_nice"] = sh.Nice
@@ -320,7 +323,8 @@ func (m *Measurement) parameters() map[string]any {
 // garbage is collected, cpu where the client's thread is pinned.
 func (m *Measurement) Parameters(collector string, cpu any) map[string]any {
 	sh := m.Sh
-	p := map[string]any{"verify": sh.Verify, "seed": sh.Seed, "timeout_ns": int64(sh.Timeout), "clock": "CLOCK_MONOTONIC", "gc": collector,
+	p := map[string]any{"verify": sh.Verify, "seed": sh.Seed, "timeout_ns": int64(sh.Timeout),
+		"clock": "CLOCK_MONOTONIC", "gc": collector,
 		"client": map[string]any{"stack": m.Stack.Name(), "cpu": cpu, "gomaxprocs": runtime.GOMAXPROCS(0)}}
 	m.Plan.lasts(p)
 	if m.Warm != nil {

@@ -51,7 +51,8 @@ func (sh *Shape) beNice() error {
 		return nil
 	}
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, sh.Nice); err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "set nice value", Err: fmt.Errorf("%d for a worker: %w", sh.Nice, err),
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "set nice value",
+			Err:  fmt.Errorf("%d for a worker: %w", sh.Nice, err),
 			Hint: "a value that is no lower than the process's, which nice(1) shows"}
 	}
 	return nil

@@ -32,9 +32,11 @@ func TestStreamsOverKernelDevicesAreNice(t *testing.T) {
 		{"not wanted", kernel, throughput.Name, engine.PollingBusy, engine.NiceNone, 0},
 		{"latency", kernel, latency.Name, engine.PollingBusy, engine.NiceAuto, 0},
 		{"latency, asked for", kernel, latency.Name, engine.PollingBusy, 5, 5},
-		{"adapter", transports.Caps{Unaided: true, Label: rdma.LabelDevice}, throughput.Name, engine.PollingBusy, engine.NiceAuto, 0},
+		{"adapter", transports.Caps{Unaided: true, Label: rdma.LabelDevice}, throughput.Name, engine.PollingBusy,
+			engine.NiceAuto, 0},
 		{"user space", transports.Caps{Label: rdma.LabelSoft}, throughput.Name, engine.PollingBusy, engine.NiceAuto, 0},
-		{"memory", transports.Caps{Unaided: true, Label: rdma.LabelMem}, throughput.Name, engine.PollingBusy, engine.NiceAuto, 0},
+		{"memory", transports.Caps{Unaided: true, Label: rdma.LabelMem}, throughput.Name, engine.PollingBusy,
+			engine.NiceAuto, 0},
 	} {
 		c.caps.Kinds, c.caps.MaxMsg, c.caps.Events = transports.Kinds(transports.KindSend), 1<<20, true
 		p := &engine.Plan{QPs: 1, Threads: 1, Polling: c.polling, Nice: c.nice}

@@ -41,7 +41,8 @@ func TestPeakIsTheBestPart(t *testing.T) {
 		n += steady(&p, 176, 401, 2)
 		r := peakOf(&p, n, 400*time.Millisecond, c.outstanding)
 		if r.PeakOverNs != int64(c.over) || r.PeakBytesPerSecond != c.perMilli*1e5 {
-			t.Errorf("%d outstanding: %v B/s over %d ns, want %v over %v", c.outstanding, r.PeakBytesPerSecond, r.PeakOverNs, c.perMilli*1e5, c.over)
+			t.Errorf("%d outstanding: %v B/s over %d ns, want %v over %v", c.outstanding, r.PeakBytesPerSecond,
+				r.PeakOverNs, c.perMilli*1e5, c.over)
 		}
 	}
 }

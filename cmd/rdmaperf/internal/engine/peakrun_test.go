@@ -19,22 +19,23 @@ func TestStreamsHaveAPeak(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	plan.Iterations, plan.Duration, plan.QPs, plan.Threads = 0, 100*time.Millisecond, 2, 2
 	var m *engine.Measurement
-	plan.Workloads = engine.Table{throughput.Name: {Runner: enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
-		sh, err := drive.ThroughputShape(&r.Setup)
-		if err != nil {
-			return nil, err
-		}
-		if m, err = r.Connect(ctx, sh, drive.NewFlow); err != nil {
-			return nil, err
-		}
-		if err = m.Measure(ctx, reports.SamplesLatency); err == nil {
-			err = m.Prove(ctx)
-		}
-		err = m.Close(ctx, err)
-		res := m.Result()
-		drive.Throughput(m, &res, m.Out) // folds the slots
-		return []reports.Result{res}, err
-	})}}
+	plan.Workloads = engine.Table{
+		throughput.Name: {Runner: enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
+			sh, err := drive.ThroughputShape(&r.Setup)
+			if err != nil {
+				return nil, err
+			}
+			if m, err = r.Connect(ctx, sh, drive.NewFlow); err != nil {
+				return nil, err
+			}
+			if err = m.Measure(ctx, reports.SamplesLatency); err == nil {
+				err = m.Prove(ctx)
+			}
+			err = m.Close(ctx, err)
+			res := m.Result()
+			drive.Throughput(m, &res, m.Out) // folds the slots
+			return []reports.Result{res}, err
+		})}}
 	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,8 @@ func TestStreamsHaveAPeak(t *testing.T) {
 	}
 	tp := res.Throughput
 	want := float64(most) * 64 / time.Duration(tp.PeakOverNs).Seconds()
-	if d := tp.PeakBytesPerSecond - max(want, tp.BytesPerSecond); tp.PeakOverNs < int64(time.Millisecond) || d > 1 || d < -1 {
+	if d := tp.PeakBytesPerSecond - max(want, tp.BytesPerSecond); tp.PeakOverNs < int64(time.Millisecond) || d > 1 ||
+		d < -1 {
 		t.Errorf("throughput %+v, want a peak of %v, that of the fullest slot", tp, want)
 	}
 }

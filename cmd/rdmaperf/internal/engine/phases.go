@@ -57,7 +57,8 @@ func (s *Serve) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
 	if out.Err != nil {
 		return out.Err
 	}
-	rep := PhaseReport{WindowNs: int64(out.Window), Lanes: group.Side.Counts(), Pinned: group.Workers[0].pinned, Counters: changes()}
+	rep := PhaseReport{WindowNs: int64(out.Window), Lanes: group.Side.Counts(), Pinned: group.Workers[0].pinned,
+		Counters: changes()}
 	if stop.Check {
 		if err := group.Side.Verify(ph.Generation, stop.Lanes); err != nil {
 			return err
@@ -76,7 +77,8 @@ func (s *Serve) Counters(ph *PhaseStart) (changes func() []reports.DeviceCounter
 // Report ends a phase: it sends rep with what every outcome has.
 func (s *Serve) Report(out *Outcome, rep PhaseReport) error {
 	u := out.Usage
-	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = out.Ops, u.CPU.Seconds(), u.Collections, u.Allocations
+	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = out.Ops, u.CPU.Seconds(), u.Collections,
+		u.Allocations
 	rep.Procs, rep.Sessions = runtime.GOMAXPROCS(0), s.client.Server.Clients()
 	return s.Peer.Send(&rep)
 }

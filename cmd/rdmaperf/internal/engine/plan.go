@@ -50,12 +50,13 @@ type Plan struct {
 	WarmupIterations int64         `json:"warmup_iterations,omitempty"`
 	WarmupDuration   time.Duration `json:"warmup_duration_ns,omitempty"`
 
-	Depth      int    `json:"depth,omitempty"`      // operations outstanding per QP in streams; default 128
-	RecvDepth  int    `json:"recv_depth,omitempty"` // receives posted per QP in streams; default 512
-	QPs        int    `json:"qps,omitempty"`        // default 1
-	Threads    int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
-	Polling    string `json:"polling,omitempty"`    // PollingBusy (default), PollingEvent or PollingAdaptive
-	Loop       string `json:"loop,omitempty"`       // of ping-pongs: LoopPlain or LoopProvider; "": the provider's where both ends have it
+	Depth     int    `json:"depth,omitempty"`      // operations outstanding per QP in streams; default 128
+	RecvDepth int    `json:"recv_depth,omitempty"` // receives posted per QP in streams; default 512
+	QPs       int    `json:"qps,omitempty"`        // default 1
+	Threads   int    `json:"threads,omitempty"`    // workers a side; default 1, with event polling QPs
+	Polling   string `json:"polling,omitempty"`    // PollingBusy (default), PollingEvent or PollingAdaptive
+	// of ping-pongs: LoopPlain or LoopProvider; "": the provider's where both ends have it
+	Loop       string `json:"loop,omitempty"`
 	Nice       int    `json:"nice,omitempty"`       // nice value of the workers, 1 to 19, NiceAuto or NiceNone
 	Inline     int    `json:"inline,omitempty"`     // messages up to so many bytes are posted inline
 	Moderation int    `json:"moderation,omitempty"` // one completion for so many operations; default by size and depth
@@ -194,7 +195,8 @@ func (p Plan) WithDefaults() Plan {
 // error and names the first wrong field, as the flag of run that it comes from.
 func (p *Plan) Validate() error {
 	bad := func(what string, v any, why string) error {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan", Err: fmt.Errorf("%s %v: %s", what, v, why), Hint: "rdmaperf run --help"}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan",
+			Err: fmt.Errorf("%s %v: %s", what, v, why), Hint: "rdmaperf run --help"}
 	}
 	switch {
 	case len(p.Points) == 0:
@@ -238,15 +240,18 @@ func (p *Plan) Validate() error {
 	case p.Moderation < 0:
 		return bad("--cq-mod", p.Moderation, "want 1 or more")
 	case p.Moderation > 1 && p.Moderation > p.StreamDepth():
-		return bad("--cq-mod", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete", p.StreamDepth()))
+		return bad("--cq-mod", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete",
+			p.StreamDepth()))
 	case p.Timeout < 0 || p.Timeout > maxDuration:
 		return bad("--timeout", p.Timeout, "want more than 0 and at most 24h")
 	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
 		return bad("--arrivals", p.Arrivals, "want constant or poisson")
 	case p.Interval < 0 || p.Interval > 0 && p.Duration == 0:
 		return bad("--interval", p.Interval, "it divides a window that has a duration")
-	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration || p.Duration/p.Interval >= MaxIntervals):
-		return bad("--interval", p.Interval, fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
+	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration ||
+		p.Duration/p.Interval >= MaxIntervals):
+		return bad("--interval", p.Interval,
+			fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
 	}
 	for _, pt := range p.Points {
 		err := pt.Validate()
@@ -318,7 +323,8 @@ func (p Point) Validate() error {
 	case IsAtomic(k) && p.Size != AtomicSize:
 		return fmt.Errorf("atomics are %d bytes", AtomicSize)
 	case p.AppWork > 0 && !TakesReceives(k):
-		return fmt.Errorf("application work is for messages that the server receives: send, send_imm and write_imm, in latency and throughput")
+		return fmt.Errorf("application work is for messages that the server receives: send, send_imm and write_imm, " +
+			"in latency and throughput")
 	case p.Bidirectional && (IsAtomic(k) || k == transports.KindSendImm):
 		return fmt.Errorf("atomics and send_imm go one way: of both ways are send, write, write_imm and read")
 	case (k == transports.KindCall) != (p.Call != ""):

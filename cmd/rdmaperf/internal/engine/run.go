@@ -227,7 +227,8 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 		return results, nil
 	case ctx.Err() != nil && reports.Code(err) != reports.ExitCorruption:
 		return results, Interrupted()
-	case errors.Is(bound.Err(), context.DeadlineExceeded) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrInterrupted)):
+	case errors.Is(bound.Err(), context.DeadlineExceeded) && (errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, ErrInterrupted)):
 		err = Failed(pt.String(), context.Cause(bound))
 	case errors.As(err, new(*reports.ExitError)):
 	default:
@@ -238,7 +239,8 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 
 // NewRun is the client's side of a point before anything was said to a server.
 func (c *Client) NewRun(pt Point) *Run {
-	r := &Run{Setup: Setup{&c.Plan, pt, c.abilities()}, Stack: c.Tr, Open: c.Open, Progress: c.Progress, Kept: c.kept, client: c}
+	r := &Run{Setup: Setup{&c.Plan, pt, c.abilities()}, Stack: c.Tr, Open: c.Open, Progress: c.Progress, Kept: c.kept,
+		client: c}
 	if r.Progress == nil {
 		r.Progress = func(int64, int64) {}
 	}
@@ -257,7 +259,8 @@ func WasInterrupted(ctx context.Context) bool {
 // Result is the beginning of a result of the point: what the plan and the stack say.
 func (r *Run) Result() reports.Result {
 	pt, p := r.Point, r.Plan
-	res := reports.Result{Stack: r.Stack.Name(), Transport: cmp.Or(p.Transport, r.Stack.Name()), Label: string(r.Stack.Caps().Label),
+	res := reports.Result{Stack: r.Stack.Name(), Transport: cmp.Or(p.Transport, r.Stack.Name()),
+		Label:    string(r.Stack.Caps().Label),
 		Workload: pt.Workload, Op: pt.Op, SizeBytes: int64(pt.Size), MeasuredBy: SideClient, Polling: p.Polling,
 		Depth: 1, QPs: max(pt.QPs, 1), Threads: max(p.Threads, 1)}
 	res.Parameters = map[string]any{"seed": p.Seed, "verify": p.Verify, "clock": "CLOCK_MONOTONIC"}

@@ -51,7 +51,8 @@ func (m *Measurement) HandBuffers(set string, out *Outcome, buffers []*RawBuffer
 	for _, b := range buffers {
 		s.Dropped += b.Dropped
 	}
-	m.samples = append(m.samples, reports.RawSamples{Set: set, Count: s.Count(), Dropped: s.Dropped, Limit: int64(store.Limit)})
+	m.samples = append(m.samples, reports.RawSamples{Set: set, Count: s.Count(), Dropped: s.Dropped,
+		Limit: int64(store.Limit)})
 	err := store.hand(s)
 	if err != nil {
 		m.failures++
@@ -81,7 +82,8 @@ func (s *Samples) Each(f func(reports.Sample) error) error {
 	for len(h) > 0 {
 		c := &h[0]
 		v := c.left[0]
-		if err := f(reports.Sample{Thread: c.worker, OffsetNs: v.end - s.begin, Ns: v.ns, ServiceNs: v.service}); err != nil {
+		if err := f(reports.Sample{Thread: c.worker, OffsetNs: v.end - s.begin, Ns: v.ns,
+			ServiceNs: v.service}); err != nil {
 			return err
 		}
 		if c.left = c.left[1:]; len(c.left) > 0 {

@@ -21,10 +21,13 @@ import (
 )
 
 // rawRun takes all points and keeps what was handed over, in order.
-func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]reports.Result, map[string][]reports.Sample) {
+func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]reports.Result,
+	map[string][]reports.Sample) {
 	t.Helper()
 	client, server := e(t)
-	c, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
+	c, err := engine.Connect(t.Context(),
+		enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}),
+		client, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,8 @@ func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 		r.Record(ns)
 	}
 	got := r.Snapshot()
-	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || got.Mean != want.Mean || got.StdDev != want.StdDev || got.HDR != want.HDR {
+	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || got.Mean != want.Mean ||
+		got.StdDev != want.StdDev || got.HDR != want.HDR {
 		t.Errorf("%s: the samples give %+v, the result has %+v", name, got, *want)
 	}
 	slices.Sort(raw)
@@ -74,8 +78,10 @@ func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 
 // The raw samples are those of the histogram: every workload of sessions, several workers.
 func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 20000},
-		hol.NewPoint("write", 4096, hol.ArmSameQP, hol.Options{ProbeInterval: 50 * time.Microsecond}), engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
+		engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 20000},
+		hol.NewPoint("write", 4096, hol.ArmSameQP, hol.Options{ProbeInterval: 50 * time.Microsecond}),
+		engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	plan.QPs, plan.Threads, plan.WarmupIterations = 2, 2, 20
 	results, kept := rawRun(t, enginetest.TcpEnds, plan, 10_000)
 	for i, r := range results {
@@ -86,7 +92,9 @@ func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
 // Those of calls are, too, in both loops: a thread is a goroutine.
 func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
 	var points []engine.Point
-	for _, pt := range []engine.Point{enginetest.RpcPoint(engine.CallUnary, 64, 9), enginetest.RpcPoint(engine.CallStream, 64, 64), enginetest.RpcPoint(engine.CallOneway, 64, 8), sampleKV("f"), tensor.TensorPoint(tensor.TensorPull, 4096)} {
+	for _, pt := range []engine.Point{enginetest.RpcPoint(engine.CallUnary, 64, 9),
+		enginetest.RpcPoint(engine.CallStream, 64, 64), enginetest.RpcPoint(engine.CallOneway, 64, 8), sampleKV("f"),
+		tensor.TensorPoint(tensor.TensorPull, 4096)} {
 		pt.QPs, pt.Outstanding = 2, 3
 		points = append(points, pt)
 		if pt.Call != engine.CallOneway {
@@ -106,7 +114,8 @@ func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
 				pt := points[i]
 				agreeAll(t, pt.String(), &r, kept, max(pt.QPs, 1)*pt.Outstanding)
 				if timed := pt.Call != engine.CallOneway; (r.Latency != nil) != timed || (len(r.RawSamples) == 1) != timed || r.Parameters["raw_limit"] != 10_000 {
-					t.Errorf("%s: latency %v, samples %+v, limit %v", pt, r.Latency, r.RawSamples, r.Parameters["raw_limit"])
+					t.Errorf("%s: latency %v, samples %+v, limit %v", pt, r.Latency, r.RawSamples,
+						r.Parameters["raw_limit"])
 				}
 				if (r.LatencyService != nil) != (pt.Rate > 0) {
 					t.Errorf("%s: service times %v", pt, r.LatencyService)
@@ -125,14 +134,16 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 	case r.Latency != nil:
 		sets[reports.SamplesLatency] = r.Latency
 	case holresults.Of(r) != nil:
-		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &holresults.Of(r).ProbeAlone, &holresults.Of(r).ProbeLoaded
+		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &holresults.Of(r).ProbeAlone,
+			&holresults.Of(r).ProbeLoaded
 	}
 	if len(r.RawSamples) != len(sets) {
 		t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
 	}
 	for _, named := range r.RawSamples {
 		samples, want := kept[name+" "+named.Set], sets[named.Set]
-		if want == nil || named.Count != want.Count || named.Dropped != 0 || named.Limit != 10_000 || int64(len(samples)) != want.Count {
+		if want == nil || named.Count != want.Count || named.Dropped != 0 || named.Limit != 10_000 ||
+			int64(len(samples)) != want.Count {
 			t.Errorf("%s: %+v with %d samples, want %+v", name, named, len(samples), want)
 			continue
 		}
@@ -140,7 +151,8 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 		seen := map[int]bool{}
 		last := int64(-1)
 		for _, s := range samples {
-			if s.OffsetNs < last || s.OffsetNs < 0 || named.Set != reports.SamplesProbeAlone && s.OffsetNs > r.DurationNs {
+			if s.OffsetNs < last || s.OffsetNs < 0 || named.Set != reports.SamplesProbeAlone &&
+				s.OffsetNs > r.DurationNs {
 				t.Fatalf("%s %s: sample %+v after %d in a window of %d ns", name, named.Set, s, last, r.DurationNs)
 			}
 			last = s.OffsetNs
@@ -180,7 +192,8 @@ func TestRawSamplesOfCallsBeyondTheLimitAreCounted(t *testing.T) {
 		plan.Iterations, plan.Depth = 300, 1
 		results, kept := rawRun(t, enginetest.CarriersUnderTest()["fused mem"], plan, limit)
 		named := results[0].RawSamples[0]
-		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: int64(limit), Dropped: 600 - int64(limit), Limit: int64(limit)}); named != want || results[0].Latency.Count != 600 {
+		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: int64(limit), Dropped: 600 - int64(limit),
+			Limit: int64(limit)}); named != want || results[0].Latency.Count != 600 {
 			t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
 		}
 		if n := len(kept[pt.String()+" latency"]); n != limit {
@@ -197,8 +210,10 @@ func TestRawSamplesHaveOneMemory(t *testing.T) {
 	for _, n := range []int{7, 1, 1024, 64} {
 		room := 0
 		for i, b := range s.Share(n) {
-			if room += len(b.Samples); b.N != 0 || b.Dropped != 0 || cap(b.Samples) != len(b.Samples) || i == 0 && &b.Samples[0] != first {
-				t.Fatalf("worker %d of %d: %d samples of room %d, %d dropped, at %p, want an empty one from %p", i, n, b.N, cap(b.Samples), b.Dropped, b.Samples, first)
+			if room += len(b.Samples); b.N != 0 || b.Dropped != 0 || cap(b.Samples) != len(b.Samples) ||
+				i == 0 && &b.Samples[0] != first {
+				t.Fatalf("worker %d of %d: %d samples of room %d, %d dropped, at %p, want an empty one from %p", i, n,
+					b.N, cap(b.Samples), b.Dropped, b.Samples, first)
 			}
 			for range len(b.Samples) + 1 {
 				b.Take(1, 2, 3)
@@ -215,25 +230,32 @@ func TestRawSamplesThatCannotBeTakenEndThePoint(t *testing.T) {
 	for _, c := range []struct {
 		e  enginetest.Ends
 		pt engine.Point
-	}{{enginetest.MemEnds, engine.Point{Workload: latency.Name, Op: "send", Size: 64}}, {enginetest.CarriersUnderTest()["tcp"], enginetest.RpcPoint(engine.CallUnary, 64, 64)}} {
+	}{{enginetest.MemEnds, engine.Point{Workload: latency.Name, Op: "send", Size: 64}},
+		{enginetest.CarriersUnderTest()["tcp"], enginetest.RpcPoint(engine.CallUnary, 64, 64)}} {
 		client, server := c.e(t)
 		plan := enginetest.QuickPlan(c.pt)
 		plan.Depth = 1
-		cl, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
+		cl, err := engine.Connect(t.Context(),
+			enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}),
+			client, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cl.Close()
 		full := errors.New("disk full")
 		cl.KeepSamples(1000, func(*engine.Samples) error { return full })
-		if r, err := enginetest.First(cl.Run(t.Context(), 0)); !errors.Is(err, full) || r.Operations != 300 || r.Errors != 1 {
-			t.Errorf("%s: error %v with %d operations and %d errors, want the disk and what was measured", c.pt, err, r.Operations, r.Errors)
+		if r, err := enginetest.First(cl.Run(t.Context(), 0)); !errors.Is(err, full) || r.Operations != 300 ||
+			r.Errors != 1 {
+			t.Errorf("%s: error %v with %d operations and %d errors, want the disk and what was measured", c.pt, err,
+				r.Operations, r.Errors)
 		}
 	}
 }
 
 func TestRawSamplesAllocateNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: transports.KindSend.String(), Size: 8}), ends[latency.Name].shape, ends[latency.Name].sides)
+	client, server := enginetest.Pair(t, enginetest.MemEnds,
+		enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: transports.KindSend.String(), Size: 8}),
+		ends[latency.Name].shape, ends[latency.Name].sides)
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	client.Raw = &engine.RawStore{Limit: 15_000}
 	release := engine.HoldCollector()

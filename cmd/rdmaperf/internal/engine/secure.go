@@ -111,17 +111,22 @@ func tlsError(operation string, err error) error {
 	)
 	switch {
 	case errors.As(err, &record):
-		return PeerError(operation, errors.New("it does not speak TLS"), "run without --tls, or serve with --tls-cert and --tls-key")
+		return PeerError(operation, errors.New("it does not speak TLS"),
+			"run without --tls, or serve with --tls-cert and --tls-key")
 	case errors.As(err, &authority):
-		return PeerError(operation, errors.New("its certificate is signed by an authority that is not trusted here"), "--tls-ca with the file of that authority")
+		return PeerError(operation, errors.New("its certificate is signed by an authority that is not trusted here"),
+			"--tls-ca with the file of that authority")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return PeerError(operation, fmt.Errorf("its certificate has expired or is not valid yet: %s", invalid.Detail), "a new certificate, or the clock of this machine")
+		return PeerError(operation, fmt.Errorf("its certificate has expired or is not valid yet: %s", invalid.Detail),
+			"a new certificate, or the clock of this machine")
 	case errors.As(err, &name):
-		return PeerError(operation, fmt.Errorf("its certificate is for another name: %s", short(strings.TrimPrefix(name.Error(), "x509: "))), "HOST as the certificate has it, or --tls-server-name")
+		return PeerError(operation, fmt.Errorf("its certificate is for another name: %s",
+			short(strings.TrimPrefix(name.Error(), "x509: "))), "HOST as the certificate has it, or --tls-server-name")
 	case refusedCertificate(operation, err) != nil:
 		return refusedCertificate(operation, err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return PeerError(operation, fmt.Errorf("%w to TLS in time", errSilent), "rdmaperf serve on that port, or a longer --timeout")
+		return PeerError(operation, fmt.Errorf("%w to TLS in time", errSilent),
+			"rdmaperf serve on that port, or a longer --timeout")
 	}
 	return PeerError(operation, fmt.Errorf("TLS: %s", short(lossCause(err).Error())), "the server's log")
 }
@@ -139,7 +144,8 @@ func refusedCertificate(operation string, err error) error {
 	case strings.Contains(said, "certificate required"):
 		return PeerError(operation, errors.New("it wants a certificate of the client"), "--tls-cert and --tls-key")
 	case strings.Contains(said, "certificate"): // bad, expired, unknown, of an unknown authority
-		return PeerError(operation, fmt.Errorf("it refuses the client's certificate (%s)", strings.TrimPrefix(said, "tls: ")), "a certificate of an authority in the server's --tls-client-ca")
+		return PeerError(operation, fmt.Errorf("it refuses the client's certificate (%s)",
+			strings.TrimPrefix(said, "tls: ")), "a certificate of an authority in the server's --tls-client-ca")
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ func newAuthority(t *testing.T) *authority {
 		t.Fatal(err)
 	}
 	a := &authority{key: key, pool: x509.NewCertPool()}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, key.Public(), key)
 	if err == nil {
@@ -57,7 +58,8 @@ func (a *authority) sign(t *testing.T, name string, until time.Time) tls.Certifi
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature}
+	c := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature}
 	if ip := net.ParseIP(name); ip != nil {
 		c.IPAddresses = []net.IP{ip}
 	} else {
@@ -98,15 +100,20 @@ func TestTLSMismatchesAreTold(t *testing.T) {
 		{"both", server(ours.sign(t, "127.0.0.1", soon)), trusting(), "", ""},
 		{"by a name", server(ours.sign(t, "measure.example", soon)), named, "", ""},
 		{"a certificate each", both, trusting(ours.sign(t, "client", soon)), "", ""},
-		{"a plain client", server(ours.sign(t, "127.0.0.1", soon)), nil, "this server speaks TLS, the client does not", "--tls-ca"},
+		{"a plain client", server(ours.sign(t, "127.0.0.1", soon)), nil, "this server speaks TLS, the client does not",
+			"--tls-ca"},
 		{"a plain server", nil, trusting(), "it does not speak TLS", "serve with --tls-cert"},
 		{"an unknown authority", server(other.sign(t, "127.0.0.1", soon)), trusting(), "not trusted here", "--tls-ca"},
-		{"too late", server(ours.sign(t, "127.0.0.1", time.Now().Add(-time.Hour))), trusting(), "expired or is not valid yet", "a new certificate"},
-		{"another address", server(ours.sign(t, "127.0.0.2", soon)), trusting(), "is for another name", "--tls-server-name"},
+		{"too late", server(ours.sign(t, "127.0.0.1", time.Now().Add(-time.Hour))), trusting(),
+			"expired or is not valid yet", "a new certificate"},
+		{"another address", server(ours.sign(t, "127.0.0.2", soon)), trusting(), "is for another name",
+			"--tls-server-name"},
 		{"another name", server(ours.sign(t, "127.0.0.1", soon)), named, "is for another name", "--tls-server-name"},
 		{"no certificate of the client", both, trusting(), "wants a certificate", "--tls-key"},
-		{"a client of another authority", both, trusting(other.sign(t, "client", soon)), "refuses the client's certificate", "--tls-client-ca"},
-		{"a client too late", both, trusting(ours.sign(t, "client", time.Now().Add(-time.Hour))), "refuses the client's certificate", "--tls-client-ca"},
+		{"a client of another authority", both, trusting(other.sign(t, "client", soon)),
+			"refuses the client's certificate", "--tls-client-ca"},
+		{"a client too late", both, trusting(ours.sign(t, "client", time.Now().Add(-time.Hour))),
+			"refuses the client's certificate", "--tls-client-ca"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, TLS: c.server})
@@ -121,7 +128,9 @@ func TestTLSMismatchesAreTold(t *testing.T) {
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
-			case c.want != "" && (reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error()+reports.NewRunError(err).Hint, c.try) || strings.Contains(err.Error(), "\n")):
+			case c.want != "" && (reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error()+reports.NewRunError(err).Hint, c.try) ||
+				strings.Contains(err.Error(), "\n")):
 				t.Errorf("%v, want one line with %q and %q, and exit code 5", err, c.want, c.try)
 			}
 		})
@@ -187,7 +196,8 @@ func TestTLSHidesThePlan(t *testing.T) {
 // their places go to newcomers, and each ends with the greeting's time.
 func TestUnfinishedHandshakesGiveWay(t *testing.T) {
 	a := newAuthority(t)
-	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, TLS: &tls.Config{Certificates: []tls.Certificate{a.sign(t, "127.0.0.1", time.Now().Add(time.Hour))}}})
+	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table,
+		TLS: &tls.Config{Certificates: []tls.Certificate{a.sign(t, "127.0.0.1", time.Now().Add(time.Hour))}}})
 	begun := time.Now()
 	var last net.Conn
 	for i := range 2 * engine.MaxRefusals {

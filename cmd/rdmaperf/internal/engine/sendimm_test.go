@@ -13,7 +13,8 @@ import (
 )
 
 func sendImmPlan(size int) engine.Plan {
-	return enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send_imm", Size: size}, engine.Point{Workload: throughput.Name, Op: "send_imm", Size: size})
+	return enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send_imm", Size: size},
+		engine.Point{Workload: throughput.Name, Op: "send_imm", Size: size})
 }
 
 // A send with immediate carries both where the device has room for both, and over iWARP the
@@ -31,7 +32,8 @@ func TestSendsWithImmediateAreCompared(t *testing.T) {
 		}
 		for _, r := range results {
 			v := r.Verification
-			if !r.Verified || v == nil || v.Messages != r.Operations || v.Numbers != r.Operations || v.Bytes < c.bytes*r.Operations {
+			if !r.Verified || v == nil || v.Messages != r.Operations || v.Numbers != r.Operations ||
+				v.Bytes < c.bytes*r.Operations {
 				t.Errorf("%s %s: verified %v, %+v of %d", name, r.Workload, r.Verified, v, r.Operations)
 			}
 		}
@@ -65,7 +67,8 @@ func TestAWrongImmediateIsFound(t *testing.T) {
 		size int
 		kind transports.Kind
 	}{
-		"mem/another": {enginetest.MemEnds, 200, transports.KindSendImm}, "mem/none": {enginetest.MemEnds, 200, transports.KindSend},
+		"mem/another":   {enginetest.MemEnds, 200, transports.KindSendImm},
+		"mem/none":      {enginetest.MemEnds, 200, transports.KindSend},
 		"iwarp/another": {enginetest.IwarpEnds, engine.ImmAloneSize, transports.KindSendImm},
 	} {
 		for i, p := range sendImmPlan(c.size).Points {

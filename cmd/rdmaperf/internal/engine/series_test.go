@@ -49,7 +49,8 @@ func TestSeriesTakesSamplesByTheirEnd(t *testing.T) {
 	}{{100, 49, 98, 99}, {0, 0, 0, 0}, {1, 7, 7, 7}, {5, 20, 20, 20}} {
 		p := r.Points[i]
 		// 98 shares its bucket with 99.
-		if p.OffsetNs != int64(i)*10 || p.Operations != want.ops || p.P50 != want.p50 || math.Abs(p.P99-want.p99) > 1 || p.Max != want.max {
+		if p.OffsetNs != int64(i)*10 || p.Operations != want.ops || p.P50 != want.p50 || math.Abs(p.P99-want.p99) > 1 ||
+			p.Max != want.max {
 			t.Errorf("point %d: %+v, want %+v", i, p, want)
 		}
 	}

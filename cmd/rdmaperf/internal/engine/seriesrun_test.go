@@ -15,9 +15,12 @@ import (
 
 // All workloads fill their series, and no operation is lost or counted twice.
 func TestSeriesAddsUp(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}, engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 5000},
-		engine.Point{Workload: throughput.Name, Op: "send", Size: 64}, hol.NewPoint("write", 4096, hol.ArmTwoQP, hol.Options{ProbeInterval: 100 * time.Microsecond}))
-	plan.Iterations, plan.Duration, plan.Interval, plan.WarmupIterations, plan.QPs, plan.Threads = 0, 50*time.Millisecond, 10*time.Millisecond, 33, 2, 2
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
+		engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 5000},
+		engine.Point{Workload: throughput.Name, Op: "send", Size: 64}, hol.NewPoint("write", 4096, hol.ArmTwoQP,
+			hol.Options{ProbeInterval: 100 * time.Microsecond}))
+	plan.Iterations, plan.Duration, plan.Interval, plan.WarmupIterations, plan.QPs, plan.Threads = 0,
+		50*time.Millisecond, 10*time.Millisecond, 33, 2, 2
 	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +52,8 @@ func TestSeriesAddsUp(t *testing.T) {
 			}
 		}
 		if sum != want || max >= 0 && highest != max {
-			t.Errorf("%s: the series has %d operations and a maximum of %v, want %d and %v", plan.Points[i], sum, highest, want, max)
+			t.Errorf("%s: the series has %d operations and a maximum of %v, want %d and %v", plan.Points[i], sum,
+				highest, want, max)
 		}
 	}
 }

@@ -112,7 +112,8 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	defer cancel()
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		// A host that vanished is noticed after ten seconds of silence.
-		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second, Count: 5})
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second,
+			Count: 5})
 	}
 	who := s.Enter(conn)
 	defer s.leave(who)
@@ -124,7 +125,8 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 		}
 		return
 	}
-	c := &ServedClient{Server: s, who: who, Ctl: newControl(ctx, secured, conn.RemoteAddr().String()), Host: hostOf(conn.LocalAddr())}
+	c := &ServedClient{Server: s, who: who, Ctl: newControl(ctx, secured, conn.RemoteAddr().String()),
+		Host: hostOf(conn.LocalAddr())}
 	defer c.Ctl.close()
 	c.Log = s.log().With("client", c.Ctl.peer)
 	if err := c.serve(ctx); err != nil && ctx.Err() == nil {
@@ -250,7 +252,8 @@ func checkGreeting(m *Message) error {
 	case m.Magic != ControlMagic:
 		return PeerError("read plan", ErrLine, "a client of the same version")
 	case m.Version != ControlVersion:
-		return PeerError("read plan", fmt.Errorf("the client speaks control version %d, this server %d", m.Version, ControlVersion), "the same rdmaperf version on both sides")
+		return PeerError("read plan", fmt.Errorf("the client speaks control version %d, this server %d", m.Version,
+			ControlVersion), "the same rdmaperf version on both sides")
 	case m.Type != MsgPlan || m.Plan == nil || m.Caps == nil:
 		return PeerError("read plan", outOfTurn(m, MsgPlan), "")
 	case m.Caps.MaxInline < 0 || m.Caps.MaxDepth < 0 || m.Caps.MaxReadDepth < 0:

@@ -121,7 +121,8 @@ func (s *Serve) HoldShape(sh *Shape, stored int64) error {
 	if err := checkWindow(sh.Point, sh.QPs, sh.TotalWindow(), s.MaxWindow()); err != nil {
 		return err
 	}
-	return s.Hold(Memory{Windows: sh.TotalWindow() + stored, Queues: QueueBytes(sh.QPs, sh.Depth+sh.RecvDepth), Threads: sh.Threads})
+	return s.Hold(Memory{Windows: sh.TotalWindow() + stored, Queues: QueueBytes(sh.QPs, sh.Depth+sh.RecvDepth),
+		Threads: sh.Threads})
 }
 
 // MaxWindow is the limit of one client's windows, bytes.

@@ -56,7 +56,8 @@ func TestVerificationIsCounted(t *testing.T) {
 		for _, op := range []string{"send", "write", "write_imm", "read"} {
 			for _, size := range []int{3, 200, 70_000} {
 				for _, all := range []bool{false, true} {
-					plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: size}, engine.Point{Workload: latency.Name, Op: op, Size: size})
+					plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: size},
+						engine.Point{Workload: latency.Name, Op: op, Size: size})
 					plan.VerifyAll = all
 					results, err := enginetest.RunPoints(t, e, plan)
 					if err != nil {
@@ -73,7 +74,8 @@ func TestVerificationIsCounted(t *testing.T) {
 						switch {
 						case whole && (v.Whole != want || v.Numbers != want || v.Bytes != want*int64(size)):
 							t.Errorf("%s %s %s %d: %+v, want all of %d", name, r.Workload, op, size, v, want)
-						case !whole && op != "write" && v.Numbers != want, v.Whole < 1 || v.Whole > v.Numbers || v.Numbers > want:
+						case !whole && op != "write" && v.Numbers != want, v.Whole < 1 || v.Whole > v.Numbers ||
+							v.Numbers > want:
 							t.Errorf("%s %s %s %d: %+v of %d", name, r.Workload, op, size, v, want)
 						}
 					}
@@ -91,12 +93,16 @@ func TestNumbersFindWhatOrderLoses(t *testing.T) {
 			ops[0].Local, ops[1].Local = ops[1].Local, ops[0].Local
 			return ops
 		},
-		"another in its place": func(ops []transports.Op, n int) []transports.Op { ops[0].Local = ops[1].Local; return ops },
+		"another in its place": func(ops []transports.Op, n int) []transports.Op {
+			ops[0].Local = ops[1].Local
+			return ops
+		},
 	} {
 		for _, op := range []string{"send", "write_imm", "read"} {
 			f, seen := &enginetest.Fault{}, 0
 			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-				if k := ops[0].Kind; len(ops) > 1 && ops[0].Len == 200 && (k == transports.KindSend || k == transports.KindWriteImm || k == transports.KindRead) {
+				if k := ops[0].Kind; len(ops) > 1 && ops[0].Len == 200 && (k == transports.KindSend ||
+					k == transports.KindWriteImm || k == transports.KindRead) {
 					if seen++; seen == 3 {
 						return s.Post(change(append([]transports.Op(nil), ops...), seen))
 					}

@@ -21,7 +21,8 @@ func TestClientHearsWhyTheServerClosed(t *testing.T) {
 	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
 	version := fmt.Sprint(engine.ControlVersion)
-	why := `{"magic":"rdmaperf-control","version":` + version + `,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"
+	why := `{"magic":"rdmaperf-control","version":` + version +
+		`,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"
 
 	t.Run("before the plan", func(t *testing.T) {
 		here, there := net.Pipe()

@@ -90,7 +90,8 @@ const SpinLook = 256
 const mostDone = 2 * LatencySlots
 
 func NewWorker(sh *Shape, role string, cpu int) *Worker {
-	w := &Worker{Sh: sh, Role: role, cpu: cpu, Done: make([]transports.Done, mostDone), Event: sh.Polling == PollingEvent, Numbered: sh.Numbered()}
+	w := &Worker{Sh: sh, Role: role, cpu: cpu, Done: make([]transports.Done, mostDone),
+		Event: sh.Polling == PollingEvent, Numbered: sh.Numbered()}
 	if role == SideServer {
 		w.appWork = int64(sh.AppWork)
 	}
@@ -281,7 +282,8 @@ func (w *Worker) TryPost(l *Lane, op transports.Op) (bool, error) {
 // Corrupt remembers the first corruption; the phase ends with it.
 func (w *Worker) Corrupt(l *Lane, what string, offset int, want, got byte) error {
 	if w.bad == nil {
-		w.bad = &CorruptionError{Point: l.Sh.String(), Side: w.Role, QP: l.Index, What: what, Offset: offset, Want: want, Got: got}
+		w.bad = &CorruptionError{Point: l.Sh.String(), Side: w.Role, QP: l.Index, What: what, Offset: offset,
+			Want: want, Got: got}
 	}
 	return Corrupted(w.bad)
 }

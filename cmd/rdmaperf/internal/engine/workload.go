@@ -28,7 +28,8 @@ type ClientOnly struct{}
 
 // Server refuses.
 func (ClientOnly) Server(_ context.Context, s *Serve) error {
-	return PeerError("check point", fmt.Errorf("the workload %q has no server", s.Point.Workload), "the same rdmaperf version on both sides")
+	return PeerError("check point", fmt.Errorf("the workload %q has no server", s.Point.Workload),
+		"the same rdmaperf version on both sides")
 }
 
 // Table is the workloads that points may name. Each side has its own.

@@ -47,8 +47,10 @@ func TestAPacketIsLostDoubledOrOvertakenByTheSeed(t *testing.T) {
 	if a.held != nil {
 		held = 1
 	}
-	if lost == 0 || missing != lost+held || twice != int(a.duplicated.Load()) || twice == 0 || inverted == 0 || int(a.reordered.Load()) < inverted {
-		t.Errorf("lost %d, missing %d, held %d, twice %d of %d, %d inversions of %d", lost, missing, held, twice, a.duplicated.Load(), inverted, a.reordered.Load())
+	if lost == 0 || missing != lost+held || twice != int(a.duplicated.Load()) || twice == 0 || inverted == 0 ||
+		int(a.reordered.Load()) < inverted {
+		t.Errorf("lost %d, missing %d, held %d, twice %d of %d, %d inversions of %d", lost, missing, held, twice,
+			a.duplicated.Load(), inverted, a.reordered.Load())
 	}
 }
 
@@ -82,7 +84,10 @@ func TestTCPIsExactOverABadPath(t *testing.T) {
 		got <- b
 	}()
 	var c net.Conn
-	if err := p.In(1, hold, func() (err error) { c, err = net.DialTimeout("tcp", l.Addr().String(), 20*time.Second); return err }); err != nil {
+	if err := p.In(1, hold, func() (err error) {
+		c, err = net.DialTimeout("tcp", l.Addr().String(), 20*time.Second)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	msg := make([]byte, 512<<10)

@@ -105,7 +105,8 @@ func Missing() string {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
 		return "this kernel has no " + tunDevice + ", which a path that can be harmed is made of: modprobe tun"
 	case errors.Is(err, fs.ErrPermission):
-		return tunDevice + ", which a path that can be harmed is made of, cannot be opened here: a container needs the device and CAP_NET_ADMIN"
+		return tunDevice + ", which a path that can be harmed is made of, cannot be opened here: a container needs " +
+			"the device and CAP_NET_ADMIN"
 	case err == nil:
 		f.Close()
 	}

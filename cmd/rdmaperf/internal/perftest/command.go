@@ -108,7 +108,8 @@ func (c *Command) RunArgs(chosen, samples string) []string {
 		if t.oneSided && c.reads > 0 {
 			depth = min(depth, c.reads) // what is outstanding on the wire is the lesser of both
 		}
-		args = append(args, "-t", strconv.Itoa(depth), "-r", strconv.Itoa(c.rx), "-Q", strconv.Itoa(max(1, min(c.cqMod, depth))))
+		args = append(args, "-t", strconv.Itoa(depth), "-r", strconv.Itoa(c.rx), "-Q",
+			strconv.Itoa(max(1, min(c.cqMod, depth))))
 		if c.both {
 			args = append(args, "-b")
 		}

@@ -156,7 +156,8 @@ var options = []option{
 		c.duration = s
 		return nil
 	}},
-	{letter: "f", long: "margin", arg: true, do: nothing, remark: "nothing is cut from the window; a warm-up is --perform_warm_up"},
+	{letter: "f", long: "margin", arg: true, do: nothing,
+		remark: "nothing is cut from the window; a warm-up is --perform_warm_up"},
 	{letter: "a", long: "all", do: set(func(c *Command) *bool { return &c.all })},
 	{letter: "F", long: "CPU-freq", do: nothing, silent: "there is no check of the CPU frequency"},
 	{letter: "e", long: "events", do: set(func(c *Command) *bool { return &c.events })},
@@ -190,7 +191,8 @@ var options = []option{
 	{letter: "X", long: "vector", arg: true, refused: "the completion vector cannot be chosen"},
 	{letter: "w", long: "limit_bw", arg: true, do: positive(func(c *Command) *float64 { return &c.LimitBW })},
 	{letter: "y", long: "limit_msgrate", arg: true, do: positive(func(c *Command) *float64 { return &c.LimitRate })},
-	{letter: "W", long: "report-counters", arg: true, refused: "device counters stand in results of rdmaperf run --counters"},
+	{letter: "W", long: "report-counters", arg: true,
+		refused: "device counters stand in results of rdmaperf run --counters"},
 
 	{long: "report_gbits", do: set(func(c *Command) *bool { return &c.Gbits })},
 	{long: "output", arg: true, do: func(c *Command, s string) error {
@@ -223,7 +225,9 @@ var options = []option{
 	{long: "rate_units", arg: true, refused: "see --rate_limit"},
 	{long: "burst_size", arg: true, refused: "see --rate_limit"},
 	{long: "typical_pkt_size", arg: true, refused: "see --rate_limit"},
-	{long: "latency_gap", arg: true, refused: "a gap is inside perftest's figure; rdmaperf run --rate leaves time between operations without counting it"},
+	{long: "latency_gap", arg: true,
+		refused: "a gap is inside perftest's figure; rdmaperf run --rate leaves time between operations without " +
+			"counting it"},
 	{long: "use-srq", refused: "shared receive queues are not measured"},
 	{long: "recv_post_list", arg: true, do: nothing, remark: "rdmaperf chooses the lists of its posts itself"},
 	{long: "tclass", arg: true, do: mark},
@@ -282,13 +286,16 @@ func Advice(name string) string {
 
 // advice is for options that run has by another name.
 var advice = map[string]string{
-	"H": "every sample is --raw here", "U": "every sample is --raw here", "report-histogram": "every sample is --raw here", "report-unsorted": "every sample is --raw here",
+	"H": "every sample is --raw here", "U": "every sample is --raw here",
+	"report-histogram": "every sample is --raw here", "report-unsorted": "every sample is --raw here",
 	"e": "--polling event here", "events": "--polling event here",
-	"N": "the peak costs nothing here, and is always taken", "noPeak": "the peak costs nothing here, and is always taken",
-	"A": "--op fetch_add or cmp_swap here", "atomic_type": "--op fetch_add or cmp_swap here",
+	"N":      "the peak costs nothing here, and is always taken",
+	"noPeak": "the peak costs nothing here, and is always taken",
+	"A":      "--op fetch_add or cmp_swap here", "atomic_type": "--op fetch_add or cmp_swap here",
 	"tclass": "--tos here", "report-histogrm": "every sample is --raw here",
-	"w": "--fail-if 'bw<10Gb/s' here", "limit_bw": "--fail-if 'bw<10Gb/s' here", "y": "--fail-if 'rate<3M' here", "limit_msgrate": "--fail-if 'rate<3M' here",
-	"out_json": "--json FILE here", "out_json_file": "--json FILE here",
+	"w": "--fail-if 'bw<10Gb/s' here", "limit_bw": "--fail-if 'bw<10Gb/s' here", "y": "--fail-if 'rate<3M' here",
+	"limit_msgrate": "--fail-if 'rate<3M' here",
+	"out_json":      "--json FILE here", "out_json_file": "--json FILE here",
 	"perform_warm_up": "--warmup here, which is on by default", "f": "--warmup here", "margin": "--warmup here",
 	"cpu_util": "CPU of both sides is in every result", "W": "--counters here", "report-counters": "--counters here",
 	"rate_limit": "--rate here, for latency", "V": "rdmaperf version", "outs": "--tx-depth here",

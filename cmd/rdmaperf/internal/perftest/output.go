@@ -14,7 +14,8 @@ import (
 const rule = "---------------------------------------------------------------------------------------\n"
 
 // Waiting is what a server says when it is ready.
-const Waiting = "\n************************************\n* Waiting for client to connect... *\n************************************\n"
+const Waiting = "\n************************************\n* Waiting for client to connect... " +
+	"*\n************************************\n"
 
 // name is the test's as banners and documents have it.
 func (c *Command) name() string {
@@ -94,7 +95,8 @@ func (c *Command) Head(w io.Writer) error {
 	case c.Test.latency && c.duration != "":
 		head = " #bytes        #iterations       t_avg[usec]    tps average"
 	case c.Test.latency:
-		head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
+		head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   " +
+			"99% percentile[usec]   99.9% percentile[usec] "
 	default:
 		head = fmt.Sprintf(" #bytes     #iterations    BW peak[%[1]s]    BW average[%[1]s]   MsgRate[Mpps]", unit)
 	}
@@ -118,7 +120,8 @@ func (c *Command) row(r *reports.Result) (row, error) {
 	}
 	if l := r.Latency; l != nil && c.Test.latency {
 		v.iterations = l.Count
-		v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999 = l.Min/1e3, l.Max/1e3, l.P50/1e3, l.Mean/1e3, l.StdDev/1e3, l.P99/1e3, l.P999/1e3
+		v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999 = l.Min/1e3, l.Max/1e3, l.P50/1e3, l.Mean/1e3,
+			l.StdDev/1e3, l.P99/1e3, l.P999/1e3
 		if r.DurationNs > 0 {
 			v.tps = float64(l.Count) / (float64(r.DurationNs) / 1e9)
 		}
@@ -169,10 +172,12 @@ func (c *Command) Result(w io.Writer, r *reports.Result) (missed string, err err
 	case c.Test.latency && c.duration != "":
 		line = fmt.Sprintf(" %-7d       %d            %-7.2f        %-7.2f", v.size, v.iterations, v.avg, v.tps)
 	case c.Test.latency:
-		line = fmt.Sprintf(" %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f\t\t%-7.2f \t\t%-7.2f",
+		line = fmt.Sprintf(" %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     "+
+			"\t%-7.2f\t\t%-7.2f \t\t%-7.2f",
 			v.size, v.iterations, v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999)
 	default:
-		line = fmt.Sprintf(" %-7d    %-10d       %-7.2f            %-7.2f\t\t     %-7.6f", v.size, v.iterations, v.peak, v.average, v.rate)
+		line = fmt.Sprintf(" %-7d    %-10d       %-7.2f            %-7.2f\t\t     %-7.6f", v.size, v.iterations, v.peak,
+			v.average, v.rate)
 	}
 	if c.CPUUtil {
 		line += fmt.Sprintf("\t    %-3.2f", v.cpu)

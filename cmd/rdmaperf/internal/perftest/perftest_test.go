@@ -21,14 +21,29 @@ func parse(t *testing.T, test, line string) (*Command, error) {
 // Command lines as people type them mean the same to rdmaperf run.
 func TestCommandLinesAreUnderstood(t *testing.T) {
 	for _, c := range []struct{ test, line, want string }{
-		{"ib_send_lat", "-d mlx5_0 -x 3 -R -s 64 -n 1000 host", "--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 64 -n 1000 --warmup none -d mlx5_0 -x 3 -R host"},
-		{"ib_write_bw", "host", "--transport verbs:best0 --workload throughput --op write --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -n 5000 --warmup none -t 128 -r 512 -Q 100 host"},
-		{"ib_write_bw", "--report_gbits -FNabq4 host -t16 -Q 32 -p 7", "--transport verbs:best0 --workload throughput --op write --no-save --quiet --no-verify -q 4 -I 0 -a -n 5000 --warmup none -t 16 -r 512 -Q 16 -b -p 7 host"},
-		{"ib_read_bw", "-m 1024 -u 18 --outs=16 --perform_warm_up -D 3 h", "--transport verbs:best0 --workload throughput --op read --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -D 3 --warmup auto -t 16 -r 512 -Q 16 -m 1024 -u 18 h"},
-		{"ib_send_bw", "-S 3 --tclass 104 --retry_count=7 -l 4 h", "--transport verbs:best0 --workload throughput --op send --no-save --quiet --no-verify -q 1 -I 0 -s 65536 -n 1000 --warmup none -t 128 -r 512 -Q 100 --retry_count 7 -S 3 -T 104 -l 4 h"},
-		{"ib_send_lat", "-R -T 104 -x 1 h", "--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 1000 --warmup none -T 104 -R -x 1 h"},
-		{"ib_atomic_lat", "-A CMP_AND_SWAP -e h", "--transport verbs:best0 --workload latency --op cmp_swap --no-save --quiet --no-verify -q 1 -I 0 -s 8 -n 1000 --warmup none --polling event h"},
-		{"ib_send_lat", "--transport iwarp --iters 7 -- h", "--transport iwarp --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 7 --warmup none h"},
+		{"ib_send_lat", "-d mlx5_0 -x 3 -R -s 64 -n 1000 host",
+			"--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 64 -n 1000 " +
+				"--warmup none -d mlx5_0 -x 3 -R host"},
+		{"ib_write_bw", "host", "--transport verbs:best0 --workload throughput --op write --no-save --quiet " +
+			"--no-verify -q 1 -I 0 -s 65536 -n 5000 --warmup none -t 128 -r 512 -Q 100 host"},
+		{"ib_write_bw", "--report_gbits -FNabq4 host -t16 -Q 32 -p 7",
+			"--transport verbs:best0 --workload throughput --op write --no-save --quiet --no-verify -q 4 -I 0 -a -n " +
+				"5000 --warmup none -t 16 -r 512 -Q 16 -b -p 7 host"},
+		{"ib_read_bw", "-m 1024 -u 18 --outs=16 --perform_warm_up -D 3 h",
+			"--transport verbs:best0 --workload throughput --op read --no-save --quiet --no-verify -q 1 -I 0 -s " +
+				"65536 -D 3 --warmup auto -t 16 -r 512 -Q 16 -m 1024 -u 18 h"},
+		{"ib_send_bw", "-S 3 --tclass 104 --retry_count=7 -l 4 h",
+			"--transport verbs:best0 --workload throughput --op send --no-save --quiet --no-verify -q 1 -I 0 -s " +
+				"65536 -n 1000 --warmup none -t 128 -r 512 -Q 100 --retry_count 7 -S 3 -T 104 -l 4 h"},
+		{"ib_send_lat", "-R -T 104 -x 1 h",
+			"--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 1000 " +
+				"--warmup none -T 104 -R -x 1 h"},
+		{"ib_atomic_lat", "-A CMP_AND_SWAP -e h",
+			"--transport verbs:best0 --workload latency --op cmp_swap --no-save --quiet --no-verify -q 1 -I 0 -s 8 " +
+				"-n 1000 --warmup none --polling event h"},
+		{"ib_send_lat", "--transport iwarp --iters 7 -- h",
+			"--transport iwarp --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 7 " +
+				"--warmup none h"},
 	} {
 		cmd, err := parse(t, c.test, c.line)
 		if err != nil {
@@ -102,18 +117,25 @@ func TestOptionsAreOneTable(t *testing.T) {
 // Rows have perftest's widths (REPORT_FMT and REPORT_FMT_LAT), so that columns cut by
 // position or by blanks are the same.
 func TestResultsStandWherePerftestPutsThem(t *testing.T) {
-	lat := reports.Result{SizeBytes: 64, Operations: 1000, DurationNs: 1e9, Latency: &reports.Latency{Count: 1000, Min: 1210, Max: 9870, P50: 1300, Mean: 1333, StdDev: 120, P99: 2000, P999: 9000}}
-	bw := reports.Result{SizeBytes: 65536, Operations: 5000, DurationNs: 1e9, Throughput: &reports.Throughput{BytesPerSecond: 12.5e9, OperationsPerSecond: 190734.863281, PeakBytesPerSecond: 12.6e9}}
+	lat := reports.Result{SizeBytes: 64, Operations: 1000, DurationNs: 1e9,
+		Latency: &reports.Latency{Count: 1000, Min: 1210, Max: 9870, P50: 1300, Mean: 1333, StdDev: 120, P99: 2000,
+			P999: 9000}}
+	bw := reports.Result{SizeBytes: 65536, Operations: 5000, DurationNs: 1e9,
+		Throughput: &reports.Throughput{BytesPerSecond: 12.5e9, OperationsPerSecond: 190734.863281,
+			PeakBytesPerSecond: 12.6e9}}
 	for _, c := range []struct {
 		test, line string
 		r          *reports.Result
 		want       string
 	}{
-		{"ib_send_lat", "h", &lat, " 64      1000          1.21           9.87         1.30     \t       1.33        \t0.12   \t\t2.00    \t\t9.00   \n"},
+		{"ib_send_lat", "h", &lat,
+			" 64      1000          1.21           9.87         1.30     \t       1.33        \t0.12   \t\t2.00    " +
+				"\t\t9.00   \n"},
 		{"ib_send_lat", "-D 1 h", &lat, " 64            1000            1.33           1000.00\n"},
 		{"ib_send_lat", "--output=latency h", &lat, "1.333000\n"},
 		{"ib_write_bw", "h", &bw, " 65536      5000             12016.30            11920.93\t\t     0.190735\n"},
-		{"ib_write_bw", "--report_gbits -N h", &bw, " 65536      5000             0.00               100.00 \t\t     0.190735\n"},
+		{"ib_write_bw", "--report_gbits -N h", &bw,
+			" 65536      5000             0.00               100.00 \t\t     0.190735\n"},
 		{"ib_write_bw", "--output=bandwidth --report_gbits h", &bw, "100.000000\n"},
 		{"ib_write_bw", "--output=message_rate h", &bw, "0.190735\n"},
 	} {

@@ -22,7 +22,8 @@ var Tests = []Test{
 	{Name: "ib_write_bw", title: "RDMA_Write", op: "write", size: 65536, iters: 5000},
 	{Name: "ib_read_lat", title: "RDMA_Read", op: "read", latency: true, size: 2, iters: 1000, oneSided: true},
 	{Name: "ib_read_bw", title: "RDMA_Read", op: "read", size: 65536, iters: 1000, oneSided: true},
-	{Name: "ib_atomic_lat", title: "Atomic FETCH_AND_ADD", op: "fetch_add", latency: true, size: 8, iters: 1000, oneSided: true},
+	{Name: "ib_atomic_lat", title: "Atomic FETCH_AND_ADD", op: "fetch_add", latency: true, size: 8, iters: 1000,
+		oneSided: true},
 	{Name: "ib_atomic_bw", title: "Atomic FETCH_AND_ADD", op: "fetch_add", size: 8, iters: 1000, oneSided: true},
 }
 

@@ -21,14 +21,18 @@ func (m Machine) Choose(device string, node int) Choice {
 	c := Choice{Client: -1, Server: -1}
 	cpus, where := m.Allowed, "allowed"
 	if len(m.Nodes) > 1 && node >= 0 {
-		near := slices.DeleteFunc(slices.Clone(m.Nodes[node]), func(n int) bool { return !slices.Contains(m.Allowed, n) })
+		near := slices.DeleteFunc(slices.Clone(m.Nodes[node]),
+			func(n int) bool { return !slices.Contains(m.Allowed, n) })
 		if len(near) > 1 {
 			cpus, where, c.Keep = near, fmt.Sprintf("of node %d, where %s is", node, device), near
 		} else {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is on NUMA node %d, and %s of its CPUs may be used here: data crosses between nodes", device, node, map[bool]string{true: "only one", false: "none"}[len(near) == 1]))
+			c.Warnings = append(c.Warnings,
+				fmt.Sprintf("%s is on NUMA node %d, and %s of its CPUs may be used here: data crosses between nodes",
+					device, node, map[bool]string{true: "only one", false: "none"}[len(near) == 1]))
 		}
 	} else if len(m.Nodes) > 1 && device != "" {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("this machine has %d NUMA nodes, and nothing says which one %s is on", len(m.Nodes), device))
+		c.Warnings = append(c.Warnings,
+			fmt.Sprintf("this machine has %d NUMA nodes, and nothing says which one %s is on", len(m.Nodes), device))
 	}
 	if len(cpus) < 2 {
 		c.Why = fmt.Sprintf("nothing is pinned: of %d CPU there is none for each side", len(cpus))
@@ -62,10 +66,12 @@ func (m Machine) Remarks(client, server int) []string {
 	var out []string
 	if client >= 0 && server >= 0 {
 		if m.share(client, server) {
-			out = append(out, fmt.Sprintf("CPUs %d and %d are hyper-threads of one core: each slows the other (SMT)", client, server))
+			out = append(out, fmt.Sprintf("CPUs %d and %d are hyper-threads of one core: each slows the other (SMT)",
+				client, server))
 		}
 		if a, b := m.nodeOfCPU(client), m.nodeOfCPU(server); a != b && a >= 0 && b >= 0 {
-			out = append(out, fmt.Sprintf("CPU %d is on NUMA node %d and CPU %d on node %d: data crosses between them", client, a, server, b))
+			out = append(out, fmt.Sprintf("CPU %d is on NUMA node %d and CPU %d on node %d: data crosses between them",
+				client, a, server, b))
 		}
 	}
 	var slow []string
@@ -75,7 +81,9 @@ func (m Machine) Remarks(client, server int) []string {
 		}
 	}
 	if len(slow) > 0 {
-		out = append(out, fmt.Sprintf("CPU frequency governor %s: the clock changes under load; try cpupower frequency-set -g performance", strings.Join(slow, " and ")))
+		out = append(out, fmt.Sprintf(
+			"CPU frequency governor %s: the clock changes under load; try cpupower frequency-set -g performance",
+			strings.Join(slow, " and ")))
 	}
 	return out
 }
@@ -88,7 +96,8 @@ func (m Machine) Far(device string, node, client, server int) string {
 	}
 	for _, cpu := range []int{client, server} {
 		if n := m.nodeOfCPU(cpu); cpu >= 0 && n >= 0 && n != node {
-			return fmt.Sprintf("CPU %d is on NUMA node %d and %s on node %d: data crosses between them", cpu, n, device, node)
+			return fmt.Sprintf("CPU %d is on NUMA node %d and %s on node %d: data crosses between them", cpu, n,
+				device, node)
 		}
 	}
 	return ""

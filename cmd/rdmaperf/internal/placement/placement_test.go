@@ -59,31 +59,46 @@ func TestChoice(t *testing.T) {
 		keep             string
 		warnings         []string
 	}{
-		{name: "one node takes the last two", nodes: 1, cores: 4, node: -1, want: "client CPU 3, server CPU 2: the last two allowed", keep: "[]"},
-		{name: "CPUs of the adapter's node", nodes: 2, cores: 4, device: "mlx5_0", node: 0, want: "client CPU 3, server CPU 2: the last two of node 0, where mlx5_0 is", keep: "[0 1 2 3]"},
-		{name: "the other node", nodes: 2, cores: 4, device: "mlx5_1", node: 1, want: "client CPU 7, server CPU 6: the last two of node 1, where mlx5_1 is", keep: "[4 5 6 7]"},
-		{name: "two cores, not two hyper-threads", nodes: 1, cores: 2, smt: true, node: -1, want: "client CPU 3, server CPU 2: the last two allowed", keep: "[]"},
-		{name: "hyper-threads of one core are told", nodes: 1, cores: 2, smt: true, node: -1, allowed: []int{1, 3}, want: "client CPU 3, server CPU 1: the last two allowed", keep: "[]",
+		{name: "one node takes the last two", nodes: 1, cores: 4, node: -1,
+			want: "client CPU 3, server CPU 2: the last two allowed", keep: "[]"},
+		{name: "CPUs of the adapter's node", nodes: 2, cores: 4, device: "mlx5_0", node: 0,
+			want: "client CPU 3, server CPU 2: the last two of node 0, where mlx5_0 is", keep: "[0 1 2 3]"},
+		{name: "the other node", nodes: 2, cores: 4, device: "mlx5_1", node: 1,
+			want: "client CPU 7, server CPU 6: the last two of node 1, where mlx5_1 is", keep: "[4 5 6 7]"},
+		{name: "two cores, not two hyper-threads", nodes: 1, cores: 2, smt: true, node: -1,
+			want: "client CPU 3, server CPU 2: the last two allowed", keep: "[]"},
+		{name: "hyper-threads of one core are told", nodes: 1, cores: 2, smt: true, node: -1, allowed: []int{1, 3},
+			want: "client CPU 3, server CPU 1: the last two allowed", keep: "[]",
 			warnings: []string{"CPUs 3 and 1 are hyper-threads of one core"}},
-		{name: "past a hyper-thread of the client's core", nodes: 1, cores: 4, smt: true, node: -1, allowed: []int{1, 2, 3, 7}, want: "client CPU 7, server CPU 2: the last two cores allowed", keep: "[]"},
-		{name: "not allowed on the adapter's node", nodes: 2, cores: 4, device: "mlx5_0", node: 0, allowed: []int{4, 5}, want: "client CPU 5, server CPU 4: the last two allowed", keep: "[]",
+		{name: "past a hyper-thread of the client's core", nodes: 1, cores: 4, smt: true, node: -1,
+			allowed: []int{1, 2, 3, 7}, want: "client CPU 7, server CPU 2: the last two cores allowed", keep: "[]"},
+		{name: "not allowed on the adapter's node", nodes: 2, cores: 4, device: "mlx5_0", node: 0, allowed: []int{4, 5},
+			want: "client CPU 5, server CPU 4: the last two allowed", keep: "[]",
 			warnings: []string{"mlx5_0 is on NUMA node 0, and none of its CPUs may be used here"}},
-		{name: "one CPU of the adapter's node", nodes: 2, cores: 4, device: "mlx5_0", node: 0, allowed: []int{3, 4, 5}, want: "client CPU 5, server CPU 4: the last two allowed", keep: "[]",
+		{name: "one CPU of the adapter's node", nodes: 2, cores: 4, device: "mlx5_0", node: 0, allowed: []int{3, 4, 5},
+			want: "client CPU 5, server CPU 4: the last two allowed", keep: "[]",
 			warnings: []string{"mlx5_0 is on NUMA node 0, and only one of its CPUs may be used here"}},
-		{name: "nodes, and the device's is not known", nodes: 2, cores: 2, device: "rxe0", node: -1, want: "client CPU 3, server CPU 2: the last two allowed", keep: "[]",
+		{name: "nodes, and the device's is not known", nodes: 2, cores: 2, device: "rxe0", node: -1,
+			want: "client CPU 3, server CPU 2: the last two allowed", keep: "[]",
 			warnings: []string{"this machine has 2 NUMA nodes, and nothing says which one rxe0 is on"}},
-		{name: "both on one node", nodes: 2, cores: 2, node: -1, allowed: []int{0, 1, 3}, want: "client CPU 3, server CPU 1: the last two allowed", keep: "[]",
+		{name: "both on one node", nodes: 2, cores: 2, node: -1, allowed: []int{0, 1, 3},
+			want: "client CPU 3, server CPU 1: the last two allowed", keep: "[]",
 			warnings: []string{"CPU 3 is on NUMA node 1 and CPU 1 on node 0"}},
-		{name: "governor", nodes: 1, cores: 2, governor: "powersave", node: -1, want: "client CPU 1, server CPU 0: the last two allowed", keep: "[]", warnings: []string{"governor powersave: the clock changes under load"}},
-		{name: "a governor that is right", nodes: 1, cores: 2, governor: "performance", node: -1, want: "client CPU 1, server CPU 0: the last two allowed", keep: "[]"},
-		{name: "one CPU", nodes: 1, cores: 1, node: -1, want: "nothing is pinned: of 1 CPU there is none for each side", keep: "[]"},
+		{name: "governor", nodes: 1, cores: 2, governor: "powersave", node: -1,
+			want: "client CPU 1, server CPU 0: the last two allowed", keep: "[]",
+			warnings: []string{"governor powersave: the clock changes under load"}},
+		{name: "a governor that is right", nodes: 1, cores: 2, governor: "performance", node: -1,
+			want: "client CPU 1, server CPU 0: the last two allowed", keep: "[]"},
+		{name: "one CPU", nodes: 1, cores: 1, node: -1, want: "nothing is pinned: of 1 CPU there is none for each side",
+			keep: "[]"},
 	} {
 		root, all := sysfs(c.nodes, c.cores, c.smt, c.governor)
 		if c.allowed != nil {
 			all = c.allowed
 		}
 		if c.device != "" && c.node >= 0 {
-			root["sys/class/infiniband/"+c.device+"/device/numa_node"] = &fstest.MapFile{Data: []byte(fmt.Sprintf("%d\n", c.node))}
+			root["sys/class/infiniband/"+c.device+"/device/numa_node"] = &fstest.MapFile{
+				Data: []byte(fmt.Sprintf("%d\n", c.node))}
 		}
 		if n := NodeOf(root, c.device); n != c.node {
 			t.Errorf("%s: %s is on node %d, want %d", c.name, c.device, n, c.node)

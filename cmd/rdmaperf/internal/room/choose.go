@@ -56,14 +56,16 @@ func Choose(rooms []*Room, c *Common) (list []string, asked bool, err error) {
 	list, asked = c.Workloads, c.Changed("workload")
 	for _, w := range list {
 		if len(named(rooms, []string{w})) == 0 {
-			return nil, false, values.Wrong("workload", "unknown workload %q: want one of %s", w, strings.Join(Names(rooms), ", "))
+			return nil, false, values.Wrong("workload", "unknown workload %q: want one of %s", w,
+				strings.Join(Names(rooms), ", "))
 		}
 	}
 	for _, claim := range claims(rooms) {
 		if !slices.ContainsFunc(claim.flags, c.Changed) {
 			continue
 		}
-		if asked && slices.ContainsFunc(list, func(w string) bool { return w != claim.of.Name && !slices.Contains(claim.also, w) }) {
+		if asked && slices.ContainsFunc(list,
+			func(w string) bool { return w != claim.of.Name && !slices.Contains(claim.also, w) }) {
 			given := slices.DeleteFunc(slices.Clone(claim.flags), func(f string) bool { return !c.Changed(f) })
 			return nil, false, values.Wrong(strings.Join(given, ", --"), "for --workload %s", claim.of.Name)
 		}
@@ -81,7 +83,8 @@ func Choose(rooms []*Room, c *Common) (list []string, asked bool, err error) {
 		return list, true, nil
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(w string) bool {
-		return slices.ContainsFunc(named(rooms, []string{w}), func(r *Room) bool { return r.Unless != nil && r.Unless(c) })
+		return slices.ContainsFunc(named(rooms, []string{w}),
+			func(r *Room) bool { return r.Unless != nil && r.Unless(c) })
 	}), false, nil
 }
 

@@ -43,9 +43,11 @@ func TestFlagsChooseTheWorkload(t *testing.T) {
 		if len(list) == 0 {
 			list = Standard(rooms)
 		}
-		got, asked, err := Choose(rooms, &Common{Changed: func(f string) bool { return slices.Contains(given, f) }, Workloads: list, CallsOnly: c.callsOnly})
+		got, asked, err := Choose(rooms, &Common{Changed: func(f string) bool { return slices.Contains(given, f) },
+			Workloads: list, CallsOnly: c.callsOnly})
 		if strings.Join(got, " ") != c.want || asked != c.asked || (err == nil) != (c.want != "") {
-			t.Errorf("flags %q, --workload %q: %v, asked %v, %v; want %q, asked %v", c.given, c.workloads, got, asked, err, c.want, c.asked)
+			t.Errorf("flags %q, --workload %q: %v, asked %v, %v; want %q, asked %v", c.given, c.workloads, got, asked,
+				err, c.want, c.asked)
 		}
 	}
 }

@@ -104,7 +104,8 @@ func (c *Common) OfCalls(pt engine.Point) (points []engine.Point) {
 func (c *Common) CallOps(workload, instead string) error {
 	op := transports.KindCall.String()
 	if slices.ContainsFunc(c.Ops, func(s string) bool { return s != op }) {
-		return values.Wrong("op", "%s: the operation of the workload %s is %s, and --%s says which", strings.Join(c.Ops, ","), workload, op, instead)
+		return values.Wrong("op", "%s: the operation of the workload %s is %s, and --%s says which",
+			strings.Join(c.Ops, ","), workload, op, instead)
 	}
 	return nil
 }
@@ -120,7 +121,8 @@ func (c *Common) NoEvents(why string) error {
 // CheckCalls refuses what describes another workload than one of calls.
 func (c *Common) CheckCalls(workload string) error {
 	if f := c.AnyOf("threads", "rx-depth", "inline_size", "cq-mod"); f != "" && c.Alone() {
-		return values.Wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers", workload)
+		return values.Wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers",
+			workload)
 	}
 	if c.Changed("tx-depth") && c.Changed("outstanding") {
 		return values.Wrong("outstanding", "it and --tx-depth exclude each other")

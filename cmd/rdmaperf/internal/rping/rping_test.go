@@ -81,9 +81,12 @@ func TestServerSurvivesBadClients(t *testing.T) {
 		{"sends 17 bytes", one, func(c *badClient) { c.sendRaw(17) }, "local length error"},
 		{"sends 4096 bytes", one, func(c *badClient) { c.sendRaw(4096) }, "local length error"},
 		{"advertises 0 bytes", one, func(c *badClient) { c.sendAdvert(c.advert(0)) }, "source of 0 bytes"},
-		{"advertises more than the buffer", one, func(c *badClient) { c.sendAdvert(c.advert(ServerSize + 1)) }, "source of 65537 bytes, want 1 to 65536"},
-		{"advertises 4 GiB", one, func(c *badClient) { c.sendAdvert(c.advert(1<<32 - 1)) }, "source of 4294967295 bytes"},
-		{"advertises more than it registered", one, func(c *badClient) { c.sendAdvert(c.advert(4097)) }, "client dropped"},
+		{"advertises more than the buffer", one, func(c *badClient) { c.sendAdvert(c.advert(ServerSize + 1)) },
+			"source of 65537 bytes, want 1 to 65536"},
+		{"advertises 4 GiB", one, func(c *badClient) { c.sendAdvert(c.advert(1<<32 - 1)) },
+			"source of 4294967295 bytes"},
+		{"advertises more than it registered", one, func(c *badClient) { c.sendAdvert(c.advert(4097)) },
+			"client dropped"},
 		{"advertises a wild source", one, func(c *badClient) { c.sendAdvert(wild) }, "client dropped"},
 		{"leaves in the middle", one, func(c *badClient) {
 			c.sendAdvert(c.advert(64))
@@ -339,7 +342,8 @@ func TestNobodyListens(t *testing.T) {
 	for _, p := range providers[:2] {
 		t.Run(p.name, func(t *testing.T) {
 			r := p.open(t)
-			addr := must(r.passive.Listen(context.Background(), r.ln.Addr()[:strings.LastIndexByte(r.ln.Addr(), ':')]+":0", 1))(t)
+			addr := must(r.passive.Listen(context.Background(),
+				r.ln.Addr()[:strings.LastIndexByte(r.ln.Addr(), ':')]+":0", 1))(t)
 			if err := addr.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -383,11 +387,12 @@ func TestACancelledClientSaysHowFarItCame(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				n := 0
-				sum, err := Ping(ctx, r.active, ClientConfig{Addr: r.ln.Addr(), Timeout: testTimeout, Busy: busy, Validate: true, OnPing: func([]byte) {
-					if n++; n == 25 {
-						cancel()
-					}
-				}})
+				sum, err := Ping(ctx, r.active, ClientConfig{Addr: r.ln.Addr(), Timeout: testTimeout, Busy: busy,
+					Validate: true, OnPing: func([]byte) {
+						if n++; n == 25 {
+							cancel()
+						}
+					}})
 				if !errors.Is(err, context.Canceled) || sum.Pings != 25 {
 					t.Errorf("Ping = %+v, %v, want 25 pings and context.Canceled", sum, err)
 				}
@@ -429,7 +434,8 @@ func TestDebugLogNamesTheSteps(t *testing.T) {
 	serve(t, r, ServerConfig{})
 	var book logBook
 	log := slog.New(slog.NewTextHandler(&book, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if _, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Count: 1, Timeout: testTimeout, Log: log}); err != nil {
+	if _, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Count: 1, Timeout: testTimeout,
+		Log: log}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"connected", "advertise for read", "advertise for write", "disconnect"} {

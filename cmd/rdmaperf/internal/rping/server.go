@@ -26,8 +26,9 @@ const (
 
 // ServerConfig is a server. The zero value is its default.
 type ServerConfig struct {
-	Size       int           // largest ping taken, bytes; 0 is ServerSize
-	MaxClients int           // served at once; then the longest silent gives way to the next, or that one waits; 0 is DefaultMaxClients
+	Size int // largest ping taken, bytes; 0 is ServerSize
+	// served at once; then the longest silent gives way to the next, or that one waits; 0 is DefaultMaxClients
+	MaxClients int
 	Timeout    time.Duration // of each wait for a client; 0 is DefaultTimeout
 	// OnPing sees the bytes that were read from a client. Calls come one at a time;
 	// the bytes are its own until it returns.

@@ -19,7 +19,8 @@ func TestValidationFindsOneWrongByte(t *testing.T) {
 			}
 			return awaitEnd(e)
 		})
-		sum, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Size: 1000, Count: 5, Validate: true, Timeout: testTimeout})
+		sum, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Size: 1000, Count: 5,
+			Validate: true, Timeout: testTimeout})
 		var bad *MismatchError
 		if !errors.As(err, &bad) {
 			t.Fatalf("Ping = %v, want a mismatch", err)
@@ -45,7 +46,8 @@ func TestValidationFindsAWriteThatNeverCame(t *testing.T) {
 		}
 		return awaitEnd(e)
 	})
-	_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Count: 20, Validate: true, Timeout: testTimeout})
+	_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Count: 20, Validate: true,
+		Timeout: testTimeout})
 	var bad *MismatchError
 	if !errors.As(err, &bad) || bad.Ping != 10 || bad.Wrong != DefaultSize-1 { // all but the last NUL
 		t.Errorf("Ping = %v, want %d wrong bytes in ping 10", err, DefaultSize-1)
@@ -73,7 +75,8 @@ func TestValidationFindsAFlippedByteOfTheDevice(t *testing.T) {
 		memdev.FaultFlipByte: {After: 7, Times: 1},
 	}})
 	serve(t, r, ServerConfig{})
-	_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Size: 5000, Count: 50, Validate: true, Timeout: testTimeout})
+	_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Size: 5000, Count: 50,
+		Validate: true, Timeout: testTimeout})
 	var bad *MismatchError
 	if !errors.As(err, &bad) || bad.Ping != 1 || bad.Wrong != 1 {
 		t.Errorf("Ping = %v, want one wrong byte in ping 1", err)

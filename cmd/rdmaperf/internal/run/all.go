@@ -85,7 +85,8 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 		for i, a := range m.arms {
 			names[i] = a.spec
 		}
-		say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second), strings.Join(names, ", "))
+		say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second),
+			strings.Join(names, ", "))
 	}
 	for _, l := range m.left {
 		say("Left out: %s, %s.", l.Stack, l.Why)
@@ -95,7 +96,8 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	}
 	for _, a := range m.arms {
 		if a.given == m.o.chosen && a.spec != stackspec.Embedded() {
-			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", a.spec, "else", "--transport "+stackspec.Embedded())
+			m.log.Info("measure the first RDMA device with an ACTIVE port", "transport", a.spec, "else",
+				"--transport "+stackspec.Embedded())
 		}
 	}
 }

@@ -14,7 +14,8 @@ func TestWindowsOfAllFitTheirTime(t *testing.T) {
 		for range 7 {
 			a := &arm{}
 			for range points / 7 {
-				a.plan.Points = append(a.plan.Points, engine.Point{Workload: "latency", Op: "send", Size: 64}, engine.Point{Workload: "hol", Op: "write", Size: 1 << 20})
+				a.plan.Points = append(a.plan.Points, engine.Point{Workload: "latency", Op: "send", Size: 64},
+					engine.Point{Workload: "hol", Op: "write", Size: 1 << 20})
 			}
 			m.arms = append(m.arms, a)
 		}
@@ -29,7 +30,8 @@ func TestWindowsOfAllFitTheirTime(t *testing.T) {
 func TestFewPointsKeepTheEnds(t *testing.T) {
 	var points []engine.Point
 	for _, n := range []int{64, 4096, 1 << 20} {
-		points = append(points, engine.Point{Workload: "throughput", Op: "write", Size: n}, engine.Point{Workload: "latency", Op: "send", Size: n / 2})
+		points = append(points, engine.Point{Workload: "throughput", Op: "write", Size: n},
+			engine.Point{Workload: "latency", Op: "send", Size: n / 2})
 	}
 	var got []int
 	for _, pt := range fewPoints(points) {

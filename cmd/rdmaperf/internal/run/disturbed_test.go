@@ -10,7 +10,8 @@ import (
 
 func TestFailIfDisturbed(t *testing.T) {
 	for _, verdict := range []string{reports.VerdictQuiet, reports.VerdictDisturbed, reports.VerdictImpossible} {
-		doc := &reports.Document{Results: []reports.Result{{Stack: "tcp", Workload: "latency", Op: "send", Disturbance: &reports.Disturbance{Verdict: verdict, Reasons: []string{"the reason"}}}}}
+		doc := &reports.Document{Results: []reports.Result{{Stack: "tcp", Workload: "latency", Op: "send",
+			Disturbance: &reports.Disturbance{Verdict: verdict, Reasons: []string{"the reason"}}}}}
 		var f FailIf
 		if err := f.Set("disturbed"); err != nil {
 			t.Fatal(err)

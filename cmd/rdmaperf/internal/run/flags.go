@@ -86,34 +86,64 @@ type Options struct {
 }
 
 func (o *Options) Register(f *pflag.FlagSet) {
-	values.ListVar(f, &o.transports, "transport", "", "comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
+	values.ListVar(f, &o.transports, "transport", "",
+		"comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
 	o.sweeps.Register(f)
 	f.StringSliceVar(&o.workloads, "workload", room.Standard(workload.Rooms), workloadHelp())
-	f.StringArrayVar(&o.impair, "impair", nil, "put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path is cut, again and again for so long), seed=N; may be repeated")
-	f.StringSliceVar(&o.ops, "op", nil, "comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(defaultOps))
-	f.StringSliceVarP(&o.sizes, "size", "s", nil, "comma list of message sizes in bytes; K, M, G are 1024 "+defaultsHelp(defaultSizes))
+	f.StringArrayVar(&o.impair, "impair", nil,
+		"put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole "+
+			"run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path "+
+			"is cut, again and again for so long), seed=N; may be repeated")
+	f.StringSliceVar(&o.ops, "op", nil,
+		"comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, "+
+			"in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(
+			defaultOps))
+	f.StringSliceVarP(&o.sizes, "size", "s", nil,
+		"comma list of message sizes in bytes; K, M, G are 1024 "+defaultsHelp(defaultSizes))
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
-	f.VarP((*values.Count)(&o.iterations), "iters", "n", "operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")
+	f.VarP((*values.Count)(&o.iterations), "iters", "n",
+		"operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")
 	f.StringVarP(&o.duration, "duration", "D", "", "length of each measured window: 3, 3s or 500ms (default 1s)")
-	f.BoolVar(&o.infinite, "run-infinitely", false, "measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
-	f.IntVar(&o.repeat, "repeat", 1, "take the whole series of points so many times; the table shows medians, their spread and, from 3 on, confidence intervals")
-	f.IntVar(&o.redo, "redo", 2, "with --repeat, take a measurement that the machine disturbed again, so many times at most")
-	f.StringVar(&o.warmup, "warmup", "auto", "before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
+	f.BoolVar(&o.infinite, "run-infinitely", false,
+		"measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
+	f.IntVar(&o.repeat, "repeat", 1,
+		"take the whole series of points so many times; the table shows medians, their spread and, from 3 on, "+
+			"confidence intervals")
+	f.IntVar(&o.redo, "redo", 2,
+		"with --repeat, take a measurement that the machine disturbed again, so many times at most")
+	f.StringVar(&o.warmup, "warmup", "auto",
+		"before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
 	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
-	f.IntVar(&o.threads, "threads", 0, "worker threads a side, which share the QPs (default 1; with event polling one per QP)")
-	f.IntVarP(&o.depth, "tx-depth", "t", 0, fmt.Sprintf("operations outstanding per QP in throughput (default %d)", engine.DefaultDepth))
-	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)", engine.DefaultRecvDepth))
+	f.IntVar(&o.threads, "threads", 0,
+		"worker threads a side, which share the QPs (default 1; with event polling one per QP)")
+	f.IntVarP(&o.depth, "tx-depth", "t", 0, fmt.Sprintf("operations outstanding per QP in throughput (default %d)",
+		engine.DefaultDepth))
+	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)",
+		engine.DefaultRecvDepth))
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
-	f.IntVarP(&o.moderation, "cq-mod", "Q", 0, "one completion for so many operations in throughput (default by size and depth)")
-	f.IntVarP(&o.postList, "post_list", "l", 0, "post at most so many operations at once in throughput (default all that there is room for)")
-	f.StringVar(&o.polling, "polling", engine.PollingBusy, "busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
-	f.StringVar(&o.loop, "loop", LoopAuto, "of latency: plain (rdmaperf's own: post, poll, clock), provider (up to 16 steps in one call to the provider, which verbs has in C), or auto (provider, but of several stacks the loop that all of them have)")
-	f.StringVar(&o.nice, "nice", "auto", "nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel devices in software, which work on the same CPUs)")
-	f.StringVar(&o.verify, "verify", reports.VerifySample, "how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of writes, the number of each), or none; what was compared stands in the results")
+	f.IntVarP(&o.moderation, "cq-mod", "Q", 0,
+		"one completion for so many operations in throughput (default by size and depth)")
+	f.IntVarP(&o.postList, "post_list", "l", 0,
+		"post at most so many operations at once in throughput (default all that there is room for)")
+	f.StringVar(&o.polling, "polling", engine.PollingBusy,
+		"busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a "+
+			"time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
+	f.StringVar(&o.loop, "loop", LoopAuto,
+		"of latency: plain (rdmaperf's own: post, poll, clock), provider (up to 16 steps in one call to the "+
+			"provider, which verbs has in C), or auto (provider, but of several stacks the loop that all of them have)")
+	f.StringVar(&o.nice, "nice", "auto",
+		"nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel "+
+			"devices in software, which work on the same CPUs)")
+	f.StringVar(&o.verify, "verify", reports.VerifySample,
+		"how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of "+
+			"writes, the number of each), or none; what was compared stands in the results")
 	f.BoolVar(&o.noVerify, "no-verify", false, "the same as --verify none")
-	f.StringVar(&o.pin, "pin", "auto", "CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the last two allowed, when there is no HOST); said on stderr")
+	f.StringVar(&o.pin, "pin", "auto",
+		"CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the "+
+			"last two allowed, when there is no HOST); said on stderr")
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
-	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(), "longest wait for the peer: connecting, answers, progress")
+	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(),
+		"longest wait for the peer: connecting, answers, progress")
 
 	o.load.register(f)
 	o.work.register(f)
@@ -125,7 +155,9 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.tls.RegisterClient(f)
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
 
-	f.BoolVar(&o.awake, "awake", false, "keep this machine's CPUs from falling asleep during the run: "+awakeHow+"; stacks that sleep are measured without what the machine's sleep costs")
+	f.BoolVar(&o.awake, "awake", false,
+		"keep this machine's CPUs from falling asleep during the run: "+awakeHow+"; stacks that sleep are measured "+
+			"without what the machine's sleep costs")
 	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
 	o.to.register(f)
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(Formats, ", "))
@@ -134,7 +166,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.raw.register(f)
 	o.profile.register(f)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
-	f.BoolVar(&o.counters, "counters", false, "show every counter of the devices in use, not only those that moved (the document always has all)")
+	f.BoolVar(&o.counters, "counters", false,
+		"show every counter of the devices in use, not only those that moved (the document always has all)")
 	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 }
@@ -181,8 +214,10 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	o.callsOnly = !slices.ContainsFunc(p.stacks, func(s string) bool { return !stackspec.CallsOnly(s) })
 	b := &p.base
-	*b = engine.Plan{Workloads: workload.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth, QPs: o.qps, Threads: o.threads,
-		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList, Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
+	*b = engine.Plan{Workloads: workload.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth,
+		QPs: o.qps, Threads: o.threads,
+		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList,
+		Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
 	var c *room.Common
 	steps := []struct {
 		flag string
@@ -241,7 +276,8 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	if o.infinite {
 		if len(p.stacks) > 1 || len(p.points) > 1 {
-			return nil, cli.Usage("read --run-infinitely", fmt.Errorf("%d stacks and %d points: want one of each", len(p.stacks), len(p.points)), "--transport iwarp --workload latency --op send -s 64")
+			return nil, cli.Usage("read --run-infinitely", fmt.Errorf("%d stacks and %d points: want one of each",
+				len(p.stacks), len(p.points)), "--transport iwarp --workload latency --op send -s 64")
 		}
 	}
 	check := *b
@@ -255,7 +291,8 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 // checkOutputs finds mistakes in what concerns the whole document.
 func (o *Options) checkOutputs() error {
 	if !slices.Contains(Formats, o.format) {
-		return cli.Usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(Formats, ", ")), "rdmaperf run --help")
+		return cli.Usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format,
+			strings.Join(Formats, ", ")), "rdmaperf run --help")
 	}
 	return errors.Join(o.to.check(), o.failIf.absolute(), o.metrics.check(), o.raw.check(o.to.dir, o.host))
 }
@@ -264,8 +301,10 @@ func (o *Options) checkOutputs() error {
 const longest = 24 * time.Hour
 
 // Exclusive are the flags that say the same thing in two ways.
-var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"}, {"rate", "rate-sweep"}, {"qp", "qp-sweep"},
-	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"}, {"run-infinitely", "raw"}, {"run-infinitely", "scenario"}, {"run-infinitely", "impair"}}
+var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"},
+	{"rate", "rate-sweep"}, {"qp", "qp-sweep"},
+	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"},
+	{"run-infinitely", "raw"}, {"run-infinitely", "scenario"}, {"run-infinitely", "impair"}}
 
 func (o *Options) conflicts(changed func(string) bool) error {
 	for _, pair := range Exclusive {
@@ -276,7 +315,8 @@ func (o *Options) conflicts(changed func(string) bool) error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation}, {"post_list", o.postList}} {
+	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation},
+		{"post_list", o.postList}} {
 		if changed(f.name) && f.value < 1 {
 			return fmt.Errorf("--%s %d: want at least 1", f.name, f.value)
 		}

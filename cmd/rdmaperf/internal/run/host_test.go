@@ -7,8 +7,10 @@ func TestHostsAreReadAsPeopleWriteThem(t *testing.T) {
 		arg, host string
 		port      int
 	}{
-		{"192.0.2.7", "192.0.2.7", 18515}, {"node7", "node7", 18515}, {"::1", "::1", 18515}, {"fe80::1%eth0", "fe80::1%eth0", 18515},
-		{"[::1]", "::1", 18515}, {"[::1]:19000", "::1", 19000}, {"node7:19000", "node7", 19000}, {"192.0.2.7:19000", "192.0.2.7", 19000},
+		{"192.0.2.7", "192.0.2.7", 18515}, {"node7", "node7", 18515}, {"::1", "::1", 18515},
+		{"fe80::1%eth0", "fe80::1%eth0", 18515},
+		{"[::1]", "::1", 18515}, {"[::1]:19000", "::1", 19000}, {"node7:19000", "node7", 19000},
+		{"192.0.2.7:19000", "192.0.2.7", 19000},
 		{"[fe80::1%eth0]:1", "fe80::1%eth0", 1},
 	} {
 		host, port, err := splitHost(c.arg, 18515, false)
@@ -16,7 +18,8 @@ func TestHostsAreReadAsPeopleWriteThem(t *testing.T) {
 			t.Errorf("%s: %q %d %v, want %q %d", c.arg, host, port, err, c.host, c.port)
 		}
 	}
-	for _, arg := range []string{"", ":1", "node7:", "node7:http", "node7:0", "node7:65536", "[::1", "[::1]x", "[]", "[]:5", "tcp://node7", "::1:18515", "[::1:18515]", "user@node7", "a b"} {
+	for _, arg := range []string{"", ":1", "node7:", "node7:http", "node7:0", "node7:65536", "[::1", "[::1]x", "[]",
+		"[]:5", "tcp://node7", "::1:18515", "[::1:18515]", "user@node7", "a b"} {
 		if host, port, err := splitHost(arg, 18515, false); err == nil {
 			t.Errorf("%q is read as %q %d", arg, host, port)
 		}

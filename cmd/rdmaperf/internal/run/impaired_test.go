@@ -26,7 +26,8 @@ func TestImpairmentsArePathsInTheOrderGiven(t *testing.T) {
 			t.Errorf("%+v, want %+v", paths[i], want[i])
 		}
 	}
-	for _, bad := range [][]string{{"loss"}, {"loss=2"}, {"loss=100%"}, {"loss=-1"}, {"noise=1"}, {"delay=-1s"}, {"stop=1m"}, {"cut=-1s"}} {
+	for _, bad := range [][]string{{"loss"}, {"loss=2"}, {"loss=100%"}, {"loss=-1"}, {"noise=1"}, {"delay=-1s"},
+		{"stop=1m"}, {"cut=-1s"}} {
 		if _, err := badPaths(bad); err == nil {
 			t.Errorf("%v is taken", bad)
 		}

@@ -54,7 +54,9 @@ func (p *runPlan) addLayers() error {
 			}
 		}
 		if !found {
-			return cli.Usage("read --transport", fmt.Errorf("none of the stacks has the layer %s, which a point asks for", a.layer), "--transport "+a.layer+"+"+stackspec.Embedded())
+			return cli.Usage("read --transport",
+				fmt.Errorf("none of the stacks has the layer %s, which a point asks for", a.layer),
+				"--transport "+a.layer+"+"+stackspec.Embedded())
 		}
 		p.stacks = stacks
 	}
@@ -68,5 +70,7 @@ func (p *runPlan) suits(spec string, pt engine.Point) bool {
 		return !p.added[spec]
 	}
 	layers, err := stackspec.Parse(spec)
-	return err == nil && slices.ContainsFunc(layers, func(l stackspec.Layer) bool { return l.Name == name && slices.Contains(l.Params, param) })
+	return err == nil && slices.ContainsFunc(layers, func(l stackspec.Layer) bool {
+		return l.Name == name && slices.Contains(l.Params, param)
+	})
 }

@@ -30,7 +30,9 @@ func (m *runner) shareLoop() {
 	}
 	var timed []*arm
 	for _, a := range m.arms {
-		if a.tr.Caps().Clock == nil && slices.ContainsFunc(a.plan.Points, func(pt engine.Point) bool { return pt.Needs.PingPong }) {
+		if a.tr.Caps().Clock == nil && slices.ContainsFunc(a.plan.Points, func(pt engine.Point) bool {
+			return pt.Needs.PingPong
+		}) {
 			timed = append(timed, a)
 		}
 	}

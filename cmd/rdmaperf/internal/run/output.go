@@ -22,7 +22,8 @@ var Formats = render.Names(render.OfRun)
 // write prints the document and puts it where the user wants it.
 func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
-	how := render.Options{Tables: workload.Tables(), Charts: workload.Charts(), Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
+	how := render.Options{Tables: workload.Tables(), Charts: workload.Charts(), Gbits: o.gbits, Counters: o.counters,
+		Verbose: o.verbose}
 	if o.Show != nil {
 		errs = append(errs, o.Show(stdout, doc))
 	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {

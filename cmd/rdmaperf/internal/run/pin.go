@@ -33,7 +33,8 @@ func (m *runner) place(root fs.FS) error {
 		if m.o.host != "" {
 			server = -1 // of another machine
 		}
-		for _, w := range append(cpus.Remarks(m.p.base.ClientCPU, server), cpus.Far(device, node, m.p.base.ClientCPU, server)) {
+		for _, w := range append(cpus.Remarks(m.p.base.ClientCPU, server), cpus.Far(device, node, m.p.base.ClientCPU,
+			server)) {
 			if w != "" {
 				say("! %s", w)
 			}

@@ -38,14 +38,18 @@ func TestPinSaysWhatItChoseAndWhy(t *testing.T) {
 	}
 	base, said := pinned(t, twoNodes("1"), func(*Options, *runPlan) {})
 	if base.ClientCPU < 0 || base.ServerCPU < 0 || base.ClientCPU == base.ServerCPU ||
-		!strings.Contains(said, "pin: this process and its memory stay on node 1, where mlx5_0 is: CPUs ") || !strings.Contains(said, ": the last two of node 1, where mlx5_0 is\n") {
+		!strings.Contains(said, "pin: this process and its memory stay on node 1, where mlx5_0 is: CPUs ") ||
+		!strings.Contains(said, ": the last two of node 1, where mlx5_0 is\n") {
 		t.Errorf("CPUs %d and %d, said:\n%s", base.ClientCPU, base.ServerCPU, said)
 	}
 	base, said = pinned(t, twoNodes("0"), func(*Options, *runPlan) {})
-	if base.ClientCPU < 0 || !strings.Contains(said, "the last two allowed\n") || !strings.Contains(said, "pin: ! mlx5_0 is on NUMA node 0, and none of its CPUs may be used here") {
+	if base.ClientCPU < 0 || !strings.Contains(said, "the last two allowed\n") ||
+		!strings.Contains(said, "pin: ! mlx5_0 is on NUMA node 0, and none of its CPUs may be used here") {
 		t.Errorf("the adapter's node is not allowed: CPU %d, said:\n%s", base.ClientCPU, said)
 	}
-	base, said = pinned(t, twoNodes("0"), func(_ *Options, p *runPlan) { p.autoPin, p.base.ClientCPU, p.base.ServerCPU = false, 1, 0 })
+	base, said = pinned(t, twoNodes("0"), func(_ *Options, p *runPlan) {
+		p.autoPin, p.base.ClientCPU, p.base.ServerCPU = false, 1, 0
+	})
 	if base.ClientCPU != 1 || !strings.Contains(said, "CPU 1 is on NUMA node 1 and mlx5_0 on node 0") {
 		t.Errorf("CPUs of the user's: %d, said:\n%s", base.ClientCPU, said)
 	}

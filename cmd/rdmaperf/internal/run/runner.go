@@ -188,7 +188,8 @@ func (m *runner) open() (err error) {
 			return err
 		}
 		if seen[spec] {
-			return cli.Usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which is given already", spec), "each stack once")
+			return cli.Usage("open transport "+strconv.Quote(asked), fmt.Errorf("that is %s, which is given already",
+				spec), "each stack once")
 		}
 		seen[spec] = true
 		a := &arm{spec: spec, given: asked}
@@ -257,7 +258,8 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 			}
 			results, err := quietest(most, func(before []reports.Result) ([]reports.Result, error) {
 				if before != nil {
-					m.log.Debug("take a disturbed point again", "point", pt.String(), "transport", a.tr.Name(), "because", before[0].Disturbance.String())
+					m.log.Debug("take a disturbed point again", "point", pt.String(), "transport", a.tr.Name(),
+						"because", before[0].Disturbance.String())
 					m.raw.keep(a.client, len(m.doc.Results))
 				}
 				return a.client.Run(ctx, i)
@@ -284,7 +286,8 @@ func (m *runner) series(ctx context.Context, repeat int) error {
 // disturbed tells whether the machine disturbed a point.
 // quietest takes a point until it was not disturbed, but as many more times as most at the
 // most, and says in the results how many were discarded. take is told what it was before.
-func quietest(most int, take func(before []reports.Result) ([]reports.Result, error)) (results []reports.Result, err error) {
+func quietest(most int, take func(before []reports.Result) ([]reports.Result, error)) (results []reports.Result,
+	err error) {
 	discarded := 0
 	for results, err = take(nil); err == nil && discarded < most && disturbed(results); discarded++ {
 		results, err = take(results)
@@ -321,14 +324,17 @@ func (m *runner) choose(a *arm) error {
 	}
 	caps := a.tr.Caps()
 	if caps.InProcess && m.o.host != "" {
-		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec), "no HOST, or another --transport")
+		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec),
+			"no HOST, or another --transport")
 	}
 	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {
-		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec), "no HOST, or another --transport")
+		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s needs both ends on one machine", spec),
+			"no HOST, or another --transport")
 	}
 	points := slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool { return !m.p.suits(a.given, pt) })
 	if len(points) == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("no point is for it"), Hint: "another --transport"}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec,
+			Err: errors.New("no point is for it"), Hint: "another --transport"}
 	}
 	if !m.p.askOps {
 		points = slices.DeleteFunc(points, func(pt engine.Point) bool {
@@ -341,11 +347,15 @@ func (m *runner) choose(a *arm) error {
 	switch {
 	case len(points) > 0:
 	case caps.Kinds == transports.Kinds(transports.KindCall):
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: callsHint()}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec,
+			Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: callsHint()}
 	case !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return !ofCalls(pt) }):
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec, Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + stackspec.Embedded() + "', or another --workload"}
+		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec,
+			Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + stackspec.Embedded() +
+				"', or another --workload"}
 	default:
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec, Err: errors.New("none of the default operations is possible"), Hint: "--op"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec,
+			Err: errors.New("none of the default operations is possible"), Hint: "--op"}
 	}
 	able, err := possible(a.plan, points, a.tr.Name(), caps)
 	if a.plan.Points = able; len(able) == 0 {
@@ -358,7 +368,8 @@ func (m *runner) choose(a *arm) error {
 }
 
 // possible are those of the points that a stack can do, with the error of the others together.
-func possible(p engine.Plan, points []engine.Point, name string, caps transports.Caps) (able []engine.Point, err error) {
+func possible(p engine.Plan, points []engine.Point, name string, caps transports.Caps) (able []engine.Point,
+	err error) {
 	var not []engine.Point
 	for _, pt := range points {
 		p.Points = []engine.Point{pt}

@@ -34,8 +34,10 @@ func FuzzParseScenario(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(example)
-	for _, seed := range []string{"", "version: 1\nruns: [{name: a}]", "version: 1\nruns:\n - &a {size: [64, 4K]}\n - *a", "{version: 1, defaults: {all: true}, runs: [{qp: 0x10}]}",
-		"version: 1\n<<: {name: x}\nruns: [{rate: .inf}]", "- a", "version: 1\n---\n", "\t", "version: !!int 1\nruns: [{\"name\": \"\\0\"}]"} {
+	for _, seed := range []string{"", "version: 1\nruns: [{name: a}]",
+		"version: 1\nruns:\n - &a {size: [64, 4K]}\n - *a", "{version: 1, defaults: {all: true}, runs: [{qp: 0x10}]}",
+		"version: 1\n<<: {name: x}\nruns: [{rate: .inf}]", "- a", "version: 1\n---\n", "\t",
+		"version: !!int 1\nruns: [{\"name\": \"\\0\"}]"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

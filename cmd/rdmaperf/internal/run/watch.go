@@ -78,7 +78,8 @@ func rates(p reports.SeriesPoint, every time.Duration, size int, gbits bool) str
 	perSecond := float64(p.Operations) / every.Seconds()
 	parts := []string{scaled(perSecond) + "/s"}
 	if p.Max > 0 {
-		parts = append([]string{"p50 " + shortTime(p.P50), "p99 " + shortTime(p.P99), "max " + shortTime(p.Max)}, parts...)
+		parts = append([]string{"p50 " + shortTime(p.P50), "p99 " + shortTime(p.P99), "max " + shortTime(p.Max)},
+			parts...)
 	}
 	switch bytes := perSecond * float64(size); {
 	case size == 0:
@@ -148,13 +149,15 @@ func (s *screen) show(p reports.SeriesPoint, every time.Duration) {
 	}
 	noise := disturbance.Between(s.before, s.threads.Read())
 	lines := []string{
-		fmt.Sprintf("%s, %s, %s operations; Ctrl-C ends with a result", s.title, took.Round(time.Second), scaled(float64(s.total))),
+		fmt.Sprintf("%s, %s, %s operations; Ctrl-C ends with a result", s.title, took.Round(time.Second),
+			scaled(float64(s.total))),
 		"now    " + rates(p, every, s.size, s.gbits),
 	}
 	if s.worst > 0 {
 		lines = append(lines, "worst  "+shortTime(s.worst))
 	}
-	lines = append(lines, fmt.Sprintf("noise  %d involuntary switches, %s waiting for a CPU, %s stolen", noise.InvoluntarySwitches,
+	lines = append(lines, fmt.Sprintf("noise  %d involuntary switches, %s waiting for a CPU, %s stolen",
+		noise.InvoluntarySwitches,
 		shortTime(float64(noise.RunQueueWaitNs)), shortTime(float64(noise.StealNs))))
 	var b strings.Builder
 	if s.drawn > 0 {
@@ -188,7 +191,8 @@ func (m *runner) looker(a *arm, pt engine.Point) func(reports.SeriesPoint, time.
 	case m.p.base.Interval > 0 && !m.o.quiet:
 		return func(p reports.SeriesPoint, every time.Duration) {
 			from := time.Duration(p.OffsetNs)
-			m.bar.Line(m.stderr, fmt.Sprintf("%s %s-%s: %s", title, from, from+every, rates(p, every, pt.Size, m.o.gbits)))
+			m.bar.Line(m.stderr, fmt.Sprintf("%s %s-%s: %s", title, from, from+every,
+				rates(p, every, pt.Size, m.o.gbits)))
 		}
 	case m.bar != nil && a.plan.PlannedTime(pt) > 2*liveEvery:
 		return func(p reports.SeriesPoint, every time.Duration) { m.bar.Live(rates(p, every, pt.Size, m.o.gbits)) }

@@ -30,7 +30,8 @@ func TestScreenIsDrawnOverItself(t *testing.T) {
 	first := strings.Count(out.String(), "\n")
 	out.Reset()
 	s.show(reports.SeriesPoint{OffsetNs: 1e9, Operations: 10, P50: 1000, P99: 2000, Max: 3000}, time.Second)
-	if !strings.HasPrefix(out.String(), "\x1b[4A") || first != 4 || !strings.Contains(out.String(), "worst  5.00 us") || !strings.Contains(out.String(), "2s, 20 operations") {
+	if !strings.HasPrefix(out.String(), "\x1b[4A") || first != 4 || !strings.Contains(out.String(), "worst  5.00 us") ||
+		!strings.Contains(out.String(), "2s, 20 operations") {
 		t.Errorf("second screen %q after %d lines", out.String(), first)
 	}
 }

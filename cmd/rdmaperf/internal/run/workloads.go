@@ -107,7 +107,8 @@ func (o *Options) common(changed func(string) bool) (*room.Common, error) {
 	for n := 2; o.all && n <= maxAll; n *= 2 {
 		sizes = append(sizes, n)
 	}
-	c := &room.Common{Changed: changed, Workloads: values.Unique(o.workloads), CallsOnly: o.callsOnly, Polling: o.polling, Pin: o.pin,
+	c := &room.Common{Changed: changed, Workloads: values.Unique(o.workloads), CallsOnly: o.callsOnly,
+		Polling: o.polling, Pin: o.pin,
 		Ops: values.Unique(o.ops), Sizes: sizes, All: o.all}
 	return c, nil
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func TestDurationsHaveAUnitOrAreSeconds(t *testing.T) {
-	for s, want := range map[string]time.Duration{"3": 3 * time.Second, "3s": 3 * time.Second, "500ms": 500 * time.Millisecond, "1m": time.Minute} {
+	for s, want := range map[string]time.Duration{"3": 3 * time.Second, "3s": 3 * time.Second,
+		"500ms": 500 * time.Millisecond, "1m": time.Minute} {
 		if got, err := Duration(s); err != nil || got != want {
 			t.Errorf("Duration(%q) = %v, %v, want %v", s, got, err, want)
 		}

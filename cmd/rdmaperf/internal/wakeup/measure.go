@@ -66,7 +66,8 @@ func Measure(ctx context.Context, cpus []int) (Figures, error) {
 	}()
 	took := <-writer
 	if len(took) < samples {
-		return Figures{}, fmt.Errorf("measure the wake-up of a thread: %w", cmp.Or(ctx.Err(), errors.New("an eventfd cannot be read")))
+		return Figures{}, fmt.Errorf("measure the wake-up of a thread: %w",
+			cmp.Or(ctx.Err(), errors.New("an eventfd cannot be read")))
 	}
 	slices.Sort(took)
 	at := func(percent int) time.Duration { return time.Duration(took[(len(took)*percent+99)/100-1]) }

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 
 func TestWakeUpsAreOrdered(t *testing.T) {
 	f, err := Measure(t.Context(), []int{0, 1})
-	if err != nil || f.Samples != samples || !(0 < f.P50 && f.P50 <= f.P99 && f.P99 <= f.Max) || f.Max > 30*time.Second {
+	if err != nil || f.Samples != samples || !(0 < f.P50 && f.P50 <= f.P99 && f.P99 <= f.Max) ||
+		f.Max > 30*time.Second {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

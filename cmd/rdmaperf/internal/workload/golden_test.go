@@ -65,7 +65,8 @@ var frozenRuns = []frozen{
 	{name: "latency-series", ops: "send", sizes: []int{64}, plan: engine.Plan{Duration: 3e6, Interval: 1e6}},
 	{name: "throughput", ops: "write,send", sizes: []int{64, 4096}, repeats: 3, two: true},
 	{name: "throughput-both", args: "--bidirectional", ops: "send", sizes: []int{1000}, two: true},
-	{name: "hol", args: "--bulk-size 20000 --hol-arm same-qp,two-qp --probe-gap 0", ops: "write", two: true, idle: 2000},
+	{name: "hol", args: "--bulk-size 20000 --hol-arm same-qp,two-qp --probe-gap 0", ops: "write", two: true,
+		idle: 2000},
 	{name: "hol-calls", args: "--bulk-size 20000 --hol-arm same-qp,two-qp", ops: "call"},
 	{name: "incast", args: "--clients 2,4", ops: "send", sizes: []int{1000}},
 	{name: "connect", ops: "read", sizes: []int{8}},
@@ -111,9 +112,10 @@ func (f *frozen) planned(t *testing.T) engine.Plan {
 	if err := set.Parse(strings.Fields(f.args)); err != nil {
 		t.Fatal(err)
 	}
-	c := room.Common{Workloads: []string{f.room().Name}, Sizes: f.sizes, Rates: f.rates, QPs: f.qps, Outstanding: f.outstanding,
-		AppWork: make([]time.Duration, 1),
-		Changed: func(n string) bool { return set.Changed(n) || slices.Contains(strings.Fields(f.changed), n) }}
+	c := room.Common{Workloads: []string{f.room().Name}, Sizes: f.sizes, Rates: f.rates, QPs: f.qps,
+		Outstanding: f.outstanding,
+		AppWork:     make([]time.Duration, 1),
+		Changed:     func(n string) bool { return set.Changed(n) || slices.Contains(strings.Fields(f.changed), n) }}
 	if f.ops != "" {
 		c.Ops = strings.Split(f.ops, ",")
 	}
@@ -228,9 +230,12 @@ func measureReal(t *testing.T, name string, plan engine.Plan) (results []reports
 // document is the run as a document, read again from its file, and the same on every machine.
 func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Document {
 	t.Helper()
-	d := &reports.Document{Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Command: []string{"rdmaperf", "run", f.name},
-		Results: results, Published: f.room().Published, Environment: reports.Environment{Version: "v1.0.0", Go: "go1.26", Hostname: "host",
-			Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true, Wakeup: &reports.Wakeup{P50: 24_000, P99: 80_000, Samples: 100}}}
+	d := &reports.Document{Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
+		Command: []string{"rdmaperf", "run", f.name},
+		Results: results, Published: f.room().Published, Environment: reports.Environment{Version: "v1.0.0",
+			Go: "go1.26", Hostname: "host",
+			Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true,
+			Wakeup: &reports.Wakeup{P50: 24_000, P99: 80_000, Samples: 100}}}
 	var all object
 	if err := json.Unmarshal(encoded(t, d), &all); err != nil {
 		t.Fatal(err)
@@ -301,7 +306,8 @@ func (f *frozen) settle(t *testing.T, n int, r object) {
 }
 
 // chosen are numbers that the command line decides.
-var chosen = regexp.MustCompile(`(size_bytes|depth|qps|threads|errors|\.x|ranks|eager_bytes|segment_bytes|buffers|capacity)$`)
+var chosen = regexp.MustCompile(
+	`(size_bytes|depth|qps|threads|errors|\.x|ranks|eager_bytes|segment_bytes|buffers|capacity)$`)
 
 // replace has every figure follow from its name, and a latency have thirty samples.
 func replace(name string, v any) any {
@@ -345,7 +351,8 @@ func encoded(t *testing.T, d *reports.Document) []byte {
 	return b.Bytes()
 }
 
-var shared = regexp.MustCompile(`(?s)<style>.*?</style>|<script[ >].*?</script>|"hdr": "[^"]*",?|(?m)^[^\n]*_bucket{[^\n]*\n`)
+var shared = regexp.MustCompile(
+	`(?s)<style>.*?</style>|<script[ >].*?</script>|"hdr": "[^"]*",?|(?m)^[^\n]*_bucket{[^\n]*\n`)
 
 // golden compares an output with its file, without what all pages share and what histograms hold.
 func golden(t *testing.T, name string, got []byte) {
@@ -372,7 +379,8 @@ func TestOutputsAreFrozen(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			d := f.document(t, f.run(t))
 			reporttest.Validate(t, encoded(t, d))
-			o := render.Options{Width: 100, Names: []string{f.name}, Tables: workload.Tables(), Charts: workload.Charts()}
+			o := render.Options{Width: 100, Names: []string{f.name}, Tables: workload.Tables(),
+				Charts: workload.Charts()}
 			for _, format := range render.All() {
 				var b bytes.Buffer
 				var err error
@@ -404,7 +412,9 @@ func TestOutputsAreFrozen(t *testing.T) {
 func TestComparisonsAreFrozen(t *testing.T) {
 	old := frozenRuns[0].document(t, frozenRuns[0].run(t))
 	faster := *old
-	faster.Results = slices.DeleteFunc(slices.Clone(old.Results), func(r reports.Result) bool { return r.Stack != "scripted" })
+	faster.Results = slices.DeleteFunc(slices.Clone(old.Results), func(r reports.Result) bool {
+		return r.Stack != "scripted"
+	})
 	old.Results = slices.DeleteFunc(old.Results, func(r reports.Result) bool { return r.Stack == "scripted" })
 	for i := range old.Results {
 		old.Results[i].Stack = "scripted"

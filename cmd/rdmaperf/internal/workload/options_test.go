@@ -11,8 +11,10 @@ import (
 // Options of a point may come from anybody: either side of a workload that has some refuses
 // nothing at all and what it does not know before it opens anything.
 func TestStrangeOptionsAreRefusedBeforeAPointRuns(t *testing.T) {
-	alone := map[string]bool{"clients": true, "sharing": true, "locks": true, "qos": true, "regions": true, "register": true}
-	withServer := map[string]bool{"allreduce": true, "think": true, "kv": true, "mixed": true, "starvation": true, "paramserver": true}
+	alone := map[string]bool{"clients": true, "sharing": true, "locks": true, "qos": true, "regions": true,
+		"register": true}
+	withServer := map[string]bool{"allreduce": true, "think": true, "kv": true, "mixed": true, "starvation": true,
+		"paramserver": true}
 	tried := 0
 	for _, r := range Rooms {
 		if !alone[r.Name] && !withServer[r.Name] {
@@ -26,7 +28,8 @@ func TestStrangeOptionsAreRefusedBeforeAPointRuns(t *testing.T) {
 				t.Errorf("the client of %s, with the options %q: %v", r.Name, o, err)
 			}
 			err := r.Runner.Server(t.Context(), &engine.Serve{Setup: s})
-			if withServer[r.Name] && reports.Code(err) != reports.ExitUsage || alone[r.Name] && !strings.Contains(err.Error(), "has no server") {
+			if withServer[r.Name] && reports.Code(err) != reports.ExitUsage ||
+				alone[r.Name] && !strings.Contains(err.Error(), "has no server") {
 				t.Errorf("the server of %s, with the options %q: %v", r.Name, o, err)
 			}
 		}

@@ -120,8 +120,10 @@ func TestScriptedLatencies(t *testing.T) {
 				if kind, _ := transports.ParseKind(op); kind.FullRoundTrip() {
 					ways = 1
 				}
-				f := &scripted.Fabric{Times: script(), Local: form.f.Local, Steps: form.f.Steps, NoWatch: form.f.NoWatch}
-				plan := engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: op, Size: small, Rate: form.rate}}, Iterations: trips, Verify: true, Polling: form.polling}
+				f := &scripted.Fabric{Times: script(), Local: form.f.Local, Steps: form.f.Steps,
+					NoWatch: form.f.NoWatch}
+				plan := engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: op, Size: small,
+					Rate: form.rate}}, Iterations: trips, Verify: true, Polling: form.polling}
 				trip := ways * int64(half)
 				window := trips * trip
 				if form.rate > 0 {
@@ -131,7 +133,8 @@ func TestScriptedLatencies(t *testing.T) {
 				}
 				for _, r := range measure(t, f, plan) {
 					l := r.Latency
-					if l == nil || l.Count != trips || l.Min != half || l.P50 != half || l.P99 != half || l.Max != half || l.Mean != half || l.StdDev != 0 {
+					if l == nil || l.Count != trips || l.Min != half || l.P50 != half || l.P99 != half ||
+						l.Max != half || l.Mean != half || l.StdDev != 0 {
 						t.Errorf("%+v, want %v throughout", l, half)
 					}
 					if r.Operations != trips || r.DurationNs != window {
@@ -155,9 +158,13 @@ func TestScriptedDuration(t *testing.T) {
 		most  int64
 	}{{false, trips + 1}, {true, trips + steps}} {
 		f := &scripted.Fabric{Times: script(), Steps: c.steps}
-		for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}, Duration: trips * roundTrip, WarmupDuration: roundTrip, Verify: true}) {
-			if r.Operations < trips || r.Operations > c.most || r.DurationNs != r.Operations*roundTrip || r.Latency.Mean != roundTrip/2 {
-				t.Errorf("steps %v: %d operations in %d ns, mean %v, want %d to %d of %d", c.steps, r.Operations, r.DurationNs, r.Latency.Mean, trips, c.most, roundTrip)
+		for _, r := range measure(t, f,
+			engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}},
+				Duration: trips * roundTrip, WarmupDuration: roundTrip, Verify: true}) {
+			if r.Operations < trips || r.Operations > c.most || r.DurationNs != r.Operations*roundTrip ||
+				r.Latency.Mean != roundTrip/2 {
+				t.Errorf("steps %v: %d operations in %d ns, mean %v, want %d to %d of %d", c.steps, r.Operations,
+					r.DurationNs, r.Latency.Mean, trips, c.most, roundTrip)
 			}
 		}
 	}
@@ -176,7 +183,9 @@ func TestScriptedPercentiles(t *testing.T) {
 			}
 			return 0
 		}
-		for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}, Iterations: 1000, Verify: true}) {
+		for _, r := range measure(t, f,
+			engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}, Iterations: 1000,
+				Verify: true}) {
 			const half = roundTrip / 2
 			l := r.Latency // 500, 400 and 100 of 1000
 			if l.P50 != half || l.P90 != half+100 || l.P99 != half+500 || l.Min != half || l.Max != half+500 {
@@ -227,9 +236,12 @@ func TestScriptedStall(t *testing.T) {
 	for _, w := range want {
 		mean += w / trips
 	}
-	for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small, Rate: 1e9 / every}}, Iterations: trips, Verify: true}) {
+	for _, r := range measure(t, f,
+		engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small, Rate: 1e9 / every}},
+			Iterations: trips, Verify: true}) {
 		if l := r.Latency; l.Max != slices.Max(want) || l.Min != slices.Min(want) || !near(l.Mean, mean) {
-			t.Errorf("min %v, max %v, mean %v, want %v, %v, %v", l.Min, l.Max, l.Mean, slices.Min(want), slices.Max(want), mean)
+			t.Errorf("min %v, max %v, mean %v, want %v, %v, %v", l.Min, l.Max, l.Mean, slices.Min(want),
+				slices.Max(want), mean)
 		}
 		if o := r.OpenLoop; o == nil || o.Sent != trips || o.Completed != trips {
 			t.Errorf("%+v, want %d sent and completed", o, trips)
@@ -251,7 +263,8 @@ func TestScriptedThroughput(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		for op, window := range want {
 			t.Run(fmt.Sprintf("%s/local %v", op, local), func(t *testing.T) {
-				plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: op, Size: size}}, Iterations: n, Depth: depth, RecvDepth: 4 * n, Moderation: 1, Verify: op != "write"}
+				plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: op, Size: size}},
+					Iterations: n, Depth: depth, RecvDepth: 4 * n, Moderation: 1, Verify: op != "write"}
 				bytes := int64(n * size)
 				if op == "fetch_add" || op == "cmp_swap" {
 					plan.Points[0].Size, bytes = small, n*small
@@ -272,7 +285,8 @@ func TestScriptedThroughput(t *testing.T) {
 func rates(t *testing.T, p *reports.Throughput, ops, bytes int64, ns int) {
 	t.Helper()
 	s := float64(ns) / 1e9
-	if p == nil || math.Abs(p.OperationsPerSecond*s-float64(ops)) > 1e-6 || math.Abs(p.BytesPerSecond*s-float64(bytes)) > 1e-3 {
+	if p == nil || math.Abs(p.OperationsPerSecond*s-float64(ops)) > 1e-6 ||
+		math.Abs(p.BytesPerSecond*s-float64(bytes)) > 1e-3 {
 		t.Errorf("%+v, want %d operations and %d bytes in %d ns", p, ops, bytes, ns)
 	}
 }
@@ -281,12 +295,14 @@ func rates(t *testing.T, p *reports.Throughput, ops, bytes int64, ns int) {
 func TestScriptedIncast(t *testing.T) {
 	const n, size, clients = 50, 1000, 4
 	window := n*(each+size) + each + out + each + small + back
-	plan := engine.Plan{Points: []engine.Point{{Workload: incast.Name, Op: "send", Size: size, QPs: clients}}, Iterations: n, Depth: 16, RecvDepth: 4 * n, Moderation: 1, Verify: true}
+	plan := engine.Plan{Points: []engine.Point{{Workload: incast.Name, Op: "send", Size: size, QPs: clients}},
+		Iterations: n, Depth: 16, RecvDepth: 4 * n, Moderation: 1, Verify: true}
 	f := &scripted.Fabric{Times: script()}
 	for _, r := range measure(t, f, plan) {
 		rates(t, r.Throughput, clients*n, clients*n*size, window)
 		in := r.Detail.(*incastresults.Incast)
-		if in.Jain != 1 || len(in.PerClient) != clients || in.PerClient[0].DurationNs != int64(window) || in.MinBytesPerSecond != in.MaxBytesPerSecond {
+		if in.Jain != 1 || len(in.PerClient) != clients || in.PerClient[0].DurationNs != int64(window) ||
+			in.MinBytesPerSecond != in.MaxBytesPerSecond {
 			t.Errorf("%+v", in)
 		}
 		spent(t, f, r)
@@ -301,12 +317,18 @@ func TestScriptedCalls(t *testing.T) {
 		bytes int64 // of a call, both ways
 	}
 	points := map[string]run{
-		"rpc":             {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: 2 * small}, 3 * small},
-		"rpc stream":      {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallStream, Size: small, Response: small}, 2 * small},
-		"rpc together":    {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 3, Outstanding: 5}, 2 * small},
-		"rpc paced":       {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 4, Outstanding: 4, Rate: 1e5}, 2 * small},
-		"latency":         {rpc.CallPoint(engine.Point{Workload: latency.Name, Op: "call", Size: small}, false), 2 * small},
-		"throughput":      {rpc.CallPoint(engine.Point{Workload: throughput.Name, Op: "call", Size: small, Outstanding: 4}, true), small},
+		"rpc": {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small,
+			Response: 2 * small}, 3 * small},
+		"rpc stream": {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallStream, Size: small,
+			Response: small}, 2 * small},
+		"rpc together": {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small,
+			Response: small, QPs: 3, Outstanding: 5}, 2 * small},
+		"rpc paced": {engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small,
+			Response: small, QPs: 4, Outstanding: 4, Rate: 1e5}, 2 * small},
+		"latency": {rpc.CallPoint(engine.Point{Workload: latency.Name, Op: "call", Size: small}, false),
+			2 * small},
+		"throughput": {rpc.CallPoint(engine.Point{Workload: throughput.Name, Op: "call", Size: small,
+			Outstanding: 4}, true), small},
 		"tensor pull":     {tensor.TensorPoint("pull", 1<<10), 0},
 		"tensor push":     {tensor.TensorPoint("push", 1<<10), 0},
 		"tensor exchange": {tensor.TensorPoint("exchange", 1<<10), 0},
@@ -328,7 +350,8 @@ func TestScriptedCalls(t *testing.T) {
 				if r.Operations != ops || r.DurationNs != window {
 					t.Errorf("%d calls in %d ns, want %d in %d", r.Operations, r.DurationNs, ops, window)
 				}
-				if l := r.Latency; p.Workload != throughput.Name && (l == nil || l.Count != ops || l.Min != call || l.P50 != call || l.Max != call || l.Mean != call) {
+				if l := r.Latency; p.Workload != throughput.Name && (l == nil || l.Count != ops || l.Min != call ||
+					l.P50 != call || l.Max != call || l.Mean != call) {
 					t.Errorf("%+v, want %d calls of %d ns", l, ops, call)
 				}
 				if p := r.Throughput; p != nil {
@@ -346,7 +369,8 @@ func TestScriptedCalls(t *testing.T) {
 				if p.Workload == latency.Name || p.Workload == throughput.Name {
 					messages = 2 * ops // there a request and its answer are two
 				}
-				if v := r.Verification; v == nil || v.Whole != messages || v.Messages != messages || v.Bytes != looked*ops {
+				if v := r.Verification; v == nil || v.Whole != messages || v.Messages != messages ||
+					v.Bytes != looked*ops {
 					t.Errorf("compared %+v of %d calls of %d bytes", v, ops, looked)
 				}
 				spent(t, f, r)
@@ -359,10 +383,13 @@ func TestScriptedCalls(t *testing.T) {
 // they were due.
 func TestScriptedCallsThatAreLate(t *testing.T) {
 	const callers, each, call, every = 16, 3, out + back, 800 // ns between two of a caller's
-	p := engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 4, Outstanding: 4, Rate: callers * 1e9 / every}
-	for _, r := range measure(t, &scripted.Fabric{Times: script()}, engine.Plan{Points: []engine.Point{p}, Iterations: 4 * each, Verify: true}) {
+	p := engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small, QPs: 4,
+		Outstanding: 4, Rate: callers * 1e9 / every}
+	for _, r := range measure(t, &scripted.Fabric{Times: script()},
+		engine.Plan{Points: []engine.Point{p}, Iterations: 4 * each, Verify: true}) {
 		const late = call - every // each adds so much to the next
-		if l := r.Latency; l.Count != callers*each || l.Min != call || l.P50 != call+late || l.Max != call+2*late || l.Mean != call+late {
+		if l := r.Latency; l.Count != callers*each || l.Min != call || l.P50 != call+late || l.Max != call+2*late ||
+			l.Mean != call+late {
 			t.Errorf("%+v, want %d, %d and %d ns of each caller", l, call, call+late, call+2*late)
 		}
 		if s := r.LatencyService; s == nil || s.Min != call || s.Max != call {
@@ -381,10 +408,14 @@ func TestScriptedConnect(t *testing.T) {
 	first := each + small + each + out + each + small + back // the read behind the write, and its answer
 	f := &scripted.Fabric{Times: script()}
 	f.Times.Connect = dial
-	for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}, Iterations: n, Verify: true}) {
+	for _, r := range measure(t, f,
+		engine.Plan{Points: []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}, Iterations: n,
+			Verify: true}) {
 		d := r.Detail.(*connectresults.Connect)
-		if l := r.Latency; l.Count != n || l.Mean != float64(dial+first) || d.Connect.Mean != dial || d.FirstRoundTrip.Mean != float64(first) || d.Disconnect.Max != 0 || d.Create.Max != 0 {
-			t.Errorf("ready %v, connect %v, first %v, disconnect %v", l.Mean, d.Connect.Mean, d.FirstRoundTrip.Mean, d.Disconnect.Mean)
+		if l := r.Latency; l.Count != n || l.Mean != float64(dial+first) || d.Connect.Mean != dial ||
+			d.FirstRoundTrip.Mean != float64(first) || d.Disconnect.Max != 0 || d.Create.Max != 0 {
+			t.Errorf("ready %v, connect %v, first %v, disconnect %v", l.Mean, d.Connect.Mean, d.FirstRoundTrip.Mean,
+				d.Disconnect.Mean)
 		}
 		rates(t, r.Throughput, n, 0, n*(dial+first))
 		if v := r.Verification; v == nil || v.Whole != n || v.Bytes != n*small {
@@ -397,7 +428,8 @@ func TestScriptedConnect(t *testing.T) {
 // A workload whose arithmetic no script holds has a reason, so that a new one is not forgotten.
 // Its script stands here, in its room as scripted_test.go, or a folder below.
 func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
-	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name, hol.Name, starvation.Name, paramserver.Name, kv.Name}
+	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name, hol.Name,
+		starvation.Name, paramserver.Name, kv.Name}
 	not := map[string]string{
 		"softrdma": "points of latency and throughput",
 		"clients":  "counts memory and times nothing",

@@ -41,16 +41,21 @@ func TestScriptedBothWays(t *testing.T) {
 		"client": begins + n*message + ends + out + answer + back,
 		"server": n*message + ends + back + answer + out,
 	}
-	plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: "send", Size: size, Bidirectional: true}}, Iterations: n, Depth: 128, RecvDepth: 4 * n, Moderation: 1, Verify: true} // acknowledgements queue behind the other way's messages
+	// acknowledgements queue behind the other way's messages
+	plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: "send", Size: size,
+		Bidirectional: true}}, Iterations: n, Depth: 128, RecvDepth: 4 * n, Moderation: 1, Verify: true}
 	for _, r := range measure(t, soon(), plan) {
 		b := throughputresults.Of(&r)
-		if b.FromClient.Operations != n || b.FromClient.DurationNs != int64(window["client"]) || !same(b.FromClient.BytesPerSecond, perSecond(n*size, window["client"])) {
+		if b.FromClient.Operations != n || b.FromClient.DurationNs != int64(window["client"]) ||
+			!same(b.FromClient.BytesPerSecond, perSecond(n*size, window["client"])) {
 			t.Errorf("from the client %+v, want %d in %d ns", b.FromClient, n, window["client"])
 		}
-		if b.FromServer.Operations != n || b.FromServer.DurationNs != int64(window["server"]) || !same(b.FromServer.BytesPerSecond, perSecond(n*size, window["server"])) {
+		if b.FromServer.Operations != n || b.FromServer.DurationNs != int64(window["server"]) ||
+			!same(b.FromServer.BytesPerSecond, perSecond(n*size, window["server"])) {
 			t.Errorf("from the server %+v, want %d in %d ns", b.FromServer, n, window["server"])
 		}
-		if r.DurationNs != int64(max(window["client"], window["server"])) || !same(r.Throughput.BytesPerSecond, b.FromClient.BytesPerSecond+b.FromServer.BytesPerSecond) {
+		if r.DurationNs != int64(max(window["client"], window["server"])) ||
+			!same(r.Throughput.BytesPerSecond, b.FromClient.BytesPerSecond+b.FromServer.BytesPerSecond) {
 			t.Errorf("%d ns, %+v", r.DurationNs, r.Throughput)
 		}
 	}
@@ -62,7 +67,8 @@ func TestScriptedHeadOfLine(t *testing.T) {
 	const n, size, probe = 50, 20_000, 64
 	const trip = each + probe + out + each + probe + back
 	alone := n*(each+size) + each + out + each + back // the barrier and its answer are empty
-	plan := engine.Plan{Points: []engine.Point{hol.NewPoint("write", size, hol.ArmTwoQP, hol.Options{})}, Iterations: n, Verify: false}
+	plan := engine.Plan{Points: []engine.Point{hol.NewPoint("write", size, hol.ArmTwoQP, hol.Options{})}, Iterations: n,
+		Verify: false}
 	for _, r := range measure(t, &scripted.Fabric{Times: script()}, plan) {
 		h := holresults.Of(&r)
 		for name, l := range map[string]struct{ count, p50, mean, max float64 }{
@@ -90,7 +96,8 @@ func TestScriptedStarvation(t *testing.T) {
 	window := n*(each+size) + out + back + each + out + each + 1 + back
 	var points []engine.Point
 	for _, load := range []float64{0, 50} {
-		points = append(points, engine.Point{Workload: starvation.Name, Op: "write", Size: size, Options: engine.PackOptions(starvation.Load{High: load, Priority: 1})})
+		points = append(points, engine.Point{Workload: starvation.Name, Op: "write", Size: size,
+			Options: engine.PackOptions(starvation.Load{High: load, Priority: 1})})
 	}
 	for i, r := range measure(t, soon(), engine.Plan{Points: points, Iterations: n, Depth: 16, Verify: false}) {
 		s := starvationresults.Of(&r)
@@ -99,7 +106,8 @@ func TestScriptedStarvation(t *testing.T) {
 			t.Errorf("capacity %v, want %v; %d operations", s.CapacityBytesPerSecond, want, r.Operations)
 		}
 		if i == 0 && (r.DurationNs != int64(window) || s.Low.Operations != n || !same(s.Low.BytesPerSecond, want)) {
-			t.Errorf("%d low in %d ns, %v a second, want %d in %d", s.Low.Operations, r.DurationNs, s.Low.BytesPerSecond, n, window)
+			t.Errorf("%d low in %d ns, %v a second, want %d in %d", s.Low.Operations, r.DurationNs,
+				s.Low.BytesPerSecond, n, window)
 		}
 		if sum := perSecond(int(r.Operations)*size, int(r.DurationNs)); i == 1 && (s.High.Operations == 0 || !same(s.High.BytesPerSecond+s.Low.BytesPerSecond, sum)) {
 			t.Errorf("%+v and %+v, want %v together", s.High, s.Low, sum)
@@ -127,12 +135,15 @@ func TestScriptedTraining(t *testing.T) {
 		points = append(points, pt)
 	}
 	plan := engine.Plan{Points: points, Iterations: n, Verify: true}
-	for i, r := range measure(t, soon(), plan) { // all times here are multiples of 100 ns, so polls in vain end when computation does
+	// all times here are multiples of 100 ns, so polls in vain end when computation does
+	for i, r := range measure(t, soon(), plan) {
 		ps, compute := paramserverresults.Of(&r), float64(i*3*trip)
 		if ps.CommunicationNs != trip || ps.ComputeNs != compute {
-			t.Errorf("communication of %v ns and computation of %v, want %d and %v", ps.CommunicationNs, ps.ComputeNs, trip, compute)
+			t.Errorf("communication of %v ns and computation of %v, want %d and %v", ps.CommunicationNs, ps.ComputeNs,
+				trip, compute)
 		}
-		if l := ps.Iteration; l.Count != n || math.Abs(l.P50-compute-trip) > l.P50/1000 || l.Mean != compute+trip || l.Max != compute+trip {
+		if l := ps.Iteration; l.Count != n || math.Abs(l.P50-compute-trip) > l.P50/1000 || l.Mean != compute+trip ||
+			l.Max != compute+trip {
 			t.Errorf("%+v, want %d of %v ns", l, n, compute+trip)
 		}
 		if r.Operations != n || r.DurationNs != n*int64(compute+trip) {
@@ -145,11 +156,14 @@ func TestScriptedTraining(t *testing.T) {
 func TestScriptedStore(t *testing.T) {
 	const n, call = 40, out + back
 	pt := kv.KVPoint(kv.KVLoad{Mix: "c", Records: 20, Fields: 2, FieldBytes: 16, MaxScan: 3})
-	for _, r := range measure(t, &scripted.Fabric{Times: script()}, engine.Plan{Points: []engine.Point{pt}, Iterations: n, Verify: true}) {
-		if l := r.Latency; l == nil || l.Count != n || l.P50 != call || l.Mean != call || r.Operations != n || r.DurationNs != n*call {
+	for _, r := range measure(t, &scripted.Fabric{Times: script()},
+		engine.Plan{Points: []engine.Point{pt}, Iterations: n, Verify: true}) {
+		if l := r.Latency; l == nil || l.Count != n || l.P50 != call || l.Mean != call || r.Operations != n ||
+			r.DurationNs != n*call {
 			t.Errorf("%+v, %d in %d ns, want %d of %d", l, r.Operations, r.DurationNs, n, call)
 		}
-		if o := kvresults.Of(&r).Operations; len(o) != 1 || o[0].Latency.Mean != call || !same(o[0].PerSecond, perSecond(1, call)) {
+		if o := kvresults.Of(&r).Operations; len(o) != 1 || o[0].Latency.Mean != call ||
+			!same(o[0].PerSecond, perSecond(1, call)) {
 			t.Errorf("%+v, want reads of %d ns", o, call)
 		}
 		spent(t, &scripted.Fabric{Times: script()}, r)

@@ -70,8 +70,10 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 					t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
 				}
 				h := holresults.Of(&r)
-				if h.ProbeAlone.Count != n || h.ProbeAlone.Mean != call || h.ProbeLoaded.Count != n || h.BulkAloneBytesPerSecond == 0 || h.BulkLoadedBytesPerSecond == 0 {
-					t.Errorf("alone %+v, loaded %+v, bulk %v and %v", h.ProbeAlone, h.ProbeLoaded, h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond)
+				if h.ProbeAlone.Count != n || h.ProbeAlone.Mean != call || h.ProbeLoaded.Count != n ||
+					h.BulkAloneBytesPerSecond == 0 || h.BulkLoadedBytesPerSecond == 0 {
+					t.Errorf("alone %+v, loaded %+v, bulk %v and %v", h.ProbeAlone, h.ProbeLoaded,
+						h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond)
 				}
 				if want := map[string]int64{reports.SamplesProbeAlone: n, reports.SamplesProbeLoaded: n}; !maps.Equal(kept, want) {
 					t.Errorf("samples of %v, want %v", kept, want)
@@ -84,7 +86,8 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 // Behind the window the server says what is resident, before it what doing nothing costs; what
 // devices count is of the window alone.
 func TestScriptedCallsBesideTheirWindow(t *testing.T) {
-	plan := engine.Plan{Points: []engine.Point{smallCalls(), smallCalls()}, Iterations: 10, WarmupIterations: 2, Verify: true}
+	plan := engine.Plan{Points: []engine.Point{smallCalls(), smallCalls()}, Iterations: 10, WarmupIterations: 2,
+		Verify: true}
 	var log bytes.Buffer
 	s := &engine.Server{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	withClient(t, plan, s, func(ctx context.Context, c *engine.Client) {
@@ -99,7 +102,9 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 				t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
 			}
 			d := r.Detail.(*callsresults.RPC)
-			if i := d.Idle; i == nil || i.DurationNs != int64(drive.IdleWindow) || !near(i.ClientSeconds, drive.IdleWindow.Seconds()*processShare/4) || !near(i.ServerSeconds, i.ClientSeconds) {
+			if i := d.Idle; i == nil || i.DurationNs != int64(drive.IdleWindow) ||
+				!near(i.ClientSeconds, drive.IdleWindow.Seconds()*processShare/4) ||
+				!near(i.ServerSeconds, i.ClientSeconds) {
 				t.Errorf("idle %+v, want %v", i, drive.IdleWindow)
 			}
 			if m := d.Resident; m == nil || m.ServerBytes < 1<<20 || m.ClientBytes < 1<<20 {
@@ -117,15 +122,16 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 
 // A point of calls that is interrupted has what was done, of both sides.
 func TestScriptedCallsAreInterrupted(t *testing.T) {
-	withClient(t, engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 1 << 40, Verify: true}, nil, func(ctx context.Context, c *engine.Client) {
-		ctx, cancel := context.WithTimeout(ctx, drive.IdleWindow+time.Millisecond)
-		defer cancel()
-		r, err := enginetest.First(c.Run(ctx, 0))
-		if !errors.Is(err, engine.ErrInterrupted) || r.Errors != 0 || r.Verified {
-			t.Errorf("%v, %d errors, verified %v, want an interrupt", err, r.Errors, r.Verified)
-		}
-		if r.Operations < 1 || r.CPU == nil || r.CPU.ServerSeconds <= 0 {
-			t.Errorf("%d calls, %+v, want those of both sides", r.Operations, r.CPU)
-		}
-	})
+	withClient(t, engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 1 << 40, Verify: true}, nil,
+		func(ctx context.Context, c *engine.Client) {
+			ctx, cancel := context.WithTimeout(ctx, drive.IdleWindow+time.Millisecond)
+			defer cancel()
+			r, err := enginetest.First(c.Run(ctx, 0))
+			if !errors.Is(err, engine.ErrInterrupted) || r.Errors != 0 || r.Verified {
+				t.Errorf("%v, %d errors, verified %v, want an interrupt", err, r.Errors, r.Verified)
+			}
+			if r.Operations < 1 || r.CPU == nil || r.CPU.ServerSeconds <= 0 {
+				t.Errorf("%d calls, %+v, want those of both sides", r.Operations, r.CPU)
+			}
+		})
 }

@@ -88,6 +88,8 @@ func Tables() []text.OwnTables { return []text.OwnTables{holresults.Tables} }
 func Charts() map[string][]page.OwnSection {
 	return map[string][]page.OwnSection{
 		hol.Name: {holresults.Section},
-		rpc.Name: {callsresults.Gain, func(set *reports.Set) view.Section { return charts.FigureSection(set, rpc.Name) }},
+		rpc.Name: {callsresults.Gain, func(set *reports.Set) view.Section {
+			return charts.FigureSection(set, rpc.Name)
+		}},
 	}
 }

@@ -23,7 +23,9 @@ import (
 // alone runs a point of a workload that opens its devices itself, through a proxy.
 func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int64) ([]reports.Result, error) {
 	t.Helper()
-	name, device := "iwarp(nocrc)", func(string) (rdma.Device, error) { return p.Device(enginetest.UncheckedDevice(t)), nil }
+	name, device := "iwarp(nocrc)", func(string) (rdma.Device, error) {
+		return p.Device(enginetest.UncheckedDevice(t)), nil
+	}
 	var s transports.Stack = direct.New(enginetest.UncheckedDevice(t))
 	if tier {
 		l, err := stack.New(enginetest.UncheckedDevice(t), stack.Config{})
@@ -34,7 +36,8 @@ func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int
 	}
 	defer s.Close()
 	plan := enginetest.QuickPlan(pt)
-	plan.Workloads, plan.Transport, plan.Iterations, plan.VerifyAll, plan.Timeout = workload.Table(), name, max(n, 1), true, 2*time.Second
+	plan.Workloads, plan.Transport, plan.Iterations, plan.VerifyAll, plan.Timeout = workload.Table(), name, max(n, 1),
+		true, 2*time.Second
 	c, err := engine.Alone(s, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -62,14 +65,19 @@ func TestTamperingIsFoundInRunsOfTheirOwn(t *testing.T) {
 	}{
 		{"sharing", pack(sharing.Name, "users", size, options{"Users": 1}), n, false, 2 * n * size, false},
 		{"sharing of LITE", pack(sharing.Name, "users", size, options{"Users": 3}), n, true, n * size / 2, false},
-		{"regions", pack(regions.Name, "count", size, options{"Regions": 4, "Total": 80_000, "Sizes": []int{size}, "X": 4}), n, false, 3 * n * size, false},
-		{"regions of LITE", pack(regions.Name, "count", size, options{"Regions": 4, "Total": 80_000, "Sizes": []int{size}, "X": 4}), n, true, n * size / 2, false},
-		{"making regions", pack(regions.Name, "make", size, options{"Regions": 20, "Total": 20 * 8192, "Sizes": []int{size}, "X": 8192}), n, false, 20 * size, false},
+		{"regions", pack(regions.Name, "count", size, options{"Regions": 4, "Total": 80_000, "Sizes": []int{size},
+			"X": 4}), n, false, 3 * n * size, false},
+		{"regions of LITE", pack(regions.Name, "count", size,
+			options{"Regions": 4, "Total": 80_000, "Sizes": []int{size}, "X": 4}), n, true, n * size / 2, false},
+		{"making regions", pack(regions.Name, "make", size, options{"Regions": 20, "Total": 20 * 8192,
+			"Sizes": []int{size}, "X": 8192}), n, false, 20 * size, false},
 		{"clients", pack(clients.Name, "count", 50_000, options{"Clients": 1}), 0, false, 50_000, false},
 		{"clients of LITE", pack(clients.Name, "count", 50_000, options{"Clients": 1}), 0, true, 50_000, false},
 		{"qos, low", pack(qos.Name, "time", 64, options{"Window": 900 * time.Millisecond}), 0, true, 1 << 20, false},
 		{"qos, high", pack(qos.Name, "time", 64, options{"Window": 900 * time.Millisecond}), 0, true, 5 << 10, true},
-		{"register", pack(register.Name, "repeated", size, options{"arm": "none", "pattern": "repeated", "offload": "none", "asked": true, "alone": true, "threads": 1, "window_ns": 600 * time.Millisecond}), 0, false, 12_000, true},
+		{"register", pack(register.Name, "repeated", size, options{"arm": "none", "pattern": "repeated",
+			"offload": "none", "asked": true, "alone": true, "threads": 1, "window_ns": 600 * time.Millisecond}), 0,
+			false, 12_000, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := 0

@@ -28,7 +28,8 @@ func (f *Fault) Caps() transports.Caps {
 	return c
 }
 
-func (f *Fault) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (f *Fault) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	s, err := f.Transport.Dial(ctx, addr, hello, cfg)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,8 @@ func FlipAfter(n int64, at uint64) *Fault {
 	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
 		k, err := s.Poll(dst)
 		for _, d := range dst[:k] {
-			if at := sink.Load(); engine.OneSided(d.Kind) && posted.Load() > n && flipped.Swap(at) != at { // not back again
+			// not back again
+			if at := sink.Load(); engine.OneSided(d.Kind) && posted.Load() > n && flipped.Swap(at) != at {
 				s.Local()[at] ^= 0x10
 			}
 		}
@@ -105,7 +107,8 @@ func FlipAfter(n int64, at uint64) *Fault {
 
 // CallFault damages what stacks of calls carry.
 type CallFault struct {
-	Call  func(n int64, c *transports.Call)                                                // before call n; nil: nothing
+	// before call n; nil: nothing
+	Call  func(n int64, c *transports.Call)
 	Serve func(n int64, s *transports.Served, answer func(*transports.Served) error) error // of request n; nil: answer
 }
 
@@ -130,7 +133,8 @@ type faultCalls struct {
 	f *CallFault
 }
 
-func (c faultCalls) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (c faultCalls) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	return c.CallTransport.ListenCalls(ctx, addr, cfg, &faultHandler{h: h, f: c.f})
 }
 
@@ -147,7 +151,8 @@ func (h *faultHandler) ServeCall(s *transports.Served) error {
 	return h.f.Serve(h.n.Add(1), s, h.h.ServeCall)
 }
 
-func (c faultCalls) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
+func (c faultCalls) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn,
+	error) {
 	conn, err := c.CallTransport.DialCalls(ctx, addr, cfg)
 	return faultConn{conn, c.f}, err
 }

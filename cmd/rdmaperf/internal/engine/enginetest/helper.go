@@ -109,7 +109,8 @@ var StacksUnderTest = map[string]Ends{"mem": MemEnds, "tcp": TcpEnds, "iwarp": I
 
 // QuickPlan ends soon.
 func QuickPlan(points ...engine.Point) engine.Plan {
-	return engine.Plan{Workloads: Table, Transport: "test", Points: points, Iterations: 300, Depth: 16, RecvDepth: 32, Verify: true, Seed: 1,
+	return engine.Plan{Workloads: Table, Transport: "test", Points: points, Iterations: 300, Depth: 16, RecvDepth: 32,
+		Verify: true, Seed: 1,
 		ClientCPU: -1, ServerCPU: -1, Timeout: 20 * time.Second}
 }
 
@@ -192,7 +193,8 @@ func RunPoints(t testing.TB, e Ends, plan engine.Plan) ([]reports.Result, error)
 }
 
 // Pair builds both sides of the first point of a plan in this process.
-func Pair(t testing.TB, e Ends, plan engine.Plan, shape func(*engine.Setup) (*engine.Shape, error), of [2]engine.NewSide) (client, server *engine.Group) {
+func Pair(t testing.TB, e Ends, plan engine.Plan, shape func(*engine.Setup) (*engine.Shape, error),
+	of [2]engine.NewSide) (client, server *engine.Group) {
 	t.Helper()
 	a, b := SessionEnds(t, e)
 	sh := ShapeOf(t, plan, a.Caps(), b.Caps(), shape)
@@ -231,7 +233,8 @@ func Pair(t testing.TB, e Ends, plan engine.Plan, shape func(*engine.Setup) (*en
 }
 
 // ShapeOf is the shape of the first point of a plan on two stacks.
-func ShapeOf(t testing.TB, plan engine.Plan, client, server transports.Caps, shape func(*engine.Setup) (*engine.Shape, error)) *engine.Shape {
+func ShapeOf(t testing.TB, plan engine.Plan, client, server transports.Caps, shape func(*engine.Setup) (*engine.Shape,
+	error)) *engine.Shape {
 	t.Helper()
 	p := plan.WithDefaults()
 	sh, err := engine.NewSetup(&p, p.Points[0], client, server).Shape(shape)
@@ -378,5 +381,6 @@ func CarriersUnderTest() map[string]Ends {
 }
 
 func RpcPoint(call string, request, response int) engine.Point {
-	return engine.Point{Workload: "rpc", Op: "call", Call: call, Size: request, Response: response, Words: fmt.Sprintf("rpc %s %d B", call, request)}
+	return engine.Point{Workload: "rpc", Op: "call", Call: call, Size: request, Response: response,
+		Words: fmt.Sprintf("rpc %s %d B", call, request)}
 }

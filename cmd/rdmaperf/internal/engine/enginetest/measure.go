@@ -18,7 +18,8 @@ import (
 // with a server in it. Of every four ns that pass, this process uses as many of processor
 // time as process says, and the machine as many as machine says. A point that fails fails t,
 // and is the last one.
-func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machine time.Duration) (results []reports.Result) {
+func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process,
+	machine time.Duration) (results []reports.Result) {
 	t.Helper()
 	Bubble(t, f, plan, nil, process, machine, func(ctx context.Context, c *engine.Client) {
 		for i, pt := range plan.Points {
@@ -35,7 +36,8 @@ func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process, machin
 
 // Bubble gives a client of such a stack and server to run, which may do with it what a user
 // does. The server is one of s as far as that says, nil for any.
-func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server, process, machine time.Duration, run func(ctx context.Context, c *engine.Client)) {
+func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server, process, machine time.Duration,
+	run func(ctx context.Context, c *engine.Client)) {
 	t.Helper()
 	defer engine.RestartClock()
 	synctest.Test(t, func(t *testing.T) {

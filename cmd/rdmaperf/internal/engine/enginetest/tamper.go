@@ -54,7 +54,8 @@ type tamperedSessions struct {
 	p *Tamper
 }
 
-func (t tamperedSessions) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (t tamperedSessions) Dial(ctx context.Context, addr string, hello []byte,
+	cfg transports.Config) (transports.Session, error) {
 	near, err := t.p.Before(addr)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,8 @@ type tamperedCalls struct {
 	p *Tamper
 }
 
-func (t tamperedCalls) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
+func (t tamperedCalls) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn,
+	error) {
 	near, err := t.p.Before(addr)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,8 @@ func (p *Tamper) pump(from io.Reader, to io.Writer, bad bool) {
 		n, err := from.Read(buf)
 		for i := 0; bad && i < n && !p.Swapped.Load(); i++ {
 			fits := frames.left(buf[i]) >= 4 || !p.HTTP2
-			if b := buf[i:n]; fits && seen+int64(i) >= p.At && len(b) >= 4 && (b[0] != b[2] || b[1] != b[3]) && p.Swapped.CompareAndSwap(false, true) {
+			if b := buf[i:n]; fits && seen+int64(i) >= p.At && len(b) >= 4 && (b[0] != b[2] || b[1] != b[3]) &&
+				p.Swapped.CompareAndSwap(false, true) {
 				b[0], b[1], b[2], b[3] = b[2], b[3], b[0], b[1]
 			}
 		}

@@ -59,10 +59,16 @@ type flags struct {
 
 func (f *flags) Register(set *pflag.FlagSet) {
 	set.IntVar(&f.ranks, "ranks", 2, fmt.Sprintf("allreduce: processes, 2 to %d", mesh.MaxRanks))
-	set.StringSliceVar(&f.buffers, "buffers", []string{fresh, reused}, "allreduce: comma list of fresh (mapped and unmapped in each iteration), reused")
-	set.StringSliceVar(&f.algorithms, "algorithm", steps.Algorithms(), "allreduce: comma list of ring, halving (recursive halving and doubling), doubling (recursive doubling)")
-	set.StringVar(&f.eager, "eager", "8K", "allreduce: messages up to this size are sent, to be copied or added by the receiver, longer ones are written into registered memory")
-	set.StringVar(&f.segment, "segment", "1M", "allreduce: size of the pieces in which a long message is written, and added on arrival; larger where a message would have over 32 of them (with --eager 64K and above: over 8)")
+	set.StringSliceVar(&f.buffers, "buffers", []string{fresh, reused},
+		"allreduce: comma list of fresh (mapped and unmapped in each iteration), reused")
+	set.StringSliceVar(&f.algorithms, "algorithm", steps.Algorithms(),
+		"allreduce: comma list of ring, halving (recursive halving and doubling), doubling (recursive doubling)")
+	set.StringVar(&f.eager, "eager", "8K",
+		"allreduce: messages up to this size are sent, to be copied or added by the receiver, longer ones are "+
+			"written into registered memory")
+	set.StringVar(&f.segment, "segment", "1M",
+		"allreduce: size of the pieces in which a long message is written, and added on arrival; larger where a "+
+			"message would have over 32 of them (with --eager 64K and above: over 8)")
 	f.shared.Register(set)
 }
 
@@ -81,7 +87,8 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		flag       string
 		list, good []string
 		to         *[]string
-	}{{"buffers", f.buffers, []string{fresh, reused}, &o.Buffers}, {"algorithm", f.algorithms, steps.Algorithms(), &o.Algorithms}} {
+	}{{"buffers", f.buffers, []string{fresh, reused}, &o.Buffers}, {"algorithm", f.algorithms, steps.Algorithms(),
+		&o.Algorithms}} {
 		for _, w := range values.Unique(l.list) {
 			if !slices.Contains(l.good, w) {
 				return nil, values.Wrong(l.flag, "%q: want one of %s", w, strings.Join(l.good, ", "))
@@ -128,7 +135,8 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		if err := o.check(size); err != nil {
 			return nil, values.Wrong("size", "%d: %w", size, err)
 		}
-		points = append(points, engine.Point{Workload: Name, Time: o.time(), Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Time: o.time(), Size: size, Words: o.words(size),
+			Options: engine.PackOptions(o)})
 	}
 	return points, nil
 }
@@ -192,7 +200,8 @@ const mostHeld = 1 << 50
 func (o *options) needs(size int) engine.Memory {
 	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
 	iterations := max(o.Iterations, mostMeasured)
-	return engine.Memory{Windows: 3*int64(size) + int64(min(max(o.Deferred, 2*size), mostHeld)) + 3*8*int64(iterations) + slots,
+	return engine.Memory{Windows: 3*int64(size) + int64(min(max(o.Deferred, 2*size), mostHeld)) +
+		3*8*int64(iterations) + slots,
 		Queues: engine.QueueBytes(qps, places), Threads: 1}
 }
 

@@ -56,7 +56,8 @@ func (g *group) run(ctx context.Context, o rank.Run, limit time.Duration) ([]*ra
 	times := make([]*rank.Times, len(answers))
 	for r, a := range answers {
 		t := a.Times
-		if t == nil || len(t.Reduce) != o.Iterations || o.Fresh && (len(t.Map) != o.Iterations || len(t.Unmap) != o.Iterations) {
+		if t == nil || len(t.Reduce) != o.Iterations || o.Fresh && (len(t.Map) != o.Iterations ||
+			len(t.Unmap) != o.Iterations) {
 			return nil, fmt.Errorf("rank %d: an answer without its times: %w", r, rdma.ErrProtocol)
 		}
 		times[r] = t
@@ -98,7 +99,8 @@ func (g *group) all(ctx context.Context, limit time.Duration, order func(r int) 
 		answers[r.rank] = r.a
 		switch {
 		case r.err != nil && lost == nil && (fault == nil || ctx.Err() == nil):
-			lost = &reports.ExitError{Code: reports.ExitPeer, Operation: fmt.Sprintf("rank %d (process %d)", r.rank, g.pids[r.rank]), Err: cause(r.err), Hint: "the log of the ranks above"}
+			lost = &reports.ExitError{Code: reports.ExitPeer, Operation: fmt.Sprintf("rank %d (process %d)", r.rank,
+				g.pids[r.rank]), Err: cause(r.err), Hint: "the log of the ranks above"}
 		case r.a.Fault != nil && fault == nil:
 			fault = faulty(r.rank, r.a.Fault)
 		}

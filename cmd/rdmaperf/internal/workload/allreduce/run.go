@@ -49,10 +49,13 @@ func (c checked) Receive(ctx context.Context, v any) error {
 		return nil
 	}
 	if h := order.Hello; h != nil && (h.Size > c.o.Ranks || h.Eager > c.o.Eager) {
-		return fmt.Errorf("order of %d ranks with eager messages of %d bytes: the point has %d and %d", h.Size, h.Eager, c.o.Ranks, c.o.Eager)
+		return fmt.Errorf("order of %d ranks with eager messages of %d bytes: the point has %d and %d", h.Size, h.Eager,
+			c.o.Ranks, c.o.Eager)
 	}
-	if r := order.Run; r != nil && (r.Bytes > c.size || r.Deferred > c.o.Deferred || r.Iterations > max(c.o.Iterations, mostMeasured)) {
-		return fmt.Errorf("order of %d iterations of %d bytes, %d deferred: more than the point has", r.Iterations, r.Bytes, r.Deferred)
+	if r := order.Run; r != nil && (r.Bytes > c.size || r.Deferred > c.o.Deferred ||
+		r.Iterations > max(c.o.Iterations, mostMeasured)) {
+		return fmt.Errorf("order of %d iterations of %d bytes, %d deferred: more than the point has", r.Iterations,
+			r.Bytes, r.Deferred)
 	}
 	return nil
 }
@@ -65,7 +68,9 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 		return err
 	}
 	if r.Stack.Caps().InProcess {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()), Hint: "--transport iwarp"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(),
+			Err:  fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()),
+			Hint: "--transport iwarp"}
 	}
 	links := []rank.Link{r.Peer}
 	for range o.Ranks - 1 {
@@ -79,7 +84,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 	if host == "" {
 		host = "127.0.0.1"
 	}
-	g, err := join(ctx, links, rank.Hello{Stack: r.Plan.Transport, Listen: net.JoinHostPort(host, "0"), Eager: o.Eager, Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
+	g, err := join(ctx, links, rank.Hello{Stack: r.Plan.Transport, Listen: net.JoinHostPort(host, "0"), Eager: o.Eager,
+		Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
 	if err != nil {
 		return err
 	}
@@ -88,7 +94,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 		for _, buffers := range o.Buffers {
 			for _, detour := range o.Offloads {
 				for _, arm := range o.Arms {
-					order := rank.Run{Algorithm: algorithm, Arm: arm, Bytes: r.Point.Size, Fresh: buffers == fresh, Offload: detour, Deferred: o.Deferred,
+					order := rank.Run{Algorithm: algorithm, Arm: arm, Bytes: r.Point.Size, Fresh: buffers == fresh,
+						Offload: detour, Deferred: o.Deferred,
 						Warmup: warmup, Iterations: o.Iterations, Verify: o.Verify, Seed: r.Plan.Seed}
 					res, err := one(ctx, r, g, &o, order)
 					if err != nil {
@@ -129,7 +136,8 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Ru
 	sums := int64(order.Iterations) * int64(o.Ranks)
 	res.Verification = &reports.Verification{Mode: reports.VerifyNone, Messages: sums}
 	if o.Verify { // every rank compares its sum, whose numbers are the iteration's
-		res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: sums, Numbers: sums, Whole: sums, Bytes: sums * int64(r.Point.Size)}
+		res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: sums, Numbers: sums, Whole: sums,
+			Bytes: sums * int64(r.Point.Size)}
 	}
 	res.Polling, res.Threads, res.MeasuredBy = engine.PollingBusy, 0, ""
 	d := detail(r.Point.Size, o, order, times)
@@ -169,7 +177,9 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.
 	n := reports.NewRecorder
 	total, reduce, mapped, unmapped := n(), n(), n(), n()
 	for i := range order.Iterations {
-		a, b, c := slowest(func(t *rank.Times) []int64 { return t.Map }, i), slowest(func(t *rank.Times) []int64 { return t.Reduce }, i), slowest(func(t *rank.Times) []int64 { return t.Unmap }, i)
+		a, b, c := slowest(func(t *rank.Times) []int64 { return t.Map }, i),
+			slowest(func(t *rank.Times) []int64 { return t.Reduce }, i),
+			slowest(func(t *rank.Times) []int64 { return t.Unmap }, i)
 		total.Record(a + b + c)
 		reduce.Record(b)
 		if order.Fresh {
@@ -178,7 +188,8 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.
 		}
 	}
 	take := func(r *reports.Recorder) *reports.Latency { l := r.Snapshot(); return &l }
-	d := &results.Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused, Offload: order.Offload, Eager: o.Eager, Segment: o.Segment, Waiting: "poll",
+	d := &results.Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused,
+		Offload: order.Offload, Eager: o.Eager, Segment: o.Segment, Waiting: "poll",
 		Total: take(total), Reduce: take(reduce), Cache: times[0].Cache, MostDeferred: times[0].Most}
 	if order.Fresh {
 		d.Buffers, d.Map, d.Unmap = fresh, take(mapped), take(unmapped)

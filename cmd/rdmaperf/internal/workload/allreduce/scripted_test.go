@@ -27,10 +27,12 @@ func TestScriptedRanks(t *testing.T) {
 	}
 	d := detail(size, &options{Ranks: 4}, rank.Run{Iterations: n, Fresh: true}, times)
 	const mapped, reduced, unmapped, mean = 500, 1000, 200, 1700 + 4000/n
-	if d.Map.P50 != mapped || d.Map.Mean != mapped || d.Unmap.Mean != unmapped || d.Reduce.P50 != reduced || d.Reduce.Max != reduced+4000 || d.Reduce.Mean != reduced+4000/n {
+	if d.Map.P50 != mapped || d.Map.Mean != mapped || d.Unmap.Mean != unmapped || d.Reduce.P50 != reduced ||
+		d.Reduce.Max != reduced+4000 || d.Reduce.Mean != reduced+4000/n {
 		t.Errorf("map %+v, reduce %+v, unmap %+v", d.Map, d.Reduce, d.Unmap)
 	}
-	if d.Total.Count != n || d.Total.Min != mapped+reduced+unmapped || d.Total.Mean != mean || d.Total.P99 != d.Total.Min || d.CPUNs != 10_000 {
+	if d.Total.Count != n || d.Total.Min != mapped+reduced+unmapped || d.Total.Mean != mean ||
+		d.Total.P99 != d.Total.Min || d.CPUNs != 10_000 {
 		t.Errorf("%+v, %d ns of CPU", d.Total, d.CPUNs)
 	}
 	if want := float64(size) * 2 * 3 / 4 / mean * 1e9; d.BusBytesPerSecond != want {

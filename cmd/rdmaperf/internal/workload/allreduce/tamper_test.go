@@ -57,7 +57,8 @@ func TestTamperingIsFoundInSums(t *testing.T) {
 				found := 0
 				for _, part := range []float64{0.17, 0.52, 0.88} {
 					p := &enginetest.Tamper{T: t, At: int64(part * size * iterations), Back: back}
-					_, err := sums(t, p, rank.Run{Algorithm: algorithm, Arm: "cache", Bytes: size, Offload: "none", Iterations: iterations, Verify: true, Seed: 7})
+					_, err := sums(t, p, rank.Run{Algorithm: algorithm, Arm: "cache", Bytes: size, Offload: "none",
+						Iterations: iterations, Verify: true, Seed: 7})
 					if !p.Swapped.Load() || err == nil {
 						t.Errorf("at %v: swapped %v, error %v", part, p.Swapped.Load(), err)
 					}
@@ -71,7 +72,8 @@ func TestTamperingIsFoundInSums(t *testing.T) {
 			})
 		}
 	}
-	if times, err := sums(t, &enginetest.Tamper{T: t, At: 1 << 40}, rank.Run{Algorithm: "ring", Arm: "cache", Bytes: size, Offload: "none", Iterations: iterations, Verify: true}); err != nil || len(times) != 2 {
+	if times, err := sums(t, &enginetest.Tamper{T: t, At: 1 << 40}, rank.Run{Algorithm: "ring", Arm: "cache",
+		Bytes: size, Offload: "none", Iterations: iterations, Verify: true}); err != nil || len(times) != 2 {
 		t.Errorf("where nothing changes: %d ranks, %v", len(times), err)
 	}
 }
@@ -96,11 +98,14 @@ func sums(t *testing.T, p *enginetest.Tamper, order rank.Run) ([]*rank.Times, er
 			}
 		}}
 		ranks.Go(func() {
-			_ = rank.Serve(ctx, link{in: down, out: up}, func(string) (rdma.Device, error) { return iwarp.Open(iwarp.Config{NoCRC: true}) })
+			_ = rank.Serve(ctx, link{in: down, out: up}, func(string) (rdma.Device, error) {
+				return iwarp.Open(iwarp.Config{NoCRC: true})
+			})
 			close(up)
 		})
 	}
-	g, err := join(ctx, links, rank.Hello{Stack: "iwarp(nocrc)", Listen: "127.0.0.1:0", Eager: 1024, Segment: 8192, Timeout: 5 * time.Second})
+	g, err := join(ctx, links, rank.Hello{Stack: "iwarp(nocrc)", Listen: "127.0.0.1:0", Eager: 1024, Segment: 8192,
+		Timeout: 5 * time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -50,14 +50,18 @@ var Room = &room.Room{
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Clients",
-	Intro: "What a server has registered when each of its clients has sent one message. LITE has a ring for each client machine, whatever its messages; a device alone has a queue pair for each, with 64 receives of the longest message; other stacks have what a connection with 64 calls registers. Size is that of the longest message; memory is what the server registers.",
-	Dims:  []reports.DimDef{{Name: "clients", Help: "of one server"}},
+	Intro: "What a server has registered when each of its clients has sent one message. LITE has a ring for each " +
+		"client machine, whatever its messages; a device alone has a queue pair for each, with 64 receives of the " +
+		"longest message; other stacks have what a connection with 64 calls registers. Size is that of the longest " +
+		"message; memory is what the server registers.",
+	Dims: []reports.DimDef{{Name: "clients", Help: "of one server"}},
 	Figures: []reports.FigureDef{
 		{Name: "server_bytes", Quantity: reports.QuantityMemory, Help: "Registered memory of the server"},
 		{Name: "client_bytes", Quantity: reports.QuantityMemory, Help: "each"},
 		{Name: "server_queue_pairs", Quantity: reports.QuantityCount, Help: "Queue pairs of the server"},
 	},
-}, "64 messages under way for each client, all clients in one process", map[string]reports.DimDef{op: {Name: "clients"}})
+}, "64 messages under way for each client, all clients in one process",
+	map[string]reports.DimDef{op: {Name: "clients"}})
 
 type options struct{ Clients int }
 
@@ -66,7 +70,8 @@ func (o *options) check(size int) error {
 	case o.Clients < 1 || o.Clients > mostClients:
 		return fmt.Errorf("%d clients: want 1 to %d", o.Clients, mostClients)
 	case size < 1 || int64(size)*receives*int64(o.Clients) > mostBytes:
-		return fmt.Errorf("%d clients with messages of %d bytes: %d receives of each are more than %s", o.Clients, size, receives, reports.SizeLabel(mostBytes))
+		return fmt.Errorf("%d clients with messages of %d bytes: %d receives of each are more than %s", o.Clients, size,
+			receives, reports.SizeLabel(mostBytes))
 	}
 	return nil
 }
@@ -96,7 +101,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(size); err != nil {
 				return nil, values.Wrong("machines", "%v", err)
 			}
-			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(size),
+				Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil
@@ -128,7 +134,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 		hold = holdRings
 	case transports.CallTransport:
 		if most := s.Caps().MaxSessions; most > 0 && most < o.Clients {
-			return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("%s takes %d clients", s.Name(), most), Hint: "--machines 1"}
+			return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name,
+				Err: fmt.Errorf("%s takes %d clients", s.Name(), most), Hint: "--machines 1"}
 		}
 		hold = holdCalls
 	}

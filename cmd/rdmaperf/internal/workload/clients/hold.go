@@ -168,7 +168,8 @@ func holdNative(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 		var wrs [receives]rdma.RecvWR
 		for i := range wrs {
 			wrs[i] = rdma.RecvWR{ID: uint64(c*receives + i), NumSGE: 1}
-			wrs[i].SGE[0] = rdma.SGE{Addr: bufs[1].Addr() + uint64((c*receives+i)*size), Len: uint32(size), LKey: mrs[1].LKey()}
+			wrs[i].SGE[0] = rdma.SGE{Addr: bufs[1].Addr() + uint64((c*receives+i)*size), Len: uint32(size),
+				LKey: mrs[1].LKey()}
 		}
 		if k, err := q.PostRecv(wrs[:]); err != nil || k < receives {
 			return h, errors.Join(err, fmt.Errorf("%d of %d receives posted", k, receives))

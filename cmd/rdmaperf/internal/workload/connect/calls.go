@@ -22,9 +22,11 @@ func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 	p := s.Point
 	switch {
 	case p.Call != engine.CallUnary || p.Response != p.Size:
-		return nil, transports.CallConfig{}, engine.Refused(errors.New("the first call is unary, with an answer as long as its request"))
+		return nil, transports.CallConfig{},
+			engine.Refused(errors.New("the first call is unary, with an answer as long as its request"))
 	case p.QPs > engine.MaxThreads:
-		return nil, transports.CallConfig{}, engine.Refused(fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads))
+		return nil, transports.CallConfig{},
+			engine.Refused(fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads))
 	case p.Outstanding != 0:
 		return nil, transports.CallConfig{}, engine.Refused(errors.New("a connection makes one call"))
 	}

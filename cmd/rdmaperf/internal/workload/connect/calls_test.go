@@ -30,16 +30,19 @@ func TestConnectionsOfCallsAreSetUpAndTimed(t *testing.T) {
 				}
 				c := connectresults.Of(&r)
 				server, _ := r.Parameters["server"].(map[string]any)
-				if c == nil || c.AtOnce != atOnce || r.QPs != atOnce || r.Operations != int64(12*atOnce) || !r.Verified || r.RoundTrip != "full" || server["operations"] != r.Operations {
+				if c == nil || c.AtOnce != atOnce || r.QPs != atOnce || r.Operations != int64(12*atOnce) ||
+					!r.Verified || r.RoundTrip != "full" || server["operations"] != r.Operations {
 					t.Fatalf("%+v, connect %+v, server %v", r, c, server)
 				}
-				for stage, l := range map[string]*reports.Latency{"connect": &c.Connect, "first": &c.FirstRoundTrip, "disconnect": &c.Disconnect, "full": &c.Full, "ready": r.Latency} {
+				for stage, l := range map[string]*reports.Latency{"connect": &c.Connect, "first": &c.FirstRoundTrip,
+					"disconnect": &c.Disconnect, "full": &c.Full, "ready": r.Latency} {
 					if l.Count != r.Operations || l.Max <= 0 {
 						t.Errorf("%s has %d samples up to %v", stage, l.Count, l.Max)
 					}
 				}
 				if d := r.Latency.Mean - c.Connect.Mean - c.FirstRoundTrip.Mean; d < -1 || d > 1 {
-					t.Errorf("until the first answer %v, want the sum of its stages %v", r.Latency.Mean, c.Connect.Mean+c.FirstRoundTrip.Mean)
+					t.Errorf("until the first answer %v, want the sum of its stages %v", r.Latency.Mean,
+						c.Connect.Mean+c.FirstRoundTrip.Mean)
 				}
 			}
 		})

@@ -42,7 +42,8 @@ type setups struct {
 func phases(ctx context.Context, m *engine.Measurement, make func(*setups) setUp) (err error) {
 	p := m.Plan
 	defer engine.ReserveProcs(m.Sh.QPs)()
-	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, *engine.PhaseReport, error) {
+	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, *engine.PhaseReport,
+		error) {
 		s := &setups{m: m, lim: lim, gen: gen}
 		s.setUp = make(s)
 		for i := range s.stages {
@@ -56,7 +57,8 @@ func phases(ctx context.Context, m *engine.Measurement, make func(*setups) setUp
 		return m.Around(ctx, engine.PhaseStart{Name: name, Generation: gen}, s.start, nil)
 	}
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if m.Warm, _, err = phase("warm-up", engine.GenWarmup, engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, 0); err != nil {
+		if m.Warm, _, err = phase("warm-up", engine.GenWarmup,
+			engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, 0); err != nil {
 			return err
 		}
 	}
@@ -115,7 +117,8 @@ type times struct {
 // newTimes are those of a connection that was begun at t0, made of the process's own
 // resources at created, stood at t1, had its first answer at t2, and ended from t3 to t4.
 func newTimes(t0, created, t1, t2, t3, t4 int64) times {
-	return times{end: t4, took: [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created, stageFirst: t2 - t1, stageDisconnect: t4 - t3,
+	return times{end: t4, took: [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created, stageFirst: t2 -
+		t1, stageDisconnect: t4 - t3,
 		stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}}
 }
 
@@ -204,7 +207,8 @@ func (s *sessions) first(session transports.Session, r *engine.Phase, index int,
 		{Kind: transports.KindRead, Local: uint64(back), Remote: uint64(back), Len: uint32(sh.Size)},
 	}
 	lost := func(operation string, err error) error {
-		return engine.PeerError(sh.String(), fmt.Errorf("connection %d: %s: %w", index, operation, err), "the log of the server side")
+		return engine.PeerError(sh.String(), fmt.Errorf("connection %d: %s: %w", index, operation, err),
+			"the log of the server side")
 	}
 	if k, err := session.Post(ops[:]); k < len(ops) {
 		return 0, lost("post", err)
@@ -246,5 +250,6 @@ func (s *sessions) compare(got []byte, state uint64, index int) error {
 	if i < 0 {
 		return nil
 	}
-	return engine.Corrupted(&engine.CorruptionError{Point: s.m.Sh.String(), Side: engine.SideClient, QP: index, What: "first answer", Offset: i, Want: want, Got: got[i]})
+	return engine.Corrupted(&engine.CorruptionError{Point: s.m.Sh.String(), Side: engine.SideClient, QP: index,
+		What: "first answer", Offset: i, Want: want, Got: got[i]})
 }

@@ -45,7 +45,8 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	p := s.Point
 	switch {
 	case p.Op != transports.KindRead.String():
-		return nil, engine.Refused(errors.New("the first round trip is a write and a read: the operation is read, or call"))
+		return nil, engine.Refused(
+			errors.New("the first round trip is a write and a read: the operation is read, or call"))
 	case s.Plan.Polling == engine.PollingEvent:
 		return nil, engine.Refused(errors.New(noEvents))
 	}
@@ -118,6 +119,8 @@ func complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	if v := res.Verification; m.Sh.Verify && v != nil { // the answer to each first round trip
 		v.Whole, v.Numbers, v.Bytes = out.Ops, out.Ops, out.Ops*int64(m.Sh.Size)
 	}
-	res.Detail = &connectresults.Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(), Connect: s[stageConnect].Snapshot(),
-		FirstRoundTrip: s[stageFirst].Snapshot(), Disconnect: s[stageDisconnect].Snapshot(), Full: s[stageFull].Snapshot()}
+	res.Detail = &connectresults.Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(),
+		Connect:        s[stageConnect].Snapshot(),
+		FirstRoundTrip: s[stageFirst].Snapshot(), Disconnect: s[stageDisconnect].Snapshot(),
+		Full: s[stageFull].Snapshot()}
 }

@@ -18,7 +18,8 @@ import (
 func TestConnectionsAreSetUpAndTimed(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		t.Run(name, func(t *testing.T) {
-			plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64}, engine.Point{Workload: Name, Op: "read", Size: 1, QPs: 3})
+			plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64},
+				engine.Point{Workload: Name, Op: "read", Size: 1, QPs: 3})
 			plan.Iterations, plan.WarmupIterations = 20, 2
 			results, err := enginetest.RunPoints(t, e, plan)
 			if err != nil {
@@ -27,17 +28,20 @@ func TestConnectionsAreSetUpAndTimed(t *testing.T) {
 			for i, r := range results {
 				n := max(plan.Points[i].QPs, 1)
 				c := connectresults.Of(&r)
-				if c == nil || c.AtOnce != n || r.QPs != n || r.Threads != n || r.Operations != int64(20*n) || !r.Verified || r.RoundTrip != "full" {
+				if c == nil || c.AtOnce != n || r.QPs != n || r.Threads != n || r.Operations != int64(20*n) ||
+					!r.Verified || r.RoundTrip != "full" {
 					t.Fatalf("%s: %+v, connect %+v", plan.Points[i], r, c)
 				}
-				for stage, l := range map[string]*reports.Latency{"create": &c.Create, "connect": &c.Connect, "first": &c.FirstRoundTrip, "disconnect": &c.Disconnect, "full": &c.Full, "ready": r.Latency} {
+				for stage, l := range map[string]*reports.Latency{"create": &c.Create, "connect": &c.Connect,
+					"first": &c.FirstRoundTrip, "disconnect": &c.Disconnect, "full": &c.Full, "ready": r.Latency} {
 					if l.Count != r.Operations || l.Max <= 0 {
 						t.Errorf("%s: %s has %d samples up to %v", plan.Points[i], stage, l.Count, l.Max)
 					}
 				}
 				parts := c.Create.Mean + c.Connect.Mean + c.FirstRoundTrip.Mean
 				if d := r.Latency.Mean - parts; d < -1 || d > 1 {
-					t.Errorf("%s: until the first answer %v, want the sum of its stages %v", plan.Points[i], r.Latency.Mean, parts)
+					t.Errorf("%s: until the first answer %v, want the sum of its stages %v", plan.Points[i],
+						r.Latency.Mean, parts)
 				}
 				if d := c.Full.Mean - parts - c.Disconnect.Mean; d < -1 || d > 1 {
 					t.Errorf("%s: all of it %v, want the sum of the stages", plan.Points[i], c.Full.Mean)
@@ -86,7 +90,8 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	plan.Iterations = 1 << 40
-	if r, err := enginetest.CutShort(t, addr, client, plan); !errors.Is(err, engine.ErrInterrupted) || connectresults.Of(&r) == nil || r.Operations == 0 {
+	if r, err := enginetest.CutShort(t, addr, client, plan); !errors.Is(err, engine.ErrInterrupted) ||
+		connectresults.Of(&r) == nil || r.Operations == 0 {
 		t.Errorf("%v, %d connections, want an interrupt with some", err, r.Operations)
 	}
 	enginetest.Works(t, addr, client)
@@ -95,16 +100,19 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 // A server takes no more connections than the shape allows, and none of a stranger.
 func TestServerBoundsConnections(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
-	sh := enginetest.ShapeOf(t, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64}), client.Caps(), server.Caps(), shape)
+	sh := enginetest.ShapeOf(t, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64}), client.Caps(),
+		server.Caps(), shape)
 	l, err := server.Listen(t.Context(), "127.0.0.1:0", sh.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	token := []byte("12345678")
-	h := &hosts{listener: l, events: true, token: token, tenants: make([]context.CancelFunc, 1), rooms: make(chan struct{}, 2)}
+	h := &hosts{listener: l, events: true, token: token, tenants: make([]context.CancelFunc, 1),
+		rooms: make(chan struct{}, 2)}
 	r := h.start()
-	for _, hello := range []string{"12345678\x00\x00\x00\x00", "wrongkey\x00\x00\x00\x00", "12345678\x00\x00\x00\x01", "short", "12345678\x00\x00\x00\x00", "12345678\x00\x00\x00\x00"} {
+	for _, hello := range []string{"12345678\x00\x00\x00\x00", "wrongkey\x00\x00\x00\x00", "12345678\x00\x00\x00\x01",
+		"short", "12345678\x00\x00\x00\x00", "12345678\x00\x00\x00\x00"} {
 		s, err := client.Dial(t.Context(), l.Addr(), []byte(hello), sh.Config)
 		if err != nil {
 			t.Fatal(err)

@@ -34,7 +34,8 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	values.ListVar(set, &f.atOnce, "concurrency", "1", "connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
+	values.ListVar(set, &f.atOnce, "concurrency", "1",
+		"connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
 }
 
 // Check refuses other numbers of threads and connections.
@@ -51,7 +52,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	}
 	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range atOnce {
-			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n, Needs: needs(op)}, false))
+			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n,
+				Needs: needs(op)}, false))
 		}
 		return points
 	}), nil

@@ -29,7 +29,8 @@ func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 		release := engine.HoldCollector()
 		defer release()
 		changes := s.Counters(ph)
-		h := &hosts{listener: l, events: cfg.Events, token: token, tenants: make([]context.CancelFunc, sh.QPs), rooms: make(chan struct{}, 2*sh.QPs)}
+		h := &hosts{listener: l, events: cfg.Events, token: token, tenants: make([]context.CancelFunc, sh.QPs),
+			rooms: make(chan struct{}, 2*sh.QPs)}
 		r := h.start()
 		_, err := s.UntilStop(ctx, ph, r)
 		r.Halt(engine.StopSoon)

@@ -117,7 +117,8 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 
 // callsAlone measures the probes alone, then the bulk alone.
 func (f *holFigures) callsAlone(ctx context.Context, k *drive.Calls) error {
-	o, err := k.Ahead(ctx, "probes alone", engine.GenAlone, reports.SamplesProbeAlone, drive.CallPhase{Lead: groupProbes})
+	o, err := k.Ahead(ctx, "probes alone", engine.GenAlone, reports.SamplesProbeAlone,
+		drive.CallPhase{Lead: groupProbes})
 	if err != nil {
 		return err
 	}
@@ -169,5 +170,6 @@ func (f *holFigures) complete(k *drive.Calls, res *reports.Result) {
 	res.Latency, res.LatencyService, res.LatencyCorrected, res.Throughput, res.OpenLoop = nil, nil, nil, nil, nil
 	f.probes = out.Ops
 	res.Detail = detail(sh, f)
-	drive.ComparedCalls(k.Measurement, res, bulk.Ops+f.probes, bulk.Ops*int64(sh.Size+sh.Response)+2*f.probes*int64(setUp(sh).ProbeSize))
+	drive.ComparedCalls(k.Measurement, res, bulk.Ops+f.probes,
+		bulk.Ops*int64(sh.Size+sh.Response)+2*f.probes*int64(setUp(sh).ProbeSize))
 }

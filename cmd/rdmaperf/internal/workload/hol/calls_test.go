@@ -90,8 +90,10 @@ func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
 
 // One changed bit is found in the answers of probes and of bulk calls.
 func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
-	for method, want := range map[uint8]string{methodProbe: "answer to a probe: byte 3", methodBulk: "answer to a bulk call: byte 3"} {
-		fault := enginetest.CallFault{Serve: func(_ int64, s *transports.Served, answer func(*transports.Served) error) error {
+	for method, want := range map[uint8]string{methodProbe: "answer to a probe: byte 3",
+		methodBulk: "answer to a bulk call: byte 3"} {
+		fault := enginetest.CallFault{Serve: func(_ int64, s *transports.Served,
+			answer func(*transports.Served) error) error {
 			err := answer(s)
 			if err == nil && s.Method == method {
 				s.Response = enginetest.Flipped(s.Response, 3, 0x20)
@@ -113,7 +115,8 @@ func TestHeadOfLineByCallsRefuses(t *testing.T) {
 	short := callPoint(ArmSameQP, 5000)
 	short.Response = 9
 	small := callPoint(ArmSameQP, 64)
-	for want, pt := range map[string]engine.Point{"app-slicing is of write": sliced, "answer of 8 bytes": short, "probe size 64": small} {
+	for want, pt := range map[string]engine.Point{"app-slicing is of write": sliced, "answer of 8 bytes": short,
+		"probe size 64": small} {
 		if err := checkCalls(pt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

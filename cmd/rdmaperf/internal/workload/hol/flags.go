@@ -21,16 +21,19 @@ const Name = "hol"
 // Room is its row of the table. Its points need three windows: probes alone, bulk
 // alone, both.
 var Room = &room.Room{
-	Name:     Name,
-	Runner:   new(flags),
-	Results:  holresults.Results,
-	Summary:  "small probes beside a bulk stream, or small calls beside large ones",
-	Note:     "hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe another test",
+	Name:    Name,
+	Runner:  new(flags),
+	Results: holresults.Results,
+	Summary: "small probes beside a bulk stream, or small calls beside large ones",
+	Note: "hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe " +
+		"another test",
 	Group:    "Workload hol",
 	Standard: true,
-	Own:      []string{"bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "hol-arm", "probe-priority", "app-slice", "app-window"},
-	Words:    map[string]func() []string{"hol-arm": room.Fixed("same-qp", "two-qp", "app-slicing", "device")},
-	Names:    []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "probe-priority", "app-slice", "app-window"},
+	Own: []string{"bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate", "hol-arm",
+		"probe-priority", "app-slice", "app-window"},
+	Words: map[string]func() []string{"hol-arm": room.Fixed("same-qp", "two-qp", "app-slicing", "device")},
+	Names: []string{"hol-arm", "bulk-size", "bulk-depth", "probe-size", "probe-gap", "probe-interval", "probe-rate",
+		"probe-priority", "app-slice", "app-window"},
 	Unless: func(c *room.Common) bool {
 		return c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads") != "" || c.Polling == engine.PollingEvent
 	},
@@ -56,13 +59,22 @@ func (h *flags) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&h.bulkSizes, "bulk-size", []string{"1M"}, "hol: comma list of bulk sizes")
 	f.IntVar(&h.bulkDepth, "bulk-depth", defaultBulkDepth, "hol: bulk operations outstanding")
 	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(defaultProbeSize), "hol: size of the probes")
-	f.StringVar(&h.gap, "probe-gap", defaultProbeInterval.String(), "hol: one probe at a time, and between the starts of two at least this time; 0: each starts when the one before is back")
-	f.StringVar(&h.interval, "probe-interval", "", "hol: instead, probes are due at this interval, answered or not; 0 is --probe-gap 0. Where the path does not keep up the point is marked saturated, and its gain not shown")
+	f.StringVar(&h.gap, "probe-gap", defaultProbeInterval.String(),
+		"hol: one probe at a time, and between the starts of two at least this time; 0: each starts when the one "+
+			"before is back")
+	f.StringVar(&h.interval, "probe-interval", "",
+		"hol: instead, probes are due at this interval, answered or not; 0 is --probe-gap 0. Where the path does not "+
+			"keep up the point is marked saturated, and its gain not shown")
 	f.Float64Var(&h.rate, "probe-rate", 0, "hol: probes a second, instead of --probe-interval")
-	f.StringSliceVar(&h.arms, "hol-arm", StandardArms(), "hol: comma list of same-qp, two-qp (the probes on a QP, or a connection of calls, of their own), app-slicing (the application cuts bulk writes itself and keeps few slices outstanding), device (two-qp, and one scheduler serves all QPs of the device: on stacks with sched, by scope=device)")
-	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(defaultAppSlice>>10)+"K", "hol: bytes of a slice in the arm app-slicing")
+	f.StringSliceVar(&h.arms, "hol-arm", StandardArms(),
+		"hol: comma list of same-qp, two-qp (the probes on a QP, or a connection of calls, of their own), "+
+			"app-slicing (the application cuts bulk writes itself and keeps few slices outstanding), device (two-qp, "+
+			"and one scheduler serves all QPs of the device: on stacks with sched, by scope=device)")
+	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(defaultAppSlice>>10)+"K",
+		"hol: bytes of a slice in the arm app-slicing")
 	f.IntVar(&h.appWindow, "app-window", defaultAppWindow, "hol: slices outstanding in the arm app-slicing")
-	f.Uint8Var(&h.priority, "probe-priority", 1, "hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
+	f.Uint8Var(&h.priority, "probe-priority", 1,
+		"hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
 }
 
 // Plan reads what all points share.
@@ -88,7 +100,8 @@ func (h *flags) Plan(_ *engine.Plan, c *room.Common) (err error) {
 	if p.ProbeSize < 1 {
 		return values.Wrong("probe-size", "%s: it starts at 1 byte", h.probeSize)
 	}
-	given := slices.DeleteFunc([]string{"probe-gap", "probe-interval", "probe-rate"}, func(f string) bool { return !c.Changed(f) })
+	given := slices.DeleteFunc([]string{"probe-gap", "probe-interval", "probe-rate"},
+		func(f string) bool { return !c.Changed(f) })
 	if len(given) > 1 {
 		return values.Wrong(given[1], "it and --%s exclude each other", given[0])
 	}

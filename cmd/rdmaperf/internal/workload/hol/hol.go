@@ -91,7 +91,8 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	}
 	sh.Layout = engine.Layout{RxOff: off, DataEnd: end, Window: end}
 	sh.Config = sh.SessionConfig()
-	sh.Config.SendDepth = max(sh.Depth, own.AppWindow) + own.probeSlots + engine.CtlSlots // the application's slices, and probes
+	// the application's slices, and probes
+	sh.Config.SendDepth = max(sh.Depth, own.AppWindow) + own.probeSlots + engine.CtlSlots
 	return sh, nil
 }
 
@@ -127,7 +128,8 @@ func check(p engine.Point) error {
 	case !slices.Contains(Arms(), p.Arm):
 		return fmt.Errorf("arm %q: want one of %v", p.Arm, Arms())
 	case p.Arm == ArmAppSlicing && p.Op != transports.KindWrite.String():
-		return errors.New("arm app-slicing is of write: one send takes one receive, and the peer would have to put slices together")
+		return errors.New("arm app-slicing is of write: one send takes one receive, and the peer would have to put " +
+			"slices together")
 	case p.QPs != 0:
 		return errors.New("its QPs are those of the arm")
 	}

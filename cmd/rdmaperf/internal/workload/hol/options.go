@@ -52,7 +52,8 @@ func NewPoint(op string, size int, arm string, o Options) engine.Point {
 	if arm != ArmAppSlicing {
 		o.AppSlice, o.AppWindow = 0, 0
 	}
-	pt := engine.Point{Workload: Name, Op: op, Size: size, Arm: arm, Options: engine.PackOptions(o), Windows: 3, // probes alone, bulk alone, both
+	// probes alone, bulk alone, both
+	pt := engine.Point{Workload: Name, Op: op, Size: size, Arm: arm, Options: engine.PackOptions(o), Windows: 3,
 		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, arm), Needs: engine.Needs{Sessions: connections(arm)}}
 	if arm == ArmDevice {
 		pt.Needs.Layer, pt.Needs.Param = "sched", "scope=device"

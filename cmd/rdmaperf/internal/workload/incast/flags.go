@@ -37,7 +37,9 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	values.ListVar(set, &f.clients, "clients", strconv.Itoa(DefaultClients), "incast: how many clients, a thread and a connection each, send to one server thread (calls: to one server); a comma list or FROM:TO:STEP is a point each")
+	values.ListVar(set, &f.clients, "clients", strconv.Itoa(DefaultClients),
+		"incast: how many clients, a thread and a connection each, send to one server thread (calls: to one server); "+
+			"a comma list or FROM:TO:STEP is a point each")
 }
 
 // Check refuses other numbers of threads and connections.

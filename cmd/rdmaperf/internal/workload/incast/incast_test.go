@@ -51,7 +51,9 @@ func TestIncastCountsEveryClient(t *testing.T) {
 
 // Each client has a worker.
 func TestClientsOfAnIncastHaveShares(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}), shape, [2]engine.NewSide{drive.NewFlow, drive.NewFlow})
+	client, server := enginetest.Pair(t, enginetest.MemEnds,
+		enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}), shape,
+		[2]engine.NewSide{drive.NewFlow, drive.NewFlow})
 	if len(client.Workers) != 4 {
 		t.Fatalf("%d workers, want 4", len(client.Workers))
 	}

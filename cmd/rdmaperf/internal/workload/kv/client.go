@@ -90,7 +90,8 @@ type kvCaller struct {
 func kvCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
 	l := loadOf(sh.Point)
 	cfg, err := l.config(sh.Seed)
-	share := &kvShare{sh: sh, cfg: cfg, keys: ycsb.NewKeys(l.Records), tallies: make([]*kvTally, min(maxKVTallies, sh.QPs*sh.Depth))}
+	share := &kvShare{sh: sh, cfg: cfg, keys: ycsb.NewKeys(l.Records),
+		tallies: make([]*kvTally, min(maxKVTallies, sh.QPs*sh.Depth))}
 	for i := range share.tallies {
 		share.tallies[i] = &kvTally{gen: -1}
 	}
@@ -102,8 +103,9 @@ func kvCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, 
 		if err != nil {
 			return nil, engine.Failed(sh.String(), err)
 		}
-		return &kvCaller{kvShare: share, t: share.tallies[index%len(share.tallies)], gen: g, index: index, version: uint64(index) << 40,
-			conn: conn, key: make([]byte, 0, ycsb.MaxKey),
+		return &kvCaller{kvShare: share, t: share.tallies[index%len(share.tallies)], gen: g, index: index,
+			version: uint64(index) << 40,
+			conn:    conn, key: make([]byte, 0, ycsb.MaxKey),
 			field: make([]byte, cfg.FieldBytes), record: make([]byte, cfg.RecordBytes())}, nil
 	}
 }
@@ -155,7 +157,8 @@ func (c *kvCaller) Call() (err error) {
 			err = c.update()
 		}
 	}
-	if err != nil && transports.AsCallError(err).Code == transports.CallNotFound { // every record asked for was loaded, or its insert answered
+	// every record asked for was loaded, or its insert answered
+	if err != nil && transports.AsCallError(err).Code == transports.CallNotFound {
 		err = engine.Corrupted(fmt.Errorf("%s: %s of %s: the record is missing", c.sh, c.op.Op, c.key))
 	}
 	return err
@@ -218,7 +221,8 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 		return
 	}
 	s := callers[0].kvShare
-	out := &kvresults.KV{Mix: s.cfg.Mix.Name, Title: s.cfg.Mix.Title, Requests: s.cfg.Mix.Request.String(), Records: int64(l.Records), Fields: l.Fields, FieldBytes: l.FieldBytes,
+	out := &kvresults.KV{Mix: s.cfg.Mix.Name, Title: s.cfg.Mix.Title, Requests: s.cfg.Mix.Request.String(),
+		Records: int64(l.Records), Fields: l.Fields, FieldBytes: l.FieldBytes,
 		Store: "bbolt", Fsync: l.Fsync, Inserted: int64(s.keys.Count()) - int64(l.Records)}
 	if s.cfg.Mix.Has(ycsb.Scan) {
 		out.MaxScan = l.MaxScan
@@ -243,7 +247,8 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 		out.Operations = append(out.Operations, kvresults.Operation{Op: op.String(), Operations: call.Count,
 			PerSecond: float64(call.Count) / (float64(res.DurationNs) / 1e9), Latency: call, Store: store})
 	}
-	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify { // of writes, what is read later
+	// of writes, what is read later
+	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify {
 		for _, c := range callers {
 			v.Numbers, v.Whole, v.Bytes = v.Numbers+c.answers, v.Whole+c.answers, v.Bytes+c.bytes
 		}

@@ -43,12 +43,17 @@ type flags struct {
 
 func (k *flags) Register(f *pflag.FlagSet) {
 	d := KVLoad{}.WithDefaults()
-	f.StringSliceVar(&k.mixes, "ycsb", []string{allMixes}, "kv: comma list of mixes of YCSB: a (update heavy), b (read mostly), c (read only), d (read latest), e (short ranges), f (read-modify-write), all")
-	f.IntVar(&k.load.Records, "records", d.Records, "kv: records that the server loads for each point, before its window")
+	f.StringSliceVar(&k.mixes, "ycsb", []string{allMixes},
+		"kv: comma list of mixes of YCSB: a (update heavy), b (read mostly), c (read only), d (read latest), e "+
+			"(short ranges), f (read-modify-write), all")
+	f.IntVar(&k.load.Records, "records", d.Records,
+		"kv: records that the server loads for each point, before its window")
 	f.IntVar(&k.load.Fields, "fields", d.Fields, "kv: fields of a record")
-	f.IntVar(&k.load.FieldBytes, "field-bytes", d.FieldBytes, "kv: bytes of a field; an update writes one field, a read takes all")
+	f.IntVar(&k.load.FieldBytes, "field-bytes", d.FieldBytes,
+		"kv: bytes of a field; an update writes one field, a read takes all")
 	f.IntVar(&k.load.MaxScan, "max-scan", d.MaxScan, "kv: longest scan, in records; the lengths are uniform from 1")
-	f.BoolVar(&k.load.Fsync, "kv-fsync", false, "kv: each write is on the server's disk before it is answered (default it is not flushed at all)")
+	f.BoolVar(&k.load.Fsync, "kv-fsync", false,
+		"kv: each write is on the server's disk before it is answered (default it is not flushed at all)")
 }
 
 // Check refuses what describes no calls, and sizes beside those of the fields.

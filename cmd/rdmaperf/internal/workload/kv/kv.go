@@ -52,7 +52,9 @@ func (l KVLoad) RecordBytes() int { return l.Fields * l.FieldBytes }
 
 // KVPoint is a point of this workload.
 func KVPoint(l KVLoad) engine.Point {
-	return engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: l.RecordBytes(), Call: engine.CallUnary, Response: l.RecordBytes(), Options: engine.PackOptions(l), Words: fmt.Sprintf("%s YCSB %s, %d records", Name, l.Mix, l.Records)}
+	return engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: l.RecordBytes(), Call: engine.CallUnary,
+		Response: l.RecordBytes(), Options: engine.PackOptions(l), Words: fmt.Sprintf("%s YCSB %s, %d records", Name,
+			l.Mix, l.Records)}
 }
 
 // loadOf is the load of a point, nothing where its options are none.
@@ -68,7 +70,8 @@ func (l KVLoad) config(seed uint64) (ycsb.Config, error) {
 	if !ok {
 		return ycsb.Config{}, fmt.Errorf("mix %q: want one of %v", l.Mix, ycsb.Mixes())
 	}
-	c := ycsb.Config{Mix: mix, Records: l.Records, Fields: l.Fields, FieldBytes: l.FieldBytes, MaxScan: l.MaxScan, Seed: seed}
+	c := ycsb.Config{Mix: mix, Records: l.Records, Fields: l.Fields, FieldBytes: l.FieldBytes, MaxScan: l.MaxScan,
+		Seed: seed}
 	return c, c.Validate()
 }
 
@@ -100,7 +103,8 @@ func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, erro
 		return nil, nil, transports.CallConfig{}, err
 	}
 	cfg := drive.CallConfig(sh, callersEach)
-	cfg.MaxRequest, cfg.MaxResponse = store.MaxRequest(l.RecordBytes()), store.MaxResponse(l.RecordBytes(), max(l.MaxScan, 1))
+	cfg.MaxRequest, cfg.MaxResponse = store.MaxRequest(l.RecordBytes()),
+		store.MaxResponse(l.RecordBytes(), max(l.MaxScan, 1))
 	return sh, &l, cfg, nil
 }
 

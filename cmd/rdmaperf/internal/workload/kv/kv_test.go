@@ -44,10 +44,13 @@ func TestKVOnEveryCarrier(t *testing.T) {
 			for i, r := range results {
 				pt := points[i]
 				mix, _ := ycsb.FindMix(loadOf(pt).Mix)
-				if r.Operations != 300 || !r.Verified || r.Latency == nil || r.Latency.Count != 300 || r.Depth != 3 || r.QPs != 2 || r.Throughput.BytesPerSecond <= 0 {
-					t.Errorf("%s: %d operations, verified %v, latency %+v, depth %d, %d connections", pt, r.Operations, r.Verified, r.Latency, r.Depth, r.QPs)
+				if r.Operations != 300 || !r.Verified || r.Latency == nil || r.Latency.Count != 300 || r.Depth != 3 ||
+					r.QPs != 2 || r.Throughput.BytesPerSecond <= 0 {
+					t.Errorf("%s: %d operations, verified %v, latency %+v, depth %d, %d connections", pt, r.Operations,
+						r.Verified, r.Latency, r.Depth, r.QPs)
 				}
-				if kvresults.Of(&r) == nil || callsresults.Of(&r) == nil || kvresults.Of(&r).Mix != loadOf(pt).Mix || kvresults.Of(&r).Records != 300 || kvresults.Of(&r).Requests != mix.Request.String() {
+				if kvresults.Of(&r) == nil || callsresults.Of(&r) == nil || kvresults.Of(&r).Mix != loadOf(pt).Mix ||
+					kvresults.Of(&r).Records != 300 || kvresults.Of(&r).Requests != mix.Request.String() {
 					t.Fatalf("%s: %+v, %+v", pt, kvresults.Of(&r), callsresults.Of(&r))
 				}
 				var sum, inserts int64
@@ -56,8 +59,10 @@ func TestKVOnEveryCarrier(t *testing.T) {
 					if o.Op == "insert" {
 						inserts = o.Operations
 					}
-					if o.Latency.Count != o.Operations || o.Store.Count != o.Operations || o.Store.Min <= 0 || o.Store.Mean >= o.Latency.Mean || o.PerSecond <= 0 {
-						t.Errorf("%s: %s %d operations, %+v, in the store %+v", pt, o.Op, o.Operations, o.Latency, o.Store)
+					if o.Latency.Count != o.Operations || o.Store.Count != o.Operations || o.Store.Min <= 0 ||
+						o.Store.Mean >= o.Latency.Mean || o.PerSecond <= 0 {
+						t.Errorf("%s: %s %d operations, %+v, in the store %+v", pt, o.Op, o.Operations, o.Latency,
+							o.Store)
 					}
 				}
 				kinds := 0
@@ -66,8 +71,11 @@ func TestKVOnEveryCarrier(t *testing.T) {
 						kinds++
 					}
 				}
-				if sum != 300 || len(kvresults.Of(&r).Operations) != kinds || kvresults.Of(&r).Inserted < inserts || mix.Has(ycsb.Insert) != (kvresults.Of(&r).Inserted > 0) || mix.Has(ycsb.Scan) != (kvresults.Of(&r).MaxScan == 10) {
-					t.Errorf("%s: %d operations of %d kinds, inserted %d, scans of %d", pt, sum, len(kvresults.Of(&r).Operations), kvresults.Of(&r).Inserted, kvresults.Of(&r).MaxScan)
+				if sum != 300 || len(kvresults.Of(&r).Operations) != kinds || kvresults.Of(&r).Inserted < inserts ||
+					mix.Has(ycsb.Insert) != (kvresults.Of(&r).Inserted > 0) ||
+					mix.Has(ycsb.Scan) != (kvresults.Of(&r).MaxScan == 10) {
+					t.Errorf("%s: %d operations of %d kinds, inserted %d, scans of %d", pt, sum,
+						len(kvresults.Of(&r).Operations), kvresults.Of(&r).Inserted, kvresults.Of(&r).MaxScan)
 				}
 			}
 		})
@@ -120,13 +128,14 @@ func (b bentRun) Client(ctx context.Context, r *engine.Run) error {
 		return err
 	}
 	one := kvCallers(sh)
-	k, err := drive.ConnectCalls(ctx, r, sh, cfg, drive.Callers(sh, false, func(conn transports.CallConn, index int) (engine.Caller, error) {
-		c, err := one(conn, index)
-		if err != nil {
-			return nil, err
-		}
-		return &bentKV{c.(*kvCaller), b.before}, nil
-	}))
+	k, err := drive.ConnectCalls(ctx, r, sh, cfg,
+		drive.Callers(sh, false, func(conn transports.CallConn, index int) (engine.Caller, error) {
+			c, err := one(conn, index)
+			if err != nil {
+				return nil, err
+			}
+			return &bentKV{c.(*kvCaller), b.before}, nil
+		}))
 	if err != nil {
 		return err
 	}
@@ -143,7 +152,10 @@ func TestKVFindsDamage(t *testing.T) {
 		{"other contents", "c", "(seen by the client)", func(c *kvCaller) bool { c.cfg.Seed++; return false }},
 		{"a changed update", "a", ": byte ", func(c *kvCaller) bool { c.field[30] ^= 1; return false }},
 		{"a lost insert", "d", "is missing", func(c *kvCaller) bool { return c.op.Op == ycsb.Insert }},
-		{"another key", "e", "a scan begins at", func(c *kvCaller) bool { c.key = ycsb.AppendKey(c.key[:0], c.op.Record+1); return false }},
+		{"another key", "e", "a scan begins at", func(c *kvCaller) bool {
+			c.key = ycsb.AppendKey(c.key[:0], c.op.Record+1)
+			return false
+		}},
 		{"a changed insert", "e", ": byte ", func(c *kvCaller) bool { c.record[30] ^= 1; return false }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -178,12 +190,15 @@ func TestKVPointsAreChecked(t *testing.T) {
 	plan := enginetest.QuickPlan(pt)
 	plan.Depth = 1
 	client, server := enginetest.CarriersUnderTest()["unix"](t)
-	c, err := engine.Connect(t.Context(), enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server), MaxWindow: 100 << 10}), client, plan)
+	c, err := engine.Connect(t.Context(),
+		enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server),
+			MaxWindow: 100 << 10}), client, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Run(t.Context(), 0); reports.Code(err) != reports.ExitUsage || !strings.Contains(err.Error(), "a store of ") {
+	if _, err := c.Run(t.Context(), 0); reports.Code(err) != reports.ExitUsage ||
+		!strings.Contains(err.Error(), "a store of ") {
 		t.Errorf("144 kB on a server for 100 KiB: %v", err)
 	}
 }

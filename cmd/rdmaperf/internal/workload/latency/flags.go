@@ -36,7 +36,8 @@ func (flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 		for _, rate := range c.Rates {
 			for _, q := range c.QPs {
 				for _, work := range c.AppWork {
-					points = append(points, Point(engine.Point{Op: op, Size: size, Rate: rate, QPs: q, AppWork: work}, c.Polling))
+					points = append(points, Point(engine.Point{Op: op, Size: size, Rate: rate, QPs: q, AppWork: work},
+						c.Polling))
 				}
 			}
 		}

@@ -40,7 +40,8 @@ func openArena(p *pairs.Nodes, wait lite.Waiting) (a *nodes, err error) {
 	if a.home, err = p.Nodes[0].Client(lite.ClientConfig{Wait: lite.WaitPoll}); err != nil {
 		return nil, err
 	}
-	if a.own, err = a.home.Malloc(lite.RegionConfig{Name: "counter", Size: 8, Open: lite.PermRead | lite.PermWrite | lite.PermAtomic}); err != nil {
+	if a.own, err = a.home.Malloc(lite.RegionConfig{Name: "counter", Size: 8,
+		Open: lite.PermRead | lite.PermWrite | lite.PermAtomic}); err != nil {
 		return nil, err
 	}
 	if _, err := a.home.NewLock("lock", 0); err != nil {

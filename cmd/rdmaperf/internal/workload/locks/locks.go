@@ -55,8 +55,11 @@ var Room = &room.Room{
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Locks",
-	Intro: "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. Without contention a lock is one round trip of an atomic and a read that travel together; a fetch_add alone stands beside it. Lock is until the turn has come; the counter proves that no two had it at once; fewest is the share of the turns of who had the fewest, of an equal share.",
-	Dims:  []reports.DimDef{{Name: "contenders", Help: "clients that take the lock"}},
+	Intro: "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. " +
+		"Without contention a lock is one round trip of an atomic and a read that travel together; a fetch_add alone " +
+		"stands beside it. Lock is until the turn has come; the counter proves that no two had it at once; fewest is " +
+		"the share of the turns of who had the fewest, of an equal share.",
+	Dims: []reports.DimDef{{Name: "contenders", Help: "clients that take the lock"}},
 	Figures: []reports.FigureDef{
 		{Name: "lock_p50_ns", Quantity: reports.QuantityTime, Help: "Lock, median"},
 		{Name: "lock_p99_ns", Quantity: reports.QuantityTime, Help: "Lock, p99"},
@@ -97,7 +100,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	}
 	for _, n := range list {
 		o := options{n}
-		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8, Words: o.words(), Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8, Words: o.words(),
+			Options: engine.PackOptions(o)})
 	}
 	return points, nil
 }
@@ -168,15 +172,18 @@ func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (re
 		samples, fewest = append(samples, one...), min(fewest, len(one))
 	}
 	if added != uint64(len(samples)) {
-		return res, pairs.Corrupted(Name, "%d turns left a counter of %d: two had the lock at once", len(samples), added)
+		return res, pairs.Corrupted(Name, "%d turns left a counter of %d: two had the lock at once", len(samples),
+			added)
 	}
 	res = r.Result()
 	res.Polling, res.Verified = "", true
 	res.Verification = pairs.Compared(int64(len(samples)), int64(8*len(samples))) // the counter is each turn's number
 	res.DurationNs, res.Operations = int64(took), int64(len(samples))
 	res.Detail = &curves.Point{X: float64(contenders), Values: map[string]float64{
-		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) / took.Seconds(),
-		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) / float64(len(samples))}}
+		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) /
+			took.Seconds(),
+		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) /
+			float64(len(samples))}}
 	return res, nil
 }
 

@@ -61,7 +61,9 @@ func measured(t *testing.T, s *script, contenders, n int) (reports.Result, error
 		failed = err
 		return []reports.Result{res}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: 8, Options: engine.PackOptions(options{contenders})}}, Iterations: int64(n), Verify: true}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
+		Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: 8,
+			Options: engine.PackOptions(options{contenders})}}, Iterations: int64(n), Verify: true}
 	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
 }
 
@@ -74,8 +76,10 @@ func TestScriptedLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := curves.Of(&r).Values
-		if r.Operations != n || r.DurationNs != n*turn || v["lock_p50_ns"] != wait || v["lock_p99_ns"] != wait || v["fetch_add_p50_ns"] != added || v["rate"] != n/(float64(n*turn)/1e9) || v["fewest_share"] != 1 {
-			t.Errorf("%d contenders: %d turns in %d ns, %v, want a wait of %v in %d ns", contenders, r.Operations, r.DurationNs, v, wait, n*turn)
+		if r.Operations != n || r.DurationNs != n*turn || v["lock_p50_ns"] != wait || v["lock_p99_ns"] != wait ||
+			v["fetch_add_p50_ns"] != added || v["rate"] != n/(float64(n*turn)/1e9) || v["fewest_share"] != 1 {
+			t.Errorf("%d contenders: %d turns in %d ns, %v, want a wait of %v in %d ns", contenders, r.Operations,
+				r.DurationNs, v, wait, n*turn)
 		}
 		if c := r.Verification; c.Numbers != n || c.Bytes != 8*n {
 			t.Errorf("compared %+v", c)

@@ -45,10 +45,15 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	values.ListVar(set, &f.mix, "rwmix", "70", "mixed: reads in percent, the rest are writes; a comma list is a point each")
-	set.StringVar(&f.split, "bssplit", "", "mixed: block sizes and their percentages, such as 4K/70:64K/30, behind a comma again for writes (default each of --size by itself)")
-	set.StringVar(&f.span, "span", "16M", "mixed: bytes of a connection's window that are read, and as many that are written")
-	set.BoolVar(&f.flush, "write-flush", false, "mixed: a write is done when a read of a byte behind it is, and so has arrived; without it when it completes")
+	values.ListVar(set, &f.mix, "rwmix", "70",
+		"mixed: reads in percent, the rest are writes; a comma list is a point each")
+	set.StringVar(&f.split, "bssplit", "",
+		"mixed: block sizes and their percentages, such as 4K/70:64K/30, behind a comma again for writes (default "+
+			"each of --size by itself)")
+	set.StringVar(&f.span, "span", "16M",
+		"mixed: bytes of a connection's window that are read, and as many that are written")
+	set.BoolVar(&f.flush, "write-flush", false,
+		"mixed: a write is done when a read of a byte behind it is, and so has arrived; without it when it completes")
 }
 
 // Check refuses what the workload has in its own way.
@@ -57,7 +62,8 @@ func (f *flags) Check(c *room.Common) error {
 	case !c.Alone():
 		return nil
 	case len(c.Ops) > 0:
-		return values.Wrong("op", "the operations of the workload %s are reads and writes: --rwmix says how many of each", Name)
+		return values.Wrong("op",
+			"the operations of the workload %s are reads and writes: --rwmix says how many of each", Name)
 	case c.Changed("cq-mod"):
 		return values.Wrong("cq-mod", "the workload %s times each operation, so each completes", Name)
 	case c.AnyOf("size", "all") != "" && c.Changed("bssplit"):
@@ -116,7 +122,8 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) (points []engine.Point, e
 					}
 				}
 				for _, q := range c.QPs {
-					points = append(points, engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Rate: rate, QPs: q, Options: engine.PackOptions(o), Words: Name + " " + o.String(), Needs: o.needs(p)})
+					points = append(points, engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Rate: rate,
+						QPs: q, Options: engine.PackOptions(o), Words: Name + " " + o.String(), Needs: o.needs(p)})
 				}
 			}
 		}

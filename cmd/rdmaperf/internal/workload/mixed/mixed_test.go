@@ -202,7 +202,8 @@ func TestMixedFindsDamage(t *testing.T) {
 
 // The loop allocates nothing, however much it posts.
 func TestMixedAllocatesNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(someOptions(70))), only, [2]engine.NewSide{newClient, newServer})
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(someOptions(70))), only,
+		[2]engine.NewSide{newClient, newServer})
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
 	release := engine.HoldCollector()
 	defer release()

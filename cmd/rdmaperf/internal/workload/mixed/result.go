@@ -45,15 +45,18 @@ func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.
 	if out.Service != nil && m.Sh.Rate > 0 {
 		service := out.Service.Snapshot()
 		res.LatencyService = &service
-		res.OpenLoop = drive.OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(), out.Window)
+		res.OpenLoop = drive.OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(),
+			out.Window)
 	}
 }
 
 func direction(t *tally, blocks []Block, out *engine.Outcome) Direction {
 	rates := reports.NewThroughput(t.bytes, t.ops, time.Duration(out.Window))
-	d := Direction{Operations: t.ops, OperationsPerSecond: rates.OperationsPerSecond, BytesPerSecond: rates.BytesPerSecond}
+	d := Direction{Operations: t.ops, OperationsPerSecond: rates.OperationsPerSecond,
+		BytesPerSecond: rates.BytesPerSecond}
 	for i, n := range t.blocks {
-		d.Blocks = append(d.Blocks, BlockCount{SizeBytes: int64(blocks[i].Size), Percent: blocks[i].Percent, Operations: n})
+		d.Blocks = append(d.Blocks, BlockCount{SizeBytes: int64(blocks[i].Size), Percent: blocks[i].Percent,
+			Operations: n})
 	}
 	if t.rec != nil && t.rec.Count() > 0 {
 		l := t.rec.Snapshot()

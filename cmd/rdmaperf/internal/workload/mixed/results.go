@@ -14,7 +14,8 @@ var schema string
 // results declares the dimensions and figures of these results.
 var results = &reports.Workload{
 	Name: Name, Title: "Reads and writes",
-	Intro: "Reads and writes of several sizes at random places. On stacks whose writes complete when they were handed over, the latency of a write is no round trip, unless a read behind it ends it.",
+	Intro: "Reads and writes of several sizes at random places. On stacks whose writes complete when they were " +
+		"handed over, the latency of a write is no round trip, unless a read behind it ends it.",
 	Dims: []reports.DimDef{
 		{Name: "read_percent", Unit: "%", Help: "reads of all operations, as asked for"},
 		{Name: "blocks", Help: "sizes of operations, as --bssplit has them"},
@@ -25,13 +26,17 @@ var results = &reports.Workload{
 	Figures: []reports.FigureDef{
 		{Name: "reads.rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "reads a second"},
 		{Name: "reads.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bytes read a second"},
-		{Name: "reads.operations", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "reads in the window"},
+		{Name: "reads.operations", Quantity: reports.QuantityCount, Better: reports.Neither,
+			Help: "reads in the window"},
 		{Name: "writes.rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "writes a second"},
 		{Name: "writes.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bytes written a second"},
-		{Name: "writes.operations", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "writes in the window"},
-		{Name: "reads.share", Quantity: reports.QuantityRatio, Better: reports.Neither, Help: "reads of all operations, as they were"},
+		{Name: "writes.operations", Quantity: reports.QuantityCount, Better: reports.Neither,
+			Help: "writes in the window"},
+		{Name: "reads.share", Quantity: reports.QuantityRatio, Better: reports.Neither,
+			Help: "reads of all operations, as they were"},
 	},
-	Shown:    []string{"reads.p50", "reads.p99", "writes.p50", "writes.p99", "reads.rate", "writes.rate", "reads.bw", "writes.bw", "reads.share"},
+	Shown: []string{"reads.p50", "reads.p99", "writes.p50", "writes.p99", "reads.rate", "writes.rate", "reads.bw",
+		"writes.bw", "reads.share"},
 	Schema:   schema,
 	Detail:   func() reports.Detail { return new(Mixed) },
 	Describe: describe,
@@ -56,7 +61,9 @@ func describe(w *reports.Workload, r *reports.Result) {
 	r.Figures = reports.FiguresOf(w.Figures, append(values, d.AchievedReadPercent/100)...)
 	for _, side := range sides {
 		for _, b := range side.of(d).Blocks { // sizes are the user's, so that no list has their names
-			r.Figures = append(r.Figures, reports.Figure{Name: side.name + ".size_" + strconv.FormatInt(b.SizeBytes, 10), Quantity: reports.QuantityCount, Better: reports.Neither, Value: float64(b.Operations)})
+			r.Figures = append(r.Figures,
+				reports.Figure{Name: side.name + ".size_" + strconv.FormatInt(b.SizeBytes, 10),
+					Quantity: reports.QuantityCount, Better: reports.Neither, Value: float64(b.Operations)})
 		}
 	}
 }

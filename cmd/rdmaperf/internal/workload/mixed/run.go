@@ -42,14 +42,16 @@ func posts(o *Options) int {
 // needs are those of a point with these options.
 func (o *Options) needs(p *engine.Plan) engine.Needs {
 	depth := depthOf(p, o)
-	return engine.Needs{Kinds: transports.Kinds(transports.KindWrite), Why: "the other part of the mix", Depth: posts(o) * depth,
+	return engine.Needs{Kinds: transports.Kinds(transports.KindWrite), Why: "the other part of the mix",
+		Depth:   posts(o) * depth,
 		DepthOf: fmt.Sprintf("depth %d, with %d work requests for a write,", depth, posts(o))}
 }
 
 // checkDepth holds a depth against the blocks of a window.
 func (o *Options) checkDepth(depth int) error {
 	if depth > cellsOf(o) {
-		return fmt.Errorf("depth %d is above the limit of %d blocks of %d bytes in a span of %d", depth, cellsOf(o), o.largest(), o.Span)
+		return fmt.Errorf("depth %d is above the limit of %d blocks of %d bytes in a span of %d", depth, cellsOf(o),
+			o.largest(), o.Span)
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ func TestScriptedMix(t *testing.T) {
 				Idle: 2 * time.Microsecond}, Local: c.local}
 			one := []Block{{size, hundred}}
 			o := Options{ReadPercent: mix, Reads: one, Writes: one, Span: 1 << 16, Flush: c.flush}
-			plan := engine.Plan{Workloads: room.Table(Room), Points: []engine.Point{pointOf(o)}, Iterations: n, Depth: 1, Verify: true}
+			plan := engine.Plan{Workloads: room.Table(Room), Points: []engine.Point{pointOf(o)}, Iterations: n,
+				Depth: 1, Verify: true}
 			for _, r := range enginetest.Measure(t, f, plan, 3, 5) {
 				d := Of(&r)
 				reads, writes := int64(n*mix/hundred), int64(n*(hundred-mix)/hundred)

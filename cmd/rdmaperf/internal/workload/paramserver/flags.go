@@ -41,10 +41,15 @@ type flags struct {
 }
 
 func (t *flags) Register(f *pflag.FlagSet) {
-	f.StringSliceVar(&t.models, "model", []string{DefaultModel}, "paramserver: comma list of "+strings.Join(Models(), ", ")+", or of files (NAME.csv with the header tensor,parameters,multiply_adds and a line for each tensor in forward order)")
-	f.StringSliceVar(&t.arms, "ps-arm", TrainArms(), "paramserver: comma list of fifo (all tensors are equal), priority (what is needed first is more urgent)")
-	f.StringSliceVar(&t.ratios, "compute-ratio", []string{"0", "0.5", "1", "2"}, "paramserver: comma list of computation as a multiple of what communication alone takes")
-	f.Float64Var(&t.tensorBytes, "tensor-bytes", DefaultTensorBytes, "paramserver: bytes of a parameter; less makes the model smaller")
+	f.StringSliceVar(&t.models, "model", []string{DefaultModel}, "paramserver: comma list of "+strings.Join(Models(),
+		", ")+", or of files (NAME.csv with the header tensor,parameters,multiply_adds and a line for each tensor in "+
+		"forward order)")
+	f.StringSliceVar(&t.arms, "ps-arm", TrainArms(),
+		"paramserver: comma list of fifo (all tensors are equal), priority (what is needed first is more urgent)")
+	f.StringSliceVar(&t.ratios, "compute-ratio", []string{"0", "0.5", "1", "2"},
+		"paramserver: comma list of computation as a multiple of what communication alone takes")
+	f.Float64Var(&t.tensorBytes, "tensor-bytes", DefaultTensorBytes,
+		"paramserver: bytes of a parameter; less makes the model smaller")
 }
 
 // Check refuses what describes another workload.

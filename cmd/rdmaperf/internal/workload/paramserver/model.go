@@ -70,7 +70,8 @@ func LoadModel(name string) (*Model, error) {
 		return ParseModel(name, b)
 	}
 	if !strings.HasSuffix(name, ".csv") {
-		return nil, fmt.Errorf("model %q: want one of %s, or a file that ends with .csv", name, strings.Join(Models(), ", "))
+		return nil, fmt.Errorf("model %q: want one of %s, or a file that ends with .csv", name,
+			strings.Join(Models(), ", "))
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -90,7 +91,8 @@ func LoadModel(name string) (*Model, error) {
 // name once. An error names the line.
 func ParseModel(name string, data []byte) (*Model, error) {
 	m := &Model{Name: name}
-	if len(name) == 0 || len(name) > maxModelName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }) {
+	if len(name) == 0 || len(name) > maxModelName ||
+		strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }) {
 		return nil, fmt.Errorf("model %q: want a name of 1 to %d letters without spaces and commas", name, maxModelName)
 	}
 	if len(data) > maxModelBytes {
@@ -115,8 +117,10 @@ func ParseModel(name string, data []byte) (*Model, error) {
 			return nil, bad(fmt.Sprintf("%d fields, want 3", len(fields)))
 		}
 		t := Tensor{Name: fields[0]}
-		if t.Name == "" || len(t.Name) > maxTensorName || strings.ContainsFunc(t.Name, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
-			return nil, bad(fmt.Sprintf("tensor %q: want a name of 1 to %d letters without spaces and quotes", t.Name, maxTensorName))
+		if t.Name == "" || len(t.Name) > maxTensorName ||
+			strings.ContainsFunc(t.Name, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+			return nil, bad(fmt.Sprintf("tensor %q: want a name of 1 to %d letters without spaces and quotes", t.Name,
+				maxTensorName))
 		}
 		if seen[t.Name] {
 			return nil, bad("tensor " + t.Name + " stands there twice")

@@ -35,8 +35,10 @@ func TestEmbeddedModels(t *testing.T) {
 		for _, x := range m.Tensors {
 			work += x.MultiplyAdds
 		}
-		if g := float64(work) / 1e9; len(m.Tensors) != want.tensors || m.Parameters() != want.parameters || g < want.low || g > want.high {
-			t.Errorf("%s: %d tensors, %d parameters, %.2f G multiply-adds, want %+v", name, len(m.Tensors), m.Parameters(), g, want)
+		if g := float64(work) / 1e9; len(m.Tensors) != want.tensors || m.Parameters() != want.parameters ||
+			g < want.low || g > want.high {
+			t.Errorf("%s: %d tensors, %d parameters, %.2f G multiply-adds, want %+v", name, len(m.Tensors),
+				m.Parameters(), g, want)
 		}
 		if n, err := m.Bytes(4); err != nil || int64(n) != 4*want.parameters {
 			t.Errorf("%s: %d bytes, %v, want 4 a parameter", name, n, err)
@@ -121,7 +123,8 @@ func FuzzParseModel(f *testing.F) {
 			if x.Parameters < 1 || x.Parameters > maxCount || x.MultiplyAdds < 0 {
 				t.Fatalf("%+v", x)
 			}
-			out.WriteString(x.Name + "," + strconv.FormatInt(x.Parameters, 10) + "," + strconv.FormatInt(x.MultiplyAdds, 10) + "\n")
+			out.WriteString(x.Name + "," + strconv.FormatInt(x.Parameters, 10) + "," + strconv.FormatInt(x.MultiplyAdds,
+				10) + "\n")
 		}
 		again, err := ParseModel("m", []byte(out.String()))
 		if err != nil || len(again.Tensors) != len(m.Tensors) || again.Parameters() != m.Parameters() {

@@ -63,7 +63,8 @@ func NewPoint(m *Model, file, arm string, tensorBytes, ratio float64) (engine.Po
 	t := Training{m.Name, file, len(m.Tensors), tensorBytes, ratio}
 	return engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Options: engine.PackOptions(t),
 		Words: fmt.Sprintf("%s %s, ratio %v, %s", Name, m.Name, ratio, arm),
-		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "by which tensors are pulled", Sessions: 1, Message: int(slices.Max(m.sizes(tensorBytes))),
+		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "by which tensors are pulled",
+			Sessions: 1, Message: int(slices.Max(m.sizes(tensorBytes))),
 			Depth: 2, DepthOf: "a push and its pull"}}, nil
 }
 
@@ -130,7 +131,8 @@ func (t *Training) model(size int) (*Model, error) {
 	}
 	n, err := m.Bytes(t.TensorBytes)
 	if err == nil && (n != size || len(m.Tensors) != t.Tensors || m.Name != t.Model) {
-		err = fmt.Errorf("model %s has changed: %d tensors of %d bytes, want %d of %d", t.Model, len(m.Tensors), n, t.Tensors, size)
+		err = fmt.Errorf("model %s has changed: %d tensors of %d bytes, want %d of %d", t.Model, len(m.Tensors), n,
+			t.Tensors, size)
 	}
 	return m, err
 }
@@ -173,11 +175,14 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 	res := m.Result()
 	sh.Barrier(res.Parameters)
 	p := res.Parameters
-	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Arm, d.levels, t.TensorBytes, t.ComputeRatio
+	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Arm, d.levels, t.TensorBytes,
+		t.ComputeRatio
 	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 	if m.Out != nil {
-		ps := &paramserverresults.ParamServer{Model: t.Model, Arm: sh.Arm, Levels: d.levels, Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
-			ComputeRatio: t.ComputeRatio, ComputeNs: float64(d.measured.compute), CommunicationNs: communication, Iteration: d.rounds}
+		ps := &paramserverresults.ParamServer{Model: t.Model, Arm: sh.Arm, Levels: d.levels,
+			Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
+			ComputeRatio: t.ComputeRatio, ComputeNs: float64(d.measured.compute), CommunicationNs: communication,
+			Iteration: d.rounds}
 		did, _ := m.Out.Detail.(rounds)
 		ps.Complete(did.times)
 		if v := res.Verification; v != nil {
@@ -199,7 +204,8 @@ func levels(sh *engine.Shape, caps transports.Caps) int {
 
 // communication is the median of iterations without computation and without priorities, ns. It
 // is measured once for each model of a stack: all arms and ratios have the same computation then.
-func (d *trainer) communication(ctx context.Context, m *engine.Measurement, r *engine.Run, t *Training) (float64, error) {
+func (d *trainer) communication(ctx context.Context, m *engine.Measurement, r *engine.Run, t *Training) (float64,
+	error) {
 	key := fmt.Sprintf("%s %d", t.File, m.Sh.Size)
 	if ns, known := r.Kept[key]; known {
 		return ns, nil

@@ -56,7 +56,8 @@ func trainPlan(points ...engine.Point) engine.Plan {
 func TestTrainingIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		t.Run(name, func(t *testing.T) {
-			plan := trainPlan(trainPoint(ArmFIFO, 0), trainPoint(ArmPriority, 0), trainPoint(ArmFIFO, 1.5), trainPoint(ArmPriority, 1.5))
+			plan := trainPlan(trainPoint(ArmFIFO, 0), trainPoint(ArmPriority, 0), trainPoint(ArmFIFO, 1.5),
+				trainPoint(ArmPriority, 1.5))
 			plan.WarmupIterations = 2
 			results, err := enginetest.RunPoints(t, e, plan)
 			if err != nil {
@@ -64,10 +65,12 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 			}
 			for i, r := range results {
 				pt, ps := plan.Points[i], paramserverresults.Of(&r)
-				if ps == nil || r.Operations != 6 || !r.Verified || r.Errors != 0 || r.Latency != nil || r.SizeBytes != tinyBytes || r.QPs != 1 {
+				if ps == nil || r.Operations != 6 || !r.Verified || r.Errors != 0 || r.Latency != nil ||
+					r.SizeBytes != tinyBytes || r.QPs != 1 {
 					t.Fatalf("%v: %+v", pt, r)
 				}
-				if ps.Iteration.Count != 6 || ps.Arm != pt.Arm || ps.Tensors != 5 || ps.Parameters != tinyBytes/4 || ps.Levels != 1 || ps.CommunicationNs <= 0 {
+				if ps.Iteration.Count != 6 || ps.Arm != pt.Arm || ps.Tensors != 5 || ps.Parameters != tinyBytes/4 ||
+					ps.Levels != 1 || ps.CommunicationNs <= 0 {
 					t.Errorf("%v: %+v", pt, ps)
 				}
 				if first := paramserverresults.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
@@ -77,7 +80,8 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 					t.Errorf("%v: computation of %v, ideal %v, want %v", pt, ps.ComputeNs, ps.IdealNs, want)
 				}
 				// The shares of the tensors are rounded down, each twice an iteration.
-				if (ps.Overlap != nil) != ([]float64{0, 0, 1.5, 1.5}[i] > 0) || ps.Iteration.Min < ps.ComputeNs-10 || !(ps.MeanLow <= ps.Iteration.Mean && ps.Iteration.Mean <= ps.MeanHigh) {
+				if (ps.Overlap != nil) != ([]float64{0, 0, 1.5, 1.5}[i] > 0) || ps.Iteration.Min < ps.ComputeNs-10 ||
+					!(ps.MeanLow <= ps.Iteration.Mean && ps.Iteration.Mean <= ps.MeanHigh) {
 					t.Errorf("%v: overlap %v, %+v", pt, ps.Overlap, ps)
 				}
 			}
@@ -111,7 +115,8 @@ func TestTrainingOrderAndPriorities(t *testing.T) {
 						kind = transports.KindRead
 					}
 					if int(op.Slot) != next || op.Kind != kind || op.Priority != want[next] {
-						t.Errorf("%v of tensor %d at priority %d, want %v of %d at %d", op.Kind, op.Slot, op.Priority, kind, next, want[next])
+						t.Errorf("%v of tensor %d at priority %d, want %v of %d at %d", op.Kind, op.Slot, op.Priority,
+							kind, next, want[next])
 					}
 					if pushed = !pushed; !pushed {
 						next = (next + 4) % 5
@@ -255,11 +260,13 @@ func TestTensorsAreNumbered(t *testing.T) {
 			plan := trainPlan(trainPoint(ArmFIFO, 0))
 			plan.Iterations, plan.VerifyAll = 40, what == "nothing"
 			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
-			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") || !found && err != nil {
+			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") ||
+				!found && err != nil {
 				t.Errorf("%s of tensor %d: %v after %d", what, tensor, err, n)
 			}
 			// One more iteration than is measured, all of each pulled, and what both sides hold at the end.
-			if v := r.Verification; what == "nothing" && (v == nil || v.Messages != 41*5 || v.Numbers != 41*5 || v.Whole != 41*5 || v.Bytes != (41+2)*tinyBytes) {
+			if v := r.Verification; what == "nothing" && (v == nil || v.Messages != 41*5 || v.Numbers != 41*5 ||
+				v.Whole != 41*5 || v.Bytes != (41+2)*tinyBytes) {
 				t.Errorf("%+v, want all of 41 iterations", v)
 			}
 		}
@@ -281,7 +288,8 @@ func TestTrainingEndsInTime(t *testing.T) {
 	}
 	plan := trainPlan(trainPoint(ArmFIFO, 0))
 	plan.Timeout = time.Second
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer ||
+		!errors.Is(err, engine.ErrStalled) {
 		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
 	}
 }
@@ -311,8 +319,10 @@ func TestTrainingPlansAreChecked(t *testing.T) {
 		}
 	}
 	for what, bend := range map[string]func(*engine.Plan){
-		"unknown model": func(p *engine.Plan) { p.Points[0].Options = engine.PackOptions(Training{"tiny", "none.csv", 5, 4, 1}) },
-		"other size":    func(p *engine.Plan) { p.Points[0].Size++ },
+		"unknown model": func(p *engine.Plan) {
+			p.Points[0].Options = engine.PackOptions(Training{"tiny", "none.csv", 5, 4, 1})
+		},
+		"other size": func(p *engine.Plan) { p.Points[0].Size++ },
 	} {
 		plan := trainPlan(trainPoint(ArmFIFO, 1))
 		bend(&plan)

@@ -69,7 +69,8 @@ const trainTimes = 1 << 16
 
 func newTrainer(c *engine.Group, m *Model, tensorBytes float64, levels int) *trainer {
 	c.Workers[0].UnderWay(2 * int64(c.Sh.Size)) // out and back, however many tensors
-	d := &trainer{levels: levels, c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors), times: make([]float64, 0, trainTimes)}
+	d := &trainer{levels: levels, c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors),
+		times: make([]float64, 0, trainTimes)}
 	d.tensors, d.queue = make([]trainTensor, d.n), make([]int, d.n)
 	var all float64
 	for _, x := range m.Tensors {
@@ -249,8 +250,10 @@ func (d *trainer) flush() error {
 		t := &d.tensors[i]
 		rx := uint64(l.Sh.RxOff())
 		from := uint64(drive.SourceAt(uint64(t.sent - 1)))
-		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: from + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
-		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
+		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: from + t.off, Remote: rx + t.off,
+			Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
+		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size),
+			Priority: t.priority, Slot: uint32(i)}
 		done := 0
 		if d.half {
 			done = 1
@@ -298,7 +301,8 @@ func (d *trainer) turn() error {
 		d.out--
 		if c.Kind == transports.KindRead {
 			if x := &d.tensors[c.Slot]; x.back || uint64(c.Len) != x.size {
-				return engine.Failed(l.Sh.String(), fmt.Errorf("tensor %d: pulled %d bytes, want %d once", c.Slot, c.Len, x.size))
+				return engine.Failed(l.Sh.String(), fmt.Errorf("tensor %d: pulled %d bytes, want %d once", c.Slot,
+					c.Len, x.size))
 			}
 			d.tensors[c.Slot].at, d.tensors[c.Slot].back = t, true
 			if l.Sh.Verify {
@@ -315,7 +319,8 @@ func (d *trainer) turn() error {
 func (d *trainer) look(i int) error {
 	x, sh := &d.tensors[i], d.l.Sh
 	k := uint64(x.sent - 1)
-	return drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxOff()+int(x.off):][:x.size], d.gen, 0, int(x.off), k, drive.Whole(sh, d.gen, k*uint64(d.n)+uint64(i)))
+	return drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxOff()+int(x.off):][:x.size], d.gen, 0, int(x.off), k,
+		drive.Whole(sh, d.gen, k*uint64(d.n)+uint64(i)))
 }
 
 // drain brings home what is under way. A phase that was stopped in the middle of an

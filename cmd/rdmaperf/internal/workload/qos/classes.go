@@ -26,7 +26,8 @@ func openLow(p *pairs.Nodes) (l *low, err error) {
 	if l.home, err = p.Nodes[0].Client(lite.ClientConfig{}); err != nil {
 		return nil, err
 	}
-	if l.own, err = l.home.Malloc(lite.RegionConfig{Name: "low", Size: depth * bulk, Open: lite.PermRead | lite.PermWrite}); err != nil {
+	if l.own, err = l.home.Malloc(lite.RegionConfig{Name: "low", Size: depth * bulk,
+		Open: lite.PermRead | lite.PermWrite}); err != nil {
 		return nil, err
 	}
 	if l.c, err = p.Nodes[1].Client(lite.ClientConfig{Depth: depth, Wait: lite.WaitAdaptive}); err != nil {
@@ -45,7 +46,8 @@ func openLow(p *pairs.Nodes) (l *low, err error) {
 func (l *low) Source(slot int) []byte { return l.src[slot*bulk:][:bulk] }
 
 func (l *low) Write(slot int, at pairs.Place, size int) (bool, error) {
-	l.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: l.h, Off: at.Off, Local: l.at + uint64(slot*bulk), Len: uint32(size), Slot: uint32(slot)}
+	l.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: l.h, Off: at.Off, Local: l.at + uint64(slot*bulk), Len: uint32(size),
+		Slot: uint32(slot)}
 	_, err := l.c.Post(l.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil
@@ -83,7 +85,8 @@ func openHigh(p *pairs.Nodes) (*high, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := home.Malloc(lite.RegionConfig{Name: "high", Size: records * small, Open: lite.PermRead | lite.PermWrite})
+	own, err := home.Malloc(lite.RegionConfig{Name: "high", Size: records * small,
+		Open: lite.PermRead | lite.PermWrite})
 	if err != nil {
 		return nil, err
 	}

@@ -64,8 +64,10 @@ var Room = &room.Room{
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "QoS",
-	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the last high is alone. Low writes 256 KiB with 8 under way, high reads 64 bytes; first third low alone, second both, last third high alone.",
-	Dims:  []reports.DimDef{{Name: "at_s", Unit: "s", Help: "time from the begin of the run"}},
+	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the " +
+		"last high is alone. Low writes 256 KiB with 8 under way, high reads 64 bytes; first third low alone, second " +
+		"both, last third high alone.",
+	Dims: []reports.DimDef{{Name: "at_s", Unit: "s", Help: "time from the begin of the run"}},
 	Figures: []reports.FigureDef{
 		{Name: "high_p50_ns", Quantity: reports.QuantityTime, Help: "Latency of high, median"},
 		{Name: "high_p99_ns", Quantity: reports.QuantityTime, Help: "Latency of high, p99"},
@@ -86,7 +88,8 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if c.Changed("duration") {
 		o.Window = max(p.Duration, 30*time.Millisecond)
 	}
-	return []engine.Point{{Workload: Name, Alone: true, Time: o.Window, Op: op, Size: small, Words: "qos: a low and a high class over time", Options: engine.PackOptions(o)}}, nil
+	return []engine.Point{{Workload: Name, Alone: true, Time: o.Window, Op: op, Size: small,
+		Words: "qos: a low and a high class over time", Options: engine.PackOptions(o)}}, nil
 }
 
 func (f *flags) Register(*pflag.FlagSet) {}
@@ -114,7 +117,8 @@ type bin struct {
 }
 
 func (b *bin) add(v *reports.Verification) {
-	b.compared.Numbers, b.compared.Whole, b.compared.Bytes = b.compared.Numbers+v.Numbers, b.compared.Whole+v.Whole, b.compared.Bytes+v.Bytes
+	b.compared.Numbers, b.compared.Whole, b.compared.Bytes = b.compared.Numbers+v.Numbers, b.compared.Whole+v.Whole,
+		b.compared.Bytes+v.Bytes
 }
 
 // parts are the classes' bins, and where the time is in them.
@@ -147,7 +151,8 @@ func (p *parts) cpu(i int) *reports.CPU {
 	if !from.seen.Load() || !to.seen.Load() {
 		return nil
 	}
-	return &reports.CPU{ClientSeconds: (to.process - from.process).Seconds(), MachineSeconds: (to.machine - from.machine).Seconds()}
+	return &reports.CPU{ClientSeconds: (to.process - from.process).Seconds(),
+		MachineSeconds: (to.machine - from.machine).Seconds()}
 }
 
 // Client measures one point.
@@ -181,7 +186,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 		results, err = measure(ctx, r, o.Window, low, high.read)
 	}
 	for i := range results {
-		results[i].Parameters["clock"] = map[bool]string{false: "CLOCK_MONOTONIC", true: "the model's"}[s.Caps().Clock != nil]
+		results[i].Parameters["clock"] = map[bool]string{false: "CLOCK_MONOTONIC",
+			true: "the model's"}[s.Caps().Clock != nil]
 	}
 	r.Add(results...)
 	return err
@@ -193,7 +199,8 @@ const compareEach = 64
 
 // measure lets both classes work, each in its two thirds of the time. read reads a record of
 // high.
-func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target, read func(record int, b []byte) error) ([]reports.Result, error) {
+func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target,
+	read func(record int, b []byte) error) ([]reports.Result, error) {
 	defer engine.ReserveProcs(busy)()
 	start := time.Now()
 	p := &parts{now: func() time.Duration { return time.Since(start) }, window: window, cpus: true}
@@ -211,7 +218,8 @@ func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs
 
 // writes are those of low, in its two thirds.
 func (p *parts) writes(ctx context.Context, r *engine.Run, low pairs.Target) *pairs.Writes {
-	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk, Apart: true, Now: func() int64 { return 0 },
+	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk,
+		Apart: true, Now: func() int64 { return 0 },
 		Next: func(slot int) pairs.Place { return pairs.Place{Off: uint64(slot * bulk)} },
 		More: func() bool { return p.at() < bins*(phases-1)/phases && ctx.Err() == nil }}
 	var ended [depth]int // the bins in which writes did

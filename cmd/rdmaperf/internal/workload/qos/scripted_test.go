@@ -43,7 +43,9 @@ func take(t *testing.T, l *pairstest.Link, bend func(n int, b []byte)) (results 
 		results, failed = measure(ctx, r, bins*part, l, high)
 		return []reports.Result{r.Result()}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
+		Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small,
+			Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }
@@ -76,12 +78,15 @@ func TestScriptedClasses(t *testing.T) {
 		case i == bins*2/3:
 			low = depth // those under way
 		}
-		if want := float64(low*bulk) * 1e9 / part; !near(v["low_bytes"], want) || r.DurationNs != part || !near(at, (float64(i)+0.5)*part/1e9) {
+		if want := float64(low*bulk) * 1e9 / part; !near(v["low_bytes"], want) || r.DurationNs != part ||
+			!near(at, (float64(i)+0.5)*part/1e9) {
 			t.Errorf("bin %d at %v: low has %v a second in %d ns, want %v", i, at, v["low_bytes"], r.DurationNs, want)
 		}
 		n := r.Operations - int64(low)
 		reads += n
-		if !near(v["high_rate"], float64(n)*1e9/part) || (i < bins/3) != (n == 0) || n > 0 && (v["high_p50_ns"] != read || v["high_p99_ns"] != read+slow && (v["high_p99_ns"] != read || n > 18)) {
+		if !near(v["high_rate"], float64(n)*1e9/part) || (i < bins/3) != (n == 0) ||
+			n > 0 && (v["high_p50_ns"] != read || v["high_p99_ns"] != read+slow && (v["high_p99_ns"] != read ||
+				n > 18)) {
 			t.Errorf("bin %d: %d reads, %v", i, n, v)
 		}
 		c := r.Verification

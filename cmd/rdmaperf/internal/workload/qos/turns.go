@@ -13,7 +13,8 @@ import (
 
 // byTurns is measure by the clock of a device, which moves when somebody polls: one thread
 // does for both classes what each of them would, so that both have one time.
-func byTurns(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target, h reader, clock *rdma.Clock) ([]reports.Result, error) {
+func byTurns(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target, h reader,
+	clock *rdma.Clock) ([]reports.Result, error) {
 	start := clock.Now()
 	p := &parts{now: func() time.Duration { return time.Duration(clock.Now() - start) }, window: window}
 	t := &turns{Target: low, p: p, high: h, compare: pairs.NewProof(r.Plan, Name, 1)}

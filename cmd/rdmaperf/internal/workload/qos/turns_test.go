@@ -98,7 +98,9 @@ func takeTurns(t *testing.T, w *wire) (results []reports.Result, failed error) {
 		results, failed = byTurns(ctx, r, bins*part, w, aClass{w}, &w.clock)
 		return []reports.Result{r.Result()}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small, Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
+		Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: small,
+			Options: engine.PackOptions(options{bins * part})}}, Iterations: 1, Verify: true, VerifyAll: true}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }
@@ -125,7 +127,8 @@ func TestClassesByTurns(t *testing.T) {
 				t.Errorf("part %d: low has %v writes", i, low)
 			}
 		}
-		if (most == 0) != (i < bins/3) || most > part/read || most > 0 && (v["high_p50_ns"] != read || most < part/read*0.85) {
+		if (most == 0) != (i < bins/3) || most > part/read || most > 0 && (v["high_p50_ns"] != read ||
+			most < part/read*0.85) {
 			t.Errorf("part %d: %v reads, %v", i, most, v)
 		}
 		if r.CPU != nil {

@@ -40,8 +40,12 @@ var Room = &room.Room{
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Regions",
-	Intro: "Writes to random places of many regions, or of one large region. A device alone has a registration for each region; LITE has one for all of them, and handles. A NIC caches few keys and translations: what it loses when they do not fit is the left end against the right. A stack of a model is timed by the model's clock. Latency with one write under way, rate with 16; making a region is by the host's clock.",
-	Dims:  []reports.DimDef{{Name: "regions", Help: "regions of one window"}, {Name: "region_bytes", Unit: "B", Help: "a region"}},
+	Intro: "Writes to random places of many regions, or of one large region. A device alone has a registration for " +
+		"each region; LITE has one for all of them, and handles. A NIC caches few keys and translations: what it " +
+		"loses when they do not fit is the left end against the right. A stack of a model is timed by the model's " +
+		"clock. Latency with one write under way, rate with 16; making a region is by the host's clock.",
+	Dims: []reports.DimDef{{Name: "regions", Help: "regions of one window"},
+		{Name: "region_bytes", Unit: "B", Help: "a region"}},
 	Figures: []reports.FigureDef{
 		{Name: "rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "Writes a second"},
 		{Name: "latency_p50_ns", Quantity: reports.QuantityTime, Help: "Latency, median"},
@@ -50,7 +54,8 @@ var set = curves.Results(reports.Workload{
 		{Name: "map_ns", Quantity: reports.QuantityTime, Help: "Mapping one region by its name"},
 		{Name: "end_ns", Quantity: reports.QuantityTime, Help: "Ending one region"},
 	},
-}, "one connection and one thread, both ends in one process", map[string]reports.DimDef{opCount: {Name: "regions"}, opTotal: {Name: "region_bytes", Unit: "B"}, opMake: {Name: "region_bytes", Unit: "B"}})
+}, "one connection and one thread, both ends in one process", map[string]reports.DimDef{opCount: {Name: "regions"},
+	opTotal: {Name: "region_bytes", Unit: "B"}, opMake: {Name: "region_bytes", Unit: "B"}})
 
 type options struct {
 	Regions int   // of Total/Regions bytes each
@@ -92,10 +97,13 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	values.ListVar(s, &f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536", "regions: how many, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536",
+		"regions: how many, a comma list or FROM:TO:STEP")
 	s.StringVar(&f.size, "region-size", "4K", "regions: bytes of each of several")
-	values.ListVar(s, &f.totals, "total", "1,2,4,8,16,64,256,1024", "regions: MiB of one region, a comma list or FROM:TO:STEP")
-	values.ListVar(s, &f.made, "make", "4K,64K,1M,4M,16M,64M,256M", "regions: bytes of a region, a comma list; the cost of making, mapping and ending one")
+	values.ListVar(s, &f.totals, "total", "1,2,4,8,16,64,256,1024",
+		"regions: MiB of one region, a comma list or FROM:TO:STEP")
+	values.ListVar(s, &f.made, "make", "4K,64K,1M,4M,16M,64M,256M",
+		"regions: bytes of a region, a comma list; the cost of making, mapping and ending one")
 }
 
 // Points are all curves, with all sizes of writes in each point.
@@ -117,7 +125,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		if err := o.check(0); err != nil {
 			return values.Wrong(flag, "%v", err)
 		}
-		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: sizes[0], Words: o.words(), Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: sizes[0], Words: o.words(),
+			Options: engine.PackOptions(o)})
 		return nil
 	}
 	// Who names one curve wants that one.
@@ -144,7 +153,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			}
 			count := min(max(madeBytes/max(n, 1), 1), mostMade)
 			// One write of each region says that it is there.
-			if err := add("make", opMake, options{count, int64(count) * int64(n), []int{min(sizes[0], max(n, 1))}, float64(n)}); err != nil {
+			if err := add("make", opMake, options{count, int64(count) * int64(n), []int{min(sizes[0], max(n, 1))},
+				float64(n)}); err != nil {
 				return nil, err
 			}
 		}
@@ -155,7 +165,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 // Check refuses what describes another workload.
 func (f *flags) Check(c *room.Common) error {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions, --total and --make")
+		return values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions, --total "+
+			"and --make")
 	}
 	return nil
 }

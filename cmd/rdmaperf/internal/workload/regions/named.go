@@ -27,7 +27,8 @@ type named struct {
 	done    [depth]lite.Done
 }
 
-func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (t target, cost made, clock *rdma.Clock, err error) {
+func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (t target, cost made, clock *rdma.Clock,
+	err error) {
 	n := &named{most: slices.Max(o.Sizes)}
 	defer func() {
 		if err != nil {
@@ -46,7 +47,8 @@ func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (
 	}
 	begin := time.Now()
 	for i := range o.Regions {
-		h, err := n.clients[0].Malloc(lite.RegionConfig{Name: fmt.Sprint("r", i), Size: uint64(each), Open: lite.PermWrite | lite.PermRead})
+		h, err := n.clients[0].Malloc(lite.RegionConfig{Name: fmt.Sprint("r", i), Size: uint64(each),
+			Open: lite.PermWrite | lite.PermRead})
 		if err != nil {
 			return nil, cost, nil, err
 		}
@@ -76,7 +78,8 @@ func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (
 func (n *named) Source(slot int) []byte { return n.src[slot*n.most:][:n.most] }
 
 func (n *named) Write(slot int, at pairs.Place, size int) (bool, error) {
-	n.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: n.handles[at.Region], Off: at.Off, Local: n.at + uint64(slot*n.most), Len: uint32(size), Slot: uint32(slot)}
+	n.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: n.handles[at.Region], Off: at.Off, Local: n.at + uint64(slot*n.most),
+		Len: uint32(size), Slot: uint32(slot)}
 	_, err := n.clients[1].Post(n.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil

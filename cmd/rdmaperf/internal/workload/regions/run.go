@@ -101,7 +101,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 const compareEach = 256
 
 // measure writes to random places, with each size.
-func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made, now func() int64) (all []reports.Result, err error) {
+func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made,
+	now func() int64) (all []reports.Result, err error) {
 	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Now: now}
 	each := uint64(o.Total / int64(o.Regions))
 	for i, size := range o.Sizes {
@@ -138,7 +139,8 @@ func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made
 		res.DurationNs, res.Operations = took, int64(n)
 		res.Parameters["regions"], res.Parameters["total_bytes"] = o.Regions, o.Total
 		v := cost.values(map[string]float64{"rate": float64(n) * 1e9 / float64(max(took, 1)),
-			"latency_p50_ns": float64(samples[(len(samples)-1)/2]), "latency_p99_ns": float64(samples[(len(samples)*99+99)/100-1])})
+			"latency_p50_ns": float64(samples[(len(samples)-1)/2]),
+			"latency_p99_ns": float64(samples[(len(samples)*99+99)/100-1])})
 		res.Detail = &curves.Point{X: o.X, Values: v}
 		all = append(all, res)
 		r.Progress(int64(i+1), int64(len(o.Sizes)))
@@ -151,7 +153,9 @@ func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made
 func touch(ctx context.Context, r *engine.Run, o *options, t target, cost made) (reports.Result, error) {
 	size, region := o.Sizes[0], 0
 	off := uint64(o.Total/int64(o.Regions)) - uint64(size)
-	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, 1), Slots: depth, Size: size, Now: func() int64 { return time.Now().UnixNano() },
+	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, 1), Slots: depth, Size: size, Now: func() int64 {
+		return time.Now().UnixNano()
+	},
 		Next: func(int) pairs.Place { region++; return pairs.Place{Region: region - 1, Off: off} }}
 	res := r.Result()
 	if _, err := w.Do(ctx, o.Regions); err != nil {
@@ -160,7 +164,8 @@ func touch(ctx context.Context, r *engine.Run, o *options, t target, cost made) 
 	res.SizeBytes, res.Polling = int64(o.X), ""
 	res.Verification, res.Verified = w.Take(int64(o.Regions)), w.On()
 	res.Operations, res.DurationNs = int64(o.Regions), int64(o.Regions)*int64(cost.make)
-	res.Parameters["clock"], res.Parameters["regions"], res.Parameters["total_bytes"] = "CLOCK_MONOTONIC", o.Regions, o.Total
+	res.Parameters["clock"], res.Parameters["regions"], res.Parameters["total_bytes"] = "CLOCK_MONOTONIC", o.Regions,
+		o.Total
 	res.Detail = &curves.Point{X: o.X, Values: cost.values(map[string]float64{})}
 	return res, nil
 }

@@ -27,10 +27,13 @@ func (link) end() (time.Duration, error) { return 0, nil }
 func take(t *testing.T, l link, o options, n int, all bool) (results []reports.Result, failed error) {
 	t.Helper()
 	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
-		results, failed = measure(ctx, r, &o, l, made{make: 5, mapped: 6}, func() int64 { return time.Now().UnixNano() })
+		results, failed = measure(ctx, r, &o, l, made{make: 5, mapped: 6},
+			func() int64 { return time.Now().UnixNano() })
 		return []reports.Result{r.Result()}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
+		Points: []engine.Point{{Workload: Name, Alone: true, Op: opCount, Size: o.Sizes[0],
+			Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
 	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
 	return results, failed
 }
@@ -60,13 +63,16 @@ func TestScriptedRegions(t *testing.T) {
 	const window = n*each + trip
 	for i, r := range results {
 		v := curves.Of(&r).Values
-		if r.SizeBytes != int64(o.Sizes[i]) || r.Operations != n || r.DurationNs != window || v["rate"] != n*1e9/float64(window) {
+		if r.SizeBytes != int64(o.Sizes[i]) || r.Operations != n || r.DurationNs != window ||
+			v["rate"] != n*1e9/float64(window) {
 			t.Errorf("%d in %d ns, %v, want %d ns", r.Operations, r.DurationNs, v, window)
 		}
-		if v["latency_p50_ns"] != each+trip || v["latency_p99_ns"] != each+trip+slow || v["make_ns"] != 5 || v["map_ns"] != 6 {
+		if v["latency_p50_ns"] != each+trip || v["latency_p99_ns"] != each+trip+slow || v["make_ns"] != 5 ||
+			v["map_ns"] != 6 {
 			t.Errorf("%v, want %d and %d ns", v, each+trip, each+trip+slow)
 		}
-		if c := r.Verification; c.Messages != n || c.Whole < depth || c.Whole != c.Numbers || c.Bytes != c.Whole*r.SizeBytes {
+		if c := r.Verification; c.Messages != n || c.Whole < depth || c.Whole != c.Numbers ||
+			c.Bytes != c.Whole*r.SizeBytes {
 			t.Errorf("compared %+v", c)
 		}
 	}

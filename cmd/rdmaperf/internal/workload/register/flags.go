@@ -32,8 +32,9 @@ var Room = &room.Room{
 	Group:      "Workload register",
 	OwnThreads: true,
 	Own:        []string{"pages", "pattern", "source", "register-threads", "working-set", "capacity"},
-	Names:      []string{"pattern", "source", "pages", "register-threads", "working-set", "capacity", "arms", "offload", "deferred"},
-	Flags:      func() room.Flags { return new(flags) },
+	Names: []string{"pattern", "source", "pages", "register-threads", "working-set", "capacity", "arms", "offload",
+		"deferred"},
+	Flags: func() room.Flags { return new(flags) },
 }
 
 const (
@@ -72,11 +73,16 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(), ", ")+" (which buffers are registered, one after the other)")
-	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"}, "register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
-	set.StringSliceVar(&f.sources, "source", regcache.Sources(), "register: of the pattern replaced, how the cache is to notice that memory of others went away; a comma list of "+strings.Join(regcache.Sources(), ", "))
-	values.ListVar(set, &f.threads, "register-threads", "1,2,4,8,16,32", "register: of the pattern threads, a comma list or FROM:TO:STEP")
-	values.ListVar(set, &f.sets, "working-set", "16,32,48,64,80,96,128,256", "register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
+	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(),
+		", ")+" (which buffers are registered, one after the other)")
+	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"},
+		"register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
+	set.StringSliceVar(&f.sources, "source", regcache.Sources(),
+		"register: of the pattern replaced, how the cache is to notice that memory of others went away; a comma list of "+strings.Join(regcache.Sources(), ", "))
+	values.ListVar(set, &f.threads, "register-threads", "1,2,4,8,16,32",
+		"register: of the pattern threads, a comma list or FROM:TO:STEP")
+	values.ListVar(set, &f.sets, "working-set", "16,32,48,64,80,96,128,256",
+		"register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
 	set.IntVar(&f.capacity, "capacity", 64, "register: of the pattern set, most registrations that the cache keeps")
 	f.shared.Register(set)
 }
@@ -201,8 +207,10 @@ type builder struct {
 }
 
 func (b *builder) add(size int, o options) {
-	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.sizes) > 0, len(b.list.Arms) == 1
-	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
+	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred,
+		len(b.sizes) > 0, len(b.list.Arms) == 1
+	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size,
+		Words: o.words(size), Options: engine.PackOptions(o)})
 }
 
 // product is every size with all kinds of pages, all arms and all detours.
@@ -243,7 +251,8 @@ func (b *builder) set(buffers []int) {
 	}
 	for _, size := range b.small() {
 		for _, n := range buffers {
-			b.add(size, options{Pattern: patternSet, Arm: arms.Cache, Offload: b.list.Offloads[0], Buffers: n, Regions: b.f.capacity})
+			b.add(size, options{Pattern: patternSet, Arm: arms.Cache, Offload: b.list.Offloads[0], Buffers: n,
+				Regions: b.f.capacity})
 		}
 	}
 }
@@ -256,7 +265,8 @@ func (b *builder) replaced(sources []string, named bool) {
 	}
 	for _, size := range b.small() {
 		for _, s := range sources {
-			b.add(size, options{Pattern: measure.PatternReplaced, Arm: arms.Cache, Offload: "none", Source: s, Named: named})
+			b.add(size, options{Pattern: measure.PatternReplaced, Arm: arms.Cache, Offload: "none", Source: s,
+				Named: named})
 		}
 	}
 }
@@ -296,7 +306,8 @@ type options struct {
 // point is what is measured.
 func (o *options) point(size int) (measure.Point, error) {
 	detour, err := offload.Parse(o.Offload)
-	p := measure.Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads, Buffers: o.Buffers, Regions: o.Regions, Deferred: o.Deferred}
+	p := measure.Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads,
+		Buffers: o.Buffers, Regions: o.Regions, Deferred: o.Deferred}
 	if err == nil && o.Source != "" {
 		p.Source, err = regcache.ParseSource(o.Source)
 	}

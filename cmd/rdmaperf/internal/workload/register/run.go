@@ -33,13 +33,15 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 		if !o.Asked {
 			return nil // of the sizes that nobody named, those that fit
 		}
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: aboveLimit(p.Bytes(), most, why), Hint: "a smaller -s"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(),
+			Err: aboveLimit(p.Bytes(), most, why), Hint: "a smaller -s"}
 	}
 	if o.Arm == arms.ODP && !t.ODP {
 		if !o.Alone {
 			return nil // the rows of other arms say so
 		}
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(),
+			Err:  fmt.Errorf("%s declares no on-demand paging: %w", t.Name, rdma.ErrNotSupported),
 			Hint: "an adapter with it (ibv_devinfo -v: general_odp_caps), or rxe of Linux 6.14 or newer"}
 	}
 	absent := map[string]string{}
@@ -49,7 +51,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 			if !o.Named {
 				return nil // the row of auto says why
 			}
-			return &reports.ExitError{Code: reports.ExitNotRun, Operation: "notice by " + o.Source + " that memory goes away", Err: why, Hint: "--source auto, the strongest that the system grants"}
+			return &reports.ExitError{Code: reports.ExitNotRun, Operation: "notice by " + o.Source +
+				" that memory goes away", Err: why, Hint: "--source auto, the strongest that the system grants"}
 		}
 		for s, why := range granted {
 			if why != nil && o.Source == regcache.SourceAuto.String() {
@@ -78,7 +81,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	res.Stack, res.Polling, res.Threads = t.Name, "", 0
 	res.Verified = true // every use was compared, and each has a number
 	uses, bytes := t.Used()
-	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: uses, Numbers: uses, Whole: uses, Bytes: bytes}
+	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: uses, Numbers: uses, Whole: uses,
+		Bytes: bytes}
 	if o.Pin {
 		res.Transport, res.Label = t.Name, reports.LabelSoft
 	}
@@ -92,7 +96,8 @@ func target(r *engine.Run, pinned bool) (*measure.Target, func() error, error) {
 	if pinned {
 		t, err := measure.Pin()
 		if err != nil {
-			return nil, nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "pin memory through io_uring", Err: err, Hint: hint(err)}
+			return nil, nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "pin memory through io_uring",
+				Err: err, Hint: hint(err)}
 		}
 		return t, t.Close, nil
 	}
@@ -106,7 +111,8 @@ func target(r *engine.Run, pinned bool) (*measure.Target, func() error, error) {
 		if errors.Is(err, rdma.ErrNotSupported) {
 			code = reports.ExitNotRun
 		}
-		return nil, nil, &reports.ExitError{Code: code, Operation: "connect " + dev.Name() + " to itself", Err: errors.Join(err, dev.Close()), Hint: rdma.Advice(err)}
+		return nil, nil, &reports.ExitError{Code: code, Operation: "connect " + dev.Name() + " to itself",
+			Err: errors.Join(err, dev.Close()), Hint: rdma.Advice(err)}
 	}
 	return t, func() error { return errors.Join(t.Close(), dev.Close()) }, nil
 }

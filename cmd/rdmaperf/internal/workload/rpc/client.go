@@ -34,7 +34,8 @@ func (s *rpcShare) sequences(sh *engine.Shape, gen int) (out, in *payload.Sequen
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out == nil || s.gen != gen {
-		s.gen, s.out, s.in = gen, payload.NewSequence(sh.Seed, gen, payload.ToServer, sh.Size), payload.NewSequence(sh.Seed, gen, payload.ToClient, sh.Response)
+		s.gen, s.out, s.in = gen, payload.NewSequence(sh.Seed, gen, payload.ToServer, sh.Size),
+			payload.NewSequence(sh.Seed, gen, payload.ToClient, sh.Response)
 	}
 	return s.out, s.in
 }
@@ -77,7 +78,8 @@ func (c *rpcCaller) Check(int64) (int64, error) {
 		return int64(c.sh.Size), nil
 	}
 	if c.sh.Verify {
-		if err := payload.Differs(c.sh, engine.SideClient, "response", c.index/c.sh.Depth, c.c.Response, c.in.Cut(c.out.Of(c.n))); err != nil {
+		if err := payload.Differs(c.sh, engine.SideClient, "response", c.index/c.sh.Depth, c.c.Response,
+			c.in.Cut(c.out.Of(c.n))); err != nil {
 			return 0, err
 		}
 	}
@@ -92,7 +94,8 @@ func (c *rpcCaller) End() error {
 		return err
 	}
 	if c.mode == transports.CallOneWay && n != c.sent {
-		return engine.Corrupted(fmt.Errorf("%s: connection %d: %d messages arrived, %d were sent (seen by the %s)", c.sh, c.index/c.sh.Depth, n, c.sent, engine.SideClient))
+		return engine.Corrupted(fmt.Errorf("%s: connection %d: %d messages arrived, %d were sent (seen by the %s)",
+			c.sh, c.index/c.sh.Depth, n, c.sent, engine.SideClient))
 	}
 	return c.k.Close()
 }

@@ -42,7 +42,9 @@ type flags struct {
 }
 
 func (r *flags) Register(f *pflag.FlagSet) {
-	f.StringSliceVar(&r.kinds, "rpc", []string{engine.CallUnary}, "rpc: comma list of unary, stream (an exchange of messages on a stream that stays), oneway (a stream of messages to the server)")
+	f.StringSliceVar(&r.kinds, "rpc", []string{engine.CallUnary},
+		"rpc: comma list of unary, stream (an exchange of messages on a stream that stays), oneway (a stream of "+
+			"messages to the server)")
 	f.StringVar(&r.response, "response", "", "rpc: bytes of a response (default as the request)")
 }
 
@@ -71,7 +73,8 @@ func (r *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	var points []engine.Point
 	for _, kind := range values.Unique(r.kinds) {
 		for _, n := range sizes {
-			pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: n, Call: kind, Response: response}
+			pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: n, Call: kind,
+				Response: response}
 			switch {
 			case kind == engine.CallOneway:
 				pt.Response = countBytes

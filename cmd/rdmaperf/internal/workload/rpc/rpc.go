@@ -110,7 +110,8 @@ func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool) (*driv
 			return &noteCaller{c.(*rpcCaller)}, nil
 		}
 	}
-	k, err := drive.ConnectCalls(ctx, r, sh, drive.CallConfig(sh, 1), drive.Callers(sh, note || sh.Call == engine.CallOneway, make))
+	k, err := drive.ConnectCalls(ctx, r, sh, drive.CallConfig(sh, 1),
+		drive.Callers(sh, note || sh.Call == engine.CallOneway, make))
 	if err != nil {
 		return nil, err
 	}

@@ -18,9 +18,11 @@ func TestRPCOnEveryCarrier(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			several := enginetest.RpcPoint(engine.CallUnary, 100, 9)
 			several.QPs, several.Outstanding = 3, 4
-			points := []engine.Point{several, enginetest.RpcPoint(engine.CallStream, 9, 300_000), enginetest.RpcPoint(engine.CallOneway, 70_000, 8)}
+			points := []engine.Point{several, enginetest.RpcPoint(engine.CallStream, 9, 300_000),
+				enginetest.RpcPoint(engine.CallOneway, 70_000, 8)}
 			if name == "unix" || name == "fused iwarp" {
-				points = append(points, enginetest.RpcPoint(engine.CallUnary, 1, 1), enginetest.RpcPoint(engine.CallStream, 64, 64), enginetest.RpcPoint(engine.CallOneway, 1, 8))
+				points = append(points, enginetest.RpcPoint(engine.CallUnary, 1, 1),
+					enginetest.RpcPoint(engine.CallStream, 64, 64), enginetest.RpcPoint(engine.CallOneway, 1, 8))
 			}
 			plan := enginetest.QuickPlan(points...)
 			plan.Iterations, plan.WarmupIterations, plan.Depth = 41, 10, 1
@@ -34,10 +36,12 @@ func TestRPCOnEveryCarrier(t *testing.T) {
 				server, _ := r.Parameters["server"].(map[string]any)
 				switch {
 				case r.Operations != want || server["operations"] != want:
-					t.Errorf("%s: %d operations, %v at the server, want %d", pt, r.Operations, server["operations"], want)
+					t.Errorf("%s: %d operations, %v at the server, want %d", pt, r.Operations,
+						server["operations"], want)
 				case !r.Verified || r.Errors != 0:
 					t.Errorf("%s: verified %v, %d errors", pt, r.Verified, r.Errors)
-				case callsresults.Of(&r) == nil || callsresults.Of(&r).Call != pt.Call || r.Depth != max(pt.Outstanding, 1) || r.QPs != max(pt.QPs, 1):
+				case callsresults.Of(&r) == nil || callsresults.Of(&r).Call != pt.Call ||
+					r.Depth != max(pt.Outstanding, 1) || r.QPs != max(pt.QPs, 1):
 					t.Errorf("%s: %+v, depth %d, %d connections", pt, callsresults.Of(&r), r.Depth, r.QPs)
 				case (r.Latency == nil) != (pt.Call == engine.CallOneway):
 					t.Errorf("%s: latency %v", pt, r.Latency)
@@ -45,7 +49,8 @@ func TestRPCOnEveryCarrier(t *testing.T) {
 					t.Errorf("%s: %d samples of a %s round trip", pt, r.Latency.Count, r.RoundTrip)
 				case r.Throughput == nil || r.Throughput.OperationsPerSecond <= 0:
 					t.Errorf("%s: throughput %+v", pt, r.Throughput)
-				case callsresults.Of(&r).Idle == nil || callsresults.Of(&r).Resident == nil || callsresults.Of(&r).Resident.ServerBytes <= 0:
+				case callsresults.Of(&r).Idle == nil || callsresults.Of(&r).Resident == nil ||
+					callsresults.Of(&r).Resident.ServerBytes <= 0:
 					t.Errorf("%s: idle %+v, resident %+v", pt, callsresults.Of(&r).Idle, callsresults.Of(&r).Resident)
 				}
 			}
@@ -63,7 +68,9 @@ func TestRPCOpenLoopCountsFromIntendedStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := results[0]
-	if r.LatencyService == nil || r.LatencyService.Count != r.Operations || r.Latency.Count != r.Operations+r.Latency.Unfinished || r.OpenLoop == nil || r.OpenLoop.Due != r.Latency.Count || r.Latency.Mean < r.LatencyService.Mean {
+	if r.LatencyService == nil || r.LatencyService.Count != r.Operations ||
+		r.Latency.Count != r.Operations+r.Latency.Unfinished || r.OpenLoop == nil ||
+		r.OpenLoop.Due != r.Latency.Count || r.Latency.Mean < r.LatencyService.Mean {
 		t.Errorf("latency %+v, service %+v", r.Latency, r.LatencyService)
 	}
 	sent := float64(r.Operations) + float64(r.Parameters["unsent_operations"].(int64))
@@ -85,13 +92,15 @@ func TestRPCFindsChangedBytes(t *testing.T) {
 				c.Request = enginetest.Flipped(c.Request, -1, 0x40)
 			}
 		}}},
-		{"response", "response: byte 7 is", enginetest.CallFault{Serve: func(n int64, s *transports.Served, answer func(*transports.Served) error) error {
-			err := answer(s)
-			if n > 20 && err == nil {
-				s.Response = enginetest.Flipped(s.Response, 7, 1)
-			}
-			return err
-		}}},
+		{"response", "response: byte 7 is",
+			enginetest.CallFault{Serve: func(n int64, s *transports.Served,
+				answer func(*transports.Served) error) error {
+				err := answer(s)
+				if n > 20 && err == nil {
+					s.Response = enginetest.Flipped(s.Response, 7, 1)
+				}
+				return err
+			}}},
 	} {
 		for _, stack := range []string{"unix", "fused iwarp"} {
 			t.Run(c.name+" "+stack, func(t *testing.T) {
@@ -107,7 +116,8 @@ func TestRPCFindsChangedBytes(t *testing.T) {
 }
 
 func TestRPCEndsWithAServerThatAnswersNothing(t *testing.T) {
-	fault := enginetest.CallFault{Serve: func(n int64, s *transports.Served, answer func(*transports.Served) error) error {
+	fault := enginetest.CallFault{Serve: func(n int64, s *transports.Served,
+		answer func(*transports.Served) error) error {
 		if n > 20 {
 			<-s.Ctx.Done()
 			return s.Ctx.Err()
@@ -128,8 +138,11 @@ func TestRPCInterruptKeepsWhatWasMeasured(t *testing.T) {
 	client, server := enginetest.CarriersUnderTest()["fused iwarp"](t)
 	plan := enginetest.QuickPlan(enginetest.RpcPoint(engine.CallStream, 64, 64))
 	plan.Iterations, plan.Duration, plan.Depth = 0, time.Minute, 2
-	res, err := enginetest.CutShort(t, enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}), client, plan)
-	if !errors.Is(err, engine.ErrInterrupted) || res.Operations == 0 || res.Latency == nil || res.CPU == nil || res.CPU.ServerSeconds == 0 {
+	res, err := enginetest.CutShort(t,
+		enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}),
+		client, plan)
+	if !errors.Is(err, engine.ErrInterrupted) || res.Operations == 0 || res.Latency == nil || res.CPU == nil ||
+		res.CPU.ServerSeconds == 0 {
 		t.Errorf("%v; %d operations, CPU %+v", err, res.Operations, res.CPU)
 	}
 }

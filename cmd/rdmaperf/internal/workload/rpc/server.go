@@ -34,7 +34,8 @@ func (e *echo) Begin(gen int) error {
 }
 
 func (e *echo) begin(gen int) {
-	e.now.Store(&echoPhase{in: payload.NewSequence(e.sh.Seed, gen, payload.ToServer, e.sh.Size), out: payload.NewSequence(e.sh.Seed, gen, payload.ToClient, e.sh.Response)})
+	e.now.Store(&echoPhase{in: payload.NewSequence(e.sh.Seed, gen, payload.ToServer, e.sh.Size),
+		out: payload.NewSequence(e.sh.Seed, gen, payload.ToClient, e.sh.Response)})
 }
 
 func (e *echo) End() (int64, error) { return e.now.Load().ops.Load(), nil }

@@ -40,14 +40,16 @@ func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err
 		}
 	}()
 	window := users * step(p.size)
-	if p.daemons[0], err = p.stack.Start(ctx, "", "", daemonstack.Need{Clients: 1, Place: placeOf(window), Arena: 64<<20 + window}); err != nil {
+	if p.daemons[0], err = p.stack.Start(ctx, "", "", daemonstack.Need{Clients: 1, Place: placeOf(window),
+		Arena: 64<<20 + window}); err != nil {
 		p.daemons[0] = nil
 		return nil, err
 	}
 	if p.home, err = p.daemons[0].Dial(ctx, daemon.ClientConfig{}); err != nil {
 		return nil, err
 	}
-	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(), daemonstack.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*128<<10}); err != nil {
+	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(),
+		daemonstack.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*128<<10}); err != nil {
 		p.daemons[1] = nil
 		return nil, err
 	}
@@ -80,7 +82,8 @@ func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err
 func (p *processes) Source(user int) []byte { return p.src[user] }
 
 func (p *processes) Write(user int, at pairs.Place, size int) (bool, error) {
-	p.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: p.handles[user], Off: at.Off, Local: p.at[user], Len: uint32(size), Slot: uint32(user)}
+	p.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: p.handles[user], Off: at.Off, Local: p.at[user], Len: uint32(size),
+		Slot: uint32(user)}
 	_, err := p.clients[user].Post(p.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil

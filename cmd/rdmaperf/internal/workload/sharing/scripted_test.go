@@ -42,7 +42,9 @@ func take(t *testing.T, l link, users, n int, all bool) (reports.Result, error) 
 		failed = err
 		return []reports.Result{res}, nil
 	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}}, Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: size, Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
+	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
+		Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: size,
+			Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
 	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
 }
 
@@ -59,11 +61,13 @@ func TestScriptedUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := curves.Of(&r).Values
-			if r.Operations != 60 || r.DurationNs != int64(window) || v["rate"] != 60e9/float64(window) || v["queue_pairs"] != 7 || v["registered_bytes"] != 8192 {
+			if r.Operations != 60 || r.DurationNs != int64(window) || v["rate"] != 60e9/float64(window) ||
+				v["queue_pairs"] != 7 || v["registered_bytes"] != 8192 {
 				t.Errorf("%d users: %d in %d ns, %v, want %d ns", users, r.Operations, r.DurationNs, v, window)
 			}
 			c := r.Verification
-			if whole := int64(min(users, 60)); c.Messages != 60 || !all && c.Whole < whole || all && c.Whole != 60 || c.Bytes != size*c.Whole {
+			if whole := int64(min(users, 60)); c.Messages != 60 || !all && c.Whole < whole || all && c.Whole != 60 ||
+				c.Bytes != size*c.Whole {
 				t.Errorf("%d users, all %v: compared %+v", users, all, c)
 			}
 		}

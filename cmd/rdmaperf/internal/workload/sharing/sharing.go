@@ -42,8 +42,11 @@ var Room = &room.Room{
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Sharing",
-	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for each user; LITE has k for all of them, and one registration; lite(daemon) is as many clients of one daemon process, each with rings in shared memory. A NIC caches the contexts of few queue pairs. One write under way for each user; memory is what both ends register.",
-	Dims:  []reports.DimDef{{Name: "users", Help: "of one node"}},
+	Intro: "Users of one node write to another, each with one write under way. A device alone has a queue pair for " +
+		"each user; LITE has k for all of them, and one registration; lite(daemon) is as many clients of one daemon " +
+		"process, each with rings in shared memory. A NIC caches the contexts of few queue pairs. One write under " +
+		"way for each user; memory is what both ends register.",
+	Dims: []reports.DimDef{{Name: "users", Help: "of one node"}},
 	Figures: []reports.FigureDef{
 		{Name: "rate", Quantity: reports.QuantityRate, Better: reports.More, Help: "Writes a second"},
 		{Name: "queue_pairs", Quantity: reports.QuantityCount, Help: "Queue pairs of a node"},
@@ -83,7 +86,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	for _, size := range c.SizesOf("", Room.Sizes) {
 		for _, n := range users {
 			o := options{n}
-			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(), Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(),
+				Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil
@@ -92,7 +96,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 // Check refuses what describes another workload.
 func (f *flags) Check(c *room.Common) error {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload sharing has one thread for all its --users; k of lite says how many queue pairs they share")
+		return values.Wrong(s, "the workload sharing has one thread for all its --users; k of lite says how many "+
+			"queue pairs they share")
 	}
 	return nil
 }
@@ -130,8 +135,10 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 const compareEach = 1024
 
 // measure has every user write in turn, with one write under way each.
-func measure(ctx context.Context, r *engine.Run, t target, users int, now func() int64) (res reports.Result, err error) {
-	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: users, Size: r.Point.Size, Now: now, Apart: true,
+func measure(ctx context.Context, r *engine.Run, t target, users int, now func() int64) (res reports.Result,
+	err error) {
+	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: users, Size: r.Point.Size,
+		Now: now, Apart: true,
 		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * step(r.Point.Size))} }}
 	n := 200 * users
 	if n = max(n, 8000); r.Plan.Iterations > 0 {
@@ -149,7 +156,8 @@ func measure(ctx context.Context, r *engine.Run, t target, users int, now func()
 	res.Verification, res.Verified = w.Take(int64(n)), w.On()
 	res.DurationNs, res.Operations = max(took, 1), int64(n)
 	res.Parameters["users"] = users
-	res.Detail = &curves.Point{X: float64(users), Values: map[string]float64{"rate": float64(n) * 1e9 / float64(res.DurationNs),
+	res.Detail = &curves.Point{X: float64(users), Values: map[string]float64{"rate": float64(n) * 1e9 /
+		float64(res.DurationNs),
 		"queue_pairs": float64(t.queuePairs()), "registered_bytes": float64(t.registered())}}
 	return res, nil
 }

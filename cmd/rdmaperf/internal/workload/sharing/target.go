@@ -156,7 +156,8 @@ func openTier(ctx context.Context, r *engine.Run, users int) (_ target, err erro
 		return nil, err
 	}
 	t.free = t.left()
-	if t.own, err = t.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(users * step(t.size)), Open: lite.PermWrite}); err != nil {
+	if t.own, err = t.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(users * step(t.size)),
+		Open: lite.PermWrite}); err != nil {
 		return nil, err
 	}
 	for range users {
@@ -183,7 +184,8 @@ func (t *tier) left() int { return t.pair.Nodes[0].Left() + t.pair.Nodes[1].Left
 func (t *tier) Source(user int) []byte { return t.src[user] }
 
 func (t *tier) Write(user int, at pairs.Place, size int) (bool, error) {
-	t.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: t.handle, Off: at.Off, Local: t.at[user], Len: uint32(size), Slot: uint32(user)}
+	t.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: t.handle, Off: at.Off, Local: t.at[user], Len: uint32(size),
+		Slot: uint32(user)}
 	_, err := t.clients[user].Post(t.ops[:])
 	if err == rdma.ErrQueueFull {
 		return false, nil

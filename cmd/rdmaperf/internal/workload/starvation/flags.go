@@ -39,8 +39,10 @@ type flags struct {
 }
 
 func (s *flags) Register(f *pflag.FlagSet) {
-	f.StringSliceVar(&s.loads, "high-load", []string{"0", "20", "40", "60", "80", "100", "120"}, "starvation: comma list of what the high class offers, in percent of what one class alone carries")
-	f.Uint8Var(&s.priority, "high-priority", DefaultHighPriority, "starvation: of the high class's work requests; the low class has 0")
+	f.StringSliceVar(&s.loads, "high-load", []string{"0", "20", "40", "60", "80", "100", "120"},
+		"starvation: comma list of what the high class offers, in percent of what one class alone carries")
+	f.Uint8Var(&s.priority, "high-priority", DefaultHighPriority,
+		"starvation: of the high class's work requests; the low class has 0")
 }
 
 // Check refuses threads and queue pairs.

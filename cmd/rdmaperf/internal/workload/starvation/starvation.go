@@ -58,10 +58,13 @@ func depthOf(p *engine.Plan) int { return cmp.Or(p.Depth, defaultDepth) }
 
 // point is one of this workload.
 func point(p *engine.Plan, op string, size int, l Load) engine.Point {
-	return engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(l), Windows: 2, // one class alone, both
+	// one class alone, both
+	return engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(l), Windows: 2,
 		Words: fmt.Sprintf("%s %s %d B at %v %%", Name, op, size, l.High),
-		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "which proves that data arrived", Priority: int(l.Priority),
-			Sessions: 1, Depth: 2 * depthOf(p), DepthOf: fmt.Sprintf("a depth of %d for each of two classes", depthOf(p))}}
+		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "which proves that data arrived",
+			Priority: int(l.Priority),
+			Sessions: 1, Depth: 2 * depthOf(p), DepthOf: fmt.Sprintf("a depth of %d for each of two classes",
+				depthOf(p))}}
 }
 
 const noEvents = "the high class is paced by spinning, so it needs busy polling"
@@ -134,7 +137,9 @@ func (*flags) Server(ctx context.Context, s *engine.Serve) error {
 	if err != nil {
 		return err
 	}
-	return s.Sessions(ctx, sh, func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, false, verifyClasses), nil })
+	return s.Sessions(ctx, sh, func(c *engine.Group) (engine.Side, error) {
+		return drive.NewExposed(c, false, verifyClasses), nil
+	})
 }
 
 // Classes of the workload, by which completions are told apart.

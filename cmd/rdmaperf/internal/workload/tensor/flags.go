@@ -38,7 +38,9 @@ type flags struct {
 }
 
 func (t *flags) Register(f *pflag.FlagSet) {
-	f.StringSliceVar(&t.calls, "tensor", TensorCalls(), "tensor: comma list of push (a tensor to the server), pull (a tensor to the client), exchange (one each way), of --size bytes (default 1K to 64M)")
+	f.StringSliceVar(&t.calls, "tensor", TensorCalls(),
+		"tensor: comma list of push (a tensor to the server), pull (a tensor to the client), exchange (one each "+
+			"way), of --size bytes (default 1K to 64M)")
 }
 
 // Check refuses what describes no calls.

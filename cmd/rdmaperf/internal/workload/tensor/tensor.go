@@ -44,7 +44,8 @@ const (
 
 // TensorPoint is a point of this workload.
 func TensorPoint(call string, size int) engine.Point {
-	pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: size, Call: call, Response: size, Words: fmt.Sprintf("%s %s %d B", Name, call, size)}
+	pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: size, Call: call, Response: size,
+		Words: fmt.Sprintf("%s %s %d B", Name, call, size)}
 	if call == TensorPush {
 		pt.Response = tensorNote
 	}
@@ -96,7 +97,8 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 		v.Whole, v.Bytes = comparedTensors(sh, k.Out.Ops)
 		v.Numbers = v.Whole
 		if inParts(sh, sh.Size) {
-			res.Parameters["compared"] = fmt.Sprintf("one of %d parts of each tensor in turn, and all of the first", tensorParts)
+			res.Parameters["compared"] = fmt.Sprintf("one of %d parts of each tensor in turn, and all of the first",
+				tensorParts)
 		}
 	}
 	r.Add(res)
@@ -150,7 +152,8 @@ type tensorPhase struct {
 }
 
 func newTensorPhase(sh *engine.Shape, gen int, side string) *tensorPhase {
-	request, response := payload.NewSequence(sh.Seed, gen, payload.ToServer, tensorRequest(sh)), payload.NewSequence(sh.Seed, gen, payload.ToClient, sh.Response)
+	request, response := payload.NewSequence(sh.Seed, gen, payload.ToServer, tensorRequest(sh)),
+		payload.NewSequence(sh.Seed, gen, payload.ToClient, sh.Response)
 	if side == engine.SideServer {
 		request, response = response, request
 	}
@@ -169,7 +172,8 @@ func (p *tensorPhase) compare(n int64, side string, lane int, got transports.Par
 	from := min(int(n%tensorParts)*part, len(want)-1)
 	want = want[from:min(from+part, len(want))]
 	if i, b := got.DiffersAt(from, want); i >= 0 {
-		return engine.Corrupted(&engine.CorruptionError{Point: p.sh.String(), Side: side, QP: lane, What: "tensor", Offset: from + i, Got: b, Want: want[i]})
+		return engine.Corrupted(&engine.CorruptionError{Point: p.sh.String(), Side: side, QP: lane, What: "tensor",
+			Offset: from + i, Got: b, Want: want[i]})
 	}
 	return nil
 }

@@ -42,8 +42,10 @@ func TestTensorsOnEveryCarrier(t *testing.T) {
 					request = tensorNote
 				}
 				bytes := r.Throughput.BytesPerSecond * float64(r.DurationNs) / 1e9
-				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want || callsresults.Of(&r) == nil ||
-					callsresults.Of(&r).Call != pt.Call || callsresults.Of(&r).RequestBytes != request || callsresults.Of(&r).ResponseBytes != response || r.SizeBytes != int64(pt.Size) {
+				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want ||
+					callsresults.Of(&r) == nil ||
+					callsresults.Of(&r).Call != pt.Call || callsresults.Of(&r).RequestBytes != request ||
+					callsresults.Of(&r).ResponseBytes != response || r.SizeBytes != int64(pt.Size) {
 					t.Errorf("%s: %d operations, verified %v, %+v", pt, r.Operations, r.Verified, callsresults.Of(&r))
 				}
 				if moved := float64(want * (request + response)); bytes < 0.99*moved || bytes > 1.01*moved {
@@ -124,7 +126,8 @@ func TestAllOfEveryTensorIsCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := results[0].Verification
-	if _, parts := results[0].Parameters["compared"]; parts || v == nil || v.Mode != reports.VerifyAll || v.Bytes != 6*2*size {
+	if _, parts := results[0].Parameters["compared"]; parts || v == nil || v.Mode != reports.VerifyAll ||
+		v.Bytes != 6*2*size {
 		t.Errorf("%+v, parts %v: want all of %d bytes", v, parts, 6*2*size)
 	}
 }
@@ -139,13 +142,15 @@ func TestTensorsFindChangedBytes(t *testing.T) {
 				c.Request = enginetest.Flipped(c.Request, -1, 1)
 			}
 		}}},
-		{TensorPull, engine.SideClient, enginetest.CallFault{Serve: func(n int64, s *transports.Served, answer func(*transports.Served) error) error {
-			err := answer(s)
-			if n > 5 && err == nil {
-				s.Response = enginetest.Flipped(s.Response, -1, 1)
-			}
-			return err
-		}}},
+		{TensorPull, engine.SideClient,
+			enginetest.CallFault{Serve: func(n int64, s *transports.Served,
+				answer func(*transports.Served) error) error {
+				err := answer(s)
+				if n > 5 && err == nil {
+					s.Response = enginetest.Flipped(s.Response, -1, 1)
+				}
+				return err
+			}}},
 	} {
 		for _, size := range []int{64, 100_000} {
 			plan := enginetest.QuickPlan(TensorPoint(c.call, size))

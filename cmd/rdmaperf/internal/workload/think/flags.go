@@ -41,8 +41,11 @@ var Room = &room.Room{
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Thinking",
-	Intro: "The server computes for a while before it answers each call. Who polls for the answer uses a processor all the time, who sleeps pays with a wake-up, and who waits adaptively polls while answers come soon and sleeps behind that. The server computes before it answers; over it is the latency beyond that time; CPU is of a call, busy the part of a CPU that the client uses.",
-	Dims:  []reports.DimDef{{Name: "think_ns", Unit: "ns", Help: "for which the server computes before it answers"}},
+	Intro: "The server computes for a while before it answers each call. Who polls for the answer uses a processor " +
+		"all the time, who sleeps pays with a wake-up, and who waits adaptively polls while answers come soon and " +
+		"sleeps behind that. The server computes before it answers; over it is the latency beyond that time; CPU is " +
+		"of a call, busy the part of a CPU that the client uses.",
+	Dims: []reports.DimDef{{Name: "think_ns", Unit: "ns", Help: "for which the server computes before it answers"}},
 	Figures: []reports.FigureDef{
 		{Name: "call_p50_ns", Quantity: reports.QuantityTime, Help: "p50"},
 		{Name: "call_p99_ns", Quantity: reports.QuantityTime, Help: "p99"},
@@ -73,7 +76,8 @@ type flags struct {
 }
 
 func (f *flags) Register(s *pflag.FlagSet) {
-	values.ListVar(s, &f.times, "think-time", "0,2us,5us,10us,20us,50us,100us,200us", "think: how long the server computes before it answers, a comma list")
+	values.ListVar(s, &f.times, "think-time", "0,2us,5us,10us,20us,50us,100us,200us",
+		"think: how long the server computes before it answers, a comma list")
 }
 
 // Points are all sizes and times.
@@ -88,7 +92,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(size); err != nil {
 				return nil, values.Wrong("think-time", "%v", err)
 			}
-			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Words: o.words(size), Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Op: op, Size: size, Words: o.words(size),
+				Options: engine.PackOptions(o)})
 		}
 	}
 	return points, nil

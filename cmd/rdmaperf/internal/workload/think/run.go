@@ -131,7 +131,9 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 		return err
 	}
 	if r.Stack.Caps().InProcess {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name, Err: fmt.Errorf("both sides of %s are one process, whose CPU is not the client's", r.Stack.Name()), Hint: "--transport lite+iwarp"}
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name,
+			Err:  fmt.Errorf("both sides of %s are one process, whose CPU is not the client's", r.Stack.Name()),
+			Hint: "--transport lite+iwarp"}
 	}
 	var at listening
 	if err := r.Peer.Receive(ctx, &at); err != nil {
@@ -176,13 +178,15 @@ func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
 	p50, p99 := w.samples[(len(w.samples)-1)/2], w.samples[(len(w.samples)*99+99)/100-1]
 	res := r.Result()
 	res.Polling, res.Verified, res.Depth = "", true, 1
-	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: n, Numbers: n, Whole: n, Bytes: n * int64(r.Point.Size)}
+	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: n, Numbers: n, Whole: n,
+		Bytes: n * int64(r.Point.Size)}
 	res.DurationNs, res.Operations = int64(took), n
 	res.Parameters["think_ns"] = int64(o.Think)
 	res.CPU = &reports.CPU{ClientSeconds: cpu.Seconds(), ServerSeconds: u.CPU.Seconds()}
 	res.Detail = &curves.Point{X: float64(o.Think), Values: map[string]float64{
 		"call_p50_ns": float64(p50), "call_p99_ns": float64(p99), "waiting_p50_ns": float64(p50 - int64(o.Think)),
-		"client_cpu_ns": float64(cpu) / float64(n), "client_busy": float64(cpu) / float64(took), "server_cpu_ns": float64(u.CPU) / float64(n),
+		"client_cpu_ns": float64(cpu) / float64(n), "client_busy": float64(cpu) / float64(took),
+		"server_cpu_ns": float64(u.CPU) / float64(n),
 	}}
 	r.Add(res)
 	return nil

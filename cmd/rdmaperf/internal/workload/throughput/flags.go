@@ -32,7 +32,8 @@ type flags struct {
 }
 
 func (f *flags) Register(set *pflag.FlagSet) {
-	set.BoolVarP(&f.bothWays, "bidirectional", "b", false, "throughput with both sides sending at once: each direction and the sum")
+	set.BoolVarP(&f.bothWays, "bidirectional", "b", false,
+		"throughput with both sides sending at once: each direction and the sum")
 }
 
 // Points are all operations, sizes and numbers of queue pairs.
@@ -40,7 +41,8 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	return c.Product(c.Worked(Room.Ops), Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, q := range c.QPs {
 			for _, work := range c.AppWork {
-				points = append(points, Point(p, engine.Point{Op: op, Size: size, QPs: q, AppWork: work, Bidirectional: f.bothWays}))
+				points = append(points, Point(p, engine.Point{Op: op, Size: size, QPs: q, AppWork: work,
+					Bidirectional: f.bothWays}))
 			}
 		}
 		return points

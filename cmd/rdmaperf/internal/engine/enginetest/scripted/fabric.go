@@ -65,7 +65,8 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 }
 
 // ListenCalls serves calls that take the whole round trip in the handler.
-func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig, h transports.CallHandler) (transports.CallServer, error) {
+func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.CallConfig,
+	h transports.CallHandler) (transports.CallServer, error) {
 	return s.calls.ListenCalls(ctx, addr, cfg, slow{s.f, h})
 }
 
@@ -84,7 +85,8 @@ func (s *Stack) Caps() transports.Caps {
 	for k := transports.KindSend; k <= transports.KindCall; k++ {
 		kinds |= transports.Kinds(k)
 	}
-	return transports.Caps{Label: rdma.LabelMem, Kinds: kinds, LastByteLast: !s.f.NoWatch, InProcess: !s.f.Apart, Events: true,
+	return transports.Caps{Label: rdma.LabelMem, Kinds: kinds, LastByteLast: !s.f.NoWatch, InProcess: !s.f.Apart,
+		Events:   true,
 		PingPong: s.f.Steps, PingPongNS: 1, MaxMsg: 1 << 31, MaxInline: 1 << 10, LocalComplete: s.f.Local,
 		CallModes: transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)}
 }
@@ -133,7 +135,8 @@ func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, erro
 	}
 }
 
-func (s *Stack) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (s *Stack) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	f := s.f
 	if cfg.Created != nil {
 		cfg.Created()

@@ -96,7 +96,8 @@ func (s *session) match() (taken func()) {
 	if !m.placed {
 		copy(s.mem.Bytes()[r.Local:], m.data)
 	}
-	s.done = append(s.done, transports.Done{Slot: r.Slot, Kind: transports.KindRecv, Len: uint32(len(m.data)), Imm: m.imm, HasImm: m.hasImm})
+	s.done = append(s.done, transports.Done{Slot: r.Slot, Kind: transports.KindRecv, Len: uint32(len(m.data)),
+		Imm: m.imm, HasImm: m.hasImm})
 	s.events++
 	s.side.happened()
 	return m.taken
@@ -154,7 +155,10 @@ func (s *session) start(op transports.Op) {
 			case old == op.Add:
 				binary.NativeEndian.PutUint64(at, op.Swap)
 			}
-			p.out.carry(t, 0, p.way, func() { binary.NativeEndian.PutUint64(s.mem.Bytes()[op.Local:], old); complete() })
+			p.out.carry(t, 0, p.way, func() {
+				binary.NativeEndian.PutUint64(s.mem.Bytes()[op.Local:], old)
+				complete()
+			})
 		}
 	}
 	left := s.out.carry(t, bytes, way, arrive)

@@ -26,7 +26,8 @@ func TestElementsAreAdded(t *testing.T) {
 				want, kept = was[i]+b[i], was[i]+b[i]
 			}
 			if dst[i] != want || a[i] != kept {
-				t.Fatalf("%d elements from %d: element %d is %v and %v, want %v and %v", n, off, i, dst[i], a[i], want, kept)
+				t.Fatalf("%d elements from %d: element %d is %v and %v, want %v and %v", n, off, i, dst[i], a[i],
+					want, kept)
 			}
 		}
 	}

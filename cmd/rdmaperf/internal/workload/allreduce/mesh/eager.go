@@ -15,7 +15,8 @@ const lendFrom = 4 << 10
 
 // room waits for a slot for an eager message.
 func (m *Mesh) room(ctx context.Context, p *peer) error {
-	return m.until(ctx, fmt.Sprintf("send to rank %d", p.rank), func() (bool, error) { return p.eager < eagerSlots, nil })
+	return m.until(ctx, fmt.Sprintf("send to rank %d", p.rank),
+		func() (bool, error) { return p.eager < eagerSlots, nil })
 }
 
 // sendEager sends bytes, or a token of none, as soon as there is a slot.
@@ -97,7 +98,9 @@ func (m *Mesh) backAll() error {
 
 // takeEager waits for a message of n bytes and gives it to f.
 func (m *Mesh) takeEager(ctx context.Context, p *peer, n int, f func(b []byte)) error {
-	err := m.until(ctx, fmt.Sprintf("receive from rank %d", p.rank), func() (bool, error) { return len(p.eagers) > 0, nil })
+	err := m.until(ctx, fmt.Sprintf("receive from rank %d", p.rank), func() (bool, error) {
+		return len(p.eagers) > 0, nil
+	})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 		arm   string
 		n     int
 		loans bool
-	}{{arms.None, n, false}, {arms.Cache, n, true}, {arms.Prereg, n, true}, {arms.Lazy, n, true}, {arms.Cache, 2*lendFrom/elem - 2, false}, {arms.Cache, 2 * lendFrom / elem, true}} {
+	}{{arms.None, n, false}, {arms.Cache, n, true}, {arms.Prereg, n, true}, {arms.Lazy, n, true},
+		{arms.Cache, 2*lendFrom/elem - 2, false}, {arms.Cache, 2 * lendFrom / elem, true}} {
 		t.Run(c.arm, func(t *testing.T) {
 			dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
 			if err != nil {
@@ -43,7 +44,8 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			arm, err := arms.New(c.arm, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: 1 << 20, Deferred: 1 << 20})
+			arm, err := arms.New(c.arm, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
+				Pages: rdma.PagesBase, Piece: 1 << 20, Deferred: 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,8 +75,10 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 				if !c.loans {
 					want, sges = headLen+bytes, 1
 				}
-				if wr.NumSGE != sges || int(wr.SGE[0].Len) != want || wr.ID != id(1, whatEager, i) || wr.Len() != uint64(headLen+bytes) {
-					t.Errorf("message %d: %d pieces, the first of %d bytes, %d in all, id %x", i, wr.NumSGE, wr.SGE[0].Len, wr.Len(), wr.ID)
+				if wr.NumSGE != sges || int(wr.SGE[0].Len) != want || wr.ID != id(1, whatEager, i) ||
+					wr.Len() != uint64(headLen+bytes) {
+					t.Errorf("message %d: %d pieces, the first of %d bytes, %d in all, id %x", i, wr.NumSGE,
+						wr.SGE[0].Len, wr.Len(), wr.ID)
 				}
 				if c.loans && wr.SGE[1].Addr != in.Addr()+uint64(list[0].Send.Off*elem) {
 					t.Errorf("message %d is not gathered from the vector", i)

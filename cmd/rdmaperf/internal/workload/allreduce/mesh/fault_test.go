@@ -25,7 +25,8 @@ func TestAFlushedRankSaysWhy(t *testing.T) {
 				case <-ctx.Done():
 					return ctx.Err()
 				}
-				wr := rdma.SendWR{ID: uint64(p.rank)<<32 | whatQuiet<<24, Op: rdma.OpWrite, RemoteAddr: 4096, RKey: 0xdead00, NumSGE: 1}
+				wr := rdma.SendWR{ID: uint64(p.rank)<<32 | whatQuiet<<24, Op: rdma.OpWrite, RemoteAddr: 4096,
+					RKey: 0xdead00, NumSGE: 1}
 				wr.SGE[0] = rdma.SGE{Addr: m.buf.Addr(), Len: 64, LKey: m.mr.LKey()}
 				if _, err := p.qp.PostSend([]rdma.SendWR{wr}); err != nil {
 					return err
@@ -35,7 +36,8 @@ func TestAFlushedRankSaysWhy(t *testing.T) {
 			if err == nil { // the other's message of it had come before the fault did
 				err = m.Barrier(ctx)
 			}
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("rank %d: ", p.rank)) || !strings.Contains(err.Error(), "access") {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("rank %d: ", p.rank)) ||
+				!strings.Contains(err.Error(), "access") {
 				return fmt.Errorf("barrier behind a write to nobody's memory: %v, want the rank and an access error", err)
 			}
 			var status *rdma.StatusError

@@ -124,7 +124,8 @@ func Open(dev rdma.Device, listen string, cfg Config) (*Mesh, error) {
 	if err := caps.Missing(need); err != nil {
 		return nil, err
 	}
-	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size), wrs: make([]rdma.SendWR, 0, 2*mostSegments), gather: caps.MaxSGE > 1}
+	m := &Mesh{cfg: cfg, dev: dev, wcs: make([]rdma.WC, 64), peers: make([]*peer, cfg.Size),
+		wrs: make([]rdma.SendWR, 0, 2*mostSegments), gather: caps.MaxSGE > 1}
 	if err := m.open(listen); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -221,7 +222,8 @@ func (m *Mesh) accept(ctx context.Context, token uint64) error {
 		if len(b) >= 12 { // some devices pad it
 			rank = int(binary.BigEndian.Uint32(b[8:]))
 		}
-		if len(b) < 12 || binary.BigEndian.Uint64(b) != token || rank <= m.cfg.Rank || rank >= m.cfg.Size || m.peers[rank] != nil {
+		if len(b) < 12 || binary.BigEndian.Uint64(b) != token || rank <= m.cfg.Rank || rank >= m.cfg.Size ||
+			m.peers[rank] != nil {
 			if err := req.Reject(ctx, nil); err != nil {
 				return err
 			}

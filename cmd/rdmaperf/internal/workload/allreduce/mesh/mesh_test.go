@@ -20,7 +20,8 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // ranks runs f on each of p ranks at once and closes everything.
-func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Config, f func(ctx context.Context, m *Mesh, dev rdma.Device) error) {
+func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Config,
+	f func(ctx context.Context, m *Mesh, dev rdma.Device) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -80,7 +81,8 @@ func TestVectorsAreSummed(t *testing.T) {
 				cfg.Eager, cfg.Wait = eager, eager > short.Eager || p > 2
 				ranks(t, p, open, cfg, func(ctx context.Context, m *Mesh, dev rdma.Device) error {
 					for _, name := range []string{arms.None, arms.Cache, arms.Prereg, arms.Lazy} {
-						arm, err := arms.New(name, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: 16 << 10, Deferred: 64 << 10})
+						arm, err := arms.New(name, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
+							Pages: rdma.PagesBase, Piece: 16 << 10, Deferred: 64 << 10})
 						if err != nil {
 							return err
 						}
@@ -176,7 +178,8 @@ func (p *polls) Poll(wcs []rdma.WC) (int, error) {
 // A rank that may sleep looks for a completion as often as it offers its CPU, and once more
 // behind the request of an event: it does not take a CPU from the rank that it waits for.
 func TestAWaitingRankDoesNotSpin(t *testing.T) {
-	const rounds, most = 20, 8 + 2*offers // of a round: two messages or so, each with two more looks before its event and one behind
+	// of a round: two messages or so, each with two more looks before its event and one behind
+	const rounds, most = 20, 8 + 2*offers
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		cfg := short
 		cfg.Wait = true
@@ -205,7 +208,8 @@ func TestSizesAndPlacesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	for _, c := range []Config{{}, {Size: MaxRanks + 1, Segment: 4}, {Size: 2, Rank: 2, Segment: 4}, {Size: 2, Eager: -1, Segment: 4}, {Size: 2}} {
+	for _, c := range []Config{{}, {Size: MaxRanks + 1, Segment: 4}, {Size: 2, Rank: 2, Segment: 4},
+		{Size: 2, Eager: -1, Segment: 4}, {Size: 2}} {
 		if _, err := Open(dev, "a:0", c); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -229,7 +233,8 @@ func FuzzMessage(f *testing.F) {
 		}
 		again := make([]byte, headLen)
 		h.encode(again)
-		if h.kind == 0 || h.kind >= numKinds || binary.BigEndian.Uint32(again[4:]) != binary.BigEndian.Uint32(b[4:]) || (h.kind == kindEager) != (h.length == uint64(len(b)-headLen) && h.kind == kindEager) {
+		if h.kind == 0 || h.kind >= numKinds || binary.BigEndian.Uint32(again[4:]) != binary.BigEndian.Uint32(b[4:]) ||
+			(h.kind == kindEager) != (h.length == uint64(len(b)-headLen) && h.kind == kindEager) {
 			t.Fatalf("%x reads as %+v", b, h)
 		}
 	})

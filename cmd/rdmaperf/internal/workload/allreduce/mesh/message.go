@@ -43,10 +43,13 @@ func parse(b []byte) (h head, err error) {
 	if len(b) < headLen {
 		return h, fmt.Errorf("a message of %d bytes: %w", len(b), rdma.ErrProtocol)
 	}
-	h = head{b[0], binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:]), binary.BigEndian.Uint32(b[24:])}
+	h = head{b[0], binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:]),
+		binary.BigEndian.Uint32(b[24:])}
 	rest := uint64(len(b) - headLen)
-	if h.kind == 0 || h.kind >= numKinds || h.kind == kindEager && h.length != rest || h.kind != kindEager && rest != 0 {
-		return h, fmt.Errorf("a message of kind %d, length %d and %d bytes: %w", h.kind, h.length, rest, rdma.ErrProtocol)
+	if h.kind == 0 || h.kind >= numKinds || h.kind == kindEager && h.length != rest ||
+		h.kind != kindEager && rest != 0 {
+		return h, fmt.Errorf("a message of kind %d, length %d and %d bytes: %w", h.kind, h.length, rest,
+			rdma.ErrProtocol)
 	}
 	return h, nil
 }

@@ -32,7 +32,8 @@ func TestNothingIsAddedToWhatIsBeingSent(t *testing.T) {
 			if err := m.Reserve(n * elem); err != nil {
 				t.Fatal(err)
 			}
-			arm, err := arms.New(arms.Cache, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase})
+			arm, err := arms.New(arms.Cache, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
+				Pages: rdma.PagesBase})
 			if err != nil {
 				t.Fatal(err)
 			}

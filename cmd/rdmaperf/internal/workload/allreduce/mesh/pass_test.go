@@ -52,7 +52,8 @@ func TestASegmentGoesOnAsSoonAsItIsAdded(t *testing.T) {
 	if err := m.Reserve(n * elem); err != nil {
 		t.Fatal(err)
 	}
-	arm, err := arms.New(arms.None, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase})
+	arm, err := arms.New(arms.None, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
+		Pages: rdma.PagesBase})
 	if err != nil {
 		t.Fatal(err)
 	}

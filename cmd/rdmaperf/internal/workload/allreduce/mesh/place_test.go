@@ -21,7 +21,8 @@ func TestWhatIsAddedArrivesInPlace(t *testing.T) {
 	for _, c := range []struct {
 		arm   string
 		place []bool // of each step
-	}{{arms.None, []bool{false, false}}, {arms.Cache, []bool{true, false}}, {arms.Prereg, []bool{true, false}}, {arms.Lazy, []bool{true, false}}} {
+	}{{arms.None, []bool{false, false}}, {arms.Cache, []bool{true, false}}, {arms.Prereg, []bool{true, false}},
+		{arms.Lazy, []bool{true, false}}} {
 		dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,8 @@ func TestWhatIsAddedArrivesInPlace(t *testing.T) {
 		if err := m.Reserve(n * elem); err != nil {
 			t.Fatal(err)
 		}
-		arm, err := arms.New(c.arm, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: 1 << 20, Deferred: 1 << 20})
+		arm, err := arms.New(c.arm, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
+			Pages: rdma.PagesBase, Piece: 1 << 20, Deferred: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}

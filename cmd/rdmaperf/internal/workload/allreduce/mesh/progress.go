@@ -71,7 +71,8 @@ func (m *Mesh) take(wc *rdma.WC) error {
 func (m *Mesh) hear(p *peer, slot, n int) error {
 	h, err := parse(m.message(p, slot, n))
 	if err == nil && h.number != p.heard[h.kind] {
-		err = fmt.Errorf("message %d of kind %d where %d is due: %w", h.number, h.kind, p.heard[h.kind], rdma.ErrProtocol)
+		err = fmt.Errorf("message %d of kind %d where %d is due: %w", h.number, h.kind, p.heard[h.kind],
+			rdma.ErrProtocol)
 	}
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", p.rank, err)

@@ -60,11 +60,13 @@ func (x *exchange) turn() (bool, error) {
 		h := x.from.there[0]
 		x.from.there = x.from.there[:copy(x.from.there, x.from.there[1:])]
 		if h.length == 0 || h.length > uint64(x.left) || h.length%elem != 0 {
-			return false, fmt.Errorf("rank %d wrote a segment of %d bytes, %d are due: %w", x.from.rank, h.length, x.left, rdma.ErrProtocol)
+			return false, fmt.Errorf("rank %d wrote a segment of %d bytes, %d are due: %w", x.from.rank, h.length,
+				x.left, rdma.ErrProtocol)
 		}
 		n, off := int(h.length), x.inlen-x.left
 		if x.step.Add {
-			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]), Floats(x.dst[off:][:n]))
+			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]),
+				Floats(x.dst[off:][:n]))
 		}
 		x.left -= n
 		if err := x.pass(); err != nil {
@@ -80,7 +82,8 @@ func (x *exchange) turn() (bool, error) {
 // overlaps tells whether the step adds to what it sends.
 func (x *exchange) overlaps() bool {
 	s := &x.step
-	return s.Add && s.SendTo >= 0 && s.RecvFrom >= 0 && s.Send.Off < s.Recv.Off+s.Recv.N && s.Recv.Off < s.Send.Off+s.Send.N &&
+	return s.Add && s.SendTo >= 0 && s.RecvFrom >= 0 && s.Send.Off < s.Recv.Off+s.Recv.N &&
+		s.Recv.Off < s.Send.Off+s.Send.N &&
 		x.v.of(s.Send).Addr() == x.v.out.Addr()
 }
 
@@ -122,7 +125,8 @@ func (x *exchange) write() error {
 		if x.wrote+k == n {
 			what = whatLast
 		}
-		wr := rdma.SendWR{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote), RKey: x.where.key, NumSGE: 1}
+		wr := rdma.SendWR{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote),
+			RKey: x.where.key, NumSGE: 1}
 		wr.SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(x.wrote), Len: uint32(k), LKey: x.key}
 		wrs = append(wrs, wr, m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)))
 		x.wrote += k

@@ -24,7 +24,8 @@ func TestPiecesHaveReceives(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Close() })
-		arm, err := arms.New(arms.None, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase})
+		arm, err := arms.New(arms.None, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
+			Pages: rdma.PagesBase})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,8 @@ func (s *server) run(ctx context.Context, r *Run) (_ *Times, err error) {
 	if err != nil {
 		return nil, err
 	}
-	set := arms.Settings{Reg: s.dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: r.Bytes, Deferred: max(r.Deferred, 2*r.Bytes)}
+	set := arms.Settings{Reg: s.dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase, Piece: r.Bytes,
+		Deferred: max(r.Deferred, 2*r.Bytes)}
 	end := func() error { return nil } // of the detour
 	if detour != (offload.Config{}) {
 		o := offload.Wrap(s.dev, detour)

@@ -40,7 +40,8 @@ func TestScriptedIterations(t *testing.T) {
 			began := time.Now()
 			cpuTime = func() int64 { return int64(time.Since(began)) * 3 / 4 }
 			const n = 40
-			w := &work{Run: &Run{Bytes: 4096, Fresh: fresh, Warmup: 2, Iterations: n, Verify: true, Seed: 3}, s: &server{hello: Hello{Size: 1}}, m: alone{}, arm: scriptedArm{}}
+			w := &work{Run: &Run{Bytes: 4096, Fresh: fresh, Warmup: 2, Iterations: n, Verify: true, Seed: 3},
+				s: &server{hello: Hello{Size: 1}}, m: alone{}, arm: scriptedArm{}}
 			if err := w.all(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +52,10 @@ func TestScriptedIterations(t *testing.T) {
 			if w.times.Window != n*each {
 				t.Errorf("fresh %v: a window of %d ns, want %d", fresh, w.times.Window, n*each)
 			}
-			if w.times.CPU != n*each*3/4 || len(w.times.Reduce) != n || fresh != (len(w.times.Map) == n) || fresh != (len(w.times.Unmap) == n) {
-				t.Errorf("fresh %v: %d ns of CPU, want %d; %d, %d and %d times", fresh, w.times.CPU, n*each*3/4, len(w.times.Map), len(w.times.Reduce), len(w.times.Unmap))
+			if w.times.CPU != n*each*3/4 || len(w.times.Reduce) != n || fresh != (len(w.times.Map) == n) ||
+				fresh != (len(w.times.Unmap) == n) {
+				t.Errorf("fresh %v: %d ns of CPU, want %d; %d, %d and %d times", fresh, w.times.CPU, n*each*3/4,
+					len(w.times.Map), len(w.times.Reduce), len(w.times.Unmap))
 			}
 			for i, ns := range w.times.Reduce {
 				if ns != reduces || fresh && (w.times.Map[i] != 2*maps || w.times.Unmap[i] != 2*unmaps) {

@@ -34,7 +34,8 @@ func Serve(ctx context.Context, link Link, open Open) (err error) {
 		}
 		a, err := s.obey(ctx, o)
 		if err != nil {
-			a = Answer{Fault: &Fault{Message: err.Error(), Corrupt: errors.Is(err, errSum), Unsupported: errors.Is(err, rdma.ErrNotSupported)}}
+			a = Answer{Fault: &Fault{Message: err.Error(), Corrupt: errors.Is(err, errSum),
+				Unsupported: errors.Is(err, rdma.ErrNotSupported)}}
 		}
 		if e := link.Send(a); e != nil {
 			return e
@@ -76,7 +77,8 @@ func (s *server) obey(ctx context.Context, o Order) (a Answer, err error) {
 		if s.dev, err = s.open(s.hello.Stack); err != nil {
 			return a, err
 		}
-		s.mesh, err = mesh.Open(s.dev, s.hello.Listen, mesh.Config{Rank: s.hello.Rank, Size: s.hello.Size, Eager: s.hello.Eager,
+		s.mesh, err = mesh.Open(s.dev, s.hello.Listen, mesh.Config{Rank: s.hello.Rank, Size: s.hello.Size,
+			Eager:   s.hello.Eager,
 			Segment: s.hello.Segment, Wait: s.hello.Wait, Timeout: s.hello.Timeout})
 		if err != nil {
 			return a, err

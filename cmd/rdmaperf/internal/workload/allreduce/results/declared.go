@@ -15,7 +15,9 @@ var schema string
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
 	Name: "allreduce", Title: "All-reduce",
-	Intro: "Times are those of the slowest rank of each iteration, with mapping and unmapping of fresh buffers; reused ones stay. Bus bandwidth is the size times 2(n-1)/n over the mean. Below the eager size nothing is registered.",
+	Intro: "Times are those of the slowest rank of each iteration, with mapping and unmapping of fresh buffers; " +
+		"reused ones stay. Bus bandwidth is the size times 2(n-1)/n over the mean. Below the eager size nothing is " +
+		"registered.",
 	Dims: []reports.DimDef{
 		{Name: "ranks", Help: "processes that take part"},
 		{Name: "arm", Help: "how memory is registered: none, cache, prereg, prereg+lazy"},
@@ -32,8 +34,10 @@ var Results = &reports.Workload{
 		{Name: "unmap", Help: "unmapping both buffers"},
 	},
 	Figures: []reports.FigureDef{
-		{Name: "bus.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "size times 2(n-1)/n for n ranks over the mean time, as NCCL's tests count it"},
-		{Name: "cpu.ranks", Quantity: reports.QuantityTime, Help: "processor time of all ranks, with filling and comparing"},
+		{Name: "bus.bw", Quantity: reports.QuantityBytes, Better: reports.More,
+			Help: "size times 2(n-1)/n for n ranks over the mean time, as NCCL's tests count it"},
+		{Name: "cpu.ranks", Quantity: reports.QuantityTime,
+			Help: "processor time of all ranks, with filling and comparing"},
 		{Name: "deferred.most", Quantity: reports.QuantityMemory, Help: "most that was unmapped and still registered"},
 	},
 	Shown:    []string{"total.p50", "total.mean", "total.p99", "reduce.p50", "map.p50", "unmap.p50", "bus.bw"},
@@ -47,8 +51,10 @@ func (*Allreduce) Member(string) string { return "allreduce" }
 
 func describe(w *reports.Workload, r *reports.Result) {
 	d := Of(r)
-	r.Note = words[r.Op] + ", " + fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones written in segments of %s or more",
-		d.Ranks, waits[d.Waiting], reports.SizeLabel(int64(d.Eager)), reports.SizeLabel(int64(d.Segment)))
+	r.Note = words[r.Op] + ", " +
+		fmt.Sprintf("%d ranks in processes of their own that %s, float32 sums, messages up to %s are sent, long ones "+
+			"written in segments of %s or more",
+			d.Ranks, waits[d.Waiting], reports.SizeLabel(int64(d.Eager)), reports.SizeLabel(int64(d.Segment)))
 	if d.Absent != "" {
 		r.Note += "; " + view.Printable(d.Absent)
 	}

@@ -33,6 +33,7 @@ type Allreduce struct {
 func Of(r *reports.Result) *Allreduce { return reports.DetailOf[Allreduce](r) }
 
 var (
-	words = map[string]string{"ring": "ring", "halving": "recursive halving and doubling", "doubling": "recursive doubling"}
+	words = map[string]string{"ring": "ring", "halving": "recursive halving and doubling",
+		"doubling": "recursive doubling"}
 	waits = map[string]string{"poll": "poll", "sleep": "sleep for completions"}
 )

@@ -42,7 +42,8 @@ func TestEveryRankHasTheSum(t *testing.T) {
 							got := wire[w][0]
 							wire[w] = wire[w][1:]
 							if len(got) != s.Recv.N {
-								t.Fatalf("%s, %d ranks, %d elements: %d arrive where %d are expected", algorithm, p, n, len(got), s.Recv.N)
+								t.Fatalf("%s, %d ranks, %d elements: %d arrive where %d are expected", algorithm, p, n,
+									len(got), s.Recv.N)
 							}
 							for i, v := range got {
 								if s.Add {
@@ -61,7 +62,8 @@ func TestEveryRankHasTheSum(t *testing.T) {
 					}
 					for i, v := range data[r] {
 						if want := p*(p+1)/2*100 + p*i; v != want {
-							t.Fatalf("%s, %d ranks, %d elements: rank %d has %d at %d, want %d", algorithm, p, n, r, v, i, want)
+							t.Fatalf("%s, %d ranks, %d elements: rank %d has %d at %d, want %d", algorithm, p, n, r, v,
+								i, want)
 						}
 					}
 				}
@@ -79,7 +81,8 @@ func TestEveryRankHasTheSum(t *testing.T) {
 func TestWhatMovesInHowManySteps(t *testing.T) {
 	for log, p := range map[int]int{1: 2, 2: 4, 3: 8} {
 		least := 2 * (p - 1) * 8000 / p
-		for algorithm, want := range map[string][2]int{"ring": {least, 2 * (p - 1)}, "halving": {least, 2 * log}, "doubling": {8000 * log, log}} {
+		for algorithm, want := range map[string][2]int{"ring": {least, 2 * (p - 1)}, "halving": {least, 2 * log},
+			"doubling": {8000 * log, log}} {
 			list, _ := Of(algorithm, 1, p, 8000)
 			sum := 0
 			for _, s := range list {

@@ -5,7 +5,8 @@ import "github.com/rdmaperf/rdmaperf/reports"
 // Results declares the figures of these results.
 var Results = &reports.Workload{
 	Name: "connect", Title: "Connection set-up",
-	Intro: "The life of a connection in stages. The first answer is there after the first three; an operation is all until then.",
+	Intro: "The life of a connection in stages. The first answer is there after the first three; an operation is all " +
+		"until then.",
 	Latencies: []reports.DimDef{
 		{Name: "create", Help: "window, queues and queue pair, before the first packet"},
 		{Name: "connect", Help: "the transport's set-up"},

@@ -64,7 +64,8 @@ func armTables(results []reports.Result) []*armTable {
 			tables = append(tables, t)
 		}
 		arm := h.arm()
-		k := slices.IndexFunc(t.rows, func(row *armRow) bool { return row.stack == r.Stack && row.arm == arm && row.op == r.Op })
+		k := slices.IndexFunc(t.rows,
+			func(row *armRow) bool { return row.stack == r.Stack && row.arm == arm && row.op == r.Op })
 		if k < 0 {
 			k = len(t.rows)
 			t.rows = append(t.rows, &armRow{stack: r.Stack, arm: arm, op: r.Op})
@@ -88,7 +89,8 @@ func armTables(results []reports.Result) []*armTable {
 // measured.
 func (t *armTable) raw(of *armRow) *armRow {
 	for _, stack := range bareStacks(of.stack, of.op) {
-		k := slices.IndexFunc(t.rows, func(r *armRow) bool { return r.arm == ArmSameQP && r.op == of.op && r.stack == stack })
+		k := slices.IndexFunc(t.rows,
+			func(r *armRow) bool { return r.arm == ArmSameQP && r.op == of.op && r.stack == stack })
 		if k >= 0 {
 			return t.rows[k]
 		}
@@ -102,7 +104,8 @@ func (t *armTable) raw(of *armRow) *armRow {
 func bareStacks(stack, op string) (bare []string) {
 	layers := topLayers(stack)
 	if op == "call" {
-		return []string{strings.Join(slices.DeleteFunc(layers, func(l string) bool { return strings.HasPrefix(l, "sched") }), "+")}
+		return []string{strings.Join(slices.DeleteFunc(layers,
+			func(l string) bool { return strings.HasPrefix(l, "sched") }), "+")}
 	}
 	for i := len(layers) - 1; i > 0; i-- {
 		bare = append(bare, strings.Join(layers[i:], "+"))
@@ -168,15 +171,20 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 				stacks = append(stacks, r.stack)
 			}
 		}
-		t := &view.Table{Columns: []view.Column{{Name: "stack", Left: true}, {Name: "arm", Left: true}, {Name: "alone p50", Unit: "us"}, {Name: "p99", Unit: "us", Spare: 4},
-			{Name: "loaded p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p50 gain"}, {Name: "p99 gain", Spare: 2},
-			{Name: "bulk alone", Unit: u.Name(), Spare: 5}, {Name: "loaded", Unit: u.Name()}, {Name: "CPU/GB", Unit: "s", Spare: 1}, {Name: "CPU/op", Unit: "us", Spare: 3}}}
+		t := &view.Table{Columns: []view.Column{{Name: "stack", Left: true}, {Name: "arm", Left: true},
+			{Name: "alone p50", Unit: "us"}, {Name: "p99", Unit: "us", Spare: 4},
+			{Name: "loaded p50", Unit: "us"}, {Name: "p99", Unit: "us"}, {Name: "p50 gain"},
+			{Name: "p99 gain", Spare: 2},
+			{Name: "bulk alone", Unit: u.Name(), Spare: 5}, {Name: "loaded", Unit: u.Name()},
+			{Name: "CPU/GB", Unit: "s", Spare: 1}, {Name: "CPU/op", Unit: "us", Spare: 3}}}
 		ops := s.ops()
 		if len(ops) > 1 {
 			t.Columns = slices.Insert(t.Columns, 2, view.Column{Name: "bulk by", Left: true})
 		}
 		few := func(r *armRow, of func(h *HOL) *reports.Latency) bool {
-			return slices.ContainsFunc(r.runs, func(run *reports.Result) bool { return reports.PercentileCell(of(Of(run)), "p99").Mark })
+			return slices.ContainsFunc(r.runs, func(run *reports.Result) bool {
+				return reports.PercentileCell(of(Of(run)), "p99").Mark
+			})
 		}
 		repeated := false
 		for _, r := range s.rows {
@@ -186,8 +194,14 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 				arm += ", saturated"
 			}
 			cells := []view.Cell{{Text: view.Integer(int64(slices.Index(stacks, r.stack) + 1))}, {Text: arm},
-				{Text: view.Usec(r.median(aloneP50))}, {Text: view.Usec(r.median(aloneP99)), Mark: few(r, func(h *HOL) *reports.Latency { return &h.ProbeAlone })},
-				{Text: view.Usec(r.median(loadedP50))}, {Text: view.Usec(r.median(loadedP99)), Mark: few(r, func(h *HOL) *reports.Latency { return &h.ProbeLoaded })},
+				{Text: view.Usec(r.median(aloneP50))},
+				{Text: view.Usec(r.median(aloneP99)), Mark: few(r, func(h *HOL) *reports.Latency {
+					return &h.ProbeAlone
+				})},
+				{Text: view.Usec(r.median(loadedP50))},
+				{Text: view.Usec(r.median(loadedP99)), Mark: few(r, func(h *HOL) *reports.Latency {
+					return &h.ProbeLoaded
+				})},
 				{Text: s.lower(r, loadedP50)}, {Text: s.lower(r, loadedP99)},
 				{Text: u.Bandwidth(r.median(bulkAlone))}, {Text: u.Bandwidth(r.median(bulkLoaded))},
 				{Text: r.cost(cpuPerGB, 1, 3)}, {Text: r.cost(cpuPerOp, 1e-6, 1)}}
@@ -200,9 +214,12 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 		if len(ops) > 1 {
 			load.Op, load.Polling = "", ""
 		}
-		b := reports.SideBlock{Title: "arms side by side: " + load.What() + ", bulk of " + view.Plural(s.bulk, "byte"), Table: t,
-			Conditions: reports.BesideConditions(load, 0, repeated) + "; gain: how many times lower than raw, which is " + ArmSameQP +
-				" on the stack without its tiers, or - where that was not measured or one of both is saturated; CPU of both sides beside the bulk, an op being a bulk message or a probe"}
+		b := reports.SideBlock{Title: "arms side by side: " + load.What() + ", bulk of " + view.Plural(s.bulk, "byte"),
+			Table: t,
+			Conditions: reports.BesideConditions(load, 0, repeated) +
+				"; gain: how many times lower than raw, which is " + ArmSameQP +
+				" on the stack without its tiers, or - where that was not measured or one of both is saturated; CPU " +
+				"of both sides beside the bulk, an op being a bulk message or a probe"}
 		for i, stack := range stacks {
 			b.Lines = append(b.Lines, view.Integer(int64(i+1))+": "+stack)
 		}

@@ -14,7 +14,8 @@ import (
 // what the probes cost the stream.
 func Section(set *reports.Set) view.Section {
 	s := view.Section{ID: "hol", Title: "Head-of-line blocking",
-		Intro: "Small probes, first alone, then beside a bulk stream. Hollow is alone, filled is loaded; the line between them is the price of waiting behind bulk data."}
+		Intro: "Small probes, first alone, then beside a bulk stream. Hollow is alone, filled is loaded; the line " +
+			"between them is the price of waiting behind bulk data."}
 	s.Figures = sizeFigures(set)
 	for _, g := range places(set) {
 		arms := armSeries(g.Samples)
@@ -54,9 +55,13 @@ func places(set *reports.Set) []*reports.Group[place] {
 
 // armSeries are the samples of a figure, each stack in each arm a series of its own.
 func armSeries(samples []*reports.Measured) (all []*reports.BySeries) {
-	several := len(reports.GroupBy(samples, func(s *reports.Measured) (string, bool) { return Of(s.Result).arm(), true })) > 1
+	several := len(reports.GroupBy(samples, func(s *reports.Measured) (string, bool) {
+		return Of(s.Result).arm(), true
+	})) > 1
 	for _, b := range reports.Split(samples) {
-		for _, g := range reports.GroupBy(b.Runs, func(s *reports.Measured) (string, bool) { return Of(s.Result).arm(), true }) {
+		for _, g := range reports.GroupBy(b.Runs, func(s *reports.Measured) (string, bool) {
+			return Of(s.Result).arm(), true
+		}) {
 			one := &reports.BySeries{Series: b.Series, Short: b.Short, Slot: len(all), Runs: g.Samples}
 			if several {
 				one.Series += ", " + view.Visible(g.Key)
@@ -82,7 +87,8 @@ var pairRows = []struct {
 func pairs(k place, arms []*reports.BySeries) view.Figure {
 	title := k.title("Probe latency")
 	chart := &view.PairChart{Title: title, XLabel: "Probe latency, logarithmic", Unit: view.NsLabel,
-		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true}, {Name: "beside bulk", Slot: arms[0].Slot}}}
+		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true},
+			{Name: "beside bulk", Slot: arms[0].Slot}}}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "percentile", "alone", "loaded", "factor")}
 	var words []string
 	row := func(b *reports.BySeries, first bool, name string, alone, loaded float64, few bool) {
@@ -90,19 +96,30 @@ func pairs(k place, arms []*reports.BySeries) view.Figure {
 		if saturatedRun(b) {
 			text = "saturated"
 		}
-		chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Label: name, Slot: b.Slot, Value: alone, Other: loaded, Text: text, Few: few,
-			FirstOfKind: first, Tip: fmt.Sprintf("%s\n%s alone %s\nloaded %s (%s)", b.Series, name, view.NsLabel(alone), view.NsLabel(loaded), text)})
-		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series), view.NumberCell(name), view.NumberCell(view.NsLabel(alone)),
+		chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Label: name, Slot: b.Slot, Value: alone, Other: loaded,
+			Text: text, Few: few,
+			FirstOfKind: first, Tip: fmt.Sprintf("%s\n%s alone %s\nloaded %s (%s)", b.Series, name, view.NsLabel(alone),
+				view.NsLabel(loaded), text)})
+		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series), view.NumberCell(name),
+			view.NumberCell(view.NsLabel(alone)),
 			{Text: view.NsLabel(loaded), Class: "n", Mark: few}, view.NumberCell(text)})
-		words = append(words, fmt.Sprintf("%s %s: %s alone, %s loaded.", b.Series, name, view.NsLabel(alone), view.NsLabel(loaded)))
+		words = append(words, fmt.Sprintf("%s %s: %s alone, %s loaded.", b.Series, name, view.NsLabel(alone),
+			view.NsLabel(loaded)))
 	}
 	for _, b := range arms {
 		for i, r := range pairRows {
-			few := Of(b.Runs[0].Result).ProbeAlone.Percentiles()[r.index].TooFew || Of(b.Runs[0].Result).ProbeLoaded.Percentiles()[r.index].TooFew
-			row(b, i == 0, r.name, reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeAlone.Percentiles()[r.index].Ns }),
-				reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Percentiles()[r.index].Ns }), few)
+			few := Of(b.Runs[0].Result).ProbeAlone.Percentiles()[r.index].TooFew ||
+				Of(b.Runs[0].Result).ProbeLoaded.Percentiles()[r.index].TooFew
+			row(b, i == 0, r.name, reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
+				return Of(s.Result).ProbeAlone.Percentiles()[r.index].Ns
+			}),
+				reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
+					return Of(s.Result).ProbeLoaded.Percentiles()[r.index].Ns
+				}), few)
 		}
-		row(b, false, "max", reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeAlone.Max }),
+		row(b, false, "max", reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
+			return Of(s.Result).ProbeAlone.Max
+		}),
 			reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Max }), false)
 	}
 	chart.Desc = strings.Join(words, " ")
@@ -116,7 +133,8 @@ func curves(k place, arms []*reports.BySeries) view.Figure {
 		for i, r := range b.Runs {
 			alone[i], loaded[i] = &Of(r.Result).ProbeAlone, &Of(r.Result).ProbeLoaded
 		}
-		lines = append(lines, charts.PercentileCurve(b, " alone", true, alone), charts.PercentileCurve(b, " loaded", false, loaded))
+		lines = append(lines, charts.PercentileCurve(b, " alone", true, alone),
+			charts.PercentileCurve(b, " loaded", false, loaded))
 	}
 	return charts.PercentileFigure(k.title("Probe latency distribution"), k.describe(), lines)
 }
@@ -124,19 +142,29 @@ func curves(k place, arms []*reports.BySeries) view.Figure {
 func bulkChart(k place, arms []*reports.BySeries) view.Figure {
 	title := k.title("Bulk throughput")
 	chart := &view.BarChart{Title: title, XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3,
-		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true, Bar: true}, {Name: "beside probes", Slot: arms[0].Slot, Bar: true}}}
+		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true, Bar: true},
+			{Name: "beside probes", Slot: arms[0].Slot, Bar: true}}}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "alone", "loaded", "kept")}
 	var words []string
 	for _, b := range arms {
-		alone := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).BulkAloneBytesPerSecond })
-		loaded := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).BulkLoadedBytesPerSecond })
+		alone := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
+			return Of(s.Result).BulkAloneBytesPerSecond
+		})
+		loaded := reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
+			return Of(s.Result).BulkLoadedBytesPerSecond
+		})
 		for i, v := range []float64{alone, loaded} {
 			name := []string{"alone", "beside probes"}[i]
-			chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Slot: b.Slot, Value: v / (1 << 20), Thin: i == 0, FirstOfKind: i == 0,
-				Text: view.Digits3(v / (1 << 20)), Tip: fmt.Sprintf("%s\n%s: %s", b.Series, name, view.BandwidthLabel(v))})
+			chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Slot: b.Slot, Value: v / (1 << 20), Thin: i == 0,
+				FirstOfKind: i == 0,
+				Text:        view.Digits3(v / (1 << 20)), Tip: fmt.Sprintf("%s\n%s: %s", b.Series, name,
+					view.BandwidthLabel(v))})
 		}
-		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series), view.NumberCell(view.BandwidthLabel(alone)), view.NumberCell(view.BandwidthLabel(loaded)), view.NumberCell(view.PercentOf(loaded, alone))})
-		words = append(words, fmt.Sprintf("%s: %s alone, %s beside probes.", b.Series, view.BandwidthLabel(alone), view.BandwidthLabel(loaded)))
+		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series),
+			view.NumberCell(view.BandwidthLabel(alone)), view.NumberCell(view.BandwidthLabel(loaded)),
+			view.NumberCell(view.PercentOf(loaded, alone))})
+		words = append(words, fmt.Sprintf("%s: %s alone, %s beside probes.", b.Series, view.BandwidthLabel(alone),
+			view.BandwidthLabel(loaded)))
 	}
 	chart.Desc = strings.Join(words, " ")
 	return view.Figure{Title: title, Caption: k.describe(), Chart: chart, Data: data}

@@ -19,12 +19,13 @@ const (
 // the same QP unless Arm says otherwise. A probe's latency is its full round trip,
 // from the intended start when there is an interval.
 type HOL struct {
-	Arm                      string          `json:"arm,omitempty"` // one of those above
-	BulkSizeBytes            int64           `json:"bulk_size_bytes"`
-	ProbeSizeBytes           int64           `json:"probe_size_bytes"`
-	ProbeIntervalNs          int64           `json:"probe_interval_ns,omitempty"` // probes are due at it
-	ProbeGapNs               int64           `json:"probe_gap_ns,omitempty"`      // one at a time: the least between two starts
-	Probes                   int64           `json:"probes_loaded,omitempty"`     // beside the bulk
+	Arm             string `json:"arm,omitempty"` // one of those above
+	BulkSizeBytes   int64  `json:"bulk_size_bytes"`
+	ProbeSizeBytes  int64  `json:"probe_size_bytes"`
+	ProbeIntervalNs int64  `json:"probe_interval_ns,omitempty"` // probes are due at it
+	// one at a time: the least between two starts
+	ProbeGapNs               int64           `json:"probe_gap_ns,omitempty"`
+	Probes                   int64           `json:"probes_loaded,omitempty"` // beside the bulk
 	ProbeAlone               reports.Latency `json:"probe_alone"`
 	ProbeLoaded              reports.Latency `json:"probe_loaded"`
 	BulkAloneBytesPerSecond  float64         `json:"bulk_alone_bytes_per_second"`

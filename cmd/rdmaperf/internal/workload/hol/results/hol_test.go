@@ -16,7 +16,8 @@ var workloads = reports.Workloads{Results}
 
 // latency is a distribution with that median.
 func latency(count int64, p50 float64) *reports.Latency {
-	return &reports.Latency{Count: count, Min: 0.8 * p50, P50: p50, P90: 1.1 * p50, P99: 1.5 * p50, P999: 4 * p50, P9999: 20 * p50, P99999: 90 * p50, Max: 100 * p50, Mean: 1.05 * p50, StdDev: 0.3 * p50}
+	return &reports.Latency{Count: count, Min: 0.8 * p50, P50: p50, P90: 1.1 * p50, P99: 1.5 * p50, P999: 4 * p50,
+		P9999: 20 * p50, P99999: 90 * p50, Max: 100 * p50, Mean: 1.05 * p50, StdDev: 0.3 * p50}
 }
 
 // printed is the document as a text.
@@ -32,9 +33,11 @@ func printed(t *testing.T, d *reports.Document) string {
 
 // holRun is one head-of-line point whose probes beside the bulk take ns.
 func holRun(stack, op, arm string, bulk int64, ns float64) reports.Result {
-	return reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "hol", Op: op, SizeBytes: bulk, Depth: 16, QPs: 1, DurationNs: 1e9,
+	return reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "hol", Op: op, SizeBytes: bulk, Depth: 16,
+		QPs: 1, DurationNs: 1e9,
 		Operations: 1000, Verified: true, CPU: &reports.CPU{ClientSeconds: 0.5, ServerSeconds: 0.25},
-		Detail: &HOL{Arm: arm, BulkSizeBytes: bulk, ProbeSizeBytes: 64, ProbeGapNs: 500_000, Probes: 2000, ProbeAlone: *latency(2000, 15_500), ProbeLoaded: *latency(2000, ns),
+		Detail: &HOL{Arm: arm, BulkSizeBytes: bulk, ProbeSizeBytes: 64, ProbeGapNs: 500_000, Probes: 2000,
+			ProbeAlone: *latency(2000, 15_500), ProbeLoaded: *latency(2000, ns),
 			BulkAloneBytesPerSecond: 2.5e9, BulkLoadedBytesPerSecond: 2.4e9}}
 }
 
@@ -61,13 +64,16 @@ func TestGainsStandOnWhatWasMeasured(t *testing.T) {
 	const sched = "sched(strict,slice=auto,window=auto)+iwarp(crc)"
 	d.Results = []reports.Result{
 		holRun(sched, "write", ArmSameQP, 1<<20, 1e5), holRun(sched, "write", ArmTwoQP, 1<<20, 2e5),
-		holRun("grpc(fused)+sched(strict)+iwarp(crc)", "call", ArmSameQP, 1<<20, 1e5), holRun("grpc(fused)+iwarp(crc)", "call", ArmSameQP, 1<<20, 4e5)}
+		holRun("grpc(fused)+sched(strict)+iwarp(crc)", "call", ArmSameQP, 1<<20, 1e5),
+		holRun("grpc(fused)+iwarp(crc)", "call", ArmSameQP, 1<<20, 4e5)}
 	rows := armLines(t, d)
-	if len(rows) != 4 || strings.Count(rows[0], " - -") != 1 || strings.Count(rows[1], " - -") != 1 || !strings.Contains(rows[2], " 4.00x 4.00x ") || !strings.Contains(rows[3], " 1.00x 1.00x ") {
+	if len(rows) != 4 || strings.Count(rows[0], " - -") != 1 || strings.Count(rows[1], " - -") != 1 ||
+		!strings.Contains(rows[2], " 4.00x 4.00x ") || !strings.Contains(rows[3], " 1.00x 1.00x ") {
 		t.Errorf("rows %q: want no gain of sched without the bare stack, and 4.00x of calls", rows)
 	}
 	d.Results = append(d.Results, holRun("iwarp(crc)", "write", ArmSameQP, 1<<20, 1e6))
-	if rows = armLines(t, d); !strings.Contains(rows[0], " 10.00x 10.00x ") || !strings.Contains(rows[0], " write ") || !strings.Contains(rows[2], " call ") {
+	if rows = armLines(t, d); !strings.Contains(rows[0], " 10.00x 10.00x ") || !strings.Contains(rows[0], " write ") ||
+		!strings.Contains(rows[2], " call ") {
 		t.Errorf("rows %q: want 10.00x of sched, and what carries the bulk", rows)
 	}
 	if !strings.Contains(rows[0], " 0.715 250.0") { // 0.75 s for 1000 MiB, and for 3000 messages and probes
@@ -85,19 +91,22 @@ func TestFigureByBulkSize(t *testing.T) {
 	d := &reports.Document{}
 	for i, bulk := range []int64{64 << 10, 1 << 20, 16 << 20} {
 		for _, arm := range []string{ArmSameQP, ArmTwoQP} {
-			d.Results = append(d.Results, holRun("iwarp(crc)", "write", arm, bulk, 1e5*float64(1+9*i)), holRun("sched(strict)+iwarp(crc)", "write", arm, bulk, 9e4))
+			d.Results = append(d.Results, holRun("iwarp(crc)", "write", arm, bulk, 1e5*float64(1+9*i)),
+				holRun("sched(strict)+iwarp(crc)", "write", arm, bulk, 9e4))
 		}
 	}
 	drawn := func() string {
 		var out bytes.Buffer
 		workloads.Describe(d.Results)
-		if err := html.Write(&out, []*reports.Document{d}, page.Options{Own: map[string][]page.OwnSection{"hol": {Section}}}); err != nil {
+		if err := html.Write(&out, []*reports.Document{d},
+			page.Options{Own: map[string][]page.OwnSection{"hol": {Section}}}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
 	got := drawn()
-	for _, want := range []string{"Probe latency beside bulk, by bulk size", "Bulk size", "iwarp(crc), same-qp, p50", "iwarp(crc), two-qp, p99", "sched(strict)+iwarp(crc), same-qp, p99",
+	for _, want := range []string{"Probe latency beside bulk, by bulk size", "Bulk size", "iwarp(crc), same-qp, p50",
+		"iwarp(crc), two-qp, p99", "sched(strict)+iwarp(crc), same-qp, p99",
 		"CPU for a gigabyte of bulk, by bulk size", "Probe latency, bulk of 1 MiB", "16 MiB"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q", want)

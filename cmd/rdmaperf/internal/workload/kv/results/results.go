@@ -11,7 +11,8 @@ import (
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
 	Name: "kv", Title: "Key-value store",
-	Intro: "Mixes of YCSB on an embedded store behind calls. Each answer says how long the server was in the store: what is left of the latency is what carries the calls. Writers wait for each other in the store.",
+	Intro: "Mixes of YCSB on an embedded store behind calls. Each answer says how long the server was in the store: " +
+		"what is left of the latency is what carries the calls. Writers wait for each other in the store.",
 	Dims: []reports.DimDef{
 		{Name: "call", Help: "kind of the calls"},
 		{Name: "mix", Help: "of YCSB, a to f"},
@@ -33,19 +34,24 @@ var Results = &reports.Workload{
 
 func latencies() (all []reports.DimDef) {
 	for _, op := range ops {
-		all = append(all, reports.DimDef{Name: op, Help: op + " from the call to its answer"}, reports.DimDef{Name: op + "-store", Help: op + ", what of it the server spent in the store"})
+		all = append(all, reports.DimDef{Name: op, Help: op + " from the call to its answer"},
+			reports.DimDef{Name: op + "-store", Help: op + ", what of it the server spent in the store"})
 	}
 	return all
 }
 
 func figures() []reports.FigureDef {
 	all := []reports.FigureDef{
-		{Name: "store.mean", Quantity: reports.QuantityTime, Help: "the store's part of the mean latency of all operations"},
-		{Name: "store.share", Quantity: reports.QuantityRatio, Better: reports.Neither, Help: "that as a part of the mean"},
-		{Name: "inserted", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "records that the mix added"},
+		{Name: "store.mean", Quantity: reports.QuantityTime,
+			Help: "the store's part of the mean latency of all operations"},
+		{Name: "store.share", Quantity: reports.QuantityRatio, Better: reports.Neither,
+			Help: "that as a part of the mean"},
+		{Name: "inserted", Quantity: reports.QuantityCount, Better: reports.Neither,
+			Help: "records that the mix added"},
 	}
 	for _, op := range ops {
-		all = append(all, reports.FigureDef{Name: op + ".rate", Quantity: reports.QuantityRate, Better: reports.More, Help: op + " a second"})
+		all = append(all, reports.FigureDef{Name: op + ".rate", Quantity: reports.QuantityRate, Better: reports.More,
+			Help: op + " a second"})
 	}
 	return all
 }
@@ -60,7 +66,8 @@ func describe(w *reports.Workload, r *reports.Result) {
 	if k.Fsync {
 		fsync = true
 	}
-	r.Dims = reports.DimsOf(w.Dims, calls.Of(r).Call, k.Mix, k.Title, k.Requests, k.Records, k.Fields, k.FieldBytes, reports.NotZero(k.MaxScan), k.Store, fsync)
+	r.Dims = reports.DimsOf(w.Dims, calls.Of(r).Call, k.Mix, k.Title, k.Requests, k.Records, k.Fields, k.FieldBytes,
+		reports.NotZero(k.MaxScan), k.Store, fsync)
 	none := math.NaN()
 	values := append(calls.Values(r), none, none, none)
 	at := len(calls.FigureDefs)

@@ -97,7 +97,8 @@ func Damage(cfg ycsb.Config, id uint64, value []byte) error {
 	case at < 0:
 		return nil
 	case len(value) != cfg.RecordBytes():
-		return &Corrupt{ID: id, Why: fmt.Sprintf("record user%d has %d bytes, want %d", id, len(value), cfg.RecordBytes())}
+		return &Corrupt{ID: id, Why: fmt.Sprintf("record user%d has %d bytes, want %d", id, len(value),
+			cfg.RecordBytes())}
 	}
 	return &Corrupt{ID: id, At: at, Want: want, Got: value[at]}
 }
@@ -180,12 +181,14 @@ func (s *Service) Close() error { return s.store.Close() }
 // what is usual.
 type work func(s *Service, in *request, out []byte) ([]byte, error)
 
-var methods = [numMethods]work{methodGet: (*Service).get, methodPut: (*Service).put, methodPatch: (*Service).patch, methodScan: (*Service).scan}
+var methods = [numMethods]work{
+	methodGet: (*Service).get, methodPut: (*Service).put, methodPatch: (*Service).patch, methodScan: (*Service).scan}
 
 // ServeCall answers a call.
 func (s *Service) ServeCall(r *transports.Served) error {
 	if int(r.Method) >= len(methods) {
-		return &transports.CallError{Code: transports.CallUnimplemented, Text: fmt.Sprintf("method %d of the key-value service", r.Method)}
+		return &transports.CallError{Code: transports.CallUnimplemented,
+			Text: fmt.Sprintf("method %d of the key-value service", r.Method)}
 	}
 	var data []byte
 	if len(r.Request) == 1 {
@@ -256,7 +259,8 @@ func (s *Service) look(key []byte, offset int, value []byte) {
 	size := s.cfg.FieldBytes
 	for at := 0; at < len(value); at += size {
 		if !ok || offset%size != 0 || len(value)-at < size {
-			s.found.CompareAndSwap(nil, &Corrupt{Why: fmt.Sprintf("%d bytes at %d are put to the key %q", len(value), offset, key)})
+			s.found.CompareAndSwap(nil,
+				&Corrupt{Why: fmt.Sprintf("%d bytes at %d are put to the key %q", len(value), offset, key)})
 			return
 		}
 		if i, want := s.cfg.Check(value[at:at+size], id, (offset+at)/size); i >= 0 {

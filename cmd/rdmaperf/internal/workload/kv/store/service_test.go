@@ -84,7 +84,8 @@ func TestCallsReachTheStore(t *testing.T) {
 		if err != nil || r.Store <= 0 || len(r.Value) > 0 {
 			t.Fatalf("patch: %+v, %v", r, err)
 		}
-		if r, err = call.Get(key); err != nil || r.Store <= 0 || Damage(cfg, ycsb.ID(17), r.Value) != nil || !bytes.Equal(r.Value[2*cfg.FieldBytes:][:cfg.FieldBytes], field) {
+		if r, err = call.Get(key); err != nil || r.Store <= 0 || Damage(cfg, ycsb.ID(17), r.Value) != nil ||
+			!bytes.Equal(r.Value[2*cfg.FieldBytes:][:cfg.FieldBytes], field) {
 			t.Fatalf("get: %+v, %v", r, err)
 		}
 		value := make([]byte, cfg.RecordBytes())
@@ -94,7 +95,8 @@ func TestCallsReachTheStore(t *testing.T) {
 		}
 		next++
 		n := 0
-		if r, err = call.Scan(key, 30); err != nil || DamageScan(cfg, 17, 30, r.Value) != nil || Records(r.Value, func(k, v []byte) error { n++; return nil }) != nil || n != 30 {
+		if r, err = call.Scan(key, 30); err != nil || DamageScan(cfg, 17, 30, r.Value) != nil ||
+			Records(r.Value, func(k, v []byte) error { n++; return nil }) != nil || n != 30 {
 			t.Errorf("scan: %d records, %v", n, err)
 		}
 		for what, c := range map[string]struct {
@@ -102,17 +104,23 @@ func TestCallsReachTheStore(t *testing.T) {
 			code transports.CallCode
 			text string
 		}{
-			"get nothing":   {func() (Reply, error) { return call.Get([]byte("nobody")) }, transports.CallNotFound, "no such record"},
-			"patch nothing": {func() (Reply, error) { return call.Patch([]byte("nobody"), 0, field) }, transports.CallNotFound, "no such record"},
-			"patch beyond":  {func() (Reply, error) { return call.Patch(key, 1<<31, field) }, transports.CallInternal, "of a record of 200"},
-			"put a part":    {func() (Reply, error) { return call.Put(key, field) }, transports.CallInternal, "records have 200"},
+			"get nothing": {func() (Reply, error) { return call.Get([]byte("nobody")) }, transports.CallNotFound,
+				"no such record"},
+			"patch nothing": {func() (Reply, error) { return call.Patch([]byte("nobody"), 0, field) },
+				transports.CallNotFound, "no such record"},
+			"patch beyond": {func() (Reply, error) { return call.Patch(key, 1<<31, field) }, transports.CallInternal,
+				"of a record of 200"},
+			"put a part": {func() (Reply, error) { return call.Put(key, field) }, transports.CallInternal,
+				"records have 200"},
 		} {
-			if _, err := c.do(); transports.AsCallError(err) == nil || transports.AsCallError(err).Code != c.code || !strings.Contains(err.Error(), c.text) {
+			if _, err := c.do(); transports.AsCallError(err) == nil || transports.AsCallError(err).Code != c.code ||
+				!strings.Contains(err.Error(), c.text) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	})
-	if err := s.Audit(context.Background(), 1000); err != nil || s.Puts() != int64(next)-int64(cfg.Records) || s.Calls() < 4*s.Puts() {
+	if err := s.Audit(context.Background(), 1000); err != nil || s.Puts() != int64(next)-int64(cfg.Records) ||
+		s.Calls() < 4*s.Puts() {
 		t.Errorf("%v, %d puts, %d calls", err, s.Puts(), s.Calls())
 	}
 }

@@ -72,7 +72,8 @@ func TestStoreIsASortedMap(t *testing.T) {
 			want               string
 		}{
 			{0, 3, 1 << 20, "k0000 k0001 k0002"}, {7, 2, 1 << 20, "k0008 k0010"}, {597, 5, 1 << 20, "k0598"},
-			{599, 5, 1 << 20, ""}, {0, 0, 1 << 20, ""}, {0, 9, 2 * (8 + 5 + 100), "k0000 k0001"}, {0, 9, 2*(8+5+100) - 1, "k0000"},
+			{599, 5, 1 << 20, ""}, {0, 0, 1 << 20, ""}, {0, 9, 2 * (8 + 5 + 100), "k0000 k0001"},
+			{0, 9, 2*(8+5+100) - 1, "k0000"},
 		} {
 			b, err := s.Scan(nil, key(c.from), c.count, c.limit)
 			var keys []string
@@ -215,7 +216,8 @@ func TestScansAreChecked(t *testing.T) {
 		count  int
 	}{
 		"want user": {b, 18, 3}, "a scan of 2 records has 3": {b, 17, 2}, "a scan of 3 records has 0": {nil, 17, 3},
-		"cut off": {b[:len(b)-1], 17, 3}, "byte ": {flipped, 17, 3}, " behind ": {append(bytes.Clone(b[:first]), b[:first]...), 17, 3},
+		"cut off": {b[:len(b)-1], 17, 3}, "byte ": {flipped, 17, 3},
+		" behind ":      {append(bytes.Clone(b[:first]), b[:first]...), 17, 3},
 		"finds the key": {append(bytes.Clone(b), 1, 0, 0, 0, 0, 0, 0, 0, 'x'), 17, 9},
 	} {
 		var found *Corrupt
@@ -264,7 +266,8 @@ func TestWhatIsPutAgainIsCompared(t *testing.T) {
 	for what, c := range map[string]struct {
 		value []byte
 		want  bool
-	}{"as sent": {field(5), false}, "changed": {changed, true}, "of another key": {field(6), true}, "a part": {field(5)[:49], true}} {
+	}{"as sent": {field(5), false}, "changed": {changed, true}, "of another key": {field(6), true},
+		"a part": {field(5)[:49], true}} {
 		for _, all := range []bool{false, true} {
 			s := serviceHere(t, cfg)
 			if all {
@@ -282,7 +285,8 @@ func TestWhatIsPutAgainIsCompared(t *testing.T) {
 				t.Fatal(err)
 			}
 			var found *Corrupt
-			if err := s.Audit(t.Context(), 1000); errors.As(err, &found) != (all && c.want) || err != nil && found == nil {
+			if err := s.Audit(t.Context(), 1000); errors.As(err, &found) != (all && c.want) ||
+				err != nil && found == nil {
 				t.Errorf("%s, all %v: %v", what, all, err)
 			}
 		}

@@ -13,7 +13,8 @@ func config(t *testing.T, mix string) Config {
 	if !ok {
 		t.Fatalf("no mix %q", mix)
 	}
-	return Config{Mix: m, Records: 1000, Fields: DefaultFields, FieldBytes: DefaultFieldBytes, MaxScan: DefaultMaxScan, Seed: 11}
+	return Config{Mix: m, Records: 1000, Fields: DefaultFields, FieldBytes: DefaultFieldBytes, MaxScan: DefaultMaxScan,
+		Seed: 11}
 }
 
 func generator(t *testing.T, cfg Config, keys *Keys, thread int) *Generator {

@@ -89,7 +89,8 @@ func BenchmarkNext(b *testing.B) {
 }
 
 func FuzzParseKey(f *testing.F) {
-	for _, k := range []string{"user0", "user18446744073709551615", "user18446744073709551616", "user", "user01", "user1x", "resu1"} {
+	for _, k := range []string{"user0", "user18446744073709551615", "user18446744073709551616", "user", "user01",
+		"user1x", "resu1"} {
 		f.Add([]byte(k))
 	}
 	f.Fuzz(func(t *testing.T, key []byte) {

@@ -10,10 +10,13 @@ import (
 
 // Overlap is all, nothing, and what lies between; nothing to hide has none.
 func TestOverlap(t *testing.T) {
-	for _, c := range []struct{ comm, comp, iteration, want float64 }{{100, 50, 100, 1}, {100, 50, 150, 0}, {100, 200, 250, 0.5}, {100, 100, 250, -0.5}} {
-		ps := &ParamServer{CommunicationNs: c.comm, ComputeNs: c.comp, Iteration: reports.Latency{Count: 9, P50: c.iteration}}
+	for _, c := range []struct{ comm, comp, iteration, want float64 }{{100, 50, 100, 1}, {100, 50, 150, 0},
+		{100, 200, 250, 0.5}, {100, 100, 250, -0.5}} {
+		ps := &ParamServer{CommunicationNs: c.comm, ComputeNs: c.comp,
+			Iteration: reports.Latency{Count: 9, P50: c.iteration}}
 		ps.Complete([]float64{1, 2})
-		if ps.Overlap == nil || math.Abs(*ps.Overlap-c.want) > 1e-9 || ps.IdealNs != max(c.comm, c.comp) || ps.MeanLow != 0 || ps.MeanHigh != 0 {
+		if ps.Overlap == nil || math.Abs(*ps.Overlap-c.want) > 1e-9 || ps.IdealNs != max(c.comm, c.comp) ||
+			ps.MeanLow != 0 || ps.MeanHigh != 0 {
 			t.Errorf("%+v: %+v", c, ps)
 		}
 	}

@@ -81,7 +81,8 @@ func TestEveryArmHasEveryPattern(t *testing.T) {
 						continue
 					}
 					d := take(t, g, p)
-					if d.Register == nil || (d.Full == nil) != (pattern == PatternSet) || d.Operations == 0 || (d.Map != nil) != (pattern == PatternNew) {
+					if d.Register == nil || (d.Full == nil) != (pattern == PatternSet) || d.Operations == 0 ||
+						(d.Map != nil) != (pattern == PatternNew) {
 						t.Errorf("%v: %+v", p, d)
 					}
 					if (arm == arms.None) != (d.Cache == nil) {
@@ -110,7 +111,8 @@ func TestUsesAreCompared(t *testing.T) {
 			fill(want[:], number)
 			return holds(b, want[:])
 		}
-		for _, p := range []Point{{Pattern: PatternRepeated}, {Pattern: PatternRandom}, {Pattern: PatternNew}, {Pattern: PatternSet, Buffers: 4}, {Pattern: PatternRepeated, Threads: 2, Together: true}} {
+		for _, p := range []Point{{Pattern: PatternRepeated}, {Pattern: PatternRandom}, {Pattern: PatternNew},
+			{Pattern: PatternSet, Buffers: 4}, {Pattern: PatternRepeated, Threads: 2, Together: true}} {
 			p.Arm, p.Size = arms.Cache, 8192
 			if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err, ErrOther) {
 				t.Errorf("%v: a changed byte: %v", p, err)
@@ -123,7 +125,8 @@ func TestUsesAreCompared(t *testing.T) {
 func TestHitRatioHasAKneeAtTheCapacity(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		ratio := func(buffers int) float64 {
-			d, err := Run(context.Background(), g, Point{Arm: arms.Cache, Size: 4096, Pattern: PatternSet, Buffers: buffers, Regions: 16}, 20*time.Millisecond, 7)
+			d, err := Run(context.Background(), g, Point{Arm: arms.Cache, Size: 4096, Pattern: PatternSet,
+				Buffers: buffers, Regions: 16}, 20*time.Millisecond, 7)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +169,8 @@ func TestWhatIsTooMuchIsRefused(t *testing.T) {
 		t.Skipf("no io_uring here: %v", err)
 	}
 	defer g.Close()
-	for _, p := range []Point{{Arm: "some", Size: 1, Pattern: PatternNew}, {Arm: arms.None, Size: 1, Pattern: "some"}, {Arm: arms.None, Pattern: PatternNew}} {
+	for _, p := range []Point{{Arm: "some", Size: 1, Pattern: PatternNew}, {Arm: arms.None, Size: 1, Pattern: "some"},
+		{Arm: arms.None, Pattern: PatternNew}} {
 		if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%+v: %v", p, err)
 		}

@@ -21,7 +21,8 @@ func newStages() *stages {
 // keep puts them into the result.
 func (s *stages) keep(r *run) {
 	o := r.out
-	o.Map, o.Register, o.Use, o.Again, o.Deregister, o.Unmap, o.Full = latency(s.mapped), latency(s.register), latency(s.use), latency(s.again), latency(s.deregister), latency(s.unmapped), latency(s.full)
+	o.Map, o.Register, o.Use, o.Again, o.Deregister, o.Unmap, o.Full = latency(s.mapped), latency(s.register),
+		latency(s.use), latency(s.again), latency(s.deregister), latency(s.unmapped), latency(s.full)
 	if o.Register != nil {
 		o.Operations = o.Register.Count * int64(o.Batch)
 	}

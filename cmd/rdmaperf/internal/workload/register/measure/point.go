@@ -40,7 +40,8 @@ const (
 	PatternOverlapping = "overlapping" // each buffer begins in the middle of the one before
 	PatternNew         = "new"         // every buffer is mapped before and unmapped behind
 	PatternSet         = "set"         // one of a working set, at random
-	PatternReplaced    = "replaced"    // memory of others, whose pages are replaced by system calls that nobody is told of
+	// memory of others, whose pages are replaced by system calls that nobody is told of
+	PatternReplaced = "replaced"
 )
 
 // Patterns are those that a user can choose.
@@ -108,12 +109,14 @@ var patterns = map[string]func(r *run) error{
 
 // Run takes a point, which lasts about as long as window; one registration at the
 // least. What the target cannot do is rdma.ErrNotSupported.
-func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uint64) (out *results.Register, err error) {
+func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uint64) (out *results.Register,
+	err error) {
 	do := patterns[p.Pattern]
 	if do == nil {
 		return nil, fmt.Errorf("pattern %q: %w", p.Pattern, rdma.ErrInvalid)
 	}
-	s := arms.Settings{Reg: t.Reg, Access: access, ODP: t.ODP, Piece: p.Size, Pages: p.pages(), Deferred: max(p.Deferred, 2*p.Size), Config: regcache.Config{MaxRegions: p.Regions}}
+	s := arms.Settings{Reg: t.Reg, Access: access, ODP: t.ODP, Piece: p.Size, Pages: p.pages(),
+		Deferred: max(p.Deferred, 2*p.Size), Config: regcache.Config{MaxRegions: p.Regions}}
 	if p.Offload != (offload.Config{}) {
 		o := offload.Wrap(t.Reg, p.Offload)
 		defer func() { err = errors.Join(err, o.Close()) }()
@@ -124,7 +127,8 @@ func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uin
 		return nil, err
 	}
 	r := &run{Point: p, ctx: ctx, t: t, arm: a, window: window, seed: seed,
-		out: &results.Register{Arm: p.Arm, Pages: s.Pages.String(), Pattern: p.Pattern, Offload: p.Offload.String(), Threads: max(p.Threads, 1), Batch: a.Batch(p.Size),
+		out: &results.Register{Arm: p.Arm, Pages: s.Pages.String(), Pattern: p.Pattern, Offload: p.Offload.String(),
+			Threads: max(p.Threads, 1), Batch: a.Batch(p.Size),
 			WorkingSet: p.Buffers, Capacity: p.Regions}}
 	if p.Together {
 		do = (*run).together
@@ -136,7 +140,8 @@ func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uin
 			r.out.HitRatio = float64(c.HitsFast+c.HitsSlow) / float64(c.Gets)
 		}
 		if pool != nil {
-			r.out.Pool = &results.Pool{Maps: pool.Maps, Revived: pool.Revived, Flushes: pool.Flushes, MostDeferred: pool.Most, DeferredBound: uint64(s.Deferred)}
+			r.out.Pool = &results.Pool{Maps: pool.Maps, Revived: pool.Revived, Flushes: pool.Flushes,
+				MostDeferred: pool.Most, DeferredBound: uint64(s.Deferred)}
 			if p.Arm != arms.Lazy {
 				r.out.Pool.DeferredBound = 0
 			}

@@ -158,5 +158,6 @@ func CheckStale(d *results.Register) error {
 	if d.Stale == 0 || d.Source == regcache.SourceNone.String() {
 		return nil
 	}
-	return fmt.Errorf("%d of %d uses behind a replaced mapping went to the old pages, with source %s", d.Stale, d.Replaced, d.SourceSays)
+	return fmt.Errorf("%d of %d uses behind a replaced mapping went to the old pages, with source %s", d.Stale,
+		d.Replaced, d.SourceSays)
 }

@@ -25,7 +25,8 @@ func TestSourcesNoticeReplacedMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := Run(context.Background(), g, Point{Arm: arms.Cache, Size: 64 << 10, Pattern: PatternReplaced, Source: s}, 5*time.Millisecond, 1)
+			d, err := Run(context.Background(), g, Point{Arm: arms.Cache, Size: 64 << 10, Pattern: PatternReplaced,
+				Source: s}, 5*time.Millisecond, 1)
 			if err != nil {
 				t.Fatalf("source %s: %v", word, err)
 			}

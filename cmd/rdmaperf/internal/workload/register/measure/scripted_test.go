@@ -30,10 +30,15 @@ func (scriptedMR) Close() error { time.Sleep(deregisters); return nil }
 // Every stage takes what it takes, whatever the pattern, and a cycle all of them.
 func TestScriptedStages(t *testing.T) {
 	const window, cycle = 50_000, registers + uses + deregisters
-	for _, p := range []Point{{Pattern: PatternRepeated}, {Pattern: PatternRandom}, {Pattern: PatternOverlapping}, {Pattern: PatternNew}, {Pattern: PatternSet, Buffers: 4}, {Pattern: PatternRepeated, Threads: 3, Together: true}} {
+	for _, p := range []Point{{Pattern: PatternRepeated}, {Pattern: PatternRandom}, {Pattern: PatternOverlapping},
+		{Pattern: PatternNew}, {Pattern: PatternSet, Buffers: 4},
+		{Pattern: PatternRepeated, Threads: 3, Together: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			p.Arm, p.Size = arms.None, 8192
-			g := &Target{Name: "scripted", Reg: script{}, use: func(uint32, rdma.Buffer, uint64) error { time.Sleep(uses); return nil }}
+			g := &Target{Name: "scripted", Reg: script{}, use: func(uint32, rdma.Buffer, uint64) error {
+				time.Sleep(uses)
+				return nil
+			}}
 			d, err := Run(t.Context(), g, p, window, 1)
 			if err != nil {
 				t.Fatal(err)

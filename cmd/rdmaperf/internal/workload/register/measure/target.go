@@ -153,7 +153,8 @@ func (l *loop) use(lkey uint32, buf rdma.Buffer, number uint64) error {
 	n := min(buf.Len(), UseBytes)
 	src := l.window.Bytes()[:n]
 	fill(src, number)
-	wr := [1]rdma.SendWR{{ID: number, Op: rdma.OpRead, Flags: rdma.Signaled, RemoteAddr: l.mr.Addr(), RKey: l.mr.RKey(), NumSGE: 1}}
+	wr := [1]rdma.SendWR{{ID: number, Op: rdma.OpRead, Flags: rdma.Signaled, RemoteAddr: l.mr.Addr(), RKey: l.mr.RKey(),
+		NumSGE: 1}}
 	wr[0].SGE[0] = rdma.SGE{Addr: buf.Addr() + uint64(buf.Len()-n), Len: uint32(n), LKey: lkey}
 	if _, err := l.qp[0].PostSend(wr[:]); err != nil {
 		return err

@@ -57,7 +57,8 @@ func (r *run) together() (err error) {
 	var errs []error
 	for i := range workers {
 		errs = append(errs, workers[i].err)
-		for _, m := range [][2]*reports.Recorder{{all.register, workers[i].s.register}, {all.deregister, workers[i].s.deregister}} {
+		for _, m := range [][2]*reports.Recorder{{all.register, workers[i].s.register},
+			{all.deregister, workers[i].s.deregister}} {
 			m[0].Merge(m[1])
 		}
 	}

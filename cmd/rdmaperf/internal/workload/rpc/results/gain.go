@@ -28,7 +28,8 @@ func Gain(set *reports.Set) view.Section {
 		title := g.Key.Title()
 		lines := []view.Series{{Name: base.Name, Short: base.Short, Slot: base.Slot, Thin: true}}
 		for _, p := range base.Points {
-			lines[0].Points = append(lines[0].Points, view.Point{X: p.X, Y: 1, Tip: fmt.Sprintf("%s\n%s\n1.00x", base.Name, reports.SizeLabel(int64(p.X)))})
+			lines[0].Points = append(lines[0].Points,
+				view.Point{X: p.X, Y: 1, Tip: fmt.Sprintf("%s\n%s\n1.00x", base.Name, reports.SizeLabel(int64(p.X)))})
 		}
 		for i, b := range arms {
 			if i == at {
@@ -36,18 +37,26 @@ func Gain(set *reports.Set) view.Section {
 			}
 			line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
 			for _, p := range charts.ThroughputLine(b).Points {
-				k, found := slices.BinarySearchFunc(base.Points, p.X, func(q view.Point, x float64) int { return cmp.Compare(q.X, x) })
+				k, found := slices.BinarySearchFunc(base.Points, p.X, func(q view.Point, x float64) int {
+					return cmp.Compare(q.X, x)
+				})
 				if !found || base.Points[k].Y == 0 {
 					continue
 				}
 				gain := p.Y / base.Points[k].Y
-				line.Points = append(line.Points, view.Point{X: p.X, Y: gain, Tip: fmt.Sprintf("%s\n%s\n%s, %s MiB/s against %s", b.Series, reports.SizeLabel(int64(p.X)), gainLabel(gain), view.Digits3(p.Y), view.Digits3(base.Points[k].Y))})
+				line.Points = append(line.Points,
+					view.Point{X: p.X, Y: gain, Tip: fmt.Sprintf("%s\n%s\n%s, %s MiB/s against %s", b.Series,
+						reports.SizeLabel(int64(p.X)), gainLabel(gain), view.Digits3(p.Y),
+						view.Digits3(base.Points[k].Y))})
 			}
 			lines = append(lines, line)
 		}
-		chart := &view.LineChart{Title: "Gain by size: " + title, Desc: "Logarithmic axes. " + charts.DescribeSeries(lines),
-			YLabel: "Throughput / " + base.Short, XLabel: "Message size", X: charts.SizeScale(sizes), XTicks: charts.SizeTicks(sizes), YUnit: gainLabel, Series: lines}
-		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: chart, Data: charts.PointTable(title, "size", "gain", lines)})
+		chart := &view.LineChart{Title: "Gain by size: " + title, Desc: "Logarithmic axes. " +
+			charts.DescribeSeries(lines),
+			YLabel: "Throughput / " + base.Short, XLabel: "Message size", X: charts.SizeScale(sizes),
+			XTicks: charts.SizeTicks(sizes), YUnit: gainLabel, Series: lines}
+		s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: chart,
+			Data: charts.PointTable(title, "size", "gain", lines)})
 	}
 	return s
 }

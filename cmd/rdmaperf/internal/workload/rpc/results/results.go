@@ -15,21 +15,29 @@ var Dims = []reports.DimDef{
 // FigureDefs are the figures of any workload of calls.
 var FigureDefs = []reports.FigureDef{
 	{Name: "cpu.call", Quantity: reports.QuantityTime, Help: "processor time of both sides for a call"},
-	{Name: "idle.client", Quantity: reports.QuantityRatio, Help: "part of a CPU that the client uses while nothing is called"},
-	{Name: "idle.server", Quantity: reports.QuantityRatio, Help: "part of a CPU that the server uses while nothing is called"},
-	{Name: "resident.client", Quantity: reports.QuantityMemory, Help: "resident memory of the client behind the window"},
-	{Name: "resident.server", Quantity: reports.QuantityMemory, Help: "resident memory of the server behind the window"},
+	{Name: "idle.client", Quantity: reports.QuantityRatio,
+		Help: "part of a CPU that the client uses while nothing is called"},
+	{Name: "idle.server", Quantity: reports.QuantityRatio,
+		Help: "part of a CPU that the server uses while nothing is called"},
+	{Name: "resident.client", Quantity: reports.QuantityMemory,
+		Help: "resident memory of the client behind the window"},
+	{Name: "resident.server", Quantity: reports.QuantityMemory,
+		Help: "resident memory of the server behind the window"},
 	{Name: "resident.client_each", Quantity: reports.QuantityMemory, Help: "of it, with each connection"},
 	{Name: "resident.server_each", Quantity: reports.QuantityMemory, Help: "of it, with each connection"},
-	{Name: "registered.each", Quantity: reports.QuantityMemory, Help: "registered memory of one connection on one side"},
-	{Name: "busy", Quantity: reports.QuantityTime, Better: reports.Neither, Help: "for which a caller polls before it sleeps"},
+	{Name: "registered.each", Quantity: reports.QuantityMemory,
+		Help: "registered memory of one connection on one side"},
+	{Name: "busy", Quantity: reports.QuantityTime, Better: reports.Neither,
+		Help: "for which a caller polls before it sleeps"},
 	{Name: "pollers", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "background pollers"},
 	{Name: "ring", Quantity: reports.QuantityMemory, Better: reports.Neither, Help: "receive ring of a connection"},
 }
 
-const intro = "Latency is that of the whole call. Idle CPU is that of both processes while all connections stay and nothing is called; memory is what became resident with each connection."
+const intro = "Latency is that of the whole call. Idle CPU is that of both processes while all connections stay and " +
+	"nothing is called; memory is what became resident with each connection."
 
-var shown = []string{"mean", "p50", "p99", "rate", "bw", "cpu.call", "idle.client", "idle.server", "resident.client_each", "resident.server_each", "registered.each"}
+var shown = []string{"mean", "p50", "p99", "rate", "bw", "cpu.call", "idle.client", "idle.server",
+	"resident.client_each", "resident.server_each", "registered.each"}
 
 func declare(name, title string, describe func(w *reports.Workload, r *reports.Result)) *reports.Workload {
 	return &reports.Workload{Name: name, Title: title, Intro: intro, Dims: Dims, Figures: FigureDefs, Shown: shown,
@@ -71,7 +79,8 @@ func Values(r *reports.Result) []float64 {
 		v[1], v[2] = i.ClientSeconds*1e9/float64(i.DurationNs), i.ServerSeconds*1e9/float64(i.DurationNs)
 	}
 	if m := c.Resident; m != nil {
-		v[3], v[4], v[5], v[6] = float64(m.ClientBytes), float64(m.ServerBytes), m.ClientPerConnection, m.ServerPerConnection
+		v[3], v[4], v[5], v[6] = float64(m.ClientBytes), float64(m.ServerBytes), m.ClientPerConnection,
+			m.ServerPerConnection
 	}
 	set(7, float64(c.RegisteredBytes))
 	if c.Mode == "bpev" {
