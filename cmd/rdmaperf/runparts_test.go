@@ -29,7 +29,7 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 			[]string{"Left out: points of lite+mem, 64 QPs are above the device's limit of 62."}},
 		{latency + "--transport lite+mem --op write --qp-sweep 63,64", 2, nil,
 			[]string{"rdmaperf: check lite(k=4)+mem: 63 QPs are above the device's limit of 62, 64 QPs are above the " +
-				"device's limit of 62; try a value within the limit"}},
+				"device's limit of 62; try another value, or another --transport"}},
 		{latency + "--transport grpc(tcp),grpc(unix) --op send", 2, nil,
 			[]string{"rdmaperf: check grpc(tcp): no operation send; try "}},
 		{"--workload register --pattern threads --register-threads 64 --arms cache -s 4K,2G -D 2ms --transport mem", 0,

@@ -24,7 +24,7 @@ const (
 	blockTime = 20 * time.Second
 	// peerCheck is how often a session that is idle asks for the peer's window: a question over
 	// the socket. clockPolls empty polls pass between two looks at the clock for that.
-	peerCheck  = 100 * time.Millisecond
+	peerCheck  = 500 * time.Millisecond
 	clockPolls = 1 << 10
 	// closeTime bounds the end of what is outstanding when a session is closed.
 	closeTime = 2 * time.Second

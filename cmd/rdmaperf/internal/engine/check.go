@@ -53,7 +53,7 @@ func Check(p *Plan, name string, caps transports.Caps) error {
 			Hint: "one of --op " + kindNames(caps.Kinds) + ", or another --transport"}
 	case len(above) > 0:
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + name,
-			Err: fmt.Errorf("%s", strings.Join(above, ", ")), Hint: "a value within the limit"}
+			Err: fmt.Errorf("%s", strings.Join(above, ", ")), Hint: "another value, or another --transport"}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	case p.Loop == LoopPlain && n.PingPong && caps.Clock != nil:
 		return missing("plain loop by the device's own clock")
 	case p.Polling == PollingEvent && k == transports.KindCall:
-		return above("how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp")
+		return above("--polling event: how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
 	case caps.MaxSessions > 0 && sessions > caps.MaxSessions:
