@@ -203,7 +203,8 @@ func TestSummary(t *testing.T) {
 	if code != 0 || out != "" || err != nil || string(got) != want {
 		t.Errorf("exit %d, output %q, error %v, summary\n%s\nwant\n%s", code, out, err, got, want)
 	}
-	if _, out := script(t, "", "summary", "--with", fake, "Title", here); out != "## Title\n\ntable of report --format markdown "+here+"\n" {
+	if _, out := script(t, "", "summary", "--with", fake, "Title",
+		here); out != "## Title\n\ntable of report --format markdown "+here+"\n" {
 		t.Errorf("without a job it prints %q", out)
 	}
 	write(t, fake, "#!/bin/sh\nseq 300000\n")
@@ -238,7 +239,8 @@ func distOf(t *testing.T, version, arch, static string) string {
 func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
 	amd64, arm64 := dist(t, "amd64", "static"), dist(t, "arm64", "static")
 	out := filepath.Join(t.TempDir(), "all")
-	if code, text := script(t, "", "publish", "--dry-run", out, "v1", amd64, arm64); code != 0 || !strings.Contains(text, "not published") {
+	if code, text := script(t, "", "publish", "--dry-run", out, "v1", amd64, arm64); code != 0 ||
+		!strings.Contains(text, "not published") {
 		t.Fatalf("exit %d\n%s", code, text)
 	}
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
@@ -259,7 +261,8 @@ func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
 		{"one machine is missing", []string{amd64}, "linux-arm64-glibc is missing"},
 		{"nothing was built", []string{t.TempDir()}, "no SHA256SUMS"},
 	} {
-		if code, text := script(t, "", "publish", append([]string{"--dry-run", t.TempDir(), "v1"}, test.dists...)...); code != 1 || !strings.Contains(text, test.want) {
+		if code, text := script(t, "", "publish", append([]string{"--dry-run", t.TempDir(), "v1"},
+			test.dists...)...); code != 1 || !strings.Contains(text, test.want) {
 			t.Errorf("%s: exit %d, output %q, want 1 and %q", test.why, code, text, test.want)
 		}
 	}

@@ -157,7 +157,8 @@ jobs:
 		}
 	}
 	pins := map[string]string{"actions/checkout": strings.Repeat("f", 40)}
-	if faults := workflowFaults([]byte(sound), pins, only); len(faults) != 1 || !strings.Contains(faults[0], "two commits") {
+	if faults := workflowFaults([]byte(sound), pins, only); len(faults) != 1 ||
+		!strings.Contains(faults[0], "two commits") {
 		t.Errorf("faults %q, want two commits of one action", faults)
 	}
 }

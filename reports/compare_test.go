@@ -289,13 +289,15 @@ func TestThresholdTakesSizeAndSignificance(t *testing.T) {
 			lines []string
 			want  string
 		}{{"missed", c.Missed, k.missed}, {"undecided", c.Undecided, k.undecided}} {
-			if text := strings.Join(got.lines, "\n"); (text == "") != (got.want == "") || !strings.Contains(text, got.want) {
+			if text := strings.Join(got.lines, "\n"); (text == "") != (got.want == "") ||
+				!strings.Contains(text, got.want) {
 				t.Errorf("%s: %s %q, want %q", k.name, got.what, text, got.want)
 			}
 		}
 	}
 	// An absolute limit is one of the new run: no chance makes it smaller.
-	if c := compare(t, base, repeated(90, 95, 125, 126, 127), "p50>110ns"); len(c.Missed) != 1 || len(c.Undecided) != 0 {
+	if c := compare(t, base, repeated(90, 95, 125, 126, 127), "p50>110ns"); len(c.Missed) != 1 ||
+		len(c.Undecided) != 0 {
 		t.Errorf("absolute: missed %q, undecided %q", c.Missed, c.Undecided)
 	}
 }
@@ -339,7 +341,8 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(render(t, compare(t, old, new).WriteJSON), render(t, compare(t, read, new).WriteJSON)); diff != "" {
+	if diff := cmp.Diff(render(t, compare(t, old, new).WriteJSON),
+		render(t, compare(t, read, new).WriteJSON)); diff != "" {
 		t.Errorf("(-memory +file):\n%s", diff)
 	}
 }

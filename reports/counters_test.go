@@ -30,7 +30,8 @@ func TestCountersAreShown(t *testing.T) {
 	golden(t, "text-counters.txt", text(t, d, textformat.Options{}))
 	golden(t, "text-counters-all.txt", text(t, d, textformat.Options{Counters: true}))
 	d.ServerEnvironment = &d.Environment
-	if out := string(text(t, d, textformat.Options{Counters: true, Width: 200})); !strings.Contains(out, "client kernel TCP") || !strings.Contains(out, "server kernel TCP") {
+	if out := string(text(t, d, textformat.Options{Counters: true, Width: 200})); !strings.Contains(out,
+		"client kernel TCP") || !strings.Contains(out, "server kernel TCP") {
 		t.Errorf("two machines are shown as one:\n%s", out)
 	}
 	p := page(t, pages.Options{}, d)

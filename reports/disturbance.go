@@ -150,7 +150,8 @@ func (d *Disturbance) Judge(window time.Duration) {
 		if steal := time.Duration(side.StealNs); steal >= leastSteal {
 			d.hold(side.name+"'s hypervisor took CPUs away", steal, window, mostSteal)
 		}
-		if share := float64(side.Retransmits) / float64(max(side.Segments, 1)); side.Retransmits > 0 && share > mostRetransmits {
+		if share := float64(side.Retransmits) / float64(max(side.Segments, 1)); side.Retransmits > 0 &&
+			share > mostRetransmits {
 			d.Reasons = append(d.Reasons, fmt.Sprintf("%s's "+sentAgain+" %s of %s again (limit %s %%)", side.name,
 				view.Integer(side.Retransmits), view.Plural(side.Segments, "segment"),
 				view.Number(100*mostRetransmits, -1)))

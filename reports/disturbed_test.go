@@ -38,7 +38,8 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	}
 	const why = "client's threads waited for a CPU for 12.3 % of the window"
 	quiet, noisy := duel(false), duel(true)
-	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "disturbed") || !strings.Contains(out, "tcp is fastest in the one comparison") {
+	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "disturbed") ||
+		!strings.Contains(out, "tcp is fastest in the one comparison") {
 		t.Errorf("quiet:\n%s", out)
 	}
 	out := string(text(t, noisy, textformat.Options{Width: 300}))
@@ -55,7 +56,8 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 		for i := range d.Results[3:] {
 			d.Results[3+i].Stack = long
 		}
-		if out := string(text(t, d, textformat.Options{Width: 80})); !strings.Contains(out, "\n1: tcp\n2: "+long+"\n") || !strings.Contains(out, "\n    64  2 ") {
+		if out := string(text(t, d, textformat.Options{Width: 80})); !strings.Contains(out,
+			"\n1: tcp\n2: "+long+"\n") || !strings.Contains(out, "\n    64  2 ") {
 			t.Errorf("a long name is not numbered:\n%s", out)
 		}
 	}

@@ -141,7 +141,8 @@ func TestNotANumberIsNeverWritten(t *testing.T) {
 	if got := *reports.NewThroughput(100, 10, 0); got != (reports.Throughput{}) {
 		t.Errorf("throughput of an empty window = %+v, want zero", got)
 	}
-	if got := *reports.NewThroughput(3000, 30, 3*time.Second); got != (reports.Throughput{BytesPerSecond: 1000, OperationsPerSecond: 10}) {
+	if got := *reports.NewThroughput(3000, 30, 3*time.Second); got != (reports.Throughput{BytesPerSecond: 1000,
+		OperationsPerSecond: 10}) {
 		t.Errorf("throughput = %+v, want 1000 bytes and 10 operations per second", got)
 	}
 }

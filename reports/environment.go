@@ -82,7 +82,8 @@ func collect(root fs.FS) Environment {
 		IdleState:  idleState(root),
 	}
 	e.CPU, e.Hypervisor = cpuInfo(root)
-	if kib, err := strconv.ParseInt(strings.TrimSuffix(field(root, "proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
+	if kib, err := strconv.ParseInt(strings.TrimSuffix(field(root, "proc/meminfo", "MemTotal"), " kB"), 10,
+		64); err == nil {
 		e.MemoryBytes = kib << 10
 	}
 	e.MemlockBytes = memlock(root)

@@ -129,7 +129,8 @@ func TestVersionOfABuild(t *testing.T) {
 		{"", setting("vcs.revision", commit[:11], "vcs.modified", "false", "vcs.time", "true", "vcs",
 			"0123456789abcdef"), "devel"},
 	} {
-		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.module}, Settings: c.settings}); got != c.want {
+		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.module},
+			Settings: c.settings}); got != c.want {
 			t.Errorf("%q %v: %q, want %q", c.module, c.settings, got, c.want)
 		}
 	}

@@ -197,8 +197,7 @@ func loadOf(of func(o *OpenLoop) float64) func(r *Result) (float64, bool) {
 }
 
 // Figures are what was due, sent and completed, the rate that was achieved, and whether the loop was saturated; no
-// numbers
-// without a loop.
+// numbers without a loop.
 func (o *OpenLoop) Figures() []float64 {
 	if o == nil {
 		none := math.NaN()

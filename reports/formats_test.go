@@ -178,7 +178,8 @@ func FuzzFormats(f *testing.F) {
 		if err != nil || len(rows) < len(d.Results)+1 {
 			t.Errorf("%d rows of %d results, error %v", len(rows), len(d.Results), err)
 		}
-		if c, err := reports.Compare(d, d, []reports.Threshold{threshold(t, "p99>+0%"), threshold(t, "errors>+0%")}); err == nil {
+		if c, err := reports.Compare(d, d, []reports.Threshold{threshold(t, "p99>+0%"),
+			threshold(t, "errors>+0%")}); err == nil {
 			if len(c.Unlike) > 0 {
 				t.Errorf("a run is not like itself: %v", c.Unlike)
 			}

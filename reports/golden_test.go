@@ -159,7 +159,8 @@ func TestRenderersNeedOnlyTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(text(t, d, textformat.Options{})), string(text(t, again, textformat.Options{}))); diff != "" {
+	if diff := cmp.Diff(string(text(t, d, textformat.Options{})),
+		string(text(t, again, textformat.Options{}))); diff != "" {
 		t.Errorf("text from the file (-memory +file):\n%s", diff)
 	}
 	if diff := cmp.Diff(string(bench(t, d)), string(bench(t, again))); diff != "" {

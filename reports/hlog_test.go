@@ -145,7 +145,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 func checkPercentiles(t *testing.T, name, text string, h *hdrhistogram.Histogram) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if diff := cmp.Diff([]string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"}, strings.Fields(lines[0])); diff != "" {
+	if diff := cmp.Diff([]string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"},
+		strings.Fields(lines[0])); diff != "" {
 		t.Errorf("%s.hgrm: heading (-want +got):\n%s", name, diff)
 	}
 	row := regexp.MustCompile(`^ *([0-9.]+) +([0-9.]+) +(\d+) +(inf|[0-9.]+)$`)
@@ -191,7 +192,8 @@ func TestHistogramFilesNeedHistograms(t *testing.T) {
 	if _, err := hlog.WriteFiles(t.TempDir(), d); err == nil {
 		t.Error("a broken histogram is no error")
 	}
-	if err := hlog.WriteLog(brokenWriter{}, histogramDocument()); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+	if err := hlog.WriteLog(brokenWriter{}, histogramDocument()); err == nil ||
+		!strings.HasSuffix(err.Error(), "disk full") {
 		t.Errorf("error = %v, want the writer's", err)
 	}
 	if _, err := hlog.WriteFiles(filepath.Join(t.TempDir(), "none"), histogramDocument()); err == nil {
@@ -214,7 +216,8 @@ func TestHistogramLogHasStartsOfPoints(t *testing.T) {
 		starts[l.tag] = l.h.StartTimeMs() - d.Started.UnixMilli()/1000*1000
 	}
 	part := d.Started.UnixMilli() % 1000
-	if got, other := starts["iwarp(crc__fast)/send/4K"], starts["tcp/read/4K/rate20000/repeat3"]; got%100_000-part != 10_000 || other%100_000-part != 50_000 {
+	if got, other := starts["iwarp(crc__fast)/send/4K"],
+		starts["tcp/read/4K/rate20000/repeat3"]; got%100_000-part != 10_000 || other%100_000-part != 50_000 {
 		t.Errorf("starts %v, want 10 and 50 s behind the run's", starts)
 	}
 }

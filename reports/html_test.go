@@ -406,7 +406,8 @@ func TestHTMLTellsHowToReproduce(t *testing.T) {
 
 func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 	for _, in := range []string{"{", "[]", `{"id":"a/b"}`, "{}\n"} {
-		if _, err := pages.ReadConformance(strings.NewReader(in)); err == nil || !strings.Contains(err.Error(), "line 1") {
+		if _, err := pages.ReadConformance(strings.NewReader(in)); err == nil ||
+			!strings.Contains(err.Error(), "line 1") {
 			t.Errorf("%q: error %v, want one that names line 1", in, err)
 		}
 	}

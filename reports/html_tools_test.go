@@ -117,7 +117,8 @@ func TestBrowserChartTools(t *testing.T) {
 	if lines[0] != "series,Percentile of operations [%],Latency [ns]" || len(lines) < 13 || !p50.MatchString(lines[1]) {
 		t.Errorf("data:\n%s", data)
 	}
-	if bars, _ := strings.CutPrefix(r.Files[2], "text/csv\n"); !strings.HasPrefix(bars, "series,Loaded bw [MiB/s]\ntcp(nodelay),") {
+	if bars, _ := strings.CutPrefix(r.Files[2], "text/csv\n"); !strings.HasPrefix(bars,
+		"series,Loaded bw [MiB/s]\ntcp(nodelay),") {
 		t.Errorf("data of bars:\n%s", bars)
 	}
 }

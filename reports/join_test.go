@@ -48,7 +48,8 @@ func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 		if strings.HasPrefix(test.want, "server") {
 			first.ServerEnvironment = &reports.Environment{Kernel: "6.1"}
 		}
-		if _, err := reports.Join([]*reports.Document{first, other}); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := reports.Join([]*reports.Document{first, other}); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("error %v, want one with %q", err, test.want)
 		}
 	}
@@ -57,7 +58,8 @@ func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 	}
 	failed := repeated(1)
 	failed.Error = &reports.RunError{Operation: "run", Message: "broke"}
-	if d, err := reports.Join([]*reports.Document{repeated(1), failed}); err != nil || d.Error == nil || d.Error.Message != "broke" {
+	if d, err := reports.Join([]*reports.Document{repeated(1), failed}); err != nil || d.Error == nil ||
+		d.Error.Message != "broke" {
 		t.Errorf("joined %+v, %v, want the error of the second", d.Error, err)
 	}
 }

@@ -121,7 +121,8 @@ func TestSaturation(t *testing.T) {
 		{"no window", 1000, false, 10, 10, 0, 0, false},
 		{"unanswered", 1000, false, 3000, 2000, 0, 3 * time.Second, true},
 	} {
-		if o := reports.NewOpenLoop(c.rate, c.poisson, c.sent, c.completed, c.unsent, 0, c.window); o.Saturated != c.want || (o.AchievedPerSecond > 0) != (c.completed > 0 && c.window > 0) {
+		if o := reports.NewOpenLoop(c.rate, c.poisson, c.sent, c.completed, c.unsent, 0,
+			c.window); o.Saturated != c.want || (o.AchievedPerSecond > 0) != (c.completed > 0 && c.window > 0) {
 			t.Errorf("%s: %+v", c.name, o)
 		}
 	}
@@ -146,11 +147,13 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 	for name, want := range map[string]float64{"due_operations_total": 3000, "sent_operations_total": 2564,
 		"completed_operations_total": 2564, "compared_messages_total": 11, "compared_numbers_total": 2500,
 		"compared_bytes_total": 20_640} {
-		if v := find(t, metrics["rdmaperf_"+name], map[string]string{"workload": "latency"}).GetCounter().GetValue(); v != want {
+		if v := find(t, metrics["rdmaperf_"+name],
+			map[string]string{"workload": "latency"}).GetCounter().GetValue(); v != want {
 			t.Errorf("%s is %v, want %v", name, v, want)
 		}
 	}
-	if v := find(t, metrics["rdmaperf_saturated"], map[string]string{"workload": "latency"}).GetGauge().GetValue(); v != 1 {
+	if v := find(t, metrics["rdmaperf_saturated"],
+		map[string]string{"workload": "latency"}).GetGauge().GetValue(); v != 1 {
 		t.Error("the metrics do not say that the loop is saturated")
 	}
 	for name, c := range map[string]struct {

@@ -54,7 +54,8 @@ func (p *Published) With(results []Result) (rows [][]string) {
 		}
 		var stacks []string
 		for k := range results {
-			if s := results[k].Stack; strconv.FormatInt(results[k].SizeBytes, 10) == r[0] && !slices.Contains(stacks, s) {
+			if s := results[k].Stack; strconv.FormatInt(results[k].SizeBytes, 10) == r[0] &&
+				!slices.Contains(stacks, s) {
 				stacks = append(stacks, s)
 			}
 		}

@@ -52,7 +52,8 @@ func TestPercentilesAreSamples(t *testing.T) {
 			}
 		}
 	}
-	if got := ValuesAt(hdrhistogram.New(LowestNs, HighestNs, Digits), percents); !slices.Equal(got, make([]int64, len(percents))) {
+	if got := ValuesAt(hdrhistogram.New(LowestNs, HighestNs, Digits), percents); !slices.Equal(got,
+		make([]int64, len(percents))) {
 		t.Errorf("no samples: %v", got)
 	}
 }

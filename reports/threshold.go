@@ -44,7 +44,8 @@ func findMetric(name string, known Workloads) (FigureDef, bool) {
 	if i := strings.LastIndex(name, ".p"); i >= 0 {
 		prefix, last = name[:i+1], name[i+1:]
 	}
-	if whole, fraction, found := strings.Cut(last, "."); found && whole == "p99" && strings.Trim(fraction, "9") == "" && fraction != "" {
+	if whole, fraction, found := strings.Cut(last, "."); found && whole == "p99" && strings.Trim(fraction, "9") == "" &&
+		fraction != "" {
 		last = whole + fraction
 	}
 	for _, w := range append(Workloads{{}}, known...) {

@@ -81,7 +81,8 @@ func TestThresholdWithoutAFigureIsMissed(t *testing.T) {
 	}
 	d = thresholdDocument()
 	d.Results[0].Latency.P99 = math.NaN()
-	if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s")}); err != nil || len(lines) != 1 {
+	if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s")}); err != nil ||
+		len(lines) != 1 {
 		t.Errorf("NaN keeps a threshold: %q, error %v", lines, err)
 	}
 }
@@ -91,7 +92,8 @@ func TestRelativeThresholdNeedsTwoRuns(t *testing.T) {
 	if !th.Relative() || threshold(t, "p99>10us").Relative() {
 		t.Error("Relative is wrong")
 	}
-	if _, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{th}); !errors.Is(err, reports.ErrRelative) {
+	if _, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{th}); !errors.Is(err,
+		reports.ErrRelative) {
 		t.Errorf("error = %v, want ErrRelative", err)
 	}
 }

@@ -28,7 +28,8 @@ func TestLimitsAreTheSameInEveryUnit(t *testing.T) {
 		for unit, size := range units {
 			for part, missed := range map[float64]int{0.999: 0, 1.001: 1} {
 				limit := metric + "<" + strconv.FormatFloat(part*measured/size, 'f', -1, 64) + unit
-				if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, limit)}); err != nil || len(lines) != missed {
+				if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, limit)}); err != nil ||
+					len(lines) != missed {
 					t.Errorf("%s where %v was measured: %q, %v", limit, measured, lines, err)
 				}
 			}

@@ -48,7 +48,8 @@ func TestNobodyWinsWhereSpreadsOverlap(t *testing.T) {
 		if got := strings.Join(pages.Lines(d), "\n"); got != c.want {
 			t.Errorf("%v against %v: %q, want %q", c.tcp, c.iwarp, got, c.want)
 		}
-		if out := string(text(t, d, textformat.Options{})); c.want != "" && !strings.HasSuffix(out, "\nverdict\n"+c.want+"\n") || c.want == "" && strings.Contains(out, "verdict") {
+		if out := string(text(t, d, textformat.Options{})); c.want != "" && !strings.HasSuffix(out,
+			"\nverdict\n"+c.want+"\n") || c.want == "" && strings.Contains(out, "verdict") {
 			t.Errorf("the text does not end with %q:\n%s", c.want, out)
 		}
 		_, sentence, _ := strings.Cut(c.want, ": ")

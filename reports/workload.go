@@ -101,8 +101,7 @@ type Workload struct {
 // Detail is what only results of one workload have, a pointer to what stands in the document.
 type Detail interface {
 	// Member is the name that it has in a result of a workload. It is empty for a struct whose fields are members of
-	// the
-	// result themselves.
+	// the result themselves.
 	Member(workload string) string
 }
 

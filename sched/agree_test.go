@@ -354,7 +354,8 @@ func FuzzOffer(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again := sched.Offer(app, addr, rkey, room, shortest); !bytes.HasPrefix(private, again) || len(bytes.Trim(private[len(again):], "\x00")) > 0 {
+		if again := sched.Offer(app, addr, rkey, room, shortest); !bytes.HasPrefix(private, again) ||
+			len(bytes.Trim(private[len(again):], "\x00")) > 0 {
 			t.Errorf("%x is taken for %x", private, again)
 		}
 	})

@@ -82,10 +82,12 @@ func TestDeviceRefusesARequestBeforeAMark(t *testing.T) {
 	r.far.refuses = nil
 	r.post(wrs[5:]...)
 	got, st := told(r.end())
-	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) || slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusSuccess }) {
+	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) ||
+		slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusSuccess }) {
 		t.Errorf("completions %v %v, want %v", got, st, want)
 	}
-	if reads := slices.IndexFunc(r.far.queue, func(e scriptEntry) bool { return e.wr.Op == rdma.OpRead }); reads >= 0 || r.far.calls != 2 {
+	if reads := slices.IndexFunc(r.far.queue, func(e scriptEntry) bool { return e.wr.Op == rdma.OpRead }); reads >= 0 ||
+		r.far.calls != 2 {
 		t.Errorf("a mark is at %d of the queue, %d calls", reads, r.far.calls)
 	}
 }

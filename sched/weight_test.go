@@ -70,7 +70,8 @@ func TestPostsAreTakenUpToTheDepth(t *testing.T) {
 	for _, used := range []int{0, 3} {
 		r := newRig(t, sched.Config{}, depth, 4)
 		r.post(r.unsignaled(rdma.OpWrite, used, 8)...)
-		if n, err := r.qp.PostSend(r.unsignaled(rdma.OpWrite, depth+1, 8)); n != depth-used || err != rdma.ErrQueueFull {
+		if n, err := r.qp.PostSend(r.unsignaled(rdma.OpWrite, depth+1, 8)); n != depth-used ||
+			err != rdma.ErrQueueFull {
 			t.Errorf("behind %d requests, post: %d, %v, want %d, %v", used, n, err, depth-used, rdma.ErrQueueFull)
 		}
 	}

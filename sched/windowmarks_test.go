@@ -215,7 +215,8 @@ func TestRateIsTheBestOfLate(t *testing.T) {
 		if w.rate != 4*(1-forget) || w.last != 2100 {
 			t.Errorf("loose %v: %v bytes a nanosecond, want 4 without %v of it", loose, w.rate, forget)
 		}
-		if w.measure(&mark{issued: [Priorities]uint64{16_000}, seen: 6000, from: 2100, loose: loose}, 3100); w.rate != 10 {
+		if w.measure(&mark{issued: [Priorities]uint64{16_000}, seen: 6000, from: 2100, loose: loose},
+			3100); w.rate != 10 {
 			t.Errorf("%v bytes a nanosecond, want the better one", w.rate)
 		}
 	}

@@ -16,10 +16,8 @@
 // # Ownership
 //
 // Of the bytes of calls, see [Call] and [Served]. A session belongs to one goroutine. Post copies the ops; the window
-// bytes an
-// op names belong to the transport until its Done is polled. Received bytes lie
-// in the local window where the receive op put them and stay valid until that
-// range is posted again.
+// bytes an op names belong to the transport until its Done is polled. Received bytes lie in the local window where the
+// receive op put them and stay valid until that range is posted again.
 //
 // # Limitations
 //

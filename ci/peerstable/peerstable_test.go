@@ -290,7 +290,8 @@ func TestOnlyWhatWasChosenIsJudged(t *testing.T) {
 	if err := tab.outcome(); err != nil || len(tab.Lines) != 3 {
 		t.Errorf("floor alone: %d lines, %v, want 3 and no error", len(tab.Lines), err)
 	}
-	if tcp := find(t, tableOf(t, machine(t), "rdmaperf"), "rdmaperf tcp", latencyGroup); tcp.Target != "" || tcp.Verdict != targets.None {
+	if tcp := find(t, tableOf(t, machine(t), "rdmaperf"), "rdmaperf tcp", latencyGroup); tcp.Target != "" ||
+		tcp.Verdict != targets.None {
 		t.Errorf("tcp without the floor = %+v, want no target", tcp)
 	}
 	for _, bad := range []string{"flor", "floor,", ","} {

@@ -297,7 +297,8 @@ func reduced(f *finding, o []output) string {
 	// gain is of the algorithm that is the better one without registrations that are kept.
 	gain := func(arm, buffers string, n int64) []float64 {
 		base := key{"none", buffers, "ring", n}
-		if h := (key{"none", buffers, "halving", n}); len(times[h]) > 0 && (len(times[base]) == 0 || targets.Median(times[h]) < targets.Median(times[base])) {
+		if h := (key{"none", buffers, "halving", n}); len(times[h]) > 0 && (len(times[base]) == 0 ||
+			targets.Median(times[h]) < targets.Median(times[base])) {
 			base = h
 		}
 		other := key{arm, buffers, base.op, n}

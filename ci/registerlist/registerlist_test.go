@@ -204,7 +204,8 @@ func TestThreadsAreHeldAgainstTheirBounds(t *testing.T) {
 		want     string
 	}{{90, 190, passed, pass}, {91, 190, passed, fail}, {90, 191, passed, fail}, {90, 190, output{}, fail},
 		{90, 190, output{code: 1}, "exit code 1"}} {
-		if got, f := judged(threads, outputOf(t, 65536, hits(1, c.one), hits(2, c.two), hits(32, 5)), c.tests); !strings.Contains(got, c.want) {
+		if got, f := judged(threads, outputOf(t, 65536, hits(1, c.one), hits(2, c.two), hits(32, 5)),
+			c.tests); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %s, %v", c, got, f.missed)
 		}
 	}

@@ -197,7 +197,8 @@ func f1(wire string) (string, verdict, error) {
 	}
 	n := map[string]int{}
 	err := eachLine(wire, func(text string) error {
-		if w := strings.Fields(text); len(w) > 1 && slices.Contains([]string{"pass", "fail", "unsupported", "notrun"}, w[0]) {
+		if w := strings.Fields(text); len(w) > 1 && slices.Contains([]string{"pass", "fail", "unsupported", "notrun"},
+			w[0]) {
 			if k, err := strconv.Atoi(w[1]); err == nil {
 				n[w[0]] = k
 			}

@@ -136,7 +136,8 @@ func TestByReferenceOnlyHeadersAreCopied(t *testing.T) {
 // TestAListHasWhatRanAndBars of cells do not break its table.
 func TestAListHasWhatRanAndBars(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "commands.txt")
-	if err := os.WriteFile(file, []byte("loss\trun A\nvanish\tkill B\nloss\trun A again\nschemes\trun C | D\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("loss\trun A\nvanish\tkill B\nloss\trun A again\nschemes\trun C | D\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	all, err := measures{}.claims(logs{commands: file})
@@ -220,7 +221,8 @@ func TestDepthsHaveNoBound(t *testing.T) {
 		m[streamOf("schemes", raw, size, 1, 0)], m[streamOf("schemes", raw, size, 16, 0)] = repeated(stream, 1),
 			repeated(stream, 2)
 	}
-	if c := claimOf(t, m, logs{}, "F9"); c.Verdict != figures || !strings.HasPrefix(c.Figure, "no bound in the paper: figures only") {
+	if c := claimOf(t, m, logs{}, "F9"); c.Verdict != figures ||
+		!strings.HasPrefix(c.Figure, "no bound in the paper: figures only") {
 		t.Errorf("%+v", c)
 	}
 }

@@ -79,7 +79,8 @@ func run(args []string) error {
 	lines := m.lines(commas(*only))
 	printLines(os.Stdout, lines)
 	printClaims(os.Stdout, claims)
-	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": schema, "lines": lines, "claims": claims}); err != nil {
+	if err := targets.WriteJSON(*jsonFile, map[string]any{"schema": schema, "lines": lines,
+		"claims": claims}); err != nil {
 		return err
 	}
 	return outcome(lines, *judge)

@@ -33,7 +33,8 @@ func TestRunAllreduce(t *testing.T) {
 			x.BusBytesPerSecond <= 0 || (x.Buffers == "fresh") != (x.Map != nil && x.Unmap != nil) {
 			t.Errorf("%+v, detail %+v", res, x)
 		}
-		if regs := x.Cache["mem_regs"]; x.Arm == "cache" && x.Buffers == "reused" && (res.SizeBytes > 8192 && regs == 0 || res.SizeBytes <= 8192 && regs != 0) {
+		if regs := x.Cache["mem_regs"]; x.Arm == "cache" && x.Buffers == "reused" &&
+			(res.SizeBytes > 8192 && regs == 0 || res.SizeBytes <= 8192 && regs != 0) {
 			t.Errorf("%d bytes, eager up to 8 KiB: %d registrations", res.SizeBytes, regs)
 		}
 	}

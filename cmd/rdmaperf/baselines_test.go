@@ -26,7 +26,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 	}
 	run("--transport", "mem", "--save", "before", "--no-save")
 	run("--transport", "sched+mem", "--save", "before", "--no-save") // another stack: a file of its own
-	if r := rdmaperf(t, "compare", "before"); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "no run is saved") {
+	if r := rdmaperf(t, "compare", "before"); r.code != reports.ExitUsage ||
+		!strings.Contains(r.stderr, "no run is saved") {
 		t.Errorf("nothing to compare with: exit %d, %s", r.code, r.stderr)
 	}
 	run("--transport", "mem,sched+mem")
@@ -36,7 +37,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 		t.Errorf("exit %d, stdout %s\nstderr %s", r.code, r.stdout, r.stderr)
 	}
 	run("--transport", "mem", "--save", "after", "--no-save")
-	if r := rdmaperf(t, "compare", "before", "after"); r.code != 0 || !strings.Contains(r.stdout, "only in the old run: sched(") {
+	if r := rdmaperf(t, "compare", "before", "after"); r.code != 0 ||
+		!strings.Contains(r.stdout, "only in the old run: sched(") {
 		t.Errorf("two baselines: exit %d, stdout %s\nstderr %s", r.code, r.stdout, r.stderr)
 	}
 	files, _ := filepath.Glob(filepath.Join(data, "rdmaperf", "baselines", "before", "*", "*.json"))
@@ -50,7 +52,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 	}
 	for name, want := range map[string]string{"before": "saved on another machine",
 		"never": "never: no such file, and no baseline of that name"} {
-		if r := rdmaperf(t, "compare", name, "after"); r.code != reports.ExitUsage || !strings.Contains(r.stderr, want) {
+		if r := rdmaperf(t, "compare", name, "after"); r.code != reports.ExitUsage ||
+			!strings.Contains(r.stderr, want) {
 			t.Errorf("%s: exit %d, %s, want %q", name, r.code, r.stderr, want)
 		}
 	}
@@ -59,7 +62,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 			t.Errorf("name %q is taken", name)
 		}
 	}
-	if r := rdmaperf(t, append(aMoment, "--save", "../x")...); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "--save") {
+	if r := rdmaperf(t, append(aMoment, "--save", "../x")...); r.code != reports.ExitUsage ||
+		!strings.Contains(r.stderr, "--save") {
 		t.Errorf("--save ../x: exit %d, %s", r.code, r.stderr)
 	}
 	// A directory that cannot be made is found before anything is measured.
@@ -68,7 +72,8 @@ func TestBaselinesAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_DATA_HOME", file)
-	if r := rdmaperf(t, append(aMoment, "--save", "x")...); r.code != reports.ExitFailed || !strings.Contains(r.stderr, "open --save") {
+	if r := rdmaperf(t, append(aMoment, "--save", "x")...); r.code != reports.ExitFailed ||
+		!strings.Contains(r.stderr, "open --save") {
 		t.Errorf("unwritable: exit %d, %s", r.code, r.stderr)
 	}
 }

@@ -131,7 +131,8 @@ func TestCompareDirectories(t *testing.T) {
 		t.Errorf("exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
 	empty := dir("empty")
-	if r := rdmaperf(t, "compare", empty, head); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "no *.json in it") {
+	if r := rdmaperf(t, "compare", empty, head); r.code != reports.ExitUsage ||
+		!strings.Contains(r.stderr, "no *.json in it") {
 		t.Errorf("exit %d, stderr %q, want exit 2", r.code, r.stderr)
 	}
 	foreign := write("foreign.json", func(d *reports.Document) { d.Environment.Version = "v9" })

@@ -37,10 +37,12 @@ func TestConformWireUsage(t *testing.T) {
 			t.Errorf("%v: exit code %d, %q", args, code, line)
 		}
 	}
-	if _, line, code := invoke(context.Background(), newConformCommand(), "--wire", "127.0.0.1:1"); code != reports.ExitNotRun {
+	if _, line, code := invoke(context.Background(), newConformCommand(), "--wire",
+		"127.0.0.1:1"); code != reports.ExitNotRun {
 		t.Errorf("nobody there: exit code %d, %q", code, line)
 	}
-	if out, line, code := invoke(context.Background(), newConformCommand(), "--explain", "w-55/read-source"); code != reports.ExitOK || !strings.Contains(out, "RFC 5040") {
+	if out, line, code := invoke(context.Background(), newConformCommand(), "--explain",
+		"w-55/read-source"); code != reports.ExitOK || !strings.Contains(out, "RFC 5040") {
 		t.Errorf("explain: exit code %d, %q, %q", code, line, out)
 	}
 }

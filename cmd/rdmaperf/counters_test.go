@@ -34,7 +34,8 @@ func TestRunReadsCounters(t *testing.T) {
 	if c := d.Results[1].Counters; c != nil {
 		t.Errorf("counters of mem %+v, want none", c)
 	}
-	if r = rdmaperf(t, append(args, "--counters")...); strings.Count(strings.Join(strings.Fields(r.stdout), " "), "64 bytes, kernel TCP (all connections) counted: InCsumErrors ") != 1 {
+	if r = rdmaperf(t, append(args, "--counters")...); strings.Count(strings.Join(strings.Fields(r.stdout), " "),
+		"64 bytes, kernel TCP (all connections) counted: InCsumErrors ") != 1 {
 		t.Errorf("--counters does not show what stood still:\n%s", r.stdout)
 	}
 }

@@ -40,7 +40,8 @@ func TestDevicesAlwaysAnswers(t *testing.T) {
 }
 
 func TestDevicesKnowsItsFormats(t *testing.T) {
-	if _, line, code := invoke(context.Background(), newDevicesCommand(), "--format", "yaml"); code != reports.ExitUsage || !strings.Contains(line, "text or json") {
+	if _, line, code := invoke(context.Background(), newDevicesCommand(), "--format",
+		"yaml"); code != reports.ExitUsage || !strings.Contains(line, "text or json") {
 		t.Errorf("exit code %d, %q, want %d and the formats", code, line, reports.ExitUsage)
 	}
 	if _, _, code := invoke(context.Background(), newDevicesCommand(), "mlx5_0"); code == 0 {

@@ -165,7 +165,8 @@ kill $s; wait $s' - "$@"`, "sh", self, "serve", "-p", "19999"}, strings.Fields(a
 		if cmd.ProcessState.ExitCode() == 99 {
 			t.Skip("no network namespace can be made here")
 		}
-		if n := strings.Count(string(said), "anybody who reaches this address"); n != want || !strings.Contains(string(said), "listening") {
+		if n := strings.Count(string(said), "anybody who reaches this address"); n != want ||
+			!strings.Contains(string(said), "listening") {
 			t.Errorf("serve %s says so %d times, want %d: %v\n%s", args, n, want, err, said)
 		}
 	}

@@ -72,7 +72,8 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
 		got = append(got, res.Transport+" "+holresults.Of(&res).Arm)
-		if want := holresults.Of(&res).Arm == "app-slicing"; (holresults.Of(&res).AppSliceBytes == 8<<10 && holresults.Of(&res).AppWindow == 2) != want || !res.Verified {
+		if want := holresults.Of(&res).Arm == "app-slicing"; (holresults.Of(&res).AppSliceBytes == 8<<10 &&
+			holresults.Of(&res).AppWindow == 2) != want || !res.Verified {
 			t.Errorf("result %+v, hol %+v", res, holresults.Of(&res))
 		}
 	}
@@ -86,7 +87,8 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("results %q, want %q", got, want)
 	}
-	if text := contents(t, dir, "text.txt"); !strings.Contains(text, "arms side by side: hol write, bulk of 65536 bytes") {
+	if text := contents(t, dir, "text.txt"); !strings.Contains(text,
+		"arms side by side: hol write, bulk of 65536 bytes") {
 		t.Errorf("no arms side by side:\n%s", text)
 	}
 }

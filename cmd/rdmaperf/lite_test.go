@@ -31,7 +31,8 @@ func TestLiteApplicationsAgreeWithASingleMachine(t *testing.T) {
 func TestLiteRefusesWhatCannotBe(t *testing.T) {
 	for _, args := range []string{"log --nodes 0", "log --records 0", "wordcount nonesuch.txt",
 		"pagerank --edges lite.go", "pagerank --iterations 0", "dsm --writes 2", "log --transport tcp"} {
-		if r := rdmaperf(t, append([]string{"lite"}, strings.Fields(args)...)...); r.code != 2 || strings.Count(r.stderr, "\n") != 1 {
+		if r := rdmaperf(t, append([]string{"lite"}, strings.Fields(args)...)...); r.code != 2 ||
+			strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("lite %s: exit code %d, want 2\n%s", args, r.code, r.stderr)
 		}
 	}

@@ -43,7 +43,8 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 	for _, args := range []string{"", "--socket s --listen nonsense", "--socket s --place-memory much",
 		"--socket s --places 0"} {
 		args = strings.Replace(args, "--socket s", "--socket "+filepath.Join(t.TempDir(), "s"), 1)
-		if got := rdmaperf(t, append([]string{"lite", "daemon"}, strings.Fields(args)...)...); got.code == 0 || strings.TrimSpace(got.stderr) == "" {
+		if got := rdmaperf(t, append([]string{"lite", "daemon"}, strings.Fields(args)...)...); got.code == 0 ||
+			strings.TrimSpace(got.stderr) == "" {
 			t.Errorf("lite daemon %s: exit %d: %s", args, got.code, got.stderr)
 		}
 	}

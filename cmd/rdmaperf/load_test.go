@@ -128,7 +128,8 @@ func TestRunSweepsConnections(t *testing.T) {
 		t.Errorf("results\n%q, want\n%q", seen, want)
 	}
 	for _, bad := range []string{"0", "1.5", "1,1", "4:1:1", "8192"} {
-		if r := rdmaperf(t, "run", "--transport", "mem", "--qp-sweep", bad); r.code != 2 || !strings.Contains(r.stderr, "QPs") && !strings.Contains(r.stderr, "qp-sweep") {
+		if r := rdmaperf(t, "run", "--transport", "mem", "--qp-sweep", bad); r.code != 2 ||
+			!strings.Contains(r.stderr, "QPs") && !strings.Contains(r.stderr, "qp-sweep") {
 			t.Errorf("--qp-sweep %s: exit %d, %q, want a usage error", bad, r.code, r.stderr)
 		}
 	}

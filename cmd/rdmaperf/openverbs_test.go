@@ -20,7 +20,8 @@ func TestOpeningVerbsWithoutADeviceIsNotRun(t *testing.T) {
 		if args[0] == "rping" {
 			root = newRpingCommand()
 		}
-		if _, line, code := invoke(context.Background(), root, args[1:]...); code != reports.ExitNotRun || !strings.Contains(line, "RDMA device") {
+		if _, line, code := invoke(context.Background(), root, args[1:]...); code != reports.ExitNotRun ||
+			!strings.Contains(line, "RDMA device") {
 			t.Errorf("%s: exit %d, %q", cmd, code, line)
 		}
 	}

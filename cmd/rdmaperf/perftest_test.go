@@ -87,7 +87,8 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 	// The columns' names, the samples, and the names once more above the row (print_report_lat).
 	names := strings.Index(client.stdout, " #bytes #iterations")
 	again := strings.LastIndex(client.stdout, "---\n #bytes #iterations")
-	if samples := strings.Index(client.stdout, "#, usec\n"); names < 0 || names > samples || again < strings.LastIndex(client.stdout, "\n50, ") {
+	if samples := strings.Index(client.stdout, "#, usec\n"); names < 0 || names > samples ||
+		again < strings.LastIndex(client.stdout, "\n50, ") {
 		t.Errorf("samples do not lie between the names of the columns:\n%s", client.stdout)
 	}
 	b, err := os.ReadFile(file)
@@ -142,7 +143,8 @@ func TestPerftestMistakes(t *testing.T) {
 		"ib_write_bw -s 0 h": "try rdmaperf perftest ib_write_bw -h", // a mistake
 		"ib_write_bw -g h":   "try rdmaperf run",                     // a refusal
 	} {
-		if r := rdmaperf(t, append([]string{"perftest"}, strings.Fields(args)...)...); r.code != 2 || !strings.Contains(r.stderr, want) {
+		if r := rdmaperf(t, append([]string{"perftest"}, strings.Fields(args)...)...); r.code != 2 ||
+			!strings.Contains(r.stderr, want) {
 			t.Errorf("%s: %+v, want %q", args, r, want)
 		}
 	}

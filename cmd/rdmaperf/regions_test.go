@@ -107,7 +107,8 @@ func TestLocksAndClassesOfLite(t *testing.T) {
 	}
 	for w, stacks := range map[string][]string{"locks": {"iwarp", "lite+model+mem"}, "qos": {"iwarp", "model+mem"}} {
 		for _, s := range stacks {
-			if r := rdmaperf(t, "run", "--transport", s, "--workload", w); r.code != 77 || !strings.Contains(r.stderr, "--transport lite+iwarp") {
+			if r := rdmaperf(t, "run", "--transport", s, "--workload", w); r.code != 77 ||
+				!strings.Contains(r.stderr, "--transport lite+iwarp") {
 				t.Errorf("%s on %s: exit code %d, want 77\n%s", w, s, r.code, r.stderr)
 			}
 		}
@@ -172,7 +173,8 @@ func TestMakingRegions(t *testing.T) {
 	if n != 4 {
 		t.Errorf("%d points", n)
 	}
-	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "regions", "--make", "1M,2G"); r.code != 2 || !strings.Contains(r.stderr, "--make") {
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "regions", "--make", "1M,2G"); r.code != 2 ||
+		!strings.Contains(r.stderr, "--make") {
 		t.Errorf("a region too large: exit code %d\n%s", r.code, r.stderr)
 	}
 }
@@ -196,11 +198,13 @@ func TestServersThatThink(t *testing.T) {
 	if n != 4 {
 		t.Errorf("%d points", n)
 	}
-	if r := rdmaperf(t, "run", "--transport", "lite+mem", "--workload", "think"); r.code != 77 || !strings.Contains(r.stderr, "one process") {
+	if r := rdmaperf(t, "run", "--transport", "lite+mem", "--workload", "think"); r.code != 77 ||
+		!strings.Contains(r.stderr, "one process") {
 		t.Errorf("a stack of one process: exit code %d\n%s", r.code, r.stderr)
 	}
 	for _, bad := range []string{"1s", "x", "-1us"} {
-		if r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "think", "--think-time="+bad); r.code != 2 || !strings.Contains(r.stderr, "--think-time") {
+		if r := rdmaperf(t, "run", "--transport", "lite+iwarp", "--workload", "think",
+			"--think-time="+bad); r.code != 2 || !strings.Contains(r.stderr, "--think-time") {
 			t.Errorf("--think-time=%s: exit code %d\n%s", bad, r.code, r.stderr)
 		}
 	}
@@ -234,7 +238,8 @@ func TestMemoryByClients(t *testing.T) {
 		got["lite+mem 65536 1"] >= got["mem 65536 1"] {
 		t.Errorf("%v", got)
 	}
-	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "clients", "--machines", "32"); r.code != 2 || !strings.Contains(r.stderr, "--machines") {
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "clients", "--machines", "32"); r.code != 2 ||
+		!strings.Contains(r.stderr, "--machines") {
 		t.Errorf("32 clients: exit code %d\n%s", r.code, r.stderr)
 	}
 }

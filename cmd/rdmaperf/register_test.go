@@ -48,7 +48,8 @@ func TestRunRegister(t *testing.T) {
 				t.Errorf("%s: no point %q among %v", c.stack, want, seen)
 			}
 		}
-		if want := "odp unsupported: " + c.stack + " declares no on-demand paging"; !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), want) {
+		if want := "odp unsupported: " + c.stack +
+			" declares no on-demand paging"; !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), want) {
 			t.Errorf("%s: output lacks %q\n%s", c.stack, want, r.stdout)
 		}
 		page, err := os.ReadFile(filepath.Join(out, "report.html"))
@@ -84,10 +85,12 @@ func TestRegisterFlagsAreChecked(t *testing.T) {
 		}
 	}
 	// What a device has not is not run, and says so.
-	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "register", "--arms", "odp", "-s", "8K"); r.code != reports.ExitNotRun || !strings.Contains(r.stderr, "mem declares no on-demand paging") {
+	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "register", "--arms", "odp", "-s",
+		"8K"); r.code != reports.ExitNotRun || !strings.Contains(r.stderr, "mem declares no on-demand paging") {
 		t.Errorf("on-demand paging alone: exit code %d, %s", r.code, r.stderr)
 	}
-	if r := rdmaperf(t, "run", "--workload", "latency", "--pages", "base"); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "for --workload register") {
+	if r := rdmaperf(t, "run", "--workload", "latency", "--pages", "base"); r.code != reports.ExitUsage ||
+		!strings.Contains(r.stderr, "for --workload register") {
 		t.Errorf("another workload's flag: exit code %d, %s", r.code, r.stderr)
 	}
 }

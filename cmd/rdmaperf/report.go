@@ -123,7 +123,8 @@ func readInput(r io.Reader) (reportInput, error) {
 		Schema, Verdict string
 	}
 	// What is not even JSON is told apart by the reader of documents.
-	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&first); err == nil && first.Schema == "" && first.Verdict != "" {
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&first); err == nil && first.Schema == "" &&
+		first.Verdict != "" {
 		cases, err := page.ReadConformance(bytes.NewReader(b))
 		return reportInput{cases: cases}, err
 	}

@@ -24,7 +24,8 @@ func TestReportShowsWhatRunWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(dir, "page.html")
-	if r := rdmaperf(t, "report", filepath.Join(out, "result.json"), "-o", page, "--conform", records); r.code != 0 || r.stdout+r.stderr != "" {
+	if r := rdmaperf(t, "report", filepath.Join(out, "result.json"), "-o", page, "--conform", records); r.code != 0 ||
+		r.stdout+r.stderr != "" {
 		t.Fatalf("report: exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
 	for _, name := range []string{filepath.Join(out, resultfile.PageFile), page} {
@@ -41,7 +42,8 @@ func TestReportShowsWhatRunWrote(t *testing.T) {
 			t.Errorf("%s: conformance in the wrong page", filepath.Base(name))
 		}
 	}
-	if r := rdmaperf(t, "report", filepath.Join(out, "result.json"), "-o", "-"); r.code != 0 || !strings.HasSuffix(r.stdout, "</html>\n") {
+	if r := rdmaperf(t, "report", filepath.Join(out, "result.json"), "-o", "-"); r.code != 0 ||
+		!strings.HasSuffix(r.stdout, "</html>\n") {
 		t.Errorf("-o -: exit %d, %d bytes on stdout", r.code, len(r.stdout))
 	}
 }
@@ -54,7 +56,8 @@ func TestReportRefusesWhatIsNoDocument(t *testing.T) {
 	}
 	page := filepath.Join(dir, "page.html")
 	records := filepath.Join(dir, "bad.jsonl")
-	if err := os.WriteFile(records, []byte(`{"id":"a/b","transport":"mem","verdict":"pass"}`+"\n{}\n"), 0o644); err != nil {
+	if err := os.WriteFile(records, []byte(`{"id":"a/b","transport":"mem","verdict":"pass"}`+"\n{}\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"report"}, {"report", other, "-o", page},

@@ -185,7 +185,8 @@ func TestRpingEndlessClientEndsWell(t *testing.T) {
 		var stdout, line string
 		var code int
 		// Once it has got somewhere: a busy machine takes long to begin.
-		for after := 200 * time.Millisecond; after < 20*time.Second && !strings.Contains(stdout, " pings in "); after *= 5 {
+		for after := 200 * time.Millisecond; after < 20*time.Second &&
+			!strings.Contains(stdout, " pings in "); after *= 5 {
 			ctx, cancel := context.WithTimeout(context.Background(), after)
 			stdout, line, code = invoke(ctx, newRpingCommand(), append([]string{"-c", "-a", "127.0.0.1", "-p", port},
 				c.args...)...)

@@ -302,7 +302,8 @@ func TestRunMeasuresCalls(t *testing.T) {
 			}
 		}
 		last := &d.Results[c.of-1]
-		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(last.Stack, want) || callsresults.Of(last).RingBytes != 64<<10 {
+		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(
+			last.Stack, want) || callsresults.Of(last).RingBytes != 64<<10 {
 			t.Errorf("stack %s, %+v", last.Stack, callsresults.Of(last))
 		}
 		if !strings.Contains(r.stdout, "depth 3, ") {
@@ -331,7 +332,8 @@ func TestRunFormats(t *testing.T) {
 	args := []string{"run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
 		"--warmup", "none"}
 	r := rdmaperf(t, append(args, "--format", "json")...)
-	if d := document(t, []byte(r.stdout)); r.code != 0 || len(d.Results) != 1 || d.Results[0].Parameters["warmup_operations"] != nil {
+	if d := document(t, []byte(r.stdout)); r.code != 0 || len(d.Results) != 1 ||
+		d.Results[0].Parameters["warmup_operations"] != nil {
 		t.Errorf("json: exit %d, %+v", r.code, d)
 	}
 	r = rdmaperf(t, append(args, "--format", "bench")...)

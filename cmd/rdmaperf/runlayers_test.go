@@ -43,7 +43,8 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 			t.Errorf("%s, %s: %q, want %q", c.transport, c.arms, got, c.want)
 		}
 	}
-	if r := rdmaperf(t, append(args, "--transport", "mem", "--hol-arm", "device")...); r.code != 2 || !strings.Contains(r.stderr, "none of the stacks has the layer sched") {
+	if r := rdmaperf(t, append(args, "--transport", "mem", "--hol-arm", "device")...); r.code != 2 ||
+		!strings.Contains(r.stderr, "none of the stacks has the layer sched") {
 		t.Errorf("exit %d, %q, want a usage error that names sched", r.code, r.stderr)
 	}
 }

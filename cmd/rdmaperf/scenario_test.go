@@ -108,7 +108,8 @@ func TestScenarioHost(t *testing.T) {
 	if n := len(document(t, []byte(r.stdout)).Results); n != 1 {
 		t.Errorf("%d results", n)
 	}
-	if r = rdmaperf(t, "run", "--scenario", file, "no.such.host.invalid"); r.code != 5 || !strings.Contains(r.stderr, "no.such.host.invalid") || !strings.Contains(r.stderr, "run a: ") {
+	if r = rdmaperf(t, "run", "--scenario", file, "no.such.host.invalid"); r.code != 5 ||
+		!strings.Contains(r.stderr, "no.such.host.invalid") || !strings.Contains(r.stderr, "run a: ") {
 		t.Errorf("exit %d, %q: want 5 from the host of the command line", r.code, r.stderr)
 	}
 }
@@ -148,7 +149,8 @@ func TestScenarioExitCodes(t *testing.T) {
 			if len(doc.Results) != c.results {
 				t.Errorf("%d results, want %d", len(doc.Results), c.results)
 			}
-			if failed := c.code != 0 && c.code != 3; failed != (doc.Error != nil) && c.name != "threshold beside not run" {
+			if failed := c.code != 0 && c.code != 3; failed != (doc.Error != nil) &&
+				c.name != "threshold beside not run" {
 				t.Errorf("error %+v with exit %d", doc.Error, c.code)
 			}
 		})
@@ -218,7 +220,8 @@ func TestScenarioMistakes(t *testing.T) {
 			if r.code != 2 || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 {
 				t.Fatalf("exit %d, stdout %q, stderr %q: want 2 and one line", r.code, r.stdout, r.stderr)
 			}
-			if place := fmt.Sprintf("read scenario: %s:%d: ", file, c.line); !strings.Contains(r.stderr, place) || !strings.Contains(r.stderr, c.want) {
+			if place := fmt.Sprintf("read scenario: %s:%d: ", file, c.line); !strings.Contains(r.stderr, place) ||
+				!strings.Contains(r.stderr, c.want) {
 				t.Errorf("%q: want %q and %q", r.stderr, place, c.want)
 			}
 			if strings.Contains(r.stderr, "run.scenario") {
@@ -240,7 +243,8 @@ func TestScenarioChecksTheCommandLineToo(t *testing.T) {
 			t.Errorf("%s: exit %d, %q", c.args, r.code, r.stderr)
 		}
 	}
-	if r := rdmaperf(t, "run", "--scenario", filepath.Join(t.TempDir(), "none.yaml")); r.code != 2 || !strings.Contains(r.stderr, "no such file") {
+	if r := rdmaperf(t, "run", "--scenario", filepath.Join(t.TempDir(), "none.yaml")); r.code != 2 ||
+		!strings.Contains(r.stderr, "no such file") {
 		t.Errorf("exit %d, %q", r.code, r.stderr)
 	}
 	long := scenarioIn(t, "version: 1\nruns: [{name: a}]\n#"+strings.Repeat("x", 1<<20))
@@ -282,7 +286,8 @@ func TestScenarioRunsOfOnePoint(t *testing.T) {
 			continue
 		}
 		doc := document(t, []byte(r.stdout))
-		if got, want := points(doc), []string{"a: latency send 64 x20", "b: latency send 64 x20"}; !slices.Equal(got, want) {
+		if got, want := points(doc), []string{"a: latency send 64 x20", "b: latency send 64 x20"}; !slices.Equal(got,
+			want) {
 			t.Fatalf("results %q, want %q", got, want)
 		}
 		if !doc.Results[0].Verified || doc.Results[1].Verified {

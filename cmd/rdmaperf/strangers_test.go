@@ -108,7 +108,8 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 						defer conn.Close()
 						conn.SetDeadline(time.Now().Add(15 * time.Second))
 						io.WriteString(conn, noise+strings.Repeat("\x00", 64))
-						if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
+						if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(),
+							"timeout") {
 							t.Errorf("a stranger with noise hears %q, %v, want an end", said, err)
 						}
 					}}, err

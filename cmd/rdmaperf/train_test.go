@@ -14,7 +14,8 @@ import (
 // the levels that the stack tells apart, from a file of the user's own.
 func TestRunTrains(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.csv")
-	if err := os.WriteFile(file, []byte("tensor,parameters,multiply_adds\na,1000,10\nb,9,0\nc,50000,90\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("tensor,parameters,multiply_adds\na,1000,10\nb,9,0\nc,50000,90\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2",

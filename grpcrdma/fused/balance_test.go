@@ -329,7 +329,8 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 				s, err := f.FullDuplexCall(soon(t))
 				must(t, err)
 				for i := range 3 {
-					if err := s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte{byte(i)}}}); err != nil && err != io.EOF {
+					if err := s.Send(&pb.StreamingOutputCallRequest{
+						Payload: &pb.Payload{Body: []byte{byte(i)}}}); err != nil && err != io.EOF {
 						t.Fatal(err)
 					}
 				}

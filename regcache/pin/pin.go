@@ -158,7 +158,8 @@ func (g *Registrar) Write(key uint32, addr uint64, p []byte) error {
 // Read has the kernel read the pages that are registered for addr into p.
 func (g *Registrar) Read(key uint32, addr uint64, p []byte) error {
 	return g.move(key, addr, p, func(at int, b []byte) (int, error) {
-		if n, err := g.ring.fixed(opWriteFixed, key&(maxSlots-1), addr+uint64(at), uint32(len(b)), g.wr); err != nil || n != len(b) {
+		if n, err := g.ring.fixed(opWriteFixed, key&(maxSlots-1), addr+uint64(at), uint32(len(b)), g.wr); err != nil ||
+			n != len(b) {
 			return n, err
 		}
 		return unix.Read(g.rd, b)

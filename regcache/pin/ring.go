@@ -58,7 +58,8 @@ func newRing() (*ring, error) {
 	}
 	size := max(u(40+24)+4*sqEntries, u(80+20)+16*cqEntries)
 	var err error
-	if r.sq, err = unix.Mmap(r.fd, offSQ, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	if r.sq, err = unix.Mmap(r.fd, offSQ, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		r.close()
 		return nil, fmt.Errorf("map io_uring: %w", err)
 	}

@@ -93,7 +93,8 @@ func start() (*Monitor, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0)
 	if errno != 0 { // unprivileged: enough for events (/proc/sys/vm/unprivileged_userfaultfd)
 		mode = "user mode only"
-		if fd, _, errno = unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|unix.O_NONBLOCK|userModeOnly, 0, 0); errno != 0 {
+		if fd, _, errno = unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|unix.O_NONBLOCK|userModeOnly, 0,
+			0); errno != 0 {
 			return nil, errno
 		}
 	}

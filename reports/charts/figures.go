@@ -231,8 +231,7 @@ func numeric(s string) bool {
 }
 
 // figures are the charts of a figure along the axis, one for each stack where one would have more lines than can be
-// told
-// apart; none where no line has two points.
+// told apart; none where no line has two points.
 func (a *axis) figures(load reports.Load, f shown, samples []*reports.Measured) []view.Figure {
 	lines, xs := a.lines(f, samples)
 	if len(lines) == 0 {

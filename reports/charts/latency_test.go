@@ -53,7 +53,8 @@ func TestPercentileCurve(t *testing.T) {
 	}
 	// Twice the same run is the same distribution.
 	twice := PercentileCurve(&reports.BySeries{Series: "x"}, "", false, []*reports.Latency{&l, &l})
-	if p50 := twice.Points[slices.IndexFunc(twice.Points, func(p view.Point) bool { return p.Tip != "" })]; math.Abs(p50.Y-5e5) > 1000 {
+	if p50 := twice.Points[slices.IndexFunc(twice.Points, func(p view.Point) bool { return p.Tip != "" })]; math.Abs(
+		p50.Y-5e5) > 1000 {
 		t.Errorf("pooled median %g ns, want 500000", p50.Y)
 	}
 }

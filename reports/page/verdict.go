@@ -77,8 +77,7 @@ func newVerdict(set *reports.Set, docs []*reports.Document, cases []CaseResult) 
 }
 
 // mainFigure is what stacks are compared by, without its value; false where there is none, or where the path did not
-// keep up
-// so that the figure is a backlog.
+// keep up so that the figure is a backlog.
 func mainFigure(s *reports.Measured) (reports.Figure, bool) {
 	for _, f := range s.ShownFigures() {
 		prefix, _, own := strings.Cut(f.Name, ".")

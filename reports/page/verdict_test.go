@@ -101,7 +101,9 @@ func TestTitlesDifferWhenChartsDo(t *testing.T) {
 	for _, f := range figures {
 		titles = append(titles, f.Title)
 	}
-	if got := strings.Join(titles, " | "); got != "Probe latency, bulk of 64 KiB | Probe latency, bulk of 1 MiB | Probe latency, bulk of 1 MiB, chart 3 | Bulk" {
+	if got := strings.Join(titles,
+		" | "); got != "Probe latency, bulk of 64 KiB | Probe latency, bulk of 1 MiB | Probe latency, bulk of 1 MiB, "+
+		"chart 3 | Bulk" {
 		t.Error(got)
 	}
 	if c := figures[1].Chart.(*view.LineChart); c.Title != "Probe latency, bulk of 1 MiB" {

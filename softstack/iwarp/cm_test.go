@@ -194,7 +194,8 @@ func TestAcceptRefusesWrongQPs(t *testing.T) {
 	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: -1}); !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("ird -1: %v", err)
 	}
-	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{PrivateData: make([]byte, 509)}); !errors.Is(err, rdma.ErrInvalid) {
+	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{PrivateData: make([]byte, 509)}); !errors.Is(err,
+		rdma.ErrInvalid) {
 		t.Errorf("509 octets of private data: %v", err)
 	}
 	dead := newEndOn(t, e.dev, rdma.QPConfig{})

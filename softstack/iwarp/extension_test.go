@@ -164,7 +164,8 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 				return
 			}
 			seen <- r.Param().PrivateData
-			if p, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("there")}); err != nil || string(p.PrivateData) != "hello" {
+			if p, err := r.Accept(t.Context(), e.qp,
+				rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("there")}); err != nil || string(p.PrivateData) != "hello" {
 				t.Errorf("accept: %q, %v", p.PrivateData, err)
 			}
 		}()
@@ -307,7 +308,8 @@ func TestWriteImmCompletesOnce(t *testing.T) {
 				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
 				a.want(b, rdma.WCSend, id+1000, rdma.StatusSuccess)
 			}
-			if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSendImm, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1)}}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
+			if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSendImm, NumSGE: 1,
+				SGE: [4]rdma.SGE{a.sge(0, 1)}}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
 				t.Errorf("send_imm of a byte: %d, %v", n, err)
 			}
 		})

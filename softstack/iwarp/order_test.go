@@ -221,7 +221,8 @@ func TestPostRefusals(t *testing.T) {
 		{rdma.SendWR{Op: rdma.OpRead, NumSGE: 2}, rdma.ErrInvalid},
 		{rdma.SendWR{Op: rdma.OpSend, NumSGE: 2, SGE: [4]rdma.SGE{{Len: 1 << 31}, {Len: 1 << 31}}}, rdma.ErrInvalid},
 	} {
-		if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpWrite}, c.wr, {ID: 2, Op: rdma.OpWrite}}); n != 1 || !errors.Is(err, c.want) {
+		if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpWrite}, c.wr, {ID: 2, Op: rdma.OpWrite}}); n != 1 ||
+			!errors.Is(err, c.want) {
 			t.Errorf("post %v: %d, %v, want 1 and %v", c.wr.Op, n, err, c.want)
 		}
 	}

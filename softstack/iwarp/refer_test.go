@@ -162,7 +162,8 @@ func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
 					RemoteAddr: b.mr.Addr()})
 				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
 				clear(p.buf.Bytes())
-				for stop := time.Now().Add(testTimeout); string(b.bytes(0, size)) != string(a.bytes(0, size)); time.Sleep(50 * time.Microsecond) {
+				for stop := time.Now().Add(testTimeout); string(b.bytes(0, size)) != string(a.bytes(0,
+					size)); time.Sleep(50 * time.Microsecond) {
 					if time.Now().After(stop) {
 						t.Fatalf("write %d did not arrive as it was posted", id)
 					}

@@ -170,7 +170,8 @@ func TestSRQRefusals(t *testing.T) {
 	}
 	pd, err := h.dev.AllocPD()
 	must(t, err)
-	if _, err := h.dev.NewQP(rdma.QPConfig{PD: pd, SendCQ: h.cq, RecvCQ: h.cq, SRQ: h.srq}); !errors.Is(err, rdma.ErrInvalid) {
+	if _, err := h.dev.NewQP(rdma.QPConfig{PD: pd, SendCQ: h.cq, RecvCQ: h.cq, SRQ: h.srq}); !errors.Is(err,
+		rdma.ErrInvalid) {
 		t.Errorf("qp of another domain: %v", err)
 	}
 	if _, err := h.dev.NewSRQ(rdma.SRQConfig{Depth: maxSRQWR + 1}); !errors.Is(err, rdma.ErrInvalid) {

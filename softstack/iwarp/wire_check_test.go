@@ -75,7 +75,8 @@ func (d *dut) checkTerminate(end *wiretest.End, want []rdmap.TermCode, maybe boo
 		d.t.Errorf("Terminate quotes %d octets with header %x, want %d and %x", term.SegLen, term.DDP, len(ulpdu),
 			ulpdu[:n])
 	}
-	if read := codes[0].Layer() == 0 && codes[0].EType() == 1 && ulpdu[1]&0xf == byte(rdmap.OpReadReq); read != term.R || read && !bytes.Equal(term.RDMAP, ulpdu[n:]) {
+	if read := codes[0].Layer() == 0 && codes[0].EType() == 1 &&
+		ulpdu[1]&0xf == byte(rdmap.OpReadReq); read != term.R || read && !bytes.Equal(term.RDMAP, ulpdu[n:]) {
 		d.t.Errorf("Terminate quotes the read request %t %x, want %t %x", term.R, term.RDMAP, read, ulpdu[n:])
 	}
 }

@@ -427,10 +427,12 @@ func TestWirePrivateData(t *testing.T) {
 		must(t, l.Close())
 	}
 	a := newEnd(t, Config{}, rdma.QPConfig{})
-	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{PrivateData: make([]byte, 501)}); !errors.Is(err, rdma.ErrInvalid) {
+	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{PrivateData: make([]byte, 501)}); !errors.Is(
+		err, rdma.ErrInvalid) {
 		t.Errorf("501 octets: %v", err)
 	}
-	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{ORD: maxRDAtom + 1}); !errors.Is(err, rdma.ErrInvalid) {
+	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{ORD: maxRDAtom + 1}); !errors.Is(err,
+		rdma.ErrInvalid) {
 		t.Errorf("ord above the limit: %v", err)
 	}
 }

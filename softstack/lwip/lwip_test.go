@@ -409,7 +409,8 @@ func TestDialsThatCannotSucceedSayWhy(t *testing.T) {
 	if _, err := s.Dial(t.Context(), "127.0.0.1:1", stream.Buffers{}); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
-	if _, err := s.Dial(t.Context(), "192.0.2.1:18515", stream.Buffers{}); err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := s.Dial(t.Context(), "192.0.2.1:18515", stream.Buffers{}); err == nil ||
+		errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("another machine: %v", err)
 	}
 }
@@ -435,7 +436,8 @@ func TestAPeerThatBreaksTheRingLosesItsConnections(t *testing.T) {
 			defer unix.Munmap(mem)
 			bend(mem, MinRing)
 			c.Write([]byte("!"))
-			if n, err := c.Read(make([]byte, 1)); n == 0 && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			if n, err := c.Read(make([]byte, 1)); n == 0 && !errors.Is(err, io.EOF) &&
+				!errors.Is(err, syscall.ECONNRESET) {
 				t.Errorf("the link lives: %d, %v", n, err)
 			}
 			must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t).Close()

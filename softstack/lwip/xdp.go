@@ -90,7 +90,8 @@ func openXDP(s *Stack, name string) (x *xdp, err error) {
 		return fail("load the XDP program", err)
 	}
 	for _, flags := range []xlink.XDPAttachFlags{xlink.XDPDriverMode, xlink.XDPGenericMode} {
-		if x.at, err = xlink.AttachXDP(xlink.XDPOptions{Program: x.prog, Interface: x.index, Flags: flags}); err == nil {
+		if x.at, err = xlink.AttachXDP(xlink.XDPOptions{Program: x.prog, Interface: x.index,
+			Flags: flags}); err == nil {
 			break
 		}
 	}

@@ -127,7 +127,8 @@ func TestStreamsGoThroughInterfaces(t *testing.T) {
 			if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != syscall.ECONNRESET {
 				t.Errorf("after RST: %v", err)
 			}
-			if _, err := stacks[1].Dial(t.Context(), "192.0.2.1:9", stream.Buffers{}); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			if _, err := stacks[1].Dial(t.Context(), "192.0.2.1:9", stream.Buffers{}); !errors.Is(err,
+				syscall.ECONNREFUSED) && !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Logf("a port of nobody: %v", err)
 			}
 		})

@@ -42,7 +42,8 @@ func TestEveryWayAgreesWithTheLibrary(t *testing.T) {
 				mixBlock512 + 256, 2*mixBlock512 + 128} {
 				for n := around - 70; n <= around+70; n++ {
 					state, off := r.Uint32(), r.IntN(64)
-					if got, want := CRC(state, b[off:off+n]), crc32.Update(state, castagnoli, b[off:off+n]); got != want {
+					if got, want := CRC(state, b[off:off+n]),
+						crc32.Update(state, castagnoli, b[off:off+n]); got != want {
 						t.Fatalf("CRC(%08x, %d octets) = %08x, want %08x", state, n, got, want)
 					}
 				}

@@ -102,7 +102,8 @@ func TestNobodySendsEarly(t *testing.T) {
 
 func TestStartupNames(t *testing.T) {
 	// The first that is none, too.
-	if s, e := numStates.String(), numEvents.String(); !strings.HasPrefix(s, "state ") || !strings.HasPrefix(e, "event ") {
+	if s, e := numStates.String(), numEvents.String(); !strings.HasPrefix(s, "state ") ||
+		!strings.HasPrefix(e, "event ") {
 		t.Errorf("behind the last: %q and %q", s, e)
 	}
 	seen := map[string]bool{}

@@ -120,7 +120,8 @@ func TestNewTerminateFollowsTheColumns(t *testing.T) {
 		if r && !bytes.Equal(full.RDMAP, body) {
 			t.Errorf("%v: rdmap header %x", row.code, full.RDMAP)
 		}
-		if short := NewTerminate(row.code, 19, taggedHdr, nil); short.R || short.M != m || m && len(short.DDP) != ddp.TaggedLen {
+		if short := NewTerminate(row.code, 19, taggedHdr, nil); short.R || short.M != m ||
+			m && len(short.DDP) != ddp.TaggedLen {
 			t.Errorf("%v of a write: %+v", row.code, short)
 		}
 		for name, bare := range map[string]Terminate{

@@ -103,7 +103,8 @@ func TestFlagsTheDeviceLacksAreRefused(t *testing.T) {
 	}, transports.Config{Window: 4096})
 	for _, f := range []transports.OpFlags{transports.Inline, transports.Fence,
 		transports.Fence | transports.Unsignaled} {
-		if n, err := r.near.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: f}}); n != 0 || !errors.Is(err, rdma.ErrNotSupported) {
+		if n, err := r.near.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: f}}); n != 0 ||
+			!errors.Is(err, rdma.ErrNotSupported) {
 			t.Errorf("flags %b: post = %d, %v, want 0, %v", f, n, err, rdma.ErrNotSupported)
 		}
 	}
@@ -321,7 +322,8 @@ func TestAStrangerIsRejectedAndTheNextTaken(t *testing.T) {
 	}()
 	cq := must(near.NewCQ(4))(t)
 	qp := must(near.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(t)
-	if _, err := qp.Connect(soon(t), l.Addr(), rdma.ConnParam{PrivateData: []byte("who are you?")}); !errors.Is(err, rdma.ErrRejected) {
+	if _, err := qp.Connect(soon(t), l.Addr(), rdma.ConnParam{PrivateData: []byte("who are you?")}); !errors.Is(err,
+		rdma.ErrRejected) {
 		t.Errorf("stranger's connect: %v, want %v", err, rdma.ErrRejected)
 	}
 	s := must(client.Dial(soon(t), l.Addr(), []byte("friend"), transports.Config{Window: 4096}))(t)
@@ -348,7 +350,8 @@ func TestAnAcceptThatFailsHereRejects(t *testing.T) {
 		_, _, err := l.Accept(soon(t))
 		accepted <- err
 	}()
-	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err, rdma.ErrRejected) {
+	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err,
+		rdma.ErrRejected) {
 		t.Errorf("dial = %v, %v, want %v", s, err, rdma.ErrRejected)
 	}
 	if err := <-accepted; !errors.Is(err, rdma.ErrInvalid) {
@@ -377,7 +380,8 @@ func TestAStrangeAnswerEndsTheDial(t *testing.T) {
 		answered <- err
 	}()
 	client := New(near)
-	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err, rdma.ErrProtocol) {
+	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err,
+		rdma.ErrProtocol) {
 		t.Errorf("dial = %v, %v, want %v", s, err, rdma.ErrProtocol)
 	}
 	if err := <-answered; err != nil {

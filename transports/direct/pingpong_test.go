@@ -75,7 +75,8 @@ func TestStepsThatAreNotTaken(t *testing.T) {
 		"a call": {transports.PingPongStep{Ask: transports.Op{Kind: transports.KindCall}, HasAsk: true,
 			Looks: 1}, rdma.ErrNotSupported},
 	} {
-		if n, err := r.near.PingPong([]transports.PingPongStep{c.v}, dst); n != 0 || err != c.want || r.near.inUse != 0 {
+		if n, err := r.near.PingPong([]transports.PingPongStep{c.v}, dst); n != 0 || err != c.want ||
+			r.near.inUse != 0 {
 			t.Errorf("%s: %d, %v, %d in use; want %v", name, n, err, r.near.inUse, c.want)
 		}
 	}
@@ -87,7 +88,8 @@ func TestStepsThatAreNotTaken(t *testing.T) {
 		t.Errorf("ask in a full queue: %v, want %v", err, rdma.ErrQueueFull)
 	}
 	late := transports.PingPongStep{Answer: write, HasAnswer: true, Until: rdma.UntilByte, Watch: 0, Was: 1, Looks: 1}
-	if n, err := r.near.PingPong([]transports.PingPongStep{late, late}, dst); n != 1 || err != nil || late.Met || !late.HasAnswer {
+	if n, err := r.near.PingPong([]transports.PingPongStep{late, late}, dst); n != 1 || err != nil || late.Met ||
+		!late.HasAnswer {
 		t.Errorf("answer in a full queue: %d done, met %v, %v; want the completion that makes room", n, late.Met, err)
 	}
 	if step(t, r.near, &late, 0); late.HasAnswer {

@@ -233,7 +233,8 @@ func TestClosingTheQPEndsItsConnect(t *testing.T) {
 				done <- err
 			}()
 			synctest.Wait()
-			if _, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+			if _, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err,
+				rdma.ErrState) {
 				t.Errorf("second Connect = %v, want ErrState", err)
 			}
 			ok(t, end.do(a.qp))
@@ -326,7 +327,8 @@ func TestDeathOfADeviceEndsItsConnectsAndListeners(t *testing.T) {
 		}
 		b.dev.Kill()
 		c := newSide(t, f, "c", ordinary())
-		if _, err := c.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
+		if _, err := c.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err,
+			rdma.ErrUnreachable) {
 			t.Errorf("Connect to a dead device = %v, want ErrUnreachable", err)
 		}
 	})

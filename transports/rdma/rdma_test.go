@@ -131,7 +131,8 @@ func TestErrorsCompareAsDocumented(t *testing.T) {
 	if !errors.Is(ErrClosed, net.ErrClosed) {
 		t.Error("ErrClosed is not net.ErrClosed")
 	}
-	if err := error(&OpError{"connect", "host:1", &RejectError{[]byte("busy")}}); !errors.Is(err, ErrRejected) || err.Error() != "connect host:1: connection rejected by the peer" {
+	if err := error(&OpError{"connect", "host:1", &RejectError{[]byte("busy")}}); !errors.Is(err, ErrRejected) ||
+		err.Error() != "connect host:1: connection rejected by the peer" {
 		t.Errorf("reject reads %q", err)
 	}
 	if got := (&OpError{"alloc pd", "", ErrClosed}).Error(); got != "alloc pd: closed" {

@@ -30,7 +30,8 @@ func TestBuffersOverTheLoopbackDevice(t *testing.T) {
 	} {
 		a, b := bufferedPair(t, c.b)
 		for _, end := range []Conn{a, b} {
-			if got := (Buffers{Send: buffer(t, end, unix.SO_SNDBUF), Recv: buffer(t, end, unix.SO_RCVBUF)}); got != c.want {
+			if got := (Buffers{Send: buffer(t, end, unix.SO_SNDBUF),
+				Recv: buffer(t, end, unix.SO_RCVBUF)}); got != c.want {
 				t.Errorf("%+v: %+v, want %+v", c.b, got, c.want)
 			}
 		}

@@ -168,7 +168,8 @@ func TestLastWordsAreHeard(t *testing.T) {
 	peer.SetLinger(0) // an unkind end: RST instead of FIN
 	peer.Close()
 	for range 20 {
-		if _, err := s.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8, Flags: transports.Unsignaled}}); err != nil {
+		if _, err := s.Post([]transports.Op{{Kind: transports.KindWrite, Len: 8,
+			Flags: transports.Unsignaled}}); err != nil {
 			break // the queue is full of what cannot leave
 		}
 		time.Sleep(time.Millisecond)

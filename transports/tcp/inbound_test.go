@@ -110,7 +110,8 @@ func TestAPeerThatBreaksTheProtocolIsNamed(t *testing.T) {
 		if n, err := in.parse(make([]transports.Done, 8)); n != 0 || err != nil {
 			t.Errorf("%s: the broken machine said %d, %v", c.what, n, err)
 		}
-		if tooLong := c.want == errTooLong; tooLong != (len(dones) == 1) || tooLong && dones[0].Status != rdma.StatusLocLenErr {
+		if tooLong := c.want == errTooLong; tooLong != (len(dones) == 1) ||
+			tooLong && dones[0].Status != rdma.StatusLocLenErr {
 			t.Errorf("%s: dones %v", c.what, dones)
 		}
 		if !bytes.Equal(in.win[:1000], make([]byte, 1000)) ||
@@ -170,7 +171,8 @@ func TestAPayloadLongerThanOneCallIsPlacedWhole(t *testing.T) {
 		b[headerLen+i] = byte(i * 11 / 7)
 	}
 	copy(want[5:], b[headerLen:])
-	if _, rest, err := feed(&in, append(b, msg(header{kind: wireWrite, len: 5}, 9)...), whole); rest != 0 || err != nil {
+	if _, rest, err := feed(&in, append(b, msg(header{kind: wireWrite, len: 5}, 9)...), whole); rest != 0 ||
+		err != nil {
 		t.Fatalf("%d bytes left, %v", rest, err)
 	}
 	copy(want, []byte{9, 9, 9, 9, 9})

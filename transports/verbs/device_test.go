@@ -68,7 +68,8 @@ func newEnd(t *testing.T, cfg Config) *end {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ended(t, e.cq.Close()) })
-	if e.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth, RecvDepth: testDepth}); err != nil {
+	if e.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth,
+		RecvDepth: testDepth}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ended(t, e.qp.Close()) })
@@ -189,7 +190,8 @@ func TestFirstMessageArrives(t *testing.T) {
 			if _, err := from.Connect(ctx, l.Addr(), p); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}}}); err != nil {
+			if _, err := from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1,
+				SGE: [4]rdma.SGE{a.sge(0, 8)}}}); err != nil {
 				t.Fatal(err)
 			}
 			begun := time.Now()
@@ -198,7 +200,8 @@ func TestFirstMessageArrives(t *testing.T) {
 			}
 			wcs := make([]rdma.WC, 4)
 			for n := 0; n == 0; {
-				if n, err = b.cq.Poll(wcs); err != nil || n > 0 && (n != 1 || wcs[0].ID != 1 || wcs[0].Status != rdma.StatusSuccess) {
+				if n, err = b.cq.Poll(wcs); err != nil ||
+					n > 0 && (n != 1 || wcs[0].ID != 1 || wcs[0].Status != rdma.StatusSuccess) {
 					t.Fatalf("connection %d: %+v, %v", i, wcs[:n], err)
 				}
 				if time.Since(begun) > 5*time.Second {

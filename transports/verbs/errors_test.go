@@ -70,7 +70,8 @@ func TestMemoryThatCannotBeLockedNamesTheLimit(t *testing.T) {
 	if err := registerFailed(4096, syscall.ENOMEM); !errors.Is(err, syscall.ENOMEM) || rdma.Advice(err) == "" {
 		t.Errorf("ENOMEM: %v", err)
 	}
-	if err := registerFailed(4096, syscall.EFAULT); !strings.Contains(err.Error(), "register memory 4096 bytes: the memory cannot be pinned") {
+	if err := registerFailed(4096, syscall.EFAULT); !strings.Contains(err.Error(),
+		"register memory 4096 bytes: the memory cannot be pinned") {
 		t.Errorf("EFAULT: %v", err)
 	}
 }

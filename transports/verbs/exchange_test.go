@@ -283,7 +283,8 @@ func TestNobodyThere(t *testing.T) {
 		t.Errorf("second listener = %v", err)
 	}
 	l.close()
-	if _, _, err := dialExchange(soon(t), addr); !errors.Is(err, rdma.ErrUnreachable) || strings.Count(err.Error(), addr) != 0 {
+	if _, _, err := dialExchange(soon(t), addr); !errors.Is(err, rdma.ErrUnreachable) ||
+		strings.Count(err.Error(), addr) != 0 {
 		t.Errorf("dial to a closed port = %v", err)
 	}
 	if _, _, err := dialExchange(soon(t), "no port"); !errors.Is(err, rdma.ErrInvalid) {

@@ -94,13 +94,16 @@ func TestSlotsThatAnswerEINVALAreEmpty(t *testing.T) {
 
 func TestATableThatCannotBeReadSaysWhich(t *testing.T) {
 	root := sysfsPort(t, map[string]string{"link_layer": "Ethernet", "gids/0": "no gid at all"})
-	if _, err := readGIDs(root, "rxe0", 1); !errors.Is(err, rdma.ErrInvalid) || !strings.Contains(err.Error(), "read gid 0 of rxe0 port 1") {
+	if _, err := readGIDs(root, "rxe0", 1); !errors.Is(err, rdma.ErrInvalid) ||
+		!strings.Contains(err.Error(), "read gid 0 of rxe0 port 1") {
 		t.Errorf("noise: %v", err)
 	}
-	if _, err := readGIDs(root, "rxe0", 2); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "rxe0 port 2") {
+	if _, err := readGIDs(root, "rxe0", 2); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "rxe0 port 2") {
 		t.Errorf("absent port: %v", err)
 	}
-	if _, err := readGIDs(root, "mlx5_0", 1); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "mlx5_0 port 1") {
+	if _, err := readGIDs(root, "mlx5_0", 1); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "mlx5_0 port 1") {
 		t.Errorf("absent device: %v", err)
 	}
 }

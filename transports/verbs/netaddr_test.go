@@ -38,7 +38,8 @@ func TestAddressesOfAnInterface(t *testing.T) {
 	}
 	_, prefix, _ := net.ParseCIDR("fe80::5/64")
 	prefix.IP = net.ParseIP("fe80::5")
-	if got := hostAddrs([]net.Addr{prefix, &net.UnixAddr{Name: "x"}}, "eth0"); !slices.Equal(got, []netip.Addr{netip.MustParseAddr("fe80::5%eth0")}) {
+	if got := hostAddrs([]net.Addr{prefix, &net.UnixAddr{Name: "x"}}, "eth0"); !slices.Equal(got,
+		[]netip.Addr{netip.MustParseAddr("fe80::5%eth0")}) {
 		t.Errorf("link-local: %v", got)
 	}
 }

@@ -337,7 +337,8 @@ func TestWhatIsMissingIsNotAPass(t *testing.T) {
 		t.Errorf("one probe failed: exit code %d, ratios %v, want %d and five ratios", code, tab.Lines[0].Ratios,
 			reports.ExitFailed)
 	}
-	if want := "2.rdmaperf.rxe0.send_lat.64: exit code 77: no such device"; len(tab.Failures) != 1 || tab.Failures[0] != want {
+	if want := "2.rdmaperf.rxe0.send_lat.64: exit code 77: no such device"; len(tab.Failures) != 1 ||
+		tab.Failures[0] != want {
 		t.Errorf("failures = %q, want %q", tab.Failures, want)
 	}
 	for n := 1; n <= 6; n++ {

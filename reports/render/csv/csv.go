@@ -15,8 +15,7 @@ import (
 )
 
 // columns are the header. The first ones say which point it is, the next ones how far to trust it, the last ones are
-// the
-// figure.
+// the figure.
 var columns = []string{"started", "version", "hostname", "stack", "transport", "label", "workload", "op", "size_bytes",
 	"depth", "qps", "threads",
 	"polling", "round_trip", "measured_by", "rate", "arrivals", "impairment", "app_work_ns", "dims", "repeat",

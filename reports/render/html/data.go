@@ -35,7 +35,8 @@ func unitOf(label func(float64) string) string {
 	default:
 		number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/%×µ ")
 		factor := 1.0
-		if v, err := strconv.ParseFloat(strings.NewReplacer("\u202f", "", "×", "", "+", "").Replace(number), 64); err == nil && v > 0 {
+		if v, err := strconv.ParseFloat(strings.NewReplacer("\u202f", "", "×", "", "+", "").Replace(number),
+			64); err == nil && v > 0 {
 			factor = v / probe
 		}
 		return "num|" + exact(factor) + "|" + s[len(number):]

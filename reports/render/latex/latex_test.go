@@ -153,7 +153,8 @@ func shape(t testing.TB, out string) (tables int) {
 		}
 	}
 	for _, e := range []string{"table", "tabular"} {
-		if b, n := strings.Count(out, "\\begin{"+e+"}"), strings.Count(out, "\\end{"+e+"}"); b != tables || n != tables {
+		if b, n := strings.Count(out, "\\begin{"+e+"}"), strings.Count(out, "\\end{"+e+"}"); b != tables ||
+			n != tables {
 			t.Errorf("%s begins %d times and ends %d times, want %d", e, b, n, tables)
 		}
 	}
@@ -226,7 +227,8 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestTheWritersErrorComesBack(t *testing.T) {
 	var w io.Writer = broken{}
-	if err := Write(w, []*reports.Document{fixedRun(t)}, page.Options{}); err == nil || !strings.HasSuffix(err.Error(), "disk full") {
+	if err := Write(w, []*reports.Document{fixedRun(t)}, page.Options{}); err == nil ||
+		!strings.HasSuffix(err.Error(), "disk full") {
 		t.Errorf("%v, want the writer's", err)
 	}
 }

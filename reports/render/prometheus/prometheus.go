@@ -80,8 +80,7 @@ var (
 )
 
 // figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit; figure is a
-// name
-// as thresholds have it.
+// name as thresholds have it.
 var figureFamilies = [...]struct {
 	desc *prometheus.Desc
 	by   float64 // from the document's unit

@@ -51,8 +51,7 @@ func figureText(f reports.Figure, u view.Units) string {
 }
 
 // ownFigures are the names of the figures that the workload of the results shows and no other table of a group has:
-// those
-// that are neither of a distribution nor of all workloads.
+// those that are neither of a distribution nor of all workloads.
 func ownFigures(rows []*reports.Result) (own []reports.Figure) {
 	for _, r := range rows {
 		for _, f := range r.ShownFigures() {

@@ -96,7 +96,8 @@ func TestLongNamesGetALine(t *testing.T) {
 				t.Errorf("at %d: %q has %d columns", width, l, len(l))
 			}
 		}
-		if all := strings.Join(strings.Fields(strings.Join(lines, "\n")), ""); !strings.Contains(all, long+"103.68329.47*") {
+		if all := strings.Join(strings.Fields(strings.Join(lines, "\n")), ""); !strings.Contains(all,
+			long+"103.68329.47*") {
 			t.Errorf("at %d the long row is lost:\n%s", width, strings.Join(lines, "\n"))
 		}
 		ends := map[int]bool{}

@@ -102,7 +102,8 @@ func TestAFullQueueIsToldAndCloseRefuses(t *testing.T) {
 		silent := w.dial()
 		synctest.Wait()
 		var refused []byte
-		if err := w.end(func(r byte) { refused = append(refused, r) }); err != nil || len(refused) != 1 || refused[0] != 0 {
+		if err := w.end(func(r byte) { refused = append(refused, r) }); err != nil || len(refused) != 1 ||
+			refused[0] != 0 {
 			t.Errorf("refused %v, %v, want the one that waited", refused, err)
 		}
 		if err := <-w.ended; !errors.Is(err, os.ErrDeadlineExceeded) {

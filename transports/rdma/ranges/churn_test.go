@@ -49,7 +49,8 @@ func TestManyRangesComeAndGo(t *testing.T) {
 					t.Fatalf("seed %d: %d overlaps with place %d, which is there: %v", seed, n, i, is)
 				}
 				// Half over the edge to the next one.
-				if over := (Entry[int]{e.End - 1, e.End + step - wide, -1}); is && x.Insert(over) || i+1 < places && there[i+1] && x.Insert(Entry[int]{e.End, e.End + step - wide + 1, -1}) {
+				if over := (Entry[int]{e.End - 1, e.End + step - wide, -1}); is && x.Insert(over) ||
+					i+1 < places && there[i+1] && x.Insert(Entry[int]{e.End, e.End + step - wide + 1, -1}) {
 					t.Fatalf("seed %d: an overlap with place %d or the next was taken", seed, i)
 				}
 			}

@@ -28,7 +28,9 @@ var conformSuites = []conformSuite{
 func suiteOf(spec string) *conformSuite {
 	layers, err := stackspec.Parse(spec)
 	if err == nil {
-		if i := slices.IndexFunc(conformSuites, func(s conformSuite) bool { return s.layer == layers[0].Name }); i >= 0 {
+		if i := slices.IndexFunc(conformSuites, func(s conformSuite) bool {
+			return s.layer == layers[0].Name
+		}); i >= 0 {
 			return &conformSuites[i]
 		}
 	}

@@ -71,7 +71,8 @@ func TestDefaultsAreAsIfTyped(t *testing.T) {
 		strings.Count(said, "\n") != 4 {
 		t.Errorf("--verbose says %q", said)
 	}
-	if f, said, err = withDefaults(t, file, nil, "-q", "7", "-n", "10"); err != nil || !has(f, map[string]string{"qp": "7", "duration": ""}) || said != "" {
+	if f, said, err = withDefaults(t, file, nil, "-q", "7", "-n", "10"); err != nil ||
+		!has(f, map[string]string{"qp": "7", "duration": ""}) || said != "" {
 		t.Errorf("typed: said %q, %v: want what was typed, and no default that it excludes", said, err)
 	}
 }
@@ -84,7 +85,8 @@ func TestTheEnvironmentComesBeforeTheFile(t *testing.T) {
 		!strings.Contains(said, "--iters 100, from RDMAPERF_RUN_ITERS") || strings.Contains(said, "--duration") {
 		t.Errorf("said %q, %v", said, err)
 	}
-	if f, said, err = withDefaults(t, "", map[string]string{"RDMAPERF_RUN_ITERS": "100"}, "-D", "1s"); err != nil || said != "" || !has(f, map[string]string{"duration": "1s"}) {
+	if f, said, err = withDefaults(t, "", map[string]string{"RDMAPERF_RUN_ITERS": "100"}, "-D", "1s"); err != nil ||
+		said != "" || !has(f, map[string]string{"duration": "1s"}) {
 		t.Errorf("beside what was typed: said %q, %v", said, err)
 	}
 }
@@ -104,11 +106,13 @@ func TestMistakesInDefaultsAreNamed(t *testing.T) {
 			t.Errorf("%.20q: %v, want %q", file, err, want)
 		}
 	}
-	if _, _, err := withDefaults(t, "", map[string]string{"RDMAPERF_RUN_QP": "x"}); err == nil || !strings.Contains(err.Error(), "RDMAPERF_RUN_QP: ") {
+	if _, _, err := withDefaults(t, "", map[string]string{"RDMAPERF_RUN_QP": "x"}); err == nil ||
+		!strings.Contains(err.Error(), "RDMAPERF_RUN_QP: ") {
 		t.Errorf("of the environment: %v", err)
 	}
 	for _, name := range []string{"RDMAPERF_RUN_DURATON", "RDMAPERF_RUN_SCENARIO", "RDMAPERF_RUN_"} {
-		if _, said, err := withDefaults(t, "", map[string]string{name: "x"}); err != nil || said != "rdmaperf: "+name+": run has no such default\n" {
+		if _, said, err := withDefaults(t, "", map[string]string{name: "x"}); err != nil ||
+			said != "rdmaperf: "+name+": run has no such default\n" {
 			t.Errorf("%s: said %q, %v", name, said, err)
 		}
 	}

@@ -48,7 +48,8 @@ func TestBothWaysAreExact(t *testing.T) {
 						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations,
 							r.Verified)
 					}
-					if sum := b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
+					if sum := b.FromClient.BytesPerSecond +
+						b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
 						t.Errorf("%s: throughput %v, want the sum %v", plan.Points[i], r.Throughput.BytesPerSecond, sum)
 					}
 				}

@@ -59,7 +59,8 @@ func TestCountersAroundTheMeasuredPhase(t *testing.T) {
 			return []reports.DeviceCounters{{Device: device, Port: 1,
 				Counters: map[string]int64{"moves": by, "stays": 0}}}
 		}
-		if diff := cmp.Diff(&reports.Counters{Client: changes("near0", 10), Server: changes("far0", 1000)}, r.Counters); diff != "" {
+		if diff := cmp.Diff(&reports.Counters{Client: changes("near0", 10), Server: changes("far0", 1000)},
+			r.Counters); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", pt, diff)
 		}
 		if len(near.times) != 2 || len(far.times) != 2 {

@@ -264,7 +264,8 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		!strings.Contains(said, "--max-memory") {
 		t.Errorf("too much memory: %q", said)
 	}
-	if said := serve(engine.Memory{Threads: 3}); !strings.Contains(said, "3 threads") || !strings.Contains(said, "--max-threads") {
+	if said := serve(engine.Memory{Threads: 3}); !strings.Contains(said, "3 threads") ||
+		!strings.Contains(said, "--max-threads") {
 		t.Errorf("too many threads: %q", said)
 	}
 }

@@ -113,7 +113,8 @@ func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
 			for i, r := range results {
 				pt := points[i]
 				agreeAll(t, pt.String(), &r, kept, max(pt.QPs, 1)*pt.Outstanding)
-				if timed := pt.Call != engine.CallOneway; (r.Latency != nil) != timed || (len(r.RawSamples) == 1) != timed || r.Parameters["raw_limit"] != 10_000 {
+				if timed := pt.Call != engine.CallOneway; (r.Latency != nil) != timed ||
+					(len(r.RawSamples) == 1) != timed || r.Parameters["raw_limit"] != 10_000 {
 					t.Errorf("%s: latency %v, samples %+v, limit %v", pt, r.Latency, r.RawSamples,
 						r.Parameters["raw_limit"])
 				}
@@ -175,7 +176,8 @@ func TestRawSamplesBeyondTheLimitAreCounted(t *testing.T) {
 	plan.QPs, plan.Threads = 2, 2
 	results, kept := rawRun(t, enginetest.MemEnds, plan, 101)
 	named := results[0].RawSamples[0]
-	if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: 101, Dropped: 499, Limit: 101}); named != want || results[0].Latency.Count != 600 {
+	if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: 101, Dropped: 499, Limit: 101}); named != want ||
+		results[0].Latency.Count != 600 {
 		t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
 	}
 	if n := len(kept[plan.Points[0].String()+" latency"]); n != 101 {

@@ -282,7 +282,8 @@ func (c *ServedClient) accept(p *Plan) error {
 	if c.Server.Counters != nil {
 		c.Counters = c.Server.Counters(tr)
 	}
-	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgAccept, Accept: a}); err != nil {
+	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgAccept,
+		Accept: a}); err != nil {
 		tr.Close()
 		return err
 	}

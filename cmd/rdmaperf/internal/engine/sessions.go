@@ -143,7 +143,8 @@ func (s *Serve) Listen(ctx context.Context, cfg transports.Config) (l transports
 	if l, err = tr.Listen(ctx, net.JoinHostPort(s.Host, "0"), cfg); err != nil {
 		return nil, nil, TransportError("listen for sessions", err)
 	}
-	if err := s.Peer.Send(&Listening{Addr: l.Addr(), Elsewhere: Elsewhere(s.Host, l.Addr()), Token: number}); err != nil {
+	if err := s.Peer.Send(&Listening{Addr: l.Addr(), Elsewhere: Elsewhere(s.Host, l.Addr()),
+		Token: number}); err != nil {
 		l.Close()
 		return nil, nil, err
 	}

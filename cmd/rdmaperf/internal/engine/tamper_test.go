@@ -111,7 +111,8 @@ func TestNumbersFindWhatOrderLoses(t *testing.T) {
 			}
 			plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: op, Size: 200})
 			plan.Iterations, plan.Moderation = 1000, 1
-			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
+			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+				plan); reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("%s %s: %v, want a corruption", op, name, err)
 			}
 		}

@@ -67,7 +67,10 @@ func TestTCPIsExactOverABadPath(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	var l net.Listener
-	if err := p.In(0, hold, func() (err error) { l, err = net.Listen("tcp", Addresses[0]+":0"); return err }); err != nil {
+	if err := p.In(0, hold, func() (err error) {
+		l, err = net.Listen("tcp", Addresses[0]+":0")
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()

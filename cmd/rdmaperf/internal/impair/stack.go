@@ -105,7 +105,8 @@ func (o endOpening) Stream() (stream.Conn, error) {
 		return nil, err
 	}
 	if s, ok := c.(interface{ FD() int }); ok && o.g.giveUp > 0 {
-		if err := unix.SetsockoptInt(s.FD(), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(o.g.giveUp.Milliseconds())); err != nil {
+		if err := unix.SetsockoptInt(s.FD(), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT,
+			int(o.g.giveUp.Milliseconds())); err != nil {
 			c.Close()
 			return nil, err
 		}

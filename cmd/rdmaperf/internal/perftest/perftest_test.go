@@ -149,7 +149,8 @@ func TestResultsStandWherePerftestPutsThem(t *testing.T) {
 		}
 	}
 	cmd, _ := parse(t, "ib_write_bw", "-w 200 --report_gbits h")
-	if missed, err := cmd.Result(new(bytes.Buffer), &bw); err != nil || !strings.Contains(missed, "below the limit of 200") {
+	if missed, err := cmd.Result(new(bytes.Buffer), &bw); err != nil ||
+		!strings.Contains(missed, "below the limit of 200") {
 		t.Errorf("limit: %q, %v", missed, err)
 	}
 }

@@ -62,7 +62,8 @@ func TestWithoutValidationNothingIsCompared(t *testing.T) {
 		}
 		return awaitEnd(e)
 	})
-	if _, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Count: 1, Timeout: testTimeout}); err != nil {
+	if _, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Count: 1,
+		Timeout: testTimeout}); err != nil {
 		t.Errorf("Ping = %v, want nil", err)
 	}
 }

@@ -18,7 +18,8 @@ func TestFailIfDisturbed(t *testing.T) {
 		}
 		var said bytes.Buffer
 		err := f.check(&said, doc)
-		if quiet := verdict == reports.VerdictQuiet; quiet != (err == nil) || !quiet && (reports.Code(err) != reports.ExitThreshold || !strings.Contains(said.String(), "the reason")) {
+		if quiet := verdict == reports.VerdictQuiet; quiet != (err == nil) ||
+			!quiet && (reports.Code(err) != reports.ExitThreshold || !strings.Contains(said.String(), "the reason")) {
 			t.Errorf("%s: %v, %q", verdict, err, said.String())
 		}
 	}

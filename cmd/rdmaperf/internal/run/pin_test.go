@@ -58,11 +58,14 @@ func TestPinSaysWhatItChoseAndWhy(t *testing.T) {
 		"with a HOST":        func(o *Options, _ *runPlan) { o.verbose, o.host = true, "there" },
 		"threads that sleep": func(o *Options, p *runPlan) { o.verbose, p.base.Polling = true, engine.PollingEvent },
 	} {
-		if base, said := pinned(t, fstest.MapFS{}, change); base.ClientCPU != -1 || !strings.Contains(said, "pin: no thread is pinned: ") || !strings.Contains(said, name) {
+		if base, said := pinned(t, fstest.MapFS{}, change); base.ClientCPU != -1 ||
+			!strings.Contains(said, "pin: no thread is pinned: ") || !strings.Contains(said, name) {
 			t.Errorf("%s: CPU %d, said:\n%s", name, base.ClientCPU, said)
 		}
 	}
-	if base, said := pinned(t, twoNodes("1"), func(o *Options, p *runPlan) { o.quiet, p.autoPin = true, false }); said != "" || base.ClientCPU != -1 {
+	if base, said := pinned(t, twoNodes("1"), func(o *Options, p *runPlan) {
+		o.quiet, p.autoPin = true, false
+	}); said != "" || base.ClientCPU != -1 {
 		t.Errorf("--pin none --quiet: CPU %d, said %q", base.ClientCPU, said)
 	}
 }

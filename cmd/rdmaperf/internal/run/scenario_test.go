@@ -20,7 +20,8 @@ func TestScenarioKeysAreNoFlags(t *testing.T) {
 		if flags.Lookup(name) == nil {
 			t.Errorf("run has no flag --%s", name)
 		}
-		if _, err := parseScenario("s.yaml", []byte("version: 1\nruns:\n - "+name+": x\n")); err == nil || !strings.HasPrefix(err.Error(), "s.yaml:3: "+name+": stands on the command line only") {
+		if _, err := parseScenario("s.yaml", []byte("version: 1\nruns:\n - "+name+": x\n")); err == nil ||
+			!strings.HasPrefix(err.Error(), "s.yaml:3: "+name+": stands on the command line only") {
 			t.Errorf("%s in a run: %v", name, err)
 		}
 	}

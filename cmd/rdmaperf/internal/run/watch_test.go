@@ -17,7 +17,8 @@ func TestIntervalsSayRateBandwidthAndLatency(t *testing.T) {
 	if got := rates(reports.SeriesPoint{Operations: 1000}, time.Second, 125000, true); got != "1k/s, 1.00 Gb/s" {
 		t.Errorf("in Gb/s: %q", got)
 	}
-	if got := rates(reports.SeriesPoint{Operations: 1500000, P50: 640, P99: 6120, Max: 2.5e6}, time.Second, 0, false); got != "p50 640 ns, p99 6.12 us, max 2.50 ms, 1.5M/s" {
+	if got := rates(reports.SeriesPoint{Operations: 1500000, P50: 640, P99: 6120, Max: 2.5e6}, time.Second, 0,
+		false); got != "p50 640 ns, p99 6.12 us, max 2.50 ms, 1.5M/s" {
 		t.Errorf("latency: %q", got)
 	}
 }

@@ -97,7 +97,8 @@ func Spin(ctx context.Context, in io.Reader, cpus []int) error {
 		go func() { // ends with ctx
 			runtime.LockOSThread()
 			pin(cpu)
-			if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
+			if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE},
+				0); err != nil {
 				failed <- fmt.Errorf("keep CPUs awake: SCHED_IDLE: %w", err)
 				return
 			}

@@ -79,7 +79,8 @@ func TestScriptedHeadOfLine(t *testing.T) {
 				t.Errorf("%s: %+v, want %d of %d ns", name, l, n, trip)
 			}
 		}
-		if got, least := h.BulkAloneBytesPerSecond, perSecond(n*size, alone+int(script().Idle)); got < least*(1-1e-9) || got > perSecond(n*size, alone)*(1+1e-9) {
+		if got, least := h.BulkAloneBytesPerSecond, perSecond(n*size, alone+int(script().Idle)); got < least*(1-1e-9) ||
+			got > perSecond(n*size, alone)*(1+1e-9) {
 			t.Errorf("bulk alone %v, want %v to %v", got, least, perSecond(n*size, alone))
 		}
 		if want := perSecond(int(r.Operations)*size, int(r.DurationNs)); !same(h.BulkLoadedBytesPerSecond, want) {
@@ -109,7 +110,8 @@ func TestScriptedStarvation(t *testing.T) {
 			t.Errorf("%d low in %d ns, %v a second, want %d in %d", s.Low.Operations, r.DurationNs,
 				s.Low.BytesPerSecond, n, window)
 		}
-		if sum := perSecond(int(r.Operations)*size, int(r.DurationNs)); i == 1 && (s.High.Operations == 0 || !same(s.High.BytesPerSecond+s.Low.BytesPerSecond, sum)) {
+		if sum := perSecond(int(r.Operations)*size, int(r.DurationNs)); i == 1 && (s.High.Operations == 0 ||
+			!same(s.High.BytesPerSecond+s.Low.BytesPerSecond, sum)) {
 			t.Errorf("%+v and %+v, want %v together", s.High, s.Low, sum)
 		}
 		spent(t, soon(), r)

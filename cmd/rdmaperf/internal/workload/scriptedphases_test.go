@@ -75,7 +75,8 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 					t.Errorf("alone %+v, loaded %+v, bulk %v and %v", h.ProbeAlone, h.ProbeLoaded,
 						h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond)
 				}
-				if want := map[string]int64{reports.SamplesProbeAlone: n, reports.SamplesProbeLoaded: n}; !maps.Equal(kept, want) {
+				if want := map[string]int64{reports.SamplesProbeAlone: n,
+					reports.SamplesProbeLoaded: n}; !maps.Equal(kept, want) {
 					t.Errorf("samples of %v, want %v", kept, want)
 				}
 			}

@@ -58,7 +58,8 @@ func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 			return &broken{CallService: s, ended: ended}
 		}).table()
 		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
-			if _, err := enginetest.First(c.Run(ctx, 0)); (err == nil) != (ended == nil) || err != nil && !strings.Contains(err.Error(), ended.Error()) {
+			if _, err := enginetest.First(c.Run(ctx, 0)); (err == nil) != (ended == nil) ||
+				err != nil && !strings.Contains(err.Error(), ended.Error()) {
 				t.Errorf("%v, want %v", err, ended)
 			}
 		})

@@ -67,7 +67,8 @@ func TestConnectionOfCallsEndsInTime(t *testing.T) {
 	}}
 	plan := enginetest.QuickPlan(callPoint(1))
 	plan.Timeout = 500 * time.Millisecond
-	if _, err := enginetest.RunPoints(t, silent.Ends(enginetest.CarriersUnderTest()["tcp"]), plan); err == nil || !strings.Contains(err.Error(), "DeadlineExceeded") {
+	if _, err := enginetest.RunPoints(t, silent.Ends(enginetest.CarriersUnderTest()["tcp"]), plan); err == nil ||
+		!strings.Contains(err.Error(), "DeadlineExceeded") {
 		t.Errorf("%v, want the first call to miss its deadline", err)
 	}
 }

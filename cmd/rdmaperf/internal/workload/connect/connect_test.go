@@ -84,7 +84,8 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 	}
 	plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64})
 	plan.Iterations = 5
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(flip), plan); reports.Code(err) != reports.ExitCorruption {
+	if _, err := enginetest.RunPoints(t, enginetest.WithFault(flip),
+		plan); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("%v, want a corruption", err)
 	}
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)

@@ -54,7 +54,8 @@ func (t *flags) Register(f *pflag.FlagSet) {
 
 // Check refuses what describes another workload.
 func (t *flags) Check(c *room.Common) error {
-	if f := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "inline_size", "cq-mod"); f != "" && c.Alone() {
+	if f := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "inline_size",
+		"cq-mod"); f != "" && c.Alone() {
 		return values.Wrong(f, "the operations of the workload %s are those of its --model, on one QP", Name)
 	}
 	return nil

@@ -76,7 +76,8 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 				if first := paramserverresults.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
 					t.Errorf("%v: communication of %v, but %v before", pt, ps.CommunicationNs, first.CommunicationNs)
 				}
-				if want := ps.CommunicationNs * []float64{0, 0, 1.5, 1.5}[i]; ps.ComputeNs < want-1 || ps.ComputeNs > want || ps.IdealNs != max(ps.ComputeNs, ps.CommunicationNs) {
+				if want := ps.CommunicationNs * []float64{0, 0, 1.5, 1.5}[i]; ps.ComputeNs < want-1 ||
+					ps.ComputeNs > want || ps.IdealNs != max(ps.ComputeNs, ps.CommunicationNs) {
 					t.Errorf("%v: computation of %v, ideal %v, want %v", pt, ps.ComputeNs, ps.IdealNs, want)
 				}
 				// The shares of the tensors are rounded down, each twice an iteration.
@@ -181,7 +182,8 @@ func TestTrainingAllocatesNothing(t *testing.T) {
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 10})
 	release := engine.HoldCollector()
 	defer release()
-	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 500}); out.Ops != 500 || out.Usage.Allocations > enginetest.PhaseAllocations {
+	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 500}); out.Ops != 500 ||
+		out.Usage.Allocations > enginetest.PhaseAllocations {
 		t.Errorf("%d iterations, %d allocations, want 500 and none of the loop", out.Ops, out.Usage.Allocations)
 	}
 }
@@ -217,7 +219,8 @@ func TestTrainingFindsDamage(t *testing.T) {
 				return s.Post(changed)
 			}
 			plan := trainPlan(trainPoint(ArmFIFO, 0))
-			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
+			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+				plan); reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("error %v (exit %d), want a corruption", err, reports.Code(err))
 			}
 		})

@@ -98,7 +98,8 @@ func TestWritesToOnePlaceAreNumbered(t *testing.T) {
 				return b
 			}
 			_, err := take(t, l, o, n, true)
-			if found := reports.Code(err) == reports.ExitCorruption; found == (what == "nothing") || !found && err != nil {
+			if found := reports.Code(err) == reports.ExitCorruption; found == (what == "nothing") ||
+				!found && err != nil {
 				t.Errorf("%s, write %d: %v", what, bad, err)
 			}
 		}

@@ -53,7 +53,8 @@ func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err
 		p.daemons[1] = nil
 		return nil, err
 	}
-	if p.own, err = p.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(window), Open: lite.PermWrite}); err != nil {
+	if p.own, err = p.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(window),
+		Open: lite.PermWrite}); err != nil {
 		return nil, err
 	}
 	for range users {

@@ -99,7 +99,8 @@ func TestWritesAreNumbered(t *testing.T) {
 				return b
 			}
 			_, err := take(t, l, users, n, true)
-			if found := reports.Code(err) == reports.ExitCorruption; found == (what == "nothing") || !found && err != nil {
+			if found := reports.Code(err) == reports.ExitCorruption; found == (what == "nothing") ||
+				!found && err != nil {
 				t.Errorf("%s, write %d: %v", what, bad, err)
 			}
 		}

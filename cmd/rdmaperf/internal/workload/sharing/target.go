@@ -149,7 +149,8 @@ func openTier(ctx context.Context, r *engine.Run, users int) (_ target, err erro
 		}
 	}()
 	// Each user has a buffer for answers, too.
-	if t.pair, err = pairs.OpenNodes(ctx, r, s, [2]int{users * step(t.size), users * (step(t.size) + 8<<10)}); err != nil {
+	if t.pair, err = pairs.OpenNodes(ctx, r, s,
+		[2]int{users * step(t.size), users * (step(t.size) + 8<<10)}); err != nil {
 		return nil, err
 	}
 	if t.home, err = t.pair.Nodes[0].Client(lite.ClientConfig{}); err != nil {

@@ -262,7 +262,8 @@ func (c *tensorCaller) Call() error { return c.k.Call(&c.c) }
 func (c *tensorCaller) Check(int64) (int64, error) {
 	defer c.k.Free()
 	sh := c.p.sh
-	if err := c.p.compare(c.n, engine.SideClient, c.index/sh.Depth, c.c.Response, c.p.in.Cut(c.p.out.Of(c.sent))); err != nil {
+	if err := c.p.compare(c.n, engine.SideClient, c.index/sh.Depth, c.c.Response,
+		c.p.in.Cut(c.p.out.Of(c.sent))); err != nil {
 		return 0, err
 	}
 	return int64(tensorRequest(sh) + sh.Response), nil

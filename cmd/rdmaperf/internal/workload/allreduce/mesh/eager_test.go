@@ -91,7 +91,8 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 				return
 			}
 			for i := range 2 {
-				if err := m.returned(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "send to rank 1: nothing for") {
+				if err := m.returned(t.Context()); err == nil ||
+					!strings.HasPrefix(err.Error(), "send to rank 1: nothing for") {
 					t.Errorf("%d of 2 messages are done: %v", i, err)
 				}
 				if err := m.take(&rdma.WC{ID: id(1, whatEager, i)}); err != nil {
@@ -102,7 +103,8 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 				t.Errorf("all are done, and %d under way: %v", p.eager, err)
 			}
 			// A sum that fails gives back what it left, else the arm does not close.
-			if err := m.Reduce(t.Context(), list, in, out, arm); err == nil || err.Error() != "receive from rank 1: nothing for 20ms" || p.lent != 0 {
+			if err := m.Reduce(t.Context(), list, in, out, arm); err == nil ||
+				err.Error() != "receive from rank 1: nothing for 20ms" || p.lent != 0 {
 				t.Errorf("beside a silent rank %d are lent: %v", p.lent, err)
 			}
 		})

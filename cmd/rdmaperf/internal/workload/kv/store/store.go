@@ -137,7 +137,8 @@ func (s *Store) write(change func(*bolt.Bucket) error) error {
 func (s *Store) Scan(dst, key []byte, count, limit int) ([]byte, error) {
 	err := s.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucket).Cursor()
-		for k, v := c.Seek(key); k != nil && count > 0 && len(dst)+recordHeader+len(k)+len(v) <= limit; k, v = c.Next() {
+		for k, v := c.Seek(key); k != nil && count > 0 && len(dst)+recordHeader+len(k)+len(v) <= limit; k,
+			v = c.Next() {
 			dst = binary.LittleEndian.AppendUint32(dst, uint32(len(k)))
 			dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v)))
 			dst = append(append(dst, k...), v...)

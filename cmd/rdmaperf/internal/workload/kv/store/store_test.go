@@ -104,7 +104,8 @@ func TestStoreLeavesNoFile(t *testing.T) {
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("%v, %v", left, err)
 	}
-	if _, err := Open(Options{Dir: filepath.Join(dir, "nowhere")}); err == nil || !strings.Contains(err.Error(), "nowhere") {
+	if _, err := Open(Options{Dir: filepath.Join(dir, "nowhere")}); err == nil ||
+		!strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("open in no directory: %v", err)
 	}
 }
@@ -205,7 +206,10 @@ func TestScansAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := len(b) / 3 // keys may differ in length by a digit or two
-	if err := Records(b, func(k, v []byte) error { first = recordHeader + len(k) + len(v); return errors.New("once") }); err == nil {
+	if err := Records(b, func(k, v []byte) error {
+		first = recordHeader + len(k) + len(v)
+		return errors.New("once")
+	}); err == nil {
 		t.Fatal("no record")
 	}
 	flipped := bytes.Clone(b)
@@ -221,7 +225,8 @@ func TestScansAreChecked(t *testing.T) {
 		"finds the key": {append(bytes.Clone(b), 1, 0, 0, 0, 0, 0, 0, 0, 'x'), 17, 9},
 	} {
 		var found *Corrupt
-		if err := DamageScan(cfg, c.record, c.count, c.b); !errors.As(err, &found) || !strings.Contains(err.Error(), what) {
+		if err := DamageScan(cfg, c.record, c.count, c.b); !errors.As(err, &found) ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %q", err, what)
 		}
 	}
@@ -246,7 +251,8 @@ func FuzzRecords(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xff}, 20))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := 0
-		if err := Records(b, func(k, v []byte) error { n += recordHeader + len(k) + len(v); return nil }); err == nil && n != len(b) || n > len(b) {
+		if err := Records(b, func(k, v []byte) error { n += recordHeader + len(k) + len(v); return nil }); err == nil &&
+			n != len(b) || n > len(b) {
 			t.Errorf("%d of %d bytes, %v", n, len(b), err)
 		}
 	})

@@ -95,7 +95,8 @@ func FuzzParseKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key []byte) {
 		id, ok := ParseKey(key)
-		if want := strconv.AppendUint([]byte(keyPrefix), id, 10); ok != bytes.Equal(key, want) && (ok || bytes.Equal(key, want) && id != 0) {
+		if want := strconv.AppendUint([]byte(keyPrefix), id, 10); ok != bytes.Equal(key, want) &&
+			(ok || bytes.Equal(key, want) && id != 0) {
 			t.Errorf("%q: %d, %v", key, id, ok)
 		}
 	})

@@ -30,7 +30,8 @@ func TestOverlap(t *testing.T) {
 
 func TestAnOverlapBeyondAllIsImpossible(t *testing.T) {
 	for overlap, want := range map[float64]string{0.93: "", -7.862: "-786.2 %"} {
-		if got := (&ParamServer{Overlap: &overlap}).Contradiction(); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := (&ParamServer{Overlap: &overlap}).Contradiction(); (got == "") != (want == "") ||
+			!strings.Contains(got, want) {
 			t.Errorf("%v: %q, want %q", overlap, got, want)
 		}
 	}

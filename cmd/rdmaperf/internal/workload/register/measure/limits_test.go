@@ -56,7 +56,8 @@ func TestAWorkingSetMayExceedWhatMayBeLocked(t *testing.T) {
 		if d.Cache["evictions"] == 0 || d.SetHits == 0 || d.SetHits == d.SetGets {
 			t.Errorf("%d hits of %d, %v", d.SetHits, d.SetGets, d.Cache)
 		}
-		if most, _ := Most(g, Point{Arm: arms.Cache, Size: int(lim.Cur), Pattern: PatternRepeated}); most >= int(lim.Cur) {
+		if most, _ := Most(g, Point{Arm: arms.Cache, Size: int(lim.Cur), Pattern: PatternRepeated}); most >= int(
+			lim.Cur) {
 			t.Errorf("a buffer of all that may be locked: at most %d", most)
 		}
 	}()

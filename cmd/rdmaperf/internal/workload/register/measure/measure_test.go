@@ -75,7 +75,8 @@ func TestEveryArmHasEveryPattern(t *testing.T) {
 						p.Buffers, p.Regions = 8, 4
 					}
 					if arm == arms.ODP {
-						if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err, rdma.ErrNotSupported) {
+						if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err,
+							rdma.ErrNotSupported) {
 							t.Errorf("%v: %v", p, err)
 						}
 						continue
@@ -146,7 +147,8 @@ func TestLazyMemoryIsRevivedAndBounded(t *testing.T) {
 		if lazy.Revived == 0 || lazy.MostDeferred == 0 || lazy.MostDeferred > lazy.DeferredBound {
 			t.Errorf("lazy: %+v", lazy)
 		}
-		if eager := take(t, g, Point{Arm: arms.Prereg, Size: 64 << 10, Pattern: PatternNew}).Pool; eager.Revived != 0 || eager.DeferredBound != 0 {
+		if eager := take(t, g, Point{Arm: arms.Prereg, Size: 64 << 10, Pattern: PatternNew}).Pool; eager.Revived != 0 ||
+			eager.DeferredBound != 0 {
 			t.Errorf("eager: %+v", eager)
 		}
 	})

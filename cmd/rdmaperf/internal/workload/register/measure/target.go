@@ -121,7 +121,8 @@ func (l *loop) open(dev rdma.Device, listen string) (err error) {
 		if l.cq[i], err = dev.NewCQ(16); err != nil {
 			return err
 		}
-		if l.qp[i], err = dev.NewQP(rdma.QPConfig{SendCQ: l.cq[i], RecvCQ: l.cq[i], SendDepth: 4, RecvDepth: 4}); err != nil {
+		if l.qp[i], err = dev.NewQP(rdma.QPConfig{SendCQ: l.cq[i], RecvCQ: l.cq[i], SendDepth: 4,
+			RecvDepth: 4}); err != nil {
 			return err
 		}
 	}

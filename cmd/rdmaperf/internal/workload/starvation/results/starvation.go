@@ -27,7 +27,8 @@ type ClassShare struct {
 // Contradiction is why the figures cannot be; empty where they can.
 func (s *Starvation) Contradiction() string {
 	// A twentieth: the capacity is measured in a window of its own.
-	if sum := s.High.BytesPerSecond + s.Low.BytesPerSecond; s.CapacityBytesPerSecond > 0 && sum > 1.05*s.CapacityBytesPerSecond {
+	if sum := s.High.BytesPerSecond + s.Low.BytesPerSecond; s.CapacityBytesPerSecond > 0 &&
+		sum > 1.05*s.CapacityBytesPerSecond {
 		return "the classes got " + view.Number(100*sum/s.CapacityBytesPerSecond, 1) + " % of the capacity"
 	}
 	return ""
