@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -358,10 +359,14 @@ func (r *Result) distribution(name string) *Latency {
 func (r *Result) Distributions() (all []NamedLatency) {
 	for _, c := range commonLatencies {
 		if l := c.of(r); l != nil {
-			all = append(all, NamedLatency{strings.TrimSuffix(c.prefix, "."), l})
+			all = append(all, NamedLatency{Name: strings.TrimSuffix(c.prefix, "."), Latency: l})
 		}
 	}
-	return append(all, r.Latencies...)
+	all = append(all, r.Latencies...)
+	for i := range all {
+		all[i].SizeBytes = cmp.Or(all[i].SizeBytes, r.SizeBytes)
+	}
+	return all
 }
 
 // FigureLabel is the name of a figure as a table's heading has it: "loaded p99", and without the unit that stands
@@ -388,7 +393,7 @@ func QuantityLabel(q Quantity, v float64) string {
 		}
 		return FormatQuantity(q, v)
 	case QuantityRatio:
-		return view.Number(v, 4)
+		return view.Digits3(v)
 	}
 	return view.Number(v, -1)
 }

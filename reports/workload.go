@@ -63,8 +63,9 @@ type DimDef struct{ Name, Unit, Help string }
 
 // NamedLatency is a distribution of a result beside its latency. Its percentiles are figures NAME.p50 and so on.
 type NamedLatency struct {
-	Name    string
-	Latency *Latency
+	Name      string
+	Latency   *Latency
+	SizeBytes int64 // of what its samples are of
 }
 
 // Description is what a workload says of one of its results. It follows from the result's detail, so that a document
@@ -182,7 +183,7 @@ func LatenciesOf(defs []DimDef, of ...*Latency) []NamedLatency {
 	var all []NamedLatency
 	for i, l := range of {
 		if l != nil {
-			all = append(all, NamedLatency{defs[i].Name, l})
+			all = append(all, NamedLatency{Name: defs[i].Name, Latency: l})
 		}
 	}
 	return all

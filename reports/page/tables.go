@@ -78,13 +78,13 @@ func front(dims []reports.DimDef) []view.GridCell {
 	return append(head, view.HeadCells("size")...)
 }
 
-// frontOf are their cells; what says which of several a row is.
-func frontOf(s *reports.Measured, what string, dims []reports.DimDef) []view.GridCell {
+// frontOf are their cells; what says which of several a row is, and size of what it is.
+func frontOf(s *reports.Measured, what string, size int64, dims []reports.DimDef) []view.GridCell {
 	row := []view.GridCell{view.NameCell(s.Name() + what)}
 	for _, c := range s.DimCells(dims) {
 		row = append(row, view.NumberCell(view.Visible(c.Text)))
 	}
-	return append(row, view.NumberCell(reports.SizeLabel(s.SizeBytes)))
+	return append(row, view.NumberCell(reports.SizeLabel(size)))
 }
 
 // figureTable has the figures of the workload's own that are not of a distribution.
@@ -102,7 +102,7 @@ func figureTable(caption string, samples []*reports.Measured, dims []reports.Dim
 		t.Head = append(t.Head, view.HeadCells(reports.FigureLabel(f.Name))...)
 	}
 	for _, s := range samples {
-		row := frontOf(s, "", dims)
+		row := frontOf(s, "", s.SizeBytes, dims)
 		for _, f := range all {
 			text := "-"
 			if v, ok := s.Figure(f.Name); ok {
@@ -139,7 +139,7 @@ func latencyTable(caption string, samples []*reports.Measured, dims []reports.Di
 	for _, s := range samples {
 		for _, l := range s.Distributions() {
 			if twins || l.Latency != s.LatencyCorrected && l.Latency != s.LatencyService {
-				t.Rows = append(t.Rows, latencyRow(s, l.Name, l.Latency, dims))
+				t.Rows = append(t.Rows, latencyRow(s, l, dims))
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDe
 		if r == nil {
 			continue
 		}
-		row := append(frontOf(s, "", dims), view.NumberCell(view.Integer(s.Operations)),
+		row := append(frontOf(s, "", s.SizeBytes, dims), view.NumberCell(view.Integer(s.Operations)),
 			view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)),
 			view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)),
 			view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)),
@@ -195,11 +195,12 @@ func peakCells(t *reports.Throughput) []view.GridCell {
 		view.NumberCell(view.Number(float64(t.PeakOverNs)/1e6, -1))}
 }
 
-func latencyRow(s *reports.Measured, what string, l *reports.Latency, dims []reports.DimDef) []view.GridCell {
-	if what != "" {
-		what = ", " + what
+func latencyRow(s *reports.Measured, of reports.NamedLatency, dims []reports.DimDef) []view.GridCell {
+	l, what := of.Latency, ""
+	if of.Name != "" {
+		what = ", " + strings.ReplaceAll(of.Name, "_", " ")
 	}
-	row := append(frontOf(s, strings.ReplaceAll(what, "_", " "), dims), view.NumberCell(view.Integer(l.Count)),
+	row := append(frontOf(s, what, of.SizeBytes, dims), view.NumberCell(view.Integer(l.Count)),
 		view.NumberCell(view.Usec(l.Min)))
 	for _, p := range l.Percentiles()[:5] {
 		row = append(row, view.GridCell{Text: p.Text(), Class: "n", Mark: p.TooFew})

@@ -45,7 +45,7 @@ func figureText(f reports.Figure, u view.Units) string {
 	case reports.QuantityMemory:
 		return view.Number(f.Value/1024, 1)
 	case reports.QuantityRatio:
-		return view.Number(f.Value, 4)
+		return view.Digits3(f.Value)
 	}
 	return view.Number(f.Value, -1)
 }
@@ -64,6 +64,9 @@ func ownFigures(rows []*reports.Result) (own []reports.Figure) {
 	return own
 }
 
+// longTime is the least time, in ns, that has its column in ms.
+const longTime = 1e8
+
 // figureTable has a row for each result; empty where the workload has no figures of its own.
 func figureTable(g *reports.Grouped, rows []*reports.Result, u view.Units) *view.Table {
 	own := ownFigures(rows)
@@ -72,8 +75,16 @@ func figureTable(g *reports.Grouped, rows []*reports.Result, u view.Units) *view
 		return t
 	}
 	columns := []view.Column{{Name: "#bytes"}}
+	long := make([]bool, len(own)) // times that would be numbers of many digits in us
 	for i, f := range own {
 		c := column(f, u)
+		long[i] = f.Quantity == reports.QuantityTime && slices.ContainsFunc(rows, func(r *reports.Result) bool {
+			v, ok := r.Figure(f.Name)
+			return ok && v >= longTime
+		})
+		if long[i] {
+			c.Unit = "ms"
+		}
 		if i >= 3 {
 			c.Spare = i // the first say most
 		}
@@ -82,8 +93,11 @@ func figureTable(g *reports.Grouped, rows []*reports.Result, u view.Units) *view
 	t.Columns = g.PerRow(columns)
 	for _, r := range rows {
 		cells := []view.Cell{{Text: view.Integer(r.SizeBytes)}}
-		for _, f := range own {
+		for i, f := range own {
 			if has, ok := r.Find(f.Name); ok {
+				if long[i] {
+					has.Value /= 1e3
+				}
 				cells = append(cells, cell(r, has, u))
 			} else {
 				cells = append(cells, view.Cell{Text: "-"})
@@ -107,7 +121,7 @@ func latencyTable(g *reports.Grouped, rows []*reports.Result) *view.Table {
 	var behind [2][]view.Row // in one table with the raw figures, so that the columns line up
 	for _, r := range rows {
 		for _, l := range r.Distributions() {
-			cells := latencyCells(r.SizeBytes, l.Latency)
+			cells := latencyCells(l.SizeBytes, l.Latency)
 			name := l.Name
 			if name == "" || spans[name] != "" {
 				name = "operation"

@@ -66,6 +66,9 @@ func describe(w *reports.Workload, r *reports.Result) {
 		reports.NotZero(h.ProbeIntervalNs), reports.NotZero(h.ProbeGapNs),
 		reports.NotZero(h.AppSliceBytes), reports.NotZero(h.AppWindow))
 	r.Latencies = reports.LatenciesOf(w.Latencies, &h.ProbeAlone, &h.ProbeLoaded)
+	for i := range r.Latencies {
+		r.Latencies[i].SizeBytes = h.ProbeSizeBytes
+	}
 	values := []float64{h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond,
 		h.growth(h.ProbeLoaded.P50, h.ProbeAlone.P50), h.growth(h.ProbeLoaded.P99, h.ProbeAlone.P99),
 		known(cpuPerGB(r) * 1e9), known(cpuPerOp(r) * 1e9)}
