@@ -163,14 +163,6 @@ func Tally(dev rdma.Device) map[string]int64 {
 	return t.cache.Counters().Map()
 }
 
-// CacheOf is the cache of a device of [Wrap], nil for any other.
-func CacheOf(dev rdma.Device) *Cache {
-	if t, ok := dev.(*tier); ok {
-		return t.cache
-	}
-	return nil
-}
-
 func (m *tierMR) LKey() uint32        { return m.region.LKey() }
 func (m *tierMR) RKey() uint32        { return m.region.RKey() }
 func (m *tierMR) Addr() uint64        { return m.buf.Addr() }

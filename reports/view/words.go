@@ -40,9 +40,6 @@ func PercentOf(v, base float64) string {
 	return Digits3(100*v/base) + " %"
 }
 
-// Joined puts sentences behind each other.
-func Joined(words []string) string { return strings.Join(words, " ") }
-
 // NsLabel prints a time with three digits and its unit.
 func NsLabel(ns float64) string {
 	if !Finite(ns) {

@@ -107,12 +107,6 @@ func (s *Segment) Shorten(n int) *Segment {
 	return s
 }
 
-// Set overwrites octets of the ULPDU.
-func (s *Segment) Set(off int, b ...byte) *Segment {
-	copy(s.ulpdu[off:off+len(b)], b)
-	return s
-}
-
 // Flip inverts bits of one octet of the ULPDU.
 func (s *Segment) Flip(off int, bits byte) *Segment {
 	s.ulpdu[off] ^= bits

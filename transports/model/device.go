@@ -76,20 +76,6 @@ func (d *device) Kill() {
 	}
 }
 
-// Tally is what a device of this package counted: requests, and misses of keys,
-// translations and queue pair contexts. nil for other devices.
-func Tally(dev rdma.Device) map[string]int64 {
-	d, ok := dev.(*device)
-	if !ok {
-		return nil
-	}
-	world.Lock()
-	defer world.Unlock()
-	t := d.nic.tally
-	return map[string]int64{"requests": t.requests, "key_misses": t.keyMisses, "translation_misses": t.pageMisses,
-		"qp_misses": t.qpMisses}
-}
-
 // mr is a registration with its number: keys are random, and a cache must not be.
 type mr struct {
 	rdma.MR

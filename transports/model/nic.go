@@ -11,10 +11,7 @@ type nic struct {
 	left    int64   // when the last one left it
 	engines []int64 // when each of those that fetch misses is free
 	port    int64   // when the link is free
-	tally   tally
 }
-
-type tally struct{ requests, keyMisses, pageMisses, qpMisses int64 }
 
 // needs are what a request touches at one NIC.
 type needs struct {
@@ -32,12 +29,10 @@ func newNIC(cfg Config) *nic {
 // stage takes a request that arrives at a time through the pipeline and says when it
 // leaves. Its misses overlap; who comes behind does not overtake it.
 func (n *nic) stage(at int64, qp uint64, list []needs) int64 {
-	n.tally.requests++
 	at = max(at, n.accept)
 	n.accept = at + int64(n.cfg.Service)
 	done := n.accept
 	if !n.qps.touch(qp) {
-		n.tally.qpMisses++
 		done = max(done, n.fetch(at))
 	}
 	for i := range list {
@@ -46,12 +41,10 @@ func (n *nic) stage(at int64, qp uint64, list []needs) int64 {
 			continue
 		}
 		if !n.keys.touch(b.region) {
-			n.tally.keyMisses++
 			done = max(done, n.fetch(at))
 		}
 		for p := b.first; p < b.first+b.pages; p++ {
 			if !n.pages.touch(b.region<<32 | p) {
-				n.tally.pageMisses++
 				done = max(done, n.fetch(at))
 			}
 		}

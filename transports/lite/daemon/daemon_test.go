@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -65,8 +64,6 @@ type world struct {
 	far, node *lite.Node
 	daemon    *Daemon
 	path      string
-	mu        sync.Mutex
-	said      []string
 }
 
 func soon(t testing.TB) context.Context {
@@ -105,11 +102,6 @@ func open(t testing.TB, conns int, cfg Config) *world {
 	}
 	check(t, w.far.Await(soon(t), 2))
 	check(t, w.node.Await(soon(t), 2))
-	cfg.Log = func(s string) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.said = append(w.said, s)
-	}
 	var err error
 	w.daemon, err = Serve(w.node, w.path, cfg)
 	check(t, err)
@@ -130,12 +122,6 @@ func (w *world) dial(t testing.TB, cfg ClientConfig) *Client {
 	check(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-func (w *world) log() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(w.said, "\n")
 }
 
 // until waits for what other goroutines do.

@@ -48,9 +48,6 @@ func HalfOrFull(sh *engine.Shape) string {
 	return reports.RoundTripHalf
 }
 
-// Full is a round trip.
-func Full(sh *engine.Shape) string { return reports.RoundTripFull }
-
 // PingPongParameters say how the samples were taken, and what the loop puts into one.
 func PingPongParameters(m *engine.Measurement, p map[string]any) {
 	caps := m.Stack.Caps()
