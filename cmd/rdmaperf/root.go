@@ -42,7 +42,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	line := cli.ErrorLine(err)
 	if reports.Code(err) == reports.ExitUsage {
-		for _, s := range defaults.Blamed(cmd, line) {
+		for _, s := range defaults.Named(cmd, line) {
 			fmt.Fprintln(stderr, s)
 		}
 	}

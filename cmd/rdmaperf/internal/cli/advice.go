@@ -12,7 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 )
 
-// FlagError is a mistake in a flag as the user should hear of it: where the help is, and
+// FlagError is a mistake in a flag, with where the help is and
 // what may have been meant.
 func FlagError(cmd *cobra.Command, err error) error {
 	hint := cmd.CommandPath() + " --help"

@@ -60,8 +60,7 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 		"deadline of one case; without the option 1m with --profile full")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
 	fl.StringVar(&f.wire, "wire", "",
-		"aim the wire cases at the iWARP peer at HOST:PORT: a victim ('rdmaperf serve --victim'), or whoever serves "+
-			"rping")
+		"run the wire cases against the iWARP peer at HOST:PORT: 'rdmaperf serve --victim', or rping -s")
 	fl.BoolVar(&f.hazard, "hazard", false,
 		"with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
 	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")

@@ -82,9 +82,9 @@ func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 // saidDefaults is the annotation of a command that has the defaults it began with, one a line.
 const saidDefaults = "defaults"
 
-// Blamed are the defaults of a command that an error speaks of, in the words of --verbose:
-// nobody looks for what was not typed.
-func Blamed(cmd *cobra.Command, text string) (list []string) {
+// Named are the defaults of a command whose flags an error names, in the words of --verbose,
+// because the user did not type them.
+func Named(cmd *cobra.Command, text string) (list []string) {
 	if verbose, err := cmd.Flags().GetBool("verbose"); err == nil && verbose {
 		return nil // said
 	}

@@ -72,8 +72,8 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 	}
 }
 
-// The peer is told of room when as many as it waits for were taken, of a look and of its end when
-// receives are there again.
+// A credit goes to the peer when as many messages as it waits for were taken; acknowledgements of a compared
+// pass and of the end go when receives are posted again.
 func TestRepliesBothWays(t *testing.T) {
 	for _, c := range []struct {
 		name string
