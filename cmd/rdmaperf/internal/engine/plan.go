@@ -259,10 +259,16 @@ func (p *Plan) Validate() error {
 			err = fmt.Errorf("unknown workload, want one of %v", p.Workloads.Names())
 		}
 		if err != nil {
-			return bad("point", fmt.Sprintf("%q", short(pt.String())), err.Error())
+			return pt.Wrong(err)
 		}
 	}
 	return nil
+}
+
+// Wrong is the usage error of a point of a plan.
+func (p Point) Wrong(err error) error {
+	return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan",
+		Err: fmt.Errorf("point %q: %w", short(p.String()), err), Hint: "rdmaperf run --help"}
 }
 
 // mostQPs is the largest number of QPs of any point.

@@ -85,6 +85,16 @@ func (c *Common) Worked(ops []string) []string {
 	return ops
 }
 
+// Checked are the points that check takes, which is what their server does, too; else the error of the first other.
+func Checked(points []engine.Point, check func(engine.Point) error) ([]engine.Point, error) {
+	for _, pt := range points {
+		if err := check(pt); err != nil {
+			return nil, pt.Wrong(err)
+		}
+	}
+	return points, nil
+}
+
 // OfCalls are the points of a workload of calls: one for each rate, number of
 // connections, and number of calls outstanding.
 func (c *Common) OfCalls(pt engine.Point) (points []engine.Point) {

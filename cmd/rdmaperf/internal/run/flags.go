@@ -247,6 +247,9 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	for _, s := range steps {
 		if err := s.read(); err != nil {
+			if errors.As(err, new(*reports.ExitError)) { // of a point, which it names
+				return nil, err
+			}
 			flag := s.flag
 			if of := (*values.Error)(nil); errors.As(err, &of) {
 				flag, err = "--"+of.Flag, of.Err

@@ -40,21 +40,31 @@ func needs(op string) (n engine.Needs) {
 	return n
 }
 
+// check is what only this workload asks of a point.
+func check(p engine.Point) error {
+	switch {
+	case p.Call == "" && p.Op != transports.KindRead.String():
+		return errors.New("the first round trip is a write and a read: the operation is read, or call")
+	case p.QPs > engine.MaxThreads:
+		return fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads)
+	}
+	return nil
+}
+
 // shape has a thread for each connection that is set up at once.
 func shape(s *engine.Setup) (*engine.Shape, error) {
 	p := s.Point
-	switch {
-	case p.Op != transports.KindRead.String():
-		return nil, engine.Refused(
-			errors.New("the first round trip is a write and a read: the operation is read, or call"))
-	case s.Plan.Polling == engine.PollingEvent:
+	if err := check(p); err != nil {
+		return nil, engine.Refused(err)
+	}
+	if s.Plan.Polling == engine.PollingEvent {
 		return nil, engine.Refused(errors.New(noEvents))
 	}
 	sh, err := s.NewShape()
 	if err != nil {
 		return nil, err
 	}
-	if sh.QPs > engine.MaxThreads {
+	if sh.QPs > engine.MaxThreads { // the plan's number
 		return nil, engine.Refused(fmt.Errorf("%d at once: want 1 to %d", sh.QPs, engine.MaxThreads))
 	}
 	sh.Threads, sh.Polling = sh.QPs, engine.PollingBusy

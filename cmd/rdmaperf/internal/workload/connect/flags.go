@@ -50,11 +50,11 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if err := c.NoEvents(noEvents); err != nil {
 		return nil, err
 	}
-	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
+	return room.Checked(c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range atOnce {
 			points = append(points, rpc.CallPoint(engine.Point{Workload: Name, Op: op, Size: size, QPs: n,
 				Needs: needs(op)}, false))
 		}
 		return points
-	}), nil
+	}), check)
 }

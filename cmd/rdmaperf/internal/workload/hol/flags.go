@@ -166,5 +166,10 @@ func (h *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 			}
 		}
 	}
-	return points, nil
+	return room.Checked(points, func(pt engine.Point) error {
+		if pt.Call != "" {
+			return checkCalls(pt)
+		}
+		return check(pt)
+	})
 }

@@ -54,12 +54,12 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	if err := c.NoEvents(noEvents); err != nil {
 		return nil, err
 	}
-	return c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
+	return room.Checked(c.Product(Room.Ops, Room.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, n := range clients {
 			pt := engine.Point{Workload: Name, Op: op, Size: size, QPs: n}
 			pt.Needs = drive.StreamNeeds(p, pt)
 			points = append(points, rpc.CallPoint(pt, true))
 		}
 		return points
-	}), nil
+	}), check)
 }

@@ -22,15 +22,23 @@ import (
 // DefaultClients is how many send where nothing is said: a small rack.
 const DefaultClients = 8
 
+// check is what only this workload asks of a point.
+func check(p engine.Point) error {
+	switch k, _ := transports.ParseKind(p.Op); {
+	case p.Call == "" && k != transports.KindSend && k != transports.KindWrite && k != transports.KindWriteImm:
+		return errors.New("clients send to the server: send, write or write_imm")
+	case p.QPs < 1 || p.QPs > engine.MaxThreads:
+		return fmt.Errorf("%d clients: want 1 to %d", p.QPs, engine.MaxThreads)
+	}
+	return nil
+}
+
 // shape is a stream with a thread for each client.
 func shape(s *engine.Setup) (*engine.Shape, error) {
-	p := s.Point
-	switch k, _ := transports.ParseKind(p.Op); {
-	case k != transports.KindSend && k != transports.KindWrite && k != transports.KindWriteImm:
-		return nil, engine.Refused(errors.New("clients send to the server: send, write or write_imm"))
-	case p.QPs < 1 || p.QPs > engine.MaxThreads:
-		return nil, engine.Refused(fmt.Errorf("%d clients: want 1 to %d", p.QPs, engine.MaxThreads))
-	case s.Plan.Polling == engine.PollingEvent:
+	if err := check(s.Point); err != nil {
+		return nil, engine.Refused(err)
+	}
+	if s.Plan.Polling == engine.PollingEvent {
 		return nil, engine.Refused(errors.New(noEvents))
 	}
 	sh, err := drive.StreamShape(s)

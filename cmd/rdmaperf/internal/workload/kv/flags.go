@@ -81,7 +81,11 @@ func (k *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		if load.Mix = strings.ToLower(mix); !slices.Contains(KVMixes(), load.Mix) {
 			return nil, values.Wrong("ycsb", "%q: want %s or %s", mix, strings.Join(KVMixes(), ", "), allMixes)
 		}
-		points = append(points, c.OfCalls(KVPoint(load))...)
+		pt := KVPoint(load)
+		if err := load.check(pt); err != nil {
+			return nil, pt.Wrong(err)
+		}
+		points = append(points, c.OfCalls(pt)...)
 	}
 	return points, nil
 }

@@ -85,7 +85,7 @@ func (r *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 			points = append(points, c.OfCalls(pt)...)
 		}
 	}
-	return points, nil
+	return room.Checked(points, check)
 }
 
 // words are how a point reads.

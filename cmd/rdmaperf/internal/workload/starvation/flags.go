@@ -76,7 +76,11 @@ func (s *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 				if err != nil || !(load >= 0) || math.IsInf(load, 1) {
 					return nil, values.Wrong("high-load", "%q: want a number from 0", text)
 				}
-				pt := point(p, op, n, Load{load, s.priority})
+				l := Load{load, s.priority}
+				pt := point(p, op, n, l)
+				if err := l.check(pt); err != nil {
+					return nil, pt.Wrong(err)
+				}
 				if slices.Contains(points, pt) {
 					return nil, values.Wrong("high-load", "%v stands there twice", load)
 				}
