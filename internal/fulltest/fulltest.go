@@ -6,10 +6,13 @@ import (
 	"testing"
 )
 
-// Only skips a test unless RDMAPERF_TEST=full, as ci/test sets it. What it is about says why the test takes long.
+// Asked is whether tests that take long run, too: RDMAPERF_TEST=full, as ci/test sets it.
+func Asked() bool { return os.Getenv("RDMAPERF_TEST") == "full" }
+
+// Only skips a test unless they are asked for. What it is about says why the test takes long.
 func Only(t testing.TB, about string) {
 	t.Helper()
-	if os.Getenv("RDMAPERF_TEST") != "full" {
+	if !Asked() {
 		t.Skip(about + ": RDMAPERF_TEST=full runs it")
 	}
 }

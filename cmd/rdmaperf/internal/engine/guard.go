@@ -87,9 +87,9 @@ func (s *Server) Enter(conn net.Conn) *Visitor {
 	if s.Guard.Visitors == nil {
 		s.Guard.Visitors = map[*Visitor]struct{}{}
 	}
-	if victim, n := s.Guard.longestSilent(false); n >= MaxRefusals {
-		victim.conn.Close() // its goroutine ends with it
-		delete(s.Guard.Visitors, victim)
+	if oldest, n := s.Guard.longestSilent(false); n >= MaxRefusals {
+		oldest.conn.Close() // its goroutine ends with it
+		delete(s.Guard.Visitors, oldest)
 	}
 	s.Guard.Visitors[c] = struct{}{}
 	return c
@@ -104,7 +104,7 @@ func (s *Server) leave(c *Visitor) {
 
 // longestSilent is who has been silent longest, among those that said a plan or those that
 // did not, of the address that has most of them; and how many there are in all.
-func (g *guard) longestSilent(accepted bool) (victim *Visitor, all int) {
+func (g *guard) longestSilent(accepted bool) (oldest *Visitor, all int) {
 	of, now := map[netip.Addr]int{}, time.Now()
 	for c := range g.Visitors {
 		if c.Accepted == accepted {
@@ -115,12 +115,12 @@ func (g *guard) longestSilent(accepted bool) (victim *Visitor, all int) {
 	for c := range g.Visitors {
 		switch {
 		case c.Accepted != accepted || c.Idle.IsZero() || c.Idle.After(now):
-		case victim == nil, of[source(c.Addr)] > of[source(victim.Addr)],
-			of[source(c.Addr)] == of[source(victim.Addr)] && c.Idle.Before(victim.Idle):
-			victim = c
+		case oldest == nil, of[source(c.Addr)] > of[source(oldest.Addr)],
+			of[source(c.Addr)] == of[source(oldest.Addr)] && c.Idle.Before(oldest.Idle):
+			oldest = c
 		}
 	}
-	return victim, all
+	return oldest, all
 }
 
 // Admit makes a client of a visitor. Where all places are taken, the longest silent of the
@@ -131,28 +131,28 @@ func (s *Server) Admit(c *Visitor) error {
 	if _, there := s.Guard.Visitors[c]; !there && s.Guard.Visitors != nil {
 		return net.ErrClosed
 	}
-	victim, n := s.Guard.longestSilent(true)
+	oldest, n := s.Guard.longestSilent(true)
 	if n >= s.maxClients() {
-		if victim == nil {
-			victim = s.Guard.monopolist(source(c.Addr))
+		if oldest == nil {
+			oldest = s.Guard.monopolist(source(c.Addr))
 		}
 		mine, its := 0, 0
 		for o := range s.Guard.Visitors {
 			if o.Accepted && source(o.Addr) == source(c.Addr) {
 				mine++
 			}
-			if o.Accepted && victim != nil && source(o.Addr) == source(victim.Addr) {
+			if o.Accepted && oldest != nil && source(o.Addr) == source(oldest.Addr) {
 				its++
 			}
 		}
-		if victim == nil || mine+1 >= its && time.Since(victim.Idle) < IdleGrace {
+		if oldest == nil || mine+1 >= its && time.Since(oldest.Idle) < IdleGrace {
 			return PeerError("accept client", fmt.Errorf("busy: %d clients are being served; try again in %v", n,
 				busyFor), "again later, or serve --max-clients")
 		}
-		s.log().Warn("a silent client gives way", "client", victim.conn.RemoteAddr().String(), "silent",
-			time.Since(victim.Heard).Round(time.Second))
-		victim.conn.Close()
-		delete(s.Guard.Visitors, victim)
+		s.log().Warn("a silent client gives way", "client", oldest.conn.RemoteAddr().String(), "silent",
+			time.Since(oldest.Heard).Round(time.Second))
+		oldest.conn.Close()
+		delete(s.Guard.Visitors, oldest)
 	}
 	c.Accepted, c.Idle, c.Heard = true, time.Time{}, time.Now()
 	return nil
@@ -209,23 +209,23 @@ func source(a netip.Addr) netip.Addr {
 
 // monopolist is, where one other source has all places and more than one, its client that
 // was heard least lately: even in the middle of a point.
-func (g *guard) monopolist(newcomer netip.Addr) (victim *Visitor) {
+func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 	n := 0
 	for c := range g.Visitors {
 		switch {
 		case !c.Accepted:
 			continue
-		case victim != nil && source(c.Addr) != source(victim.Addr):
+		case oldest != nil && source(c.Addr) != source(oldest.Addr):
 			return nil
-		case victim == nil || c.Heard.Before(victim.Heard):
-			victim = c
+		case oldest == nil || c.Heard.Before(oldest.Heard):
+			oldest = c
 		}
 		n++
 	}
-	if n < 2 || source(victim.Addr) == newcomer {
+	if n < 2 || source(oldest.Addr) == newcomer {
 		return nil
 	}
-	return victim
+	return oldest
 }
 
 // known tells whether a client is no stranger: it proved that it has the token, came from

@@ -101,13 +101,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			conn.Close()
 			continue
 		}
-		sessions.Go(func() { s.ServeConn(ctx, conn) })
+		who := s.Enter(conn) // in the order of accepts, so that the longest silent one gives way
+		sessions.Go(func() { s.serve(ctx, conn, who) })
 	}
 }
 
 // ServeConn serves one client over an established connection and returns when it
 // is done with it. It closes conn.
-func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
+func (s *Server) ServeConn(ctx context.Context, conn net.Conn) { s.serve(ctx, conn, s.Enter(conn)) }
+
+func (s *Server) serve(ctx context.Context, conn net.Conn, who *Visitor) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -115,7 +118,6 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second,
 			Count: 5})
 	}
-	who := s.Enter(conn)
 	defer s.leave(who)
 	secured, err := s.secure(ctx, conn)
 	if err != nil {
