@@ -51,6 +51,7 @@ type Document struct {
 	// Error is set when the run ended early; Results holds what was finished.
 	Error   *RunError `json:"error,omitempty"`
 	Results []Result  `json:"results"`
+	Answer  *Answer   `json:"answer,omitempty"` // what they show; nil where nobody asked
 
 	// Published are figures of others beside them, never mixed with what was measured.
 	Published []Published `json:"published,omitempty"`
