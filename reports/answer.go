@@ -1,16 +1,20 @@
 package reports
 
+import "fmt"
+
 // Answer is what a document shows: a matrix of figures with a row for each stack, and conclusions that rest on it.
 type Answer struct {
 	Columns []AnswerColumn `json:"columns"`
 	Rows    []AnswerRow    `json:"rows"`
 
-	// Conclusions are at most eight, in the order of a reader's questions. Omitted is how many more there are.
+	// Conclusions are at most eight, in the order of a reader's questions and with equal topics side by side. Omitted
+	// is how many more there are.
 	Conclusions []Conclusion `json:"conclusions"`
 	Omitted     int          `json:"omitted,omitempty"`
 
-	// Comparisons is how many pairs of figures were compared; each has the level Confidence, so that all of them
-	// together hold with 0.95. Undecided is how many of them showed no difference.
+	// Comparisons is how many pairs of figures were compared. Undecided is how many of them showed no difference.
+	// Confidence is the level of each interval here, so that all of them together hold with 0.95; it is 0 where the
+	// rounds are too few for intervals.
 	Comparisons int     `json:"comparisons"`
 	Undecided   int     `json:"undecided"`
 	Confidence  float64 `json:"confidence,omitempty"`
@@ -21,28 +25,41 @@ type Answer struct {
 
 // AnswerColumn is one figure of one point.
 type AnswerColumn struct {
-	Title  string   `json:"title"`  // such as "64 B send, half round trip"
-	Figure string   `json:"figure"` // as in thresholds: p50, bw, …
-	Unit   string   `json:"unit"`
-	Better Better   `json:"-"`
-	Of     Quantity `json:"-"`
+	Title  string `json:"title"`  // the figure: half round trip, bulk rate, probe beside bulk
+	Point  string `json:"point"`  // of what: 64 B send
+	Figure string `json:"figure"` // as in thresholds: p50, bw, …
+	Unit   string `json:"unit"`   // ns, B/s, 1/s, …
+	Better Better `json:"better"`
 }
+
+// Quantity is what the figures of the column count.
+func (c AnswerColumn) Quantity() Quantity { return quantityOf(c.Unit) }
 
 // AnswerRow is the figures of one stack, a cell for each column; nil where it was not measured.
 type AnswerRow struct {
-	Stack string        `json:"stack"`
-	Cells []*AnswerCell `json:"cells"`
+	Stack   string        `json:"stack"`             // as it was asked for
+	Variant string        `json:"variant,omitempty"` // where a stack was measured in several ways: the arm
+	Cells   []*AnswerCell `json:"cells"`
 }
 
-// AnswerCell is the median over the rounds, in the unit of its column, and its interval: nil where the rounds are too
-// few for one.
+// Name is the stack with its variant.
+func (r *AnswerRow) Name() string {
+	if r.Variant == "" {
+		return r.Stack
+	}
+	return r.Stack + ", " + r.Variant
+}
+
+// AnswerCell is the median over the rounds, in the unit of its column, and its interval with what the machine's noise
+// can have done: nil where the rounds are too few for one.
 type AnswerCell struct {
 	Value  float64     `json:"value"`
 	Within *[2]float64 `json:"within,omitempty"`
 	Rounds int         `json:"rounds"`
+	Taken  float64     `json:"taken,omitempty"` // the part of the windows that the machine took, the median of the rounds
 }
 
-// Topics of conclusions, in the order in which they are shown.
+// Topics of conclusions, in the order in which they are shown. Workloads of another kind have their title as topic.
 const (
 	TopicSmall = "Small messages and calls"
 	TopicBulk  = "Bulk"
@@ -51,11 +68,32 @@ const (
 
 // Conclusion is one sentence, and what it says as figures.
 type Conclusion struct {
-	Topic  string     `json:"topic"`
-	Text   string     `json:"text"`
-	Stack  string     `json:"stack"`
-	Base   string     `json:"base"`   // the stack that it is compared with
-	Column int        `json:"column"` // index of Columns
-	Factor float64    `json:"factor"` // how many times better than Base, above 1, or below 1 where it costs
-	Within [2]float64 `json:"within"`
+	Topic string `json:"topic"`
+	Text  string `json:"text"`  // without a full stop
+	Stack string `json:"stack"` // name of a row
+	Base  string `json:"base"`  // the row that it is compared with
+	AnswerRatio
+	Price *AnswerRatio `json:"price,omitempty"` // what it costs, in another column
+}
+
+// AnswerRatio is how many times better a stack is than its base in one column, below 1 where it is worse. Within has
+// the interval with both sides' noise; nil where there is one round.
+type AnswerRatio struct {
+	Column int         `json:"column"` // index of Columns
+	Factor float64     `json:"factor"`
+	Within *[2]float64 `json:"within,omitempty"`
+}
+
+// MarshalText is less, more or neither.
+func (b Better) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText reads it.
+func (b *Better) UnmarshalText(text []byte) error {
+	for _, v := range []Better{Less, More, Neither} {
+		if v.String() == string(text) {
+			*b = v
+			return nil
+		}
+	}
+	return fmt.Errorf("read %q: it is less, more or neither", text)
 }

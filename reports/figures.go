@@ -32,6 +32,9 @@ var quantityNames = [...]string{QuantityTime: "time", QuantityRate: "rate", Quan
 // String is the quantity in one word.
 func (q Quantity) String() string { return quantityNames[q] }
 
+// quantityOf is the quantity of a unit in a document, time for an unknown one.
+func quantityOf(unit string) Quantity { return Quantity(max(slices.Index(quantityUnits[:], unit), 0)) }
+
 // Unit is that of values in a document.
 func (q Quantity) Unit() string { return quantityUnits[q] }
 

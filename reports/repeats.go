@@ -93,9 +93,7 @@ func (m MeanInterval) Center() float64 {
 }
 
 // Quantity is what the figure counts.
-func (m MeanInterval) Quantity() Quantity {
-	return Quantity(max(slices.Index(quantityUnits[:], m.Unit), 0))
-}
+func (m MeanInterval) Quantity() Quantity { return quantityOf(m.Unit) }
 
 // SummariseRepeats makes one summary for each point that was measured several
 // times, in the order of the results, which are only read.
