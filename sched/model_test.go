@@ -30,20 +30,19 @@ type ask struct {
 }
 
 type model struct {
-	t      *rapid.T
-	cfg    sched.Config
-	dev    *scriptDevice
-	far    *scriptQP
-	qp     rdma.QP
-	cq     rdma.CQ
-	near   rdma.Buffer // the user's side
-	home   rdma.Buffer // the peer's
-	next   int         // free offset of both
-	asks   []*ask
-	under  [sched.Priorities]int
-	depth  int
-	failed bool
-	errs   int // real errors told
+	t     *rapid.T
+	cfg   sched.Config
+	dev   *scriptDevice
+	far   *scriptQP
+	qp    rdma.QP
+	cq    rdma.CQ
+	near  rdma.Buffer // the user's side
+	home  rdma.Buffer // the peer's
+	next  int         // free offset of both
+	asks  []*ask
+	under [sched.Priorities]int
+	depth int
+	errs  int // real errors told
 
 	// With cut sends.
 	sink  rdma.Buffer // receives of the QP, which is its own peer then

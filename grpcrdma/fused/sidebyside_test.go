@@ -28,7 +28,6 @@ type program struct {
 	ownTLS                   func(net.Listener) net.Listener
 	clientOwnTLS             func(context.Context, net.Conn) (net.Conn, error)
 	headerLimit              int // of both sides; 0 for the default
-	unaryClient              grpc.UnaryClientInterceptor
 }
 
 // running is a program at work.

@@ -198,32 +198,3 @@ func dropIPCLock() error {
 	data[0].Effective &^= 1 << unix.CAP_IPC_LOCK
 	return unix.Capset(&hdr, &data[0])
 }
-
-func BenchmarkRegister(b *testing.B) {
-	for _, size := range []int{4 << 10, 1 << 20, 16 << 20} {
-		b.Run(itoa(size), func(b *testing.B) {
-			g := open(b, Config{})
-			a, err := rdma.NewArena(size, rdma.ArenaConfig{Pages: rdma.PagesBase})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for i := 0; i < size; i += 4096 {
-				a.Buffer().Bytes()[i] = 1
-			}
-			for b.Loop() {
-				m, err := g.RegMR(0, a.Buffer(), 0)
-				if err != nil {
-					b.Fatal(err)
-				}
-				m.Close()
-			}
-		})
-	}
-}
-
-func itoa(n int) string {
-	if n >= 1<<20 {
-		return string(rune('0'+n>>20/10)) + string(rune('0'+n>>20%10)) + "M"
-	}
-	return "4K"
-}

@@ -2,12 +2,9 @@ package lite
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // BenchmarkLookup is the whole cost of the indirection: from a handle to what it stands
@@ -110,62 +107,4 @@ func (r *reader) turn() {
 func (r *reader) median() float64 {
 	slices.Sort(r.ns)
 	return r.ns[len(r.ns)/2]
-}
-
-// BenchmarkWaiting is a call whose server thinks for a while, by how the caller waits: its
-// time, and what the caller's thread uses of a CPU. Adaptive waiting polls for the first
-// 10 µs and then sleeps.
-func BenchmarkWaiting(b *testing.B) {
-	for _, think := range []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 50 * time.Microsecond,
-		200 * time.Microsecond} {
-		for wait, name := range []string{WaitAdaptive: "adaptive", WaitPoll: "poll", WaitSleep: "sleep"} {
-			b.Run(fmt.Sprintf("think=%v/%s", think, name), func(b *testing.B) {
-				c := onIWARP(b, 2, Config{})
-				p, err := c.nodes[0].Serve(5, PortConfig{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				served := make(chan struct{})
-				go func() {
-					defer close(served)
-					for {
-						r, err := p.Recv(time.Second, WaitPoll)
-						if err == ErrTimeout {
-							continue
-						}
-						if err != nil {
-							return
-						}
-						for end := time.Now().Add(think); time.Now().Before(end); {
-						}
-						_ = r.Reply(r.Payload) // the caller sees what is wrong with it
-					}
-				}()
-				cl := c.client(1, ClientConfig{Wait: Waiting(wait)})
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
-				req := make([]byte, 64)
-				calls, before := 0, threadCPU(b)
-				for b.Loop() {
-					if calls++; calls == 2 { // the first one asks for the ring
-						before = threadCPU(b)
-					}
-					if _, err := cl.Call(0, 5, req); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(threadCPU(b)-before)/float64(max(calls-1, 1)), "cpu-ns/op")
-				p.Close()
-				<-served
-			})
-		}
-	}
-}
-
-func threadCPU(b *testing.B) int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		b.Fatal(err)
-	}
-	return t.Nano()
 }

@@ -55,22 +55,3 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkWritePoll(b *testing.B) {
-	x, y, _ := newPair(b, Config{})
-	wrs := []rdma.SendWR{y.at(0, wr(rdma.OpWrite, 1, x.sge(0, 64)))}
-	wcs := make([]rdma.WC, 16)
-	b.ReportAllocs()
-	for b.Loop() {
-		x.qp.PostSend(wrs)
-		x.sq.Poll(wcs)
-	}
-}
-
-func BenchmarkEmptyPoll(b *testing.B) {
-	x, _, _ := newPair(b, Config{})
-	wcs := make([]rdma.WC, 16)
-	for b.Loop() {
-		x.sq.Poll(wcs)
-	}
-}

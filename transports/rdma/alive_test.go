@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+const alive = 100_000
+
 // BenchmarkAlive is how long memory takes to come and to go beside 100,000 others, for
 // ci/register: blocks of an arena, with nobody and with one cache that is notified of memory
 // that leaves; declared memory, which is the index and the hook alone; mappings; and the

@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"syscall"
 	"testing"
@@ -279,96 +278,4 @@ func TestAStaleDeclarationGivesWay(t *testing.T) {
 		b.Free()
 	}
 	f.Free()
-}
-
-func benchmarkAlive(b *testing.B, n int, alloc func() Buffer, do func(b *testing.B, live []Buffer)) {
-	live := make([]Buffer, n)
-	for i := range live {
-		live[i] = alloc()
-	}
-	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { live[i], live[j] = live[j], live[i] })
-	b.Run("", func(b *testing.B) {
-		b.ReportAllocs()
-		do(b, live)
-	})
-	for _, x := range live {
-		x.Free()
-	}
-}
-
-const alive = 100_000
-
-// BenchmarkMap is Alloc and Free of a mapping beside 16,000 others: two system calls.
-func BenchmarkMap(b *testing.B) {
-	benchmarkAlive(b, 16_000, func() Buffer { return alloc(b, 4096) }, func(b *testing.B, _ []Buffer) {
-		for b.Loop() {
-			x, _ := Alloc(4096)
-			x.Free()
-		}
-	})
-}
-
-// BenchmarkArena frees one of 100,000 blocks and takes another in its place.
-func BenchmarkArena(b *testing.B) {
-	a, err := NewArena(alive*4096*2, ArenaConfig{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer a.Close()
-	r := rand.New(rand.NewPCG(3, 4))
-	one := func() Buffer {
-		x, err := a.Alloc(1+r.IntN(8192), 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return x
-	}
-	benchmarkAlive(b, alive, one, func(b *testing.B, live []Buffer) {
-		for i := 0; b.Loop(); i++ {
-			k := i % len(live)
-			live[k].Free()
-			live[k] = one()
-		}
-	})
-}
-
-func BenchmarkBufferAt(b *testing.B) {
-	// Foreign memory, every second page of it: as many ranges as the system has no
-	// objection to.
-	raw := mapped(b, 2*alive)
-	i := 0
-	one := func() Buffer {
-		f, err := Foreign(raw[2*i*pageSize : (2*i+1)*pageSize])
-		if err != nil {
-			b.Fatal(err)
-		}
-		i++
-		return f
-	}
-	benchmarkAlive(b, alive, one, func(b *testing.B, live []Buffer) {
-		for i := 0; b.Loop(); i++ {
-			if BufferAt(live[i%len(live)].Addr()+8, 64) == nil {
-				b.Fatal("not found")
-			}
-		}
-	})
-}
-
-// BenchmarkDeclare ends and repeats one of 100,000 declarations: what the index costs.
-func BenchmarkDeclare(b *testing.B) {
-	raw := mapped(b, 2*alive)
-	i := 0
-	one := func() Buffer {
-		f, _ := Foreign(raw[2*i*pageSize : (2*i+1)*pageSize])
-		i++
-		return f
-	}
-	benchmarkAlive(b, alive, one, func(b *testing.B, live []Buffer) {
-		for i := 0; b.Loop(); i++ {
-			k := i % len(live)
-			mem := live[k].Bytes()
-			live[k].Free()
-			live[k], _ = Foreign(mem)
-		}
-	})
 }

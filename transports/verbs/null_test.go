@@ -3,7 +3,6 @@
 package verbs
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -115,23 +114,4 @@ func TestTheClockOfPingPongKeepsTime(t *testing.T) {
 		}
 		last = now
 	}
-}
-
-// What a PingPong adds to a round trip (sample-ns, the median), and what the whole step
-// with the way into C and out takes, most of it between samples (ns/op).
-func BenchmarkNullPingPong(b *testing.B) {
-	q, end := nullQP()
-	if q == nil {
-		b.Fatal("no null provider")
-	}
-	defer end()
-	took := make([]int64, 0, 1<<16)
-	b.ReportAllocs()
-	for b.Loop() {
-		if ns := q.step(); len(took) < cap(took) {
-			took = append(took, ns)
-		}
-	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2]), "sample-ns")
 }

@@ -86,16 +86,3 @@ func TestASessionAllocatesNothing(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkSession(b *testing.B) {
-	for name, operations := range loops {
-		b.Run(name, func(b *testing.B) {
-			near, far := pair(b)
-			ops, receives := operations()
-			done := make([]transports.Done, 16)
-			for b.Loop() {
-				step(b, near, far, ops, receives, done)
-			}
-		})
-	}
-}
