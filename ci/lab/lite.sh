@@ -9,7 +9,7 @@
 # A part is one of these; without one, all of them.
 #   sessions   latency and throughput of 64 bytes and 64 KiB, bare and through the tier;
 #              calls of the tier, of its peers and by daemons
-#   rooms      regions, sharing, locks and qos, in short; what making a region costs by its
+#   workloads  regions, sharing, locks and qos, in short; what making a region costs by its
 #              size, which here is a kernel's that pins pages
 #   conform    the cases of the tier
 #   apps       log, wordcount, pagerank and dsm on three nodes
@@ -21,12 +21,12 @@ set -uo pipefail
 devices=() parts=()
 for arg in "$@"; do
 	case $arg in
-	sessions | rooms | conform | apps) parts+=("$arg") ;;
+	sessions | workloads | conform | apps) parts+=("$arg") ;;
 	*) devices+=("$arg") ;;
 	esac
 done
 ((${#devices[@]})) || read -ra devices <<<"$LAB_DEVICES"
-((${#parts[@]})) || parts=(sessions rooms conform apps)
+((${#parts[@]})) || parts=(sessions workloads conform apps)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 code=0 steps=0
@@ -58,7 +58,7 @@ for dev in "${devices[@]}"; do
 			step "$dev: calls of $form" rdmaperf run --transport "$form+$v" --workload rpc -s 64 -n 200 --timeout 60s --quiet --json "$OUT/calls-$dev-$form.json"
 		done
 	fi
-	if wants rooms; then
+	if wants workloads; then
 		step "$dev: regions" rdmaperf run --transport "$v,lite+$v" --workload regions --regions 1,64 --total 1,16,64 -n 300 --timeout 60s --quiet --json "$OUT/regions-$dev.json"
 		step "$dev: sharing" rdmaperf run --transport "$v,lite+$v" --workload sharing --users 1,16 -n 300 --timeout 60s --quiet --json "$OUT/sharing-$dev.json"
 		if [[ $dev != siw* ]]; then # siw has no atomics

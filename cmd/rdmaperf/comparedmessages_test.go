@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -34,14 +35,14 @@ func TestEveryWorkloadSaysWhatItCompared(t *testing.T) {
 		"think":       "lite+iwarp -n 20 --think-time 0",
 		"clients":     "mem --machines 2 -s 4K",
 	}
-	for _, r := range workload.Rooms {
-		t.Run(r.Name, func(t *testing.T) {
-			if args[r.Name] == "" {
+	for _, name := range workload.Names(catalogue.All()) {
+		t.Run(name, func(t *testing.T) {
+			if args[name] == "" {
 				t.Fatal("how is it run here?")
 			}
 			file := filepath.Join(t.TempDir(), "r.json")
-			run := rdmaperf(t, append([]string{"run", "--workload", r.Name, "--quiet", "--no-save", "--json", file,
-				"--transport"}, strings.Fields(args[r.Name])...)...)
+			run := rdmaperf(t, append([]string{"run", "--workload", name, "--quiet", "--no-save", "--json", file,
+				"--transport"}, strings.Fields(args[name])...)...)
 			if run.code != 0 {
 				t.Fatalf("exit code %d\n%s%s", run.code, run.stdout, run.stderr)
 			}

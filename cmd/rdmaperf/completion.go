@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/conformance"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/defaults"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
@@ -23,7 +23,7 @@ import (
 // vocabulary are the words that the shell offers for a flag, by its name. Of a flag that
 // takes a list, the last word is completed.
 var vocabulary = map[string]func(c *cobra.Command) []string{
-	"workload":   func(*cobra.Command) []string { return room.Names(workload.Rooms) },
+	"workload":   func(*cobra.Command) []string { return workload.Names(catalogue.All()) },
 	"op":         opWords,
 	"polling":    words(engine.PollingBusy, engine.PollingEvent, "adaptive"),
 	"loop":       words(run.LoopAuto, engine.LoopPlain, engine.LoopProvider),
@@ -103,9 +103,9 @@ func wordsOf(flag string) func(*cobra.Command) []string {
 	if of := vocabulary[flag]; of != nil {
 		return of
 	}
-	for _, r := range workload.Rooms {
-		if of := r.Words[flag]; of != nil {
-			return func(*cobra.Command) []string { return of() }
+	for _, w := range catalogue.All() {
+		if list := w.Meta().Words[flag]; list != nil {
+			return words(list...)
 		}
 	}
 	return nil

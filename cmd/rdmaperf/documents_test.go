@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
@@ -102,7 +102,7 @@ func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 		t.Fatal("no place for generated members")
 	}
 	var members []string
-	for _, w := range workload.Results() {
+	for _, w := range catalogue.Results() {
 		if w.Schema == "" {
 			continue
 		}

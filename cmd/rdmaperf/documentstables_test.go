@@ -1,12 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
@@ -51,7 +58,7 @@ func figureRows(defs []reports.FigureDef) string {
 // workloadFigureTable has the dimensions and figures of each workload's own.
 func workloadFigureTable(*testing.T) string {
 	var b strings.Builder
-	for _, w := range workload.Results() {
+	for _, w := range catalogue.Results() {
 		if len(w.Dims)+len(w.Latencies)+len(w.Figures) == 0 {
 			continue
 		}
@@ -101,16 +108,17 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 func workloadTable(*testing.T) string {
 	var b strings.Builder
 	b.WriteString("| `--workload` | what it measures | `--workload` | what it measures |\n|---|---|---|---|\n")
-	for i, r := range workload.Rooms {
-		by := ""
-		if r.Standard {
+	all := catalogue.All()
+	for i, w := range all {
+		m, by := w.Meta(), ""
+		if m.Standard {
 			by = " (by itself)"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s%s ", r.Name, cell(r.Summary), by)
+		fmt.Fprintf(&b, "| `%s` | %s%s ", m.Name, cell(m.Summary), by)
 		switch {
 		case i%2 == 1:
 			b.WriteString("|\n")
-		case i == len(workload.Rooms)-1:
+		case i == len(all)-1:
 			b.WriteString("| | |\n")
 		}
 	}
@@ -120,29 +128,37 @@ func workloadTable(*testing.T) string {
 func workloadFlagTable(*testing.T) string {
 	var b strings.Builder
 	b.WriteString("| `--workload` | what it measures | by itself | its own options |\n|---|---|---|---|\n")
-	for _, r := range workload.Rooms {
-		by := ""
+	all := catalogue.All()
+	flags := workload.Register(all, pflag.NewFlagSet("run", pflag.ContinueOnError))
+	for i, w := range all {
+		m, by := w.Meta(), ""
 		switch {
-		case r.Standard:
+		case m.Standard:
 			by = "yes"
-		case r.ForCalls:
+		case w == workload.ForCalls(all):
 			by = "with stacks of calls"
 		}
 		var own []string
-		for _, n := range r.Names {
-			own = append(own, "`--"+n+"`")
+		for _, n := range flags[i] {
+			if m.Group != "" { // else the flags stand in groups of the load
+				own = append(own, "`--"+n+"`")
+			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, cell(r.Summary), by, strings.Join(own, " "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, cell(m.Summary), by, strings.Join(own, " "))
 	}
 	return b.String()
 }
 
-// workloadTexts are the sections that rooms write of themselves.
-func workloadTexts(*testing.T) string {
+// workloadTexts are the sections that workloads have beside their code.
+func workloadTexts(t *testing.T) string {
 	var b strings.Builder
-	for _, r := range workload.Rooms {
-		if r.Text != "" {
-			fmt.Fprintf(&b, "## %s\n\n%s\n\n", r.Group, strings.Trim(r.Text, "\n"))
+	for _, w := range catalogue.All() {
+		m := w.Meta()
+		text, err := os.ReadFile(filepath.Join("internal", "workload", m.Name, "text.md"))
+		if err == nil {
+			fmt.Fprintf(&b, "## %s\n\n%s\n\n", m.Group, strings.Trim(string(text), "\n"))
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
 		}
 	}
 	return b.String()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
@@ -26,8 +25,8 @@ const asCommand = "RDMAPERF_TEST_AS_COMMAND"
 const withWakeup = "RDMAPERF_TEST_WITH_WAKEUP"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(withTestRooms) != "" {
-		workload.Rooms = append(workload.Rooms, testRooms()...)
+	if os.Getenv(withTestWorkloads) != "" {
+		listTestWorkloads()
 	}
 	// A fuzzing worker inherits the variable too, but has flags of the test.
 	if os.Getenv(asCommand) != "" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {

@@ -6,36 +6,36 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// withTestRooms makes the server children of a test know the rooms of this file, too.
-const withTestRooms = "RDMAPERF_TEST_ROOMS"
+// withTestWorkloads makes the server children of a test know the workloads of this file, too.
+const withTestWorkloads = "RDMAPERF_TEST_WORKLOADS"
 
-// addTestRooms lists them for the test's life, here and in its children.
-func addTestRooms(t *testing.T) {
+// addTestWorkloads lists them for the test's life, here and in its children.
+func addTestWorkloads(t *testing.T) {
 	t.Helper()
-	before := workload.Rooms
-	workload.Rooms = append(slices.Clone(before), testRooms()...)
-	t.Cleanup(func() { workload.Rooms = before })
-	t.Setenv(withTestRooms, "1")
+	before := catalogue.All
+	listTestWorkloads()
+	t.Cleanup(func() { catalogue.All = before })
+	t.Setenv(withTestWorkloads, "1")
 }
 
-// testRooms are two workloads with runs of their own: one registers memory on a device,
-// the other adds up with several server processes. They are what a new room has to write.
-func testRooms() []*room.Room {
-	return []*room.Room{pinRoom, sumRoom}
+// listTestWorkloads adds two workloads: one registers memory on a device, the other adds up with several server
+// processes. They are what a new workload has to write.
+func listTestWorkloads() {
+	before := catalogue.All
+	catalogue.All = func() []workload.Workload { return append(before(), new(pinWorkload), sumWorkload{}) }
 }
 
 type pinDetail struct {
@@ -56,26 +56,23 @@ var pinResults = &reports.Workload{
 	},
 }
 
-var pinRoom = &room.Room{
-	Name: "testpin", Sizes: []int{4096}, Names: []string{"testpin-rounds"}, Own: []string{"testpin-rounds"},
-	Runner: new(pinFlags), Results: pinResults,
-	Flags: func() room.Flags { return new(pinFlags) },
-}
-
 type pinOptions struct{ Rounds int }
 
-type pinFlags struct {
-	room.None
+type pinWorkload struct {
 	engine.ClientOnly
 	o pinOptions
 }
 
-func (f *pinFlags) Register(set *pflag.FlagSet) {
+func (*pinWorkload) Meta() workload.Meta {
+	return workload.Meta{Name: "testpin", Sizes: []int{4096}, Results: pinResults}
+}
+
+func (f *pinWorkload) Flags(set *pflag.FlagSet) {
 	set.IntVar(&f.o.Rounds, "testpin-rounds", 3, "testpin: rounds")
 }
 
-func (f *pinFlags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
-	for _, n := range c.SizesOf("", pinRoom.Sizes) {
+func (f *pinWorkload) Points(c *workload.Common) (points []engine.Point, err error) {
+	for _, n := range c.SizesOf("", f.Meta().Sizes) {
 		points = append(points, engine.Point{Workload: "testpin", Alone: true, Size: n,
 			Options: engine.PackOptions(f.o)})
 	}
@@ -83,7 +80,7 @@ func (f *pinFlags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point
 }
 
 // Client registers memory on a device of its own.
-func (*pinFlags) Client(ctx context.Context, r *engine.Run) error {
+func (*pinWorkload) Client(ctx context.Context, r *engine.Run) error {
 	var o pinOptions
 	if err := r.Point.Options.Unpack(&o); err != nil {
 		return err
@@ -120,15 +117,15 @@ func (*pinFlags) Client(ctx context.Context, r *engine.Run) error {
 	return nil
 }
 
-var sumRoom = &room.Room{
-	Name:   "testsum",
-	Runner: sumFlags{},
-	Flags:  func() room.Flags { return sumFlags{} },
+type sumWorkload struct{}
+
+func (sumWorkload) Meta() workload.Meta {
+	return workload.Meta{Name: "testsum", Results: &reports.Workload{Name: "testsum"}}
 }
 
-type sumFlags struct{ room.None }
+func (sumWorkload) Flags(*pflag.FlagSet) {}
 
-func (sumFlags) Points(*engine.Plan, *room.Common) ([]engine.Point, error) {
+func (sumWorkload) Points(*workload.Common) ([]engine.Point, error) {
 	return []engine.Point{{Workload: "testsum", Size: 8}}, nil
 }
 
@@ -136,7 +133,7 @@ func (sumFlags) Points(*engine.Plan, *room.Common) ([]engine.Point, error) {
 type sumAnswer struct{ Sum, PID int }
 
 // Client adds with three servers, each in a process of its own.
-func (sumFlags) Client(ctx context.Context, r *engine.Run) error {
+func (sumWorkload) Client(ctx context.Context, r *engine.Run) error {
 	links := []*engine.Link{r.Peer}
 	for range 2 {
 		l, err := r.Process(ctx)
@@ -168,7 +165,7 @@ func (sumFlags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server ends with the error of Receive, which is io.EOF at the end of the run.
-func (sumFlags) Server(ctx context.Context, s *engine.Serve) error {
+func (sumWorkload) Server(ctx context.Context, s *engine.Serve) error {
 	sum := 0
 	for {
 		var n int
@@ -185,8 +182,8 @@ func (sumFlags) Server(ctx context.Context, s *engine.Serve) error {
 	}
 }
 
-func TestARoomRunsOnItsOwn(t *testing.T) {
-	addTestRooms(t)
+func TestAWorkloadRunsOnItsOwn(t *testing.T) {
+	addTestWorkloads(t)
 	file := filepath.Join(t.TempDir(), "r.json")
 	r := rdmaperf(t, "run", "--transport", "iwarp,mem", "--workload", "testpin", "-s", "4K,64K", "-n", "5",
 		"--testpin-rounds", "7", "--repeat", "2", "--json", file)
@@ -208,8 +205,8 @@ func TestARoomRunsOnItsOwn(t *testing.T) {
 	}
 }
 
-func TestARoomHasServersOfItsOwn(t *testing.T) {
-	addTestRooms(t)
+func TestAWorkloadHasServersOfItsOwn(t *testing.T) {
+	addTestWorkloads(t)
 	file := filepath.Join(t.TempDir(), "r.json")
 	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "latency,testsum", "--op", "send", "-s", "64", "-n",
 		"5", "--warmup", "0", "--json", file)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
@@ -78,7 +78,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 		files = append(slices.Clone(files), f.conform)
 	}
 	var docs []*reports.Document
-	o := render.Options{Tables: workload.Tables(), Charts: workload.Charts()}
+	o := render.Options{Tables: catalogue.Tables(), Charts: catalogue.Charts()}
 	for _, name := range files {
 		in, err := resultfile.ReadFile(name, readInput)
 		if err != nil {
@@ -128,6 +128,6 @@ func readInput(r io.Reader) (reportInput, error) {
 		cases, err := page.ReadConformance(bytes.NewReader(b))
 		return reportInput{cases: cases}, err
 	}
-	d, err := reports.ReadDocument(bytes.NewReader(b), workload.Results())
+	d, err := reports.ReadDocument(bytes.NewReader(b), catalogue.Results())
 	return reportInput{document: d}, err
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
@@ -22,7 +22,7 @@ import (
 func document(t testing.TB, raw []byte) *reports.Document {
 	t.Helper()
 	reporttest.Validate(t, raw)
-	d, err := reports.ReadDocument(bytes.NewReader(raw), workload.Results())
+	d, err := reports.ReadDocument(bytes.NewReader(raw), catalogue.Results())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -77,7 +77,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 			}
 			client, stranger := open(near), open(strange)
 			came := 0
-			s := &engine.Server{Workloads: workload.Table(), Token: []byte("open sesame"),
+			s := &engine.Server{Workloads: catalogue.Table(), Token: []byte("open sesame"),
 				Open: func(spec string) (transports.Stack, error) {
 					st, err := far.Open(spec)
 					if err != nil {
@@ -122,7 +122,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- s.Serve(ctx, l) }()
 			defer func() { cancel(); <-ended }()
-			plan := engine.Plan{Workloads: workload.Table(), Transport: spec,
+			plan := engine.Plan{Workloads: catalogue.Table(), Transport: spec,
 				Points: []engine.Point{{Workload: "rpc", Op: "call", Call: engine.CallUnary, Size: 64,
 					Response: 64}},
 				Iterations: 20, QPs: 2, Timeout: 20 * time.Second, Token: []byte("open sesame"), ClientCPU: -1,

@@ -4,16 +4,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // idleWindow is that of users: the tests have a shorter one.
 var idleWindow = drive.IdleWindow
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table())
+	enginetest.Main(m, catalogue.Table())
 }
 
 // Both sides of calls are watched doing nothing for long enough that pauses of a poller are many,

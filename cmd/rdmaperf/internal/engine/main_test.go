@@ -3,10 +3,10 @@ package engine_test
 import (
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table())
+	enginetest.Main(m, catalogue.Table())
 }

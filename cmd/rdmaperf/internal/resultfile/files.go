@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -63,7 +63,7 @@ func escapeGlob(path string) string {
 
 // readResults reads a document of results of any workload.
 func readResults(r io.Reader) (*reports.Document, error) {
-	return reports.ReadDocument(r, workload.Results())
+	return reports.ReadDocument(r, catalogue.Results())
 }
 
 // ReadDocument reads a result document from a file.

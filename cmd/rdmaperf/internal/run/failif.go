@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -32,7 +32,7 @@ func (f *FailIf) Set(s string) error {
 		f.disturbed = true
 		return nil
 	}
-	t, err := reports.ParseThreshold(s, workload.Results())
+	t, err := reports.ParseThreshold(s, catalogue.Results())
 	if err == nil {
 		f.Thresholds = append(f.Thresholds, t)
 	}

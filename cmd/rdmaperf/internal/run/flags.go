@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/access"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
@@ -66,8 +66,9 @@ type Options struct {
 	seed       uint64
 	timeout    string
 	load       loadFlags
-	work       workloadFlags
-	callsOnly  bool // every stack carries calls and does nothing else
+	work       []workload.Workload
+	workFlags  [][]string // of each of them
+	callsOnly  bool       // every stack carries calls and does nothing else
 
 	scenario string
 	impair   []string
@@ -89,7 +90,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	values.ListVar(f, &o.transports, "transport", "",
 		"comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
 	o.sweeps.Register(f)
-	f.StringSliceVar(&o.workloads, "workload", room.Standard(workload.Rooms), workloadHelp())
+	f.StringSliceVar(&o.workloads, "workload", workload.Standard(catalogue.All()), workloadHelp())
 	f.StringArrayVar(&o.impair, "impair", nil,
 		"put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole "+
 			"run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path "+
@@ -146,7 +147,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"longest wait for the peer: connecting, answers, progress")
 
 	o.load.register(f)
-	o.work.register(f)
+	o.work = catalogue.All()
+	o.workFlags = workload.Register(o.work, f)
 
 	f.IntVarP(&o.port, "port", "p", access.DefaultPort, "control port of rdmaperf serve")
 	o.verbs.Register(f)
@@ -214,11 +216,11 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	}
 	o.callsOnly = !slices.ContainsFunc(p.stacks, func(s string) bool { return !stackspec.CallsOnly(s) })
 	b := &p.base
-	*b = engine.Plan{Workloads: workload.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth,
+	*b = engine.Plan{Workloads: catalogue.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth,
 		QPs: o.qps, Threads: o.threads,
 		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList,
 		Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
-	var c *room.Common
+	var c *workload.Common
 	steps := []struct {
 		flag string
 		read func() error
@@ -234,11 +236,10 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 			return
 		}},
 		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},
-		{"--size", func() (err error) { c, err = o.common(changed); return }},
-		{"workload flags", func() error { return o.share(b, c) }},
+		{"--size", func() (err error) { c, err = o.common(b, changed); return }},
 		{"--size", func() (err error) {
-			p.points, err = o.points(b, c)
-			p.published = publishedOf(c.Workloads)
+			p.points, err = o.points(c)
+			p.published = c.Published
 			for _, l := range c.Left {
 				p.left = append(p.left, stackspec.LeftOut{Stack: l.What, Why: l.Why})
 			}

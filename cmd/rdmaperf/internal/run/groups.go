@@ -1,15 +1,16 @@
 package run
 
 import (
-	"slices"
+	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // FlagGroups holds every flag of run once. What most runs need stands first, so
 // that a newcomer may stop reading early; the workloads' flags follow in the order of
-// their table.
+// the catalogue.
 func FlagGroups() []cli.FlagGroup {
 	groups := []cli.FlagGroup{
 		{Title: "What to measure", Flags: []string{"transport", "workload", "op", "size", "all", "scenario"}},
@@ -24,11 +25,13 @@ func FlagGroups() []cli.FlagGroup {
 			"counters", "raw", "raw-limit", "cpu-profile", "fail-if",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	}
-	for _, r := range workload.Rooms {
-		if last := &groups[len(groups)-1]; r.Group != "" && last.Title == r.Group {
-			last.Flags = append(last.Flags, r.Names...)
-		} else if r.Group != "" {
-			groups = append(groups, cli.FlagGroup{Title: r.Group, Flags: slices.Clone(r.Names)})
+	all := catalogue.All()
+	for i, flags := range workload.Register(all, pflag.NewFlagSet("run", pflag.ContinueOnError)) {
+		title := all[i].Meta().Group
+		if last := &groups[len(groups)-1]; title != "" && last.Title == title {
+			last.Flags = append(last.Flags, flags...)
+		} else if title != "" {
+			groups = append(groups, cli.FlagGroup{Title: title, Flags: flags})
 		}
 	}
 	return append(groups,

@@ -1,13 +1,16 @@
 package run
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 )
 
@@ -42,4 +45,17 @@ func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 			t.Errorf("--%s is in the help %d times", f.Name, n)
 		}
 	})
+}
+
+func TestWorkloadsNameFlagsOfRun(t *testing.T) {
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	new(Options).Register(set)
+	for _, w := range catalogue.All() {
+		m := w.Meta()
+		for _, name := range slices.Concat(m.Means, m.Takes, slices.Collect(maps.Keys(m.Words))) {
+			if set.Lookup(name) == nil {
+				t.Errorf("%s names --%s, which run does not have", m.Name, name)
+			}
+		}
+	}
 }

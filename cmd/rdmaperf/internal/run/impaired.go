@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/impair"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -231,7 +231,7 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 	group.Wait()
 	if f, e := os.Open(file); e == nil {
 		defer f.Close()
-		one, e := reports.ReadDocument(f, workload.Results())
+		one, e := reports.ReadDocument(f, catalogue.Results())
 		if e != nil {
 			return e
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // loadFlags choose how much is under way at once, as given.
@@ -40,7 +40,7 @@ func (l *loadFlags) register(f *pflag.FlagSet) {
 }
 
 // axes fills in what points are multiplied by.
-func (l *loadFlags) axes(c *room.Common) (err error) {
+func (l *loadFlags) axes(c *workload.Common) (err error) {
 	if c.Rates, err = l.rates(c.Changed); err != nil {
 		return err
 	}

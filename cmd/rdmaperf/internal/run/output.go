@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
@@ -22,7 +22,7 @@ var Formats = render.Names(render.OfRun)
 // write prints the document and puts it where the user wants it.
 func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
-	how := render.Options{Tables: workload.Tables(), Charts: workload.Charts(), Gbits: o.gbits, Counters: o.counters,
+	how := render.Options{Tables: catalogue.Tables(), Charts: catalogue.Charts(), Gbits: o.gbits, Counters: o.counters,
 		Verbose: o.verbose}
 	if o.Show != nil {
 		errs = append(errs, o.Show(stdout, doc))

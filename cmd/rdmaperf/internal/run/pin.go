@@ -7,9 +7,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/placement"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -67,8 +65,7 @@ func (m *runner) place(root fs.FS) error {
 // unpinned is why --pin auto pins no thread, empty where it does.
 func (m *runner) unpinned() string {
 	many := slices.ContainsFunc(m.p.points, func(pt engine.Point) bool {
-		r := room.Find(workload.Rooms, pt.Workload)
-		return r != nil && r.OwnThreads
+		return metaOf(pt).OwnThreads
 	})
 	switch {
 	case m.o.host != "":

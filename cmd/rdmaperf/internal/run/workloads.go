@@ -2,70 +2,52 @@ package run
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
-	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// workloadFlags are those of all workloads, in the order of the table.
-type workloadFlags []room.Flags
-
-func (w *workloadFlags) register(f *pflag.FlagSet) {
-	for _, r := range workload.Rooms {
-		flags := r.Flags()
-		flags.Register(f)
-		*w = append(*w, flags)
-	}
-}
-
-// workloadHelp describes --workload by the table.
+// workloadHelp describes --workload by the catalogue.
 func workloadHelp() string {
 	var list, notes []string
-	for _, r := range workload.Rooms {
-		s := r.Name
-		if r.Summary != "" {
-			s += " (" + r.Summary + ")"
-		}
-		list = append(list, s)
-		if r.Note != "" {
-			notes = append(notes, r.Note)
+	for _, w := range catalogue.All() {
+		m := w.Meta()
+		list = append(list, m.Name+" ("+m.Summary+")")
+		if m.Note != "" {
+			notes = append(notes, m.Note)
 		}
 	}
 	return "comma list of " + strings.Join(list, ", ") + "; without it, " + strings.Join(notes, "; ")
 }
 
 // defaultsHelp says which operations or sizes the standard workloads have by themselves.
-func defaultsHelp(of func(r *room.Room) string) string {
+func defaultsHelp(of func(m workload.Meta) string) string {
 	var parts []string
-	for _, r := range workload.Rooms {
-		if s := of(r); r.Standard && s != "" {
-			parts = append(parts, r.Name+" "+s)
+	for _, w := range catalogue.All() {
+		if m := w.Meta(); m.Standard && of(m) != "" {
+			parts = append(parts, m.Name+" "+of(m))
 		}
 	}
 	return "(default " + strings.Join(parts, ", ") + ")"
 }
 
-func defaultOps(r *room.Room) string {
-	if n := len(r.Ops); n > 1 {
-		return "of " + strings.Join(r.Ops[:n-1], ", ") + " and " + r.Ops[n-1]
+func defaultOps(m workload.Meta) string {
+	if n := len(m.Ops); n > 1 {
+		return "of " + strings.Join(m.Ops[:n-1], ", ") + " and " + m.Ops[n-1]
 	}
-	if len(r.Ops) == 1 {
-		return "of " + r.Ops[0]
+	if len(m.Ops) == 1 {
+		return "of " + m.Ops[0]
 	}
 	return ""
 }
 
-func defaultSizes(r *room.Room) string {
+func defaultSizes(m workload.Meta) string {
 	var sizes []string
-	for _, n := range r.Sizes {
+	for _, n := range m.Sizes {
 		sizes = append(sizes, shortSize(n))
 	}
 	return strings.Join(sizes, ",")
@@ -94,7 +76,7 @@ func opNames() string {
 }
 
 // common reads what all workloads share.
-func (o *Options) common(changed func(string) bool) (*room.Common, error) {
+func (o *Options) common(p *engine.Plan, changed func(string) bool) (*workload.Common, error) {
 	sizes, err := values.Sizes(o.sizes)
 	if err != nil {
 		return nil, err
@@ -107,44 +89,23 @@ func (o *Options) common(changed func(string) bool) (*room.Common, error) {
 	for n := 2; o.all && n <= maxAll; n *= 2 {
 		sizes = append(sizes, n)
 	}
-	c := &room.Common{Changed: changed, Workloads: values.Unique(o.workloads), CallsOnly: o.callsOnly,
-		Polling: o.polling, Pin: o.pin,
-		Ops: values.Unique(o.ops), Sizes: sizes, All: o.all}
-	return c, nil
+	return &workload.Common{Changed: changed, Plan: p, Workloads: values.Unique(o.workloads), CallsOnly: o.callsOnly,
+		Pin: o.pin, Ops: values.Unique(o.ops), Sizes: sizes, All: o.all}, nil
 }
 
 // maxAll is the largest size of --all, perftest's.
 const maxAll = 8 << 20
 
-// share fills in what all workloads share of the plan.
-func (o *Options) share(p *engine.Plan, c *room.Common) error {
-	for _, flags := range o.work {
-		if err := flags.Plan(p, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// points are those of all workloads that the command line means. The plan gets what
-// they need beside.
-func (o *Options) points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
-	list, asked, err := room.Choose(workload.Rooms, c)
-	if err != nil {
+// points are those of all workloads that the command line means.
+func (o *Options) points(c *workload.Common) (points []engine.Point, err error) {
+	if err := c.Choose(o.work, o.workFlags); err != nil {
 		return nil, err
-	}
-	if c.Workloads = list; asked {
-		if err := o.checkWorkloads(c); err != nil {
-			return nil, err
-		}
 	}
 	if err := o.load.axes(c); err != nil {
 		return nil, err
 	}
-	var points []engine.Point
-	for _, name := range list {
-		i := slices.IndexFunc(workload.Rooms, func(r *room.Room) bool { return r.Name == name })
-		of, err := o.work[i].Points(p, c)
+	for _, name := range c.Workloads {
+		of, err := workload.Find(o.work, name).Points(c)
 		if err != nil {
 			return nil, err
 		}
@@ -153,46 +114,16 @@ func (o *Options) points(p *engine.Plan, c *room.Common) ([]engine.Point, error)
 	return points, nil
 }
 
-// checkWorkloads refuses flags that the chosen workloads do not have.
-func (o *Options) checkWorkloads(c *room.Common) error {
-	for i, r := range workload.Rooms {
-		if !slices.Contains(c.Workloads, r.Name) {
-			continue
-		}
-		if err := o.work[i].Check(c); err != nil {
-			return err
-		}
+// metaOf describes the workload of a point.
+func metaOf(pt engine.Point) (m workload.Meta) {
+	if w := workload.Find(catalogue.All(), pt.Workload); w != nil {
+		m = w.Meta()
 	}
-	for _, r := range workload.Rooms {
-		if f := c.AnyOf(r.Own...); f != "" && !slices.Contains(c.Workloads, r.Name) {
-			return values.Wrong(f, "for --workload %s", r.Name)
-		}
-	}
-	return nil
+	return m
 }
 
 // ofCalls tells points that only stacks which carry calls can run.
-func ofCalls(pt engine.Point) bool {
-	r := room.Find(workload.Rooms, pt.Workload)
-	return r != nil && r.Calls
-}
+func ofCalls(pt engine.Point) bool { return metaOf(pt).Calls }
 
 // callsHint names the workload that stacks of calls run by themselves.
-func callsHint() string {
-	for _, r := range workload.Rooms {
-		if r.ForCalls {
-			return "--workload " + r.Name
-		}
-	}
-	return ""
-}
-
-// publishedOf are figures of others that workloads are read against.
-func publishedOf(list []string) (all []reports.Published) {
-	for _, r := range workload.Rooms {
-		if slices.Contains(list, r.Name) {
-			all = append(all, r.Published...)
-		}
-	}
-	return all
-}
+func callsHint() string { return "--workload " + workload.ForCalls(catalogue.All()).Meta().Name }

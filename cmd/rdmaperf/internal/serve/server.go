@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/access"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -138,7 +138,7 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		return stacks.OpenDevice(spec)
 	}
-	s.Workloads = workload.Table()
+	s.Workloads = catalogue.Table()
 	s.Open = open
 	s.Device = device
 	s.Log = log

@@ -19,10 +19,10 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -53,6 +53,8 @@ type frozen struct {
 	two         bool        // scripted stacks side by side, one of them slower
 	idle        int         // ns of a poll in vain; 0: 100
 	real        string      // the stack where it is measured; "": scripted
+
+	published []reports.Published // as planned
 }
 
 // A workload that opens devices, nodes or connections itself cannot run on the script: those with a real
@@ -83,7 +85,7 @@ var frozenRuns = []frozen{
 	{name: "allreduce", args: "--ranks 2 --algorithm ring,doubling --arms none,cache --offload none",
 		sizes: []int{1024, 4096}, plan: engine.Plan{Iterations: 3}, changed: "iters", real: "iwarp"},
 	{name: "regions", args: "--regions 1,4 --total 1,2 --make 4K,8K", sizes: []int{64}, real: "lite+mem"},
-	{name: "sharing", sizes: []int{64}, qps: []int{1, 2}, changed: "qp-sweep", real: "lite+mem"},
+	{name: "sharing", sizes: []int{64}, real: "lite+mem"},
 	{name: "locks", args: "--contenders 1,2", real: "lite+mem"},
 	{name: "qos", plan: engine.Plan{Duration: 30e6}, changed: "duration", real: "lite+mem"},
 	{name: "think", args: "--think-time 0,5us", sizes: []int{64}, real: "grpc(tcp)"},
@@ -91,28 +93,24 @@ var frozenRuns = []frozen{
 }
 
 func TestEveryWorkloadIsFrozen(t *testing.T) {
-	for _, r := range workload.Rooms {
-		if !slices.ContainsFunc(frozenRuns, func(f frozen) bool { return f.name == r.Name }) {
-			t.Errorf("%s has no golden files", r.Name)
+	for _, name := range workload.Names(catalogue.All()) {
+		if !slices.ContainsFunc(frozenRuns, func(f frozen) bool { return f.name == name }) {
+			t.Errorf("%s has no golden files", name)
 		}
 	}
-}
-
-func (f *frozen) room() *room.Room {
-	name, _, _ := strings.Cut(f.name, "-")
-	return room.Find(workload.Rooms, name)
 }
 
 // planned are the points of the flags, as the command makes them.
 func (f *frozen) planned(t *testing.T) engine.Plan {
 	t.Helper()
 	set := pflag.NewFlagSet(f.name, pflag.ContinueOnError)
-	flags, p := f.room().Flags(), f.plan
-	flags.Register(set)
+	name, _, _ := strings.Cut(f.name, "-")
+	w, p := workload.Find(catalogue.All(), name), f.plan
+	w.Flags(set)
 	if err := set.Parse(strings.Fields(f.args)); err != nil {
 		t.Fatal(err)
 	}
-	c := room.Common{Workloads: []string{f.room().Name}, Sizes: f.sizes, Rates: f.rates, QPs: f.qps,
+	c := workload.Common{Plan: &p, Workloads: []string{name}, Named: true, Sizes: f.sizes, Rates: f.rates, QPs: f.qps,
 		Outstanding: f.outstanding,
 		AppWork:     make([]time.Duration, 1),
 		Changed:     func(n string) bool { return set.Changed(n) || slices.Contains(strings.Fields(f.changed), n) }}
@@ -127,14 +125,12 @@ func (f *frozen) planned(t *testing.T) engine.Plan {
 	if c.Rates == nil {
 		c.Rates = []float64{0}
 	}
-	err := flags.Plan(&p, &c)
-	if err == nil {
-		p.Points, err = flags.Points(&p, &c)
-	}
-	if err != nil {
+	var err error
+	if p.Points, err = w.Points(&c); err != nil {
 		t.Fatal(err)
 	}
-	p.Workloads, p.Verify = workload.Table(), true
+	f.published = c.Published
+	p.Workloads, p.Verify = catalogue.Table(), true
 	if p.Iterations == 0 && p.Duration == 0 {
 		p.Iterations = 20
 	}
@@ -232,7 +228,7 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 	t.Helper()
 	d := &reports.Document{Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
 		Command: []string{"rdmaperf", "run", f.name},
-		Results: results, Published: f.room().Published, Environment: reports.Environment{Version: "v1.0.0",
+		Results: results, Published: f.published, Environment: reports.Environment{Version: "v1.0.0",
 			Go: "go1.26", Hostname: "host",
 			Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true,
 			Wakeup: &reports.Wakeup{P50: 24_000, P99: 80_000, Samples: 100}}}
@@ -260,7 +256,7 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err = reports.ReadDocument(bytes.NewReader(b), workload.Results()); err != nil {
+	if d, err = reports.ReadDocument(bytes.NewReader(b), catalogue.Results()); err != nil {
 		t.Fatal(err)
 	}
 	d.Repeats = reports.SummariseRepeats(d.Results)
@@ -379,8 +375,8 @@ func TestOutputsAreFrozen(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			d := f.document(t, f.run(t))
 			reporttest.Validate(t, encoded(t, d))
-			o := render.Options{Width: 100, Names: []string{f.name}, Tables: workload.Tables(),
-				Charts: workload.Charts()}
+			o := render.Options{Width: 100, Names: []string{f.name}, Tables: catalogue.Tables(),
+				Charts: catalogue.Charts()}
 			for _, format := range render.All() {
 				var b bytes.Buffer
 				var err error
@@ -422,7 +418,7 @@ func TestComparisonsAreFrozen(t *testing.T) {
 	var thresholds []reports.Threshold
 	var lines bytes.Buffer
 	for _, s := range []string{"p50>600ns", "p99<+10%", "p99.9>1s", "rate>+10%", "jain<1"} {
-		limit, err := reports.ParseThreshold(s, workload.Results())
+		limit, err := reports.ParseThreshold(s, catalogue.Results())
 		if err != nil {
 			t.Fatal(err)
 		}

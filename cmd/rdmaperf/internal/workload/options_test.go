@@ -1,9 +1,10 @@
-package workload
+package workload_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -16,21 +17,22 @@ func TestStrangeOptionsAreRefusedBeforeAPointRuns(t *testing.T) {
 	withServer := map[string]bool{"allreduce": true, "think": true, "kv": true, "mixed": true, "starvation": true,
 		"paramserver": true}
 	tried := 0
-	for _, r := range Rooms {
-		if !alone[r.Name] && !withServer[r.Name] {
+	for _, w := range catalogue.All() {
+		name := w.Meta().Name
+		if !alone[name] && !withServer[name] {
 			continue
 		}
 		tried++
 		for _, o := range []engine.Options{"", "null?", `{"Nonsense":1}`, `{"Think":-1,"Clients":-1}`, "{}"} {
-			pt := engine.Point{Workload: r.Name, Options: o}
+			pt := engine.Point{Workload: name, Options: o}
 			s := engine.Setup{Plan: &engine.Plan{}, Point: pt}
-			if err := r.Runner.Client(t.Context(), &engine.Run{Setup: s}); reports.Code(err) != reports.ExitUsage {
-				t.Errorf("the client of %s, with the options %q: %v", r.Name, o, err)
+			if err := w.Client(t.Context(), &engine.Run{Setup: s}); reports.Code(err) != reports.ExitUsage {
+				t.Errorf("the client of %s, with the options %q: %v", name, o, err)
 			}
-			err := r.Runner.Server(t.Context(), &engine.Serve{Setup: s})
-			if withServer[r.Name] && reports.Code(err) != reports.ExitUsage ||
-				alone[r.Name] && !strings.Contains(err.Error(), "has no server") {
-				t.Errorf("the server of %s, with the options %q: %v", r.Name, o, err)
+			err := w.Server(t.Context(), &engine.Serve{Setup: s})
+			if withServer[name] && reports.Code(err) != reports.ExitUsage ||
+				alone[name] && !strings.Contains(err.Error(), "has no server") {
+				t.Errorf("the server of %s, with the options %q: %v", name, o, err)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
@@ -47,7 +48,7 @@ const processShare, machineShare = 3, 5
 func measure(t *testing.T, f *scripted.Fabric, plan engine.Plan) []reports.Result {
 	t.Helper()
 	prime(t)
-	plan.Workloads = workload.Table()
+	plan.Workloads = catalogue.Table()
 	return enginetest.Measure(t, f, plan, processShare, machineShare)
 }
 
@@ -60,7 +61,7 @@ func prime(t *testing.T) {
 		return
 	}
 	primed = true
-	enginetest.Table = workload.Table()
+	enginetest.Table = catalogue.Table()
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: small})
 	plan.Iterations = 1
 	if _, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan); err != nil {
@@ -426,7 +427,7 @@ func TestScriptedConnect(t *testing.T) {
 }
 
 // A workload whose arithmetic no script holds has a reason, so that a new one is not forgotten.
-// Its script stands here, in its room as scripted_test.go, or a folder below.
+// Its script is here, in its folder as scripted_test.go, or a folder below.
 func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name, hol.Name,
 		starvation.Name, paramserver.Name, kv.Name}
@@ -434,17 +435,17 @@ func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 		"softrdma": "points of latency and throughput",
 		"clients":  "counts memory and times nothing",
 	}
-	for _, r := range workload.Rooms {
-		has := slices.Contains(scripted, r.Name)
+	for _, name := range workload.Names(catalogue.All()) {
+		has := slices.Contains(scripted, name)
 		for _, pattern := range []string{"scripted_test.go", "*/scripted_test.go"} {
-			files, err := filepath.Glob(filepath.Join(r.Name, pattern))
+			files, err := filepath.Glob(filepath.Join(name, pattern))
 			if err != nil {
 				t.Fatal(err)
 			}
 			has = has || len(files) > 0
 		}
-		if has == (not[r.Name] != "") {
-			t.Errorf("%s: want a script, or a reason", r.Name)
+		if has == (not[name] != "") {
+			t.Errorf("%s: want a script, or a reason", name)
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
@@ -27,7 +27,7 @@ func withClient(t *testing.T, plan engine.Plan, s *engine.Server, run func(ctx c
 	t.Helper()
 	prime(t)
 	if plan.Workloads == nil {
-		plan.Workloads = workload.Table()
+		plan.Workloads = catalogue.Table()
 	}
 	enginetest.Bubble(t, &scripted.Fabric{Times: script()}, plan, s, processShare, machineShare, run)
 }

@@ -33,7 +33,7 @@ func (b *broken) ServeCall(c *transports.Served) error {
 type serving func(s engine.CallService, fail func(error)) engine.CallService
 
 func (f serving) Client(ctx context.Context, r *engine.Run) error {
-	return rpc.Room.Runner.Client(ctx, r)
+	return new(rpc.Workload).Client(ctx, r)
 }
 
 func (f serving) Server(ctx context.Context, s *engine.Serve) error {

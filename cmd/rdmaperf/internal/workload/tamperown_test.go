@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/qos"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/regions"
@@ -37,7 +37,7 @@ func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int
 	}
 	defer s.Close()
 	plan := enginetest.QuickPlan(pt)
-	plan.Workloads, plan.Transport, plan.Iterations, plan.VerifyAll, plan.Timeout = workload.Table(), name, max(n, 1),
+	plan.Workloads, plan.Transport, plan.Iterations, plan.VerifyAll, plan.Timeout = catalogue.Table(), name, max(n, 1),
 		true, 2*time.Second
 	c, err := engine.Alone(s, plan)
 	if err != nil {

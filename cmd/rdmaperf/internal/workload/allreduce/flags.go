@@ -12,8 +12,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/mesh"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
@@ -22,20 +22,6 @@ import (
 
 // Name is the workload's.
 const Name = "allreduce"
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    results.Results,
-	Summary:    "float32 sums over ranks in processes of their own",
-	Group:      "Workload allreduce",
-	OwnThreads: true,
-	Own:        []string{"ranks", "buffers", "algorithm", "eager", "segment"},
-	Names:      []string{"ranks", "buffers", "algorithm", "eager", "segment"},
-	Sizes:      []int{1 << 10, 64 << 10, 1 << 20, 16 << 20},
-	Flags:      func() room.Flags { return new(flags) },
-}
 
 const (
 	defaultWindow = 150 * time.Millisecond // of one arm; arbitrary
@@ -49,15 +35,27 @@ const (
 	reused = "reused"
 )
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	ranks               int
 	buffers, algorithms []string
 	eager, segment      string
 	shared              arms.Flags
 }
 
-func (f *flags) Register(set *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    results.Results,
+		Summary:    "float32 sums over ranks in processes of their own",
+		Group:      "Workload allreduce",
+		OwnThreads: true,
+		Takes:      []string{"arms", "offload", "deferred"},
+		Sizes:      []int{1 << 10, 64 << 10, 1 << 20, 16 << 20},
+	}
+}
+
+func (f *Workload) Flags(set *pflag.FlagSet) {
 	set.IntVar(&f.ranks, "ranks", 2, fmt.Sprintf("allreduce: processes, 2 to %d", mesh.MaxRanks))
 	set.StringSliceVar(&f.buffers, "buffers", []string{fresh, reused},
 		"allreduce: comma list of fresh (mapped and unmapped in each iteration), reused")
@@ -72,17 +70,12 @@ func (f *flags) Register(set *pflag.FlagSet) {
 	f.shared.Register(set)
 }
 
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "tx-depth"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload allreduce has one connection for each pair of its --ranks")
-	}
-	return nil
-}
-
 // Points are one for each size: its ranks take all arms.
-func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
-	o := options{Ranks: f.ranks, Verify: p.Verify, Window: defaultWindow}
+func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "tx-depth"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload allreduce has one connection for each pair of its --ranks")
+	}
+	o := options{Ranks: f.ranks, Verify: c.Plan.Verify, Window: defaultWindow}
 	for _, l := range []struct {
 		flag       string
 		list, good []string
@@ -118,20 +111,20 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	o.ODP, o.Offloads, o.Deferred = list.ODP, list.Offloads, list.Deferred
 	switch {
 	case c.Changed("iters"):
-		o.Iterations = int(min(p.Iterations, maxIterations+1))
+		o.Iterations = int(min(c.Plan.Iterations, maxIterations+1))
 	case c.Changed("duration"):
-		o.Window = p.Duration
+		o.Window = c.Plan.Duration
 	}
 	// More ranks than CPUs that poll would wait for each other to be preempted.
 	o.Wait = f.ranks > runtime.NumCPU()
 	if c.Changed("polling") {
-		if c.Polling == engine.PollingAdaptive {
+		if c.Plan.Polling == engine.PollingAdaptive {
 			return nil, values.Wrong("polling", "adaptive: the ranks of the workload allreduce have busy and event")
 		}
-		o.Wait = c.Polling == engine.PollingEvent
+		o.Wait = c.Plan.Polling == engine.PollingEvent
 	}
 	var points []engine.Point
-	for _, size := range c.SizesOf("", Room.Sizes) {
+	for _, size := range c.SizesOf("", f.Meta().Sizes) {
 		if err := o.check(size); err != nil {
 			return nil, values.Wrong("size", "%d: %w", size, err)
 		}

@@ -22,7 +22,7 @@ const (
 )
 
 // Server is the life of one rank.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	o, err := engine.ReadOptions(s.Point, (*options).check)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c checked) Receive(ctx context.Context, v any) error {
 
 // Client starts the ranks and takes all arms in turn, so that a change of the machine's load
 // hits all of them.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
@@ -33,20 +33,6 @@ const (
 	// mostBytes bounds what a server registers.
 	mostBytes = 1 << 30
 )
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    set,
-	Summary:    "what a server registers by the number of its clients",
-	Group:      "Workload clients",
-	OwnThreads: true,
-	Sizes:      []int{4096, 65536},
-	Own:        []string{"machines"},
-	Names:      []string{"machines"},
-	Flags:      func() room.Flags { return new(flags) },
-}
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Clients",
@@ -80,22 +66,36 @@ func (o *options) words(size int) string {
 	return fmt.Sprintf("clients: %d, messages of %d B", o.Clients, size)
 }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	engine.ClientOnly
 	machines string
 }
 
-func (f *flags) Register(s *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    set,
+		Summary:    "what a server registers by the number of its clients",
+		Group:      "Workload clients",
+		OwnThreads: true,
+		Sizes:      []int{4096, 65536},
+	}
+}
+
+func (f *Workload) Flags(s *pflag.FlagSet) {
 	values.ListVar(s, &f.machines, "machines", "1,2,4,8,16", "clients: how many, a comma list or FROM:TO:STEP")
 }
 
-func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration", "iters"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload clients measures memory, not time; see --machines")
+	}
 	list, err := values.Counts("machines", f.machines)
 	if err != nil {
 		return nil, err
 	}
-	for _, size := range c.SizesOf("", Room.Sizes) {
+	for _, size := range c.SizesOf("", f.Meta().Sizes) {
 		for _, n := range list {
 			o := options{n}
 			if err := o.check(size); err != nil {
@@ -108,14 +108,6 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	return points, nil
 }
 
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration", "iters"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload clients measures memory, not time; see --machines")
-	}
-	return nil
-}
-
 // held is what a server holds for its clients.
 type held struct {
 	bytes, queuePairs int
@@ -123,7 +115,7 @@ type held struct {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return byCalls(ctx, r)
 	}
@@ -109,7 +109,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server takes connections.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return serveCalls(ctx, s)
 	}

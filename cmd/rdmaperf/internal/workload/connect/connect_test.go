@@ -110,7 +110,7 @@ func TestServerBoundsConnections(t *testing.T) {
 	defer l.Close()
 	token := []byte("12345678")
 	h := &hosts{listener: l, events: true, token: token, tenants: make([]context.CancelFunc, 1),
-		rooms: make(chan struct{}, 2)}
+		places: make(chan struct{}, 2)}
 	r := h.start()
 	for _, hello := range []string{"12345678\x00\x00\x00\x00", "wrongkey\x00\x00\x00\x00", "12345678\x00\x00\x00\x01",
 		"short", "12345678\x00\x00\x00\x00", "12345678\x00\x00\x00\x00"} {
@@ -120,10 +120,10 @@ func TestServerBoundsConnections(t *testing.T) {
 		}
 		defer s.Close()
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(h.rooms) > 1 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); len(h.places) > 1 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	if n := len(h.rooms); n > 1 {
+	if n := len(h.places); n > 1 {
 		t.Errorf("%d connections are held, want the last of one thread and the place of the next", n)
 	}
 	r.Halt(engine.StopSoon)

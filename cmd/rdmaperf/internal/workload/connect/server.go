@@ -30,7 +30,7 @@ func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 		defer release()
 		changes := s.Counters(ph)
 		h := &hosts{listener: l, events: cfg.Events, token: token, tenants: make([]context.CancelFunc, sh.QPs),
-			rooms: make(chan struct{}, 2*sh.QPs)}
+			places: make(chan struct{}, 2*sh.QPs)}
 		r := h.start()
 		_, err := s.UntilStop(ctx, ph, r)
 		r.Halt(engine.StopSoon)
@@ -49,14 +49,14 @@ func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 // the next one. One goroutine accepts, as one listening thread does; each connection
 // has one of its own, because a transport may need somebody's polls to answer. It
 // sleeps where that is possible: spinning would take the CPUs from the one that
-// accepts. A client that opens more than it said waits: at most rooms connections
+// accepts. A client that opens more than it said waits: at most places connections
 // exist.
 type hosts struct {
 	listener transports.Listener
 	events   bool // Wait works
 	token    []byte
 	tenants  []context.CancelFunc // by the client's thread: ends its connection here
-	rooms    chan struct{}
+	places   chan struct{}
 	group    sync.WaitGroup
 }
 
@@ -86,19 +86,19 @@ func (h *hosts) start() *engine.Phase {
 // take accepts one connection and counts it, unless it is a stranger's.
 func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 	select {
-	case h.rooms <- struct{}{}:
+	case h.places <- struct{}{}:
 	case <-ctx.Done():
 		return n, ctx.Err()
 	}
 	s, hello, err := h.listener.Accept(ctx)
 	if err != nil {
-		<-h.rooms
+		<-h.places
 		return n, engine.TransportError("accept session", err)
 	}
 	index, ok := engine.HelloIndex(hello, h.token, len(h.tenants))
 	if !ok {
 		s.Close()
-		<-h.rooms
+		<-h.places
 		return n, nil
 	}
 	if leave := h.tenants[index]; leave != nil {
@@ -109,7 +109,7 @@ func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 	h.group.Add(1)
 	go func() {
 		defer h.group.Done()
-		defer func() { <-h.rooms }()
+		defer func() { <-h.places }()
 		defer leave()
 		h.host(stay, s)
 	}()

@@ -21,7 +21,7 @@ type holFigures struct {
 }
 
 // Client measures one point: the probes alone, the bulk alone, and both.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return byCalls(ctx, r)
 	}
@@ -72,7 +72,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server answers probes and takes bulk.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return serveCalls(ctx, s)
 	}

@@ -52,7 +52,7 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 const noEvents = "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling"
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return calls(ctx, r)
 	}
@@ -86,7 +86,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 const serverThreads = 1
 
 // Server takes what all clients send.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return rpc.Answer(ctx, s, callDepth)
 	}

@@ -7,41 +7,36 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
 )
 
 // Name is the workload's.
 const Name = "kv"
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    kvresults.Results,
-	Summary:    "mixes of YCSB on a key-value store behind calls",
-	Group:      "Workloads rpc, kv and tensor",
-	Calls:      true,
-	OwnThreads: true,
-	Means:      [][]string{names},
-	Takes:      []string{"outstanding", "rate", "rate-sweep"},
-	Words:      map[string]func() []string{"ycsb": room.Fixed("all", "a", "b", "c", "d", "e", "f")},
-	Names:      names,
-	Flags:      func() room.Flags { return new(flags) },
-}
-
-var names = []string{"ycsb", "records", "fields", "field-bytes", "max-scan", "kv-fsync"}
-
 const allMixes = "all"
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	mixes []string
 	load  KVLoad
 }
 
-func (k *flags) Register(f *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    kvresults.Results,
+		Summary:    "mixes of YCSB on a key-value store behind calls",
+		Group:      "Workloads rpc, kv and tensor",
+		Calls:      true,
+		OwnThreads: true,
+		Takes:      []string{"outstanding", "rate", "rate-sweep"},
+		Words:      map[string][]string{"ycsb": {"all", "a", "b", "c", "d", "e", "f"}},
+	}
+}
+
+func (k *Workload) Flags(f *pflag.FlagSet) {
 	d := KVLoad{}.WithDefaults()
 	f.StringSliceVar(&k.mixes, "ycsb", []string{allMixes},
 		"kv: comma list of mixes of YCSB: a (update heavy), b (read mostly), c (read only), d (read latest), e "+
@@ -56,19 +51,14 @@ func (k *flags) Register(f *pflag.FlagSet) {
 		"kv: each write is on the server's disk before it is answered (default it is not flushed at all)")
 }
 
-// Check refuses what describes no calls, and sizes beside those of the fields.
-func (k *flags) Check(c *room.Common) error {
+// Points are all mixes, rates, connections and calls outstanding.
+func (k *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if err := c.CheckCalls(Name); err != nil {
-		return err
+		return nil, err
 	}
 	if c.Alone() && c.AnyOf("size", "all") != "" {
-		return values.Wrong("size", "records of the workload %s have --fields of --field-bytes", Name)
+		return nil, values.Wrong("size", "records of the workload %s have --fields of --field-bytes", Name)
 	}
-	return nil
-}
-
-// Points are all mixes, rates, connections and calls outstanding.
-func (k *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	if err := c.CallOps(Name, "ycsb"); err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, erro
 }
 
 // Server is the store, which it loads first.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, l, cfg, err := shape(&s.Setup)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (*flags) Server(ctx context.Context, s *engine.Serve) error {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, l, cfg, err := shape(&r.Setup)
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func (b *bentKV) Call() error {
 
 // bentRun is the workload with callers that are bent.
 type bentRun struct {
-	*flags
+	*Workload
 	before func(*kvCaller) bool
 }
 
@@ -161,7 +161,7 @@ func TestKVFindsDamage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			plan := enginetest.QuickPlan(kvPoint(c.mix))
 			plan.Depth, plan.Iterations = 1, 400
-			plan.Workloads = engine.Table{Name: {Runner: bentRun{new(flags), c.before}}}
+			plan.Workloads = engine.Table{Name: {Runner: bentRun{new(Workload), c.before}}}
 			_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["unix"], plan)
 			if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("code %d: %v, want %d and %q", reports.Code(err), err, reports.ExitCorruption, c.want)

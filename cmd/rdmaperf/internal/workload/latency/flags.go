@@ -1,9 +1,11 @@
 package latency
 
 import (
+	"github.com/spf13/pflag"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -14,30 +16,34 @@ const Name = "latency"
 // results declares that a rate of one operation at a time says what its latency says.
 var results = &reports.Workload{Name: Name, Title: "Latency", Shown: []string{"p50", "p99", "mean"}}
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:     Name,
-	Summary:  "time of one operation at a time, or at a fixed rate",
-	Runner:   flags{},
-	Results:  results,
-	Note:     "--rate is for latency alone",
-	Standard: true,
-	Means:    [][]string{{"rate", "rate-sweep"}},
-	Ops:      []string{"send", "write", "read", "call"},
-	Sizes:    []int{64, 4 << 10},
-	Flags:    func() room.Flags { return flags{} },
+// Workload implements workload.Workload.
+type Workload struct{}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:     Name,
+		Summary:  "time of one operation at a time, or at a fixed rate",
+		Results:  results,
+		Note:     "--rate is for latency alone",
+		Standard: true,
+		Means:    []string{"rate", "rate-sweep"},
+		Ops:      []string{"send", "write", "read", "call"},
+		Sizes:    []int{64, 4 << 10},
+	}
 }
 
-type flags struct{ room.None }
+// Flags adds none: those of the load are enough.
+func (*Workload) Flags(*pflag.FlagSet) {}
 
 // Points are all operations, sizes, rates, numbers of queue pairs and application work.
-func (flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
-	return c.Product(c.Worked(Room.Ops), Room.Sizes, func(op string, size int) (points []engine.Point) {
+func (w *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	m := w.Meta()
+	return c.Product(c.Worked(m.Ops), m.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, rate := range c.Rates {
 			for _, q := range c.QPs {
 				for _, work := range c.AppWork {
 					points = append(points, Point(engine.Point{Op: op, Size: size, Rate: rate, QPs: q, AppWork: work},
-						c.Polling))
+						c.Plan.Polling))
 				}
 			}
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Client measures one point: a ping-pong, or one call at a time on each connection.
-func (flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return rpc.Measure(ctx, r, 1, false)
 	}
@@ -37,7 +37,7 @@ func (flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server answers.
-func (flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return rpc.Answer(ctx, s, 1)
 	}

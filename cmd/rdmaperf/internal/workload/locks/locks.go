@@ -24,8 +24,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
@@ -39,19 +39,6 @@ const (
 	mostAlone    = 1000 // fetch_adds that stand beside
 	turns        = 2000 // of all contenders together. Arbitrary: some tenths of a second
 )
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    set,
-	Summary:    "one lock of LITE that many contend for",
-	Group:      "Workload locks",
-	OwnThreads: true,
-	Own:        []string{"contenders"},
-	Names:      []string{"contenders"},
-	Flags:      func() room.Flags { return new(flags) },
-}
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Locks",
@@ -80,17 +67,30 @@ func (o *options) check(int) error {
 
 func (o *options) words() string { return fmt.Sprintf("locks: %d contenders", o.Contenders) }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	engine.ClientOnly
 	contenders string
 }
 
-func (f *flags) Register(s *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    set,
+		Summary:    "one lock of LITE that many contend for",
+		Group:      "Workload locks",
+		OwnThreads: true,
+	}
+}
+
+func (f *Workload) Flags(s *pflag.FlagSet) {
 	values.ListVar(s, &f.contenders, "contenders", "1,2,4,8,16", "locks: how many, a comma list or FROM:TO:STEP")
 }
 
-func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if s := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload locks has as many threads as --contenders")
+	}
 	list, err := values.Counts("contenders", f.contenders)
 	if err != nil {
 		return nil, err
@@ -106,16 +106,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	return points, nil
 }
 
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload locks has as many threads as --contenders")
-	}
-	return nil
-}
-
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
+func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

@@ -1,50 +1,39 @@
 package mixed
 
 import (
-	_ "embed"
-
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // Name is the workload's.
 const Name = "mixed"
 
-//go:embed text.md
-var text string
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:    Name,
-	Runner:  new(flags),
-	Results: results,
-	Summary: "reads and writes of several block sizes at random places, as fio mixes them",
-	Group:   "Workload mixed",
-	Means:   [][]string{names},
-	Takes:   []string{"rate", "rate-sweep"},
-	Names:   names,
-	Words: map[string]func() []string{
-		"rwmix":   room.Fixed("70", "0,50,100", "0,30,50,70,100"),
-		"bssplit": room.Fixed("4K", "4K/70:64K/30", "512/10:4K/60:64K/30"),
-		"span":    room.Fixed("1M", "16M"),
-	},
-	Text:  text,
-	Sizes: []int{4 << 10},
-	Flags: func() room.Flags { return new(flags) },
-}
-
-var names = []string{"rwmix", "bssplit", "span", "write-flush"}
-
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	mix, split, span string
 	flush            bool
 }
 
-func (f *flags) Register(set *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:    Name,
+		Results: results,
+		Summary: "reads and writes of several block sizes at random places, as fio mixes them",
+		Group:   "Workload mixed",
+		Takes:   []string{"rate", "rate-sweep"},
+		Words: map[string][]string{
+			"rwmix":   {"70", "0,50,100", "0,30,50,70,100"},
+			"bssplit": {"4K", "4K/70:64K/30", "512/10:4K/60:64K/30"},
+			"span":    {"1M", "16M"},
+		},
+		Sizes: []int{4 << 10},
+	}
+}
+
+func (f *Workload) Flags(set *pflag.FlagSet) {
 	values.ListVar(set, &f.mix, "rwmix", "70",
 		"mixed: reads in percent, the rest are writes; a comma list is a point each")
 	set.StringVar(&f.split, "bssplit", "",
@@ -56,24 +45,8 @@ func (f *flags) Register(set *pflag.FlagSet) {
 		"mixed: a write is done when a read of a byte behind it is, and so has arrived; without it when it completes")
 }
 
-// Check refuses what the workload has in its own way.
-func (f *flags) Check(c *room.Common) error {
-	switch {
-	case !c.Alone():
-		return nil
-	case len(c.Ops) > 0:
-		return values.Wrong("op",
-			"the operations of the workload %s are reads and writes: --rwmix says how many of each", Name)
-	case c.Changed("cq-mod"):
-		return values.Wrong("cq-mod", "the workload %s times each operation, so each completes", Name)
-	case c.AnyOf("size", "all") != "" && c.Changed("bssplit"):
-		return values.Wrong("bssplit", "it and --%s exclude each other", c.AnyOf("size", "all"))
-	}
-	return nil
-}
-
 // blame is the flag to say what is wrong with options that are none.
-func (f *flags) blame(c *room.Common, span int) string {
+func (f *Workload) blame(c *workload.Common, span int) string {
 	switch {
 	case span > engine.SlotBudget || c.Changed("span"):
 		return "span"
@@ -84,7 +57,17 @@ func (f *flags) blame(c *room.Common, span int) string {
 }
 
 // Points are all mixes of all sizes, at all rates and numbers of queue pairs.
-func (f *flags) Points(p *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	switch {
+	case !c.Alone():
+	case len(c.Ops) > 0:
+		return nil, values.Wrong("op",
+			"the operations of the workload %s are reads and writes: --rwmix says how many of each", Name)
+	case c.Changed("cq-mod"):
+		return nil, values.Wrong("cq-mod", "the workload %s times each operation, so each completes", Name)
+	case c.AnyOf("size", "all") != "" && c.Changed("bssplit"):
+		return nil, values.Wrong("bssplit", "it and --%s exclude each other", c.AnyOf("size", "all"))
+	}
 	span, err := values.Bytes(f.span)
 	if err != nil {
 		return nil, values.Wrong("span", "%w", err)
@@ -101,7 +84,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) (points []engine.Point, e
 		}
 		splits = append(splits, [2][]Block{r, w})
 	} else {
-		for _, n := range c.SizesOf(pointOp, Room.Sizes) {
+		for _, n := range c.SizesOf(pointOp, f.Meta().Sizes) {
 			one := []Block{{n, hundred}}
 			splits = append(splits, [2][]Block{one, one})
 		}
@@ -112,7 +95,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) (points []engine.Point, e
 			if err := o.check(); err != nil {
 				return nil, values.Wrong(f.blame(c, span), "%w", err)
 			}
-			if err := o.checkDepth(depthOf(p, &o)); err != nil {
+			if err := o.checkDepth(depthOf(c.Plan, &o)); err != nil {
 				return nil, values.Wrong("tx-depth", "%w", err)
 			}
 			for _, rate := range c.Rates {
@@ -123,7 +106,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) (points []engine.Point, e
 				}
 				for _, q := range c.QPs {
 					points = append(points, engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Rate: rate,
-						QPs: q, Options: engine.PackOptions(o), Words: Name + " " + o.String(), Needs: o.needs(p)})
+						QPs: q, Options: engine.PackOptions(o), Words: Name + " " + o.String(), Needs: o.needs(c.Plan)})
 				}
 			}
 		}

@@ -89,7 +89,7 @@ func shape(s *engine.Setup) (*engine.Shape, *Options, error) {
 const noEvents = "an open loop is paced by spinning, so it needs busy polling"
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, o, err := shape(&r.Setup)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server has the window that is read and written.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, _, err := shape(&s.Setup)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // One at a time, each read takes its way there and its data the way back, each write its
@@ -37,7 +37,7 @@ func TestScriptedMix(t *testing.T) {
 				Idle: 2 * time.Microsecond}, Local: c.local}
 			one := []Block{{size, hundred}}
 			o := Options{ReadPercent: mix, Reads: one, Writes: one, Span: 1 << 16, Flush: c.flush}
-			plan := engine.Plan{Workloads: room.Table(Room), Points: []engine.Point{pointOf(o)}, Iterations: n,
+			plan := engine.Plan{Workloads: workload.Table(new(Workload)), Points: []engine.Point{pointOf(o)}, Iterations: n,
 				Depth: 1, Verify: true}
 			for _, r := range enginetest.Measure(t, f, plan, 3, 5) {
 				d := Of(&r)

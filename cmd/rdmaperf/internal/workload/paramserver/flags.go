@@ -9,38 +9,33 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 )
 
 // Name is the workload's.
 const Name = "paramserver"
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:    Name,
-	Runner:  new(flags),
-	Results: paramserverresults.Results,
-	Summary: "a training with one parameter server",
-	Group:   "Workload paramserver",
-	Means:   [][]string{names},
-	Words:   map[string]func() []string{"model": Models, "ps-arm": TrainArms},
-	Names:   names,
-	Flags:   func() room.Flags { return new(flags) },
-}
-
-var names = []string{"model", "ps-arm", "compute-ratio", "tensor-bytes"}
-
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	models      []string
 	arms        []string
 	ratios      []string
 	tensorBytes float64
 }
 
-func (t *flags) Register(f *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:    Name,
+		Results: paramserverresults.Results,
+		Summary: "a training with one parameter server",
+		Group:   "Workload paramserver",
+		Words:   map[string][]string{"model": Models(), "ps-arm": TrainArms()},
+	}
+}
+
+func (t *Workload) Flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&t.models, "model", []string{DefaultModel}, "paramserver: comma list of "+strings.Join(Models(),
 		", ")+", or of files (NAME.csv with the header tensor,parameters,multiply_adds and a line for each tensor in "+
 		"forward order)")
@@ -52,17 +47,12 @@ func (t *flags) Register(f *pflag.FlagSet) {
 		"paramserver: bytes of a parameter; less makes the model smaller")
 }
 
-// Check refuses what describes another workload.
-func (t *flags) Check(c *room.Common) error {
+// Points are all models, ratios and arms.
+func (t *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if f := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "inline_size",
 		"cq-mod"); f != "" && c.Alone() {
-		return values.Wrong(f, "the operations of the workload %s are those of its --model, on one QP", Name)
+		return nil, values.Wrong(f, "the operations of the workload %s are those of its --model, on one QP", Name)
 	}
-	return nil
-}
-
-// Points are all models, ratios and arms.
-func (t *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
 	if err := c.NoEvents(noEvents); err != nil {
 		return nil, err
 	}

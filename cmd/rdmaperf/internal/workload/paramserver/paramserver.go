@@ -138,7 +138,7 @@ func (t *Training) model(size int) (*Model, error) {
 }
 
 // Client measures one point: communication alone, and iterations.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, t, err := shape(&r.Setup)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (d *trainer) communication(ctx context.Context, m *engine.Measurement, r *e
 }
 
 // Server has the parameters, which the client writes and reads.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, _, err := shape(&s.Setup)
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -52,16 +52,6 @@ const (
 	busy = 4
 )
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    set,
-	Summary:    "classes of LITE over time, alone and together",
-	OwnThreads: true,
-	Flags:      func() room.Flags { return new(flags) },
-}
-
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "QoS",
 	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the " +
@@ -78,28 +68,33 @@ var set = curves.Results(reports.Workload{
 
 type options struct{ Window time.Duration }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	engine.ClientOnly
 }
 
-func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
+// Flags adds none.
+func (*Workload) Flags(*pflag.FlagSet) {}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    set,
+		Summary:    "classes of LITE over time, alone and together",
+		OwnThreads: true,
+	}
+}
+
+func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if s := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "polling", "iters"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload qos has two threads and runs for -D, in three parts")
+	}
 	o := options{defTime}
 	if c.Changed("duration") {
-		o.Window = max(p.Duration, 30*time.Millisecond)
+		o.Window = max(c.Plan.Duration, 30*time.Millisecond)
 	}
 	return []engine.Point{{Workload: Name, Alone: true, Time: o.Window, Op: op, Size: small,
 		Words: "qos: a low and a high class over time", Options: engine.PackOptions(o)}}, nil
-}
-
-func (f *flags) Register(*pflag.FlagSet) {}
-
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "polling", "iters"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload qos has two threads and runs for -D, in three parts")
-	}
-	return nil
 }
 
 func (o *options) check(int) error {
@@ -156,7 +151,7 @@ func (p *parts) cpu(i int) *reports.CPU {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
+func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

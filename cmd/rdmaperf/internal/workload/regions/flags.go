@@ -9,8 +9,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -23,20 +23,6 @@ const (
 	opTotal = "total" // x is the bytes of one region
 	opMake  = "make"  // x likewise, of several that are made, mapped and ended
 )
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    set,
-	Summary:    "writes to many regions, registered or named",
-	Group:      "Workload regions",
-	OwnThreads: true,
-	Sizes:      []int{64, 1024},
-	Own:        []string{"regions", "region-size", "total", "make"},
-	Names:      []string{"regions", "region-size", "total", "make"},
-	Flags:      func() room.Flags { return new(flags) },
-}
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Regions",
@@ -89,14 +75,25 @@ func (o *options) words() string {
 	return fmt.Sprintf("regions: %d of %s", o.Regions, reports.SizeLabel(o.Total/int64(o.Regions)))
 }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	engine.ClientOnly
 	counts, totals, made string
 	size                 string
 }
 
-func (f *flags) Register(s *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    set,
+		Summary:    "writes to many regions, registered or named",
+		Group:      "Workload regions",
+		OwnThreads: true,
+		Sizes:      []int{64, 1024},
+	}
+}
+
+func (f *Workload) Flags(s *pflag.FlagSet) {
 	values.ListVar(s, &f.counts, "regions", "1,16,64,128,256,1024,4096,16384,65536",
 		"regions: how many, a comma list or FROM:TO:STEP")
 	s.StringVar(&f.size, "region-size", "4K", "regions: bytes of each of several")
@@ -107,7 +104,11 @@ func (f *flags) Register(s *pflag.FlagSet) {
 }
 
 // Points are all curves, with all sizes of writes in each point.
-func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions, --total "+
+			"and --make")
+	}
 	counts, err := values.Counts("regions", f.counts)
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	if err != nil || each < 1 {
 		return nil, values.Wrong("region-size", "%q: want bytes, such as 4K", f.size)
 	}
-	sizes := c.SizesOf("", Room.Sizes)
+	sizes := c.SizesOf("", f.Meta().Sizes)
 	add := func(flag, op string, o options) error {
 		if err := o.check(0); err != nil {
 			return values.Wrong(flag, "%v", err)
@@ -160,13 +161,4 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		}
 	}
 	return points, nil
-}
-
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions, --total "+
-			"and --make")
-	}
-	return nil
 }

@@ -46,7 +46,7 @@ func (m *made) values(v map[string]float64) map[string]float64 {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
+func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

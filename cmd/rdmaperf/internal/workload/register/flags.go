@@ -12,8 +12,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
 	"github.com/rdmaperf/rdmaperf/regcache"
@@ -22,20 +22,6 @@ import (
 
 // Name is the workload's.
 const Name = "register"
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    results.Results,
-	Summary:    "what registering memory costs",
-	Group:      "Workload register",
-	OwnThreads: true,
-	Own:        []string{"pages", "pattern", "source", "register-threads", "working-set", "capacity"},
-	Names: []string{"pattern", "source", "pages", "register-threads", "working-set", "capacity", "arms", "offload",
-		"deferred"},
-	Flags: func() room.Flags { return new(flags) },
-}
 
 const (
 	defaultWindow = 50 * time.Millisecond // of a point; arbitrary: all of them together take some 20 s
@@ -62,8 +48,8 @@ func patterns() []string {
 	return append(measure.Patterns(), patternSet, patternThreads, measure.PatternReplaced)
 }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	engine.ClientOnly
 	pages, patterns []string
 	sources         []string
@@ -72,13 +58,23 @@ type flags struct {
 	shared          arms.Flags
 }
 
-func (f *flags) Register(set *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    results.Results,
+		Summary:    "what registering memory costs",
+		Group:      "Workload register",
+		OwnThreads: true,
+	}
+}
+
+func (f *Workload) Flags(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(),
 		", ")+" (which buffers are registered, one after the other)")
-	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"},
-		"register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
 	set.StringSliceVar(&f.sources, "source", regcache.Sources(),
 		"register: of the pattern replaced, how the cache is to notice that memory of others went away; a comma list of "+strings.Join(regcache.Sources(), ", "))
+	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"},
+		"register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
 	values.ListVar(set, &f.threads, "register-threads", "1,2,4,8,16,32",
 		"register: of the pattern threads, a comma list or FROM:TO:STEP")
 	values.ListVar(set, &f.sets, "working-set", "16,32,48,64,80,96,128,256",
@@ -87,16 +83,11 @@ func (f *flags) Register(set *pflag.FlagSet) {
 	f.shared.Register(set)
 }
 
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "iters", "polling"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload register has no connections; see --pattern and --register-threads")
-	}
-	return nil
-}
-
 // Points are all sizes, pages, arms and detours of each pattern.
-func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "iters", "polling"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload register has no connections; see --pattern and --register-threads")
+	}
 	for _, w := range f.patterns {
 		if !slices.Contains(patterns(), w) {
 			return nil, values.Wrong("pattern", "%q: want one of %s", w, strings.Join(patterns(), ", "))
@@ -129,7 +120,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	}
 	b := &builder{f: f, list: list, sizes: c.Sizes, window: defaultWindow}
 	if c.Changed("duration") {
-		b.window = p.Duration
+		b.window = c.Plan.Duration
 	}
 	b.pin = !c.Changed("transport")
 	for _, w := range values.Unique(f.patterns) {
@@ -156,7 +147,7 @@ func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 
 // fitting leaves out the points with sizes that were asked for and that the machine has no room for. If there is none
 // with room, the first says so when it is measured.
-func (b *builder) fitting(c *room.Common) ([]engine.Point, error) {
+func (b *builder) fitting(c *workload.Common) ([]engine.Point, error) {
 	if len(b.sizes) == 0 {
 		return b.points, nil
 	}
@@ -188,7 +179,7 @@ func (b *builder) fitting(c *room.Common) ([]engine.Point, error) {
 	if left == 0 || len(fit) == 0 {
 		return b.points, nil
 	}
-	c.Left = append(c.Left, room.Left{What: fmt.Sprintf("%d of %d points of %s", left, len(b.points), Name), Why: why})
+	c.Left = append(c.Left, workload.Left{What: fmt.Sprintf("%d of %d points of %s", left, len(b.points), Name), Why: why})
 	return fit, nil
 }
 
@@ -198,7 +189,7 @@ func aboveLimit(bytes, most int, why string) error {
 
 // builder makes points.
 type builder struct {
-	f      *flags
+	f      *Workload
 	list   arms.Chosen
 	sizes  []int // that were given
 	window time.Duration

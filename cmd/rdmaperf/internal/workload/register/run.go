@@ -15,7 +15,7 @@ import (
 )
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
+func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

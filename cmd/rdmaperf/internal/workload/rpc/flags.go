@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -15,50 +15,46 @@ import (
 // Name is the workload's.
 const Name = "rpc"
 
-// Room is its row of the table. The sizes are one that costs nothing to move, and one
-// that costs nothing else.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    callsresults.Results,
-	Summary:    "calls of a kind, answer and rate of their own, and what idle connections cost",
-	Note:       "grpc stacks alone mean rpc",
-	Group:      "Workloads rpc, kv and tensor",
-	ForCalls:   true,
-	Calls:      true,
-	OwnThreads: true,
-	Means:      [][]string{{"rpc", "response"}, {"outstanding"}},
-	Takes:      []string{"rate", "rate-sweep"},
-	Words:      map[string]func() []string{"rpc": room.Fixed("unary", "stream", "oneway")},
-	Names:      []string{"rpc", "response", "outstanding"},
-	Sizes:      []int{64, 1 << 20},
-	Flags:      func() room.Flags { return new(flags) },
-}
-
-type flags struct {
-	room.None
+// Workload implements workload.Workload. Of its two sizes one costs nothing to move, and one nothing else.
+type Workload struct {
 	kinds    []string
 	response string
 }
 
-func (r *flags) Register(f *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    callsresults.Results,
+		Summary:    "calls of a kind, answer and rate of their own, and what idle connections cost",
+		Note:       "grpc stacks alone mean rpc",
+		Group:      "Workloads rpc, kv and tensor",
+		Calls:      true,
+		OwnThreads: true,
+		Means:      []string{"outstanding"},
+		Takes:      []string{"rate", "rate-sweep"},
+		Words:      map[string][]string{"rpc": {"unary", "stream", "oneway"}},
+		Sizes:      []int{64, 1 << 20},
+	}
+}
+
+func (r *Workload) Flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&r.kinds, "rpc", []string{engine.CallUnary},
 		"rpc: comma list of unary, stream (an exchange of messages on a stream that stays), oneway (a stream of "+
 			"messages to the server)")
 	f.StringVar(&r.response, "response", "", "rpc: bytes of a response (default as the request)")
 }
 
-// Check refuses what describes no calls.
-func (r *flags) Check(c *room.Common) error { return c.CheckCalls(Name) }
-
 // Points are all kinds, sizes, rates, connections and calls outstanding.
-func (r *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (r *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if err := c.CheckCalls(Name); err != nil {
+		return nil, err
+	}
 	if err := c.CallOps(Name, "rpc"); err != nil {
 		return nil, err
 	}
 	sizes := c.Sizes
 	if len(sizes) == 0 {
-		sizes = Room.Sizes
+		sizes = r.Meta().Sizes
 	}
 	response := 0
 	if r.response != "" {
@@ -85,7 +81,7 @@ func (r *flags) Points(_ *engine.Plan, c *room.Common) ([]engine.Point, error) {
 			points = append(points, c.OfCalls(pt)...)
 		}
 	}
-	return room.Checked(points, check)
+	return workload.Checked(points, check)
 }
 
 // words are how a point reads.

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, room.Table(Room))
+	enginetest.Main(m, workload.Table(new(Workload)))
 }

@@ -66,7 +66,7 @@ func (c *noteCaller) Check(ns int64) (int64, error) {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, err := Shape(&r.Setup, 1)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server answers.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error { return Answer(ctx, s, 1) }
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error { return Answer(ctx, s, 1) }
 
 // Shape is that of calls of bytes, depth of them outstanding where nobody says how many.
 func Shape(s *engine.Setup, depth int) (*engine.Shape, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
@@ -25,20 +25,6 @@ const (
 	op       = "users"
 	maxUsers = 1024 // as many clients as a node of LITE has, less its own
 )
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    set,
-	Summary:    "many users of one node, a queue pair each or few for all",
-	Group:      "Workload sharing",
-	OwnThreads: true,
-	Sizes:      []int{64},
-	Own:        []string{"users"},
-	Names:      []string{"users"},
-	Flags:      func() room.Flags { return new(flags) },
-}
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Sharing",
@@ -65,17 +51,32 @@ func (o *options) check(int) error {
 
 func (o *options) words() string { return fmt.Sprintf("sharing: %d users", o.Users) }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	engine.ClientOnly
 	users string
 }
 
-func (f *flags) Register(s *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    set,
+		Summary:    "many users of one node, a queue pair each or few for all",
+		Group:      "Workload sharing",
+		OwnThreads: true,
+		Sizes:      []int{64},
+	}
+}
+
+func (f *Workload) Flags(s *pflag.FlagSet) {
 	values.ListVar(s, &f.users, "users", "1,2,4,8,16,32,64,256,1000", "sharing: how many, a comma list or FROM:TO:STEP")
 }
 
-func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
+func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload sharing has one thread for all its --users; k of lite says how many "+
+			"queue pairs they share")
+	}
 	users, err := values.Counts("users", f.users)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	if slices.Max(users) >= maxUsers {
 		return nil, values.Wrong("users", "%d: want at most %d", slices.Max(users), maxUsers-1)
 	}
-	for _, size := range c.SizesOf("", Room.Sizes) {
+	for _, size := range c.SizesOf("", f.Meta().Sizes) {
 		for _, n := range users {
 			o := options{n}
 			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(),
@@ -93,17 +94,8 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 	return points, nil
 }
 
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload sharing has one thread for all its --users; k of lite says how many "+
-			"queue pairs they share")
-	}
-	return nil
-}
-
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
+func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

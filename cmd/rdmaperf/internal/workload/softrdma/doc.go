@@ -2,14 +2,6 @@
 // 10.1145/3106989.3106995): latency and throughput at its five sizes, the throughput at
 // depth 1 and at depth 16 apart, as the paper's is a size by its latency. What the paper
 // measured stands beside, as text with its source. The schemes are stacks: verbs, iwarp on
-// lwIP's raw or Sequential API, or on kernel sockets.
-//
-// # Ownership
-//
-// The room is data.
-//
-// # Limitations
-//
-// It is made of points of latency and throughput, and its results are theirs. Of the
-// paper's two schemes in the middle only plots are published, so no numbers stand here.
+// lwIP's raw or Sequential API, or on kernel sockets. Of the paper's two schemes in the
+// middle only plots are published, so no numbers stand here.
 package softrdma

@@ -2,7 +2,7 @@ package softrdma
 
 import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -14,26 +14,28 @@ const Name = "softrdma"
 // depths of the throughput: the paper's, and one that keeps a window full.
 var depths = []int{1, 16}
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:      Name,
-	Summary:   "SoftRDMA's evaluation: five sizes, at depth 1 and 16",
-	Ops:       []string{"send"},
-	Sizes:     []int{64, 1000, 10_000, 100_000, 500_000}, // the paper's KB are 1000 bytes
-	Published: []reports.Published{figures},
-	Flags:     func() room.Flags { return flags{} },
+// Workload implements workload.Workload. Its points are those of latency and throughput, which also run them.
+type Workload struct{ latency.Workload }
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:    Name,
+		Summary: "SoftRDMA's evaluation: five sizes, at depth 1 and 16",
+		Ops:     []string{"send"},
+		Sizes:   []int{64, 1000, 10_000, 100_000, 500_000}, // the paper's KB are 1000 bytes
+	}
 }
 
-type flags struct{ room.None }
-
 // Points are latencies of all sizes, and throughputs at both depths.
-func (flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
-	points := c.Product(Room.Ops, Room.Sizes, func(op string, size int) []engine.Point {
-		return []engine.Point{latency.Point(engine.Point{Op: op, Size: size}, c.Polling)}
+func (w *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	c.Published = append(c.Published, figures)
+	m := w.Meta()
+	points := c.Product(m.Ops, m.Sizes, func(op string, size int) []engine.Point {
+		return []engine.Point{latency.Point(engine.Point{Op: op, Size: size}, c.Plan.Polling)}
 	})
 	for _, depth := range depths {
-		points = append(points, c.Product(Room.Ops, Room.Sizes, func(op string, size int) []engine.Point {
-			return []engine.Point{throughput.Point(p, engine.Point{Op: op, Size: size, Depth: depth})}
+		points = append(points, c.Product(m.Ops, m.Sizes, func(op string, size int) []engine.Point {
+			return []engine.Point{throughput.Point(c.Plan, engine.Point{Op: op, Size: size, Depth: depth})}
 		})...)
 	}
 	return points, nil

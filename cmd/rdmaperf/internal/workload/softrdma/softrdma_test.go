@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // TestEverySizeOfThePaperIsMeasuredAtBothDepths: its figures and ours have the same rows.
 func TestEverySizeOfThePaperIsMeasuredAtBothDepths(t *testing.T) {
-	points, err := flags{}.Points(&engine.Plan{}, &room.Common{Changed: func(string) bool { return false }})
+	points, err := new(Workload).Points(&workload.Common{Plan: &engine.Plan{}, Changed: func(string) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestEverySizeOfThePaperIsMeasuredAtBothDepths(t *testing.T) {
 			t.Errorf("%d bytes: %d latencies, throughput by depth %v", size, single, deep)
 		}
 	}
-	if len(points) != 3*len(Room.Sizes) {
+	if len(points) != 3*len(new(Workload).Meta().Sizes) {
 		t.Errorf("%d points", len(points))
 	}
 }

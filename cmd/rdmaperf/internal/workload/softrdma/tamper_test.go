@@ -7,7 +7,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -16,7 +16,7 @@ import (
 // that leave what happens on the way to TCP's checksum, none passes for verified with two
 // words swapped, and most changes are seen as such of the data.
 func TestTamperingIsFoundInEveryPoint(t *testing.T) {
-	points, err := flags{}.Points(&engine.Plan{}, &room.Common{Changed: func(string) bool { return false }})
+	points, err := new(Workload).Points(&workload.Common{Plan: &engine.Plan{}, Changed: func(string) bool { return false }})
 	if err != nil || len(points) == 0 {
 		t.Fatalf("%d points: %v", len(points), err)
 	}

@@ -8,53 +8,43 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 )
 
 // Name is the workload's.
 const Name = "starvation"
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:    Name,
-	Runner:  new(flags),
-	Results: starvationresults.Results,
-	Summary: "what a high class leaves to a low one on the same QP",
-	Group:   "Workload starvation",
-	Means:   [][]string{names},
-	Names:   names,
-	Ops:     []string{"write"},
-	Sizes:   []int{64 << 10},
-	Flags:   func() room.Flags { return new(flags) },
-}
-
-var names = []string{"high-load", "high-priority"}
-
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	loads    []string
 	priority uint8
 }
 
-func (s *flags) Register(f *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:    Name,
+		Results: starvationresults.Results,
+		Summary: "what a high class leaves to a low one on the same QP",
+		Group:   "Workload starvation",
+		Ops:     []string{"write"},
+		Sizes:   []int{64 << 10},
+	}
+}
+
+func (s *Workload) Flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.loads, "high-load", []string{"0", "20", "40", "60", "80", "100", "120"},
 		"starvation: comma list of what the high class offers, in percent of what one class alone carries")
 	f.Uint8Var(&s.priority, "high-priority", DefaultHighPriority,
 		"starvation: of the high class's work requests; the low class has 0")
 }
 
-// Check refuses threads and queue pairs.
-func (s *flags) Check(c *room.Common) error {
-	if c.AnyOf("qp", "qp-sweep", "threads") != "" {
-		return values.Wrong("workload", "%s has two classes on one QP and one thread", Name)
-	}
-	return nil
-}
-
 // Points are all operations and sizes at all loads.
-func (s *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
+func (s *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if c.AnyOf("qp", "qp-sweep", "threads") != "" {
+		return nil, values.Wrong("workload", "%s has two classes on one QP and one thread", Name)
+	}
 	if err := c.NoEvents(noEvents); err != nil {
 		return nil, err
 	}
@@ -63,10 +53,10 @@ func (s *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 	}
 	ops, sizes := c.Ops, c.Sizes
 	if len(ops) == 0 {
-		ops = Room.Ops
+		ops = s.Meta().Ops
 	}
 	if len(sizes) == 0 {
-		sizes = Room.Sizes
+		sizes = s.Meta().Sizes
 	}
 	var points []engine.Point
 	for _, op := range ops {
@@ -77,7 +67,7 @@ func (s *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
 					return nil, values.Wrong("high-load", "%q: want a number from 0", text)
 				}
 				l := Load{load, s.priority}
-				pt := point(p, op, n, l)
+				pt := point(c.Plan, op, n, l)
 				if err := l.check(pt); err != nil {
 					return nil, pt.Wrong(err)
 				}

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 )
 
 func TestMain(m *testing.M) {
-	enginetest.Main(m, room.Table(Room, latency.Room))
+	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
 }

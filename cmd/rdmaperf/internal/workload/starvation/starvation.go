@@ -95,7 +95,7 @@ func shape(s *engine.Setup) (*engine.Shape, Load, error) {
 }
 
 // Client measures one point: one class alone, and both.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, l, err := shape(&r.Setup)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server has the slots that both classes write.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, _, err := shape(&s.Setup)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func shape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, cfg, err := shape(&r.Setup)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server is the parameter server.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, cfg, err := shape(&s.Setup)
 	if err != nil {
 		return err

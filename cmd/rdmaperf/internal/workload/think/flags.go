@@ -9,8 +9,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -24,20 +24,6 @@ const (
 	// largest is the longest request and answer, bytes. Arbitrary, likewise.
 	largest = 256 << 10
 )
-
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:       Name,
-	Runner:     new(flags),
-	Results:    set,
-	Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
-	Group:      "Workload think",
-	OwnThreads: true,
-	Sizes:      []int{64},
-	Own:        []string{"think-time"},
-	Names:      []string{"think-time"},
-	Flags:      func() room.Flags { return new(flags) },
-}
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Thinking",
@@ -70,19 +56,33 @@ func (o *options) check(size int) error {
 
 func (o *options) words(size int) string { return fmt.Sprintf("think: %d B, %v", size, o.Think) }
 
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	times string
 }
 
-func (f *flags) Register(s *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    set,
+		Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
+		Group:      "Workload think",
+		OwnThreads: true,
+		Sizes:      []int{64},
+	}
+}
+
+func (f *Workload) Flags(s *pflag.FlagSet) {
 	values.ListVar(s, &f.times, "think-time", "0,2us,5us,10us,20us,50us,100us,200us",
 		"think: how long the server computes before it answers, a comma list")
 }
 
 // Points are all sizes and times.
-func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, err error) {
-	for _, size := range c.SizesOf("", Room.Sizes) {
+func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "depth"); s != "" && c.Alone() {
+		return nil, values.Wrong(s, "the workload think has one caller with one call at a time; see --think-time")
+	}
+	for _, size := range c.SizesOf("", f.Meta().Sizes) {
 		for word := range strings.SplitSeq(f.times, ",") {
 			d, err := time.ParseDuration(strings.TrimSpace(word))
 			if err != nil {
@@ -97,12 +97,4 @@ func (f *flags) Points(_ *engine.Plan, c *room.Common) (points []engine.Point, e
 		}
 	}
 	return points, nil
-}
-
-// Check refuses what describes another workload.
-func (f *flags) Check(c *room.Common) error {
-	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "depth"); s != "" && c.Alone() {
-		return values.Wrong(s, "the workload think has one caller with one call at a time; see --think-time")
-	}
-	return nil
 }

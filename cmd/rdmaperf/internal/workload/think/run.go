@@ -76,7 +76,7 @@ func (t *thinker) ServeCall(s *transports.Served) error {
 }
 
 // Server serves calls until the client has measured.
-func (*flags) Server(ctx context.Context, s *engine.Serve) (err error) {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) (err error) {
 	o, err := engine.ReadOptions(s.Point, (*options).check)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (*flags) Server(ctx context.Context, s *engine.Serve) (err error) {
 }
 
 // Client measures one point.
-func (*flags) Client(ctx context.Context, r *engine.Run) (err error) {
+func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
@@ -22,7 +22,7 @@ func TestScriptedThinking(t *testing.T) {
 	compute = func(d time.Duration) { time.Sleep(d) }
 	for _, think := range []time.Duration{0, 5000} {
 		f := &scripted.Fabric{Times: scripted.Times{Out: out, Back: back, Idle: time.Microsecond}, Apart: true}
-		plan := engine.Plan{Workloads: room.Table(Room),
+		plan := engine.Plan{Workloads: workload.Table(new(Workload)),
 			Points: []engine.Point{{Workload: Name, Op: op, Size: size,
 				Options: engine.PackOptions(options{think})}},
 			Iterations: n, Verify: true}

@@ -1,11 +1,11 @@
 package throughput
 
 import (
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
@@ -13,35 +13,35 @@ import (
 // Name is the workload's.
 const Name = "throughput"
 
-// Room is its row of the table.
-var Room = &room.Room{
-	Name:     Name,
-	Summary:  "rate and bandwidth with many outstanding",
-	Runner:   new(flags),
-	Results:  throughputresults.Results,
-	Standard: true,
-	Means:    [][]string{{"bidirectional"}},
-	Ops:      []string{"write", "call"},
-	Sizes:    []int{64, 64 << 10, 1 << 20},
-	Flags:    func() room.Flags { return new(flags) },
-}
-
-type flags struct {
-	room.None
+// Workload implements workload.Workload.
+type Workload struct {
 	bothWays bool
 }
 
-func (f *flags) Register(set *pflag.FlagSet) {
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:     Name,
+		Summary:  "rate and bandwidth with many outstanding",
+		Results:  throughputresults.Results,
+		Standard: true,
+		Means:    []string{"bidirectional"},
+		Ops:      []string{"write", "call"},
+		Sizes:    []int{64, 64 << 10, 1 << 20},
+	}
+}
+
+func (f *Workload) Flags(set *pflag.FlagSet) {
 	set.BoolVarP(&f.bothWays, "bidirectional", "b", false,
 		"throughput with both sides sending at once: each direction and the sum")
 }
 
 // Points are all operations, sizes and numbers of queue pairs.
-func (f *flags) Points(p *engine.Plan, c *room.Common) ([]engine.Point, error) {
-	return c.Product(c.Worked(Room.Ops), Room.Sizes, func(op string, size int) (points []engine.Point) {
+func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	m := f.Meta()
+	return c.Product(c.Worked(m.Ops), m.Sizes, func(op string, size int) (points []engine.Point) {
 		for _, q := range c.QPs {
 			for _, work := range c.AppWork {
-				points = append(points, Point(p, engine.Point{Op: op, Size: size, QPs: q, AppWork: work,
+				points = append(points, Point(c.Plan, engine.Point{Op: op, Size: size, QPs: q, AppWork: work,
 					Bidirectional: f.bothWays}))
 			}
 		}

@@ -14,7 +14,7 @@ import (
 const DefaultCallDepth = 16
 
 // Client measures one point: a stream, one way or both, or many calls.
-func (*flags) Client(ctx context.Context, r *engine.Run) error {
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return rpc.Measure(ctx, r, DefaultCallDepth, true)
 	}
@@ -43,7 +43,7 @@ func (*flags) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // Server takes what is sent, and both ways sends, too.
-func (*flags) Server(ctx context.Context, s *engine.Serve) error {
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return rpc.Answer(ctx, s, DefaultCallDepth)
 	}

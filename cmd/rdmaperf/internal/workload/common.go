@@ -1,4 +1,4 @@
-package room
+package workload
 
 import (
 	"slices"
@@ -7,16 +7,18 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Common are the flags that all workloads share, as given.
 type Common struct {
 	Changed func(flag string) bool // the user gave it
+	Plan    *engine.Plan           // all but its transport and its points; only read
 
-	Workloads []string // --workload, or its default
+	Workloads []string // --workload, or its default; Choose sets those that are measured
+	Named     bool     // by the user, also by other flags of theirs; set by Choose
 	CallsOnly bool     // every stack carries calls and does nothing else
-	Polling   string
 	Pin       string
 
 	Ops   []string // none: the workload's own
@@ -28,7 +30,10 @@ type Common struct {
 	QPs         []int           // of a sweep; one of 0 stands for the plan's
 	Outstanding []int           // calls on a connection; one of 0 stands for the plan's depth
 
-	Left []Left // what workloads leave out; the user hears of it before anything is measured
+	// What workloads add: what they leave out, which is said before anything is measured, and figures of others that
+	// their results are read against.
+	Left      []Left
+	Published []reports.Published
 }
 
 // Left is something that was asked for and is not measured.
@@ -122,8 +127,8 @@ func (c *Common) CallOps(workload, instead string) error {
 
 // NoEvents refuses event polling for the reason why.
 func (c *Common) NoEvents(why string) error {
-	if c.Polling == engine.PollingEvent {
-		return values.Wrong("polling", "%s: %s", c.Polling, why)
+	if c.Plan.Polling == engine.PollingEvent {
+		return values.Wrong("polling", "%s: %s", c.Plan.Polling, why)
 	}
 	return nil
 }

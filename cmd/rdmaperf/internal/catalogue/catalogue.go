@@ -1,19 +1,9 @@
-// Package workload is the table of workloads: one row for each room below this folder.
-//
-// # Ownership
-//
-// The rows are shared and never written to.
-//
-// # Limitations
-//
-// A workload is known by standing here: nothing registers itself.
-package workload
+// Package catalogue lists all workloads.
+package catalogue
 
 import (
-	"slices"
-
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/room"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
@@ -43,39 +33,41 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Rooms are all workloads, in the order in which help and messages list them.
-var Rooms = []*room.Room{
-	latency.Room,
-	throughput.Room,
-	hol.Room,
-	incast.Room,
-	connect.Room,
-	paramserver.Room,
-	starvation.Room,
-	rpc.Room,
-	kv.Room,
-	tensor.Room,
-	register.Room,
-	allreduce.Room,
-	regions.Room,
-	softrdma.Room,
-	sharing.Room,
-	locks.Room,
-	qos.Room,
-	mixed.Room,
-	think.Room,
-	clients.Room,
+// All makes the workloads of one command line, in the order in which help and messages list them. Tests add to it.
+var All = func() []workload.Workload {
+	return []workload.Workload{
+		new(latency.Workload),
+		new(throughput.Workload),
+		new(hol.Workload),
+		new(incast.Workload),
+		new(connect.Workload),
+		new(paramserver.Workload),
+		new(starvation.Workload),
+		new(rpc.Workload),
+		new(kv.Workload),
+		new(tensor.Workload),
+		new(register.Workload),
+		new(allreduce.Workload),
+		new(regions.Workload),
+		new(softrdma.Workload),
+		new(sharing.Workload),
+		new(locks.Workload),
+		new(qos.Workload),
+		new(mixed.Workload),
+		new(think.Workload),
+		new(clients.Workload),
+	}
 }
 
 // Table is what the engine knows of them.
-func Table() engine.Table { return room.Table(Rooms...) }
+func Table() engine.Table { return workload.Table(All()...) }
 
 // Results are what a reader of documents has to know of them.
 func Results() reports.Workloads {
 	var all reports.Workloads
-	for _, r := range Rooms {
-		if w := r.Results; w != nil && !slices.Contains(all, w) {
-			all = append(all, w)
+	for _, w := range All() {
+		if r := w.Meta().Results; r != nil {
+			all = append(all, r)
 		}
 	}
 	return all

@@ -1,0 +1,117 @@
+// Package workload says what a workload is, and which workloads a command line means.
+package workload
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// A Workload is everything that tells it from the others. Its flags belong to one command line, and its two sides do
+// not read them: what they need is in the point.
+type Workload interface {
+	Meta() Meta
+
+	// Flags adds those of the workload.
+	Flags(*pflag.FlagSet)
+
+	// Points are what to measure. It is the only check of the workload's flags.
+	Points(*Common) ([]engine.Point, error)
+
+	Client(ctx context.Context, r *engine.Run) error
+	Server(ctx context.Context, s *engine.Serve) error
+}
+
+// Meta describes a workload.
+type Meta struct {
+	Name    string            // as --workload and Result.Workload spell it
+	Summary string            // what it measures, in a few words for the help
+	Note    string            // for the help: when it is measured although nobody named it, or not
+	Group   string            // title of its flags in the help; neighbours of the catalogue may share one
+	Results *reports.Workload // declares its results; nil: its points are those of other workloads
+
+	Standard bool // measured when no workload is named
+	Calls    bool // made of calls, so that only stacks that carry calls run it
+
+	// OwnThreads: it has as many threads as connections, whose CPUs nobody can name.
+	OwnThreads bool
+
+	// Means are flags of the load that mean this workload when none is named. All named workloads must have them.
+	// Takes are flags of others that it has, too.
+	Means []string
+	Takes []string
+
+	Words map[string][]string // that the shell offers for flags of its own
+
+	// Ops and Sizes are those measured when none are given, as the help shows them.
+	Ops   []string
+	Sizes []int
+}
+
+// Table is what the engine knows of workloads.
+func Table(all ...Workload) engine.Table {
+	t := engine.Table{}
+	for _, w := range all {
+		if m := w.Meta(); m.Results != nil {
+			t[m.Name] = engine.Entry{Runner: w, Results: m.Results}
+		}
+	}
+	return t
+}
+
+// Register adds the flags of all workloads to set. It returns the names of those that each has added and of those that
+// mean it, in the order of the help.
+func Register(all []Workload, set *pflag.FlagSet) (flags [][]string) {
+	sorted := set.SortFlags
+	set.SortFlags = false
+	defer func() { set.SortFlags = sorted }()
+	before := len(names(set))
+	for _, w := range all {
+		w.Flags(set)
+		now := names(set)
+		own := now[before:]
+		for _, f := range w.Meta().Means {
+			if !slices.Contains(own, f) {
+				own = append(own, f)
+			}
+		}
+		flags, before = append(flags, own), len(now)
+	}
+	return flags
+}
+
+func names(set *pflag.FlagSet) (list []string) {
+	set.VisitAll(func(f *pflag.Flag) { list = append(list, f.Name) })
+	return list
+}
+
+// Names lists the workloads.
+func Names(all []Workload) []string {
+	list := make([]string, len(all))
+	for i, w := range all {
+		list[i] = w.Meta().Name
+	}
+	return list
+}
+
+// Standard lists those that are measured when none is named.
+func Standard(all []Workload) []string {
+	return Names(slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return !w.Meta().Standard }))
+}
+
+// Find returns the workload of a name, or nil.
+func Find(all []Workload, name string) Workload {
+	if i := slices.Index(Names(all), name); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// ForCalls is the workload that stacks of calls alone mean: the first of calls.
+func ForCalls(all []Workload) Workload {
+	return all[slices.IndexFunc(all, func(w Workload) bool { return w.Meta().Calls })]
+}
