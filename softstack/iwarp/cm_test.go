@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -123,56 +122,6 @@ func TestConnectCancelled(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := e.qp.Connect(ctx, l.Addr().String(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
 		t.Errorf("connect: %v", err)
-	}
-}
-
-// TestCloseEndsConnect: closing the QP gives up the attempt.
-func TestCloseEndsConnect(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	e := newEnd(t, Config{}, rdma.QPConfig{})
-	done := make(chan error, 1)
-	go func() {
-		_, err := e.qp.Connect(context.Background(), l.Addr().String(), rdma.ConnParam{})
-		done <- err
-	}()
-	eventually(t, "connect at work", func() bool {
-		q := e.qp.(*qp)
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return q.busy != nil
-	})
-	must(t, e.qp.Close())
-	if err := <-done; err == nil {
-		t.Error("connect succeeded on a closed QP")
-	}
-}
-
-// TestRejectCarriesPrivateData: CM-03.
-func TestRejectCarriesPrivateData(t *testing.T) {
-	e, l := host(t, Config{})
-	for _, private := range [][]byte{nil, []byte("busy"), pattern(e.dev.Caps().MaxPrivate)} {
-		done := make(chan error, 1)
-		go func() {
-			r, err := l.Accept(t.Context())
-			if err == nil {
-				err = r.Reject(t.Context(), private)
-			}
-			if err == nil {
-				if _, again := r.Accept(t.Context(), e.qp, rdma.ConnParam{}); !errors.Is(again, rdma.ErrState) {
-					err = errors.Join(errors.New("accept after reject"), again)
-				}
-			}
-			done <- err
-		}()
-		a := newEnd(t, Config{}, rdma.QPConfig{})
-		_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
-		must(t, <-done)
-		var reject *rdma.RejectError
-		if !errors.As(err, &reject) || !errors.Is(err, rdma.ErrRejected) || !bytes.Equal(reject.PrivateData, private) {
-			t.Errorf("connect: %v, private data %q, want %q", err, reject, private)
-		}
 	}
 }
 
@@ -401,49 +350,6 @@ func (b *reactor) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.qps)
-}
-
-// TestParallelConnects: CM-11, many initiators at once.
-func TestParallelConnects(t *testing.T) {
-	const n = 40
-	a, b := newEnd(t, Config{}, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
-	l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", n)
-	must(t, err)
-	defer l.Close()
-	errs := make(chan error, 2*n)
-	for range n {
-		go func() {
-			errs <- func() error {
-				r, err := l.Accept(t.Context())
-				if err != nil {
-					return err
-				}
-				q, err := b.dev.NewQP(rdma.QPConfig{SendCQ: b.cq, RecvCQ: b.cq})
-				if err != nil {
-					return err
-				}
-				defer q.Close()
-				_, err = r.Accept(t.Context(), q, rdma.ConnParam{})
-				return err
-			}()
-		}()
-		go func() {
-			errs <- func() error {
-				q, err := a.dev.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: a.cq})
-				if err != nil {
-					return err
-				}
-				defer q.Close()
-				_, err = q.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
-				return err
-			}()
-		}()
-	}
-	for range 2 * n {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // TestAddresses: CM-15.

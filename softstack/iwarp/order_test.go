@@ -82,14 +82,6 @@ func TestReadsStayWithinORD(t *testing.T) {
 	}
 }
 
-// TestReadWithoutORD: a read that nothing could answer fails at once.
-func TestReadWithoutORD(t *testing.T) {
-	e := newEnd(t, Config{}, rdma.QPConfig{})
-	scripted(t, e, 0, 4)
-	e.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 8)}})
-	e.want(nil, 0, 1, rdma.StatusLocQPOpErr)
-}
-
 // TestFence: a fenced request waits for the reads before it, an unfenced one
 // does not; completions keep the order of the posts either way.
 func TestFence(t *testing.T) {
@@ -125,42 +117,6 @@ func TestFence(t *testing.T) {
 		e.want(nil, rdma.WCSend, 2, rdma.StatusSuccess)
 		e.want(nil, rdma.WCWrite, 3, rdma.StatusSuccess)
 	}
-}
-
-// TestUnsignalled: only signalled requests complete, the others free their
-// places with the next that does, and errors always complete.
-func TestUnsignalled(t *testing.T) {
-	e := newEnd(t, Config{}, rdma.QPConfig{SendDepth: 4, RecvDepth: 4})
-	scripted(t, e, 1, 1)
-	wr := []rdma.SendWR{{Op: rdma.OpWrite}}
-	for id := uint64(0); id < 4; id++ {
-		wr[0].ID, wr[0].Flags = id, 0
-		if id == 3 {
-			wr[0].Flags = rdma.Signaled
-		}
-		_, err := e.qp.PostSend(wr)
-		must(t, err)
-	}
-	if n, err := e.qp.PostSend(wr); n != 0 || err != rdma.ErrQueueFull {
-		t.Errorf("post to a full queue: %d, %v", n, err)
-	}
-	e.want(nil, rdma.WCWrite, 3, rdma.StatusSuccess)
-	if n, err := e.qp.PostSend([]rdma.SendWR{{ID: 4, Op: rdma.OpWrite}, {ID: 5, Op: rdma.OpWrite},
-		{ID: 6, Op: rdma.OpWrite}, {ID: 7, Op: rdma.OpWrite}, {ID: 8}}); n != 4 || err != rdma.ErrQueueFull {
-		t.Errorf("post five to four places: %d, %v", n, err)
-	}
-	if k, _ := e.cq.Poll(e.wcs); k != 0 {
-		t.Errorf("unsignalled requests completed: %+v", e.wcs[:k])
-	}
-	must(t, e.qp.Fail())
-	_, err := e.qp.PostSend(nil)
-	must(t, err)
-
-	all := newEnd(t, Config{}, rdma.QPConfig{SigAll: true, SendDepth: 4, RecvDepth: 4})
-	scripted(t, all, 1, 1)
-	_, err = all.qp.PostSend([]rdma.SendWR{{ID: 9, Op: rdma.OpWrite}})
-	must(t, err)
-	all.want(nil, rdma.WCWrite, 9, rdma.StatusSuccess)
 }
 
 // TestInline: the octets are taken during the post, without a key, and the

@@ -96,58 +96,6 @@ func TestBothPassive(t *testing.T) {
 	}
 }
 
-// TestWriteThenReadBack: RFC 5040 §5.5, a read returns what the write before it
-// wrote, over many overlapping places.
-func TestWriteThenReadBack(t *testing.T) {
-	a, b := pair(t, Config{}, rdma.QPConfig{})
-	for i := range 300 {
-		id := uint64(i)
-		n := 1 + i*97%20000
-		off := i * 31 % 5000
-		a.fill(id, 0, n)
-		_, err := a.qp.PostSend([]rdma.SendWR{
-			{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(),
-				RemoteAddr: b.mr.Addr() + uint64(off)},
-			{ID: id, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)},
-				RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + uint64(off)},
-		})
-		must(t, err)
-		a.want(b, rdma.WCRead, id, rdma.StatusSuccess)
-		equal(t, "read back", a.bytes(1<<20, n), a.bytes(0, n))
-	}
-}
-
-// TestLastByteLast: FeatLastByteLast, a target that watches the last octet of a
-// write in memory sees all the others behind it.
-func TestLastByteLast(t *testing.T) {
-	a, b := pair(t, Config{}, rdma.QPConfig{})
-	for i := range 200 {
-		n := 64 + i*53%6000
-		for j := range n {
-			a.bytes(0, n)[j] = byte(i + 1)
-		}
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(),
-			RemoteAddr: b.mr.Addr()})
-		q := b.qp.(*qp)
-		for stop := time.Now().Add(testTimeout); ; {
-			q.mu.Lock() // in place of the processor's order, which -race does not know
-			last, first, middle := b.bytes(n-1, 1)[0], b.bytes(0, 1)[0], b.bytes(n/2, 1)[0]
-			q.mu.Unlock()
-			if last == byte(i+1) {
-				if first != last || middle != last {
-					t.Fatalf("round %d: last octet %d, first %d, middle %d", i, last, first, middle)
-				}
-				break
-			}
-			if time.Now().After(stop) {
-				t.Fatal("the write does not arrive")
-			}
-			b.cq.Poll(b.wcs)
-		}
-		a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
-	}
-}
-
 // TestTargetThatLeftWait: an application that comes out of Wait and then does
 // something else is noticed within a few watchPeriods, not after a whole slice.
 func TestTargetThatLeftWait(t *testing.T) {

@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -118,73 +117,5 @@ func TestSRQKeepsReceivesOfDeadQPs(t *testing.T) {
 	}
 	if k, _ := h.cq.Poll(h.wcs); k != 0 {
 		t.Errorf("too many completions: %+v", h.wcs[:k])
-	}
-}
-
-// TestSRQLimit: one event when fewer receives than the limit remain.
-func TestSRQLimit(t *testing.T) {
-	h := newHub(t, 1, 8)
-	h.supply(0, 4, 100)
-	limits := func() (n int) {
-		for ev, ok := h.dev.Event(); ok; ev, ok = h.dev.Event() {
-			if ev.Type == rdma.EventSRQLimit {
-				n++
-			}
-		}
-		return n
-	}
-	must(t, h.srq.Arm(3))
-	for i := range 4 {
-		h.spokes[0].post(rdma.SendWR{ID: uint64(i), Op: rdma.OpSend})
-		h.spokes[0].want(nil, rdma.WCSend, uint64(i), rdma.StatusSuccess)
-		h.want(nil, rdma.WCRecv, uint64(i), rdma.StatusSuccess)
-		want := 0
-		if i == 1 { // two remain
-			want = 1
-		}
-		if n := limits(); n != want {
-			t.Errorf("%d events after message %d, want %d", n, i, want)
-		}
-	}
-	must(t, h.srq.Arm(1))
-	if n := limits(); n != 1 {
-		t.Errorf("%d events for a limit that is passed already", n)
-	}
-	if err := h.srq.Arm(9); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("limit above the depth: %v", err)
-	}
-}
-
-// TestSRQRefusals: the limits, the domain, and objects in use.
-func TestSRQRefusals(t *testing.T) {
-	h := newHub(t, 1, 2)
-	h.supply(0, 2, 8)
-	if n, err := h.srq.PostRecv([]rdma.RecvWR{{}}); n != 0 || err != rdma.ErrQueueFull {
-		t.Errorf("post to a full queue: %d, %v", n, err)
-	}
-	if _, err := h.qps[0].PostRecv([]rdma.RecvWR{{}}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("post to a QP with an SRQ: %v", err)
-	}
-	if err := h.srq.Close(); !errors.Is(err, rdma.ErrBusy) {
-		t.Errorf("close in use: %v", err)
-	}
-	pd, err := h.dev.AllocPD()
-	must(t, err)
-	if _, err := h.dev.NewQP(rdma.QPConfig{PD: pd, SendCQ: h.cq, RecvCQ: h.cq, SRQ: h.srq}); !errors.Is(err,
-		rdma.ErrInvalid) {
-		t.Errorf("qp of another domain: %v", err)
-	}
-	if _, err := h.dev.NewSRQ(rdma.SRQConfig{Depth: maxSRQWR + 1}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("deep queue: %v", err)
-	}
-	s, err := h.dev.NewSRQ(rdma.SRQConfig{Depth: 1})
-	must(t, err)
-	must(t, s.Close())
-	must(t, s.Close())
-	if _, err := s.PostRecv([]rdma.RecvWR{{}}); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("post to a closed queue: %v", err)
-	}
-	if _, err := h.dev.NewQP(rdma.QPConfig{SendCQ: h.cq, RecvCQ: h.cq, SRQ: s}); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("qp on a closed queue: %v", err)
 	}
 }

@@ -158,23 +158,6 @@ func disconnected(d *Device) bool {
 	return false
 }
 
-// TestSimultaneousDisconnect: CM-10.
-func TestSimultaneousDisconnect(t *testing.T) {
-	for range 20 {
-		a, b := pair(t, Config{}, rdma.QPConfig{})
-		a.postRecv(recvIDs)
-		b.postRecv(recvIDs)
-		done := make(chan error, 2)
-		for _, e := range []*end{a, b} {
-			go func() { done <- e.qp.Disconnect(t.Context()) }()
-		}
-		must(t, <-done)
-		must(t, <-done)
-		a.tally(1)
-		b.tally(1)
-	}
-}
-
 // TestDisconnectFromStuckPeer: a peer that does not read cannot hold Disconnect
 // beyond its context, nor the memory beyond that.
 func TestDisconnectFromStuckPeer(t *testing.T) {

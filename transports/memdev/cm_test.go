@@ -1,7 +1,6 @@
 package memdev
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -35,65 +34,6 @@ func newDialing(t *testing.T) *dialing {
 	d.l = must(d.b.dev.Listen(soon(t), "", 4))(t)
 	t.Cleanup(func() { ok(t, d.l.Close()) })
 	return d
-}
-
-func TestPrivateDataAndDepthsAreExchanged(t *testing.T) {
-	tests := []struct {
-		name         string
-		a, b         rdma.ConnParam
-		wantA, wantB rdma.ConnParam // what holds
-		seen         rdma.ConnParam // what the request says
-	}{
-		{"nothing asked", rdma.ConnParam{}, rdma.ConnParam{}, rdma.ConnParam{}, rdma.ConnParam{}, rdma.ConnParam{}},
-		{"the smaller depth holds on both sides",
-			rdma.ConnParam{IRD: 10, ORD: 4, RNRRetry: 3}, rdma.ConnParam{IRD: 2, ORD: 12, RNRRetry: 7},
-			rdma.ConnParam{IRD: 10, ORD: 2, RNRRetry: 3}, rdma.ConnParam{IRD: 2, ORD: 10, RNRRetry: 7},
-			rdma.ConnParam{IRD: 4, ORD: 10, RNRRetry: 3}},
-		{"greatest depths and private data",
-			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: bytes.Repeat([]byte{1}, 512)},
-			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: []byte{2}},
-			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: []byte{2}},
-			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: bytes.Repeat([]byte{1}, 512)},
-			rdma.ConnParam{IRD: 128, ORD: 128, PrivateData: bytes.Repeat([]byte{1}, 512)}},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			d := newDialing(t)
-			d.connect(soon(t), tc.a)
-			r := must(d.l.Accept(soon(t)))(t)
-			same(t, "request", r.Param(), tc.seen)
-			if host, _, err := net.SplitHostPort(r.RemoteAddr()); err != nil || host != "a" {
-				t.Errorf("RemoteAddr = %q, want host a", r.RemoteAddr())
-			}
-			got := must(r.Accept(soon(t), d.b.qp, tc.b))(t)
-			same(t, "passive side", got, tc.wantB)
-			ok(t, <-d.done)
-			same(t, "active side", d.got, tc.wantA)
-			same(t, "states", []rdma.QPState{d.a.qp.State(), d.b.qp.State()}, []rdma.QPState{rdma.QPRTS, rdma.QPRTS})
-		})
-	}
-}
-
-func TestRejectCarriesPrivateData(t *testing.T) {
-	d := newDialing(t)
-	for _, data := range [][]byte{nil, []byte("not today")} {
-		d.connect(soon(t), rdma.ConnParam{})
-		r := must(d.l.Accept(soon(t)))(t)
-		ok(t, r.Reject(soon(t), data))
-		err := <-d.done
-		var refused *rdma.RejectError
-		if !errors.Is(err, rdma.ErrRejected) || !errors.As(err, &refused) || !bytes.Equal(refused.PrivateData, data) {
-			t.Errorf("Connect = %v, want a refusal with %q", err, data)
-		}
-		// The request has had its answer; the QP may try again.
-		if _, err := r.Accept(soon(t), d.b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
-			t.Errorf("Accept after Reject = %v, want ErrState", err)
-		}
-		if err := r.Reject(soon(t), nil); !errors.Is(err, rdma.ErrState) {
-			t.Errorf("Reject after Reject = %v, want ErrState", err)
-		}
-		same(t, "state", d.a.qp.State(), rdma.QPInit)
-	}
 }
 
 func TestConnectionLimits(t *testing.T) {
@@ -214,43 +154,6 @@ func TestBacklogBoundsWaitingRequests(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestClosingTheQPEndsItsConnect(t *testing.T) {
-	ends := map[string]struct {
-		do   func(q rdma.QP) error
-		want error
-	}{"Close": {rdma.QP.Close, rdma.ErrClosed}, "Fail": {rdma.QP.Fail, rdma.ErrState}}
-	for name, end := range ends {
-		synctest.Test(t, func(t *testing.T) {
-			f := NewFabric(Config{})
-			a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
-			l := must(b.dev.Listen(context.Background(), "", 1))(t)
-			defer l.Close()
-			done := make(chan error, 1)
-			go func() {
-				_, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})
-				done <- err
-			}()
-			synctest.Wait()
-			if _, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err,
-				rdma.ErrState) {
-				t.Errorf("second Connect = %v, want ErrState", err)
-			}
-			ok(t, end.do(a.qp))
-			if err := <-done; !errors.Is(err, end.want) {
-				t.Errorf("%s during Connect = %v, want %v", name, err, end.want)
-			}
-			// The place in the backlog is free again.
-			c := newSide(t, f, "c", ordinary())
-			go l.Accept(context.Background())
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			if _, err := c.qp.Connect(ctx, l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
-				t.Errorf("next Connect = %v, want it queued until its deadline", err)
-			}
-		})
-	}
 }
 
 func TestAcceptEndsWithContextAndClose(t *testing.T) {

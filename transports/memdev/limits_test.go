@@ -74,25 +74,6 @@ func TestRequestsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestQueuesHoldExactlyTheirDepthUntilPolled(t *testing.T) {
-	a, b, _ := newPair(t, Config{}, func(a, _ *setup) { a.qp.SendDepth, a.qp.RecvDepth = 3, 3 })
-	w := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 1)))
-	if n, err := a.qp.PostSend([]rdma.SendWR{w, w, w, w}); n != 3 || err != rdma.ErrQueueFull {
-		t.Errorf("four sends into three places = %d, %v, want 3, ErrQueueFull", n, err)
-	}
-	if n, err := a.qp.PostSend([]rdma.SendWR{w}); n != 0 || err != rdma.ErrQueueFull {
-		t.Errorf("executed but not polled: PostSend = %d, %v, want 0, ErrQueueFull", n, err)
-	}
-	var one [1]rdma.WC
-	must(a.sq.Poll(one[:]))(t)
-	if n, err := a.qp.PostSend([]rdma.SendWR{w, w}); n != 1 || err != rdma.ErrQueueFull {
-		t.Errorf("after one completion: PostSend = %d, %v, want 1, ErrQueueFull", n, err)
-	}
-	if n, err := a.qp.PostRecv(make([]rdma.RecvWR, 4)); n != 3 || err != rdma.ErrQueueFull {
-		t.Errorf("four receives into three places = %d, %v, want 3, ErrQueueFull", n, err)
-	}
-}
-
 func TestObjectsRefuseWhatTheyCannotBe(t *testing.T) {
 	f := NewFabric(Config{})
 	d, other := must(f.Open("d"))(t), must(f.Open("other"))(t)
@@ -247,32 +228,4 @@ func TestEventsKeepTheNewest(t *testing.T) {
 		}
 	}
 	same(t, "afterwards", a.events(), nil)
-}
-
-// Closing a registration ends access for good, even under a stream of writes.
-func TestMemoryIsOursAgainWhenCloseReturns(t *testing.T) {
-	a, b, _ := newPair(t, Config{})
-	m := must(b.dev.RegMR(0, b.buf, allAccess))(t)
-	stop := make(chan struct{})
-	fill(a, 'w')
-	go func() {
-		defer close(stop)
-		w := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 4096)))
-		w.RKey = m.RKey()
-		var wcs [4]rdma.WC
-		for a.qp.State() == rdma.QPRTS {
-			a.qp.PostSend([]rdma.SendWR{w})
-			a.sq.Poll(wcs[:])
-		}
-	}()
-	for rdma.LoadByte(b.buf.Bytes(), 4095) == 0 {
-	}
-	ok(t, m.Close())
-	fill(b, 'c')
-	<-stop
-	for i, v := range b.buf.Bytes() {
-		if v != 'c' {
-			t.Fatalf("byte %d was written after Close", i)
-		}
-	}
 }

@@ -16,14 +16,6 @@ func rnrPair(t *testing.T, retry int) (a, b *side, clock *manual) {
 	return a, b, clock
 }
 
-func TestSendWithoutReceiveAndWithoutRetryFails(t *testing.T) {
-	a, b, _ := rnrPair(t, 0)
-	a.post(wr(rdma.OpSend, 1), wr(rdma.OpSend, 2))
-	same(t, "statuses", outcomes(t, a.sq), []outcome{{1, rdma.StatusRNRRetryExcErr}, {2, rdma.StatusWRFlushErr}})
-	same(t, "sender", a.qp.State(), rdma.QPErr)
-	same(t, "receiver", b.qp.State(), rdma.QPRTS)
-}
-
 func TestTriesAreBounded(t *testing.T) {
 	for retry := 1; retry <= 6; retry++ {
 		t.Run(fmt.Sprint(retry, " tries"), func(t *testing.T) {

@@ -36,19 +36,6 @@ func fillSRQ(t *testing.T, s rdma.SRQ, b *side, from, n int) {
 	}
 }
 
-func TestSharedReceivesGoToWhoeverIsAddressed(t *testing.T) {
-	as, qs, srq, b := sharing(t, 3, 16, 0)
-	fillSRQ(t, srq, b, 0, 6)
-	for i := range 6 {
-		as[i%3].post(wr(rdma.OpSend, uint64(i), as[i%3].sge(0, 4)))
-	}
-	for i, wc := range drain(t, b.rq) {
-		if wc.ID != uint64(i) || wc.QPNum != qs[i%3].Num() || wc.Status != rdma.StatusSuccess {
-			t.Errorf("receive %d = %+v, want id %d on qp %d", i, wc, i, qs[i%3].Num())
-		}
-	}
-}
-
 func TestSendersWaitForASharedReceiveInTurn(t *testing.T) {
 	as, qs, srq, b := sharing(t, 3, 16, rnrForever)
 	for _, i := range []int{2, 0, 1} {
@@ -62,38 +49,6 @@ func TestSendersWaitForASharedReceiveInTurn(t *testing.T) {
 			t.Errorf("receive %d went to %+v, want qp %d", i, wcs, qs[want].Num())
 		}
 	}
-}
-
-func TestSRQLimitEventIsRaisedOnceBelowTheLimit(t *testing.T) {
-	as, _, srq, b := sharing(t, 1, 16, 0)
-	fillSRQ(t, srq, b, 0, 10)
-	ok(t, srq.Arm(7))
-	for i := range 5 {
-		as[0].post(wr(rdma.OpSend, 1))
-		var want []rdma.EventType
-		if i == 3 { // six are left: fewer than seven
-			want = []rdma.EventType{rdma.EventSRQLimit}
-		}
-		same(t, fmt.Sprint("after message ", i+1), b.events(), want)
-	}
-	ok(t, srq.Arm(3))
-	ok(t, srq.Arm(0))
-	for range 4 {
-		as[0].post(wr(rdma.OpSend, 1))
-	}
-	same(t, "disarmed", b.events(), nil)
-	ok(t, srq.Arm(2))
-	same(t, "armed when already below", b.events(), []rdma.EventType{rdma.EventSRQLimit})
-}
-
-func TestQPInErrLeavesSharedReceivesToOthers(t *testing.T) {
-	as, qs, srq, b := sharing(t, 2, 16, 0)
-	fillSRQ(t, srq, b, 0, 2)
-	ok(t, qs[0].Fail())
-	same(t, "events", b.events(), []rdma.EventType{rdma.EventLastWQEReached})
-	same(t, "receives", outcomes(t, b.rq), nil)
-	as[1].post(wr(rdma.OpSend, 1))
-	same(t, "the other QP", outcomes(t, b.rq), good(0))
 }
 
 func TestSRQUsesItsOwnDomain(t *testing.T) {
