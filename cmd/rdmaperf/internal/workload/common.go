@@ -50,30 +50,30 @@ func (c *Common) AnyOf(flags ...string) string {
 	return ""
 }
 
-// atomicSizes are those of every atomic (IBTA 9.4.5).
-var atomicSizes = []int{8}
+// OpsOf are the operations: those given, else the workload's.
+func (c *Common) OpsOf(own []string) []string {
+	if len(c.Ops) > 0 {
+		return c.Ops
+	}
+	return own
+}
 
 // SizesOf are the sizes of one operation: those given, else the workload's.
 func (c *Common) SizesOf(op string, own []int) []int {
 	k, _ := transports.ParseKind(op)
-	atomic := k == transports.KindFetchAdd || k == transports.KindCmpSwap
 	switch {
-	case atomic && (c.All || len(c.Sizes) == 0):
-		return atomicSizes
+	case engine.IsAtomic(k) && (c.All || len(c.Sizes) == 0):
+		return []int{engine.AtomicSize}
 	case len(c.Sizes) > 0:
 		return c.Sizes
 	}
 	return own
 }
 
-// Product is every operation with every size, the way most workloads have it; each
-// makes the points of one.
+// Product is every operation with every size, as most workloads have it; each makes the points of one.
 func (c *Common) Product(ops []string, sizes []int, each func(op string, size int) []engine.Point) []engine.Point {
-	if len(c.Ops) > 0 {
-		ops = c.Ops
-	}
 	var points []engine.Point
-	for _, op := range ops {
+	for _, op := range c.OpsOf(ops) {
 		for _, n := range c.SizesOf(op, sizes) {
 			points = append(points, each(op, n)...)
 		}
@@ -114,17 +114,6 @@ func (c *Common) OfCalls(pt engine.Point) (points []engine.Point) {
 	return points
 }
 
-// CallOps refuses operations that a workload of calls does not have; the flag instead
-// says which calls it makes.
-func (c *Common) CallOps(workload, instead string) error {
-	op := transports.KindCall.String()
-	if slices.ContainsFunc(c.Ops, func(s string) bool { return s != op }) {
-		return values.Wrong("op", "%s: the operation of the workload %s is %s, and --%s says which",
-			strings.Join(c.Ops, ","), workload, op, instead)
-	}
-	return nil
-}
-
 // NoEvents refuses event polling for the reason why.
 func (c *Common) NoEvents(why string) error {
 	if c.Plan.Polling == engine.PollingEvent {
@@ -133,14 +122,19 @@ func (c *Common) NoEvents(why string) error {
 	return nil
 }
 
-// CheckCalls refuses what describes another workload than one of calls.
-func (c *Common) CheckCalls(workload string) error {
+// CheckCalls refuses what describes another workload than one of calls. The flag instead says which calls it makes.
+func (c *Common) CheckCalls(workload, instead string) error {
 	if f := c.AnyOf("threads", "rx-depth", "inline_size", "cq-mod"); f != "" && c.Alone() {
 		return values.Wrong(f, "the workload %s has a goroutine for each call outstanding, and gRPC's own buffers",
 			workload)
 	}
 	if c.Changed("tx-depth") && c.Changed("outstanding") {
 		return values.Wrong("outstanding", "it and --tx-depth exclude each other")
+	}
+	call := transports.KindCall.String()
+	if slices.ContainsFunc(c.Ops, func(op string) bool { return op != call }) {
+		return values.Wrong("op", "%s: the operation of the workload %s is %s, and --%s says which",
+			strings.Join(c.Ops, ","), workload, call, instead)
 	}
 	return nil
 }

@@ -133,13 +133,9 @@ func (h *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	case sizes != "" && c.Alone():
 		return nil, errors.New("the sizes of " + Name + " are --bulk-size and --probe-size")
 	}
-	ops := c.Ops
-	if len(ops) == 0 {
-		ops = h.Meta().Ops
-	}
 	call := transports.KindCall.String()
 	var points []engine.Point
-	for _, op := range ops {
+	for _, op := range c.OpsOf(h.Meta().Ops) {
 		for _, s := range values.Unique(h.bulkSizes) {
 			n, err := values.Bytes(s)
 			if err != nil {

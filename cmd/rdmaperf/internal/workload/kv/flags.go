@@ -53,14 +53,11 @@ func (k *Workload) Flags(f *pflag.FlagSet) {
 
 // Points are all mixes, rates, connections and calls outstanding.
 func (k *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
-	if err := c.CheckCalls(Name); err != nil {
+	if err := c.CheckCalls(Name, "ycsb"); err != nil {
 		return nil, err
 	}
 	if c.Alone() && c.AnyOf("size", "all") != "" {
 		return nil, values.Wrong("size", "records of the workload %s have --fields of --field-bytes", Name)
-	}
-	if err := c.CallOps(Name, "ycsb"); err != nil {
-		return nil, err
 	}
 	mixes := values.Unique(k.mixes)
 	if slices.Contains(mixes, allMixes) {

@@ -46,16 +46,10 @@ func (r *Workload) Flags(f *pflag.FlagSet) {
 
 // Points are all kinds, sizes, rates, connections and calls outstanding.
 func (r *Workload) Points(c *workload.Common) ([]engine.Point, error) {
-	if err := c.CheckCalls(Name); err != nil {
+	if err := c.CheckCalls(Name, "rpc"); err != nil {
 		return nil, err
 	}
-	if err := c.CallOps(Name, "rpc"); err != nil {
-		return nil, err
-	}
-	sizes := c.Sizes
-	if len(sizes) == 0 {
-		sizes = r.Meta().Sizes
-	}
+	sizes := c.SizesOf("", r.Meta().Sizes)
 	response := 0
 	if r.response != "" {
 		var err error

@@ -51,16 +51,9 @@ func (s *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if c.Changed("interval") {
 		return nil, values.Wrong("interval", "the workload %s has no series", Name)
 	}
-	ops, sizes := c.Ops, c.Sizes
-	if len(ops) == 0 {
-		ops = s.Meta().Ops
-	}
-	if len(sizes) == 0 {
-		sizes = s.Meta().Sizes
-	}
 	var points []engine.Point
-	for _, op := range ops {
-		for _, n := range sizes {
+	for _, op := range c.OpsOf(s.Meta().Ops) {
+		for _, n := range c.SizesOf(op, s.Meta().Sizes) {
 			for _, text := range values.Unique(s.loads) {
 				load, err := strconv.ParseFloat(text, 64)
 				if err != nil || !(load >= 0) || math.IsInf(load, 1) {

@@ -42,16 +42,10 @@ func (t *Workload) Flags(f *pflag.FlagSet) {
 
 // Points are all directions, sizes, rates, connections and calls outstanding.
 func (t *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
-	if err := c.CheckCalls(Name); err != nil {
+	if err := c.CheckCalls(Name, "tensor"); err != nil {
 		return nil, err
 	}
-	if err := c.CallOps(Name, "tensor"); err != nil {
-		return nil, err
-	}
-	sizes := c.Sizes
-	if len(sizes) == 0 {
-		sizes = t.Meta().Sizes
-	}
+	sizes := c.SizesOf("", t.Meta().Sizes)
 	for _, call := range values.Unique(t.calls) {
 		if !slices.Contains(TensorCalls(), call) {
 			return nil, values.Wrong("tensor", "%q: want %s", call, strings.Join(TensorCalls(), ", "))
