@@ -1,13 +1,6 @@
 // Package values reads the values of flags: sizes, times, lists and sweeps.
 //
-// # Ownership
-//
-// Everything returned is the caller's.
-//
-// # Limitations
-//
-// It knows no flag by name. A mistake is an [Error] where one step reads several
-// flags, so that the user hears of the flag and not of the step.
+// A mistake is an [Error] where one step reads several flags, so that the message names the flag and not the step.
 package values
 
 import "fmt"

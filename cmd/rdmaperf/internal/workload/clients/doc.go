@@ -2,12 +2,6 @@
 // them a machine: rings of LITE, one for each client and port, receives of the longest
 // message for each queue pair, or what a connection of calls registers.
 //
-// # Ownership
-//
-// A run opens devices, nodes or stacks, and closes them.
-//
-// # Limitations
-//
 // All clients live in this process, and each has sent one message when the memory is read.
 // Registered memory alone is counted: what a program, a kernel driver or a NIC keeps for a
 // queue pair is not known to a library. At most as many clients as a cluster of LITE takes.

@@ -1,12 +1,6 @@
 // Package locks is the workload of one lock of LITE that clients of two nodes contend
 // for.
 //
-// # Ownership
-//
-// A run opens two nodes over two devices, and closes them.
-//
-// # Limitations
-//
 // Both nodes live in this process, and contenders are goroutines on its processors: with
 // more of them than processors a turn includes a thread's wake-up.
 package locks

@@ -1,12 +1,6 @@
 // Package qos is the workload of two classes of LITE's clients over time: a low one that
 // moves bulk, and a high one that reads a few bytes at a time, alone and together.
 //
-// # Ownership
-//
-// A run opens two nodes over two devices, and closes them.
-//
-// # Limitations
-//
 // Both nodes and both classes live in this process and share its processors, so that
 // some of what one costs the other is the machine's. By the clock of a model one thread
 // does what both classes do, processors cost nothing, and queue pairs set apart separate

@@ -2,12 +2,6 @@
 // registered, used and given up again, by the device each time, through a cache, and
 // from memory that was registered when it was mapped.
 //
-// # Ownership
-//
-// A run opens the device that it registers with, and closes it.
-//
-// # Limitations
-//
 // It runs on this machine alone. Without --transport it pins pages through io_uring and
 // needs no device; the transport that a run measures otherwise is not used then.
 package register

@@ -2,13 +2,6 @@
 // before it answers, and what the waiting client's processor does meanwhile is measured
 // (LITE, SOSP'17: adaptive waiting).
 //
-// # Ownership
-//
-// A run has one connection with one caller, and a server of calls on the other side, which
-// both end with the point.
-//
-// # Limitations
-//
 // One call at a time. Thinking is a loop that looks at the clock, so that the server's
 // processor is busy for as long, and not a sleep, which is longer than asked for by the time
 // of a wake-up. A side's CPU is that of its process: threads that poll in the background

@@ -1,12 +1,8 @@
 // Package rank is one process of an all-reduce: it does what its parent says over
 // a link, and answers.
 //
-// # Ownership
-//
 // Serve owns the device that it opens, and everything below it. It ends when the
 // link does, so that no rank outlives its parent.
-//
-// # Limitations
 //
 // One thread does everything: computation and communication overlap only in what the
 // device does by itself.

@@ -1,12 +1,6 @@
 // Package steps says which rank sends what to whom in an all-reduce: the algorithms as
 // data, without memory or a network.
 //
-// # Ownership
-//
-// A list of steps is its caller's.
-//
-// # Limitations
-//
 // Sums are the only reduction, and the order in which they are added differs between
 // algorithms: results of floats agree where every sum is exact.
 package steps

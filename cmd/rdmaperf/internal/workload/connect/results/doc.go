@@ -1,2 +1,2 @@
-// Package connect describes results of connection set-up in stages.
+// Package results describes results of connection set-up in stages.
 package results

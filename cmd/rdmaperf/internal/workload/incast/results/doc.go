@@ -1,2 +1,2 @@
-// Package incast describes results of many clients at one server.
+// Package results describes results of many clients at one server.
 package results

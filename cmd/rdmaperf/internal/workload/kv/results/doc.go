@@ -1,2 +1,2 @@
-// Package kv describes results of YCSB's mixes on a store behind calls.
+// Package results describes results of YCSB's mixes on a store behind calls.
 package results

@@ -1,2 +1,2 @@
-// Package paramserver describes results of a training with one parameter server.
+// Package results describes results of a training with one parameter server.
 package results

@@ -1,2 +1,2 @@
-// Package starvation describes results of two classes on one QP.
+// Package results describes results of two classes on one QP.
 package results

@@ -1,2 +1,2 @@
-// Package throughput describes results of streams, in one direction or in both.
+// Package results describes results of streams, in one direction or in both.
 package results
