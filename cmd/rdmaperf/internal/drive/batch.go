@@ -15,9 +15,8 @@ import (
 // eachBatch is each for one lane, in batches of several steps. It may end that many
 // samples behind the time limit.
 func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
-	w.Open()
+	deadline := w.Open()
 	w.End = w.Begin
-	deadline := w.Begin + int64(w.Lim.Dur)
 	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; {
 		k := len(l.rounds)
 		if w.Lim.Ops > 0 {
@@ -48,7 +47,7 @@ func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 			w.End = engine.Now()
 			return err
 		}
-		if w.Lim.Dur > 0 && w.End >= deadline {
+		if w.End >= deadline {
 			return nil
 		}
 		if w.Stopped() {

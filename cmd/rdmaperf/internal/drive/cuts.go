@@ -18,33 +18,91 @@ func SourceSize(size int) int {
 	return (size+engine.SlotAlign-1)&^(engine.SlotAlign-1) + (sourceCuts-1)*engine.ShiftStep
 }
 
-// SourceAt is where message n begins.
-func SourceAt(n uint64) int { return int(n%sourceCuts) * engine.ShiftStep }
+// sourceAt is where message n begins.
+func sourceAt(n uint64) int { return int(n%sourceCuts) * engine.ShiftStep }
 
-// FillSource writes a phase's source. Which tells sources of one lane apart.
-func FillSource(l *engine.Lane, b []byte, gen, which int) {
-	engine.FillPattern(b, sourceState(l, gen, which))
+// Cuts is a source that messages are cut out of, the window slots that they fill in turn, and which of them the
+// target has compared.
+type Cuts struct {
+	Proof
+	Pass
+	which       int // tells the sources of a session apart
+	base, slots int
 }
 
-// sourceState has a slot number above every number of a slot.
-func sourceState(l *engine.Lane, gen, which int) uint64 {
-	return engine.PatternState(l.Sh.Seed, gen, l.Index, 2*engine.MaxDepth+which)
+// NewCuts is source number which of a session, whose messages have so many slots.
+func NewCuts(p Proof, which, slots int) Cuts {
+	return Cuts{Proof: p, which: which, base: which * slots, slots: slots}
 }
 
-// CompareCut compares message n, which lies in b and begins skip bytes behind the start of its cut of a source: its
-// first bytes, and where it is compared whole the others.
-func CompareCut(w *engine.Worker, l *engine.Lane, b []byte, gen, which, skip int, n uint64, whole bool) error {
-	return CompareText(w, l, "message", n, b, sourceState(l, gen, which), SourceAt(n)+skip, whole)
+// state has a slot number above every number of a slot.
+func (c *Cuts) state() uint64 { return c.State(2*engine.MaxDepth + c.which) }
+
+// Begin writes a phase's source.
+func (c *Cuts) Begin(gen int) {
+	c.Gen, c.Pass = gen, Pass{}
+	engine.FillPattern(c.L.Mem[c.which*SourceSize(c.L.Sh.Size):][:SourceSize(c.L.Sh.Size)], c.state())
 }
 
-// CompareCuts compares messages first to first+count-1 of writes, at most a pass of so many slots from slot base on,
-// whole where they lie.
-func CompareCuts(w *engine.Worker, l *engine.Lane, gen, which, base, slots int, first uint64, count int64) error {
-	for n := first; n < first+uint64(count); n++ {
-		b := l.Mem[l.Sh.RxSlot(base+int(n%uint64(slots))):][:l.Sh.Size]
-		if err := CompareCut(w, l, b, gen, which, 0, n, true); err != nil {
+// From is the window offset of message n in the source.
+func (c *Cuts) From(n int64) uint64 {
+	return uint64(c.which*SourceSize(c.L.Sh.Size) + sourceAt(uint64(n)))
+}
+
+// Slot is the window offset of the slot of message n.
+func (c *Cuts) Slot(n int64) int { return c.L.Sh.RxSlot(c.base + int(n%int64(c.slots))) }
+
+// Room bounds the next k writes, of which so many are posted, to a pass that is compared.
+func (c *Cuts) Room(posted int64, k int) (room int, due bool) {
+	return c.room(&c.Proof, c.slots, posted, k)
+}
+
+// Compare compares message n, which lies in b and begins skip bytes behind the start of its cut: its first bytes,
+// and where it is compared whole the others.
+func (c *Cuts) Compare(b []byte, skip int, n int64, whole bool) error {
+	return c.Text("message", uint64(n), b, c.state(), sourceAt(uint64(n))+skip, whole)
+}
+
+// Written compares messages first to end-1 of writes, at most a pass, whole where they lie.
+func (c *Cuts) Written(first, end int64) error {
+	for n := first; n < end; n++ {
+		if err := c.Compare(c.L.Mem[c.Slot(n):][:c.L.Sh.Size], 0, n, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// Rest compares what is left of so many writes at the end of a phase, of which those before compared were, and what
+// lies around them.
+func (c *Cuts) Rest(compared, count int64) error {
+	if err := c.Gaps(c.base, c.slots, 0, count); err != nil {
+		return err
+	}
+	return c.Written(max(compared, count-int64(c.slots)), count) // the others are gone
+}
+
+// Pass tells when a stream of writes waits for its target to compare what lies in the slots, before the next pass
+// over them overwrites it.
+type Pass struct {
+	asked   int64 // writes posted when that was asked for last
+	Waiting bool  // for the answer
+}
+
+// room bounds the next k writes, of which so many are posted, to a pass over the slots that is compared. due says
+// that the last pass has to be, before any other write.
+func (p *Pass) room(of *Proof, slots int, posted int64, k int) (room int, due bool) {
+	n := int64(slots)
+	switch pass := uint64(posted / n); {
+	case p.Waiting:
+		return 0, false
+	case posted > p.asked && posted%n == 0 && of.comparesPass(pass-1):
+		return 0, true
+	case of.comparesPass(pass):
+		return min(k, int(n-posted%n)), false
+	}
+	return k, false
+}
+
+// Ask says that the target was asked behind so many writes.
+func (p *Pass) Ask(posted int64) { p.asked, p.Waiting = posted, true }

@@ -132,7 +132,7 @@ func (l *pingPongLane) before(iter uint64) byte {
 	if iter <= slots {
 		return 0
 	}
-	return StampOf(iter - slots)
+	return stampOf(iter - slots)
 }
 
 // notifyTurn answers a write that an empty send announced.

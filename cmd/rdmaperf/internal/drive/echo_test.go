@@ -67,7 +67,7 @@ func TestEchoesOfWrites(t *testing.T) {
 		t.Errorf("%v, %d answers before anything came", err, w.Ops)
 	}
 	at := l.at(1)
-	l.Mem[at+l.Sh.Size-1], p.room = StampOf(1), 0
+	l.Mem[at+l.Sh.Size-1], p.room = stampOf(1), 0
 	if err := memoryTurn(w, l); err != nil || w.Ops != 0 || l.iter != 0 || p.polls != 2 {
 		t.Errorf("without room: %v, %d answers, %d polls", err, w.Ops, p.polls)
 	}
@@ -80,7 +80,7 @@ func TestEchoesOfWrites(t *testing.T) {
 	if err := memoryTurn(w, l); !errors.Is(err, errBroken) {
 		t.Errorf("%v, want %v", err, errBroken)
 	}
-	l.Mem[l.at(2)+l.Sh.Size-1], p.refuse = StampOf(2), errors.New("refused")
+	l.Mem[l.at(2)+l.Sh.Size-1], p.refuse = stampOf(2), errors.New("refused")
 	if err := memoryTurn(w, l); !errors.Is(err, p.refuse) || w.Ops != 1 {
 		t.Errorf("%v, want %v", err, p.refuse)
 	}

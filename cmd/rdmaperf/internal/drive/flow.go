@@ -36,7 +36,7 @@ type flowLane struct {
 	dataLen      int    // of data that takes a receive here; -1: there is none
 	compares     bool   // what its operations bring, when they end
 
-	genOut, genIn int // of the patterns that leave and arrive
+	out, in Proof // of what leaves and arrives
 
 	// Sending.
 	fill           func(l *flowLane, ops []transports.Op) // sets what differs between operations; nil: nothing
@@ -69,24 +69,25 @@ func NewFlow(c *engine.Group) (engine.Side, error) {
 		if k == transports.KindRead {
 			return NewExposed(c, true, nil), nil
 		}
-		return NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, _ int, sent engine.LaneCount) error {
-			return compareCounter(w, l, l.Sh.RxSlot(0), uint64(sent.Count), "counter after the last atomic")
+		return NewExposed(c, false, func(p *Proof, sent engine.LaneCount) error {
+			return p.counter(p.L.Sh.RxSlot(0), uint64(sent.Count), "counter after the last atomic")
 		}), nil
 	}
 	f := &Flow{c: c}
 	for _, base := range c.Workers {
 		w := &flowWorker{Worker: base}
 		for _, l := range base.Lanes {
-			w.lanes = append(w.lanes, newFlowLane(l, both || !server, both || server))
+			w.lanes = append(w.lanes, newFlowLane(base, l, both || !server, both || server))
 		}
 		f.workers = append(f.workers, w)
 	}
 	return f, nil
 }
 
-func newFlowLane(base *engine.Lane, sends, takes bool) *flowLane {
+func newFlowLane(w *engine.Worker, base *engine.Lane, sends, takes bool) *flowLane {
 	sh := base.Sh
 	l := &flowLane{Sender: NewSender(base), sends: sends, takes: takes, peerFin: !takes}
+	l.out, l.in = NewProof(w, base), NewProof(w, base)
 	l.acked = sends && takes || !engine.OneSided(l.Kind)
 	l.inSlots = l.Kind == transports.KindSend || l.Kind == transports.KindSendImm
 	l.fill = filler(sh)
@@ -134,14 +135,14 @@ func (f *Flow) Prepare(gen int) error {
 	defer func() { f.begun = true }()
 	return f.each(func(w *flowWorker, l *flowLane) error {
 		l.ClearSlots()
-		l.genOut, l.genIn = gen, gen
+		l.out.Gen, l.in.Gen = gen, gen
 		if both := l.sends && l.takes; both && w.Role == engine.SideServer {
-			l.genOut = ^gen
+			l.out.Gen = ^gen
 		} else if both {
-			l.genIn = ^gen
+			l.in.Gen = ^gen
 		}
 		if l.sends && l.acked { // the peer reads it where it does not arrive
-			fillSlots(&l.Lane, l.genOut)
+			l.out.fillSlots()
 		}
 		l.seek()
 		if f.begun || !l.acked {

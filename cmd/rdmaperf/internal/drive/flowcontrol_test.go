@@ -38,7 +38,7 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 		{"answer again", "send", false, ctlAck, func(l *lane) { l.Fenced, l.finAcked = true, true }, nil},
 		{"look", "write", false, ctlCompare, func(l *lane) {
 			for n := range uint64(l.Sh.Slots) {
-				writeMessage(&l.Lane, l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], l.genIn, n, true)
+				l.in.write(l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], n, true)
 			}
 		}, func(l *lane) bool { return l.acksDue == 1 && l.passes == 1 }},
 		{"look before the answer", "write", false, ctlCompare, func(l *lane) { l.acksDue = 1 }, nil},

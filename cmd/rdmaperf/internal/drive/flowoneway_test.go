@@ -28,7 +28,7 @@ func targetOn(op string, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWo
 			change(sh)
 		}
 	})
-	l.genIn = engine.GenMeasure
+	l.in.Gen = engine.GenMeasure
 	return p, f, w, l
 }
 
@@ -173,11 +173,11 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 					sh.Size = engine.AtomicSize
 				}
 			})
-			l.genIn, l.Posted, l.Out, l.begun = engine.GenMeasure, 3, 3, true
+			l.in.Gen, l.Posted, l.Out, l.begun = engine.GenMeasure, 3, 3, true
 			for n := range uint64(3) {
 				slot := l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size]
 				if op == "read" {
-					engine.FillPattern(slot, engine.PatternState(1, l.genIn, 0, readFrom(l.Sh, n)))
+					engine.FillPattern(slot, engine.PatternState(1, l.in.Gen, 0, readFrom(l.Sh, n)))
 				} else {
 					slot[0] = byte(n)
 				}
@@ -190,12 +190,12 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 				l.finAcked {
 				t.Errorf("%s: %v, %d compared %+v", op, err, l.brought, w.Compared)
 			}
-			if err := f.Verify(l.genIn, nil); reports.Code(err) != reports.ExitCorruption {
+			if err := f.Verify(l.in.Gen, nil); reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("%s: one is missing: %v", op, err)
 			}
 			p.done = []transports.Done{{Kind: l.Kind, Slot: 1}}
 			if _, _, err := w.turn(l); (reports.Code(err) == reports.ExitCorruption) != bent || !bent &&
-				(err != nil || l.brought != 3 || !l.finAcked || f.Verify(l.genIn, nil) != nil) {
+				(err != nil || l.brought != 3 || !l.finAcked || f.Verify(l.in.Gen, nil) != nil) {
 				t.Errorf("%s, bent %v: %v, %d compared", op, bent, err, l.brought)
 			}
 		}
@@ -278,7 +278,7 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		p, _, w, l := targetOn(c.op, c.change)
 		for n := range uint64(8) {
 			if sh := l.Sh; !sh.ImmAlone {
-				writeMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
+				l.in.write(l.Mem[sh.RxSlot(int(n)):][:sh.Size], n, l.in.Whole(n) ||
 					l.Kind == transports.KindWrite)
 			}
 		}
@@ -308,7 +308,7 @@ func TestNumbersAloneLeaveNothing(t *testing.T) {
 		_, f, _, l := targetOn("send_imm", func(sh *engine.Shape) { sh.ImmAlone, sh.Size = true, 1 })
 		l.count = 9
 		c.change(l)
-		if err := f.Verify(l.genIn, []engine.LaneCount{{Count: 9}}); reports.Code(err) != c.code {
+		if err := f.Verify(l.in.Gen, []engine.LaneCount{{Count: 9}}); reports.Code(err) != c.code {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -39,7 +39,7 @@ func TestBothWaysKeepToTheirSlots(t *testing.T) {
 // the answer; a batch ends with such a pass, and goes on beyond others.
 func TestWritesBothWaysWaitForALook(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
-	pass, slots := int64(looked(l.Sh)), int64(l.Sh.Slots)
+	pass, slots := int64(looked(l)), int64(l.Sh.Slots)
 	for _, c := range []struct {
 		name          string
 		posted, asked int64
@@ -86,22 +86,22 @@ func TestAFullQueueAsksForNoLook(t *testing.T) {
 
 // The peer compares the passes that are looked at one after the other, each where it lies.
 func TestEachLookIsAtTheNextPass(t *testing.T) {
-	_, _, w, l := bothWaysOn("write", engine.SideServer, func(*engine.Shape) {})
+	_, _, _, l := bothWaysOn("write", engine.SideServer, func(*engine.Shape) {})
 	sh := l.Sh
-	for _, pass := range []uint64{0, looked(sh)} {
+	for _, pass := range []uint64{0, looked(l)} {
 		for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
-			writeMessage(&l.Lane, l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], l.genIn, n, true)
+			l.in.write(l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], n, true)
 		}
 		for p := l.passes; p < pass; p++ {
-			if comparesPass(sh, p) {
+			if l.in.comparesPass(p) {
 				l.passes = p + 1 // passes between, which were compared
 			}
 		}
-		if l.acksDue = 0; w.comparePass(l) != nil || l.passes != pass+1 || l.acksDue != 1 {
+		if l.acksDue = 0; l.comparePass() != nil || l.passes != pass+1 || l.acksDue != 1 {
 			t.Errorf("pass %d: %d looked at, %d answers are due", pass, l.passes, l.acksDue)
 		}
 	}
-	if err := w.comparePass(l); reports.Code(err) != reports.ExitCorruption {
+	if err := l.comparePass(); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("a pass that did not come: %v", err)
 	}
 }
@@ -112,14 +112,14 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 	for op, all := range map[string]bool{"write": true, "send": false} {
 		_, _, _, l := bothWaysOn(op, engine.SideClient, func(*engine.Shape) {})
 		sh := l.Sh
-		for _, pass := range []uint64{0, 1, looked(sh)} {
+		for _, pass := range []uint64{0, 1, looked(l)} {
 			for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
 				at := l.Ops[int(n)%sh.Slots].Local
 				clear(l.Mem[at:][:sh.Size])
 				l.sent = n
 				writeNumbers(l, l.Ops[int(n)%sh.Slots:][:1])
 				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
-				if want := Whole(sh, l.genOut, n) || all && comparesPass(sh, pass); whole != want ||
+				if want := l.out.Whole(n) || all && l.in.comparesPass(pass); whole != want ||
 					l.Mem[at] != byte(n) {
 					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
 				}
@@ -150,10 +150,10 @@ func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 }
 
 // looked finds a pass of writes behind the first that is compared, which those next to it are not.
-func looked(sh *engine.Shape) uint64 {
+func looked(l *flowLane) uint64 {
 	for pass := uint64(3); ; pass++ {
-		if comparesPass(sh, pass) && !comparesPass(sh, pass-2) && !comparesPass(sh, pass-1) &&
-			!comparesPass(sh, pass+1) && !comparesPass(sh, pass+2) {
+		if l.in.comparesPass(pass) && !l.in.comparesPass(pass-2) && !l.in.comparesPass(pass-1) &&
+			!l.in.comparesPass(pass+1) && !l.in.comparesPass(pass+2) {
 			return pass
 		}
 	}

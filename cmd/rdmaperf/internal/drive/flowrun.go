@@ -9,13 +9,13 @@ import (
 // run is the loop of a side that sends. The client begins, and ends when both directions are done; the
 // server begins when the client starts it, and goes on until it is stopped.
 func (w *flowWorker) run() error {
-	w.Open()
+	deadline := w.Open()
 	for _, l := range w.lanes {
 		if !l.takes {
 			w.begin(l)
 		}
 	}
-	err := w.flow()
+	err := w.flow(deadline)
 	if w.End == 0 {
 		w.End = engine.Now()
 	}
@@ -32,11 +32,7 @@ func (w *flowWorker) run() error {
 
 // flow lasts until all lanes are done in both directions. The clock is read once a turn in which something
 // completed.
-func (w *flowWorker) flow() error {
-	deadline := int64(1<<63 - 1)
-	if w.Lim.Dur > 0 {
-		deadline = w.Begin + int64(w.Lim.Dur)
-	}
+func (w *flowWorker) flow(deadline int64) error {
 	begun := w.Role == engine.SideClient
 	for ended := false; ; {
 		over, sleep := true, MostSleep

@@ -3,7 +3,6 @@ package drive
 import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // send begins a stream, goes on with it, or sends its fin.
@@ -69,24 +68,20 @@ func (w *flowWorker) push(l *flowLane) (bool, error) {
 	if sh.Moderation > 1 {
 		l.signal(ops, l.Flags)
 	}
-	n, err := l.S.Post(ops)
+	head := l.Head
+	n, err := l.Push(w.Worker, k)
 	if sh.Moderation > 1 {
 		l.signal(ops, l.Flags|transports.Unsignaled)
 	}
 	if w.Numbered && l.shared {
 		for i := range n {
-			l.used[(l.Head+i)%sh.Slots] = l.sent + uint64(i) + 1
+			l.used[(head+i)%sh.Slots] = l.sent + uint64(i) + 1
 		}
 	}
 	l.unsignaled = (l.unsignaled + n) % sh.Moderation
-	l.Posted += int64(n)
 	l.remaining -= int64(n)
 	l.sent += uint64(n)
-	l.advance(n)
-	if n < k && err != rdma.ErrQueueFull {
-		return true, w.Lost(&l.Lane, "post "+sh.Op, err)
-	}
-	return n > 0, nil
+	return n > 0, err
 }
 
 // signal gives flags to one operation in sh.Moderation, and to the last one where no fin follows. Control
@@ -118,7 +113,7 @@ func (w *flowWorker) own(l *flowLane, k int) (int, error) {
 			}
 		}
 	case l.Kind == transports.KindWrite:
-		room, due := l.pass.Room(sh, sh.Slots, l.Posted, k)
+		room, due := l.pass.room(&l.out, sh.Slots, l.Posted, k)
 		if due && l.Out < sh.Depth {
 			sent, err := w.sendControl(l, ctlCompare)
 			if sent {
@@ -129,13 +124,6 @@ func (w *flowWorker) own(l *flowLane, k int) (int, error) {
 		return room, nil
 	}
 	return k, nil
-}
-
-// advance counts what was posted.
-func (l *flowLane) advance(n int) {
-	l.Out += n
-	l.Messages += uint64(n)
-	l.Head = (l.Head + n) % l.Sh.Slots
 }
 
 // filler returns what sets the numbers of a batch, nil where that is nothing.
@@ -179,8 +167,8 @@ func writeNumbers(l *flowLane, ops []transports.Op) {
 	sh := l.Sh
 	for i := range ops {
 		op, n := &ops[i], l.sent+uint64(i)
-		whole := Whole(sh, l.genOut, n) || l.Kind == transports.KindWrite && comparesPass(sh, n/uint64(sh.Slots))
-		writeMessage(&l.Lane, l.Mem[op.Local:][:sh.Size], l.genOut, n, whole)
+		whole := l.out.Whole(n) || l.Kind == transports.KindWrite && l.out.comparesPass(n/uint64(sh.Slots))
+		l.out.write(l.Mem[op.Local:][:sh.Size], n, whole)
 		op.Imm = uint32(n)
 	}
 }

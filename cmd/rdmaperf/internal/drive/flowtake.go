@@ -60,7 +60,7 @@ func (w *flowWorker) takeControl(l *flowLane, kind control) error {
 	case kind == ctlAck && l.Fenced && !l.finAcked:
 		l.finAcked = true
 	case kind == ctlCompare && w.Numbered && l.Kind == transports.KindWrite && l.acksDue == 0:
-		return w.comparePass(l)
+		return l.comparePass()
 	default:
 		return w.Lost(&l.Lane, "read control message", fmt.Errorf("%d out of turn", kind))
 	}
@@ -99,8 +99,7 @@ func (w *flowWorker) compareData(l *flowLane, c *transports.Done) error {
 	} else {
 		slot = int(l.taken % uint64(sh.Slots))
 	}
-	return compareMessage(w.Worker, &l.Lane, l.Mem[sh.RxSlot(slot):][:sh.Size], l.genIn, l.taken,
-		Whole(sh, l.genIn, l.taken))
+	return l.in.message(l.Mem[sh.RxSlot(slot):][:sh.Size], l.taken, l.in.Whole(l.taken))
 }
 
 // compareBrought compares what the reads or atomics brought that a completion ends.
@@ -113,9 +112,9 @@ func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 		i := uint64(l.brought)
 		var err error
 		if l.Kind == transports.KindRead {
-			err = compareRead(w.Worker, &l.Lane, l.genIn, i)
+			err = l.in.read(i)
 		} else {
-			err = compareFetched(w.Worker, &l.Lane, l.Sh.RxSlot(int(i%uint64(l.Sh.Slots))), i)
+			err = l.in.fetched(l.Sh.RxSlot(int(i%uint64(l.Sh.Slots))), i)
 		}
 		if err != nil {
 			return err
@@ -126,12 +125,12 @@ func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 }
 
 // comparePass compares the next pass of writes that the seed chose.
-func (w *flowWorker) comparePass(l *flowLane) error {
+func (l *flowLane) comparePass() error {
 	pass := l.passes
-	for !comparesPass(l.Sh, pass) {
+	for !l.in.comparesPass(pass) {
 		pass++
 	}
-	if err := compareWrites(w.Worker, &l.Lane, l.genIn, pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {
+	if err := l.in.writes(pass*uint64(l.Sh.Slots), int64(l.Sh.Slots)); err != nil {
 		return err
 	}
 	l.passes = pass + 1
@@ -182,7 +181,7 @@ func (f *Flow) Verify(_ int, peer []engine.LaneCount) error {
 		case engine.OneSided(l.Kind) && l.brought != l.Posted:
 			return w.Miscounted(&l.Lane, l.brought, l.Posted)
 		case engine.OneSided(l.Kind):
-			return CompareGaps(w.Worker, &l.Lane, 0, l.Sh.Slots, 0, l.Posted)
+			return l.in.Gaps(0, l.Sh.Slots, 0, l.Posted)
 		}
 		return nil
 	})
@@ -194,31 +193,29 @@ func (w *flowWorker) verifyTaken(l *flowLane, sent engine.LaneCount) error {
 	case l.TakesReceive && l.count != sent.Count:
 		return w.Miscounted(&l.Lane, l.count, sent.Count)
 	case sh.ImmAlone:
-		return CompareGaps(w.Worker, &l.Lane, 0, sh.Slots, 0, 0)
+		return l.in.Gaps(0, sh.Slots, 0, 0)
 	case l.inSlots:
-		return w.verifyReceives(l)
+		return l.verifyReceives()
 	}
-	if err := CompareGaps(w.Worker, &l.Lane, 0, sh.Slots, sent.First, sent.Count); err != nil || l.TakesReceive {
+	if err := l.in.Gaps(0, sh.Slots, sent.First, sent.Count); err != nil || l.TakesReceive {
 		return err
 	}
 	first := max(int64(l.passes)*int64(sh.Slots), sent.Count-int64(sh.Slots)) // the others were compared, or are gone
-	return compareWrites(w.Worker, &l.Lane, l.genIn, uint64(first), sent.Count-first)
+	return l.in.writes(uint64(first), sent.Count-first)
 }
 
 // verifyReceives holds what lies behind the slots of sends, and the slots where none came. The first bytes
 // may come from a control message.
-func (w *flowWorker) verifyReceives(l *flowLane) error {
+func (l *flowLane) verifyReceives() error {
 	sh := l.Sh
 	for s := range sh.Slots {
-		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
-		what, from := fmt.Sprintf("window slot %d (never written)", s), 0
+		what, from := "never written", 0
 		if l.written[s] {
-			from, what = sh.Size, fmt.Sprintf("window slot %d (behind its end)", s)
+			from, what = sh.Size, "behind its end"
 		}
-		if from = max(from, controlReach); from < len(slot) {
-			if i := engine.FirstNonZero(slot[from:]); i >= 0 {
-				return w.Corrupt(&l.Lane, what, from+i, 0, slot[from+i])
-			}
+		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
+		if err := l.in.untouched(slot, max(from, controlReach), len(slot), s, what); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,15 +14,15 @@ func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change
 	t.Helper()
 	_, d, w, l := bothWaysOn(op, engine.SideServer, func(sh *engine.Shape) { sh.Size, sh.Slots = size, 8 })
 	sh := l.Sh
-	l.genIn, l.count = engine.GenMeasure, sent.Count
+	l.in.Gen, l.count = engine.GenMeasure, sent.Count
 	for n := range uint64(sent.Count) {
 		s := int(n % uint64(sh.Slots))
-		writeMessage(&l.Lane, l.Mem[sh.RxSlot(s):][:sh.Size], l.genIn, n, Whole(sh, l.genIn, n) ||
-			comparesPass(sh, n/uint64(sh.Slots)))
+		l.in.write(l.Mem[sh.RxSlot(s):][:sh.Size], n, l.in.Whole(n) ||
+			l.in.comparesPass(n/uint64(sh.Slots)))
 		l.written[s] = true
 	}
 	change(sh, l)
-	if err := d.Verify(l.genIn, []engine.LaneCount{sent}); reports.Code(err) != want {
+	if err := d.Verify(l.in.Gen, []engine.LaneCount{sent}); reports.Code(err) != want {
 		t.Errorf("%s: %v, want exit %d", name, err, want)
 	}
 	return compare{w.Compared.Numbers}
@@ -100,8 +100,8 @@ func TestControlMessagesMayLieWhereSendsDo(t *testing.T) {
 func TestEachDirectionHasItsGeneration(t *testing.T) {
 	for role, out := range map[string]int{engine.SideClient: 5, engine.SideServer: ^5} {
 		_, d, _, l := bothWaysOn("send", role, func(*engine.Shape) {})
-		if err := d.Prepare(5); err != nil || l.genOut != out || l.genIn != ^out {
-			t.Errorf("%s: %v, generation %d out and %d in, want %d and %d", role, err, l.genOut, l.genIn, out, ^out)
+		if err := d.Prepare(5); err != nil || l.out.Gen != out || l.in.Gen != ^out {
+			t.Errorf("%s: %v, generation %d out and %d in, want %d and %d", role, err, l.out.Gen, l.in.Gen, out, ^out)
 		}
 	}
 }

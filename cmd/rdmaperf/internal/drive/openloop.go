@@ -2,7 +2,6 @@ package drive
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -41,12 +40,7 @@ func Paced(w *engine.Worker, sh *engine.Shape, i, n int) {
 // deadline even when nothing is due, so that the achieved rate is one.
 func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64,
 	err error)) error {
-	w.Open()
-	w.Pace.Start(w.Begin + w.PaceShift)
-	deadline := int64(math.MaxInt64)
-	if w.Lim.Dur > 0 {
-		deadline = w.Begin + int64(w.Lim.Dur)
-	}
+	deadline := w.Open()
 	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; n++ {
 		for _, l := range w.lanes {
 			due := w.Pace.Due()

@@ -70,12 +70,13 @@ func MeasureOverhead(lim engine.Limits) float64 {
 	for i := range s.recvs {
 		s.recvs[i] = uint32(i)
 	}
-	l, err := newPingPongLane(engine.NewLane(s, sh, 0), engine.SideClient)
+	w := &pingPongWorker{Worker: engine.NewWorker(sh, engine.SideClient, -1)}
+	l, err := newPingPongLane(w.Worker, engine.NewLane(s, sh, 0))
 	if err != nil {
 		return 0
 	}
 	defer l.ref.Free()
-	w := &pingPongWorker{Worker: engine.NewWorker(sh, engine.SideClient, -1), lanes: []*pingPongLane{l}}
+	w.lanes = []*pingPongLane{l}
 	w.Rec, w.Lim, w.Stop = reports.NewRecorder(), lim, new(atomic.Uint32)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -44,6 +44,7 @@ var (
 // pingPongLane is a session of a ping-pong, on either side.
 type pingPongLane struct {
 	engine.Lane
+	proof Proof
 	rx    [engine.LatencySlots]int // window slots
 	recvs []transports.Op          // prepared, one for each slot
 
@@ -77,7 +78,7 @@ func NewPingPong(c *engine.Group) (engine.Side, error) {
 		pw := &pingPongWorker{Worker: w, inProvider: c.Sh.Loop == engine.LoopProvider && c.Caps.PingPong && !w.Event}
 		p.workers = append(p.workers, pw)
 		for _, base := range w.Lanes {
-			l, err := newPingPongLane(base, c.Role)
+			l, err := newPingPongLane(w, base)
 			if err != nil {
 				p.Close()
 				return nil, err
@@ -93,16 +94,16 @@ func NewPingPong(c *engine.Group) (engine.Side, error) {
 	return p, nil
 }
 
-func newPingPongLane(base *engine.Lane, role string) (*pingPongLane, error) {
+func newPingPongLane(w *engine.Worker, base *engine.Lane) (*pingPongLane, error) {
 	sh := base.Sh
-	l := &pingPongLane{Lane: *base, recvs: make([]transports.Op, sh.Slots)}
+	l := &pingPongLane{Lane: *base, proof: NewProof(w, base), recvs: make([]transports.Op, sh.Slots)}
 	for i := range sh.Slots {
 		l.rx[i] = sh.RxSlot(i)
 		l.recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(l.rx[i]), Len: uint32(sh.Stride()),
 			Slot: uint32(i)}
 	}
 	l.rounds, l.steps = make([]roundTrip, BatchSteps(sh)), make([]transports.PingPongStep, BatchSteps(sh))
-	if role == engine.SideServer {
+	if w.Role == engine.SideServer {
 		return l, nil
 	}
 	var err error
@@ -187,8 +188,7 @@ func (p *pingPong) Loop(base *engine.Worker) func() error {
 // one returns the two clock readings of its sample.
 func (w *pingPongWorker) each(divide int64,
 	one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error)) error {
-	w.Open()
-	deadline := w.Begin + int64(w.Lim.Dur)
+	deadline := w.Open()
 	for n := int64(0); w.Lim.Ops == 0 || n < w.Lim.Ops; n++ {
 		for _, l := range w.lanes {
 			t0, t1, err := one(w, l)
@@ -199,7 +199,7 @@ func (w *pingPongWorker) each(divide int64,
 			w.Record(t1, (t1-t0)/divide, 0)
 			w.Ops++
 			w.End = t1
-			if w.Lim.Dur > 0 && t1 >= deadline {
+			if t1 >= deadline {
 				return nil
 			}
 			if w.Stopped() {
@@ -362,13 +362,7 @@ func (w *pingPongWorker) verifyEcho(l *pingPongLane, t *roundTrip) error {
 		return nil
 	}
 	n := l.Sh.Size
-	w.Compared.Message(n)
-	got, want := l.Mem[t.at:t.at+n], l.ref.Bytes()[t.off:t.off+n]
-	if string(got) == string(want) { // compiled to a memory compare; no copy is made
-		return nil
-	}
-	i := engine.FirstDifference(got, want)
-	return w.Corrupt(&l.Lane, fmt.Sprintf("%s %d", answerName(l.Kind), t.iter), i, want[i], got[i])
+	return l.proof.Echo(answerName(l.Kind), t.iter, l.Mem[t.at:t.at+n], l.ref.Bytes()[t.off:t.off+n])
 }
 
 func answerName(k transports.Kind) string {
@@ -443,7 +437,7 @@ func verifyAtomic(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
 		return nil
 	}
-	return compareFetched(w.Worker, &l.Lane, t.at, t.iter-1)
+	return l.proof.fetched(t.at, t.iter-1)
 }
 
 // source is where message number iter of a ping-pong lies in the source region.
@@ -454,20 +448,24 @@ func (l *pingPongLane) at(iter uint64) int {
 	return l.rx[iter&uint64(l.Sh.Slots-1)&(engine.LatencySlots-1)]
 }
 
-// StampOf is the value of the last byte of message iter: never the one of a
+// Stamp marks message iter at its start, where it is long enough, and at its end.
+func Stamp(b []byte, iter uint64) {
+	if len(b) > 8 {
+		binary.LittleEndian.PutUint64(b, iter)
+	}
+	b[len(b)-1] = stampOf(iter)
+}
+
+// stampOf is the value of the last byte of message iter: never the one of a
 // message that used the same slot up to 254 messages before, and never zero.
-func StampOf(iter uint64) byte { return byte(iter%255) + 1 }
+func stampOf(iter uint64) byte { return byte(iter%255) + 1 }
 
 // stamp marks the next message of a ping-pong and returns where it lies. Both
 // the source and the reference get the marks, so that nothing has to be restored.
 func (l *pingPongLane) stamp() int {
 	l.iter++
 	off, n, ref := l.source(l.iter), l.Sh.Size, l.ref.Bytes()
-	if n > 8 {
-		binary.LittleEndian.PutUint64(l.Mem[off:], l.iter)
-		binary.LittleEndian.PutUint64(ref[off:], l.iter)
-	}
-	l.Mem[off+n-1] = StampOf(l.iter)
-	ref[off+n-1] = StampOf(l.iter)
+	Stamp(l.Mem[off:off+n], l.iter)
+	Stamp(ref[off:off+n], l.iter)
 	return off
 }

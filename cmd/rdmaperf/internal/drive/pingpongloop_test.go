@@ -116,7 +116,7 @@ func TestMessagesOfAPingPongAreMarked(t *testing.T) {
 		if size > 8 {
 			copy(want, []byte{9, 7, 6, 5, 4, 3, 2, 1})
 		}
-		want[size-1] = StampOf(l.iter)
+		want[size-1] = stampOf(l.iter)
 		if off != l.source(l.iter) || !bytes.Equal(l.Mem[off:][:2*size], want) ||
 			!bytes.Equal(l.ref.Bytes()[off:][:2*size], want) {
 			t.Errorf("%d bytes: % x and % x at %d, want % x", size, l.Mem[off:][:2*size], l.ref.Bytes()[off:][:2*size],

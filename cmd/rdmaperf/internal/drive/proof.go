@@ -30,44 +30,40 @@ const (
 	numberSize = 8
 )
 
-// Whole tells whether message n of a phase is compared whole. Both sides agree by the seed. Generations of what a
+// Proof compares what arrived of one sender in a phase and counts in its worker what was compared.
+type Proof struct {
+	W     *engine.Worker
+	L     *engine.Lane
+	every uint64
+	Gen   int // of the sender's patterns
+}
+
+// NewProof is that of a session, with a sample of one message in sampleEvery.
+func NewProof(w *engine.Worker, l *engine.Lane) Proof { return Proof{W: w, L: l, every: sampleEvery} }
+
+// State starts the sequence of a slot or a message of the phase.
+func (p *Proof) State(slot int) uint64 {
+	return engine.PatternState(p.L.Sh.Seed, p.Gen, p.L.Index, slot)
+}
+
+// Whole tells whether message n of the phase is compared whole. Both sides agree by the seed. Generations of what a
 // server sends are the complements of those of its phases.
-func Whole(sh *engine.Shape, gen int, n uint64) bool {
-	return sh.VerifyAll || max(gen, ^gen) == engine.GenVerify || n == 0 || Sampled(sh.Seed, n, sampleEvery)
+func (p *Proof) Whole(n uint64) bool {
+	return p.L.Sh.VerifyAll || max(p.Gen, ^p.Gen) == engine.GenVerify || n == 0 || sampled(p.L.Sh.Seed, n, p.every)
 }
 
 // comparesPass tells whether the target compares a pass of writes before the next one.
-func comparesPass(sh *engine.Shape, pass uint64) bool {
-	return sh.VerifyAll || pass == 0 || Sampled(^sh.Seed, pass, sampleEvery)
+func (p *Proof) comparesPass(pass uint64) bool {
+	return p.L.Sh.VerifyAll || pass == 0 || sampled(^p.L.Sh.Seed, pass, p.every)
 }
 
-// Sampled chooses one in every.
-func Sampled(seed, n, every uint64) bool { return engine.Word(seed, int(n))%every == 0 }
+// sampled chooses one in every.
+func sampled(seed, n, every uint64) bool { return engine.Word(seed, int(n))%every == 0 }
 
-// Pass tells when a stream of writes waits for its target to compare what lies in the slots, before the next pass
-// over them overwrites it.
-type Pass struct {
-	asked   int64 // writes posted when that was asked for last
-	Waiting bool  // for the answer
+// corrupt is the error about the first byte that differs, at i.
+func (p *Proof) corrupt(what string, i int, want, got byte) error {
+	return p.W.Corrupt(p.L, what, i, want, got)
 }
-
-// Room bounds the next k writes, of which so many are posted, to a pass that is compared. due says that the last
-// pass has to be, before any other write.
-func (p *Pass) Room(sh *engine.Shape, slots int, posted int64, k int) (room int, due bool) {
-	n := int64(slots)
-	switch pass := uint64(posted / n); {
-	case p.Waiting:
-		return 0, false
-	case posted > p.asked && posted%n == 0 && comparesPass(sh, pass-1):
-		return 0, true
-	case comparesPass(sh, pass):
-		return min(k, int(n-posted%n)), false
-	}
-	return k, false
-}
-
-// Ask says that the target was asked behind so many writes.
-func (p *Pass) Ask(posted int64) { p.asked, p.Waiting = posted, true }
 
 // PutNumber writes the number of a message, as far as it has bytes.
 func PutNumber(b []byte, n uint64) {
@@ -93,8 +89,8 @@ func matchNumber(b []byte, n uint64) (offset int, want byte) {
 	return -1, 0
 }
 
-// MatchMessage is the same of a message whose bytes behind the number are those of a sequence.
-func MatchMessage(b []byte, n, state uint64) (offset int, want byte) {
+// matchMessage is the same of a message whose bytes behind the number are those of a sequence.
+func matchMessage(b []byte, n, state uint64) (offset int, want byte) {
 	head := min(len(b), numberSize)
 	if offset, want = matchNumber(b, n); offset >= 0 || len(b) == head {
 		return offset, want
@@ -105,54 +101,64 @@ func MatchMessage(b []byte, n, state uint64) (offset int, want byte) {
 	return offset, want
 }
 
-// writeMessage puts message n into a source slot: all of it where it is compared whole, else its number alone.
-func writeMessage(l *engine.Lane, b []byte, gen int, n uint64, whole bool) {
+// write puts message n into a source slot: all of it where it is compared whole, else its number alone.
+func (p *Proof) write(b []byte, n uint64, whole bool) {
 	if whole {
-		engine.FillPattern(b, engine.PatternState(l.Sh.Seed, gen, l.Index, int(n)))
+		engine.FillPattern(b, p.State(int(n)))
 	}
 	PutNumber(b, n)
 }
 
-// compareMessage compares message n where it arrived.
-func compareMessage(w *engine.Worker, l *engine.Lane, b []byte, gen int, n uint64, whole bool) error {
+// message compares message n where it arrived.
+func (p *Proof) message(b []byte, n uint64, whole bool) error {
 	if i, want := matchNumber(b, n); i >= 0 {
-		return w.Corrupt(l, fmt.Sprintf("number of message %d", n), i, want, b[i])
+		return p.corrupt(fmt.Sprintf("number of message %d", n), i, want, b[i])
 	}
 	if !whole {
-		w.Compared.Numbers++
-		w.Compared.Bytes += int64(min(len(b), numberSize))
+		p.W.Compared.Number(min(len(b), numberSize))
 		return nil
 	}
-	if i, want := MatchMessage(b, n, engine.PatternState(l.Sh.Seed, gen, l.Index, int(n))); i >= 0 {
-		return w.Corrupt(l, fmt.Sprintf("message %d", n), i, want, b[i])
+	if i, want := matchMessage(b, n, p.State(int(n))); i >= 0 {
+		return p.corrupt(fmt.Sprintf("message %d", n), i, want, b[i])
 	}
-	w.Compared.Message(len(b))
+	p.W.Compared.Message(len(b))
 	return nil
 }
 
-// CompareText compares what is the n-th of its kind and has the bytes of a sequence from byte at on; where it is
-// not compared whole, the first of them alone.
-func CompareText(w *engine.Worker, l *engine.Lane, what string, n uint64, b []byte, state uint64, at int,
-	whole bool) error {
+// Text compares what is the n-th of its kind and has the bytes of a sequence from byte at on; where it is not
+// compared whole, the first of them alone.
+func (p *Proof) Text(what string, n uint64, b []byte, state uint64, at int, whole bool) error {
 	if whole {
-		w.Compared.Message(len(b))
+		p.W.Compared.Message(len(b))
 	} else {
 		b = b[:min(len(b), numberSize)]
-		w.Compared.Numbers++
-		w.Compared.Bytes += int64(len(b))
+		p.W.Compared.Number(len(b))
 	}
 	if i, want := engine.MatchPatternAt(b, state, at); i >= 0 {
-		return w.Corrupt(l, fmt.Sprintf("%s %d", what, n), i, want, b[i])
+		return p.corrupt(fmt.Sprintf("%s %d", what, n), i, want, b[i])
 	}
 	return nil
 }
 
-// compareRead compares what read n brought: the bytes of a slot of the source, which are told apart by all of them.
-func compareRead(w *engine.Worker, l *engine.Lane, gen int, n uint64) error {
-	sh := l.Sh
-	b := l.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
-	return CompareText(w, l, "answer to read", n, b, engine.PatternState(sh.Seed, gen, l.Index, readFrom(sh, n)), 0,
-		Whole(sh, gen, n))
+// Echo compares what came back with what was sent.
+func (p *Proof) Echo(what string, n uint64, got, want []byte) error {
+	p.W.Compared.Message(len(want))
+	if string(got) == string(want) { // compiled to a memory compare; no copy is made
+		return nil
+	}
+	i := engine.FirstDifference(got, want)
+	return p.corrupt(fmt.Sprintf("%s %d", what, n), i, want[i], got[i])
+}
+
+// slot is the window slot of message n.
+func (p *Proof) slot(n uint64) []byte {
+	sh := p.L.Sh
+	return p.L.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
+}
+
+// read compares what read n brought: the bytes of a slot of the source, which are told apart by all of them.
+func (p *Proof) read(n uint64) error {
+	return p.Text("answer to read", n, p.slot(n), p.State(readFrom(p.L.Sh, n)), 0, p.Whole(n))
 }
 
 // readFrom is the slot of the source that read n asks for: the next one in every pass, so that a slot of the
@@ -162,45 +168,49 @@ func readFrom(sh *engine.Shape, n uint64) int {
 	return int((n + n/slots) % slots)
 }
 
-// compareWrites compares messages first to first+count-1 of writes, at most a pass, where they lie.
-func compareWrites(w *engine.Worker, l *engine.Lane, gen int, first uint64, count int64) error {
-	sh := l.Sh
+// writes compares messages first to first+count-1 of writes, at most a pass, where they lie.
+func (p *Proof) writes(first uint64, count int64) error {
 	for n := first; n < first+uint64(count); n++ {
-		b := l.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
-		if err := compareMessage(w, l, b, gen, n, Whole(sh, gen, n) ||
-			comparesPass(sh, n/uint64(sh.Slots))); err != nil {
+		if err := p.message(p.slot(n), n, p.Whole(n) || p.comparesPass(n/uint64(p.L.Sh.Slots))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// CompareGaps compares what lies behind each of so many slots from base on, which messages from number first on
-// fill, and the slots that no message was written to.
-func CompareGaps(w *engine.Worker, l *engine.Lane, base, slots int, first uint64, count int64) error {
-	sh := l.Sh
+// Gaps compares what lies behind each of so many slots from base on, which messages from number first on fill, and
+// the slots that no message was written to.
+func (p *Proof) Gaps(base, slots int, first uint64, count int64) error {
+	sh := p.L.Sh
 	start := int(first % uint64(slots))
 	for s := base; s < base+slots; s++ {
-		slot := l.Mem[sh.RxSlot(s):][:sh.Stride()]
-		what := fmt.Sprintf("window slot %d", s)
+		slot := p.L.Mem[sh.RxSlot(s):][:sh.Stride()]
 		if int64((s-base-start+slots)%slots) >= count {
-			if i := engine.FirstNonZero(slot[:sh.Size]); i >= 0 {
-				return w.Corrupt(l, what+" (never written)", i, 0, slot[i])
+			if err := p.untouched(slot, 0, sh.Size, s, "never written"); err != nil {
+				return err
 			}
 		}
-		if i := engine.FirstNonZero(slot[sh.Size:]); i >= 0 {
-			return w.Corrupt(l, what+" (behind its end)", i, 0, slot[sh.Size+i])
+		if err := p.untouched(slot, sh.Size, len(slot), s, "behind its end"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// untouched compares bytes of slot number s with zero.
+func (p *Proof) untouched(slot []byte, from, to, s int, why string) error {
+	if i := engine.FirstNonZero(slot[min(from, to):to]); i >= 0 {
+		return p.corrupt(fmt.Sprintf("window slot %d (%s)", s, why), from+i, 0, slot[from+i])
+	}
+	return nil
+}
+
 // fillSlots writes a phase's pattern: a sequence for each source slot.
-func fillSlots(l *engine.Lane, gen int) {
-	sh := l.Sh
+func (p *Proof) fillSlots() {
+	sh := p.L.Sh
 	for s := range sh.Slots {
-		slot := l.Mem[s*sh.Stride():][:sh.Stride()]
-		engine.FillPattern(slot[:sh.Size], engine.PatternState(sh.Seed, gen, l.Index, s))
+		slot := p.L.Mem[s*sh.Stride():][:sh.Stride()]
+		engine.FillPattern(slot[:sh.Size], p.State(s))
 		for i := range slot[sh.Size:] {
 			slot[sh.Size+i] = gapByte
 		}
@@ -210,9 +220,9 @@ func fillSlots(l *engine.Lane, gen int) {
 // gapByte fills the source's gaps, so that a transport which moves too much leaves it in a gap of zeros.
 const gapByte = 0xa5
 
-// compareCounter compares the 8 bytes at window offset at with the value of an atomic's target.
-func compareCounter(w *engine.Worker, l *engine.Lane, at int, want uint64, what string) error {
-	got := binary.NativeEndian.Uint64(l.Mem[at:])
+// counter compares the 8 bytes at window offset at with the value of an atomic's target.
+func (p *Proof) counter(at int, want uint64, what string) error {
+	got := binary.NativeEndian.Uint64(p.L.Mem[at:])
 	if got == want {
 		return nil
 	}
@@ -220,14 +230,14 @@ func compareCounter(w *engine.Worker, l *engine.Lane, at int, want uint64, what 
 	binary.NativeEndian.PutUint64(g[:], got)
 	binary.NativeEndian.PutUint64(e[:], want)
 	i := engine.FirstDifference(g[:], e[:])
-	return w.Corrupt(l, what, i, e[i], g[i])
+	return p.corrupt(what, i, e[i], g[i])
 }
 
-// compareFetched compares the old value that atomic n fetched.
-func compareFetched(w *engine.Worker, l *engine.Lane, at int, n uint64) error {
-	w.Compared.Message(engine.AtomicSize)
-	if binary.NativeEndian.Uint64(l.Mem[at:]) == n {
+// fetched compares the old value that atomic n fetched.
+func (p *Proof) fetched(at int, n uint64) error {
+	p.W.Compared.Message(engine.AtomicSize)
+	if binary.NativeEndian.Uint64(p.L.Mem[at:]) == n {
 		return nil
 	}
-	return compareCounter(w, l, at, n, fmt.Sprintf("old value of atomic %d", n))
+	return p.counter(at, n, fmt.Sprintf("old value of atomic %d", n))
 }

@@ -14,12 +14,12 @@ func TestMatchMessageNamesTheByte(t *testing.T) {
 		b := make([]byte, size)
 		engine.FillPattern(b, state)
 		PutNumber(b, number)
-		if i, _ := MatchMessage(b, number, state); i >= 0 {
+		if i, _ := matchMessage(b, number, state); i >= 0 {
 			t.Fatalf("%d bytes: byte %d differs", size, i)
 		}
 		for i, right := range b {
 			b[i] ^= 0x40
-			if at, want := MatchMessage(b, number, state); at != i || want != right {
+			if at, want := matchMessage(b, number, state); at != i || want != right {
 				t.Fatalf("%d bytes, byte %d changed: %d, %#x, want %#x", size, i, at, want, right)
 			}
 			b[i] = right

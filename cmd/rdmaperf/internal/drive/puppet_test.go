@@ -124,7 +124,7 @@ func pingPongOn(t *testing.T, op, role, arrival string, size ...int) (*puppet, *
 	sh.Slots = LatencySlotsFor(sh.Size)
 	sh.RecvDepth, sh.Layout = sh.Slots, PingPongLayout(sh)
 	p, base, l := pulled(sh, role)
-	lane, err := newPingPongLane(l, role)
+	lane, err := newPingPongLane(base, l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type Sender struct {
 	counted      int64  // of these, in the peak and the series
 	remaining    int64  // of these, still to be posted
 	Out          int    // operations posted and not known to be complete
-	Messages     uint64 // on this session, messages that consume a receive
+	Messages     uint64 // on this session, operations and, of a flow, control messages
 	Fenced       bool   // what proves that all arrived was posted
 }
 
@@ -43,6 +43,31 @@ func NewSender(base *engine.Lane) Sender {
 		l.Ops[i] = op
 	}
 	return l
+}
+
+// Push posts the next k operations, as many as the queue takes, and counts them.
+func (l *Sender) Push(w *engine.Worker, k int) (n int, err error) {
+	n, err = l.S.Post(l.Ops[l.Head : l.Head+k])
+	l.Posted += int64(n)
+	l.advance(n)
+	if n < k && err != rdma.ErrQueueFull {
+		return n, w.Lost(&l.Lane, "post "+l.Sh.Op, err)
+	}
+	return n, nil
+}
+
+// advance counts operations that were posted.
+func (l *Sender) advance(n int) {
+	l.Out += n
+	l.Messages += uint64(n)
+	l.Head = (l.Head + n) % l.Sh.Slots
+}
+
+// ReadBehind posts a read whose completion proves that all before it arrived.
+func ReadBehind(w *engine.Worker, l *engine.Lane, slot uint32) error {
+	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(l.Sh.CtlRx(0)), Remote: uint64(l.Sh.CtlTx(0)),
+		Len: 1, Slot: slot}
+	return w.Post(l, l.Pair[:1])
 }
 
 // Batch is the most operations of one Post.

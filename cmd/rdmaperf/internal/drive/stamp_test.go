@@ -6,11 +6,11 @@ import "testing"
 func TestStampsOfOneSlotDiffer(t *testing.T) {
 	for iter := uint64(1); iter < 2000; iter++ {
 		for back := uint64(1); back <= 16 && back < iter; back++ {
-			if StampOf(iter) == StampOf(iter-back) {
+			if stampOf(iter) == stampOf(iter-back) {
 				t.Fatalf("messages %d and %d have the same stamp", iter, iter-back)
 			}
 		}
-		if StampOf(iter) == 0 {
+		if stampOf(iter) == 0 {
 			t.Fatalf("message %d looks like a cleared slot", iter)
 		}
 	}

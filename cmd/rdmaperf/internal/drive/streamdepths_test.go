@@ -88,9 +88,9 @@ func TestATargetThatIsReachedInto(t *testing.T) {
 	p, w, l := pulled(sh, engine.SideServer)
 	looked := 0
 	e := NewExposed(&engine.Group{Sh: sh, Lanes: []*engine.Lane{l}, Workers: []*engine.Worker{w}}, true,
-		func(_ *engine.Worker, _ *engine.Lane, gen int, sent engine.LaneCount) error {
-			if looked++; gen != 2 || sent.Count != 7 {
-				t.Errorf("generation %d, %+v", gen, sent)
+		func(p *Proof, sent engine.LaneCount) error {
+			if looked++; p.Gen != 2 || sent.Count != 7 {
+				t.Errorf("generation %d, %+v", p.Gen, sent)
 			}
 			return errBroken
 		})

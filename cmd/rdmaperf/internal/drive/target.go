@@ -60,14 +60,13 @@ func completed(l *engine.Lane, done []transports.Done) error {
 // and writes, and its thread only polls, or sleeps where its device needs no polls.
 type exposed struct {
 	c     *engine.Group
-	fill  bool                                                                         // sources have the pattern
-	check func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error // nil: nothing was written
+	fill  bool                                        // sources have the pattern
+	check func(p *Proof, sent engine.LaneCount) error // nil: nothing was written
 }
 
 // NewExposed makes one. fill is for clients that read; check holds a window against
 // what the client says it wrote.
-func NewExposed(c *engine.Group, fill bool, check func(w *engine.Worker, l *engine.Lane, gen int,
-	sent engine.LaneCount) error) engine.Side {
+func NewExposed(c *engine.Group, fill bool, check func(p *Proof, sent engine.LaneCount) error) engine.Side {
 	return &exposed{c, fill, check}
 }
 
@@ -75,7 +74,7 @@ func (e *exposed) Prepare(gen int) error {
 	for _, l := range e.c.Lanes {
 		l.ClearSlots()
 		if e.fill {
-			fillSlots(l, gen)
+			(&Proof{L: l, Gen: gen}).fillSlots()
 		}
 	}
 	return nil
@@ -100,7 +99,9 @@ func (e *exposed) Verify(gen int, sent []engine.LaneCount) error {
 	}
 	for _, w := range e.c.Workers {
 		for _, l := range w.Lanes {
-			if err := e.check(w, l, gen, sent[l.Index]); err != nil {
+			p := NewProof(w, l)
+			p.Gen = gen
+			if err := e.check(&p, sent[l.Index]); err != nil {
 				return err
 			}
 		}

@@ -125,7 +125,7 @@ type PhaseReport struct {
 	Sessions    int     `json:"sessions"` // clients being served
 	Verified    bool    `json:"verified"`
 
-	Compared compared `json:"compared,omitzero"` // what the server looked at
+	Compared Compared `json:"compared,omitzero"` // what the server looked at
 
 	Noise *reports.Noise `json:"noise,omitempty"` // of the server's threads; nil: not known
 

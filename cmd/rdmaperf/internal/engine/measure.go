@@ -29,7 +29,7 @@ type Measurement struct {
 	clientNoise, serverNoise noise
 	started                  time.Time // the measured window
 
-	compared compared // in the measured phase, by both sides
+	compared Compared // in the measured phase, by both sides
 	counters reports.Counters
 }
 
@@ -261,7 +261,7 @@ func (m *Measurement) Result() reports.Result {
 	if m.clientNoise.window == 0 { // of calls, or cut short
 		m.clientNoise.add(out.Noise, out.Window)
 	}
-	res.Verification, res.Disturbance = m.verification(out.Ops), m.disturbed()
+	res.Verification, res.Disturbance = m.Sh.Verification(m.compared, out.Ops), m.disturbed()
 	res.RawSamples = m.samples
 	if r := m.Report; r != nil {
 		m.counters.Server = r.Counters

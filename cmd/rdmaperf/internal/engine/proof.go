@@ -7,31 +7,37 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// compared counts what was compared in a phase.
-type compared struct {
+// Compared counts what was compared in a phase.
+type Compared struct {
 	Numbers  int64 `json:"numbers,omitempty"`  // messages whose number was compared
 	Messages int64 `json:"messages,omitempty"` // of these, compared whole
 	Bytes    int64 `json:"bytes,omitempty"`    // of all comparisons
 }
 
-func (c *compared) add(o compared) {
+func (c *Compared) add(o Compared) {
 	c.Numbers += o.Numbers
 	c.Messages += o.Messages
 	c.Bytes += o.Bytes
 }
 
+// Number counts one whose number was compared, in so many bytes.
+func (c *Compared) Number(bytes int) {
+	c.Numbers++
+	c.Bytes += int64(bytes)
+}
+
 // Message counts one that was compared whole.
-func (c *compared) Message(bytes int) {
+func (c *Compared) Message(bytes int) {
 	c.Numbers++
 	c.Messages++
 	c.Bytes += int64(bytes)
 }
 
 // takeCompared sums up what the workers compared since it was asked last.
-func (c *Group) takeCompared() (sum compared) {
+func (c *Group) takeCompared() (sum Compared) {
 	for _, w := range c.Workers {
 		sum.add(w.Compared)
-		w.Compared = compared{}
+		w.Compared = Compared{}
 	}
 	return sum
 }
@@ -54,16 +60,16 @@ func (c *Group) VerifyCounts(lanes []LaneCount) error {
 	return nil
 }
 
-// verification says what was compared of so many messages of the measured phase.
-func (m *Measurement) verification(messages int64) *reports.Verification {
+// Verification says what was compared of so many messages.
+func (sh *Shape) Verification(c Compared, messages int64) *reports.Verification {
 	v := &reports.Verification{Mode: reports.VerifyNone, Messages: messages}
-	if !m.Sh.Verify {
+	if !sh.Verify {
 		return v
 	}
 	v.Mode = reports.VerifySample
-	if m.Sh.VerifyAll {
+	if sh.VerifyAll {
 		v.Mode = reports.VerifyAll
 	}
-	v.Numbers, v.Whole, v.Bytes = m.compared.Numbers, m.compared.Messages, m.compared.Bytes
+	v.Numbers, v.Whole, v.Bytes = c.Numbers, c.Messages, c.Bytes
 	return v
 }

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +79,7 @@ type Worker struct {
 	bad        *CorruptionError
 	noise      reports.Noise
 	Numbered   bool     // messages carry numbers
-	Compared   compared // of the phase
+	Compared   Compared // of the phase
 }
 
 // SpinLook is how many empty polls pass between two looks at the stop flag and
@@ -128,15 +130,30 @@ func (w *Worker) MayFinish() bool {
 	return w.Finishing
 }
 
-// Open begins the window.
-func (w *Worker) Open() {
+// Open begins the window and what paces it, and returns when it ends.
+func (w *Worker) Open() (deadline int64) {
 	w.Begin = Now()
+	if w.Pace != nil {
+		w.Pace.Start(w.Begin + w.PaceShift)
+	}
 	if w.Peak != nil {
 		w.Peak.start(w.Begin)
 	}
 	if w.series != nil {
 		w.series.Start(w.Begin)
 	}
+	if w.Lim.Dur > 0 {
+		return w.Begin + int64(w.Lim.Dur)
+	}
+	return math.MaxInt64
+}
+
+// Finish completes what a loop posted that ended with err, unless the run is lost.
+func (w *Worker) Finish(err error, drain func() error) error {
+	if err == nil || err == ErrStop && w.MayFinish() {
+		return cmp.Or(drain(), err)
+	}
+	return err
 }
 
 // Stopped tells whether somebody set the flag.

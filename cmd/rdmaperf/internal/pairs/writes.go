@@ -3,6 +3,8 @@ package pairs
 import (
 	"context"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 )
 
 // Place is where a write goes to.
@@ -50,7 +52,7 @@ type slot struct {
 // Writes streams numbered writes to a target.
 type Writes struct {
 	Target
-	*Proof
+	*drive.Proof
 	Slots int
 	Size  int
 	Now   func() int64
@@ -75,7 +77,7 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	if w.slots == nil {
 		w.slots = make([]slot, w.Slots)
 		for i := range w.slots {
-			Fill(w.Source(i), i)
+			drive.FillSender(w.Source(i), i)
 		}
 	}
 	w.got = append(w.got[:0], make([]byte, w.Size)...)
@@ -139,11 +141,11 @@ func (w *Writes) post(left int) (bool, error) {
 		w.number++
 		w.drawn = true
 		s.number, s.at = w.number, w.Next(w.turn)
-		s.last = w.On() && left <= w.Slots
-		s.chosen = w.Chosen(s.number)
-		Stamp(w.Source(w.turn)[:w.Size], s.number)
+		s.last = w.L.Sh.Verify && left <= w.Slots
+		s.chosen = w.L.Sh.Verify && w.Whole(s.number)
+		drive.PutNumber(w.Source(w.turn)[:w.Size], s.number)
 	}
-	if !w.Apart && w.On() && w.meets(s) {
+	if !w.Apart && w.L.Sh.Verify && w.meets(s) {
 		return false, nil
 	}
 	ok, err := w.Write(w.turn, s.at, w.Size)
@@ -229,7 +231,7 @@ func (w *Writes) there(i int) (bool, error) {
 		}
 		return true, nil
 	}
-	if time.Since(s.since) > w.Limit {
+	if time.Since(s.since) > w.L.Sh.Timeout {
 		return false, w.Corrupt(w.got, i, s.number)
 	}
 	return false, w.Drive()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
@@ -136,8 +137,7 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Ru
 	sums := int64(order.Iterations) * int64(o.Ranks)
 	res.Verification = &reports.Verification{Mode: reports.VerifyNone, Messages: sums}
 	if o.Verify { // every rank compares its sum, whose numbers are the iteration's
-		res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: sums, Numbers: sums, Whole: sums,
-			Bytes: sums * int64(r.Point.Size)}
+		res.Verification = drive.AllCompared(sums, sums*int64(r.Point.Size))
 	}
 	res.Polling, res.Threads, res.MeasuredBy = engine.PollingBusy, 0, ""
 	d := detail(r.Point.Size, o, order, times)

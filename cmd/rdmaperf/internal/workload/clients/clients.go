@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -136,11 +136,12 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		return err
 	}
 	if h.messages != int64(o.Clients) {
-		return pairs.Corrupted(Name, "%d of %d messages arrived as they were sent", h.messages, o.Clients)
+		return engine.Corrupted(fmt.Errorf("%v: %d of %d messages arrived as they were sent", r.Point, h.messages,
+			o.Clients))
 	}
 	res := r.Result()
 	res.Polling, res.Verified, res.Operations, res.Depth, res.QPs = "", true, h.messages, receives, h.queuePairs
-	res.Verification = pairs.Compared(h.messages, h.messages*int64(r.Point.Size))
+	res.Verification = drive.AllCompared(h.messages, h.messages*int64(r.Point.Size))
 	res.Parameters["clients"] = o.Clients
 	res.Detail = &curves.Point{X: float64(o.Clients), Values: map[string]float64{"server_bytes": float64(h.bytes),
 		"client_bytes": float64(h.bytes) / float64(o.Clients), "server_queue_pairs": float64(h.queuePairs)}}
@@ -150,8 +151,8 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 
 // message is that of a client, whose number is the message's.
 func message(b []byte, client int) {
-	pairs.Fill(b, 0)
-	pairs.Stamp(b, uint64(client))
+	drive.FillSender(b, 0)
+	drive.PutNumber(b, uint64(client))
 }
 
 // arrivals are the clients whose messages arrived as they were sent.

@@ -22,8 +22,7 @@ type holClientLane struct {
 	acked uint64      // bulk messages that the peer said it took
 	cut   int         // bytes of the message at the head that are posted as slices
 
-	gen  int // of the phase
-	pass drive.Pass
+	cuts drive.Cuts // of bulk
 
 	barriers uint64 // and requests to compare: answered, of the session
 	empties  uint64 // empty messages received, of the session
@@ -67,7 +66,8 @@ func newHOLClient(c *engine.Group) (*holClient, error) {
 			d.Close()
 			return nil, engine.Failed("set up session", err)
 		}
-		d.lanes = append(d.lanes, &holClientLane{Sender: drive.NewSender(base), recvs: holReceivesOf(sh), ref: ref})
+		d.lanes = append(d.lanes, &holClientLane{Sender: drive.NewSender(base), recvs: holReceivesOf(sh), ref: ref,
+			cuts: drive.NewCuts(drive.NewProof(d.w, base), 0, sh.Slots)})
 	}
 	d.bulk, d.probe = d.lanes[0], d.lanes[len(d.lanes)-1]
 	if s.ProbeOne {
@@ -91,12 +91,11 @@ func (d *holClient) Prepare(gen int) error {
 	sh := d.c.Sh
 	for _, l := range d.lanes {
 		l.ClearSlots()
-		engine.FillPattern(l.Mem[probeTx(sh, 0):compareTx(sh)],
-			engine.PatternState(sh.Seed, gen, l.Index, probePattern))
-		engine.FillPattern(l.ref.Bytes(), engine.PatternState(sh.Seed, gen, l.Index, probePattern))
-		drive.FillSource(&l.Lane, l.Mem[:drive.SourceSize(sh.Size)], gen, 0)
+		l.cuts.Begin(gen)
+		engine.FillPattern(l.Mem[probeTx(sh, 0):compareTx(sh)], l.cuts.State(probePattern))
+		engine.FillPattern(l.ref.Bytes(), l.cuts.State(probePattern))
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
-		l.answered, l.cut, l.gen, l.pass = false, 0, gen, drive.Pass{}
+		l.answered, l.cut = false, 0
 		if d.begun {
 			continue
 		}
@@ -127,16 +126,11 @@ func (d *holClient) Loop(*engine.Worker) func() error {
 // behind the last bulk operation proves that all of it arrived.
 func (d *holClient) run() error {
 	w := d.w
-	w.Open()
+	deadline := w.Open()
 	if d.pace != nil {
 		d.pace.Start(w.Begin)
 	}
-	err := d.flow()
-	if err == nil || err == engine.ErrStop && w.MayFinish() {
-		if e := d.drain(); e != nil {
-			err = e
-		}
-	}
+	err := w.Finish(d.flow(deadline), d.drain)
 	w.End = engine.Now()
 	w.Ops = d.bulk.Posted
 	if l := d.bulk; d.parts.bulk && !l.answered {
@@ -146,12 +140,8 @@ func (d *holClient) run() error {
 }
 
 // flow lasts until the limits are reached.
-func (d *holClient) flow() error {
+func (d *holClient) flow(deadline int64) error {
 	w := d.w
-	deadline := int64(1<<63 - 1)
-	if w.Lim.Dur > 0 {
-		deadline = w.Begin + int64(w.Lim.Dur)
-	}
 	for {
 		t := engine.Now()
 		if t >= deadline || d.enough() {
@@ -222,19 +212,10 @@ func (d *holClient) pushBulk() error {
 	}
 	ops := l.Ops[l.Head : l.Head+k]
 	for i := range ops {
-		ops[i].Local = uint64(drive.SourceAt(uint64(l.Posted) + uint64(i)))
+		ops[i].Local = l.cuts.From(l.Posted + int64(i))
 	}
-	n, err := l.S.Post(ops)
-	l.Posted += int64(n)
-	l.Out += n
-	l.Head = (l.Head + n) % sh.Slots
-	if l.TakesReceive {
-		l.Messages += uint64(n)
-	}
-	if n < k && err != rdma.ErrQueueFull {
-		return d.w.Lost(&l.Lane, "post "+sh.Op, err)
-	}
-	return nil
+	_, err = l.Push(d.w, k)
+	return err
 }
 
 // own bounds a batch of k bulk messages to a pass of writes that the target compares, and asks for that at
@@ -244,7 +225,7 @@ func (d *holClient) own(l *holClientLane, k int) (int, error) {
 	if !sh.Verify || l.Kind != transports.KindWrite {
 		return k, nil
 	}
-	room, due := l.pass.Room(sh, sh.Slots, l.Posted, k)
+	room, due := l.cuts.Room(l.Posted, k)
 	if !due {
 		return room, nil
 	}
@@ -254,7 +235,7 @@ func (d *holClient) own(l *holClientLane, k int) (int, error) {
 		Len: uint32(compareSize(sh)), Slot: slotCompare})
 	if posted {
 		l.Out++
-		l.pass.Ask(l.Posted)
+		l.cuts.Ask(l.Posted)
 	}
 	return 0, err
 }
@@ -274,7 +255,7 @@ func (d *holClient) pushSlices(more bool) error {
 			}
 		}
 		op := l.Ops[l.Head]
-		op.Local = uint64(drive.SourceAt(uint64(l.Posted)) + l.cut)
+		op.Local = l.cuts.From(l.Posted) + uint64(l.cut)
 		op.Remote += uint64(l.cut)
 		op.Len = uint32(min(d.set.AppSlice, sh.Size-l.cut))
 		if posted, err := d.w.TryPost(&l.Lane, op); !posted {
@@ -332,12 +313,8 @@ func (d *holClient) stamp(i uint64) int {
 	l, n := d.probe, d.set.ProbeSize
 	off := int(i%uint64(d.set.probeSlots)) * probeStride(d.w.Sh)
 	at := probeTx(d.w.Sh, 0) + off
-	for _, b := range [...][]byte{l.Mem[at : at+n], l.ref.Bytes()[off : off+n]} {
-		if n > 8 {
-			binary.LittleEndian.PutUint64(b, i)
-		}
-		b[n-1] = drive.StampOf(i)
-	}
+	drive.Stamp(l.Mem[at:at+n], i)
+	drive.Stamp(l.ref.Bytes()[off:off+n], i)
 	return at
 }
 
@@ -401,11 +378,10 @@ func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
 			d.set.ProbeSize))
 	}
 	if sh.Verify {
-		w.Compared.Message(d.set.ProbeSize)
 		got := l.Mem[holRecv(sh, int(c.Slot)):][:d.set.ProbeSize]
 		want := l.ref.Bytes()[slot*probeStride(sh):][:d.set.ProbeSize]
-		if i := engine.FirstDifference(got, want); i >= 0 {
-			return w.Corrupt(&l.Lane, fmt.Sprintf("echo of probe %d", d.echoed), i, want[i], got[i])
+		if err := l.cuts.Echo("echo of probe", d.echoed, got, want); err != nil {
+			return err
 		}
 	}
 	d.echoed++
@@ -415,10 +391,13 @@ func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
 // empty takes a credit or, behind all credits, the answer to a barrier.
 func (d *holClient) empty(l *holClientLane) error {
 	l.empties++
-	credits := l.Messages / uint64(holCredit(l.Sh))
+	credits := uint64(0)
+	if l.TakesReceive {
+		credits = l.Messages / uint64(holCredit(l.Sh))
+	}
 	switch given := l.empties - l.barriers; {
-	case l.pass.Waiting && given == credits+1:
-		l.pass.Waiting = false
+	case l.cuts.Waiting && given == credits+1:
+		l.cuts.Waiting = false
 		l.barriers++
 	case l.Fenced && !l.answered && given == credits+1:
 		l.answered = true
@@ -440,7 +419,7 @@ func (d *holClient) drain() error {
 				return err
 			}
 		}
-		if d.parts.bulk && !l.Fenced && l.cut == 0 && !l.pass.Waiting {
+		if d.parts.bulk && !l.Fenced && l.cut == 0 && !l.cuts.Waiting {
 			posted, err := d.w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Slot: slotBarrier})
 			if err != nil {
 				return err

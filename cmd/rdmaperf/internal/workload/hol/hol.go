@@ -22,7 +22,7 @@ import (
 // Everything that consumes a receive is told apart by its length: probes are
 // shorter than bulk, and an empty message is a barrier of the client or, from the
 // server, its answer or a credit for CreditEvery bulk messages. Bulk is cut out of one
-// source (drive.SourceAt), so that each message has a number: the target compares that of
+// source (drive.Cuts), so that each message has a number: the target compares that of
 // every send when it arrives. A write tells nobody: behind some passes over the slots,
 // chosen by the seed, and with VerifyAll behind each, the client waits until the target has
 // compared them, which it asks for with a message of its own.

@@ -15,10 +15,10 @@ type holServerLane struct {
 	engine.Lane
 	set   *setup
 	recvs []transports.Op
-	gen   int
-	bulk  int64 // bulk messages of this phase: sends that came, and writes up to the last pass that was compared
-	taken int   // of the session, since the last credit
-	owed  int   // empty messages to send
+	cuts  drive.Cuts // of bulk
+	bulk  int64      // bulk messages of this phase: sends that came, and writes up to the last pass that was compared
+	taken int        // of the session, since the last credit
+	owed  int        // empty messages to send
 
 	// Probes to be answered, by receive, oldest first. At most probeSlots echoes
 	// leave at once.
@@ -40,7 +40,7 @@ func newHOLServer(c *engine.Group) (engine.Side, error) {
 	s := &holServer{c: c, w: c.Workers[0]}
 	for _, base := range c.Lanes {
 		s.lanes = append(s.lanes, &holServerLane{Lane: *base, set: setUp(c.Sh), recvs: holReceivesOf(c.Sh),
-			queue: make([]uint32, c.Sh.RecvDepth)})
+			cuts: drive.NewCuts(drive.NewProof(s.w, base), 0, c.Sh.Slots), queue: make([]uint32, c.Sh.RecvDepth)})
 	}
 	return s, nil
 }
@@ -49,7 +49,7 @@ func (s *holServer) Prepare(gen int) error {
 	defer func() { s.begun = true }()
 	for _, l := range s.lanes {
 		l.ClearSlots()
-		l.gen, l.bulk = gen, 0
+		l.cuts.Gen, l.bulk = gen, 0
 		if s.begun {
 			continue
 		}
@@ -129,9 +129,8 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 		l.owed++
 	case n == sh.Size && l.Kind == transports.KindSend:
 		if sh.Verify {
-			n := uint64(l.bulk)
-			if err := drive.CompareCut(w, &l.Lane, l.Mem[l.recvs[d.Slot].Local:][:sh.Size], l.gen, 0, 0, n,
-				drive.Whole(sh, l.gen, n)); err != nil {
+			b := l.Mem[l.recvs[d.Slot].Local:][:sh.Size]
+			if err := l.cuts.Compare(b, 0, l.bulk, l.cuts.Whole(uint64(l.bulk))); err != nil {
 				return err
 			}
 		}
@@ -141,11 +140,11 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 			l.owed++
 		}
 	case n == compareSize(sh) && sh.Verify && l.Kind == transports.KindWrite:
-		first := binary.LittleEndian.Uint64(l.Mem[l.recvs[d.Slot].Local:])
-		if err := drive.CompareCuts(w, &l.Lane, l.gen, 0, 0, sh.Slots, first, int64(sh.Slots)); err != nil {
+		first := int64(binary.LittleEndian.Uint64(l.Mem[l.recvs[d.Slot].Local:]))
+		l.bulk = first + int64(sh.Slots)
+		if err := l.cuts.Written(first, l.bulk); err != nil {
 			return err
 		}
-		l.bulk = int64(first) + int64(sh.Slots)
 		l.owed++
 	default:
 		return w.Corrupt(&l.Lane, "length of a message", 0, byte(l.set.ProbeSize), byte(n))
@@ -179,9 +178,5 @@ func verifyHOL(w *engine.Worker, l *holServerLane, n engine.LaneCount) error {
 		}
 		return nil
 	}
-	if err := drive.CompareGaps(w, &l.Lane, 0, l.Sh.Slots, 0, n.Count); err != nil {
-		return err
-	}
-	first := max(l.bulk, n.Count-int64(l.Sh.Slots)) // the others were compared, or are gone
-	return drive.CompareCuts(w, &l.Lane, l.gen, 0, 0, l.Sh.Slots, uint64(first), n.Count-first)
+	return l.cuts.Rest(l.bulk, n.Count)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
@@ -158,12 +159,12 @@ func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (re
 		samples, fewest = append(samples, one...), min(fewest, len(one))
 	}
 	if added != uint64(len(samples)) {
-		return res, pairs.Corrupted(Name, "%d turns left a counter of %d: two had the lock at once", len(samples),
-			added)
+		return res, engine.Corrupted(fmt.Errorf("%v: %d turns left a counter of %d: two had the lock at once", r.Point,
+			len(samples), added))
 	}
 	res = r.Result()
 	res.Polling, res.Verified = "", true
-	res.Verification = pairs.Compared(int64(len(samples)), int64(8*len(samples))) // the counter is each turn's number
+	res.Verification = drive.AllCompared(int64(len(samples)), int64(8*len(samples))) // the counter is each turn's number
 	res.DurationNs, res.Operations = int64(took), int64(len(samples))
 	res.Detail = &curves.Point{X: float64(contenders), Values: map[string]float64{
 		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) /

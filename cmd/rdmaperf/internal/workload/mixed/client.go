@@ -20,7 +20,7 @@ const proofSlot = 1 << 31
 type lane struct {
 	*engine.Lane
 	order   *order
-	gen     int
+	proof   drive.Proof
 	flights []flight        // by slot
 	made    uint64          // operations begun in this phase
 	out     int             // of these, not complete
@@ -75,8 +75,8 @@ func newClient(c *engine.Group) (engine.Side, error) {
 			w.done[d] = tally{rec: reports.NewRecorder(), blocks: make([]int64, len(blocks))}
 		}
 		for _, l := range base.Lanes {
-			w.lanes = append(w.lanes, &lane{Lane: l, flights: make([]flight, c.Sh.Depth),
-				batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
+			w.lanes = append(w.lanes, &lane{Lane: l, proof: drive.NewProof(base, l),
+				flights: make([]flight, c.Sh.Depth), batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
 		}
 		drive.Paced(base, c.Sh, i, len(c.Workers))
 		s.workers = append(s.workers, w)
@@ -89,11 +89,12 @@ func (s *client) Prepare(gen int) error {
 	sh := s.c.Sh
 	for _, w := range s.workers {
 		for _, l := range w.lanes {
-			*l = lane{Lane: l.Lane, order: newOrder(&s.options, sh, gen, l.Index), gen: gen, flights: l.flights,
-				batch: l.batch[:0]}
+			l.proof.Gen = gen
+			*l = lane{Lane: l.Lane, proof: l.proof, order: newOrder(&s.options, sh, gen, l.Index),
+				flights: l.flights, batch: l.batch[:0]}
 			clear(l.flights)
 			for i := range l.flights {
-				engine.FillPattern(l.Mem[i*sh.Stride():][:sh.Size], sourceOf(sh, gen, l.Index, i))
+				engine.FillPattern(l.Mem[i*sh.Stride():][:sh.Size], sourceOf(&l.proof, i))
 			}
 		}
 	}
@@ -101,9 +102,7 @@ func (s *client) Prepare(gen int) error {
 }
 
 // sourceOf is what slot i of a connection writes, but for the stamps.
-func sourceOf(sh *engine.Shape, gen, lane, i int) uint64 {
-	return engine.PatternState(sh.Seed, gen, lane, 1<<32+i)
-}
+func sourceOf(p *drive.Proof, i int) uint64 { return p.State(1<<32 + i) }
 
 func (s *client) Loop(base *engine.Worker) func() error {
 	w := s.workers[base.Index]
@@ -156,22 +155,11 @@ func (s *client) Detail() any {
 // run is one phase. What was posted is brought home inside the window, and a read behind
 // it proves that everything arrived.
 func (w *worker) run() error {
-	w.Open()
+	deadline := w.Open()
 	w.now, w.before = w.Begin, w.Begin
-	deadline := int64(1<<63 - 1)
-	if w.Lim.Dur > 0 {
-		deadline = w.Begin + int64(w.Lim.Dur)
-	}
-	if w.Pace != nil {
-		w.Pace.Start(w.Begin + w.PaceShift)
-	}
 	err := w.flow(deadline)
 	ended := w.now
-	if err == nil || err == engine.ErrStop && w.MayFinish() {
-		if e := w.finish(); e != nil {
-			err = e
-		}
-	}
+	err = w.Finish(err, w.drain)
 	for _, l := range w.lanes {
 		w.Unanswered += int64(l.out) // of a run that was cut short
 	}
@@ -267,7 +255,7 @@ func (w *worker) add(l *lane, due int64) {
 		op.Flags = transports.Inline
 	}
 	if sh.Verify {
-		stamp(l.Mem[op.Local:][:f.size], stampOf(sh, l.gen, l.Index, f.n))
+		stamp(l.Mem[op.Local:][:f.size], stampOf(&l.proof, f.n))
 	}
 	l.batch = append(l.batch, op)
 	if w.options.Flush {
@@ -372,15 +360,12 @@ func invert(b []byte) {
 // compare compares what a read brought with what lies at its place.
 func (w *worker) compare(l *lane, slot int) error {
 	sh, f := w.Sh, &l.flights[slot]
-	state := engine.PatternState(sh.Seed, l.gen, l.Index, f.cell)
-	return drive.CompareText(w.Worker, l.Lane, "answer to read", f.n, l.Mem[sh.RxSlot(slot):][:f.size], state, f.at,
-		drive.Whole(sh, l.gen, f.n))
+	return l.proof.Text("answer to read", f.n, l.Mem[sh.RxSlot(slot):][:f.size], l.proof.State(f.cell), f.at,
+		l.proof.Whole(f.n))
 }
 
 // stampOf is what marks the bytes of write n.
-func stampOf(sh *engine.Shape, gen, lane int, n uint64) uint64 {
-	return engine.Word(engine.PatternState(sh.Seed, gen, lane, 1<<33), int(n))
-}
+func stampOf(p *drive.Proof, n uint64) uint64 { return engine.Word(p.State(1<<33), int(n)) }
 
 // stamp marks each grain of a write.
 func stamp(b []byte, mark uint64) {
@@ -392,8 +377,8 @@ func stamp(b []byte, mark uint64) {
 	}
 }
 
-// finish brings home what was posted, and has a read behind it on each connection.
-func (w *worker) finish() error {
+// drain completes what was posted, and has a read behind it on each connection.
+func (w *worker) drain() error {
 	for _, l := range w.lanes {
 		for l.out > 0 || l.next < len(l.batch) {
 			if err := w.post(l); err != nil {
@@ -403,9 +388,7 @@ func (w *worker) finish() error {
 				return err
 			}
 		}
-		l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(w.Sh.CtlRx(0)),
-			Remote: uint64(w.Sh.CtlTx(0)), Len: 1, Slot: proofSlot}
-		if err := w.Post(l.Lane, l.Pair[:1]); err != nil {
+		if err := drive.ReadBehind(w.Worker, l.Lane, proofSlot); err != nil {
 			return err
 		}
 	}

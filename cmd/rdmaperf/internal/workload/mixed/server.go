@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
@@ -14,9 +15,7 @@ const mostReplayed = 1 << 24
 // written is the half of a window that is written, as it should be behind a phase. Which
 // write a byte is from is found backwards from the last operation: the first that covers it.
 type written struct {
-	w       *engine.Worker
-	l       *engine.Lane
-	gen     int
+	*drive.Proof
 	depth   uint64
 	covered []uint64 // a bit for each grain
 	left    int      // grains that some write could still cover
@@ -24,18 +23,18 @@ type written struct {
 }
 
 // verifyWrites holds the window against what the client says it did.
-func verifyWrites(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error {
-	o, err := optionsOf(l.Sh.Point)
+func verifyWrites(p *drive.Proof, sent engine.LaneCount) error {
+	sh := p.L.Sh
+	o, err := optionsOf(sh.Point)
 	if err != nil {
 		return err
 	}
-	sh := l.Sh
-	x := written{w: w, l: l, gen: gen, depth: uint64(sh.Depth), inCell: sh.Stride() / grain}
+	x := written{Proof: p, depth: uint64(sh.Depth), inCell: sh.Stride() / grain}
 	x.covered = make([]uint64, (sh.Slots*x.inCell+63)/64)
 	for _, b := range o.Writes {
 		x.left = max(x.left, sh.Slots*min(places(sh.Size, b.Size)*aligned(b.Size)/grain, x.inCell))
 	}
-	order := newOrder(&o, sh, gen, l.Index)
+	order := newOrder(&o, sh, p.Gen, p.L.Index)
 	n := uint64(max(sent.Count, 0))
 	for replayed := 0; n > 0 && x.left > 0 && o.ReadPercent < hundred; replayed++ {
 		if replayed == mostReplayed {
@@ -53,9 +52,9 @@ func verifyWrites(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCou
 
 // compare holds what is left of write n against it.
 func (x *written) compare(op operation, n uint64) error {
-	sh := x.l.Sh
-	source, mark := sourceOf(sh, x.gen, x.l.Index, int(n%x.depth)), stampOf(sh, x.gen, x.l.Index, n)
-	block := x.l.Mem[sh.RxSlot(op.cell)+op.at:][:op.size]
+	sh := x.L.Sh
+	source, mark := sourceOf(x.Proof, int(n%x.depth)), stampOf(x.Proof, n)
+	block := x.L.Mem[sh.RxSlot(op.cell)+op.at:][:op.size]
 	first := op.cell*x.inCell + op.at/grain
 	whole, some := true, false
 	for at := 0; at < op.size; at += grain {
@@ -69,20 +68,20 @@ func (x *written) compare(op operation, n uint64) error {
 		some = true
 		b := block[at:min(at+grain, op.size)]
 		if i, want := matchStamp(b, mark); i >= 0 {
-			return x.w.Corrupt(x.l, fmt.Sprintf("mark of write %d", n), at+i, want, b[i])
+			return x.W.Corrupt(x.L, fmt.Sprintf("mark of write %d", n), at+i, want, b[i])
 		}
 		if len(b) > headSize {
 			if i, want := engine.MatchPatternAt(b[headSize:], source, at+headSize); i >= 0 {
-				return x.w.Corrupt(x.l, fmt.Sprintf("write %d", n), at+headSize+i, want, b[headSize+i])
+				return x.W.Corrupt(x.L, fmt.Sprintf("write %d", n), at+headSize+i, want, b[headSize+i])
 			}
 		}
-		x.w.Compared.Bytes += int64(len(b))
+		x.W.Compared.Bytes += int64(len(b))
 	}
 	if some {
-		x.w.Compared.Numbers++
+		x.W.Compared.Numbers++
 	}
 	if some && whole {
-		x.w.Compared.Messages++
+		x.W.Compared.Messages++
 	}
 	return nil
 }
@@ -99,14 +98,14 @@ func matchStamp(b []byte, mark uint64) (offset int, want byte) {
 
 // untouched finds bytes where no write was: the window was cleared before the phase.
 func (x *written) untouched() error {
-	sh := x.l.Sh
-	half := x.l.Mem[sh.RxOff():][:sh.Slots*sh.Stride()]
+	sh := x.L.Sh
+	half := x.L.Mem[sh.RxOff():][:sh.Slots*sh.Stride()]
 	for i := range sh.Slots * x.inCell {
 		if x.covered[i/64]&(1<<(i%64)) != 0 {
 			continue
 		}
 		if k := engine.FirstNonZero(half[i*grain:][:grain]); k >= 0 {
-			return x.w.Corrupt(x.l, "bytes that no write was for", i*grain+k, 0, half[i*grain+k])
+			return x.W.Corrupt(x.L, "bytes that no write was for", i*grain+k, 0, half[i*grain+k])
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 //
 // The server's thread only polls: the server's update is no part of the time.
 //
-// The model of each iteration is cut out of one source (drive.SourceAt), so that every tensor
+// The model of each iteration is cut out of one source (drive.Cuts), so that every tensor
 // has its iteration's number, which the worker looks at when the tensor is back.
 
 // Arms of the parameter server workload, as --ps-arm and ParamServer.Arm spell them.

@@ -45,8 +45,8 @@ type trainer struct {
 	w        *engine.Worker
 	l        *engine.Lane
 	n        int
-	gen      int
-	posted   int64 // iterations of the phase
+	cuts     drive.Cuts // of the parameters of each iteration
+	posted   int64      // iterations of the phase
 
 	measured training        // what the measured phase does
 	rounds   reports.Latency // of the measured phase
@@ -71,6 +71,7 @@ func newTrainer(c *engine.Group, m *Model, tensorBytes float64, levels int) *tra
 	c.Workers[0].UnderWay(2 * int64(c.Sh.Size)) // out and back, however many tensors
 	d := &trainer{levels: levels, c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors),
 		times: make([]float64, 0, trainTimes)}
+	d.cuts = drive.NewCuts(drive.NewProof(d.w, d.l), 0, c.Sh.Slots)
 	d.tensors, d.queue = make([]trainTensor, d.n), make([]int, d.n)
 	var all float64
 	for _, x := range m.Tensors {
@@ -88,28 +89,26 @@ func newTrainer(c *engine.Group, m *Model, tensorBytes float64, levels int) *tra
 
 // newParameters is the server's side: the parameters, which the client writes and reads.
 func newParameters(c *engine.Group) (engine.Side, error) {
-	return drive.NewExposed(c, false, func(w *engine.Worker, l *engine.Lane, gen int, sent engine.LaneCount) error {
-		return lookAtLast(w, l, gen, sent.Count)
+	w := c.Workers[0]
+	return drive.NewExposed(c, false, func(p *drive.Proof, sent engine.LaneCount) error {
+		cuts := drive.NewCuts(*p, 0, c.Sh.Slots)
+		return compareLast(w, &cuts, sent.Count)
 	}), nil
 }
 
-// lookAtLast holds all parameters against those of the last of so many iterations. They count as
+// compareLast compares all parameters with those of the last of so many iterations. They count as
 // bytes alone: as messages, the worker counts them when they are back.
-func lookAtLast(w *engine.Worker, l *engine.Lane, gen int, iterations int64) error {
-	if err := drive.CompareGaps(w, l, 0, l.Sh.Slots, 0, iterations); err != nil || iterations == 0 {
-		return err
-	}
+func compareLast(w *engine.Worker, cuts *drive.Cuts, iterations int64) error {
 	compared := w.Compared
-	err := drive.CompareCut(w, l, l.Mem[l.Sh.RxOff():][:l.Sh.Size], gen, 0, 0, uint64(iterations-1), true)
-	compared.Bytes += int64(l.Sh.Size)
+	err := cuts.Rest(0, iterations)
+	compared.Bytes = w.Compared.Bytes
 	w.Compared = compared
 	return err
 }
 
 func (d *trainer) Prepare(gen int) error {
-	d.gen = gen
 	d.l.ClearSlots()
-	drive.FillSource(d.l, d.l.Mem[:drive.SourceSize(d.c.Sh.Size)], gen, 0)
+	d.cuts.Begin(gen)
 	return nil
 }
 
@@ -132,8 +131,8 @@ func (d *trainer) Counts() []engine.LaneCount { return []engine.LaneCount{{Count
 func (d *trainer) Close() error               { return nil }
 
 // Verify holds what was pulled against what was pushed.
-func (d *trainer) Verify(gen int, _ []engine.LaneCount) error {
-	return lookAtLast(d.w, d.l, gen, d.posted)
+func (d *trainer) Verify(_ int, _ []engine.LaneCount) error {
+	return compareLast(d.w, &d.cuts, d.posted)
 }
 
 // urgency divides the levels evenly over the tensors: the first needed is the most
@@ -148,13 +147,7 @@ func (d *trainer) run() error {
 	w := d.w
 	w.Open()
 	d.ready = w.Begin
-	err := d.iterate()
-	if err == nil || err == engine.ErrStop && w.MayFinish() {
-		if e := d.drain(); e != nil {
-			err = e
-		}
-	}
-	return err
+	return w.Finish(d.iterate(), d.drain)
 }
 
 func (d *trainer) iterate() error {
@@ -249,7 +242,7 @@ func (d *trainer) flush() error {
 		i := d.queue[d.first]
 		t := &d.tensors[i]
 		rx := uint64(l.Sh.RxOff())
-		from := uint64(drive.SourceAt(uint64(t.sent - 1)))
+		from := d.cuts.From(t.sent - 1)
 		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: from + t.off, Remote: rx + t.off,
 			Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
 		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size),
@@ -317,10 +310,10 @@ func (d *trainer) turn() error {
 
 // look compares the number of a tensor that is back, and all of it where its turn is.
 func (d *trainer) look(i int) error {
-	x, sh := &d.tensors[i], d.l.Sh
-	k := uint64(x.sent - 1)
-	return drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxOff()+int(x.off):][:x.size], d.gen, 0, int(x.off), k,
-		drive.Whole(sh, d.gen, k*uint64(d.n)+uint64(i)))
+	x := &d.tensors[i]
+	k := x.sent - 1
+	return d.cuts.Compare(d.l.Mem[d.l.Sh.RxOff()+int(x.off):][:x.size], int(x.off), k,
+		d.cuts.Whole(uint64(k)*uint64(d.n)+uint64(i)))
 }
 
 // drain brings home what is under way. A phase that was stopped in the middle of an

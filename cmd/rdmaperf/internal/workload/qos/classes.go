@@ -3,6 +3,7 @@ package qos
 import (
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -93,8 +94,8 @@ func openHigh(p *pairs.Nodes) (*high, error) {
 	all := make([]byte, records*small)
 	for i := range records {
 		b := all[i*small:][:small]
-		pairs.Fill(b, highSender)
-		pairs.Stamp(b, uint64(i))
+		drive.FillSender(b, highSender)
+		drive.PutNumber(b, uint64(i))
 	}
 	if err := home.Write(own, 0, all); err != nil {
 		return nil, err

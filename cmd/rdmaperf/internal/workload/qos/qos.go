@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
@@ -197,7 +198,7 @@ func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs
 	var wg sync.WaitGroup
 	var errLow, errHigh error
 	wg.Go(func() { _, errLow = w.Do(ctx, math.MaxInt) })
-	wg.Go(func() { errHigh = p.alone(ctx, pairs.NewProof(r.Plan, Name, 1), read) })
+	wg.Go(func() { errHigh = p.alone(ctx, drive.LocalProof(r, 1), read) })
 	wg.Wait()
 	if err := errors.Join(errLow, errHigh); err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs
 
 // writes are those of low, in its two thirds.
 func (p *parts) writes(ctx context.Context, r *engine.Run, low pairs.Target) *pairs.Writes {
-	w := &pairs.Writes{Target: low, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Size: bulk,
+	w := &pairs.Writes{Target: low, Proof: drive.LocalProof(r, compareEach), Slots: depth, Size: bulk,
 		Apart: true, Now: func() int64 { return 0 },
 		Next: func(slot int) pairs.Place { return pairs.Place{Off: uint64(slot * bulk)} },
 		More: func() bool { return p.at() < bins*(phases-1)/phases && ctx.Err() == nil }}
@@ -234,7 +235,7 @@ func (p *parts) results(r *engine.Run, w *pairs.Writes) (results []reports.Resul
 		res := r.Result()
 		res.Polling = ""
 		res.DurationNs, res.Operations, res.CPU = int64(each*1e9), n, p.cpu(i)
-		res.Verification, res.Verified = w.Take(n), w.On()
+		res.Verification, res.Verified = w.Take(n), r.Plan.Verify
 		for _, b := range []*bin{&p.low[i], &p.high[i]} {
 			res.Verification.Add(&b.compared) // whose messages w took already
 		}
@@ -245,7 +246,7 @@ func (p *parts) results(r *engine.Run, w *pairs.Writes) (results []reports.Resul
 }
 
 // alone is high as a thread: it reads a record at a time from its third on.
-func (p *parts) alone(ctx context.Context, compare *pairs.Proof, read func(record int, b []byte) error) error {
+func (p *parts) alone(ctx context.Context, compare *drive.Proof, read func(record int, b []byte) error) error {
 	b := make([]byte, small)
 	t := time.NewTimer(p.window/phases - p.now())
 	defer t.Stop()
@@ -271,10 +272,10 @@ func (p *parts) alone(ctx context.Context, compare *pairs.Proof, read func(recor
 }
 
 // took notes a read of high that began in a part, and compares what came.
-func (p *parts) took(part int, d time.Duration, compare *pairs.Proof, b []byte, record int) error {
+func (p *parts) took(part int, d time.Duration, compare *drive.Proof, b []byte, record int) error {
 	out := &p.high[part]
 	out.high = append(out.high, int64(d))
-	if compare.On() && !compare.Same(b, highSender, uint64(record)) {
+	if compare.L.Sh.Verify && !compare.Same(b, highSender, uint64(record)) {
 		return compare.Corrupt(b, highSender, uint64(record))
 	}
 	out.add(compare.Take(0))

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs/pairstest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -34,8 +34,8 @@ func take(t *testing.T, l *pairstest.Link, bend func(n int, b []byte)) (results 
 		if n++; n%19 == 0 {
 			time.Sleep(slow)
 		}
-		pairs.Fill(b, highSender)
-		pairs.Stamp(b, uint64(record))
+		drive.FillSender(b, highSender)
+		drive.PutNumber(b, uint64(record))
 		bend(n, b)
 		return nil
 	}

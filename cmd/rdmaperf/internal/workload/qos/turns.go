@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -17,7 +18,7 @@ func byTurns(ctx context.Context, r *engine.Run, window time.Duration, low pairs
 	clock *rdma.Clock) ([]reports.Result, error) {
 	start := clock.Now()
 	p := &parts{now: func() time.Duration { return time.Duration(clock.Now() - start) }, window: window}
-	t := &turns{Target: low, p: p, high: h, compare: pairs.NewProof(r.Plan, Name, 1)}
+	t := &turns{Target: low, p: p, high: h, compare: drive.LocalProof(r, 1)}
 	w := p.writes(ctx, r, t)
 	if _, err := w.Do(ctx, math.MaxInt); err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ type turns struct {
 	pairs.Target
 	p       *parts
 	high    reader
-	compare *pairs.Proof
+	compare *drive.Proof
 	n, part int
 	began   time.Duration
 	under   bool // a read is

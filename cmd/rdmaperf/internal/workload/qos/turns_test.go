@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
@@ -84,8 +85,8 @@ func (h aClass) came() (bool, error) {
 	}
 	h.clock.Set(h.wire.came)
 	h.wire.came = 0
-	pairs.Fill(h.b[:], highSender)
-	pairs.Stamp(h.b[:], uint64(h.record))
+	drive.FillSender(h.b[:], highSender)
+	drive.PutNumber(h.b[:], uint64(h.record))
 	h.bend(h.reads, h.b[:])
 	return true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -103,7 +104,7 @@ const compareEach = 256
 // measure writes to random places, with each size.
 func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made,
 	now func() int64) (all []reports.Result, err error) {
-	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: depth, Now: now}
+	w := &pairs.Writes{Target: t, Proof: drive.LocalProof(r, compareEach), Slots: depth, Now: now}
 	each := uint64(o.Total / int64(o.Regions))
 	for i, size := range o.Sizes {
 		rng := rand.New(rand.NewPCG(r.Plan.Seed, uint64(i)))
@@ -135,7 +136,7 @@ func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made
 		slices.Sort(samples)
 		res := r.Result()
 		res.SizeBytes, res.Depth, res.Polling = int64(size), depth, ""
-		res.Verification, res.Verified = compared, w.On()
+		res.Verification, res.Verified = compared, r.Plan.Verify
 		res.DurationNs, res.Operations = took, int64(n)
 		res.Parameters["regions"], res.Parameters["total_bytes"] = o.Regions, o.Total
 		v := cost.values(map[string]float64{"rate": float64(n) * 1e9 / float64(max(took, 1)),
@@ -153,7 +154,7 @@ func measure(ctx context.Context, r *engine.Run, o *options, t target, cost made
 func touch(ctx context.Context, r *engine.Run, o *options, t target, cost made) (reports.Result, error) {
 	size, region := o.Sizes[0], 0
 	off := uint64(o.Total/int64(o.Regions)) - uint64(size)
-	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, 1), Slots: depth, Size: size, Now: func() int64 {
+	w := &pairs.Writes{Target: t, Proof: drive.LocalProof(r, 1), Slots: depth, Size: size, Now: func() int64 {
 		return time.Now().UnixNano()
 	},
 		Next: func(int) pairs.Place { region++; return pairs.Place{Region: region - 1, Off: off} }}
@@ -162,7 +163,7 @@ func touch(ctx context.Context, r *engine.Run, o *options, t target, cost made) 
 		return res, err
 	}
 	res.SizeBytes, res.Polling = int64(o.X), ""
-	res.Verification, res.Verified = w.Take(int64(o.Regions)), w.On()
+	res.Verification, res.Verified = w.Take(int64(o.Regions)), r.Plan.Verify
 	res.Operations, res.DurationNs = int64(o.Regions), int64(o.Regions)*int64(cost.make)
 	res.Parameters["clock"], res.Parameters["regions"], res.Parameters["total_bytes"] = "CLOCK_MONOTONIC", o.Regions,
 		o.Total

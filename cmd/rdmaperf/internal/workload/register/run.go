@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
 	"github.com/rdmaperf/rdmaperf/regcache"
@@ -81,8 +82,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	res.Stack, res.Polling, res.Threads = t.Name, "", 0
 	res.Verified = true // every use was compared, and each has a number
 	uses, bytes := t.Used()
-	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: uses, Numbers: uses, Whole: uses,
-		Bytes: bytes}
+	res.Verification = drive.AllCompared(uses, bytes)
 	if o.Pin {
 		res.Transport, res.Label = t.Name, reports.LabelSoft
 	}

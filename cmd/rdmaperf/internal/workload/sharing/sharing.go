@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
@@ -129,7 +130,7 @@ const compareEach = 1024
 // measure has every user write in turn, with one write under way each.
 func measure(ctx context.Context, r *engine.Run, t target, users int, now func() int64) (res reports.Result,
 	err error) {
-	w := &pairs.Writes{Target: t, Proof: pairs.NewProof(r.Plan, Name, compareEach), Slots: users, Size: r.Point.Size,
+	w := &pairs.Writes{Target: t, Proof: drive.LocalProof(r, compareEach), Slots: users, Size: r.Point.Size,
 		Now: now, Apart: true,
 		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * step(r.Point.Size))} }}
 	n := 200 * users
@@ -145,7 +146,7 @@ func measure(ctx context.Context, r *engine.Run, t target, users int, now func()
 	}
 	res = r.Result()
 	res.Polling, res.QPs = "", t.queuePairs()
-	res.Verification, res.Verified = w.Take(int64(n)), w.On()
+	res.Verification, res.Verified = w.Take(int64(n)), r.Plan.Verify
 	res.DurationNs, res.Operations = max(took, 1), int64(n)
 	res.Parameters["users"] = users
 	res.Detail = &curves.Point{X: float64(users), Values: map[string]float64{"rate": float64(n) * 1e9 /

@@ -20,7 +20,7 @@ import (
 // stream that takes what is left. What a scheduler leaves to the low class, when the
 // high one asks for everything, is its rule against starvation.
 //
-// Each class is cut out of a source of its own (drive.SourceAt), so that each message has a
+// Each class is cut out of a source of its own (drive.Cuts), so that each message has a
 // number. A write tells nobody: behind some passes of a class over its slots, chosen by the
 // seed, and with VerifyAll behind each, it waits until the client has read them back one by
 // one and compared them. The server compares the last pass when the window is over.
@@ -102,7 +102,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	}
 	var d *sources
 	m, err := r.Connect(ctx, sh, func(c *engine.Group) (engine.Side, error) {
-		d = &sources{c: c, w: c.Workers[0], l: c.Lanes[0], load: l}
+		d = newSources(c, l)
 		return d, nil
 	})
 	if err != nil {
@@ -171,8 +171,7 @@ type sources struct {
 	ended  [2]int64 // in the window
 	last   bool     // the closing read is under way
 
-	gen       int
-	pass      [2]drive.Pass
+	cuts      [2]drive.Cuts
 	compared  [2]int64 // messages up to the last pass that was compared
 	comparing bool     // a pass of one class is being read back
 	class     int      // which
@@ -180,15 +179,24 @@ type sources struct {
 	reading   bool     // a read is under way
 }
 
+func newSources(c *engine.Group, load Load) *sources {
+	w, l := c.Workers[0], c.Lanes[0]
+	return &sources{c: c, w: w, l: l, load: load, cuts: cutsOf(drive.NewProof(w, l))}
+}
+
+// cutsOf are those of both classes.
+func cutsOf(p drive.Proof) [2]drive.Cuts {
+	half := p.L.Sh.Slots / 2
+	return [2]drive.Cuts{drive.NewCuts(p, lowClass, half), drive.NewCuts(p, highClass, half)}
+}
+
 // counts is what a phase did, by class.
 type counts struct{ ended, posted [2]int64 }
 
 func (d *sources) Prepare(gen int) error {
-	d.gen = gen
 	d.l.ClearSlots()
-	n := drive.SourceSize(d.c.Sh.Size)
-	for class := range d.posted {
-		drive.FillSource(d.l, d.l.Mem[class*n:][:n], gen, class)
+	for class := range d.cuts {
+		d.cuts[class].Begin(gen)
 	}
 	return nil
 }
@@ -199,7 +207,7 @@ func (d *sources) Loop(*engine.Worker) func() error {
 		d.pace = engine.NewPacer(d.interval, false, d.c.Sh.Seed)
 	}
 	d.posted, d.out, d.ended, d.last = [2]int64{}, [2]int{}, [2]int64{}, false
-	d.pass, d.compared, d.comparing, d.reading = [2]drive.Pass{}, [2]int64{}, false, false
+	d.compared, d.comparing, d.reading = [2]int64{}, false, false
 	return d.run
 }
 
@@ -216,20 +224,13 @@ func (d *sources) Counts() []engine.LaneCount {
 // what a starved class has queued does not; with a number of operations all of them do.
 func (d *sources) run() error {
 	w := d.w
-	w.Open()
+	deadline := w.Open()
 	if d.pace != nil {
 		d.pace.Start(w.Begin)
 	}
-	err := d.flow()
+	err := d.flow(deadline)
 	d.snapshot()
-	if err == nil || err == engine.ErrStop && w.MayFinish() {
-		if e := d.drain(); e != nil {
-			err = e
-		} else if w.Lim.Dur == 0 {
-			d.snapshot()
-		}
-	}
-	return err
+	return w.Finish(err, d.drain)
 }
 
 func (d *sources) snapshot() {
@@ -240,12 +241,11 @@ func (d *sources) snapshot() {
 	d.w.Ops = d.ended[lowClass] + d.ended[highClass]
 }
 
-func (d *sources) flow() error {
+func (d *sources) flow(deadline int64) error {
 	w := d.w
 	for {
 		t := engine.Now()
-		if w.Lim.Dur > 0 && t-w.Begin >= int64(w.Lim.Dur) ||
-			w.Lim.Ops > 0 && d.posted[lowClass]+d.posted[highClass] >= w.Lim.Ops {
+		if t >= deadline || w.Lim.Ops > 0 && d.posted[lowClass]+d.posted[highClass] >= w.Lim.Ops {
 			return nil
 		}
 		if w.Stopped() {
@@ -288,11 +288,10 @@ func (d *sources) held(class int) bool {
 	if !sh.Verify {
 		return false
 	}
-	half := sh.Slots / 2
-	room, due := d.pass[class].Room(sh, half, n, 1)
+	room, due := d.cuts[class].Room(n, 1)
 	if due && !d.comparing && d.out[class] == 0 {
-		d.pass[class].Ask(n)
-		d.comparing, d.class, d.next = true, class, n-int64(half)
+		d.cuts[class].Ask(n)
+		d.comparing, d.class, d.next = true, class, n-int64(sh.Slots/2)
 	}
 	return room == 0
 }
@@ -303,7 +302,7 @@ func (d *sources) readBack() error {
 		return nil
 	}
 	sh := d.w.Sh
-	at := uint64(sh.RxSlot(d.slot(d.class, d.next)))
+	at := uint64(d.cuts[d.class].Slot(d.next))
 	op := transports.Op{Kind: transports.KindRead, Local: at, Remote: at, Len: uint32(sh.Size), Slot: compareSlot}
 	if d.class == highClass {
 		op.Priority = d.load.Priority
@@ -315,32 +314,24 @@ func (d *sources) readBack() error {
 
 // compare compares what was read back.
 func (d *sources) compare() error {
-	sh, class, n := d.w.Sh, d.class, d.next
+	class, cuts := d.class, &d.cuts[d.class]
 	d.reading = false
-	if err := drive.CompareCut(d.w, d.l, d.l.Mem[sh.RxSlot(d.slot(class, n)):][:sh.Size], d.gen, class, 0, uint64(n),
-		true); err != nil {
+	if err := cuts.Written(d.next, d.next+1); err != nil {
 		return err
 	}
 	if d.next++; d.next == d.posted[class] {
-		d.comparing, d.pass[class].Waiting, d.compared[class] = false, false, d.next
+		d.comparing, cuts.Waiting, d.compared[class] = false, false, d.next
 	}
 	return nil
-}
-
-// slot is that of message n of a class.
-func (d *sources) slot(class int, n int64) int {
-	half := d.w.Sh.Slots / 2
-	return class*half + int(n%int64(half))
 }
 
 func (d *sources) post(class int) (bool, error) {
 	if d.held(class) {
 		return false, nil
 	}
-	sh, n := d.w.Sh, d.posted[class]
-	from := class*drive.SourceSize(sh.Size) + drive.SourceAt(uint64(n))
-	op := transports.Op{Kind: transports.KindWrite, Local: uint64(from), Remote: uint64(sh.RxSlot(d.slot(class, n))),
-		Len: uint32(sh.Size), Slot: uint32(class)}
+	n, cuts := d.posted[class], &d.cuts[class]
+	op := transports.Op{Kind: transports.KindWrite, Local: cuts.From(n), Remote: uint64(cuts.Slot(n)),
+		Len: uint32(d.w.Sh.Size), Slot: uint32(class)}
 	if class == highClass {
 		op.Priority = d.load.Priority
 	}
@@ -379,7 +370,7 @@ func (d *sources) collect() error {
 	return nil
 }
 
-// drain brings home what was posted. A read behind it proves that everything arrived.
+// drain completes what was posted. A read behind it proves that everything arrived.
 func (d *sources) drain() error {
 	for d.out[lowClass]+d.out[highClass] > 0 || d.comparing {
 		if err := d.readBack(); err != nil {
@@ -389,10 +380,7 @@ func (d *sources) drain() error {
 			return err
 		}
 	}
-	l, sh := d.l, d.w.Sh
-	l.Pair[0] = transports.Op{Kind: transports.KindRead, Local: uint64(sh.CtlRx(0)), Remote: uint64(sh.CtlTx(0)),
-		Len: 1, Slot: endSlot}
-	if err := d.w.Post(l, l.Pair[:1]); err != nil {
+	if err := drive.ReadBehind(d.w, d.l, endSlot); err != nil {
 		return err
 	}
 	d.last = true
@@ -401,26 +389,20 @@ func (d *sources) drain() error {
 			return err
 		}
 	}
+	if d.w.Lim.Dur == 0 {
+		d.snapshot()
+	}
 	return nil
 }
 
 // verifyClasses holds the target's slots against what each class sent: of the last pass what
 // the client did not compare.
-func verifyClasses(w *engine.Worker, l *engine.Lane, gen int, n engine.LaneCount) error {
-	half := l.Sh.Slots / 2
-	for class, c := range [...]struct {
-		compared uint64
-		count    int64
-	}{lowClass: {n.First, n.Count}, highClass: {n.SecondFirst, n.Second}} {
-		if err := drive.CompareGaps(w, l, class*half, half, 0, c.count); err != nil {
-			return err
-		}
-		first := max(int64(c.compared), c.count-int64(half)) // the others are gone
-		if err := drive.CompareCuts(w, l, gen, class, class*half, half, uint64(first), c.count-first); err != nil {
-			return err
-		}
+func verifyClasses(p *drive.Proof, n engine.LaneCount) error {
+	cuts := cutsOf(*p)
+	if err := cuts[lowClass].Rest(int64(n.First), n.Count); err != nil {
+		return err
 	}
-	return nil
+	return cuts[highClass].Rest(int64(n.SecondFirst), n.Second)
 }
 
 // measureCapacity measures what the transport carries of the size, before every point: on

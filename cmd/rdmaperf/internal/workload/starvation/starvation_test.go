@@ -95,7 +95,7 @@ func TestStarvationClasses(t *testing.T) {
 func TestStarvationAllocatesNothing(t *testing.T) {
 	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(starvePoint(100)), only,
 		[2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
-			return &sources{c: c, w: c.Workers[0], l: c.Lanes[0], load: Load{100, 1}}, nil
+			return newSources(c, Load{100, 1}), nil
 		}, func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, false, verifyClasses), nil }})
 	client.Side.(*sources).classes = classes{low: true, high: true, interval: 1000}
 	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -178,8 +179,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	p50, p99 := w.samples[(len(w.samples)-1)/2], w.samples[(len(w.samples)*99+99)/100-1]
 	res := r.Result()
 	res.Polling, res.Verified, res.Depth = "", true, 1
-	res.Verification = &reports.Verification{Mode: reports.VerifyAll, Messages: n, Numbers: n, Whole: n,
-		Bytes: n * int64(r.Point.Size)}
+	res.Verification = drive.AllCompared(n, n*int64(r.Point.Size))
 	res.DurationNs, res.Operations = int64(took), n
 	res.Parameters["think_ns"] = int64(o.Think)
 	res.CPU = &reports.CPU{ClientSeconds: cpu.Seconds(), ServerSeconds: u.CPU.Seconds()}
