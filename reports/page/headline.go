@@ -55,14 +55,6 @@ func (ts tallies) lines(set *reports.Set) []string {
 	return lines
 }
 
-// Lines is the verdict on one document in at most five lines, one a workload that
-// several stacks ran under the same conditions; nothing when there is none. They say
-// the same as the page does.
-func Lines(d *reports.Document) []string {
-	docs := []*reports.Document{d}
-	return newVerdict(reports.NewSet(docs, nil), docs, nil).Lines
-}
-
 // headline is the one sentence that a hurried reader takes home. It names two stacks
 // at most, by their short names, so that it stays about two lines of a wide page.
 // Workloads that measure unlike things have no winner together: of several, it says what

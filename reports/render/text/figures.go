@@ -108,8 +108,9 @@ func figureTable(g *reports.Grouped, rows []*reports.Result, u view.Units) *view
 	return t
 }
 
-// latencyTable has a row for each distribution of each result; of says which it is where a result has several.
-func latencyTable(g *reports.Grouped, rows []*reports.Result) *view.Table {
+// latencyTable has a row for each distribution of each result; of says which it is where a result has several. Of a
+// closed loop only the details have the distribution that is corrected for coordinated omission.
+func latencyTable(g *reports.Grouped, rows []*reports.Result, details bool) *view.Table {
 	several := slices.ContainsFunc(rows, func(r *reports.Result) bool { return len(r.Latencies) > 0 })
 	columns := latencyColumns
 	if several {
@@ -132,7 +133,9 @@ func latencyTable(g *reports.Grouped, rows []*reports.Result) *view.Table {
 			row := view.Row{Cells: g.PerRowCells(r, cells)}
 			switch l.Name {
 			case "corrected":
-				behind[0] = append(behind[0], row)
+				if details {
+					behind[0] = append(behind[0], row)
+				}
 			case "service":
 				behind[1] = append(behind[1], row)
 			default:

@@ -9,8 +9,8 @@ import (
 )
 
 // sideBySide prints stacks that ran the same load beside each other, and nothing
-// when there is none; then the tables of workloads.
-func (p *printer) sideBySide(results []reports.Result) {
+// when there is none; then the tables of workloads. It tells whether there was a table.
+func (p *printer) sideBySide(results []reports.Result) bool {
 	u := view.Units{Gbits: p.Gbits}
 	tables := sideTables(results)
 	var blocks []reports.SideBlock
@@ -32,6 +32,7 @@ func (p *printer) sideBySide(results []reports.Result) {
 		}
 		p.table(b.Table)
 	}
+	return len(blocks) > 0
 }
 
 // sideTable holds the results that share a load and figures, which is what makes a ratio mean something.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
@@ -20,6 +19,7 @@ type Options struct {
 	Counters bool // all device counters, not only those that moved
 	Verbose  bool // also what only who measures the measuring wants to read
 	Width    int  // columns to stay within where possible; below one means 100
+	Details  bool // every figure, and not what they show
 
 	Own []OwnTables // behind those of all workloads
 }
@@ -27,14 +27,32 @@ type Options struct {
 // OwnTables are tables that a workload adds where those of all do not show its point.
 type OwnTables func(results []reports.Result, u view.Units) []reports.SideBlock
 
-// Write prints the document for people: a table of latency and the
-// tail for every group of results with the same stack, workload, operation
-// and load, then the stacks side by side. Maximum and deviation are the true ones.
+// Write prints the document for people: what it shows, or with Details every figure.
 func Write(w io.Writer, d *reports.Document, o Options) error {
-	if o.Width < 1 {
+	if o.Details = o.Details || o.Counters || o.Verbose || d.Answer == nil || hasSeries(d.Results); o.Width < 1 {
 		o.Width = 100
+		if !o.Details {
+			o.Width = 80
+		}
 	}
 	p := printer{Options: o, one: d.ServerEnvironment == nil}
+	switch {
+	case o.Details:
+		p.details(d)
+	case len(d.Answer.Rows) > 1:
+		p.answer(d)
+	default:
+		p.figures(d)
+	}
+	if _, err := w.Write(p.out.Bytes()); err != nil {
+		return fmt.Errorf("write text report: %w", err)
+	}
+	return nil
+}
+
+// details prints a table of latency and the tail for every group of results with the same stack, workload, operation
+// and load, then the stacks side by side. Maximum and deviation are the true ones.
+func (p *printer) details(d *reports.Document) {
 	p.environment("", &d.Environment)
 	if d.ServerEnvironment != nil {
 		p.environment("server: ", d.ServerEnvironment)
@@ -46,6 +64,28 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 	p.rawSamples(d.Results)
 	p.impaired(d.Results)
 	p.published(d.Published, d.Results)
+	p.footnotes()
+	if len(d.Results) == 0 {
+		p.line("no results")
+	}
+	for _, l := range reports.WakeupLines(d) {
+		p.line("")
+		p.wrapped(l)
+	}
+	for i, l := range reports.DisturbanceLines(d) {
+		if i == 0 {
+			p.line("")
+		}
+		p.styled(red, l)
+	}
+	if d.Error != nil {
+		p.line("")
+		p.earlyEnd(d.Error)
+	}
+}
+
+// footnotes explain the marks of tables.
+func (p *printer) footnotes() {
 	if p.bounds {
 		p.line("")
 		p.wrapped("> is at least that: operations were due and not done when the window ended, and count with the " +
@@ -55,37 +95,17 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 		p.line("")
 		p.wrapped("* rests on fewer than 10/(1-q) samples: read it as an estimate")
 	}
-	if len(d.Results) == 0 {
-		p.line("no results")
+}
+
+// earlyEnd says why a run ended early, if it did.
+func (p *printer) earlyEnd(e *reports.RunError) {
+	if e == nil {
+		return
 	}
-	if lines := page.Lines(d); len(lines) > 0 {
-		p.line("")
-		p.styled(bold, "verdict")
-		for _, l := range lines {
-			p.wrapped(l)
-		}
+	p.styled(red, fmt.Sprintf("run ended early: %s: %s (exit code %d)", e.Operation, e.Message, e.ExitCode))
+	if e.Hint != "" {
+		p.wrapped("try: " + e.Hint)
 	}
-	for _, l := range reports.WakeupLines(d) {
-		p.line("")
-		p.wrapped(l)
-	}
-	if lines := reports.DisturbanceLines(d); len(lines) > 0 {
-		p.line("")
-		for _, l := range lines {
-			p.styled(red, l)
-		}
-	}
-	if e := d.Error; e != nil {
-		p.line("")
-		p.styled(red, fmt.Sprintf("run ended early: %s: %s (exit code %d)", e.Operation, e.Message, e.ExitCode))
-		if e.Hint != "" {
-			p.wrapped("try: " + e.Hint)
-		}
-	}
-	if _, err := w.Write(p.out.Bytes()); err != nil {
-		return fmt.Errorf("write text report: %w", err)
-	}
-	return nil
 }
 
 // ANSI styles.
@@ -160,6 +180,18 @@ func (p *printer) environment(prefix string, e *reports.Environment) {
 }
 
 func (p *printer) group(g *reports.Grouped) {
+	for _, note := range p.groupTables(g) {
+		p.wrapped(note)
+	}
+	p.intervalTables(g)
+	p.seriesTables(g)
+	p.usage(g)
+	p.counters(g)
+	p.remarks(g)
+}
+
+// groupTables are the figures of a group. The notes say what was done with repeats.
+func (p *printer) groupTables(g *reports.Grouped) (notes []string) {
 	p.line("")
 	p.styled(bold, g.Title())
 	p.wrapped(g.Conditions() + g.MostThreads())
@@ -181,20 +213,13 @@ func (p *printer) group(g *reports.Grouped) {
 				{Text: view.Integer(r.Operations)}, {Text: view.Number(float64(r.DurationNs)/1e9, 2)}})...)
 		}
 	}
-	for _, t := range []*view.Table{latencyTable(g, rows), throughput, figureTable(g, rows, u), other} {
+	for _, t := range []*view.Table{latencyTable(g, rows, p.Details), throughput, figureTable(g, rows, u), other} {
 		p.table(t)
 	}
 	p.table(reports.LoopTable(rows, g.PerRow([]view.Column{{Name: "#bytes"}}), func(r *reports.Result) []view.Cell {
 		return g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}})
 	}))
-	for _, note := range notes {
-		p.wrapped(note)
-	}
-	p.intervalTables(g)
-	p.seriesTables(g)
-	p.usage(g)
-	p.counters(g)
-	p.remarks(g)
+	return notes
 }
 
 // usage says what the measuring took, of all windows of a group together.

@@ -1,0 +1,399 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// A screen has so many lines for a run of at most seven stacks and four columns, and for a larger one.
+const (
+	screenLines = 40
+	largeLines  = 60
+	screenRows  = 7
+	screenPoint = 4
+)
+
+// leastSentences are shown however long the matrix is.
+const leastSentences = 3
+
+// answer prints what a document shows: machine, matrix, sentences, what limits them, and warnings.
+func (p *printer) answer(d *reports.Document) {
+	a := d.Answer
+	p.oneLine(machine(d, a))
+	p.line("")
+	for _, l := range p.matrix(a) {
+		p.line(l)
+	}
+	p.wrapped(a.IntervalsNote() + ".")
+	if special(d.Results) && !p.sideBySide(d.Results) {
+		p.groups(d.Results)
+	}
+	tail := p.apart(func() {
+		p.reliance(a.Reliance)
+		p.end(d)
+	})
+	most := largeLines
+	if len(a.Rows) <= screenRows && len(a.Columns) <= screenPoint {
+		most = screenLines
+	}
+	shown := *a
+	for {
+		told := p.apart(func() { p.sentences(&shown) })
+		n := len(shown.Conclusions)
+		if n <= leastSentences || strings.Count(p.out.String()+told+tail, "\n") <= most {
+			p.out.WriteString(told + tail)
+			return
+		}
+		last := lastOfLargest(&shown)
+		shown.Conclusions = slices.Delete(slices.Clone(shown.Conclusions), last, last+1)
+		shown.Omitted++
+	}
+}
+
+// figures prints the tables of a document that compares nothing.
+func (p *printer) figures(d *reports.Document) {
+	p.oneLine(machine(d, d.Answer))
+	if len(d.Answer.Rows) > 0 && d.Answer.Rounds() > 1 {
+		p.line("")
+		for _, l := range p.matrix(d.Answer) {
+			p.line(l)
+		}
+		p.wrapped(d.Answer.IntervalsNote() + ".")
+	}
+	p.groups(d.Results)
+	p.sideBySide(d.Results)
+	p.footnotes()
+	p.reliance(d.Answer.Reliance)
+	p.end(d)
+}
+
+// groups prints the tables of figures.
+func (p *printer) groups(results []reports.Result) {
+	for _, g := range reports.GroupResults(results, reports.SweptLoads(results)) {
+		p.groupTables(g)
+	}
+}
+
+// end prints what a run was asked for beside its figures, its warnings, and where the rest is.
+func (p *printer) end(d *reports.Document) {
+	p.rawSamples(d.Results)
+	p.impaired(d.Results)
+	p.published(d.Published, d.Results)
+	p.warnings(d)
+	p.wrapped("Every figure and condition: --details")
+}
+
+// hasSeries tells a run that was asked for figures of each interval, which only the details have.
+func hasSeries(results []reports.Result) bool {
+	return slices.ContainsFunc(results, func(r reports.Result) bool { return r.Series != nil })
+}
+
+// apart is what print prints.
+func (p *printer) apart(print func()) string {
+	before := p.out.Len()
+	print()
+	s := p.out.String()[before:]
+	p.out.Truncate(before)
+	return s
+}
+
+// lastOfLargest is the index of the last conclusion of the topic that has most.
+func lastOfLargest(a *reports.Answer) (last int) {
+	topics := a.Topics()
+	largest := slices.MaxFunc(topics, func(a, b reports.TopicConclusions) int {
+		return len(a.Conclusions) - len(b.Conclusions)
+	})
+	for i, c := range a.Conclusions {
+		if c.Topic == largest.Topic {
+			last = i
+		}
+	}
+	return last
+}
+
+// oneLine shortens what is longer than a line.
+func (p *printer) oneLine(s string) {
+	r := []rune(view.Printable(s))
+	if len(r) > p.Width {
+		r = append(r[:p.Width-1], '…')
+	}
+	p.line(string(r))
+}
+
+// mostCPU leaves room for the rest of a line.
+const mostCPU = 24
+
+// machine is where a document is from, and how it was measured.
+func machine(d *reports.Document, a *reports.Answer) string {
+	e := &d.Environment
+	cpu := []rune(e.CPU)
+	if len(cpu) > mostCPU {
+		cpu = append(cpu[:mostCPU-1], '…')
+	}
+	parts := []string{fmt.Sprintf("%d x %s", e.CPUs, string(cpu))}
+	if e.Hypervisor {
+		parts = append(parts, "virtual")
+	}
+	if s := d.ServerEnvironment; s != nil {
+		parts = append(parts, "server "+s.Hostname)
+	}
+	parts = append(parts, view.Plural(int64(len(a.Rows)), "stack"), view.Plural(int64(a.Rounds()), "round"))
+	var polling []string
+	for i := range d.Results {
+		if s := d.Results[i].Polling; s != "" && !slices.Contains(polling, s) {
+			polling = append(polling, s)
+		}
+	}
+	if len(polling) > 0 {
+		parts = append(parts, strings.Join(polling, " and ")+" polling")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// special tells a run that only has workloads with figures of their own, of which the matrix has but the first.
+func special(results []reports.Result) bool {
+	return len(results) > 0 && !slices.ContainsFunc(results, func(r reports.Result) bool { return len(r.Figures) == 0 })
+}
+
+// sentences are the conclusions by topic, with how many comparisons showed no difference.
+func (p *printer) sentences(a *reports.Answer) {
+	p.line("")
+	for _, t := range a.Topics() {
+		p.styled(bold, t.Topic)
+		for _, c := range t.Conclusions {
+			p.wrapped("- " + c.Text + ".")
+		}
+	}
+	if s := a.CountsNote(); s != "" {
+		p.wrapped(s + ".")
+	}
+}
+
+// relianceLines are the most that what limits the figures takes.
+const relianceLines = 4
+
+// reliance prints as many of the sentences as fit.
+func (p *printer) reliance(sentences []string) {
+	var lines []string
+	for _, s := range sentences {
+		l := wrap("- "+view.Printable(s)+".", p.Width, "  ")
+		if len(lines)+len(l) > relianceLines {
+			break
+		}
+		lines = append(lines, l...)
+	}
+	if len(lines) == 0 {
+		return
+	}
+	p.line("")
+	p.styled(bold, "What you can rely on")
+	for _, l := range lines {
+		p.line(l)
+	}
+}
+
+// mostWarnings bounds them beside an early end, which is always said.
+const mostWarnings = 3
+
+// warnings print what changes how figures are read, a line each.
+func (p *printer) warnings(d *reports.Document) {
+	p.line("")
+	for i, l := range reports.Warnings(d) {
+		if i == mostWarnings {
+			break
+		}
+		p.oneLine("! " + l)
+	}
+	p.earlyEnd(d.Error)
+}
+
+// matrix is the figures of the rows by column, or by row where there are many of few stacks, in blocks that fit.
+func (p *printer) matrix(a *reports.Answer) []string {
+	u := view.Units{Gbits: p.Gbits}
+	ways := []func(*reports.Answer, int, view.Units) *grid{byColumn, byRow}
+	if len(a.Columns) > screenPoint && len(a.Columns) > len(a.Rows) {
+		slices.Reverse(ways)
+	}
+	for _, way := range ways {
+		for _, try := range []struct{ digits, gap int }{{3, 2}, {2, 2}, {2, 1}} {
+			g := way(a, try.digits, u)
+			if g.gap = try.gap; g.least() <= p.Width {
+				return g.lines(p.Width)
+			}
+		}
+	}
+	g := byColumn(a, 2, u)
+	g.gap, g.above = 2, g.nameWidth() > p.Width/3
+	return g.blocks(p.Width)
+}
+
+// grid is a table whose cells are a value and an interval.
+type grid struct {
+	names []string     // of the rows
+	heads []gridColumn // with a cell for each row
+	gap   int          // spaces between columns
+	above bool         // a name has a line of its own
+}
+
+type gridColumn struct {
+	head  []string // lines before they are wrapped
+	cells []reports.AnswerText
+}
+
+func byColumn(a *reports.Answer, digits int, u view.Units) *grid {
+	g := &grid{}
+	for i := range a.Rows {
+		g.names = append(g.names, view.Printable(a.Rows[i].Name()))
+	}
+	for i, c := range a.Columns {
+		unit, texts := a.ColumnTexts(i, digits, u)
+		g.heads = append(g.heads, gridColumn{[]string{c.Title, c.Point, bracketed(unit)}, texts})
+	}
+	return g
+}
+
+func byRow(a *reports.Answer, digits int, u view.Units) *grid {
+	g := &grid{heads: make([]gridColumn, len(a.Rows))}
+	for i := range a.Rows {
+		g.heads[i].head = []string{view.Printable(a.Rows[i].Name())}
+	}
+	for i, c := range a.Columns {
+		unit, texts := a.ColumnTexts(i, digits, u)
+		g.names = append(g.names, strings.TrimSpace(c.Point+", "+c.Title+" "+bracketed(unit)))
+		for k, t := range texts {
+			g.heads[k].cells = append(g.heads[k].cells, t)
+		}
+	}
+	return g
+}
+
+func bracketed(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return "[" + unit + "]"
+}
+
+// widths are of the values of a column and of its intervals with brackets.
+func (c *gridColumn) widths() (value, within int) {
+	for _, t := range c.cells {
+		value = max(value, utf8.RuneCountInString(t.Value))
+		if t.Within != "" {
+			within = max(within, utf8.RuneCountInString(t.Within)+3)
+		}
+	}
+	return value, within
+}
+
+// width is the least of a column: that of its cells, or of the longest word above them.
+func (c *gridColumn) width() int {
+	value, within := c.widths()
+	w := value + within
+	for _, h := range c.head {
+		for _, word := range strings.Fields(h) {
+			for _, part := range folded(word, 1) {
+				w = max(w, utf8.RuneCountInString(part))
+			}
+		}
+	}
+	return w
+}
+
+func (g *grid) nameWidth() (w int) {
+	if g.above {
+		return 0
+	}
+	for _, n := range g.names {
+		w = max(w, utf8.RuneCountInString(n))
+	}
+	return w
+}
+
+// least is how wide the table is at least.
+func (g *grid) least() int {
+	w := g.nameWidth()
+	for i := range g.heads {
+		w += g.gap + g.heads[i].width()
+	}
+	return w
+}
+
+// lines draw the table; columns are as wide as makes their heads short.
+func (g *grid) lines(width int) []string {
+	left := width - g.least()
+	widths := make([]int, len(g.heads))
+	heads := make([][]string, len(g.heads))
+	most := 0
+	for i := range g.heads {
+		widths[i] = g.heads[i].width()
+		for _, h := range g.heads[i].head {
+			more := min(utf8.RuneCountInString(h)-widths[i], left/(len(g.heads)-i))
+			if more > 0 {
+				widths[i], left = widths[i]+more, left-more
+			}
+		}
+		for _, h := range g.heads[i].head {
+			if h != "" {
+				heads[i] = append(heads[i], wrap(view.Printable(h), widths[i], "")...)
+			}
+		}
+		most = max(most, len(heads[i]))
+	}
+	name, gap := g.nameWidth(), strings.Repeat(" ", g.gap)
+	var lines []string
+	for k := range most {
+		line := strings.Repeat(" ", name)
+		for i, h := range heads {
+			text := ""
+			if at := k - most + len(h); at >= 0 { // the last lines stand above the figures
+				text = h[at]
+			}
+			line += gap + padded(text, widths[i])
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	for k, n := range g.names {
+		line := padded(n, name)
+		if g.above {
+			lines, line = append(lines, folded(n, width)...), ""
+		}
+		for i := range g.heads {
+			t := g.heads[i].cells[k]
+			value, _ := g.heads[i].widths()
+			text := strings.Repeat(" ", value-utf8.RuneCountInString(t.Value)) + t.String()
+			line += gap + padded(text, widths[i])
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	return lines
+}
+
+// blocks are tables below each other, each with as many columns as fit.
+func (g *grid) blocks(width int) (lines []string) {
+	part := *g
+	for at := 0; at < len(g.heads); {
+		n := 1
+		for n < len(g.heads)-at {
+			if part.heads = g.heads[at : at+n+1]; part.least() > width {
+				break
+			}
+			n++
+		}
+		part.heads = g.heads[at : at+n]
+		if at > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, part.lines(width)...)
+		at += n
+	}
+	return lines
+}
+
+func padded(s string, width int) string {
+	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
+}
