@@ -46,7 +46,7 @@ for (const [i, r] of doc.results.entries()) {
 // Every log line, with its start: no two windows of one client begin together.
 let logs = 0;
 const starts = new Set();
-for (const name of fs.readdirSync(dir).filter((n) => n.endsWith(".hlog"))) {
+for (const name of fs.readdirSync(path.join(dir, "histograms")).filter((n) => n.endsWith(".hlog")).map((n) => "histograms/" + n)) {
   logs++;
   const reader = new hdr.HistogramLogReader(read(name));
   const h = reader.nextIntervalHistogram();
@@ -116,7 +116,7 @@ for (const s of doc.repeats || []) {
 check(intervals > 0, "no intervals over repeats");
 
 // RFC 4180: as many fields in every row.
-const rows = read("results.csv").trim().split("\r\n").map((l) => l.replace(/"([^"]|"")*"/g, "quoted").split(",").length);
+const rows = read("exports/results.csv").trim().split("\r\n").map((l) => l.replace(/"([^"]|"")*"/g, "quoted").split(",").length);
 check(rows.length > doc.results.length && new Set(rows).size === 1, "results.csv: rows of " + [...new Set(rows)] + " fields");
 
 console.log(`${checks} checks of ${doc.results.length} results, ${logs} logs, ${intervals} intervals: ${failed} disagree`);

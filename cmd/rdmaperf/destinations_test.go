@@ -41,6 +41,7 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 		{2, "perftest's -o", []string{"-o", "4"}},
 		{2, "rdmaperf perftest ib_write_bw --output=bandwidth", []string{"--output=bandwidth"}},
 		{2, "exclude each other", []string{"-o", dir, "--no-save"}},
+		{2, `"pdf": want bench`, []string{"--export", "pdf"}},
 		{2, "where --format text goes", []string{"--json", "-", "--format", "text"}},
 	} {
 		begun := time.Now()
@@ -84,6 +85,15 @@ func TestRunsAreSaved(t *testing.T) {
 	results, _ := filepath.Glob("rdmaperf-results/*/result.json")
 	if r.code != 0 || len(results) != 1 || !strings.Contains(r.stderr, filepath.Dir(results[0])) {
 		t.Fatalf("exit %d, stderr %q, saved %q", r.code, r.stderr, results)
+	}
+	files, _ := filepath.Glob("rdmaperf-results/*/*")
+	if len(files) != 3 {
+		t.Errorf("saved: %q, want a document, a page and a text", files)
+	}
+	t.Chdir(t.TempDir())
+	r = rdmaperf(t, append(aMoment, "--export", "csv")...)
+	if csv, _ := filepath.Glob("rdmaperf-results/*/exports/*"); r.code != 0 || len(csv) != 1 {
+		t.Errorf("--export: exit %d, stderr %q, %q", r.code, r.stderr, csv)
 	}
 	if r := rdmaperf(t, append(aMoment, "--no-save")...); r.code != 0 || r.stderr != "" {
 		t.Errorf("--no-save: exit %d, stderr %q", r.code, r.stderr)

@@ -158,9 +158,9 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 	for name, want := range map[string][]string{
 		"text.txt": {"throughput send", "directions both", "from client bw", "from server bw",
 			"medians of 3 repeats"},
-		"perftest.txt": {"BW average is the sum", "directions both"},
-		"bench.txt":    {"/directions=both", "from_server.bw-B/s"},
-		"results.csv":  {",from_client.bw,bytes,B/s,more,"},
+		"exports/perftest.txt": {"BW average is the sum", "directions both"},
+		"exports/bench.txt":    {"/directions=both", "from_server.bw-B/s"},
+		"exports/results.csv":  {",from_client.bw,bytes,B/s,more,"},
 	} {
 		text := contents(t, dir, name)
 		for _, w := range want {

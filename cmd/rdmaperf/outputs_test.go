@@ -24,7 +24,7 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "latency-mem-send-64.hlog"))
+	b, err := os.ReadFile(filepath.Join(dir, "histograms", "latency-mem-send-64.hlog"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 		t.Errorf("histogram %v, error %v, want the document's with tag mem/send/64", got, err)
 	}
 	for name, want := range map[string]string{
-		"latency-mem-send-64.hgrm": "Percentile", "result.json": `"schema": "rdmaperf/v1"`, "report.html": "<svg",
-		"text.txt":  "mem [mem, not a network]: latency send",
-		"bench.txt": "BenchmarkLatency/op=send/transport=mem/size=64", "perftest.txt": " #bytes #iterations ",
-		"results.csv": "started,version,", "metrics.prom": "rdmaperf_",
+		"histograms/latency-mem-send-64.hgrm": "Percentile", "result.json": `"schema": "rdmaperf/v1"`, "report.html": "<svg",
+		"text.txt":          "mem [mem, not a network]: latency send",
+		"exports/bench.txt": "BenchmarkLatency/op=send/transport=mem/size=64", "exports/perftest.txt": " #bytes #iterations ",
+		"exports/results.csv": "started,version,", "exports/metrics.prom": "rdmaperf_",
 	} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s: error %v, %d bytes, want %q in it", name, err, len(b), want)

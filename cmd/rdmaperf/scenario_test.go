@@ -294,7 +294,7 @@ func TestScenarioRunsOfOnePoint(t *testing.T) {
 			t.Error("no-verify is not that of its run")
 		}
 	}
-	raw, err := filepath.Glob(filepath.Join(dir, "json", "*.hgrm"))
+	raw, err := filepath.Glob(filepath.Join(dir, "json", "histograms", "*.hgrm"))
 	if err != nil || len(raw) != 4 { // raw and corrected of both
 		t.Errorf("histograms %q, %v: want 4", raw, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -25,14 +27,14 @@ import (
 type Format struct {
 	Name    string // as --format takes it
 	Summary string // what it is, in a few words for docs/workloads.md
-	File    string // in a directory that has every format; empty for none
+	File    string // in an output directory, in a folder unless every run writes it; empty for none
 	Stdout  bool   // run --format offers it
 	Silent  bool   // prints nothing for a document without results, whose error says it all
 
 	Write   func(w io.Writer, d *reports.Document, o Options) error
 	Pages   func(w io.Writer, docs []*reports.Document, o Options) error // report --format offers it
 	Compare func(w io.Writer, c *reports.Comparison) error               // compare --format offers it
-	// instead of File, or of files of several names
+	// instead of one file, into the folder
 	Files func(dir string, d *reports.Document) error
 }
 
@@ -42,6 +44,7 @@ type Options struct {
 	Color       bool              // ANSI bold and red; the caller knows whether it is a terminal
 	Counters    bool              // all device counters, not only those that moved
 	Verbose     bool              // of text: also allocations and the loop's own time
+	Details     bool              // of text: every figure, and not what they show
 	Width       int               // of text: columns; below one means 100
 	Names       []string          // of the documents, in their order; may be shorter
 	Conformance []page.CaseResult // read with page.ReadConformance
@@ -65,16 +68,16 @@ func All() []Format {
 			Compare: text.WriteComparison,
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
 				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters,
-					Verbose: o.Verbose, Width: o.Width, Own: o.Tables})
+					Verbose: o.Verbose, Width: o.Width, Details: o.Details, Own: o.Tables})
 			}},
 		{Name: Document, Summary: "the result document", File: "result.json", Stdout: true,
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
 			Write:   func(w io.Writer, d *reports.Document, _ Options) error { return d.WriteJSON(w) }},
-		{Name: "bench", Summary: "lines of Go benchmarks, for benchstat", File: "bench.txt", Stdout: true,
+		{Name: "bench", Summary: "lines of Go benchmarks, for benchstat", File: "exports/bench.txt", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return bench.Write(w, d) }},
-		{Name: "perftest", Summary: "perftest's tables", File: "perftest.txt", Stdout: true,
+		{Name: "perftest", Summary: "perftest's tables", File: "exports/perftest.txt", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return perftest.Write(w, d, o.Gbits) }},
-		{Name: "csv", Summary: "a row for each figure", File: "results.csv", Stdout: true,
+		{Name: "csv", Summary: "a row for each figure", File: "exports/results.csv", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d) }},
 		{Name: "html", Summary: "one offline page with charts", File: "report.html",
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
@@ -84,18 +87,18 @@ func All() []Format {
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
 				return markdown.Write(w, docs, o.page())
 			}},
-		{Name: "latex", Summary: "tables for papers, with booktabs", File: "tables.tex", Stdout: true,
+		{Name: "latex", Summary: "tables for papers, with booktabs", File: "exports/tables.tex", Stdout: true,
 			Write: func(w io.Writer, d *reports.Document, o Options) error {
 				return latex.Write(w, []*reports.Document{d}, o.page())
 			},
 			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
 				return latex.Write(w, docs, o.page())
 			}},
-		{Name: "prometheus", Summary: "metrics for a node exporter", File: "metrics.prom",
+		{Name: "prometheus", Summary: "metrics for a node exporter", File: "exports/metrics.prom",
 			Files: func(dir string, d *reports.Document) error {
 				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d)
 			}},
-		{Name: "hlog", Summary: "HDR histograms, as their tools read them", File: "*.hlog, *.hgrm",
+		{Name: "hlog", Summary: "HDR histograms, as their tools read them", File: "histograms/*.hlog, *.hgrm",
 			Files: func(dir string, d *reports.Document) error {
 				_, err := hlog.WriteFiles(dir, d)
 				return err
@@ -114,15 +117,9 @@ func Names(can func(f *Format) bool) []string {
 	return names
 }
 
-// Files are what a directory with every format holds.
-func Files() []string {
-	var files []string
-	for _, f := range All() {
-		if f.File != "" {
-			files = append(files, f.File)
-		}
-	}
-	return files
+// Exports are the names of formats that have a file which not every run writes.
+func Exports() []string {
+	return Names(func(f *Format) bool { return filepath.Dir(f.File) != "." })
 }
 
 // Find is the format of that name when it can do something, else nil.
@@ -139,11 +136,15 @@ func OfRun(f *Format) bool        { return f.Stdout }
 func OfReport(f *Format) bool     { return f.Pages != nil }
 func OfComparison(f *Format) bool { return f.Compare != nil }
 
-// WriteFiles writes the document in every form that has a file into the directory,
-// which must exist. A reader never sees a part of a file.
-func WriteFiles(dir string, d *reports.Document, o Options) error {
+// WriteFiles writes the document into the directory, which must exist, in the forms that every run writes and in those
+// of exports. A reader never sees a part of a file.
+func WriteFiles(dir string, d *reports.Document, o Options, exports []string) error {
 	var errs []error
+	o.Details = true
 	for _, f := range All() {
+		if f.File == "" || filepath.Dir(f.File) != "." && !slices.Contains(exports, f.Name) {
+			continue
+		}
 		if err := f.writeFile(dir, d, o); err != nil {
 			errs = append(errs, fmt.Errorf("write %s: %w", f.File, err))
 		}
@@ -151,14 +152,16 @@ func WriteFiles(dir string, d *reports.Document, o Options) error {
 	return errors.Join(errs...)
 }
 
-func (f *Format) writeFile(dir string, d *reports.Document, o Options) error {
+func (f *Format) writeFile(dir string, d *reports.Document, o Options) (err error) {
+	if folder := filepath.Dir(f.File); folder != "." {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
 	var b bytes.Buffer
-	var err error
 	switch {
-	case f.File == "":
-		return nil
 	case f.Files != nil:
-		return f.Files(dir, d)
+		return f.Files(filepath.Join(dir, filepath.Dir(f.File)), d)
 	case f.Pages != nil:
 		err = f.Pages(&b, []*reports.Document{d}, o)
 	default:

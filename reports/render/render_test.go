@@ -3,7 +3,7 @@ package render_test
 import (
 	"errors"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -47,19 +47,40 @@ func TestRowsOfFormatsKeepTheirWord(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasEveryFormat(t *testing.T) {
-	dir := t.TempDir()
-	if err := render.WriteFiles(dir, oneResult(), render.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range append(render.Files()[:len(render.Files())-1], "latency-mem-send-64.hlog",
-		"latency-mem-send-64.hgrm") {
-		if b, err := os.ReadFile(filepath.Join(dir, f)); err != nil || len(b) == 0 {
-			t.Errorf("%s: %d bytes, %v", f, len(b), err)
+// A directory has three files, and those of the exports in folders.
+func TestADirectoryHasWhatIsExported(t *testing.T) {
+	always := []string{"result.json", "report.html", "text.txt"}
+	for _, c := range []struct{ exports, want []string }{
+		{nil, always},
+		{[]string{"csv"}, append(slices.Clone(always), "exports/results.csv")},
+		{render.Exports(), append(slices.Clone(always), "exports/bench.txt", "exports/perftest.txt",
+			"exports/results.csv", "exports/tables.tex", "exports/metrics.prom",
+			"histograms/latency-mem-send-64.hlog", "histograms/latency-mem-send-64.hgrm")},
+	} {
+		dir := t.TempDir()
+		if err := render.WriteFiles(dir, oneResult(), render.Options{}, c.exports); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := render.WriteFiles(filepath.Join(dir, "none"), oneResult(), render.Options{}); err == nil {
-		t.Error("a directory that does not exist: no error")
+		var got []string
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				info, err := e.Info()
+				if err != nil || info.Size() == 0 {
+					t.Errorf("%s: %v, %v", path, info, err)
+				}
+				rel, _ := filepath.Rel(dir, path)
+				got = append(got, rel)
+			}
+			return err
+		})
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, %v, want %q", c.exports, got, err, c.want)
+		}
+		if err := render.WriteFiles(filepath.Join(dir, "none"), oneResult(), render.Options{}, c.exports); err == nil {
+			t.Error("a directory that does not exist: no error")
+		}
 	}
 }
 

@@ -30,7 +30,8 @@ const saveEvery = 10 * time.Second
 // is measured: a typing error must not cost a night.
 type destinations struct {
 	json   string // file; "-": stdout
-	dir    string // with everything in it
+	dir    string // with everything in it, or with exports
+	export []string
 	noSave bool
 	force  bool
 	name   string // of a baseline
@@ -42,8 +43,10 @@ type destinations struct {
 
 func (d *destinations) register(f *pflag.FlagSet) {
 	f.StringVar(&d.json, "json", "", "write the result document to this file; - is stdout")
-	f.StringVarP(&d.dir, "output", "o", "", "write everything into this directory: "+strings.Join(render.Files(),
-		", ")+" (without it and --json: rdmaperf-results/TIME)")
+	f.StringVarP(&d.dir, "output", "o", "", "write into this directory, with every export (without it and --json: "+
+		"rdmaperf-results/TIME, without exports)")
+	f.StringSliceVar(&d.export, "export", nil,
+		"write these beside result.json, report.html and text.txt: "+strings.Join(render.Exports(), ", "))
 	f.BoolVar(&d.noSave, "no-save", false,
 		"write nothing that was not asked for; also "+saveVariable+"=none in the environment")
 	f.StringVar(&d.name, "save", "",
@@ -68,6 +71,14 @@ func (d *destinations) check() error {
 			d.dir), "rdmaperf perftest ib_write_bw --output="+d.dir)
 	case d.dir != "" && d.noSave:
 		return cli.Usage(operation, errors.New("--no-save and --output exclude each other"), "one of them")
+	case len(d.export) > 0 && d.noSave:
+		return cli.Usage("read --export", errors.New("--no-save and --export exclude each other"), "one of them")
+	}
+	for _, name := range d.export {
+		if !slices.Contains(render.Exports(), name) {
+			return cli.Usage("read --export", fmt.Errorf("%q: want %s", name, strings.Join(render.Exports(), ", ")),
+				"rdmaperf run --help")
+		}
 	}
 	if d.name != "" {
 		if _, err := resultfile.NewBaseline(d.name); err != nil {
@@ -84,9 +95,18 @@ func (d *destinations) baseline() resultfile.Baseline {
 	return b
 }
 
+// exported are the formats that are written beside those of every run.
+func (d *destinations) exported() []string {
+	if d.dir != "" && !d.chosen && len(d.export) == 0 {
+		return render.Exports()
+	}
+	return d.export
+}
+
 // open tries every destination, and makes the directory.
 func (d *destinations) open(now time.Time) error {
-	if d.dir == "" && d.json == "" && !d.noSave && os.Getenv(saveVariable) != "none" {
+	asked := len(d.export) > 0
+	if d.dir == "" && (asked || d.json == "" && !d.noSave && os.Getenv(saveVariable) != "none") {
 		d.dir, d.chosen = defaultOutput(now), true
 	}
 	if d.json != "" && d.json != "-" {

@@ -76,6 +76,7 @@ type Options struct {
 	to       destinations
 	Show     func(stdout io.Writer, doc *reports.Document) error // instead of format
 	format   string
+	details  bool
 	gbits    bool
 	counters bool
 	failIf   FailIf
@@ -163,6 +164,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
 	o.to.register(f)
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(Formats, ", "))
+	f.BoolVar(&o.details, "details", false, "of text: every figure and condition, as in text.txt, and not what they show")
 	o.failIf.Register(f, failIfUsage)
 	o.metrics.register(f)
 	o.raw.register(f)

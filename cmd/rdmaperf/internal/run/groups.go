@@ -21,8 +21,8 @@ func FlagGroups() []cli.FlagGroup {
 		{Title: "Peer and device", Flags: []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection",
 			"mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key",
 			"tls-server-name", "timeout", "CPU-freq"}},
-		{Title: "Output", Flags: []string{"output", "json", "force", "no-save", "save", "format", "report_gbits",
-			"counters", "raw", "raw-limit", "cpu-profile", "fail-if",
+		{Title: "Output", Flags: []string{"output", "export", "json", "force", "no-save", "save", "format",
+			"details", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	}
 	all := catalogue.All()

@@ -28,6 +28,7 @@ func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 		errs = append(errs, o.Show(stdout, doc))
 	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {
 		shown := how
+		shown.Details = o.details
 		shown.Color = cli.Coloured(stdout)
 		shown.Width = cli.TerminalColumns(stdout)
 		errs = append(errs, f.Write(stdout, doc, shown))
@@ -36,7 +37,7 @@ func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 		errs = append(errs, doc.WriteFile(o.to.json))
 	}
 	if dir := o.to.dir; dir != "" && !(o.to.chosen && len(doc.Results) == 0) {
-		errs = append(errs, render.WriteFiles(dir, doc, how))
+		errs = append(errs, render.WriteFiles(dir, doc, how, o.to.exported()))
 	}
 	if o.to.name != "" && len(doc.Results) > 0 && doc.Error == nil { // a part of a run is no baseline
 		errs = append(errs, o.to.baseline().Save(doc))

@@ -389,7 +389,7 @@ func TestOutputsAreFrozen(t *testing.T) {
 					dir := t.TempDir()
 					if err = format.Files(dir, d); err == nil {
 						var all []byte
-						all, err = os.ReadFile(filepath.Join(dir, format.File))
+						all, err = os.ReadFile(filepath.Join(dir, filepath.Base(format.File)))
 						b.Write(all)
 					}
 				default:
