@@ -86,8 +86,7 @@ func victimServer(t *testing.T, args ...string) string {
 // TestConformWireVictim: told what to do, our own stack passes every row, whatever it
 // was told of CRC, placement and RFC 7306.
 func TestConformWireVictim(t *testing.T) {
-	for stack, unsupported := range map[string]int{"iwarp": 0, "iwarp(nocrc,rfc5040)": 9, "iwarp(checked)": 0,
-		"sched+iwarp": 0} {
+	for stack, unsupported := range map[string]int{"iwarp(nocrc,rfc5040)": 9, "sched+iwarp": 0} {
 		t.Run(stack, func(t *testing.T) {
 			if stack != "iwarp(nocrc,rfc5040)" { // which is expected to do least
 				fulltest.Only(t, "every wire case again")
