@@ -18,7 +18,7 @@ func TestImmediateStandsInTheFirstFourOctets(t *testing.T) {
 		{Immediate{}, "00000000 00000000"},
 	} {
 		PutImmediate(b[:], c.v.Octets())
-		if want := unhex(t, c.want); !bytes.Equal(b[:], want) {
+		if want := unhex(c.want); !bytes.Equal(b[:], want) {
 			t.Errorf("%+v: %x, want %x", c.v, b, want)
 		}
 		if got := ImmediateOf(GetImmediate(b[:])); got != c.v {
@@ -44,7 +44,7 @@ func TestOffersAreCutOff(t *testing.T) {
 			}
 		}
 	}
-	if b := AppendOffer([]byte("hi"), ExtAll); !bytes.Equal(b, unhex(t, "6869 0002 01 03 30c9427f")) {
+	if b := AppendOffer([]byte("hi"), ExtAll); !bytes.Equal(b, unhex("6869 0002 01 03 30c9427f")) {
 		t.Errorf("%x", b)
 	}
 }

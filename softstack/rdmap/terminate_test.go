@@ -105,8 +105,8 @@ func TestTermCodesOfTheLayersBelow(t *testing.T) {
 }
 
 func TestNewTerminateFollowsTheColumns(t *testing.T) {
-	taggedHdr := writeHello.encode()
-	request := read16.encode()
+	taggedHdr := writeHello
+	request := read16
 	body := request[ddp.UntaggedLen:]
 	for _, row := range termRows {
 		full := NewTerminate(row.code, len(request), request, body)
@@ -150,18 +150,18 @@ func siwPayload(t *Terminate) []byte {
 }
 
 func TestParseTerminateLayouts(t *testing.T) {
-	ddpHdr, request := headerOf(read16), read16.encode()[ddp.UntaggedLen:]
+	ddpHdr, request := read16[:ddp.UntaggedLen], read16[ddp.UntaggedLen:]
 	for _, c := range []struct {
 		rfc, siw string // first four octets
 		term     Terminate
 	}{
 		{"20020000", "02020000", NewTerminate(TermMPACRC, 0, nil, nil)}, // V14
-		{"1100c000", "11000300", NewTerminate(TermTaggedSTag, 19, headerOf(writeHello), nil)},
+		{"1100c000", "11000300", NewTerminate(TermTaggedSTag, 19, writeHello[:ddp.TaggedLen], nil)},
 		{"1203c000", "21030300", NewTerminate(TermUntaggedMSN, 46, ddpHdr, nil)},
 		{"0102e000", "10020700", NewTerminate(TermProtAccess, 46, ddpHdr, request)},
 	} {
 		rfc, siw := AppendTerminate(nil, &c.term), siwPayload(&c.term)
-		if !bytes.Equal(rfc[:4], unhex(t, c.rfc)) || !bytes.Equal(siw[:4], unhex(t, c.siw)) {
+		if !bytes.Equal(rfc[:4], unhex(c.rfc)) || !bytes.Equal(siw[:4], unhex(c.siw)) {
 			t.Errorf("%v: control words %x and %x, want %s and %s", c.term.Code, rfc[:4], siw[:4], c.rfc, c.siw)
 		}
 		for want, b := range map[Layout][]byte{LayoutRFC: rfc, LayoutSiw: siw} {
@@ -213,7 +213,7 @@ func TestParseTerminateWithoutHeaders(t *testing.T) {
 
 // W-65: cut messages and flags without their headers.
 func TestParseTerminateCutShort(t *testing.T) {
-	full := NewTerminate(TermProtAccess, 46, headerOf(read16), read16.encode()[ddp.UntaggedLen:])
+	full := NewTerminate(TermProtAccess, 46, read16[:ddp.UntaggedLen], read16[ddp.UntaggedLen:])
 	for layout, b := range map[Layout][]byte{LayoutRFC: AppendTerminate(nil, &full), LayoutSiw: siwPayload(&full)} {
 		for n := range len(b) {
 			got, _, err := ParseTerminate(b[:n])
@@ -242,7 +242,7 @@ func TestLayoutNames(t *testing.T) {
 // RFC 5040 §4.8: the segment length is present with D and valid with M.
 func TestSegmentLengthIsPresentWithD(t *testing.T) {
 	for _, term := range []Terminate{
-		{Code: TermTaggedSTag, D: true, DDP: headerOf(writeHello)},
+		{Code: TermTaggedSTag, D: true, DDP: writeHello[:ddp.TaggedLen]},
 		{Code: TermTaggedSTag, M: true, SegLen: 19},
 	} {
 		b := AppendTerminate(nil, &term)
@@ -283,8 +283,8 @@ func TestTerminateRoundTripProperty(t *testing.T) {
 }
 
 func FuzzParseTerminate(f *testing.F) {
-	full := NewTerminate(TermProtAccess, 46, headerOf(read16), read16.encode()[ddp.UntaggedLen:])
-	write := NewTerminate(TermTaggedSTag, 19, headerOf(writeHello), nil)
+	full := NewTerminate(TermProtAccess, 46, read16[:ddp.UntaggedLen], read16[ddp.UntaggedLen:])
+	write := NewTerminate(TermTaggedSTag, 19, writeHello[:ddp.TaggedLen], nil)
 	for _, term := range []Terminate{full, write, {Code: TermMPACRC}, {Code: TermLocal}, {Code: TermOpcode}} {
 		f.Add(AppendTerminate(nil, &term))
 		f.Add(siwPayload(&term))
