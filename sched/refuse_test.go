@@ -14,9 +14,8 @@ import (
 
 func TestConfigIsChecked(t *testing.T) {
 	for _, c := range []sched.Config{
-		{Policy: "lottery"}, {Slice: 1}, {Slice: 64 * kib, Window: kib}, {Sends: "half"}, {Immediates: "first"},
-		{Adaptive: true, Steady: true},
-		{Policy: sched.Aging, AgeEvery: -1}, {Weights: [sched.Priorities]int{1}},
+		{Policy: "lottery"}, {Sends: "half"}, {Immediates: "first"}, {Adaptive: true, Steady: true},
+		{Scope: "rack"}, {Policy: sched.FIFO, Scope: sched.ScopeDevice}, {Weights: [sched.Priorities]int{1}},
 		{Deadlines: [sched.Priorities]time.Duration{time.Second}},
 	} {
 		if d, err := sched.Wrap(newNull(), c); !errors.Is(err, rdma.ErrInvalid) || d != nil {

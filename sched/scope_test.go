@@ -112,15 +112,6 @@ func TestScopeForgetsWhatFailed(t *testing.T) {
 	b.end()
 }
 
-// A scope that nothing schedules, or that nobody knows, is refused.
-func TestScopeIsChecked(t *testing.T) {
-	for _, cfg := range []sched.Config{{Policy: sched.FIFO, Scope: sched.ScopeDevice}, {Scope: "rack"}} {
-		if _, err := sched.Wrap(newScript(false), cfg); err == nil {
-			t.Errorf("%+v was taken", cfg)
-		}
-	}
-}
-
 // What goes straight through counts in the group as well, and is bounded by what others have.
 func TestScopeCountsStraightRequests(t *testing.T) {
 	a := newRig(t, sched.Config{Scope: sched.ScopeDevice, Slice: 4 * kib, Window: 16 * kib}, 8, 4)

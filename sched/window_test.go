@@ -192,16 +192,6 @@ func TestWithoutTheTierNothingIsBounded(t *testing.T) {
 	}
 }
 
-// Without reads the tier has no marks, and says so in its documentation: local
-// completions are all there is, and the connection still works.
-func TestConnectionWithoutReads(t *testing.T) {
-	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 0)
-	r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
-	if ids, _ := told(r.end()); len(ids) != 1 {
-		t.Errorf("completions %v", ids)
-	}
-}
-
 // A poll gives the thread back after one window, however much of a request waits
 // and however soon the device completes what it gets: the application may have
 // something urgent to post.

@@ -263,32 +263,6 @@ func TestTheWindowFollowsTheRateNowAndThen(t *testing.T) {
 	}
 }
 
-// A wide window that ran dry grows by a quarter each time, up to twice, and not where its
-// marks are reads.
-func TestAWideWindowGrowsToTwice(t *testing.T) {
-	var w window
-	w.init(&Config{}, false)
-	w.rate = 0.02
-	w.resize()
-	was := w.bytes
-	for i := 1; i < 9; i++ {
-		w.ranDry()
-		sent := w.rate * float64(wideTime)
-		if want := int(sent) * (4 + min(i, 4)) / 4 &^ (wideParts*evenly - 1); w.bytes != want || !w.wide {
-			t.Errorf("dry %d times: %d bytes, want %d; at first %d", i, w.bytes, want, was)
-		}
-	}
-	w.urgent()
-	if w.ranDry(); w.grown != 0 {
-		t.Error("a narrow window grew")
-	}
-	w.busy, w.apart = false, true
-	w.resize()
-	if w.ranDry(); w.grown != 0 {
-		t.Error("a window whose marks are reads grew")
-	}
-}
-
 // A window that is tight again counts from what was proven, and the bytes behind the last mark
 // that proves are behind the next.
 func TestATightWindowCountsFromWhatWasProven(t *testing.T) {
