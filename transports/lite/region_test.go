@@ -3,94 +3,7 @@ package lite
 import (
 	"bytes"
 	"testing"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
-
-// L1: join, malloc, map by name, read, write, free, unmap.
-func TestARegionIsSharedByName(t *testing.T) {
-	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
-		a, b := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-		h := must(a.Malloc(RegionConfig{Name: "r", Size: 10000, Nodes: []int{0}, Open: PermRead | PermWrite,
-			Password: "x"}))(t)
-		data := pattern(9000, 1)
-		check(t, a.Write(h, 500, data))
-		if c.nodes[1].caps.Completion == 1 { // handed to the transport: a read behind it waits
-			check(t, a.Read(h, 0, make([]byte, 1)))
-		}
-		g := must(b.Map("r", PermRead|PermWrite, "x"))(t)
-		got := make([]byte, 9000)
-		check(t, b.Read(g, 500, got))
-		if !bytes.Equal(got, data) {
-			t.Error("other bytes came back")
-		}
-		mine := must(b.Alloc(64))(t)
-		copy(mine, "from the arena")
-		check(t, b.Write(g, 0, mine))
-		check(t, b.Read(g, 0, got[:64]))
-		if !bytes.Equal(got[:64], mine) {
-			t.Error("bytes of the arena did not arrive")
-		}
-		check(t, b.Unmap(g))
-		wants(t, "read through an unmapped handle", b.Read(g, 0, got), ErrDeadHandle)
-		wants(t, "unmap twice", b.Unmap(g), ErrDeadHandle)
-		g = must(b.Map("r", PermRead, "x"))(t)
-		check(t, a.FreeRegion(h))
-		wants(t, "read of a freed region by its master", a.Read(h, 0, got), ErrDeadHandle)
-		wants(t, "read of a freed region by another", b.Read(g, 0, got), ErrDeadHandle)
-		_, err := b.Map("r", PermRead, "x")
-		wants(t, "map of a freed region", err, ErrNoRegion)
-		_ = must(a.Malloc(RegionConfig{Name: "r", Size: 8, Nodes: []int{2}}))(t) // the name is free again
-	})
-}
-
-// L2: who may do what, and what is answered to the others.
-func TestPermissionsHold(t *testing.T) {
-	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
-		m, o := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-		h := must(m.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: PermRead | PermShare,
-			Password: "open sesame"}))(t)
-		_, err := m.Malloc(RegionConfig{Name: "r", Size: 1})
-		wants(t, "a name twice", err, ErrExists)
-		_, err = o.Map("r", PermRead, "open sesam")
-		wants(t, "wrong password", err, ErrPassword)
-		_, err = o.Map("r", PermWrite, "open sesame")
-		wants(t, "more than the region is open for", err, ErrPermission)
-		_, err = o.Map("other", PermRead, "")
-		wants(t, "no such name", err, ErrNoRegion)
-		g := must(o.Map("r", PermRead, "open sesame"))(t)
-		wants(t, "write through a read-only handle", o.Write(g, 0, []byte{1}), ErrPermission)
-		_, err = o.FetchAdd(g, 0, 1)
-		if c.nodes[2].caps.Ops.Has(rdma.OpFetchAdd) {
-			wants(t, "atomic without the permission", err, ErrPermission)
-		}
-		wants(t, "free by another than a master", o.FreeRegion(g), ErrPermission)
-		wants(t, "grant by another than a master", o.Grant(g, 2, PermWrite), ErrPermission)
-		_, err = o.Move(g, 2)
-		wants(t, "move by another than a master", err, ErrPermission)
-		one := make([]byte, 1)
-		check(t, m.Read(h, 0, one))
-		if one[0] != 0 {
-			t.Error("a refused write arrived")
-		}
-		wants(t, "beyond the end", o.Read(g, 4096, one), ErrBounds)
-		wants(t, "over the end", o.Read(g, 4090, make([]byte, 7)), ErrBounds)
-		wants(t, "far beyond", o.Read(g, 1<<63, one), ErrBounds)
-		check(t, m.Grant(h, 2, PermWrite|PermMaster))
-		w := must(o.Map("r", PermWrite|PermMaster, "nobody asks"))(t)
-		check(t, o.Write(w, 0, []byte{7}))
-		wants(t, "read through a write-only handle", o.Read(w, 0, one), ErrPermission)
-		moved := must(o.Move(w, 2))(t) // a second master moves it while the first has it mapped
-		wants(t, "through a handle to the old place", m.Read(h, 0, one), ErrDeadHandle)
-		h = must(m.Map("r", PermRead, "open sesame"))(t)
-		check(t, m.Read(h, 0, one))
-		if one[0] != 7 {
-			t.Errorf("moved region holds %d, want 7", one[0])
-		}
-		check(t, o.FreeRegion(moved))
-		wants(t, "freed by the other master", m.Read(h, 0, one), ErrDeadHandle)
-	})
-}
 
 // L3: a region over several nodes, and operations over the borders of its chunks.
 func TestARegionSpansNodes(t *testing.T) {
@@ -119,50 +32,6 @@ func TestARegionSpansNodes(t *testing.T) {
 	})
 }
 
-// L15: memset, memcpy, memmove.
-func TestMemoryCallsAreExact(t *testing.T) {
-	everywhere(t, 3, Config{Arena: 40 << 20}, func(t *testing.T, c *cluster) {
-		cl := c.client(1, ClientConfig{})
-		const size = 2*ChunkSize + 5000
-		a := must(cl.Malloc(RegionConfig{Name: "a", Size: size, Nodes: []int{0, 2}}))(t)
-		b := must(cl.Malloc(RegionConfig{Name: "b", Size: size, Nodes: []int{2, 1}}))(t)
-		model := pattern(size, 9)
-		check(t, cl.Write(a, 0, model))
-		check(t, cl.Read(a, 0, make([]byte, 1)))
-		check(t, cl.Memset(a, ChunkSize-10, 0xee, 30))
-		for i := range 30 {
-			model[ChunkSize-10+i] = 0xee
-		}
-		same := func(what string, h Handle, want []byte) {
-			t.Helper()
-			got := make([]byte, len(want))
-			check(t, cl.Read(h, 0, got))
-			if !bytes.Equal(got, want) {
-				i := 0
-				for got[i] == want[i] {
-					i++
-				}
-				t.Errorf("%s: byte %d of %d is %d, want %d", what, i, len(want), got[i], want[i])
-			}
-		}
-		same("memset", a, model)
-		other := make([]byte, size)
-		check(t, cl.Memmove(b, 100, a, 7, size-200))
-		copy(other[100:], model[7:7+size-200])
-		same("memcpy", b, other)
-		for _, m := range []struct {
-			what        string
-			to, from, n uint64
-		}{{"forwards", 0, 3000, size - 3000}, {"backwards", 3000, 0, size - 3000}, {"onto itself", 5, 5, 100},
-			{"a few bytes up", ChunkSize - 3, ChunkSize - 9, 64}} {
-			check(t, cl.Memmove(a, m.to, a, m.from, m.n))
-			copy(model[m.to:m.to+m.n], model[m.from:m.from+m.n])
-			same("memmove "+m.what, a, model)
-		}
-	})
-}
-
-// Memory of a region that ended comes back as zeros in the next one.
 // L15: the bytes of a copy go from node to node, and not through the caller.
 func TestTheCallerOfACopyMovesNoData(t *testing.T) {
 	c := onMem(t, 3, Config{Arena: 40 << 20})
@@ -189,6 +58,7 @@ func TestTheCallerOfACopyMovesNoData(t *testing.T) {
 		"caller's", source, caller)
 }
 
+// Memory of a region that ended comes back as zeros in the next one.
 func TestANewRegionIsZeros(t *testing.T) {
 	c := onMem(t, 1, Config{})
 	cl := c.client(0, ClientConfig{})

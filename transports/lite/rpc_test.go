@@ -22,26 +22,6 @@ func echo(t testing.TB, n *Node, num int, cfg PortConfig) *Port {
 	return must(n.Serve(num, cfg))(t)
 }
 
-// L9: sizes from nothing to 2 MiB, through the end of the ring and back.
-func TestCallsOfEverySizeComeBackWhole(t *testing.T) {
-	everywhere(t, 2, Config{Arena: 64 << 20}, func(t *testing.T, c *cluster) {
-		echo(t, c.nodes[0], 5, PortConfig{MaxRequest: 2 << 20})
-		cl := c.client(1, ClientConfig{MaxReply: 2 << 20})
-		for _, n := range []int{0, 1, 31, 208, 209, 224, 225, 240, 241, 4096, 40960, 40961, 100000, 1 << 20, 2<<20 - 1,
-			2 << 20} {
-			msg := pattern(n, byte(n))
-			for range 3 {
-				got, err := cl.Call(0, 5, msg)
-				if err != nil || !bytes.Equal(got, msg) {
-					t.Fatalf("%d bytes: %d came back, %v", n, len(got), err)
-				}
-			}
-		}
-		_, err := cl.Call(0, 5, make([]byte, 2<<20+1))
-		wants(t, "a byte more", err, ErrTooBig)
-	})
-}
-
 func TestCallErrorsHaveTheirCodes(t *testing.T) {
 	everywhere(t, 2, Config{Timeout: 300 * time.Millisecond}, func(t *testing.T, c *cluster) {
 		p := must(c.nodes[0].Serve(3, PortConfig{MaxRequest: 8000}))(t)

@@ -68,50 +68,6 @@ func TestAtomicsCountExactly(t *testing.T) {
 	})
 }
 
-// L16: mutual exclusion, and no wake-up is lost.
-func TestALockExcludes(t *testing.T) {
-	everywhere(t, 3, Config{Timeout: 20 * time.Second}, func(t *testing.T, c *cluster) {
-		atomics(t, c)
-		must(c.client(0, ClientConfig{}).NewLock("l", 1))(t)
-		var wg sync.WaitGroup
-		var inside, total atomic.Int32
-		for i := range 3 {
-			for range 2 {
-				cl := c.client(i, ClientConfig{})
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
-					l, err := cl.OpenLock("l")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer l.Close()
-					for range 50 {
-						if err := l.Lock(); err != nil {
-							t.Error(err)
-							return
-						}
-						if inside.Add(1) != 1 {
-							t.Error("two owners")
-						}
-						total.Add(1)
-						inside.Add(-1)
-						if err := l.Unlock(); err != nil {
-							t.Error(err)
-							return
-						}
-					}
-				}()
-			}
-		}
-		wg.Wait()
-		if total.Load() != 300 {
-			t.Errorf("%d turns, want 300", total.Load())
-		}
-	})
-}
-
 func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	c := onMem(t, 3, Config{})
 	a, b, d := c.client(1, ClientConfig{}), c.client(2, ClientConfig{}),
