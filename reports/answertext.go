@@ -180,7 +180,7 @@ func (a *Answer) Topics() (groups []TopicConclusions) {
 func (a *Answer) CountsNote() string {
 	var parts []string
 	if a.Omitted > 0 {
-		parts = append(parts, view.Integer(int64(a.Omitted))+" more by --details")
+		parts = append(parts, view.Plural(int64(a.Omitted), "more difference"))
 	}
 	if a.Comparisons > 0 {
 		parts = append(parts, view.Integer(int64(a.Undecided))+" of "+view.Plural(int64(a.Comparisons), "comparison")+

@@ -52,7 +52,8 @@ func TestMarkdownTablesAreWhole(t *testing.T) {
 			t.Errorf("line %d has %d bars, its head %d: %q", n+1, bars, head, line)
 		}
 	}
-	if m := liveMarkup.FindString(strings.ReplaceAll(text, `\\`, "")); m != "" {
+	own := strings.NewReplacer(`\\`, "", "\n<details><summary>Figures</summary>", "", "\n</details>", "")
+	if m := liveMarkup.FindString(own.Replace(text)); m != "" {
 		t.Errorf("%q of a name is markup", m)
 	}
 	if strings.Contains(text, "@someone") {

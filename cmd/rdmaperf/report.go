@@ -37,9 +37,9 @@ func newReportCommand() *cobra.Command {
 		Use:   "report FILE…",
 		Short: "Make one HTML page of results and conformance records",
 		Long: `Read result documents that run wrote, records that conform wrote, or both, and
-make one page of them: a verdict in plain words, charts, tables, conformance,
+make one page of them: what they show in sentences, charts, tables, conformance,
 environment and how to reproduce. The page is one file, loads nothing from
-anywhere and is complete without scripts. As markdown it has the verdict and the
+anywhere and is complete without scripts. As markdown it has the sentences and the
 tables, for the summary of a pipeline.
 
 Exit codes: 0 done, 1 the page could not be written, 2 usage or a file that is

@@ -265,7 +265,7 @@ func conformanceHeadline(cases []CaseResult) string {
 	return fmt.Sprintf("Conformance of %s: %s.", what, view.Plural(int64(len(ids)), "case"))
 }
 
-func conformanceMarks(cases []CaseResult) []verdictMark {
+func conformanceMarks(cases []CaseResult) []mark {
 	var order []string
 	counts := map[[2]string]int{}
 	for i := range cases {
@@ -275,7 +275,7 @@ func conformanceMarks(cases []CaseResult) []verdictMark {
 		}
 		counts[[2]string{c.Transport, c.Verdict}]++
 	}
-	var out []verdictMark
+	var out []mark
 	for _, t := range order {
 		count := func(verdict string) int { return counts[[2]string{t, verdict}] }
 		red, absent := count("fail")+count("error"), count("notrun")

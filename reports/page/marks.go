@@ -3,23 +3,21 @@ package page
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// verdictMark is one thing that a reader must know before believing a figure.
-type verdictMark struct{ Kind, Sign, Text string }
+// mark is one thing that a reader must know before believing a figure.
+type mark struct{ Kind, Sign, Text string }
 
-func good(text string) verdictMark { return verdictMark{"good", "✓", text} }
+func good(text string) mark { return mark{"good", "✓", text} }
 
-func warn(text string) verdictMark { return verdictMark{"warn", "!", text} }
+func warn(text string) mark { return mark{"warn", "!", text} }
 
-func bad(text string) verdictMark { return verdictMark{"bad", "✕", text} }
+func bad(text string) mark { return mark{"bad", "✕", text} }
 
-func verdictMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult) []verdictMark {
-	var out []verdictMark
+func newMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult) (out []mark) {
 	for i, d := range docs {
 		if e := d.Error; e != nil {
 			name := set.DocName(i)
@@ -28,83 +26,24 @@ func verdictMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult
 			}
 			out = append(out, bad(view.Visible(fmt.Sprintf("Run ended early%s: %s: %s", name, e.Operation, e.Message))))
 		}
-	}
-	var operations, failed, collections, clamped int64
-	unverified, few, mem := 0, 0, false
-	lowest := len(reports.PercentileTable)
-	for _, s := range set.Samples {
-		operations += s.Operations
-		failed += s.Errors
-		if !s.Verified {
-			unverified++
-		}
-		mem = mem || s.Label == reports.LabelMem
-		if s.GC != nil {
-			collections += s.GC.ClientCollections + s.GC.ServerCollections
-		}
-		marked := false
-		for _, l := range s.Latencies() {
-			clamped += l.Clamped
-			for i, p := range l.Percentiles() {
-				if p.TooFew && l.Count > 0 {
-					marked = true
-					lowest = min(lowest, i)
-				}
-			}
-		}
-		if marked {
-			few++
-		}
-	}
-	n := len(set.Samples)
-	for _, d := range docs {
-		for _, l := range reports.WakeupLines(d) {
-			out = append(out, warn(view.Visible(l)))
-		}
-		for _, l := range reports.DisturbanceLines(d) {
-			if m := warn(view.Capital(view.Visible(strings.TrimPrefix(l, "! "))) + "."); !slices.Contains(out, m) {
+		for _, l := range reports.Warnings(d) {
+			if m := warn(view.Visible(sentence(l))); !slices.Contains(out, m) {
 				out = append(out, m)
 			}
 		}
 	}
-	if n > 0 {
-		if failed > 0 {
-			out = append(out, bad(fmt.Sprintf("%s among %s.", view.Plural(failed, "failed operation"),
-				view.Thousands(view.Integer(operations)))))
-		} else {
-			out = append(out, good(fmt.Sprintf("No errors in %s operations.",
-				view.Thousands(view.Integer(operations)))))
-		}
-		switch {
-		case unverified == 0:
-			out = append(out, good(comparedText(set)))
-		case unverified == n:
-			out = append(out, warn("Data was not verified."))
-		default:
-			out = append(out, warn(fmt.Sprintf("Data was not verified in %d of %d results.", unverified, n)))
-		}
+	var operations, failed int64
+	verified := false
+	for _, s := range set.Samples {
+		operations += s.Operations
+		failed += s.Errors
+		verified = verified || s.Verified
 	}
-	if few > 0 {
-		out = append(out, warn(fmt.Sprintf(
-			"In %d of %d results some percentiles, from p%s on, rest on too few samples: marked *.", few, n,
-			view.TrimZeros(fmt.Sprintf("%.3f", reports.PercentileTable[lowest].Percent)))))
+	if len(set.Samples) > 0 && failed == 0 {
+		out = append(out, good(fmt.Sprintf("No errors in %s operations.", view.Thousands(view.Integer(operations)))))
 	}
-	if mem {
-		out = append(out, warn("mem is the in-process reference device, not a network."))
-	}
-	if collections > 0 {
-		out = append(out, warn(fmt.Sprintf("%s inside measured windows.",
-			view.Plural(collections, "garbage collection"))))
-	}
-	if clamped > 0 {
-		out = append(out, warn(fmt.Sprintf("%s outside 0..60 s, counted at the limit in percentiles.",
-			view.Plural(clamped, "sample"))))
-	}
-	for _, d := range docs {
-		if d.Environment.Hypervisor {
-			out = append(out, warn("Measured in a virtual machine: expect noise in the tail."))
-			break
-		}
+	if verified {
+		out = append(out, good(comparedText(set)))
 	}
 	return append(out, conformanceMarks(cases)...)
 }

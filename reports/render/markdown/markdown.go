@@ -13,22 +13,41 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Write writes the verdict, the conformance and the figures of a page as
-// GitHub's markdown, for the summary of a pipeline: what WriteHTML shows without
-// its charts. The same input gives the same bytes.
+// Write writes what a page shows as GitHub's markdown, for a pull request or the summary of a pipeline: what was found
+// first, and the figures folded below it, without charts. The same input gives the same bytes.
 func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	p := page.New(docs, o)
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "### %s\n\n", markdownText(p.Verdict.Headline))
+	fmt.Fprintf(&out, "### %s\n\n", markdownText(p.Head.Headline))
 	if p.Subtitle != "" {
-		fmt.Fprintf(&out, "%s\n\n", markdownText(p.Subtitle))
+		fmt.Fprintf(&out, "%s\n", markdownText(p.Subtitle))
 	}
-	if len(p.Verdict.Lines) > 1 {
-		for _, l := range p.Verdict.Lines {
+	list := func(lines []string) {
+		for _, l := range lines {
 			fmt.Fprintf(&out, "- %s\n", markdownText(l))
 		}
 	}
-	for _, m := range p.Verdict.Marks {
+	for _, a := range p.Head.Answers {
+		if a.Name != "" {
+			fmt.Fprintf(&out, "\n#### %s\n", markdownText(a.Name))
+		}
+		markdownTable(&out, a.Matrix)
+		for _, t := range a.Topics {
+			fmt.Fprintf(&out, "\n**%s**\n\n", markdownText(t.Topic))
+			for _, c := range t.Cards {
+				list([]string{c.Text})
+			}
+		}
+		if a.Counts != "" {
+			fmt.Fprintf(&out, "\n%s\n", markdownText(a.Counts))
+		}
+		if len(a.Reliance) > 0 {
+			fmt.Fprintf(&out, "\n**What you can rely on**\n\n")
+			list(a.Reliance)
+		}
+	}
+	out.WriteString("\n")
+	for _, m := range p.Head.Marks {
 		fmt.Fprintf(&out, "- %s %s\n", m.Sign, markdownText(m.Text))
 	}
 	if c := p.Conformance; c != nil {
@@ -47,11 +66,15 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 			markdownTable(&out, c.Clear)
 		}
 	}
-	for _, r := range p.Results {
-		for _, t := range r.Main {
-			t.Caption, t.Note = r.Title+": "+t.Caption, r.Note
-			markdownTable(&out, t)
+	if len(p.Results) > 0 {
+		out.WriteString("\n<details><summary>Figures</summary>\n")
+		for _, r := range p.Results {
+			for _, t := range r.Main {
+				t.Caption, t.Note = r.Title+": "+t.Caption, r.Note
+				markdownTable(&out, t)
+			}
 		}
+		out.WriteString("\n</details>\n")
 	}
 	if _, err := w.Write(bytes.Map(html.PageRune, out.Bytes())); err != nil {
 		return fmt.Errorf("write markdown: %w", err)

@@ -1,0 +1,108 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// head is the top of the page: what was measured, what it shows, and what a reader must know of it.
+type head struct {
+	Headline string
+	Answers  []answerView
+	Marks    []mark
+}
+
+// answerView is what one document shows.
+type answerView struct {
+	Name     string // of the document, where there are several
+	Matrix   view.Grid
+	Topics   []topicView
+	Counts   string
+	Reliance []string
+}
+
+type topicView struct {
+	Topic string
+	Cards []card
+}
+
+// card is one conclusion, in the colour of its stack.
+type card struct {
+	Figure, Text string
+	Slot         int
+}
+
+// newAnswers are those of the documents that have one.
+func newAnswers(set *reports.Set, docs []*reports.Document) (all []answerView) {
+	for i, d := range docs {
+		if d.Answer == nil || len(d.Answer.Rows) == 0 {
+			continue
+		}
+		v := answerView{Matrix: matrix(d.Answer), Counts: sentence(d.Answer.CountsNote())}
+		if len(docs) > 1 {
+			v.Name = view.Visible(set.DocName(i))
+		}
+		for _, t := range d.Answer.Topics() {
+			of := topicView{Topic: view.Visible(t.Topic)}
+			for _, c := range t.Conclusions {
+				of.Cards = append(of.Cards, newCard(set, d.Answer, &c))
+			}
+			v.Topics = append(v.Topics, of)
+		}
+		for _, s := range d.Answer.Reliance {
+			v.Reliance = append(v.Reliance, sentence(view.Visible(s)))
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func newCard(set *reports.Set, a *reports.Answer, c *reports.Conclusion) card {
+	v := card{Figure: view.Digits3(c.Factor) + "x", Text: sentence(view.Visible(c.Text))}
+	if c.Factor < 1 && c.Factor > 0 {
+		v.Figure = view.Digits3(1/c.Factor) + "x worse"
+	} else if c.Factor > 1 {
+		v.Figure += " better"
+	}
+	row := slices.IndexFunc(a.Rows, func(r reports.AnswerRow) bool { return r.Name() == c.Stack })
+	if row < 0 {
+		return v
+	}
+	if i := slices.IndexFunc(set.Samples, func(s *reports.Measured) bool {
+		return view.Visible(reports.TransportOf(s.Result)) == a.Rows[row].Stack
+	}); i >= 0 {
+		v.Slot = set.Samples[i].Slot % view.Slots
+	}
+	return v
+}
+
+// sentence ends with a full stop.
+func sentence(s string) string {
+	if s == "" || strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
+
+// matrix is the figures of all rows, with their intervals.
+func matrix(a *reports.Answer) view.Grid {
+	t := view.Grid{Caption: a.IntervalsNote(), Head: view.HeadCells("stack")}
+	for i := range a.Rows {
+		t.Rows = append(t.Rows, []view.GridCell{view.NameCell(a.Rows[i].Name())})
+	}
+	for k, c := range a.Columns {
+		unit, texts := a.ColumnTexts(k, 3, view.Units{})
+		name := view.Visible(strings.Trim(c.Point+", "+c.Title, ", "))
+		if unit != "" {
+			name += " [" + unit + "]"
+		}
+		t.Head = append(t.Head, view.GridCell{Text: name})
+		for i, text := range texts {
+			t.Rows[i] = append(t.Rows[i], view.NumberCell(text.String()))
+		}
+	}
+	return t
+}
