@@ -61,7 +61,7 @@ func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 // batch takes the first k round trips of x, whose operations are in l.steps, and returns
 // how many came to an end.
 func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, err error) {
-	looks := w.Yielder.Looks()
+	looks := w.Yielder.Polls()
 	for i := range k {
 		v, t := &l.steps[i], &l.rounds[i]
 		v.HasAsk, v.HasAnswer, v.Met, v.Until, v.Looks = true, false, false, x.until, looks
@@ -98,7 +98,7 @@ func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, er
 		case err != nil:
 			err = w.Lost(&l.Lane, "wait for the answer", err)
 		default:
-			err = w.LookedAround(&l.Lane)
+			err = w.CheckNow(&l.Lane)
 		}
 		if err != nil {
 			return met, err
@@ -134,7 +134,7 @@ func answering(sh *engine.Shape) func(*pingPongWorker, *pingPongLane) error {
 // answerMessage is echoTurn: the echoes of the messages that are expected next leave
 // as soon as those are there.
 func answerMessage(w *pingPongWorker, l *pingPongLane) error {
-	vs, slot, looks := l.steps, l.next, w.Yielder.Looks()
+	vs, slot, looks := l.steps, l.next, w.Yielder.Polls()
 	for i := range vs {
 		v := &vs[i]
 		v.Until, v.Slot, v.Looks = rdma.UntilRecv, slot, looks
@@ -151,7 +151,7 @@ func answerMessage(w *pingPongWorker, l *pingPongLane) error {
 		return w.Lost(&l.Lane, "post "+l.Kind.String(), err)
 	}
 	if n == 0 {
-		return w.LookedAround(&l.Lane)
+		return w.CheckNow(&l.Lane)
 	}
 	w.Spins = 0
 	return w.echo(l, n, l.answered())
@@ -170,7 +170,7 @@ func (l *pingPongLane) answered() int {
 // answerMemory is memoryTurn. A queue that is full is polled by the call, and the
 // mark stays for the next one.
 func answerMemory(w *pingPongWorker, l *pingPongLane) error {
-	looks := w.Yielder.Looks()
+	looks := w.Yielder.Polls()
 	for i := range l.steps {
 		v, iter := &l.steps[i], l.iter+1+uint64(i)
 		at := l.at(iter)
@@ -188,7 +188,7 @@ func answerMemory(w *pingPongWorker, l *pingPongLane) error {
 	l.iter += uint64(answered)
 	w.Ops += int64(answered)
 	if n == 0 && !l.steps[0].Met {
-		return w.LookedAround(&l.Lane)
+		return w.CheckNow(&l.Lane)
 	}
 	w.Spins = 0
 	return completed(&l.Lane, w.Done[:n])

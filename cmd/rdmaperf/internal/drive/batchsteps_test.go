@@ -11,7 +11,7 @@ import (
 )
 
 // Round trips that ended before a stop count; where the session broke, none that ended with it
-// does, for nobody looked at them.
+// does, for nobody compared them.
 func TestStepsBeforeAStopCount(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -71,12 +71,12 @@ func TestAnswersOfMessagesAreThoseThatComeNext(t *testing.T) {
 		return 0, nil
 	}
 	if err := answerMessage(w, l); err != engine.ErrStop || len(l.steps) < 2 {
-		t.Errorf("%v, want a look where nothing was met", err)
+		t.Errorf("%v, want a check where nothing was met", err)
 	}
 }
 
 // Of writes that were answered each counts, with room in the queue or without; a turn in which
-// nothing came is for a look around.
+// nothing came is for a check.
 func TestAnswersOfWritesAreCounted(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {

@@ -142,7 +142,7 @@ func (k *Calls) Close(ctx context.Context, err error) error {
 	return err
 }
 
-// timed tells whether latencies of the first group, which is the one that is measured,
+// timed reports whether latencies of the first group, which is the one that is measured,
 // mean something.
 func (k *Calls) timed() bool { return !k.groups[0].Untimed }
 

@@ -80,7 +80,7 @@ func TestConnectionsHaveTheirTime(t *testing.T) {
 	})
 }
 
-// One dial that fails ends the others at once, and is told; one that waits for nobody any more is
+// One dial that fails ends the others at once, and is reported; one that waits for nobody any more is
 // an interrupt.
 func TestADialThatFailsEndsTheOthers(t *testing.T) {
 	refused := fmt.Errorf("refused: %w", rdma.ErrNotSupported)

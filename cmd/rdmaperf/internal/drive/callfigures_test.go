@@ -127,7 +127,7 @@ func TestParametersOfCalls(t *testing.T) {
 // nobody is a caller that is never called.
 type nobody struct{ engine.Caller }
 
-// Callers are counted connection by connection, and each is told its connection and its place
+// Callers are counted connection by connection, and each gets its connection and its place
 // there; of a constant rate they follow one another.
 func TestCallersAreCountedByConnection(t *testing.T) {
 	m, k := point()

@@ -24,7 +24,7 @@ type CallGroup struct {
 // it means no group.
 type CallPhase struct{ Lead, Beside int }
 
-// CallsBeside is what the group beside the lead did in a phase, which stands in
+// CallsBeside is what the group beside the lead did in a phase, which is in
 // [engine.Outcome.Detail].
 type CallsBeside struct {
 	Ops, Bytes int64
@@ -49,7 +49,7 @@ func newCallGroup(of CallGroup) *callGroup {
 
 func (g *callGroup) open() bool { return g.Rate > 0 }
 
-// hire makes the group's callers on connections that stand.
+// hire makes the group's callers on open connections.
 func (g *callGroup) hire(k *Calls) error {
 	for i := range g.Conns {
 		for j := range g.Each {

@@ -174,7 +174,7 @@ func TestFewCallersWaitAwake(t *testing.T) {
 			Sleep = func(ns int64) {
 				sleeps = append(sleeps, ns)
 				time.Sleep(time.Duration(ns))
-				go func() { // whoever is awake stands still in a bubble
+				go func() { // whoever is awake pauses in a bubble
 					for range 100 {
 						runtime.Gosched()
 					}
@@ -188,7 +188,7 @@ func TestFewCallersWaitAwake(t *testing.T) {
 	}
 }
 
-// A call under way is ended with before a stop is heeded, and an end that failed is told.
+// A call under way is ended with before a stop is heeded, and an end that failed is reported.
 func TestStoppedCallersEndTheirCall(t *testing.T) {
 	for _, lim := range []engine.Limits{{Ops: 9}, {Ops: 2}, {Dur: 400}} {
 		var run *callRun

@@ -30,7 +30,7 @@ func TestTheDialThatFailedIsTold(t *testing.T) {
 	}
 }
 
-// Of callers that fail beside each other the first one is told; what arrived changed goes
+// Of callers that fail beside each other the first one is reported; what arrived changed goes
 // before all, and is not forgotten for what fails behind it.
 func TestCorruptionGoesBeforeWhatFailedFirst(t *testing.T) {
 	lost, gone := errors.New("lost"), errors.New("gone")
@@ -44,7 +44,7 @@ func TestCorruptionGoesBeforeWhatFailedFirst(t *testing.T) {
 			r.fail(e)
 		}
 		if r.err != c.want {
-			t.Errorf("%v: %v is told, want %v", c.errs, r.err, c.want)
+			t.Errorf("%v: %v is reported, want %v", c.errs, r.err, c.want)
 		}
 		if r.Stop.Load() == 0 {
 			t.Errorf("%v: the others go on", c.errs)
@@ -88,7 +88,7 @@ func (c *heeding) Call() error {
 // calls of so many ns.
 func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}} }
 
-// The timeout begins with the look that saw the last answer, or the first look, and is over behind
+// The timeout begins with the check that saw the last answer, or the first check, and is over behind
 // it, not at it.
 func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
 	for answered := range int64(2) {
@@ -104,11 +104,11 @@ func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
 				defer close(ended)
 				k.guard(r, over)
 			}()
-			for look := 1; look <= 6; look++ { // the first after a quarter of a second, so the fifth a second later
+			for check := 1; check <= 6; check++ { // the first after a quarter of a second, so the fifth a second later
 				time.Sleep(time.Second / 4)
 				synctest.Wait()
-				if got := r.stalled.Load(); got != (look == 6) {
-					t.Errorf("%d answered, look %d: ended %v", answered, look, got)
+				if got := r.stalled.Load(); got != (check == 6) {
+					t.Errorf("%d answered, check %d: ended %v", answered, check, got)
 				}
 			}
 			close(over)

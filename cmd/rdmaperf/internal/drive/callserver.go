@@ -94,7 +94,7 @@ func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fai
 	return s.Report(out, rep)
 }
 
-// noHostPort tells names of one machine or process, such as that of an abstract unix
+// noHostPort reports names of one machine or process, such as that of an abstract unix
 // socket, from "host:port".
 func noHostPort(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)

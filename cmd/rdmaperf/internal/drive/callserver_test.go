@@ -36,9 +36,9 @@ func TestWhatEndsAPhaseOfCalls(t *testing.T) {
 		"one that does not begin": {errBroken, nil, false, errBroken, false},
 	} {
 		near, far := net.Pipe()
-		heard := make(chan struct{})
-		go func() { // a client that hears that the phase runs
-			defer close(heard)
+		running := make(chan struct{})
+		go func() { // a client that sees the phase run
+			defer close(running)
 			far.SetReadDeadline(time.Now().Add(10 * time.Second))
 			far.Read(make([]byte, 1<<16))
 		}()
@@ -58,7 +58,7 @@ func TestWhatEndsAPhaseOfCalls(t *testing.T) {
 		}
 		cancel()
 		near.Close()
-		<-heard
+		<-running
 		far.Close()
 	}
 }

@@ -76,7 +76,7 @@ func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 	}
 }
 
-// A phase that is told to end soon has the calls under way come to their end, and is no failure;
+// A phase that is asked to end soon has the calls under way come to their end, and is no failure;
 // one that is to end now ends them.
 func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
 	for how, want := range map[uint32]struct{ ops, window int64 }{engine.StopSoon: {3, 3000},
@@ -116,7 +116,7 @@ func TestTheCallThatFailedIsTold(t *testing.T) {
 			}
 			return ended
 		}
-		want := cmp.Or(found, lost).Error() // what is told of a call has its text
+		want := cmp.Or(found, lost).Error() // what is reported of a call has its text
 		starting(t, engine.Limits{Ops: 9}, nil, nil, func(_ *Calls, o *engine.Outcome) {
 			if o.Err == nil || !strings.Contains(o.Err.Error(), want) || o.Ops != 2 || engine.Now() != 3000 {
 				t.Errorf("%v with %d calls after %d ns, want %v", o.Err, o.Ops, engine.Now(), want)

@@ -161,7 +161,7 @@ func (k *Calls) start(gen int, lim engine.Limits) *engine.Phase {
 			case err == nil, err == engine.ErrStop:
 			case r.stalled.Load():
 				r.fail(engine.PeerError(sh.String(), engine.ErrStalled, "the server's log, or a longer --timeout"))
-			case r.Stop.Load() == engine.StopNow && reports.Code(err) != reports.ExitCorruption: // told to
+			case r.Stop.Load() == engine.StopNow && reports.Code(err) != reports.ExitCorruption: // stopped
 			default:
 				r.fail(w.failed(err))
 			}

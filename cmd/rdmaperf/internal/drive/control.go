@@ -5,7 +5,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// control is the kind of a message of a flow that is no data. Its length tells, because a transport may have no
+// control is the kind of a message of a flow that is no data. Its length says which, because a transport may have no
 // other mark, and on one QP it takes whichever receive is next.
 type control int
 

@@ -26,7 +26,7 @@ func sourceAt(n uint64) int { return int(n%sourceCuts) * engine.ShiftStep }
 type Cuts struct {
 	Proof
 	Pass
-	which       int // tells the sources of a session apart
+	which       int // number of the source in the session
 	base, slots int
 }
 
@@ -82,7 +82,7 @@ func (c *Cuts) Rest(compared, count int64) error {
 	return c.Written(max(compared, count-int64(c.slots)), count) // the others are gone
 }
 
-// Pass tells when a stream of writes waits for its target to compare what lies in the slots, before the next pass
+// Pass is when a stream of writes waits for its target to compare what lies in the slots, before the next pass
 // over them overwrites it.
 type Pass struct {
 	asked   int64 // writes posted when that was asked for last

@@ -19,7 +19,7 @@ func (w *pingPongWorker) target() func() error {
 		return onlyPoll(w.Worker)
 	}
 	if answer := answering(sh); answer != nil && w.inProvider && len(w.lanes) == 1 {
-		turn = answer // looking long at one session would keep others waiting
+		turn = answer // a long poll of one session would keep others waiting
 	}
 	return func() error { return Turns(w.Worker, w.lanes, func(l *pingPongLane) error { return turn(w, l) }) }
 }

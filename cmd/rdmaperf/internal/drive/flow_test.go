@@ -122,7 +122,7 @@ func TestBothWaysLastAsLongAsAsked(t *testing.T) {
 	}
 }
 
-// An interrupt ends both directions in order, and what was done stands.
+// An interrupt ends both directions in order, and what was done counts.
 func TestBothWaysCanBeInterrupted(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})

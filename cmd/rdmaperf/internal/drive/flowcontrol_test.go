@@ -36,14 +36,14 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 		{"answer", "send", false, ctlAck, func(l *lane) { l.Fenced = true }, func(l *lane) bool { return l.finAcked }},
 		{"answer to nothing", "send", false, ctlAck, func(*lane) {}, nil},
 		{"answer again", "send", false, ctlAck, func(l *lane) { l.Fenced, l.finAcked = true, true }, nil},
-		{"look", "write", false, ctlCompare, func(l *lane) {
+		{"comparison", "write", false, ctlCompare, func(l *lane) {
 			for n := range uint64(l.Sh.Slots) {
 				l.in.write(l.Mem[l.Sh.RxSlot(int(n)):][:l.Sh.Size], n, true)
 			}
 		}, func(l *lane) bool { return l.acksDue == 1 && l.passes == 1 }},
-		{"look before the answer", "write", false, ctlCompare, func(l *lane) { l.acksDue = 1 }, nil},
-		{"look where nothing is compared", "write", true, ctlCompare, func(*lane) {}, nil},
-		{"look at messages", "send", false, ctlCompare, func(*lane) {}, nil},
+		{"comparison before the answer", "write", false, ctlCompare, func(l *lane) { l.acksDue = 1 }, nil},
+		{"comparison where nothing is compared", "write", true, ctlCompare, func(*lane) {}, nil},
+		{"comparison of messages", "send", false, ctlCompare, func(*lane) {}, nil},
 		{"compared", "write", false, ctlAck, func(l *lane) { l.pass.Waiting = true },
 			func(l *lane) bool { return !l.pass.Waiting }},
 		{"a message both ways", "send", true, control(100 - 1), func(*lane) {}, any},

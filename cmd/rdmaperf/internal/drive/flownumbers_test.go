@@ -12,7 +12,7 @@ import (
 
 // Both ways, too, every message has a number: one that is exchanged with the one before it,
 // changed, or lost is found long before the end, by few and by many slots. A write is lost
-// without a trace where nothing looks at its slot, so all passes are looked at here.
+// without a trace where nothing compares its slot, so all passes are compared here.
 func TestBothWaysAreNumbered(t *testing.T) {
 	for what, bend := range map[string]func(op, before *transports.Op, mem []byte){
 		"nothing":              func(_, _ *transports.Op, _ []byte) {},

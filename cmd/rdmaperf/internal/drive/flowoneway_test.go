@@ -253,7 +253,7 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		d        transports.Done
 		code     int
 		data     int64
-		owed     int
+		replies  int
 		bytes    int64 // compared
 	}{
 		{"a message", "send", nil, recv(100), 0, 1, 0, 100},
@@ -285,8 +285,8 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		p.done, p.room = []transports.Done{c.d}, 0 // an answer that is due stays so
 		err := w.takeTurn(l)
 		if reports.Code(err) != c.code && !(c.code == reports.ExitPeer && err != nil) || l.count != c.data ||
-			l.acksDue != c.owed || w.Compared.Bytes != c.bytes {
-			t.Errorf("%s: %v, %d data, %d answers owed, compared %+v", c.name, err, l.count, l.acksDue, w.Compared)
+			l.acksDue != c.replies || w.Compared.Bytes != c.bytes {
+			t.Errorf("%s: %v, %d data, %d replies, compared %+v", c.name, err, l.count, l.acksDue, w.Compared)
 		}
 		if err == nil && (l.unposted != 1 || w.Ops != 1) {
 			t.Errorf("%s: %d to be posted, %d operations", c.name, l.unposted, w.Ops)
@@ -314,7 +314,7 @@ func TestNumbersAloneLeaveNothing(t *testing.T) {
 	}
 }
 
-// A target that sleeps does so for the fin of each session, and then until it is told to end.
+// A target that sleeps does so for the fin of each session, and then until it is stopped.
 func TestASleepingTargetWaitsForItsFins(t *testing.T) {
 	p, f, w, l := targetOn("write", func(sh *engine.Shape) { sh.Verify, sh.Idle = false, true })
 	second, _, _, other := targetOn("write", nil)
@@ -339,6 +339,6 @@ func TestASleepingTargetWaitsForItsFins(t *testing.T) {
 	p.lost = nil
 	stop.Store(engine.StopSoon)
 	if err := f.Loop(w.Worker)(); err != nil {
-		t.Errorf("told to end before its fin: %v", err)
+		t.Errorf("stopped before its fin: %v", err)
 	}
 }

@@ -35,15 +35,15 @@ func TestBothWaysKeepToTheirSlots(t *testing.T) {
 	}
 }
 
-// Behind a pass of writes that is looked at, that is asked for once, and nothing is written before
+// Behind a pass of writes that is compared, that is asked for once, and nothing is written before
 // the answer; a batch ends with such a pass, and goes on beyond others.
-func TestWritesBothWaysWaitForALook(t *testing.T) {
+func TestWritesBothWaysWaitForAComparison(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
-	pass, slots := int64(looked(l)), int64(l.Sh.Slots)
+	pass, slots := int64(sampledPass(l)), int64(l.Sh.Slots)
 	for _, c := range []struct {
 		name          string
 		posted, asked int64
-		looking       bool
+		waiting       bool
 		k             int
 		asks          bool
 	}{
@@ -52,14 +52,14 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 		{"behind it", slots, 0, false, 0, true},
 		{"that was asked for", slots, slots, true, 0, false},
 		{"that was answered", slots, slots, false, 8, false},
-		{"at the end of one that is not looked at", 2*slots - 2, slots, false, 8, false},
+		{"at the end of one that is not compared", 2*slots - 2, slots, false, 8, false},
 		{"behind that", 2 * slots, slots, false, 8, false},
 		{"at the end of the next one", (pass+1)*slots - 3, slots, false, 3, false},
 		{"within it", pass*slots + 5, slots, false, 8, false},
 		{"behind the next one", (pass + 1) * slots, slots, false, 0, true},
 	} {
 		p.posted, l.Out = nil, 0
-		l.Posted, l.pass = c.posted, Pass{c.asked, c.looking}
+		l.Posted, l.pass = c.posted, Pass{c.asked, c.waiting}
 		k, err := w.own(l, 8)
 		if err != nil || k != c.k || (len(p.posted) == 1) != c.asks {
 			t.Errorf("%s: %v, %d may be posted, said %+v, want %d", c.name, err, k, p.posted, c.k)
@@ -72,7 +72,7 @@ func TestWritesBothWaysWaitForALook(t *testing.T) {
 }
 
 // While as many operations are out as there may be, nothing is asked for either.
-func TestAFullQueueAsksForNoLook(t *testing.T) {
+func TestAFullQueueAsksForNoComparison(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
 	l.remaining, l.Posted, l.Out = 100, int64(l.Sh.Slots), l.Sh.Depth
 	if posted, err := w.push(l); posted || err != nil || len(p.posted) != 0 || l.pass.Waiting {
@@ -80,15 +80,15 @@ func TestAFullQueueAsksForNoLook(t *testing.T) {
 	}
 	l.Out--
 	if _, err := w.push(l); err != nil || len(p.posted) != 1 || !l.pass.Waiting {
-		t.Errorf("%d of %d out: %v, said %+v, want a look asked for", l.Out, l.Sh.Depth, err, p.posted)
+		t.Errorf("%d of %d out: %v, said %+v, want a comparison asked for", l.Out, l.Sh.Depth, err, p.posted)
 	}
 }
 
-// The peer compares the passes that are looked at one after the other, each where it lies.
-func TestEachLookIsAtTheNextPass(t *testing.T) {
+// The peer compares the passes that are compared one after the other, each where it lies.
+func TestEachComparisonIsOfTheNextPass(t *testing.T) {
 	_, _, _, l := bothWaysOn("write", engine.SideServer, func(*engine.Shape) {})
 	sh := l.Sh
-	for _, pass := range []uint64{0, looked(l)} {
+	for _, pass := range []uint64{0, sampledPass(l)} {
 		for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
 			l.in.write(l.Mem[sh.RxSlot(int(n)%sh.Slots):][:sh.Size], n, true)
 		}
@@ -98,7 +98,7 @@ func TestEachLookIsAtTheNextPass(t *testing.T) {
 			}
 		}
 		if l.acksDue = 0; l.comparePass() != nil || l.passes != pass+1 || l.acksDue != 1 {
-			t.Errorf("pass %d: %d looked at, %d answers are due", pass, l.passes, l.acksDue)
+			t.Errorf("pass %d: %d compared, %d answers are due", pass, l.passes, l.acksDue)
 		}
 	}
 	if err := l.comparePass(); reports.Code(err) != reports.ExitCorruption {
@@ -106,13 +106,13 @@ func TestEachLookIsAtTheNextPass(t *testing.T) {
 	}
 }
 
-// Writes of a pass that is looked at have all of their bytes; of the others, and of messages, those
+// Writes of a pass that is compared have all of their bytes; of the others, and of messages, those
 // that the seed chooses, and the others their number alone.
 func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 	for op, all := range map[string]bool{"write": true, "send": false} {
 		_, _, _, l := bothWaysOn(op, engine.SideClient, func(*engine.Shape) {})
 		sh := l.Sh
-		for _, pass := range []uint64{0, 1, looked(l)} {
+		for _, pass := range []uint64{0, 1, sampledPass(l)} {
 			for n := pass * uint64(sh.Slots); n < (pass+1)*uint64(sh.Slots); n++ {
 				at := l.Ops[int(n)%sh.Slots].Local
 				clear(l.Mem[at:][:sh.Size])
@@ -149,8 +149,8 @@ func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 	}
 }
 
-// looked finds a pass of writes behind the first that is compared, which those next to it are not.
-func looked(l *flowLane) uint64 {
+// sampledPass finds a pass of writes behind the first that is compared, which those next to it are not.
+func sampledPass(l *flowLane) uint64 {
 	for pass := uint64(3); ; pass++ {
 		if l.in.comparesPass(pass) && !l.in.comparesPass(pass-2) && !l.in.comparesPass(pass-1) &&
 			!l.in.comparesPass(pass+1) && !l.in.comparesPass(pass+2) {

@@ -58,7 +58,7 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 		arrives := func(n control) {
 			p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(controlLen(l.Sh, n))})
 		}
-		p.onPoll = func(int) { // a peer that ends when it is told to
+		p.onPoll = func(int) { // a peer that ends when it is asked to
 			time.Sleep(100)
 			for _, op := range p.complete() {
 				if op.Kind == transports.KindSend && int(op.Len) == controlLen(l.Sh, ctlStop) {

@@ -39,8 +39,8 @@ func flip(slot, at int) func(sh *engine.Shape, l *flowLane) {
 	return func(sh *engine.Shape, l *flowLane) { l.Mem[sh.RxSlot(slot)+at] ^= 0x10 }
 }
 
-// Behind a phase of writes both ways the last message of each slot is compared that was not looked
-// at before, and what lies around them.
+// Behind a phase of writes both ways the last message of each slot is compared that was not compared
+// before, and what lies around them.
 func TestTheLastWritesBothWaysAreCompared(t *testing.T) {
 	sent := engine.LaneCount{Count: 2*8 + 5} // the last of slots 5 to 7 are of the pass before
 	if c := held(t, "as it should be", "write", 100, sent, nothing, 0); c.numbers != 8 {
@@ -52,20 +52,20 @@ func TestTheLastWritesBothWaysAreCompared(t *testing.T) {
 	} {
 		held(t, name+" changed", "write", 100, sent, change, found)
 	}
-	looked := func(sh *engine.Shape, l *flowLane) { l.passes = 2; flip(5, 0)(sh, l) }
-	if c := held(t, "two passes looked at", "write", 100, sent, looked, 0); c.numbers != 5 {
+	compared := func(sh *engine.Shape, l *flowLane) { l.passes = 2; flip(5, 0)(sh, l) }
+	if c := held(t, "two passes compared", "write", 100, sent, compared, 0); c.numbers != 5 {
 		t.Errorf("%d compared, want those behind two passes", c.numbers)
 	}
 	held(t, "never written", "write", 100, engine.LaneCount{Count: 3}, flip(3, 9), found)
 }
 
 // Messages that take receives are counted, and were compared when they came; what lies around
-// them is looked at behind the phase.
+// them is compared behind the phase.
 func TestMessagesBothWaysAreCounted(t *testing.T) {
 	sent := engine.LaneCount{Count: 3}
 	for _, op := range []string{"send", "write_imm"} {
 		held(t, op+" as it should be", op, 100, sent, nothing, 0)
-		held(t, op+" looked at", op, 100, sent, flip(1, 0), 0)
+		held(t, op+" compared", op, 100, sent, flip(1, 0), 0)
 		held(t, op+" lost", op, 100, sent, func(_ *engine.Shape, l *flowLane) { l.count-- }, found)
 		held(t, op+" behind its end", op, 100, sent, flip(2, 100), found)
 		held(t, op+" never written", op, 100, sent, flip(3, 50), found)

@@ -102,7 +102,7 @@ func TestOpenLoopByDuration(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64, Rate: c.rate})
 		plan.Iterations, plan.Duration = 0, window
 		var r reports.Result
-		// A busy machine may stand still at the end of a window, but not of every one.
+		// A busy machine may pause at the end of a window, but not of every one.
 		for tries := 0; tries < 10; tries++ {
 			results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
 			if err != nil {
@@ -172,7 +172,7 @@ func TestOpenLoopNoticesABreakWhileItWaits(t *testing.T) {
 	}
 }
 
-// A peer that stands still at the end of a window loses nobody: what was due meanwhile counts
+// A peer that pauses at the end of a window loses nobody: what was due meanwhile counts
 // with its wait, percentiles that fall among it are lower bounds, and the loop is saturated.
 func TestOpenLoopLosesNobody(t *testing.T) {
 	// The 100th operation is due after 99 ms. The stall reaches well beyond the window: one

@@ -108,7 +108,7 @@ func TestANearStartIsNotDelayedByAPoll(t *testing.T) {
 			p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 			time.Sleep(time.Second)
 			p.onPoll = func(int) { time.Sleep(time.Duration(left)) }
-			if polls == 0 { // whoever is awake stands still in a bubble, until it is told to stop
+			if polls == 0 { // whoever is awake pauses in a bubble, until it is stopped
 				go func() {
 					for range 1000 {
 						runtime.Gosched()

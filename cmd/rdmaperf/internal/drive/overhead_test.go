@@ -11,7 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// The loop runs on the null session, and its figure stands in latency results
+// The loop runs on the null session, and its figure is in latency results
 // only.
 func TestLoopOverheadStandsInLatencyResults(t *testing.T) {
 	if ns := drive.MeasureOverhead(engine.Limits{Ops: 1000}); ns <= 0 {

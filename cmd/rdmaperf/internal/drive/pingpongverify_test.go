@@ -53,7 +53,7 @@ func TestAnswersAreHeldAgainstWhatWasSent(t *testing.T) {
 	}
 }
 
-// What came in another way than it should is found before its bytes are looked at, and nothing is
+// What came in another way than it should is found before its bytes are compared, and nothing is
 // looked at while an operation is under way that may fail.
 func TestAnswersComeAsTheyShould(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -46,13 +46,13 @@ func (p *Proof) State(slot int) uint64 {
 	return engine.PatternState(p.L.Sh.Seed, p.Gen, p.L.Index, slot)
 }
 
-// Whole tells whether message n of the phase is compared whole. Both sides agree by the seed. Generations of what a
+// Whole reports whether message n of the phase is compared whole. Both sides agree by the seed. Generations of what a
 // server sends are the complements of those of its phases.
 func (p *Proof) Whole(n uint64) bool {
 	return p.L.Sh.VerifyAll || max(p.Gen, ^p.Gen) == engine.GenVerify || n == 0 || sampled(p.L.Sh.Seed, n, p.every)
 }
 
-// comparesPass tells whether the target compares a pass of writes before the next one.
+// comparesPass reports whether the target compares a pass of writes before the next one.
 func (p *Proof) comparesPass(pass uint64) bool {
 	return p.L.Sh.VerifyAll || pass == 0 || sampled(^p.L.Sh.Seed, pass, p.every)
 }
@@ -156,7 +156,7 @@ func (p *Proof) slot(n uint64) []byte {
 	return p.L.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
 }
 
-// read compares what read n brought: the bytes of a slot of the source, which are told apart by all of them.
+// read compares what read n brought: the bytes of a slot of the source, which all differ from slot to slot.
 func (p *Proof) read(n uint64) error {
 	return p.Text("answer to read", n, p.slot(n), p.State(readFrom(p.L.Sh, n)), 0, p.Whole(n))
 }

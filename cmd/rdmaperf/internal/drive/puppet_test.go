@@ -143,6 +143,6 @@ func met(vs []transports.PingPongStep, n int, took int64) {
 	}
 }
 
-// alone is an exchange that looks at nothing.
+// alone is an exchange that compares nothing.
 var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead,
 	verify: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}

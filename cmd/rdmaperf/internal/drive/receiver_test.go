@@ -9,7 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Room is told for half of the receives at a time; both ways with few of them for each.
+// Credit is for half of the receives at a time; both ways with few of them for each.
 func TestHowOftenRoomIsTold(t *testing.T) {
 	for _, c := range []struct {
 		both            bool

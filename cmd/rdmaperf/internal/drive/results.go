@@ -86,7 +86,7 @@ func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	}
 	res.Detail, res.MeasuredBy = b, engine.SideBoth
 	res.Operations = b.FromClient.Operations + b.FromServer.Operations
-	res.Verification.Messages = res.Operations // both sides told what they compared
+	res.Verification.Messages = res.Operations // both sides reported what they compared
 	res.DurationNs = max(b.FromClient.DurationNs, b.FromServer.DurationNs)
 	res.Throughput = &reports.Throughput{
 		BytesPerSecond:      b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond,

@@ -83,12 +83,12 @@ func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 				engine.Point{Workload: throughput.Name, Op: op, Size: size, Bidirectional: true}, 60, 60 * size, back})
 		}
 	}
-	for _, arm := range []string{hol.ArmSameQP, hol.ArmTwoQP, hol.ArmAppSlicing} {
+	for _, arm := range []string{hol.SameQP, hol.TwoQP, hol.AppSlicing} {
 		points = append(points, tampered{"hol " + arm, hol.NewPoint("write", 20_000, arm,
 			hol.Options{BulkDepth: 4, AppSlice: 4096, AppWindow: 3}), 20, 20 * 20_000, false})
 	}
 	points = append(points,
-		tampered{"hol send", hol.NewPoint("send", 20_000, hol.ArmSameQP, hol.Options{BulkDepth: 4}), 20, 20 * 20_000,
+		tampered{"hol send", hol.NewPoint("send", 20_000, hol.SameQP, hol.Options{BulkDepth: 4}), 20, 20 * 20_000,
 			false},
 		tampered{"starvation", starve, 100, 100 * size, false},
 		tampered{"incast", engine.Point{Workload: incast.Name, Op: "send", Size: size, QPs: 3}, 40, 40 * size, false},
@@ -124,7 +124,7 @@ func TestTamperingIsFoundInEveryCall(t *testing.T) {
 		{"rpc stream", stream, 40, 40 * size, false}, {"rpc stream back", stream, 40, 40 * size, true},
 		{"tensor push", tensor.TensorPoint("push", 100_000), 10, 10 * 100_000, false},
 		{"tensor pull", tensor.TensorPoint("pull", 100_000), 10, 10 * 100_000, true},
-		{"hol", hol.NewPoint("call", 20_000, hol.ArmSameQP, hol.Options{BulkDepth: 2}), 20, 20 * 20_000, false},
+		{"hol", hol.NewPoint("call", 20_000, hol.SameQP, hol.Options{BulkDepth: 2}), 20, 20 * 20_000, false},
 		{"incast", rpc.CallPoint(engine.Point{Workload: incast.Name, Op: "call", Size: size, QPs: 2}, true), 30,
 			30 * size, false},
 		{"kv updates", records, 60, 20 * 2000, false},

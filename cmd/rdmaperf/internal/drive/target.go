@@ -27,7 +27,7 @@ func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 		case !w.Sleeps:
 		case w.Ops > taken:
 			taken = w.Ops
-			// Half of the receives are taken before the client hears of it.
+			// Half of the receives are taken before the client gets credit.
 			sleep = SleepTime(w.Sh.RecvDepth/2, taken, engine.Now()-w.Begin)
 		case sleep >= leastSleep:
 			Sleep(sleep)

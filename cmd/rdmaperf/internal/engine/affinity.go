@@ -21,7 +21,7 @@ func AllowedCPUs() []int {
 	return cpus
 }
 
-// pinThread binds the calling thread to one CPU and tells whether it worked.
+// pinThread binds the calling thread to one CPU and reports whether it worked.
 // Whoever is not allowed to use that CPU goes on unpinned; results say so.
 func pinThread(cpu int) bool {
 	var set unix.CPUSet

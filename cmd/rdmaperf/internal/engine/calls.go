@@ -38,7 +38,7 @@ type Caller interface {
 	Prepare(n int64)
 	// Call makes it; this alone is timed.
 	Call() error
-	// Check looks at the answer, outside the time, and says how many bytes of payload
+	// Check compares the answer, outside the time, and returns how many bytes of payload
 	// went in both directions. ns is how long the call took.
 	Check(ns int64) (bytes int64, err error)
 	// End is called behind the last call of the phase, inside the window.

@@ -83,7 +83,7 @@ type Listening struct {
 	Resident  int64  `json:"resident_bytes,omitempty"` // calls: memory of the process without connections
 }
 
-// Elsewhere tells whether a transport that was to listen at host took another
+// Elsewhere reports whether a transport that was to listen at host took another
 // address, rather than another name of all of them.
 func Elsewhere(host, addr string) bool {
 	got, _, err := net.SplitHostPort(addr)
@@ -101,7 +101,7 @@ type PhaseStart struct {
 	Operations int64  `json:"operations,omitempty"` // per QP, where the server sends, too; 0: until the client ends
 }
 
-// PhaseStop tells the target what it should have received.
+// PhaseStop says to the target what it should have received.
 type PhaseStop struct {
 	Lanes []LaneCount `json:"lanes,omitempty"`
 	Check bool        `json:"check"` // verify the windows
@@ -125,7 +125,7 @@ type PhaseReport struct {
 	Sessions    int     `json:"sessions"` // clients being served
 	Verified    bool    `json:"verified"`
 
-	Compared Compared `json:"compared,omitzero"` // what the server looked at
+	Compared Compared `json:"compared,omitzero"` // what the server compared
 
 	Noise *reports.Noise `json:"noise,omitempty"` // of the server's threads; nil: not known
 

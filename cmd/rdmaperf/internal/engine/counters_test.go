@@ -41,7 +41,7 @@ func TestCountersAroundTheMeasuredPhase(t *testing.T) {
 		}}
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
 		engine.Point{Workload: throughput.Name, Op: "write", Size: 64},
-		engine.Point{Workload: hol.Name, Op: "write", Size: 4096, Arm: hol.ArmSameQP})
+		engine.Point{Workload: hol.Name, Op: "write", Size: 4096, Variant: hol.SameQP})
 	plan.WarmupIterations = 10
 	c, err := engine.Connect(t.Context(), enginetest.ServeOn(t, s), client, plan)
 	if err != nil {

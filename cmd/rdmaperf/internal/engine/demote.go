@@ -78,7 +78,7 @@ func demoteOthers(slack bool) (restore func()) {
 	}
 }
 
-// ownSlack is the calling thread's timer slack in ns, 0 where there is none to tell.
+// ownSlack is the calling thread's timer slack in ns, 0 where there is none.
 func ownSlack() int {
 	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil {

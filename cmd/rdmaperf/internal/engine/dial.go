@@ -14,8 +14,8 @@ import (
 const retryEvery = 50 * time.Millisecond
 
 // dialUntil dials a server's control port by dial, and again while it refuses, for at
-// most limit. The connection is the caller's. The error tells the last thing that the
-// peer said: who refused and is not heard in the last try has refused.
+// most limit. The connection is the caller's. The error has the last thing that the
+// peer said: who refused and says nothing in the last try has refused.
 func dialUntil(ctx context.Context, limit time.Duration, addr string,
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)) (net.Conn, error) {
 	dctx, cancel := context.WithTimeout(ctx, limit)
@@ -39,7 +39,7 @@ func dialUntil(ctx context.Context, limit time.Duration, addr string,
 		if ctx.Err() != nil {
 			return nil, Interrupted()
 		}
-		// The dialer's own clock may be ahead of dctx, so that it is the error which tells.
+		// The dialer's own clock may be ahead of dctx, so that the error decides.
 		if refused != nil && late(err) {
 			err = refused
 		}
@@ -48,7 +48,7 @@ func dialUntil(ctx context.Context, limit time.Duration, addr string,
 	}
 }
 
-// late tells whether a try ended for want of time.
+// late reports whether a try ended for want of time.
 func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -74,7 +74,7 @@ func TestLargeMessages(t *testing.T) {
 }
 
 // Whatever the queue depths and the moderation, a stream does exactly what was
-// asked and its data stands where it belongs, phase after phase.
+// asked and its data is where it belongs, phase after phase.
 func TestStreamsAreExactForAnyShape(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})

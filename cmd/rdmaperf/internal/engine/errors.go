@@ -29,7 +29,7 @@ func (e *CorruptionError) Error() string {
 		e.Got, e.Want, e.Side)
 }
 
-// ErrInterrupted: the run was told to end early.
+// ErrInterrupted: somebody asked the run to end early.
 var ErrInterrupted = errors.New("interrupted")
 
 func Corrupted(err error) error {

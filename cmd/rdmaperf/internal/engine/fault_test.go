@@ -139,7 +139,7 @@ func TestLostMessagesEndInTime(t *testing.T) {
 				return len(ops), nil
 			}
 			plan := enginetest.QuickPlan(pt)
-			plan.Timeout = time.Second // a busy machine stands still for longer than 200 ms
+			plan.Timeout = time.Second // a busy machine pauses for longer than 200 ms
 			begun := time.Now()
 			results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 			if reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {

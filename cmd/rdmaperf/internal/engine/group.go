@@ -133,7 +133,7 @@ type Phase struct {
 	Out    Outcome       // valid then
 }
 
-// Start lets the workers go. They begin only when all stand ready, so that
+// Start lets the workers go. They begin only when all are ready, so that
 // starting threads is outside the window.
 func (c *Group) Start(lim Limits, record bool) *Phase {
 	r := &Phase{Done: make(chan struct{})}
@@ -278,7 +278,7 @@ func (c *Group) collect(errs []error) Outcome {
 			}
 		}
 		switch err := errs[i]; {
-		case err == ErrStop: // told to, and that is no failure
+		case err == ErrStop: // a stop is no failure
 		case err != nil && (o.Err == nil || reports.Code(err) == reports.ExitCorruption):
 			o.Err = err
 		}

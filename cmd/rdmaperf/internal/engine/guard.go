@@ -15,7 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// What strangers may cost a server. Connections that have not said who they are share few
+// What connections may cost a server. Connections that have not said who they are share few
 // places, of which the longest silent gives way to a newcomer; clients that were accepted
 // give way, between two points, to one from an address that has fewer. All of them
 // together live within one budget of memory and threads.
@@ -44,7 +44,7 @@ const (
 	LongestSay = 512 // bytes of an error that go to a peer or into the log
 )
 
-// guard is the state of a Server that bounds strangers.
+// guard is the state of a Server that bounds its connections.
 type guard struct {
 	mu       sync.Mutex
 	Visitors map[*Visitor]struct{}
@@ -58,7 +58,7 @@ type Visitor struct {
 	Addr     netip.Addr
 	Accepted bool      // it said a plan
 	Idle     time.Time // since when it has been waited for, or will be too long in a point; zero: it is being served
-	Heard    time.Time // when it last said something
+	LastSeen time.Time // when it last said something
 }
 
 func addrOf(conn net.Conn) netip.Addr {
@@ -68,7 +68,7 @@ func addrOf(conn net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// allowed tells whether somebody at this address may come. Without a list everybody may.
+// allowed reports whether somebody at this address may come. Without a list everybody may.
 func (s *Server) allowed(addr netip.Addr) bool {
 	for _, p := range s.Allow {
 		if p.Contains(addr.Unmap()) {
@@ -150,11 +150,11 @@ func (s *Server) Admit(c *Visitor) error {
 				busyFor), "again later, or serve --max-clients")
 		}
 		s.log().Warn("a silent client gives way", "client", oldest.conn.RemoteAddr().String(), "silent",
-			time.Since(oldest.Heard).Round(time.Second))
+			time.Since(oldest.LastSeen).Round(time.Second))
 		oldest.conn.Close()
 		delete(s.Guard.Visitors, oldest)
 	}
-	c.Accepted, c.Idle, c.Heard = true, time.Time{}, time.Now()
+	c.Accepted, c.Idle, c.LastSeen = true, time.Time{}, time.Now()
 	return nil
 }
 
@@ -167,9 +167,9 @@ func (s *Server) waiting(c *Visitor, now bool) {
 		return
 	}
 	s.Guard.mu.Lock()
-	c.Heard = time.Now()
+	c.LastSeen = time.Now()
 	if c.Idle = (time.Time{}); now {
-		c.Idle = c.Heard
+		c.Idle = c.LastSeen
 	}
 	s.Guard.mu.Unlock()
 }
@@ -180,8 +180,8 @@ func (s *Server) waitingFor(c *Visitor, d time.Duration) {
 		return
 	}
 	s.Guard.mu.Lock()
-	c.Heard = time.Now()
-	c.Idle = c.Heard.Add(d)
+	c.LastSeen = time.Now()
+	c.Idle = c.LastSeen.Add(d)
 	s.Guard.mu.Unlock()
 }
 
@@ -208,7 +208,7 @@ func source(a netip.Addr) netip.Addr {
 }
 
 // monopolist is, where one other source has all places and more than one, its client that
-// was heard least lately: even in the middle of a point.
+// has been silent the longest: even in the middle of a point.
 func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 	n := 0
 	for c := range g.Visitors {
@@ -217,7 +217,7 @@ func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 			continue
 		case oldest != nil && source(c.Addr) != source(oldest.Addr):
 			return nil
-		case oldest == nil || c.Heard.Before(oldest.Heard):
+		case oldest == nil || c.LastSeen.Before(oldest.LastSeen):
 			oldest = c
 		}
 		n++
@@ -228,7 +228,7 @@ func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 	return oldest
 }
 
-// known tells whether a client is no stranger: it proved that it has the token, came from
+// known reports whether a client is trusted: it proved that it has the token, came from
 // a network that was allowed, or is on this machine.
 func (c *ServedClient) known() bool {
 	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 ||
@@ -298,7 +298,7 @@ func SessionToken(shared, number []byte) []byte {
 	return proof(shared, number, "rdmaperf data")[:TokenLen]
 }
 
-// Ticket is a number for the connections of a point that is told to the client, and the
+// Ticket is a number for the connections of a point that is sent to the client, and the
 // secret that it makes of it and they show; neither where no token is asked for.
 func (s *Serve) Ticket() (number, secret []byte) {
 	token := s.client.Server.Token
@@ -319,7 +319,7 @@ func (p *Plan) Secret(number []byte) []byte {
 }
 
 // challenge lets a client prove that it knows the token, before anything else of what it
-// said is looked at.
+// said is read.
 func (c *ServedClient) challenge(ctx context.Context) error {
 	if len(c.Server.Token) == 0 {
 		return nil
@@ -353,7 +353,7 @@ func (c *Client) answer(ctx context.Context, m *Message) (*Message, error) {
 	return c.Ctl.receive(ctx, c.Plan.Timeout)
 }
 
-// short is a text of a stranger's making, bounded.
+// short bounds a text that a peer made.
 func short(s string) string {
 	if len(s) > LongestSay {
 		return s[:LongestSay] + "…"

@@ -48,7 +48,7 @@ func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
 	for _, token := range []string{"", "open sesam", "open sesame!"} {
 		if err := connect(token); reports.Code(err) != reports.ExitPeer || !strings.Contains(err.Error(), "token") ||
 			strings.Contains(err.Error(), "sesame") {
-			t.Errorf("token %q: %v, want a refusal that does not tell it", token, err)
+			t.Errorf("token %q: %v, want a refusal without it", token, err)
 		}
 	}
 	conn, err := net.Dial("tcp", addr)
@@ -60,7 +60,7 @@ func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
 	io.WriteString(conn, planLine(t, nil)+`{"type":"proof","proof":"AAAA"}`+"\n")
 	said, _ := io.ReadAll(conn)
 	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token is another one") {
-		t.Errorf("a stranger hears %q", said)
+		t.Errorf("an unknown client got %q", said)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestNoSourceHoldsAllPlaces(t *testing.T) {
 		v := c.s.Enter(near)
 		v.Addr = netip.MustParseAddr(c.newcomer)
 		if err := c.s.Admit(v); (err == nil) != c.want {
-			t.Errorf("%s: %s hears %v", c.name, c.newcomer, err)
+			t.Errorf("%s: %s got %v", c.name, c.newcomer, err)
 		}
 		if n := c.s.Clients(); n != c.s.MaxClients {
 			t.Errorf("%s: %d clients", c.name, n)
@@ -312,7 +312,7 @@ func TestNoSourceHoldsAllPlaces(t *testing.T) {
 	}
 }
 
-// A server that is open to everybody tells its machine to nobody elsewhere.
+// A server that is open to everybody shows its machine to nobody elsewhere.
 func TestOpenServersDoNotTellTheirMachine(t *testing.T) {
 	for _, allow := range [][]netip.Prefix{nil, {netip.MustParsePrefix("192.0.2.0/24")}} {
 		s := &engine.Server{Workloads: enginetest.Table, Allow: allow, Environment: func() reports.Environment {
@@ -331,8 +331,8 @@ func TestOpenServersDoNotTellTheirMachine(t *testing.T) {
 		if err != nil || !strings.Contains(string(said[:n]), `"accept"`) {
 			t.Fatalf("%q, %v", said[:n], err)
 		}
-		if told := strings.Contains(string(said[:n]), "secret7"); told != (allow != nil) {
-			t.Errorf("allow %v: told %v", allow, told)
+		if shown := strings.Contains(string(said[:n]), "secret7"); shown != (allow != nil) {
+			t.Errorf("allow %v: shown %v", allow, shown)
 		}
 	}
 }

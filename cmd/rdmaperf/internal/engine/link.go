@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Link is what both sides of a run of a workload's own tell each other beside the data
+// Link is what both sides of a run of a workload's own send each other beside the data
 // path: JSON values of at most 1 MiB, in order, over the control channel. It belongs to
 // one goroutine.
 type Link struct {
@@ -99,7 +99,7 @@ func (l *Link) loss(err error) error {
 // both are in one process.
 func (l *Link) Host() string { return l.host }
 
-// end tells the server that the run ended, and unless something failed, waits until it
+// end says to the server that the run ended, and unless something failed, waits until it
 // is through with the point.
 func (l *Link) end(ctx context.Context, well bool) (err error) {
 	if well && !l.ended {

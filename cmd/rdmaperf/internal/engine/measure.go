@@ -109,10 +109,10 @@ func (m *Measurement) ask(ctx context.Context, v, answer any) error {
 	if err := m.r.Peer.Send(v); err != nil {
 		return err
 	}
-	return m.hear(ctx, answer)
+	return m.receive(ctx, answer)
 }
 
-func (m *Measurement) hear(ctx context.Context, answer any) error {
+func (m *Measurement) receive(ctx context.Context, answer any) error {
 	err := m.r.Peer.within(ctx, SetupTimeout(m.Sh), answer)
 	if err != nil && WasInterrupted(ctx) {
 		return Interrupted()
@@ -150,8 +150,8 @@ func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limit
 			m.serverNoise.add(*n, out.Window)
 		}
 	}
-	if looked := m.Group.takeCompared(); gen == GenMeasure {
-		m.compared = looked
+	if compared := m.Group.takeCompared(); gen == GenMeasure {
+		m.compared = compared
 		m.compared.add(report.Compared)
 	}
 	return out, report, err
@@ -183,7 +183,7 @@ func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *P
 	if err != nil {
 		return out, nil, err
 	}
-	// After an interrupt the server is still told in order, so that the partial
+	// After an interrupt the server is still stopped in order, so that the partial
 	// result has both sides' figures.
 	last := ctx
 	if WasInterrupted(ctx) {

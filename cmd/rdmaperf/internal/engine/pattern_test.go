@@ -70,12 +70,12 @@ func TestFirstNonZeroFindsEveryPosition(t *testing.T) {
 	}
 }
 
-// Any word of a sequence tells its number.
+// The number of any word of a sequence is known from it.
 func TestWordsTellTheirNumbers(t *testing.T) {
 	state := PatternState(3, 1, 2, 3)
 	for _, i := range []int{0, 1, 2, 4095, 1 << 20, 1<<62 + 12345} {
 		if n := WordNumber(state, Word(state, i)); n != uint64(i) {
-			t.Errorf("word %d is told as %d", i, n)
+			t.Errorf("word %d has number %d", i, n)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (s *Serve) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
 	release := HoldCollector()
 	defer release()
 	changes := s.Counters(ph)
-	r := group.Start(Limits{Ops: max(ph.Operations, 0)}, false) // only a server that sends looks at it
+	r := group.Start(Limits{Ops: max(ph.Operations, 0)}, false) // only a server that sends uses it
 	stop, err := s.UntilStop(ctx, ph, r)
 	if err != nil {
 		r.Halt(StopNow)
@@ -83,7 +83,7 @@ func (s *Serve) Report(out *Outcome, rep PhaseReport) error {
 	return s.Peer.Send(&rep)
 }
 
-// Join waits for targets that were told to stop. One that still sends needs its
+// Join waits for targets that were stopped. One that still sends needs its
 // peer for the end, and a peer may be gone.
 func (s *Serve) Join(ctx context.Context, r *Phase) error {
 	limit := time.NewTimer(s.Plan.Timeout)
@@ -102,7 +102,7 @@ func (s *Serve) Join(ctx context.Context, r *Phase) error {
 	return err
 }
 
-// UntilStop tells the client that the targets run and waits until it has enough.
+// UntilStop reports to the client that the targets run and waits until it has enough.
 func (s *Serve) UntilStop(ctx context.Context, ph *PhaseStart, r *Phase) (*PhaseStop, error) {
 	if err := s.Peer.Send(Ready{ph.Generation}); err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ type Point struct {
 	Workload string `json:"workload"`
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
-	Arm      string `json:"arm,omitempty"` // one of several ways of doing the same, by a name of the workload's
+	Variant  string `json:"arm,omitempty"` // one of several ways of doing the same, by a name of the workload's
 
 	// Rate makes an open loop of the workload latency: operations a second, of all
 	// QPs together. 0 is a closed loop.

@@ -42,7 +42,7 @@ func (c *Group) takeCompared() (sum Compared) {
 	return sum
 }
 
-// TakesReceives tells operations that each consume a receive of the peer.
+// TakesReceives reports operations that each consume a receive of the peer.
 func TakesReceives(k transports.Kind) bool {
 	return k == transports.KindSend || k == transports.KindSendImm || k == transports.KindWriteImm
 }
@@ -52,7 +52,7 @@ func (w *Worker) Miscounted(l *Lane, got, want int64) error {
 	return w.Corrupt(l, fmt.Sprintf("number of messages, %d of %d", got, want), 0, byte(want), byte(got))
 }
 
-// VerifyCounts tells whether the peer counted every QP.
+// VerifyCounts reports whether the peer counted every QP.
 func (c *Group) VerifyCounts(lanes []LaneCount) error {
 	if len(lanes) != len(c.Lanes) {
 		return PeerError("verify windows", fmt.Errorf("counts for %d QPs, want %d", len(lanes), len(c.Lanes)), "")

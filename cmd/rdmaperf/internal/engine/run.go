@@ -40,7 +40,7 @@ type Run struct {
 	Open  Opener
 	Peer  *Link // the server; nil where the workload has none
 
-	// Progress tells what is done of how much. It may take some time: between windows only.
+	// Progress reports what is done of how much. It may take some time: between windows only.
 	Progress func(done, total int64)
 
 	// Kept are figures that the workload keeps from point to point of a stack.
@@ -135,7 +135,7 @@ func ReadOptions[O any](pt Point, check func(o *O, size int) error) (o O, err er
 	return o, err
 }
 
-// Local tells that no point needs a server.
+// Local reports that no point needs a server.
 func (p *Plan) Local() bool {
 	for _, pt := range p.Points {
 		if !pt.Alone {
@@ -250,7 +250,7 @@ func (c *Client) NewRun(pt Point) *Run {
 // errServerGone is why the context of a point ended whose server closed the channel.
 var errServerGone = errors.New("the server went away")
 
-// WasInterrupted tells whether a point is to end because whoever runs it wants that, or its
+// WasInterrupted reports whether a point is to end because whoever runs it wants that, or its
 // time is over, and not because its server is gone: the channel says more of that.
 func WasInterrupted(ctx context.Context) bool {
 	return ctx.Err() != nil && context.Cause(ctx) != errServerGone

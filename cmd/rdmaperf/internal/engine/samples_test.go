@@ -80,7 +80,7 @@ func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 func TestRawSamplesAgreeWithTheHistogram(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
 		engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 20000},
-		hol.NewPoint("write", 4096, hol.ArmSameQP, hol.Options{ProbeInterval: 50 * time.Microsecond}),
+		hol.NewPoint("write", 4096, hol.SameQP, hol.Options{ProbeInterval: 50 * time.Microsecond}),
 		engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	plan.QPs, plan.Threads, plan.WarmupIterations = 2, 2, 20
 	results, kept := rawRun(t, enginetest.TcpEnds, plan, 10_000)

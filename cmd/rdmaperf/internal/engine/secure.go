@@ -16,7 +16,7 @@ import (
 // on the way, and each side may ask who the other is. Data connections have none: they
 // are what is measured.
 //
-// A side without TLS that meets one with it is told so in its own language: a plain client
+// A side without TLS that meets one with it gets an error in its own language: a plain client
 // by a line of the control protocol, one with TLS by a server that knows the first octet
 // of a handshake.
 
@@ -69,7 +69,7 @@ func (s *Server) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	return nil, err
 }
 
-// proved tells whether the client showed a certificate that was asked for and checked.
+// proved reports whether the client showed a certificate that was asked for and checked.
 func (s *Server) proved() bool {
 	return s.TLS != nil && s.TLS.ClientAuth == tls.RequireAndVerifyClientCert
 }

@@ -153,7 +153,7 @@ func TestTLSHidesThePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		var heard strings.Builder
+		var sent strings.Builder
 		var both sync.WaitGroup
 		both.Go(func() {
 			near, err := l.Accept()
@@ -172,7 +172,7 @@ func TestTLSHidesThePlan(t *testing.T) {
 				io.Copy(io.MultiWriter(near, &back), far)
 				near.Close()
 			})
-			io.Copy(io.MultiWriter(far, &heard), near)
+			io.Copy(io.MultiWriter(far, &sent), near)
 		})
 		err = measureOver(client, func(plan engine.Plan) error {
 			cl, err := engine.Connect(t.Context(), l.Addr().String(), tr, plan)
@@ -186,7 +186,7 @@ func TestTLSHidesThePlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		both.Wait()
-		if got := strings.Contains(heard.String(), engine.ControlMagic); got == secured {
+		if got := strings.Contains(sent.String(), engine.ControlMagic); got == secured {
 			t.Errorf("with TLS %v: whoever listens reads the plan: %v", secured, got)
 		}
 	}

@@ -16,7 +16,7 @@ func TestSeriesBuckets(t *testing.T) {
 		}
 		before = i
 		if mid := bucketNs(i); math.Abs(mid-float64(ns)) > 0.016*float64(ns) {
-			t.Errorf("%d ns: bucket %d stands for %v", ns, i, mid)
+			t.Errorf("%d ns: bucket %d is for %v", ns, i, mid)
 		}
 	}
 	for _, ns := range []int64{-5, math.MaxInt64} {

@@ -17,7 +17,7 @@ import (
 func TestSeriesAddsUp(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
 		engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 5000},
-		engine.Point{Workload: throughput.Name, Op: "send", Size: 64}, hol.NewPoint("write", 4096, hol.ArmTwoQP,
+		engine.Point{Workload: throughput.Name, Op: "send", Size: 64}, hol.NewPoint("write", 4096, hol.TwoQP,
 			hol.Options{ProbeInterval: 100 * time.Microsecond}))
 	plan.Iterations, plan.Duration, plan.Interval, plan.WarmupIterations, plan.QPs, plan.Threads = 0,
 		50*time.Millisecond, 10*time.Millisecond, 33, 2, 2

@@ -20,7 +20,7 @@ import (
 )
 
 // Server limits, used where a Server leaves them 0. All arbitrary: they keep one
-// machine usable while strangers talk to it.
+// machine usable while unknown peers connect to it.
 const (
 	DefaultMaxClients = 16
 	DefaultMaxWindow  = 4 << 30 // bytes
@@ -179,7 +179,7 @@ type ServedClient struct {
 	Counters func() []reports.DeviceCounters // nil: none
 }
 
-// serve is the dialogue. Its error was told to the client, if it was there to hear.
+// serve is the dialogue. Its error was sent to the client, if that was still connected.
 func (c *ServedClient) serve(ctx context.Context) error {
 	m, err := c.Ctl.receive(ctx, FirstLineWait)
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *ServedClient) serve(ctx context.Context) error {
 	}
 }
 
-// refuse tells the client why this is the end. ctx ends with the server; what waited for
+// refuse sends the client why the dialogue ends. ctx ends with the server; what waited for
 // the client was also cut short where that one left.
 func (c *ServedClient) refuse(ctx context.Context, err error) error {
 	switch {
@@ -248,7 +248,7 @@ func outOfTurn(m *Message, want messageType) error {
 	return fmt.Errorf("%w: got %q, want %q", ErrLine, m.Type, want)
 }
 
-// checkGreeting tells whether the first line is a plan of this version.
+// checkGreeting reports whether the first line is a plan of this version.
 func checkGreeting(m *Message) error {
 	switch {
 	case m.Magic != ControlMagic:
@@ -325,7 +325,7 @@ func closeAll(sessions []transports.Session) {
 	}
 }
 
-// HelloIndex tells which of n sessions a new one is; ok is false for one that does not show
+// HelloIndex returns which of n sessions a new one is; ok is false for one that does not show
 // the token.
 func HelloIndex(hello, token []byte, n int) (i int, ok bool) {
 	if len(hello) < TokenLen+4 || subtle.ConstantTimeCompare(hello[:TokenLen], token) != 1 {

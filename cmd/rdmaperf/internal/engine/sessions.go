@@ -52,7 +52,7 @@ func (r *Run) Connect(ctx context.Context, sh *Shape, side NewSide) (*Measuremen
 		closeAll(sessions)
 		return nil, err
 	}
-	if err := m.hear(ctx, new(connected)); err != nil {
+	if err := m.receive(ctx, new(connected)); err != nil {
 		m.Group.Close()
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (m *Measurement) Close(ctx context.Context, err error) error {
 // Address waits until the server listens, and returns where and what it said.
 func (m *Measurement) Address(ctx context.Context) (string, *Listening, error) {
 	l := new(Listening)
-	if err := m.hear(ctx, l); err != nil {
+	if err := m.receive(ctx, l); err != nil {
 		return "", nil, err
 	}
 	host := m.r.client.host
@@ -128,7 +128,7 @@ func (s *Serve) HoldShape(sh *Shape, stored int64) error {
 // MaxWindow is the limit of one client's windows, bytes.
 func (s *Serve) MaxWindow() int64 { return s.client.Server.maxWindow() }
 
-// Listen listens for sessions of a point, and tells the client where. They show token.
+// Listen listens for sessions of a point, and sends the client the address. They show token.
 func (s *Serve) Listen(ctx context.Context, cfg transports.Config) (l transports.Listener, token []byte, err error) {
 	tr, err := SessionsOf(s.Stack)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 const (
 	// LatencySlots is how many window slots a ping-pong of small messages cycles
 	// through, a power of two: twice as many as are sent before what was sent and
-	// answered is looked at, up to MediumMessage. From there on, where one is sent, it is
+	// answered is compared, up to MediumMessage. From there on, where one is sent, it is
 	// four, so that a slot is never written again before its last use completed. Messages
 	// above LargeMessage, whose completions are long done by then, make do with two, so
 	// that a message of 1 GiB fits the default window limit. The first round trip after a way
@@ -231,10 +231,10 @@ func (sh *Shape) Payload() int {
 	return sh.Size
 }
 
-// OneSided tells operations whose answer comes without the target's thread.
+// OneSided reports operations whose answer comes without the target's thread.
 func OneSided(k transports.Kind) bool { return k == transports.KindRead || IsAtomic(k) }
 
-// ServerSleeps tells that the server's thread sleeps on its completion queue until the
+// ServerSleeps reports that the server's thread sleeps on its completion queue until the
 // barrier arrives.
 func (sh *Shape) ServerSleeps() bool { return sh.Idle && !OneSided(sh.Kind()) }
 
@@ -289,7 +289,7 @@ func (sh *Shape) Window() int { return sh.Layout.Window }
 // TotalWindow is the memory of one side's windows, in bytes.
 func (sh *Shape) TotalWindow() int64 { return int64(sh.Window()) * int64(sh.QPs) }
 
-// Numbered tells streams whose messages carry numbers.
+// Numbered reports streams whose messages carry numbers.
 func (sh *Shape) Numbered() bool { return sh.Verify && sh.Numbers && !sh.ImmAlone }
 
 // SessionConfig is how sessions are set up, on both sides alike, unless the workload has a

@@ -16,7 +16,7 @@ import (
 
 // Limits end a phase: operations per QP, or time from the worker's start,
 // whichever comes first; 0 means no such limit. A target has neither and runs
-// until it is told to stop.
+// until the stop flag is set.
 type Limits struct {
 	Ops int64
 	Dur time.Duration
@@ -50,12 +50,12 @@ type Worker struct {
 
 	pinned bool
 
-	Stop       *atomic.Uint32  // StopSoon or StopNow: leave the loop at the next look
+	Stop       *atomic.Uint32  // StopSoon or StopNow: leave the loop at the next check
 	Ctx        context.Context // ends event waits together with stop
 	Event      bool
 	demotes    bool // it demotes the other threads: nothing but the workers works here
 	oneProcess bool // the other side's workers are threads of this process
-	Finishing  bool // bringing home what was posted: StopSoon does not end that
+	Finishing  bool // completing what was posted: StopSoon does not end that
 
 	appWork int64 // ns that the application computes for each message; of the server
 
@@ -63,15 +63,15 @@ type Worker struct {
 	stall int64 // longest wait without a completion, ns; 0: for ever (targets)
 
 	// Waiting.
-	Spins     uint32
-	waitStart int64
-	wait      context.Context // bounds one Wait; renewed now and then
-	waitEnd   context.CancelFunc
-	waitMade  int64
-	Yielder   Yielder
-	looked    int64 // when it looked last, ns
-	lookShift uint  // it looks after SpinLook >> lookShift empty polls
-	Sleeps    bool  // it sleeps while its device is at work on a stream (SleepTime)
+	Spins      uint32
+	waitStart  int64
+	wait       context.Context // bounds one Wait; renewed now and then
+	waitEnd    context.CancelFunc
+	waitMade   int64
+	Yielder    Yielder
+	checked    int64 // when it last checked the clock, ns
+	checkShift uint  // it checks after SpinCheck >> checkShift empty polls
+	Sleeps     bool  // it sleeps while its device is at work on a stream (SleepTime)
 
 	// Outcome.
 	Begin, End int64 // monotonic ns
@@ -82,10 +82,10 @@ type Worker struct {
 	Compared   Compared // of the phase
 }
 
-// SpinLook is how many empty polls pass between two looks at the stop flag and
+// SpinCheck is how many empty polls pass between two checks of the stop flag and
 // the clock. An empty poll of a soft transport is a system call of about 200 ns,
-// so this is some 50 µs. Where polls take longer there are fewer (adaptLooks).
-const SpinLook = 256
+// so this is some 50 µs. Where polls take longer there are fewer (adaptChecks).
+const SpinCheck = 256
 
 // mostDone is how many completions one poll gives: those of a batch's asks or answers
 // and of what arrived.
@@ -121,7 +121,7 @@ const (
 	StopNow                    // the peer is gone or the run is lost
 )
 
-// MayFinish tells whether a stopped stream may still wait for its last
+// MayFinish reports whether a stopped stream may still wait for its last
 // completions, and lets it.
 func (w *Worker) MayFinish() bool {
 	w.Finishing = w.Stop.Load() != StopNow
@@ -156,7 +156,7 @@ func (w *Worker) Finish(err error, drain func() error) error {
 	return err
 }
 
-// Stopped tells whether somebody set the flag.
+// Stopped reports whether somebody set the flag.
 func (w *Worker) Stopped() bool { return w.Stop.Load() != 0 }
 
 // Poll moves finished operations of one lane into w.Done. An empty poll goes through Idle.
@@ -187,53 +187,52 @@ func (w *Worker) PollOnce(l *Lane) (int, error) {
 // Idle is the wait of every loop: cheap most of the time.
 func (w *Worker) Idle(l *Lane) error {
 	w.Spins++
-	if !w.Event && w.Spins&(SpinLook>>w.lookShift-1) != 0 {
+	if !w.Event && w.Spins&(SpinCheck>>w.checkShift-1) != 0 {
 		return nil
 	}
-	return w.look(l)
+	return w.check(l)
 }
 
 // ErrStop leaves a loop because the stop flag is set.
 var ErrStop = errors.New("stopped")
 
-// look checks the stop flag and the stall limit, and sleeps in event mode.
-func (w *Worker) look(l *Lane) error {
+// check reads the stop flag and the stall limit, and sleeps in event mode.
+func (w *Worker) check(l *Lane) error {
 	if stop := w.Stop.Load(); stop == StopNow || stop == StopSoon && !w.Finishing {
 		return ErrStop
 	}
 	t := Now()
-	first := w.Spins <= SpinLook // in this wait
+	first := w.Spins <= SpinCheck // in this wait
 	if first {
 		w.waitStart = t
-		w.Spins = max(w.Spins, SpinLook) + 1 // event mode looks at once
+		w.Spins = max(w.Spins, SpinCheck) + 1 // event mode checks at once
 	}
 	if w.stall > 0 && t-w.waitStart > w.stall {
 		return w.Lost(l, "wait", fmt.Errorf("%w for %v", ErrStalled, time.Duration(w.stall).Round(time.Millisecond)))
 	}
 	if !w.Event {
-		w.adaptLooks(t, first)
+		w.adaptChecks(t, first)
 		w.Yielder.yieldIfDue(t, w.waitStart)
 		return nil
 	}
 	return w.sleep(l, t)
 }
 
-// mostLooks makes a look after every eighth poll at most. Arbitrary, as are the bounds
-// of adaptLooks.
-const mostLooks = 5
+// mostChecks is a check after every eighth poll at most.
+const mostChecks = 5
 
-// adaptLooks has a worker look more often where its polls take long, so that it yields its
+// adaptChecks has a worker check more often where its polls take long, so that it yields its
 // CPU in time: a poll takes 60 ns of a device's queue, and 2 us where code is translated.
-func (w *Worker) adaptLooks(t int64, first bool) {
-	if !first && w.Yielder.last != w.looked { // nobody had the CPU in between
-		switch d := t - w.looked; {
-		case d > 3*yieldAfter && w.lookShift < mostLooks:
-			w.lookShift++
-		case d < yieldAfter/2 && w.lookShift > 0:
-			w.lookShift--
+func (w *Worker) adaptChecks(t int64, first bool) {
+	if !first && w.Yielder.last != w.checked { // nobody had the CPU in between
+		switch d := t - w.checked; {
+		case d > 3*yieldAfter && w.checkShift < mostChecks:
+			w.checkShift++
+		case d < yieldAfter/2 && w.checkShift > 0:
+			w.checkShift--
 		}
 	}
-	w.looked = t
+	w.checked = t
 }
 
 // waitSlice bounds one event wait. Arbitrary; a context costs allocations, so it
@@ -255,7 +254,7 @@ func (w *Worker) sleep(l *Lane, t int64) error {
 	case w.Ctx.Err() != nil:
 		return ErrStop
 	case w.wait.Err() != nil:
-		return nil // the slice ended; look decides whether it was too long
+		return nil // the slice ended; check decides whether it was too long
 	}
 	return w.Lost(l, "wait", err)
 }
@@ -341,9 +340,9 @@ func (w *Worker) watch(t, ns, service int64) {
 	}
 }
 
-// LookedAround is idle after a PingPong that met nothing: time for a look.
-func (w *Worker) LookedAround(l *Lane) error {
-	w.Spins |= SpinLook - 1
+// CheckNow is Idle after a PingPong that met nothing, which polled many times.
+func (w *Worker) CheckNow(l *Lane) error {
+	w.Spins |= SpinCheck - 1
 	return w.Idle(l)
 }
 

@@ -35,10 +35,10 @@ const (
 	// for 256 messages keeps a million a second from waiting for credits.
 	sleepLength = 200_000
 	// wantedFor is how long a CPU counts as wanted after it was taken away. Arbitrary:
-	// a fresh look costs one time slice.
+	// to find out anew costs one time slice.
 	wantedFor = 100_000_000
-	// mostLookShift bounds what one step looks to 4096 polls.
-	mostLookShift = 4
+	// mostPollShift bounds one step to 4096 polls.
+	mostPollShift = 4
 )
 
 // yieldIfDue yields at the time t in a wait that began at since, if it is time.
@@ -98,9 +98,9 @@ func (o *Yielder) switches() uint64 {
 	return uint64(o.usage.Nivcsw)
 }
 
-// Looks is how often one step polls an empty CQ before it returns: longer where others
+// Polls is how often one step polls an empty CQ before it returns: longer where others
 // want neither the CPU nor, as a rule, the locks that it holds.
-func (o *Yielder) Looks() uint32 { return SpinLook << min(o.shift, mostLookShift) }
+func (o *Yielder) Polls() uint32 { return SpinCheck << min(o.shift, mostPollShift) }
 
 func SleepFor(ns int64) {
 	_ = unix.Nanosleep(&unix.Timespec{Nsec: ns}, nil) // one that a signal ends is short

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waits is a wait of total ns that is looked at every step ns, and says when yields came.
+// waits is a wait of total ns that is compared every step ns, and says when yields came.
 func waits(o *Yielder, total, step int64) (at []int64) {
 	yielded := 0
 	o.yield = func() { yielded++ }
@@ -37,8 +37,8 @@ func TestOffersThatNobodyTakesComeEverLessOften(t *testing.T) {
 		}
 		gap = min(2*gap, longest)
 	}
-	if got, want := o.Looks(), uint32(SpinLook<<mostLookShift); got != want {
-		t.Errorf("a step looks %d times where nobody wants the CPU, want %d", got, want)
+	if got, want := o.Polls(), uint32(SpinCheck<<mostPollShift); got != want {
+		t.Errorf("a step polls %d times where nobody wants the CPU, want %d", got, want)
 	}
 }
 
@@ -54,8 +54,8 @@ func TestAnOfferThatIsTakenIsRepeatedSoon(t *testing.T) {
 			t.Errorf("yield %d is %d ns after the one before, want %d", i, got, yieldAfter)
 		}
 	}
-	if got := o.Looks(); got != SpinLook {
-		t.Errorf("a step looks %d times where others want the CPU, want %d", got, SpinLook)
+	if got := o.Polls(); got != SpinCheck {
+		t.Errorf("a step polls %d times where others want the CPU, want %d", got, SpinCheck)
 	}
 }
 

@@ -72,7 +72,7 @@ type Nodes struct {
 	Nodes [2]*lite.Node
 }
 
-// OpenNodes opens them over what the stack of the run stands on. arena is what each
+// OpenNodes opens them over the layers below LITE. arena is what each
 // registers, bytes, beside what a node needs for itself.
 func OpenNodes(ctx context.Context, r *engine.Run, s *stack.Stack, arena [2]int) (p *Nodes, err error) {
 	p = &Nodes{}

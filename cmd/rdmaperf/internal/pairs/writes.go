@@ -32,12 +32,12 @@ type Target interface {
 	Drive() error
 }
 
-// What a slot does. A chosen one is looked at before the slot is used again, a last one
+// What a slot does. A chosen one is compared before the slot is used again, a last one
 // when the window is over.
 const (
 	slotFree = iota
 	slotPosted
-	slotLooking
+	slotComparing
 	slotKept
 )
 
@@ -46,7 +46,7 @@ type slot struct {
 	chosen, last bool
 	at           Place
 	number       uint64
-	since        time.Time // of the look at it
+	since        time.Time // when its comparison began
 }
 
 // Writes streams numbered writes to a target.
@@ -59,20 +59,20 @@ type Writes struct {
 	Next  func(slot int) Place // where a slot's next write goes
 	Apart bool                 // no two slots ever write to one place
 	More  func() bool          // whether to go on; nil: until all are written
-	Ended func(slot int)       // hears of each write that has ended; may be nil
+	Ended func(slot int)       // called for each write that has ended; may be nil
 	Found func(slot int)       // and of each whose bytes were found after that; likewise
 
-	slots   []slot
-	number  uint64
-	turn    int
-	drawn   bool // the slot whose turn it is has a place for its next write
-	looking int
-	got     []byte
+	slots     []slot
+	number    uint64
+	turn      int
+	drawn     bool // the slot whose turn it is has a place for its next write
+	comparing int
+	got       []byte
 }
 
 // Do does n writes, by all slots in turn, and returns how long they took, by Now. Of a
 // sample the slot waits until its bytes are found at the far end; the last one of each
-// slot is looked for when the time was taken. Where More ends them there is no last one.
+// slot is compared when the time was taken. Where More ends them there is no last one.
 func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	if w.slots == nil {
 		w.slots = make([]slot, w.Slots)
@@ -91,7 +91,7 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 		case s.last:
 			s.state = slotKept
 		case s.chosen:
-			w.lookAt(s)
+			w.begin(s)
 		default:
 			s.state = slotFree
 		}
@@ -119,7 +119,7 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := w.look(); err != nil {
+		if err := w.compare(); err != nil {
 			return 0, err
 		}
 		if done += k; k > 0 {
@@ -133,7 +133,7 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 }
 
 // post posts the write of the slot whose turn it is, where left are still to be posted, and
-// tells whether it could. Nothing overlaps a write that is compared while either is under
+// reports whether it could. Nothing overlaps a write that is compared while either is under
 // way: writes on several queue pairs have no order.
 func (w *Writes) post(left int) (bool, error) {
 	s := &w.slots[w.turn]
@@ -155,8 +155,8 @@ func (w *Writes) post(left int) (bool, error) {
 	return ok, err
 }
 
-// meets tells whether a write would meet another that is under way. A last one that did its
-// part is looked at now.
+// meets reports whether a write would meet another that is under way. A last one that did its
+// part is compared now.
 func (w *Writes) meets(s *slot) (some bool) {
 	for i := range w.slots {
 		o := &w.slots[i]
@@ -164,23 +164,23 @@ func (w *Writes) meets(s *slot) (some bool) {
 			continue
 		}
 		if some = true; o.state == slotKept {
-			w.lookAt(o)
+			w.begin(o)
 		}
 	}
 	return some
 }
 
-func (w *Writes) lookAt(s *slot) {
-	s.state, s.since = slotLooking, time.Now()
-	w.looking++
+func (w *Writes) begin(s *slot) {
+	s.state, s.since = slotComparing, time.Now()
+	w.comparing++
 }
 
 func (s *slot) proven() bool { return s.chosen || s.last }
 
-// look compares those that are waited for.
-func (w *Writes) look() error {
-	for i := 0; w.looking > 0 && i < len(w.slots); i++ {
-		if w.slots[i].state != slotLooking {
+// compare compares those that are waited for.
+func (w *Writes) compare() error {
+	for i := 0; w.comparing > 0 && i < len(w.slots); i++ {
+		if w.slots[i].state != slotComparing {
 			continue
 		}
 		there, err := w.there(i)
@@ -189,7 +189,7 @@ func (w *Writes) look() error {
 		}
 		if there {
 			w.slots[i].state = slotFree
-			w.looking--
+			w.comparing--
 		}
 	}
 	return nil
@@ -215,11 +215,11 @@ func (w *Writes) rest(ctx context.Context) error {
 			}
 		}
 	}
-	w.looking = 0
+	w.comparing = 0
 	return nil
 }
 
-// there looks whether a slot's bytes have arrived, and is an error when they should have.
+// there reports whether a slot's bytes have arrived, and is an error when they should have.
 func (w *Writes) there(i int) (bool, error) {
 	s := &w.slots[i]
 	if err := w.Read(s.at, w.got); err != nil {

@@ -32,7 +32,7 @@ func fewPoints(points []engine.Point) []engine.Point {
 	type group struct{ workload, op, arm string }
 	ends := map[group][2]int{}
 	for _, pt := range points {
-		g := group{pt.Workload, pt.Op, pt.Arm}
+		g := group{pt.Workload, pt.Op, pt.Variant}
 		e, ok := ends[g]
 		if !ok {
 			e = [2]int{pt.Size, pt.Size}
@@ -40,7 +40,7 @@ func fewPoints(points []engine.Point) []engine.Point {
 		ends[g] = [2]int{min(e[0], pt.Size), max(e[1], pt.Size)}
 	}
 	return slices.DeleteFunc(slices.Clone(points), func(pt engine.Point) bool {
-		e := ends[group{pt.Workload, pt.Op, pt.Arm}]
+		e := ends[group{pt.Workload, pt.Op, pt.Variant}]
 		return pt.Size != e[0] && pt.Size != e[1]
 	})
 }

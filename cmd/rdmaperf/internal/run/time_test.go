@@ -13,7 +13,7 @@ func TestPlannedTime(t *testing.T) {
 	for _, c := range []struct {
 		pt   engine.Point
 		want time.Duration
-	}{{engine.Point{}, 1200 * time.Millisecond}, {hol.NewPoint("write", 1<<20, hol.ArmSameQP, hol.Options{}),
+	}{{engine.Point{}, 1200 * time.Millisecond}, {hol.NewPoint("write", 1<<20, hol.SameQP, hol.Options{}),
 		3200 * time.Millisecond}, {engine.Point{Time: time.Minute}, time.Minute}} {
 		if got := p.PlannedTime(c.pt); got != c.want {
 			t.Errorf("%s: %v, want %v", c.pt, got, c.want)

@@ -67,7 +67,7 @@ func TestScriptedHeadOfLine(t *testing.T) {
 	const n, size, probe = 50, 20_000, 64
 	const trip = each + probe + out + each + probe + back
 	alone := n*(each+size) + each + out + each + back // the barrier and its answer are empty
-	plan := engine.Plan{Points: []engine.Point{hol.NewPoint("write", size, hol.ArmTwoQP, hol.Options{})}, Iterations: n,
+	plan := engine.Plan{Points: []engine.Point{hol.NewPoint("write", size, hol.TwoQP, hol.Options{})}, Iterations: n,
 		Verify: false}
 	for _, r := range measure(t, &scripted.Fabric{Times: script()}, plan) {
 		h := holresults.Of(&r)

@@ -40,7 +40,7 @@ func smallCalls() engine.Point {
 // their names, and of the bulk none; what cannot keep them ends the point.
 func TestScriptedHeadOfLineByCalls(t *testing.T) {
 	const n, call = 25, out + back
-	pt := hol.NewPoint("call", 20_000, hol.ArmTwoQP, hol.Options{BulkDepth: 3})
+	pt := hol.NewPoint("call", 20_000, hol.TwoQP, hol.Options{BulkDepth: 3})
 	plan := engine.Plan{Points: []engine.Point{pt, pt}, Iterations: n, Verify: true}
 	full := errors.New("no room")
 	for _, refused := range []string{"", reports.SamplesProbeAlone, reports.SamplesProbeLoaded} {

@@ -230,7 +230,7 @@ func (s *sessions) first(session transports.Session, r *engine.Phase, index int,
 				return t, s.compare(mem[back:back+sh.Size], state, index)
 			}
 		}
-		if spins++; spins%engine.SpinLook == 0 {
+		if spins++; spins%engine.SpinCheck == 0 {
 			switch {
 			case r.Stop.Load() == engine.StopNow:
 				return t, engine.ErrStop

@@ -14,9 +14,9 @@ import (
 
 // Head-of-line by calls: one caller of small calls, the probes, beside as many callers of
 // large ones as bulk messages are outstanding. A bulk call has a large request and an answer
-// of a few bytes; a probe has both of its own size. In the arm same-qp all of them call on
+// of a few bytes; a probe has both of its own size. In the variant same-qp all of them call on
 // one connection, in two-qp the probes have one of their own. A probe's priority is that of
-// its call, for stacks that tell them apart.
+// its call, for stacks with priorities.
 
 // bulkAnswer is the answer to a bulk call in bytes, whose payload goes one way.
 const bulkAnswer = 8
@@ -33,19 +33,19 @@ const (
 	groupBulk
 )
 
-// CallArms lists the arms that calls have. A call is not cut by who makes it: its bytes are
+// CallVariants lists those that calls have. A call is not cut by who makes it: its bytes are
 // one message for the server.
-func CallArms() []string { return []string{ArmSameQP, ArmTwoQP, ArmDevice} }
+func CallVariants() []string { return []string{SameQP, TwoQP, Device} }
 
 // checkCalls is what points of calls have to be.
 func checkCalls(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindCall.String():
 		return errors.New("the operation is call")
-	case p.Arm == ArmAppSlicing:
+	case p.Variant == AppSlicing:
 		return errors.New("arm app-slicing is of write: a call is one message for the server")
-	case !slices.Contains(CallArms(), p.Arm):
-		return fmt.Errorf("arm %q: want one of %v", p.Arm, CallArms())
+	case !slices.Contains(CallVariants(), p.Variant):
+		return fmt.Errorf("arm %q: want one of %v", p.Variant, CallVariants())
 	case p.Call != engine.CallUnary || p.Response != bulkAnswer:
 		return errors.New("bulk calls are unary, with an answer of 8 bytes")
 	case p.QPs != 0 || p.Outstanding != 0:
@@ -63,7 +63,7 @@ func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 	if err != nil {
 		return nil, transports.CallConfig{}, err
 	}
-	sh.QPs, sh.Depth = connections(sh.Arm), setUp(sh).BulkDepth
+	sh.QPs, sh.Depth = connections(sh.Variant), setUp(sh).BulkDepth
 	sh.Layout.Window = (sh.Size + sh.Response) * sh.Depth
 	cfg := drive.CallConfig(sh, 1)
 	cfg.MaxResponse = max(setUp(sh).ProbeSize, sh.Response)
@@ -71,9 +71,9 @@ func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 	return sh, cfg, nil
 }
 
-// connections is how many QPs, or connections of calls, an arm has.
-func connections(arm string) int {
-	if arm == ArmTwoQP || arm == ArmDevice {
+// connections is how many QPs, or connections of calls, a variant has.
+func connections(variant string) int {
+	if variant == TwoQP || variant == Device {
 		return 2
 	}
 	return 1

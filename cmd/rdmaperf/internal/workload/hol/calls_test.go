@@ -13,8 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func callPoint(arm string, size int) engine.Point {
-	return NewPoint("call", size, arm, Options{})
+func callPoint(variant string, size int) engine.Point {
+	return NewPoint("call", size, variant, Options{})
 }
 
 // Calls have the same two views as messages: the exact number of probes alone and beside
@@ -22,9 +22,9 @@ func callPoint(arm string, size int) engine.Point {
 // probes 72 ms: in one of 2 ms on a busy machine, no bulk call of 30,000 bytes need end.
 func TestHeadOfLineByCalls(t *testing.T) {
 	for _, name := range []string{"bufconn", "dropin iwarp", "fused iwarp", "fused mem"} {
-		for _, arm := range CallArms() {
-			t.Run(name+" "+arm, func(t *testing.T) {
-				plan := enginetest.QuickPlan(NewPoint("call", 30_000, arm,
+		for _, variant := range CallVariants() {
+			t.Run(name+" "+variant, func(t *testing.T) {
+				plan := enginetest.QuickPlan(NewPoint("call", 30_000, variant,
 					Options{BulkDepth: 4, ProbeInterval: 3 * time.Millisecond, ProbeOne: true}))
 				plan.Iterations, plan.WarmupIterations = 25, 3
 				r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()[name], plan))
@@ -41,7 +41,7 @@ func TestHeadOfLineByCalls(t *testing.T) {
 					r.DurationNs == 0:
 					t.Errorf("bulk %v alone, %v loaded, %d operations", h.BulkAloneBytesPerSecond,
 						h.BulkLoadedBytesPerSecond, r.Operations)
-				case r.QPs != connections(arm) || r.Depth != 4 || h.Arm != arm || h.ProbeGapNs != 3_000_000 ||
+				case r.QPs != connections(variant) || r.Depth != 4 || h.Arm != variant || h.ProbeGapNs != 3_000_000 ||
 					h.ProbeIntervalNs != 0 || h.LoadedLoop != nil:
 					t.Errorf("%d connections, depth %d, %+v", r.QPs, r.Depth, h)
 				case r.Verification.Whole != 2*(r.Operations+25) || r.Verification.Mode != reports.VerifyAll:
@@ -57,7 +57,7 @@ func TestHeadOfLineByCalls(t *testing.T) {
 // One probe at a time leaves its interval between two: the window of so many is as long as that.
 func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
 	const probes, interval = 10, 3 * time.Millisecond
-	plan := enginetest.QuickPlan(NewPoint("call", 1000, ArmSameQP,
+	plan := enginetest.QuickPlan(NewPoint("call", 1000, SameQP,
 		Options{BulkDepth: 1, ProbeInterval: interval, ProbeOne: true}))
 	plan.Iterations, plan.WarmupIterations = probes, 1
 	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
@@ -74,7 +74,7 @@ func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
 // Probes at an interval that the path does not sustain are counted as due, and the point
 // says that it is saturated.
 func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
-	plan := enginetest.QuickPlan(NewPoint("call", 20_000, ArmSameQP,
+	plan := enginetest.QuickPlan(NewPoint("call", 20_000, SameQP,
 		Options{BulkDepth: 2, ProbeInterval: 2 * time.Microsecond}))
 	plan.Iterations, plan.Duration = 0, 100*time.Millisecond
 	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
@@ -100,7 +100,7 @@ func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
 			}
 			return err
 		}}
-		plan := enginetest.QuickPlan(NewPoint("call", 5000, ArmSameQP, Options{BulkDepth: 2}))
+		plan := enginetest.QuickPlan(NewPoint("call", 5000, SameQP, Options{BulkDepth: 2}))
 		plan.Iterations = 20
 		_, err := enginetest.RunPoints(t, fault.Ends(enginetest.CarriersUnderTest()["fused mem"]), plan)
 		if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), want) {
@@ -111,10 +111,10 @@ func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
 
 // What calls cannot be is refused by name.
 func TestHeadOfLineByCallsRefuses(t *testing.T) {
-	sliced := callPoint(ArmAppSlicing, 5000)
-	short := callPoint(ArmSameQP, 5000)
+	sliced := callPoint(AppSlicing, 5000)
+	short := callPoint(SameQP, 5000)
 	short.Response = 9
-	small := callPoint(ArmSameQP, 64)
+	small := callPoint(SameQP, 64)
 	for want, pt := range map[string]engine.Point{"app-slicing is of write": sliced, "answer of 8 bytes": short,
 		"probe size 64": small} {
 		if err := checkCalls(pt); err == nil || !strings.Contains(err.Error(), want) {
@@ -125,7 +125,7 @@ func TestHeadOfLineByCallsRefuses(t *testing.T) {
 
 // Messages, too, have one probe at a time, and none sooner than asked.
 func TestProbesOneAtATime(t *testing.T) {
-	plan := enginetest.QuickPlan(NewPoint("write", 5000, ArmSameQP,
+	plan := enginetest.QuickPlan(NewPoint("write", 5000, SameQP,
 		Options{ProbeInterval: 2 * time.Millisecond, ProbeOne: true}))
 	plan.Iterations = 20
 	client, server := enginetest.Pair(t, enginetest.MemEnds, plan, shape, sides)

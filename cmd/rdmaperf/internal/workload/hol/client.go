@@ -40,7 +40,7 @@ type holClient struct {
 	c           *engine.Group
 	w           *engine.Worker
 	lanes       []*holClientLane
-	bulk, probe *holClientLane // one in the arm same-qp
+	bulk, probe *holClientLane // one in the variant same-qp
 	begun       bool
 
 	pace    *engine.Pacer // nil: closed loop, one probe under way
@@ -179,7 +179,7 @@ func (d *holClient) overdue(end int64) {
 	d.w.Unsent = d.pace.Overdue(end, d.w.Rec.AtLeast)
 }
 
-// enough tells that the iterations are done: probes where there are any.
+// enough reports that the iterations are done: probes where there are any.
 func (d *holClient) enough() bool {
 	switch ops := d.w.Lim.Ops; {
 	case ops == 0:
@@ -191,7 +191,7 @@ func (d *holClient) enough() bool {
 	}
 }
 
-// idle tells that nothing is under way.
+// idle reports that nothing is under way.
 func (d *holClient) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.bulk.Out == 0 }
 
 func (d *holClient) pushBulk() error {
@@ -241,7 +241,7 @@ func (d *holClient) own(l *holClientLane, k int) (int, error) {
 }
 
 // pushSlices posts slices of the bulk messages as far as the application's window
-// goes. A message that is begun is always ended; more tells whether another may
+// goes. A message that is begun is always ended; more: whether another may
 // begin. out counts slices here, and posted whole messages.
 func (d *holClient) pushSlices(more bool) error {
 	l, sh := d.bulk, d.w.Sh
@@ -410,7 +410,7 @@ func (d *holClient) empty(l *holClientLane) error {
 	return nil
 }
 
-// drain brings home what was posted.
+// drain completes what was posted.
 func (d *holClient) drain() error {
 	l := d.bulk
 	for {

@@ -26,7 +26,7 @@ type Workload struct {
 	gap       string
 	interval  string
 	rate      float64
-	arms      []string
+	variants  []string
 	priority  uint8
 	appSlice  string
 	appWindow int
@@ -47,7 +47,7 @@ func (*Workload) Meta() workload.Meta {
 }
 
 func (h *Workload) Flags(f *pflag.FlagSet) {
-	f.StringSliceVar(&h.arms, "hol-arm", StandardArms(),
+	f.StringSliceVar(&h.variants, "hol-arm", StandardVariants(),
 		"hol: comma list of same-qp, two-qp (the probes on a QP, or a connection of calls, of their own), "+
 			"app-slicing (the application cuts bulk writes itself and keeps few slices outstanding), device (two-qp, "+
 			"and one scheduler serves all QPs of the device: on stacks with sched, by scope=device)")
@@ -116,7 +116,7 @@ func parseInterval(flag, s string) (time.Duration, error) {
 	return d, nil
 }
 
-// Points are all bulk sizes in all arms. Nobody named the workload where it is left out.
+// Points are all bulk sizes in all variants. Nobody named the workload where it is left out.
 func (h *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	o, err := h.read(c)
 	threads, sizes := c.AnyOf("qp", "qp-sweep", "threads"), c.AnyOf("size", "all")
@@ -126,8 +126,8 @@ func (h *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 		return nil, err
 	case !c.Named && (threads != "" || sizes != "" || c.Changed("op") || c.Plan.Polling == engine.PollingEvent):
 		return nil, nil
-	case slicing != "" && !slices.Contains(values.Unique(h.arms), ArmAppSlicing):
-		return nil, values.Wrong(slicing, "for --hol-arm %s", ArmAppSlicing)
+	case slicing != "" && !slices.Contains(values.Unique(h.variants), AppSlicing):
+		return nil, values.Wrong(slicing, "for --hol-arm %s", AppSlicing)
 	case threads != "":
 		return nil, values.Wrong("workload", "%s has one thread, and a QP or two by --hol-arm", Name)
 	case sizes != "" && c.Alone():
@@ -141,11 +141,11 @@ func (h *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 			if err != nil {
 				return nil, values.Wrong("bulk-size", "%w", err)
 			}
-			for _, arm := range values.Unique(h.arms) {
-				if len(c.Ops) == 0 && op == call && !slices.Contains(CallArms(), arm) {
+			for _, variant := range values.Unique(h.variants) {
+				if len(c.Ops) == 0 && op == call && !slices.Contains(CallVariants(), variant) {
 					continue // nobody asked for calls
 				}
-				points = append(points, NewPoint(op, n, arm, o))
+				points = append(points, NewPoint(op, n, variant, o))
 			}
 		}
 	}

@@ -12,34 +12,34 @@ import (
 
 // The head-of-line workload: small probes beside a bulk stream. A probe is a
 // send that the target answers with the bytes that came. Bulk is written into
-// window slots, or sent. In the arm same-qp both travel on one QP, where a probe
+// window slots, or sent. In the variant same-qp both travel on one QP, where a probe
 // waits for the bulk posted before it; in two-qp the probes have a QP of their
 // own on the same device, driven by the same thread. In app-slicing they share a QP
 // as well, but the client does what applications do about it (BytePS): it cuts a
-// bulk write into slices before posting and keeps few of them outstanding. The arm device
+// bulk write into slices before posting and keeps few of them outstanding. The variant device
 // is two-qp on a stack whose scheduler serves all QPs of the device.
 //
-// Everything that consumes a receive is told apart by its length: probes are
+// What consumes a receive differs by its length: probes are
 // shorter than bulk, and an empty message is a barrier of the client or, from the
 // server, its answer or a credit for CreditEvery bulk messages. Bulk is cut out of one
 // source (drive.Cuts), so that each message has a number: the target compares that of
-// every send when it arrives. A write tells nobody: behind some passes over the slots,
+// every send when it arrives. A write completes nothing at the target: behind some passes over the slots,
 // chosen by the seed, and with VerifyAll behind each, the client waits until the target has
 // compared them, which it asks for with a message of its own.
 
-// Arms of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
+// Variants of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
 const (
-	ArmSameQP     = "same-qp"
-	ArmTwoQP      = "two-qp"
-	ArmAppSlicing = "app-slicing"
-	ArmDevice     = "device"
+	SameQP     = "same-qp"
+	TwoQP      = "two-qp"
+	AppSlicing = "app-slicing"
+	Device     = "device"
 )
 
-// Arms lists the known arms.
-func Arms() []string { return []string{ArmSameQP, ArmTwoQP, ArmAppSlicing, ArmDevice} }
+// Variants lists the known ones.
+func Variants() []string { return []string{SameQP, TwoQP, AppSlicing, Device} }
 
-// StandardArms lists those that are measured when none is named.
-func StandardArms() []string { return []string{ArmSameQP, ArmTwoQP} }
+// StandardVariants lists those that are measured when none is named.
+func StandardVariants() []string { return []string{SameQP, TwoQP} }
 
 const (
 	// Probes under way at once. More that are due wait, and their wait is measured.
@@ -56,7 +56,7 @@ const (
 	probePattern = engine.MaxDepth
 )
 
-// Slots of send-side operations, by which their completions are told apart. Bulk
+// Slots of send-side operations, by which their completions differ. Bulk
 // has the number of operations that it completes, as in streams.
 const (
 	slotBulk    = 1
@@ -80,7 +80,7 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 		return nil, err
 	}
 	own := setUp(sh)
-	sh.Threads, sh.QPs, sh.Depth, sh.Polling = 1, connections(sh.Arm), own.BulkDepth, engine.PollingBusy
+	sh.Threads, sh.QPs, sh.Depth, sh.Polling = 1, connections(sh.Variant), own.BulkDepth, engine.PollingBusy
 	sh.Slots = max(1, min(sh.Depth, engine.SlotBudget/sh.Stride()))
 	sh.RecvDepth = holReceives(sh)
 	sh.Arrives(s.Caps)
@@ -125,9 +125,9 @@ func check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindWrite.String() && p.Op != transports.KindSend.String():
 		return errors.New("the bulk stream is of write or send")
-	case !slices.Contains(Arms(), p.Arm):
-		return fmt.Errorf("arm %q: want one of %v", p.Arm, Arms())
-	case p.Arm == ArmAppSlicing && p.Op != transports.KindWrite.String():
+	case !slices.Contains(Variants(), p.Variant):
+		return fmt.Errorf("arm %q: want one of %v", p.Variant, Variants())
+	case p.Variant == AppSlicing && p.Op != transports.KindWrite.String():
 		return errors.New("arm app-slicing is of write: one send takes one receive, and the peer would have to put " +
 			"slices together")
 	case p.QPs != 0:

@@ -14,16 +14,16 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// holPoints are all arms and bulk kinds at the sizes given.
+// holPoints are all variants and bulk kinds at the sizes given.
 func holPoints(sizes ...int) []engine.Point {
 	var points []engine.Point
-	for _, arm := range Arms() {
+	for _, variant := range Variants() {
 		for _, op := range []string{"write", "send"} {
-			if arm == ArmAppSlicing && op == "send" || arm == ArmDevice {
+			if variant == AppSlicing && op == "send" || variant == Device {
 				continue // refused, and two-qp on another stack
 			}
 			for _, size := range sizes {
-				points = append(points, NewPoint(op, size, arm, Options{}))
+				points = append(points, NewPoint(op, size, variant, Options{}))
 			}
 		}
 	}
@@ -38,7 +38,7 @@ func with(o Options, points ...engine.Point) []engine.Point {
 	return points
 }
 
-// Every arm, bulk operation and pacing takes the exact number of probes in both
+// Every variant, bulk operation and pacing takes the exact number of probes in both
 // views, moves bulk in both, and finds all bytes in place.
 func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
@@ -65,12 +65,12 @@ func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 						t.Errorf("%v: bulk %v alone, %v loaded, %d operations, want some", pt,
 							h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, r.Operations)
 					}
-					if h.Arm != pt.Arm || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 ||
+					if h.Arm != pt.Variant || h.BulkSizeBytes != int64(pt.Size) || h.ProbeSizeBytes != 64 ||
 						h.ProbeIntervalNs != int64(interval) || r.Depth != 5 {
 						t.Errorf("%v: %+v", pt, h)
 					}
-					if qps := map[string]int{ArmSameQP: 1, ArmTwoQP: 2, ArmAppSlicing: 1,
-						ArmDevice: 2}[pt.Arm]; r.QPs != qps {
+					if qps := map[string]int{SameQP: 1, TwoQP: 2, AppSlicing: 1,
+						Device: 2}[pt.Variant]; r.QPs != qps {
 						t.Errorf("%v: %d QPs, want %d", pt, r.QPs, qps)
 					}
 				}
@@ -123,9 +123,9 @@ func TestHeadOfLineAllocatesNothing(t *testing.T) {
 // One changed bit is found in a probe, in its echo and in bulk.
 func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 	for _, op := range []string{"write", "send"} {
-		for _, arm := range StandardArms() {
+		for _, variant := range StandardVariants() {
 			for _, who := range []string{"probe", "bulk"} {
-				t.Run(op+"/"+arm+"/"+who, func(t *testing.T) {
+				t.Run(op+"/"+variant+"/"+who, func(t *testing.T) {
 					const size, at = 5000, 21
 					f := &enginetest.Fault{}
 					f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
@@ -145,7 +145,7 @@ func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 						}
 						return len(ops), nil
 					}
-					plan := enginetest.QuickPlan(NewPoint(op, size, arm, Options{}))
+					plan := enginetest.QuickPlan(NewPoint(op, size, variant, Options{}))
 					results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 					var bad *engine.CorruptionError
 					if reports.Code(err) != reports.ExitCorruption || !errors.As(err, &bad) {
@@ -179,7 +179,7 @@ func TestHeadOfLineFindsLateLoss(t *testing.T) {
 		}
 		return s.Post(changed)
 	}
-	plan := enginetest.QuickPlan(NewPoint("write", 1000, ArmSameQP, Options{}))
+	plan := enginetest.QuickPlan(NewPoint("write", 1000, SameQP, Options{}))
 	plan.Iterations = 100
 	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("error %v, want a corruption", err)
@@ -218,7 +218,7 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 
 // A pause between probes longer than the timeout is no stall.
 func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
-	plan := enginetest.QuickPlan(NewPoint("write", 500, ArmTwoQP, Options{}))
+	plan := enginetest.QuickPlan(NewPoint("write", 500, TwoQP, Options{}))
 	plan.Timeout = 700 * time.Millisecond
 	client, server := enginetest.Pair(t, enginetest.MemEnds, plan, shape, sides)
 	h := client.Side.(*holClient)
@@ -241,7 +241,7 @@ func TestProbesCarryThePriority(t *testing.T) {
 		}
 		return s.Post(ops)
 	}
-	plan := enginetest.QuickPlan(NewPoint("write", 500, ArmSameQP, Options{ProbePriority: 3}))
+	plan := enginetest.QuickPlan(NewPoint("write", 500, SameQP, Options{ProbePriority: 3}))
 	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil || wrong > 0 {
 		t.Errorf("%d operations with another priority, error %v", wrong, err)
 	}
@@ -279,7 +279,7 @@ func TestApplicationSlices(t *testing.T) {
 		}
 		return n, err
 	}
-	plan := enginetest.QuickPlan(NewPoint("write", size, ArmAppSlicing, Options{AppSlice: slice, AppWindow: window}))
+	plan := enginetest.QuickPlan(NewPoint("write", size, AppSlicing, Options{AppSlice: slice, AppWindow: window}))
 	plan.Iterations = 50
 	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 	if err != nil {
@@ -296,15 +296,15 @@ func TestApplicationSlices(t *testing.T) {
 
 // Plans that make no sense are refused before anything runs.
 func TestHeadOfLinePlansAreChecked(t *testing.T) {
-	good := NewPoint("write", 1000, ArmSameQP, Options{})
+	good := NewPoint("write", 1000, SameQP, Options{})
 	bent := func(o Options) func(*engine.Plan) {
 		return func(p *engine.Plan) { with(o, p.Points...) }
 	}
 	tr, _ := enginetest.MemEnds(t)
 	caps := tr.Caps()
 	for what, bend := range map[string]func(*engine.Plan){
-		"unknown arm":       func(p *engine.Plan) { p.Points[0].Arm = "three-qp" },
-		"slices of sends":   func(p *engine.Plan) { p.Points[0].Op, p.Points[0].Arm = "send", ArmAppSlicing },
+		"unknown arm":       func(p *engine.Plan) { p.Points[0].Variant = "three-qp" },
+		"slices of sends":   func(p *engine.Plan) { p.Points[0].Op, p.Points[0].Variant = "send", AppSlicing },
 		"tiny slices":       bent(Options{AppSlice: 100}),
 		"no window":         bent(Options{AppWindow: -1}),
 		"reads as bulk":     func(p *engine.Plan) { p.Points[0].Op = "read" },

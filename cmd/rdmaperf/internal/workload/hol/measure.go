@@ -118,7 +118,7 @@ func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {
 // probeParameters are those that messages and calls have alike.
 func probeParameters(sh *engine.Shape, p map[string]any) {
 	s := setUp(sh)
-	p["arm"], p["probe_priority"], p["probe_arrivals"] = sh.Arm, s.ProbePriority, engine.ArrivalsConstant
+	p["arm"], p["probe_priority"], p["probe_arrivals"] = sh.Variant, s.ProbePriority, engine.ArrivalsConstant
 	if s.AppWindow > 0 {
 		p["app_slice_bytes"], p["app_window"] = s.AppSlice, s.AppWindow
 	}
@@ -132,7 +132,7 @@ func detail(sh *engine.Shape, f *holFigures) *holresults.HOL {
 	s := setUp(sh)
 	h := &holresults.HOL{
 		AppSliceBytes: int64(s.AppSlice), AppWindow: s.AppWindow,
-		Arm: sh.Arm, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
+		Arm: sh.Variant, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
 		AloneLoop: f.aloneLoop, LoadedLoop: f.loadedLoop, ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded,
 		BulkAloneBytesPerSecond: f.bulkAlone, BulkLoadedBytesPerSecond: f.bulkLoaded,
 		Probes: f.probes,

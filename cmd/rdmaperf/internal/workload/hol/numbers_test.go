@@ -10,8 +10,8 @@ import (
 )
 
 // Every bulk message has a number: one that is lost, comes twice, is exchanged with another or
-// changed long before the end is found. A write is lost without a trace where nothing looks at
-// its slot, so all passes are looked at here; sends need no more than their numbers.
+// changed long before the end is found. A write is lost without a trace where nothing compares
+// its slot, so all passes are compared here; sends need no more than their numbers.
 func TestBulkIsNumbered(t *testing.T) {
 	const size = 20_000
 	for what, bend := range map[string]func(op *transports.Op, mem []byte){
@@ -42,7 +42,7 @@ func TestBulkIsNumbered(t *testing.T) {
 				return s.Post(changed)
 			}
 			o := Options{BulkDepth: 4}
-			if pt.Arm == ArmAppSlicing {
+			if pt.Variant == AppSlicing {
 				o.AppSlice, o.AppWindow = 4096, 3
 			}
 			plan := enginetest.QuickPlan(with(o, pt)...)
@@ -51,7 +51,7 @@ func TestBulkIsNumbered(t *testing.T) {
 			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
 			if found := reports.Code(err) == reports.ExitCorruption; n < 40 || found == (what == "nothing") || !found &&
 				err != nil {
-				t.Errorf("%s, %s %s: %v after %d bulk messages", what, pt.Op, pt.Arm, err, n)
+				t.Errorf("%s, %s %s: %v after %d bulk messages", what, pt.Op, pt.Variant, err, n)
 			}
 		}
 	}

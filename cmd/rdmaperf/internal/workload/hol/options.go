@@ -19,7 +19,7 @@ const (
 	defaultProbeInterval = 500 * time.Microsecond
 
 	// maxProbeInterval is below every sensible timeout: a longer pause could not be
-	// told from a peer that is gone.
+	// distinguished from a peer that is gone.
 	maxProbeInterval = time.Second
 
 	// defaultAppSlice and defaultAppWindow keep 256 KiB outstanding, above the
@@ -30,7 +30,7 @@ const (
 )
 
 // Options are what only points of this workload have, beside the size and the operation of
-// the bulk and the arm. The zero value of a field that has a default means the default.
+// the bulk and the variant. The zero value of a field that has a default means the default.
 //
 // A ProbeInterval of 0 is a closed loop: each probe starts when the one before is back. With
 // ProbeOne it is one, too, and the interval the least time between two starts; without,
@@ -42,20 +42,20 @@ type Options struct {
 	ProbeOne      bool          `json:"probe_one,omitempty"`
 	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
 
-	// In the arm app-slicing: bytes of a slice, and how many are outstanding.
+	// In the variant app-slicing: bytes of a slice, and how many are outstanding.
 	AppSlice  int `json:"app_slice_bytes,omitempty"`
 	AppWindow int `json:"app_window,omitempty"`
 }
 
-// NewPoint is a point. Options beside those of its arm are left out.
-func NewPoint(op string, size int, arm string, o Options) engine.Point {
-	if arm != ArmAppSlicing {
+// NewPoint is a point. Options beside those of its variant are left out.
+func NewPoint(op string, size int, variant string, o Options) engine.Point {
+	if variant != AppSlicing {
 		o.AppSlice, o.AppWindow = 0, 0
 	}
 	// probes alone, bulk alone, both
-	pt := engine.Point{Workload: Name, Op: op, Size: size, Arm: arm, Options: engine.PackOptions(o), Windows: 3,
-		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, arm), Needs: engine.Needs{Sessions: connections(arm)}}
-	if arm == ArmDevice {
+	pt := engine.Point{Workload: Name, Op: op, Size: size, Variant: variant, Options: engine.PackOptions(o), Windows: 3,
+		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, variant), Needs: engine.Needs{Sessions: connections(variant)}}
+	if variant == Device {
 		pt.Needs.Layer, pt.Needs.Param = "sched", "scope=device"
 	}
 	k, _ := transports.ParseKind(op)
@@ -66,7 +66,7 @@ func NewPoint(op string, size int, arm string, o Options) engine.Point {
 	o.defaults()
 	pt.Needs.Kinds, pt.Needs.Why = transports.Kinds(transports.KindSend), "which proves that data arrived"
 	pt.Needs.Depth, pt.Needs.DepthOf = holDepth(o, k), fmt.Sprintf("bulk depth %d with its receives", o.BulkDepth)
-	if n := o.AppWindow + probeSlots(k); arm == ArmAppSlicing && n > pt.Needs.Depth {
+	if n := o.AppWindow + probeSlots(k); variant == AppSlicing && n > pt.Needs.Depth {
 		pt.Needs.Depth, pt.Needs.DepthOf = n, fmt.Sprintf("application window %d with its probes", o.AppWindow)
 	}
 	return pt
@@ -108,7 +108,7 @@ func validateOptions(pt engine.Point) error {
 	return nil
 }
 
-// setup is what both sides keep with a shape. What it slices is 0 in other arms.
+// setup is what both sides keep with a shape. What it slices is 0 in other variants.
 type setup struct {
 	Options
 	probeSlots int // probes under way at once
@@ -120,7 +120,7 @@ func setUp(sh *engine.Shape) *setup {
 		return s
 	}
 	o, _ := optionsOf(sh.Point)
-	if sh.Arm != ArmAppSlicing {
+	if sh.Variant != AppSlicing {
 		o.AppSlice, o.AppWindow = 0, 0
 	}
 	s := &setup{o, probeSlots(sh.Kind())}

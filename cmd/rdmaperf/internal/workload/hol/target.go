@@ -13,12 +13,12 @@ import (
 // holServerLane is a session of the target.
 type holServerLane struct {
 	engine.Lane
-	set   *setup
-	recvs []transports.Op
-	cuts  drive.Cuts // of bulk
-	bulk  int64      // bulk messages of this phase: sends that came, and writes up to the last pass that was compared
-	taken int        // of the session, since the last credit
-	owed  int        // empty messages to send
+	set     *setup
+	recvs   []transports.Op
+	cuts    drive.Cuts // of bulk
+	bulk    int64      // bulk messages of this phase: sends that came, and writes up to the last pass that was compared
+	taken   int        // of the session, since the last credit
+	replies int        // empty messages to send
 
 	// Probes to be answered, by receive, oldest first. At most probeSlots echoes
 	// leave at once.
@@ -99,13 +99,13 @@ func holTurn(w *engine.Worker, l *holServerLane) error {
 	if err := echoProbes(w, l); err != nil {
 		return err
 	}
-	for l.owed > 0 {
+	for l.replies > 0 {
 		// of no receive
 		posted, err := w.TryPost(&l.Lane, transports.Op{Kind: transports.KindSend, Slot: uint32(l.Sh.RecvDepth)})
 		if !posted {
 			return err
 		}
-		l.owed--
+		l.replies--
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 		l.waiting++
 		return nil
 	case n == 0:
-		l.owed++
+		l.replies++
 	case n == sh.Size && l.Kind == transports.KindSend:
 		if sh.Verify {
 			b := l.Mem[l.recvs[d.Slot].Local:][:sh.Size]
@@ -137,7 +137,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 		l.bulk++
 		if l.taken++; l.taken == holCredit(sh) {
 			l.taken = 0
-			l.owed++
+			l.replies++
 		}
 	case n == compareSize(sh) && sh.Verify && l.Kind == transports.KindWrite:
 		first := int64(binary.LittleEndian.Uint64(l.Mem[l.recvs[d.Slot].Local:]))
@@ -145,7 +145,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 		if err := l.cuts.Written(first, l.bulk); err != nil {
 			return err
 		}
-		l.owed++
+		l.replies++
 	default:
 		return w.Corrupt(&l.Lane, "length of a message", 0, byte(l.set.ProbeSize), byte(n))
 	}

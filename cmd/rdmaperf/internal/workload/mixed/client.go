@@ -174,7 +174,7 @@ func (w *worker) run() error {
 	return err
 }
 
-// all tells that as many operations began as there are to be.
+// all reports that as many operations began as there are to be.
 func (w *worker) all() bool {
 	return w.Lim.Ops > 0 && !slices.ContainsFunc(w.lanes, func(l *lane) bool { return l.made < uint64(w.Lim.Ops) })
 }
@@ -225,7 +225,7 @@ func (w *worker) begin(l *lane, deadline int64) error {
 	return w.post(l)
 }
 
-// more tells whether the next operation of a lane may begin.
+// more reports whether the next operation of a lane may begin.
 func (w *worker) more(l *lane, deadline int64) bool {
 	if w.Lim.Ops > 0 && l.made >= uint64(w.Lim.Ops) || l.flights[l.made%uint64(len(l.flights))].left > 0 {
 		return false

@@ -171,7 +171,7 @@ func TestMixedFindsDamage(t *testing.T) {
 			t.Errorf("%s: error %v, want a corruption", what, err)
 		}
 	}
-	// Where each write has the same bytes at the same place, its mark tells it apart.
+	// Where each write has the same bytes at the same place, its mark identifies it.
 	o := someOptions(50)
 	o.Writes, o.Span = []Block{{3000, 100}}, 4096
 	plan := enginetest.QuickPlan(pointOf(o))

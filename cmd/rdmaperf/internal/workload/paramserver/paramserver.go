@@ -61,7 +61,7 @@ func NewPoint(m *Model, file, arm string, tensorBytes, ratio float64) (engine.Po
 		return engine.Point{}, err
 	}
 	t := Training{m.Name, file, len(m.Tensors), tensorBytes, ratio}
-	return engine.Point{Workload: Name, Op: "write", Size: size, Arm: arm, Options: engine.PackOptions(t),
+	return engine.Point{Workload: Name, Op: "write", Size: size, Variant: arm, Options: engine.PackOptions(t),
 		Words: fmt.Sprintf("%s %s, ratio %v, %s", Name, m.Name, ratio, arm),
 		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "by which tensors are pulled",
 			Sessions: 1, Message: int(slices.Max(m.sizes(tensorBytes))),
@@ -77,8 +77,8 @@ func (t *Training) check(p engine.Point) error {
 		return errors.New("no model")
 	case t.Tensors < 1 || t.Tensors > maxTensors:
 		return fmt.Errorf("%d tensors: want 1 to %d", t.Tensors, maxTensors)
-	case !slices.Contains(TrainArms(), p.Arm):
-		return fmt.Errorf("arm %q: want one of %v", p.Arm, TrainArms())
+	case !slices.Contains(TrainArms(), p.Variant):
+		return fmt.Errorf("arm %q: want one of %v", p.Variant, TrainArms())
 	case !(t.ComputeRatio >= 0 && t.ComputeRatio <= maxComputeRatio):
 		return fmt.Errorf("compute ratio %v: want 0 to %v", t.ComputeRatio, maxComputeRatio)
 	case !(t.TensorBytes > 0):
@@ -160,7 +160,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		communication, err = d.communication(ctx, m, r, t)
 	}
 	if err == nil {
-		d.measured = training{compute: int64(communication * t.ComputeRatio), priority: sh.Arm == ArmPriority}
+		d.measured = training{compute: int64(communication * t.ComputeRatio), priority: sh.Variant == ArmPriority}
 		d.training = d.measured
 		err = m.Measure(ctx, reports.SamplesLatency)
 	}
@@ -175,11 +175,11 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	res := m.Result()
 	sh.Barrier(res.Parameters)
 	p := res.Parameters
-	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Arm, d.levels, t.TensorBytes,
+	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Variant, d.levels, t.TensorBytes,
 		t.ComputeRatio
 	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 	if m.Out != nil {
-		ps := &paramserverresults.ParamServer{Model: t.Model, Arm: sh.Arm, Levels: d.levels,
+		ps := &paramserverresults.ParamServer{Model: t.Model, Arm: sh.Variant, Levels: d.levels,
 			Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
 			ComputeRatio: t.ComputeRatio, ComputeNs: float64(d.measured.compute), CommunicationNs: communication,
 			Iteration: d.rounds}
@@ -196,7 +196,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 
 // levels of priority are in use.
 func levels(sh *engine.Shape, caps transports.Caps) int {
-	if sh.Arm == ArmPriority {
+	if sh.Variant == ArmPriority {
 		return min(max(caps.Priorities, 1), maxLevels)
 	}
 	return 1

@@ -69,7 +69,7 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 					r.SizeBytes != tinyBytes || r.QPs != 1 {
 					t.Fatalf("%v: %+v", pt, r)
 				}
-				if ps.Iteration.Count != 6 || ps.Arm != pt.Arm || ps.Tensors != 5 || ps.Parameters != tinyBytes/4 ||
+				if ps.Iteration.Count != 6 || ps.Arm != pt.Variant || ps.Tensors != 5 || ps.Parameters != tinyBytes/4 ||
 					ps.Levels != 1 || ps.CommunicationNs <= 0 {
 					t.Errorf("%v: %+v", pt, ps)
 				}
@@ -302,8 +302,8 @@ func TestTrainingEndsInTime(t *testing.T) {
 func TestTrainingPlansAreChecked(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	for what, bend := range map[string]func(*engine.Plan){
-		"unknown arm":    func(p *engine.Plan) { p.Points[0].Arm = hol.ArmSameQP },
-		"no arm":         func(p *engine.Plan) { p.Points[0].Arm = "" },
+		"unknown arm":    func(p *engine.Plan) { p.Points[0].Variant = hol.SameQP },
+		"no arm":         func(p *engine.Plan) { p.Points[0].Variant = "" },
 		"operation":      func(p *engine.Plan) { p.Points[0].Op = "read" },
 		"negative ratio": func(p *engine.Plan) { p.Points[0] = trainPoint(ArmFIFO, -1) },
 		"no model": func(p *engine.Plan) {

@@ -299,7 +299,7 @@ func (d *trainer) turn() error {
 			}
 			d.tensors[c.Slot].at, d.tensors[c.Slot].back = t, true
 			if l.Sh.Verify {
-				if err := d.look(int(c.Slot)); err != nil {
+				if err := d.compare(int(c.Slot)); err != nil {
 					return err
 				}
 			}
@@ -308,15 +308,15 @@ func (d *trainer) turn() error {
 	return nil
 }
 
-// look compares the number of a tensor that is back, and all of it where its turn is.
-func (d *trainer) look(i int) error {
+// compare compares the number of a tensor that is back, and all of it where the seed says so.
+func (d *trainer) compare(i int) error {
 	x := &d.tensors[i]
 	k := x.sent - 1
 	return d.cuts.Compare(d.l.Mem[d.l.Sh.RxOff()+int(x.off):][:x.size], int(x.off), k,
 		d.cuts.Whole(uint64(k)*uint64(d.n)+uint64(i)))
 }
 
-// drain brings home what is under way. A phase that was stopped in the middle of an
+// drain completes what is under way. A phase that was stopped in the middle of an
 // iteration's gradients, or before the first of all, sends the rest, so that every tensor is
 // of the same iteration.
 func (d *trainer) drain() error {

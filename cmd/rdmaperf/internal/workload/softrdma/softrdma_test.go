@@ -17,7 +17,7 @@ func TestEverySizeOfThePaperIsMeasuredAtBothDepths(t *testing.T) {
 	}
 	for _, b := range figures.Beside {
 		if !slices.Contains(figures.Columns, b.Column) {
-			t.Errorf("%s stands in no column", b.Column)
+			t.Errorf("%s is in no column", b.Column)
 		}
 	}
 	for _, row := range figures.Rows {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Every message of either class has a number: with all passes looked at, one that is lost,
+// Every message of either class has a number: with all passes compared, one that is lost,
 // changed, or exchanged with the one before it or with the other class's is found long before
 // the end.
 func TestBothClassesAreNumbered(t *testing.T) {
@@ -58,7 +58,7 @@ func TestBothClassesAreNumbered(t *testing.T) {
 	}
 }
 
-// By default one pass in many is looked at, and never one twice.
+// By default one pass in many is compared, and never one twice.
 func TestPassesAreSampled(t *testing.T) {
 	plan := enginetest.QuickPlan(starvePoint(200))
 	plan.Depth, plan.Iterations = 4, 5000

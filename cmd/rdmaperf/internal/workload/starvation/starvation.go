@@ -21,7 +21,7 @@ import (
 // high one asks for everything, is its rule against starvation.
 //
 // Each class is cut out of a source of its own (drive.Cuts), so that each message has a
-// number. A write tells nobody: behind some passes of a class over its slots, chosen by the
+// number. A write completes nothing at the target: behind some passes of a class over its slots, chosen by the
 // seed, and with VerifyAll behind each, it waits until the client has read them back one by
 // one and compared them. The server compares the last pass when the window is over.
 
@@ -142,7 +142,7 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	})
 }
 
-// Classes of the workload, by which completions are told apart.
+// Classes of the workload, by which completions differ.
 const (
 	lowClass    = 0
 	highClass   = 1
@@ -281,7 +281,7 @@ func (d *sources) push(t int64) error {
 	return d.readBack()
 }
 
-// held tells whether a class waits behind a pass until that was compared, and begins with that when all of
+// held reports whether a class waits behind a pass until that was compared, and begins with that when all of
 // the pass is complete.
 func (d *sources) held(class int) bool {
 	sh, n := d.w.Sh, d.posted[class]

@@ -90,7 +90,7 @@ func armTables(results []reports.Result) []*armTable {
 func (t *armTable) raw(of *armRow) *armRow {
 	for _, stack := range bareStacks(of.stack, of.op) {
 		k := slices.IndexFunc(t.rows,
-			func(r *armRow) bool { return r.arm == ArmSameQP && r.op == of.op && r.stack == stack })
+			func(r *armRow) bool { return r.arm == SameQP && r.op == of.op && r.stack == stack })
 		if k >= 0 {
 			return t.rows[k]
 		}
@@ -217,7 +217,7 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 		b := reports.SideBlock{Title: "arms side by side: " + load.What() + ", bulk of " + view.Plural(s.bulk, "byte"),
 			Table: t,
 			Conditions: reports.BesideConditions(load, 0, repeated) +
-				"; gain: how many times lower than raw, which is " + ArmSameQP +
+				"; gain: how many times lower than raw, which is " + SameQP +
 				" on the stack without its tiers, or - where that was not measured or one of both is saturated; CPU " +
 				"of both sides beside the bulk, an op being a bulk message or a probe"}
 		for i, stack := range stacks {

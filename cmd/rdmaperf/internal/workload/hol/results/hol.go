@@ -9,10 +9,10 @@ import (
 
 // Values of HOL.Arm.
 const (
-	ArmSameQP     = "same-qp"     // probes and bulk share one QP
-	ArmTwoQP      = "two-qp"      // probes have a QP of their own on the same device
-	ArmAppSlicing = "app-slicing" // one QP, and the application cuts the bulk itself
-	ArmDevice     = "device"      // as two-qp, where one scheduler serves all QPs of a device
+	SameQP     = "same-qp"     // probes and bulk share one QP
+	TwoQP      = "two-qp"      // probes have a QP of their own on the same device
+	AppSlicing = "app-slicing" // one QP, and the application cuts the bulk itself
+	Device     = "device"      // as two-qp, where one scheduler serves all QPs of a device
 )
 
 // HOL is the head-of-line measurement: small probes beside one bulk stream, on
@@ -36,7 +36,7 @@ type HOL struct {
 	AloneLoop  *reports.OpenLoop `json:"alone_loop,omitempty"`
 	LoadedLoop *reports.OpenLoop `json:"loaded_loop,omitempty"`
 
-	// Of ArmAppSlicing: bytes of a slice, and how many the application keeps
+	// Of AppSlicing: bytes of a slice, and how many the application keeps
 	// outstanding.
 	AppSliceBytes int64 `json:"app_slice_bytes,omitempty"`
 	AppWindow     int   `json:"app_window,omitempty"`
@@ -63,7 +63,7 @@ func (h share) String() string {
 }
 
 // arm is that of a document from before there was a choice, too.
-func (h *HOL) arm() string { return cmp.Or(h.Arm, ArmSameQP) }
+func (h *HOL) arm() string { return cmp.Or(h.Arm, SameQP) }
 
 // Of is the detail of a head-of-line result, nil for any other.
 func Of(r *reports.Result) *HOL { return reports.DetailOf[HOL](r) }

@@ -63,15 +63,15 @@ func TestGainsStandOnWhatWasMeasured(t *testing.T) {
 	d := &reports.Document{}
 	const sched = "sched(strict,slice=auto,window=auto)+iwarp(crc)"
 	d.Results = []reports.Result{
-		holRun(sched, "write", ArmSameQP, 1<<20, 1e5), holRun(sched, "write", ArmTwoQP, 1<<20, 2e5),
-		holRun("grpc(fused)+sched(strict)+iwarp(crc)", "call", ArmSameQP, 1<<20, 1e5),
-		holRun("grpc(fused)+iwarp(crc)", "call", ArmSameQP, 1<<20, 4e5)}
+		holRun(sched, "write", SameQP, 1<<20, 1e5), holRun(sched, "write", TwoQP, 1<<20, 2e5),
+		holRun("grpc(fused)+sched(strict)+iwarp(crc)", "call", SameQP, 1<<20, 1e5),
+		holRun("grpc(fused)+iwarp(crc)", "call", SameQP, 1<<20, 4e5)}
 	rows := armLines(t, d)
 	if len(rows) != 4 || strings.Count(rows[0], " - -") != 1 || strings.Count(rows[1], " - -") != 1 ||
 		!strings.Contains(rows[2], " 4.00x 4.00x ") || !strings.Contains(rows[3], " 1.00x 1.00x ") {
 		t.Errorf("rows %q: want no gain of sched without the bare stack, and 4.00x of calls", rows)
 	}
-	d.Results = append(d.Results, holRun("iwarp(crc)", "write", ArmSameQP, 1<<20, 1e6))
+	d.Results = append(d.Results, holRun("iwarp(crc)", "write", SameQP, 1<<20, 1e6))
 	if rows = armLines(t, d); !strings.Contains(rows[0], " 10.00x 10.00x ") || !strings.Contains(rows[0], " write ") ||
 		!strings.Contains(rows[2], " call ") {
 		t.Errorf("rows %q: want 10.00x of sched, and what carries the bulk", rows)
@@ -90,7 +90,7 @@ func TestGainsStandOnWhatWasMeasured(t *testing.T) {
 func TestFigureByBulkSize(t *testing.T) {
 	d := &reports.Document{}
 	for i, bulk := range []int64{64 << 10, 1 << 20, 16 << 20} {
-		for _, arm := range []string{ArmSameQP, ArmTwoQP} {
+		for _, arm := range []string{SameQP, TwoQP} {
 			d.Results = append(d.Results, holRun("iwarp(crc)", "write", arm, bulk, 1e5*float64(1+9*i)),
 				holRun("sched(strict)+iwarp(crc)", "write", arm, bulk, 9e4))
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// A server that says why and closes is heard, also where the client's next line cannot be
+// What a server says before it closes arrives, also where the client's next line cannot be
 // written any more: what it said arrived before.
-func TestClientHearsWhyTheServerClosed(t *testing.T) {
+func TestClientSeesWhyTheServerClosed(t *testing.T) {
 	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
 	version := fmt.Sprint(engine.ControlVersion)
@@ -34,7 +34,7 @@ func TestClientHearsWhyTheServerClosed(t *testing.T) {
 		if err == nil {
 			c.Close()
 		}
-		toldWhy(t, err)
+		sawWhy(t, err)
 	})
 
 	t.Run("before a point", func(t *testing.T) {
@@ -58,11 +58,11 @@ func TestClientHearsWhyTheServerClosed(t *testing.T) {
 		defer c.Close()
 		<-closed
 		_, err = c.Run(t.Context(), 0)
-		toldWhy(t, err)
+		sawWhy(t, err)
 	})
 }
 
-func toldWhy(t *testing.T, err error) {
+func sawWhy(t *testing.T, err error) {
 	t.Helper()
 	if reports.Code(err) != reports.ExitNotRun || !strings.Contains(err.Error(), "no device") {
 		t.Errorf("error %v (exit %d), want what the server said and exit 77", err, reports.Code(err))
