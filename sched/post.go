@@ -8,7 +8,7 @@ import (
 
 const (
 	allFlags  = rdma.Signaled | rdma.Fence | rdma.Solicited | rdma.Inline
-	inlineOps = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWrite | 1<<rdma.OpWriteImm)
+	inlineOps = sendOps | 1<<rdma.OpWrite | 1<<rdma.OpWriteImm
 	sendOps   = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm)
 	readOps   = rdma.OpSet(1<<rdma.OpRead | 1<<rdma.OpFetchAdd | 1<<rdma.OpCmpSwap)
 

@@ -366,7 +366,8 @@ func TestServiceConfigBoundsCalls(t *testing.T) {
 		return &pb.SimpleResponse{Payload: &pb.Payload{Body: make([]byte, in.ResponseSize)}}, ctx.Err()
 	}}
 	const config = `{"methodConfig":[
-		{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.3s","maxRequestMessageBytes":100,"maxResponseMessageBytes":200},
+		{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.3s",
+		 "maxRequestMessageBytes":100,"maxResponseMessageBytes":200},
 		{"name":[{"service":"grpc.testing.TestService"}],"waitForReady":true}]}`
 	fleets(t, 1, svc, config, func(t *testing.T, f *fleet) {
 		_, err := f.UnaryCall(context.Background(), &pb.SimpleRequest{FillServerId: true})
@@ -516,7 +517,8 @@ func TestHealthOfAServiceCounts(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	ch, err := NewClient("passthrough:///x", func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) },
-		Config{ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":"shop"}}`})
+		Config{ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}],` +
+			`"healthCheckConfig":{"serviceName":"shop"}}`})
 	must(t, err)
 	defer func() { must(t, ch.Close()); srv.Stop(); must(t, <-served) }()
 	_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})

@@ -19,9 +19,12 @@ var configs = []string{
 	`{"methodConfig":[{"name":[{"service":"a"},{"service":"a"}]}]}`,
 	`{"methodConfig":[{"name":[{"method":"m"}]}]}`,
 	`{"methodConfig":[{"name":[{}]}]}`,
-	`{"methodConfig":[{"name":[{"service":"a","method":"m"}],"retryPolicy":{"maxAttempts":9,"initialBackoff":"1s","maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE",4]}}]}`,
-	`{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":1,"initialBackoff":"1s","maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE"]}}]}`,
-	`{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":3,"initialBackoff":"1s","maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["NO_SUCH"]}}]}`,
+	`{"methodConfig":[{"name":[{"service":"a","method":"m"}],"retryPolicy":{"maxAttempts":9,"initialBackoff":"1s",` +
+		`"maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE",4]}}]}`,
+	`{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":1,"initialBackoff":"1s",` +
+		`"maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE"]}}]}`,
+	`{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":3,"initialBackoff":"1s",` +
+		`"maxBackoff":"2s","backoffMultiplier":1.5,"retryableStatusCodes":["NO_SUCH"]}}]}`,
 	`{"retryThrottling":{"maxTokens":1001,"tokenRatio":1}}`,
 	`{"methodConfig":[],"retryThrottling":{"maxTokens":10,"tokenRatio":1}}`,
 	`{"loadBalancingPolicy":"round_robin"}`, `{"loadBalancingPolicy":"no_such"}`,

@@ -164,8 +164,8 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 				return
 			}
 			seen <- r.Param().PrivateData
-			if p, err := r.Accept(t.Context(), e.qp,
-				rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("there")}); err != nil || string(p.PrivateData) != "hello" {
+			own := rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("there")}
+			if p, err := r.Accept(t.Context(), e.qp, own); err != nil || string(p.PrivateData) != "hello" {
 				t.Errorf("accept: %q, %v", p.PrivateData, err)
 			}
 		}()

@@ -86,7 +86,8 @@ func (c *Config) validate() error {
 	case c.ByReference && c.TwoCopies:
 		return errors.New("copies: either two of what arrives, or none of what leaves")
 	case c.ByReference && c.Threads == C1:
-		return errors.New("copies=zero: with threads=c1 what is sent is copied for the packet thread; c2 and c3 need not")
+		return errors.New("copies=zero: with threads=c1 what is sent is copied for the packet thread; " +
+			"c2 and c3 need not")
 	case c.Sequential && c.Threads != "":
 		return fmt.Errorf("threads=%s: the sequential stack has threads of its own", c.Threads)
 	}

@@ -208,7 +208,8 @@ func (x *xdp) neighbour(ctx context.Context, ip netip.Addr) (net.HardwareAddr, e
 		}
 		for _, n := range list {
 			if n.IP.Equal(hop) && len(n.HardwareAddr) == 6 &&
-				n.State&(netlink.NUD_REACHABLE|netlink.NUD_STALE|netlink.NUD_DELAY|netlink.NUD_PROBE|netlink.NUD_PERMANENT) != 0 {
+				n.State&(netlink.NUD_REACHABLE|netlink.NUD_STALE|netlink.NUD_DELAY|netlink.NUD_PROBE|
+					netlink.NUD_PERMANENT) != 0 {
 				return n.HardwareAddr, nil
 			}
 		}

@@ -17,6 +17,6 @@ func unhex(s string) []byte {
 // Segments of two FPDUs, V10 and V11 of package wiretest, which encodes and decodes all of that list.
 var (
 	writeHello = unhex("c140 11223344 00000000 00001000 68656c6c 6f")
-	read16     = unhex("4141 00000000 00000001 00000001 00000000 aabbccdd 00000000 00002000 00000010 11223344 00000000 " +
-		"00001000")
+	read16     = unhex("4141 00000000 00000001 00000001 00000000 aabbccdd 00000000 00002000 00000010 11223344 " +
+		"00000000 00001000")
 )

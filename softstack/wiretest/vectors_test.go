@@ -34,13 +34,14 @@ var scripts = map[string][]*Segment{
 	"V15":          {Send(1, payload(464)), Send(2, payload(24))},
 	"V16":          {quoting(rdmap.TermTaggedSTag, Write(0x11223344, 0x1000, []byte("hello")))},
 	"V17":          {quoting(rdmap.TermProtAccess, ReadRequest(1, readReq))},
-	"V18":          {AtomicRequest(1, rdmap.AtomicRequest{Op: rdmap.AtomicFetchAdd, ID: 1, STag: 0x11223344, TO: 0x1000, Data: 7})},
-	"V19":          {AtomicRequest(2, rdmap.CmpSwap(2, 0x11223344, 0x1000, 7, 0xdeadbeef))},
-	"V20":          {AtomicResponse(1, 1, 0)},
-	"V21":          {Immediate(1, 0x0102030405060708)},
-	"V22":          {Send(1, payload(480)), Send(2, payload(24))},
-	"V23":          {Send(1, payload(484)), Send(2, payload(4))},
-	"V24":          {Send(1, []byte("hello")).BadCRC()},
+	"V18": {AtomicRequest(1, rdmap.AtomicRequest{Op: rdmap.AtomicFetchAdd, ID: 1, STag: 0x11223344, TO: 0x1000,
+		Data: 7})},
+	"V19": {AtomicRequest(2, rdmap.CmpSwap(2, 0x11223344, 0x1000, 7, 0xdeadbeef))},
+	"V20": {AtomicResponse(1, 1, 0)},
+	"V21": {Immediate(1, 0x0102030405060708)},
+	"V22": {Send(1, payload(480)), Send(2, payload(24))},
+	"V23": {Send(1, payload(484)), Send(2, payload(4))},
+	"V24": {Send(1, []byte("hello")).BadCRC()},
 }
 
 // quoting is a Terminate for a segment, with the headers that the reason wants.

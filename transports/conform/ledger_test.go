@@ -7,23 +7,32 @@ import (
 	"testing"
 )
 
+// ofKernel is a ledger with an entry for kernels.
+func ofKernel(quoted string) string {
+	return `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":` +
+		quoted + `}]}`
+}
+
 var ledgerSeeds = []struct {
 	name, text string
 	ok         bool
 }{
 	{"empty", `{"entries":[]}`, true},
-	{"one", `{"entries":[{"case":"acc/qp-rights","transport":"verbs:siw*","reason":"not enforced","source":"siw_verbs.c","confirmed":"2026-01-31"}]}`, true},
-	{"kernels", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..6.11.7"}]}`, true},
-	{"timing", `{"entries":[{"case":"*","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","got":"flushed","sometimes":true}]}`, true},
-	{"bad kernel", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"<6.12"}]}`, false},
-	{"bad kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":"6.1..six"}]}`, false},
-	{"no kernel end", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":".."}]}`, false},
+	{"one", `{"entries":[{"case":"acc/qp-rights","transport":"verbs:siw*","reason":"not enforced",` +
+		`"source":"siw_verbs.c","confirmed":"2026-01-31"}]}`, true},
+	{"kernels", ofKernel(`"6.1..6.11.7"`), true},
+	{"timing", `{"entries":[{"case":"*","transport":"*","reason":"r","source":"x",` +
+		`"confirmed":"2026-01-31","got":"flushed","sometimes":true}]}`, true},
+	{"bad kernel", ofKernel(`"<6.12"`), false},
+	{"bad kernel end", ofKernel(`"6.1..six"`), false},
+	{"no kernel end", ofKernel(`".."`), false},
 	{"no reason", `{"entries":[{"case":"a/b","transport":"*","source":"x","confirmed":"2026-01-31"}]}`, false},
 	{"bad date", `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"31.1.2026"}]}`,
 		false},
 	{"bad case glob", `{"entries":[{"case":"a/[","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31"}]}`,
 		false},
-	{"bad transport glob", `{"entries":[{"case":"a/b","transport":"[","reason":"r","source":"x","confirmed":"2026-01-31"}]}`, false},
+	{"bad transport glob", `{"entries":[{"case":"a/b","transport":"[","reason":"r","source":"x",` +
+		`"confirmed":"2026-01-31"}]}`, false},
 	{"unknown field", `{"entries":[{"cases":"a/b"}]}`, false},
 	{"not json", `entries:`, false},
 	{"two documents", `{"entries":[]}{"entries":[]}`, false},

@@ -99,8 +99,9 @@ func TestJSONL(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	const want = `{"id":"ord/sig-all","clause":"man ibv_create_qp (sq_sig_all)","level":"must","transport":"iwarp(crc)","verdict":"fail","seed":1,` +
-		`"duration_ns":12345678,"want":["send#0 success","a < b"],"got":"send#1 success","evidence":"first\nsecond"}`
+	const want = `{"id":"ord/sig-all","clause":"man ibv_create_qp (sq_sig_all)","level":"must",` +
+		`"transport":"iwarp(crc)","verdict":"fail","seed":1,"duration_ns":12345678,` +
+		`"want":["send#0 success","a < b"],"got":"send#1 success","evidence":"first\nsecond"}`
 	if len(lines) != 6 || lines[3] != want {
 		t.Errorf("%d lines, line 4 is\n%s\nwant\n%s", len(lines), lines[3], want)
 	}

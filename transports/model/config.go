@@ -105,7 +105,8 @@ func (c Config) String() string {
 	if c.Ways > 0 {
 		ways = fmt.Sprintf(",ways=%d", c.Ways)
 	}
-	return fmt.Sprintf("model(%s,service=%v,wire=%v,doorbell=%v,miss=%v,inflight=%d,keys=%d,translations=%d,qps=%d%s,page=%d,gbps=%g)",
+	return fmt.Sprintf("model(%s,service=%v,wire=%v,doorbell=%v,miss=%v,inflight=%d,keys=%d,translations=%d,qps=%d%s,"+
+		"page=%d,gbps=%g)",
 		c.Preset, c.Service, c.Wire, c.Doorbell, c.Miss, c.Inflight, c.Keys, c.Translations, c.QPs, ways, c.Page,
 		c.Gbps)
 }

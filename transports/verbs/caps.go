@@ -110,9 +110,10 @@ func (d *Device) atFault() {
 
 func (d *Device) advertised(a *C.struct_va_device_attr) rdma.Caps {
 	c := rdma.Caps{
-		Label:         label(d.dev),
-		Ops:           rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		Features:      rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatFence | rdma.FeatAsyncEvents | rdma.FeatLastByteLast | rdma.FeatPingPong,
+		Label: label(d.dev),
+		Ops:   rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+		Features: rdma.FeatEvents | rdma.FeatSolicited | rdma.FeatFence | rdma.FeatAsyncEvents |
+			rdma.FeatLastByteLast | rdma.FeatPingPong,
 		Unaided:       true,
 		PingPongNS:    pingPongOverhead(),
 		PingPongClock: pingPongCounter(),

@@ -61,7 +61,8 @@ func TestFailedCallsNameTheirCauseAndAWayOut(t *testing.T) {
 
 func TestMemoryThatCannotBeLockedNamesTheLimit(t *testing.T) {
 	low := failed(opRegister, "8 bytes", memlock(8, 65536, syscall.ENOMEM))
-	if want := "register memory 8 bytes: the limit of locked memory is 65536 bytes in all (cannot allocate memory)"; low.Error() != want || !strings.Contains(rdma.Advice(low), "ulimit -l unlimited") {
+	const want = "register memory 8 bytes: the limit of locked memory is 65536 bytes in all (cannot allocate memory)"
+	if low.Error() != want || !strings.Contains(rdma.Advice(low), "ulimit -l unlimited") {
 		t.Errorf("%q, advice %q, want %q", low, rdma.Advice(low), want)
 	}
 	if free := memlock(8, 1<<64-1, syscall.ENOMEM); strings.Contains(free.Error(), "limit") || rdma.Advice(free) == "" {

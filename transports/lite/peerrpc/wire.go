@@ -29,9 +29,8 @@ func (f Form) String() string {
 
 // greeting is the private data of either end, big-endian:
 //
-//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8 | token
-//
-// 8
+//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8 |
+//	token 8
 type greeting struct {
 	form              Form
 	callers           uint16

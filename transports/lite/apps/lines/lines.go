@@ -26,8 +26,8 @@ var calls = map[string]bool{}
 func init() {
 	for _, m := range strings.Fields(
 		"Client Malloc Map Unmap FreeRegion Grant Move Size Read Write FetchAdd CmpSwap TestSet Memset Memmove " +
-			"Post Poll Barrier BarrierOf NewLock OpenLock Lock Unlock Serve Recv TryRecv Reply ReplyError Release Call " +
-			"Start Finish Multicast Send Await Alloc Free Offset") {
+			"Post Poll Barrier BarrierOf NewLock OpenLock Lock Unlock Serve Recv TryRecv Reply ReplyError Release " +
+			"Call Start Finish Multicast Send Await Alloc Free Offset") {
 		calls[m] = true
 	}
 }
