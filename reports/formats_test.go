@@ -149,12 +149,6 @@ func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
 			}
 		}
 	}
-	for name, err := range map[string]error{"perftest": perftestformat.Write(brokenWriter{}, d, false),
-		"csv": csvformat.Write(brokenWriter{}, d)} {
-		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
-			t.Errorf("%s: error = %v, want the writer's", name, err)
-		}
-	}
 }
 
 // Whatever can be read can be printed, compared and exported, or is refused.

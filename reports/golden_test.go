@@ -287,19 +287,6 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestWriteErrorsAreReturned(t *testing.T) {
-	d := goldenDocument()
-	for name, err := range map[string]error{
-		"json":  d.WriteJSON(brokenWriter{}),
-		"text":  textformat.Write(brokenWriter{}, d, textformat.Options{}),
-		"bench": benchformat.Write(brokenWriter{}, d),
-	} {
-		if err == nil || !strings.HasSuffix(err.Error(), "disk full") {
-			t.Errorf("%s: error = %v, want the writer's", name, err)
-		}
-	}
-}
-
 // fuzzDocuments are the results of documents, each in one of its own: a fuzzer that
 // bends a document of all of them makes a few executions a minute, as each is read,
 // written and drawn whole. Distributions are left out, as they are compressed, and

@@ -446,9 +446,3 @@ func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 		t.Errorf("records %+v", got)
 	}
 }
-
-func TestHTMLWriteErrorIsReturned(t *testing.T) {
-	if err := htmlformat.Write(brokenWriter{}, []*reports.Document{showcase()}, pages.Options{}); err == nil {
-		t.Error("a full disk went unnoticed")
-	}
-}

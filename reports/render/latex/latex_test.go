@@ -2,9 +2,7 @@ package latex
 
 import (
 	"bytes"
-	"errors"
 	"flag"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -218,17 +216,5 @@ func TestNothingIsAFile(t *testing.T) {
 		if out := write(t, docs...); shape(t, out) != 0 || !strings.Contains(out, "% no results") {
 			t.Errorf("%q", out)
 		}
-	}
-}
-
-type broken struct{}
-
-func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
-
-func TestTheWritersErrorComesBack(t *testing.T) {
-	var w io.Writer = broken{}
-	if err := Write(w, []*reports.Document{fixedRun(t)}, page.Options{}); err == nil ||
-		!strings.HasSuffix(err.Error(), "disk full") {
-		t.Errorf("%v, want the writer's", err)
 	}
 }
