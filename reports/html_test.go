@@ -384,7 +384,7 @@ func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
 			t.Errorf("section %s without anything to show", id)
 		}
 	}
-	if !strings.Contains(p, "<h1>Latency of tcp(nodelay)</h1>") {
+	if !strings.Contains(p, "<h1>Latency of tcp</h1>") {
 		t.Error("no headline for a single stack")
 	}
 }

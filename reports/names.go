@@ -27,7 +27,7 @@ func ShortNames(full, asked []string) []string {
 	short := make([]string, len(full))
 	count := map[string]int{}
 	for i, name := range full {
-		if len([]rune(name)) > NameRoom && asked[i] != "" && len(asked[i]) < len(name) {
+		if asked[i] != "" && len(asked[i]) < len(name) {
 			name = asked[i]
 		}
 		short[i] = view.Shorten(name, NameRoom)

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -31,6 +32,10 @@ func SeriesSection(set *reports.Set) view.Section {
 }
 
 func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
+	if len(in) > view.Slots { // a line of each stack before any second one
+		in = slices.Clone(in)
+		slices.SortStableFunc(in, func(a, b *reports.Measured) int { return a.Repeat - b.Repeat })
+	}
 	latency := false
 	end := 0.0
 	for _, s := range in {

@@ -53,6 +53,10 @@ func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Secti
 	add := func(s view.Section) {
 		if len(s.Figures) > 0 {
 			tellApart(s.Figures)
+			for i := range s.Figures {
+				legible(&s.Figures[i])
+				s.Figures[i].Shows = shows(s.Figures[i].Chart)
+			}
 			out = append(out, s)
 		}
 	}

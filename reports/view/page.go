@@ -14,6 +14,7 @@ type Section struct {
 // Figure is one chart with the figures it was drawn from.
 type Figure struct {
 	Title, Caption string
+	Shows          string // its result in a few words, behind the title
 	Chart          Chart
 	Data           Grid
 }

@@ -78,7 +78,7 @@ func draw(p *page.Page) *drawn {
 		of := sectionView{ID: s.ID, Title: s.Title, Intro: s.Intro}
 		for _, f := range s.Figures {
 			charts++
-			of.Figures = append(of.Figures, figureView{f.Title, f.Caption, drawing(f.Chart, fmt.Sprintf("c%d", charts)),
+			of.Figures = append(of.Figures, figureView{f.Title, f.Shows, f.Caption, drawing(f.Chart, fmt.Sprintf("c%d", charts)),
 				f.Data})
 		}
 		v.Sections = append(v.Sections, of)
@@ -106,9 +106,9 @@ type sectionView struct {
 }
 
 type figureView struct {
-	Title, Caption string
-	SVG            template.HTML
-	Data           view.Grid
+	Title, Shows, Caption string
+	SVG                   template.HTML
+	Data                  view.Grid
 }
 
 // sourceHash is a Content-Security-Policy source that allows exactly this text.
