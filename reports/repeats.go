@@ -179,7 +179,7 @@ func MeanOf(m Figure, v []float64) MeanInterval {
 	sorted := slices.Sorted(slices.Values(v))
 	n := len(sorted)
 	median := (sorted[(n-1)/2] + sorted[n/2]) / 2
-	k, covered := medianRanks(n)
+	k, covered := MedianRanks(n, confidence)
 	mi.Median, mi.Low, mi.High, mi.Method, mi.Confidence = &median, sorted[k], sorted[n-1-k], methodOrder, covered
 	return mi
 }
@@ -190,24 +190,23 @@ func isPercentile(name string) bool {
 	return len(last) > 1 && last[0] == 'p' && strings.Trim(last[1:], "0123456789") == ""
 }
 
-// medianRanks is how many of n values in order are cut off at either end so that what is
-// left still holds the median with the confidence asked for, and the confidence that it
-// has. The median is above the k-th of n with the binomial probability of k heads or more
-// in n tosses. Where even the whole range falls short, nothing is cut off.
-func medianRanks(n int) (cut int, covered float64) {
-	covered = 1
-	outside := math.Ldexp(1, -n) // the chance that exactly i of n are below the median, on either side
-	term := outside
-	for i := 0; ; i++ {
-		// outside is the chance of at most i below: an interval from i+1 on misses that much on each side.
-		if c := 1 - 2*outside; i == 0 || c >= confidence {
-			cut, covered = i, c
-		} else {
-			return cut, covered
+// MedianRanks is how many of n values in order can be cut off at either end so that the rest holds their median with at
+// least that confidence, and the confidence that it has. The median is above the k-th of n with the binomial
+// probability of k heads or more in n tosses. Where even the whole range falls short, nothing is cut off.
+func MedianRanks(n int, confidence float64) (cut int, covered float64) {
+	all, _ := math.Lgamma(float64(n + 1))
+	outside := 0. // the chance that at most i of n are below the median: an interval from i+1 on misses that on each side
+	for i := range n/2 + 1 {
+		below, _ := math.Lgamma(float64(i + 1))
+		above, _ := math.Lgamma(float64(n - i + 1))
+		outside += math.Exp(all - below - above - float64(n)*math.Ln2)
+		c := 1 - 2*outside
+		if i > 0 && c < confidence {
+			break
 		}
-		term *= float64(n-i) / float64(i+1)
-		outside += term
+		cut, covered = i, c
 	}
+	return cut, covered
 }
 
 // repeatPoint is what the repeats of one point in a group share. Only results
