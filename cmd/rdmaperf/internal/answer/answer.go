@@ -1,0 +1,133 @@
+package answer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// mostConclusions is how many sentences a reader takes in.
+const mostConclusions = 8
+
+// Of is what a document shows; nil where it has no figure to compare stacks by. The document is only read, and its own
+// answer is not looked at.
+func Of(d *reports.Document) *reports.Answer {
+	m := gather(d)
+	m.choose()
+	m.rows = slices.DeleteFunc(m.rows, func(l *row) bool {
+		return !slices.ContainsFunc(m.columns, func(c *column) bool { return len(l.cells[c]) > 0 })
+	})
+	if len(m.columns) == 0 {
+		return nil
+	}
+	m.describe()
+	m.settle()
+	all := m.comparisons()
+	figures := 0
+	for _, l := range m.rows {
+		for _, c := range m.columns {
+			if len(l.cells[c]) > 0 {
+				figures++
+			}
+		}
+	}
+	// Comparisons hold together, and so do the figures by themselves.
+	level := shared(max(len(all), figures))
+	a := &reports.Answer{Columns: make([]reports.AnswerColumn, len(m.columns)), Comparisons: len(all)}
+	for i, c := range m.columns {
+		a.Columns[i] = c.shown
+	}
+	for _, l := range m.rows {
+		line := reports.AnswerRow{Stack: l.stack, Variant: l.variant}
+		for _, c := range m.columns {
+			cell := l.cells[c].summary(level)
+			if line.Cells = append(line.Cells, cell); cell != nil && cell.Within != nil {
+				a.Confidence = level
+			}
+		}
+		a.Rows = append(a.Rows, line)
+	}
+	for _, x := range all {
+		if x.judge(level); !x.decided() {
+			a.Undecided++
+		}
+	}
+	a.Conclusions, a.Omitted = m.conclude(all)
+	a.Reliance = m.reliance(d, all, level)
+	return a
+}
+
+// told are the comparisons that become sentences. Where the rounds are too few for any interval these are the ones on
+// which all rounds agree; they say so.
+func told(all []*comparison) []*comparison {
+	is := (*comparison).decided
+	if !slices.ContainsFunc(all, func(x *comparison) bool { return x.within != nil }) {
+		is = (*comparison).plain
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(x *comparison) bool { return !is(x) })
+}
+
+// conclude makes sentences of the comparisons that are told: the strongest of each topic in turn, until there are
+// enough. omitted is how many are left.
+func (m *matrix) conclude(all []*comparison) (out []reports.Conclusion, omitted int) {
+	out = []reports.Conclusion{} // as JSON it is a list
+	candidates := told(all)
+	pays := map[*comparison]*comparison{} // by what it is the price of
+	for _, x := range candidates {
+		if x.column.price == nil {
+			continue
+		}
+		i := slices.IndexFunc(all, func(p *comparison) bool {
+			return p.column == x.column.price && p.of == x.of && p.base == x.base
+		})
+		if i >= 0 {
+			pays[x] = all[i]
+		}
+	}
+	for _, p := range pays { // they are said already
+		candidates = slices.DeleteFunc(candidates, func(x *comparison) bool { return x == p })
+	}
+	var topics []string
+	byTopic := map[string][]*comparison{}
+	for _, x := range candidates {
+		t := x.topic()
+		byTopic[t] = append(byTopic[t], x)
+	}
+	for _, t := range []string{reports.TopicSmall, reports.TopicBulk, reports.TopicBoth} {
+		if byTopic[t] != nil {
+			topics = append(topics, t)
+		}
+	}
+	for _, x := range candidates {
+		if t := x.topic(); !slices.Contains(topics, t) {
+			topics = append(topics, t)
+		}
+	}
+	take := map[string]int{}
+	for left := mostConclusions; left > 0; {
+		before := left
+		for _, t := range topics {
+			if left > 0 && take[t] < len(byTopic[t]) {
+				take[t]++
+				left--
+			}
+		}
+		if left == before {
+			break
+		}
+	}
+	for _, t := range topics {
+		slices.SortStableFunc(byTopic[t], func(a, b *comparison) int { return cmp.Compare(b.strength(), a.strength()) })
+		for _, x := range byTopic[t][:take[t]] {
+			c := reports.Conclusion{Topic: t, Text: x.text(pays[x]), Stack: x.of.name(), Base: x.base.name(),
+				AnswerRatio: x.ratio(m)}
+			if p := pays[x]; p != nil {
+				r := p.ratio(m)
+				c.Price = &r
+			}
+			out = append(out, c)
+		}
+	}
+	return out, len(candidates) - len(out)
+}

@@ -1,0 +1,132 @@
+package answer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// comparison is one row beside another in one column. Factor says how many times better it is, Within the interval
+// with the noise of both sides, clear without.
+type comparison struct {
+	*column
+	of, base *row
+	rounds   int
+	factor   float64
+	within   *[2]float64
+	clear    *[2]float64
+	span     [2]float64 // of the rounds
+	noise    float64    // how many times less the factor may be for noise, the median of the rounds
+}
+
+// comparisons are all that a run makes, which are fixed before its figures are seen: a stack beside the one without its
+// outermost layer, or else beside the base of the column; a variant beside the first of its stack.
+func (m *matrix) comparisons() (all []*comparison) {
+	for _, c := range m.columns {
+		for _, l := range m.rows {
+			if base := m.base(c, l); base != nil && len(l.cells[c]) > 0 {
+				x := &comparison{column: c, of: l, base: base}
+				if x.rounds = len(x.shared()); x.rounds > 0 {
+					all = append(all, x)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// base is the row that a row is compared with; nil for one that others are compared with.
+func (m *matrix) base(c *column, l *row) *row {
+	find := func(is func(o *row) bool) *row {
+		if i := slices.IndexFunc(m.rows, func(o *row) bool { return len(o.cells[c]) > 0 && is(o) }); i >= 0 {
+			return m.rows[i]
+		}
+		return nil
+	}
+	if first := find(func(o *row) bool { return o.stack == l.stack }); first != l {
+		return first
+	}
+	for rest := layers(l.stack); len(rest) > 1; rest = rest[1:] {
+		without := strings.Join(rest[1:], "+")
+		if o := find(func(o *row) bool { return o.stack == without && o.variant == l.variant }); o != nil {
+			return o
+		}
+	}
+	o := find(func(o *row) bool { return o.variant == l.variant && kernelSockets.MatchString(o.stack) })
+	if o == nil {
+		o = find(func(o *row) bool { return o.variant == l.variant })
+	}
+	if o == l {
+		return nil
+	}
+	return o
+}
+
+// kernelSockets are the stacks that the soft ones are read against.
+var kernelSockets = regexp.MustCompile(`^(tcp|grpc\(tcp\b)`)
+
+// shared are the rounds in which both rows were measured.
+func (x *comparison) shared() []int {
+	return slices.DeleteFunc(x.of.cells[x.column].rounds(), func(round int) bool {
+		_, ok := x.base.cells[x.column][round]
+		return !ok
+	})
+}
+
+// judge fills in the factor and its interval at a level.
+func (x *comparison) judge(level float64) {
+	up, down := x.of.cells[x.column], x.base.cells[x.column] // the factor is up over down
+	if x.Better != reports.More {
+		up, down = down, up
+	}
+	var u, d [3][]float64 // low, value, high
+	for _, round := range x.shared() {
+		for i, value := range []func(s slice) float64{func(s slice) float64 { return s.low },
+			func(s slice) float64 { return s.value }, func(s slice) float64 { return s.high }} {
+			u[i], d[i] = append(u[i], value(up[round])), append(d[i], value(down[round]))
+		}
+	}
+	measured, least, most := Pairs(u[1], d[1], level), Pairs(u[0], d[2], level), Pairs(u[2], d[0], level)
+	x.factor, x.clear = measured.Median, measured.Within
+	if x.noise = measured.Median / least.Median; x.factor < 1 {
+		x.noise = most.Median / measured.Median
+	}
+	ratios := make([]float64, len(u[1]))
+	for i := range ratios {
+		ratios[i] = u[1][i] / d[1][i]
+	}
+	x.span = [2]float64{slices.Min(ratios), slices.Max(ratios)}
+	if x.clear != nil {
+		x.within = &[2]float64{least.Within[0], finite(most.Within[1], x.clear[1])}
+	}
+}
+
+// decided tells whether the interval has a difference: it is beyond chance and beyond what noise can have done.
+func (x *comparison) decided() bool { return x.within != nil && (x.within[0] > 1 || x.within[1] < 1) }
+
+// plain tells, where there is no interval, whether all rounds agree and noise does not explain it.
+func (x *comparison) plain() bool {
+	return x.factor > x.noise && x.span[0] > 1 || x.factor*x.noise < 1 && x.span[1] < 1
+}
+
+// ratio is the comparison in an answer.
+func (x *comparison) ratio(m *matrix) reports.AnswerRatio {
+	return reports.AnswerRatio{Column: slices.Index(m.columns, x.column), Factor: x.factor, Within: x.within}
+}
+
+// strength is how far the interval is from no difference, or without one the factor.
+func (x *comparison) strength() float64 {
+	near := x.factor
+	if x.within != nil {
+		near = x.within[0]
+		if x.factor < 1 {
+			near = x.within[1]
+		}
+	}
+	if near < 1 {
+		near = 1 / near
+	}
+	return near
+}

@@ -1,0 +1,197 @@
+package answer
+
+import (
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// slice is one figure of one round, with the least and greatest that it can have been on an idle machine.
+type slice struct {
+	of                      []measured // mostly one
+	value, low, high, taken float64
+}
+
+// measured is a figure with the result that it is of.
+type measured struct {
+	*reports.Result
+	reports.Figure
+}
+
+// cell is the figure of one row and column in each round.
+type cell map[int]slice
+
+// row is a stack in one of its variants.
+type row struct {
+	stack, full, variant string
+	cells                map[*column]cell
+}
+
+// column is one figure of one point.
+type column struct {
+	point
+	reports.Figure         // of the first result
+	price          *column // what pays for it
+	pays           bool    // for another
+	shown          reports.AnswerColumn
+	words          words
+}
+
+// matrix is all figures of a document by which its stacks can be compared.
+type matrix struct {
+	rows    []*row
+	columns []*column
+}
+
+// gather puts the results into rows and columns.
+func gather(d *reports.Document) *matrix {
+	m := &matrix{}
+	of := map[string][]*reports.Result{} // by workload
+	for i := range d.Results {
+		r := &d.Results[i]
+		of[r.Workload] = append(of[r.Workload], r)
+	}
+	ties := map[string]tied{}
+	for w, results := range of {
+		ties[w] = tiedDims(results)
+	}
+	for i := range d.Results {
+		r := &d.Results[i]
+		f, ok := mainFigure(r)
+		if ok = ok && usable(r, &f); !ok || impossible(r) {
+			continue
+		}
+		variant := ""
+		if variants(of[r.Workload]) > 1 {
+			variant = view.Visible(variantOf(r))
+		}
+		p, line := pointOf(r, ties[r.Workload]), m.row(r, variant)
+		c := m.column(p, f)
+		line.add(c, r, f)
+		if f, ok := priceFigure(r, f); ok && usable(r, &f) {
+			c.price = m.column(p, f)
+			c.price.pays = true
+			line.add(c.price, r, f)
+		}
+	}
+	m.name()
+	return m
+}
+
+// usable tells whether a figure can be in a ratio, which what a broken file says may not. A window in which nothing was
+// completed gets the rate of one operation, which is the most that it can have been.
+func usable(r *reports.Result, f *reports.Figure) bool {
+	if f.Value == 0 && f.Better == reports.More && r.DurationNs > 0 {
+		if f.Value = 1e9 / float64(r.DurationNs); f.Quantity == reports.QuantityBytes {
+			f.Value *= float64(r.SizeBytes)
+		}
+	}
+	const most = 1e18 // ns, bytes or operations a second
+	return f.Value > 1/most && f.Value < most
+}
+
+// row finds or makes the row of a result.
+func (m *matrix) row(r *reports.Result, variant string) *row {
+	i := slices.IndexFunc(m.rows, func(l *row) bool { return l.full == r.Stack && l.variant == variant })
+	if i < 0 {
+		i = len(m.rows)
+		m.rows = append(m.rows, &row{stack: view.Visible(reports.TransportOf(r)), full: r.Stack, variant: variant,
+			cells: map[*column]cell{}})
+	}
+	return m.rows[i]
+}
+
+// column finds or makes one.
+func (m *matrix) column(p point, f reports.Figure) *column {
+	i := slices.IndexFunc(m.columns, func(c *column) bool { return c.point == p && c.Name == f.Name })
+	if i < 0 {
+		i = len(m.columns)
+		m.columns = append(m.columns, &column{point: p, Figure: f})
+	}
+	return m.columns[i]
+}
+
+// add takes the figure of a result into the cell of its round.
+func (l *row) add(c *column, r *reports.Result, f reports.Figure) {
+	if l.cells[c] == nil {
+		l.cells[c] = cell{}
+	}
+	s := l.cells[c][r.Repeat]
+	s.of = append(s.of, measured{r, f})
+	l.cells[c][r.Repeat] = s
+}
+
+// settle fills in the figures of the chosen columns: of several results in a round, their means.
+func (m *matrix) settle() {
+	for _, l := range m.rows {
+		for _, c := range m.columns {
+			for round, s := range l.cells[c] {
+				for _, r := range s.of {
+					low, high := bounds(r.Result, r.Figure)
+					n := float64(len(s.of))
+					s.value, s.low, s.high = s.value+r.Value/n, s.low+low/n, s.high+high/n
+					s.taken += taken(r.Result) / n
+				}
+				l.cells[c][round] = s
+			}
+		}
+	}
+}
+
+// name calls stacks what the user called them, where that tells them apart.
+func (m *matrix) name() {
+	given := map[string]string{}
+	for _, l := range m.rows {
+		if full, ok := given[l.stack]; ok && full != l.full {
+			for _, l := range m.rows {
+				l.stack = view.Visible(l.full)
+			}
+			return
+		}
+		given[l.stack] = l.full
+	}
+}
+
+// rounds are those of a cell in rising order.
+func (c cell) rounds() []int {
+	var all []int
+	for round := range c {
+		all = append(all, round)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// of is one value of each slice.
+func (c cell) of(value func(s slice) float64) []float64 {
+	var all []float64
+	for _, round := range c.rounds() {
+		all = append(all, value(c[round]))
+	}
+	return all
+}
+
+// summary is the cell as it is shown.
+func (c cell) summary(level float64) *reports.AnswerCell {
+	if len(c) == 0 {
+		return nil
+	}
+	value := medianOf(c.of(func(s slice) float64 { return s.value }), level)
+	low := medianOf(c.of(func(s slice) float64 { return s.low }), level)
+	high := medianOf(c.of(func(s slice) float64 { return s.high }), level)
+	out := &reports.AnswerCell{Value: value.Median, Rounds: len(c),
+		Taken: reports.Median(c.of(func(s slice) float64 { return s.taken }))}
+	if value.Within != nil {
+		out.Within = &[2]float64{low.Within[0], finite(high.Within[1], value.Within[1])}
+	}
+	return out
+}
+
+// finite is v, or where noise leaves it open what was measured.
+func finite(v, measured float64) float64 {
+	if view.Finite(v) {
+		return v
+	}
+	return measured
+}

@@ -1,0 +1,120 @@
+package answer
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// mostTaken is below 1 since something was done in a window that has a figure.
+const mostTaken = 0.99
+
+// taken is the largest part of a result's window that the machine can have taken: waiting for a CPU, CPUs that the
+// hypervisor gave to others, and segments sent again, each of which is as much time for nothing. Loss that was asked
+// for is what is measured.
+func taken(r *reports.Result) float64 {
+	d := r.Disturbance
+	if d == nil {
+		return 0
+	}
+	t := d.Taken
+	for _, n := range []*reports.Noise{d.Client, d.Server} {
+		if n != nil && n.Segments > 0 && r.Impairment == "" {
+			t = max(t, d.Taken+float64(n.Retransmits)/float64(n.Segments))
+		}
+	}
+	return min(max(t, 0), mostTaken)
+}
+
+// bounds are the least and greatest value that a figure can have had on a machine that takes nothing.
+func bounds(r *reports.Result, f reports.Figure) (low, high float64) {
+	t, v := taken(r), f.Value
+	if l, name := r.LatencyOf(f.Name); l != nil {
+		return latencyBounds(l, name, v, t)
+	}
+	if f.Better == reports.More && (f.Quantity == reports.QuantityRate || f.Quantity == reports.QuantityBytes) {
+		// In the time that was taken as much could have been done as in the rest.
+		return v, v / (1 - t)
+	}
+	// Of any other figure only its proportion to the window is known, in either direction.
+	return v * (1 - t), v / (1 - t)
+}
+
+// latencyBounds are those of a figure of a distribution. Time that is taken only adds to a latency, so that the
+// measured one is the greatest.
+func latencyBounds(l *reports.Latency, name string, v, t float64) (low, high float64) {
+	if high = v; l.IsBound(name) {
+		high = math.Inf(1) // of operations that were not done in the end
+	}
+	if t == 0 {
+		return v, high
+	}
+	// Every operation may have lost the same part of its time: then all figures are too high by that part. It is also
+	// what a mean can be off by, however the losses are spread.
+	low = v * (1 - t)
+	ps := l.Percentiles()
+	switch i := slices.IndexFunc(ps, func(p reports.Percentile) bool { return p.Name == name }); {
+	case i >= 0:
+		// A few operations may have lost all of it. They lasted longer than the others, so that they are at most the
+		// part t of all; without them percentile q is where q(1-t) is now. A tail shorter than t is lost in them.
+		low = min(low, quantile(l, ps[i].Percent*(1-t)))
+	case name == "max" || name == "stddev":
+		low = 0 // one operation may be all of it
+	}
+	return low, high
+}
+
+// quantile is at most that percentile of a distribution: of the histogram, or else of the next tabulated one below.
+func quantile(l *reports.Latency, percent float64) float64 {
+	if h, err := l.Histogram(); err == nil && h.TotalCount() > 0 {
+		return max(float64(reports.ValuesAt(h, []float64{percent})[0]), l.Min)
+	}
+	v := l.Min
+	for _, p := range l.Percentiles() {
+		if p.Percent <= percent {
+			v = max(v, p.Ns)
+		}
+	}
+	return v
+}
+
+// contended tells whether so much of a window was taken that it is worth saying.
+func contended(r *reports.Result) bool { return taken(r) > leastContention }
+
+// leastContention is what threads of the kernel and the runtime take of a window on an idle machine, at most.
+const leastContention = 0.05
+
+// impossible tells of a result whose figures contradict themselves.
+func impossible(r *reports.Result) bool {
+	return r.Disturbance != nil && r.Disturbance.Verdict == reports.VerdictImpossible
+}
+
+// simulated tells what about a stack is no real path; empty where it is one.
+func simulated(r *reports.Result) string {
+	switch r.Label {
+	case reports.LabelMem:
+		return "in this process only"
+	case reports.LabelModel:
+		return "a simulated NIC"
+	}
+	return ""
+}
+
+// layers are the layers of a stack's name, outermost first: a plus sign in parentheses is part of a layer.
+func layers(stack string) []string {
+	var out []string
+	depth, begin := 0, 0
+	for i, c := range stack {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == '+' && depth == 0:
+			out, begin = append(out, stack[begin:i]), i+1
+		}
+	}
+	return append(out, strings.TrimSpace(stack[begin:]))
+}

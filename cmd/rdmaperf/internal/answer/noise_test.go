@@ -1,0 +1,107 @@
+package answer
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// window is a ping-pong of 100 ms: what it measured, and what an idle machine would have.
+type window struct{ measured, idle *reports.Result }
+
+// pingPong runs one, from which the machine takes what delay says of each operation, in ns.
+func pingPong(rng *rand.Rand, delay func(rng *rand.Rand, ns float64) float64) window {
+	const length = float64(100 * time.Millisecond)
+	measured, idle := reports.NewRecorder(), reports.NewRecorder()
+	var now, taken float64
+	n := 0
+	for ; now < length; n++ {
+		ns := 5000 * math.Exp(0.3*rng.NormFloat64())
+		late := delay(rng, ns)
+		measured.Record(int64(ns + late))
+		idle.Record(int64(ns))
+		now, taken = now+ns+late, taken+late
+	}
+	of := func(rec *reports.Recorder, time float64) *reports.Result {
+		l := rec.Snapshot()
+		return &reports.Result{Latency: &l, Throughput: &reports.Throughput{OperationsPerSecond: float64(n) / time}}
+	}
+	w := window{of(measured, now), of(idle, now-taken)}
+	w.measured.Disturbance = &reports.Disturbance{Taken: taken / now}
+	return w
+}
+
+// However the machine takes its part of a window, every figure of an idle machine is within the bounds.
+func TestTheFigureOfAnIdleMachineIsWithinTheBounds(t *testing.T) {
+	const slack = 1.002 // of the histogram
+	for name, delay := range map[string]func(rng *rand.Rand, ns float64) float64{
+		"nothing": func(*rand.Rand, float64) float64 { return 0 },
+		"slices of a scheduler": func(rng *rand.Rand, _ float64) float64 {
+			if rng.IntN(1000) > 0 {
+				return 0
+			}
+			return 4e6
+		},
+		"a switch of threads now and then": func(rng *rand.Rand, _ float64) float64 {
+			if rng.IntN(5) > 0 {
+				return 0
+			}
+			return 20_000
+		},
+		"a part of every operation": func(_ *rand.Rand, ns float64) float64 { return ns },
+	} {
+		for seed := range uint64(6) {
+			w := pingPong(rand.New(rand.NewPCG(seed, 0)), delay)
+			for _, with := range []bool{true, false} { // the histogram
+				if !with {
+					w.measured.Latency.HDR = ""
+				}
+				for _, figure := range []string{"p50", "p90", "p99", "p999", "mean", "max", "rate"} {
+					f, _ := w.measured.Find(figure)
+					low, high := bounds(w.measured, f)
+					if idle, _ := w.idle.Figure(figure); idle < low/slack || idle > high*slack {
+						t.Errorf("%s, seed %d, histogram %v: idle %s is %v, not within %v and %v; taken %.0f %%", name,
+							seed, with, figure, idle, low, high, 100*taken(w.measured))
+					}
+				}
+			}
+		}
+	}
+}
+
+// A few long waits leave the median where it is: that bound is a matter of ranks and not of time.
+func TestLongWaitsLeaveTheMedianAndTakeTheTail(t *testing.T) {
+	l := reports.Latency{Count: 1000, Min: 4000, P50: 5000, P90: 5500, P99: 4e6, Max: 4e6, Mean: 45000}
+	r := &reports.Result{Latency: &l, Disturbance: &reports.Disturbance{Taken: 0.05}}
+	f, _ := r.Find("p99")
+	if low, high := bounds(r, f); low != 5500 || high != 4e6 {
+		t.Errorf("p99 is within %v and %v", low, high)
+	}
+	f, _ = r.Find("p50")
+	if low, _ := bounds(r, f); low != 4000 { // without a histogram the least sample has to do
+		t.Errorf("p50 is at least %v", low)
+	}
+}
+
+func TestSegmentsSentAgainAreNoise(t *testing.T) {
+	r := &reports.Result{Disturbance: &reports.Disturbance{Taken: 0.1,
+		Server: &reports.Noise{Segments: 1000, Retransmits: 20}}}
+	if got := taken(r); math.Abs(got-0.12) > 1e-9 {
+		t.Errorf("%v of the window was taken", got)
+	}
+	if r.Impairment = "loss=2%"; taken(r) != 0.1 {
+		t.Error("loss that was asked for is noise")
+	}
+}
+
+func TestLayersOfAStack(t *testing.T) {
+	for stack, want := range map[string]int{"tcp": 1, "sched+iwarp": 2, "grpc(fused)+sched(window=1M)+verbs:rxe0": 3,
+		"lite(k=4)+model(link=a+b)+mem": 3} {
+		if got := layers(stack); len(got) != want {
+			t.Errorf("%s has the layers %q", stack, got)
+		}
+	}
+}

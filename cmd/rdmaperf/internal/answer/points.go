@@ -1,0 +1,130 @@
+package answer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// point is what the results of one column share: everything that shapes a figure but the stack and its variant.
+type point struct {
+	workload, op        string
+	size                int64
+	depth, qps, threads int
+	rate                float64
+	arrivals, roundTrip string
+	impairment, run     string
+	appWork             int64
+	dims                string // but those of the variant
+}
+
+// isCall tells calls from one-sided operations and messages.
+func (p point) isCall() bool { return p.op == "call" }
+
+// variantDim tells the ways in which one stack was measured from each other.
+const variantDim = "arm"
+
+// variantOf is how the result's stack was measured.
+func variantOf(r *reports.Result) string {
+	d, _ := r.Dim(variantDim)
+	return d.Value
+}
+
+// tied are the dimensions of a workload that follow from the variant, such as the number of queue pairs: they do not
+// keep two variants out of one column.
+type tied map[string]bool
+
+// tiedDims finds them.
+func tiedDims(results []*reports.Result) tied {
+	values := map[string]map[string][]string{} // by dimension and variant
+	note := func(dim, variant, value string) {
+		if values[dim] == nil {
+			values[dim] = map[string][]string{}
+		}
+		if !slices.Contains(values[dim][variant], value) {
+			values[dim][variant] = append(values[dim][variant], value)
+		}
+	}
+	for _, r := range results {
+		for _, d := range r.Dims {
+			note(d.Name, variantOf(r), d.Value)
+		}
+		note("qps", variantOf(r), view.Integer(int64(r.QPs)))
+	}
+	t := tied{variantDim: true}
+	for dim, of := range values {
+		one := len(of) > 0
+		for _, v := range of {
+			one = one && len(v) == 1
+		}
+		t[dim] = t[dim] || one && variants(results) > 1
+	}
+	return t
+}
+
+// variants is how many there are.
+func variants(results []*reports.Result) int {
+	seen := map[string]bool{}
+	for _, r := range results {
+		seen[variantOf(r)] = true
+	}
+	return len(seen)
+}
+
+// pointOf is the point of a result.
+func pointOf(r *reports.Result, t tied) point {
+	p := point{workload: r.Workload, op: r.Op, size: r.SizeBytes, depth: r.Depth, qps: r.QPs,
+		threads: max(r.Threads, 1), rate: r.Rate, arrivals: r.Arrivals, roundTrip: r.RoundTrip, impairment: r.Impairment, appWork: r.AppWorkNs}
+	p.run, _ = r.Parameters["run"].(string)
+	if t["qps"] {
+		p.qps = 0
+	}
+	var dims []string
+	for _, d := range r.Dims {
+		if !t[d.Name] {
+			name, value := d.Short()
+			dims = append(dims, strings.ReplaceAll(name, "_", " ")+" "+value)
+		}
+	}
+	p.dims = view.Visible(strings.Join(dims, ", "))
+	return p
+}
+
+// mainFigure is the figure by which stacks are compared: the first that its workload shows. A median replaces a mean,
+// which one stall can double in a short slice, and messages are counted where they are too small for a bandwidth to
+// matter.
+func mainFigure(r *reports.Result) (f reports.Figure, ok bool) {
+	shown := r.ShownFigures()
+	i := slices.IndexFunc(shown, func(f reports.Figure) bool { return f.Better != reports.Neither })
+	if i < 0 {
+		return f, false
+	}
+	f = shown[i]
+	name := f.Name
+	if prefix, mean := strings.CutSuffix(name, "mean"); mean {
+		name = prefix + "p50"
+	}
+	if name == "bw" && r.SizeBytes < leastBulk {
+		name = "rate"
+	}
+	if other, has := r.Find(name); has {
+		f = other
+	}
+	return f, true
+}
+
+// leastBulk is the size from which on messages are judged by bytes a second: a page.
+const leastBulk = 4096
+
+// priceFigure is the figure that pays for the main one: the bulk beside which probes were measured.
+func priceFigure(r *reports.Result, of reports.Figure) (reports.Figure, bool) {
+	if !strings.HasPrefix(of.Name, underLoad) {
+		return reports.Figure{}, false
+	}
+	return r.Find(underLoad + "bw")
+}
+
+// underLoad begins the names of figures of probes that were measured while a bulk stream runs, and of that stream.
+const underLoad = "loaded."

@@ -1,0 +1,142 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// reliance are the sentences on what limits the figures, at most four.
+func (m *matrix) reliance(d *reports.Document, all []*comparison, level float64) (lines []string) {
+	for _, line := range []string{m.method(d, all, level), noise(d, all), simulatedParts(d), verified(d)} {
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// method says how many rounds there were, and how sure the intervals are.
+func (m *matrix) method(d *reports.Document, all []*comparison, level float64) string {
+	least, most := 0, 0
+	for _, l := range m.rows {
+		for _, c := range m.columns {
+			if n := len(l.cells[c]); n > 0 {
+				most = max(most, n)
+				if least == 0 || n < least {
+					least = n
+				}
+			}
+		}
+	}
+	var windows []float64
+	for i := range d.Results {
+		windows = append(windows, float64(d.Results[i].DurationNs))
+	}
+	count := rounds(most)
+	if least != most {
+		count = fmt.Sprintf("%d to %s", least, rounds(most))
+	}
+	s := fmt.Sprintf("%s of %s a point", view.Capital(count), view.NsLabel(reports.Median(windows)))
+	need := roundsFor(level)
+	switch {
+	case most < need && len(all) > 0:
+		return s + fmt.Sprintf(": no interval and no winner; %d or more give intervals for %s", need,
+			view.Plural(int64(len(all)), "comparison"))
+	case most < need:
+		return s + fmt.Sprintf(": no interval; %d or more give intervals", need)
+	case len(all) > 0:
+		return s + fmt.Sprintf("; %s hold together with 95 %% (each with %s %%)",
+			view.Plural(int64(len(all)), "comparison"), view.TrimZeros(fmt.Sprintf("%.2f", 100*level)))
+	}
+	return s + fmt.Sprintf("; all intervals hold together with 95 %% (each with %s %%)",
+		view.TrimZeros(fmt.Sprintf("%.2f", 100*level)))
+}
+
+// noise says how often the machine was busy, and what that hides.
+func noise(d *reports.Document, all []*comparison) string {
+	var parts []string
+	busy, bad, again, known := 0, 0, 0, 0
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Disturbance == nil {
+			continue
+		}
+		known++
+		switch {
+		case impossible(r):
+			bad++
+		case r.Disturbance.Taken > leastContention:
+			busy++
+		case contended(r):
+			again++
+		}
+	}
+	if busy > 0 {
+		parts = append(parts, fmt.Sprintf("CPU contention in %d of %s", busy,
+			view.Plural(int64(known), "measurement")))
+	}
+	if again > 0 {
+		parts = append(parts, fmt.Sprintf("TCP sent many segments again in %d of %s", again,
+			view.Plural(int64(known), "measurement")))
+	}
+	var hidden []float64
+	for _, x := range all {
+		if view.Finite(x.noise) {
+			hidden = append(hidden, x.noise)
+		}
+	}
+	const worth = 1.05
+	if least := reports.Median(hidden); len(parts) > 0 && least > worth {
+		parts[len(parts)-1] += fmt.Sprintf(": differences below about %s are not shown here", times(least)[0])
+	}
+	if bad > 0 {
+		parts = append(parts, fmt.Sprintf("figures of %s contradict themselves and are left out",
+			view.Plural(int64(bad), "measurement")))
+	}
+	return view.Capital(strings.Join(parts, "; "))
+}
+
+// simulatedParts names the stacks that are no real path.
+func simulatedParts(d *reports.Document) string {
+	var parts []string
+	for i := range d.Results {
+		r := &d.Results[i]
+		if what := simulated(r); what != "" {
+			part := view.Visible(reports.TransportOf(r)) + " is " + what
+			if !slices.Contains(parts, part) {
+				parts = append(parts, part)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		parts[len(parts)-1] += ": no figures of a network"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// verified says how much of the data was compared.
+func verified(d *reports.Document) string {
+	var sum reports.Verification
+	wrong := 0
+	for i := range d.Results {
+		sum.Add(d.Results[i].Verification)
+		if !d.Results[i].Verified && d.Results[i].Verification != nil &&
+			d.Results[i].Verification.Mode != reports.VerifyNone {
+			wrong++
+		}
+	}
+	switch {
+	case wrong > 0:
+		return fmt.Sprintf("Verification did not succeed in %s", view.Plural(int64(wrong), "measurement"))
+	case sum.Messages == 0:
+		return ""
+	case sum.Numbers+sum.Whole == 0:
+		return "Nothing was verified: --verify none"
+	}
+	return fmt.Sprintf("Verified %d of %s byte by byte, and the numbers of %d", sum.Whole,
+		view.Plural(sum.Messages, "message"), sum.Numbers)
+}
