@@ -17,7 +17,7 @@ func Join(docs []*Document) (*Document, error) {
 		return nil, errors.New("join: no document")
 	}
 	joined := *docs[0]
-	joined.Results, joined.Repeats = nil, nil // the summaries are of one invocation each
+	joined.Results, joined.Repeats, joined.Answer = nil, nil, nil // the summaries are of one invocation each
 	for i, d := range docs {
 		c := Comparison{}
 		c.environments("", &docs[0].Environment, &d.Environment)

@@ -128,6 +128,6 @@ func readInput(r io.Reader) (reportInput, error) {
 		cases, err := page.ReadConformance(bytes.NewReader(b))
 		return reportInput{cases: cases}, err
 	}
-	d, err := reports.ReadDocument(bytes.NewReader(b), catalogue.Results())
+	d, err := resultfile.ReadResults(bytes.NewReader(b))
 	return reportInput{document: d}, err
 }

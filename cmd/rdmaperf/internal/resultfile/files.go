@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -61,14 +62,19 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// readResults reads a document of results of any workload.
-func readResults(r io.Reader) (*reports.Document, error) {
-	return reports.ReadDocument(r, catalogue.Results())
+// ReadResults reads a document of results of any workload. Its answer is made of the results: one in the file need not
+// fit them.
+func ReadResults(r io.Reader) (*reports.Document, error) {
+	d, err := reports.ReadDocument(r, catalogue.Results())
+	if err == nil {
+		d.Answer = answer.Of(d)
+	}
+	return d, err
 }
 
 // ReadDocument reads a result document from a file.
 func ReadDocument(path string) (*reports.Document, error) {
-	d, err := ReadFile(path, readResults)
+	d, err := ReadFile(path, ReadResults)
 	if err != nil {
 		return nil, cli.Usage("read result document", err, "a file of rdmaperf run --json")
 	}

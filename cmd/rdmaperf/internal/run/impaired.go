@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/impair"
@@ -173,6 +174,7 @@ func (o *Options) runImpaired(cmd *cobra.Command) error {
 		doc.Error = reports.NewRunError(err)
 	}
 	doc.Repeats = reports.SummariseRepeats(doc.Results)
+	doc.Answer = answer.Of(doc)
 	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
 		err = errors.Join(err, e)
 	}

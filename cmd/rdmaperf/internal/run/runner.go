@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
@@ -88,6 +89,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 		doc.Error = reports.NewRunError(err)
 	}
 	doc.Repeats = reports.SummariseRepeats(doc.Results)
+	doc.Answer = answer.Of(doc)
 	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
 		err = errors.Join(err, e)
 	}
