@@ -32,7 +32,7 @@ func taken(r *reports.Result) float64 {
 func bounds(r *reports.Result, f reports.Figure) (low, high float64) {
 	t, v := taken(r), f.Value
 	if l, name := r.LatencyOf(f.Name); l != nil {
-		return latencyBounds(l, name, v, t)
+		return latencyBounds(l, name, v, t, delayed(r, l))
 	}
 	if f.Better == reports.More && (f.Quantity == reports.QuantityRate || f.Quantity == reports.QuantityBytes) {
 		// In the time that was taken as much could have been done as in the rest.
@@ -44,7 +44,9 @@ func bounds(r *reports.Result, f reports.Figure) (low, high float64) {
 
 // latencyBounds are those of a figure of a distribution. Time that is taken only adds to a latency, so that the
 // measured one is the greatest.
-func latencyBounds(l *reports.Latency, name string, v, t float64) (low, high float64) {
+//
+// At most the part few of all operations was delayed.
+func latencyBounds(l *reports.Latency, name string, v, t, few float64) (low, high float64) {
 	if high = v; l.IsBound(name) {
 		high = math.Inf(1) // of operations that were not done in the end
 	}
@@ -60,10 +62,29 @@ func latencyBounds(l *reports.Latency, name string, v, t float64) (low, high flo
 		// A few operations may have lost all of it. They lasted longer than the others, so that they are at most the
 		// part t of all; without them percentile q is where q(1-t) is now. A tail shorter than t is lost in them.
 		low = min(low, quantile(l, ps[i].Percent*(1-t)))
+		if few < 1 {
+			low = max(low, quantile(l, ps[i].Percent-100*few)) // even if those would be the shortest
+		}
 	case name == "max" || name == "stddev":
 		low = 0 // one operation may be all of it
 	}
 	return low, high
+}
+
+// delayed is the largest part of the operations of a distribution that noise can have delayed: of a thread that spins,
+// each wait for a CPU begins with an involuntary switch, and one operation at a time is under way. What a hypervisor
+// takes has no such count, but lasts much longer than an operation.
+func delayed(r *reports.Result, l *reports.Latency) float64 {
+	d := r.Disturbance
+	if r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil || r.DurationNs <= 0 {
+		return 1
+	}
+	part := 0.
+	for _, n := range []*reports.Noise{d.Client, d.Server} {
+		part += float64(n.InvoluntarySwitches+n.Retransmits)/float64(max(l.Count, 1)) +
+			float64(n.StealNs)/float64(r.DurationNs)
+	}
+	return min(part, 1)
 }
 
 // quantile is at most that percentile of a distribution: of the histogram, or else of the next tabulated one below.
