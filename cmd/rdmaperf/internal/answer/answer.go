@@ -49,11 +49,11 @@ func Of(d *reports.Document) *reports.Answer {
 		a.Rows = append(a.Rows, line)
 	}
 	for _, x := range all {
-		if x.judge(level); !x.decided() {
-			a.Undecided++
-		}
+		x.judge(level)
 	}
-	a.Conclusions, a.Omitted = m.conclude(all)
+	differ := told(all)
+	a.Undecided = len(all) - len(differ)
+	a.Conclusions, a.Omitted = m.conclude(all, differ)
 	a.Reliance = m.reliance(d, all, level)
 	return a
 }
@@ -70,9 +70,8 @@ func told(all []*comparison) []*comparison {
 
 // conclude makes sentences of the comparisons that are told: the strongest of each topic in turn, until there are
 // enough. omitted is how many are left.
-func (m *matrix) conclude(all []*comparison) (out []reports.Conclusion, omitted int) {
+func (m *matrix) conclude(all, candidates []*comparison) (out []reports.Conclusion, omitted int) {
 	out = []reports.Conclusion{} // as JSON it is a list
-	candidates := told(all)
 	pays := map[*comparison]*comparison{} // by what it is the price of
 	for _, x := range candidates {
 		if x.column.price == nil {
