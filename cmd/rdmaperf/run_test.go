@@ -243,7 +243,7 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	file := filepath.Join(dir, "r.json")
 	r := rdmaperf(t, "run", "--transport", "tcp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64", "-n", "60",
 		"-q", "2",
-		"--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7")
+		"--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7", "--details")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}

@@ -71,7 +71,7 @@ func told(all []*comparison) []*comparison {
 // conclude makes sentences of the comparisons that are told: the strongest of each topic in turn, until there are
 // enough. omitted is how many are left.
 func (m *matrix) conclude(all, candidates []*comparison) (out []reports.Conclusion, omitted int) {
-	out = []reports.Conclusion{} // as JSON it is a list
+	out = []reports.Conclusion{}          // as JSON it is a list
 	pays := map[*comparison]*comparison{} // by what it is the price of
 	for _, x := range candidates {
 		if x.column.price == nil {
