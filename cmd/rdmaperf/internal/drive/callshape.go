@@ -58,6 +58,6 @@ func CallFailed(sh *engine.Shape, err error) error {
 	return engine.Failed(sh.String(), cause)
 }
 
-// IdleWindow is how long both sides are watched doing nothing. Arbitrary: some
+// IdleWindow is how long both sides are watched doing nothing: some
 // hundred pauses of a background poller. Tests shorten it.
 var IdleWindow = 250 * time.Millisecond

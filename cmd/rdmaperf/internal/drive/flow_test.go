@@ -49,7 +49,8 @@ func TestBothWaysAreExact(t *testing.T) {
 							r.Verified)
 					}
 					if sum := b.FromClient.BytesPerSecond +
-						b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
+						b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 ||
+						r.Throughput.BytesPerSecond != sum {
 						t.Errorf("%s: throughput %v, want the sum %v", plan.Points[i], r.Throughput.BytesPerSecond, sum)
 					}
 				}

@@ -53,9 +53,7 @@ func onOwnThread(f func()) {
 // ownFiles gives the calling thread a table of open files of its own (unshare(2)). Where
 // threads share one, the kernel takes a reference for each system call on a file and gives
 // it back, two atomic operations in each doorbell of a device whose queues the kernel
-// works; a program of one thread, as perftest is, pays neither. Over kernel RXE on emulated
-// CPUs, p50 of 64 bytes is 0.95 of what it was (send and write, medians of 12 pairs in
-// turn), over siw the same.
+// works; a program of one thread, as perftest is, pays neither.
 //
 // It is for threads of [onOwnThread] that work on no sockets. A file that another thread
 // closes stays open in this table, so there are no sockets in it: a peer must learn at

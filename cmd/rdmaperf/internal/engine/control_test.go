@@ -140,7 +140,16 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 	t.Run("in the middle of a phase", func(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
 		plan.Iterations, plan.Duration = 0, time.Minute
-		c, err := engine.Connect(t.Context(), addr, tr, plan)
+		posted := make(chan struct{})
+		var once sync.Once
+		f := &enginetest.Fault{Transport: tr.(transports.Transport)}
+		f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
+			if ops[0].Kind == transports.KindSend {
+				once.Do(func() { close(posted) })
+			}
+			return s.Post(ops)
+		}
+		c, err := engine.Connect(t.Context(), addr, f, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +158,7 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 			_, err := enginetest.First(c.Run(context.Background(), 0))
 			ended <- err
 		}()
-		time.Sleep(50 * time.Millisecond)
+		<-posted
 		c.Ctl.Conn.Close() // as if the process had been killed
 		if err := <-ended; reports.Code(err) != reports.ExitPeer {
 			t.Errorf("error %v, want exit 5", err)
@@ -233,7 +242,7 @@ func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {
 	}
 	wg.Wait()
 	clients[0].Close()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; {
 		c, err := engine.Connect(t.Context(), addr, tr, plan)
 		if err == nil {
 			c.Close()

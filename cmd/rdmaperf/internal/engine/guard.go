@@ -21,9 +21,8 @@ import (
 // together live within one budget of memory and threads.
 
 const (
-	// IdleGrace is how long an accepted client may be silent between two points before it
-	// gives way to any newcomer when no place is left. Arbitrary: side by side, one stack
-	// waits while others are measured.
+	// IdleGrace is how long an accepted client may be silent between two points before it gives way to any newcomer
+	// when no place is left: one stack waits while others are measured.
 	IdleGrace = time.Minute
 
 	// Costs of what a point makes a server hold, beside windows. Of a queue place: a work
@@ -33,11 +32,10 @@ const (
 	qpCost     = 64 << 10
 	threadCost = 256 << 10
 
-	// DefaultMaxThreads is of all clients together. Arbitrary.
+	// DefaultMaxThreads is of all clients together.
 	DefaultMaxThreads = 1024
 
-	// SilentMargin is how long a client may be silent in a point beyond what its plan says
-	// that a phase lasts. Arbitrary: what surrounds the windows of a run of its own has it, too.
+	// SilentMargin is how long a client may be silent in a point beyond the length of a phase in its plan.
 	SilentMargin = 5 * time.Minute
 
 	nonceLen   = 16
@@ -158,7 +156,7 @@ func (s *Server) Admit(c *Visitor) error {
 	return nil
 }
 
-// busyFor is when to come again. Arbitrary: a default run has points of a second.
+// busyFor is when to come again: a default run has points of a second.
 const busyFor = 10 * time.Second
 
 // waiting marks whether a client is being waited for.

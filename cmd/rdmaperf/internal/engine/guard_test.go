@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -181,9 +179,9 @@ func TestABudgetBoundsWhatPointsHold(t *testing.T) {
 }
 
 func TestErrorsOfStrangersAreShort(t *testing.T) {
-	var log syncedBuffer
+	log := make(lineWriter, 16)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table,
-		Log:  slog.New(slog.NewTextHandler(&log, nil)),
+		Log:  slog.New(slog.NewTextHandler(log, nil)),
 		Open: func(spec string) (transports.Stack, error) { return nil, fmt.Errorf("no stack %q", spec) }})
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -197,28 +195,9 @@ func TestErrorsOfStrangersAreShort(t *testing.T) {
 	if !strings.Contains(said, "no stack") || len(said) > 4*engine.LongestSay {
 		t.Errorf("%d bytes come back, want a short reason", len(said))
 	}
-	logged := func() int { log.mu.Lock(); defer log.mu.Unlock(); return log.b.Len() }
-	for end := time.Now().Add(10 * time.Second); logged() == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nothing is logged")
-		}
+	if line := <-log; len(line) > 4*engine.LongestSay {
+		t.Errorf("%d bytes of log, want a short line", len(line))
 	}
-	conn.Close()
-	if n := logged(); n > 4*engine.LongestSay {
-		t.Errorf("%d bytes of log, want a short line", n)
-	}
-}
-
-// syncedBuffer takes a log that several goroutines write.
-type syncedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncedBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
 }
 
 // holder is a workload whose server does nothing but ask for what it needs.

@@ -19,8 +19,8 @@ type Live struct {
 	read  int64     // slots that Next gave
 }
 
-// liveSlots is how many finished slots a forgetting series has at least, which is how late a
-// reader may come, in intervals. Arbitrary.
+// liveSlots is how many finished slots a forgetting series has at least, and so how many intervals late a reader may
+// come.
 const liveSlots = 16
 
 // NewLive watches by intervals of this length, where the plan has none of its own.

@@ -46,8 +46,7 @@ func (u Usage) Minus(v Usage) Usage {
 	return Usage{u.CPU - v.CPU, u.machine - v.machine, u.Collections - v.Collections, u.Allocations - v.Allocations}
 }
 
-// gcMemoryLimit lets the collector run again before a window without collection
-// could exhaust a small machine. Arbitrary; the engine itself allocates a few MiB.
+// gcMemoryLimit lets the collector run again before a window without collection exhausts a small machine.
 const gcMemoryLimit = 1 << 30
 
 // collector holds the garbage collector off while at least one window is open.

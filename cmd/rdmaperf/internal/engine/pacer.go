@@ -67,8 +67,7 @@ func (p *Pacer) Overdue(end int64, give func(waited, n int64)) (total int64) {
 	return total + left
 }
 
-// overdueExact is how many are given one by one, and how many groups more at most, some
-// milliseconds of work behind a window. Arbitrary.
+// overdueExact is how many are given one by one, and how many groups more at most: milliseconds of work after a window.
 const overdueExact = 1 << 17
 
 // Next goes on to the operation after.

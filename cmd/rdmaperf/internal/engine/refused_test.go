@@ -48,7 +48,8 @@ func TestClientSeesWhyTheServerClosed(t *testing.T) {
 				t.Error(err)
 			}
 			bufio.NewReader(there).ReadString('\n')
-			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"accept","accept":{"stack":"mem","caps":`+string(caps)+`,"max_window_bytes":1048576}}`+"\n")
+			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"accept","accept":`+
+				`{"stack":"mem","caps":`+string(caps)+`,"max_window_bytes":1048576}}`+"\n")
 			io.WriteString(there, why)
 		}()
 		c, err := engine.ConnectConn(t.Context(), here, tr, plan)

@@ -19,8 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Server limits, used where a Server leaves them 0. All arbitrary: they keep one
-// machine usable while unknown peers connect to it.
+// Server limits, used where a Server leaves them 0: they keep one machine usable while unknown peers connect to it.
 const (
 	DefaultMaxClients = 16
 	DefaultMaxWindow  = 4 << 30 // bytes

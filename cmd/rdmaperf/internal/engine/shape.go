@@ -24,18 +24,11 @@ const (
 )
 
 const (
-	// LatencySlots is how many window slots a ping-pong of small messages cycles
-	// through, a power of two: twice as many as are sent before what was sent and
-	// answered is compared, up to MediumMessage. From there on, where one is sent, it is
-	// four, so that a slot is never written again before its last use completed. Messages
-	// above LargeMessage, whose completions are long done by then, make do with two, so
-	// that a message of 1 GiB fits the default window limit. The first round trip after a way
-	// through Go takes 1.1 of the time of those from the third on, where code is translated:
-	// 64 bytes over kernel siw had a p50 of 0.991 (send) and 0.986 (write) with 16 steps in a
-	// call instead of eight, in turns of 2048 round trips in one process, and no less with 32
-	// (medians of 8 processes each). That the queues have more entries then did not show.
+	// LatencySlots is how many window slots a ping-pong of up to MediumMessage bytes takes in turn, a power of two:
+	// twice as many as are sent before any answer is compared. Messages above it have four, so that the last use of
+	// a slot is complete before the next, and those above LargeMessage two, so that 1 GiB fits the window limit.
 	LatencySlots  = 32
-	MediumMessage = 4 << 10 // arbitrary: there a step in C or Go is nothing to the copy
+	MediumMessage = 4 << 10 // from here on a copy takes longer than a step in Go
 	LargeMessage  = 16 << 20
 	// LatencyShifts is how many source offsets it cycles through, so that stale
 	// bytes of an earlier message differ at every position.
@@ -49,18 +42,14 @@ const (
 	CtlSlots = 16
 	CtlSize  = 64
 
-	// SlotBudget bounds the bytes of one stream's slots. Operations beyond it
-	// share slots, which carry the same bytes. 16 MiB, arbitrary: larger than any
-	// L2, small enough that many QPs fit.
+	// SlotBudget bounds the bytes of one stream's slots, which operations beyond it share: larger than any L2 cache,
+	// small enough that many QPs fit.
 	SlotBudget = 16 << 20
-	// BareBudget is that of a stream that nobody compares. Other tools, which compare
-	// nothing, have one buffer for each QP, and so has such a stream from 64 KiB on: with
-	// sixteen of them, reads over siw in the lab had 0.90 of perftest's rate, with one 1.06
-	// (medians of eight pairs).
+	// BareBudget is that of a stream that nobody compares: one buffer for each QP from 64 KiB on, as other tools have,
+	// because reads into sixteen of them are slower.
 	BareBudget = 64 << 10
 
-	// BatchMax bounds one Post. Arbitrary; the gain from larger ones is lost in
-	// the noise, and the rings stay in the L1 cache.
+	// BatchMax bounds one Post, so that the ring of operations stays in the L1 cache.
 	BatchMax = 256
 
 	// ModerationLimit: above it every operation is signalled, as perftest does.

@@ -235,8 +235,7 @@ func (w *Worker) adaptChecks(t int64, first bool) {
 	w.checked = t
 }
 
-// waitSlice bounds one event wait. Arbitrary; a context costs allocations, so it
-// lives for many waits.
+// waitSlice bounds one event wait. A context costs allocations, so it lives for many waits.
 const waitSlice = int64(time.Second)
 
 func (w *Worker) sleep(l *Lane, t int64) error {

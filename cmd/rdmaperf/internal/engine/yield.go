@@ -25,17 +25,15 @@ type Yielder struct {
 }
 
 const (
-	// yieldAfter is how long nothing comes before a worker yields, in ns. Peers that
-	// share a CPU take two of it for a round trip. Arbitrary.
+	// yieldAfter is how long nothing comes before a worker yields, in ns: half of a round trip of peers that share a
+	// CPU.
 	yieldAfter = 20_000
 	// mostYieldShift bounds the wait to 1.28 ms, still below a time slice.
 	mostYieldShift = 6
-	// sleepLength is 200 µs, in ns, on top of which come the 50 µs of slack that the kernel
-	// gives timers. Arbitrary: a twentieth of a time slice, in which a target with receives
-	// for 256 messages keeps a million a second from waiting for credits.
+	// sleepLength is in ns, a twentieth of a time slice: a target with receives for 256 messages then keeps a million
+	// a second from waiting for credits.
 	sleepLength = 200_000
-	// wantedFor is how long a CPU counts as wanted after it was taken away. Arbitrary:
-	// to find out anew costs one time slice.
+	// wantedFor is how long a CPU counts as wanted after it was taken away; to find out anew costs one time slice.
 	wantedFor = 100_000_000
 	// mostPollShift bounds one step to 4096 polls.
 	mostPollShift = 4

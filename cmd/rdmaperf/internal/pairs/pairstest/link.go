@@ -1,13 +1,6 @@
 // Package pairstest is a far end whose every time is given, for tests of what a workload
 // with a run of its own makes of times. It lives in a bubble of [testing/synctest]: a poll
 // in vain sleeps until something ends, and nothing else takes any time.
-//
-// # Ownership
-//
-// A Link is one goroutine's.
-//
-// # Limitations
-//
 // Data arrives when it is posted, whatever its completion takes.
 package pairstest
 
@@ -94,5 +87,5 @@ func (l *Link) Read(at pairs.Place, b []byte) error {
 	return nil
 }
 
-// Drive takes a while, as those who wait for what does not come look at the time.
+// Drive takes a while, so that a wait for what does not come ends.
 func (l *Link) Drive() error { time.Sleep(time.Second); return nil }

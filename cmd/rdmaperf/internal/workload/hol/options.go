@@ -54,7 +54,8 @@ func NewPoint(op string, size int, variant string, o Options) engine.Point {
 	}
 	// probes alone, bulk alone, both
 	pt := engine.Point{Workload: Name, Op: op, Size: size, Variant: variant, Options: engine.PackOptions(o), Windows: 3,
-		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, variant), Needs: engine.Needs{Sessions: connections(variant)}}
+		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, variant),
+		Needs: engine.Needs{Sessions: connections(variant)}}
 	if variant == Device {
 		pt.Needs.Layer, pt.Needs.Param = "sched", "scope=device"
 	}

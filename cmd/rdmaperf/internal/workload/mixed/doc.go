@@ -6,8 +6,6 @@
 // operations as many are reads as asked for, and of every hundred reads, or writes, as
 // many have each size.
 //
-// A worker owns its sessions, recorders and buffers for the life of a point.
-//
 // One half of the window is read and the other written, so that both can be compared: no
 // read meets a write. A block lies within a cell of the largest block's size, at a multiple
 // of its own. Operations of a queue pair take its slots in turn, so that one that completes

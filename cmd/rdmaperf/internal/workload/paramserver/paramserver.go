@@ -175,7 +175,8 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	res := m.Result()
 	sh.Barrier(res.Parameters)
 	p := res.Parameters
-	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Variant, d.levels, t.TensorBytes,
+	p["model"], p["arm"], p["levels"], p["tensor_bytes"], p["compute_ratio"] = t.Model, sh.Variant, d.levels,
+		t.TensorBytes,
 		t.ComputeRatio
 	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 	if m.Out != nil {

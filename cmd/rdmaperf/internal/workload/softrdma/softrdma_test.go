@@ -11,7 +11,8 @@ import (
 
 // TestEverySizeOfThePaperIsMeasuredAtBothDepths: its figures and ours have the same rows.
 func TestEverySizeOfThePaperIsMeasuredAtBothDepths(t *testing.T) {
-	points, err := new(Workload).Points(&workload.Common{Plan: &engine.Plan{}, Changed: func(string) bool { return false }})
+	points, err := new(Workload).Points(&workload.Common{Plan: &engine.Plan{},
+		Changed: func(string) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}

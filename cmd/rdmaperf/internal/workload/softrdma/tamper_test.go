@@ -16,7 +16,8 @@ import (
 // that leave what happens on the way to TCP's checksum, none passes for verified with two
 // words swapped, and most changes are seen as such of the data.
 func TestTamperingIsFoundInEveryPoint(t *testing.T) {
-	points, err := new(Workload).Points(&workload.Common{Plan: &engine.Plan{}, Changed: func(string) bool { return false }})
+	points, err := new(Workload).Points(&workload.Common{Plan: &engine.Plan{},
+		Changed: func(string) bool { return false }})
 	if err != nil || len(points) == 0 {
 		t.Fatalf("%d points: %v", len(points), err)
 	}
