@@ -9,7 +9,7 @@ import (
 )
 
 // LocalProof is that of a workload that has both ends of a stack in its process, with a sample of one message in
-// every. Each message has its number and behind it the bytes of its sender, see [FillSender].
+// every, a power of two. Each message has its number and behind it the bytes of its sender, see [FillSender].
 func LocalProof(r *engine.Run, every int) *Proof {
 	sh := &engine.Shape{Point: r.Point, Seed: r.Plan.Seed, Verify: r.Plan.Verify,
 		Timeout: cmp.Or(r.Plan.Timeout, engine.DefaultTimeout)}

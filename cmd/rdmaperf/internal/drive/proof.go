@@ -57,8 +57,8 @@ func (p *Proof) comparesPass(pass uint64) bool {
 	return p.L.Sh.VerifyAll || pass == 0 || sampled(^p.L.Sh.Seed, pass, p.every)
 }
 
-// sampled chooses one in every.
-func sampled(seed, n, every uint64) bool { return engine.Word(seed, int(n))%every == 0 }
+// sampled chooses one in every, a power of two.
+func sampled(seed, n, every uint64) bool { return engine.Word(seed, int(n))&(every-1) == 0 }
 
 // corrupt is the error about the first byte that differs, at i.
 func (p *Proof) corrupt(what string, i int, want, got byte) error {
