@@ -323,26 +323,39 @@ func (g *grid) least() int {
 	return w
 }
 
-// lines draw the table; columns are as wide as makes their heads short.
+// headLines are those of a column of that width.
+func (c *gridColumn) headLines(width int) (lines []string) {
+	for _, h := range c.head {
+		if h != "" {
+			lines = append(lines, wrap(view.Printable(h), width, "")...)
+		}
+	}
+	return lines
+}
+
+// lines draw the table; what is left of the width goes to the columns with the longest heads.
 func (g *grid) lines(width int) []string {
-	left := width - g.least()
 	widths := make([]int, len(g.heads))
-	heads := make([][]string, len(g.heads))
-	most := 0
 	for i := range g.heads {
 		widths[i] = g.heads[i].width()
-		for _, h := range g.heads[i].head {
-			more := min(utf8.RuneCountInString(h)-widths[i], left/(len(g.heads)-i))
-			if more > 0 {
-				widths[i], left = widths[i]+more, left-more
+	}
+	most := 0
+	for left := width - g.least(); ; left-- {
+		longest := 0
+		for i := range g.heads {
+			if len(g.heads[i].headLines(widths[i])) > len(g.heads[longest].headLines(widths[longest])) {
+				longest = i
 			}
 		}
-		for _, h := range g.heads[i].head {
-			if h != "" {
-				heads[i] = append(heads[i], wrap(view.Printable(h), widths[i], "")...)
-			}
+		most = len(g.heads[longest].headLines(widths[longest]))
+		if left <= 0 || most == len(g.heads[longest].headLines(width)) {
+			break
 		}
-		most = max(most, len(heads[i]))
+		widths[longest]++
+	}
+	heads := make([][]string, len(g.heads))
+	for i := range heads {
+		heads[i] = g.heads[i].headLines(widths[i])
 	}
 	name, gap := g.nameWidth(), strings.Repeat(" ", g.gap)
 	var lines []string
