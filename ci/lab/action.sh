@@ -24,7 +24,7 @@ again_is_the_same() { [ "$(./devices "${kinds[@]}" | tail -n 1)" = "devices=$dev
 
 # As the action asks for it by default, but shorter: a guest's code is translated, and every
 # point of it disturbed, which would be taken three times. Four repeats are what a comparison needs.
-points="-n 50 --warmup 10 --repeat 4 --redo 0 --timeout 60s"
+points="-n 50 --warmup 10 --repeat 4 --timeout 60s"
 main_job() {
 	GITHUB_STEP_SUMMARY=$OUT/summary.md ./measure --devices "$devices" --ledger /lab/ledger.json --run "-s 64,64K $points" \
 		--baseline "$OUT/no-baseline.json" "$OUT"

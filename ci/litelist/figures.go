@@ -19,7 +19,7 @@ func showCounts(r *runner) {
 		"64,1K")
 	r.falls(d, "count", 1, 16384, "regions")
 	d = r.run("--transport", "iwarp,lite+iwarp", "--workload", "regions", "--regions", "1,10000", "-s", "64",
-		"--repeat", "3", "--redo", "0")
+		"--repeat", "3")
 	one, many := d.at("lite+iwarp", "count", 64, 1, "latency_p50_ns"),
 		d.at("lite+iwarp", "count", 64, 10000, "latency_p50_ns")
 	x := ratio(many, one)
@@ -78,7 +78,7 @@ func showCalls(r *runner) {
 	const tier, bySend, byWrite, tcp = "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "grpc(tcp)"
 	arms := []string{tier, bySend, byWrite, tcp}
 	d := r.run("--transport", strings.Join(arms, ","), "--workload", "rpc", "-s", "8,64,1K,4K", "-q", "1", "-D",
-		"300ms", "--repeat", "3", "--redo", "0")
+		"300ms", "--repeat", "3")
 	for _, size := range []int64{8, 64, 1024, 4096} {
 		best := min(d.p50(bySend, size, 1), d.p50(byWrite, size, 1))
 		near, ahead := ratio(d.p50(tier, size, 1), best), ratio(d.p50(tcp, size, 1), d.p50(tier, size, 1))
@@ -105,8 +105,7 @@ func showSync(r *runner) {
 		"TestALockServesInOrderAndCostsOneRoundTripWhenFree", "TestADeadOwnersLockIsPassedOn",
 		"TestABarrierHoldsEverybody")
 	r.conform("lock/excludes", "lock/first-come", "lock/not-held", "lock/owner-dies")
-	d := r.run("--transport", "lite+iwarp", "--workload", "locks", "--contenders", "1,8", "-n", "2000", "--repeat", "3",
-		"--redo", "0")
+	d := r.run("--transport", "lite+iwarp", "--workload", "locks", "--contenders", "1,8", "-n", "2000", "--repeat", "3")
 	lock, atomic := d.at("lite+iwarp", "contenders", 8, 1, "lock_p50_ns"),
 		d.at("lite+iwarp", "contenders", 8, 1, "fetch_add_p50_ns")
 	x := ratio(lock, atomic)
@@ -138,7 +137,7 @@ func showApplications(r *runner) {
 func showOverhead(r *runner) {
 	const native, tier, hidden, crossing = "iwarp", "lite+iwarp", "lite(daemon)+iwarp", "lite(daemon,cross)+iwarp"
 	d := r.run("--transport", strings.Join([]string{native, tier, hidden, crossing}, ","), "--workload", "latency",
-		"--op", "write", "-s", "8,64,512,4K,32K", "-D", "200ms", "--repeat", "3", "--redo", "0")
+		"--op", "write", "-s", "8,64,512,4K,32K", "-D", "200ms", "--repeat", "3")
 	var by []string
 	for _, size := range []int64{8, 64, 512, 4096, 32768} {
 		n := d.p50(native, size, 0)
@@ -147,7 +146,7 @@ func showOverhead(r *runner) {
 	}
 	r.figure("us of a write, p50, by iwarp, lite, lite by daemon, and crossing not hidden: %s", strings.Join(by, "; "))
 	o := r.run("--transport", native+","+tier, "--workload", "latency", "--op", "write", "-s", "64", "-D", "200ms",
-		"--repeat", "15", "--redo", "0")
+		"--repeat", "15")
 	x := ratio(o.p50(tier, 64, 0), o.p50(native, 64, 0))
 	r.holds(x > 0 && x <= 1.10, "64 B through a handle %.2f of iwarp, 15 times each (at most 1.10)", x)
 	h, c := ratio(d.p50(hidden, 64, 0), d.p50(native, 64, 0)), ratio(d.p50(crossing, 64, 0), d.p50(native, 64, 0))
@@ -164,8 +163,7 @@ func showMaking(r *runner) {
 		return d.of("pin", func(x *result) bool { return x.SizeBytes == size && x.Register != nil }).median(
 			func(x *result) float64 { return x.Register.Register.P50 })
 	}
-	t := r.run("--transport", "lite+iwarp", "--workload", "regions", "--make", "4K,64K,1M,16M,64M", "--repeat", "3",
-		"--redo", "0")
+	t := r.run("--transport", "lite+iwarp", "--workload", "regions", "--make", "4K,64K,1M,16M,64M", "--repeat", "3")
 	making := func(size int64, value string) float64 { return t.at("lite+iwarp", "make", size, float64(size), value) }
 	var by []string
 	for _, size := range []int64{small, 64 << 10, 1 << 20, 16 << 20, large} {
@@ -185,7 +183,7 @@ func showMaking(r *runner) {
 func showThinking(r *runner) {
 	arms := []string{"lite+iwarp", "lite(poll=adaptive)+iwarp", "grpc(tcp)"}
 	d := r.run("--transport", strings.Join(arms, ","), "--workload", "think", "--think-time", "0,5us,20us,100us,200us",
-		"-D", "200ms", "--repeat", "3", "--redo", "0")
+		"-D", "200ms", "--repeat", "3")
 	at := func(a string, us float64, value string) float64 { return d.at(a, "time", 64, us*1e3, value) }
 	for _, a := range arms {
 		var by []string
@@ -197,7 +195,7 @@ func showThinking(r *runner) {
 			strings.Join(by, "; "))
 	}
 	d = r.run("--transport", arms[0]+","+arms[1], "--workload", "think", "--think-time", "0,200us", "-D", "200ms",
-		"--repeat", "9", "--redo", "0")
+		"--repeat", "9")
 	soon, late, polling := at(arms[1], 0, "client_busy"), at(arms[1], 200, "client_busy"),
 		at(arms[0], 200, "client_busy")
 	r.holds(late > 0 && late <= soon/2 && late <= polling/2,

@@ -57,9 +57,9 @@ func TestRunRepeats(t *testing.T) {
 		seen = append(seen, fmt.Sprintf("%d %s %s", res.Repeat, res.Transport, res.Workload))
 	}
 	var want []string
-	for i := 1; i <= 3; i++ {
-		for _, w := range []string{"latency", "throughput"} {
-			want = append(want, fmt.Sprintf("%d tcp %s", i, w), fmt.Sprintf("%d mem %s", i, w))
+	for _, w := range []string{"latency", "throughput"} { // in turns, and the other way round in every second round
+		for _, turn := range []string{"1 tcp", "1 mem", "2 mem", "2 tcp", "3 tcp", "3 mem"} {
+			want = append(want, turn+" "+w)
 		}
 	}
 	if !slices.Equal(seen, want) {

@@ -153,7 +153,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport iwarp --workload incast --op send,read -D 1ms", 2, "send, write or write_imm"},
 		{"run --transport grpc(tcp) --workload rpc --rpc unary,oneway --rate 9 -D 1ms", 2, "no rate"},
 		{"run --transport grpc(tcp) --workload kv --records 0", 2, "0 records"},
-		{"run --repeat 0", 2, "--repeat"},
+		{"run --repeat 0", 2, "--rounds 0: want 1 to 1000"},
 		{"run --interval soon", 2, "soon"},
 		{"run --interval 2s -D 1s", 2, "interval"},
 		{"run --interval 1s -n 10", 2, "has a duration"},

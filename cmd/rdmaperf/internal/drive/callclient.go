@@ -28,6 +28,8 @@ type Calls struct {
 	// Processor time of both sides while nothing was called; idleFor is 0 until then.
 	idle, idleServer, idleFor time.Duration
 
+	read bool // what is resident
+
 	lead, beside *callGroup // of the phase: who is measured, and who calls until they have ended (or nil)
 
 	interval time.Duration    // of a series over the next phase, 0 for none
@@ -83,14 +85,19 @@ func newCalls(m *engine.Measurement, groups []CallGroup) *Calls {
 	return k
 }
 
-// Warmed runs the warm-up, if the plan has one, and then watches both sides idle.
-func (k *Calls) Warmed(ctx context.Context, who CallPhase) (err error) {
-	p := k.Plan
-	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		if k.Warm, _, err = k.phase(ctx, "warm-up", engine.GenWarmup,
-			engine.Limits{Ops: p.WarmupIterations, Dur: p.WarmupDuration}, who); err != nil {
+// Warmed runs the warm-up, if the plan has one, and in the first slice watches both sides idle behind it.
+func (k *Calls) Warmed(ctx context.Context, who CallPhase) error {
+	if l := k.WarmUp(); l != (engine.Limits{}) {
+		out, _, err := k.phase(ctx, "warm-up", engine.GenWarmup, l, who)
+		if k.First() {
+			k.Warm = out
+		}
+		if err != nil {
 			return err
 		}
+	}
+	if !k.First() {
+		return nil
 	}
 	return k.idles(ctx)
 }
@@ -113,7 +120,7 @@ func (k *Calls) Ahead(ctx context.Context, name string, gen int, samples string,
 // Measure runs the measured phase, whose raw samples get this name.
 func (k *Calls) Measure(ctx context.Context, samples string, who CallPhase) (err error) {
 	k.interval, k.raw, k.live = k.Plan.Interval, k.Raw(), k.Live
-	k.Out, k.Report, err = k.phase(ctx, "measure", engine.GenMeasure, k.Window(), who)
+	k.Out, k.Report, err = k.phase(ctx, "measure", engine.GenMeasure, k.Measured(), who)
 	k.interval, k.raw, k.live = 0, nil, nil
 	if e := k.HandBuffers(samples, k.Out, k.kept()); err == nil {
 		err = e
@@ -128,16 +135,21 @@ func (k *Calls) Run(ctx context.Context) error {
 	if err == nil {
 		err = k.Measure(ctx, reports.SamplesLatency, CallPhase{})
 	}
+	return k.Resident(ctx, err)
+}
+
+// Resident reads once what both sides hold with all connections open and warm, unless the slice failed with err.
+func (k *Calls) Resident(ctx context.Context, err error) error {
+	if err == nil && !k.read {
+		k.read, err = true, k.memory(ctx)
+	}
 	return err
 }
 
-// Close reads what both sides hold and ends the point with the server, unless it failed with
-// err, and then the connections. It returns err, or its own error where there is none.
+// Close ends the point with the server, unless it failed with err, and then the connections. It returns err, or its
+// own error where there is none.
 func (k *Calls) Close(ctx context.Context, err error) error {
-	if err == nil {
-		err = k.memory(ctx)
-	}
-	err = k.End(ctx, err)
+	err = k.End(ctx, k.Resident(ctx, err))
 	k.close()
 	return err
 }

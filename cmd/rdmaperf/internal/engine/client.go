@@ -28,6 +28,13 @@ type Client struct {
 	Counters func() []reports.DeviceCounters // nil: none
 	Live     *Live                           // nil: nobody watches
 
+	// Turn is called between two slices of a point: it takes the results of the one and returns when the next is to
+	// be measured, or false where the point is to end. nil: a point is one slice.
+	Turn func([]reports.Result) bool
+
+	// Slice is how long the measured phase of further slices is, where it differs from the plan's Duration.
+	Slice time.Duration
+
 	// What a workload with a run of its own has beside: further stacks, further servers
 	// (at an address, with what ends each; nil where nothing is to be ended), and somebody
 	// who looks at how far it is. Set before Run; each may be missing.

@@ -35,7 +35,7 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 9
+	ControlVersion = 10
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
 	MaxLine = 2 << 20

@@ -47,7 +47,7 @@ type Group struct {
 	interval time.Duration // of a series over the next phase, 0 for none
 	Raw      *RawStore     // for the samples of the next phase, nil for none
 	live     *Live         // follows the next phase, nil for nobody
-	release  func()        // of the processors of the workers
+	release  func()        // of the processors of a client's workers
 }
 
 // NewGroup takes over the sessions, unless it fails. cpu pins the worker when it is not negative.
@@ -80,7 +80,10 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 	if c.Side, err = side(c); err != nil {
 		return nil, err
 	}
-	c.release = ReserveProcs(len(c.Workers))
+	c.release = func() {}
+	if role == SideClient { // a server serves several clients, and reserves for the time of a phase
+		c.release = ReserveProcs(len(c.Workers))
+	}
 	return c, nil
 }
 

@@ -187,9 +187,9 @@ func (s *Server) waitingFor(c *Visitor, d time.Duration) {
 // lasts, and the margin; an hour where operations are counted.
 func (p *Plan) silence() time.Duration {
 	if p.Duration == 0 {
-		return idleWait
+		return idleWait + p.Between
 	}
-	return max(p.Duration, p.WarmupDuration) + SilentMargin
+	return max(p.Duration, p.WarmupDuration) + p.Between + SilentMargin
 }
 
 // source is who counts as one: an IPv4 address, or the /64 of an IPv6 one, of which a

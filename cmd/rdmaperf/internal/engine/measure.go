@@ -65,11 +65,43 @@ const (
 // Grace bounds what an interrupted run still says to the server.
 const Grace = 3 * time.Second
 
+// Again ends a slice that ended with err, whose results were handed over, and waits for the next: see Run.Again. It
+// is true when another slice is to be measured with the same sessions.
+func (m *Measurement) Again(err error) bool {
+	if err != nil {
+		return false
+	}
+	if m.Group != nil { // the workers of the other stacks reserve their own
+		m.Group.release()
+		defer func() { m.Group.release = ReserveProcs(len(m.Group.Workers)) }()
+	}
+	if !m.r.Again() {
+		return false
+	}
+	*m = Measurement{Sh: m.Sh, Plan: m.Plan, Stack: m.Stack, Group: m.Group, Live: m.r.client.Live, Warm: m.Warm, r: m.r}
+	return true
+}
+
+// First is whether this is the first slice of the point.
+func (m *Measurement) First() bool { return m.r.slice == 0 }
+
+// WarmUp limits the warm-up of a slice. Behind the first one what is connected is warm but for the caches, and a
+// tenth is enough.
+func (m *Measurement) WarmUp() Limits {
+	l := Limits{m.Plan.WarmupIterations, m.Plan.WarmupDuration}
+	if !m.First() {
+		l = Limits{(l.Ops + 9) / 10, l.Dur / 10}
+	}
+	return l
+}
+
 // Warmed runs the warm-up, if the plan has one.
 func (m *Measurement) Warmed(ctx context.Context) (err error) {
-	p := m.Plan
-	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
-		m.Warm, _, err = m.Phase(ctx, "warm-up", GenWarmup, Limits{p.WarmupIterations, p.WarmupDuration})
+	if l := m.WarmUp(); l != (Limits{}) {
+		var out *Outcome
+		if out, _, err = m.Phase(ctx, "warm-up", GenWarmup, l); m.First() {
+			m.Warm = out
+		}
 	}
 	return err
 }
@@ -77,11 +109,20 @@ func (m *Measurement) Warmed(ctx context.Context) (err error) {
 // Window is the limit of a measured phase.
 func (m *Measurement) Window() Limits { return Limits{m.Plan.Iterations, m.Plan.Duration} }
 
+// Measured is the limit of the phase that is the result: of Window, or longer where a slice has few samples.
+func (m *Measurement) Measured() Limits {
+	l := m.Window()
+	if s := m.r.client.Slice; l.Dur > 0 && s > 0 {
+		l.Dur = s
+	}
+	return l
+}
+
 // Measure runs the measured phase, whose raw samples get this name. Out and Report hold
 // what it gave, also beside an error.
 func (m *Measurement) Measure(ctx context.Context, samples string) error {
 	m.Group.interval, m.Group.Raw, m.Group.live = m.Plan.Interval, m.Raw(), m.Live
-	out, report, err := m.Phase(ctx, "measure", GenMeasure, m.Window())
+	out, report, err := m.Phase(ctx, "measure", GenMeasure, m.Measured())
 	m.Out, m.Report = out, report
 	m.Group.interval, m.Group.live = 0, nil
 	if e := m.HandSamples(samples, m.Out); err == nil {

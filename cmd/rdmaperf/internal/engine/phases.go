@@ -39,8 +39,8 @@ func (s *Serve) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
 	if err := group.Side.Prepare(ph.Generation); err != nil {
 		return err
 	}
-	release := HoldCollector()
-	defer release()
+	defer ReserveProcs(len(group.Workers))()
+	defer HoldCollector()()
 	changes := s.Counters(ph)
 	r := group.Start(Limits{Ops: max(ph.Operations, 0)}, false) // only a server that sends uses it
 	stop, err := s.UntilStop(ctx, ph, r)

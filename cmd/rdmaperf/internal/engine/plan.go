@@ -46,6 +46,11 @@ type Plan struct {
 	Iterations int64         `json:"iterations,omitempty"`
 	Duration   time.Duration `json:"duration_ns,omitempty"`
 
+	// Rounds is how many slices a point has, each of Iterations or Duration; 0 is one. Between them other stacks
+	// take at most Between.
+	Rounds  int           `json:"rounds,omitempty"`
+	Between time.Duration `json:"between_ns,omitempty"`
+
 	// The warm-up of a phase ends at whichever comes first. Both 0: no warm-up.
 	WarmupIterations int64         `json:"warmup_iterations,omitempty"`
 	WarmupDuration   time.Duration `json:"warmup_duration_ns,omitempty"`
@@ -165,6 +170,7 @@ const (
 	minRate = 0.1 // operations a second: a pause of 10 s
 	MaxRate = 1e8
 
+	MaxRounds   = 1000
 	maxPoints   = 4096
 	maxQPs      = 4096
 	MaxThreads  = 256
@@ -209,6 +215,8 @@ func (p *Plan) Validate() error {
 		return bad("--duration", p.Duration, "want more than 0 and at most 24h")
 	case (p.Iterations == 0) == (p.Duration == 0):
 		return bad("--iters", p.Iterations, "give either iterations or a duration")
+	case p.Rounds < 0 || p.Rounds > MaxRounds || p.Between < 0 || p.Between > maxDuration:
+		return bad("--rounds", p.Rounds, fmt.Sprintf("want 1 to %d", MaxRounds))
 	case p.WarmupIterations < 0 || p.WarmupDuration < 0 || p.WarmupDuration > maxDuration:
 		return bad("--warmup", p.WarmupDuration, "want 0 to 24h")
 	case p.Depth < 0 || p.Depth > MaxDepth:

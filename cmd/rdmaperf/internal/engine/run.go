@@ -48,11 +48,44 @@ type Run struct {
 
 	client  *Client
 	links   []*Link
-	results []reports.Result
+	results []reports.Result // of the current slice
+	slice   int              // from 0
+	began   time.Time        // of the slice
+	before  reports.Noise    // of the process, then
 }
 
 // Add hands over results.
 func (r *Run) Add(results ...reports.Result) { r.results = append(r.results, results...) }
+
+// Again ends a slice: it hands over the results and waits for this stack's next turn. False: it was the last.
+func (r *Run) Again() bool {
+	if r.client.Turn == nil || r.slice+1 >= r.Plan.Rounds || !r.client.Turn(r.take()) {
+		return false
+	}
+	r.slice++
+	r.begin()
+	return true
+}
+
+// begin begins a slice.
+func (r *Run) begin() { r.before, r.began = ReadProcessNoise(), time.Now() }
+
+// take is the results of the slice, with what the process and their workload say of them.
+func (r *Run) take() []reports.Result {
+	results, noise := r.results, ProcessNoise(r.before)
+	for i := range results {
+		// By a clock of its own a device loses nothing to the machine.
+		if results[i].Disturbance == nil && r.Stack.Caps().Clock == nil {
+			d := &reports.Disturbance{Client: &noise}
+			d.Judge(time.Since(r.began))
+			results[i].Disturbance = d
+		}
+		r.Plan.Workloads[r.Point.Workload].Results.Apply(&results[i])
+		results[i].Contradict(results[i].Impossible)
+	}
+	r.results = nil
+	return results
+}
 
 // Serve is the server's side of a point.
 type Serve struct {
@@ -156,13 +189,14 @@ func (p *Plan) PlannedTime(pt Point) time.Duration {
 	return p.WarmupDuration + time.Duration(max(pt.Windows, 1))*p.Duration
 }
 
-// limit bounds a point: twice its time and five minutes more for
+// limit bounds a point with all its slices: twice their time and five minutes more for
 // what surrounds its windows, or an hour where operations are counted.
 func (p *Plan) limit(pt Point) time.Duration {
+	rounds := time.Duration(max(p.Rounds, 1))
 	if t := p.PlannedTime(pt); t > 0 {
-		return 2*t + 5*time.Minute
+		return rounds*(2*t+p.Between) + 5*time.Minute
 	}
-	return idleWait
+	return rounds * (idleWait + p.Between)
 }
 
 // Alone makes a client of a plan that needs no server: see [Plan.Local]. The transport
@@ -181,7 +215,7 @@ func Alone(tr transports.Stack, plan Plan) (*Client, error) {
 	return &Client{Plan: plan, Tr: tr, kept: map[string]float64{}}, nil
 }
 
-// Run measures one point of the plan. When it ends early, by ctx or by a failure, results
+// Run measures one point of the plan and returns the results of its last slice: see Turn. When it ends early, by ctx or by a failure, results
 // hold what was measured until then (Operations > 0) beside the error.
 func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, err error) {
 	pt := c.Plan.Points[index]
@@ -204,23 +238,11 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 		unhook := context.AfterFunc(c.Ctl.Alive, func() { lost(errServerGone) })
 		defer unhook()
 	}
-	before, began := ReadProcessNoise(), time.Now()
+	r.begin()
 	err = w.Client(bound, r)
-	window := time.Since(began)
-	client := ProcessNoise(before)
+	results = r.take()
 	for _, l := range r.links {
 		err = cmp.Or(err, l.end(ctx, err == nil))
-	}
-	results = r.results
-	for i := range results {
-		// By a clock of its own a device loses nothing to the machine.
-		if results[i].Disturbance == nil && c.Tr.Caps().Clock == nil {
-			d := &reports.Disturbance{Client: &client}
-			d.Judge(window)
-			results[i].Disturbance = d
-		}
-		w.Results.Apply(&results[i])
-		results[i].Contradict(results[i].Impossible)
 	}
 	switch {
 	case err == nil:

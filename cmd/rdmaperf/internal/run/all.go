@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -22,8 +23,13 @@ const (
 	// idle phase of calls, verification. Measured as 0.1 to 0.4 s.
 	allBeside  = 350 * time.Millisecond
 	allWarmup  = 100 * time.Millisecond
-	leastAll   = 100 * time.Millisecond
+	leastAll   = 40 * time.Millisecond
 	mostWindow = time.Second
+	allRounds  = 16
+	// compareTime is how long a point is measured that is compared: 24 slices of 83 ms.
+	compareTime = 2 * time.Second
+	// sliceBeside is what a slice takes beside its windows: its warm-up, the phase that proves data, the turn.
+	sliceBeside = 25 * time.Millisecond
 )
 
 // fewPoints leaves of each workload and operation the smallest and the largest size: with
@@ -45,27 +51,55 @@ func fewPoints(points []engine.Point) []engine.Point {
 	})
 }
 
-// sizeWindows chooses the windows of all arms, so that the whole takes no longer than
-// allTime, and says how long it will take.
-func (m *runner) sizeWindows() time.Duration {
-	points, windows := 0, 0
-	for _, a := range m.arms {
-		for _, pt := range a.plan.Points {
+// cut chooses the number of rounds and the length of a slice, and says how long the whole will take: of everything,
+// no longer than allTime.
+func (m *runner) cut() time.Duration {
+	points, windows, compares := 0, 0, false
+	for _, g := range m.p.groups() {
+		turns := m.turns(g)
+		compares = compares || len(turns) > 1
+		for _, t := range turns {
 			points++
-			windows += max(pt.Windows, 1)
+			windows += max(t.pt.Windows, 1)
 		}
 	}
-	if m.p.chooseTime {
-		left := allTime - allStart - time.Duration(points)*(allBeside+allWarmup)
-		window := min(max(left/time.Duration(max(windows, 1)), leastAll), mostWindow).Round(10 * time.Millisecond)
-		for _, a := range m.arms {
-			a.plan.Duration, a.plan.WarmupDuration, a.plan.WarmupIterations = window, allWarmup, 1000
+	base, rounds := &m.p.base, m.o.rounds
+	timed := base.Duration > 0 && !m.o.infinite
+	compares = compares && timed && base.Interval == 0 && m.raw.file == ""
+	slice := base.Duration
+	switch {
+	case m.p.chooseTime:
+		for rounds = cmp.Or(rounds, allRounds); ; rounds-- {
+			left := allTime - allStart - time.Duration(points)*(allBeside+allWarmup+time.Duration(rounds)*sliceBeside)
+			slice = min(left/time.Duration(max(windows*rounds, 1)), mostWindow).Round(time.Millisecond)
+			if slice >= leastAll || rounds == 1 || m.o.rounds > 0 {
+				break
+			}
 		}
+		slice = max(slice, leastAll)
+	case rounds == 0 && compares:
+		if m.o.duration == "" {
+			base.Duration = compareTime
+		}
+		rounds = max(1, min(defaultRounds, int(base.Duration/leastSlice)))
+	}
+	if m.rounds = max(rounds, 1); timed && !m.p.chooseTime {
+		slice = max(base.Duration/time.Duration(m.rounds), time.Millisecond)
 	}
 	total := allStart
 	for _, a := range m.arms {
-		for _, pt := range a.plan.Points {
-			total += allBeside + a.plan.PlannedTime(pt)
+		p := &a.plan
+		p.Rounds = m.rounds
+		if p.Duration = slice; m.p.chooseTime {
+			p.WarmupDuration, p.WarmupIterations = allWarmup, 1000
+		}
+		for _, pt := range p.Points {
+			total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*(sliceBeside+p.PlannedTime(pt)-p.WarmupDuration)
+		}
+	}
+	for _, a := range m.arms {
+		if m.rounds > 1 {
+			a.plan.Between = min(growth*total, longest) // what the others take between two slices is less
 		}
 	}
 	return total

@@ -10,7 +10,7 @@ import (
 
 func TestWindowsOfAllFitTheirTime(t *testing.T) {
 	for _, points := range []int{7, 21, 28} {
-		m := &runner{o: &Options{}, p: &runPlan{chooseTime: true}}
+		m := &runner{o: &Options{}, raw: &rawOptions{}, p: &runPlan{chooseTime: true, base: engine.Plan{Duration: time.Second}}}
 		for range 7 {
 			a := &arm{}
 			for range points / 7 {
@@ -19,7 +19,8 @@ func TestWindowsOfAllFitTheirTime(t *testing.T) {
 			}
 			m.arms = append(m.arms, a)
 		}
-		total := m.sizeWindows()
+		m.p.points = m.arms[0].plan.Points
+		total := m.cut()
 		w := m.arms[0].plan.Duration
 		if total > 45*time.Second || w < leastAll || w > mostWindow {
 			t.Errorf("%d points a stack: %v with windows of %v", points/7*2, total, w)

@@ -45,8 +45,7 @@ type Options struct {
 	all        bool
 	iterations int64
 	infinite   bool
-	repeat     int
-	redo       int
+	rounds     int
 	duration   string
 	warmup     string
 	depth      int
@@ -105,14 +104,15 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.VarP((*values.Count)(&o.iterations), "iters", "n",
 		"operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")
-	f.StringVarP(&o.duration, "duration", "D", "", "length of each measured window: 3, 3s or 500ms (default 1s)")
+	f.StringVarP(&o.duration, "duration", "D", "", "how long a point is measured altogether: 3, 3s or 500ms (default 1s, or 2s where stacks are compared)")
 	f.BoolVar(&o.infinite, "run-infinitely", false,
 		"measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
-	f.IntVar(&o.repeat, "repeat", 1,
-		"take the whole series of points so many times; the table shows medians, their spread and, from 3 on, "+
-			"confidence intervals")
-	f.IntVar(&o.redo, "redo", 2,
-		"with --repeat, take a measurement that the machine disturbed again, so many times at most")
+	f.IntVar(&o.rounds, "rounds", 0,
+		"cut the time of each point into so many slices, in which stacks take turns with their sessions open: A B, "+
+			"B A, A B… (default 24, with slices of at least 80ms, where stacks or variants are compared; else 1); of "+
+			"--iters, a slice has so many operations")
+	f.IntVar(&o.rounds, "repeat", 0, "")
+	f.MarkHidden("repeat") // the older name of --rounds
 	f.StringVar(&o.warmup, "warmup", "auto",
 		"before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
 	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
@@ -260,7 +260,11 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 			return nil, cli.Usage("read "+flag, err, "rdmaperf run --help")
 		}
 	}
-	if p.everything && !changed("size") && !changed("all") {
+	switch {
+	case !p.everything || changed("size") || changed("all"):
+	case !changed("workload") && !changed("op"):
+		p.points = catalogue.OnePoints(p.points)
+	default:
 		p.points = fewPoints(p.points)
 	}
 	if !changed("seed") {
@@ -308,7 +312,7 @@ const longest = 24 * time.Hour
 
 // Exclusive are the flags that say the same thing in two ways.
 var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"},
-	{"rate", "rate-sweep"}, {"qp", "qp-sweep"},
+	{"rate", "rate-sweep"}, {"qp", "qp-sweep"}, {"rounds", "repeat"}, {"run-infinitely", "rounds"},
 	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"},
 	{"run-infinitely", "raw"}, {"run-infinitely", "scenario"}, {"run-infinitely", "impair"}}
 
@@ -334,10 +338,8 @@ func (o *Options) conflicts(changed func(string) bool) error {
 		return errors.New("--no-verify and --verify " + o.verify + " exclude each other")
 	case changed("iters") && o.iterations < 1:
 		return fmt.Errorf("--iters %d: want at least 1", o.iterations)
-	case o.repeat < 1 || o.repeat > maxRepeat:
-		return fmt.Errorf("--repeat %d: want 1 to %d", o.repeat, maxRepeat)
-	case o.redo < 0 || o.redo > maxRepeat:
-		return fmt.Errorf("--redo %d: want 0 to %d", o.redo, maxRepeat)
+	case (o.rounds != 0 || changed("rounds") || changed("repeat")) && (o.rounds < 1 || o.rounds > engine.MaxRounds):
+		return fmt.Errorf("--rounds %d: want 1 to %d", o.rounds, engine.MaxRounds)
 	case o.port < 1 || o.port > 65535:
 		return fmt.Errorf("--port %d: want 1 to 65535", o.port)
 	}

@@ -14,10 +14,10 @@ import (
 func FlagGroups() []cli.FlagGroup {
 	groups := []cli.FlagGroup{
 		{Title: "What to measure", Flags: []string{"transport", "workload", "op", "size", "all", "scenario"}},
-		{Title: "How long", Flags: []string{"duration", "iters", "warmup", "repeat", "interval", "run-infinitely"}},
+		{Title: "How long", Flags: []string{"duration", "iters", "warmup", "rounds", "interval", "run-infinitely"}},
 		{Title: "Load", Flags: []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional",
 			"app-work", "impair", "inline_size", "cq-mod", "post_list", "polling", "loop", "nice",
-			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "redo", "seed"}},
+			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "seed"}},
 		{Title: "Peer and device", Flags: []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection",
 			"mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key",
 			"tls-server-name", "timeout", "CPU-freq"}},

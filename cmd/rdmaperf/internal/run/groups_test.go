@@ -40,6 +40,9 @@ func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 		t.Errorf("there are flags in no group:\n%s", b.String())
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
 		if n := len(regexp.MustCompile(`(?m)^(  -., |      )--`+f.Name+`[ \[\n]`).FindAllString(b.String(),
 			-1)); n != 1 {
 			t.Errorf("--%s is in the help %d times", f.Name, n)

@@ -271,7 +271,7 @@ func clientOver(addr, file string, flags *pflag.FlagSet, stderr io.Writer) (*exe
 	}
 	host, port, _ := strings.Cut(addr, ":")
 	// lost packets would look like a disturbance
-	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet", "--redo=0"}
+	args := []string{"run", host, "--port=" + port, "--json=" + file, "--quiet"}
 	flags.Visit(func(f *pflag.Flag) {
 		if slices.Contains(outsideScenario, f.Name) || f.Name == "port" {
 			return

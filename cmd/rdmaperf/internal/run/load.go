@@ -67,9 +67,6 @@ func (l *loadFlags) series(changed func(string) bool) (time.Duration, error) {
 	return values.Duration(l.interval)
 }
 
-// maxRepeat bounds --repeat; every repeat stays in memory with its histograms.
-const maxRepeat = 1000
-
 // rates are the open loops asked for; one rate of 0 is the closed loop.
 func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
 	switch {

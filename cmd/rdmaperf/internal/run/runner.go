@@ -130,17 +130,18 @@ type runner struct {
 	peer   *peer // the child, once it is needed
 	arms   []*arm
 	left   []stackspec.LeftOut // what is not measured
+	rounds int                 // slices of each point
 	bar    *cli.Progress
 }
 
 // arm is one transport of the side-by-side run.
 type arm struct {
-	spec   string // as it was opened
-	given  string // as it was asked for
-	tr     transports.Stack
-	plan   engine.Plan
-	client *engine.Client
-	stop   func() error // ends a server in this process
+	spec    string // as it was opened
+	given   string // as it was asked for
+	tr      transports.Stack
+	plan    engine.Plan
+	clients []*engine.Client
+	stops   []func() error // of servers in this process
 }
 
 // measure opens everything, takes all points in turn and closes everything.
@@ -153,7 +154,7 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	if err := m.open(); err != nil {
 		return err
 	}
-	total := m.sizeWindows()
+	total := m.cut()
 	if !m.o.quiet {
 		m.announce(m.stderr, total)
 	}
@@ -161,14 +162,18 @@ func (m *runner) measure(ctx context.Context) (err error) {
 		return err
 	}
 	for _, a := range m.arms {
-		if err := m.connect(ctx, a); err != nil {
+		if _, err := m.client(ctx, a, 0); err != nil {
 			return err
 		}
 	}
 	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
 	defer m.bar.End()
-	for repeat := range m.o.repeat {
-		if err := m.series(ctx, repeat+1); err != nil {
+	for _, g := range m.p.groups() {
+		err := m.measureGroup(ctx, g)
+		if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
+			return nil // that is how it ends
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -239,78 +244,11 @@ func inner(err error) error {
 	return err
 }
 
-// series takes every point once. Repeats are whole series one after another, so
-// that they show what the machine does over the time of the whole run.
-func (m *runner) series(ctx context.Context, repeat int) error {
-	for _, pt := range m.p.points {
-		for _, a := range m.arms {
-			i := slices.Index(a.plan.Points, pt)
-			if i < 0 {
-				continue
-			}
-			m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "repeat", repeat)
-			m.bar.Before(a.tr.Name(), pt.String(), a.plan.PlannedTime(pt))
-			watcher := watch(a.client, m.lookEvery(), m.looker(a, pt))
-			a.client.ReadCounters(stackspec.Counters(a.tr))
-			m.raw.keep(a.client, len(m.doc.Results))
-			a.client.Progress = m.bar.Within
-			most := m.o.redo
-			if m.o.repeat <= 1 {
-				most = 0
-			}
-			results, err := quietest(most, func(before []reports.Result) ([]reports.Result, error) {
-				if before != nil {
-					m.log.Debug("take a disturbed point again", "point", pt.String(), "transport", a.tr.Name(),
-						"because", before[0].Disturbance.String())
-					m.raw.keep(a.client, len(m.doc.Results))
-				}
-				return a.client.Run(ctx, i)
-			})
-			watcher.end()
-			m.bar.After()
-			for i := range results {
-				m.take(&results[i], repeat, err)
-			}
-			if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {
-				err = e
-			}
-			if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
-				return nil // that is how it ends
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// disturbed tells whether the machine disturbed a point.
-// quietest takes a point until it was not disturbed, but as many more times as most at the
-// most, and says in the results how many were discarded. take is told what it was before.
-func quietest(most int, take func(before []reports.Result) ([]reports.Result, error)) (results []reports.Result,
-	err error) {
-	discarded := 0
-	for results, err = take(nil); err == nil && discarded < most && disturbed(results); discarded++ {
-		results, err = take(results)
-	}
-	for i := range results {
-		if d := results[i].Disturbance; d != nil {
-			d.Discarded = discarded
-		}
-	}
-	return results, err
-}
-
-func disturbed(results []reports.Result) bool {
-	return slices.ContainsFunc(results, func(r reports.Result) bool { return !r.Disturbance.Quiet() })
-}
-
 // take puts a result into the document; one that ended early must have measured something.
-func (m *runner) take(res *reports.Result, repeat int, err error) {
+func (m *runner) take(res *reports.Result, round int, err error) {
 	m.raw.name(res)
-	if m.o.repeat > 1 {
-		res.Repeat = repeat
+	if m.rounds > 1 {
+		res.Repeat = round
 	}
 	if err == nil || res.Operations > 0 {
 		m.doc.Results = append(m.doc.Results, *res)
@@ -401,46 +339,54 @@ func ofTheDevice(spec string, err error) error {
 	return &wrong
 }
 
-// connect finds or starts the server of one transport.
-func (m *runner) connect(ctx context.Context, a *arm) (err error) {
-	defer func() {
-		if a.client != nil {
-			a.client.Open, a.client.More = engine.Opener{Stack: m.stacks.Open, Device: m.stacks.OpenDevice}, m.more
+// client is number n of those of a stack. The server takes one point at a time from each.
+func (m *runner) client(ctx context.Context, a *arm, n int) (*engine.Client, error) {
+	for len(a.clients) <= n {
+		c, err := m.connect(ctx, a)
+		if c != nil {
+			c.Open, c.More = engine.Opener{Stack: m.stacks.Open, Device: m.stacks.OpenDevice}, m.more
+			a.clients = append(a.clients, c)
 		}
-	}()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return a.clients[n], nil
+}
+
+// connect finds or starts the server of one transport.
+func (m *runner) connect(ctx context.Context, a *arm) (c *engine.Client, err error) {
 	if a.plan.Local() {
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
-		a.client, err = engine.Alone(a.tr, a.plan)
-		return err
+		return engine.Alone(a.tr, a.plan)
 	}
 	if a.tr.Caps().InProcess {
 		s := &engine.Server{Workloads: a.plan.Workloads, Open: m.stacks.Open, Device: m.stacks.OpenDevice}
-		var conn net.Conn
-		conn, a.stop = inProcess(ctx, s)
-		a.client, err = engine.ConnectConn(ctx, conn, a.tr, a.plan)
-		return err
+		conn, stop := inProcess(ctx, s)
+		a.stops = append(a.stops, stop)
+		return engine.ConnectConn(ctx, conn, a.tr, a.plan)
 	}
 	addr := net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port))
 	if m.o.host == "" {
 		if m.peer == nil {
 			profile, err := m.profile.server()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if m.peer, err = startChild(ctx, m.stderr, profile...); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
 		addr = m.peer.addr
 	}
-	if a.client, err = engine.Connect(ctx, addr, a.tr, a.plan); err != nil {
-		return err
+	if c, err = engine.Connect(ctx, addr, a.tr, a.plan); err != nil {
+		return nil, err
 	}
-	if e := a.client.ServerEnvironment(); m.o.host != "" && e != nil && e.Hostname != m.doc.Environment.Hostname {
+	if e := c.ServerEnvironment(); m.o.host != "" && e != nil && e.Hostname != m.doc.Environment.Hostname {
 		m.doc.ServerEnvironment = e
 	}
-	return nil
+	return c, nil
 }
 
 // more starts one more server for a workload that has several: a process here, or with a
@@ -460,11 +406,11 @@ func (m *runner) more(ctx context.Context) (addr string, stop func() error, err 
 func (m *runner) close() error {
 	var errs []error
 	for _, a := range m.arms {
-		if a.client != nil {
-			a.client.Close()
+		for _, c := range a.clients {
+			c.Close()
 		}
-		if a.stop != nil {
-			errs = append(errs, a.stop())
+		for _, stop := range a.stops {
+			errs = append(errs, stop())
 		}
 		if err := a.tr.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("close %s: %w", a.tr.Name(), err))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// costs are the planned times of all points of all transports and repeats.
+// costs are the planned times of all points of all stacks and rounds.
 func (m *runner) costs() []time.Duration {
 	var costs []time.Duration
 	for _, a := range m.arms {
@@ -13,5 +13,5 @@ func (m *runner) costs() []time.Duration {
 			costs = append(costs, a.plan.PlannedTime(pt))
 		}
 	}
-	return slices.Repeat(costs, m.o.repeat)
+	return slices.Repeat(costs, m.rounds)
 }

@@ -97,22 +97,24 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	f := new(holFigures)
 	both := drive.CallPhase{Lead: groupProbes, Beside: groupBulk}
-	if err = k.Warmed(ctx, both); err == nil {
-		err = f.callsAlone(ctx, k)
+	for again := true; again; again = k.Again(err) {
+		f := new(holFigures)
+		if err = k.Warmed(ctx, both); err == nil {
+			err = f.callsAlone(ctx, k)
+		}
+		if err == nil {
+			err = k.Measure(ctx, reports.SamplesProbeLoaded, both)
+		}
+		err = k.Resident(ctx, err)
+		res := k.Result()
+		probeParameters(sh, res.Parameters)
+		if k.Out != nil {
+			f.complete(k, &res)
+		}
+		r.Add(res)
 	}
-	if err == nil {
-		err = k.Measure(ctx, reports.SamplesProbeLoaded, both)
-	}
-	err = k.Close(ctx, err)
-	res := k.Result()
-	probeParameters(sh, res.Parameters)
-	if k.Out != nil {
-		f.complete(k, &res)
-	}
-	r.Add(res)
-	return err
+	return k.Close(ctx, err)
 }
 
 // callsAlone measures the probes alone, then the bulk alone.

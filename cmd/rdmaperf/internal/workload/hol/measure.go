@@ -38,9 +38,19 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
+	for again := true; again; again = m.Again(err) {
+		err = d.slice(ctx, m)
+		r.Add(d.result(m))
+	}
+	return m.Close(ctx, err)
+}
+
+// slice measures the probes alone, the bulk alone, and both.
+func (d *holClient) slice(ctx context.Context, m *engine.Measurement) error {
 	both := parts{bulk: true, probes: true}
-	d.parts = both
-	if err = m.Warmed(ctx); err == nil {
+	d.parts, d.figures = both, holFigures{}
+	err := m.Warmed(ctx)
+	if err == nil {
 		err = d.alone(ctx, m)
 	}
 	if err == nil {
@@ -55,8 +65,12 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		d.parts = parts{bulk: true}
 		err = m.Prove(ctx)
 	}
-	err = m.Close(ctx, err)
-	res := m.Result()
+	return err
+}
+
+// result is that of a slice.
+func (d *holClient) result(m *engine.Measurement) reports.Result {
+	sh, res := m.Sh, m.Result()
 	res.RoundTrip = reports.RoundTripFull
 	sh.Barrier(res.Parameters)
 	res.Parameters["probe_slots"] = setUp(sh).probeSlots
@@ -67,8 +81,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		}
 		res.Detail = detail(sh, &d.figures)
 	}
-	r.Add(res)
-	return err
+	return res
 }
 
 // Server answers probes and takes bulk.

@@ -6,6 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // Incast by calls: each client has a connection of its own with several calls outstanding,
@@ -23,16 +24,11 @@ func calls(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	k, err := rpc.Run(ctx, r, sh, true)
-	if k == nil {
-		return err
-	}
-	res := k.Result()
-	if k.Out != nil {
-		drive.ComparedCalls(k.Measurement, &res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
-		res.Latency, res.LatencyCorrected = nil, nil
-		res.Detail = shares(sh, k.Out)
-	}
-	r.Add(res)
-	return err
+	return rpc.Run(ctx, r, sh, true, func(k *drive.Calls, res *reports.Result) {
+		if k.Out != nil {
+			drive.ComparedCalls(k.Measurement, res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
+			res.Latency, res.LatencyCorrected = nil, nil
+			res.Detail = shares(sh, k.Out)
+		}
+	})
 }

@@ -22,18 +22,19 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	if err = m.Warmed(ctx); err == nil {
-		err = m.Measure(ctx, reports.SamplesLatency)
+	for again := true; again; again = m.Again(err) {
+		if err = m.Warmed(ctx); err == nil {
+			err = m.Measure(ctx, reports.SamplesLatency)
+		}
+		res := m.Result()
+		res.RoundTrip = drive.HalfOrFull(sh)
+		drive.PingPongParameters(m, res.Parameters)
+		if m.Out != nil {
+			drive.Latencies(m, &res, m.Out)
+		}
+		r.Add(res)
 	}
-	err = m.Close(ctx, err)
-	res := m.Result()
-	res.RoundTrip = drive.HalfOrFull(sh)
-	drive.PingPongParameters(m, res.Parameters)
-	if m.Out != nil {
-		drive.Latencies(m, &res, m.Out)
-	}
-	r.Add(res)
-	return err
+	return m.Close(ctx, err)
 }
 
 // Server answers.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -71,18 +72,13 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	k, err := Run(ctx, r, sh, false)
-	if k == nil {
-		return err
-	}
-	res := k.Result()
-	res.Detail = k.RPC()
-	if v := res.Verification; v != nil && sh.Verify {
-		v.Whole, v.Bytes = comparedCalls(sh, k.Out.Ops)
-		v.Numbers = v.Whole
-	}
-	r.Add(res)
-	return err
+	return Run(ctx, r, sh, false, func(k *drive.Calls, res *reports.Result) {
+		res.Detail = k.RPC()
+		if v := res.Verification; v != nil && sh.Verify {
+			v.Whole, v.Bytes = comparedCalls(sh, k.Out.Ops)
+			v.Numbers = v.Whole
+		}
+	})
 }
 
 // Server answers.
@@ -96,9 +92,10 @@ func Shape(s *engine.Setup, depth int) (*engine.Shape, error) {
 	return drive.CallShape(s, depth)
 }
 
-// Run connects, takes the point through its phases and closes. With note the payload is the
-// requests alone, and no call is timed. The calls are nil where nothing was connected.
-func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool) (*drive.Calls, error) {
+// Run connects, takes the slices of the point and closes. complete adds to the result of each what it has of its own.
+// With note the payload is the requests alone, and no call is timed.
+func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool,
+	complete func(*drive.Calls, *reports.Result)) error {
 	make := Callers(sh)
 	if note {
 		of := make
@@ -113,9 +110,15 @@ func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool) (*driv
 	k, err := drive.ConnectCalls(ctx, r, sh, drive.CallConfig(sh, 1),
 		drive.Callers(sh, note || sh.Call == engine.CallOneway, make))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return k, k.Close(ctx, k.Run(ctx))
+	for again := true; again; again = k.Again(err) {
+		err = k.Run(ctx)
+		res := k.Result()
+		complete(k, &res)
+		r.Add(res)
+	}
+	return k.Close(ctx, err)
 }
 
 // Measure is Run of a point of another workload, which is shown as its other operations are.
@@ -124,19 +127,14 @@ func Measure(ctx context.Context, r *engine.Run, depth int, note bool) error {
 	if err != nil {
 		return err
 	}
-	k, err := Run(ctx, r, sh, note)
-	if k == nil {
-		return err
-	}
-	res := k.Result()
-	if note {
-		res.Latency, res.LatencyCorrected = nil, nil
-	}
-	if k.Out != nil {
-		drive.ComparedCalls(k.Measurement, &res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
-	}
-	r.Add(res)
-	return err
+	return Run(ctx, r, sh, note, func(k *drive.Calls, res *reports.Result) {
+		if note {
+			res.Latency, res.LatencyCorrected = nil, nil
+		}
+		if k.Out != nil {
+			drive.ComparedCalls(k.Measurement, res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
+		}
+	})
 }
 
 // Answer is the server's side of calls of bytes.

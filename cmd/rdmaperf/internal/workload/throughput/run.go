@@ -26,20 +26,21 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	if err = m.Warmed(ctx); err == nil {
-		err = m.Measure(ctx, reports.SamplesLatency)
+	for again := true; again; again = m.Again(err) {
+		if err = m.Warmed(ctx); err == nil {
+			err = m.Measure(ctx, reports.SamplesLatency)
+		}
+		if err == nil {
+			err = m.Prove(ctx)
+		}
+		res := m.Result()
+		drive.ThroughputParameters(m, res.Parameters)
+		if m.Out != nil {
+			drive.Throughput(m, &res, m.Out)
+		}
+		r.Add(res)
 	}
-	if err == nil {
-		err = m.Prove(ctx)
-	}
-	err = m.Close(ctx, err)
-	res := m.Result()
-	drive.ThroughputParameters(m, res.Parameters)
-	if m.Out != nil {
-		drive.Throughput(m, &res, m.Out)
-	}
-	r.Add(res)
-	return err
+	return m.Close(ctx, err)
 }
 
 // Server takes what is sent, and both ways sends, too.

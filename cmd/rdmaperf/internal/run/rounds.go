@@ -1,0 +1,182 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// A comparison needs many short slices: the pace of a shared machine changes within seconds, and slices beside each
+// other have the same. With 24 of them an interval at the level of 20 comparisons leaves out four at either end.
+const (
+	defaultRounds = 24
+	leastSlice    = 80 * time.Millisecond
+	// Below so many samples a slice says little of a median. A slice grows to at most growth times its length.
+	leastSamples = 30
+	growth       = 6
+)
+
+// group is points that are compared with each other: one on all stacks, or its variants.
+type group []engine.Point
+
+// groups are the points of the plan; those that differ in nothing but the variant are one group.
+func (p *runPlan) groups() (all []group) {
+	same := func(pt engine.Point) engine.Point {
+		if pt.Variant != "" {
+			pt.Variant, pt.Words, pt.Options, pt.Needs = "any", "", "", engine.Needs{}
+		}
+		return pt
+	}
+	for _, pt := range p.points {
+		if i := slices.IndexFunc(all, func(g group) bool { return same(g[0]) == same(pt) }); i >= 0 {
+			all[i] = append(all[i], pt)
+		} else {
+			all = append(all, group{pt})
+		}
+	}
+	return all
+}
+
+// turns are the points of the group on the stacks that have them, in the order of a round.
+func (m *runner) turns(g group) (all []*turn) {
+	for _, a := range m.arms {
+		n := 0
+		for _, pt := range g {
+			if i := slices.Index(a.plan.Points, pt); i >= 0 {
+				all = append(all, &turn{m: m, a: a, pt: pt, index: i, nth: n})
+				n++
+			}
+		}
+	}
+	return all
+}
+
+// turn is one stack at one point. Its run is a coroutine that goes on from slice to slice, with its sessions open
+// and nothing to do in between.
+type turn struct {
+	m     *runner
+	a     *arm
+	pt    engine.Point
+	index int // in the plan of the stack
+	nth   int // of the points of the group on this stack: each has a client of its own
+
+	c     *engine.Client
+	next  func() ([]reports.Result, error, bool)
+	stop  func()
+	taken int  // slices
+	ended bool // the run returned
+	grown bool
+}
+
+// start begins the run of the point. A workload that has no slices is run again for each round.
+func (t *turn) start(ctx context.Context) (err error) {
+	if t.c, err = t.m.client(ctx, t.a, t.nth); err != nil {
+		return err
+	}
+	t.next, t.stop = iter.Pull2(func(yield func([]reports.Result, error) bool) {
+		t.c.Turn = func(results []reports.Result) bool { return yield(results, nil) }
+		results, err := t.c.Run(ctx, t.index)
+		t.ended = true
+		yield(results, err)
+	})
+	return nil
+}
+
+// end ends the run, whose sessions are closed then.
+func (t *turn) end() {
+	if t.stop != nil {
+		t.stop()
+	}
+}
+
+// slice measures the next slice.
+func (t *turn) slice(ctx context.Context) ([]reports.Result, error) {
+	if t.next == nil || t.ended {
+		t.end()
+		t.ended = false
+		if err := t.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	results, err, _ := t.next()
+	t.taken++
+	t.grow(results)
+	return results, err
+}
+
+// grow lengthens the further slices where the first has few samples.
+func (t *turn) grow(results []reports.Result) {
+	least := int64(leastSamples)
+	for i := range results {
+		if l := results[i].Latency; l != nil {
+			least = min(least, l.Count)
+		}
+		for _, l := range results[i].Latencies {
+			least = min(least, l.Latency.Count)
+		}
+	}
+	if d := t.a.plan.Duration; t.taken == 1 && t.m.rounds > 1 && d > 0 && least < leastSamples {
+		t.c.Slice = d * min(growth, leastSamples/time.Duration(max(least, 1)))
+	} else if t.taken == 1 {
+		t.c.Slice = 0
+	}
+}
+
+// measureGroup takes the points of a group in rounds: A B, B A, A B, so that what changes steadily touches all of
+// them alike.
+func (m *runner) measureGroup(ctx context.Context, g group) error {
+	turns := m.turns(g)
+	defer func() {
+		for _, t := range turns {
+			t.end()
+		}
+	}()
+	for round := range m.rounds {
+		order := slices.Clone(turns)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, t := range order {
+			if err := m.measureSlice(ctx, t, round+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// measureSlice takes one slice into the document.
+func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
+	a, pt := t.a, t.pt
+	m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "round", round)
+	what := pt.String()
+	if m.rounds > 1 {
+		what = fmt.Sprintf("%s, round %d of %d", what, round, m.rounds)
+	}
+	m.bar.Before(a.tr.Name(), what, a.plan.PlannedTime(pt))
+	c, err := m.client(ctx, a, t.nth)
+	if err != nil {
+		return err
+	}
+	watcher := watch(c, m.lookEvery(), m.looker(a, pt))
+	c.ReadCounters(stackspec.Counters(a.tr))
+	m.raw.keep(c, len(m.doc.Results))
+	c.Progress = m.bar.Within
+	results, err := t.slice(ctx)
+	watcher.end()
+	m.bar.After()
+	for i := range results {
+		m.take(&results[i], round, err)
+	}
+	if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {
+		err = e
+	}
+	return err
+}
