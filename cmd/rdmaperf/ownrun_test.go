@@ -186,7 +186,7 @@ func TestAWorkloadRunsOnItsOwn(t *testing.T) {
 	addTestWorkloads(t)
 	file := filepath.Join(t.TempDir(), "r.json")
 	r := rdmaperf(t, "run", "--transport", "iwarp,mem", "--workload", "testpin", "-s", "4K,64K", "-n", "5",
-		"--testpin-rounds", "7", "--repeat", "2", "--json", file)
+		"--testpin-rounds", "7", "--repeat", "2", "--json", file, "--details")
 	if r.code != 0 || strings.Count(r.stdout, "Registration, as a test has it") == 0 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
