@@ -262,6 +262,19 @@ func TestADocumentWithAnAnswerFollowsTheSchema(t *testing.T) {
 	}
 }
 
+// A round in which no probe came back beside the bulk has none, rather than the figure of probes alone.
+func TestAResultWithoutTheMainFigureIsNotComparedByAnother(t *testing.T) {
+	m := newMaker(0.01)
+	m.hol(3, "same-qp", probes, bulk, "tcp", "iwarp")
+	for i := range m.Results {
+		m.Results[i].Shown = []string{"loaded.p50", "loaded.bw"}
+	}
+	m.Results[2].Latencies = nil
+	if a := Of(&m.Document); len(a.Columns) != 2 || a.Rows[0].Cells[0].Rounds != 2 || a.Rows[1].Cells[0].Rounds != 3 {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestWithoutResultsThereIsNoAnswer(t *testing.T) {
 	if a := Of(&reports.Document{}); a != nil {
 		t.Errorf("%+v", a)

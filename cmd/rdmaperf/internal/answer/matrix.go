@@ -52,13 +52,13 @@ func gather(d *reports.Document) *matrix {
 		r := &d.Results[i]
 		of[r.Workload] = append(of[r.Workload], r)
 	}
-	ties := map[string]tied{}
+	ties, first := map[string]tied{}, firstRanks(d.Results)
 	for w, results := range of {
 		ties[w] = tiedDims(results)
 	}
 	for i := range d.Results {
 		r := &d.Results[i]
-		f, ok := mainFigure(r)
+		f, ok := mainFigure(r, first[[2]string{r.Workload, r.Op}])
 		if ok = ok && usable(r, &f); !ok || impossible(r) {
 			continue
 		}

@@ -95,10 +95,10 @@ func pointOf(r *reports.Result, t tied) point {
 // mainFigure is the figure by which stacks are compared: the first that its workload shows. A median replaces a mean,
 // which one stall can double in a short slice, and messages are counted where they are too small for a bandwidth to
 // matter.
-func mainFigure(r *reports.Result) (f reports.Figure, ok bool) {
+func mainFigure(r *reports.Result, first int) (f reports.Figure, ok bool) {
 	shown := r.ShownFigures()
 	i := slices.IndexFunc(shown, func(f reports.Figure) bool { return f.Better != reports.Neither })
-	if i < 0 {
+	if i < 0 || rank(r, shown[i]) > first {
 		return f, false
 	}
 	f = shown[i]
@@ -113,6 +113,29 @@ func mainFigure(r *reports.Result) (f reports.Figure, ok bool) {
 		f = other
 	}
 	return f, true
+}
+
+// rank is how early a figure is among those that its workload shows.
+func rank(r *reports.Result, f reports.Figure) int { return slices.Index(r.Shown, f.Name) }
+
+// firstRanks are the ranks of the main figure of each workload and operation. A result without it, such as one in which
+// no probe came back, is not compared by another.
+func firstRanks(results []reports.Result) map[[2]string]int {
+	first := map[[2]string]int{}
+	for i := range results {
+		r := &results[i]
+		for _, f := range r.ShownFigures() {
+			if f.Better == reports.Neither {
+				continue
+			}
+			of := [2]string{r.Workload, r.Op}
+			if old, ok := first[of]; !ok || rank(r, f) < old {
+				first[of] = rank(r, f)
+			}
+			break
+		}
+	}
+	return first
 }
 
 // leastBulk is the size from which on messages are judged by bytes a second: a page.
