@@ -76,7 +76,8 @@ func variants(results []*reports.Result) int {
 // pointOf is the point of a result.
 func pointOf(r *reports.Result, t tied) point {
 	p := point{workload: r.Workload, op: r.Op, size: r.SizeBytes, depth: r.Depth, qps: r.QPs,
-		threads: max(r.Threads, 1), rate: r.Rate, arrivals: r.Arrivals, roundTrip: r.RoundTrip, impairment: r.Impairment, appWork: r.AppWorkNs}
+		threads: max(r.Threads, 1), rate: r.Rate, arrivals: r.Arrivals, roundTrip: r.RoundTrip,
+		impairment: r.Impairment, appWork: r.AppWorkNs}
 	p.run, _ = r.Parameters["run"].(string)
 	if t["qps"] {
 		p.qps = 0
