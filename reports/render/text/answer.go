@@ -174,18 +174,17 @@ func (p *printer) sentences(a *reports.Answer) {
 	}
 }
 
-// relianceLines are the most that what limits the figures takes.
-const relianceLines = 4
+// relianceLines are the most that what limits the figures takes: four sentences, of which two are long.
+const relianceLines = 6
 
 // reliance prints as many of the sentences as fit.
 func (p *printer) reliance(sentences []string) {
 	var lines []string
 	for _, s := range sentences {
 		l := wrap("- "+view.Printable(s)+".", p.Width, "  ")
-		if len(lines)+len(l) > relianceLines {
-			break
+		if len(lines)+len(l) <= relianceLines {
+			lines = append(lines, l...)
 		}
-		lines = append(lines, l...)
 	}
 	if len(lines) == 0 {
 		return
