@@ -1,5 +1,10 @@
 package reports
 
+import (
+	"slices"
+	"strings"
+)
+
 // Answer is what a document shows: a matrix of figures with a row for each stack, and conclusions that rest on it.
 type Answer struct {
 	Columns []AnswerColumn `json:"columns"`
@@ -28,10 +33,51 @@ type AnswerColumn struct {
 	Figure string `json:"figure"` // as in thresholds: p50, bw, …
 	Unit   string `json:"unit"`   // ns, B/s, 1/s, …
 	Better Better `json:"better"`
+	Pays   bool   `json:"pays,omitempty"` // for the column before it: the bulk beside which probes were measured
 }
 
 // Quantity is what the figures of the column count.
 func (c AnswerColumn) Quantity() Quantity { return quantityOf(c.Unit) }
+
+// Narrow is the matrix for a terminal: without what pays for other columns, and with one column where the same figure
+// is of two operations that no stack has both of.
+func (a *Answer) Narrow() *Answer {
+	n := &Answer{Rows: make([]AnswerRow, len(a.Rows))}
+	for i, r := range a.Rows {
+		n.Rows[i] = AnswerRow{Stack: r.Stack, Variant: r.Variant}
+	}
+	for k, c := range a.Columns {
+		if c.Pays {
+			continue
+		}
+		at := slices.IndexFunc(n.Columns, func(o AnswerColumn) bool { return c.joins(o) })
+		for i := range a.Rows {
+			if at >= 0 && n.Rows[i].Cells[at] != nil && a.Rows[i].cell(k) != nil {
+				at = -1
+			}
+		}
+		if at < 0 {
+			at = len(n.Columns)
+			n.Columns = append(n.Columns, c)
+		} else {
+			n.Columns[at].Point += " or " + c.Point[strings.LastIndexByte(c.Point, ' ')+1:]
+		}
+		for i := range n.Rows {
+			if cell := a.Rows[i].cell(k); at == len(n.Rows[i].Cells) {
+				n.Rows[i].Cells = append(n.Rows[i].Cells, cell)
+			} else if cell != nil {
+				n.Rows[i].Cells[at] = cell
+			}
+		}
+	}
+	return n
+}
+
+// joins tells columns of the same figure, whose points differ in nothing but their last word, the operation.
+func (c AnswerColumn) joins(o AnswerColumn) bool {
+	i, k := strings.LastIndexByte(c.Point, ' '), strings.LastIndexByte(o.Point, ' ')
+	return i > 0 && k > 0 && c.Point[:i] == o.Point[:k] && c.Title == o.Title && c.Unit == o.Unit
+}
 
 // AnswerRow is the figures of one stack, a cell for each column; nil where it was not measured.
 type AnswerRow struct {

@@ -38,7 +38,7 @@ func (p *printer) answer(d *reports.Document) {
 		p.end(d)
 	})
 	most := largeLines
-	if len(a.Rows) <= screenRows && len(a.Columns) <= screenPoint {
+	if len(a.Rows) <= screenRows && len(a.Narrow().Columns) <= screenPoint {
 		most = screenLines
 	}
 	shown := *a
@@ -175,7 +175,7 @@ func (p *printer) sentences(a *reports.Answer) {
 }
 
 // relianceLines are the most that what limits the figures takes: four sentences, of which two are long.
-const relianceLines = 6
+const relianceLines = 4
 
 // reliance prints as many of the sentences as fit.
 func (p *printer) reliance(sentences []string) {
@@ -214,6 +214,9 @@ func (p *printer) warnings(d *reports.Document) {
 // matrix is the figures of the rows by column, or by row where there are many of few stacks, in blocks that fit.
 func (p *printer) matrix(a *reports.Answer) []string {
 	u := view.Units{Gbits: p.Gbits}
+	if len(a.Columns) > screenPoint {
+		a = a.Narrow()
+	}
 	ways := []func(*reports.Answer, int, view.Units) *grid{byColumn, byRow}
 	if len(a.Columns) > screenPoint && len(a.Columns) > len(a.Rows) {
 		slices.Reverse(ways)

@@ -10,7 +10,7 @@ import (
 const (
 	// mostPoints is how many points are all shown.
 	mostPoints = 4
-	// mostColumns is how many figures have room beside the name of a stack in 80 columns.
+	// mostColumns is how many figures are shown beside the name of a stack, without what pays for them.
 	mostColumns = 6
 )
 
@@ -22,7 +22,7 @@ func (m *matrix) choose() {
 			points++
 		}
 	}
-	if points <= mostPoints || len(all) <= mostColumns {
+	if points <= mostPoints || points <= mostColumns {
 		return
 	}
 	if m.columns = ends(all); len(m.columns) > mostColumns {
@@ -84,15 +84,11 @@ func each(all []*column) []*column {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(weight(best[a]), weight(best[b])) })
-	keep := map[*column]bool{}
+	keep, n := map[*column]bool{}, 0
 	for _, k := range order {
 		c := best[k]
-		n := 1
-		if c.price != nil {
-			n = 2
-		}
-		if len(keep)+n > mostColumns {
-			continue
+		if n++; n > mostColumns {
+			break
 		}
 		if keep[c] = true; c.price != nil {
 			keep[c.price] = true

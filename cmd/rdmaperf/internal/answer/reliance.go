@@ -48,18 +48,14 @@ func (m *matrix) method(d *reports.Document, all []*comparison, level float64) s
 			view.Plural(int64(len(all)), "comparison"))
 	case most < need:
 		return s + fmt.Sprintf(": no interval; %d or more give intervals", need)
-	case len(all) > 0:
-		return s + fmt.Sprintf("; %s hold together with 95 %% (each with %s %%)",
-			view.Plural(int64(len(all)), "comparison"), view.TrimZeros(fmt.Sprintf("%.2f", 100*level)))
 	}
-	return s + fmt.Sprintf("; all intervals hold together with 95 %% (each with %s %%)",
-		view.TrimZeros(fmt.Sprintf("%.2f", 100*level)))
+	return "" // the matrix has a note
 }
 
 // noise says how often the machine was busy, and what that hides.
 func noise(d *reports.Document, all []*comparison) string {
 	var parts []string
-	busy, bad, again, known := 0, 0, 0, 0
+	busy, again, known := 0, 0, 0
 	for i := range d.Results {
 		r := &d.Results[i]
 		if r.Disturbance == nil {
@@ -67,8 +63,7 @@ func noise(d *reports.Document, all []*comparison) string {
 		}
 		known++
 		switch {
-		case impossible(r):
-			bad++
+		case impossible(r): // a warning says so
 		case r.Disturbance.Taken > leastContention:
 			busy++
 		case contended(r):
@@ -92,10 +87,6 @@ func noise(d *reports.Document, all []*comparison) string {
 	const worth = 1.05
 	if least := reports.Median(hidden); len(parts) > 0 && least > worth {
 		parts[len(parts)-1] += fmt.Sprintf(": differences below about %s are not shown here", times(least)[0])
-	}
-	if bad > 0 {
-		parts = append(parts, fmt.Sprintf("figures of %s contradict themselves and are left out",
-			view.Plural(int64(bad), "measurement")))
 	}
 	return view.Capital(strings.Join(parts, "; "))
 }

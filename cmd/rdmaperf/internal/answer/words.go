@@ -52,7 +52,7 @@ func (c *column) title() {
 	op := strings.ReplaceAll(view.Visible(c.op), "_", " ")
 	one := strings.TrimSpace(reports.SizeLabel(c.size) + " " + op)
 	many := one + "s"
-	c.shown = reports.AnswerColumn{Point: one, Figure: c.Name, Unit: c.Unit(), Better: c.Better}
+	c.shown = reports.AnswerColumn{Point: one, Figure: c.Name, Unit: c.Unit(), Better: c.Better, Pays: c.pays}
 	switch {
 	case c.Name == "p50" && c.roundTrip == reports.RoundTripHalf:
 		c.shown.Title, c.words = "half round trip", words{"delivers", "a " + one}

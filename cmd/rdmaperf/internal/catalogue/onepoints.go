@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// OnePoints leaves of each question one point: a small message, a small call, a stream of large ones, calls, and probes
+// OnePoints leaves of each question one point: a small message, a small call, a stream of large ones, and probes
 // behind the bulk of their own QP or connection.
 func OnePoints(points []engine.Point) []engine.Point {
 	const small, large = 64, 1 << 20
@@ -20,7 +20,7 @@ func OnePoints(points []engine.Point) []engine.Point {
 		case latency.Name:
 			return pt.Size != small || !call && pt.Op != transports.KindSend.String()
 		case throughput.Name:
-			return pt.Size != large && !(call && pt.Size == small)
+			return pt.Size != large
 		case hol.Name:
 			return pt.Variant != hol.SameQP
 		}

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// allTime is what is planned for such a run where its windows may be chosen; with what
-	// no plan knows it takes at most 45 s, on two CPUs with nothing else to do.
-	allTime = 41 * time.Second
+	// allTime is what is planned for such a run where its windows may be chosen; with slices that grow
+	// it takes at most 45 s, on two CPUs with nothing else to do.
+	allTime = 35 * time.Second
 	// allStart is for what comes before the first point: opening, the other process.
 	allStart = 3 * time.Second
 	// allBeside is what a point takes beside its windows and its warm-up: connections, the
 	// idle phase of calls, verification. Measured as 0.1 to 0.4 s.
 	allBeside  = 350 * time.Millisecond
 	allWarmup  = 100 * time.Millisecond
-	leastAll   = 40 * time.Millisecond
+	leastAll   = 35 * time.Millisecond
 	mostWindow = time.Second
 	allRounds  = 16
-	// compareTime is how long a point is measured that is compared: 24 slices of 83 ms.
+	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
 	compareTime = 2 * time.Second
 	// sliceBeside is what a slice takes beside its windows: its warm-up, the phase that proves data, the turn.
 	sliceBeside = 25 * time.Millisecond

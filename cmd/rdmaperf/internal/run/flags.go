@@ -109,7 +109,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
 	f.IntVar(&o.rounds, "rounds", 0,
 		"cut the time of each point into so many slices, in which stacks take turns with their sessions open: A B, "+
-			"B A, A B… (default 24, with slices of at least 80ms, where stacks or variants are compared; else 1); of "+
+			"B A, A B… (default 32, with slices of at least 60ms, where stacks or variants are compared; else 1); of "+
 			"--iters, a slice has so many operations")
 	f.IntVar(&o.rounds, "repeat", 0, "")
 	f.MarkHidden("repeat") // the older name of --rounds

@@ -70,7 +70,11 @@ func Of(r *reports.Result) *HOL { return reports.DetailOf[HOL](r) }
 
 // Contradiction is why the figures cannot be; empty where they can.
 func (h *HOL) Contradiction() string {
-	// A tenth: two windows of one path differ by that much.
+	// A tenth: two windows of one path differ by that much, and medians of few samples by more.
+	const enough = 100
+	if h.ProbeAlone.Count < enough || h.ProbeLoaded.Count < enough {
+		return ""
+	}
 	if a, l := h.ProbeAlone.P50, h.ProbeLoaded.P50; a > 0 && l > 0 && l < 0.9*a {
 		return "probes were faster beside the bulk than alone: p50 " + view.Usec(l) + " against " + view.Usec(a) + " us"
 	}

@@ -1,0 +1,32 @@
+package reports
+
+import "testing"
+
+// On a terminal, the same figure of two operations that no stack has both of shares a column.
+func TestNarrowJoinsWhatNoStackHasBothOf(t *testing.T) {
+	cell := func(v float64) *AnswerCell { return &AnswerCell{Value: v} }
+	a := &Answer{Columns: []AnswerColumn{
+		{Title: "bulk rate", Point: "1 MiB write", Unit: "B/s"}, {Title: "bulk rate", Point: "1 MiB call", Unit: "B/s"},
+		{Title: "bulk beside probes", Point: "1 MiB write", Unit: "B/s", Pays: true},
+		{Title: "bulk rate", Point: "64 KiB write", Unit: "B/s"}, {Title: "bulk rate", Point: "64 KiB call", Unit: "B/s"},
+	}, Rows: []AnswerRow{
+		{Stack: "iwarp", Cells: []*AnswerCell{cell(1), nil, cell(2), cell(3), nil}},
+		{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, cell(4), nil, cell(5), cell(6)}},
+	}}
+	n := a.Narrow()
+	var points []string
+	for _, c := range n.Columns {
+		points = append(points, c.Point)
+	}
+	want := []string{"1 MiB write or call", "64 KiB write", "64 KiB call"}
+	if len(points) != 3 || points[0] != want[0] || points[1] != want[1] || points[2] != want[2] {
+		t.Fatalf("columns %q, want %q", points, want)
+	}
+	if r := n.Rows; r[0].Cells[0].Value != 1 || r[1].Cells[0].Value != 4 || r[1].Cells[1].Value != 5 ||
+		r[1].Cells[2].Value != 6 || r[0].Cells[2] != nil {
+		t.Errorf("rows %+v", r)
+	}
+	if len(a.Columns) != 5 || a.Columns[0].Point != "1 MiB write" {
+		t.Errorf("the answer was changed: %+v", a.Columns)
+	}
+}
