@@ -21,9 +21,10 @@ var compareFormats = render.Names(render.OfComparison)
 func newCompareCommand() *cobra.Command {
 	var limits run.FailIf
 	var format string
-	var force, medians bool
+	var force, medians, turns bool
+	var rounds int
 	cmd := &cobra.Command{
-		Use:   "compare [flags] OLD [NEW]",
+		Use:   "compare [flags] OLD [NEW] | --run PROGRAM PROGRAM -- OPTIONS",
 		Short: "Compare two result documents point by point",
 		Long: `compare puts two result documents of "rdmaperf run" beside each other. Results
 for the same point are taken as repeats: their medians are shown, and the
@@ -41,13 +42,24 @@ finds the difference significant, which takes 4 repeats a side at least. What is
 beyond by chance, or could be, is said and misses nothing; --medians goes by
 medians alone. A limit such as p99>10us holds the median of the new run.
 
+With --run, two programs, such as two builds, run the same options in turns: A B,
+B A, and so on. Each pair of runs gives a ratio, and what is said of all of them
+holds together with 95 %. That is the way to compare two builds, kernels or
+settings: whole runs that are minutes apart differ by the machine's pace.
+
 Exit codes: 0 compared, 1 failed, 2 usage, a file that is no result document, or
 runs that are not comparable, 3 a threshold was missed.`,
 		Example: `  rdmaperf compare old.json new.json
   rdmaperf compare old.json new.json --fail-if 'p99>+10%' --fail-if 'bw<-5%'
   rdmaperf run --repeat 10 --save before; rdmaperf run --repeat 10; rdmaperf compare before
+  rdmaperf compare --run ./before ./after -- --transport tcp,iwarp --op write -D 500ms
   rdmaperf compare base/ head/ --format markdown >> "$GITHUB_STEP_SUMMARY"`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); turns && (dash == 2 || dash < 0 && len(args) == 2) {
+				return nil
+			} else if turns {
+				return errors.New("--run wants two programs, and their options behind --")
+			}
 			if len(args) != 1 && len(args) != 2 {
 				return fmt.Errorf("want one or two result documents, OLD and NEW, got %d", len(args))
 			}
@@ -59,7 +71,16 @@ runs that are not comparable, 3 a threshold was missed.`,
 	cmd.Flags().StringVar(&format, "format", "text", "of stdout: "+strings.Join(compareFormats, ", "))
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
 	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
+	cmd.Flags().BoolVar(&turns, "run", false, "run two programs in turns, and compare what they measure")
+	cmd.Flags().IntVar(&rounds, "rounds", run.DefaultTurns, "of --run: how many runs each program makes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if turns {
+			if len(limits.Thresholds) > 0 || cmd.Flags().Changed("format") {
+				return cli.Usage("read command line", errors.New("--fail-if and --format are for documents"),
+					"rdmaperf compare --help")
+			}
+			return run.Turns(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), [2]string(args[:2]), args[2:], rounds)
+		}
 		if !slices.Contains(compareFormats, format) {
 			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format,
 				strings.Join(compareFormats, ", ")), "rdmaperf compare --help")

@@ -143,3 +143,27 @@ func TestCompareDirectories(t *testing.T) {
 		t.Errorf("exit %d, stderr %q, want exit 2 and the other version", r.code, r.stderr)
 	}
 }
+
+// Two programs take turns, and what they measure is compared run by run.
+func TestCompareRunsProgramsInTurns(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rdmaperf(t, "compare", "--run", self, self, "--rounds", "2", "--", "--transport", "mem", "--workload", "latency",
+		"--op", "send", "-s", "64", "-n", "50", "--warmup", "none")
+	for _, want := range []string{"mem, A", "mem, B", "64 B send", "2 rounds"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in\n%s", want, r.stdout)
+		}
+	}
+	if r.code != 0 || strings.Count(r.stderr, "round=") != 4 {
+		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
+	}
+	for _, args := range [][]string{{self}, {self, self, self}, {"/nonexistent", self, "--", "-n", "1"}} {
+		r := rdmaperf(t, append([]string{"compare", "--run"}, args...)...)
+		if want := map[bool]int{true: 1, false: 2}[args[0] != self]; r.code != want || strings.Count(r.stderr, "\n") > 2 {
+			t.Errorf("%q: exit code %d, want %d, stderr %q", args, r.code, want, r.stderr)
+		}
+	}
+}

@@ -12,8 +12,12 @@ const mostConclusions = 8
 
 // Of is what a document shows; nil where it has no figure to compare stacks by. The document is only read, and its own
 // answer is not looked at.
-func Of(d *reports.Document) *reports.Answer {
+func Of(d *reports.Document) *reports.Answer { return of(d, false) }
+
+// of compares, with variants, nothing but the variants of each stack.
+func of(d *reports.Document, variants bool) *reports.Answer {
 	m := gather(d)
+	m.ofVariants = variants
 	m.choose()
 	m.rows = slices.DeleteFunc(m.rows, func(l *row) bool {
 		return !slices.ContainsFunc(m.columns, func(c *column) bool { return len(l.cells[c]) > 0 })

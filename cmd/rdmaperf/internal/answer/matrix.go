@@ -42,6 +42,8 @@ type column struct {
 type matrix struct {
 	rows    []*row
 	columns []*column
+
+	ofVariants bool // only variants of one stack are compared
 }
 
 // gather puts the results into rows and columns.

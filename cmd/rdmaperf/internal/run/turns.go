@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/render"
+)
+
+// DefaultTurns is how many runs each program makes: enough for intervals of 12 comparisons.
+const DefaultTurns = 10
+
+// Turns has two programs run the same options in turns, A B, B A and so on, and prints how they compare.
+func Turns(ctx context.Context, stdout, stderr io.Writer, programs [2]string, options []string, rounds int) error {
+	if rounds < 1 || rounds > engine.MaxRounds {
+		return cli.Usage("read --rounds", fmt.Errorf("%d: want 1 to %d", rounds, engine.MaxRounds), "the default")
+	}
+	dir, err := os.MkdirTemp("", "rdmaperf-turns-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	log := cli.NewLog(stderr, false, false)
+	docs := make([][2]*reports.Document, rounds)
+	for round := range docs {
+		order := []int{0, 1}
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, side := range order {
+			log.Info("run", "program", programs[side], "round", round+1, "of", rounds)
+			docs[round][side], err = oneRun(ctx, stderr, programs[side], options, filepath.Join(dir, "r.json"))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	names := [2]string{filepath.Base(programs[0]), filepath.Base(programs[1])}
+	if names[0] == names[1] {
+		names = [2]string{"A", "B"}
+	}
+	d := answer.Turns(names, docs)
+	return render.Find("text", render.OfRun).Write(stdout, d, render.Options{Tables: catalogue.Tables(),
+		Color: cli.Coloured(stdout), Width: cli.TerminalColumns(stdout)})
+}
+
+// oneRun is the document of one run of a program.
+func oneRun(ctx context.Context, stderr io.Writer, program string, options []string, file string) (*reports.Document,
+	error) {
+	cmd := exec.CommandContext(ctx, program, append(append([]string{"run"}, options...), "--quiet", "--no-save",
+		"--json", file)...)
+	cmd.Stderr = stderr
+	if err := cmd.Run(); err != nil {
+		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: "run " + program, Err: err,
+			Hint: "the same command by itself: " + cmd.String()}
+	}
+	return resultfile.ReadDocument(file)
+}
