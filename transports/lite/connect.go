@@ -28,9 +28,9 @@ func (n *Node) newPeer() (*peer, error) {
 }
 
 // newLink makes a queue pair with its receives posted.
-func (n *Node) newLink(p *peer, index int) (l *link, err error) {
+func (n *Node) newLink(p *peer, index int) (_ *link, err error) {
 	d := n.cfg.Depth
-	l = &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(),
+	l := &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(),
 		reposts: make([]rdma.RecvWR, 0, max(d/16, 1))}
 	defer func() {
 		if err != nil {

@@ -20,7 +20,7 @@ type bench struct {
 	regions map[string]Region
 }
 
-func openBench(c *Config, variant, host string) (b *bench, err error) {
+func openBench(c *Config, variant, host string) (_ *bench, err error) {
 	dev, at, err := c.Open(variant)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func openBench(c *Config, variant, host string) (b *bench, err error) {
 	if at != "" {
 		host = at
 	}
-	b = &bench{dev: dev, host: host, caps: dev.Caps(), mrs: map[string]rdma.MR{}, regions: map[string]Region{}}
+	b := &bench{dev: dev, host: host, caps: dev.Caps(), mrs: map[string]rdma.MR{}, regions: map[string]Region{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())

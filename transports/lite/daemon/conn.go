@@ -72,9 +72,9 @@ type arrival struct {
 	r    lite.Request
 }
 
-func (d *Daemon) newConn(socket *net.UnixConn, i int, h hello) (c *conn, err error) {
+func (d *Daemon) newConn(socket *net.UnixConn, i int, h hello) (_ *conn, err error) {
 	at := d.node.Segments()[i]
-	c = &conn{daemon: d, place: i, page: page(at.Mem), base: at.Off, socket: socket, stopped: make(chan struct{}),
+	c := &conn{daemon: d, place: i, page: page(at.Mem), base: at.Off, socket: socket, stopped: make(chan struct{}),
 		calls: make([]call, h.Calls), owned: map[lite.Handle]bool{}}
 	clear(c.page) // what the last one left
 	defer func() {

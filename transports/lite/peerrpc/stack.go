@@ -127,8 +127,8 @@ type end struct {
 }
 
 // newEnd makes an end whose queue pair completes into cq. in and out are payload bytes.
-func (s *Stack) newEnd(h shape, in, out int, cq rdma.CQ) (e *end, err error) {
-	e = &end{stack: s, shape: h, inCell: cell(in), outCell: cell(out)}
+func (s *Stack) newEnd(h shape, in, out int, cq rdma.CQ) (_ *end, err error) {
+	e := &end{stack: s, shape: h, inCell: cell(in), outCell: cell(out)}
 	defer func() {
 		if err != nil {
 			e.close()

@@ -74,8 +74,8 @@ type Nodes struct {
 
 // OpenNodes opens them over the layers below LITE. arena is what each
 // registers, bytes, beside what a node needs for itself.
-func OpenNodes(ctx context.Context, r *engine.Run, s *stack.Stack, arena [2]int) (p *Nodes, err error) {
-	p = &Nodes{}
+func OpenNodes(ctx context.Context, r *engine.Run, s *stack.Stack, arena [2]int) (_ *Nodes, err error) {
+	p := &Nodes{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -132,8 +132,8 @@ func OpenDevices(ctx context.Context, r *engine.Run, n, depth int) (p *Devices, 
 }
 
 // OpenReceiving is OpenDevices whose queue pairs have that many places for receives, too.
-func OpenReceiving(ctx context.Context, r *engine.Run, n, depth, receives int) (p *Devices, err error) {
-	p = &Devices{}
+func OpenReceiving(ctx context.Context, r *engine.Run, n, depth, receives int) (_ *Devices, err error) {
+	p := &Devices{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 const (
@@ -65,7 +67,7 @@ func (m *runner) cut() time.Duration {
 	}
 	base, rounds := &m.p.base, m.o.rounds
 	timed := base.Duration > 0 && !m.o.infinite
-	compares = compares && timed && base.Interval == 0 && m.raw.file == ""
+	compares = compares && timed && base.Interval == 0 && m.raw.file == "" && inSlices(m.p.points)
 	slice := base.Duration
 	switch {
 	case m.p.chooseTime:
@@ -134,4 +136,13 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 				"--transport "+stackspec.Embedded())
 		}
 	}
+}
+
+// inSlices tells whether all points keep their sessions from slice to slice. Others are set up again for each, which is
+// not done unasked.
+func inSlices(points []engine.Point) bool {
+	return !slices.ContainsFunc(points, func(pt engine.Point) bool {
+		w := workload.Find(catalogue.All(), pt.Workload)
+		return w == nil || !w.Meta().Slices
+	})
 }

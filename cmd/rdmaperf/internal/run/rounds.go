@@ -47,12 +47,10 @@ func (p *runPlan) groups() (all []group) {
 
 // turns are the points of the group on the stacks that have them, in the order of a round.
 func (m *runner) turns(g group) (all []*turn) {
-	for _, a := range m.arms {
-		n := 0
-		for _, pt := range g {
+	for n, pt := range g {
+		for _, a := range m.arms {
 			if i := slices.Index(a.plan.Points, pt); i >= 0 {
 				all = append(all, &turn{m: m, a: a, pt: pt, index: i, nth: n})
-				n++
 			}
 		}
 	}
@@ -66,7 +64,7 @@ type turn struct {
 	a     *arm
 	pt    engine.Point
 	index int // in the plan of the stack
-	nth   int // of the points of the group on this stack: each has a client of its own
+	nth   int // of the points of the group: each has a client of its own
 
 	c     *engine.Client
 	next  func() ([]reports.Result, error, bool)

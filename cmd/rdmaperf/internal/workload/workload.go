@@ -36,6 +36,7 @@ type Meta struct {
 
 	Standard bool // measured when no workload is named
 	Calls    bool // made of calls, so that only stacks that carry calls run it
+	Slices   bool // keeps its sessions from slice to slice: see engine.Measurement.Again
 
 	// OwnThreads: it has as many threads as connections, whose CPUs nobody can name.
 	OwnThreads bool

@@ -41,6 +41,7 @@ func (*Workload) Meta() workload.Meta {
 			"another test",
 		Group:    "Workload hol",
 		Standard: true,
+		Slices:   true,
 		Words:    map[string][]string{"hol-arm": {"same-qp", "two-qp", "app-slicing", "device"}},
 		Ops:      []string{"write", "call"},
 	}

@@ -26,6 +26,7 @@ func (*Workload) Meta() workload.Meta {
 		Results:  results,
 		Note:     "--rate is for latency alone",
 		Standard: true,
+		Slices:   true,
 		Means:    []string{"rate", "rate-sweep"},
 		Ops:      []string{"send", "write", "read", "call"},
 		Sizes:    []int{64, 4 << 10},

@@ -29,6 +29,7 @@ func (*Workload) Meta() workload.Meta {
 		Note:       "grpc stacks alone mean rpc",
 		Group:      "Workloads rpc, kv and tensor",
 		Calls:      true,
+		Slices:     true,
 		OwnThreads: true,
 		Means:      []string{"outstanding"},
 		Takes:      []string{"rate", "rate-sweep"},

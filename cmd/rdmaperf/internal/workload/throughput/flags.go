@@ -24,6 +24,7 @@ func (*Workload) Meta() workload.Meta {
 		Summary:  "rate and bandwidth with many outstanding",
 		Results:  throughputresults.Results,
 		Standard: true,
+		Slices:   true,
 		Means:    []string{"bidirectional"},
 		Ops:      []string{"write", "call"},
 		Sizes:    []int{64, 64 << 10, 1 << 20},

@@ -1,0 +1,39 @@
+package pairs
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
+	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// A second device that cannot be opened is an error, and the first one is closed.
+func TestADeviceThatCannotBeOpenedIsAnError(t *testing.T) {
+	broken := errors.New("no such device")
+	fabric, opened := memdev.NewFabric(memdev.Config{}), 0
+	r := &engine.Run{Setup: engine.Setup{Plan: &engine.Plan{Transport: "lite+mem"}}}
+	r.Open.Device = func(string) (rdma.Device, error) {
+		if opened++; opened%2 == 0 {
+			return nil, broken
+		}
+		return fabric.Open("one") // the name is free again only when the one before is closed
+	}
+	if p, err := OpenDevices(t.Context(), r, 1, 1); p != nil || !errors.Is(err, broken) {
+		t.Errorf("devices: %v, %v", p, err)
+	}
+	dev, err := memdev.NewFabric(memdev.Config{}).Open("below")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.New(dev, stack.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if p, err := OpenNodes(t.Context(), r, s, [2]int{1 << 20, 1 << 20}); p != nil || !errors.Is(err, broken) {
+		t.Errorf("nodes: %v, %v", p, err)
+	}
+}
