@@ -68,7 +68,7 @@ func (a *Answer) ColumnTexts(column, digits int, u view.Units) (unit string, tex
 			least, most = min(least, c.Value), max(most, c.Value)
 		}
 	}
-	common := stepOf(steps, least)
+	common := stepOf(steps, math.Sqrt(least*most)) // one that suits most of them
 	if math.IsInf(least, 1) {
 		common = steps[0]
 	}

@@ -24,8 +24,8 @@ const (
 	// allBeside is what a point takes beside its windows and its warm-up: connections, the
 	// idle phase of calls, verification. Measured as 0.1 to 0.4 s.
 	allBeside  = 350 * time.Millisecond
-	allWarmup  = 100 * time.Millisecond
-	leastAll   = 35 * time.Millisecond
+	allWarmup  = 60 * time.Millisecond
+	leastAll   = 28 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
 	mostWindow = time.Second
 	allRounds  = 16
 	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
