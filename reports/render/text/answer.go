@@ -201,7 +201,6 @@ const mostWarnings = 3
 
 // warnings print what changes how figures are read, a line each.
 func (p *printer) warnings(d *reports.Document) {
-	p.line("")
 	for i, l := range reports.Warnings(d) {
 		if i == mostWarnings {
 			break
