@@ -54,12 +54,12 @@ func TestRunPutsCallsBesideMessages(t *testing.T) {
 	fulltest.Only(t, "many stacks and points")
 	r := rdmaperf(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload",
 		"latency,throughput,hol", "-s", "64", "--bulk-size", "64K", "--bulk-depth", "4",
-		"-n", "50", "--warmup", "none", "--no-save")
+		"-n", "50", "--warmup", "none", "--no-save", "--details")
 	if r.code != 0 {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
 	for _, c := range []struct{ title, end string }{{"all stacks: latency", "all stacks: throughput"},
-		{"all stacks: throughput", "arms side by side"}, {"arms side by side", "\nverdict"}} {
+		{"all stacks: throughput", "arms side by side"}, {"arms side by side", "\nWhat you can rely on"}} {
 		_, table, _ := strings.Cut(r.stdout, c.title)
 		table, _, _ = strings.Cut(table, c.end)
 		for _, want := range []string{"1: mem\n", "2: sched(", "3: grpc(bufconn", "4: grpc(fused", "  call "} {
