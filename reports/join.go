@@ -7,8 +7,24 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
+// oneSample has one result for the rounds of each point, which share the machine's pace.
+func oneSample(results []Result) (out []Result) {
+	for _, s := range collectSamples(results) {
+		if rounds(s.results) {
+			r := *medianResult(s.results)
+			r.Repeat = 0
+			out = append(out, r)
+			continue
+		}
+		for _, r := range s.results {
+			out = append(out, *r)
+		}
+	}
+	return out
+}
+
 // Join makes one run of several invocations of the same command, so that Compare
-// takes their results as repeats: a measurement that takes turns with another
+// takes each as a sample: a measurement that takes turns with another
 // program needs a process for every turn. The documents must come from the same
 // build on the same machine, else an error says what differs. The first error of
 // any of them is the whole run's. The documents are only read.
@@ -38,7 +54,7 @@ func Join(docs []*Document) (*Document, error) {
 		if joined.Error == nil {
 			joined.Error = d.Error
 		}
-		joined.Results = append(joined.Results, d.Results...)
+		joined.Results = append(joined.Results, oneSample(d.Results)...)
 	}
 	return &joined, nil
 }

@@ -26,6 +26,46 @@ func TestJoinedDocumentsAreRepeats(t *testing.T) {
 	}
 }
 
+// rounds is a run of one point in rounds.
+func rounds(p50s ...float64) *reports.Document {
+	d := repeated(p50s...)
+	for i := range d.Results {
+		d.Results[i].Repeat = i + 1
+	}
+	return d
+}
+
+// The rounds of a run share the machine's pace: of two runs they are different only where none overlap, and of joined
+// runs each is one sample.
+func TestRoundsOfARunAreNoIndependentSamples(t *testing.T) {
+	slow := rounds(140, 141, 142, 143, 144, 145)
+	for _, c := range []struct {
+		old, new    *reports.Document
+		significant bool
+	}{
+		{rounds(100, 101, 102, 103, 104, 105), slow, true},
+		{rounds(100, 101, 102, 103, 104, 140), slow, false}, // by ranks it has p = 0.004
+		{rounds(100, 101, 102), rounds(200, 201, 202), false},
+		{slow, rounds(100, 101, 102, 103, 104, 105), true},
+	} {
+		if ch := findChange(t, compare(t, c.old, c.new), "p50"); ch.Significant != c.significant || ch.P != nil {
+			t.Errorf("%+v, want significant %v", ch, c.significant)
+		}
+	}
+	var docs []*reports.Document
+	for i := range 4 {
+		docs = append(docs, rounds(100+float64(i), 110+float64(i), 300))
+	}
+	d, err := reports.Join(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch := findChange(t, compare(t, d, d), "p50")
+	if ch.OldN != 4 || ch.Old != 111.5 || ch.P == nil || ch.Significant {
+		t.Errorf("%+v, want the medians of four runs", ch)
+	}
+}
+
 func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 	for _, test := range []struct {
 		want   string

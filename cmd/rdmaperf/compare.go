@@ -26,21 +26,21 @@ func newCompareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] OLD [NEW] | --run PROGRAM PROGRAM -- OPTIONS",
 		Short: "Compare two result documents point by point",
-		Long: `compare puts two result documents of "rdmaperf run" beside each other. Results
-for the same point are taken as repeats: their medians are shown, and the
-Mann-Whitney test says whether the difference could be chance. Use
-"run --json FILE" to write a document. A directory stands for all documents
-(*.json) in it, as repeats of one run: that is how two builds take turns. A NAME
-stands for what "run --save NAME" saved on this machine; without NEW, the newest
-run in rdmaperf-results is compared.
+		Long: `compare puts two result documents of "rdmaperf run" beside each other. The
+medians of a point's rounds are shown. Rounds of one run share the machine's pace:
+they differ only where no two of both runs overlap. Use "run --json FILE" to write
+a document. A directory stands for all documents (*.json) in it, each a sample of
+one run: the Mann-Whitney test says whether the difference could be chance, which
+takes 4 of them a side. A NAME stands for what "run --save NAME" saved on this
+machine; without NEW, the newest run in rdmaperf-results is compared.
 
 Runs that were taken under different conditions, such as another CPU, kernel or
 way of polling, are not compared unless --force is given; what differs is said.
 
-A change in % misses its threshold when the medians differ by more and the test
-finds the difference significant, which takes 4 repeats a side at least. What is
-beyond by chance, or could be, is said and misses nothing; --medians goes by
-medians alone. A limit such as p99>10us holds the median of the new run.
+A change in % misses its threshold when the medians differ by more and the
+difference is significant, of 4 rounds or runs a side at least. What is beyond by
+chance, or could be, is said and misses nothing; --medians goes by medians alone. A
+limit such as p99>10us holds the median of the new run.
 
 With --run, two programs, such as two builds, run the same options in turns: A B,
 B A, and so on. Each pair of runs gives a ratio, and what is said of all of them
