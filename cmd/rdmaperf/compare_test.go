@@ -150,8 +150,8 @@ func TestCompareRunsProgramsInTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rdmaperf(t, "compare", "--run", self, self, "--rounds", "2", "--", "--transport", "mem", "--workload", "latency",
-		"--op", "send", "-s", "64", "-n", "50", "--warmup", "none")
+	r := rdmaperf(t, "compare", "--run", self, self, "--rounds", "2", "--", "--transport", "mem", "--workload",
+		"latency", "--op", "send", "-s", "64", "-n", "50", "--warmup", "none")
 	for _, want := range []string{"mem, A", "mem, B", "64 B send", "2 rounds"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.stdout)
@@ -160,10 +160,12 @@ func TestCompareRunsProgramsInTurns(t *testing.T) {
 	if r.code != 0 || strings.Count(r.stderr, "round=") != 4 {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
-	for _, args := range [][]string{{self}, {self, self, self}, {"/nonexistent", self, "--", "-n", "1"}} {
+	for _, args := range [][]string{{self}, {self, self, self}, {"/nonexistent", self}, {self, "/nonexistent"},
+		{self, self, "--rounds", "0"}, {self, self, "--fail-if", "p50>1us"}, {self, self, "--", "--workload", "none"},
+		{"true", self}} {
 		r := rdmaperf(t, append([]string{"compare", "--run"}, args...)...)
-		if want := map[bool]int{true: 1, false: 2}[args[0] != self]; r.code != want || strings.Count(r.stderr, "\n") > 2 {
-			t.Errorf("%q: exit code %d, want %d, stderr %q", args, r.code, want, r.stderr)
+		if r.code != 2 || strings.Count(r.stderr, "\n") > 3 || strings.Contains(r.stderr, "goroutine") {
+			t.Errorf("%q: exit code %d, want 2, stderr %q", args, r.code, r.stderr)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,11 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs [2]string, op
 	if rounds < 1 || rounds > engine.MaxRounds {
 		return cli.Usage("read --rounds", fmt.Errorf("%d: want 1 to %d", rounds, engine.MaxRounds), "the default")
 	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			return cli.Usage("read command line", err, "two programs, such as ./before ./after")
+		}
+	}
 	dir, err := os.MkdirTemp("", "rdmaperf-turns-")
 	if err != nil {
 		return err
@@ -40,7 +46,7 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs [2]string, op
 		}
 		for _, side := range order {
 			log.Info("run", "program", programs[side], "round", round+1, "of", rounds)
-			docs[round][side], err = oneRun(ctx, stderr, programs[side], options, filepath.Join(dir, "r.json"))
+			docs[round][side], err = oneRun(ctx, stderr, programs[side], options, filepath.Join(dir, fmt.Sprintf("%d-%d.json", round, side)))
 			if err != nil {
 				return err
 			}
@@ -61,9 +67,17 @@ func oneRun(ctx context.Context, stderr io.Writer, program string, options []str
 	cmd := exec.CommandContext(ctx, program, append(append([]string{"run"}, options...), "--quiet", "--no-save",
 		"--json", file)...)
 	cmd.Stderr = stderr
-	if err := cmd.Run(); err != nil {
-		return nil, &reports.ExitError{Code: reports.ExitFailed, Operation: "run " + program, Err: err,
+	// It ends its server and its sessions by itself.
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, childEnd
+	if err := cmd.Run(); ctx.Err() != nil {
+		return nil, engine.Interrupted()
+	} else if err != nil {
+		failed := &reports.ExitError{Code: reports.ExitFailed, Operation: "run " + program, Err: err,
 			Hint: "the same command by itself: " + cmd.String()}
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+			failed.Code = exit.ExitCode()
+		}
+		return nil, failed
 	}
 	return resultfile.ReadDocument(file)
 }
