@@ -8,7 +8,8 @@ func TestNarrowJoinsWhatNoStackHasBothOf(t *testing.T) {
 	a := &Answer{Columns: []AnswerColumn{
 		{Title: "bulk rate", Point: "1 MiB write", Unit: "B/s"}, {Title: "bulk rate", Point: "1 MiB call", Unit: "B/s"},
 		{Title: "bulk beside probes", Point: "1 MiB write", Unit: "B/s", Pays: true},
-		{Title: "bulk rate", Point: "64 KiB write", Unit: "B/s"}, {Title: "bulk rate", Point: "64 KiB call", Unit: "B/s"},
+		{Title: "bulk rate", Point: "64 KiB write", Unit: "B/s"},
+		{Title: "bulk rate", Point: "64 KiB call", Unit: "B/s"},
 	}, Rows: []AnswerRow{
 		{Stack: "iwarp", Cells: []*AnswerCell{cell(1), nil, cell(2), cell(3), nil}},
 		{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, cell(4), nil, cell(5), cell(6)}},

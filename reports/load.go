@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Load is what two results must share to stand in one table.
+// Load is what two results must share to share one table.
 type Load struct {
 	Workload, Op, Polling, RoundTrip string
 	loop                             string // of a ping-pong: plain, provider

@@ -140,7 +140,7 @@ func workloadFlagTable(*testing.T) string {
 		}
 		var own []string
 		for _, n := range flags[i] {
-			if m.Group != "" { // else the flags stand in groups of the load
+			if m.Group != "" { // else the flags are listed in groups of the load
 				own = append(own, "`--"+n+"`")
 			}
 		}

@@ -60,7 +60,7 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 	}
 }
 
-// Arms and stacks stand in one table, and a list of slices makes a stack of each.
+// Arms and stacks share one table, and a list of slices makes a stack of each.
 func TestRunComparesArmsAndSlices(t *testing.T) {
 	args := []string{"run", "--transport", "mem,sched(drr,window=256K)+mem", "--sched-slice", "4K,16K", "--workload",
 		"hol", "--hol-arm", "same-qp,app-slicing",

@@ -49,7 +49,7 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 	}
 }
 
-// Stacks of messages and stacks of calls stand in one table of each workload.
+// Stacks of messages and stacks of calls share one table of each workload.
 func TestRunPutsCallsBesideMessages(t *testing.T) {
 	fulltest.Only(t, "many stacks and points")
 	r := rdmaperf(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload",

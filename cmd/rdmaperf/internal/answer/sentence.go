@@ -10,7 +10,7 @@ import (
 
 // text is the comparison in one sentence, with what it costs in another.
 func (x *comparison) text(price *comparison) string {
-	// A time that is shorter is told as so many times sooner; all else as a multiple of the base's figure.
+	// A shorter time reads "so many times sooner"; all else is a multiple of the base's figure.
 	ratio, sooner := x.factor, x.Quantity == reports.QuantityTime && x.factor > 1
 	turned := x.Better == reports.Less && !sooner
 	if turned {
@@ -33,7 +33,7 @@ func (x *comparison) text(price *comparison) string {
 	case x.noisy():
 		end, to := turn(*x.within)
 		if near = "at least "; ratio < 1 {
-			near, end = "at most ", to
+			near, end = "no more than ", to
 		}
 		t := times(ratio, end)
 		quote, within = t[1], " ("+t[0]+" measured)"

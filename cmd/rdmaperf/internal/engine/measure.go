@@ -78,7 +78,8 @@ func (m *Measurement) Again(err error) bool {
 	if !m.r.Again() {
 		return false
 	}
-	*m = Measurement{Sh: m.Sh, Plan: m.Plan, Stack: m.Stack, Group: m.Group, Live: m.r.client.Live, Warm: m.Warm, r: m.r}
+	*m = Measurement{Sh: m.Sh, Plan: m.Plan, Stack: m.Stack, Group: m.Group, Live: m.r.client.Live, Warm: m.Warm,
+		r: m.r}
 	return true
 }
 

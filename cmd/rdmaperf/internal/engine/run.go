@@ -215,8 +215,8 @@ func Alone(tr transports.Stack, plan Plan) (*Client, error) {
 	return &Client{Plan: plan, Tr: tr, kept: map[string]float64{}}, nil
 }
 
-// Run measures one point of the plan and returns the results of its last slice: see Turn. When it ends early, by ctx or by a failure, results
-// hold what was measured until then (Operations > 0) beside the error.
+// Run measures one point of the plan and returns the results of its last slice: see Turn. When it ends early, by ctx
+// or by a failure, results hold what was measured until then (Operations > 0) beside the error.
 func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, err error) {
 	pt := c.Plan.Points[index]
 	w := c.Plan.Workloads[pt.Workload]

@@ -192,7 +192,7 @@ var options = []option{
 	{letter: "w", long: "limit_bw", arg: true, do: positive(func(c *Command) *float64 { return &c.LimitBW })},
 	{letter: "y", long: "limit_msgrate", arg: true, do: positive(func(c *Command) *float64 { return &c.LimitRate })},
 	{letter: "W", long: "report-counters", arg: true,
-		refused: "device counters stand in results of rdmaperf run --counters"},
+		refused: "device counters are in the results of rdmaperf run --counters"},
 
 	{long: "report_gbits", do: set(func(c *Command) *bool { return &c.Gbits })},
 	{long: "output", arg: true, do: func(c *Command, s string) error {

@@ -96,7 +96,8 @@ func (m *runner) cut() time.Duration {
 			p.WarmupDuration, p.WarmupIterations = allWarmup, 1000
 		}
 		for _, pt := range p.Points {
-			total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*(sliceBeside+p.PlannedTime(pt)-p.WarmupDuration)
+			each := sliceBeside + p.PlannedTime(pt) - p.WarmupDuration
+			total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*each
 		}
 	}
 	for _, a := range m.arms {

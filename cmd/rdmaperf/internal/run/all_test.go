@@ -10,7 +10,8 @@ import (
 
 func TestWindowsOfAllFitTheirTime(t *testing.T) {
 	for _, points := range []int{7, 21, 28} {
-		m := &runner{o: &Options{}, raw: &rawOptions{}, p: &runPlan{chooseTime: true, base: engine.Plan{Duration: time.Second}}}
+		m := &runner{o: &Options{}, raw: &rawOptions{},
+			p: &runPlan{chooseTime: true, base: engine.Plan{Duration: time.Second}}}
 		for range 7 {
 			a := &arm{}
 			for range points / 7 {

@@ -104,7 +104,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.VarP((*values.Count)(&o.iterations), "iters", "n",
 		"operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")
-	f.StringVarP(&o.duration, "duration", "D", "", "how long a point is measured altogether: 3, 3s or 500ms (default 1s, or 2s where stacks are compared)")
+	f.StringVarP(&o.duration, "duration", "D", "",
+		"how long a point is measured altogether: 3, 3s or 500ms (default 1s, or 2s where stacks are compared)")
 	f.BoolVar(&o.infinite, "run-infinitely", false,
 		"measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
 	f.IntVar(&o.rounds, "rounds", 0,
@@ -138,7 +139,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 			"devices in software, which work on the same CPUs)")
 	f.StringVar(&o.verify, "verify", reports.VerifySample,
 		"how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of "+
-			"writes, the number of each), or none; what was compared stands in the results")
+			"writes, the number of each), or none; the results say what was compared")
 	f.BoolVar(&o.noVerify, "no-verify", false, "the same as --verify none")
 	f.StringVar(&o.pin, "pin", "auto",
 		"CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the "+

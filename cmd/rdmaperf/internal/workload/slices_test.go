@@ -16,7 +16,8 @@ type dials struct {
 	n int
 }
 
-func (d *dials) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session, error) {
+func (d *dials) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
+	error) {
 	d.n++
 	return d.Transport.Dial(ctx, addr, hello, cfg)
 }

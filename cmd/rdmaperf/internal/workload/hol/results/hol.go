@@ -43,7 +43,7 @@ type HOL struct {
 }
 
 // share is what head-of-line results have in common beside a load; the arms, which
-// differ in QPs, stand in one table.
+// differ in QPs, share one table.
 type share struct{ probe, interval, gap int64 }
 
 func shareOf(r *reports.Result) share {

@@ -40,7 +40,7 @@ const (
 	PatternOverlapping = "overlapping" // each buffer begins in the middle of the one before
 	PatternNew         = "new"         // every buffer is mapped before and unmapped behind
 	PatternSet         = "set"         // one of a working set, at random
-	// memory of others, whose pages are replaced by system calls that nobody is told of
+	// memory of others, whose pages are replaced by system calls that no notification reports
 	PatternReplaced = "replaced"
 )
 
