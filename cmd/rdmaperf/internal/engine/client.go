@@ -32,7 +32,7 @@ type Client struct {
 	// be measured, or false where the point is to end. nil: a point is one slice.
 	Turn func([]reports.Result) bool
 
-	// Slice is how long the measured phase of further slices is, where it differs from the plan's Duration.
+	// Slice is how long the measured phase of further slices of the point is, where it is not the plan's Duration.
 	Slice time.Duration
 
 	// What a workload with a run of its own has beside: further stacks, further servers

@@ -224,6 +224,7 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 		return nil, Failed(pt.String(), errors.New("the client failed before"))
 	}
 	defer func() { c.broken = err != nil }()
+	c.Slice = 0 // it was that of another point
 	limit := c.Plan.limit(pt)
 	bound, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()

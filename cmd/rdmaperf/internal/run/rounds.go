@@ -156,7 +156,7 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 		if err != nil {
 			return err
 		}
-		t.c, c.Slice = c, 0 // which was that of another point
+		t.c = c
 	}
 	c := t.c
 	watcher := watch(c, m.lookEvery(), m.looker(a, pt))

@@ -3,9 +3,11 @@ package workload_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -73,7 +75,11 @@ func TestSlicesShareTheirSessions(t *testing.T) {
 	pt := enginetest.RpcPoint("unary", 64, 64)
 	client, server := enginetest.CarriersUnderTest()["fused mem"](t)
 	results := slicesOf(t, client, server, pt, 5)
+	idle := callsresults.Of(&results[0]).Idle
 	for i, r := range results {
+		if now := callsresults.Of(&r).Idle; idle == nil || now == nil || *now != *idle {
+			t.Errorf("slice %d: idle %+v, and in the first %+v: it is watched once", i, now, idle)
+		}
 		if r.Operations != 300 || !r.Verified || r.Verification.Whole != 300 {
 			t.Errorf("slice %d of calls: %d operations, compared %+v", i, r.Operations, r.Verification)
 		}
@@ -89,5 +95,34 @@ func TestAPointEndsBetweenSlices(t *testing.T) {
 	client, server := enginetest.MemEnds(t)
 	if n := len(slicesOf(t, client, server, engine.Point{Workload: "latency", Op: "send", Size: 64}, 2)); n != 2 {
 		t.Errorf("%d results, want 2", n)
+	}
+}
+
+// What made the slices of one point longer does not make those of the next.
+func TestTheLengthOfSlicesIsThatOfAPoint(t *testing.T) {
+	prime(t)
+	client, server := enginetest.MemEnds(t)
+	pt := engine.Point{Workload: "latency", Op: "send", Size: 64}
+	plan := enginetest.QuickPlan(pt, pt)
+	plan.Rounds, plan.Iterations, plan.Duration = 2, 0, time.Millisecond
+	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
+	c, err := engine.Connect(t.Context(), addr, client, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const long = 30 * time.Millisecond
+	c.Turn = func([]reports.Result) bool {
+		if c.Slice != 0 {
+			t.Errorf("slices of %v before the first one was seen", c.Slice)
+		}
+		c.Slice = long
+		return true
+	}
+	for i := range plan.Points {
+		last, err := enginetest.First(c.Run(t.Context(), i))
+		if err != nil || last.DurationNs < int64(long) {
+			t.Errorf("point %d: a slice of %d ns, want %v, %v", i, last.DurationNs, long, err)
+		}
 	}
 }
