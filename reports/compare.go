@@ -363,8 +363,15 @@ func change(name string, old, new []*Result) (Change, bool) {
 	case rounds(old) || rounds(new):
 		ch.Significant = min(len(a), len(b)) >= testableRepeats &&
 			(slices.Min(a) > slices.Max(b) || slices.Max(a) < slices.Min(b))
-		ch.Test = "rounds of one run, which share the machine's pace: " +
-			map[bool]string{true: "no two of both runs overlap", false: "they overlap"}[ch.Significant]
+		n := min(len(a), len(b))
+		switch {
+		case ch.Significant:
+			ch.Test = fmt.Sprintf("no rounds overlap, n=%d", n)
+		case n < testableRepeats:
+			ch.Test = fmt.Sprintf("too few rounds, n=%d", n)
+		default:
+			ch.Test = fmt.Sprintf("rounds overlap, n=%d", n)
+		}
 	case len(a) == 1 && len(b) == 1:
 		ch.Test = "no test: one sample each"
 	case len(a) == 1 || len(b) == 1:

@@ -41,6 +41,8 @@ func (c *Comparison) OnlyLines() []string {
 func (c *Change) Verdict() string {
 	test, _, _ := strings.Cut(c.Test, ", ")
 	switch {
+	case c.P == nil && c.Significant:
+		return "significant, " + c.Test
 	case c.P == nil:
 		return c.Test
 	case c.Significant:
