@@ -1,10 +1,12 @@
 package allreduce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
@@ -127,7 +129,6 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Ru
 	} else {
 		limit = time.Hour // as many as were asked for
 	}
-	began := time.Now()
 	times, err := g.run(ctx, order, limit)
 	if err != nil {
 		return reports.Result{}, err
@@ -139,19 +140,37 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Ru
 	if o.Verify { // every rank compares its sum, whose numbers are the iteration's
 		res.Verification = drive.AllCompared(sums, sums*int64(r.Point.Size))
 	}
+	res.Disturbance = disturbed(times)
 	res.Polling, res.Threads, res.MeasuredBy = engine.PollingBusy, 0, ""
-	d := detail(r.Point.Size, o, order, times)
+	d, took := detail(r.Point.Size, o, order, times)
 	if o.Wait {
 		res.Polling, d.Waiting = engine.PollingEvent, "sleep"
 	}
 	if o.ODP {
 		d.Absent = "arm odp unsupported: it is one of the workload register"
 	}
-	res.Operations, res.DurationNs, res.Detail = int64(order.Iterations), time.Since(began).Nanoseconds(), d
+	res.Operations, res.DurationNs, res.Detail = int64(order.Iterations), took, d
 	if order.Iterations != len(times[0].Reduce) {
 		return res, errors.New("not all iterations were timed")
 	}
 	return res, nil
+}
+
+// disturbed is what the machine took from the rank that it took most from: the slowest rank counts. The process that
+// coordinates them is idle.
+func disturbed(times []*rank.Times) *reports.Disturbance {
+	worst := slices.MaxFunc(times, func(a, b *rank.Times) int {
+		return cmp.Compare(a.Noise.RunQueueWaitNs, b.Noise.RunQueueWaitNs)
+	})
+	noise := worst.Noise
+	noise.Segments, noise.Retransmits = 0, 0
+	for _, t := range times {
+		noise.Segments, noise.Retransmits = noise.Segments+t.Noise.Segments, noise.Retransmits+t.Noise.Retransmits
+		noise.StealNs, noise.MajorFaults = max(noise.StealNs, t.Noise.StealNs), max(noise.MajorFaults, t.Noise.MajorFaults)
+	}
+	d := &reports.Disturbance{Server: &noise}
+	d.Judge(time.Duration(worst.Window))
+	return d
 }
 
 // fit is how many iterations fill a window, as the slowest rank needed for some.
@@ -164,8 +183,9 @@ func fit(window time.Duration, iterations int, times []*rank.Times) int {
 	return int(min(max(n, leastMeasured), mostMeasured))
 }
 
-// detail makes one figure of those of the ranks: in each iteration the slowest counts.
-func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.Allreduce {
+// detail makes one figure of those of the ranks: in each iteration the slowest counts. tookNs is the time of all
+// iterations, without their barriers and without filling and comparing.
+func detail(size int, o *options, order rank.Run, times []*rank.Times) (d *results.Allreduce, tookNs int64) {
 	slowest := func(of func(t *rank.Times) []int64, i int) (most int64) {
 		for _, t := range times {
 			if list := of(t); i < len(list) {
@@ -181,6 +201,7 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.
 			slowest(func(t *rank.Times) []int64 { return t.Reduce }, i),
 			slowest(func(t *rank.Times) []int64 { return t.Unmap }, i)
 		total.Record(a + b + c)
+		tookNs += a + b + c
 		reduce.Record(b)
 		if order.Fresh {
 			mapped.Record(a)
@@ -188,7 +209,7 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.
 		}
 	}
 	take := func(r *reports.Recorder) *reports.Latency { l := r.Snapshot(); return &l }
-	d := &results.Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused,
+	d = &results.Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused,
 		Offload: order.Offload, Eager: o.Eager, Segment: o.Segment, Waiting: "poll",
 		Total: take(total), Reduce: take(reduce), Cache: times[0].Cache, MostDeferred: times[0].Most}
 	if order.Fresh {
@@ -200,5 +221,5 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) *results.
 	for _, t := range times {
 		d.CPUNs += t.CPU
 	}
-	return d
+	return d, tookNs
 }

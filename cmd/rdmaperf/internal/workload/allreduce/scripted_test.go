@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // Of ranks whose times are given the slowest counts, in each iteration and stage.
@@ -12,7 +13,8 @@ func TestScriptedRanks(t *testing.T) {
 	const n, size = 100, 1 << 20
 	times := make([]*rank.Times, 4)
 	for r := range times {
-		times[r] = &rank.Times{CPU: int64(1000 * (r + 1))}
+		times[r] = &rank.Times{CPU: int64(1000 * (r + 1)), Window: int64(time.Second)}
+		times[r].Noise = reports.Noise{Threads: 1, RunQueueWaitNs: int64(r%3) * 100e6, Segments: 1000}
 		for i := range n {
 			slow := int64(0) // another rank each time
 			if i%4 == r {
@@ -25,7 +27,7 @@ func TestScriptedRanks(t *testing.T) {
 			times[r].Reduce = append(times[r].Reduce, 800+slow)
 		}
 	}
-	d := detail(size, &options{Ranks: 4}, rank.Run{Iterations: n, Fresh: true}, times)
+	d, took := detail(size, &options{Ranks: 4}, rank.Run{Iterations: n, Fresh: true}, times)
 	const mapped, reduced, unmapped, mean = 500, 1000, 200, 1700 + 4000/n
 	if d.Map.P50 != mapped || d.Map.Mean != mapped || d.Unmap.Mean != unmapped || d.Reduce.P50 != reduced ||
 		d.Reduce.Max != reduced+4000 || d.Reduce.Mean != reduced+4000/n {
@@ -34,6 +36,13 @@ func TestScriptedRanks(t *testing.T) {
 	if d.Total.Count != n || d.Total.Min != mapped+reduced+unmapped || d.Total.Mean != mean ||
 		d.Total.P99 != d.Total.Min || d.CPUNs != 10_000 {
 		t.Errorf("%+v, %d ns of CPU", d.Total, d.CPUNs)
+	}
+	if took != n*mean {
+		t.Errorf("%d iterations took %d ns, want %d: barriers, filling and comparing are not measured", n, took, n*mean)
+	}
+	noise := disturbed(times)
+	if noise.Taken != 0.2 || noise.Verdict != reports.VerdictDisturbed || noise.Server.Segments != 4000 {
+		t.Errorf("a rank that waited for 0.2 of its window: %v of %+v", noise, noise.Server)
 	}
 	if want := float64(size) * 2 * 3 / 4 / mean * 1e9; d.BusBytesPerSecond != want {
 		t.Errorf("%v bytes a second, want %v", d.BusBytesPerSecond, want)

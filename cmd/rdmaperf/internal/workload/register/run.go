@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
@@ -61,7 +60,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 			}
 		}
 	}
-	began := time.Now()
 	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
 	if errors.Is(err, measure.ErrOther) {
 		return &reports.ExitError{Code: reports.ExitCorruption, Operation: r.Point.String(), Err: err}
@@ -86,7 +84,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if o.Pin {
 		res.Transport, res.Label = t.Name, reports.LabelSoft
 	}
-	res.DurationNs, res.Operations, res.Detail = time.Since(began).Nanoseconds(), d.Operations, d
+	res.DurationNs, res.Operations, res.Detail = d.Took.Nanoseconds(), d.Operations, d
 	r.Add(res)
 	return ctx.Err()
 }

@@ -1,6 +1,10 @@
 package rank
 
-import "time"
+import (
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
 
 // Order is a line from the parent; one member is set.
 type Order struct {
@@ -61,6 +65,7 @@ type Times struct {
 	Most   uint64           `json:"most_deferred_bytes,omitempty"`
 	Window int64            `json:"window_ns"` // from behind the warm-up to the end
 	CPU    int64            `json:"cpu_ns"`    // user and system, of the whole process in the window
+	Noise  reports.Noise    `json:"noise"`     // of the rank's thread and connections in the window
 }
 
 // Fault is the end of the rank.

@@ -9,9 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/disturbance"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/mesh"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -90,8 +92,10 @@ func (w *work) all(ctx context.Context) error {
 	}
 	var cpu int64
 	var began time.Time
+	var before reports.Noise
 	for i := range w.Warmup + w.Iterations {
 		if i == w.Warmup {
+			before = noise()
 			began, cpu = time.Now(), cpuTime()
 		}
 		if err := w.iteration(ctx, i, i >= w.Warmup); err != nil {
@@ -99,6 +103,7 @@ func (w *work) all(ctx context.Context) error {
 		}
 	}
 	w.times.Window, w.times.CPU = time.Since(began).Nanoseconds(), cpuTime()-cpu
+	w.times.Noise = disturbance.Between(before, noise())
 	if !w.Fresh {
 		return w.give()
 	}
@@ -203,6 +208,11 @@ func compare(v []float32, shift, p, sum int) error {
 		}
 	}
 	return nil
+}
+
+// noise is what the machine took from the rank until now: the calling thread does its work.
+func noise() reports.Noise {
+	return disturbance.WithSockets(disturbance.Of(unix.Gettid()).Read(), disturbance.Sockets())
 }
 
 // cpuTime is the process's, in ns.

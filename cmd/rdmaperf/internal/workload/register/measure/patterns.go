@@ -11,11 +11,15 @@ import (
 )
 
 // stages are the recorders of a point.
-type stages struct{ mapped, register, use, again, deregister, unmapped, full *reports.Recorder }
+type stages struct {
+	mapped, register, use, again, deregister, unmapped, full *reports.Recorder
+
+	took time.Duration // of the registrations that are counted, with their deregistrations
+}
 
 func newStages() *stages {
 	n := reports.NewRecorder
-	return &stages{n(), n(), n(), n(), n(), n(), n()}
+	return &stages{n(), n(), n(), n(), n(), n(), n(), 0}
 }
 
 // keep puts them into the result.
@@ -24,7 +28,7 @@ func (s *stages) keep(r *run) {
 	o.Map, o.Register, o.Use, o.Again, o.Deregister, o.Unmap, o.Full = latency(s.mapped), latency(s.register),
 		latency(s.use), latency(s.again), latency(s.deregister), latency(s.unmapped), latency(s.full)
 	if o.Register != nil {
-		o.Operations = o.Register.Count * int64(o.Batch)
+		o.Operations, o.Took = o.Register.Count*int64(o.Batch), s.took
 	}
 }
 
@@ -63,6 +67,7 @@ func (r *run) batches(s *stages, pick func() rdma.Buffer, until time.Time) error
 		}
 		s.register.Record(t1.Sub(t0).Nanoseconds() / int64(k))
 		s.deregister.Record(t2.Sub(t1).Nanoseconds() / int64(k))
+		s.took += t2.Sub(t0)
 	}
 	return nil
 }
@@ -193,6 +198,7 @@ func (r *run) fresh() error {
 		s.deregister.Record(t4.Sub(w).Nanoseconds())
 		s.unmapped.Record(t5.Sub(t4).Nanoseconds())
 		s.full.Record((t5.Sub(t0) - w.Sub(t3)).Nanoseconds())
+		s.took += t5.Sub(t0) - w.Sub(t3)
 	}
 	return nil
 }
@@ -235,7 +241,12 @@ func (r *run) workingSet() (err error) {
 				err = r.use(h, b)
 			}
 		}
-		return errors.Join(err, h.Put())
+		t0 = time.Now()
+		err = errors.Join(err, h.Put())
+		if note {
+			s.took += took + time.Since(t0)
+		}
+		return err
 	}
 	for i := range 2 * len(bufs) { // all, then at random: what is kept is what is kept later
 		b := bufs[i%len(bufs)]

@@ -135,6 +135,7 @@ func (r *run) replace(scope *regcache.Scope, s *stages, note bool) (err error) {
 	if err == nil && note {
 		s.register.Record(t1.Sub(t0).Nanoseconds() / hitBatch)
 		s.unmapped.Record(t2.Sub(t1).Nanoseconds())
+		s.took += t1.Sub(t0)
 		r.out.Replaced++
 		if stale {
 			r.out.Stale++

@@ -46,13 +46,11 @@ func (r *run) together() (err error) {
 		}()
 	}
 	ready.Wait()
-	began := time.Now()
 	r.begin()
 	for range workers {
 		start <- r.until
 	}
 	done.Wait()
-	took := time.Since(began)
 	all := newStages()
 	var errs []error
 	for i := range workers {
@@ -61,10 +59,13 @@ func (r *run) together() (err error) {
 			{all.deregister, workers[i].s.deregister}} {
 			m[0].Merge(m[1])
 		}
+		all.took += workers[i].s.took
 	}
+	sum := all.took
+	all.took /= time.Duration(r.Threads) // at once
 	all.keep(r)
 	if r.out.Operations > 0 {
-		r.out.EachNs = float64(took.Nanoseconds()) * float64(r.Threads) / float64(r.out.Operations)
+		r.out.EachNs = float64(sum.Nanoseconds()) / float64(r.out.Operations)
 	}
 	for i := range workers { // what they registered works
 		b, err := whole.Slice(step*i, r.Size)

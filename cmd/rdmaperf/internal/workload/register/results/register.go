@@ -1,6 +1,10 @@
 package results
 
-import "github.com/rdmaperf/rdmaperf/reports"
+import (
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
 
 // Register is what a registration cost, by one way of having memory registered. Times
 // are nanoseconds.
@@ -14,6 +18,10 @@ type Register struct {
 	// Batch is how many calls one sample of Register and Deregister is the mean of.
 	Batch      int   `json:"batch"`
 	Operations int64 `json:"registrations"`
+
+	// Took is the time of these operations, of threads at once; the document has it as duration_ns. It is that of whole
+	// cycles where every buffer is new.
+	Took time.Duration `json:"-"`
 
 	Map        *reports.Latency `json:"map,omitempty"`
 	Register   *reports.Latency `json:"register,omitempty"`
