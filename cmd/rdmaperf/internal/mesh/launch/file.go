@@ -1,0 +1,84 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Host is a line of a file of ranks: a name or address, and what it hangs on, outermost first, "" where it says
+// nothing.
+type Host struct{ Name, Switch string }
+
+// ReadHosts reads a file of ranks, one a line: HOST, and behind it, for who knows it, a switch such as s0.s1. What
+// follows a # is a comment.
+func ReadHosts(r io.Reader) (hosts []Host, err error) {
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		switch len(words) {
+		case 0:
+		case 1:
+			hosts = append(hosts, Host{Name: words[0]})
+		case 2:
+			hosts = append(hosts, Host{words[0], words[1]})
+		default:
+			return nil, fmt.Errorf("line %d: want HOST or HOST SWITCH", n)
+		}
+	}
+	if err = lines.Err(); err == nil && len(hosts) < 2 {
+		err = fmt.Errorf("%d hosts: want two or more, one a line", len(hosts))
+	}
+	return hosts, err
+}
+
+// fromHosts finds this host in the file.
+func fromHosts(f *Flags) (*Place, error) {
+	p := &Place{Launcher: "--ranks", Rank: f.Rank, Size: len(f.Hosts), Rendezvous: []string{f.Hosts[0].Name}}
+	h := fnv.New64a()
+	for i, host := range f.Hosts {
+		fmt.Fprintln(h, host.Name) // never fails (hash.Hash)
+		switch {
+		case f.Rank >= 0 || !f.Own(host.Name):
+		case p.Rank >= 0:
+			return nil, fmt.Errorf("--ranks: %s and %s are both this host: give --rank", f.Hosts[p.Rank].Name, host.Name)
+		default:
+			p.Rank = i
+		}
+	}
+	if p.Rank < 0 {
+		return nil, fmt.Errorf("--ranks: none of the %d hosts is this one: give --rank", len(f.Hosts))
+	}
+	if p.Rank < len(f.Hosts) {
+		p.Node, p.Switch = f.Hosts[p.Rank].Name, f.Hosts[p.Rank].Switch
+	}
+	p.Job = fmt.Sprintf("%x", h.Sum64())
+	return p, nil
+}
+
+// IsThisHost tells whether a name or an address is of this host.
+func IsThisHost(host string) bool {
+	if own, err := os.Hostname(); err == nil {
+		short, _, _ := strings.Cut(own, ".")
+		if host == own || host == short {
+			return true
+		}
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	found, err := net.LookupIP(host)
+	return err == nil && slices.ContainsFunc(found, func(ip net.IP) bool {
+		return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+			n, ok := a.(*net.IPNet)
+			return ok && n.IP.Equal(ip) && !ip.IsLoopback()
+		})
+	})
+}

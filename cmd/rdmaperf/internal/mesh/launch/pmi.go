@@ -1,0 +1,67 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// PMI is a client of a process manager that speaks PMI-1: lines of "key=value" words over a descriptor that the rank
+// inherits (src/pmi/simple/simple_pmi.c of MPICH). Values hold neither blanks nor "=".
+type PMI struct {
+	rw   io.ReadWriter
+	in   *bufio.Reader
+	name string // of the key-value space
+}
+
+// Exchange puts a value that rank 0 has for all others, and returns it at each. A rank that has said init and ends
+// before finalize takes the whole job with it, so that finalize comes at once.
+func Exchange(rw io.ReadWriter, rank int, value string) (string, error) {
+	p := &PMI{rw: rw, in: bufio.NewReader(rw)}
+	const key = "rdmaperf-0"
+	got, err := p.ask("init pmi_version=1 pmi_subversion=1", "response_to_init")
+	if err == nil {
+		got, err = p.ask("get_my_kvsname", "my_kvsname")
+		p.name = got["kvsname"]
+	}
+	if err == nil && rank == 0 {
+		_, err = p.ask(fmt.Sprintf("put kvsname=%s key=%s value=%s", p.name, key, value), "put_result")
+	}
+	if err == nil {
+		_, err = p.ask("barrier_in", "barrier_out")
+	}
+	if err == nil && rank != 0 {
+		got, err = p.ask(fmt.Sprintf("get kvsname=%s key=%s", p.name, key), "get_result")
+		value = got["value"]
+	}
+	if err == nil {
+		_, err = p.ask("finalize", "finalize_ack")
+	}
+	if err != nil {
+		return "", fmt.Errorf("PMI: %w", err)
+	}
+	return value, nil
+}
+
+// ask sends a command and reads its answer.
+func (p *PMI) ask(cmd, answer string) (map[string]string, error) {
+	verb, _, _ := strings.Cut(cmd, " ")
+	if _, err := fmt.Fprintf(p.rw, "cmd=%s\n", cmd); err != nil {
+		return nil, fmt.Errorf("%s: %w", verb, err)
+	}
+	line, err := p.in.ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", verb, err)
+	}
+	got := map[string]string{}
+	for _, word := range strings.Fields(line) {
+		if k, v, ok := strings.Cut(word, "="); ok {
+			got[k] = v
+		}
+	}
+	if got["cmd"] != answer || got["rc"] != "" && got["rc"] != "0" {
+		return nil, fmt.Errorf("%s: got %q", verb, strings.TrimSpace(line))
+	}
+	return got, nil
+}
