@@ -142,7 +142,7 @@ func (c *Client) freeCalls() {
 	c.calls = nil
 }
 
-// Close waits for what was posted, gives up calls that are not answered, and frees
+// Close waits for what was posted to nodes that answer, gives up calls that are not answered, and frees
 // the client. Handles stay: they are the node's.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
@@ -154,6 +154,9 @@ func (c *Client) Close() error {
 		if o.left.Load() == 0 {
 			c.head++
 			continue
+		}
+		if !c.answer(o.nodes) {
+			break
 		}
 		c.pollLinks(o.nodes)
 		runtime.Gosched()
@@ -176,6 +179,16 @@ func (c *Client) Close() error {
 		}
 	}
 	return nil
+}
+
+// answer reports whether all nodes of a set do.
+func (c *Client) answer(nodes uint32) bool {
+	for ; nodes != 0; nodes &= nodes - 1 {
+		if !c.node.Answers(bits.TrailingZeros32(nodes)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Number distinguishes the clients of a node.

@@ -74,7 +74,7 @@ func (n *Node) beatLoop() {
 	defer n.wg.Done()
 	t := time.NewTicker(n.cfg.Beat)
 	defer t.Stop()
-	most := max(int(n.cfg.DeadAfter/n.cfg.Beat), 2)
+	most := max(int64(n.cfg.DeadAfter/n.cfg.Beat), 2)
 	last := time.Now()
 	for {
 		select {
@@ -96,13 +96,14 @@ func (n *Node) beatLoop() {
 			}
 			p.links[0].poll()
 			if v, whole := n.word(beatOf(p.id)); whole && v != p.seen {
-				p.seen, p.silent = v, 0
+				p.seen = v
+				p.silent.Store(0)
 				continue
 			}
 			if late {
 				continue // this node was the one that slept
 			}
-			if p.silent++; p.silent > most {
+			if p.silent.Add(1) > most {
 				n.lose(p, ErrTimeout)
 			} else if p.links[0].qp.State() == rdma.QPErr {
 				n.lose(p, ErrPeerDead)
@@ -113,6 +114,16 @@ func (n *Node) beatLoop() {
 			n.server.tick(now)
 		}
 	}
+}
+
+// silence is for how long a peer may give no sign of life and still be waited for at the end of something.
+const silence = time.Second
+
+// Answers reports whether a node is this one, or is alive and gave a sign of life within the last second. What is
+// only the orderly end of something is not worth waiting for a node that does not.
+func (n *Node) Answers(id int) bool {
+	p, err := n.peerOf(id)
+	return id == n.id || err == nil && time.Duration(p.silent.Load())*n.cfg.Beat <= max(silence, 2*n.cfg.Beat)
 }
 
 // Members are the nodes that are alive, this one included, in order.

@@ -32,8 +32,8 @@ type peer struct {
 	ctlRing uint64 // own arena: the ring for its control messages
 	ctlHead uint64 // own arena: where it writes the head of ours
 
-	beat, seen uint64 // own sign of life; the last of the peer's
-	silent     int    // beats without one
+	beat, seen uint64       // own sign of life; the last of the peer's
+	silent     atomic.Int64 // beats without one
 	created    time.Time
 }
 

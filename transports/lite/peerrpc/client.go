@@ -17,7 +17,7 @@ type conn struct {
 	cq     rdma.CQ
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
-	users  sync.WaitGroup
+	calls  sync.WaitGroup // under way; added to under mu, while ctx has not ended
 
 	mu    sync.Mutex
 	slots []slot
@@ -68,11 +68,14 @@ func (s *Stack) dialCalls(ctx context.Context, addr string, cfg transports.CallC
 }
 
 func (c *conn) Close() error {
+	c.mu.Lock()
 	if c.ctx.Err() != nil {
+		c.mu.Unlock()
 		return nil
 	}
 	c.cancel()
-	c.users.Wait()
+	c.mu.Unlock()
+	c.calls.Wait() // callers that make none may never be closed
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	_ = c.qp.Disconnect(ctx) // a peer that does not answer in time is left without
 	cancel()
@@ -98,7 +101,6 @@ func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transpo
 	for i := range c.slots {
 		if s := &c.slots[i]; !s.taken {
 			s.taken, s.cell = true, -1
-			c.users.Add(1)
 			return &caller{conn: c, slot: s, num: i, cfg: cfg, ctx: ctx}, nil
 		}
 	}
@@ -162,14 +164,21 @@ func (k *caller) Call(q *transports.Call) error {
 		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d",
 			len(q.Request), c.request))
 	}
+	if err := k.begin(); err != nil {
+		return err
+	}
+	defer c.calls.Done()
 	var w wait
 	if k.slot.late { // an answer came too late for its call
 		if _, _, err := k.answer(&w); err != nil {
 			return err
 		}
-	}
-	if err := k.giveBack(); err != nil {
-		return k.gone()
+		c.mu.Lock()
+		err := k.giveBack()
+		c.mu.Unlock()
+		if err != nil {
+			return k.gone()
+		}
 	}
 	copy(c.place(c.out(k.num), len(q.Request)), q.Request)
 	h := header{len: uint32(len(q.Request)), slot: uint16(k.num), what: uint8(k.cfg.Mode)<<4 | method}
@@ -213,17 +222,29 @@ func (c *conn) postRequest(num int, h *header) error {
 	return err
 }
 
-// giveBack posts the receive again that the last answer lay in.
-func (k *caller) giveBack() error {
-	if k.slot.cell < 0 {
-		return nil
-	}
+// begin makes Close wait for a call, and gives back the receive of the last one.
+func (k *caller) begin() error {
 	c := k.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return callError(transports.CallCanceled, "the connection was closed")
+	}
+	if k.giveBack() != nil {
+		return k.gone()
+	}
+	c.calls.Add(1)
+	return nil
+}
+
+// giveBack posts the receive again that the last answer lay in, under conn.mu.
+func (k *caller) giveBack() error {
 	cell := k.slot.cell
+	if cell < 0 {
+		return nil
+	}
 	k.slot.cell = -1
-	return c.repost(cell)
+	return k.conn.repost(cell)
 }
 
 // wait is the loop of a caller that polls.
@@ -322,13 +343,15 @@ func (k *caller) Close() error {
 		return nil
 	}
 	k.closed = true
-	_ = k.giveBack() // a connection that ended takes no receives
 	c := k.conn
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return nil
+	}
+	_ = k.giveBack()  // a queue pair in error takes no receives
 	if !k.slot.late { // else the answer may still come
 		k.slot.taken = false
 	}
-	c.mu.Unlock()
-	c.users.Done()
 	return nil
 }

@@ -223,6 +223,24 @@ func TestTheEndOfTheServerEndsCalls(t *testing.T) {
 	})
 }
 
+// A caller whose call failed may never be closed: Close waits for calls under way alone.
+func TestCloseWaitsForNoCallerThatMakesNoCall(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
+	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
+		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, k.Call(&transports.Call{Request: []byte("x")}), transports.CallCanceled)
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestOtherSizesAreRefused(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 4}
 	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {

@@ -64,7 +64,6 @@ type callConn struct {
 	cfg    transports.CallConfig
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
-	users  sync.WaitGroup // callers that are open
 
 	mu      sync.Mutex
 	control *lite.Client // under mu
@@ -92,7 +91,6 @@ func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (tra
 	}
 	k.stops[0] = context.AfterFunc(ctx, k.interrupt)
 	k.stops[1] = context.AfterFunc(c.ctx, k.interrupt)
-	c.users.Add(1)
 	return k, nil
 }
 
@@ -218,7 +216,7 @@ func (k *caller) failed(err error) error {
 func (c *callConn) giveUp(number uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
+	if !c.closed && c.node.Answers(0) {
 		_ = c.control.SendTagged(0, giveUpPort, number, nil) // a server that left needs none
 	}
 }
@@ -286,6 +284,5 @@ func (k *caller) Close() error {
 			c.Close()
 		}
 	}
-	k.conn.users.Done()
 	return nil
 }

@@ -150,8 +150,23 @@ func (u *user) Idle(polls, peer int, _ lite.Handle) error {
 	return u.node.Dead(peer)
 }
 
+// Unmap and FreeRegion end a session. They ask the manager, and do not wait for one that does not answer.
+func (u *user) Unmap(h lite.Handle) error {
+	if !u.node.Answers(0) {
+		return lite.ErrTimeout
+	}
+	return u.Client.Unmap(h)
+}
+
+func (u *user) FreeRegion(h lite.Handle) error {
+	if !u.node.Answers(0) {
+		return lite.ErrTimeout
+	}
+	return u.Client.FreeRegion(h)
+}
+
 func (u *user) Bye(peer int) {
-	if u.port != nil {
+	if u.port != nil && u.node.Answers(peer) {
 		_ = u.SendTagged(peer, u.portNum, tagBye, nil) // a peer that left needs none
 	}
 }
