@@ -1,0 +1,194 @@
+// Package verdict says from figures of pairs which host, direction, path or block of a mesh is slow. It is pure: the
+// same figures give the same verdict.
+package verdict
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Pair is one direction: From sends, or asks.
+type Pair struct{ From, To int }
+
+// Link is the pair without its direction.
+func (p Pair) Link() Link { return LinkOf(p.From, p.To) }
+
+// Measure is one figure of the pairs of a mesh.
+type Measure struct {
+	Name  string // latency or bandwidth
+	Stack string
+	More  bool // more is better
+	Whole bool // a ping-pong: the figure is of both directions
+	Limit float64
+
+	// Values are by pair the first measurement and then those that were taken again, as the first was bad. A pair that
+	// failed has the worst that there is: infinite, or 0 where more is better.
+	Values map[Pair][]float64
+
+	// Class tells pairs apart that are not to be compared, such as those within a host; nil: all are equal.
+	Class func(Pair) string
+}
+
+// Failed is the value of a pair that could not be measured.
+func (m *Measure) Failed() float64 {
+	if m.More {
+		return 0
+	}
+	return math.Inf(1)
+}
+
+// Add takes one measurement.
+func (m *Measure) Add(p Pair, v float64) {
+	if m.Values == nil {
+		m.Values = map[Pair][]float64{}
+	}
+	m.Values[p] = append(m.Values[p], v)
+}
+
+// judged is a measure with what is bad in it.
+type judged struct {
+	*Measure
+	reference map[string]float64 // by class
+	bad       map[Pair]bool      // of each pair that was measured
+	links     map[Link]bool      // bad where one of its directions is
+	partners  map[int][]int      // by rank
+}
+
+// references are by class the value that a tenth of the pairs are at least as good as: where a rank of four is slow,
+// half of the pairs are, so that a median says nothing.
+func (m *Measure) references() map[string]float64 {
+	all := map[string][]float64{}
+	for p, v := range m.Values {
+		all[m.class(p)] = append(all[m.class(p)], v[0])
+	}
+	of := map[string]float64{}
+	for class, v := range all {
+		slices.SortFunc(v, func(a, b float64) int {
+			if m.More {
+				return cmp.Compare(b, a)
+			}
+			return cmp.Compare(a, b)
+		})
+		of[class] = v[(len(v)+9)/10-1]
+	}
+	return of
+}
+
+func (m *Measure) class(p Pair) string {
+	if m.Class == nil {
+		return ""
+	}
+	return m.Class(p)
+}
+
+// judge takes a pair for bad whose measurements are beyond the limit, a multiple of the reference: of those that were
+// taken again more than half, or else the first.
+func (m *Measure) judge() *judged {
+	j := &judged{m, m.references(), map[Pair]bool{}, map[Link]bool{}, map[int][]int{}}
+	for p := range m.Values {
+		bad, of := j.count(p)
+		j.bad[p] = 2*bad > of
+		l := p.Link()
+		if _, known := j.links[l]; !known {
+			j.partners[l.A] = append(j.partners[l.A], l.B)
+			j.partners[l.B] = append(j.partners[l.B], l.A)
+		}
+		j.links[l] = j.links[l] || j.bad[p]
+	}
+	for _, list := range j.partners {
+		slices.Sort(list)
+	}
+	return j
+}
+
+// beyond tells whether a value is beyond the limit.
+func (j *judged) beyond(p Pair, v float64) bool {
+	ref := j.reference[j.class(p)]
+	if j.More {
+		return v < ref*j.Limit
+	}
+	return v > ref*j.Limit
+}
+
+// count is how many of the measurements that count are bad.
+func (j *judged) count(p Pair) (bad, of int) {
+	v := j.Values[p]
+	if len(v) > 1 {
+		v = v[1:]
+	}
+	for _, x := range v {
+		if j.beyond(p, x) {
+			bad++
+		}
+	}
+	return bad, len(v)
+}
+
+// value is the median of the measurements that count.
+func (j *judged) value(p Pair) float64 {
+	v := slices.Clone(j.Values[p])
+	if len(v) > 1 {
+		v = v[1:]
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// badLinks are in order.
+func (j *judged) badLinks() (links []Link) {
+	for l, bad := range j.links {
+		if bad {
+			links = append(links, l)
+		}
+	}
+	slices.SortFunc(links, func(x, y Link) int { return cmp.Or(cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B)) })
+	return links
+}
+
+// mostAgain bounds how many of a rank's bad pairs are measured again; the others are explained by these.
+const mostAgain = 8
+
+// fewPartners is from how many partners on a host can be told from a path.
+const fewPartners = 3
+
+// Again are the pairs to measure again: those that are bad, and where a rank of one has met few others, that rank
+// with ranks that have no bad pair.
+func Again(ranks int, measures []*Measure) []Link {
+	var links []Link
+	known, bad := map[Link]bool{}, map[int]bool{}
+	for _, m := range measures {
+		j := m.judge()
+		count := map[int]int{}
+		for l := range j.links {
+			known[l] = true
+		}
+		for _, l := range j.badLinks() {
+			bad[l.A], bad[l.B] = true, true
+			if count[l.A] < mostAgain && count[l.B] < mostAgain && !slices.Contains(links, l) {
+				links = append(links, l)
+			}
+			count[l.A]++
+			count[l.B]++
+		}
+	}
+	partners := map[int]int{}
+	for l := range known {
+		partners[l.A]++
+		partners[l.B]++
+	}
+	again := slices.Clone(links)
+	for _, l := range links {
+		for _, r := range []int{l.A, l.B} {
+			for step := 1; step < ranks && partners[r] < fewPartners; step++ {
+				good := (r + step) % ranks
+				if x := LinkOf(r, good); !bad[good] && !known[x] {
+					known[x] = true
+					partners[r]++
+					again = append(again, x)
+				}
+			}
+		}
+	}
+	return again
+}

@@ -1,0 +1,202 @@
+package verdict
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// fault makes the figures of some pairs worse by a factor.
+type fault struct {
+	name string
+	slow func(n int, p Pair) bool
+	want func(n int) string
+}
+
+func either(p Pair, ranks ...int) bool {
+	return slices.Contains(ranks, p.From) || slices.Contains(ranks, p.To)
+}
+
+func is(want string) func(int) string { return func(int) string { return want } }
+
+var faults = []fault{
+	{"none", func(int, Pair) bool { return false }, is("[]")},
+	{"a bad host", func(_ int, p Pair) bool { return either(p, 2) }, is("[host [2]]")},
+	{"two bad hosts", func(_ int, p Pair) bool { return either(p, 0, 3) }, is("[host [0] host [3]]")},
+	{"a host that sends slowly", func(_ int, p Pair) bool { return p.From == 1 }, is("[sends [1]]")},
+	{"a host that takes slowly", func(_ int, p Pair) bool { return p.To == 1 }, is("[takes [1]]")},
+	{"a bad path", func(_ int, p Pair) bool { return p.Link() == Link{1, 4} }, is("[path [1]-[4]]")},
+	{"a bad direction of a path", func(_ int, p Pair) bool { return p == Pair{4, 1} }, is("[way [4]-[1]]")},
+	{"a bad block", func(n int, p Pair) bool { return (p.From < n/2) != (p.To < n/2) }, func(n int) string {
+		return fmt.Sprintf("[block %v-%v]", upTo(0, n/2), upTo(n/2, n))
+	}},
+	{"a bad uplink of two", func(n int, p Pair) bool { return (p.From < 2) != (p.To < 2) }, func(n int) string {
+		return fmt.Sprintf("[block %v-%v]", upTo(0, 2), upTo(2, n))
+	}},
+}
+
+func upTo(a, b int) (list []int) {
+	for ; a < b; a++ {
+		list = append(list, a)
+	}
+	return list
+}
+
+// simulate measures as the coordinator does: all rounds, and three times again what is bad. Values spread by some
+// percent, and one of fifty is bad by chance.
+func simulate(n int, rounds [][]Link, f fault, seed uint64) []Finding {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	latency := &Measure{Name: "latency", Limit: 2, Whole: true}
+	bandwidth := &Measure{Name: "bandwidth", More: true, Limit: 0.5}
+	all := []*Measure{latency, bandwidth}
+	measure := func(l Link) {
+		noise := func() float64 {
+			v := 1 + 0.05*rng.NormFloat64()
+			if rng.IntN(50) == 0 {
+				v *= 3
+			}
+			return max(v, 0.5)
+		}
+		there, back := Pair{l.A, l.B}, Pair{l.B, l.A}
+		us := 10 * noise()
+		if f.slow(n, there) || f.slow(n, back) {
+			us *= 4
+		}
+		latency.Add(there, us)
+		for _, p := range []Pair{there, back} {
+			gbs := 1 / noise()
+			if f.slow(n, p) {
+				gbs /= 4
+			}
+			bandwidth.Add(p, gbs)
+		}
+	}
+	for _, round := range rounds {
+		for _, l := range round {
+			measure(l)
+		}
+	}
+	again := Again(n, all)
+	for range 3 {
+		for _, l := range again {
+			measure(l)
+		}
+	}
+	return Of(all)
+}
+
+func TestPlantedFaultsAreNamedInTenOfTenTrials(t *testing.T) {
+	for _, f := range faults {
+		for _, n := range []int{8, 9, 16, 32} {
+			for seed := range uint64(10) {
+				if got := fmt.Sprint(simulate(n, All(n), f, seed)); got != f.want(n) {
+					t.Errorf("%s, %d ranks, seed %d: %s, want %s", f.name, n, seed, got, f.want(n))
+				}
+			}
+		}
+	}
+}
+
+// With few pairs a suspect meets two good ranks more, which tells a host from a path.
+func TestHalvesNameHostsByFurtherPartners(t *testing.T) {
+	for _, f := range []fault{faults[0], faults[1], faults[3], faults[4]} {
+		for _, n := range []int{8, 9, 64} {
+			for seed := range uint64(10) {
+				if got := fmt.Sprint(simulate(n, Halves(n), f, seed)); got != f.want(n) {
+					t.Errorf("%s, %d ranks, seed %d: %s, want %s", f.name, n, seed, got, f.want(n))
+				}
+			}
+		}
+	}
+}
+
+func TestTwoRanksHaveNothingToBeComparedWith(t *testing.T) {
+	if got := simulate(2, All(2), faults[1], 1); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAPairThatFailsIsBad(t *testing.T) {
+	m := &Measure{Name: "bandwidth", More: true, Limit: 0.5}
+	for _, round := range All(6) {
+		for _, l := range round {
+			for _, p := range []Pair{{l.A, l.B}, {l.B, l.A}} {
+				v := 1.0
+				if l == (Link{2, 3}) {
+					v = m.Failed()
+				}
+				m.Add(p, v)
+			}
+		}
+	}
+	for _, l := range Again(6, []*Measure{m}) {
+		m.Add(Pair{l.A, l.B}, m.Failed())
+		m.Add(Pair{l.B, l.A}, m.Failed())
+	}
+	if got := fmt.Sprint(Of([]*Measure{m})); got != "[path [2]-[3]]" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Pairs within a host are ten times faster, which makes the others no suspects.
+func TestPairsOfAnotherClassAreNotCompared(t *testing.T) {
+	m := &Measure{Name: "bandwidth", More: true, Limit: 0.5, Class: func(p Pair) string {
+		return fmt.Sprint(p.From/2 == p.To/2)
+	}}
+	for _, round := range All(8) {
+		for _, l := range round {
+			v := 1.0
+			if l.A/2 == l.B/2 {
+				v = 10
+			}
+			m.Add(Pair{l.A, l.B}, v)
+		}
+	}
+	if got := Of([]*Measure{m}); len(got) != 0 || len(Again(8, []*Measure{m})) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestRoundsAreDisjointAndMeetEachPairOnce(t *testing.T) {
+	for n := 2; n <= 17; n++ {
+		seen := map[Link]int{}
+		rounds := All(n)
+		if want := n - 1 + n%2; len(rounds) != want {
+			t.Errorf("%d ranks: %d rounds, want %d", n, len(rounds), want)
+		}
+		for _, round := range rounds {
+			ranks := map[int]bool{}
+			for _, l := range round {
+				if ranks[l.A] || ranks[l.B] || l.A >= l.B || l.B >= n {
+					t.Fatalf("%d ranks: %v", n, round)
+				}
+				ranks[l.A], ranks[l.B] = true, true
+				seen[l]++
+			}
+		}
+		if len(seen) != n*(n-1)/2 {
+			t.Errorf("%d ranks: %d pairs", n, len(seen))
+		}
+	}
+	for name, c := range map[string]struct {
+		rounds [][]Link
+		pairs  int
+	}{"halves": {Halves(9), 5}, "nearest": {Nearest(10, 2), 20}, "all by nearest": {Nearest(5, 9), 10},
+		"sample": {Sample(10, 3, 1), 0}} {
+		pairs := 0
+		for _, round := range c.rounds {
+			ranks := map[int]bool{}
+			for _, l := range round {
+				if ranks[l.A] || ranks[l.B] {
+					t.Errorf("%s: %v", name, round)
+				}
+				ranks[l.A], ranks[l.B] = true, true
+				pairs++
+			}
+		}
+		if c.pairs > 0 && pairs != c.pairs {
+			t.Errorf("%s: %d pairs, want %d", name, pairs, c.pairs)
+		}
+	}
+}
