@@ -191,13 +191,9 @@ func (f fact) words() string {
 	return f.what + "=" + f.value
 }
 
-// identityParameters are options that make another point of a result;
-// conditionParameters are those that make the same point incomparable.
-var (
-	identityParameters  = []string{"bidirectional", "run"} // run: of a scenario
-	conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes",
-		"completion_every", "post_list", "slots", "codec"}
-)
+// conditionParameters are options that make the same point incomparable.
+var conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes",
+	"completion_every", "post_list", "slots", "codec"}
 
 // identity says which point a result is.
 func identity(r *Result) []fact {
@@ -206,15 +202,8 @@ func identity(r *Result) []fact {
 		{what: "size", value: FormatSize(r.SizeBytes)},
 		{what: "depth", value: strconv.Itoa(r.Depth)}, {what: "qps", value: strconv.Itoa(r.QPs)},
 	}
-	if r.Impairment != "" {
-		facts = append(facts, fact{what: "impairment", value: r.Impairment})
-	}
-	if r.AppWorkNs > 0 {
-		facts = append(facts, fact{what: "application work", value: time.Duration(r.AppWorkNs).String()})
-	}
 	facts = append(facts, fact{what: "rate", value: Offered(r)}, fact{what: "arrivals", value: r.Arrivals})
-	facts = append(facts, parameterFacts("", r.Parameters, identityParameters)...)
-	for _, d := range r.Dims {
+	for _, d := range r.PointDims() {
 		name, value := d.Short()
 		facts = append(facts, fact{name, value})
 	}

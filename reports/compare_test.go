@@ -155,19 +155,18 @@ func TestCompareRefusesUnlikeRuns(t *testing.T) {
 // Points differ in what a reader would call another point.
 func TestComparePairs(t *testing.T) {
 	for name, alter := range map[string]func(r *reports.Result){
-		"size":      func(r *reports.Result) { r.SizeBytes = 128 },
-		"op":        func(r *reports.Result) { r.Op = "write" },
-		"stack":     func(r *reports.Result) { r.Stack = "iwarp" },
-		"depth":     func(r *reports.Result) { r.Depth = 2 },
-		"qps":       func(r *reports.Result) { r.QPs = 2 },
-		"rate":      func(r *reports.Result) { r.Rate = 20000 },
-		"arrivals":  func(r *reports.Result) { r.Arrivals = "poisson" },
-		"both ways": func(r *reports.Result) { r.Parameters = map[string]any{"bidirectional": true} },
-		"arm":       func(r *reports.Result) { withProbes(r, &probes{Arm: "two-qp"}) },
-		"path":      func(r *reports.Result) { r.Impairment = "loss=1%" },
-		"work":      func(r *reports.Result) { r.AppWorkNs = 5000 },
-		"run":       func(r *reports.Result) { r.Parameters = map[string]any{"run": "pinned"} },
-		"bulk":      func(r *reports.Result) { withProbes(r, &probes{BulkSizeBytes: 1 << 20}) },
+		"size":     func(r *reports.Result) { r.SizeBytes = 128 },
+		"op":       func(r *reports.Result) { r.Op = "write" },
+		"stack":    func(r *reports.Result) { r.Stack = "iwarp" },
+		"depth":    func(r *reports.Result) { r.Depth = 2 },
+		"qps":      func(r *reports.Result) { r.QPs = 2 },
+		"rate":     func(r *reports.Result) { r.Rate = 20000 },
+		"arrivals": func(r *reports.Result) { r.Arrivals = "poisson" },
+		"arm":      func(r *reports.Result) { withProbes(r, &probes{Arm: "two-qp"}) },
+		"path":     func(r *reports.Result) { r.Impairment = "loss=1%" },
+		"work":     func(r *reports.Result) { r.AppWorkNs = 5000 },
+		"run":      func(r *reports.Result) { r.Parameters = map[string]any{"run": "pinned"} },
+		"bulk":     func(r *reports.Result) { withProbes(r, &probes{BulkSizeBytes: 1 << 20}) },
 	} {
 		d := repeated(100, 100)
 		alter(&d.Results[1])

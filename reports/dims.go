@@ -2,6 +2,7 @@ package reports
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports/view"
@@ -13,6 +14,22 @@ func (r *Result) Dim(name string) (Dim, bool) {
 		return r.Dims[i], true
 	}
 	return Dim{}, false
+}
+
+// PointDims are all that tells a point from others of its stack, workload, operation, size, depth, queue pairs and rate:
+// with the dimensions of its workload what the path and the application do, and which part of a scenario it is of.
+func (r *Result) PointDims() []Dim {
+	var dims []Dim
+	if r.Impairment != "" {
+		dims = append(dims, Dim{Name: "impairment", Value: r.Impairment})
+	}
+	if r.AppWorkNs > 0 {
+		dims = append(dims, Dim{Name: "app_work_ns", Value: strconv.FormatInt(r.AppWorkNs, 10), Unit: "ns"})
+	}
+	if run, ok := r.Parameters["run"].(string); ok {
+		dims = append(dims, Dim{Name: "run", Value: run})
+	}
+	return append(dims, r.Dims...)
 }
 
 // Differing are the dimensions in which some of the results differ, in order; fixed is what all share, in words.

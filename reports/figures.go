@@ -320,10 +320,22 @@ func (r *Result) Mark(figure string) string {
 	return ""
 }
 
+// PayloadBytes are those that the operations moved; false where the workload counts no payload, such as registrations.
+// Operations may differ in size, so that it is their mean size times their number.
+func (r *Result) PayloadBytes() (float64, bool) {
+	switch t := r.Throughput; {
+	case t != nil && t.OperationsPerSecond > 0:
+		return math.Round(float64(r.Operations) * t.BytesPerSecond / t.OperationsPerSecond), true
+	case t == nil && r.Latency != nil:
+		return float64(r.Operations) * float64(r.SizeBytes), true
+	}
+	return 0, false
+}
+
 // DimsText is NAME=VALUE of each dimension.
-func (r *Result) DimsText(between string) string {
+func DimsText(dims []Dim, between string) string {
 	var parts []string
-	for _, d := range r.Dims {
+	for _, d := range dims {
 		parts = append(parts, d.Name+"="+d.Value)
 	}
 	return strings.Join(parts, between)

@@ -235,7 +235,7 @@ func RepeatSets(results []*Result) (singles []*Result, sets []*RepeatSet) {
 			singles = append(singles, r)
 			continue
 		}
-		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, dims: r.DimsText(","), Latency: r.Latency != nil,
+		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, dims: DimsText(r.Dims, ","), Latency: r.Latency != nil,
 			Throughput: r.Throughput != nil}
 		if index[k] == nil {
 			index[k] = &RepeatSet{repeatPoint: k}

@@ -121,8 +121,7 @@ func benchLine(out *bytes.Buffer, r *reports.Result) {
 	if r.Rate > 0 {
 		out.WriteString("/rate=" + view.RateText(r.Rate) + "/arrivals=" + benchValue(r.Arrivals))
 	}
-	r.ShownFigures()
-	for _, d := range r.Dims {
+	for _, d := range r.PointDims() {
 		fmt.Fprintf(out, "/%s=%s", d.Name, benchValue(d.Value))
 	}
 	fmt.Fprintf(out, "-%d %d", max(r.Threads, 1), r.Operations)

@@ -28,7 +28,7 @@ const percentileLabel = "percentile"
 func seriesValues(r *reports.Result) []string {
 	return []string{view.Printable(reports.TransportOf(r)), view.Printable(r.Workload), view.Printable(r.Op),
 		view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
-		view.Printable(r.Polling), reports.Offered(r), view.Printable(r.DimsText(",")), view.Printable(r.MeasuredBy)}
+		view.Printable(r.Polling), reports.Offered(r), view.Printable(reports.DimsText(r.PointDims(), ",")), view.Printable(r.MeasuredBy)}
 }
 
 func seriesDesc(name, help string, more ...string) *prometheus.Desc {
@@ -41,7 +41,7 @@ var (
 		"Latency that the percentage of operations took at most; 100 is the longest. Percentiles with too few "+
 			"samples are left out.", percentileLabel)
 	descOps         = seriesDesc("ops_total", "Operations completed inside measured windows.")
-	descBytes       = seriesDesc("bytes_total", "Payload bytes of these operations.")
+	descBytes       = seriesDesc("bytes_total", "Payload bytes of these operations, of workloads that count them.")
 	descErrors      = seriesDesc("op_errors_total", "Operations that failed.", "status")
 	descByteRate    = seriesDesc("throughput_bytes_per_second", "Payload rate over the last measured window.")
 	descOpRate      = seriesDesc("throughput_ops_per_second", "Operation rate over the last measured window.")
@@ -49,7 +49,7 @@ var (
 	descCollections = seriesDesc("gc_collections_total",
 		"Garbage collections inside measured windows; role is the side.")
 	descDisturbed = seriesDesc("disturbed",
-		"1 when the machine disturbed the last measurement, 2 when its figures contradict themselves.")
+		"1 when the machine disturbed a measurement of the point, 2 when figures contradict themselves.")
 	descWhole = seriesDesc("compared_messages_total",
 		"Messages of measured windows that were compared byte by byte.")
 	descNumbers = seriesDesc("compared_numbers_total",
@@ -183,15 +183,17 @@ func (e export) series(results []*reports.Result) {
 	var ops, failures, bytes, clientCPU, serverCPU, clientGC, serverGC float64
 	var due, sent, completed, saturated, whole, numbers, octets float64
 	var verification *reports.Verification
-	var disturbance *reports.Disturbance
+	disturbed := -1. // nobody looked
 	var loop *reports.OpenLoop
 	var latencies []*reports.Latency
 	var throughput *reports.Throughput
-	var cpu, gc bool
+	var cpu, gc, payload bool
 	infos := map[string]bool{}
 	for _, r := range results {
 		ops += float64(r.Operations)
-		bytes += float64(r.Operations) * float64(r.SizeBytes)
+		if b, ok := r.PayloadBytes(); ok {
+			payload, bytes = true, bytes+b
+		}
 		failures += float64(r.Errors)
 		if r.Latency != nil && r.Latency.Count > 0 {
 			latencies = append(latencies, r.Latency)
@@ -199,8 +201,8 @@ func (e export) series(results []*reports.Result) {
 		if r.Throughput != nil {
 			throughput = r.Throughput
 		}
-		if r.Disturbance != nil {
-			disturbance = r.Disturbance
+		if d := r.Disturbance; d != nil {
+			disturbed = max(disturbed, map[string]float64{reports.VerdictDisturbed: 1, reports.VerdictImpossible: 2}[d.Verdict])
 		}
 		if v := r.Verification; v != nil {
 			verification, whole, numbers, octets = v, whole+float64(v.Whole), numbers+float64(v.Numbers),
@@ -230,21 +232,16 @@ func (e export) series(results []*reports.Result) {
 		}
 	}
 	e.value(descOps, prometheus.CounterValue, ops, labels...)
-	e.value(descBytes, prometheus.CounterValue, bytes, labels...)
+	if payload {
+		e.value(descBytes, prometheus.CounterValue, bytes, labels...)
+	}
 	e.value(descErrors, prometheus.CounterValue, failures, with("failed")...)
 	if throughput != nil {
 		e.gauge(descByteRate, throughput.BytesPerSecond, labels...)
 		e.gauge(descOpRate, throughput.OperationsPerSecond, labels...)
 	}
-	if disturbance != nil {
-		v := 0.
-		switch disturbance.Verdict {
-		case reports.VerdictDisturbed:
-			v = 1
-		case reports.VerdictImpossible:
-			v = 2
-		}
-		e.gauge(descDisturbed, v, labels...)
+	if disturbed >= 0 {
+		e.gauge(descDisturbed, disturbed, labels...)
 	}
 	if verification != nil {
 		e.value(descWhole, prometheus.CounterValue, whole, labels...)

@@ -64,7 +64,7 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 	for _, s := range m.of {
 		results, sizes = append(results, s.results...), append(sizes, s.sizes...)
 		for _, r := range s.results {
-			if d := r.DimsText(","); !slices.Contains(points, d) {
+			if d := reports.DimsText(r.Dims, ","); !slices.Contains(points, d) {
 				points = append(points, d)
 			}
 		}

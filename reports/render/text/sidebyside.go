@@ -102,7 +102,7 @@ func sideTables(results []reports.Result) []*sideTable {
 // at are the repeats of one stack at one point.
 func (s *sideTable) at(size int64, dims, stack string) (runs []*reports.Result) {
 	for _, r := range s.results {
-		if r.SizeBytes == size && r.DimsText(",") == dims && r.Stack == stack {
+		if r.SizeBytes == size && reports.DimsText(r.Dims, ",") == dims && r.Stack == stack {
 			runs = append(runs, r)
 		}
 	}
@@ -142,7 +142,7 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 	repeated := false
 	var points []string
 	for _, r := range s.results {
-		if d := r.DimsText(","); !slices.Contains(points, d) {
+		if d := reports.DimsText(r.Dims, ","); !slices.Contains(points, d) {
 			points = append(points, d)
 		}
 	}

@@ -375,6 +375,9 @@ func TestOutputsAreFrozen(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			d := f.document(t, f.run(t))
 			reporttest.Validate(t, encoded(t, d))
+			if f.real == "" {
+				follows(t, d)
+			}
 			o := render.Options{Width: 100, Names: []string{f.name}, Tables: catalogue.Tables(),
 				Charts: catalogue.Charts()}
 			for _, format := range render.All() {
