@@ -37,7 +37,7 @@ func of(d *reports.Document, variants bool) *reports.Answer {
 		}
 	}
 	// Comparisons hold together, and so do the figures by themselves.
-	level := shared(max(len(all), figures))
+	level := Level(max(len(all), figures))
 	a := &reports.Answer{Columns: make([]reports.AnswerColumn, len(m.columns)), Comparisons: len(all)}
 	for i, c := range m.columns {
 		a.Columns[i] = c.shown

@@ -50,7 +50,7 @@ func TestWhatALayerCostsAndGains(t *testing.T) {
 	wantText(t, a, "sched+iwarp answers a probe behind 1 MiB writes 110x sooner than iwarp (109 to 111x), at 0.95x of "+
 		"the bulk's rate")
 	// Equal latencies of sched+iwarp and iwarp, and equal rates of iwarp and tcp alone and beside probes.
-	if a.Comparisons != 8 || a.Undecided != 3 || a.Omitted != 0 || a.Confidence != shared(12) {
+	if a.Comparisons != 8 || a.Undecided != 3 || a.Omitted != 0 || a.Confidence != Level(12) {
 		t.Errorf("%d comparisons, %d undecided, %d omitted, level %v", a.Comparisons, a.Undecided, a.Omitted,
 			a.Confidence)
 	}

@@ -84,25 +84,21 @@ func (x *comparison) judge(level float64) {
 	if x.Better != reports.More {
 		up, down = down, up
 	}
-	var u, d [3][]float64 // low, value, high
+	var u, d []Value
 	for _, round := range x.shared() {
-		for i, value := range []func(s slice) float64{func(s slice) float64 { return s.low },
-			func(s slice) float64 { return s.value }, func(s slice) float64 { return s.high }} {
-			u[i], d[i] = append(u[i], value(up[round])), append(d[i], value(down[round]))
+		u, d = append(u, up[round].Value), append(d, down[round].Value)
+	}
+	r := RatioOf(u, d, level)
+	x.factor, x.clear, x.within = r.Median, r.Clear, r.Within
+	if x.noise = r.Median / r.least; x.factor < 1 {
+		x.noise = r.most / r.Median
+	}
+	for i := range u {
+		ratio := u[i].Value / d[i].Value
+		if i == 0 {
+			x.span = [2]float64{ratio, ratio}
 		}
-	}
-	measured, least, most := Pairs(u[1], d[1], level), Pairs(u[0], d[2], level), Pairs(u[2], d[0], level)
-	x.factor, x.clear = measured.Median, measured.Within
-	if x.noise = measured.Median / least.Median; x.factor < 1 {
-		x.noise = most.Median / measured.Median
-	}
-	ratios := make([]float64, len(u[1]))
-	for i := range ratios {
-		ratios[i] = u[1][i] / d[1][i]
-	}
-	x.span = [2]float64{slices.Min(ratios), slices.Max(ratios)}
-	if x.clear != nil {
-		x.within = &[2]float64{least.Within[0], finite(most.Within[1], x.clear[1])}
+		x.span = [2]float64{min(x.span[0], ratio), max(x.span[1], ratio)}
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 
 // slice is one figure of one round, with the least and greatest that it can have been on an idle machine.
 type slice struct {
-	of                      []measured // mostly one
-	value, low, high, taken float64
+	of []measured // mostly one
+	Value
+	taken float64
 }
 
 // measured is a figure with the result that it is of.
@@ -130,9 +131,9 @@ func (m *matrix) settle() {
 		for _, c := range m.columns {
 			for round, s := range l.cells[c] {
 				for _, r := range s.of {
-					low, high := bounds(r.Result, r.Figure)
+					v := ValueOf(r.Result, r.Figure)
 					n := float64(len(s.of))
-					s.value, s.low, s.high = s.value+r.Value/n, s.low+low/n, s.high+high/n
+					s.Value = Value{s.Value.Value + v.Value/n, s.Low + v.Low/n, s.High + v.High/n}
 					s.taken += taken(r.Result) / n
 				}
 				l.cells[c][round] = s
@@ -179,9 +180,9 @@ func (c cell) summary(level float64) *reports.AnswerCell {
 	if len(c) == 0 {
 		return nil
 	}
-	value := medianOf(c.of(func(s slice) float64 { return s.value }), level)
-	low := medianOf(c.of(func(s slice) float64 { return s.low }), level)
-	high := medianOf(c.of(func(s slice) float64 { return s.high }), level)
+	value := medianOf(c.of(func(s slice) float64 { return s.Value.Value }), level)
+	low := medianOf(c.of(func(s slice) float64 { return s.Low }), level)
+	high := medianOf(c.of(func(s slice) float64 { return s.High }), level)
 	out := &reports.AnswerCell{Value: value.Median, Rounds: len(c),
 		Taken: reports.Median(c.of(func(s slice) float64 { return s.taken }))}
 	if value.Within != nil {

@@ -41,7 +41,7 @@ func (m *matrix) method(d *reports.Document, all []*comparison, level float64) s
 		count = fmt.Sprintf("%d to %s", least, rounds(most))
 	}
 	s := fmt.Sprintf("%s of %s a point", view.Capital(count), view.NsLabel(reports.Median(windows)))
-	need := roundsFor(level)
+	need := RoundsFor(level)
 	switch {
 	case most < need && len(all) > 0:
 		return s + fmt.Sprintf(": no interval and no winner; %d or more give intervals for %s", need,

@@ -61,7 +61,7 @@ func (h *host) run(p plan, factor float64, noise spread) (told, wrong int) {
 		}
 	}
 	for k := range simComparisons {
-		if in := Pairs(b[k], a[k], shared(simComparisons)); in.Within == nil {
+		if in := Pairs(b[k], a[k], Level(simComparisons)); in.Within == nil {
 			panic("the rounds are enough for 20 comparisons")
 		} else if in.Within[0] > 1 {
 			told++
