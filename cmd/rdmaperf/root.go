@@ -70,7 +70,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 	}
 	root.AddCommand(newRunCommand(), newServeCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(),
 		newDevicesCommand(), newReportCommand(), liteapps.NewCommand(), newOrderCommand())
-	root.AddCommand(newCompareCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(),
+	root.AddCommand(newCompareCommand(), newReproduceCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(),
 		newPerftestCommand(), newStacksTopic())
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(cli.NewHelpCommand())

@@ -1,0 +1,134 @@
+package claims
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Paper is what one publication claims.
+type Paper struct {
+	Name   string // as the command has it
+	Title  string
+	Source string
+	Claims []Claim
+}
+
+// Claim is one statement of a paper.
+type Claim struct {
+	ID        string
+	Says      string   // in one sentence
+	Source    string   // where the paper says so, or who does
+	Published []string // its figures; empty where there are none
+	Needs     Needs
+	Rules     []Rule
+}
+
+// Needs are what a claim cannot be shown without.
+type Needs struct {
+	CPUs  int    // usable by this process
+	Other string // what no program here has; then the claim is never run
+}
+
+// lacks says what of it is not here; empty where nothing is.
+func (n Needs) lacks() string {
+	var all []string
+	if have := runtime.NumCPU(); have < n.CPUs {
+		all = append(all, fmt.Sprintf("%d CPUs: here are %d", n.CPUs, have))
+	}
+	if n.Other != "" {
+		all = append(all, n.Other)
+	}
+	return strings.Join(all, "; ")
+}
+
+// Run is a command line of rdmaperf.
+type Run struct {
+	Args        string // as a user types them behind rdmaperf, with single quotes where a shell wants them
+	Full, Quick string // how long: added to Args
+}
+
+// line is the whole, as a user types it.
+func (r *Run) line(quick bool) string {
+	if quick {
+		return strings.TrimSpace(r.Args + " " + r.Quick)
+	}
+	return strings.TrimSpace(r.Args + " " + r.Full)
+}
+
+// fields splits a command line as a shell does: at spaces outside single quotes.
+func fields(line string) (out []string) {
+	word, quoted, any := "", false, false
+	for _, c := range line {
+		switch {
+		case c == '\'':
+			quoted, any = !quoted, true
+		case c == ' ' && !quoted:
+			if any {
+				out = append(out, word)
+			}
+			word, any = "", false
+		default:
+			word, any = word+string(c), true
+		}
+	}
+	if any {
+		out = append(out, word)
+	}
+	return out
+}
+
+// At is a figure of the results of a run: one value for each round.
+type At struct {
+	Run    *Run
+	Figure string // as --fail-if has it; "cpu.gb" of any result with a bandwidth
+	Stack  string // as typed
+	Where  string // "arm=same-qp bulk_size=1M"
+}
+
+// with is the figure at another point: conditions of the same name are replaced.
+func (a At) with(where string) At {
+	for _, c := range strings.Fields(where) {
+		name, _, _ := strings.Cut(c, "=")
+		kept := slices.DeleteFunc(strings.Fields(a.Where), func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		a.Where = strings.Join(append(kept, c), " ")
+	}
+	return a
+}
+
+// value is that of a condition; empty where there is none.
+func (a At) value(name string) string {
+	for _, c := range strings.Fields(a.Where) {
+		if n, v, _ := strings.Cut(c, "="); n == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// key tells a figure from all others.
+func (a At) key() string {
+	where := strings.Fields(a.Where)
+	slices.Sort(where)
+	return strings.Join([]string{a.Run.Args, a.Figure, a.Stack, strings.Join(where, " ")}, "|")
+}
+
+// instead is the figure with the other arm in the place of the first, where the figure is of the first.
+func (a At) instead(first, other At) At {
+	if other.Run != nil && a.Run == first.Run {
+		a.Run = other.Run
+	}
+	if other.Figure != "" && a.Figure == first.Figure {
+		a.Figure = other.Figure
+	}
+	if other.Stack != "" && a.Stack == first.Stack {
+		a.Stack = other.Stack
+	}
+	for _, c := range strings.Fields(other.Where) {
+		if name, _, _ := strings.Cut(c, "="); a.value(name) == first.value(name) {
+			a = a.with(c)
+		}
+	}
+	return a
+}

@@ -1,0 +1,11 @@
+package claims
+
+import "slices"
+
+// All are the papers, in the order of their command's help.
+var All = []*Paper{&srdma}
+
+// Has tells whether the paper has a claim.
+func (p *Paper) Has(id string) bool {
+	return slices.ContainsFunc(p.Claims, func(c Claim) bool { return c.ID == id })
+}

@@ -1,0 +1,183 @@
+package claims
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Longest that a run may take. A quick paper has 60 s for all of its runs.
+const (
+	longestQuick = time.Minute
+	longestFull  = 5 * time.Minute
+	childEnd     = 5 * time.Second // from an interrupt until it is killed
+)
+
+// runner starts rdmaperf for the runs of claims, each command line once.
+type runner struct {
+	program  string
+	dir      string // where the documents are
+	quick    bool
+	progress func(line string)
+	ran      map[string]*outcome
+}
+
+// outcome is what became of a run.
+type outcome struct {
+	doc     *reports.Document // of "run"
+	cases   []caseRecord      // of "conform"
+	out     string            // what it printed
+	code    int
+	err     error // nil where it succeeded
+	late    bool  // it was ended by its deadline
+	seconds float64
+}
+
+// caseRecord is what the verdict of a claim needs of a conformance case.
+type caseRecord struct{ ID, Transport, Verdict, Evidence string }
+
+// of is the outcome of a run, which is made where it was not yet.
+func (n *runner) of(ctx context.Context, r *Run) *outcome {
+	line := r.line(n.quick)
+	if o := n.ran[line]; o != nil {
+		return o
+	}
+	n.progress("rdmaperf " + line)
+	began := time.Now()
+	o := n.start(ctx, fields(line), filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.ran)+1)))
+	o.seconds = time.Since(began).Seconds()
+	n.ran[line] = o
+	return o
+}
+
+// start runs one command to its end. Its files begin with base.
+func (n *runner) start(ctx context.Context, args []string, base string) *outcome {
+	longest, o := longestFull, new(outcome)
+	if n.quick {
+		longest = longestQuick
+	}
+	bounded, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	file := base + ".json"
+	switch args[0] {
+	case "run":
+		args = append(args, "--quiet", "--no-save", "--json", file)
+	case "conform":
+		file = base + ".jsonl"
+		args = append(args, "--jsonl", file)
+	}
+	cmd := exec.CommandContext(bounded, n.program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// It ends its server by itself.
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, childEnd
+	err := cmd.Run()
+	o.out = stdout.String()
+	if o.late = ctx.Err() == nil && bounded.Err() != nil; o.late {
+		o.err = fmt.Errorf("not over in %v", longest)
+		return o
+	}
+	if err != nil {
+		o.code, o.err = reports.ExitFailed, err
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+			o.code = exit.ExitCode()
+		}
+		if said := lastLine(stderr.String()); said != "" {
+			o.err = errors.New(said)
+		}
+	}
+	switch args[0] {
+	case "run":
+		if doc, err := resultfile.ReadDocument(file); err == nil {
+			o.doc = doc // of a run that failed, what it has measured
+		} else if o.err == nil {
+			o.err = err
+		}
+	case "conform":
+		if cases, err := readCases(file); err == nil {
+			o.cases = cases
+		} else if o.err == nil {
+			o.err = err
+		}
+	}
+	return o
+}
+
+// readCases reads the records of conformance cases.
+func readCases(file string) (all []caseRecord, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); ; {
+		var c caseRecord
+		if err := d.Decode(&c); err == io.EOF {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if c.ID != "" {
+			all = append(all, c)
+		}
+	}
+}
+
+// lastLine is the last line of what a program said, without the program's name.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "rdmaperf: ")
+}
+
+// judgePass says whether a command succeeded, and whether the cases of a "conform" that are asked for passed.
+func (o *outcome) judgePass(r Rule) Finding {
+	f := Finding{Text: r.What, Verdict: Shown}
+	passed, cannot := 0, 0
+	var failed []string
+	for _, c := range o.cases {
+		if len(r.cases) > 0 && !slices.ContainsFunc(r.cases, func(p string) bool {
+			ok, _ := path.Match(p, c.ID) // a test checks the patterns
+			return ok
+		}) {
+			continue
+		}
+		switch c.Verdict {
+		case "pass":
+			passed++
+		case "unsupported", "notrun":
+			cannot++
+		default:
+			failed = append(failed, fmt.Sprintf("%s over %s: %s", c.ID, c.Transport, c.Verdict))
+		}
+	}
+	if o.cases != nil {
+		f.Text += fmt.Sprintf(": %d of %d cases pass", passed, passed+len(failed))
+	}
+	switch {
+	case o.late:
+		f.Verdict, f.Why = Undecided, o.err.Error()
+	case o.code == reports.ExitNotRun || o.cases != nil && passed == 0 && len(failed) == 0:
+		f.Verdict, f.Why = Cannot, "no case can run here"
+		if o.err != nil {
+			f.Why = o.err.Error()
+		}
+	case len(failed) > 0:
+		f.Verdict, f.Why = NotShown, strings.Join(failed, "; ")
+	case o.err != nil && o.cases == nil:
+		f.Verdict, f.Why = NotShown, o.err.Error()
+	}
+	return f
+}

@@ -1,0 +1,74 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// script is a runner of a shell script in the place of rdmaperf.
+func script(t *testing.T, body string) *runner {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "rdmaperf")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &runner{program: file, dir: dir, progress: func(string) {}, ran: map[string]*outcome{}}
+}
+
+// What a command ends with becomes the verdict: a failure, what is not here, and what took too long are told apart.
+func TestVerdictsOfCommands(t *testing.T) {
+	for body, want := range map[string]Verdict{
+		"exit 0": Shown,
+		"echo rdmaperf: check: it is wrong >&2; exit 1": NotShown,
+		"echo rdmaperf: no device >&2; exit 77":         Cannot,
+	} {
+		o := script(t, body).of(context.Background(), &Run{Args: "order"})
+		if f := o.judgePass(Pass("x", nil)); f.Verdict != want || strings.HasPrefix(f.Why, "rdmaperf:") {
+			t.Errorf("%s: %+v, want %s", body, f, want)
+		}
+		n := script(t, body)
+		_, err := n.read(context.Background(), At{Run: &Run{Args: "order"}, Figure: "p50"})
+		if f := missing(err); want == Cannot && f.Verdict != Cannot || want == NotShown && f.Verdict != NotShown {
+			t.Errorf("%s: %+v", body, f)
+		}
+	}
+	late := &outcome{late: true, err: errors.New("not over in 1m")}
+	if f := late.judgePass(Pass("x", nil)); f.Verdict != Undecided {
+		t.Errorf("late: %+v", f)
+	}
+	busy := &outcome{code: reports.ExitPeer, err: errors.New("no answer")}
+	if _, err := (&runner{ran: map[string]*outcome{"x": busy}}).read(context.Background(), At{Run: &Run{Args: "x"}}); missing(err).Verdict != Undecided {
+		t.Errorf("no answer: %v", err)
+	}
+}
+
+// Cases of conform show a claim when those that are named pass; what is not supported is not counted, and one that
+// fails refutes it.
+func TestVerdictsOfCases(t *testing.T) {
+	const record = `echo '{"id":"a/1","transport":"x","verdict":"pass"}
+{"id":"b/1","transport":"x","verdict":"unsupported"}
+{"id":"c/1","transport":"x","verdict":"fail"}' >"$3"; exit 1`
+	o := script(t, record).of(context.Background(), &Run{Args: "conform"})
+	for pattern, want := range map[string]Verdict{"a/*": Shown, "b/*": Cannot, "c/*": NotShown, "*/1": NotShown, "d/*": Cannot} {
+		if f := o.judgePass(Pass("x", nil, pattern)); f.Verdict != want {
+			t.Errorf("%s: %+v, want %s", pattern, f, want)
+		}
+	}
+}
+
+// Runs with the same arguments are made once.
+func TestRunsAreShared(t *testing.T) {
+	n := script(t, `echo x >>"$0.ran"`)
+	for range 2 {
+		n.of(context.Background(), &Run{Args: "order"})
+	}
+	if b, err := os.ReadFile(n.program + ".ran"); err != nil || string(b) != "x\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

@@ -1,0 +1,119 @@
+package claims
+
+// What sRDMA is measured by. Slices of an eighth of a second or less are as many rounds.
+var (
+	sOrder = &Run{Args: "order"}
+	sCut   = &Run{Args: "conform --transport 'sched(slice=1K,window=2K)+iwarp' " +
+		"--only 'pri/*,rdw/*,rdr/*,snd/*,wim/*,ord/*,fen/*,atm/*,flu/*,lrg/*'"}
+	sHOL = &Run{Args: "run --transport iwarp,sched+iwarp --workload hol --op write --hol-arm same-qp --bulk-size 64K,1M " +
+		"--bulk-depth 4", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
+	sArms = &Run{Args: "run --transport iwarp,sched+iwarp --workload hol --op write --hol-arm same-qp,two-qp " +
+		"--bulk-size 1M --bulk-depth 4", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
+	sFlows = &Run{Args: "run --transport 'sched+iwarp,sched(scope=device)+iwarp' --workload hol --op write " +
+		"--hol-arm two-qp --bulk-size 1M", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
+	sSlices = &Run{Args: "run --transport 'sched(slice=2K,window=64K)+iwarp,sched(slice=16K,window=64K)+iwarp," +
+		"sched(slice=16K,window=1M)+iwarp' --workload hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 4",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
+	sBulk = &Run{Args: "run --transport 'iwarp,sched+iwarp,sched(slice=1K,window=4K)+iwarp' --workload throughput " +
+		"--op write -s 64K,1M", Full: "--rounds 80 -D 16s", Quick: "--rounds 11 -D 500ms --warmup 5ms"}
+	sLow = &Run{Args: "run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation --high-load 120",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 500ms"}
+	sTrain = &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio 1",
+		Full: "--rounds 24 -D 12s", Quick: "--rounds 11 -D 600ms --warmup 1"}
+)
+
+const (
+	sFine  = "sched(slice=2K,window=64K)+iwarp"
+	s16K   = "sched(slice=16K,window=64K)+iwarp"
+	sWide  = "sched(slice=16K,window=1M)+iwarp"
+	sCheap = "sched(slice=1K,window=4K)+iwarp" // pays for every KiB
+)
+
+var srdma = Paper{
+	Name:   "srdma",
+	Title:  "sRDMA: a scheduler and slicer inside one queue pair",
+	Source: "APNet'23, https://doi.org/10.1145/3600061.3600082",
+	Claims: []Claim{
+		{ID: "S1", Says: "A small urgent write posted behind a large one on the same queue pair completes first.",
+			Source: "abstract", Rules: []Rule{
+				Pass("G, posted behind B and more urgent, completes first", sOrder),
+				Pass("priorities are accepted, and keep the order of their own class", sCut, "pri/*"),
+			}},
+		{ID: "S2", Says: "Slicing preserves data, at every size, offset and gather list.", Source: "follows from the design",
+			Rules: []Rule{Pass("writes, reads, sends and immediates cut into slices of 1 KiB", sCut, "rdw/*", "rdr/*", "snd/*",
+				"wim/*", "lrg/*")}},
+		{ID: "S3", Says: "A work request has one completion, with its identifier, length and status; slices have none.",
+			Source: "figure of the architecture", Rules: []Rule{Pass("signaled and unsignaled requests in slices of 1 KiB", sCut,
+				"ord/*")}},
+		{ID: "S4", Says: "Two requests of two slices each are on the wire as B G G B, and complete as G B.",
+			Source: "figure of the workflow", Published: []string{"wire B G G B, completions G B"},
+			Rules: []Rule{Pass("as published", sOrder)}},
+		{ID: "S5", Says: "Head-of-line blocking is reduced: what a probe waits for does not grow with the bulk behind it.",
+			Source: "abstract; no figure is open", Rules: []Rule{
+				Growth("probe p50, 1M over 64K bulk, iwarp", At{sHOL, "loaded.p50", "iwarp", ""}, "bulk_size", "64K", "1M").
+					AtLeast(3).Against(At{Stack: "sched+iwarp"}),
+				Growth("the same, sched+iwarp", At{sHOL, "loaded.p50", "sched+iwarp", ""}, "bulk_size", "64K", "1M").
+					AtMost(2).Against(At{Stack: "iwarp"}),
+				Ratio("probe p50 behind 1M, sched+iwarp over iwarp", At{sHOL, "loaded.p50", "sched+iwarp", "bulk_size=1M"},
+					At{sHOL, "loaded.p50", "iwarp", "bulk_size=1M"}).AtMost(0.1).Against(At{Stack: "iwarp"}),
+			}},
+		{ID: "S5c", Says: "Flows of other queue pairs that compete for the device do not block a probe either.",
+			Source: "competing flows; one scheduler for the device", Rules: []Rule{
+				Ratio("probe p50 beside 1M on another QP, one scheduler over one a QP",
+					At{sFlows, "loaded.p50", "sched(scope=device)+iwarp", "arm=two-qp"},
+					At{sFlows, "loaded.p50", "sched+iwarp", "arm=two-qp"}).AtMost(0.5).Against(At{Stack: "sched+iwarp"}),
+			}},
+		{ID: "S6", Says: "Small slices cost throughput and CPU.", Source: "follows from the design", Rules: []Rule{
+			Ratio("bulk rate, slices of 2K over 16K", At{sSlices, "alone.bw", sFine, ""}, At{sSlices, "alone.bw", s16K, ""}).
+				AtMost(0.9).Against(At{Stack: s16K}),
+			Ratio("CPU a byte beside probes, slices of 2K over 16K", At{sSlices, "cpu.gb", sFine, ""},
+				At{sSlices, "cpu.gb", s16K, ""}).AtLeast(1.1).Against(At{Stack: s16K}),
+		}},
+		{ID: "S7", Says: "A wider window of outstanding slices costs latency, and gains throughput.",
+			Source: "follows from the design", Rules: []Rule{
+				Ratio("probe p50, window of 1M over 64K", At{sSlices, "loaded.p50", sWide, ""},
+					At{sSlices, "loaded.p50", s16K, ""}).AtLeast(2).Against(At{Stack: s16K}),
+				Ratio("bulk rate, window of 1M over 64K", At{sSlices, "alone.bw", sWide, ""}, At{sSlices, "alone.bw", s16K, ""}),
+			}},
+		{ID: "S8", Says: "Throughput of bulk alone is not less for the slicing.", Source: "abstract: negligible overhead",
+			Rules: []Rule{
+				Ratio("rate of 64K writes, sched+iwarp over iwarp", At{sBulk, "bw", "sched+iwarp", "size=64K"},
+					At{sBulk, "bw", "iwarp", "size=64K"}).AtLeast(0.97).Against(At{Stack: sCheap}),
+				Ratio("of 1M", At{sBulk, "bw", "sched+iwarp", "size=1M"}, At{sBulk, "bw", "iwarp", "size=1M"}).
+					AtLeast(0.97).Against(At{Stack: sCheap}),
+			}},
+		{ID: "S9", Says: "The CPU that it takes is negligible.", Source: "abstract: negligible overhead", Rules: []Rule{
+			Ratio("CPU a byte of 64K writes, sched+iwarp over iwarp", At{sBulk, "cpu.gb", "sched+iwarp", "size=64K"},
+				At{sBulk, "cpu.gb", "iwarp", "size=64K"}).AtMost(1.1).Against(At{Stack: sCheap}),
+			Ratio("of 1M", At{sBulk, "cpu.gb", "sched+iwarp", "size=1M"}, At{sBulk, "cpu.gb", "iwarp", "size=1M"}).
+				AtMost(1.1).Against(At{Stack: sCheap}),
+		}},
+		{ID: "S10", Says: "It is as good as a queue pair set apart for urgent messages.",
+			Source: "motivation", Rules: []Rule{
+				Ratio("probe p50 behind 1M, sched+iwarp over a QP of its own on iwarp",
+					At{sArms, "loaded.p50", "sched+iwarp", "arm=same-qp"}, At{sArms, "loaded.p50", "iwarp", "arm=two-qp"}).
+					AtMost(1).Against(At{Stack: "iwarp"}),
+				Ratio("p99, sched+iwarp over a QP of its own", At{sArms, "loaded.p99", "sched+iwarp", "arm=same-qp"},
+					At{sArms, "loaded.p99", "iwarp", "arm=two-qp"}),
+			}},
+		{ID: "S11", Says: "A training with a parameter server gains where communication and computation are alike.",
+			Source: "evaluation", Published: []string{"up to 54 % (TensorFlow with BytePS)"}, Rules: []Rule{
+				Ratio("iteration, priority over fifo, computation as long as communication",
+					At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority"},
+					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo"}).AtMost(0.95).
+					Against(At{Where: "arm=fifo"}),
+			}},
+		{ID: "S12", Says: "Strict priority starves a low class, and deficit round robin does not.",
+			Source: "follows from the design", Rules: []Rule{
+				Value("low class beside 120 % of high, strict", At{sLow, "low.share", "sched(strict)+iwarp", ""}).AtMost(0.1).
+					Against(At{Stack: "sched(drr)+iwarp"}),
+				Value("drr", At{sLow, "low.share", "sched(drr)+iwarp", ""}).AtLeast(0.15).
+					Against(At{Stack: "sched(strict)+iwarp"}),
+			}},
+		{ID: "S13", Says: "A request whose later slice fails has one completion, with that error, and the rest is flushed.",
+			Source: "follows from the design", Rules: []Rule{Pass("errors in requests of slices of 1 KiB", sCut, "flu/*",
+				"rdw/beyond-end*")}},
+		{ID: "S14", Says: "Order within a priority, fences and atomics are kept.", Source: "follows from the design",
+			Rules: []Rule{Pass("over slices of 1 KiB", sCut, "pri/*", "fen/*", "atm/*")}},
+	},
+}

@@ -1,0 +1,102 @@
+package claims
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+const columns = 80
+
+// WriteText prints a line for each claim, and its figures below it, in 80 columns.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fill(&b, "", "", r.Title)
+	fill(&b, "", "", r.Machine())
+	for _, c := range r.Claims {
+		b.WriteByte('\n')
+		fill(&b, fmt.Sprintf("%-4s %s: ", c.ID, c.Verdict), "     ", c.Says)
+		if why := c.Reason(); why != "" {
+			fill(&b, "     ", "     ", why)
+		}
+		for _, p := range c.Published {
+			fill(&b, "     published: ", "       ", p)
+		}
+		for _, f := range c.Findings {
+			fill(&b, "     "+f.mark(), "       ", f.Line())
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.Summary())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Reason is why the claim is not shown, where no finding says it.
+func (c Outcome) Reason() string {
+	if slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Why == c.Why }) {
+		return ""
+	}
+	return c.Why
+}
+
+// mark stands before a finding that does not show the claim.
+func (f Finding) mark() string {
+	switch f.Verdict {
+	case NotShown:
+		return "! "
+	case Undecided, Cannot:
+		return "? "
+	}
+	return "- "
+}
+
+// Line is the finding with its reason.
+func (f Finding) Line() string {
+	if f.Why == "" {
+		return f.Text
+	}
+	return f.Text + " [" + string(f.Verdict) + ": " + f.Why + "]"
+}
+
+// Machine says where and how it was measured.
+func (r *Report) Machine() string {
+	e := &r.Environment
+	s := fmt.Sprintf("%d x %s, kernel %s, %s", e.CPUs, e.CPU, e.Kernel, e.Go)
+	if e.Hypervisor {
+		s += ", virtual"
+	}
+	s += ", commit " + commit(e) + ", " + r.Started.UTC().Format("2006-01-02")
+	if r.Quick {
+		s += ", quick"
+	}
+	return s
+}
+
+// commit is the begin of the commit's name.
+func commit(e *reports.Environment) string {
+	const most = 12
+	if e.Commit == "" {
+		return "unknown"
+	}
+	return e.Commit[:min(most, len(e.Commit))]
+}
+
+// fill writes text in lines of at most so many columns, behind a lead.
+func fill(b *strings.Builder, lead, rest, text string) {
+	at := lead
+	empty := true
+	for _, word := range strings.Fields(text) {
+		if !empty && len([]rune(at))+1+len([]rune(word)) > columns {
+			b.WriteString(strings.TrimRight(at, " ") + "\n")
+			at, empty = rest, true
+		}
+		if !empty {
+			at += " "
+		}
+		at, empty = at+word, false
+	}
+	b.WriteString(at + "\n")
+}

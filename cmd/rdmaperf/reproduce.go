@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/claims"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// reproduceOptions are those of the command line.
+type reproduceOptions struct {
+	quick       bool
+	only        []string
+	dir, format string
+}
+
+// reproduceFormats are the values of reproduce --format.
+var reproduceFormats = map[string]func(*claims.Report, io.Writer) error{
+	"text":     (*claims.Report).WriteText,
+	"markdown": (*claims.Report).WriteMarkdown,
+	"json": func(r *claims.Report, w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	},
+}
+
+func newReproduceCommand() *cobra.Command {
+	var o reproduceOptions
+	var names []string
+	for _, p := range claims.All {
+		names = append(names, p.Name)
+	}
+	cmd := &cobra.Command{
+		Use:   "reproduce [flags] " + strings.Join(names, "|") + "|all",
+		Short: "Run a paper's experiments here, and say of each claim whether it is shown",
+		Long: `reproduce runs the experiments behind what a paper claims, on this machine, each by
+the command of rdmaperf that it prints. It says of each claim: shown, not shown,
+undecided (its interval has the bound in it, or the time ran out), or cannot be shown
+here, and what it would need. A verdict is computed from intervals over rounds that
+hold together with 95 % for the whole paper. Each rule is computed for an arm that
+must break it, too: one that holds there decides nothing.
+
+Exit codes: 0 no claim is refuted, 1 a claim is not shown, 2 usage, 77 nothing could
+be run here, 130 ended by Ctrl-C.`,
+		Example: `  rdmaperf reproduce srdma --quick
+  rdmaperf reproduce srdma --only S5,S10 -o d
+  rdmaperf reproduce all --quick --format markdown`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] != "all" && !slices.Contains(names, args[0]) {
+				return fmt.Errorf("want one of %s, all; got %q", strings.Join(names, ", "), args)
+			}
+			return nil
+		},
+		ValidArgs: append(slices.Clone(names), "all"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVar(&o.quick, "quick", false, "at most a minute for each paper: short windows, wide intervals")
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "comma list of claims, such as S5,S6")
+	cmd.Flags().StringVarP(&o.dir, "output", "o", "", "write PAPER.md, PAPER.html and PAPER.json into this directory")
+	cmd.Flags().StringVar(&o.format, "format", "text", "of stdout: text, json, markdown")
+	return cmd
+}
+
+// run reproduces one paper or all.
+func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr io.Writer) error {
+	write := reproduceFormats[o.format]
+	if write == nil {
+		return cli.Usage("read --format", fmt.Errorf("%q: want text, json or markdown", o.format),
+			"rdmaperf reproduce --help")
+	}
+	papers := slices.Clone(claims.All)
+	if name != "all" {
+		papers = slices.DeleteFunc(papers, func(p *claims.Paper) bool { return p.Name != name })
+	}
+	for _, id := range o.only {
+		if !slices.ContainsFunc(papers, func(p *claims.Paper) bool { return p.Has(id) }) {
+			return cli.Usage("read --only", fmt.Errorf("%s: no such claim", id), "rdmaperf reproduce "+name+" --quick")
+		}
+	}
+	if o.dir != "" {
+		if err := os.MkdirAll(o.dir, 0o755); err != nil {
+			return err
+		}
+	}
+	var refuted []string
+	ran := false
+	for _, p := range papers {
+		if len(o.only) > 0 && !slices.ContainsFunc(o.only, p.Has) {
+			continue
+		}
+		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Progress: func(line string) {
+			if cli.TerminalColumns(stderr) > 0 {
+				fmt.Fprintln(stderr, cli.Cut(line, cli.Width(stderr)))
+			}
+		}})
+		if err != nil {
+			return err
+		}
+		for _, c := range r.Claims {
+			if c.Verdict == claims.NotShown {
+				refuted = append(refuted, c.ID)
+			}
+			ran = ran || c.Verdict != claims.Cannot
+		}
+		if err := errors.Join(write(r, stdout), o.save(r)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(refuted) > 0:
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "reproduce " + name,
+			Err: fmt.Errorf("not shown: %s", strings.Join(refuted, ", "))}
+	case !ran:
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "reproduce " + name,
+			Err: errors.New("nothing of it can be run here")}
+	}
+	return nil
+}
+
+// save writes a report into the directory, where one is given.
+func (o *reproduceOptions) save(r *claims.Report) error {
+	if o.dir == "" {
+		return nil
+	}
+	for ending, write := range map[string]func(*claims.Report, io.Writer) error{".md": reproduceFormats["markdown"],
+		".json": reproduceFormats["json"], ".html": (*claims.Report).WriteHTML} {
+		f, err := os.Create(filepath.Join(o.dir, r.Paper+ending))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(write(r, f), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
