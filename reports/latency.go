@@ -58,8 +58,13 @@ type Percentile struct {
 	AtLeast bool // a lower bound
 }
 
-// Text is the percentile in microseconds, with > before a lower bound.
-func (p Percentile) Text() string { return bounded(view.Usec(p.Ns), p.AtLeast) }
+// Text is the percentile in microseconds, with > before a lower bound, and a dash where it rests on too few samples.
+func (p Percentile) Text() string {
+	if p.TooFew {
+		return "-"
+	}
+	return bounded(view.Usec(p.Ns), p.AtLeast)
+}
 
 // MaxText and MeanText are these in microseconds, with > before a lower bound.
 func (l *Latency) MaxText() string { return bounded(view.Usec(l.Max), l.IsBound("max")) }

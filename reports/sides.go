@@ -9,12 +9,11 @@ type SideBlock struct {
 	Table             *view.Table
 }
 
-// PercentileCell prints one percentile and marks it when it rests on too few
-// samples.
+// PercentileCell prints one percentile, a dash where it rests on too few samples.
 func PercentileCell(l *Latency, name string) view.Cell {
 	for _, p := range l.Percentiles() {
 		if p.Name == name {
-			return view.Cell{Text: p.Text(), Mark: p.TooFew}
+			return view.Cell{Text: p.Text()}
 		}
 	}
 	panic("reports: no percentile " + name)

@@ -363,13 +363,15 @@ func barFigure(load reports.Load, f shown, samples []*reports.Measured) view.Fig
 			return new(axis).others(x, differing, false, false), ok
 		}) {
 			p := f.point(0, g.Samples)
+			if p.Few {
+				continue
+			}
 			by, _ := f.scale()
 			name := strings.TrimSuffix(b.Series+", "+g.Key, ", ")
 			chart.Bars = append(chart.Bars, view.Bar{Block: strings.TrimSuffix(b.Short+", "+g.Key, ", "), Slot: b.Slot,
-				Value: p.Y, Text: f.tick(p.Y), Tip: name + "\n" + p.Tip, Few: p.Few, FirstOfKind: true})
+				Value: p.Y, Text: f.tick(p.Y), Tip: name + "\n" + p.Tip, FirstOfKind: true})
 			data.Rows = append(data.Rows,
-				[]view.GridCell{view.NameCell(name), {Text: reports.QuantityLabel(f.Quantity, p.Y*by), Class: "n",
-					Mark: p.Few}})
+				[]view.GridCell{view.NameCell(name), view.NumberCell(reports.QuantityLabel(f.Quantity, p.Y*by))})
 			words = append(words, name+": "+reports.QuantityLabel(f.Quantity, p.Y*by)+".")
 		}
 	}

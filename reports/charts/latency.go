@@ -230,10 +230,9 @@ func latencyLine(b *reports.BySeries, x func(*reports.Measured) float64,
 		p50 := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 { return s.Latency.P50 })
 		p99 := reports.MedianOf(at.Samples, func(s *reports.Measured) float64 { return s.Latency.P99 })
 		few := at.Samples[0].Latency.Percentiles()[2].TooFew
-		tip := fmt.Sprintf("%s\n%s\np50 %s\np99 %s", b.Series, label(at.Samples[0]), view.NsLabel(p50),
-			view.NsLabel(p99))
-		if few {
-			tip += " (few samples)"
+		tip := fmt.Sprintf("%s\n%s\np50 %s", b.Series, label(at.Samples[0]), view.NsLabel(p50))
+		if !few {
+			tip += "\np99 " + view.NsLabel(p99)
 		}
 		if r := at.Samples[0]; r.Rate > 0 && r.Throughput != nil {
 			tip += "\nachieved " + view.RateLabel(r.Throughput.OperationsPerSecond)
@@ -374,9 +373,12 @@ func percentileTableOf(title string, lines []view.Series) view.Grid {
 		for _, p := range l.Points {
 			if _, rest, ok := strings.Cut(p.Tip, "\n"); ok {
 				at, value, _ := strings.Cut(rest, ": ")
+				if p.Few && !strings.HasPrefix(at, "maximum") {
+					continue
+				}
 				value, _, _ = strings.Cut(value, "\n")
 				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(at),
-					{Text: value, Class: "n", Mark: p.Few}})
+					view.NumberCell(value)})
 			}
 		}
 	}

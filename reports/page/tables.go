@@ -203,7 +203,7 @@ func latencyRow(s *reports.Measured, of reports.NamedLatency, dims []reports.Dim
 	row := append(frontOf(s, what, of.SizeBytes, dims), view.NumberCell(view.Integer(l.Count)),
 		view.NumberCell(view.Usec(l.Min)))
 	for _, p := range l.Percentiles()[:5] {
-		row = append(row, view.GridCell{Text: p.Text(), Class: "n", Mark: p.TooFew})
+		row = append(row, view.NumberCell(p.Text()))
 	}
 	return append(row, view.NumberCell(l.MaxText()), view.NumberCell(l.MeanText()),
 		view.NumberCell(view.Usec(l.StdDev)))

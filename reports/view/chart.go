@@ -27,8 +27,7 @@ type Bar struct {
 	Other       float64 // the second of a pair
 	Thin        bool    // drawn hollow
 	Text, Tip   string  // what stands at the end, and on hover
-	Few         bool
-	FirstOfKind bool // begins a new block of rows
+	FirstOfKind bool    // begins a new block of rows
 }
 
 // BarChart is horizontal bars from zero: lengths may be compared.

@@ -22,7 +22,7 @@ type Figure struct {
 // Chart is data that a drawing is made of.
 type Chart interface{ isChart() }
 
-// Grid is a table of text; a mark points to the footnote.
+// Grid is a table of text.
 type Grid struct {
 	Caption, Note string
 	Head          []GridCell
@@ -34,7 +34,6 @@ type GridCell struct {
 	Text  string
 	Class string
 	Head  bool // names its row
-	Mark  bool // rests on too few samples
 }
 
 // Columns is Head with the alignment of what stands below.

@@ -72,7 +72,7 @@ var commonUnits = []struct{ unit, figure string }{{"p50-ns", "p50"}, {"p99-ns", 
 // ownFigures are what a workload shows beside the common ones.
 func ownFigures(r *reports.Result) []reports.Figure {
 	return slices.DeleteFunc(r.ShownFigures(), func(f reports.Figure) bool {
-		return f.Name == "mean" || slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool {
+		return f.Name == "mean" || r.Mark(f.Name) == "few" || slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool {
 			return c.figure == f.Name
 		})
 	})
@@ -131,15 +131,16 @@ func benchLine(out *bytes.Buffer, r *reports.Result) {
 			out.WriteString(" " + strconv.FormatFloat(v, 'f', -1, 64) + " " + unit)
 		}
 	}
-	// Without latency samples an operation's time is its share of the window.
+	// Percentiles with too few samples are left out. Without latencies an operation takes its share of the window.
 	if l := r.Latency; l == nil {
 		value(view.RoundTo(float64(r.DurationNs)/float64(r.Operations)), "ns/op")
 	} else {
 		value(view.RoundTo(l.Mean), "ns/op")
-		value(l.P50, "p50-ns")
-		value(l.P99, "p99-ns")
-		value(l.P999, "p99.9-ns")
-		value(l.Max, "max-ns")
+		for _, c := range commonUnits[:4] {
+			if v, ok := r.Figure(c.figure); ok && r.Mark(c.figure) != "few" {
+				value(v, c.unit)
+			}
+		}
 	}
 	if t := r.Throughput; t != nil {
 		if t.BytesPerSecond > 0 {

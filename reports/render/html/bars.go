@@ -122,11 +122,7 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 			continue
 		}
 		mid := y + barRow/2
-		class := "pt se"
-		if b.Few {
-			class += " few"
-		}
-		body.f(`<g class="%s s%d" data-name="%s" data-v="%s">`, class, b.Slot%view.Slots, esc(dataName(block, b.Label)),
+		body.f(`<g class="pt se s%d" data-name="%s" data-v="%s">`, b.Slot%view.Slots, esc(dataName(block, b.Label)),
 			exact(b.Value)+","+exact(b.Other))
 		body.text(54, mid+4, "end", "tk", b.Label)
 		from, to := x.pos(b.Value), x.pos(b.Other)

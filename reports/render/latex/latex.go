@@ -60,10 +60,10 @@ func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
 			align.WriteByte('l')
 		}
 	}
-	marks, bounds := false, false
+	bounds := false
 	for _, row := range t.Rows {
 		for _, c := range row {
-			marks, bounds = marks || c.Mark, bounds || strings.HasPrefix(c.Text, ">")
+			bounds = bounds || strings.HasPrefix(c.Text, ">")
 		}
 	}
 	size := "\\small"
@@ -75,7 +75,7 @@ func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
 		text string
 		is   bool
 	}{{note, note != ""}, {t.Note, t.Note != "" && t.Note != note},
-		{"* rests on fewer than 10/(1-q) samples.", marks}, {"> is at least that.", bounds}} {
+		{"> is at least that.", bounds}} {
 		if s.is {
 			out.WriteString(" " + Text(s.text))
 		}
@@ -95,9 +95,6 @@ func line(out *bytes.Buffer, cells []view.GridCell) {
 			out.WriteString(" & ")
 		}
 		out.WriteString(Text(c.Text))
-		if c.Mark {
-			out.WriteString("\\rlap{$^{*}$}") // which does not move the digits
-		}
 	}
 	out.WriteString(" \\\\\n")
 }

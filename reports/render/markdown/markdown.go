@@ -102,9 +102,6 @@ func markdownTable(out *bytes.Buffer, t view.Grid) {
 	for _, row := range t.Rows {
 		for _, c := range row {
 			text := markdownText(c.Text)
-			if c.Mark {
-				text += `\*`
-			}
 			if strings.HasSuffix(c.Class, "bad") {
 				text = "**" + text + "**"
 			}

@@ -26,11 +26,14 @@ func column(f reports.Figure, u view.Units) view.Column {
 
 // cell is a figure below its column.
 func cell(r *reports.Result, f reports.Figure, u view.Units) view.Cell {
-	c := view.Cell{Text: figureText(f, u), Mark: r.Mark(f.Name) == "few"}
-	if r.Mark(f.Name) == "least" {
-		c.Text = ">" + c.Text
+	switch text := figureText(f, u); r.Mark(f.Name) {
+	case "few":
+		return view.Cell{Text: "-"}
+	case "least":
+		return view.Cell{Text: ">" + text}
+	default:
+		return view.Cell{Text: text}
 	}
-	return c
 }
 
 // figureText is a figure in the unit of its column.

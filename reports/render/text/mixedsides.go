@@ -97,8 +97,11 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 					cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing),
 						[]view.Cell{{Text: view.Integer(int64(i + 1))}, {Text: view.Printable(s.Op)}, way})
 					for _, f := range m.figures {
-						v, few := median(runs, f.Name)
-						cells = append(cells, view.Cell{Text: sideText(f, v, u), Mark: few})
+						text := "-"
+						if v, ok := median(runs, f.Name); ok {
+							text = sideText(f, v, u)
+						}
+						cells = append(cells, view.Cell{Text: text})
 					}
 					t.Add(cells...)
 				}

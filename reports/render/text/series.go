@@ -43,9 +43,13 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 			case pt.Operations == 0:
 				cells = append(cells, view.Cell{Text: "-"}, view.Cell{Text: "-"}, view.Cell{Text: "-"})
 			default:
-				few := func(need int64) bool { return pt.Operations < need }
-				cells = append(cells, view.Cell{Text: view.Usec(pt.P50), Mark: few(20)},
-					view.Cell{Text: view.Usec(pt.P99), Mark: few(1000)}, view.Cell{Text: view.Usec(pt.Max)})
+				of := func(ns float64, need int64) view.Cell {
+					if pt.Operations < need {
+						return view.Cell{Text: "-"}
+					}
+					return view.Cell{Text: view.Usec(ns)}
+				}
+				cells = append(cells, of(pt.P50, 20), of(pt.P99, 1000), view.Cell{Text: view.Usec(pt.Max)})
 			}
 			t.Add(cells...)
 		}

@@ -109,14 +109,15 @@ func (s *sideTable) at(size int64, dims, stack string) (runs []*reports.Result) 
 	return runs
 }
 
-// median is that of a figure of repeats, with their mark.
-func median(runs []*reports.Result, name string) (v float64, few bool) {
+// median is that of a figure of repeats; false where one does not have it, or has too few samples for it.
+func median(runs []*reports.Result, name string) (v float64, ok bool) {
 	values := make([]float64, len(runs))
 	for i, r := range runs {
-		values[i], _ = r.Figure(name)
-		few = few || r.Mark(name) == "few"
+		if values[i], ok = r.Figure(name); !ok || r.Mark(name) == "few" {
+			return 0, false
+		}
 	}
-	return reports.Median(values), few
+	return reports.Median(values), len(runs) > 0
 }
 
 func (s *sideTable) block(u view.Units) reports.SideBlock {
@@ -160,14 +161,13 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 					[]view.Cell{{Text: names[stack]}})
 				var ratios []view.Cell
 				for _, f := range s.figures {
-					v, few := median(runs, f.Name)
 					text, ratio := "-", "-"
-					if _, ok := runs[0].Figure(f.Name); ok {
+					v, ok := median(runs, f.Name)
+					if ok {
 						text = sideText(f, v, u)
 					}
-					cells = append(cells, view.Cell{Text: text, Mark: few})
-					if len(base) > 0 && text != "-" {
-						b, _ := median(base, f.Name)
+					cells = append(cells, view.Cell{Text: text})
+					if b, known := median(base, f.Name); known && ok {
 						ratio = view.Ratio(v, b)
 					}
 					ratios = append(ratios, view.Cell{Text: ratio})

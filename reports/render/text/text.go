@@ -91,10 +91,6 @@ func (p *printer) footnotes() {
 		p.wrapped("> is at least that: operations were due and not done when the window ended, and count with the " +
 			"time that they had waited by then")
 	}
-	if p.marks {
-		p.line("")
-		p.wrapped("* rests on fewer than 10/(1-q) samples: read it as an estimate")
-	}
 }
 
 // earlyEnd says why a run ended early, if it did.
@@ -116,11 +112,10 @@ const (
 
 type printer struct {
 	Options
-	out   bytes.Buffer
-	one   bool // both sides are on one machine
-	marks bool // a percentile was marked, so the footnote is due
+	out bytes.Buffer
+	one bool // both sides are on one machine
 
-	bounds bool // likewise, of a lower bound
+	bounds bool // a lower bound was printed, so the footnote is due
 
 	introduced []string // workloads
 }
@@ -149,7 +144,6 @@ func (p *printer) table(t *view.Table) {
 	}
 	for _, r := range t.Rows {
 		for _, c := range r.Cells {
-			p.marks = p.marks || c.Mark
 			p.bounds = p.bounds || strings.HasPrefix(c.Text, ">")
 		}
 	}

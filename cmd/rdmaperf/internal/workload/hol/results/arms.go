@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -122,32 +123,27 @@ func (r *armRow) saturated() bool {
 	return slices.ContainsFunc(r.runs, func(run *reports.Result) bool { return Of(run).saturated() })
 }
 
-// median of one figure over the repeats.
-func (r *armRow) median(figure func(h *HOL) float64) float64 {
+// median of one figure over the repeats, no number where one of them does not have it.
+func (r *armRow) median(name string) float64 {
 	values := make([]float64, len(r.runs))
 	for i, run := range r.runs {
-		values[i] = figure(Of(run))
+		v, ok := run.Figure(name)
+		if !ok || run.Mark(name) == "few" {
+			return math.NaN()
+		}
+		values[i] = v
 	}
 	return reports.Median(values)
 }
 
 // lower tells how many times a row's figure is below that of its raw row.
-func (t *armTable) lower(r *armRow, figure func(h *HOL) float64) string {
+func (t *armTable) lower(r *armRow, name string) string {
 	raw := t.raw(r)
 	if raw == nil || raw.saturated() || r.saturated() {
 		return "-"
 	}
-	return view.Ratio(raw.median(figure), r.median(figure))
+	return view.Ratio(raw.median(name), r.median(name))
 }
-
-var (
-	aloneP50   = func(h *HOL) float64 { return h.ProbeAlone.P50 }
-	aloneP99   = func(h *HOL) float64 { return h.ProbeAlone.P99 }
-	loadedP50  = func(h *HOL) float64 { return h.ProbeLoaded.P50 }
-	loadedP99  = func(h *HOL) float64 { return h.ProbeLoaded.P99 }
-	bulkAlone  = func(h *HOL) float64 { return h.BulkAloneBytesPerSecond }
-	bulkLoaded = func(h *HOL) float64 { return h.BulkLoadedBytesPerSecond }
-)
 
 // cost is the median of a CPU figure over the repeats in a unit, "-" where it is not known.
 func (r *armRow) cost(of func(*reports.Result) float64, unit float64, digits int) string {
@@ -181,11 +177,6 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 		if len(ops) > 1 {
 			t.Columns = slices.Insert(t.Columns, 2, view.Column{Name: "bulk by", Left: true})
 		}
-		few := func(r *armRow, of func(h *HOL) *reports.Latency) bool {
-			return slices.ContainsFunc(r.runs, func(run *reports.Result) bool {
-				return reports.PercentileCell(of(Of(run)), "p99").Mark
-			})
-		}
 		repeated := false
 		for _, r := range s.rows {
 			repeated = repeated || len(r.runs) > 1
@@ -194,16 +185,10 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 				arm += ", saturated"
 			}
 			cells := []view.Cell{{Text: view.Integer(int64(slices.Index(stacks, r.stack) + 1))}, {Text: arm},
-				{Text: view.Usec(r.median(aloneP50))},
-				{Text: view.Usec(r.median(aloneP99)), Mark: few(r, func(h *HOL) *reports.Latency {
-					return &h.ProbeAlone
-				})},
-				{Text: view.Usec(r.median(loadedP50))},
-				{Text: view.Usec(r.median(loadedP99)), Mark: few(r, func(h *HOL) *reports.Latency {
-					return &h.ProbeLoaded
-				})},
-				{Text: s.lower(r, loadedP50)}, {Text: s.lower(r, loadedP99)},
-				{Text: u.Bandwidth(r.median(bulkAlone))}, {Text: u.Bandwidth(r.median(bulkLoaded))},
+				{Text: view.Usec(r.median("alone.p50"))}, {Text: view.Usec(r.median("alone.p99"))},
+				{Text: view.Usec(r.median("loaded.p50"))}, {Text: view.Usec(r.median("loaded.p99"))},
+				{Text: s.lower(r, "loaded.p50")}, {Text: s.lower(r, "loaded.p99")},
+				{Text: u.Bandwidth(r.median("alone.bw"))}, {Text: u.Bandwidth(r.median("loaded.bw"))},
 				{Text: r.cost(cpuPerGB, 1, 3)}, {Text: r.cost(cpuPerOp, 1e-6, 1)}}
 			if len(ops) > 1 {
 				cells = slices.Insert(cells, 2, view.Cell{Text: view.Printable(r.op)})

@@ -91,36 +91,37 @@ func pairs(k place, arms []*reports.BySeries) view.Figure {
 			{Name: "beside bulk", Slot: arms[0].Slot}}}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "percentile", "alone", "loaded", "factor")}
 	var words []string
-	row := func(b *reports.BySeries, first bool, name string, alone, loaded float64, few bool) {
+	row := func(b *reports.BySeries, first bool, name string, alone, loaded float64) {
 		text := "×" + view.Digits3(loaded/alone)
 		if saturatedRun(b) {
 			text = "saturated"
 		}
 		chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Label: name, Slot: b.Slot, Value: alone, Other: loaded,
-			Text: text, Few: few,
+			Text:        text,
 			FirstOfKind: first, Tip: fmt.Sprintf("%s\n%s alone %s\nloaded %s (%s)", b.Series, name, view.NsLabel(alone),
 				view.NsLabel(loaded), text)})
 		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series), view.NumberCell(name),
 			view.NumberCell(view.NsLabel(alone)),
-			{Text: view.NsLabel(loaded), Class: "n", Mark: few}, view.NumberCell(text)})
+			view.NumberCell(view.NsLabel(loaded)), view.NumberCell(text)})
 		words = append(words, fmt.Sprintf("%s %s: %s alone, %s loaded.", b.Series, name, view.NsLabel(alone),
 			view.NsLabel(loaded)))
 	}
 	for _, b := range arms {
 		for i, r := range pairRows {
-			few := Of(b.Runs[0].Result).ProbeAlone.Percentiles()[r.index].TooFew ||
-				Of(b.Runs[0].Result).ProbeLoaded.Percentiles()[r.index].TooFew
+			if Of(b.Runs[0].Result).few(r.index) {
+				continue
+			}
 			row(b, i == 0, r.name, reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
 				return Of(s.Result).ProbeAlone.Percentiles()[r.index].Ns
 			}),
 				reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
 					return Of(s.Result).ProbeLoaded.Percentiles()[r.index].Ns
-				}), few)
+				}))
 		}
 		row(b, false, "max", reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
 			return Of(s.Result).ProbeAlone.Max
 		}),
-			reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Max }), false)
+			reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Max }))
 	}
 	chart.Desc = strings.Join(words, " ")
 	return view.Figure{Title: title, Caption: k.describe(), Chart: chart, Data: data}

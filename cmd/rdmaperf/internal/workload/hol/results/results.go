@@ -70,7 +70,7 @@ func describe(w *reports.Workload, r *reports.Result) {
 		r.Latencies[i].SizeBytes = h.ProbeSizeBytes
 	}
 	values := []float64{h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond,
-		h.growth(h.ProbeLoaded.P50, h.ProbeAlone.P50), h.growth(h.ProbeLoaded.P99, h.ProbeAlone.P99),
+		h.growth(0), h.growth(2),
 		known(cpuPerGB(r) * 1e9), known(cpuPerOp(r) * 1e9)}
 	for _, o := range []*reports.OpenLoop{h.AloneLoop, h.LoadedLoop} {
 		values = append(values, o.Figures()...)
@@ -86,10 +86,17 @@ func known(v float64) float64 {
 	return math.NaN()
 }
 
-// growth has no number where the probes were more than the path sustains: it is then the prober's own backlog.
-func (h *HOL) growth(loaded, alone float64) float64 {
-	if h.saturated() || !(alone > 0) {
+// growth is that of a percentile, by its place among them. It has no number where the percentiles rest on too few
+// samples, or where the probes were more than the path sustains: it is then the prober's own backlog.
+func (h *HOL) growth(i int) float64 {
+	alone, loaded := h.ProbeAlone.Percentiles()[i].Ns, h.ProbeLoaded.Percentiles()[i].Ns
+	if h.saturated() || h.few(i) || !(alone > 0) {
 		return math.NaN()
 	}
 	return loaded / alone
+}
+
+// few tells whether the percentile rests on too few samples, alone or loaded.
+func (h *HOL) few(i int) bool {
+	return h.ProbeAlone.Percentiles()[i].TooFew || h.ProbeLoaded.Percentiles()[i].TooFew
 }

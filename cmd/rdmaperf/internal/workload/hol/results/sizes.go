@@ -33,8 +33,8 @@ func sizeFigures(set *reports.Set) (figures []view.Figure) {
 			g.Key.share)
 		var probes, costs []view.Series
 		for _, b := range arms {
-			probes = append(probes, bySize(b, sizes, "p50", view.NsLabel, false, loadedP50),
-				bySize(b, sizes, "p99", view.NsLabel, true, loadedP99))
+			probes = append(probes, bySize(b, sizes, "p50", view.NsLabel, false),
+				bySize(b, sizes, "p99", view.NsLabel, true))
 			if line := costBySize(b, sizes); len(line.Points) > 0 {
 				costs = append(costs, line)
 			}
@@ -76,8 +76,8 @@ func ofSize(b *reports.BySeries, size int64) *reports.BySeries {
 
 // bySize is one line. What is saturated has no place on it: it would be the prober's own
 // backlog, which grows with the window. It stands in the table under the figure.
-func bySize(b *reports.BySeries, sizes []int64, name string, label func(float64) string, thin bool,
-	of func(*HOL) float64) view.Series {
+func bySize(b *reports.BySeries, sizes []int64, name string, label func(float64) string,
+	thin bool) view.Series {
 	l := view.Series{Name: b.Series + ", " + name, Short: b.Short + " " + name, Slot: b.Slot, Thin: thin}
 	gap := false
 	for _, n := range sizes {
@@ -89,13 +89,13 @@ func bySize(b *reports.BySeries, sizes []int64, name string, label func(float64)
 			gap = true
 			continue
 		}
-		y := reports.MedianOf(at.Runs, func(s *reports.Measured) float64 { return of(Of(s.Result)) })
-		few := name == "p99" && Of(at.Runs[0].Result).ProbeLoaded.Percentiles()[2].TooFew
-		tip := fmt.Sprintf("%s\n%s\n%s %s", l.Name, reports.SizeLabel(n), name, label(y))
-		if few {
-			tip += " (few samples)"
+		figure := "loaded." + name
+		if at.Runs[0].Mark(figure) == "few" {
+			continue
 		}
-		l.Points = append(l.Points, view.Point{X: float64(n), Y: y, Few: few, Gap: gap, Tip: tip})
+		y := reports.MedianOf(at.Runs, func(s *reports.Measured) float64 { v, _ := s.Figure(figure); return v })
+		tip := fmt.Sprintf("%s\n%s\n%s %s", l.Name, reports.SizeLabel(n), name, label(y))
+		l.Points = append(l.Points, view.Point{X: float64(n), Y: y, Gap: gap, Tip: tip})
 		gap = false
 	}
 	return l
