@@ -3,6 +3,7 @@ package catalogue
 
 import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	meshresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
@@ -64,7 +65,7 @@ func Table() engine.Table { return workload.Table(All()...) }
 
 // Results are what a reader of documents has to know of them.
 func Results() reports.Workloads {
-	var all reports.Workloads
+	all := reports.Workloads{meshresults.Results}
 	for _, w := range All() {
 		if r := w.Meta().Results; r != nil {
 			all = append(all, r)

@@ -1,9 +1,6 @@
 package verdict
 
-import (
-	"math/rand/v2"
-	"slices"
-)
+import "math/rand/v2"
 
 // A Link is two ranks, the lower first.
 type Link struct{ A, B int }
@@ -76,21 +73,24 @@ func Sample(n, k int, seed uint64) (rounds [][]Link) {
 	return rounds
 }
 
-// Disjoint puts links into rounds in which no rank is twice.
+// Disjoint puts links into rounds in which no rank is twice: each into the first where both are free.
 func Disjoint(links []Link) (rounds [][]Link) {
-	in := map[int]int{} // by rank: the round behind its last
+	in := map[int]map[int]bool{} // by rank: its rounds
 	for _, l := range links {
-		at := max(in[l.A], in[l.B])
+		at := 0
+		for in[l.A][at] || in[l.B][at] {
+			at++
+		}
 		if at == len(rounds) {
 			rounds = append(rounds, nil)
 		}
 		rounds[at] = append(rounds[at], l)
-		in[l.A], in[l.B] = at+1, at+1
+		for _, r := range []int{l.A, l.B} {
+			if in[r] == nil {
+				in[r] = map[int]bool{}
+			}
+			in[r][at] = true
+		}
 	}
 	return rounds
-}
-
-// Without drops the pairs that have a rank of these.
-func Without(round []Link, gone func(rank int) bool) []Link {
-	return slices.DeleteFunc(slices.Clone(round), func(l Link) bool { return gone(l.A) || gone(l.B) })
 }

@@ -195,6 +195,9 @@ func TestRoundsAreDisjointAndMeetEachPairOnce(t *testing.T) {
 				pairs++
 			}
 		}
+		if len(c.rounds) > 7 {
+			t.Errorf("%s: %d rounds", name, len(c.rounds))
+		}
 		if c.pairs > 0 && pairs != c.pairs {
 			t.Errorf("%s: %d pairs, want %d", name, pairs, c.pairs)
 		}

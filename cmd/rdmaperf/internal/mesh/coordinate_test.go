@@ -1,0 +1,360 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// pipes is a listener whose connections are in memory.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+
+func (p *pipes) dial() net.Conn {
+	near, far := net.Pipe()
+	p.conns <- far
+	return near
+}
+
+// actor is a simulated rank: what it does with a task.
+type actor func(t *Task, c *conn) *Done
+
+// wellBehaved has the figures of a pair by a function of its two ranks.
+func wellBehaved(slow func(from, to int) bool) actor {
+	return func(t *Task, _ *conn) *Done {
+		d := &Done{ID: t.ID}
+		factor := 1.0
+		if slow(t.From, t.To) {
+			factor = 4
+		}
+		for _, p := range t.Points {
+			r := reports.Result{Stack: "sim", Label: reports.LabelMem, Op: "send", SizeBytes: 64, Depth: 1, QPs: 1,
+				Operations: 1, DurationNs: 1}
+			if p == 0 {
+				r.Latency = &reports.Latency{Count: 1, P50: 1000 * factor}
+			} else {
+				r.Throughput = reports.NewThroughput(int64(1e9/factor), 1, time.Second)
+			}
+			d.Results = append(d.Results, r)
+		}
+		return d
+	}
+}
+
+func none(int, int) bool { return false }
+
+// play is a rank until it is let go; it returns why it was refused.
+func play(c *conn, h *Hello, act actor) (refused string) {
+	defer c.Close()
+	c.send(&message{Magic: magic, Version: version, Hello: h})
+	for {
+		m, err := c.receive()
+		switch {
+		case err != nil || m.End:
+			return ""
+		case m.Refuse != "":
+			return m.Refuse
+		case m.Ping != 0:
+			c.send(m)
+		case m.Task != nil:
+			if d := act(m.Task, c); d != nil {
+				c.send(&message{Done: d})
+			} else {
+				<-hung
+			}
+		}
+	}
+}
+
+// hung is never closed: who waits for it does not answer.
+var hung = make(chan int)
+
+func hello(r, n int) *Hello {
+	return &Hello{Key: "k", Rank: r, Size: n, Host: fmt.Sprintf("n%d", r), Machine: fmt.Sprintf("m%d", r),
+		CPUs: []int{0, 1}, Addr: fmt.Sprintf("10.0.0.%d:1", r%250), Facts: map[string]string{"kernel": "6.1"}}
+}
+
+func simStack() Stack {
+	return Stack{Spec: "sim", Like: reports.Result{Stack: "sim", Label: reports.LabelMem, Depth: 1, QPs: 1},
+		Plan: engine.Plan{Points: []engine.Point{{Op: "send", Size: 64}, {Op: "write", Size: 1 << 20}}},
+		Bad:  [2]float64{2, 0.5}}
+}
+
+// simulate runs a mesh of n such ranks.
+func simulate(t testing.TB, n int, rounds [][]verdict.Link, limit time.Duration, act func(r int) actor) *coordinator {
+	t.Helper()
+	p := newPipes()
+	for r := range n {
+		go func() { play(newConn(p.dial()), hello(r, n), act(r)) }()
+	}
+	members, missing := gather(context.Background(), p, n, "k")
+	if len(missing) > 0 {
+		t.Fatalf("missing: %v", missing)
+	}
+	c := newCoordinator(members, []byte("token"), []Stack{simStack()}, limit)
+	defer c.end()
+	if err := c.rounds(context.Background(), rounds); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func findings(c *coordinator) string { return fmt.Sprint(results.Summarise(c.results).Findings) }
+
+func TestEachPairIsMeasuredInBothDirections(t *testing.T) {
+	const n = 7
+	c := simulate(t, n, verdict.All(n), time.Minute, func(int) actor { return wellBehaved(none) })
+	seen := map[string]int{}
+	for i := range c.results {
+		d := c.results[i].Detail.(*results.Mesh)
+		seen[fmt.Sprint(d.Measure, d.From, d.To)]++
+		r := &c.results[i]
+		if d.Failed != "" || r.Transport != "sim" || r.Workload != "mesh" || len(r.Dims) != 5 {
+			t.Fatalf("%+v, %+v", d, r)
+		}
+	}
+	if want := n * (n - 1) * 3 / 2; len(seen) != want || len(c.results) != want {
+		t.Errorf("%d figures, %d of them different, want %d", len(c.results), len(seen), want)
+	}
+	if got := findings(c); got != "[]" {
+		t.Errorf("found %s", got)
+	}
+}
+
+func TestASlowHostIsNamedAndMeasuredAgain(t *testing.T) {
+	c := simulate(t, 8, verdict.All(8), time.Minute, func(int) actor {
+		return wellBehaved(func(from, to int) bool { return from == 5 || to == 5 })
+	})
+	s := results.Summarise(c.results)
+	if got := findings(c); got != "[host [5]]" || s.Sentence(&s.Findings[0]) != "n5 is slow in both directions" {
+		t.Fatalf("found %s, %q", got, s.Sentence(&s.Findings[0]))
+	}
+	lines := strings.Join(s.Evidence(&s.Findings[0]), "\n")
+	if !strings.Contains(lines, "with 7 of 7, 42 of 42 times again") ||
+		!strings.Contains(lines, "latency over sim: 4 µs, 4x of the 1 µs of good pairs") {
+		t.Errorf("evidence: %s", lines)
+	}
+}
+
+func TestARankThatEndsCostsItsPairs(t *testing.T) {
+	const n = 6
+	c := simulate(t, n, verdict.All(n), time.Minute, func(r int) actor {
+		if r != 2 {
+			return wellBehaved(none)
+		}
+		return func(_ *Task, c *conn) *Done { c.Close(); return &Done{} }
+	})
+	if gone := c.gone(); len(gone) != 1 || gone[2] != "it ended" {
+		t.Errorf("gone: %v", gone)
+	}
+	checkLost(t, c, n, 2)
+}
+
+func TestARankThatHangsCostsADeadline(t *testing.T) {
+	const n = 6
+	c := simulate(t, n, verdict.All(n), 300*time.Millisecond, func(r int) actor {
+		if r != 3 {
+			return wellBehaved(none)
+		}
+		return func(*Task, *conn) *Done { return nil }
+	})
+	if gone := c.gone(); len(gone) != 1 || !strings.Contains(gone[3], "did not end within 300ms") {
+		t.Errorf("gone: %v", gone)
+	}
+	checkLost(t, c, n, 3)
+}
+
+// checkLost wants all pairs but those of a rank.
+func checkLost(t *testing.T, c *coordinator, n, rank int) {
+	t.Helper()
+	good := map[verdict.Link]bool{}
+	for i := range c.results {
+		d := c.results[i].Detail.(*results.Mesh)
+		of := d.From == rank || d.To == rank
+		if d.Failed == "" {
+			good[verdict.LinkOf(d.From, d.To)] = true
+		} else if !of || !d.Gone {
+			t.Errorf("%+v failed", d)
+		}
+	}
+	if want := (n - 1) * (n - 2) / 2; len(good) < want {
+		t.Errorf("%d pairs have figures, want %d", len(good), want)
+	}
+	if got := findings(c); got != "[]" {
+		t.Errorf("found %s", got)
+	}
+}
+
+// A rank that no other reaches and that answers rank 0 has lost its paths and not its life.
+func TestARankThatOthersDoNotReachIsABadHost(t *testing.T) {
+	const n = 6
+	c := simulate(t, n, verdict.All(n), time.Minute, func(int) actor {
+		good := wellBehaved(none)
+		return func(task *Task, c *conn) *Done {
+			if task.From == 1 || task.To == 1 {
+				return &Done{ID: task.ID, Code: reports.ExitPeer, Error: "no answer within 5s"}
+			}
+			return good(task, c)
+		}
+	})
+	if gone := c.gone(); len(gone) != 0 {
+		t.Errorf("gone: %v", gone)
+	}
+	if got := findings(c); got != "[host [1]]" {
+		t.Errorf("found %s", got)
+	}
+}
+
+func TestPairsOfAMachineWaitForItsProcessors(t *testing.T) {
+	var mu sync.Mutex
+	now, most := 0, 0
+	p := newPipes()
+	const n = 8
+	for r := range n {
+		h := hello(r, n)
+		h.Machine = "one"
+		act := func(task *Task, c *conn) *Done {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return wellBehaved(none)(task, c)
+		}
+		go func() { play(newConn(p.dial()), h, act) }()
+	}
+	members, _ := gather(context.Background(), p, n, "k")
+	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
+	defer c.end()
+	if err := c.rounds(context.Background(), verdict.All(n)); err != nil || most != 1 {
+		t.Errorf("%d pairs at once on two processors, want 1; %v", most, err)
+	}
+}
+
+func TestMissingRanksAreNamedWithWhatWasSeen(t *testing.T) {
+	p := newPipes()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		first := p.dial()
+		newConn(first).send(&message{Magic: magic, Version: version, Hello: hello(0, 3)})
+		time.Sleep(50 * time.Millisecond) // until it is taken
+		for why, m := range map[string]*message{
+			"it is of another run, or has another token": {Magic: magic, Version: version,
+				Hello: &Hello{Key: "x", Rank: 1, Size: 3}},
+			"it is rank 1 of 4, and this run has 3": {Magic: magic, Version: version, Hello: hello(1, 4)},
+			"it speaks version 9":                   {Magic: magic, Version: 9, Hello: hello(1, 3)},
+			"rank 0 is there already":               {Magic: magic, Version: version, Hello: hello(0, 3)},
+			"it is no rank of rdmaperf mesh":        {},
+		} {
+			c := newConn(p.dial())
+			c.send(m)
+			if got, err := c.receive(); err != nil || !strings.Contains(got.Refuse, why) {
+				t.Errorf("refused with %+v, %v; want %q", got, err, why)
+			}
+		}
+	}()
+	members, missing := gather(ctx, p, 3, "k")
+	if members[0] == nil || members[1] != nil || len(missing) != 2 ||
+		!strings.HasPrefix(missing[1], "it never connected; pipe did: it") {
+		t.Errorf("missing: %v", missing)
+	}
+}
+
+func TestWhyRankZeroIsNotReachedIsToldApart(t *testing.T) {
+	for want, err := range map[string]error{
+		"the name does not resolve": &net.OpError{Err: &net.DNSError{Err: "no such host", IsNotFound: true}},
+		"refuses the port":          &net.OpError{Err: syscall.ECONNREFUSED},
+		"the host is silent":        context.DeadlineExceeded,
+	} {
+		if got := dialCause(err); !strings.Contains(got.Error(), want) {
+			t.Errorf("%v: %v, want %q", err, got, want)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, _, err = join(ctx, []string{addr}, func(net.Conn) *Hello { return hello(1, 2) })
+	if err == nil || !strings.Contains(err.Error(), "refuses the port") || reports.Code(err) != reports.ExitPeer {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestHostsThatDifferFromMostAreNamed(t *testing.T) {
+	var members []*member
+	for r := range 5 {
+		h := hello(r, 5)
+		if r == 3 {
+			h.Facts = map[string]string{"kernel": "5.10", "mlx5_0 firmware": "28"}
+		}
+		members = append(members, &member{Hello: h})
+	}
+	var got []string
+	for _, d := range differences(append(members, nil)) {
+		got = append(got, d.String())
+	}
+	want := []string{"kernel: 6.1 on 4; 5.10 on n3", "mlx5_0 firmware: none on 4; 28 on n3"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Rank 0 of ten thousand: the coordinator is the real one, over links in memory. The simulated ranks' own time is in
+// the figure.
+func TestTenThousandRanksAreCoordinated(t *testing.T) {
+	fulltest.Only(t, "ten thousand ranks")
+	const n = 10_000
+	var before, after syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	began := time.Now()
+	rounds := verdict.Nearest(n, 2)
+	c := simulate(t, n, rounds, time.Minute, func(int) actor {
+		return wellBehaved(func(from, to int) bool { return from == 77 || to == 77 })
+	})
+	syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	cpu := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	t.Logf("%d ranks, %d rounds, %d pairs: %v of CPU, %v, %d MiB at most", n, len(rounds), links(rounds), cpu,
+		time.Since(began), after.Maxrss>>10)
+	if got := findings(c); got != "[host [77]]" {
+		t.Errorf("found %s", got)
+	}
+	if cpu > 10*time.Second || after.Maxrss > 1<<20 {
+		t.Errorf("%v of CPU and %d KiB, want at most 10 s and 1 GiB", cpu, after.Maxrss)
+	}
+}

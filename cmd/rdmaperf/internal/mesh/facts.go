@@ -1,0 +1,109 @@
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+var errRefused = syscall.ECONNREFUSED
+
+// facts are what should be equal on all hosts of a cluster.
+func facts(e *reports.Environment, devs []devices.Device) map[string]string {
+	f := map[string]string{"rdmaperf": e.Version, "kernel": e.Kernel, "CPU": e.CPU, "CPUs": strconv.Itoa(e.CPUs),
+		"CPU governor": strings.Join(e.Governors, ", ")}
+	if e.MemlockBytes != nil {
+		f["memlock"] = "unlimited"
+		if *e.MemlockBytes >= 0 {
+			f["memlock"] = reports.FormatSize(*e.MemlockBytes)
+		}
+	}
+	f["RDMA devices"] = strconv.Itoa(len(devs))
+	for _, d := range devs {
+		f[d.Name+" firmware"], f[d.Name+" driver"] = d.Firmware, d.Driver
+		for _, n := range d.NetDevs {
+			f[d.Name+" MTU of its interface"] = strconv.Itoa(d.NetDevMTU[n])
+		}
+		for _, p := range d.Ports {
+			name := fmt.Sprintf("%s port %d ", d.Name, p.Number)
+			f[name+"state"], f[name+"rate"], f[name+"MTU"] = p.State, p.Rate, strconv.Itoa(p.MTU)
+			var types []string
+			for _, g := range p.GIDs {
+				types = append(types, g.Type)
+			}
+			slices.Sort(types)
+			f[name+"GID types"] = strings.Join(slices.Compact(types), ", ")
+		}
+	}
+	maps.DeleteFunc(f, func(_, v string) bool { return v == "" })
+	return f
+}
+
+// machine is the same for all processes on one kernel.
+func machine() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		name, _ := os.Hostname()
+		return name
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// difference is a fact in which hosts differ from most others.
+type difference struct {
+	Fact, Most string
+	Hosts      int                 // that have Most
+	Others     map[string][]string // hosts by what they have; "" is nothing
+}
+
+// differences compares hosts, each once.
+func differences(members []*member) (all []difference) {
+	hosts := map[string]map[string]string{}
+	names := map[string]bool{}
+	for _, m := range members {
+		if m != nil {
+			hosts[m.Host] = m.Facts
+			for f := range m.Facts {
+				names[f] = true
+			}
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(names)) {
+		have := map[string][]string{}
+		for _, h := range slices.Sorted(maps.Keys(hosts)) {
+			have[hosts[h][f]] = append(have[hosts[h][f]], h)
+		}
+		if len(have) < 2 {
+			continue
+		}
+		most := slices.MaxFunc(slices.Sorted(maps.Keys(have)), func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(have[a]), len(have[b])), cmp.Compare(b, a))
+		})
+		d := difference{Fact: f, Most: most, Hosts: len(have[most]), Others: have}
+		delete(have, most)
+		all = append(all, d)
+	}
+	return all
+}
+
+// String reads "kernel: 6.1.0 on 7 hosts, 5.10.0 on n3".
+func (d difference) String() string {
+	s := fmt.Sprintf("%s: %s on %d", d.Fact, cmp.Or(d.Most, "none"), d.Hosts)
+	for _, v := range slices.Sorted(maps.Keys(d.Others)) {
+		hosts := d.Others[v]
+		list := strings.Join(hosts[:min(len(hosts), 3)], ", ")
+		if more := len(hosts) - 3; more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		s += fmt.Sprintf("; %s on %s", cmp.Or(v, "none"), list)
+	}
+	return s
+}

@@ -1,0 +1,250 @@
+package mesh
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// found is what a mesh shows beside its figures.
+type found struct {
+	size   int
+	gone   map[int]string
+	differ []difference
+	lacks  map[string][]string // hosts by what they lack
+	took   time.Duration
+	bad    int // findings
+}
+
+// lacks are hosts by what doctor says of them.
+func lacks(members []*member) map[string][]string {
+	all := map[string][]string{}
+	for _, m := range members {
+		if m == nil {
+			continue
+		}
+		for _, l := range m.Lacks {
+			if !slices.Contains(all[l], m.Host) {
+				all[l] = append(all[l], m.Host)
+			}
+		}
+	}
+	return all
+}
+
+// details puts it into the environment of the document.
+func (f *found) details(e *reports.Environment) {
+	if e.Details == nil {
+		e.Details = map[string]string{}
+	}
+	e.Details["mesh.ranks"] = fmt.Sprint(f.size)
+	for r, why := range f.gone {
+		e.Details[fmt.Sprintf("mesh.gone.%d", r)] = why
+	}
+	for _, d := range f.differ {
+		e.Details["mesh.differs."+d.Fact] = d.String()
+	}
+}
+
+// corrupt tells whether a pair failed because data arrived changed.
+func (f *found) corrupt(doc *reports.Document) bool {
+	return slices.ContainsFunc(doc.Results, func(r reports.Result) bool {
+		d := reports.DetailOf[results.Mesh](&r)
+		return d != nil && strings.HasPrefix(d.Failed, corruptMark)
+	})
+}
+
+// corruptMark begins the reason of a pair whose data arrived changed.
+const corruptMark = "data arrived changed: "
+
+// Lines and columns of a terminal that the text has at most.
+const (
+	mostLines   = 40
+	mostColumns = 80
+)
+
+// text prints the verdict first, and no more than a screen.
+func (f *found) text(w io.Writer, doc *reports.Document) {
+	s := results.Summarise(doc.Results)
+	var lines []string
+	add := func(indent int, format string, args ...any) {
+		lines = append(lines, wrap(fmt.Sprintf(format, args...), indent)...)
+	}
+	switch {
+	case s == nil:
+		add(0, "Nothing was measured.")
+	case len(s.Findings) == 0 && s.Failed == 0 && len(f.gone) == 0:
+		add(0, "Nothing is slow: %s, %s.", meshOf(f, s), worst(s))
+	case len(s.Findings) == 0:
+		add(0, "None of what was measured is slow: %s, %s.", meshOf(f, s), worst(s))
+	default:
+		f.bad = len(s.Findings)
+		add(0, "Slow in %s:", meshOf(f, s))
+		for i := range s.Findings {
+			if i == mostFindings {
+				add(2, "and %d more", len(s.Findings)-i)
+				break
+			}
+			sentence := s.Sentence(&s.Findings[i])
+			add(2, "%s", strings.ToUpper(sentence[:1])+sentence[1:])
+			for _, e := range s.Evidence(&s.Findings[i]) {
+				add(4, "%s", e)
+			}
+		}
+	}
+	if len(f.gone) > 0 {
+		add(0, "")
+		add(0, "Ranks that did not take part to the end:")
+		f.shorten(slices.Sorted(maps.Keys(f.gone)), func(r int) { add(2, "rank %d: %s", r, f.gone[r]) }, add)
+	}
+	if s != nil && s.Failed > 0 {
+		add(0, "")
+		add(0, "Pairs without a figure:")
+		var failed []string
+		for i := range doc.Results {
+			d := reports.DetailOf[results.Mesh](&doc.Results[i])
+			if d != nil && d.Failed != "" && !d.Gone {
+				failed = append(failed, fmt.Sprintf("%s from rank %d to %d: %s", d.Measure, d.From, d.To,
+					view.Printable(d.Failed)))
+			}
+		}
+		f.shorten(upTo(len(failed)), func(i int) { add(2, "%s", failed[i]) }, add)
+	}
+	if len(f.differ) > 0 {
+		add(0, "")
+		add(0, "Hosts that differ:")
+		f.shorten(upTo(len(f.differ)), func(i int) { add(2, "%s", view.Printable(f.differ[i].String())) }, add)
+	}
+	if len(f.lacks) > 0 {
+		add(0, "")
+		add(0, "What hosts lack (rdmaperf doctor there says more):")
+		keys := slices.Sorted(maps.Keys(f.lacks))
+		f.shorten(upTo(len(keys)), func(i int) {
+			add(2, "%s: %s", view.Printable(keys[i]), hostList(f.lacks[keys[i]]))
+		}, add)
+	}
+	if s != nil {
+		lines = append(lines, "")
+		lines = append(lines, f.table(s)...)
+	}
+	if len(lines) > mostLines {
+		lines = append(lines[:mostLines-1], "… the rest is on the page")
+	}
+	for _, l := range lines {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// mostFindings and mostOf bound the lists of the text; the page has all.
+const mostFindings, mostOf = 5, 3
+
+// shorten calls each for the first few, and says how many more there are.
+func (f *found) shorten(of []int, each func(int), add func(int, string, ...any)) {
+	for i, x := range of {
+		if i == mostOf && len(of) > mostOf+1 {
+			add(2, "and %d more", len(of)-i)
+			return
+		}
+		each(x)
+	}
+}
+
+func upTo(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+func hostList(hosts []string) string {
+	list := strings.Join(hosts[:min(len(hosts), 3)], ", ")
+	if more := len(hosts) - 3; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return view.Printable(list)
+}
+
+// meshOf is what was measured.
+func meshOf(f *found, s *results.Summary) string {
+	return fmt.Sprintf("%d ranks on %s, %s, in %.3gs", f.size, view.Plural(int64(s.Hosts), "host"),
+		view.Plural(int64(s.Links), "pair"), f.took.Seconds())
+}
+
+// worst is how far pairs are apart, of the measure in which they are farthest.
+func worst(s *results.Summary) string {
+	ratio, text := 0.0, ""
+	for _, m := range s.Measures {
+		if r := spreadOf(m); r.low > 0 && r.high/r.low > ratio {
+			ratio = r.high / r.low
+			text = fmt.Sprintf("the worst %s is %.2gx of the best", m.Name, r.low/r.high)
+			if !m.More {
+				text = fmt.Sprintf("the worst %s is %.2gx of the best", m.Name, ratio)
+			}
+		}
+	}
+	return text
+}
+
+// spread is the least, the median and the greatest of what counts of a measure.
+type spread struct {
+	low, median, high float64
+	n                 int
+}
+
+func spreadOf(m *verdict.Measure) (s spread) {
+	var all []float64
+	for _, v := range m.Values {
+		if x := v[len(v)-1]; x > 0 && !math.IsInf(x, 0) {
+			all = append(all, x)
+		}
+	}
+	slices.Sort(all)
+	if s.n = len(all); s.n > 0 {
+		s.low, s.median, s.high = all[0], all[s.n/2], all[s.n-1]
+	}
+	return s
+}
+
+// table has a line a measure, and for few ranks the matrix of the last one.
+func (f *found) table(s *results.Summary) []string {
+	lines := []string{fmt.Sprintf("%-10s %-24s %12s %12s %12s %6s", "", "", "best", "median", "worst", "pairs")}
+	for _, m := range s.Measures {
+		sp, label := spreadOf(m), view.NsLabel
+		best, worst := sp.low, sp.high
+		if m.More {
+			label, best, worst = view.BandwidthLabel, sp.high, sp.low
+		}
+		lines = append(lines, fmt.Sprintf("%-10s %-24s %12s %12s %12s %6d", m.Name,
+			view.Shorten(view.Printable(m.Stack), 24), label(best), label(sp.median), label(worst), sp.n))
+	}
+	return lines
+}
+
+// wrap breaks a sentence into lines of a terminal.
+func wrap(s string, indent int) (lines []string) {
+	if s == "" {
+		return []string{""}
+	}
+	pad := strings.Repeat(" ", indent)
+	line := pad
+	for _, word := range strings.Fields(s) {
+		if len([]rune(line))+1+len([]rune(word)) > mostColumns && strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+			line = pad + "  "
+		}
+		if strings.TrimSpace(line) != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

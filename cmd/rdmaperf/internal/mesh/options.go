@@ -1,0 +1,256 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/access"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/launch"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// Options are the flags of mesh, as given.
+type Options struct {
+	transports string
+	verbs      stackspec.VerbsFlags
+	place      launch.Flags
+	ranks      string
+	wait       string
+	token      access.TokenFlags
+	quick      bool
+	nearest    int
+	sample     int
+	seed       uint64
+	duration   string
+	failIf     failIf
+	json, dir  string
+	force      bool
+	quiet      bool
+}
+
+// Register adds the flags.
+func (o *Options) Register(f *pflag.FlagSet) {
+	f.SortFlags = false
+	values.ListVar(f, &o.transports, "transport", "", "comma list of stacks, each measured by itself, also of several "+
+		"devices: verbs:mlx5_0,verbs:mlx5_1 (default verbs where an RDMA device has an ACTIVE port, else "+
+		stackspec.Embedded()+")")
+	f.BoolVar(&o.quick, "quick", false, "upper half of the ranks against the lower half, in one round")
+	f.IntVar(&o.nearest, "nearest", 0, "only pairs whose ranks are at most so many apart")
+	f.IntVar(&o.sample, "sample", 0, "only so many rounds, in each of which a rank meets one other by chance")
+	f.Uint64Var(&o.seed, "seed", 1, "of --sample and of the data patterns")
+	f.StringVarP(&o.duration, "duration", "D", "100ms", "of the latency and of the bandwidth of a pair, each")
+	f.Var(&o.failIf, "fail-if", "what makes a pair bad, of what good pairs have: 'latency>200%' and 'bandwidth<50%' "+
+		"(the defaults for software stacks; 'bandwidth<80%' for devices), or an absolute limit such as 'p50>10us' or "+
+		"'bw<1GB/s'; repeatable; then the exit code is 3")
+	f.StringVarP(&o.dir, "output", "o", "", "write into this directory (default rdmaperf-results/TIME)")
+	f.StringVar(&o.json, "json", "", "write the result document to this file, and no directory")
+	f.BoolVar(&o.force, "force", false, "let --output write into a directory with results of another run")
+	f.IntVar(&o.place.Rank, "rank", -1, "number of this rank, from 0 (default what the launcher says)")
+	f.IntVar(&o.place.Size, "size", 0, "how many ranks there are (default what the launcher says)")
+	f.StringVar(&o.place.Rendezvous, "rendezvous", "", "HOST or HOST:PORT where rank 0 listens (default what the "+
+		"launcher says)")
+	f.StringVar(&o.ranks, "ranks", "", "file with the host of each rank, one a line, and behind it the switch that it "+
+		"hangs on; for ranks that are started by hand, over ssh")
+	f.StringVar(&o.wait, "rendezvous-timeout", "1m", "how long ranks wait for each other")
+	o.token.Register(f)
+	o.verbs.Register(f)
+	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
+}
+
+// failIf are limits. Percents are of what good pairs have.
+type failIf struct {
+	percent    [2]float64 // of latency and bandwidth; 0: the default
+	thresholds []reports.Threshold
+	text       []string
+}
+
+var percents = regexp.MustCompile(`^(latency>|bandwidth<)([0-9.]+)%$`)
+
+// Set implements pflag.Value.
+func (f *failIf) Set(s string) error {
+	s = strings.ReplaceAll(s, " ", "")
+	if m := percents.FindStringSubmatch(s); m != nil {
+		v, err := strconv.ParseFloat(m[2], 64)
+		at := slices.Index([]string{"latency>", "bandwidth<"}, m[1])
+		switch {
+		case err != nil || v <= 0 || at == 0 && v <= 100 || at == 1 && v >= 100:
+			return errors.New("want a latency above and a bandwidth below 100%, such as latency>200%")
+		default:
+			f.percent[at] = v / 100
+		}
+	} else {
+		t, err := reports.ParseThreshold(s, catalogue.Results())
+		if err == nil && t.Relative() {
+			err = fmt.Errorf("threshold %q: %w", s, reports.ErrRelative)
+		}
+		if err != nil {
+			return err
+		}
+		f.thresholds = append(f.thresholds, t)
+	}
+	f.text = append(f.text, s)
+	return nil
+}
+
+// Type implements pflag.Value; help prints it.
+func (f *failIf) Type() string { return "condition" }
+
+// String implements pflag.Value.
+func (f *failIf) String() string { return strings.Join(f.text, ",") }
+
+// plan is what the flags ask for.
+type plan struct {
+	place  *launch.Place
+	token  []byte
+	specs  []string
+	window time.Duration
+	wait   time.Duration
+	rounds func(n int) [][]verdict.Link
+}
+
+// check reads the flags.
+func (o *Options) check() (*plan, error) {
+	usage := func(flag string, err error) error { return cli.Usage("read "+flag, err, "rdmaperf mesh --help") }
+	p := &plan{rounds: verdict.All}
+	var err error
+	if p.window, err = values.Duration(o.duration); err != nil {
+		return nil, usage("--duration", err)
+	}
+	if p.wait, err = values.Duration(o.wait); err != nil {
+		return nil, usage("--rendezvous-timeout", err)
+	}
+	chosen := 0
+	for _, c := range []struct {
+		is     bool
+		rounds func(n int) [][]verdict.Link
+	}{{o.quick, verdict.Halves}, {o.nearest > 0, func(n int) [][]verdict.Link { return verdict.Nearest(n, o.nearest) }},
+		{o.sample > 0, func(n int) [][]verdict.Link { return verdict.Sample(n, o.sample, o.seed) }}} {
+		if c.is {
+			p.rounds = c.rounds
+			chosen++
+		}
+	}
+	if chosen > 1 || o.nearest < 0 || o.sample < 0 {
+		return nil, usage("command line", errors.New("--quick, --nearest and --sample exclude each other, and "+
+			"count from 1"))
+	}
+	if o.json != "" && o.dir != "" {
+		return nil, usage("command line", errors.New("--json and --output exclude each other"))
+	}
+	if p.token, err = o.token.Read(); err != nil {
+		return nil, err
+	}
+	if o.ranks != "" {
+		f, err := os.Open(o.ranks)
+		if err != nil {
+			return nil, usage("--ranks", err)
+		}
+		o.place.Hosts, err = launch.ReadHosts(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, usage("--ranks "+o.ranks, err)
+		}
+		o.place.Own = launch.IsThisHost
+	}
+	env := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	if p.place, err = launch.Find(env, o.place); err != nil {
+		return nil, cli.Usage("find this rank", err, "rdmaperf mesh --help")
+	}
+	if p.place.Size < 2 {
+		return nil, cli.Usage("find this rank", fmt.Errorf("%s started one rank: there is no pair", p.place.Launcher),
+			"mpirun -n 2 rdmaperf mesh")
+	}
+	list := o.transports
+	if list == "" {
+		list = stackspec.Best()
+		if o.verbs.Named() {
+			list = stackspec.Verbs
+		}
+	}
+	for _, s := range stackspec.Split(list, ',') {
+		p.specs = append(p.specs, strings.TrimSpace(s))
+	}
+	p.specs, err = o.verbs.Apply(p.specs)
+	return p, err
+}
+
+// Sizes of what a pair exchanges, bytes.
+const (
+	latencySize   = 64
+	bandwidthSize = 1 << 20
+)
+
+// Limits where nobody says others. A device has a rate of its own; what a software stack reaches varies with the
+// machine.
+const (
+	badLatency         = 2
+	badBandwidth       = 0.8
+	badBandwidthOfSoft = 0.5
+)
+
+// pairPlan is what is measured of a pair over a stack that is open.
+func (o *Options) pairPlan(spec string, window time.Duration, tr transports.Stack) (s Stack, err error) {
+	caps := tr.Caps()
+	if caps.InProcess {
+		return s, cli.Usage("check "+spec, errors.New("it lives in one process"), "another --transport")
+	}
+	s.Spec = spec
+	s.Plan = engine.Plan{Workloads: catalogue.Table(), Transport: stackspec.ForPeer(spec), Duration: window,
+		WarmupIterations: 1000, WarmupDuration: window / 2, Depth: 16, Verify: true, Seed: o.seed,
+		ClientCPU: -1, ServerCPU: -1}
+	ops := [2]string{"send", "write"}
+	if stackspec.CallsOnly(spec) {
+		ops = [2]string{"call", "call"}
+	}
+	for i, name := range []string{"latency", "throughput"} {
+		size := []int{latencySize, bandwidthSize}[i]
+		points, err := workload.Find(catalogue.All(), name).Points(&workload.Common{
+			Changed: func(string) bool { return false }, Plan: &s.Plan, Workloads: []string{name}, CallsOnly: ops[i] == "call",
+			Ops: []string{ops[i]}, Sizes: []int{size}, Rates: []float64{0}, AppWork: []time.Duration{0}, QPs: []int{0},
+			Outstanding: []int{0}})
+		if err != nil || len(points) != 1 {
+			return s, errors.Join(err, fmt.Errorf("%d points of %s", len(points), name))
+		}
+		s.Plan.Points = append(s.Plan.Points, points[0])
+	}
+	s.Like = reports.Result{Stack: tr.Name(), Label: string(caps.Label), Depth: 1, QPs: 1}
+	s.Bad = [2]float64{badLatency, badBandwidth}
+	if s.Like.Label != reports.LabelDevice {
+		s.Bad[1] = badBandwidthOfSoft
+	}
+	for i, v := range o.failIf.percent {
+		if v > 0 {
+			s.Bad[i] = v
+		}
+	}
+	s.Plan.Points = slices.Clip(s.Plan.Points)
+	return s, engine.Check(&s.Plan, tr.Name(), caps)
+}
+
+// taskLimit is how long one direction of a pair may take: its windows, and every wait of the engine in them.
+func taskLimit(window time.Duration) time.Duration { return 4*window + 4*engine.DefaultTimeout }
+
+// within is a context for the rendezvous.
+func (p *plan) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, p.wait)
+}

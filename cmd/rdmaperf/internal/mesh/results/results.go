@@ -1,0 +1,63 @@
+// Package results describes results of a mesh: a figure of a pair of ranks each.
+package results
+
+import (
+	_ "embed"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Name is that of the results' workload.
+const Name = "mesh"
+
+// The measures.
+const (
+	Latency   = "latency"
+	Bandwidth = "bandwidth"
+)
+
+// Mesh says of which pair a result is. From sends, or asks.
+type Mesh struct {
+	Measure    string `json:"measure"`
+	From       int    `json:"from"`
+	To         int    `json:"to"`
+	FromHost   string `json:"from_host"`
+	ToHost     string `json:"to_host"`
+	FromSwitch string `json:"from_switch,omitempty"` // what the host hangs on, outermost first
+	ToSwitch   string `json:"to_switch,omitempty"`
+	SameHost   bool   `json:"same_host,omitempty"`
+
+	// Limit is the multiple of what a good pair has beyond which this one is bad.
+	Limit float64 `json:"limit"`
+
+	Failed string `json:"failed,omitempty"` // why there is no figure
+	Gone   bool   `json:"gone,omitempty"`   // because one of the ranks ended, hung or never came
+}
+
+// Member implements reports.Detail.
+func (*Mesh) Member(string) string { return Name }
+
+//go:embed schema.json
+var schema string
+
+// Results declares the dimensions of these results.
+var Results = &reports.Workload{
+	Name: Name, Title: "Mesh",
+	Intro: "Each pair of ranks has the latency of a ping-pong, half a round trip, and the bandwidth of each direction. " +
+		"A pair that is far worse than the good ones was measured again.",
+	Dims: []reports.DimDef{
+		{Name: "measure", Help: "latency or bandwidth"},
+		{Name: "from", Help: "rank that sends or asks"},
+		{Name: "to", Help: "rank that takes or answers"},
+		{Name: "from_host", Help: "host of the one"},
+		{Name: "to_host", Help: "host of the other"},
+	},
+	Shown:  []string{"p50", "bw"},
+	Schema: schema,
+	Detail: func() reports.Detail { return new(Mesh) },
+	Describe: func(w *reports.Workload, r *reports.Result) {
+		d := reports.DetailOf[Mesh](r)
+		r.Dims = reports.DimsOf(w.Dims, d.Measure, d.From, d.To, d.FromHost, d.ToHost)
+		r.Note = d.Failed
+	},
+}

@@ -1,0 +1,188 @@
+package results
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Summary is what the results of a mesh show.
+type Summary struct {
+	Ranks    []int    // those that measured something, in order
+	Names    []string // by rank: the host, and behind it the rank where a host has several
+	Hosts    int
+	Links    int // pairs
+	Failed   int // of these, without a figure, and not for want of a rank
+	Measures []*verdict.Measure
+	Findings []verdict.Finding
+
+	switches []string // by rank
+}
+
+// Summarise reads the results of a mesh; nil where there are none.
+func Summarise(all []reports.Result) *Summary {
+	s := &Summary{}
+	var hosts []string
+	seen, links := map[int]bool{}, map[verdict.Link]bool{}
+	same := map[verdict.Link]bool{}
+	for i := range all {
+		r := &all[i]
+		d := reports.DetailOf[Mesh](r)
+		if d == nil || d.Gone || d.From < 0 || d.To < 0 || d.From == d.To || d.From > maxRank || d.To > maxRank {
+			continue
+		}
+		for _, end := range []struct {
+			rank        int
+			host, hangs string
+		}{{d.From, d.FromHost, d.FromSwitch}, {d.To, d.ToHost, d.ToSwitch}} {
+			for len(hosts) <= end.rank {
+				hosts, s.switches = append(hosts, ""), append(s.switches, "")
+			}
+			if !seen[end.rank] {
+				seen[end.rank] = true
+				s.Ranks = append(s.Ranks, end.rank)
+			}
+			hosts[end.rank], s.switches[end.rank] = end.host, end.hangs
+		}
+		link := verdict.LinkOf(d.From, d.To)
+		links[link], same[link] = true, d.SameHost
+		s.measure(r, d, same)
+	}
+	if len(links) == 0 {
+		return nil
+	}
+	slices.Sort(s.Ranks)
+	s.Links = len(links)
+	count := map[string]int{}
+	for _, r := range s.Ranks {
+		count[hosts[r]]++
+	}
+	s.Hosts = len(count)
+	s.Names = hosts
+	for _, r := range s.Ranks {
+		if s.Names[r] = view.Printable(hosts[r]); count[hosts[r]] > 1 {
+			s.Names[r] = fmt.Sprintf("rank %d", r)
+		}
+	}
+	s.Findings = verdict.Of(s.Measures)
+	return s
+}
+
+// maxRank bounds what a document can ask for.
+const maxRank = 1 << 20
+
+// measure adds a result to its measure.
+func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool) {
+	stack := reports.TransportOf(r)
+	i := slices.IndexFunc(s.Measures, func(m *verdict.Measure) bool { return m.Name == d.Measure && m.Stack == stack })
+	if i < 0 {
+		i = len(s.Measures)
+		s.Measures = append(s.Measures, &verdict.Measure{Name: d.Measure, Stack: stack, More: d.Measure == Bandwidth,
+			Whole: d.Measure == Latency, Limit: d.Limit, Class: func(p verdict.Pair) string {
+				if same[p.Link()] {
+					return "within hosts"
+				}
+				return "between hosts"
+			}})
+	}
+	m := s.Measures[i]
+	v := m.Failed()
+	switch {
+	case d.Failed != "":
+		s.Failed++
+	case m.More && r.Throughput != nil:
+		v = r.Throughput.BytesPerSecond
+	case !m.More && r.Latency != nil:
+		v = r.Latency.P50
+	}
+	m.Add(verdict.Pair{From: d.From, To: d.To}, v)
+}
+
+// Sentence says what a finding is, without a full stop.
+func (s *Summary) Sentence(f *verdict.Finding) string {
+	a := s.list(f.Ranks)
+	switch f.Kind {
+	case verdict.Host:
+		return a + " is slow in both directions"
+	case verdict.Sends:
+		return a + " sends slowly"
+	case verdict.Takes:
+		return a + " receives slowly"
+	case verdict.Way:
+		return "the direction from " + a + " to " + s.list(f.To) + " is slow"
+	case verdict.Block:
+		return "the paths between " + a + " and " + s.list(f.To) + " are slow"
+	}
+	return "the path between " + a + " and " + s.list(f.To) + " is slow"
+}
+
+// Evidence is a line for each measure that shows it.
+func (s *Summary) Evidence(f *verdict.Finding) (lines []string) {
+	for i := range f.Evidence {
+		e := &f.Evidence[i]
+		what := view.NsLabel
+		if e.Measure.More {
+			what = view.BandwidthLabel
+		}
+		value := "no figure"
+		if e.Value > 0 && !math.IsInf(e.Value, 0) {
+			value = fmt.Sprintf("%s, %.2gx of the %s of good pairs", what(e.Value), e.Value/e.Healthy, what(e.Healthy))
+		}
+		line := fmt.Sprintf("%s over %s: %s", e.Measure.Name, view.Printable(e.Measure.Stack), value)
+		if e.Of > 1 {
+			line += fmt.Sprintf(", with %d of %d", e.Bad, e.Of)
+		}
+		if e.Times > 0 {
+			line += fmt.Sprintf(", %d of %d times again", e.Again, e.Times)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// mostNames is how many hosts a sentence names.
+const mostNames = 6
+
+// list names ranks: by the switch where that has these and no others, else one by one.
+func (s *Summary) list(ranks []int) string {
+	if name := s.commonSwitch(ranks); name != "" {
+		return fmt.Sprintf("switch %s (%s)", name, view.Plural(int64(len(ranks)), "rank"))
+	}
+	var names []string
+	for _, r := range ranks[:min(len(ranks), mostNames)] {
+		names = append(names, s.Names[r])
+	}
+	if more := len(ranks) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// commonSwitch is the innermost part of the topology that has several ranks, all of these and no other.
+func (s *Summary) commonSwitch(ranks []int) string {
+	if len(ranks) < 2 {
+		return ""
+	}
+	parts := strings.Split(s.switches[ranks[0]], ".")
+	for n := len(parts); n > 0 && parts[0] != ""; n-- {
+		prefix := strings.Join(parts[:n], ".")
+		var below []int
+		for _, r := range s.Ranks {
+			if at := s.switches[r]; at == prefix || strings.HasPrefix(at, prefix+".") {
+				below = append(below, r)
+			}
+		}
+		if slices.Equal(below, ranks) {
+			return view.Printable(parts[n-1])
+		}
+	}
+	return ""
+}
