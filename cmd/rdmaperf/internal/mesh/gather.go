@@ -57,7 +57,10 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 				select {
 				case arrivals <- a:
 				case <-ctx.Done():
-					c.Close()
+					a.why = "rank 0 waits no longer"
+				}
+				if a.why != "" {
+					(&member{conn: newConn(c)}).refuse(a.why)
 				}
 			}()
 		}
@@ -118,9 +121,7 @@ func greet(nc net.Conn, size int, key string) (a arrival) {
 		if t, ok := nc.LocalAddr().(*net.TCPAddr); ok {
 			a.m.via = t.IP
 		}
-		return a
 	}
-	(&member{conn: c}).refuse(a.why)
 	return a
 }
 
@@ -159,11 +160,14 @@ func join(ctx context.Context, addrs []string, hello func(c net.Conn) *Hello) (*
 	last := make([]error, len(addrs))
 	for {
 		for i, addr := range addrs {
+			began := time.Now()
 			c, w, err := joinAt(ctx, addr, hello)
 			if err == nil {
 				return c, w, nil
 			}
-			if ctx.Err() == nil || last[i] == nil {
+			// A try that the end cut short says nothing, where one before it did.
+			until, bounded := ctx.Deadline()
+			if last[i] == nil || ctx.Err() == nil && (!bounded || time.Since(began) < time.Until(until)) {
 				last[i] = err
 			}
 		}
