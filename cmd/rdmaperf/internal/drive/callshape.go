@@ -43,8 +43,9 @@ func CallConfig(sh *engine.Shape, each int) transports.CallConfig {
 }
 
 // CallFailed classifies the error of a call. What the server refused to go on with
-// is the server's to say, as explain finds out.
-func CallFailed(sh *engine.Shape, err error) error {
+// is the server's to say, as explain finds out. A call that was cancelled lost its server:
+// who interrupts calls does not ask.
+func CallFailed(of fmt.Stringer, err error) error {
 	var exit *reports.ExitError
 	if errors.As(err, &exit) {
 		return err
@@ -52,10 +53,12 @@ func CallFailed(sh *engine.Shape, err error) error {
 	e := transports.AsCallError(err)
 	cause := fmt.Errorf("call failed: %w", e)
 	switch e.Code {
-	case transports.CallUnavailable, transports.CallDataLoss:
-		return engine.PeerError(sh.String(), cause, "the server's log, then the same command again")
+	case transports.CallDeadlineExceeded:
+		return engine.PeerError(of.String(), engine.ErrStalled, "the server's log, or a longer --timeout")
+	case transports.CallUnavailable, transports.CallDataLoss, transports.CallCanceled:
+		return engine.PeerError(of.String(), cause, "the server's log, then the same command again")
 	}
-	return engine.Failed(sh.String(), cause)
+	return engine.Failed(of.String(), cause)
 }
 
 // IdleWindow is how long both sides are watched doing nothing: some

@@ -89,15 +89,13 @@ func NewGroup(sh *Shape, role string, sessions []transports.Session, cpu int, ca
 
 // Close ends the sessions and gives the processors back.
 func (c *Group) Close() error {
-	var errs []error
-	for _, l := range c.Lanes {
-		if err := l.S.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("qp %d: close: %w", l.Index, err))
-		}
+	sessions := make([]transports.Session, len(c.Lanes))
+	for i, l := range c.Lanes {
+		sessions[i] = l.S
 	}
-	errs = append(errs, c.Side.Close())
+	err := errors.Join(closeAll(sessions), c.Side.Close())
 	c.release()
-	return errors.Join(errs...)
+	return err
 }
 
 // Outcome is what one side's phase gave.

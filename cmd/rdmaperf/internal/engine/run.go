@@ -130,6 +130,9 @@ func (r *Run) Process(ctx context.Context) (*Link, error) {
 	return l, err
 }
 
+// Explain prefers what the server says of a failure: see [Client.Explain].
+func (r *Run) Explain(err error) error { return r.client.Explain(err) }
+
 // Host is the address of the server, to dial what it listens on; "" in one process.
 func (r *Run) Host() string { return r.client.host }
 

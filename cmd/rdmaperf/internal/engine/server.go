@@ -316,12 +316,21 @@ func (p *Plan) leastWindow(pt Point) int64 {
 
 const TokenLen = 8
 
-func closeAll(sessions []transports.Session) {
-	for _, s := range sessions {
+// closeAll closes sessions side by side: each may wait for a peer that does not answer.
+func closeAll(sessions []transports.Session) error {
+	errs := make([]error, len(sessions))
+	var all sync.WaitGroup
+	for i, s := range sessions {
 		if s != nil {
-			s.Close()
+			all.Go(func() {
+				if err := s.Close(); err != nil {
+					errs[i] = fmt.Errorf("qp %d: close: %w", i, err)
+				}
+			})
 		}
 	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // HelloIndex returns which of n sessions a new one is; ok is false for one that does not show

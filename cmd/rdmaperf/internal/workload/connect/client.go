@@ -154,10 +154,12 @@ func (s *sessions) setUp(ctx context.Context, r *engine.Phase, index int, n int6
 	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
 	cfg := s.m.Sh.Config
 	cfg.Secret = s.secret
+	bound, cancel := context.WithTimeout(ctx, s.m.Sh.Timeout)
+	defer cancel()
 	var created int64
 	cfg.Created = func() { created = engine.Now() }
 	t0 := engine.Now()
-	session, err := s.tr.Dial(ctx, s.addr, hello, cfg)
+	session, err := s.tr.Dial(bound, s.addr, hello, cfg)
 	t1 := engine.Now()
 	if err != nil {
 		if r.Stop.Load() != 0 {

@@ -20,8 +20,6 @@ import (
 const (
 	// least is the number of a call, which is its request's first bytes.
 	least = 8
-	// callTimeout bounds each call.
-	callTimeout = 20 * time.Second
 	// samplesMost bounds the latencies that are kept: the first of a window.
 	samplesMost = 1 << 20
 )
@@ -145,12 +143,12 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 		return engine.TransportError("dial", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: callTimeout})
+	k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: r.Plan.Timeout + o.Think})
 	if err != nil {
 		return engine.TransportError("make a caller", err)
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	w := &window{ctx: ctx, k: k, req: make([]byte, r.Point.Size)}
+	w := &window{ctx: ctx, r: r, k: k, req: make([]byte, r.Point.Size)}
 	warm := r.Plan.WarmupIterations
 	if warm == 0 {
 		warm = 100
@@ -159,7 +157,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 		return err
 	}
 	var u used
-	if err := w.both(r, mark{}, &u); err != nil {
+	if err := w.both(mark{}, &u); err != nil {
 		return err
 	}
 	w.samples = w.samples[:0]
@@ -169,7 +167,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	}
 	took, cpu := time.Since(begin), engine.ReadUsage().Minus(before).CPU
 	n := w.done
-	if err := w.both(r, mark{End: true}, &u); err != nil {
+	if err := w.both(mark{End: true}, &u); err != nil {
 		return err
 	}
 	if u.Wrong != "" || u.Calls != n {
@@ -199,6 +197,7 @@ func corrupt(text string) error {
 // window makes calls.
 type window struct {
 	ctx     context.Context
+	r       *engine.Run
 	k       transports.Caller
 	req     []byte
 	num     uint64
@@ -207,11 +206,11 @@ type window struct {
 }
 
 // both tells the server where the client is.
-func (w *window) both(r *engine.Run, m mark, u *used) error {
-	if err := r.Peer.Send(m); err != nil {
+func (w *window) both(m mark, u *used) error {
+	if err := w.r.Peer.Send(m); err != nil {
 		return err
 	}
-	return r.Peer.Receive(w.ctx, u)
+	return w.r.Peer.Receive(w.ctx, u)
 }
 
 // calls makes n of them, or as many as begin within d where n is 0, and compares every answer.
@@ -226,10 +225,10 @@ func (w *window) calls(n int64, d time.Duration) error {
 		binary.BigEndian.PutUint64(w.req, w.num)
 		q := transports.Call{Request: w.req}
 		if err := w.k.Call(&q); err != nil {
-			if w.ctx.Err() != nil {
-				err = w.ctx.Err()
+			if engine.WasInterrupted(w.ctx) {
+				return engine.Interrupted()
 			}
-			return engine.TransportError("call", err)
+			return w.r.Explain(drive.CallFailed(w.r.Point, err))
 		}
 		ns := int64(time.Since(t))
 		i := 0
