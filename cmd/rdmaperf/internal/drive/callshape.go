@@ -54,7 +54,7 @@ func CallFailed(of fmt.Stringer, err error) error {
 	cause := fmt.Errorf("call failed: %w", e)
 	switch e.Code {
 	case transports.CallDeadlineExceeded:
-		return engine.PeerError(of.String(), engine.ErrStalled, "the server's log, or a longer --timeout")
+		return engine.PeerError(of.String(), cause, "the server's log, or a longer --timeout")
 	case transports.CallUnavailable, transports.CallDataLoss, transports.CallCanceled:
 		return engine.PeerError(of.String(), cause, "the server's log, then the same command again")
 	}
