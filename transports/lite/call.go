@@ -327,7 +327,7 @@ func (c *Client) ring(p *peer, port int) (*outRing, error) {
 	}
 	wire.PutWord(n.bytes(head, wire.WordLen), 0)
 	var a ringAnswer
-	if err := n.control(p.id, opRing, ringRequest{Port: port, Head: n.base + head}, &a); err != nil {
+	if err := c.control(p.id, opRing, ringRequest{Port: port, Head: n.base + head}, &a); err != nil {
 		n.free(head)
 		return nil, err
 	}

@@ -47,11 +47,22 @@ type ringAnswer struct {
 // empty is the answer of most control messages; errors have a code in the reply's header.
 type empty struct{}
 
-// control asks a node and waits. The node's own goroutines and all clients share the
-// one client, in turn: control is not the fast path.
-func (n *Node) control(node int, op controlOp, req, answer any) error {
+// control asks a node and waits as long as c would. The node's own goroutines and all clients share
+// the one client, in turn: control is not the fast path.
+func (c *Client) control(node int, op controlOp, req, answer any) error {
+	n := c.node
 	n.ctlMu.Lock()
 	defer n.ctlMu.Unlock()
+	return n.askFor(c, node, op, req, answer)
+}
+
+// askFor is control for who holds ctlMu.
+func (n *Node) askFor(c *Client, node int, op controlOp, req, answer any) error {
+	if c != n.ctl {
+		most := n.ctl.cfg.Timeout
+		n.ctl.cfg.Timeout = c.cfg.Timeout
+		defer func() { n.ctl.cfg.Timeout = most }()
+	}
 	return n.ctl.ask(node, op, req, answer)
 }
 

@@ -30,8 +30,19 @@ func (n *Node) join(ctx context.Context) error {
 	if _, err := n.dial(ctx, n.cfg.Manager, -1); err != nil {
 		return err
 	}
+	if end, ok := ctx.Deadline(); ok {
+		n.ctlMu.Lock()
+		most := n.ctl.cfg.Timeout
+		n.ctl.cfg.Timeout = min(most, max(time.Until(end), n.cfg.Beat))
+		n.ctlMu.Unlock()
+		defer func() {
+			n.ctlMu.Lock()
+			n.ctl.cfg.Timeout = most
+			n.ctlMu.Unlock()
+		}()
+	}
 	var a membersAnswer
-	if err := n.control(0, opMembers, membersRequest{n.lis.Addr()}, &a); err != nil {
+	if err := n.ctl.control(0, opMembers, membersRequest{n.lis.Addr()}, &a); err != nil {
 		return err
 	}
 	for _, m := range a.Members {
@@ -54,7 +65,7 @@ func (n *Node) dialMember(ctx context.Context, m member) error {
 			return nil
 		}
 		var now membersAnswer
-		if err := n.control(0, opMembers, membersRequest{n.lis.Addr()}, &now); err != nil {
+		if err := n.ctl.control(0, opMembers, membersRequest{n.lis.Addr()}, &now); err != nil {
 			return err
 		}
 		there := false

@@ -11,7 +11,7 @@ func (c *Client) Memset(h Handle, off uint64, b byte, n uint64) error {
 		p, at := e.find(off)
 		size := min(n, p.Len-at)
 		q := fillRequest{Region: e.region, Off: p.Off + at, Len: size, Byte: b}
-		if err := c.node.control(p.Node, opFill, q, nil); err != nil {
+		if err := c.control(p.Node, opFill, q, nil); err != nil {
 			return err
 		}
 		off, n = off+size, n-size
@@ -50,7 +50,7 @@ func (c *Client) Memmove(dst Handle, dstOff uint64, src Handle, srcOff, n uint64
 		o, there := to.find(d)
 		q := copyRequest{Region: from.region, Off: p.Off + at, Len: size, Node: o.Node, To: o.Off + there,
 			Into: to.region}
-		if err := c.node.control(p.Node, opCopy, q, nil); err != nil {
+		if err := c.control(p.Node, opCopy, q, nil); err != nil {
 			return err
 		}
 		left -= size

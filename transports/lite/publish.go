@@ -12,7 +12,7 @@ func (c *Client) Publish(r RegionConfig, b []byte) (Handle, error) {
 	}
 	q := createRequest{Name: r.Name, Size: uint64(len(b)), Nodes: []int{n.id}, Open: r.Open,
 		Password: []byte(r.Password), At: off}
-	return n.obtain("publish", r.Name, opCreate, q)
+	return c.obtain("publish", r.Name, opCreate, q)
 }
 
 // wholePieces is the pieces of a region that lies whole at one node.

@@ -17,22 +17,23 @@ func (c *Client) Malloc(r RegionConfig) (Handle, error) {
 		r.Nodes = []int{c.node.id}
 	}
 	q := createRequest{Name: r.Name, Size: r.Size, Nodes: r.Nodes, Open: r.Open, Password: []byte(r.Password)}
-	return c.node.obtain("malloc", r.Name, opCreate, q)
+	return c.obtain("malloc", r.Name, opCreate, q)
 }
 
 // Map finds a region by name and returns a handle with exactly the permissions
 // wanted. Errors: ErrNoRegion, ErrPassword, ErrPermission.
 func (c *Client) Map(name string, want Perm, password string) (Handle, error) {
-	return c.node.obtain("map", name, opMap, mapRequest{Name: name, Want: want, Password: []byte(password)})
+	return c.obtain("map", name, opMap, mapRequest{Name: name, Want: want, Password: []byte(password)})
 }
 
 // obtain asks the manager for a region and makes a handle of the answer. The lock keeps an unmap of
 // this node's last handle from overtaking it.
-func (n *Node) obtain(what, name string, op controlOp, req any) (Handle, error) {
+func (c *Client) obtain(what, name string, op controlOp, req any) (Handle, error) {
+	n := c.node
 	n.ctlMu.Lock()
 	defer n.ctlMu.Unlock()
 	var a mapAnswer
-	if err := n.ctl.ask(0, op, req, &a); err != nil {
+	if err := n.askFor(c, 0, op, req, &a); err != nil {
 		return 0, opError(what, name, err)
 	}
 	if q, ok := req.(createRequest); ok && q.At != 0 {
@@ -100,7 +101,7 @@ func (c *Client) Unmap(h Handle) error {
 	if n.handles.has(e.region) {
 		return nil // mapped again meanwhile
 	}
-	return n.ctl.ask(0, opUnmap, regionRequest{Region: e.region}, nil)
+	return n.askFor(c, 0, opUnmap, regionRequest{Region: e.region}, nil)
 }
 
 // FreeRegion ends a region: every handle of it, at every node, is dead before its memory is freed.
@@ -110,7 +111,7 @@ func (c *Client) FreeRegion(h Handle) error {
 	if err != nil {
 		return err
 	}
-	if err := c.node.control(0, opDelete, regionRequest{Region: e.region}, nil); err != nil {
+	if err := c.control(0, opDelete, regionRequest{Region: e.region}, nil); err != nil {
 		return err
 	}
 	c.node.handles.remove(h)
@@ -128,7 +129,7 @@ func (c *Client) Grant(h Handle, node int, perm Perm) error {
 	if !e.perm.Has(PermMaster) && !e.perm.Has(PermShare|perm) || !e.perm.Has(PermMaster) && perm.Has(PermMaster) {
 		return ErrPermission
 	}
-	return c.node.control(0, opGrant, regionRequest{Region: e.region, Node: node, Perm: perm}, nil)
+	return c.control(0, opGrant, regionRequest{Region: e.region, Node: node, Perm: perm}, nil)
 }
 
 // Move puts the region's chunks onto other nodes. Every handle is dead then, h too; the result is
@@ -138,7 +139,7 @@ func (c *Client) Move(h Handle, nodes ...int) (Handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	moved, err := c.node.obtain("move", "region", opMove, regionRequest{Region: e.region, Nodes: nodes, Mine: e.perm})
+	moved, err := c.obtain("move", "region", opMove, regionRequest{Region: e.region, Nodes: nodes, Mine: e.perm})
 	if err == nil {
 		c.node.handles.remove(h)
 	}

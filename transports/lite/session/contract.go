@@ -77,11 +77,11 @@ func wantedPerm(kinds transports.KindSet) lite.Perm {
 	return want
 }
 
-// Reach wraps errors of LITE about a peer that left, with its window or without, in
-// rdma.ErrUnreachable.
+// Reach wraps errors of LITE about a peer that left, with its window or without, or does not answer,
+// in rdma.ErrUnreachable.
 func Reach(err error) error {
 	for _, gone := range []error{lite.ErrPeerDead, lite.ErrNoPort, lite.ErrNoMember, lite.ErrDeadHandle,
-		lite.ErrClosed} {
+		lite.ErrClosed, lite.ErrTimeout} {
 		if errors.Is(err, gone) {
 			return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
 		}

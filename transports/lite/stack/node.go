@@ -36,8 +36,8 @@ func (n node) Close() error {
 }
 
 // User makes a client that polls. It counts unsignaled operations within depth.
-func (n node) User(_ context.Context, depth, _ int) (session.User, error) {
-	u := &user{node: n, depth: depth}
+func (n node) User(ctx context.Context, depth, _ int) (session.User, error) {
+	u := &user{node: n, depth: depth, timeout: timeLeft(ctx)}
 	return u, u.open(0)
 }
 
@@ -46,7 +46,8 @@ type user struct {
 	*lite.Client
 	node    node
 	depth   int
-	port    *lite.Port // of the session's first user
+	timeout time.Duration // of what blocks
+	port    *lite.Port    // of the session's first user
 	portNum int
 }
 
@@ -60,7 +61,8 @@ const (
 const idlePolls = 1 << 12
 
 func (u *user) open(priority uint8) (err error) {
-	u.Client, err = u.node.Client(lite.ClientConfig{Depth: u.depth, Wait: lite.WaitPoll, Priority: priority})
+	u.Client, err = u.node.Client(lite.ClientConfig{Depth: u.depth, Wait: lite.WaitPoll, Priority: priority,
+		Timeout: u.timeout})
 	return err
 }
 
@@ -109,7 +111,7 @@ func (u *user) Open(port, most int) (err error) {
 }
 
 func (u *user) WithPriority(priority uint8) (session.User, error) {
-	v := &user{node: u.node, depth: u.depth, portNum: u.portNum}
+	v := &user{node: u.node, depth: u.depth, timeout: u.timeout, portNum: u.portNum}
 	if err := v.open(priority); err != nil {
 		return nil, err
 	}
