@@ -3,11 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -91,6 +93,56 @@ func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 	}
 	if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 {
 		t.Errorf("document %+v, want the error and the samples before it", d)
+	}
+}
+
+// A client whose server is killed or stopped in mid window ends in time, with what was complete, whatever carries the
+// workload.
+func TestLostServerEndsEveryWorkloadInTime(t *testing.T) {
+	const limit = 2 * time.Second
+	sessions := []string{"latency --op write", "latency --op send", "throughput --op write", "throughput --op send",
+		"incast --op write", "connect --op read", "starvation", "mixed", "hol"}
+	calls := []string{"latency --op call", "throughput --op call", "incast --op call", "connect --op call",
+		"hol --op call", "rpc -q 4", "rpc --rpc stream", "rpc --rpc oneway", "kv --records 1000", "tensor -s 1K", "think"}
+	short := map[string]bool{"lite(rpc=send)+iwarp rpc -q 4": true, "lite+iwarp latency --op write": true,
+		"grpc(fused)+iwarp rpc --rpc oneway": true}
+	for _, stack := range []string{"tcp", "iwarp", "sched+iwarp", "regcache+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp",
+		"lite(rpc=write)+iwarp", "lite(daemon)+iwarp", "grpc(tcp)", "grpc(unix)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp",
+		"grpc(service)+iwarp"} {
+		works := slices.Concat(sessions, calls)
+		switch {
+		case strings.HasPrefix(stack, "grpc"):
+			works = calls
+		case !strings.HasPrefix(stack, "lite"):
+			works = sessions
+		}
+		for _, work := range works {
+			if strings.HasPrefix(stack, "lite(") && work == "rpc --rpc oneway" || strings.HasPrefix(stack, "lite(rpc") &&
+				slices.Contains(sessions, work) || stack == "lite(daemon)+iwarp" && work == "hol" {
+				continue // it cannot
+			}
+			if !fulltest.Asked() && !short[stack+" "+work] {
+				continue
+			}
+			for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+				t.Run(stack+" "+work+" "+name, func(t *testing.T) {
+					server, port := serveHere(t)
+					p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-D", "60s",
+						"--warmup", "none", "--timeout", limit.String(), "--format", "json", "--workload"},
+						strings.Fields(work)...)...)
+					p.spins()
+					server.cmd.Process.Signal(sig)
+					begin := time.Now()
+					code := p.wait(10 * limit)
+					if took := time.Since(begin); code != reports.ExitPeer || took > limit+2*time.Second {
+						t.Errorf("exit %d after %v, %s", code, took, p.errs.String())
+					}
+					if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != reports.ExitPeer {
+						t.Errorf("document %+v, want the error", d.Error)
+					}
+				})
+			}
+		}
 	}
 }
 

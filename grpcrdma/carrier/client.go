@@ -37,6 +37,9 @@ func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
 // connect is Connect to a listener that wants a secret.
 func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn, error) {
 	fail := func(err error) (Conn, error) {
+		if e := ctx.Err(); e != nil && !errors.Is(err, e) { // an error of gRPC says so as text alone
+			err = fmt.Errorf("%w: %w", e, err)
+		}
 		return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
 	}
 	var conn Conn

@@ -18,6 +18,7 @@ import (
 type Calls struct {
 	*engine.Measurement
 	conns   []transports.CallConn
+	closing sync.Once // of conns
 	groups  []*callGroup
 	workers []*callWorker // of all groups
 	cfg     transports.CallConfig
@@ -221,13 +222,15 @@ func callConnectFailed(tr transports.CallTransport, err error) error {
 }
 
 func (k *Calls) close() {
-	var wg sync.WaitGroup // each may wait for its peer
-	for _, c := range k.conns {
-		if c != nil {
-			wg.Go(func() { c.Close() })
+	k.closing.Do(func() {
+		var wg sync.WaitGroup // each may wait for its peer
+		for _, c := range k.conns {
+			if c != nil {
+				wg.Go(func() { c.Close() })
+			}
 		}
-	}
-	wg.Wait()
+		wg.Wait()
+	})
 }
 
 // keep gives the callers room for the samples of the next phase. A phase that times

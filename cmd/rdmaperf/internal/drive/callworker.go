@@ -222,7 +222,9 @@ func (k *Calls) guard(r *callRun, over <-chan struct{}) {
 		if t := engine.Now(); ops != last {
 			last, since = ops, t
 		} else if t-since > int64(timeout) {
-			r.stalled.Store(true)
+			if r.stalled.Swap(true) {
+				go k.close() // a message may wait for room, whoever cancelled it
+			}
 			r.Halt(engine.StopNow)
 		}
 	}
