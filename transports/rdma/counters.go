@@ -4,6 +4,7 @@ package rdma
 type Counts struct {
 	Layer  string           // its name, without parameters: "sched"
 	Values map[string]int64 // by name
+	Detail bool             // they say how the work was done, not that something was unusual
 }
 
 // Counting is what a Device, or a transport over one, is beside that when it counts

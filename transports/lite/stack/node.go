@@ -22,6 +22,9 @@ func (s *Stack) open(ctx context.Context, listen, manager string, need int, secr
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	s.nodes = append(s.nodes, n)
+	s.mu.Unlock()
 	return node{n}, nil
 }
 

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
@@ -16,6 +17,9 @@ type Stack struct {
 	dev  rdma.Device
 	caps rdma.Caps
 	cfg  Config
+
+	mu    sync.Mutex
+	nodes []*lite.Node // that were opened, also those that ended
 }
 
 var (
@@ -55,8 +59,21 @@ func (s *Stack) Name() string { return s.cfg.name(s.dev) }
 // Device is the device below, which the stack owns.
 func (s *Stack) Device() rdma.Device { return s.dev }
 
-// Counts are those of the device.
-func (s *Stack) Counts() []rdma.Counts { return rdma.CountsOf(s.dev) }
+// Counts are those of its nodes and of the device.
+func (s *Stack) Counts() []rdma.Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]int64{"messages": 0, "heads": 0, "credits": 0, "pieces": 0, "queue_pairs": 0}
+	for _, n := range s.nodes {
+		c := n.Counts()
+		all["messages"] += int64(c.Messages)
+		all["heads"] += int64(c.Heads)
+		all["credits"] += int64(c.Credits)
+		all["pieces"] += int64(c.Pieces)
+		all["queue_pairs"] += int64(c.Links)
+	}
+	return append([]rdma.Counts{{Layer: "lite", Values: all, Detail: true}}, rdma.CountsOf(s.dev)...)
+}
 
 // maxDepth bounds the operations of a session, whose ring is allocated at once.
 const maxDepth = 1 << 12

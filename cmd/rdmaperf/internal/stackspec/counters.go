@@ -23,7 +23,8 @@ func Counters(tr transports.Stack) func() []reports.DeviceCounters {
 			all = below()
 		}
 		for _, c := range rdma.CountsOf(tr) {
-			all = append(all, reports.DeviceCounters{Device: c.Layer, Counters: c.Values})
+			all = append(all, reports.DeviceCounters{Device: c.Layer, Counters: c.Values, Detail: c.Detail,
+				Process: c.Detail})
 		}
 		return all
 	}
