@@ -96,6 +96,9 @@ func (r Rule) judgeTerm(t term, read reader, level float64) Finding {
 		return Finding{"-", Undecided, "no round has both figures, or one is 0"}
 	}
 	if r.exact {
+		for i, v := range below {
+			above[i].Value /= v.Value
+		}
 		return r.judgeExact(above, unit)
 	}
 	x := answer.RatioOf(above, below, level)

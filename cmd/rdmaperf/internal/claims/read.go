@@ -31,9 +31,12 @@ func (n *runner) read(ctx context.Context, a At) (series, error) {
 	return seriesOf(o.doc, a)
 }
 
+// span is between the ends of a condition that takes in several points: at_s=2..4. The figure is their mean.
+const span = ".."
+
 // seriesOf is a figure by round.
 func seriesOf(doc *reports.Document, a At) (series, error) {
-	s := series{Rounds: map[int]answer.Value{}}
+	s, many := series{Rounds: map[int]answer.Value{}}, map[int]int{}
 	for i := range doc.Results {
 		r := &doc.Results[i]
 		if !matches(r, a) {
@@ -43,10 +46,14 @@ func seriesOf(doc *reports.Document, a At) (series, error) {
 		if !ok {
 			continue
 		}
-		if _, twice := s.Rounds[r.Repeat]; twice {
+		n := float64(many[r.Repeat])
+		if n > 0 && !strings.Contains(a.Where, span) {
 			return s, fmt.Errorf("%s of %s %s: more than one in a round", a.Figure, a.Stack, a.Where)
 		}
-		s.Figure, s.Rounds[r.Repeat] = f, answer.ValueOf(r, f)
+		v, was := answer.ValueOf(r, f), s.Rounds[r.Repeat]
+		s.Figure, many[r.Repeat] = f, many[r.Repeat]+1
+		s.Rounds[r.Repeat] = answer.Value{Value: (was.Value*n + v.Value) / (n + 1), Low: (was.Low*n + v.Low) / (n + 1),
+			High: (was.High*n + v.High) / (n + 1)}
 	}
 	if len(s.Rounds) == 0 {
 		return s, fmt.Errorf("%s of %s %s: not measured", a.Figure, a.Stack, a.Where)
@@ -88,20 +95,54 @@ func has(r *reports.Result, name, want string) bool {
 	}
 	for _, d := range r.Dims {
 		if short, value := d.Short(); short == name || d.Name == name {
+			if from, to, ok := strings.Cut(want, span); ok {
+				return number(d.Value) >= number(from) && number(d.Value) < number(to)
+			}
 			return value == want || d.Value == want
 		}
 	}
 	return false
 }
 
-// find is a figure of a result. "cpu.gb" is the processor time of both sides for 10^9 bytes, of any result.
+// number is what a text says, 0 for none.
+func number(text string) float64 {
+	v, _ := strconv.ParseFloat(text, 64) // a test reads the conditions
+	return v
+}
+
+// find is a figure of a result. Any result has two kinds that no workload declares: "cpu.gb", the processor time of both
+// sides for 10^9 bytes; and "client:send_calls+recv_calls/op", what counters of a side counted for each operation.
 func find(r *reports.Result, name string) (reports.Figure, bool) {
-	if f, ok := r.Find(name); ok || name != "cpu.gb" {
-		return f, ok
+	if f, ok := r.Find(name); ok {
+		return f, true
 	}
-	if r.CPU == nil || r.Throughput == nil || r.Throughput.BytesPerSecond <= 0 || r.DurationNs <= 0 {
+	if side, counters, ok := strings.Cut(strings.TrimSuffix(name, "/op"), ":"); ok {
+		return counted(r, name, side, strings.Split(counters, "+"))
+	}
+	if name != "cpu.gb" || r.CPU == nil || r.Throughput == nil || r.Throughput.BytesPerSecond <= 0 || r.DurationNs <= 0 {
 		return reports.Figure{}, false
 	}
 	gb := r.Throughput.BytesPerSecond * float64(r.DurationNs) / 1e18
 	return reports.Figure{Name: name, Value: (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / gb * 1e9}, true
+}
+
+// counted is the sum of counters of all devices of a side, for each operation.
+func counted(r *reports.Result, name, side string, counters []string) (reports.Figure, bool) {
+	if r.Counters == nil || r.Operations <= 0 {
+		return reports.Figure{}, false
+	}
+	devices := r.Counters.Client
+	if side == "server" {
+		devices = r.Counters.Server
+	}
+	sum, found := int64(0), 0
+	for _, d := range devices {
+		for _, c := range counters {
+			if v, ok := d.Counters[c]; ok {
+				sum, found = sum+v, found+1
+			}
+		}
+	}
+	return reports.Figure{Name: name, Quantity: reports.QuantityRatio, Value: float64(sum) / float64(r.Operations)},
+		found >= len(counters)
 }

@@ -56,15 +56,16 @@ func Value(what string, of At) Rule { return Rule{What: what, terms: []term{{of:
 
 // Count is a figure without scatter: every round must be within the bounds.
 func Count(what string, of At) Rule {
-	r := Value(what, of)
-	r.exact = true
-	return r
+	return Value(what, of).Exact()
 }
 
 // Pass is that a command succeeds: of "conform", that those of its cases pass which one of the patterns names, or all.
 func Pass(what string, run *Run, cases ...string) Rule {
 	return Rule{What: what, pass: run, cases: cases}
 }
+
+// Exact says that the figures have no scatter: the rule must hold in every round.
+func (r Rule) Exact() Rule { r.exact = true; return r }
 
 // AtLeast bounds each term from below.
 func (r Rule) AtLeast(x float64) Rule { r.least = x; return r }
@@ -75,7 +76,8 @@ func (r Rule) AtMost(x float64) Rule { r.most, r.zero = x, x == 0; return r }
 // Published says that the bounds are the paper's own.
 func (r Rule) Published() Rule { r.paper = true; return r }
 
-// Against names the arm for which the rule must not hold: what of it is given replaces that of the first figure.
+// Against names the arm for which the rule must not hold: what of it is given replaces that of the first figure, and of
+// other figures of the same stack that have the same.
 func (r Rule) Against(other At) Rule { r.other = other; return r }
 
 // bounded tells whether the rule can be broken.
@@ -90,7 +92,7 @@ func (r Rule) against() (Rule, bool) {
 	first := r.terms[0].of
 	for _, t := range r.terms {
 		t.of = t.of.instead(first, r.other)
-		if t.to != nil {
+		if t.to != nil && t.to.Run == first.Run && t.to.Stack == first.Stack {
 			to := t.to.instead(first, r.other)
 			t.to = &to
 		}

@@ -1,0 +1,153 @@
+package claims
+
+// What LITE is measured by. Workloads of a fixed number of operations have no duration.
+var (
+	lCases = &Run{Args: "conform --transport lite+mem,lite+iwarp --only 'mem/*,handle/*,call/*,lock/*'"}
+	lMany  = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --regions 1,16384 -s 64",
+		Full: "--rounds 20", Quick: "--rounds 11 -n 2000"}
+	lLarge = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --total 1,1024 -s 64",
+		Full: "--rounds 20", Quick: "--rounds 11 -n 2000"}
+	lSoft = &Run{Args: "run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp' --workload latency " +
+		"--op write -s 64", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 600ms --warmup 5ms"}
+	lPin = &Run{Args: "run --workload register -s 4K,64M --pattern new --arms none --pages base --offload none",
+		Full: "--rounds 20 -D 4s", Quick: "--rounds 11 -D 200ms"}
+	lMake = &Run{Args: "run --transport lite+iwarp --workload regions --make 4K,64M", Full: "--rounds 20",
+		Quick: "--rounds 11 -n 200"}
+	lUsers = &Run{Args: "run --transport 'model(cx3)+mem,lite(k=2)+model(cx3)+mem' --workload sharing --users 1,64,1000",
+		Full: "--rounds 20", Quick: "--rounds 11 -n 4000"}
+	lCounts = &Run{Args: "run --transport lite+iwarp --workload rpc -s 64 -n 8000"}
+	lCalls  = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload rpc " +
+		"-s 64", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
+	lThink = &Run{Args: "run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp' --workload think --think-time 0,200us",
+		Full: "--rounds 20 -D 8s", Quick: "--rounds 11 -D 400ms"}
+	lMemory = &Run{Args: "run --transport iwarp,lite+iwarp --workload clients --machines 1,8 -s 64K"}
+	lLocks  = &Run{Args: "run --transport lite+iwarp --workload locks --contenders 1,8", Full: "--rounds 20",
+		Quick: "--rounds 11 -n 1000"}
+	lQoS = &Run{Args: "run --transport 'lite+iwarp,lite(qos=hwsep)+iwarp,lite(qos=swpri)+iwarp' --workload qos -D 300ms",
+		Full: "--rounds 40", Quick: "--rounds 11"}
+	lLog   = &Run{Args: "lite log"}
+	lWords = &Run{Args: "lite wordcount"}
+	lPages = &Run{Args: "lite pagerank"}
+	lDSM   = &Run{Args: "lite dsm --accesses 300"}
+)
+
+const (
+	lNative = "model(cx3)+mem"
+	lTier   = "lite+model(cx3)+mem"
+	lSWPri  = "lite(qos=swpri)+iwarp"
+	lHWSep  = "lite(qos=hwsep)+iwarp"
+	lWaits  = "lite(poll=adaptive)+iwarp"
+)
+
+var lite = Paper{
+	Name:   "lite",
+	Title:  "LITE: an indirection tier of named memory and calls",
+	Source: "SOSP'17, https://doi.org/10.1145/3132747.3132762",
+	Claims: []Claim{
+		{ID: "L1", Says: "Nodes join, and share memory by name; a handle that is stale is an error.", Source: "§4.1",
+			Rules: []Rule{Pass("regions by name", lCases, "mem/shared-by-name", "handle/*")}},
+		{ID: "L2", Says: "What a handle does not permit is refused, and only masters grant and free.", Source: "§4.1, lite.h",
+			Rules: []Rule{Pass("permissions and masters", lCases, "mem/password", "mem/read-only", "mem/write-only",
+				"mem/atomic-permission", "mem/masters-alone", "mem/grant", "mem/bounds")}},
+		{ID: "L3", Says: "A region spans nodes, and an access over its chunks goes to the node of each.", Source: "§4.1",
+			Rules: []Rule{Pass("regions over nodes", lCases, "mem/spans-nodes")}},
+		{ID: "L4", Says: "Many regions slow native requests down when their keys do not fit the NIC, and LITE's not.",
+			Source: "figure of scalability by regions", Rules: []Rule{
+				Growth("writes a second, 16384 over 1 regions, native", At{lMany, "rate", lNative, ""}, "regions", "1", "16384").
+					AtMost(0.5).Against(At{Stack: lTier}),
+				Growth("LITE", At{lMany, "rate", lTier, ""}, "regions", "1", "16384").AtLeast(0.9).Against(At{Stack: lNative}),
+			}},
+		{ID: "L5", Says: "Large regions slow native requests down beyond a few MiB, and LITE's not.", Source: "slide 31",
+			Rules: []Rule{
+				Growth("writes a second, 1 GiB over 1 MiB, native", At{lLarge, "rate", lNative, ""}, "region_bytes", "1M", "1G").
+					AtMost(0.5).Against(At{Stack: lTier}),
+				Growth("LITE", At{lLarge, "rate", lTier, ""}, "region_bytes", "1M", "1G").AtLeast(0.9).
+					Against(At{Stack: lNative}),
+			}},
+		{ID: "L6", Says: "The tier costs little, and hiding the crossing to its daemon saves most of that.", Source: "slide 32",
+			Published: []string{"user space slightly above kernel space, both slightly above native verbs"}, Rules: []Rule{
+				Ratio("p50 of a 64 B write, LITE over native", At{lSoft, "p50", "lite+iwarp", ""}, At{lSoft, "p50", "iwarp", ""}).
+					AtMost(1.1).Against(At{Stack: "lite(daemon,cross)+iwarp"}),
+				Ratio("by a daemon, crossing hidden over not hidden", At{lSoft, "p50", "lite(daemon)+iwarp", ""},
+					At{lSoft, "p50", "lite(daemon,cross)+iwarp", ""}).AtMost(0.95).
+					Against(At{Stack: "lite(daemon,cross)+iwarp"}),
+				Ratio("by a daemon over native", At{lSoft, "p50", "lite(daemon)+iwarp", ""}, At{lSoft, "p50", "iwarp", ""}),
+			}},
+		{ID: "L7", Says: "Registration is avoided: it grows with every page, making a region does not.",
+			Source: "figure of registration", Rules: []Rule{
+				Growth("pinning 64M over 4K", At{lPin, "register.p50", "pin", ""}, "size", "4K", "64M").AtLeast(100).
+					Against(At{lMake, "make_ns", "lite+iwarp", ""}),
+				Growth("making a region", At{lMake, "make_ns", "lite+iwarp", ""}, "size", "4K", "64M").AtMost(10).
+					Against(At{lPin, "register.p50", "pin", ""}),
+			}},
+		{ID: "L8", Says: "Few shared queue pairs reach native rates, and their number does not grow with users.",
+			Source: "figure of queue pair sharing", Rules: []Rule{
+				Ratio("writes a second of 64 users, 2 queue pairs over one each", At{lUsers, "rate", "lite(k=2)+" + lNative, "users=64"},
+					At{lUsers, "rate", lNative, "users=64"}).AtLeast(0.9).Against(At{Where: "users=1000", Stack: lNative}),
+				Growth("native, 1000 users over 64", At{lUsers, "rate", lNative, ""}, "users", "64", "1000").AtMost(0.5).
+					Against(At{Stack: "lite(k=2)+" + lNative}),
+				Growth("queue pairs of 1000 users over 1", At{lUsers, "queue_pairs", "lite(k=2)+" + lNative, ""}, "users", "1",
+					"1000").AtMost(1).Exact().Against(At{Stack: lNative}),
+			}},
+		{ID: "L9", Says: "Calls of every length come back whole, a full ring refuses, and errors have their codes.",
+			Source: "lite.h", Rules: []Rule{Pass("calls", lCases, "call/*")}},
+		{ID: "L10", Says: "A call is two messages, one each way.", Source: "§5", Published: []string{"two writes with immediate"},
+			Rules: []Rule{
+				Count("messages of the client a call", At{lCounts, "client:messages/op", "lite+iwarp", ""}).AtLeast(0.99).
+					AtMost(1.01).Against(At{Figure: "client:credits/op"}),
+				Count("of the server", At{lCounts, "server:messages/op", "lite+iwarp", ""}).AtLeast(0.99).AtMost(1.01).
+					Against(At{Figure: "server:credits/op"}),
+			}},
+		{ID: "L11", Says: "The receiver tells the head of a ring once a quarter of it, and not for each message.",
+			Source: "lite.h", Rules: []Rule{
+				Count("heads a call", At{lCounts, "server:heads/op", "lite+iwarp", ""}).AtMost(0.01).
+					Against(At{Figure: "server:messages/op"}),
+			}},
+		{ID: "L12", Says: "Calls are near the best of their kind, and far ahead of TCP.", Source: "figures of call latency",
+			Rules: []Rule{
+				Ratio("p50 of 64 B, LITE over grpc(tcp)", At{lCalls, "p50", "lite+iwarp", ""}, At{lCalls, "p50", "grpc(tcp)", ""}).
+					AtMost(0.2).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("over send and receive", At{lCalls, "p50", "lite+iwarp", ""}, At{lCalls, "p50", "lite(rpc=send)+iwarp", ""}).
+					AtMost(1.5).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("over two writes and polled rings", At{lCalls, "p50", "lite+iwarp", ""},
+					At{lCalls, "p50", "lite(rpc=write)+iwarp", ""}).AtMost(1.5).Against(At{Stack: "grpc(tcp)"}),
+			}},
+		{ID: "L13", Says: "A caller that waits long sleeps: its CPU is free, and it pays a wake-up.", Source: "figure of CPU by gap",
+			Rules: []Rule{
+				Ratio("client's CPU, 200 us of server work, adaptive over polling", At{lThink, "client_busy", lWaits, "think=200µs"},
+					At{lThink, "client_busy", "lite+iwarp", "think=200µs"}).AtMost(0.5).Against(At{Stack: "lite+iwarp"}),
+				Growth("adaptive, 200 us over none", At{lThink, "client_busy", lWaits, ""}, "think", "0s", "200µs").AtMost(0.5).
+					Against(At{Stack: "lite+iwarp"}),
+				Ratio("time beyond that work, adaptive over polling", At{lThink, "waiting_p50_ns", lWaits, "think=200µs"},
+					At{lThink, "waiting_p50_ns", "lite+iwarp", "think=200µs"}),
+			}},
+		{ID: "L14", Says: "A server has a ring for each client, which is less than receives of the longest message.",
+			Source: "figure of memory", Rules: []Rule{
+				Growth("server's memory, 8 clients over 1", At{lMemory, "server_bytes", "lite+iwarp", ""}, "clients", "1", "8"),
+				Ratio("8 clients of 64 KiB, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8"},
+					At{lMemory, "server_bytes", "iwarp", "clients=8"}).AtMost(0.5).Exact().Against(At{Stack: "iwarp"}),
+			}},
+		{ID: "L15", Says: "Memory is set, copied and moved exactly, also over nodes.", Source: "table 1",
+			Rules: []Rule{Pass("memset, memcpy and memmove", lCases, "mem/set-and-move")}},
+		{ID: "L16", Says: "Locks exclude in order of arrival, and a free one costs about one atomic.", Source: "§7.2",
+			Rules: []Rule{
+				Pass("locks", lCases, "lock/*"),
+				Ratio("a free lock over a fetch-add", At{lLocks, "lock_p50_ns", "lite+iwarp", "contenders=1"},
+					At{lLocks, "fetch_add_p50_ns", "lite+iwarp", "contenders=1"}).AtMost(1.5).
+					Against(At{Figure: "lock_p50_ns", Where: "contenders=8"}),
+			}},
+		{ID: "L17", Says: "SW-Pri keeps high near what it is alone, and carries more in total than HW-Sep.",
+			Source: "figures of QoS", Rules: []Rule{
+				Ratio("p99 of high, beside low over alone, SW-Pri", At{lQoS, "high_p99_ns", lSWPri, "at_s=0.11..0.19"},
+					At{lQoS, "high_p99_ns", lSWPri, "at_s=0.21..0.3"}).AtMost(2).Against(At{Stack: "lite+iwarp"}),
+				Ratio("bytes of low beside high, SW-Pri over HW-Sep", At{lQoS, "low_bytes", lSWPri, "at_s=0.11..0.19"},
+					At{lQoS, "low_bytes", lHWSep, "at_s=0.11..0.19"}).AtLeast(1.05).Against(At{Stack: lHWSep}),
+				Ratio("reads of high beside low, SW-Pri over HW-Sep", At{lQoS, "high_rate", lSWPri, "at_s=0.11..0.19"},
+					At{lQoS, "high_rate", lHWSep, "at_s=0.11..0.19"}),
+			}},
+		{ID: "L18", Says: "Applications give the answers of one machine.", Source: "§8",
+			Published: []string{"lines, of which use LITE: log 330, 36; MapReduce 600, 49; graph 1400, 20; DSM 3000, 45"}, Rules: []Rule{
+				Pass("a log", lLog), Pass("MapReduce", lWords), Pass("PageRank", lPages), Pass("shared memory", lDSM),
+			}},
+	},
+}
