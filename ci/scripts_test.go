@@ -59,15 +59,11 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"awake --bogus", "awake --repeats 0", "awake --seconds",
 		"hostile --bogus", "hostile --clients x", "hostile --only x", "hostile --only", "verify-cost --bogus",
 		"verify-cost --repeats 0", "verify-cost --seconds",
-		"lite-ratio --bogus", "lite-ratio --repeats 0", "lite-ratio --seconds 0", "lite-ratio --json",
 		"soak", "soak 0", "soak x", "soak 1 2", "soak 1 --seed x", "soak 1 --pause 1s", "soak 1 --bogus",
 		"soak 1 --keep",
 		"build-lwip", "build-lwip --bogus d", "build-lwip --mss 100 d", "build-lwip --window 96K d",
 		"build-lwip --window", "build-lwip a b",
 		"softrdma --bogus", "softrdma --only F12", "softrdma --lwip", "softrdma --repeats 0",
-		"lite-list --bogus", "lite-list --only L19", "lite-list --only L1,", "lite-list --only", "lite-list -o",
-		"sched-ratio --bogus", "sched-ratio --repeats 0", "sched-ratio --seconds x", "sched-ratio --seconds 0",
-		"sched-ratio --json", "sched-ratio --only sends", "sched-ratio --only bulk,",
 	} {
 		words := strings.Fields(line)
 		if code, out := script(t, "", words[0], words[1:]...); code != 2 || out == "" {

@@ -23,6 +23,7 @@ type reproduceOptions struct {
 	quick       bool
 	only        []string
 	dir, format string
+	transport   string
 }
 
 // reproduceFormats are the values of reproduce --format.
@@ -56,6 +57,7 @@ Exit codes: 0 no claim is refuted, 1 a claim is not shown, 2 usage, 77 nothing c
 be run here, 130 ended by Ctrl-C.`,
 		Example: `  rdmaperf reproduce srdma --quick
   rdmaperf reproduce srdma --only S5,S10 -o d
+  rdmaperf reproduce srdma --transport verbs:rxe0
   rdmaperf reproduce all --quick --format markdown`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] != "all" && !slices.Contains(names, args[0]) {
@@ -70,6 +72,7 @@ be run here, 130 ended by Ctrl-C.`,
 	}
 	cmd.Flags().BoolVar(&o.quick, "quick", false, "at most a minute for each paper: short windows, wide intervals")
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "comma list of claims, such as S5,S6")
+	cmd.Flags().StringVar(&o.transport, "transport", "", "a provider in the place of iwarp, such as verbs:rxe0")
 	cmd.Flags().StringVarP(&o.dir, "output", "o", "", "write PAPER.md, PAPER.html and PAPER.json into this directory")
 	cmd.Flags().StringVar(&o.format, "format", "text", "of stdout: text, json, markdown")
 	return cmd
@@ -102,7 +105,7 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 		if len(o.only) > 0 && !slices.ContainsFunc(o.only, p.Has) {
 			continue
 		}
-		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Progress: func(line string) {
+		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Transport: o.transport, Progress: func(line string) {
 			if cli.TerminalColumns(stderr) > 0 {
 				fmt.Fprintln(stderr, cli.Cut(line, cli.Width(stderr)))
 			}

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -49,12 +50,22 @@ type Run struct {
 	Full, Quick string // how long: added to Args
 }
 
-// line is the whole, as a user types it.
-func (r *Run) line(quick bool) string {
-	if quick {
-		return strings.TrimSpace(r.Args + " " + r.Quick)
+// line is the whole, as a user types it, over the provider given.
+func (r *Run) line(o Options) string {
+	if o.Quick {
+		return strings.TrimSpace(over(r.Args, o.Transport) + " " + r.Quick)
 	}
-	return strings.TrimSpace(r.Args + " " + r.Full)
+	return strings.TrimSpace(over(r.Args, o.Transport) + " " + r.Full)
+}
+
+var plainIWARP = regexp.MustCompile(`\biwarp($|[^(\w])`)
+
+// over is a text with another provider in the place of iwarp without parameters; empty: as it is.
+func over(text, provider string) string {
+	if provider == "" {
+		return text
+	}
+	return plainIWARP.ReplaceAllString(text, strings.ReplaceAll(provider, "$", "$$")+"$1")
 }
 
 // fields splits a command line as a shell does: at spaces outside single quotes.

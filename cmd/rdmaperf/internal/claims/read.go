@@ -28,6 +28,7 @@ func (n *runner) read(ctx context.Context, a At) (series, error) {
 	case o.doc == nil:
 		return series{}, fmt.Errorf("rdmaperf %s writes no result document", a.Run.Args)
 	}
+	a.Stack = over(a.Stack, n.Transport)
 	return seriesOf(o.doc, a)
 }
 

@@ -38,9 +38,10 @@ type Outcome struct {
 
 // Options of a reproduction.
 type Options struct {
-	Quick    bool
-	Only     []string          // IDs; empty: all
-	Progress func(line string) // is called before each run
+	Quick     bool
+	Only      []string          // IDs; empty: all
+	Transport string            // a provider in the place of iwarp; empty: iwarp
+	Progress  func(line string) // is called before each run
 }
 
 // Reproduce runs the claims of a paper, with a copy of this program for each run. An error is of this machine, or the
@@ -55,7 +56,7 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	n := &runner{program: program, dir: dir, quick: o.Quick, progress: o.Progress, ran: map[string]*outcome{}}
+	n := &runner{program: program, dir: dir, Options: o, ran: map[string]*outcome{}}
 	rep := &Report{Paper: p.Name, Title: p.Title, Source: p.Source, Started: time.Now(), Quick: o.Quick,
 		Environment: reports.Collect()}
 	for i := range p.Claims {
@@ -84,7 +85,7 @@ func (p *Paper) level() float64 {
 func (c *Claim) reproduce(ctx context.Context, n *runner, level float64) Outcome {
 	out := Outcome{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Verdict: Shown}
 	for _, r := range c.runs() {
-		out.Commands = append(out.Commands, "rdmaperf "+r.line(n.quick))
+		out.Commands = append(out.Commands, "rdmaperf "+r.line(n.Options))
 	}
 	if out.Why = c.Needs.lacks(); out.Why != "" {
 		out.Verdict = Cannot

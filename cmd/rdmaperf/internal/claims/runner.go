@@ -28,11 +28,10 @@ const (
 
 // runner starts rdmaperf for the runs of claims, each command line once.
 type runner struct {
-	program  string
-	dir      string // where the documents are
-	quick    bool
-	progress func(line string)
-	ran      map[string]*outcome
+	program string
+	dir     string // where the documents are
+	Options
+	ran map[string]*outcome
 }
 
 // outcome is what became of a run.
@@ -51,11 +50,11 @@ type caseRecord struct{ ID, Transport, Verdict, Evidence string }
 
 // of is the outcome of a run, which is made where it was not yet.
 func (n *runner) of(ctx context.Context, r *Run) *outcome {
-	line := r.line(n.quick)
+	line := r.line(n.Options)
 	if o := n.ran[line]; o != nil {
 		return o
 	}
-	n.progress("rdmaperf " + line)
+	n.Progress("rdmaperf " + line)
 	began := time.Now()
 	o := n.start(ctx, fields(line), filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.ran)+1)))
 	o.seconds = time.Since(began).Seconds()
@@ -66,7 +65,7 @@ func (n *runner) of(ctx context.Context, r *Run) *outcome {
 // start runs one command to its end. Its files begin with base.
 func (n *runner) start(ctx context.Context, args []string, base string) *outcome {
 	longest, o := longestFull, new(outcome)
-	if n.quick {
+	if n.Quick {
 		longest = longestQuick
 	}
 	bounded, cancel := context.WithTimeout(ctx, longest)

@@ -18,7 +18,7 @@ func script(t *testing.T, body string) *runner {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return &runner{program: file, dir: dir, progress: func(string) {}, ran: map[string]*outcome{}}
+	return &runner{program: file, dir: dir, Options: Options{Progress: func(string) {}}, ran: map[string]*outcome{}}
 }
 
 // What a command ends with becomes the verdict: a failure, what is not here, and what took too long are told apart.
@@ -70,5 +70,13 @@ func TestRunsAreShared(t *testing.T) {
 	}
 	if b, err := os.ReadFile(n.program + ".ran"); err != nil || string(b) != "x\n" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Another provider takes the place of iwarp, except where iwarp has parameters.
+func TestAnotherProvider(t *testing.T) {
+	got := over("--transport 'iwarp,sched(slice=1K)+iwarp,iwarp(stack=raw)' --op write", "verbs:rxe0")
+	if want := "--transport 'verbs:rxe0,sched(slice=1K)+verbs:rxe0,iwarp(stack=raw)' --op write"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
