@@ -104,7 +104,7 @@ func (r Rule) judgeTerm(t term, read reader, level float64) Finding {
 	x := answer.RatioOf(above, below, level)
 	f := Finding{Text: unit(x.Median)}
 	if x.Clear == nil {
-		f.Verdict, f.Why = Undecided, fmt.Sprintf("%s more", view.Plural(int64(answer.RoundsFor(level)-len(rounds)), "round"))
+		f.Verdict, f.Why = Undecided, view.Plural(int64(answer.RoundsFor(level)-len(rounds)), "more round")
 		if !r.bounded() {
 			f.Verdict, f.Why = Shown, ""
 		}

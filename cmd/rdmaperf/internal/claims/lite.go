@@ -5,13 +5,13 @@ var (
 	lCases = &Run{Args: "conform --transport lite+mem,lite+iwarp --only 'mem/*,handle/*,call/*,lock/*'"}
 	lMany  = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --regions 1,16384 -s 64"}
 	lLarge = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --total 1,1024 -s 64"}
-	lSoft = &Run{Args: "run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp' --workload latency " +
+	lSoft  = &Run{Args: "run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp' --workload latency " +
 		"--op write -s 64", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 600ms --warmup 5ms"}
 	lPin = &Run{Args: "run --workload register -s 4K,64M --pattern new --arms none --pages base --offload none",
 		Full: "--rounds 20 -D 4s", Quick: "--rounds 11 -D 200ms"}
 	lMake = &Run{Args: "run --transport lite+iwarp --workload regions --make 4K,64M", Full: "--rounds 20",
 		Quick: "--rounds 11 -n 200"}
-	lUsers = &Run{Args: "run --transport 'model(cx3)+mem,lite(k=2)+model(cx3)+mem' --workload sharing --users 1,64,1000"}
+	lUsers  = &Run{Args: "run --transport 'model(cx3)+mem,lite(k=2)+model(cx3)+mem' --workload sharing --users 1,64,1000"}
 	lCounts = &Run{Args: "run --transport lite+iwarp --workload rpc -s 64 -n 8000"}
 	lCalls  = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload rpc " +
 		"-s 64", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
@@ -51,13 +51,13 @@ var lite = Paper{
 		{ID: "L4", Says: "Many regions slow native requests down when their keys do not fit the NIC, and LITE's not.",
 			Source: "figure of scalability by regions", Rules: []Rule{
 				Growth("writes a second, 16384 over 1 regions, native", At{lMany, "rate", lNative, ""}, "regions", "1", "16384").
-					AtMost(0.5).Against(At{Stack: lTier}),
+					AtMost(0.5).Exact().Against(At{Stack: lTier}),
 				Growth("LITE", At{lMany, "rate", lTier, ""}, "regions", "1", "16384").AtLeast(0.9).Exact().Against(At{Stack: lNative}),
 			}},
 		{ID: "L5", Says: "Large regions slow native requests down beyond a few MiB, and LITE's not.", Source: "slide 31",
 			Rules: []Rule{
 				Growth("writes a second, 1 GiB over 1 MiB, native", At{lLarge, "rate", lNative, ""}, "region_bytes", "1M", "1G").
-					AtMost(0.5).Against(At{Stack: lTier}),
+					AtMost(0.5).Exact().Against(At{Stack: lTier}),
 				Growth("LITE", At{lLarge, "rate", lTier, ""}, "region_bytes", "1M", "1G").AtLeast(0.9).Exact().
 					Against(At{Stack: lNative}),
 			}},
