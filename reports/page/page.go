@@ -73,9 +73,14 @@ func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Secti
 			add(charts.FigureSection(set, x.Workload))
 		}
 	}
+	rest := *set
+	rest.Samples = slices.DeleteFunc(slices.Clone(set.Samples), func(x *reports.Measured) bool {
+		_, ofPair := x.Dim("from") // a chart for each pair of hosts would show nothing
+		return ofPair
+	})
 	for _, of := range []OwnSection{charts.PercentileSection, charts.SizeSection, charts.ThroughputSection,
 		charts.RateSection, charts.SweepSection, charts.SeriesSection} {
-		add(of(set))
+		add(of(&rest))
 	}
 	return out
 }

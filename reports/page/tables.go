@@ -26,6 +26,9 @@ func (t *resultTables) Folded() (rows int) {
 	return rows
 }
 
+// mostRows keeps a page of many pairs of hosts below a few megabytes.
+const mostRows = 500
+
 // newResultTables lists every figure, together what may be compared.
 func newResultTables(set *reports.Set) []resultTables {
 	var out []resultTables
@@ -38,6 +41,10 @@ func newResultTables(set *reports.Set) []resultTables {
 		dims, fixed := reports.Differing(resultsOf(g.Samples))
 		k.Extra = view.Visible(fixed)
 		t := resultTables{Title: k.Title(), Note: view.Capital(k.Describe()) + "."}
+		if all := len(g.Samples); all > mostRows {
+			g.Samples = g.Samples[:mostRows]
+			t.Note += fmt.Sprintf(" The first %d of %d; the document has all.", mostRows, all)
+		}
 		medians := reports.MedianSamples(g.Samples)
 		repeated := len(medians) < len(g.Samples)
 		if repeated {

@@ -92,5 +92,7 @@ func AddToTitle(c Chart, words string) {
 		c.Title += ", " + words
 	case *PairChart:
 		c.Title += ", " + words
+	case *HeatMap:
+		c.Title += ", " + words
 	}
 }

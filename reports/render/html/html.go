@@ -95,6 +95,8 @@ func drawing(c view.Chart, id string) template.HTML {
 		return drawBars(c, id)
 	case *view.PairChart:
 		return drawPairs(c, id)
+	case *view.HeatMap:
+		return drawHeat(c, id)
 	}
 	panic(fmt.Sprintf("html: no drawing for a %T", c))
 }

@@ -47,6 +47,9 @@ type matrix struct {
 	ofVariants bool // only variants of one stack are compared
 }
 
+// ofPairs is the workload whose results compare pairs of hosts, and not stacks: they have a verdict of their own.
+const ofPairs = "mesh"
+
 // gather puts the results into rows and columns.
 func gather(d *reports.Document) *matrix {
 	m := &matrix{}
@@ -61,6 +64,9 @@ func gather(d *reports.Document) *matrix {
 	}
 	for i := range d.Results {
 		r := &d.Results[i]
+		if r.Workload == ofPairs {
+			continue
+		}
 		f, ok := mainFigure(r, first[[2]string{r.Workload, r.Op}])
 		if ok = ok && usable(r, &f); !ok || impossible(r) {
 			continue

@@ -80,7 +80,8 @@ func Tables() []text.OwnTables { return []text.OwnTables{holresults.Tables} }
 // Charts are by the name of the workload.
 func Charts() map[string][]page.OwnSection {
 	return map[string][]page.OwnSection{
-		hol.Name: {holresults.Section},
+		hol.Name:         {holresults.Section},
+		meshresults.Name: {meshresults.Section},
 		rpc.Name: {callsresults.Gain, func(set *reports.Set) view.Section {
 			return charts.FigureSection(set, rpc.Name)
 		}},

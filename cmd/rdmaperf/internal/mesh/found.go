@@ -94,8 +94,7 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 				add(2, "and %d more", len(s.Findings)-i)
 				break
 			}
-			sentence := s.Sentence(&s.Findings[i])
-			add(2, "%s", strings.ToUpper(sentence[:1])+sentence[1:])
+			add(2, "%s", s.Sentence(&s.Findings[i]))
 			for _, e := range s.Evidence(&s.Findings[i]) {
 				add(4, "%s", e)
 			}

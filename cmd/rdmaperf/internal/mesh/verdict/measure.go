@@ -111,6 +111,31 @@ func (j *judged) beyond(p Pair, v float64) bool {
 	return v > ref*j.Limit
 }
 
+// Ranked is a pair with the median of its measurements, and how many times worse than good pairs it is: infinite where
+// it failed.
+type Ranked struct {
+	Pair
+	Value, Factor float64
+}
+
+// Worst are all pairs, the worst first.
+func (m *Measure) Worst() (all []Ranked) {
+	j := m.judge()
+	for p := range m.Values {
+		r := Ranked{p, j.value(p), 0}
+		if ref := j.reference[j.class(p)]; m.More {
+			r.Factor = ref / r.Value
+		} else {
+			r.Factor = r.Value / ref
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Ranked) int {
+		return cmp.Or(-cmp.Compare(a.Factor, b.Factor), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	return all
+}
+
 // count is how many of the measurements that count are bad.
 func (j *judged) count(p Pair) (bad, of int) {
 	v := j.Values[p]
