@@ -173,18 +173,18 @@ func ReadDocument(r io.Reader, known Workloads) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read result document: %w", err)
 	}
-	// The name first: a field of another type is no wonder in another version.
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
+	d := new(Document)
+	err = json.Unmarshal(b, d)
+	head := struct{ Schema string }{d.Schema}
+	if err != nil { // the name first: a field of another type is no wonder in another version
+		if e := json.Unmarshal(b, &head); e != nil {
+			return nil, fmt.Errorf("read result document: %w", PlainJSON(e))
+		}
 	}
 	if head.Schema != SchemaID {
 		return nil, fmt.Errorf("read result document: schema is %q, want %q", head.Schema, SchemaID)
 	}
-	d := new(Document)
-	if err := json.Unmarshal(b, d); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
 	}
 	for i := range d.Results {

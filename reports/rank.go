@@ -17,22 +17,13 @@ func rank(percent float64, n int64) int64 {
 	return min(max(int64(math.Ceil(q*float64(n))), 1), n)
 }
 
-// ValuesAt returns the percentiles of the histogram, which are given in rising order,
-// each as the upper end of its bucket. Without samples all are 0.
+// ValuesAt returns the percentiles of the histogram, each as the upper end of its bucket. Without samples all are 0.
 func ValuesAt(h *hdrhistogram.Histogram, percents []float64) []int64 {
 	values := make([]int64, len(percents))
 	n := h.TotalCount()
-	if n == 0 {
-		return values
-	}
-	var seen int64
-	next := 0
-	for _, bar := range h.Distribution() {
-		for seen += bar.Count; next < len(percents) && seen >= rank(percents[next], n); next++ {
-			values[next] = bar.To
-		}
-		if next == len(percents) {
-			break
+	for i, p := range percents {
+		if n > 0 { // rounded to a rank, this percentile is the one of ours
+			values[i] = h.ValueAtPercentile(100 * float64(rank(p, n)) / float64(n))
 		}
 	}
 	return values

@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 )
 
@@ -25,12 +26,15 @@ var sizeUnits = map[string]int64{
 	"G": 1 << 30, "g": 1 << 30, "GiB": 1 << 30, "GB": 1_000_000_000,
 }
 
-// ParseSize reads a number of bytes: digits and an optional unit without a space
-// between. K, M, G and KiB, MiB, GiB are powers of 1024; KB, MB, GB are powers
-// of 1000. Signs, fractions and sizes above 2^63−1 are errors.
+// longestSize is far above the digits of any size.
+const longestSize = 100
+
+// ParseSize reads a number of bytes: digits, with a fraction such as 1.5K where it gives whole bytes, and an optional
+// unit without a space between. K, M, G and KiB, MiB, GiB are powers of 1024; KB, MB, GB are powers
+// of 1000. Signs and sizes above 2^63−1 are errors.
 func ParseSize(s string) (int64, error) {
 	digits := 0
-	for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' {
+	for digits < len(s) && (s[digits] >= '0' && s[digits] <= '9' || digits > 0 && s[digits] == '.') {
 		digits++
 	}
 	if digits == 0 {
@@ -41,11 +45,20 @@ func ParseSize(s string) (int64, error) {
 		return 0, fmt.Errorf("size %q: unknown unit %q: use K, M, G or KiB, MiB, GiB (1024) or KB, MB, GB (1000)", s,
 			s[digits:])
 	}
-	n, err := strconv.ParseInt(s[:digits], 10, 64)
-	if err != nil || n > math.MaxInt64/unit {
+	if len(s) > longestSize {
+		return 0, fmt.Errorf("size %q...: longer than %d characters", s[:longestSize], longestSize)
+	}
+	exact, ok := new(big.Rat).SetString(s[:digits])
+	if !ok {
+		return 0, fmt.Errorf("size %q: %q is no number", s, s[:digits])
+	}
+	if exact.Mul(exact, new(big.Rat).SetInt64(unit)); !exact.IsInt() {
+		return 0, fmt.Errorf("size %q: want a whole number of bytes", s)
+	}
+	if !exact.Num().IsInt64() {
 		return 0, fmt.Errorf("size %q: too large: the limit is %d bytes", s, int64(math.MaxInt64))
 	}
-	return n * unit, nil
+	return exact.Num().Int64(), nil
 }
 
 // FormatSize writes a number of bytes with the largest of K, M and G (1024) that

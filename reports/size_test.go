@@ -11,6 +11,7 @@ import (
 func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{
 		"0": 0, "64": 64, "64B": 64, "007": 7,
+		"1.5K": 1536, "0.5M": 512 << 10, "2.5KB": 2500, "1.0": 1,
 		"64K": 65536, "64k": 65536, "64KiB": 65536, "64KB": 64000, "64kB": 64000,
 		"8M": 8388608, "8m": 8388608, "8MiB": 8388608, "8MB": 8000000,
 		"1G": 1 << 30, "1g": 1 << 30, "1GiB": 1 << 30, "1GB": 1e9,
@@ -24,20 +25,24 @@ func TestParseSize(t *testing.T) {
 
 func TestParseSizeRefuses(t *testing.T) {
 	for s, reason := range map[string]string{
-		"":                    "whole number",
-		"K":                   "whole number",
-		"-1":                  "whole number",
-		"+1":                  "whole number",
-		" 1":                  "whole number",
-		"0x10":                `unknown unit "x10"`,
-		"1.5M":                `unknown unit ".5M"`,
-		"1 K":                 `unknown unit " K"`,
-		"64Q":                 `unknown unit "Q"`,
-		"1Gb":                 `unknown unit "Gb"`, // a gigabit, not a size
-		"1_000":               "unknown unit",
-		"9223372036854775808": "too large",
-		"8589934592G":         "too large",
-		"9223372036854776K":   "too large",
+		"":                       "whole number",
+		"K":                      "whole number",
+		"-1":                     "whole number",
+		"+1":                     "whole number",
+		" 1":                     "whole number",
+		"0x10":                   `unknown unit "x10"`,
+		"1.5":                    "whole number",
+		"1.0001K":                "whole number",
+		"1.5.5K":                 "no number",
+		".5K":                    "whole number",
+		strings.Repeat("1", 200): "longer than",
+		"1 K":                    `unknown unit " K"`,
+		"64Q":                    `unknown unit "Q"`,
+		"1Gb":                    `unknown unit "Gb"`, // a gigabit, not a size
+		"1_000":                  "unknown unit",
+		"9223372036854775808":    "too large",
+		"8589934592G":            "too large",
+		"9223372036854776K":      "too large",
 	} {
 		got, err := ParseSize(s)
 		if err == nil {

@@ -53,13 +53,13 @@ func tiedDims(results []*reports.Result) tied {
 		}
 		note("qps", variantOf(r), view.Integer(int64(r.QPs)))
 	}
-	t := tied{variantDim: true}
+	t, several := tied{variantDim: true}, variants(results) > 1
 	for dim, of := range values {
 		one := len(of) > 0
 		for _, v := range of {
 			one = one && len(v) == 1
 		}
-		t[dim] = t[dim] || one && variants(results) > 1
+		t[dim] = t[dim] || one && several
 	}
 	return t
 }

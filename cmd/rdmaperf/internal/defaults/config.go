@@ -3,13 +3,14 @@ package defaults
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 )
 
 // ConfigFile is where the defaults of a user are (XDG Base Directory Specification);
@@ -49,9 +50,9 @@ func ReadConfig(path string) (c config, err error) {
 		return c, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	b, err := values.ReadText(f, maxConfig)
 	if err != nil {
-		return c, err
+		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(b) > maxConfig {
 		return c, fmt.Errorf("%s: longer than %d bytes", path, maxConfig)

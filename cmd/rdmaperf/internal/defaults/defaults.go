@@ -4,6 +4,7 @@ package defaults
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +37,10 @@ func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 	withoutServices(env)
 	path := ConfigFile(func(name string) string { return env[name] })
 	file, err := ReadConfig(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission): // it may be another user's, as under sudo(8)
+		fmt.Fprintf(cmd.ErrOrStderr(), "rdmaperf: no defaults: %v\n", err)
+	case err != nil:
 		return cli.Usage("read defaults", err, "mending or removing the file")
 	}
 	if err := checkNames(cmd.Root(), path, file); err != nil {

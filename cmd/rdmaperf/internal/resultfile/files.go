@@ -2,6 +2,8 @@
 package resultfile
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -106,11 +109,36 @@ func ReadFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	if err != nil {
 		return none, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
 	}
-	v, err := read(io.LimitReader(file, maxInput)) // it may grow meanwhile
+	v := none
+	text, err := values.Text(io.LimitReader(file, maxInput)) // it may grow meanwhile
+	if err == nil {
+		err = beginsJSON(text)
+	}
+	if err == nil {
+		v, err = read(text)
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return none, fmt.Errorf("%s: %w", name, err)
 	}
 	return v, nil
+}
+
+// beginsJSON refuses a text that cannot be JSON by its first byte, before all of it is read.
+func beginsJSON(r *bufio.Reader) error {
+	for at := 1; ; at++ {
+		b, err := r.ReadByte()
+		switch {
+		case err == io.EOF:
+			return nil // whoever reads it says that it is empty
+		case err != nil:
+			return err
+		case bytes.IndexByte([]byte(" \t\r\n"), b) >= 0:
+		case b == '{' || b == '[' || b == '"' || b == '-' || b >= '0' && b <= '9' || b == 't' || b == 'f' || b == 'n':
+			return r.UnreadByte()
+		default:
+			return fmt.Errorf("no JSON at byte %d", at)
+		}
+	}
 }
 
 // DocumentFile is the document's name inside an output directory.

@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -347,7 +348,11 @@ func readScenario(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxScenarioBytes+1))
+	b, err := values.ReadText(f, maxScenarioBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
 }
 
 // step puts one run together: defaults, then the run, then the command line.

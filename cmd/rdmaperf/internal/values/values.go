@@ -3,7 +3,6 @@ package values
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,14 +63,14 @@ func Works(flag, s string) ([]time.Duration, error) {
 	return all, nil
 }
 
-// Duration reads "3" (seconds, as perftest), "3s" or "500ms".
+// Duration reads "3" and "0.5" (seconds, as perftest), "3s" or "500ms".
 func Duration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
-	if n, e := strconv.ParseUint(s, 10, 31); e == nil {
-		d, err = time.Duration(n)*time.Second, nil
+	if strings.Trim(s, "0123456789.") == "" {
+		d, err = time.ParseDuration(s + "s")
 	}
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q: want a time above 0 such as 3, 3s or 500ms", s)
+		return 0, fmt.Errorf("%q: want a time above 0 such as 3, 0.5, 3s or 500ms", s)
 	}
 	return d, nil
 }

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 )
 
 // Tensor is one parameter tensor of a network.
@@ -78,9 +79,9 @@ func LoadModel(name string) (*Model, error) {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxModelBytes+1))
+	b, err := values.ReadText(f, maxModelBytes)
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, fmt.Errorf("model %s: %w", name, err)
 	}
 	return ParseModel(strings.TrimSuffix(filepath.Base(name), ".csv"), b)
 }
