@@ -92,35 +92,43 @@ runs that are not comparable, 3 a threshold was missed.`,
 			}
 			args = append(args, newest)
 		}
-		old, err := resultfile.Read(args[0])
-		if err != nil {
-			return err
-		}
-		new, err := resultfile.Read(args[1])
-		if err != nil {
-			return err
-		}
-		if medians {
-			limits.ByMedians()
-		}
-		c, err := reports.Compare(old, new, limits.Thresholds)
-		if err != nil {
-			return cli.Usage("compare "+args[0]+" with "+args[1], err, "two runs of the same points")
-		}
-		if len(c.Unlike) > 0 && !force {
-			for _, d := range c.Unlike {
-				fmt.Fprintf(cmd.ErrOrStderr(), "not alike: %s\n", d)
-			}
-			return cli.Usage("compare "+args[0]+" with "+args[1], errors.New("the runs are not alike"),
-				"--force, if that is meant")
-		}
-		if err := render.Find(format, render.OfComparison).Compare(cmd.OutOrStdout(), c); err != nil {
-			return err
-		}
-		for _, l := range c.Undecided {
-			fmt.Fprintln(cmd.ErrOrStderr(), l)
-		}
-		return limits.Missed(cmd.ErrOrStderr(), c.Missed)
+		return cli.Computes(cmd.Context(), "compare", func() error {
+			return compareDocuments(cmd, args[0], args[1], &limits, format, force, medians)
+		})
 	}
 	return cmd
+}
+
+// compareDocuments compares two files, directories or baselines.
+func compareDocuments(cmd *cobra.Command, oldName, newName string, limits *run.FailIf, format string, force,
+	medians bool) error {
+	old, err := resultfile.Read(oldName)
+	if err != nil {
+		return err
+	}
+	new, err := resultfile.Read(newName)
+	if err != nil {
+		return err
+	}
+	if medians {
+		limits.ByMedians()
+	}
+	c, err := reports.Compare(old, new, limits.Thresholds)
+	if err != nil {
+		return cli.Usage("compare "+oldName+" with "+newName, err, "two runs of the same points")
+	}
+	if len(c.Unlike) > 0 && !force {
+		for _, d := range c.Unlike {
+			fmt.Fprintf(cmd.ErrOrStderr(), "not alike: %s\n", d)
+		}
+		return cli.Usage("compare "+oldName+" with "+newName, errors.New("the runs are not alike"),
+			"--force, if that is meant")
+	}
+	if err := render.Find(format, render.OfComparison).Compare(cmd.OutOrStdout(), c); err != nil {
+		return err
+	}
+	for _, l := range c.Undecided {
+		fmt.Fprintln(cmd.ErrOrStderr(), l)
+	}
+	return limits.Missed(cmd.ErrOrStderr(), c.Missed)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -57,7 +56,7 @@ neither.`,
 			if r := render.Find(f.format, render.OfReport); r != nil && !cmd.Flags().Changed("output") {
 				f.output = cmp.Or(r.File, "-")
 			}
-			return f.run(cmd.OutOrStdout(), args)
+			return cli.Computes(cmd.Context(), "make report", func() error { return f.run(cmd.OutOrStdout(), args) })
 		},
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", resultfile.PageFile,
@@ -95,11 +94,10 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	if f.output == "-" {
 		return format.Pages(stdout, docs, o)
 	}
-	// In memory first, so that only a failing disk leaves a part of a page.
 	var made bytes.Buffer
 	err := format.Pages(&made, docs, o)
 	if err == nil {
-		err = os.WriteFile(f.output, made.Bytes(), 0o644)
+		err = reports.WriteFileAtomic(f.output, made.Bytes())
 	}
 	if err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err}

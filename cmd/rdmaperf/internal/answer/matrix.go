@@ -58,9 +58,9 @@ func gather(d *reports.Document) *matrix {
 		r := &d.Results[i]
 		of[r.Workload] = append(of[r.Workload], r)
 	}
-	ties, first := map[string]tied{}, firstRanks(d.Results)
+	ties, several, first := map[string]tied{}, map[string]bool{}, firstRanks(d.Results)
 	for w, results := range of {
-		ties[w] = tiedDims(results)
+		ties[w], several[w] = tiedDims(results), variants(results) > 1
 	}
 	for i := range d.Results {
 		r := &d.Results[i]
@@ -72,7 +72,7 @@ func gather(d *reports.Document) *matrix {
 			continue
 		}
 		variant := ""
-		if variants(of[r.Workload]) > 1 {
+		if several[r.Workload] {
 			variant = view.Visible(variantOf(r))
 		}
 		p, line := pointOf(r, ties[r.Workload]), m.row(r, variant)

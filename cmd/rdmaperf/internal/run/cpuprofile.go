@@ -20,7 +20,7 @@ const (
 // profileOptions is where the CPU profile of this process goes.
 type profileOptions struct {
 	dir  string
-	file *os.File
+	file *cli.Profile
 }
 
 func (p *profileOptions) register(f *pflag.FlagSet) {
@@ -58,4 +58,4 @@ func (p *profileOptions) server() ([]string, error) {
 	return []string{"--cpu-profile", name}, nil
 }
 
-func (p *profileOptions) stop() error { return cli.StopProfile(p.file) }
+func (p *profileOptions) stop() error { return p.file.Stop() }

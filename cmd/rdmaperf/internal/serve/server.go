@@ -93,7 +93,7 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 		if e != nil {
 			return errors.Join(e, l.Close())
 		}
-		defer func() { err = errors.Join(err, cli.StopProfile(f)) }()
+		defer func() { err = errors.Join(err, f.Stop()) }()
 	}
 	log := cli.NewLog(stderr, o.quiet, o.verbose)
 	if o.victim {
