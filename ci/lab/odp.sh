@@ -4,26 +4,23 @@
 # see, and R9: the first touch of a page is slow, and a warmed one as fast as a pinned one.
 # Ratios of one run mean something here, absolute times do not.
 #
-#   ci/lab/run --kernel backports ci/lab/odp.sh [PART…] [REPEATS]
+#   ci/lab/run --kernel backports ci/lab/odp.sh [PART…]
 #
-# A part is conform, bytes or cost; without one, all of them. cost is measured in 6 repeats or
-# what is said.
+# A part is conform, bytes or cost; without one, all of them.
 #
-# Exit codes: 0 all is as it should be, 1 something is not or could not be measured, 3 a
-# target was missed, 77 the device has no on-demand paging.
-# lab builds: ./ci/registertable
+# Exit codes: 0 all is as it should be, 1 something is not or could not be measured, 77 the
+# device has no on-demand paging.
 # lab timeout: 1200
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh
 . guest/lib.sh
 
-dev=rxe0 parts=() repeats=6
+dev=rxe0 parts=()
 for arg in "$@"; do
 	case $arg in
 	conform | bytes | cost) parts+=("$arg") ;;
-	[1-9]*) repeats=$arg ;;
-	*) echo "odp.sh: $arg: want conform, bytes, cost or a number" >&2 && exit 2 ;;
+	*) echo "odp.sh: $arg: want conform, bytes or cost" >&2 && exit 2 ;;
 	esac
 done
 ((${#parts[@]})) || parts=(conform bytes cost)
@@ -89,14 +86,8 @@ bytes_seen() {
 }
 
 cost() {
-	local repeat documents=()
 	mtu 9000 || return # a page is one packet, which begins with it: see ledger.json
-	for ((repeat = 1; repeat <= repeats; repeat++)); do
-		documents+=("$OUT/$repeat.json")
-		register --arms none,odp -s 4K,1M -D 400ms --json "$OUT/$repeat.json" >"$OUT/run.txt" 2>&1 || { tail -n 3 "$OUT/run.txt" && return 1; }
-	done
-	grep -E '^ *(#bytes|\[us\]|[0-9]+ base)' "$OUT/run.txt"
-	registertable -only odp -json "$OUT/ratios.json" "${documents[@]}"
+	rdmaperf reproduce registration --only R9 -o "$OUT"
 }
 
 if wants conform; then check "$dev: the suite's cases of on-demand paging, and of what is declared" verdicts; fi

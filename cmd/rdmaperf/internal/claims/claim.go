@@ -95,14 +95,16 @@ type At struct {
 	Run    *Run
 	Figure string // as --fail-if has it; "cpu.gb" of any result with a bandwidth
 	Stack  string // as typed
-	Where  string // "arm=same-qp bulk_size=1M"
+	Where  string // "arm=same-qp bulk_size=1M"; also pages!=base and, for a mean, at_s=2..4
 }
 
 // with is the figure at another point: conditions of the same name are replaced.
 func (a At) with(where string) At {
 	for _, c := range strings.Fields(where) {
 		name, _, _ := strings.Cut(c, "=")
-		kept := slices.DeleteFunc(strings.Fields(a.Where), func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		kept := slices.DeleteFunc(strings.Fields(a.Where), func(o string) bool {
+			return strings.HasPrefix(o, name+"=") || strings.HasPrefix(o, name+"!=")
+		})
 		a.Where = strings.Join(append(kept, c), " ")
 	}
 	return a

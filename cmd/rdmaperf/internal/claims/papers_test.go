@@ -59,7 +59,7 @@ func checkRule(t *testing.T, id string, r Rule) {
 	}
 	for _, a := range r.ats() {
 		for _, condition := range strings.Fields(a.Where) {
-			if !regexp.MustCompile(`^[a-z_]+=\S+$`).MatchString(condition) {
+			if !regexp.MustCompile(`^[a-z_]+!?=\S+$`).MatchString(condition) {
 				t.Errorf("%s, %s: condition %q", id, r.What, condition)
 			}
 		}

@@ -69,7 +69,8 @@ func matches(r *reports.Result, a At) bool {
 	}
 	for _, c := range strings.Fields(a.Where) {
 		name, want, _ := strings.Cut(c, "=")
-		if !has(r, name, want) {
+		name, not := strings.CutSuffix(name, "!")
+		if has(r, name, want) == not {
 			return false
 		}
 	}
@@ -78,6 +79,14 @@ func matches(r *reports.Result, a At) bool {
 
 // has tells whether a result has the value of a dimension.
 func has(r *reports.Result, name, want string) bool {
+	for _, d := range r.Dims {
+		if short, value := d.Short(); short == name || d.Name == name {
+			if from, to, ok := strings.Cut(want, span); ok {
+				return number(d.Value) >= number(from) && number(d.Value) < number(to)
+			}
+			return value == want || d.Value == want
+		}
+	}
 	switch name {
 	case "op":
 		return r.Op == want
@@ -93,14 +102,6 @@ func has(r *reports.Result, name, want string) bool {
 		return strconv.Itoa(r.Threads) == want
 	case "rate":
 		return strconv.FormatFloat(r.Rate, 'f', -1, 64) == want
-	}
-	for _, d := range r.Dims {
-		if short, value := d.Short(); short == name || d.Name == name {
-			if from, to, ok := strings.Cut(want, span); ok {
-				return number(d.Value) >= number(from) && number(d.Value) < number(to)
-			}
-			return value == want || d.Value == want
-		}
 	}
 	return false
 }
