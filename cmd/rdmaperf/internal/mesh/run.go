@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -262,6 +263,9 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	report := devices.Collect(devices.Local(), nil)
 	hello := &Hello{Key: *key, Rank: p.place.Rank, Size: p.place.Size, Host: p.place.Node, Machine: machine(),
 		CPUs: engine.AllowedCPUs(), Switch: p.place.Switch, Facts: facts(&env, report.Devices)}
+	for _, l := range o.lacks(p, devices.Local(), &report, &env) {
+		hello.Lacks = append(hello.Lacks, l.What)
+	}
 	if hello.Host == "" {
 		hello.Host = env.Hostname
 	}
@@ -291,6 +295,14 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	err = r.run(ctx)
 	cancel()
 	return errors.Join(err, <-served)
+}
+
+// lacks are what doctor would say, where kernel verbs are measured.
+func (o *Options) lacks(p *plan, h devices.Host, r *devices.Report, e *reports.Environment) []devices.Lack {
+	if !slices.ContainsFunc(p.specs, func(s string) bool { return strings.Contains(s, stackspec.Verbs) }) {
+		return nil
+	}
+	return h.Lacks(r, e)
 }
 
 // afterRankZero is by how much the others wait longer than rank 0.

@@ -1,0 +1,161 @@
+package devices
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// Lack is something without which RDMA does not work here, or works slowly.
+type Lack struct {
+	What     string
+	Command  string // that mends it on a host; "": none
+	Manifest string // the lines of a pod's manifest that do; "": none
+}
+
+// leastMemlock is what the windows of a run of a few queue pairs need, bytes.
+const leastMemlock = 256 << 20
+
+// Lacks are those of a host whose devices are known. Kernel verbs need all of them; software stacks need none.
+func (h Host) Lacks(r *Report, e *reports.Environment) (all []Lack) {
+	add := func(what, command, manifest string) { all = append(all, Lack{what, command, manifest}) }
+	if len(r.Devices) == 0 {
+		command := ""
+		if len(r.Hints) > 0 {
+			command = r.Hints[0]
+		}
+		add("no RDMA device: "+r.Reason, command, "resources: {limits: {rdma/hca: 1}}")
+	}
+	active := false
+	for _, d := range r.Devices {
+		if len(d.CharDevices) == 0 || !slices.ContainsFunc(d.CharDevices, h.exists) {
+			add(fmt.Sprintf("%s has no device file in /dev/infiniband", d.Name), "modprobe ib_uverbs, or docker run "+
+				"--device=/dev/infiniband", "resources: {limits: {rdma/hca: 1}}")
+		}
+		for _, p := range d.Ports {
+			name := fmt.Sprintf("port %d of %s", p.Number, d.Name)
+			netdev := append(d.NetDevs, "INTERFACE")[0]
+			switch {
+			case p.State != "ACTIVE":
+				add(fmt.Sprintf("%s is %s", name, p.State), "ip link set "+netdev+" up", "")
+			case len(p.GIDs) == 0:
+				add(name+" has no GID", "ip address add ADDRESS/24 dev "+netdev,
+					"hostNetwork: true, or a network of its own for the pod (Multus)")
+			default:
+				active = true
+			}
+		}
+	}
+	if len(r.Devices) > 0 && !h.exists("/dev/infiniband/rdma_cm") {
+		add("rdma_cm has no device file, which iWARP devices and -R need", "modprobe rdma_ucm", "")
+	}
+	if len(r.Devices) > 0 && !active {
+		add("no port can be used", "", "")
+	}
+	if m := e.MemlockBytes; m != nil && *m >= 0 && *m < leastMemlock {
+		add(fmt.Sprintf("the limit of locked memory is %s, so that little can be registered", reports.FormatSize(*m)),
+			"ulimit -l unlimited; for good: '* - memlock unlimited' in /etc/security/limits.conf",
+			"securityContext: {capabilities: {add: [IPC_LOCK]}}")
+	}
+	slow := slices.DeleteFunc(slices.Clone(e.Governors), func(g string) bool { return g == "performance" })
+	if len(slow) > 0 {
+		add("the CPU governor is "+strings.Join(slow, ", ")+", which makes latencies longer",
+			"cpupower frequency-set -g performance", "")
+	}
+	return all
+}
+
+// exists tells whether a file is there.
+func (h Host) exists(name string) bool {
+	_, err := fs.Stat(h.Root, strings.TrimPrefix(path.Clean(name), "/"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Taken is the GID that a connection to a peer takes, and why; false for a port without. The order is that of the
+// verbs provider: RoCE v2 before v1, which ends at the first router, then the family of the peer, then global before
+// link-local, then the lowest index. InfiniBand takes the first.
+func (p *Port) Taken(peer netip.Addr) (index int, why string, ok bool) {
+	if len(p.GIDs) == 0 {
+		return 0, "", false
+	}
+	want4 := !peer.IsValid() || peer.Unmap().Is4()
+	rank := func(g *GID) []int {
+		a, _ := netip.ParseAddr(g.GID) // a GID is an address
+		a = a.Unmap()
+		return []int{yes(g.Type != "RoCE v2"), yes(a.Is4() != want4), yes(a.IsLinkLocalUnicast()), g.Index}
+	}
+	if p.LinkLayer == "InfiniBand" {
+		rank = func(g *GID) []int { return []int{g.Index} }
+	}
+	best := slices.MinFunc(p.GIDs, func(a, b GID) int { return slices.Compare(rank(&a), rank(&b)) })
+	r := rank(&best)
+	if len(r) == 1 {
+		return best.Index, "the first", true
+	}
+	reasons := []string{best.Type}
+	if r[1] == 0 {
+		reasons = append(reasons, "family of the peer")
+	} else {
+		reasons = append(reasons, "no GID has the family of the peer: no path")
+	}
+	if r[2] == 0 {
+		reasons = append(reasons, "global")
+	} else {
+		reasons = append(reasons, "link-local, for want of a global one")
+	}
+	return best.Index, strings.Join(reasons, ", "), true
+}
+
+func yes(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// WriteDoctor prints what is lacking, each with what mends it, and the GIDs with the one that is taken.
+func WriteDoctor(w io.Writer, r *Report, lacks []Lack, peer netip.Addr) error {
+	var b strings.Builder
+	if len(lacks) == 0 {
+		b.WriteString("Nothing is lacking.\n")
+	}
+	for _, l := range lacks {
+		fmt.Fprintln(&b, view.Printable(l.What))
+		if l.Command != "" {
+			fmt.Fprintln(&b, "  on a host: ", view.Printable(l.Command))
+		}
+		if l.Manifest != "" {
+			fmt.Fprintln(&b, "  in a pod:  ", l.Manifest)
+		}
+	}
+	for i := range r.Devices {
+		for k := range r.Devices[i].Ports {
+			p := &r.Devices[i].Ports[k]
+			taken, why, ok := p.Taken(peer)
+			if !ok || r.Devices[i].NodeType == "RNIC" { // iWARP goes by addresses
+				continue
+			}
+			fmt.Fprintf(&b, "\nGIDs of %s port %d:\n", r.Devices[i].Name, p.Number)
+			for _, g := range p.GIDs {
+				mark := ""
+				if g.Index == taken {
+					mark = "  <- taken: " + why
+				}
+				fmt.Fprintf(&b, "  %3d  %-39s  %-8s  %s%s\n", g.Index, g.GID, g.Type, view.Printable(g.NetDev), mark)
+			}
+		}
+	}
+	if len(r.Devices) == 0 {
+		b.WriteString("\nWithout a device, these work: --transport iwarp, tcp and what rdmaperf devices lists.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
