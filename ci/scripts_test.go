@@ -46,8 +46,6 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"compare-base --repeats",
 		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version",
 		"release --version a/b",
-		"grpc-ratio --bogus", "grpc-ratio --repeats 0", "grpc-ratio --seconds 0", "grpc-ratio --only tcp",
-		"grpc-profile --bogus", "grpc-profile --size x", "grpc-profile --seconds 0",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1",
 		"publish --dry-run",
 		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5",
