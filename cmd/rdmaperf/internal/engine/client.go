@@ -70,7 +70,7 @@ func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Stack, plan P
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok && !tr.Caps().InProcess {
 		c.host = (&net.IPAddr{IP: a.IP, Zone: a.Zone}).String()
 	}
-	c.Ctl = newControl(context.WithoutCancel(ctx), conn, "server "+conn.RemoteAddr().String())
+	c.Ctl = newControl(context.WithoutCancel(ctx), conn, "server "+conn.RemoteAddr().String(), MaxLine)
 	if err := c.greet(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -79,15 +79,7 @@ func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Stack, plan P
 }
 
 func (c *Client) greet(ctx context.Context) error {
-	caps := c.Tr.Caps()
-	err := c.Ctl.Send(c.Plan.Timeout, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan,
-		Plan: &c.Plan, Caps: &caps})
-	var m *Message
-	if err == nil {
-		m, err = c.Ctl.receive(ctx, c.Plan.Timeout)
-	} else if said, e := c.Ctl.receive(ctx, explainWait); !errors.Is(e, errSilent) {
-		m, err = said, e // a server that does not want the plan says why, and closes
-	}
+	m, err := c.ask(ctx, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgHello})
 	if err == nil && m.Type != msgChallenge {
 		c.Plan.Token = nil // it wants none, so that data connections have none
 	} else if err == nil {
@@ -95,6 +87,45 @@ func (c *Client) greet(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.understood(ctx, m, err, MsgWelcome); err != nil {
+		return err
+	}
+	caps := c.Tr.Caps()
+	m, err = c.ask(ctx, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan, Plan: &c.Plan, Caps: &caps})
+	if err := c.understood(ctx, m, err, msgAccept); err != nil {
+		return err
+	}
+	if m.Accept == nil {
+		return PeerError("greet "+c.Ctl.peer, outOfTurn(m, msgAccept), "")
+	}
+	c.server = *m.Accept
+	if err := Check(&c.Plan, c.server.Stack+" (server)", c.server.Caps); err != nil {
+		return err
+	}
+	// The whole plan is held against the server's limit before the first point runs, as far as its
+	// points say what they need: the shape of each is checked again.
+	for _, pt := range c.Plan.Points {
+		if err := checkWindow(pt, c.Plan.Qps(pt), c.Plan.leastWindow(pt), c.server.MaxWindow); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask sends a line and returns the server's answer.
+func (c *Client) ask(ctx context.Context, m *Message) (*Message, error) {
+	err := c.Ctl.Send(c.Plan.Timeout, m)
+	if err == nil {
+		return c.Ctl.receive(ctx, c.Plan.Timeout)
+	}
+	if said, e := c.Ctl.receive(ctx, explainWait); !errors.Is(e, errSilent) {
+		return said, e // a server that does not want it says why, and closes
+	}
+	return nil, err
+}
+
+// understood says what is wrong with an answer, or the lack of one, before the first point.
+func (c *Client) understood(ctx context.Context, m *Message, err error, want messageType) error {
 	switch {
 	case ctx.Err() != nil:
 		return Interrupted()
@@ -111,19 +142,8 @@ func (c *Client) greet(ctx context.Context) error {
 			ControlVersion), "the same rdmaperf version on both sides")
 	case m.Type == MsgError && m.Error != nil:
 		return m.Error.AsError(c.Ctl.peer)
-	case m.Type != msgAccept || m.Accept == nil:
-		return PeerError("greet "+c.Ctl.peer, outOfTurn(m, msgAccept), "")
-	}
-	c.server = *m.Accept
-	if err := Check(&c.Plan, c.server.Stack+" (server)", c.server.Caps); err != nil {
-		return err
-	}
-	// The whole plan is held against the server's limit before the first point runs, as far as its
-	// points say what they need: the shape of each is checked again.
-	for _, pt := range c.Plan.Points {
-		if err := checkWindow(pt, c.Plan.Qps(pt), c.Plan.leastWindow(pt), c.server.MaxWindow); err != nil {
-			return err
-		}
+	case m.Type != want:
+		return PeerError("greet "+c.Ctl.peer, outOfTurn(m, want), "")
 	}
 	return nil
 }

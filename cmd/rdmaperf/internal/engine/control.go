@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -22,6 +23,10 @@ import (
 // versions as far as these two fields go.
 //
 //	client                         server
+//	hello           ─────────────►
+//	                ◄───────────── challenge   ┐ where the server has a token
+//	proof           ─────────────►             ┘
+//	                ◄───────────── welcome
 //	plan            ─────────────►
 //	                ◄───────────── accept (its capabilities, environment)
 //	point           ─────────────►             ┐ for every point
@@ -35,22 +40,26 @@ const (
 	ControlMagic = "rdmaperf-control"
 
 	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 10
+	ControlVersion = 11
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
 	MaxLine = 2 << 20
+	// greetingLine bounds the lines of a client that is not welcome yet.
+	greetingLine = 4096
 )
 
 type messageType string
 
 const (
+	MsgHello     messageType = "hello"
+	MsgWelcome   messageType = "welcome"
 	MsgPlan      messageType = "plan"
 	msgAccept    messageType = "accept"
 	MsgPoint     messageType = "point"
 	MsgEnd       messageType = "end"
 	MsgEnded     messageType = "ended"
 	MsgError     messageType = "error"
-	msgChallenge messageType = "challenge" // between plan and accept: prove that you know the token
+	msgChallenge messageType = "challenge" // between hello and welcome: prove that you know the token
 	msgProof     messageType = "proof"
 
 	msgData messageType = "data" // what a workload says, either way
@@ -175,7 +184,8 @@ type Control struct {
 	Conn net.Conn
 	peer string // for messages
 	in   chan *Message
-	err  error // why in was closed; valid then
+	err  error        // why in was closed; valid then
+	most atomic.Int64 // bytes of a line
 	quit chan struct{}
 	once sync.Once
 	done chan struct{}
@@ -186,8 +196,9 @@ type Control struct {
 	lost  context.CancelFunc
 }
 
-func newControl(ctx context.Context, conn net.Conn, peer string) *Control {
+func newControl(ctx context.Context, conn net.Conn, peer string, most int64) *Control {
 	c := &Control{Conn: conn, peer: peer, in: make(chan *Message), quit: make(chan struct{}), done: make(chan struct{})}
+	c.most.Store(most)
 	c.Alive, c.lost = context.WithCancel(ctx)
 	go c.read()
 	return c
@@ -214,7 +225,7 @@ func (c *Control) read() {
 		return
 	}
 	for {
-		line, err := ReadLine(r)
+		line, err := readLine(r, &c.most)
 		if err != nil {
 			c.err = err
 			return
@@ -238,11 +249,17 @@ var ErrLine = errors.New("not the rdmaperf control protocol")
 
 // ReadLine returns one line without its end, at most MaxLine bytes.
 func ReadLine(r *bufio.Reader) ([]byte, error) {
+	var most atomic.Int64
+	most.Store(MaxLine)
+	return readLine(r, &most)
+}
+
+func readLine(r *bufio.Reader, most *atomic.Int64) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > MaxLine {
-			return nil, fmt.Errorf("%w: a line is longer than %d bytes", ErrLine, MaxLine)
+		if n := most.Load(); int64(len(line)+len(part)) > n {
+			return nil, fmt.Errorf("%w: a line is longer than %d bytes", ErrLine, n)
 		}
 		line = append(line, part...)
 		switch {

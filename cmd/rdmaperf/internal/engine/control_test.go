@@ -47,6 +47,17 @@ func talk(t *testing.T, addr string, raw string) *engine.Message {
 	}
 }
 
+// hello is the line before a plan, of the same version.
+func hello(t testing.TB, magic string, version int) string {
+	t.Helper()
+	b, err := json.Marshal(&engine.Message{Magic: magic, Version: version, Type: engine.MsgHello})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b) + "\n"
+}
+
+// planLine is hello and a plan.
 func planLine(t testing.TB, edit func(*engine.Message)) string {
 	t.Helper()
 	p := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
@@ -59,7 +70,7 @@ func planLine(t testing.TB, edit func(*engine.Message)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b) + "\n"
+	return hello(t, m.Magic, m.Version) + string(b) + "\n"
 }
 
 // badOpenings are first lines, each with what the answer must be: the exit code
@@ -81,9 +92,9 @@ func badOpenings(t testing.TB) map[string]struct {
 		"another magic": {planLine(t, func(m *engine.Message) { m.Magic = "iperf" }),
 			"not the rdmaperf control protocol", 5},
 		"another version": {planLine(t, func(m *engine.Message) { m.Version = 99 }), "version 99", 5},
-		"a wrong type": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
+		"a wrong type": {hello(t, engine.ControlMagic, engine.ControlVersion) + `{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
 			`,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
-		"no plan":       {planLine(t, func(m *engine.Message) { m.Plan = nil }), `got "plan"`, 5},
+		"no plan":       {planLine(t, func(m *engine.Message) { m.Plan = nil }), "no plan", 5},
 		"out of turn":   {planLine(t, func(m *engine.Message) { m.Type = engine.MsgEnd }), `got "end"`, 5},
 		"no points":     {planLine(t, func(m *engine.Message) { m.Plan.Points = nil }), "points", 2},
 		"absurd qps":    {planLine(t, func(m *engine.Message) { m.Plan.QPs = 1 << 30 }), "--qp", 2},
@@ -95,7 +106,10 @@ func badOpenings(t testing.TB) map[string]struct {
 		}), "call", 77},
 		"no kind of call": {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Op = "call" }),
 			"kind of call", 2},
-		"a line without end": {strings.Repeat("x", engine.MaxLine+8192), "longer than", 5},
+		"a line without end": {strings.Repeat("x", engine.MaxLine+8192), "longer than 4096", 5},
+		"a long greeting": {strings.TrimSuffix(hello(t, engine.ControlMagic, engine.ControlVersion), "}\n") +
+			`,"data":"` + strings.Repeat("x", 4096) + "\"}\n", "longer than 4096", 5},
+		"no greeting": {planLine(t, nil)[len(hello(t, engine.ControlMagic, engine.ControlVersion)):], `got "plan"`, 5},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,48 @@ func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
 	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token is another one") {
 		t.Errorf("an unknown client got %q", said)
 	}
+}
+
+// Before the token is shown, a line is short; behind it, a plan has no more points than it may have.
+func TestUnknownClientsTakeLittleMemory(t *testing.T) {
+	points := strings.Repeat("{},", 699_000) + "{}"
+	long := strings.Replace(planLine(t, nil), `"points":[`, `"points":[`+points+",", 1)
+	hello, rest, _ := strings.Cut(long, "\n")
+	plan := []byte(rest)
+	for _, token := range []string{"open sesame", ""} {
+		addr, _ := guarded(t, &engine.Server{Workloads: enginetest.Table, Token: []byte(token)})
+		before := allocated()
+		for range 4 {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			r := bufio.NewReader(conn)
+			io.WriteString(conn, hello+"\n")
+			r.ReadString('\n')
+			conn.Write(plan)
+			said, _ := r.ReadString('\n')
+			conn.Close()
+			if !strings.Contains(said, `"error"`) && token == "" {
+				t.Errorf("a plan of 699,000 points is answered %q", said)
+			}
+		}
+		most := uint64(1 << 20)
+		if token == "" {
+			most = 80 << 20 // lines of 2 MiB, and 4,096 points of each
+		}
+		if got := allocated() - before; got > most {
+			t.Errorf("token %q: four connections allocated %d MiB", token, got>>20)
+		}
+	}
+}
+
+// allocated is what the process allocated since it began, bytes.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 // Data connections need the token, too: the number on the control channel is not enough.
@@ -189,9 +232,15 @@ func TestErrorsOfStrangersAreShort(t *testing.T) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	io.WriteString(conn, (planLine(t, func(m *engine.Message) { m.Plan.Transport = strings.Repeat("x", 900_000) })))
+	hello, plan, _ := strings.Cut(planLine(t, func(m *engine.Message) {
+		m.Plan.Transport = strings.Repeat("x", 900_000)
+	}), "\n")
+	r := bufio.NewReader(io.LimitReader(conn, 5*engine.LongestSay))
+	io.WriteString(conn, hello+"\n")
+	r.ReadString('\n')
+	io.WriteString(conn, plan)
 	// It answers by one line; the end of the connection would be a wait for our own deadline.
-	said, _ := bufio.NewReader(io.LimitReader(conn, 5*engine.LongestSay)).ReadString('\n')
+	said, _ := r.ReadString('\n')
 	if !strings.Contains(said, "no stack") || len(said) > 4*engine.LongestSay {
 		t.Errorf("%d bytes come back, want a short reason", len(said))
 	}
@@ -302,15 +351,16 @@ func TestOpenServersDoNotTellTheirMachine(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); s.ServeConn(t.Context(), far) }()
 		near.SetDeadline(time.Now().Add(10 * time.Second))
-		io.WriteString(near, planLine(t, nil))
-		said := make([]byte, 64<<10)
-		n, err := near.Read(said)
+		go io.WriteString(near, planLine(t, nil)) // a pipe: the server answers in between
+		r := bufio.NewReader(near)
+		r.ReadString('\n') // welcome
+		said, err := r.ReadString('\n')
 		near.Close()
 		<-done
-		if err != nil || !strings.Contains(string(said[:n]), `"accept"`) {
-			t.Fatalf("%q, %v", said[:n], err)
+		if err != nil || !strings.Contains(said, `"accept"`) {
+			t.Fatalf("%q, %v", said, err)
 		}
-		if shown := strings.Contains(string(said[:n]), "secret7"); shown != (allow != nil) {
+		if shown := strings.Contains(said, "secret7"); shown != (allow != nil) {
 			t.Errorf("allow %v: shown %v", allow, shown)
 		}
 	}

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,8 +39,8 @@ type Plan struct {
 	TLS *tls.Config `json:"-"`
 
 	// Transport is the stack as given to --transport; the server opens the same.
-	Transport string  `json:"transport"`
-	Points    []Point `json:"points"`
+	Transport string `json:"transport"`
+	Points    Points `json:"points"`
 
 	// Workloads are those that the points may name. Each side has its own table.
 	Workloads Table `json:"-"`
@@ -84,6 +87,33 @@ type Plan struct {
 	// Timeout bounds every single wait that is not the measurement itself, and how
 	// long an operation may make no progress. Default 5 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
+}
+
+// Points are at most maxPoints where they come from a peer.
+type Points []Point
+
+// UnmarshalJSON stops behind maxPoints: an empty one is three bytes of a line and hundreds of memory.
+func (p *Points) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	*p = nil
+	t, err := d.Token()
+	switch {
+	case err == nil && t == nil:
+		return nil
+	case t != json.Delim('['):
+		return errors.New("points are a list")
+	}
+	for d.More() {
+		if len(*p) == maxPoints {
+			return fmt.Errorf("more than %d points", maxPoints)
+		}
+		var pt Point
+		if err := d.Decode(&pt); err != nil {
+			return err
+		}
+		*p = append(*p, pt)
+	}
+	return nil
 }
 
 // Point is one figure to take.

@@ -47,7 +47,10 @@ func TestClientSeesWhyTheServerClosed(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			bufio.NewReader(there).ReadString('\n')
+			r := bufio.NewReader(there)
+			r.ReadString('\n')
+			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"welcome"}`+"\n")
+			r.ReadString('\n')
 			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"accept","accept":`+
 				`{"stack":"mem","caps":`+string(caps)+`,"max_window_bytes":1048576}}`+"\n")
 			io.WriteString(there, why)

@@ -126,7 +126,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, who *Visitor) {
 		}
 		return
 	}
-	c := &ServedClient{Server: s, who: who, Ctl: newControl(ctx, secured, conn.RemoteAddr().String()),
+	c := &ServedClient{Server: s, who: who, Ctl: newControl(ctx, secured, conn.RemoteAddr().String(), greetingLine),
 		Host: hostOf(conn.LocalAddr())}
 	defer c.Ctl.close()
 	c.Log = s.log().With("client", c.Ctl.peer)
@@ -181,24 +181,25 @@ type ServedClient struct {
 // serve is the dialogue. Its error was sent to the client, if that was still connected.
 func (c *ServedClient) serve(ctx context.Context) error {
 	m, err := c.Ctl.receive(ctx, FirstLineWait)
+	if errors.Is(err, io.EOF) {
+		return nil // a port check
+	}
+	if err = understand(m, err, MsgHello); err == nil {
+		err = c.challenge(ctx)
+	}
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil // a port check
-		}
-		return c.refuse(ctx, PeerError("read plan", err, "a client of the same version"))
+		return c.refuse(ctx, err)
 	}
-	if m.Plan != nil {
-		m.Plan.Workloads = c.Server.Workloads
+	c.Ctl.most.Store(MaxLine)
+	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion,
+		Type: MsgWelcome}); err != nil {
+		return err
 	}
-	if m.Caps != nil {
-		c.caps = *m.Caps
+	m, err = c.Ctl.receive(ctx, FirstLineWait)
+	if err = understand(m, err, MsgPlan); err == nil {
+		err = c.checkPlan(m)
 	}
-	if m.Magic == ControlMagic && m.Version == ControlVersion {
-		if err := c.challenge(ctx); err != nil {
-			return c.refuse(ctx, err)
-		}
-	}
-	if err := checkGreeting(m); err != nil {
+	if err != nil {
 		return c.refuse(ctx, err)
 	}
 	// Only a client that speaks the protocol counts: a port check is none.
@@ -247,19 +248,31 @@ func outOfTurn(m *Message, want messageType) error {
 	return fmt.Errorf("%w: got %q, want %q", ErrLine, m.Type, want)
 }
 
-// checkGreeting reports whether the first line is a plan of this version.
-func checkGreeting(m *Message) error {
+// understand says what is wrong with a line before the first point: it must be of this version and a type.
+func understand(m *Message, err error, want messageType) error {
 	switch {
+	case err != nil:
+		return PeerError("read plan", err, "a client of the same version")
 	case m.Magic != ControlMagic:
 		return PeerError("read plan", ErrLine, "a client of the same version")
 	case m.Version != ControlVersion:
 		return PeerError("read plan", fmt.Errorf("the client speaks control version %d, this server %d", m.Version,
 			ControlVersion), "the same rdmaperf version on both sides")
-	case m.Type != MsgPlan || m.Plan == nil || m.Caps == nil:
-		return PeerError("read plan", outOfTurn(m, MsgPlan), "")
+	case m.Type != want:
+		return PeerError("read plan", outOfTurn(m, want), "")
+	}
+	return nil
+}
+
+// checkPlan takes the client's plan and what its stack can do.
+func (c *ServedClient) checkPlan(m *Message) error {
+	switch {
+	case m.Plan == nil || m.Caps == nil:
+		return PeerError("read plan", fmt.Errorf("%w: no plan or no capabilities", ErrLine), "")
 	case m.Caps.MaxInline < 0 || m.Caps.MaxDepth < 0 || m.Caps.MaxReadDepth < 0:
 		return PeerError("read plan", fmt.Errorf("%w: limits below zero", ErrLine), "")
 	}
+	c.caps, m.Plan.Workloads = *m.Caps, c.Server.Workloads
 	return m.Plan.Validate()
 }
 
