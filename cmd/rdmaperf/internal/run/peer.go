@@ -93,7 +93,11 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 	}
 	addr, err := readAddr(ctx, portIn)
 	if err != nil {
-		return nil, childFailed(errors.Join(err, stop()))
+		err = errors.Join(err, stop())
+		if ctx.Err() != nil { // Ctrl-C, which ends a child of the same group, too
+			return nil, engine.Interrupted()
+		}
+		return nil, childFailed(err)
 	}
 	freeze := func(stop bool) {
 		sig := syscall.SIGCONT
