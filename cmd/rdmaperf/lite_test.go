@@ -1,8 +1,10 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -30,10 +32,33 @@ func TestLiteApplicationsAgreeWithASingleMachine(t *testing.T) {
 
 func TestLiteRefusesWhatCannotBe(t *testing.T) {
 	for _, args := range []string{"log --nodes 0", "log --records 0", "wordcount nonesuch.txt",
-		"pagerank --edges lite.go", "pagerank --iterations 0", "dsm --writes 2", "log --transport tcp"} {
+		"pagerank --edges lite.go", "pagerank --iterations 0", "dsm --writes 2", "log --transport tcp",
+		"wordcount /dev/zero", "wordcount --nodes -1 lite.go"} {
 		if r := rdmaperf(t, append([]string{"lite"}, strings.Fields(args)...)...); r.code != 2 ||
 			strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("lite %s: exit code %d, want 2\n%s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// Every number of an application has a range, and what is outside it is refused where it is read.
+func TestLiteNumbersHaveRanges(t *testing.T) {
+	for _, flag := range []string{"log --records", "log --size", "wordcount --top", "pagerank --top",
+		"pagerank --iterations", "dsm --pages", "dsm --accesses", "log --nodes", "daemon --places", "daemon --links"} {
+		for _, v := range []string{"-1", strconv.Itoa(math.MaxInt), "99999999999999999999", "x"} {
+			r := rdmaperf(t, append([]string{"lite"}, append(strings.Fields(flag), v)...)...)
+			if r.code != 2 || !strings.Contains(r.stderr, "want ") {
+				t.Errorf("lite %s %s: exit code %d, %s", flag, v, r.code, r.stderr)
+			}
+		}
+	}
+}
+
+// A list that is given and empty is no default.
+func TestEmptyListsAreRefused(t *testing.T) {
+	for _, flag := range []string{"--size", "--op", "--workload"} {
+		if r := rdmaperf(t, "run", flag, ""); r.code != 2 || !strings.Contains(r.stderr, "empty") {
+			t.Errorf("%s '': exit code %d, %s", flag, r.code, r.stderr)
 		}
 	}
 }

@@ -30,6 +30,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	begun := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		begun = true
+		if err := cli.NoEmptyLists(cmd); err != nil {
+			return err
+		}
 		return defaults.Apply(cmd, os.Environ(), run.Exclusive)
 	}
 	cmd, err := root.ExecuteContextC(ctx)

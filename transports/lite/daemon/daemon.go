@@ -64,7 +64,13 @@ func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
 	if cfg.Log == nil {
 		cfg.Log = func(string) {}
 	}
-	lis, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	addr := &net.UnixAddr{Name: path, Net: "unixpacket"}
+	lis, err := net.ListenUnix("unixpacket", addr)
+	if errors.Is(err, unix.EADDRINUSE) && abandoned(addr) {
+		if err = os.Remove(path); err == nil {
+			lis, err = net.ListenUnix("unixpacket", addr)
+		}
+	}
 	if err != nil {
 		return nil, &rdma.OpError{Op: "serve", Object: path, Err: err}
 	}
@@ -79,6 +85,15 @@ func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
 	go d.accept()
 	go d.loop()
 	return d, nil
+}
+
+// abandoned reports whether a socket is left over from a daemon that was killed.
+func abandoned(addr *net.UnixAddr) bool {
+	c, err := net.DialUnix("unixpacket", nil, addr)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, unix.ECONNREFUSED)
 }
 
 // Close ends all clients and removes the socket. Idempotent.

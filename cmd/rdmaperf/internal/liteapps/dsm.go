@@ -22,10 +22,9 @@ func newLiteDSM(o *liteOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dsm", Short: "Distributed shared memory: all nodes add to counters in the same pages", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pages < 1 || pages > 1<<14 || updates < 1 || !(share >= 0 && share <= 1) {
+			if !(share >= 0 && share <= 1) {
 				return cli.Usage("lite dsm",
-					errors.New("want 1 to 16384 pages, updates, and a share of writes of 0 to 1"),
-					"--pages 64 --accesses 2000 --writes 0.2")
+					fmt.Errorf("--writes %v: want a share of 0 to 1", share), "--writes 0.2")
 			}
 			a := liteApp{name: "dsm", source: dsm.Source,
 				input: fmt.Sprintf("%d pages of 4096 bytes, %d accesses a node, %g of them writes", pages, updates,
@@ -118,8 +117,8 @@ func newLiteDSM(o *liteOptions) *cobra.Command {
 			return a.print(cmd.OutOrStdout(), o, stack)
 		},
 	}
-	cmd.Flags().IntVar(&pages, "pages", 64, "pages")
-	cmd.Flags().IntVar(&updates, "accesses", 2000, "accesses by each node")
+	cli.Ranged(cmd.Flags(), &pages, "pages", 64, 1, 1<<14, "pages")
+	cli.Ranged(cmd.Flags(), &updates, "accesses", 2000, 1, 1e9, "accesses by each node")
 	cmd.Flags().Float64Var(&share, "writes", 0.2, "share of writes among them")
 	return cmd
 }

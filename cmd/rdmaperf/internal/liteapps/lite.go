@@ -39,7 +39,7 @@ on which all nodes share the processors.`,
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.transport, "transport", stackspec.Embedded(), "stack of an RDMA provider that the nodes meet over")
-	f.IntVar(&o.nodes, "nodes", 4, "nodes")
+	cli.Ranged(f, &o.nodes, "nodes", 4, 1, lite.MaxNodes, "nodes")
 	cmd.AddCommand(newLiteLog(&o), newLiteWordCount(&o), newLitePageRank(&o), newLiteDSM(&o), newLiteDaemon(&o))
 	return cmd
 }
@@ -87,9 +87,6 @@ const liteTimeout = 2 * time.Minute
 // withNodes runs f on a cluster of local nodes.
 func (o *liteOptions) withNodes(ctx context.Context, arena int,
 	f func(nodes []*lite.Node, ids []int) error) (err error) {
-	if o.nodes < 1 || o.nodes > lite.MaxNodes {
-		return cli.Usage("lite", fmt.Errorf("--nodes %d: want 1 to %d", o.nodes, lite.MaxNodes), "--nodes 4")
-	}
 	at, err := stackspec.Survey(o.transport)
 	if err != nil {
 		return err

@@ -19,10 +19,9 @@ func newLiteLog(o *liteOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "log", Short: "A distributed log: all nodes append atomically to one", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if records < 1 || size < 16 || size > 1<<16 || o.nodes*records*(size+84) > liteArena/2 {
+			if o.nodes*records*(size+84) > liteArena/2 {
 				return cli.Usage("lite log",
-					fmt.Errorf("%d records of %d bytes a node: want records of 16 to 65536 bytes, all together at "+
-						"most %d MiB", records, size, liteArena>>21), "--records 2000 --size 100")
+					fmt.Errorf("%d records of %d bytes a node: want at most %d MiB all together", records, size, liteArena>>21), "--records 2000 --size 100")
 			}
 			a := liteApp{name: "log", source: applog.Source, input: fmt.Sprintf("%d records of %d bytes by each node",
 				records, size)}
@@ -95,7 +94,7 @@ func newLiteLog(o *liteOptions) *cobra.Command {
 			return a.print(cmd.OutOrStdout(), o, stack)
 		},
 	}
-	cmd.Flags().IntVar(&records, "records", 2000, "records that each node appends")
-	cmd.Flags().IntVar(&size, "size", 100, "bytes of a record")
+	cli.Ranged(cmd.Flags(), &records, "records", 2000, 1, 1e9, "records that each node appends")
+	cli.Ranged(cmd.Flags(), &size, "size", 100, 16, 1<<16, "bytes of a record")
 	return cmd
 }

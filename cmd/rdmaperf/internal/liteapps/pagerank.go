@@ -21,10 +21,6 @@ func newLitePageRank(o *liteOptions) *cobra.Command {
 		Use: "pagerank", Short: "PageRank of a graph, by default of the imports of Go's standard library",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if iterations < 1 || iterations > 1e6 {
-				return cli.Usage("lite pagerank", fmt.Errorf("--iterations %d: want 1 to 1000000", iterations),
-					"--iterations 30")
-			}
 			g, name, err := importGraph(cmd.Context())
 			if edges != "" {
 				g, name, err = edgeList(edges)
@@ -72,7 +68,7 @@ func newLitePageRank(o *liteOptions) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&edges, "edges", "", "file with an edge a line, two names")
-	cmd.Flags().IntVar(&iterations, "iterations", 30, "iterations")
-	cmd.Flags().IntVar(&top, "top", 5, "vertices to print")
+	cli.Ranged(cmd.Flags(), &iterations, "iterations", 30, 1, 1e6, "iterations")
+	cli.Ranged(cmd.Flags(), &top, "top", 5, 0, 1e6, "vertices to print")
 	return cmd
 }

@@ -32,6 +32,9 @@ func newLiteWordCount(o *liteOptions) *cobra.Command {
 			bytes := int64(0)
 			for _, f := range files {
 				st, err := os.Stat(f)
+				if err == nil && !st.Mode().IsRegular() {
+					err = fmt.Errorf("%s is no regular file", f)
+				}
 				if err != nil {
 					return cli.Usage("lite wordcount", err, "files that are there")
 				}
@@ -75,6 +78,6 @@ func newLiteWordCount(o *liteOptions) *cobra.Command {
 			return a.print(cmd.OutOrStdout(), o, stack)
 		},
 	}
-	cmd.Flags().IntVar(&top, "top", 5, "words to print")
+	cli.Ranged(cmd.Flags(), &top, "top", 5, 0, 1e6, "words to print")
 	return cmd
 }

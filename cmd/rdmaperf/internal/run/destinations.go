@@ -83,7 +83,7 @@ func (d *destinations) check() error {
 	if d.name != "" {
 		if _, err := resultfile.NewBaseline(d.name); err != nil {
 			return cli.Usage("read --save", err,
-				"HOME or XDG_CONFIG_HOME in the environment, --save NAME, or --output DIR")
+				"HOME or XDG_DATA_HOME in the environment, --save NAME, or --output DIR")
 		}
 	}
 	return nil
