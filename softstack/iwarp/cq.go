@@ -38,10 +38,13 @@ type cq struct {
 	overrun bool
 	closed  bool
 	users   int
+	asleep  bool // a Wait sleeps, or is about to
 
 	waited  atomic.Bool // Wait was used: the sockets are in the poller
 	waiters atomic.Int32
 	waitMu  sync.Mutex // one Wait at a time drives the poller
+	hooked  <-chan struct{}
+	unhook  func() bool // undoes that the end of hooked's context wakes the poller
 	poller  stream.Poller
 	ready   [16]stream.Event
 	askMu   sync.Mutex // guards asked
@@ -170,7 +173,9 @@ func (c *cq) push(wc *rdma.WC, solicited bool, tag cqTag) {
 	if c.armed == notifyAny || solicited || wc.Status != rdma.StatusSuccess {
 		c.armed = notifyNone
 		c.fired = true
-		c.wake()
+		if c.asleep {
+			c.wake()
+		}
 	}
 }
 
@@ -357,22 +362,20 @@ func (c *cq) Wait(ctx context.Context) error {
 			q.joinPollers()
 		}
 	}
-	c.drive()
+	if c.dev.receiver != nil {
+		c.drive()
+	}
+	c.lookBeside()
 	for _, q := range c.qps.Load().list {
 		q.watchRoom()
 	}
 	idle := 0 // sleeps in a row that brought nothing
-	for hooked := false; ; {
+	for {
 		if fired, err := c.takeEvent(); fired || err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
-		}
-		if !hooked && ctx.Done() != nil {
-			hooked = true // only who really has to sleep pays for it
-			stop := context.AfterFunc(ctx, c.poller.Wake)
-			defer stop()
 		}
 		n, err := c.sleep(ctx, idle)
 		if err != nil {
@@ -381,12 +384,16 @@ func (c *cq) Wait(ctx context.Context) error {
 		if idle++; n > 0 {
 			idle = 0
 		}
-		// A look at every socket after every sleep would cost a thousand idle QPs a
-		// tenth of a processor.
-		for _, q := range c.qps.Load().list {
-			if !q.polledBy(c) || c.dev.cfg.OnAck { // no poller tells of an acknowledgement
-				q.poll()
-			}
+		c.lookBeside()
+	}
+}
+
+// lookBeside makes progress on the QPs of which the poller does not report everything. A look at every socket after
+// every sleep would cost a thousand idle QPs a tenth of a processor.
+func (c *cq) lookBeside() {
+	for _, q := range c.qps.Load().list {
+		if !q.polledBy(c) || c.dev.cfg.OnAck { // no poller reports an acknowledgement
+			q.poll()
 		}
 	}
 }
@@ -397,8 +404,10 @@ func (c *cq) Wait(ctx context.Context) error {
 func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.waitMu.Lock()
 	defer c.waitMu.Unlock()
+	c.hook(ctx)
 	c.mu.Lock()
 	done := c.fired || c.closed
+	c.asleep = !done
 	c.mu.Unlock()
 	if done || ctx.Err() != nil {
 		return 0, nil
@@ -410,9 +419,31 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	if c.dev.cfg.OnAck {
 		slice = ackSlice
 	}
-	n, err := c.poller.Wait(c.ready[:], sliceOf(ctx, slice))
+	park, ms := rdma.Parks(ctx), sliceOf(ctx, slice)
+	if _, limited := ctx.Deadline(); park && !limited && !c.dev.cfg.OnAck && c.waiters.Load() == 1 {
+		ms = -1 // a timer would wake another thread of the runtime
+	}
+	n, err := c.poller.Wait(c.ready[:], ms, park)
+	c.mu.Lock()
+	c.asleep = false
+	c.mu.Unlock()
 	c.driveReady(c.ready[:n])
 	return n, err
+}
+
+// hook makes the end of ctx wake the poller, until another context comes: a loop of Waits under one context does not
+// register each time. The caller holds waitMu.
+func (c *cq) hook(ctx context.Context) {
+	if ctx.Done() == c.hooked {
+		return
+	}
+	if c.unhook != nil {
+		c.unhook()
+	}
+	c.hooked, c.unhook = ctx.Done(), nil
+	if c.hooked != nil {
+		c.unhook = context.AfterFunc(ctx, c.poller.Wake)
+	}
 }
 
 // longSleeps is how often a sleep doubles: 1.6 s at most. The runtime's
@@ -434,6 +465,7 @@ func (c *cq) Close() error {
 	c.mu.Unlock()
 	c.poller.Wake()
 	c.waitMu.Lock() // no Wait is inside the poller any more, and none enters
+	c.hook(context.Background())
 	c.poller.Close()
 	c.waitMu.Unlock()
 	c.dev.mu.Lock()

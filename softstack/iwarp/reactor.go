@@ -39,7 +39,7 @@ const longSleepAfter = 3
 const busyPolls = 16
 
 func (b *reactor) start(s stream.Stack) error {
-	p, err := s.NewParkingPoller()
+	p, err := s.NewPoller()
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (b *reactor) loop() {
 	var events [64]stream.Event
 	var last time.Time
 	for {
-		n, err := b.p.Wait(events[:], b.pause())
+		n, err := b.p.Wait(events[:], b.pause(), true)
 		if err != nil {
 			return // the instance is gone: only after Close
 		}

@@ -86,7 +86,7 @@ func (r *receiver) run() {
 		case len(list) == 0 || idle >= receiverIdle:
 			r.asleep.Store(true)
 			if r.waiting() {
-				if _, err := r.p.Wait(ev[:], -1); err != nil {
+				if _, err := r.p.Wait(ev[:], -1, false); err != nil {
 					return // closed
 				}
 			}

@@ -317,14 +317,14 @@ func TestPollersTellAndWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if n, err := p.Wait(ev[:], 20); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
+	if n, err := p.Wait(ev[:], 20, false); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
 		t.Errorf("nothing is ready: %d, %v after %v", n, err, time.Since(start))
 	}
 	a.Send([]byte("x"))
-	if n, err := p.Wait(ev[:], 5000); n != 1 || err != nil || ev[0] != (stream.Event{Tag: 7, Bits: stream.Readable}) {
+	if n, err := p.Wait(ev[:], 5000, false); n != 1 || err != nil || ev[0] != (stream.Event{Tag: 7, Bits: stream.Readable}) {
 		t.Fatalf("readable: %d, %v, %+v", n, err, ev[0])
 	}
-	if n, _ := p.Wait(ev[:], 20); n != 0 {
+	if n, _ := p.Wait(ev[:], 20, false); n != 0 {
 		t.Error("a one-shot connection was reported twice")
 	}
 	if err := p.Modify(b, 8, stream.Readable|stream.Writable); err != nil {
@@ -337,11 +337,11 @@ func TestPollersTellAndWake(t *testing.T) {
 		t.Fatal(err)
 	}
 	go p.Wake()
-	if n, err := p.Wait(ev[:], 5000); n != 0 || err != nil {
+	if n, err := p.Wait(ev[:], 5000, false); n != 0 || err != nil {
 		t.Errorf("woken: %d, %v", n, err)
 	}
 	a.Abort()
-	if n, _ := p.Wait(ev[:], 5000); n != 1 || ev[0].Bits&stream.Failed == 0 {
+	if n, _ := p.Wait(ev[:], 5000, false); n != 1 || ev[0].Bits&stream.Failed == 0 {
 		t.Errorf("a lost connection: %d, %+v", n, ev[0])
 	}
 	b.Close()

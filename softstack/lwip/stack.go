@@ -96,9 +96,6 @@ func (s *Stack) References() bool { return s.cfg.ByReference }
 // NewPoller makes a poller; both kinds are the same, as nothing here blocks a thread.
 func (s *Stack) NewPoller() (stream.Poller, error) { return ready.New(s.core), nil }
 
-// NewParkingPoller is NewPoller.
-func (s *Stack) NewParkingPoller() (stream.Poller, error) { return ready.New(s.core), nil }
-
 // Counts adds up the stack's links.
 func (s *Stack) Counts() Counts {
 	s.core.mu.Lock()

@@ -146,7 +146,7 @@ func (p *Poller) look(dst []stream.Event) int {
 	return n
 }
 
-func (p *Poller) Wait(dst []stream.Event, ms int) (int, error) {
+func (p *Poller) Wait(dst []stream.Event, ms int, _ bool) (int, error) {
 	p.s.Drive()
 	n := p.look(dst)
 	if n > 0 || ms == 0 || p.woken.Swap(false) {

@@ -22,10 +22,10 @@ type epoll struct {
 	mu     sync.RWMutex
 	closed bool
 
-	parks bool // every Wait parks
-	// The instance as a file of Go's own network poller, once a Wait has to park.
-	file *os.File
-	park syscall.RawConn
+	// The instance as a file of Go's own network poller, once a Wait has to park, and the deadline set there.
+	file    *os.File
+	park    syscall.RawConn
+	limited bool
 }
 
 // mostBlocked is how many threads of the process may sleep in epoll_wait(2) for their
@@ -52,24 +52,6 @@ func newEpoll() (*epoll, error) {
 	}
 	p := &epoll{ep: ep, wake: wake}
 	if err := p.ctl(unix.EPOLL_CTL_ADD, wake, wakeTag, Readable); err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
-}
-
-// newParkingEpoll makes an epoll instance whose Wait parks the goroutine instead
-// of blocking a thread in the kernel. Waking takes a few microseconds longer,
-// but nobody pays while it sleeps: a thread that blocks in a system call now and
-// then keeps the runtime's monitor awake, thousands of times a second, beside
-// the spinning thread that the process is really about.
-func newParkingEpoll() (*epoll, error) {
-	p, err := newEpoll()
-	if err != nil {
-		return nil, err
-	}
-	p.parks = true
-	if err := p.parkable(); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -124,10 +106,10 @@ func (p *epoll) ctl(op, fd int, tag uint64, bits uint32) error {
 
 // Wait blocks until something is ready, Wake is called, or ms milliseconds have
 // passed (-1: no limit, 0: no wait), and fills dst. Wake-ups are not reported.
-func (p *epoll) Wait(dst []Event, ms int) (int, error) {
+func (p *epoll) Wait(dst []Event, ms int, park bool) (int, error) {
 	polls.Add(1)
 	raw := p.raw[:min(len(dst), len(p.raw))]
-	n, err := p.sleep(raw, ms)
+	n, err := p.sleep(raw, ms, park)
 	if err == unix.EINTR {
 		return 0, nil
 	}
@@ -149,19 +131,19 @@ func (p *epoll) Wait(dst []Event, ms int) (int, error) {
 }
 
 // sleep waits in the kernel, or parks where the process has threads enough there.
-func (p *epoll) sleep(raw []unix.EpollEvent, ms int) (int, error) {
+func (p *epoll) sleep(raw []unix.EpollEvent, ms int, park bool) (int, error) {
 	if ms == 0 {
 		return unix.EpollWait(p.ep, raw, 0)
 	}
-	if !p.parks {
+	if !park {
 		if blocked.Add(1) <= mostBlocked {
 			defer blocked.Add(-1)
 			return unix.EpollWait(p.ep, raw, ms)
 		}
 		blocked.Add(-1)
-		if err := p.parkable(); err != nil {
-			return 0, err
-		}
+	}
+	if err := p.parkable(); err != nil {
+		return 0, err
 	}
 	return p.parked(raw, ms)
 }
@@ -194,12 +176,14 @@ func (p *epoll) Ready(dst []Event) int {
 }
 
 func (p *epoll) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
-	var deadline time.Time
-	if ms > 0 {
-		deadline = time.Now().Add(time.Duration(ms) * time.Millisecond)
-	}
-	if err := p.file.SetReadDeadline(deadline); err != nil {
-		return 0, err
+	if ms > 0 || p.limited {
+		var deadline time.Time
+		if p.limited = ms > 0; p.limited {
+			deadline = time.Now().Add(time.Duration(ms) * time.Millisecond)
+		}
+		if err := p.file.SetReadDeadline(deadline); err != nil {
+			return 0, err
+		}
 	}
 	perr := p.park.Read(func(fd uintptr) bool {
 		n, err = unix.EpollWait(int(fd), raw, 0)

@@ -52,8 +52,6 @@ func (k kernel) Listen(ctx context.Context, addr string, b Buffers) (Listener, e
 
 func (kernel) NewPoller() (Poller, error) { return newEpoll() }
 
-func (kernel) NewParkingPoller() (Poller, error) { return newParkingEpoll() }
-
 // control runs before connect and listen: the window scale is fixed with the SYN
 // (RFC 7323 §2.2), and accepted sockets inherit the sizes and the type of service.
 func (k kernel) control(b Buffers) func(network, addr string, c syscall.RawConn) error {

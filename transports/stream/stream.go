@@ -36,11 +36,7 @@ type Stack interface {
 	Dial(ctx context.Context, addr string, b Buffers) (Opening, error)
 	// Listen takes connections at "host:port"; port 0 chooses one.
 	Listen(ctx context.Context, addr string, b Buffers) (Listener, error)
-	// NewPoller makes an instance whose Wait may block a thread.
 	NewPoller() (Poller, error)
-	// NewParkingPoller makes one whose Wait parks the goroutine: waking takes a few
-	// microseconds longer, and nobody pays while it sleeps.
-	NewParkingPoller() (Poller, error)
 }
 
 // Listener takes connections of one address.
@@ -131,7 +127,8 @@ type Poller interface {
 	Remove(c Conn) error
 	// Wait blocks until something is ready, Wake is called, or ms milliseconds have
 	// passed (-1: no limit, 0: no wait), and fills dst. Wake-ups are not reported.
-	Wait(dst []Event, ms int) (int, error)
+	// park says how: in the runtime, or as a thread in the kernel; a stack in user space may not tell the two apart.
+	Wait(dst []Event, ms int, park bool) (int, error)
 	// Ready is Wait without waiting, from any goroutine: what is ready now, at most 16.
 	// A wake-up stays for Wait. An instance that is closed has nothing.
 	Ready(dst []Event) int

@@ -207,11 +207,10 @@ func TestTransfersAllocateNothing(t *testing.T) {
 }
 
 func TestPollersWaitAndWake(t *testing.T) {
-	for name, make := range map[string]func() (Poller, error){
-		"blocking": Kernel.NewPoller, "parking": Kernel.NewParkingPoller} {
+	for name, park := range map[string]bool{"blocking": false, "parking": true} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t)
-			p, err := make()
+			p, err := Kernel.NewPoller()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,41 +219,41 @@ func TestPollersWaitAndWake(t *testing.T) {
 			if err := p.Add(b, 7, Readable|OneShot); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := p.Wait(ev[:], 0); n != 0 || err != nil {
+			if n, err := p.Wait(ev[:], 0, park); n != 0 || err != nil {
 				t.Errorf("nothing is ready: %d, %v", n, err)
 			}
 			start := time.Now()
-			if n, err := p.Wait(ev[:], 20); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
+			if n, err := p.Wait(ev[:], 20, park); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
 				t.Errorf("after the time: %d, %v, %v", n, err, time.Since(start))
 			}
 			a.Send([]byte("x"))
-			if n, err := p.Wait(ev[:], 5000); n != 1 || err != nil || ev[0].Tag != 7 || ev[0].Bits&Readable == 0 {
+			if n, err := p.Wait(ev[:], 5000, park); n != 1 || err != nil || ev[0].Tag != 7 || ev[0].Bits&Readable == 0 {
 				t.Fatalf("readable: %d, %v, %+v", n, err, ev[0])
 			}
 			a.Send([]byte("y"))
-			if n, _ := p.Wait(ev[:], 20); n != 0 {
+			if n, _ := p.Wait(ev[:], 20, park); n != 0 {
 				t.Error("a one-shot descriptor was reported twice")
 			}
 			if err := p.Modify(b, 7, Readable|OneShot); err != nil {
 				t.Fatal(err)
 			}
-			if n, _ := p.Wait(ev[:], 5000); n != 1 {
+			if n, _ := p.Wait(ev[:], 5000, park); n != 1 {
 				t.Error("an armed descriptor with unread bytes was not reported")
 			}
 			go p.Wake()
-			if n, err := p.Wait(ev[:], 5000); n != 0 || err != nil {
+			if n, err := p.Wait(ev[:], 5000, park); n != 0 || err != nil {
 				t.Errorf("woken: %d, %v", n, err)
 			}
 			p.Wake()
 			p.Wake()
 			start = time.Now()
-			if p.Wait(ev[:], 5000); time.Since(start) > 4*time.Second {
+			if p.Wait(ev[:], 5000, park); time.Since(start) > 4*time.Second {
 				t.Error("a wake-up before the wait was lost")
 			}
 			if err := p.Remove(b); err != nil {
 				t.Fatal(err)
 			}
-			if n, _ := p.Wait(ev[:], 10); n != 0 {
+			if n, _ := p.Wait(ev[:], 10, park); n != 0 {
 				t.Error("a removed descriptor was reported")
 			}
 		})
@@ -265,7 +264,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 // only ever sleeps.
 func TestParkingPollerLosesNoEvent(t *testing.T) {
 	a, b := pair(t)
-	p, err := Kernel.NewParkingPoller()
+	p, err := Kernel.NewPoller()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +278,7 @@ func TestParkingPollerLosesNoEvent(t *testing.T) {
 		var ev [4]Event
 		buf, got := make([]byte, 16), 0
 		for got < rounds {
-			n, err := p.Wait(ev[:], 5000)
+			n, err := p.Wait(ev[:], 5000, true)
 			if n == 0 || err != nil {
 				break
 			}
@@ -332,7 +331,7 @@ func TestACrowdOfWaitsHoldsFewThreads(t *testing.T) {
 		pollers[i], events[i] = p, make(chan int, 1)
 		go func() {
 			var ev [4]Event
-			n, err := p.Wait(ev[:], 20_000)
+			n, err := p.Wait(ev[:], 20_000, false)
 			if err != nil || n > 0 && ev[0].Tag != uint64(i) {
 				t.Errorf("poller %d: %d events, first %+v, %v", i, n, ev[0], err)
 			}

@@ -102,7 +102,7 @@ func (s *session) Wait(ctx context.Context) error {
 		w.bits = bits
 	}
 	w.watch(ctx)
-	n, err := w.poller.Wait(w.ev[:], -1)
+	n, err := w.poller.Wait(w.ev[:], -1, false)
 	if err != nil {
 		return err
 	}

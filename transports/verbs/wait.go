@@ -8,6 +8,7 @@ import "C"
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,17 +25,73 @@ var cqSerial atomic.Uint64
 const waitSlice = 200 * time.Millisecond
 
 // sleeper lets threads sleep on a completion channel until it has an event or
-// somebody wakes them. poll(2) in the thread itself costs one wake-up; Go's own
-// poller would add a hand-over.
+// somebody wakes them. poll(2) in the thread itself costs one wake-up; to a goroutine
+// that is locked to its thread Go's own poller would add a hand-over.
 type sleeper struct {
 	fd   int // eventfd
 	held *sync.RWMutex
 	gone *atomic.Bool
+	park *parking
+}
+
+// parking is what sleeps that park (rdma.Parked) wait for: an epoll instance over channel and eventfd, as a file of Go's
+// network poller. It is made by the first of them.
+type parking struct {
+	mu   sync.Mutex
+	file *os.File
+	raw  syscall.RawConn
 }
 
 func newSleeper() (sleeper, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	return sleeper{fd, new(sync.RWMutex), new(atomic.Bool)}, err
+	return sleeper{fd, new(sync.RWMutex), new(atomic.Bool), new(parking)}, err
+}
+
+// open makes the instance. The caller holds mu.
+func (p *parking) open(fds ...int) error {
+	if p.file != nil {
+		return nil
+	}
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	for _, fd := range fds {
+		err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+		if err != nil {
+			unix.Close(ep)
+			return os.NewSyscallError("epoll_ctl", err)
+		}
+	}
+	if err := unix.SetNonblock(ep, true); err != nil {
+		unix.Close(ep)
+		return os.NewSyscallError("fcntl", err)
+	}
+	file := os.NewFile(uintptr(ep), "epoll")
+	if p.raw, err = file.SyscallConn(); err != nil {
+		file.Close()
+		return err
+	}
+	p.file = file
+	return nil
+}
+
+// wait parks until one of the descriptors is readable, or for limit.
+func (p *parking) wait(limit time.Duration) error {
+	if err := p.file.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	var n int
+	var err error
+	perr := p.raw.Read(func(fd uintptr) bool {
+		var ev [2]unix.EpollEvent
+		n, err = unix.EpollWait(int(fd), ev[:], 0)
+		return n != 0 || err != nil && err != syscall.EINTR
+	})
+	if err == nil && perr != nil && !errors.Is(perr, os.ErrDeadlineExceeded) {
+		err = perr
+	}
+	return err
 }
 
 func (s *sleeper) wake() {
@@ -46,10 +103,23 @@ func (s *sleeper) wake() {
 }
 
 // sleep returns when channel is readable, on a wake, or after limit.
-func (s *sleeper) sleep(channel int, limit time.Duration) error {
+func (s *sleeper) sleep(channel int, limit time.Duration, park bool) error {
 	s.held.RLock()
 	defer s.held.RUnlock()
 	if s.gone.Load() {
+		return nil
+	}
+	if park {
+		s.park.mu.Lock()
+		defer s.park.mu.Unlock()
+		if err := s.park.open(channel, s.fd); err != nil {
+			return err
+		}
+		if err := s.park.wait(limit); err != nil && err != syscall.EINTR {
+			return err
+		}
+		var b [8]byte
+		unix.Read(s.fd, b[:]) // non-blocking; empties the counter
 		return nil
 	}
 	fds := [2]unix.PollFd{{Fd: int32(channel), Events: unix.POLLIN}, {Fd: int32(s.fd), Events: unix.POLLIN}}
@@ -74,6 +144,9 @@ func (s *sleeper) close() {
 		time.Sleep(50 * time.Microsecond)
 	}
 	unix.Close(s.fd)
+	if s.park.file != nil {
+		s.park.file.Close()
+	}
 	s.held.Unlock()
 }
 
@@ -108,7 +181,7 @@ func (c *cq) Wait(ctx context.Context) error {
 			stop := context.AfterFunc(ctx, c.waiting.wake)
 			defer stop()
 		}
-		if err := c.waiting.sleep(c.fd, waitSlice); err != nil {
+		if err := c.waiting.sleep(c.fd, waitSlice, rdma.Parks(ctx)); err != nil {
 			return &rdma.OpError{Op: "wait for cq", Err: err}
 		}
 	}

@@ -71,8 +71,6 @@ func (s endStack) Listen(ctx context.Context, addr string, b stream.Buffers) (l 
 
 func (s endStack) NewPoller() (stream.Poller, error) { return wrap(s.Stack.NewPoller()) }
 
-func (s endStack) NewParkingPoller() (stream.Poller, error) { return wrap(s.Stack.NewParkingPoller()) }
-
 func wrap(p stream.Poller, err error) (stream.Poller, error) {
 	if err != nil {
 		return nil, err
