@@ -28,7 +28,8 @@ softstack/rdmap: softstack/ddp softstack/mpa
 softstack/ready softstack/lwip/...: softstack/shm softstack/ready transports/stream/...
 softstack/iwarp/...: softstack/mpa softstack/ddp softstack/rdmap transports/stream/... transports/rdma/... internal/procs
 softstack/wiretest/...: softstack/mpa softstack/ddp softstack/rdmap transports/rdma/... transports/conform
-grpcrdma/bpev/... grpcrdma/fused/... grpcrdma/shmqueue/... grpcrdma/internal/...:
+grpcrdma/bpev/...: internal/procs
+grpcrdma/fused/... grpcrdma/shmqueue/... grpcrdma/internal/...:
 grpcrdma/interop: grpcrdma/... transports/conform transports/rdma
 grpcrdma/rdmaenv: grpcrdma transports/rdma transports/verbs softstack/iwarp
 grpcrdma/example/...: grpcrdma/rdmaenv grpcrdma

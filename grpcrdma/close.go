@@ -52,9 +52,9 @@ func (c *Conn) finish() {
 func (c *Conn) release() error {
 	c.handle.Remove()
 	errs := []error{c.qp.Close()}
-	c.lane.remove(c)
+	c.lane.remove()
 	errs = append(errs, c.sinks.close()...)
-	errs = append(errs, c.net.releaseLane(c.lane), c.net.put(c.mem))
+	errs = append(errs, c.lane.cq.Close(), c.net.put(c.mem))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close rdma connection %v: %w", c, err)
 	}

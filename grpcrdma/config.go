@@ -14,8 +14,8 @@ import (
 type Arrival uint8
 
 const (
-	// ArrivalAuto watches memory where that is legal and the connection is polled,
-	// and takes notices otherwise.
+	// ArrivalAuto takes notices where readers may sleep until the device raises an event, and watches
+	// memory where they do not and that is legal.
 	ArrivalAuto Arrival = iota
 	// ArrivalWatch watches memory. It needs a device that places the last byte last,
 	// and a polling mode with pollers.
@@ -74,10 +74,6 @@ const (
 	// inlineMax is asked of devices that take inline data: a small call's frames fit, and larger
 	// work requests cost send queue memory on hardware.
 	inlineMax = 256
-
-	// laneConns is how many connections share a completion queue in event mode: each queue costs a
-	// thread that sleeps in the kernel, and one lane is one goroutine's work.
-	laneConns = 32
 )
 
 func (c Config) normal(caps *rdma.Caps) (Config, error) {
@@ -138,7 +134,8 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	}
 	if c.Arrival == ArrivalAuto {
 		c.Arrival = ArrivalNotice
-		if caps.Features.Has(rdma.FeatLastByteLast) && c.Polling.Mode != bpev.Event {
+		polled := c.Polling.Mode == bpev.BP || c.Polling.Mode == bpev.BPEV && !caps.Features.Has(rdma.FeatEvents)
+		if caps.Features.Has(rdma.FeatLastByteLast) && polled {
 			c.Arrival = ArrivalWatch
 		}
 	}

@@ -58,7 +58,7 @@ func (n *Net) newConn() (*Conn, error) {
 	if c.mem, err = n.get(); err != nil {
 		return nil, err
 	}
-	if c.lane, err = n.takeLane(); err != nil {
+	if c.lane, err = n.newLane(); err != nil {
 		n.put(c.mem)
 		return nil, err
 	}
@@ -72,14 +72,18 @@ func (n *Net) newConn() (*Conn, error) {
 		qcfg.MaxInline = min(n.caps.MaxInline, inlineMax)
 	}
 	if c.qp, err = n.dev.NewQP(qcfg); err != nil {
-		n.releaseLane(c.lane)
+		c.lane.cq.Close()
 		n.put(c.mem)
 		return nil, err
 	}
 	c.rx.init(&n.cfg, c.mem)
 	c.tx.init(&n.cfg, c.mem, qcfg.MaxInline)
-	c.handle = n.set.Add(c)
-	c.lane.add(c)
+	var src bpev.Source // what arrives in a watched ring raises no event
+	if n.caps.Features.Has(rdma.FeatEvents) && !c.rx.watched {
+		src = c.lane
+	}
+	c.handle = n.set.Add(c, src)
+	c.lane.conn = c
 	for i := range depth {
 		if err := c.postRecv(uint64(i)); err != nil {
 			c.release()

@@ -226,7 +226,7 @@ func TestTornRecordWaitsForItsDeadline(t *testing.T) {
 			if p.unwatched {
 				return // a record that is not whole is not noticed
 			}
-			cfg := Config{Ring: minRing}
+			cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
 			e := newPair(t, p, cfg, cfg)
 			r, c := intrude(t, e)
 			rec := built(pattern(100, 1), false)
@@ -247,7 +247,10 @@ func TestTornRecordWaitsForItsDeadline(t *testing.T) {
 func TestCreditNeverGoesBack(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {
-			cfg := Config{Ring: minRing}
+			if p.unwatched {
+				return // credit without a notice is not noticed
+			}
+			cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
 			e := newPair(t, p, cfg, cfg)
 			r, c := intrude(t, e)
 			try := func() int { // what is taken while it does not take long

@@ -30,8 +30,7 @@ type Net struct {
 	closed    bool
 	conns     map[*Conn]struct{}
 	listeners map[*Listener]struct{}
-	reserved  int     // connections being made
-	lanes     []*lane // of event mode
+	reserved  int // connections being made
 
 	cache *regcache.Cache // of registrations
 	scope *regcache.Scope
@@ -57,7 +56,7 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 	if err = n.openMemory(); err != nil {
 		return fail(err)
 	}
-	if n.set, err = bpev.New(n.cfg.Polling); err != nil {
+	if n.set, err = bpev.New(rdma.Parked(context.Background()), n.cfg.Polling); err != nil {
 		return fail(errors.Join(err, n.closeMemory()))
 	}
 	return n, nil

@@ -342,43 +342,6 @@ func TestMemoryIsBoundedAndReported(t *testing.T) {
 	}
 }
 
-// In event mode connections share completion queues and the threads that sleep on them.
-func TestConnectionsShareLanes(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			cfg := Config{Ring: minRing, Polling: bpev.Config{Mode: bpev.Event}}
-			e := newPair(t, p, cfg, cfg)
-			var ends [][2]*Conn
-			for range laneConns + 3 {
-				c1, c2 := e.conn()
-				ends = append(ends, [2]*Conn{c1, c2})
-			}
-			if n := len(e.a.lanes); n != 2 {
-				t.Errorf("%d queues for %d connections", n, len(ends))
-			}
-			var wg sync.WaitGroup
-			for i, x := range ends {
-				wg.Go(func() {
-					if got := readFull(t, x[1], 100); !bytes.Equal(got, pattern(100, byte(i))) {
-						t.Errorf("connection %d got somebody else's data", i)
-					}
-				})
-			}
-			for i, x := range ends {
-				_, err := x[0].Write(pattern(100, byte(i)))
-				must(t, err)
-			}
-			wg.Wait()
-			for _, x := range ends {
-				must(t, x[0].Close())
-			}
-			if n := len(e.a.lanes); n != 0 {
-				t.Errorf("%d queues for no connection", n)
-			}
-		})
-	}
-}
-
 func TestConfigIsChecked(t *testing.T) {
 	a, b := providers[0].open(t)
 	defer a.Close()
@@ -418,7 +381,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 // On iWARP the side that accepts sends nothing before the other one has, and siw
 // relies on it.
 func TestAcceptorWaitsForTheFirstWord(t *testing.T) {
-	e := newPair(t, providers[1], Config{Ring: minRing}, Config{Ring: minRing})
+	e := newPair(t, providers[1], Config{Ring: minRing, Arrival: ArrivalWatch},
+		Config{Ring: minRing, Arrival: ArrivalWatch})
 	r, c := intrude(t, e)
 	must(t, c.SetWriteDeadline(time.Now().Add(30*time.Millisecond)))
 	if n, err := c.Write([]byte("too soon")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {

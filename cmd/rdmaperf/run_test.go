@@ -308,7 +308,7 @@ func TestRunMeasuresCalls(t *testing.T) {
 			}
 		}
 		last := &d.Results[c.of-1]
-		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,watch)+sched("; !strings.HasPrefix(
+		if want := "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=64K,notice)+sched("; !strings.HasPrefix(
 			last.Stack, want) || callsresults.Of(last).RingBytes != 64<<10 {
 			t.Errorf("stack %s, %+v", last.Stack, callsresults.Of(last))
 		}

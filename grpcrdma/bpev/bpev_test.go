@@ -1,6 +1,7 @@
 package bpev
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 )
 
 func TestWaitReturnsWhenReady(t *testing.T) {
@@ -26,7 +29,7 @@ func TestWaitReturnsWhenReady(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := open(t, tc.cfg)
 			var f fake
-			h := s.Add(&f)
+			h := s.Add(&f, nil)
 			defer h.Remove()
 			for range 3 {
 				got := waiting(h, In, time.Time{})
@@ -54,7 +57,7 @@ func TestWaitReturnsWhenReady(t *testing.T) {
 func TestDirectionsWaitApart(t *testing.T) {
 	s := open(t, Config{BusyTime: -1})
 	var f fake
-	h := s.Add(&f)
+	h := s.Add(&f, nil)
 	defer h.Remove()
 	in, out := waiting(h, In, time.Time{}), waiting(h, Out, time.Time{})
 	asleep(t, h, In)
@@ -77,20 +80,13 @@ func TestDirectionsWaitApart(t *testing.T) {
 func TestEventModeSleepsUntilTheEvent(t *testing.T) {
 	s := open(t, Config{Mode: Event})
 	var f fake
-	h := s.Add(&f)
-	defer h.Remove()
 	src := newSource()
-	src.handles = []*Handle{h}
-	stop, err := s.Watch(src, func(error) { t.Error("the source did not fail") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	h := s.Add(&f, src)
+	defer h.Remove()
 	for range 3 {
 		got := waiting(h, In, time.Time{})
 		asleep(t, h, In)
-		// Nothing runs while nothing happens.
-		rests(t, func() uint64 { return f.polls.Load() + src.drains.Load() })
+		rests(t, func() uint64 { return f.polls.Load() }) // nothing runs while nothing happens
 		f.set(In)
 		src.raise()
 		if err := result(t, got); err != nil {
@@ -100,26 +96,84 @@ func TestEventModeSleepsUntilTheEvent(t *testing.T) {
 	}
 }
 
-func TestFailedSourceTellsItsUser(t *testing.T) {
+// The reader waits for the events, and wakes the writer for what they bring; when it leaves, the writer goes on.
+func TestOneSleeperLeadsForBothDirections(t *testing.T) {
+	s := open(t, Config{Mode: Event})
+	var f fake
+	src := newSource()
+	h := s.Add(&f, src)
+	defer h.Remove()
+	in := waiting(h, In, time.Time{})
+	for h.led.Load() == nil {
+		time.Sleep(100 * time.Microsecond)
+	}
+	out := waiting(h, Out, time.Time{})
+	asleep(t, h, Out)
+	f.set(Out)
+	src.raise()
+	if err := result(t, out); err != nil {
+		t.Fatal(err)
+	}
+	out = waiting(h, Out, time.Time{})
+	f.set(0)
+	asleep(t, h, Out)
+	h.Kick(In)
+	if err := result(t, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := result(t, out); err != nil { // it looks again, and would lead
+		t.Fatal(err)
+	}
+}
+
+func TestASourceThatFailsEndsTheWait(t *testing.T) {
 	s := open(t, Config{Mode: Event})
 	src := newSource()
 	src.fail = errDevice
-	told := make(chan error, 1)
-	stop, err := s.Watch(src, func(err error) { told <- err })
+	h := s.Add(&fake{}, src)
+	defer h.Remove()
+	if err := result(t, waiting(h, In, time.Time{})); !errors.Is(err, errDevice) {
+		t.Errorf("the wait ends with %v", err)
+	}
+}
+
+// Where others want the CPUs nobody spins: sleepers wait for events, also those that a poller was to find, and the
+// poller parks.
+func TestContentionMakesSleepersWaitForEvents(t *testing.T) {
+	var cpus procs.Contention
+	s, err := newSet(context.Background(), Config{BusyTime: -1, IdleSleep: -1}, &cpus)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := result(t, told); !errors.Is(err, errDevice) {
-		t.Errorf("told %v", err)
+	defer s.Close()
+	var f, g fake
+	src, other := newSource(), newSource()
+	h, k := s.Add(&f, src), s.Add(&g, other)
+	defer h.Remove()
+	defer k.Remove()
+	found := waiting(h, In, time.Time{})
+	asleep(t, h, In)
+	for range 20 {
+		cpus.Lost(time.Now().Add(time.Hour), time.Second) // the pauses end in an hour
 	}
-	stop()
+	if err := result(t, found); err != nil { // to wait again, for events
+		t.Fatal(err)
+	}
+	got := waiting(k, In, time.Time{})
+	asleep(t, k, In)
+	rests(t, func() uint64 { return s.Stats().Scans + g.polls.Load() })
+	g.set(In)
+	other.raise()
+	if err := result(t, got); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestDeadlines(t *testing.T) {
 	for _, cfg := range []Config{{Mode: BP}, {Mode: Event}, {BusyTime: never}, {BusyTime: -1}} {
 		t.Run(cfg.String(), func(t *testing.T) {
 			s := open(t, cfg)
-			h := s.Add(&fake{})
+			h := s.Add(&fake{}, nil)
 			defer h.Remove()
 			for _, d := range []time.Duration{-time.Second, time.Millisecond, 10 * time.Millisecond} {
 				err := result(t, waiting(h, In, time.Now().Add(d)))
@@ -138,7 +192,7 @@ func TestKickAndCloseEndWaits(t *testing.T) {
 	for _, cfg := range []Config{{Mode: BP}, {Mode: Event}, {BusyTime: never}, {BusyTime: -1}} {
 		t.Run(cfg.String(), func(t *testing.T) {
 			s := open(t, cfg)
-			h := s.Add(&fake{})
+			h := s.Add(&fake{}, nil)
 			defer h.Remove()
 			got := waiting(h, In, time.Time{})
 			time.Sleep(time.Millisecond)
@@ -160,9 +214,6 @@ func TestKickAndCloseEndWaits(t *testing.T) {
 			if err := result(t, got); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("after Close: %v", err)
 			}
-			if _, err := s.Watch(newSource(), nil); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("watch after Close: %v", err)
-			}
 		})
 	}
 }
@@ -171,7 +222,7 @@ func TestKickAndCloseEndWaits(t *testing.T) {
 func TestIdlePollersRest(t *testing.T) {
 	s := open(t, Config{BusyTime: -1, IdleSleep: 20 * time.Millisecond})
 	var f fake
-	h := s.Add(&f)
+	h := s.Add(&f, nil)
 	defer h.Remove()
 	rests(t, func() uint64 { return s.Stats().Scans })
 	got := waiting(h, In, time.Time{})
@@ -196,7 +247,7 @@ func TestIdlePollersRest(t *testing.T) {
 func TestRemoveEndsPolling(t *testing.T) {
 	s := open(t, Config{BusyTime: -1, IdleSleep: -1})
 	var f fake
-	h := s.Add(&f)
+	h := s.Add(&f, nil)
 	got := waiting(h, In, time.Time{})
 	asleep(t, h, In)
 	for f.polls.Load() < 100 {
@@ -222,7 +273,7 @@ func TestManyConnections(t *testing.T) {
 	handles := make([]*Handle, conns)
 	results := make([]<-chan error, conns)
 	for i := range fakes {
-		handles[i] = s.Add(&fakes[i])
+		handles[i] = s.Add(&fakes[i], nil)
 		results[i] = waiting(handles[i], In, time.Time{})
 	}
 	for _, p := range s.pollers {
@@ -264,7 +315,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		{BusyTime: -1, Pollers: 2, IdleSleep: -1}} {
 		s := open(t, cfg)
 		var c stubborn
-		h := s.Add(&c)
+		h := s.Add(&c, nil)
 		const rounds = 500
 		go func() {
 			for range rounds {
@@ -289,7 +340,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 func TestWaitAllocatesNothing(t *testing.T) {
 	s := open(t, Config{Mode: Event})
 	var f fake
-	h := s.Add(&f)
+	h := s.Add(&f, nil)
 	defer h.Remove()
 	f.set(In)
 	deadline := time.Now().Add(never)
@@ -315,7 +366,7 @@ func TestModesAndConfigRoundTrip(t *testing.T) {
 		t.Errorf("unknown mode: %v", err)
 	}
 	for _, c := range []Config{{Mode: numModes}, {Pollers: -1}, {Pollers: MaxPollers + 1}} {
-		if _, err := New(c); !errors.Is(err, ErrConfig) {
+		if _, err := New(context.Background(), c); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -333,7 +384,7 @@ func TestSpinnersAreBounded(t *testing.T) {
 	handles := make([]*Handle, conns)
 	results := make([]<-chan error, conns)
 	for i := range fakes {
-		handles[i] = s.Add(&fakes[i])
+		handles[i] = s.Add(&fakes[i], nil)
 		results[i] = waiting(handles[i], In, time.Time{})
 	}
 	for end := time.Now().Add(testTime); s.Stats().Sleeps < conns-2; time.Sleep(time.Millisecond) {
@@ -360,7 +411,7 @@ func TestPollersFillTheProcessorsWhileCallersPoll(t *testing.T) {
 	s := open(t, Config{})
 	f := &fake{}
 	f.set(In)
-	h := s.Add(f)
+	h := s.Add(f, nil)
 	before := s.Stats()
 	for end := time.Now().Add(testTime); s.Stats().Scans < before.Scans+100; {
 		if err := h.Wait(In, time.Time{}); err != nil {
@@ -377,7 +428,7 @@ func TestPollersFillTheProcessorsWhileCallersPoll(t *testing.T) {
 
 	runtime.GOMAXPROCS(4) // one poller cannot fill them
 	s = open(t, Config{})
-	h = s.Add(f)
+	h = s.Add(f, nil)
 	before = s.Stats()
 	for range 1000 {
 		if err := h.Wait(In, time.Time{}); err != nil {

@@ -8,8 +8,13 @@
 //
 //	mode   the caller                 a sleeper is woken by
 //	bp     polls until it is served   -
-//	event  sleeps at once             the goroutine of a completion channel
+//	event  sleeps at once             the events of its own completion queue
 //	bpev   polls, then sleeps         background pollers that scan all sleepers
+//
+// Where other processes want the CPUs (procs.Contention), a thread that spins waits whole time
+// slices for them. bpev then does what event does, until spinning pays again: nobody polls, the
+// pollers park, and each caller waits for the events of its own queue in the runtime's network
+// poller, so that the thread that the kernel wakes runs it at once.
 //
 // Background pollers scan nothing without sleepers. They spin while their
 // scans find work and for a moment after that, then pause between scans. Where
@@ -24,8 +29,7 @@
 // At most half the processors of the process spin for callers at once: in bpev
 // the others sleep at once and are found by the pollers, in bp they take turns.
 // Spinning threads yield their processor to other processes at every read of
-// the clock, but on a machine with more busy threads than processors events are
-// still faster than polling. On two processors that calls keep busy anyway, bp may
+// the clock. On two processors that calls keep busy anyway, bp may
 // be faster than bpev, whose poller takes part of one. The runtime polls its own
 // network poller only when it runs out of goroutines, so a process whose processors
 // all spin serves its ordinary sockets late. The runtime's timers may be a

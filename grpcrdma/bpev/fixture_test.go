@@ -32,14 +32,12 @@ func (f *fake) Poll() Ready {
 
 func (f *fake) set(r Ready) { f.ready.Store(uint32(r)) }
 
-// source is a completion channel over fakes.
+// source is a completion channel.
 type source struct {
-	mu      sync.Mutex
-	armed   bool
-	raised  chan struct{}
-	handles []*Handle
-	fail    error
-	drains  atomic.Uint64
+	mu     sync.Mutex
+	armed  bool
+	raised chan struct{}
+	fail   error
 }
 
 func newSource() *source { return &source{raised: make(chan struct{}, 1)} }
@@ -49,16 +47,6 @@ func (s *source) Arm() error {
 	defer s.mu.Unlock()
 	s.armed = true
 	return s.fail
-}
-
-func (s *source) Drain() error {
-	s.drains.Add(1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.handles {
-		h.Notify(h.p.Poll())
-	}
-	return nil
 }
 
 func (s *source) Wait(ctx context.Context) error {
@@ -84,7 +72,7 @@ var errDevice = errors.New("device gone")
 
 func open(t testing.TB, cfg Config) *Set {
 	t.Helper()
-	s, err := New(cfg)
+	s, err := newSet(context.Background(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

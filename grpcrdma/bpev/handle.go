@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 )
 
 // clockEvery is how many turns of busy polling pass between two reads of the clock. A turn over a
@@ -28,7 +30,12 @@ const yieldTurns = 3
 type Handle struct {
 	set    *Set
 	p      Pollable
+	src    Source  // nil: only pollers find what wakes a sleeper
 	poller *poller // scans it; nil without background pollers
+
+	leading sync.Mutex // held by the sleeper that waits for events of src
+	led     atomic.Pointer[led]
+	own     *led // the last one, while nobody ended it; guarded by leading
 
 	alone    atomic.Bool   // KeepProcessor was called
 	sleeping atomic.Uint32 // directions with a sleeper that was not woken yet
@@ -64,6 +71,10 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 	if s.spinning.Add(1) > s.spinners && s.cfg.Mode == BPEV {
 		return false, nil
 	}
+	sleeps := s.cfg.Mode == BPEV
+	if sleeps && !s.cpus.Calm() && !s.cpus.Spin(time.Now()) {
+		return false, nil
+	}
 	s.occupy()
 	if !h.alone.Load() {
 		for range yieldTurns {
@@ -74,9 +85,10 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		}
 	}
 	start := time.Now()
-	yield := start
+	yield, last := start, start
 	for turn := 1; ; turn++ {
 		if h.takeKick(want) || h.p.Poll()&want != 0 {
+			s.cpus.Served()
 			return true, nil
 		}
 		if turn%clockEvery != 0 {
@@ -84,6 +96,12 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		}
 		yieldThread()
 		now := time.Now()
+		if lost := now.Sub(last); lost >= procs.LostAfter {
+			if s.cpus.Lost(now, lost); sleeps && !s.cpus.Spin(now) {
+				return false, nil
+			}
+		}
+		last = now
 		if !deadline.IsZero() && !now.Before(deadline) {
 			return true, os.ErrDeadlineExceeded
 		}
@@ -96,6 +114,7 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		if now.Sub(yield) >= yieldEvery || s.spinning.Load() > s.spinners {
 			runtime.Gosched()
 			yield = now
+			last = time.Now() // what other goroutines took is no contention
 		}
 	}
 }
@@ -104,12 +123,13 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 // connection ready either is seen by that poll or sees the sleeper.
 func (h *Handle) sleep(want Ready, deadline time.Time) error {
 	dir := bits.TrailingZeros8(uint8(want))
-	select {
-	case <-h.wake[dir]: // left over from an earlier sleep
-	default:
-	}
+	h.woken(dir) // left over from an earlier sleep
 	h.sleeping.Or(uint32(want))
 	defer h.sleeping.And(^uint32(want))
+	if h.src != nil && h.set.leads() && h.leading.TryLock() {
+		defer h.follow(want)
+		return h.lead(want, deadline)
+	}
 	if h.takeKick(want) || h.p.Poll()&want != 0 {
 		return nil
 	}
@@ -180,11 +200,17 @@ func (h *Handle) Notify(r Ready) {
 func (h *Handle) Sleeping() Ready { return Ready(h.sleeping.Load()) }
 
 func (h *Handle) rouse(dir int) {
+	if l := h.led.Load(); l != nil && l.dir == dir {
+		l.end()
+	}
 	select {
 	case h.wake[dir] <- struct{}{}:
 	default:
 	}
 }
+
+// waits reports whether only a poller can wake the sleepers.
+func (h *Handle) waits() bool { return h.Sleeping() != 0 && h.led.Load() == nil }
 
 // scan polls for the sleepers. It skips a connection that is being removed.
 func (h *Handle) scan() (hit bool) {

@@ -46,7 +46,7 @@ func (p *poller) remove(h *Handle) {
 func (p *poller) scan() (sleepers int, hit bool) {
 	p.set.scans.Add(1)
 	for _, h := range *p.list.Load() {
-		if h.Sleeping() == 0 {
+		if !h.waits() {
 			continue
 		}
 		sleepers++
@@ -76,8 +76,10 @@ func (p *poller) loop() {
 			continue
 		}
 		looks = 0
+		before := time.Now()
 		yieldThread()
 		now := time.Now()
+		p.set.cpus.Lost(now, now.Sub(before))
 		if w := p.set.waits.Load(); w != waits {
 			waits, last = w, now
 		}
@@ -85,6 +87,7 @@ func (p *poller) loop() {
 		switch {
 		case p.set.over.Load():
 			return
+		case !p.set.cpus.Calm() && p.release():
 		case sleepers == 0 && !occupied:
 			if _, open := p.park(nil); !open {
 				return
@@ -108,12 +111,30 @@ func (p *poller) loop() {
 	}
 }
 
+// release makes the sleepers that have events wait for those, and parks when there are no others.
+func (p *poller) release() (parked bool) {
+	scanned := false
+	for _, h := range *p.list.Load() {
+		switch {
+		case !h.waits():
+		case h.src != nil:
+			h.Notify(h.Sleeping())
+		default:
+			scanned = true
+		}
+	}
+	if !scanned {
+		p.park(nil)
+	}
+	return !scanned
+}
+
 // park waits for a wake, or for the end of a pause; open=false when the Set is closed. It sets idle
 // before its last check, as a sleeper does.
 func (p *poller) park(pause <-chan time.Time) (nudged, open bool) {
 	p.idle.Store(true)
 	defer p.idle.Store(false)
-	if pause == nil && slices.ContainsFunc(*p.list.Load(), func(h *Handle) bool { return h.Sleeping() != 0 }) {
+	if pause == nil && slices.ContainsFunc(*p.list.Load(), (*Handle).waits) {
 		return true, true
 	}
 	select {

@@ -2,12 +2,12 @@ package bpev
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 )
 
 // Ready are the directions in which a connection's user can go on.
@@ -27,13 +27,10 @@ type Pollable interface {
 	Poll() Ready
 }
 
-// Source raises events for all connections behind it, as a completion queue does.
+// Source raises events for one connection, as a completion queue does.
 type Source interface {
 	// Arm asks for one event at the next change.
 	Arm() error
-	// Drain moves every connection behind the source on, and calls Notify on the
-	// handles whose users can go on.
-	Drain() error
 	// Wait blocks until the armed event is raised or ctx ends.
 	Wait(ctx context.Context) error
 }
@@ -49,7 +46,8 @@ type Stats struct {
 // Set is a group of connections that share pollers. All methods are safe for
 // concurrent use.
 type Set struct {
-	cfg Config
+	cfg  Config
+	cpus *procs.Contention
 	// spins tells whether Wait polls at all before it sleeps.
 	spins bool
 
@@ -76,19 +74,21 @@ type Set struct {
 	sleeps, wakes, scans, pauses atomic.Uint64
 }
 
-// New makes a Set and starts its background pollers, if the mode has any.
-// ErrConfig for a configuration out of range.
-func New(cfg Config) (*Set, error) {
+// New makes a Set and starts its background pollers, if the mode has any. Waits for events are
+// under ctx, which outlives the Set. ErrConfig for a configuration out of range.
+func New(ctx context.Context, cfg Config) (*Set, error) { return newSet(ctx, cfg, &procs.CPUs) }
+
+func newSet(ctx context.Context, cfg Config, cpus *procs.Contention) (*Set, error) {
 	cfg, err := cfg.Normal()
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{cfg: cfg, done: make(chan struct{})}
+	s := &Set{cfg: cfg, cpus: cpus, done: make(chan struct{})}
 	s.spins = cfg.Mode == BP || cfg.Mode == BPEV && cfg.BusyTime > 0
 	procs := runtime.GOMAXPROCS(0)
 	s.spinners = int32(max(procs/2, 1))
 	s.occupies = cfg.Mode == BPEV && procs > 1 && cfg.Pollers >= procs-1
-	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.ctx, s.stop = context.WithCancel(ctx)
 	if cfg.Mode == BPEV {
 		for range cfg.Pollers {
 			p := newPoller(s)
@@ -123,9 +123,13 @@ func (s *Set) Stats() Stats {
 	return Stats{Sleeps: s.sleeps.Load(), Wakes: s.wakes.Load(), Scans: s.scans.Load(), Pauses: s.pauses.Load()}
 }
 
-// Add takes a connection in. The poller with the fewest connections scans it.
-func (s *Set) Add(p Pollable) *Handle {
-	h := &Handle{set: s, p: p}
+// leads reports whether a sleeper waits for events of its own, instead of being found by a poller.
+func (s *Set) leads() bool { return s.cfg.Mode == Event || !s.cpus.Calm() }
+
+// Add takes a connection in. src raises its events; nil where it has none, which Event mode
+// needs. The poller with the fewest connections scans it.
+func (s *Set) Add(p Pollable, src Source) *Handle {
+	h := &Handle{set: s, p: p, src: src}
 	for i := range h.wake {
 		h.wake[i] = make(chan struct{}, 1)
 	}
@@ -138,44 +142,6 @@ func (s *Set) Add(p Pollable) *Handle {
 		s.mu.Unlock()
 	}
 	return h
-}
-
-// Watch starts the goroutine that waits for the events of src, until stop is
-// called, the Set is closed or the source fails. stop joins it. failed, called
-// from that goroutine, learns why a source failed and must wake its users;
-// it may not call stop.
-func (s *Set) Watch(src Source, failed func(error)) (stop func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("watch events: %w", net.ErrClosed)
-	}
-	ctx, cancel := context.WithCancel(s.ctx)
-	over := make(chan struct{})
-	s.wg.Go(func() {
-		defer close(over)
-		defer cancel()
-		if err := watch(ctx, src); ctx.Err() == nil {
-			failed(err)
-		}
-	})
-	return func() { cancel(); <-over }, nil
-}
-
-// watch arms before it drains, so that a change either is found by Drain or
-// raises the event (ibv_get_cq_event(3)).
-func watch(ctx context.Context, src Source) error {
-	for {
-		if err := src.Arm(); err != nil {
-			return err
-		}
-		if err := src.Drain(); err != nil {
-			return err
-		}
-		if err := src.Wait(ctx); err != nil {
-			return err
-		}
-	}
 }
 
 // Close ends all waits with net.ErrClosed and joins the Set's goroutines. Idempotent.

@@ -160,11 +160,11 @@ func TestNamesSayEverything(t *testing.T) {
 	}{
 		{Config{}, "grpc(tcp)"},
 		{Config{Form: Unix, Options: Options{ReadBuffer: 64 << 10, Workers: 3}}, "grpc(unix,read=64K,workers=3)"},
-		{Config{Form: DropIn}, "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+"},
+		{Config{Form: DropIn}, "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,notice)+"},
 		{Config{Form: Fused, Net: grpcrdma.Config{Ring: 1 << 20, Polling: bpev.Config{BusyTime: -1, Pollers: 2,
 			IdleSleep: -1}, Arrival: grpcrdma.ArrivalNotice}},
 			"grpc(fused,bpev,busy=0s,pollers=2,idle=0s,ring=1M,notice)+"},
-		{Config{Form: Fused, NoSink: true}, "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch,noland)+"},
+		{Config{Form: Fused, NoSink: true}, "grpc(fused,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,notice,noland)+"},
 		{Config{Form: Fused, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.Event}, SendBuffer: 4096}},
 			"grpc(fused,event,ring=256K,send=4K,notice)+"},
 		{Config{Form: DropIn, Net: grpcrdma.Config{Polling: bpev.Config{Mode: bpev.BP}},

@@ -1,0 +1,70 @@
+package procs
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// LostAfter is how long a thread that spins must be off its CPU before others count as wanting it: more than what the
+// peer of a call computes on the same CPU, less than a time slice of Linux (1.4 to 4 ms).
+const LostAfter = 500 * time.Microsecond
+
+const (
+	// saved is what a wait that spinning serves saves: the wake-up of a thread, 20 to 70 us in a virtual machine.
+	saved = 30 * time.Microsecond
+	// mostDebt is some time slices: threads that spin for one peer take them from those of the other, and other
+	// processes now and then. As much is credited in advance.
+	mostDebt   = 20 * time.Millisecond
+	leastPause = 10 * time.Millisecond
+	mostPause  = 1280 * time.Millisecond
+)
+
+var start = time.Now()
+
+// Contention says whether spinning pays. A thread that others keep from its CPU waits a time slice for what sleeping
+// would bring in microseconds, because the kernel prefers threads that slept. What was lost is a debt that waits repay
+// which spinning served. Where it grows, spinning ends, and is tried again after pauses that double. The zero value is
+// ready, nil never sees any; all methods are safe for concurrent use.
+type Contention struct {
+	debt  atomic.Int64 // nanoseconds
+	until atomic.Int64 // nanoseconds since start: no spinning before
+	pause atomic.Int64 // the last pause; 0 without contention
+}
+
+// CPUs is the contention for the CPUs of this process.
+var CPUs Contention
+
+// Spin reports whether to spin at the time now.
+func (c *Contention) Spin(now time.Time) bool {
+	return c == nil || c.pause.Load() == 0 || int64(now.Sub(start)) >= c.until.Load()
+}
+
+// Calm reports whether nobody else wanted the CPUs of late.
+func (c *Contention) Calm() bool { return c == nil || c.pause.Load() == 0 }
+
+// Lost notes that a thread that spun was off its CPU for d until now. What is shorter than LostAfter does not count.
+func (c *Contention) Lost(now time.Time, d time.Duration) {
+	if c == nil || d < LostAfter {
+		return
+	}
+	at := int64(now.Sub(start))
+	pause := c.pause.Load()
+	if pause != 0 && at < c.until.Load() || c.debt.Add(int64(d)) < int64(mostDebt) {
+		return // in a pause another thread noted it
+	}
+	next := min(max(2*pause, int64(leastPause)), int64(mostPause))
+	if c.pause.CompareAndSwap(pause, next) {
+		c.until.Store(at + next)
+		c.debt.Store(int64(mostDebt - LostAfter)) // the next loss is too much, unless waits repay first
+	}
+}
+
+// Served notes a wait that spinning served.
+func (c *Contention) Served() {
+	if c == nil || c.debt.Load() < -int64(mostDebt) {
+		return
+	}
+	if c.debt.Add(-int64(saved)) <= 0 && c.pause.Load() != 0 {
+		c.pause.Store(0)
+	}
+}
