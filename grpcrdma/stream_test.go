@@ -362,7 +362,8 @@ func TestConfigIsChecked(t *testing.T) {
 
 // The hot path: what fits is written and read without allocation.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, cfg := range configs[:2] {
+	polls := bpev.Config{Mode: bpev.BP} // bpev sleeps on a busy machine, where the device in memory allocates
+	for _, cfg := range []Config{{Polling: polls}, {Polling: polls, Arrival: ArrivalNotice}} {
 		t.Run(configName(cfg), func(t *testing.T) {
 			e := newPair(t, providers[0], cfg, cfg)
 			c1, c2 := e.conn()
