@@ -100,6 +100,10 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 			}
 		}
 	}
+	if s != nil && s.Contended > 0 {
+		add(0, "")
+		add(0, "CPU contention in %d of %d measurements, which are no evidence against a path.", s.Contended, s.Windows)
+	}
 	if len(f.gone) > 0 {
 		add(0, "")
 		add(0, "Ranks that did not take part to the end:")

@@ -13,13 +13,15 @@ import (
 
 // Summary is what the results of a mesh show.
 type Summary struct {
-	Ranks    []int    // those that measured something, in order
-	Names    []string // by rank: the host, and behind it the rank where a host has several
-	Hosts    int
-	Links    int // pairs
-	Failed   int // of these, without a figure, and not for want of a rank
-	Measures []*verdict.Measure
-	Findings []verdict.Finding
+	Ranks     []int    // those that measured something, in order
+	Names     []string // by rank: the host, and behind it the rank where a host has several
+	Hosts     int
+	Links     int // pairs
+	Failed    int // of these, without a figure, and not for want of a rank
+	Windows   int // measurements
+	Contended int // of these, beside others who used the processors
+	Measures  []*verdict.Measure
+	Findings  []verdict.Finding
 
 	switches []string // by rank
 }
@@ -73,6 +75,10 @@ func Summarise(all []reports.Result) *Summary {
 	return s
 }
 
+// contended is the part of a window for which threads waited for a processor from which its figure is no
+// evidence against a path.
+const contended = 0.1
+
 // maxRank bounds what a document can ask for.
 const maxRank = 1 << 20
 
@@ -100,7 +106,14 @@ func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool
 	case !m.More && r.Latency != nil:
 		v = r.Latency.P50
 	}
-	m.Add(verdict.Pair{From: d.From, To: d.To}, v)
+	s.Windows++
+	p := verdict.Pair{From: d.From, To: d.To}
+	if d.Failed == "" && r.Disturbance.Share() > contended {
+		s.Contended++
+		m.AddDoubtful(p, v)
+		return
+	}
+	m.Add(p, v)
 }
 
 // Sentence says what a finding is, without a full stop.

@@ -26,6 +26,10 @@ type Measure struct {
 	// failed has the worst that there is: infinite, or 0 where more is better.
 	Values map[Pair][]float64
 
+	// Doubt are the measurements, by their index, in which something else than the path was slow, such as a processor
+	// that others used. A bad one of these is no evidence.
+	Doubt map[Pair]map[int]bool
+
 	// Class tells pairs apart that are not to be compared, such as those within a host; nil: all are equal.
 	Class func(Pair) string
 }
@@ -46,9 +50,22 @@ func (m *Measure) Add(p Pair, v float64) {
 	m.Values[p] = append(m.Values[p], v)
 }
 
+// AddDoubtful takes one that is no evidence where it is bad.
+func (m *Measure) AddDoubtful(p Pair, v float64) {
+	if m.Doubt == nil {
+		m.Doubt = map[Pair]map[int]bool{}
+	}
+	if m.Doubt[p] == nil {
+		m.Doubt[p] = map[int]bool{}
+	}
+	m.Doubt[p][len(m.Values[p])] = true
+	m.Add(p, v)
+}
+
 // judged is a measure with what is bad in it.
 type judged struct {
 	*Measure
+	doubts    bool               // doubtful measurements count, too
 	reference map[string]float64 // by class
 	bad       map[Pair]bool      // of each pair that was measured
 	links     map[Link]bool      // bad where one of its directions is
@@ -84,8 +101,8 @@ func (m *Measure) class(p Pair) string {
 
 // judge takes a pair for bad whose measurements are beyond the limit, a multiple of the reference: of those that were
 // taken again more than half, or else the first.
-func (m *Measure) judge() *judged {
-	j := &judged{m, m.references(), map[Pair]bool{}, map[Link]bool{}, map[int][]int{}}
+func (m *Measure) judge(doubts bool) *judged {
+	j := &judged{m, doubts, m.references(), map[Pair]bool{}, map[Link]bool{}, map[int][]int{}}
 	for p := range m.Values {
 		bad, of := j.count(p)
 		j.bad[p] = 2*bad > of
@@ -120,7 +137,7 @@ type Ranked struct {
 
 // Worst are all pairs, the worst first.
 func (m *Measure) Worst() (all []Ranked) {
-	j := m.judge()
+	j := m.judge(true)
 	for p := range m.Values {
 		r := Ranked{p, j.value(p), 0}
 		if ref := j.reference[j.class(p)]; m.More {
@@ -138,16 +155,16 @@ func (m *Measure) Worst() (all []Ranked) {
 
 // count is how many of the measurements that count are bad.
 func (j *judged) count(p Pair) (bad, of int) {
-	v := j.Values[p]
-	if len(v) > 1 {
-		v = v[1:]
-	}
-	for _, x := range v {
-		if j.beyond(p, x) {
+	for i, x := range j.Values[p] {
+		is := j.beyond(p, x)
+		if i == 0 && len(j.Values[p]) > 1 || is && j.Doubt[p][i] && !j.doubts {
+			continue
+		}
+		if of++; is {
 			bad++
 		}
 	}
-	return bad, len(v)
+	return bad, of
 }
 
 // value is the median of the measurements that count.
@@ -183,7 +200,7 @@ func Again(ranks int, measures []*Measure) []Link {
 	var links []Link
 	known, bad := map[Link]bool{}, map[int]bool{}
 	for _, m := range measures {
-		j := m.judge()
+		j := m.judge(true)
 		count := map[int]int{}
 		for l := range j.links {
 			known[l] = true

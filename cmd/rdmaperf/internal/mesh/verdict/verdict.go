@@ -53,7 +53,7 @@ func Of(measures []*Measure) []Finding {
 	for _, whole := range []bool{false, true} {
 		for _, m := range measures {
 			if m.Whole == whole {
-				for _, f := range m.judge().attribute() {
+				for _, f := range m.judge(false).attribute() {
 					add(m, f)
 				}
 			}

@@ -203,3 +203,33 @@ func TestRoundsAreDisjointAndMeetEachPairOnce(t *testing.T) {
 		}
 	}
 }
+
+// What was measured while a processor was busy makes nobody bad, and is measured again.
+func TestDoubtfulMeasurementsAreNoEvidence(t *testing.T) {
+	m := &Measure{Name: "latency", Limit: 2, Whole: true}
+	for _, round := range All(6) {
+		for _, l := range round {
+			if p := (Pair{l.A, l.B}); l.A == 0 {
+				m.AddDoubtful(p, 9)
+			} else {
+				m.Add(p, 1)
+			}
+		}
+	}
+	again := Again(6, []*Measure{m})
+	if len(again) != 5 {
+		t.Errorf("again: %v", again)
+	}
+	for _, l := range again {
+		m.AddDoubtful(Pair{l.A, l.B}, 9)
+	}
+	if got := Of([]*Measure{m}); len(got) != 0 {
+		t.Errorf("found %v", got)
+	}
+	for _, l := range again {
+		m.Add(Pair{l.A, l.B}, 9)
+	}
+	if got := fmt.Sprint(Of([]*Measure{m})); got != "[host [0]]" {
+		t.Errorf("found %s", got)
+	}
+}
