@@ -58,7 +58,13 @@ func (r Rule) judge(read reader, level float64) Finding {
 	if !r.bounded() && f.Verdict == Shown {
 		f.Verdict = Figures
 	}
-	if b := r.bounds(); b != "" {
+	unit := digits
+	if t := r.terms[0]; t.to == nil {
+		if s, err := read(t.of); err == nil {
+			unit = func(v float64) string { return quantity(s.Figure, v) }
+		}
+	}
+	if b := r.bounds(unit); b != "" {
 		f.Text += "; " + b
 	}
 	if o, ok := r.against(); ok && f.Verdict == Shown {

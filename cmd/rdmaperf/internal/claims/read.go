@@ -128,9 +128,10 @@ func find(r *reports.Result, name string) (reports.Figure, bool) {
 	return reports.Figure{Name: name, Value: (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / gb * 1e9}, true
 }
 
-// counted is the sum of counters of all devices of a side, for each operation.
+// counted is the sum of counters of all devices of a side, for each operation. Counters of several rounds are of all of
+// them together, so that there is no figure of one.
 func counted(r *reports.Result, name, side string, counters []string) (reports.Figure, bool) {
-	if r.Counters == nil || r.Operations <= 0 {
+	if r.Counters == nil || r.Operations <= 0 || r.Repeat > 0 {
 		return reports.Figure{}, false
 	}
 	devices := r.Counters.Client

@@ -116,17 +116,17 @@ func (r Rule) ats() (all []At) {
 	return all
 }
 
-// bounds are the bounds in words.
-func (r Rule) bounds() (text string) {
+// bounds are the bounds in words; unit writes a value.
+func (r Rule) bounds(unit func(float64) string) (text string) {
 	switch {
 	case r.least > 1 && r.least < 1.001:
 		text = "more than 1"
 	case r.least > 0 && (r.most > 0 || r.zero):
-		text = fmt.Sprintf("%s to %s", digits(r.least), digits(r.most))
+		text = fmt.Sprintf("%s to %s", unit(r.least), unit(r.most))
 	case r.least > 0:
-		text = "at least " + digits(r.least)
+		text = "at least " + unit(r.least)
 	case r.most > 0 || r.zero:
-		text = "at most " + digits(r.most)
+		text = "at most " + unit(r.most)
 	default:
 		return ""
 	}

@@ -1,0 +1,60 @@
+package claims
+
+// What this program says of itself.
+var (
+	zSame = &Run{Args: "run --transport 'iwarp,iwarp(crc),tcp' --workload latency --op send -s 64", Full: "--rounds 40 -D 8s",
+		Quick: "--rounds 12 -D 600ms"}
+	zStall = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 1000 --impair stop=300ms",
+		Full: "-D 10s", Quick: "-D 3s"}
+	zOpen     = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 500", Full: "-D 10s", Quick: "-D 2s"}
+	zUnproved = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M --verify none",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+	zSampled = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M --verify sample",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+	zProved = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M --verify all",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+	zAsleep = &Run{Args: "run --transport 'grpc(fused,event)+iwarp,grpc(fused,bp)+iwarp' --workload rpc -s 64",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+	zAwake = &Run{Args: "run --awake --transport 'grpc(fused,event)+iwarp,grpc(fused,bp)+iwarp' --workload rpc -s 64",
+		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+)
+
+const (
+	zSleeps = "grpc(fused,event)+iwarp"
+	zPolls  = "grpc(fused,bp)+iwarp"
+)
+
+var self = Paper{
+	Name:   "self",
+	Title:  "rdmaperf about itself",
+	Source: "docs/methodology.md",
+	Claims: []Claim{
+		{ID: "Z1", Says: "Two stacks that are the same have the same figures.", Source: "comparison by rounds", Rules: []Rule{
+			Ratio("p50 of a 64 B send, iwarp(crc) over iwarp, whose default it is", At{zSame, "p50", "iwarp(crc)", ""},
+				At{zSame, "p50", "iwarp", ""}).AtLeast(0.95).AtMost(1.05).Against(At{Stack: "tcp"}),
+		}},
+		{ID: "Z2", Says: "A peer that stands still for 300 ms is in the longest latencies and not in the median.",
+			Source: "open loop, from the intended start", Rules: []Rule{
+				Count("longest", At{zStall, "max", "tcp", ""}).AtLeast(250e6).Against(At{Figure: "p50"}),
+				Count("median", At{zStall, "p50", "tcp", ""}).AtMost(200e6).Against(At{Figure: "max"}),
+			}},
+		{ID: "Z3", Says: "What was due is recorded, each once.", Source: "open loop", Rules: []Rule{
+			Ratio("completed over due, 500 a second", At{zOpen, "load.completed", "tcp", ""}, At{zOpen, "load.due", "tcp", ""}).
+				AtLeast(0.98).AtMost(1.02).Exact().Against(At{Figure: "load.late"}),
+			Ratio("samples over completed", At{zOpen, "samples", "tcp", ""}, At{zOpen, "load.completed", "tcp", ""}).
+				AtLeast(0.98).AtMost(1.02).Exact().Against(At{Figure: "load.late"}),
+		}},
+		{ID: "Z4", Says: "Comparing a sample of the data costs little beside comparing all of it.", Source: "--verify",
+			Rules: []Rule{
+				Ratio("1M writes, sample over none", At{zSampled, "bw", "tcp", ""}, At{zUnproved, "bw", "tcp", ""}).AtLeast(0.7).
+					Against(At{Run: zProved}),
+				Ratio("all over none", At{zProved, "bw", "tcp", ""}, At{zUnproved, "bw", "tcp", ""}),
+			}},
+		{ID: "Z5", Says: "What a stack that sleeps pays for the machine's wake-up, --awake takes away.", Source: "--awake",
+			Rules: []Rule{
+				Ratio("p50 of a call that sleeps, awake over as it is", At{zAwake, "p50", zSleeps, ""}, At{zAsleep, "p50", zSleeps, ""}).
+					AtMost(0.95).Against(At{Run: zAsleep}),
+				Ratio("of one that polls", At{zAwake, "p50", zPolls, ""}, At{zAsleep, "p50", zPolls, ""}),
+			}},
+	},
+}
