@@ -46,6 +46,9 @@ type ComparedRun struct {
 	Go       string    `json:"go"`
 	Hostname string    `json:"hostname,omitempty"`
 	Error    string    `json:"error,omitempty"` // why it ended early
+
+	// Disturbed says which of its points are not quiet; none is empty.
+	Disturbed []string `json:"disturbed,omitempty"`
 }
 
 // Difference is one condition that is not the same in both runs. Point is empty
@@ -83,6 +86,10 @@ type ComparedPoint struct {
 	Depth     int      `json:"depth"`
 	QPs       int      `json:"qps"`
 	Changes   []Change `json:"changes"`
+
+	// Taken is the part of a window that the machine took, as a median over the results of the run where it took more:
+	// a change of that size says nothing.
+	Taken float64 `json:"taken,omitempty"`
 }
 
 // Change is one figure of a point. Old and New are medians over the repeats.
@@ -136,7 +143,7 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	for _, p := range pairs {
 		r := p.old[0]
 		point := ComparedPoint{Point: p.name, Stack: r.Stack, Workload: r.Workload, Op: r.Op, SizeBytes: r.SizeBytes,
-			Depth: r.Depth, QPs: r.QPs, Changes: []Change{}}
+			Depth: r.Depth, QPs: r.QPs, Changes: []Change{}, Taken: max(takenOf(p.old), takenOf(p.new))}
 		for _, name := range r.shownWith(compared, thresholds) {
 			asked := slices.ContainsFunc(thresholds, func(t Threshold) bool { return t.metric.Name == name })
 			if ch, ok := change(name, p.old, p.new); ok && (asked || ch.Better != Neither) {
@@ -151,9 +158,18 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	return c, nil
 }
 
+// takenOf is the median part of a window that the machine took.
+func takenOf(results []*Result) float64 {
+	shares := make([]float64, len(results))
+	for i, r := range results {
+		shares[i] = r.Disturbance.Share()
+	}
+	return Median(shares)
+}
+
 func comparedRun(d *Document) ComparedRun {
 	r := ComparedRun{Started: d.Started, Version: d.Environment.Version, Go: d.Environment.Go,
-		Hostname: d.Environment.Hostname}
+		Hostname: d.Environment.Hostname, Disturbed: DisturbanceLines(d)}
 	if d.Error != nil {
 		r.Error = d.Error.Operation + ": " + d.Error.Message
 	}
@@ -425,20 +441,21 @@ type beyond struct {
 	worst  Change
 	value  float64
 	point  string
+	taken  float64 // there
 }
 
-func (b *beyond) add(t Threshold, point string, ch Change, v float64) {
+func (b *beyond) add(t Threshold, p ComparedPoint, ch Change, v float64) {
 	if b.points++; b.points == 1 || t.worse(v, b.value) {
-		b.worst, b.value, b.point = ch, v, point
+		b.worst, b.value, b.point, b.taken = ch, v, p.Point, p.Taken
 	}
 }
 
-// line says it; what is "missed" or "undecided".
+// line says it; what is "failed" or "undecided".
 func (b *beyond) line(t Threshold, what string, measured int, because string) string {
-	return fmt.Sprintf("threshold %s %s by %d of %s, worst %s: %s to %s (%s; %s%s)", t.text, what, b.points,
-		view.Plural(int64(measured), "point"), b.point,
+	return fmt.Sprintf("%s: %s %s to %s, %s, %s (%s, %d of %s; %s%s)", what, t.name,
 		FormatQuantity(b.worst.Quantity, b.worst.Old), FormatQuantity(b.worst.Quantity, b.worst.New),
-		FormatPercent(b.worst.Percent), b.worst.Test, because)
+		FormatPercent(b.worst.Percent), t.words(), b.point, b.points, view.Plural(int64(measured), "point"), b.worst.Test,
+		because)
 }
 
 // judge holds all points against one threshold and notes what is beyond it.
@@ -458,22 +475,23 @@ func (c *Comparison) judge(t Threshold) {
 		}
 		switch {
 		case !t.missedBy(v):
-		case t.relative && !t.medians && !ch.Significant:
-			undecided.add(t, p.Point, ch, v)
+		case t.relative && !t.medians && (!ch.Significant || math.Abs(v) <= 100*p.Taken):
+			undecided.add(t, p, ch, v)
 		default:
-			missed.add(t, p.Point, ch, v)
+			missed.add(t, p, ch, v)
 		}
 	}
 	if measured == 0 {
-		c.Missed = append(c.Missed, fmt.Sprintf("threshold %s missed: no point of both runs has a %s", t.text,
-			t.metric.Name))
+		c.Missed = append(c.Missed, fmt.Sprintf("failed: no point of both runs has a %s, %s", t.name, t.words()))
 	}
 	if missed.points > 0 {
-		c.Missed = append(c.Missed, missed.line(t, "missed", measured, ""))
+		c.Missed = append(c.Missed, missed.line(t, "failed", measured, ""))
 	}
 	if undecided.points > 0 {
 		because := ", could be chance"
-		if n := min(undecided.worst.OldN, undecided.worst.NewN); n < testableRepeats {
+		if undecided.worst.Significant {
+			because = fmt.Sprintf(", the machine took up to %s %% of a window", view.Number(100*undecided.taken, 1))
+		} else if n := min(undecided.worst.OldN, undecided.worst.NewN); n < testableRepeats {
 			because = fmt.Sprintf(", and no test finds fewer than %d repeats a side significant", testableRepeats)
 		}
 		c.Undecided = append(c.Undecided, undecided.line(t, "undecided", measured, because))

@@ -236,22 +236,18 @@ func TestCompareThresholds(t *testing.T) {
 	}{
 		{repeated(100), repeated(110), "p50>+10%", ""},
 		{repeated(100), repeated(111), "p50>+10%",
-			"threshold p50>+10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 111ns (+11.00%; no test: " +
-				"one sample each)"},
+			"failed: p50 100ns to 111ns, +11.00%, limit: fail if >+10% (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
 		{repeated(100), repeated(80), "p50>+10%", ""},
 		{repeated(100), repeated(80), "p50<-10%",
-			"threshold p50<-10% missed by 1 of 1 point, worst tcp latency send 64: 100ns to 80ns (-20.00%; no test: " +
-				"one sample each)"},
+			"failed: p50 100ns to 80ns, -20.00%, limit: fail if <-10% (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
 		{repeated(100), repeated(111), "p99.9>1ms", ""},
 		{repeated(100), repeated(111), "p99.9>440ns",
-			"threshold p99.9>440ns missed by 1 of 1 point, worst tcp latency send 64: 400ns to 444ns (+11.00%; no " +
-				"test: one sample each)"},
+			"failed: p99.9 400ns to 444ns, +11.00%, limit: fail if >440ns (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
 		{zero(), failed, "errors>+10%",
-			"threshold errors>+10% missed by 1 of 1 point, worst tcp latency send 64: 0 to 2 (from zero; no test: " +
-				"one sample each)"},
+			"failed: errors 0 to 2, from zero, limit: fail if >+10% (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
 		{zero(), zero(), "errors>+10%", ""},
 		{repeated(100), repeated(100), "loaded.p99>+10%",
-			"threshold loaded.p99>+10% missed: no point of both runs has a loaded.p99"},
+			"failed: no point of both runs has a loaded.p99, limit: fail if >+10%"},
 	} {
 		c, err := reports.Compare(k.old, k.new, []reports.Threshold{threshold(t, k.threshold).ByMedians()})
 		if err != nil {
@@ -271,10 +267,10 @@ func TestThresholdTakesSizeAndSignificance(t *testing.T) {
 		old, new          *reports.Document
 		missed, undecided string
 	}{
-		{"large and significant", base, repeated(120, 121, 122, 123, 124), "(+19.61%; p=0.008 n=5)", ""},
+		{"large and significant", base, repeated(120, 121, 122, 123, 124), "; p=0.008 n=5)", ""},
 		{"significant and small", base, repeated(105, 106, 107, 108, 109), "", ""},
 		{"large, and could be chance", base, repeated(90, 95, 125, 126, 127), "",
-			"(+22.55%; p=0.690 n=5, could be chance)"},
+			"; p=0.690 n=5, could be chance)"},
 		{"too few to tell", repeated(100, 101, 102), repeated(120, 121, 122), "",
 			"no test finds fewer than 4 repeats a side significant"},
 		{"one each", repeated(100), repeated(120), "", "no test: one sample each, and no test finds"},
@@ -292,6 +288,19 @@ func TestThresholdTakesSizeAndSignificance(t *testing.T) {
 				!strings.Contains(text, got.want) {
 				t.Errorf("%s: %s %q, want %q", k.name, got.what, text, got.want)
 			}
+		}
+	}
+	// What the machine took bounds what a change can say: 20 % says nothing where it took 30 %.
+	for taken, missed := range map[float64]int{0.1: 1, 0.3: 0} {
+		d := repeated(120, 121, 122, 123, 124)
+		for i := range d.Results {
+			d.Results[i].Disturbance = &reports.Disturbance{Verdict: reports.VerdictDisturbed, Taken: taken,
+				Reasons: []string{"client's threads waited"}}
+		}
+		c := compare(t, base, d, "p50>+10%")
+		if len(c.Missed) != missed || len(c.Undecided) != 1-missed || c.Points[0].Taken != taken ||
+			len(c.Old.Disturbed) != 0 || len(c.New.Disturbed) != 1 {
+			t.Errorf("%v taken: missed %q, undecided %q, %v", taken, c.Missed, c.Undecided, c.New.Disturbed)
 		}
 	}
 	// An absolute limit is one of the new run: no chance makes it smaller.

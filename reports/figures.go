@@ -217,11 +217,13 @@ func (o *OpenLoop) saturation() float64 {
 	return 0
 }
 
-// commonLatencies are the distributions that any result may have, by the prefix of their figures.
-var commonLatencies = []struct {
+type commonLatency struct {
 	prefix, help string
 	of           func(r *Result) *Latency
-}{
+}
+
+// commonLatencies are the distributions that any result may have, by the prefix of their figures.
+var commonLatencies = []commonLatency{
 	{"", "latency", func(r *Result) *Latency { return r.Latency }},
 	{"corrected.", "latency corrected for coordinated omission", func(r *Result) *Latency {
 		return r.LatencyCorrected

@@ -69,7 +69,7 @@ func TestQuantitiesAtTheirUnits(t *testing.T) {
 // Of equals, neither is further beyond the limit: the first stays the worst.
 func TestEqualsAreNotWorse(t *testing.T) {
 	for _, above := range []bool{true, false} {
-		th := Threshold{above: above}
+		th := Threshold{more: above}
 		if th.worse(5, 5) || th.worse(6, 5) != above || th.worse(4, 5) == above || !th.worse(math.NaN(), 5) {
 			t.Errorf("above %v", above)
 		}

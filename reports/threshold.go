@@ -38,8 +38,25 @@ var unitHint = [...]string{
 	QuantityMemory: "bytes with K, M or G, such as 64K",
 }
 
-// findMetric takes p99.9 and p999 for the same.
+// otherNames of metrics are those of other tools.
+var otherNames = map[string]string{"avg": "mean", "bandwidth": "bw"}
+
+// intervalPrefix is of the worst interval of a window, which --interval divides; intervalMetrics are what one has.
+const intervalPrefix = "interval."
+
+var intervalMetrics = []string{"p50", "p99", "max", "rate"}
+
+// findMetric takes p99.9 and p999 for the same, and names of other tools, in letters of any case.
 func findMetric(name string, known Workloads) (FigureDef, bool) {
+	name = strings.ToLower(name)
+	if rest, interval := strings.CutPrefix(name, intervalPrefix); interval {
+		def, ok := findMetric(rest, nil)
+		def.Name = intervalPrefix + def.Name
+		return def, ok && slices.Contains(intervalMetrics, strings.TrimPrefix(def.Name, intervalPrefix))
+	}
+	if i := strings.LastIndexByte(name, '.') + 1; otherNames[name[i:]] != "" {
+		name = name[:i] + otherNames[name[i:]]
+	}
 	prefix, last := "", name
 	if i := strings.LastIndex(name, ".p"); i >= 0 {
 		prefix, last = name[:i+1], name[i+1:]
@@ -50,18 +67,21 @@ func findMetric(name string, known Workloads) (FigureDef, bool) {
 	}
 	for _, w := range append(Workloads{{}}, known...) {
 		defs := w.Defs()
-		if i := slices.IndexFunc(defs, func(m FigureDef) bool { return m.Name == prefix+last }); i >= 0 {
+		if i := slices.IndexFunc(defs, func(m FigureDef) bool { return strings.ToLower(m.Name) == prefix+last }); i >= 0 {
 			return defs[i], true
 		}
 	}
 	return FigureDef{}, false
 }
 
-// Threshold is a condition under which a run counts as failed.
+// Threshold is a condition under which a run counts as failed, or one without which it does.
 type Threshold struct {
-	text     string
+	name     string // of the metric, as it was written
+	limits   string // the rest, as it was written: <5ms
 	metric   FigureDef
-	above    bool // fails above the limit, else below it
+	expected bool // fails where the condition does not hold
+	more     bool // the condition is that the value is above the limit
+	equal    bool // or equal to it
 	relative bool
 	limit    float64 // in the document's unit; relative: percent of the old value
 	medians  bool    // relative: judged without the test
@@ -74,9 +94,15 @@ func (t Threshold) ByMedians() Threshold {
 	return t
 }
 
-// ParseThreshold reads METRIC>LIMIT or METRIC<LIMIT: the condition of failure.
+// Expected is the threshold that fails where its condition does not hold.
+func (t Threshold) Expected() Threshold {
+	t.expected = true
+	return t
+}
+
+// ParseThreshold reads METRIC>LIMIT, also with <, <= or >=: the condition of failure.
 //
-// METRIC is the name of a figure, with p99.9 for p999. A LIMIT with a sign and %, such as +10%, is the change from the
+// METRIC is the name of a figure, with p99.9 for p999, or interval. and a figure of the worst interval. A LIMIT with a sign and %, such as +10%, is the change from the
 // old run, which only a comparison has.
 func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {
@@ -86,13 +112,18 @@ func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 	if i < 0 {
 		return fail("want METRIC>LIMIT or METRIC<LIMIT, such as p99>10us")
 	}
-	name, limit := strings.TrimSpace(s[:i]), strings.TrimSpace(s[i+1:])
+	name, limit := strings.TrimSpace(s[:i]), s[i+1:]
+	limit, equal := strings.CutPrefix(limit, "=")
+	limit = strings.TrimSpace(limit)
 	m, known := findMetric(name, workloads)
 	if !known {
 		return fail("unknown metric %q: want p50, p90, p99, p99.9, p99.99, p99.999, min, max, mean, stddev, rate, bw "+
 			"or errors", name)
 	}
-	t := Threshold{text: name + s[i:i+1] + limit, metric: m, above: s[i] == '>'}
+	t := Threshold{name: name, limits: s[i:i+1] + limit, metric: m, more: s[i] == '>', equal: equal}
+	if equal {
+		t.limits = s[i:i+2] + limit
+	}
 	digits := len(limit) - len(strings.TrimLeft(limit, "+-0123456789."))
 	number, unit := limit[:digits], limit[digits:]
 	if number == "" {
@@ -130,29 +161,61 @@ func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 }
 
 // String returns the threshold as it was written, without spaces.
-func (t Threshold) String() string { return t.text }
+func (t Threshold) String() string { return t.name + t.limits }
+
+// Metric is the name of its figure.
+func (t Threshold) Metric() string { return t.metric.Name }
+
+// words say when it fails.
+func (t Threshold) words() string {
+	if t.expected {
+		return "expected " + t.limits
+	}
+	return "limit: fail if " + t.limits
+}
 
 // Relative tells whether the limit is a change from another run.
 func (t Threshold) Relative() bool { return t.relative }
 
 // missedBy tells whether the value fails the threshold. What is no number fails.
 func (t Threshold) missedBy(v float64) bool {
-	if t.above {
-		return !(v <= t.limit)
+	holds := t.equal && v == t.limit || t.more && v > t.limit || !t.more && v < t.limit
+	return holds != t.expected || math.IsNaN(v)
+}
+
+// of is the value of its metric; false for a result without.
+func (t Threshold) of(r *Result) (float64, bool) {
+	name, interval := strings.CutPrefix(t.metric.Name, intervalPrefix)
+	if !interval {
+		return r.Figure(name)
 	}
-	return !(v >= t.limit)
+	if r.Series == nil || r.Series.IntervalNs <= 0 {
+		return 0, false
+	}
+	worst, ok := 0., false
+	for _, p := range r.Series.Points {
+		v := map[string]float64{"p50": p.P50, "p99": p.P99, "max": p.Max,
+			"rate": float64(p.Operations) * 1e9 / float64(r.Series.IntervalNs)}[name]
+		if name != "rate" && p.Max == 0 {
+			continue // nothing ended in it
+		}
+		if !ok || t.worse(v, worst) {
+			worst, ok = v, true
+		}
+	}
+	return worst, ok
 }
 
 // worse tells whether a is further beyond the limit than b.
 func (t Threshold) worse(a, b float64) bool {
-	return math.IsNaN(a) || t.above && a > b || !t.above && a < b
+	return math.IsNaN(a) || t.more != t.expected && a > b || t.more == t.expected && a < b
 }
 
 // ErrRelative says that a threshold needs two runs.
 var ErrRelative = errors.New("a change in % needs an old run: use it with rdmaperf compare")
 
 // CheckThresholds holds every result of the document against absolute
-// thresholds and returns one line for each threshold that is missed, with the
+// thresholds and returns one line for each that failed, with what was measured, what was asked, and the
 // worst result. A threshold for whose metric there is no figure counts as
 // missed, because nothing shows that it was kept. A relative threshold is an
 // error.
@@ -160,13 +223,13 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 	var lines []string
 	for _, t := range thresholds {
 		if t.relative {
-			return nil, fmt.Errorf("threshold %q: %w", t.text, ErrRelative)
+			return nil, fmt.Errorf("threshold %q: %w", t.String(), ErrRelative)
 		}
 		var measured, missed int
 		var worst *Result
 		var worstValue float64
 		for i := range d.Results {
-			v, ok := d.Results[i].Figure(t.metric.Name)
+			v, ok := t.of(&d.Results[i])
 			if !ok {
 				continue
 			}
@@ -180,11 +243,11 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 		}
 		switch {
 		case measured == 0:
-			lines = append(lines, fmt.Sprintf("threshold %s missed: no result has a %s", t.text, t.metric.Name))
+			lines = append(lines, fmt.Sprintf("failed: no result has a %s, %s", t.name, t.words()))
 		case missed > 0:
-			lines = append(lines, fmt.Sprintf("threshold %s missed by %d of %s, worst %s: %s",
-				t.text, missed, view.Plural(int64(measured), "result"), pointName(worst),
-				FormatQuantity(t.metric.Quantity, worstValue)))
+			lines = append(lines, fmt.Sprintf("failed: %s %s, %s (%s, %d of %s)", t.name,
+				FormatQuantity(t.metric.Quantity, worstValue), t.words(), pointName(worst), missed,
+				view.Plural(int64(measured), "result")))
 		}
 	}
 	return lines, nil

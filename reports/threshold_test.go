@@ -36,29 +36,27 @@ func thresholdDocument() *reports.Document {
 func TestThresholdsAgainstADocument(t *testing.T) {
 	for _, c := range []struct{ threshold, want string }{
 		{"p99>6.45us", ""}, // the iwarp result has exactly 6450 ns
-		{"p99>6449ns", "threshold p99>6449ns missed by 1 of 2 results, worst iwarp latency send 64: 6.450us"},
-		{" p99 > 5us ", "threshold p99>5us missed by 2 of 2 results, worst iwarp latency send 64: 6.450us"},
+		{"p99>6449ns", "failed: p99 6.450us, limit: fail if >6449ns (iwarp latency send 64, 1 of 2 results)"},
+		{" p99 > 5us ", "failed: p99 6.450us, limit: fail if >5us (iwarp latency send 64, 2 of 2 results)"},
 		{"p50<3900ns", ""},
-		{"p50<4µs", "threshold p50<4µs missed by 1 of 2 results, worst tcp latency send 64: 3.900us"},
+		{"p50<4µs", "failed: p50 3.900us, limit: fail if <4µs (tcp latency send 64, 1 of 2 results)"},
 		{"p99.9>17.2us", ""},
-		{"p999>17us", "threshold p999>17us missed by 1 of 2 results, worst iwarp latency send 64: 17.200us"},
-		{"max>0.4ms", "threshold max>0.4ms missed by 1 of 2 results, worst iwarp latency send 64: 430.000us"},
+		{"p999>17us", "failed: p999 17.200us, limit: fail if >17us (iwarp latency send 64, 1 of 2 results)"},
+		{"max>0.4ms", "failed: max 430.000us, limit: fail if >0.4ms (iwarp latency send 64, 1 of 2 results)"},
 		{"max>1s", ""},
-		{"corrected.p99.9>1ms", "threshold corrected.p99.9>1ms missed by 1 of 1 result, worst iwarp latency send 64: " +
-			"4.990ms"},
-		{"loaded.p99>1ms", "threshold loaded.p99>1ms missed by 1 of 1 result, worst tcp hol send 64: 1.350ms"},
+		{"corrected.p99.9>1ms", "failed: corrected.p99.9 4.990ms, limit: fail if >1ms (iwarp latency send 64, 1 of 1 result)"},
+		{"loaded.p99>1ms", "failed: loaded.p99 1.350ms, limit: fail if >1ms (tcp hol send 64, 1 of 1 result)"},
 		{"alone.p99>1ms", ""},
-		{"service.p50<3us", "threshold service.p50<3us missed by 1 of 1 result, worst tcp hol send 64: 2.000us"},
+		{"service.p50<3us", "failed: service.p50 2.000us, limit: fail if <3us (tcp hol send 64, 1 of 1 result)"},
 		{"rate<5k", ""},
-		{"rate<5.5k/s", "threshold rate<5.5k/s missed by 1 of 4 results, worst iwarp throughput write 1M: 5.000k/s"},
-		{"bw<1GB/s", "threshold bw<1GB/s missed by 2 of 4 results, worst iwarp latency send 64: 10.173MiB/s"},
+		{"rate<5.5k/s", "failed: rate 5.000k/s, limit: fail if <5.5k/s (iwarp throughput write 1M, 1 of 4 results)"},
+		{"bw<1GB/s", "failed: bw 10.173MiB/s, limit: fail if <1GB/s (iwarp latency send 64, 2 of 4 results)"},
 		{"bw<0.085333Gb/s", ""},
-		{"bw<0.085334Gb/s", "threshold bw<0.085334Gb/s missed by 1 of 4 results, worst iwarp latency send 64: " +
-			"10.173MiB/s"},
+		{"bw<0.085334Gb/s", "failed: bw 10.173MiB/s, limit: fail if <0.085334Gb/s (iwarp latency send 64, 1 of 4 results)"},
 		{"bw<10MiB/s", ""},
-		{"loaded.bw<1GB/s", "threshold loaded.bw<1GB/s missed by 1 of 1 result, worst tcp hol send 64: 238.419MiB/s"},
+		{"loaded.bw<1GB/s", "failed: loaded.bw 238.419MiB/s, limit: fail if <1GB/s (tcp hol send 64, 1 of 1 result)"},
 		{"alone.bw<1GB/s", ""},
-		{"errors>0", "threshold errors>0 missed by 1 of 5 results, worst iwarp throughput write 1M: 3"},
+		{"errors>0", "failed: errors 3, limit: fail if >0 (iwarp throughput write 1M, 1 of 5 results)"},
 		{"errors>3", ""},
 	} {
 		lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{threshold(t, c.threshold)})
@@ -68,14 +66,58 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 	}
 }
 
+// Names of other tools and letters of any case name the same metric; a limit may be met, and an expected condition fails
+// where it does not hold.
+func TestThresholdsInOtherWords(t *testing.T) {
+	for _, c := range []struct {
+		condition    string
+		fails, wants bool // as --fail-if and as --expect
+	}{
+		{"P50>3us", true, false}, {"avg>1s", false, true}, {"Bandwidth>1B/s", true, false},
+		{"errors>=3", true, true}, // of several results some fail either way
+		{"max<=430us", true, false}, {"loaded.AVG>1s", false, true},
+	} {
+		th := threshold(t, c.condition)
+		for _, of := range []struct {
+			th    reports.Threshold
+			fails bool
+		}{{th, c.fails}, {th.Expected(), c.wants}} {
+			lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{of.th})
+			if err != nil || (len(lines) > 0) != of.fails {
+				t.Errorf("%s: %q, %v, want failed %v", c.condition, lines, err, of.fails)
+			}
+		}
+	}
+	lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{threshold(t, "p99<5ms"),
+		threshold(t, "p99 < 5us").Expected()})
+	want := []string{"failed: p99 5.850us, limit: fail if <5ms (tcp latency send 64, 2 of 2 results)",
+		"failed: p99 6.450us, expected <5us (iwarp latency send 64, 2 of 2 results)"}
+	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
+		t.Errorf("%v, lines (-want +got):\n%s", err, diff)
+	}
+}
+
+// interval. is of the worst interval, without those in which nothing ended.
+func TestThresholdsOfTheWorstInterval(t *testing.T) {
+	d := thresholdDocument()
+	d.Results[0].Series = &reports.Series{IntervalNs: 1e9, Points: []reports.SeriesPoint{
+		{Operations: 100, P50: 2000, P99: 9000, Max: 10_000}, {Operations: 50, P50: 1000, P99: 20_000, Max: 30_000}, {}}}
+	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "interval.p99>15us"),
+		threshold(t, "interval.p50>3us"), threshold(t, "interval.rate>=1").Expected()})
+	if err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "failed: interval.p99 20.000us, limit") ||
+		!strings.HasPrefix(lines[1], "failed: interval.rate 0.000/s, expected >=1") {
+		t.Errorf("%q, %v", lines, err)
+	}
+}
+
 // A threshold that nothing was measured for is no threshold that was kept.
 func TestThresholdWithoutAFigureIsMissed(t *testing.T) {
 	d := thresholdDocument()
 	d.Results = d.Results[2:3] // throughput only
 	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s"), threshold(t, "rate<1"),
 		threshold(t, "loaded.max>1s")})
-	want := []string{"threshold p99>1s missed: no result has a p99",
-		"threshold loaded.max>1s missed: no result has a loaded.max"}
+	want := []string{"failed: no result has a p99, limit: fail if >1s",
+		"failed: no result has a loaded.max, limit: fail if >1s"}
 	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
 		t.Errorf("error %v, lines (-want +got):\n%s", err, diff)
 	}
@@ -110,7 +152,8 @@ func TestParseThresholdErrors(t *testing.T) {
 		{"bulk.p99>10us", "unknown metric"},
 		{"p99>", "want a limit"},
 		{"p99>us", "want a limit"},
-		{"p99>=10us", "want a limit"},
+		{"p99>=", "want a limit"},
+		{"interval.p90>1us", "unknown metric"},
 		{"p99>10", "needs a unit"},
 		{"p99>10M", `unknown unit "M"`},
 		{"p99>10 us", `unknown unit " us"`},

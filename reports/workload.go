@@ -93,6 +93,9 @@ type Workload struct {
 	Figures   []FigureDef
 	Shown     []string
 
+	Timed bool // its results have a latency, of operations
+	Rated bool // and a throughput
+
 	// an object with the JSON schema of each member of the detail; empty where results.schema.json has them by hand
 	Schema   string
 	Detail   func() Detail                // an empty one to decode into
@@ -196,4 +199,23 @@ func (w *Workload) Defs() []FigureDef {
 		all = append(all, latencyDefs(l.Name+".", l.Help)...)
 	}
 	return append(all, w.Figures...)
+}
+
+// Measures tells whether results of the workload can have a metric; interval: they have a series.
+func (w *Workload) Measures(metric string, interval bool) bool {
+	if rest, ok := strings.CutPrefix(metric, intervalPrefix); ok {
+		return interval && (rest == "rate" || w.Timed || w.Name == "hol")
+	}
+	if !slices.ContainsFunc(commonDefs, func(d FigureDef) bool { return d.Name == metric }) {
+		return slices.ContainsFunc(w.Defs(), func(d FigureDef) bool { return d.Name == metric })
+	}
+	prefix := metric[:strings.LastIndexByte(metric, '.')+1]
+	_, ofDistribution := latencyFigure(metric[len(prefix):])
+	switch {
+	case ofDistribution && slices.ContainsFunc(commonLatencies, func(l commonLatency) bool { return l.prefix == prefix }):
+		return w.Timed
+	case metric == "rate", metric == "bw", prefix == "peak.":
+		return w.Rated
+	}
+	return true
 }

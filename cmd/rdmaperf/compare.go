@@ -67,7 +67,7 @@ runs that are not comparable, 3 a threshold was missed.`,
 		},
 	}
 	limits.Register(cmd.Flags(),
-		`exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run); repeatable`)
+		`exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run), or disturbed (a point of either); repeatable`)
 	cmd.Flags().StringVar(&format, "format", "text", "of stdout: "+strings.Join(compareFormats, ", "))
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
 	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
@@ -130,5 +130,6 @@ func compareDocuments(cmd *cobra.Command, oldName, newName string, limits *run.F
 	for _, l := range c.Undecided {
 		fmt.Fprintln(cmd.ErrOrStderr(), l)
 	}
-	return limits.Missed(cmd.ErrOrStderr(), c.Missed)
+	return errors.Join(limits.Disturbed(cmd.ErrOrStderr(), slices.Concat(c.Old.Disturbed, c.New.Disturbed)),
+		limits.Missed(cmd.ErrOrStderr(), c.Missed))
 }

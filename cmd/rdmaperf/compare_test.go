@@ -40,6 +40,19 @@ func TestCompare(t *testing.T) {
 			}
 		}
 	}
+	disturb := func(taken float64) func(d *reports.Document) {
+		return func(d *reports.Document) {
+			slower(0)(d)
+			for i := range d.Results {
+				d.Results[i].Disturbance = &reports.Disturbance{}
+				if d.Results[i].Disturbance.Verdict = reports.VerdictQuiet; taken > 0 && i == 0 {
+					d.Results[i].Disturbance = &reports.Disturbance{Verdict: reports.VerdictDisturbed, Taken: taken,
+						Reasons: []string{"client's threads waited for a CPU"}}
+				}
+			}
+		}
+	}
+	noisy, quiet := write("noisy.json", disturb(0.3)), write("quiet.json", disturb(0))
 	old, same, slow := write("old.json", slower(0)), write("same.json", slower(9)), write("slow.json", slower(20))
 	other := write("other.json", func(d *reports.Document) {
 		slower(20)(d)
@@ -63,20 +76,23 @@ func TestCompare(t *testing.T) {
 		{[]string{old, same, "--fail-if", "p99>+10%"}, 0, []string{"mem latency send 64", "+9.00%",
 			"no test: one sample each"}, nil},
 		{[]string{old, slow, "--fail-if", "p99>+10%"}, 0, []string{"+20.00%"},
-			[]string{"threshold p99>+10% undecided by 2 of 2 points",
+			[]string{"undecided: p99 2.000us to 2.400us, +20.00%, limit: fail if >+10% (mem latency send 64, 2 of 2 points; ",
 				"no test finds fewer than 4 repeats a side significant"}},
 		{[]string{old, slow, "--medians", "--fail-if", "p99>+10%", "--fail-if", "p50>1s"}, 3, []string{"+20.00%"},
-			[]string{"threshold p99>+10% missed by 2 of 2 points, worst mem latency send 64: 2.000us to 2.400us " +
-				"(+20.00%; no test: one sample each)\n",
-				"rdmaperf: check --fail-if: 1 of 2 thresholds were missed\n"}},
+			[]string{"failed: p99 2.000us to 2.400us, +20.00%, limit: fail if >+10% (mem latency send 64, 2 of 2 points; " +
+				"no test: one sample each)\n", "rdmaperf: check thresholds: 1 of 2 conditions failed\n"}},
 		{[]string{old, other}, 2, nil, []string{"not alike: cpu: old ", "new Abacus 1\n",
 			"not alike: mem latency write 64: polling: old busy, new event\n", "the runs are not alike; try --force"}},
 		{[]string{old, other, "--force", "--medians", "--fail-if", "p99>+10%"}, 3,
-			[]string{"not alike: cpu", "+20.00%"}, []string{"threshold p99>+10% missed"}},
+			[]string{"not alike: cpu", "+20.00%"}, []string{"failed: p99 "}},
 		{[]string{old, apart}, 2, nil, []string{"no point is in both runs"}},
 		{[]string{}, 2, nil, []string{"want one or two result documents"}},
 		{[]string{old, "no-such-file"}, 2, nil, []string{"no-such-file: no such file"}},
 		{[]string{old, broken}, 2, nil, []string{"broken.json", `schema is "other/v9"`}},
+		{[]string{quiet, quiet, "--fail-if", "disturbed"}, 0, []string{"+0.00%"}, nil},
+		{[]string{quiet, noisy, "--fail-if", "disturbed"}, 3, []string{"new: ! 1 of 2 points disturbed"},
+			[]string{"! 1 of 2 points disturbed", "check thresholds: points were disturbed"}},
+		{[]string{quiet, noisy}, 0, []string{"new: ! 1 of 2 points disturbed"}, nil},
 		{[]string{old, same, "--format", "xml"}, 2, nil, []string{`"xml"`}},
 		{[]string{old, same, "--fail-if", "p99>+10"}, 2, nil, []string{"only a change"}},
 	} {

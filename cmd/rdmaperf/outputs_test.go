@@ -68,12 +68,13 @@ func TestFailIf(t *testing.T) {
 		t.Errorf("kept thresholds: exit %d, stderr %q", r.code, r.stderr)
 	}
 	os.Remove(file)
-	r = rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "p50<59s", "--fail-if", "bw<1MB/s")...)
+	r = rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "p50<59s", "--expect", "p99<1ns")...)
 	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
 	if r.code != 3 || len(lines) != 3 ||
-		!strings.HasPrefix(lines[0], "threshold p50<59s missed by 1 of 1 result, worst mem latency write 64: ") ||
-		lines[1] != "threshold bw<1MB/s missed: no result has a bw" ||
-		lines[2] != "rdmaperf: check --fail-if: 2 of 3 thresholds were missed" {
+		!strings.HasPrefix(lines[0], "failed: p50 ") ||
+		!strings.HasSuffix(lines[0], ", limit: fail if <59s (mem latency write 64, 1 of 1 result)") ||
+		!strings.HasSuffix(lines[1], ", expected <1ns (mem latency write 64, 1 of 1 result)") ||
+		lines[2] != "rdmaperf: check thresholds: 2 of 3 conditions failed" {
 		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	if !strings.HasPrefix(r.stdout, "started,") || !strings.Contains(r.stdout, ",p99,time,ns,less,") {

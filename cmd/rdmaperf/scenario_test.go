@@ -128,11 +128,11 @@ func TestScenarioExitCodes(t *testing.T) {
 	}{
 		{"done", []string{good}, nil, 0, 1, ""},
 		{"not run goes on", []string{absent, good}, nil, 77, 1, "rdmaperf: run absent: "},
-		{"threshold", []string{good}, []string{"--fail-if", "p50>1ns"}, 3, 1, "threshold p50>1ns missed"},
+		{"threshold", []string{good}, []string{"--fail-if", "p50>1ns"}, 3, 1, "limit: fail if >1ns"},
 		{"threshold beside not run", []string{absent, good}, []string{"--fail-if", "p50>1ns"}, 3, 1,
-			"threshold p50>1ns missed"},
+			"limit: fail if >1ns"},
 		{"threshold kept beside not run", []string{absent, good}, []string{"--fail-if", "p50>1h"}, 2, -1, "unit"},
-		{"nothing ran", []string{absent}, []string{"--fail-if", "p50>1s"}, 77, 0, "threshold p50>1s missed"},
+		{"nothing ran", []string{absent}, []string{"--fail-if", "p50>1s"}, 77, 0, "failed: no result has a p50, limit: fail if >1s"},
 		{"an error ends it", []string{absent, gone, "{name: after, transport: tcp}"},
 			[]string{"127.0.0.1", "--timeout", "200ms"}, 5, 0, "rdmaperf: run gone: "},
 	} {

@@ -148,12 +148,15 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 		run   *reports.ComparedRun
 	}{{"old", &c.Old}, {"new", &c.New}} {
 		fmt.Fprintf(&out, "- %s\n", markdownText(text.ComparedRunLine(r.which, r.run)))
+		for _, l := range r.run.Disturbed {
+			fmt.Fprintf(&out, "- %s: %s\n", r.which, markdownText(l))
+		}
 	}
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "- **not alike**: %s\n", markdownText(d.String()))
 	}
 	for _, m := range c.Missed {
-		fmt.Fprintf(&out, "- **missed**: %s\n", markdownText(m))
+		fmt.Fprintf(&out, "- **failed**%s\n", markdownText(strings.TrimPrefix(m, "failed")))
 	}
 	t := view.Grid{Caption: "Medians over repeats", Head: view.HeadCells("point", "figure", "old", "new", "change",
 		"test")}

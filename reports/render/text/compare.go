@@ -16,8 +16,15 @@ const compareWidth = 80
 // WriteComparison prints a comparison as a table, one line per figure.
 func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	var out bytes.Buffer
-	fmt.Fprintln(&out, ComparedRunLine("old", &c.Old))
-	fmt.Fprintln(&out, ComparedRunLine("new", &c.New))
+	for _, r := range []struct {
+		which string
+		run   *reports.ComparedRun
+	}{{"old", &c.Old}, {"new", &c.New}} {
+		fmt.Fprintln(&out, ComparedRunLine(r.which, r.run))
+		for _, l := range r.run.Disturbed {
+			fmt.Fprintf(&out, "%s: %s\n", r.which, l)
+		}
+	}
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "not alike: %s\n", d)
 	}

@@ -4,17 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-const failIfUsage = `exit 3 when this holds, such as 'p99>10us', 'rate<3M', 'bw<1GB/s' or disturbed (some point was); repeatable`
+const failIfUsage = `exit 3 when this holds, such as 'p99>10us', 'rate<3M', 'bw<1GB/s', 'interval.p99>1ms' (of the worst interval) or disturbed (some point was); repeatable`
 
-// FailIf is the flag --fail-if: each use adds one threshold. It is read when it
+// FailIf is the flags --fail-if and --expect: each use adds one threshold. It is read when it
 // is given, so that a mistake ends the command before anything is measured.
 type FailIf struct {
 	Thresholds []reports.Threshold
@@ -24,7 +27,25 @@ type FailIf struct {
 // failIfDisturbed is the condition that is no threshold.
 const failIfDisturbed = "disturbed"
 
-func (f *FailIf) Register(flags *pflag.FlagSet, usage string) { flags.Var(f, "fail-if", usage) }
+func (f *FailIf) Register(flags *pflag.FlagSet, usage string) {
+	flags.Var(f, "fail-if", usage)
+	flags.Var((*expect)(f), "expect", "exit 3 unless this holds, such as 'p99<10us' or 'bw>=1GB/s'; repeatable")
+}
+
+// expect is the flag --expect.
+type expect FailIf
+
+// Set implements pflag.Value.
+func (e *expect) Set(s string) error {
+	t, err := reports.ParseThreshold(s, catalogue.Results())
+	if err == nil {
+		e.Thresholds = append(e.Thresholds, t.Expected())
+	}
+	return err
+}
+
+func (e *expect) Type() string   { return "condition" }
+func (e *expect) String() string { return "" }
 
 // Set implements pflag.Value.
 func (f *FailIf) Set(s string) error {
@@ -61,7 +82,7 @@ func (f *FailIf) ByMedians() {
 func (f *FailIf) absolute() error {
 	for _, t := range f.Thresholds {
 		if t.Relative() {
-			return cli.Usage("read --fail-if", fmt.Errorf("threshold %q: %w", t.String(), reports.ErrRelative),
+			return cli.Usage("read thresholds", fmt.Errorf("threshold %q: %w", t.String(), reports.ErrRelative),
 				"an absolute limit such as 'p99>10us'")
 		}
 	}
@@ -71,12 +92,8 @@ func (f *FailIf) absolute() error {
 // check prints one line for each threshold that the document misses and returns
 // the error for them.
 func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
-	if lines := reports.DisturbanceLines(doc); f.disturbed && len(lines) > 0 {
-		for _, l := range lines {
-			fmt.Fprintln(stderr, l)
-		}
-		return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check --fail-if",
-			Err: errors.New("points were disturbed")}
+	if err := f.Disturbed(stderr, reports.DisturbanceLines(doc)); err != nil {
+		return err
 	}
 	if len(f.Thresholds) == 0 {
 		return nil
@@ -88,6 +105,33 @@ func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
 	return f.Missed(stderr, lines)
 }
 
+// Disturbed fails where points were disturbed, which lines say, and that was a condition.
+func (f *FailIf) Disturbed(stderr io.Writer, lines []string) error {
+	if !f.disturbed || len(lines) == 0 {
+		return nil
+	}
+	for _, l := range lines {
+		fmt.Fprintln(stderr, l)
+	}
+	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check thresholds",
+		Err: errors.New("points were disturbed")}
+}
+
+// measured refuses a metric that no result of these workloads has.
+func (f *FailIf) measured(steps []*step) error {
+	for _, t := range f.Thresholds {
+		if !slices.ContainsFunc(steps, func(s *step) bool {
+			return slices.ContainsFunc(s.p.points, func(pt engine.Point) bool {
+				return catalogue.Results().Of(pt.Workload).Measures(t.Metric(), s.p.base.Interval > 0)
+			})
+		}) {
+			return cli.Usage("read thresholds", fmt.Errorf("threshold %q: no result of this run has a %s", t, t.Metric()),
+				"a figure of its workloads, in docs/workloads.md; interval. needs --interval")
+		}
+	}
+	return nil
+}
+
 func (f *FailIf) Missed(stderr io.Writer, lines []string) error {
 	if len(lines) == 0 {
 		return nil
@@ -95,9 +139,6 @@ func (f *FailIf) Missed(stderr io.Writer, lines []string) error {
 	for _, l := range lines {
 		fmt.Fprintln(stderr, l)
 	}
-	err := errors.New("the threshold was missed")
-	if n := len(f.Thresholds); n > 1 {
-		err = fmt.Errorf("%d of %d thresholds were missed", len(lines), n)
-	}
-	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check --fail-if", Err: err}
+	err := fmt.Errorf("%d of %s failed", len(lines), view.Plural(int64(len(f.Thresholds)), "condition"))
+	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check thresholds", Err: err}
 }

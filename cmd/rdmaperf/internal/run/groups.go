@@ -22,7 +22,7 @@ func FlagGroups() []cli.FlagGroup {
 			"mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key",
 			"tls-server-name", "timeout", "CPU-freq"}},
 		{Title: "Output", Flags: []string{"output", "export", "json", "force", "no-save", "save", "format",
-			"details", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if",
+			"details", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if", "expect",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},
 	}
 	all := catalogue.All()

@@ -49,6 +49,9 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.failIf.measured(steps); err != nil {
+		return err
+	}
 	if o.to.json == "-" {
 		if cmd.Flags().Changed("format") && o.format != render.Document {
 			return cli.Usage("read --json", fmt.Errorf("- is stdout, where --format %s goes", o.format), "one of them")

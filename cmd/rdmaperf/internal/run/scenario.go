@@ -36,7 +36,7 @@ const (
 // outsideScenario are the flags that concern the document as a whole or what is
 // shown of it; a single run of a scenario cannot have them.
 var outsideScenario = []string{"scenario", "impair", "run-infinitely", "json", "output", "no-save", "force", "save",
-	"format", "report_gbits", "counters", "fail-if", "metrics-textfile", "metrics-listen", "metrics-push", "raw",
+	"format", "report_gbits", "counters", "fail-if", "expect", "metrics-textfile", "metrics-listen", "metrics-push", "raw",
 	"raw-limit", "cpu-profile", "awake", "quiet", "verbose"}
 
 // scenarioFile is the top level. The host stands here because a document has the

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render/bench"
 	csvformat "github.com/rdmaperf/rdmaperf/reports/render/csv"
@@ -25,6 +26,16 @@ func follows(t *testing.T, d *reports.Document) {
 	for i := range d.Results {
 		r := &d.Results[i]
 		points[fmt.Sprint(r.Stack, r.Workload, r.Op, r.SizeBytes, r.Depth, r.QPs, r.Rate, r.PointDims())] = true
+		if w := catalogue.Results().Of(r.Workload); r.Latency != nil && !w.Timed || r.Throughput != nil && !w.Rated {
+			t.Errorf("%s does not declare its latency or throughput", r.Workload)
+		}
+		for _, f := range r.AllFigures() {
+			w := catalogue.Results().Of(r.Workload)
+			declared := slices.ContainsFunc(w.Defs(), func(d reports.FigureDef) bool { return d.Name == f.Name })
+			if declared && !w.Measures(f.Name, false) { // a threshold of it would be refused
+				t.Errorf("%s does not declare %s", r.Workload, f.Name)
+			}
+		}
 		for _, l := range r.Distributions() {
 			ofSamples(t, r.Workload+" "+l.Name, l.Latency)
 		}

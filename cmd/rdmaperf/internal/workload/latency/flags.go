@@ -14,7 +14,7 @@ import (
 const Name = "latency"
 
 // results declares that a rate of one operation at a time says what its latency says.
-var results = &reports.Workload{Name: Name, Title: "Latency", Shown: []string{"p50", "p99", "mean"}}
+var results = &reports.Workload{Name: Name, Title: "Latency", Timed: true, Shown: []string{"p50", "p99", "mean"}}
 
 // Workload implements workload.Workload.
 type Workload struct{}

@@ -13,7 +13,7 @@ var schema string
 
 // results declares the dimensions and figures of these results.
 var results = &reports.Workload{
-	Name: Name, Title: "Reads and writes",
+	Name: Name, Title: "Reads and writes", Timed: true, Rated: true,
 	Intro: "Reads and writes of several sizes at random places. On stacks whose writes complete when they were " +
 		"handed over, the latency of a write is no round trip, unless a read behind it ends it.",
 	Dims: []reports.DimDef{

@@ -4,7 +4,7 @@ import "github.com/rdmaperf/rdmaperf/reports"
 
 // Results declares the figures of these results.
 var Results = &reports.Workload{
-	Name: "connect", Title: "Connection set-up",
+	Name: "connect", Title: "Connection set-up", Timed: true, Rated: true,
 	Intro: "The life of a connection in stages. The first answer is there after the first three; an operation is all " +
 		"until then.",
 	Latencies: []reports.DimDef{

@@ -4,7 +4,7 @@ import "github.com/rdmaperf/rdmaperf/reports"
 
 // Results declares the figures of these results.
 var Results = &reports.Workload{
-	Name: "incast", Title: "Incast",
+	Name: "incast", Title: "Incast", Timed: true, Rated: true,
 	Intro: "Many clients send to one server. The Jain index is 1 when all have the same rate, 1/n when one of n has " +
 		"everything.",
 	Figures: []reports.FigureDef{

@@ -10,7 +10,7 @@ import (
 
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
-	Name: "kv", Title: "Key-value store",
+	Name: "kv", Title: "Key-value store", Timed: true, Rated: true,
 	Intro: "Mixes of YCSB on an embedded store behind calls. Each answer says how long the server was in the store: " +
 		"what is left of the latency is what carries the calls. Writers wait for each other in the store.",
 	Dims: []reports.DimDef{

@@ -4,7 +4,7 @@ import "github.com/rdmaperf/rdmaperf/reports"
 
 // Results declares the figures of these results.
 var Results = &reports.Workload{
-	Name: "throughput", Title: "Throughput",
+	Name: "throughput", Title: "Throughput", Rated: true,
 	Dims: []reports.DimDef{{Name: "directions", Help: "both, where each side sends while the other does"}},
 	Figures: []reports.FigureDef{
 		{Name: "from_client.bw", Quantity: reports.QuantityBytes, Better: reports.More,
