@@ -87,8 +87,13 @@ func newCoordinator(members []*member, token []byte, stacks []Stack, limit time.
 	return c
 }
 
-// end lets the ranks go.
+// end lets the ranks go. What failed before its rank was known to be gone is that rank's, too.
 func (c *coordinator) end() {
+	for i := range c.results {
+		if d := c.results[i].Detail.(*results.Mesh); d.Failed != "" {
+			d.Gone = d.Gone || c.isGone(d.From) || c.isGone(d.To)
+		}
+	}
 	close(c.quit)
 	for _, m := range c.members {
 		if m != nil {

@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -249,8 +248,3 @@ func (o *Options) pairPlan(spec string, window time.Duration, tr transports.Stac
 
 // taskLimit is how long one direction of a pair may take: its windows, and every wait of the engine in them.
 func taskLimit(window time.Duration) time.Duration { return 4*window + 4*engine.DefaultTimeout }
-
-// within is a context for the rendezvous.
-func (p *plan) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, p.wait)
-}

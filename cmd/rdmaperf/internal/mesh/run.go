@@ -80,7 +80,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 		return errors.Join(err, l.Close())
 	}
 	go func() { own <- o.rank(ctx, p, []string{net.JoinHostPort("127.0.0.1", port)}, &key) }()
-	wait, stop := p.within(ctx)
+	wait, stop := context.WithTimeout(ctx, p.wait)
 	members, missing := gather(wait, l, p.place.Size, key)
 	stop()
 	l.Close()
@@ -95,13 +95,13 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	c.progress = o.progress(stderr)
 	err = c.rounds(ctx, p.rounds(p.place.Size))
 	c.end()
-	if e := <-own; err == nil && e != nil && c.members[0] != nil {
+	if err != nil { // of ctx alone
+		err = engine.Interrupted()
+	}
+	if e := <-own; err == nil {
 		err = e
 	}
-	if err != nil {
-		err = engine.Interrupted()
-		doc.Error = reports.NewRunError(err)
-	}
+	doc.Error = reports.NewRunError(err)
 	doc.Results = c.results
 	f := &found{size: p.place.Size, gone: c.gone(), differ: differences(members), lacks: lacks(members),
 		took: time.Since(doc.Started)}
@@ -269,11 +269,7 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	if hello.Host == "" {
 		hello.Host = env.Hostname
 	}
-	wait, stop := p.within(ctx)
-	// Rank 0 gives up first, and says who is missing.
-	if p.place.Rank != 0 {
-		wait, stop = context.WithTimeout(ctx, p.wait+afterRankZero)
-	}
+	wait, stop := context.WithTimeout(ctx, p.wait+afterGather)
 	c, w, err := join(wait, addrs, func(nc net.Conn) *Hello {
 		host, _, _ := net.SplitHostPort(nc.LocalAddr().String())
 		hello.Addr = net.JoinHostPort(host, port)
@@ -305,5 +301,5 @@ func (o *Options) lacks(p *plan, h devices.Host, r *devices.Report, e *reports.E
 	return h.Lacks(r, e)
 }
 
-// afterRankZero is by how much the others wait longer than rank 0.
-const afterRankZero = 5 * time.Second
+// afterGather is by how much ranks wait longer than rank 0 gathers them, which then welcomes those that came.
+const afterGather = 10 * time.Second
