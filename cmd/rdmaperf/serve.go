@@ -13,8 +13,8 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Be the other side of rdmaperf run HOST",
 		Long: `serve waits for clients and plays the target of whatever they measure. It needs
-no options of the test, survives its clients, and serves several at once. It ends
-with SIGINT or SIGTERM, and exits with code 1 when its port is in use. SIGUSR1 makes
+no options of the test, survives its clients, and measures for one at a time: others wait, unless --shared. Its log has
+a line for each point. It ends with SIGINT or SIGTERM, and exits with code 1 when its port is in use. SIGUSR1 makes
 it log what it holds: clients, descriptors, goroutines, threads, mappings, memory.
 
 With --victim it measures nothing: it is the application of a device under test that

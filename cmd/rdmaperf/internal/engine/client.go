@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (
 // ConnectConn sends the plan over an established connection, which it owns then.
 func ConnectConn(ctx context.Context, conn net.Conn, tr transports.Stack, plan Plan) (*Client, error) {
 	plan = plan.WithDefaults()
+	plan.Run = cmp.Or(plan.Run, thisRun)
 	c := &Client{Plan: plan, Tr: tr, kept: map[string]float64{}}
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok && !tr.Caps().InProcess {
 		c.host = (&net.IPAddr{IP: a.IP, Zone: a.Zone}).String()
@@ -92,6 +94,9 @@ func (c *Client) greet(ctx context.Context) error {
 	}
 	caps := c.Tr.Caps()
 	m, err = c.ask(ctx, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgPlan, Plan: &c.Plan, Caps: &caps})
+	if err == nil {
+		m, err = c.waits(ctx, m)
+	}
 	if err := c.understood(ctx, m, err, msgAccept); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 //	proof           ─────────────►             ┘
 //	                ◄───────────── welcome
 //	plan            ─────────────►
+//	                ◄───────────── wait (for another client, any number of times)
 //	                ◄───────────── accept (its capabilities, environment)
 //	point           ─────────────►             ┐ for every point
 //	   …data in both directions, as the workload's two sides want…
@@ -54,6 +55,7 @@ const (
 	MsgHello     messageType = "hello"
 	MsgWelcome   messageType = "welcome"
 	MsgPlan      messageType = "plan"
+	msgWait      messageType = "wait" // before accept: another client measures
 	msgAccept    messageType = "accept"
 	MsgPoint     messageType = "point"
 	MsgEnd       messageType = "end"
@@ -73,6 +75,7 @@ type Message struct {
 
 	Plan   *Plan            `json:"plan,omitempty"`
 	Caps   *transports.Caps `json:"caps,omitempty"` // of plan: the client's stack
+	Wait   *Waiting         `json:"wait,omitempty"`
 	Accept *acceptance      `json:"accept,omitempty"`
 	Error  *peerErrorBody   `json:"error,omitempty"`
 

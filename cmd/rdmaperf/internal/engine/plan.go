@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -37,6 +38,13 @@ type Plan struct {
 	// TLS is what the control channel is wrapped in; nil: nothing. Without a ServerName it
 	// is the host that is dialled. It is not changed.
 	TLS *tls.Config `json:"-"`
+
+	// Log is told of waits for other clients; nil: nobody is.
+	Log *slog.Logger `json:"-"`
+
+	// Run names what an exclusive server serves together; "": this process. NoWait refuses to wait for another.
+	Run    string `json:"run,omitempty"`
+	NoWait bool   `json:"no_wait,omitempty"`
 
 	// Transport is the stack as given to --transport; the server opens the same.
 	Transport string `json:"transport"`
@@ -202,6 +210,7 @@ const (
 
 	MaxRounds   = 1000
 	maxPoints   = 4096
+	maxRun      = 64 // bytes
 	maxQPs      = 4096
 	MaxThreads  = 256
 	MaxDepth    = 1 << 16
@@ -237,6 +246,8 @@ func (p *Plan) Validate() error {
 	switch {
 	case len(p.Points) == 0:
 		return bad("points", 0, "nothing to measure")
+	case len(p.Run) > maxRun:
+		return bad("run", p.Run[:maxRun], "a shorter name")
 	case len(p.Points) > maxPoints:
 		return bad("points", len(p.Points), fmt.Sprintf("at most %d", maxPoints))
 	case p.Iterations < 0 || p.Iterations > 1<<40:

@@ -58,7 +58,11 @@ type Server struct {
 	// server; it is not changed. Data connections are not.
 	TLS *tls.Config
 
+	// Exclusive serves the connections of one run at a time; others wait.
+	Exclusive bool
+
 	Guard guard
+	turn  turn
 }
 
 // acceptance answers a plan.
@@ -206,6 +210,13 @@ func (c *ServedClient) serve(ctx context.Context) error {
 	if err := c.Server.Admit(c.who); err != nil {
 		return c.refuse(ctx, err)
 	}
+	if c.Server.Exclusive {
+		release, err := c.await(m.Plan.Run, m.Plan.NoWait)
+		if err != nil {
+			return c.refuse(ctx, err)
+		}
+		defer release()
+	}
 	if err := c.accept(m.Plan); err != nil {
 		return c.refuse(ctx, err)
 	}
@@ -224,9 +235,12 @@ func (c *ServedClient) serve(ctx context.Context) error {
 		if err != nil {
 			return c.refuse(ctx, PeerError("wait for a point", err, ""))
 		}
+		begin := time.Now()
 		if err := c.point(*m.Point); err != nil {
 			return c.refuse(ctx, err)
 		}
+		c.Log.Info("measured", "point", m.Point.String(), "transport", c.Plan.Transport, "took",
+			time.Since(begin).Round(time.Millisecond))
 	}
 }
 

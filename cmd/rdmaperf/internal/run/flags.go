@@ -42,6 +42,7 @@ type Options struct {
 	workloads  []string
 	ops        []string
 	sizes      []string
+	noWait     bool
 	all        bool
 	iterations int64
 	infinite   bool
@@ -145,6 +146,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the "+
 			"last two allowed, when there is no HOST); said on stderr")
 	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
+	f.BoolVar(&o.noWait, "no-wait", false, "end with exit code 5 where the server measures for another client, instead "+
+		"of waiting")
 	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(),
 		"longest wait for the peer: connecting, answers, progress")
 
@@ -222,7 +225,7 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	*b = engine.Plan{Workloads: catalogue.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth,
 		QPs: o.qps, Threads: o.threads,
 		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList,
-		Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
+		NoWait: o.noWait, Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
 	var c *workload.Common
 	steps := []struct {
 		flag string

@@ -20,7 +20,7 @@ func FlagGroups() []cli.FlagGroup {
 			"rate", "rate-sweep", "arrivals", "pin", "awake", "verify", "no-verify", "seed"}},
 		{Title: "Peer and device", Flags: []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection",
 			"mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key",
-			"tls-server-name", "timeout", "CPU-freq"}},
+			"tls-server-name", "no-wait", "timeout", "CPU-freq"}},
 		{Title: "Output", Flags: []string{"output", "export", "json", "force", "no-save", "save", "format",
 			"details", "report_gbits", "counters", "raw", "raw-limit", "cpu-profile", "fail-if", "expect",
 			"metrics-listen", "metrics-push", "metrics-textfile", "quiet", "verbose", "help"}},

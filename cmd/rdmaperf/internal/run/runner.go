@@ -383,6 +383,7 @@ func (m *runner) connect(ctx context.Context, a *arm) (c *engine.Client, err err
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
 		addr = m.peer.addr
 	}
+	a.plan.Log = m.log
 	if c, err = engine.Connect(ctx, addr, a.tr, a.plan); err != nil {
 		return nil, err
 	}

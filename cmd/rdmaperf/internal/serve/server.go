@@ -35,6 +35,7 @@ type Options struct {
 	quiet      bool
 	verbose    bool
 	once       bool
+	shared     bool
 	onceParent bool
 	profile    string
 	victim     bool
@@ -50,6 +51,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.verbs.RegisterLocal(f)
 	o.guard.Register(f)
 	f.BoolVar(&o.once, "once", false, "end when the first client has left")
+	f.BoolVar(&o.shared, "shared", false, "let clients measure at the same time: their figures suffer from each other")
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 	f.BoolVar(&o.victim, "victim", false,
@@ -143,6 +145,7 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 	s.Device = device
 	s.Log = log
 	s.MaxClients = o.maxClients
+	s.Exclusive = !o.shared && !o.onceParent
 	s.MaxWindow = window
 	s.Counters = stackspec.Counters
 	s.Environment = func() reports.Environment { return env }
