@@ -75,7 +75,9 @@ func (p *Paper) level() float64 {
 	m := 0
 	for _, c := range p.Claims {
 		for _, r := range c.Rules {
-			m += len(r.terms)
+			if !r.exact {
+				m += len(r.terms)
+			}
 		}
 	}
 	return answer.Level(m)
