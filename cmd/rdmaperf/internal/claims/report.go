@@ -59,9 +59,15 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 	n := &runner{program: program, dir: dir, Options: o, ran: map[string]*outcome{}}
 	rep := &Report{Paper: p.Name, Title: p.Title, Source: p.Source, Started: time.Now(), Quick: o.Quick,
 		Environment: reports.Collect()}
+	runs := ctx
+	if o.Quick {
+		bounded, cancel := context.WithTimeout(ctx, quickPaper)
+		defer cancel()
+		runs = bounded
+	}
 	for i := range p.Claims {
 		if c := &p.Claims[i]; len(o.Only) == 0 || slices.Contains(o.Only, c.ID) {
-			rep.Claims = append(rep.Claims, c.reproduce(ctx, n, p.level()))
+			rep.Claims = append(rep.Claims, c.reproduce(runs, n, p.level()))
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -105,7 +111,7 @@ func (c *Claim) reproduce(ctx context.Context, n *runner, level float64) Outcome
 			out.Verdict, out.Why = f.Verdict, f.Why
 		}
 	}
-	out.Label = c.label(ctx, n)
+	out.Label = c.label(n)
 	return out
 }
 
@@ -128,10 +134,10 @@ func (c *Claim) runs() (all []*Run) {
 }
 
 // label is what kind of paths the claim was measured on.
-func (c *Claim) label(ctx context.Context, n *runner) string {
+func (c *Claim) label(n *runner) string {
 	var all []string
 	for _, r := range c.runs() {
-		if o := n.of(ctx, r); o.doc != nil {
+		if o := n.ran[r.line(n.Options)]; o != nil && o.doc != nil {
 			for i := range o.doc.Results {
 				if l := o.doc.Results[i].Label; !slices.Contains(all, l) {
 					all = append(all, l)

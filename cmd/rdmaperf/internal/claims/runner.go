@@ -19,11 +19,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Longest that a run may take. A quick paper has 60 s for all of its runs.
 const (
-	longestQuick = time.Minute
-	longestFull  = 5 * time.Minute
-	childEnd     = 5 * time.Second // from an interrupt until it is killed
+	longestRun = 5 * time.Minute
+	quickPaper = time.Minute     // all runs of a quick paper together
+	childEnd   = 5 * time.Second // from an interrupt until it is killed
 )
 
 // runner starts rdmaperf for the runs of claims, each command line once.
@@ -64,11 +63,8 @@ func (n *runner) of(ctx context.Context, r *Run) *outcome {
 
 // start runs one command to its end. Its files begin with base.
 func (n *runner) start(ctx context.Context, args []string, base string) *outcome {
-	longest, o := longestFull, new(outcome)
-	if n.Quick {
-		longest = longestQuick
-	}
-	bounded, cancel := context.WithTimeout(ctx, longest)
+	o := new(outcome)
+	bounded, cancel := context.WithTimeout(ctx, longestRun)
 	defer cancel()
 	file := base + ".json"
 	switch args[0] {
@@ -85,8 +81,8 @@ func (n *runner) start(ctx context.Context, args []string, base string) *outcome
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, childEnd
 	err := cmd.Run()
 	o.out = stdout.String()
-	if o.late = ctx.Err() == nil && bounded.Err() != nil; o.late {
-		o.err = fmt.Errorf("not over in %v", longest)
+	if o.late = errors.Is(bounded.Err(), context.DeadlineExceeded); o.late {
+		o.err = errors.New("the time ran out")
 		return o
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -38,9 +39,14 @@ func TestVerdictsOfCommands(t *testing.T) {
 			t.Errorf("%s: %+v", body, f)
 		}
 	}
-	late := &outcome{late: true, err: errors.New("not over in 1m")}
-	if f := late.judgePass(Pass("x", nil)); f.Verdict != Undecided {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	n := script(t, "exec sleep 60")
+	if f := n.of(ctx, &Run{Args: "order"}).judgePass(Pass("x", nil)); f.Verdict != Undecided {
 		t.Errorf("late: %+v", f)
+	}
+	if _, err := n.read(ctx, At{Run: &Run{Args: "run"}}); missing(err).Verdict != Undecided {
+		t.Errorf("begun late: %v", err)
 	}
 	busy := &outcome{code: reports.ExitPeer, err: errors.New("no answer")}
 	if _, err := (&runner{ran: map[string]*outcome{"x": busy}}).read(context.Background(), At{Run: &Run{Args: "x"}}); missing(err).Verdict != Undecided {
