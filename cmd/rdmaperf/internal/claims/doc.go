@@ -6,10 +6,11 @@
 //  1. A Run has the arguments of rdmaperf exactly as a user types them. Claims that use the same variable share it.
 //  2. An At names a figure of it: as --fail-if has it (loaded.p50), by the stack as typed, and by the dimensions that
 //     tell the point from others ("arm=same-qp bulk_size=1M"; also op, size, depth, qps, threads).
-//  3. A rule compares figures and has bounds: Ratio, Growth, Order, Flat, Value, Count, Pass. Bounds are this project's
+//  3. A rule compares figures and has bounds: Ratio, Growth, Order, Flat, Value, Count, Pass; Exact is for figures
+//     without scatter. Bounds are this project's
 //     unless Published says that they are the paper's. Against names the arm for which the rule must not hold.
 //  4. A claim has an ID, a sentence, its source, and what the paper published, as text.
 //
 // Every rule is judged for its Against arm, too, on the same results. One that holds there separates nothing, and its
-// claim is undecided. A test does the same with the results in testdata, which "rdmaperf reproduce PAPER -o DIR" wrote.
+// claim is undecided. A test refuses a rule that names no such arm, or that two equal arms would keep.
 package claims
