@@ -91,6 +91,12 @@ func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (tra
 	}
 	k.stops[0] = context.AfterFunc(ctx, k.interrupt)
 	k.stops[1] = context.AfterFunc(c.ctx, k.interrupt)
+	if cfg.Mode == transports.CallOneWay {
+		var err error
+		if k.before, err = k.count(); err != nil {
+			return nil, errors.Join(err, k.Close())
+		}
+	}
 	return k, nil
 }
 
@@ -119,6 +125,7 @@ type caller struct {
 	clients [maxPriorities]*lite.Client // by priority, made when needed
 	parts   [1][]byte
 	sent    int64
+	before  int64 // one way: what the server counted of a client of this number before
 	closed  bool
 }
 
@@ -242,20 +249,13 @@ func (k *caller) End() (int64, error) {
 	if k.cfg.Mode != transports.CallOneWay || k.sent == 0 {
 		return k.sent, nil
 	}
-	c := k.clients[0]
-	var q [8]byte
-	binary.BigEndian.PutUint64(q[:], uint64(c.Number()))
 	last, since := int64(-1), time.Now()
 	for {
-		b, err := c.Call(0, countPort, q[:])
+		n, err := k.count()
 		if err != nil {
-			return last, k.failed(err)
+			return last, err
 		}
-		if len(b) != 8 {
-			return last, &transports.CallError{Code: transports.CallInternal, Text: "a count of messages is no number"}
-		}
-		n := int64(binary.BigEndian.Uint64(b))
-		if n >= k.sent {
+		if n -= k.before; n >= k.sent {
 			return n, nil
 		}
 		if n != last {
@@ -264,6 +264,21 @@ func (k *caller) End() (int64, error) {
 			return n, nil // the caller counts what is missing
 		}
 	}
+}
+
+// count is how many messages one way the server has taken of clients of this number.
+func (k *caller) count() (int64, error) {
+	c := k.clients[0]
+	var q [8]byte
+	binary.BigEndian.PutUint64(q[:], uint64(c.Number()))
+	b, err := c.Call(0, countPort, q[:])
+	switch {
+	case err != nil:
+		return 0, k.failed(err)
+	case len(b) != 8:
+		return 0, &transports.CallError{Code: transports.CallInternal, Text: "a count of messages is no number"}
+	}
+	return int64(binary.BigEndian.Uint64(b)), nil
 }
 
 // Free does nothing: the answer lies in the client's memory until its next call.
