@@ -26,6 +26,9 @@ func (r *Result) PointDims() []Dim {
 	if r.AppWorkNs > 0 {
 		dims = append(dims, Dim{Name: "app_work_ns", Value: strconv.FormatInt(r.AppWorkNs, 10), Unit: "ns"})
 	}
+	if r.Neighbours > 0 {
+		dims = append(dims, Dim{Name: "neighbours", Value: strconv.Itoa(r.Neighbours)})
+	}
 	if run, ok := r.Parameters["run"].(string); ok {
 		dims = append(dims, Dim{Name: "run", Value: run})
 	}

@@ -109,6 +109,8 @@ type Result struct {
 	// starts then. A closed loop has neither.
 	// Impairment is what a path between the ends did to packets, such as loss=1%.
 	Impairment string `json:"impairment,omitempty"`
+	// Neighbours are threads of other processes that spun beside the point, at the same priority.
+	Neighbours int `json:"neighbours,omitempty"`
 	// AppWorkNs is what the receiving application computes for each message, in ns.
 	AppWorkNs int64   `json:"app_work_ns,omitempty"`
 	Rate      float64 `json:"rate,omitempty"`

@@ -19,6 +19,7 @@ type Load struct {
 	run                              string // of a scenario: two runs of one point are not repeats
 	impairment                       string
 	appWork                          int64  // ns of the application at the receiver for each message
+	neighbours                       int    // threads that spin beside it
 	title, note                      string // as the workload describes its results
 	Sweep                            bool   // several numbers of QPs, which are in the table
 }
@@ -27,7 +28,7 @@ type Load struct {
 func LoadOf(r *Result) Load {
 	l := Load{Workload: r.Workload, Op: r.Op, Polling: r.Polling, RoundTrip: r.RoundTrip,
 		Depth: r.Depth, QPs: r.QPs, threads: max(r.Threads, 1), arrivals: r.Arrivals, appWork: r.AppWorkNs,
-		impairment: r.Impairment, title: r.Title, note: r.Note}
+		impairment: r.Impairment, neighbours: r.Neighbours, title: r.Title, note: r.Note}
 	l.run, _ = r.Parameters["run"].(string)
 	l.loop = loopOf(r)
 	return l
@@ -56,6 +57,9 @@ func (l Load) Conditions() string {
 	}
 	if l.appWork > 0 {
 		parts = append(parts, time.Duration(l.appWork).String()+" of application work a message")
+	}
+	if l.neighbours > 0 {
+		parts = append(parts, "beside "+view.Plural(int64(l.neighbours), "busy neighbour"))
 	}
 	if parts = append(parts, l.Manner()...); l.note != "" {
 		parts = append(parts, l.note)

@@ -22,6 +22,14 @@ func newCallServiceCommand() *cobra.Command {
 	return cmd
 }
 
+func newNeighbourChildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: run.NeighbourChild, Hidden: true, Args: cobra.NoArgs,
+		Short: "A process of 'rdmaperf run --neighbours'",
+		Run:   func(*cobra.Command, []string) { run.Spin() },
+	}
+}
+
 func newAwakeChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: run.AwakeChild, Hidden: true, Args: cobra.NoArgs,

@@ -73,7 +73,7 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 	}
 	root.AddCommand(newRunCommand(), newServeCommand(), newMeshCommand(), newDoctorCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(),
 		newDevicesCommand(), newReportCommand(), liteapps.NewCommand(), newOrderCommand())
-	root.AddCommand(newCompareCommand(), newReproduceCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(),
+	root.AddCommand(newCompareCommand(), newReproduceCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(), newNeighbourChildCommand(),
 		newPerftestCommand(), newStacksTopic())
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(cli.NewHelpCommand())

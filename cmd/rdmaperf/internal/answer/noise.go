@@ -16,8 +16,8 @@ const mostTaken = 0.99
 // for is what is measured.
 func taken(r *reports.Result) float64 {
 	d := r.Disturbance
-	if d == nil {
-		return 0
+	if d == nil || r.Neighbours > 0 {
+		return 0 // what neighbours take is what was asked for
 	}
 	t := d.Taken
 	for _, n := range []*reports.Noise{d.Client, d.Server} {

@@ -17,6 +17,7 @@ type point struct {
 	arrivals, roundTrip string
 	impairment, run     string
 	appWork             int64
+	neighbours          int
 	dims                string // but those of the variant
 }
 
@@ -77,7 +78,7 @@ func variants(results []*reports.Result) int {
 func pointOf(r *reports.Result, t tied) point {
 	p := point{workload: r.Workload, op: r.Op, size: r.SizeBytes, depth: r.Depth, qps: r.QPs,
 		threads: max(r.Threads, 1), rate: r.Rate, arrivals: r.Arrivals, roundTrip: r.RoundTrip,
-		impairment: r.Impairment, appWork: r.AppWorkNs}
+		impairment: r.Impairment, appWork: r.AppWorkNs, neighbours: r.Neighbours}
 	p.run, _ = r.Parameters["run"].(string)
 	if t["qps"] {
 		p.qps = 0

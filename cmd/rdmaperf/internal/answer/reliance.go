@@ -58,7 +58,7 @@ func noise(d *reports.Document, all []*comparison) string {
 	busy, again, known := 0, 0, 0
 	for i := range d.Results {
 		r := &d.Results[i]
-		if r.Disturbance == nil {
+		if r.Disturbance == nil || r.Neighbours > 0 {
 			continue
 		}
 		known++

@@ -95,6 +95,7 @@ func (c *column) conditions(same []*column) string {
 		{func(c *column) any { return c.arrivals }, view.Visible(c.arrivals) + " arrivals"},
 		{func(c *column) any { return c.impairment }, view.Visible(c.impairment)},
 		{func(c *column) any { return c.appWork }, "application work " + view.NsLabel(float64(c.appWork))},
+		{func(c *column) any { return c.neighbours }, beside(c.neighbours)},
 		{func(c *column) any { return c.dims }, c.dims},
 	} {
 		if differ(part.value) && strings.TrimSpace(part.text) != "" {
@@ -102,6 +103,13 @@ func (c *column) conditions(same []*column) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+func beside(neighbours int) string {
+	if neighbours == 0 {
+		return "no neighbours"
+	}
+	return view.Plural(int64(neighbours), "neighbour")
 }
 
 func offered(rate float64) string {

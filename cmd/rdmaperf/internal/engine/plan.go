@@ -157,6 +157,9 @@ type Point struct {
 	// QPs replaces the plan's number, for a sweep. 0: the plan's.
 	QPs int `json:"point_qps,omitempty"`
 
+	// Neighbours are threads that spin beside it, started by who runs the plan.
+	Neighbours int `json:"neighbours,omitempty"`
+
 	// Alone: it needs no server.
 	Alone bool `json:"alone,omitempty"`
 
@@ -183,6 +186,9 @@ func (p Point) String() string {
 	}
 	if p.Depth != 0 {
 		s += fmt.Sprintf(" at depth %d", p.Depth)
+	}
+	if p.Neighbours != 0 {
+		s += fmt.Sprintf(" beside %d neighbours", p.Neighbours)
 	}
 	if p.AppWork != 0 {
 		s += fmt.Sprintf(" with %v of application work", p.AppWork)

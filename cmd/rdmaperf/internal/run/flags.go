@@ -244,7 +244,10 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 		{"--interval", func() (err error) { b.Interval, err = o.load.series(changed); return }},
 		{"--size", func() (err error) { c, err = o.common(b, changed); return }},
 		{"--size", func() (err error) {
-			p.points, err = o.points(c)
+			if p.points, err = o.points(c); err != nil {
+				return
+			}
+			p.points, err = besideNeighbours(p.points, o.load.neighbours)
 			p.published = c.Published
 			for _, l := range c.Left {
 				p.left = append(p.left, stackspec.LeftOut{Stack: l.What, Why: l.Why})

@@ -19,6 +19,7 @@ type loadFlags struct {
 	appWork     string
 	qpSweep     string
 	outstanding string
+	neighbours  string
 }
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
@@ -35,6 +36,9 @@ func (l *loadFlags) register(f *pflag.FlagSet) {
 	values.ListVar(f, &l.outstanding, "outstanding", "",
 		"rpc, kv, tensor: calls outstanding on each of the --qp connections, a goroutine each; a comma list or "+
 			"FROM:TO:STEP is a point each (default --tx-depth, else 1)")
+	values.ListVar(f, &l.neighbours, "neighbours", "0",
+		"processes that spin on this machine beside each point, at the priority of the run: a comma list such as "+
+			"0,1,2,4 shows how each stack fares on a busy machine")
 	f.StringVar(&l.interval, "interval", "",
 		"show how each window goes, by intervals such as 1s, while it does and in the result (default not)")
 }

@@ -163,10 +163,13 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 	c.ReadCounters(stackspec.Counters(a.tr))
 	m.raw.keep(c, len(m.doc.Results))
 	c.Progress = m.bar.Within
+	m.beside.spin(pt.Neighbours)
 	results, err := t.slice(ctx)
+	m.beside.rest()
 	watcher.end()
 	m.bar.After()
 	for i := range results {
+		results[i].Neighbours = pt.Neighbours
 		m.take(&results[i], round, err)
 	}
 	if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {

@@ -134,6 +134,7 @@ type runner struct {
 	arms   []*arm
 	left   []stackspec.LeftOut // what is not measured
 	rounds int                 // slices of each point
+	beside neighbours
 	bar    *cli.Progress
 }
 
@@ -169,6 +170,10 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if m.beside, err = startNeighbours(m.p.points); err != nil {
+		return err
+	}
+	defer m.beside.end()
 	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
 	defer m.bar.End()
 	for _, g := range m.p.groups() {
