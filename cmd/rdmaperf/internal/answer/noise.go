@@ -76,7 +76,7 @@ func latencyBounds(l *reports.Latency, name string, v, t, few float64) (low, hig
 // takes has no such count, but lasts much longer than an operation.
 func delayed(r *reports.Result, l *reports.Latency) float64 {
 	d := r.Disturbance
-	if r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil || r.DurationNs <= 0 {
+	if d == nil || r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil || r.DurationNs <= 0 {
 		return 1
 	}
 	part := 0.

@@ -123,3 +123,11 @@ func TestLayersOfAStack(t *testing.T) {
 		}
 	}
 }
+
+// A document of a run that nobody watched has no disturbance.
+func TestBoundsWithoutADisturbance(t *testing.T) {
+	r := &reports.Result{Polling: reports.PollingBusy, Depth: 1, DurationNs: 1e9, Latency: &reports.Latency{Count: 9, P50: 7}}
+	if v := ValueOf(r, reports.Figure{Name: "p50", Value: 7}); v != (Value{7, 7, 7}) {
+		t.Errorf("%v, want 7 alone", v)
+	}
+}
