@@ -29,6 +29,9 @@ type Comparison struct {
 	// Points are those of both runs, in the order of the old one.
 	Points []ComparedPoint `json:"points"`
 
+	// Interrupted are points of either run that an interrupt ended, which are not compared.
+	Interrupted []string `json:"interrupted,omitempty"`
+
 	OnlyOld []string `json:"only_old,omitempty"`
 	OnlyNew []string `json:"only_new,omitempty"`
 	// Missed has one line per threshold that is missed.
@@ -135,6 +138,13 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	case a != nil || b != nil:
 		where := map[bool]string{true: "another machine", false: "this machine"}
 		c.Unlike = append(c.Unlike, Difference{What: "server", Old: where[a != nil], New: where[b != nil]})
+	}
+	for i, d := range []*Document{old, new} {
+		for k := range d.Results {
+			if r := &d.Results[k]; r.Interrupted {
+				c.Interrupted = append(c.Interrupted, []string{"old: ", "new: "}[i]+sampleName(r, identity(r)))
+			}
+		}
 	}
 	pairs := c.pair(old.Results, new.Results)
 	if len(pairs) == 0 {
@@ -266,8 +276,8 @@ func collectSamples(results []Result) []*samples {
 	index := map[string]*samples{}
 	for i := range results {
 		r := &results[i]
-		if r.Operations == 0 {
-			continue // it measured nothing
+		if r.Operations == 0 || r.Interrupted {
+			continue // it measured nothing, or not all
 		}
 		id, cond := identity(r), conditions(r)
 		key := fmt.Sprint(id, cond)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -149,6 +150,17 @@ func TestCompareRefusesUnlikeRuns(t *testing.T) {
 	a.Results[0].Parameters["recv_depth"], b.Results[0].Parameters["recv_depth"] = 64, 64.0
 	if c := compare(t, a, b); len(c.Unlike) != 0 {
 		t.Errorf("unlike: %v", c.Unlike)
+	}
+}
+
+// What an interrupt ended is named and not compared; what is complete is.
+func TestCompareTakesWhatIsComplete(t *testing.T) {
+	d := repeated(100, 110)
+	d.Results[1].SizeBytes, d.Results[1].Interrupted = 128, true
+	c := compare(t, d, repeated(100))
+	if len(c.Points) != 1 || len(c.Unlike)+len(c.OnlyOld) > 0 ||
+		!slices.Equal(c.OnlyLines(), []string{"interrupted, and not compared: old: tcp latency send 128"}) {
+		t.Errorf("%d points, unlike %v, lines %q", len(c.Points), c.Unlike, c.OnlyLines())
 	}
 }
 

@@ -27,6 +27,9 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 // OnlyLines lists the points that have no partner.
 func (c *Comparison) OnlyLines() []string {
 	var lines []string
+	for _, name := range c.Interrupted {
+		lines = append(lines, "interrupted, and not compared: "+name)
+	}
 	for _, name := range c.OnlyOld {
 		lines = append(lines, "only in the old run: "+name)
 	}

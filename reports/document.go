@@ -131,6 +131,9 @@ type Result struct {
 	Errors     int64     `json:"errors"`
 	Verified   bool      `json:"verified"` // what was compared, as Verification says, was right
 
+	// Interrupted: the run was ended in the window, which is shorter than it was to be.
+	Interrupted bool `json:"interrupted,omitempty"`
+
 	// Disturbance says what the machine did meanwhile; nil where nobody looked.
 	Disturbance *Disturbance `json:"disturbance,omitempty"`
 

@@ -13,7 +13,7 @@ func Warnings(d *Document) (lines []string) {
 		n     int64
 		first *Result
 	}
-	var impossible, saturated, unverified count
+	var impossible, saturated, unverified, interrupted count
 	var failed int64
 	add := func(c *count, r *Result, is bool) {
 		if !is {
@@ -29,6 +29,7 @@ func Warnings(d *Document) (lines []string) {
 		add(&impossible, r, r.Disturbance != nil && r.Disturbance.Verdict == VerdictImpossible)
 		add(&saturated, r, r.OpenLoop != nil && r.OpenLoop.saturation() > 0)
 		add(&unverified, r, !r.Verified)
+		add(&interrupted, r, r.Interrupted)
 	}
 	say := func(c *count, text string) {
 		if c.n > 0 {
@@ -42,5 +43,6 @@ func Warnings(d *Document) (lines []string) {
 	}
 	say(&saturated, "%d of %s did not carry the load offered")
 	say(&unverified, "%d of %s were not verified")
+	say(&interrupted, "%d of %s were interrupted")
 	return append(lines, WakeupLines(d)...)
 }

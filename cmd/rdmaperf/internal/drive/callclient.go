@@ -126,7 +126,7 @@ func (k *Calls) Measure(ctx context.Context, samples string, who CallPhase) (err
 	if e := k.HandBuffers(samples, k.Out, k.kept()); err == nil {
 		err = e
 	}
-	k.Verified = err == nil && k.Sh.Verify
+	k.Judge(err)
 	return err
 }
 

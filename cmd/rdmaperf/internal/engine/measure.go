@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
@@ -22,9 +23,10 @@ type Measurement struct {
 	Report   *PhaseReport
 	Verified bool
 
-	r        *Run
-	failures int64
-	samples  []reports.RawSamples
+	r           *Run
+	failures    int64
+	interrupted bool
+	samples     []reports.RawSamples
 
 	clientNoise, serverNoise noise
 	started                  time.Time // the measured window
@@ -129,8 +131,14 @@ func (m *Measurement) Measure(ctx context.Context, samples string) error {
 	if e := m.HandSamples(samples, m.Out); err == nil {
 		err = e
 	}
-	m.Verified = err == nil && m.Sh.Verify
+	m.Judge(err)
 	return err
+}
+
+// Judge notes whether what was compared in the measured phase was right. An interrupt says nothing against it.
+func (m *Measurement) Judge(err error) {
+	m.interrupted = errors.Is(err, ErrInterrupted)
+	m.Verified = m.Sh.Verify && (err == nil || m.interrupted)
 }
 
 // Prove runs one more phase, where the point verifies data. In the window a slot carries the
@@ -139,7 +147,7 @@ func (m *Measurement) Measure(ctx context.Context, samples string) error {
 func (m *Measurement) Prove(ctx context.Context) error {
 	if m.Sh.Verify {
 		if _, _, err := m.Phase(ctx, "verify", GenVerify, Limits{Ops: int64(m.Sh.Slots)}); err != nil {
-			m.Verified = false
+			m.Judge(err)
 			return err
 		}
 	}
@@ -287,6 +295,7 @@ func (m *Measurement) Result() reports.Result {
 	res := m.r.Result()
 	res.Depth, res.QPs, res.Threads, res.Polling = sh.Depth, sh.QPs, sh.Threads, sh.Polling
 	res.Errors, res.Verified, res.Parameters = m.failures, m.Verified, m.parameters()
+	res.Interrupted = m.interrupted
 	res.AppWorkNs = int64(sh.AppWork)
 	if sh.Rate > 0 {
 		res.Rate, res.Arrivals = sh.Rate, m.Plan.Arrivals

@@ -179,7 +179,10 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	for _, g := range m.p.groups() {
 		err := m.measureGroup(ctx, g)
 		if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
-			return nil // that is how it ends
+			for i := range m.doc.Results { // that is how it ends
+				m.doc.Results[i].Interrupted = false
+			}
+			return nil
 		}
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func phases(ctx context.Context, m *engine.Measurement, make func(*setups) setUp
 		}
 	}
 	m.Out, m.Report, err = phase("measure", engine.GenMeasure, m.Window(), p.Interval)
-	m.Verified = err == nil && m.Sh.Verify
+	m.Judge(err)
 	return m.End(ctx, err)
 }
 
