@@ -75,6 +75,13 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 			Err:  fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()),
 			Hint: "--transport iwarp"}
 	}
+	dev, err := r.Open.Device(r.Plan.Transport) // before any rank starts
+	if err != nil {
+		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: err, Hint: "--transport iwarp"}
+	}
+	if err := dev.Close(); err != nil {
+		return err
+	}
 	links := []rank.Link{r.Peer}
 	for range o.Ranks - 1 {
 		l, err := r.Process(ctx)
