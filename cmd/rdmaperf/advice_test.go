@@ -10,6 +10,7 @@ func TestUnknownWordsAreAnswered(t *testing.T) {
 		{"run --bogus", "unknown flag: --bogus; try rdmaperf run --help"},
 		{"run --workloads latency", "unknown flag: --workloads; try --workload"},
 		{"run --durations 3", "try --duration"},
+		{"run --time 3", "unknown flag: --time; try rdmaperf run --help"},
 		{"serve --bogus", "try rdmaperf serve --help"},
 		{"run --junit x", "try rdmaperf conform --junit, or rdmaperf run --help"},
 		{"help run2", `no command "run2"; try rdmaperf help run`},

@@ -126,14 +126,14 @@ func NewHelpCommand() *cobra.Command {
 	}
 }
 
-// nearest is the flag whose name is at most two letters away, "" if there is none.
+// nearest is the flag whose name is at most two letters away, and a third of its letters, "" if there is none.
 func nearest(f *pflag.FlagSet, name string) string {
 	best, least := "", 3
 	f.VisitAll(func(flag *pflag.Flag) {
 		if flag.Hidden {
 			return
 		}
-		if d := distance(flag.Name, name); d < least && d < len(name)-1 {
+		if d := distance(flag.Name, name); d < least && d <= len(name)/3 {
 			best, least = flag.Name, d
 		}
 	})
