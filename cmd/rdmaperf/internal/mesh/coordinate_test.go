@@ -354,7 +354,7 @@ func TestTenThousandRanksAreCoordinated(t *testing.T) {
 	if got := findings(c); got != "[host [77]]" {
 		t.Errorf("found %s", got)
 	}
-	if cpu > 10*time.Second || after.Maxrss > 1<<20 {
-		t.Errorf("%v of CPU and %d KiB, want at most 10 s and 1 GiB", cpu, after.Maxrss)
+	if cpu > 30*time.Second || after.Maxrss > 1<<20 { // it takes 6 s of a machine whose pace changes by three
+		t.Errorf("%v of CPU and %d KiB, want at most 30 s and 1 GiB", cpu, after.Maxrss)
 	}
 }

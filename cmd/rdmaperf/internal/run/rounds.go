@@ -71,6 +71,7 @@ type turn struct {
 	stop  func()
 	taken int  // slices
 	ended bool // the run returned
+	unfit bool // the stack turned out to lack what the point needs
 }
 
 // start begins the run of the point. A workload that has no slices is run again for each round.
@@ -134,8 +135,13 @@ func (m *runner) measureGroup(ctx context.Context, g group) error {
 			slices.Reverse(order)
 		}
 		for _, t := range order {
+			if t.unfit || t.a.lost {
+				continue
+			}
 			if err := m.measureSlice(ctx, t, round+1); err != nil {
-				return err
+				if err := m.goOn(ctx, t, err); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -135,6 +135,7 @@ type runner struct {
 	left   []stackspec.LeftOut // what is not measured
 	rounds int                 // slices of each point
 	beside neighbours
+	lost   []error // of stacks that ended during the run
 	bar    *cli.Progress
 }
 
@@ -146,6 +147,7 @@ type arm struct {
 	plan    engine.Plan
 	clients []*engine.Client
 	stops   []func() error // of servers in this process
+	lost    bool           // it ended, and has no more turns
 }
 
 // measure opens everything, takes all points in turn and closes everything.
@@ -188,7 +190,7 @@ func (m *runner) measure(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
+	return m.ended()
 }
 
 // open makes the transports and the plan of each. A stack that can do nothing of what is measured is left out, unless
@@ -353,16 +355,17 @@ func ofTheDevice(spec string, err error) error {
 // client is number n of those of a stack. The server takes one point at a time from each.
 func (m *runner) client(ctx context.Context, a *arm, n int) (*engine.Client, error) {
 	for len(a.clients) <= n {
-		c, err := m.connect(ctx, a)
-		if c != nil {
-			c.Open, c.More = engine.Opener{Stack: m.stacks.Open, Device: m.stacks.OpenDevice}, m.more
-			a.clients = append(a.clients, c)
-		}
-		if err != nil {
-			return nil, err
-		}
+		a.clients = append(a.clients, nil)
 	}
-	return a.clients[n], nil
+	if a.clients[n] != nil {
+		return a.clients[n], nil
+	}
+	c, err := m.connect(ctx, a)
+	if c != nil {
+		c.Open, c.More = engine.Opener{Stack: m.stacks.Open, Device: m.stacks.OpenDevice}, m.more
+		a.clients[n] = c
+	}
+	return c, err
 }
 
 // connect finds or starts the server of one transport.
@@ -419,7 +422,9 @@ func (m *runner) close() error {
 	var errs []error
 	for _, a := range m.arms {
 		for _, c := range a.clients {
-			c.Close()
+			if c != nil {
+				c.Close()
+			}
 		}
 		for _, stop := range a.stops {
 			errs = append(errs, stop())

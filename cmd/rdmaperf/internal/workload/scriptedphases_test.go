@@ -128,8 +128,9 @@ func TestScriptedCallsAreInterrupted(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, drive.IdleWindow+time.Millisecond)
 			defer cancel()
 			r, err := enginetest.First(c.Run(ctx, 0))
-			if !errors.Is(err, engine.ErrInterrupted) || r.Errors != 0 || r.Verified {
-				t.Errorf("%v, %d errors, verified %v, want an interrupt", err, r.Errors, r.Verified)
+			if !errors.Is(err, engine.ErrInterrupted) || r.Errors != 0 || !r.Interrupted || !r.Verified {
+				t.Errorf("%v, %d errors, interrupted %v, verified %v, want an interrupt of what was right", err, r.Errors,
+					r.Interrupted, r.Verified)
 			}
 			if r.Operations < 1 || r.CPU == nil || r.CPU.ServerSeconds <= 0 {
 				t.Errorf("%d calls, %+v, want those of both sides", r.Operations, r.CPU)
