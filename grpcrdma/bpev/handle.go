@@ -35,7 +35,7 @@ type Handle struct {
 
 	leading sync.Mutex // held by the sleeper that waits for events of src
 	led     atomic.Pointer[led]
-	own     *led // the last one, while nobody ended it; guarded by leading
+	own     [directions]*led // the last ones, while nobody ended them; guarded by leading
 
 	alone    atomic.Bool   // KeepProcessor was called
 	sleeping atomic.Uint32 // directions with a sleeper that was not woken yet

@@ -19,13 +19,13 @@ type led struct {
 // lead waits for an event of the connection's own source, and handles what completed for both directions. The caller
 // holds leading, and has set its bit of sleeping.
 func (h *Handle) lead(want Ready, deadline time.Time) error {
-	l := h.own
+	dir := bits.TrailingZeros8(uint8(want))
+	l := h.own[dir]
 	if l == nil || l.ctx.Err() != nil {
-		l = new(led)
+		l = &led{dir: dir}
 		l.ctx, l.end = context.WithCancel(h.set.ctx)
-		h.own = l
+		h.own[dir] = l
 	}
-	l.dir = bits.TrailingZeros8(uint8(want))
 	ctx := l.ctx
 	if !deadline.IsZero() {
 		var cancel context.CancelFunc
