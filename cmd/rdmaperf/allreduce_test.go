@@ -118,8 +118,7 @@ func TestAllreduceFlagsAreChecked(t *testing.T) {
 		{reports.ExitUsage, "--qp", []string{"-q", "2"}},
 		{reports.ExitNotRun, "mem lives in one process", []string{"--transport", "mem"}},
 	} {
-		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--transport", "iwarp", "--no-save"},
-			c.args...)...)
+		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--no-save"}, c.args...)...)
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
 		}
