@@ -74,6 +74,17 @@ func (l *lane) poll() {
 	}
 }
 
-// Arm and Wait are the bpev.Source.
-func (l *lane) Arm() error                     { return l.cq.Arm(false) }
+// Arm is that of bpev.Source. It waits for a goroutine that polls: what completed behind its last poll and before the
+// queue was armed raises no event.
+func (l *lane) Arm() error {
+	if err := l.cq.Arm(false); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.poll()
+	return l.err
+}
+
+// Wait is that of bpev.Source.
 func (l *lane) Wait(ctx context.Context) error { return l.cq.Wait(ctx) }

@@ -342,6 +342,25 @@ func TestMemoryIsBoundedAndReported(t *testing.T) {
 	}
 }
 
+// A reader is about to sleep while another goroutine has polled in vain: what arrived between that poll and the reader's
+// request for an event raises none, and is found all the same.
+func TestAReaderFindsWhatCameBeforeItsEventWasAskedFor(t *testing.T) {
+	cfg := Config{Polling: bpev.Config{Mode: bpev.Event}}
+	e := newPair(t, providers[1], cfg, cfg)
+	c1, c2 := e.conn()
+	c2.lane.mu.Lock()
+	_, err := c1.Write([]byte("x"))
+	must(t, err)
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		_, err := c2.lane.cq.Poll(nil) // takes what arrives, and no completion
+		must(t, err)
+	}
+	time.AfterFunc(50*time.Millisecond, c2.lane.mu.Unlock) // the other goroutine is done, and looks no more
+	if got := readFull(t, c2, 1); string(got) != "x" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	a, b := providers[0].open(t)
 	defer a.Close()

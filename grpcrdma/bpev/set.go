@@ -29,7 +29,7 @@ type Pollable interface {
 
 // Source raises events for one connection, as a completion queue does.
 type Source interface {
-	// Arm asks for one event at the next change.
+	// Arm asks for one event at the next change, and handles what changed before.
 	Arm() error
 	// Wait blocks until the armed event is raised or ctx ends.
 	Wait(ctx context.Context) error

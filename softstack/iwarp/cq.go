@@ -362,10 +362,7 @@ func (c *cq) Wait(ctx context.Context) error {
 			q.joinPollers()
 		}
 	}
-	if c.dev.receiver != nil {
-		c.drive()
-	}
-	c.lookBeside()
+	c.drive() // also what was read and not handled yet, of which no poller reports
 	for _, q := range c.qps.Load().list {
 		q.watchRoom()
 	}
@@ -419,11 +416,7 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	if c.dev.cfg.OnAck {
 		slice = ackSlice
 	}
-	park, ms := rdma.Parks(ctx), sliceOf(ctx, slice)
-	if _, limited := ctx.Deadline(); park && !limited && !c.dev.cfg.OnAck && c.waiters.Load() == 1 {
-		ms = -1 // a timer would wake another thread of the runtime
-	}
-	n, err := c.poller.Wait(c.ready[:], ms, park)
+	n, err := c.poller.Wait(c.ready[:], sliceOf(ctx, slice), rdma.Parks(ctx))
 	c.mu.Lock()
 	c.asleep = false
 	c.mu.Unlock()
