@@ -142,11 +142,11 @@ func (k *streamCaller) Call(c *transports.Call) error {
 		return errMode(transports.CallOneWay, "gets no answers")
 	}
 	k.Free()
+	begun := time.Now() // before the timer: who is late by it is late by this
 	if k.timeout > 0 {
 		late := time.AfterFunc(k.timeout, k.cancel)
 		defer late.Stop()
 	}
-	begun := time.Now()
 	if err := k.send(c); err != nil {
 		return k.timed(begun, err)
 	}
