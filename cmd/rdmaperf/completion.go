@@ -34,8 +34,6 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"nice":       words("auto", "0", "19"),
 	"pin":        words("auto", "none"),
 	"warmup":     words("auto", "none", "200ms", "1000"),
-	"sched-send": words("whole", "refuse", "slice", "slice-or-refuse"),
-	"mode-sweep": words("bpev", "bp", "event"),
 	"ib-dev":     func(*cobra.Command) []string { return deviceWords() },
 	"only":       caseWords,
 	"skip":       caseWords,

@@ -56,7 +56,7 @@ func TestWhatIsOfferedIsAccepted(t *testing.T) {
 		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 	}
 	command, _, _ := root.Find([]string{"run"}) // a command of the table
-	calls := []string{"ycsb", "rpc", "tensor", "mode-sweep"}
+	calls := []string{"ycsb", "rpc", "tensor"}
 	for name, of := range vocabulary {
 		if !known[name] {
 			t.Errorf("no command has --%s", name)
@@ -71,8 +71,6 @@ func TestWhatIsOfferedIsAccepted(t *testing.T) {
 			switch {
 			case slices.Contains(calls, name):
 				args = append(args, "--transport", "grpc(fused)+iwarp")
-			case name == "sched-send":
-				args = append(args, "--transport", "sched+iwarp")
 			case name == "mtu":
 				args = append(args, "--transport", "verbs")
 			case name == "arrivals":

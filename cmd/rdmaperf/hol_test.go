@@ -11,7 +11,7 @@ import (
 // The head-of-line workload over two transports: every size in both arms.
 func TestRunMeasuresHeadOfLine(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K", "--bulk-depth",
-		"4", "--probe-size", "32", "--probe-rate", "20000",
+		"4", "--probe-size", "32", "--probe-interval", "50us",
 		"-n", "40", "--warmup", "5", "--probe-priority", "2"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 || r.stderr != "" {
@@ -60,10 +60,10 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 	}
 }
 
-// Arms and stacks share one table, and a list of slices makes a stack of each.
+// Variants and stacks share one table.
 func TestRunComparesArmsAndSlices(t *testing.T) {
-	args := []string{"run", "--transport", "mem,sched(drr,window=256K)+mem", "--sched-slice", "4K,16K", "--workload",
-		"hol", "--hol-arm", "same-qp,app-slicing",
+	args := []string{"run", "--transport", "mem,sched(drr,window=256K,slice=4K)+mem,sched(drr,window=256K,slice=16K)+mem",
+		"--workload", "hol", "--hol-arm", "same-qp,app-slicing",
 		"--bulk-size", "64K", "--app-slice", "8K", "--app-window", "2", "-n", "30", "--warmup", "none"}
 	r, dir := inAllFormats(t, args...)
 	if r.code != 0 {
@@ -93,10 +93,10 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	}
 }
 
-// What becomes of long sends is a sweep of stacks as well, and is counted where sends
-// are to be cut.
+// Slices of sends are counted where sends are cut.
 func TestRunCutsSends(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "mem,sched(slice=4K,window=16K)+mem", "--sched-send", "whole,slice",
+	r := rdmaperf(t, "run", "--transport", "mem,sched(slice=4K,window=16K,sends=whole)+mem,"+
+		"sched(slice=4K,window=16K,sends=slice)+mem",
 		"--workload", "hol", "--op", "send", "--hol-arm", "same-qp",
 		"--bulk-size", "64K", "-n", "30", "--warmup", "none", "--format", "json")
 	if r.code != 0 {
@@ -121,7 +121,7 @@ func TestRunCutsSends(t *testing.T) {
 	}
 }
 
-// What makes no sense for the arms and the sweeps of sched is refused by name.
+// What makes no sense for the variants is refused by name.
 func TestRunRefusesArmsAndSlices(t *testing.T) {
 	for _, c := range [][]string{
 		{"hol-arm app-slicing", "--workload", "hol", "--app-slice", "8K"},
@@ -130,10 +130,8 @@ func TestRunRefusesArmsAndSlices(t *testing.T) {
 		{"want 1 KiB", "--workload", "hol", "--hol-arm", "app-slicing", "--app-slice", "10"},
 		{"app-slicing is of write", "--workload", "hol", "--hol-arm", "app-slicing", "--op", "send"},
 		{"for --workload hol", "--workload", "latency", "--app-slice", "8K"},
-		{"for a stack with sched", "--sched-slice", "8K", "--workload", "hol"},
-		{"for a stack with sched", "--sched-send", "slice", "--workload", "hol"},
-		{`parameter "sends=half"`, "--transport", "sched+mem", "--sched-send", "half", "--workload", "hol"},
-		{"slice of 1 bytes", "--transport", "sched+mem", "--sched-slice", "1", "--workload", "hol"},
+		{`parameter "sends=half"`, "--transport", "sched(sends=half)+mem", "--workload", "hol"},
+		{"slice of 1 bytes", "--transport", "sched(slice=1)+mem", "--workload", "hol"},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)
 		if r.code != 2 || !strings.Contains(r.stderr, c[0]) {

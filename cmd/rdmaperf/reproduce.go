@@ -44,7 +44,7 @@ func newReproduceCommand() *cobra.Command {
 		names = append(names, p.Name)
 	}
 	cmd := &cobra.Command{
-		Use:   "reproduce [flags] " + strings.Join(names, "|") + "|all",
+		Use:   "reproduce [flags] PAPER",
 		Short: "Run a paper's experiments here, and say of each claim whether it is shown",
 		Long: `reproduce runs the experiments behind what a paper claims, on this machine, each by
 the command of rdmaperf that it prints. It says of each claim: shown, not shown,
@@ -52,6 +52,8 @@ undecided (its interval has the bound in it, or the time ran out), or cannot be 
 here, and what it would need. A verdict is computed from intervals over rounds that
 hold together with 95 % for the whole paper. Each rule is computed for an arm that
 must break it, too: one that holds there decides nothing.
+
+PAPER is ` + strings.Join(names, ", ") + ` or all.
 
 Exit codes: 0 no claim is refuted, 1 a claim is not shown, 2 usage, 77 nothing could
 be run here, 130 ended by Ctrl-C.`,

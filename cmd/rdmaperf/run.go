@@ -8,6 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 func newRunCommand() *cobra.Command { return runCommand(new(run.Options)) }
@@ -17,19 +18,16 @@ func runCommand(o *run.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] [HOST]",
 		Short: "Measure latency, throughput and head-of-line blocking",
-		Long: `run measures against "rdmaperf serve" on HOST, or, without a HOST, against a
-server process of its own on this machine. Without any option it measures every
-stack that this machine can run, side by side, in at most 45 seconds, as
---transport all does: over kernel verbs on the first RDMA device with an ACTIVE
-port, or else over user-space iWARP, which other options without --transport
-take. Results are saved in rdmaperf-results/TIME, unless --output or --json says
-where, with report.html for reading.
+		Long: `run measures against "rdmaperf serve" on HOST, or against a server process on this
+machine. Without flags it compares every stack of this machine, in at most 45
+seconds. Results are printed, and saved in rdmaperf-results/TIME: open report.html.
 
-Several transports are measured point by point in turn, so that a change of the
-machine's load hits all of them.
+Without --transport, flags apply to kernel verbs on the first RDMA device with an
+ACTIVE port, or else to user-space iWARP. Several stacks take turns in short
+slices of time, so that a change of the machine's load affects all of them.
 
---scenario FILE takes several runs, each with options of its own, into one
-document. The file maps the long names of run's flags to their values:
+--scenario FILE runs several sets of flags and writes one document. The file maps
+the long names of flags to their values:
 
   version: 1
   name: small-and-large
@@ -38,21 +36,16 @@ document. The file maps the long names of run's flags to their values:
     - {name: small, workload: latency, op: send, size: 64}
     - {name: large, workload: throughput, op: write, size: 1M}
 
-Flags on the command line win over the file. The whole file is checked before
-anything is measured. A run that is not possible here is left out, with exit
-code 77 at the end; any other error ends the scenario.
+Flags on the command line override the file. The whole file is checked before
+anything is measured. A run that this machine cannot do is skipped, and the exit
+code is 77 at the end; any other error ends the scenario.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 a threshold was missed, 4 data arrived changed, 5 the peer is
-unreachable or incompatible, 77 not run for lack of a device or ability, 130 ended by Ctrl-C.`,
+` + run.Workloads() + "\n" + reports.ExitCodes(),
 		Example: `  rdmaperf run
-  rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s
-  rdmaperf run --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson
-  rdmaperf run --transport tcp,iwarp --workload hol --bulk-size 64K,1M
-  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc -s 64 -D 3s
-  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,c --records 100000 --outstanding 4
-  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1K,64K,1M,64M
-  rdmaperf run --scenario nightly.yaml --json nightly.json
-  rdmaperf run 192.0.2.7 --workload throughput --op write -s 1M -t 16 --json r.json`,
+  rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64
+  rdmaperf run --transport iwarp,sched+iwarp --workload hol --bulk-size 4M
+  rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc
+  rdmaperf run 192.0.2.7 -d mlx5_0 -x 3 --op write -s 64K,1M -D 10s`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("one HOST at most, got %q", args)
@@ -63,6 +56,7 @@ unreachable or incompatible, 77 not run for lack of a device or ability, 130 end
 	o.Register(cmd.Flags())
 	cmd.ValidArgsFunction = completeHosts
 	cli.GroupedUsage(cmd, run.FlagGroups())
+	run.SetHelp(cmd)
 	cmd.RegisterFlagCompletionFunc("transport", stackspec.Complete) // the flag exists: no error is possible
 	cmd.RunE = o.Run
 	return cmd

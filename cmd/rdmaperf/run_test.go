@@ -126,10 +126,8 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --transport grpc(tcp) --outstanding 4096 -q 1024", 2, "above the limit of 65536"},
 		{"run --transport grpc(tcp) --threads 2", 2, "goroutine for each call"},
 		{"run --transport grpc(tcp) --polling event", 2, "its layer's mode"},
-		{"run --transport grpc(tcp) --ring-sweep 64K", 2, "for a stack with grpc(dropin)"},
-		{"run --ring-sweep 64K", 2, "for a stack with grpc(dropin)"},
-		{"run --transport grpc(fused)+iwarp --busy-sweep soon", 2, "soon"},
-		{"run --transport grpc(fused)+iwarp --mode-sweep lazy", 2, "lazy"},
+		{"run --transport grpc(fused,busy=soon)+iwarp", 2, "soon"},
+		{"run --transport grpc(fused,lazy)+iwarp", 2, "lazy"},
 		{"run --workload latency --rpc unary", 2, "for --workload rpc"},
 		{"run --transport tcp --op fetch_add", 2, "no operation fetch_add"},
 		{"run --no-such-flag", 2, "unknown flag"},
@@ -193,8 +191,7 @@ func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
 		{"run --workload hol --probe-size 0", 2, "probe-size"},
 		{"run --workload hol --probe-interval soon", 2, "soon"},
 		{"run --workload hol --probe-interval 5s", 2, "probe interval"},
-		{"run --workload hol --probe-rate 0", 2, "probe-rate"},
-		{"run --workload hol --probe-rate 5 --probe-interval 1ms", 2, "exclude each other"},
+		{"run --workload hol --probe-gap 1ms --probe-interval 1ms", 2, "exclude each other"},
 		{"run --workload hol --polling event", 2, "busy polling"},
 		{"run --workload hol -q 2", 2, "hol-arm"},
 		{"run --workload hol -s 64", 2, "--bulk-size"},
@@ -318,9 +315,9 @@ func TestRunMeasuresCalls(t *testing.T) {
 	}
 }
 
-// grpc stacks alone mean rpc, and a sweep multiplies those over RDMA.
-func TestRunSweepsCarriers(t *testing.T) {
-	r := rdmaperf(t, "run", "--transport", "grpc(unix),grpc(fused)+iwarp", "--busy-sweep", "0,20us",
+// grpc stacks alone mean rpc, and one stack with two busy times is two stacks.
+func TestRunComparesCarriers(t *testing.T) {
+	r := rdmaperf(t, "run", "--transport", "grpc(unix),grpc(fused,busy=0)+iwarp,grpc(fused,busy=20us)+iwarp",
 		"-s", "100", "--response", "8", "-n", "5", "--quiet", "--format", "json")
 	if r.code != 0 {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)

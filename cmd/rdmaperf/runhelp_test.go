@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
 // No command's help has sentences or flags beyond the width.
@@ -29,4 +33,70 @@ func TestHelpOfEveryCommandFits(t *testing.T) {
 		}
 	}
 	walk(newRootCommand())
+}
+
+func helpText(t *testing.T, args ...string) string {
+	t.Helper()
+	r := rdmaperf(t, args...)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("%q: exit %d, stderr %q", args, r.code, r.stderr)
+	}
+	return r.stdout
+}
+
+// The help of run fits 60 lines and has perftest's habits; that of all has every flag.
+func TestHelpOfRunIsShortAndHelpAllIsWhole(t *testing.T) {
+	short, all := helpText(t, "run", "--help"), helpText(t, "run", "--help", "all")
+	if n := strings.Count(short, "\n"); n > 60 {
+		t.Errorf("run --help has %d lines, want at most 60", n)
+	}
+	for _, habit := range []string{"-d,", "-x,", "-s,", "-a,", "-n,", "-D,", "-q,", "-t,", "-R,", "-p,", "--report_gbits"} {
+		if !strings.Contains(short, habit) {
+			t.Errorf("run --help lacks %s", habit)
+		}
+	}
+	for _, l := range strings.Split(short+all, "\n") {
+		if n := utf8.RuneCountInString(l); n > 80 && strings.Contains(strings.TrimSpace(l), " ") {
+			t.Errorf("%d columns: %s", n, l)
+		}
+	}
+	newRunCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && !strings.Contains(all, "--"+f.Name) {
+			t.Errorf("run --help all lacks --%s", f.Name)
+		}
+	})
+}
+
+// The help of a workload has its flags and no others, with examples that can be typed.
+func TestHelpOfEachWorkloadHasItsFlags(t *testing.T) {
+	all := catalogue.All()
+	of := workload.Register(all, pflag.NewFlagSet("run", pflag.ContinueOnError))
+	for i, w := range all {
+		m := w.Meta()
+		help := helpText(t, "run", "--help", m.Name)
+		if by := helpText(t, "run", "--workload", m.Name, "--help"); by != help {
+			t.Errorf("run --workload %s --help says something else than run --help %s", m.Name, m.Name)
+		}
+		if by := helpText(t, "help", "run", m.Name); by != help {
+			t.Errorf("help run %s says something else than run --help %s", m.Name, m.Name)
+		}
+		for j := range all {
+			for _, name := range of[j] {
+				has := slices.Contains(of[i], name) || slices.Contains(m.Takes, name)
+				if got := strings.Contains(help, " --"+name+" "); got != has {
+					t.Errorf("help of %s has --%s: %v, want %v", m.Name, name, got, has)
+				}
+			}
+		}
+		if m.Examples == "" {
+			t.Errorf("%s has no example", m.Name)
+		}
+		for line := range strings.Lines(m.Examples) {
+			if words := shellWords(strings.TrimSpace(line)); words[0] != "rdmaperf" {
+				t.Errorf("%s: %q is no command line of rdmaperf", m.Name, line)
+			} else if err := understood(words[1:]); err != nil {
+				t.Errorf("%s: %s: %v", m.Name, line, err)
+			}
+		}
+	}
 }

@@ -275,7 +275,7 @@ func TestScenarioInHelp(t *testing.T) {
 func TestScenarioRunsOfOnePoint(t *testing.T) {
 	dir := t.TempDir()
 	file := scenarioIn(t, "version: 1\ndefaults: {transport: mem, workload: latency, op: send, size: 64, iters: "+
-		"20}\nruns: [{name: a}, {name: b, no-verify: true}]\n")
+		"20}\nruns: [{name: a}, {name: b, verify: none}]\n")
 	for _, format := range []string{"json", "text", "bench", "perftest", "csv"} {
 		r := rdmaperf(t, "run", "--scenario", file, "--format", format, "-o", filepath.Join(dir, format),
 			"--metrics-textfile", filepath.Join(dir, format+".prom"))
@@ -291,7 +291,7 @@ func TestScenarioRunsOfOnePoint(t *testing.T) {
 			t.Fatalf("results %q, want %q", got, want)
 		}
 		if !doc.Results[0].Verified || doc.Results[1].Verified {
-			t.Error("no-verify is not that of its run")
+			t.Error("verify is not that of its run")
 		}
 	}
 	raw, err := filepath.Glob(filepath.Join(dir, "json", "histograms", "*.hgrm"))

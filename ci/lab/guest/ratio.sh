@@ -134,7 +134,7 @@ rdmaperf_options() {
 	local op=${3%_*}
 	address=10.77.0.1
 	queues "$3" "$4"
-	options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' "${compare:---no-verify}")
+	options=(-p 18600 --transport "verbs:$2" --op "${op/atomic/fetch_add}" -s "$4" -n "$5" --pin '0,1' "${compare:---verify=none}")
 	options+=(--timeout 20s --quiet --format json)
 	case $3 in
 	*_lat) options+=(--workload latency) ;;

@@ -114,14 +114,15 @@ func NewHelpCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			cmd, rest, err := c.Root().Find(args)
-			if err != nil || len(rest) > 0 {
+			if err != nil || len(rest) > 0 && cmd.Name() != "run" { // run has topics
 				hint := "rdmaperf --help"
 				if meant := c.Root().SuggestionsFor(args[0]); len(meant) > 0 {
 					hint = "rdmaperf help " + strings.Join(meant, " or ")
 				}
 				return Usage("read command line", fmt.Errorf("no command %q", strings.Join(args, " ")), hint)
 			}
-			return cmd.Help()
+			cmd.HelpFunc()(cmd, rest)
+			return nil
 		},
 	}
 }

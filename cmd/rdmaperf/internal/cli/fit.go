@@ -54,7 +54,7 @@ func fittedUsage(c *cobra.Command, w io.Writer) error {
 		flags *pflag.FlagSet
 	}{{"Flags", c.LocalFlags()}, {"Global Flags", c.InheritedFlags()}} {
 		if part.flags.HasAvailableFlags() {
-			fmt.Fprintf(w, "\n%s:\n%s", part.title, part.flags.FlagUsagesWrapped(Columns(os.Stdout)))
+			fmt.Fprintf(w, "\n%s:\n%s", part.title, wholeTexts(part.flags).FlagUsagesWrapped(Columns(os.Stdout)))
 		}
 	}
 	if c.HasAvailableSubCommands() {

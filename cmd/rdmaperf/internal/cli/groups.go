@@ -2,20 +2,29 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// FlagGroup is a part of a command's help: flags that are asked for together.
+// FlagGroup is a part of a command's help: flags that belong together.
 type FlagGroup struct {
 	Title string
 	Flags []string // long names, in the order of the help
 }
 
 // otherFlags heads what no group names.
-const otherFlags = "Other flags"
+const otherFlags = "Flags"
+
+// WriteFlags writes the flags of f by groups. Short takes the first line of each text alone.
+func WriteFlags(w io.Writer, f *pflag.FlagSet, groups []FlagGroup, short bool) {
+	for _, g := range splitFlags(f, groups, short) {
+		fmt.Fprintf(w, "\n%s:\n%s", g.title, g.set.FlagUsagesWrapped(Columns(os.Stdout)))
+	}
+}
 
 // GroupedUsage makes c's help show its flags by groups. Flags that no group
 // names come last.
@@ -26,9 +35,7 @@ func GroupedUsage(c *cobra.Command, groups []FlagGroup) {
 		if c.HasExample() {
 			fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 		}
-		for _, g := range splitFlags(c.Flags(), groups) {
-			fmt.Fprintf(w, "\n%s:\n%s", g.title, g.set.FlagUsagesWrapped(Columns(os.Stdout)))
-		}
+		WriteFlags(w, c.Flags(), groups, false)
 		return nil
 	})
 }
@@ -40,17 +47,20 @@ type titledFlags struct {
 }
 
 // splitFlags deals the flags of f that help shows to groups; empty groups are
-// left out.
-func splitFlags(f *pflag.FlagSet, groups []FlagGroup) []titledFlags {
+// left out, and so is from a short help what no group names.
+func splitFlags(f *pflag.FlagSet, groups []FlagGroup, short bool) []titledFlags {
 	var dealt []titledFlags
 	named := map[string]bool{}
 	add := func(title string, flags []*pflag.Flag) {
 		set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 		set.SortFlags = false
 		for _, one := range flags {
-			if one != nil && !one.Hidden {
-				set.AddFlag(one)
+			if one == nil || one.Hidden {
+				continue
 			}
+			shown := *one
+			shown.Usage = usageText(one.Usage, short)
+			set.AddFlag(&shown)
 		}
 		if set.HasFlags() {
 			dealt = append(dealt, titledFlags{title, set})
@@ -66,10 +76,43 @@ func splitFlags(f *pflag.FlagSet, groups []FlagGroup) []titledFlags {
 	}
 	var rest []*pflag.Flag
 	f.VisitAll(func(one *pflag.Flag) {
-		if !named[one.Name] {
+		if !named[one.Name] && !short {
 			rest = append(rest, one)
 		}
 	})
 	add(otherFlags, rest)
 	return dealt
+}
+
+// usageText is the first line of a flag's text, or all of it as one paragraph.
+func usageText(text string, short bool) string {
+	first, rest, more := strings.Cut(text, "\n")
+	if short || !more {
+		return first
+	}
+	return first + "; " + rest
+}
+
+// wholeTexts are flags with their texts as one paragraph each.
+func wholeTexts(f *pflag.FlagSet) *pflag.FlagSet {
+	whole := pflag.NewFlagSet("", pflag.ContinueOnError)
+	whole.SortFlags = f.SortFlags
+	f.VisitAll(func(one *pflag.Flag) {
+		shown := *one
+		shown.Usage = usageText(one.Usage, false)
+		whole.AddFlag(&shown)
+	})
+	return whole
+}
+
+// Only are the flags of f that names has, in its order.
+func Only(f *pflag.FlagSet, names []string) *pflag.FlagSet {
+	only := pflag.NewFlagSet("", pflag.ContinueOnError)
+	only.SortFlags = false
+	for _, name := range names {
+		if one := f.Lookup(name); one != nil {
+			only.AddFlag(one)
+		}
+	}
+	return only
 }

@@ -49,9 +49,8 @@ func Cut(line string, columns int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
 }
 
-// HelpWidth is the width of help, in columns, where the terminal does not say: what
-// leaves room for text beside the longest flag, no more is known about it.
-const HelpWidth = 100
+// HelpWidth is the width of help, in columns, where the terminal does not say.
+const HelpWidth = 80
 
 // Columns is the width of help written to out.
 func Columns(out *os.File) int {

@@ -44,7 +44,7 @@ func TestOneChangedBitIsFound(t *testing.T) {
 	}
 }
 
-// With --no-verify nothing is compared, and the result says so.
+// With --verify none nothing is compared, and the result says so.
 func TestNoVerifyComparesNothing(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 200},
 		engine.Point{Workload: throughput.Name, Op: "write", Size: 200})

@@ -80,7 +80,7 @@ func (c *Command) RunArgs(chosen, samples string) []string {
 		workload = "latency"
 	}
 	args := []string{"--transport", c.transport(chosen), "--workload", workload, "--op", t.op, "--no-save", "--quiet",
-		"--no-verify", // as perftest, which compares nothing
+		"--verify", "none", // as perftest, which compares nothing
 		"-q", strconv.Itoa(c.qps), "-I", strconv.Itoa(c.inline)}
 	switch {
 	case c.all:

@@ -22,27 +22,27 @@ func parse(t *testing.T, test, line string) (*Command, error) {
 func TestCommandLinesAreUnderstood(t *testing.T) {
 	for _, c := range []struct{ test, line, want string }{
 		{"ib_send_lat", "-d mlx5_0 -x 3 -R -s 64 -n 1000 host",
-			"--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 64 -n 1000 " +
+			"--transport verbs --workload latency --op send --no-save --quiet --verify none -q 1 -I 0 -s 64 -n 1000 " +
 				"--warmup none -d mlx5_0 -x 3 -R host"},
 		{"ib_write_bw", "host", "--transport verbs:best0 --workload throughput --op write --no-save --quiet " +
-			"--no-verify -q 1 -I 0 -s 65536 -n 5000 --warmup none -t 128 -r 512 -Q 100 host"},
+			"--verify none -q 1 -I 0 -s 65536 -n 5000 --warmup none -t 128 -r 512 -Q 100 host"},
 		{"ib_write_bw", "--report_gbits -FNabq4 host -t16 -Q 32 -p 7",
-			"--transport verbs:best0 --workload throughput --op write --no-save --quiet --no-verify -q 4 -I 0 -a -n " +
+			"--transport verbs:best0 --workload throughput --op write --no-save --quiet --verify none -q 4 -I 0 -a -n " +
 				"5000 --warmup none -t 16 -r 512 -Q 16 -b -p 7 host"},
 		{"ib_read_bw", "-m 1024 -u 18 --outs=16 --perform_warm_up -D 3 h",
-			"--transport verbs:best0 --workload throughput --op read --no-save --quiet --no-verify -q 1 -I 0 -s " +
+			"--transport verbs:best0 --workload throughput --op read --no-save --quiet --verify none -q 1 -I 0 -s " +
 				"65536 -D 3 --warmup auto -t 16 -r 512 -Q 16 -m 1024 -u 18 h"},
 		{"ib_send_bw", "-S 3 --tclass 104 --retry_count=7 -l 4 h",
-			"--transport verbs:best0 --workload throughput --op send --no-save --quiet --no-verify -q 1 -I 0 -s " +
+			"--transport verbs:best0 --workload throughput --op send --no-save --quiet --verify none -q 1 -I 0 -s " +
 				"65536 -n 1000 --warmup none -t 128 -r 512 -Q 100 --retry_count 7 -S 3 -T 104 -l 4 h"},
 		{"ib_send_lat", "-R -T 104 -x 1 h",
-			"--transport verbs --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 1000 " +
+			"--transport verbs --workload latency --op send --no-save --quiet --verify none -q 1 -I 0 -s 2 -n 1000 " +
 				"--warmup none -T 104 -R -x 1 h"},
 		{"ib_atomic_lat", "-A CMP_AND_SWAP -e h",
-			"--transport verbs:best0 --workload latency --op cmp_swap --no-save --quiet --no-verify -q 1 -I 0 -s 8 " +
+			"--transport verbs:best0 --workload latency --op cmp_swap --no-save --quiet --verify none -q 1 -I 0 -s 8 " +
 				"-n 1000 --warmup none --polling event h"},
 		{"ib_send_lat", "--transport iwarp --iters 7 -- h",
-			"--transport iwarp --workload latency --op send --no-save --quiet --no-verify -q 1 -I 0 -s 2 -n 7 " +
+			"--transport iwarp --workload latency --op send --no-save --quiet --verify none -q 1 -I 0 -s 2 -n 7 " +
 				"--warmup none h"},
 	} {
 		cmd, err := parse(t, c.test, c.line)

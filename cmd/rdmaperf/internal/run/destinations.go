@@ -42,17 +42,16 @@ type destinations struct {
 }
 
 func (d *destinations) register(f *pflag.FlagSet) {
-	f.StringVar(&d.json, "json", "", "write the result document to this file; - is stdout")
-	f.StringVarP(&d.dir, "output", "o", "", "write into this directory, with every export (without it and --json: "+
-		"rdmaperf-results/TIME, without exports)")
+	f.StringVar(&d.json, "json", "", "write the result document to this `file`; - is stdout")
+	f.StringVarP(&d.dir, "output", "o", "", "`directory` for the results and every export\n(default rdmaperf-results/TIME, without exports)")
 	f.StringSliceVar(&d.export, "export", nil,
 		"write these beside result.json, report.html and text.txt: "+strings.Join(render.Exports(), ", "))
 	f.BoolVar(&d.noSave, "no-save", false,
-		"write nothing that was not asked for; also "+saveVariable+"=none in the environment")
+		"write no file that was not asked for; also "+saveVariable+"=none in the environment")
 	f.StringVar(&d.name, "save", "",
-		"save the results as a baseline under this name, for compare NAME on this machine; those of the same stacks "+
-			"are replaced")
-	f.BoolVar(&d.force, "force", false, "let --output write into a directory with results of another run")
+		"save the results as baseline `NAME`\nfor rdmaperf compare NAME on this machine; "+
+			"replaces results of the same stacks")
+	f.BoolVar(&d.force, "force", false, "let --output write into a directory that has results")
 }
 
 // perftestOutput are values that perftest takes behind -o and --output.

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-const failIfUsage = `exit 3 when this holds, such as 'p99>10us', 'rate<3M', 'bw<1GB/s', 'interval.p99>1ms' (of the worst interval) or disturbed (some point was); repeatable`
+const failIfUsage = "exit 3 if this holds, such as 'p99>10us'\nrepeatable; also 'rate<3M', 'bw<1GB/s', " +
+	"'interval.p99>1ms' (of the worst interval), or disturbed (CPU contention in any measurement)"
 
 // FailIf is the flags --fail-if and --expect: each use adds one threshold. It is read when it
 // is given, so that a mistake ends the command before anything is measured.

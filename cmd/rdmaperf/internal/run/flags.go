@@ -35,9 +35,8 @@ type Options struct {
 	token      access.TokenFlags
 	tls        access.TLSFlags
 
-	sweeps stackspec.Sweeps
-	force  bool
-	awake  bool
+	force bool
+	awake bool
 
 	workloads  []string
 	ops        []string
@@ -58,7 +57,6 @@ type Options struct {
 	postList   int
 	polling    string
 	nice       string
-	noVerify   bool
 	verify     string
 	loop       string
 	pin        string
@@ -89,67 +87,65 @@ type Options struct {
 
 func (o *Options) Register(f *pflag.FlagSet) {
 	values.ListVar(f, &o.transports, "transport", "",
-		"comma list of stacks to run side by side: "+stackspec.Names()+", or all that this machine can run; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+stackspec.Embedded()+")")
-	o.sweeps.Register(f)
+		"comma list of `stacks` such as tcp,iwarp, or all\n"+stackspec.Names()+
+			"; parameters: rdmaperf help stacks (default verbs where an RDMA device has an ACTIVE port, else "+
+			stackspec.Embedded()+")")
 	f.StringSliceVar(&o.workloads, "workload", workload.Standard(catalogue.All()), workloadHelp())
 	f.StringArrayVar(&o.impair, "impair", nil,
 		"put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole "+
 			"run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path "+
 			"is cut, again and again for so long), seed=N; may be repeated")
 	f.StringSliceVar(&o.ops, "op", nil,
-		"comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call (a request and its answer, "+
-			"in latency, throughput, hol, incast and connect; by itself only on stacks without sessions) "+defaultsHelp(
-			defaultOps))
+		"comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call\ncall is a request and its "+
+			"response, for latency, throughput, hol, incast and connect; without --op only on stacks of calls "+
+			defaultsHelp(defaultOps))
 	f.StringSliceVarP(&o.sizes, "size", "s", nil,
-		"comma list of message sizes in bytes; K, M, G are 1024 "+defaultsHelp(defaultSizes))
+		"comma list of bytes a message; K, M, G are 1024\n"+defaultsHelp(defaultSizes))
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
 	f.VarP((*values.Count)(&o.iterations), "iters", "n",
-		"operations per QP, exactly: 1000, 10k or 1e6 (k is 1000 here)")
+		"instead: operations per QP, such as 10k (k is 1000)")
 	f.StringVarP(&o.duration, "duration", "D", "",
-		"how long a point is measured altogether: 3, 3s or 500ms (default 1s, or 2s where stacks are compared)")
+		"time of each measurement: 3, 3s, 500ms\ndefault 1s, or 2s where stacks are compared")
 	f.BoolVar(&o.infinite, "run-infinitely", false,
-		"measure one point until Ctrl-C, show on stderr how it goes, and print its result then")
+		"measure until Ctrl-C, with progress on stderr, then print the result; for one stack, workload and size")
 	f.IntVar(&o.rounds, "rounds", 0,
-		"cut the time of each point into so many slices, in which stacks take turns with their sessions open: A B, "+
-			"B A, A B… (default 32, with slices of at least 60ms, where stacks or variants are compared; else 1); of "+
-			"--iters, a slice has so many operations")
+		"slices of that time, in which stacks take turns\nA B, B A, A B…, with open sessions; default 32 of at "+
+			"least 60ms each where stacks or variants are compared, else 1; with --iters, each slice has so many operations")
 	f.IntVar(&o.rounds, "repeat", 0, "")
 	f.MarkHidden("repeat") // the older name of --rounds
 	f.StringVar(&o.warmup, "warmup", "auto",
-		"before each window: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
+		"before each measurement: a duration, a number of operations, none, or auto (1000 operations, at most 200ms)")
 	f.IntVarP(&o.qps, "qp", "q", 1, "queue pairs")
 	f.IntVar(&o.threads, "threads", 0,
-		"worker threads a side, which share the QPs (default 1; with event polling one per QP)")
-	f.IntVarP(&o.depth, "tx-depth", "t", 0, fmt.Sprintf("operations outstanding per QP in throughput (default %d)",
+		"worker threads per side, which share the QPs (default 1; with event polling one per QP)")
+	f.IntVarP(&o.depth, "tx-depth", "t", 0, fmt.Sprintf("outstanding operations per QP (default %d)\nin throughput",
 		engine.DefaultDepth))
 	f.IntVarP(&o.recvDepth, "rx-depth", "r", 0, fmt.Sprintf("receives posted per QP in throughput (default %d)",
 		engine.DefaultRecvDepth))
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
 	f.IntVarP(&o.moderation, "cq-mod", "Q", 0,
-		"one completion for so many operations in throughput (default by size and depth)")
+		"operations per signalled completion in throughput (default by size and depth)")
 	f.IntVarP(&o.postList, "post_list", "l", 0,
-		"post at most so many operations at once in throughput (default all that there is room for)")
+		"operations per post in throughput (default as many as fit)")
 	f.StringVar(&o.polling, "polling", engine.PollingBusy,
-		"busy, event, or adaptive: busy, but both ends of a stream over kernel verbs sleep for up to 500 us at a "+
-			"time while the device is at work, which leaves the CPUs to a device that is the kernel itself")
+		"busy, event, or adaptive\nadaptive polls, but in streams over kernel verbs both ends sleep up to 500 us at a "+
+			"time, which leaves the CPUs to a device that runs in the kernel")
 	f.StringVar(&o.loop, "loop", LoopAuto,
-		"of latency: plain (rdmaperf's own: post, poll, clock), provider (up to 16 steps in one call to the "+
-			"provider, which verbs has in C), or auto (provider, but of several stacks the loop that all of them have)")
+		"loop of latency: plain (post, poll and clock in Go), provider (up to 16 round trips in one call of the "+
+			"provider; verbs has it in C), or auto (provider, if all stacks have it)")
 	f.StringVar(&o.nice, "nice", "auto",
-		"nice value of both sides' worker threads, 0 (as the process) to 19, or auto (19 in streams over kernel "+
-			"devices in software, which work on the same CPUs)")
+		"nice value of worker threads on both sides, 0 (as the process) to 19, or auto (19 in streams over software "+
+			"devices of the kernel, which need the same CPUs)")
 	f.StringVar(&o.verify, "verify", reports.VerifySample,
-		"how much of what arrives is compared: all of every message, sample (one message in 256 whole and, but of "+
-			"writes, the number of each), or none; the results say what was compared")
-	f.BoolVar(&o.noVerify, "no-verify", false, "the same as --verify none")
+		"how much received data is compared: all, sample (one message in 256, and the sequence number of each but "+
+			"of writes), or none; results say what was compared")
 	f.StringVar(&o.pin, "pin", "auto",
-		"CPUs of the worker threads: none, CLIENT,SERVER, or auto (two cores of the adapter's NUMA node, else the "+
-			"last two allowed, when there is no HOST); said on stderr")
-	f.Uint64Var(&o.seed, "seed", 0, "of the data patterns (default random)")
-	f.BoolVar(&o.noWait, "no-wait", false, "end with exit code 5 where the server measures for another client, instead "+
-		"of waiting")
+		"CPUs of the worker threads: none, CLIENT,SERVER, or auto (without HOST, two cores of the adapter's NUMA "+
+			"node, else the last two allowed); stderr shows them")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of the data patterns (default random)")
+	f.BoolVar(&o.noWait, "no-wait", false, "exit with code 5 if the server is busy with another client, instead of waiting")
 	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(),
-		"longest wait for the peer: connecting, answers, progress")
+		"longest wait for the peer: connection, response, progress")
 
 	o.load.register(f)
 	o.work = catalogue.All()
@@ -160,23 +156,22 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.verbs.RegisterConnection(f)
 	o.token.Register(f)
 	o.tls.RegisterClient(f)
-	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted: there is no CPU frequency check to silence")
+	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted as in perftest; rdmaperf has no CPU frequency check")
 
 	f.BoolVar(&o.awake, "awake", false,
-		"keep this machine's CPUs from falling asleep during the run: "+awakeHow+"; stacks that sleep are measured "+
-			"without what the machine's sleep costs")
+		"keep CPUs of this machine out of idle states: "+awakeHow)
 	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
 	o.to.register(f)
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(Formats, ", "))
-	f.BoolVar(&o.details, "details", false, "of text: every figure and condition, as in text.txt, and not what they show")
+	f.BoolVar(&o.details, "details", false, "of text: every figure and condition, as in text.txt, without conclusions")
 	o.failIf.Register(f, failIfUsage)
 	o.metrics.register(f)
 	o.raw.register(f)
 	o.profile.register(f)
 	f.BoolVar(&o.gbits, "report_gbits", false, "bandwidth in Gb/s instead of MiB/s")
 	f.BoolVar(&o.counters, "counters", false,
-		"show every counter of the devices in use, not only those that moved (the document always has all)")
-	f.BoolVar(&o.quiet, "quiet", false, "nothing on stderr but errors")
+		"show every counter of the devices, not only those that changed (the document has all)")
+	f.BoolVar(&o.quiet, "quiet", false, "only errors on stderr")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 }
 
@@ -225,7 +220,7 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	*b = engine.Plan{Workloads: catalogue.Table(), Iterations: o.iterations, Depth: o.depth, RecvDepth: o.recvDepth,
 		QPs: o.qps, Threads: o.threads,
 		Polling: o.polling, Arrivals: o.load.arrivals, Moderation: o.moderation, PostList: o.postList,
-		NoWait: o.noWait, Verify: !o.noVerify && o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
+		NoWait: o.noWait, Verify: o.verify != reports.VerifyNone, VerifyAll: o.verify == reports.VerifyAll, Seed: o.seed}
 	var c *workload.Common
 	steps := []struct {
 		flag string
@@ -318,7 +313,7 @@ func (o *Options) checkOutputs() error {
 const longest = 24 * time.Hour
 
 // Exclusive are the flags that say the same thing in two ways.
-var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"}, {"probe-interval", "probe-rate"},
+var Exclusive = [][2]string{{"iters", "duration"}, {"size", "all"},
 	{"rate", "rate-sweep"}, {"qp", "qp-sweep"}, {"rounds", "repeat"}, {"run-infinitely", "rounds"},
 	{"run-infinitely", "iters"}, {"run-infinitely", "duration"}, {"run-infinitely", "repeat"},
 	{"run-infinitely", "raw"}, {"run-infinitely", "scenario"}, {"run-infinitely", "impair"}}
@@ -341,8 +336,6 @@ func (o *Options) conflicts(changed func(string) bool) error {
 	switch {
 	case !slices.Contains([]string{reports.VerifyAll, reports.VerifySample, reports.VerifyNone}, o.verify):
 		return fmt.Errorf("--verify %q: want all, sample or none", o.verify)
-	case o.noVerify && changed("verify") && o.verify != reports.VerifyNone:
-		return errors.New("--no-verify and --verify " + o.verify + " exclude each other")
 	case changed("iters") && o.iterations < 1:
 		return fmt.Errorf("--iters %d: want at least 1", o.iterations)
 	case (o.rounds != 0 || changed("rounds") || changed("repeat")) && (o.rounds < 1 || o.rounds > engine.MaxRounds):
@@ -370,9 +363,6 @@ func (o *Options) Stacks() (stacks []string, err error) {
 	}
 	if stacks, err = o.verbs.Apply(stacks); err != nil {
 		return nil, err
-	}
-	if stacks, err = o.sweeps.Apply(stacks); err != nil {
-		return nil, cli.Usage("read --transport", err, "--transport with such a stack")
 	}
 	for i, s := range stacks {
 		if slices.Contains(stacks[:i], s) {

@@ -9,17 +9,13 @@ import (
 
 func TestADeviceAloneMeansVerbs(t *testing.T) {
 	for args, want := range map[string]string{
-		"-d rxe0":                                   "verbs:rxe0",
-		"-x 3":                                      "verbs(gid=3)",
-		"-i 2 --gid-index 0":                        "verbs(port=2,gid=0)",
-		"--transport tcp,verbs -d rxe0":             "tcp,verbs:rxe0",
-		"--transport tcp --transport iwarp":         "tcp,iwarp",
-		"--transport iwarp,iwarp":                   "twice",
-		"--transport verbs,verbs:rxe0 -d rxe0":      "twice",
-		"--transport iwarp --sched-slice 4K":        "for a stack with sched",
-		"--sched-slice 4K":                          "for a stack with sched",
-		"--mode-sweep bp":                           "for a stack with grpc",
-		"--transport sched+mem --sched-slice 1K,2K": "sched(slice=1K)+mem,sched(slice=2K)+mem",
+		"-d rxe0":                              "verbs:rxe0",
+		"-x 3":                                 "verbs(gid=3)",
+		"-i 2 --gid-index 0":                   "verbs(port=2,gid=0)",
+		"--transport tcp,verbs -d rxe0":        "tcp,verbs:rxe0",
+		"--transport tcp --transport iwarp":    "tcp,iwarp",
+		"--transport iwarp,iwarp":              "twice",
+		"--transport verbs,verbs:rxe0 -d rxe0": "twice",
 	} {
 		o, f := new(Options), pflag.NewFlagSet("run", pflag.ContinueOnError)
 		o.Register(f)

@@ -17,7 +17,7 @@ func FlagGroups() []cli.FlagGroup {
 		{Title: "How long", Flags: []string{"duration", "iters", "warmup", "rounds", "interval", "run-infinitely"}},
 		{Title: "Load", Flags: []string{"qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "bidirectional",
 			"app-work", "impair", "inline_size", "cq-mod", "post_list", "polling", "loop", "nice",
-			"rate", "rate-sweep", "arrivals", "neighbours", "pin", "awake", "verify", "no-verify", "seed"}},
+			"rate", "rate-sweep", "arrivals", "neighbours", "pin", "awake", "verify", "seed"}},
 		{Title: "Peer and device", Flags: []string{"port", "ib-dev", "ib-port", "gid-index", "rdma_cm", "connection",
 			"mtu", "qp-timeout", "retry_count", "sl", "tos", "token-file", "tls", "tls-ca", "tls-cert", "tls-key",
 			"tls-server-name", "no-wait", "timeout", "CPU-freq"}},
@@ -34,8 +34,5 @@ func FlagGroups() []cli.FlagGroup {
 			groups = append(groups, cli.FlagGroup{Title: title, Flags: flags})
 		}
 	}
-	return append(groups,
-		cli.FlagGroup{Title: "Stacks with grpc", Flags: []string{"mode-sweep", "busy-sweep", "poller-sweep",
-			"ring-sweep"}},
-		cli.FlagGroup{Title: "Stacks with sched", Flags: []string{"sched-slice", "sched-window", "sched-send"}})
+	return groups
 }

@@ -36,7 +36,7 @@ func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 			t.Errorf("the help has no heading %q", g.Title)
 		}
 	}
-	if strings.Contains(b.String(), "Other flags:") {
+	if strings.Contains(b.String(), "\nFlags:\n") {
 		t.Errorf("there are flags in no group:\n%s", b.String())
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

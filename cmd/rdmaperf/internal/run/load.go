@@ -24,23 +24,23 @@ type loadFlags struct {
 
 func (l *loadFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&l.rate, "rate", 0,
-		"latency as an open loop of so many operations a second, timed from their intended starts (default closed loop)")
-	values.ListVar(f, &l.sweep, "rate-sweep", "", "latency under load: several rates, as a comma list or FROM:TO:STEP")
-	f.StringVar(&l.arrivals, "arrivals", engine.ArrivalsConstant, "of --rate: constant or poisson")
+		"open loop: so many operations per second\nof latency, timed from their intended starts (default closed loop)")
+	values.ListVar(f, &l.sweep, "rate-sweep", "", "latency at several rates: a comma list or FROM:TO:STEP")
+	f.StringVar(&l.arrivals, "arrivals", engine.ArrivalsConstant, "arrivals of --rate: constant or poisson")
 	values.ListVar(f, &l.appWork, "app-work", "0",
-		"latency and throughput of send, send_imm and write_imm: how long the server computes for each message that "+
-			"it receives, a comma list such as 0,5us,50us")
+		"time that the server computes per received send, send_imm or write_imm in latency and throughput: a comma "+
+			"list such as 0,5us,50us")
 	values.ListVar(f, &l.qpSweep, "qp-sweep", "",
-		"latency and throughput against the number of QPs, instead of --qp: a comma list or FROM:TO:STEP, a point "+
-			"each; --threads is the most")
+		"latency and throughput for several numbers of QPs, instead of --qp: a comma list or FROM:TO:STEP; "+
+			"--threads is the maximum")
 	values.ListVar(f, &l.outstanding, "outstanding", "",
-		"rpc, kv, tensor: calls outstanding on each of the --qp connections, a goroutine each; a comma list or "+
-			"FROM:TO:STEP is a point each (default --tx-depth, else 1)")
+		"rpc, kv, tensor: outstanding calls per connection (--qp), a goroutine each: a comma list or FROM:TO:STEP "+
+			"(default --tx-depth, else 1)")
 	values.ListVar(f, &l.neighbours, "neighbours", "0",
-		"processes that spin on this machine beside each point, at the priority of the run: a comma list such as "+
-			"0,1,2,4 shows how each stack fares on a busy machine")
+		"competing processes that spin on this machine during each measurement, at the same priority: a comma list "+
+			"such as 0,1,2,4")
 	f.StringVar(&l.interval, "interval", "",
-		"show how each window goes, by intervals such as 1s, while it does and in the result (default not)")
+		"report each interval, such as 1s, during the measurement and in the result (default none)")
 }
 
 // axes fills in what points are multiplied by.

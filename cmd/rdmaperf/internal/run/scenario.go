@@ -24,8 +24,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-const scenarioUsage = "take the runs of this YAML file (version: 1, name, host, defaults, runs: flags by their long " +
-	"names) into one document; flags given here win"
+const scenarioUsage = "runs of this YAML `file` in one document\nit has version: 1, name, host, defaults, and runs: flags by their " +
+	"long names; flags on the command line override it"
 
 // Limits of a scenario file. Arbitrary: more than anybody writes by hand.
 const (

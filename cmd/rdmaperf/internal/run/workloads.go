@@ -13,15 +13,26 @@ import (
 
 // workloadHelp describes --workload by the catalogue.
 func workloadHelp() string {
-	var list, notes []string
+	var names, notes []string
 	for _, w := range catalogue.All() {
 		m := w.Meta()
-		list = append(list, m.Name+" ("+m.Summary+")")
+		names = append(names, m.Name)
 		if m.Note != "" {
 			notes = append(notes, m.Note)
 		}
 	}
-	return "comma list of " + strings.Join(list, ", ") + "; without it, " + strings.Join(notes, "; ")
+	return "comma list of " + strings.Join(names, ", ") + "\nwithout it: " + strings.Join(notes, "; ")
+}
+
+// Workloads is what each workload measures, a line each, for help.
+func Workloads() string {
+	var b strings.Builder
+	b.WriteString("Workloads:\n\n")
+	for _, w := range catalogue.All() {
+		m := w.Meta()
+		fmt.Fprintf(&b, "  %-12s %s\n", m.Name, m.Summary)
+	}
+	return b.String()
 }
 
 // defaultsHelp says which operations or sizes the standard workloads have by themselves.

@@ -28,16 +28,16 @@ type VerbsFlags struct {
 func (v *VerbsFlags) Register(f *pflag.FlagSet) {
 	v.RegisterLocal(f)
 	f.BoolVarP(&v.cm, "rdma_cm", "R", false,
-		"connect by rdma_cm, for --transport verbs; iWARP always connects that way")
+		"connect verbs by rdma_cm (always so for iWARP)")
 }
 
 // RegisterLocal leaves out what both sides must agree on.
 func (v *VerbsFlags) RegisterLocal(f *pflag.FlagSet) {
 	f.StringVarP(&v.device, "ib-dev", "d", "",
-		"RDMA device, for --transport verbs (default the first with an ACTIVE port)")
+		"RDMA `device` (default the first with an ACTIVE port)")
 	f.IntVarP(&v.port, "ib-port", "i", 0, "port of the device (default the first ACTIVE one)")
 	f.IntVarP(&v.gid, "gid-index", "x", -1,
-		"GID index of the port (default by the peer's address, RoCE v2 first); rdma_cm goes by the address alone")
+		"GID index of the port\ndefault by the peer's address, RoCE v2 first; rdma_cm chooses by the address")
 }
 
 // RegisterConnection are perftest's of a connection, which both sides get with the stack.
@@ -45,11 +45,11 @@ func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 	f.IntVarP(&v.mtu, "mtu", "m", 0, "path MTU of kernel verbs: 256, 512, 1024, 2048 or 4096 (default the port's)")
 	f.IntVarP(&v.timeout, "qp-timeout", "u", 0, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
 	f.IntVar(&v.retry, "retry_count", 0, "retries of a lost packet by kernel verbs, 1 to 7 (default 6)")
-	f.IntVarP(&v.sl, "sl", "S", 0, "service level of kernel verbs, 0 to 15; rdma_cm goes by the address")
+	f.IntVarP(&v.sl, "sl", "S", 0, "service level of kernel verbs, 0 to 15; rdma_cm chooses by the address")
 	f.IntVarP(&v.tos, "tos", "T", 0,
 		"type of service of packets, 0 to 255: the traffic class of kernel verbs, that of rdma_cm, IP_TOS of tcp and "+
 			"iwarp")
-	f.StringVarP(&v.connection, "connection", "c", Reliable, "RC: reliable connections are the only ones")
+	f.StringVarP(&v.connection, "connection", "c", Reliable, "accepted as in perftest: RC, the only kind of connection")
 }
 
 // Reliable is perftest's word for what all stacks here are.

@@ -28,11 +28,13 @@ type Workload interface {
 
 // Meta describes a workload.
 type Meta struct {
-	Name    string            // as --workload and Result.Workload spell it
-	Summary string            // what it measures, in a few words for the help
-	Note    string            // for the help: when it is measured although nobody named it, or not
-	Group   string            // title of its flags in the help; neighbours of the catalogue may share one
-	Results *reports.Workload // declares its results; nil: its points are those of other workloads
+	Name    string // as --workload and Result.Workload spell it
+	Summary string // what it measures, in a few words for the help
+	Note    string // for the help: when it is measured although nobody named it, or not
+	// Examples are command lines for the help and the reference.
+	Examples string
+	Group    string            // title of its flags in the help; neighbours of the catalogue may share one
+	Results  *reports.Workload // declares its results; nil: its points are those of other workloads
 
 	Standard bool // measured when no workload is named
 	Calls    bool // made of calls, so that only stacks that carry calls run it

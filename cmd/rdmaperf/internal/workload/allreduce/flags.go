@@ -47,7 +47,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    results.Results,
-		Summary:    "float32 sums over ranks in processes of their own",
+		Summary:    "all-reduce over ranks, with reused or fresh buffers",
+		Examples:   "rdmaperf run --transport iwarp --workload allreduce --ranks 4 -s 1K,64K,1M,16M --buffers fresh,reused",
 		Group:      "Workload allreduce",
 		OwnThreads: true,
 		Takes:      []string{"arms", "offload", "deferred"},

@@ -76,7 +76,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    set,
-		Summary:    "what a server registers by the number of its clients",
+		Summary:    "memory that a server registers, by its number of clients",
+		Examples:   "rdmaperf run --transport 'iwarp,lite+iwarp,grpc(fused)+iwarp' --workload clients",
 		Group:      "Workload clients",
 		OwnThreads: true,
 		Sizes:      []int{4096, 65536},

@@ -22,7 +22,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    connectresults.Results,
-		Summary:    "connection set-up, from dialling to the first answer",
+		Summary:    "connection set-up time, stage by stage",
+		Examples:   "rdmaperf run --transport tcp,iwarp --workload connect --concurrency 1,16",
 		Group:      "Workloads incast and connect",
 		OwnThreads: true,
 		Ops:        []string{"read", "call"},

@@ -25,7 +25,6 @@ type Workload struct {
 	probeSize string
 	gap       string
 	interval  string
-	rate      float64
 	variants  []string
 	priority  uint8
 	appSlice  string
@@ -36,9 +35,11 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:    Name,
 		Results: holresults.Results,
-		Summary: "small probes beside a bulk stream, or small calls beside large ones",
-		Note: "hol is left out where --op, --size, --all, --qp, --qp-sweep, --threads or --polling event describe " +
-			"another test",
+		Summary: "head-of-line blocking: small operations behind bulk ones",
+		Examples: "rdmaperf run --transport iwarp,sched+iwarp --workload hol --bulk-size 64K,1M\n" +
+			"rdmaperf run --transport iwarp,sched+iwarp --workload hol --hol-arm same-qp,two-qp,app-slicing\n" +
+			"rdmaperf run --transport 'iwarp,sched(slice=16K)+iwarp,sched(slice=64K)+iwarp' --workload hol",
+		Note:     "hol is skipped with --op, --size, --all, --qp, --qp-sweep, --threads or --polling event",
 		Group:    "Workload hol",
 		Standard: true,
 		Slices:   true,
@@ -61,7 +62,6 @@ func (h *Workload) Flags(f *pflag.FlagSet) {
 	f.StringVar(&h.interval, "probe-interval", "",
 		"hol: instead, probes are due at this interval, answered or not; 0 is --probe-gap 0. Where the path does not "+
 			"keep up the point is marked saturated, and its gain not shown")
-	f.Float64Var(&h.rate, "probe-rate", 0, "hol: probes a second, instead of --probe-interval")
 	f.Uint8Var(&h.priority, "probe-priority", 1,
 		"hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
 	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(defaultAppSlice>>10)+"K",
@@ -90,20 +90,16 @@ func (h *Workload) read(c *workload.Common) (o Options, err error) {
 	if o.ProbeSize < 1 {
 		return o, values.Wrong("probe-size", "%s: it starts at 1 byte", h.probeSize)
 	}
-	given := slices.DeleteFunc([]string{"probe-gap", "probe-interval", "probe-rate"},
+	given := slices.DeleteFunc([]string{"probe-gap", "probe-interval"},
 		func(f string) bool { return !c.Changed(f) })
 	switch {
 	case len(given) > 1:
 		return o, values.Wrong(given[1], "it and --%s exclude each other", given[0])
 	case c.Changed("probe-interval"):
 		o.ProbeInterval, err = parseInterval("probe-interval", h.interval)
-	case !c.Changed("probe-rate"):
+	default:
 		o.ProbeInterval, err = parseInterval("probe-gap", h.gap)
 		o.ProbeOne = o.ProbeInterval > 0
-	case !(h.rate >= 1 && h.rate <= 1e9):
-		return o, values.Wrong("probe-rate", "%v: want 1 to 1e9 a second", h.rate)
-	default:
-		o.ProbeInterval = time.Duration(1e9 / h.rate)
 	}
 	return o, err
 }

@@ -25,7 +25,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    incastresults.Results,
-		Summary:    "many clients to one server thread, or by calls to one server",
+		Summary:    "many clients sending to one server: bandwidth and fairness",
+		Examples:   "rdmaperf run --transport tcp,iwarp --workload incast --clients 2,8,32 --op write -s 64K",
 		Group:      "Workloads incast and connect",
 		OwnThreads: true,
 		Ops:        []string{"write", "call"},

@@ -27,7 +27,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    kvresults.Results,
-		Summary:    "mixes of YCSB on a key-value store behind calls",
+		Summary:    "YCSB on a key-value store behind gRPC calls",
+		Examples:   "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,c --outstanding 4",
 		Group:      "Workloads rpc, kv and tensor",
 		Calls:      true,
 		OwnThreads: true,

@@ -72,7 +72,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    set,
-		Summary:    "one lock of LITE that many contend for",
+		Summary:    "contention for one LITE lock",
+		Examples:   "rdmaperf run --transport lite+iwarp --workload locks --contenders 1,2,4,8",
 		Group:      "Workload locks",
 		OwnThreads: true,
 	}

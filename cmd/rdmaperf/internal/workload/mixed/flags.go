@@ -21,9 +21,13 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:    Name,
 		Results: results,
-		Summary: "reads and writes of several block sizes at random places, as fio mixes them",
-		Group:   "Workload mixed",
-		Takes:   []string{"rate", "rate-sweep"},
+		Summary: "random reads and writes of mixed block sizes, as fio issues them",
+		Examples: "rdmaperf run --transport tcp,iwarp,sched+iwarp --workload mixed --rwmix 70 --bssplit 4K/70:64K/30\n" +
+			"rdmaperf run --transport iwarp --workload mixed --rwmix 0,30,50,70,100 -s 4K -t 32\n" +
+			"rdmaperf run --transport iwarp --workload mixed --bssplit 4K/50:64K/50,8K --rate 20000\n" +
+			"rdmaperf run --transport iwarp --workload mixed --write-flush",
+		Group: "Workload mixed",
+		Takes: []string{"rate", "rate-sweep"},
 		Words: map[string][]string{
 			"rwmix":   {"70", "0,50,100", "0,30,50,70,100"},
 			"bssplit": {"4K", "4K/70:64K/30", "512/10:4K/60:64K/30"},

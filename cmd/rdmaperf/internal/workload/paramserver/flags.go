@@ -27,11 +27,12 @@ type Workload struct {
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:    Name,
-		Results: paramserverresults.Results,
-		Summary: "a training with one parameter server",
-		Group:   "Workload paramserver",
-		Words:   map[string][]string{"model": Models(), "ps-arm": TrainArms()},
+		Name:     Name,
+		Results:  paramserverresults.Results,
+		Summary:  "iteration time with a parameter server, FIFO or by priority",
+		Examples: "rdmaperf run --transport iwarp,sched+iwarp --workload paramserver --model resnet50",
+		Group:    "Workload paramserver",
+		Words:    map[string][]string{"model": Models(), "ps-arm": TrainArms()},
 	}
 }
 

@@ -75,7 +75,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    set,
-		Summary:    "classes of LITE over time, alone and together",
+		Summary:    "high and low priority of LITE over time, alone and together",
+		Examples:   "rdmaperf run --transport 'lite+iwarp,lite(qos=hwsep)+iwarp,lite(qos=swpri)+iwarp' --workload qos",
 		OwnThreads: true,
 	}
 }

@@ -84,9 +84,11 @@ type Workload struct {
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:       Name,
-		Results:    set,
-		Summary:    "writes to many regions, registered or named",
+		Name:    Name,
+		Results: set,
+		Summary: "writes to many memory regions, or at random in a large one",
+		Examples: "rdmaperf run --transport iwarp,lite+iwarp --workload regions --regions 1,100,10000\n" +
+			"rdmaperf run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions",
 		Group:      "Workload regions",
 		OwnThreads: true,
 		Sizes:      []int{64, 1024},

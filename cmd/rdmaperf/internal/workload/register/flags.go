@@ -60,9 +60,11 @@ type Workload struct {
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:       Name,
-		Results:    results.Results,
-		Summary:    "what registering memory costs",
+		Name:    Name,
+		Results: results.Results,
+		Summary: "cost of memory registration, and what caching it saves",
+		Examples: "rdmaperf run --workload register\n" +
+			"rdmaperf run --transport iwarp,regcache+iwarp --workload register,latency --op write -s 64",
 		Group:      "Workload register",
 		OwnThreads: true,
 	}

@@ -23,10 +23,13 @@ type Workload struct {
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:       Name,
-		Results:    callsresults.Results,
-		Summary:    "calls of a kind, answer and rate of their own, and what idle connections cost",
-		Note:       "grpc stacks alone mean rpc",
+		Name:    Name,
+		Results: callsresults.Results,
+		Summary: "unary and streaming calls: latency, rate, CPU and memory",
+		Examples: "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc -s 64 -D 3s\n" +
+			"rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --rpc unary,stream,oneway -s 32 --response 8 --qp-sweep 1,16,64\n" +
+			"rdmaperf run --transport 'grpc(fused,event)+iwarp,grpc(fused,bpev)+iwarp' --workload rpc -s 64",
+		Note:       "only grpc stacks mean rpc",
 		Group:      "Workloads rpc, kv and tensor",
 		Calls:      true,
 		Slices:     true,

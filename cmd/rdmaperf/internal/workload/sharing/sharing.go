@@ -62,7 +62,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    set,
-		Summary:    "many users of one node, a queue pair each or few for all",
+		Summary:    "many users, with a queue pair each or sharing a few",
+		Examples:   "rdmaperf run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp' --workload sharing --users 1,8,32",
 		Group:      "Workload sharing",
 		OwnThreads: true,
 		Sizes:      []int{64},

@@ -19,10 +19,11 @@ type Workload struct{ latency.Workload }
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:    Name,
-		Summary: "SoftRDMA's evaluation: five sizes, at depth 1 and 16",
-		Ops:     []string{"send"},
-		Sizes:   []int{64, 1000, 10_000, 100_000, 500_000}, // the paper's KB are 1000 bytes
+		Name:     Name,
+		Summary:  "the SoftRDMA paper's five message sizes, at depths 1 and 16",
+		Examples: "rdmaperf run --transport tcp,iwarp --workload softrdma",
+		Ops:      []string{"send"},
+		Sizes:    []int{64, 1000, 10_000, 100_000, 500_000}, // the paper's KB are 1000 bytes
 	}
 }
 

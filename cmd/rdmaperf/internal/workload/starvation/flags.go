@@ -24,12 +24,13 @@ type Workload struct {
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:    Name,
-		Results: starvationresults.Results,
-		Summary: "what a high class leaves to a low one on the same QP",
-		Group:   "Workload starvation",
-		Ops:     []string{"write"},
-		Sizes:   []int{64 << 10},
+		Name:     Name,
+		Results:  starvationresults.Results,
+		Summary:  "throughput of low priority under high-priority load on one QP",
+		Examples: "rdmaperf run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation",
+		Group:    "Workload starvation",
+		Ops:      []string{"write"},
+		Sizes:    []int{64 << 10},
 	}
 }
 

@@ -24,7 +24,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    callsresults.TensorResults,
-		Summary:    "tensors pushed, pulled and exchanged by calls",
+		Summary:    "tensors pushed, pulled and exchanged by gRPC calls",
+		Examples:   "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1K,64K,1M",
 		Group:      "Workloads rpc, kv and tensor",
 		Calls:      true,
 		OwnThreads: true,

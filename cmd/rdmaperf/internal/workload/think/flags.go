@@ -65,7 +65,8 @@ func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
 		Results:    set,
-		Summary:    "calls whose server computes before it answers, and the waiting client's CPU",
+		Summary:    "latency and client CPU of calls whose server computes first",
+		Examples:   "rdmaperf run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp,grpc(tcp)' --workload think",
 		Group:      "Workload think",
 		OwnThreads: true,
 		Sizes:      []int{64},

@@ -20,8 +20,11 @@ type Workload struct {
 
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
-		Name:     Name,
-		Summary:  "rate and bandwidth with many outstanding",
+		Name:    Name,
+		Summary: "bandwidth and message rate with many operations outstanding",
+		Examples: "rdmaperf run --transport iwarp --workload throughput --op write -s 1M -t 16 -D 3s\n" +
+			"rdmaperf run --transport iwarp --workload throughput --op write -s 64K -b\n" +
+			"rdmaperf run --transport iwarp --workload throughput --op write -s 4K --qp-sweep 1,2,4,8,16",
 		Results:  throughputresults.Results,
 		Standard: true,
 		Slices:   true,
@@ -33,7 +36,7 @@ func (*Workload) Meta() workload.Meta {
 
 func (f *Workload) Flags(set *pflag.FlagSet) {
 	set.BoolVarP(&f.bothWays, "bidirectional", "b", false,
-		"throughput with both sides sending at once: each direction and the sum")
+		"throughput in both directions at once")
 }
 
 // Points are all operations, sizes and numbers of queue pairs.
