@@ -60,6 +60,7 @@ be run here, 130 ended by Ctrl-C.`,
 		Example: `  rdmaperf reproduce srdma --quick
   rdmaperf reproduce srdma --only S5,S10 -o d
   rdmaperf reproduce srdma --transport verbs:rxe0
+  rdmaperf reproduce peers
   rdmaperf reproduce all --quick --format markdown`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] != "all" && !slices.Contains(names, args[0]) {

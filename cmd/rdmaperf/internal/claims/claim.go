@@ -46,8 +46,18 @@ func (n Needs) lacks() string {
 
 // Run is a command line of rdmaperf.
 type Run struct {
-	Args        string // as a user types them behind rdmaperf, with single quotes where a shell wants them
-	Full, Quick string // how long: added to Args
+	Args        string  // as a user types them behind rdmaperf, with single quotes where a shell wants them
+	Full, Quick string  // how long: added to Args
+	Beside      []*tool // other programs that measure the same, in turns with it; each turn is a run of its own
+}
+
+// lines are the commands of the run, as a user types them.
+func (r *Run) lines(o Options) []string {
+	all := []string{"rdmaperf " + r.line(o)}
+	for _, t := range r.Beside {
+		all = append(all, t.shown(o.Quick))
+	}
+	return all
 }
 
 // line is the whole, as a user types it, over the provider given.

@@ -15,21 +15,30 @@ type (
 	broken  struct{ error } // why a run failed
 )
 
-// read makes the run of a figure, and takes the figure of each round out of its document.
+// read makes the run of a figure, and takes the figure of each round out of its document. What a run has measured
+// counts, whatever became of the rest of it.
 func (n *runner) read(ctx context.Context, a At) (series, error) {
 	o := n.of(ctx, a.Run)
-	switch {
+	a.Stack = over(a.Stack, n.Transport)
+	err := fmt.Errorf("rdmaperf %s writes no result document", a.Run.Args)
+	if o.code == reports.ExitCorruption || o.code == reports.ExitUsage {
+		return series{}, broken{o.err}
+	}
+	if o.doc != nil {
+		var s series
+		if s, err = seriesOf(o.doc, a); err == nil {
+			return s, nil
+		}
+	}
+	switch why := o.absent[a.Stack]; {
+	case why != nil:
+		return series{}, why
 	case o.code == reports.ExitNotRun:
 		return series{}, notHere{o.err}
-	case o.late, o.code == reports.ExitPeer: // too busy a machine
-		return series{}, o.err
 	case o.err != nil:
-		return series{}, broken{o.err}
-	case o.doc == nil:
-		return series{}, fmt.Errorf("rdmaperf %s writes no result document", a.Run.Args)
+		return series{}, o.err
 	}
-	a.Stack = over(a.Stack, n.Transport)
-	return seriesOf(o.doc, a)
+	return series{}, err
 }
 
 // span is between the ends of a condition that takes in several points: at_s=2..4. The figure is their mean.
@@ -40,7 +49,7 @@ func seriesOf(doc *reports.Document, a At) (series, error) {
 	s, many := series{Rounds: map[int]answer.Value{}}, map[int]int{}
 	for i := range doc.Results {
 		r := &doc.Results[i]
-		if !matches(r, a) {
+		if r.Interrupted || !matches(r, a) {
 			continue
 		}
 		f, ok := find(r, a.Figure)

@@ -65,10 +65,15 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 		defer cancel()
 		runs = bounded
 	}
+	var chosen []*Claim
 	for i := range p.Claims {
 		if c := &p.Claims[i]; len(o.Only) == 0 || slices.Contains(o.Only, c.ID) {
-			rep.Claims = append(rep.Claims, c.reproduce(runs, n, p.level()))
+			chosen = append(chosen, c)
 		}
+	}
+	n.left = runsOf(chosen)
+	for _, c := range chosen {
+		rep.Claims = append(rep.Claims, c.reproduce(runs, n, p.level()))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -93,7 +98,7 @@ func (p *Paper) level() float64 {
 func (c *Claim) reproduce(ctx context.Context, n *runner, level float64) Outcome {
 	out := Outcome{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Verdict: Shown}
 	for _, r := range c.runs() {
-		out.Commands = append(out.Commands, "rdmaperf "+r.line(n.Options))
+		out.Commands = append(out.Commands, r.lines(n.Options)...)
 	}
 	if out.Why = c.Needs.lacks(); out.Why != "" {
 		out.Verdict = Cannot
@@ -113,6 +118,18 @@ func (c *Claim) reproduce(ctx context.Context, n *runner, level float64) Outcome
 	}
 	out.Label = c.label(n)
 	return out
+}
+
+// runsOf are those that claims need here, each once.
+func runsOf(all []*Claim) (runs []*Run) {
+	for _, c := range all {
+		for _, r := range c.runs() {
+			if c.Needs.lacks() == "" && !slices.Contains(runs, r) {
+				runs = append(runs, r)
+			}
+		}
+	}
+	return runs
 }
 
 // runs are those of the claim, each once.

@@ -30,19 +30,22 @@ type runner struct {
 	program string
 	dir     string // where the documents are
 	Options
-	ran map[string]*outcome
+	ran  map[string]*outcome
+	left []*Run // still to be made
 }
 
 // outcome is what became of a run.
 type outcome struct {
-	doc     *reports.Document // of "run"
-	cases   []caseRecord      // of "conform"
-	out     string            // what it printed
-	code    int
-	err     error // nil where it succeeded
-	late    bool  // it was ended by its deadline
-	seconds float64
+	doc    *reports.Document // of "run"
+	cases  []caseRecord      // of "conform"
+	out    string            // what it printed
+	code   int
+	err    error            // nil where it succeeded
+	late   bool             // it was ended by its deadline
+	absent map[string]error // why other programs beside it have no figures
 }
+
+var errLate = errors.New("the time ran out")
 
 // caseRecord is what the verdict of a claim needs of a conformance case.
 type caseRecord struct{ ID, Level, Transport, Verdict string }
@@ -54,11 +57,33 @@ func (n *runner) of(ctx context.Context, r *Run) *outcome {
 		return o
 	}
 	n.Progress("rdmaperf " + line)
-	began := time.Now()
-	o := n.start(ctx, fields(line), filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.ran)+1)))
-	o.seconds = time.Since(began).Seconds()
+	ctx, cancel := n.share(ctx, r)
+	defer cancel()
+	base := filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.ran)+1))
+	var o *outcome
+	if len(r.Beside) > 0 {
+		o = n.turns(ctx, r, base)
+	} else {
+		o = n.start(ctx, fields(line), base)
+	}
 	n.ran[line] = o
 	return o
+}
+
+// share is a context for a run, which ends before its time takes that of the runs behind it: one by turns ends whenever
+// its share of what is left is over, and has the rounds that it made.
+func (n *runner) share(ctx context.Context, r *Run) (context.Context, context.CancelFunc) {
+	runs := len(n.left)
+	n.left = slices.DeleteFunc(n.left, func(o *Run) bool { return o == r })
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	shares := 2
+	if len(r.Beside) > 0 {
+		shares = 1
+	}
+	return context.WithTimeout(ctx, time.Until(end)*time.Duration(shares)/time.Duration(max(runs, shares)))
 }
 
 // start runs one command to its end. Its files begin with base.
@@ -82,10 +107,8 @@ func (n *runner) start(ctx context.Context, args []string, base string) *outcome
 	err := cmd.Run()
 	o.out = stdout.String()
 	if o.late = errors.Is(bounded.Err(), context.DeadlineExceeded); o.late {
-		o.err = errors.New("the time ran out")
-		return o
-	}
-	if err != nil {
+		o.err = errLate
+	} else if err != nil {
 		o.code, o.err = reports.ExitFailed, err
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
 			o.code = exit.ExitCode()
@@ -97,7 +120,7 @@ func (n *runner) start(ctx context.Context, args []string, base string) *outcome
 	switch args[0] {
 	case "run":
 		if doc, err := resultfile.ReadDocument(file); err == nil {
-			o.doc = doc // of a run that failed, what it has measured
+			o.doc = doc // of a run that failed or was ended, what it has measured
 		} else if o.err == nil {
 			o.err = err
 		}

@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,8 +36,14 @@ func TestVerdictsOfCommands(t *testing.T) {
 		}
 		n := script(t, body)
 		_, err := n.read(context.Background(), At{Run: &Run{Args: "order"}, Figure: "p50"})
-		if f := missing(err); want == Cannot && f.Verdict != Cannot || want == NotShown && f.Verdict != NotShown {
-			t.Errorf("%s: %+v", body, f)
+		if f := missing(err); want == Cannot && f.Verdict != Cannot || want == NotShown && f.Verdict != Undecided {
+			t.Errorf("%s: %+v: a figure that is not there refutes nothing", body, f)
+		}
+	}
+	for _, code := range []int{reports.ExitCorruption, reports.ExitUsage} {
+		n := script(t, fmt.Sprintf("exit %d", code))
+		if _, err := n.read(context.Background(), At{Run: &Run{Args: "order"}}); missing(err).Verdict != NotShown {
+			t.Errorf("exit code %d: %v", code, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)

@@ -1,0 +1,183 @@
+package claims
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// tool is another program that measures what a run does. In its commands PORT is a free port, SECONDS the time of a
+// window, COUNT its messages, and DIR where its program was built.
+type tool struct {
+	stack     string // its name in claims
+	program   string // that must be in PATH; of a source, its compiler
+	packages  string // where Debian has it
+	source    string // in peers, built by program; empty: none
+	server    string // empty: the client starts its peer
+	client    string
+	perSecond float64 // messages, about; 0: it takes seconds
+	least     float64 // seconds
+	figure    reports.Figure
+	value     *regexp.Regexp // the last match is the figure, and its unit where there are two groups
+	unit      float64        // ns, bytes or operations a second
+	environ   []string
+}
+
+//go:embed peers/*.c
+var sources embed.FS
+
+const (
+	windowQuick, windowFull = 0.15, 1.0 // seconds
+	turnsQuick, turnsFull   = 10, 20    // rounds
+	longestTool             = 20 * time.Second
+)
+
+// units are those that tools print.
+var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6, "GB/sec": 1e9}
+
+// prepare finds the program, and builds it in dir where it has a source. An error is for a user: what is missing here.
+func (t *tool) prepare(ctx context.Context, dir string) error {
+	if _, err := exec.LookPath(t.program); err != nil {
+		return notHere{fmt.Errorf("%s of %s: apt-get install %s", t.program, t.stack, t.packages)}
+	}
+	if t.source == "" {
+		return nil
+	}
+	b, err := sources.ReadFile("peers/" + t.source + ".c")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, t.source)
+	if err := os.WriteFile(file+".c", b, 0o644); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, t.program, "-O2", "-std=gnu11", "-o", file, file+".c").CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s.c by %s: %w: %s", t.source, t.program, err, lastLine(string(out)))
+	}
+	return nil
+}
+
+// command fills in what differs from run to run.
+func (t *tool) command(text, dir string, port int, quick bool) string {
+	seconds := windowFull
+	if quick {
+		seconds = windowQuick
+	}
+	seconds = max(seconds, t.least)
+	return strings.NewReplacer("PORT", strconv.Itoa(port), "SECONDS", strconv.FormatFloat(seconds, 'g', -1, 64),
+		"COUNT", strconv.Itoa(int(t.perSecond*seconds)), "DIR", dir).Replace(text)
+}
+
+// shown is the commands as a user types them.
+func (t *tool) shown(quick bool) string {
+	const port = 7777
+	line := strings.Join(append(slices.Clone(t.environ), t.command(t.client, ".", port, quick)), " ")
+	switch {
+	case t.server != "":
+		line = strings.Join(append(slices.Clone(t.environ), t.command(t.server, ".", port, quick)), " ") + " & " + line
+	case t.source != "":
+		line = fmt.Sprintf("%s -O2 -o %s cmd/rdmaperf/internal/claims/peers/%s.c; %s", t.program, t.source, t.source, line)
+	}
+	return line
+}
+
+// measure runs both sides, and returns the figure that they print.
+func (t *tool) measure(ctx context.Context, dir string, quick bool) (reports.Figure, error) {
+	f := t.figure
+	ctx, cancel := context.WithTimeout(ctx, longestTool)
+	defer cancel()
+	port, err := freePort()
+	if err != nil {
+		return f, err
+	}
+	if t.server != "" {
+		server := t.start(ctx, t.command(t.server, dir, port, quick), nil)
+		if err := server.Start(); err != nil {
+			return f, err
+		}
+		defer func() {
+			server.Process.Signal(syscall.SIGTERM)
+			server.Wait()
+		}()
+		if err := listens(ctx, port); err != nil {
+			return f, fmt.Errorf("%s: %w", t.command(t.server, dir, port, quick), err)
+		}
+	}
+	var out bytes.Buffer
+	if err := t.start(ctx, t.command(t.client, dir, port, quick), &out).Run(); err != nil {
+		return f, fmt.Errorf("%s: %w: %s", t.command(t.client, dir, port, quick), err, lastLine(out.String()))
+	}
+	f.Value, err = t.read(out.String())
+	return f, err
+}
+
+// start is a command that gets SIGTERM when its time is over, so that it ends what it started.
+func (t *tool) start(ctx context.Context, line string, out *bytes.Buffer) *exec.Cmd {
+	args := strings.Fields(line)
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Env = append(os.Environ(), t.environ...)
+	if out != nil {
+		c.Stdout, c.Stderr = out, out
+	}
+	c.Cancel, c.WaitDelay = func() error { return c.Process.Signal(syscall.SIGTERM) }, time.Second
+	return c
+}
+
+// read is the figure in what a tool printed.
+func (t *tool) read(out string) (float64, error) {
+	all := t.value.FindAllStringSubmatch(out, -1)
+	if all == nil {
+		return 0, fmt.Errorf("%s prints no figure: %q", t.stack, lastLine(out))
+	}
+	m, unit := all[len(all)-1], t.unit
+	if len(m) > 2 {
+		unit = units[m[2]]
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err == nil && !(v*unit > 0) {
+		err = fmt.Errorf("%s prints %s", t.stack, strings.TrimSpace(m[0]))
+	}
+	return v * unit, err
+}
+
+// freePort is one that nobody listens at.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// listens waits until a process listens at the port. A connection to find out would be the only one that some servers
+// take.
+func listens(ctx context.Context, port int) error {
+	socket := regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: [0-9A-F]+:%04X [0-9A-F:]+ 0A `, port))
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+			if b, _ := os.ReadFile(file); socket.Match(b) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("it does not listen")
+		case <-tick.C:
+		}
+	}
+}
