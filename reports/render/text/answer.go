@@ -181,7 +181,7 @@ const relianceLines = 4
 func (p *printer) reliance(sentences []string) {
 	var lines []string
 	for _, s := range sentences {
-		l := wrap("- "+view.Printable(s)+".", p.Width, "  ")
+		l := view.Wrap("- "+view.Printable(s)+".", p.Width, "  ")
 		if len(lines)+len(l) <= relianceLines {
 			lines = append(lines, l...)
 		}
@@ -297,7 +297,7 @@ func (c *gridColumn) width() int {
 	w := value + within
 	for _, h := range c.head {
 		for _, word := range strings.Fields(h) {
-			for _, part := range folded(word, 1) {
+			for _, part := range view.Folded(word, 1) {
 				w = max(w, utf8.RuneCountInString(part))
 			}
 		}
@@ -328,7 +328,7 @@ func (g *grid) least() int {
 func (c *gridColumn) headLines(width int) (lines []string) {
 	for _, h := range c.head {
 		if h != "" {
-			lines = append(lines, wrap(view.Printable(h), width, "")...)
+			lines = append(lines, view.Wrap(view.Printable(h), width, "")...)
 		}
 	}
 	return lines
@@ -374,7 +374,7 @@ func (g *grid) lines(width int) []string {
 	for k, n := range g.names {
 		line := padded(n, name)
 		if g.above {
-			lines, line = append(lines, folded(n, width)...), ""
+			lines, line = append(lines, view.Folded(n, width)...), ""
 		}
 		for i := range g.heads {
 			t := g.heads[i].cells[k]

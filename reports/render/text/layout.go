@@ -48,7 +48,7 @@ func layout(t *view.Table, width int) []string {
 			}
 			if long && t.Columns[i].Left { // the rest of the row stands on the next line
 				at := utf8.RuneCountInString(b.String())
-				b.WriteString(strings.Join(folded(c.Text, width-at), "\n"+strings.Repeat(" ", at)))
+				b.WriteString(strings.Join(view.Folded(c.Text, width-at), "\n"+strings.Repeat(" ", at)))
 				b.WriteString("\n" + strings.Repeat(" ", at+widths[i]))
 			} else if t.Columns[i].Left {
 				b.WriteString(c.Text + pad)
@@ -75,7 +75,7 @@ func layout(t *view.Table, width int) []string {
 	}
 	for _, r := range t.Rows {
 		if r.Span != "" {
-			lines = append(lines, wrap(r.Span, width, "")...)
+			lines = append(lines, view.Wrap(r.Span, width, "")...)
 		} else {
 			lines = append(lines, strings.Split(line(r.Cells), "\n")...)
 		}
@@ -181,47 +181,4 @@ func markedColumns(t *view.Table) []bool {
 		}
 	}
 	return m
-}
-
-// folded breaks a name into lines of at most width, behind a comma or before a plus; a longer
-// part stands alone.
-func folded(name string, width int) (lines []string) {
-	from, last := 0, 0
-	for i, r := range name {
-		cut := i
-		if r == ',' {
-			cut++
-		} else if r != '+' {
-			continue
-		}
-		if utf8.RuneCountInString(name[from:cut]) > width && last > from {
-			lines, from = append(lines, name[from:last]), last
-		}
-		last = cut
-	}
-	if utf8.RuneCountInString(name[from:]) > width && last > from {
-		lines, from = append(lines, name[from:last]), last
-	}
-	return append(lines, name[from:])
-}
-
-// wrap breaks text between words into lines of at most width; a longer word, which is
-// the name of a stack, is folded at its parameters. Lines after the first begin with indent.
-func wrap(text string, width int, indent string) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		for i, part := range folded(word, width-utf8.RuneCountInString(indent)) {
-			switch {
-			case line == "":
-				line = part
-			case i > 0 || utf8.RuneCountInString(line)+1+utf8.RuneCountInString(part) > width:
-				lines = append(lines, line)
-				line = indent + part
-			default:
-				line += " " + part
-			}
-		}
-	}
-	return append(lines, line)
 }

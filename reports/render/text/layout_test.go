@@ -112,12 +112,12 @@ func TestLongNamesGetALine(t *testing.T) {
 			t.Errorf("at %d the column p50 ends at %v:\n%s", width, ends, strings.Join(lines, "\n"))
 		}
 	}
-	lines := wrap("side by side: latency, ratio to "+long+" of "+long, 60, "  ")
+	lines := view.Wrap("side by side: latency, ratio to "+long+" of "+long, 60, "  ")
 	if w := widest(lines); w > 60 || strings.ReplaceAll(strings.ReplaceAll(strings.Join(lines, ""), "  ", ""), " ",
 		"") != "sidebyside:latency,ratioto"+long+"of"+long {
 		t.Errorf("%d columns, or something lost: %q", w, lines)
 	}
-	if got := folded("a,b+c", 2); strings.Join(got, "|") != "a,|b|+c" {
+	if got := view.Folded("a,b+c", 2); strings.Join(got, "|") != "a,|b|+c" {
 		t.Errorf("folded: %q", got)
 	}
 }

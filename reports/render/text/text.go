@@ -123,7 +123,7 @@ type printer struct {
 func (p *printer) line(s string) { p.out.WriteString(s + "\n") }
 
 func (p *printer) wrapped(s string) {
-	for _, l := range wrap(view.Printable(s), p.Width, "  ") {
+	for _, l := range view.Wrap(view.Printable(s), p.Width, "  ") {
 		p.line(l)
 	}
 }
@@ -133,7 +133,7 @@ func (p *printer) styled(style, s string) {
 		p.wrapped(s)
 		return
 	}
-	for _, l := range wrap(view.Printable(s), p.Width, "  ") {
+	for _, l := range view.Wrap(view.Printable(s), p.Width, "  ") {
 		p.line(style + l + "\x1b[0m")
 	}
 }

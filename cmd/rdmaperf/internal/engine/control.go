@@ -250,10 +250,10 @@ func (c *Control) read() {
 // ErrLine: what arrived is not the control protocol.
 var ErrLine = errors.New("not the rdmaperf control protocol")
 
-// ReadLine returns one line without its end, at most MaxLine bytes.
-func ReadLine(r *bufio.Reader) ([]byte, error) {
+// ReadLine returns one line without its end, at most so many bytes.
+func ReadLine(r *bufio.Reader, atMost int64) ([]byte, error) {
 	var most atomic.Int64
-	most.Store(MaxLine)
+	most.Store(atMost)
 	return readLine(r, &most)
 }
 

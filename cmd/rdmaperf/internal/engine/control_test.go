@@ -37,7 +37,7 @@ func talk(t *testing.T, addr string, raw string) *engine.Message {
 	var last *engine.Message
 	r := bufio.NewReader(conn)
 	for {
-		line, err := engine.ReadLine(r)
+		line, err := engine.ReadLine(r, engine.MaxLine)
 		if err != nil {
 			return last
 		}
@@ -405,10 +405,10 @@ func TestServerThatDiesInMidRun(t *testing.T) {
 
 func TestReadLineBoundsItsMemory(t *testing.T) {
 	r := bufio.NewReader(io.MultiReader(strings.NewReader("one\n"), neverEnding('x')))
-	if line, err := engine.ReadLine(r); string(line) != "one" || err != nil {
+	if line, err := engine.ReadLine(r, engine.MaxLine); string(line) != "one" || err != nil {
 		t.Fatalf("readLine = %q, %v", line, err)
 	}
-	if _, err := engine.ReadLine(r); !errors.Is(err, engine.ErrLine) {
+	if _, err := engine.ReadLine(r, engine.MaxLine); !errors.Is(err, engine.ErrLine) {
 		t.Errorf("an endless line: %v, want an error", err)
 	}
 }
@@ -432,7 +432,7 @@ func FuzzControlLine(f *testing.F) {
 	f.Add([]byte(`{"type":"data","data":{"lanes":[{"first":1,"count":2}],"check":true}}`))
 	f.Add([]byte(`{"type":"error","error":{"code":4,"corruption":{"Offset":3}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		line, err := engine.ReadLine(bufio.NewReader(bytes.NewReader(append(data, '\n'))))
+		line, err := engine.ReadLine(bufio.NewReader(bytes.NewReader(append(data, '\n'))), engine.MaxLine)
 		if err != nil {
 			return
 		}

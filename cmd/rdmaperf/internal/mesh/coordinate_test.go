@@ -74,7 +74,7 @@ func none(int, int) bool { return false }
 // play is a rank until it is let go; it returns why it was refused.
 func play(c *conn, h *Hello, act actor) (refused string) {
 	defer c.Close()
-	c.send(&message{Magic: magic, Version: version, Hello: h})
+	c.send(greeting("k"), &message{Hello: h})
 	for {
 		m, err := c.receive()
 		switch {
@@ -98,7 +98,7 @@ func play(c *conn, h *Hello, act actor) (refused string) {
 var hung = make(chan int)
 
 func hello(r, n int) *Hello {
-	return &Hello{Key: "k", Rank: r, Size: n, Host: fmt.Sprintf("n%d", r), Machine: fmt.Sprintf("m%d", r),
+	return &Hello{Rank: r, Size: n, Host: fmt.Sprintf("n%d", r), Machine: fmt.Sprintf("m%d", r),
 		CPUs: []int{0, 1}, Addr: fmt.Sprintf("10.0.0.%d:1", r%250), Facts: map[string]string{"kernel": "6.1"}}
 }
 
@@ -268,18 +268,18 @@ func TestMissingRanksAreNamedWithWhatWasSeen(t *testing.T) {
 	go func() {
 		defer cancel()
 		first := p.dial()
-		newConn(first).send(&message{Magic: magic, Version: version, Hello: hello(0, 3)})
+		newConn(first).send(greeting("k"), &message{Hello: hello(0, 3)})
 		time.Sleep(50 * time.Millisecond) // until it is taken
-		for why, m := range map[string]*message{
-			"it is of another run, or has another token": {Magic: magic, Version: version,
-				Hello: &Hello{Key: "x", Rank: 1, Size: 3}},
-			"it is rank 1 of 4, and this run has 3": {Magic: magic, Version: version, Hello: hello(1, 4)},
-			"it speaks version 9":                   {Magic: magic, Version: 9, Hello: hello(1, 3)},
-			"rank 0 is there already":               {Magic: magic, Version: version, Hello: hello(0, 3)},
-			"it is no rank of rdmaperf mesh":        {},
+		for why, lines := range map[string][]*message{
+			"it is of another run, or has another token": {greeting("x")},
+			"it is rank 1 of 4, and this run has 3":      {greeting("k"), {Hello: hello(1, 4)}},
+			"it speaks version 9":                        {{Magic: magic, Version: 9, Key: "k"}},
+			"rank 0 is there already":                    {greeting("k"), {Hello: hello(0, 3)}},
+			"it did not say which rank it is":            {greeting("k"), {}},
+			"it is no rank of rdmaperf mesh":             {{}},
 		} {
 			c := newConn(p.dial())
-			c.send(m)
+			c.send(lines...)
 			if got, err := c.receive(); err != nil || !strings.Contains(got.Refuse, why) {
 				t.Errorf("refused with %+v, %v; want %q", got, err, why)
 			}
@@ -310,7 +310,7 @@ func TestWhyRankZeroIsNotReachedIsToldApart(t *testing.T) {
 	l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
-	_, _, err = join(ctx, []string{addr}, func(net.Conn) *Hello { return hello(1, 2) })
+	_, _, err = join(ctx, []string{addr}, "k", func(net.Conn) *Hello { return hello(1, 2) })
 	if err == nil || !strings.Contains(err.Error(), "refuses the port") || reports.Code(err) != reports.ExitPeer {
 		t.Errorf("%v", err)
 	}

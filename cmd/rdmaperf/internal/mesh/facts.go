@@ -98,12 +98,7 @@ func differences(members []*member) (all []difference) {
 func (d difference) String() string {
 	s := fmt.Sprintf("%s: %s on %d", d.Fact, cmp.Or(d.Most, "none"), d.Hosts)
 	for _, v := range slices.Sorted(maps.Keys(d.Others)) {
-		hosts := d.Others[v]
-		list := strings.Join(hosts[:min(len(hosts), 3)], ", ")
-		if more := len(hosts) - 3; more > 0 {
-			list += fmt.Sprintf(" and %d more", more)
-		}
-		s += fmt.Sprintf("; %s on %s", cmp.Or(v, "none"), list)
+		s += fmt.Sprintf("; %s on %s", cmp.Or(v, "none"), hostList(d.Others[v]))
 	}
 	return s
 }

@@ -77,7 +77,13 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 	s := results.Summarise(doc.Results)
 	var lines []string
 	add := func(indent int, format string, args ...any) {
-		lines = append(lines, wrap(fmt.Sprintf(format, args...), indent)...)
+		pad := strings.Repeat(" ", indent)
+		for i, l := range view.Wrap(fmt.Sprintf(format, args...), mostColumns-indent, "  ") {
+			if i == 0 || l != "" {
+				l = pad + l
+			}
+			lines = append(lines, strings.TrimRight(l, " "))
+		}
 	}
 	switch {
 	case s == nil:
@@ -230,24 +236,4 @@ func (f *found) table(s *results.Summary) []string {
 			view.Shorten(view.Printable(m.Stack), 24), label(best), label(sp.median), label(worst), sp.n))
 	}
 	return lines
-}
-
-// wrap breaks a sentence into lines of a terminal.
-func wrap(s string, indent int) (lines []string) {
-	if s == "" {
-		return []string{""}
-	}
-	pad := strings.Repeat(" ", indent)
-	line := pad
-	for _, word := range strings.Fields(s) {
-		if len([]rune(line))+1+len([]rune(word)) > mostColumns && strings.TrimSpace(line) != "" {
-			lines = append(lines, line)
-			line = pad + "  "
-		}
-		if strings.TrimSpace(line) != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -32,6 +33,7 @@ type arrival struct {
 	m    *member
 	from string
 	why  string // no member
+	c    *conn
 }
 
 // gather takes ranks until all are there or ctx is over. missing says of the others what was last seen of them.
@@ -49,7 +51,10 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 				if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 					return
 				}
-				time.Sleep(10 * time.Millisecond) // out of descriptors
+				select { // out of descriptors
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+				}
 				continue
 			}
 			go func() {
@@ -60,7 +65,7 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 					a.why = "rank 0 waits no longer"
 				}
 				if a.why != "" {
-					(&member{conn: newConn(c)}).refuse(a.why)
+					(&member{conn: a.c}).refuse(a.why)
 				}
 			}()
 		}
@@ -74,7 +79,7 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 			case a.m == nil:
 				strangers[a.from] = a.why
 			case members[a.m.Rank] != nil:
-				a.m.refuse(fmt.Sprintf("rank %d is there already, from %s", a.m.Rank, members[a.m.Rank].RemoteAddr()))
+				go a.m.refuse(fmt.Sprintf("rank %d is there already, from %s", a.m.Rank, members[a.m.Rank].RemoteAddr()))
 			default:
 				members[a.m.Rank] = a.m
 				n++
@@ -102,18 +107,28 @@ func greet(nc net.Conn, size int, key string) (a arrival) {
 	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
 	a.from = cmp.Or(host, nc.RemoteAddr().String())
 	c := newConn(nc)
+	a.c = c
 	c.SetReadDeadline(time.Now().Add(helloWait))
-	msg, err := c.receive()
-	c.SetReadDeadline(time.Time{})
+	greeting, err := c.receiveAtMost(mostGreeting)
 	switch {
 	case err != nil:
 		a.why = "it said nothing that a rank says"
-	case msg.Magic != magic || msg.Hello == nil:
+	case greeting.Magic != magic:
 		a.why = "it is no rank of rdmaperf mesh"
-	case msg.Version != version:
-		a.why = fmt.Sprintf("it speaks version %d, rank 0 version %d: the same rdmaperf on all ranks", msg.Version, version)
-	case subtle.ConstantTimeCompare([]byte(msg.Hello.Key), []byte(key)) != 1:
+	case greeting.Version != version:
+		a.why = fmt.Sprintf("it speaks version %d, rank 0 version %d: the same rdmaperf on all ranks", greeting.Version,
+			version)
+	case subtle.ConstantTimeCompare([]byte(greeting.Key), []byte(key)) != 1:
 		a.why = "it is of another run, or has another token"
+	}
+	if a.why != "" {
+		return a
+	}
+	msg, err := c.receiveAtMost(mostHello)
+	c.SetReadDeadline(time.Time{})
+	switch {
+	case err != nil || msg.Hello == nil:
+		a.why = "it did not say which rank it is"
 	case msg.Hello.Size != size || msg.Hello.Rank < 0 || msg.Hello.Rank >= size:
 		a.why = fmt.Sprintf("it is rank %d of %d, and this run has %d", msg.Hello.Rank, msg.Hello.Size, size)
 	default:
@@ -128,8 +143,13 @@ func greet(nc net.Conn, size int, key string) (a arrival) {
 // refuse says why and closes.
 func (m *member) refuse(why string) {
 	m.send(&message{Refuse: why}) // it may be gone
+	// What is closed with bytes unread is reset, and the reason may be lost with it.
+	m.SetReadDeadline(time.Now().Add(refuseWait))
+	io.CopyN(io.Discard, m.in, mostHello)
 	m.Close()
 }
+
+const refuseWait = time.Second
 
 // place gives ranks that came over the loopback interface, as those of rank 0's host do, the address by which others
 // reach that host.
@@ -156,12 +176,12 @@ func place(members []*member) {
 
 // join connects a rank to rank 0 at the first of the addresses where it is, and tries until ctx is over: names may not
 // resolve yet, and rank 0 may not listen yet.
-func join(ctx context.Context, addrs []string, hello func(c net.Conn) *Hello) (*conn, *welcome, error) {
+func join(ctx context.Context, addrs []string, key string, hello func(c net.Conn) *Hello) (*conn, *welcome, error) {
 	last := make([]error, len(addrs))
 	for {
 		for i, addr := range addrs {
 			began := time.Now()
-			c, w, err := joinAt(ctx, addr, hello)
+			c, w, err := joinAt(ctx, addr, key, hello)
 			if err == nil {
 				return c, w, nil
 			}
@@ -189,8 +209,11 @@ const (
 	dialWait   = 3 * time.Second // for one try
 )
 
+// greeting is the first line of a rank.
+func greeting(key string) *message { return &message{Magic: magic, Version: version, Key: key} }
+
 // joinAt is one try.
-func joinAt(ctx context.Context, addr string, hello func(c net.Conn) *Hello) (*conn, *welcome, error) {
+func joinAt(ctx context.Context, addr, key string, hello func(c net.Conn) *Hello) (*conn, *welcome, error) {
 	d := net.Dialer{Timeout: dialWait}
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -199,7 +222,7 @@ func joinAt(ctx context.Context, addr string, hello func(c net.Conn) *Hello) (*c
 	c := newConn(nc)
 	stop := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err = c.send(&message{Magic: magic, Version: version, Hello: hello(nc)}); err == nil {
+	if err = c.send(greeting(key), &message{Hello: hello(nc)}); err == nil {
 		var m *message
 		if m, err = c.receive(); err == nil && m.Welcome != nil {
 			return c, m.Welcome, nil

@@ -5,7 +5,8 @@
 // no rank in common.
 //
 //	rank                    rank 0
-//	hello      ───────────►            its number, address and facts, and the key of the run
+//	greeting   ───────────►            the key of the run, which is checked before anything else is read
+//	hello      ───────────►            its number, address and facts
 //	           ◄───────────  welcome   or refuse
 //	           ◄───────────  task      one direction of a pair, to one of its ranks
 //	done       ───────────►            figures, or an error
@@ -16,6 +17,7 @@ package mesh
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -29,15 +31,20 @@ const (
 	magic = "rdmaperf-mesh"
 
 	// version changes when ranks of an older one would misunderstand.
-	version = 1
+	version = 2
+
+	// Bounds of the lines of a rank that is not welcome yet, bytes.
+	mostGreeting = 4 << 10
+	mostHello    = 64 << 10
 
 	sendWait = 5 * time.Second // for a line to leave
 )
 
 // message is a line of JSON; the member that is there says what it is.
 type message struct {
-	Magic   string `json:"magic,omitempty"` // of hello
+	Magic   string `json:"magic,omitempty"` // of the greeting, as are the next two
 	Version int    `json:"version,omitempty"`
+	Key     string `json:"key,omitempty"` // the same for all ranks of the run
 
 	Hello   *Hello   `json:"hello,omitempty"`
 	Welcome *welcome `json:"welcome,omitempty"`
@@ -50,7 +57,6 @@ type message struct {
 
 // Hello is what a rank says of itself.
 type Hello struct {
-	Key     string            `json:"key"` // the same for all ranks of the run
 	Rank    int               `json:"rank"`
 	Size    int               `json:"size"`
 	Host    string            `json:"host"`
@@ -94,20 +100,26 @@ type conn struct {
 
 func newConn(c net.Conn) *conn { return &conn{c, bufio.NewReader(c)} }
 
-func (c *conn) send(m *message) error {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return err
+// send writes a line for each message.
+func (c *conn) send(messages ...*message) error {
+	var lines bytes.Buffer
+	for _, m := range messages {
+		if err := json.NewEncoder(&lines).Encode(m); err != nil {
+			return err
+		}
 	}
 	if err := c.SetWriteDeadline(time.Now().Add(sendWait)); err != nil {
 		return err
 	}
-	_, err = c.Write(append(b, '\n'))
+	_, err := c.Write(lines.Bytes())
 	return err
 }
 
-func (c *conn) receive() (*message, error) {
-	line, err := engine.ReadLine(c.in)
+func (c *conn) receive() (*message, error) { return c.receiveAtMost(engine.MaxLine) }
+
+// receiveAtMost refuses a line of more bytes before it decodes anything.
+func (c *conn) receiveAtMost(bytes int64) (*message, error) {
+	line, err := engine.ReadLine(c.in, bytes)
 	if err != nil {
 		return nil, err
 	}

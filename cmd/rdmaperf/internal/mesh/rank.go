@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -33,13 +34,20 @@ func (r *rank) run(ctx context.Context) error {
 	}()
 	stop := context.AfterFunc(ctx, func() { r.Close() })
 	defer stop()
+	// The goroutine that measures ends before the stacks do that it uses.
+	measuring, cancel := context.WithCancel(ctx)
 	tasks := make(chan *Task)
-	defer close(tasks)
-	go func() {
-		for t := range tasks {
-			r.send(&message{Done: r.measure(ctx, t)}) // a lost rank 0 ends the reader below
-		}
+	var measures sync.WaitGroup
+	defer func() {
+		cancel()
+		close(tasks)
+		measures.Wait()
 	}()
+	measures.Go(func() {
+		for t := range tasks {
+			r.send(&message{Done: r.measure(measuring, t)}) // a lost rank 0 ends the reader below
+		}
+	})
 	for {
 		m, err := r.receive()
 		switch {

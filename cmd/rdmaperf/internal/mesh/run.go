@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
@@ -75,7 +76,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	defer cancel()
 	_, port, _ = net.SplitHostPort(l.Addr().String())
 	own := make(chan error, 1)
-	key, err := p.key(port)
+	key, err := p.key(ctx, port)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -190,7 +191,7 @@ const progressEvery = 5 * time.Second
 
 // key is what ranks of this run have in common. Rank 0 of PMI makes one and gives it, with its addresses, to the
 // others; else it is of what the launcher calls the job, and of the token.
-func (p *plan) key(port string) (string, error) {
+func (p *plan) key(ctx context.Context, port string) (string, error) {
 	if p.place.PMI == 0 {
 		sum := sha256.Sum256([]byte("rdmaperf mesh\n" + p.place.Job + "\n" + string(p.token)))
 		return fmt.Sprintf("%x", sum), nil
@@ -203,12 +204,15 @@ func (p *plan) key(port string) (string, error) {
 	for _, ip := range ownAddresses() {
 		at = append(at, net.JoinHostPort(ip, port))
 	}
-	fd := os.NewFile(uintptr(p.place.PMI), "PMI_FD")
-	if fd == nil {
-		return "", engine.PeerError("ask the process manager", fmt.Errorf("PMI_FD %d is not open", p.place.PMI),
+	// A deadline needs a descriptor that does not block.
+	if err := syscall.SetNonblock(p.place.PMI, true); err != nil {
+		return "", engine.PeerError("ask the process manager", fmt.Errorf("PMI_FD %d: %w", p.place.PMI, err),
 			"--rendezvous HOST:PORT")
 	}
-	got, err := launch.Exchange(fd, p.place.Rank, strings.Join(at, ",")+";"+key)
+	fd := os.NewFile(uintptr(p.place.PMI), "PMI_FD")
+	ctx, stop := context.WithTimeout(ctx, p.wait)
+	defer stop()
+	got, err := launch.Exchange(ctx, fd, p.place.Rank, strings.Join(at, ",")+";"+key)
 	if err == nil {
 		var addrs string
 		addrs, key, _ = strings.Cut(got, ";")
@@ -239,7 +243,7 @@ const mostAddresses = 8
 // rank connects to rank 0, serves the others and measures what it is asked to.
 func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string) error {
 	if key == nil {
-		k, err := p.key("")
+		k, err := p.key(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -261,7 +265,7 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	env := reports.Collect()
 	report := devices.Collect(devices.Local(), nil)
-	hello := &Hello{Key: *key, Rank: p.place.Rank, Size: p.place.Size, Host: p.place.Node, Machine: machine(),
+	hello := &Hello{Rank: p.place.Rank, Size: p.place.Size, Host: p.place.Node, Machine: machine(),
 		CPUs: engine.AllowedCPUs(), Switch: p.place.Switch, Facts: facts(&env, report.Devices)}
 	for _, l := range o.lacks(p, devices.Local(), &report, &env) {
 		hello.Lacks = append(hello.Lacks, l.What)
@@ -270,7 +274,7 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 		hello.Host = env.Hostname
 	}
 	wait, stop := context.WithTimeout(ctx, p.wait+afterGather)
-	c, w, err := join(wait, addrs, func(nc net.Conn) *Hello {
+	c, w, err := join(wait, addrs, *key, func(nc net.Conn) *Hello {
 		host, _, _ := net.SplitHostPort(nc.LocalAddr().String())
 		hello.Addr = net.JoinHostPort(host, port)
 		return hello

@@ -2,23 +2,38 @@ package launch
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 )
 
 // PMI is a client of a process manager that speaks PMI-1: lines of "key=value" words over a descriptor that the rank
 // inherits (src/pmi/simple/simple_pmi.c of MPICH). Values hold neither blanks nor "=".
 type PMI struct {
-	rw   io.ReadWriter
+	rw   Manager
 	in   *bufio.Reader
 	name string // of the key-value space
 }
 
-// Exchange puts a value that rank 0 has for all others, and returns it at each. A rank that has said init and ends
+// Manager is the connection to a process manager.
+type Manager interface {
+	io.ReadWriter
+	SetDeadline(time.Time) error
+}
+
+// Exchange puts a value that rank 0 has for all others, and returns it at each, before ctx ends. A rank that has said init and ends
 // before finalize takes the whole job with it, so that finalize comes at once.
-func Exchange(rw io.ReadWriter, rank int, value string) (string, error) {
+func Exchange(ctx context.Context, rw Manager, rank int, value string) (string, error) {
 	p := &PMI{rw: rw, in: bufio.NewReader(rw)}
+	until, _ := ctx.Deadline()
+	if err := rw.SetDeadline(until); err != nil {
+		return "", fmt.Errorf("PMI: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { rw.SetDeadline(time.Unix(1, 0)) })()
 	const key = "rdmaperf-0"
 	got, err := p.ask("init pmi_version=1 pmi_subversion=1", "response_to_init")
 	if err == nil {
@@ -51,6 +66,9 @@ func (p *PMI) ask(cmd, answer string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
 	line, err := p.in.ReadString('\n')
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errors.New("no answer; another rank may never have come")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}

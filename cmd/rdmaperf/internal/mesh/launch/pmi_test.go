@@ -2,10 +2,12 @@ package launch
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // script answers as Hydra does, and returns what it was asked.
@@ -39,7 +41,7 @@ func TestAnExchangeIsPutBarrierGetAndFinalize(t *testing.T) {
 		}
 		asked := script(t, far, append(append([]string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
 			"cmd=my_kvsname kvsname=kvs_7_0"}, second...), "cmd=finalize_ack"))
-		got, err := Exchange(near, rank, value)
+		got, err := Exchange(context.Background(), near, rank, value)
 		if err != nil || got != value {
 			t.Errorf("rank %d: %q, %v", rank, got, err)
 		}
@@ -57,13 +59,38 @@ func TestAnExchangeEndsWithWhatTheManagerSaid(t *testing.T) {
 	} {
 		near, far := net.Pipe()
 		script(t, far, []string{answer})
-		if _, err := Exchange(near, 1, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Exchange(context.Background(), near, 1, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
 	near, far := net.Pipe()
 	script(t, far, []string{"cmd=response_to_init rc=0"})
-	if _, err := Exchange(near, 1, ""); err == nil || !strings.Contains(err.Error(), "get_my_kvsname") {
+	if _, err := Exchange(context.Background(), near, 1, ""); err == nil || !strings.Contains(err.Error(), "get_my_kvsname") {
 		t.Errorf("a manager that goes away: %v", err)
+	}
+}
+
+func TestAnExchangeEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	// The manager has no answer to barrier_in while another rank is missing.
+	silent, answers := net.Pipe()
+	go func() {
+		in := bufio.NewScanner(answers)
+		for _, a := range []string{"cmd=response_to_init rc=0", "cmd=my_kvsname kvsname=k"} {
+			in.Scan()
+			fmt.Fprintln(answers, a)
+		}
+		for in.Scan() {
+		}
+	}()
+	if _, err := Exchange(ctx, silent, 1, ""); err == nil || !strings.Contains(err.Error(), "barrier_in: no answer") {
+		t.Errorf("a manager that is silent: %v", err)
+	}
+	ended, stop := context.WithCancel(context.Background())
+	stop()
+	again, _ := net.Pipe()
+	if _, err := Exchange(ended, again, 1, ""); err == nil {
+		t.Error("an exchange after the end of its context")
 	}
 }
