@@ -43,8 +43,6 @@ type cq struct {
 	waited  atomic.Bool // Wait was used: the sockets are in the poller
 	waiters atomic.Int32
 	waitMu  sync.Mutex // one Wait at a time drives the poller
-	hooked  <-chan struct{}
-	unhook  func() bool // undoes that the end of hooked's context wakes the poller
 	poller  stream.Poller
 	ready   [16]stream.Event
 	askMu   sync.Mutex // guards asked
@@ -366,6 +364,10 @@ func (c *cq) Wait(ctx context.Context) error {
 	for _, q := range c.qps.Load().list {
 		q.watchRoom()
 	}
+	if fired, err := c.takeEvent(); fired || err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, c.poller.Wake)()
 	idle := 0 // sleeps in a row that brought nothing
 	for {
 		if fired, err := c.takeEvent(); fired || err != nil {
@@ -401,12 +403,11 @@ func (c *cq) lookBeside() {
 func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.waitMu.Lock()
 	defer c.waitMu.Unlock()
-	c.hook(ctx)
 	c.mu.Lock()
-	done := c.fired || c.closed
+	done := c.fired || c.closed || ctx.Err() != nil
 	c.asleep = !done
 	c.mu.Unlock()
-	if done || ctx.Err() != nil {
+	if done {
 		return 0, nil
 	}
 	slice := waitSlice
@@ -422,21 +423,6 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.mu.Unlock()
 	c.driveReady(c.ready[:n])
 	return n, err
-}
-
-// hook makes the end of ctx wake the poller, until another context comes: a loop of Waits under one context does not
-// register each time. The caller holds waitMu.
-func (c *cq) hook(ctx context.Context) {
-	if ctx.Done() == c.hooked {
-		return
-	}
-	if c.unhook != nil {
-		c.unhook()
-	}
-	c.hooked, c.unhook = ctx.Done(), nil
-	if c.hooked != nil {
-		c.unhook = context.AfterFunc(ctx, c.poller.Wake)
-	}
 }
 
 // longSleeps is how often a sleep doubles: 1.6 s at most. The runtime's
@@ -458,7 +444,6 @@ func (c *cq) Close() error {
 	c.mu.Unlock()
 	c.poller.Wake()
 	c.waitMu.Lock() // no Wait is inside the poller any more, and none enters
-	c.hook(context.Background())
 	c.poller.Close()
 	c.waitMu.Unlock()
 	c.dev.mu.Lock()
