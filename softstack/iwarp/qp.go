@@ -316,14 +316,12 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// progress reads what is there, answers it, and sends what can be sent. It
-// reports whether the socket was drained.
-func (q *qp) progress() (drained bool) {
-	drained = q.receive()
+// progress reads what is there, answers it, and sends what can be sent.
+func (q *qp) progress() {
+	q.receive()
 	if q.phase == phaseOpen {
 		q.transmit()
 	}
-	return drained
 }
 
 // PingPong is not declared: polls do the stack's work, and a call more is nothing to that.

@@ -63,11 +63,13 @@ func (r *rxState) touches(m *mr) bool { return r.direct && r.seg.mr == m }
 //  2. begin direct placement of a large one that is not
 //  3. read on: into the registered memory and buf, or into buf
 //
-// It reports whether the socket was drained.
-func (q *qp) receive() (drained bool) {
+// It returns early where the peer asked for something: a sender whose window is full waits for the answer to a read
+// behind its data, and not for what it sent after that.
+func (q *qp) receive() {
 	r := &q.rx
 	if r.inPlace {
-		return q.receiveInPlace()
+		q.receiveInPlace()
+		return
 	}
 	for range rxPasses {
 		asked, n := 0, 0
@@ -75,7 +77,7 @@ func (q *qp) receive() (drained bool) {
 		if r.direct && len(r.dst) > 0 {
 			if !r.seg.mr.valid.Load() {
 				q.terminate(r.seg.revoked()) // a key may be invalidated between two reads
-				return true
+				return
 			}
 			asked = len(r.dst) + r.ahead
 			n, err = q.conn.Recv2(r.dst, r.buf[:r.ahead])
@@ -99,21 +101,20 @@ func (q *qp) receive() (drained bool) {
 			q.counts.Staged += uint64(n)
 		}
 		if err == stream.ErrAgain {
-			return true
+			return
 		}
 		if err != nil {
 			q.ended(err)
-			return true
+			return
 		}
 		r.seen++
 		if q.consume(); q.phase != phaseOpen {
-			return true
+			return
 		}
-		if n < asked {
-			return true
+		if n < asked || q.irq.len() > 0 {
+			return
 		}
 	}
-	return false
 }
 
 // consume handles everything complete in buf and leaves the rest at its start.

@@ -16,26 +16,25 @@ const placePasses = 64
 // where they lie and payloads go from there into the registered memory, which is the
 // one copy of SoftRDMA (APNet'17). What a sender did not align with its segments is
 // collected in buf first.
-func (q *qp) receiveInPlace() (drained bool) {
+func (q *qp) receiveInPlace() {
 	for range placePasses {
 		b, err := q.conn.Peek()
 		if err == stream.ErrAgain {
-			return true
+			return
 		}
 		if err != nil {
 			q.ended(err)
-			return true
+			return
 		}
 		q.rx.seen++
 		q.consumeInPlace(b)
 		if q.phase != phaseOpen {
-			return true // lingering reads on from here; what is closed holds nothing
+			return // lingering reads on from here; what is closed holds nothing
 		}
-		if !q.conn.Skip(len(b)) {
-			return true // what came is for the caller; the next poll looks for more
+		if !q.conn.Skip(len(b)) || q.irq.len() > 0 {
+			return // what came is for the caller; the next poll looks for more
 		}
 	}
-	return false
 }
 
 // consumeInPlace handles every FPDU that is whole in b, or with b, and keeps the rest.
