@@ -83,8 +83,8 @@ const (
 	cqSpare    = 1024 // completion queue entries for what the user does not see
 	minCQExtra = 3    // of those, what every QP is sure of: a mark, a drain marker and the read that fills ORD
 
-	startWindow = 256 << 10 // at first and at least, where completions are local
-	leastWindow = 64 << 10  // below it, system calls and segments cost more than the wait; twice that at the start
+	startWindow = 4 * fpdu // at first and at least, where completions are local
+	leastWindow = 64 << 10 // below it, system calls and segments cost more than the wait; twice that at the start
 	mostWindow  = 64 << 20
 )
 

@@ -117,10 +117,13 @@ const (
 )
 
 // Where completions are local, a probe measures a peer that is awake already, and so too short a
-// delay: while both ends work, the window is at least what is sent in awakeTime, to awakeMost.
+// delay: while both ends work, the window is at least what is sent in awakeTime, to awakeMost. Slices
+// are a multiple of fpdu then: MPA's longest FPDU is 64 KiB less one octet with its headers (RFC 5044
+// §4.1), so that 128 KiB would be three, each with its system calls.
 const (
-	awakeTime = 100 * time.Microsecond
-	awakeMost = 512 << 10
+	awakeTime = 200 * time.Microsecond
+	awakeMost = 12 * fpdu
+	fpdu      = 60 << 10
 )
 
 // A loose window leaves to the kernels how much waits in their sockets: with Linux's defaults up to
@@ -155,14 +158,18 @@ func (w *window) resize() {
 	if w.bytes == 0 {
 		w.bytes = max(w.tuned, w.cut)
 	}
+	w.every, w.rarely, w.wide = w.bytes/4, w.bytes/2, false
 	w.slice = w.cut
 	if w.slice == 0 {
 		w.slice = max(w.bytes/4, minSlice)
+		if w.local && w.slice >= fpdu {
+			w.slice = (w.slice + fpdu/2) / fpdu * fpdu
+			w.every = w.slice
+		}
 	}
 	// One that is as long as the window is wide would measure itself: the window that
 	// its delay asks for has longer slices still.
 	w.probed = min(w.slice, w.least/4)
-	w.every, w.rarely, w.wide = w.bytes/4, w.bytes/2, false
 	if w.adaptive && !w.busy {
 		sent := int(w.rate*float64(wideTime)) * (mostGrown + w.grown) / mostGrown
 		if wide := min(sent, wideMost) &^ (wideParts*evenly - 1); wide > w.bytes {

@@ -199,7 +199,7 @@ func TestWindowOfLocalCompletionsFollowsTheRate(t *testing.T) {
 		want  int
 	}{
 		{0.05, true, startWindow},
-		{4.096, true, 400 * minSlice},
+		{2.048, true, 400 * minSlice},
 		{20, true, awakeMost},
 		{2.56, false, leastWindow},
 		{200, true, 400_000 * 4 &^ (4*evenly - 1)}, // twice what is sent in the delay is more
