@@ -277,7 +277,7 @@ func TestActionIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/pipeline.md")
+	page, err := os.ReadFile("../docs/how-to/pipeline.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestActionIsDocumented(t *testing.T) {
 			row += "`" + in.Default + "` |"
 		}
 		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/pipeline.md has no row %q", row)
+			t.Errorf("docs/how-to/pipeline.md has no row %q", row)
 		}
 	}
 }

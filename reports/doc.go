@@ -8,7 +8,7 @@
 // is the only thing that is rendered, so a run can be printed again later from
 // its JSON file alone.
 //
-// A Result has dimensions and figures, by names that docs/results.md lists. A workload fills
+// A Result has dimensions and figures, by names that docs/reference/results.md lists. A workload fills
 // them in from its detail ([Workload]); this package and everything that draws know no workload.
 //
 //	reports           document, recorder, statistics, thresholds, comparison

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
@@ -26,9 +27,9 @@ import (
 // documentTables write the generated parts of the documents, by the name in their
 // markers, from the tables that the program itself runs by.
 var documentTables = map[string]func(t *testing.T) string{
-	"workloads":        workloadTable,
-	"workload-flags":   workloadFlagTable,
-	"workload-texts":   workloadTexts,
+	"workloads":        workloadSections,
+	"commands":         commandHelp,
+	"exit-codes":       exitCodeTable,
 	"formats":          formatTable,
 	"stacks":           stackTableText,
 	"parameters":       parameterTable,
@@ -103,63 +104,73 @@ func fusedTable(*testing.T) string {
 // cell is text for a column of a table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// workloadTable has two workloads a row, so that README.md, whose length is bounded, takes
-// a new one.
-func workloadTable(*testing.T) string {
+// workloadSections are what each workload measures, with examples, its own flags and its text.
+func workloadSections(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("| `--workload` | what it measures | `--workload` | what it measures |\n|---|---|---|---|\n")
 	all := catalogue.All()
-	for i, w := range all {
-		m, by := w.Meta(), ""
-		if m.Standard {
-			by = " (by itself)"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s%s ", m.Name, cell(m.Summary), by)
-		switch {
-		case i%2 == 1:
-			b.WriteString("|\n")
-		case i == len(all)-1:
-			b.WriteString("| | |\n")
-		}
-	}
-	return b.String()
-}
-
-func workloadFlagTable(*testing.T) string {
-	var b strings.Builder
-	b.WriteString("| `--workload` | what it measures | by itself | its own options |\n|---|---|---|---|\n")
-	all := catalogue.All()
+	set := newRunCommand().Flags()
 	flags := workload.Register(all, pflag.NewFlagSet("run", pflag.ContinueOnError))
+	b.WriteString("| `--workload` | what it measures |\n|---|---|\n")
+	for _, w := range all {
+		m := w.Meta()
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", m.Name, m.Name, cell(m.Summary))
+	}
 	for i, w := range all {
-		m, by := w.Meta(), ""
-		switch {
-		case m.Standard:
-			by = "yes"
-		case w == workload.ForCalls(all):
-			by = "with stacks of calls"
+		m := w.Meta()
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", m.Name, sentence(m.Summary))
+		for line := range strings.Lines(m.Examples) {
+			fmt.Fprintf(&b, "    %s\n", strings.TrimSuffix(line, "\n"))
 		}
-		var own []string
-		for _, n := range flags[i] {
-			if m.Group != "" { // else the flags are listed in groups of the load
-				own = append(own, "`--"+n+"`")
+		if own := append(flags[i], m.Takes...); len(own) > 0 {
+			b.WriteString("\n| flag | meaning | default |\n|---|---|---|\n")
+			for _, n := range own {
+				f := set.Lookup(n)
+				fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", n, cell(strings.TrimPrefix(strings.ReplaceAll(f.Usage, "\n", "; "),
+					m.Name+": ")), cell(strings.Trim(f.DefValue, "[]")))
 			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, cell(m.Summary), by, strings.Join(own, " "))
-	}
-	return b.String()
-}
-
-// workloadTexts are the sections that workloads have beside their code.
-func workloadTexts(t *testing.T) string {
-	var b strings.Builder
-	for _, w := range catalogue.All() {
-		m := w.Meta()
 		text, err := os.ReadFile(filepath.Join("internal", "workload", m.Name, "text.md"))
 		if err == nil {
-			fmt.Fprintf(&b, "## %s\n\n%s\n\n", m.Group, strings.Trim(string(text), "\n"))
+			fmt.Fprintf(&b, "\n%s\n", strings.Trim(string(text), "\n"))
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
+	}
+	return b.String()
+}
+
+// sentence is a summary as a sentence of its own.
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
+// commandHelp is the help of every command that help lists; of run, that of all flags.
+func commandHelp(t *testing.T) string {
+	var b strings.Builder
+	var write func(c *cobra.Command)
+	write = func(c *cobra.Command) {
+		if !c.IsAvailableCommand() || c.Name() == "completion" || c.Name() == "stacks" {
+			return
+		}
+		words := append(strings.Fields(c.CommandPath())[1:], "--help")
+		if c.Name() == "run" {
+			words = append(words, "all")
+		}
+		fmt.Fprintf(&b, "## %s\n\n```text\n%s```\n\n", c.CommandPath(), helpText(t, words...))
+		for _, sub := range c.Commands() {
+			write(sub)
+		}
+	}
+	for _, c := range newRootCommand().Commands() {
+		write(c)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// exitCodeTable is what each exit code means.
+func exitCodeTable(*testing.T) string {
+	var b strings.Builder
+	b.WriteString("| exit code | meaning | in a pipeline |\n|---|---|---|\n")
+	for _, m := range reports.ExitMeanings {
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", m.Code, cell(m.Means), cell(m.Do))
 	}
 	return b.String()
 }

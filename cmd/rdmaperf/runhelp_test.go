@@ -100,3 +100,25 @@ func TestHelpOfEachWorkloadHasItsFlags(t *testing.T) {
 		}
 	}
 }
+
+// Every example of every command's help can be typed.
+func TestExamplesOfHelpAreUnderstood(t *testing.T) {
+	examples := 0
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			if words := shellWords(strings.TrimSpace(line)); len(words) > 1 && words[0] == "rdmaperf" {
+				examples++
+				if err := understood(words[1:]); err != nil {
+					t.Errorf("%s: %v", strings.TrimSpace(line), err)
+				}
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	if walk(newRootCommand()); examples < 20 {
+		t.Errorf("%d examples found, want more", examples)
+	}
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // certificates makes an authority and a server's and a client's certificate by openssl, as
-// docs/serve.md has it, and returns their directory.
+// docs/how-to/serve.md has it, and returns their directory.
 func certificates(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ import (
 // Format is one way to write documents of results. What a format cannot do is nil.
 type Format struct {
 	Name    string // as --format takes it
-	Summary string // what it is, in a few words for docs/workloads.md
+	Summary string // what it is, in a few words for docs/reference/workloads.md
 	File    string // in an output directory, in a folder unless every run writes it; empty for none
 	Stdout  bool   // run --format offers it
 	Silent  bool   // prints nothing for a document without results, whose error says it all

@@ -85,7 +85,7 @@ func WriteMatrix(w io.Writer, columns int, reports ...Report) error {
 			line(string(v), "", func(i int) string { return fmt.Sprint(reports[i].Counts()[v]) })
 		}
 	}
-	fmt.Fprintf(bw, "\n%s (docs/conformance.md)\n", ScopeText())
+	fmt.Fprintf(bw, "\n%s (docs/reference/conformance.md)\n", ScopeText())
 	for i := range reports {
 		explain(bw, &reports[i])
 	}

@@ -41,7 +41,7 @@ fail                 0            1
 unsupported          0            1
 xfail                0            1
 
-` + ScopeText() + ` (docs/conformance.md)
+` + ScopeText() + ` (docs/reference/conformance.md)
 
 iwarp(crc)  1 unsupported: device lacks operation send_imm
   imm/value

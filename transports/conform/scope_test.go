@@ -35,15 +35,15 @@ func TestScopeNamesGroupsThatExist(t *testing.T) {
 	}
 }
 
-// TestDocumentedScopeIsThatOfTheTable: docs/conformance.md has the table of the areas.
+// TestDocumentedScopeIsThatOfTheTable: docs/reference/conformance.md has the table of the areas.
 func TestDocumentedScopeIsThatOfTheTable(t *testing.T) {
 	want := scopeTable()
-	page, err := os.ReadFile("../../docs/conformance.md")
+	page, err := os.ReadFile("../../docs/reference/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), want) {
-		t.Errorf("docs/conformance.md does not have this table:\n%s", want)
+		t.Errorf("docs/reference/conformance.md does not have this table:\n%s", want)
 	}
 	if !slices.Contains(strings.Fields(ScopeText()), "requirements") {
 		t.Error(ScopeText())

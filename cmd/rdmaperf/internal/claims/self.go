@@ -27,7 +27,7 @@ const (
 var self = Paper{
 	Name:   "self",
 	Title:  "rdmaperf about itself",
-	Source: "docs/methodology.md",
+	Source: "docs/explanation/measuring.md",
 	Claims: []Claim{
 		{ID: "Z1", Says: "Two stacks that are the same have the same figures.", Source: "comparison by rounds", Rules: []Rule{
 			Ratio("p50 of a 64 B send, iwarp(crc) over iwarp, whose default it is", At{zSame, "p50", "iwarp(crc)", ""},

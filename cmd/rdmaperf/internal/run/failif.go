@@ -127,7 +127,7 @@ func (f *FailIf) measured(steps []*step) error {
 			})
 		}) {
 			return cli.Usage("read thresholds", fmt.Errorf("threshold %q: no result of this run has a %s", t, t.Metric()),
-				"a figure of its workloads, in docs/workloads.md; interval. needs --interval")
+				"a figure of docs/reference/results.md that its workloads have; interval. needs --interval")
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // param declares one parameter of a layer, once. The parser, messages, completion,
-// "rdmaperf help stacks" and docs/transports.md all read it. For example
+// "rdmaperf help stacks" and docs/reference/stacks.md all read it. For example
 //
 //	{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
 //		func(c *tcp.Config, v value) error { c.SendBuffer = v.n; return nil }},
