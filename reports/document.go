@@ -186,9 +186,10 @@ type Throughput struct {
 	BytesPerSecond      float64 `json:"bytes_per_second"`
 	OperationsPerSecond float64 `json:"operations_per_second"`
 
-	// PeakBytesPerSecond is the highest rate over the parts of PeakOverNs into which
-	// the window was divided, at most an eighth too high. Both are zero when the
-	// window was too short for two such parts.
+	// PeakBytesPerSecond is the highest rate of any span of the window, of PeakOverNs,
+	// from a post to a completion; of more than 20,000 messages and of a duration over
+	// the parts of PeakOverNs into which the window was divided, at most an eighth too
+	// high. Both are zero when such a window was too short for two parts.
 	PeakBytesPerSecond float64 `json:"peak_bytes_per_second,omitempty"`
 	PeakOverNs         int64   `json:"peak_over_ns,omitempty"`
 }

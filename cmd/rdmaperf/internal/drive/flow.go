@@ -174,6 +174,9 @@ func (f *Flow) Loop(base *engine.Worker) func() error {
 	w := f.workers[base.Index]
 	switch {
 	case f.c.Sh.Bidirectional:
+		if w.Lim.Ops > 0 {
+			w.Peak = new(engine.Peak)
+		}
 		return w.run
 	case f.c.Role == engine.SideClient:
 		w.Peak = new(engine.Peak) // the outcome of the phase before keeps its own

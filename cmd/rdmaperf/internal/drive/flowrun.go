@@ -80,9 +80,16 @@ func (w *flowWorker) flow(deadline int64) error {
 // turn does what can be done on one lane now, and returns how many operations ended and whether anything
 // was done.
 func (w *flowWorker) turn(l *flowLane) (n int, moved bool, err error) {
+	var before, at int64
+	if w.Peak.Exact() {
+		before, at = l.Posted, engine.Now()
+	}
 	posted, err := w.send(l)
 	if err != nil {
 		return 0, false, err
+	}
+	if at != 0 {
+		w.Peak.Posting(at, l.Posted-before)
 	}
 	if n, err = w.PollOnce(&l.Lane); err != nil {
 		return 0, false, err

@@ -33,7 +33,8 @@ import (
 //	point           ─────────────►             ┐ for every point
 //	   …data in both directions, as the workload's two sides want…
 //	end             ─────────────►             │
-//	                ◄───────────── ended       ┘
+//	                ◄───────────── ended       │
+//	results         ─────────────►             ┘ where the server wants them
 //
 // The server answers anything with error instead when it cannot go on, and
 // closes. Either side closing the connection ends everything.
@@ -63,6 +64,8 @@ const (
 	MsgError     messageType = "error"
 	msgChallenge messageType = "challenge" // between hello and welcome: prove that you know the token
 	msgProof     messageType = "proof"
+
+	msgResults messageType = "results" // data: those of the point that has ended
 
 	msgData messageType = "data" // what a workload says, either way
 )
@@ -144,6 +147,7 @@ type PhaseReport struct {
 	// The server's own window and, where it sends, too, what it sent.
 	WindowNs int64       `json:"window_ns,omitempty"`
 	Lanes    []LaneCount `json:"lanes,omitempty"`
+	PeakBps  float64     `json:"peak_bytes_per_second,omitempty"` // 0: not known
 
 	Counters []reports.DeviceCounters `json:"counters,omitempty"`
 

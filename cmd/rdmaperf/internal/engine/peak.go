@@ -2,17 +2,18 @@ package engine
 
 import "github.com/rdmaperf/rdmaperf/reports"
 
-// Peak finds the highest rate of a stream over parts of its window. perftest's
-// peak is the best of all spans from posting message i to completing message j,
-// single messages included, for which it keeps two times for every message and
-// looks at all pairs; without a bounded count it prints 0.00. Here completions are
-// counted in slots of equal length, which cost a comparison and an addition. A
-// window of any length fits: when the slots are used up, each two become one.
+// Peak finds the highest rate of a stream over parts of its window. Of up to
+// SpanMessages messages it is perftest's: the best of all spans from posting a
+// message to completing another one. Of others completions are counted in slots of
+// equal length, which cost a comparison and an addition. A window of any length
+// fits: when the slots are used up, each two become one.
 type Peak struct {
 	begin, every int64 // ns
 	next         int64 // end of the current slot
 	At           int   // current slot
 	Slots        [peakSlots]int64
+
+	moments []moment // nil: slots alone
 }
 
 const (
@@ -28,7 +29,7 @@ const (
 
 // start begins a window at t.
 func (p *Peak) start(t int64) {
-	*p = Peak{begin: t, every: peakEvery, next: t + peakEvery}
+	*p = Peak{begin: t, every: peakEvery, next: t + peakEvery, moments: p.moments}
 }
 
 // count adds n operations seen complete at t, which never runs backwards.
@@ -41,6 +42,9 @@ func (p *Peak) count(t, n int64) {
 		p.next += p.every
 	}
 	p.Slots[p.At] += n
+	if p.moments != nil && n > 0 {
+		p.moments = append(p.moments, moment{t: t, done: n})
+	}
 }
 
 // fold makes one slot of each two.
@@ -66,12 +70,13 @@ func (p *Peak) merge(o *Peak) {
 		p.Slots[i] += o.Slots[i]
 	}
 	p.At = max(p.At, o.At)
+	p.moments = append(p.moments, o.moments...)
 }
 
-// Report fills in the peak of a throughput, when the window has at least two
-// slots with enough operations. The slots are folded until they have.
+// Report fills in the peak of a throughput: of the best span, or where the window
+// has at least two slots with enough operations, of the best slot. The slots are folded until they have.
 func (p *Peak) Report(t *reports.Throughput, size, outstanding int) {
-	if p == nil {
+	if p == nil || p.reportSpan(t, size) {
 		return
 	}
 	for p.At >= 2 && t.OperationsPerSecond*float64(p.every)/1e9 < float64(peakOutstanding*outstanding) {

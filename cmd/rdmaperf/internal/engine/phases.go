@@ -59,6 +59,11 @@ func (s *Serve) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
 	}
 	rep := PhaseReport{WindowNs: int64(out.Window), Lanes: group.Side.Counts(), Pinned: group.Workers[0].pinned,
 		Counters: changes()}
+	if out.Peak.Exact() {
+		t := reports.NewThroughput(out.Ops*int64(group.Sh.Size), out.Ops, out.Window)
+		out.Peak.Report(t, group.Sh.Size, group.Sh.Depth*group.Sh.QPs)
+		rep.PeakBps = t.PeakBytesPerSecond
+	}
 	if stop.Check {
 		if err := group.Side.Verify(ph.Generation, stop.Lanes); err != nil {
 			return err

@@ -132,6 +132,9 @@ func (w *Worker) MayFinish() bool {
 
 // Open begins the window and what paces it, and returns when it ends.
 func (w *Worker) Open() (deadline int64) {
+	if w.Peak != nil {
+		w.Peak.exact(w.Lim, len(w.Lanes))
+	}
 	w.Begin = Now()
 	if w.Pace != nil {
 		w.Pace.Start(w.Begin + w.PaceShift)
