@@ -28,7 +28,7 @@ newest_kernel() {
 }
 
 package_version() { apt-cache show --no-all-versions "$1" 2>/dev/null | sed -n 's/^Version: //p'; }
-source_has() { apt-cache show "$1=$2" >/dev/null 2>&1; }
+source_has() { [[ -n $(apt-cache show "$1=$2" 2>/dev/null) ]]; } # its exit code is 0 without the version
 
 # need_kernel SERIES: sets kernel_dir (vmlinuz, config, lib/modules), kernel_release and
 # kernel_series.
@@ -95,11 +95,12 @@ prepare_release() {
 	collect_modules
 }
 
+# kbuild's newest will do: headers want their version or later, and the archive may have that alone.
 download_kernel() {
 	local series=$1 version=$2 kbuild
 	kbuild=$(apt-cache show "linux-headers-$kernel_release=$version" | grep -oE 'linux-kbuild-[^ ,]+' | head -n 1)
 	timeout 900 apt-get download "linux-image-$kernel_release=$version" "linux-headers-$kernel_release=$version" \
-		"linux-headers-${kernel_release%-amd64}-common=$version" "$kbuild=$version" "linux-source-$series=$version"
+		"linux-headers-${kernel_release%-amd64}-common=$version" "$kbuild" "linux-source-$series=$version"
 }
 
 unpack_image() {
