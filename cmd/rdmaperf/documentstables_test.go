@@ -233,16 +233,23 @@ func parameterTable(*testing.T) string {
 // perftestTable shows every option of perftest, what becomes of it, and what run says.
 func perftestTable(*testing.T) string {
 	var b strings.Builder
-	letters, by := 0, map[string]int{}
+	letters, all, by, of := 0, 0, map[string]int{}, map[string]int{}
 	for _, d := range perftest.Describe() {
+		if d.Own {
+			continue
+		}
+		all++
+		of[d.Verdict]++
 		if d.Letter != "" {
 			letters++
 			by[d.Verdict]++
 		}
 	}
-	fmt.Fprintf(&b, "Of the %d letters %d are done, %d accepted and %d refused.\n\n", letters, by["done"],
-		by["accepted"], by["refused"])
-	b.WriteString("| perftest | `rdmaperf perftest` | | `rdmaperf run` |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "Of %d options %d are the same, %d differ and %d are refused; of the %d with a letter %d, %d and %d.\n\n",
+		all, of[perftest.Same], of[perftest.Differs], of[perftest.Refused], letters, by[perftest.Same],
+		by[perftest.Differs], by[perftest.Refused])
+	b.WriteString("| perftest | what it does there | `rdmaperf perftest` | how it differs, or what to do instead | " +
+		"`rdmaperf run` |\n|---|---|---|---|---|\n")
 	root := newRootCommand()
 	run, _, _ := root.Find([]string{"run"}) // a command of the table
 	for _, d := range perftest.Describe() {
@@ -264,7 +271,10 @@ func perftestTable(*testing.T) string {
 		case same:
 			says = "the same"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, d.Verdict, cell(d.Why), cell(says))
+		if says == d.Why {
+			says = "" // it says that already
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, cell(d.What), d.Verdict, cell(d.Why), cell(says))
 	}
 	return b.String()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/serve"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -33,53 +34,71 @@ ends when its client has left. A link to rdmaperf with one of these names does t
 same: ln -s rdmaperf ib_write_bw.
 
 Both sides must be rdmaperf: perftest's tools speak a protocol of their own. Without a
-device it measures what run would; --transport says otherwise. Options that change
-nothing here are accepted, others refused with the reason: rdmaperf perftest TEST -h
-lists them. As with perftest, nothing is compared.`,
+device it measures what run would; --transport says otherwise. Options that are not done
+are refused with the reason: rdmaperf perftest TEST -h lists all. As with perftest,
+nothing is compared, and whatever fails ends with exit code 1.`,
 		Example: `  rdmaperf perftest ib_write_bw -d mlx5_0                    # the server
   rdmaperf perftest ib_write_bw -d mlx5_0 --report_gbits HOST
   rdmaperf perftest ib_send_lat --transport iwarp -s 64 -n 10000 HOST`,
 		DisableFlagParsing: true,
 		ValidArgsFunction:  completePerftest,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
-				return cmd.Help()
-			}
-			t, ok := perftest.Find(args[0])
-			if !ok {
-				return cli.Usage("read command line", fmt.Errorf("no test %q", args[0]),
-					"one of "+strings.Join(perftest.Names(), ", "))
-			}
-			c, err := perftest.Parse(t, args[1:])
-			if err != nil {
-				hint := "rdmaperf perftest " + t.Name + " -h"
-				if errors.Is(err, perftest.ErrRefused) {
-					hint = "rdmaperf run, which has more"
-				}
-				return cli.Usage(t.Name, err, hint)
-			}
-			p := &perftestRun{Command: c, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
-			switch {
-			case c.Help:
-				if err := cmd.Help(); err != nil {
-					return err
-				}
-				perftestOptions(p.stdout)
-				return nil
-			case c.Version:
-				e := reports.Collect()
-				_, err := fmt.Fprintf(p.stdout, "Version: rdmaperf %s\n", e.Version)
-				return err
-			}
-			for _, r := range c.Remarks {
-				fmt.Fprintln(p.stderr, "rdmaperf: "+r)
-			}
-			if c.Server() {
-				return p.serve(cmd.Context())
-			}
-			return p.measure(cmd.Context())
-		},
+		RunE:               func(cmd *cobra.Command, args []string) error { return asPerftestExits(perftestMain(cmd, args)) },
 	}
+}
+
+// asPerftestExits has every failure end with perftest's code, which is 1 whatever failed.
+func asPerftestExits(err error) error {
+	if code := reports.Code(err); code == reports.ExitOK || code == reports.ExitInterrupted {
+		return err
+	}
+	failed := reports.ExitError{Err: err}
+	if e := new(reports.ExitError); errors.As(err, &e) {
+		failed = *e
+	}
+	if failed.Code == reports.ExitPeer && strings.HasPrefix(failed.Hint, "rdmaperf serve ") {
+		failed.Hint = "the same command without a host on the other one: rdmaperf, not perftest's own tool"
+	}
+	failed.Code = reports.ExitFailed
+	return &failed
+}
+
+func perftestMain(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || slices.Contains([]string{"-h", "--help"}, args[0]) {
+		return cmd.Help()
+	}
+	t, ok := perftest.Find(args[0])
+	if !ok {
+		return cli.Usage("read command line", fmt.Errorf("no test %q", args[0]),
+			"one of "+strings.Join(perftest.Names(), ", "))
+	}
+	c, err := perftest.Parse(t, args[1:])
+	if err != nil {
+		hint := "rdmaperf perftest " + t.Name + " -h"
+		if errors.Is(err, perftest.ErrRefused) {
+			hint = "rdmaperf run, which has more"
+		}
+		return cli.Usage(t.Name, err, hint)
+	}
+	p := &perftestRun{Command: c, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+	switch {
+	case c.Help:
+		perftestHelp(p.stdout, t.Name)
+		return nil
+	case c.Version:
+		e := reports.Collect()
+		_, err := fmt.Fprintf(p.stdout, "Version: rdmaperf %s\n", e.Version)
+		return err
+	}
+	for _, r := range c.Remarks {
+		fmt.Fprintln(p.stderr, "rdmaperf: "+r)
+	}
+	if err := p.Warn(p.stdout); err != nil {
+		return err
+	}
+	if c.Server() {
+		return p.serve(cmd.Context())
+	}
+	return p.measure(cmd.Context())
 }
 
 // perftestRun is one tool at work.
@@ -87,9 +106,10 @@ type perftestRun struct {
 	*perftest.Command
 	stdout, stderr io.Writer
 	samples        string // file of every sample; "": not asked for
-	iwarp          bool   // what is measured
+	link           perftest.Link
 }
 
+// serve prints what the client measured as well, when a point has ended.
 func (p *perftestRun) serve(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err
@@ -97,10 +117,37 @@ func (p *perftestRun) serve(ctx context.Context) error {
 	if p.Output == "" {
 		io.WriteString(p.stdout, perftest.Waiting) // nobody has to see it
 	}
-	serve := newServeCommand()
-	p.prepare(serve)
-	serve.SetArgs(append(p.ServeArgs(), "--once"))
-	return serve.ExecuteContext(ctx)
+	var results []reports.Result
+	var reached perftest.Limits
+	var failed error
+	o := &serve.Options{Results: func(host string, more []reports.Result) {
+		if results == nil {
+			p.link = perftestLink(p.Command, p.Transport(stackspec.Best()), host)
+			failed = p.Banner(p.stdout, &p.link)
+			if p.ServerRows() {
+				failed = errors.Join(failed, p.Head(p.stdout))
+			}
+		}
+		results = append(results, more...)
+		for i := range more {
+			if p.ServerRows() {
+				failed = errors.Join(failed, p.Result(p.stdout, &more[i], &reached))
+			}
+		}
+	}}
+	command := serveCommand(o)
+	p.prepare(command)
+	command.SetArgs(append(p.ServeArgs(), "--once"))
+	if err := command.ExecuteContext(ctx); err != nil || results == nil { // its client's own error says why
+		return err
+	}
+	if err := errors.Join(failed, p.End(p.stdout)); err != nil || !p.ServerRows() {
+		return err
+	}
+	if p.JSON {
+		return p.writeJSON(results)
+	}
+	return nil
 }
 
 // check refuses at the server what its client would refuse: options of a connection that the
@@ -131,9 +178,8 @@ func (p *perftestRun) measure(ctx context.Context) error {
 		p.samples = filepath.Join(dir, run.SamplesFile)
 	}
 	args := p.RunArgs(stackspec.Best(), p.samples)
-	stack := args[slices.Index(args, "--transport")+1]
-	p.iwarp = stackspec.SpeaksIWARP(stack)
-	if err := p.Banner(p.stdout, stack, p.iwarp); err != nil {
+	p.link = perftestLink(p.Command, args[slices.Index(args, "--transport")+1], p.Host)
+	if err := p.Banner(p.stdout, &p.link); err != nil {
 		return err
 	}
 	o := &run.Options{Show: p.show}
@@ -160,40 +206,32 @@ func (p *perftestRun) show(stdout io.Writer, doc *reports.Document) error {
 			return err
 		}
 	}
-	var missed []string
+	var reached perftest.Limits
 	for i := range doc.Results {
-		m, err := p.Result(stdout, &doc.Results[i])
-		if err != nil {
+		if err := p.Result(stdout, &doc.Results[i], &reached); err != nil {
 			return err
-		}
-		if m != "" {
-			missed = append(missed, m)
 		}
 	}
 	if err := p.End(stdout); err != nil {
 		return err
 	}
 	if p.JSON {
-		if err := p.writeJSON(stdout, doc); err != nil {
+		if err := p.writeJSON(doc.Results); err != nil {
 			return err
 		}
 	}
-	if len(missed) > 0 {
-		return &reports.ExitError{Code: reports.ExitThreshold, Operation: p.Test.Name,
-			Err: errors.New(strings.Join(missed, "; "))}
+	if missed := p.Missed(reached); missed != "" {
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "Error", Err: errors.New(missed)}
 	}
 	return nil
 }
 
-func (p *perftestRun) writeJSON(stdout io.Writer, doc *reports.Document) error {
-	if p.JSONFile == "" {
-		return p.WriteJSON(stdout, p.iwarp, doc.Results)
-	}
+func (p *perftestRun) writeJSON(results []reports.Result) error {
 	f, err := os.Create(p.JSONFile)
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.WriteJSON(f, p.iwarp, doc.Results), f.Close())
+	return errors.Join(p.WriteJSON(f, &p.link, results), f.Close())
 }
 
 // readSamples returns the latencies of --raw's file in us, in the order of time.

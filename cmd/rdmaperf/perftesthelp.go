@@ -12,22 +12,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 )
 
-// perftestOptions lists perftest's options for the help of one of its tests: what is done
-// by its name alone, what is not with the reason.
-func perftestOptions(w io.Writer) {
-	fmt.Fprintln(w, "\nPerftest's options:")
+// perftestHelp is -h of a test: what each option does, how that differs from perftest, and what is not done.
+func perftestHelp(w io.Writer, test string) {
+	fmt.Fprintf(w, "Usage:\n  %s            start a server and wait for a connection\n  %s <host>     connect to the "+
+		"server at <host>\n\nBoth sides are rdmaperf; the defaults are in parentheses.\n\nOptions:\n", test, test)
+	var refused []string
 	for _, d := range perftest.Describe() {
 		names := "    --" + d.Long
 		if d.Letter != "" {
 			names = "-" + d.Letter + ", --" + d.Long
 		}
-		says := d.Verdict
-		if d.Why != "" {
-			says += ": " + d.Why
+		if d.Verdict == perftest.Refused {
+			refused = append(refused, cli.Hang(fmt.Sprintf("  %-*s%s", cli.Hanging-2, names, d.What+". "+d.Why),
+				cli.Columns(os.Stdout))...)
+			continue
+		}
+		if d.Arg != "" {
+			names += "=" + d.Arg
+		}
+		says := d.What
+		if d.Verdict == perftest.Differs {
+			says += ". Here: " + d.Why
 		}
 		fmt.Fprintln(w, strings.Join(cli.Hang(fmt.Sprintf("  %-*s%s", cli.Hanging-2, names, says),
 			cli.Columns(os.Stdout)), "\n"))
 	}
+	fmt.Fprintf(w, "\nOptions of perftest that are refused:\n%s\n", strings.Join(refused, "\n"))
 }
 
 // completePerftest offers the tests, and behind one the options that are not refused.
@@ -37,7 +47,7 @@ func completePerftest(_ *cobra.Command, args []string, typed string) ([]string, 
 	}
 	var offered []string
 	for _, d := range perftest.Describe() {
-		if d.Verdict == "refused" {
+		if d.Verdict == perftest.Refused {
 			continue
 		}
 		for _, name := range []string{"-" + d.Letter, "--" + d.Long} {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,21 +13,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// optionValues are good values of perftest's options that take one, by letter or long name.
+// optionValues are good values of perftest's options that take one and are not refused, by letter or long name.
 var optionValues = map[string]string{
-	"p": "", "d": "mlx5_0", "i": "1", "m": "1024", "s": "64", "n": "100", "t": "16", "T": "104", "L": "64", "u": "18",
-	"S": "3", "x": "1",
-	"c": "RC", "q": "2", "I": "16", "o": "4", "M": "ff::1", "r": "64", "Q": "4", "A": "FETCH_AND_ADD", "l": "4",
-	"D": "1", "f": "1",
-	"B": "0:1:2:3:4:5", "E": "0:1:2:3:4:5", "J": "192.0.2.1", "j": "192.0.2.1", "K": "7", "k": "7", "Y": "0x800",
-	"X": "1", "w": "1", "y": "1", "W": "port_rcv_data",
-	"output": "bandwidth", "out_json_file": "/dev/null", "retry_count": "7", "force-link": "IB", "rate_limit": "1",
-	"rate_limit_type": "SW", "rate_units": "g",
-	"burst_size": "1", "typical_pkt_size": "64", "latency_gap": "10", "recv_post_list": "2", "tclass": "104",
-	"flow_label": "1", "pkey_index": "0",
-	"dlid": "1", "bind_source_ip": "192.0.2.1", "wait_destroy": "1", "mmap": "/dev/zero", "mmap-offset": "0",
-	"payload_file_path": "/dev/null",
-	"use_cuda":          "0", "use_cuda_bus_id": "0", "flows": "2", "transport": "tcp",
+	"p": "", "d": "mlx5_0", "i": "1", "m": "1024", "s": "64", "n": "100", "t": "16", "T": "104", "u": "18", "S": "3",
+	"x": "1", "c": "RC", "q": "2", "I": "16", "o": "4", "r": "64", "Q": "4", "A": "FETCH_AND_ADD", "l": "4", "D": "1",
+	"f": "1", "w": "1", "y": "1", "output": "bandwidth", "out_json_file": "/dev/null", "retry_count": "7",
+	"force-link": "IB", "recv_post_list": "2", "cqe_poll": "16", "tclass": "104", "transport": "tcp",
 }
 
 // stranger is the port of a server that speaks something else and is gone at once.
@@ -54,18 +47,18 @@ func stranger(t *testing.T) (port string) {
 // as a peer or device that is not there, or refuse it in one line that names it and says why
 // or what to type instead. None ends in a bare "unknown flag".
 func TestEveryOptionOfPerftestIsAnswered(t *testing.T) {
-	peer := stranger(t)
+	peer, took := stranger(t), []int{reports.ExitOK, reports.ExitPeer, reports.ExitNotRun}
 	for _, d := range perftest.Describe() {
 		name, key := "--"+d.Long, d.Long
 		if d.Letter != "" {
 			name, key = "-"+d.Letter, d.Letter
 		}
-		value, takes := optionValues[key]
+		value := cmp.Or(optionValues[key], "1")
 		if key == "p" {
 			value = peer
 		}
 		option := []string{name}
-		if takes {
+		if d.Arg != "" {
 			option = append(option, value)
 		}
 		stack := []string{"--transport", "tcp"}
@@ -81,16 +74,18 @@ func TestEveryOptionOfPerftestIsAnswered(t *testing.T) {
 			test, stack = "ib_atomic_bw", []string{"--transport", "iwarp"}
 		case "H", "U", "report-histogram", "report-unsorted", "report-histogrm":
 			test = "ib_send_lat"
+		case "send_with_imm":
+			test, stack = "ib_send_bw", []string{"--transport", "iwarp", "-s", "8"}
 		}
-		check := func(r ran, refused bool, says string) {
+		check := func(r ran, refused bool, says string, codes ...int) {
 			t.Helper()
 			text := strings.TrimSuffix(r.stderr, "\n")
 			last := text[strings.LastIndexByte(text, '\n')+1:]
 			switch {
-			case !refused && r.code != reports.ExitOK && r.code != reports.ExitPeer && r.code != reports.ExitNotRun:
-				t.Errorf("%s: exit %d, %q, want it to be taken", name, r.code, r.stderr)
-			case refused && (r.code != reports.ExitUsage || text != last || !strings.Contains(last, says)):
-				t.Errorf("%s: exit %d, %q, want 2 and one line with %q", name, r.code, r.stderr, says)
+			case !slices.Contains(codes, r.code) || !refused && strings.Contains(last, "perftest has no option"):
+				t.Errorf("%s: exit %d, %q, want one of %v", name, r.code, r.stderr, codes)
+			case refused && (text != last || !strings.Contains(last, says)):
+				t.Errorf("%s: exit %d, %q, want one line with %q", name, r.code, r.stderr, says)
 			}
 		}
 		base := []string{"perftest", test, "-n", "100"}
@@ -98,8 +93,12 @@ func TestEveryOptionOfPerftestIsAnswered(t *testing.T) {
 		case "n", "D":
 			base = base[:2]
 		}
-		check(rdmaperf(t, append(append(append(base, stack...), option...), "127.0.0.1:"+peer)...),
-			d.Verdict == "refused", d.Why)
+		r := rdmaperf(t, append(append(append(base, stack...), option...), "127.0.0.1:"+peer)...)
+		check(r, d.Verdict == perftest.Refused, d.Why, reports.ExitOK, reports.ExitFailed)
+		if taken := strings.Contains(r.stderr, "127.0.0.1:"+peer) || strings.Contains(r.stderr, "verbs") || r.code == 0; !taken &&
+			d.Verdict != perftest.Refused {
+			t.Errorf("%s: %q, want it to be taken", name, r.stderr)
+		}
 
 		run := newRootCommand()
 		c, _, _ := run.Find([]string{"run"})
@@ -111,17 +110,17 @@ func TestEveryOptionOfPerftestIsAnswered(t *testing.T) {
 		case key == "h" || key == "transport" || key == "output":
 			continue
 		case key == "o":
-			check(rdmaperf(t, args...), true, "reads outstanding, is chosen by --tx-depth here")
+			check(rdmaperf(t, args...), true, "reads outstanding, is chosen by --tx-depth here", reports.ExitUsage)
 		case key == "s" || key == "a":
-			check(rdmaperf(t, append(args, "127.0.0.1:"+peer)...), false, "")
+			check(rdmaperf(t, append(args, "127.0.0.1:"+peer)...), false, "", took...)
 		case same:
-			check(rdmaperf(t, append(append(args, "-s", "64"), "127.0.0.1:"+peer)...), false, "")
+			check(rdmaperf(t, append(append(args, "-s", "64"), "127.0.0.1:"+peer)...), false, "", took...)
 		default:
 			advice := perftest.Advice(key)
 			if len(advice) < 10 {
 				t.Errorf("%s: advice %q", name, advice)
 			}
-			check(rdmaperf(t, append(args, "127.0.0.1:"+peer)...), true, ": "+advice)
+			check(rdmaperf(t, append(args, "127.0.0.1:"+peer)...), true, ": "+advice, reports.ExitUsage)
 		}
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
-func newServeCommand() *cobra.Command {
-	var o serve.Options
+func newServeCommand() *cobra.Command { return serveCommand(new(serve.Options)) }
+
+func serveCommand(o *serve.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Be the other side of rdmaperf run HOST",

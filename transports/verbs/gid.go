@@ -131,6 +131,17 @@ func (r gidReader) slot(dir, name string, ethernet bool) (e gidEntry, used bool,
 	return e, true, nil
 }
 
+// GIDIndex is the entry of a port's GID table that is taken for a peer reached by the local address. An absent
+// device or port is fs.ErrNotExist.
+func GIDIndex(device string, port int, local netip.Addr) (int, error) {
+	table, err := readGIDs(sysRoot, device, port)
+	if err != nil {
+		return 0, err
+	}
+	e, err := chooseGID(table, local)
+	return e.Index, err
+}
+
 // emptySlot forgives what the kernel says of a slot without a GID.
 func emptySlot(err error) error {
 	if errors.Is(err, syscall.EINVAL) {

@@ -248,6 +248,9 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 	for _, l := range r.links {
 		err = cmp.Or(err, l.end(ctx, err == nil))
 	}
+	if err == nil && c.server.Results {
+		err = c.tell(results)
+	}
 	switch {
 	case err == nil:
 		return results, nil
@@ -261,6 +264,15 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 		err = Failed(pt.String(), err)
 	}
 	return results, err
+}
+
+// tell hands the server the results of a point.
+func (c *Client) tell(results []reports.Result) error {
+	b, err := json.Marshal(results)
+	if err != nil {
+		return err
+	}
+	return c.Ctl.Send(ReplyWait, &Message{Type: msgResults, Data: b})
 }
 
 // NewRun is the client's side of a point before anything was said to a server.

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,10 @@ type Server struct {
 	// server; it is not changed. Data connections are not.
 	TLS *tls.Config
 
+	// Results, if set, is given what a client measured at a point, and where it reached this server. It is called
+	// by the goroutine that serves the client.
+	Results func(host string, results []reports.Result)
+
 	// Exclusive serves the connections of one run at a time; others wait.
 	Exclusive bool
 
@@ -71,6 +76,7 @@ type acceptance struct {
 	Caps        transports.Caps      `json:"caps"`
 	MaxWindow   int64                `json:"max_window_bytes"`
 	Environment *reports.Environment `json:"environment,omitempty"`
+	Results     bool                 `json:"results,omitempty"` // the server wants those of each point
 }
 
 // Serve takes clients until ctx ends, then ends them and returns nil. It closes l.
@@ -229,6 +235,14 @@ func (c *ServedClient) serve(ctx context.Context) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if err == nil && m.Type == msgResults && c.Server.Results != nil {
+			var results []reports.Result
+			if err := json.Unmarshal(m.Data, &results); err != nil {
+				return c.refuse(ctx, PeerError("read results", err, ""))
+			}
+			c.Server.Results(c.Host, results)
+			continue
+		}
 		if err == nil && (m.Type != MsgPoint || m.Point == nil) {
 			err = outOfTurn(m, MsgPoint)
 		}
@@ -297,7 +311,8 @@ func (c *ServedClient) accept(p *Plan) error {
 	if err != nil {
 		return err
 	}
-	a := &acceptance{Stack: tr.Name(), Caps: tr.Caps(), MaxWindow: c.Server.maxWindow()}
+	a := &acceptance{Stack: tr.Name(), Caps: tr.Caps(), MaxWindow: c.Server.maxWindow(),
+		Results: c.Server.Results != nil}
 	if err := Check(&c.Plan, tr.Name(), a.Caps); err != nil {
 		tr.Close()
 		return err

@@ -12,7 +12,7 @@ type Command struct {
 	Gbits     bool
 	Output    string // "", "bandwidth", "message_rate" or "latency": this figure alone
 	JSON      bool   // --out_json
-	JSONFile  string
+	JSONFile  string // where
 	CPUUtil   bool
 	NoPeak    bool
 	Unsorted  bool // every sample in the order of time
@@ -49,19 +49,38 @@ type Command struct {
 
 // defaults of perftest: DEF_TX_BW, DEF_TX_LAT, DEF_RX_RDMA, DEF_CQ_MOD and so on.
 func newCommand(t Test) *Command {
-	c := &Command{Test: t, tx: 128, rx: 512, cqMod: 100, qps: 1, gid: -1}
+	c := &Command{Test: t, JSONFile: "perftest_out.json", tx: 128, rx: 512, cqMod: 100, qps: 1, gid: -1}
 	if t.latency {
 		c.tx, c.cqMod = 1, 1
 	}
 	return c
 }
 
+// Link is what a side stands on.
+type Link struct {
+	Device string // of RDMA, else the stack
+	Layer  string // IB or Ethernet; "": there is no device
+	MTU    int    // bytes; 0: there is no device
+	GID    int    // index; -1: none, or rdma_cm chooses
+	IWARP  bool
+	Stack  string
+}
+
 // Server tells whether the command line is the server's.
 func (c *Command) Server() bool { return c.Host == "" }
 
-// transport is the stack to measure: the one named, kernel verbs where a device or a GID
+// ServerRows tells whether the server prints rows: not that of latency whose client does everything.
+func (c *Command) ServerRows() bool { return !c.Test.latency || !c.Test.oneSided }
+
+// GID is the entry of the port's GID table that was named, -1 for none; CM tells that rdma_cm connects.
+func (c *Command) GID() (index int, cm bool) { return c.gid, c.cm }
+
+// MTU is the path MTU that was asked for in bytes, 0 for the port's.
+func (c *Command) MTU() int { return c.mtu }
+
+// Transport is the stack to measure: the one named, kernel verbs where a device or a GID
 // is, or chosen, which is what run would take by itself.
-func (c *Command) transport(chosen string) string {
+func (c *Command) Transport(chosen string) string {
 	switch {
 	case c.stack != "":
 		return c.stack
@@ -79,7 +98,7 @@ func (c *Command) RunArgs(chosen, samples string) []string {
 	if t.latency {
 		workload = "latency"
 	}
-	args := []string{"--transport", c.transport(chosen), "--workload", workload, "--op", t.op, "--no-save", "--quiet",
+	args := []string{"--transport", c.Transport(chosen), "--workload", workload, "--op", t.op, "--no-save", "--quiet",
 		"--verify", "none", // as perftest, which compares nothing
 		"-q", strconv.Itoa(c.qps), "-I", strconv.Itoa(c.inline)}
 	switch {

@@ -2,10 +2,12 @@ package perftest
 
 import (
 	"bytes"
-	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -20,20 +22,19 @@ const Waiting = "\n************************************\n* Waiting for client to
 // name is the test's as banners and documents have it.
 func (c *Command) name() string {
 	kind := "BW"
-	switch {
-	case c.Test.latency:
+	if c.Test.latency {
 		kind = "Latency"
-	case c.both:
-		kind = "Bidirectional BW"
+	} else if c.postList > 1 {
+		kind = "Post List BW"
+	}
+	if c.both {
+		kind = "Bidirectional " + kind
 	}
 	return c.Test.title + " " + kind + " Test"
 }
 
-// deviceName is the device that was asked for.
-func (c *Command) deviceName() string { return cmp.Or(c.device, "-") }
-
-func transportType(iwarp bool) string {
-	if iwarp {
+func (l *Link) transportType() string {
+	if l.IWARP {
 		return "IW"
 	}
 	return "IB"
@@ -41,20 +42,42 @@ func transportType(iwarp bool) string {
 
 var onOff = map[bool]string{true: "ON", false: "OFF"}
 
+// noPeak is whether this run has no peak: perftest looks for one among up to 20,000 messages.
+func (c *Command) noPeak() bool {
+	n, err := strconv.ParseInt(c.iters, 10, 64)
+	return c.NoPeak || c.duration != "" || err == nil && n > 20000
+}
+
+// Warn writes what perftest says ahead of everything else.
+func (c *Command) Warn(w io.Writer) error {
+	if c.Test.latency || c.NoPeak || !c.noPeak() {
+		return nil
+	}
+	_, err := io.WriteString(w, " WARNING: BW peak won't be measured in this run.\n")
+	return err
+}
+
 // Banner writes what the tools print before they measure.
-func (c *Command) Banner(w io.Writer, stack string, iwarp bool) error {
+func (c *Command) Banner(w io.Writer, l *Link) error {
 	if c.Output != "" {
 		return nil
 	}
 	t := &c.Test
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s                    %s\n", rule, c.name())
-	fmt.Fprintf(&b, " Dual-port       : OFF\t\tDevice         : %s\n", c.deviceName())
-	fmt.Fprintf(&b, " Number of qps   : %d\t\tTransport type : %s\n", c.qps, transportType(iwarp))
+	if c.events {
+		fmt.Fprintf(&b, " Test with events. Using %s_comp0\n", l.Device)
+	}
+	fmt.Fprintf(&b, " Dual-port       : OFF\t\tDevice         : %s\n", l.Device)
+	fmt.Fprintf(&b, " Number of qps   : %d\t\tTransport type : %s\n", c.qps, l.transportType())
 	fmt.Fprintf(&b, " Connection type : RC\t\tUsing SRQ      : OFF\n")
-	fmt.Fprintf(&b, " Stack           : %s\n", stack) // no line of perftest's
+	fmt.Fprintf(&b, " PCIe relax order: OFF\n ibv_wr* API     : OFF\n")
+	fmt.Fprintf(&b, " Stack           : %s\n", l.Stack) // no line of perftest's
 	if !c.Server() || c.both {
 		fmt.Fprintf(&b, " TX depth        : %d\n", c.tx)
+	}
+	if c.postList > 1 {
+		fmt.Fprintf(&b, " Post List       : %d\n", c.postList)
 	}
 	if t.receives && (c.Server() || c.both) {
 		fmt.Fprintf(&b, " RX depth        : %d\n", c.rx)
@@ -62,11 +85,11 @@ func (c *Command) Banner(w io.Writer, stack string, iwarp bool) error {
 	if !t.latency {
 		fmt.Fprintf(&b, " CQ Moderation   : %d\n", c.cqMod)
 	}
-	if c.mtu > 0 {
-		fmt.Fprintf(&b, " Mtu             : %d[B]\n", c.mtu)
+	if l.Layer != "" {
+		fmt.Fprintf(&b, " Mtu             : %d[B]\n Link type       : %s\n", l.MTU, l.Layer)
 	}
-	if c.gid >= 0 {
-		fmt.Fprintf(&b, " GID index       : %d\n", c.gid)
+	if l.GID >= 0 {
+		fmt.Fprintf(&b, " GID index       : %d\n", l.GID)
 	}
 	if t.oneSided {
 		fmt.Fprintf(&b, " Outstand reads  : %d\n", c.reads)
@@ -116,7 +139,11 @@ type row struct {
 func (c *Command) row(r *reports.Result) (row, error) {
 	v := row{size: r.SizeBytes, iterations: r.Operations}
 	if r.CPU != nil && r.DurationNs > 0 {
-		v.cpu = 100 * r.CPU.ClientSeconds / (float64(r.DurationNs) / 1e9) / float64(runtime.NumCPU())
+		used := r.CPU.ClientSeconds
+		if c.Server() {
+			used = r.CPU.ServerSeconds
+		}
+		v.cpu = 100 * used / (float64(r.DurationNs) / 1e9) / float64(runtime.NumCPU())
 	}
 	if l := r.Latency; l != nil && c.Test.latency {
 		v.iterations = l.Count
@@ -136,36 +163,73 @@ func (c *Command) row(r *reports.Result) (row, error) {
 		factor = 8 / 1e9
 	}
 	v.average, v.rate = t.BytesPerSecond*factor, t.OperationsPerSecond/1e6
-	if !c.NoPeak {
+	if !c.noPeak() {
 		v.peak = t.PeakBytesPerSecond * factor
+	}
+	// perftest counts those of its own side; of sends for a duration those that it took as well.
+	if c.both && !(c.Test.receives && c.duration != "") {
+		n, err := fromClient(r)
+		if err != nil {
+			return v, err
+		}
+		v.iterations = n
 	}
 	return v, nil
 }
 
-// Result writes one line, or the one figure that --output asks for, and tells whether a
-// limit of -w or -y was missed. perftest's limits are in the unit of the table and in
-// millions a second.
-func (c *Command) Result(w io.Writer, r *reports.Result) (missed string, err error) {
+// fromClient is how many messages the client sent while the server did, as a document has it, which is all that the
+// server gets.
+func fromClient(r *reports.Result) (int64, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return 0, err
+	}
+	var read struct {
+		Bidirectional *struct {
+			FromClient struct{ Operations int64 } `json:"from_client"`
+		}
+	}
+	if err := json.Unmarshal(b, &read); err != nil {
+		return 0, err
+	}
+	if read.Bidirectional == nil {
+		return 0, errors.New("no figures of both directions")
+	}
+	return read.Bidirectional.FromClient.Operations, nil
+}
+
+// Limits are -w and -y, in the unit of the table and in millions a second. As in perftest, one
+// result of several is enough.
+type Limits struct{ bw, rate bool }
+
+// Missed says which limit no result reached, "" for none.
+func (c *Command) Missed(l Limits) string {
+	switch {
+	case c.LimitBW > 0 && !l.bw:
+		return "BW result is below bw limit"
+	case c.LimitRate > 0 && !l.rate:
+		return "Msg rate  is below msg_rate limit"
+	}
+	return ""
+}
+
+// Result writes one line, or the one figure that --output asks for, and notes which limits it reached.
+func (c *Command) Result(w io.Writer, r *reports.Result, reached *Limits) error {
 	v, err := c.row(r)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if v.average < c.LimitBW {
-		missed = fmt.Sprintf("BW average %.2f is below the limit of %g", v.average, c.LimitBW)
-	}
-	if v.rate < c.LimitRate {
-		missed = fmt.Sprintf("message rate %.6f is below the limit of %g", v.rate, c.LimitRate)
-	}
+	reached.bw, reached.rate = reached.bw || v.average >= c.LimitBW, reached.rate || v.rate >= c.LimitRate
 	switch c.Output {
 	case "bandwidth":
 		_, err = fmt.Fprintf(w, "%f\n", v.average)
-		return missed, err
+		return err
 	case "message_rate":
 		_, err = fmt.Fprintf(w, "%f\n", v.rate)
-		return missed, err
+		return err
 	case "latency":
 		_, err = fmt.Fprintf(w, "%f\n", v.avg)
-		return missed, err
+		return err
 	}
 	var line string
 	switch {
@@ -175,6 +239,9 @@ func (c *Command) Result(w io.Writer, r *reports.Result) (missed string, err err
 		line = fmt.Sprintf(" %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     "+
 			"\t%-7.2f\t\t%-7.2f \t\t%-7.2f",
 			v.size, v.iterations, v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999)
+	case c.fine(v.average):
+		line = fmt.Sprintf(" %-7d    %d           %-7.6f            %-7.6f            %-7.6f", v.size, v.iterations, v.peak,
+			v.average, v.rate)
 	default:
 		line = fmt.Sprintf(" %-7d    %-10d       %-7.2f            %-7.2f\t\t     %-7.6f", v.size, v.iterations, v.peak,
 			v.average, v.rate)
@@ -183,8 +250,11 @@ func (c *Command) Result(w io.Writer, r *reports.Result) (missed string, err err
 		line += fmt.Sprintf("\t    %-3.2f", v.cpu)
 	}
 	_, err = io.WriteString(w, line+"\n")
-	return missed, err
+	return err
 }
+
+// fine tells that a bandwidth takes six decimals.
+func (c *Command) fine(average float64) bool { return c.Gbits && average < 0.1 }
 
 // Samples writes what -U and -H ask for, every sample by number, in us, and the names of the
 // columns once more.

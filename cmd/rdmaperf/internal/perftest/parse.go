@@ -60,9 +60,9 @@ func (c *Command) long(word string, next func() (string, bool)) error {
 		return err
 	}
 	switch {
-	case !o.arg && has:
+	case o.arg == "" && has:
 		return fmt.Errorf("--%s takes no value", o.long)
-	case o.arg && !has:
+	case o.arg != "" && !has:
 		var ok bool
 		if value, ok = next(); !ok {
 			return fmt.Errorf("--%s needs a value", o.long)
@@ -79,7 +79,7 @@ func (c *Command) letters(word string, next func() (string, bool)) error {
 		if o == nil {
 			return fmt.Errorf("perftest has no option -%s", letter)
 		}
-		if !o.arg {
+		if o.arg == "" {
 			if err := c.apply(o, ""); err != nil {
 				return err
 			}
@@ -134,13 +134,13 @@ func longOption(name string) (*option, error) {
 
 func (c *Command) apply(o *option, value string) error {
 	if o.do == nil {
-		return &refusal{fmt.Errorf("%s: %s", o, o.refused)}
+		return &refusal{fmt.Errorf("%s: %s", o, o.instead)}
 	}
 	if err := o.do(c, value); err != nil {
 		return fmt.Errorf("%s %s: %w", o, value, err)
 	}
-	if o.remark != "" {
-		c.Remarks = append(c.Remarks, o.String()+": "+o.remark)
+	if o.differs != "" && !o.quiet {
+		c.Remarks = append(c.Remarks, o.String()+": "+o.differs)
 	}
 	return nil
 }

@@ -40,6 +40,8 @@ type Options struct {
 	profile    string
 	victim     bool
 	transport  string
+
+	Results func(host string, results []reports.Result) // see engine.Server
 }
 
 func (o *Options) Register(f *pflag.FlagSet) {
@@ -144,7 +146,7 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 	s.Open = open
 	s.Device = device
 	s.Log = log
-	s.MaxClients = o.maxClients
+	s.MaxClients, s.Results = o.maxClients, o.Results
 	s.Exclusive = !o.shared && !o.onceParent
 	s.MaxWindow = window
 	s.Counters = stackspec.Counters

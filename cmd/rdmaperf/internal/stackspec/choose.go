@@ -184,3 +184,38 @@ func WithRDMACM(spec string) (string, error) {
 	}
 	return ChooseDevice(spec, false)
 }
+
+// OnVerbs is the device and the port that a stack on verbs stands on here, and that port's number; ok is false for
+// other stacks, and where none is found. A device or port that is named goes before what the stack says.
+func OnVerbs(spec, device, port string) (d verbs.DeviceInfo, p verbs.PortInfo, number int, ok bool) {
+	layers, err := Parse(spec)
+	if err != nil || layers[len(layers)-1].Name != Verbs {
+		return d, p, 0, false
+	}
+	l := layers[len(layers)-1]
+	if device != "" {
+		l.Device = device
+	}
+	if port != "" {
+		l = l.without("port").With("port=" + port)
+	}
+	devices, err := Devices()
+	if err != nil {
+		return d, p, 0, false
+	}
+	if l, err = chooseVerbs(l, devices, false); err != nil {
+		return d, p, 0, false
+	}
+	c, err := verbsConfig(l)
+	i := slices.IndexFunc(devices, func(d verbs.DeviceInfo) bool { return d.Name == l.Device })
+	if err != nil || i < 0 {
+		return d, p, 0, false
+	}
+	j := slices.IndexFunc(devices[i].Ports, func(p verbs.PortInfo) bool {
+		return p.Number == c.Port || c.Port == 0 && p.Active
+	})
+	if j < 0 {
+		return d, p, 0, false
+	}
+	return devices[i], devices[i].Ports[j], devices[i].Ports[j].Number, true
+}
