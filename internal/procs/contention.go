@@ -1,6 +1,7 @@
 package procs
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -29,18 +30,19 @@ type Contention struct {
 	debt  atomic.Int64 // nanoseconds
 	until atomic.Int64 // nanoseconds since start: no spinning before
 	pause atomic.Int64 // the last pause; 0 without contention
+	one   bool         // there is one CPU, which a peer on this machine needs, too
 }
 
 // CPUs is the contention for the CPUs of this process.
-var CPUs Contention
+var CPUs = Contention{one: runtime.NumCPU() == 1}
 
 // Spin reports whether to spin at the time now.
 func (c *Contention) Spin(now time.Time) bool {
-	return c == nil || c.pause.Load() == 0 || int64(now.Sub(start)) >= c.until.Load()
+	return c == nil || !c.one && (c.pause.Load() == 0 || int64(now.Sub(start)) >= c.until.Load())
 }
 
 // Calm reports whether nobody else wanted the CPUs of late.
-func (c *Contention) Calm() bool { return c == nil || c.pause.Load() == 0 }
+func (c *Contention) Calm() bool { return c == nil || !c.one && c.pause.Load() == 0 }
 
 // Lost notes that a thread that spun was off its CPU for d until now. What is shorter than LostAfter does not count.
 func (c *Contention) Lost(now time.Time, d time.Duration) {

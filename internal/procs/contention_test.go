@@ -54,3 +54,10 @@ func TestWaitsRepayWhatIsLostNowAndThen(t *testing.T) {
 		t.Error("contention")
 	}
 }
+
+// Where there is one CPU, whoever spins keeps it from the peer that would answer.
+func TestNobodySpinsOnOneCPU(t *testing.T) {
+	if c := (Contention{one: true}); c.Spin(time.Now()) || c.Calm() {
+		t.Error("spins")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,14 +39,14 @@ type lane struct {
 type callServer struct {
 	node    node
 	handler transports.CallHandler
-	spin    bool // the leader never sleeps
-	spinFor time.Duration
+	spinFor time.Duration // the leader sleeps after so long without a request
 	ports   []*lite.Port
 	wake    chan struct{}
 	done    chan struct{}
 	all     sync.WaitGroup
 
 	leader atomic.Int64 // number of the worker that leads; 0: none, the server ends
+	asleep atomic.Bool  // it sleeps, or is about to
 
 	mu      sync.Mutex
 	queue   []work // ring
@@ -78,6 +77,11 @@ const (
 	watchTick = 2 * time.Millisecond
 	// spareWorkers are those beside the callers that a server expects.
 	spareWorkers = 8
+	// restAfter is how long a leader spins where callers poll: longer than what a caller does between two calls. A thread
+	// that spins keeps the runtime from its network poller where there is one CPU.
+	restAfter = 20 * time.Millisecond
+	// mostSleep bounds a sleep. Arbitrary: whatever concerns the leader ends it.
+	mostSleep = 100 * time.Millisecond
 )
 
 // ListenCalls makes a cluster whose manager answers calls at addr.
@@ -87,13 +91,15 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 	if err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}
 	}
-	c := &callServer{node: n.(node), handler: h, spin: s.cfg.Polling == PollCaller,
-		spinFor: max(s.cfg.Spin, 10*time.Microsecond),
+	c := &callServer{node: n.(node), handler: h, spinFor: max(s.cfg.Spin, 10*time.Microsecond),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		workers: map[int64]*worker{},
 		most:    max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{},
 		queue: make([]work, 64)}
+	if s.cfg.Polling == PollCaller {
+		c.spinFor = restAfter
+	}
 	if err := c.open(cfg); err != nil {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: errors.Join(err, c.Close())}
 	}
@@ -145,7 +151,12 @@ func (s *callServer) push(w work, r *lite.Request) {
 	s.count++
 	s.queued.Store(int32(s.count))
 	s.mu.Unlock()
-	if !s.spin {
+	s.rouse()
+}
+
+// rouse ends the sleep of the leader.
+func (s *callServer) rouse() {
+	if s.asleep.Load() {
 		select {
 		case s.wake <- struct{}{}:
 		default:
@@ -200,16 +211,19 @@ func (s *callServer) work(w *worker) {
 		if s.node.Progress() > 0 || turn%64 != 0 {
 			continue
 		}
-		switch now := time.Now(); {
-		case s.spin:
-			s.node.Yield()
-		case since.IsZero():
+		now := time.Now()
+		if since.IsZero() {
 			since = now
-		case now.Sub(since) < s.spinFor:
-			runtime.Gosched()
-		default:
-			s.node.SleepUntil(s.wake, watchTick)
 		}
+		if now.Sub(since) < s.spinFor {
+			s.node.Yield()
+			continue
+		}
+		s.asleep.Store(true) // before the look: what is pushed behind that ends the sleep
+		if s.queued.Load() == 0 && s.leader.Load() == w.number {
+			s.node.SleepUntil(s.wake, mostSleep)
+		}
+		s.asleep.Store(false)
 	}
 	s.mu.Lock()
 	delete(s.workers, w.number)
@@ -361,6 +375,7 @@ func (s *callServer) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.leader.Store(0)
+	s.rouse()
 	close(s.done)
 	for _, p := range s.ports {
 		p.Close()

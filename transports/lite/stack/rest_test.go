@@ -1,0 +1,59 @@
+package stack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports"
+)
+
+// echo answers with the request.
+type echo struct{}
+
+func (echo) ServeCall(s *transports.Served) error {
+	s.Response = s.Request.AppendTo(nil)
+	return nil
+}
+
+// A server that nobody calls leaves its CPU to others, and the next call is answered all the same.
+func TestAnIdleServerSleeps(t *testing.T) {
+	near, far, addr := onIWARP(t, Config{})
+	defer near.Close()
+	defer far.Close()
+	cfg := transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: 1}
+	l, err := far.ListenCalls(soon(t), addr, cfg, echo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := near.DialCalls(soon(t), l.Addr(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	caller, err := conn.Caller(soon(t), transports.CallerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	s, least := l.(*callServer), mostSleep
+	for range 5 {
+		tick, ctx := time.NewTicker(time.Millisecond), soon(t)
+		for !s.asleep.Load() {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatal("the leader never sleeps")
+			}
+		}
+		tick.Stop()
+		began := time.Now()
+		if err := caller.Call(&transports.Call{Request: []byte("64 bytes")}); err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, time.Since(began))
+	}
+	if least > mostSleep/2 {
+		t.Errorf("a call that finds the server asleep takes %v: nothing wakes it", least)
+	}
+}
