@@ -34,8 +34,11 @@ type coordinator struct {
 type Stack struct {
 	Spec string         // as it was asked for
 	Like reports.Result // what results of it have in common
-	Plan engine.Plan    // its first point is the latency, its second the bandwidth
-	Bad  [2]float64     // limits of these: the multiple of what good pairs have
+	Plan engine.Plan
+
+	// By point of the plan.
+	Measures []string
+	Bad      []float64 // limits: the multiple of what good pairs have
 }
 
 // event is a line from a rank, or its end.
@@ -139,7 +142,7 @@ func (c *coordinator) lose(rank int, why string) {
 }
 
 // rounds measures all rounds for all stacks, and then what was bad again.
-func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link) error {
+func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shifts []int) error {
 	done, total := 0, len(c.stacks)*links(rounds)
 	for plan := range c.stacks {
 		for _, round := range rounds {
@@ -151,7 +154,12 @@ func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link) error
 		}
 	}
 	for plan := range c.stacks {
-		again := verdict.Disjoint(verdict.Again(len(c.members), c.measures(plan)))
+		if err := c.together(ctx, plan, shifts); err != nil {
+			return err
+		}
+	}
+	for plan := range c.stacks {
+		again := verdict.Disjoint(verdict.Again(len(c.members), c.ofPairs(plan)))
 		total += times * links(again)
 		for range times {
 			for _, round := range again {
@@ -186,13 +194,30 @@ func (c *coordinator) measures(plan int) []*verdict.Measure {
 	return slices.DeleteFunc(s.Measures, func(m *verdict.Measure) bool { return m.Stack != c.stacks[plan].Spec })
 }
 
+// ofPairs are those that are measured pair by pair.
+func (c *coordinator) ofPairs(plan int) []*verdict.Measure {
+	return slices.DeleteFunc(c.measures(plan), func(m *verdict.Measure) bool { return !results.OfPairs(m.Name) })
+}
+
 // round measures disjoint pairs, as many at once as their machines have processors for.
 func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link) error {
 	var waiting []*job
-	for _, l := range round {
-		waiting = append(waiting, &job{link: l, tasks: []Task{{Plan: plan, From: l.A, To: l.B, Points: []int{0, 1}},
-			{Plan: plan, From: l.B, To: l.A, Points: []int{1}}}})
+	there, back := c.stacks[plan].pointsOf()
+	if len(there) == 0 {
+		return nil
 	}
+	for _, l := range round {
+		j := &job{link: l, tasks: []Task{{Plan: plan, From: l.A, To: l.B, Points: there}}}
+		if len(back) > 0 {
+			j.tasks = append(j.tasks, Task{Plan: plan, From: l.B, To: l.A, Points: back})
+		}
+		waiting = append(waiting, j)
+	}
+	return c.wait(ctx, waiting)
+}
+
+// wait starts what is waiting when there is room for it, and returns when all has ended.
+func (c *coordinator) wait(ctx context.Context, waiting []*job) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -345,7 +370,10 @@ func (c *coordinator) deadlines(now time.Time) {
 func (c *coordinator) take(t Task, d *Done) {
 	stack := c.stacks[t.Plan]
 	for i, point := range t.Points {
-		detail := &results.Mesh{Measure: measures[point], From: t.From, To: t.To, Limit: stack.Bad[point]}
+		detail := &results.Mesh{Measure: stack.Measures[point], From: t.From, To: t.To, Limit: stack.Bad[point]}
+		if stack.Measures[point] == results.Allreduce {
+			detail.Ranks = len(t.More) + 1
+		}
 		if from, to := c.members[t.From], c.members[t.To]; from != nil && to != nil {
 			detail.FromHost, detail.FromSwitch = from.Host, from.Switch
 			detail.ToHost, detail.ToSwitch = to.Host, to.Switch
@@ -363,9 +391,6 @@ func (c *coordinator) take(t Task, d *Done) {
 		c.results = append(c.results, r)
 	}
 }
-
-// measures are by the number of their point.
-var measures = [2]string{results.Latency, results.Bandwidth}
 
 // failed is why there is no figure.
 func (d *Done) failed() string {

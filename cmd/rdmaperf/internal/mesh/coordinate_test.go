@@ -104,8 +104,8 @@ func hello(r, n int) *Hello {
 
 func simStack() Stack {
 	return Stack{Spec: "sim", Like: reports.Result{Stack: "sim", Label: reports.LabelMem, Depth: 1, QPs: 1},
-		Plan: engine.Plan{Points: []engine.Point{{Op: "send", Size: 64}, {Op: "write", Size: 1 << 20}}},
-		Bad:  [2]float64{2, 0.5}}
+		Plan:     engine.Plan{Points: []engine.Point{{Op: "send", Size: 64}, {Op: "write", Size: 1 << 20}}},
+		Measures: []string{results.Latency, results.Bandwidth}, Bad: []float64{2, 0.5}}
 }
 
 // simulate runs a mesh of n such ranks.
@@ -121,7 +121,7 @@ func simulate(t testing.TB, n int, rounds [][]verdict.Link, limit time.Duration,
 	}
 	c := newCoordinator(members, []byte("token"), []Stack{simStack()}, limit)
 	defer c.end()
-	if err := c.rounds(context.Background(), rounds); err != nil {
+	if err := c.rounds(context.Background(), rounds, []int{1, 2}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -257,7 +257,7 @@ func TestPairsOfAMachineWaitForItsProcessors(t *testing.T) {
 	members, _ := gather(context.Background(), p, n, "k")
 	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
 	defer c.end()
-	if err := c.rounds(context.Background(), verdict.All(n)); err != nil || most != 1 {
+	if err := c.rounds(context.Background(), verdict.All(n), nil); err != nil || most != 1 {
 		t.Errorf("%d pairs at once on two processors, want 1; %v", most, err)
 	}
 }

@@ -126,18 +126,18 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 					view.Printable(d.Failed)))
 			}
 		}
-		f.shorten(upTo(len(failed)), func(i int) { add(2, "%s", failed[i]) }, add)
+		f.shorten(upTo(0, len(failed)), func(i int) { add(2, "%s", failed[i]) }, add)
 	}
 	if len(f.differ) > 0 {
 		add(0, "")
 		add(0, "Hosts that differ:")
-		f.shorten(upTo(len(f.differ)), func(i int) { add(2, "%s", view.Printable(f.differ[i].String())) }, add)
+		f.shorten(upTo(0, len(f.differ)), func(i int) { add(2, "%s", view.Printable(f.differ[i].String())) }, add)
 	}
 	if len(f.lacks) > 0 {
 		add(0, "")
 		add(0, "What hosts lack (rdmaperf doctor there says more):")
 		keys := slices.Sorted(maps.Keys(f.lacks))
-		f.shorten(upTo(len(keys)), func(i int) {
+		f.shorten(upTo(0, len(keys)), func(i int) {
 			add(2, "%s: %s", view.Printable(keys[i]), hostList(f.lacks[keys[i]]))
 		}, add)
 	}
@@ -167,8 +167,9 @@ func (f *found) shorten(of []int, each func(int), add func(int, string, ...any))
 	}
 }
 
-func upTo(n int) (list []int) {
-	for i := range n {
+// upTo are the numbers from a to b, without b.
+func upTo(a, b int) (list []int) {
+	for i := a; i < b; i++ {
 		list = append(list, i)
 	}
 	return list
@@ -225,15 +226,25 @@ func spreadOf(m *verdict.Measure) (s spread) {
 
 // table has a line a measure, and for few ranks the matrix of the last one.
 func (f *found) table(s *results.Summary) []string {
-	lines := []string{fmt.Sprintf("%-10s %-24s %12s %12s %12s %6s", "", "", "best", "median", "worst", "pairs")}
+	lines := []string{fmt.Sprintf("%-12s%-23s %12s %12s %12s %5s", "", "", "best", "median", "worst", "pairs")}
 	for _, m := range s.Measures {
 		sp, label := spreadOf(m), view.NsLabel
 		best, worst := sp.low, sp.high
 		if m.More {
 			label, best, worst = view.BandwidthLabel, sp.high, sp.low
 		}
-		lines = append(lines, fmt.Sprintf("%-10s %-24s %12s %12s %12s %6d", m.Name,
-			view.Shorten(view.Printable(m.Stack), 24), label(best), label(sp.median), label(worst), sp.n))
+		lines = append(lines, fmt.Sprintf("%-12s%-23s %12s %12s %12s %5d", m.Name,
+			view.Shorten(view.Printable(m.Stack), 23), label(best), label(sp.median), label(worst), sp.n))
+	}
+	for _, r := range s.Allreduces {
+		d := reports.DetailOf[results.Mesh](r)
+		if r.Latency == nil || r.Throughput == nil {
+			lines = append(lines, view.Printable(fmt.Sprintf("allreduce  %s: %s", reports.TransportOf(r), d.Failed)))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%-12s%-23s %d ranks, %s of %s: %s, %s a link", d.Measure,
+			view.Shorten(view.Printable(reports.TransportOf(r)), 23), d.Ranks, r.Op, reports.FormatSize(r.SizeBytes),
+			view.NsLabel(r.Latency.P50), view.BandwidthLabel(r.Throughput.BytesPerSecond)))
 	}
 	return lines
 }

@@ -71,7 +71,7 @@ type Hello struct {
 // welcome is what all ranks are to know.
 type welcome struct {
 	Token []byte        `json:"token"` // of the servers of this run
-	Plans []engine.Plan `json:"plans"` // one a stack: its first point is the latency, its second the bandwidth
+	Plans []engine.Plan `json:"plans"` // one a stack
 }
 
 // Task is one direction of a pair, for From.
@@ -82,6 +82,8 @@ type Task struct {
 	To     int    `json:"to"`
 	Addr   string `json:"addr"`
 	Points []int  `json:"points"`
+
+	More []string `json:"more,omitempty"` // servers of the other ranks that take part
 }
 
 // Done is what came of it.

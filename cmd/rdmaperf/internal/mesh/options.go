@@ -17,12 +17,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/launch"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Options are the flags of mesh, as given.
@@ -36,6 +35,8 @@ type Options struct {
 	quick      bool
 	nearest    int
 	sample     int
+	pairs      string
+	measures   string
 	seed       uint64
 	duration   string
 	failIf     failIf
@@ -53,6 +54,10 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.BoolVar(&o.quick, "quick", false, "upper half of the ranks against the lower half, in one round")
 	f.IntVar(&o.nearest, "nearest", 0, "only pairs whose ranks are at most so many apart")
 	f.IntVar(&o.sample, "sample", 0, "only so many rounds, in each of which a rank meets one other by chance")
+	f.StringVar(&o.pairs, "pairs", "", "only the pairs of this file, two ranks a line")
+	values.ListVar(f, &o.measures, "measure", results.Latency+","+results.Bandwidth, "comma list of "+
+		strings.Join(results.Measures(), ", ")+": both is both directions at once; many-to-one has up to 15 ranks send to "+
+		"one; shift has each rank send to the k-th behind it; allreduce has all ranks, at most 32")
 	f.Uint64Var(&o.seed, "seed", 1, "of --sample and of the data patterns")
 	f.StringVarP(&o.duration, "duration", "D", "100ms", "of the latency and of the bandwidth of a pair, each")
 	f.Var(&o.failIf, "fail-if", "what makes a pair bad, of what good pairs have: 'latency>200%' and 'bandwidth<50%' "+
@@ -122,6 +127,8 @@ type plan struct {
 	window time.Duration
 	wait   time.Duration
 	rounds func(n int) [][]verdict.Link
+
+	measures []string
 }
 
 // check reads the flags.
@@ -146,9 +153,15 @@ func (o *Options) check() (*plan, error) {
 			chosen++
 		}
 	}
+	if o.pairs != "" {
+		chosen++
+	}
 	if chosen > 1 || o.nearest < 0 || o.sample < 0 {
-		return nil, usage("command line", errors.New("--quick, --nearest and --sample exclude each other, and "+
+		return nil, usage("command line", errors.New("--quick, --nearest, --sample and --pairs exclude each other, and "+
 			"count from 1"))
+	}
+	if p.measures, err = readMeasures(o.measures); err != nil {
+		return nil, usage("--measure", err)
 	}
 	if o.json != "" && o.dir != "" {
 		return nil, usage("command line", errors.New("--json and --output exclude each other"))
@@ -179,6 +192,13 @@ func (o *Options) check() (*plan, error) {
 		return nil, cli.Usage("find this rank", fmt.Errorf("%s started one rank: there is no pair", p.place.Launcher),
 			"mpirun -n 2 rdmaperf mesh")
 	}
+	if o.pairs != "" {
+		links, err := readPairs(o.pairs, p.place.Size)
+		if err != nil {
+			return nil, usage("--pairs", err)
+		}
+		p.rounds = func(int) [][]verdict.Link { return verdict.Disjoint(links) }
+	}
 	list := o.transports
 	if list == "" {
 		list = stackspec.Best()
@@ -193,58 +213,20 @@ func (o *Options) check() (*plan, error) {
 	return p, err
 }
 
-// Sizes of what a pair exchanges, bytes.
-const (
-	latencySize   = 64
-	bandwidthSize = 1 << 20
-)
-
-// Limits where nobody says others. A device has a rate of its own; what a software stack reaches varies with the
-// machine.
-const (
-	badLatency         = 2
-	badBandwidth       = 0.8
-	badBandwidthOfSoft = 0.5
-)
-
-// pairPlan is what is measured of a pair over a stack that is open.
-func (o *Options) pairPlan(spec string, window time.Duration, tr transports.Stack) (s Stack, err error) {
-	caps := tr.Caps()
-	if caps.InProcess {
-		return s, cli.Usage("check "+spec, errors.New("it lives in one process"), "another --transport")
-	}
-	s.Spec = spec
-	s.Plan = engine.Plan{Workloads: catalogue.Table(), Transport: stackspec.ForPeer(spec), Duration: window,
-		WarmupIterations: 1000, WarmupDuration: window / 2, Depth: 16, Verify: true, Seed: o.seed,
-		ClientCPU: -1, ServerCPU: -1}
-	ops := [2]string{"send", "write"}
-	if stackspec.CallsOnly(spec) {
-		ops = [2]string{"call", "call"}
-	}
-	for i, name := range []string{"latency", "throughput"} {
-		size := []int{latencySize, bandwidthSize}[i]
-		points, err := workload.Find(catalogue.All(), name).Points(&workload.Common{
-			Changed: func(string) bool { return false }, Plan: &s.Plan, Workloads: []string{name}, CallsOnly: ops[i] == "call",
-			Ops: []string{ops[i]}, Sizes: []int{size}, Rates: []float64{0}, AppWork: []time.Duration{0}, QPs: []int{0},
-			Outstanding: []int{0}})
-		if err != nil || len(points) != 1 {
-			return s, errors.Join(err, fmt.Errorf("%d points of %s", len(points), name))
-		}
-		s.Plan.Points = append(s.Plan.Points, points[0])
-	}
-	s.Like = reports.Result{Stack: tr.Name(), Label: string(caps.Label), Depth: 1, QPs: 1}
-	s.Bad = [2]float64{badLatency, badBandwidth}
-	if s.Like.Label != reports.LabelDevice {
-		s.Bad[1] = badBandwidthOfSoft
-	}
-	for i, v := range o.failIf.percent {
-		if v > 0 {
-			s.Bad[i] = v
-		}
-	}
-	s.Plan.Points = slices.Clip(s.Plan.Points)
-	return s, engine.Check(&s.Plan, tr.Name(), caps)
+// taskLimit is how long a task may take: its windows, and every wait of the engine in them.
+func (p *plan) taskLimit() time.Duration {
+	return time.Duration(4*len(p.measures))*p.window + 4*engine.DefaultTimeout
 }
 
-// taskLimit is how long one direction of a pair may take: its windows, and every wait of the engine in them.
-func taskLimit(window time.Duration) time.Duration { return 4*window + 4*engine.DefaultTimeout }
+// shifts are by how many ranks each sends to one behind it.
+func (o *Options) shifts(n int) []int {
+	switch {
+	case o.quick:
+		return []int{n / 2}
+	case o.nearest > 0:
+		return upTo(1, min(o.nearest+1, n))
+	case o.sample > 0:
+		return upTo(1, min(o.sample+1, n))
+	}
+	return upTo(1, n)
+}

@@ -9,8 +9,10 @@ import (
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	allreduceresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // rank is what every rank does, that of rank 0 included.
@@ -19,6 +21,7 @@ type rank struct {
 	*welcome
 	table  engine.Table
 	open   func(spec string) (transports.Stack, error)
+	device func(spec string) (rdma.Device, error)
 	stacks []transports.Stack // by plan; nil: not opened yet
 }
 
@@ -105,6 +108,15 @@ func (r *rank) measure(ctx context.Context, t *Task) *Done {
 		return fail(err)
 	}
 	defer c.Close()
+	c.Open = engine.Opener{Stack: r.open, Device: r.device}
+	more := t.More
+	c.More = func(context.Context) (addr string, stop func() error, err error) {
+		if len(more) == 0 {
+			return "", nil, errors.New("no further rank")
+		}
+		addr, more = more[0], more[1:]
+		return addr, nil, nil
+	}
 	for i := range plan.Points {
 		res, err := c.Run(ctx, i)
 		if err == nil && len(res) != 1 {
@@ -120,6 +132,10 @@ func (r *rank) measure(ctx context.Context, t *Task) *Done {
 
 // brief leaves out what a result of thousands does not need.
 func brief(r reports.Result) reports.Result {
+	if d := allreduceresults.Of(&r); d != nil {
+		r.Latency = d.Total
+		r.Throughput = &reports.Throughput{BytesPerSecond: d.BusBytesPerSecond}
+	}
 	if r.Latency != nil {
 		l := *r.Latency
 		l.HDR = ""

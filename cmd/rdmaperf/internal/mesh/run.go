@@ -50,7 +50,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 		if err != nil {
 			return err
 		}
-		s, err := o.pairPlan(spec, p.window, tr)
+		s, err := o.pairPlan(spec, p, tr)
 		if err = errors.Join(err, tr.Close()); err != nil {
 			return err
 		}
@@ -92,9 +92,9 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	token := make([]byte, 16)
 	rand.Read(token) // never fails (crypto/rand)
 	doc := &reports.Document{Started: time.Now().UTC(), Command: os.Args, Environment: reports.Collect()}
-	c := newCoordinator(members, token, stacks, taskLimit(p.window))
+	c := newCoordinator(members, token, stacks, p.taskLimit())
 	c.progress = o.progress(stderr)
-	err = c.rounds(ctx, p.rounds(p.place.Size))
+	err = c.rounds(ctx, p.rounds(p.place.Size), o.shifts(p.place.Size))
 	c.end()
 	if err != nil { // of ctx alone
 		err = engine.Interrupted()
@@ -257,6 +257,13 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 		}
 		return set.Open(spec)
 	}
+	device := func(spec string) (rdma.Device, error) {
+		spec, err := o.verbs.Here(spec, true)
+		if err != nil {
+			return nil, err
+		}
+		return set.OpenDevice(spec)
+	}
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen", Err: err}
@@ -288,10 +295,10 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &engine.Server{Workloads: table, Open: open, Token: w.Token,
-		Device: func(string) (rdma.Device, error) { return nil, rdma.ErrNotSupported }}
+		Device: device}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
-	r := &rank{conn: c, welcome: w, table: table, open: open}
+	r := &rank{conn: c, welcome: w, table: table, open: open, device: device}
 	err = r.run(ctx)
 	cancel()
 	return errors.Join(err, <-served)

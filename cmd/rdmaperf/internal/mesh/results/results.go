@@ -14,7 +14,26 @@ const Name = "mesh"
 const (
 	Latency   = "latency"
 	Bandwidth = "bandwidth"
+	Both      = "both"        // bandwidth, both directions at once
+	Calls     = "calls"       // latency of a call
+	ManyToOne = "many-to-one" // bandwidth of one of many that send to a rank at once
+	Shift     = "shift"       // bandwidth while each rank sends to the k-th behind it
+	Allreduce = "allreduce"   // of all ranks
 )
+
+// Measures are all.
+func Measures() []string {
+	return []string{Latency, Bandwidth, Both, Calls, ManyToOne, Shift, Allreduce}
+}
+
+// More tells measures of which more is better.
+func More(measure string) bool { return measure != Latency && measure != Calls }
+
+// Whole tells measures that are of both directions.
+func Whole(measure string) bool { return measure == Latency || measure == Calls || measure == Both }
+
+// OfPairs tells measures of a pair alone from those in which many ranks take part at once.
+func OfPairs(measure string) bool { return Whole(measure) || measure == Bandwidth }
 
 // Mesh says of which pair a result is. From sends, or asks.
 type Mesh struct {
@@ -26,6 +45,8 @@ type Mesh struct {
 	FromSwitch string `json:"from_switch,omitempty"` // what the host hangs on, outermost first
 	ToSwitch   string `json:"to_switch,omitempty"`
 	SameHost   bool   `json:"same_host,omitempty"`
+
+	Ranks int `json:"ranks,omitempty"` // of an all-reduce
 
 	// Limit is the multiple of what a good pair has beyond which this one is bad.
 	Limit float64 `json:"limit"`
@@ -46,7 +67,7 @@ var Results = &reports.Workload{
 	Intro: "Each pair of ranks has the latency of a ping-pong, half a round trip, and the bandwidth of each direction. " +
 		"A pair that is far worse than the good ones was measured again.",
 	Dims: []reports.DimDef{
-		{Name: "measure", Help: "latency or bandwidth"},
+		{Name: "measure", Help: "latency, bandwidth, both (directions at once), calls, many-to-one, shift or allreduce"},
 		{Name: "from", Help: "rank that sends or asks"},
 		{Name: "to", Help: "rank that takes or answers"},
 		{Name: "from_host", Help: "host of the one"},

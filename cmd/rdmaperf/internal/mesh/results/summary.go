@@ -23,6 +23,8 @@ type Summary struct {
 	Measures  []*verdict.Measure
 	Findings  []verdict.Finding
 
+	Allreduces []*reports.Result
+
 	switches []string // by rank
 }
 
@@ -35,6 +37,10 @@ func Summarise(all []reports.Result) *Summary {
 	for i := range all {
 		r := &all[i]
 		d := reports.DetailOf[Mesh](r)
+		if d != nil && d.Measure == Allreduce {
+			s.Allreduces = append(s.Allreduces, r)
+			continue
+		}
 		if d == nil || d.Gone || d.From < 0 || d.To < 0 || d.From == d.To || d.From > maxRank || d.To > maxRank {
 			continue
 		}
@@ -55,7 +61,7 @@ func Summarise(all []reports.Result) *Summary {
 		links[link], same[link] = true, d.SameHost
 		s.measure(r, d, same)
 	}
-	if len(links) == 0 {
+	if len(links) == 0 && len(s.Allreduces) == 0 {
 		return nil
 	}
 	slices.Sort(s.Ranks)
@@ -88,8 +94,8 @@ func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool
 	i := slices.IndexFunc(s.Measures, func(m *verdict.Measure) bool { return m.Name == d.Measure && m.Stack == stack })
 	if i < 0 {
 		i = len(s.Measures)
-		s.Measures = append(s.Measures, &verdict.Measure{Name: d.Measure, Stack: stack, More: d.Measure == Bandwidth,
-			Whole: d.Measure == Latency, Limit: d.Limit, Class: func(p verdict.Pair) string {
+		s.Measures = append(s.Measures, &verdict.Measure{Name: d.Measure, Stack: stack, More: More(d.Measure),
+			Whole: Whole(d.Measure), Limit: d.Limit, Class: func(p verdict.Pair) string {
 				if same[p.Link()] {
 					return "within hosts"
 				}

@@ -119,6 +119,9 @@ func (m *Measure) judge(doubts bool) *judged {
 	return j
 }
 
+// Bad are the pairs that are beyond the limit, doubtful ones, too.
+func (m *Measure) Bad() map[Pair]bool { return m.judge(true).bad }
+
 // beyond tells whether a value is beyond the limit.
 func (j *judged) beyond(p Pair, v float64) bool {
 	ref := j.reference[j.class(p)]

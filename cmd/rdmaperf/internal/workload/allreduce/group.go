@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
@@ -21,13 +22,13 @@ type group struct {
 	failed      bool
 }
 
-// join makes the ranks open their devices and connect to each other.
-func join(ctx context.Context, links []rank.Link, hello rank.Hello) (*group, error) {
+// join makes the ranks open their devices, each listen on its host, and connect to each other.
+func join(ctx context.Context, links []rank.Link, hosts []string, hello rank.Hello) (*group, error) {
 	g := &group{links: links, pids: make([]int, len(links))}
 	hello.Size = len(links)
 	answers, err := g.all(ctx, hello.Timeout, func(r int) rank.Order {
 		h := hello
-		h.Rank = r
+		h.Rank, h.Listen = r, net.JoinHostPort(hosts[r], "0")
 		return rank.Order{Hello: &h}
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -82,20 +81,15 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err := dev.Close(); err != nil {
 		return err
 	}
-	links := []rank.Link{r.Peer}
+	links, hosts := []rank.Link{r.Peer}, []string{cmp.Or(r.Host(), "127.0.0.1")}
 	for range o.Ranks - 1 {
 		l, err := r.Process(ctx)
 		if err != nil {
 			return fmt.Errorf("start rank %d: %w", len(links), err)
 		}
-		links = append(links, l)
+		links, hosts = append(links, l), append(hosts, cmp.Or(l.Host(), "127.0.0.1"))
 	}
-	host := r.Host()
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	g, err := join(ctx, links, rank.Hello{Stack: r.Plan.Transport, Listen: net.JoinHostPort(host, "0"), Eager: o.Eager,
-		Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
+	g, err := join(ctx, links, hosts, rank.Hello{Stack: r.Plan.Transport, Eager: o.Eager, Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,94 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
+
+// Rank 3 takes slowly only when all send at once, which no pair by itself shows.
+func TestMeasuresOfManyRanksAtOnceNameWhatPairsDoNot(t *testing.T) {
+	const n = 6
+	for _, m := range []string{results.Shift, results.ManyToOne} {
+		stack := simStack()
+		stack.Plan.Points = slices.Repeat([]engine.Point{{Op: "write", Size: 1 << 20}}, 3)
+		stack.Measures = []string{results.Bandwidth, m, results.Allreduce}
+		stack.Bad = []float64{0.5, 0.5, 0.5}
+		var mu sync.Mutex
+		var reduced []string
+		p := newPipes()
+		for r := range n {
+			act := func(task *Task, _ *conn) *Done {
+				d := &Done{ID: task.ID}
+				for _, point := range task.Points {
+					bytes := int64(1e9)
+					if point == 1 && task.To == 3 {
+						bytes /= 4
+					}
+					d.Results = append(d.Results, reports.Result{Stack: "sim", Op: "write",
+						Throughput: reports.NewThroughput(bytes, 1, time.Second)})
+				}
+				if task.Points[0] == 2 {
+					mu.Lock()
+					reduced = append(reduced, fmt.Sprintf("%d %d %d %s", task.From, task.To, len(task.More), task.More[n-2]))
+					mu.Unlock()
+				}
+				return d
+			}
+			go func() { play(newConn(p.dial()), hello(r, n), act) }()
+		}
+		members, _ := gather(context.Background(), p, n, "k")
+		c := newCoordinator(members, nil, []Stack{stack}, time.Minute)
+		if err := c.rounds(context.Background(), verdict.All(n), upTo(1, n)); err != nil {
+			t.Fatal(err)
+		}
+		c.end()
+		s := results.Summarise(c.results)
+		if got := fmt.Sprint(s.Findings); got != "[takes [3]]" {
+			t.Errorf("%s: found %s", m, got)
+		}
+		if len(s.Allreduces) != 1 || fmt.Sprint(reduced) != "[0 1 5 10.0.0.0:1]" {
+			t.Errorf("%s: %d all-reduces, tasks %q", m, len(s.Allreduces), reduced)
+		}
+		of := 0
+		for _, x := range s.Measures {
+			if x.Name == m {
+				of = len(x.Values)
+			}
+		}
+		if of != n*(n-1) {
+			t.Errorf("%s: %d directions, want %d", m, of, n*(n-1))
+		}
+	}
+}
+
+func TestPairsOfAFileAreRead(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pairs")
+	for text, want := range map[string]string{
+		"0 1\n# all\n\n3 2 # last\n1 0\n": "[{0 1} {2 3}]",
+		"0 4\n":                           ":1: want two ranks from 0 to 3",
+		"0 1\n2\n":                        ":2: want two ranks",
+		"1 1\n":                           ":1: want two ranks",
+		"0 1 2\n":                         ":1: want two ranks",
+		"# none\n":                        "names no pair",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		links, err := readPairs(name, 4)
+		if got := fmt.Sprint(links, err); !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
