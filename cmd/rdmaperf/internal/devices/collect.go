@@ -66,8 +66,10 @@ func (h Host) device(name string, links []netlink.RdmaLinkAttrs) Device {
 		Driver:       path.Base(h.readLink(dir, "device/driver")),
 		Software:     strings.Contains(h.readLink(dir, ""), "/virtual/"),
 		CharDevices:  h.CharDevices(name),
+		PCIeSpeed:    h.read(path.Join(dir, "device"), "current_link_speed"),
 		Ports:        []Port{},
 	}
+	d.PCIeWidth, _ = strconv.Atoi(h.read(path.Join(dir, "device"), "current_link_width")) // 0: no slot
 	if d.Driver == "." {
 		d.Driver = h.softDriver(dir, &d)
 	}

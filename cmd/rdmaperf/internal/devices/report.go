@@ -34,6 +34,9 @@ type Device struct {
 	NetDevs      []string `json:"netdevs,omitempty"`
 	// NetDevMTU are the MTUs of NetDevs, bytes.
 	NetDevMTU map[string]int `json:"netdev_mtu,omitempty"`
+	// PCIeSpeed and PCIeWidth are those of the slot now, as sysfs words them: "16.0 GT/s PCIe", 16 lanes.
+	PCIeSpeed string `json:"pcie_speed,omitempty"`
+	PCIeWidth int    `json:"pcie_width,omitempty"`
 	// Limits are nil where kernel verbs cannot open the device.
 	Limits *Limits `json:"limits,omitempty"`
 	Ports  []Port  `json:"ports"`

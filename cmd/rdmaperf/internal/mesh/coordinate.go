@@ -378,6 +378,9 @@ func (c *coordinator) take(t Task, d *Done) {
 			detail.FromHost, detail.FromSwitch = from.Host, from.Switch
 			detail.ToHost, detail.ToSwitch = to.Host, to.Switch
 			detail.SameHost = from.Machine == to.Machine
+			if m := detail.Measure; m == results.Bandwidth || m == results.Shift {
+				detail.Expected = min(from.Expected[stack.Spec], to.Expected[stack.Spec])
+			}
 		}
 		r := stack.Like
 		if i < len(d.Results) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -29,6 +30,7 @@ func facts(e *reports.Environment, devs []devices.Device) map[string]string {
 	f["RDMA devices"] = strconv.Itoa(len(devs))
 	for _, d := range devs {
 		f[d.Name+" firmware"], f[d.Name+" driver"] = d.Firmware, d.Driver
+		f[d.Name+" PCIe"] = d.PCIe()
 		for _, n := range d.NetDevs {
 			f[d.Name+" MTU of its interface"] = strconv.Itoa(d.NetDevMTU[n])
 		}
@@ -45,6 +47,32 @@ func facts(e *reports.Environment, devs []devices.Device) map[string]string {
 	}
 	maps.DeleteFunc(f, func(_, v string) bool { return v == "" })
 	return f
+}
+
+// expected is by stack what a healthy path from this host carries, bytes a second, where its device is known.
+func expected(specs []string, devs []devices.Device) map[string]float64 {
+	all := map[string]float64{}
+	for _, spec := range specs {
+		layers, err := stackspec.Parse(spec)
+		if err != nil {
+			continue
+		}
+		l := layers[len(layers)-1]
+		port, given := l.Param("port")
+		for i := range devs {
+			for k := range devs[i].Ports {
+				p := &devs[i].Ports[k]
+				if l.Name != stackspec.Verbs || l.Device != "" && l.Device != devs[i].Name || p.State != "ACTIVE" ||
+					given && port != strconv.Itoa(p.Number) || all[spec] > 0 {
+					continue
+				}
+				if v := devs[i].Expected(p); v > 0 {
+					all[spec] = v
+				}
+			}
+		}
+	}
+	return all
 }
 
 // machine is the same for all processes on one kernel.

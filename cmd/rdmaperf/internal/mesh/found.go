@@ -143,7 +143,7 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 	}
 	if s != nil {
 		lines = append(lines, "")
-		lines = append(lines, f.table(s)...)
+		lines = append(lines, f.table(s, doc.Results)...)
 	}
 	if len(lines) > mostLines {
 		lines = append(lines[:mostLines-1], "… the rest is on the page")
@@ -181,6 +181,23 @@ func hostList(hosts []string) string {
 		list += fmt.Sprintf(" and %d more", more)
 	}
 	return view.Printable(list)
+}
+
+// shareOf says how much of what their links carry the worst and the best pair of a measure have; "" where that is not
+// known.
+func shareOf(measure, stack string, all []reports.Result) string {
+	least, most, expected := math.Inf(1), 0., 0.
+	for i := range all {
+		d := reports.DetailOf[results.Mesh](&all[i])
+		if share, ok := all[i].Figure("share"); ok && d.Measure == measure && reports.TransportOf(&all[i]) == stack {
+			least, most, expected = min(least, share), max(most, share), max(expected, d.Expected)
+		}
+	}
+	if expected == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%-12s%-23s %.0f%% to %.0f%% of the %s of link and slot", measure,
+		view.Shorten(view.Printable(stack), 23), 100*least, 100*most, view.BandwidthLabel(expected))
 }
 
 // meshOf is what was measured.
@@ -225,7 +242,7 @@ func spreadOf(m *verdict.Measure) (s spread) {
 }
 
 // table has a line a measure, and for few ranks the matrix of the last one.
-func (f *found) table(s *results.Summary) []string {
+func (f *found) table(s *results.Summary, all []reports.Result) []string {
 	lines := []string{fmt.Sprintf("%-12s%-23s %12s %12s %12s %5s", "", "", "best", "median", "worst", "pairs")}
 	for _, m := range s.Measures {
 		sp, label := spreadOf(m), view.NsLabel
@@ -235,6 +252,11 @@ func (f *found) table(s *results.Summary) []string {
 		}
 		lines = append(lines, fmt.Sprintf("%-12s%-23s %12s %12s %12s %5d", m.Name,
 			view.Shorten(view.Printable(m.Stack), 23), label(best), label(sp.median), label(worst), sp.n))
+	}
+	for _, m := range s.Measures {
+		if line := shareOf(m.Name, m.Stack, all); line != "" {
+			lines = append(lines, line)
+		}
 	}
 	for _, r := range s.Allreduces {
 		d := reports.DetailOf[results.Mesh](r)

@@ -92,3 +92,33 @@ func TestPairsOfAFileAreRead(t *testing.T) {
 		}
 	}
 }
+
+func TestAShareOfWhatTheLinkCarriesIsALimit(t *testing.T) {
+	var f failIf
+	if err := f.Set("share < 90%"); err != nil {
+		t.Fatal(err)
+	}
+	p := newPipes()
+	for r := range 2 {
+		h := hello(r, 2)
+		h.Expected = map[string]float64{"sim": float64(r+1) * 1.25e9} // a pair has that of its worse end
+		go func() { play(newConn(p.dial()), h, wellBehaved(none)) }()
+	}
+	members, _ := gather(context.Background(), p, 2, "k")
+	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
+	if err := c.rounds(context.Background(), verdict.All(2), nil); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	doc := &reports.Document{Results: c.results}
+	lines, err := reports.CheckThresholds(doc, f.thresholds)
+	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "share 0.8") {
+		t.Errorf("%q, %v", lines, err)
+	}
+	if line := shareOf(results.Bandwidth, "sim", c.results); !strings.Contains(line, "80% to 80% of the 1192 MiB/s") {
+		t.Errorf("%q", line)
+	}
+	if err := new(failIf).Set("share<1.2.3%"); err == nil {
+		t.Error("a share that is no number")
+	}
+}

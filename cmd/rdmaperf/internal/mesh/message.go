@@ -66,6 +66,8 @@ type Hello struct {
 	Addr    string            `json:"addr"` // of its server; without a host: that by which rank 0 is reached
 	Facts   map[string]string `json:"facts,omitempty"`
 	Lacks   []string          `json:"lacks,omitempty"` // what doctor would say
+
+	Expected map[string]float64 `json:"expected,omitempty"` // by stack, bytes a second
 }
 
 // welcome is what all ranks are to know.

@@ -61,8 +61,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 1, "of --sample and of the data patterns")
 	f.StringVarP(&o.duration, "duration", "D", "100ms", "of the latency and of the bandwidth of a pair, each")
 	f.Var(&o.failIf, "fail-if", "what makes a pair bad, of what good pairs have: 'latency>200%' and 'bandwidth<50%' "+
-		"(the defaults for software stacks; 'bandwidth<80%' for devices), or an absolute limit such as 'p50>10us' or "+
-		"'bw<1GB/s'; repeatable; then the exit code is 3")
+		"(the defaults for software stacks; 'bandwidth<80%' for devices), or an absolute limit such as 'p50>10us', "+
+		"'bw<1GB/s' or 'share<90%' (of what link, MTU and PCIe carry); repeatable; then the exit code is 3")
 	f.StringVarP(&o.dir, "output", "o", "", "write into this directory (default rdmaperf-results/TIME)")
 	f.StringVar(&o.json, "json", "", "write the result document to this file, and no directory")
 	f.BoolVar(&o.force, "force", false, "let --output write into a directory with results of another run")
@@ -87,6 +87,8 @@ type failIf struct {
 
 var percents = regexp.MustCompile(`^(latency>|bandwidth<)([0-9.]+)%$`)
 
+var shares = regexp.MustCompile(`^(share<=?)([0-9.]+)%$`)
+
 // Set implements pflag.Value.
 func (f *failIf) Set(s string) error {
 	s = strings.ReplaceAll(s, " ", "")
@@ -100,7 +102,15 @@ func (f *failIf) Set(s string) error {
 			f.percent[at] = v / 100
 		}
 	} else {
-		t, err := reports.ParseThreshold(s, catalogue.Results())
+		limit := s
+		if m := shares.FindStringSubmatch(s); m != nil {
+			v, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				return fmt.Errorf("%q is no number", m[2])
+			}
+			limit = fmt.Sprintf("%s%g", m[1], v/100)
+		}
+		t, err := reports.ParseThreshold(limit, catalogue.Results())
 		if err == nil && t.Relative() {
 			err = fmt.Errorf("threshold %q: %w", s, reports.ErrRelative)
 		}

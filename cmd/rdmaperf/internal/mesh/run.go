@@ -273,7 +273,8 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	env := reports.Collect()
 	report := devices.Collect(devices.Local(), nil)
 	hello := &Hello{Rank: p.place.Rank, Size: p.place.Size, Host: p.place.Node, Machine: machine(),
-		CPUs: engine.AllowedCPUs(), Switch: p.place.Switch, Facts: facts(&env, report.Devices)}
+		CPUs: engine.AllowedCPUs(), Switch: p.place.Switch, Facts: facts(&env, report.Devices),
+		Expected: expected(p.specs, report.Devices)}
 	for _, l := range o.lacks(p, devices.Local(), &report, &env) {
 		hello.Lacks = append(hello.Lacks, l.What)
 	}

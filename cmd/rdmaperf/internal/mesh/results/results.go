@@ -51,6 +51,9 @@ type Mesh struct {
 	// Limit is the multiple of what a good pair has beyond which this one is bad.
 	Limit float64 `json:"limit"`
 
+	// Expected is what a healthy path carries by its link, MTU and slot, bytes a second; 0: not known.
+	Expected float64 `json:"expected_bytes_per_second,omitempty"`
+
 	Failed string `json:"failed,omitempty"` // why there is no figure
 	Gone   bool   `json:"gone,omitempty"`   // because one of the ranks ended, hung or never came
 }
@@ -73,6 +76,8 @@ var Results = &reports.Workload{
 		{Name: "from_host", Help: "host of the one"},
 		{Name: "to_host", Help: "host of the other"},
 	},
+	Figures: []reports.FigureDef{{Name: "share", Quantity: reports.QuantityRatio, Better: reports.More,
+		Help: "bandwidth, of what the link, its MTU and the slot of both ends let a healthy path carry"}},
 	Shown:  []string{"p50", "bw"},
 	Schema: schema,
 	Detail: func() reports.Detail { return new(Mesh) },
@@ -80,5 +85,8 @@ var Results = &reports.Workload{
 		d := reports.DetailOf[Mesh](r)
 		r.Dims = reports.DimsOf(w.Dims, d.Measure, d.From, d.To, d.FromHost, d.ToHost)
 		r.Note = d.Failed
+		if d.Expected > 0 && r.Throughput != nil {
+			r.Figures = reports.FiguresOf(w.Figures, r.Throughput.BytesPerSecond/d.Expected)
+		}
 	},
 }
