@@ -9,10 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	meshresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // compareFormats are the values of compare --format.
@@ -123,6 +125,12 @@ func compareDocuments(cmd *cobra.Command, oldName, newName string, limits *run.F
 		}
 		return cli.Usage("compare "+oldName+" with "+newName, errors.New("the runs are not alike"),
 			"--force, if that is meant")
+	}
+	if worse := meshresults.Worse(old, new); format == "text" && len(worse) > 0 {
+		for _, line := range worse {
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(view.Wrap(line, 80, "  "), "\n"))
+		}
+		fmt.Fprintln(cmd.OutOrStdout())
 	}
 	if err := render.Find(format, render.OfComparison).Compare(cmd.OutOrStdout(), c); err != nil {
 		return err

@@ -124,20 +124,18 @@ func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool
 
 // Sentence says what a finding is, without a full stop.
 func (s *Summary) Sentence(f *verdict.Finding) string {
-	a := s.list(f.Ranks)
+	what := s.subject(f)
 	switch f.Kind {
 	case verdict.Host:
-		return a + " is slow in both directions"
+		return s.list(f.Ranks) + " is slow in both directions"
 	case verdict.Sends:
-		return a + " sends slowly"
+		return s.list(f.Ranks) + " sends slowly"
 	case verdict.Takes:
-		return a + " receives slowly"
-	case verdict.Way:
-		return "the direction from " + a + " to " + s.list(f.To) + " is slow"
+		return s.list(f.Ranks) + " receives slowly"
 	case verdict.Block:
-		return "the paths between " + a + " and " + s.list(f.To) + " are slow"
+		return what + " are slow"
 	}
-	return "the path between " + a + " and " + s.list(f.To) + " is slow"
+	return what + " is slow"
 }
 
 // Evidence is a line for each measure that shows it.

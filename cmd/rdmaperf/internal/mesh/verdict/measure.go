@@ -119,6 +119,21 @@ func (m *Measure) judge(doubts bool) *judged {
 	return j
 }
 
+// Typical is the median of the measurements of a pair that are no doubt; false without any.
+func (m *Measure) Typical(p Pair) (float64, bool) {
+	var v []float64
+	for i, x := range m.Values[p] {
+		if !m.Doubt[p][i] {
+			v = append(v, x)
+		}
+	}
+	if len(v) == 0 {
+		return 0, false
+	}
+	slices.Sort(v)
+	return v[len(v)/2], true
+}
+
 // Bad are the pairs that are beyond the limit, doubtful ones, too.
 func (m *Measure) Bad() map[Pair]bool { return m.judge(true).bad }
 
