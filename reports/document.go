@@ -213,6 +213,9 @@ type CPU struct {
 	// 10 ms (user, nice, system, irq and softirq of proc_stat(5)): kernel drivers work in
 	// interrupts and threads that no process is charged for. 0: not known.
 	MachineSeconds float64 `json:"machine_seconds,omitempty"`
+	// Switches are how often the kernel took a CPU from a thread of that side (ru_nvcsw and ru_nivcsw of getrusage(2)).
+	ClientSwitches int64 `json:"client_switches,omitempty"`
+	ServerSwitches int64 `json:"server_switches,omitempty"`
 }
 
 // GC counts garbage collections and heap allocations inside the window; a

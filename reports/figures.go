@@ -127,6 +127,13 @@ var commonRows = []struct {
 			}
 			return r.CPU.MachineSeconds * 1e9, true
 		}},
+	{FigureDef{"switches", QuantityCount, Less, "context switches of both sides in the window"},
+		func(r *Result) (float64, bool) {
+			if r.CPU == nil || r.CPU.ClientSwitches+r.CPU.ServerSwitches == 0 {
+				return 0, false
+			}
+			return float64(r.CPU.ClientSwitches + r.CPU.ServerSwitches), true
+		}},
 	{FigureDef{"gc.client", QuantityCount, Less, "garbage collections of the client"},
 		gcOf(func(g *GC) int64 { return g.ClientCollections })},
 	{FigureDef{"gc.server", QuantityCount, Less, "garbage collections of the server"},

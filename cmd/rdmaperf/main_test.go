@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		listTestWorkloads()
 	}
 	// A fuzzing worker inherits the variable too, but has flags of the test.
+	run.Measuring = "" // tests measure beside each other
 	if os.Getenv(asCommand) != "" && len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		if os.Getenv(withWakeup) == "" {
 			run.MeasureWakeup = nil

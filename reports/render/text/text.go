@@ -228,6 +228,8 @@ func (p *printer) usage(g *reports.Grouped) {
 		windows += r.DurationNs
 		cpu.ClientSeconds += r.CPU.ClientSeconds
 		cpu.ServerSeconds += r.CPU.ServerSeconds
+		cpu.ClientSwitches += r.CPU.ClientSwitches
+		cpu.ServerSwitches += r.CPU.ServerSwitches
 		if r.GC != nil {
 			gc.ClientAllocations += r.GC.ClientAllocations
 			gc.ServerAllocations += r.GC.ServerAllocations
@@ -241,10 +243,18 @@ func (p *printer) usage(g *reports.Grouped) {
 	case windows > 0:
 		p.wrapped(fmt.Sprintf("in %s s of windows: CPU client %s s, server %s s",
 			view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2),
-			view.Number(cpu.ServerSeconds, 2)) +
+			view.Number(cpu.ServerSeconds, 2)) + switches(cpu) +
 			p.expert(fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations,
 				gc.ServerAllocations)))
 	}
+}
+
+// switches says how often threads lost their CPUs: what waiting costs where others want them.
+func switches(c reports.CPU) string {
+	if c.ClientSwitches+c.ServerSwitches == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; context switches client %d, server %d", c.ClientSwitches, c.ServerSwitches)
 }
 
 // expert is what only who measures the measuring wants to read.

@@ -133,6 +133,7 @@ type LaneCount struct {
 type PhaseReport struct {
 	Operations  int64   `json:"operations"`
 	CPUSeconds  float64 `json:"cpu_seconds"`
+	Switches    int64   `json:"switches,omitempty"`
 	Collections int64   `json:"collections"`
 	Allocations int64   `json:"allocations"`
 	Pinned      bool    `json:"pinned"`

@@ -323,10 +323,11 @@ func (m *Measurement) Result() reports.Result {
 	if out.Series != nil {
 		res.Series = out.Series.report()
 	}
-	res.CPU = &reports.CPU{ClientSeconds: out.Usage.CPU.Seconds(), MachineSeconds: out.Usage.machine.Seconds()}
+	res.CPU = &reports.CPU{ClientSeconds: out.Usage.CPU.Seconds(), MachineSeconds: out.Usage.machine.Seconds(),
+		ClientSwitches: out.Usage.switches}
 	res.GC = &reports.GC{ClientCollections: out.Usage.Collections, ClientAllocations: out.Usage.Allocations}
 	if r := m.Report; r != nil {
-		res.CPU.ServerSeconds = r.CPUSeconds
+		res.CPU.ServerSeconds, res.CPU.ServerSwitches = r.CPUSeconds, r.Switches
 		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
 	return res

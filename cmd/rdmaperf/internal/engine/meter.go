@@ -16,6 +16,7 @@ import (
 type Usage struct {
 	CPU         time.Duration
 	machine     time.Duration // of everything on this machine
+	switches    int64         // of the process's threads from one to another, wished or not
 	Collections int64
 	Allocations int64
 }
@@ -25,25 +26,27 @@ type Usage struct {
 func ReadUsage() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	process, machine := ReadCPU()
+	process, machine, switches := ReadCPU()
 	return Usage{
 		CPU:         process,
 		machine:     machine,
+		switches:    switches,
 		Collections: int64(m.NumGC),
 		Allocations: int64(m.Mallocs),
 	}
 }
 
-// ReadCPU is the processor time of the process with its helpers and of the machine, each
-// since some beginning. A variable, so that tests can say what was used.
-var ReadCPU = func() (process, machine time.Duration) {
+// ReadCPU is the processor time of the process with its helpers and of the machine, and how often the kernel took a CPU
+// from a thread of the process, each since some beginning. A variable, so that tests can say what was used.
+var ReadCPU = func() (process, machine time.Duration, switches int64) {
 	var ru unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &ru) // cannot fail with these arguments (getrusage(2))
-	return time.Duration(ru.Utime.Nano()+ru.Stime.Nano()) + transports.HelperCPU(), readMachine()
+	return time.Duration(ru.Utime.Nano()+ru.Stime.Nano()) + transports.HelperCPU(), readMachine(), ru.Nvcsw + ru.Nivcsw
 }
 
 func (u Usage) Minus(v Usage) Usage {
-	return Usage{u.CPU - v.CPU, u.machine - v.machine, u.Collections - v.Collections, u.Allocations - v.Allocations}
+	return Usage{u.CPU - v.CPU, u.machine - v.machine, u.switches - v.switches, u.Collections - v.Collections,
+		u.Allocations - v.Allocations}
 }
 
 // gcMemoryLimit lets the collector run again before a window without collection exhausts a small machine.

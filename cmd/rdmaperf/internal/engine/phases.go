@@ -82,6 +82,7 @@ func (s *Serve) Counters(ph *PhaseStart) (changes func() []reports.DeviceCounter
 // Report ends a phase: it sends rep with what every outcome has.
 func (s *Serve) Report(out *Outcome, rep PhaseReport) error {
 	u := out.Usage
+	rep.Switches = u.switches
 	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = out.Ops, u.CPU.Seconds(), u.Collections,
 		u.Allocations
 	rep.Procs, rep.Sessions = runtime.GOMAXPROCS(0), s.client.Server.Clients()

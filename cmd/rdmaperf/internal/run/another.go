@@ -10,13 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measuring is the name that a run holds while it measures: of the abstract namespace (unix(7)), which the kernel frees
-// with the process, whoever ended it.
-const measuring = "@rdmaperf/measuring"
+// Measuring is the name that a run holds while it measures: of the abstract namespace (unix(7)), which the kernel frees
+// with the process, whoever ended it. A variable for tests, which run beside each other: empty for none.
+var Measuring = "@rdmaperf/measuring"
 
 // hold says that this process measures on this machine, until the closer is closed. Where another run does already, the
 // log has its process: both go on, and take CPUs from each other.
 func hold(ctx context.Context, log *slog.Logger, name string) io.Closer {
+	if name == "" {
+		return io.NopCloser(nil)
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", name)
 	if err == nil {
 		return l

@@ -71,7 +71,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer awake.Close() // its error says nothing about the results
-	defer hold(ctx, log, measuring).Close()
+	defer hold(ctx, log, Measuring).Close()
 	observeWakeup(ctx, log, &doc.Environment)
 	if err := o.metrics.start(ctx, log, doc); err != nil {
 		return err

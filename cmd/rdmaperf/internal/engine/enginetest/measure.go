@@ -44,9 +44,9 @@ func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server
 		began := time.Now()
 		engine.RestartClock()
 		cpu, sleep := engine.ReadCPU, drive.Sleep
-		engine.ReadCPU = func() (time.Duration, time.Duration) {
+		engine.ReadCPU = func() (time.Duration, time.Duration, int64) {
 			d := time.Since(began)
-			return d * process / 4, d * machine / 4
+			return d * process / 4, d * machine / 4, 0
 		}
 		drive.Sleep = func(ns int64) { time.Sleep(time.Duration(ns)) }
 		defer func() { engine.ReadCPU, drive.Sleep = cpu, sleep }()

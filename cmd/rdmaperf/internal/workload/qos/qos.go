@@ -131,7 +131,7 @@ type used struct {
 func (p *parts) at() int {
 	i := int(p.now() * bins / p.window)
 	if u := &p.used[min(i, bins)]; p.cpus && !u.seen.Load() && !u.seen.Swap(true) {
-		u.process, u.machine = engine.ReadCPU()
+		u.process, u.machine, _ = engine.ReadCPU()
 	}
 	return i
 }
