@@ -64,8 +64,8 @@ func notFused(why string) func(carrier.Form) string {
 }
 
 func suites() []suite {
-	return slices.Concat(grpcCases(), callCases(), serviceCases, tlsCases, channelCases, configCases, sizeCases,
-		deathCases)
+	return slices.Concat(grpcCases(), callCases(), serviceCases, tlsCases, channelCases, fallbackCases, configCases,
+		sizeCases, deathCases)
 }
 
 // Catalogue lists all cases in the order they run, for conform's selection, list

@@ -15,9 +15,15 @@ var (
 	lCounts = &Run{Args: "run --transport lite+iwarp --workload rpc -s 64 -n 8000"}
 	lCalls  = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload rpc " +
 		"-s 64", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 400ms --warmup 5ms"}
+	lSizes = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload rpc " +
+		"-s 64,4K --outstanding 16", Full: "--rounds 40 -D 4s", Quick: "--rounds 11 -D 300ms --warmup 5ms"}
+	lGaps = &Run{Args: "run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp' --workload rpc -s 64 --rate-sweep 1000,10000",
+		Full: "--rounds 20 -D 8s", Quick: "--rounds 11 -D 500ms --warmup 5ms"}
+	lDial = &Run{Args: "run --transport iwarp,lite+iwarp --workload connect", Full: "--rounds 40 -D 8s",
+		Quick: "--rounds 11 -D 300ms"}
 	lThink = &Run{Args: "run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp' --workload think --think-time 0,200us",
 		Full: "--rounds 20 -D 8s", Quick: "--rounds 11 -D 400ms"}
-	lMemory = &Run{Args: "run --transport iwarp,lite+iwarp --workload clients --machines 1,8 -s 64K"}
+	lMemory = &Run{Args: "run --transport iwarp,lite+iwarp --workload clients --machines 1,8 -s 4K,64K,1M"}
 	lLocks  = &Run{Args: "run --transport lite+iwarp --workload locks --contenders 1,8", Full: "--rounds 20",
 		Quick: "--rounds 11 -n 1000"}
 	lQoS = &Run{Args: "run --transport 'lite+iwarp,lite(qos=hwsep)+iwarp,lite(qos=swpri)+iwarp' --workload qos -D 300ms",
@@ -77,6 +83,12 @@ var lite = Paper{
 				Growth("making a region", At{lMake, "make_ns", "lite+iwarp", ""}, "size", "4K", "64M").AtMost(10).
 					Against(At{lPin, "register.p50", "pin", ""}),
 			}},
+		{ID: "L7b", Says: "Mapping a region by its name, and ending it, do not grow with its size either.",
+			Source: "figures of malloc and map by size", Rules: []Rule{
+				Growth("mapping, 64M over 4K", At{lMake, "map_ns", "lite+iwarp", ""}, "size", "4K", "64M").AtMost(3).
+					Against(At{lPin, "register.p50", "pin", ""}),
+				Growth("ending", At{lMake, "end_ns", "lite+iwarp", ""}, "size", "4K", "64M"),
+			}},
 		{ID: "L8", Says: "Few shared queue pairs reach native rates, and their number does not grow with users.",
 			Source: "figure of queue pair sharing", Rules: []Rule{
 				Ratio("writes a second of 64 users, 2 queue pairs over one each", At{lUsers, "rate", "lite(k=2)+" + lNative, "users=64"},
@@ -109,6 +121,17 @@ var lite = Paper{
 				Ratio("over two writes and polled rings", At{lCalls, "p50", "lite+iwarp", ""},
 					At{lCalls, "p50", "lite(rpc=write)+iwarp", ""}).AtMost(1.5).Against(At{Stack: "grpc(tcp)"}),
 			}},
+		{ID: "L12b", Says: "With many calls outstanding LITE carries as many as its peers, at every size.",
+			Source: "figures of call throughput: LITE, two writes, send and receive, FaRM-like", Rules: []Rule{
+				Ratio("64 B, 16 outstanding, calls a second, LITE over send and receive", At{lSizes, "rate", "lite+iwarp", "size=64"},
+					At{lSizes, "rate", "lite(rpc=send)+iwarp", "size=64"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("over two writes and polled rings", At{lSizes, "rate", "lite+iwarp", "size=64"},
+					At{lSizes, "rate", "lite(rpc=write)+iwarp", "size=64"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("4K, over send and receive", At{lSizes, "rate", "lite+iwarp", "size=4K"},
+					At{lSizes, "rate", "lite(rpc=send)+iwarp", "size=4K"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("over two writes and polled rings", At{lSizes, "rate", "lite+iwarp", "size=4K"},
+					At{lSizes, "rate", "lite(rpc=write)+iwarp", "size=4K"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+			}},
 		{ID: "L13", Says: "A caller that waits long sleeps: its CPU is free, and it pays a wake-up.", Source: "figure of CPU by gap",
 			Rules: []Rule{
 				Ratio("client's CPU, 200 us of server work, adaptive over polling", At{lThink, "client_busy", lWaits, "think=200µs"},
@@ -118,11 +141,25 @@ var lite = Paper{
 				Ratio("time beyond that work, adaptive over polling", At{lThink, "waiting_p50_ns", lWaits, "think=200µs"},
 					At{lThink, "waiting_p50_ns", "lite+iwarp", "think=200µs"}),
 			}},
+		{ID: "L13b", Says: "A call's CPU grows with the gap between calls where callers poll, and not where they sleep.",
+			Source: "figure of CPU time a request by the time between two", Rules: []Rule{
+				Ratio("CPU a call, 1000 a second, adaptive over polling", At{lGaps, "cpu.call", lWaits, "rate=1000"},
+					At{lGaps, "cpu.call", "lite+iwarp", "rate=1000"}).AtMost(0.5).Against(At{Stack: "lite+iwarp"}),
+				Ratio("adaptive, 1000 over 10000 a second", At{lGaps, "cpu.call", lWaits, "rate=1000"},
+					At{lGaps, "cpu.call", lWaits, "rate=10000"}),
+			}},
 		{ID: "L14", Says: "A server has a ring for each client, which is less than receives of the longest message.",
 			Source: "figure of memory", Rules: []Rule{
-				Growth("server's memory, 8 clients over 1", At{lMemory, "server_bytes", "lite+iwarp", ""}, "clients", "1", "8"),
-				Ratio("8 clients of 64 KiB, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8"},
-					At{lMemory, "server_bytes", "iwarp", "clients=8"}).AtMost(0.5).Exact().Against(At{Stack: "iwarp"}),
+				Growth("server's memory, 8 clients over 1", At{lMemory, "server_bytes", "lite+iwarp", "size=64K"}, "clients", "1", "8"),
+				Ratio("8 clients of 64 KiB, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=64K"},
+					At{lMemory, "server_bytes", "iwarp", "clients=8 size=64K"}).AtMost(0.5).Exact().Against(At{Stack: "iwarp"}),
+			}},
+		{ID: "L14b", Says: "With values as various as those of Facebook's stores, up to 1 MiB, rings take a small part of receives.",
+			Source: "figure of memory by sizes of values; receives must fit the largest", Rules: []Rule{
+				Ratio("8 clients of at most 1M, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=1M"},
+					At{lMemory, "server_bytes", "iwarp", "clients=8 size=1M"}).AtMost(0.1).Exact().Against(At{Stack: "iwarp"}),
+				Ratio("of at most 4K", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=4K"},
+					At{lMemory, "server_bytes", "iwarp", "clients=8 size=4K"}).Exact(),
 			}},
 		{ID: "L15", Says: "Memory is set, copied and moved exactly, also over nodes.", Source: "table 1",
 			Rules: []Rule{Pass("memset, memcpy and memmove", lCases, "mem/set-and-move")}},
@@ -145,6 +182,12 @@ var lite = Paper{
 		{ID: "L18", Says: "Applications give the answers of one machine.", Source: "§8",
 			Published: []string{"lines, of which use LITE: log 330, 36; MapReduce 600, 49; graph 1400, 20; DSM 3000, 45"}, Rules: []Rule{
 				Pass("a log", lLog), Pass("MapReduce", lWords), Pass("PageRank", lPages), Pass("shared memory", lDSM),
+			}},
+		{ID: "L19", Says: "A node that joins pays for all that it shares: it takes longer than one queue pair.",
+			Source: "KRCORE (ATC'22), figure 8a, which has LITE's connections beside those of verbs", Rules: []Rule{
+				Ratio("connect and read 64 B, LITE over iwarp", At{lDial, "p50", "lite+iwarp", ""}, At{lDial, "p50", "iwarp", ""}).
+					AtLeast(1.5).Against(At{Stack: "iwarp"}),
+				Value("iwarp", At{lDial, "p50", "iwarp", ""}), Value("LITE", At{lDial, "p50", "lite+iwarp", ""}),
 			}},
 	},
 }

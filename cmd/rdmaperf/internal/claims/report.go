@@ -21,6 +21,13 @@ type Report struct {
 	Quick       bool                `json:"quick,omitempty"`
 	Environment reports.Environment `json:"environment"`
 	Claims      []Outcome           `json:"claims"`
+	Runs        []Made              `json:"runs"`
+}
+
+// Made is a command that was run, and how long it took.
+type Made struct {
+	Command string  `json:"command"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Outcome is what became of one of them.
@@ -78,6 +85,7 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+	rep.Runs = n.made
 	return rep, nil
 }
 

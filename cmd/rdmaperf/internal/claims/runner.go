@@ -32,6 +32,7 @@ type runner struct {
 	Options
 	ran  map[string]*outcome
 	left []*Run // still to be made
+	made []Made
 }
 
 // outcome is what became of a run.
@@ -60,6 +61,7 @@ func (n *runner) of(ctx context.Context, r *Run) *outcome {
 	ctx, cancel := n.share(ctx, r)
 	defer cancel()
 	base := filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.ran)+1))
+	began := time.Now()
 	var o *outcome
 	if len(r.Beside) > 0 {
 		o = n.turns(ctx, r, base)
@@ -67,6 +69,7 @@ func (n *runner) of(ctx context.Context, r *Run) *outcome {
 		o = n.start(ctx, fields(line), base)
 	}
 	n.ran[line] = o
+	n.made = append(n.made, Made{"rdmaperf " + line, time.Since(began).Seconds()})
 	return o
 }
 

@@ -18,7 +18,7 @@ var (
 		"--op write -s 64K,1M", Full: "--rounds 80 -D 16s", Quick: "--rounds 10 -D 400ms --warmup 5ms"}
 	sLow = &Run{Args: "run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation --high-load 120",
 		Full: "--rounds 40 -D 8s", Quick: "--rounds 10 -D 500ms"}
-	sTrain = &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio 1",
+	sTrain = &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio 0,1,4",
 		Full: "--rounds 24 -D 12s", Quick: "--rounds 10 -D 500ms --warmup 1"}
 )
 
@@ -99,9 +99,13 @@ var srdma = Paper{
 		{ID: "S11", Says: "A training with a parameter server gains where communication and computation are alike.",
 			Source: "evaluation", Published: []string{"up to 54 % (TensorFlow with BytePS)"}, Rules: []Rule{
 				Ratio("iteration, priority over fifo, computation as long as communication",
-					At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority"},
-					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo"}).AtMost(0.95).
+					At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=1"},
+					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=1"}).AtMost(0.95).
 					Against(At{Where: "arm=fifo"}),
+				Ratio("no computation", At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=0"},
+					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=0"}),
+				Ratio("four times as long", At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=4"},
+					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=4"}),
 			}},
 		{ID: "S12", Says: "Strict priority starves a low class, and deficit round robin does not.",
 			Source: "follows from the design", Rules: []Rule{
