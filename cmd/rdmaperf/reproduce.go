@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -144,11 +145,11 @@ func (o *reproduceOptions) save(r *claims.Report) error {
 	}
 	for ending, write := range map[string]func(*claims.Report, io.Writer) error{".md": reproduceFormats["markdown"],
 		".json": reproduceFormats["json"], ".html": (*claims.Report).WriteHTML} {
-		f, err := os.Create(filepath.Join(o.dir, r.Paper+ending))
-		if err != nil {
+		var b bytes.Buffer
+		if err := write(r, &b); err != nil {
 			return err
 		}
-		if err := errors.Join(write(r, f), f.Close()); err != nil {
+		if err := reports.WriteFileAtomic(filepath.Join(o.dir, r.Paper+ending), b.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ type Claim struct {
 	Published []string // its figures; empty where there are none
 	Needs     Needs
 	Rules     []Rule
+	Curves    []Curve
 }
 
 // Needs are what a claim cannot be shown without.

@@ -4,7 +4,7 @@ package claims
 var (
 	lCases = &Run{Args: "conform --transport lite+mem,lite+iwarp --only 'mem/*,handle/*,call/*,lock/*'"}
 	lMany  = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --regions 1,16384 -s 64"}
-	lLarge = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --total 1,1024 -s 64"}
+	lLarge = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --total 1,4,64,1024 -s 64"}
 	lSoft  = &Run{Args: "run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp' --workload latency " +
 		"--op write -s 64", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 600ms --warmup 5ms"}
 	lPin = &Run{Args: "run --workload register -s 4K,64M --pattern new --arms none --pages base --offload none",
@@ -61,6 +61,9 @@ var lite = Paper{
 				Growth("LITE", At{lMany, "rate", lTier, ""}, "regions", "1", "16384").AtLeast(0.9).Exact().Against(At{Stack: lNative}),
 			}},
 		{ID: "L5", Says: "Large regions slow native requests down beyond a few MiB, and LITE's not.", Source: "slide 31",
+			Curves: []Curve{{"writes of 64 B, million a second by a region's bytes; the slide's axis ends at 6", "region_bytes",
+				[]string{"1M", "4M", "64M", "1G"}, 1e6, []Line{{Name: "native", Here: At{lLarge, "rate", lNative, ""}},
+					{Name: "LITE", Here: At{lLarge, "rate", lTier, ""}}}}},
 			Rules: []Rule{
 				Growth("writes a second, 1 GiB over 1 MiB, native", At{lLarge, "rate", lNative, ""}, "region_bytes", "1M", "1G").
 					AtMost(0.5).Exact().Against(At{Stack: lTier}),

@@ -4,47 +4,62 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
 )
 
-// WriteMarkdown writes the page of the paper.
+// WriteMarkdown writes the page of the paper: a row for each claim, its curves, and the commands.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s. Measured by `rdmaperf reproduce %s` on %s.\n\n%s.\n", r.Title, r.Source, r.Paper, r.Machine(),
-		r.Summary())
+	fmt.Fprintf(&b, "# %s\n\n%s. Measured by `rdmaperf reproduce %s` on %s.\n\n%s. One claim again: ", r.Title, r.Source,
+		r.Paper, r.Machine(), r.Summary())
+	fmt.Fprintf(&b, "`rdmaperf reproduce %s --only %s`.\n\n| | claim | published | here |\n|---|---|---|---|\n", r.Paper,
+		r.Claims[0].ID)
 	for _, c := range r.Claims {
-		fmt.Fprintf(&b, "\n**%s, %s.** %s (%s", c.ID, c.Verdict, c.Says, c.Source)
-		if len(c.Published) > 0 {
-			fmt.Fprintf(&b, "; published: %s", strings.Join(c.Published, "; "))
+		here := []string{}
+		for _, f := range c.Findings {
+			here = append(here, f.Line())
+		}
+		if why := c.Reason(); why != "" {
+			here = append(here, why)
 		}
 		if c.Label != "" {
-			fmt.Fprintf(&b, "; measured: %s", c.Label)
+			here[len(here)-1] += " (" + c.Label + ")"
 		}
-		b.WriteString(")\n")
-		if why := c.Reason(); why != "" {
-			fmt.Fprintf(&b, "- %s\n", why)
-		}
-		for _, f := range c.Findings {
-			fmt.Fprintf(&b, "- %s\n", f.Line())
+		fmt.Fprintf(&b, "| **%s** %s | %s (%s) | %s | %s |\n", c.ID, c.Verdict, cell(c.Says), cell(c.Source),
+			cell(c.Published...), cell(here...))
+	}
+	for _, c := range r.Claims {
+		for _, t := range c.Tables {
+			fmt.Fprintf(&b, "\n**%s**: %s", c.ID, t.markdown())
 		}
 	}
-	b.WriteString("\nThe runs, each of which can be repeated by itself:\n\n```\n")
+	b.WriteString("\n<details><summary>The commands, each of which can be repeated by itself</summary>\n\n```\n")
 	for _, line := range r.commands() {
 		b.WriteString(line + "\n")
 	}
-	b.WriteString("```\n")
+	b.WriteString("```\n\n</details>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// commands are those of all claims, each once.
+// cell is lines in a cell of a table.
+func cell(lines ...string) string {
+	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", "\\|")
+}
+
+// commands are those of all claims, each once, behind the first claims that need them.
 func (r *Report) commands() (all []string) {
+	seen := map[string]bool{}
 	for _, c := range r.Claims {
+		head := "# " + c.ID
 		for _, line := range c.Commands {
-			if !slices.Contains(all, line) {
-				all = append(all, line)
+			if seen[line] {
+				continue
 			}
+			if head != "" {
+				all, head = append(all, head), ""
+			}
+			all, seen[line] = append(all, line), true
 		}
 	}
 	return all
@@ -62,7 +77,8 @@ var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <style>
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
 section{border-top:1px solid #8884;padding:.5rem 0}h2{font-size:1.05rem;margin:.4rem 0}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0;width:50%}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0}
+.curve{width:auto;font-variant-numeric:tabular-nums}.curve td+td,.curve th+th{text-align:right}
 b{padding:0 .5em;border-radius:.3em;color:#fff;background:#666}b.shown{background:#17703c}b.not{background:#a61b1b}
 code{overflow-wrap:anywhere}:root{color-scheme:light dark}
 </style></head><body>
@@ -71,6 +87,8 @@ code{overflow-wrap:anywhere}:root{color-scheme:light dark}
 <p>{{.Source}}{{with .Label}} · measured: {{.}}{{end}}{{with .Reason}} · {{.}}{{end}}</p>
 <table><tr><th>published</th><th>here</th></tr><tr><td>{{range .Published}}{{.}}<br>{{else}}–{{end}}</td>
 <td>{{range .Findings}}{{.Line}}<br>{{else}}–{{end}}</td></tr></table>
+{{range .Tables}}<p>{{.What}}</p><table class="curve"><tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
+{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>{{end}}</table>{{end}}
 <details><summary>Repeat it</summary><p><code>rdmaperf reproduce {{$.Paper}} --only {{.ID}}</code></p>
 {{range .Commands}}<p><code>{{.}}</code></p>{{end}}</details></section>
 {{end}}</body></html>

@@ -40,6 +40,7 @@ type Outcome struct {
 	Why       string    `json:"why,omitempty"`
 	Label     string    `json:"label,omitempty"` // what kind of path was measured: device, soft, model or mem
 	Findings  []Finding `json:"findings,omitempty"`
+	Tables    []Table   `json:"tables,omitempty"` // curves
 	Commands  []string  `json:"commands,omitempty"`
 }
 
@@ -124,6 +125,9 @@ func (c *Claim) reproduce(ctx context.Context, n *runner, level float64) Outcome
 			out.Verdict, out.Why = f.Verdict, f.Why
 		}
 	}
+	for _, curve := range c.Curves {
+		out.Tables = append(out.Tables, curve.table(func(a At) (series, error) { return n.read(ctx, a) }))
+	}
 	out.Label = c.label(n)
 	return out
 }
@@ -153,6 +157,13 @@ func (c *Claim) runs() (all []*Run) {
 		}
 		for _, a := range r.ats() {
 			add(a.Run)
+		}
+	}
+	for _, curve := range c.Curves {
+		for _, l := range curve.Lines {
+			if l.Here.Run != nil {
+				add(l.Here.Run)
+			}
 		}
 	}
 	return all

@@ -69,12 +69,17 @@ var softrdma = Paper{
 					Against(At{Stack: "iwarp"}),
 			}},
 		{ID: "F7", Says: "Latency jumps where a message takes many segments.", Source: "slides",
-			Published: []string{"SoftRDMA 6.63, 6.80, 52.20 us at 64 B, 1 KB, 10 KB", "RNIC 3.59, 5.3, 16 us"}, Rules: []Rule{
+			Published: []string{"SoftRDMA 6.63, 6.80, 52.20 us at 64 B, 1 KB, 10 KB", "RNIC 3.59, 5.3, 16 us"},
+			Curves: []Curve{{"latency of a message, us by bytes, one at a time", "size", []string{"64", "1000", "10000"}, 1e3,
+				[]Line{
+					{Name: "RNIC", Published: []string{"3.59", "5.3", "16"}},
+					{"raw (SoftRDMA)", []string{"6.63", "6.80", "52.20"}, At{fSchemes, "p50", fRaw, ""}},
+					{"sequential", nil, At{fSchemes, "p50", fSequential, ""}},
+					{"kernel sockets", nil, At{fSchemes, "p50", "iwarp", ""}},
+				}}},
+			Rules: []Rule{
 				Growth("p50 of raw, 10000 over 1000 B", At{fSchemes, "p50", fRaw, ""}, "size", "1000", "10000").AtLeast(2).
 					Against(At{Where: "size=1000"}),
-				Value("raw, 64 B", At{fSchemes, "p50", fRaw, "size=64"}),
-				Value("raw, 1000 B", At{fSchemes, "p50", fRaw, "size=1000"}),
-				Value("raw, 10000 B", At{fSchemes, "p50", fRaw, "size=10000"}),
 			}},
 		{ID: "F8", Says: "The gap to an adapter closes for long messages.", Source: "slides",
 			Published: []string{"100 KB: 101 us beside 93; 500 KB: 500 beside 432; throughput 88 % of the RNIC at 100 KB"},

@@ -49,7 +49,11 @@ var srdma = Paper{
 			Source: "figure of the workflow", Published: []string{"wire B G G B, completions G B"},
 			Rules: []Rule{Pass("as published", sOrder)}},
 		{ID: "S5", Says: "Head-of-line blocking is reduced: what a probe waits for does not grow with the bulk behind it.",
-			Source: "abstract; no figure is open", Rules: []Rule{
+			Source: "abstract; no figure is open",
+			Curves: []Curve{{"probe p50, us by bytes of the bulk ahead", "bulk_size", []string{"64K", "1M"}, 1e3, []Line{
+				{Name: "iwarp", Here: At{sHOL, "loaded.p50", "iwarp", ""}},
+				{Name: "sched+iwarp", Here: At{sHOL, "loaded.p50", "sched+iwarp", ""}}}}},
+			Rules: []Rule{
 				Growth("probe p50, 1M over 64K bulk, iwarp", At{sHOL, "loaded.p50", "iwarp", ""}, "bulk_size", "64K", "1M").
 					AtLeast(3).Against(At{Stack: "sched+iwarp"}),
 				Growth("the same, sched+iwarp", At{sHOL, "loaded.p50", "sched+iwarp", ""}, "bulk_size", "64K", "1M").

@@ -7,26 +7,30 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 const columns = 80
 
-// WriteText prints a line for each claim, and its figures below it, in 80 columns.
+// WriteText prints a paragraph for each claim, and its figures below it, in 80 columns.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fill(&b, "", "", r.Title)
-	fill(&b, "", "", r.Machine())
+	block(&b, "", r.Title)
+	block(&b, "", r.Machine())
 	for _, c := range r.Claims {
 		b.WriteByte('\n')
-		fill(&b, fmt.Sprintf("%-4s %s: ", c.ID, c.Verdict), "     ", c.Says)
+		block(&b, fmt.Sprintf("%-4s ", c.ID), string(c.Verdict)+": "+c.Says)
 		if why := c.Reason(); why != "" {
-			fill(&b, "     ", "     ", why)
+			block(&b, "     ", why)
 		}
 		for _, p := range c.Published {
-			fill(&b, "     published: ", "       ", p)
+			block(&b, "     ", "published: "+p)
 		}
 		for _, f := range c.Findings {
-			fill(&b, "     "+f.mark(), "       ", f.Line())
+			block(&b, "     ", f.mark()+f.Line())
+		}
+		for _, t := range c.Tables {
+			b.WriteString(t.text("     "))
 		}
 	}
 	fmt.Fprintf(&b, "\n%s\n", r.Summary())
@@ -84,19 +88,10 @@ func commit(e *reports.Environment) string {
 	return e.Commit[:min(most, len(e.Commit))]
 }
 
-// fill writes text in lines of at most so many columns, behind a lead.
-func fill(b *strings.Builder, lead, rest, text string) {
-	at := lead
-	empty := true
-	for _, word := range strings.Fields(text) {
-		if !empty && len([]rune(at))+1+len([]rune(word)) > columns {
-			b.WriteString(strings.TrimRight(at, " ") + "\n")
-			at, empty = rest, true
-		}
-		if !empty {
-			at += " "
-		}
-		at, empty = at+word, false
+// block writes a paragraph behind a lead, which is spaces in all lines but the first.
+func block(b *strings.Builder, lead, words string) {
+	for _, line := range view.Wrap(words, columns-len(lead), "  ") {
+		b.WriteString(lead + line + "\n")
+		lead = strings.Repeat(" ", len(lead))
 	}
-	b.WriteString(at + "\n")
 }
