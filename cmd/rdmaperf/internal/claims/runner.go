@@ -21,8 +21,8 @@ import (
 
 const (
 	longestRun = 5 * time.Minute
-	quickPaper = time.Minute     // all runs of a quick paper together
-	childEnd   = 5 * time.Second // from an interrupt until it is killed
+	quickPaper = 49 * time.Second // all runs of a quick paper together: seven papers take less than six minutes
+	childEnd   = 2 * time.Second  // from an interrupt until it is killed
 )
 
 // runner starts rdmaperf for the runs of claims, each command line once.
