@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Report is what became of the claims of a paper.
@@ -202,5 +203,5 @@ func (r *Report) Summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}
 	}
-	return fmt.Sprintf("%s: of %d claims %s", r.Paper, len(r.Claims), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: of %s %s", r.Paper, view.Plural(int64(len(r.Claims)), "claim"), strings.Join(parts, ", "))
 }
