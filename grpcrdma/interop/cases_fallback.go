@@ -80,4 +80,3 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
-

@@ -60,7 +60,7 @@ func (c *Curve) table(read reader) Table {
 // text is the table with columns that are aligned.
 func (t *Table) text(indent string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n", indent, t.What)
+	block(&b, indent, t.What)
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
 	for _, row := range all {
