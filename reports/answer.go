@@ -61,6 +61,9 @@ func (a *Answer) Narrow() *Answer {
 			n.Columns = append(n.Columns, c)
 		} else {
 			n.Columns[at].Point += " or " + c.Point[strings.LastIndexByte(c.Point, ' ')+1:]
+			if n.Columns[at].Title != c.Title {
+				n.Columns[at].Title = TitleHalf + ", of a call whole"
+			}
 		}
 		for i := range n.Rows {
 			if cell := a.Rows[i].cell(k); at == len(n.Rows[i].Cells) {
@@ -76,8 +79,15 @@ func (a *Answer) Narrow() *Answer {
 // joins tells columns of the same figure, whose points differ in nothing but their last word, the operation.
 func (c AnswerColumn) joins(o AnswerColumn) bool {
 	i, k := strings.LastIndexByte(c.Point, ' '), strings.LastIndexByte(o.Point, ' ')
-	return i > 0 && k > 0 && c.Point[:i] == o.Point[:k] && c.Title == o.Title && c.Unit == o.Unit
+	alike := c.Title == o.Title || c.Title == TitleWhole && o.Title == TitleHalf && strings.HasSuffix(c.Point, " call")
+	return i > 0 && k > 0 && c.Point[:i] == o.Point[:k] && alike && c.Unit == o.Unit
 }
+
+// Titles of columns of latencies.
+const (
+	TitleHalf  = "half round trip"
+	TitleWhole = "round trip"
+)
 
 // AnswerRow is the figures of one stack, a cell for each column; nil where it was not measured.
 type AnswerRow struct {

@@ -31,3 +31,17 @@ func TestNarrowJoinsWhatNoStackHasBothOf(t *testing.T) {
 		t.Errorf("the answer was changed: %+v", a.Columns)
 	}
 }
+
+// Half a round trip of a send and the whole of a call share one, which says which is which.
+func TestNarrowJoinsRoundTripsOfSendsAndCalls(t *testing.T) {
+	a := &Answer{Columns: []AnswerColumn{{Title: TitleHalf, Point: "64 B send", Unit: "ns"},
+		{Title: TitleWhole, Point: "64 B call", Unit: "ns"}, {Title: TitleWhole, Point: "64 B read", Unit: "ns"}},
+		Rows: []AnswerRow{{Stack: "iwarp", Cells: []*AnswerCell{{Value: 1}, nil, nil}},
+			{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, {Value: 2}, nil}},
+			{Stack: "verbs", Cells: []*AnswerCell{nil, nil, {Value: 3}}}}}
+	n := a.Narrow()
+	if len(n.Columns) != 2 || n.Columns[0].Title != "half round trip, of a call whole" ||
+		n.Columns[0].Point != "64 B send or call" || n.Columns[1].Title != TitleWhole {
+		t.Errorf("columns %+v", n.Columns)
+	}
+}

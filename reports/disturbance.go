@@ -94,7 +94,8 @@ func DisturbanceLines(d *Document) []string {
 type Noise struct {
 	Threads             int   `json:"threads"`
 	InvoluntarySwitches int64 `json:"involuntary_switches"`
-	RunQueueWaitNs      int64 `json:"run_queue_wait_ns"` // ready to run and without a CPU, of all threads
+	RunQueueWaitNs      int64 `json:"run_queue_wait_ns"`    // ready to run and without a CPU, of all threads
+	Dispatches          int64 `json:"dispatches,omitempty"` // how often a CPU was given: there were at most as many waits
 	Migrations          int64 `json:"migrations"`
 	MinorFaults         int64 `json:"minor_faults"`
 	MajorFaults         int64 `json:"major_faults"`

@@ -32,7 +32,7 @@ func taken(r *reports.Result) float64 {
 func bounds(r *reports.Result, f reports.Figure) (low, high float64) {
 	t, v := taken(r), f.Value
 	if l, name := r.LatencyOf(f.Name); l != nil {
-		return latencyBounds(l, name, v, t, delayed(r, l))
+		return latencyBounds(l, name, v, t, hit(r, l, name, v, t), delayed(r, l))
 	}
 	if f.Better == reports.More && (f.Quantity == reports.QuantityRate || f.Quantity == reports.QuantityBytes) {
 		// In the time that was taken as much could have been done as in the rest.
@@ -45,8 +45,8 @@ func bounds(r *reports.Result, f reports.Figure) (low, high float64) {
 // latencyBounds are those of a figure of a distribution. Time that is taken only adds to a latency, so that the
 // measured one is the greatest.
 //
-// At most the part few of all operations was delayed.
-func latencyBounds(l *reports.Latency, name string, v, t, few float64) (low, high float64) {
+// The part all of the operations may have lost all of their time, and at most the part few of them lost any.
+func latencyBounds(l *reports.Latency, name string, v, t, all, few float64) (low, high float64) {
 	if high = v; l.IsBound(name) {
 		high = math.Inf(1) // of operations that were not done in the end
 	}
@@ -59,9 +59,9 @@ func latencyBounds(l *reports.Latency, name string, v, t, few float64) (low, hig
 	ps := l.Percentiles()
 	switch i := slices.IndexFunc(ps, func(p reports.Percentile) bool { return p.Name == name }); {
 	case i >= 0:
-		// A few operations may have lost all of it. They lasted longer than the others, so that they are at most the
-		// part t of all; without them percentile q is where q(1-t) is now. A tail shorter than t is lost in them.
-		low = min(low, quantile(l, ps[i].Percent*(1-t)))
+		// Those that lost all of it lasted longer than the others; without them percentile q is where q(1-all) is now.
+		// A shorter tail is lost in them.
+		low = min(low, quantile(l, ps[i].Percent*(1-all)))
 		if few < 1 {
 			low = max(low, quantile(l, ps[i].Percent-100*few)) // even if those would be the shortest
 		}
@@ -71,9 +71,34 @@ func latencyBounds(l *reports.Latency, name string, v, t, few float64) (low, hig
 	return low, high
 }
 
-// delayed is the largest part of the operations of a distribution that noise can have delayed: of a thread that spins,
-// each wait for a CPU begins with an involuntary switch, and one operation at a time is under way. What a hypervisor
-// takes has no such count, but lasts much longer than an operation.
+// manyWaits in the time of an operation are so many that the operations lose nearly the same part of it.
+const manyWaits = 4
+
+// hit is the largest part of the operations that may have lost all of their time, where the part t of the window was
+// taken: t where a wait for a CPU may be as long as an operation. A median that many waits go into lost their part of
+// the window; then it is what was sent again, and what a hypervisor took, in portions of an unknown length.
+func hit(r *reports.Result, l *reports.Latency, name string, v, t float64) float64 {
+	d := r.Disturbance
+	if d == nil || name != "p50" || r.DurationNs <= 0 {
+		return t
+	}
+	part := 0.
+	for _, n := range []*reports.Noise{d.Client, d.Server} {
+		switch {
+		case n == nil || n.RunQueueWaitNs == 0:
+			continue
+		case n.Dispatches == 0 || v < manyWaits*float64(n.RunQueueWaitNs)/float64(n.Dispatches):
+			return t
+		}
+		part = max(part, float64(n.StealNs)/float64(r.DurationNs)+
+			float64(n.Retransmits)/float64(max(min(n.Segments, l.Count), 1)))
+	}
+	return min(part, t)
+}
+
+// delayed is the largest part of the operations of a distribution that noise can have delayed: each wait for a CPU ends
+// with a dispatch, and one operation at a time is under way. What a hypervisor takes has no such count, but lasts much
+// longer than an operation.
 func delayed(r *reports.Result, l *reports.Latency) float64 {
 	d := r.Disturbance
 	if d == nil || r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil || r.DurationNs <= 0 {
@@ -81,7 +106,11 @@ func delayed(r *reports.Result, l *reports.Latency) float64 {
 	}
 	part := 0.
 	for _, n := range []*reports.Noise{d.Client, d.Server} {
-		part += float64(n.InvoluntarySwitches+n.Retransmits)/float64(max(l.Count, 1)) +
+		waits := n.Dispatches
+		if waits == 0 {
+			waits = n.InvoluntarySwitches // a document of before; a thread that spins begins each wait with one
+		}
+		part += float64(waits+n.Retransmits)/float64(max(l.Count, 1)) +
 			float64(n.StealNs)/float64(r.DurationNs)
 	}
 	return min(part, 1)

@@ -3,6 +3,7 @@ package answer
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +88,73 @@ func TestCountedWaitsBoundAMedianClosely(t *testing.T) {
 	f, _ := w.measured.Find("p50")
 	if low, high := bounds(w.measured, f); taken(w.measured) < 0.3 || low < 0.99*high {
 		t.Errorf("%.0f %% taken, p50 within %v and %v", 100*taken(w.measured), low, high)
+	}
+}
+
+// shared are 30 operations of some ms on a thread that shares its CPU: it runs for a ms at a time and then waits so
+// long that the part t is taken from it. The least that their median can have been, and what it is on an idle machine.
+func shared(rng *rand.Rand, ms, t float64) (low, measured, idle float64) {
+	with, without := reports.NewRecorder(), reports.NewRecorder()
+	wait := func() float64 { return 1e6 * t / (1 - t) * rng.ExpFloat64() }
+	n, next := &reports.Noise{Threads: 1}, 1e6*rng.ExpFloat64()
+	var window float64
+	for range 30 {
+		ns := 1e6 * ms * math.Exp(0.3*rng.NormFloat64())
+		late := 0.
+		for left := ns; left > next; next = 1e6 * rng.ExpFloat64() {
+			w := wait()
+			left, late = left-next, late+w
+			n.RunQueueWaitNs += int64(w)
+			n.Dispatches++
+		}
+		with.Record(int64(ns + late))
+		without.Record(int64(ns))
+		window += ns + late
+	}
+	l, l0 := with.Snapshot(), without.Snapshot()
+	r := &reports.Result{Latency: &l, Polling: reports.PollingBusy, Depth: 1, DurationNs: int64(window),
+		Disturbance: &reports.Disturbance{Client: n, Server: &reports.Noise{}, Taken: float64(n.RunQueueWaitNs) / window}}
+	f := reports.Figure{Name: "p50", Value: l.P50}
+	low, _ = bounds(r, f)
+	return low, l.P50, l0.P50
+}
+
+// Operations that last for many waits lose the same part each: a median is then too high by the part of the window that
+// was taken, and by no more, so that 100x is still at least 60x where a third was taken.
+func TestManyWaitsInAnOperationTakeTheirPartOfIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, part := range []float64{0.33, 0.5, 0.8} {
+		var lows, ratios []float64
+		for range 200 {
+			low, measured, idle := shared(rng, 20, part)
+			lows, ratios = append(lows, low/idle), append(ratios, measured/low)
+		}
+		low, ratio := Pairs(lows, slices.Repeat([]float64{1}, len(lows)), 0.95), reports.Median(ratios)
+		if low.Within[0] > 1.03 {
+			t.Errorf("%.0f %% taken: the bound is at %v of the idle median, want at most 1", 100*part, low)
+		}
+		if most := 1.15 / (1 - part); ratio > most {
+			t.Errorf("%.0f %% taken: the median may be %.2f times too high, want at most %.2f", 100*part, ratio, most)
+		}
+	}
+}
+
+// A wait as long as an operation may have been all of it.
+func TestWaitsAsLongAsAnOperationMayBeAllOfIt(t *testing.T) {
+	l := reports.Latency{Count: 30, Min: 1e6, P50: 10e6, P90: 30e6, Max: 40e6}
+	r := &reports.Result{Latency: &l, DurationNs: 300e6, Disturbance: &reports.Disturbance{Taken: 0.5,
+		Client: &reports.Noise{Threads: 1, RunQueueWaitNs: 150e6, Dispatches: 50}}} // 3 ms each
+	f := reports.Figure{Name: "p50", Value: 10e6}
+	if low, _ := bounds(r, f); low != 1e6 {
+		t.Errorf("waits of 3 ms, median of 10 ms: at least %v, want the least sample", low)
+	}
+	r.Disturbance.Client.Dispatches = 100 // 1.5 ms each
+	if low, _ := bounds(r, f); low != 5e6 {
+		t.Errorf("waits of 1.5 ms, median of 10 ms: at least %v, want half", low)
+	}
+	r.Disturbance.Client.Retransmits, r.Disturbance.Client.Segments = 30, 1000
+	if low, _ := bounds(r, f); low != 1e6 {
+		t.Errorf("as many segments sent again as operations: at least %v, want the least sample", low)
 	}
 }
 

@@ -55,11 +55,11 @@ func (c *column) title() {
 	c.shown = reports.AnswerColumn{Point: one, Figure: c.Name, Unit: c.Unit(), Better: c.Better, Pays: c.pays}
 	switch {
 	case c.Name == "p50" && c.roundTrip == reports.RoundTripHalf:
-		c.shown.Title, c.words = "half round trip", words{"delivers", "a " + one}
+		c.shown.Title, c.words = reports.TitleHalf, words{"delivers", "a " + one}
 	case c.Name == "p50" && c.isCall():
-		c.shown.Title, c.words = "round trip", words{"answers", "a " + one}
+		c.shown.Title, c.words = reports.TitleWhole, words{"answers", "a " + one}
 	case c.Name == "p50":
-		c.shown.Title, c.words = "round trip", words{"completes", "a " + one}
+		c.shown.Title, c.words = reports.TitleWhole, words{"completes", "a " + one}
 	case c.Name == "bw":
 		c.shown.Title, c.words = "bulk rate", words{"moves", many}
 	case c.Name == "rate" && c.isCall():

@@ -67,6 +67,7 @@ func Between(before, after reports.Noise) reports.Noise {
 		Threads:             after.Threads,
 		InvoluntarySwitches: less(after.InvoluntarySwitches, before.InvoluntarySwitches),
 		RunQueueWaitNs:      less(after.RunQueueWaitNs, before.RunQueueWaitNs),
+		Dispatches:          less(after.Dispatches, before.Dispatches),
 		Migrations:          less(after.Migrations, before.Migrations),
 		MinorFaults:         less(after.MinorFaults, before.MinorFaults),
 		MajorFaults:         less(after.MajorFaults, before.MajorFaults),
@@ -79,8 +80,9 @@ func Between(before, after reports.Noise) reports.Noise {
 }
 
 func (r *Reader) thread(n *reports.Noise, dir string) {
-	if f := strings.Fields(r.file(dir + "schedstat")); len(f) >= 2 { // run time, wait, slices
+	if f := strings.Fields(r.file(dir + "schedstat")); len(f) >= 3 { // run time, wait, slices
 		n.RunQueueWaitNs += number(f[1])
+		n.Dispatches += number(f[2])
 	}
 	// The name may hold anything, so fields count from behind its last parenthesis.
 	stat := r.file(dir + "stat")

@@ -27,7 +27,7 @@ func TestReadSumsUpThreads(t *testing.T) {
 		"proc/self/task/12/status":    file("nonvoluntary_ctxt_switches:\t2\n"),
 		"proc/self/task/12/schedstat": file("5 500 3\n"),
 	}
-	want := reports.Noise{Threads: 2, InvoluntarySwitches: 42, RunQueueWaitNs: 2500, Migrations: 6, MinorFaults: 101,
+	want := reports.Noise{Threads: 2, InvoluntarySwitches: 42, RunQueueWaitNs: 2500, Dispatches: 6, Migrations: 6, MinorFaults: 101,
 		MajorFaults: 3, StealNs: 770_000_000}
 	for _, r := range []*Reader{{root, []int{11, 12}}, {root, nil}} {
 		if got := r.Read(); got != want {

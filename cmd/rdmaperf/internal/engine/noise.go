@@ -23,6 +23,7 @@ func (n *noise) add(o reports.Noise, window time.Duration) {
 	n.taken.Threads = max(n.taken.Threads, o.Threads)
 	n.taken.InvoluntarySwitches += o.InvoluntarySwitches
 	n.taken.RunQueueWaitNs += o.RunQueueWaitNs
+	n.taken.Dispatches += o.Dispatches
 	n.taken.Migrations += o.Migrations
 	n.taken.MinorFaults += o.MinorFaults
 	n.taken.MajorFaults += o.MajorFaults

@@ -18,20 +18,21 @@ import (
 const (
 	// allTime is what is planned for such a run where its windows may be chosen; with slices that grow
 	// it takes at most 45 s, on two CPUs with nothing else to do.
-	allTime = 35 * time.Second
+	allTime = 41 * time.Second
 	// allStart is for what comes before the first point: opening, the other process.
 	allStart = 3 * time.Second
 	// allBeside is what a point takes beside its windows and its warm-up: connections, the
-	// idle phase of calls, verification. Measured as 0.1 to 0.4 s.
-	allBeside  = 350 * time.Millisecond
+	// idle phase of calls, two proofs. Measured as 0.1 to 0.4 s.
+	allBeside  = 200 * time.Millisecond
 	allWarmup  = 60 * time.Millisecond
-	leastAll   = 28 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
+	leastAll   = 22 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
 	mostWindow = time.Second
 	allRounds  = 16
 	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
 	compareTime = 2 * time.Second
-	// sliceBeside is what a slice takes beside its windows: its warm-up, the phase that proves data, the turn.
-	sliceBeside = 25 * time.Millisecond
+	// windowBeside is what a window of a slice takes beside itself: its share of the warm-up and the turn, what is
+	// still under way, what is compared. Measured as 20 to 45 ms.
+	windowBeside = 38 * time.Millisecond
 )
 
 // fewPoints leaves of each workload and operation the smallest and the largest size: with
@@ -72,8 +73,8 @@ func (m *runner) cut() time.Duration {
 	switch {
 	case m.p.chooseTime:
 		for rounds = cmp.Or(rounds, allRounds); ; rounds-- {
-			left := allTime - allStart - time.Duration(points)*(allBeside+allWarmup+time.Duration(rounds)*sliceBeside)
-			slice = min(left/time.Duration(max(windows*rounds, 1)), mostWindow).Round(time.Millisecond)
+			left := allTime - allStart - time.Duration(points)*(allBeside+allWarmup)
+			slice = min(left/time.Duration(max(windows*rounds, 1))-windowBeside, mostWindow).Round(time.Millisecond)
 			if slice >= leastAll || rounds == 1 || m.o.rounds > 0 {
 				break
 			}
@@ -96,7 +97,7 @@ func (m *runner) cut() time.Duration {
 			p.WarmupDuration, p.WarmupIterations = allWarmup, 1000
 		}
 		for _, pt := range p.Points {
-			each := sliceBeside + p.PlannedTime(pt) - p.WarmupDuration
+			each := time.Duration(max(pt.Windows, 1))*windowBeside + p.PlannedTime(pt) - p.WarmupDuration
 			total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*each
 		}
 	}
