@@ -121,6 +121,7 @@ for a in "$@"; do
 	case $prev in --json | --jsonl | --junit | -o) [ "$a" = - ] || echo x >"$a" ;; esac
 	prev=$a
 done
+case $1 in run | compare) echo "${STDERR-}" >&2 ;; esac
 case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; compare) exit "${COMPARE_CODE-0}" ;; esac
 `)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
@@ -130,6 +131,8 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 		args                        []string
 		want                        int
 		says                        []string
+		err                         string // of run and compare, on stderr
+		cases                       string // in thresholds.xml
 	}{
 		{name: "defaults on two devices", args: []string{"--devices", "a,b"},
 			says: []string{"run --transport verbs:a,verbs:b,sched+verbs:a,sched+verbs:b,iwarp --workload " +
@@ -141,7 +144,7 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 			"conform --transport iwarp "}},
 		{name: "nothing is left", args: []string{"--devices", "", "--transport", "verbs@"}, want: 77},
 		{name: "conditions", args: []string{"--devices", "", "--fail-if", "p99>1ms", "--fail-if", "p50>+20%",
-			"--baseline", baseline}, says: []string{"--fail-if p99>1ms --quiet", "compare --force " + baseline,
+			"--baseline", baseline}, says: []string{"--fail-if p99>1ms --quiet", "compare " + baseline,
 			"result.json --fail-if p50>+20% --format markdown"}},
 		{name: "a change without a baseline", args: []string{"--devices", "", "--fail-if", "p50>+20%"}, want: 2},
 		{name: "no baseline yet", args: []string{"--devices", "", "--fail-if", "p50>+20%", "--baseline",
@@ -149,9 +152,20 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 		{name: "data changed", run: "4", conform: "1", args: []string{"--devices", ""}, want: 4},
 		{name: "a case failed and a threshold was missed", run: "3", conform: "1", args: []string{"--devices", ""},
 			want: 1},
+		{name: "another machine's baseline", compare: "2", args: []string{"--devices", "", "--baseline", baseline,
+			"--fail-if", "p50>+20%"}, err: "not alike: cpu: old A, new B", says: []string{"compare "},
+			cases: `<error message="not judged: exit code 2"/>`},
+		{name: "a compare that fails otherwise", compare: "2", args: []string{"--devices", "", "--baseline", baseline},
+			err: "rdmaperf: no", want: 2},
+		{name: "a case for each threshold", run: "3", args: []string{"--devices", "", "--conform", "none", "--fail-if",
+			"P99 > 1ms", "--expect", "p50<1us"}, err: "failed: p99 2ms, limit: fail if >1ms (tcp latency, 1 of 1 result)",
+			want: 3, cases: `<testcase classname="thresholds" name="--fail-if P99 &gt; 1ms"><failure message="failed: ` +
+				`p99 2ms, limit: fail if &gt;1ms (tcp latency, 1 of 1 result)"/></testcase>` + "\n" +
+				`<testcase classname="thresholds" name="--expect p50&lt;1us"></testcase>`},
 		{name: "a threshold", compare: "3", args: []string{"--devices", "", "--baseline", baseline}, want: 3},
 		{name: "not run", run: "77", args: []string{"--devices", "", "--conform", "none"}, want: 77},
 	} {
+		t.Setenv("STDERR", c.err)
 		for k, v := range map[string]string{"RUN_CODE": c.run, "CONFORM_CODE": c.conform, "COMPARE_CODE": c.compare} {
 			if v == "" {
 				v = "0"
@@ -161,7 +175,12 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 		if err := os.WriteFile(log, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		code, out := script(t, "", "action/measure", append(c.args, filepath.Join(t.TempDir(), "out"))...)
+		dir := filepath.Join(t.TempDir(), "out")
+		code, out := script(t, "", "action/measure", append(c.args, dir)...)
+		if xml, err := os.ReadFile(filepath.Join(dir, "thresholds.xml")); c.cases != "" &&
+			(err != nil || !strings.Contains(string(xml), c.cases)) {
+			t.Errorf("%s: %v, no\n%s\namong\n%s", c.name, err, c.cases, xml)
+		}
 		if code != c.want {
 			t.Errorf("%s: exit %d, want %d:\n%s", c.name, code, c.want, out)
 		}

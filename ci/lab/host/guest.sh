@@ -12,9 +12,13 @@ readonly no_boot=75 # EX_TEMPFAIL of sysexits.h
 # guest's second serial line is our stdout. Ends with the guest, after LIMIT seconds, or
 # with $no_boot when the guest did not have its share after $boot_limit seconds.
 qemu() {
-	local limit=$1 accel=$2 share=$3 console=$4 forward=() f net=user,id=net0
+	local limit=$1 accel=$2 share=$3 console=$4 forward=() host=() f net=user,id=net0
 	shift 4
 	for f in "${forwards[@]}"; do net+=",hostfwd=tcp:127.0.0.1:${f%:*}-10.0.2.15:${f#*:}"; done
+	# A script that wants this machine's programs has its files, without being able to write them.
+	if [[ -n ${script-} ]] && grep -q '^# lab host:' "$script"; then
+		host=(-fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap" -device virtio-9p-pci,fsdev=host,mount_tag=host)
+	fi
 	if ((${#forwards[@]})); then forward=(-netdev "$net" -device "virtio-net-pci,netdev=net0,romfile="); fi
 	# tsc=reliable: translated CPUs share one counter, but the kernel cannot know, and
 	# its other clock costs 1 us a reading, which is what a latency loop would show.
@@ -30,7 +34,7 @@ qemu() {
 		-nodefaults -no-user-config -display none -no-reboot -nic none "${forward[@]}" \
 		-chardev "file,id=console,path=$console" -serial chardev:console \
 		-chardev stdio,id=out,signal=off -serial chardev:out \
-		-fsdev "local,id=share,path=$share,security_model=none" -device virtio-9p-pci,fsdev=share,mount_tag=share \
+		-fsdev "local,id=share,path=$share,security_model=none" -device virtio-9p-pci,fsdev=share,mount_tag=share "${host[@]}" \
 		-kernel "$kernel_dir/vmlinuz" -initrd "$initrd" \
 		-append "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off no_timer_check tsc=reliable rdinit=/init $*" </dev/null &
 	child=$!

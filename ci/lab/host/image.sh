@@ -106,6 +106,7 @@ build_job() { # JOB SCRIPT ARGS…
 	cp "$lab/guest/init" "$root/init"
 	cp -r "$lab/." "$root/lab/"
 	cp "$kernel_dir/config" "$root/lab/kernel.config"
+	echo "$kernel_dir" >"$root/lab/kernel.dir"
 	cp "$script" "$root/lab/${script##*/}"
 	chmod +x "$root/init" "$root/lab/${script##*/}"
 	printf '%q ' "/lab/${script##*/}" "$@" >"$root/lab/command"

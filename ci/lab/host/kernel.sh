@@ -5,7 +5,7 @@
 # Programs in the guest need these; a module that the kernel has built in is fine.
 kernel_modules=(
 	rdma_rxe siw ib_uverbs rdma_ucm ib_umad veth tun virtio_pci virtio_net
-	9p 9pnet_virtio crc32_generic crc32c_generic libcrc32c sch_netem
+	9p 9pnet_virtio crc32_generic crc32c_generic libcrc32c sch_netem overlay
 )
 
 # newest_kernel SERIES: prints "PACKAGE-SUFFIX VERSION" of the newest full image of
@@ -123,6 +123,11 @@ build_siw() {
 	local siw=$PWD/linux-source-$series/drivers/infiniband/sw/siw
 	timeout 600 make -j2 -C "headers/usr/src/linux-headers-$kernel_release" M="$siw" CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= modules
 	strip --strip-debug "$siw/siw.ko"
+	# What a machine has that builds modules by itself: see "# lab host" in README.md.
+	mv headers result/headers
+	dpkg -x linux-source-*.deb result/source
+	dpkg-deb -f linux-source-*.deb Version >result/version
+	find result/headers/usr/src -maxdepth 2 -type f -name Makefile -exec sed -i "s|$headers/usr/src/|/usr/src/|g" {} +
 	mkdir -p "$modules/updates"
 	cp "$siw/siw.ko" "$modules/updates/"
 }
