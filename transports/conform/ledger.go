@@ -31,6 +31,11 @@ type Entry struct {
 	// kernel has no part in it.
 	Kernel string `json:"kernel,omitempty"`
 
+	// Seen is the range of Linux releases on which this behaviour was seen, "6.1..6.12",
+	// where nobody knows that it ended: a newer kernel is excused as well, with a remark,
+	// and a case that passes there is no xpass. An entry has this or Kernel.
+	Seen string `json:"seen,omitempty"`
+
 	// Got narrows the entry to failures whose "got" contains the text, so that a
 	// wide pattern does not excuse what has another cause. Empty: any failure.
 	Got string `json:"got,omitempty"`
@@ -40,7 +45,7 @@ type Entry struct {
 }
 
 // ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Fields are
-// required but for kernel, got and sometimes, and unknown ones are refused, so that a
+// required but for kernel, seen, got and sometimes, and unknown ones are refused, so that a
 // typo cannot excuse a failure.
 func ReadLedger(r io.Reader) (*Ledger, error) {
 	dec := json.NewDecoder(r)
@@ -79,6 +84,16 @@ func (e *Entry) validate() error {
 	}
 	if _, err := inKernelRange(e.Kernel, "0"); err != nil {
 		return fmt.Errorf("kernel %q: %v", e.Kernel, err)
+	}
+	if _, err := inKernelRange(e.Seen, "0"); err != nil {
+		return fmt.Errorf("seen %q: %v", e.Seen, err)
+	}
+	first, last, _ := strings.Cut(e.Seen, "..")
+	switch {
+	case e.Seen != "" && e.Kernel != "":
+		return errors.New("kernel and seen exclude each other")
+	case e.Seen != "" && (first == "" || last == ""):
+		return fmt.Errorf("seen %q: want a range like 6.1..6.12, with both ends", e.Seen)
 	}
 	return nil
 }
@@ -156,11 +171,25 @@ func (l *Ledger) find(c *Case, r *Result, kernel string) *Entry {
 		case r.Verdict == Fail && !strings.Contains(r.Got, e.Got), r.Verdict == Pass && e.Sometimes:
 			continue
 		}
-		if in, _ := inKernelRange(e.Kernel, kernel); in {
+		if in, _ := inKernelRange(e.Kernel, kernel); !in {
+			continue
+		}
+		if in, _ := inKernelRange(e.Seen, kernel); in || e.newer(kernel) {
 			return e
 		}
 	}
 	return nil
+}
+
+// newer tells that a kernel is newer than all on which the behaviour was seen.
+func (e *Entry) newer(kernel string) bool {
+	first, last, ok := strings.Cut(e.Seen, "..")
+	if !ok {
+		return false
+	}
+	since, _ := inKernelRange(first+"..", kernel)
+	until, _ := inKernelRange(".."+last, kernel)
+	return since && !until
 }
 
 // Apply turns fail into xfail and pass into xpass where an entry expects the
@@ -173,12 +202,20 @@ func (l *Ledger) Apply(c *Case, r *Result, kernel string) {
 	if e == nil {
 		return
 	}
-	if r.Verdict == Fail {
+	newer := e.newer(kernel)
+	switch {
+	case r.Verdict == Fail:
 		r.Verdict = XFail
-	} else {
+	case !newer:
 		r.Verdict = XPass
 	}
 	kernels := ""
+	if e.Seen != "" {
+		kernels = ", seen on kernels " + e.Seen
+	}
+	if newer {
+		kernels += ", this one is newer"
+	}
 	if e.Kernel != "" {
 		kernels = ", kernels " + e.Kernel
 	}
