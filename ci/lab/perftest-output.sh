@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# rdmaperf as perftest: the same command lines for both, as server and as client. What a
-# script reads of one it must find in the other: exit codes, the line of column names, as
-# many figures in a row, lists of samples, the one figure of --output, names in JSON.
+# rdmaperf as perftest: the same ten command lines for both, as server and as client. What one
+# prints is what the other prints once figures are masked; beside that exit codes, lists of
+# samples, the one figure of --output, names and decimals in JSON.
 # Then -T and --tclass: the octet that packets are marked with, seen on a wire.
 #
 #   ci/lab/run ci/lab/perftest-output.sh [output|marks]
@@ -32,24 +32,31 @@ pair() {
 	done
 }
 
-# shape FILE: the lines that scripts read, with N for a figure, and a list of samples as one:
-# perftest leaves the longest out of some. Version 4.5, which Debian 12 has, writes MB/sec for MiB/sec, and
-# a guest's clock makes infinities of its figures.
+# shape FILE: everything printed, with N for a figure and a list of samples as one: perftest leaves the longest out of
+# some. Left out are lines that one side alone can have: the stack; addresses of queue pairs; how rdma_cm is waited for; and
+# what perftest 4.5, which Debian 12 has, prints otherwise than 6.29 (how it posts, CQE polls, inline defaults, that rdma_cm exchanges, the GID that
+# rdma_cm took). 4.5 writes MB/sec for MiB/sec, and a guest's clock makes infinities of its figures.
 shape() {
-	sed -E 's/[[:space:]]+/ /g; s/ $//; s,\[MB/sec],[MiB/sec],g' "$1" | grep -E '^ ?(#|[0-9])' | sed -E '/#/!s/[0-9]+(\.[0-9]+)?|-?nan|inf/N/g' | uniq
+	sed -E 's/[[:space:]]+/ /g; s/ $//; s,\[MB/sec],[MiB/sec],g' "$1" |
+		grep -vE '^ (Stack|PCIe relax order|ibv_wr\* API|CQE Poll Batch|Max inline data|Data ex. method|Waiting for client rdma_cm|Please run the same) ?|^ (local|remote) address|^ GID:|^$|^Device not recognized' |
+		if [[ $device == siw* ]]; then grep -vE '^ GID index'; else cat; fi |
+		sed -E '/^ ?#/!s/-?\b[0-9]+(\.[0-9]+)?\b|-?nan|\binf\b/N/g; s/^ Outstand reads : .*/ Outstand reads : N/' | uniq
 }
 
-# alike NAME DEVICE TOOL OPTION…: what clients print has one shape, and servers say that they
-# wait.
+# alike NAME DEVICE TOOL OPTION…: what both sides print has one shape. Samples are the client's alone.
 alike() {
+	local side failed=0 sides=(client server)
+	[[ $1 != samples ]] || sides=(client)
 	pair "$@" || return
-	shape "$at.theirs.client" >/tmp/theirs
-	shape "$at.ours.client" >/tmp/ours
-	if ! diff /tmp/theirs /tmp/ours >"$at.diff"; then
-		head -n 12 "$at.diff" | sed 's/^/  /'
-		return 1
-	fi
-	(($(wc -l </tmp/ours) >= 2)) && grep -q 'Waiting for client' "$at.theirs.server" && grep -q 'Waiting for client' "$at.ours.server"
+	for side in "${sides[@]}"; do
+		shape "$at.theirs.$side" >/tmp/theirs
+		shape "$at.ours.$side" >/tmp/ours
+		if ! diff /tmp/theirs /tmp/ours >"$at.$side.diff"; then
+			echo "  $side: < perftest, > rdmaperf" && head -n 12 "$at.$side.diff" | sed 's/^/  /'
+			failed=1
+		fi
+	done
+	(($(wc -l </tmp/ours) >= 2)) && grep -q 'Waiting for client' "$at.ours.server" && return $failed
 }
 
 # one NAME DEVICE TOOL OPTION…: a figure and nothing else.
@@ -63,15 +70,33 @@ one() {
 
 names() { grep -oE '"?[A-Za-z0-9_%. ]+"? *: ' "$1" | tr -d ' ":' | sort -u; }
 
-# json NAME DEVICE TOOL OPTION…: every name of theirs stands in ours.
+# json NAME DEVICE TOOL OPTION…: the client's file has every name of theirs, with as many decimals.
 json() {
 	local missing
 	pair "$@" --out_json --out_json_file=@.json || return
 	names "$at.theirs.json" >/tmp/theirs
 	names "$at.ours.json" >/tmp/ours
-	# What the device alone knows, its link and how it posts, and the GID that rdma_cm takes.
-	missing=$(grep -vxF -f /tmp/ours /tmp/theirs | grep -vxE "PCIe_relax_order|ibv_wr_API|Link_type|Mtu$([[ $2 != siw* ]] || echo '|GID_index')")
+	# The GID that rdma_cm takes is the kernel's.
+	missing=$(grep -vxF -f /tmp/ours /tmp/theirs | grep -vxE "none$([[ $2 != siw* ]] || echo '|GID_index')")
 	[[ -s /tmp/theirs && -z $missing ]] || { echo "  not in ours: $missing" && return 1; }
+	grep -q "\"Device\": \"$2\"" "$at.ours.json" || { echo "  Device is not $2" && return 1; }
+	decimals "$at.theirs.json" >/tmp/theirs
+	decimals "$at.ours.json" >/tmp/ours
+	diff /tmp/theirs /tmp/ours
+}
+
+# decimals FILE: which figures have how many.
+decimals() { sed -nE 's/^ *"(BW_[a-z]+|MsgRate|t_[a-z]+|percentile_[0-9.]+)": ?-?([0-9]+\.|inf|-?nan)([0-9]*),?$/\1 \3/p' "$1" | sed 's/[0-9]$/N/; :a; s/[0-9]\(N*\)$/N\1/; ta' | sort; }
+
+# fails TOOL OPTION…: both end with exit code 1.
+fails() {
+	local command code
+	for command in "$1" "rdmaperf perftest $1"; do
+		code=0
+		# shellcheck disable=SC2086 # words are wanted
+		timeout "$limit" $command -d rxe0 -F -p 18699 "${@:2}" >/tmp/fails 2>&1 || code=$?
+		((code == 1)) || { echo "  $command: exit code $code: $(tail -n 1 /tmp/fails)" && return 1; }
+	done
 }
 
 output() {
@@ -92,6 +117,8 @@ output() {
 		check "$device: JSON" json json "$device" ib_write_bw -s 4096 -n 200
 		check "$device: JSON of latency" json json "$device" ib_send_lat -s 64 -n 100
 	done
+	check "rxe0: no peer is exit code 1" fails ib_write_bw 10.77.0.1
+	check "rxe0: a link of no kind is exit code 1" fails ib_write_bw --force-link=Token 10.77.0.1
 	check "rxe0: atomics" alike atomic rxe0 ib_atomic_lat -n 100 -A FETCH_AND_ADD
 }
 
