@@ -20,6 +20,9 @@ import (
 // version comes from the build information.
 var Version string
 
+// Next is the release that this source will be part of.
+const Next = "0.1.0"
+
 // Environment is what has to be the same for two figures to be comparable. A
 // field that could not be found out is empty and absent from the document,
 // except for those the schema requires.
@@ -94,20 +97,21 @@ func collect(root fs.FS) Environment {
 }
 
 // version prefers what the linker said, then the module's version, then the
-// commit; "devel" is a build that carries none of them.
+// commit; the next release with "-dev" is a build that carries none of them.
 func version() string {
 	if Version != "" {
 		return Version
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "devel"
+		return Next + "-dev"
 	}
 	return versionOf(info)
 }
 
 func versionOf(info *debug.BuildInfo) string {
-	if v := info.Main.Version; v != "" && v != "(devel)" {
+	// A checkout without a tag has a pseudo-version of v0.0.0 (go.dev/ref/mod), which says no more than its commit.
+	if v := info.Main.Version; v != "" && v != "(devel)" && !strings.HasPrefix(v, "v0.0.0-") {
 		return v
 	}
 	var revision, dirty string
@@ -119,7 +123,7 @@ func versionOf(info *debug.BuildInfo) string {
 			dirty = "+dirty"
 		}
 	}
-	return "devel" + revision + dirty
+	return Next + "-dev" + revision + dirty
 }
 
 // gogc reports the setting in force, which SetGCPercent may have changed.

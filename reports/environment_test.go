@@ -121,13 +121,14 @@ func TestVersionOfABuild(t *testing.T) {
 		settings []debug.BuildSetting
 		want     string
 	}{
-		{"", nil, "devel"},
-		{"(devel)", nil, "devel"},
+		{"", nil, "0.1.0-dev"},
+		{"(devel)", nil, "0.1.0-dev"},
+		{"v0.0.0-20261128180000-0123456789ab+dirty", setting("vcs.revision", commit), "0.1.0-dev-0123456789ab"},
 		{"v1.2.3", setting("vcs.revision", commit), "v1.2.3"},
-		{"(devel)", setting("vcs.revision", commit), "devel-0123456789ab"},
-		{"(devel)", setting("vcs.revision", commit[:12], "vcs.modified", "true"), "devel-0123456789ab+dirty"},
+		{"(devel)", setting("vcs.revision", commit), "0.1.0-dev-0123456789ab"},
+		{"(devel)", setting("vcs.revision", commit[:12], "vcs.modified", "true"), "0.1.0-dev-0123456789ab+dirty"},
 		{"", setting("vcs.revision", commit[:11], "vcs.modified", "false", "vcs.time", "true", "vcs",
-			"0123456789abcdef"), "devel"},
+			"0123456789abcdef"), "0.1.0-dev"},
 	} {
 		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.module},
 			Settings: c.settings}); got != c.want {

@@ -6,6 +6,11 @@ package lwip
 #cgo CFLAGS: -O2 -Wall -I/usr/include/lwip
 #cgo LDFLAGS: -ldl -Wl,-E
 #include "lw.h"
+#ifdef LW_STATIC
+enum { lw_static = 1 };
+#else
+enum { lw_static = 0 };
+#endif
 
 #cgo noescape lw_turn
 #cgo nocallback lw_turn
@@ -27,6 +32,14 @@ import (
 	"time"
 	"unsafe"
 )
+
+// In says how lwIP is in this program.
+func In() string {
+	if C.lw_static != 0 {
+		return "lwIP (static)"
+	}
+	return "lwIP (liblwip.so.0, when it is used)"
+}
 
 const (
 	// turnFrames bounds what one turn takes from each link, so that a flood does not

@@ -8,6 +8,18 @@
 
 struct lw_calls lw_lib;
 
+#ifdef LW_STATIC
+// The library is in the program, by the same headers.
+const char *lw_load(int *unlike)
+{
+	*unlike = 0;
+#define X(f) lw_lib.f = &f;
+	LW_CALLS(X)
+#undef X
+	return NULL;
+}
+#else
+
 static const struct {
 	const char *name;
 	size_t at;
@@ -39,3 +51,4 @@ const char *lw_load(int *unlike)
 	}
 	return NULL;
 }
+#endif

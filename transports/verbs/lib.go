@@ -64,6 +64,9 @@ func errno(rc C.int) error {
 	return syscall.Errno(rc)
 }
 
+// In says how kernel verbs are in this program.
+func In() string { return "kernel verbs (libibverbs and librdmacm, when they are used)" }
+
 // List describes the machine's devices; none is rdma.ErrNoDevice.
 func List() ([]DeviceInfo, error) {
 	var all []DeviceInfo

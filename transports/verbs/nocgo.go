@@ -24,3 +24,6 @@ func Open(cfg Config) (rdma.Device, error) {
 
 // List always fails likewise.
 func List() ([]DeviceInfo, error) { return nil, errNoCgo }
+
+// In says how kernel verbs are in this program.
+func In() string { return "no kernel verbs (built without cgo)" }
