@@ -27,9 +27,10 @@ brings_up() {
 }
 again_is_the_same() { [ "$(./devices "${kinds[@]}" | tail -n 1)" = "devices=$devices" ]; }
 
-# The machine that runs the lab, over an overlay in memory, on this kernel.
+# The machine that runs the lab, over an overlay in memory, on this kernel. By a path, because busybox takes
+# its own programs else.
 machine=/run/machine
-on_it() { chroot $machine env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/tmp "$@"; }
+on_it() { chroot $machine /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/tmp "$@"; }
 # installed PACKAGE SOURCE: what dpkg knows there of the kernel's packages.
 installed() { printf '\nPackage: %s\nStatus: install ok installed\nArchitecture: amd64\nMaintainer: lab\nDescription: lab\nSource: %s\nVersion: %s\n' "$1" "$2" "$version" >>$machine/var/lib/dpkg/status; }
 becomes_a_runner() {
