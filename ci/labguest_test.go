@@ -78,8 +78,8 @@ qemu 600 tcg / /dev/null
 			defer caller.Process.Kill()
 			guest := said("guest")
 			defer syscall.Kill(guest, syscall.SIGKILL) // it is gone already
-			victim := map[string]string{"the run": "run-is", "its caller": "caller", "timeout": "timeout"}[who]
-			if err := syscall.Kill(said(victim), syscall.SIGKILL); err != nil {
+			killed := map[string]string{"the run": "run-is", "its caller": "caller", "timeout": "timeout"}[who]
+			if err := syscall.Kill(said(killed), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			for end := time.Now().Add(20 * time.Second); alive(guest); time.Sleep(10 * time.Millisecond) {

@@ -291,7 +291,7 @@ func TestCreditNeverGoesBack(t *testing.T) {
 	}
 }
 
-// Strangers are refused without taking the listener with them.
+// Unknown peers are refused without taking the listener with them.
 func TestListenerSkipsForeignPeers(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) {

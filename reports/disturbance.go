@@ -33,7 +33,7 @@ type Disturbance struct {
 	closedWindows bool
 }
 
-// ClosedWindows has Judge look at the time for which a receive window let nothing go. It is
+// ClosedWindows has Judge look at the time for which a receive window blocked sending. It is
 // for points whose messages fit any window and go one at a time: a stream that its receiver
 // holds back is what is measured.
 func (d *Disturbance) ClosedWindows() { d.closedWindows = true }
@@ -41,9 +41,17 @@ func (d *Disturbance) ClosedWindows() { d.closedWindows = true }
 // Quiet tells that nothing speaks against the figures.
 func (d *Disturbance) Quiet() bool { return d == nil || d.Verdict == VerdictQuiet }
 
+// Shown is the verdict for people: noise is what the document calls disturbed.
+func (d *Disturbance) Shown() string {
+	if d.Verdict == VerdictDisturbed {
+		return "noise"
+	}
+	return d.Verdict
+}
+
 // String is the verdict with its reasons.
 func (d *Disturbance) String() string {
-	s := d.Verdict
+	s := d.Shown()
 	if len(d.Reasons) > 0 {
 		s += ": " + strings.Join(d.Reasons, "; ")
 	}
@@ -81,10 +89,11 @@ func DisturbanceLines(d *Document) []string {
 		}
 	}
 	var lines []string
+	words := map[string]string{VerdictImpossible: "contradictory figures", VerdictDisturbed: "noise"}
 	for _, v := range []string{VerdictImpossible, VerdictDisturbed} {
 		if r := worst[v]; r != nil {
-			lines = append(lines, fmt.Sprintf("! %d of %s %s, such as %s: %s", count[v],
-				view.Plural(int64(points), "point"), v, pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
+			lines = append(lines, fmt.Sprintf("! %s in %d of %s, such as %s: %s", words[v], count[v],
+				view.Plural(int64(points), "measurement"), pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
 		}
 	}
 	return lines
@@ -105,7 +114,7 @@ type Noise struct {
 	Sockets         int   `json:"sockets,omitempty"`
 	Segments        int64 `json:"segments,omitempty"`          // sent
 	Retransmits     int64 `json:"retransmits,omitempty"`       // of these, sent again
-	WindowLimitedNs int64 `json:"window_limited_ns,omitempty"` // for which the peer's receive window let nothing go
+	WindowLimitedNs int64 `json:"window_limited_ns,omitempty"` // for which the peer's receive window blocked sending
 }
 
 // Limits above which a window counts as disturbed, between what was measured on a virtual

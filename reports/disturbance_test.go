@@ -92,7 +92,7 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 func TestADisturbanceInALine(t *testing.T) {
 	for want, d := range map[string]Disturbance{
 		"quiet":                               {Verdict: VerdictQuiet},
-		"disturbed: a; b":                     {Verdict: VerdictDisturbed, Reasons: []string{"a", "b"}},
+		"noise: a; b":                         {Verdict: VerdictDisturbed, Reasons: []string{"a", "b"}},
 		"quiet (taken again 1 times)":         {Verdict: VerdictQuiet, Discarded: 1},
 		"impossible: c (taken again 2 times)": {Verdict: VerdictImpossible, Reasons: []string{"c"}, Discarded: 2},
 	} {

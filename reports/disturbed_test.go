@@ -37,14 +37,14 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	}
 	const why = "client's threads waited for a CPU for 12.3 % of the window"
 	quiet, noisy := duel(false), duel(true)
-	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "disturbed") {
+	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "noise in") {
 		t.Errorf("quiet:\n%s", out)
 	}
 	out := string(text(t, noisy, textformat.Options{Width: 300}))
-	if !strings.Contains(out, "\n! 1 of 6 points disturbed, such as iwarp(crc) latency send 64: "+why) {
+	if !strings.Contains(out, "\n! noise in 1 of 6 measurements, such as iwarp(crc) latency send 64: "+why) {
 		t.Errorf("disturbed:\n%s", out)
 	}
-	if !strings.Contains(out, "64 bytes, repeat 3: disturbed: "+why) {
+	if !strings.Contains(out, "64 bytes, repeat 3: noise: "+why) {
 		t.Errorf("the repeat is not named:\n%s", out)
 	}
 	if long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"; true {

@@ -3,7 +3,7 @@
 // repeats, thresholds and comparison.
 //
 // Data flow: one Recorder per worker, merged after the loop, gives a Latency;
-// a Result carries it with everything that must stand beside a figure; a
+// a Result carries it with everything that must be given with a figure; a
 // Document carries the results with the command and the environment. A document
 // is the only thing that is rendered, so a run can be printed again later from
 // its JSON file alone.
@@ -37,7 +37,7 @@
 //   - Raw samples stand in a file of their own, which the document names by the
 //     path that the run was given.
 //   - Intervals over repeats take them for independent draws of one normal
-//     distribution. A machine that drifts breaks both; the repeats stand beside.
+//     distribution. A machine that drifts breaks both; the repeats are given as well.
 //   - Compare goes by medians of repeats. With three on each side its test cannot
 //     call anything significant; four can do.
 package reports

@@ -10,7 +10,7 @@ const (
 	ExitFailed     int = 1  // a run or a case failed
 	ExitUsage      int = 2  // the command line is wrong
 	ExitThreshold  int = 3  // a threshold or a baseline was missed
-	ExitCorruption int = 4  // data arrived changed
+	ExitCorruption int = 4  // data corruption
 	ExitPeer       int = 5  // the peer is unreachable or incompatible
 	ExitNotRun     int = 77 // not run: no device or no such capability
 

@@ -25,7 +25,7 @@ type Latency struct {
 	Mean   float64 `json:"mean"`
 	StdDev float64 `json:"stddev"`
 
-	// TooFew names the percentiles ("p999") that rest on fewer than 10/(1−q)
+	// TooFew names the percentiles ("p999") that have fewer than 10/(1−q)
 	// samples, which leaves fewer than ten in the tail.
 	TooFew []string `json:"too_few,omitempty"`
 

@@ -59,7 +59,7 @@ func (l Load) Conditions() string {
 		parts = append(parts, time.Duration(l.appWork).String()+" of application work a message")
 	}
 	if l.neighbours > 0 {
-		parts = append(parts, "beside "+view.Plural(int64(l.neighbours), "busy neighbour"))
+		parts = append(parts, "with "+view.Plural(int64(l.neighbours), "busy neighbour"))
 	}
 	if parts = append(parts, l.Manner()...); l.note != "" {
 		parts = append(parts, l.note)

@@ -25,7 +25,7 @@ type Beside struct {
 	Column   string `json:"column"` // that it stands in
 }
 
-// Figures that may stand beside published ones.
+// Figures that may be next to published ones.
 const (
 	FigureP50  = "p50"  // of the latency, in microseconds
 	FigureMbit = "mbit" // of the throughput, in 10^6 bits a second

@@ -50,12 +50,12 @@ func WakeupLines(d *Document) []string {
 	s := fmt.Sprintf("%s %s between messages, and a wake-up of this machine takes %s us (p99 %s us)",
 		strings.Join(stacks, ", "), verb, view.Usec(w.P50), view.Usec(w.P99))
 	if d.Environment.Awake != "" {
-		return []string{s + " with its CPUs kept awake: beside stacks that poll, quote a run without --awake, too"}
+		return []string{s + " with its CPUs kept awake: against polling stacks, also report a run without --awake"}
 	}
 	if from := d.Environment.IdleState; from != "" {
 		s += " out of " + from
 	}
-	return []string{s + ": beside stacks that poll, quote a run with --awake, too"}
+	return []string{s + ": against polling stacks, also report a run with --awake"}
 }
 
 // idleState is the deepest idle state that the kernel may enter on the first CPU, with the

@@ -32,7 +32,7 @@ func TestTheDeepestIdleStateIsNamed(t *testing.T) {
 	}
 }
 
-// A figure of a stack that sleeps stands beside what a wake-up takes, whichever way the
+// A figure of a stack that sleeps is next to what a wake-up takes, whichever way the
 // machine was; one of a stack that polls does not.
 func TestStacksThatSleepStandBesideTheWakeUp(t *testing.T) {
 	d := &Document{Environment: Environment{IdleState: "idle state C6 (133 us to leave)",
@@ -45,11 +45,11 @@ func TestStacksThatSleepStandBesideTheWakeUp(t *testing.T) {
 		Result{Stack: "tcp", Polling: "event", SizeBytes: 9})
 	if l := WakeupLines(d); len(l) != 1 ||
 		!strings.Contains(l[0], "tcp sleeps between messages, and a wake-up of this machine takes 24.10 us (p99 "+
-			"80.30 us) out of idle state C6 (133 us to leave): ") || !strings.HasSuffix(l[0], "with --awake, too") {
+			"80.30 us) out of idle state C6 (133 us to leave): ") || !strings.HasSuffix(l[0], "with --awake") {
 		t.Errorf("%q", l)
 	}
 	d.Environment.Awake = "something"
-	if l := WakeupLines(d); len(l) != 1 || !strings.HasSuffix(l[0], "without --awake, too") {
+	if l := WakeupLines(d); len(l) != 1 || !strings.HasSuffix(l[0], "without --awake") {
 		t.Errorf("kept awake: %q", l)
 	}
 	d.Environment.Wakeup = nil

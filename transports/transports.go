@@ -218,7 +218,7 @@ type Caps struct {
 	Label         rdma.Label
 	Kinds         KindSet
 	LastByteLast  bool        // a write's last byte lands last: the target may watch memory
-	InProcess     bool        // both ends must live in one process (mem)
+	InProcess     bool        // in-process only (mem)
 	SameHost      bool        // both ends must live on one machine
 	Events        bool        // Wait works
 	PingPong      bool        // Session.PingPong works

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Wire conformance of Linux siw: the scripted peer of `rdmaperf conform --wire` in one
 # namespace, siw in the other, with wire.json as ledger of what is known to deviate.
-# The peer under test is rdmaperf's victim over kernel verbs, which can be asked
-# everything, and then librdmacm's rping, which shows that it is not the victim.
+# The peer under test is rdmaperf's target over kernel verbs, which can be asked
+# everything, and then librdmacm's rping, which shows that it is not the target.
 #
 # Cases that crash some kernels (hazards) run in a guest of their own, one after the
 # other: where the kernel dies the guest is booted again and goes on behind that case.
@@ -20,7 +20,7 @@ cd "$(dirname "$0")" || exit
 . guest/lib.sh
 part=${1:-rows} control=7300 pings=7400
 
-victim() { serve "$OUT/victim.log" lab "$control" rdmaperf serve --victim --bind "$here" -p "$control" --transport verbs:siw0; }
+target() { serve "$OUT/target.log" lab "$control" rdmaperf serve --target --bind "$here" -p "$control" --transport verbs:siw0; }
 
 # conform NAME PORT OPTION…: judges, and leaves the forms for a pipeline.
 conform() {
@@ -34,10 +34,10 @@ conform() {
 }
 
 rows() {
-	say "every row but hazards, against a victim over siw ($(uname -r))"
-	check "victim serves" victim
-	check "rows of a victim" conform victim "$control"
-	check "victim ends" stops "$server"
+	say "every row but hazards, against a target over siw ($(uname -r))"
+	check "target serves" target
+	check "rows of a target" conform target "$control"
+	check "target ends" stops "$server"
 	say "what rping can be asked"
 	check "rping serves" serve "$OUT/rping.log" lab "$pings" rping -s -P -a "$here" -p "$pings"
 	check "rows of rping" conform rping "$pings"
@@ -75,7 +75,7 @@ hazard() {
 	before=$(dmesg | wc -l)
 	echo "$1" >"$OUT/now"
 	sync
-	if [[ -z $server ]] || ! kill -0 "$server" 2>/dev/null; then victim || return; fi
+	if [[ -z $server ]] || ! kill -0 "$server" 2>/dev/null; then target || return; fi
 	conform "$file" "$control" --hazard --only "$1" >/dev/null
 	local code=$? how=lives
 	sleep 1 # of kernel work behind it

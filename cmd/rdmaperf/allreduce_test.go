@@ -73,7 +73,7 @@ func TestADeadRankEndsTheRun(t *testing.T) {
 	if pid == 0 {
 		t.Fatalf("never three ranks\n%s", r.stderr)
 	}
-	want := "(process " + strconv.Itoa(pid) + "): the server went away"
+	want := "(process " + strconv.Itoa(pid) + "): the server closed the connection"
 	if r.code != reports.ExitPeer || !strings.Contains(r.stderr, want) || strings.Count(strings.TrimSpace(r.stderr),
 		"\n") > 2 {
 		t.Errorf("exit code %d, want %d and %q:\n%s", r.code, reports.ExitPeer, want, r.stderr)
@@ -116,7 +116,7 @@ func TestAllreduceFlagsAreChecked(t *testing.T) {
 		{reports.ExitUsage, "--size", []string{"-s", "6"}},
 		{reports.ExitUsage, "--eager", []string{"--eager", "much"}},
 		{reports.ExitUsage, "--qp", []string{"-q", "2"}},
-		{reports.ExitNotRun, "mem lives in one process", []string{"--transport", "mem"}},
+		{reports.ExitNotRun, "mem is in-process only", []string{"--transport", "mem"}},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--no-save"}, c.args...)...)
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) {

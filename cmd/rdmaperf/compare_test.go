@@ -90,9 +90,9 @@ func TestCompare(t *testing.T) {
 		{[]string{old, "no-such-file"}, 2, nil, []string{"no-such-file: no such file"}},
 		{[]string{old, broken}, 2, nil, []string{"broken.json", `schema is "other/v9"`}},
 		{[]string{quiet, quiet, "--fail-if", "disturbed"}, 0, []string{"+0.00%"}, nil},
-		{[]string{quiet, noisy, "--fail-if", "disturbed"}, 3, []string{"new: ! 1 of 2 points disturbed"},
-			[]string{"! 1 of 2 points disturbed", "check thresholds: points were disturbed"}},
-		{[]string{quiet, noisy}, 0, []string{"new: ! 1 of 2 points disturbed"}, nil},
+		{[]string{quiet, noisy, "--fail-if", "disturbed"}, 3, []string{"new: ! noise in 1 of 2 measurements"},
+			[]string{"! noise in 1 of 2 measurements", "check thresholds: some measurements were noisy"}},
+		{[]string{quiet, noisy}, 0, []string{"new: ! noise in 1 of 2 measurements"}, nil},
 		{[]string{old, same, "--format", "xml"}, 2, nil, []string{`"xml"`}},
 		{[]string{old, same, "--fail-if", "p99>+10"}, 2, nil, []string{"only a change"}},
 	} {

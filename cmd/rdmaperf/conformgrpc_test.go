@@ -64,8 +64,8 @@ func TestConformOfCallsNotRun(t *testing.T) {
 
 func TestConformOfCallsRefuses(t *testing.T) {
 	for _, test := range []struct{ transport, only, want string }{
-		{"grpc(fused)", "svc", "stands over an RDMA stack"},
-		{"grpc(tcp)+iwarp", "svc", "cannot stand over another layer"},
+		{"grpc(fused)", "svc", "needs an RDMA stack below it"},
+		{"grpc(tcp)+iwarp", "svc", "cannot be layered over another"},
 		{"grpc(huh)+iwarp", "svc", `unknown parameter "huh"`},
 		{"grpc(dropin,window=1M)+iwarp", "svc", "gRPC's own defaults"},
 		{"grpc(bufconn)", "svc", "one process"},

@@ -51,20 +51,20 @@ func TestConformWireUsage(t *testing.T) {
 	}
 }
 
-// victimServer runs serve --victim and returns its control address.
-func victimServer(t *testing.T, args ...string) string {
+// targetServer runs serve --target and returns its control address.
+func targetServer(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var out, errs console
 	done := make(chan error, 1)
 	go func() {
 		done <- invokeTo(ctx, newServeCommand(), &out, &errs,
-			append([]string{"--victim", "--bind", "127.0.0.1", "-p", "0"}, args...)...)
+			append([]string{"--target", "--bind", "127.0.0.1", "-p", "0"}, args...)...)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("serve --victim: %v", err)
+			t.Errorf("serve --target: %v", err)
 		}
 	})
 	addr := regexp.MustCompile(`addr=(127\.0\.0\.1:\d+)`)
@@ -75,7 +75,7 @@ func victimServer(t *testing.T, args ...string) string {
 		select {
 		case err := <-done:
 			done <- err
-			t.Fatalf("serve --victim: %v", err)
+			t.Fatalf("serve --target: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -83,16 +83,16 @@ func victimServer(t *testing.T, args ...string) string {
 	return ""
 }
 
-// TestConformWireVictim: told what to do, our own stack passes every row, whatever it
+// TestConformWireTarget: told what to do, our own stack passes every row, whatever it
 // was told of CRC, placement and RFC 7306.
-func TestConformWireVictim(t *testing.T) {
+func TestConformWireTarget(t *testing.T) {
 	for stack, unsupported := range map[string]int{"iwarp(nocrc,rfc5040)": 9, "sched+iwarp": 0} {
 		t.Run(stack, func(t *testing.T) {
 			if stack != "iwarp(nocrc,rfc5040)" { // which is expected to do least
 				fulltest.Only(t, "every wire case again")
 			}
 			t.Parallel()
-			addr := victimServer(t, "--transport", stack)
+			addr := targetServer(t, "--transport", stack)
 			// of a case; under the race detector one took 10 s
 			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl",
 				"--case-timeout", "1m")
@@ -111,11 +111,11 @@ func TestConformWireVictim(t *testing.T) {
 	}
 }
 
-func TestServeVictimUsage(t *testing.T) {
+func TestServeTargetUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"--victim", "--transport", "mem"}, {"--victim", "--transport", "nobody"}, {"--victim", "--transport", "tcp"},
-		{"--victim", "--once"},
-		{"--transport", "iwarp"}, {"--victim", "--token-file", "/dev/null"},
+		{"--target", "--transport", "mem"}, {"--target", "--transport", "nobody"}, {"--target", "--transport", "tcp"},
+		{"--target", "--once"},
+		{"--transport", "iwarp"}, {"--target", "--token-file", "/dev/null"},
 	} {
 		if _, line, code := invoke(context.Background(), newServeCommand(),
 			append(args, "-p", "0", "--bind", "127.0.0.1")...); code != reports.ExitUsage {

@@ -114,8 +114,8 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.wait(30 * time.Second)
-	if !strings.Contains(server.errs.String(), "the token is another one") {
-		t.Errorf("the server does not log the stranger: %s", server.errs.String())
+	if !strings.Contains(server.errs.String(), "the token differs from the server's") {
+		t.Errorf("the server does not log the unknown client: %s", server.errs.String())
 	}
 	for _, token := range []string{right, wrong} {
 		if strings.Contains(said+server.errs.String()+server.out.String(), token) {

@@ -19,7 +19,7 @@ bandwidth of both directions measured, with verified data, as run and serve do.
 What is far worse than good pairs is measured again, and rank 0 says whether it is
 a host, one direction of it, a path, or all paths between two groups of hosts.
 
-Exit codes of rank 0: 0 nothing is slow, 3 something is, 4 data arrived changed, 5 ranks
+Exit codes of rank 0: 0 nothing is slow, 3 something is, 4 data corruption, 5 ranks
 are missing; the others exit with 0, so that no launcher ends the rest.`,
 		Example: `  mpirun -n 8 rdmaperf mesh --transport iwarp
   srun -N 8 rdmaperf mesh --quick --fail-if 'bandwidth<80%'

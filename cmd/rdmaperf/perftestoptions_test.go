@@ -21,7 +21,7 @@ var optionValues = map[string]string{
 	"force-link": "IB", "recv_post_list": "2", "cqe_poll": "16", "tclass": "104", "transport": "tcp",
 }
 
-// stranger is the port of a server that speaks something else and is gone at once.
+// unknown peer is the port of a server that speaks something else and is gone at once.
 func stranger(t *testing.T) (port string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -83,7 +83,7 @@ func (f *rpingFlags) check() error {
 	case f.client && f.addr == "":
 		return cli.Usage("rping", errors.New("a client needs a server"), "-a ADDRESS")
 	case f.port == 0 && f.client:
-		return cli.Usage("rping", errors.New("-p 0: nobody listens there"), "the port that the server printed")
+		return cli.Usage("rping", errors.New("-p 0 is no port"), "the port that the server printed")
 	case f.count < 0:
 		return cli.Usage("rping", fmt.Errorf("-C %d: out of range", f.count), "0 or more")
 	case f.size != 0 && (f.size < rping.MinSize || f.size > rping.MaxSize):
@@ -92,7 +92,7 @@ func (f *rpingFlags) check() error {
 	case f.timeout <= 0:
 		return cli.Usage("rping", fmt.Errorf("--timeout %v: out of range", f.timeout), "10s")
 	case f.server && f.busy:
-		return cli.Usage("rping", errors.New("--busy would let an idle server spin"), "--busy on the client")
+		return cli.Usage("rping", errors.New("--busy would make an idle server poll"), "--busy on the client")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func openRpingDevice(spec string) (rdma.Device, error) {
 	if err == nil && (dev.Caps().Label == rdma.LabelMem || dev.Caps().Clock != nil) {
 		dev.Close()
 		return nil, cli.Usage("open transport "+strconv.Quote(spec),
-			errors.New("it ends with its process, and rping needs two"), "--transport "+stackspec.Embedded())
+			errors.New("it is in-process only, and rping needs two processes"), "--transport "+stackspec.Embedded())
 	}
 	return dev, err
 }
@@ -178,7 +178,7 @@ func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger
 	return rpingError(err)
 }
 
-// echo prints ping data as rping -v does. The bytes are a stranger's: what could
+// echo prints ping data as rping -v does. The bytes are an unknown peer's: what could
 // steer a terminal is replaced.
 func (f *rpingFlags) echo(w io.Writer, prefix string) func([]byte) {
 	if !f.verbose {

@@ -18,7 +18,7 @@ func TestRunNamesTheWrongFlag(t *testing.T) {
 		{"--model nosuch", `--model: model "nosuch"`},
 		{"--compute-ratio fast", `--compute-ratio: "fast"`},
 		{"--high-load much", `--high-load: "much"`},
-		{"--high-load 5,5.0", "--high-load: 5 stands there twice"},
+		{"--high-load 5,5.0", "--high-load: 5 is given twice"},
 		{"--bulk-depth 0", "--bulk-depth: 0"},
 		{"--probe-interval soon", `--probe-interval: "soon"`},
 		{"--bulk-size 1M,x", "--bulk-size: "},

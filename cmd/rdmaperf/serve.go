@@ -18,7 +18,7 @@ no options of the test, survives its clients, and measures for one at a time: ot
 a line for each point. It ends with SIGINT or SIGTERM, and exits with code 1 when its port is in use. SIGUSR1 makes
 it log what it holds: clients, descriptors, goroutines, threads, mappings, memory.
 
-With --victim it measures nothing: it is the application of a device under test that
+With --target it measures nothing: it is the application of a device under test that
 'rdmaperf conform --wire HOST:PORT' drives over this port.
 
 Kernel verbs take the device that the client names where this machine has it with

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// besieged are calls whose server is called on by strangers before any client comes.
+// besieged are calls whose server is called on by unknown peers before any client comes.
 type besieged struct {
 	transports.CallTransport
 	come func(addr string, cfg transports.CallConfig)
@@ -91,11 +91,11 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 						}
 						cfg.Secret = nil
 						if intrude(t, stranger, addr, cfg) {
-							t.Error("a stranger without a secret is answered")
+							t.Error("an unknown peer without a secret is answered")
 						}
 						cfg.Secret = []byte("another.")
 						if intrude(t, stranger, addr, cfg) {
-							t.Error("a stranger with another secret is answered")
+							t.Error("an unknown peer with another secret is answered")
 						}
 						if strings.HasPrefix(addr, "@") {
 							return
@@ -110,7 +110,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 						io.WriteString(conn, noise+strings.Repeat("\x00", 64))
 						if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(),
 							"timeout") {
-							t.Errorf("a stranger with noise hears %q, %v, want an end", said, err)
+							t.Errorf("an unknown peer with noise hears %q, %v, want an end", said, err)
 						}
 					}}, err
 				}}
@@ -137,7 +137,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 				t.Errorf("who has the token: %v, %d results", err, len(res))
 			}
 			if came != 1 {
-				t.Errorf("strangers came %d times", came)
+				t.Errorf("unknown peers came %d times", came)
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func TestTLSFlagsThatDoNotFitAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"serve --tls-cert server.pem --tls-key none.key", "none.key: no such file"},
 		{"serve --tls-cert text --tls-key server.key", "text, server.key: tls: failed to find any PEM data"},
 		{"serve --tls-cert server.pem --tls-key server.key --tls-client-ca text", "text has no certificate"},
-		{"serve --victim --tls-cert server.pem --tls-key server.key", "the suite speaks no TLS"},
+		{"serve --target --tls-cert server.pem --tls-key server.key", "the suite speaks no TLS"},
 		{"run --tls", "without a HOST"},
 		{"run 127.0.0.1 --tls-cert client.pem --tls-key client.key", "--tls, or --tls-ca FILE, too"},
 		{"run 127.0.0.1 --tls-server-name x", "--tls, or --tls-ca FILE, too"},

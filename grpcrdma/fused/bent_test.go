@@ -58,7 +58,7 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 		t.Errorf("heap of %d KiB, %d before (seed %d)", now>>10, bytesBefore>>10, seed)
 	}
 	// Who stops in the middle of a greeting and stays costs a goroutine until the connection
-	// timeout, by default 10 s: that is what stands there seconds behind an attack.
+	// timeout, by default 10 s: that is what is left seconds after an attack.
 	const stuckPeers = 15
 	for range stuckPeers {
 		c, err := dial(ctx)

@@ -118,7 +118,7 @@ func TestClientCertificatesReachHandlers(t *testing.T) {
 }
 
 // A peer that connects and says nothing is gone with the connection timeout, whether
-// credentials or hellos are what it owes, and GracefulStop does not wait for it.
+// credentials or hellos are what it has still to send, and GracefulStop does not wait for it.
 func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 	cert, _ := certificate(t)
 	for _, c := range []struct {

@@ -48,7 +48,7 @@ func newServerSession(s *Server, conn net.Conn) *serverSession {
 }
 
 // run serves the connection until it ends, and joins its handlers. What the peer
-// proves about itself is known before anybody hears of it.
+// proves about itself is known before anybody learns of it.
 func (ss *serverSession) run() {
 	defer ss.srv.forget(ss)
 	defer ss.cancel()

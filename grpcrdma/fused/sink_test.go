@@ -213,7 +213,7 @@ func TestASinkForAnEndedCallIsFreed(t *testing.T) {
 	r.leftAtServer(t)
 }
 
-// slowSinkConn tells of every Grant that begins, and ends none before it is let go.
+// slowSinkConn tells of every Grant that begins, and ends none before it is released.
 type slowSinkConn struct {
 	net.Conn
 	begun chan<- bool

@@ -13,7 +13,7 @@ var Unsupported = map[string]string{
 	"metrics of resolvers and policies":   "grpc-go's registry of their recorders is internal",
 	"orca.CallMetricsServerOption": "its interceptors hide in an option that grpc.Server alone can read; " +
 		"load reports that a handler puts in its trailer reach policies",
-	"keepalive.EnforcementPolicy": "not needed: an answer to a ping is 12 bytes, one at a time",
+	"keepalive.EnforcementPolicy": "not needed: a response to a ping is 12 bytes, one at a time",
 	"idle mode of a channel": "not needed: a channel without calls has no goroutine that runs; " +
 		"servers end idle connections (MaxConnectionIdle)",
 	"grpc.CallCustomCodec":                    "deprecated by grpc-go",

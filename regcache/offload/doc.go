@@ -1,4 +1,4 @@
-// Package offload models the detour of a light-weight kernel beside Linux (Gerofi et
+// Package offload models the detour of a light-weight kernel next to Linux (Gerofi et
 // al., EuroMPI'16): its processes reach the network without a system call, but cannot
 // register memory themselves and have Linux do it.
 //

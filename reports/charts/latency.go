@@ -31,7 +31,7 @@ func spread(sizes []int64, n int) []int64 {
 // every stack, with the tail as wide as the median.
 func PercentileSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "percentiles", Title: "Latency distribution",
-		Intro: "Every step to the right is a ten times rarer operation. A faint line rests on fewer than ten samples " +
+		Intro: "Every step to the right is a ten times rarer operation. A faint line has fewer than ten samples " +
 			"beyond it: read it as an anecdote. Repeats are pooled."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
 		return s.Condition(), s.Latency != nil && s.Latency.Count > 0

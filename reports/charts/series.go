@@ -15,7 +15,7 @@ func SeriesSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "time", Title: "Over time",
 		Intro: "Each interval of the window by itself; a gap is an interval in which nothing ended. Latency shows " +
 			"the median as a strong line and the 99th percentile as a thin one; of a head-of-line result they are " +
-			"the probes beside the bulk."}
+			"the probes under load."}
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
 		return s.Condition(), s.Series != nil && len(s.Series.Points) > 1
 	}) {
@@ -95,5 +95,5 @@ func seriesWords(lines []view.Series) string {
 	for _, l := range lines {
 		out = append(out, fmt.Sprintf("%s: %s.", l.Name, view.Plural(int64(len(l.Points)), "interval")))
 	}
-	return strings.Join(out, " ") + " The figures stand in the table below."
+	return strings.Join(out, " ") + " The table below has the figures."
 }

@@ -228,7 +228,7 @@ func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Gr
 		}
 		verdict := view.GridCell{Text: "✓ " + d.Verdict, Class: "good"}
 		if !d.Quiet() {
-			verdict = view.GridCell{Text: "! " + view.Visible(d.Verdict), Class: "warn"}
+			verdict = view.GridCell{Text: "! " + view.Visible(d.Shown()), Class: "warn"}
 		}
 		for _, side := range []struct {
 			name string

@@ -32,7 +32,7 @@
 //
 // A stack below that references what it sends (stream.References) reads registered memory until
 // the peer's TCP has it. So a send or write completes then (Config.OnAck), and whatever completes
-// one before, such as the end of the stream, has the stack let go of all memory first. So has
+// one before, such as the end of the stream, has the stack release all memory first. So has
 // MR.Close: what was sent of the region stays right. Headers, payloads up to copyMaxRef, what markers
 // go into and read responses, of which the memory's owner does not know, are copied.
 //

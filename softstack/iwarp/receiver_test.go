@@ -22,7 +22,7 @@ func (c *late) Unacked() (int, error) {
 	return 0, nil
 }
 
-// The thread that receives sleeps; a Write is posted, or let go that SQD held, and acknowledged
+// The thread that receives sleeps; a Write is posted, or released that SQD held, and acknowledged
 // behind the look that found it is not. Nothing else ever happens, and it is complete all the same.
 func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
 	for name, held := range map[string]bool{"posted": false, "held": true} {

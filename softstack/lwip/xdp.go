@@ -40,7 +40,7 @@ type xdp struct {
 	at    xlink.Link
 	zero  bool // no copy between the driver and us
 	link  *link
-	doze  chan struct{}
+	wake  chan struct{}
 	done  chan struct{}
 	group sync.WaitGroup
 }
@@ -65,7 +65,7 @@ func (e *XDPError) Unwrap() error { return e.Err }
 
 // openXDP attaches to an interface. The program goes with the process.
 func openXDP(s *Stack, name string) (x *xdp, err error) {
-	x = &xdp{name: name, doze: make(chan struct{}, 1), done: make(chan struct{})}
+	x = &xdp{name: name, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	fail := func(op string, err error) (*xdp, error) {
 		x.release()
 		return nil, &XDPError{op, name, err}
@@ -263,7 +263,7 @@ var lingerPort = 5 * time.Second
 // or the end of patience: what came for it then would be the kernel's, which resets it.
 func (x *xdp) linger(port uint16, end time.Time) {
 	time.AfterFunc(lingerPort, func() {
-		if time.Now().Before(end) && x.owes(port) {
+		if time.Now().Before(end) && x.unacknowledged(port) {
 			x.linger(port, end)
 			return
 		}
@@ -271,8 +271,8 @@ func (x *xdp) linger(port uint16, end time.Time) {
 	})
 }
 
-// owes reports whether something that was sent from a port waits for its acknowledgement.
-func (x *xdp) owes(port uint16) bool {
+// unacknowledged reports whether something that was sent from a port waits for its acknowledgement.
+func (x *xdp) unacknowledged(port uint16) bool {
 	c := x.link.stack.core
 	c.ifMu.Lock() // the link is there until the interface is given back
 	defer c.ifMu.Unlock()
@@ -286,7 +286,7 @@ func (x *xdp) sleep(fd int) {
 		select {
 		case <-x.done:
 			return
-		case <-x.doze:
+		case <-x.wake:
 		}
 		for C.lw_xsk_wait(C.int(fd), 100) == 0 {
 			select {
@@ -302,7 +302,7 @@ func (x *xdp) sleep(fd int) {
 
 func (x *xdp) askToSleep() {
 	select {
-	case x.doze <- struct{}{}:
+	case x.wake <- struct{}{}:
 	default:
 	}
 }

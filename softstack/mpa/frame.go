@@ -131,7 +131,7 @@ func parseEnhanced(b []byte) Enhanced {
 // ParseFrameHeader reads the first FrameHeaderLen octets of a Request or Reply
 // and says how many octets of private data follow. It checks the key and the
 // length; the error is an *Error with CodeBadFrame. Call it before reading the
-// private data, so that a stranger cannot ask for memory.
+// private data, so that an unknown peer cannot ask for memory.
 func ParseFrameHeader(b []byte) (reply bool, pdLen int, err error) {
 	if len(b) < FrameHeaderLen {
 		return false, 0, badFrame("%d octets, want at least %d", len(b), FrameHeaderLen)

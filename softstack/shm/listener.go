@@ -62,7 +62,7 @@ func (l *Listener) serve() {
 	}
 }
 
-// open lets one process in, or shows a stranger out.
+// open lets one process in, or shows an unknown peer out.
 func (l *Listener) open(u *net.UnixConn) {
 	u.SetDeadline(time.Now().Add(meetWithin))
 	mem, h, err := l.f.welcome(u)

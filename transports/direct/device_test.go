@@ -324,7 +324,7 @@ func TestAStrangerIsRejectedAndTheNextTaken(t *testing.T) {
 	qp := must(near.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(t)
 	if _, err := qp.Connect(soon(t), l.Addr(), rdma.ConnParam{PrivateData: []byte("who are you?")}); !errors.Is(err,
 		rdma.ErrRejected) {
-		t.Errorf("stranger's connect: %v, want %v", err, rdma.ErrRejected)
+		t.Errorf("unknown peer's connect: %v, want %v", err, rdma.ErrRejected)
 	}
 	s := must(client.Dial(soon(t), l.Addr(), []byte("friend"), transports.Config{Window: 4096}))(t)
 	a := <-got
@@ -343,7 +343,7 @@ func TestAnAcceptThatFailsHereRejects(t *testing.T) {
 	f := memdev.NewFabric(memdev.Config{})
 	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
 	client := New(near)
-	server := New(bent{Device: far, stingy: 1}) // its queue pairs are strangers to the device
+	server := New(bent{Device: far, stingy: 1}) // its queue pairs are unknown peers to the device
 	l := must(server.Listen(soon(t), "far:0", transports.Config{Window: 4096}))(t)
 	accepted := make(chan error, 1)
 	go func() {

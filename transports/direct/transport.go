@@ -223,7 +223,7 @@ func (t *transport) Listen(ctx context.Context, addr string, cfg transports.Conf
 	return &listener{l, t, cfg}, nil
 }
 
-// Accept takes the next dialler of this transport. A stranger is rejected and
+// Accept takes the next dialler of this transport. An unknown peer is rejected and
 // passed over, and so is a dialler that is gone when it is answered; an error is
 // this side's or the end of ctx.
 func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {

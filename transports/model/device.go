@@ -53,7 +53,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 		lkeys: map[uint32]*mr{}, rkeys: map[uint32]*mr{}}
 	if d.caps.Label != rdma.LabelMem || d.caps.Completion != rdma.CompletionAck || d.caps.MaxPrivate < tagLen {
 		return nil, &rdma.OpError{Op: "open model", Object: "over " + below.Name(),
-			Err: fmt.Errorf("it stands over mem alone: %w", rdma.ErrNotSupported)}
+			Err: fmt.Errorf("it is for mem only: %w", rdma.ErrNotSupported)}
 	}
 	d.ids = rand.Uint64() // away from those of the user's receives, most likely
 	d.caps.Label = rdma.LabelModel

@@ -168,7 +168,7 @@ func (c *socket) CloseWrite() error {
 }
 
 // Close frees the descriptor. Unread bytes make the kernel send RST; callers
-// that owe the peer a last message drain first. Idempotent.
+// that have a last message to send to the peer drain first. Idempotent.
 func (c *socket) Close() error {
 	if c.closed {
 		return nil

@@ -93,7 +93,7 @@ type Conn interface {
 	// CloseWrite sends FIN after what was sent before.
 	CloseWrite() error
 	// Close frees the connection. Unread bytes may make the stack send RST; callers
-	// that owe the peer a last message drain first. Idempotent.
+	// that have a last message to send to the peer drain first. Idempotent.
 	Close() error
 	// Abort closes with RST, dropping what was not sent: what the peer of a host that
 	// died and came back sees. Idempotent, as Close.

@@ -165,7 +165,7 @@ func (in *inbound) took(n int) {
 }
 
 // parse runs until it needs bytes, a receive, or room in done. A breach of the
-// protocol is returned once; n Dones stand beside it.
+// protocol is returned once; n Dones be next to it.
 func (in *inbound) parse(done []transports.Done) (n int, err error) {
 	for {
 		switch in.phase {

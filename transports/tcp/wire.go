@@ -138,7 +138,7 @@ func parseGreeting(b *[greetingLen]byte) (greeting, error) {
 	if n > greetingMax || reserved != 0 {
 		return g, fmt.Errorf("%w: %w", rdma.ErrProtocol, errGreeting)
 	}
-	// A refusal owes no figures.
+	// A refusal needs no figures.
 	if g.verdict != verdictRefuse && (g.window == 0 || g.window >= 1<<offsetBits || g.readDepth == 0 ||
 		g.readDepth > maxReadDepth) {
 		return g, fmt.Errorf("%w: %w: window %d, read depth %d", rdma.ErrProtocol, errGreeting, g.window, g.readDepth)

@@ -81,7 +81,7 @@ func (d *Device) open() error {
 	d.cfg.CM = d.cfg.CM || d.iwarp // iWARP has no other way
 	if d.cfg.TOS != 0 && !d.cfg.CM && !d.port.ethernet && d.cfg.GIDIndex < 0 {
 		return &rdma.OpError{Op: opOpen, Object: d.dev,
-			Err: fmt.Errorf("traffic class %d stands in the GRH, which InfiniBand has with a GID index only: %w",
+			Err: fmt.Errorf("traffic class %d is in the GRH, which InfiniBand has with a GID index only: %w",
 				d.cfg.TOS, rdma.ErrInvalid)}
 	}
 	if !d.cfg.CM && d.port.ethernet {

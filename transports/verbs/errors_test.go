@@ -100,7 +100,7 @@ func TestExplanationsAreDistinct(t *testing.T) {
 	seen := map[key]bool{}
 	for _, e := range explanations {
 		if k := (key{e.op, e.errno}); seen[k] {
-			t.Errorf("%s with %v stands there twice", e.op, e.errno)
+			t.Errorf("%s with %v is given twice", e.op, e.errno)
 		} else {
 			seen[k] = true
 		}

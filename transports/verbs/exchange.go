@@ -337,7 +337,7 @@ func (x *exchange) receive() (*frame, error) {
 	return decodeFrame(&b)
 }
 
-// readFrame stops after the magic of a stranger, who may send no more than that.
+// readFrame stops after the magic of an unknown peer, who may send no more than that.
 func readFrame(r io.Reader, b *[frameLen]byte) error {
 	if _, err := io.ReadFull(r, b[:len(frameMagic)]); err != nil {
 		return err

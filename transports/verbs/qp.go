@@ -231,7 +231,7 @@ func (q *qp) Fail() error {
 }
 
 // abandon gives up a connection that is being made. On iWARP it waits until the
-// kernel's connection manager has let go of the QP: siw counts its references
+// kernel's connection manager has released the QP: siw counts its references
 // wrong when a QP leaves INIT or is destroyed under a connect. The caller holds
 // q.mu, which is free meanwhile.
 func (q *qp) abandon() {

@@ -26,7 +26,7 @@ qemu() {
 	# QEMU translates as one store for each byte. With rep movsq siw reads
 	# 64 KiB 1.7 times as fast.
 	# A background process of this shell, so that end_child can end it by its id. A shell that
-	# is killed ends nothing: timeout hears of it by itself and hands SIGTERM on, and where
+	# is killed ends nothing: timeout receives it by itself and hands SIGTERM on, and where
 	# timeout was killed, the guest dies.
 	# shellcheck disable=SC2016 # the inner shell expands it
 	following TERM timeout --kill-after=5 "$limit" bash -c '. "$0"; following KILL "$@"' "$lab/host/common.sh" qemu-system-x86_64 -accel "$accel" \

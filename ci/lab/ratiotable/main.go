@@ -13,7 +13,7 @@
 // other, as the host's pace changes from second to second. The verdict is that of the whole
 // interval in which it lies with 95 %: equal where that is within the margin, better or worse
 // where it is on one side of 1, else undecided, as with fewer than 6 pairs. Each tool's best
-// repeat, the lowest p50 or the highest rate, stands beside it: it comes closest to a
+// repeat, the lowest p50 or the highest rate, is next to it: it comes closest to a
 // host of one's own, where the host was at its best for both of them.
 //
 // Tools that run in turns within one repeat (SIGSTOP) have stops in their mean times from

@@ -251,7 +251,7 @@ func TestPairsDecide(t *testing.T) {
 	}
 }
 
-// What perftest cannot do stands beside what both do, and decides nothing.
+// What perftest cannot do is next to what both do, and decides nothing.
 func TestAdaptivePollingIsShownAndNotJudged(t *testing.T) {
 	p := probe{"rxe0", "send_bw", 64}
 	for _, c := range []struct {
@@ -288,7 +288,7 @@ func TestOnlySmallLatenciesAndRatesAreJudged(t *testing.T) {
 	}
 }
 
-// What comparing the data costs stands beside what perftest compares with, both quantities of
+// What comparing the data costs is next to what perftest compares with, both quantities of
 // it, out of probes that ran in one piece.
 func TestBothQuantitiesWithAndWithoutVerification(t *testing.T) {
 	p := probe{"rxe0", "send_lat", 64}
@@ -350,7 +350,7 @@ func TestWhatIsMissingIsNotAPass(t *testing.T) {
 	}
 }
 
-// A latency's period stands beside it, halved where the latency is.
+// A latency's period is next to it, halved where the latency is.
 func TestPeriodsFollowPerftestsDefinition(t *testing.T) {
 	p := probe{"rxe0", "send_lat", 64}
 	half := result(p, 1000)

@@ -80,7 +80,7 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 	body.text(middle, bottom+36, "middle", "al", view.Shorten(c.XLabel, axisRoom))
 
 	for i, s := range lines {
-		// Whiskers of two series at the same place stand beside each other, and
+		// Whiskers of two series at the same place are next to each other, and
 		// the series moves with its whiskers.
 		shift := 0.0
 		if slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.High > p.Y }) {

@@ -49,7 +49,7 @@ var (
 	descCollections = seriesDesc("gc_collections_total",
 		"Garbage collections inside measured windows; role is the side.")
 	descDisturbed = seriesDesc("disturbed",
-		"1 when the machine disturbed a measurement of the point, 2 when figures contradict themselves.")
+		"1 if a measurement of the point was noisy, 2 if figures contradict each other.")
 	descWhole = seriesDesc("compared_messages_total",
 		"Messages of measured windows that were compared byte by byte.")
 	descNumbers = seriesDesc("compared_numbers_total",

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Of points of one name a reader is told once why they are no basis for a comparison, and what was
+// Of points of one name a reader is told once why they are unreliable, and what was
 // compared and what failed of all of them.
 func TestPointsOfOneNameAreRemarkedOnTogether(t *testing.T) {
 	disturbed := func(verdict, why string) *reports.Disturbance {
@@ -24,13 +24,13 @@ func TestPointsOfOneNameAreRemarkedOnTogether(t *testing.T) {
 	}{
 		"nothing to say": {[]*reports.Result{quiet, quiet}, ""},
 		"one disturbed": {[]*reports.Result{quiet, {Disturbance: disturbed(reports.VerdictDisturbed, "steal")}},
-			"64 bytes: disturbed: steal\n"},
+			"64 bytes: noise: steal\n"},
 		"others, too": {[]*reports.Result{{Disturbance: disturbed(reports.VerdictDisturbed, "steal")}, quiet,
 			{Disturbance: disturbed(reports.VerdictDisturbed, "faults")}},
-			"64 bytes: disturbed: steal; 2 of 3 points are no better\n"},
+			"64 bytes: noise: steal; 2 of 3 points are no better\n"},
 		"a repeat": {[]*reports.Result{quiet,
 			{Repeat: 2, Disturbance: disturbed(reports.VerdictDisturbed, "steal"), Errors: 4}},
-			"64 bytes, repeat 2: disturbed: steal\n64 bytes: 4 failed operations\n"},
+			"64 bytes, repeat 2: noise: steal\n64 bytes: 4 failed operations\n"},
 		"one impossible": {[]*reports.Result{{Disturbance: disturbed(reports.VerdictDisturbed, "steal")},
 			{Disturbance: disturbed(reports.VerdictImpossible, "101 %")}},
 			"64 bytes: impossible: 101 %; 2 of 2 points are no better\n"},

@@ -60,6 +60,6 @@ func hazard(r row) row {
 }
 
 const (
-	wantsInitiator = "the peer has to connect to the suite; rping only listens, 'serve --victim' does both"
-	wantsMarkers   = "the peer has to ask for markers; 'serve --victim' can be told to"
+	wantsInitiator = "the peer has to connect to the suite; rping only listens, 'serve --target' does both"
+	wantsMarkers   = "the peer has to ask for markers; 'serve --target' can"
 )

@@ -7,7 +7,7 @@
 //   - One that serves rping (librdmacm/examples/rping.c; 'rdmaperf rping -s'): its Send
 //     of 16 octets makes the peer issue a Read Request, which proves that a message was
 //     delivered, and has an STag of the peer's.
-//   - A test target ('rdmaperf serve --victim', package target), whose application the
+//   - A test target ('rdmaperf serve --target', package target), whose application the
 //     suite leads: then every row runs, also those where the peer connects, wants markers
 //     or asks for atomics, and each row also judges the peer's memory, completions and
 //     QP state.

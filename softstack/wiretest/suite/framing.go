@@ -40,7 +40,7 @@ func (t *trial) varied(variant string) (o target.Stage, ok bool) {
 func (t *trial) marked() *link {
 	o, ok := t.varied(variantMarkers)
 	if !ok {
-		t.Lacks("the device under test cannot be told to ask for markers")
+		t.Lacks("the device under test cannot be asked for markers")
 	}
 	l := t.connectTo(o)
 	if !l.rep.Markers {

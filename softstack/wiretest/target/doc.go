@@ -1,7 +1,7 @@
 // Package target is the application of an RDMA device under a wire test, led by the scripted
 // peer over a control channel.
 //
-//   - Serve is the side with the device: 'rdmaperf serve --victim'. It runs over any
+//   - Serve is the side with the device: 'rdmaperf serve --target'. It runs over any
 //     rdma.Device: user-space iWARP, or kernel verbs on an iWARP adapter.
 //   - Client is the side of the script. It prepares queue pairs, posts requests, and reads
 //     completions, states and memory.

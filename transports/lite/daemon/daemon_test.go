@@ -21,18 +21,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// victimSocket makes the test binary a client that writes until it is killed.
-const victimSocket = "LITE_DAEMON_TEST_SOCKET"
+// dyingSocket makes the test binary a client that writes until it is killed.
+const dyingSocket = "LITE_DAEMON_TEST_SOCKET"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(victimSocket); path != "" {
-		os.Exit(victim(path))
+	if path := os.Getenv(dyingSocket); path != "" {
+		os.Exit(dying(path))
 	}
 	leaktest.Main(m)
 }
 
-// victim maps a region, publishes its own place, opens a port, and floods.
-func victim(path string) int {
+// dying maps a region, publishes its own place, opens a port, and floods.
+func dying(path string) int {
 	c, err := Dial(context.Background(), path, ClientConfig{})
 	if err != nil {
 		fmt.Println(err)
@@ -41,7 +41,7 @@ func victim(path string) int {
 	b, _ := c.Alloc(64 << 10)
 	h, err := c.Map("shared", lite.PermWrite, "")
 	if err == nil {
-		_, err = c.Publish(lite.RegionConfig{Name: "victim", Open: lite.PermAll}, b)
+		_, err = c.Publish(lite.RegionConfig{Name: "dying", Open: lite.PermAll}, b)
 	}
 	if err == nil {
 		err = c.Serve(9, 64, 4)
@@ -286,7 +286,7 @@ func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 		self, err := os.Executable()
 		check(t, err)
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), victimSocket+"="+w.path)
+		cmd.Env = append(os.Environ(), dyingSocket+"="+w.path)
 		out, err := cmd.StdoutPipe()
 		check(t, err)
 		check(t, cmd.Start())
@@ -294,7 +294,7 @@ func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 		if line != "ready\n" {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			t.Fatalf("the victim said %q", line)
+			t.Fatalf("the dying said %q", line)
 		}
 		for i := range 200 {
 			if err := c.Write(h, 1024, []byte{byte(i)}); err != nil {
@@ -305,7 +305,7 @@ func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 		_ = cmd.Wait() // killed
 		until(t, "the end of the dead client", func() bool { return w.daemon.Clients() == 1 })
 		until(t, "the death of its region", func() bool {
-			_, err := c.Map("victim", lite.PermRead, "")
+			_, err := c.Map("dying", lite.PermRead, "")
 			return errors.Is(err, lite.ErrNoRegion)
 		})
 		until(t, "a free place", func() bool {

@@ -35,7 +35,7 @@ var (
 )
 
 // New makes the stack, and owns dev from its success on. rdma.ErrNotSupported: both ends
-// of the device must live in one process, or it cannot carry LITE.
+// of the device must be in one process, or it cannot carry LITE.
 func New(dev rdma.Device, cfg Config) (*Stack, error) {
 	caps := dev.Caps()
 	if caps.Label == rdma.LabelMem || caps.Clock != nil {

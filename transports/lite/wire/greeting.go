@@ -35,7 +35,7 @@ type Greeting struct {
 	Head  uint32  // where the peer writes the head of our control messages, likewise
 }
 
-// TokenOf is what nodes show instead of the cluster's secret. It keeps strangers and
+// TokenOf is what nodes show instead of the cluster's secret. It keeps unknown peers and
 // mistakes out; who listens on the wire can repeat it.
 func TokenOf(secret string) (t [8]byte) {
 	sum := sha256.Sum256([]byte("rdmaperf lite " + secret))

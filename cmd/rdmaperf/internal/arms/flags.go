@@ -38,7 +38,7 @@ func (f *Flags) Register(set *pflag.FlagSet) {
 			"is mapped), prereg+lazy (and unmapped late), odp (on-demand paging, where the device has it)")
 	set.StringSlice("offload", nil,
 		"register, allreduce: comma list of none, hop, TIME, hop+TIME: a detour of each call of the driver, as of a "+
-			"kernel beside Linux (default none,hop; of allreduce none)")
+			"kernel next to Linux (default none,hop; of allreduce none)")
 	set.String("deferred", defaultDeferred,
 		"register, allreduce: bytes that prereg+lazy keeps when they are unmapped; at least two buffers")
 }

@@ -83,7 +83,7 @@ var softrdma = Paper{
 			}},
 		{ID: "F8", Says: "The gap to an adapter closes for long messages.", Source: "slides",
 			Published: []string{"100 KB: 101 us beside 93; 500 KB: 500 beside 432; throughput 88 % of the RNIC at 100 KB"},
-			Needs:     Needs{Other: "an iWARP adapter to stand beside"}},
+			Needs:     Needs{Other: "an iWARP adapter to compare with"}},
 		{ID: "F9", Says: "Throughput with one message at a time is not that with many.", Source: "slides' throughput is size by latency",
 			Rules: []Rule{
 				Growth("raw, 10000 B, 16 outstanding over 1", At{fSchemes, "bw", fRaw, "size=10000"}, "depth", "1", "16").

@@ -16,6 +16,9 @@ import (
 // what may have been meant.
 func FlagError(cmd *cobra.Command, err error) error {
 	hint := cmd.CommandPath() + " --help"
+	if cmd.Name() == "run" {
+		hint += " all"
+	}
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
 		return Usage("read command line", BadValue(wrong), hint)
@@ -66,6 +69,7 @@ func BadValue(wrong *pflag.InvalidValueError) error {
 	case kind == "bool":
 		want = "want true or false"
 	}
+	want = strings.TrimPrefix(want, fmt.Sprintf("threshold %q: ", wrong.GetValue()))
 	return fmt.Errorf("%s %q: %s", name, wrong.GetValue(), want)
 }
 
@@ -79,7 +83,7 @@ func hasFlag(root *cobra.Command, name string) string {
 	return ""
 }
 
-// KnowsItsCommands makes a mistake of a word behind a group of commands that is none of
+// KnowsItsCommands reports a word behind a group of commands that is none of
 // them; cobra shows the help then, and calls it done.
 func KnowsItsCommands(group *cobra.Command) {
 	group.Args = cobra.ArbitraryArgs

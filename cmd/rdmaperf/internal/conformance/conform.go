@@ -60,7 +60,7 @@ func (f *Flags) Register(fl *pflag.FlagSet) {
 		"deadline of one case; without the option 1m with --profile full")
 	fl.BoolVar(&f.list, "list", false, "list the selected cases and run nothing")
 	fl.StringVar(&f.wire, "wire", "",
-		"run the wire cases against the iWARP peer at HOST:PORT: 'rdmaperf serve --victim', or rping -s")
+		"run the wire cases against the iWARP peer at HOST:PORT: 'rdmaperf serve --target', or rping -s")
 	fl.BoolVar(&f.hazard, "hazard", false,
 		"with --wire: also run cases that crash unpatched kernels; always so on a loopback address")
 	fl.StringVar(&f.explain, "explain", "", "print what one case requires and run nothing")

@@ -40,7 +40,7 @@ func parseCalls(spec string) (c callStack, err error) {
 			"the form alone, as in grpc(dropin)+iwarp")
 	}
 	if c.Form == carrier.BufConn {
-		return c, cli.Usage(stackspec.Opening(spec), fmt.Errorf("%v: both ends live in one process, and a case is two",
+		return c, cli.Usage(stackspec.Opening(spec), fmt.Errorf("%v: in-process only, but a case needs two processes",
 			c.top), "grpc(tcp) or grpc(unix)")
 	}
 	if len(layers) > 1 {

@@ -19,7 +19,7 @@ func (f *Flags) wireTarget(operation string) ([]string, error) {
 		return nil, cli.Usage(operation, errors.New("--wire names a peer and --transport a stack"), "one of them")
 	}
 	if host, port, err := net.SplitHostPort(f.wire); err != nil || host == "" || port == "" {
-		return nil, cli.Usage(operation, fmt.Errorf("peer %q", f.wire), "--wire HOST:PORT, as in 192.0.2.7:7174")
+		return nil, cli.Usage(operation, fmt.Errorf("--wire %q", f.wire), "--wire HOST:PORT, as in 192.0.2.7:7174")
 	}
 	return []string{f.wire}, nil
 }

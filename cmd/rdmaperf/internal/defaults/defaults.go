@@ -41,7 +41,7 @@ func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 	case errors.Is(err, fs.ErrPermission): // it may be another user's, as under sudo(8)
 		fmt.Fprintf(cmd.ErrOrStderr(), "rdmaperf: no defaults: %v\n", err)
 	case err != nil:
-		return cli.Usage("read defaults", err, "mending or removing the file")
+		return cli.Usage("read defaults", err, "correcting or removing the file")
 	}
 	if err := checkNames(cmd.Root(), path, file); err != nil {
 		return err

@@ -165,7 +165,7 @@ func (c *Client) abilities() Abilities {
 func lossCause(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, io.ErrClosedPipe) {
-		return errors.New("the server went away")
+		return errors.New("the server closed the connection")
 	}
 	return err
 }

@@ -216,7 +216,7 @@ func TestServerSaysThatTheClientLeft(t *testing.T) {
 			if strings.Contains(line, "shutting down") {
 				t.Fatalf("log: %s", line)
 			}
-			if strings.Contains(line, "the client left") {
+			if strings.Contains(line, "the client closed the connection") {
 				return
 			}
 		case <-end:

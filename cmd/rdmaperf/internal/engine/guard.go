@@ -333,7 +333,7 @@ func (c *ServedClient) challenge(ctx context.Context) error {
 		return PeerError("read proof", err, "")
 	}
 	if m.Type != msgProof || !hmac.Equal(m.Proof, proof(c.Server.Token, nonce, "rdmaperf control")) {
-		return PeerError("accept client", errors.New("the token is another one"), "--token-file of the server")
+		return PeerError("accept client", errors.New("the token differs from the server's"), "--token-file of the server")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	io.WriteString(conn, planLine(t, nil)+`{"type":"proof","proof":"AAAA"}`+"\n")
 	said, _ := io.ReadAll(conn)
-	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token is another one") {
+	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token differs from the server's") {
 		t.Errorf("an unknown client got %q", said)
 	}
 }

@@ -188,7 +188,7 @@ func (p Point) String() string {
 		s += fmt.Sprintf(" at depth %d", p.Depth)
 	}
 	if p.Neighbours != 0 {
-		s += fmt.Sprintf(" beside %d neighbours", p.Neighbours)
+		s += fmt.Sprintf(" with %d busy neighbours", p.Neighbours)
 	}
 	if p.AppWork != 0 {
 		s += fmt.Sprintf(" with %v of application work", p.AppWork)
@@ -247,7 +247,7 @@ func (p Plan) WithDefaults() Plan {
 func (p *Plan) Validate() error {
 	bad := func(what string, v any, why string) error {
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan",
-			Err: fmt.Errorf("%s %v: %s", what, v, why), Hint: "rdmaperf run --help"}
+			Err: fmt.Errorf("%s %v: %s", what, v, why), Hint: "rdmaperf run --help all"}
 	}
 	switch {
 	case len(p.Points) == 0:
@@ -323,7 +323,7 @@ func (p *Plan) Validate() error {
 // Wrong is the usage error of a point of a plan.
 func (p Point) Wrong(err error) error {
 	return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan",
-		Err: fmt.Errorf("point %q: %w", short(p.String()), err), Hint: "rdmaperf run --help"}
+		Err: fmt.Errorf("point %q: %w", short(p.String()), err), Hint: "rdmaperf run --help all"}
 }
 
 // mostQPs is the largest number of QPs of any point.

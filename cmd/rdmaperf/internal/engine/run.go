@@ -286,7 +286,7 @@ func (c *Client) NewRun(pt Point) *Run {
 }
 
 // errServerGone is why the context of a point ended whose server closed the channel.
-var errServerGone = errors.New("the server went away")
+var errServerGone = errors.New("the server closed the connection")
 
 // WasInterrupted reports whether a point is to end because whoever runs it wants that, or its
 // time is over, and not because its server is gone: the channel says more of that.

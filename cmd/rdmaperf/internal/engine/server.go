@@ -266,7 +266,7 @@ func (c *ServedClient) refuse(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		err = PeerError("serve", errors.New("the server is shutting down"), "")
 	default:
-		err = PeerError("serve", errors.New("the client left"), "what the client said")
+		err = PeerError("serve", errors.New("the client closed the connection"), "the client's messages")
 	}
 	c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgError, Error: toPeer(err)})
 	return err

@@ -52,7 +52,7 @@ a process; --transport 'lite(daemon)+X' runs workloads through a daemon.`,
 	f.StringVar(&d.secret, "secret-file", "", "file with the secret of the cluster")
 	cli.Ranged(f, &d.places, "places", 16, 1, 1<<12, "processes at once")
 	f.StringVar(&d.placeMemory, "place-memory", "4M", "memory of each")
-	f.StringVar(&d.arena, "arena", "64M", "memory of the node beside that")
+	f.StringVar(&d.arena, "arena", "64M", "additional memory of the node")
 	cli.Ranged(f, &d.links, "links", 4, 1, lite.MaxLinks, "queue pairs to each peer")
 	f.BoolVar(&d.spin, "spin", false, "look for work for ever, so that no client ever rings")
 	f.DurationVar(&d.quiet, "for", 50*time.Microsecond, "without --spin: how long to look behind the last work")

@@ -71,7 +71,7 @@ func wellBehaved(slow func(from, to int) bool) actor {
 
 func none(int, int) bool { return false }
 
-// play is a rank until it is let go; it returns why it was refused.
+// play is a rank until it is released; it returns why it was refused.
 func play(c *conn, h *Hello, act actor) (refused string) {
 	defer c.Close()
 	c.send(greeting("k"), &message{Hello: h})

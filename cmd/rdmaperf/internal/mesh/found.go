@@ -55,7 +55,7 @@ func (f *found) details(e *reports.Environment) {
 	}
 }
 
-// corrupt tells whether a pair failed because data arrived changed.
+// corrupt tells whether a pair failed because data corruption.
 func (f *found) corrupt(doc *reports.Document) bool {
 	return slices.ContainsFunc(doc.Results, func(r reports.Result) bool {
 		d := reports.DetailOf[results.Mesh](&r)
@@ -63,8 +63,8 @@ func (f *found) corrupt(doc *reports.Document) bool {
 	})
 }
 
-// corruptMark begins the reason of a pair whose data arrived changed.
-const corruptMark = "data arrived changed: "
+// corruptMark begins the reason of a pair whose data corruption.
+const corruptMark = "data corruption: "
 
 // Lines and columns of a terminal that the text has at most.
 const (

@@ -70,14 +70,14 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 			}()
 		}
 	}()
-	strangers := map[string]string{} // by address: why
+	unknown := map[string]string{} // by address: why
 	seen := map[int]string{}
 	for n := 0; n < size; {
 		select {
 		case a := <-arrivals:
 			switch {
 			case a.m == nil:
-				strangers[a.from] = a.why
+				unknown[a.from] = a.why
 			case members[a.m.Rank] != nil:
 				go a.m.refuse(fmt.Sprintf("rank %d is there already, from %s", a.m.Rank, members[a.m.Rank].RemoteAddr()))
 			default:
@@ -90,10 +90,10 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 					seen[r] = "it never connected"
 				}
 			}
-			// Nobody knows which rank a stranger would have been.
-			for _, from := range slices.Sorted(maps.Keys(strangers)) {
+			// Nobody knows which rank an unknown peer would have been.
+			for _, from := range slices.Sorted(maps.Keys(unknown)) {
 				for r := range seen {
-					seen[r] += fmt.Sprintf("; %s did: %s", from, strangers[from])
+					seen[r] += fmt.Sprintf("; %s did: %s", from, unknown[from])
 				}
 			}
 			return members, seen

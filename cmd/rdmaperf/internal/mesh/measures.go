@@ -94,7 +94,7 @@ func readPairs(name string, size int) (links []verdict.Link, err error) {
 func (o *Options) pairPlan(spec string, p *plan, tr transports.Stack) (s Stack, err error) {
 	caps := tr.Caps()
 	if caps.InProcess {
-		return s, cli.Usage("check "+spec, errors.New("it lives in one process"), "another --transport")
+		return s, cli.Usage("check "+spec, errors.New("it is in-process only"), "another --transport")
 	}
 	s.Spec, s.Measures = spec, p.measures
 	s.Plan = engine.Plan{Workloads: catalogue.Table(), Transport: stackspec.ForPeer(spec), Duration: p.window,

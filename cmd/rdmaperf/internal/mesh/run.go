@@ -124,7 +124,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 func (o *Options) verdict(f *found, doc *reports.Document, stderr io.Writer) error {
 	if f.corrupt(doc) {
 		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "verify data",
-			Err: errors.New("data arrived changed"), Hint: "the pairs that failed, one by one with rdmaperf run"}
+			Err: errors.New("data corruption"), Hint: "the pairs that failed, one by one with rdmaperf run"}
 	}
 	if n := len(f.gone); n > 0 {
 		return engine.PeerError("mesh", fmt.Errorf("%d of %d ranks did not take part to the end", n, f.size), "")

@@ -94,7 +94,7 @@ func TestMistakesNameTheOption(t *testing.T) {
 	}
 }
 
-// Every row either does something or says why not, and stands there once.
+// Every row either does something or says why not, and is given once.
 func TestOptionsAreOneTable(t *testing.T) {
 	var seen []string
 	for i := range options {
@@ -104,7 +104,7 @@ func TestOptionsAreOneTable(t *testing.T) {
 		}
 		for _, name := range []string{o.letter, o.long} {
 			if name != "" && slices.Contains(seen, name) {
-				t.Errorf("%s stands there twice", name)
+				t.Errorf("%s is given twice", name)
 			}
 			seen = append(seen, name)
 		}

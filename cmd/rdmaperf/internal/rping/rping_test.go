@@ -176,7 +176,7 @@ func TestSilentClientsGiveWay(t *testing.T) {
 			for range 2 {
 				pingOK(t, r, ClientConfig{Count: 1})
 			}
-			book.wants(t, 1, "silent, and another client came")
+			book.wants(t, 1, "idle, and closed for another client")
 		})
 	}
 }

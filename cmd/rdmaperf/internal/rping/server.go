@@ -68,7 +68,7 @@ type seat struct {
 }
 
 // errGivesWay ends a silent client whose place somebody else needs.
-var errGivesWay = errors.New("silent, and another client came")
+var errGivesWay = errors.New("idle, and closed for another client")
 
 // giveWay ends the longest silent client, where one has been silent for silentGrace.
 func (s *server) giveWay() bool {

@@ -45,7 +45,7 @@ func (d *destinations) register(f *pflag.FlagSet) {
 	f.StringVar(&d.json, "json", "", "write the result document to this `file`; - is stdout")
 	f.StringVarP(&d.dir, "output", "o", "", "`directory` for the results and every export\n(default rdmaperf-results/TIME, without exports)")
 	f.StringSliceVar(&d.export, "export", nil,
-		"write these beside result.json, report.html and text.txt: "+strings.Join(render.Exports(), ", "))
+		"exports to write with result.json, report.html and text.txt: "+strings.Join(render.Exports(), ", "))
 	f.BoolVar(&d.noSave, "no-save", false,
 		"write no file that was not asked for; also "+saveVariable+"=none in the environment")
 	f.StringVar(&d.name, "save", "",
@@ -76,7 +76,7 @@ func (d *destinations) check() error {
 	for _, name := range d.export {
 		if !slices.Contains(render.Exports(), name) {
 			return cli.Usage("read --export", fmt.Errorf("%q: want %s", name, strings.Join(render.Exports(), ", ")),
-				"rdmaperf run --help")
+				"rdmaperf run --help all")
 		}
 	}
 	if d.name != "" {

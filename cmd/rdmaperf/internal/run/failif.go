@@ -106,7 +106,7 @@ func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
 	return f.Missed(stderr, lines)
 }
 
-// Disturbed fails where points were disturbed, which lines say, and that was a condition.
+// Disturbed fails where some measurements were noisy, which lines say, and that was a condition.
 func (f *FailIf) Disturbed(stderr io.Writer, lines []string) error {
 	if !f.disturbed || len(lines) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (f *FailIf) Disturbed(stderr io.Writer, lines []string) error {
 		fmt.Fprintln(stderr, l)
 	}
 	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check thresholds",
-		Err: errors.New("points were disturbed")}
+		Err: errors.New("some measurements were noisy")}
 }
 
 // measured refuses a metric that no result of these workloads has.

@@ -195,7 +195,7 @@ type runPlan struct {
 func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	changed := cmd.Flags().Changed
 	if err := o.conflicts(changed); err != nil {
-		return nil, cli.Usage("read command line", err, "rdmaperf run --help")
+		return nil, cli.Usage("read command line", err, "rdmaperf run --help all")
 	}
 	if err := o.checkOutputs(); err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 			if of := (*values.Error)(nil); errors.As(err, &of) {
 				flag, err = "--"+of.Flag, of.Err
 			}
-			return nil, cli.Usage("read "+flag, err, "rdmaperf run --help")
+			return nil, cli.Usage("read "+flag, err, "rdmaperf run --help all")
 		}
 	}
 	switch {
@@ -304,7 +304,7 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 func (o *Options) checkOutputs() error {
 	if !slices.Contains(Formats, o.format) {
 		return cli.Usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format,
-			strings.Join(Formats, ", ")), "rdmaperf run --help")
+			strings.Join(Formats, ", ")), "rdmaperf run --help all")
 	}
 	return errors.Join(o.to.check(), o.failIf.absolute(), o.metrics.check(), o.raw.check(o.to.dir, o.host))
 }

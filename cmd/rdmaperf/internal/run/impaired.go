@@ -142,7 +142,7 @@ func probability(v string) (float64, error) {
 func (o *Options) runImpaired(cmd *cobra.Command) error {
 	paths, err := badPaths(o.impair)
 	if err != nil {
-		return cli.Usage("read --impair", err, "--impair loss=0,0.1%,1%")
+		return cli.Usage("read command line", err, "--impair loss=0,0.1%,1%")
 	}
 	if o.host != "" || o.scenario != "" {
 		return cli.Usage("read --impair", errors.New("the path is between two ends that it makes"),

@@ -81,7 +81,7 @@ func (l *loadFlags) rates(changed func(string) bool) ([]float64, error) {
 	case changed("rate-sweep"):
 		return values.Sweep("rate-sweep", l.sweep)
 	case changed("arrivals"):
-		return nil, values.Wrong("arrivals", "for --rate and --rate-sweep")
+		return nil, values.Wrong("arrivals", "only for --rate and --rate-sweep")
 	}
 	return []float64{0}, nil
 }

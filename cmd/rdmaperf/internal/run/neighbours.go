@@ -30,7 +30,7 @@ func besideNeighbours(points []engine.Point, list string) (all []engine.Point, e
 		case err != nil || n < 0 || n > mostNeighbours:
 			return nil, values.Wrong("neighbours", "%q: want numbers of processes from 0 to %d", word, mostNeighbours)
 		case slices.Contains(counts, n):
-			return nil, values.Wrong("neighbours", "%q: %d stands there twice", list, n)
+			return nil, values.Wrong("neighbours", "%q: %d is given twice", list, n)
 		}
 		counts = append(counts, n)
 	}

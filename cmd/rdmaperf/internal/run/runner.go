@@ -278,7 +278,7 @@ func (m *runner) choose(a *arm) error {
 	}
 	caps := a.tr.Caps()
 	if caps.InProcess && m.o.host != "" {
-		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s lives in one process", spec),
+		return cli.Usage("run against "+m.o.host, fmt.Errorf("%s is in-process only", spec),
 			"no HOST, or another --transport")
 	}
 	if caps.SameHost && m.o.host != "" && !thisMachine(m.o.host) {

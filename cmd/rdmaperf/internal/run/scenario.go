@@ -162,7 +162,7 @@ func (s *scenario) settings(what string, n *yaml.Node, named bool) (list []setti
 			return nil, "", s.errorf(key.Line, "%s: want the long name of a flag before the colon", what)
 		}
 		if first := lines[key.Value]; first > 0 {
-			return nil, "", s.errorf(key.Line, "%q stands there twice, first in line %d", key.Value, first)
+			return nil, "", s.errorf(key.Line, "%q is given twice, first in line %d", key.Value, first)
 		}
 		lines[key.Value] = key.Line
 		if named && key.Value == "name" {
@@ -380,7 +380,7 @@ func (o *Options) step(s *scenario, r *scenarioRun, given *pflag.FlagSet) (*step
 				continue
 			}
 			if err := set.apply(cmd.Flags().Lookup(set.flag)); err != nil {
-				return nil, cli.Usage("read --"+set.flag, err, "rdmaperf run --help")
+				return nil, cli.Usage("read --"+set.flag, err, "rdmaperf run --help all")
 			}
 			if !slices.Contains(outsideScenario, set.flag) {
 				st.options[set.flag] = strings.Join(set.values, ",")

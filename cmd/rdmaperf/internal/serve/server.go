@@ -38,7 +38,7 @@ type Options struct {
 	shared     bool
 	onceParent bool
 	profile    string
-	victim     bool
+	target     bool
 	transport  string
 
 	Results func(host string, results []reports.Result) // see engine.Server
@@ -56,9 +56,9 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.BoolVar(&o.shared, "shared", false, "let clients measure at the same time: their figures suffer from each other")
 	f.BoolVar(&o.quiet, "quiet", false, "log errors only")
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
-	f.BoolVar(&o.victim, "victim", false,
-		"be the peer under test of 'rdmaperf conform --wire': tell STags, do what the suite says; for test networks")
-	f.StringVar(&o.transport, "transport", "", "with --victim: the stack under test (default "+stackspec.Embedded()+")")
+	f.BoolVar(&o.target, "target", false,
+		"be the test target of 'rdmaperf conform --wire': report STags, post what the suite asks; for test networks")
+	f.StringVar(&o.transport, "transport", "", "with --target: the stack under test (default "+stackspec.Embedded()+")")
 	f.BoolVar(&o.onceParent, "once-parent", false,
 		"end with the parent process, which holds the other end of stdin; report the port on descriptor 3")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a CPU profile for go tool pprof to this file")
@@ -76,7 +76,7 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 	if err := o.verbs.Check(); err != nil {
 		return cli.Usage("serve", err, "rdmaperf serve --help")
 	}
-	if err := o.checkVictim(); err != nil {
+	if err := o.checkTarget(); err != nil {
 		return err
 	}
 	window, err := reports.ParseSize(o.maxWindow)
@@ -100,8 +100,8 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 		defer func() { err = errors.Join(err, f.Stop()) }()
 	}
 	log := cli.NewLog(stderr, o.quiet, o.verbose)
-	if o.victim {
-		return o.serveVictim(ctx, l, &s, log)
+	if o.target {
+		return o.serveTarget(ctx, l, &s, log)
 	}
 	if err := o.verbs.TryHere(); err != nil {
 		return errors.Join(err, l.Close())

@@ -39,7 +39,7 @@ var grpcParams = params[grpcArgs]{
 		func(c *grpcArgs, v value) error { c.Net.SendBuffer = v.n; return nil }},
 	{paramDoc{"watch", switchOf, "", "of dropin, fused, service: arrivals are seen in memory"},
 		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalWatch; return nil }},
-	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are told by completions"},
+	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are reported by completions"},
 		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalNotice; return nil }},
 	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
 		func(c *grpcArgs, v value) error { c.NoSink = true; return nil }},

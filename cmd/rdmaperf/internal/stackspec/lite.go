@@ -53,7 +53,7 @@ var LITEParams = params[LITEConfig]{
 	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long is polled before a sleep"},
 		func(c *LITEConfig, v value) error { c.Spin = v.d; return nil }},
 	{paramDoc{"sends", switchOf, "where there is no immediate data",
-		"a send tells of each write, instead of immediate data"},
+		"a send announces each write, instead of immediate data"},
 		func(c *LITEConfig, v value) error { c.Sends = true; return nil }},
 	{paramDoc{"arena", sizeOf, "by what the first session needs", "memory that a node registers, once, for everything"},
 		func(c *LITEConfig, v value) error { c.Arena = v.n; return nil }},
@@ -65,8 +65,8 @@ var LITEParams = params[LITEConfig]{
 				"write": peerrpc.Write}[v.text]
 			return nil
 		}},
-	{paramDoc{"daemon", switchOf, "the node lives inside the process",
-		"the node lives in a process of its own, as rdmaperf lite daemon serves it; beside it k= alone"},
+	{paramDoc{"daemon", switchOf, "the node is inside the process",
+		"the node is a process of its own, as rdmaperf lite daemon serves it; of the others, only k="},
 		func(c *LITEConfig, v value) error { c.Daemon = true; return nil }},
 	{paramDoc{"cross", switchOf, "a shared page is polled",
 		"with daemon: each request rings and its end is slept for, so that the crossing between the processes is not " +
@@ -110,7 +110,7 @@ func mountPeer(l Layer, below rdma.Device, form peerrpc.Form) (transports.Stack,
 func alone(l Layer, have ...string) error {
 	for _, p := range l.Params {
 		if name, _, _ := strings.Cut(p, "="); !slices.Contains(have, name) {
-			return Refused(fmt.Errorf("%s has no effect beside %s", name, have[0]))
+			return Refused(fmt.Errorf("%s has no effect with %s", name, have[0]))
 		}
 	}
 	return nil
@@ -122,7 +122,7 @@ func mountDaemon(l Layer, below rdma.Device, c *LITEConfig) (transports.Stack, e
 		return nil, err
 	}
 	if c.Each {
-		return nil, Refused(errors.New("k=thread has no effect beside daemon"))
+		return nil, Refused(errors.New("k=thread has no effect with daemon"))
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -135,9 +135,9 @@ func Opening(spec string) string { return "open transport " + strconv.Quote(spec
 
 func layerOrder(e *Entry) error {
 	if e.wrap != nil {
-		return fmt.Errorf("%s stands over another layer", e.Name)
+		return fmt.Errorf("%s needs another layer below it", e.Name)
 	}
-	return fmt.Errorf("%s cannot stand over another layer", e.Name)
+	return fmt.Errorf("%s cannot be layered over another", e.Name)
 }
 
 // checkMount holds the place of an outermost layer against its parameters.
@@ -147,13 +147,13 @@ func checkMount(e *Entry, l Layer, at, of int) error {
 	case err != nil:
 		return err
 	case at > 0:
-		return fmt.Errorf("%s is the outermost layer: nothing stands over it", e.Name)
+		return fmt.Errorf("%s is the outermost layer: nothing can be layered over it", e.Name)
 	case l.Device != "":
 		return fmt.Errorf("%s has no devices to choose from", e.Name)
 	case over && of == 1:
-		return fmt.Errorf("%s stands over an RDMA stack", l)
+		return fmt.Errorf("%s needs an RDMA stack below it", l)
 	case !over && of > 1:
-		return fmt.Errorf("%s cannot stand over another layer", l)
+		return fmt.Errorf("%s cannot be layered over another", l)
 	}
 	return nil
 }

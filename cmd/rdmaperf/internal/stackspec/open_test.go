@@ -103,8 +103,8 @@ func TestAFailingLayerIsNamed(t *testing.T) {
 		{"outer+chip:gone", reports.ExitNotRun, []string{"chip: no such chip", "try another"}, nil},
 		{"outer:x0+chip", reports.ExitUsage, []string{"outer has no devices to choose from"}, nil},
 		{"outer+tcp", reports.ExitUsage, []string{"tcp is not an RDMA provider", "chip"}, nil},
-		{"chip+outer", reports.ExitUsage, []string{"cannot stand over"}, nil},
-		{"outer", reports.ExitUsage, []string{"stands over another layer"}, nil},
+		{"chip+outer", reports.ExitUsage, []string{"cannot be layered over"}, nil},
+		{"outer", reports.ExitUsage, []string{"needs another layer below it"}, nil},
 		{"outer+", reports.ExitUsage, []string{"a layer needs a name"}, nil},
 	} {
 		*log = nil

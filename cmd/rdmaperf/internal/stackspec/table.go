@@ -26,7 +26,7 @@ type Entry struct {
 	beside  []string // stacks that --transport all has of it, X standing for the provider
 	apart   string   // without any: why
 
-	inProcess bool                                                          // both ends live in one process
+	inProcess bool                                                          // in-process only
 	onIWARP   bool                                                          // it speaks iWARP on every machine
 	counts    func(h devices.Host, l Layer) func() []reports.DeviceCounters // what is counted below it; nil: nothing
 	// as another machine should open it; nil: as it stands
@@ -58,16 +58,16 @@ var Table = []Entry{
 	{Name: "tcp", params: tcpParams, Summary: "plain TCP, the baseline", mount: openTCP, counts: softCounters,
 		away: streamAway, stands: overNothing, beside: []string{"tcp"}},
 	{Name: "mem", params: noParams{}, Summary: "in-process reference device, never a network", device: openMem,
-		inProcess: true, apart: "both ends live in one process: no network"},
+		inProcess: true, apart: "in-process only: no network"},
 	{Name: Verbs, Chooses: true, params: verbsParams, Summary: "kernel verbs, for RDMA devices", device: openVerbs,
 		counts: verbsCounters, withCM: connectByCM, away: verbsAway,
 		apart: "no RDMA device has an ACTIVE port: rdmaperf devices says more"},
 	{Name: modelName, params: modelParams, Summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel,
-		apart: "it tells the time of a NIC and not of this machine"},
+		apart: "a simulated NIC, not this machine"},
 	{Name: "sched", params: schedParams, Summary: "priority scheduler over X", wrap: wrapSched,
 		beside: []string{"sched+X"}},
 	{Name: "regcache", params: regcacheParams, Summary: "registrations of X, kept behind their use", wrap: wrapRegcache,
-		apart: "it changes what registrations cost, which --workload register measures"},
+		apart: "measured by --workload register"},
 	{Name: LITE, params: LITEParams, Summary: "named memory and calls over few shared queue pairs", shown: "lite+X",
 		mount: mountLite, stands: overDevice, like: "lite+iwarp", calls: litePeer, beside: []string{"lite+X"}},
 	{Name: GRPC, params: grpcParams, Summary: "gRPC, for workloads of calls",

@@ -115,7 +115,7 @@ type flagParam struct {
 // takes is a mistake, but for -R, which asks nothing of a stack that has no other way.
 func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 	if err := v.Check(); err != nil {
-		return nil, cli.Usage("read command line", err, "rdmaperf run --help")
+		return nil, cli.Usage("read command line", err, "rdmaperf run --help all")
 	}
 	out := make([]string, len(stacks))
 	device, flags := false, v.params()

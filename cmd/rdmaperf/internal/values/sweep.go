@@ -35,7 +35,7 @@ func Sweep(flag, s string) ([]float64, error) {
 	values, err := numbers(flag, s, ",")
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {
-			return nil, Wrong(flag, "%q: %v stands there twice", s, v)
+			return nil, Wrong(flag, "%q: %v is given twice", s, v)
 		}
 	}
 	return values, err
@@ -63,7 +63,7 @@ func numbers(flag, s, separator string) (values []float64, err error) {
 	for field := range strings.SplitSeq(s, separator) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) {
-			return nil, Wrong(flag, "%q: %q is no number above 0", s, field)
+			return nil, Wrong(flag, "%q: want numbers above 0, got %q", s, field)
 		}
 		values = append(values, v)
 	}

@@ -5,7 +5,7 @@
 // asleep, and a stack that polls does not. On an idle CPU it is mostly the way out of
 // the idle state, in a virtual machine a halt that the hypervisor takes part in. So a
 // ratio of a sleeping to a polling stack says as much about the machine as about the two,
-// unless this figure stands beside it.
+// unless this figure is next to it.
 //
 // # Ownership
 //

@@ -58,7 +58,7 @@ func (c *Common) Choose(all []Workload, flags [][]string) error {
 		lacks := func(name string) bool { return !slices.Contains(f.of, name) }
 		has := func(name string) bool { return !lacks(name) }
 		if c.Named && (f.every && slices.ContainsFunc(c.Workloads, lacks) || !slices.ContainsFunc(c.Workloads, has)) {
-			return values.Wrong(f.flag, "for --workload %s", f.of[0])
+			return values.Wrong(f.flag, "only for --workload %s", f.of[0])
 		}
 	}
 	return nil

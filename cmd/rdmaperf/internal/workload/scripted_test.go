@@ -70,7 +70,7 @@ func prime(t *testing.T) {
 }
 
 // spent holds the processor times of a result against its window. The server's is longer by
-// what it takes to hear of the end: a poll in vain, or in steps many.
+// what it takes to learn of the end: a poll in vain, or in steps many.
 func spent(t *testing.T, f *scripted.Fabric, r reports.Result) {
 	t.Helper()
 	want, tail := float64(r.DurationNs)*processShare/4/1e9, 2*f.Times.Idle.Seconds()*processShare/4

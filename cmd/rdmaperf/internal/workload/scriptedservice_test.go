@@ -66,7 +66,7 @@ func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 	}
 }
 
-// What a service finds in the last call of a phase fails the point, whether the server hears of
+// What a service finds in the last call of a phase fails the point, whether the server learns of
 // that or of the end of the phase first.
 func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 	const n = 5
@@ -87,7 +87,7 @@ func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 			}}
 		}).table()
 		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
-			// A client that says the end while the server leaves hears of that alone.
+			// A client that says the end while the server leaves learns of that alone.
 			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil {
 				t.Errorf("after %d yields: all is well, want %v", yields, found)
 			}

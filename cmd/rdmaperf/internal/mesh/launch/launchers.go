@@ -99,7 +99,7 @@ func openMPI(env vars, p *Place) (bool, error) {
 func pmiRank(env vars, p *Place) (bool, error) {
 	switch {
 	case env["PMI_RANK"] == "" && env["PMI_ID"] != "" && env["PMI_PORT"] != "":
-		return true, errors.New("with -pmi-port nobody says how many ranks there are: start it without")
+		return true, errors.New("with -pmi-port the number of ranks is unknown: start it without")
 	case env["PMI_RANK"] == "" || env["PMI_SIZE"] == "":
 		return false, nil
 	}

@@ -107,7 +107,7 @@ func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	// Peers write into registered buffers at once here; the workload register has the arm.
 	o.Arms = slices.DeleteFunc(slices.Clone(list.Arms), func(a string) bool { return a == arms.ODP })
 	if len(o.Arms) == 0 {
-		return nil, values.Wrong("arms", "odp is an arm of the workload register")
+		return nil, values.Wrong("arms", "odp is a variant of the workload register")
 	}
 	o.ODP, o.Offloads, o.Deferred = list.ODP, list.Offloads, list.Deferred
 	switch {
@@ -186,7 +186,7 @@ func (o *options) words(size int) string {
 	return fmt.Sprintf("%s of %d B on %d ranks", Name, size, o.Ranks)
 }
 
-// mostHeld keeps sums of what a stranger asks for from wrapping; no budget is as large.
+// mostHeld keeps sums of what an unknown peer asks for from wrapping; no budget is as large.
 const mostHeld = 1 << 50
 
 // needs is what one rank holds: what it adds, the sum, what arrives, memory that it has

@@ -71,7 +71,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	}
 	if r.Stack.Caps().InProcess {
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(),
-			Err:  fmt.Errorf("%s lives in one process, and ranks have each their own", r.Stack.Name()),
+			Err:  fmt.Errorf("%s is in-process only, but each rank is a process", r.Stack.Name()),
 			Hint: "--transport iwarp"}
 	}
 	dev, err := r.Open.Device(r.Plan.Transport) // before any rank starts
@@ -148,7 +148,7 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Ru
 		res.Polling, d.Waiting = engine.PollingEvent, "sleep"
 	}
 	if o.ODP {
-		d.Absent = "arm odp unsupported: it is one of the workload register"
+		d.Absent = "variant odp unsupported: it is one of the workload register"
 	}
 	res.Operations, res.DurationNs, res.Detail = int64(order.Iterations), took, d
 	if order.Iterations != len(times[0].Reduce) {

@@ -98,7 +98,7 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 	enginetest.Works(t, addr, client)
 }
 
-// A server takes no more connections than the shape allows, and none of a stranger.
+// A server takes no more connections than the shape allows, and none of an unknown peer.
 func TestServerBoundsConnections(t *testing.T) {
 	client, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
 	sh := enginetest.ShapeOf(t, enginetest.QuickPlan(engine.Point{Workload: Name, Op: "read", Size: 64}), client.Caps(),

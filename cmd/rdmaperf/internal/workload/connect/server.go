@@ -83,7 +83,7 @@ func (h *hosts) start() *engine.Phase {
 	return r
 }
 
-// take accepts one connection and counts it, unless it is a stranger's.
+// take accepts one connection and counts it, unless it is an unknown client's.
 func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 	select {
 	case h.places <- struct{}{}:

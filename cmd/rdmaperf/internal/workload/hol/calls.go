@@ -43,13 +43,13 @@ func checkCalls(p engine.Point) error {
 	case p.Op != transports.KindCall.String():
 		return errors.New("the operation is call")
 	case p.Variant == AppSlicing:
-		return errors.New("arm app-slicing is of write: a call is one message for the server")
+		return errors.New("variant app-slicing is of write: a call is one message for the server")
 	case !slices.Contains(CallVariants(), p.Variant):
-		return fmt.Errorf("arm %q: want one of %v", p.Variant, CallVariants())
+		return fmt.Errorf("variant %q: want one of %v", p.Variant, CallVariants())
 	case p.Call != engine.CallUnary || p.Response != bulkAnswer:
 		return errors.New("bulk calls are unary, with an answer of 8 bytes")
 	case p.QPs != 0 || p.Outstanding != 0:
-		return errors.New("its connections are those of the arm, and its calls outstanding the bulk depth")
+		return errors.New("its connections are those of the variant, and its outstanding calls the bulk depth")
 	}
 	return validateOptions(p)
 }

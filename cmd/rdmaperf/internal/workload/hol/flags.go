@@ -65,8 +65,8 @@ func (h *Workload) Flags(f *pflag.FlagSet) {
 	f.Uint8Var(&h.priority, "probe-priority", 1,
 		"hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
 	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(defaultAppSlice>>10)+"K",
-		"hol: bytes of a slice in the arm app-slicing")
-	f.IntVar(&h.appWindow, "app-window", defaultAppWindow, "hol: slices outstanding in the arm app-slicing")
+		"hol: bytes of a slice in the variant app-slicing")
+	f.IntVar(&h.appWindow, "app-window", defaultAppWindow, "hol: slices outstanding in the variant app-slicing")
 }
 
 // read makes the options that all points share.
@@ -124,7 +124,7 @@ func (h *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	case !c.Named && (threads != "" || sizes != "" || c.Changed("op") || c.Plan.Polling == engine.PollingEvent):
 		return nil, nil
 	case slicing != "" && !slices.Contains(values.Unique(h.variants), AppSlicing):
-		return nil, values.Wrong(slicing, "for --hol-arm %s", AppSlicing)
+		return nil, values.Wrong(slicing, "only for --hol-arm %s", AppSlicing)
 	case threads != "":
 		return nil, values.Wrong("workload", "%s has one thread, and a QP or two by --hol-arm", Name)
 	case sizes != "" && c.Alone():

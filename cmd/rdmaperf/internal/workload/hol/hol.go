@@ -124,14 +124,14 @@ func creditRoom(sh *engine.Shape) int { return sh.Depth + holCredit(sh) }
 func check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindWrite.String() && p.Op != transports.KindSend.String():
-		return errors.New("the bulk stream is of write or send")
+		return errors.New("bulk operations are write or send")
 	case !slices.Contains(Variants(), p.Variant):
-		return fmt.Errorf("arm %q: want one of %v", p.Variant, Variants())
+		return fmt.Errorf("variant %q: want one of %v", p.Variant, Variants())
 	case p.Variant == AppSlicing && p.Op != transports.KindWrite.String():
-		return errors.New("arm app-slicing is of write: one send takes one receive, and the peer would have to put " +
+		return errors.New("variant app-slicing is of write: one send takes one receive, and the peer would have to put " +
 			"slices together")
 	case p.QPs != 0:
-		return errors.New("its QPs are those of the arm")
+		return errors.New("its QPs are those of the variant")
 	}
 	return validateOptions(p)
 }

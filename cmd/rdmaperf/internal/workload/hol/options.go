@@ -98,7 +98,7 @@ func validateOptions(pt engine.Point) error {
 	case o.BulkDepth < 1 || o.BulkDepth > engine.MaxDepth/2:
 		return fmt.Errorf("bulk depth %d: want 1 to %d", o.BulkDepth, engine.MaxDepth/2)
 	case o.ProbeSize < 1 || o.ProbeSize >= pt.Size:
-		return fmt.Errorf("probe size %d: want 1 byte to less than the bulk size of %d", o.ProbeSize, pt.Size)
+		return fmt.Errorf("probe size %d: want at least 1 byte, and less than the bulk size of %d", o.ProbeSize, pt.Size)
 	case o.AppSlice < minAppSlice || o.AppSlice > engine.MaxSize:
 		return fmt.Errorf("application slice %d: want 1 KiB to 2 GiB", o.AppSlice)
 	case o.AppWindow < 1 || o.AppWindow > engine.MaxDepth/2:

@@ -31,7 +31,7 @@ const Name = "locks"
 const (
 	op           = "contenders"
 	maxContender = 256
-	mostAlone    = 1000 // fetch_adds that stand beside
+	mostAlone    = 1000 // fetch_adds that are next to
 	turns        = 2000 // of all contenders together. Arbitrary: some tenths of a second
 )
 
@@ -39,7 +39,7 @@ var set = curves.Results(reports.Workload{
 	Name: Name, Title: "Locks",
 	Intro: "Clients of two nodes take one ticket lock, add to a counter by a read and a write, and pass the lock on. " +
 		"Without contention a lock is one round trip of an atomic and a read that travel together; a fetch_add alone " +
-		"is shown beside it. Lock is until the turn has come; the counter proves that no two had it at once; fewest is " +
+		"is shown with it. Lock is until the turn has come; the counter proves that no two had it at once; fewest is " +
 		"the share of the turns of who had the fewest, of an equal share.",
 	Dims: []reports.DimDef{{Name: "contenders", Help: "clients that take the lock"}},
 	Figures: []reports.FigureDef{

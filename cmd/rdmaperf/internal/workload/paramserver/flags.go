@@ -84,7 +84,7 @@ func (t *Workload) Points(c *workload.Common) (points []engine.Point, err error)
 					return nil, values.Wrong("tensor-bytes", "%w", err)
 				}
 				if slices.Contains(points, pt) {
-					return nil, values.Wrong("compute-ratio", "%v stands there twice", ratio)
+					return nil, values.Wrong("compute-ratio", "%v is given twice", ratio)
 				}
 				points = append(points, pt)
 			}

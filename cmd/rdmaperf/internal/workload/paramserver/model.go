@@ -124,7 +124,7 @@ func ParseModel(name string, data []byte) (*Model, error) {
 				maxTensorName))
 		}
 		if seen[t.Name] {
-			return nil, bad("tensor " + t.Name + " stands there twice")
+			return nil, bad("tensor " + t.Name + " is given twice")
 		}
 		seen[t.Name] = true
 		var ok bool

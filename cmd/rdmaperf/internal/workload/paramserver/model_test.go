@@ -65,7 +65,7 @@ func TestModelFiles(t *testing.T) {
 		"# c\na,1,1":                         "line 2: want the header",
 		modelHeader + "\na,1":                "line 2: 2 fields",
 		modelHeader + "\na,1,1,1":            "line 2: 4 fields",
-		modelHeader + "\na,1,1\na,1,1":       "line 3: tensor a stands there twice",
+		modelHeader + "\na,1,1\na,1,1":       "line 3: tensor a is given twice",
 		modelHeader + "\n,1,1":               "line 2: tensor \"\"",
 		modelHeader + "\na b,1,1":            "line 2: tensor \"a b\"",
 		modelHeader + "\na,0,1":              "line 2: parameters \"0\"",

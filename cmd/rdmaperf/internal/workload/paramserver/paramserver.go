@@ -78,7 +78,7 @@ func (t *Training) check(p engine.Point) error {
 	case t.Tensors < 1 || t.Tensors > maxTensors:
 		return fmt.Errorf("%d tensors: want 1 to %d", t.Tensors, maxTensors)
 	case !slices.Contains(TrainArms(), p.Variant):
-		return fmt.Errorf("arm %q: want one of %v", p.Variant, TrainArms())
+		return fmt.Errorf("variant %q: want one of %v", p.Variant, TrainArms())
 	case !(t.ComputeRatio >= 0 && t.ComputeRatio <= maxComputeRatio):
 		return fmt.Errorf("compute ratio %v: want 0 to %v", t.ComputeRatio, maxComputeRatio)
 	case !(t.TensorBytes > 0):

@@ -49,7 +49,7 @@ const (
 
 var set = curves.Results(reports.Workload{
 	Name: Name, Title: "QoS",
-	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time beside it, in the " +
+	Intro: "In the first third low moves bulk alone, in the second high reads 64 bytes at a time as well, in the " +
 		"last high is alone. Low writes 256 KiB with 8 under way, high reads 64 bytes; first third low alone, second " +
 		"both, last third high alone.",
 	Dims: []reports.DimDef{{Name: "at_s", Unit: "s", Help: "time from the begin of the run"}},

@@ -50,7 +50,7 @@ const (
 
 // figures are those of the paper's slides. Where nothing stands they name none.
 var figures = reports.Published{
-	Title: "beside what is published: SoftRDMA (lwIP's raw API on DPDK) and an iWARP RNIC",
+	Title: "next to what is published: SoftRDMA (lwIP's raw API on DPDK) and an iWARP RNIC",
 	Source: "APNet'17, doi 10.1145/3106989.3106995, slides: DELL R430, Intel 82599ES 10 GbE, Chelsio T520-SO-CR; " +
 		"its throughput is size by latency, so depth 1, as are ours here",
 	Columns: []string{"#bytes", "of", "latency[us]", "[Mb/s]"},

@@ -66,7 +66,7 @@ func (s *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 					return nil, pt.Wrong(err)
 				}
 				if slices.Contains(points, pt) {
-					return nil, values.Wrong("high-load", "%v stands there twice", load)
+					return nil, values.Wrong("high-load", "%v is given twice", load)
 				}
 				points = append(points, pt)
 			}

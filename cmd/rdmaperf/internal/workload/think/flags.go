@@ -19,7 +19,7 @@ const Name = "think"
 
 const (
 	op = "time"
-	// longest is how long a server may think. Arbitrary: a stranger asks for it.
+	// longest is how long a server may think. Arbitrary: an unknown peer asks for it.
 	longest = 100 * time.Millisecond
 	// largest is the longest request and answer, bytes. Arbitrary, likewise.
 	largest = 256 << 10

@@ -51,7 +51,7 @@ var compute = func(d time.Duration) {
 	}
 }
 
-// thinker answers.
+// computing answers.
 type thinker struct {
 	think time.Duration
 	size  int

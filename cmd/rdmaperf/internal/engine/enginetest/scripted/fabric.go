@@ -146,7 +146,7 @@ func (s *Stack) Dial(ctx context.Context, addr string, hello []byte, cfg transpo
 	defer f.mu.Unlock()
 	l := f.listeners[addr]
 	if l == nil {
-		return nil, errors.New("nobody listens at " + addr)
+		return nil, errors.New("no server listens at " + addr)
 	}
 	near, err := f.session(f.client, cfg.Window)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // fault is a failed completion as an error that names the rank. A flushed request says only
-// that its queue pair had ended before, so what the device has to say of that stands beside it.
+// that its queue pair had ended before, so what the device has to say of that is next to it.
 func (m *Mesh) fault(p *peer, wc *rdma.WC) error {
 	err := fmt.Errorf("rank %d: %w", p.rank, &rdma.StatusError{WC: *wc})
 	if wc.Status != rdma.StatusWRFlushErr {

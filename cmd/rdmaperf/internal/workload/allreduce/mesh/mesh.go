@@ -174,7 +174,7 @@ func (m *Mesh) newPeer(rank int) (*peer, error) {
 }
 
 // Join connects to all ranks: this one dials those below it and waits for those above.
-// token is the same for all, so that no stranger joins.
+// token is the same for all, so that no unknown peer joins.
 func (m *Mesh) Join(ctx context.Context, addrs []string, token uint64) error {
 	if len(addrs) != m.cfg.Size {
 		return fmt.Errorf("%d addresses of %d ranks: %w", len(addrs), m.cfg.Size, rdma.ErrInvalid)

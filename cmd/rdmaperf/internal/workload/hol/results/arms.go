@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// The arms of a head-of-line measurement stand beside each other over all stacks:
+// The arms of a head-of-line measurement are next to each other over all stacks:
 // what bulk costs a probe that waits behind it (raw), that has a QP of its own, whose
 // application cuts the bulk itself, and whose stack schedules.
 
@@ -117,7 +117,7 @@ func bareStacks(stack, op string) (bare []string) {
 	return bare
 }
 
-// saturated tells that the probes beside the bulk were more than the path sustains: their
+// saturated tells that the probes under load were more than the path sustains: their
 // latency is then the prober's own backlog, and no gain rests on it.
 func (r *armRow) saturated() bool {
 	return slices.ContainsFunc(r.runs, func(run *reports.Result) bool { return Of(run).saturated() })
@@ -199,12 +199,12 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 		if len(ops) > 1 {
 			load.Op, load.Polling = "", ""
 		}
-		b := reports.SideBlock{Title: "arms side by side: " + load.What() + ", bulk of " + view.Plural(s.bulk, "byte"),
+		b := reports.SideBlock{Title: "variants side by side: " + load.What() + ", bulk of " + view.Plural(s.bulk, "byte"),
 			Table: t,
 			Conditions: reports.BesideConditions(load, 0, repeated) +
 				"; gain: how many times lower than raw, which is " + SameQP +
 				" on the stack without its tiers, or - where that was not measured or one of both is saturated; CPU " +
-				"of both sides beside the bulk, an op being a bulk message or a probe"}
+				"of both sides under load, an op being a bulk message or a probe"}
 		for i, stack := range stacks {
 			b.Lines = append(b.Lines, view.Integer(int64(i+1))+": "+stack)
 		}

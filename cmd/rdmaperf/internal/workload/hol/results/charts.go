@@ -14,7 +14,7 @@ import (
 // what the probes cost the stream.
 func Section(set *reports.Set) view.Section {
 	s := view.Section{ID: "hol", Title: "Head-of-line blocking",
-		Intro: "Small probes, first alone, then beside a bulk stream. Hollow is alone, filled is loaded; the line " +
+		Intro: "Small probes, first alone, then under load of a bulk stream. Hollow is alone, filled is loaded; the line " +
 			"between them is the price of waiting behind bulk data."}
 	s.Figures = sizeFigures(set)
 	for _, g := range places(set) {
@@ -88,7 +88,7 @@ func pairs(k place, arms []*reports.BySeries) view.Figure {
 	title := k.title("Probe latency")
 	chart := &view.PairChart{Title: title, XLabel: "Probe latency, logarithmic", Unit: view.NsLabel,
 		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true},
-			{Name: "beside bulk", Slot: arms[0].Slot}}}
+			{Name: "under load", Slot: arms[0].Slot}}}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "percentile", "alone", "loaded", "factor")}
 	var words []string
 	row := func(b *reports.BySeries, first bool, name string, alone, loaded float64) {
@@ -144,7 +144,7 @@ func bulkChart(k place, arms []*reports.BySeries) view.Figure {
 	title := k.title("Bulk throughput")
 	chart := &view.BarChart{Title: title, XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3,
 		Legend: []view.LegendEntry{{Name: "alone", Slot: arms[0].Slot, Thin: true, Bar: true},
-			{Name: "beside probes", Slot: arms[0].Slot, Bar: true}}}
+			{Name: "with probes", Slot: arms[0].Slot, Bar: true}}}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "alone", "loaded", "kept")}
 	var words []string
 	for _, b := range arms {
@@ -155,7 +155,7 @@ func bulkChart(k place, arms []*reports.BySeries) view.Figure {
 			return Of(s.Result).BulkLoadedBytesPerSecond
 		})
 		for i, v := range []float64{alone, loaded} {
-			name := []string{"alone", "beside probes"}[i]
+			name := []string{"alone", "with probes"}[i]
 			chart.Bars = append(chart.Bars, view.Bar{Block: b.Short, Slot: b.Slot, Value: v / (1 << 20), Thin: i == 0,
 				FirstOfKind: i == 0,
 				Text:        view.Digits3(v / (1 << 20)), Tip: fmt.Sprintf("%s\n%s: %s", b.Series, name,
@@ -164,7 +164,7 @@ func bulkChart(k place, arms []*reports.BySeries) view.Figure {
 		data.Rows = append(data.Rows, []view.GridCell{view.NameCell(b.Series),
 			view.NumberCell(view.BandwidthLabel(alone)), view.NumberCell(view.BandwidthLabel(loaded)),
 			view.NumberCell(view.PercentOf(loaded, alone))})
-		words = append(words, fmt.Sprintf("%s: %s alone, %s beside probes.", b.Series, view.BandwidthLabel(alone),
+		words = append(words, fmt.Sprintf("%s: %s alone, %s with probes.", b.Series, view.BandwidthLabel(alone),
 			view.BandwidthLabel(loaded)))
 	}
 	chart.Desc = strings.Join(words, " ")

@@ -27,5 +27,5 @@ func perUnit(r *reports.Result, units float64) float64 {
 	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / units
 }
 
-// saturated tells that probes beside the bulk were due faster than the path answered them.
+// saturated tells that probes under load were due faster than the path answered them.
 func (h *HOL) saturated() bool { return h.LoadedLoop != nil && h.LoadedLoop.Saturated }

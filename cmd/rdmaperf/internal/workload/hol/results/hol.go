@@ -76,7 +76,7 @@ func (h *HOL) Contradiction() string {
 		return ""
 	}
 	if a, l := h.ProbeAlone.P50, h.ProbeLoaded.P50; a > 0 && l > 0 && l < 0.9*a {
-		return "probes were faster beside the bulk than alone: p50 " + view.Usec(l) + " against " + view.Usec(a) + " us"
+		return "probes were faster under load than alone: p50 " + view.Usec(l) + " against " + view.Usec(a) + " us"
 	}
 	return ""
 }

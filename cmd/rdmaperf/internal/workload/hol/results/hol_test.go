@@ -31,7 +31,7 @@ func printed(t *testing.T, d *reports.Document) string {
 	return b.String()
 }
 
-// holRun is one head-of-line point whose probes beside the bulk take ns.
+// holRun is one head-of-line point whose probes under load take ns.
 func holRun(stack, op, arm string, bulk int64, ns float64) reports.Result {
 	return reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "hol", Op: op, SizeBytes: bulk, Depth: 16,
 		QPs: 1, DurationNs: 1e9,
@@ -44,9 +44,9 @@ func holRun(stack, op, arm string, bulk int64, ns float64) reports.Result {
 // armLines are the rows of the table of arms.
 func armLines(t *testing.T, d *reports.Document) []string {
 	t.Helper()
-	_, table, ok := strings.Cut(printed(t, d), "arms side by side")
+	_, table, ok := strings.Cut(printed(t, d), "variants side by side")
 	if !ok {
-		t.Fatal("no arms side by side")
+		t.Fatal("no variants side by side")
 	}
 	var rows []string
 	for _, l := range strings.Split(table, "\n") {
@@ -105,7 +105,7 @@ func TestFigureByBulkSize(t *testing.T) {
 		return out.String()
 	}
 	got := drawn()
-	for _, want := range []string{"Probe latency beside bulk, by bulk size", "Bulk size", "iwarp(crc), same-qp, p50",
+	for _, want := range []string{"Probe latency under load, by bulk size", "Bulk size", "iwarp(crc), same-qp, p50",
 		"iwarp(crc), two-qp, p99", "sched(strict)+iwarp(crc), same-qp, p99",
 		"CPU for a gigabyte of bulk, by bulk size", "Probe latency, bulk of 1 MiB", "16 MiB"} {
 		if !strings.Contains(got, want) {
@@ -129,7 +129,7 @@ func TestProbesFasterBesideBulkAreImpossible(t *testing.T) {
 	for _, c := range []struct {
 		alone, loaded float64
 		want          string
-	}{{1000, 5000, ""}, {1000, 950, ""}, {178_000, 20_000, "probes were faster beside the bulk than alone"}} {
+	}{{1000, 5000, ""}, {1000, 950, ""}, {178_000, 20_000, "probes were faster under load than alone"}} {
 		h := &HOL{ProbeAlone: *latency(1000, c.alone), ProbeLoaded: *latency(1000, c.loaded)}
 		if got := h.Contradiction(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%v alone, %v loaded: %q, want %q", c.alone, c.loaded, got, c.want)

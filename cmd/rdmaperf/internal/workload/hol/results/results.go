@@ -9,7 +9,7 @@ import (
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
 	Name: "hol", Title: "Head-of-line",
-	Intro: "Small probes, first alone, then beside a bulk stream; a gain is how many times lower a latency is than " +
+	Intro: "Small probes, first alone, then under load of a bulk stream; a gain is how many times lower a latency is than " +
 		"behind the bulk on the one queue pair of the bare stack.",
 	Dims: []reports.DimDef{
 		{Name: "arm", Help: "how probes and bulk share queue pairs"},
@@ -21,14 +21,14 @@ var Results = &reports.Workload{
 		{Name: "app_window", Help: "slices that the application keeps outstanding"},
 	},
 	Latencies: []reports.DimDef{{Name: "alone", Help: "probes alone"},
-		{Name: "loaded", Help: "probes beside the bulk"}},
+		{Name: "loaded", Help: "probes under load"}},
 	Figures: []reports.FigureDef{
 		{Name: "alone.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk alone"},
-		{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk beside the probes"},
+		{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk with probes"},
 		{Name: "growth.p50", Quantity: reports.QuantityRatio,
-			Help: "median of the probes beside the bulk over that alone"},
+			Help: "median of the probes under load over that alone"},
 		{Name: "growth.p99", Quantity: reports.QuantityRatio,
-			Help: "p99 of the probes beside the bulk over that alone"},
+			Help: "p99 of the probes under load over that alone"},
 		{Name: "cpu.gb", Quantity: reports.QuantityTime, Help: "processor time of both sides for 10^9 bytes of bulk"},
 		{Name: "cpu.op", Quantity: reports.QuantityTime,
 			Help: "processor time of both sides for a bulk message or probe"},
@@ -41,7 +41,7 @@ var Results = &reports.Workload{
 		{Name: "alone.saturated", Quantity: reports.QuantityCount,
 			Help: "1 where the path did not keep up with the probes"},
 		{Name: "loaded.due", Quantity: reports.QuantityCount, Better: reports.Neither,
-			Help: "probes beside the bulk that were due"},
+			Help: "probes under load that were due"},
 		{Name: "loaded.sent", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "of these, sent"},
 		{Name: "loaded.completed", Quantity: reports.QuantityCount, Better: reports.Neither,
 			Help: "of these, answered"},

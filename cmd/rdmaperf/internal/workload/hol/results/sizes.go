@@ -39,7 +39,7 @@ func sizeFigures(set *reports.Set) (figures []view.Figure) {
 				costs = append(costs, line)
 			}
 		}
-		figures = append(figures, sizeFigure("Probe latency beside bulk, by bulk size", "Probe latency, p50 and p99",
+		figures = append(figures, sizeFigure("Probe latency under load, by bulk size", "Probe latency, p50 and p99",
 			caption, view.NsLabel, sizes, probes))
 		if len(costs) > 0 {
 			figures = append(figures, sizeFigure("CPU for a gigabyte of bulk, by bulk size", "CPU of both sides [s/GB]",
@@ -122,7 +122,7 @@ func costBySize(b *reports.BySeries, sizes []int64) view.Series {
 
 // costCharts are the CPU figures of one place, a bar for each stack in each arm.
 func costCharts(k place, arms []*reports.BySeries) []view.Figure {
-	title := k.title("CPU of both sides beside the bulk")
+	title := k.title("CPU of both sides under load")
 	chart := &view.BarChart{Title: title, XLabel: "CPU [s/GB]", Unit: view.Digits3}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "CPU for a gigabyte of bulk",
 		"CPU for an operation")}

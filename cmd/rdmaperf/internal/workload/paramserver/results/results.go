@@ -11,7 +11,7 @@ import (
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
 	Name: "paramserver", Title: "Training",
-	Intro: "An iteration beside its communication alone, its computation alone and the longer of both (ideal). " +
+	Intro: "An iteration next to its communication alone, its computation alone and the longer of both (ideal). " +
 		"Overlap is how much of the shorter is hidden, by the median.",
 	Dims: []reports.DimDef{
 		{Name: "model", Help: "whose tensors are exchanged"},

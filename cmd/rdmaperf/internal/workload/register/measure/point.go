@@ -155,7 +155,7 @@ func (p Point) pages() rdma.Pages {
 	if !p.Huge {
 		return rdma.PagesBase
 	}
-	// Two at a time, as a deferred mapping may stand beside a new one.
+	// Two at a time, as a deferred mapping may be next to a new one.
 	if a, err := rdma.NewArena(2*p.Size, rdma.ArenaConfig{Pages: rdma.PagesHuge}); err == nil && a.Close() == nil {
 		return rdma.PagesHuge
 	}

@@ -23,17 +23,17 @@ import (
 // the stack has them.
 var victimVariants = []string{"markers", "nocrc"}
 
-// checkVictim finds what --victim does not go with.
-func (o *Options) checkVictim() error {
-	const operation = "serve --victim"
+// checkTarget finds what --target does not go with.
+func (o *Options) checkTarget() error {
+	const operation = "serve --target"
 	token, err := o.guard.Token.Read()
 	switch {
 	case err != nil:
 		return err
-	case !o.victim && o.transport != "":
-		return cli.Usage("serve", errors.New("--transport is for --victim: a client names the stack that is measured"),
+	case !o.target && o.transport != "":
+		return cli.Usage("serve", errors.New("--transport is for --target: a client names the stack that is measured"),
 			"serve without it")
-	case !o.victim:
+	case !o.target:
 		return nil
 	case len(token) > 0:
 		return cli.Usage(operation, errors.New("the suite knows no token"), "--allow ADDRESS instead of a token")
@@ -45,8 +45,8 @@ func (o *Options) checkVictim() error {
 	return nil
 }
 
-// victimSpec is the stack under test, settled and with rdma_cm where it is kernel verbs.
-func (o *Options) victimSpec() (string, error) {
+// targetSpec is the stack under test, settled and with rdma_cm where it is kernel verbs.
+func (o *Options) targetSpec() (string, error) {
 	spec := o.transport
 	if spec == "" {
 		if spec = stackspec.Embedded(); o.verbs.Named() {
@@ -60,8 +60,8 @@ func (o *Options) victimSpec() (string, error) {
 	return stackspec.WithRDMACM(stacks[0])
 }
 
-// openVictim opens the device under test, with a parameter more of its provider.
-func openVictim(spec, variant string) (dev rdma.Device, host string, err error) {
+// openTarget opens the device under test, with a parameter more of its provider.
+func openTarget(spec, variant string) (dev rdma.Device, host string, err error) {
 	if variant != "" {
 		layers, err := stackspec.Parse(spec)
 		if err != nil {
@@ -79,7 +79,7 @@ func openVictim(spec, variant string) (dev rdma.Device, host string, err error) 
 	if c := dev.Caps(); c.Label == rdma.LabelMem || c.Clock != nil {
 		dev.Close()
 		return nil, "", cli.Usage("open transport "+strconv.Quote(spec),
-			errors.New("it ends with its process, and nothing of it is on a wire"), "--transport "+stackspec.Embedded())
+			errors.New("it is in-process only: nothing is on a wire"), "--transport "+stackspec.Embedded())
 	}
 	if near, ok := provider.(stackspec.Located); ok {
 		host = near.ListenHost()
@@ -87,14 +87,14 @@ func openVictim(spec, variant string) (dev rdma.Device, host string, err error) 
 	return dev, host, nil
 }
 
-// serveVictim is the application of a device under a wire test, until ctx ends.
-func (o *Options) serveVictim(ctx context.Context, l net.Listener, s *engine.Server, log *slog.Logger) error {
+// serveTarget is the application of a device under a wire test, until ctx ends.
+func (o *Options) serveTarget(ctx context.Context, l net.Listener, s *engine.Server, log *slog.Logger) error {
 	fail := func(err error) error { return errors.Join(err, l.Close()) }
-	spec, err := o.victimSpec()
+	spec, err := o.targetSpec()
 	if err != nil {
 		return fail(err)
 	}
-	dev, _, err := openVictim(spec, "") // what is wrong with it is said now, and not to a suite
+	dev, _, err := openTarget(spec, "") // what is wrong with it is said now, and not to a suite
 	if err != nil {
 		return fail(err)
 	}
@@ -104,7 +104,7 @@ func (o *Options) serveVictim(ctx context.Context, l net.Listener, s *engine.Ser
 	}
 	var variants []string
 	for _, v := range victimVariants {
-		dev, _, err := openVictim(spec, v)
+		dev, _, err := openTarget(spec, v)
 		if reports.Code(err) == reports.ExitUsage {
 			continue // the stack has no such parameter
 		}
@@ -116,14 +116,14 @@ func (o *Options) serveVictim(ctx context.Context, l net.Listener, s *engine.Ser
 		}
 		variants = append(variants, v)
 	}
-	log.Info("victim of wire tests listens; Ctrl-C ends it", "addr", l.Addr().String(), "transport", name)
+	log.Info("target of wire tests listens; Ctrl-C ends it", "addr", l.Addr().String(), "transport", name)
 	err = target.Serve(ctx, l, target.Config{
 		Transport: spec, Variants: variants, MaxClients: o.maxClients, Log: log,
 		Open: func(variant string) (rdma.Device, string, error) {
 			if variant != "" && !slices.Contains(variants, variant) {
 				return nil, "", fmt.Errorf("%s has no parameter %q: %w", spec, variant, rdma.ErrNotSupported)
 			}
-			return openVictim(spec, variant)
+			return openTarget(spec, variant)
 		},
 		Allow: func(addr netip.Addr) bool {
 			return len(s.Allow) == 0 ||
@@ -131,7 +131,7 @@ func (o *Options) serveVictim(ctx context.Context, l net.Listener, s *engine.Ser
 		},
 	})
 	if err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "serve --victim", Err: err}
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "serve --target", Err: err}
 	}
 	return nil
 }
