@@ -35,7 +35,7 @@ type region struct {
 	password [32]byte
 	pieces   []piece
 	grants   map[int]Perm // what a node may have without it
-	mapped   map[int]bool // nodes with handles
+	mapped   map[int]Perm // what the handles of a node may do
 }
 
 func newManager(n *Node) (*manager, error) {
@@ -162,7 +162,7 @@ func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
 		return a, err
 	}
 	r := &region{id: id, name: q.Name, size: q.Size, open: q.Open, password: sha256.Sum256(q.Password), pieces: pieces,
-		grants: map[int]Perm{from: PermAll}, mapped: map[int]bool{from: true}}
+		grants: map[int]Perm{from: PermAll}, mapped: map[int]Perm{from: PermAll}}
 	m.names[q.Name], m.byID[id] = r, r
 	return mapAnswer{id, q.Size, PermAll, pieces}, nil
 }
@@ -245,7 +245,7 @@ func (m *manager) mapRegion(from int, q *mapRequest) (a mapAnswer, err error) {
 			return a, ErrPermission
 		}
 	}
-	r.mapped[from] = true
+	r.mapped[from] |= q.Want
 	return mapAnswer{r.id, r.size, q.Want, r.pieces}, nil
 }
 
@@ -265,14 +265,14 @@ func (m *manager) unmap(from int, q *regionRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// allowed holds what a node asks for a region against what it was given. A handle's own
-// rights are checked where it lives; this is for nodes that do not.
+// allowed holds what a node asks for a region against what its handles may do, which it had by the password or by a
+// grant. A handle's own rights are checked where it lives; this is for nodes that do not.
 func (m *manager) allowed(from int, id uint64, want Perm) (*region, error) {
 	r := m.byID[id]
 	switch {
 	case r == nil:
 		return nil, ErrDeadHandle
-	case !(r.grants[from] | r.open).Has(want):
+	case !r.mapped[from].Has(want):
 		return nil, ErrPermission
 	}
 	return r, nil
@@ -344,6 +344,7 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
+	rights := r.mapped[from]
 	m.kill(r, ErrDeadHandle)
 	if len(r.mapped) > 0 { // writes to the old pieces may still come
 		m.freePieces(id, pieces)
@@ -360,7 +361,7 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 	}
 	old, oldID := r.pieces, r.id
 	delete(m.byID, r.id)
-	r.id, r.pieces, r.mapped = id, pieces, map[int]bool{from: true}
+	r.id, r.pieces, r.mapped = id, pieces, map[int]Perm{from: rights}
 	m.byID[id] = r
 	m.freePieces(oldID, old)
 	return mapAnswer{id, r.size, q.Mine, pieces}, nil

@@ -55,6 +55,33 @@ func TestPermissionsHold(t *testing.T) {
 	})
 }
 
+// The manager holds every node to what its handles may do, also one whose own checks are left out. What the region is
+// open for counts with the password alone.
+func TestTheManagerRefusesWhoIsNoMaster(t *testing.T) {
+	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
+		m, o := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
+		h := must(m.Malloc(RegionConfig{Name: "r", Size: 64, Open: PermAll, Password: "open sesame"}))(t)
+		e := must(c.nodes[1].handles.enter(h, 0, 0, 0))(t)
+		e.leave()
+		refused := func(who string, perm Perm) {
+			t.Helper()
+			q := regionRequest{Region: e.region, Node: 2, Nodes: []int{2}, Perm: perm}
+			wants(t, who+" grants", o.control(0, opGrant, q, nil), ErrPermission)
+			wants(t, who+" moves", o.control(0, opMove, q, nil), ErrPermission)
+			wants(t, who+" frees", o.control(0, opDelete, q, nil), ErrPermission)
+		}
+		refused("a node that never mapped it", PermRead)
+		_, err := o.Map("r", PermRead, "")
+		wants(t, "without the password, after that", err, ErrPassword)
+		g := must(o.Map("r", PermRead|PermShare, "open sesame"))(t)
+		refused("a node that may read and share", PermWrite)
+		check(t, o.Grant(g, 0, PermRead))
+		check(t, o.Unmap(g))
+		refused("a node that has unmapped it", PermRead)
+		check(t, m.FreeRegion(h))
+	})
+}
+
 // L3: a region over several nodes, and operations over the borders of its chunks.
 func TestARegionSpansNodes(t *testing.T) {
 	everywhere(t, 3, Config{Arena: 40 << 20}, func(t *testing.T, c *cluster) {
