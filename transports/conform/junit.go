@@ -2,11 +2,14 @@ package conform
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // The format has no standard. The elements and attributes are those of the schema
@@ -57,7 +60,9 @@ type (
 // the transport and its name the case ID, so that a history of runs stays one.
 // Readers turn red by failures and errors exactly where the exit code does: a
 // requirement that is broken but excused, by the ledger or by its level, is
-// skipped with the reason, as is an unsupported one; notrun is an error.
+// skipped with the reason, as is an unsupported one; notrun is an error. Of a transport
+// without a device the suite is one skipped case: nothing was found wrong, and the exit
+// code says that nothing was run.
 func WriteJUnit(w io.Writer, reports ...Report) error {
 	run := junitRun{Name: "rdmaperf conform", Suites: []junitSuite{}}
 	var total int64
@@ -85,15 +90,18 @@ func newJUnitSuite(rep *Report) (junitSuite, int64) {
 	if rep.Err != nil {
 		s.SystemErr = rep.Err.Error()
 	}
-	results := rep.Results
-	if rep.Err != nil && len(results) == 0 {
-		// A suite without cases would read as nothing wrong.
+	results, absent := rep.Results, errors.Is(rep.Err, rdma.ErrNoDevice)
+	if absent || rep.Err != nil && len(results) == 0 {
+		// A suite without cases would read as nothing wrong, and one of hundreds that all say the same as much wrong.
 		results = []Result{{ID: "start", Transport: rep.Transport, Verdict: NotRun, Evidence: rep.Err.Error()}}
 	}
 	var total int64
 	for i := range results {
 		r := &results[i]
 		c := newJUnitCase(r, rep.Strict)
+		if absent {
+			c.Skipped, c.Error = c.Error, nil
+		}
 		switch {
 		case c.Error != nil:
 			s.Errors++

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // junitSchema is what the schema of Jenkins's xunit plugin (junit-10.xsd) says of
@@ -190,6 +192,21 @@ func TestJUnitOutcomes(t *testing.T) {
 				t.Errorf("the file is red: %v, the run: %v", red, rep.Red())
 			}
 		})
+	}
+}
+
+func TestJUnitOfATransportWithoutADeviceIsOneSkippedCase(t *testing.T) {
+	rep := NotRunReport("verbs", fmt.Errorf("open: %w: no /sys/class/infiniband", rdma.ErrNoDevice), Options{})
+	s := writeJUnit(t, rep).all("testsuite")[0]
+	cases := s.all("testcase")
+	if len(cases) != 1 || junitOutcome(t, cases[0]) != "skipped" || s.attr["errors"] != "0" || s.attr["skipped"] != "1" {
+		t.Fatalf("suite %v of %d cases, want one skipped", s.attr, len(cases))
+	}
+	if m := cases[0].all("skipped")[0].attr["message"]; !strings.Contains(m, "no /sys/class/infiniband") {
+		t.Errorf("message %q, want the reason", m)
+	}
+	if ExitCode(rep) != ExitNotRun {
+		t.Errorf("exit code %d: nothing was run", ExitCode(rep))
 	}
 }
 
