@@ -235,4 +235,6 @@ type Caps struct {
 	ImmAlone      bool        // a KindSendImm carries its immediate and no bytes: Op.Len is 0
 	LocalComplete bool        // success means handed to the transport below, not arrived
 	CallModes     CallModeSet // of KindCall
+	MaxCall       uint64      // bytes of a request and of a response; 0: MaxMsg
+	MaxCalls      int         // outstanding on a connection; 0: no limit known
 }

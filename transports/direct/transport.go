@@ -35,6 +35,12 @@ func New(dev rdma.Device) transports.Transport {
 	return &transport{dev: dev, caps: dev.Caps()}
 }
 
+// Is tells whether a stack is a device by itself, with nothing over it.
+func Is(s transports.Stack) bool {
+	_, ok := s.(*transport)
+	return ok
+}
+
 // Name is the device's.
 func (t *transport) Name() string { return t.dev.Name() }
 

@@ -90,6 +90,7 @@ func (s *Stack) Caps() transports.Caps {
 	c := session.Caps(&s.caps)
 	c.MaxSessions, c.MaxDepth = MaxSessions, maxDepth
 	c.CallModes = transports.CallModes(transports.CallUnary, transports.CallStream)
+	c.MaxCall, c.MaxCalls = maxMessage, maxCallers
 	return c
 }
 

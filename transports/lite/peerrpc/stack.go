@@ -66,6 +66,7 @@ func (s *Stack) Caps() transports.Caps {
 		Clock:     d.Clock, MaxMsg: MaxMessage, MaxSessions: maxConns, MaxDepth: min(maxCallers, d.MaxQPWR/2),
 		LocalComplete: d.Completion == rdma.CompletionLocal,
 		CallModes:     transports.CallModes(transports.CallUnary, transports.CallStream),
+		MaxCalls:      min(maxCallers, d.MaxQPWR/2),
 	}
 }
 

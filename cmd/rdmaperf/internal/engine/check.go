@@ -33,7 +33,7 @@ type Needs struct {
 func Check(p *Plan, name string, caps transports.Caps) error {
 	full := p.WithDefaults()
 	var missing, above []string
-	seen := map[string]bool{}
+	noOperation, seen := false, map[string]bool{}
 	for _, pt := range full.Points {
 		err := checkPoint(&full, pt, caps)
 		if err == nil || seen[err.Error()] {
@@ -42,15 +42,20 @@ func Check(p *Plan, name string, caps transports.Caps) error {
 		seen[err.Error()] = true
 		if reports.Code(err) == reports.ExitNotRun {
 			missing = append(missing, err.Error())
+			k, ok := transports.ParseKind(pt.Op)
+			noOperation = noOperation || ok && !caps.Kinds.Has(k)
 		} else {
 			above = append(above, err.Error())
 		}
 	}
 	switch {
 	case len(missing) > 0:
+		hint := "another --transport"
+		if noOperation {
+			hint = "one of --op " + kindNames(caps.Kinds) + ", or " + hint
+		}
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + name,
-			Err:  fmt.Errorf("no %s", strings.Join(missing, ", no ")),
-			Hint: "one of --op " + kindNames(caps.Kinds) + ", or another --transport"}
+			Err: fmt.Errorf("no %s", strings.Join(missing, ", no ")), Hint: hint}
 	case len(above) > 0:
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + name,
 			Err: fmt.Errorf("%s", strings.Join(above, ", ")), Hint: "another value, or another --transport"}
@@ -96,6 +101,12 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return above("--polling event: how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp")
 	case p.Polling == PollingEvent && !caps.Events:
 		return missing("event polling")
+	case k == transports.KindCall && pt.Call != "" && !hasMode(caps, pt.Call):
+		return missing("calls of mode %s", pt.Call)
+	case k == transports.KindCall && caps.MaxCalls > 0 && max(pt.Outstanding, 1) > caps.MaxCalls:
+		return above("%d calls outstanding are above the limit of %d", pt.Outstanding, caps.MaxCalls)
+	case k == transports.KindCall && caps.MaxCall > 0 && uint64(message) > caps.MaxCall:
+		return above("size %d of a call is above the limit of %d bytes", message, caps.MaxCall)
 	case caps.MaxSessions > 0 && sessions > caps.MaxSessions:
 		return above("%d QPs are above the device's limit of %d", sessions, caps.MaxSessions)
 	case uint64(message) > caps.MaxMsg:
@@ -110,9 +121,15 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	return nil
 }
 
+// hasMode tells whether calls are carried in the mode of this name; a workload of its own has none.
+func hasMode(caps transports.Caps, name string) bool {
+	m, ok := transports.ParseCallMode(name)
+	return !ok || caps.CallModes.Has(m)
+}
+
 func kindNames(s transports.KindSet) string {
 	var names []string
-	for k := transports.KindSend; k < transports.KindCall; k++ {
+	for k := transports.KindSend; k <= transports.KindCall; k++ {
 		if s.Has(k) {
 			names = append(names, k.String())
 		}

@@ -22,7 +22,7 @@ import (
 
 // Server limits, used where a Server leaves them 0: they keep one machine usable while unknown peers connect to it.
 const (
-	DefaultMaxClients = 16
+	DefaultMaxClients = 64
 	DefaultMaxWindow  = 4 << 30 // bytes
 
 	FirstLineWait = 5 * time.Second // for the plan of a new connection

@@ -33,7 +33,8 @@ func TestADeviceThatCannotBeOpenedIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if p, err := OpenNodes(t.Context(), r, s, [2]int{1 << 20, 1 << 20}); p != nil || !errors.Is(err, broken) {
+	r.Stack = s
+	if p, err := OpenNodes(t.Context(), r, [2]int{1 << 20, 1 << 20}); p != nil || !errors.Is(err, broken) {
 		t.Errorf("nodes: %v, %v", p, err)
 	}
 }

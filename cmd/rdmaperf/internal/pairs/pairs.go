@@ -9,6 +9,8 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -44,26 +46,43 @@ func Below(spec string) string {
 	return spec
 }
 
-// Tier is the stack of a run as LITE, or a *reports.ExitError that says who has the
-// workload.
-func Tier(r *engine.Run, workload string) (*stack.Stack, error) {
-	s, ok := r.Stack.(*stack.Stack)
-	if !ok {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload,
-			Err: fmt.Errorf("%s is no stack of LITE", r.Stack.Name()), Hint: "--transport lite+iwarp"}
+// NoTier is the error of a stack that is not LITE with a node in the process of its user.
+func NoTier(s transports.Stack, pt engine.Point) error {
+	if _, ok := s.(*stack.Stack); !ok {
+		return unfit("lite+iwarp", "%s is for LITE in its users' process", pt.Workload)
 	}
-	return s, nil
+	return nil
 }
 
-// Threaded is Tier for a workload of several threads.
-func Threaded(r *engine.Run, workload string) (*stack.Stack, error) {
-	s, err := Tier(r, workload)
-	if err == nil && s.Caps().Clock != nil {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: workload,
-			Err:  errors.New("several threads have no time together by the clock of a model"),
-			Hint: "--transport lite+iwarp"}
+// NoThreads is NoTier for a workload of several threads.
+func NoThreads(s transports.Stack, pt engine.Point) error {
+	if err := NoTier(s, pt); err != nil {
+		return err
 	}
-	return s, err
+	if s.Caps().Clock != nil {
+		return unfit("lite+iwarp", "several threads have no time together by the clock of a model")
+	}
+	return nil
+}
+
+// NoDevice is the error of a stack that is no RDMA device.
+func NoDevice(s transports.Stack, pt engine.Point) error {
+	if !direct.Is(s) {
+		return unfit("iwarp", "%s needs a device, with no layer of sessions or calls over it", pt.Workload)
+	}
+	return nil
+}
+
+// NoPair is the error of a stack that is neither a device nor LITE with a node in the process of its user.
+func NoPair(s transports.Stack, pt engine.Point) error {
+	if NoTier(s, pt) == nil || direct.Is(s) {
+		return nil
+	}
+	return unfit("iwarp,lite+iwarp", "%s needs a device, or LITE in its users' process", pt.Workload)
+}
+
+func unfit(instead, format string, a ...any) error {
+	return &reports.ExitError{Code: reports.ExitNotRun, Err: fmt.Errorf(format, a...), Hint: "--transport " + instead}
 }
 
 // Nodes are two nodes, the first of which manages the cluster.
@@ -74,14 +93,17 @@ type Nodes struct {
 
 // OpenNodes opens them over the layers below LITE. arena is what each
 // registers, bytes, beside what a node needs for itself.
-func OpenNodes(ctx context.Context, r *engine.Run, s *stack.Stack, arena [2]int) (_ *Nodes, err error) {
+func OpenNodes(ctx context.Context, r *engine.Run, arena [2]int) (_ *Nodes, err error) {
+	if err := NoTier(r.Stack, r.Point); err != nil {
+		return nil, err
+	}
 	p := &Nodes{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	cfg := s.NodeConfig()
+	cfg := r.Stack.(*stack.Stack).NodeConfig()
 	cfg.Timeout = time.Minute // large regions are zeroed at their node
 	for i := range p.Nodes {
 		if p.Devs[i], err = r.Open.Device(Below(strings.TrimSpace(r.Plan.Transport))); err != nil {

@@ -1,6 +1,11 @@
 package run
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
 
 func TestHostsAreReadAsPeopleWriteThem(t *testing.T) {
 	for _, c := range []struct {
@@ -29,5 +34,21 @@ func TestHostsAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 	if _, port, err := splitHost("node7:19000", 19000, true); err != nil || port != 19000 {
 		t.Errorf("the same port twice: %d, %v", port, err)
+	}
+}
+
+// Without a flag that says what to measure, run HOST measures the same stacks as run.
+func TestARunWithAHostMeasuresTheSameStacks(t *testing.T) {
+	for line, want := range map[string]bool{"": true, "node7": true, "node7 -p 18600 --timeout 2s --no-wait": true,
+		"-p 18600": false, "node7 -s 64": false, "node7 --transport tcp": false, "node7 -d mlx5_0": false} {
+		o := &Options{}
+		f := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.Register(f)
+		if err := f.Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		if got := isBare(f, f.Args()); got != want {
+			t.Errorf("run %s: every stack %v, want %v", line, got, want)
+		}
 	}
 }

@@ -58,7 +58,8 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 		return nil, childFailed(err)
 	}
 	defer portIn.Close()
-	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", bind, "--port", "0"},
+	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", bind, "--port", "0",
+		"--max-clients", "1024"}, // one for each stack and variant of a run
 		more...)...)
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = in, stderr, []*os.File{portOut}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
@@ -37,7 +38,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	o.pinNamed = cmd.Flags().Changed("pin")
-	bare := len(args) == 0 && cmd.Flags().NFlag() == 0
+	bare := isBare(cmd.Flags(), args)
 	if bare {
 		o.transports = stackspec.AllStacks
 	}
@@ -111,11 +112,22 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if o.to.chosen && len(doc.Results) > 0 && !o.quiet {
 		fmt.Fprintf(stderr, "\nSaved: open %s in a browser.\n", filepath.Join(o.to.dir, resultfile.PageFile))
 	}
-	if bare && err == nil && !o.quiet {
+	if bare && err == nil && len(args) == 0 {
 		fmt.Fprint(stderr, nextSteps)
 	}
 	return err
 }
+
+// isBare tells whether nothing says what to measure, with or without a HOST.
+func isBare(f *pflag.FlagSet, args []string) bool {
+	bare := true
+	f.Visit(func(f *pflag.Flag) { bare = bare && len(args) == 1 && slices.Contains(reaching, f.Name) })
+	return bare
+}
+
+// reaching are flags that say how a server is reached, and not what is measured with it.
+var reaching = []string{"port", "token-file", "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "no-wait",
+	"timeout"}
 
 // runner is one run in progress.
 type runner struct {
@@ -169,7 +181,11 @@ func (m *runner) measure(ctx context.Context) (err error) {
 		return err
 	}
 	for _, a := range m.arms {
-		if _, err := m.client(ctx, a, 0); err != nil {
+		_, err := m.client(ctx, a, 0)
+		if reports.Code(err) == reports.ExitNotRun && len(m.arms) > len(m.lost)+1 { // the server lacks what it needs
+			a.lost, m.lost = true, append(m.lost, err)
+			fmt.Fprintf(m.stderr, "Left out: %s, %v.\n", a.spec, inner(err))
+		} else if err != nil {
 			return err
 		}
 	}
@@ -311,14 +327,43 @@ func (m *runner) choose(a *arm) error {
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec,
 			Err: errors.New("none of the default operations is possible"), Hint: "--op"}
 	}
-	able, err := possible(a.plan, points, a.tr.Name(), caps)
+	able, over := overStack(points, a.tr)
+	if len(able) == 0 {
+		over.Operation = "check " + spec
+		return over
+	}
+	able, err := possible(a.plan, able, spec, caps)
 	if a.plan.Points = able; len(able) == 0 {
 		return ofTheDevice(spec, err)
+	}
+	if over != nil {
+		m.leave("points of "+spec, over)
 	}
 	if err != nil {
 		m.leave("points of "+spec, err)
 	}
 	return nil
+}
+
+// overStack are those of the points whose workload takes the stack, with the error of the first other.
+func overStack(points []engine.Point, s transports.Stack) (able []engine.Point, not *reports.ExitError) {
+	for _, pt := range points {
+		err := error(nil)
+		if over := metaOf(pt).Over; over != nil {
+			err = over(s, pt)
+		}
+		var exit *reports.ExitError
+		switch {
+		case err == nil:
+			able = append(able, pt)
+		case not != nil:
+		case errors.As(err, &exit):
+			not = exit
+		default:
+			not = &reports.ExitError{Code: reports.ExitUsage, Err: err}
+		}
+	}
+	return able, not
 }
 
 // possible are those of the points that a stack can do, with the error of the others together.

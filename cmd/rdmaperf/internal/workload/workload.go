@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // A Workload is everything that tells it from the others. Its flags belong to one command line, and its two sides do
@@ -42,6 +43,10 @@ type Meta struct {
 
 	// OwnThreads: it has as many threads as connections, whose CPUs nobody can name.
 	OwnThreads bool
+
+	// Over is the error of a stack that cannot do a point, as far as the point's operation, size and Needs do not say it;
+	// nil: there is none. It is asked before anything starts.
+	Over func(transports.Stack, engine.Point) error
 
 	// Means are flags of the load that mean this workload when none is named. All named workloads must have them.
 	// Takes are flags of others that it has, too.

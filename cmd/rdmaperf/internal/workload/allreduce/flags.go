@@ -12,12 +12,15 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/mesh"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Name is the workload's.
@@ -51,9 +54,19 @@ func (*Workload) Meta() workload.Meta {
 		Examples:   "rdmaperf run --transport iwarp --workload allreduce --ranks 4 -s 1K,64K,1M,16M --buffers fresh,reused",
 		Group:      "Workload allreduce",
 		OwnThreads: true,
+		Over:       over,
 		Takes:      []string{"arms", "offload", "deferred"},
 		Sizes:      []int{1 << 10, 64 << 10, 1 << 20, 16 << 20},
 	}
+}
+
+// over takes devices that live in several processes.
+func over(s transports.Stack, pt engine.Point) error {
+	if s.Caps().InProcess {
+		return &reports.ExitError{Code: reports.ExitNotRun, Hint: "--transport iwarp",
+			Err: errors.New("it lives in one process, and ranks have each their own")}
+	}
+	return pairs.NoDevice(s, pt)
 }
 
 func (f *Workload) Flags(set *pflag.FlagSet) {

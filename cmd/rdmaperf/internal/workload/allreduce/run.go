@@ -69,18 +69,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	if r.Stack.Caps().InProcess {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(),
-			Err:  fmt.Errorf("%s is in-process only, but each rank is a process", r.Stack.Name()),
-			Hint: "--transport iwarp"}
-	}
-	dev, err := r.Open.Device(r.Plan.Transport) // before any rank starts
-	if err != nil {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: r.Point.String(), Err: err, Hint: "--transport iwarp"}
-	}
-	if err := dev.Close(); err != nil {
-		return err
-	}
 	links, hosts := []rank.Link{r.Peer}, []string{cmp.Or(r.Host(), "127.0.0.1")}
 	for range o.Ranks - 1 {
 		l, err := r.Process(ctx)

@@ -12,11 +12,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
+	"github.com/rdmaperf/rdmaperf/transports/lite/peerrpc"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
 
@@ -80,8 +82,32 @@ func (*Workload) Meta() workload.Meta {
 		Examples:   "rdmaperf run --transport 'iwarp,lite+iwarp,grpc(fused)+iwarp' --workload clients",
 		Group:      "Workload clients",
 		OwnThreads: true,
+		Over:       over,
 		Sizes:      []int{4096, 65536},
 	}
+}
+
+// over takes stacks that say what a connection registers, and that have as many as the point has clients.
+func over(s transports.Stack, pt engine.Point) error {
+	refuse := func(hint, format string, a ...any) error {
+		return &reports.ExitError{Code: reports.ExitNotRun, Err: fmt.Errorf(format, a...), Hint: hint}
+	}
+	switch s := s.(type) {
+	case *stack.Stack:
+		return nil
+	case *peerrpc.Stack: // it says so once it has a connection
+	case transports.CallTransport:
+		if s.CallCost().Registered == 0 {
+			return refuse("--transport iwarp,lite+iwarp", "it does not say what a connection registers")
+		}
+	default:
+		return pairs.NoDevice(s, pt)
+	}
+	o, err := engine.ReadOptions(pt, (*options).check)
+	if most := s.Caps().MaxSessions; err == nil && most > 0 && most < o.Clients {
+		return refuse(fmt.Sprint("--machines ", most), "it takes %d clients", most)
+	}
+	return err
 }
 
 func (f *Workload) Flags(s *pflag.FlagSet) {
@@ -122,14 +148,10 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		return err
 	}
 	hold := holdNative
-	switch s := r.Stack.(type) {
+	switch r.Stack.(type) {
 	case *stack.Stack:
 		hold = holdRings
 	case transports.CallTransport:
-		if most := s.Caps().MaxSessions; most > 0 && most < o.Clients {
-			return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name,
-				Err: fmt.Errorf("%s takes %d clients", s.Name(), most), Hint: "--machines 1"}
-		}
 		hold = holdCalls
 	}
 	h, err := hold(ctx, r, o.Clients)

@@ -76,6 +76,7 @@ func (*Workload) Meta() workload.Meta {
 		Examples:   "rdmaperf run --transport lite+iwarp --workload locks --contenders 1,2,4,8",
 		Group:      "Workload locks",
 		OwnThreads: true,
+		Over:       pairs.NoThreads,
 	}
 }
 
@@ -108,11 +109,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := pairs.Threaded(r, Name)
-	if err != nil {
-		return err
-	}
-	p, err := pairs.OpenNodes(ctx, r, s, [2]int{4 << 20, 4 << 20})
+	p, err := pairs.OpenNodes(ctx, r, [2]int{4 << 20, 4 << 20})
 	if err != nil {
 		return err
 	}

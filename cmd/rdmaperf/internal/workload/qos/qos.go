@@ -78,6 +78,7 @@ func (*Workload) Meta() workload.Meta {
 		Summary:    "high and low priority of LITE over time, alone and together",
 		Examples:   "rdmaperf run --transport 'lite+iwarp,lite(qos=hwsep)+iwarp,lite(qos=swpri)+iwarp' --workload qos",
 		OwnThreads: true,
+		Over:       pairs.NoTier,
 	}
 }
 
@@ -152,12 +153,8 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := pairs.Tier(r, Name)
-	if err != nil {
-		return err
-	}
 	const room = (depth + 2) * bulk
-	p, err := pairs.OpenNodes(ctx, r, s, [2]int{room, room})
+	p, err := pairs.OpenNodes(ctx, r, [2]int{room, room})
 	if err != nil {
 		return err
 	}
@@ -178,7 +175,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	}
 	for i := range results {
 		results[i].Parameters["clock"] = map[bool]string{false: "CLOCK_MONOTONIC",
-			true: "the model's"}[s.Caps().Clock != nil]
+			true: "the model's"}[r.Stack.Caps().Clock != nil]
 	}
 	r.Add(results...)
 	return err

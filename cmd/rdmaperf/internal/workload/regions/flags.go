@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -91,6 +92,7 @@ func (*Workload) Meta() workload.Meta {
 			"rdmaperf run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions",
 		Group:      "Workload regions",
 		OwnThreads: true,
+		Over:       pairs.NoPair,
 		Sizes:      []int{64, 1024},
 	}
 }

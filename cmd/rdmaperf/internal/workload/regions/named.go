@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -27,7 +26,7 @@ type named struct {
 	done    [depth]lite.Done
 }
 
-func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (t target, cost made, clock *rdma.Clock,
+func openNamed(ctx context.Context, r *engine.Run, o *options) (t target, cost made, clock *rdma.Clock,
 	err error) {
 	n := &named{most: slices.Max(o.Sizes)}
 	defer func() {
@@ -37,7 +36,7 @@ func openNamed(ctx context.Context, r *engine.Run, s *stack.Stack, o *options) (
 		}
 	}()
 	each := o.Total / int64(o.Regions)
-	if n.pair, err = pairs.OpenNodes(ctx, r, s, [2]int{int(o.Total) + 64*o.Regions, depth * n.most}); err != nil {
+	if n.pair, err = pairs.OpenNodes(ctx, r, [2]int{int(o.Total) + 64*o.Regions, depth * n.most}); err != nil {
 		return nil, cost, nil, err
 	}
 	for i, node := range n.pair.Nodes {

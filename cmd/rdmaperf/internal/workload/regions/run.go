@@ -57,9 +57,9 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	var t target
 	var cost made
 	var own *rdma.Clock
-	switch s := r.Stack.(type) {
+	switch r.Stack.(type) {
 	case *stack.Stack:
-		t, cost, own, err = openNamed(ctx, r, s, &o)
+		t, cost, own, err = openNamed(ctx, r, &o)
 	default:
 		t, cost, own, err = openNative(ctx, r, &o)
 	}

@@ -12,12 +12,14 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Name is the workload's.
@@ -67,7 +69,16 @@ func (*Workload) Meta() workload.Meta {
 			"rdmaperf run --transport iwarp,regcache+iwarp --workload register,latency --op write -s 64",
 		Group:      "Workload register",
 		OwnThreads: true,
+		Over:       over,
 	}
+}
+
+// over takes any stack where memory is pinned through io_uring.
+func over(s transports.Stack, pt engine.Point) error {
+	if o, err := engine.ReadOptions(pt, (*options).check); err == nil && o.Pin {
+		return nil
+	}
+	return pairs.NoDevice(s, pt)
 }
 
 func (f *Workload) Flags(set *pflag.FlagSet) {

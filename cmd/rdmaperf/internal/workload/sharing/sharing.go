@@ -15,6 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemonstack"
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
@@ -66,8 +67,17 @@ func (*Workload) Meta() workload.Meta {
 		Examples:   "rdmaperf run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp' --workload sharing --users 1,8,32",
 		Group:      "Workload sharing",
 		OwnThreads: true,
+		Over:       over,
 		Sizes:      []int{64},
 	}
+}
+
+// over takes LITE behind a daemon, too.
+func over(s transports.Stack, pt engine.Point) error {
+	if _, ok := s.(*daemonstack.Stack); ok {
+		return nil
+	}
+	return pairs.NoPair(s, pt)
 }
 
 func (f *Workload) Flags(s *pflag.FlagSet) {

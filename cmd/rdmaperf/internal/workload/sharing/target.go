@@ -3,13 +3,11 @@ package sharing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
-	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -138,10 +136,6 @@ type tier struct {
 }
 
 func openTier(ctx context.Context, r *engine.Run, users int) (_ target, err error) {
-	s, ok := r.Stack.(*stack.Stack)
-	if !ok {
-		return nil, fmt.Errorf("%s is no stack of LITE", r.Stack.Name())
-	}
 	t := &tier{size: r.Point.Size}
 	defer func() {
 		if err != nil {
@@ -149,7 +143,7 @@ func openTier(ctx context.Context, r *engine.Run, users int) (_ target, err erro
 		}
 	}()
 	// Each user has a buffer for answers, too.
-	if t.pair, err = pairs.OpenNodes(ctx, r, s,
+	if t.pair, err = pairs.OpenNodes(ctx, r,
 		[2]int{users * step(t.size), users * (step(t.size) + 8<<10)}); err != nil {
 		return nil, err
 	}

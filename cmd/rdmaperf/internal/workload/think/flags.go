@@ -1,6 +1,7 @@
 package think
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Name is the workload's.
@@ -69,8 +71,21 @@ func (*Workload) Meta() workload.Meta {
 		Examples:   "rdmaperf run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp,grpc(tcp)' --workload think",
 		Group:      "Workload think",
 		OwnThreads: true,
+		Over:       over,
 		Sizes:      []int{64},
 	}
+}
+
+// over takes stacks of calls whose sides are two processes.
+func over(s transports.Stack, _ engine.Point) error {
+	if _, err := engine.CallsOf(s); err != nil {
+		return err
+	}
+	if s.Caps().InProcess {
+		return &reports.ExitError{Code: reports.ExitNotRun, Hint: "--transport lite+iwarp",
+			Err: errors.New("both sides are one process, whose CPU is not the client's")}
+	}
+	return nil
 }
 
 func (f *Workload) Flags(s *pflag.FlagSet) {

@@ -129,11 +129,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.Stack.Caps().InProcess {
-		return &reports.ExitError{Code: reports.ExitNotRun, Operation: Name,
-			Err:  fmt.Errorf("both sides of %s are one process, whose CPU is not the client's", r.Stack.Name()),
-			Hint: "--transport lite+iwarp"}
-	}
 	var at listening
 	if err := r.Peer.Receive(ctx, &at); err != nil {
 		return err
