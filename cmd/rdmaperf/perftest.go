@@ -186,12 +186,7 @@ func (p *perftestRun) measure(ctx context.Context) error {
 	command := runCommand(o)
 	p.prepare(command)
 	command.SetArgs(args)
-	err := command.ExecuteContext(ctx)
-	var exit *reports.ExitError
-	if errors.As(err, &exit) && exit.Code == reports.ExitPeer && strings.Contains(exit.Hint, "rdmaperf serve") {
-		exit.Hint = "rdmaperf perftest " + p.Test.Name + " on the other host without a HOST, or -p"
-	}
-	return err
+	return command.ExecuteContext(ctx)
 }
 
 // show prints the results, which is all that goes to stdout behind the banner.
