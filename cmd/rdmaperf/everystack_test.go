@@ -62,7 +62,8 @@ func TestARunOfEveryStackLeavesOutThoseThatCannotDoTheWorkload(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			args := append([]string{"run", "--transport", strings.ReplaceAll(everyStack, " ", ","), "--rounds", "1",
 				"--no-save", "--format", "json", "--workload"}, args...)
-			if !strings.Contains("regions sharing locks clients", row.work[:5]) && !slices.Contains(args, "-D") {
+			counts := []string{"regions", "sharing", "locks", "clients"} // these have no windows
+			if !slices.Contains(counts, strings.Fields(row.work)[0]) && !slices.Contains(args, "-D") {
 				args = append(args, "-D", "10ms", "--warmup", "none")
 			}
 			r := rdmaperf(t, args...)
