@@ -159,7 +159,7 @@ func PlainJSON(err error) error {
 	case errors.As(err, &kind) && kind.Field != "":
 		return fmt.Errorf("%s is no %s at byte %d", kind.Field, kind.Type, kind.Offset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("a %s where an object belongs", kind.Value)
+		return fmt.Errorf("it is no object, but: %s", kind.Value)
 	}
 	return err
 }
@@ -188,7 +188,11 @@ func ReadDocument(r io.Reader, known Workloads) (*Document, error) {
 		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
 	}
 	for i := range d.Results {
-		if err := known.Of(d.Results[i].Workload).read(&d.Results[i]); err != nil {
+		err := known.Of(d.Results[i].Workload).read(&d.Results[i])
+		if err == nil && d.Results[i].Workload == "" {
+			err = errors.New("it has no workload")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read result document: result %d: %w", i, err)
 		}
 	}

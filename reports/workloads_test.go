@@ -120,7 +120,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 		}
 	}
 	if _, err := reports.ReadDocument(
-		strings.NewReader(`{"schema":"rdmaperf/v1","results":[{},{"workload":"hol","hol":7}]}`), workloads); err == nil || !strings.Contains(err.Error(), "result 1") {
+		strings.NewReader(`{"schema":"rdmaperf/v1","results":[{"workload":"other"},{"workload":"hol","hol":7}]}`), workloads); err == nil || !strings.Contains(err.Error(), "result 1") {
 		t.Errorf("a detail of the wrong type: %v, want an error that names the result", err)
 	}
 }

@@ -11,12 +11,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -62,32 +61,16 @@ func mainWithSignals() int {
 	return signalled(guarded(ctx, args), &got)
 }
 
-// guarded runs the command. The runtime's own end of a panic has the exit code of a wrong command line.
+// guarded runs the command.
 func guarded(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if e := recover(); e != nil {
-			fmt.Fprintf(os.Stderr, "rdmaperf: internal error: %v, at %s; please report it with this command line at "+
-				"https://github.com/rdmaperf/rdmaperf/issues\n", e, panicked())
-			code = reports.ExitFailed
+			err := cli.Internal(e)
+			fmt.Fprintln(os.Stderr, cli.ErrorLine(err))
+			code = reports.Code(err)
 		}
 	}()
 	return execute(ctx, args, os.Stdout, os.Stderr)
-}
-
-// panicked is the place of the panic that a deferred function recovers from.
-func panicked() string {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for panicking := false; ; {
-		f, more := frames.Next()
-		if panicking && !strings.HasPrefix(f.Function, "runtime.") {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
-		panicking = panicking || f.Function == "runtime.gopanic"
-		if !more {
-			return "an unknown place"
-		}
-	}
 }
 
 // signalled is the exit code of a run that a signal ended, as shells have it.

@@ -3,6 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -10,11 +14,41 @@ import (
 // Computes runs what only computes and writes its files at the end, so that an interrupt need not wait for it.
 func Computes(ctx context.Context, operation string, do func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- do() }()
+	go func() {
+		defer func() {
+			if e := recover(); e != nil { // the process ends as of a panic of the command itself
+				done <- Internal(e)
+			}
+		}()
+		done <- do()
+	}()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return &reports.ExitError{Code: reports.ExitInterrupted, Operation: operation, Err: errors.New("interrupted")}
+	}
+}
+
+// Internal is the error of a panic, for the deferred function that recovered from it. The runtime's own end of a panic
+// has the exit code of a wrong command line.
+func Internal(panicked any) error {
+	return &reports.ExitError{Code: reports.ExitFailed, Operation: "internal error",
+		Err:  fmt.Errorf("%v, at %s", panicked, placeOfPanic()),
+		Hint: "to report it with this command line at https://github.com/rdmaperf/rdmaperf/issues"}
+}
+
+func placeOfPanic() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for panicking := false; ; {
+		f, more := frames.Next()
+		if panicking && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		panicking = panicking || f.Function == "runtime.gopanic"
+		if !more {
+			return "an unknown place"
+		}
 	}
 }
