@@ -17,7 +17,7 @@ qemu() {
 	for f in "${forwards[@]}"; do net+=",hostfwd=tcp:127.0.0.1:${f%:*}-10.0.2.15:${f#*:}"; done
 	# A script that wants this machine's programs has its files, without being able to write them.
 	if [[ -n ${script-} ]] && grep -q '^# lab host:' "$script"; then
-		host=(-fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap" -device virtio-9p-pci,fsdev=host,mount_tag=host)
+		host=(-fsdev "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap" -device "virtio-9p-pci,fsdev=host,mount_tag=host")
 	fi
 	if ((${#forwards[@]})); then forward=(-netdev "$net" -device "virtio-net-pci,netdev=net0,romfile="); fi
 	# tsc=reliable: translated CPUs share one counter, but the kernel cannot know, and

@@ -60,11 +60,11 @@ func (*Workload) Meta() workload.Meta {
 	}
 }
 
-// over takes devices that live in several processes.
+// over refuses stacks that cannot have their ends in several processes.
 func over(s transports.Stack, pt engine.Point) error {
 	if s.Caps().InProcess {
 		return &reports.ExitError{Code: reports.ExitNotRun, Hint: "--transport iwarp",
-			Err: errors.New("it lives in one process, and ranks have each their own")}
+			Err: errors.New("it is in-process only, and each rank is a process")}
 	}
 	return pairs.NoDevice(s, pt)
 }
