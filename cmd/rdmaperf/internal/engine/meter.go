@@ -45,7 +45,7 @@ var ReadCPU = func() (process, machine time.Duration, switches int64) {
 }
 
 func (u Usage) Minus(v Usage) Usage {
-	return Usage{u.CPU - v.CPU, u.machine - v.machine, u.switches - v.switches, u.Collections - v.Collections,
+	return Usage{u.CPU - v.CPU, max(u.machine-v.machine, 0), u.switches - v.switches, u.Collections - v.Collections,
 		u.Allocations - v.Allocations}
 }
 

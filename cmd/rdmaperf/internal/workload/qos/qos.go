@@ -144,7 +144,7 @@ func (p *parts) cpu(i int) *reports.CPU {
 		return nil
 	}
 	return &reports.CPU{ClientSeconds: (to.process - from.process).Seconds(),
-		MachineSeconds: (to.machine - from.machine).Seconds()}
+		MachineSeconds: max(to.machine-from.machine, 0).Seconds()}
 }
 
 // Client measures one point.
