@@ -38,7 +38,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	o.pinNamed = cmd.Flags().Changed("pin")
-	bare := isBare(cmd.Flags(), args)
+	bare := isBare(cmd.Flags())
 	if bare {
 		o.transports = stackspec.AllStacks
 	}
@@ -119,9 +119,9 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 }
 
 // isBare tells whether nothing says what to measure, with or without a HOST.
-func isBare(f *pflag.FlagSet, args []string) bool {
+func isBare(f *pflag.FlagSet) bool {
 	bare := true
-	f.Visit(func(f *pflag.Flag) { bare = bare && len(args) == 1 && slices.Contains(reaching, f.Name) })
+	f.Visit(func(f *pflag.Flag) { bare = bare && slices.Contains(reaching, f.Name) })
 	return bare
 }
 
