@@ -193,7 +193,8 @@ func TestSharesOfConnections(t *testing.T) {
 
 // As many calls at a time as there may be goroutines, and no more.
 func TestLimitsOfCalls(t *testing.T) {
-	caps := transports.Caps{Kinds: transports.Kinds(transports.KindCall), MaxMsg: 4096}
+	caps := transports.Caps{Kinds: transports.Kinds(transports.KindCall), MaxMsg: 4096,
+		CallModes: transports.CallModes(transports.CallUnary)}
 	for _, c := range []struct {
 		name                        string
 		qps, depth, outstanding, rs int
