@@ -24,7 +24,7 @@ func TestCallsThroughAServiceProcess(t *testing.T) {
 		code int
 		says string
 	}{
-		"grpc(service)":             {2, "stands over"},
+		"grpc(service)":             {2, "needs an RDMA stack below it"},
 		"grpc(service)+mem":         {2, "another one"},
 		"grpc(service,best)+iwarp":  {2, "without"},
 		"grpc(service)+verbs:nope0": {77, ""},

@@ -32,8 +32,8 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 	}{
 		"lite(daemon)+mem":             {77, "another one"},
 		"lite(cross)+iwarp":            {2, "without daemon"},
-		"lite(daemon,poll=node)+iwarp": {2, "no effect beside daemon"},
-		"lite(rpc=write,k=2)+iwarp":    {2, "no effect beside rpc"},
+		"lite(daemon,poll=node)+iwarp": {2, "no effect with daemon"},
+		"lite(rpc=write,k=2)+iwarp":    {2, "no effect with rpc"},
 	} {
 		got := rdmaperf(t, "run", "--transport", spec, "--workload", "rpc", "-n", "10")
 		if got.code != c.code || !strings.Contains(got.stderr, c.says) {

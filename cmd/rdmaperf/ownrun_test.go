@@ -200,7 +200,7 @@ func TestAWorkloadRunsOnItsOwn(t *testing.T) {
 			t.Errorf("%+v: detail %+v", res, p)
 		}
 	}
-	if want := "testpin-rounds"; !strings.Contains(rdmaperf(t, "run", "--help").stdout, want) {
+	if want := "testpin-rounds"; !strings.Contains(rdmaperf(t, "run", "--help", "testpin").stdout, want) {
 		t.Errorf("the help lacks --%s", want)
 	}
 }

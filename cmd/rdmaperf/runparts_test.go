@@ -28,7 +28,7 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 			[]string{"mem write 64 x1", "lite+mem write 64 x1", "mem write 64 x64"},
 			[]string{"Left out: points of lite+mem, 64 QPs are above the device's limit of 62."}},
 		{latency + "--transport lite+mem --op write --qp-sweep 63,64", 2, nil,
-			[]string{"rdmaperf: check lite(k=4)+mem: 63 QPs are above the device's limit of 62, 64 QPs are above the " +
+			[]string{"rdmaperf: check lite+mem: 63 QPs are above the device's limit of 62, 64 QPs are above the " +
 				"device's limit of 62; try another value, or another --transport"}},
 		{latency + "--transport grpc(tcp),grpc(unix) --op send", 2, nil,
 			[]string{"rdmaperf: check grpc(tcp): no operation send; try "}},

@@ -211,7 +211,7 @@ func TestScenarioMistakes(t *testing.T) {
 		{"mistake of the last transport",
 			head + " - {transport: mem, iters: 1}\n - {transport: tcp, op: send, size: 2G, iters: 1}\n", 4,
 			"limit"},
-		{"no server for mem", "version: 1\nhost: h\nruns: [{transport: mem}]\n", 3, "one process"},
+		{"no server for mem", "version: 1\nhost: h\nruns: [{transport: mem}]\n", 3, "in-process only"},
 		{"unknown operation", head + " - op: [send, teleport]\n", 3, "teleport"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

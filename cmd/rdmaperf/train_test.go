@@ -53,7 +53,7 @@ func TestRunRefusesTrainings(t *testing.T) {
 		{"no such file", "--model", "nowhere.csv"},
 		{`--compute-ratio: "-1"`, "--compute-ratio", "-1"},
 		{"twice", "--compute-ratio", "1,1.0"},
-		{"arm", "--ps-arm", "lifo"},
+		{"variant", "--ps-arm", "lifo"},
 		{"--tensor-bytes", "--tensor-bytes", "0"},
 		{"at most 2 GiB", "--model", "vgg16", "--tensor-bytes", "40"},
 		{"for --workload paramserver", "--workload", "latency", "--model", "vgg16"},
