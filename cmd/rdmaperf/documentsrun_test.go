@@ -86,7 +86,7 @@ func shortened(words []string, port string) []string {
 	}
 	switch {
 	case words[0] == "run" && !slices.Contains(words, "regions"): // those have no duration
-		words = append(words, "-D", "60ms", "--rounds", "3")
+		words = append(words, "-D", "20ms", "--rounds", "1", "--warmup", "none")
 	case words[0] == "compare" && slices.Contains(words, "--"):
 		at := slices.Index(words, "--")
 		words = slices.Concat(words[:at], []string{"--rounds", "2"}, words[at:], []string{"-D", "20ms"})
