@@ -118,8 +118,8 @@
 //
 // The automatic window is twice the measured bandwidth-delay product, from 64 KiB to
 // 64 MiB. Where completions are local it is at least what is sent in 200 us, from
-// 240 KiB to 720 KiB, and slices are a multiple of 60 KiB. The delay is measured about once in 256 windows, by letting the
-// window run empty and sending one slice alone. The automatic slice is a quarter of
+// 240 KiB to 720 KiB, and slices are a multiple of 60 KiB. The delay is measured about
+// once in 256 windows, by letting the window run empty and sending one slice alone. The automatic slice is a quarter of
 // the window. While no urgent request has come for 100 ms, an automatic window is as
 // wide as what was sent in 48 ms, to 4 MiB, and the delay is not measured, because
 // short slices and many marks cost a software stack a good part of its rate: the

@@ -97,7 +97,8 @@ func TestConformLedgerAndStrict(t *testing.T) {
 
 func TestConformNotRunIsOneSkippedCaseInJUnit(t *testing.T) {
 	r, counts, cases := conformed(t, "--transport", "mem,verbs:nosuchdevice0", "--only", "ord/sig-all")
-	if r.code != reports.ExitNotRun || counts.Errors != 0 || counts.Tests != 2 || len(counts.Suites) != 2 || cases[1].Verdict != "notrun" {
+	if r.code != reports.ExitNotRun || counts.Errors != 0 || counts.Tests != 2 || len(counts.Suites) != 2 ||
+		cases[1].Verdict != "notrun" {
 		t.Errorf("exit %d, %+v, %+v, want %d and no error", r.code, counts, cases, reports.ExitNotRun)
 	}
 }

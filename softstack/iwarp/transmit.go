@@ -61,9 +61,8 @@ func (q *qp) posted(limit uint64) bool {
 	return n <= limit+uint64(q.tx.off) // octets of the message at hand that are framed
 }
 
-// frameSome frames segments up to one batch, and a read request behind it: alone it would cost a call to the socket and
-// a packet, which is what a mark behind each slice of a scheduler would. It reports whether it stopped because the batch
-// was full.
+// frameSome frames segments up to one batch, and read requests behind it: alone, the mark that a scheduler puts behind
+// each slice would cost a call to the socket and a packet. It reports whether it stopped because the batch was full.
 func (q *qp) frameSome() (more bool) {
 	t := &q.tx
 	for t.framed-t.sent < t.batch || t.src == srcNone && q.irq.len() == 0 && q.canSend() &&

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Of points of one name a reader is told once why they are unreliable, and what was
+// Of points of one name the report says once why they are unreliable, and what was
 // compared and what failed of all of them.
 func TestPointsOfOneNameAreRemarkedOnTogether(t *testing.T) {
 	disturbed := func(verdict, why string) *reports.Disturbance {

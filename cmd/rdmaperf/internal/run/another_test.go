@@ -17,7 +17,7 @@ import (
 func TestHolderChild(t *testing.T) {
 	name := os.Getenv("RDMAPERF_HOLD")
 	if name == "" {
-		t.Skip("it is the child of TestTheSecondOfTwoRunsSaysSo")
+		return // it is only the child of TestTheSecondOfTwoRunsSaysSo
 	}
 	l, err := net.Listen("unix", name)
 	if err != nil {

@@ -25,8 +25,8 @@ type Manager interface {
 	SetDeadline(time.Time) error
 }
 
-// Exchange puts a value that rank 0 has for all others, and returns it at each, before ctx ends. A rank that has said init and ends
-// before finalize takes the whole job with it, so that finalize comes at once.
+// Exchange puts a value that rank 0 has for all others, and returns it at each, before ctx ends. A rank that has said
+// init and ends before finalize takes the whole job with it, so that finalize comes at once.
 func Exchange(ctx context.Context, rw Manager, rank int, value string) (string, error) {
 	p := &PMI{rw: rw, in: bufio.NewReader(rw)}
 	until, _ := ctx.Deadline()

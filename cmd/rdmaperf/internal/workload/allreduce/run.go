@@ -77,7 +77,8 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		}
 		links, hosts = append(links, l), append(hosts, cmp.Or(l.Host(), "127.0.0.1"))
 	}
-	g, err := join(ctx, links, hosts, rank.Hello{Stack: r.Plan.Transport, Eager: o.Eager, Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)})
+	g, err := join(ctx, links, hosts, rank.Hello{Stack: r.Plan.Transport, Eager: o.Eager, Segment: o.Segment, Wait: o.Wait,
+		Timeout: max(r.Plan.Timeout, 10*time.Second)})
 	if err != nil {
 		return err
 	}
