@@ -212,6 +212,10 @@ func TestWindowOfLocalCompletionsFollowsTheRate(t *testing.T) {
 		if w.bytes != c.want {
 			t.Errorf("%v bytes/ns, local %v: window %d, want %d", c.rate, c.local, w.bytes, c.want)
 		}
+		if c.local && (w.longest()%fpdu != 0 || w.every != w.slice) {
+			t.Errorf("%v bytes/ns: slices of %d bytes with a mark in %d, want whole FPDUs and a mark behind each", c.rate,
+				w.longest(), w.every)
+		}
 	}
 }
 
