@@ -53,7 +53,7 @@ func readMeasures(list string) (names []string, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(results.Measures(), name) {
-			return nil, fmt.Errorf("%q: want of %s", name, strings.Join(results.Measures(), ", "))
+			return nil, fmt.Errorf("%q: want some of %s", name, strings.Join(results.Measures(), ", "))
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
