@@ -85,8 +85,21 @@ func shortened(words []string, port string) []string {
 		words = append(words, "--port", port)
 	}
 	switch {
+	case slices.Contains(words, "register") && !slices.Contains(words, "-s"):
+		words = append(words, "-s", "4K")
 	case words[0] == "run" && !slices.Contains(words, "regions"): // those have no duration
 		words = append(words, "-D", "20ms", "--rounds", "1", "--warmup", "none")
+	case words[0] == "conform" && !slices.ContainsFunc(words, func(w string) bool {
+		return w == "--only" || w == "--explain"
+	}): // the tests of conform run all cases
+		some := "ord"
+		switch line := strings.Join(words, " "); {
+		case strings.Contains(line, "--wire"):
+			some = "w-0*"
+		case strings.Contains(line, "grpc") || strings.Contains(line, "lite"):
+			some = "call"
+		}
+		words = append(words, "--only", some)
 	case words[0] == "compare" && slices.Contains(words, "--"):
 		at := slices.Index(words, "--")
 		words = slices.Concat(words[:at], []string{"--rounds", "2"}, words[at:], []string{"-D", "20ms"})
