@@ -42,9 +42,7 @@ func write(t *testing.T, name, text string) string {
 
 func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
-		"compare-base", "compare-base a b", "compare-base --repeats 0 HEAD", "compare-base --seconds x HEAD",
-		"compare-base --repeats",
-		"compare-base --bogus HEAD", "compare-base no-such-branch", "release --bogus", "release --version",
+		"release --bogus", "release --version",
 		"release --version a/b",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1",
 		"publish --dry-run",

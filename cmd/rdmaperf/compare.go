@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,7 +50,8 @@ limit such as p99>10us holds the median of the new run.
 With --run, two programs, such as two builds, run the same options in turns: A B,
 B A, and so on. Each pair of runs gives a ratio, and what is said of all of them
 holds together with 95 %. That is the way to compare two builds, kernels or
-settings: whole runs that are minutes apart differ by the machine's pace.
+settings: whole runs that are minutes apart differ by the machine's pace. Another
+--format than text has the table of the documents instead of the answer.
 
 Exit codes: 0 compared, 1 failed, 2 usage, a file that is no result document, or
 runs that are not comparable, 3 a threshold was missed.`,
@@ -55,7 +59,7 @@ runs that are not comparable, 3 a threshold was missed.`,
   rdmaperf compare old.json new.json --fail-if 'p99>+10%' --fail-if 'bw<-5%'
   rdmaperf run --repeat 10 --save before; rdmaperf run --repeat 10; rdmaperf compare before
   rdmaperf compare --run ./before ./after -- --transport tcp,iwarp --op write -D 500ms
-  rdmaperf compare base/ head/ --format markdown >> "$GITHUB_STEP_SUMMARY"`,
+  rdmaperf compare --run ./base ./head --fail-if 'p50>+60%' --format markdown -- -D 1s >> "$GITHUB_STEP_SUMMARY"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); turns && (dash == 2 || dash < 0 && len(args) == 2) {
 				return nil
@@ -76,16 +80,12 @@ runs that are not comparable, 3 a threshold was missed.`,
 	cmd.Flags().BoolVar(&turns, "run", false, "run two programs in turns, and compare what they measure")
 	cmd.Flags().IntVar(&rounds, "rounds", run.DefaultTurns, "of --run: how many runs each program makes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if turns {
-			if len(limits.Thresholds) > 0 || cmd.Flags().Changed("format") {
-				return cli.Usage("read command line", errors.New("--fail-if and --format are for documents"),
-					"rdmaperf compare --help")
-			}
-			return run.Turns(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), [2]string(args[:2]), args[2:], rounds)
-		}
 		if !slices.Contains(compareFormats, format) {
 			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format,
 				strings.Join(compareFormats, ", ")), "rdmaperf compare --help")
+		}
+		if turns {
+			return compareInTurns(cmd, args, &limits, format, medians, rounds)
 		}
 		if len(args) == 1 {
 			newest, err := resultfile.NewestRun()
@@ -99,6 +99,30 @@ runs that are not comparable, 3 a threshold was missed.`,
 		})
 	}
 	return cmd
+}
+
+// compareInTurns runs two programs. What they measured is judged like documents that exist, except that a change may
+// alter how a point is measured.
+func compareInTurns(cmd *cobra.Command, args []string, limits *run.FailIf, format string, medians bool,
+	rounds int) error {
+	dir, err := os.MkdirTemp("", "rdmaperf-turns-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	stdout, table := cmd.OutOrStdout(), io.Discard
+	if format != "text" {
+		stdout, table = table, stdout
+	}
+	dirs := [2]string{filepath.Join(dir, "old"), filepath.Join(dir, "new")}
+	if err := run.Turns(cmd.Context(), stdout, cmd.ErrOrStderr(), [2]string(args[:2]), dirs, args[2:], rounds); err != nil {
+		return err
+	}
+	if format == "text" && !limits.Any() {
+		return nil
+	}
+	cmd.SetOut(table)
+	return compareDocuments(cmd, dirs[0], dirs[1], limits, format, true, medians)
 }
 
 // compareDocuments compares two files, directories or baselines.

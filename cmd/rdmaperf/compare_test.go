@@ -176,8 +176,15 @@ func TestCompareRunsProgramsInTurns(t *testing.T) {
 	if r.code != 0 || strings.Count(r.stderr, "round=") != 4 {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
+	for condition, code := range map[string]int{"p50<1ns": 3, "p50<1000s": 0} {
+		r := rdmaperf(t, "compare", "--run", self, self, "--rounds", "1", "--expect", condition, "--format", "markdown",
+			"--", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50")
+		if r.code != code || !strings.Contains(r.stdout, "| point | figure |") {
+			t.Errorf("%s: exit %d, want %d\n%s%s", condition, r.code, code, r.stdout, r.stderr)
+		}
+	}
 	for _, args := range [][]string{{self}, {self, self, self}, {"/nonexistent", self}, {self, "/nonexistent"},
-		{self, self, "--rounds", "0"}, {self, self, "--fail-if", "p50>1us"}, {self, self, "--", "--workload", "none"},
+		{self, self, "--rounds", "0"}, {self, self, "--format", "xml"}, {self, self, "--", "--workload", "none"},
 		{"true", self}} {
 		r := rdmaperf(t, append([]string{"compare", "--run"}, args...)...)
 		if r.code != 2 || strings.Count(r.stderr, "\n") > 3 || strings.Contains(r.stderr, "goroutine") {

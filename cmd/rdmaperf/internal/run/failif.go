@@ -72,6 +72,9 @@ func (f *FailIf) String() string {
 	return fmt.Sprint(f.Thresholds)
 }
 
+// Any reports whether there is a condition.
+func (f *FailIf) Any() bool { return len(f.Thresholds) > 0 || f.disturbed }
+
 // ByMedians judges changes without the test.
 func (f *FailIf) ByMedians() {
 	for i, t := range f.Thresholds {

@@ -22,8 +22,9 @@ import (
 // DefaultTurns is how many runs each program makes: enough for intervals of 12 comparisons.
 const DefaultTurns = 10
 
-// Turns has two programs run the same options in turns, A B, B A and so on, and prints how they compare.
-func Turns(ctx context.Context, stdout, stderr io.Writer, programs [2]string, options []string, rounds int) error {
+// Turns has two programs run the same options in turns, A B, B A and so on, and prints how they compare. Each program's
+// documents go to a directory of its own.
+func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]string, options []string, rounds int) error {
 	if rounds < 1 || rounds > engine.MaxRounds {
 		return cli.Usage("read --rounds", fmt.Errorf("%d: want 1 to %d", rounds, engine.MaxRounds), "the default")
 	}
@@ -32,11 +33,11 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs [2]string, op
 			return cli.Usage("read command line", err, "two programs, such as ./before ./after")
 		}
 	}
-	dir, err := os.MkdirTemp("", "rdmaperf-turns-")
-	if err != nil {
-		return err
+	for _, dir := range dirs {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
 	}
-	defer os.RemoveAll(dir)
 	log := cli.NewLog(stderr, false, false)
 	docs := make([][2]*reports.Document, rounds)
 	for round := range docs {
@@ -46,8 +47,9 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs [2]string, op
 		}
 		for _, side := range order {
 			log.Info("run", "program", programs[side], "round", round+1, "of", rounds)
-			docs[round][side], err = oneRun(ctx, stderr, programs[side], options, filepath.Join(dir, fmt.Sprintf("%d-%d.json", round, side)))
-			if err != nil {
+			file := filepath.Join(dirs[side], fmt.Sprintf("%04d.json", round))
+			var err error
+			if docs[round][side], err = oneRun(ctx, stderr, programs[side], options, file); err != nil {
 				return err
 			}
 		}
