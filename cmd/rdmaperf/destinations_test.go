@@ -82,17 +82,29 @@ func TestRunsAreSaved(t *testing.T) {
 	t.Setenv("RDMAPERF_SAVE", "")
 	t.Chdir(t.TempDir())
 	r := rdmaperf(t, aMoment...)
-	results, _ := filepath.Glob("rdmaperf-results/*/result.json")
+	results, _ := filepath.Glob("rdmaperf-results/2*/result.json")
 	if r.code != 0 || len(results) != 1 || !strings.Contains(r.stderr, filepath.Dir(results[0])) {
 		t.Fatalf("exit %d, stderr %q, saved %q", r.code, r.stderr, results)
 	}
-	files, _ := filepath.Glob("rdmaperf-results/*/*")
+	files, _ := filepath.Glob("rdmaperf-results/2*/*")
 	if len(files) != 3 {
 		t.Errorf("saved: %q, want a document, a page and a text", files)
 	}
+	// latest leads to the last of them, and a report of all has each once.
+	r = rdmaperf(t, aMoment...)
+	results, _ = filepath.Glob("rdmaperf-results/2*/result.json")
+	if to, err := os.Readlink("rdmaperf-results/latest"); r.code != 0 || len(results) != 2 ||
+		to != filepath.Base(filepath.Dir(results[1])) {
+		t.Errorf("exit %d, latest leads to %q, %v, of %q", r.code, to, err, results)
+	}
+	r = rdmaperf(t, append([]string{"report", "--format", "markdown", "-o", "-", "rdmaperf-results/latest/result.json"},
+		results...)...)
+	if r.code != 0 || strings.Count(r.stdout, "**Medians") != 2 {
+		t.Errorf("report: exit %d, %s, want 2 runs: %s", r.code, r.stderr, r.stdout)
+	}
 	t.Chdir(t.TempDir())
 	r = rdmaperf(t, append(aMoment, "--export", "csv")...)
-	if csv, _ := filepath.Glob("rdmaperf-results/*/exports/*"); r.code != 0 || len(csv) != 1 {
+	if csv, _ := filepath.Glob("rdmaperf-results/2*/exports/*"); r.code != 0 || len(csv) != 1 {
 		t.Errorf("--export: exit %d, stderr %q, %q", r.code, r.stderr, csv)
 	}
 	if r := rdmaperf(t, append(aMoment, "--no-save")...); r.code != 0 || r.stderr != "" {
@@ -102,7 +114,7 @@ func TestRunsAreSaved(t *testing.T) {
 	if r := rdmaperf(t, "run", "127.0.0.1", "-p", "1", "--transport", "tcp", "-n", "10"); r.code != 5 {
 		t.Errorf("nobody there: exit %d, %q", r.code, r.stderr)
 	}
-	if all, _ := filepath.Glob("rdmaperf-results/*"); len(all) != 1 {
+	if all, _ := filepath.Glob("rdmaperf-results/2*"); len(all) != 1 {
 		t.Errorf("saved: %q, want one", all)
 	}
 }

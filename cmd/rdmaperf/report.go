@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -78,7 +79,14 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	}
 	var docs []*reports.Document
 	o := render.Options{Tables: catalogue.Tables(), Charts: catalogue.Charts()}
+	var seen []os.FileInfo
 	for _, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			if slices.ContainsFunc(seen, func(o os.FileInfo) bool { return os.SameFile(o, info) }) {
+				continue // rdmaperf-results/latest leads to another
+			}
+			seen = append(seen, info)
+		}
 		in, err := resultfile.ReadFile(name, readInput)
 		if err != nil {
 			return cli.Usage(operation, err,

@@ -108,7 +108,7 @@ func (b Baseline) read() (*reports.Document, error) {
 
 // NewestRun is the document of the last run that was saved in the working directory.
 func NewestRun() (string, error) {
-	names, err := filepath.Glob(filepath.Join("rdmaperf-results", "*", DocumentFile))
+	names, err := filepath.Glob(filepath.Join("rdmaperf-results", "[0-9]*", DocumentFile)) // without the link to one
 	if err == nil && len(names) == 0 {
 		err = errors.New("no run is saved in rdmaperf-results")
 	}

@@ -164,6 +164,25 @@ func (d *destinations) save(doc *reports.Document, now time.Time) error {
 	return doc.WriteFile(path)
 }
 
+// latest is a link to the last saved run, beside the runs: for scripts.
+const latest = "latest"
+
+// link has latest lead to dir, where rdmaperf chose that. A file of that name, or a file system without links, leaves
+// it as it is: nothing is lost.
+func (d *destinations) link() {
+	if !d.chosen {
+		return
+	}
+	parent, name := filepath.Split(filepath.Clean(d.dir))
+	link, next := filepath.Join(parent, latest), filepath.Join(d.dir, latest)
+	if info, err := os.Lstat(link); err == nil && info.Mode().Type() != fs.ModeSymlink {
+		return
+	}
+	if os.Symlink(name, next) == nil && os.Rename(next, link) != nil {
+		os.Remove(next)
+	}
+}
+
 // discard removes a directory of rdmaperf's own choice that nothing was written to.
 func (d *destinations) discard() {
 	if d.chosen && d.made {

@@ -38,6 +38,7 @@ func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	}
 	if dir := o.to.dir; dir != "" && !(o.to.chosen && len(doc.Results) == 0) {
 		errs = append(errs, render.WriteFiles(dir, doc, how, o.to.exported()))
+		o.to.link()
 	}
 	if o.to.name != "" && len(doc.Results) > 0 && doc.Error == nil { // a part of a run is no baseline
 		errs = append(errs, o.to.baseline().Save(doc))
