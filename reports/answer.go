@@ -16,8 +16,8 @@ type Answer struct {
 	Omitted     int          `json:"omitted,omitempty"`
 
 	// Comparisons is how many pairs of figures were compared. Undecided is how many of them showed no difference.
-	// Confidence is the level of each interval here, so that all of them together hold with 0.95; it is 0 where the
-	// rounds are too few for intervals.
+	// Confidence is the level of each interval of a row, so that all of them together hold with 0.95; it is 0 where the
+	// rounds are too few for intervals. The intervals of the comparisons hold together with 0.95, too.
 	Comparisons int     `json:"comparisons"`
 	Undecided   int     `json:"undecided"`
 	Confidence  float64 `json:"confidence,omitempty"`

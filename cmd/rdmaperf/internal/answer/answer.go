@@ -37,7 +37,7 @@ func of(d *reports.Document, variants bool) *reports.Answer {
 		}
 	}
 	// Comparisons hold together, and so do the figures by themselves.
-	level := Level(max(len(all), figures))
+	level, ofFigures := Level(len(all)), Level(figures)
 	a := &reports.Answer{Columns: make([]reports.AnswerColumn, len(m.columns)), Comparisons: len(all)}
 	for i, c := range m.columns {
 		a.Columns[i] = c.shown
@@ -45,9 +45,9 @@ func of(d *reports.Document, variants bool) *reports.Answer {
 	for _, l := range m.rows {
 		line := reports.AnswerRow{Stack: l.stack, Variant: l.variant}
 		for _, c := range m.columns {
-			cell := l.cells[c].summary(level)
+			cell := l.cells[c].summary(ofFigures)
 			if line.Cells = append(line.Cells, cell); cell != nil && cell.Within != nil {
-				a.Confidence = level
+				a.Confidence = ofFigures
 			}
 		}
 		a.Rows = append(a.Rows, line)
@@ -58,6 +58,9 @@ func of(d *reports.Document, variants bool) *reports.Answer {
 	differ := told(all)
 	a.Undecided = len(all) - len(differ)
 	a.Conclusions, a.Omitted = m.conclude(all, differ)
+	if len(all) == 0 {
+		level = ofFigures
+	}
 	a.Reliance = m.reliance(d, all, level)
 	return a
 }

@@ -147,7 +147,7 @@ func TestVariantsOfAStackAreComparedWithItsFirst(t *testing.T) {
 		m.Results[24+i].QPs = 2 // follows from the variant
 	}
 	a := Of(&m.Document)
-	wantText(t, a, "iwarp, two-qp answers a probe behind 1 MiB writes 10x sooner than iwarp, same-qp (9.9 to 10.1x), "+
+	wantText(t, a, "iwarp, two-qp answers a probe behind 1 MiB writes 10x sooner than iwarp, same-qp (10 to 10.1x), "+
 		"with no difference shown in the bulk's rate")
 	if len(a.Columns) != 2 || len(a.Rows) != 2 {
 		t.Errorf("%d rows, %d columns", len(a.Rows), len(a.Columns))

@@ -137,6 +137,18 @@ func (p *Progress) After() {
 	}
 }
 
+// Skip takes away points that are not measured, each with its planned time.
+func (p *Progress) Skip(costs []time.Duration) {
+	if p == nil {
+		return
+	}
+	for _, c := range costs {
+		p.total--
+		p.ahead = max(p.ahead-c, 0)
+	}
+	p.bar.ChangeMax(p.total * barSteps)
+}
+
 // left is the time until the end: the plan's, corrected by how finished points
 // kept to theirs, or without a plan their mean. Zero is unknown.
 func (p *Progress) left() time.Duration {

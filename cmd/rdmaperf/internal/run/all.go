@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -89,22 +90,34 @@ func (m *runner) cut() time.Duration {
 	if m.rounds = max(rounds, 1); timed && !m.p.chooseTime {
 		slice = max(base.Duration/time.Duration(m.rounds), time.Millisecond)
 	}
-	total := allStart
 	for _, a := range m.arms {
 		p := &a.plan
 		p.Rounds = m.rounds
 		if p.Duration = slice; m.p.chooseTime {
 			p.WarmupDuration, p.WarmupIterations = allWarmup, 1000
 		}
-		for _, pt := range p.Points {
-			each := time.Duration(max(pt.Windows, 1))*windowBeside + p.PlannedTime(pt) - p.WarmupDuration
-			total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*each
-		}
+	}
+	if m.p.chooseTime && m.o.rounds == 0 {
+		m.least = min(m.rounds, answer.RoundsFor(answer.Level(windows)))
+	}
+	total := allStart
+	for _, g := range m.p.groups() {
+		total += m.planned(g)
 	}
 	for _, a := range m.arms {
 		if m.rounds > 1 {
 			a.plan.Between = min(growth*total, longest) // what the others take between two slices is less
 		}
+	}
+	return total
+}
+
+// planned is how long the points of a group take on all stacks.
+func (m *runner) planned(g group) (total time.Duration) {
+	for _, t := range m.turns(g) {
+		p := &t.a.plan
+		each := time.Duration(max(t.pt.Windows, 1))*windowBeside + p.PlannedTime(t.pt) - p.WarmupDuration
+		total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*each
 	}
 	return total
 }

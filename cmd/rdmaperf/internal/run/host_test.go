@@ -37,10 +37,12 @@ func TestHostsAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// Without a flag that says what to measure, run HOST measures the same stacks as run.
+// Without a flag that says what to measure, run HOST measures the same stacks as run; where results go is no such flag.
 func TestARunWithAHostMeasuresTheSameStacks(t *testing.T) {
 	for line, want := range map[string]bool{"": true, "node7": true, "node7 -p 18600 --timeout 2s --no-wait": true,
-		"--timeout 15s": true, "node7 -s 64": false, "node7 --transport tcp": false, "node7 -d mlx5_0": false} {
+		"--timeout 15s": true, "node7 -s 64": false, "node7 --transport tcp": false, "node7 -d mlx5_0": false,
+		"-o dir --quiet --report_gbits": true, "--format json --no-save": true, "--details --export csv": true,
+		"-o dir -D 2s": false, "--raw file": false, "--fail-if p99>1ms": false} {
 		o := &Options{}
 		f := pflag.NewFlagSet("run", pflag.ContinueOnError)
 		o.Register(f)

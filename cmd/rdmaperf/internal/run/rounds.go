@@ -122,14 +122,25 @@ func (t *turn) grow(results []reports.Result) {
 
 // measureGroup takes the points of a group in rounds: A B, B A, A B, so that what changes steadily touches all of
 // them alike.
-func (m *runner) measureGroup(ctx context.Context, g group) error {
+//
+// Where rounds can be left out, none begins that would end after until.
+func (m *runner) measureGroup(ctx context.Context, g group, until time.Time) error {
 	turns := m.turns(g)
 	defer func() {
 		for _, t := range turns {
 			t.end()
 		}
 	}()
+	began := time.Now()
 	for round := range m.rounds {
+		if m.enough(round, began, time.Now(), until) {
+			var costs []time.Duration
+			for _, t := range turns {
+				costs = append(costs, t.a.plan.PlannedTime(t.pt))
+			}
+			m.bar.Skip(slices.Repeat(costs, m.rounds-round))
+			return nil
+		}
 		order := slices.Clone(turns)
 		if round%2 == 1 {
 			slices.Reverse(order)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
@@ -118,17 +117,6 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// isBare tells whether nothing says what to measure, with or without a HOST.
-func isBare(f *pflag.FlagSet) bool {
-	bare := true
-	f.Visit(func(f *pflag.Flag) { bare = bare && slices.Contains(reaching, f.Name) })
-	return bare
-}
-
-// reaching are flags that say how a server is reached, and not what is measured with it.
-var reaching = []string{"port", "token-file", "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "no-wait",
-	"timeout"}
-
 // runner is one run in progress.
 type runner struct {
 	o      *Options
@@ -147,6 +135,7 @@ type runner struct {
 	arms   []*arm
 	left   []stackspec.LeftOut // what is not measured
 	rounds int                 // slices of each point
+	least  int                 // of these, what is measured also when the run takes longer than announced
 	beside neighbours
 	lost   []error // of stacks that ended during the run
 	bar    *cli.Progress
@@ -195,8 +184,10 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	defer m.beside.end()
 	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
 	defer m.bar.End()
-	for _, g := range m.p.groups() {
-		err := m.measureGroup(ctx, g)
+	groups := m.p.groups()
+	s := newSchedule(m, groups, total)
+	for i, g := range groups {
+		err := m.measureGroup(ctx, g, s.until(i, time.Now()))
 		if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
 			for i := range m.doc.Results { // that is how it ends
 				m.doc.Results[i].Interrupted = false
