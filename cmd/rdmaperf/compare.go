@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	meshresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
@@ -78,7 +79,7 @@ runs that are not comparable, 3 a threshold was missed.`,
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
 	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
 	cmd.Flags().BoolVar(&turns, "run", false, "run two programs in turns, and compare what they measure")
-	cmd.Flags().IntVar(&rounds, "rounds", run.DefaultTurns, "of --run: how many runs each program makes")
+	cli.Ranged(cmd.Flags(), &rounds, "rounds", run.DefaultTurns, 1, engine.MaxRounds, "of --run: how many runs each program makes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(compareFormats, format) {
 			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format,

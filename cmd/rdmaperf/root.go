@@ -29,6 +29,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Cobra reports wrong command lines before any command begins.
 	begun := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cmd.ValidateRequiredFlags(); err != nil { // cobra would ask later
+			return err
+		}
 		begun = true
 		if err := cli.NoEmptyLists(cmd); err != nil {
 			return err
@@ -42,6 +45,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var exit *reports.ExitError
 	if !begun && !errors.As(err, &exit) {
 		err = cli.CommandError(cmd, err)
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && reports.Code(err) == reports.ExitFailed {
+		// What the interrupt ended has no error of its own.
+		err = &reports.ExitError{Code: reports.ExitInterrupted, Operation: cmd.CommandPath(), Err: errors.New("interrupted")}
 	}
 	line := cli.ErrorLine(err)
 	if reports.Code(err) == reports.ExitUsage {

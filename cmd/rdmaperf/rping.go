@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -62,8 +63,8 @@ holds.`,
 	fl.BoolVarP(&f.client, "client", "c", false, "be the client")
 	fl.StringVarP(&f.addr, "address", "a", "", "server: address to listen on (all); client: the server's address")
 	fl.Uint16VarP(&f.port, "port", "p", 7174, "port")
-	fl.IntVarP(&f.count, "count", "C", 0, "pings to send; 0 goes on until Ctrl-C")
-	fl.IntVarP(&f.size, "size", "S", 0, fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)",
+	cli.RangedP(fl, &f.count, "count", "C", 0, 0, math.MaxInt, "pings to send; 0 goes on until Ctrl-C")
+	cli.RangedP(fl, &f.size, "size", "S", 0, rping.MinSize, rping.MaxSize, fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)",
 		rping.MinSize, rping.MaxSize, rping.DefaultSize, rping.ServerSize))
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the ping data")
 	fl.BoolVarP(&f.validate, "validate", "V", false, "compare what comes back; a difference exits with 4")
@@ -84,11 +85,6 @@ func (f *rpingFlags) check() error {
 		return cli.Usage("rping", errors.New("a client needs a server"), "-a ADDRESS")
 	case f.port == 0 && f.client:
 		return cli.Usage("rping", errors.New("-p 0 is no port"), "the port that the server printed")
-	case f.count < 0:
-		return cli.Usage("rping", fmt.Errorf("-C %d: out of range", f.count), "0 or more")
-	case f.size != 0 && (f.size < rping.MinSize || f.size > rping.MaxSize):
-		return cli.Usage("rping", fmt.Errorf("-S %d: out of range", f.size),
-			fmt.Sprintf("%d to %d bytes", rping.MinSize, rping.MaxSize))
 	case f.timeout <= 0:
 		return cli.Usage("rping", fmt.Errorf("--timeout %v: out of range", f.timeout), "10s")
 	case f.server && f.busy:

@@ -66,7 +66,7 @@ func (g *ServerFlags) Register(f *pflag.FlagSet) {
 	g.TLS.registerServer(f)
 	f.StringVar(&g.maxMemory, "max-memory", "",
 		"memory for the windows, queues and threads of all clients together (default --max-window)")
-	f.IntVar(&g.maxThreads, "max-threads", engine.DefaultMaxThreads, "threads of all clients together")
+	cli.Ranged(f, &g.maxThreads, "max-threads", engine.DefaultMaxThreads, 1, 1<<20, "threads of all clients together")
 }
 
 // Apply puts the bounds into a server.
@@ -97,9 +97,7 @@ func (g *ServerFlags) Apply(s *engine.Server) (err error) {
 			return cli.Usage("read --max-memory", err, "4G")
 		}
 	}
-	if s.MaxThreads = g.maxThreads; s.MaxThreads < 1 {
-		return cli.Usage("read --max-threads", fmt.Errorf("%d: want at least 1", g.maxThreads), "rdmaperf serve --help")
-	}
+	s.MaxThreads = g.maxThreads
 	return nil
 }
 

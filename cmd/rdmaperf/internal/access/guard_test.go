@@ -41,7 +41,7 @@ func TestGuardFlagsAreRead(t *testing.T) {
 		t.Errorf("%+v, %v", s.Allow, err)
 	}
 	for _, g := range []ServerFlags{{allow: []string{"example.com"}, maxThreads: 1}, {maxMemory: "0", maxThreads: 1},
-		{maxMemory: "x", maxThreads: 1}, {}} {
+		{maxMemory: "x", maxThreads: 1}} {
 		if err := g.Apply(new(engine.Server)); err == nil {
 			t.Errorf("%+v is accepted", g)
 		}

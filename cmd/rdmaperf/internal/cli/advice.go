@@ -55,14 +55,15 @@ func BadValue(wrong *pflag.InvalidValueError) error {
 	}
 	want := wrong.Unwrap().Error()
 	var number *strconv.NumError
+	isNumber := errors.As(wrong, &number) // else the flag says itself what it wants
 	switch kind := f.Value.Type(); {
-	case errors.As(wrong, &number) && errors.Is(number.Err, strconv.ErrRange):
+	case isNumber && errors.Is(number.Err, strconv.ErrRange):
 		want = "it is out of range"
-	case strings.HasPrefix(kind, "int"):
+	case isNumber && strings.HasPrefix(kind, "int"):
 		want = "want a whole number"
-	case strings.HasPrefix(kind, "uint"):
+	case isNumber && strings.HasPrefix(kind, "uint"):
 		want = "want a whole number from 0"
-	case strings.HasPrefix(kind, "float"):
+	case isNumber && strings.HasPrefix(kind, "float"):
 		want = "want a number"
 	case kind == "duration":
 		want = "want a time such as 10s or 500ms"

@@ -17,8 +17,13 @@ type ranged struct {
 
 // Ranged declares a flag for an int from least to most. Any other is refused where the command line is read.
 func Ranged(f *pflag.FlagSet, to *int, name string, value, least, most int, usage string) {
+	RangedP(f, to, name, "", value, least, most, usage)
+}
+
+// RangedP is Ranged with a letter.
+func RangedP(f *pflag.FlagSet, to *int, name, letter string, value, least, most int, usage string) {
 	*to = value
-	f.Var(&ranged{to, least, most}, name, usage)
+	f.VarP(&ranged{to, least, most}, name, letter, usage)
 }
 
 func (r *ranged) Set(s string) error {

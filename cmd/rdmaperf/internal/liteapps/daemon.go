@@ -17,6 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/daemon"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // daemonOptions are those of "lite daemon".
@@ -112,7 +113,9 @@ func (d *daemonOptions) run(cmd *cobra.Command, o *liteOptions) (err error) {
 	joined, stop := context.WithTimeout(ctx, 10*time.Second)
 	node, err := lite.Open(joined, dev, cfg)
 	stop()
-	if err != nil {
+	if errors.Is(err, rdma.ErrInvalid) {
+		return cli.Usage("lite daemon", err, "other --places, --place-memory, --arena or --links")
+	} else if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()

@@ -52,8 +52,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"devices: verbs:mlx5_0,verbs:mlx5_1 (default verbs where an RDMA device has an ACTIVE port, else "+
 		stackspec.Embedded()+")")
 	f.BoolVar(&o.quick, "quick", false, "upper half of the ranks against the lower half, in one round")
-	f.IntVar(&o.nearest, "nearest", 0, "only pairs whose ranks are at most so many apart")
-	f.IntVar(&o.sample, "sample", 0, "only so many rounds, in each of which a rank meets one other by chance")
+	cli.Ranged(f, &o.nearest, "nearest", 0, 1, launch.MaxRanks, "only pairs whose ranks are at most so many apart")
+	cli.Ranged(f, &o.sample, "sample", 0, 1, launch.MaxRanks, "only so many rounds, in each of which a rank meets one other by chance")
 	f.StringVar(&o.pairs, "pairs", "", "only the pairs of this file, two ranks a line")
 	values.ListVar(f, &o.measures, "measure", results.Latency+","+results.Bandwidth, "comma list of "+
 		strings.Join(results.Measures(), ", ")+": both is both directions at once; many-to-one has up to 15 ranks send to "+
@@ -66,8 +66,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVarP(&o.dir, "output", "o", "", "write into this directory (default rdmaperf-results/TIME)")
 	f.StringVar(&o.json, "json", "", "write the result document to this file, and no directory")
 	f.BoolVar(&o.force, "force", false, "let --output write into a directory with results of another run")
-	f.IntVar(&o.place.Rank, "rank", -1, "number of this rank, from 0 (default what the launcher says)")
-	f.IntVar(&o.place.Size, "size", 0, "how many ranks there are (default what the launcher says)")
+	cli.Ranged(f, &o.place.Rank, "rank", -1, 0, launch.MaxRanks-1, "number of this rank, from 0 (default what the launcher says)")
+	cli.Ranged(f, &o.place.Size, "size", 0, 1, launch.MaxRanks, "how many ranks there are (default what the launcher says)")
 	f.StringVar(&o.place.Rendezvous, "rendezvous", "", "HOST or HOST:PORT where rank 0 listens (default what the "+
 		"launcher says)")
 	f.StringVar(&o.ranks, "ranks", "", "file with the host of each rank, one a line, and behind it the switch that it "+
@@ -166,9 +166,8 @@ func (o *Options) check() (*plan, error) {
 	if o.pairs != "" {
 		chosen++
 	}
-	if chosen > 1 || o.nearest < 0 || o.sample < 0 {
-		return nil, usage("command line", errors.New("--quick, --nearest, --sample and --pairs exclude each other, and "+
-			"count from 1"))
+	if chosen > 1 {
+		return nil, usage("command line", errors.New("--quick, --nearest, --sample and --pairs exclude each other"))
 	}
 	if p.measures, err = readMeasures(o.measures); err != nil {
 		return nil, usage("--measure", err)

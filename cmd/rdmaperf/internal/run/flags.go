@@ -125,7 +125,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVarP(&o.inline, "inline_size", "I", "0", "post messages up to this size inline")
 	f.IntVarP(&o.moderation, "cq-mod", "Q", 0,
 		"operations per signalled completion in throughput (default by size and depth)")
-	f.IntVarP(&o.postList, "post_list", "l", 0,
+	cli.RangedP(f, &o.postList, "post_list", "l", 0, 1, engine.MaxDepth,
 		"operations per post in throughput (default as many as fit)")
 	f.StringVar(&o.polling, "polling", engine.PollingBusy,
 		"busy, event, or adaptive\nadaptive polls, but in streams over kernel verbs both ends sleep up to 500 us at a "+
@@ -327,8 +327,7 @@ func (o *Options) conflicts(changed func(string) bool) error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation},
-		{"post_list", o.postList}} {
+	}{{"tx-depth", o.depth}, {"rx-depth", o.recvDepth}, {"qp", o.qps}, {"threads", o.threads}, {"cq-mod", o.moderation}} {
 		if changed(f.name) && f.value < 1 {
 			return fmt.Errorf("--%s %d: want at least 1", f.name, f.value)
 		}

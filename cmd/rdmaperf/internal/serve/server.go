@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -46,8 +47,8 @@ type Options struct {
 
 func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.bind, "bind", "", "address to listen on (default all)")
-	f.IntVarP(&o.port, "port", "p", access.DefaultPort, "control port; 0 picks one")
-	f.IntVar(&o.maxClients, "max-clients", engine.DefaultMaxClients, "clients served at once")
+	cli.RangedP(f, &o.port, "port", "p", access.DefaultPort, 0, math.MaxUint16, "control port; 0 picks one")
+	cli.Ranged(f, &o.maxClients, "max-clients", engine.DefaultMaxClients, 1, 1<<20, "clients served at once")
 	f.StringVar(&o.maxWindow, "max-window", reports.FormatSize(engine.DefaultMaxWindow),
 		"memory for the windows of one client")
 	o.verbs.RegisterLocal(f)
@@ -66,13 +67,6 @@ func (o *Options) Register(f *pflag.FlagSet) {
 }
 
 func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
-	switch {
-	case o.port < 0 || o.port > 65535:
-		return cli.Usage("serve", fmt.Errorf("--port %d: want 0 to 65535", o.port), "rdmaperf serve --help")
-	case o.maxClients < 1:
-		return cli.Usage("serve", fmt.Errorf("--max-clients %d: want at least 1", o.maxClients),
-			"rdmaperf serve --help")
-	}
 	if err := o.verbs.Check(); err != nil {
 		return cli.Usage("serve", err, "rdmaperf serve --help")
 	}

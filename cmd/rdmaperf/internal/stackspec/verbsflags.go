@@ -35,18 +35,18 @@ func (v *VerbsFlags) Register(f *pflag.FlagSet) {
 func (v *VerbsFlags) RegisterLocal(f *pflag.FlagSet) {
 	f.StringVarP(&v.device, "ib-dev", "d", "",
 		"RDMA `device` (default the first with an ACTIVE port)")
-	f.IntVarP(&v.port, "ib-port", "i", 0, "port of the device (default the first ACTIVE one)")
-	f.IntVarP(&v.gid, "gid-index", "x", -1,
+	cli.RangedP(f, &v.port, "ib-port", "i", 0, 1, 255, "port of the device (default the first ACTIVE one)")
+	cli.RangedP(f, &v.gid, "gid-index", "x", -1, 0, 255,
 		"GID index of the port\ndefault by the peer's address, RoCE v2 first; rdma_cm chooses by the address")
 }
 
 // RegisterConnection are perftest's of a connection, which both sides get with the stack.
 func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 	f.IntVarP(&v.mtu, "mtu", "m", 0, "path MTU of kernel verbs: 256, 512, 1024, 2048 or 4096 (default the port's)")
-	f.IntVarP(&v.timeout, "qp-timeout", "u", 0, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
-	f.IntVar(&v.retry, "retry_count", 0, "retries of a lost packet by kernel verbs, 1 to 7 (default 6)")
-	f.IntVarP(&v.sl, "sl", "S", 0, "service level of kernel verbs, 0 to 15; rdma_cm chooses by the address")
-	f.IntVarP(&v.tos, "tos", "T", 0,
+	cli.RangedP(f, &v.timeout, "qp-timeout", "u", 0, 1, 31, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
+	cli.Ranged(f, &v.retry, "retry_count", 0, 1, 7, "retries of a lost packet by kernel verbs, 1 to 7 (default 6)")
+	cli.RangedP(f, &v.sl, "sl", "S", 0, 0, 15, "service level of kernel verbs, 0 to 15; rdma_cm chooses by the address")
+	cli.RangedP(f, &v.tos, "tos", "T", 0, 0, 255,
 		"type of service of packets, 0 to 255: the traffic class of kernel verbs, that of rdma_cm, IP_TOS of tcp and "+
 			"iwarp")
 	f.StringVarP(&v.connection, "connection", "c", Reliable, "accepted as in perftest: RC, the only kind of connection")
@@ -59,23 +59,11 @@ const Reliable = "RC"
 // --transport means verbs.
 func (v *VerbsFlags) Named() bool { return v.device != "" || v.port != 0 || v.gid >= 0 }
 
-// Check finds values that no device has.
+// Check finds values that no device has, but for numbers, which are checked where they are read.
 func (v *VerbsFlags) Check() error {
 	switch {
-	case v.port < 0 || v.port > 255:
-		return fmt.Errorf("--ib-port %d: want 1 to 255", v.port)
-	case v.gid < -1 || v.gid > 255:
-		return fmt.Errorf("--gid-index %d: want 0 to 255", v.gid)
 	case strings.ContainsAny(v.device, "()+:, /"):
 		return fmt.Errorf("--ib-dev %q: a bad device name", v.device)
-	case v.sl < 0 || v.sl > 15:
-		return fmt.Errorf("--sl %d: want 0 to 15", v.sl)
-	case v.tos < 0 || v.tos > 255:
-		return fmt.Errorf("--tos %d: want 0 to 255", v.tos)
-	case v.timeout < 0 || v.timeout > 31:
-		return fmt.Errorf("--qp-timeout %d: want 1 to 31", v.timeout)
-	case v.retry < 0 || v.retry > 7:
-		return fmt.Errorf("--retry_count %d: want 1 to 7", v.retry)
 	case v.connection != "" && v.connection != Reliable:
 		return fmt.Errorf("--connection %q: reliable connections, RC, are the only ones", v.connection)
 	}

@@ -18,6 +18,9 @@ const (
 	portSpread  = 256
 )
 
+// MaxRanks bounds what rank 0 holds of the others. Arbitrary: above the ranks of any job.
+const MaxRanks = 1 << 16
+
 // Place is what a rank knows of itself.
 type Place struct {
 	Launcher   string // whose variables say it
@@ -58,6 +61,8 @@ func Find(env map[string]string, f Flags) (*Place, error) {
 			"or give --rank, --size and --rendezvous")
 	case p.Size < 1:
 		return nil, fmt.Errorf("%s says rank %d and not of how many: give --size", p.Launcher, p.Rank)
+	case p.Size > MaxRanks:
+		return nil, fmt.Errorf("%s says %d ranks: want at most %d", p.Launcher, p.Size, MaxRanks)
 	case p.Rank >= p.Size:
 		return nil, fmt.Errorf("%s says rank %d of %d", p.Launcher, p.Rank, p.Size)
 	}

@@ -55,11 +55,11 @@ func Nearest(n, k int) [][]Link {
 	return Disjoint(links)
 }
 
-// Sample are k rounds, in each of which a rank meets one other by chance.
+// Sample are k rounds, in each of which a rank meets one other by chance, or fewer where all have met.
 func Sample(n, k int, seed uint64) (rounds [][]Link) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	seen := map[Link]bool{}
-	for range k {
+	for len(rounds) < k && len(seen) < n*(n-1)/2 {
 		var round []Link
 		order := rng.Perm(n)
 		for i := 0; i+1 < n; i += 2 {

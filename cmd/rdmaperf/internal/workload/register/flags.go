@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
@@ -92,7 +93,7 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 		"register: of the pattern threads, a comma list or FROM:TO:STEP")
 	values.ListVar(set, &f.sets, "working-set", "16,32,48,64,80,96,128,256",
 		"register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
-	set.IntVar(&f.capacity, "capacity", 64, "register: of the pattern set, most registrations that the cache keeps")
+	cli.Ranged(set, &f.capacity, "capacity", 64, 1, 1<<20, "register: of the pattern set, most registrations that the cache keeps")
 	f.shared.Register(set)
 }
 
@@ -123,9 +124,6 @@ func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	sets, err := values.Counts("working-set", f.sets)
 	if err != nil {
 		return nil, err
-	}
-	if f.capacity < 1 {
-		return nil, values.Wrong("capacity", "%d: want at least 1", f.capacity)
 	}
 	list, err := f.shared.Read(c.Changed)
 	if err != nil {
