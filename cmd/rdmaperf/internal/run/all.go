@@ -116,7 +116,10 @@ func (m *runner) cut() time.Duration {
 func (m *runner) planned(g group) (total time.Duration) {
 	for _, t := range m.turns(g) {
 		p := &t.a.plan
-		each := time.Duration(max(t.pt.Windows, 1))*windowBeside + p.PlannedTime(t.pt) - p.WarmupDuration
+		each := time.Duration(max(t.pt.Windows, 1))*windowBeside + p.PlannedTime(t.pt)
+		if t.pt.Time == 0 {
+			each -= p.WarmupDuration // which is once for all rounds
+		}
 		total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*each
 	}
 	return total
