@@ -50,9 +50,13 @@ func newReproduceCommand() *cobra.Command {
 		Long: `reproduce runs the experiments behind what a paper claims, on this machine, each by
 the command of rdmaperf that it prints. It says of each claim: shown, not shown,
 undecided (its interval has the bound in it, or the time ran out), or cannot be shown
-here, and what it would need. A verdict is computed from intervals over rounds that
-hold together with 95 % for the whole paper. Each rule is computed for an arm that
-must break it, too: one that holds there decides nothing.
+here, and what it would need.
+
+A verdict is computed from the rounds of a run, up to three times: at the fewest that
+give an interval, and where that is undecided at 3 and 9 times as many (--quick: 3),
+while there is time. The looks of all rules of a paper share 5 %, so that its verdicts
+hold together with 95 %. Each rule is computed for an arm that must break it, too:
+one that holds there decides nothing. A paper takes at most 5 minutes (--quick: 1).
 
 PAPER is ` + strings.Join(names, ", ") + ` or all.
 
@@ -74,7 +78,7 @@ be run here, 130 ended by Ctrl-C.`,
 			return o.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().BoolVar(&o.quick, "quick", false, "at most a minute for each paper: short windows, wide intervals")
+	cmd.Flags().BoolVar(&o.quick, "quick", false, "at most a minute for each paper: shorter windows, fewer rounds")
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "comma list of claims, such as S5,S6")
 	cmd.Flags().StringVar(&o.transport, "transport", "", "a provider in the place of iwarp, such as verbs:rxe0")
 	cmd.Flags().StringVarP(&o.dir, "output", "o", "", "write PAPER.md, PAPER.html and PAPER.json into this directory")
@@ -109,11 +113,13 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 		if len(o.only) > 0 && !slices.ContainsFunc(o.only, p.Has) {
 			continue
 		}
-		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Transport: o.transport, Progress: func(line string) {
-			if cli.TerminalColumns(stderr) > 0 {
-				fmt.Fprintln(stderr, cli.Cut(line, cli.Width(stderr)))
-			}
-		}})
+		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Transport: o.transport,
+			Announce: func(line string) { fmt.Fprintf(stderr, "%s: %s\n", p.Name, line) },
+			Progress: func(line string) {
+				if cli.TerminalColumns(stderr) > 0 {
+					fmt.Fprintln(stderr, cli.Cut(line, cli.Width(stderr)))
+				}
+			}})
 		if err != nil {
 			return err
 		}

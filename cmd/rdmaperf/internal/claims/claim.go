@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Paper is what one publication claims.
@@ -45,28 +46,80 @@ func (n Needs) lacks() string {
 	return strings.Join(all, "; ")
 }
 
-// Run is a command line of rdmaperf.
+// Run is a command line of rdmaperf. One with a Slice or a Round has rounds: its looks add them, until its claims are
+// decided. Any other is made once.
 type Run struct {
-	Args        string  // as a user types them behind rdmaperf, with single quotes where a shell wants them
-	Full, Quick string  // how long: added to Args
-	Beside      []*tool // other programs that measure the same, in turns with it; each turn is a run of its own
+	Args   string        // as a user types them behind rdmaperf, with single quotes where a shell wants them
+	Slice  time.Duration // of a round of a quick run; a full one has twice that
+	Each   bool          // -D of its workload is the time of a round, and not of all of them
+	Round  string        // what a round is, in the place of a Slice: -n 200
+	Rounds int           // where a curve alone reads it, whose medians need few; 0: those of the look
+	Full   string        // of a run without rounds: added to Args
+	Quick  string        // the same, of a quick run
+	Beside []*tool       // other programs that measure the same, in turns with it; each turn is a run of its own
 }
 
-// lines are the commands of the run, as a user types them.
-func (r *Run) lines(o Options) []string {
-	all := []string{"rdmaperf " + r.line(o)}
+// repeats tells whether further looks can add to it.
+func (r *Run) repeats() bool {
+	return (r.Slice > 0 || r.Round != "" || len(r.Beside) > 0) && r.Rounds == 0
+}
+
+// kind is when its first look is made.
+func (r *Run) kind() int {
+	switch {
+	case r.Rounds > 0:
+		return kinds - 1
+	case r.repeats():
+		return 1
+	}
+	return 0
+}
+
+const kinds = 3
+
+// rounds are those of a look at it.
+func (r *Run) rounds(look int) int {
+	switch {
+	case r.Rounds > 0:
+		return r.Rounds
+	case r.repeats():
+		return look
+	}
+	return 1
+}
+
+// line is the whole for so many rounds, as a user types it, over the provider given.
+func (r *Run) line(o Options, rounds int) string {
+	line := over(r.Args, o.Transport)
+	slice := r.Slice
+	if !o.Quick {
+		slice *= 2
+	}
+	switch {
+	case len(r.Beside) > 0:
+		return line + fmt.Sprintf(" --rounds 1 -D %v --warmup 5ms", slice)
+	case r.Round != "":
+		return line + fmt.Sprintf(" --rounds %d %s", rounds, r.Round)
+	case r.Slice > 0 && r.Each:
+		return line + fmt.Sprintf(" --rounds %d -D %v", rounds, slice)
+	case r.Slice > 0:
+		return line + fmt.Sprintf(" --rounds %d -D %v", rounds, slice*time.Duration(rounds))
+	case o.Quick:
+		return strings.TrimSpace(line + " " + r.Quick)
+	}
+	return strings.TrimSpace(line + " " + r.Full)
+}
+
+// lines are the commands of the run, as a user types them: those that were run, or those of a first look.
+func (r *Run) lines(n *runner, look int) []string {
+	all := []string{"rdmaperf " + r.line(n.Options, r.rounds(look))}
+	if o := n.ran[over(r.Args, n.Transport)]; o != nil && len(o.lines) > 0 {
+		all = slices.Clone(o.lines)
+	}
 	for _, t := range r.Beside {
-		all = append(all, t.shown(o.Quick))
+		all = append(all, t.shown(n.Quick))
 	}
 	return all
-}
-
-// line is the whole, as a user types it, over the provider given.
-func (r *Run) line(o Options) string {
-	if o.Quick {
-		return strings.TrimSpace(over(r.Args, o.Transport) + " " + r.Quick)
-	}
-	return strings.TrimSpace(over(r.Args, o.Transport) + " " + r.Full)
 }
 
 var plainIWARP = regexp.MustCompile(`\biwarp($|[^(\w])`)

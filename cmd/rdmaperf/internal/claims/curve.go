@@ -21,6 +21,7 @@ type Line struct {
 	Name      string
 	Published []string // a value for each point; nil: the paper has no such line
 	Here      At       // without a figure: nothing here is like it
+	Also      *Run     // has the points that the run of Here lacks; nil: none
 }
 
 // Table is a curve as text: a head, and a row for each line, whose name is its first cell.
@@ -43,7 +44,12 @@ func (c *Curve) table(read reader) Table {
 		row := []string{l.Name + ", here"}
 		for _, p := range c.Points {
 			cell := "-"
-			if s, err := read(l.Here.with(c.Dim + "=" + p)); err == nil {
+			at := l.Here.with(c.Dim + "=" + p)
+			s, err := read(at)
+			if at.Run = l.Also; err != nil && l.Also != nil {
+				s, err = read(at)
+			}
+			if err == nil {
 				var all []answer.Value
 				for _, v := range s.Rounds {
 					all = append(all, v)

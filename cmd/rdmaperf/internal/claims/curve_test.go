@@ -11,7 +11,7 @@ import (
 // A curve has the paper's points beside the medians of here, and a dash where nothing was measured.
 func TestCurves(t *testing.T) {
 	c := Curve{"us by bytes", "size", []string{"64", "1000"}, 1e3, []Line{
-		{"a", []string{"3.59", "5.3"}, At{run1, "p50", "a", ""}},
+		{"a", []string{"3.59", "5.3"}, At{run1, "p50", "a", ""}, nil},
 		{Name: "RNIC", Published: []string{"1", "2"}},
 		{Name: "c", Here: At{run1, "p50", "c", ""}},
 	}}
@@ -48,25 +48,24 @@ func TestCurvesOfPapers(t *testing.T) {
 	}
 }
 
-// A quick run leaves time for those behind it: twice its share, and by turns its share.
+// The first look at a run leaves time for those behind it.
 func TestShares(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	plain, turns, last := &Run{Args: "a"}, &Run{Args: "b", Beside: []*tool{pMPI}}, &Run{Args: "c"}
-	n := &runner{left: []*Run{plain, turns, last, {Args: "d"}}}
-	for _, c := range []struct {
-		run  *Run
-		want time.Duration
-	}{{plain, 30 * time.Minute}, {turns, 20 * time.Minute}, {last, time.Hour}} {
-		got, end := n.share(ctx, c.run)
+	n := &runner{left: make([]*Run, 8)}
+	for _, want := range []time.Duration{22*time.Minute + 30*time.Second, 25*time.Minute + 43*time.Second} {
+		got, end := n.share(ctx, &Run{Round: "-n 1"})
 		deadline, _ := got.Deadline()
-		if left := time.Until(deadline); left > c.want || left < c.want-time.Second {
-			t.Errorf("%s: %v, want %v", c.run.Args, left, c.want)
+		if left := time.Until(deadline); left > want || left < want-time.Second {
+			t.Errorf("%v, want %v", left, want)
 		}
 		end()
 	}
-	if got, end := n.share(context.Background(), last); got != context.Background() {
-		end()
-		t.Error("a full run has a share")
+	if got, _ := n.share(ctx, &Run{}); got != ctx {
+		t.Error("a run without rounds is ended early")
+	}
+	n.left = make([]*Run, 1)
+	if got, _ := n.share(ctx, &Run{Round: "-n 1"}); got != ctx {
+		t.Error("the last run is ended early")
 	}
 }

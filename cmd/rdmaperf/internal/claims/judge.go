@@ -32,6 +32,8 @@ type Finding struct {
 	Text    string  `json:"text"`
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why,omitempty"` // it is not shown or not decided
+
+	more float64 // rounds beyond those made that should decide it; 0: rounds do not
 }
 
 // series is a figure by round.
@@ -53,6 +55,7 @@ func (r Rule) judge(read reader, level float64) Finding {
 		if slices.Index(verdicts, got.Verdict) < slices.Index(verdicts, f.Verdict) {
 			f.Verdict, f.Why = got.Verdict, got.Why
 		}
+		f.more = max(f.more, got.more)
 	}
 	f.Text = r.What + ": " + strings.Join(texts, ", ")
 	if !r.bounded() && f.Verdict == Shown {
@@ -99,7 +102,7 @@ func (r Rule) judgeTerm(t term, read reader, level float64) Finding {
 		above = append(above, a.Rounds[n])
 	}
 	if len(rounds) == 0 {
-		return Finding{"-", Undecided, "no round has both figures, or one is 0"}
+		return Finding{Text: "-", Verdict: Undecided, Why: "no round has both figures, or one is 0"}
 	}
 	if r.exact {
 		for i, v := range below {
@@ -109,11 +112,13 @@ func (r Rule) judgeTerm(t term, read reader, level float64) Finding {
 	}
 	x := answer.RatioOf(above, below, level)
 	f := Finding{Text: unit(x.Median)}
+	if !r.bounded() {
+		f.Verdict = Shown // without an interval: those of the rules alone share the level
+		return f
+	}
 	if x.Clear == nil {
-		f.Verdict, f.Why = Undecided, view.Plural(int64(answer.RoundsFor(level)-len(rounds)), "more round")
-		if !r.bounded() {
-			f.Verdict, f.Why = Shown, ""
-		}
+		f.more = float64(answer.RoundsFor(level) - len(rounds))
+		f.Verdict, f.Why = Undecided, view.Plural(int64(f.more), "more round")
 		return f
 	}
 	f.Text += fmt.Sprintf(" (%s to %s)", strings.TrimSuffix(unit(x.Clear[0]), "x"), unit(x.Clear[1]))
@@ -125,15 +130,20 @@ func (r Rule) judgeTerm(t term, read reader, level float64) Finding {
 	case r.within(x.Clear[0]) && r.within(x.Clear[1]), r.outside(*x.Clear):
 		f.Verdict, f.Why = Undecided, fmt.Sprintf("others used the CPUs: with that it is %s to %s",
 			strings.TrimSuffix(unit(x.Within[0]), "x"), unit(x.Within[1]))
+		f.more = float64(len(rounds)) // a quieter time may decide it
 	default:
-		f.Verdict, f.Why = Undecided, r.more(x, len(rounds))
+		f.more = r.more(x, len(rounds))
+		f.Verdict, f.Why = Undecided, "about "+view.Plural(int64(f.more), "more round")
+		if f.more >= manyRounds {
+			f.Why = fmt.Sprintf("more than %d more rounds: the median is next to the bound", manyRounds)
+		}
 	}
 	return f
 }
 
 // missing is what a figure says that there is none of.
 func missing(err error) Finding {
-	f := Finding{"-", Undecided, err.Error()}
+	f := Finding{Text: "-", Verdict: Undecided, Why: err.Error()}
 	switch {
 	case errors.As(err, new(notHere)):
 		f.Verdict = Cannot
@@ -168,8 +178,10 @@ func (r Rule) outside(in [2]float64) bool {
 	return in[1] < r.least || (r.most > 0 || r.zero) && in[0] > r.most
 }
 
-// more says how many more rounds should decide: an interval shrinks with the root of their number.
-func (r Rule) more(x answer.Ratio, n int) string {
+const manyRounds = 1000
+
+// more is how many more rounds should decide: an interval shrinks with the root of their number.
+func (r Rule) more(x answer.Ratio, n int) float64 {
 	low, high := x.Clear[0], x.Clear[1]
 	bound, end := r.least, high
 	if low >= r.least {
@@ -180,12 +192,11 @@ func (r Rule) more(x answer.Ratio, n int) string {
 	}
 	log := func(v float64) float64 { return math.Log(max(v, 1e-12)) }
 	distance, half := math.Abs(log(x.Median)-log(bound)), math.Abs(log(end)-log(x.Median))
-	const most = 1000
 	more := math.Ceil(float64(n) * ((half/distance)*(half/distance) - 1))
-	if !(more < most) {
-		return fmt.Sprintf("more than %d more rounds: the median is next to the bound", most)
+	if !(more < manyRounds) {
+		return manyRounds
 	}
-	return "about " + view.Plural(int64(max(more, 1)), "more round")
+	return max(more, 1)
 }
 
 // quantity is a value with its unit.

@@ -1,15 +1,16 @@
 package claims
 
+import "time"
+
 // What other programs on this machine reach with the same work. Their figures are those that they print, with their
 // own clocks and warm-ups; a mean is held against a mean.
 var (
-	pLatency = &Run{Args: "run --transport 'tcp,iwarp,iwarp(nocrc)' --workload latency --op send -s 64 --rounds 1",
-		Full: "-D 1s", Quick: "-D 150ms --warmup 5ms", Beside: []*tool{pFloorLatency, pFabric, pUCXLatency, pMPI, pQperf}}
-	pStream = &Run{Args: "run --transport 'tcp,iwarp,iwarp(nocrc),sched(slice=1K,window=4K)+iwarp' --workload throughput " +
-		"--op write -s 1M -t 16 --rounds 1", Full: "-D 1s", Quick: "-D 150ms --warmup 5ms",
-		Beside: []*tool{pFloorStream, pUCXStream, pQperfBW}}
-	pRate = &Run{Args: "run --transport iwarp --workload throughput --op write -s 64 -t 128 --rounds 1", Full: "-D 1s",
-		Quick: "-D 150ms --warmup 5ms", Beside: []*tool{pUCXRate}}
+	pLatency = &Run{Args: "run --transport 'tcp,iwarp,iwarp(nocrc)' --workload latency --op send -s 64",
+		Slice: 100 * time.Millisecond, Beside: []*tool{pFloorLatency, pFabric, pUCXLatency, pMPI, pQperf}}
+	pStream = &Run{Args: "run --transport 'tcp,iwarp,iwarp(nocrc)' --workload throughput --op write -s 1M -t 16",
+		Slice: 100 * time.Millisecond, Beside: []*tool{pFloorStream, pUCXStream}}
+	pRate = &Run{Args: "run --transport iwarp --workload throughput --op write -s 64 -t 128",
+		Slice: 100 * time.Millisecond, Beside: []*tool{pUCXRate}}
 )
 
 const faster = 0.98 // what is as fast does not keep it
@@ -33,34 +34,33 @@ var peers = Paper{
 			Ratio("mean, iwarp over libfabric", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "libfabric", ""}).
 				AtMost(faster).Against(At{Stack: "libfabric"}),
 		}},
-		{ID: "P4", Says: "And than over UCX on TCP.", Source: "the same; its tagged messages", Rules: []Rule{
+		{ID: "P4", Says: "A message over iWARP is faster than over UCX on TCP.", Source: "the same; its tagged messages", Rules: []Rule{
 			Ratio("p50, iwarp over ucx", At{pLatency, "p50", "iwarp", ""}, At{pLatency, "p50", "ucx", ""}).AtMost(faster).
 				Against(At{Stack: "ucx"}),
 		}},
-		{ID: "P5", Says: "And than over Open MPI on TCP.", Source: "the same; MPI_Send and MPI_Recv", Rules: []Rule{
+		{ID: "P5", Says: "A message over iWARP is faster than over Open MPI on TCP.", Source: "the same; MPI_Send and MPI_Recv", Rules: []Rule{
 			Ratio("mean, iwarp over openmpi", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "openmpi", ""}).
 				AtMost(faster).Against(At{Stack: "openmpi"}),
 		}},
-		{ID: "P6", Says: "And than qperf on TCP, which sleeps.", Source: "the same; tcp_lat", Rules: []Rule{
+		{ID: "P6", Says: "A message over iWARP is faster than by qperf on TCP, which sleeps.", Source: "the same; tcp_lat", Rules: []Rule{
 			Ratio("mean, iwarp over qperf", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "qperf", ""}).
 				AtMost(faster).Against(At{Stack: "qperf"}),
 		}},
 		{ID: "P7", Says: "A stream over iWARP keeps most of TCP's rate.", Source: "1 MiB writes, 16 outstanding", Rules: []Rule{
 			Ratio("iwarp over tcp", At{pStream, "bw", "iwarp", ""}, At{pStream, "bw", "tcp", ""}).AtLeast(0.8).
-				Against(At{Stack: sCheap}),
+				Against(At{Stack: "ucx"}),
 			Ratio("iwarp(nocrc) over tcp", At{pStream, "bw", "iwarp(nocrc)", ""}, At{pStream, "bw", "tcp", ""}).AtLeast(0.9).
-				Against(At{Stack: sCheap}),
+				Against(At{Stack: "ucx"}),
 			Ratio("tcp over the C program, 16 buffers", At{pStream, "bw", "tcp", ""}, At{pStream, "bw", "floor", ""}),
-			Ratio("tcp over qperf", At{pStream, "bw", "tcp", ""}, At{pStream, "bw", "qperf", ""}),
 		}},
-		{ID: "P8", Says: "It is faster than UCX's put on TCP.", Source: "1 MiB, 16 outstanding; UCX: ucp_put_bw", Rules: []Rule{
+		{ID: "P8", Says: "A stream of writes over iWARP is faster than UCX's puts on TCP.", Source: "1 MiB, 16 outstanding; UCX: ucp_put_bw", Rules: []Rule{
 			Ratio("iwarp over ucx", At{pStream, "bw", "iwarp", ""}, At{pStream, "bw", "ucx", ""}).AtLeast(1 / faster).
 				Against(At{Stack: "ucx"}),
 		}},
-		{ID: "P9", Says: "Small writes go by the million.", Source: "64 B, 128 outstanding", Rules: []Rule{
+		{ID: "P9", Says: "Small writes over iWARP are at least 3 million a second.", Source: "64 B, 128 outstanding", Rules: []Rule{
 			Value("iwarp", At{pRate, "rate", "iwarp", ""}).AtLeast(3e6).Against(At{pStream, "rate", "iwarp", ""}),
 		}},
-		{ID: "P10", Says: "And more of them than by UCX's put.", Source: "64 B, 128 outstanding", Rules: []Rule{
+		{ID: "P10", Says: "Small writes over iWARP are more a second than UCX's puts.", Source: "64 B, 128 outstanding", Rules: []Rule{
 			Ratio("iwarp over ucx", At{pRate, "rate", "iwarp", ""}, At{pRate, "rate", "ucx", ""}).AtLeast(1 / faster).
 				Against(At{Stack: "ucx"}),
 		}},

@@ -1,8 +1,8 @@
 package claims
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -15,20 +15,21 @@ type (
 	broken  struct{ error } // why a run failed
 )
 
-// read makes the run of a figure, and takes the figure of each round out of its document. What a run has measured
-// counts, whatever became of the rest of it.
-func (n *runner) read(ctx context.Context, a At) (series, error) {
-	o := n.of(ctx, a.Run)
+// read takes a figure of each of so many rounds out of the document of its run. What a run has measured counts,
+// whatever became of the rest of it.
+func (n *runner) read(a At, rounds int) (series, error) {
+	o := n.ran[over(a.Run.Args, n.Transport)]
+	if o == nil {
+		return series{}, errLate
+	}
 	a.Stack = over(a.Stack, n.Transport)
-	err := fmt.Errorf("rdmaperf %s writes no result document", a.Run.Args)
 	if o.code == reports.ExitCorruption || o.code == reports.ExitUsage {
 		return series{}, broken{o.err}
 	}
-	if o.doc != nil {
-		var s series
-		if s, err = seriesOf(o.doc, a); err == nil {
-			return s, nil
-		}
+	s, err := seriesOf(o.doc, a)
+	if err == nil {
+		maps.DeleteFunc(s.Rounds, func(round int, _ answer.Value) bool { return round > rounds })
+		return s, nil
 	}
 	switch why := o.absent[a.Stack]; {
 	case why != nil:

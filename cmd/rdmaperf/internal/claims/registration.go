@@ -1,26 +1,30 @@
 package claims
 
+import "time"
+
 // What registration is measured by. The device pins pages by io_uring, which every Linux has.
 var (
 	rCost = &Run{Args: "run --workload register --pattern repeated --arms none,prereg --pages base --offload none " +
-		"-s 4K,64K,16M", Full: "--rounds 40 -D 2s", Quick: "--rounds 11 -D 110ms"}
+		"-s 4K,64K,16M", Slice: 10 * time.Millisecond, Each: true}
 	rHuge = &Run{Args: "run --workload register --pattern repeated --arms none --pages base,huge --offload none -s 16M",
-		Full: "--rounds 40 -D 4s", Quick: "--rounds 11 -D 220ms"}
+		Slice: 20 * time.Millisecond, Each: true}
 	rHop = &Run{Args: "run --workload register --pattern repeated --arms none,prereg --pages base --offload none,16us -s 4K",
-		Full: "--rounds 40 -D 2s", Quick: "--rounds 11 -D 110ms"}
+		Slice: 10 * time.Millisecond, Each: true}
 	rLazy = &Run{Args: "run --workload register --pattern new --arms prereg,prereg+lazy --pages base --offload none -s 16M",
-		Full: "--rounds 40 -D 4s", Quick: "--rounds 11 -D 220ms"}
+		Slice: 20 * time.Millisecond, Each: true}
 	rSafe = &Run{Args: "conform --transport regcache+mem,regcache+iwarp --only 'acc/*'"}
 	rSet  = &Run{Args: "run --workload register --pattern set --arms cache --pages base --offload none -s 64K " +
-		"--working-set 32,256 --capacity 64", Full: "--rounds 40 -D 2s", Quick: "--rounds 11 -D 110ms"}
+		"--working-set 32,256 --capacity 64", Slice: 10 * time.Millisecond, Each: true}
 	rBlind = &Run{Args: "run --workload register --pattern replaced --arms cache --pages base --offload none -s 64K " +
-		"--source auto,none", Full: "--rounds 40 -D 2s", Quick: "--rounds 11 -D 110ms"}
-	rReduce = &Run{Args: "run --transport iwarp --workload allreduce --ranks 2 --arms none,cache,prereg,prereg+lazy -s 1M " +
-		"--buffers fresh,reused --algorithm ring", Full: "--rounds 40 -D 8s", Quick: "--rounds 11 -D 110ms"}
+		"--source auto,none", Slice: 10 * time.Millisecond, Each: true}
+	rReduce = &Run{Args: "run --transport iwarp --workload allreduce --ranks 2 --arms none,prereg+lazy -s 1M --buffers fresh " +
+		"--algorithm ring", Slice: 10 * time.Millisecond, Each: true}
+	rReuse = &Run{Args: "run --transport iwarp --workload allreduce --ranks 2 --arms none,cache,prereg -s 1M " +
+		"--buffers fresh,reused --algorithm ring", Slice: 10 * time.Millisecond, Each: true, Rounds: 3}
 	rODP = &Run{Args: "run --transport verbs --workload register --pattern new --arms none,odp --pages base " +
-		"--offload none -s 1M", Full: "--rounds 40 -D 4s", Quick: "--rounds 11 -D 220ms"}
+		"--offload none -s 1M", Slice: 20 * time.Millisecond, Each: true}
 	rThreads = &Run{Args: "run --workload register --pattern threads --arms none,cache --pages base --offload none -s 64K " +
-		"--register-threads 1,2", Full: "--rounds 40 -D 4s", Quick: "--rounds 11 -D 110ms"}
+		"--register-threads 1,2", Slice: 10 * time.Millisecond, Each: true}
 )
 
 var registration = Paper{
@@ -71,23 +75,23 @@ var registration = Paper{
 			Count("256 buffers", At{rSet, "set.hits", "pin", "working_set=256"}).AtLeast(0.15).AtMost(0.35).
 				Against(At{Where: "working_set=32"}),
 		}},
-		{ID: "R7", Says: "Memory that a raw system call replaces leaves a stale registration where nobody tells the cache.",
+		{ID: "R7", Says: "Without a source of events a cache keeps registrations of memory that a raw system call replaced.",
 			Source: "issues of UCX and libfabric", Rules: []Rule{
-				Count("uses of the old pages, no source", At{rBlind, "stale", "pin", "source=none"}).AtLeast(1).
+				Count("uses of the old pages, without a source", At{rBlind, "stale", "pin", "source=none"}).AtLeast(1).
 					Against(At{Where: "source=auto"}),
 			}},
 		{ID: "R8", Says: "All-reduce of fresh buffers gains by pre-registration and late unmapping.", Source: "evaluation",
 			Published: []string{"up to 15 % for large messages"}, Rules: []Rule{
 				Ratio("1M fresh, prereg+lazy over none", At{rReduce, "total.p50", "iwarp", "buffers=fresh arm=prereg+lazy"},
 					At{rReduce, "total.p50", "iwarp", "buffers=fresh arm=none"}).AtMost(0.9).Against(At{Where: "arm=none"}),
-				Ratio("prereg", At{rReduce, "total.p50", "iwarp", "buffers=fresh arm=prereg"},
-					At{rReduce, "total.p50", "iwarp", "buffers=fresh arm=none"}),
-				Ratio("cache", At{rReduce, "total.p50", "iwarp", "buffers=fresh arm=cache"},
-					At{rReduce, "total.p50", "iwarp", "buffers=fresh arm=none"}),
-				Ratio("1M reused, prereg over none", At{rReduce, "total.p50", "iwarp", "buffers=reused arm=prereg"},
-					At{rReduce, "total.p50", "iwarp", "buffers=reused arm=none"}),
-				Ratio("cache", At{rReduce, "total.p50", "iwarp", "buffers=reused arm=cache"},
-					At{rReduce, "total.p50", "iwarp", "buffers=reused arm=none"}),
+				Ratio("prereg", At{rReuse, "total.p50", "iwarp", "buffers=fresh arm=prereg"},
+					At{rReuse, "total.p50", "iwarp", "buffers=fresh arm=none"}),
+				Ratio("cache", At{rReuse, "total.p50", "iwarp", "buffers=fresh arm=cache"},
+					At{rReuse, "total.p50", "iwarp", "buffers=fresh arm=none"}),
+				Ratio("1M reused, prereg over none", At{rReuse, "total.p50", "iwarp", "buffers=reused arm=prereg"},
+					At{rReuse, "total.p50", "iwarp", "buffers=reused arm=none"}),
+				Ratio("cache", At{rReuse, "total.p50", "iwarp", "buffers=reused arm=cache"},
+					At{rReuse, "total.p50", "iwarp", "buffers=reused arm=none"}),
 			}},
 		{ID: "R9", Says: "With on-demand paging the first touch is slow, and warmed pages are as fast as pinned ones.",
 			Source: "follows from the design", Rules: []Rule{

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
@@ -51,6 +50,7 @@ type Options struct {
 	Only      []string          // IDs; empty: all
 	Transport string            // a provider in the place of iwarp; empty: iwarp
 	Progress  func(line string) // is called before each run
+	Announce  func(line string) // what is going to be run, and how long it takes
 }
 
 // Reproduce runs the claims of a paper, with a copy of this program for each run. An error is of this machine, or the
@@ -68,77 +68,32 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 	n := &runner{program: program, dir: dir, Options: o, ran: map[string]*outcome{}}
 	rep := &Report{Paper: p.Name, Title: p.Title, Source: p.Source, Started: time.Now(), Quick: o.Quick,
 		Environment: reports.Collect()}
-	runs := ctx
-	if o.Quick {
-		bounded, cancel := context.WithTimeout(ctx, quickPaper)
-		defer cancel()
-		runs = bounded
-	}
 	var chosen []*Claim
 	for i := range p.Claims {
 		if c := &p.Claims[i]; len(o.Only) == 0 || slices.Contains(o.Only, c.ID) {
 			chosen = append(chosen, c)
 		}
 	}
-	n.left = runsOf(chosen)
-	for _, c := range chosen {
-		rep.Claims = append(rep.Claims, c.reproduce(runs, n, p.level()))
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+	plan := p.plan(o.Quick)
+	runs, cancel := context.WithTimeout(ctx, plan.most)
+	defer cancel()
+	rep.Claims = n.looks(runs, chosen, plan)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	rep.Runs = n.made
 	return rep, nil
 }
 
-// level is how sure each interval of the paper is, so that all of them hold together with 95 %.
-func (p *Paper) level() float64 {
-	m := 0
-	for _, c := range p.Claims {
-		for _, r := range c.Rules {
-			if !r.exact {
-				m += len(r.terms)
-			}
-		}
-	}
-	return answer.Level(m)
-}
-
-// reproduce runs what a claim needs, and judges it.
-func (c *Claim) reproduce(ctx context.Context, n *runner, level float64) Outcome {
-	out := Outcome{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Verdict: Shown}
-	for _, r := range c.runs() {
-		out.Commands = append(out.Commands, r.lines(n.Options)...)
-	}
-	if out.Why = c.Needs.lacks(); out.Why != "" {
-		out.Verdict = Cannot
-		return out
-	}
-	for _, r := range c.Rules {
-		var f Finding
-		if r.pass != nil {
-			f = n.of(ctx, r.pass).judgePass(r)
-		} else {
-			f = r.judge(func(a At) (series, error) { return n.read(ctx, a) }, level)
-		}
-		out.Findings = append(out.Findings, f)
-		if slices.Index(verdicts, f.Verdict) < slices.Index(verdicts, out.Verdict) {
-			out.Verdict, out.Why = f.Verdict, f.Why
-		}
-	}
-	for _, curve := range c.Curves {
-		out.Tables = append(out.Tables, curve.table(func(a At) (series, error) { return n.read(ctx, a) }))
-	}
-	out.Label = c.label(n)
-	return out
-}
-
-// runsOf are those that claims need here, each once.
+// runsOf are those that claims need here, each once: first those without rounds, of which each says something by itself,
+// and last those of curves.
 func runsOf(all []*Claim) (runs []*Run) {
-	for _, c := range all {
-		for _, r := range c.runs() {
-			if c.Needs.lacks() == "" && !slices.Contains(runs, r) {
-				runs = append(runs, r)
+	for kind := range kinds {
+		for _, c := range all {
+			for _, r := range c.runs() {
+				if r.kind() == kind && c.Needs.lacks() == "" && !slices.Contains(runs, r) {
+					runs = append(runs, r)
+				}
 			}
 		}
 	}
@@ -165,6 +120,9 @@ func (c *Claim) runs() (all []*Run) {
 			if l.Here.Run != nil {
 				add(l.Here.Run)
 			}
+			if l.Also != nil {
+				add(l.Also)
+			}
 		}
 	}
 	return all
@@ -174,7 +132,7 @@ func (c *Claim) runs() (all []*Run) {
 func (c *Claim) label(n *runner) string {
 	var all []string
 	for _, r := range c.runs() {
-		if o := n.ran[r.line(n.Options)]; o != nil && o.doc != nil {
+		if o := n.ran[over(r.Args, n.Transport)]; o != nil {
 			for i := range o.doc.Results {
 				if l := o.doc.Results[i].Label; !slices.Contains(all, l) {
 					all = append(all, l)

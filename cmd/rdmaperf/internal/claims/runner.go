@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -21,17 +22,16 @@ import (
 
 const (
 	longestRun = 5 * time.Minute
-	quickPaper = 49 * time.Second // all runs of a quick paper together: seven papers take less than six minutes
-	childEnd   = 2 * time.Second  // from an interrupt until it is killed
+	childEnd   = 2 * time.Second // from an interrupt until it is killed
 )
 
-// runner starts rdmaperf for the runs of claims, each command line once.
+// runner starts rdmaperf for the runs of claims.
 type runner struct {
 	program string
 	dir     string // where the documents are
 	Options
 	ran  map[string]*outcome
-	left []*Run // still to be made
+	left []*Run // whose first look is still to be made
 	made []Made
 }
 
@@ -44,6 +44,9 @@ type outcome struct {
 	err    error            // nil where it succeeded
 	late   bool             // it was ended by its deadline
 	absent map[string]error // why other programs beside it have no figures
+	lines  []string         // the commands that were run
+	rounds int              // that were asked for
+	took   time.Duration
 }
 
 var errLate = errors.New("the time ran out")
@@ -51,42 +54,68 @@ var errLate = errors.New("the time ran out")
 // caseRecord is what the verdict of a claim needs of a conformance case.
 type caseRecord struct{ ID, Level, Transport, Verdict string }
 
-// of is the outcome of a run, which is made where it was not yet.
-func (n *runner) of(ctx context.Context, r *Run) *outcome {
-	line := r.line(n.Options)
-	if o := n.ran[line]; o != nil {
+// look makes a run up to so many rounds. One that was made before goes on where it ended.
+func (n *runner) look(ctx context.Context, r *Run, rounds int) *outcome {
+	key, rounds := over(r.Args, n.Transport), r.rounds(rounds)
+	o := n.ran[key]
+	if o == nil {
+		o = &outcome{doc: &reports.Document{}, absent: map[string]error{}}
+		n.ran[key] = o
+		share, cancel := n.share(ctx, r)
+		defer cancel()
+		ctx = share
+	} else if o.rounds >= rounds {
 		return o
 	}
-	n.Progress("rdmaperf " + line)
-	ctx, cancel := n.share(ctx, r)
-	defer cancel()
-	base := filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.ran)+1))
-	began := time.Now()
-	var o *outcome
+	began, line := time.Now(), "rdmaperf "+r.line(n.Options, rounds-o.rounds)
+	n.Progress(line)
+	base := filepath.Join(n.dir, fmt.Sprintf("%02d", len(n.made)+1))
 	if len(r.Beside) > 0 {
-		o = n.turns(ctx, r, base)
+		n.turns(ctx, r, base, o.rounds, rounds, o)
 	} else {
-		o = n.start(ctx, fields(line), base)
+		o.add(n.start(ctx, fields(r.line(n.Options, rounds-o.rounds)), base), o.rounds)
 	}
-	n.ran[line] = o
-	n.made = append(n.made, Made{"rdmaperf " + line, time.Since(began).Seconds()})
+	took := time.Since(began)
+	o.rounds, o.lines, o.took = rounds, append(o.lines, line), o.took+took
+	n.made = append(n.made, Made{line, took.Seconds()})
 	return o
 }
 
-// share is a context for a run, which ends before its time takes that of the runs behind it: one by turns ends whenever
-// its share of what is left is over, and has the rounds that it made.
+// cost is about how long the look would take beyond what was made.
+func (n *runner) cost(r *Run, rounds int) time.Duration {
+	o := n.ran[over(r.Args, n.Transport)]
+	if o == nil || o.rounds == 0 || o.rounds >= r.rounds(rounds) {
+		return 0
+	}
+	return o.took / time.Duration(o.rounds) * time.Duration(r.rounds(rounds)-o.rounds)
+}
+
+// share is a context for the first look at a run. One with rounds ends before it takes the time of those behind it; any
+// other says nothing before its end.
 func (n *runner) share(ctx context.Context, r *Run) (context.Context, context.CancelFunc) {
-	runs := len(n.left)
-	n.left = slices.DeleteFunc(n.left, func(o *Run) bool { return o == r })
+	part := min(0.5, 3/float64(len(n.left)))
+	n.left = n.left[min(1, len(n.left)):]
 	end, ok := ctx.Deadline()
-	if !ok {
+	if !ok || r.kind() == 0 || len(n.left) == 0 {
 		return ctx, func() {}
 	}
-	shares := 2
-	if len(r.Beside) > 0 {
-		shares = 1
+	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(end))))
+}
+
+// add takes what further rounds measured.
+func (o *outcome) add(one *outcome, rounds int) {
+	o.err, o.code, o.late = one.err, one.code, o.late || one.late
+	o.out, o.cases = one.out, one.cases
+	maps.Copy(o.absent, one.absent)
+	if one.doc == nil {
+		return
 	}
-	return context.WithTimeout(ctx, time.Until(end)*time.Duration(shares)/time.Duration(max(runs, shares)))
+	for _, res := range one.doc.Results {
+		if res.Repeat += rounds; rounds == 0 && o.doc.Results == nil {
+			o.doc.Started = one.doc.Started
+		}
+		o.doc.Results = append(o.doc.Results, res)
+	}
 }
 
 // start runs one command to its end. Its files begin with base.

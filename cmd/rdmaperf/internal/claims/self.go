@@ -1,22 +1,24 @@
 package claims
 
+import "time"
+
 // What this program says of itself.
 var (
-	zSame = &Run{Args: "run --transport 'iwarp,iwarp(crc),tcp' --workload latency --op send -s 64", Full: "--rounds 40 -D 8s",
-		Quick: "--rounds 12 -D 600ms"}
+	zSame = &Run{Args: "run --transport 'iwarp,iwarp(crc),tcp' --workload latency --op send -s 64",
+		Slice: 50 * time.Millisecond}
 	zStall = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 1000 --impair stop=300ms",
 		Full: "-D 10s", Quick: "-D 3s"}
 	zOpen     = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 500", Full: "-D 10s", Quick: "-D 2s"}
 	zUnproved = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M --verify none",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+		Slice: 50 * time.Millisecond}
 	zSampled = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M --verify sample",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+		Slice: 50 * time.Millisecond}
 	zProved = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M --verify all",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+		Slice: 50 * time.Millisecond}
 	zAsleep = &Run{Args: "run --transport 'grpc(fused,event)+iwarp,grpc(fused,bp)+iwarp' --workload rpc -s 64",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+		Slice: 50 * time.Millisecond}
 	zAwake = &Run{Args: "run --awake --transport 'grpc(fused,event)+iwarp,grpc(fused,bp)+iwarp' --workload rpc -s 64",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms"}
+		Slice: 50 * time.Millisecond}
 )
 
 const (
@@ -33,7 +35,7 @@ var self = Paper{
 			Ratio("p50 of a 64 B send, iwarp(crc) over iwarp, whose default it is", At{zSame, "p50", "iwarp(crc)", ""},
 				At{zSame, "p50", "iwarp", ""}).AtLeast(0.95).AtMost(1.05).Against(At{Stack: "tcp"}),
 		}},
-		{ID: "Z2", Says: "A peer that stands still for 300 ms is in the longest latencies and not in the median.",
+		{ID: "Z2", Says: "A peer that is stopped for 300 ms is in the longest latencies and not in the median.",
 			Source: "open loop, from the intended start", Rules: []Rule{
 				Count("longest", At{zStall, "max", "tcp", ""}).AtLeast(250e6).Against(At{Figure: "p50"}),
 				Count("median", At{zStall, "p50", "tcp", ""}).AtMost(200e6).Against(At{Figure: "max"}),
@@ -50,7 +52,7 @@ var self = Paper{
 					Against(At{Run: zProved}),
 				Ratio("all over none", At{zProved, "bw", "tcp", ""}, At{zUnproved, "bw", "tcp", ""}),
 			}},
-		{ID: "Z5", Says: "What a stack that sleeps pays for the machine's wake-up, --awake takes away.", Source: "--awake",
+		{ID: "Z5", Says: "--awake shortens the wake-ups of stacks that sleep.", Source: "--awake",
 			Rules: []Rule{
 				Ratio("p50 of a call that sleeps, awake over as it is", At{zAwake, "p50", zSleeps, ""}, At{zAsleep, "p50", zSleeps, ""}).
 					AtMost(0.95).Against(At{Run: zAsleep}),

@@ -1,5 +1,7 @@
 package claims
 
+import "time"
+
 // What SoftRDMA is measured by. Its TCP/IP in user space is lwIP, which is in a build with -tags lwip alone.
 var (
 	fCases = &Run{Args: "conform --transport 'iwarp(stack=raw,link=shm)' " +
@@ -7,21 +9,19 @@ var (
 	fVerbs = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm)' --workload latency,throughput --op send,write,read " +
 		"-s 64,64K -n 1000"}
 	fCopies = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=raw,link=shm,copies=two)' " +
-		"--workload throughput --op send -s 64K -t 16", Full: "--rounds 80 -D 8s",
-		Quick: "--rounds 12 -D 600ms --warmup 5ms"}
+		"--workload throughput --op send -s 64K -t 16 --warmup 5ms", Slice: 50 * time.Millisecond}
 	// counters are of all rounds together
 	fCounts = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=raw,link=shm,copies=two),iwarp' " +
 		"--workload throughput --op send -s 64K -t 16 -n 2000 --rounds 1"}
 	fThreads = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm,threads=c1),iwarp(stack=raw,link=shm,threads=c2)," +
-		"iwarp(stack=raw,link=shm,threads=c3)' --workload latency,throughput --op send --app-work 5us -s 1K -t 16",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 12 -D 600ms --warmup 5ms"}
+		"iwarp(stack=raw,link=shm,threads=c3)' --workload latency,throughput --op send --app-work 5us -s 1K -t 16 --warmup 5ms",
+		Slice: 50 * time.Millisecond}
 	fWork = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm,threads=c2),iwarp(stack=raw,link=shm,threads=c3)' " +
-		"--workload latency --op send -s 1K --rate 20000 --app-work 50us", Full: "--rounds 20 -D 20s",
-		Quick: "--rounds 12 -D 6s --warmup 5ms"}
+		"--workload latency --op send -s 1K --rate 20000 --app-work 50us --warmup 5ms", Slice: 500 * time.Millisecond}
 	fSchemes = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=sequential,link=shm),iwarp' " +
-		"--workload softrdma -s 64,1000,10000", Full: "--rounds 40 -D 4s", Quick: "--rounds 12 -D 300ms --warmup 5ms"}
+		"--workload softrdma -s 64,1000,10000 --warmup 5ms", Slice: 25 * time.Millisecond}
 	fLoss = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=raw,link=shm,loss=0.001,seed=1)' " +
-		"--workload throughput --op send -s 64K -t 16", Full: "--rounds 40 -D 20s", Quick: "--rounds 12 -D 600ms --warmup 5ms"}
+		"--workload throughput --op send -s 64K -t 16 --warmup 5ms", Slice: 50 * time.Millisecond}
 )
 
 const (
@@ -73,9 +73,9 @@ var softrdma = Paper{
 			Curves: []Curve{{"latency of a message, us by bytes, one at a time", "size", []string{"64", "1000", "10000"}, 1e3,
 				[]Line{
 					{Name: "RNIC", Published: []string{"3.59", "5.3", "16"}},
-					{"raw (SoftRDMA)", []string{"6.63", "6.80", "52.20"}, At{fSchemes, "p50", fRaw, ""}},
-					{"sequential", nil, At{fSchemes, "p50", fSequential, ""}},
-					{"kernel sockets", nil, At{fSchemes, "p50", "iwarp", ""}},
+					{"raw (SoftRDMA)", []string{"6.63", "6.80", "52.20"}, At{fSchemes, "p50", fRaw, ""}, nil},
+					{"sequential", nil, At{fSchemes, "p50", fSequential, ""}, nil},
+					{"kernel sockets", nil, At{fSchemes, "p50", "iwarp", ""}, nil},
 				}}},
 			Rules: []Rule{
 				Growth("p50 of raw, 10000 over 1000 B", At{fSchemes, "p50", fRaw, ""}, "size", "1000", "10000").AtLeast(2).

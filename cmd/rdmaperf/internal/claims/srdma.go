@@ -1,33 +1,41 @@
 package claims
 
+import "time"
+
 // What sRDMA is measured by.
 var (
 	sOrder = &Run{Args: "order"}
 	sCut   = &Run{Args: "conform --transport 'sched(slice=1K,window=2K)+iwarp' " +
-		"--only 'pri/*,rdw/*,rdr/*,snd/*,wim/*,ord/*,fen/*,atm/*,flu/*,lrg/*'"}
+		"--only 'pri/*,rdw/*,rdr/*,snd/*,wim/*,ord/*,fen/*,atm/*,flu/*,lrg/outstanding'"}
 	sHOL = &Run{Args: "run --transport iwarp,sched+iwarp --workload hol --op write --hol-arm same-qp --bulk-size 64K,1M " +
-		"--bulk-depth 4", Full: "--rounds 40 -D 8s", Quick: "--rounds 10 -D 300ms --warmup 5ms"}
-	sArms = &Run{Args: "run --transport iwarp,sched+iwarp --workload hol --op write --hol-arm same-qp,two-qp " +
-		"--bulk-size 1M --bulk-depth 4", Full: "--rounds 40 -D 8s", Quick: "--rounds 10 -D 300ms --warmup 5ms"}
+		"--bulk-depth 4 --warmup 5ms", Slice: 30 * time.Millisecond}
+	sOwnQP = &Run{Args: "run --transport iwarp --workload hol --op write --hol-arm two-qp --bulk-size 1M --bulk-depth 4 " +
+		"--warmup 5ms", Slice: 30 * time.Millisecond}
 	sFlows = &Run{Args: "run --transport 'sched+iwarp,sched(scope=device)+iwarp' --workload hol --op write " +
-		"--hol-arm two-qp --bulk-size 1M", Full: "--rounds 40 -D 8s", Quick: "--rounds 10 -D 300ms --warmup 5ms"}
+		"--hol-arm two-qp --bulk-size 1M --warmup 5ms", Slice: 30 * time.Millisecond}
 	sSlices = &Run{Args: "run --transport 'sched(slice=2K,window=64K)+iwarp,sched(slice=16K,window=64K)+iwarp," +
-		"sched(slice=16K,window=1M)+iwarp' --workload hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 4",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 10 -D 300ms --warmup 5ms"}
+		"sched(slice=16K,window=1M)+iwarp' --workload hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 4 --warmup 5ms",
+		Slice: 30 * time.Millisecond}
 	sBulk = &Run{Args: "run --transport 'iwarp,sched+iwarp,sched(slice=1K,window=4K)+iwarp' --workload throughput " +
-		"--op write -s 64K,1M", Full: "--rounds 80 -D 16s", Quick: "--rounds 10 -D 400ms --warmup 5ms"}
+		"--op write -s 64K,1M -t 16 --warmup 5ms", Slice: 30 * time.Millisecond}
 	sLow = &Run{Args: "run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation --high-load 120",
-		Full: "--rounds 40 -D 8s", Quick: "--rounds 10 -D 500ms"}
-	sTrain = &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio 0,1,4",
-		Full: "--rounds 24 -D 12s", Quick: "--rounds 10 -D 500ms --warmup 1"}
+		Slice: 50 * time.Millisecond}
+	sTrain = train("1", 0)
+	sEnds  = train("0,4", 3)
 )
 
 const (
 	sFine  = "sched(slice=2K,window=64K)+iwarp"
 	s16K   = "sched(slice=16K,window=64K)+iwarp"
 	sWide  = "sched(slice=16K,window=1M)+iwarp"
-	sCheap = "sched(slice=1K,window=4K)+iwarp" // pays for every KiB
+	sCheap = "sched(slice=1K,window=4K)+iwarp" // work for every KiB
 )
+
+// train is a training with computation that takes so many times as long as communication.
+func train(ratios string, rounds int) *Run {
+	return &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio " + ratios +
+		" --warmup 1", Slice: 50 * time.Millisecond, Rounds: rounds}
+}
 
 var srdma = Paper{
 	Name:   "srdma",
@@ -95,10 +103,10 @@ var srdma = Paper{
 		{ID: "S10", Says: "It is as good as a queue pair set apart for urgent messages.",
 			Source: "motivation", Rules: []Rule{
 				Ratio("probe p50 behind 1M, sched+iwarp over a QP of its own on iwarp",
-					At{sArms, "loaded.p50", "sched+iwarp", "arm=same-qp"}, At{sArms, "loaded.p50", "iwarp", "arm=two-qp"}).
+					At{sHOL, "loaded.p50", "sched+iwarp", "bulk_size=1M"}, At{sOwnQP, "loaded.p50", "iwarp", ""}).
 					AtMost(1).Against(At{Stack: "iwarp"}),
-				Ratio("p99, sched+iwarp over a QP of its own", At{sArms, "loaded.p99", "sched+iwarp", "arm=same-qp"},
-					At{sArms, "loaded.p99", "iwarp", "arm=two-qp"}),
+				Ratio("p99, sched+iwarp over a QP of its own", At{sHOL, "loaded.p99", "sched+iwarp", "bulk_size=1M"},
+					At{sOwnQP, "loaded.p99", "iwarp", ""}),
 			}},
 		{ID: "S11", Says: "A training with a parameter server gains where communication and computation are alike.",
 			Source: "evaluation", Published: []string{"up to 54 % (TensorFlow with BytePS)"}, Rules: []Rule{
@@ -106,12 +114,12 @@ var srdma = Paper{
 					At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=1"},
 					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=1"}).AtMost(0.95).
 					Against(At{Where: "arm=fifo"}),
-				Ratio("no computation", At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=0"},
-					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=0"}),
-				Ratio("four times as long", At{sTrain, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=4"},
-					At{sTrain, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=4"}),
+				Ratio("no computation", At{sEnds, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=0"},
+					At{sEnds, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=0"}),
+				Ratio("four times as long", At{sEnds, "iteration.p50", "sched+iwarp", "arm=priority compute_ratio=4"},
+					At{sEnds, "iteration.p50", "sched+iwarp", "arm=fifo compute_ratio=4"}),
 			}},
-		{ID: "S12", Says: "Strict priority starves a low class, and deficit round robin does not.",
+		{ID: "S12", Says: "A low class gets next to nothing by strict priority, and its share by deficit round robin.",
 			Source: "follows from the design", Rules: []Rule{
 				Value("low class beside 120 % of high, strict", At{sLow, "low.share", "sched(strict)+iwarp", ""}).AtMost(0.1).
 					Against(At{Stack: "sched(drr)+iwarp"}),

@@ -41,8 +41,7 @@ type tool struct {
 var sources embed.FS
 
 const (
-	windowQuick, windowFull = 0.15, 1.0 // seconds
-	turnsQuick, turnsFull   = 10, 20    // rounds
+	windowQuick, windowFull = 0.1, 0.2 // seconds
 	longestTool             = 20 * time.Second
 )
 

@@ -21,7 +21,6 @@ const (
 [thread 0]              1542      5.459   323.939   323.939        0.19       0.19        3087        3087
 Final:                 20000      5.121   212.979   309.614        0.29       0.20        4695        3230
 `
-	qperfPrints = "tcp_bw:\n    bw  =  3.51 GB/sec\n"
 	floorPrints = `{"name":"latency","size_bytes":64,"count":9,"min_ns":2306.0,"p50_ns":2898.8,"p99_ns":3276.2}` + "\n"
 )
 
@@ -33,7 +32,7 @@ func TestFiguresOfTools(t *testing.T) {
 		want float64
 	}{
 		{pFabric, fabricPrints, 4720}, {pUCXLatency, ucxPrints, 5121}, {pUCXStream, ucxPrints, 0.2 * (1 << 20)},
-		{pUCXRate, ucxPrints, 3230}, {pQperfBW, qperfPrints, 3.51e9}, {pQperf, "latency  =  9.45 us\n", 9450},
+		{pUCXRate, ucxPrints, 3230}, {pQperf, "latency  =  9.45 us\n", 9450},
 		{pFloorLatency, floorPrints, 2898.8}, {pFloorStream, `{"bytes_per_second":4500416065}`, 4500416065},
 		{pMPI, "latency = 9876.5 ns\n", 9876.5},
 	} {
@@ -81,11 +80,11 @@ func TestToolsThatAreMissing(t *testing.T) {
 	}}
 	n := script(t, "exit 0")
 	n.Quick = true
-	_, err := n.read(context.Background(), At{Run: run, Stack: "absent"})
+	_, err := measure(n, At{Run: run, Stack: "absent"})
 	if f := missing(err); f.Verdict != Cannot || !strings.Contains(f.Why, "apt-get install a-package") {
 		t.Errorf("absent: %+v", f)
 	}
-	if _, err = n.read(context.Background(), At{Run: run, Stack: "fails"}); missing(err).Verdict != Undecided {
+	if _, err = measure(n, At{Run: run, Stack: "fails"}); missing(err).Verdict != Undecided {
 		t.Errorf("fails: %v", err)
 	}
 }
@@ -96,16 +95,16 @@ func TestTurns(t *testing.T) {
 		figure: asTime("p50"), value: regexp.MustCompile(`latency = ([0-9.]+) (us)`)}}}
 	n := script(t, "exit 0")
 	n.Quick = true
-	s, err := n.read(context.Background(), At{Run: run, Stack: "five", Figure: "p50"})
-	if err != nil || len(s.Rounds) != turnsQuick || s.Rounds[1].Value != 5000 || s.Quantity != reports.QuantityTime {
+	s, err := measure(n, At{Run: run, Stack: "five", Figure: "p50"})
+	if err != nil || len(s.Rounds) != 9 || s.Rounds[1].Value != 5000 || s.Quantity != reports.QuantityTime {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if lines := run.lines(n.Options); len(lines) != 2 || lines[1] != "echo latency = 5 us" {
+	if lines := run.lines(n, 9); len(lines) != 2 || lines[1] != "echo latency = 5 us" {
 		t.Errorf("%q", lines)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("ended"))
-	if o := n.turns(ctx, run, t.TempDir()); len(o.doc.Results) != 0 {
+	if o := script(t, "exit 0").look(ctx, run, 9); len(o.doc.Results) != 0 {
 		t.Errorf("%d results of an ended run", len(o.doc.Results))
 	}
 }

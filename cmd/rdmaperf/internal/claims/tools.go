@@ -22,7 +22,6 @@ var (
 		`(?m)^Final:(?:\s+\S+){5}\s+([0-9.]+)`, 1<<20) // its MB are 2^20 bytes
 	pUCXRate = ucx("ucp_put_bw -s 64 -O 128 -n COUNT", 400e3, asRate(), `(?m)^Final:(?:\s+\S+){7}\s+([0-9.]+)`, 1)
 	pQperf   = qperf("-m 64 tcp_lat", asTime("mean"))
-	pQperfBW = qperf("-m 1M tcp_bw", asBytes())
 	pMPI     = &tool{stack: "openmpi", program: "mpicc", packages: "openmpi-bin libopenmpi-dev", source: "mpi",
 		client: "mpirun --allow-run-as-root --mca btl tcp,self -n 2 DIR/mpi 64 SECONDS", figure: asTime("mean"),
 		value: regexp.MustCompile(`latency = ([0-9.]+) (ns)`)}
