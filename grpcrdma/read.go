@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -106,7 +107,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *Conn) read(p []byte) (int, error) {
+func (c *Conn) read(p []byte) (got int, fails error) {
+	defer onepeer.Recover(func(fault error) { c.cutOff(fault); fails = fault })
 	r := &c.rx
 	r.mu.Lock()
 	defer r.mu.Unlock()

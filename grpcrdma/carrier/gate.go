@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
 // A secret protects a server's connections: the dialler sends its hash first, and the server reads
@@ -105,6 +107,7 @@ func (g *gate) run() {
 
 // ask waits for the secret of one connection.
 func (g *gate) ask(conn net.Conn) {
+	defer onepeer.Recover(func(error) { conn.Close() })
 	said := make([]byte, len(g.word))
 	err := conn.SetReadDeadline(time.Now().Add(gateWait))
 	if err == nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
 // Frames are read into a buffer and handled there. Data that continues a message of
@@ -40,7 +42,8 @@ type bulk struct {
 
 // read takes the next frame and gives it to handle. An error that is no timeout
 // ended the session.
-func (s *session) read(handle func(*frame) error) error {
+func (s *session) read(handle func(*frame) error) (fails error) {
+	defer onepeer.Recover(func(fault error) { s.fail(fault); fails = fault })
 	if s.bulk.to != nil {
 		return s.readBulk(handle)
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/rdma/acceptor"
@@ -97,6 +98,7 @@ func (l *listener) answerOther(c stream.Opening, first []byte) {
 // request reads one MPA Request and queues it. Anything else closes the socket
 // without an answer (RFC 5044 §7.1.2 rules 2 and 5).
 func (l *listener) request(c stream.Opening) {
+	defer onepeer.Recover(func(error) { c.Close() })
 	f, first, err := l.await(c)
 	if errors.Is(err, rdma.ErrProtocol) {
 		l.answerOther(c, first)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
@@ -318,6 +319,7 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 
 // progress reads what is there, answers it, and sends what can be sent.
 func (q *qp) progress() {
+	defer onepeer.Recover(q.fault)
 	q.receive()
 	if q.phase == phaseOpen {
 		q.transmit()

@@ -60,6 +60,9 @@ func (q *qp) lost() {
 	q.setState(rdma.QPErr)
 }
 
+// fault ends the QP where its peer's octets made this side panic.
+func (q *qp) fault(error) { q.lost() }
+
 // hungUp handles the peer's orderly end. Framed octets are still sent (RFC 5041 §6.2).
 func (q *qp) hungUp() {
 	if q.dev.cfg.OnAck { // before its FIN the peer's stack had all that it has acknowledged

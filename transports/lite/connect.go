@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -276,6 +277,7 @@ func (n *Node) acceptLoop() {
 var errOrder = errors.New("queue pairs out of order")
 
 func (n *Node) answer(req rdma.ConnRequest, young map[uint8]*peer) (err error) {
+	defer onepeer.Recover(func(fault error) { err = fault })
 	g, err := wire.ParseGreeting(req.Param().PrivateData)
 	if err == nil {
 		err = n.checkGreeting(&g)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 )
@@ -191,7 +192,8 @@ func as[T, A any](r *Request, f func(from int, req *T) (A, error)) (any, error) 
 	return f(r.From, &req)
 }
 
-func (s *nodeServer) do(r *Request) (any, error) {
+func (s *nodeServer) do(r *Request) (answer any, err error) {
+	defer onepeer.Recover(func(fault error) { answer, err = nil, s.fault(r, fault) })
 	m := s.node.manager
 	switch controlOp(r.Payload[0]) {
 	case opRing:
@@ -228,6 +230,14 @@ func (s *nodeServer) do(r *Request) (any, error) {
 		return as(r, func(from int, q *barrierRequest) (empty, error) { return empty{}, m.barrier(r, q) })
 	}
 	return nil, ErrFail
+}
+
+// fault ends the node whose request made this one panic, but for this one itself.
+func (s *nodeServer) fault(r *Request, err error) error {
+	if p := s.node.peers[r.From].Load(); p != nil {
+		go s.node.lose(p, err)
+	}
+	return err
 }
 
 // openRing gives a peer a ring for a port. Asked again before anything came, as after

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -91,6 +92,7 @@ func (n *Node) arrived(wc *rdma.WC) {
 	if l == nil {
 		return
 	}
+	defer onepeer.Recover(func(fault error) { go n.lose(l.peer, fault) })
 	if wc.Status != rdma.StatusSuccess {
 		l.broken.Store(true)
 		if !l.peer.dead.Load() {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
@@ -155,6 +156,7 @@ func (l *listener) serve() {
 func (l *listener) greet(conn stream.Opening) {
 	defer l.group.Done()
 	defer func() { <-l.slots }()
+	defer onepeer.Recover(func(error) { conn.Close() })
 	ask, err := l.readGreeting(conn)
 	if err != nil {
 		conn.Close()

@@ -3,12 +3,14 @@ package daemon
 import (
 	"fmt"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
 // control serves what goes over the socket, one after the other. The client may wait: it
 // has this goroutine for itself.
-func (c *conn) control() error {
+func (c *conn) control() (fails error) {
+	defer onepeer.Recover(func(fault error) { fails = fault })
 	for {
 		var q ask
 		files, err := receiveLine(c.socket, &q, 0)

@@ -191,8 +191,7 @@ func (d *Daemon) serve(socket *net.UnixConn) {
 		_ = sendLine(socket, welcome{Version: version, Refuse: err.Error()}) // a client that left needs none
 		return
 	}
-	err = c.control()
-	c.end(err)
+	c.end(c.control())
 	<-c.stopped
 	if why := c.cause.Load(); why != nil && d.ctx.Err() == nil && !errors.Is(*why, errEnded) {
 		d.cfg.Log(fmt.Sprintf("client in place %d ended: %v", c.place, *why))

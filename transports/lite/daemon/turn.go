@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -17,6 +18,7 @@ func (c *conn) protocolError(what string, args ...any) {
 // turn takes requests and writes completions. waits is true while operations are outstanding, which
 // only polling completes.
 func (c *conn) turn() (busy, waits bool) {
+	defer onepeer.Recover(c.end)
 	if p := c.queuePair.Load(); p > 0 && c.client.UseQueuePair(int(p)-1) == nil { // else it is busy
 		c.queuePair.CompareAndSwap(p, 0)
 	}

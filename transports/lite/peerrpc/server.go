@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -113,7 +114,8 @@ func (v *server) accept() {
 const acceptTimeout = 2 * time.Second
 
 // admit makes the connection of a client, or refuses it.
-func (v *server) admit(req rdma.ConnRequest) (*client, error) {
+func (v *server) admit(req rdma.ConnRequest) (of *client, fails error) {
+	defer onepeer.Recover(func(fault error) { fails = fault })
 	v.mu.Lock()
 	full := v.open >= v.most
 	if !full {
@@ -293,7 +295,8 @@ func (v *server) cells(c *client) (busy bool) {
 
 // serve answers the request in a cell of what came in. An error is the end of the
 // connection.
-func (v *server) serve(c *client, at int, h header) error {
+func (v *server) serve(c *client, at int, h header) (fails error) {
+	defer onepeer.Recover(func(fault error) { fails = fault })
 	mode := transports.CallMode(h.what >> 4)
 	if mode > transports.CallStream {
 		return rdma.ErrProtocol

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"runtime"
-	"strings"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -34,21 +32,6 @@ func Computes(ctx context.Context, operation string, do func() error) error {
 // has the exit code of a wrong command line.
 func Internal(panicked any) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: "internal error",
-		Err:  fmt.Errorf("%v, at %s", panicked, placeOfPanic()),
+		Err:  fmt.Errorf("%v, at %s", panicked, onepeer.Place()),
 		Hint: "to report it with this command line at https://github.com/rdmaperf/rdmaperf/issues"}
-}
-
-func placeOfPanic() string {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for panicking := false; ; {
-		f, more := frames.Next()
-		if panicking && !strings.HasPrefix(f.Function, "runtime.") {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
-		panicking = panicking || f.Function == "runtime.gopanic"
-		if !more {
-			return "an unknown place"
-		}
-	}
 }

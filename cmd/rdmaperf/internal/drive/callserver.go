@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -41,7 +42,7 @@ func ServeCalls(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg tran
 	defer cancel()
 	number, secret := s.Ticket()
 	cfg.Secret = secret
-	srv, err := tr.ListenCalls(setup, net.JoinHostPort(s.Host, "0"), cfg, svc)
+	srv, err := tr.ListenCalls(setup, net.JoinHostPort(s.Host, "0"), cfg, Answers{svc})
 	if err != nil {
 		return engine.TransportError("listen for calls", err)
 	}
@@ -99,4 +100,15 @@ func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fai
 func noHostPort(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
 	return err != nil
+}
+
+// Answers are those of a handler, in which a panic is the error of the call.
+type Answers struct{ transports.CallHandler }
+
+// ServeCall implements transports.CallHandler.
+func (a Answers) ServeCall(q *transports.Served) (err error) {
+	defer onepeer.Recover(func(fault error) {
+		err = &transports.CallError{Code: transports.CallInternal, Text: fault.Error()}
+	})
+	return a.CallHandler.ServeCall(q)
 }

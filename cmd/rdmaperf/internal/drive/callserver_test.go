@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +61,18 @@ func TestWhatEndsAPhaseOfCalls(t *testing.T) {
 		near.Close()
 		<-running
 		far.Close()
+	}
+}
+
+// bad is a handler that panics.
+type bad struct{}
+
+func (bad) ServeCall(*transports.Served) error { panic("injected") }
+
+// A panic of a handler is the error of its call.
+func TestAPanicOfAHandlerIsTheErrorOfTheCall(t *testing.T) {
+	err := Answers{CallHandler: bad{}}.ServeCall(new(transports.Served))
+	if e := transports.AsCallError(err); e == nil || e.Code != transports.CallInternal || !strings.Contains(e.Text, "injected") {
+		t.Errorf("%v", err)
 	}
 }

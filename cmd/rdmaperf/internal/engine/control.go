@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -227,6 +228,7 @@ func (c *Control) read() {
 	defer close(c.done)
 	defer c.lost()
 	defer close(c.in)
+	defer onepeer.Recover(func(fault error) { c.err = fault })
 	r := bufio.NewReaderSize(c.Conn, 4096)
 	if first, err := r.Peek(1); err == nil && first[0] == tlsRecord {
 		c.err = errServerPlain

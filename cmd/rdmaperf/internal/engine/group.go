@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/disturbance"
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -194,7 +195,7 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 			ready.Done()
 			<-gate
 			if errs[i] == nil {
-				errs[i] = loops[i]()
+				errs[i] = whole(loops[i])
 			}
 			w.noise = disturbance.Between(before, ownNoise())
 			w.close()
@@ -217,6 +218,12 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 		close(r.Done)
 	}()
 	return r
+}
+
+// whole runs a worker's loop; a panic in it is an error of the loop, and of this side's peer alone.
+func whole(loop func() error) (err error) {
+	defer onepeer.Recover(func(fault error) { err = fault })
+	return loop()
 }
 
 // Halt ends the phase; the strongest word counts.

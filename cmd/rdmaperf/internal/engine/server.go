@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -189,7 +190,8 @@ type ServedClient struct {
 }
 
 // serve is the dialogue. Its error was sent to the client, if that was still connected.
-func (c *ServedClient) serve(ctx context.Context) error {
+func (c *ServedClient) serve(ctx context.Context) (err error) {
+	defer onepeer.Recover(func(fault error) { err = c.refuse(ctx, fault) })
 	m, err := c.Ctl.receive(ctx, FirstLineWait)
 	if errors.Is(err, io.EOF) {
 		return nil // a port check

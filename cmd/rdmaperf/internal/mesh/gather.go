@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
 // member is a rank as rank 0 knows it.
@@ -104,6 +105,7 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 
 // greet reads who has come.
 func greet(nc net.Conn, size int, key string) (a arrival) {
+	defer onepeer.Recover(func(fault error) { a.m, a.why = nil, fault.Error() })
 	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
 	a.from = cmp.Or(host, nc.RemoteAddr().String())
 	c := newConn(nc)

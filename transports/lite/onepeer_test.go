@@ -1,0 +1,42 @@
+package lite
+
+import (
+	"testing"
+	"time"
+)
+
+// A node whose message makes this one panic, where messages arrive or where requests of nodes are answered, is lost
+// alone: the others are served behind it.
+func TestAPanicEndsOneNodeAlone(t *testing.T) {
+	c := onMem(t, 3, Config{Timeout: time.Second})
+	for _, n := range c.nodes {
+		check(t, n.Await(soon(t), 3))
+	}
+	defer must(c.nodes[0].Serve(3, PortConfig{MaxRequest: 100, Handle: func(r *Request) {
+		if string(r.Payload) == "panic" {
+			panic("injected")
+		}
+		_ = r.Reply(r.Payload)
+	}}))(t).Close()
+	bad, good := c.client(1, ClientConfig{MaxReply: 100}), c.client(2, ClientConfig{MaxReply: 100})
+	if _, err := bad.Call(0, 3, []byte("panic")); err == nil {
+		t.Error("a call that made the other node panic has an answer")
+	}
+	for end := time.Now().Add(20 * time.Second); !c.nodes[0].peers[1].Load().dead.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the node lives")
+		}
+	}
+	got := must(good.Call(0, 3, []byte("more")))(t)
+	if string(got) != "more" {
+		t.Errorf("another node: %q", got)
+	}
+	s := c.nodes[0].server
+	manager := s.node.manager
+	s.node.manager = nil // nobody asks now
+	_, err := s.do(&Request{From: 1, Payload: []byte{byte(opMap), '{', '}'}})
+	s.node.manager = manager
+	if err == nil {
+		t.Error("a request that made this node panic has an answer")
+	}
+}
