@@ -81,7 +81,7 @@ be run here, 130 ended by Ctrl-C.`,
 	cmd.Flags().BoolVar(&o.quick, "quick", false, "at most a minute for each paper: shorter windows, fewer rounds")
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "comma list of claims, such as S5,S6")
 	cmd.Flags().StringVar(&o.transport, "transport", "", "a provider in the place of iwarp, such as verbs:rxe0")
-	cmd.Flags().StringVarP(&o.dir, "output", "o", "", "write PAPER.md, PAPER.html and PAPER.json into this directory")
+	cmd.Flags().StringVarP(&o.dir, "output", "o", "", "write PAPER.md, PAPER.html and PAPER.json into this directory, of all also README.md")
 	cmd.Flags().StringVar(&o.format, "format", "text", "of stdout: text, json, markdown")
 	return cmd
 }
@@ -108,6 +108,7 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 		}
 	}
 	var refuted []string
+	var all []*claims.Report
 	ran := false
 	for _, p := range papers {
 		if len(o.only) > 0 && !slices.ContainsFunc(o.only, p.Has) {
@@ -132,6 +133,10 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 		if err := errors.Join(write(r, stdout), o.save(r)); err != nil {
 			return err
 		}
+		all = append(all, r)
+	}
+	if err := o.saveIndex(name, all); err != nil {
+		return err
 	}
 	switch {
 	case len(refuted) > 0:
@@ -142,6 +147,18 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 			Err: errors.New("nothing of it can be run here")}
 	}
 	return nil
+}
+
+// saveIndex writes README.md into the directory, where one is given and all papers are in it.
+func (o *reproduceOptions) saveIndex(name string, all []*claims.Report) error {
+	if o.dir == "" || name != "all" || len(o.only) > 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := claims.WriteIndex(&b, all); err != nil {
+		return err
+	}
+	return reports.WriteFileAtomic(filepath.Join(o.dir, "README.md"), b.Bytes())
 }
 
 // save writes a report into the directory, where one is given.

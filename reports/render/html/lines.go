@@ -10,6 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
+// Lines draws a chart for a page of somebody else's, whose style has the classes of the drawing; id is unique there.
+func Lines(c *view.LineChart, id string) template.HTML { return drawLines(c, id) }
+
 // drawLines makes the chart. Values that cannot stand on the y axis (not a number, zero
 // on a logarithmic one) are left out and leave a gap.
 func drawLines(c *view.LineChart, id string) template.HTML {

@@ -69,3 +69,27 @@ func TestShares(t *testing.T) {
 		t.Error("the last run is ended early")
 	}
 }
+
+// The page draws a curve with what was published and what was measured on the same axes, and the index has a line for
+// each paper.
+func TestPagesDrawCurves(t *testing.T) {
+	r := &Report{Paper: "p", Title: "A paper", Claims: []Outcome{{ID: "X1", Says: "a.", Verdict: Shown, Tables: []Table{{
+		What: "us by bytes", Head: []string{"size", "64", "1K"},
+		Rows: [][]string{{"a, published", "3", "5"}, {"a, here", "2", "-"}}}}}}}
+	var b strings.Builder
+	if err := r.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<svg `, `class="se s0 thin"`, `data-name="a, here"`, "a, here, 64: 2"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(b.String(), "a, here, 1K") {
+		t.Error("a point that was not measured is drawn")
+	}
+	b.Reset()
+	if err := WriteIndex(&b, []*Report{r}); err != nil || !strings.Contains(b.String(), "- [A paper](p.md): of 1 claim 1 shown\n") {
+		t.Errorf("%v: %s", err, b.String())
+	}
+}

@@ -65,6 +65,18 @@ func (r *Report) commands() (all []string) {
 	return all
 }
 
+// WriteIndex writes a line for each paper: its title with a link to its page, and its counts.
+func WriteIndex(w io.Writer, all []*Report) error {
+	var b strings.Builder
+	b.WriteString("# What papers claim, and what of it this machine shows\n\nWritten by `rdmaperf reproduce`.\n\n")
+	for _, r := range all {
+		_, counts, _ := strings.Cut(r.Summary(), ": ")
+		fmt.Fprintf(&b, "- [%s](%s.md): %s\n", r.Title, r.Paper, counts)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
 // WriteHTML writes the page of the paper for a browser: a file without any other.
 func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
 
@@ -81,13 +93,18 @@ table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:t
 .curve{width:auto;font-variant-numeric:tabular-nums}.curve td+td,.curve th+th{text-align:right}
 b{padding:0 .5em;border-radius:.3em;color:#fff;background:#666}b.shown{background:#17703c}b.not{background:#a61b1b}
 code{overflow-wrap:anywhere}:root{color-scheme:light dark}
+svg{display:block;width:100%;max-width:30rem;height:auto;overflow:visible;font:13px system-ui,sans-serif}
+svg text{fill:currentColor}.gr{stroke:#8884}.ax{stroke:currentColor}.hit{fill:transparent}
+.s0{--c:#0f7ac4}.s1{--c:#d2661d}.s2{--c:#0c9670}.s3{--c:#b84f96}.s4{--c:#9a7416}.s5{--c:#3f7fe0}.s6{--c:#6b7785}.s7{--c:#96463a}
+.ln{fill:none;stroke:var(--c);stroke-width:2.2}.mk{fill:var(--c)}
+.thin .ln{stroke-width:1.3;stroke-dasharray:5 3}.thin .mk{fill:Canvas;stroke:var(--c);stroke-width:1.5}
 </style></head><body>
 <h1>{{.Title}}</h1><p>{{.Source}}</p><p>{{.Machine}}</p><p>{{.Summary}}</p>
 {{range .Claims}}<section id="{{.ID}}"><h2>{{.ID}} <b class="{{.Class}}">{{.Verdict}}</b> {{.Says}}</h2>
 <p>{{.Source}}{{with .Label}} · measured: {{.}}{{end}}{{with .Reason}} · {{.}}{{end}}</p>
 <table><tr><th>published</th><th>here</th></tr><tr><td>{{range .Published}}{{.}}<br>{{else}}–{{end}}</td>
 <td>{{range .Findings}}{{.Line}}<br>{{else}}–{{end}}</td></tr></table>
-{{range .Tables}}<p>{{.What}}</p><table class="curve"><tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
+{{$c := .ID}}{{range $i, $t := .Tables}}<p>{{.What}}</p>{{.Chart (printf "%s-%d" $c $i)}}<table class="curve"><tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
 {{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>{{end}}</table>{{end}}
 <details><summary>Repeat it</summary><p><code>rdmaperf reproduce {{$.Paper}} --only {{.ID}}</code></p>
 {{range .Commands}}<p><code>{{.}}</code></p>{{end}}</details></section>
