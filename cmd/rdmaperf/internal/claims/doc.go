@@ -11,6 +11,10 @@
 //     unless Published says that they are the paper's. Against names the arm for which the rule must not hold.
 //  4. A claim has an ID, a sentence, its source, and what the paper published, as text.
 //
+// Rounds are added in looks, until a rule is decided: the first look has the fewest that give an interval, each other
+// three times those of the one before. The level is divided among the rules with bounds and the looks (Bonferroni), so
+// that the verdicts of a paper hold together with 95 %; rules without bounds are figures and have no interval.
+//
 // Every rule is judged for its Against arm, too, on the same results. One that holds there separates nothing, and its
 // claim is undecided. A test refuses a rule that names no such arm, or that two equal arms would keep.
 package claims

@@ -12,7 +12,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s. Measured by `rdmaperf reproduce %s` on %s.\n\n%s. One claim again: ", r.Title, r.Source,
 		r.Paper, r.Machine(), r.Summary())
-	fmt.Fprintf(&b, "`rdmaperf reproduce %s --only %s`.\n\n| | claim | published | here |\n|---|---|---|---|\n", r.Paper,
+	fmt.Fprintf(&b, "`rdmaperf reproduce %s --only %s`. "+labels+"\n\n| | claim | published | here |\n|---|---|---|---|\n", r.Paper,
 		r.Claims[0].ID)
 	for _, c := range r.Claims {
 		here := []string{}
@@ -41,6 +41,13 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// labels are what stands behind the figures of a claim.
+const labels = "In brackets is what was measured: soft is software on this machine's CPUs, model a simulated NIC, mem " +
+	"memory within one process, device an adapter."
+
+// Labels explains the labels once for a page.
+func (*Report) Labels() string { return labels }
 
 // cell is lines in a cell of a table.
 func cell(lines ...string) string {
@@ -99,7 +106,7 @@ svg text{fill:currentColor}.gr{stroke:#8884}.ax{stroke:currentColor}.hit{fill:tr
 .ln{fill:none;stroke:var(--c);stroke-width:2.2}.mk{fill:var(--c)}
 .thin .ln{stroke-width:1.3;stroke-dasharray:5 3}.thin .mk{fill:Canvas;stroke:var(--c);stroke-width:1.5}
 </style></head><body>
-<h1>{{.Title}}</h1><p>{{.Source}}</p><p>{{.Machine}}</p><p>{{.Summary}}</p>
+<h1>{{.Title}}</h1><p>{{.Source}}</p><p>{{.Machine}}</p><p>{{.Summary}}</p><p>{{.Labels}}</p>
 {{range .Claims}}<section id="{{.ID}}"><h2>{{.ID}} <b class="{{.Class}}">{{.Verdict}}</b> {{.Says}}</h2>
 <p>{{.Source}}{{with .Label}} · measured: {{.}}{{end}}{{with .Reason}} · {{.}}{{end}}</p>
 <table><tr><th>published</th><th>here</th></tr><tr><td>{{range .Published}}{{.}}<br>{{else}}–{{end}}</td>
