@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# The scheduling tier over kernel verbs: conformance with sends left whole and cut, what it
-# costs a message that has the wire to itself, and what sRDMA claims.
+# The scheduling tier over kernel verbs: conformance with sends left whole and cut, and what it
+# costs a message that has the wire to itself. What sRDMA claims is in reproduce.sh.
 #
 #   ci/lab/run ci/lab/sched.sh [DEVICE…] [PART…]
 #
 # A part is one of these; without one, all of them.
 #   conform, conform-cut   the cases through the tier, with sends left whole and cut
 #   latency                64 bytes alone
-#   claims                 rdmaperf reproduce srdma over the device: srdma.md and .json in OUT
 #
 # Exit codes: 0 nothing failed, else that of what failed last.
 # lab timeout: 3600
@@ -17,12 +16,12 @@ cd "$(dirname "$0")" || exit
 devices=() parts=()
 for arg in "$@"; do
 	case $arg in
-	conform | conform-cut | latency | claims) parts+=("$arg") ;;
+	conform | conform-cut | latency) parts+=("$arg") ;;
 	*) devices+=("$arg") ;;
 	esac
 done
 ((${#devices[@]})) || read -ra devices <<<"$LAB_DEVICES"
-((${#parts[@]})) || parts=(conform conform-cut latency claims)
+((${#parts[@]})) || parts=(conform conform-cut latency)
 wants() { [[ " ${parts[*]} " == *" $1 "* ]]; }
 
 code=0
@@ -47,10 +46,6 @@ for dev in "${devices[@]}"; do
 	if wants latency; then
 		echo "== $dev: 64 bytes alone"
 		latency "$dev"
-	fi
-	if wants claims; then
-		echo "== $dev: claims"
-		rdmaperf reproduce srdma --transport "verbs:$dev" -o "$OUT/$dev" || worse $?
 	fi
 done
 exit "$code"
