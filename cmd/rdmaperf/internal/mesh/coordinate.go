@@ -158,17 +158,25 @@ func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shift
 			return err
 		}
 	}
-	for plan := range c.stacks {
-		again := verdict.Disjoint(verdict.Again(len(c.members), c.ofPairs(plan)))
-		total += times * links(again)
+	repeat := func(plan, times int, links []verdict.Link) error {
+		total += times * len(links)
 		for range times {
-			for _, round := range again {
+			for _, round := range verdict.Disjoint(links) {
 				if err := c.round(ctx, plan, round); err != nil {
 					return err
 				}
 				done += len(round)
 				c.progress(done, total)
 			}
+		}
+		return nil
+	}
+	for plan := range c.stacks {
+		if err := repeat(plan, times, verdict.Again(len(c.members), c.ofPairs(plan))); err != nil {
+			return err
+		}
+		if err := repeat(plan, verdict.Connections, verdict.Sweep(c.ofPairs(plan))); err != nil {
+			return err
 		}
 	}
 	return nil

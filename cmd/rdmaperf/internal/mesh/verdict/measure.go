@@ -100,12 +100,12 @@ func (m *Measure) class(p Pair) string {
 }
 
 // judge takes a pair for bad whose measurements are beyond the limit, a multiple of the reference: of those that were
-// taken again more than half, or else the first.
+// taken again more than half, or the first and a sixth of many connections, or else the first.
 func (m *Measure) judge(doubts bool) *judged {
 	j := &judged{m, doubts, m.references(), map[Pair]bool{}, map[Link]bool{}, map[int][]int{}}
 	for p := range m.Values {
 		bad, of := j.count(p)
-		j.bad[p] = 2*bad > of
+		j.bad[p] = 2*bad > of || m.swept(p) && 6*bad >= of && j.beyond(p, m.Values[p][0])
 		l := p.Link()
 		if _, known := j.links[l]; !known {
 			j.partners[l.A] = append(j.partners[l.A], l.B)
@@ -118,6 +118,13 @@ func (m *Measure) judge(doubts bool) *judged {
 	}
 	return j
 }
+
+// Connections is how many a path is tried by that no host or block explains. Each has another source port, flow label
+// or queue pair, by which switches choose one of several equal paths. Of m such, ln(1-p^(1/m)) / ln((m-1)/m)
+// connections take all with probability p: 32 take all of five with 99 %.
+const Connections = 32
+
+func (m *Measure) swept(p Pair) bool { return len(m.Values[p]) > Connections }
 
 // Typical is the median of the measurements of a pair that are no doubt; false without any.
 func (m *Measure) Typical(p Pair) (float64, bool) {
@@ -252,3 +259,33 @@ func Again(ranks int, measures []*Measure) []Link {
 	}
 	return again
 }
+
+// Sweep are the pairs that were bad again at least once, and that neither a host nor a block explains: one of several
+// equal paths between them may be slow.
+func Sweep(measures []*Measure) (links []Link) {
+	explained := map[int]bool{}
+	for _, f := range Of(measures) {
+		if f.Kind != Path && f.Kind != Way {
+			for _, r := range slices.Concat(f.Ranks, f.To) {
+				explained[r] = true
+			}
+		}
+	}
+	for _, m := range measures {
+		j := m.judge(false)
+		for _, l := range sortedLinks(j.links) {
+			again := false
+			for _, p := range []Pair{{l.A, l.B}, {l.B, l.A}} {
+				bad, _ := j.count(p)
+				again = again || len(m.Values[p]) > 1 && bad > 0
+			}
+			if again && !explained[l.A] && !explained[l.B] && !slices.Contains(links, l) && len(links) < mostSwept {
+				links = append(links, l)
+			}
+		}
+	}
+	return links
+}
+
+// mostSwept bounds the time of a mesh in which much is slow by chance.
+const mostSwept = 4

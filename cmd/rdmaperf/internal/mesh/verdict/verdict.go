@@ -189,12 +189,12 @@ func (j *judged) direction(r int, links []Link) Kind {
 }
 
 // path is a bad pair whose ranks are good with others. Chance makes single pairs bad more often than most pairs of a
-// rank, so that it has to be measured again and all measurements have to agree.
+// rank, so that it has to be measured again and all measurements have to agree, or many connections to be tried.
 func (j *judged) path(l Link) (f Finding, ok bool) {
 	there, back := Pair{l.A, l.B}, Pair{l.B, l.A}
 	sure := func(p Pair) bool {
 		bad, of := j.count(p)
-		return j.bad[p] && bad == of && len(j.Values[p]) > 1
+		return j.bad[p] && len(j.Values[p]) > 1 && (bad == of || j.swept(p))
 	}
 	elsewhere := func(r int) bool {
 		return slices.ContainsFunc(j.partners[r], func(o int) bool { return !j.links[LinkOf(r, o)] })

@@ -43,8 +43,8 @@ func upTo(a, b int) (list []int) {
 	return list
 }
 
-// simulate measures as the coordinator does: all rounds, and three times again what is bad. Values spread by some
-// percent, and one of fifty is bad by chance.
+// simulate measures as the coordinator does: all rounds, three times again what is bad, and on many connections what is
+// not explained by then. Values spread by some percent, and one of fifty is bad by chance.
 func simulate(n int, rounds [][]Link, f fault, seed uint64) []Finding {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	latency := &Measure{Name: "latency", Limit: 2, Whole: true}
@@ -83,7 +83,47 @@ func simulate(n int, rounds [][]Link, f fault, seed uint64) []Finding {
 			measure(l)
 		}
 	}
+	sweep := Sweep(all)
+	for range Connections {
+		for _, l := range sweep {
+			measure(l)
+		}
+	}
 	return Of(all)
+}
+
+// Of several equal paths between two ranks one may be slow, which only some connections take.
+func TestOneOfSeveralEqualPathsIsFoundByManyConnections(t *testing.T) {
+	for slow, want := range map[int]string{0: "[]", 3: "[]", 6: "[path [1]-[4]]", Connections: "[path [1]-[4]]"} {
+		m := &Measure{Name: "latency", Limit: 2, Whole: true}
+		for _, round := range All(6) {
+			for _, l := range round {
+				m.Add(Pair{l.A, l.B}, 1)
+			}
+		}
+		p := Pair{1, 4}
+		m.Values[p] = []float64{9, 1, 9, 1} // bad, and one time of three again
+		if got := Sweep([]*Measure{m}); !slices.Equal(got, []Link{p.Link()}) {
+			t.Fatalf("tried on many connections: %v", got)
+		}
+		for i := range Connections {
+			if m.Add(p, 1); i < slow {
+				m.Values[p][len(m.Values[p])-1] = 9
+			}
+		}
+		got := Of([]*Measure{m})
+		if fmt.Sprint(got) != want {
+			t.Errorf("%d of %d connections slow: %v, want %s", slow, Connections, got, want)
+		}
+		if e := got; len(e) > 0 && (e[0].Evidence[0].Again != slow+1 || e[0].Evidence[0].Times != Connections+3) {
+			t.Errorf("evidence %+v", e[0].Evidence[0])
+		}
+	}
+	m := &Measure{Name: "latency", Limit: 2, Whole: true, Values: map[Pair][]float64{{0, 1}: {1, 1, 1, 1},
+		{0, 2}: {9, 1, 1, 1}, {1, 2}: {1}}}
+	if got := Sweep([]*Measure{m}); len(got) != 0 {
+		t.Errorf("bad once, never again: %v", got)
+	}
 }
 
 func TestPlantedFaultsAreNamedInTenOfTenTrials(t *testing.T) {
