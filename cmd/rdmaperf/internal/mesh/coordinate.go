@@ -27,6 +27,7 @@ type coordinator struct {
 	room    map[string]int // by machine: how many ends of pairs more it may have
 
 	results  []reports.Result
+	apart    map[string]bool // pairs that have no address family in common
 	progress func(done, total int)
 }
 
@@ -61,7 +62,8 @@ const pingWait = 2 * time.Second
 // newCoordinator welcomes the members.
 func newCoordinator(members []*member, token []byte, stacks []Stack, limit time.Duration) *coordinator {
 	c := &coordinator{members: members, stacks: stacks, limit: limit, events: make(chan event),
-		quit: make(chan struct{}), tasks: map[int]*job{}, room: rooms(members), progress: func(int, int) {}}
+		quit: make(chan struct{}), tasks: map[int]*job{}, room: rooms(members), apart: map[string]bool{},
+		progress: func(int, int) {}}
 	w := &welcome{Token: token}
 	for _, s := range stacks {
 		w.Plans = append(w.Plans, s.Plan)
@@ -215,6 +217,9 @@ func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link)
 		return nil
 	}
 	for _, l := range round {
+		if c.areApart(plan, l) {
+			continue
+		}
 		j := &job{link: l, tasks: []Task{{Plan: plan, From: l.A, To: l.B, Points: there}}}
 		if len(back) > 0 {
 			j.tasks = append(j.tasks, Task{Plan: plan, From: l.B, To: l.A, Points: back})
@@ -222,6 +227,19 @@ func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link)
 		waiting = append(waiting, j)
 	}
 	return c.wait(ctx, waiting)
+}
+
+// areApart reports and notes that two ranks have no address family in common.
+func (c *coordinator) areApart(plan int, l verdict.Link) bool {
+	a, b := c.members[l.A], c.members[l.B]
+	if a == nil || b == nil {
+		return false
+	}
+	why := apart(c.stacks[plan].Spec, a, b)
+	if why != "" {
+		c.apart[why] = true
+	}
+	return why != ""
 }
 
 // wait starts what is waiting when there is room for it, and returns when all has ended.

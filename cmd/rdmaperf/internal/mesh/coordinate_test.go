@@ -3,7 +3,9 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
@@ -125,6 +128,59 @@ func simulate(t testing.TB, n int, rounds [][]verdict.Link, limit time.Duration,
 		t.Fatal(err)
 	}
 	return c
+}
+
+// A pair without an address family in common would fail for ever: it is left out, with one line.
+func TestPairsWithoutAnAddressFamilyInCommonAreLeftOut(t *testing.T) {
+	const n = 4
+	families := [n][]string{{"IPv4", "IPv6"}, {"IPv4"}, {"IPv6"}, nil} // of the last nothing is known
+	p := newPipes()
+	for r := range n {
+		h := hello(r, n)
+		h.Families = map[string][]string{"sim": families[r]}
+		go func() { play(newConn(p.dial()), h, wellBehaved(none)) }()
+	}
+	members, _ := gather(context.Background(), p, n, "k")
+	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
+	defer c.end()
+	if err := c.rounds(context.Background(), verdict.All(n), nil); err != nil {
+		t.Fatal(err)
+	}
+	pairs := map[verdict.Link]bool{}
+	for i := range c.results {
+		d := c.results[i].Detail.(*results.Mesh)
+		pairs[verdict.LinkOf(d.From, d.To)] = true
+	}
+	if len(pairs) != 5 || pairs[verdict.Link{A: 1, B: 2}] || len(c.apart) != 1 {
+		t.Errorf("measured %v, left out %v", pairs, c.apart)
+	}
+	var out strings.Builder
+	f := &found{size: n, apart: slices.Collect(maps.Keys(c.apart))}
+	f.text(&out, &reports.Document{Results: c.results})
+	want := "Left out, without an address family in common: 1 pair of hosts, " +
+		"such as n1 (GIDs\n  of IPv4) and n2 (IPv6) over sim.\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("%s", out.String())
+	}
+}
+
+func TestFamiliesAreThoseOfThePortsGIDs(t *testing.T) {
+	port := func(n int, state string, gids ...devices.GID) devices.Port {
+		return devices.Port{Number: n, State: state, GIDs: gids}
+	}
+	v4, v6 := devices.GID{GID: "::ffff:10.0.0.1", Type: "RoCE v2"}, devices.GID{GID: "fe80::1", Type: "RoCE v1"}
+	devs := []devices.Device{
+		{Name: "mlx5_0", Ports: []devices.Port{port(1, "DOWN", v6), port(2, "ACTIVE", v4, v4)}},
+		{Name: "mlx5_1", Ports: []devices.Port{port(1, "ACTIVE", v6, v4)}},
+		{Name: "ib0", Ports: []devices.Port{port(1, "ACTIVE", devices.GID{GID: "fe80::2", Type: "IB"})}},
+	}
+	specs := []string{"verbs", "verbs:mlx5_0", "verbs:mlx5_1", "verbs:ib0", "tcp", "sched+verbs:mlx5_1", "verbs:none"}
+	got := families(specs, devs)
+	want := map[string][]string{"verbs": {"IPv4"}, "verbs:mlx5_0": {"IPv4"}, "verbs:mlx5_1": {"IPv6", "IPv4"},
+		"sched+verbs:mlx5_1": {"IPv6", "IPv4"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 func findings(c *coordinator) string { return fmt.Sprint(results.Summarise(c.results).Findings) }

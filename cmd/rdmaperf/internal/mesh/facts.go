@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -49,9 +50,8 @@ func facts(e *reports.Environment, devs []devices.Device) map[string]string {
 	return f
 }
 
-// expected is by stack what a healthy path from this host carries, bytes a second, where its device is known.
-func expected(specs []string, devs []devices.Device) map[string]float64 {
-	all := map[string]float64{}
+// portsOf are by stack the device and the port that it takes, where that is known.
+func portsOf(specs []string, devs []devices.Device, take func(spec string, d *devices.Device, p *devices.Port) bool) {
 	for _, spec := range specs {
 		layers, err := stackspec.Parse(spec)
 		if err != nil {
@@ -59,20 +59,60 @@ func expected(specs []string, devs []devices.Device) map[string]float64 {
 		}
 		l := layers[len(layers)-1]
 		port, given := l.Param("port")
+		taken := false
 		for i := range devs {
 			for k := range devs[i].Ports {
 				p := &devs[i].Ports[k]
 				if l.Name != stackspec.Verbs || l.Device != "" && l.Device != devs[i].Name || p.State != "ACTIVE" ||
-					given && port != strconv.Itoa(p.Number) || all[spec] > 0 {
+					given && port != strconv.Itoa(p.Number) || taken {
 					continue
 				}
-				if v := devs[i].Expected(p); v > 0 {
-					all[spec] = v
-				}
+				taken = take(spec, &devs[i], p)
 			}
 		}
 	}
+}
+
+// expected is by stack what a healthy path from this host carries, bytes a second, where its device is known.
+func expected(specs []string, devs []devices.Device) map[string]float64 {
+	all := map[string]float64{}
+	portsOf(specs, devs, func(spec string, d *devices.Device, p *devices.Port) bool {
+		v := d.Expected(p)
+		if v > 0 {
+			all[spec] = v
+		}
+		return v > 0
+	})
 	return all
+}
+
+// families are by stack those of the GIDs of its port. An InfiniBand port, and one of iWARP, has none.
+func families(specs []string, devs []devices.Device) map[string][]string {
+	all := map[string][]string{}
+	portsOf(specs, devs, func(spec string, _ *devices.Device, p *devices.Port) bool {
+		for _, g := range p.GIDs {
+			a, err := netip.ParseAddr(g.GID)
+			family := "IPv6"
+			if a.Unmap().Is4() {
+				family = "IPv4"
+			}
+			if err == nil && strings.HasPrefix(g.Type, "RoCE") && !slices.Contains(all[spec], family) {
+				all[spec] = append(all[spec], family)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// apart says why two ranks have no path over a stack; "" where they may have one.
+func apart(spec string, a, b *member) string {
+	x, y := a.Families[spec], b.Families[spec]
+	if len(x) == 0 || len(y) == 0 || slices.ContainsFunc(x, func(f string) bool { return slices.Contains(y, f) }) {
+		return ""
+	}
+	return fmt.Sprintf("%s (GIDs of %s) and %s (%s) over %s", a.Host, strings.Join(x, " and "), b.Host,
+		strings.Join(y, " and "), spec)
 }
 
 // machine is the same for all processes on one kernel.

@@ -21,6 +21,7 @@ type found struct {
 	gone   map[int]string
 	differ []difference
 	lacks  map[string][]string // hosts by what they lack
+	apart  []string            // pairs of hosts that have no address family in common
 	took   time.Duration
 	bad    int // findings
 }
@@ -49,6 +50,9 @@ func (f *found) details(e *reports.Environment) {
 	e.Details["mesh.ranks"] = fmt.Sprint(f.size)
 	for r, why := range f.gone {
 		e.Details[fmt.Sprintf("mesh.gone.%d", r)] = why
+	}
+	if len(f.apart) > 0 {
+		e.Details["mesh.apart"] = strings.Join(f.apart, "; ")
 	}
 	for _, d := range f.differ {
 		e.Details["mesh.differs."+d.Fact] = d.String()
@@ -127,6 +131,11 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 			}
 		}
 		f.shorten(upTo(0, len(failed)), func(i int) { add(2, "%s", failed[i]) }, add)
+	}
+	if n := len(f.apart); n > 0 {
+		add(0, "")
+		add(0, "Left out, without an address family in common: %s of hosts, such as %s.", view.Plural(int64(n), "pair"),
+			view.Printable(f.apart[0]))
 	}
 	if len(f.differ) > 0 {
 		add(0, "")

@@ -277,6 +277,9 @@ func (c *coordinator) badPairs(plan int, measure string) map[verdict.Pair]bool {
 func (c *coordinator) begun(ctx context.Context, round []Task) error {
 	for _, t := range round {
 		j := &job{link: verdict.LinkOf(t.From, t.To), tasks: []Task{t}}
+		if c.areApart(t.Plan, j.link) {
+			continue
+		}
 		if c.isGone(t.From) || c.isGone(t.To) {
 			c.giveUp(j)
 			continue

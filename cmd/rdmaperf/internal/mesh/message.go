@@ -67,7 +67,8 @@ type Hello struct {
 	Facts   map[string]string `json:"facts,omitempty"`
 	Lacks   []string          `json:"lacks,omitempty"` // what doctor would say
 
-	Expected map[string]float64 `json:"expected,omitempty"` // by stack, bytes a second
+	Expected map[string]float64  `json:"expected,omitempty"` // by stack, bytes a second
+	Families map[string][]string `json:"families,omitempty"` // by stack, of its addresses; none: not known
 }
 
 // welcome is what all ranks are to know.

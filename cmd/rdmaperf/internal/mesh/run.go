@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -105,7 +106,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	doc.Error = reports.NewRunError(err)
 	doc.Results = c.results
 	f := &found{size: p.place.Size, gone: c.gone(), differ: differences(members), lacks: lacks(members),
-		took: time.Since(doc.Started)}
+		apart: slices.Sorted(maps.Keys(c.apart)), took: time.Since(doc.Started)}
 	for r, why := range missing {
 		f.gone[r] = why
 	}
@@ -274,7 +275,7 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	report := devices.Collect(devices.Local(), nil)
 	hello := &Hello{Rank: p.place.Rank, Size: p.place.Size, Host: p.place.Node, Machine: machine(),
 		CPUs: engine.AllowedCPUs(), Switch: p.place.Switch, Facts: facts(&env, report.Devices),
-		Expected: expected(p.specs, report.Devices)}
+		Expected: expected(p.specs, report.Devices), Families: families(p.specs, report.Devices)}
 	for _, l := range o.lacks(p, devices.Local(), &report, &env) {
 		hello.Lacks = append(hello.Lacks, l.What)
 	}
