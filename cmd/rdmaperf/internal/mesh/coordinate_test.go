@@ -395,20 +395,21 @@ func TestHostsThatDifferFromMostAreNamed(t *testing.T) {
 // the figure.
 func TestTenThousandRanksAreCoordinated(t *testing.T) {
 	fulltest.Only(t, "ten thousand ranks")
-	const n = 10_000
-	var before, after syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-	began := time.Now()
-	rounds := verdict.Nearest(n, 2)
-	c := simulate(t, n, rounds, time.Minute, func(int) actor {
-		return wellBehaved(func(from, to int) bool { return from == 77 || to == 77 })
-	})
-	syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	cpu := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
-	t.Logf("%d ranks, %d rounds, %d pairs: %v of CPU, %v, %d MiB at most", n, len(rounds), links(rounds), cpu,
-		time.Since(began), after.Maxrss>>10)
-	if got := findings(c); got != "[host [77]]" {
-		t.Errorf("found %s", got)
+	var cpu time.Duration
+	var after syscall.Rusage
+	for _, n := range []int{100, 1000, 10_000} {
+		var before syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+		rounds := verdict.Nearest(n, 2)
+		c := simulate(t, n, rounds, time.Minute, func(int) actor {
+			return wellBehaved(func(from, to int) bool { return from == 77 || to == 77 })
+		})
+		syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+		cpu = time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+		t.Logf("| %d | %d | %.2g s | %d MiB |", n, links(rounds), cpu.Seconds(), after.Maxrss>>10)
+		if got := findings(c); got != "[host [77]]" {
+			t.Errorf("%d ranks: found %s", n, got)
+		}
 	}
 	if cpu > 30*time.Second || after.Maxrss > 1<<20 { // it takes 6 s of a machine whose pace changes by three
 		t.Errorf("%v of CPU and %d KiB, want at most 30 s and 1 GiB", cpu, after.Maxrss)
