@@ -81,8 +81,8 @@ func Summarise(all []reports.Result) *Summary {
 	return s
 }
 
-// contended is the part of a window for which threads waited for a processor from which its figure is no
-// evidence against a path.
+// contended is the part of a window for which threads waited for a processor from which its figure is evidence against
+// a path only beyond that part.
 const contended = 0.1
 
 // maxRank bounds what a document can ask for.
@@ -116,7 +116,7 @@ func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool
 	p := verdict.Pair{From: d.From, To: d.To}
 	if d.Failed == "" && r.Disturbance.Share() > contended {
 		s.Contended++
-		m.AddDoubtful(p, v)
+		m.AddDoubtful(p, v, min(r.Disturbance.Share(), 1))
 		return
 	}
 	m.Add(p, v)

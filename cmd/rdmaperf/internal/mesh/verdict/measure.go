@@ -26,9 +26,9 @@ type Measure struct {
 	// failed has the worst that there is: infinite, or 0 where more is better.
 	Values map[Pair][]float64
 
-	// Doubt are the measurements, by their index, in which something else than the path was slow, such as a processor
-	// that others used. A bad one of these is no evidence.
-	Doubt map[Pair]map[int]bool
+	// Doubt is by pair and index of a measurement the share of its time that others took the processors of its ends. A
+	// bad one of these is evidence only if it is bad without that time, too.
+	Doubt map[Pair]map[int]float64
 
 	// Class tells pairs apart that are not to be compared, such as those within a host; nil: all are equal.
 	Class func(Pair) string
@@ -50,16 +50,25 @@ func (m *Measure) Add(p Pair, v float64) {
 	m.Values[p] = append(m.Values[p], v)
 }
 
-// AddDoubtful takes one that is no evidence where it is bad.
-func (m *Measure) AddDoubtful(p Pair, v float64) {
+// AddDoubtful takes one for a share of which, from 0 to 1, others took the processors of its ends.
+func (m *Measure) AddDoubtful(p Pair, v, share float64) {
 	if m.Doubt == nil {
-		m.Doubt = map[Pair]map[int]bool{}
+		m.Doubt = map[Pair]map[int]float64{}
 	}
 	if m.Doubt[p] == nil {
-		m.Doubt[p] = map[int]bool{}
+		m.Doubt[p] = map[int]float64{}
 	}
-	m.Doubt[p][len(m.Values[p])] = true
+	m.Doubt[p][len(m.Values[p])] = share
 	m.Add(p, v)
+}
+
+// atBest is what a measurement may have been without the time that others took, from each end its share.
+func (m *Measure) atBest(p Pair, i int) float64 {
+	left := (1 - m.Doubt[p][i]) * (1 - m.Doubt[p][i])
+	if m.More {
+		return m.Values[p][i] / left
+	}
+	return m.Values[p][i] * left
 }
 
 // judged is a measure with what is bad in it.
@@ -130,7 +139,7 @@ func (m *Measure) swept(p Pair) bool { return len(m.Values[p]) > Connections }
 func (m *Measure) Typical(p Pair) (float64, bool) {
 	var v []float64
 	for i, x := range m.Values[p] {
-		if !m.Doubt[p][i] {
+		if m.Doubt[p][i] == 0 {
 			v = append(v, x)
 		}
 	}
@@ -182,7 +191,7 @@ func (m *Measure) Worst() (all []Ranked) {
 func (j *judged) count(p Pair) (bad, of int) {
 	for i, x := range j.Values[p] {
 		is := j.beyond(p, x)
-		if i == 0 && len(j.Values[p]) > 1 || is && j.Doubt[p][i] && !j.doubts {
+		if i == 0 && len(j.Values[p]) > 1 || is && !j.doubts && !j.beyond(p, j.atBest(p, i)) {
 			continue
 		}
 		if of++; is {

@@ -244,13 +244,13 @@ func TestRoundsAreDisjointAndMeetEachPairOnce(t *testing.T) {
 	}
 }
 
-// What was measured while a processor was busy makes nobody bad, and is measured again.
-func TestDoubtfulMeasurementsAreNoEvidence(t *testing.T) {
+// What was measured while others used a processor is evidence only if it is bad without that time, too.
+func TestContendedMeasurementsAreEvidenceBeyondTheirShare(t *testing.T) {
 	m := &Measure{Name: "latency", Limit: 2, Whole: true}
 	for _, round := range All(6) {
 		for _, l := range round {
 			if p := (Pair{l.A, l.B}); l.A == 0 {
-				m.AddDoubtful(p, 9)
+				m.AddDoubtful(p, 9, 0.6)
 			} else {
 				m.Add(p, 1)
 			}
@@ -261,11 +261,22 @@ func TestDoubtfulMeasurementsAreNoEvidence(t *testing.T) {
 		t.Errorf("again: %v", again)
 	}
 	for _, l := range again {
-		m.AddDoubtful(Pair{l.A, l.B}, 9)
+		m.AddDoubtful(Pair{l.A, l.B}, 9, 0.6)
 	}
 	if got := Of([]*Measure{m}); len(got) != 0 {
 		t.Errorf("found %v", got)
 	}
+	for p, v := range m.Values {
+		for i := range v {
+			if m.Doubt[p][i] > 0 {
+				m.Doubt[p][i] = 0.4
+			}
+		}
+	}
+	if got := fmt.Sprint(Of([]*Measure{m})); got != "[host [0]]" {
+		t.Errorf("of 9 times and a share of 0.4: found %s", got)
+	}
+	clear(m.Doubt)
 	for _, l := range again {
 		m.Add(Pair{l.A, l.B}, 9)
 	}
