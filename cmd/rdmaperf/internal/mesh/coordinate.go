@@ -177,8 +177,10 @@ func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shift
 		if err := repeat(plan, times, verdict.Again(len(c.members), c.ofPairs(plan))); err != nil {
 			return err
 		}
-		if err := repeat(plan, verdict.Connections, verdict.Sweep(c.ofPairs(plan))); err != nil {
-			return err
+		for range verdict.Connections / verdict.Some {
+			if err := repeat(plan, verdict.Some, verdict.Sweep(c.ofPairs(plan))); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

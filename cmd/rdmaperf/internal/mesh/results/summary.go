@@ -135,11 +135,12 @@ func (s *Summary) Sentence(f *verdict.Finding) string {
 	case verdict.Block:
 		return what + " are slow"
 	}
-	if e := &f.Evidence[0]; e.Times >= verdict.Connections {
-		if e.Again == e.Times {
-			return fmt.Sprintf("%s is slow on each of %d connections", what, e.Times)
-		}
-		return fmt.Sprintf("%s is slow on %d of %d connections, as if one of several equal paths were", what, e.Again, e.Times)
+	switch e := &f.Evidence[0]; {
+	case e.Times >= verdict.Some && e.Again == e.Times:
+		return fmt.Sprintf("%s is slow on each of %d connections", what, e.Times)
+	case e.Times >= verdict.Connections:
+		return fmt.Sprintf("%s is slow on %d of %d connections, as if one of several equal paths were", what, e.Again,
+			e.Times)
 	}
 	return what + " is slow"
 }

@@ -83,10 +83,12 @@ func simulate(n int, rounds [][]Link, f fault, seed uint64) []Finding {
 			measure(l)
 		}
 	}
-	sweep := Sweep(all)
-	for range Connections {
-		for _, l := range sweep {
-			measure(l)
+	for range Connections / Some {
+		sweep := Sweep(all)
+		for range Some {
+			for _, l := range sweep {
+				measure(l)
+			}
 		}
 	}
 	return Of(all)
@@ -123,6 +125,17 @@ func TestOneOfSeveralEqualPathsIsFoundByManyConnections(t *testing.T) {
 		{0, 2}: {9, 1, 1, 1}, {1, 2}: {1}}}
 	if got := Sweep([]*Measure{m}); len(got) != 0 {
 		t.Errorf("bad once, never again: %v", got)
+	}
+	for _, p := range []Pair{{0, 3}, {1, 3}, {2, 3}} {
+		m.Values[p] = []float64{1}
+	}
+	m.Values[Pair{0, 2}] = []float64{9, 9, 9, 9}
+	if got := Sweep([]*Measure{m}); len(got) != 1 {
+		t.Errorf("bad each of three times: %v", got)
+	}
+	m.Values[Pair{0, 2}] = slices.Repeat([]float64{9}, 4+Some)
+	if got := Sweep([]*Measure{m}); len(got) != 0 {
+		t.Errorf("bad each of many times: %v", got)
 	}
 }
 
