@@ -41,13 +41,18 @@ func (c AnswerColumn) Quantity() Quantity { return quantityOf(c.Unit) }
 
 // Narrow is the matrix for a terminal: without what pays for other columns, and with one column where the same figure
 // is of two operations that no stack has both of.
-func (a *Answer) Narrow() *Answer {
+func (a *Answer) Narrow() *Answer { return a.joined(false) }
+
+// Joined is Narrow with the columns of what is paid.
+func (a *Answer) Joined() *Answer { return a.joined(true) }
+
+func (a *Answer) joined(pays bool) *Answer {
 	n := &Answer{Rows: make([]AnswerRow, len(a.Rows))}
 	for i, r := range a.Rows {
 		n.Rows[i] = AnswerRow{Stack: r.Stack, Variant: r.Variant}
 	}
 	for k, c := range a.Columns {
-		if c.Pays {
+		if c.Pays && !pays {
 			continue
 		}
 		at := slices.IndexFunc(n.Columns, func(o AnswerColumn) bool { return c.joins(o) })

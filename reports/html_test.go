@@ -348,8 +348,8 @@ func TestHTMLBeginsWithTheAnswer(t *testing.T) {
 	d := showcase()
 	p := page(t, pages.Options{Conformance: records(t)}, d)
 	v := section(t, p, "answer")
-	for _, want := range []string{"64 B send, half round trip [us]", "2.60 (2.34-3.12)", "Both at once",
-		"5x better", "1.35x worse", "sched answers a probe beside bulk 5x sooner than iwarp",
+	for _, want := range []string{"64 B send, half round trip [µs]", "2.60 (2.34-3.12)", "Both at once",
+		">5x sooner<", ">1.35x<", "sched answers a probe beside bulk 5x sooner than iwarp",
 		"1 more difference; 2 of 9 comparisons showed no difference.", "differences under 1.2x are not shown here.",
 		"No errors in 780\u202f000 operations", "Data was compared; how much of it is not in the document.",
 		"Conformance of iwarp: 0 passed, 1 failed"} {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
@@ -94,6 +96,32 @@ func PercentileFigure(title, caption string, lines []view.Series) view.Figure {
 // percentText is the percentile of a place on the axis, which has 1/(1−q).
 func percentText(x float64) string { return strconv.FormatFloat(100-100/x, 'g', 9, 64) }
 
+// PooledPercentiles are those of all samples together, by name; without those that the samples are too few for.
+func PooledPercentiles(ls []*reports.Latency, names ...string) map[string]float64 {
+	var count int64
+	for _, l := range ls {
+		count += l.Count
+	}
+	h, out := reports.Pooled(ls), map[string]float64{}
+	for i, p := range ls[0].Percentiles() {
+		if few := float64(count)*(1-p.Percent/100) < leastBeyond-1e-6; !few && slices.Contains(names, p.Name) {
+			out[p.Name] = pooled(h, ls, i)
+		}
+	}
+	return out
+}
+
+// leastBeyond is how many samples a percentile has beyond it, at least, as in the tables.
+const leastBeyond = 10
+
+// pooled is percentile i of all samples together, or without their histogram the median of those of each.
+func pooled(h *hdrhistogram.Histogram, ls []*reports.Latency, i int) float64 {
+	if h != nil && len(ls) > 1 {
+		return float64(reports.ValuesAt(h, []float64{ls[0].Percentiles()[i].Percent})[0])
+	}
+	return reports.Median(eachLatency(ls, func(l *reports.Latency) float64 { return l.Percentiles()[i].Ns }))
+}
+
 // PercentileCurve draws a distribution of a series; what says which of several. x is 1/(1−q), so that a logarithmic
 // axis gives each further nine the same width.
 func PercentileCurve(b *reports.BySeries, what string, thin bool, ls []*reports.Latency) view.Series {
@@ -118,12 +146,7 @@ func PercentileCurve(b *reports.BySeries, what string, thin bool, ls []*reports.
 		if x > n {
 			break
 		}
-		ns := p.Ns
-		if h != nil && len(ls) > 1 {
-			ns = float64(reports.ValuesAt(h, []float64{p.Percent})[0])
-		} else if len(ls) > 1 {
-			ns = reports.Median(eachLatency(ls, func(l *reports.Latency) float64 { return l.Percentiles()[i].Ns }))
-		}
+		ns := pooled(h, ls, i)
 		s.Points = append(s.Points, named(x, ns, view.TrimZeros(fmt.Sprintf("%.3f", p.Percent))+" %"))
 	}
 	lowest := slices.Min(eachLatency(ls, func(l *reports.Latency) float64 { return l.Min }))

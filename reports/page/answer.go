@@ -1,6 +1,7 @@
 package page
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,12 +61,13 @@ func newAnswers(set *reports.Set, docs []*reports.Document) (all []answerView) {
 	return all
 }
 
+// quote is the ratio in a sentence, as it is said there.
+var quote = regexp.MustCompile(`(at least |no more than )?\b\d[\d.]*x( sooner| the \S+)?`)
+
 func newCard(set *reports.Set, a *reports.Answer, c *reports.Conclusion) card {
-	v := card{Figure: view.Digits3(c.Factor) + "x", Text: sentence(view.Visible(c.Text))}
-	if c.Factor < 1 && c.Factor > 0 {
-		v.Figure = view.Digits3(1/c.Factor) + "x worse"
-	} else if c.Factor > 1 {
-		v.Figure += " better"
+	v := card{Figure: quote.FindString(c.Text), Text: sentence(view.Visible(c.Text))}
+	if v.Figure == "" {
+		v.Figure = view.Digits3(c.Factor) + "x"
 	}
 	row := slices.IndexFunc(a.Rows, func(r reports.AnswerRow) bool { return r.Name() == c.Stack })
 	if row < 0 {
@@ -87,15 +89,25 @@ func sentence(s string) string {
 	return s + "."
 }
 
+// mostColumns is how many fit the page without being joined.
+const mostColumns = 4
+
 // matrix is the figures of all rows, with their intervals.
 func matrix(a *reports.Answer) view.Grid {
-	t := view.Grid{Caption: a.IntervalsNote(), Head: view.HeadCells("stack")}
+	note := a.IntervalsNote()
+	if len(a.Columns) > mostColumns {
+		a = a.Joined()
+	}
+	t := view.Grid{Caption: note, Head: view.HeadCells("stack")}
 	for i := range a.Rows {
 		t.Rows = append(t.Rows, []view.GridCell{view.NameCell(a.Rows[i].Name())})
 	}
 	for k, c := range a.Columns {
 		unit, texts := a.ColumnTexts(k, 3, view.Units{})
 		name := view.Visible(strings.Trim(c.Point+", "+c.Title, ", "))
+		if unit == "us" {
+			unit = "µs" // as in the charts
+		}
 		if unit != "" {
 			name += " [" + unit + "]"
 		}

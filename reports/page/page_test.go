@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,17 +41,21 @@ func TestHeadlineIsShort(t *testing.T) {
 	}
 }
 
-// A conclusion's card has the colour of its stack in the charts, and says which way the factor is.
+// A conclusion's card has the colour of its stack in the charts, and its ratio as the sentence says it.
 func TestCardsHaveTheColourOfTheirStack(t *testing.T) {
 	d := &reports.Document{Results: []reports.Result{{Stack: "tcp", Transport: "tcp"},
 		{Stack: "iwarp(crc)", Transport: "iwarp"}},
 		Answer: &reports.Answer{Rows: []reports.AnswerRow{{Stack: "tcp"}, {Stack: "iwarp"}},
 			Conclusions: []reports.Conclusion{
-				{Stack: "iwarp", Text: "slower", AnswerRatio: reports.AnswerRatio{Factor: 0.8}},
-				{Stack: "tcp", Text: "faster", AnswerRatio: reports.AnswerRatio{Factor: 12.5}}}}}
+				{Stack: "iwarp", Text: "iwarp takes 1.25x the time of tcp for a 64 B send (1.2 to 1.3x)"},
+				{Stack: "tcp", Text: "tcp answers a 64 B call at least 12x sooner than iwarp (12.5x measured)"},
+				{Stack: "tcp", Text: "tcp moves 1 MiB sends at no more than 0.8x the rate of iwarp (0.75x measured)"}}}}
 	docs := []*reports.Document{d}
 	cards := newAnswers(reports.NewSet(docs, nil), docs)[0].Topics[0].Cards
-	if cards[0] != (card{"1.25x worse", "slower.", 1}) || cards[1] != (card{"12.5x better", "faster.", 0}) {
+	want := []card{{"1.25x the time", "iwarp takes 1.25x the time of tcp for a 64 B send (1.2 to 1.3x).", 1},
+		{"at least 12x sooner", "tcp answers a 64 B call at least 12x sooner than iwarp (12.5x measured).", 0},
+		{"no more than 0.8x the rate", "tcp moves 1 MiB sends at no more than 0.8x the rate of iwarp (0.75x measured).", 0}}
+	if !slices.Equal(cards, want) {
 		t.Errorf("%+v", cards)
 	}
 }

@@ -18,7 +18,7 @@ func Section(set *reports.Set) view.Section {
 			"between them is the price of waiting behind bulk data."}
 	s.Figures = sizeFigures(set)
 	for _, g := range places(set) {
-		arms := armSeries(g.Samples)
+		arms := armSeries(set, g.Samples)
 		s.Figures = append(s.Figures, pairs(g.Key, arms), curves(g.Key, arms), bulkChart(g.Key, arms))
 		s.Figures = append(s.Figures, costCharts(g.Key, arms)...)
 	}
@@ -53,16 +53,22 @@ func places(set *reports.Set) []*reports.Group[place] {
 	})
 }
 
-// armSeries are the samples of a figure, each stack in each arm a series of its own.
-func armSeries(samples []*reports.Measured) (all []*reports.BySeries) {
+// armSeries are the samples of a figure, each stack in each variant a series of its own. The first of a stack has its
+// colour, and the others have colours that no stack has.
+func armSeries(set *reports.Set, samples []*reports.Measured) (all []*reports.BySeries) {
+	free := len(set.Order)
 	several := len(reports.GroupBy(samples, func(s *reports.Measured) (string, bool) {
 		return Of(s.Result).arm(), true
 	})) > 1
 	for _, b := range reports.Split(samples) {
-		for _, g := range reports.GroupBy(b.Runs, func(s *reports.Measured) (string, bool) {
+		for i, g := range reports.GroupBy(b.Runs, func(s *reports.Measured) (string, bool) {
 			return Of(s.Result).arm(), true
 		}) {
-			one := &reports.BySeries{Series: b.Series, Short: b.Short, Slot: len(all), Runs: g.Samples}
+			one := &reports.BySeries{Series: b.Series, Short: b.Short, Slot: b.Slot, Runs: g.Samples}
+			if i > 0 {
+				one.Slot = free
+				free++
+			}
 			if several {
 				one.Series += ", " + view.Visible(g.Key)
 				one.Short += " " + view.Visible(g.Key)
@@ -79,10 +85,24 @@ func saturatedRun(b *reports.BySeries) bool {
 }
 
 // pairRows are the percentiles of the pair chart.
-var pairRows = []struct {
-	name  string
-	index int // in Percentiles
-}{{"p50", 0}, {"p99", 2}, {"p99.9", 3}}
+var pairRows = []string{"p50", "p99", "p99.9"}
+
+// probesOf are the latencies of probes in the slices of a series.
+func probesOf(b *reports.BySeries) (alone, loaded []*reports.Latency) {
+	for _, r := range b.Runs {
+		h := Of(r.Result)
+		alone, loaded = append(alone, &h.ProbeAlone), append(loaded, &h.ProbeLoaded)
+	}
+	return alone, loaded
+}
+
+func median(ls []*reports.Latency, value func(*reports.Latency) float64) float64 {
+	var all []float64
+	for _, l := range ls {
+		all = append(all, value(l))
+	}
+	return reports.Median(all)
+}
 
 func pairs(k place, arms []*reports.BySeries) view.Figure {
 	title := k.title("Probe latency")
@@ -92,7 +112,7 @@ func pairs(k place, arms []*reports.BySeries) view.Figure {
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", "percentile", "alone", "loaded", "factor")}
 	var words []string
 	row := func(b *reports.BySeries, first bool, name string, alone, loaded float64) {
-		text := "×" + view.Digits3(loaded/alone)
+		text := view.Digits3(loaded/alone) + "x"
 		if saturatedRun(b) {
 			text = "saturated"
 		}
@@ -107,21 +127,17 @@ func pairs(k place, arms []*reports.BySeries) view.Figure {
 			view.NsLabel(loaded)))
 	}
 	for _, b := range arms {
-		for i, r := range pairRows {
-			if Of(b.Runs[0].Result).few(r.index) {
-				continue
+		alone, loaded := probesOf(b)
+		first := true
+		of, behind := charts.PooledPercentiles(alone, pairRows...), charts.PooledPercentiles(loaded, pairRows...)
+		for _, r := range pairRows {
+			if of[r] > 0 && behind[r] > 0 {
+				row(b, first, r, of[r], behind[r])
+				first = false
 			}
-			row(b, i == 0, r.name, reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
-				return Of(s.Result).ProbeAlone.Percentiles()[r.index].Ns
-			}),
-				reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
-					return Of(s.Result).ProbeLoaded.Percentiles()[r.index].Ns
-				}))
 		}
-		row(b, false, "max", reports.MedianOf(b.Runs, func(s *reports.Measured) float64 {
-			return Of(s.Result).ProbeAlone.Max
-		}),
-			reports.MedianOf(b.Runs, func(s *reports.Measured) float64 { return Of(s.Result).ProbeLoaded.Max }))
+		row(b, first, "max", median(alone, func(l *reports.Latency) float64 { return l.Max }),
+			median(loaded, func(l *reports.Latency) float64 { return l.Max }))
 	}
 	chart.Desc = strings.Join(words, " ")
 	return view.Figure{Title: title, Caption: k.describe(), Chart: chart, Data: data}
@@ -130,10 +146,7 @@ func pairs(k place, arms []*reports.BySeries) view.Figure {
 func curves(k place, arms []*reports.BySeries) view.Figure {
 	var lines []view.Series
 	for _, b := range arms {
-		alone, loaded := make([]*reports.Latency, len(b.Runs)), make([]*reports.Latency, len(b.Runs))
-		for i, r := range b.Runs {
-			alone[i], loaded[i] = &Of(r.Result).ProbeAlone, &Of(r.Result).ProbeLoaded
-		}
+		alone, loaded := probesOf(b)
 		lines = append(lines, charts.PercentileCurve(b, " alone", true, alone),
 			charts.PercentileCurve(b, " loaded", false, loaded))
 	}

@@ -28,7 +28,7 @@ func sizeFigures(set *reports.Set) (figures []view.Figure) {
 		if len(sizes) < 2 {
 			continue
 		}
-		arms := armSeries(g.Samples)
+		arms := armSeries(set, g.Samples)
 		caption := fmt.Sprintf("bulk depth %d, %s, full round trip; thin lines are the 99th percentile", g.Key.depth,
 			g.Key.share)
 		var probes, costs []view.Series
