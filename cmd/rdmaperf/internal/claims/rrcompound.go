@@ -102,7 +102,7 @@ var rrcompound = Paper{
 				Ratio("one stream, BPEV over TCP", At{cStream, "rate", cBPEV, ""}, At{cStream, "rate", cTCP, ""}).
 					AtLeast(1.2).Against(At{Stack: cTCP}),
 				Ratio("BPEV over BP", At{cStream, "rate", cBPEV, ""}, At{cStream, "rate", cBP, ""}).
-					AtLeast(0.8).Against(At{Stack: cTCP}),
+					AtLeast(0.8).Against(At{Stack: cEvent}),
 				Ratio("EVENT over BP", At{cStream, "rate", cEvent, ""}, At{cStream, "rate", cBP, ""}),
 			}},
 		{ID: "C5m", Says: "BPEV stays near busy polling with many clients, and events do not.", Source: "the same logs",
