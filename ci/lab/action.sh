@@ -58,7 +58,7 @@ gives_source() {
 		d=${d##*/} && installed "${d%.tar.*}" linux
 	done
 }
-brings() { on_it CI=true GITHUB_ACTIONS=true RDMAPERF_MODULES=/var/rxe timeout 1200 /tmp/devices rxe siw 2>&1 | tee "$OUT/$1.txt"; }
+brings() { on_it CI=true GITHUB_ACTIONS=true RDMAPERF_MODULES=/var/rxe timeout 2400 /tmp/devices rxe siw 2>&1 | tee "$OUT/$1.txt"; }
 goes_on_with_siw() { brings siw && grep -q '^::warning::kernel .* has no rdma_rxe (build-rxe: .*): measured on siw_perf alone' "$OUT/siw.txt" && grep -qx devices=siw_perf "$OUT/siw.txt"; }
 builds() { brings built && grep -q "rxe_perf, rxe on .* built from the kernel's source" "$OUT/built.txt" && grep -qx devices=rxe_perf,siw_perf "$OUT/built.txt"; }
 is_used() {
