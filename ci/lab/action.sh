@@ -70,7 +70,7 @@ is_kept() {
 }
 stops_in_one_line() {
 	local code=0
-	rmmod rdma_rxe siw && rm -rf $machine/var/rxe && on_it find /usr/lib/modules/ -name 'siw.ko*' -delete && on_it depmod "$(uname -r)" || return
+	rmmod rdma_rxe siw && rm -rf $machine/var/rxe $machine/usr/src/linux-source-* && on_it find /usr/lib/modules/ -name 'siw.ko*' -delete && on_it depmod "$(uname -r)" || return
 	set +o pipefail
 	on_it CI=true timeout 1200 /tmp/devices rxe siw >"$OUT/none.txt" 2>"$OUT/none.err" || code=$?
 	cat "$OUT/none.err"
