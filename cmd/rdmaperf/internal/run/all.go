@@ -14,6 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 const (
@@ -125,6 +126,33 @@ func (m *runner) planned(g group) (total time.Duration) {
 	return total
 }
 
+const (
+	largeMemory = 256 << 20 // bytes, from which on it is announced. Arbitrary
+	windowsEach = 3         // windows of a message's size that one end of a ping-pong has, at most: measured with iwarp
+	fillRate    = 50 << 20  // bytes a second in which messages of 64 and 256 MiB were filled and compared, on two CPUs
+)
+
+// large is what messages take on this machine beside their windows of time: memory at once, and time of all points
+// together; 0 where it is little.
+func (m *runner) large() (memory int64, took time.Duration) {
+	ends := int64(2)
+	if m.o.host != "" {
+		ends = 1
+	}
+	var all float64
+	for _, a := range m.arms {
+		for _, pt := range a.plan.Points {
+			bytes := int64(pt.Size) * int64(max(a.plan.QPs, 1))
+			memory = max(memory, windowsEach*ends*bytes)
+			all += float64(bytes)
+		}
+	}
+	if memory < largeMemory {
+		return 0, 0
+	}
+	return memory, time.Duration(all / fillRate * float64(time.Second))
+}
+
 // announce says what is not measured, and of --transport all also what is, and how long it will take.
 func (m *runner) announce(w io.Writer, total time.Duration) {
 	columns := 1 << 20 // a line each
@@ -144,6 +172,10 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	}
 	for _, l := range m.left {
 		say("Left out: %s, %s.", l.Stack, l.Why)
+	}
+	if memory, took := m.large(); memory > 0 {
+		say("Large messages: up to %s of memory, and about %v to fill and compare them.", reports.FormatSize(memory),
+			took.Round(time.Second))
 	}
 	if m.p.everything {
 		fmt.Fprintln(w)
