@@ -402,9 +402,9 @@ func change(name string, old, new []*Result) (Change, bool) {
 	return ch, true
 }
 
-// rounds tells several results of one run from those of several runs, of which [Join] makes one sample each. A host that
-// changes between two paces every few seconds makes the ranks of two runs of 32 rounds differ in 60 of 100 cases where
-// nothing changed, but parts all rounds of the one from those of the other in 2.
+// rounds tells several results of one run from those of several runs, of which [Join] makes one sample each. A host
+// that changes between two paces every few seconds makes the ranks of two runs of 32 rounds differ in 60 of 100 cases
+// where nothing changed, but parts all rounds of the one from those of the other in 2.
 func rounds(results []*Result) bool { return len(results) > 1 && results[0].Repeat > 0 }
 
 func values(name string, results []*Result) []float64 {

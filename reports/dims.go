@@ -16,8 +16,9 @@ func (r *Result) Dim(name string) (Dim, bool) {
 	return Dim{}, false
 }
 
-// PointDims are all that tells a point from others of its stack, workload, operation, size, depth, queue pairs and rate:
-// with the dimensions of its workload what the path and the application do, and which part of a scenario it is of.
+// PointDims are all that tells a point from others of its stack, workload, operation, size, depth, queue pairs and
+// rate: with the dimensions of its workload what the path and the application do, and which part of a scenario it is
+// of.
 func (r *Result) PointDims() []Dim {
 	var dims []Dim
 	if r.Impairment != "" {

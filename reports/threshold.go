@@ -102,8 +102,8 @@ func (t Threshold) Expected() Threshold {
 
 // ParseThreshold reads METRIC>LIMIT, also with <, <= or >=: the condition of failure.
 //
-// METRIC is the name of a figure, with p99.9 for p999, or interval. and a figure of the worst interval. A LIMIT with a sign and %, such as +10%, is the change from the
-// old run, which only a comparison has.
+// METRIC is the name of a figure, with p99.9 for p999, or interval. and a figure of the worst interval.
+// A LIMIT with a sign and %, such as +10%, is the change from the old run, which only a comparison has.
 func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: %s", s, fmt.Sprintf(format, args...))

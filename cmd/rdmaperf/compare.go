@@ -74,12 +74,14 @@ runs that are not comparable, 3 a threshold was missed.`,
 		},
 	}
 	limits.Register(cmd.Flags(),
-		`exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run), or disturbed (a point of either); repeatable`)
+		`exit 3 when this holds, such as 'p99>+10%' (change), 'p99>10us' or 'bw<1GB/s' (new run), `+
+			"or disturbed (a point of either); repeatable")
 	cmd.Flags().StringVar(&format, "format", "text", "of stdout: "+strings.Join(compareFormats, ", "))
 	cmd.Flags().BoolVar(&force, "force", false, "compare runs that are not alike")
 	cmd.Flags().BoolVar(&medians, "medians", false, "judge --fail-if by medians alone, also what could be chance")
 	cmd.Flags().BoolVar(&turns, "run", false, "run two programs in turns, and compare what they measure")
-	cli.Ranged(cmd.Flags(), &rounds, "rounds", run.DefaultTurns, 1, engine.MaxRounds, "of --run: how many runs each program makes")
+	cli.Ranged(cmd.Flags(), &rounds, "rounds", run.DefaultTurns, 1, engine.MaxRounds,
+		"of --run: how many runs each program makes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(compareFormats, format) {
 			return cli.Usage("read --format", fmt.Errorf("%q: want one of %s", format,
@@ -116,7 +118,8 @@ func compareInTurns(cmd *cobra.Command, args []string, limits *run.FailIf, forma
 		stdout, table = table, stdout
 	}
 	dirs := [2]string{filepath.Join(dir, "old"), filepath.Join(dir, "new")}
-	if err := run.Turns(cmd.Context(), stdout, cmd.ErrOrStderr(), [2]string(args[:2]), dirs, args[2:], rounds); err != nil {
+	if err := run.Turns(cmd.Context(), stdout, cmd.ErrOrStderr(), [2]string(args[:2]), dirs, args[2:],
+		rounds); err != nil {
 		return err
 	}
 	if format == "text" && !limits.Any() {

@@ -54,7 +54,8 @@ else is exit code 1. With another policy or slice the order is shown, and nothin
 		},
 	}
 	cmd.Flags().StringVar(&transport, "transport", "",
-		"a stack with sched outermost (default sched with a slice and a window of half a request, over "+stackspec.Embedded()+")")
+		"a stack with sched outermost (default sched with a slice and a window of half a request, over "+
+			stackspec.Embedded()+")")
 	cmd.Flags().StringVar(&size, "size", "128K", "bytes of each of the two requests")
 	return cmd
 }

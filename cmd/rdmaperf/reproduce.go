@@ -81,7 +81,8 @@ be run here, 130 ended by Ctrl-C.`,
 	cmd.Flags().BoolVar(&o.quick, "quick", false, "at most a minute for each paper: shorter windows, fewer rounds")
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "comma list of claims, such as S5,S6")
 	cmd.Flags().StringVar(&o.transport, "transport", "", "a provider in the place of iwarp, such as verbs:rxe0")
-	cmd.Flags().StringVarP(&o.dir, "output", "o", "", "write PAPER.md, PAPER.html and PAPER.json into this directory, of all also README.md")
+	cmd.Flags().StringVarP(&o.dir, "output", "o", "",
+		"write PAPER.md, PAPER.html and PAPER.json into this directory, of all also README.md")
 	cmd.Flags().StringVar(&o.format, "format", "text", "of stdout: text, json, markdown")
 	return cmd
 }

@@ -78,9 +78,11 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 		}
 		return cmd.Help()
 	}
-	root.AddCommand(newRunCommand(), newServeCommand(), newMeshCommand(), newDoctorCommand(), newVersionCommand(), newConformCommand(), newRpingCommand(),
+	root.AddCommand(newRunCommand(), newServeCommand(), newMeshCommand(), newDoctorCommand(), newVersionCommand(),
+		newConformCommand(), newRpingCommand(),
 		newDevicesCommand(), newReportCommand(), liteapps.NewCommand(), newOrderCommand())
-	root.AddCommand(newCompareCommand(), newReproduceCommand(), conformance.NewChildCommand(), newCallServiceCommand(), newAwakeChildCommand(), newNeighbourChildCommand(),
+	root.AddCommand(newCompareCommand(), newReproduceCommand(), conformance.NewChildCommand(),
+		newCallServiceCommand(), newAwakeChildCommand(), newNeighbourChildCommand(),
 		newPerftestCommand(), newStacksTopic())
 	root.AddCommand(newManCommand())
 	root.SetHelpCommand(cli.NewHelpCommand())

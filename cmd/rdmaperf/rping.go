@@ -64,8 +64,9 @@ holds.`,
 	fl.StringVarP(&f.addr, "address", "a", "", "server: address to listen on (all); client: the server's address")
 	fl.Uint16VarP(&f.port, "port", "p", 7174, "port")
 	cli.RangedP(fl, &f.count, "count", "C", 0, 0, math.MaxInt, "pings to send; 0 goes on until Ctrl-C")
-	cli.RangedP(fl, &f.size, "size", "S", 0, rping.MinSize, rping.MaxSize, fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)",
-		rping.MinSize, rping.MaxSize, rping.DefaultSize, rping.ServerSize))
+	cli.RangedP(fl, &f.size, "size", "S", 0, rping.MinSize, rping.MaxSize,
+		fmt.Sprintf("bytes a ping, %d to %d (client %d, server's limit %d)",
+			rping.MinSize, rping.MaxSize, rping.DefaultSize, rping.ServerSize))
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the ping data")
 	fl.BoolVarP(&f.validate, "validate", "V", false, "compare what comes back; a difference exits with 4")
 	fl.BoolVarP(&f.persistent, "persistent", "P", false, "accepted for rping's sake: the server always goes on")

@@ -35,7 +35,8 @@ func printVersion(w io.Writer) error {
 	} else {
 		with = append(with, "no lwIP (build with -tags lwip)")
 	}
-	_, err := fmt.Fprintf(w, "rdmaperf %s %s %s/%s\ncommit %s\nbuild %s\nwith %s\ncontrol protocol %d\nresult document %s\n",
+	_, err := fmt.Fprintf(w,
+		"rdmaperf %s %s %s/%s\ncommit %s\nbuild %s\nwith %s\ncontrol protocol %d\nresult document %s\n",
 		e.Version, e.Go, e.OS, e.Arch, commit, e.Build, strings.Join(with, ", "), engine.ControlVersion, reports.SchemaID)
 	return err
 }

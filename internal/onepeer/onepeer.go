@@ -12,11 +12,12 @@ import (
 type Fault struct{ Value, Place string }
 
 func (f *Fault) Error() string {
-	return fmt.Sprintf("internal error: %s, at %s; report it at https://github.com/rdmaperf/rdmaperf/issues", f.Value, f.Place)
+	return fmt.Sprintf("internal error: %s, at %s; report it at https://github.com/rdmaperf/rdmaperf/issues", f.Value,
+		f.Place)
 }
 
-// Recover is deferred by what serves one peer: a panic ends that peer, by end, with a *Fault. As with recover, it must be
-// the deferred function itself. end runs while the panicking function's locks are as they were.
+// Recover is deferred by what serves one peer: a panic ends that peer, by end, with a *Fault. As with recover, it must
+// be the deferred function itself. end runs while the panicking function's locks are as they were.
 func Recover(end func(error)) {
 	if e := recover(); e != nil {
 		end(&Fault{fmt.Sprint(e), Place()})

@@ -37,8 +37,8 @@ type Page struct {
 // New makes the page of some documents; the same input gives the same page.
 func New(docs []*reports.Document, o Options) *Page {
 	set := reports.NewSet(docs, o.Names)
-	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Head: head{headline(set, o.Conformance), newAnswers(set, docs),
-		newMarks(set, docs, o.Conformance)}, Sections: sectionsOf(set, o.Own)}
+	p := &Page{Title: "rdmaperf report", Subtitle: subtitle(docs), Sections: sectionsOf(set, o.Own),
+		Head: head{headline(set, o.Conformance), newAnswers(set, docs), newMarks(set, docs, o.Conformance)}}
 	p.Results = append(publishedTables(docs), newResultTables(set)...)
 	p.Compared = newComparedRuns(set, docs)
 	p.Conformance = newConformanceView(o.Conformance)

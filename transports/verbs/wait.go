@@ -34,8 +34,8 @@ type sleeper struct {
 	park *parking
 }
 
-// parking is what sleeps that park (rdma.Parked) wait for: an epoll instance over channel and eventfd, as a file of Go's
-// network poller. It is made by the first of them.
+// parking is what sleeps that park (rdma.Parked) wait for: an epoll instance over channel and eventfd, as a file of
+// Go's network poller. It is made by the first of them.
 type parking struct {
 	mu   sync.Mutex
 	file *os.File

@@ -72,9 +72,10 @@ var commonUnits = []struct{ unit, figure string }{{"p50-ns", "p50"}, {"p99-ns", 
 // ownFigures are what a workload shows beside the common ones.
 func ownFigures(r *reports.Result) []reports.Figure {
 	return slices.DeleteFunc(r.ShownFigures(), func(f reports.Figure) bool {
-		return f.Name == "mean" || r.Mark(f.Name) == "few" || slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool {
+		common := slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool {
 			return c.figure == f.Name
 		})
+		return common || f.Name == "mean" || r.Mark(f.Name) == "few"
 	})
 }
 

@@ -28,7 +28,8 @@ const percentileLabel = "percentile"
 func seriesValues(r *reports.Result) []string {
 	return []string{view.Printable(reports.TransportOf(r)), view.Printable(r.Workload), view.Printable(r.Op),
 		view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
-		view.Printable(r.Polling), reports.Offered(r), view.Printable(reports.DimsText(r.PointDims(), ",")), view.Printable(r.MeasuredBy)}
+		view.Printable(r.Polling), reports.Offered(r), view.Printable(reports.DimsText(r.PointDims(), ",")),
+		view.Printable(r.MeasuredBy)}
 }
 
 func seriesDesc(name, help string, more ...string) *prometheus.Desc {

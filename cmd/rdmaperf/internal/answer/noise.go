@@ -101,7 +101,8 @@ func hit(r *reports.Result, l *reports.Latency, name string, v, t float64) float
 // longer than an operation.
 func delayed(r *reports.Result, l *reports.Latency) float64 {
 	d := r.Disturbance
-	if d == nil || r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil || r.DurationNs <= 0 {
+	if d == nil || r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil ||
+		r.DurationNs <= 0 {
 		return 1
 	}
 	part := 0.

@@ -21,7 +21,8 @@ func newLiteLog(o *liteOptions) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.nodes*records*(size+84) > liteArena/2 {
 				return cli.Usage("lite log",
-					fmt.Errorf("%d records of %d bytes a node: want at most %d MiB all together", records, size, liteArena>>21), "--records 2000 --size 100")
+					fmt.Errorf("%d records of %d bytes a node: want at most %d MiB all together", records, size,
+						liteArena>>21), "--records 2000 --size 100")
 			}
 			a := liteApp{name: "log", source: applog.Source, input: fmt.Sprintf("%d records of %d bytes by each node",
 				records, size)}

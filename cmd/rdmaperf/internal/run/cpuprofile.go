@@ -25,7 +25,8 @@ type profileOptions struct {
 
 func (p *profileOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&p.dir, "cpu-profile", "",
-		"write CPU profiles for go tool pprof into this directory: "+clientProfile+" of this process, and "+serverProfile+" of the server where there is no HOST and the stack leaves the process")
+		"write CPU profiles for go tool pprof into this directory: "+clientProfile+" of this process, and "+
+			serverProfile+" of the server where there is no HOST and the stack leaves the process")
 }
 
 // start begins the profile of the client and makes the directory.

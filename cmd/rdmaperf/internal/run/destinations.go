@@ -43,7 +43,8 @@ type destinations struct {
 
 func (d *destinations) register(f *pflag.FlagSet) {
 	f.StringVar(&d.json, "json", "", "write the result document to this `file`; - is stdout")
-	f.StringVarP(&d.dir, "output", "o", "", "`directory` for the results and every export\n(default rdmaperf-results/TIME, without exports)")
+	f.StringVarP(&d.dir, "output", "o", "",
+		"`directory` for the results and every export\n(default rdmaperf-results/TIME, without exports)")
 	f.StringSliceVar(&d.export, "export", nil,
 		"exports to write with result.json, report.html and text.txt: "+strings.Join(render.Exports(), ", "))
 	f.BoolVar(&d.noSave, "no-save", false,

@@ -143,7 +143,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"CPUs of the worker threads: none, CLIENT,SERVER, or auto (without HOST, two cores of the adapter's NUMA "+
 			"node, else the last two allowed); stderr shows them")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the data patterns (default random)")
-	f.BoolVar(&o.noWait, "no-wait", false, "exit with code 5 if the server is busy with another client, instead of waiting")
+	f.BoolVar(&o.noWait, "no-wait", false,
+		"exit with code 5 if the server is busy with another client, instead of waiting")
 	f.StringVar(&o.timeout, "timeout", engine.DefaultTimeout.String(),
 		"longest wait for the peer: connection, response, progress")
 

@@ -39,7 +39,8 @@ func (m *runner) goOn(ctx context.Context, t *turn, err error) error {
 	return nil
 }
 
-// ended is the error of a run that went on without some stacks: 1 where one was lost, 77 where nothing else was measured
+// ended is the error of a run that went on without some stacks: 1 where one was lost, 77 where nothing else was
+// measured
 // than what all lack.
 func (m *runner) ended() error {
 	for _, err := range m.lost {

@@ -24,7 +24,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-const scenarioUsage = "runs of this YAML `file` in one document\nit has version: 1, name, host, defaults, and runs: flags by their " +
+const scenarioUsage = "runs of this YAML `file` in one document\n" +
+	"it has version: 1, name, host, defaults, and runs: flags by their " +
 	"long names; flags on the command line override it"
 
 // Limits of a scenario file. Arbitrary: more than anybody writes by hand.

@@ -24,7 +24,8 @@ const DefaultTurns = 10
 
 // Turns has two programs run the same options in turns, A B, B A and so on, and prints how they compare. Each program's
 // documents go to a directory of its own.
-func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]string, options []string, rounds int) error {
+func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]string, options []string,
+	rounds int) error {
 	if rounds < 1 || rounds > engine.MaxRounds {
 		return cli.Usage("read --rounds", fmt.Errorf("%d: want 1 to %d", rounds, engine.MaxRounds), "the default")
 	}

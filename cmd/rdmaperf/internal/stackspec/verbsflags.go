@@ -43,7 +43,8 @@ func (v *VerbsFlags) RegisterLocal(f *pflag.FlagSet) {
 // RegisterConnection are perftest's of a connection, which both sides get with the stack.
 func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 	f.IntVarP(&v.mtu, "mtu", "m", 0, "path MTU of kernel verbs: 256, 512, 1024, 2048 or 4096 (default the port's)")
-	cli.RangedP(f, &v.timeout, "qp-timeout", "u", 0, 1, 31, "local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
+	cli.RangedP(f, &v.timeout, "qp-timeout", "u", 0, 1, 31,
+		"local ACK timeout of kernel verbs, 4.096 us * 2^N (default 14)")
 	cli.Ranged(f, &v.retry, "retry_count", 0, 1, 7, "retries of a lost packet by kernel verbs, 1 to 7 (default 6)")
 	cli.RangedP(f, &v.sl, "sl", "S", 0, 0, 15, "service level of kernel verbs, 0 to 15; rdma_cm chooses by the address")
 	cli.RangedP(f, &v.tos, "tos", "T", 0, 0, 255,

@@ -24,7 +24,8 @@ func (*Workload) Meta() workload.Meta {
 		Name:    Name,
 		Summary: "latency of one operation at a time, or at a fixed rate",
 		Examples: "rdmaperf run --transport tcp,iwarp --workload latency --op send -s 64 -D 3s\n" +
-			"rdmaperf run --transport iwarp --workload latency --op write -s 64 --rate-sweep 10000:50000:10000 --arrivals poisson\n" +
+			"rdmaperf run --transport iwarp --workload latency --op write -s 64 --rate-sweep 10000:50000:10000 " +
+			"--arrivals poisson\n" +
 			"rdmaperf run --workload latency -s 64 --neighbours 0,1,2,4",
 		Results:  results,
 		Note:     "--rate means latency alone",

@@ -86,14 +86,16 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(),
 		", ")+" (which buffers are registered, one after the other)")
 	set.StringSliceVar(&f.sources, "source", regcache.Sources(),
-		"register: of the pattern replaced, how the cache is to notice that memory of others went away; a comma list of "+strings.Join(regcache.Sources(), ", "))
+		"register: of the pattern replaced, how the cache is to notice that memory of others went away; "+
+			"a comma list of "+strings.Join(regcache.Sources(), ", "))
 	set.StringSliceVar(&f.pages, "pages", []string{"base", "huge"},
 		"register: comma list of base, huge (from 2M on: reserved ones where there are enough, else transparent ones)")
 	values.ListVar(set, &f.threads, "register-threads", "1,2,4,8,16,32",
 		"register: of the pattern threads, a comma list or FROM:TO:STEP")
 	values.ListVar(set, &f.sets, "working-set", "16,32,48,64,80,96,128,256",
 		"register: of the pattern set, buffers; a comma list or FROM:TO:STEP")
-	cli.Ranged(set, &f.capacity, "capacity", 64, 1, 1<<20, "register: of the pattern set, most registrations that the cache keeps")
+	cli.Ranged(set, &f.capacity, "capacity", 64, 1, 1<<20,
+		"register: of the pattern set, most registrations that the cache keeps")
 	f.shared.Register(set)
 }
 

@@ -27,7 +27,8 @@ func (*Workload) Meta() workload.Meta {
 		Results: callsresults.Results,
 		Summary: "unary and streaming calls: latency, rate, CPU and memory",
 		Examples: "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc -s 64 -D 3s\n" +
-			"rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --rpc unary,stream,oneway -s 32 --response 8 --qp-sweep 1,16,64\n" +
+			"rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --rpc unary,stream,oneway -s 32 --response 8 " +
+			"--qp-sweep 1,16,64\n" +
 			"rdmaperf run --transport 'grpc(fused,event)+iwarp,grpc(fused,bpev)+iwarp' --workload rpc -s 64",
 		Note:       "only grpc stacks mean rpc",
 		Group:      "Workloads rpc, kv and tensor",

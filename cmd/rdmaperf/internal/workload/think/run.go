@@ -89,7 +89,8 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) (err error) {
 	}
 	t := &thinker{think: o.Think, size: s.Point.Size}
 	number, secret := s.Ticket()
-	srv, err := tr.ListenCalls(ctx, net.JoinHostPort(s.Host, "0"), config(s.Point.Size, secret), drive.Answers{CallHandler: t})
+	srv, err := tr.ListenCalls(ctx, net.JoinHostPort(s.Host, "0"), config(s.Point.Size, secret),
+		drive.Answers{CallHandler: t})
 	if err != nil {
 		return engine.TransportError("listen for calls", err)
 	}

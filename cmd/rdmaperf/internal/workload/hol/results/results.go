@@ -9,8 +9,8 @@ import (
 // Results declares the dimensions and figures of these results.
 var Results = &reports.Workload{
 	Name: "hol", Title: "Head-of-line blocking",
-	Intro: "Small probes, first alone, then under load of a bulk stream; a gain is how many times lower a latency is than " +
-		"behind the bulk on the one queue pair of the bare stack.",
+	Intro: "Small probes, first alone, then under load of a bulk stream; a gain is how many times lower a latency is " +
+		"than behind the bulk on the one queue pair of the bare stack.",
 	Dims: []reports.DimDef{
 		{Name: "arm", Help: "how probes and bulk share queue pairs"},
 		{Name: "bulk_size_bytes", Unit: "B", Help: "a message of the bulk stream"},

@@ -40,7 +40,8 @@ var shown = []string{"mean", "p50", "p99", "rate", "bw", "cpu.call", "idle.clien
 	"resident.client_each", "resident.server_each", "registered.each"}
 
 func declare(name, title string, describe func(w *reports.Workload, r *reports.Result)) *reports.Workload {
-	return &reports.Workload{Name: name, Title: title, Timed: true, Rated: true, Intro: intro, Dims: Dims, Figures: FigureDefs, Shown: shown,
+	return &reports.Workload{Name: name, Title: title, Timed: true, Rated: true, Intro: intro, Dims: Dims,
+		Figures: FigureDefs, Shown: shown,
 		Detail: func() reports.Detail { return new(RPC) }, Describe: describe}
 }
 
