@@ -99,6 +99,10 @@ func (t *turn) slice(ctx context.Context) ([]reports.Result, error) {
 		t.start(ctx)
 	}
 	results, err, _ := t.next()
+	if stackspec.PollsIdle(t.a.spec) { // the others would be measured beside what polls
+		t.end()
+		t.ended = true
+	}
 	t.taken++
 	t.grow(results)
 	return results, err

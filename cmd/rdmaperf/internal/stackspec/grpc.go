@@ -149,6 +149,16 @@ func GRPCConfig(l Layer, over bool) (carrier.Config, error) {
 // Refused marks parameters that a layer knows and that make no sense there.
 func Refused(err error) error { return fmt.Errorf("%w: %w", carrier.ErrConfig, err) }
 
+// PollsIdle tells stacks whose connections poll also while no call is under way.
+func PollsIdle(spec string) bool {
+	layers, err := Parse(spec)
+	if err != nil || layers[0].Name != GRPC {
+		return false
+	}
+	_, is := layers[0].Param("bp")
+	return is
+}
+
 // CallsOnly tells stacks whose only operation is the call.
 func CallsOnly(spec string) bool {
 	layers, err := Parse(spec)
