@@ -23,8 +23,8 @@ var columns = []string{"started", "version", "hostname", "stack", "transport", "
 
 // Write prints one row for each figure of each result below a header, in the format of RFC 4180 with CRLF. Times are
 // nanoseconds and rates per second, as unit says. A field that a result does not have is empty; dims has NAME=VALUE
-// with a space between. Percentiles with fewer than ten samples above them have no row. mark is "least" where a value is
-// a lower bound. A text that begins like a formula has an apostrophe before it.
+// with a space between. Percentiles with fewer than ten samples above them have no row. mark is "least" where a value
+// is a lower bound. A text that begins like a formula has an apostrophe before it.
 func Write(w io.Writer, d *reports.Document) error {
 	var out bytes.Buffer
 	cw := csv.NewWriter(&out)

@@ -112,7 +112,8 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 	}
 	if s != nil && s.Contended > 0 {
 		add(0, "")
-		add(0, "CPU contention in %d of %d measurements, which are evidence only beyond the time that it took.", s.Contended, s.Windows)
+		add(0, "CPU contention in %d of %d measurements, which are evidence only beyond the time that it took.",
+			s.Contended, s.Windows)
 	}
 	if len(f.gone) > 0 {
 		add(0, "")

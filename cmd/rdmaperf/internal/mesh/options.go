@@ -53,7 +53,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		stackspec.Embedded()+")")
 	f.BoolVar(&o.quick, "quick", false, "upper half of the ranks against the lower half, in one round")
 	cli.Ranged(f, &o.nearest, "nearest", 0, 1, launch.MaxRanks, "only pairs whose ranks are at most so many apart")
-	cli.Ranged(f, &o.sample, "sample", 0, 1, launch.MaxRanks, "only so many rounds, in each of which a rank meets one other by chance")
+	cli.Ranged(f, &o.sample, "sample", 0, 1, launch.MaxRanks,
+		"only so many rounds, in each of which a rank meets one other by chance")
 	f.StringVar(&o.pairs, "pairs", "", "only the pairs of this file, two ranks a line")
 	values.ListVar(f, &o.measures, "measure", results.Latency+","+results.Bandwidth, "comma list of "+
 		strings.Join(results.Measures(), ", ")+": both is both directions at once; many-to-one has up to 15 ranks send to "+
@@ -66,8 +67,10 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVarP(&o.dir, "output", "o", "", "write into this directory (default rdmaperf-results/TIME)")
 	f.StringVar(&o.json, "json", "", "write the result document to this file, and no directory")
 	f.BoolVar(&o.force, "force", false, "let --output write into a directory with results of another run")
-	cli.Ranged(f, &o.place.Rank, "rank", -1, 0, launch.MaxRanks-1, "number of this rank, from 0 (default what the launcher says)")
-	cli.Ranged(f, &o.place.Size, "size", 0, 1, launch.MaxRanks, "how many ranks there are (default what the launcher says)")
+	cli.Ranged(f, &o.place.Rank, "rank", -1, 0, launch.MaxRanks-1,
+		"number of this rank, from 0 (default what the launcher says)")
+	cli.Ranged(f, &o.place.Size, "size", 0, 1, launch.MaxRanks,
+		"how many ranks there are (default what the launcher says)")
 	f.StringVar(&o.place.Rendezvous, "rendezvous", "", "HOST or HOST:PORT where rank 0 listens (default what the "+
 		"launcher says)")
 	f.StringVar(&o.ranks, "ranks", "", "file with the host of each rank, one a line, and behind it the switch that it "+
