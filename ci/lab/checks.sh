@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # What ci/lab/check asks of one guest, one script after the other: each runs to its end,
 # whatever became of the one before, and has its own directory in /out.
-# lab builds: ./ci/lab/ratiotable
 # lab tests: ./transports/verbs
 # lab needs: rcopy rstream ucmatose
 # lab timeout: 1500

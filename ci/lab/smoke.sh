@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
 # The lab in short: the soft devices as libibverbs and as rdmaperf see them, whether
-# both carry data as they should, how long a message takes, and rdmaperf beside
-# perftest. Figures are shown and not judged here; perftest-ratio.sh judges them, and
-# conform.sh runs the whole suite.
-# lab builds: ./ci/lab/ratiotable
+# both carry data as they should, and how long a message takes. Figures are shown and not
+# judged here; conform.sh runs the whole suite.
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 # shellcheck source=ci/lab/guest/lib.sh
 . guest/lib.sh
-# shellcheck source=ci/lab/guest/ratio.sh
-. guest/ratio.sh
 
 # One case of every operation and of what must be refused; seconds and not minutes.
 cases=snd/sizes,snd/both-directions,snd/gather-scatter,snd/list,snd/receive-bad-key,inl/gather,imm/value,wim/delivers,rdw/sizes
@@ -39,22 +35,10 @@ latency() {
 		--format perftest --json "$OUT/latency.json"
 }
 
-ratios() {
-	local op
-	rdmaperf_server || return
-	for op in send write read; do point 1 rxe0 "${op}_lat" 64 500; done
-	point 1 rxe0 write_bw 64 2000
-	[[ $LAB_DEVICES != *siw0* ]] || point 1 siw0 send_lat 64 500
-	stops "$ours" || return
-	ratiotable -dir "$raw" -json "$OUT/ratios.json" -targets=false
-}
-
 say "$(uname -r): devices"
 check devices devices
 say "verdicts"
 check "conformance of $LAB_DEVICES" verdicts
 say "latency"
 check "latency over $LAB_DEVICES" latency
-say "rdmaperf beside perftest"
-check "ratios of a few points" ratios
 verdict "lab smoke"

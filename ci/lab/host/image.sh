@@ -123,11 +123,6 @@ build_job() { # JOB SCRIPT ARGS…
 		if [[ -d $tree/$pkg/testdata ]]; then cp -r "$tree/$pkg/testdata" "$dir/"; fi
 	done
 	# shellcheck disable=SC2013 # words are wanted
-	for pkg in $(sed -n 's/^# lab builds: //p' "$script"); do
-		(cd "$tree" && go build ${race:+"$race"} -o "$root/usr/bin/${pkg##*/}" "$pkg") || die "go build $pkg failed"
-		put_libraries "$root/usr/bin/${pkg##*/}" "$root"
-	done
-	# shellcheck disable=SC2013 # words are wanted
 	for need in $(sed -n 's/^# lab needs: //p' "$script"); do
 		case $need in
 		*/*) cp -r "$tree/$need" "$root/lab/" ;;
