@@ -65,6 +65,7 @@ type Worker struct {
 	// Waiting.
 	Spins      uint32
 	waitStart  int64
+	patience   Patience
 	wait       context.Context // bounds one Wait; renewed now and then
 	waitEnd    context.CancelFunc
 	waitMade   int64
@@ -210,8 +211,9 @@ func (w *Worker) check(l *Lane) error {
 		w.waitStart = t
 		w.Spins = max(w.Spins, SpinCheck) + 1 // event mode checks at once
 	}
-	if w.stall > 0 && t-w.waitStart > w.stall {
-		return w.Lost(l, "wait", fmt.Errorf("%w for %v", ErrStalled, time.Duration(w.stall).Round(time.Millisecond)))
+	if w.stall > 0 && t-w.waitStart > w.stall && w.patience.Over(w.waitStart, t, w.stall) {
+		took := time.Duration(t - w.waitStart)
+		return w.Lost(l, "wait", fmt.Errorf("%w for %v", ErrStalled, took.Round(time.Millisecond)))
 	}
 	if !w.Event {
 		w.adaptChecks(t, first)

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, and not
+// the time for which it waited for a CPU: beside many busy programs little is done in five seconds. The zero value reads
+// the calling thread's waits (proc(5), schedstat).
+type Patience struct {
+	delay func() int64 // ns that the thread has waited for a CPU
+
+	since, at, before int64 // of the wait that it looks at
+	given             int64
+}
+
+// How the time is divided after the limit, and how many limits a wait may take at most.
+const (
+	probation  = int64(time.Second) / 2
+	mostLimits = 4
+)
+
+// Over reports whether a wait from since to t, both of Now, is over. It is called again and again once the wait is longer
+// than the limit, ns: the share of the time that the thread is given is known after half a second.
+func (p *Patience) Over(since, t, limit int64) bool {
+	if p.delay == nil {
+		p.delay = threadDelay
+	}
+	if p.since != since {
+		p.since, p.at, p.before, p.given = since, t, p.delay(), -1
+		return false
+	}
+	if t-p.at < probation {
+		return false
+	}
+	now := p.delay()
+	share := 1 - min(max(float64(now-p.before)/float64(t-p.at), 0), 1)
+	if p.given < 0 {
+		p.given = int64(share * float64(p.at-since))
+	}
+	p.given += int64(share * float64(t-p.at))
+	p.at, p.before = t, now
+	// A tenth is what reading clocks and files at other times takes.
+	return p.given >= limit-limit/10 || t-since >= mostLimits*limit
+}
+
+// threadDelay is 0 where the kernel does not count it.
+func threadDelay() int64 {
+	b, _ := os.ReadFile("/proc/thread-self/schedstat")
+	if f := bytes.Fields(b); len(f) == 3 {
+		n, _ := strconv.ParseInt(string(f[1]), 10, 64)
+		return n
+	}
+	return 0
+}
+
+// ProcessPatience is that of a process whose threads wait in turns.
+func ProcessPatience() Patience {
+	return Patience{delay: func() int64 { return ReadProcessNoise().RunQueueWaitNs }}
+}
