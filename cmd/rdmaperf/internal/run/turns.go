@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
@@ -41,13 +42,19 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]stri
 	}
 	log := cli.NewLog(stderr, false, false)
 	docs := make([][2]*reports.Document, rounds)
+	began := time.Now()
 	for round := range docs {
 		order := []int{0, 1}
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, side := range order {
-			log.Info("run", "program", programs[side], "round", round+1, "of", rounds)
+			args := []any{"program", programs[side], "round", round + 1, "of", rounds}
+			if round > 0 && side == order[0] {
+				left := time.Since(began) / time.Duration(round) * time.Duration(rounds-round)
+				args = append(args, "left", left.Round(time.Second))
+			}
+			log.Info("run", args...)
 			file := filepath.Join(dirs[side], fmt.Sprintf("%04d.json", round))
 			var err error
 			if docs[round][side], err = oneRun(ctx, stderr, programs[side], options, file); err != nil {
