@@ -18,7 +18,7 @@ import (
 // CompareSchemaID is the value of Comparison.Schema.
 const CompareSchemaID = "rdmaperf/compare/v1"
 
-// Comparison is two runs beside each other.
+// Comparison is two runs, point by point.
 type Comparison struct {
 	Schema string      `json:"schema"`
 	Old    ComparedRun `json:"old"`
@@ -122,7 +122,7 @@ var compared = [2][]string{{"p50", "p99", "mean"}, {"rate", "bw"}}
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")
 
-// Compare puts two runs beside each other, point by point. Several results for
+// Compare puts two runs side by side, point by point. Several results for
 // the same point are repeats. Absolute thresholds judge the medians of the new run.
 // Relative ones judge the change: they are missed where it is beyond the limit and
 // significant, and undecided where it is beyond and not significant, unless

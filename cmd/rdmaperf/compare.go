@@ -32,13 +32,13 @@ func newCompareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] OLD [NEW] | --run PROGRAM PROGRAM -- OPTIONS",
 		Short: "Compare two result documents point by point",
-		Long: `compare puts two result documents of "rdmaperf run" beside each other. The
-medians of a point's rounds are shown. Rounds of one run share the machine's pace:
-they differ only where no two of both runs overlap. Use "run --json FILE" to write
-a document. A directory stands for all documents (*.json) in it, each a sample of
-one run: the Mann-Whitney test says whether the difference could be chance, which
-takes 4 of them a side. A NAME stands for what "run --save NAME" saved on this
-machine; without NEW, the newest run in rdmaperf-results is compared.
+		Long: `compare shows how two result documents of "rdmaperf run" differ, by the
+medians of a point's rounds. Rounds of one run share the machine's pace: they
+differ only where no two of both runs overlap. Use "run --json FILE" to write a
+document. A directory is all documents (*.json) in it, each a sample of one run:
+the Mann-Whitney test says whether the difference could be chance, which takes 4 of
+them a side. A NAME is what "run --save NAME" saved on this machine; without NEW,
+the newest run in rdmaperf-results is compared.
 
 Runs that were taken under different conditions, such as another CPU, kernel or
 way of polling, are not compared unless --force is given; what differs is said.

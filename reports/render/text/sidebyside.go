@@ -8,7 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// sideBySide prints stacks that ran the same load beside each other, and nothing
+// sideBySide prints side by side stacks that ran the same load, and nothing
 // when there is none; then the tables of workloads. It tells whether there was a table.
 func (p *printer) sideBySide(results []reports.Result) bool {
 	u := view.Units{Gbits: p.Gbits}
@@ -45,7 +45,7 @@ type sideTable struct {
 	results []*reports.Result
 }
 
-// most figures beside each other.
+// most figures side by side.
 const most = 4
 
 // sideFigures are what a table has room for: the first that are better or worse, with the tail of the first one.

@@ -93,7 +93,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.workloads, "workload", workload.Standard(catalogue.All()), workloadHelp())
 	f.StringArrayVar(&o.impair, "impair", nil,
 		"put both ends into network namespaces with a bad path between them, as root: loss=0,0.1%,1%,5% (the whole "+
-			"run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server stands still, the path "+
+			"run for each), dup=P, reorder=P, delay=TIME, stop=TIME and cut=TIME (the server is stopped, the path "+
 			"is cut, again and again for so long), seed=N; may be repeated")
 	f.StringSliceVar(&o.ops, "op", nil,
 		"comma list of send, send_imm, write, write_imm, read, fetch_add, cmp_swap, call\ncall is a request and its "+
