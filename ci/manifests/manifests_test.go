@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const page = "../../docs/how-to/cluster.md"
+const page = "../../docs/how-to/kubernetes.md"
 
 // decode reads one manifest; unknown and repeated fields are errors.
 func decode(text string) (runtime.Object, error) {

@@ -23,8 +23,8 @@ func TestUnknownWordsAreAnswered(t *testing.T) {
 		{"run -q 99999999999999999999", "it is out of range"},
 		{"run --polling lazily", "--polling lazily: want busy, adaptive or event; try rdmaperf run --help"},
 		{"run ::1:18515", "[::1]:18515"},
-		{"serve -p 99999", "--port 99999: want 0 to 65535"},
-		{"serve --max-clients 0", "--max-clients 0: want at least 1"},
+		{"serve -p 99999", `--port "99999": want 0 to 65535`},
+		{"serve --max-clients 0", `--max-clients "0": want 1 to 1048576`},
 		{"completion tcsh", "rdmaperf completion has no command"},
 		{"help nonesuch", `no command "nonesuch"; try rdmaperf --help`},
 		{"man", "want one directory"},
@@ -43,13 +43,13 @@ func TestUnknownWordsAreAnswered(t *testing.T) {
 		{"run --transport iwarp -S 3", "-S 3 is for kernel verbs"},
 		{"run --transport verbs -R -S 3", "rdma_cm chooses gid, mtu and sl"},
 		{"run --transport mem -T 104", "-T 104: nothing of --transport mem marks packets; try verbs, tcp or iwarp"},
-		{"run -T 256", "--tos 256: want 0 to 255"},
+		{"run -T 256", `--tos "256": want 0 to 255`},
 		{"run -c UD", `--connection "UD": reliable connections, RC, are the only ones`},
 		{"run --tclass 104", "--tos here"},
 		{"run --out_json", "--json FILE here"},
 		{"run --use_cuda 0", "the memory is the host's"},
 		{"run -N", "the peak costs nothing here"},
-		{"run -l 0", "--post_list 0: want at least 1"},
+		{"run -l 0", `--post_list "0": want 1 to 65536`},
 	} {
 		want := reports.ExitUsage
 		if strings.HasPrefix(c.args, "perftest") { // perftest's code of every failure

@@ -77,7 +77,7 @@ func TestFailIf(t *testing.T) {
 		lines[2] != "rdmaperf: check thresholds: 2 of 3 conditions failed" {
 		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
 	}
-	if !strings.HasPrefix(r.stdout, "started,") || !strings.Contains(r.stdout, ",p99,time,ns,less,") {
+	if !strings.HasPrefix(r.stdout, "started,") || !strings.Contains(r.stdout, ",p50,time,ns,less,") {
 		t.Errorf("stdout %q, want a header and the figures", r.stdout)
 	}
 	b, err := os.ReadFile(file)

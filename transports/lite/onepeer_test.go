@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A node whose message makes this one panic, where messages arrive or where requests of nodes are answered, is lost
-// alone: the others are served behind it.
+// A node whose message makes this one panic is lost alone: the others are served behind it.
 func TestAPanicEndsOneNodeAlone(t *testing.T) {
 	c := onMem(t, 3, Config{Timeout: time.Second})
 	for _, n := range c.nodes {
@@ -30,13 +29,5 @@ func TestAPanicEndsOneNodeAlone(t *testing.T) {
 	got := must(good.Call(0, 3, []byte("more")))(t)
 	if string(got) != "more" {
 		t.Errorf("another node: %q", got)
-	}
-	s := c.nodes[0].server
-	manager := s.node.manager
-	s.node.manager = nil // nobody asks now
-	_, err := s.do(&Request{From: 1, Payload: []byte{byte(opMap), '{', '}'}})
-	s.node.manager = manager
-	if err == nil {
-		t.Error("a request that made this node panic has an answer")
 	}
 }

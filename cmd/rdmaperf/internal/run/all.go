@@ -141,7 +141,13 @@ func (m *runner) large() (memory int64, took time.Duration) {
 	}
 	var all float64
 	for _, a := range m.arms {
+		if stackspec.CallsOnly(a.spec) { // a call has no windows
+			continue
+		}
 		for _, pt := range a.plan.Points {
+			if !inSlices([]engine.Point{pt}) { // its memory is another
+				continue
+			}
 			bytes := int64(pt.Size) * int64(max(a.plan.QPs, 1))
 			memory = max(memory, windowsEach*ends*bytes)
 			all += float64(bytes)
@@ -173,10 +179,6 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	for _, l := range m.left {
 		say("Left out: %s, %s.", l.Stack, l.Why)
 	}
-	if memory, took := m.large(); memory > 0 {
-		say("Large messages: up to %s of memory, and about %v to fill and compare them.", reports.FormatSize(memory),
-			took.Round(time.Second))
-	}
 	if m.p.everything {
 		fmt.Fprintln(w)
 	}
@@ -186,6 +188,16 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 				"--transport "+stackspec.Embedded())
 		}
 	}
+}
+
+// announceLarge is said once the first connection is there: then nothing refuses the plan any more.
+func (m *runner) announceLarge() {
+	memory, took := m.large()
+	if memory > 0 && !m.o.quiet && !m.saidLarge {
+		fmt.Fprintf(m.stderr, "Large messages: up to %s of memory, and about %v to fill and compare them.\n",
+			reports.FormatSize(memory), took.Round(time.Second))
+	}
+	m.saidLarge = true
 }
 
 // inSlices tells whether all points keep their sessions from slice to slice. Others are set up again for each, which is

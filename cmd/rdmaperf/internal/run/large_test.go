@@ -9,7 +9,7 @@ import (
 
 // What large messages take is known before the run: memory of the largest, time of all, and of this machine alone.
 func TestWhatLargeMessagesTakeIsAnnounced(t *testing.T) {
-	points := []engine.Point{{Size: 1 << 30}, {Size: 64}}
+	points := []engine.Point{{Workload: "latency", Size: 1 << 30}, {Workload: "latency", Size: 64}}
 	m := &runner{o: new(Options), arms: []*arm{{plan: engine.Plan{Points: points}}, {plan: engine.Plan{Points: points}}}}
 	if memory, took := m.large(); memory != 6<<30 || took.Round(time.Second) != 41*time.Second {
 		t.Errorf("%d bytes, %v, want 6 GiB, 41 s", memory, took)

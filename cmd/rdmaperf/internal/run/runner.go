@@ -131,6 +131,8 @@ type runner struct {
 	profile *profileOptions // likewise
 
 	stacks stackspec.Set
+
+	saidLarge bool // announceLarge was asked
 	peer   *peer // the child, once it is needed
 	arms   []*arm
 	left   []stackspec.LeftOut // what is not measured
