@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, and not
-// the time for which it waited for a CPU: beside many busy programs little is done in five seconds. The zero value reads
-// the calling thread's waits (proc(5), schedstat).
+// Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, and
+// not the time for which it waited for a CPU: beside many busy programs little is done in five seconds. The zero value
+// reads the calling thread's waits (proc(5), schedstat).
 type Patience struct {
 	delay func() int64 // ns that the thread has waited for a CPU
 
@@ -23,8 +23,8 @@ const (
 	mostLimits = 4
 )
 
-// Over reports whether a wait from since to t, both of Now, is over. It is called again and again once the wait is longer
-// than the limit, ns: the share of the time that the thread is given is known after half a second.
+// Over reports whether a wait from since to t, both of Now, is over. It is called again and again once the wait is
+// longer than the limit, ns: the share of the time that the thread is given is known after half a second.
 func (p *Patience) Over(since, t, limit int64) bool {
 	if p.delay == nil {
 		p.delay = threadDelay

@@ -132,15 +132,15 @@ type runner struct {
 
 	stacks stackspec.Set
 
-	saidLarge bool // announceLarge was asked
-	peer   *peer // the child, once it is needed
-	arms   []*arm
-	left   []stackspec.LeftOut // what is not measured
-	rounds int                 // slices of each point
-	least  int                 // of these, what is measured also when the run takes longer than announced
-	beside neighbours
-	lost   []error // of stacks that ended during the run
-	bar    *cli.Progress
+	saidLarge bool  // announceLarge was asked
+	peer      *peer // the child, once it is needed
+	arms      []*arm
+	left      []stackspec.LeftOut // what is not measured
+	rounds    int                 // slices of each point
+	least     int                 // of these, what is measured also when the run takes longer than announced
+	beside    neighbours
+	lost      []error // of stacks that ended during the run
+	bar       *cli.Progress
 }
 
 // arm is one transport of the side-by-side run.
