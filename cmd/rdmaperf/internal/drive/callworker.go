@@ -197,16 +197,16 @@ func (k *Calls) start(gen int, lim engine.Limits) *engine.Phase {
 	return &r.Phase
 }
 
-// guard waits for the callers, and ends them when nothing was answered for the timeout, of which the time counts that
-// the process was given.
+// guard waits for the callers, and ends them when nothing was answered for the
+// timeout.
 func (k *Calls) guard(r *callRun, over <-chan struct{}) {
 	timeout := k.Sh.Timeout + k.lead.Gap
 	if rate := k.lead.Rate; rate > 0 { // between two calls nothing is answered either
 		timeout += time.Duration(float64(len(k.lead.workers)) * 1e9 / rate)
 	}
-	tick := time.NewTicker(min(timeout/4, time.Second/2))
+	tick := time.NewTicker(timeout / 4)
 	defer tick.Stop()
-	last, since, patience := int64(-1), engine.Now(), engine.ProcessPatience()
+	last, since := int64(-1), engine.Now()
 	for {
 		select {
 		case <-over:
@@ -221,7 +221,7 @@ func (k *Calls) guard(r *callRun, over <-chan struct{}) {
 		}
 		if t := engine.Now(); ops != last {
 			last, since = ops, t
-		} else if t-since > int64(timeout) && patience.Over(since, t, int64(timeout)) {
+		} else if t-since > int64(timeout) {
 			if r.stalled.Swap(true) {
 				go k.close() // a message may wait for room, whoever cancelled it
 			}

@@ -56,8 +56,3 @@ func threadDelay() int64 {
 	}
 	return 0
 }
-
-// ProcessPatience is that of a process whose threads wait in turns.
-func ProcessPatience() Patience {
-	return Patience{delay: func() int64 { return ReadProcessNoise().RunQueueWaitNs }}
-}
