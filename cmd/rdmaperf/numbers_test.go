@@ -21,13 +21,15 @@ import (
 )
 
 // numbers are flags whose text is a number or a list of numbers.
-var numbers = strings.Fields("size inline_size qp-sweep rate-sweep bulk-size app-slice probe-size span eager segment users " +
-	"contenders regions region-size total make max-memory max-window arena place-memory response think-time machines deferred working-set register-threads")
+var numbers = strings.Fields("size inline_size qp-sweep rate-sweep bulk-size app-slice probe-size span eager " +
+	"segment users contenders regions region-size total make max-memory max-window arena place-memory response think-time machines " +
+	"deferred working-set register-threads")
 
 // Of the numbers that are right by their kind: what is no mistake although it is extreme.
 var (
-	anyNumber = strings.Fields("seed")                        // every one is a seed
-	anyGreat  = strings.Fields("max-memory max-window count") // a limit may be as high as one likes, and pings go on until Ctrl-C
+	anyNumber = strings.Fields("seed") // every one is a seed
+	// A limit may be as high as one likes, and pings go on until Ctrl-C.
+	anyGreat = strings.Fields("max-memory max-window count")
 )
 
 // isNumber tells whether a flag wants a number.
@@ -49,11 +51,11 @@ func workloadOf(flag string) string {
 	return ""
 }
 
-// Whatever number a flag of whatever command gets: the command neither panics, nor takes more than 64 MB or 2 s before it
-// reaches its peer or the end of its context. What is out of range is a usage error of one line that names the flag.
+// Whatever number a flag of whatever command gets: the command neither panics, nor takes more than 64 MB or 2 s
+// before it reaches its peer or the end of its context. What is out of range is a usage error of one line that names the flag.
 func TestEveryNumberOnTheCommandLineHasARange(t *testing.T) {
 	t.Chdir(t.TempDir())
-	port := stranger(t)
+	port := foreignPeer(t)
 	peer := "127.0.0.1:" + port
 	// What a command needs beside the flag.
 	needs := map[string]string{"run": "--transport iwarp --timeout 2s " + peer, "reproduce": "srdma", "doctor": peer,
@@ -123,7 +125,8 @@ func TestEveryNumberOnTheCommandLineHasARange(t *testing.T) {
 	}
 }
 
-// refuses runs a command line, with a context that has ended. perftest: with one that goes on, since the peer ends it. out: its number is out of range.
+// refuses runs a command line, with a context that has ended. perftest: with one that goes on, since the peer ends
+// it. out: its number is out of range.
 func refuses(t *testing.T, live, out bool, flag string, args []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -22,7 +22,7 @@ var optionValues = map[string]string{
 }
 
 // unknown peer is the port of a server that speaks something else and is gone at once.
-func stranger(t *testing.T) (port string) {
+func foreignPeer(t *testing.T) (port string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func stranger(t *testing.T) (port string) {
 // as a peer or device that is not there, or refuse it in one line that names it and says why
 // or what to type instead. None ends in a bare "unknown flag".
 func TestEveryOptionOfPerftestIsAnswered(t *testing.T) {
-	peer, took := stranger(t), []int{reports.ExitOK, reports.ExitPeer, reports.ExitNotRun}
+	peer, took := foreignPeer(t), []int{reports.ExitOK, reports.ExitPeer, reports.ExitNotRun}
 	for _, d := range perftest.Describe() {
 		name, key := "--"+d.Long, d.Long
 		if d.Letter != "" {

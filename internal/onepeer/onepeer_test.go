@@ -18,7 +18,8 @@ func TestAPanicIsTheEndOfOnePeer(t *testing.T) {
 	}
 	_, err := serve([]byte("ab"), 2)
 	var f *Fault
-	if !errors.As(err, &f) || !strings.HasPrefix(f.Place, "onepeer_test.go:") || !strings.Contains(f.Value, "index out of range") {
+	if !errors.As(err, &f) || !strings.HasPrefix(f.Place, "onepeer_test.go:") ||
+		!strings.Contains(f.Value, "index out of range") {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A QP whose peer's message makes its reader panic ends alone: its peer sees the end, and another QP of the device works.
+// A QP whose peer's message makes its reader panic ends alone: its peer sees the end, and another QP of the device
+// works.
 func TestAPanicEndsOneQueuePairAlone(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	c, d := newEnd(t, Config{}, rdma.QPConfig{}), newEndOn(t, b.dev, rdma.QPConfig{})

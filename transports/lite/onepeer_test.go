@@ -21,11 +21,7 @@ func TestAPanicEndsOneNodeAlone(t *testing.T) {
 	if _, err := bad.Call(0, 3, []byte("panic")); err == nil {
 		t.Error("a call that made the other node panic has an answer")
 	}
-	for end := time.Now().Add(20 * time.Second); !c.nodes[0].peers[1].Load().dead.Load(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the node lives")
-		}
-	}
+	eventually(t, "the end of the node", c.nodes[0].peers[1].Load().dead.Load)
 	got := must(good.Call(0, 3, []byte("more")))(t)
 	if string(got) != "more" {
 		t.Errorf("another node: %q", got)

@@ -33,7 +33,8 @@ func (t Table) Chart(id string) template.HTML {
 			if err != nil {
 				y = math.NaN() // not measured
 			}
-			s.Points = append(s.Points, view.Point{X: position(t.Head[i+1]), Y: y, Tip: row[0] + ", " + t.Head[i+1] + ": " + cell})
+			s.Points = append(s.Points, view.Point{X: position(t.Head[i+1]), Y: y,
+				Tip: row[0] + ", " + t.Head[i+1] + ": " + cell})
 		}
 		c.Series = append(c.Series, s)
 	}

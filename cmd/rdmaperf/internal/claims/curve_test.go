@@ -25,7 +25,8 @@ func TestCurves(t *testing.T) {
 	if text := got.text("  "); !strings.Contains(text, "    a, here             2     -\n") {
 		t.Errorf("columns are not aligned:\n%s", text)
 	}
-	if md := got.markdown(); !strings.Contains(md, "\n| size | 64 | 1000 |\n|---|--:|--:|\n| a, published | 3.59 | 5.3 |\n") {
+	if md := got.markdown(); !strings.Contains(md, "\n| size | 64 | 1000 |\n|---|--:|--:|\n| a, published | 3.59 | 5.3 "+
+		"|\n") {
 		t.Errorf("not a table:\n%s", md)
 	}
 }
@@ -39,7 +40,8 @@ func TestCurvesOfPapers(t *testing.T) {
 					if l.Published != nil && len(l.Published) != len(curve.Points) {
 						t.Errorf("%s, %s: %d values for %d points", c.ID, l.Name, len(l.Published), len(curve.Points))
 					}
-					if l.Here.Run != nil && !strings.Contains(l.Here.Run.Args, l.Here.Stack) || l.Published == nil && l.Here.Run == nil {
+					if l.Here.Run != nil && !strings.Contains(l.Here.Run.Args,
+						l.Here.Stack) || l.Published == nil && l.Here.Run == nil {
 						t.Errorf("%s, %s: no run has %q", c.ID, l.Name, l.Here.Stack)
 					}
 				}
@@ -89,7 +91,8 @@ func TestPagesDrawCurves(t *testing.T) {
 		t.Error("a point that was not measured is drawn")
 	}
 	b.Reset()
-	if err := WriteIndex(&b, []*Report{r}); err != nil || !strings.Contains(b.String(), "- [A paper](p.md): of 1 claim 1 shown\n") {
+	if err := WriteIndex(&b, []*Report{r}); err != nil || !strings.Contains(b.String(),
+		"- [A paper](p.md): of 1 claim 1 shown\n") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }

@@ -4,24 +4,27 @@ import "time"
 
 // What LITE is measured by. A model has a time of its own, without scatter and without rounds.
 var (
-	lCases = &Run{Args: "conform --transport lite+mem,lite+iwarp --only 'mem/*,handle/*,call/*,lock/excludes,lock/first-come,lock/not-held'"}
+	lCases = &Run{Args: "conform --transport lite+mem,lite+iwarp --only " +
+		"'mem/*,handle/*,call/*,lock/excludes,lock/first-come,lock/not-held'"}
 	lMany  = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --regions 1,16384 -s 64"}
-	lLarge = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --total 1,4,64,1024 -s 64"}
-	lSoft  = &Run{Args: "run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp' --workload latency " +
-		"--op write -s 64 --warmup 5ms", Slice: 30 * time.Millisecond}
+	lLarge = &Run{Args: "run --transport 'model(cx3)+mem,lite+model(cx3)+mem' --workload regions --total 1,4,64,1024 " +
+		"-s 64"}
+	lSoft = &Run{Args: "run --transport 'iwarp,lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp' --workload " +
+		"latency --op write -s 64 --warmup 5ms", Slice: 30 * time.Millisecond}
 	lPin = &Run{Args: "run --workload register -s 4K,64M --pattern new --arms none --pages base --offload none",
 		Slice: 20 * time.Millisecond, Each: true}
 	lMake   = &Run{Args: "run --transport lite+iwarp --workload regions --make 4K,64M", Round: "-n 200"}
 	lUsers  = &Run{Args: "run --transport 'model(cx3)+mem,lite(k=2)+model(cx3)+mem' --workload sharing --users 1,64,1000"}
 	lCounts = &Run{Args: "run --transport lite+iwarp --workload rpc -s 64 -n 8000"}
-	lCalls  = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload rpc " +
-		"-s 64 --warmup 5ms", Slice: 35 * time.Millisecond}
-	lSizes = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload rpc " +
-		"-s 64,4K --outstanding 16 --warmup 5ms", Slice: 15 * time.Millisecond}
+	lCalls  = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload " +
+		"rpc -s 64 --warmup 5ms", Slice: 35 * time.Millisecond}
+	lSizes = &Run{Args: "run --transport 'lite+iwarp,lite(rpc=send)+iwarp,lite(rpc=write)+iwarp,grpc(tcp)' --workload " +
+		"rpc -s 64,4K --outstanding 16 --warmup 5ms", Slice: 15 * time.Millisecond}
 	// each by itself: the server of a stack that polls takes the CPU of those beside it
 	lGapsPolled = &Run{Args: "run --transport lite+iwarp --workload rpc -s 64 --rate-sweep 200,5000 --warmup 5ms",
 		Slice: 55 * time.Millisecond}
-	lGapsSlept = &Run{Args: "run --transport 'lite(poll=adaptive)+iwarp' --workload rpc -s 64 --rate-sweep 200,5000 --warmup 5ms",
+	lGapsSlept = &Run{Args: "run --transport 'lite(poll=adaptive)+iwarp' --workload rpc -s 64 --rate-sweep 200,5000 " +
+		"--warmup 5ms",
 		Slice: 55 * time.Millisecond}
 	lDial  = &Run{Args: "run --transport iwarp,lite+iwarp --workload connect", Slice: 25 * time.Millisecond}
 	lThink = &Run{Args: "run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp' --workload think --think-time 0,200us",
@@ -60,7 +63,8 @@ var lite = Paper{
 			Source: "figure of scalability by regions", Rules: []Rule{
 				Growth("writes a second, 16384 over 1 regions, native", At{lMany, "rate", lNative, ""}, "regions", "1", "16384").
 					AtMost(0.5).Exact().Against(At{Stack: lTier}),
-				Growth("LITE", At{lMany, "rate", lTier, ""}, "regions", "1", "16384").AtLeast(0.9).Exact().Against(At{Stack: lNative}),
+				Growth("LITE", At{lMany, "rate", lTier, ""}, "regions", "1",
+					"16384").AtLeast(0.9).Exact().Against(At{Stack: lNative}),
 			}},
 		{ID: "L5", Says: "Large regions slow native requests down beyond a few MiB, and LITE's not.", Source: "slide 31",
 			Curves: []Curve{{"writes of 64 B, million a second by a region's bytes; the slide's axis ends at 6", "region_bytes",
@@ -72,7 +76,8 @@ var lite = Paper{
 				Growth("LITE", At{lLarge, "rate", lTier, ""}, "region_bytes", "1M", "1G").AtLeast(0.9).Exact().
 					Against(At{Stack: lNative}),
 			}},
-		{ID: "L6", Says: "The tier costs little, and hiding the crossing to its daemon saves most of that.", Source: "slide 32",
+		{ID: "L6", Says: "The tier costs little, and hiding the crossing to its daemon saves most of that.",
+			Source:    "slide 32",
 			Published: []string{"user space slightly above kernel space, both slightly above native verbs"}, Rules: []Rule{
 				Ratio("p50 of a 64 B write, LITE over native", At{lSoft, "p50", "lite+iwarp", ""}, At{lSoft, "p50", "iwarp", ""}).
 					AtMost(1.1).Against(At{Stack: "lite(daemon,cross)+iwarp"}),
@@ -96,7 +101,8 @@ var lite = Paper{
 			}},
 		{ID: "L8", Says: "Few shared queue pairs reach native rates, and their number does not grow with users.",
 			Source: "figure of queue pair sharing", Rules: []Rule{
-				Ratio("writes a second of 64 users, 2 queue pairs over one each", At{lUsers, "rate", "lite(k=2)+" + lNative, "users=64"},
+				Ratio("writes a second of 64 users, 2 queue pairs over one each", At{lUsers, "rate", "lite(k=2)+" + lNative,
+					"users=64"},
 					At{lUsers, "rate", lNative, "users=64"}).AtLeast(0.9).Exact().Against(At{Where: "users=1000", Stack: lNative}),
 				Growth("native, 1000 users over 64", At{lUsers, "rate", lNative, ""}, "users", "64", "1000").AtMost(0.5).Exact().
 					Against(At{Stack: "lite(k=2)+" + lNative}),
@@ -105,7 +111,8 @@ var lite = Paper{
 			}},
 		{ID: "L9", Says: "Calls of every length come back whole, a full ring refuses, and errors have their codes.",
 			Source: "lite.h", Rules: []Rule{Pass("calls", lCases, "call/*")}},
-		{ID: "L10", Says: "A call is two messages, one each way.", Source: "§5", Published: []string{"two writes with immediate"},
+		{ID: "L10", Says: "A call is two messages, one each way.", Source: "§5",
+			Published: []string{"two writes with immediate"},
 			Rules: []Rule{
 				Count("messages of the client a call", At{lCounts, "client:messages/op", "lite+iwarp", ""}).AtLeast(0.99).
 					AtMost(1.01).Against(At{Figure: "client:credits/op"}),
@@ -128,7 +135,8 @@ var lite = Paper{
 			}},
 		{ID: "L12b", Says: "With many calls outstanding LITE carries as many as its peers, at every size.",
 			Source: "figures of call throughput: LITE, two writes, send and receive, FaRM-like", Rules: []Rule{
-				Ratio("64 B, 16 outstanding, calls a second, LITE over send and receive", At{lSizes, "rate", "lite+iwarp", "size=64"},
+				Ratio("64 B, 16 outstanding, calls a second, LITE over send and receive", At{lSizes, "rate", "lite+iwarp",
+					"size=64"},
 					At{lSizes, "rate", "lite(rpc=send)+iwarp", "size=64"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
 				Ratio("over two writes and polled rings", At{lSizes, "rate", "lite+iwarp", "size=64"},
 					At{lSizes, "rate", "lite(rpc=write)+iwarp", "size=64"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
@@ -137,9 +145,11 @@ var lite = Paper{
 				Ratio("over two writes and polled rings", At{lSizes, "rate", "lite+iwarp", "size=4K"},
 					At{lSizes, "rate", "lite(rpc=write)+iwarp", "size=4K"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
 			}},
-		{ID: "L13", Says: "A caller sleeps in long waits, which frees its CPU and costs a wake-up.", Source: "figure of CPU by gap",
+		{ID: "L13", Says: "A caller sleeps in long waits, which frees its CPU and costs a wake-up.",
+			Source: "figure of CPU by gap",
 			Rules: []Rule{
-				Ratio("client's CPU, 200 us of server work, adaptive over polling", At{lThink, "client_busy", lWaits, "think=200µs"},
+				Ratio("client's CPU, 200 us of server work, adaptive over polling", At{lThink, "client_busy", lWaits,
+					"think=200µs"},
 					At{lThink, "client_busy", "lite+iwarp", "think=200µs"}).AtMost(0.5).Against(At{Stack: "lite+iwarp"}),
 				Growth("adaptive, 200 us over none", At{lThink, "client_busy", lWaits, ""}, "think", "0s", "200µs").AtMost(0.5).
 					Against(At{Stack: "lite+iwarp"}),
@@ -148,7 +158,8 @@ var lite = Paper{
 			}},
 		{ID: "L13b", Says: "A call's CPU grows with the gap between calls where callers poll, and not where they sleep.",
 			Source: "figure of CPU time a request by the time between two", Rules: []Rule{
-				Ratio("CPU of both sides a call, 200 a second, adaptive over polling", At{lGapsSlept, "cpu.call", lWaits, "rate=200"},
+				Ratio("CPU of both sides a call, 200 a second, adaptive over polling", At{lGapsSlept, "cpu.call", lWaits,
+					"rate=200"},
 					At{lGapsPolled, "cpu.call", "lite+iwarp", "rate=200"}).AtMost(0.5).
 					Against(At{Run: lGapsPolled, Stack: "lite+iwarp"}),
 				Ratio("polling, 200 over 5000 a second", At{lGapsPolled, "cpu.call", "lite+iwarp", "rate=200"},
@@ -158,13 +169,16 @@ var lite = Paper{
 			}},
 		{ID: "L14", Says: "A server has a ring for each client, which is less than receives of the longest message.",
 			Source: "figure of memory", Rules: []Rule{
-				Growth("server's memory, 8 clients over 1", At{lMemory, "server_bytes", "lite+iwarp", "size=64K"}, "clients", "1", "8"),
+				Growth("server's memory, 8 clients over 1", At{lMemory, "server_bytes", "lite+iwarp", "size=64K"}, "clients",
+					"1", "8"),
 				Ratio("8 clients of 64 KiB, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=64K"},
 					At{lMemory, "server_bytes", "iwarp", "clients=8 size=64K"}).AtMost(0.5).Exact().Against(At{Stack: "iwarp"}),
 			}},
-		{ID: "L14b", Says: "With values as various as those of Facebook's stores, up to 1 MiB, rings take a small part of receives.",
+		{ID: "L14b", Says: "With values as various as those of Facebook's stores, up to 1 MiB, rings take a small part of " +
+			"receives.",
 			Source: "figure of memory by sizes of values; receives must fit the largest", Rules: []Rule{
-				Ratio("8 clients of at most 1M, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=1M"},
+				Ratio("8 clients of at most 1M, rings over receives", At{lMemory, "server_bytes", "lite+iwarp",
+					"clients=8 size=1M"},
 					At{lMemory, "server_bytes", "iwarp", "clients=8 size=1M"}).AtMost(0.1).Exact().Against(At{Stack: "iwarp"}),
 				Ratio("of at most 4K", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=4K"},
 					At{lMemory, "server_bytes", "iwarp", "clients=8 size=4K"}).Exact(),
@@ -188,7 +202,8 @@ var lite = Paper{
 					At{lQoS, "high_rate", lHWSep, "at_s=0.055..0.095"}),
 			}},
 		{ID: "L18", Says: "Applications give the answers of one machine.", Source: "§8",
-			Published: []string{"lines, of which use LITE: log 330, 36; MapReduce 600, 49; graph 1400, 20; DSM 3000, 45"}, Rules: []Rule{
+			Published: []string{"lines, of which use LITE: log 330, 36; MapReduce 600, 49; graph 1400, 20; DSM 3000, 45"},
+			Rules: []Rule{
 				Pass("a log", lLog), Pass("MapReduce", lWords), Pass("PageRank", lPages), Pass("shared memory", lDSM),
 			}},
 		{ID: "L19", Says: "A node takes longer to join than a queue pair to connect, for all that it shares.",

@@ -27,9 +27,9 @@ type plan struct {
 	most   time.Duration
 }
 
-// plan divides 5 % among all rules of the paper that have an interval and run here, and among the looks at them, so that
-// all verdicts hold together with 95 %, although rules that are decided are not looked at again (Bonferroni). The first
-// look has the fewest rounds that give an interval at that level.
+// plan divides 5 % among all rules of the paper that have an interval and run here, and among the looks at them, so
+// that all verdicts hold together with 95 %, although rules that are decided are not looked at again (Bonferroni). The
+// first look has the fewest rounds that give an interval at that level.
 func (p *Paper) plan(quick bool) plan {
 	m := 0
 	for _, c := range p.Claims {
@@ -133,8 +133,8 @@ func (out *Outcome) conclude(c *Claim, n *runner, x plan) {
 	out.Label = c.label(n)
 }
 
-// further is a look at rules that are undecided: first at those that it should decide, the cheapest of them first, as far
-// as the time allows. What is decided is not looked at again. It returns those that are still undecided.
+// further is a look at rules that are undecided: first at those that it should decide, the cheapest of them first, as
+// far as the time allows. What is decided is not looked at again. It returns those that are still undecided.
 func (n *runner) further(ctx context.Context, todo []open, x plan, k int, began time.Time) (still []open) {
 	rounds := x.rounds[k]
 	cost := func(o open) (t time.Duration) {

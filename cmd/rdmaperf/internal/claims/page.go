@@ -42,9 +42,9 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// labels are what stands behind the figures of a claim.
-const labels = "In brackets is what was measured: soft is software on this machine's CPUs, model a simulated NIC, mem " +
-	"memory within one process, device an adapter."
+// labels are those of the figures of a claim.
+const labels = "In brackets is what was measured: soft is software on this machine's CPUs, model a simulated NIC, " +
+	"mem memory within one process, device an adapter."
 
 // Labels explains the labels once for a page.
 func (*Report) Labels() string { return labels }

@@ -34,35 +34,42 @@ var peers = Paper{
 			Ratio("mean, iwarp over libfabric", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "libfabric", ""}).
 				AtMost(faster).Against(At{Stack: "libfabric"}),
 		}},
-		{ID: "P4", Says: "A message over iWARP is faster than over UCX on TCP.", Source: "the same; its tagged messages", Rules: []Rule{
-			Ratio("p50, iwarp over ucx", At{pLatency, "p50", "iwarp", ""}, At{pLatency, "p50", "ucx", ""}).AtMost(faster).
-				Against(At{Stack: "ucx"}),
-		}},
-		{ID: "P5", Says: "A message over iWARP is faster than over Open MPI on TCP.", Source: "the same; MPI_Send and MPI_Recv", Rules: []Rule{
-			Ratio("mean, iwarp over openmpi", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "openmpi", ""}).
-				AtMost(faster).Against(At{Stack: "openmpi"}),
-		}},
-		{ID: "P6", Says: "A message over iWARP is faster than by qperf on TCP, which sleeps.", Source: "the same; tcp_lat", Rules: []Rule{
-			Ratio("mean, iwarp over qperf", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "qperf", ""}).
-				AtMost(faster).Against(At{Stack: "qperf"}),
-		}},
-		{ID: "P7", Says: "A stream over iWARP keeps most of TCP's rate.", Source: "1 MiB writes, 16 outstanding", Rules: []Rule{
-			Ratio("iwarp over tcp", At{pStream, "bw", "iwarp", ""}, At{pStream, "bw", "tcp", ""}).AtLeast(0.8).
-				Against(At{Stack: "ucx"}),
-			Ratio("iwarp(nocrc) over tcp", At{pStream, "bw", "iwarp(nocrc)", ""}, At{pStream, "bw", "tcp", ""}).AtLeast(0.9).
-				Against(At{Stack: "ucx"}),
-			Ratio("tcp over the C program, 16 buffers", At{pStream, "bw", "tcp", ""}, At{pStream, "bw", "floor", ""}),
-		}},
-		{ID: "P8", Says: "A stream of writes over iWARP is faster than UCX's puts on TCP.", Source: "1 MiB, 16 outstanding; UCX: ucp_put_bw", Rules: []Rule{
-			Ratio("iwarp over ucx", At{pStream, "bw", "iwarp", ""}, At{pStream, "bw", "ucx", ""}).AtLeast(1 / faster).
-				Against(At{Stack: "ucx"}),
-		}},
-		{ID: "P9", Says: "Small writes over iWARP are at least 3 million a second.", Source: "64 B, 128 outstanding", Rules: []Rule{
-			Value("iwarp", At{pRate, "rate", "iwarp", ""}).AtLeast(3e6).Against(At{pStream, "rate", "iwarp", ""}),
-		}},
-		{ID: "P10", Says: "Small writes over iWARP are more a second than UCX's puts.", Source: "64 B, 128 outstanding", Rules: []Rule{
-			Ratio("iwarp over ucx", At{pRate, "rate", "iwarp", ""}, At{pRate, "rate", "ucx", ""}).AtLeast(1 / faster).
-				Against(At{Stack: "ucx"}),
-		}},
+		{ID: "P4", Says: "A message over iWARP is faster than over UCX on TCP.", Source: "the same; its tagged messages",
+			Rules: []Rule{
+				Ratio("p50, iwarp over ucx", At{pLatency, "p50", "iwarp", ""}, At{pLatency, "p50", "ucx", ""}).AtMost(faster).
+					Against(At{Stack: "ucx"}),
+			}},
+		{ID: "P5", Says: "A message over iWARP is faster than over Open MPI on TCP.",
+			Source: "the same; MPI_Send and MPI_Recv", Rules: []Rule{
+				Ratio("mean, iwarp over openmpi", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "openmpi", ""}).
+					AtMost(faster).Against(At{Stack: "openmpi"}),
+			}},
+		{ID: "P6", Says: "A message over iWARP is faster than by qperf on TCP, which sleeps.",
+			Source: "the same; tcp_lat", Rules: []Rule{
+				Ratio("mean, iwarp over qperf", At{pLatency, "mean", "iwarp", ""}, At{pLatency, "mean", "qperf", ""}).
+					AtMost(faster).Against(At{Stack: "qperf"}),
+			}},
+		{ID: "P7", Says: "A stream over iWARP keeps most of TCP's rate.", Source: "1 MiB writes, 16 outstanding",
+			Rules: []Rule{
+				Ratio("iwarp over tcp", At{pStream, "bw", "iwarp", ""}, At{pStream, "bw", "tcp", ""}).AtLeast(0.8).
+					Against(At{Stack: "ucx"}),
+				Ratio("iwarp(nocrc) over tcp", At{pStream, "bw", "iwarp(nocrc)", ""}, At{pStream, "bw", "tcp", ""}).AtLeast(0.9).
+					Against(At{Stack: "ucx"}),
+				Ratio("tcp over the C program, 16 buffers", At{pStream, "bw", "tcp", ""}, At{pStream, "bw", "floor", ""}),
+			}},
+		{ID: "P8", Says: "A stream of writes over iWARP is faster than UCX's puts on TCP.",
+			Source: "1 MiB, 16 outstanding; UCX: ucp_put_bw", Rules: []Rule{
+				Ratio("iwarp over ucx", At{pStream, "bw", "iwarp", ""}, At{pStream, "bw", "ucx", ""}).AtLeast(1 / faster).
+					Against(At{Stack: "ucx"}),
+			}},
+		{ID: "P9", Says: "Small writes over iWARP are at least 3 million a second.", Source: "64 B, 128 outstanding",
+			Rules: []Rule{
+				Value("iwarp", At{pRate, "rate", "iwarp", ""}).AtLeast(3e6).Against(At{pStream, "rate", "iwarp", ""}),
+			}},
+		{ID: "P10", Says: "Small writes over iWARP are more a second than UCX's puts.", Source: "64 B, 128 outstanding",
+			Rules: []Rule{
+				Ratio("iwarp over ucx", At{pRate, "rate", "iwarp", ""}, At{pRate, "rate", "ucx", ""}).AtLeast(1 / faster).
+					Against(At{Stack: "ucx"}),
+			}},
 	},
 }

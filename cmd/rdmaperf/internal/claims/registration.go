@@ -8,23 +8,25 @@ var (
 		"-s 4K,64K,16M", Slice: 10 * time.Millisecond, Each: true}
 	rHuge = &Run{Args: "run --workload register --pattern repeated --arms none --pages base,huge --offload none -s 16M",
 		Slice: 20 * time.Millisecond, Each: true}
-	rHop = &Run{Args: "run --workload register --pattern repeated --arms none,prereg --pages base --offload none,16us -s 4K",
+	rHop = &Run{Args: "run --workload register --pattern repeated --arms none,prereg --pages base --offload none,16us " +
+		"-s 4K",
 		Slice: 10 * time.Millisecond, Each: true}
-	rLazy = &Run{Args: "run --workload register --pattern new --arms prereg,prereg+lazy --pages base --offload none -s 16M",
+	rLazy = &Run{Args: "run --workload register --pattern new --arms prereg,prereg+lazy --pages base --offload none -s " +
+		"16M",
 		Slice: 20 * time.Millisecond, Each: true}
 	rSafe = &Run{Args: "conform --transport regcache+mem,regcache+iwarp --only 'acc/*'"}
 	rSet  = &Run{Args: "run --workload register --pattern set --arms cache --pages base --offload none -s 64K " +
 		"--working-set 32,256 --capacity 64", Slice: 10 * time.Millisecond, Each: true}
 	rBlind = &Run{Args: "run --workload register --pattern replaced --arms cache --pages base --offload none -s 64K " +
 		"--source auto,none", Slice: 10 * time.Millisecond, Each: true}
-	rReduce = &Run{Args: "run --transport iwarp --workload allreduce --ranks 2 --arms none,prereg+lazy -s 1M --buffers fresh " +
-		"--algorithm ring", Slice: 10 * time.Millisecond, Each: true}
+	rReduce = &Run{Args: "run --transport iwarp --workload allreduce --ranks 2 --arms none,prereg+lazy -s 1M --buffers " +
+		"fresh --algorithm ring", Slice: 10 * time.Millisecond, Each: true}
 	rReuse = &Run{Args: "run --transport iwarp --workload allreduce --ranks 2 --arms none,cache,prereg -s 1M " +
 		"--buffers fresh,reused --algorithm ring", Slice: 10 * time.Millisecond, Each: true, Rounds: 3}
 	rODP = &Run{Args: "run --transport verbs --workload register --pattern new --arms none,odp --pages base " +
 		"--offload none -s 1M", Slice: 20 * time.Millisecond, Each: true}
-	rThreads = &Run{Args: "run --workload register --pattern threads --arms none,cache --pages base --offload none -s 64K " +
-		"--register-threads 1,2", Slice: 10 * time.Millisecond, Each: true}
+	rThreads = &Run{Args: "run --workload register --pattern threads --arms none,cache --pages base --offload none -s " +
+		"64K --register-threads 1,2", Slice: 10 * time.Millisecond, Each: true}
 )
 
 var registration = Paper{

@@ -85,7 +85,8 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 	return rep, nil
 }
 
-// runsOf are those that claims need here, each once: first those without rounds, of which each says something by itself,
+// runsOf are those that claims need here, each once: first those without rounds, of which each says something by
+// itself,
 // and last those of curves.
 func runsOf(all []*Claim) (runs []*Run) {
 	for kind := range kinds {

@@ -18,22 +18,27 @@ var (
 	cIdleBP    = &Run{Args: "run --transport 'grpc(dropin,bp)+iwarp' --workload rpc -s 32 -n 1000"}
 	cIdleBPEV  = &Run{Args: "run --transport 'grpc(dropin)+iwarp' --workload rpc -s 32 -n 1000"}
 	cIdleEvent = &Run{Args: "run --transport 'grpc(dropin,event)+iwarp' --workload rpc -s 32 -n 1000"}
-	cBusy      = &Run{Args: "run --transport 'grpc(fused,busy=0s)+iwarp,grpc(fused)+iwarp' --workload rpc -s 32 --response 8 --warmup 5ms",
+	cBusy      = &Run{Args: "run --transport 'grpc(fused,busy=0s)+iwarp,grpc(fused)+iwarp' --workload rpc -s 32 " +
+		"--response 8 --warmup 5ms",
 		Slice: 35 * time.Millisecond}
-	cPollers = &Run{Args: "run --transport 'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=3)+iwarp' --workload rpc " +
+	cPollers = &Run{Args: "run --transport 'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=3)+iwarp' " +
+		"--workload rpc " +
 		"-s 32 --response 8 -q 64 --warmup 5ms", Slice: 35 * time.Millisecond}
-	cRings = &Run{Args: "run --transport 'grpc(dropin,ring=16K)+iwarp,grpc(dropin,ring=256K)+iwarp,grpc(dropin,ring=2M)+iwarp'" +
+	cRings = &Run{Args: "run --transport " +
+		"'grpc(dropin,ring=16K)+iwarp,grpc(dropin,ring=256K)+iwarp,grpc(dropin,ring=2M)+iwarp'" +
 		" --workload rpc -s 128K --response 8 --warmup 5ms", Slice: 35 * time.Millisecond}
 	cConns = &Run{Args: "run --transport 'grpc(tcp),grpc(dropin)+iwarp,grpc(dropin,bp)+iwarp' --workload rpc -s 32 " +
 		"--response 8 --qp-sweep 1,64 --rate 2000 --warmup 5ms", Slice: 35 * time.Millisecond}
 	cStore = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a --records 1000 --warmup 5ms",
 		Slice: 35 * time.Millisecond}
-	cValues = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,f --records 1000 --fields 1 " +
+	cValues = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,f --records 1000 " +
+		"--fields 1 " +
 		"--field-bytes 4096 --warmup 5ms", Slice: 25 * time.Millisecond}
 	cGather = &Run{Args: "run --transport 'grpc(tcp),grpc(dropin)+iwarp,grpc(dropin,write=64)+iwarp' --workload rpc " +
 		"--rpc stream -s 32 --response 8 --outstanding 16 --warmup 5ms", Slice: 25 * time.Millisecond}
 	cSlow = &Run{Args: "run --transport 'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=2)+iwarp," +
-		"grpc(dropin,busy=0s,pollers=4)+iwarp' --workload rpc -s 32 --response 8 -q 320 --rate 3200 --arrivals poisson --warmup 5ms",
+		"grpc(dropin,busy=0s,pollers=4)+iwarp' --workload rpc -s 32 --response 8 -q 320 --rate 3200 --arrivals poisson " +
+		"--warmup 5ms",
 		Slice: 50 * time.Millisecond}
 	cSeldomTCP  = seldom("'grpc(tcp)'")
 	cSeldomBPEV = seldom("'grpc(dropin)+iwarp'")
@@ -42,7 +47,8 @@ var (
 		"-q 1024 --rate 10240 --arrivals poisson --warmup 5ms", Slice: 50 * time.Millisecond}
 	cLanding = &Run{Args: "run --transport 'grpc(fused)+iwarp,grpc(fused,noland)+iwarp' --workload rpc -s 1K,8K,128K " +
 		"--response 8 --warmup 5ms", Slice: 25 * time.Millisecond}
-	cTensors = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1M --warmup 5ms",
+	cTensors = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1M " +
+		"--warmup 5ms",
 		Slice: 35 * time.Millisecond}
 )
 
@@ -69,7 +75,8 @@ func modes(call, clients string, rounds int) *Run {
 
 // seldom is a run by itself: a stack that polls costs those beside it.
 func seldom(stack string) *Run {
-	return &Run{Args: "run --transport " + stack + " --workload rpc -s 32 --response 8 -q 16 --rate 400 --arrivals poisson --warmup 5ms",
+	return &Run{Args: "run --transport " + stack + " --workload rpc -s 32 --response 8 -q 16 --rate 400 --arrivals " +
+		"poisson --warmup 5ms",
 		Slice: 60 * time.Millisecond}
 }
 
@@ -91,7 +98,8 @@ var rrcompound = Paper{
 		{ID: "C5", Says: "Streams of small calls are far faster than by TCP, and BPEV is near busy polling.",
 			Source:    "logs, th-pitzer-40-threads, numa false",
 			Published: []string{"1 client: BPEV 118, BP 256, EVENT 95, TCP 41 kRPC/s", "32 clients: 4011, 4989, 795, 858"},
-			Curves: []Curve{{"streams, thousand messages a second by clients; there 64 threads at either end", "qps", cClients, 1e3,
+			Curves: []Curve{{"streams, thousand messages a second by clients; there 64 threads at either end", "qps",
+				cClients, 1e3,
 				[]Line{
 					{"TCP", []string{"41", "616", "1162"}, At{cStream, "rate", cTCP, ""}, cStreams},
 					{"BP", []string{"256", "2907", "5291"}, At{cStream, "rate", cBP, ""}, cStreams},
@@ -134,7 +142,8 @@ var rrcompound = Paper{
 			}},
 		{ID: "C6", Says: "Without busy polling calls are slow; the time of it matters little from a round trip on.",
 			Source: "logs of the sweep", Rules: []Rule{
-				Ratio("p50, busy for 200 us over not", At{cBusy, "p50", cFused, ""}, At{cBusy, "p50", "grpc(fused,busy=0s)+iwarp", ""}).
+				Ratio("p50, busy for 200 us over not", At{cBusy, "p50", cFused, ""}, At{cBusy, "p50",
+					"grpc(fused,busy=0s)+iwarp", ""}).
 					AtMost(0.9).Against(At{Stack: "grpc(fused,busy=0s)+iwarp"}),
 			}},
 		{ID: "C7", Says: "Two or three background pollers are enough.", Source: "logs of the sweep", Needs: Needs{CPUs: 4},
@@ -202,13 +211,15 @@ var rrcompound = Paper{
 			}},
 		{ID: "C13b", Says: "It gains by the authors' own settings too: mixes a and f, values of 4096 B.",
 			Source: "gRPC-KVStore, ycsb.sh; there with RocksDB and up to 128 clients", Rules: []Rule{
-				Ratio("a, calls a second, fused over TCP", At{cValues, "rate", cFused, "mix=a"}, At{cValues, "rate", cTCP, "mix=a"}).
+				Ratio("a, calls a second, fused over TCP", At{cValues, "rate", cFused, "mix=a"}, At{cValues, "rate", cTCP,
+					"mix=a"}).
 					AtLeast(1.2).Against(At{Stack: cTCP}),
 				Ratio("f", At{cValues, "rate", cFused, "mix=f"}, At{cValues, "rate", cTCP, "mix=f"}).AtLeast(1.2).
 					Against(At{Stack: cTCP}),
 			}},
 		{ID: "C14", Says: "Exchanges of tensors gain over TCP.", Source: "abstract", Rules: []Rule{
-			Ratio("1M each way, p50, fused over TCP", At{cTensors, "p50", cFused, ""}, At{cTensors, "p50", cTCP, ""}).AtMost(0.9).
+			Ratio("1M each way, p50, fused over TCP", At{cTensors, "p50", cFused, ""}, At{cTensors, "p50", cTCP,
+				""}).AtMost(0.9).
 				Against(At{Stack: cTCP}),
 		}},
 		{ID: "C15", Says: "Calls to a peer that dies end as unavailable.", Source: "follows from the design",

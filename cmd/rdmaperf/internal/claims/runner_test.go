@@ -20,7 +20,8 @@ func script(t *testing.T, body string) *runner {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return &runner{program: file, dir: dir, Options: Options{Progress: func(string) {}, Announce: func(string) {}}, ran: map[string]*outcome{}}
+	return &runner{program: file, dir: dir, Options: Options{Progress: func(string) {}, Announce: func(string) {}},
+		ran: map[string]*outcome{}}
 }
 
 // measure makes a run of nine rounds and reads a figure.
@@ -65,7 +66,8 @@ func TestVerdictsOfCommands(t *testing.T) {
 	}
 	busy := &outcome{code: reports.ExitPeer, err: errors.New("no answer")}
 	busy.doc = &reports.Document{}
-	if _, err := (&runner{ran: map[string]*outcome{"x": busy}}).read(At{Run: &Run{Args: "x"}}, 9); missing(err).Verdict != Undecided {
+	if _, err := (&runner{ran: map[string]*outcome{"x": busy}}).read(At{Run: &Run{Args: "x"}},
+		9); missing(err).Verdict != Undecided {
 		t.Errorf("no answer: %v", err)
 	}
 }
@@ -77,7 +79,8 @@ func TestVerdictsOfCases(t *testing.T) {
 {"id":"b/1","transport":"x","verdict":"unsupported"}
 {"id":"c/1","transport":"x","verdict":"fail"}' >"$3"; exit 1`
 	o := script(t, record).look(context.Background(), &Run{Args: "conform"}, 9)
-	for pattern, want := range map[string]Verdict{"a/*": Shown, "b/*": Cannot, "c/*": NotShown, "*/1": NotShown, "d/*": Cannot} {
+	for pattern, want := range map[string]Verdict{"a/*": Shown, "b/*": Cannot, "c/*": NotShown, "*/1": NotShown,
+		"d/*": Cannot} {
 		if f := o.judgePass(Pass("x", nil, pattern)); f.Verdict != want {
 			t.Errorf("%s: %+v, want %s", pattern, f, want)
 		}

@@ -8,7 +8,8 @@ var (
 		Slice: 50 * time.Millisecond}
 	zStall = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 1000 --impair stop=300ms",
 		Full: "-D 10s", Quick: "-D 3s"}
-	zOpen     = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 500", Full: "-D 10s", Quick: "-D 2s"}
+	zOpen = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 500", Full: "-D 10s",
+		Quick: "-D 2s"}
 	zUnproved = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M -t 1 --verify none",
 		Slice: 50 * time.Millisecond}
 	zSampled = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M -t 1 --verify sample",
@@ -46,7 +47,8 @@ var self = Paper{
 			Ratio("samples over completed", At{zOpen, "samples", "tcp", ""}, At{zOpen, "load.completed", "tcp", ""}).
 				AtLeast(0.98).AtMost(1.02).Exact().Against(At{Figure: "load.late"}),
 		}},
-		{ID: "Z4", Says: "Comparing a sample of the data costs little beside comparing all of it.", Source: "--verify; one message under way, as more of them have a buffer each only where they are compared",
+		{ID: "Z4", Says: "Comparing a sample of the data costs little beside comparing all of it.",
+			Source: "--verify; one message under way, as more of them have a buffer each only where they are compared",
 			Rules: []Rule{
 				Ratio("1M writes, sample over none", At{zSampled, "bw", "tcp", ""}, At{zUnproved, "bw", "tcp", ""}).AtLeast(0.7).
 					Against(At{Run: zProved}),
@@ -54,7 +56,8 @@ var self = Paper{
 			}},
 		{ID: "Z5", Says: "--awake shortens the wake-ups of stacks that sleep.", Source: "--awake",
 			Rules: []Rule{
-				Ratio("p50 of a call that sleeps, awake over as it is", At{zAwake, "p50", zSleeps, ""}, At{zAsleep, "p50", zSleeps, ""}).
+				Ratio("p50 of a call that sleeps, awake over as it is", At{zAwake, "p50", zSleeps, ""}, At{zAsleep, "p50",
+					zSleeps, ""}).
 					AtMost(0.95).Against(At{Run: zAsleep}),
 				Ratio("of one that polls", At{zAwake, "p50", zPolls, ""}, At{zAsleep, "p50", zPolls, ""}),
 			}},

@@ -14,7 +14,8 @@ var (
 	fCounts = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=raw,link=shm,copies=two),iwarp' " +
 		"--workload throughput --op send -s 64K -t 16 -n 2000 --rounds 1"}
 	fThreads = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm,threads=c1),iwarp(stack=raw,link=shm,threads=c2)," +
-		"iwarp(stack=raw,link=shm,threads=c3)' --workload latency,throughput --op send --app-work 5us -s 1K -t 16 --warmup 5ms",
+		"iwarp(stack=raw,link=shm,threads=c3)' --workload latency,throughput --op send --app-work 5us -s 1K -t 16 " +
+		"--warmup 5ms",
 		Slice: 50 * time.Millisecond}
 	fWork = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm,threads=c2),iwarp(stack=raw,link=shm,threads=c3)' " +
 		"--workload latency --op send -s 1K --rate 20000 --app-work 50us --warmup 5ms", Slice: 500 * time.Millisecond}
@@ -62,7 +63,8 @@ var softrdma = Paper{
 				Ratio("messages done of 20000 a second with 50 us of work each, c3 over c2", At{fWork, "load.completed", fC3, ""},
 					At{fWork, "load.completed", fC2, ""}).AtLeast(1.1).Against(At{Stack: fC2}),
 			}},
-		{ID: "F6", Says: "Latency of short messages: raw, then sequential, then kernel sockets.", Source: "slides: four schemes",
+		{ID: "F6", Says: "Latency of short messages: raw, then sequential, then kernel sockets.",
+			Source: "slides: four schemes",
 			Rules: []Rule{
 				Order("p50 of 64 B", []string{"raw", "sequential", "kernel sockets"}, At{fSchemes, "p50", fRaw, "size=64"},
 					At{fSchemes, "p50", fSequential, "size=64"}, At{fSchemes, "p50", "iwarp", "size=64"}).
@@ -84,13 +86,15 @@ var softrdma = Paper{
 		{ID: "F8", Says: "The gap to an adapter closes for long messages.", Source: "slides",
 			Published: []string{"100 KB: 101 us beside 93; 500 KB: 500 beside 432; throughput 88 % of the RNIC at 100 KB"},
 			Needs:     Needs{Other: "an iWARP adapter to compare with"}},
-		{ID: "F9", Says: "Throughput with one message at a time is not that with many.", Source: "slides' throughput is size by latency",
+		{ID: "F9", Says: "Throughput with one message at a time is not that with many.",
+			Source: "slides' throughput is size by latency",
 			Rules: []Rule{
 				Growth("raw, 10000 B, 16 outstanding over 1", At{fSchemes, "bw", fRaw, "size=10000"}, "depth", "1", "16").
 					AtLeast(1.2).Against(At{Where: "depth=1"}),
 			}},
 		{ID: "F10", Says: "Loss costs throughput, and no byte.", Source: "follows from TCP", Rules: []Rule{
-			Ratio("64K sends, every 256th compared, 0.1 % lost over none", At{fLoss, "bw", fLossy, ""}, At{fLoss, "bw", fRaw, ""}).
+			Ratio("64K sends, every 256th compared, 0.1 % lost over none", At{fLoss, "bw", fLossy, ""}, At{fLoss, "bw", fRaw,
+				""}).
 				AtMost(0.9).Against(At{Stack: fRaw}),
 			Pass("ends of peers that die, stop or are cut off", fCases, "dth/*"),
 		}},

@@ -46,7 +46,8 @@ const (
 )
 
 // units are those that tools print.
-var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6, "GB/sec": 1e9}
+var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6,
+	"GB/sec": 1e9}
 
 // prepare finds the program, and builds it in dir where it has a source. An error is for a user: what is missing here.
 func (t *tool) prepare(ctx context.Context, dir string) error {
@@ -64,7 +65,8 @@ func (t *tool) prepare(ctx context.Context, dir string) error {
 	if err := os.WriteFile(file+".c", b, 0o644); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, t.program, "-O2", "-std=gnu11", "-o", file, file+".c").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, t.program, "-O2", "-std=gnu11", "-o", file,
+		file+".c").CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s.c by %s: %w: %s", t.source, t.program, err, lastLine(string(out)))
 	}
 	return nil

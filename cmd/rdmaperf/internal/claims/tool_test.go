@@ -60,7 +60,8 @@ func TestToolsRun(t *testing.T) {
 	} {
 		one := &tool{stack: "x", server: c.server, client: c.client, figure: asTime("p50"),
 			value: regexp.MustCompile(`latency = ([0-9.]+) (us)`)}
-		if f, err := one.measure(context.Background(), t.TempDir(), true); (err != nil) != c.fails || err == nil && f.Value != 5000 {
+		if f, err := one.measure(context.Background(), t.TempDir(),
+			true); (err != nil) != c.fails || err == nil && f.Value != 5000 {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}

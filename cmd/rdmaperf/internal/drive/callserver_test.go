@@ -72,7 +72,8 @@ func (bad) ServeCall(*transports.Served) error { panic("injected") }
 // A panic of a handler is the error of its call.
 func TestAPanicOfAHandlerIsTheErrorOfTheCall(t *testing.T) {
 	err := Answers{CallHandler: bad{}}.ServeCall(new(transports.Served))
-	if e := transports.AsCallError(err); e == nil || e.Code != transports.CallInternal || !strings.Contains(e.Text, "injected") {
+	if e := transports.AsCallError(err); e == nil || e.Code != transports.CallInternal ||
+		!strings.Contains(e.Text, "injected") {
 		t.Errorf("%v", err)
 	}
 }

@@ -23,7 +23,8 @@ type bomb struct{ net.Conn }
 
 func (bomb) Read([]byte) (int, error) { panic("injected") }
 
-// A client whose point makes the server panic gets an error, one whose octets do is cut off, and the next client is served.
+// A client whose point makes the server panic gets an error, one whose octets do is cut off, and the next client is
+// served.
 func TestAPanicOfTheServerEndsOneClientAlone(t *testing.T) {
 	s := &engine.Server{Workloads: engine.Table{}}
 	for name, e := range enginetest.Table {
@@ -40,7 +41,8 @@ func TestAPanicOfTheServerEndsOneClientAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Run(t.Context(), 0)
-		if reports.Code(err) != reports.ExitFailed || !strings.Contains(err.Error(), "internal error: injected, at onepeer_test.go:") {
+		if reports.Code(err) != reports.ExitFailed ||
+			!strings.Contains(err.Error(), "internal error: injected, at onepeer_test.go:") {
 			t.Errorf("%v, want the server's panic", err)
 		}
 		c.Close()

@@ -192,12 +192,14 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 
 // announceLarge is said once the first connection is there: then nothing refuses the plan any more.
 func (m *runner) announceLarge() {
-	memory, took := m.large()
-	if memory > 0 && !m.o.quiet && !m.saidLarge {
+	if m.o.quiet || m.saidLarge {
+		return
+	}
+	m.saidLarge = true
+	if memory, took := m.large(); memory > 0 {
 		fmt.Fprintf(m.stderr, "Large messages: up to %s of memory, and about %v to fill and compare them.\n",
 			reports.FormatSize(memory), took.Round(time.Second))
 	}
-	m.saidLarge = true
 }
 
 // inSlices tells whether all points keep their sessions from slice to slice. Others are set up again for each, which is

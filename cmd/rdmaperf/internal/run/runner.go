@@ -132,7 +132,7 @@ type runner struct {
 
 	stacks stackspec.Set
 
-	saidLarge bool  // announceLarge was asked
+	saidLarge bool  // announceLarge has had its turn
 	peer      *peer // the child, once it is needed
 	arms      []*arm
 	left      []stackspec.LeftOut // what is not measured
