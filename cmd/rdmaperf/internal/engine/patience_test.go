@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,5 +33,15 @@ func TestPatienceCountsTheTimeThatAThreadIsGiven(t *testing.T) {
 func TestThreadsDelayIsCounted(t *testing.T) {
 	if d := threadDelay(); d < 0 || d > int64(time.Hour) {
 		t.Errorf("%d ns", d)
+	}
+}
+
+// A worker whose limit has passed waits on while its thread waits for a CPU.
+func TestAWorkerWaitsForWhatItsThreadIsGiven(t *testing.T) {
+	w := &Worker{Stop: new(atomic.Uint32), stall: int64(time.Second), Spins: 2 * SpinCheck,
+		patience: Patience{delay: Now}}
+	w.waitStart = Now() - 2*w.stall
+	if err := w.check(nil); err != nil {
+		t.Errorf("the wait ended: %v", err)
 	}
 }

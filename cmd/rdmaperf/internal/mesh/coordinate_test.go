@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -128,6 +129,34 @@ func simulate(t testing.TB, n int, rounds [][]verdict.Link, limit time.Duration,
 		t.Fatal(err)
 	}
 	return c
+}
+
+// Of a path that is slow on some connections many are tried, and the sentence says on how many it was slow.
+func TestAPathThatIsSlowOnSomeConnectionsIsTriedOnMany(t *testing.T) {
+	for every, want := range map[int64]string{
+		1: "the path between n1 and n4 is slow on each of 22 connections",
+		3: "the path between n1 and n4 is slow on 22 of 70 connections, as if one of several equal paths were",
+	} {
+		var there, back atomic.Int64
+		c := simulate(t, 6, verdict.All(6), time.Minute, func(int) actor {
+			return wellBehaved(func(from, to int) bool {
+				switch {
+				case from == 1 && to == 4:
+					return (there.Add(1)-1)%every == 0
+				case from == 4 && to == 1:
+					return (back.Add(1)-1)%every == 0
+				}
+				return false
+			})
+		})
+		s := results.Summarise(c.results)
+		if len(s.Findings) != 1 || s.Sentence(&s.Findings[0]) != want {
+			t.Errorf("one of %d: %v", every, s.Findings)
+			for i := range s.Findings {
+				t.Log(s.Sentence(&s.Findings[i]))
+			}
+		}
+	}
 }
 
 // A pair without an address family in common would fail for ever: it is left out, with one line.

@@ -76,7 +76,7 @@ func TestADeadNodeIsAnError(t *testing.T) {
 	c := localtest.Open(t, 3)
 	start := time.Now()
 	errs := make([]error, 2)
-	time.AfterFunc(50*time.Millisecond, func() { c.Kill(2) })
+	time.AfterFunc(time.Second/2, func() { c.Kill(2) }) // all have mapped all by then
 	local.Each(c.Nodes, func(i int, n *lite.Node) error {
 		_, err := g.Run(n, Job{Name: "pr", Nodes: []int{0, 1, 2}, Iterations: 1 << 30})
 		if i < 2 {
