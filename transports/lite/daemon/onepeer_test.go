@@ -6,6 +6,7 @@ import "testing"
 func TestAPanicEndsOneClientAlone(t *testing.T) {
 	w := open(t, 2, Config{})
 	w.dial(t, ClientConfig{})
+	until(t, "the daemon serves its client", func() bool { return w.daemon.Clients() == 1 })
 	real := (*w.daemon.conns.Load())[0]
 	c := &conn{daemon: w.daemon, socket: real.socket, doorbell: real.doorbell, blocking: real.blocking,
 		stopped: make(chan struct{})} // without a page
