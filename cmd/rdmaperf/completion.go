@@ -110,11 +110,16 @@ func wordsOf(flag string) func(*cobra.Command) []string {
 }
 
 // completeValues gives every flag of every command its words. A flag without words and
-// without a file offers nothing: names of files would be wrong for it.
+// without a file offers nothing: names of files would be wrong for it. Cobra keeps what is registered here,
+// and with it the whole command, for as long as the process lives.
 func completeValues(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, own := c.GetFlagCompletionFunc(f.Name); own || slices.Contains(fileFlags, f.Name) {
+			if slices.Contains(fileFlags, f.Name) {
+				return
+			}
+			if f.Name == "transport" {
+				c.RegisterFlagCompletionFunc(f.Name, stackspec.Complete)
 				return
 			}
 			of := wordsOf(f.Name)

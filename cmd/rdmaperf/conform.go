@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/conformance"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
 func newConformCommand() *cobra.Command {
@@ -30,6 +29,5 @@ nothing selected, 77 a provider could not be opened.`,
 		},
 	}
 	f.Register(cmd.Flags())
-	cmd.RegisterFlagCompletionFunc("transport", stackspec.Complete) // the flag exists: no error is possible
 	return cmd
 }

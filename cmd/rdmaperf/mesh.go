@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
 func newMeshCommand() *cobra.Command {
@@ -30,6 +29,5 @@ are missing; the others exit with 0, so that no launcher ends the rest.`,
 		},
 	}
 	o.Register(cmd.Flags())
-	cmd.RegisterFlagCompletionFunc("transport", stackspec.Complete) // the flag exists: no error is possible
 	return cmd
 }

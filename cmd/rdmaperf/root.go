@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,9 @@ import (
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeValues(root)
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	if _, file := stderr.(*os.File); !file { // the kernel orders what goes to a file
@@ -92,7 +96,6 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 			cli.KnowsItsCommands(c)
 		}
 	}
-	completeValues(root)
 	cli.FitHelp(root)
 	return root
 }

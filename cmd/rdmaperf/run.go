@@ -7,7 +7,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -57,7 +56,6 @@ code is 77 at the end; any other error ends the scenario.
 	cmd.ValidArgsFunction = completeHosts
 	cli.GroupedUsage(cmd, run.FlagGroups())
 	run.SetHelp(cmd)
-	cmd.RegisterFlagCompletionFunc("transport", stackspec.Complete) // the flag exists: no error is possible
 	cmd.RunE = o.Run
 	return cmd
 }

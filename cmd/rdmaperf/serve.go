@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/serve"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
 func newServeCommand() *cobra.Command { return serveCommand(new(serve.Options)) }
@@ -29,6 +28,5 @@ an ACTIVE port, else the first device that has one. -d, -i and -x choose here.`,
 		},
 	}
 	o.Register(cmd.Flags())
-	cmd.RegisterFlagCompletionFunc("transport", stackspec.Complete) // the flag exists: no error is possible
 	return cmd
 }
