@@ -58,8 +58,8 @@ type Config struct {
 	// Link is LinkSHM, the default, or LinkXDP, through the interface Iface; without a
 	// name that is the one with the address at hand.
 	Link, Iface string
-	// Sequential gives the stack lwIP's own thread, which gets each packet and each send
-	// as a message, instead of running where it is polled.
+	// Sequential gives each packet to lwIP's own thread as a message, instead of running the
+	// stack where it is polled. Senders take the lock of lwIP's core.
 	Sequential bool
 	// Threads is how the work is divided, by SoftRDMA's names: c1, a packet thread beside
 	// the application; c2, the default, all in the thread that polls; c3, which is the

@@ -46,8 +46,8 @@
 //
 // What has just been said is SoftRDMA's model c2. With Threads c1 a packet thread
 // serves links and sends, and connections are two queues to it; with Sequential lwIP's
-// own thread does, which gets each packet and each send as a message, and a sender
-// sleeps until it is done: what lwIP's Sequential API costs. c3 is the provider's.
+// own thread gets each packet as a message, and a sender takes the lock of its core
+// (LWIP_TCPIP_CORE_LOCKING): what lwIP's Sequential API costs. c3 is the provider's.
 // Threads that find nothing offer their CPU, which is a system call and counted.
 //
 // The peer is trusted as far as a process of the same user can be: indices and

@@ -21,8 +21,8 @@ enum {
 };
 
 // Who runs the stack of a link: whoever polls (c2); a packet thread beside the
-// application (c1); lwIP's own thread, which gets every packet and every send as a
-// message, as its Sequential API has it.
+// application (c1); lwIP's own thread, which gets every packet as a message, as its
+// Sequential API has it.
 enum { LW_INLINE = 0, LW_IO = 1, LW_SEQUENTIAL = 2 };
 
 // What became of a connection.

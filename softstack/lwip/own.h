@@ -71,7 +71,6 @@ struct lw_own {
 	size_t size;
 };
 extern const struct lw_own lw_all;
-long lw_ask(struct lw_conn *c, uintptr_t v, int n, struct lw_own own);
 long lw_put(struct lw_conn *c, uintptr_t v, int n);
 long lw_take(struct lw_conn *c, uintptr_t v, int n, struct lw_own own);
 void lw_let_go_of_memory(struct lw_conn *c);

@@ -12,8 +12,6 @@ uint64_t lw_tx_referenced;
 long lw_sendv_ref(struct lw_conn *c, uintptr_t iov, int n, uintptr_t at, size_t size)
 {
 	struct lw_own own = {at, size};
-	if (c->mode == LW_SEQUENTIAL)
-		return lw_ask(c, iov, n, own);
 	sys_lock_tcpip_core();
 	long taken = lw_take(c, iov, n, own);
 	sys_unlock_tcpip_core();

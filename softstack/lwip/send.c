@@ -77,8 +77,6 @@ long lw_sendv(struct lw_conn *c, uintptr_t iov, int n)
 {
 	if (c->mode == LW_IO)
 		return lw_put(c, iov, n);
-	if (c->mode == LW_SEQUENTIAL)
-		return lw_ask(c, iov, n, lw_all);
 	sys_lock_tcpip_core();
 	long taken = lw_take(c, iov, n, lw_all);
 	sys_unlock_tcpip_core();

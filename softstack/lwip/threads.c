@@ -1,11 +1,9 @@
 //go:build lwip
 
-// Stacks that have threads of their own: the packet thread of the model that SoftRDMA
-// (APNet'17) calls c1, and lwIP's Sequential model, where lwIP's own thread gets each
-// packet and each send as a message.
+// Stacks whose packets have a thread of their own: the model that SoftRDMA
+// (APNet'17) calls c1.
 #include <errno.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <string.h>
 #include <time.h>
 #include "own.h"
@@ -14,35 +12,6 @@ struct lw_conn *lw_helped;
 int32_t lw_threaded;
 uint32_t lw_posted;
 uint64_t lw_yields, lw_thread_ns;
-
-// A send as a message to lwIP's thread; the sender sleeps until it is done.
-struct ask {
-	struct lw_conn *c;
-	uintptr_t v;
-	int n;
-	struct lw_own own;
-	long taken;
-	sem_t done;
-};
-
-static void answer(void *arg)
-{
-	struct ask *a = arg;
-	a->taken = lw_take(a->c, a->v, a->n, a->own);
-	sem_post(&a->done);
-}
-
-long lw_ask(struct lw_conn *c, uintptr_t v, int n, struct lw_own own)
-{
-	struct ask a = {c, v, n, own, 0, {{0}}};
-	if (sem_init(&a.done, 0, 0) != 0 || tcpip_callback(answer, &a) != ERR_OK)
-		return -ENOBUFS;
-	__atomic_add_fetch(&lw_yields, 1, __ATOMIC_RELAXED);
-	while (sem_wait(&a.done) != 0) // a signal
-		;
-	sem_destroy(&a.done);
-	return a.taken;
-}
 
 struct piece {
 	uintptr_t data;
