@@ -26,34 +26,36 @@ const (
 	noTier   = "iwarp tcp mem sched+iwarp regcache+mem model+mem lite(daemon)+iwarp " + callsAlone
 )
 
+// everyWork is a small run of each workload, and the stacks of everyStack that cannot do it.
+var everyWork = []struct{ work, out string }{
+	{"rpc --rpc oneway -s 64", noCalls + " lite(daemon)+iwarp lite(rpc=send)+iwarp lite(rpc=write)+mem"},
+	{"clients --machines 2 -s 4K", "tcp lite(daemon)+iwarp grpc(tcp) grpc(unix) grpc(bufconn)"},
+	{"qos -D 10ms", noTier}, // the rest takes two minutes
+	{"locks --contenders 2", noTier},
+	{"latency -s 64", ""},
+	{"throughput -s 64", "model+mem"},
+	{"hol", "model+mem lite(daemon)+iwarp"},
+	{"incast -s 64", "model+mem"},
+	{"connect", "model+mem"},
+	{"paramserver --model bert-base --ps-arm fifo --tensor-bytes 0.01", "model+mem " + callsAlone},
+	{"starvation", "model+mem " + callsAlone},
+	{"kv --records 10", noCalls},
+	{"tensor -s 1M", noCalls + " lite(daemon)+iwarp"},
+	{"register -s 4K --arms none --offload none --pattern repeated", noDevice},
+	{"allreduce -s 1K --arms none --buffers fresh --algorithm ring --offload none",
+		"mem regcache+mem model+mem " + noDevice},
+	{"regions --regions 2 --region-size 4K --total 1 --make 4096", noPair},
+	{"softrdma", callsAlone},
+	{"sharing --users 2", "tcp " + callsAlone},
+	{"mixed", "model+mem " + callsAlone},
+	{"think --think-time 0", noCalls + " lite+mem lite(rpc=write)+mem grpc(bufconn) grpc(fused)+mem"},
+}
+
 // The plan of a run knows which stacks cannot do a workload: each is left out with one line before anything is
 // measured, and all others are measured.
 func TestARunOfEveryStackLeavesOutThoseThatCannotDoTheWorkload(t *testing.T) {
-	rows := []struct{ work, out string }{
-		{"rpc --rpc oneway -s 64", noCalls + " lite(daemon)+iwarp lite(rpc=send)+iwarp lite(rpc=write)+mem"},
-		{"clients --machines 2 -s 4K", "tcp lite(daemon)+iwarp grpc(tcp) grpc(unix) grpc(bufconn)"},
-		{"qos -D 10ms", noTier}, // the rest takes two minutes
-		{"locks --contenders 2", noTier},
-		{"latency -s 64", ""},
-		{"throughput -s 64", "model+mem"},
-		{"hol", "model+mem lite(daemon)+iwarp"},
-		{"incast -s 64", "model+mem"},
-		{"connect", "model+mem"},
-		{"paramserver --model bert-base --ps-arm fifo --tensor-bytes 0.01", "model+mem " + callsAlone},
-		{"starvation", "model+mem " + callsAlone},
-		{"kv --records 10", noCalls},
-		{"tensor -s 1M", noCalls + " lite(daemon)+iwarp"},
-		{"register -s 4K --arms none --offload none --pattern repeated", noDevice},
-		{"allreduce -s 1K --arms none --buffers fresh --algorithm ring --offload none",
-			"mem regcache+mem model+mem " + noDevice},
-		{"regions --regions 2 --region-size 4K --total 1 --make 4096", noPair},
-		{"softrdma", callsAlone},
-		{"sharing --users 2", "tcp " + callsAlone},
-		{"mixed", "model+mem " + callsAlone},
-		{"think --think-time 0", noCalls + " lite+mem lite(rpc=write)+mem grpc(bufconn) grpc(fused)+mem"},
-	}
 	untested := workload.Names(catalogue.All())
-	for i, row := range rows {
+	for i, row := range everyWork {
 		args := strings.Fields(row.work)
 		untested = slices.DeleteFunc(untested, func(name string) bool { return name == args[0] })
 		if i > 2 && !fulltest.Asked() {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -92,40 +91,6 @@ func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 	}
 	if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 {
 		t.Errorf("document %+v, want the error and the samples before it", d)
-	}
-}
-
-// A client whose server is killed or stopped in mid window ends in time, with what was complete, whatever carries the
-// workload.
-func TestLostServerEndsEveryWorkloadInTime(t *testing.T) {
-	const limit = 2 * time.Second
-	for i, c := range []struct{ stack, work string }{
-		{"lite(rpc=send)+iwarp", "rpc -q 4"}, {"lite+iwarp", "latency --op write"},
-		{"grpc(fused)+iwarp", "rpc --rpc oneway"}, // the rest takes a minute
-		{"tcp", "throughput --op send"}, {"sched+iwarp", "mixed"}, {"lite(daemon)+iwarp", "latency --op call"},
-		{"grpc(dropin)+iwarp", "kv --records 1000"}, {"grpc(service)+iwarp", "think"},
-	} {
-		if i >= 3 && !fulltest.Asked() {
-			break
-		}
-		for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
-			t.Run(c.stack+" "+c.work+" "+name, func(t *testing.T) {
-				server, port := serveHere(t)
-				p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", c.stack, "-D", "60s",
-					"--warmup", "none", "--timeout", limit.String(), "--format", "json", "--workload"},
-					strings.Fields(c.work)...)...)
-				p.spins()
-				server.cmd.Process.Signal(sig)
-				begin := time.Now()
-				code := p.wait(10 * limit)
-				if took := time.Since(begin); code != reports.ExitPeer || took > limit+2*time.Second {
-					t.Errorf("exit %d after %v, %s", code, took, p.errs.String())
-				}
-				if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != reports.ExitPeer {
-					t.Errorf("document %+v, want the error", d.Error)
-				}
-			})
-		}
 	}
 }
 
