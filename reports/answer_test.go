@@ -1,6 +1,10 @@
 package reports
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
 
 // On a terminal, the same figure of two operations that no stack has both of shares a column.
 func TestNarrowJoinsWhatNoStackHasBothOf(t *testing.T) {
@@ -43,5 +47,18 @@ func TestNarrowJoinsRoundTripsOfSendsAndCalls(t *testing.T) {
 	if len(n.Columns) != 2 || n.Columns[0].Title != "half round trip, of a call whole" ||
 		n.Columns[0].Point != "64 B send or call" || n.Columns[1].Title != TitleWhole {
 		t.Errorf("columns %+v", n.Columns)
+	}
+}
+
+// An interval whose one bound is ten times off the median, because the machine took nearly all of the windows, has the
+// other bound alone.
+func TestABoundThatSaysNothingIsLeftOut(t *testing.T) {
+	for want, w := range map[string][2]float64{"458-700": {458, 700}, "≥458": {458, 61646}, "≤700": {3, 700},
+		"no bound": {3, 61646}} {
+		a := &Answer{Columns: []AnswerColumn{{Unit: "1/s"}}, Rows: []AnswerRow{{Cells: []*AnswerCell{
+			{Value: 600, Within: &w}}}}}
+		if _, texts := a.ColumnTexts(0, 3, view.Units{}); texts[0].Within != want {
+			t.Errorf("%q, want %q", texts[0].Within, want)
+		}
 	}
 }

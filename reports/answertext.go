@@ -89,13 +89,31 @@ func (a *Answer) ColumnTexts(column, digits int, u view.Units) (unit string, tex
 			texts[i].Value += step.name
 		}
 		if w := c.Within; w != nil {
-			texts[i].Within = outward(w[0]/step.of, digits, math.Floor) + "-" + outward(w[1]/step.of, digits, math.Ceil)
+			texts[i].Within = within(c.Value, outward(w[0]/step.of, digits, math.Floor),
+				outward(w[1]/step.of, digits, math.Ceil), *w)
 		}
 	}
 	if own {
 		return "", texts
 	}
 	return common.name, texts
+}
+
+// mostWide is how many times the median the bound of an interval is that still says something: beyond, noise that took
+// nearly all of the windows made it.
+const mostWide = 10
+
+// within is an interval of a median, with one bound where the other says nothing.
+func within(median float64, low, high string, w [2]float64) string {
+	switch far, wide := w[1] > mostWide*median, w[0]*mostWide < median; {
+	case far && wide:
+		return "no bound"
+	case far:
+		return "≥" + low
+	case wide:
+		return "≤" + high
+	}
+	return low + "-" + high
 }
 
 // cell is that of a column, nil where the stack was not measured there.

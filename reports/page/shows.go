@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -25,8 +24,8 @@ func legible(f *view.Figure) {
 		", ")
 }
 
-// shows is what a chart shows in a few words: the least and the greatest of its stacks, at the median of a distribution
-// or at the end of a sweep.
+// shows is what a chart shows in a few words: how many times the least of its stacks the greatest has, at the median of a
+// distribution or at the end of a sweep.
 func shows(c view.Chart) string {
 	var r span
 	var unit func(float64) string
@@ -36,9 +35,9 @@ func shows(c view.Chart) string {
 		unit, label = c.YUnit, c.YLabel
 		x := c.X.Hi
 		if c.XText != nil { // percentiles
-			x, at = 2, " at the median"
+			x, at = 2, "At the median"
 		} else if n := len(c.XTicks); n > 0 && c.XTicks[n-1].At == x {
-			at = " at " + c.XTicks[n-1].Label
+			at = "At " + c.XTicks[n-1].Label
 		} else {
 			return ""
 		}
@@ -57,7 +56,7 @@ func shows(c view.Chart) string {
 			}
 		}
 	case *view.PairChart:
-		unit, at = c.Unit, " loaded, at the median"
+		unit, at = c.Unit, "Loaded, at the median"
 		for _, b := range c.Bars {
 			if b.Label == "p50" {
 				r.add(b.Other, b.Block)
@@ -93,8 +92,17 @@ func (r *span) words(unit func(float64) string, label, at string) string {
 	}
 	_, of, _ := strings.Cut(label, "[")
 	text := func(v float64) string { return strings.TrimSpace(unit(v) + " " + strings.TrimSuffix(of, "]")) }
-	if math.Abs(r.high-r.low) < 1e-9*r.high {
-		return text(r.high) + at
+	if at != "" {
+		at += ": "
 	}
-	return text(r.low) + " (" + r.lowName + ") to " + text(r.high) + " (" + r.highName + ")" + at
+	switch {
+	case r.values == 1:
+		return at + text(r.high)
+	case r.high < alike*r.low:
+		return at + "all " + text(r.low) + " to " + text(r.high)
+	}
+	return at + r.lowName + " " + text(r.low) + ", " + r.highName + " " + view.Digits3(r.high/r.low) + "x of that"
 }
+
+// alike is how many times another a value is that reads as the same.
+const alike = 1.05

@@ -32,20 +32,21 @@ func TestAChartHasLegibleLines(t *testing.T) {
 	}
 }
 
-// The title of a chart says the least and the greatest that it shows, with unit and place.
+// The title of a chart says how many times the least that it shows the greatest is, with unit and place.
 func TestATitleSaysWhatAChartShows(t *testing.T) {
 	at := func(x, y float64) []view.Point { return []view.Point{{X: x, Y: y, Tip: "t"}} }
 	bars := []view.Bar{{Block: "tcp", Value: 300}, {Block: "iwarp", Value: 900, Thin: true}, {Value: 200}}
 	for want, c := range map[string]view.Chart{
-		"3 µs (tcp) to 5 µs (iwarp) at the median": &view.LineChart{XText: view.NsLabel, YUnit: view.NsLabel,
+		"At the median: tcp 3 µs, iwarp 1.67x of that": &view.LineChart{XText: view.NsLabel, YUnit: view.NsLabel,
 			Series: []view.Series{{Name: "tcp", Points: at(2, 3000)}, {Name: "iwarp(crc)", Short: "iwarp",
 				Points: at(2, 5000)}, {Name: "tail", Thin: true, Points: at(2, 9000)}}},
-		"7 MiB/s at 1 MiB": &view.LineChart{YUnit: view.Digits3, YLabel: "Bandwidth [MiB/s]", X: view.Scale{Hi: 64},
+		"At 1 MiB: 7 MiB/s": &view.LineChart{YUnit: view.Digits3, YLabel: "Bandwidth [MiB/s]", X: view.Scale{Hi: 64},
 			XTicks: []view.Tick{{At: 64, Label: "1 MiB"}}, Series: []view.Series{{Name: "tcp", Points: at(64, 7)}}},
-		"200 MiB/s (iwarp) to 300 MiB/s (tcp)": &view.BarChart{XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3, Bars: bars},
-		"6 µs (a) to 800 µs (b) loaded, at the median": &view.PairChart{Unit: view.NsLabel, Bars: []view.Bar{
+		"iwarp 200 MiB/s, tcp 1.5x of that": &view.BarChart{XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3, Bars: bars},
+		"Loaded, at the median: a 6 µs, b 133x of that": &view.PairChart{Unit: view.NsLabel, Bars: []view.Bar{
 			{Block: "a", Label: "p50", Other: 6000}, {Label: "p99", Other: 1}, {Block: "b", Label: "p50", Other: 8e5}}},
-		"": &view.BarChart{},
+		"all 300 to 301": &view.BarChart{Unit: view.Digits3, Bars: []view.Bar{{Block: "a", Value: 301}, {Block: "b", Value: 300}}},
+		"":               &view.BarChart{},
 	} {
 		if got := shows(c); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -265,7 +265,7 @@
   };
 
   all("figure", function (figure) {
-    var svg = figure.querySelector("svg"), title = figure.querySelector("h3").firstChild.nodeValue, tools = doc.createElement("p");
+    var svg = figure.querySelector("svg"), title = (figure.querySelector("h3 span") || figure.querySelector("h3")).textContent, tools = doc.createElement("p");
     var section = figure.closest("section"), name = slug((section ? section.id + " " : "") + title);
     tools.className = "tools";
     if (svg.hasAttribute("data-x")) {
