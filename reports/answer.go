@@ -67,7 +67,7 @@ func (a *Answer) joined(pays bool) *Answer {
 		} else {
 			n.Columns[at].Point += " or " + c.Point[strings.LastIndexByte(c.Point, ' ')+1:]
 			if n.Columns[at].Title != c.Title {
-				n.Columns[at].Title = TitleHalf + ", of a call whole"
+				n.Columns[at].Title = TitleHalf + " (calls: full)"
 			}
 		}
 		for i := range n.Rows {

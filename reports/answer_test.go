@@ -44,7 +44,7 @@ func TestNarrowJoinsRoundTripsOfSendsAndCalls(t *testing.T) {
 			{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, {Value: 2}, nil}},
 			{Stack: "verbs", Cells: []*AnswerCell{nil, nil, {Value: 3}}}}}
 	n := a.Narrow()
-	if len(n.Columns) != 2 || n.Columns[0].Title != "half round trip, of a call whole" ||
+	if len(n.Columns) != 2 || n.Columns[0].Title != "half round trip (calls: full)" ||
 		n.Columns[0].Point != "64 B send or call" || n.Columns[1].Title != TitleWhole {
 		t.Errorf("columns %+v", n.Columns)
 	}

@@ -47,11 +47,16 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 	}
 
 	var body svgWriter
-	entries := make([]view.LegendEntry, len(lines))
-	for i, s := range lines {
-		entries[i] = view.LegendEntry{Name: cmp.Or(s.Short, s.Name), Slot: s.Slot, Thin: s.Thin}
+	y.from, y.to = plotHeight, 0
+	direct := labelled(lines, y)
+	top := 24.0
+	if !direct {
+		entries := make([]view.LegendEntry, len(lines))
+		for i, s := range lines {
+			entries[i] = view.LegendEntry{Name: cmp.Or(s.Short, s.Name), Slot: s.Slot, Thin: s.Thin}
+		}
+		top += body.legend(entries)
 	}
-	top := body.legend(entries) + 24
 	bottom := top + plotHeight
 	across := axis{c.X, plotLeft + 8, svgWidth - plotRight - 2}
 	y.from, y.to = bottom, top
@@ -91,7 +96,7 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 		}
 		body.f(`<g class="se s%d%s" data-n="%d" data-name="%s">`, s.Slot%view.Slots, thinClass(s.Thin), i, esc(s.Name))
 		drawLine(&body, s, across, y, shift)
-		for _, p := range s.Points {
+		for k, p := range s.Points {
 			if p.Tip == "" {
 				continue
 			}
@@ -106,6 +111,10 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 				body.line(x-3, y.pos(p.High), x+3, y.pos(p.High), "wh")
 			}
 			body.WriteString(marker(s.Slot, x, y.pos(p.Y), 3.6))
+			if direct && k == lastShown(s) {
+				name := cmp.Or(s.Short, s.Name)
+				body.text(min(svgWidth-2, x+charWidth*float64(len([]rune(name)))/2), y.pos(p.Y)-labelRise, "end", "dl", name)
+			}
 			body.f(`<circle cx="%s" cy="%s" r="10" class="hit"/><title>%s</title></g>`, coord(x), coord(y.pos(p.Y)),
 				escLines(p.Tip))
 		}
@@ -118,6 +127,43 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 			"|" + dataHead(c.YLabel, true) + unitWord(c.YUnit) + tailHead(lines)})
 	w.WriteString(body.String())
 	return w.close()
+}
+
+// labelRise is how far above its last point the name of a line is, in chart units, and labelApart what two of them need.
+const (
+	labelRise  = 9.0
+	labelApart = 18.0
+)
+
+// labelled tells that each of a few lines has room for its name at its last point, and the chart needs no key.
+func labelled(lines []view.Series, y axis) bool {
+	const few = 4
+	if len(lines) < 2 || len(lines) > few {
+		return false
+	}
+	var ends []float64
+	for _, s := range lines {
+		last := lastShown(s)
+		if last < 0 || s.Points[last].High > s.Points[last].Y || len([]rune(cmp.Or(s.Short, s.Name))) > keyRoom/2 {
+			return false
+		}
+		end := y.pos(s.Points[last].Y)
+		if slices.ContainsFunc(ends, func(o float64) bool { return math.Abs(o-end) < labelApart }) {
+			return false
+		}
+		ends = append(ends, end)
+	}
+	return true
+}
+
+// lastShown is the last point that is more than a bend of its line, -1 for none.
+func lastShown(s view.Series) int {
+	for i := len(s.Points) - 1; i >= 0; i-- {
+		if s.Points[i].Tip != "" {
+			return i
+		}
+	}
+	return -1
 }
 
 // values are a point as the file of a chart's data has it.
