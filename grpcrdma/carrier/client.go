@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -61,6 +62,7 @@ type dialer struct {
 	dial   func(context.Context) (net.Conn, error)
 	secret []byte // sent first on each new connection; empty: nothing
 	last   atomic.Pointer[error]
+	conn   atomic.Pointer[net.Conn] // the newest
 }
 
 func (d *dialer) do(ctx context.Context, _ string) (net.Conn, error) {
@@ -70,6 +72,8 @@ func (d *dialer) do(ctx context.Context, _ string) (net.Conn, error) {
 	}
 	if err != nil {
 		d.last.Store(&err)
+	} else {
+		d.conn.Store(&conn)
 	}
 	return conn, err
 }
@@ -111,7 +115,7 @@ func (c *Carrier) connectHTTP2(ctx context.Context, addr string, secret []byte) 
 		s := cc.GetState()
 		switch s {
 		case connectivity.Ready:
-			return cc, nil
+			return &httpConn{cc, d}, nil
 		case connectivity.TransientFailure:
 			// A dial that failed once is not tried again for a second: the caller decides, with
 			// its cause.
@@ -123,6 +127,21 @@ func (c *Carrier) connectHTTP2(ctx context.Context, addr string, secret []byte) 
 			return nil, d.cause(ctx.Err())
 		}
 	}
+}
+
+// httpConn is a client over HTTP/2.
+type httpConn struct {
+	*grpc.ClientConn
+	d *dialer
+}
+
+// closeWait is for what was written to leave. gRPC alone waits for five seconds where the peer takes nothing.
+const closeWait = 500 * time.Millisecond
+
+func (c *httpConn) Close() error {
+	conn := c.d.conn.Load()
+	defer time.AfterFunc(closeWait, func() { (*conn).Close() }).Stop()
+	return c.ClientConn.Close()
 }
 
 func (c *Carrier) dialOptions() []grpc.DialOption {

@@ -199,7 +199,10 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 			}
 			w.noise = disturbance.Between(before, ownNoise())
 			w.close()
-			if errs[i] != nil && errs[i] != ErrStop {
+			switch {
+			case errors.Is(errs[i], ErrStalled):
+				r.Halt(StopNow) // what the others have posted stalls too
+			case errs[i] != nil && errs[i] != ErrStop:
 				r.Halt(StopSoon) // the others need not go on
 			}
 		})

@@ -3,18 +3,23 @@ package engine
 import (
 	"bytes"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, and
-// not the time for which it waited for a CPU: beside many busy programs little is done in five seconds. The zero value
-// reads the calling thread's waits (proc(5), schedstat).
+// not the time for which it waited for a CPU that another program had: beside many busy programs little is done in
+// five seconds. Where this process has all CPUs, its own threads wait for each other, and all of the time counts. The
+// zero value reads the calling thread's waits (proc(5), schedstat) and the process's CPU time (getrusage(2)).
 type Patience struct {
 	delay func() int64 // ns that the thread has waited for a CPU
+	used  func() int64 // ns of CPU time of the process, over the number of CPUs
 
-	since, at, before int64 // of the wait that it looks at
-	given             int64
+	since, at, before, had int64 // of the wait that it looks at
+	given                  int64
 }
 
 // How the time is divided after the limit, and how many limits a wait may take at most.
@@ -27,24 +32,33 @@ const (
 // longer than the limit, ns: the share of the time that the thread is given is known after half a second.
 func (p *Patience) Over(since, t, limit int64) bool {
 	if p.delay == nil {
-		p.delay = threadDelay
+		p.delay, p.used = threadDelay, processShare
 	}
 	if p.since != since {
-		p.since, p.at, p.before, p.given = since, t, p.delay(), -1
+		p.since, p.at, p.before, p.had, p.given = since, t, p.delay(), p.used(), -1
 		return false
 	}
 	if t-p.at < probation {
 		return false
 	}
-	now := p.delay()
-	share := 1 - min(max(float64(now-p.before)/float64(t-p.at), 0), 1)
+	now, used := p.delay(), p.used()
+	share := min(max(1-float64(now-p.before)/float64(t-p.at), float64(used-p.had)/float64(t-p.at), 0), 1)
 	if p.given < 0 {
 		p.given = int64(share * float64(p.at-since))
 	}
 	p.given += int64(share * float64(t-p.at))
-	p.at, p.before = t, now
+	p.at, p.before, p.had = t, now, used
 	// A tenth is what reading clocks and files at other times takes.
 	return p.given >= limit-limit/10 || t-since >= mostLimits*limit
+}
+
+// processShare is 0 where the kernel does not say it.
+func processShare() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return (u.Utime.Nano() + u.Stime.Nano()) / int64(runtime.NumCPU())
 }
 
 // threadDelay is 0 where the kernel does not count it.
