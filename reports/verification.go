@@ -35,6 +35,6 @@ func (v *Verification) String() string {
 	if v.Mode == VerifyNone {
 		return "nothing was compared of " + view.Plural(v.Messages, "message")
 	}
-	return fmt.Sprintf("of %s %s compared whole and the numbers of %s, %s", view.Plural(v.Messages, "message"),
+	return fmt.Sprintf("of %s %s compared byte by byte and the numbers of %s, %s", view.Plural(v.Messages, "message"),
 		view.Integer(v.Whole), view.Integer(v.Numbers), view.Plural(v.Bytes, "byte"))
 }

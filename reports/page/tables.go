@@ -184,7 +184,7 @@ func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDe
 // workTable says what each figure rests on.
 func workTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: of.Title() + ": what each figure rests on",
-		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared whole",
+		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared byte by byte",
 			"numbers compared", "bytes compared", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations",
 			"measured by")}
 	for _, s := range samples {

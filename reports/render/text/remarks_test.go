@@ -36,7 +36,7 @@ func TestPointsOfOneNameAreRemarkedOnTogether(t *testing.T) {
 			"64 bytes: impossible: 101 %; 2 of 2 points are no better\n"},
 		"sums": {[]*reports.Result{{Verification: compared(10, 2), Errors: 1},
 			{Verification: compared(30, 3), Errors: 2}},
-			"64 bytes: of 40 messages 5 compared whole and the numbers of 40, 320 bytes\n64 bytes: 3 failed " +
+			"64 bytes: of 40 messages 5 compared byte by byte and the numbers of 40, 320 bytes\n64 bytes: 3 failed " +
 				"operations\n"},
 		"nothing to hold": {[]*reports.Result{{Verification: &reports.Verification{Mode: reports.VerifyNone,
 			Messages: 9}}}, ""},

@@ -197,7 +197,7 @@ func (k *Calls) connect(ctx context.Context, tr transports.CallTransport, addr s
 	case err != nil && engine.WasInterrupted(ctx):
 		return engine.Interrupted()
 	case err != nil:
-		return k.Explain(callConnectFailed(tr, err))
+		return k.Explain(ConnectFailed(tr, err))
 	}
 	for _, g := range k.groups {
 		if err := g.hire(k); err != nil {
@@ -208,7 +208,8 @@ func (k *Calls) connect(ctx context.Context, tr transports.CallTransport, addr s
 	return nil
 }
 
-func callConnectFailed(tr transports.CallTransport, err error) error {
+// ConnectFailed is the error of a connection of calls that was not made: the peer's, where this side has no cause.
+func ConnectFailed(tr transports.CallTransport, err error) error {
 	if tr.Caps().SameHost {
 		return engine.PeerError("connect", err,
 			"a server on this machine and in this network namespace: unix sockets go no further")

@@ -67,7 +67,7 @@ func TestWhyAConnectionFailed(t *testing.T) {
 		"rejected":      {transports.Caps{}, rdma.ErrNotSupported, "", reports.ExitNotRun},
 		"one machine":   {transports.Caps{SameHost: true}, errBroken, "on this machine", reports.ExitPeer},
 	} {
-		err := callConnectFailed(withCalls{caps: c.caps}, c.err)
+		err := ConnectFailed(withCalls{caps: c.caps}, c.err)
 		var exit *reports.ExitError
 		if !errors.As(err, &exit) || exit.Code != c.code || !strings.Contains(exit.Hint, c.hint) ||
 			!errors.Is(err, c.err) {

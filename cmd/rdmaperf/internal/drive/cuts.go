@@ -7,7 +7,7 @@ import "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 // n-1, and again at the start after sourceCuts of them. A pattern has each of its words once,
 // so the first bytes of a message are its number, modulo sourceCuts, and no two messages of so
 // many have a byte in common place. Nothing is written for a message, nothing has to be waited
-// for before the next, and any message can be compared whole.
+// for before the next, and any message can be compared byte by byte.
 
 // sourceCuts is more than are ever under way in these workloads but for the shortest messages, of a source that
 // still fits into an L2 cache beside them: 256 KiB.
@@ -58,7 +58,7 @@ func (c *Cuts) Room(posted int64, k int) (room int, due bool) {
 }
 
 // Compare compares message n, which lies in b and begins skip bytes behind the start of its cut: its first bytes,
-// and where it is compared whole the others.
+// and where it is compared byte by byte the others.
 func (c *Cuts) Compare(b []byte, skip int, n int64, whole bool) error {
 	return c.Text("message", uint64(n), b, c.state(), sourceAt(uint64(n))+skip, whole)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // How a workload proves what arrived. Every message has a number, which its first bytes carry; a message that
-// is compared whole has bytes that follow from its number, too, so that no other message passes for it. Who
+// is compared byte by byte has bytes that follow from its number, too, so that no other message passes for it. Who
 // compares, and when:
 //
 //   - Of sends and writes with an immediate, the target compares each message when its receive completes, before
@@ -22,7 +22,7 @@ import (
 //   - Both ways, each side does so for what the other sends.
 
 const (
-	// sampleEvery: one message in so many is compared whole, and one pass of writes. To make and to compare a
+	// sampleEvery: one message in so many is compared byte by byte, and one pass of writes. To make and to compare a
 	// message takes each about as long as to send it over a fast path.
 	sampleEvery = 256
 
@@ -46,7 +46,7 @@ func (p *Proof) State(slot int) uint64 {
 	return engine.PatternState(p.L.Sh.Seed, p.Gen, p.L.Index, slot)
 }
 
-// Whole reports whether message n of the phase is compared whole. Both sides agree by the seed. Generations of what a
+// Whole reports whether message n of the phase is compared byte by byte. Both sides agree by the seed. Generations of what a
 // server sends are the complements of those of its phases.
 func (p *Proof) Whole(n uint64) bool {
 	return p.L.Sh.VerifyAll || max(p.Gen, ^p.Gen) == engine.GenVerify || n == 0 || sampled(p.L.Sh.Seed, n, p.every)
@@ -101,7 +101,7 @@ func matchMessage(b []byte, n, state uint64) (offset int, want byte) {
 	return offset, want
 }
 
-// write puts message n into a source slot: all of it where it is compared whole, else its number alone.
+// write puts message n into a source slot: all of it where it is compared byte by byte, else its number alone.
 func (p *Proof) write(b []byte, n uint64, whole bool) {
 	if whole {
 		engine.FillPattern(b, p.State(int(n)))
@@ -126,7 +126,7 @@ func (p *Proof) message(b []byte, n uint64, whole bool) error {
 }
 
 // Text compares what is the n-th of its kind and has the bytes of a sequence from byte at on; where it is not
-// compared whole, the first of them alone.
+// compared byte by byte, the first of them alone.
 func (p *Proof) Text(what string, n uint64, b []byte, state uint64, at int, whole bool) error {
 	if whole {
 		p.W.Compared.Message(len(b))

@@ -74,7 +74,8 @@ func TransportError(operation string, err error) error {
 		hint = "ulimit -n with a larger number, or fewer connections"
 	case errors.Is(err, rdma.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		code, hint = reports.ExitPeer, "the data path: a firewall may pass the control port only"
-	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rdma.ErrProtocol), errors.Is(err, rdma.ErrFabric):
+	case errors.Is(err, rdma.ErrRejected), errors.Is(err, rdma.ErrProtocol), errors.Is(err, rdma.ErrFabric),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE):
 		code = reports.ExitPeer
 	case errors.Is(err, rdma.ErrNotSupported), errors.Is(err, rdma.ErrNoDevice):
 		code = reports.ExitNotRun

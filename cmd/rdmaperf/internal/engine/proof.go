@@ -10,7 +10,7 @@ import (
 // Compared counts what was compared in a phase.
 type Compared struct {
 	Numbers  int64 `json:"numbers,omitempty"`  // messages whose number was compared
-	Messages int64 `json:"messages,omitempty"` // of these, compared whole
+	Messages int64 `json:"messages,omitempty"` // of these, compared byte by byte
 	Bytes    int64 `json:"bytes,omitempty"`    // of all comparisons
 }
 
@@ -26,7 +26,7 @@ func (c *Compared) Number(bytes int) {
 	c.Bytes += int64(bytes)
 }
 
-// Message counts one that was compared whole.
+// Message counts one that was compared byte by byte.
 func (c *Compared) Message(bytes int) {
 	c.Numbers++
 	c.Messages++

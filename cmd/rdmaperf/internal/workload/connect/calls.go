@@ -107,7 +107,7 @@ func (c *calls) setUp(ctx context.Context, r *engine.Phase, index int, n int64) 
 		if r.Stop.Load() != 0 {
 			return t, engine.ErrStop
 		}
-		return t, engine.TransportError("connect", err)
+		return t, drive.ConnectFailed(c.tr, err)
 	}
 	caller, err := c.callers(conn, index)
 	t2 := t1

@@ -84,7 +84,7 @@ type kvCaller struct {
 	store  time.Duration
 	moved  int
 
-	answers, bytes int64 // of this phase that were compared whole
+	answers, bytes int64 // of this phase that were compared byte by byte
 }
 
 func kvCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {

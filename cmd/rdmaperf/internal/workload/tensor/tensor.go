@@ -37,7 +37,7 @@ func TensorCalls() []string { return []string{TensorPush, TensorPull, TensorExch
 const (
 	tensorNote  = 8 // bytes: what asks for a tensor, or thanks for one
 	tensorParts = 64
-	// tensorWhole is the longest tensor that is compared whole each time. Arbitrary: a
+	// tensorWhole is the longest tensor that is compared byte by byte each time. Arbitrary: a
 	// few microseconds.
 	tensorWhole = 64 << 10
 )

@@ -136,7 +136,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	}
 	conn, err := tr.DialCalls(ctx, at.Addr, config(r.Point.Size, r.Plan.Secret(at.Number)))
 	if err != nil {
-		return engine.TransportError("dial", err)
+		return drive.ConnectFailed(tr, err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: r.Plan.Timeout + o.Think})
