@@ -129,7 +129,7 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 	return w.close()
 }
 
-// labelRise is how far above its last point the name of a line is, in chart units, and labelApart what two of them need.
+// labelRise is how far above its last point the name of a line is, in chart units. Two names need labelApart.
 const (
 	labelRise  = 9.0
 	labelApart = 18.0

@@ -46,8 +46,8 @@ func (p *Proof) State(slot int) uint64 {
 	return engine.PatternState(p.L.Sh.Seed, p.Gen, p.L.Index, slot)
 }
 
-// Whole reports whether message n of the phase is compared byte by byte. Both sides agree by the seed. Generations of what a
-// server sends are the complements of those of its phases.
+// Whole reports whether message n of the phase is compared byte by byte. Both sides agree by the seed. Generations of
+// what a server sends are the complements of those of its phases.
 func (p *Proof) Whole(n uint64) bool {
 	return p.L.Sh.VerifyAll || max(p.Gen, ^p.Gen) == engine.GenVerify || n == 0 || sampled(p.L.Sh.Seed, n, p.every)
 }
