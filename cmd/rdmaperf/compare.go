@@ -51,8 +51,9 @@ limit such as p99>10us holds the median of the new run.
 With --run, two programs, such as two builds, run the same options in turns: A B,
 B A, and so on. Each pair of runs gives a ratio, and what is said of all of them
 holds together with 95 %. That is the way to compare two builds, kernels or
-settings: whole runs that are minutes apart differ by the machine's pace. Another
---format than text has the table of the documents instead of the answer.
+settings: whole runs that are minutes apart differ by the machine's pace. Without
+-D or -n each run takes 300 ms a point. Another --format than text has the table
+of the documents instead of the answer.
 
 Exit codes: 0 compared, 1 failed, 2 usage, a file that is no result document, or
 runs that are not comparable, 3 a threshold was missed.`,

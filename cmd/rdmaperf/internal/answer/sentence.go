@@ -77,14 +77,14 @@ func (x *comparison) asPrice() string {
 }
 
 // noisy tells whether the noise of the machine moves the interval so far that the measured factor is not the one to
-// quote: by a tenth.
+// quote, by a tenth, or that its far end says nothing.
 func (x *comparison) noisy() bool {
-	with, without := x.within[0], x.clear[0]
+	with, without, far := x.within[0], x.clear[0], x.within[1]/x.factor
 	if x.factor < 1 {
-		with, without = 1/x.within[1], 1/x.clear[1]
+		with, without, far = 1/x.within[1], 1/x.clear[1], x.factor/x.within[0]
 	}
-	const worth = 1.1
-	return without > worth*with
+	const worth, wide = 1.1, 10
+	return without > worth*with || far > wide
 }
 
 // bare is a ratio without its x.

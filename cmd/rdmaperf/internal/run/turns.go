@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
@@ -40,6 +41,7 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]stri
 			return err
 		}
 	}
+	options = briefly(options)
 	log := cli.NewLog(stderr, false, false)
 	docs := make([][2]*reports.Document, rounds)
 	began := time.Now()
@@ -69,6 +71,22 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]stri
 	d := answer.Turns(names, docs)
 	return render.Find("text", render.OfRun).Write(stdout, d, render.Options{Tables: catalogue.Tables(),
 		Color: cli.Coloured(stdout), Width: cli.TerminalColumns(stdout)})
+}
+
+// turnTime is how long a point of one of many runs takes where nothing else is asked for: three slices.
+const turnTime = "300ms"
+
+// briefly adds it to options that say nothing of how long.
+func briefly(options []string) []string {
+	said := slices.ContainsFunc(options, func(o string) bool {
+		name, _, _ := strings.Cut(o, "=")
+		return strings.HasPrefix(o, "-D") || strings.HasPrefix(o, "-n") ||
+			slices.Contains([]string{"--duration", "--iters", "--rounds", "--repeat", "--scenario"}, name)
+	})
+	if said {
+		return options
+	}
+	return append([]string{"-D", turnTime}, options...)
 }
 
 // oneRun is the document of one run of a program.
