@@ -99,13 +99,13 @@ func (a *Answer) ColumnTexts(column, digits int, u view.Units) (unit string, tex
 	return common.name, texts
 }
 
-// mostWide is how many times the median the bound of an interval is that still says something: beyond, noise that took
+// MostWide is how many times the median the bound of an interval is that still says something: beyond, noise that took
 // nearly all of the windows made it.
-const mostWide = 10
+const MostWide = 10
 
 // within is an interval of a median, with one bound where the other says nothing.
 func within(median float64, low, high string, w [2]float64) string {
-	switch far, wide := w[1] > mostWide*median, w[0]*mostWide < median; {
+	switch far, wide := w[1] > MostWide*median, w[0]*MostWide < median; {
 	case far && wide:
 		return "no bound"
 	case far:

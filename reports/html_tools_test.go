@@ -50,7 +50,9 @@ addEventListener("load", function () {
   r.whole = click("Whole range"); r.afterWhole = shown(); r.lineAfter = line();
   r.large = click("Enlarge"); r.position = getComputedStyle(figure).position; r.close = click("Close");
   click("SVG"); click("CSV");
-  var bar = Array.prototype.find.call(d.querySelectorAll("#hol figure"), function (f) { return /loaded bw$/.test((f.querySelector("h3 span") || f.querySelector("h3")).textContent); });
+  var bar = Array.prototype.find.call(d.querySelectorAll("#hol figure"), function (f) {
+    return /loaded bw$/.test((f.querySelector("h3 span") || f.querySelector("h3")).textContent);
+  });
   Array.prototype.forEach.call(bar.querySelectorAll(".tools button"), function (b) { if (b.textContent === "CSV") b.click(); });
   document.body.textContent = "report:" + JSON.stringify(r) + ":end";
 });</script>`

@@ -18,6 +18,15 @@ func complete(t *testing.T, args ...string) []string {
 	return lines[:len(lines)-1] // the last one is how to go on
 }
 
+// Cobra would keep a command whose values were completed.
+func TestOnlyTheShellsRequestSetsUpCompletion(t *testing.T) {
+	for _, c := range newRootCommand().Commands() {
+		if _, set := c.GetFlagCompletionFunc("transport"); set {
+			t.Errorf("%s completes values before it is asked to", c.Name())
+		}
+	}
+}
+
 func TestValuesAreCompleted(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -22,8 +22,8 @@ import (
 
 // numbers are flags whose text is a number or a list of numbers.
 var numbers = strings.Fields("size inline_size qp-sweep rate-sweep bulk-size app-slice probe-size span eager " +
-	"segment users contenders regions region-size total make max-memory max-window arena place-memory response think-time machines " +
-	"deferred working-set register-threads")
+	"segment users contenders regions region-size total make max-memory max-window arena place-memory response " +
+	"think-time machines deferred working-set register-threads")
 
 // Of the numbers that are right by their kind: what is no mistake although it is extreme.
 var (
@@ -52,7 +52,8 @@ func workloadOf(flag string) string {
 }
 
 // Whatever number a flag of whatever command gets: the command neither panics, nor takes more than 64 MB or 2 s
-// before it reaches its peer or the end of its context. What is out of range is a usage error of one line that names the flag.
+// before it reaches its peer or the end of its context. What is out of range is a usage error of one line that names
+// the flag.
 func TestEveryNumberOnTheCommandLineHasARange(t *testing.T) {
 	t.Chdir(t.TempDir())
 	port := foreignPeer(t)

@@ -45,8 +45,9 @@ func TestATitleSaysWhatAChartShows(t *testing.T) {
 		"iwarp 200 MiB/s, tcp 1.5x of that": &view.BarChart{XLabel: "Bandwidth [MiB/s]", Unit: view.Digits3, Bars: bars},
 		"Loaded, at the median: a 6 µs, b 133x of that": &view.PairChart{Unit: view.NsLabel, Bars: []view.Bar{
 			{Block: "a", Label: "p50", Other: 6000}, {Label: "p99", Other: 1}, {Block: "b", Label: "p50", Other: 8e5}}},
-		"all 300 to 301": &view.BarChart{Unit: view.Digits3, Bars: []view.Bar{{Block: "a", Value: 301}, {Block: "b", Value: 300}}},
-		"":               &view.BarChart{},
+		"all 300 to 301": &view.BarChart{Unit: view.Digits3,
+			Bars: []view.Bar{{Block: "a", Value: 301}, {Block: "b", Value: 300}}},
+		"": &view.BarChart{},
 	} {
 		if got := shows(c); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -199,3 +199,18 @@ func TestBoundsWithoutADisturbance(t *testing.T) {
 		t.Errorf("%v, want 7 alone", v)
 	}
 }
+
+// An interval whose far end is ten times off says no more than its near end, on either side of 1.
+func TestTheFarEndOfAnIntervalMaySayNothing(t *testing.T) {
+	for _, c := range []struct {
+		factor float64
+		within [2]float64
+		want   bool
+	}{{1.3, [2]float64{1.2, 428}, true}, {1.3, [2]float64{1.2, 1.5}, false}, {0.77, [2]float64{1 / 428., 0.83}, true},
+		{0.77, [2]float64{0.7, 0.83}, false}} {
+		x := comparison{factor: c.factor, within: &c.within, clear: &c.within}
+		if x.noisy() != c.want {
+			t.Errorf("%v of %v: noisy %v", c.factor, c.within, !c.want)
+		}
+	}
+}

@@ -83,8 +83,8 @@ func (x *comparison) noisy() bool {
 	if x.factor < 1 {
 		with, without, far = 1/x.within[1], 1/x.clear[1], x.factor/x.within[0]
 	}
-	const worth, wide = 1.1, 10
-	return without > worth*with || far > wide
+	const worth = 1.1
+	return without > worth*with || far > reports.MostWide
 }
 
 // bare is a ratio without its x.
