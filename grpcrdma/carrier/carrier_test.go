@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
@@ -213,5 +215,39 @@ func TestACarrierSaysWhatItIs(t *testing.T) {
 	if cost := f.CallCost(); cost.Form != "fused" || cost.Mode != "bpev" || cost.Ring != 256<<10 ||
 		cost.Registered <= cost.Ring || cost.BusyTime <= 0 || cost.Pollers != 1 {
 		t.Errorf("cost %+v", cost)
+	}
+}
+
+// A connection to which a call writes more than its peer takes is closed long before gRPC gives up after five seconds.
+func TestAConnectionIsClosedWhosePeerTakesNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		t.Cleanup(func() { conn.Close() })
+		f := http2.NewFramer(conn, nil)
+		f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: math.MaxInt32})
+		f.WriteWindowUpdate(0, math.MaxInt32-65535)
+	}()
+	c, _ := ends(t, Config{Form: TCP})
+	conn, err := c.Connect(soon(t), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	in := &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 32<<20)}}
+	if _, err := pb.NewTestServiceClient(conn).UnaryCall(ctx, in); err == nil {
+		t.Fatal("the call has an answer")
+	}
+	begin := time.Now()
+	if err := conn.Close(); err != nil || time.Since(begin) > 3*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }

@@ -1,6 +1,8 @@
 package connect
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -70,5 +72,24 @@ func TestConnectionOfCallsEndsInTime(t *testing.T) {
 	if _, err := enginetest.RunPoints(t, silent.Ends(enginetest.CarriersUnderTest()["tcp"]), plan); err == nil ||
 		!strings.Contains(err.Error(), "DeadlineExceeded") {
 		t.Errorf("%v, want the first call to miss its deadline", err)
+	}
+}
+
+// refuses is a stack whose peer takes no connection of calls.
+type refuses struct{ transports.CallTransport }
+
+func (refuses) Caps() transports.Caps { return transports.Caps{} }
+
+func (refuses) DialCalls(context.Context, string, transports.CallConfig) (transports.CallConn, error) {
+	return nil, errors.New("connection lost")
+}
+
+// A server that goes away between two connections is an error of the peer.
+func TestAServerThatGoesAwayIsAnErrorOfThePeer(t *testing.T) {
+	sh := &engine.Shape{}
+	sh.Timeout = time.Second
+	c := &calls{setups: &setups{m: &engine.Measurement{Sh: sh}}, tr: refuses{}}
+	if _, err := c.setUp(t.Context(), new(engine.Phase), 0, 0); reports.Code(err) != reports.ExitPeer {
+		t.Errorf("%v, exit code %d", err, reports.Code(err))
 	}
 }
