@@ -44,12 +44,14 @@ var otherNames = map[string]string{"avg": "mean", "bandwidth": "bw"}
 // intervalPrefix is of the worst interval of a window, which --interval divides; intervalMetrics are what one has.
 const intervalPrefix = "interval."
 
-var intervalMetrics = []string{"p50", "p99", "max", "rate"}
+var intervalMetrics = []string{"p50", "p99", "max", "rate", "bw"}
 
-// findMetric takes p99.9 and p999 for the same, and names of other tools, in letters of any case.
+// findMetric takes p99.9 and p999 for the same, and names of other tools, in letters of any case. .min and .max behind
+// a metric of the worst interval add nothing.
 func findMetric(name string, known Workloads) (FigureDef, bool) {
 	name = strings.ToLower(name)
 	if rest, interval := strings.CutPrefix(name, intervalPrefix); interval {
+		rest = strings.TrimSuffix(strings.TrimSuffix(rest, ".min"), ".max")
 		def, ok := findMetric(rest, nil)
 		def.Name = intervalPrefix + def.Name
 		return def, ok && slices.Contains(intervalMetrics, strings.TrimPrefix(def.Name, intervalPrefix))
@@ -174,6 +176,9 @@ func (t Threshold) words() string {
 	return "limit: fail if " + t.limits
 }
 
+// OfIntervals tells whether it is held against the intervals of a window.
+func (t Threshold) OfIntervals() bool { return strings.HasPrefix(t.metric.Name, intervalPrefix) }
+
 // Relative tells whether the limit is a change from another run.
 func (t Threshold) Relative() bool { return t.relative }
 
@@ -192,11 +197,16 @@ func (t Threshold) of(r *Result) (float64, bool) {
 	if r.Series == nil || r.Series.IntervalNs <= 0 {
 		return 0, false
 	}
+	if name == "bw" && r.Throughput == nil {
+		return 0, false
+	}
+	bytes, _ := r.PayloadBytes()
+	bytes /= float64(max(r.Operations, 1))
 	worst, ok := 0., false
 	for _, p := range r.Series.Points {
-		v := map[string]float64{"p50": p.P50, "p99": p.P99, "max": p.Max,
-			"rate": float64(p.Operations) * 1e9 / float64(r.Series.IntervalNs)}[name]
-		if name != "rate" && p.Max == 0 {
+		rate := float64(p.Operations) * 1e9 / float64(r.Series.IntervalNs)
+		v := map[string]float64{"p50": p.P50, "p99": p.P99, "max": p.Max, "rate": rate, "bw": rate * bytes}[name]
+		if p.Max == 0 && name != "rate" && name != "bw" {
 			continue // nothing ended in it
 		}
 		if !ok || t.worse(v, worst) {

@@ -108,6 +108,13 @@ func TestThresholdsOfTheWorstInterval(t *testing.T) {
 		!strings.HasPrefix(lines[1], "failed: interval.rate 0.000/s, expected >=1") {
 		t.Errorf("%q, %v", lines, err)
 	}
+	d.Results[0].Series.Points = d.Results[0].Series.Points[:2] // 100 and 50 messages of 64 bytes in a second
+	d.Results[0].Throughput = reports.NewThroughput(64*d.Results[0].Operations, d.Results[0].Operations, 1e9)
+	lines, err = reports.CheckThresholds(d, []reports.Threshold{threshold(t, "interval.bandwidth.min<4KB/s"),
+		threshold(t, "interval.bw<3KB/s")})
+	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "failed: interval.bandwidth.min 3.125KiB/s, limit") {
+		t.Errorf("%q, %v", lines, err)
+	}
 }
 
 // A threshold that nothing was measured for is no threshold that was kept.

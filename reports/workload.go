@@ -204,7 +204,8 @@ func (w *Workload) Defs() []FigureDef {
 // Measures tells whether results of the workload can have a metric; interval: they have a series.
 func (w *Workload) Measures(metric string, interval bool) bool {
 	if rest, ok := strings.CutPrefix(metric, intervalPrefix); ok {
-		return interval && (rest == "rate" || w.Timed || w.Name == "hol")
+		hol := w.Name == "hol" // whose intervals are of probes
+		return interval && (rest == "rate" || rest == "bw" && w.Rated && !hol || rest != "bw" && (w.Timed || hol))
 	}
 	if !slices.ContainsFunc(commonDefs, func(d FigureDef) bool { return d.Name == metric }) {
 		return slices.ContainsFunc(w.Defs(), func(d FigureDef) bool { return d.Name == metric })

@@ -42,6 +42,9 @@ const (
 	badBandwidthOfSoft = 0.5
 )
 
+// intervals of a window, where a limit is on the worst of them.
+const intervals = 10
+
 // Ranks that take part at once: mostSources is what a server takes beside a client of its own.
 const (
 	mostSources = engine.DefaultMaxClients - 1
@@ -100,6 +103,9 @@ func (o *Options) pairPlan(spec string, p *plan, tr transports.Stack) (s Stack, 
 	s.Plan = engine.Plan{Workloads: catalogue.Table(), Transport: stackspec.ForPeer(spec), Duration: p.window,
 		WarmupIterations: 1000, WarmupDuration: p.window / 2, Depth: 16, Verify: true, Seed: o.seed,
 		ClientCPU: -1, ServerCPU: -1}
+	if slices.ContainsFunc(o.failIf.thresholds, reports.Threshold.OfIntervals) {
+		s.Plan.Interval = max(p.window/intervals, time.Millisecond)
+	}
 	s.Like = reports.Result{Stack: tr.Name(), Label: string(caps.Label), Depth: 1, QPs: 1}
 	for _, m := range p.measures {
 		pt, err := point(m, spec, p, &s.Plan)

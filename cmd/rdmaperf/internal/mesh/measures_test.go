@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/launch"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -120,5 +123,25 @@ func TestAShareOfWhatTheLinkCarriesIsALimit(t *testing.T) {
 	}
 	if err := new(failIf).Set("share<1.2.3%"); err == nil {
 		t.Error("a share that is no number")
+	}
+}
+
+// A limit on the worst interval divides the windows of every pair.
+func TestALimitOfIntervalsDividesWindows(t *testing.T) {
+	for limit, want := range map[string]time.Duration{"bw<1GB/s": 0, "interval.bandwidth.min<1GB/s": 10 * time.Millisecond} {
+		var o Options
+		if err := o.failIf.Set(limit); err != nil {
+			t.Fatal(err)
+		}
+		set := new(stackspec.Set)
+		tr, err := set.Open("tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &plan{window: 100 * time.Millisecond, place: &launch.Place{Size: 2}, measures: []string{results.Bandwidth}}
+		s, err := o.pairPlan("tcp", p, tr)
+		if err := errors.Join(err, tr.Close()); err != nil || s.Plan.Interval != want {
+			t.Errorf("%s: intervals of %v, %v; want %v", limit, s.Plan.Interval, err, want)
+		}
 	}
 }

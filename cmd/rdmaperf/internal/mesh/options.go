@@ -63,7 +63,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVarP(&o.duration, "duration", "D", "100ms", "of the latency and of the bandwidth of a pair, each")
 	f.Var(&o.failIf, "fail-if", "what makes a pair bad, of what good pairs have: 'latency>200%' and 'bandwidth<50%' "+
 		"(the defaults for software stacks; 'bandwidth<80%' for devices), or an absolute limit such as 'p50>10us', "+
-		"'bw<1GB/s' or 'share<90%' (of what link, MTU and PCIe carry); repeatable; then the exit code is 3")
+		"'bw<1GB/s', 'interval.bw<1GB/s' (the worst tenth of a window) or 'share<90%' (of what link, MTU and PCIe "+
+		"carry); repeatable; then the exit code is 3")
 	f.StringVarP(&o.dir, "output", "o", "", "write into this directory (default rdmaperf-results/TIME)")
 	f.StringVar(&o.json, "json", "", "write the result document to this file, and no directory")
 	f.BoolVar(&o.force, "force", false, "let --output write into a directory with results of another run")

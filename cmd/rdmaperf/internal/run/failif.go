@@ -16,7 +16,7 @@ import (
 )
 
 const failIfUsage = "exit 3 if this holds, such as 'p99>10us'\nrepeatable; also 'rate<3M', 'bw<1GB/s', " +
-	"'interval.p99>1ms' (of the worst interval), or disturbed (CPU contention in any measurement)"
+	"'interval.p99>1ms', 'interval.bw<1GB/s' (of the worst interval), or disturbed (CPU contention in any measurement)"
 
 // FailIf is the flags --fail-if and --expect: each use adds one threshold. It is read when it
 // is given, so that a mistake ends the command before anything is measured.
@@ -129,7 +129,7 @@ func (f *FailIf) measured(steps []*step) error {
 				return catalogue.Results().Of(pt.Workload).Measures(t.Metric(), s.p.base.Interval > 0)
 			})
 		}) {
-			return cli.Usage("read thresholds", fmt.Errorf("threshold %q: no result of this run has a %s", t, t.Metric()),
+			return cli.Usage("read thresholds", fmt.Errorf("threshold %q: no result of this run has %s", t, t.Metric()),
 				"a figure of docs/reference/results.md that its workloads have; interval. needs --interval")
 		}
 	}
