@@ -41,7 +41,6 @@ cmd/rdmaperf/internal/engine: transports transports/rdma/... reports/... cmd/rdm
 cmd/rdmaperf/internal/drive: cmd/rdmaperf/internal/engine cmd/rdmaperf/internal/disturbance transports transports/rdma/... reports/... internal/onepeer
 cmd/rdmaperf/internal/workload/...: cmd/rdmaperf/internal/... transports transports/direct transports/rdma/... transports/lite/... regcache/... reports/...
 cmd/...: transports/... softstack/... sched/... regcache/... grpcrdma/... reports/... internal/...
-ci/soakrun: ci/... grpcrdma/... softstack/iwarp
 ci/...: reports/...
 `
 
@@ -109,7 +108,7 @@ func TestImportsFollowTheDesign(t *testing.T) {
 				t.Errorf("%s imports %s: only the catalogue knows them, and the mesh, which drives some", name, dep)
 			case imp == "testing" && !strings.HasSuffix(name, "test"):
 				t.Errorf("%s imports testing", name)
-			case below(imp, "google.golang.org/grpc") && !below(name, "grpcrdma") && name != "ci/soakrun":
+			case below(imp, "google.golang.org/grpc") && !below(name, "grpcrdma"):
 				t.Errorf("%s imports %s: who neither serves nor measures gRPC does not link it", name, imp)
 			}
 		}

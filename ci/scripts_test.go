@@ -49,9 +49,6 @@ func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5",
 		"action/measure", "action/measure --bogus", "action/measure --bogus x d", "action/measure a b",
 		"action/measure --ledger /none d",
-		"hostile --bogus", "hostile --clients x", "hostile --only x", "hostile --only",
-		"soak", "soak 0", "soak x", "soak 1 2", "soak 1 --seed x", "soak 1 --pause 1s", "soak 1 --bogus",
-		"soak 1 --keep",
 		"build-lwip", "build-lwip --bogus d", "build-lwip --mss 100 d", "build-lwip --window 96K d",
 		"build-lwip --window", "build-lwip a b",
 	} {
