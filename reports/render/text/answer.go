@@ -142,13 +142,15 @@ func machine(d *reports.Document, a *reports.Answer) string {
 	if s := d.ServerEnvironment; s != nil {
 		parts = append(parts, "server "+s.Hostname)
 	}
-	parts = append(parts, view.Plural(int64(len(a.Rows)), "stack"), view.Plural(int64(a.Rounds()), "round"))
 	var polling []string
+	stacks := map[string]bool{}
 	for i := range d.Results {
+		stacks[reports.TransportOf(&d.Results[i])] = true
 		if s := d.Results[i].Polling; s != "" && !slices.Contains(polling, s) {
 			polling = append(polling, s)
 		}
 	}
+	parts = append(parts, view.Plural(int64(len(stacks)), "stack"), view.Plural(int64(a.Rounds()), "round"))
 	if len(polling) > 0 {
 		parts = append(parts, strings.Join(polling, " and ")+" polling")
 	}

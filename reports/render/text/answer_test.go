@@ -75,6 +75,17 @@ func TestAnAnswerFitsOnAScreen(t *testing.T) {
 	}
 }
 
+// Rows of one stack's variants are one stack.
+func TestVariantsAreNoStacksOfTheirOwn(t *testing.T) {
+	d := answered([]string{"tcp, same-qp", "tcp, two-qp"}, fourColumns[:1], 5590)
+	for i := range d.Results {
+		d.Results[i].Stack = "tcp"
+	}
+	if got := printed(t, d, text.Options{}); !strings.Contains(got, ", virtual, 1 stack, 24 rounds, ") {
+		t.Error(got)
+	}
+}
+
 // Few stacks at many points have a row for each point.
 func TestManyPointsOfFewStacksAreRows(t *testing.T) {
 	var columns []reports.AnswerColumn

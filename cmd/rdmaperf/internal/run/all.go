@@ -29,7 +29,9 @@ const (
 	allWarmup  = 60 * time.Millisecond
 	leastAll   = 22 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
 	mostWindow = time.Second
-	allRounds  = 16
+	// longTime is from when on the time of a run with stacks or workloads of its own is announced.
+	longTime  = 20 * time.Second
+	allRounds = 16
 	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
 	compareTime = 2 * time.Second
 	// windowBeside is what a window of a slice takes beside itself: its share of the warm-up and the turn, what is
@@ -159,7 +161,7 @@ func (m *runner) large() (memory int64, took time.Duration) {
 	return memory, time.Duration(all / fillRate * float64(time.Second))
 }
 
-// announce says what is not measured, and of --transport all also what is, and how long it will take.
+// announce says what is not measured, and what is and how long it will take, where that is long or --transport all.
 func (m *runner) announce(w io.Writer, total time.Duration) {
 	columns := 1 << 20 // a line each
 	if m.p.everything {
@@ -168,13 +170,15 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	say := func(format string, args ...any) {
 		fmt.Fprintln(w, cli.Fill(fmt.Sprintf(format, args...), columns))
 	}
-	if m.p.everything {
-		names := make([]string, len(m.arms))
-		for i, a := range m.arms {
-			names[i] = a.spec
-		}
-		say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second),
-			strings.Join(names, ", "))
+	var names []string
+	for _, a := range m.arms {
+		names = append(names, a.spec)
+	}
+	switch about := total.Round(time.Second); {
+	case m.p.everything || len(m.arms) > 1 && total >= longTime && !m.o.infinite:
+		say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), about, strings.Join(names, ", "))
+	case total >= longTime && !m.o.infinite:
+		say("Measures %s, in about %v.", names[0], about)
 	}
 	for _, l := range m.left {
 		say("Left out: %s, %s.", l.Stack, l.Why)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,5 +42,27 @@ func TestFewPointsKeepTheEnds(t *testing.T) {
 	}
 	if want := []int{64, 32, 1 << 20, 1 << 19}; !slices.Equal(got, want) {
 		t.Errorf("sizes %v, want %v", got, want)
+	}
+}
+
+// What takes long is announced, and what takes a moment is not.
+func TestTheTimeOfALongRunIsAnnounced(t *testing.T) {
+	two := []*arm{{spec: "tcp"}, {spec: "iwarp"}}
+	for _, c := range []struct {
+		arms     []*arm
+		total    time.Duration
+		infinite bool
+		want     string
+	}{
+		{two, 95 * time.Second, false, "Measures 2 stacks side by side, in about 1m35s: tcp, iwarp.\n"},
+		{two[:1], 30 * time.Second, false, "Measures tcp, in about 30s.\n"},
+		{two, 19 * time.Second, false, ""},
+		{two, 95 * time.Second, true, ""},
+	} {
+		var b strings.Builder
+		m := &runner{o: &Options{infinite: c.infinite, chosen: "-"}, p: &runPlan{}, arms: c.arms}
+		if m.announce(&b, c.total); b.String() != c.want {
+			t.Errorf("%v, infinite %v: %q, want %q", c.total, c.infinite, b.String(), c.want)
+		}
 	}
 }
