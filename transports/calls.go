@@ -79,8 +79,8 @@ type CallCost struct {
 // CallTransport carries calls. It is a Stack whose Caps.Kinds has KindCall; a stack may
 // be a Transport as well. Its methods are safe for concurrent use.
 //
-// Caps.CallModes, Caps.MaxMsg (of a request and of a response), Caps.MaxSessions
-// (connections) and Caps.Priorities (of Call.Priority) hold for its calls.
+// Caps.CallModes, Caps.MaxMsg (of a request and of a response), Caps.MaxConns and
+// Caps.Priorities (of Call.Priority) hold for its calls.
 type CallTransport interface {
 	Stack
 	// DialCalls makes a connection of its own to a server of ListenCalls, and returns when

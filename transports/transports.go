@@ -235,6 +235,7 @@ type Caps struct {
 	ImmAlone      bool        // a KindSendImm carries its immediate and no bytes: Op.Len is 0
 	LocalComplete bool        // success means handed to the transport below, not arrived
 	CallModes     CallModeSet // of KindCall
+	MaxConns      int         // connections of calls at once; 0: no limit known
 	MaxCall       uint64      // bytes of a request and of a response; 0: MaxMsg
 	MaxCalls      int         // outstanding on a connection; 0: no limit known
 }

@@ -58,7 +58,7 @@ func New(cfg Config, dev rdma.Device) (*Carrier, error) {
 		return nil, err
 	}
 	d := dev.Caps()
-	c.caps.Label, c.caps.InProcess, c.caps.MaxSessions = d.Label, d.Label == rdma.LabelMem, d.MaxQP
+	c.caps.Label, c.caps.InProcess, c.caps.MaxConns = d.Label, d.Label == rdma.LabelMem, d.MaxQP
 	c.cfg.Net = c.net.Config()
 	c.name = c.cfg.name(c.cfg.Net) + "+" + dev.Name()
 	return c, nil

@@ -23,7 +23,7 @@ func (c *Carrier) startService() (err error) {
 	c.svcOver = transports.AddHelper(c.svc.Pid()) // its processor time is this side's
 	about := c.svc.About()
 	c.name = about.Layer + "+" + about.Device
-	c.caps.Label, c.caps.MaxSessions = rdma.Label(about.Label), about.MaxSessions
+	c.caps.Label, c.caps.MaxConns = rdma.Label(about.Label), about.MaxConns
 	return nil
 }
 
@@ -49,7 +49,7 @@ func RunService(ctx context.Context, cfg Config, dev rdma.Device) error {
 	}
 	caps := dev.Caps()
 	own := Config{Form: Service, Net: n.Config()}
-	about := shmservice.About{Device: dev.Name(), Label: string(caps.Label), MaxSessions: caps.MaxQP,
+	about := shmservice.About{Device: dev.Name(), Label: string(caps.Label), MaxConns: caps.MaxQP,
 		Memory: n.ConnMemory(), Layer: own.name(n.Config())}
 	err = shmservice.Run(ctx, n, about, (&Carrier{cfg: own}).queueBusy())
 	return errors.Join(err, n.Close(), dev.Close())

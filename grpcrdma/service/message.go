@@ -12,13 +12,13 @@ import (
 
 // About is a service's description of itself.
 type About struct {
-	Device      string `json:",omitempty"` // name of the stack below
-	Label       string `json:",omitempty"` // of its results
-	MaxSessions int    `json:",omitempty"`
-	Memory      int    `json:",omitempty"` // registered bytes of a connection
-	Layer       string `json:",omitempty"` // name of the layer over it, with its parameters
-	Failed      string `json:",omitempty"` // why there is no service
-	Code        int    `json:",omitempty"` // of Failed, as the program's exit code
+	Device   string `json:",omitempty"` // name of the stack below
+	Label    string `json:",omitempty"` // of its results
+	MaxConns int    `json:",omitempty"`
+	Memory   int    `json:",omitempty"` // registered bytes of a connection
+	Layer    string `json:",omitempty"` // name of the layer over it, with its parameters
+	Failed   string `json:",omitempty"` // why there is no service
+	Code     int    `json:",omitempty"` // of Failed, as the program's exit code
 }
 
 // message is one datagram of the socket. A connection comes with the files of its queues.

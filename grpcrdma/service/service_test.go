@@ -42,7 +42,7 @@ func serveOverIWARP() int {
 	if err != nil {
 		return 1
 	}
-	err = Run(context.Background(), n, About{Device: dev.Name(), MaxSessions: 7}, 0)
+	err = Run(context.Background(), n, About{Device: dev.Name(), MaxConns: 7}, 0)
 	if errors.Join(err, n.Close(), dev.Close()) != nil {
 		return 1
 	}
@@ -93,7 +93,7 @@ func running(t *testing.T) (a, b *Client, near, far net.Conn) {
 // the end arrives behind them; then nothing of the processes is left.
 func TestBytesGoThroughTheServices(t *testing.T) {
 	a, b, near, far := running(t)
-	if got := a.About(); got.MaxSessions != 7 || got.Device == "" {
+	if got := a.About(); got.MaxConns != 7 || got.Device == "" {
 		t.Errorf("about %+v", got)
 	}
 	sent := make([]byte, 3<<20)

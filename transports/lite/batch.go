@@ -186,7 +186,7 @@ func (c *Client) completeRun(l *link, i uint32, st rdma.Status) {
 // sweep completes what a closed queue pair will not: unsignaled operations that were carried out
 // and have no later completion.
 func (n *Node) sweep(l *link) {
-	for i := range n.clients {
+	for i := range n.most.Load() {
 		c := n.clients[i].Load()
 		if c == nil {
 			continue

@@ -127,6 +127,8 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 	for i := range n.clients {
 		if n.clients[i].CompareAndSwap(nil, c) {
 			c.num, c.queuePair = i, i
+			for m := n.most.Load(); m <= int32(i) && !n.most.CompareAndSwap(m, int32(i)+1); m = n.most.Load() {
+			}
 			return c, nil
 		}
 	}
@@ -370,7 +372,7 @@ func (c *Client) sleepOn(nodes uint32) {
 	}
 	l.waitMu.Unlock()
 	l.poll()
-	for i := range c.node.clients { // one of them must sleep there now
+	for i := range c.node.most.Load() { // one of them must sleep there now
 		if o := c.node.clients[i].Load(); o != nil && o != c {
 			o.wake()
 		}

@@ -12,7 +12,7 @@ import (
 const (
 	MaxNodes   = 32
 	MaxLinks   = 64      // queue pairs to one peer
-	MaxClients = 1024    // of one node, at once
+	MaxClients = 4096    // of one node, at once
 	MaxHandles = 1 << 17 // of one node, at once
 	ChunkSize  = 4 << 20 // of a region (LITE_MEMORY_BLOCK)
 )

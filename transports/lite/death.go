@@ -44,7 +44,7 @@ func (n *Node) lose(p *peer, cause error) {
 	}
 	n.handles.lost(p.id)
 	n.calls.failAll(n, p, int32(ErrPeerDead))
-	for i := range n.clients {
+	for i := range n.most.Load() {
 		if c := n.clients[i].Load(); c != nil {
 			c.wake()
 		}

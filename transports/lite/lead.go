@@ -25,7 +25,7 @@ func (c *Client) handOver() {
 	if n.followers.Load() == 0 {
 		return
 	}
-	for i := range n.clients {
+	for i := range n.most.Load() {
 		if o := n.clients[i].Load(); o != nil && o != c && o.following.Load() {
 			signal(o.wakeup)
 			return

@@ -45,6 +45,7 @@ type Node struct {
 	peers   [MaxNodes]atomic.Pointer[peer]
 	links   [MaxNodes * MaxLinks]atomic.Pointer[link]
 	clients [MaxClients]atomic.Pointer[Client]
+	most    atomic.Int32 // clients that there were at once: those in front of it may be there
 	handles handleTable
 	calls   callTable
 	ports   [wire.Ports]atomic.Pointer[Port]

@@ -88,7 +88,7 @@ const (
 // Caps are those of sessions, and of calls.
 func (s *Stack) Caps() transports.Caps {
 	c := session.Caps(&s.caps)
-	c.MaxSessions, c.MaxDepth = MaxSessions, maxDepth
+	c.MaxSessions, c.MaxConns, c.MaxDepth = MaxSessions, MaxSessions, maxDepth
 	c.CallModes = transports.CallModes(transports.CallUnary, transports.CallStream)
 	c.MaxCall, c.MaxCalls = maxMessage, maxCallers
 	return c

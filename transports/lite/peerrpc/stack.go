@@ -63,7 +63,7 @@ func (s *Stack) Caps() transports.Caps {
 	d := &s.caps
 	return transports.Caps{Label: d.Label, Kinds: transports.Kinds(transports.KindCall),
 		InProcess: d.Label == rdma.LabelMem || d.Clock != nil,
-		Clock:     d.Clock, MaxMsg: MaxMessage, MaxSessions: maxConns, MaxDepth: min(maxCallers, d.MaxQPWR/2),
+		Clock:     d.Clock, MaxMsg: MaxMessage, MaxConns: maxConns, MaxDepth: min(maxCallers, d.MaxQPWR/2),
 		LocalComplete: d.Completion == rdma.CompletionLocal,
 		CallModes:     transports.CallModes(transports.CallUnary, transports.CallStream),
 		MaxCalls:      min(maxCallers, d.MaxQPWR/2),

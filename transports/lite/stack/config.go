@@ -60,6 +60,8 @@ const (
 	EachLinks = lite.MaxLinks / 2
 	// MaxSessions of a listener: one port each, and one for set-up.
 	MaxSessions = wire.ControlPort - 1
+	// MaxConns shares the clients of a node: a connection takes one, and one for each caller and priority.
+	MaxConns = lite.MaxClients / 4
 
 	baseArena = 64 << 20
 	mostArena = 8 << 30

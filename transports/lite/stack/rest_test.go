@@ -57,3 +57,38 @@ func TestAnIdleServerSleeps(t *testing.T) {
 		t.Errorf("a call that finds the server asleep takes %v: nothing wakes it", least)
 	}
 }
+
+// As many connections of calls as a transport says share the queue pairs of one node.
+func TestAThousandConnectionsShareANode(t *testing.T) {
+	near, far, addr := onMem(t, Config{})
+	defer near.Close()
+	defer far.Close()
+	n := near.Caps().MaxConns
+	if n < 1024 {
+		t.Fatalf("at most %d connections", n)
+	}
+	cfg := transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: n}
+	l, err := far.ListenCalls(soon(t), addr, cfg, echo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for i := range n {
+		conn, err := near.DialCalls(soon(t), l.Addr(), cfg)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer conn.Close()
+		caller, err := conn.Caller(soon(t), transports.CallerConfig{})
+		if err == nil {
+			defer caller.Close()
+			err = caller.Call(&transports.Call{Request: []byte{byte(i)}})
+		}
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	if pairs := near.Counts()[0].Values["queue_pairs"]; pairs != 4 {
+		t.Errorf("%d queue pairs, want 4", pairs)
+	}
+}

@@ -83,7 +83,7 @@ func (s *Stack) Caps() transports.Caps {
 	d := &s.caps
 	c := session.Caps(d)
 	c.InProcess, c.Clock, c.Unaided = d.Label == rdma.LabelMem || d.Clock != nil, d.Clock, d.Unaided
-	c.MaxSessions, c.MaxDepth, c.Priorities = MaxSessions, maxDepth, d.Priorities
+	c.MaxSessions, c.MaxConns, c.MaxDepth, c.Priorities = MaxSessions, MaxConns, maxDepth, d.Priorities
 	c.CallModes = transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)
 	if s.cfg.QoS != lite.QoSNone {
 		c.Priorities = max(c.Priorities, 2)

@@ -107,7 +107,9 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 		return above("%d calls outstanding are above the limit of %d", pt.Outstanding, caps.MaxCalls)
 	case k == transports.KindCall && caps.MaxCall > 0 && uint64(message) > caps.MaxCall:
 		return above("size %d of a call is above the limit of %d bytes", message, caps.MaxCall)
-	case caps.MaxSessions > 0 && sessions > caps.MaxSessions:
+	case k == transports.KindCall && caps.MaxConns > 0 && sessions > caps.MaxConns:
+		return above("%d connections are above the limit of %d", sessions, caps.MaxConns)
+	case k != transports.KindCall && caps.MaxSessions > 0 && sessions > caps.MaxSessions:
 		return above("%d QPs are above the device's limit of %d", sessions, caps.MaxSessions)
 	case uint64(message) > caps.MaxMsg:
 		return above("size %d is above the limit of %d bytes", message, caps.MaxMsg)

@@ -24,6 +24,12 @@ func TestLimitsAreCheckedBeforeAnythingRuns(t *testing.T) {
 			"101 QPs are above the device's limit of 100"},
 		{"a point of a sweep", func(p *engine.Plan, _ *transports.Caps) { p.Points[0].QPs = 400 }, "400 QPs are above"},
 		{"no limit known", func(p *engine.Plan, c *transports.Caps) { p.QPs, c.MaxSessions = 4096, 0 }, ""},
+		{"connections of calls are no sessions", func(p *engine.Plan, c *transports.Caps) {
+			p.QPs, p.Points[0].Op, c.MaxConns = 1024, "call", 1024
+		}, ""},
+		{"and have a limit of their own", func(p *engine.Plan, c *transports.Caps) {
+			p.QPs, p.Points[0].Op, c.MaxConns = 65, "call", 64
+		}, "65 connections are above the limit of 64"},
 		{"a message too long", func(p *engine.Plan, _ *transports.Caps) { p.Points[0].Size = 8<<20 + 1 },
 			"size 8388609 is above the limit of 8388608 bytes"},
 		{"too much inline", func(p *engine.Plan, _ *transports.Caps) { p.Inline = 65 }, "inline 65 is above"},

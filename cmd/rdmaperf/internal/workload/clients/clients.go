@@ -104,7 +104,7 @@ func over(s transports.Stack, pt engine.Point) error {
 		return pairs.NoDevice(s, pt)
 	}
 	o, err := engine.ReadOptions(pt, (*options).check)
-	if most := s.Caps().MaxSessions; err == nil && most > 0 && most < o.Clients {
+	if most := s.Caps().MaxConns; err == nil && most > 0 && most < o.Clients {
 		return refuse(fmt.Sprint("--machines ", most), "it takes %d clients", most)
 	}
 	return err
