@@ -257,7 +257,7 @@ func TestRoundsAreDisjointAndMeetEachPairOnce(t *testing.T) {
 	}
 }
 
-// What was measured while others used a processor is evidence only if it is bad without that time, too.
+// What was measured while others used a processor is evidence only if it is bad without that time and at twice the pace, too.
 func TestContendedMeasurementsAreEvidenceBeyondTheirShare(t *testing.T) {
 	m := &Measure{Name: "latency", Limit: 2, Whole: true}
 	for _, round := range All(6) {
@@ -282,12 +282,12 @@ func TestContendedMeasurementsAreEvidenceBeyondTheirShare(t *testing.T) {
 	for p, v := range m.Values {
 		for i := range v {
 			if m.Doubt[p][i] > 0 {
-				m.Doubt[p][i] = 0.4
+				m.Doubt[p][i] = 0.3
 			}
 		}
 	}
 	if got := fmt.Sprint(Of([]*Measure{m})); got != "[host [0]]" {
-		t.Errorf("of 9 times and a share of 0.4: found %s", got)
+		t.Errorf("of 9 times and a share of 0.3: found %s", got)
 	}
 	clear(m.Doubt)
 	for _, l := range again {
