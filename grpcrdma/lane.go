@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -76,14 +77,17 @@ func (l *lane) poll() {
 
 // Arm is that of bpev.Source. It waits for a goroutine that polls: what completed behind its last poll and before the
 // queue was armed raises no event.
-func (l *lane) Arm() error {
+func (l *lane) Arm() (bpev.Ready, error) {
 	if err := l.cq.Arm(false); err != nil {
-		return err
+		return 0, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.poll()
-	return l.err
+	if l.conn == nil {
+		return bpev.In | bpev.Out, l.err
+	}
+	return l.conn.readiness(), l.err
 }
 
 // Wait is that of bpev.Source.

@@ -80,7 +80,7 @@ func TestDirectionsWaitApart(t *testing.T) {
 func TestEventModeSleepsUntilTheEvent(t *testing.T) {
 	s := open(t, Config{Mode: Event})
 	var f fake
-	src := newSource()
+	src := newSource(&f)
 	h := s.Add(&f, src)
 	defer h.Remove()
 	for range 3 {
@@ -100,7 +100,7 @@ func TestEventModeSleepsUntilTheEvent(t *testing.T) {
 func TestOneSleeperLeadsForBothDirections(t *testing.T) {
 	s := open(t, Config{Mode: Event})
 	var f fake
-	src := newSource()
+	src := newSource(&f)
 	h := s.Add(&f, src)
 	defer h.Remove()
 	in := waiting(h, In, time.Time{})
@@ -128,9 +128,10 @@ func TestOneSleeperLeadsForBothDirections(t *testing.T) {
 
 func TestASourceThatFailsEndsTheWait(t *testing.T) {
 	s := open(t, Config{Mode: Event})
-	src := newSource()
+	var f fake
+	src := newSource(&f)
 	src.fail = errDevice
-	h := s.Add(&fake{}, src)
+	h := s.Add(&f, src)
 	defer h.Remove()
 	if err := result(t, waiting(h, In, time.Time{})); !errors.Is(err, errDevice) {
 		t.Errorf("the wait ends with %v", err)
@@ -147,7 +148,7 @@ func TestContentionMakesSleepersWaitForEvents(t *testing.T) {
 	}
 	defer s.Close()
 	var f, g fake
-	src, other := newSource(), newSource()
+	src, other := newSource(&f), newSource(&g)
 	h, k := s.Add(&f, src), s.Add(&g, other)
 	defer h.Remove()
 	defer k.Remove()

@@ -34,19 +34,20 @@ func (f *fake) set(r Ready) { f.ready.Store(uint32(r)) }
 
 // source is a completion channel.
 type source struct {
+	of     *fake
 	mu     sync.Mutex
 	armed  bool
 	raised chan struct{}
 	fail   error
 }
 
-func newSource() *source { return &source{raised: make(chan struct{}, 1)} }
+func newSource(of *fake) *source { return &source{of: of, raised: make(chan struct{}, 1)} }
 
-func (s *source) Arm() error {
+func (s *source) Arm() (Ready, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.armed = true
-	return s.fail
+	return s.of.Poll(), s.fail
 }
 
 func (s *source) Wait(ctx context.Context) error {

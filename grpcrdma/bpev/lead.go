@@ -35,10 +35,10 @@ func (h *Handle) lead(want Ready, deadline time.Time) error {
 	h.set.sleeps.Add(1)
 	for {
 		// Arm comes before the look: what comes behind it is an event.
-		if err := h.src.Arm(); err != nil {
+		ready, err := h.src.Arm()
+		if err != nil {
 			return err
 		}
-		ready := h.p.Poll()
 		h.Notify(ready &^ want)
 		if h.takeKick(want) || ready&want != 0 {
 			return nil
@@ -48,7 +48,7 @@ func (h *Handle) lead(want Ready, deadline time.Time) error {
 			h.led.Store(nil)
 			return nil
 		}
-		err := h.src.Wait(ctx)
+		err = h.src.Wait(ctx)
 		h.led.Store(nil)
 		switch {
 		case err == nil:

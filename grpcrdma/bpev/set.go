@@ -29,8 +29,9 @@ type Pollable interface {
 
 // Source raises events for one connection, as a completion queue does.
 type Source interface {
-	// Arm asks for one event at the next change, and handles what changed before.
-	Arm() error
+	// Arm asks for one event at the next change, handles what changed before, and tells what the connection's user
+	// could do then.
+	Arm() (Ready, error)
 	// Wait blocks until the armed event is raised or ctx ends.
 	Wait(ctx context.Context) error
 }

@@ -360,9 +360,11 @@ func (c *cq) Wait(ctx context.Context) error {
 			q.joinPollers()
 		}
 	}
-	c.drive() // also what was read and not handled yet, of which no poller reports
+	if c.dev.receiver != nil {
+		c.drive()
+	}
 	for _, q := range c.qps.Load().list {
-		q.watchRoom()
+		q.beforeSleep(c)
 	}
 	if fired, err := c.takeEvent(); fired || err != nil {
 		return err

@@ -111,6 +111,21 @@ func (q *qp) step() {
 	}
 }
 
+// beforeSleep moves the queue pair on where the poller will not report that there is something to do: what was read
+// and not handled yet. Octets in the socket it reports at once, so that a read would be a system call in vain.
+func (q *qp) beforeSleep(c *cq) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r := &q.rx
+	if c.dev.receiver == nil && !(q.polledBy(c) && !r.inPlace && r.rs == r.re && q.irq.len() == 0 && !q.tx.unsent() &&
+		q.sqNext == q.sqTail) {
+		q.step()
+	}
+	if q.phase == phaseOpen {
+		q.roomInPollers()
+	}
+}
+
 // countIdle counts a poll, or a report of the poller, that brought nothing.
 func (q *qp) countIdle() {
 	if n := q.idlePolls.Load(); n < idleAfter {
