@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // Where many QPs share a CQ, its poller is asked and their sockets are left alone. So
@@ -84,6 +85,29 @@ func TestWhatCameBeforeWaitEndsIt(t *testing.T) {
 		cancel()
 		must(t, err)
 		h.want(nil, rdma.WCRecv, id+1, rdma.StatusSuccess)
+	}
+}
+
+// A wait begins with no read of a socket that the poller has.
+func TestAWaitReadsNothingInVain(t *testing.T) {
+	h := newHub(t, 1, 1)
+	h.alone()
+	h.supply(0, 1, 8)
+	done := h.waiting(t.Context()) // from here on the socket is in the poller
+	h.ring(0, 1)
+	h.roused("a message", done)
+	h.want(nil, rdma.WCRecv, 0, rdma.StatusSuccess)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := stream.KernelCalls().Recv
+	for range 20 {
+		must(t, h.cq.Arm(false))
+		if err := h.cq.Wait(ctx); err == nil {
+			t.Fatal("a wait of nothing ends")
+		}
+	}
+	if n := stream.KernelCalls().Recv - before; n > 2 { // a spoke's goroutine may look once
+		t.Errorf("20 waits read %d times", n)
 	}
 }
 
