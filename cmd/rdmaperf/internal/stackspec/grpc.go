@@ -43,7 +43,7 @@ var grpcParams = params[grpcArgs]{
 		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalNotice; return nil }},
 	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
 		func(c *grpcArgs, v value) error { c.NoSink = true; return nil }},
-	{paramDoc{"best", switchOf, "", "of all but fused and service: gRPC's own options as they measured best"},
+	{paramDoc{"best", switchOf, "", "of all but fused and service: the gRPC options that were fastest in measurements"},
 		func(c *grpcArgs, v value) error { c.Options.Best = true; return nil }},
 	{paramDoc{"read", sizeOf, "gRPC's", "of all but fused and service: bytes read at once"},
 		func(c *grpcArgs, v value) error { c.Options.ReadBuffer = v.n; return nil }},

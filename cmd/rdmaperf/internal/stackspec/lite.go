@@ -48,29 +48,29 @@ var LITEParams = params[LITEConfig]{
 			return nil
 		}},
 	{paramDoc{"poll", wordOf("caller", "node", "adaptive"), "caller",
-		"who polls for calls: who waits; the node's one thread, for ever; or both for spin= and then they sleep"},
+		"who polls for calls: the caller; the node's thread, without end; or both for spin=, before they sleep"},
 		func(c *LITEConfig, v value) error { c.Polling, _ = stack.ParsePolling(v.text); return nil }},
-	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long is polled before a sleep"},
+	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long to poll before sleeping"},
 		func(c *LITEConfig, v value) error { c.Spin = v.d; return nil }},
 	{paramDoc{"sends", switchOf, "where there is no immediate data",
 		"a send announces each write, instead of immediate data"},
 		func(c *LITEConfig, v value) error { c.Sends = true; return nil }},
-	{paramDoc{"arena", sizeOf, "by what the first session needs", "memory that a node registers, once, for everything"},
+	{paramDoc{"arena", sizeOf, "by what the first session needs", "bytes that a node registers, once, for all its memory"},
 		func(c *LITEConfig, v value) error { c.Arena = v.n; return nil }},
 	{paramDoc{"rpc", wordOf("imm", "send", "write"), "imm",
-		"what calls are: LITE's own, or a peer of them: by sends and receives, or by two writes into rings polled in " +
-			"memory (FaRM). A peer has calls alone and no other parameter"},
+		"how calls are carried: by LITE, or for comparison by sends and receives, or by two writes into polled rings " +
+			"(FaRM). The last two carry calls alone and take no other parameter"},
 		func(c *LITEConfig, v value) error {
 			c.Peer, c.form = v.text != "imm", map[string]peerrpc.Form{"send": peerrpc.Send,
 				"write": peerrpc.Write}[v.text]
 			return nil
 		}},
 	{paramDoc{"daemon", switchOf, "the node is inside the process",
-		"the node is a process of its own, as rdmaperf lite daemon serves it; of the others, only k="},
+		"the node is a process of its own, as of rdmaperf lite daemon; of the other parameters only k= applies"},
 		func(c *LITEConfig, v value) error { c.Daemon = true; return nil }},
 	{paramDoc{"cross", switchOf, "a shared page is polled",
-		"with daemon: each request rings and its end is slept for, so that the crossing between the processes is not " +
-			"hidden"},
+		"with daemon: each request wakes the daemon, and the caller sleeps until it is done, instead of polling a " +
+			"shared page"},
 		func(c *LITEConfig, v value) error { c.cross = true; return nil }},
 }
 

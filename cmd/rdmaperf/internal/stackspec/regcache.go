@@ -17,7 +17,7 @@ var regcacheParams = params[regcache.TierConfig]{
 	{paramDoc{"age", timeOf, "for ever", "how long an unused registration is kept"},
 		func(c *regcache.TierConfig, v value) error { c.MaxAge = v.d; return nil }},
 	{paramDoc{"source", wordOf(regcache.Sources()...), regcache.SourceAuto.String(),
-		"how memory that others unmap is noticed; auto is the strongest that the system grants"},
+		"how unmapped memory is detected; auto takes the strongest way that the system permits"},
 		func(c *regcache.TierConfig, v value) (err error) {
 			c.Source, err = regcache.ParseSource(v.text)
 			return err

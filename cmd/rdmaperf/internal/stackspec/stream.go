@@ -38,16 +38,17 @@ func streamParams[C any](at func(*C) *streamArgs) params[C] {
 			"of a stack in user space: copies of a packet on its way in, or zero of a payload on its way out (iwarp " +
 				"with done=acked, and an lwIP built for it)"},
 		{"threads", wordOf(lwip.C1, lwip.C2, lwip.C3), lwip.C2,
-			"of stack=raw: c1 has a thread for packets, c2 does all in the one that polls, c3 has a thread that " +
-				"receives and places (iwarp)"},
+			"of stack=raw: c1 has a thread for packets, c2 does everything in the polling thread, c3 has a thread " +
+				"that receives and places (iwarp)"},
 		{"ring", textOf("FRAMES"), "1024", "of a stack in user space: frames of a ring, each way"},
 		{"loss", textOf("P"), "0", "of a stack in user space: probability that a frame is lost"},
-		{"dup", textOf("P"), "0", "of a stack in user space: likewise doubled"},
-		{"reorder", textOf("P"), "0", "of a stack in user space: likewise overtaken"},
+		{"dup", textOf("P"), "0", "of a stack in user space: probability that a frame is sent twice"},
+		{"reorder", textOf("P"), "0", "of a stack in user space: probability that the next frame overtakes one"},
 		{"delay", textOf("TIME"), "0",
-			"of a stack in user space: how long a frame waits where it arrived, such as 50us"},
-		{"jitter", textOf("TIME"), "0", "of a stack in user space: likewise, in addition, evenly from 0; order stays"},
-		{"seed", textOf("N"), "0", "of a stack in user space: of loss, dup, reorder and jitter"},
+			"of a stack in user space: delay of each frame at the receiver, such as 50us"},
+		{"jitter", textOf("TIME"), "0",
+			"of a stack in user space: random addition to delay=, uniform from 0; frames stay in order"},
+		{"seed", textOf("N"), "0", "of a stack in user space: seed of loss, dup, reorder and jitter"},
 	} {
 		ps = append(ps, param[C]{d, func(c *C, v value) error {
 			a := at(c)
