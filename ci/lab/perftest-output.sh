@@ -24,9 +24,9 @@ pair() {
 		command=("$tool")
 		[[ $who != ours ]] || command=(rdmaperf perftest "$tool")
 		port=$((port + 1)) code=0
-		command+=(-d "$device" -p "$port" "${as[@]}" "${@/@/$at.$who}")
-		serve "$at.$who.server" lab "$port" timeout "$limit" "${command[@]}" || return
-		timeout "$limit" "${command[@]}" "$address" >"$at.$who.client" 2>"$at.$who.log" || code=$?
+		command+=(-d "$device" -p "$port" "${as[@]}")
+		serve "$at.$who.server" lab "$port" timeout "$limit" "${command[@]}" "${@/@/$at.$who.server}" || return
+		timeout "$limit" "${command[@]}" "${@/@/$at.$who}" "$address" >"$at.$who.client" 2>"$at.$who.log" || code=$?
 		ends "$server" 10 || { echo "  $who: the server's exit code is $?" && return 1; }
 		((code == 0)) || { echo "  $who: exit code $code: $(tail -n 1 "$at.$who.log")" && return 1; }
 	done
@@ -34,13 +34,13 @@ pair() {
 
 # shape FILE: everything printed, with N for a figure and a list of samples as one: perftest leaves the longest out of
 # some. Left out are lines that one side alone can have: the stack; addresses of queue pairs; how rdma_cm is waited for; and
-# what perftest 4.5, which Debian 12 has, prints otherwise than 6.29 (how it posts, CQE polls, inline defaults, that rdma_cm exchanges, the GID that
+# what perftest 4.5, which Debian 12 has, prints otherwise than 6.29 (a line of dashes in front of reads and atomics, no warning of a peak that is not measured, how it posts, CQE polls, inline defaults, that rdma_cm exchanges, the GID that
 # rdma_cm took). 4.5 writes MB/sec for MiB/sec, and a guest's clock makes infinities of its figures.
 shape() {
 	sed -E 's/[[:space:]]+/ /g; s/ $//; s,\[MB/sec],[MiB/sec],g' "$1" |
-		grep -vE '^ (Stack|PCIe relax order|ibv_wr\* API|CQE Poll Batch|Max inline data|Data ex. method|Waiting for client rdma_cm|Please run the same) ?|^ (local|remote) address|^ GID:|^$|^Device not recognized' |
+		grep -vE '^ (Stack|PCIe relax order|ibv_wr\* API|CQE Poll Batch|Max inline data|Data ex. method|Waiting for client rdma_cm|WARNING: BW peak|Please run the same) ?|^ (local|remote) address|^ GID:|^$|^Device not recognized' |
 		if [[ $device == siw* ]]; then grep -vE '^ GID index'; else cat; fi |
-		sed -E '/^ ?#/!s/-?\b[0-9]+(\.[0-9]+)?\b|-?nan|\binf\b/N/g; s/^ Outstand reads : .*/ Outstand reads : N/' | uniq
+		sed -E '/^ ?#/!s/-?\b[0-9]+(\.[0-9]+)?\b|-?nan|\binf\b/N/g; s/^ Outstand reads : .*/ Outstand reads : N/' | uniq | sed -E '1{/^-+$/d}'
 }
 
 # alike NAME DEVICE TOOL OPTION…: what both sides print has one shape. Samples are the client's alone.
@@ -86,7 +86,7 @@ json() {
 }
 
 # decimals FILE: which figures have how many.
-decimals() { sed -nE 's/^ *"(BW_[a-z]+|MsgRate|t_[a-z]+|percentile_[0-9.]+)": ?-?([0-9]+\.|inf|-?nan)([0-9]*),?$/\1 \3/p' "$1" | sed 's/[0-9]$/N/; :a; s/[0-9]\(N*\)$/N\1/; ta' | sort; }
+decimals() { sed -nE 's/^ *"?(BW_[a-z]+|MsgRate|t_[a-z]+|percentile_[0-9.]+)"?: ?-?([0-9]+\.|inf|-?nan)([0-9]*),?$/\1 \3/p' "$1" | sed 's/[0-9]$/N/; :a; s/[0-9]\(N*\)$/N\1/; ta' | sort; }
 
 # fails TOOL OPTION…: both end with exit code 1.
 fails() {
