@@ -29,7 +29,7 @@ const (
 	allWarmup  = 60 * time.Millisecond
 	leastAll   = 22 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
 	mostWindow = time.Second
-	// longTime is from when on the time of a run with stacks or workloads of its own is announced.
+	// longTime is from when on the time of a run with several stacks of its own is announced.
 	longTime  = 20 * time.Second
 	allRounds = 16
 	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
@@ -161,7 +161,7 @@ func (m *runner) large() (memory int64, took time.Duration) {
 	return memory, time.Duration(all / fillRate * float64(time.Second))
 }
 
-// announce says what is not measured, and what is and how long it will take, where that is long or --transport all.
+// announce says what is not measured, and of --transport all also what is, and how long it will take.
 func (m *runner) announce(w io.Writer, total time.Duration) {
 	columns := 1 << 20 // a line each
 	if m.p.everything {
@@ -170,15 +170,8 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	say := func(format string, args ...any) {
 		fmt.Fprintln(w, cli.Fill(fmt.Sprintf(format, args...), columns))
 	}
-	var names []string
-	for _, a := range m.arms {
-		names = append(names, a.spec)
-	}
-	switch about := total.Round(time.Second); {
-	case m.p.everything || len(m.arms) > 1 && total >= longTime && !m.o.infinite:
-		say("Measures %d stacks side by side, in about %v: %s.", len(m.arms), about, strings.Join(names, ", "))
-	case total >= longTime && !m.o.infinite:
-		say("Measures %s, in about %v.", names[0], about)
+	if m.p.everything {
+		say("%s", m.sideBySide(total))
 	}
 	for _, l := range m.left {
 		say("Left out: %s, %s.", l.Stack, l.Why)
@@ -194,12 +187,25 @@ func (m *runner) announce(w io.Writer, total time.Duration) {
 	}
 }
 
-// announceLarge is said once the first connection is there: then nothing refuses the plan any more.
-func (m *runner) announceLarge() {
-	if m.o.quiet || m.saidLarge {
+func (m *runner) sideBySide(total time.Duration) string {
+	var names []string
+	for _, a := range m.arms {
+		names = append(names, a.spec)
+	}
+	return fmt.Sprintf("Measures %d stacks side by side, in about %v: %s.", len(m.arms), total.Round(time.Second),
+		strings.Join(names, ", "))
+}
+
+// announceLong says what takes long, in time or for large messages, once the first connection is there: then nothing
+// refuses the plan any more.
+func (m *runner) announceLong() {
+	if m.o.quiet || m.saidLong {
 		return
 	}
-	m.saidLarge = true
+	m.saidLong = true
+	if len(m.arms) > 1 && !m.p.everything && m.total >= longTime && !m.o.infinite {
+		fmt.Fprintln(m.stderr, m.sideBySide(m.total))
+	}
 	if memory, took := m.large(); memory > 0 {
 		fmt.Fprintf(m.stderr, "Large messages: up to %s of memory, and about %v to fill and compare them.\n",
 			reports.FormatSize(memory), took.Round(time.Second))

@@ -179,7 +179,7 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 		}
 		t.c = c
 	}
-	m.announceLarge()
+	m.announceLong()
 	c := t.c
 	watcher := watch(c, m.lookEvery(), m.looker(a, pt))
 	c.ReadCounters(stackspec.Counters(a.tr))

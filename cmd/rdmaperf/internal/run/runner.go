@@ -132,15 +132,16 @@ type runner struct {
 
 	stacks stackspec.Set
 
-	saidLarge bool  // announceLarge has had its turn
-	peer      *peer // the child, once it is needed
-	arms      []*arm
-	left      []stackspec.LeftOut // what is not measured
-	rounds    int                 // slices of each point
-	least     int                 // of these, what is measured also when the run takes longer than announced
-	beside    neighbours
-	lost      []error // of stacks that ended during the run
-	bar       *cli.Progress
+	saidLong bool  // announceLong has had its turn
+	peer     *peer // the child, once it is needed
+	arms     []*arm
+	left     []stackspec.LeftOut // what is not measured
+	rounds   int                 // slices of each point
+	total    time.Duration       // planned
+	least    int                 // of these, what is measured also when the run takes longer than announced
+	beside   neighbours
+	lost     []error // of stacks that ended during the run
+	bar      *cli.Progress
 }
 
 // arm is one transport of the side-by-side run.
@@ -165,6 +166,7 @@ func (m *runner) measure(ctx context.Context) (err error) {
 		return err
 	}
 	total := m.cut()
+	m.total = total
 	if !m.o.quiet {
 		m.announce(m.stderr, total)
 	}
