@@ -15,6 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/defaults"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/liteapps"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -98,4 +99,10 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 	}
 	cli.FitHelp(root)
 	return root
+}
+
+// newStacksTopic is "rdmaperf help stacks".
+func newStacksTopic() *cobra.Command {
+	return &cobra.Command{Use: "stacks", Short: "What --transport takes: layers and their parameters",
+		Long: stackspec.Help()}
 }
