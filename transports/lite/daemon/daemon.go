@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,9 +18,8 @@ import (
 
 // Config is how a daemon serves. Zero values mean the defaults.
 type Config struct {
-	Spin bool          // polls forever; otherwise for For after the last work, then sleeps
-	For  time.Duration // 50 µs
-	Log  func(text string)
+	For time.Duration // how long it polls after the last work before it sleeps: 50 µs
+	Log func(text string)
 }
 
 // Daemon serves a node to other processes.
@@ -265,6 +263,9 @@ func (d *Daemon) drop(c *conn) {
 	close(c.stopped)
 }
 
+// underWay is how long it polls for what is under way to another node, which a peer that has stopped does not answer.
+const underWay = 100 * time.Millisecond
+
 // loop is the one thread for all clients.
 func (d *Daemon) loop() {
 	defer d.wg.Done()
@@ -294,14 +295,15 @@ func (d *Daemon) loop() {
 		if idle == 64 {
 			last = now
 		}
-		switch {
-		case d.cfg.Spin || waits:
-			d.node.Yield()
-		case now.Sub(last) < d.cfg.For:
-			runtime.Gosched()
-		default:
-			d.pause(conns)
+		limit := d.cfg.For
+		if waits {
+			limit = max(limit, underWay)
 		}
+		if now.Sub(last) < limit {
+			d.node.Yield()
+			continue
+		}
+		d.pause(conns)
 	}
 }
 

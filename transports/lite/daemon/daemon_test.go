@@ -242,8 +242,8 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 
 // A port of a client takes calls from another node, and messages one way.
 func TestAClientServesAPort(t *testing.T) {
-	for _, spin := range []bool{false, true} {
-		w := open(t, 1, Config{Spin: spin})
+	for _, polls := range []time.Duration{0, 100 * time.Millisecond} {
+		w := open(t, 1, Config{For: polls})
 		c := w.dial(t, ClientConfig{})
 		check(t, c.Serve(5, 1000, 3))
 		caller, err := w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second})

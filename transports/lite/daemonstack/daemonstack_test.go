@@ -47,7 +47,7 @@ func serve(args []string) error {
 	f.IntVar(&cfg.SegmentSize, "place-memory", 0, "")
 	f.IntVar(&cfg.Arena, "arena", 0, "")
 	f.IntVar(&cfg.Links, "links", 4, "")
-	spin := f.Bool("spin", false, "")
+	quiet := f.Duration("for", 0, "")
 	f.Bool("until-eof", true, "")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -60,7 +60,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := daemon.Serve(n, *socket, daemon.Config{Spin: *spin})
+	d, err := daemon.Serve(n, *socket, daemon.Config{For: *quiet})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,6 @@ type daemonOptions struct {
 	places                          int
 	placeMemory, arena              string
 	links                           int
-	spin                            bool
 	quiet                           time.Duration
 	parent                          bool
 }
@@ -55,8 +54,7 @@ a process; --transport 'lite(daemon)+X' runs workloads through a daemon.`,
 	f.StringVar(&d.placeMemory, "place-memory", "4M", "memory of each")
 	f.StringVar(&d.arena, "arena", "64M", "additional memory of the node")
 	cli.Ranged(f, &d.links, "links", 4, 1, lite.MaxLinks, "queue pairs to each peer")
-	f.BoolVar(&d.spin, "spin", false, "look for work for ever, so that no client ever rings")
-	f.DurationVar(&d.quiet, "for", 50*time.Microsecond, "without --spin: how long to look behind the last work")
+	f.DurationVar(&d.quiet, "for", 50*time.Microsecond, "how long to poll after the last work before sleeping")
 	f.BoolVar(&d.parent, "until-eof", false, "end when standard input does")
 	_ = cmd.MarkFlagRequired("socket") // it is declared above
 	return cmd
@@ -119,7 +117,7 @@ func (d *daemonOptions) run(cmd *cobra.Command, o *liteOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	server, err := daemon.Serve(node, d.socket, daemon.Config{Spin: d.spin, For: d.quiet,
+	server, err := daemon.Serve(node, d.socket, daemon.Config{For: d.quiet,
 		Log: func(text string) { slog.Info(text) }})
 	if err != nil {
 		return err
