@@ -329,6 +329,30 @@ func (r *Result) Mark(figure string) string {
 	return ""
 }
 
+// MedianFigure is the median of a figure over the repeats of a point; false where one does not have it, or where all
+// together have too few samples for it. Each needs one sample above the percentile, as its own is a maximum without.
+func MedianFigure(runs []*Result, name string) (float64, bool) {
+	values := make([]float64, len(runs))
+	var need, count int64
+	for i, r := range runs {
+		v, ok := r.Figure(name)
+		if !ok {
+			return 0, false
+		}
+		values[i] = v
+		l, percentile := r.LatencyOf(name)
+		k := slices.IndexFunc(PercentileTable, func(row percentileRow) bool { return row.name == percentile })
+		if l == nil || k < 0 {
+			continue
+		}
+		need = PercentileTable[k].need
+		if count += l.Count; 10*l.Count < need {
+			return 0, false
+		}
+	}
+	return Median(values), len(runs) > 0 && count >= need
+}
+
 // PayloadBytes are those that the operations moved; false where the workload counts no payload, such as registrations.
 // Operations may differ in size, so that it is their mean size times their number.
 func (r *Result) PayloadBytes() (float64, bool) {

@@ -98,14 +98,16 @@ func (l *Latency) bound(unfinished, longest int64) {
 	l.AtLeast = append(l.AtLeast, "mean")
 }
 
-// PercentileTable lists the percentiles of a Latency in rising order; need is
-// 10/(1−q), written out because 1−q is not exact in floating point.
-var PercentileTable = []struct {
+type percentileRow struct {
 	name    string
 	Percent float64
 	need    int64
 	field   func(*Latency) *float64
-}{
+}
+
+// PercentileTable lists the percentiles of a Latency in rising order; need is
+// 10/(1−q), written out because 1−q is not exact in floating point.
+var PercentileTable = []percentileRow{
 	{"p50", 50, 20, func(l *Latency) *float64 { return &l.P50 }},
 	{"p90", 90, 100, func(l *Latency) *float64 { return &l.P90 }},
 	{"p99", 99, 1_000, func(l *Latency) *float64 { return &l.P99 }},

@@ -33,3 +33,26 @@ func TestSpreadsOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// The samples of all repeats count together, but each has to have one above the percentile.
+func TestMedianOfAFigureNeedsSamplesOfAllRepeats(t *testing.T) {
+	of := func(n int64, p50 float64) *Result { return &Result{Latency: &Latency{Count: n, P50: p50, P99: p50}} }
+	for _, c := range []struct {
+		name string
+		runs []*Result
+		want float64 // 0: none
+	}{
+		{"p50", []*Result{of(19, 7)}, 0},
+		{"p50", []*Result{of(20, 7)}, 7},
+		{"p50", []*Result{of(2, 7), of(2, 9), of(16, 8)}, 8},
+		{"p50", []*Result{of(2, 7), of(1, 9), of(17, 8)}, 0},
+		{"p99", []*Result{of(99, 7), of(901, 7)}, 0},
+		{"p99", []*Result{of(100, 7), of(900, 9)}, 8},
+		{"bw", []*Result{of(100, 7)}, 0},
+		{"p50", nil, 0},
+	} {
+		if got, ok := MedianFigure(c.runs, c.name); ok != (c.want > 0) || ok && got != c.want {
+			t.Errorf("%s of %d repeats: %v, %t, want %v", c.name, len(c.runs), got, ok, c.want)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 						[]view.Cell{{Text: view.Integer(int64(i + 1))}, {Text: view.Printable(s.Op)}, way})
 					for _, f := range m.figures {
 						text := "-"
-						if v, ok := median(runs, f.Name); ok {
+						if v, ok := reports.MedianFigure(runs, f.Name); ok {
 							text = sideText(f, v, u)
 						}
 						cells = append(cells, view.Cell{Text: text})

@@ -15,7 +15,7 @@ func (p *printer) sideBySide(results []reports.Result) bool {
 	tables := sideTables(results)
 	var blocks []reports.SideBlock
 	for _, s := range tables {
-		if b := s.block(u); len(b.Table.Rows) > 0 {
+		if b := s.block(u); len(b.Table.Rows) > 0 && !p.hasOwn(s, u) {
 			blocks = append(blocks, b)
 		}
 	}
@@ -33,6 +33,15 @@ func (p *printer) sideBySide(results []reports.Result) bool {
 		p.table(b.Table)
 	}
 	return len(blocks) > 0
+}
+
+// hasOwn tells whether a workload's own tables have what a table shows.
+func (p *printer) hasOwn(s *sideTable, u view.Units) bool {
+	results := make([]reports.Result, len(s.results))
+	for i, r := range s.results {
+		results[i] = *r
+	}
+	return slices.ContainsFunc(p.Own, func(own OwnTables) bool { return len(own(results, u)) > 0 })
 }
 
 // sideTable holds the results that share a load and figures, which is what makes a ratio mean something.
@@ -109,17 +118,6 @@ func (s *sideTable) at(size int64, dims, stack string) (runs []*reports.Result) 
 	return runs
 }
 
-// median is that of a figure of repeats; false where one does not have it, or has too few samples for it.
-func median(runs []*reports.Result, name string) (v float64, ok bool) {
-	values := make([]float64, len(runs))
-	for i, r := range runs {
-		if values[i], ok = r.Figure(name); !ok || r.Mark(name) == "few" {
-			return 0, false
-		}
-	}
-	return reports.Median(values), len(runs) > 0
-}
-
 func (s *sideTable) block(u view.Units) reports.SideBlock {
 	differing, fixed := reports.Differing(s.results)
 	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing),
@@ -151,6 +149,7 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 		for _, dims := range points {
 			base := s.at(size, dims, s.stacks[0])
 			var rows []view.Row
+			measured := false
 			for _, stack := range s.stacks {
 				runs := s.at(size, dims, stack)
 				if len(runs) == 0 {
@@ -162,21 +161,32 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 				var ratios []view.Cell
 				for _, f := range s.figures {
 					text, ratio := "-", "-"
-					v, ok := median(runs, f.Name)
+					v, ok := reports.MedianFigure(runs, f.Name)
 					if ok {
 						text = sideText(f, v, u)
+						measured = true
 					}
 					cells = append(cells, view.Cell{Text: text})
-					if b, known := median(base, f.Name); known && ok {
+					if b, known := reports.MedianFigure(base, f.Name); known && ok {
 						ratio = view.Ratio(v, b)
 					}
 					ratios = append(ratios, view.Cell{Text: ratio})
 				}
 				rows = append(rows, view.Row{Cells: append(cells, ratios...)})
 			}
-			if len(rows) > 1 { // a stack alone is not side by side
+			if len(rows) > 1 && measured { // a stack alone is not side by side
 				t.Rows = append(t.Rows, rows...)
 			}
+		}
+	}
+	least := len(t.Columns) - 2*len(s.figures)
+	for c := len(t.Columns) - 1; c >= least && len(t.Rows) > 0; c-- {
+		if slices.ContainsFunc(t.Rows, func(r view.Row) bool { return r.Cells[c].Text != "-" }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, c, c+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, c, c+1)
 		}
 	}
 	conditions := reports.BesideConditions(s.Load, s.rate, repeated)

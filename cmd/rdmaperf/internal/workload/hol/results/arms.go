@@ -123,17 +123,12 @@ func (r *armRow) saturated() bool {
 	return slices.ContainsFunc(r.runs, func(run *reports.Result) bool { return Of(run).saturated() })
 }
 
-// median of one figure over the repeats, no number where one of them does not have it.
+// median of one figure over the repeats, no number where they do not have it.
 func (r *armRow) median(name string) float64 {
-	values := make([]float64, len(r.runs))
-	for i, run := range r.runs {
-		v, ok := run.Figure(name)
-		if !ok || run.Mark(name) == "few" {
-			return math.NaN()
-		}
-		values[i] = v
+	if v, ok := reports.MedianFigure(r.runs, name); ok {
+		return v
 	}
-	return reports.Median(values)
+	return math.NaN()
 }
 
 // lower tells how many times a row's figure is below that of its raw row.
