@@ -37,6 +37,9 @@ const (
 	// windowBeside is what a window of a slice takes beside itself: its share of the warm-up and the turn, what is
 	// still under way, what is compared. Measured as 20 to 45 ms.
 	windowBeside = 38 * time.Millisecond
+	// From ordinarySize on, sixteen messages under way arrive at drainRate, bytes a second, on two CPUs with iwarp.
+	ordinarySize = 1 << 20
+	drainRate    = 2400 << 20
 )
 
 // fewPoints leaves of each workload and operation the smallest and the largest size: with
@@ -119,7 +122,8 @@ func (m *runner) cut() time.Duration {
 func (m *runner) planned(g group) (total time.Duration) {
 	for _, t := range m.turns(g) {
 		p := &t.a.plan
-		each := time.Duration(max(t.pt.Windows, 1))*windowBeside + p.PlannedTime(t.pt)
+		beside := windowBeside + time.Duration(max(t.pt.Size-ordinarySize, 0)*16)*time.Second/drainRate
+		each := time.Duration(max(t.pt.Windows, 1))*beside + p.PlannedTime(t.pt)
 		if t.pt.Time == 0 {
 			each -= p.WarmupDuration // which is once for all rounds
 		}
