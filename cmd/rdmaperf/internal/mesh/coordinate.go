@@ -146,13 +146,17 @@ func (c *coordinator) lose(rank int, why string) {
 // rounds measures all rounds for all stacks, and then what was bad again.
 func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shifts []int) error {
 	done, total := 0, len(c.stacks)*links(rounds)
+	measure := func(plan int, round []verdict.Link, control bool) error {
+		err := c.round(ctx, plan, round, control)
+		done += len(round)
+		c.progress(done, max(done, total))
+		return err
+	}
 	for plan := range c.stacks {
 		for _, round := range rounds {
-			if err := c.round(ctx, plan, round); err != nil {
+			if err := measure(plan, round, false); err != nil {
 				return err
 			}
-			done += len(round)
-			c.progress(done, total)
 		}
 	}
 	for plan := range c.stacks {
@@ -160,20 +164,32 @@ func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shift
 			return err
 		}
 	}
+	since := 0 // measurements since the last control
 	repeat := func(plan, times int, links []verdict.Link) error {
+		good, some := verdict.Control(c.ofPairs(plan), links)
+		control := func(behind int) error {
+			if !some || since < behind {
+				return nil
+			}
+			since = 0
+			return measure(plan, []verdict.Link{good}, true)
+		}
 		total += times * len(links)
 		for range times {
 			for _, round := range verdict.Disjoint(links) {
-				if err := c.round(ctx, plan, round); err != nil {
+				if err := control(perControl); err != nil {
 					return err
 				}
-				done += len(round)
-				c.progress(done, total)
+				if err := measure(plan, round, false); err != nil {
+					return err
+				}
+				since += len(round)
 			}
 		}
-		return nil
+		return control(1)
 	}
 	for plan := range c.stacks {
+		since = perControl
 		if err := repeat(plan, times, verdict.Again(len(c.members), c.ofPairs(plan))); err != nil {
 			return err
 		}
@@ -185,6 +201,9 @@ func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shift
 	}
 	return nil
 }
+
+// perControl is behind how many measurements that are taken again a good pair is measured.
+const perControl = 4
 
 // times is how often what was bad is measured again: with more than half of three bad, chance that makes one pair of
 // ten bad leaves three of a thousand.
@@ -212,7 +231,7 @@ func (c *coordinator) ofPairs(plan int) []*verdict.Measure {
 }
 
 // round measures disjoint pairs, as many at once as their machines have processors for.
-func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link) error {
+func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link, control bool) error {
 	var waiting []*job
 	there, back := c.stacks[plan].pointsOf()
 	if len(there) == 0 {
@@ -222,9 +241,9 @@ func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link)
 		if c.areApart(plan, l) {
 			continue
 		}
-		j := &job{link: l, tasks: []Task{{Plan: plan, From: l.A, To: l.B, Points: there}}}
+		j := &job{link: l, tasks: []Task{{Plan: plan, From: l.A, To: l.B, Points: there, control: control}}}
 		if len(back) > 0 {
-			j.tasks = append(j.tasks, Task{Plan: plan, From: l.B, To: l.A, Points: back})
+			j.tasks = append(j.tasks, Task{Plan: plan, From: l.B, To: l.A, Points: back, control: control})
 		}
 		waiting = append(waiting, j)
 	}
@@ -398,7 +417,8 @@ func (c *coordinator) deadlines(now time.Time) {
 func (c *coordinator) take(t Task, d *Done) {
 	stack := c.stacks[t.Plan]
 	for i, point := range t.Points {
-		detail := &results.Mesh{Measure: stack.Measures[point], From: t.From, To: t.To, Limit: stack.Bad[point]}
+		detail := &results.Mesh{Measure: stack.Measures[point], From: t.From, To: t.To, Limit: stack.Bad[point],
+			Control: t.control}
 		if stack.Measures[point] == results.Allreduce {
 			detail.Ranks = len(t.More) + 1
 		}

@@ -159,6 +159,24 @@ func TestAPathThatIsSlowOnSomeConnectionsIsTriedOnMany(t *testing.T) {
 	}
 }
 
+// Where all is slower while a pair is measured again, that is no evidence against the pair.
+func TestAPathIsNotSlowWhereAllPairsAreForAWhile(t *testing.T) {
+	const n = 6
+	var tasks atomic.Int64
+	c := simulate(t, n, verdict.All(n), time.Minute, func(int) actor {
+		return wellBehaved(func(from, to int) bool {
+			first := tasks.Add(1) <= n*(n-1) // a task for each direction
+			return !first || from+to == 5 && from*to == 4
+		})
+	})
+	if s := results.Summarise(c.results); len(s.Findings) != 0 {
+		t.Errorf("%v", s.Findings)
+	}
+	if !slices.ContainsFunc(c.results, func(r reports.Result) bool { return r.Detail.(*results.Mesh).Control }) {
+		t.Error("no good pair was measured beside the bad one")
+	}
+}
+
 // A pair without an address family in common would fail for ever: it is left out, with one line.
 func TestPairsWithoutAnAddressFamilyInCommonAreLeftOut(t *testing.T) {
 	const n = 4

@@ -87,6 +87,8 @@ type Task struct {
 	Points []int  `json:"points"`
 
 	More []string `json:"more,omitempty"` // servers of the other ranks that take part
+
+	control bool // a good pair between those that are measured again
 }
 
 // Done is what came of it.

@@ -54,6 +54,9 @@ type Mesh struct {
 	// Expected is what a healthy path carries by its link, MTU and slot, bytes a second; 0: not known.
 	Expected float64 `json:"expected_bytes_per_second,omitempty"`
 
+	// Control marks a good pair that was measured between those that were measured again.
+	Control bool `json:"control,omitempty"`
+
 	Failed string `json:"failed,omitempty"` // why there is no figure
 	Gone   bool   `json:"gone,omitempty"`   // because one of the ranks ended, hung or never came
 }

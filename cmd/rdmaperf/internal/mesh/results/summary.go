@@ -114,6 +114,10 @@ func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool
 	}
 	s.Windows++
 	p := verdict.Pair{From: d.From, To: d.To}
+	if d.Control {
+		m.AddControl(p, v)
+		return
+	}
 	if d.Failed == "" && r.Disturbance.Share() > contended {
 		s.Contended++
 		m.AddDoubtful(p, v, min(r.Disturbance.Share(), 1))

@@ -30,6 +30,10 @@ type Measure struct {
 	// bad one of these is evidence only if it is bad without that time, too.
 	Doubt map[Pair]map[int]float64
 
+	again    int            // how many measurements were taken again
+	order    map[Pair][]int // by pair which of them these are
+	controls []control      // in order
+
 	// Class tells pairs apart that are not to be compared, such as those within a host; nil: all are equal.
 	Class func(Pair) string
 }
@@ -45,7 +49,11 @@ func (m *Measure) Failed() float64 {
 // Add takes one measurement.
 func (m *Measure) Add(p Pair, v float64) {
 	if m.Values == nil {
-		m.Values = map[Pair][]float64{}
+		m.Values, m.order = map[Pair][]float64{}, map[Pair][]int{}
+	}
+	if len(m.Values[p]) > 0 {
+		m.order[p] = append(m.order[p], m.again)
+		m.again++
 	}
 	m.Values[p] = append(m.Values[p], v)
 }
@@ -67,13 +75,13 @@ func (m *Measure) AddDoubtful(p Pair, v, share float64) {
 // 0.6.
 const preempted = 2
 
-// atBest is what a measurement may have been without the time that others took, from each end its share.
+// atBest is what a measurement may have been without the time that others took, from each end its share, and at the pace
+// of the first ones.
 func (m *Measure) atBest(p Pair, i int) float64 {
-	share, doubtful := m.Doubt[p][i]
-	if !doubtful {
-		return m.Values[p][i]
+	left := m.pace(p, i)
+	if share, doubtful := m.Doubt[p][i]; doubtful {
+		left *= (1 - share) * (1 - share) / preempted
 	}
-	left := (1 - share) * (1 - share) / preempted
 	if m.More {
 		return m.Values[p][i] / left
 	}

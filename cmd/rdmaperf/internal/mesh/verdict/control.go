@@ -1,0 +1,71 @@
+package verdict
+
+// control is a measurement of a good pair between those that are taken again.
+type control struct {
+	at    int     // how many measurements had been taken again before it
+	pace  float64 // its value as a part of the pair's first, at most 1
+	class string
+}
+
+// AddControl takes a measurement of a good pair, after its first. It shows where the machine, or what all pairs share,
+// is slower for some time: what was taken again beside it is evidence only if it is bad at that pace, too.
+func (m *Measure) AddControl(p Pair, v float64) {
+	if len(m.Values[p]) == 0 || v == m.Failed() {
+		return
+	}
+	pace := m.Values[p][0] / v
+	if m.More {
+		pace = 1 / pace
+	}
+	m.controls = append(m.controls, control{m.again, min(pace, 1), m.class(p)})
+}
+
+// pace is the lower one of the controls before and after a measurement.
+func (m *Measure) pace(p Pair, i int) float64 {
+	if i == 0 || len(m.controls) == 0 {
+		return 1
+	}
+	pace := 1.0
+	for _, c := range m.controls {
+		switch {
+		case c.class != m.class(p):
+		case c.at <= m.order[p][i-1]:
+			pace = c.pace
+		default:
+			return min(pace, c.pace)
+		}
+	}
+	return pace
+}
+
+// Control is a pair to measure between those that are measured again: good in all measures, of the class of the first
+// of those, and of ranks with the fewest bad pairs. It is false where there is none.
+func Control(measures []*Measure, again []Link) (best Link, ok bool) {
+	if len(again) == 0 {
+		return best, false
+	}
+	known, out, bad := map[Link]bool{}, map[Link]bool{}, map[int]int{}
+	for _, l := range again {
+		out[l] = true
+	}
+	for _, m := range measures {
+		for l, is := range m.judge(true).links {
+			known[l] = true
+			if is {
+				out[l] = true
+				bad[l.A]++
+				bad[l.B]++
+			}
+		}
+	}
+	class := func(l Link) string { return measures[0].class(Pair{l.A, l.B}) }
+	for _, l := range sortedLinks(known) {
+		if out[l] || class(l) != class(again[0]) {
+			continue
+		}
+		if !ok || bad[l.A]+bad[l.B] < bad[best.A]+bad[best.B] {
+			best, ok = l, true
+		}
+	}
+	return best, ok
+}
