@@ -122,9 +122,12 @@ func (m *runner) cut() time.Duration {
 func (m *runner) planned(g group) (total time.Duration) {
 	for _, t := range m.turns(g) {
 		p := &t.a.plan
-		beside := windowBeside + time.Duration(max(t.pt.Size-ordinarySize, 0)*16)*time.Second/drainRate
+		beside := windowBeside
+		if inSlices([]engine.Point{t.pt}) { // elsewhere a size is not that of a message
+			beside += time.Duration(float64(max(t.pt.Size-ordinarySize, 0)) * 16 / drainRate * float64(time.Second))
+		}
 		each := time.Duration(max(t.pt.Windows, 1))*beside + p.PlannedTime(t.pt)
-		if t.pt.Time == 0 {
+		if t.pt.Time == 0 && p.Duration > 0 {
 			each -= p.WarmupDuration // which is once for all rounds
 		}
 		total += allBeside + p.WarmupDuration + time.Duration(m.rounds)*each

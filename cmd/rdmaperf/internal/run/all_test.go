@@ -69,3 +69,16 @@ func TestTheTimeOfALongRunIsAnnounced(t *testing.T) {
 		}
 	}
 }
+
+// What is counted has no time of its own, and a gigabyte under way is no overflow: a plan takes what comes of it.
+func TestTheTimeOfARunIsNotNegative(t *testing.T) {
+	for _, base := range []engine.Plan{{Iterations: 200, WarmupDuration: time.Second}, {Duration: time.Second}} {
+		p := base
+		p.Points = []engine.Point{{Workload: "throughput", Op: "write", Size: 1 << 30}, {Workload: "locks"}}
+		m := &runner{o: &Options{rounds: 12}, raw: &rawOptions{}, arms: []*arm{{plan: p}}}
+		m.p = &runPlan{base: base, points: p.Points}
+		if total := m.cut(); total < 0 || total > time.Hour {
+			t.Errorf("%+v: %v", base, total)
+		}
+	}
+}
