@@ -67,7 +67,7 @@ const (
 
 	sendDepth   = 64  // send queue of a connection
 	sendReserve = 8   // of it, places that records leave to credits and the end of the stream
-	noticeDepth = 128 // notices of records a connection takes before credit must return
+	noticeDepth = 120 // notices of records a connection takes before credit must return: with the spare ones 128 receives
 	// noticeSpare are receives for notices that no credit counts: of credits, of
 	// which the ring allows three at once, and of the end of the stream.
 	noticeSpare = 8
