@@ -88,8 +88,8 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 		t.Errorf("results %q, want %q", got, want)
 	}
 	if text := contents(t, dir, "text.txt"); !strings.Contains(text,
-		"variants side by side: hol write, bulk of 65536 bytes") {
-		t.Errorf("no variants side by side:\n%s", text)
+		"variants: hol write, bulk of 64 KiB") {
+		t.Errorf("no variants:\n%s", text)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestRunPutsCallsBesideMessages(t *testing.T) {
 		t.Fatalf("exit %d, %s", r.code, r.stderr)
 	}
 	for _, c := range []struct{ title, end string }{{"all stacks: latency", "all stacks: throughput"},
-		{"all stacks: throughput", "variants side by side"}, {"variants side by side", "\nWhat you can rely on"}} {
+		{"all stacks: throughput", "variants: hol"}, {"variants: hol", "\nWhat you can rely on"}} {
 		_, table, _ := strings.Cut(r.stdout, c.title)
 		table, _, _ = strings.Cut(table, c.end)
 		for _, want := range []string{"1: mem\n", "2: sched(", "3: grpc(bufconn", "4: grpc(fused", "  call "} {
@@ -68,7 +68,7 @@ func TestRunPutsCallsBesideMessages(t *testing.T) {
 			}
 		}
 	}
-	if strings.Count(r.stdout, "variants side by side") != 1 {
+	if strings.Count(r.stdout, "variants: hol") != 1 {
 		t.Error("several tables of arms")
 	}
 }

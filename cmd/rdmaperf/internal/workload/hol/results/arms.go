@@ -194,12 +194,11 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 		if len(ops) > 1 {
 			load.Op, load.Polling = "", ""
 		}
-		b := reports.SideBlock{Title: "variants side by side: " + load.What() + ", bulk of " + view.Plural(s.bulk, "byte"),
+		b := reports.SideBlock{Title: "variants: " + load.What() + ", bulk of " + reports.SizeLabel(s.bulk),
 			Table: t,
 			Conditions: reports.BesideConditions(load, 0, repeated) +
-				"; gain: how many times lower than raw, which is " + SameQP +
-				" on the stack without its tiers, or - where that was not measured or one of both is saturated; CPU " +
-				"of both sides under load, an op being a bulk message or a probe"}
+				"; gain: the percentile of " + SameQP + " on the stack without tiers, divided by this one; - where that was " +
+				"not measured or one of both is saturated; CPU: both sides, under load, for each bulk message or probe"}
 		for i, stack := range stacks {
 			b.Lines = append(b.Lines, view.Integer(int64(i+1))+": "+stack)
 		}

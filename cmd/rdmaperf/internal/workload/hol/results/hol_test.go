@@ -44,9 +44,9 @@ func holRun(stack, op, arm string, bulk int64, ns float64) reports.Result {
 // armLines are the rows of the table of arms.
 func armLines(t *testing.T, d *reports.Document) []string {
 	t.Helper()
-	_, table, ok := strings.Cut(printed(t, d), "variants side by side")
+	_, table, ok := strings.Cut(printed(t, d), "variants: hol")
 	if !ok {
-		t.Fatal("no variants side by side")
+		t.Fatal("no variants")
 	}
 	var rows []string
 	for _, l := range strings.Split(table, "\n") {
