@@ -82,7 +82,7 @@ be run here, 130 ended by Ctrl-C.`,
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "comma list of claims, such as S5,S6")
 	cmd.Flags().StringVar(&o.transport, "transport", "", "a provider in the place of iwarp, such as verbs:rxe0")
 	cmd.Flags().StringVarP(&o.dir, "output", "o", "",
-		"write PAPER.md, PAPER.html and PAPER.json into this directory, of all also README.md")
+		"write PAPER.md, PAPER.html and PAPER.json into this directory, and README.md if it has all")
 	cmd.Flags().StringVar(&o.format, "format", "text", "of stdout: text, json, markdown")
 	return cmd
 }
@@ -136,7 +136,7 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 		}
 		all = append(all, r)
 	}
-	if err := o.saveIndex(name, all); err != nil {
+	if err := o.saveIndex(all); err != nil {
 		return err
 	}
 	switch {
@@ -150,10 +150,24 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 	return nil
 }
 
-// saveIndex writes README.md into the directory, where one is given and all papers are in it.
-func (o *reproduceOptions) saveIndex(name string, all []*claims.Report) error {
-	if o.dir == "" || name != "all" || len(o.only) > 0 {
+// saveIndex writes README.md into the directory, where one is given and all papers are in it, from earlier runs, too.
+func (o *reproduceOptions) saveIndex(fresh []*claims.Report) error {
+	if o.dir == "" || len(o.only) > 0 {
 		return nil
+	}
+	var all []*claims.Report
+	for _, p := range claims.All {
+		i := slices.IndexFunc(fresh, func(r *claims.Report) bool { return r.Paper == p.Name })
+		if i >= 0 {
+			all = append(all, fresh[i])
+			continue
+		}
+		r := new(claims.Report)
+		text, err := os.ReadFile(filepath.Join(o.dir, p.Name+".json"))
+		if err != nil || json.Unmarshal(text, r) != nil {
+			return nil // of some papers nothing was measured
+		}
+		all = append(all, r)
 	}
 	var b bytes.Buffer
 	if err := claims.WriteIndex(&b, all); err != nil {
