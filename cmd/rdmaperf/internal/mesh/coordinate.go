@@ -147,9 +147,12 @@ func (c *coordinator) lose(rank int, why string) {
 func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shifts []int) error {
 	done, total := 0, len(c.stacks)*links(rounds)
 	measure := func(plan int, round []verdict.Link, control bool) error {
+		if control {
+			total += len(round)
+		}
 		err := c.round(ctx, plan, round, control)
 		done += len(round)
-		c.progress(done, max(done, total))
+		c.progress(done, total)
 		return err
 	}
 	for plan := range c.stacks {
