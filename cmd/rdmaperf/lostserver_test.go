@@ -80,9 +80,6 @@ func loseServer(t *testing.T, stack, work string) {
 			if strings.HasPrefix(work, "hol") {
 				slack += time.Second // the deadline has the time that 16 MiB of bulk may take
 			}
-			if strings.Contains(stack, "(service") {
-				slack += 2 * time.Second // its process takes CPU time, which does not count
-			}
 			if took := time.Since(begin); code != reports.ExitPeer || took > limit+slack {
 				t.Errorf("exit %d after %v, %s", code, took, p.errs.String())
 			}
