@@ -75,8 +75,8 @@ func (m *Measure) AddDoubtful(p Pair, v, share float64) {
 // 0.6.
 const preempted = 2
 
-// atBest is what a measurement may have been without the time that others took, from each end its share, and at the pace
-// of the first ones.
+// atBest is what a measurement may have been without the time that others took, from each end its share, and at the
+// pace of the first ones.
 func (m *Measure) atBest(p Pair, i int) float64 {
 	left := m.pace(p, i)
 	if share, doubtful := m.Doubt[p][i]; doubtful {
