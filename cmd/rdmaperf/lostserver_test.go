@@ -76,10 +76,7 @@ func loseServer(t *testing.T, stack, work string) {
 			server.cmd.Process.Signal(sig)
 			begin := time.Now()
 			code := p.wait(10 * limit)
-			slack := 2 * time.Second
-			if strings.HasPrefix(work, "hol") {
-				slack += time.Second // the deadline has the time that 16 MiB of bulk may take
-			}
+			const slack = 2 * time.Second
 			if took := time.Since(begin); code != reports.ExitPeer || took > limit+slack {
 				t.Errorf("exit %d after %v, %s", code, took, p.errs.String())
 			}

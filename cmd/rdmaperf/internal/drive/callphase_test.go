@@ -104,10 +104,10 @@ func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
 				defer close(ended)
 				k.guard(r, over)
 			}()
-			for check := 1; check <= 6; check++ { // the first after a quarter of a second, so the fifth a second later
-				time.Sleep(time.Second / 4)
+			for check := 1; check <= 12; check++ { // the first after a tenth of a second, so the eleventh a second later
+				time.Sleep(time.Second / 10)
 				synctest.Wait()
-				if got := r.stalled.Load(); got != (check == 6) {
+				if got := r.stalled.Load(); got != (check == 12) {
 					t.Errorf("%d answered, check %d: ended %v", answered, check, got)
 				}
 			}

@@ -204,7 +204,7 @@ func (k *Calls) guard(r *callRun, over <-chan struct{}) {
 	if rate := k.lead.Rate; rate > 0 { // between two calls nothing is answered either
 		timeout += time.Duration(float64(len(k.lead.workers)) * 1e9 / rate)
 	}
-	tick := time.NewTicker(timeout / 4)
+	tick := time.NewTicker(min(timeout/4, 100*time.Millisecond))
 	defer tick.Stop()
 	last, since := int64(-1), engine.Now()
 	for {

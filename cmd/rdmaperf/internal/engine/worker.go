@@ -107,7 +107,7 @@ func NewWorker(sh *Shape, role string, cpu int) *Worker {
 }
 
 // UnderWay says how many bytes are under way at most, for which the client waits longer.
-func (w *Worker) UnderWay(bytes int64) { w.stall = int64(w.Sh.Timeout) + bytes*100 }
+func (w *Worker) UnderWay(bytes int64) { w.stall = max(int64(w.Sh.Timeout), bytes*100) }
 
 // Sides, in messages and parameters.
 const (
