@@ -164,7 +164,7 @@ func (o *reproduceOptions) saveIndex(fresh []*claims.Report) error {
 		}
 		r := new(claims.Report)
 		text, err := os.ReadFile(filepath.Join(o.dir, p.Name+".json"))
-		if err != nil || json.Unmarshal(text, r) != nil {
+		if err != nil || json.Unmarshal(text, r) != nil || r.Paper != p.Name {
 			return nil // of some papers nothing was measured
 		}
 		all = append(all, r)

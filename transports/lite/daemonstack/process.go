@@ -67,7 +67,7 @@ func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (_ *P
 		args = append(args, "--links", strconv.Itoa(s.cfg.Links))
 	}
 	if !s.cfg.Cross {
-		args = append(args, "--for", "100ms") // no gap of a measurement is longer
+		args = append(args, "--for", "100ms") // behind a longer gap the client rings
 	}
 	p.cmd = exec.Command(s.cfg.Command[0], args...)
 	var said strings.Builder

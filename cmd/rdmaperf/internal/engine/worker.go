@@ -106,7 +106,8 @@ func NewWorker(sh *Shape, role string, cpu int) *Worker {
 	return w
 }
 
-// UnderWay says how many bytes are under way at most, for which the client waits longer.
+// UnderWay says how many bytes are under way at most. The client waits for them as long as 10 MB/s take, if that is
+// longer than its timeout.
 func (w *Worker) UnderWay(bytes int64) { w.stall = max(int64(w.Sh.Timeout), bytes*100) }
 
 // Sides, in messages and parameters.
