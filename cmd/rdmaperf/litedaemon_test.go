@@ -41,7 +41,7 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"", "--socket s --listen nonsense", "--socket s --place-memory much",
-		"--socket s --places 0"} {
+		"--socket s --for -1s", "--socket s --places 0"} {
 		args = strings.Replace(args, "--socket s", "--socket "+filepath.Join(t.TempDir(), "s"), 1)
 		if got := rdmaperf(t, append([]string{"lite", "daemon"}, strings.Fields(args)...)...); got.code == 0 ||
 			strings.TrimSpace(got.stderr) == "" {

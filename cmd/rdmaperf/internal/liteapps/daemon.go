@@ -63,6 +63,9 @@ a process; --transport 'lite(daemon)+X' runs workloads through a daemon.`,
 func (d *daemonOptions) config() (c lite.Config, err error) {
 	c = lite.Config{Listen: d.listen, Manager: d.manager, Links: d.links, Segments: d.places,
 		DeadAfter: 15 * time.Second}
+	if d.quiet <= 0 {
+		return c, fmt.Errorf("--for %v: want more than 0", d.quiet)
+	}
 	for _, s := range []struct {
 		flag, text string
 		to         *int
@@ -86,7 +89,7 @@ func (d *daemonOptions) config() (c lite.Config, err error) {
 func (d *daemonOptions) run(cmd *cobra.Command, o *liteOptions) (err error) {
 	cfg, err := d.config()
 	if err != nil {
-		return cli.Usage("lite daemon", err, "--place-memory 4M")
+		return cli.Usage("lite daemon", err, "rdmaperf lite daemon --help")
 	}
 	at, err := stackspec.Survey(o.transport)
 	if err != nil {

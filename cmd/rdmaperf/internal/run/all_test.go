@@ -82,3 +82,16 @@ func TestTheTimeOfARunIsNotNegative(t *testing.T) {
 		}
 	}
 }
+
+// Sixteen messages of 4 MiB under way take a time of their own, which is announced: 24 ms a window at 2400 MiB/s.
+func TestTheTimeOfLargeMessagesIsPlanned(t *testing.T) {
+	planned := func(size int) time.Duration {
+		p := engine.Plan{Duration: time.Second, Points: []engine.Point{{Workload: "throughput", Op: "write", Size: size}}}
+		m := &runner{o: &Options{rounds: 10}, raw: &rawOptions{}, arms: []*arm{{plan: p}}}
+		m.p = &runPlan{base: p, points: p.Points}
+		return m.cut()
+	}
+	if more := planned(4<<20) - planned(1<<20); more < 150*time.Millisecond || more > 250*time.Millisecond {
+		t.Errorf("10 rounds take %v more", more)
+	}
+}
