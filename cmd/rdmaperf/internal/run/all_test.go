@@ -72,26 +72,30 @@ func TestTheTimeOfALongRunIsAnnounced(t *testing.T) {
 
 // What is counted has no time of its own, and a gigabyte under way is no overflow: a plan takes what comes of it.
 func TestTheTimeOfARunIsNotNegative(t *testing.T) {
-	for _, base := range []engine.Plan{{Iterations: 200, WarmupDuration: time.Second}, {Duration: time.Second}} {
-		p := base
-		p.Points = []engine.Point{{Workload: "throughput", Op: "write", Size: 1 << 30}, {Workload: "locks"}}
-		m := &runner{o: &Options{rounds: 12}, raw: &rawOptions{}, arms: []*arm{{plan: p}}}
-		m.p = &runPlan{base: base, points: p.Points}
-		if total := m.cut(); total < 0 || total > time.Hour {
-			t.Errorf("%+v: %v", base, total)
+	for _, p := range []engine.Plan{
+		{Iterations: 200, WarmupDuration: time.Second, Points: []engine.Point{{Workload: "locks"}}},
+		{Duration: time.Second, Points: []engine.Point{{Workload: "throughput", Op: "write", Size: 1 << 30}}},
+	} {
+		if total := planned(p); total < 0 || total > time.Hour {
+			t.Errorf("%+v: %v", p.Points, total)
 		}
 	}
 }
 
 // Sixteen messages of 4 MiB under way take a time of their own, which is announced: 24 ms a window at 2400 MiB/s.
 func TestTheTimeOfLargeMessagesIsPlanned(t *testing.T) {
-	planned := func(size int) time.Duration {
-		p := engine.Plan{Duration: time.Second, Points: []engine.Point{{Workload: "throughput", Op: "write", Size: size}}}
-		m := &runner{o: &Options{rounds: 10}, raw: &rawOptions{}, arms: []*arm{{plan: p}}}
-		m.p = &runPlan{base: p, points: p.Points}
-		return m.cut()
+	of := func(size int) time.Duration {
+		return planned(engine.Plan{Duration: time.Second,
+			Points: []engine.Point{{Workload: "throughput", Op: "write", Size: size}}})
 	}
-	if more := planned(4<<20) - planned(1<<20); more < 150*time.Millisecond || more > 250*time.Millisecond {
-		t.Errorf("10 rounds take %v more", more)
+	if more := of(4<<20) - of(1<<20); more < 200*time.Millisecond || more > 300*time.Millisecond {
+		t.Errorf("12 rounds take %v more", more)
 	}
+}
+
+// planned is what 12 rounds of a plan on one stack take.
+func planned(p engine.Plan) time.Duration {
+	m := &runner{o: &Options{rounds: 12}, raw: &rawOptions{}, arms: []*arm{{plan: p}}}
+	m.p = &runPlan{base: p, points: p.Points}
+	return m.cut()
 }
