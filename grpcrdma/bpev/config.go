@@ -61,14 +61,14 @@ const (
 // Config chooses how a Set waits. The zero value is bpev with its defaults.
 type Config struct {
 	Mode Mode
-	// BusyTime is how long a caller polls before it sleeps, in bpev. 0 means
-	// DefaultBusyTime; a negative one means that the caller sleeps at once.
+	// BusyTime is how long a caller polls before it sleeps, in bpev, unless little arrives and its last waits were
+	// longer. 0 means DefaultBusyTime; a negative one means that the caller sleeps at once.
 	BusyTime time.Duration
 	// Pollers is the number of background pollers in bpev; 0 means 1.
 	Pollers int
-	// IdleSleep is a background poller's pause between two scans once they have
+	// IdleSleep is a background poller's pause between two scans of connections without events, once they have
 	// found nothing for a while. 0 means DefaultIdleSleep; a negative one means no
-	// pause: each poller then takes a processor for as long as somebody sleeps.
+	// pause: each poller then takes a processor for as long as somebody sleeps, also where there are events.
 	IdleSleep time.Duration
 }
 

@@ -17,8 +17,10 @@
 // poller, so that the thread that the kernel wakes runs it at once.
 //
 // Background pollers scan nothing without sleepers. They spin while their
-// scans find work and for a moment after that, then pause between scans. Where
-// pollers and one caller fill all processors of the process (on two processors,
+// scans find work and for a moment after that. Then they park: sleepers wait for
+// their own events, until those come close together again, and callers whose last
+// waits were long sleep at once. For connections without events a poller pauses
+// between scans instead. Where pollers and one caller fill all processors of the process (on two processors,
 // with one poller) they also spin while callers do: no processor idles then, and
 // the runtime wakes no thread for every goroutine that becomes runnable.
 //

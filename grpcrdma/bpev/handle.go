@@ -37,7 +37,8 @@ type Handle struct {
 	led     atomic.Pointer[led]
 	own     [directions]*led // the last ones, while nobody ended them; guarded by leading
 
-	alone    atomic.Bool   // KeepProcessor was called
+	alone    atomic.Bool // KeepProcessor was called
+	gains    [directions]gain
 	sleeping atomic.Uint32 // directions with a sleeper that was not woken yet
 	kicked   atomic.Uint32 // directions whose wait must return
 	wake     [directions]chan struct{}
@@ -55,12 +56,29 @@ func (h *Handle) KeepProcessor() { h.alone.Store(true) }
 // waits again. os.ErrDeadlineExceeded after the deadline (the zero time is none), net.ErrClosed
 // after the Set was closed. A Kick makes it return nil at once.
 func (h *Handle) Wait(want Ready, deadline time.Time) error {
-	if h.set.spins {
+	s := h.set
+	if !s.spins {
+		return h.sleep(want, deadline)
+	}
+	gain := h.gain(want)
+	if *gain >= 0 || s.cfg.Mode == BP || !h.poller.quiet.on.Load() {
 		if done, err := h.spin(want, deadline); done {
+			gain.note(true)
 			return err
 		}
 	}
-	return h.sleep(want, deadline)
+	begun := time.Now()
+	err := h.sleep(want, deadline)
+	gain.note(time.Since(begun) < s.cfg.BusyTime)
+	return err
+}
+
+// gain is that of the caller who waits for want.
+func (h *Handle) gain(want Ready) *gain { return &h.gains[bits.TrailingZeros8(uint8(want))] }
+
+// leads reports whether a sleeper waits for events of its own, instead of being found by a poller.
+func (h *Handle) leads() bool {
+	return h.src != nil && (h.set.cfg.Mode == Event || h.poller != nil && h.poller.quiet.on.Load() || !h.set.cpus.Calm())
 }
 
 // spin polls for the busy time; done=false when that is over, or when enough
@@ -109,6 +127,7 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 			return true, net.ErrClosed
 		}
 		if s.cfg.Mode == BPEV && now.Sub(start) >= s.cfg.BusyTime {
+			h.gain(want).note(false)
 			return false, nil
 		}
 		if now.Sub(yield) >= yieldEvery || s.spinning.Load() > s.spinners {
@@ -126,7 +145,7 @@ func (h *Handle) sleep(want Ready, deadline time.Time) error {
 	h.woken(dir) // left over from an earlier sleep
 	h.sleeping.Or(uint32(want))
 	defer h.sleeping.And(^uint32(want))
-	if h.src != nil && h.set.leads() && h.leading.TryLock() {
+	if h.leads() && h.leading.TryLock() {
 		defer h.follow(want)
 		return h.lead(want, deadline)
 	}

@@ -53,6 +53,9 @@ func (h *Handle) lead(want Ready, deadline time.Time) error {
 		switch {
 		case err == nil:
 			h.set.wakes.Add(1)
+			if h.poller != nil && h.poller.quiet.note(time.Now()) {
+				h.poller.wake()
+			}
 		case l.ctx.Err() != nil:
 			if h.set.over.Load() {
 				return net.ErrClosed

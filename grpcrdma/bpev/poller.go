@@ -7,16 +7,13 @@ import (
 	"time"
 )
 
-// spinAfter is how long a poller goes on spinning after the last scan that woke a sleeper, or the
-// last call of Set.occupy: long against a round trip, short against an idle time.
-const spinAfter = time.Millisecond
-
 // poller scans the sleepers among its connections.
 type poller struct {
 	set   *Set
 	list  atomic.Pointer[[]*Handle] // replaced whole, under set.mu, so that scans take no lock
 	idle  atomic.Bool               // parked or pausing
-	woken chan struct{}             // token: there is a new sleeper
+	quiet quiet
+	woken chan struct{} // token: there is a new sleeper
 }
 
 func newPoller(s *Set) *poller {
@@ -42,14 +39,17 @@ func (p *poller) remove(h *Handle) {
 	p.list.Store(&list)
 }
 
-// scan polls for every sleeper once.
+// scan polls for every sleeper once, and counts those that only a poller can wake. The others' events are late where
+// all processors of the process spin: the runtime asks the kernel for them when it has nothing else to do.
 func (p *poller) scan() (sleepers int, hit bool) {
 	p.set.scans.Add(1)
 	for _, h := range *p.list.Load() {
-		if !h.waits() {
+		if h.Sleeping() == 0 {
 			continue
 		}
-		sleepers++
+		if h.waits() {
+			sleepers++
+		}
 		if h.scan() {
 			hit = true
 		}
@@ -57,19 +57,23 @@ func (p *poller) scan() (sleepers int, hit bool) {
 	return sleepers, hit
 }
 
+// loop scans until the Set is closed. spun is how long it did so since the last hit and the last Set.occupy. Of what
+// others took meanwhile it has little: their work may be what the sleepers wait for.
 func (p *poller) loop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	last := time.Now()
-	yield := last
+	var spun time.Duration
+	resumed := time.Now()
+	yield := resumed
 	waits := p.set.waits.Load()
 	for looks := 0; ; {
 		sleepers, hit := p.scan()
 		if hit {
-			last = time.Now()
-			yield = last
+			spun = 0
 			// The caller that was woken waits on this very processor.
 			runtime.Gosched()
+			resumed = time.Now()
+			yield = resumed
 			continue
 		}
 		if looks += sleepers; sleepers > 0 && looks < clockEvery {
@@ -80,20 +84,28 @@ func (p *poller) loop() {
 		yieldThread()
 		now := time.Now()
 		p.set.cpus.Lost(now, now.Sub(before))
+		spun += min(now.Sub(resumed), yieldEvery)
+		resumed = now
 		if w := p.set.waits.Load(); w != waits {
-			waits, last = w, now
+			waits, spun = w, 0
 		}
-		occupied := p.set.occupies && now.Sub(last) < spinAfter
+		rests := spun >= seldom
 		switch {
 		case p.set.over.Load():
 			return
 		case !p.set.cpus.Calm() && p.release():
-		case sleepers == 0 && !occupied:
+			spun = 0
+		case sleepers == 0 && (rests || !p.set.occupies):
 			if _, open := p.park(nil); !open {
 				return
 			}
-			last = time.Now()
-		case p.set.cfg.IdleSleep > 0 && now.Sub(last) >= spinAfter:
+			spun = 0
+		case rests && p.set.cfg.IdleSleep > 0:
+			p.quiet.begin()
+			if p.release() {
+				spun = 0
+				break
+			}
 			p.set.pauses.Add(1)
 			timer.Reset(p.set.cfg.IdleSleep)
 			nudged, open := p.park(timer.C)
@@ -101,13 +113,16 @@ func (p *poller) loop() {
 				return
 			}
 			if nudged {
-				last = time.Now() // there is traffic again
+				spun = 0 // there is traffic again
 			}
 			looks = clockEvery - 1 // else one scan, then the next pause, unless it finds work
 		case now.Sub(yield) >= yieldEvery:
 			runtime.Gosched()
-			yield = now
+			yield = time.Now()
+		default:
+			continue
 		}
+		resumed = time.Now()
 	}
 }
 

@@ -112,6 +112,7 @@ func (s *Set) occupy() {
 	}
 	s.waits.Add(1)
 	for _, p := range s.pollers {
+		p.quiet.on.Store(false)
 		p.wake()
 	}
 }
@@ -123,9 +124,6 @@ func (s *Set) Config() Config { return s.cfg }
 func (s *Set) Stats() Stats {
 	return Stats{Sleeps: s.sleeps.Load(), Wakes: s.wakes.Load(), Scans: s.scans.Load(), Pauses: s.pauses.Load()}
 }
-
-// leads reports whether a sleeper waits for events of its own, instead of being found by a poller.
-func (s *Set) leads() bool { return s.cfg.Mode == Event || !s.cpus.Calm() }
 
 // Add takes a connection in. src raises its events; nil where it has none, which Event mode
 // needs. The poller with the fewest connections scans it.
