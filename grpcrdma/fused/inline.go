@@ -17,7 +17,6 @@ type inline struct {
 
 	ticking atomic.Bool
 	last    uint64 // turns at the last poll
-	idle    int    // polls in a row without a change
 }
 
 const (
@@ -36,8 +35,6 @@ const (
 	// lookEvery is how often handlers that readers run are looked after: a handler
 	// that blocks holds up its connection for at most twice that, once in slowCalls.
 	lookEvery = 2 * time.Millisecond
-	// idleLooks in a row end the looking, until the next call. Arbitrary.
-	idleLooks = 50
 )
 
 // pace is how quick the handlers of a method were.
@@ -126,24 +123,19 @@ func (i *inline) giveUp(st *stream) {
 }
 
 // poll gives the role of a reader whose handler lasts from one look to the next
-// to another goroutine, which the session joins by readDone.
+// to another goroutine, which the session joins by readDone. Where no handler runs it ends the looking until the next.
 func (i *inline) poll() {
 	now := i.turns.Load()
-	if now != i.last {
-		i.last, i.idle = now, 0
+	if now%2 == 1 && now != i.last {
+		i.last = now
 		i.timer.Reset(lookEvery)
 		return
 	}
 	if now%2 == 1 && i.turns.CompareAndSwap(now, now+1) {
 		go i.ss.readLoop()
 	}
-	if i.idle++; i.idle < idleLooks {
-		i.timer.Reset(lookEvery)
-		return
-	}
-	i.idle = 0
 	i.ticking.Store(false)
-	if i.turns.Load() != now && !i.ticking.Swap(true) {
+	if i.turns.Load()%2 == 1 && !i.ticking.Swap(true) {
 		i.timer.Reset(lookEvery)
 	}
 }
