@@ -112,7 +112,7 @@ func (h *Handle) spin(want Ready, deadline time.Time) (done bool, err error) {
 		if turn%clockEvery != 0 {
 			continue
 		}
-		yieldThread()
+		procs.YieldThread()
 		now := time.Now()
 		if lost := now.Sub(last); lost >= procs.LostAfter {
 			if s.cpus.Lost(now, lost); sleeps && !s.cpus.Spin(now) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 )
 
 // poller scans the sleepers among its connections.
@@ -81,7 +83,7 @@ func (p *poller) loop() {
 		}
 		looks = 0
 		before := time.Now()
-		yieldThread()
+		procs.YieldThread()
 		now := time.Now()
 		p.set.cpus.Lost(now, now.Sub(before))
 		spun += min(now.Sub(resumed), yieldEvery)

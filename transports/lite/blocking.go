@@ -22,7 +22,7 @@ func (c *Client) run(o *Op) error {
 			return err // the caller's own operations: only it can poll them
 		}
 		c.node.pollLinks() // other clients' operations fill the queue
-		if !w.wait(c, false, 0) {
+		if !w.waitPolling(c) {
 			return ErrTimeout
 		}
 	}
@@ -46,6 +46,7 @@ func (c *Client) waitNewest(long bool) error {
 			return ErrTimeout
 		}
 	}
+	w.served(c)
 	c.markAwake()
 	c.tail = last // the newest, which no Poll returns
 	if st := rdma.Status(s.bad.Load()); st != rdma.StatusSuccess {

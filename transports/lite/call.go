@@ -198,6 +198,7 @@ func (c *Client) Finish(p Pending, long bool) ([]byte, error) {
 	for {
 		b, err := c.TryFinish(p)
 		if err != ErrWait {
+			w.served(c)
 			c.markAwake()
 			c.handOver()
 			return b, err

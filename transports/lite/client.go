@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -200,7 +201,7 @@ func (c *Client) Number() int { return c.num }
 // ErrTimeout. It may be called by any goroutine.
 func (c *Client) Interrupt() {
 	c.interrupted.Store(true)
-	signal(c.wakeup)
+	c.node.Signal(c.wakeup)
 }
 
 // Node is the node of the client.
@@ -230,7 +231,7 @@ func (c *Client) Free(b []byte) error {
 // wake wakes the client if it sleeps.
 func (c *Client) wake() {
 	if c.asleep.Load() {
-		signal(c.wakeup)
+		c.node.Signal(c.wakeup)
 	}
 }
 
@@ -299,7 +300,7 @@ type waiter struct {
 func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 	w.turns++
 	how := c.cfg.Wait
-	if w.turns%64 != 0 && how == WaitPoll {
+	if how == WaitPoll && w.turns%64 != 0 && (w.turns != 1 || procs.CPUs.Calm()) {
 		return true
 	}
 	now := time.Now()
@@ -311,19 +312,26 @@ func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 		return false
 	}
 	switch {
-	case how == WaitPoll:
+	case how == WaitPoll && (procs.CPUs.Spin(now) || !c.node.caps.Features.Has(rdma.FeatEvents)):
 		c.node.poll() // the polling goroutine leaves arrivals to callers that poll
 		c.node.notePolling()
-		yield()
+		procs.Yield()
 	case how == WaitAdaptive && !long && waited < c.node.cfg.Spin:
 	case !c.asleep.Swap(true):
 		// The caller polls once more: what completes from now on wakes it.
 	case nodes != 0:
 		c.sleepOn(nodes)
 	default:
-		c.node.sleepUntil(c.wakeup, c.cfg.Timeout-waited)
+		c.node.Rest(c.wakeup, c.cfg.Timeout-waited)
 	}
 	return true
+}
+
+// served notes the end of a wait that polling alone served.
+func (w *waiter) served(c *Client) {
+	if w.turns > 0 && c.cfg.Wait == WaitPoll && !c.asleep.Load() {
+		procs.CPUs.Served()
+	}
 }
 
 // waitPolling is again for what nothing wakes: room that the peer makes by writing a word.
@@ -340,7 +348,7 @@ func (w *waiter) waitPolling(c *Client) bool {
 	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
 		c.node.poll()
 		c.node.notePolling()
-		yield()
+		procs.Yield()
 	} else {
 		time.Sleep(min(waited, pollPause))
 	}

@@ -27,7 +27,7 @@ func (c *Client) handOver() {
 	}
 	for i := range n.most.Load() {
 		if o := n.clients[i].Load(); o != nil && o != c && o.following.Load() {
-			signal(o.wakeup)
+			n.Signal(o.wakeup)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
@@ -55,6 +56,11 @@ type Node struct {
 	arrival  Request       // the arrival at hand, under pollMu
 	activity atomic.Uint64 // polls of arrivals by callers
 	sleeping atomic.Pointer[context.CancelFunc]
+	device   sync.Mutex    // held by the one that sleeps in the device
+	left     chan struct{} // token: the polling goroutine sleeps there no more
+	resting  atomic.Pointer[rest]
+	aside    atomic.Int32 // callers that sleep while another has the device
+	parked   atomic.Bool  // the polling goroutine waits for the end of a caller's sleep
 	kick     chan struct{}
 	deferred atomic.Int32 // links with a backlog
 
@@ -174,6 +180,7 @@ func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 		return nil, opError("join", cfg.Manager, err)
 	}
 	n := &Node{dev: dev, caps: caps, cfg: cfg, token: wire.TokenOf(cfg.Secret), kick: make(chan struct{}, 1),
+		left:  make(chan struct{}, 1),
 		owned: map[uint64]map[uint64]uint64{}, published: map[uint64]bool{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.handles.init()
@@ -253,7 +260,7 @@ func (n *Node) Idle() {
 }
 
 // Yield lets goroutines and other threads run, for a caller that polls by itself.
-func (n *Node) Yield() { yield() }
+func (n *Node) Yield() { procs.Yield() }
 
 // Arena is how many bytes the node registered.
 func (n *Node) Arena() int { return len(n.mem) }

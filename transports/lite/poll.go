@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -56,6 +57,11 @@ func (n *Node) poll() int {
 		return 0
 	}
 	defer n.pollMu.Unlock()
+	return n.takeArrivals()
+}
+
+// takeArrivals is poll; pollMu is held.
+func (n *Node) takeArrivals() int {
 	k, err := n.recvCQ.Poll(n.wcs[:])
 	for i := range n.wcs[:k] {
 		n.arrived(&n.wcs[i])
@@ -193,7 +199,7 @@ func (n *Node) spinLoop() {
 		if n.poll() > 0 {
 			empty = 0
 		} else if empty%64 == 0 {
-			yield()
+			procs.Yield()
 		}
 	}
 }
@@ -211,18 +217,40 @@ func (n *Node) pause(d time.Duration) (kicked bool) {
 	return false
 }
 
-// sleep waits for an arrival, a wake, or a caller that polls.
+// sleep waits for an arrival, a wake, or a caller that polls. While a caller sleeps in the device, it waits for the end
+// of that.
 func (n *Node) sleep() {
+	n.parked.Store(true)
+	if !n.device.TryLock() {
+		n.pause(mostRest)
+		n.parked.Store(false)
+		return
+	}
+	n.parked.Store(false)
+	defer signal(n.left)
+	defer n.device.Unlock()
 	ctx, cancel := context.WithCancel(n.ctx)
 	defer cancel()
 	n.sleeping.Store(&cancel)
 	defer n.sleeping.Store(nil)
-	// Arm comes before the check, so that an arrival either is found by it or wakes.
-	if n.recvCQ.Arm(false) != nil || n.poll() > 0 || n.deferred.Load() > 0 {
+	n.await(ctx, n.kick)
+}
+
+// await sleeps in the device until something arrives, wake has a token, or ctx ends. The caller holds device.
+func (n *Node) await(ctx context.Context, wake <-chan struct{}) {
+	// Arm comes before the look, so that an arrival either is found by it or wakes; the look waits for others that
+	// poll, because what they missed before the queue was armed raises no event.
+	if n.recvCQ.Arm(false) != nil {
+		return
+	}
+	n.pollMu.Lock()
+	k := n.takeArrivals()
+	n.pollMu.Unlock()
+	if k > 0 || n.deferred.Load() > 0 {
 		return
 	}
 	select {
-	case <-n.kick:
+	case <-wake:
 		return
 	default:
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -224,7 +225,7 @@ func (c *Client) wait(w *wait) bool {
 		return false
 	}
 	if !c.cfg.Cross {
-		yield()
+		procs.Yield()
 		return true
 	}
 	asleep, ended := c.page.word(wordAsleep), c.page.word(wordEnded)

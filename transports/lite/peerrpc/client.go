@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -305,7 +306,7 @@ func (k *caller) check(w *wait) error {
 	if w.turns++; w.turns%64 != 0 {
 		return nil
 	}
-	yield()
+	procs.Yield()
 	switch {
 	case c.ctx.Err() != nil:
 		return callError(transports.CallCanceled, "the connection was closed")

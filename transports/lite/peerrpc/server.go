@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -190,7 +191,7 @@ func (v *server) work() {
 		} else if now.Sub(last) > idleAfter {
 			time.Sleep(pollPause)
 		}
-		yield()
+		procs.Yield()
 	}
 	v.mu.Lock()
 	list = append(list, v.accepted...)

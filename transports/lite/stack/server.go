@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -157,10 +158,7 @@ func (s *callServer) push(w work, r *lite.Request) {
 // rouse ends the sleep of the leader.
 func (s *callServer) rouse() {
 	if s.asleep.Load() {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+		s.node.Signal(s.wake)
 	}
 }
 
@@ -202,28 +200,33 @@ func (s *callServer) work(w *worker) {
 	defer s.all.Done()
 	var job work
 	var since time.Time // of the last request, once the clock was read
+	slept := false      // since then
 	for turn := 1; s.leader.Load() == w.number; turn++ {
 		if s.pop(&job) {
+			if turn > 1 && !slept {
+				procs.CPUs.Served()
+			}
 			s.serve(w, &job)
-			turn, since = 0, time.Time{}
+			turn, since, slept = 0, time.Time{}, false
 			continue
 		}
-		if s.node.Progress() > 0 || turn%64 != 0 {
+		if s.node.Progress() > 0 || turn%64 != 0 && (turn != 1 || procs.CPUs.Calm()) {
 			continue
 		}
 		now := time.Now()
 		if since.IsZero() {
 			since = now
 		}
-		if now.Sub(since) < s.spinFor {
+		if now.Sub(since) < s.spinFor && procs.CPUs.Spin(now) {
 			s.node.Yield()
 			continue
 		}
 		s.asleep.Store(true) // before the look: what is pushed behind that ends the sleep
 		if s.queued.Load() == 0 && s.leader.Load() == w.number {
-			s.node.SleepUntil(s.wake, mostSleep)
+			s.node.Rest(s.wake, mostSleep)
 		}
 		s.asleep.Store(false)
+		turn, slept = 0, true
 	}
 	s.mu.Lock()
 	delete(s.workers, w.number)

@@ -1,0 +1,80 @@
+package lite
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
+
+// mostRest bounds a sleep. Arbitrary: whatever concerns the sleeper ends it.
+const mostRest = 100 * time.Millisecond
+
+// rest is a caller's sleep in the device.
+type rest struct {
+	wake chan struct{}
+	end  context.CancelFunc
+}
+
+// Rest sleeps until something arrives, wake has a token by Signal, or d is over. One caller at a time sleeps in the
+// device itself, so that the thread that an arrival wakes is the one that goes on; others, and all where the device has
+// no events, wait for the goroutine that finds their arrival.
+func (n *Node) Rest(wake chan struct{}, d time.Duration) {
+	if !n.caps.Features.Has(rdma.FeatEvents) || !n.enter() {
+		n.aside.Add(1)
+		n.sleepUntil(wake, d)
+		n.aside.Add(-1)
+		return
+	}
+	n.activity.Add(minPolls(maxPollPause)) // the polling goroutine leaves arrivals to callers
+	d = min(d, mostRest)
+	if n.deferred.Load() > 0 {
+		d = pollPause
+	}
+	ctx, end := context.WithTimeout(n.ctx, d)
+	n.resting.Store(&rest{wake: wake, end: end})
+	n.await(ctx, wake)
+	n.resting.Store(nil)
+	end()
+	n.device.Unlock()
+	if n.parked.Load() || n.aside.Load() > 0 {
+		signal(n.kick)
+	}
+}
+
+// enter gets the device, from the polling goroutine, too, unless other callers rest on that.
+func (n *Node) enter() bool {
+	if n.device.TryLock() {
+		return true
+	}
+	t := time.NewTimer(pollPause)
+	defer t.Stop()
+	for range 2 { // the first token may be an old one
+		c := n.sleeping.Load()
+		if c == nil || n.aside.Load() > 0 {
+			break
+		}
+		n.activity.Add(minPolls(maxPollPause)) // so that it does not come back
+		select {
+		case <-n.kick: // of who rested aside before
+		default:
+		}
+		(*c)()
+		select {
+		case <-n.left:
+		case <-t.C:
+		}
+		if n.device.TryLock() {
+			return true
+		}
+	}
+	return false
+}
+
+// Signal puts a token into wake, and ends the Rest that waits for it.
+func (n *Node) Signal(wake chan struct{}) {
+	signal(wake)
+	if r := n.resting.Load(); r != nil && r.wake == wake {
+		r.end()
+	}
+}
