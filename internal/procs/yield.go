@@ -6,11 +6,11 @@ import (
 )
 
 // Yield lets other goroutines and other threads run, of whatever process: what a thread that polls waits for may need
-// this CPU. CPUs learns how long the threads took.
-func Yield() {
+// this CPU. It notes how long the threads took.
+func (c *Contention) Yield() {
 	runtime.Gosched()
 	before := time.Now()
 	YieldThread()
 	now := time.Now()
-	CPUs.Lost(now, now.Sub(before))
+	c.Lost(now, now.Sub(before))
 }

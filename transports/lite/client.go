@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -300,7 +299,7 @@ type waiter struct {
 func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 	w.turns++
 	how := c.cfg.Wait
-	if how == WaitPoll && w.turns%64 != 0 && (w.turns != 1 || procs.CPUs.Calm()) {
+	if how == WaitPoll && w.turns%64 != 0 && (w.turns != 1 || cpus.Calm()) {
 		return true
 	}
 	now := time.Now()
@@ -312,10 +311,10 @@ func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 		return false
 	}
 	switch {
-	case how == WaitPoll && (procs.CPUs.Spin(now) || !c.node.caps.Features.Has(rdma.FeatEvents)):
+	case how == WaitPoll && (cpus.Spin(now) || !c.node.caps.Features.Has(rdma.FeatEvents)):
 		c.node.poll() // the polling goroutine leaves arrivals to callers that poll
 		c.node.notePolling()
-		procs.Yield()
+		cpus.Yield()
 	case how == WaitAdaptive && !long && waited < c.node.cfg.Spin:
 	case !c.asleep.Swap(true):
 		// The caller polls once more: what completes from now on wakes it.
@@ -330,7 +329,7 @@ func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 // served notes the end of a wait that polling alone served.
 func (w *waiter) served(c *Client) {
 	if w.turns > 0 && c.cfg.Wait == WaitPoll && !c.asleep.Load() {
-		procs.CPUs.Served()
+		cpus.Served()
 	}
 }
 
@@ -348,7 +347,7 @@ func (w *waiter) waitPolling(c *Client) bool {
 	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
 		c.node.poll()
 		c.node.notePolling()
-		procs.Yield()
+		cpus.Yield()
 	} else {
 		time.Sleep(min(waited, pollPause))
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/lite/extent"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
@@ -260,7 +259,7 @@ func (n *Node) Idle() {
 }
 
 // Yield lets goroutines and other threads run, for a caller that polls by itself.
-func (n *Node) Yield() { procs.Yield() }
+func (n *Node) Yield() { cpus.Yield() }
 
 // Arena is how many bytes the node registered.
 func (n *Node) Arena() int { return len(n.mem) }

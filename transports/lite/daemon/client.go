@@ -225,7 +225,7 @@ func (c *Client) wait(w *wait) bool {
 		return false
 	}
 	if !c.cfg.Cross {
-		procs.Yield()
+		procs.CPUs.Yield()
 		return true
 	}
 	asleep, ended := c.page.word(wordAsleep), c.page.word(wordEnded)

@@ -346,7 +346,7 @@ func (m *Message) Reply(code lite.Code, b []byte) error {
 		}
 		c.publish()
 		// The bytes are copied when the request is taken.
-		for end := time.Now().Add(c.cfg.Timeout); c.page.word(wordTaken).Load() != c.posted; procs.Yield() {
+		for end := time.Now().Add(c.cfg.Timeout); c.page.word(wordTaken).Load() != c.posted; procs.CPUs.Yield() {
 			if c.ended.Load() || time.Now().After(end) {
 				return c.late()
 			}

@@ -306,7 +306,7 @@ func (k *caller) check(w *wait) error {
 	if w.turns++; w.turns%64 != 0 {
 		return nil
 	}
-	procs.Yield()
+	procs.CPUs.Yield()
 	switch {
 	case c.ctx.Err() != nil:
 		return callError(transports.CallCanceled, "the connection was closed")

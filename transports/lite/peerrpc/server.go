@@ -191,7 +191,7 @@ func (v *server) work() {
 		} else if now.Sub(last) > idleAfter {
 			time.Sleep(pollPause)
 		}
-		procs.Yield()
+		procs.CPUs.Yield()
 	}
 	v.mu.Lock()
 	list = append(list, v.accepted...)
