@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -67,9 +68,29 @@ func seriesOf(doc *reports.Document, a At) (series, error) {
 			High: (was.High*n + v.High) / (n + 1)}
 	}
 	if len(s.Rounds) == 0 {
+		if why := lacking(doc, a); why != "" {
+			return s, notHere{errors.New(why)}
+		}
 		return s, fmt.Errorf("%s of %s %s: not measured", a.Figure, a.Stack, a.Where)
 	}
 	return s, nil
+}
+
+// lacking says why the point was left out where its run was made; empty where no result says so.
+func lacking(doc *reports.Document, a At) string {
+	for i := range doc.Results {
+		d, ok := doc.Results[i].Detail.(interface{ Lacks(way string) string })
+		if !ok {
+			continue
+		}
+		for _, c := range strings.Fields(a.Where) {
+			_, want, _ := strings.Cut(c, "=")
+			if why := d.Lacks(want); why != "" {
+				return want + ": " + why
+			}
+		}
+	}
+	return ""
 }
 
 // matches tells whether a result is of the stack and at the point.

@@ -164,3 +164,20 @@ func TestFiguresOfADocument(t *testing.T) {
 		t.Errorf("CPU of 10^9 bytes: %v, %v", got, err)
 	}
 }
+
+// lame is the detail of a result whose run left an arm out.
+type lame struct{ reports.Detail }
+
+func (lame) Lacks(arm string) string {
+	return map[string]string{"odp": "no on-demand paging"}[arm]
+}
+
+func TestAnArmThatTheDeviceLacksCannotBeShown(t *testing.T) {
+	doc := &reports.Document{Results: []reports.Result{{Transport: "verbs", Detail: lame{}}}}
+	for where, want := range map[string]Verdict{"arm=odp": Cannot, "arm=cache": Undecided} {
+		_, err := seriesOf(doc, At{Figure: "use.p50", Where: where})
+		if f := missing(err); f.Verdict != want || want == Cannot && f.Why != "odp: no on-demand paging" {
+			t.Errorf("%s: %+v, want %s", where, f, want)
+		}
+	}
+}

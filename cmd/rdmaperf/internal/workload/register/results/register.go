@@ -51,6 +51,9 @@ type Register struct {
 	Absent map[string]string `json:"absent_arms,omitempty"`
 }
 
+// Lacks says why an arm that was asked for is not possible here, or "".
+func (r *Register) Lacks(arm string) string { return r.Absent[arm] }
+
 // Pool is what became of memory that was unmapped.
 type Pool struct {
 	Maps          uint64 `json:"maps"`
