@@ -71,9 +71,14 @@ const (
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 
-	rxBufSize = 128 << 10 // at least one FPDU; large reads pay for many small segments at once
-	txBufSize = 128 << 10
-	copyMax   = 2048 // payloads up to this are copied beside their header instead of gathered
+	// Buffers of a connection have leastBuf octets until more comes at once, then mostBuf: at least one FPDU. Large ones
+	// pay for many small segments, and a thousand idle ones are much memory.
+	leastBuf     = 8 << 10
+	mostBuf      = 128 << 10
+	terminateLen = 256 // an FPDU of a Terminate is shorter, also with markers
+	leastVec     = 32  // pieces to send at once; doubled likewise
+	mostVec      = 256
+	copyMax      = 2048 // payloads up to this are copied beside their header instead of gathered
 	// the same over a stack that sends by reference: a reference costs two buffers of the stack
 	copyMaxRef = 512
 	directMin  = 4096 // segments longer than this, and not yet here whole, are placed by the socket

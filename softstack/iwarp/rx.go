@@ -43,7 +43,7 @@ type rxState struct {
 
 func (r *rxState) init(crc, markers, checked bool) {
 	*r = rxState{
-		buf: make([]byte, rxBufSize), limit: rxBufSize, crc: crc, checked: checked,
+		buf: make([]byte, leastBuf), limit: leastBuf, crc: crc, checked: checked,
 		sendQ: ddp.NewRecvQueue(ddp.QNSend, 1), readQ: ddp.NewRecvQueue(ddp.QNReadReq, 1),
 		respQ: ddp.NewRecvQueue(ddp.QNAtomicResp, 1),
 	}
@@ -73,6 +73,7 @@ func (q *qp) receive() {
 	}
 	for range rxPasses {
 		asked, n := 0, 0
+		full := false
 		var err error
 		if r.direct && len(r.dst) > 0 {
 			if !r.seg.mr.valid.Load() {
@@ -98,6 +99,7 @@ func (q *qp) receive() {
 			asked = len(room)
 			n, err = q.conn.Recv(room)
 			r.re += n
+			full = r.re == len(r.buf)
 			q.counts.Staged += uint64(n)
 		}
 		if err == stream.ErrAgain {
@@ -110,6 +112,9 @@ func (q *qp) receive() {
 		r.seen++
 		if q.consume(); q.phase != phaseOpen {
 			return
+		}
+		if full {
+			r.grow()
 		}
 		if n < asked || q.irq.len() > 0 {
 			return
@@ -157,6 +162,10 @@ func (q *qp) consume() {
 		size := int(binary.BigEndian.Uint16(b))
 		whole := mpa.FPDULen(size)
 		if len(b) < whole {
+			if whole > len(r.buf) {
+				r.grow() // what follows may be here whole
+				break
+			}
 			if q.beginDirect(b, size, whole) {
 				continue
 			}
@@ -188,6 +197,17 @@ func (q *qp) consume() {
 		r.re = copy(r.buf, r.buf[r.rs:r.re])
 		r.rs = 0
 	}
+	r.setLimit()
+}
+
+// grow makes buf as long as it may be.
+func (r *rxState) grow() {
+	if len(r.buf) == mostBuf {
+		return
+	}
+	buf := make([]byte, mostBuf)
+	r.rs, r.re = 0, copy(buf, r.buf[r.rs:r.re])
+	r.buf = buf
 	r.setLimit()
 }
 

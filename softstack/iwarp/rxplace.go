@@ -50,6 +50,9 @@ func (q *qp) consumeInPlace(b []byte) {
 			whole = mpa.FPDULen(int(binary.BigEndian.Uint16(b)))
 		}
 		if len(b) < whole {
+			if whole > len(r.buf) {
+				r.grow()
+			}
 			r.re = copy(r.buf, b)
 			q.counts.Staged += uint64(r.re)
 			return
@@ -66,6 +69,9 @@ func (q *qp) collect(b []byte) int {
 	want := mpa.LenFieldLen
 	if r.re >= want {
 		want = mpa.FPDULen(int(binary.BigEndian.Uint16(r.buf)))
+	}
+	if want > len(r.buf) {
+		r.grow()
 	}
 	n := copy(r.buf[r.re:want], b)
 	r.re += n

@@ -44,6 +44,7 @@ type txState struct {
 	cuts   []int           // pieces that begin a segment
 	batch  uint64          // octets framed before they are handed to the stack
 	moved  uint64          // octets of payload copied beside their headers
+	full   bool            // more would have been framed into a longer buf
 	copied bool            // pieces point into a private copy: the stream is ending
 
 	src     source
@@ -69,7 +70,7 @@ type txState struct {
 // init begins a stream. seg is the segment size of a stack that keeps segments apart, or 0.
 func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 	*t = txState{
-		buf: make([]byte, txBufSize), vec: make([]unix.Iovec, 256), keys: make([]uint32, 256), seg: seg, batch: flushAt,
+		buf: make([]byte, leastBuf), vec: make([]unix.Iovec, leastVec), keys: make([]uint32, leastVec), seg: seg, batch: flushAt,
 		sendMSN: 1, readMSN: 1, respMSN: 1,
 		mulpdu: mulpdu, crc: crc, fetch: !crc && seg == 0, markers: markers, start: start, short: copyMax,
 	}
@@ -116,15 +117,34 @@ func (t *txState) reference(p piece) {
 	t.refEnd = t.framed
 }
 
-// room reports whether one more FPDU of size payload octets, copied or not, surely fits.
+// room reports whether one more FPDU of size payload octets, copied or not, surely fits, and a Terminate behind it.
 func (t *txState) room(payload int, copied bool) bool {
-	need := mpa.LenFieldLen + ddp.UntaggedLen + rdmap.AtomicRequestLen + 3 + mpa.CRCLen // the longest header
+	const pieces = 2 + rdma.MaxSGE + 1
+	// the longest header
+	need := terminateLen + mpa.LenFieldLen + ddp.UntaggedLen + rdmap.AtomicRequestLen + 3 + mpa.CRCLen
 	if t.markers {
 		need += payload + payload/(mpa.MarkerInterval-mpa.MarkerLen)*mpa.MarkerLen + 4*mpa.MarkerLen
 	} else if copied || payload <= t.short {
 		need += payload
 	}
-	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= 2+rdma.MaxSGE
+	if len(t.vec)-t.vn < pieces && len(t.vec) < mostVec {
+		t.vec = append(t.vec, make([]unix.Iovec, len(t.vec))...)
+		t.keys = append(t.keys, make([]uint32, len(t.keys))...)
+	}
+	if len(t.buf)-t.n < need {
+		t.full = true
+		if t.n == 0 {
+			t.grow()
+		}
+	}
+	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= pieces
+}
+
+// grow makes buf, of which nothing is in use, as long as it may be.
+func (t *txState) grow() {
+	if t.full = false; len(t.buf) < mostBuf && !t.copied {
+		t.buf = make([]byte, mostBuf)
+	}
 }
 
 // segment is the payload of every segment but the last of a message of size
@@ -156,7 +176,7 @@ func (t *txState) detach() {
 	for _, v := range t.vec[t.vh:t.vn] {
 		all = append(all, unsafe.Slice(v.Base, v.Len)...)
 	}
-	t.buf = append(all, make([]byte, 256)...) // room for a Terminate behind it
+	t.buf = append(all, make([]byte, terminateLen)...)
 	t.n = len(all)
 	t.vh, t.vn = 0, 1
 	t.cuts = t.cuts[:0]
@@ -199,6 +219,9 @@ func (t *txState) flush(c stream.Conn) error {
 	}
 	t.vh, t.vn, t.n = 0, 0, 0
 	t.cuts, t.group = t.cuts[:0], 0
+	if t.full {
+		t.grow()
+	}
 	return nil
 }
 
