@@ -70,8 +70,8 @@ type txState struct {
 // init begins a stream. seg is the segment size of a stack that keeps segments apart, or 0.
 func (t *txState) init(mulpdu, seg int, crc, markers bool, start mpa.State) {
 	*t = txState{
-		buf: make([]byte, leastBuf), vec: make([]unix.Iovec, leastVec), keys: make([]uint32, leastVec), seg: seg, batch: flushAt,
-		sendMSN: 1, readMSN: 1, respMSN: 1,
+		buf: make([]byte, leastBuf), vec: make([]unix.Iovec, leastVec), keys: make([]uint32, leastVec),
+		seg: seg, batch: flushAt, sendMSN: 1, readMSN: 1, respMSN: 1,
 		mulpdu: mulpdu, crc: crc, fetch: !crc && seg == 0, markers: markers, start: start, short: copyMax,
 	}
 	if markers {
