@@ -31,7 +31,7 @@ type Waiting uint8
 
 const (
 	WaitAdaptive Waiting = iota // polls for Config.Spin, then sleeps; for long messages sleeps at once
-	WaitPoll                    // polls until the end
+	WaitPoll                    // polls until the end, or sleeps where other processes want the CPUs
 	WaitSleep                   // sleeps at once
 )
 

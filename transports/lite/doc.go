@@ -33,7 +33,9 @@
 // device without immediate data a send of four bytes follows each write. Answers lie in the
 // client's memory until its next call, requests in the ring until they are answered. When
 // callers that polled stop without sleeping in the tier, what arrives next may be late by
-// 8 ms, unless the node has a polling goroutine that never rests (PollSpin).
+// 8 ms, unless the node has a polling goroutine that never rests (PollSpin). Where other
+// processes want the CPUs (procs.Contention), a caller that polls sleeps in the device until
+// something arrives.
 //
 // # Membership
 //

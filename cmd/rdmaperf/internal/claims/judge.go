@@ -209,9 +209,21 @@ func quantity(f reports.Figure, v float64) string {
 	case reports.QuantityBytes:
 		return view.BandwidthLabel(v)
 	case reports.QuantityMemory:
-		return reports.SizeLabel(int64(v))
+		return memory(v)
 	}
 	return digits(v)
+}
+
+// memory is a number of bytes in the largest unit of which there is one.
+func memory(v float64) string {
+	unit := "B"
+	for _, larger := range []string{"KiB", "MiB", "GiB"} {
+		if v < 1<<10 {
+			break
+		}
+		v, unit = v/(1<<10), larger
+	}
+	return digits(v) + " " + unit
 }
 
 // digits are as many as mean something.

@@ -48,7 +48,8 @@ var LITEParams = params[LITEConfig]{
 			return nil
 		}},
 	{paramDoc{"poll", wordOf("caller", "node", "adaptive"), "caller",
-		"who polls for calls: the caller; the node's thread, without end; or both for spin=, before they sleep"},
+		"who polls for calls: the caller, unless others want the CPUs; the node's thread, without end; or both for spin=, " +
+			"before they sleep"},
 		func(c *LITEConfig, v value) error { c.Polling, _ = stack.ParsePolling(v.text); return nil }},
 	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long to poll before sleeping"},
 		func(c *LITEConfig, v value) error { c.Spin = v.d; return nil }},
