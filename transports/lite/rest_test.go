@@ -102,7 +102,7 @@ func TestWhoRestsAsideIsFoundWhenTheDeviceIsFree(t *testing.T) {
 				}()
 				eventually(t, "it rests", func() bool { return near.resting.Load() != nil && near.aside.Load() == int32(i) })
 			}
-			time.Sleep(5 * time.Millisecond) // the polling goroutine waits for the device
+			eventually(t, "the polling goroutine waits for the device", near.parked.Load)
 			for i := range done {
 				r := <-held[i]
 				began := time.Now()

@@ -183,7 +183,8 @@ func TestAnArmThatTheDeviceLacksCannotBeShown(t *testing.T) {
 }
 
 func TestMemoryIsWrittenWithThreeDigits(t *testing.T) {
-	for v, want := range map[float64]string{512: "512 B", 278016: "272 KiB", 16 << 20: "16 MiB", 1.5 * (1 << 30): "1.5 GiB"} {
+	for v, want := range map[float64]string{512: "512 B", 278016: "272 KiB", 16 << 20: "16 MiB",
+		1.5 * (1 << 30): "1.5 GiB"} {
 		if got := memory(v); got != want {
 			t.Errorf("%v bytes: %s, want %s", v, got, want)
 		}
