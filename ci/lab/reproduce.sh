@@ -20,7 +20,9 @@ rows() {
 
 # A command has five minutes, in which a translated guest measures few rows.
 for dev in "${devices[@]}"; do
-	for ids in S1,S3,S4 S5 S5c S6,S7 S8,S9 S10 S11 S12; do
+	order=S1,S3,S4
+	[[ $dev == siw* ]] && order=S1,S4 # it completes a send before the read in front of it: see ledger.json
+	for ids in $order S5 S5c S6,S7 S8,S9 S10 S11 S12; do
 		rows srdma --only "$ids" --transport "verbs:$dev" -o "$OUT/$dev/$ids"
 	done
 done

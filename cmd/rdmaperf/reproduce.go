@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/claims"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -87,6 +88,17 @@ be run here, 130 ended by Ctrl-C.`,
 	return cmd
 }
 
+// provider is a stack as results name it, with the device that it is to have here.
+func provider(spec string) (string, error) {
+	if spec == "" {
+		return "", nil
+	}
+	if _, err := stackspec.Resolve(spec); err != nil {
+		return "", err
+	}
+	return stackspec.ChooseDevice(spec, false)
+}
+
 // run reproduces one paper or all.
 func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr io.Writer) error {
 	write := reproduceFormats[o.format]
@@ -103,6 +115,10 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 			return cli.Usage("read --only", fmt.Errorf("%s: no such claim", id), "rdmaperf reproduce "+name+" --quick")
 		}
 	}
+	transport, err := provider(o.transport)
+	if err != nil {
+		return err
+	}
 	if o.dir != "" {
 		if err := os.MkdirAll(o.dir, 0o755); err != nil {
 			return err
@@ -115,7 +131,7 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 		if len(o.only) > 0 && !slices.ContainsFunc(o.only, p.Has) {
 			continue
 		}
-		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Transport: o.transport,
+		r, err := p.Reproduce(ctx, claims.Options{Quick: o.quick, Only: o.only, Transport: transport,
 			Announce: func(line string) { fmt.Fprintf(stderr, "%s: %s\n", p.Name, line) },
 			Progress: func(line string) {
 				if cli.TerminalColumns(stderr) > 0 {

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/claims"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
 // A claim is run by the commands that it prints, and its verdict is in all forms.
@@ -44,9 +47,27 @@ func TestReproduceRefuses(t *testing.T) {
 		"want one of":   {"reproduce", "bogus"},
 		"no such claim": {"reproduce", "srdma", "--only", "S99"},
 		"want text":     {"reproduce", "srdma", "--format", "csv"},
+		"unknown name":  {"reproduce", "srdma", "--transport", "bogus"},
 	} {
 		if r := rdmaperf(t, args...); r.code != 2 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: exit %d, %q, want 2 and %q", args, r.code, r.stderr, want)
 		}
+	}
+}
+
+// Results name an iWARP device with rdma_cm, however it was asked for.
+func TestReproduceTakesAProviderAsResultsNameIt(t *testing.T) {
+	list := stackspec.Devices
+	t.Cleanup(func() { stackspec.Devices = list })
+	stackspec.Devices = func() ([]verbs.DeviceInfo, error) {
+		return []verbs.DeviceInfo{{Name: "siw0", Transport: "iWARP", Ports: []verbs.PortInfo{{Number: 1, Active: true}}}}, nil
+	}
+	for _, spec := range []string{"verbs", "verbs:siw0", "verbs(cm):siw0"} {
+		if got, err := provider(spec); got != "verbs(cm):siw0" || err != nil {
+			t.Errorf("%s: %q, %v", spec, got, err)
+		}
+	}
+	if _, err := provider("verbs:rxe0"); reports.Code(err) != reports.ExitNotRun {
+		t.Errorf("a device that is not here: %v", err)
 	}
 }
