@@ -45,6 +45,8 @@ type cq struct {
 	waitMu  sync.Mutex // one Wait at a time drives the poller
 	poller  stream.Poller
 	ready   [16]stream.Event
+	ends    <-chan struct{} // of the context whose end wakes the poller; guarded by mu, as is unwatch
+	unwatch func() bool
 	askMu   sync.Mutex // guards asked
 	asked   [driveAtOnce]stream.Event
 
@@ -350,6 +352,9 @@ func (c *cq) takeEvent() (fired bool, err error) {
 func (c *cq) Wait(ctx context.Context) error {
 	if c.waiters.Add(1) > 1 {
 		c.poller.Wake() // the first one goes on with short sleeps: this one depends on it
+		defer context.AfterFunc(ctx, c.poller.Wake)()
+	} else {
+		c.wakeAtEnd(ctx)
 	}
 	defer func() {
 		c.waiters.Add(-1)
@@ -369,7 +374,6 @@ func (c *cq) Wait(ctx context.Context) error {
 	if fired, err := c.takeEvent(); fired || err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, c.poller.Wake)()
 	idle := 0 // sleeps in a row that brought nothing
 	for {
 		if fired, err := c.takeEvent(); fired || err != nil {
@@ -386,6 +390,24 @@ func (c *cq) Wait(ctx context.Context) error {
 			idle = 0
 		}
 		c.lookBeside()
+	}
+}
+
+// wakeAtEnd makes the end of ctx wake the poller. It stays so behind the wait: the next one mostly has the same
+// context, and to watch it anew takes three allocations. The caller is the only one that waits.
+func (c *cq) wakeAtEnd(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ends := ctx.Done(); ends != c.ends && !c.closed {
+		c.unwatchEnd()
+		c.ends, c.unwatch = ends, context.AfterFunc(ctx, c.poller.Wake)
+	}
+}
+
+// unwatchEnd ends the watch. The caller holds c.mu.
+func (c *cq) unwatchEnd() {
+	if c.unwatch != nil {
+		c.unwatch()
 	}
 }
 
@@ -443,6 +465,7 @@ func (c *cq) Close() error {
 		return &rdma.OpError{Op: "close cq", Err: rdma.ErrBusy}
 	}
 	c.closed = true
+	c.unwatchEnd()
 	c.mu.Unlock()
 	c.poller.Wake()
 	c.waitMu.Lock() // no Wait is inside the poller any more, and none enters

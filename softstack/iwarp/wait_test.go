@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -108,6 +109,36 @@ func TestAWaitReadsNothingInVain(t *testing.T) {
 	}
 	if n := stream.KernelCalls().Recv - before; n > 2 { // a spoke's goroutine may look once
 		t.Errorf("20 waits read %d times", n)
+	}
+}
+
+// Waits in a row watch a context once, and its end ends each of them, also behind waits with another one.
+func TestTheEndOfAContextEndsEachWaitWithIt(t *testing.T) {
+	h := newHub(t, 1, 4)
+	h.supply(0, 4, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	for i := range uint64(4) {
+		of := ctx
+		if i == 1 {
+			of = t.Context()
+		}
+		done := h.waiting(of)
+		h.ring(0, i)
+		h.roused("a message", done)
+		h.want(nil, rdma.WCRecv, i, rdma.StatusSuccess)
+	}
+	done := h.waiting(ctx)
+	cancel()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the wait ended with %v", err)
+		}
+	case <-time.After(testTimeout):
+		t.Fatal("the end of the context woke nobody")
+	}
+	if n := testing.AllocsPerRun(100, func() { h.cq.Wait(ctx) }); n > 2 { // to watch it anew takes three
+		t.Errorf("a wait allocates %v times", n)
 	}
 }
 
