@@ -2,7 +2,10 @@ package transports
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // CallMode is what becomes of the messages of a Caller.
@@ -109,6 +112,35 @@ type CallerConfig struct {
 	Method uint8 // of a stream and of messages one way, below CallMethods; of unary calls Call.Method says it
 	// of each call; a call that takes longer fails with CallDeadlineExceeded. 0: ctx alone decides
 	Timeout time.Duration
+}
+
+// Check is rdma.ErrInvalid for a method that there is not, and rdma.ErrNotSupported for a mode that modes lack.
+func (c *CallerConfig) Check(modes CallModeSet) error {
+	switch {
+	case c.Method >= CallMethods:
+		return fmt.Errorf("method %d: %w", c.Method, rdma.ErrInvalid)
+	case !modes.Has(c.Mode):
+		return fmt.Errorf("calls of mode %v: %w", c.Mode, rdma.ErrNotSupported)
+	}
+	return nil
+}
+
+// MethodOf is the method of a call, or a *CallError: the caller has another mode, or there is no such method.
+func (c *CallerConfig) MethodOf(q *Call) (uint8, error) {
+	switch {
+	case c.Mode == CallOneWay:
+		return 0, WrongMode(c.Mode)
+	case c.Mode != CallUnary:
+		return c.Method, nil
+	case q.Method >= CallMethods:
+		return 0, &CallError{CallUnimplemented, fmt.Sprintf("method %d", q.Method)}
+	}
+	return q.Method, nil
+}
+
+// WrongMode is the error of a Call or Send with a caller of another mode.
+func WrongMode(m CallMode) error {
+	return &CallError{CallInvalidArgument, "not with a caller of the mode " + m.String()}
 }
 
 // Caller makes one call at a time. It belongs to one goroutine.

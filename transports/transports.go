@@ -29,6 +29,7 @@ package transports
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -192,6 +193,31 @@ type Config struct {
 	// Created is called by Dial, when not nil, as soon as everything local is made
 	// (window, queues, queue pair or its like) and before the first packet.
 	Created func()
+}
+
+// Within is the configuration with its defaults: depths of 1, and the most reads. rdma.ErrInvalid where it exceeds
+// caps, a window that of window bytes, or a read depth is less than reads.
+func (c Config) Within(caps Caps, window, reads int) (Config, error) {
+	c.SendDepth, c.RecvDepth = max(c.SendDepth, 1), max(c.RecvDepth, 1)
+	if c.ReadDepth == 0 {
+		c.ReadDepth = caps.MaxReadDepth
+	}
+	for _, l := range []struct {
+		what     string
+		got      int
+		from, to int
+	}{
+		{"window", c.Window, 1, window},
+		{"send depth", c.SendDepth, 1, caps.MaxDepth},
+		{"receive depth", c.RecvDepth, 1, caps.MaxDepth},
+		{"inline bytes", c.MaxInline, 0, caps.MaxInline},
+		{"read depth", c.ReadDepth, reads, caps.MaxReadDepth},
+	} {
+		if l.got < l.from || l.got > l.to {
+			return c, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
+		}
+	}
+	return c, nil
 }
 
 // Transport is a Stack that makes sessions.

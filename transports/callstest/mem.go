@@ -171,11 +171,8 @@ func (c *memConn) Close() error {
 }
 
 func (c *memConn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
-	switch {
-	case cfg.Method >= transports.CallMethods:
-		return nil, fmt.Errorf("method %d: %w", cfg.Method, rdma.ErrInvalid)
-	case !c.s.mem.Caps().CallModes.Has(cfg.Mode):
-		return nil, fmt.Errorf("calls of mode %v: %w", cfg.Mode, rdma.ErrNotSupported)
+	if err := cfg.Check(c.s.mem.Caps().CallModes); err != nil {
+		return nil, err
 	}
 	k := &memCaller{conn: c, cfg: cfg}
 	k.ctx, k.cancel = context.WithCancel(ctx)
@@ -191,20 +188,10 @@ type memCaller struct {
 	sent   int64
 }
 
-func errMode(m transports.CallMode) error {
-	return &transports.CallError{Code: transports.CallInvalidArgument,
-		Text: "not with a caller of the mode " + m.String()}
-}
-
 func (k *memCaller) Call(c *transports.Call) error {
-	method := k.cfg.Method
-	switch {
-	case k.cfg.Mode == transports.CallOneWay:
-		return errMode(k.cfg.Mode)
-	case k.cfg.Mode == transports.CallUnary:
-		if method = c.Method; method >= transports.CallMethods {
-			return &transports.CallError{Code: transports.CallUnimplemented, Text: fmt.Sprintf("method %d", method)}
-		}
+	method, err := k.cfg.MethodOf(c)
+	if err != nil {
+		return err
 	}
 	k.Free()
 	a := k.exchange(method, c.Request)
@@ -251,7 +238,7 @@ func (k *memCaller) exchange(method uint8, request []byte) answer {
 
 func (k *memCaller) Send(c *transports.Call) error {
 	if k.cfg.Mode != transports.CallOneWay {
-		return errMode(k.cfg.Mode)
+		return transports.WrongMode(k.cfg.Mode)
 	}
 	return k.exchange(k.cfg.Method, c.Request).err
 }

@@ -157,15 +157,6 @@ func (s *session) greeting(hello []byte) ([]byte, error) {
 	return g.encode()
 }
 
-// meet reads the peer's private data.
-func (s *session) meet(private []byte) error {
-	g, err := parseGreeting(private)
-	if err == nil {
-		s.setPeer(g)
-	}
-	return err
-}
-
 func (s *session) setPeer(g greeting) {
 	s.peer = g
 	for i := range s.sends {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/regcache"
@@ -132,24 +133,9 @@ func (t *transport) Close() error {
 // with its reason before anything is made.
 func (t *transport) normal(cfg transports.Config) (transports.Config, error) {
 	c := t.Caps()
-	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
-	if cfg.ReadDepth == 0 {
-		cfg.ReadDepth = c.MaxReadDepth
-	}
-	for _, l := range []struct {
-		what     string
-		got      int
-		from, to int
-	}{
-		{"window", cfg.Window, 1, int(^uint(0) >> 1)},
-		{"send depth", cfg.SendDepth, 1, c.MaxDepth},
-		{"receive depth", cfg.RecvDepth, 1, c.MaxDepth},
-		{"inline bytes", cfg.MaxInline, 0, c.MaxInline},
-		{"read depth", cfg.ReadDepth, 0, c.MaxReadDepth},
-	} {
-		if l.got < l.from || l.got > l.to {
-			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
-		}
+	cfg, err := cfg.Within(c, math.MaxInt, 0)
+	if err != nil {
+		return cfg, err
 	}
 	if cfg.Events && !c.Events {
 		return cfg, &rdma.MissingError{Gaps: []string{"feature " + rdma.FeatEvents.String()}}
@@ -193,20 +179,23 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	if err != nil {
 		return nil, err
 	}
+	var peer greeting
 	private, err := s.greeting(hello)
 	if err == nil {
 		if cfg.Created != nil {
 			cfg.Created()
 		}
 		var got rdma.ConnParam
-		if got, err = s.qp.Connect(ctx, addr, t.param(cfg, private)); err == nil {
-			err = s.meet(got.PrivateData)
+		got, err = s.qp.Connect(ctx, addr, t.param(cfg, private))
+		if err == nil {
+			peer, err = parseGreeting(got.PrivateData)
 		}
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
+	s.setPeer(peer)
 	return s, nil
 }
 

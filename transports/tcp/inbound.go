@@ -37,12 +37,7 @@ const (
 var phaseNames = [numPhases]string{"want header", "want receive", "want payload", "want room", "broken"}
 
 // String is the phase in words.
-func (p phase) String() string {
-	if p < numPhases {
-		return phaseNames[p]
-	}
-	return "phase?"
-}
+func (p phase) String() string { return phaseNames[p] }
 
 // phaseNext is the transition table: the bits are the phases that may follow. A
 // read request leaves the machine in wantHeader.

@@ -37,8 +37,7 @@ type listener struct {
 	cancel context.CancelFunc
 	slots  chan struct{}
 	group  sync.WaitGroup
-	once   sync.Once
-	err    error
+	close  func() error
 }
 
 // caller is a greeted connection that waits for its answer.
@@ -60,7 +59,7 @@ func (t *transport) listen(ctx context.Context, addr string, cfg transports.Conf
 	if t.closed.Load() {
 		return nil, rdma.ErrClosed
 	}
-	cfg, err := normal(cfg)
+	cfg, err := cfg.Within(t.Caps(), maxWindow, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +73,13 @@ func (t *transport) listen(ctx context.Context, addr string, cfg transports.Conf
 	l := &listener{t: t, cfg: cfg, ln: ln, addr: ln.Addr(), ready: make(chan caller),
 		slots: make(chan struct{}, backlog)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.group.Add(1)
-	go l.serve()
+	l.close = sync.OnceValue(func() error {
+		l.cancel()
+		err := l.ln.Close()
+		l.group.Wait()
+		return err
+	})
+	l.group.Go(l.serve)
 	return l, nil
 }
 
@@ -131,7 +135,6 @@ func (l *listener) next(ctx context.Context) (caller, error) {
 }
 
 func (l *listener) serve() {
-	defer l.group.Done()
 	for {
 		select {
 		case l.slots <- struct{}{}:
@@ -147,14 +150,12 @@ func (l *listener) serve() {
 			time.Sleep(acceptPause)
 			continue
 		}
-		l.group.Add(1)
-		go l.greet(conn)
+		l.group.Go(func() { l.greet(conn) })
 	}
 }
 
 // greet reads the client's greeting and waits for an Accept.
 func (l *listener) greet(conn stream.Opening) {
-	defer l.group.Done()
 	defer func() { <-l.slots }()
 	defer onepeer.Recover(func(error) { conn.Close() })
 	ask, err := l.readGreeting(conn)
@@ -210,11 +211,4 @@ func refuse(conn stream.Opening) {
 
 // Close ends listening, refuses who waits, and joins the goroutines. Sessions
 // live on. Idempotent.
-func (l *listener) Close() error {
-	l.once.Do(func() {
-		l.cancel()
-		l.err = l.ln.Close()
-		l.group.Wait()
-	})
-	return l.err
-}
+func (l *listener) Close() error { return l.close() }

@@ -1,5 +1,7 @@
 package tcp
 
+import "math/bits"
+
 // ring is a queue of at most depth elements without allocation after newRing.
 // Indices run free and wrap; the buffer is a power of two.
 type ring[T any] struct {
@@ -9,11 +11,7 @@ type ring[T any] struct {
 }
 
 func newRing[T any](depth int) ring[T] {
-	size := 1
-	for size < depth {
-		size <<= 1
-	}
-	return ring[T]{buf: make([]T, size), depth: uint32(depth)}
+	return ring[T]{buf: make([]T, 1<<bits.Len(uint(max(depth, 1)-1))), depth: uint32(depth)}
 }
 
 func (r *ring[T]) len() int    { return int(r.tail - r.head) }

@@ -41,11 +41,20 @@ type session struct {
 	wait    *waiter // nil without Config.Events
 }
 
-// newSession takes conn over; on error it is closed.
-func newSession(st stream.Stack, conn stream.Conn, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session,
-	error) {
+// newSession owns the connection and the window in any case.
+func (t *transport) newSession(c stream.Opening, cfg transports.Config, peer *greeting, buf rdma.Buffer) (s *session,
+	err error) {
+	defer func() {
+		if err != nil {
+			buf.Free()
+		}
+	}()
+	conn, err := c.Stream()
+	if err != nil {
+		return nil, err
+	}
 	win := buf.Bytes()
-	s := &session{
+	s = &session{
 		conn:      conn,
 		buf:       buf,
 		win:       win,
@@ -55,12 +64,10 @@ func newSession(st stream.Stack, conn stream.Conn, cfg transports.Config, peer *
 		out:       newOutbound(win, cfg.SendDepth),
 	}
 	if cfg.Events {
-		w, err := newWaiter(st, conn)
-		if err != nil {
+		if s.wait, err = newWaiter(t.stack, conn); err != nil {
 			conn.Close()
 			return nil, err
 		}
-		s.wait = w
 	}
 	return s, nil
 }

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	maxMsg       = 1 << 30 // bytes; a length fits int everywhere
+	maxWindow    = 1<<offsetBits - 1 // bytes
+	maxMsg       = 1 << 30           // bytes; a length fits int everywhere
 	maxDepth     = 16 << 10
 	maxReadDepth = 256
 	maxInline    = copyMax
@@ -104,30 +105,6 @@ func (t *transport) Close() error {
 	return nil
 }
 
-// normal fills in defaults and checks limits.
-func normal(cfg transports.Config) (transports.Config, error) {
-	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
-	if cfg.ReadDepth == 0 {
-		cfg.ReadDepth = maxReadDepth
-	}
-	for _, l := range []struct {
-		what     string
-		got      int
-		from, to int
-	}{
-		{"window", cfg.Window, 1, 1<<offsetBits - 1},
-		{"send depth", cfg.SendDepth, 1, maxDepth},
-		{"receive depth", cfg.RecvDepth, 1, maxDepth},
-		{"inline bytes", cfg.MaxInline, 0, maxInline},
-		{"read depth", cfg.ReadDepth, 1, maxReadDepth},
-	} {
-		if l.got < l.from || l.got > l.to {
-			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
-		}
-	}
-	return cfg, nil
-}
-
 // Dial connects. The deadline of ctx bounds every step; without one, 10 s.
 // Errors: rdma.ErrInvalid, ErrUnreachable, ErrRejected, ErrProtocol.
 func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
@@ -143,7 +120,7 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	if t.closed.Load() {
 		return nil, rdma.ErrClosed
 	}
-	cfg, err := normal(cfg)
+	cfg, err := cfg.Within(t.Caps(), maxWindow, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +150,7 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 		buf.Free()
 		return nil, err
 	}
-	return t.attach(conn, cfg, &peer, buf)
+	return t.newSession(conn, cfg, &peer, buf)
 }
 
 // exchange sends the greeting and reads the listener's.
@@ -214,23 +191,7 @@ func (t *transport) open(conn stream.Opening, cfg transports.Config, peer *greet
 		conn.Close()
 		return nil, err
 	}
-	return t.attach(conn, cfg, peer, buf)
-}
-
-// attach is open with a window; it owns both in any case.
-func (t *transport) attach(conn stream.Opening, cfg transports.Config, peer *greeting, buf rdma.Buffer) (*session,
-	error) {
-	sc, err := conn.Stream()
-	if err != nil {
-		buf.Free()
-		return nil, err
-	}
-	s, err := newSession(t.stack, sc, cfg, peer, buf)
-	if err != nil {
-		buf.Free()
-		return nil, err
-	}
-	return s, nil
+	return t.newSession(conn, cfg, peer, buf)
 }
 
 func (c *Config) buffers() stream.Buffers {

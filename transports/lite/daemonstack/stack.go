@@ -1,6 +1,7 @@
 package daemonstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,7 @@ func (s *Stack) Name() string {
 }
 
 // Links is how many queue pairs a node has to a peer.
-func (s *Stack) Links() int {
-	if s.cfg.Links > 0 {
-		return s.cfg.Links
-	}
-	return 4
-}
+func (s *Stack) Links() int { return cmp.Or(s.cfg.Links, 4) }
 
 // Device is the device below, which the stack owns.
 func (s *Stack) Device() rdma.Device { return s.dev }
@@ -85,11 +81,13 @@ const (
 	textRoom = 512
 )
 
+var callModes = transports.CallModes(transports.CallUnary, transports.CallStream)
+
 // Caps are those of sessions, and of calls.
 func (s *Stack) Caps() transports.Caps {
 	c := session.Caps(&s.caps)
 	c.MaxSessions, c.MaxConns, c.MaxDepth = MaxSessions, MaxSessions, maxDepth
-	c.CallModes = transports.CallModes(transports.CallUnary, transports.CallStream)
+	c.CallModes = callModes
 	c.MaxCall, c.MaxCalls = maxMessage, maxCallers
 	return c
 }
@@ -154,12 +152,10 @@ func (c *conn) Close() error {
 }
 
 func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
-	switch {
-	case cfg.Method >= transports.CallMethods:
-		return nil, fmt.Errorf("method %d: %w", cfg.Method, rdma.ErrInvalid)
-	case cfg.Mode > transports.CallStream:
-		return nil, fmt.Errorf("calls of mode %v: %w", cfg.Mode, rdma.ErrNotSupported)
-	case c.ctx.Err() != nil:
+	if err := cfg.Check(callModes); err != nil {
+		return nil, err
+	}
+	if c.ctx.Err() != nil {
 		return nil, rdma.ErrClosed
 	}
 	wait := cfg.Timeout
@@ -200,14 +196,11 @@ func callError(code transports.CallCode, text string) error {
 }
 
 func (k *caller) Call(q *transports.Call) error {
-	method := k.cfg.Method
-	if k.cfg.Mode == transports.CallUnary {
-		method = q.Method
+	method, err := k.cfg.MethodOf(q)
+	if err != nil {
+		return err
 	}
-	switch {
-	case method >= transports.CallMethods:
-		return callError(transports.CallUnimplemented, fmt.Sprintf("method %d", method))
-	case len(q.Request) >= len(k.buf):
+	if len(q.Request) >= len(k.buf) {
 		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d",
 			len(q.Request), len(k.buf)-1))
 	}

@@ -88,11 +88,8 @@ func (c *conn) Close() error {
 const closeGrace = 250 * time.Millisecond
 
 func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
-	switch {
-	case cfg.Method >= transports.CallMethods:
-		return nil, fmt.Errorf("method %d: %w", cfg.Method, rdma.ErrInvalid)
-	case cfg.Mode > transports.CallStream:
-		return nil, fmt.Errorf("calls of mode %v: %w", cfg.Mode, rdma.ErrNotSupported)
+	if err := cfg.Check(callModes); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,14 +151,12 @@ func callError(code transports.CallCode, text string) error {
 }
 
 func (k *caller) Call(q *transports.Call) error {
-	c, method := k.conn, k.cfg.Method
-	if k.cfg.Mode == transports.CallUnary {
-		method = q.Method
+	c := k.conn
+	method, err := k.cfg.MethodOf(q)
+	if err != nil {
+		return err
 	}
-	switch {
-	case method >= transports.CallMethods:
-		return callError(transports.CallUnimplemented, fmt.Sprintf("method %d", method))
-	case len(q.Request) > c.request:
+	if len(q.Request) > c.request {
 		return callError(transports.CallResourceExhausted, fmt.Sprintf("request of %d bytes, at most %d",
 			len(q.Request), c.request))
 	}

@@ -33,7 +33,6 @@ func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 		defer k.Close()
 		wants(t, k.Call(&transports.Call{Request: []byte("panic")}), transports.CallUnavailable)
 		good := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		defer good.Close()
 		if err := good.Call(&transports.Call{Request: []byte("x")}); err != nil {
 			t.Error(err)
 		}

@@ -103,6 +103,7 @@ func callerOf(t *testing.T, w *world, cfg transports.CallerConfig) transports.Ca
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { k.Close() })
 	return k
 }
 
@@ -121,9 +122,7 @@ func TestEveryCallerGetsItsOwnAnswers(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range cfg.Callers {
 			k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-			all.Add(1)
-			go func() {
-				defer all.Done()
+			all.Go(func() {
 				for i := range 600 {
 					size := (i*i*37 + n) % 300
 					if i%100 == 99 {
@@ -146,7 +145,7 @@ func TestEveryCallerGetsItsOwnAnswers(t *testing.T) {
 				if err := k.Close(); err != nil {
 					t.Error(err)
 				}
-			}()
+			})
 		}
 		all.Wait()
 	})
@@ -156,7 +155,6 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
 	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
 		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		defer k.Close()
 		wants(t, k.Call(&transports.Call{Method: 1}), transports.CallNotFound)
 		wants(t, k.Call(&transports.Call{Method: 2}), transports.CallResourceExhausted)
 		wants(t, k.Call(&transports.Call{Request: make([]byte, 101)}), transports.CallResourceExhausted)
@@ -208,37 +206,31 @@ func TestALateAnswerIsNotTakenForTheNext(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheServerEndsCalls(t *testing.T) {
+// The end of either end ends calls. A caller whose call failed may never be closed: Close waits for calls under way
+// alone.
+func TestTheEndOfAConnectionEndsCalls(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
-	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
-		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		defer k.Close()
-		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.server.Close(); err != nil {
-			t.Fatal(err)
-		}
-		wants(t, k.Call(&transports.Call{Request: []byte("x")}), transports.CallUnavailable)
-	})
-}
-
-// A caller whose call failed may never be closed: Close waits for calls under way alone.
-func TestCloseWaitsForNoCallerThatMakesNoCall(t *testing.T) {
-	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
-	everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
-		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.conn.Close(); err != nil {
-			t.Fatal(err)
-		}
-		wants(t, k.Call(&transports.Call{Request: []byte("x")}), transports.CallCanceled)
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	for _, ends := range []struct {
+		of   func(w *world) interface{ Close() error }
+		code transports.CallCode
+	}{
+		{func(w *world) interface{ Close() error } { return w.server }, transports.CallUnavailable},
+		{func(w *world) interface{ Close() error } { return w.conn }, transports.CallCanceled},
+	} {
+		everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
+			k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
+			if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := ends.of(w).Close(); err != nil {
+				t.Fatal(err)
+			}
+			wants(t, k.Call(&transports.Call{Request: []byte("x")}), ends.code)
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestOtherSizesAreRefused(t *testing.T) {
@@ -286,7 +278,6 @@ func TestAProtocolErrorEndsThatConnectionAlone(t *testing.T) {
 			bad.Close()
 		}
 		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		defer k.Close()
 		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
 			t.Error(err)
 		}
@@ -304,7 +295,7 @@ func (c *conn) protocolError(h *header) {
 	at := uint64(c.callers*c.inCell + in)
 	wr := rdma.SendWR{ID: sendID, Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1}
 	if c.stack.form == Write {
-		wr.Op, wr.RKey, wr.RemoteAddr = rdma.OpWrite, c.peer.rkey, c.peer.addr+uint64(c.outCell-headerLen)
+		wr.Op, wr.RKey, wr.RemoteAddr = rdma.OpWrite, c.peer.RKey, c.peer.Addr+uint64(c.outCell-headerLen)
 		c.turns[0], c.next = h.turn, (c.next+1)%c.callers
 	}
 	wr.SGE[0] = rdma.SGE{Addr: c.mr.Addr() + at, Len: headerLen, LKey: c.mr.LKey()}
@@ -317,7 +308,6 @@ func TestACallAllocatesNothing(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: 1}
 	everywhere(t, cfg, fixed{}, func(t *testing.T, w *world) {
 		k := callerOf(t, w, transports.CallerConfig{})
-		defer k.Close()
 		c := transports.Call{Request: make([]byte, 64)}
 		if n := testing.AllocsPerRun(200, func() {
 			if err := k.Call(&c); err != nil {
@@ -336,11 +326,12 @@ var answer [64]byte
 func (fixed) ServeCall(s *transports.Served) error { s.Response = answer[:]; return nil }
 
 func FuzzParsers(f *testing.F) {
-	g := greeting{callers: 1}
+	g := greeting{Callers: 1}
 	f.Add(g.encode())
 	f.Add(make([]byte, headerLen))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if g, err := parseGreeting(b); err == nil && (g.callers == 0 || g.form >= numForms || g.addr+g.len < g.addr) {
+		if g, err := parseGreeting(b, [8]byte{}); err == nil && (g.Callers == 0 || g.Form >= numForms ||
+			g.Addr+g.Len < g.Addr) {
 			t.Errorf("greeting %+v", g)
 		}
 		if h, err := parseHeader(b, 100, 4); err == nil && (h.len > 100 || h.slot > 3) {

@@ -2,7 +2,6 @@ package peerrpc
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"slices"
 	"sync"
@@ -67,9 +66,8 @@ func (s *Stack) listen(ctx context.Context, addr string, cfg transports.CallConf
 		return nil, errors.Join(err, v.cq.Close())
 	}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
-	v.wg.Add(2)
-	go v.accept()
-	go v.work()
+	v.wg.Go(v.accept)
+	v.wg.Go(v.work)
 	return v, nil
 }
 
@@ -87,7 +85,6 @@ func (v *server) Close() error {
 }
 
 func (v *server) accept() {
-	defer v.wg.Done()
 	for {
 		req, err := v.lis.Accept(v.ctx)
 		if err != nil {
@@ -130,8 +127,8 @@ func (v *server) admit(req rdma.ConnRequest) (of *client, fails error) {
 	}
 	h := v.shape
 	// Before memory is allocated for it, the peer must have shown the token.
-	if g, err := parseGreeting(req.Param().PrivateData); err != nil ||
-		subtle.ConstantTimeCompare(g.token[:], h.token[:]) != 1 {
+	g, err := parseGreeting(req.Param().PrivateData, h.token)
+	if err != nil {
 		v.closed()
 		return nil, req.Reject(ctx, nil)
 	}
@@ -141,14 +138,13 @@ func (v *server) admit(req rdma.ConnRequest) (of *client, fails error) {
 		return nil, errors.Join(err, req.Reject(ctx, nil))
 	}
 	c := &client{end: e, ring: make([]uint8, h.callers), turns: make([]uint8, h.callers)}
-	if err = e.meet(req.Param().PrivateData); err != nil {
+	if err = e.meet(g); err != nil {
 		return c, errors.Join(err, req.Reject(ctx, nil))
 	}
 	v.mu.Lock()
 	v.accepting = append(v.accepting, c)
 	v.mu.Unlock()
-	g := e.greeting()
-	_, err = req.Accept(ctx, e.qp, v.stack.param(g.encode()))
+	_, err = req.Accept(ctx, e.qp, v.stack.param(e.greeting().encode()))
 	return c, err
 }
 
@@ -167,7 +163,6 @@ const (
 
 // work polls for all connections.
 func (v *server) work() {
-	defer v.wg.Done()
 	clients := map[uint32]*client{} // by the number of the queue pair
 	var list []*client
 	last, idle := time.Now(), 0

@@ -2,7 +2,6 @@ package peerrpc
 
 import (
 	"context"
-	"crypto/subtle"
 	"fmt"
 	"math"
 	"sync"
@@ -58,6 +57,8 @@ func (s *Stack) Device() rdma.Device { return s.dev }
 // Counts are those of the device.
 func (s *Stack) Counts() []rdma.Counts { return rdma.CountsOf(s.dev) }
 
+var callModes = transports.CallModes(transports.CallUnary, transports.CallStream)
+
 // Caps are those of calls.
 func (s *Stack) Caps() transports.Caps {
 	d := &s.caps
@@ -65,7 +66,7 @@ func (s *Stack) Caps() transports.Caps {
 		InProcess: d.Label == rdma.LabelMem || d.Clock != nil,
 		Clock:     d.Clock, MaxMsg: MaxMessage, MaxConns: maxConns, MaxDepth: min(maxCallers, d.MaxQPWR/2),
 		LocalComplete: d.Completion == rdma.CompletionLocal,
-		CallModes:     transports.CallModes(transports.CallUnary, transports.CallStream),
+		CallModes:     callModes,
 		MaxCalls:      min(maxCallers, d.MaxQPWR/2),
 	}
 }
@@ -195,9 +196,9 @@ func (e *end) post(i, to int, h *header) error {
 	} else {
 		h.put(b[len(b)-headerLen:])
 		at += len(b) - headerLen - n
-		wr.Op, wr.RKey = rdma.OpWrite, e.peer.rkey
+		wr.Op, wr.RKey = rdma.OpWrite, e.peer.RKey
 		// Cells of both ends are alike: a message ends where its cell ends.
-		wr.RemoteAddr = e.peer.addr + uint64((to+1)*e.outCell-headerLen-n)
+		wr.RemoteAddr = e.peer.Addr + uint64((to+1)*e.outCell-headerLen-n)
 	}
 	wr.SGE[0] = rdma.SGE{Addr: e.mr.Addr() + uint64(at), Len: uint32(n + headerLen), LKey: e.mr.LKey()}
 	if e.unsignaled++; e.unsignaled >= e.callers {
@@ -224,29 +225,20 @@ func (e *end) head(cell []byte) []byte {
 }
 
 func (e *end) greeting() greeting {
-	return greeting{form: e.stack.form, callers: uint16(e.callers), rkey: e.mr.RKey(), request: uint32(e.request),
-		response: uint32(e.response),
-		addr:     e.mr.Addr(),
-		len:      uint64(len(e.mem)),
-		token:    e.token,
-	}
+	return greeting{Form: e.stack.form, Callers: uint16(e.callers), RKey: e.mr.RKey(), Request: uint32(e.request),
+		Response: uint32(e.response), Addr: e.mr.Addr(), Len: uint64(len(e.mem)), Token: e.token}
 }
 
 // meet checks the peer's greeting against this end.
-func (e *end) meet(private []byte) error {
-	g, err := parseGreeting(private)
+func (e *end) meet(g greeting) error {
 	switch {
-	case err != nil:
-		return err
-	case subtle.ConstantTimeCompare(g.token[:], e.token[:]) != 1:
-		return fmt.Errorf("%w: the peer has another secret", rdma.ErrProtocol)
-	case g.form != e.stack.form:
-		return fmt.Errorf("%w: the peer's form is %v, this one %v", rdma.ErrProtocol, g.form, e.stack.form)
-	case int(g.callers) != e.callers || int(g.request) != e.request || int(g.response) != e.response:
+	case g.Form != e.stack.form:
+		return fmt.Errorf("%w: the peer's form is %v, this one %v", rdma.ErrProtocol, g.Form, e.stack.form)
+	case int(g.Callers) != e.callers || int(g.Request) != e.request || int(g.Response) != e.response:
 		return fmt.Errorf("%w: the peer has %d callers, requests of %d and responses of %d bytes, this end %d, %d "+
 			"and %d",
-			rdma.ErrProtocol, g.callers, g.request, g.response, e.callers, e.request, e.response)
-	case g.len < uint64(e.callers*e.outCell):
+			rdma.ErrProtocol, g.Callers, g.Request, g.Response, e.callers, e.request, e.response)
+	case g.Len < uint64(e.callers*e.outCell):
 		return fmt.Errorf("%w: the peer's memory is too small", rdma.ErrProtocol)
 	}
 	e.peer = g
@@ -266,12 +258,15 @@ func (e *end) close() {
 
 // dial joins an end to the server at addr.
 func (e *end) dial(ctx context.Context, addr string) error {
-	g := e.greeting()
-	got, err := e.qp.Connect(ctx, addr, e.stack.param(g.encode()))
+	got, err := e.qp.Connect(ctx, addr, e.stack.param(e.greeting().encode()))
 	if err != nil {
 		return err
 	}
-	return e.meet(got.PrivateData)
+	g, err := parseGreeting(got.PrivateData, e.token)
+	if err == nil {
+		err = e.meet(g)
+	}
+	return err
 }
 
 func (s *Stack) param(private []byte) rdma.ConnParam {

@@ -2,8 +2,11 @@ package peerrpc
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -20,27 +23,19 @@ const (
 var formNames = [numForms]string{"send", "write"}
 
 // String is the name as in a stack's name.
-func (f Form) String() string {
-	if f < numForms {
-		return formNames[f]
-	}
-	return "form?"
-}
+func (f Form) String() string { return formNames[f] }
 
-// greeting is the private data of either end, big-endian:
-//
-//	magic 4 | form 1 | zero 1 | callers 2 | rkey 4 | longest request 4 | longest response 4 | addr 8 | length 8 |
-//	token 8
+// greeting is the private data of either end, big-endian.
 type greeting struct {
-	form              Form
-	callers           uint16
-	rkey              uint32
-	request, response uint32
-	addr, len         uint64
-	token             [8]byte
+	Magic             [4]byte
+	Form              Form
+	_                 uint8
+	Callers           uint16
+	RKey              uint32
+	Request, Response uint32 // longest payloads, bytes
+	Addr, Len         uint64
+	Token             [8]byte
 }
-
-const greetingLen = 44
 
 var magic = [4]byte{'r', 'p', 'p', 's'} // rppr had no token
 
@@ -53,30 +48,25 @@ func tokenOf(secret []byte) (t [8]byte) {
 	return t
 }
 
-func (g *greeting) encode() []byte {
-	b := make([]byte, greetingLen)
-	copy(b, magic[:])
-	b[4] = uint8(g.form)
-	binary.BigEndian.PutUint16(b[6:], g.callers)
-	binary.BigEndian.PutUint32(b[8:], g.rkey)
-	binary.BigEndian.PutUint32(b[12:], g.request)
-	binary.BigEndian.PutUint32(b[16:], g.response)
-	binary.BigEndian.PutUint64(b[20:], g.addr)
-	binary.BigEndian.PutUint64(b[28:], g.len)
-	copy(b[36:], g.token[:])
+func (g greeting) encode() []byte {
+	g.Magic = magic
+	b, err := binary.Append(nil, binary.BigEndian, g)
+	if err != nil {
+		panic(err) // all its fields have a size
+	}
 	return b
 }
 
-// parseGreeting takes more bytes than it needs: devices pad private data.
-func parseGreeting(b []byte) (g greeting, err error) {
-	if len(b) < greetingLen || [4]byte(b[:4]) != magic {
+// parseGreeting takes more bytes than it needs: devices pad private data. The peer must show the token.
+func parseGreeting(b []byte, token [8]byte) (g greeting, err error) {
+	_, err = binary.Decode(b, binary.BigEndian, &g)
+	switch {
+	case err != nil || g.Magic != magic:
 		return g, fmt.Errorf("%w: private data is not of these calls", rdma.ErrProtocol)
-	}
-	g = greeting{form: Form(b[4]), callers: binary.BigEndian.Uint16(b[6:]), rkey: binary.BigEndian.Uint32(b[8:]),
-		request: binary.BigEndian.Uint32(b[12:]), response: binary.BigEndian.Uint32(b[16:]),
-		addr: binary.BigEndian.Uint64(b[20:]), len: binary.BigEndian.Uint64(b[28:]), token: [8]byte(b[36:])}
-	if g.form >= numForms || b[5] != 0 || g.callers == 0 || g.addr+g.len < g.addr {
-		return greeting{}, fmt.Errorf("%w: malformed private data", rdma.ErrProtocol)
+	case g.Form >= numForms || b[5] != 0 || g.Callers == 0 || g.Addr+g.Len < g.Addr:
+		return g, fmt.Errorf("%w: malformed private data", rdma.ErrProtocol)
+	case subtle.ConstantTimeCompare(g.Token[:], token[:]) != 1:
+		return g, fmt.Errorf("%w: the peer has another secret", rdma.ErrProtocol)
 	}
 	return g, nil
 }
@@ -122,4 +112,12 @@ func nextTurn(t uint8) uint8 {
 		t = 1
 	}
 	return t
+}
+
+// turnOf is the last byte of a cell, which the peer's write changes last. The word with it is
+// loaded as one, and what follows is not read before it.
+func turnOf(cell []byte) uint8 {
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], atomic.LoadUint64((*uint64)(unsafe.Pointer(&cell[len(cell)-8]))))
+	return b[7]
 }

@@ -39,26 +39,11 @@ func RingFor(size int) (message, ringSize int) {
 
 // normal is a session's configuration with its defaults; rdma.ErrInvalid where it exceeds c.
 func normal(cfg transports.Config, c transports.Caps) (transports.Config, error) {
-	cfg.SendDepth, cfg.RecvDepth = max(cfg.SendDepth, 1), max(cfg.RecvDepth, 1)
-	for _, l := range []struct {
-		what     string
-		got      int
-		from, to int
-	}{
-		{"window", cfg.Window, 1, 1 << 32},
-		{"send depth", cfg.SendDepth, 1, c.MaxDepth},
-		{"receive depth", cfg.RecvDepth, 1, c.MaxDepth},
-		{"inline bytes", cfg.MaxInline, 0, 0},
-		{"read depth", cfg.ReadDepth, 0, c.MaxReadDepth},
-	} {
-		if l.got < l.from || l.got > l.to {
-			return cfg, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
-		}
+	cfg, err := cfg.Within(c, 1<<32, 0)
+	if err == nil && cfg.Events {
+		err = &rdma.MissingError{Gaps: []string{"event mode of sessions"}}
 	}
-	if cfg.Events {
-		return cfg, &rdma.MissingError{Gaps: []string{"event mode of sessions"}}
-	}
-	return cfg, nil
+	return cfg, err
 }
 
 func checkHello(hello []byte) error {

@@ -75,9 +75,7 @@ type listener struct {
 	node      *Shared
 	questions Questions
 	ports     *ports
-
-	mu     sync.Mutex
-	closed bool
+	close     func() error
 }
 
 // Listen founds a cluster whose manager takes sessions at addr.
@@ -102,22 +100,14 @@ func (s *Sessions) listen(ctx context.Context, addr string, cfg transports.Confi
 	if l.questions, err = node.Questions(ctx); err != nil {
 		return nil, errors.Join(err, l.node.Done())
 	}
+	l.close = sync.OnceValue(func() error { return errors.Join(l.questions.Close(), l.node.Done()) })
 	return l, nil
 }
 
 func (l *listener) Addr() string { return l.questions.Addr() }
 
 // Close takes no more sessions; those that are open stay. Idempotent.
-func (l *listener) Close() error {
-	l.mu.Lock()
-	closed := l.closed
-	l.closed = true
-	l.mu.Unlock()
-	if closed {
-		return nil
-	}
-	return errors.Join(l.questions.Close(), l.node.Done())
-}
+func (l *listener) Close() error { return l.close() }
 
 func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
@@ -56,13 +57,9 @@ type session struct {
 }
 
 func (s *Sessions) newSession(ctx context.Context, n *Shared, cfg transports.Config, peer int) (*session, error) {
-	size := uint32(1)
-	for int(size) < cfg.RecvDepth {
-		size <<= 1
-	}
 	most, _ := RingFor(cfg.Window)
 	x := &session{node: n, peer: peer, kinds: s.caps.Kinds, fence: s.fence, mostSend: uint32(most),
-		recvs: make([]receive, size), recvDepth: cfg.RecvDepth}
+		recvs: make([]receive, 1<<bits.Len(uint(cfg.RecvDepth-1))), recvDepth: cfg.RecvDepth}
 	if err := x.create(ctx, cfg, s.number()); err != nil {
 		return nil, errors.Join(err, x.abandon())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -41,8 +40,7 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 		return nil, &rdma.OpError{Op: "dial", Object: addr, Err: session.Reach(err)}
 	}
 	n, err := s.Join(ctx, addr, func() (session.Node, error) {
-		return s.open(ctx, ":0", addr, callNeed(cfg),
-			cfg.Secret)
+		return s.open(ctx, ":0", addr, callNeed(cfg), cfg.Secret)
 	})
 	if err != nil {
 		return fail(err)
@@ -67,19 +65,15 @@ type callConn struct {
 
 	mu      sync.Mutex
 	control *lite.Client // under mu
-	closed  bool
 }
 
 func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (transports.Caller, error) {
-	switch {
-	case cfg.Method >= transports.CallMethods:
-		return nil, fmt.Errorf("method %d: %w", cfg.Method, rdma.ErrInvalid)
-	case cfg.Mode > transports.CallOneWay:
-		return nil, fmt.Errorf("calls of mode %v: %w", cfg.Mode, rdma.ErrNotSupported)
+	if err := cfg.Check(callModes); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		return nil, rdma.ErrClosed
 	}
 	k := &caller{conn: c, cfg: cfg, ctx: ctx}
@@ -102,13 +96,12 @@ func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (tra
 
 func (c *callConn) Close() error {
 	c.mu.Lock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		c.mu.Unlock()
 		return nil
 	}
-	c.closed = true
-	c.mu.Unlock()
 	c.cancel()
+	c.mu.Unlock()
 	c.control.Close()
 	return c.done()
 }
@@ -158,20 +151,10 @@ func (k *caller) interrupt() {
 	}
 }
 
-func wrongMode(m transports.CallMode) error {
-	return &transports.CallError{Code: transports.CallInvalidArgument,
-		Text: "not with a caller of the mode " + m.String()}
-}
-
 func (k *caller) Call(q *transports.Call) error {
-	method := k.cfg.Method
-	switch {
-	case k.cfg.Mode == transports.CallOneWay:
-		return wrongMode(k.cfg.Mode)
-	case k.cfg.Mode == transports.CallUnary:
-		if method = q.Method; method >= transports.CallMethods {
-			return &transports.CallError{Code: transports.CallUnimplemented, Text: fmt.Sprintf("method %d", method)}
-		}
+	method, err := k.cfg.MethodOf(q)
+	if err != nil {
+		return err
 	}
 	c, err := k.client(min(q.Priority, maxPriorities-1))
 	if err != nil {
@@ -223,14 +206,14 @@ func (k *caller) failed(err error) error {
 func (c *callConn) giveUp(number uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed && c.node.Answers(0) {
+	if c.ctx.Err() == nil && c.node.Answers(0) {
 		_ = c.control.SendTagged(0, giveUpPort, number, nil) // a server that left needs none
 	}
 }
 
 func (k *caller) Send(q *transports.Call) error {
 	if k.cfg.Mode != transports.CallOneWay {
-		return wrongMode(k.cfg.Mode)
+		return transports.WrongMode(k.cfg.Mode)
 	}
 	c, err := k.client(min(q.Priority, maxPriorities-1))
 	if err == nil {
@@ -269,9 +252,7 @@ func (k *caller) End() (int64, error) {
 // count is how many messages one way the server has taken of clients of this number.
 func (k *caller) count() (int64, error) {
 	c := k.clients[0]
-	var q [8]byte
-	binary.BigEndian.PutUint64(q[:], uint64(c.Number()))
-	b, err := c.Call(0, countPort, q[:])
+	b, err := c.Call(0, countPort, binary.BigEndian.AppendUint64(nil, uint64(c.Number())))
 	switch {
 	case err != nil:
 		return 0, k.failed(err)

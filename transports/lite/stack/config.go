@@ -1,7 +1,9 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,21 +27,12 @@ const (
 var pollingNames = [numPollings]string{"caller", "node", "adaptive"}
 
 // String is the name as in a stack's name.
-func (p Polling) String() string {
-	if p < numPollings {
-		return pollingNames[p]
-	}
-	return "polling?"
-}
+func (p Polling) String() string { return pollingNames[p] }
 
 // ParsePolling is the inverse of String.
 func ParsePolling(s string) (Polling, bool) {
-	for i, n := range pollingNames {
-		if n == s {
-			return Polling(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(pollingNames[:], s)
+	return Polling(max(i, 0)), i >= 0
 }
 
 // Config chooses how nodes are made. The zero value is the default.
@@ -71,12 +64,10 @@ const (
 
 // node is the configuration of a node whose sessions or connections need so many bytes.
 func (c *Config) node(need int) lite.Config {
-	n := lite.Config{Links: c.Links, QoS: c.QoS, Sends: c.Sends, Spin: c.Spin, Arena: c.Arena, DeadAfter: deadAfter}
+	n := lite.Config{Links: cmp.Or(c.Links, 4), QoS: c.QoS, Sends: c.Sends, Spin: c.Spin, Arena: c.Arena,
+		DeadAfter: deadAfter}
 	if c.Each {
 		n.Links = EachLinks
-	}
-	if n.Links == 0 {
-		n.Links = 4
 	}
 	if c.Polling == PollNode {
 		n.Polling = lite.PollSpin
@@ -92,12 +83,8 @@ func (c *Config) node(need int) lite.Config {
 // they join.
 func (s *Stack) NodeConfig() lite.Config { return s.cfg.node(0) }
 
-// Node is the configuration of a node, without arena and addresses.
-func (c *Config) Node() lite.Config {
-	n := c.node(0)
-	n.Arena = c.Arena
-	return n
-}
+// Node is the configuration of a node, without addresses.
+func (c *Config) Node() lite.Config { return c.node(0) }
 
 // wait is how a client waits.
 func (c *Config) wait() lite.Waiting {
@@ -109,12 +96,9 @@ func (c *Config) wait() lite.Waiting {
 
 // name is the layer with everything that distinguishes results.
 func (c *Config) name(dev rdma.Device) string {
-	k := "k=4"
-	switch {
-	case c.Each:
+	k := fmt.Sprintf("k=%d", cmp.Or(c.Links, 4))
+	if c.Each {
 		k = "k=thread"
-	case c.Links != 0:
-		k = fmt.Sprintf("k=%d", c.Links)
 	}
 	p := []string{k}
 	if c.Sends {

@@ -78,13 +78,15 @@ func (s *Stack) Counts() []rdma.Counts {
 // maxDepth bounds the operations of a session, whose ring is allocated at once.
 const maxDepth = 1 << 12
 
+var callModes = transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)
+
 // Caps are those of sessions, and of calls.
 func (s *Stack) Caps() transports.Caps {
 	d := &s.caps
 	c := session.Caps(d)
 	c.InProcess, c.Clock, c.Unaided = d.Label == rdma.LabelMem || d.Clock != nil, d.Clock, d.Unaided
 	c.MaxSessions, c.MaxConns, c.MaxDepth, c.Priorities = MaxSessions, MaxConns, maxDepth, d.Priorities
-	c.CallModes = transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)
+	c.CallModes = callModes
 	if s.cfg.QoS != lite.QoSNone {
 		c.Priorities = max(c.Priorities, 2)
 	}
