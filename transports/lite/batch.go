@@ -55,11 +55,7 @@ func (c *Client) postRun(ops []Op) (n int, err error) {
 			}
 		}
 		place := (c.tail + uint32(n)) & uint32(len(c.ops)-1)
-		s := &c.ops[place]
-		s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 1<<to,
-			classNone
-		s.bad.Store(0)
-		s.left.Store(1)
+		s := c.begin(place, e, o, 1<<to)
 		s.behind = unsignaled
 		s.runs.Store(l)
 		wr := &c.batch[n]

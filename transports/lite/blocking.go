@@ -2,6 +2,7 @@ package lite
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -9,24 +10,19 @@ import (
 // run posts one operation and waits for its end. Operations posted before it stay to
 // be polled; their order does not matter here.
 func (c *Client) run(o *Op) error {
-	w := waiter{}
-	for {
+	for w := (waiter{}); ; {
 		err := c.post(o)
 		if err == nil {
-			break
+			return c.waitNewest(o.Len > longMessage)
 		}
-		if err != rdma.ErrQueueFull {
+		if err != rdma.ErrQueueFull || int(c.tail-c.head) >= c.cfg.Depth { // the caller's own: only it can poll them
 			return err
-		}
-		if int(c.tail-c.head) >= c.cfg.Depth {
-			return err // the caller's own operations: only it can poll them
 		}
 		c.node.pollLinks() // other clients' operations fill the queue
 		if !w.waitPolling(c) {
 			return ErrTimeout
 		}
 	}
-	return c.waitNewest(o.Len > longMessage)
 }
 
 // waitNewest waits for the newest posted operation and takes it off the ring.
@@ -57,22 +53,19 @@ func (c *Client) waitNewest(long bool) error {
 
 // failure is a failed status as an error: ErrPeerDead for a node that failed.
 func (c *Client) failure(nodes uint32, st rdma.Status) error {
-	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
-		if nodes&1 != 0 {
-			if p := c.node.peers[id].Load(); p == nil || p.dead.Load() || c.link(p).broken.Load() {
-				return ErrPeerDead
-			}
+	for ; nodes != 0; nodes &= nodes - 1 {
+		p := c.node.peers[bits.TrailingZeros32(nodes)].Load()
+		if p == nil || p.dead.Load() || c.link(p).broken.Load() {
+			return ErrPeerDead
 		}
 	}
 	return &rdma.StatusError{WC: rdma.WC{Status: st}}
 }
 
 func (c *Client) giveUp(nodes uint32) {
-	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
-		if nodes&1 != 0 {
-			if p := c.node.peers[id].Load(); p != nil {
-				c.node.lose(p, ErrTimeout)
-			}
+	for ; nodes != 0; nodes &= nodes - 1 {
+		if p := c.node.peers[bits.TrailingZeros32(nodes)].Load(); p != nil {
+			c.node.lose(p, ErrTimeout)
 		}
 	}
 }
@@ -87,41 +80,33 @@ func (c *Client) Write(h Handle, off uint64, src []byte) error {
 func (c *Client) Read(h Handle, off uint64, dst []byte) error { return c.transfer(OpRead, h, off, dst) }
 
 func (c *Client) transfer(kind OpKind, h Handle, off uint64, b []byte) error {
-	if local, ok := c.node.inside(b); ok {
-		o := Op{Kind: kind, Handle: h, Off: off, Local: local}
-		for first := true; len(b) > 0 || first; first = false {
-			// A work request names at most 2 GiB; a region is no longer.
-			n := min(len(b), 1<<30)
-			o.Len = uint32(n)
-			if err := c.run(&o); err != nil {
-				return err
-			}
-			o.Off, o.Local, b = o.Off+uint64(n), o.Local+uint64(n), b[n:]
-		}
-		return nil
-	}
-	// The whole range is checked before the first byte moves.
-	e, err := c.node.handles.enter(h, opKinds[kind].perm, off, uint64(len(b)))
-	if err != nil {
-		return err
-	}
-	e.leave()
-	for len(b) > 0 {
-		mid, at, err := c.bounceBuffer(len(b))
-		if err != nil {
+	local, inside := c.node.inside(b)
+	if !inside { // the whole range is checked before the first byte moves
+		if _, err := c.node.handles.look(h, opKinds[kind].perm, off, uint64(len(b))); err != nil {
 			return err
 		}
-		n := len(mid)
-		if kind == OpWrite {
-			copy(mid, b)
+	}
+	o := Op{Kind: kind, Handle: h, Off: off, Local: local}
+	for first := inside; len(b) > 0 || first; first = false {
+		n := min(len(b), 1<<30) // a work request names at most 2 GiB
+		var mid []byte
+		if !inside {
+			var err error
+			if mid, o.Local, err = c.bounceBuffer(len(b)); err != nil {
+				return err
+			}
+			if n = len(mid); kind == OpWrite {
+				copy(mid, b)
+			}
 		}
-		if err := c.run(&Op{Kind: kind, Handle: h, Off: off, Local: at, Len: uint32(n)}); err != nil {
+		o.Len = uint32(n)
+		if err := c.run(&o); err != nil {
 			return err
 		}
 		if kind == OpRead {
 			copy(b, mid)
 		}
-		off, b = off+uint64(n), b[n:]
+		o.Off, o.Local, b = o.Off+uint64(n), o.Local+uint64(n), b[n:]
 	}
 	return nil
 }

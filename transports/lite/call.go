@@ -157,7 +157,7 @@ func (n *Node) toSelf(port int, slot uint32, body []byte, prio uint8, oneWay boo
 	}
 	// The ring of a peer bounds what waits for a port; here the callers' slots do,
 	// and for one-way messages this.
-	if oneWay && int(p.queued.Load()) >= int(p.size/ring.Granule) {
+	if oneWay && p.queue.Len() >= int(p.size/ring.Granule) {
 		return ErrPortFull
 	}
 	p.deliver(&Request{Payload: append([]byte(nil), body...), From: n.id, Priority: prio, OneWay: oneWay, Tag: slot,
@@ -237,13 +237,14 @@ func (c *Client) TryFinish(p Pending) ([]byte, error) {
 	}
 	code, size := s.code, s.len
 	s.move(gen, callDone, callFree)
-	if code > 0 { // the application's own
-		return c.node.bytes(s.buf+wire.ReplyLen, int(size)), Code(code)
-	}
-	if code != 0 {
+	switch b := c.node.bytes(s.buf+wire.ReplyLen, int(size)); {
+	case code > 0: // the application's own
+		return b, Code(code)
+	case code < 0:
 		return nil, errorOf(code)
+	default:
+		return b, nil
 	}
-	return c.node.bytes(s.buf+wire.ReplyLen, int(size)), nil
 }
 
 // Send is a one-way message: it returns when the bytes are the caller's again.
@@ -273,12 +274,10 @@ func (c *Client) SendTagged(node, port int, tag uint32, msg []byte) error {
 	if uint64(len(msg)) > out.maxMessage {
 		return ErrTooBig
 	}
-	off, err := n.alloc(len(msg))
+	off, b, err := n.copyOf(msg)
 	if err != nil {
 		return err
 	}
-	b := n.bytes(off, len(msg))
-	copy(b, msg)
 	if err = c.into(p, out, port, wire.ImmOneWay, &r, b, rdma.Signaled, idFree<<idKindShift|off/64); err != nil {
 		n.free(off)
 	}
@@ -286,28 +285,9 @@ func (c *Client) SendTagged(node, port int, tag uint32, msg []byte) error {
 	return err
 }
 
-// Multicast calls the same port of several nodes and waits for all answers. The
-// client needs as many Outstanding calls. Answers and errors are by index.
-func (c *Client) Multicast(nodes []int, port int, req []byte) (replies [][]byte, errs []error) {
-	replies, errs = make([][]byte, len(nodes)), make([]error, len(nodes))
-	pending := make([]Pending, len(nodes))
-	for i, node := range nodes {
-		pending[i], errs[i] = c.Start(node, port, req)
-	}
-	for i := range nodes {
-		if errs[i] == nil {
-			replies[i], errs[i] = c.Finish(pending[i], len(req) > longMessage)
-		}
-	}
-	return replies, errs
-}
-
 // ring is the ring for a port at a peer, which is asked for one the first time.
 func (c *Client) ring(p *peer, port int) (*outRing, error) {
-	p.mu.Lock()
-	out := p.out[port]
-	p.mu.Unlock()
-	if out != nil {
+	if out := p.ring(port); out != nil {
 		return out, nil
 	}
 	if c.cfg.Wake != nil {
@@ -315,10 +295,7 @@ func (c *Client) ring(p *peer, port int) (*outRing, error) {
 	}
 	p.opening.Lock()
 	defer p.opening.Unlock()
-	p.mu.Lock()
-	out = p.out[port]
-	p.mu.Unlock()
-	if out != nil { // another client was faster
+	if out := p.ring(port); out != nil { // another client was faster
 		return out, nil
 	}
 	n := c.node

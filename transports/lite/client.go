@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"cmp"
 	"context"
 	"math/bits"
 	"runtime"
@@ -85,16 +86,9 @@ func (n *Node) Client(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
-	if cfg.Depth == 0 {
-		cfg.Depth = 64
-	}
-	if cfg.Outstanding == 0 {
-		cfg.Outstanding = 1
-	}
-	if cfg.MaxReply == 0 {
-		cfg.MaxReply = 4096
-	}
+func (n *Node) newClient(cfg ClientConfig) (_ *Client, err error) {
+	cfg.Depth, cfg.Outstanding = cmp.Or(cfg.Depth, 64), cmp.Or(cfg.Outstanding, 1)
+	cfg.MaxReply = cmp.Or(cfg.MaxReply, 4096)
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = n.cfg.Timeout
 	}
@@ -102,26 +96,31 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 		cfg.MaxReply > 1<<30 {
 		return nil, rdma.ErrInvalid
 	}
-	size := 1
-	for size < cfg.Depth {
-		size <<= 1
-	}
+	size := 1 << bits.Len(uint(cfg.Depth-1))
 	c := &Client{node: n, cfg: cfg, ops: make([]op, size), wakeup: make(chan struct{}, 1)}
 	if cfg.Wake != nil {
 		c.wakeup = cfg.Wake
 		c.asleep.Store(true)
 	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, s := range c.calls {
+			n.calls.remove(n, s)
+		}
+		if c.word != 0 {
+			n.free(c.word)
+		}
+	}()
 	for range cfg.Outstanding {
 		s, err := n.calls.add(n, c, cfg.MaxReply)
 		if err != nil {
-			c.freeCalls()
 			return nil, err
 		}
 		c.calls = append(c.calls, s)
 	}
-	var err error
 	if c.word, err = n.alloc(8); err != nil {
-		c.freeCalls()
 		return nil, err
 	}
 	for i := range n.clients {
@@ -132,16 +131,7 @@ func (n *Node) newClient(cfg ClientConfig) (*Client, error) {
 			return c, nil
 		}
 	}
-	c.freeCalls()
-	n.free(c.word)
 	return nil, ErrNoSpace
-}
-
-func (c *Client) freeCalls() {
-	for _, s := range c.calls {
-		c.node.calls.remove(c.node, s)
-	}
-	c.calls = nil
 }
 
 // Close waits for what was posted to nodes that answer, gives up calls that are not answered, and frees
@@ -202,9 +192,6 @@ func (c *Client) Interrupt() {
 	c.interrupted.Store(true)
 	c.node.Signal(c.wakeup)
 }
-
-// Node is the node of the client.
-func (c *Client) Node() *Node { return c.node }
 
 // Alloc takes n bytes of the node's arena. Transfers from and to them copy nothing.
 func (c *Client) Alloc(n int) ([]byte, error) {
@@ -277,11 +264,8 @@ func (c *Client) link(p *peer) *link {
 
 // pollLinks polls the client's queue pairs to the nodes of a set.
 func (c *Client) pollLinks(nodes uint32) {
-	for id := 0; nodes != 0; id, nodes = id+1, nodes>>1 {
-		if nodes&1 == 0 {
-			continue
-		}
-		if p := c.node.peers[id].Load(); p != nil && len(p.links) > 0 {
+	for ; nodes != 0; nodes &= nodes - 1 {
+		if p := c.node.peers[bits.TrailingZeros32(nodes)].Load(); p != nil && len(p.links) > 0 {
 			c.link(p).poll()
 		}
 	}
@@ -365,7 +349,7 @@ func (c *Client) sleepOn(nodes uint32) {
 	}
 	l := c.link(p)
 	if !l.waitMu.TryLock() {
-		c.node.sleepUntil(c.wakeup, pollPause)
+		c.node.SleepUntil(c.wakeup, pollPause)
 		return
 	}
 	most := 100 * time.Millisecond

@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -71,23 +72,10 @@ type Config struct {
 const longMessage = 40960
 
 func (c Config) normal(caps *rdma.Caps) (Config, error) {
-	for _, d := range []struct {
-		v *int
-		n int
-	}{{&c.Arena, 64 << 20}, {&c.Links, 4}, {&c.Depth, 256}, {&c.Ring, 1 << 20}} {
-		if *d.v == 0 {
-			*d.v = d.n
-		}
-	}
-	for _, d := range []struct {
-		v *time.Duration
-		n time.Duration
-	}{{&c.Spin, 10 * time.Microsecond}, {&c.Timeout, 5 * time.Second}, {&c.Beat, 100 * time.Millisecond},
-		{&c.DeadAfter, 3 * time.Second}} {
-		if *d.v <= 0 {
-			*d.v = d.n
-		}
-	}
+	c.Arena, c.Links = cmp.Or(c.Arena, 64<<20), cmp.Or(c.Links, 4)
+	c.Depth, c.Ring = cmp.Or(c.Depth, 256), cmp.Or(c.Ring, 1<<20)
+	c.Spin, c.Timeout = cmp.Or(max(c.Spin, 0), 10*time.Microsecond), cmp.Or(max(c.Timeout, 0), 5*time.Second)
+	c.Beat, c.DeadAfter = cmp.Or(max(c.Beat, 0), 100*time.Millisecond), cmp.Or(max(c.DeadAfter, 0), 3*time.Second)
 	if !caps.Ops.Has(rdma.OpWriteImm) {
 		c.Sends = true
 	}

@@ -124,22 +124,21 @@ func (n *Node) checkGreeting(g *wire.Greeting) error {
 
 // dial connects all links to the node at addr. id is its number, or -1 for the manager, which
 // assigns ours where we have none.
-func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err error) {
-	made, err := n.newPeer()
+func (n *Node) dial(ctx context.Context, addr string, id int) (err error) {
+	p, err := n.newPeer()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		if err != nil {
-			n.drop(made)
+			n.drop(p)
 		}
 	}()
-	p = made
 	p.id = id
 	for i := range n.cfg.Links {
 		l, err := n.newLink(p, i)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.links = append(p.links, l)
 		you := uint8(wire.NoNode)
@@ -149,7 +148,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 		g := n.greeting(p, you, i)
 		got, err := l.qp.Connect(ctx, addr, n.param(g.Encode()))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		a, err := wire.ParseGreeting(got.PrivateData)
 		if err == nil {
@@ -160,7 +159,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 			err = fmt.Errorf("%w: it answers as node %d, queue pair %d", wire.ErrPeer, a.Node, a.Link)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if n.id < 0 {
 			n.id = int(a.You)
@@ -171,12 +170,12 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 		if i == 0 {
 			n.clearMail(p.id)
 			if err := n.controlRings(p, &a); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
 	if err := n.admit(p); err != nil {
-		return nil, err
+		return err
 	}
 	// The first word of a queue pair is the initiator's: iWARP holds the other side's
 	// back until then (RFC 5044 §7.1.2).
@@ -184,7 +183,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (p *peer, err erro
 		addr, _ := p.at(beatOf(n.id), wire.WordLen)
 		l.sendWord(addr, 0)
 	}
-	return p, nil
+	return nil
 }
 
 // clearMail empties a mailbox, which may still hold what an earlier node of that
@@ -238,9 +237,7 @@ func (n *Node) admit(p *peer) error {
 // drop frees a peer that never was reachable, or is not any more.
 func (n *Node) drop(p *peer) {
 	for _, l := range p.links {
-		if l != nil {
-			l.free()
-		}
+		l.free()
 	}
 	p.links = nil
 	n.freeRings(p)
@@ -248,7 +245,6 @@ func (n *Node) drop(p *peer) {
 
 // acceptLoop takes the queue pairs of nodes that join.
 func (n *Node) acceptLoop() {
-	defer n.wg.Done()
 	young := map[uint8]*peer{} // peers whose links are not all there
 	for {
 		req, err := n.lis.Accept(n.ctx)

@@ -3,7 +3,6 @@ package lite
 import (
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/lite/ring"
@@ -126,18 +125,16 @@ func (n *Node) serveControl() error {
 	}
 	n.ports[wire.ControlPort].Store(s.port)
 	n.server = s
-	n.wg.Add(1)
-	go s.loop(s.queue, nil)
+	n.wg.Go(func() { s.loop(s.queue, nil) })
 	if n.manager != nil {
-		n.wg.Add(1)
-		go s.loop(s.admin, n.manager.lost)
+		n.wg.Go(func() { s.loop(s.admin, n.manager.lost) })
 	}
 	return nil
 }
 
 // arrived sorts a control message. It runs where the node is polled and must not wait.
 func (s *nodeServer) arrived(r *Request) {
-	if len(r.Payload) == 0 || r.Payload[0] >= byte(numControlOps) {
+	if len(r.Payload) == 0 || r.Payload[0] == 0 || r.Payload[0] >= byte(numControlOps) {
 		r.refuse(ErrFail)
 		return
 	}
@@ -160,7 +157,6 @@ func (s *nodeServer) arrived(r *Request) {
 var errLater = errors.New("answered later")
 
 func (s *nodeServer) loop(q chan Request, lost chan int) {
-	defer s.node.wg.Done()
 	for {
 		select {
 		case <-s.node.ctx.Done():
@@ -183,75 +179,64 @@ func (s *nodeServer) loop(q chan Request, lost chan int) {
 	}
 }
 
-// as decodes a request and calls f with it.
-func as[T, A any](r *Request, f func(from int, req *T) (A, error)) (any, error) {
-	var req T
-	if json.Unmarshal(r.Payload[1:], &req) != nil {
-		return nil, ErrFail
-	}
-	return f(r.From, &req)
+// controlOps carry out the control messages.
+var controlOps = [numControlOps]func(s *nodeServer, r *Request) (any, error){
+	opRing:    ofNode((*nodeServer).openRing),
+	opAlloc:   ofNode((*nodeServer).alloc),
+	opFree:    ofNode((*nodeServer).free),
+	opKill:    ofNode((*nodeServer).kill),
+	opFill:    ofNode((*nodeServer).fill),
+	opCopy:    ofNode((*nodeServer).copy),
+	opTurn:    ofNode((*nodeServer).turn),
+	opPass:    ofNode((*nodeServer).pass),
+	opMembers: ofManager((*manager).members),
+	opCreate:  ofManager((*manager).create),
+	opMap:     ofManager((*manager).mapRegion),
+	opUnmap:   ofManager((*manager).unmap),
+	opDelete:  ofManager((*manager).delete),
+	opGrant:   ofManager((*manager).grant),
+	opMove:    ofManager((*manager).move),
+	opBarrier: ofManager((*manager).barrier),
 }
 
+// ofNode decodes a request for f.
+func ofNode[T, A any](f func(s *nodeServer, r *Request, q *T) (A, error)) func(*nodeServer, *Request) (any, error) {
+	return func(s *nodeServer, r *Request) (any, error) {
+		var q T
+		if json.Unmarshal(r.Payload[1:], &q) != nil {
+			return nil, ErrFail
+		}
+		return f(s, r, &q)
+	}
+}
+
+func ofManager[T, A any](f func(m *manager, r *Request, q *T) (A, error)) func(*nodeServer, *Request) (any, error) {
+	return ofNode(func(s *nodeServer, r *Request, q *T) (A, error) { return f(s.node.manager, r, q) })
+}
+
+// do carries out a request. One that makes this node panic is the end of its sender, unless that is this node.
 func (s *nodeServer) do(r *Request) (answer any, err error) {
-	defer onepeer.Recover(func(fault error) { answer, err = nil, s.fault(r, fault) })
-	m := s.node.manager
-	switch controlOp(r.Payload[0]) {
-	case opRing:
-		return as(r, s.openRing)
-	case opAlloc:
-		return as(r, s.alloc)
-	case opFree:
-		return as(r, s.free)
-	case opKill:
-		return as(r, s.kill)
-	case opFill:
-		return as(r, s.fill)
-	case opCopy:
-		return as(r, s.copy)
-	case opTurn:
-		return as(r, func(from int, q *lockRequest) (empty, error) { return empty{}, s.turn(r, q) })
-	case opPass:
-		return as(r, s.pass)
-	case opMembers:
-		return as(r, m.members)
-	case opCreate:
-		return as(r, m.create)
-	case opMap:
-		return as(r, m.mapRegion)
-	case opUnmap:
-		return as(r, m.unmap)
-	case opDelete:
-		return as(r, m.delete)
-	case opGrant:
-		return as(r, m.grant)
-	case opMove:
-		return as(r, m.move)
-	case opBarrier:
-		return as(r, func(from int, q *barrierRequest) (empty, error) { return empty{}, m.barrier(r, q) })
-	}
-	return nil, ErrFail
-}
-
-// fault ends the node whose request made this one panic, but for this one itself.
-func (s *nodeServer) fault(r *Request, err error) error {
-	if p := s.node.peers[r.From].Load(); p != nil {
-		go s.node.lose(p, err)
-	}
-	return err
+	defer onepeer.Recover(func(fault error) {
+		if p := s.node.peers[r.From].Load(); p != nil {
+			go s.node.lose(p, fault)
+		}
+		answer, err = nil, fault
+	})
+	return controlOps[r.Payload[0]](s, r)
 }
 
 // openRing gives a peer a ring for a port. Asked again before anything came, as after
 // a lost answer, it gives the same one.
-func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error) {
+func (s *nodeServer) openRing(r *Request, q *ringRequest) (a ringAnswer, err error) {
 	n := s.node
-	if from == n.id || q.Port < 0 || q.Port >= wire.ControlPort {
+	if r.From == n.id || q.Port < 0 || q.Port >= wire.ControlPort {
 		return a, ErrFail
 	}
 	port := n.ports[q.Port].Load()
 	if port == nil {
 		return a, ErrNoPort
 	}
-	p, err := n.peerOf(from)
+	p, err := n.peerOf(r.From)
 	if err != nil {
 		return a, err
 	}
@@ -262,7 +247,7 @@ func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error
 	defer n.pollMu.Unlock()
 	in := p.in[q.Port]
 	if in == nil {
-		r, err := ring.NewReceiver(port.size)
+		receiver, err := ring.NewReceiver(port.size)
 		if err != nil {
 			return a, err
 		}
@@ -270,7 +255,7 @@ func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error
 		if err != nil {
 			return a, err
 		}
-		in = &inRing{ring: r, off: off, size: port.size}
+		in = &inRing{ring: receiver, off: off, size: port.size}
 		p.in[q.Port] = in
 	} else if in.ring.Head() != 0 || in.ring.Open() != 0 {
 		return a, ErrExists
@@ -279,7 +264,3 @@ func (s *nodeServer) openRing(from int, q *ringRequest) (a ringAnswer, err error
 	return ringAnswer{At: n.base + in.off, Size: in.size, Most: min(port.maxMessage,
 		ring.MaxRecord(in.size)-wire.RequestLen)}, nil
 }
-
-func (s *nodeServer) nodeLost(node int) { s.locks.nodeLost(s.node, node) }
-
-func (s *nodeServer) tick(now time.Time) { s.locks.tick(s.node, now) }

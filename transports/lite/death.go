@@ -50,7 +50,7 @@ func (n *Node) lose(p *peer, cause error) {
 		}
 	}
 	if n.server != nil {
-		n.server.nodeLost(p.id)
+		n.server.locks.nodeLost(n, p.id)
 	}
 	if n.manager != nil {
 		n.manager.nodeLost(p.id)
@@ -71,7 +71,6 @@ func (n *Node) reap() {
 
 // beatLoop writes a heartbeat to every peer, and loses those whose heartbeats stop.
 func (n *Node) beatLoop() {
-	defer n.wg.Done()
 	t := time.NewTicker(n.cfg.Beat)
 	defer t.Stop()
 	most := max(int64(n.cfg.DeadAfter/n.cfg.Beat), 2)
@@ -111,7 +110,7 @@ func (n *Node) beatLoop() {
 		}
 		n.owners.refresh(n)
 		if n.server != nil {
-			n.server.tick(now)
+			n.server.locks.tick(n, now)
 		}
 	}
 }

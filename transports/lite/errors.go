@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -106,15 +107,8 @@ func codeOf(err error) int32 {
 	if err == nil {
 		return 0
 	}
-	for e := err; e != nil; {
-		if c, ok := e.(Code); ok {
-			return int32(c)
-		}
-		u, ok := e.(interface{ Unwrap() error })
-		if !ok {
-			break
-		}
-		e = u.Unwrap()
+	if c, ok := errors.AsType[Code](err); ok {
+		return int32(c)
 	}
 	return int32(ErrFail)
 }

@@ -1,6 +1,8 @@
 package lite
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -117,13 +119,7 @@ func (t *handleTable) remove(h Handle) (e *entry, last bool) {
 	t.all[i].Store(nil)
 	t.free = append(t.free, i)
 	was := e.dead.Swap(int32(ErrDeadHandle)) != 0
-	list := t.by[e.region]
-	for k, o := range list {
-		if o == e {
-			list = append(list[:k], list[k+1:]...)
-			break
-		}
-	}
+	list := slices.DeleteFunc(t.by[e.region], func(o *entry) bool { return o == e })
 	if len(list) == 0 {
 		delete(t.by, e.region)
 	} else {
@@ -142,13 +138,9 @@ func (t *handleTable) kill(region uint64, why Code) []*entry {
 	defer t.mu.Unlock()
 	t.ended[region], t.newest = true, max(t.newest, region)
 	if len(t.ended) > endedMost {
-		for r := range t.ended {
-			if r+endedMost/2 < t.newest {
-				delete(t.ended, r)
-			}
-		}
+		maps.DeleteFunc(t.ended, func(r uint64, _ bool) bool { return r+endedMost/2 < t.newest })
 	}
-	list := append([]*entry(nil), t.by[region]...)
+	list := slices.Clone(t.by[region])
 	for _, e := range list {
 		e.dead.CompareAndSwap(0, int32(why))
 	}
@@ -161,14 +153,16 @@ func (t *handleTable) lost(node int) {
 	defer t.mu.Unlock()
 	for _, list := range t.by {
 		for _, e := range list {
-			for i := range e.pieces {
-				if e.pieces[i].Node == node {
-					e.dead.CompareAndSwap(0, int32(ErrPeerDead))
-					break
-				}
+			if liesAt(e.pieces, node) {
+				e.dead.CompareAndSwap(0, int32(ErrPeerDead))
 			}
 		}
 	}
+}
+
+// liesAt is true when some of the pieces lie at a node.
+func liesAt(pieces []piece, node int) bool {
+	return slices.ContainsFunc(pieces, func(p piece) bool { return p.Node == node })
 }
 
 // enter finds the region behind h and holds it, so that it is not freed meanwhile. Every success is
@@ -195,6 +189,15 @@ func (t *handleTable) enter(h Handle, want Perm, off, n uint64) (*entry, error) 
 		return nil, errorOf(why)
 	}
 	return e, nil
+}
+
+// look is enter for who does not touch the region's memory.
+func (t *handleTable) look(h Handle, want Perm, off, n uint64) (*entry, error) {
+	e, err := t.enter(h, want, off, n)
+	if err == nil {
+		e.leave()
+	}
+	return e, err
 }
 
 // has is true while a region has handles here.

@@ -2,6 +2,7 @@ package lite
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -23,11 +24,13 @@ func (n *Node) join(ctx context.Context) error {
 	if n.manager != nil {
 		n.id = 0
 	}
-	n.start()
+	n.wg.Go(n.pollLoop)
+	n.wg.Go(n.acceptLoop)
+	n.wg.Go(n.beatLoop)
 	if n.manager != nil {
 		return nil
 	}
-	if _, err := n.dial(ctx, n.cfg.Manager, -1); err != nil {
+	if err := n.dial(ctx, n.cfg.Manager, -1); err != nil {
 		return err
 	}
 	if end, ok := ctx.Deadline(); ok {
@@ -60,7 +63,7 @@ func (n *Node) join(ctx context.Context) error {
 func (n *Node) dialMember(ctx context.Context, m member) error {
 	end := time.Now().Add(n.cfg.Timeout)
 	for {
-		_, err := n.dial(ctx, m.Addr, m.ID)
+		err := n.dial(ctx, m.Addr, m.ID)
 		if err == nil {
 			return nil
 		}
@@ -68,26 +71,14 @@ func (n *Node) dialMember(ctx context.Context, m member) error {
 		if err := n.ctl.control(0, opMembers, membersRequest{n.lis.Addr()}, &now); err != nil {
 			return err
 		}
-		there := false
-		for _, o := range now.Members {
-			there = there || o == m
-		}
 		switch {
-		case !there:
+		case !slices.Contains(now.Members, m):
 			return nil
 		case time.Now().After(end) || ctx.Err() != nil:
 			return &rdma.OpError{Op: "connect to node", Object: m.Addr, Err: err}
 		}
 		time.Sleep(n.cfg.Beat)
 	}
-}
-
-// start runs the node's goroutines.
-func (n *Node) start() {
-	n.wg.Add(3)
-	go n.pollLoop()
-	go n.acceptLoop()
-	go n.beatLoop()
 }
 
 // Await waits until count nodes are members, this one included.

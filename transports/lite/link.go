@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -195,27 +196,26 @@ func (l *link) twoPosts(wr *rdma.SendWR, imm uint32, id uint64) error {
 	return nil
 }
 
-// writeWord writes a checked word to remote; l.mu is held.
-func (l *link) writeWord(remote, v uint64) error {
+// write writes at most stageLen bytes to remote; l.mu is held.
+func (l *link) write(remote uint64, b []byte) error {
 	mem, addr, ok := l.staged()
 	if !ok {
 		return rdma.ErrQueueFull
 	}
-	wire.PutWord(mem, v)
 	wr := &l.wrs[0]
 	*wr = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: remote, NumSGE: 1}
-	wr.SGE[0] = rdma.SGE{Addr: addr, Len: wire.WordLen, LKey: l.lkey}
+	wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(copy(mem, b)), LKey: l.lkey}
 	return l.post(wr, 0)
 }
 
-// sendWord is writeWord that never waits: what finds no room is posted later.
+// sendWord writes a checked word to remote and never waits: what finds no room is posted later.
 func (l *link) sendWord(remote, v uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.backlog) > 0 || l.writeWord(remote, v) != nil {
-		b := make([]byte, wire.WordLen)
-		wire.PutWord(b, v)
-		l.deferWrite(deferred{remote: remote, data: b})
+	var b [wire.WordLen]byte
+	wire.PutWord(b[:], v)
+	if len(l.backlog) > 0 || l.write(remote, b[:]) != nil {
+		l.deferWrite(deferred{remote: remote, data: bytes.Clone(b[:])})
 	}
 }
 
@@ -258,27 +258,11 @@ func (l *link) flush() {
 }
 
 func (l *link) postDeferred(h *deferred) error {
-	if len(h.data) <= stageLen {
-		if h.notify {
-			return l.message(h.remote, h.imm, h.data, nil, 0, 0)
-		}
-		mem, addr, ok := l.staged()
-		if !ok {
-			return rdma.ErrQueueFull
-		}
-		wr := &l.wrs[0]
-		*wr = rdma.SendWR{Op: rdma.OpWrite, RemoteAddr: h.remote, NumSGE: 1}
-		wr.SGE[0] = rdma.SGE{Addr: addr, Len: uint32(copy(mem, h.data)), LKey: l.lkey}
-		return l.post(wr, 0)
+	switch {
+	case !h.notify:
+		return l.write(h.remote, h.data)
+	case len(h.data) <= stageLen:
+		return l.message(h.remote, h.imm, h.data, nil, 0, 0)
 	}
-	off, err := l.node.alloc(len(h.data))
-	if err != nil {
-		return err
-	}
-	b := l.node.bytes(off, len(h.data))
-	copy(b, h.data)
-	if err = l.message(h.remote, h.imm, nil, b, rdma.Signaled, idFree<<idKindShift|off/64); err != nil {
-		l.node.free(off)
-	}
-	return err
+	return l.copied(h.remote, h.imm, nil, h.data)
 }

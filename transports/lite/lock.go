@@ -58,11 +58,10 @@ func (c *Client) lockAt(h Handle) (*Lock, error) {
 	if !c.node.caps.Ops.Has(rdma.OpFetchAdd) || !c.node.caps.Ops.Has(rdma.OpCmpSwap) {
 		return nil, &rdma.MissingError{Gaps: []string{"operation fetch_add", "operation cmp_swap"}}
 	}
-	e, err := c.node.handles.enter(h, PermRead|PermWrite|PermAtomic, 0, lockLen)
+	e, err := c.node.handles.look(h, PermRead|PermWrite|PermAtomic, 0, lockLen)
 	if err != nil {
 		return nil, err
 	}
-	defer e.leave()
 	mem, err := c.node.alloc(16)
 	if err != nil {
 		return nil, err
@@ -79,7 +78,6 @@ func (l *Lock) Close() error {
 	if l.mem != 0 {
 		l.c.node.free(l.mem)
 		l.mem = 0
-		return err
 	}
 	return err
 }
@@ -110,8 +108,7 @@ func (l *Lock) Lock() error {
 	return nil
 }
 
-// Unlock passes the lock on. ErrLockLost: it was taken away, because this node was
-
+// Unlock passes the lock on. ErrLockLost: it is not held, or was taken away because this node was thought dead.
 func (l *Lock) Unlock() error {
 	if !l.held {
 		return ErrLockLost

@@ -1,6 +1,7 @@
 package lite
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,28 +51,28 @@ func (s *nodeServer) lock(region uint64) (*homeLock, error) {
 }
 
 // turn keeps the request until the ticket is served.
-func (s *nodeServer) turn(r *Request, q *lockRequest) error {
+func (s *nodeServer) turn(r *Request, q *lockRequest) (a empty, err error) {
 	k := &s.locks
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l, err := s.lock(q.Region)
 	if err != nil {
-		return err
+		return a, err
 	}
 	next, serving := atomic.LoadUint64(l.word(s.node, lockNext)), atomic.LoadUint64(l.word(s.node, lockServing))
 	if _, twice := l.waiting[q.Ticket]; twice || q.Ticket >= next || len(l.waiting) >= maxCalls {
-		return ErrFail
+		return a, ErrFail
 	}
 	if q.Ticket < serving || l.abandoned[q.Ticket] {
-		return ErrLockLost
+		return a, ErrLockLost
 	}
 	l.waiting[q.Ticket] = *r
 	l.serve(s.node, time.Now())
-	return errLater
+	return a, errLater
 }
 
 // pass follows an unlock that others wait for, or a turn that is not taken.
-func (s *nodeServer) pass(_ int, q *lockRequest) (empty, error) {
+func (s *nodeServer) pass(_ *Request, q *lockRequest) (empty, error) {
 	k := &s.locks
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,16 +95,8 @@ func (s *nodeServer) pass(_ int, q *lockRequest) (empty, error) {
 func (l *homeLock) serve(n *Node, now time.Time) {
 	for {
 		serving := atomic.LoadUint64(l.word(n, lockServing))
-		for t := range l.abandoned {
-			if t < serving {
-				delete(l.abandoned, t)
-			}
-		}
-		for t := range l.granted {
-			if t < serving {
-				delete(l.granted, t)
-			}
-		}
+		maps.DeleteFunc(l.abandoned, func(t uint64, _ bool) bool { return t < serving })
+		maps.DeleteFunc(l.granted, func(t uint64, _ int) bool { return t < serving })
 		if serving >= atomic.LoadUint64(l.word(n, lockNext)) {
 			return
 		}
@@ -142,11 +135,8 @@ func (l *homeLock) orphaned(n *Node, serving uint64, now time.Time) bool {
 }
 
 func (n *Node) alive(id int) bool {
-	if id == n.id {
-		return true
-	}
 	_, err := n.peerOf(id)
-	return err == nil
+	return id == n.id || err == nil
 }
 
 func (k *lockTable) nodeLost(n *Node, node int) {

@@ -66,17 +66,17 @@ func (m *manager) number() (uint8, error) {
 }
 
 // members returns the members that joined before, and stores where the new one is reached.
-func (m *manager) members(from int, q *membersRequest) (a membersAnswer, err error) {
+func (m *manager) members(by *Request, q *membersRequest) (a membersAnswer, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id := range MaxNodes {
 		addr, ok := m.addrs[id]
-		if ok && id != from {
+		if ok && id != by.From {
 			a.Members = append(a.Members, member{id, addr})
 		}
 	}
-	m.addrs[from] = q.Addr
-	delete(m.reserved, from)
+	m.addrs[by.From] = q.Addr
+	delete(m.reserved, by.From)
 	return a, nil
 }
 
@@ -99,11 +99,8 @@ func (m *manager) endNode(id int) {
 	for _, r := range m.byID {
 		delete(r.grants, id)
 		delete(r.mapped, id)
-		for _, p := range r.pieces {
-			if p.Node == id {
-				m.end(r, ErrPeerDead)
-				break
-			}
+		if liesAt(r.pieces, id) {
+			m.end(r, ErrPeerDead)
 		}
 	}
 	dying := m.ending
@@ -137,7 +134,7 @@ type mapAnswer struct {
 	Pieces []piece
 }
 
-func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
+func (m *manager) create(by *Request, q *createRequest) (a mapAnswer, err error) {
 	switch {
 	case q.Name == "" || len(q.Name) > 255 || q.Size == 0 || len(q.Nodes) == 0 || len(q.Nodes) > MaxNodes ||
 		q.Open&^PermAll != 0:
@@ -153,16 +150,16 @@ func (m *manager) create(from int, q *createRequest) (a mapAnswer, err error) {
 	switch {
 	case q.At == 0:
 		pieces, err = m.place(id, q.Size, q.Nodes)
-	case q.Nodes[0] != from:
+	case q.Nodes[0] != by.From:
 		err = ErrPermission // only a node itself publishes its memory
 	default:
-		pieces = wholePieces(from, q.At, q.Size)
+		pieces = wholePieces(by.From, q.At, q.Size)
 	}
 	if err != nil {
 		return a, err
 	}
 	r := &region{id: id, name: q.Name, size: q.Size, open: q.Open, password: sha256.Sum256(q.Password), pieces: pieces,
-		grants: map[int]Perm{from: PermAll}, mapped: map[int]Perm{from: PermAll}}
+		grants: map[int]Perm{by.From: PermAll}, mapped: map[int]Perm{by.From: PermAll}}
 	m.names[q.Name], m.byID[id] = r, r
 	return mapAnswer{id, q.Size, PermAll, pieces}, nil
 }
@@ -201,9 +198,7 @@ func (m *manager) place(id, size uint64, nodes []int) ([]piece, error) {
 			err = ErrFail
 		}
 		if err != nil {
-			for node, list := range offs {
-				_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a lost node needs none
-			}
+			m.freeAt(id, offs)
 			return nil, err
 		}
 		offs[node] = a.Offs
@@ -220,6 +215,11 @@ func (m *manager) freePieces(id uint64, pieces []piece) {
 	for _, p := range pieces {
 		offs[p.Node] = append(offs[p.Node], p.Off)
 	}
+	m.freeAt(id, offs)
+}
+
+// freeAt gives extents back to their nodes.
+func (m *manager) freeAt(id uint64, offs map[int][]uint64) {
 	for node, list := range offs {
 		_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a lost node needs none
 	}
@@ -231,21 +231,21 @@ type mapRequest struct {
 	Password []byte
 }
 
-func (m *manager) mapRegion(from int, q *mapRequest) (a mapAnswer, err error) {
+func (m *manager) mapRegion(by *Request, q *mapRequest) (a mapAnswer, err error) {
 	r := m.names[q.Name]
 	if r == nil {
 		return a, ErrNoRegion
 	}
-	if !r.grants[from].Has(q.Want) {
+	if !r.grants[by.From].Has(q.Want) {
 		sum := sha256.Sum256(q.Password)
 		if subtle.ConstantTimeCompare(sum[:], r.password[:]) != 1 {
 			return a, ErrPassword
 		}
-		if !(r.open | r.grants[from]).Has(q.Want) {
+		if !(r.open | r.grants[by.From]).Has(q.Want) {
 			return a, ErrPermission
 		}
 	}
-	r.mapped[from] |= q.Want
+	r.mapped[by.From] |= q.Want
 	return mapAnswer{r.id, r.size, q.Want, r.pieces}, nil
 }
 
@@ -258,9 +258,9 @@ type regionRequest struct {
 	Why    Code  // kill: the error of dead handles
 }
 
-func (m *manager) unmap(from int, q *regionRequest) (empty, error) {
+func (m *manager) unmap(by *Request, q *regionRequest) (empty, error) {
 	if r := m.byID[q.Region]; r != nil {
-		delete(r.mapped, from)
+		delete(r.mapped, by.From)
 	}
 	return empty{}, nil
 }
@@ -278,8 +278,8 @@ func (m *manager) allowed(from int, id uint64, want Perm) (*region, error) {
 	return r, nil
 }
 
-func (m *manager) delete(from int, q *regionRequest) (empty, error) {
-	r, err := m.allowed(from, q.Region, PermMaster)
+func (m *manager) delete(by *Request, q *regionRequest) (empty, error) {
+	r, err := m.allowed(by.From, q.Region, PermMaster)
 	if err == nil {
 		m.end(r, ErrDeadHandle)
 	}
@@ -309,11 +309,11 @@ func (m *manager) kill(r *region, why Code) {
 	}
 }
 
-func (m *manager) grant(from int, q *regionRequest) (empty, error) {
-	r, err := m.allowed(from, q.Region, PermMaster)
+func (m *manager) grant(by *Request, q *regionRequest) (empty, error) {
+	r, err := m.allowed(by.From, q.Region, PermMaster)
 	if err == ErrPermission {
 		// PermShare passes on what the requester has, except PermMaster.
-		r, err = m.allowed(from, q.Region, PermShare|q.Perm)
+		r, err = m.allowed(by.From, q.Region, PermShare|q.Perm)
 		if q.Perm.Has(PermMaster) {
 			err = ErrPermission
 		}
@@ -330,8 +330,8 @@ func (m *manager) grant(from int, q *regionRequest) (empty, error) {
 
 // move puts a region onto other nodes: everybody's handles die, the nodes that had
 // the bytes copy them, and the asker maps what is new.
-func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
-	r, err := m.allowed(from, q.Region, PermMaster)
+func (m *manager) move(by *Request, q *regionRequest) (a mapAnswer, err error) {
+	r, err := m.allowed(by.From, q.Region, PermMaster)
 	if err != nil {
 		return a, err
 	}
@@ -344,7 +344,7 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
-	rights := r.mapped[from]
+	rights := r.mapped[by.From]
 	m.kill(r, ErrDeadHandle)
 	if len(r.mapped) > 0 { // writes to the old pieces may still come
 		m.freePieces(id, pieces)
@@ -361,7 +361,7 @@ func (m *manager) move(from int, q *regionRequest) (a mapAnswer, err error) {
 	}
 	old, oldID := r.pieces, r.id
 	delete(m.byID, r.id)
-	r.id, r.pieces, r.mapped = id, pieces, map[int]Perm{from: rights}
+	r.id, r.pieces, r.mapped = id, pieces, map[int]Perm{by.From: rights}
 	m.byID[id] = r
 	m.freePieces(oldID, old)
 	return mapAnswer{id, r.size, q.Mine, pieces}, nil

@@ -118,21 +118,18 @@ func (n *Node) ID() int { return n.id }
 func (n *Node) Addr() string { return n.lis.Addr() }
 
 // Name is the tier over the device, as results print it.
-func (n *Node) Name() string { return Name(n.cfg, n.dev) }
-
-// Name is how results name the tier over a device.
-func Name(cfg Config, dev rdma.Device) string {
-	p := []string{fmt.Sprintf("k=%d", cfg.Links)}
-	if cfg.Sends {
+func (n *Node) Name() string {
+	p := []string{fmt.Sprintf("k=%d", n.cfg.Links)}
+	if n.cfg.Sends {
 		p = append(p, "sends")
 	}
-	switch cfg.QoS {
+	switch n.cfg.QoS {
 	case QoSHWSep:
 		p = append(p, "hwsep")
 	case QoSSWPri:
 		p = append(p, "swpri")
 	}
-	return "lite(" + strings.Join(p, ",") + ")+" + dev.Name()
+	return "lite(" + strings.Join(p, ",") + ")+" + n.dev.Name()
 }
 
 // inside is the offset of b in the arena; ok is false where it lies elsewhere.
@@ -159,6 +156,15 @@ func (n *Node) alloc(size int) (uint64, error) {
 	return off, nil
 }
 
+// copyOf copies bytes into new ones of the arena.
+func (n *Node) copyOf(b []byte) (off uint64, own []byte, err error) {
+	if off, err = n.alloc(len(b)); err == nil {
+		own = n.bytes(off, len(b))
+		copy(own, b)
+	}
+	return off, own, err
+}
+
 func (n *Node) free(off uint64) {
 	n.spaceMu.Lock()
 	defer n.spaceMu.Unlock()
@@ -183,15 +189,13 @@ func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 		owned: map[uint64]map[uint64]uint64{}, published: map[uint64]bool{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.handles.init()
-	if err := n.create(ctx); err == nil {
+	if err = n.create(ctx); err == nil {
 		err = n.join(ctx)
-		if err == nil {
-			return n, nil
-		}
-		return nil, opError("join", cfg.Manager, errors.Join(err, n.Close()))
-	} else {
+	}
+	if err != nil {
 		return nil, opError("join", cfg.Manager, errors.Join(err, n.Close()))
 	}
+	return n, nil
 }
 
 // create makes everything local.

@@ -10,8 +10,8 @@ import (
 // What a node does for others: it hands out its arena, ends handles, and moves bytes
 // that lie there.
 
-func (s *nodeServer) alloc(from int, q *allocRequest) (a allocAnswer, err error) {
-	if from != 0 {
+func (s *nodeServer) alloc(r *Request, q *allocRequest) (a allocAnswer, err error) {
+	if r.From != 0 {
 		return a, ErrPermission // only the manager places regions
 	}
 	n := s.node
@@ -45,8 +45,8 @@ func (n *Node) zero(off, size uint64) {
 	n.fresh = max(n.fresh, off+size)
 }
 
-func (s *nodeServer) free(from int, q *freeRequest) (empty, error) {
-	if from != 0 {
+func (s *nodeServer) free(r *Request, q *freeRequest) (empty, error) {
+	if r.From != 0 {
 		return empty{}, ErrPermission
 	}
 	n := s.node
@@ -82,8 +82,8 @@ func (n *Node) owns(region, off, size uint64) bool {
 }
 
 // kill ends the handles of a region and answers when nothing touches its memory any more.
-func (s *nodeServer) kill(from int, q *regionRequest) (empty, error) {
-	if from != 0 {
+func (s *nodeServer) kill(r *Request, q *regionRequest) (empty, error) {
+	if r.From != 0 {
 		return empty{}, ErrPermission
 	}
 	n := s.node
@@ -111,7 +111,7 @@ type fillRequest struct {
 	Byte             byte
 }
 
-func (s *nodeServer) fill(_ int, q *fillRequest) (empty, error) {
+func (s *nodeServer) fill(_ *Request, q *fillRequest) (empty, error) {
 	n := s.node
 	if !n.owns(q.Region, q.Off, q.Len) {
 		return empty{}, ErrBounds
@@ -134,7 +134,7 @@ type copyRequest struct {
 	Into             uint64 // the region there, checked when it is this node
 }
 
-func (s *nodeServer) copy(_ int, q *copyRequest) (empty, error) {
+func (s *nodeServer) copy(_ *Request, q *copyRequest) (empty, error) {
 	n := s.node
 	if !n.owns(q.Region, q.Off, q.Len) {
 		return empty{}, ErrBounds
@@ -175,16 +175,14 @@ func (c *Client) put(node int, to, local, size uint64) error {
 
 // runUnchecked is run without a handle.
 func (c *Client) runUnchecked(o *Op, node int, at uint64) error {
-	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.nodes, s.unsignaled = &entry{}, 0, false
+	s := c.begin(c.tail, &entry{}, o, 0)
 	s.entry.inflight.Store(1)
-	s.bad.Store(0)
-	s.left.Store(1)
-	w := waiter{}
-	for {
+	for w := (waiter{}); ; {
 		err := c.postRemote(o, s, node, at, o.Local, o.Len)
 		if err == nil {
-			break
+			c.tail++
+			c.partDone(s)
+			return c.waitNewest(o.Len > longMessage)
 		}
 		if err != rdma.ErrQueueFull {
 			return err
@@ -194,7 +192,4 @@ func (c *Client) runUnchecked(o *Op, node int, at uint64) error {
 			return ErrTimeout
 		}
 	}
-	c.tail++
-	c.partDone(s)
-	return c.waitNewest(o.Len > longMessage)
 }

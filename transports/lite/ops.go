@@ -103,11 +103,7 @@ func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slo
 	if err != nil {
 		return err
 	}
-	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = &unhandled, slot, size, OpMessage, unsignaled,
-		1<<node, classNone
-	s.bad.Store(0)
-	s.left.Store(1)
+	c.begin(c.tail, &unhandled, &Op{Slot: slot, Len: size, Kind: OpMessage, Unsignaled: unsignaled}, 1<<node)
 	unhandled.inflight.Add(1)
 	l := c.link(p)
 	id := idOp<<idKindShift | uint64(c.num)<<idClientShift | uint64(c.tail)&uint64(len(c.ops)-1)
@@ -134,6 +130,16 @@ func fenced(yes bool) rdma.SendFlags {
 
 // unhandled is what operations without a handle hold.
 var unhandled entry
+
+// begin is the place of an operation, with one part left.
+func (c *Client) begin(place uint32, e *entry, o *Op, nodes uint32) *op {
+	s := &c.ops[place&uint32(len(c.ops)-1)]
+	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, nodes,
+		classNone
+	s.bad.Store(0)
+	s.left.Store(1)
+	return s
+}
 
 // enter checks one operation, and finds and holds what its handle stands for.
 func (c *Client) enter(o *Op) (*entry, error) {
@@ -172,12 +178,8 @@ func (c *Client) post(o *Op) error {
 	if err != nil {
 		return err
 	}
-	s := &c.ops[c.tail&uint32(len(c.ops)-1)]
-	s.entry, s.slot, s.len, s.kind, s.unsignaled, s.nodes, s.class = e, o.Slot, o.Len, o.Kind, o.Unsignaled, 0,
-		classNone
-	s.bad.Store(0)
-	// One part is held by this loop, so that the operation does not end under it.
-	s.left.Store(1)
+	// One part is held here, so that the operation does not end meanwhile.
+	s := c.begin(c.tail, e, o, 0)
 	if paced {
 		s.posted, s.class = n.now(), n.load.begin(c.cfg.Priority > 0)
 	}
@@ -199,10 +201,7 @@ func (c *Client) post(o *Op) error {
 // parts posts a work request for each run of bytes on one node.
 func (c *Client) parts(o *Op, s *op, e *entry) error {
 	off, local, left := o.Off, o.Local, uint64(o.Len)
-	for first := true; left > 0 || first; first = false {
-		if left == 0 { // nothing moves
-			return nil
-		}
+	for left > 0 {
 		p, at := e.find(off)
 		size := min(left, p.Len-at)
 		var err error

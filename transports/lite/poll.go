@@ -160,7 +160,6 @@ const clockPolls = 16
 
 // pollLoop is the node's one polling goroutine.
 func (n *Node) pollLoop() {
-	defer n.wg.Done()
 	if n.cfg.Polling == PollSpin {
 		n.spinLoop()
 		return
@@ -259,13 +258,8 @@ func (n *Node) await(ctx context.Context, wake <-chan struct{}) {
 
 // wake makes the polling goroutine poll.
 func (n *Node) wake() {
-	select {
-	case n.kick <- struct{}{}:
-	default:
-	}
-	if c := n.sleeping.Load(); c != nil {
-		(*c)()
-	}
+	signal(n.kick)
+	n.cancelSleep()
 }
 
 // notePolling is called now and then by callers that poll for arrivals.

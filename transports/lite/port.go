@@ -29,12 +29,9 @@ type Port struct {
 	handle     func(r *Request)
 	closed     atomic.Bool
 
-	mu     sync.Mutex
-	queue  []Request // ring of messages that were not taken
-	first  int
-	count  int
-	wake   chan struct{}
-	queued atomic.Int32 // = count, read without the lock
+	mu    sync.Mutex
+	queue Queue[Request] // messages that were not taken
+	wake  chan struct{}
 }
 
 // Request is one message. Payload lies in the ring until Reply or Release; after
@@ -61,17 +58,14 @@ func (n *Node) Serve(num int, cfg PortConfig) (*Port, error) {
 	if num < 0 || num >= wire.ControlPort {
 		return nil, opError("serve", "port", ErrNoPort)
 	}
-	p := &Port{node: n, num: num, size: uint64(n.cfg.Ring), handle: cfg.Handle, wake: make(chan struct{}, 1)}
+	p := &Port{node: n, num: num, size: uint64(n.cfg.Ring), handle: cfg.Handle, wake: make(chan struct{}, 1),
+		maxMessage: ring.MaxRecord(uint64(n.cfg.Ring)) - wire.RequestLen}
 	if cfg.MaxRequest > 0 {
 		size, err := ring.SizeFor(uint64(cfg.MaxRequest + wire.RequestLen))
 		if err != nil {
 			return nil, opError("serve", "port", ErrTooBig)
 		}
-		p.size = max(p.size, size)
-	}
-	p.maxMessage = ring.MaxRecord(p.size) - wire.RequestLen
-	if cfg.MaxRequest > 0 {
-		p.maxMessage = uint64(cfg.MaxRequest)
+		p.size, p.maxMessage = max(p.size, size), uint64(cfg.MaxRequest)
 	}
 	if !n.ports[num].CompareAndSwap(nil, p) {
 		return nil, opError("serve", "port", ErrExists)
@@ -85,11 +79,7 @@ func (p *Port) Close() {
 		return
 	}
 	p.node.ports[p.num].CompareAndSwap(p, nil)
-	for {
-		r, ok := p.pop()
-		if !ok {
-			break
-		}
+	for r, ok := p.pop(); ok; r, ok = p.pop() {
 		r.refuse(ErrNoPort)
 	}
 	signal(p.wake)
@@ -135,33 +125,18 @@ func (p *Port) deliver(r *Request) {
 		return
 	}
 	p.mu.Lock()
-	if p.count == len(p.queue) {
-		grown := make([]Request, max(2*p.count, 64))
-		for i := range p.count {
-			grown[i] = p.queue[(p.first+i)%len(p.queue)]
-		}
-		p.queue, p.first = grown, 0
-	}
-	p.queue[(p.first+p.count)%len(p.queue)] = *r
-	p.count++
-	p.queued.Store(int32(p.count))
+	p.queue.Push(r)
 	p.mu.Unlock()
 	signal(p.wake)
 }
 
 func (p *Port) pop() (r Request, ok bool) {
-	if p.queued.Load() == 0 {
+	if p.queue.Len() == 0 {
 		return r, false
 	}
 	p.mu.Lock()
-	if p.count > 0 {
-		r, ok = p.queue[p.first], true
-		p.queue[p.first] = Request{}
-		p.first = (p.first + 1) % len(p.queue)
-		p.count--
-		p.queued.Store(int32(p.count))
-	}
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	ok = p.queue.Pop(&r)
 	return r, ok
 }
 
@@ -170,14 +145,15 @@ func (p *Port) TryRecv() (Request, error) {
 	r, ok := p.pop()
 	if !ok {
 		p.node.poll()
-		if r, ok = p.pop(); !ok {
-			if p.closed.Load() {
-				return r, ErrClosed
-			}
-			return r, ErrEmpty
-		}
+		r, ok = p.pop()
 	}
-	return r, nil
+	switch {
+	case ok:
+		return r, nil
+	case p.closed.Load():
+		return r, ErrClosed
+	}
+	return r, ErrEmpty
 }
 
 // Recv takes the oldest message, or answers ErrTimeout after d, or ErrClosed. how
@@ -205,15 +181,13 @@ func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
 			runtime.Gosched()
 			continue
 		}
-		p.node.sleepUntil(p.wake, d-waited)
+		p.node.SleepUntil(p.wake, d-waited)
 	}
 }
 
-// SleepUntil sleeps until wake has a token or d is over. The polling goroutine must not pause
-// meanwhile: nobody else looks.
-func (n *Node) SleepUntil(wake <-chan struct{}, d time.Duration) { n.sleepUntil(wake, d) }
-
-func (n *Node) sleepUntil(wake <-chan struct{}, d time.Duration) {
+// SleepUntil sleeps until wake has a token or d is over, for 100 ms at most. The polling goroutine must
+// not pause meanwhile: nobody else looks.
+func (n *Node) SleepUntil(wake <-chan struct{}, d time.Duration) {
 	signal(n.kick)
 	t := time.NewTimer(min(d, 100*time.Millisecond))
 	select {
@@ -308,6 +282,7 @@ func (l *link) answer(to uint64, imm uint32, head, b []byte) error {
 		if len(b)+len(head) <= stageLen {
 			err = l.message(to, imm, head, b, 0, 0)
 		} else {
+			l.poll() // what was sent gives its memory back
 			err = l.copied(to, imm, head, b)
 		}
 	}
@@ -319,18 +294,14 @@ func (l *link) answer(to uint64, imm uint32, head, b []byte) error {
 }
 
 // copied is message for a long body that is not the arena's, or that the caller wants
-// back at once.
+// back at once; l.mu is held.
 func (l *link) copied(remote uint64, imm uint32, head, body []byte) error {
-	n := l.node
-	l.poll() // what was sent gives its memory back
-	off, err := n.alloc(len(body))
+	off, b, err := l.node.copyOf(body)
 	if err != nil {
 		return err
 	}
-	b := n.bytes(off, len(body))
-	copy(b, body)
 	if err = l.message(remote, imm, head, b, rdma.Signaled, idFree<<idKindShift|off/64); err != nil {
-		n.free(off)
+		l.node.free(off)
 	}
 	return err
 }

@@ -20,6 +20,21 @@ func (c *Client) Malloc(r RegionConfig) (Handle, error) {
 	return c.obtain("malloc", r.Name, opCreate, q)
 }
 
+// Publish makes a region of memory that the client already has (LITE's wrap_alloc): b, which
+// Client.Alloc gave, is the region's bytes as they lie, and stays the caller's. It returns a handle
+// with every permission. FreeRegion ends the region; when that has succeeded, nothing accesses b
+// any more and it may be freed. r.Size and r.Nodes are not used. Errors: ErrMemory, ErrExists.
+func (c *Client) Publish(r RegionConfig, b []byte) (Handle, error) {
+	n := c.node
+	off, ok := n.inside(b)
+	if !ok || len(b) == 0 || off%8 != 0 || off < mailEnd {
+		return 0, opError("publish", r.Name, ErrMemory)
+	}
+	q := createRequest{Name: r.Name, Size: uint64(len(b)), Nodes: []int{n.id}, Open: r.Open,
+		Password: []byte(r.Password), At: off}
+	return c.obtain("publish", r.Name, opCreate, q)
+}
+
 // Map finds a region by name and returns a handle with exactly the permissions
 // wanted. Errors: ErrNoRegion, ErrPassword, ErrPermission.
 func (c *Client) Map(name string, want Perm, password string) (Handle, error) {
@@ -107,7 +122,7 @@ func (c *Client) Unmap(h Handle) error {
 // FreeRegion ends a region: every handle of it, at every node, is dead before its memory is freed.
 // A handle with PermMaster is needed.
 func (c *Client) FreeRegion(h Handle) error {
-	e, err := c.master(h)
+	e, err := c.node.handles.look(h, PermMaster, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -135,7 +150,7 @@ func (c *Client) Grant(h Handle, node int, perm Perm) error {
 // Move puts the region's chunks onto other nodes. Every handle is dead then, h too; the result is
 // the region in its new place.
 func (c *Client) Move(h Handle, nodes ...int) (Handle, error) {
-	e, err := c.master(h)
+	e, err := c.node.handles.look(h, PermMaster, 0, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -146,23 +161,95 @@ func (c *Client) Move(h Handle, nodes ...int) (Handle, error) {
 	return moved, err
 }
 
-func (c *Client) master(h Handle) (*entry, error) {
-	e, err := c.node.handles.enter(h, PermMaster, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	e.leave()
-	return e, nil
-}
-
 // Size is the size of the region behind a handle, bytes.
 func (c *Client) Size(h Handle) (uint64, error) {
-	e, err := c.node.handles.enter(h, 0, 0, 0)
+	e, err := c.node.handles.look(h, 0, 0, 0)
 	if err != nil {
 		return 0, err
 	}
-	e.leave()
 	return e.size, nil
+}
+
+// wholePieces is the pieces of a region that lies whole at one node.
+func wholePieces(node int, off, size uint64) []piece {
+	var pieces []piece
+	for size > 0 {
+		n := min(size, ChunkSize)
+		pieces = append(pieces, piece{Node: node, Off: off, Len: n})
+		off, size = off+n, size-n
+	}
+	return pieces
+}
+
+// publish notes the pieces of a region that this node asked for, so that it serves
+// memset and memcpy there. They are the client's: free leaves them alone.
+func (n *Node) publish(region uint64, pieces []piece) {
+	n.spaceMu.Lock()
+	defer n.spaceMu.Unlock()
+	extents := map[uint64]uint64{}
+	for _, p := range pieces {
+		extents[p.Off] = p.Len
+	}
+	n.owned[region] = extents
+	n.published[region] = true
+}
+
+// Memset fills n bytes of the region at off, at the nodes where they lie.
+func (c *Client) Memset(h Handle, off uint64, b byte, n uint64) error {
+	e, err := c.node.handles.enter(h, PermWrite, off, n)
+	if err != nil {
+		return err
+	}
+	defer e.leave()
+	for n > 0 {
+		p, at := e.find(off)
+		size := min(n, p.Len-at)
+		q := fillRequest{Region: e.region, Off: p.Off + at, Len: size, Byte: b}
+		if err := c.control(p.Node, opFill, q, nil); err != nil {
+			return err
+		}
+		off, n = off+size, n-size
+	}
+	return nil
+}
+
+// Memmove copies n bytes from one region to another, or within one, where the ranges may
+// overlap (memmove(3)). The node where the source lies carries it out: no byte passes through
+// the client.
+func (c *Client) Memmove(dst Handle, dstOff uint64, src Handle, srcOff, n uint64) error {
+	from, err := c.node.handles.enter(src, PermRead, srcOff, n)
+	if err != nil {
+		return err
+	}
+	defer from.leave()
+	to, err := c.node.handles.enter(dst, PermWrite, dstOff, n)
+	if err != nil {
+		return err
+	}
+	defer to.leave()
+	// Parts that lie ahead of what they overwrite go last.
+	backwards := from.region == to.region && srcOff < dstOff
+	for left := n; left > 0; {
+		var s, d uint64
+		var size uint64
+		if backwards {
+			s, d = srcOff+left, dstOff+left // ends
+			size = min(left, (s-1)%ChunkSize+1, (d-1)%ChunkSize+1)
+			s, d = s-size, d-size
+		} else {
+			s, d = srcOff+n-left, dstOff+n-left
+			size = min(left, ChunkSize-s%ChunkSize, ChunkSize-d%ChunkSize)
+		}
+		p, at := from.find(s)
+		o, there := to.find(d)
+		q := copyRequest{Region: from.region, Off: p.Off + at, Len: size, Node: o.Node, To: o.Off + there,
+			Into: to.region}
+		if err := c.control(p.Node, opCopy, q, nil); err != nil {
+			return err
+		}
+		left -= size
+	}
+	return nil
 }
 
 // pollLinks polls every queue pair with something on its way.

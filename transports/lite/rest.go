@@ -26,7 +26,7 @@ type rest struct {
 func (n *Node) Rest(wake chan struct{}, d time.Duration) {
 	if !n.caps.Features.Has(rdma.FeatEvents) || !n.enter() {
 		n.aside.Add(1)
-		n.sleepUntil(wake, d)
+		n.SleepUntil(wake, d)
 		n.aside.Add(-1)
 		return
 	}

@@ -17,13 +17,10 @@ func TestARequestUnderWayKeepsItsBytes(t *testing.T) {
 			c := onMem(t, 2, Config{Sends: sends, Depth: 32})
 			l := c.nodes[0].peers[1].Load().links[1]
 			for name, post := range map[string]func() error{
-				"a message":   func() error { return l.message(0, 0, []byte("head"), []byte("body"), 0, 0) },
-				"a word":      func() error { return l.writeWord(0, 7) },
-				"a held word": func() error { return l.postDeferred(&deferred{data: make([]byte, wire.WordLen)}) },
-				"a held answer": func() error {
-					return l.postDeferred(&deferred{data: make([]byte, 40),
-						notify: true})
-				},
+				"a message":     func() error { return l.message(0, 0, []byte("head"), []byte("body"), 0, 0) },
+				"a word":        func() error { return l.write(0, make([]byte, wire.WordLen)) },
+				"a held word":   func() error { return l.postDeferred(&deferred{data: make([]byte, wire.WordLen)}) },
+				"a held answer": func() error { return l.postDeferred(&deferred{data: make([]byte, 40), notify: true}) },
 			} {
 				l.mu.Lock()
 				stage := l.node.bytes(l.stage, l.depth*stageLen)

@@ -47,36 +47,36 @@ func (c *Client) waitBarrier(q barrierRequest) error {
 	return err
 }
 
-func (m *manager) barrier(r *Request, q *barrierRequest) error {
+func (m *manager) barrier(r *Request, q *barrierRequest) (a empty, err error) {
 	b := m.barriers[q.Name]
 	switch {
 	case q.Cancel:
 		if b != nil {
 			b.waiting = cancel(b.waiting, r.From, q.ID)
 		}
-		return nil
+		return a, nil
 	case q.Count < 1 || q.Count > maxWaiting || q.Name == "" || len(q.Name) > 255:
-		return ErrFail
+		return a, ErrFail
 	case slices.ContainsFunc(q.Nodes, func(id int) bool { return !m.node.alive(id) }):
-		return ErrPeerDead
+		return a, ErrPeerDead
 	case b == nil:
 		if len(m.barriers) >= maxWaiting {
-			return ErrNoSpace
+			return a, ErrNoSpace
 		}
 		b = &barrier{count: q.Count}
 		m.barriers[q.Name] = b
 	case b.count != q.Count:
-		return ErrExists
+		return a, ErrExists
 	}
 	b.waiting = append(b.waiting, waitingCall{*r, q.ID})
 	if len(b.waiting) < b.count {
-		return errLater
+		return a, errLater
 	}
 	delete(m.barriers, q.Name)
 	for i := range b.waiting {
 		_ = b.waiting[i].r.Reply([]byte("{}")) // the loss of a node is detected elsewhere
 	}
-	return errLater
+	return a, errLater
 }
 
 // cancel takes the call of a node out of a list, and ends it.

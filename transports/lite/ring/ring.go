@@ -89,6 +89,3 @@ func (s *Sender) Head(head uint64) error {
 	}
 	return nil
 }
-
-// InUse is the number of bytes up to the last head that the peer wrote.
-func (s *Sender) InUse() uint64 { return s.tail - s.head }

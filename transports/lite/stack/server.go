@@ -46,24 +46,19 @@ type callServer struct {
 	done    chan struct{}
 	all     sync.WaitGroup
 
-	leader atomic.Int64 // number of the worker that leads; 0: none, the server ends
-	asleep atomic.Bool  // it sleeps, or is about to
+	leader atomic.Pointer[worker] // the worker that leads; nil: none, the server ends
+	asleep atomic.Bool            // it sleeps, or is about to
 
 	mu      sync.Mutex
-	queue   []work // ring
-	first   int
-	count   int
-	queued  atomic.Int32 // = count, read without the lock
-	workers map[int64]*worker
+	queue   lite.Queue[work]
+	workers map[*worker]bool
 	most    int
-	made    int64
 	lanes   map[sender]*lane
 	closed  bool
 }
 
 // worker is a goroutine that answers.
 type worker struct {
-	number int64
 	ctx    callCtx
 	from   atomic.Int32
 	tag    atomic.Uint32
@@ -95,9 +90,8 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 	c := &callServer{node: n.(node), handler: h, spinFor: max(s.cfg.Spin, 10*time.Microsecond),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
-		workers: map[int64]*worker{},
-		most:    max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{},
-		queue: make([]work, 64)}
+		workers: map[*worker]bool{},
+		most:    max(cfg.Callers, 1)*max(cfg.Conns, 1) + spareWorkers, lanes: map[sender]*lane{}}
 	if s.cfg.Polling == PollCaller {
 		c.spinFor = restAfter
 	}
@@ -105,8 +99,7 @@ func (s *Stack) ListenCalls(ctx context.Context, addr string, cfg transports.Cal
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: errors.Join(err, c.Close())}
 	}
 	c.lead()
-	c.all.Add(1)
-	go c.watch()
+	c.all.Go(c.watch)
 	return c, nil
 }
 
@@ -141,16 +134,7 @@ func (s *callServer) push(w work, r *lite.Request) {
 		_ = w.r.ReplyError(lite.ErrClosed) // a caller that left needs no answer
 		return
 	}
-	if s.count == len(s.queue) {
-		grown := make([]work, 2*s.count)
-		for i := range s.count {
-			grown[i] = s.queue[(s.first+i)%len(s.queue)]
-		}
-		s.queue, s.first = grown, 0
-	}
-	s.queue[(s.first+s.count)%len(s.queue)] = w
-	s.count++
-	s.queued.Store(int32(s.count))
+	s.queue.Push(&w)
 	s.mu.Unlock()
 	s.rouse()
 }
@@ -163,20 +147,12 @@ func (s *callServer) rouse() {
 }
 
 func (s *callServer) pop(w *work) bool {
-	if s.queued.Load() == 0 {
+	if s.queue.Len() == 0 {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.count == 0 {
-		return false
-	}
-	*w = s.queue[s.first]
-	s.queue[s.first] = work{}
-	s.first = (s.first + 1) % len(s.queue)
-	s.count--
-	s.queued.Store(int32(s.count))
-	return true
+	return s.queue.Pop(w)
 }
 
 // lead makes a new worker that leads.
@@ -186,22 +162,18 @@ func (s *callServer) lead() {
 	if s.closed || len(s.workers) >= s.most {
 		return
 	}
-	s.made++
-	w := &worker{number: s.made}
-	w.ctx.init()
-	s.workers[w.number] = w
-	s.leader.Store(w.number)
-	s.all.Add(1)
-	go s.work(w)
+	w := &worker{ctx: callCtx{end: make(chan struct{})}}
+	s.workers[w] = true
+	s.leader.Store(w)
+	s.all.Go(func() { s.work(w) })
 }
 
 // work is a worker, until it leads no more.
 func (s *callServer) work(w *worker) {
-	defer s.all.Done()
 	var job work
 	var since time.Time // of the last request, once the clock was read
 	slept := false      // since then
-	for turn := 1; s.leader.Load() == w.number; turn++ {
+	for turn := 1; s.leader.Load() == w; turn++ {
 		if s.pop(&job) {
 			if turn > 1 && !slept {
 				procs.CPUs.Served()
@@ -222,14 +194,14 @@ func (s *callServer) work(w *worker) {
 			continue
 		}
 		s.asleep.Store(true) // before the look: what is pushed behind that ends the sleep
-		if s.queued.Load() == 0 && s.leader.Load() == w.number {
+		if s.queue.Len() == 0 && s.leader.Load() == w {
 			s.node.Rest(s.wake, mostSleep)
 		}
 		s.asleep.Store(false)
 		turn, slept = 0, true
 	}
 	s.mu.Lock()
-	delete(s.workers, w.number)
+	delete(s.workers, w)
 	s.mu.Unlock()
 }
 
@@ -318,9 +290,7 @@ func (s *callServer) answerCount(r *lite.Request) {
 		n = l.taken
 	}
 	s.mu.Unlock()
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	_ = r.Reply(b[:]) // a caller that left needs no answer
+	_ = r.Reply(binary.BigEndian.AppendUint64(nil, uint64(n))) // a caller that left needs no answer
 }
 
 // givenUp ends the context of a call whose deadline passed. It runs in the goroutine that polls the
@@ -334,7 +304,7 @@ func (s *callServer) givenUp(r *lite.Request) {
 func (s *callServer) cancel(match func(w *worker) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.workers {
+	for w := range s.workers {
 		if w.busy.Load() && match(w) {
 			w.ctx.cancel()
 		}
@@ -343,7 +313,6 @@ func (s *callServer) cancel(match func(w *worker) bool) {
 
 // watch detects handlers that take long, and callers that are lost.
 func (s *callServer) watch() {
-	defer s.all.Done()
 	t := time.NewTicker(watchTick)
 	defer t.Stop()
 	var last *worker
@@ -354,10 +323,7 @@ func (s *callServer) watch() {
 			return
 		case <-t.C:
 		}
-		s.mu.Lock()
-		w := s.workers[s.leader.Load()]
-		s.mu.Unlock()
-		if w != nil {
+		if w := s.leader.Load(); w != nil {
 			run := w.runs.Load()
 			if run%2 == 1 && run == seen && w == last {
 				s.lead()
@@ -377,7 +343,7 @@ func (s *callServer) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	s.leader.Store(0)
+	s.leader.Store(nil)
 	s.rouse()
 	close(s.done)
 	for _, p := range s.ports {
@@ -400,8 +366,6 @@ type callCtx struct {
 }
 
 var _ context.Context = (*callCtx)(nil)
-
-func (c *callCtx) init() { c.end = make(chan struct{}) }
 
 func (c *callCtx) Deadline() (time.Time, bool) { return time.Time{}, false }
 
