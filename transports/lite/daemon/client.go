@@ -14,8 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Client is one goroutine's way to the node of a daemon. Bytes given to Post lie in the client's
-// place (Alloc); others are copied there.
+// Client is one goroutine's way to the node of a daemon. Where a method has the name of one of [lite.Client], it has
+// its contract, too. Bytes given to Post lie in the client's place (Alloc); others are copied there.
 type Client struct {
 	cfg         ClientConfig
 	conn        *net.UnixConn
@@ -23,7 +23,7 @@ type Client struct {
 	page        page
 	space       *extent.Space
 	node        int
-	name, addr  string
+	addr        string
 	interrupted atomic.Bool // Interrupt
 	lateSlot    uint32      // slot of a blocking request whose deadline passed; its completion may still write
 	lines       chan reply  // answers over the socket
@@ -42,21 +42,14 @@ type Client struct {
 	serial       uint32
 	replyAt      uint64 // of blocking calls
 	inbox        []Message
-	waiting      wait // of a receive
-	receives     [portsMost]map[uint32]room
+	waiting      wait            // of a receive
+	receives     map[uint32]room // by slot
 }
 
 // room is where a receive lies.
 type room struct {
 	at   uint64
-	room int
-}
-
-func (c *Client) rooms(port int, i uint32, at uint64, size int) {
-	if c.receives[port] == nil {
-		c.receives[port] = map[uint32]room{}
-	}
-	c.receives[port][i] = room{at, size}
+	size int // bytes
 }
 
 var _ lite.Access = (*Client)(nil)
@@ -73,9 +66,6 @@ const (
 	slotBlocking = 1 << 31
 	slotReceive  = 1 << 30
 )
-
-// Name is the tier of the daemon over its device.
-func (c *Client) Name() string { return c.name }
 
 // Addr is where other nodes reach the daemon's.
 func (c *Client) Addr() string { return c.addr }
@@ -106,7 +96,6 @@ func (c *Client) Alloc(n int) ([]byte, error) {
 	return b, nil
 }
 
-// Free gives back what Alloc gave; no operation may be using it.
 func (c *Client) Free(b []byte) error {
 	off, ok := c.inside(b)
 	if !ok || len(b) == 0 {
@@ -202,7 +191,6 @@ func (c *Client) take(d *end) {
 	}
 }
 
-// Pending is how many operations were posted and not polled.
 func (c *Client) Pending() int { return int(c.next - c.first) }
 
 // Sleep follows a Poll that found nothing: with ClientConfig.Cross it sleeps until something
@@ -255,7 +243,9 @@ func (c *Client) run(r *request) (end, error) {
 	r.slot = slotBlocking | c.serial&^(slotBlocking|slotReceive)
 	var w wait
 	for c.lateSlot != 0 { // it writes where this one does
-		if c.pollRing(); c.forget(c.lateSlot) {
+		c.pollRing()
+		if _, ok := c.waited[c.lateSlot]; ok {
+			delete(c.waited, c.lateSlot)
 			c.lateSlot = 0
 		} else if !c.wait(&w) {
 			return end{}, c.late()
@@ -284,13 +274,6 @@ func (c *Client) run(r *request) (end, error) {
 	}
 }
 
-// forget is true once the completion of a blocking request came, and drops it.
-func (c *Client) forget(slot uint32) bool {
-	_, ok := c.waited[slot]
-	delete(c.waited, slot)
-	return ok
-}
-
 // pushWait is push that waits for a place.
 func (c *Client) pushWait(r *request, w *wait) error {
 	for {
@@ -309,36 +292,41 @@ func (c *Client) pushWait(r *request, w *wait) error {
 // posted later than a queue pair would, and unsignaled posts do not wait for that.
 const slack = 16
 
-func (c *Client) full(unsignaled bool) bool {
+// start pushes a request that ends as p says.
+func (c *Client) start(r *request, fence bool, p posted) error {
 	most := uint32(c.cfg.Depth)
-	if unsignaled {
+	if p.unsignaled {
 		most += slack
 	}
-	return c.next-c.first >= most
+	if c.next-c.first >= most {
+		return rdma.ErrQueueFull
+	}
+	if fence {
+		r.flags |= flagFence
+	}
+	r.slot = c.next % depth
+	err := c.push(r)
+	if err == nil {
+		c.ops[r.slot] = p
+		c.next++
+	}
+	return err
 }
 
-// Post starts operations in order, as lite.Client.Post does.
 func (c *Client) Post(ops []lite.Op) (n int, err error) {
-	for ; n < len(ops) && err == nil; n++ {
+	for n < len(ops) {
 		o := &ops[n]
-		if c.full(o.Unsignaled) {
-			err = rdma.ErrQueueFull
-			break
-		}
 		if o.Kind > lite.OpCmpSwap {
 			err = rdma.ErrNotSupported
 			break
 		}
-		r := request{kind: kind(o.Kind), slot: c.next % depth, handle: uint64(o.Handle), off: o.Off, local: o.Local,
-			add: o.Add, swap: o.Swap, len: o.Len}
-		if o.Fence {
-			r.flags |= flagFence
-		}
-		if err = c.push(&r); err != nil {
+		r := request{kind: kind(o.Kind), handle: uint64(o.Handle), off: o.Off, local: o.Local, add: o.Add, swap: o.Swap,
+			len: o.Len}
+		if err = c.start(&r, o.Fence, posted{d: lite.Done{Slot: o.Slot, Len: o.Len, Kind: o.Kind},
+			unsignaled: o.Unsignaled}); err != nil {
 			break
 		}
-		c.ops[c.next%depth] = posted{d: lite.Done{Slot: o.Slot, Len: o.Len, Kind: o.Kind}, unsignaled: o.Unsignaled}
-		c.next++
+		n++
 	}
 	if n > 0 {
 		c.publish()
@@ -350,24 +338,14 @@ func (c *Client) Post(ops []lite.Op) (n int, err error) {
 // node, that Prepare was called for. Its end is polled as Done of the kind lite.OpMessage.
 func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled,
 	fence bool) error {
-	if c.full(unsignaled) {
-		return rdma.ErrQueueFull
+	r := request{kind: kindSend, handle: uint64(tag), local: local, len: size, node: int32(node), port: uint8(port)}
+	err := c.start(&r, fence, posted{d: lite.Done{Slot: slot, Len: size, Kind: lite.OpMessage}, unsignaled: unsignaled})
+	if err == nil {
+		c.publish()
 	}
-	r := request{kind: kindSend, slot: c.next % depth, handle: uint64(tag), local: local, len: size, node: int32(node),
-		port: uint8(port)}
-	if fence {
-		r.flags |= flagFence
-	}
-	if err := c.push(&r); err != nil {
-		return err
-	}
-	c.ops[c.next%depth] = posted{d: lite.Done{Slot: slot, Len: size, Kind: lite.OpMessage}, unsignaled: unsignaled}
-	c.next++
-	c.publish()
-	return nil
+	return err
 }
 
-// Poll moves finished operations into dst, in the order of their posts.
 func (c *Client) Poll(dst []lite.Done) (n int, err error) {
 	if c.first == c.next {
 		return 0, nil

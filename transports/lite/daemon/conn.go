@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,7 +126,6 @@ func (c *conn) end(err error) {
 
 // readDoorbell wakes the loop.
 func (c *conn) readDoorbell() {
-	defer c.daemon.wg.Done()
 	var b [8]byte
 	for {
 		if _, err := c.doorbell.Read(b[:]); err != nil {
@@ -197,15 +197,15 @@ func (c *conn) inPlace(off uint64, n uint32) bool {
 	return off >= dataAt && off <= size && uint64(n) <= size-off
 }
 
-// handle is the node's handle for a number of the client's own table.
-func (c *conn) handle(h uint64) (lite.Handle, bool) {
+// handle is the node's handle for a number of the client's own table; 0, which is dead, for another one.
+func (c *conn) handle(h uint64) lite.Handle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := uint32(h)
-	if uint64(i) >= uint64(len(c.handles)) || c.handles[i].gen != uint32(h>>32) || c.handles[i].h == 0 {
-		return 0, false
+	if uint64(i) >= uint64(len(c.handles)) || c.handles[i].gen != uint32(h>>32) {
+		return 0
 	}
-	return c.handles[i].h, true
+	return c.handles[i].h
 }
 
 // hasWork is true while the client has written requests that were not taken.
@@ -214,12 +214,7 @@ func (c *conn) hasWork() bool {
 }
 
 func (c *conn) hasReceives() bool {
-	for i := range c.recvs {
-		if len(c.recvs[i]) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.recvs[:], func(of []request) bool { return len(of) > 0 })
 }
 
 type flight struct {

@@ -25,73 +25,57 @@ func (c *conn) control() (fails error) {
 	}
 }
 
-// asks are the calls over the socket, by name.
-var asks = map[string]func(c *conn, q *ask) (reply, error){
-	"malloc": func(c *conn, q *ask) (reply, error) {
+// asks are the calls over the socket, by name. h is what q.Handle stands for, 0 for nothing.
+var asks = map[string]func(c *conn, q *ask, h lite.Handle) (reply, error){
+	"malloc": func(c *conn, q *ask, _ lite.Handle) (reply, error) {
 		if q.Region == nil {
 			return reply{}, lite.ErrFail
 		}
 		h, err := c.blocking.Malloc(*q.Region)
 		return c.keep(h, err, false)
 	},
-	"publish": func(c *conn, q *ask) (reply, error) {
+	"publish": func(c *conn, q *ask, _ lite.Handle) (reply, error) {
 		if q.Region == nil || q.Len > 1<<32-1 || !c.inPlace(q.Off, uint32(q.Len)) {
 			return reply{}, lite.ErrMemory
 		}
 		h, err := c.blocking.Publish(*q.Region, c.page[q.Off:][:q.Len])
 		return c.keep(h, err, true)
 	},
-	"map": func(c *conn, q *ask) (reply, error) {
+	"map": func(c *conn, q *ask, _ lite.Handle) (reply, error) {
 		h, err := c.blocking.Map(q.Name, q.Perm, q.Password)
 		return c.keep(h, err, false)
 	},
-	"unmap": func(c *conn, q *ask) (reply, error) { return reply{}, c.drop(q, c.blocking.Unmap) },
-	"free":  func(c *conn, q *ask) (reply, error) { return reply{}, c.drop(q, c.blocking.FreeRegion) },
-	"grant": func(c *conn, q *ask) (reply, error) {
-		h, ok := c.handle(uint64(q.Handle))
-		if !ok {
-			return reply{}, lite.ErrDeadHandle
-		}
+	"unmap": func(c *conn, q *ask, h lite.Handle) (reply, error) { return c.drop(q, c.blocking.Unmap(h)) },
+	"free":  func(c *conn, q *ask, h lite.Handle) (reply, error) { return c.drop(q, c.blocking.FreeRegion(h)) },
+	"grant": func(c *conn, q *ask, h lite.Handle) (reply, error) {
 		return reply{}, c.blocking.Grant(h, q.Node, q.Perm)
 	},
-	"move": func(c *conn, q *ask) (reply, error) {
-		h, ok := c.handle(uint64(q.Handle))
-		if !ok {
-			return reply{}, lite.ErrDeadHandle
-		}
+	"move": func(c *conn, q *ask, h lite.Handle) (reply, error) {
 		moved, err := c.blocking.Move(h, q.Nodes...)
 		if err == nil {
 			c.forget(uint64(q.Handle))
 		}
 		return c.keep(moved, err, false)
 	},
-	"size": func(c *conn, q *ask) (reply, error) {
-		h, ok := c.handle(uint64(q.Handle))
-		if !ok {
-			return reply{}, lite.ErrDeadHandle
-		}
+	"size": func(c *conn, _ *ask, h lite.Handle) (reply, error) {
 		n, err := c.blocking.Size(h)
 		return reply{Value: n}, err
 	},
-	"memset": func(c *conn, q *ask) (reply, error) {
-		h, ok := c.handle(uint64(q.Handle))
-		if !ok {
-			return reply{}, lite.ErrDeadHandle
-		}
+	"memset": func(c *conn, q *ask, h lite.Handle) (reply, error) {
 		return reply{}, c.blocking.Memset(h, q.Off, q.Byte, q.Len)
 	},
-	"memmove": func(c *conn, q *ask) (reply, error) {
-		from, ok := c.handle(uint64(q.Handle))
-		to, also := c.handle(uint64(q.Other))
-		if !ok || !also {
-			return reply{}, lite.ErrDeadHandle
-		}
-		return reply{}, c.blocking.Memmove(to, q.To, from, q.Off, q.Len)
+	"memmove": func(c *conn, q *ask, from lite.Handle) (reply, error) {
+		return reply{}, c.blocking.Memmove(c.handle(uint64(q.Other)), q.To, from, q.Off, q.Len)
 	},
-	"barrier": func(c *conn, q *ask) (reply, error) { return reply{}, c.blocking.Barrier(q.Name, int(q.Len)) },
-	"prepare": func(c *conn, q *ask) (reply, error) { return reply{}, c.blocking.Prepare(q.Node, q.Port) },
-	"serve":   func(c *conn, q *ask) (reply, error) { return reply{}, c.serve(q.Port, int(min(q.Len, 1<<30))) },
-	"members": func(c *conn, _ *ask) (reply, error) { return reply{Nodes: c.daemon.node.Members()}, nil },
+	"barrier": func(c *conn, q *ask, _ lite.Handle) (reply, error) {
+		return reply{}, c.blocking.Barrier(q.Name, int(q.Len))
+	},
+	"prepare": func(c *conn, q *ask, _ lite.Handle) (reply, error) {
+		return reply{}, c.blocking.Prepare(q.Node, q.Port)
+	},
+	"serve": func(c *conn, q *ask, _ lite.Handle) (reply, error) {
+		return reply{}, c.serve(q.Port, int(min(q.Len, 1<<30)))
+	},
 }
 
 func (c *conn) answer(q *ask) reply {
@@ -99,7 +83,7 @@ func (c *conn) answer(q *ask) reply {
 	if f == nil {
 		return reply{Code: -1, Text: fmt.Sprintf("no such operation: %q", q.Op)}
 	}
-	a, err := f(c, q)
+	a, err := f(c, q, c.handle(uint64(q.Handle)))
 	if err != nil {
 		return fail(q.Op, err)
 	}
@@ -130,17 +114,12 @@ func (c *conn) keep(h lite.Handle, err error, published bool) (reply, error) {
 	return reply{Value: 1<<32 | uint64(len(c.handles)-1)}, nil
 }
 
-// drop ends a handle by f, and frees its number.
-func (c *conn) drop(q *ask, f func(lite.Handle) error) error {
-	h, ok := c.handle(uint64(q.Handle))
-	if !ok {
-		return lite.ErrDeadHandle
+// drop frees the number of a handle that has ended.
+func (c *conn) drop(q *ask, err error) (reply, error) {
+	if err == nil {
+		c.forget(uint64(q.Handle))
 	}
-	if err := f(h); err != nil {
-		return err
-	}
-	c.forget(uint64(q.Handle))
-	return nil
+	return reply{}, err
 }
 
 func (c *conn) forget(num uint64) {

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,9 +81,8 @@ func Serve(node *lite.Node, path string, cfg Config) (*Daemon, error) {
 		places: make([]place, len(node.Segments()))}
 	d.conns.Store(new([]*conn))
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.wg.Add(2)
-	go d.accept()
-	go d.loop()
+	d.wg.Go(d.accept)
+	d.wg.Go(d.loop)
 	return d, nil
 }
 
@@ -123,7 +124,6 @@ func (d *Daemon) kick() {
 }
 
 func (d *Daemon) accept() {
-	defer d.wg.Done()
 	for {
 		c, err := d.lis.AcceptUnix()
 		if d.ctx.Err() != nil {
@@ -137,8 +137,7 @@ func (d *Daemon) accept() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		d.wg.Add(1)
-		go d.serve(c)
+		d.wg.Go(func() { d.serve(c) })
 	}
 }
 
@@ -149,13 +148,8 @@ func userOf(c *net.UnixConn) (user uint32, err error) {
 		return 0, err
 	}
 	var cred *unix.Ucred
-	if e := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET,
-			unix.SO_PEERCRED)
-	}); e != nil {
-		err = e
-	}
-	if err != nil {
+	e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = cmp.Or(e, err); err != nil {
 		return 0, err
 	}
 	return cred.Uid, nil
@@ -182,7 +176,6 @@ func (d *Daemon) give(i int) {
 
 // serve serves the socket of one client until its end.
 func (d *Daemon) serve(socket *net.UnixConn) {
-	defer d.wg.Done()
 	defer socket.Close()
 	c, err := d.admit(socket)
 	if err != nil {
@@ -224,8 +217,8 @@ func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
 	}
 	c, err := d.newConn(socket, i, h)
 	if err == nil {
-		err = sendLine(socket, welcome{Version: version, Size: len(c.page), Node: d.node.ID(), Addr: d.node.Addr(),
-			Name: d.node.Name()}, d.node.Segments()[i].File, c.doorbell)
+		err = sendLine(socket, welcome{Version: version, Size: len(c.page), Node: d.node.ID(), Addr: d.node.Addr()},
+			d.node.Segments()[i].File, c.doorbell)
 		if err != nil {
 			c.discard()
 		}
@@ -241,9 +234,8 @@ func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
 		c.discard()
 		return nil, rdma.ErrClosed
 	}
-	d.wg.Add(1)
-	go c.readDoorbell()
-	list := append(append([]*conn(nil), *d.conns.Load()...), c)
+	d.wg.Go(c.readDoorbell)
+	list := append(slices.Clone(*d.conns.Load()), c)
 	d.conns.Store(&list)
 	d.kick()
 	return c, nil
@@ -253,12 +245,7 @@ func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
 func (d *Daemon) drop(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var list []*conn
-	for _, o := range *d.conns.Load() {
-		if o != c {
-			list = append(list, o)
-		}
-	}
+	list := slices.DeleteFunc(slices.Clone(*d.conns.Load()), func(o *conn) bool { return o == c })
 	d.conns.Store(&list)
 	close(c.stopped)
 }
@@ -268,7 +255,6 @@ const underWay = 100 * time.Millisecond
 
 // loop is the one thread for all clients.
 func (d *Daemon) loop() {
-	defer d.wg.Done()
 	last := time.Now()
 	for idle := 0; ; {
 		conns := *d.conns.Load()

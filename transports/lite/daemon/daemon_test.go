@@ -325,12 +325,9 @@ func TestAProtocolErrorEndsThatClientAlone(t *testing.T) {
 		"requests taken back":             func(c *Client) { c.page.word(wordPosted).Store(^uint32(0)) },
 		"ends that were not there":        func(c *Client) { c.page.word(wordSeen).Store(7) },
 		"a kind that does not exist":      func(c *Client) { c.raw(&request{kind: numKinds, local: dataAt}) },
-		"an answer to nobody": func(c *Client) {
-			c.raw(&request{kind: kindReply, local: dataAt,
-				handle: 3})
-		},
-		"no JSON":            func(c *Client) { _, _ = c.conn.Write([]byte("{")) },
-		"a line without end": func(c *Client) { _, _ = c.conn.Write(make([]byte, 2*lineMost)) },
+		"an answer to nobody":             func(c *Client) { c.raw(&request{kind: kindReply, local: dataAt, handle: 3}) },
+		"no JSON":                         func(c *Client) { _, _ = c.conn.Write([]byte("{")) },
+		"a line without end":              func(c *Client) { _, _ = c.conn.Write(make([]byte, 2*lineMost)) },
 	}
 	w := open(t, 2, Config{})
 	honest := w.dial(t, ClientConfig{})

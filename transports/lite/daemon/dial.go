@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,20 +37,10 @@ func Dial(ctx context.Context, path string, cfg ClientConfig) (*Client, error) {
 }
 
 func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err error) {
-	if cfg.Calls == 0 {
-		cfg.Calls = 1
-	}
-	if cfg.Depth == 0 {
-		cfg.Depth = depth - slack
-	}
+	cfg.Calls, cfg.Depth = cmp.Or(cfg.Calls, 1), cmp.Or(cfg.Depth, depth-slack)
+	cfg.MaxReply, cfg.Timeout = cmp.Or(cfg.MaxReply, 4096), cmp.Or(max(cfg.Timeout, 0), 5*time.Second)
 	if cfg.Depth < 1 || cfg.Depth > depth-slack {
 		return nil, rdma.ErrInvalid
-	}
-	if cfg.MaxReply == 0 {
-		cfg.MaxReply = 4096
-	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = 5 * time.Second
 	}
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "unixpacket", path)
@@ -57,7 +48,7 @@ func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err er
 		return nil, err
 	}
 	c = &Client{cfg: cfg, conn: nc.(*net.UnixConn), lines: make(chan reply, 1), done: make(chan struct{}),
-		prepared: map[[2]int]bool{}, waited: map[uint32]end{}}
+		prepared: map[[2]int]bool{}, waited: map[uint32]end{}, receives: map[uint32]room{}}
 	if err = c.mapPlace(ctx); err != nil {
 		_ = c.conn.Close()
 		return nil, err
@@ -88,7 +79,7 @@ func (c *Client) mapPlace(ctx context.Context) error {
 		}
 		return errMessage
 	}
-	c.doorbell, c.node, c.name, c.addr = files[1], w.Node, w.Name, w.Addr
+	c.doorbell, c.node, c.addr = files[1], w.Node, w.Addr
 	mem, err := unix.Mmap(int(files[0].Fd()), 0, w.Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	_ = files[0].Close() // the mapping stays
 	if err != nil {
@@ -143,27 +134,27 @@ func (c *Client) Close() error {
 	return errors.Join(err, c.doorbell.Close(), unix.Munmap(c.page))
 }
 
-// ask is a call over the socket.
-func (c *Client) ask(q *ask) (reply, error) {
+// ask is a call over the socket. It returns the value of the reply.
+func (c *Client) ask(q *ask) (uint64, error) {
 	if c.ended.Load() {
-		return reply{}, lite.ErrClosed
+		return 0, lite.ErrClosed
 	}
 	select {
 	case <-c.lines: // an answer that came too late
 	default:
 	}
 	if err := sendLine(c.conn, q); err != nil {
-		return reply{}, err
+		return 0, err
 	}
 	t := time.NewTimer(c.cfg.Timeout + time.Second) // the daemon's own deadline is earlier
 	defer t.Stop()
 	select {
 	case a := <-c.lines:
-		return a, a.err()
+		return a.Value, a.err()
 	case <-c.done:
-		return reply{}, lite.ErrClosed
+		return 0, lite.ErrClosed
 	case <-t.C:
 		// Its answer would be taken for another's.
-		return reply{}, errors.Join(lite.ErrTimeout, c.conn.Close())
+		return 0, errors.Join(lite.ErrTimeout, c.conn.Close())
 	}
 }

@@ -32,7 +32,6 @@ type welcome struct {
 	Size    int // bytes of the place
 	Node    int
 	Addr    string // of the node, for others that join
-	Name    string // of the tier over its device
 	Refuse  string
 }
 
@@ -59,7 +58,6 @@ type reply struct {
 	Code  int32  `json:",omitempty"` // of lite, or -1 for the rest
 	Text  string `json:",omitempty"`
 	Value uint64 `json:",omitempty"`
-	Nodes []int  `json:",omitempty"`
 }
 
 // err is the error in a reply.

@@ -10,16 +10,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-func (c *Client) handleOf(a reply, err error) (lite.Handle, error) {
-	if err != nil {
-		return 0, err
-	}
-	return lite.Handle(a.Value), nil
-}
+func handleOf(value uint64, err error) (lite.Handle, error) { return lite.Handle(value), err }
 
-// Malloc makes a region, as lite.Client.Malloc does.
+func errOnly(_ uint64, err error) error { return err }
+
 func (c *Client) Malloc(r lite.RegionConfig) (lite.Handle, error) {
-	return c.handleOf(c.ask(&ask{Op: "malloc", Region: &r}))
+	return handleOf(c.ask(&ask{Op: "malloc", Region: &r}))
 }
 
 // Publish makes a region of bytes of the client's place. It ends with the client.
@@ -28,67 +24,47 @@ func (c *Client) Publish(r lite.RegionConfig, b []byte) (lite.Handle, error) {
 	if !ok || len(b) == 0 {
 		return 0, lite.ErrMemory
 	}
-	return c.handleOf(c.ask(&ask{Op: "publish", Region: &r, Off: off, Len: uint64(len(b))}))
+	return handleOf(c.ask(&ask{Op: "publish", Region: &r, Off: off, Len: uint64(len(b))}))
 }
 
-// Map finds a region by name.
 func (c *Client) Map(name string, want lite.Perm, password string) (lite.Handle, error) {
-	return c.handleOf(c.ask(&ask{Op: "map", Name: name, Perm: want, Password: password}))
+	return handleOf(c.ask(&ask{Op: "map", Name: name, Perm: want, Password: password}))
 }
 
-func (c *Client) errOnly(_ reply, err error) error { return err }
+func (c *Client) Unmap(h lite.Handle) error { return errOnly(c.ask(&ask{Op: "unmap", Handle: h})) }
 
-// Unmap ends a handle.
-func (c *Client) Unmap(h lite.Handle) error { return c.errOnly(c.ask(&ask{Op: "unmap", Handle: h})) }
-
-// FreeRegion ends a region.
 func (c *Client) FreeRegion(h lite.Handle) error {
-	return c.errOnly(c.ask(&ask{Op: "free", Handle: h}))
+	return errOnly(c.ask(&ask{Op: "free", Handle: h}))
 }
 
-// Grant lets a node map the region.
 func (c *Client) Grant(h lite.Handle, node int, perm lite.Perm) error {
-	return c.errOnly(c.ask(&ask{Op: "grant", Handle: h, Node: node, Perm: perm}))
+	return errOnly(c.ask(&ask{Op: "grant", Handle: h, Node: node, Perm: perm}))
 }
 
-// Move puts the region onto other nodes.
 func (c *Client) Move(h lite.Handle, nodes ...int) (lite.Handle, error) {
-	return c.handleOf(c.ask(&ask{Op: "move", Handle: h, Nodes: nodes}))
+	return handleOf(c.ask(&ask{Op: "move", Handle: h, Nodes: nodes}))
 }
 
-// Size is that of the region.
 func (c *Client) Size(h lite.Handle) (uint64, error) {
-	a, err := c.ask(&ask{Op: "size", Handle: h})
-	return a.Value, err
+	return c.ask(&ask{Op: "size", Handle: h})
 }
 
-// Memset fills bytes where they lie.
 func (c *Client) Memset(h lite.Handle, off uint64, b byte, n uint64) error {
-	return c.errOnly(c.ask(&ask{Op: "memset", Handle: h, Off: off, Byte: b, Len: n}))
+	return errOnly(c.ask(&ask{Op: "memset", Handle: h, Off: off, Byte: b, Len: n}))
 }
 
-// Memmove copies between regions where they lie, as lite.Client.Memmove does.
 func (c *Client) Memmove(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff, n uint64) error {
-	return c.errOnly(c.ask(&ask{Op: "memmove", Handle: src, Other: dst, Off: srcOff, To: dstOff, Len: n}))
+	return errOnly(c.ask(&ask{Op: "memmove", Handle: src, Other: dst, Off: srcOff, To: dstOff, Len: n}))
 }
 
-// Barrier waits for count nodes.
 func (c *Client) Barrier(name string, count int) error {
-	return c.errOnly(c.ask(&ask{Op: "barrier", Name: name, Len: uint64(count)}))
+	return errOnly(c.ask(&ask{Op: "barrier", Name: name, Len: uint64(count)}))
 }
 
-// Members are the nodes that are alive.
-func (c *Client) Members() ([]int, error) {
-	a, err := c.ask(&ask{Op: "members"})
-	return a.Nodes, err
-}
-
-// Write copies src to the region.
 func (c *Client) Write(h lite.Handle, off uint64, src []byte) error {
 	return c.transfer(kindWrite, h, off, src)
 }
 
-// Read copies from the region.
 func (c *Client) Read(h lite.Handle, off uint64, dst []byte) error {
 	return c.transfer(kindRead, h, off, dst)
 }
@@ -97,32 +73,25 @@ func (c *Client) Read(h lite.Handle, off uint64, dst []byte) error {
 const bounceMost = 256 << 10
 
 func (c *Client) transfer(k kind, h lite.Handle, off uint64, b []byte) error {
-	if local, ok := c.inside(b); ok {
-		for first := true; first || len(b) > 0; first = false {
-			n := min(len(b), 1<<30)
-			if _, err := c.run(&request{kind: k, handle: uint64(h), off: off, local: local,
-				len: uint32(n)}); err != nil {
+	at, inside := c.inside(b)
+	for first := inside; len(b) > 0 || first; first = false {
+		n := min(len(b), 1<<30)
+		if !inside {
+			var err error
+			if at, n, err = c.bounceBuffer(len(b)); err != nil {
 				return err
 			}
-			off, local, b = off+uint64(n), local+uint64(n), b[n:]
-		}
-		return nil
-	}
-	for len(b) > 0 {
-		at, n, err := c.bounceBuffer(len(b))
-		if err != nil {
-			return err
-		}
-		if k == kindWrite {
-			copy(c.page[at:], b[:n])
+			if k == kindWrite {
+				copy(c.page[at:], b[:n])
+			}
 		}
 		if _, err := c.run(&request{kind: k, handle: uint64(h), off: off, local: at, len: uint32(n)}); err != nil {
 			return err
 		}
-		if k == kindRead {
+		if !inside && k == kindRead {
 			copy(b, c.page[at:at+uint64(n)])
 		}
-		off, b = off+uint64(n), b[n:]
+		off, at, b = off+uint64(n), at+uint64(n), b[n:]
 	}
 	return nil
 }
@@ -147,17 +116,14 @@ func (c *Client) bounceBuffer(n int) (at uint64, room int, err error) {
 	return c.bounce, n, nil
 }
 
-// FetchAdd adds to 8 bytes and returns what was there.
 func (c *Client) FetchAdd(h lite.Handle, off uint64, add uint64) (uint64, error) {
 	return c.atomic(&request{kind: kindFetchAdd, handle: uint64(h), off: off, add: add})
 }
 
-// CmpSwap stores swap in 8 bytes that hold expect, and returns what was there.
 func (c *Client) CmpSwap(h lite.Handle, off uint64, expect, swap uint64) (uint64, error) {
 	return c.atomic(&request{kind: kindCmpSwap, handle: uint64(h), off: off, add: expect, swap: swap})
 }
 
-// TestSet stores 1 in 8 bytes that are 0, and is true if it did.
 func (c *Client) TestSet(h lite.Handle, off uint64) (bool, error) {
 	old, err := c.CmpSwap(h, off, 0, 1)
 	return err == nil && old == 0, err
@@ -194,7 +160,7 @@ func (c *Client) Prepare(node, port int) error {
 	if node == c.node {
 		return lite.ErrNoPort // a call to the own node goes inside the process
 	}
-	err := c.errOnly(c.ask(&ask{Op: "prepare", Node: node, Port: port}))
+	err := errOnly(c.ask(&ask{Op: "prepare", Node: node, Port: port}))
 	if err == nil {
 		c.prepared[[2]int{node, port}] = true
 	}
@@ -239,14 +205,12 @@ type Message struct {
 	OneWay  bool
 
 	client *Client
-	port   int
 	token  uint32
-	at     uint64
-	slot   uint32
+	slot   uint32 // of the receive that it lies in
 }
 
 // Receive is the number of the receive that the message lies in.
-func (m *Message) Receive() int { return int(m.slot) }
+func (m *Message) Receive() int { return int(m.slot & 0xffff) }
 
 // receivesMost leaves half the rings for what is not a message.
 const receivesMost = depth / 2
@@ -265,7 +229,7 @@ func (c *Client) Serve(port, most, receives int) error {
 		if err != nil {
 			return lite.ErrNoSpace
 		}
-		if err := c.receive(port, at, most, uint32(i)); err != nil {
+		if err := c.PostReceive(port, at, most, i); err != nil {
 			return err
 		}
 	}
@@ -274,22 +238,21 @@ func (c *Client) Serve(port, most, receives int) error {
 
 // Open opens a port of the node for this client, without receives; PostReceive posts them.
 func (c *Client) Open(port, most int) error {
-	return c.errOnly(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
+	return errOnly(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
 }
 
-// PostReceive posts a receive into room bytes of the place at local, once: Message.Receive of its
+// PostReceive posts a receive into size bytes of the place at local, once: Message.Receive of its
 // message is num, below 65536. A message that is longer is refused, and the receive stays.
-func (c *Client) PostReceive(port int, local uint64, room, num int) error {
-	return c.receive(port, local, room, uint32(num))
+func (c *Client) PostReceive(port int, local uint64, size, num int) error {
+	return c.receive(slotReceive|uint32(port)<<16|uint32(num), room{local, size})
 }
 
-// receive posts one receive.
-func (c *Client) receive(port int, at uint64, room int, i uint32) error {
+func (c *Client) receive(slot uint32, in room) error {
 	c.waiting = wait{}
-	err := c.pushWait(&request{kind: kindRecv, port: uint8(port), local: at, room: uint32(room),
-		slot: slotReceive | uint32(port)<<16 | i}, &c.waiting)
+	err := c.pushWait(&request{kind: kindRecv, port: uint8(slot >> 16), local: in.at, room: uint32(in.size), slot: slot},
+		&c.waiting)
 	if err == nil {
-		c.rooms(port, i, at, room)
+		c.receives[slot] = in
 		c.publish()
 	}
 	return err
@@ -323,13 +286,12 @@ func (c *Client) RecvWait() (Message, error) {
 }
 
 func (c *Client) received(d *end) {
-	port, i := int(d.slot>>16&0xff), d.slot&0xffff
-	q := c.receives[port][i]
-	if d.code != 0 || int(d.len) > q.room {
+	q := c.receives[d.slot]
+	if d.code != 0 || int(d.len) > q.size {
 		return
 	}
 	c.inbox = append(c.inbox, Message{Payload: c.page[q.at:][:d.len], From: int(d.from), Tag: d.tag,
-		OneWay: d.flags&flagOneWay != 0, client: c, port: port, token: d.token, at: q.at, slot: i})
+		OneWay: d.flags&flagOneWay != 0, client: c, token: d.token, slot: d.slot})
 }
 
 // Reply answers with b, and gives the receive back. code is 0, or the application's own.
@@ -352,7 +314,7 @@ func (m *Message) Reply(code lite.Code, b []byte) error {
 			}
 		}
 	}
-	return c.receive(m.port, m.at, c.receives[m.port][m.slot].room, m.slot)
+	return c.receive(m.slot, c.receives[m.slot])
 }
 
 // Release gives the receive of a message one way back; a call is answered with ErrFail.

@@ -68,21 +68,12 @@ func (c *conn) requests(n int) bool {
 			if r.get(c.page[at : at+requestLen]); r.kind > kindCmpSwap {
 				break
 			}
-			code := lite.Code(0)
-			h, ok := c.handle(r.handle)
-			if !ok {
-				code = lite.ErrDeadHandle
-			} else if !c.inPlace(r.local, r.len) {
-				code = lite.ErrMemory
-			}
-			if code != 0 {
+			h := c.handle(r.handle)
+			if h == 0 || !c.inPlace(r.local, r.len) {
 				break
 			}
 			c.ops[run] = lite.Op{Kind: lite.OpKind(r.kind), Handle: h, Off: r.off, Local: c.base + r.local, Add: r.add,
-				Swap: r.swap, Len: r.len,
-				Slot:  r.slot,
-				Fence: r.flags&flagFence != 0,
-			}
+				Swap: r.swap, Len: r.len, Slot: r.slot, Fence: r.flags&flagFence != 0}
 			c.flight[(c.next+uint32(run))%depth] = flight{r.slot, r.kind}
 			run++
 		}
@@ -131,7 +122,7 @@ func (c *conn) twoSided(r *request) bool {
 	inPlace := c.inPlace(r.local, r.len)
 	switch {
 	case r.kind <= kindCmpSwap:
-		if _, ok := c.handle(r.handle); !ok {
+		if c.handle(r.handle) == 0 {
 			c.refused(r, lite.ErrDeadHandle)
 		} else {
 			c.refused(r, lite.ErrMemory)

@@ -120,9 +120,7 @@ func TestCallsGoThroughTwoDaemons(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all.Add(1)
-				go func() {
-					defer all.Done()
+				all.Go(func() {
 					defer k.Close()
 					for i, size := range []int{0, 1, 64, 4096, 100_000, 7, 300} {
 						q := transports.Call{Method: 2, Request: bytes.Repeat([]byte{byte(n*100 + i)}, size)}
@@ -141,7 +139,7 @@ func TestCallsGoThroughTwoDaemons(t *testing.T) {
 						&e) || e.Code != transports.CallResourceExhausted {
 						t.Errorf("too long: %v", err)
 					}
-				}()
+				})
 			}
 			all.Wait()
 			k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second})
