@@ -1,12 +1,18 @@
 package lite
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
+
+// see is true when some nodes see so many members.
+func (c *cluster) see(members int, nodes ...int) bool {
+	return !slices.ContainsFunc(nodes, func(i int) bool { return len(c.nodes[i].Members()) != members })
+}
 
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
@@ -37,10 +43,7 @@ func TestADeathIsNoticed(t *testing.T) {
 			b := make([]byte, 1)
 			wants(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
 			check(t, cl.Read(own, 0, b))
-			eventually(t, "all members have noticed", func() bool {
-				return len(c.nodes[0].Members()) == 2 &&
-					len(c.nodes[2].Members()) == 2
-			})
+			eventually(t, "all members have noticed", func() bool { return c.see(2, 0, 2) })
 			eventually(t, "the name is free again", func() bool {
 				h, err := cl.Malloc(RegionConfig{Name: "r", Size: 8, Nodes: []int{0}})
 				return err == nil && cl.FreeRegion(h) == nil
@@ -48,7 +51,7 @@ func TestADeathIsNoticed(t *testing.T) {
 			_, err = cl.Call(1, 1, nil)
 			wants(t, "a new call", err, ErrPeerDead)
 			n := c.join() // takes the number of the dead
-			eventually(t, "all members have the new one", func() bool { return len(c.nodes[2].Members()) == 3 })
+			eventually(t, "all members have the new one", func() bool { return c.see(3, 2) })
 			h = must(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
 			check(t, cl.Write(h, 0, []byte("new")))
 		})
@@ -58,16 +61,14 @@ func TestLeavingIsNoticedAtOnce(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		start := time.Now()
 		check(t, c.nodes[1].Close())
-		eventually(t, "all members have noticed", func() bool {
-			return len(c.nodes[0].Members()) == 2 &&
-				len(c.nodes[2].Members()) == 2
-		})
+		eventually(t, "all members have noticed", func() bool { return c.see(2, 0, 2) })
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("noticed after %v", d)
 		}
 	})
 }
 
+// Who waits at a barrier when a node dies is told, and who comes to one behind a death.
 func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond, Timeout: 10 * time.Second})
 	cl := c.client(2, ClientConfig{})
@@ -77,6 +78,12 @@ func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 	eventually(t, "the barrier is asked for", func() bool { return c.nodes[2].Counts().Messages > sent })
 	c.kill(1)
 	wants(t, "barrier", <-got, ErrPeerDead)
+	eventually(t, "the manager knows", func() bool { return c.see(2, 0) })
+	start := time.Now()
+	wants(t, "a barrier of the dead", cl.BarrierOf("c", []int{0, 1, 2}), ErrPeerDead)
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("told after %v", d)
+	}
 }
 
 // A node of another cluster, or of none, is refused and costs nothing.
@@ -108,11 +115,8 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 			r.ReplyTo += 1 << 40
 			return 0, 0
 		},
-		"a position far away": func(o *outRing, r *wire.Request) (uint32, uint32) { r.Start = 1 << 50; return 0, 0 },
-		"an offset outside": func(o *outRing, r *wire.Request) (uint32, uint32) {
-			return 0,
-				wire.Imm(0, 1, 0xfffff0)
-		},
+		"a position far away":   func(o *outRing, r *wire.Request) (uint32, uint32) { r.Start = 1 << 50; return 0, 0 },
+		"an offset outside":     func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, wire.Imm(0, 1, 0xfffff0) },
 		"a port without a ring": func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, wire.Imm(0, 2, 0) },
 		"a kind that is none":   func(o *outRing, r *wire.Request) (uint32, uint32) { return 0, 0xc0000000 },
 	} {

@@ -15,16 +15,14 @@ func TestOneCallerPollsForAll(t *testing.T) {
 		var wg sync.WaitGroup
 		for range callers {
 			cl := c.client(1, ClientConfig{Wait: WaitPoll})
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				for i := range 20 {
 					if _, err := cl.Call(0, 1, []byte{byte(i)}); err != nil {
 						t.Errorf("call %d: %v", i, err)
 						return
 					}
 				}
-			}()
+			})
 		}
 		var open []Request
 		for len(open) < callers {
@@ -32,8 +30,7 @@ func TestOneCallerPollsForAll(t *testing.T) {
 		}
 		n := c.nodes[1]
 		eventually(t, "all but one sleep", func() bool {
-			return n.leader.Load() != nil &&
-				n.followers.Load() >= callers-2
+			return n.leader.Load() != nil && n.followers.Load() >= callers-2
 		})
 		for _, r := range open {
 			check(t, r.Reply(nil))

@@ -32,9 +32,7 @@ func TestAtomicsCountExactly(t *testing.T) {
 		for i := range 3 {
 			for range 2 {
 				cl := c.client(i, ClientConfig{})
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
+				wg.Go(func() {
 					h, err := cl.Map("n", PermAtomic, "")
 					if err != nil {
 						t.Error(err)
@@ -53,7 +51,7 @@ func TestAtomicsCountExactly(t *testing.T) {
 					}
 					_, err = cl.FetchAdd(h, 9, 1)
 					wants(t, "unaligned", err, ErrBounds)
-				}()
+				})
 			}
 		}
 		wg.Wait()
@@ -112,23 +110,6 @@ func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	check(t, lb.Unlock())
 	check(t, la.Lock()) // the turn that was given up is skipped
 	check(t, la.Unlock())
-}
-
-// The lock of a dead owner is free after the stated time.
-func TestADeadOwnersLockIsPassedOn(t *testing.T) {
-	const after = 500 * time.Millisecond
-	c := onMem(t, 3, Config{DeadAfter: after, Beat: 50 * time.Millisecond, Timeout: 10 * time.Second})
-	a, b := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-	la := must(a.NewLock("l", 0))(t)
-	check(t, la.Lock())
-	lb := must(b.OpenLock("l"))(t)
-	c.kill(1)
-	start := time.Now()
-	check(t, lb.Lock())
-	if d := time.Since(start); d > 2*after+time.Second {
-		t.Errorf("passed on after %v", d)
-	}
-	check(t, lb.Unlock())
 }
 
 // Who holds a lock keeps it for as long as its node beats, also against those who wait
@@ -210,9 +191,7 @@ func TestABarrierHoldsEverybody(t *testing.T) {
 		var at [3]atomic.Int32
 		for i := range 3 {
 			cl := c.client(i, ClientConfig{})
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				for r := range rounds {
 					at[i].Store(int32(r))
 					if err := cl.Barrier("b", 3); err != nil {
@@ -226,21 +205,8 @@ func TestABarrierHoldsEverybody(t *testing.T) {
 						}
 					}
 				}
-			}()
+			})
 		}
 		wg.Wait()
 	})
-}
-
-// Who comes to a barrier behind a death is told, too.
-func TestABarrierOfNodesIsNotForTheDead(t *testing.T) {
-	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond, Timeout: 10 * time.Second})
-	cl := c.client(1, ClientConfig{})
-	c.kill(2)
-	eventually(t, "the manager knows", func() bool { return len(c.nodes[0].Members()) == 2 })
-	start := time.Now()
-	wants(t, "barrier", cl.BarrierOf("b", []int{0, 1, 2}), ErrPeerDead)
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("told after %v", d)
-	}
 }

@@ -15,28 +15,37 @@ func (echo) ServeCall(s *transports.Served) error {
 	return nil
 }
 
-// A server that nobody calls leaves its CPU to others, and the next call is answered all the same.
-func TestAnIdleServerSleeps(t *testing.T) {
-	near, far, addr := onIWARP(t, Config{})
-	defer near.Close()
-	defer far.Close()
-	cfg := transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: 1}
+// called is a client's connection and its server.
+func called(t *testing.T, near, far *Stack, addr string, cfg transports.CallConfig) (*callServer, transports.CallConn) {
+	t.Helper()
 	l, err := far.ListenCalls(soon(t), addr, cfg, echo{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
 	conn, err := near.DialCalls(soon(t), l.Addr(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() {
+		for _, c := range []interface{ Close() error }{conn, l, near, far} {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return l.(*callServer), conn
+}
+
+// A server that nobody calls leaves its CPU to others, and the next call is answered all the same.
+func TestAnIdleServerSleeps(t *testing.T) {
+	near, far, addr := onIWARP(t, Config{})
+	s, conn := called(t, near, far, addr, transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: 1})
 	caller, err := conn.Caller(soon(t), transports.CallerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer caller.Close()
-	s, least := l.(*callServer), mostSleep
+	least := mostSleep
 	for range 5 {
 		tick, ctx := time.NewTicker(time.Millisecond), soon(t)
 		for !s.asleep.Load() {
@@ -61,20 +70,14 @@ func TestAnIdleServerSleeps(t *testing.T) {
 // As many connections of calls as a transport says share the queue pairs of one node.
 func TestAThousandConnectionsShareANode(t *testing.T) {
 	near, far, addr := onMem(t, Config{})
-	defer near.Close()
-	defer far.Close()
 	n := near.Caps().MaxConns
 	if n < 1024 {
 		t.Fatalf("at most %d connections", n)
 	}
 	cfg := transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: n}
-	l, err := far.ListenCalls(soon(t), addr, cfg, echo{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	for i := range n {
-		conn, err := near.DialCalls(soon(t), l.Addr(), cfg)
+	s, _ := called(t, near, far, addr, cfg)
+	for i := 1; i < n; i++ {
+		conn, err := near.DialCalls(soon(t), s.Addr(), cfg)
 		if err != nil {
 			t.Fatalf("connection %d: %v", i, err)
 		}

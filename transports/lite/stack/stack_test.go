@@ -55,21 +55,19 @@ func onIWARP(t testing.TB, cfg Config) (near, far *Stack, addr string) {
 	return make(), make(), "127.0.0.1:0"
 }
 
+// ways are the devices that stacks are opened on.
+var ways = map[string]func(testing.TB, Config) (near, far *Stack, addr string){"mem": onMem, "iwarp": onIWARP}
+
 func TestSessions(t *testing.T) {
-	for what, open := range map[string]func(testing.TB, Config) (*Stack, *Stack, string){"mem": onMem,
-		"iwarp": onIWARP} {
+	for what, open := range ways {
 		t.Run(what, func(t *testing.T) {
-			sessiontest.Run(t, func(t testing.TB) (near, far transports.Transport,
-				addr string) {
-				return open(t, Config{})
-			})
+			sessiontest.Run(t, func(t testing.TB) (near, far transports.Transport, addr string) { return open(t, Config{}) })
 		})
 	}
 }
 
 func TestCalls(t *testing.T) {
-	for what, open := range map[string]func(testing.TB, Config) (*Stack, *Stack, string){"mem": onMem,
-		"iwarp": onIWARP} {
+	for what, open := range ways {
 		for form, cfg := range map[string]Config{"": {}, " sends": {Sends: true}, " poll=node": {Polling: PollNode},
 			" poll=adaptive": {Polling: PollAdaptive}} {
 			t.Run(what+form, func(t *testing.T) {

@@ -20,11 +20,9 @@ var lockCases = []row{
 			errs := make([]error, nodes*2)
 			for i := range errs {
 				cl := c.client(i%nodes, lite.ClientConfig{})
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
+				wg.Go(func() {
 					errs[i] = turns(cl, each)
-				}()
+				})
 			}
 			wg.Wait()
 			for _, err := range errs {

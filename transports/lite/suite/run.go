@@ -14,23 +14,9 @@ import (
 
 // Client is what cases use of a client: [lite.Client], or one that is wrong on purpose.
 type Client interface {
-	Malloc(r lite.RegionConfig) (lite.Handle, error)
-	Map(name string, want lite.Perm, password string) (lite.Handle, error)
-	Unmap(h lite.Handle) error
-	FreeRegion(h lite.Handle) error
-	Grant(h lite.Handle, node int, perm lite.Perm) error
-	Move(h lite.Handle, nodes ...int) (lite.Handle, error)
-	Write(h lite.Handle, off uint64, src []byte) error
-	Read(h lite.Handle, off uint64, dst []byte) error
-	Memset(h lite.Handle, off uint64, b byte, n uint64) error
-	Memmove(dst lite.Handle, dstOff uint64, src lite.Handle, srcOff, n uint64) error
-	FetchAdd(h lite.Handle, off uint64, add uint64) (uint64, error)
-	CmpSwap(h lite.Handle, off uint64, expect, swap uint64) (uint64, error)
-	Call(node, port int, req []byte) ([]byte, error)
-	Send(node, port int, msg []byte) error
+	lite.Access
 	NewLock(name string, home int) (*lite.Lock, error)
 	OpenLock(name string) (*lite.Lock, error)
-	Close() error
 }
 
 var _ Client = (*lite.Client)(nil)

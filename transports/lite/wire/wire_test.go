@@ -132,13 +132,3 @@ func TestMalformedGreetings(t *testing.T) {
 		}
 	}
 }
-
-// The nodes' own port is the last that immediate data has room for.
-func TestTheControlPortIsTheLast(t *testing.T) {
-	if _, port, _, ok := ParseImm(Imm(ImmOneWay, ControlPort, 0xffffff)); port != ControlPort || !ok {
-		t.Errorf("port %d comes back as %d, %v", ControlPort, port, ok)
-	}
-	if _, port, _, _ := ParseImm(Imm(ImmRequest, ControlPort+1, 0)); port == ControlPort+1 {
-		t.Errorf("there is a port %d behind it", port)
-	}
-}
