@@ -1,21 +1,15 @@
 // Package extent hands out ranges of one arena: first fit over a sorted list of
 // free ranges, merged when they touch.
 //
-// # Ownership
-//
-// A [Space] is not safe for concurrent use; it keeps numbers and touches no memory.
-//
-// # Limitations
-//
 // Ranges start at multiples of [Align], and those of a page or more at a page's. The cost of a
 // call grows with the number of free ranges, not with the size asked for.
 package extent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 )
 
 // Align is the alignment of every range and the unit of its size, bytes: a cache line.
@@ -34,7 +28,7 @@ var (
 
 type free struct{ off, len uint64 }
 
-// Space is the free part of an arena.
+// Space is the free part of an arena. It touches no memory and is not safe for concurrent use.
 type Space struct {
 	list []free
 	used map[uint64]uint64 // offset → length
@@ -87,17 +81,15 @@ func (s *Space) Free(off uint64) error {
 	}
 	delete(s.used, off)
 	s.left += n
-	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].off > off })
-	s.list = append(s.list, free{})
-	copy(s.list[i+1:], s.list[i:])
-	s.list[i] = free{off, n}
+	i, _ := slices.BinarySearchFunc(s.list, off, func(f free, off uint64) int { return cmp.Compare(f.off, off) })
+	s.list = slices.Insert(s.list, i, free{off, n})
 	if i+1 < len(s.list) && s.list[i].off+s.list[i].len == s.list[i+1].off {
 		s.list[i].len += s.list[i+1].len
-		s.list = append(s.list[:i+1], s.list[i+2:]...)
+		s.list = slices.Delete(s.list, i+1, i+2)
 	}
 	if i > 0 && s.list[i-1].off+s.list[i-1].len == s.list[i].off {
 		s.list[i-1].len += s.list[i].len
-		s.list = append(s.list[:i], s.list[i+1:]...)
+		s.list = slices.Delete(s.list, i, i+1)
 	}
 	return nil
 }

@@ -11,13 +11,6 @@
 // overtakes the grant it ends is known by its higher number, and the grant is for one
 // access only.
 //
-// # Ownership
-//
-// A [Memory] owns two ports of its node, goroutines and clients; Close ends them.
-// Bytes that Read fills are the caller's; those that Update gives are, until it returns.
-//
-// # Limitations
-//
 // Pages that a dead node owned are lost: an access answers with [ErrLost]. Pages whose
 // home died answer with lite.ErrPeerDead. A node's pages are as many as it touched.
 package dsm

@@ -25,7 +25,7 @@ type Config struct {
 	Port     int // and the one above it; of the nodes
 }
 
-// Memory is the shared memory as one node has it. Its methods are safe for concurrent use.
+// Memory is the shared memory as one node has it, with two of its ports. Its methods are safe for concurrent use.
 type Memory struct {
 	cfg  Config
 	node *lite.Node
@@ -99,7 +99,7 @@ func (m *Memory) Read(p, off int, dst []byte) error {
 	return m.access(p, off, len(dst), readWish, func(data []byte) { copy(dst, data[off:]) })
 }
 
-// Update gives f the page to change, while nobody else has it.
+// Update gives f the page to change until it returns, while nobody else has it.
 func (m *Memory) Update(p int, f func(data []byte)) error {
 	return m.access(p, 0, 0, writeWish, f)
 }

@@ -1,11 +1,5 @@
 // Package lines counts how much of an application's source uses LITE.
 //
-// # Ownership
-//
-// It keeps nothing.
-//
-// # Limitations
-//
 // A line counts when it has a call of a method that the tier's clients, nodes, ports,
 // requests and locks have, or names the package. Types are not looked up: a method of
 // the same name of something else counts too, so that the count is never too low.
@@ -17,20 +11,15 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
 // calls are the methods by which an application uses the tier.
-var calls = map[string]bool{}
-
-func init() {
-	for _, m := range strings.Fields(
-		"Client Malloc Map Unmap FreeRegion Grant Move Size Read Write FetchAdd CmpSwap TestSet Memset Memmove " +
-			"Post Poll Barrier BarrierOf NewLock OpenLock Lock Unlock Serve Recv TryRecv Reply ReplyError Release " +
-			"Call Start Finish Multicast Send Await Alloc Free Offset") {
-		calls[m] = true
-	}
-}
+var calls = strings.Fields(
+	"Client Malloc Map Unmap FreeRegion Grant Move Size Read Write FetchAdd CmpSwap TestSet Memset Memmove " +
+		"Post Poll Barrier BarrierOf NewLock OpenLock Lock Unlock Serve Recv TryRecv Reply ReplyError Release " +
+		"Call Start Finish Send Await Alloc Free Offset")
 
 // Count returns the lines of code, without comments, blank lines and imports, and those
 // of them that use the tier.
@@ -68,7 +57,7 @@ func Count(src fs.FS) (all, tier int, err error) {
 					}
 				}
 				if c, ok := n.(*ast.CallExpr); ok {
-					if s, ok := c.Fun.(*ast.SelectorExpr); ok && calls[s.Sel.Name] {
+					if s, ok := c.Fun.(*ast.SelectorExpr); ok && slices.Contains(calls, s.Sel.Name) {
 						uses[set.Position(s.Sel.Pos()).Line] = true
 					}
 				}

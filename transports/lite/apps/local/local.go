@@ -1,16 +1,8 @@
 // Package local makes clusters of LITE nodes in one process, for the applications.
-//
-// # Ownership
-//
-// A [Cluster] owns its nodes and their devices; Close closes both.
-//
-// # Limitations
-//
-// The nodes share the processor and the memory of one machine: what runs on them shows
-// that it works and what it asks of the tier, and not how it scales.
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -19,7 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Cluster is some nodes, the first of which manages it.
+// Cluster is some nodes, the first of which manages it, and their devices. Close closes both.
 type Cluster struct {
 	Nodes []*lite.Node
 	devs  []rdma.Device
@@ -74,17 +66,8 @@ func Each(nodes []*lite.Node, f func(i int, n *lite.Node) error) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			errs[i] = f(i, n)
-		}()
+		wg.Go(func() { errs[i] = f(i, n) })
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }

@@ -5,14 +5,6 @@
 // whole or not at all. The log is made of units of 64 bytes, and a record of a header
 // (mark, length, its own position, checksum) and its bytes in as many as they take. A
 // node that dies between the two leaves units that are no record: readers pass over them.
-//
-// # Ownership
-//
-// A [Log] belongs to the goroutine of its client. Records that Scan gives are the
-// caller's until the next one.
-//
-// # Limitations
-//
 // The log does not wrap. It dies with a node that it lies on.
 package log
 
@@ -44,7 +36,7 @@ var ErrFull = errors.New("log is full")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Log is a log as one client uses it.
+// Log is a log as one client uses it, and belongs to the goroutine of that.
 type Log struct {
 	c    *lite.Client
 	data lite.Handle
@@ -110,7 +102,7 @@ func sum(b []byte) uint32 {
 
 // Scan calls f with every record from position from to the tail as it is now, in order,
 // and returns where to go on. Units that are no record are passed over; one whose writer
-// is not done yet is such a unit too.
+// is not done yet is such a unit too. A record is the caller's until the next one.
 func (l *Log) Scan(from uint64, f func(pos uint64, record []byte) error) (next uint64, err error) {
 	var word [8]byte
 	if err := l.c.Read(l.tail, 0, word[:]); err != nil {

@@ -51,8 +51,7 @@ func TestAppendsAreAtomic(t *testing.T) {
 	place := map[string]int{}
 	if _, err := l.Scan(0, func(_ uint64, r []byte) error {
 		place[string(r)] = len(got)
-		got = append(got,
-			string(r))
+		got = append(got, string(r))
 		return nil
 	}); err != nil {
 		t.Fatal(err)

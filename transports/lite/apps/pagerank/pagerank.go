@@ -4,14 +4,6 @@
 // that they point to in a region of its own, reads the regions of the others at the
 // beginning of an iteration, and writes its own for the next one, of which there are two
 // by turns, so that one barrier an iteration is enough.
-//
-// # Ownership
-//
-// [Run] owns the client that it makes and frees the regions that it made. The graph is
-// only read.
-//
-// # Limitations
-//
 // Every node holds the whole edge list, as far as it ends at its own vertices. Ranks
 // are added in the order of edges, so that the answer is that of [Local] to the bit.
 package pagerank

@@ -5,12 +5,6 @@
 // regions of its own memory. Behind a barrier reducer r reads part r of every mapper,
 // adds them up, and leaves the sum, ordered, in a region that whoever wants it reads.
 //
-// # Ownership
-//
-// [Run] owns the client that it makes and frees the regions that it made.
-//
-// # Limitations
-//
 // All nodes must see the files under the same names. A word is a run of letters and
 // digits, in lower case; its counts fit a node's memory.
 package wordcount
