@@ -331,11 +331,7 @@ func TestAStrangerIsRejectedAndTheNextTaken(t *testing.T) {
 	if a.err != nil || string(a.hello) != "friend" {
 		t.Fatalf("accept: hello %q, %v", a.hello, a.err)
 	}
-	for _, c := range []interface{ Close() error }{s, a.s, l, qp, cq, client, server} {
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}
+	closeAll(t, s, a.s, l, qp, cq, client, server)
 }
 
 // When this side cannot go on, Accept says why and the dialler is not left waiting.
@@ -357,11 +353,7 @@ func TestAnAcceptThatFailsHereRejects(t *testing.T) {
 	if err := <-accepted; !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("accept: %v, want %v", err, rdma.ErrInvalid)
 	}
-	for _, c := range []interface{ Close() error }{l, client, server} { // nothing was left open
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}
+	closeAll(t, l, client, server) // nothing was left open
 }
 
 // A listener that answers without a window has no session to offer.
@@ -387,9 +379,5 @@ func TestAStrangeAnswerEndsTheDial(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
-	for _, c := range []interface{ Close() error }{l, qp, cq, client, far} { // the failed dial left nothing open
-		if err := c.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}
+	closeAll(t, l, qp, cq, client, far) // the failed dial left nothing open
 }

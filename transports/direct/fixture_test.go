@@ -130,14 +130,17 @@ func newRig(t *testing.T, bend func(rdma.Device) rdma.Device, cfg transports.Con
 	if err := ts[0].Close(); !errors.Is(err, rdma.ErrBusy) {
 		t.Errorf("close of a transport with an open session: %v, want %v", err, rdma.ErrBusy)
 	}
-	t.Cleanup(func() {
-		for _, c := range []interface{ Close() error }{l, r.near, r.far, ts[0], ts[1]} {
-			if err := c.Close(); err != nil {
-				t.Errorf("close: %v", err)
-			}
-		}
-	})
+	t.Cleanup(func() { closeAll(t, l, r.near, r.far, ts[0], ts[1]) })
 	return r
+}
+
+func closeAll(t *testing.T, all ...interface{ Close() error }) {
+	t.Helper()
+	for _, c := range all {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
 }
 
 // collect polls s until n Dones are there.

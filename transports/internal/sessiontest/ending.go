@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func closeDelivers(t *testing.T, open Open) {
 	p := connect(t, open, transports.Config{Window: 1 << 20, SendDepth: 16, RecvDepth: 16})
 	win := p.near.s.Local()
 	scribble(win, 8)
-	want := clone(win)
+	want := bytes.Clone(win)
 	for i := range 16 {
 		p.far.post(transports.Op{Kind: transports.KindRecv, Local: uint64(i) << 16, Len: 1 << 16, Slot: uint32(i)})
 	}

@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -124,7 +125,7 @@ func send(t *testing.T, open Open) {
 		}
 		msg := a.s.Local()[100 : 100+size]
 		scribble(msg, i)
-		want := clone(b.s.Local())
+		want := bytes.Clone(b.s.Local())
 		copy(want[1<<20:], msg)
 		// The receive is longer than the message: the rest stays as it was.
 		b.post(transports.Op{Kind: transports.KindRecv, Local: 1 << 20, Len: uint32(size) + 7, Slot: 70})
@@ -170,7 +171,7 @@ func write(t *testing.T, open Open) {
 	for i, size := range []int{0, 1, 64, 4096, 4097, 16384, 65536, 1<<20 + 5} {
 		msg := p.near.s.Local()[1 : 1+size]
 		scribble(msg, i)
-		want := clone(p.far.s.Local())
+		want := bytes.Clone(p.far.s.Local())
 		off := len(want) - size // the last byte of the window is reachable
 		copy(want[off:], msg)
 		p.near.post(transports.Op{Kind: transports.KindWrite, Local: 1, Remote: uint64(off), Len: uint32(size),
@@ -193,7 +194,7 @@ func writeImm(t *testing.T, open Open) {
 	}
 	for i, c := range []struct{ imm, size uint32 }{{0, 8}, {1, 0}, {0xffffffff, 5000}, {0x01020304, 1}} {
 		scribble(p.near.s.Local()[:c.size], i)
-		want := clone(p.far.s.Local())
+		want := bytes.Clone(p.far.s.Local())
 		copy(want[32<<10:], p.near.s.Local()[:c.size])
 		// Where the receive points is not touched, and its length is not asked.
 		p.far.post(transports.Op{Kind: transports.KindRecv, Local: 100, Len: 1, Slot: 5})
@@ -217,7 +218,7 @@ func read(t *testing.T, open Open) {
 	for i, size := range []int{0, 1, 64, 4096, 4097, 65536, 1<<20 + 1} {
 		src := p.far.s.Local()[2<<20-500:][:size]
 		scribble(src, i)
-		want := clone(p.near.s.Local())
+		want := bytes.Clone(p.near.s.Local())
 		copy(want[3:], src)
 		p.near.post(transports.Op{Kind: transports.KindRead, Local: 3, Remote: 2<<20 - 500, Len: uint32(size), Slot: 2})
 		if d := p.take(p.near, 1)[0]; d.Slot != 2 || d.Kind != transports.KindRead || int(d.Len) != size {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -179,23 +180,14 @@ func (p *pair) barrier() {
 	}
 	for _, e := range []*end{p.near, p.far} {
 		p.until("barrier at "+e.name, func() bool {
-			for _, d := range e.dones {
-				if d.Slot == slot && d.Kind == transports.KindRecv {
-					return true
-				}
-			}
-			return e.err != nil
+			return e.err != nil || slices.ContainsFunc(e.dones, func(d transports.Done) bool {
+				return d.Slot == slot && d.Kind == transports.KindRecv
+			})
 		})
 		if e.err != nil {
 			p.t.Fatalf("%s poll: %v", e.name, e.err)
 		}
-		var rest []transports.Done
-		for _, d := range e.dones {
-			if d.Slot != slot {
-				rest = append(rest, d)
-			}
-		}
-		e.dones = rest
+		e.dones = slices.DeleteFunc(e.dones, func(d transports.Done) bool { return d.Slot == slot })
 	}
 }
 
@@ -221,5 +213,3 @@ func same(t testing.TB, what string, got, want []byte) {
 		}
 	}
 }
-
-func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -35,7 +35,7 @@ func mixed(t *testing.T, open Open) {
 	var want [2][]byte
 	for i, e := range ends {
 		scribble(e.s.Local()[:mixSource], i)
-		want[i] = clone(e.s.Local())
+		want[i] = bytes.Clone(e.s.Local())
 	}
 	for round := range 40 {
 		expect := [2]int{}
