@@ -4,46 +4,34 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/rdma/acceptor"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-const (
-	// backlog bounds the connections that are being greeted or wait for Accept.
-	// Arbitrary; more wait in the kernel's queue.
-	backlog = 64
-	// acceptPause follows a failed accept, of which an exhausted descriptor table is
-	// the likely cause: a retry at once would spin.
-	acceptPause = 10 * time.Millisecond
-)
+// backlog bounds the connections that are being greeted, and those that wait for Accept. Arbitrary; more wait in the
+// kernel's queue.
+const backlog = 64
 
 // listener greets in the background, so that a silent client holds up nobody,
 // and answers in Accept, so that a session nobody takes costs no window.
 type listener struct {
-	t    *transport
-	cfg  transports.Config
-	ln   stream.Listener
-	addr string
-
-	ready  chan caller
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	slots  chan struct{}
-	group  sync.WaitGroup
-	close  func() error
+	*acceptor.Acceptor[stream.Opening, *caller]
+	t   *transport
+	cfg transports.Config
+	ln  stream.Listener
 }
 
 // caller is a greeted connection that waits for its answer.
 type caller struct {
-	conn stream.Opening
-	ask  greeting
+	conn   stream.Opening
+	ask    greeting
+	expire *time.Timer // refuses it, as an unanswered connection request of the waist
 }
 
 // Listen takes sessions at addr. Errors: rdma.ErrInvalid, ErrAddrInUse and the system's.
@@ -70,33 +58,29 @@ func (t *transport) listen(ctx context.Context, addr string, cfg transports.Conf
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{t: t, cfg: cfg, ln: ln, addr: ln.Addr(), ready: make(chan caller),
-		slots: make(chan struct{}, backlog)}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.close = sync.OnceValue(func() error {
-		l.cancel()
-		err := l.ln.Close()
-		l.group.Wait()
-		return err
-	})
-	l.group.Go(l.serve)
+	l := &listener{t: t, cfg: cfg, ln: ln, Acceptor: acceptor.New[stream.Opening, *caller](acceptor.Limits{
+		Backlog: backlog, Request: greetTimeout, Grace: greetTimeout})}
+	l.Serve(ln.Accept, l.greet)
 	return l, nil
 }
 
 // Addr is "host:port" with the real port.
-func (l *listener) Addr() string { return l.addr }
+func (l *listener) Addr() string { return l.ln.Addr() }
 
 // Accept answers the next greeted client. A client that is gone or breaks the
 // protocol is passed over; an error is this side's or the end of ctx.
 func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {
 	for {
-		c, err := l.next(ctx)
-		if err != nil {
-			return nil, nil, &rdma.OpError{Op: "accept at", Object: l.addr, Err: err}
+		c, err := l.Next(ctx)
+		if err == nil && !c.expire.Stop() {
+			continue // it was refused
 		}
-		s, err := l.t.open(c.conn, l.cfg, &c.ask)
+		var s *session
+		if err == nil {
+			s, err = l.t.open(c.conn, l.cfg, &c.ask)
+		}
 		if err != nil {
-			return nil, nil, &rdma.OpError{Op: "accept at", Object: l.addr, Err: err}
+			return nil, nil, &rdma.OpError{Op: "accept at", Object: l.Addr(), Err: err}
 		}
 		if s.greet(l.cfg) {
 			return s, c.ask.hello, nil
@@ -114,90 +98,39 @@ func (s *session) greet(cfg transports.Config) bool {
 	return err == nil && n == len(b)
 }
 
-// next prefers a client that waits over an ended ctx.
-func (l *listener) next(ctx context.Context) (caller, error) {
-	if l.ctx.Err() != nil {
-		return caller{}, rdma.ErrClosed
-	}
-	select {
-	case c := <-l.ready:
-		return c, nil
-	default:
-	}
-	select {
-	case c := <-l.ready:
-		return c, nil
-	case <-ctx.Done():
-		return caller{}, ctx.Err()
-	case <-l.ctx.Done():
-		return caller{}, rdma.ErrClosed
-	}
-}
-
-func (l *listener) serve() {
-	for {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.ctx.Done():
-			return
-		}
-		conn, err := l.ln.Accept()
-		if err != nil {
-			<-l.slots
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			time.Sleep(acceptPause)
-			continue
-		}
-		l.group.Go(func() { l.greet(conn) })
-	}
-}
-
-// greet reads the client's greeting and waits for an Accept.
+// greet reads the client's greeting and queues it for Accept. Another version of the protocol gets a refusal, so that it
+// can say which versions differ; any other protocol gets nothing.
 func (l *listener) greet(conn stream.Opening) {
-	defer func() { <-l.slots }()
 	defer onepeer.Recover(func(error) { conn.Close() })
-	ask, err := l.readGreeting(conn)
+	var b [greetingLen]byte
+	err := l.Await(conn, func() error {
+		_, err := io.ReadFull(conn, b[:])
+		return err
+	})
 	if err != nil {
 		conn.Close()
 		return
 	}
-	// As an unanswered connection request of the waist, it is refused after 10 s.
-	t := time.NewTimer(connectTimeout)
-	defer t.Stop()
-	select {
-	case l.ready <- caller{conn, ask}:
-		return
-	case <-t.C:
-	case <-l.ctx.Done():
+	c := &caller{conn: conn}
+	c.ask, err = parseGreeting(&b)
+	switch {
+	case errors.Is(err, errMagic):
+		conn.Close()
+	case err != nil || c.ask.verdict != verdictAsk:
+		refuse(conn)
+	default:
+		c.expire = time.AfterFunc(connectTimeout, func() { refuse(conn) })
+		if l.Offer(c) != nil {
+			c.refuse()
+		}
 	}
-	refuse(conn)
 }
 
-// readGreeting reads the greeting. Another version of the protocol gets a refusal, so
-// that it can say which versions differ; any other protocol gets nothing.
-func (l *listener) readGreeting(conn stream.Opening) (greeting, error) {
-	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
-		return greeting{}, err
+// refuse is for a client that waits, unless it was refused.
+func (c *caller) refuse() {
+	if c.expire.Stop() {
+		refuse(c.conn)
 	}
-	leave := after(l.ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	defer leave()
-	var b [greetingLen]byte
-	if _, err := io.ReadFull(conn, b[:]); err != nil {
-		return greeting{}, err
-	}
-	g, err := parseGreeting(&b)
-	if errors.Is(err, errMagic) {
-		return g, err
-	}
-	if err == nil && g.verdict != verdictAsk {
-		err = errGreeting
-	}
-	if err != nil {
-		refuse(conn)
-	}
-	return g, err
 }
 
 // refuse says no and closes.
@@ -211,4 +144,4 @@ func refuse(conn stream.Opening) {
 
 // Close ends listening, refuses who waits, and joins the goroutines. Sessions
 // live on. Idempotent.
-func (l *listener) Close() error { return l.close() }
+func (l *listener) Close() error { return l.Acceptor.Close(l.ln.Close, (*caller).refuse) }
