@@ -67,11 +67,11 @@ func (n *Node) askFor(c *Client, node int, op controlOp, req, answer any) error 
 }
 
 func (c *Client) ask(node int, op controlOp, req, answer any) error {
-	b, err := encode(op, req)
+	b, err := json.Marshal(req)
 	if err != nil {
 		return err
 	}
-	got, err := c.Call(node, wire.ControlPort, b)
+	got, err := c.Call(node, wire.ControlPort, append([]byte{byte(op)}, b...))
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,6 @@ func (c *Client) ask(node int, op controlOp, req, answer any) error {
 		return ErrFail
 	}
 	return nil
-}
-
-func encode(op controlOp, req any) ([]byte, error) {
-	b, err := json.Marshal(req)
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte{byte(op)}, b...), nil
 }
 
 // nodeServer answers control messages. Requests of nodes and of the manager's have a

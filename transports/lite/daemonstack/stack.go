@@ -50,7 +50,7 @@ func New(dev rdma.Device, cfg Config) (*Stack, error) {
 		return nil, rdma.ErrInvalid
 	}
 	s := &Stack{dev: dev, caps: caps, cfg: cfg}
-	s.Sessions = session.New(s.Caps(), caps.Features.Has(rdma.FeatFence), s.open)
+	s.Sessions = session.New(dev, s.Caps(), s.open)
 	return s, nil
 }
 
@@ -69,9 +69,6 @@ func (s *Stack) Name() string {
 
 // Links is how many queue pairs a node has to a peer.
 func (s *Stack) Links() int { return cmp.Or(s.cfg.Links, 4) }
-
-// Device is the device below, which the stack owns.
-func (s *Stack) Device() rdma.Device { return s.dev }
 
 const (
 	maxMessage = 256 << 10
@@ -100,9 +97,6 @@ func (s *Stack) CallCost() transports.CallCost {
 	}
 	return transports.CallCost{Form: "by a daemon", Mode: mode, Pollers: 1}
 }
-
-// Close closes the device.
-func (s *Stack) Close() error { return s.dev.Close() }
 
 func check(cfg transports.CallConfig) error {
 	if cfg.MaxRequest < 0 || cfg.MaxRequest > maxMessage || cfg.MaxResponse < 0 || cfg.MaxResponse > maxMessage ||

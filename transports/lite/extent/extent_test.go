@@ -2,61 +2,44 @@ package extent
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
-	"time"
 )
 
-func TestRangesNeverOverlapAndComeBackWhole(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	const base, size = 4096, 1 << 20
+// A range is known by its offset, behind what lies in front of the space, and comes back once.
+func TestRangesAreKnownByTheirOffsets(t *testing.T) {
+	const base, size = 8*Page + 5*Align, 1 << 20
 	s := New(base, size)
-	owner := make([]int, size/Align)
-	live := map[uint64]uint64{}
-	for step := 1; step < 20000; step++ {
-		if rng.IntN(2) == 0 {
-			n := 1 + rng.Uint64N(20000)>>rng.IntN(9) // around a page and far below
-			off, err := s.Alloc(n)
-			if err != nil {
-				if !errors.Is(err, ErrFull) {
-					t.Fatal(err)
-				}
-				continue
-			}
-			if align := uint64(Align); off%align != 0 || (n+Align-1)/Align*Align >= Page && off%Page != 0 {
-				t.Fatalf("step %d: %d bytes at %d", step, n, off)
-			}
-			live[off] = n
-			for i := (off - base) / Align; i < (off-base+n+Align-1)/Align; i++ {
-				if owner[i] != 0 {
-					t.Fatalf("step %d: unit %d given twice", step, i)
-				}
-				owner[i] = step
-			}
-			continue
-		}
-		for off, n := range live {
-			for i := (off - base) / Align; i < (off-base+n+Align-1)/Align; i++ {
-				owner[i] = 0
-			}
-			if err := s.Free(off); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Free(off); !errors.Is(err, ErrFree) {
-				t.Fatalf("freed twice: %v", err)
-			}
-			delete(live, off)
-			break
-		}
-	}
-	for off := range live {
-		if err := s.Free(off); err != nil {
+	taken := map[uint64]uint64{}
+	for _, n := range []uint64{1, Align, Align + 1, Page - Align, Page - Align + 1, Page, 3 * Page, 100} {
+		off, err := s.Alloc(n)
+		if err != nil {
 			t.Fatal(err)
 		}
+		rounded := (n + Align - 1) / Align * Align
+		if off < base || off+rounded > base+size || off%Align != 0 || rounded >= Page && off%Page != 0 {
+			t.Errorf("%d bytes at %d", n, off)
+		}
+		for at, n := range taken {
+			if off < at+n && at < off+rounded {
+				t.Errorf("%d bytes at %d and %d at %d are taken twice", n, at, rounded, off)
+			}
+		}
+		taken[off] = rounded
 	}
-	if off, err := s.Alloc(size); err != nil || off != base {
-		t.Fatalf("the whole space: %d, %v", off, err)
+	for _, n := range []uint64{0, size, ^uint64(0)} {
+		if _, err := s.Alloc(n); !errors.Is(err, ErrFull) {
+			t.Errorf("%d bytes beside others: %v", n, err)
+		}
+	}
+	for off := range taken {
+		if err := s.Free(off); err != nil {
+			t.Error(err)
+		}
+		if err := s.Free(off); !errors.Is(err, ErrFree) {
+			t.Errorf("freed twice: %v", err)
+		}
+	}
+	if off, err := s.Alloc(size - Page); err != nil || off < base || s.Left() != Page {
+		t.Errorf("nearly the whole space: %d, %v, %d bytes left", off, err, s.Left())
 	}
 }

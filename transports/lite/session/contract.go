@@ -46,13 +46,6 @@ func normal(cfg transports.Config, c transports.Caps) (transports.Config, error)
 	return cfg, err
 }
 
-func checkHello(hello []byte) error {
-	if len(hello) > maxHello {
-		return fmt.Errorf("hello of %d bytes, at most %d: %w", len(hello), maxHello, rdma.ErrInvalid)
-	}
-	return nil
-}
-
 // wantedPerm is what a session asks of the peer's window.
 func wantedPerm(kinds transports.KindSet) lite.Perm {
 	want := lite.PermRead | lite.PermWrite

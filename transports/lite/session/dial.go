@@ -3,15 +3,17 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Sessions make sessions. They have the methods Dial and Listen of transports.Transport.
+// Sessions make sessions. They have the methods of transports.Transport but for Name and Caps.
 type Sessions struct {
 	Nodes
+	dev   rdma.Device
 	caps  transports.Caps
 	fence bool
 	open  Opener
@@ -21,10 +23,16 @@ type Sessions struct {
 // empty, with room for sessions of cfg.
 type Opener func(ctx context.Context, listen, manager string, cfg transports.Config) (Node, error)
 
-// New makes sessions with caps over a device that orders operations behind reads with fence.
-func New(caps transports.Caps, fence bool, open Opener) *Sessions {
-	return &Sessions{caps: caps, fence: fence, open: open}
+// New makes sessions with caps over a device, and owns it.
+func New(dev rdma.Device, caps transports.Caps, open Opener) *Sessions {
+	return &Sessions{dev: dev, caps: caps, fence: dev.Caps().Features.Has(rdma.FeatFence), open: open}
 }
+
+// Device is the device below.
+func (s *Sessions) Device() rdma.Device { return s.dev }
+
+// Close closes the device; rdma.ErrBusy while something is open.
+func (s *Sessions) Close() error { return s.dev.Close() }
 
 // Dial joins the cluster at addr, where that has not happened, and sets up a session.
 func (s *Sessions) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
@@ -41,8 +49,8 @@ func (s *Sessions) dial(ctx context.Context, addr string, hello []byte, cfg tran
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHello(hello); err != nil {
-		return nil, err
+	if len(hello) > maxHello {
+		return nil, fmt.Errorf("hello of %d bytes, at most %d: %w", len(hello), maxHello, rdma.ErrInvalid)
 	}
 	if cfg.Created != nil {
 		cfg.Created()

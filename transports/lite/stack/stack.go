@@ -46,7 +46,7 @@ func New(dev rdma.Device, cfg Config) (*Stack, error) {
 		return nil, fmt.Errorf("%d queue pairs, arena of %d bytes: %w", cfg.Links, cfg.Arena, rdma.ErrInvalid)
 	}
 	s := &Stack{dev: dev, caps: caps, cfg: cfg}
-	s.Sessions = session.New(s.Caps(), caps.Features.Has(rdma.FeatFence),
+	s.Sessions = session.New(dev, s.Caps(),
 		func(ctx context.Context, listen, manager string, cfg transports.Config) (session.Node, error) {
 			return s.open(ctx, listen, manager, sessionNeed(cfg), cfg.Secret)
 		})
@@ -55,9 +55,6 @@ func New(dev rdma.Device, cfg Config) (*Stack, error) {
 
 // Name is the tier over its device, with parameters.
 func (s *Stack) Name() string { return s.cfg.name(s.dev) }
-
-// Device is the device below, which the stack owns.
-func (s *Stack) Device() rdma.Device { return s.dev }
 
 // Counts are those of its nodes and of the device.
 func (s *Stack) Counts() []rdma.Counts {
@@ -103,6 +100,3 @@ func (s *Stack) CallCost() transports.CallCost {
 	s.Joined(func(n session.Node) { c.Registered = max(c.Registered, n.(node).Arena()) })
 	return c
 }
-
-// Close closes the device; rdma.ErrBusy while something is open.
-func (s *Stack) Close() error { return s.dev.Close() }
