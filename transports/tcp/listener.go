@@ -98,8 +98,8 @@ func (s *session) greet(cfg transports.Config) bool {
 	return err == nil && n == len(b)
 }
 
-// greet reads the client's greeting and queues it for Accept. Another version of the protocol gets a refusal, so that it
-// can say which versions differ; any other protocol gets nothing.
+// greet reads the client's greeting and queues it for Accept. Another version of the protocol gets a refusal,
+// so that it can say which versions differ; any other protocol gets nothing.
 func (l *listener) greet(conn stream.Opening) {
 	defer onepeer.Recover(func(error) { conn.Close() })
 	var b [greetingLen]byte
