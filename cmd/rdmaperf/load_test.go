@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
@@ -210,7 +210,7 @@ func TestRunMeasuresConnections(t *testing.T) {
 	}
 	for i, res := range d.Results {
 		n := []int{1, 1, 3, 3}[i]
-		if c := connectresults.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified ||
+		if c := connect.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified ||
 			c.Create.Count != int64(20*n) {
 			t.Errorf("result %+v", res)
 		}

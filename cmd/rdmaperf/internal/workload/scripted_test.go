@@ -14,7 +14,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
-	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
 	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
@@ -412,7 +411,7 @@ func TestScriptedConnect(t *testing.T) {
 	for _, r := range measure(t, f,
 		engine.Plan{Points: []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}, Iterations: n,
 			Verify: true}) {
-		d := r.Detail.(*connectresults.Connect)
+		d := r.Detail.(*connect.Connect)
 		if l := r.Latency; l.Count != n || l.Mean != float64(dial+first) || d.Connect.Mean != dial ||
 			d.FirstRoundTrip.Mean != float64(first) || d.Disconnect.Max != 0 || d.Create.Max != 0 {
 			t.Errorf("ready %v, connect %v, first %v, disconnect %v", l.Mean, d.Connect.Mean, d.FirstRoundTrip.Mean,

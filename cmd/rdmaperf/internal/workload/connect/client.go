@@ -6,27 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // setUp sets up connection number n of a thread, makes its first round trip and ends it.
-type setUp func(ctx context.Context, r *engine.Phase, index int, n int64) (times, error)
+type setUp func(ctx context.Context, s *setups, r *engine.Phase, index int, n int64) (times, error)
 
 // setups is the client's side of a phase. Its threads share the recorders, which
 // are written between connections, never inside a timed part.
 type setups struct {
-	m   *engine.Measurement
-	lim engine.Limits
-	gen int
-
+	m     *engine.Measurement
+	lim   engine.Limits
+	gen   int
 	setUp setUp
 
 	mu     sync.Mutex
@@ -38,22 +40,19 @@ type setups struct {
 }
 
 // phases takes a point through warm-up and measurement once the server listens, and ends it.
-// make gives how a connection is set up in a phase.
-func phases(ctx context.Context, m *engine.Measurement, make func(*setups) setUp) (err error) {
+func phases(ctx context.Context, m *engine.Measurement, one setUp) (err error) {
 	p := m.Plan
 	defer engine.ReserveProcs(m.Sh.QPs)()
 	phase := func(name string, gen int, lim engine.Limits, every time.Duration) (*engine.Outcome, *engine.PhaseReport,
 		error) {
-		s := &setups{m: m, lim: lim, gen: gen}
-		s.setUp = make(s)
+		s := &setups{m: m, lim: lim, gen: gen, setUp: one}
 		for i := range s.stages {
 			s.stages[i] = reports.NewRecorder()
 		}
 		if every > 0 && lim.Dur > 0 {
 			s.series = engine.NewSeries(every, lim.Dur)
 		}
-		release := engine.HoldCollector()
-		defer release()
+		defer engine.HoldCollector()()
 		return m.Around(ctx, engine.PhaseStart{Name: name, Generation: gen}, s.start, nil)
 	}
 	if p.WarmupIterations > 0 || p.WarmupDuration > 0 {
@@ -80,15 +79,13 @@ func (s *setups) start() *engine.Phase {
 	}
 	var ended sync.WaitGroup
 	for i := range s.m.Sh.QPs {
-		ended.Add(1)
-		go func() {
-			defer ended.Done()
+		ended.Go(func() {
 			runtime.LockOSThread() // as every worker; the thread ends with it
 			if err := s.repeat(ctx, r, i, begin); err != nil {
 				s.fail(err)
 				r.Halt(engine.StopSoon)
 			}
-		}()
+		})
 	}
 	go func() {
 		ended.Wait()
@@ -117,19 +114,17 @@ type times struct {
 // newTimes are those of a connection that was begun at t0, made of the process's own
 // resources at created, stood at t1, had its first answer at t2, and ended from t3 to t4.
 func newTimes(t0, created, t1, t2, t3, t4 int64) times {
-	return times{end: t4, took: [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created, stageFirst: t2 -
-		t1, stageDisconnect: t4 - t3,
-		stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}}
+	return times{end: t4, took: [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created,
+		stageFirst: t2 - t1, stageDisconnect: t4 - t3, stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}}
 }
 
-// repeat is one thread's loop.
 func (s *setups) repeat(ctx context.Context, r *engine.Phase, index int, begin int64) error {
 	for n := int64(0); s.lim.Ops == 0 || n < s.lim.Ops; n++ {
-		t, err := s.setUp(ctx, r, index, n)
-		switch {
-		case err == engine.ErrStop:
+		t, err := s.setUp(ctx, s, r, index, n)
+		if err == engine.ErrStop {
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 		s.record(&t.took, t.end)
@@ -142,24 +137,35 @@ func (s *setups) repeat(ctx context.Context, r *engine.Phase, index int, begin i
 
 // sessions sets up sessions.
 type sessions struct {
-	*setups
-	tr    transports.Transport
-	addr  string
-	token []byte
-
+	tr     transports.Transport
+	addr   string
+	token  []byte
 	secret []byte // of the server's cluster, where the stack has one; nil: none
 }
 
-func (s *sessions) setUp(ctx context.Context, r *engine.Phase, index int, n int64) (t times, err error) {
-	hello := binary.BigEndian.AppendUint32(append([]byte(nil), s.token...), uint32(index))
+func bySessions(ctx context.Context, r *engine.Run, m *engine.Measurement) (setUp, error) {
+	tr, err := engine.SessionsOf(r.Stack)
+	if err != nil {
+		return nil, err
+	}
+	addr, at, err := m.Address(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := &sessions{tr, addr, engine.SessionToken(r.Plan.Token, at.Token), m.Secret(at.Token)}
+	return o.setUp, nil
+}
+
+func (o *sessions) setUp(ctx context.Context, s *setups, r *engine.Phase, index int, n int64) (t times, err error) {
+	hello := binary.BigEndian.AppendUint32(slices.Clone(o.token), uint32(index))
 	cfg := s.m.Sh.Config
-	cfg.Secret = s.secret
+	cfg.Secret = o.secret
 	bound, cancel := context.WithTimeout(ctx, s.m.Sh.Timeout)
 	defer cancel()
 	var created int64
 	cfg.Created = func() { created = engine.Now() }
 	t0 := engine.Now()
-	session, err := s.tr.Dial(bound, s.addr, hello, cfg)
+	session, err := o.tr.Dial(bound, o.addr, hello, cfg)
 	t1 := engine.Now()
 	if err != nil {
 		if r.Stop.Load() != 0 {
@@ -198,7 +204,7 @@ func (s *setups) record(took *[numStages]int64, t int64) {
 
 // first is the first round trip: bytes of this connection alone, to the server's
 // window and back. It returns when they were there; they are compared after that.
-func (s *sessions) first(session transports.Session, r *engine.Phase, index int, n int64) (int64, error) {
+func (s *setups) first(session transports.Session, r *engine.Phase, index int, n int64) (int64, error) {
 	sh := s.m.Sh
 	mem := session.Local()
 	state := engine.PatternState(sh.Seed, s.gen, index, int(n))
@@ -244,7 +250,7 @@ func (s *sessions) first(session transports.Session, r *engine.Phase, index int,
 	}
 }
 
-func (s *sessions) compare(got []byte, state uint64, index int) error {
+func (s *setups) compare(got []byte, state uint64, index int) error {
 	if !s.m.Sh.Verify {
 		return nil
 	}
@@ -254,4 +260,74 @@ func (s *sessions) compare(got []byte, state uint64, index int) error {
 	}
 	return engine.Corrupted(&engine.CorruptionError{Point: s.m.Sh.String(), Side: engine.SideClient, QP: index,
 		What: "first answer", Offset: i, Want: want, Got: got[i]})
+}
+
+// calls sets up connections of calls.
+type calls struct {
+	tr      transports.CallTransport
+	addr    string
+	cfg     transports.CallConfig
+	callers func(transports.CallConn, int) (engine.Caller, error)
+}
+
+func byCalls(ctx context.Context, r *engine.Run, m *engine.Measurement) (setUp, error) {
+	tr, err := engine.CallsOf(r.Stack)
+	if err != nil {
+		return nil, err
+	}
+	addr, at, err := m.Address(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &calls{tr, addr, callConfig(m.Sh), rpc.Callers(m.Sh)}
+	c.cfg.Secret = m.Secret(at.Token)
+	return c.setUp, nil
+}
+
+func (c *calls) setUp(ctx context.Context, s *setups, r *engine.Phase, index int, n int64) (t times, err error) {
+	bound, cancel := context.WithTimeout(ctx, s.m.Sh.Timeout)
+	defer cancel()
+	t0 := engine.Now()
+	conn, err := c.tr.DialCalls(bound, c.addr, c.cfg)
+	t1 := engine.Now()
+	if err != nil {
+		if r.Stop.Load() != 0 {
+			return t, engine.ErrStop
+		}
+		return t, drive.ConnectFailed(c.tr, err)
+	}
+	caller, err := c.callers(conn, index)
+	t2 := t1
+	if err == nil {
+		t2, err = first(bound, caller, s.gen, n)
+	}
+	t3 := engine.Now()
+	closing := conn.Close()
+	t4 := engine.Now()
+	switch {
+	case err != nil && r.Stop.Load() != 0 && reports.Code(err) != reports.ExitCorruption:
+		return t, engine.ErrStop
+	case err != nil:
+		return t, drive.CallFailed(s.m.Sh, fmt.Errorf("connection %d: first call: %w", index, err))
+	case closing != nil:
+		return t, engine.Failed("close connection", closing)
+	}
+	return newTimes(t0, t0, t1, t2, t3, t4), nil
+}
+
+// first makes one call and returns when its answer was there; it is compared after that.
+func first(ctx context.Context, c engine.Caller, gen int, n int64) (answered int64, err error) {
+	if err := c.Begin(ctx, gen); err != nil {
+		return 0, err
+	}
+	c.Prepare(n)
+	err = c.Call()
+	answered = engine.Now()
+	if err != nil {
+		return answered, err
+	}
+	if _, err := c.Check(0); err != nil {
+		return answered, err
+	}
+	return answered, c.End()
 }

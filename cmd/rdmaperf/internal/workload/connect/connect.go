@@ -1,3 +1,11 @@
+// Package connect is the workload of connection set-up: how long each of its stages takes, and how many connections a
+// second come about.
+//
+// Every thread opens a connection, makes a first round trip on it, closes it, and begins again. The round trip is a
+// write and a read of the same bytes in one Post: one-sided, because a message may not be sent before both sides agreed
+// to start, and no agreement comes free. By calls it is a call whose request and answer have the point's size; a stack
+// of calls does not say when its own resources are made, so that this stage is empty. The point's QPs are the
+// connections that are set up at once.
 package connect
 
 import (
@@ -5,46 +13,126 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	connectresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Connection set-up: every thread opens a connection, makes a first round trip on
-// it, closes it, and begins again. The round trip is a write and a read of the same
-// bytes in one Post: one-sided, because a message may not be sent before both sides
-// agreed to start, and no agreement comes free. Each step is timed, and the whole
-// from the start. The point's QPs are the connections that are set up at once.
+const Name = "connect"
 
-// stage is a part of a connection's life.
-type stage int
-
+// Stages of a connection's life.
 const (
-	stageCreate     stage = iota // window, queues and QP; nothing was sent
-	stageConnect                 // the transport's own set-up
-	stageFirst                   // the first round trip
-	stageDisconnect              // closing, until all is given back
-	stageReady                   // from the start to the end of the first round trip
-	stageFull                    // all of it
+	stageCreate     = iota // window, queues and QP; nothing was sent
+	stageConnect           // the transport's own set-up
+	stageFirst             // the first round trip
+	stageDisconnect        // closing, until all is given back
+	stageReady             // from the start to the end of the first round trip
+	stageFull              // all of it
 	numStages
 )
 
-const noEvents = "the first round trip of a connection is polled for, so it needs busy polling"
-
-// needs are those of points with this operation.
-func needs(op string) (n engine.Needs) {
-	if op != transports.KindCall.String() {
-		n.Kinds, n.Why = transports.Kinds(transports.KindWrite), "of the first round trip"
-	}
-	return n
+// Connect is the life of a connection in stages, in nanoseconds.
+type Connect struct {
+	AtOnce int `json:"at_once"` // connections set up concurrently
+	// window, queues and QP, before the first packet; 0 of calls, where connect has it
+	Create         reports.Latency `json:"create"`
+	Connect        reports.Latency `json:"connect"`          // the transport's set-up
+	FirstRoundTrip reports.Latency `json:"first_round_trip"` // a write and a read of the same bytes, or a call
+	Disconnect     reports.Latency `json:"disconnect"`       // closing, until all is given back
+	Full           reports.Latency `json:"full"`             // all of it
 }
 
-// check is what only this workload asks of a point.
+// Of is the detail of connection set-up, nil for any other.
+func Of(r *reports.Result) *Connect { return reports.DetailOf[Connect](r) }
+
+func (*Connect) Member(string) string { return "connect" }
+
+var results = &reports.Workload{
+	Name: Name, Title: "Connection set-up", Timed: true, Rated: true,
+	Intro: "The life of a connection in stages. The first answer is there after the first three; an operation is all " +
+		"until then.",
+	Latencies: []reports.DimDef{
+		{Name: "create", Help: "window, queues and queue pair, before the first packet"},
+		{Name: "connect", Help: "the transport's set-up"},
+		{Name: "first", Help: "the first round trip"},
+		{Name: "disconnect", Help: "closing, until all is given back"},
+		{Name: "full", Help: "all stages"},
+	},
+	Shown:  []string{"connect.p50", "connect.p99", "first.p50", "full.p50", "full.p99", "rate"},
+	Detail: func() reports.Detail { return new(Connect) },
+	Describe: func(w *reports.Workload, r *reports.Result) {
+		r.Note = "a thread for each connection at once, one listening thread"
+		if r.Op == "call" {
+			r.Note = "a thread for each connection at once, the server's threads as its stack has them"
+		}
+		c := Of(r)
+		r.Latencies = reports.LatenciesOf(w.Latencies, &c.Create, &c.Connect, &c.FirstRoundTrip, &c.Disconnect, &c.Full)
+	},
+}
+
+type Workload struct {
+	atOnce string
+}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    results,
+		Summary:    "connection set-up time, stage by stage",
+		Examples:   "rdmaperf run --transport tcp,iwarp --workload connect --concurrency 1,16",
+		Group:      "Workloads incast and connect",
+		OwnThreads: true,
+		Ops:        []string{"read", "call"},
+		Sizes:      []int{64},
+	}
+}
+
+func (f *Workload) Flags(set *pflag.FlagSet) {
+	values.ListVar(set, &f.atOnce, "concurrency", "1",
+		"connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
+}
+
+// Points are all operations, sizes and numbers of connections at once.
+func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if err := c.CheckOwnThreads(Name, "concurrency"); err != nil {
+		return nil, err
+	}
+	atOnce, err := values.Counts("concurrency", f.atOnce)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.NoEvents(noEvents); err != nil {
+		return nil, err
+	}
+	m := f.Meta()
+	return workload.Checked(c.Product(m.Ops, m.Sizes, func(op string, size int) (points []engine.Point) {
+		pt := engine.Point{Workload: Name, Op: op, Size: size}
+		if op != transports.KindCall.String() {
+			pt.Needs.Kinds, pt.Needs.Why = transports.Kinds(transports.KindWrite), "of the first round trip"
+		}
+		for _, pt.QPs = range atOnce {
+			points = append(points, rpc.CallPoint(pt, false))
+		}
+		return points
+	}), check)
+}
+
+const noEvents = "the first round trip of a connection is polled for, so it needs busy polling"
+
 func check(p engine.Point) error {
 	switch {
 	case p.Call == "" && p.Op != transports.KindRead.String():
 		return errors.New("the first round trip is a write and a read: the operation is read, or call")
+	case p.Call != "" && (p.Call != engine.CallUnary || p.Response != p.Size):
+		return errors.New("the first call is unary, with an answer as long as its request")
+	case p.Call != "" && p.Outstanding != 0:
+		return errors.New("a connection makes one call")
 	case p.QPs > engine.MaxThreads:
 		return fmt.Errorf("%d at once: want 1 to %d", p.QPs, engine.MaxThreads)
 	}
@@ -53,9 +141,15 @@ func check(p engine.Point) error {
 
 // shape has a thread for each connection that is set up at once.
 func shape(s *engine.Setup) (*engine.Shape, error) {
-	p := s.Point
-	if err := check(p); err != nil {
+	if err := check(s.Point); err != nil {
 		return nil, engine.Refused(err)
+	}
+	if s.Point.Call != "" {
+		sh, err := rpc.Shape(s, 1)
+		if err == nil {
+			sh.Depth, sh.Layout.Window = 1, sh.Size+sh.Response
+		}
+		return sh, err
 	}
 	if s.Plan.Polling == engine.PollingEvent {
 		return nil, engine.Refused(errors.New(noEvents))
@@ -73,11 +167,15 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	return sh, nil
 }
 
-// Client measures one point.
+// callConfig is what calls may be. Connections follow one another, so that a server may have those that just ended
+// beside those that are new, and some whose end it has not seen yet.
+func callConfig(sh *engine.Shape) transports.CallConfig {
+	cfg := drive.CallConfig(sh, 1)
+	cfg.Conns = 2*sh.QPs + 16
+	return cfg
+}
+
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
-	if r.Point.Call != "" {
-		return byCalls(ctx, r)
-	}
 	sh, err := shape(&r.Setup)
 	if err != nil {
 		return err
@@ -86,42 +184,30 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	tr, err := engine.SessionsOf(r.Stack)
+	open := bySessions
+	if sh.Call != "" {
+		open = byCalls
+	}
+	setUp, err := open(ctx, r, m)
 	if err != nil {
 		return err
 	}
-	addr, at, err := m.Address(ctx)
-	if err != nil {
-		return err
-	}
-	token, secret := engine.SessionToken(r.Plan.Token, at.Token), m.Secret(at.Token)
-	err = phases(ctx, m, func(s *setups) setUp {
-		o := &sessions{setups: s, tr: tr, addr: addr, token: token, secret: secret}
-		return o.setUp
-	})
+	err = phases(ctx, m, setUp)
 	res := m.Result()
-	sh.Barrier(res.Parameters)
+	if sh.Call == "" {
+		sh.Barrier(res.Parameters)
+	} else {
+		res.Parameters, res.Polling, res.Threads = drive.CallParameters(m), "", sh.QPs
+	}
 	if m.Out != nil {
-		complete(m, &res, m.Out)
+		complete(m, &res)
 	}
 	r.Add(res)
 	return err
 }
 
-// Server takes connections.
-func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
-	if s.Point.Call != "" {
-		return serveCalls(ctx, s)
-	}
-	sh, err := shape(&s.Setup)
-	if err != nil {
-		return err
-	}
-	return serve(ctx, s, sh)
-}
-
-// complete adds every stage to a result.
-func complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
+func complete(m *engine.Measurement, res *reports.Result) {
+	out := m.Out
 	s := out.Detail.(*[numStages]*reports.Recorder)
 	ready := s[stageReady].Snapshot()
 	res.Latency, res.RoundTrip = &ready, reports.RoundTripFull
@@ -129,8 +215,22 @@ func complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	if v := res.Verification; m.Sh.Verify && v != nil { // the answer to each first round trip
 		v.Whole, v.Numbers, v.Bytes = out.Ops, out.Ops, out.Ops*int64(m.Sh.Size)
 	}
-	res.Detail = &connectresults.Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(),
-		Connect:        s[stageConnect].Snapshot(),
+	if m.Sh.Call != "" {
+		drive.ComparedCalls(m, res, out.Ops, out.Ops*int64(m.Sh.Size+m.Sh.Response))
+	}
+	res.Detail = &Connect{AtOnce: m.Sh.QPs, Create: s[stageCreate].Snapshot(), Connect: s[stageConnect].Snapshot(),
 		FirstRoundTrip: s[stageFirst].Snapshot(), Disconnect: s[stageDisconnect].Snapshot(),
 		Full: s[stageFull].Snapshot()}
+}
+
+// Server takes connections, and serves first calls as the workload rpc does.
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
+	sh, err := shape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	if sh.Call != "" {
+		return rpc.Serve(ctx, s, sh, callConfig(sh))
+	}
+	return serve(ctx, s, sh)
 }

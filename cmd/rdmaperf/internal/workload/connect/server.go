@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -9,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// serve serves a point of connection set-up: it listens for its whole time, and in every
-// phase takes what comes.
+// serve serves a point of connection set-up: it listens for its whole time, and in every phase takes what comes.
 func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 	if err := s.HoldShape(sh, 0); err != nil {
 		return err
@@ -26,8 +26,7 @@ func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 		defer engine.ReserveProcs(sh.QPs)()
 	}
 	return s.Phases(ctx, func(ph *engine.PhaseStart) error {
-		release := engine.HoldCollector()
-		defer release()
+		defer engine.HoldCollector()()
 		changes := s.Counters(ph)
 		h := &hosts{listener: l, events: cfg.Events, token: token, tenants: make([]context.CancelFunc, sh.QPs),
 			places: make(chan struct{}, 2*sh.QPs)}
@@ -35,22 +34,17 @@ func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 		_, err := s.UntilStop(ctx, ph, r)
 		r.Halt(engine.StopSoon)
 		out := r.Wait()
-		switch {
-		case err != nil:
+		if err = cmp.Or(err, out.Err); err != nil {
 			return err
-		case out.Err != nil:
-			return out.Err
 		}
 		return s.Report(out, engine.PhaseReport{Counters: changes()})
 	})
 }
 
-// hosts takes connections and keeps each until the client's thread that made it has
-// the next one. One goroutine accepts, as one listening thread does; each connection
-// has one of its own, because a transport may need somebody's polls to answer. It
-// sleeps where that is possible: spinning would take the CPUs from the one that
-// accepts. A client that opens more than it said waits: at most places connections
-// exist.
+// hosts takes connections and keeps each until the client's thread that made it has the next one. One goroutine
+// accepts, as one listening thread does; each connection has one of its own, because a transport may need somebody's
+// polls to answer. It sleeps where that is possible: spinning would take the CPUs from the one that accepts. A client
+// that opens more than it said waits: at most places connections exist.
 type hosts struct {
 	listener transports.Listener
 	events   bool // Wait works
@@ -106,13 +100,11 @@ func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 	}
 	stay, leave := context.WithCancel(ctx)
 	h.tenants[index] = leave
-	h.group.Add(1)
-	go func() {
-		defer h.group.Done()
+	h.group.Go(func() {
 		defer func() { <-h.places }()
 		defer leave()
 		h.host(stay, s)
-	}()
+	})
 	return n + 1, nil
 }
 

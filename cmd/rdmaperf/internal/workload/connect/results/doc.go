@@ -1,2 +1,0 @@
-// Package results describes results of connection set-up in stages.
-package results
