@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
-	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
 	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
 
@@ -184,9 +184,9 @@ func TestRunMeasuresIncast(t *testing.T) {
 	}
 	for i, n := range []int{2, 4} {
 		res := d.Results[i]
-		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incastresults.Of(&res) == nil ||
-			len(incastresults.Of(&res).PerClient) != n || !res.Verified {
-			t.Errorf("result %+v, incast %+v", res, incastresults.Of(&res))
+		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incast.Of(&res) == nil ||
+			len(incast.Of(&res).PerClient) != n || !res.Verified {
+			t.Errorf("result %+v, incast %+v", res, incast.Of(&res))
 		}
 	}
 	text := contents(t, dir, "text.txt")

@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
-	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
@@ -300,7 +299,7 @@ func TestScriptedIncast(t *testing.T) {
 	f := &scripted.Fabric{Times: script()}
 	for _, r := range measure(t, f, plan) {
 		rates(t, r.Throughput, clients*n, clients*n*size, window)
-		in := r.Detail.(*incastresults.Incast)
+		in := r.Detail.(*incast.Incast)
 		if in.Jain != 1 || len(in.PerClient) != clients || in.PerClient[0].DurationNs != int64(window) ||
 			in.MinBytesPerSecond != in.MaxBytesPerSecond {
 			t.Errorf("%+v", in)

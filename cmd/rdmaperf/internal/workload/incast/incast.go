@@ -1,3 +1,10 @@
+// Package incast is the workload of many clients that send to one server.
+//
+// A client is a thread of its own with one connection, and nothing is shared between two of them but the process. The
+// point's QPs are its clients; the server serves all of them in turn with one thread, as one node of a cluster does, so
+// it needs busy polling. By calls each client has several of them outstanding, whose requests are the payload; the
+// answers are a few bytes. The stack decides who serves them: the threads of the Go runtime, or pollers that its name
+// says.
 package incast
 
 import (
@@ -6,23 +13,119 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Incast: many clients stream to one server thread. A client is a thread of its own
-// with one connection, and nothing is shared between two of them but the process.
-// The point's QPs are its clients; the server serves all of them in turn, as one
-// node of a cluster does, so it needs busy polling.
+const Name = "incast"
 
-// DefaultClients is how many send where nothing is said: a small rack.
-const DefaultClients = 8
+const (
+	callDepth     = 16 // calls that a client has outstanding where nothing is said, as in throughput
+	serverThreads = 1  // serve all clients
+)
 
-// check is what only this workload asks of a point.
+// Incast is how one server's throughput was shared among many clients. A rate is
+// that of one client over its own window.
+type Incast struct {
+	Clients           int     `json:"clients"`
+	MinBytesPerSecond float64 `json:"min_bytes_per_second"`
+	MaxBytesPerSecond float64 `json:"max_bytes_per_second"`
+
+	// Jain is the fairness index of the clients' rates (Jain, Chiu, Hawe 1984): 1 when
+	// all have the same, 1/n when one of n has everything.
+	Jain      float64       `json:"jain"`
+	PerClient []ClientShare `json:"per_client,omitempty"`
+}
+
+// ClientShare is one client's part.
+type ClientShare struct {
+	Operations     int64   `json:"operations"`
+	DurationNs     int64   `json:"duration_ns"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// Of is the detail of an incast, nil for any other.
+func Of(r *reports.Result) *Incast { return reports.DetailOf[Incast](r) }
+
+func (*Incast) Member(string) string { return "incast" }
+
+var results = &reports.Workload{
+	Name: Name, Title: "Incast", Timed: true, Rated: true,
+	Intro: "Many clients send to one server. The Jain index is 1 when all have the same rate, 1/n when one of n has " +
+		"everything.",
+	Figures: []reports.FigureDef{
+		{Name: "slowest.bw", Quantity: reports.QuantityBytes, Better: reports.More,
+			Help: "payload a second of the slowest client"},
+		{Name: "fastest.bw", Quantity: reports.QuantityBytes, Better: reports.More,
+			Help: "payload a second of the fastest client"},
+		{Name: "jain", Quantity: reports.QuantityRatio, Better: reports.More,
+			Help: "fairness index of the clients' rates: 1 when all have the same, 1/n when one of n has everything"},
+	},
+	Shown:  []string{"p50", "p99", "mean", "bw", "rate", "slowest.bw", "fastest.bw", "jain"},
+	Detail: func() reports.Detail { return new(Incast) },
+	Describe: func(w *reports.Workload, r *reports.Result) {
+		r.Note = "a thread for each client, one at the server"
+		if r.Op == "call" {
+			r.Note = "calls outstanding on a connection of each client, the server's threads as its stack has them"
+		}
+		in := Of(r)
+		r.Figures = reports.FiguresOf(w.Figures, in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain)
+	},
+}
+
+type Workload struct {
+	clients string
+}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    results,
+		Summary:    "many clients sending to one server: bandwidth and fairness",
+		Examples:   "rdmaperf run --transport tcp,iwarp --workload incast --clients 2,8,32 --op write -s 64K",
+		Group:      "Workloads incast and connect",
+		OwnThreads: true,
+		Ops:        []string{"write", "call"},
+		Sizes:      []int{64, 64 << 10, 1 << 20},
+	}
+}
+
+func (f *Workload) Flags(set *pflag.FlagSet) {
+	values.ListVar(set, &f.clients, "clients", "8", // a small rack
+		"incast: how many clients, a thread and a connection each, send to one server thread (calls: to one server); "+
+			"a comma list or FROM:TO:STEP is a point each")
+}
+
+// Points are all operations, sizes and numbers of clients.
+func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if err := c.CheckOwnThreads(Name, "clients"); err != nil {
+		return nil, err
+	}
+	clients, err := values.Counts("clients", f.clients)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.NoEvents(noEvents); err != nil {
+		return nil, err
+	}
+	m := f.Meta()
+	return workload.Checked(c.Product(m.Ops, m.Sizes, func(op string, size int) (points []engine.Point) {
+		for _, n := range clients {
+			pt := engine.Point{Workload: Name, Op: op, Size: size, QPs: n}
+			pt.Needs = drive.StreamNeeds(c.Plan, pt)
+			points = append(points, rpc.CallPoint(pt, true))
+		}
+		return points
+	}), check)
+}
+
 func check(p engine.Point) error {
 	switch k, _ := transports.ParseKind(p.Op); {
 	case p.Call == "" && k != transports.KindSend && k != transports.KindWrite && k != transports.KindWriteImm:
@@ -32,6 +135,8 @@ func check(p engine.Point) error {
 	}
 	return nil
 }
+
+const noEvents = "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling"
 
 // shape is a stream with a thread for each client.
 func shape(s *engine.Setup) (*engine.Shape, error) {
@@ -49,9 +154,6 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	return sh, nil
 }
 
-const noEvents = "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling"
-
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return calls(ctx, r)
@@ -82,8 +184,19 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return err
 }
 
-// serverThreads serve all clients.
-const serverThreads = 1
+func calls(ctx context.Context, r *engine.Run) error {
+	sh, err := rpc.Shape(&r.Setup, callDepth)
+	if err != nil {
+		return err
+	}
+	return rpc.Run(ctx, r, sh, true, func(k *drive.Calls, res *reports.Result) {
+		if k.Out != nil {
+			drive.ComparedCalls(k.Measurement, res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
+			res.Latency, res.LatencyCorrected = nil, nil
+			res.Detail = shares(sh, k.Out)
+		}
+	})
+}
 
 // Server takes what all clients send.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
@@ -98,19 +211,31 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	return s.Sessions(ctx, sh, drive.NewFlow)
 }
 
-// shares are those of the clients.
-func shares(sh *engine.Shape, out *engine.Outcome) *incastresults.Incast {
-	in := &incastresults.Incast{Clients: sh.QPs}
+func shares(sh *engine.Shape, out *engine.Outcome) *Incast {
+	in := &Incast{Clients: sh.QPs}
 	var rates []float64
 	for _, s := range out.Shares {
 		t := reports.NewThroughput(s.Ops*int64(sh.Size), s.Ops, s.Window)
-		in.PerClient = append(in.PerClient, incastresults.ClientShare{Operations: s.Ops, DurationNs: int64(s.Window),
-			BytesPerSecond: t.BytesPerSecond})
+		in.PerClient = append(in.PerClient, ClientShare{s.Ops, int64(s.Window), t.BytesPerSecond})
 		rates = append(rates, t.BytesPerSecond)
 	}
 	if len(rates) > 0 {
-		in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain = slices.Min(rates), slices.Max(rates),
-			incastresults.JainIndex(rates)
+		in.MinBytesPerSecond, in.MaxBytesPerSecond, in.Jain = slices.Min(rates), slices.Max(rates), jain(rates)
 	}
 	return in
+}
+
+// jain is the square of the sum over n times the sum of the squares; 0 when nobody has anything.
+func jain(rates []float64) float64 {
+	most := slices.Max(rates)
+	if !(most > 0) {
+		return 0
+	}
+	var sum, squares float64
+	for _, r := range rates {
+		r /= most // squares of large rates must not overflow
+		sum += r
+		squares += r * r
+	}
+	return sum * sum / (float64(len(rates)) * squares)
 }

@@ -1,51 +1,68 @@
 package incast
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	incastresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Every client sends exactly its share, verified, from a thread of its own to the
-// one thread of the server.
+func TestMain(m *testing.M) {
+	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
+}
+
+// Every client sends exactly its share, verified, from a thread of its own to the one thread of the server, or by calls
+// on a connection of its own.
 func TestIncastCountsEveryClient(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		t.Run(name, func(t *testing.T) {
-			plan := enginetest.QuickPlan()
 			for _, clients := range []int{1, 5} {
 				for _, op := range []string{"send", "write"} {
-					plan.Points = append(plan.Points, engine.Point{Workload: Name, Op: op, Size: 3000, QPs: clients})
-				}
-			}
-			plan.Iterations, plan.WarmupIterations = 60, 10
-			results, err := enginetest.RunPoints(t, e, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, r := range results {
-				n := plan.Points[i].QPs
-				in := incastresults.Of(&r)
-				if r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Threads != n || in == nil ||
-					in.Clients != n || len(in.PerClient) != n {
-					t.Fatalf("%s: %+v, incast %+v", plan.Points[i], r, in)
-				}
-				for _, c := range in.PerClient {
-					if c.Operations != 60 || c.BytesPerSecond < in.MinBytesPerSecond ||
-						c.BytesPerSecond > in.MaxBytesPerSecond || c.DurationNs <= 0 {
-						t.Errorf("%s: a client with %+v of %+v", plan.Points[i], c, in)
-					}
-				}
-				if in.Jain < 1/float64(n) || in.Jain > 1+1e-9 || r.Parameters["server_threads"] != 1 {
-					t.Errorf("%s: Jain index %v, server threads %v", plan.Points[i], in.Jain,
-						r.Parameters["server_threads"])
+					countsEveryClient(t, e, engine.Point{Workload: Name, Op: op, Size: 3000, QPs: clients})
 				}
 			}
 		})
+	}
+	for _, name := range []string{"unix", "dropin iwarp", "fused iwarp"} {
+		t.Run("calls, "+name, func(t *testing.T) {
+			countsEveryClient(t, enginetest.CarriersUnderTest()[name], engine.Point{Workload: Name, Op: "call", Size: 3000,
+				QPs: 5, Call: engine.CallUnary, Response: 8})
+		})
+	}
+}
+
+func countsEveryClient(t *testing.T, e enginetest.Ends, pt engine.Point) {
+	plan := enginetest.QuickPlan(pt)
+	plan.Iterations, plan.WarmupIterations, plan.Depth = 60, 10, 3
+	r, err := enginetest.First(enginetest.RunPoints(t, e, plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, in := pt.QPs, Of(&r)
+	if in == nil || r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Depth != 3 || in.Clients != n ||
+		len(in.PerClient) != n || r.Throughput.BytesPerSecond <= 0 {
+		t.Fatalf("%s: %+v, incast %+v", pt, r, in)
+	}
+	for _, c := range in.PerClient {
+		if c.Operations != 60 || c.DurationNs <= 0 || c.BytesPerSecond < in.MinBytesPerSecond ||
+			c.BytesPerSecond > in.MaxBytesPerSecond {
+			t.Errorf("%s: a client with %+v of %+v", pt, c, in)
+		}
+	}
+	if in.Jain < 1/float64(n) || in.Jain > 1+1e-9 {
+		t.Errorf("%s: Jain index %v", pt, in.Jain)
+	}
+	if v := r.Verification; pt.Call != "" && (v.Whole != 600 || v.Mode != reports.VerifyAll || r.Latency != nil) {
+		t.Errorf("%s: compared %+v, latency %+v", pt, v, r.Latency)
+	}
+	if pt.Call == "" && (r.Threads != n || r.Parameters["server_threads"] != 1) {
+		t.Errorf("%s: %d threads and %v of the server", pt, r.Threads, r.Parameters["server_threads"])
 	}
 }
 
@@ -89,4 +106,18 @@ func TestServerBoundsTheClientsOfAnIncast(t *testing.T) {
 		}
 	}
 	enginetest.Works(t, addr, tr)
+}
+
+func TestJainIndex(t *testing.T) {
+	for _, c := range []struct {
+		rates []float64
+		want  float64
+	}{
+		{[]float64{5, 5, 5}, 1}, {[]float64{1, 0, 0, 0}, 0.25}, {[]float64{1, 3}, 0.8}, {[]float64{0, 0}, 0},
+		{[]float64{1e300, 1e300}, 1},
+	} {
+		if got := jain(c.rates); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("Jain index of %v = %v, want %v", c.rates, got, c.want)
+		}
+	}
 }

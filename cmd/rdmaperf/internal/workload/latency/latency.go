@@ -1,6 +1,10 @@
+// Package latency is the workload of single operations: a ping-pong, one operation
+// under way on each queue pair, or an open loop of operations at a given rate.
 package latency
 
 import (
+	"context"
+
 	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
@@ -10,13 +14,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Name is the workload's.
 const Name = "latency"
 
 // results declares that a rate of one operation at a time says what its latency says.
 var results = &reports.Workload{Name: Name, Title: "Latency", Timed: true, Shown: []string{"p50", "p99", "mean"}}
 
-// Workload implements workload.Workload.
 type Workload struct{}
 
 func (*Workload) Meta() workload.Meta {
@@ -37,7 +39,6 @@ func (*Workload) Meta() workload.Meta {
 	}
 }
 
-// Flags adds none: those of the load are enough.
 func (*Workload) Flags(*pflag.FlagSet) {}
 
 // Points are all operations, sizes, rates, numbers of queue pairs and application work.
@@ -60,4 +61,43 @@ func (w *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 func Point(pt engine.Point, polling string) engine.Point {
 	pt.Workload, pt.Needs = Name, drive.PingPongNeeds(pt.Op, polling)
 	return rpc.CallPoint(pt, false)
+}
+
+// Client measures one point: a ping-pong, or one call at a time on each connection.
+func (*Workload) Client(ctx context.Context, r *engine.Run) error {
+	if r.Point.Call != "" {
+		return rpc.Measure(ctx, r, 1, false)
+	}
+	sh, err := drive.PingPongShape(&r.Setup)
+	if err != nil {
+		return err
+	}
+	m, err := r.Connect(ctx, sh, drive.NewPingPong)
+	if err != nil {
+		return err
+	}
+	for again := true; again; again = m.Again(err) {
+		if err = m.Warmed(ctx); err == nil {
+			err = m.Measure(ctx, reports.SamplesLatency)
+		}
+		res := m.Result()
+		res.RoundTrip = drive.HalfOrFull(sh)
+		drive.PingPongParameters(m, res.Parameters)
+		if m.Out != nil {
+			drive.Latencies(m, &res, m.Out)
+		}
+		r.Add(res)
+	}
+	return m.Close(ctx, err)
+}
+
+func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
+	if s.Point.Call != "" {
+		return rpc.Answer(ctx, s, 1)
+	}
+	sh, err := drive.PingPongShape(&s.Setup)
+	if err != nil {
+		return err
+	}
+	return s.Sessions(ctx, sh, drive.NewPingPong)
 }

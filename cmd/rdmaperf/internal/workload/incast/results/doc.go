@@ -1,2 +1,0 @@
-// Package results describes results of many clients at one server.
-package results
