@@ -1,12 +1,12 @@
-// Package locks is the workload of one lock of LITE that clients of two nodes contend
-// for.
+// Package locks is the workload of one lock of LITE that clients of two nodes contend for.
 //
-// Both nodes live in this process, and contenders are goroutines on its processors: with
-// more of them than processors a turn includes a thread's wake-up.
+// Both nodes live in this process, and contenders are goroutines on its processors: with more of them than processors a
+// turn includes a thread's wake-up.
 package locks
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +25,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// Name is the workload's.
 const Name = "locks"
 
 const (
@@ -60,9 +59,6 @@ func (o *options) check(int) error {
 	return nil
 }
 
-func (o *options) words() string { return fmt.Sprintf("locks: %d contenders", o.Contenders) }
-
-// Workload implements workload.Workload.
 type Workload struct {
 	engine.ClientOnly
 	contenders string
@@ -96,14 +92,12 @@ func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error)
 		return nil, values.Wrong("contenders", "%d: want at most %d", slices.Max(list), maxContender)
 	}
 	for _, n := range list {
-		o := options{n}
-		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8, Words: o.words(),
-			Options: engine.PackOptions(o)})
+		points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: 8,
+			Words: fmt.Sprintf("locks: %d contenders", n), Options: engine.PackOptions(options{n})})
 	}
 	return points, nil
 }
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
@@ -140,14 +134,19 @@ func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (re
 	if err != nil {
 		return res, err
 	}
-	if err := a.set(0); err != nil {
+	home, err := a.contender(1)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, home.close()) }()
+	if err := home.write(0); err != nil {
 		return res, err
 	}
 	all, took, err := contend(ctx, a, contenders, n)
 	if err != nil {
 		return res, err
 	}
-	added, err := a.count()
+	added, err := home.read()
 	if err != nil {
 		return res, err
 	}
@@ -164,11 +163,10 @@ func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (re
 	res.Polling, res.Verified = "", true
 	res.Verification = drive.AllCompared(int64(len(samples)), int64(8*len(samples))) // the counter is each turn's number
 	res.DurationNs, res.Operations = int64(took), int64(len(samples))
+	turns := float64(len(samples))
 	res.Detail = &curves.Point{X: float64(contenders), Values: map[string]float64{
-		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": float64(len(samples)) /
-			took.Seconds(),
-		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) /
-			float64(len(samples))}}
+		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": turns / took.Seconds(),
+		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) / turns}}
 	return res, nil
 }
 
@@ -231,4 +229,93 @@ func take(ctx context.Context, a arena, who, n int) (waits []int64, err error) {
 		}
 	}
 	return waits, nil
+}
+
+// arena is a lock and a counter that it guards.
+type arena interface {
+	add() error // a fetch_add of the far node, which nothing guards
+	contender(who int) (contender, error)
+}
+
+// contender is who takes the lock, in a goroutine of its own.
+type contender interface {
+	lock() error
+	unlock() error
+	read() (uint64, error)
+	write(value uint64) error
+	close() error
+}
+
+// nodes are an arena at the first of two nodes.
+type nodes struct {
+	p    *pairs.Nodes
+	wait lite.Waiting
+	far  *lite.Client
+	at   lite.Handle // of far
+}
+
+func openArena(p *pairs.Nodes, wait lite.Waiting) (*nodes, error) {
+	a := &nodes{p: p, wait: wait}
+	home, err := p.Nodes[0].Client(lite.ClientConfig{Wait: lite.WaitPoll})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := home.Malloc(lite.RegionConfig{Name: "counter", Size: 8,
+		Open: lite.PermRead | lite.PermWrite | lite.PermAtomic}); err != nil {
+		return nil, err
+	}
+	if _, err := home.NewLock("lock", 0); err != nil {
+		return nil, err
+	}
+	if a.far, err = p.Nodes[1].Client(lite.ClientConfig{Wait: lite.WaitPoll}); err != nil {
+		return nil, err
+	}
+	a.at, err = a.far.Map("counter", lite.PermAtomic, "")
+	return a, err
+}
+
+func (a *nodes) add() error { _, err := a.far.FetchAdd(a.at, 0, 1); return err }
+
+// contender: the first is at the node without the lock, so that alone it goes over the wire.
+func (a *nodes) contender(who int) (contender, error) {
+	c, err := a.p.Nodes[1-who%2].Client(lite.ClientConfig{Wait: a.wait})
+	if err != nil {
+		return nil, err
+	}
+	h := &holder{c: c}
+	if h.l, err = c.OpenLock("lock"); err == nil {
+		h.at, err = c.Map("counter", lite.PermRead|lite.PermWrite, "")
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+// holder is a contender by a client of its own.
+type holder struct {
+	c  *lite.Client
+	l  *lite.Lock
+	at lite.Handle
+	b  [8]byte
+}
+
+func (h *holder) lock() error   { return h.l.Lock() }
+func (h *holder) unlock() error { return h.l.Unlock() }
+
+func (h *holder) read() (uint64, error) {
+	err := h.c.Read(h.at, 0, h.b[:])
+	return binary.NativeEndian.Uint64(h.b[:]), err
+}
+
+func (h *holder) write(value uint64) error {
+	binary.NativeEndian.PutUint64(h.b[:], value)
+	return h.c.Write(h.at, 0, h.b[:])
+}
+
+func (h *holder) close() (err error) {
+	if h.l != nil {
+		err = h.l.Close()
+	}
+	return errors.Join(err, h.c.Close())
 }
