@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 )
 
@@ -32,10 +32,10 @@ runs:
 	var got []string
 	for _, res := range document(t, b).Results {
 		switch {
-		case kvresults.Of(&res) != nil && res.Workload == "kv" && kvresults.Of(&res).FieldBytes == 50 &&
-			kvresults.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
-			len(kvresults.Of(&res).Operations) > 0:
-			got = append(got, res.Transport+" "+kvresults.Of(&res).Mix)
+		case kv.Of(&res) != nil && res.Workload == "kv" && kv.Of(&res).FieldBytes == 50 &&
+			kv.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
+			len(kv.Of(&res).Operations) > 0:
+			got = append(got, res.Transport+" "+kv.Of(&res).Mix)
 		case callsresults.Of(&res) != nil && res.Workload == "tensor" && callsresults.Of(&res).Call == "exchange" &&
 			res.Depth == 1:
 			got = append(got, res.Transport+" tensor")

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
-	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
 	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
@@ -164,7 +163,7 @@ func TestScriptedStore(t *testing.T) {
 			r.DurationNs != n*call {
 			t.Errorf("%+v, %d in %d ns, want %d of %d", l, r.Operations, r.DurationNs, n, call)
 		}
-		if o := kvresults.Of(&r).Operations; len(o) != 1 || o[0].Latency.Mean != call ||
+		if o := kv.Of(&r).Operations; len(o) != 1 || o[0].Latency.Mean != call ||
 			!same(o[0].PerSecond, perSecond(1, call)) {
 			t.Errorf("%+v, want reads of %d ns", o, call)
 		}

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,36 +10,82 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/store"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// kvShare is what the callers of a point share: which records there are, and the
-// histograms of the phase.
-type kvShare struct {
+// storeClient makes calls, one at a time. It belongs to one goroutine.
+type storeClient struct {
+	transports.Caller
+	c       transports.Call
+	request []byte
+	answer  []byte // of one that arrived in pieces
+}
+
+type reply struct {
+	store time.Duration // that the server spent in the store
+	value []byte        // until Free or the next call
+}
+
+// get reads a record. A missing one is transports.CallNotFound.
+func (c *storeClient) get(key []byte) (reply, error) {
+	return c.do(methodGet, request{key: key, count: 1})
+}
+
+// put writes a record that may be new.
+func (c *storeClient) put(key, value []byte) (reply, error) {
+	return c.do(methodPut, request{key: key, value: value})
+}
+
+// patch overwrites a part of a record.
+func (c *storeClient) patch(key []byte, offset int, part []byte) (reply, error) {
+	return c.do(methodPatch, request{key: key, offset: uint32(offset), value: part})
+}
+
+// scan reads up to count records from key on, as records reads them.
+func (c *storeClient) scan(key []byte, count int) (reply, error) {
+	return c.do(methodScan, request{key: key, count: uint32(count)})
+}
+
+func (c *storeClient) do(method uint8, r request) (reply, error) {
+	c.request = r.append(c.request[:0])
+	c.c.Method, c.c.Request = method, c.request
+	if err := c.Call(&c.c); err != nil {
+		return reply{}, err
+	}
+	var data []byte
+	if len(c.c.Response) == 1 {
+		data = c.c.Response[0]
+	} else {
+		c.answer = c.c.Response.AppendTo(c.answer[:0])
+		data = c.answer
+	}
+	if len(data) < responseHeader {
+		c.Free()
+		return reply{}, &transports.CallError{Code: transports.CallInternal, Text: "decode response: cut off"}
+	}
+	return reply{time.Duration(binary.LittleEndian.Uint64(data)), data[responseHeader:]}, nil
+}
+
+// shared is what the callers of a point share: which records there are, and the histograms of the phase.
+type shared struct {
 	sh      *engine.Shape
 	cfg     ycsb.Config
 	keys    *ycsb.Keys
-	tallies []*kvTally
+	tallies [8]tally // held for less than a percent of a call
 }
 
-// kvTally is of some callers, as tally is. Its histograms are made when first needed:
-// a mix has one or two kinds of operations.
-type kvTally struct {
+// tally is of some callers. Its histograms are made when first needed: a mix has one or two kinds of operations.
+type tally struct {
 	mu  sync.Mutex
 	gen int
-	ops [ycsb.NumOps]kvTimes
+	ops [ycsb.NumOps]times
 }
 
-type kvTimes struct{ call, store *reports.Recorder }
+type times struct{ call, store *reports.Recorder }
 
-// maxKVTallies bounds them. They are held for less than a percent of a call.
-const maxKVTallies = 8
-
-func (t *kvTally) reset(gen int) {
+func (t *tally) reset(gen int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gen == gen {
@@ -53,78 +100,70 @@ func (t *kvTally) reset(gen int) {
 	}
 }
 
-func (t *kvTally) add(op ycsb.Op, call, store int64) {
+func (t *tally) add(op ycsb.Op, call, store int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := &t.ops[op]
 	if o.call == nil {
-		*o = kvTimes{reports.NewRecorder(), reports.NewRecorder()}
+		*o = times{reports.NewRecorder(), reports.NewRecorder()}
 	}
 	o.call.Record(call)
 	o.store.Record(store)
 }
 
-// kvCaller makes the operations of one thread of YCSB.
-type kvCaller struct {
-	*kvShare
-	t       *kvTally
+// caller makes the operations of one thread of YCSB.
+type caller struct {
+	*shared
+	t       *tally
 	conn    transports.CallConn
 	gen     *ycsb.Generator
-	index   int
 	version uint64 // of the last field written
-	read    *store.Client
-	write   *store.Client
+	read    *storeClient
+	write   *storeClient
 
 	op     ycsb.Operation
 	wrong  error // of choosing it
 	key    []byte
 	field  []byte
 	record []byte
-	got    store.Reply
-	store  time.Duration
-	moved  int
+	got    reply         // of what was read
+	store  time.Duration // that all of the operation took there
 
 	answers, bytes int64 // of this phase that were compared byte by byte
 }
 
-func kvCallers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
-	l := loadOf(sh.Point)
-	cfg, err := l.config(sh.Seed)
-	share := &kvShare{sh: sh, cfg: cfg, keys: ycsb.NewKeys(l.Records),
-		tallies: make([]*kvTally, min(maxKVTallies, sh.QPs*sh.Depth))}
-	for i := range share.tallies {
-		share.tallies[i] = &kvTally{gen: -1}
+func callers(sh *engine.Shape, l *KVLoad) func(transports.CallConn, int) (engine.Caller, error) {
+	cfg, _ := l.config(sh.Seed) // it was checked before
+	s := &shared{sh: sh, cfg: cfg, keys: ycsb.NewKeys(l.Records)}
+	for i := range s.tallies {
+		s.tallies[i].gen = -1
 	}
 	return func(conn transports.CallConn, index int) (engine.Caller, error) {
-		if err != nil {
-			return nil, engine.Failed(sh.String(), err) // it was checked before
-		}
-		g, err := ycsb.NewGenerator(cfg, share.keys, index)
+		g, err := ycsb.NewGenerator(cfg, s.keys, index)
 		if err != nil {
 			return nil, engine.Failed(sh.String(), err)
 		}
-		return &kvCaller{kvShare: share, t: share.tallies[index%len(share.tallies)], gen: g, index: index,
-			version: uint64(index) << 40,
-			conn:    conn, key: make([]byte, 0, ycsb.MaxKey),
-			field: make([]byte, cfg.FieldBytes), record: make([]byte, cfg.RecordBytes())}, nil
+		return &caller{shared: s, t: &s.tallies[index%len(s.tallies)], gen: g, version: uint64(index) << 40, conn: conn,
+			key: make([]byte, 0, ycsb.MaxKey), field: make([]byte, cfg.FieldBytes),
+			record: make([]byte, cfg.RecordBytes())}, nil
 	}
 }
 
-func (c *kvCaller) Begin(ctx context.Context, gen int) error {
+func (c *caller) Begin(ctx context.Context, gen int) error {
 	c.t.reset(gen)
 	c.answers, c.bytes = 0, 0
-	for _, end := range []**store.Client{&c.read, &c.write} { // what was read stays while it is updated
+	for _, end := range []**storeClient{&c.read, &c.write} { // what was read stays while it is updated
 		k, err := c.conn.Caller(ctx, transports.CallerConfig{})
 		if err != nil {
 			return err
 		}
-		*end = store.NewClient(k)
+		*end = &storeClient{Caller: k}
 	}
 	return nil
 }
 
 // Prepare also writes the contents, so that only calls are timed.
-func (c *kvCaller) Prepare(int64) {
+func (c *caller) Prepare(int64) {
 	if c.op, c.wrong = c.gen.Next(); c.wrong != nil {
 		return
 	}
@@ -138,25 +177,24 @@ func (c *kvCaller) Prepare(int64) {
 	}
 }
 
-func (c *kvCaller) Call() (err error) {
+func (c *caller) Call() (err error) {
 	if c.wrong != nil {
 		return c.wrong
 	}
-	c.store, c.moved = 0, 0
+	var wrote reply
+	c.got = reply{}
 	switch c.op.Op {
-	case ycsb.Read:
-		err = c.took(c.read.Get(c.key))
+	case ycsb.Read, ycsb.RMW:
+		c.got, err = c.read.get(c.key)
 	case ycsb.Scan:
-		err = c.took(c.read.Scan(c.key, c.op.Scan))
+		c.got, err = c.read.scan(c.key, c.op.Scan)
 	case ycsb.Insert:
-		err = c.wrote(len(c.record))(c.write.Put(c.key, c.record))
-	case ycsb.Update:
-		err = c.update()
-	case ycsb.RMW:
-		if err = c.took(c.read.Get(c.key)); err == nil {
-			err = c.update()
-		}
+		wrote, err = c.write.put(c.key, c.record)
 	}
+	if err == nil && (c.op.Op == ycsb.Update || c.op.Op == ycsb.RMW) {
+		wrote, err = c.write.patch(c.key, c.op.Field*c.cfg.FieldBytes, c.field)
+	}
+	c.store = c.got.store + wrote.store
 	// every record asked for was loaded, or its insert answered
 	if err != nil && transports.AsCallError(err).Code == transports.CallNotFound {
 		err = engine.Corrupted(fmt.Errorf("%s: %s of %s: the record is missing", c.sh, c.op.Op, c.key))
@@ -164,88 +202,66 @@ func (c *kvCaller) Call() (err error) {
 	return err
 }
 
-func (c *kvCaller) update() error {
-	return c.wrote(len(c.field))(c.write.Patch(c.key, c.op.Field*c.cfg.FieldBytes, c.field))
-}
-
-func (c *kvCaller) took(r store.Reply, err error) error {
-	c.got = r
-	c.store += r.Store
-	c.moved += len(r.Value)
-	return err
-}
-
-func (c *kvCaller) wrote(n int) func(store.Reply, error) error {
-	return func(r store.Reply, err error) error {
-		c.store += r.Store
-		c.moved += n
-		return err
-	}
-}
-
-func (c *kvCaller) Check(ns int64) (int64, error) {
+func (c *caller) Check(ns int64) (int64, error) {
 	c.t.add(c.op.Op, ns, int64(c.store))
-	var err error
+	moved := len(c.got.value)
 	switch c.op.Op {
 	case ycsb.Insert:
 		c.keys.Ack(c.op.Record)
-		return int64(c.moved), nil
+		return int64(len(c.record)), nil
 	case ycsb.Update:
-		return int64(c.moved), nil
-	case ycsb.Scan:
-		if c.sh.Verify {
-			err = store.DamageScan(c.cfg, c.op.Record, c.op.Scan, c.got.Value)
-		}
-	default:
-		if c.sh.Verify {
-			err = store.Damage(c.cfg, ycsb.ID(c.op.Record), c.got.Value)
-		}
+		return int64(len(c.field)), nil
+	case ycsb.RMW:
+		moved += len(c.field)
 	}
+	var err error
 	if c.sh.Verify {
 		c.answers++
-		c.bytes += int64(len(c.got.Value))
+		c.bytes += int64(len(c.got.value))
+		if c.op.Op == ycsb.Scan {
+			err = checkScan(c.cfg, c.op.Record, c.op.Scan, c.got.value)
+		} else {
+			err = checkRecord(c.cfg, ycsb.ID(c.op.Record), c.got.value)
+		}
 	}
 	c.read.Free()
-	return int64(c.moved), kvWrong(c.sh, engine.SideClient, err)
+	return int64(moved), wrong(c.sh, engine.SideClient, err)
 }
 
-func (c *kvCaller) End() error {
+func (c *caller) End() error {
 	return errors.Join(c.read.Close(), c.write.Close())
 }
 
 // complete adds to a result what only this workload has.
 func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
-	var callers []*kvCaller
-	k.Each(func(c engine.Caller) { callers = append(callers, c.(*kvCaller)) })
+	var callers []*caller
+	k.Each(func(c engine.Caller) { callers = append(callers, c.(*caller)) })
 	if len(callers) == 0 || k.Out == nil {
 		return
 	}
-	s := callers[0].kvShare
-	out := &kvresults.KV{Mix: s.cfg.Mix.Name, Title: s.cfg.Mix.Title, Requests: s.cfg.Mix.Request.String(),
-		Records: int64(l.Records), Fields: l.Fields, FieldBytes: l.FieldBytes,
-		Store: "bbolt", Fsync: l.Fsync, Inserted: int64(s.keys.Count()) - int64(l.Records)}
-	if s.cfg.Mix.Has(ycsb.Scan) {
+	s := callers[0].shared
+	mix := s.cfg.Mix
+	out := KV{Mix: mix.Name, Title: mix.Title, Requests: mix.Requests(), Records: int64(l.Records), Fields: l.Fields,
+		FieldBytes: l.FieldBytes, Store: "bbolt", Fsync: l.Fsync, Inserted: int64(s.keys.Count()) - int64(l.Records)}
+	if mix.Has(ycsb.Scan) {
 		out.MaxScan = l.MaxScan
 	}
 	for op := range ycsb.NumOps {
-		var all kvTimes
-		for _, t := range s.tallies {
+		all := times{reports.NewRecorder(), reports.NewRecorder()}
+		for i := range s.tallies {
+			t := &s.tallies[i]
 			t.mu.Lock()
 			if o := t.ops[op]; o.call != nil && t.gen == engine.GenMeasure {
-				if all.call == nil {
-					all = kvTimes{reports.NewRecorder(), reports.NewRecorder()}
-				}
 				all.call.Merge(o.call)
 				all.store.Merge(o.store)
 			}
 			t.mu.Unlock()
 		}
-		if all.call == nil || all.call.Snapshot().Count == 0 {
-			continue
+		if call := all.call.Snapshot(); call.Count > 0 {
+			out.Operations = append(out.Operations, Operation{Op: op.String(), Operations: call.Count,
+				PerSecond: float64(call.Count) / (float64(res.DurationNs) / 1e9), Latency: call,
+				Store: all.store.Snapshot()})
 		}
-		call, store := all.call.Snapshot(), all.store.Snapshot()
-		out.Operations = append(out.Operations, kvresults.Operation{Op: op.String(), Operations: call.Count,
-			PerSecond: float64(call.Count) / (float64(res.DurationNs) / 1e9), Latency: call, Store: store})
 	}
 	// of writes, what is read later
 	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify {
@@ -256,5 +272,5 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 	}
 	calls := *k.RPC()
 	calls.RequestBytes, calls.ResponseBytes = 0, 0 // they differ from call to call
-	res.Detail = &kvresults.Detail{Calls: calls, KV: *out}
+	res.Detail = &Detail{Calls: calls, KV: out}
 }

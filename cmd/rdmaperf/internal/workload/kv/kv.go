@@ -1,27 +1,101 @@
+// Package kv is the key-value workload: the mixes of YCSB on an embedded store behind calls.
+//
+//	storeClient ─► call ─► service ─► store ─► bbolt
+//	reply ◄── store time, value ◄────────┘
+//
+// The server loads the records itself before the first phase, so that loading is no call and in no window. A point has
+// a store of its own. The latency of an operation is that of its calls: one, and of a read-modify-write a read and an
+// update. Every answer says how long the store took, so that the rest is the calls'.
+//
+// The store is bbolt, a B+tree in one memory-mapped file. Beside the LSM tree pebble it is the smaller cost in this
+// program: its reads take a fifth, they are more than half of the operations of every mix but one, and no thread
+// compacts beside what is measured. Its writes take longer, as each is a transaction of its own and the only one: store
+// times of writes hold the wait for the writers before.
 package kv
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/store"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// The key-value workload: a mix of YCSB on an embedded store behind calls. The server
-// loads the records itself before the first phase, so that loading is no call and in no
-// window. A point has a store of its own. The latency of an operation is that of its
-// calls: one, and of a read-modify-write a read and an update. Every answer says how
-// long the store took, so that the rest is the calls'.
+const Name = "kv"
 
-// KVLoad is what the key-value workload asks for. Zero fields are the published
-// defaults, and DefaultRecords.
+const allMixes = "all"
+
+type Workload struct {
+	mixes []string
+	load  KVLoad
+}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    results,
+		Summary:    "YCSB on a key-value store behind gRPC calls",
+		Examples:   "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,c --outstanding 4",
+		Group:      "Workloads rpc, kv and tensor",
+		Calls:      true,
+		OwnThreads: true,
+		Takes:      []string{"outstanding", "rate", "rate-sweep"},
+		Words:      map[string][]string{"ycsb": {"all", "a", "b", "c", "d", "e", "f"}},
+	}
+}
+
+func (k *Workload) Flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&k.mixes, "ycsb", []string{allMixes},
+		"kv: comma list of mixes of YCSB: a (update heavy), b (read mostly), c (read only), d (read latest), e "+
+			"(short ranges), f (read-modify-write), all")
+	f.IntVar(&k.load.Records, "records", 100_000, // 100 MB of contents, more than any cache of a processor holds
+		"kv: records that the server loads for each point, before its window")
+	f.IntVar(&k.load.Fields, "fields", ycsb.DefaultFields, "kv: fields of a record")
+	f.IntVar(&k.load.FieldBytes, "field-bytes", ycsb.DefaultFieldBytes,
+		"kv: bytes of a field; an update writes one field, a read takes all")
+	f.IntVar(&k.load.MaxScan, "max-scan", ycsb.DefaultMaxScan,
+		"kv: longest scan, in records; the lengths are uniform from 1")
+	f.BoolVar(&k.load.Fsync, "kv-fsync", false,
+		"kv: each write is on the server's disk before it is answered (default it is not flushed at all)")
+}
+
+// Points are all mixes, rates, connections and calls outstanding.
+func (k *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if err := c.CheckCalls(Name, "ycsb"); err != nil {
+		return nil, err
+	}
+	if c.Alone() && c.AnyOf("size", "all") != "" {
+		return nil, values.Wrong("size", "records of the workload %s have --fields of --field-bytes", Name)
+	}
+	mixes := values.Unique(k.mixes)
+	if slices.Contains(mixes, allMixes) {
+		mixes = ycsb.Mixes()
+	}
+	for _, mix := range mixes {
+		load := k.load
+		if load.Mix = strings.ToLower(mix); !slices.Contains(ycsb.Mixes(), load.Mix) {
+			return nil, values.Wrong("ycsb", "%q: want %s or %s", mix, strings.Join(ycsb.Mixes(), ", "), allMixes)
+		}
+		pt := KVPoint(load)
+		if err := load.check(pt); err != nil {
+			return nil, pt.Wrong(err)
+		}
+		points = append(points, c.OfCalls(pt)...)
+	}
+	return points, nil
+}
+
+// KVLoad is what the key-value workload asks for.
 type KVLoad struct {
 	Mix        string `json:"mix"`
 	Records    int    `json:"records"`
@@ -31,41 +105,16 @@ type KVLoad struct {
 	Fsync      bool   `json:"fsync,omitempty"`
 }
 
-// DefaultRecords are loaded where nothing else is said. Arbitrary: 100 MB of contents,
-// more than any cache of a processor holds.
-const DefaultRecords = 100_000
+// recordBytes is the size of a record without its key, and Point.Size.
+func (l *KVLoad) recordBytes() int { return l.Fields * l.FieldBytes }
 
-// KVMixes lists the mixes.
-func KVMixes() []string { return ycsb.Mixes() }
-
-// WithDefaults fills in what is zero.
-func (l KVLoad) WithDefaults() KVLoad {
-	l.Records = cmp.Or(l.Records, DefaultRecords)
-	l.Fields = cmp.Or(l.Fields, ycsb.DefaultFields)
-	l.FieldBytes = cmp.Or(l.FieldBytes, ycsb.DefaultFieldBytes)
-	l.MaxScan = cmp.Or(l.MaxScan, ycsb.DefaultMaxScan)
-	return l
-}
-
-// RecordBytes is the size of a record without its key, and Point.Size.
-func (l KVLoad) RecordBytes() int { return l.Fields * l.FieldBytes }
-
-// KVPoint is a point of this workload.
 func KVPoint(l KVLoad) engine.Point {
-	return engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: l.RecordBytes(), Call: engine.CallUnary,
-		Response: l.RecordBytes(), Options: engine.PackOptions(l), Words: fmt.Sprintf("%s YCSB %s, %d records", Name,
-			l.Mix, l.Records)}
+	return engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: l.recordBytes(), Call: engine.CallUnary,
+		Response: l.recordBytes(), Options: engine.PackOptions(l),
+		Words: fmt.Sprintf("%s YCSB %s, %d records", Name, l.Mix, l.Records)}
 }
 
-// loadOf is the load of a point, nothing where its options are none.
-func loadOf(p engine.Point) (l KVLoad) {
-	if p.Options.Unpack(&l) != nil {
-		return KVLoad{}
-	}
-	return l
-}
-
-func (l KVLoad) config(seed uint64) (ycsb.Config, error) {
+func (l *KVLoad) config(seed uint64) (ycsb.Config, error) {
 	mix, ok := ycsb.FindMix(l.Mix)
 	if !ok {
 		return ycsb.Config{}, fmt.Errorf("mix %q: want one of %v", l.Mix, ycsb.Mixes())
@@ -75,7 +124,6 @@ func (l KVLoad) config(seed uint64) (ycsb.Config, error) {
 	return c, c.Validate()
 }
 
-// check is what only this workload asks of a point.
 func (l *KVLoad) check(p engine.Point) error {
 	if _, err := l.config(0); err != nil {
 		return err
@@ -83,14 +131,11 @@ func (l *KVLoad) check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindCall.String() || p.Call != engine.CallUnary:
 		return errors.New("the operations are unary calls")
-	case p.Size != l.RecordBytes() || p.Response != p.Size:
-		return fmt.Errorf("size %d, but records have %d bytes", p.Size, l.RecordBytes())
+	case p.Size != l.recordBytes() || p.Response != p.Size:
+		return fmt.Errorf("size %d, but records have %d bytes", p.Size, l.recordBytes())
 	}
 	return nil
 }
-
-// callers of each goroutine: one reads, one writes.
-const callersEach = 2
 
 // shape is that of a point, and what its calls may be.
 func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, error) {
@@ -102,9 +147,8 @@ func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, erro
 	if err != nil {
 		return nil, nil, transports.CallConfig{}, err
 	}
-	cfg := drive.CallConfig(sh, callersEach)
-	cfg.MaxRequest, cfg.MaxResponse = store.MaxRequest(l.RecordBytes()),
-		store.MaxResponse(l.RecordBytes(), max(l.MaxScan, 1))
+	cfg := drive.CallConfig(sh, 2) // callers of each goroutine: one reads, one writes
+	cfg.MaxRequest, cfg.MaxResponse = maxRequest(l.recordBytes()), maxResponse(l.recordBytes(), max(l.MaxScan, 1))
 	return sh, &l, cfg, nil
 }
 
@@ -122,20 +166,19 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if err := s.HoldShape(sh, l.stored()); err != nil {
 		return err
 	}
-	svc, err := serveKV(sh, l)
+	svc, err := newService(sh, l)
 	if err != nil {
-		return err
+		return engine.Failed(sh.String(), err)
 	}
 	return drive.ServeCalls(ctx, s, sh, cfg, svc, drive.NewFailure())
 }
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, l, cfg, err := shape(&r.Setup)
 	if err != nil {
 		return err
 	}
-	k, err := drive.ConnectCalls(ctx, r, sh, cfg, drive.Callers(sh, false, kvCallers(sh)))
+	k, err := drive.ConnectCalls(ctx, r, sh, cfg, drive.Callers(sh, false, callers(sh, l)))
 	if err != nil {
 		return err
 	}
@@ -147,55 +190,11 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 }
 
 // stored is what a point stores on the server, bytes.
-func (l *KVLoad) stored() int64 { return int64(l.Records) * int64(l.RecordBytes()+ycsb.MaxKey) }
+func (l *KVLoad) stored() int64 { return int64(l.Records) * int64(l.recordBytes()+ycsb.MaxKey) }
 
-// kvService is the server's side.
-type kvService struct {
-	*store.Service
-	sh    *engine.Shape
-	gen   int
-	calls int64 // before the phase
-}
-
-func serveKV(sh *engine.Shape, l *KVLoad) (engine.CallService, error) {
-	cfg, err := l.config(sh.Seed)
-	if err != nil {
-		return nil, engine.Failed(sh.String(), err) // it was checked before
-	}
-	s, err := store.NewService(cfg, store.Options{Fsync: l.Fsync})
-	if err != nil {
-		return nil, engine.Failed(sh.String(), err)
-	}
-	if sh.Verify && sh.VerifyAll {
-		s.CompareAll()
-	}
-	return &kvService{Service: s, sh: sh}, nil
-}
-
-func (s *kvService) Begin(gen int) error {
-	s.gen, s.calls = gen, s.Calls()
-	return nil
-}
-
-// auditMost bounds the records that are read again behind the window.
-const auditMost = 1 << 17
-
-// End looks at the store behind the measured phase, when every call was answered.
-func (s *kvService) End() (int64, error) {
-	ops := s.Calls() - s.calls
-	if s.gen != engine.GenMeasure || !s.sh.Verify {
-		return ops, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.sh.Timeout)
-	defer cancel()
-	return ops, kvWrong(s.sh, engine.SideServer, s.Audit(ctx, auditMost))
-}
-
-func (s *kvService) Close() error { return s.Service.Close() }
-
-// kvWrong tells corruptions from other errors.
-func kvWrong(sh *engine.Shape, side string, err error) error {
-	var found *store.Corrupt
+// wrong tells corruptions from other errors.
+func wrong(sh *engine.Shape, side string, err error) error {
+	var found *corrupt
 	switch {
 	case err == nil:
 		return nil

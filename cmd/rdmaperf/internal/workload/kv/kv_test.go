@@ -9,15 +9,20 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	kvresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func kvPoint(mix string) engine.Point {
-	return KVPoint(KVLoad{Mix: mix, Records: 300, Fields: 3, FieldBytes: 40, MaxScan: 10})
+func TestMain(m *testing.M) {
+	enginetest.Main(m, workload.Table(new(Workload), new(rpc.Workload)))
+}
+
+func smallLoad(mix string) KVLoad {
+	return KVLoad{Mix: mix, Records: 300, Fields: 3, FieldBytes: 40, MaxScan: 10}
 }
 
 func TestKVOnEveryCarrier(t *testing.T) {
@@ -27,13 +32,14 @@ func TestKVOnEveryCarrier(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			var points []engine.Point
-			for _, mix := range KVMixes() {
-				pt := kvPoint(mix)
+			for _, mix := range ycsb.Mixes() {
+				pt := KVPoint(smallLoad(mix))
 				pt.QPs, pt.Outstanding = 2, 3
 				points = append(points, pt)
 			}
+			mixes := ycsb.Mixes()
 			if name != "fused iwarp" {
-				points = points[4:5] // the longest answers
+				points, mixes = points[4:5], mixes[4:5] // the longest answers
 			}
 			plan := enginetest.QuickPlan(points...)
 			plan.Iterations, plan.WarmupIterations, plan.Depth = 150, 10, 1
@@ -43,18 +49,19 @@ func TestKVOnEveryCarrier(t *testing.T) {
 			}
 			for i, r := range results {
 				pt := points[i]
-				mix, _ := ycsb.FindMix(loadOf(pt).Mix)
+				mix, _ := ycsb.FindMix(mixes[i])
 				if r.Operations != 300 || !r.Verified || r.Latency == nil || r.Latency.Count != 300 || r.Depth != 3 ||
 					r.QPs != 2 || r.Throughput.BytesPerSecond <= 0 {
 					t.Errorf("%s: %d operations, verified %v, latency %+v, depth %d, %d connections", pt, r.Operations,
 						r.Verified, r.Latency, r.Depth, r.QPs)
 				}
-				if kvresults.Of(&r) == nil || callsresults.Of(&r) == nil || kvresults.Of(&r).Mix != loadOf(pt).Mix ||
-					kvresults.Of(&r).Records != 300 || kvresults.Of(&r).Requests != mix.Request.String() {
-					t.Fatalf("%s: %+v, %+v", pt, kvresults.Of(&r), callsresults.Of(&r))
+				k := Of(&r)
+				if k == nil || callsresults.Of(&r) == nil || k.Mix != mix.Name || k.Records != 300 ||
+					k.Requests != mix.Requests() {
+					t.Fatalf("%s: %+v, %+v", pt, k, callsresults.Of(&r))
 				}
 				var sum, inserts int64
-				for _, o := range kvresults.Of(&r).Operations {
+				for _, o := range k.Operations {
 					sum += o.Operations
 					if o.Op == "insert" {
 						inserts = o.Operations
@@ -71,11 +78,10 @@ func TestKVOnEveryCarrier(t *testing.T) {
 						kinds++
 					}
 				}
-				if sum != 300 || len(kvresults.Of(&r).Operations) != kinds || kvresults.Of(&r).Inserted < inserts ||
-					mix.Has(ycsb.Insert) != (kvresults.Of(&r).Inserted > 0) ||
-					mix.Has(ycsb.Scan) != (kvresults.Of(&r).MaxScan == 10) {
-					t.Errorf("%s: %d operations of %d kinds, inserted %d, scans of %d", pt, sum,
-						len(kvresults.Of(&r).Operations), kvresults.Of(&r).Inserted, kvresults.Of(&r).MaxScan)
+				if sum != 300 || len(k.Operations) != kinds || k.Inserted < inserts ||
+					mix.Has(ycsb.Insert) != (k.Inserted > 0) || mix.Has(ycsb.Scan) != (k.MaxScan == 10) {
+					t.Errorf("%s: %d operations of %d kinds, inserted %d, scans of %d", pt, sum, len(k.Operations),
+						k.Inserted, k.MaxScan)
 				}
 			}
 		})
@@ -83,7 +89,7 @@ func TestKVOnEveryCarrier(t *testing.T) {
 }
 
 func TestKVOpenLoop(t *testing.T) {
-	pt := kvPoint("f")
+	pt := KVPoint(smallLoad("f"))
 	pt.Rate, pt.QPs = 1000, 2
 	plan := enginetest.QuickPlan(pt)
 	plan.Iterations, plan.Duration, plan.Depth = 0, 200*time.Millisecond, 1
@@ -91,50 +97,43 @@ func TestKVOpenLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := results[0]; r.LatencyService == nil || kvresults.Of(&r) == nil || len(kvresults.Of(&r).Operations) != 2 {
-		t.Errorf("service %+v, %+v", r.LatencyService, kvresults.Of(&r))
+	if r := results[0]; r.LatencyService == nil || Of(&r) == nil || len(Of(&r).Operations) != 2 {
+		t.Errorf("service %+v, %+v", r.LatencyService, Of(&r))
 	}
-}
-
-// reload changes the load of a point.
-func reload(p *engine.Point, change func(*KVLoad)) {
-	l := loadOf(*p)
-	change(&l)
-	p.Options = engine.PackOptions(l)
 }
 
 // bentKV is a caller that does wrong.
 type bentKV struct {
-	*kvCaller
-	before func(c *kvCaller) (skip bool)
+	*caller
+	before func(c *caller) (skip bool)
 }
 
 func (b *bentKV) Call() error {
-	if b.before(b.kvCaller) {
+	if b.before(b.caller) {
 		return nil
 	}
-	return b.kvCaller.Call()
+	return b.caller.Call()
 }
 
 // bentRun is the workload with callers that are bent.
 type bentRun struct {
 	*Workload
-	before func(*kvCaller) bool
+	before func(*caller) bool
 }
 
 func (b bentRun) Client(ctx context.Context, r *engine.Run) error {
-	sh, _, cfg, err := shape(&r.Setup)
+	sh, l, cfg, err := shape(&r.Setup)
 	if err != nil {
 		return err
 	}
-	one := kvCallers(sh)
+	one := callers(sh, l)
 	k, err := drive.ConnectCalls(ctx, r, sh, cfg,
 		drive.Callers(sh, false, func(conn transports.CallConn, index int) (engine.Caller, error) {
 			c, err := one(conn, index)
 			if err != nil {
 				return nil, err
 			}
-			return &bentKV{c.(*kvCaller), b.before}, nil
+			return &bentKV{c.(*caller), b.before}, nil
 		}))
 	if err != nil {
 		return err
@@ -142,24 +141,23 @@ func (b bentRun) Client(ctx context.Context, r *engine.Run) error {
 	return k.Close(ctx, k.Run(ctx))
 }
 
-// What comes back changed, what is stored changed and what is not there ends a run as a
-// corruption, whoever notices.
+// What comes back changed, what is stored changed and what is not there ends a run as a corruption, whoever notices.
 func TestKVFindsDamage(t *testing.T) {
 	for _, c := range []struct {
 		name, mix, want string
-		before          func(c *kvCaller) bool
+		before          func(c *caller) bool
 	}{
-		{"other contents", "c", "(seen by the client)", func(c *kvCaller) bool { c.cfg.Seed++; return false }},
-		{"a changed update", "a", ": byte ", func(c *kvCaller) bool { c.field[30] ^= 1; return false }},
-		{"a lost insert", "d", "is missing", func(c *kvCaller) bool { return c.op.Op == ycsb.Insert }},
-		{"another key", "e", "a scan begins at", func(c *kvCaller) bool {
+		{"other contents", "c", "(seen by the client)", func(c *caller) bool { c.cfg.Seed++; return false }},
+		{"a changed update", "a", ": byte ", func(c *caller) bool { c.field[30] ^= 1; return false }},
+		{"a lost insert", "d", "is missing", func(c *caller) bool { return c.op.Op == ycsb.Insert }},
+		{"another key", "e", "a scan begins at", func(c *caller) bool {
 			c.key = ycsb.AppendKey(c.key[:0], c.op.Record+1)
 			return false
 		}},
-		{"a changed insert", "e", ": byte ", func(c *kvCaller) bool { c.record[30] ^= 1; return false }},
+		{"a changed insert", "e", ": byte ", func(c *caller) bool { c.record[30] ^= 1; return false }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plan := enginetest.QuickPlan(kvPoint(c.mix))
+			plan := enginetest.QuickPlan(KVPoint(smallLoad(c.mix)))
 			plan.Depth, plan.Iterations = 1, 400
 			plan.Workloads = engine.Table{Name: {Runner: bentRun{new(Workload), c.before}}}
 			_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["unix"], plan)
@@ -171,23 +169,23 @@ func TestKVFindsDamage(t *testing.T) {
 }
 
 func TestKVPointsAreChecked(t *testing.T) {
-	for want, bend := range map[string]func(*engine.Point){
-		"mix":                    func(p *engine.Point) { reload(p, func(l *KVLoad) { l.Mix = "g" }) },
-		"0 records":              func(p *engine.Point) { reload(p, func(l *KVLoad) { l.Records = 0 }) },
-		"records have 120 bytes": func(p *engine.Point) { p.Size = 121 },
-		"fields of 4 bytes":      func(p *engine.Point) { reload(p, func(l *KVLoad) { l.FieldBytes = 4 }) },
-		"unary calls":            func(p *engine.Point) { p.Call = engine.CallStream },
+	for want, bend := range map[string]func(*KVLoad, *engine.Point){
+		"mix":                    func(l *KVLoad, _ *engine.Point) { l.Mix = "g" },
+		"0 records":              func(l *KVLoad, _ *engine.Point) { l.Records = 0 },
+		"records have 120 bytes": func(_ *KVLoad, p *engine.Point) { p.Size = 121 },
+		"fields of 4 bytes":      func(l *KVLoad, _ *engine.Point) { l.FieldBytes = 4 },
+		"unary calls":            func(_ *KVLoad, p *engine.Point) { p.Call = engine.CallStream },
 	} {
-		pt := kvPoint("a")
-		bend(&pt)
-		if l := loadOf(pt); l.check(pt) == nil || !strings.Contains(l.check(pt).Error(), want) {
+		l := smallLoad("a")
+		pt := KVPoint(l)
+		if bend(&l, &pt); l.check(pt) == nil || !strings.Contains(l.check(pt).Error(), want) {
 			t.Errorf("%+v: %v, want %q", pt, l.check(pt), want)
 		}
 	}
 	// A server refuses to store more than it was allowed.
-	pt := kvPoint("c")
-	reload(&pt, func(l *KVLoad) { l.Records = 1000 })
-	plan := enginetest.QuickPlan(pt)
+	l := smallLoad("c")
+	l.Records = 1000
+	plan := enginetest.QuickPlan(KVPoint(l))
 	plan.Depth = 1
 	client, server := enginetest.CarriersUnderTest()["unix"](t)
 	c, err := engine.Connect(t.Context(),

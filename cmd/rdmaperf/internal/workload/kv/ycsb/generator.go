@@ -13,7 +13,6 @@ const (
 	DefaultMaxScan    = 100
 )
 
-// Limits of a Config.
 const (
 	MaxRecords     = 100_000_000
 	MaxFields      = 1000
@@ -32,7 +31,6 @@ type Config struct {
 	Seed       uint64
 }
 
-// Validate tells whether the configuration makes sense.
 func (c Config) Validate() error {
 	switch {
 	case c.Mix.Name == "":
@@ -54,7 +52,6 @@ func (c Config) Validate() error {
 // RecordBytes is the size of a record without its key.
 func (c Config) RecordBytes() int { return c.Fields * c.FieldBytes }
 
-// Operation is one of a workload.
 type Operation struct {
 	Op     Op
 	Record uint64 // of an insert: to be acknowledged to Keys when it has succeeded
@@ -80,12 +77,7 @@ func NewGenerator(cfg Config, keys *Keys, thread int) (*Generator, error) {
 	}
 	g := &Generator{cfg: cfg, keys: keys, rng: rand.New(rand.NewPCG(cfg.Seed, hash(uint64(thread)+1)))}
 	g.float = g.rng.Float64
-	switch cfg.Mix.Request {
-	case Scrambled:
-		g.zipf = newZipf(scrambledItems, Theta)
-	default:
-		g.zipf = newZipf(uint64(cfg.Records), Theta)
-	}
+	g.zipf = newZipf(scrambledItems, Theta)
 	sum := 0.0
 	for op, share := range cfg.Mix.Share {
 		sum += share
@@ -127,15 +119,10 @@ func (g *Generator) op() Op {
 
 // record draws one that exists.
 func (g *Generator) record() uint64 {
-	switch g.cfg.Mix.Request {
-	case Zipfian:
-		return g.zipf.rank(g.float) - 1
-	case Scrambled:
+	if !g.cfg.Mix.Latest {
 		return hash(g.zipf.rank(g.float)-1) % uint64(g.cfg.Records)
-	case Latest:
-		n := g.keys.Count()
-		g.zipf.resize(n)
-		return n - g.zipf.rank(g.float)
 	}
-	return g.rng.Uint64N(uint64(g.cfg.Records))
+	n := g.keys.Count()
+	g.zipf.resize(n)
+	return n - g.zipf.rank(g.float)
 }

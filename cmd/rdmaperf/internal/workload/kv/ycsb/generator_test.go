@@ -1,7 +1,12 @@
 package ycsb
 
 import (
+	"bytes"
+	"hash/fnv"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +42,7 @@ func next(t *testing.T, g *Generator) Operation {
 
 // The shares, the requests and their order are those of the published workload files.
 func TestMixesHaveTheirShares(t *testing.T) {
-	published := map[string]map[Op]float64{
+	published := map[string][NumOps]float64{
 		"a": {Read: 0.5, Update: 0.5}, "b": {Read: 0.95, Update: 0.05}, "c": {Read: 1},
 		"d": {Read: 0.95, Insert: 0.05}, "e": {Scan: 0.95, Insert: 0.05}, "f": {Read: 0.5, RMW: 0.5},
 	}
@@ -46,16 +51,12 @@ func TestMixesHaveTheirShares(t *testing.T) {
 	}
 	for name, shares := range published {
 		cfg := config(t, name)
-		if want := map[bool]Distribution{true: Latest, false: Scrambled}[name == "d"]; cfg.Mix.Request != want {
-			t.Errorf("mix %s asks by %v, want %v", name, cfg.Mix.Request, want)
+		if cfg.Mix.Latest != (name == "d") {
+			t.Errorf("mix %s asks by %s", name, cfg.Mix.Requests())
 		}
 		keys := NewKeys(cfg.Records)
 		g := generator(t, cfg, keys, 0)
-		seen, want := make([]int, NumOps), make([]float64, NumOps)
-		fields, scans := make([]int, cfg.Fields), make([]int, cfg.MaxScan)
-		for op, share := range shares {
-			want[op] = share
-		}
+		seen, fields, scans := make([]int, NumOps), make([]int, cfg.Fields), make([]int, cfg.MaxScan)
 		for range 100_000 {
 			o := next(t, g)
 			seen[o.Op]++
@@ -74,17 +75,14 @@ func TestMixesHaveTheirShares(t *testing.T) {
 				t.Fatalf("mix %s: %+v of %d records", name, o, keys.Count())
 			}
 		}
-		if stat, limit := chiSquare(t, seen, want); stat > limit {
+		if stat, limit := chiSquare(t, seen, shares[:]); stat > limit {
 			t.Errorf("mix %s: %v, chi-square %.0f, limit %.0f", name, seen, stat, limit)
 		}
 		for what, cells := range map[string][]int{"fields": fields, "scan lengths": scans} {
 			if what == "fields" && !cfg.Mix.Has(Update) && !cfg.Mix.Has(RMW) || what != "fields" && !cfg.Mix.Has(Scan) {
 				continue
 			}
-			even := make([]float64, len(cells))
-			for i := range even {
-				even[i] = 1 / float64(len(cells))
-			}
+			even := slices.Repeat([]float64{1 / float64(len(cells))}, len(cells))
 			if stat, limit := chiSquare(t, cells, even); stat > limit {
 				t.Errorf("mix %s, %s: chi-square %.0f, limit %.0f", name, what, stat, limit)
 			}
@@ -93,69 +91,36 @@ func TestMixesHaveTheirShares(t *testing.T) {
 }
 
 // expected is the analytic share of every record.
-func expected(d Distribution, n int) []float64 {
-	switch d {
-	case Zipfian:
-		return analytic(n, Theta)
-	case Latest:
+func expected(latest bool, n int) []float64 {
+	if latest {
 		p := analytic(n, Theta)
-		for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
-			p[i], p[j] = p[j], p[i]
-		}
-		return p
-	case Scrambled:
-		// The head of the ranks where each goes, and the tail evenly: no rank of it has
-		// a share that shows.
-		const head = 500_000
-		zeta := Zeta(scrambledItems, Theta)
-		p, rest := make([]float64, n), 1-Zeta(head, Theta)/zeta
-		for i := range p {
-			p[i] = rest / float64(n)
-		}
-		for r := range uint64(head) {
-			p[hash(r)%uint64(n)] += math.Pow(float64(r+1), -Theta) / zeta
-		}
+		slices.Reverse(p)
 		return p
 	}
-	p := make([]float64, n)
-	for i := range p {
-		p[i] = 1 / float64(n)
+	// The head of the ranks where each goes, and the tail evenly: no rank of it has a share that shows.
+	const head = 500_000
+	norm := zeta(scrambledItems, Theta)
+	p := slices.Repeat([]float64{(1 - zeta(head, Theta)/norm) / float64(n)}, n)
+	for r := range uint64(head) {
+		p[hash(r)%uint64(n)] += math.Pow(float64(r+1), -Theta) / norm
 	}
 	return p
 }
 
 func TestRequestsFollowTheirDistribution(t *testing.T) {
-	for d := range numDistributions {
+	for _, latest := range []bool{false, true} {
 		cfg := config(t, "c")
-		cfg.Mix.Request = d
+		cfg.Mix.Latest = latest
 		g, seen := generator(t, cfg, NewKeys(cfg.Records), 0), make([]int, cfg.Records)
 		for range 300_000 {
 			seen[next(t, g).Record]++
 		}
-		for other := range numDistributions {
+		for _, other := range []bool{false, true} {
 			stat, limit := chiSquare(t, seen, expected(other, cfg.Records))
-			if (stat <= limit) != (other == d) {
-				t.Errorf("%v against %v: chi-square %.0f, limit %.0f", d, other, stat, limit)
+			if (stat <= limit) != (other == latest) {
+				t.Errorf("latest %v against %v: chi-square %.0f, limit %.0f", latest, other, stat, limit)
 			}
 		}
-	}
-}
-
-// The hottest record of the scrambled distribution has 1/Zeta(1e10, 0.99) of the
-// requests, however many records there are.
-func TestScrambledHead(t *testing.T) {
-	cfg := config(t, "c")
-	cfg.Records = 1_000_000
-	g, hot, hits := generator(t, cfg, NewKeys(cfg.Records), 3), hash(0)%1_000_000, 0
-	const draws = 300_000
-	for range draws {
-		if next(t, g).Record == hot {
-			hits++
-		}
-	}
-	p := 1 / Zeta(scrambledItems, Theta)
-	if got, sigma := float64(hits)/draws, math.Sqrt(p*(1-p)/draws); math.Abs(got-p) > 5*sigma {
-		t.Errorf("the hottest record has %.5f of the requests, want %.5f ± %.5f", got, p, 5*sigma)
 	}
 }
 
@@ -178,7 +143,7 @@ func TestLatestFollowsInserts(t *testing.T) {
 			draws++
 		}
 	}
-	if stat, limit := chiSquare(t, seen, expected(Latest, 1500)); stat > limit {
+	if stat, limit := chiSquare(t, seen, expected(true, 1500)); stat > limit {
 		t.Errorf("chi-square %.0f, limit %.0f", stat, limit)
 	}
 }
@@ -275,4 +240,196 @@ func TestKeysCountWhatIsAcknowledged(t *testing.T) {
 	if _, err := keys.Take(); err == nil {
 		t.Error("inserts without an end are under way")
 	}
+}
+
+// chiSquare is Pearson's statistic and its limit: the mean plus six standard
+// deviations of its distribution, which a right sequence does not reach.
+func chiSquare(t *testing.T, seen []int, want []float64) (stat, limit float64) {
+	t.Helper()
+	n, sum := 0, 0.0
+	for i := range seen {
+		n += seen[i]
+		sum += want[i]
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Fatalf("expected shares sum to %v", sum)
+	}
+	for i, s := range seen {
+		e := want[i] * float64(n)
+		if e == 0 {
+			if s > 0 {
+				return math.Inf(1), 0
+			}
+			continue
+		}
+		if e < 5 {
+			t.Fatalf("cell %d: %v expected, too few for the statistic", i, e)
+		}
+		stat += (float64(s) - e) * (float64(s) - e) / e
+	}
+	df := float64(len(seen) - 1)
+	return stat, df + 6*math.Sqrt(2*df)
+}
+
+func analytic(n int, s float64) []float64 {
+	p, norm := make([]float64, n), zeta(uint64(n), s)
+	for i := range p {
+		p[i] = math.Pow(float64(i+1), -s) / norm
+	}
+	return p
+}
+
+// zeta is the sum of i^-s for i = 1 to n, which normalises zipfian weights; s is not 1.
+func zeta(n uint64, s float64) float64 {
+	const direct = 1000
+	sum := 0.0
+	for i := uint64(1); i <= min(n, direct); i++ {
+		sum += math.Pow(float64(i), -s)
+	}
+	if n <= direct {
+		return sum
+	}
+	// The rest by the formula of Euler and Maclaurin: the integral, the trapezoid's
+	// ends, and the first derivative. What is left out is below 1e-13.
+	a, b := float64(direct), float64(n)
+	f := func(x float64) float64 { return math.Pow(x, -s) }
+	d := func(x float64) float64 { return -s * math.Pow(x, -s-1) }
+	return sum + (math.Pow(b, 1-s)-math.Pow(a, 1-s))/(1-s) + (f(b)-f(a))/2 + (d(b)-d(a))/12
+}
+
+// The published constant is that of the public tool's ScrambledZipfianGenerator.
+func TestZetaIsTheSum(t *testing.T) {
+	if got, want := zeta(scrambledItems, Theta), 26.46902820178302; math.Abs(got-want) > 1e-9 {
+		t.Errorf("zeta(1e10, 0.99) = %.12f, want %.12f", got, want)
+	}
+}
+
+func TestZipfIsExact(t *testing.T) {
+	for _, c := range []struct {
+		n int
+		s float64
+	}{{2, Theta}, {10, Theta}, {1000, Theta}, {1000, 0.5}, {300, 1.5}} {
+		rng := rand.New(rand.NewPCG(1, uint64(c.n)))
+		z, seen := newZipf(uint64(c.n), c.s), make([]int, c.n)
+		for range 500_000 {
+			seen[z.rank(rng.Float64)-1]++
+		}
+		if stat, limit := chiSquare(t, seen, analytic(c.n, c.s)); stat > limit {
+			t.Errorf("n %d, s %v: chi-square %.0f, limit %.0f", c.n, c.s, stat, limit)
+		}
+		// The test tells a slightly different exponent apart.
+		if c.n == 1000 {
+			if stat, limit := chiSquare(t, seen, analytic(c.n, c.s+0.02)); stat < limit {
+				t.Errorf("n %d: exponent %v passes for %v", c.n, c.s, c.s+0.02)
+			}
+		}
+	}
+}
+
+// Ranks stay in their range at its ends, and one rank is one rank.
+func TestZipfStaysInRange(t *testing.T) {
+	for _, n := range []uint64{1, 2, 3, scrambledItems} {
+		z := newZipf(n, Theta)
+		for _, u := range []float64{0, math.SmallestNonzeroFloat64, 0.5, math.Nextafter(1, 0)} {
+			first := true
+			k := z.rank(func() float64 {
+				if first {
+					first = false
+					return u
+				}
+				return 0.25
+			})
+			if k < 1 || k > n {
+				t.Errorf("n %d, random %v: rank %d", n, u, k)
+			}
+		}
+	}
+	z := newZipf(5, Theta)
+	z.resize(50)
+	if other := newZipf(50, Theta); z != other {
+		t.Errorf("resized %+v, made %+v", z, other)
+	}
+}
+
+func TestHashIsFNV1a(t *testing.T) {
+	for _, v := range []uint64{0, 1, 255, 256, 1<<63 + 12345, math.MaxUint64} {
+		h := fnv.New64a()
+		for i := range 8 {
+			h.Write([]byte{byte(v >> (8 * i))})
+		}
+		if got := hash(v); got != h.Sum64() {
+			t.Errorf("hash(%d) = %x, want %x", v, got, h.Sum64())
+		}
+	}
+}
+
+func TestRecordsProveThemselves(t *testing.T) {
+	for _, size := range []int{MinFieldBytes, 17, 23, DefaultFieldBytes} {
+		cfg := config(t, "a")
+		cfg.Fields, cfg.FieldBytes = 3, size
+		b := make([]byte, cfg.RecordBytes())
+		cfg.FillRecord(b, 42)
+		cfg.Fill(b[size:2*size], 42, 1, 7<<48|5)
+		if at, _ := cfg.CheckRecord(b, 42); at >= 0 {
+			t.Fatalf("fields of %d bytes: wrong at %d", size, at)
+		}
+		// Every byte of contents tells where it is wrong and what it must be; a wrong
+		// version shows at the first byte behind it.
+		for i := range b {
+			b[i] ^= 0x40
+			at, want := cfg.CheckRecord(b, 42)
+			if i%size >= versionBytes && (at != i || want != b[i]^0x40) {
+				t.Errorf("fields of %d bytes: byte %d wrong, found %d, want %#x", size, i, at, want)
+			}
+			if i%size < versionBytes && at < 0 {
+				t.Errorf("fields of %d bytes: byte %d of the version goes unnoticed", size, i)
+			}
+			b[i] ^= 0x40
+		}
+		if at, _ := cfg.CheckRecord(b, 43); at < 0 {
+			t.Error("another record passes")
+		}
+		if at, _ := cfg.CheckRecord(b[:len(b)-1], 42); at != len(b)-1 {
+			t.Errorf("a short record: wrong at %d", at)
+		}
+		if at, _ := cfg.CheckRecord(append(bytes.Clone(b), 0), 42); at != len(b) {
+			t.Errorf("a long record: wrong at %d", at)
+		}
+		swapped := append(bytes.Clone(b[size:2*size]), b[:size]...)
+		if at, _ := cfg.CheckRecord(append(swapped, b[2*size:]...), 42); at < 0 {
+			t.Error("fields that changed places pass")
+		}
+		cfg.Seed++
+		if at, _ := cfg.CheckRecord(b, 42); at < 0 {
+			t.Error("another seed passes")
+		}
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for n := range uint64(100_000) {
+		k := string(AppendKey(nil, n))
+		if seen[k] || len(k) > MaxKey || k[:4] != "user" {
+			t.Fatalf("record %d has the key %q", n, k)
+		}
+		if id, ok := ParseKey([]byte(k)); !ok || id != ID(n) {
+			t.Fatalf("key %q has the ID %d, want %d", k, id, ID(n))
+		}
+		seen[k] = true
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	for _, k := range []string{"user0", "user18446744073709551615", "user18446744073709551616", "user", "user01",
+		"user1x", "resu1"} {
+		f.Add([]byte(k))
+	}
+	f.Fuzz(func(t *testing.T, key []byte) {
+		id, ok := ParseKey(key)
+		if want := strconv.AppendUint([]byte(keyPrefix), id, 10); ok != bytes.Equal(key, want) &&
+			(ok || bytes.Equal(key, want) && id != 0) {
+			t.Errorf("%q: %d, %v", key, id, ok)
+		}
+	})
 }

@@ -41,8 +41,7 @@ func (k *Keys) Take() (uint64, error) {
 	return k.next - 1, nil
 }
 
-// Ack tells that an insert has succeeded. Records are read when they and all before
-// them exist.
+// Ack tells that an insert has succeeded. Records are read when they and all before them exist.
 func (k *Keys) Ack(n uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,8 +62,7 @@ const MaxKey = len(keyPrefix + "18446744073709551615")
 
 const keyPrefix = "user"
 
-// ID is what the key of a record says. IDs are hashed, so that neighbours in the store
-// are not neighbours in time.
+// ID is what the key of a record says. IDs are hashed, so that neighbours in the store are not neighbours in time.
 func ID(record uint64) uint64 { return hash(record) }
 
 // AppendKey appends the key of a record.

@@ -1,6 +1,9 @@
 package ycsb
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Op is what is done to a record.
 type Op uint8
@@ -14,62 +17,29 @@ const (
 	NumOps
 )
 
-var opNames = [NumOps]string{"read", "update", "insert", "scan", "rmw"}
-
 // String is the name in results.
-func (o Op) String() string {
-	if o < NumOps {
-		return opNames[o]
-	}
-	return "op?"
-}
-
-// Distribution says which records are asked for.
-type Distribution uint8
-
-const (
-	// Uniform: all alike.
-	Uniform Distribution = iota
-	// Zipfian: the record i is asked for in proportion to (i+1)^-Theta.
-	Zipfian
-	// Scrambled is Zipfian with the popular records spread over the keys. It is what the
-	// mixes call zipfian.
-	Scrambled
-	// Latest is Zipfian backwards from the newest record.
-	Latest
-	numDistributions
-)
-
-var distributionNames = [numDistributions]string{"uniform", "zipfian-ordered", "zipfian", "latest"}
-
-// String is the name in results.
-func (d Distribution) String() string {
-	if d < numDistributions {
-		return distributionNames[d]
-	}
-	return "distribution?"
-}
+func (o Op) String() string { return [NumOps]string{"read", "update", "insert", "scan", "rmw"}[o] }
 
 // Mix is a core workload.
 type Mix struct {
-	Name    string
-	Title   string          // the name of the paper
-	Share   [NumOps]float64 // of all operations; the sum is 1
-	Request Distribution
+	Name  string
+	Title string          // the name of the paper
+	Share [NumOps]float64 // of all operations; the sum is 1
+	// Latest: the record i before the newest is asked for in proportion to (i+1)^-Theta. Else ranks are asked for in
+	// that proportion, and spread over the keys.
+	Latest bool
 }
 
 var mixes = []Mix{
-	{"a", "update heavy", [NumOps]float64{Read: 0.5, Update: 0.5}, Scrambled},
-	{"b", "read mostly", [NumOps]float64{Read: 0.95, Update: 0.05}, Scrambled},
-	{"c", "read only", [NumOps]float64{Read: 1}, Scrambled},
-	{"d", "read latest", [NumOps]float64{Read: 0.95, Insert: 0.05}, Latest},
-	{"e", "short ranges", [NumOps]float64{Scan: 0.95, Insert: 0.05}, Scrambled},
-	{"f", "read-modify-write", [NumOps]float64{Read: 0.5, RMW: 0.5}, Scrambled},
+	{"a", "update heavy", [NumOps]float64{Read: 0.5, Update: 0.5}, false},
+	{"b", "read mostly", [NumOps]float64{Read: 0.95, Update: 0.05}, false},
+	{"c", "read only", [NumOps]float64{Read: 1}, false},
+	{"d", "read latest", [NumOps]float64{Read: 0.95, Insert: 0.05}, true},
+	{"e", "short ranges", [NumOps]float64{Scan: 0.95, Insert: 0.05}, false},
+	{"f", "read-modify-write", [NumOps]float64{Read: 0.5, RMW: 0.5}, false},
 }
 
-// Mixes lists the names a to f.
-func Mixes() []string {
-	var names []string
+func Mixes() (names []string) {
 	for _, m := range mixes {
 		names = append(names, m.Name)
 	}
@@ -78,13 +48,19 @@ func Mixes() []string {
 
 // FindMix returns the mix of a name.
 func FindMix(name string) (Mix, bool) {
-	for _, m := range mixes {
-		if m.Name == strings.ToLower(name) {
-			return m, true
-		}
+	i := slices.Index(Mixes(), strings.ToLower(name))
+	if i < 0 {
+		return Mix{}, false
 	}
-	return Mix{}, false
+	return mixes[i], true
 }
 
-// Has tells whether the mix has operations of a kind.
 func (m Mix) Has(o Op) bool { return m.Share[o] > 0 }
+
+// Requests names the distribution of the records that are asked for, in results.
+func (m Mix) Requests() string {
+	if m.Latest {
+		return "latest"
+	}
+	return "zipfian"
+}

@@ -7,43 +7,33 @@ const versionBytes = 8
 // Loaded is the version of every field that was loaded or inserted.
 const Loaded = 0
 
-// Fill writes a field's contents: of the record whose key has the ID id. len(field) is
-// the configuration's FieldBytes.
+// Fill writes a field's contents: of the record whose key has the ID id. len(field) is the configuration's FieldBytes.
 func (c Config) Fill(field []byte, id uint64, index int, version uint64) {
 	binary.LittleEndian.PutUint64(field, version)
 	rest, x := field[versionBytes:], c.state(id, index, version)
-	for len(rest) >= 8 {
+	for ; len(rest) >= 8; rest = rest[8:] {
 		x += golden
 		binary.LittleEndian.PutUint64(rest, mix(x))
-		rest = rest[8:]
 	}
-	if x = mix(x + golden); len(rest) > 0 {
-		for i := range rest {
-			rest[i] = byte(x >> (8 * i))
-		}
+	for i := range rest {
+		rest[i] = byte(mix(x+golden) >> (8 * i))
 	}
 }
 
 // Check compares a field with what its version says: the place of the first byte that
 // is wrong, and what it must be; -1 when nothing is.
 func (c Config) Check(field []byte, id uint64, index int) (at int, want byte) {
-	version := binary.LittleEndian.Uint64(field)
-	rest, x := field[versionBytes:], c.state(id, index, version)
-	for len(rest) >= 8 {
+	x := c.state(id, index, binary.LittleEndian.Uint64(field))
+	for at = versionBytes; at < len(field); at += 8 {
 		x += golden
-		if w, got := mix(x), binary.LittleEndian.Uint64(rest); w != got {
-			for i := range 8 {
-				if byte(w>>(8*i)) != rest[i] {
-					return len(field) - len(rest) + i, byte(w >> (8 * i))
-				}
-			}
+		word, rest := mix(x), field[at:]
+		if len(rest) >= 8 && binary.LittleEndian.Uint64(rest) == word {
+			continue
 		}
-		rest = rest[8:]
-	}
-	x = mix(x + golden)
-	for i := range rest {
-		if byte(x>>(8*i)) != rest[i] {
-			return len(field) - len(rest) + i, byte(x >> (8 * i))
+		for i, b := range rest[:min(8, len(rest))] {
+			if want = byte(word >> (8 * i)); b != want {
+				return at + i, want
+			}
 		}
 	}
 	return -1, 0

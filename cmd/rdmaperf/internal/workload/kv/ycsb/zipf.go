@@ -5,15 +5,13 @@ import "math"
 // Theta is the exponent of the public tool's zipfian requests.
 const Theta = 0.99
 
-// scrambledItems are the ranks that the scrambled distribution draws from, whatever the
-// number of records: the public tool's number, so that the share of the most popular
-// record is its, too: 1/Zeta(1e10, 0.99), or 3.78 %.
+// scrambledItems are the ranks that the scrambled distribution draws from, whatever the number of records: the public
+// tool's number, so that the share of the most popular record is its, too: 3.78 %.
 const scrambledItems = 10_000_000_000
 
-// zipf draws ranks 1 to n in proportion to rank^-s, exactly and without a table, by
-// rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate
-// variates from monotone discrete distributions", ACM TOMACS 6(3), 1996). Its n may
-// change between draws.
+// zipf draws ranks 1 to n in proportion to rank^-s, exactly and without a table, by rejection-inversion (Hörmann and
+// Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996).
+// Its n may change between draws.
 type zipf struct {
 	n    uint64
 	s    float64
@@ -59,26 +57,7 @@ func (z *zipf) rank(random func() float64) uint64 {
 	}
 }
 
-// Zeta is the sum of i^-s for i = 1 to n, which normalises zipfian weights; s is not 1.
-func Zeta(n uint64, s float64) float64 {
-	const direct = 1000
-	sum := 0.0
-	for i := uint64(1); i <= min(n, direct); i++ {
-		sum += math.Pow(float64(i), -s)
-	}
-	if n <= direct {
-		return sum
-	}
-	// The rest by the formula of Euler and Maclaurin: the integral, the trapezoid's
-	// ends, and the first derivative. What is left out is below 1e-13.
-	a, b := float64(direct), float64(n)
-	f := func(x float64) float64 { return math.Pow(x, -s) }
-	d := func(x float64) float64 { return -s * math.Pow(x, -s-1) }
-	return sum + (math.Pow(b, 1-s)-math.Pow(a, 1-s))/(1-s) + (f(b)-f(a))/2 + (d(b)-d(a))/12
-}
-
-// hash spreads record numbers over the keys: FNV-1a over the eight bytes, the lowest
-// first, as the public tool does.
+// hash spreads record numbers over the keys: FNV-1a over the eight bytes, the lowest first, as the public tool does.
 func hash(v uint64) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for range 8 {

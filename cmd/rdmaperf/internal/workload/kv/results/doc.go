@@ -1,2 +1,0 @@
-// Package results describes results of YCSB's mixes on a store behind calls.
-package results
