@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 )
 
 // The head-of-line workload over two transports: every size in both arms.
@@ -23,7 +23,7 @@ func TestRunMeasuresHeadOfLine(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, res := range d.Results {
-		h := holresults.Of(&res)
+		h := hol.Of(&res)
 		if h == nil || h.ProbeSizeBytes != 32 || h.ProbeIntervalNs != 50_000 || h.ProbeLoaded.Count != 40 ||
 			!res.Verified || res.Depth != 4 {
 			t.Fatalf("result %+v", res)
@@ -54,8 +54,8 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
 	d := document(t, []byte(r.stdout))
-	if len(d.Results) != 2 || holresults.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" ||
-		holresults.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
+	if len(d.Results) != 2 || hol.Of(&d.Results[0]) == nil || d.Results[0].Op != "send" ||
+		hol.Of(&d.Results[0]).ProbeIntervalNs != 0 || d.Results[1].Workload != "latency" {
 		t.Errorf("results %+v", d.Results)
 	}
 }
@@ -71,10 +71,10 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 	}
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
-		got = append(got, res.Transport+" "+holresults.Of(&res).Arm)
-		if want := holresults.Of(&res).Arm == "app-slicing"; (holresults.Of(&res).AppSliceBytes == 8<<10 &&
-			holresults.Of(&res).AppWindow == 2) != want || !res.Verified {
-			t.Errorf("result %+v, hol %+v", res, holresults.Of(&res))
+		got = append(got, res.Transport+" "+hol.Of(&res).Arm)
+		if want := hol.Of(&res).Arm == "app-slicing"; (hol.Of(&res).AppSliceBytes == 8<<10 &&
+			hol.Of(&res).AppWindow == 2) != want || !res.Verified {
+			t.Errorf("result %+v, hol %+v", res, hol.Of(&res))
 		}
 	}
 	var want []string

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 )
 
@@ -31,7 +31,7 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 		}
 		var got []string
 		for _, res := range document(t, []byte(r.stdout)).Results {
-			h := holresults.Of(&res)
+			h := hol.Of(&res)
 			got = append(got, res.Stack+" "+h.Arm)
 			if !res.Verified || h.ProbeLoaded.Count != 20 || h.Arm == "device" && res.QPs != 2 {
 				t.Errorf("%s: %+v", got[len(got)-1], res)

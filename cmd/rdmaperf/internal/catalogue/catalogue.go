@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/clients"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -75,12 +74,12 @@ func Results() reports.Workloads {
 }
 
 // Tables and Charts are those of workloads whose figures do not show their point by themselves.
-func Tables() []text.OwnTables { return []text.OwnTables{holresults.Tables} }
+func Tables() []text.OwnTables { return []text.OwnTables{hol.Tables} }
 
 // Charts are by the name of the workload.
 func Charts() map[string][]page.OwnSection {
 	return map[string][]page.OwnSection{
-		hol.Name:         {holresults.Section},
+		hol.Name:         {hol.Section},
 		meshresults.Name: {meshresults.Section},
 		rpc.Name: {callsresults.Gain, func(set *reports.Set) view.Section {
 			return charts.FigureSection(set, rpc.Name)

@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
@@ -134,9 +133,9 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 	switch {
 	case r.Latency != nil:
 		sets[reports.SamplesLatency] = r.Latency
-	case holresults.Of(r) != nil:
-		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &holresults.Of(r).ProbeAlone,
-			&holresults.Of(r).ProbeLoaded
+	case hol.Of(r) != nil:
+		sets[reports.SamplesProbeAlone], sets[reports.SamplesProbeLoaded] = &hol.Of(r).ProbeAlone,
+			&hol.Of(r).ProbeLoaded
 	}
 	if len(r.RawSamples) != len(sets) {
 		t.Errorf("%s: the result names %+v, want %d sets", name, r.RawSamples, len(sets))
@@ -164,7 +163,7 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 		if r.LatencyService != nil {
 			agree(t, name+" service", service, r.LatencyService)
 		}
-		if holresults.Of(r) == nil && len(seen) != threads {
+		if hol.Of(r) == nil && len(seen) != threads {
 			t.Errorf("%s: samples of %d threads, want %d", name, len(seen), threads)
 		}
 	}

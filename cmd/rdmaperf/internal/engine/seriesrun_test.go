@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 )
@@ -35,9 +34,9 @@ func TestSeriesAddsUp(t *testing.T) {
 				max = -1 // it did not end
 			}
 		}
-		if holresults.Of(&r) != nil {
+		if hol.Of(&r) != nil {
 			// What did not end is in no interval.
-			l := &holresults.Of(&r).ProbeLoaded
+			l := &hol.Of(&r).ProbeLoaded
 			if want, max = l.Count-l.Unfinished, l.Max; l.IsBound("max") {
 				max = -1
 			}

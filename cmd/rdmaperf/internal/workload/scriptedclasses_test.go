@@ -7,7 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
 	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
@@ -69,7 +68,7 @@ func TestScriptedHeadOfLine(t *testing.T) {
 	plan := engine.Plan{Points: []engine.Point{hol.NewPoint("write", size, hol.TwoQP, hol.Options{})}, Iterations: n,
 		Verify: false}
 	for _, r := range measure(t, &scripted.Fabric{Times: script()}, plan) {
-		h := holresults.Of(&r)
+		h := hol.Of(&r)
 		for name, l := range map[string]struct{ count, p50, mean, max float64 }{
 			"alone":  {float64(h.ProbeAlone.Count), h.ProbeAlone.P50, h.ProbeAlone.Mean, h.ProbeAlone.Max},
 			"loaded": {float64(h.ProbeLoaded.Count), h.ProbeLoaded.P50, h.ProbeLoaded.Mean, h.ProbeLoaded.Max},

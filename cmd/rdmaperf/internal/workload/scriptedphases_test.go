@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -69,7 +68,7 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 				if err != nil || !r.Verified || r.Errors != 0 {
 					t.Fatalf("%v, verified %v, %d errors", err, r.Verified, r.Errors)
 				}
-				h := holresults.Of(&r)
+				h := hol.Of(&r)
 				if h.ProbeAlone.Count != n || h.ProbeAlone.Mean != call || h.ProbeLoaded.Count != n ||
 					h.BulkAloneBytesPerSecond == 0 || h.BulkLoadedBytesPerSecond == 0 {
 					t.Errorf("alone %+v, loaded %+v, bulk %v and %v", h.ProbeAlone, h.ProbeLoaded,

@@ -2,24 +2,15 @@ package hol
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
-
-// Head-of-line by calls: one caller of small calls, the probes, beside as many callers of
-// large ones as bulk messages are outstanding. A bulk call has a large request and an answer
-// of a few bytes; a probe has both of its own size. In the variant same-qp all of them call on
-// one connection, in two-qp the probes have one of their own. A probe's priority is that of
-// its call, for stacks with priorities.
-
-// bulkAnswer is the answer to a bulk call in bytes, whose payload goes one way.
-const bulkAnswer = 8
 
 // Methods of the server.
 const (
@@ -33,30 +24,9 @@ const (
 	groupBulk
 )
 
-// CallVariants lists those that calls have. A call is not cut by who makes it: its bytes are
-// one message for the server.
-func CallVariants() []string { return []string{SameQP, TwoQP, Device} }
-
-// checkCalls is what points of calls have to be.
-func checkCalls(p engine.Point) error {
-	switch {
-	case p.Op != transports.KindCall.String():
-		return errors.New("the operation is call")
-	case p.Variant == AppSlicing:
-		return errors.New("variant app-slicing is of write: a call is one message for the server")
-	case !slices.Contains(CallVariants(), p.Variant):
-		return fmt.Errorf("variant %q: want one of %v", p.Variant, CallVariants())
-	case p.Call != engine.CallUnary || p.Response != bulkAnswer:
-		return errors.New("bulk calls are unary, with an answer of 8 bytes")
-	case p.QPs != 0 || p.Outstanding != 0:
-		return errors.New("its connections are those of the variant, and its outstanding calls the bulk depth")
-	}
-	return validateOptions(p)
-}
-
 // callShape is that of a point of calls, and what they may be.
 func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
-	if err := checkCalls(s.Point); err != nil {
+	if err := check(s.Point); err != nil {
 		return nil, transports.CallConfig{}, engine.Refused(err)
 	}
 	sh, err := drive.CallShape(s, 1)
@@ -69,14 +39,6 @@ func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 	cfg.MaxResponse = max(setUp(sh).ProbeSize, sh.Response)
 	cfg.Callers++ // the probes'
 	return sh, cfg, nil
-}
-
-// connections is how many QPs, or connections of calls, a variant has.
-func connections(variant string) int {
-	if variant == TwoQP || variant == Device {
-		return 2
-	}
-	return 1
 }
 
 // byCalls measures the probes alone, the bulk alone, and both.
@@ -99,9 +61,9 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 	}
 	both := drive.CallPhase{Lead: groupProbes, Beside: groupBulk}
 	for again := true; again; again = k.Again(err) {
-		f := new(holFigures)
+		h := newHOL(sh)
 		if err = k.Warmed(ctx, both); err == nil {
-			err = f.callsAlone(ctx, k)
+			err = h.callsAlone(ctx, k)
 		}
 		if err == nil {
 			err = k.Measure(ctx, reports.SamplesProbeLoaded, both)
@@ -110,7 +72,7 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 		res := k.Result()
 		probeParameters(sh, res.Parameters)
 		if k.Out != nil {
-			f.complete(k, &res)
+			h.complete(k, &res)
 		}
 		r.Add(res)
 	}
@@ -118,21 +80,20 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 }
 
 // callsAlone measures the probes alone, then the bulk alone.
-func (f *holFigures) callsAlone(ctx context.Context, k *drive.Calls) error {
+func (h *HOL) callsAlone(ctx context.Context, k *drive.Calls) error {
 	o, err := k.Ahead(ctx, "probes alone", engine.GenAlone, reports.SamplesProbeAlone,
 		drive.CallPhase{Lead: groupProbes})
 	if err != nil {
 		return err
 	}
-	f.probeAlone, f.aloneLoop = o.Rec.Snapshot(), callLoop(k.Measurement, o)
+	h.ProbeAlone, h.AloneLoop = o.Rec.Snapshot(), openLoop(k.Measurement, o, o.Ops, o.Window)
 	if o, err = k.Ahead(ctx, "bulk alone", engine.GenBulk, "", drive.CallPhase{Lead: groupBulk}); err != nil {
 		return err
 	}
-	f.bulkAlone = reports.NewThroughput(o.Ops*int64(k.Sh.Size), o.Ops, o.Window).BytesPerSecond
+	h.BulkAloneBytesPerSecond = bulkRate(k.Sh, o.Ops, o.Window)
 	return nil
 }
 
-// serveCalls answers probes and bulk calls.
 func serveCalls(ctx context.Context, s *engine.Serve) error {
 	sh, cfg, err := callShape(&s.Setup)
 	if err != nil {
@@ -149,29 +110,147 @@ func serveCalls(ctx context.Context, s *engine.Serve) error {
 	return drive.ServeCalls(ctx, s, sh, cfg, svc, fails)
 }
 
-// callLoop says what of the probes that were due was called; nil for a closed loop.
-func callLoop(m *engine.Measurement, o *engine.Outcome) *reports.OpenLoop {
-	s := setUp(m.Sh)
-	if s.ProbeInterval == 0 || s.ProbeOne {
-		return nil
-	}
-	return drive.OpenLoopOf(m, o, 1e9/float64(s.ProbeInterval), false, o.Ops, o.Window)
-}
-
 // complete adds to a result what only this workload has. Its operations are those of the bulk.
-func (f *holFigures) complete(k *drive.Calls, res *reports.Result) {
+func (h *HOL) complete(k *drive.Calls, res *reports.Result) {
 	sh, out := k.Sh, k.Out
 	bulk, ok := out.Detail.(*drive.CallsBeside)
 	if !ok || out.Rec == nil {
 		return
 	}
-	f.probeLoaded, f.loadedLoop = out.Rec.Snapshot(), callLoop(k.Measurement, out)
+	h.ProbeLoaded, h.LoadedLoop = out.Rec.Snapshot(), openLoop(k.Measurement, out, out.Ops, out.Window)
+	h.Probes = out.Ops
+	h.BulkLoadedBytesPerSecond = bulkRate(sh, bulk.Ops, bulk.Window)
 	res.Operations, res.DurationNs = bulk.Ops, int64(bulk.Window)
-	t := reports.NewThroughput(bulk.Ops*int64(sh.Size), bulk.Ops, bulk.Window)
-	f.bulkLoaded = t.BytesPerSecond
 	res.Latency, res.LatencyService, res.LatencyCorrected, res.Throughput, res.OpenLoop = nil, nil, nil, nil, nil
-	f.probes = out.Ops
-	res.Detail = detail(sh, f)
-	drive.ComparedCalls(k.Measurement, res, bulk.Ops+f.probes,
-		bulk.Ops*int64(sh.Size+sh.Response)+2*f.probes*int64(setUp(sh).ProbeSize))
+	res.Detail = h
+	drive.ComparedCalls(k.Measurement, res, bulk.Ops+h.Probes,
+		bulk.Ops*int64(sh.Size+sh.Response)+2*h.Probes*h.ProbeSizeBytes)
+}
+
+// texts are the messages of a phase, by method: what a request may be and what answers it.
+type texts struct {
+	gen     int
+	in, out [2]*payload.Sequence
+}
+
+func newTexts(sh *engine.Shape, gen int) *texts {
+	t := &texts{gen: gen}
+	for method, size := range [...]struct{ request, answer int }{methodProbe: {setUp(sh).ProbeSize,
+		setUp(sh).ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
+		seed := sh.Seed + uint64(method) // a probe is no part of a bulk message
+		t.in[method] = payload.NewSequence(seed, gen, payload.ToServer, size.request)
+		t.out[method] = payload.NewSequence(seed, gen, payload.ToClient, size.answer)
+	}
+	return t
+}
+
+// caller makes unary calls of one method.
+type caller struct {
+	sh     *engine.Shape
+	conn   transports.CallConn
+	k      transports.Caller // of the phase
+	share  *shared
+	t      *texts
+	method uint8
+	index  int
+	n      int64
+	c      transports.Call
+}
+
+// shared are the texts of the phase, which all callers of a point have.
+type shared struct {
+	mu  sync.Mutex
+	now *texts
+}
+
+func (s *shared) texts(sh *engine.Shape, gen int) *texts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil || s.now.gen != gen {
+		s.now = newTexts(sh, gen)
+	}
+	return s.now
+}
+
+// callers makes callers of a method.
+func callers(sh *engine.Shape) func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
+	share := new(shared)
+	return func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
+		return func(conn transports.CallConn, index int) (engine.Caller, error) {
+			return &caller{sh: sh, conn: conn, share: share, method: method, index: index}, nil
+		}
+	}
+}
+
+func (c *caller) Begin(ctx context.Context, gen int) (err error) {
+	c.t = c.share.texts(c.sh, gen)
+	c.c = transports.Call{Method: c.method}
+	if c.method == methodProbe {
+		c.c.Priority = setUp(c.sh).ProbePriority
+	}
+	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: transports.CallUnary})
+	return err
+}
+
+func (c *caller) Prepare(n int64) {
+	c.n = n + payload.Offset(c.index) // neighbours send different messages
+	c.c.Request = c.t.in[c.method].Cut(c.n)
+}
+
+func (c *caller) Call() error { return c.k.Call(&c.c) }
+
+// Check compares the answer and counts the request.
+func (c *caller) Check(int64) (int64, error) {
+	if c.sh.Verify {
+		what := [...]string{methodProbe: "answer to a probe", methodBulk: "answer to a bulk call"}[c.method]
+		if err := payload.Differs(c.sh, engine.SideClient, what, 0, c.c.Response,
+			c.t.out[c.method].Cut(c.t.in[c.method].Of(c.n))); err != nil {
+			return 0, err
+		}
+	}
+	c.k.Free()
+	return int64(len(c.c.Request)), nil
+}
+
+func (c *caller) End() error {
+	if _, err := c.k.End(); err != nil {
+		return err
+	}
+	return c.k.Close()
+}
+
+type server struct {
+	sh   *engine.Shape
+	fail func(error)
+	now  atomic.Pointer[texts]
+	ops  atomic.Int64
+}
+
+func (s *server) Begin(gen int) error {
+	s.now.Store(newTexts(s.sh, gen))
+	s.ops.Store(0)
+	return nil
+}
+
+func (s *server) End() (int64, error) { return s.ops.Load(), nil }
+func (s *server) Close() error        { return nil }
+
+func (s *server) ServeCall(r *transports.Served) error {
+	if r.Method > methodBulk {
+		return &transports.CallError{Code: transports.CallUnimplemented,
+			Text: "methods are those of probes and of bulk"}
+	}
+	t := s.now.Load()
+	in := t.in[r.Method]
+	n := in.Number(r.Request)
+	if s.sh.Verify {
+		what := [...]string{methodProbe: "probe", methodBulk: "bulk call"}[r.Method]
+		if err := payload.Differs(s.sh, engine.SideServer, what, 0, r.Request, in.Cut(n)); err != nil {
+			s.fail(err)
+			return payload.Lost(err)
+		}
+	}
+	s.ops.Add(1)
+	r.Response = t.out[r.Method].Cut(n)
+	return nil
 }

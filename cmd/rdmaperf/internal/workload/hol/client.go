@@ -2,7 +2,6 @@ package hol
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
@@ -11,36 +10,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// parts says what the client does in a phase of the head-of-line workload.
+// parts says what the client does in a phase.
 type parts struct{ bulk, probes bool }
 
-// holClientLane is a session of the client.
-type holClientLane struct {
+type clientLane struct {
 	drive.Sender
 	recvs []transports.Op
-	ref   rdma.Buffer // what the probes' sources should hold; no transport knows it
-	acked uint64      // bulk messages that the peer said it took
-	cut   int         // bytes of the message at the head that are posted as slices
-
-	cuts drive.Cuts // of bulk
+	acked uint64     // bulk messages that the peer said it took
+	cut   int        // bytes of the message at the head that are posted as slices
+	cuts  drive.Cuts // of bulk
 
 	barriers uint64 // and requests to compare: answered, of the session
 	empties  uint64 // empty messages received, of the session
 	answered bool   // the phase's barrier was
 }
 
-// holClient is the client's side: it keeps the bulk stream full, starts probes when
-// they are due, and polls the one or two QPs. The clock is read once a turn, and
-// once for each echo. An open-loop probe is timed from its intended start, so the
-// time that this thread spends on posting bulk counts, as it would for an
-// application with one thread.
-type holClient struct {
+// client is the client's side: it keeps the bulk stream full, starts probes when they are due, and polls the one or two
+// QPs. The clock is read once a turn, and once for each echo. An open-loop probe is timed from its intended start, so
+// the time that this thread spends on posting bulk counts, as it would for an application with one thread.
+type client struct {
 	parts       // of the next phase
 	set         *setup
 	c           *engine.Group
 	w           *engine.Worker
-	lanes       []*holClientLane
-	bulk, probe *holClientLane // one in the variant same-qp
+	lanes       []*clientLane
+	bulk, probe *clientLane // one in the variant same-qp
+	ref         rdma.Buffer // what the probes' sources should hold; no transport knows it
 	begun       bool
 
 	pace    *engine.Pacer // nil: closed loop, one probe under way
@@ -53,20 +48,15 @@ type holClient struct {
 
 	answeredAt int64 // when the last one was, ns
 
-	figures holFigures
+	found *HOL
 }
 
-func newHOLClient(c *engine.Group) (*holClient, error) {
+func newClient(c *engine.Group) (*client, error) {
 	sh := c.Sh
 	s := setUp(sh)
-	d := &holClient{set: s, c: c, w: c.Workers[0], starts: make([]int64, s.probeSlots)}
+	d := &client{set: s, c: c, w: c.Workers[0], starts: make([]int64, s.probeSlots)}
 	for _, base := range c.Lanes {
-		ref, err := rdma.Alloc(s.probeSlots * probeStride(sh))
-		if err != nil {
-			d.Close()
-			return nil, engine.Failed("set up session", err)
-		}
-		d.lanes = append(d.lanes, &holClientLane{Sender: drive.NewSender(base), recvs: holReceivesOf(sh), ref: ref,
+		d.lanes = append(d.lanes, &clientLane{Sender: drive.NewSender(base), recvs: receivesOf(sh),
 			cuts: drive.NewCuts(drive.NewProof(d.w, base), 0, sh.Slots)})
 	}
 	d.bulk, d.probe = d.lanes[0], d.lanes[len(d.lanes)-1]
@@ -75,25 +65,21 @@ func newHOLClient(c *engine.Group) (*holClient, error) {
 	} else if s.ProbeInterval > 0 {
 		d.pace = engine.NewPacer(float64(s.ProbeInterval), false, sh.Seed)
 	}
+	var err error
+	if d.ref, err = rdma.Alloc(s.probeSlots * probeStride(sh)); err != nil {
+		return nil, engine.Failed("set up session", err)
+	}
 	return d, nil
 }
 
-func (d *holClient) Close() error {
-	var errs []error
-	for _, l := range d.lanes {
-		errs = append(errs, l.ref.Free())
-	}
-	return errors.Join(errs...)
-}
+func (d *client) Close() error { return d.ref.Free() }
 
-func (d *holClient) Prepare(gen int) error {
+func (d *client) Prepare(gen int) error {
 	defer func() { d.begun = true }()
 	sh := d.c.Sh
 	for _, l := range d.lanes {
 		l.ClearSlots()
 		l.cuts.Begin(gen)
-		engine.FillPattern(l.Mem[probeTx(sh, 0):compareTx(sh)], l.cuts.State(probePattern))
-		engine.FillPattern(l.ref.Bytes(), l.cuts.State(probePattern))
 		l.First, l.Head, l.Out, l.Posted, l.Fenced = 0, 0, 0, 0, false
 		l.answered, l.cut = false, 0
 		if d.begun {
@@ -103,10 +89,13 @@ func (d *holClient) Prepare(gen int) error {
 			return err
 		}
 	}
+	state := d.probe.cuts.State(probePattern)
+	engine.FillPattern(d.probe.Mem[probeTx(sh, 0):compareTx(sh)], state)
+	engine.FillPattern(d.ref.Bytes(), state)
 	return nil
 }
 
-func (d *holClient) Counts() []engine.LaneCount {
+func (d *client) Counts() []engine.LaneCount {
 	counts := make([]engine.LaneCount, len(d.lanes))
 	for i, l := range d.lanes {
 		counts[i] = l.Sent()
@@ -114,9 +103,9 @@ func (d *holClient) Counts() []engine.LaneCount {
 	return counts
 }
 
-func (d *holClient) Verify(int, []engine.LaneCount) error { return nil } // every echo was compared
+func (d *client) Verify(int, []engine.LaneCount) error { return nil } // every echo was compared
 
-func (d *holClient) Loop(*engine.Worker) func() error {
+func (d *client) Loop(*engine.Worker) func() error {
 	clear(d.starts)
 	d.posted, d.echoed, d.leaving, d.last = 0, 0, 0, -d.gap
 	return d.run
@@ -124,7 +113,7 @@ func (d *holClient) Loop(*engine.Worker) func() error {
 
 // run is one phase. The window ends when every echo is here and a round trip
 // behind the last bulk operation proves that all of it arrived.
-func (d *holClient) run() error {
+func (d *client) run() error {
 	w := d.w
 	deadline := w.Open()
 	if d.pace != nil {
@@ -140,7 +129,7 @@ func (d *holClient) run() error {
 }
 
 // flow lasts until the limits are reached.
-func (d *holClient) flow(deadline int64) error {
+func (d *client) flow(deadline int64) error {
 	w := d.w
 	for {
 		t := engine.Now()
@@ -169,7 +158,7 @@ func (d *holClient) flow(deadline int64) error {
 }
 
 // overdue counts the probes that were due and found no room until the window ended.
-func (d *holClient) overdue(end int64) {
+func (d *client) overdue(end int64) {
 	if d.pace == nil || !d.probes {
 		return
 	}
@@ -180,7 +169,7 @@ func (d *holClient) overdue(end int64) {
 }
 
 // enough reports that the iterations are done: probes where there are any.
-func (d *holClient) enough() bool {
+func (d *client) enough() bool {
 	switch ops := d.w.Lim.Ops; {
 	case ops == 0:
 		return false
@@ -192,9 +181,9 @@ func (d *holClient) enough() bool {
 }
 
 // idle reports that nothing is under way.
-func (d *holClient) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.bulk.Out == 0 }
+func (d *client) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.bulk.Out == 0 }
 
-func (d *holClient) pushBulk() error {
+func (d *client) pushBulk() error {
 	l, sh := d.bulk, d.w.Sh
 	if d.set.AppWindow > 0 {
 		return d.pushSlices(true)
@@ -220,7 +209,7 @@ func (d *holClient) pushBulk() error {
 
 // own bounds a batch of k bulk messages to a pass of writes that the target compares, and asks for that at
 // its end. Until the answer is here, nothing may be posted.
-func (d *holClient) own(l *holClientLane, k int) (int, error) {
+func (d *client) own(l *clientLane, k int) (int, error) {
 	sh := l.Sh
 	if !sh.Verify || l.Kind != transports.KindWrite {
 		return k, nil
@@ -240,10 +229,9 @@ func (d *holClient) own(l *holClientLane, k int) (int, error) {
 	return 0, err
 }
 
-// pushSlices posts slices of the bulk messages as far as the application's window
-// goes. A message that is begun is always ended; more: whether another may
-// begin. out counts slices here, and posted whole messages.
-func (d *holClient) pushSlices(more bool) error {
+// pushSlices posts slices of the bulk messages as far as the application's window goes. A message that is begun is
+// always ended; more: whether another may begin. out counts slices here, and posted whole messages.
+func (d *client) pushSlices(more bool) error {
 	l, sh := d.bulk, d.w.Sh
 	for l.Out < d.set.AppWindow {
 		if l.cut == 0 && (!more || !d.probes && d.w.Lim.Ops > 0 && l.Posted >= d.w.Lim.Ops) {
@@ -273,7 +261,7 @@ func (d *holClient) pushSlices(more bool) error {
 
 // pushProbes posts the probes that are due at t, as far as there is room. A probe
 // that finds none keeps its intended start.
-func (d *holClient) pushProbes(t int64) error {
+func (d *client) pushProbes(t int64) error {
 	l, sh := d.probe, d.w.Sh
 	for int(d.posted-d.echoed) < d.set.probeSlots && d.leaving < d.set.probeSlots {
 		var start int64
@@ -307,19 +295,17 @@ func (d *holClient) pushProbes(t int64) error {
 	return nil
 }
 
-// stamp marks probe number i in the source and in the reference, and returns
-// where it lies.
-func (d *holClient) stamp(i uint64) int {
+// stamp marks probe number i in the source and in the reference, and returns where it lies.
+func (d *client) stamp(i uint64) int {
 	l, n := d.probe, d.set.ProbeSize
 	off := int(i%uint64(d.set.probeSlots)) * probeStride(d.w.Sh)
 	at := probeTx(d.w.Sh, 0) + off
 	drive.Stamp(l.Mem[at:at+n], i)
-	drive.Stamp(l.ref.Bytes()[off:off+n], i)
+	drive.Stamp(d.ref.Bytes()[off:off+n], i)
 	return at
 }
 
-// collect polls the lanes once.
-func (d *holClient) collect() error {
+func (d *client) collect() error {
 	if d.idle() {
 		d.w.Spins = 0 // waiting for the next start is no stall
 	}
@@ -329,7 +315,7 @@ func (d *holClient) collect() error {
 	return d.reap(d.probe)
 }
 
-func (d *holClient) reap(l *holClientLane) error {
+func (d *client) reap(l *clientLane) error {
 	n, err := d.w.Poll(&l.Lane)
 	if err != nil {
 		return err
@@ -364,7 +350,7 @@ func (d *holClient) reap(l *holClientLane) error {
 }
 
 // echo takes the answer of the oldest probe: one QP keeps its messages in order.
-func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
+func (d *client) echo(l *clientLane, c *transports.Done) error {
 	w, sh := d.w, d.w.Sh
 	t := engine.Now()
 	if d.echoed == d.posted || l != d.probe {
@@ -378,8 +364,8 @@ func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
 			d.set.ProbeSize))
 	}
 	if sh.Verify {
-		got := l.Mem[holRecv(sh, int(c.Slot)):][:d.set.ProbeSize]
-		want := l.ref.Bytes()[slot*probeStride(sh):][:d.set.ProbeSize]
+		got := l.Mem[recvAt(sh, int(c.Slot)):][:d.set.ProbeSize]
+		want := d.ref.Bytes()[slot*probeStride(sh):][:d.set.ProbeSize]
 		if err := l.cuts.Echo("echo of probe", d.echoed, got, want); err != nil {
 			return err
 		}
@@ -389,11 +375,11 @@ func (d *holClient) echo(l *holClientLane, c *transports.Done) error {
 }
 
 // empty takes a credit or, behind all credits, the answer to a barrier.
-func (d *holClient) empty(l *holClientLane) error {
+func (d *client) empty(l *clientLane) error {
 	l.empties++
 	credits := uint64(0)
 	if l.TakesReceive {
-		credits = l.Messages / uint64(holCredit(l.Sh))
+		credits = l.Messages / uint64(creditEvery(l.Sh))
 	}
 	switch given := l.empties - l.barriers; {
 	case l.cuts.Waiting && given == credits+1:
@@ -405,13 +391,13 @@ func (d *holClient) empty(l *holClientLane) error {
 	case given > credits:
 		return d.w.Lost(&l.Lane, "read credit", fmt.Errorf("%d of %d", given, credits))
 	default:
-		l.acked = given * uint64(holCredit(l.Sh))
+		l.acked = given * uint64(creditEvery(l.Sh))
 	}
 	return nil
 }
 
 // drain completes what was posted.
-func (d *holClient) drain() error {
+func (d *client) drain() error {
 	l := d.bulk
 	for {
 		if l.cut > 0 {

@@ -1,189 +1,301 @@
+// Package hol is the workload of head-of-line blocking: small probes beside a bulk stream.
+//
+// A probe is a send that the target answers with the bytes that came. Bulk is written into window slots, or sent. In
+// the variant same-qp both travel on one QP, where a probe waits for the bulk posted before it; in two-qp the probes
+// have a QP of their own on the same device, driven by the same thread. In app-slicing they share a QP as well, but the
+// client does what applications do about it (BytePS): it cuts a bulk write into slices before posting and keeps few of
+// them outstanding. The variant device is two-qp on a stack whose scheduler serves all QPs of the device.
+//
+// What consumes a receive differs by its length: probes are shorter than bulk, and an empty message is a barrier of the
+// client or, from the server, its answer or a credit for some bulk messages. Bulk is cut out of one source
+// ([drive.Cuts]), so that each message has a number: the target compares that of every send when it arrives. A write
+// completes nothing at the target: after some passes over the slots, chosen by the seed, and with VerifyAll after each,
+// the client waits until the target has compared them, which it asks for with a message of its own.
+//
+// By calls, one caller makes small calls, the probes, while as many callers make large ones as bulk messages are
+// outstanding. A bulk call has a large request and an answer of a few bytes; a probe has both of its own size. In the
+// variant same-qp all of them call on one connection, in two-qp the probes have one of their own.
 package hol
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
+	"github.com/spf13/pflag"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// The head-of-line workload: small probes beside a bulk stream. A probe is a
-// send that the target answers with the bytes that came. Bulk is written into
-// window slots, or sent. In the variant same-qp both travel on one QP, where a probe
-// waits for the bulk posted before it; in two-qp the probes have a QP of their
-// own on the same device, driven by the same thread. In app-slicing they share a QP
-// as well, but the client does what applications do about it (BytePS): it cuts a
-// bulk write into slices before posting and keeps few of them outstanding. The variant device
-// is two-qp on a stack whose scheduler serves all QPs of the device.
+const Name = "hol"
+
+// Variants, as --hol-arm and HOL.Arm spell them.
+const (
+	SameQP     = "same-qp"     // probes and bulk share one QP
+	TwoQP      = "two-qp"      // probes have a QP of their own on the same device
+	AppSlicing = "app-slicing" // one QP, and the application cuts the bulk itself
+	Device     = "device"      // as two-qp, where one scheduler serves all QPs of a device
+)
+
+var (
+	variants = []string{SameQP, TwoQP, AppSlicing, Device}
+	// callVariants are those of calls. A call is not cut by who makes it: its bytes are one message for the server.
+	callVariants = []string{SameQP, TwoQP, Device}
+)
+
+// Defaults and limits of [Options].
+const (
+	defaultBulkDepth = 16
+	defaultProbeSize = 64
+
+	// defaultProbeInterval keeps probes rare enough not to be a load themselves,
+	// and gives the 1000 samples of a trustworthy p99 in half a second.
+	defaultProbeInterval = 500 * time.Microsecond
+
+	// maxProbeInterval is below every sensible timeout: a longer pause could not be
+	// distinguished from a peer that is gone.
+	maxProbeInterval = time.Second
+
+	// defaultAppSlice and defaultAppWindow keep 256 KiB outstanding, above the
+	// bandwidth-delay product of 100 Gb/s over 20 µs.
+	defaultAppSlice  = 64 << 10
+	defaultAppWindow = 4
+	minAppSlice      = 1 << 10
+)
+
+// bulkAnswer is the answer to a bulk call in bytes, whose payload goes one way.
+const bulkAnswer = 8
+
+// Options are what only points of this workload have, beside the size and the operation of
+// the bulk and the variant. The zero value of a field that has a default means the default.
 //
-// What consumes a receive differs by its length: probes are
-// shorter than bulk, and an empty message is a barrier of the client or, from the
-// server, its answer or a credit for CreditEvery bulk messages. Bulk is cut out of one
-// source (drive.Cuts), so that each message has a number: the target compares that of
-// every send when it arrives. A write completes nothing at the target: behind some passes over the slots,
-// chosen by the seed, and with VerifyAll behind each, the client waits until the target has
-// compared them, which it asks for with a message of its own.
+// A ProbeInterval of 0 is a closed loop: each probe starts when the one before is back. With ProbeOne it is one, too,
+// and the interval the least time between two starts; without, probes are due at it.
+type Options struct {
+	BulkDepth     int           `json:"bulk_depth,omitempty"` // bulk operations outstanding; default 16
+	ProbeSize     int           `json:"probe_size,omitempty"` // bytes; default 64
+	ProbeInterval time.Duration `json:"probe_interval_ns,omitempty"`
+	ProbeOne      bool          `json:"probe_one,omitempty"`
+	ProbePriority uint8         `json:"probe_priority,omitempty"` // in every probe's work request; bulk has 0
 
-// Variants of the head-of-line workload, as --hol-arm and HOL.Arm spell them.
-const (
-	SameQP     = "same-qp"
-	TwoQP      = "two-qp"
-	AppSlicing = "app-slicing"
-	Device     = "device"
-)
-
-// Variants lists the known ones.
-func Variants() []string { return []string{SameQP, TwoQP, AppSlicing, Device} }
-
-// StandardVariants lists those that are measured when none is named.
-func StandardVariants() []string { return []string{SameQP, TwoQP} }
-
-const (
-	// Probes under way at once. More that are due wait, and their wait is measured.
-	// With bulk sends every receive has room for a bulk message, so there are fewer.
-	probeSlotsWrite = 128
-	probeSlotsSend  = 16
-
-	// holSlack is the receives for what is neither a probe nor bulk: barriers and
-	// credits. At most creditRoom/CreditEvery + 1 are under way, which is below 6.
-	holSlack = 8
-
-	// probePattern is the pattern's slot number of the probes' source region, above
-	// every number of a bulk slot.
-	probePattern = engine.MaxDepth
-)
-
-// Slots of send-side operations, by which their completions differ. Bulk
-// has the number of operations that it completes, as in streams.
-const (
-	slotBulk    = 1
-	slotProbe   = 2
-	slotBarrier = 3
-	slotCompare = 4
-)
-
-const noEvents = "the head-of-line workload paces and watches two things at once, so it needs busy polling"
-
-// shape is that of a point of writes or sends.
-func shape(s *engine.Setup) (*engine.Shape, error) {
-	if err := check(s.Point); err != nil {
-		return nil, engine.Refused(err)
-	}
-	if s.Plan.Polling == engine.PollingEvent {
-		return nil, engine.Refused(errors.New(noEvents))
-	}
-	sh, err := s.NewShape()
-	if err != nil {
-		return nil, err
-	}
-	own := setUp(sh)
-	sh.Threads, sh.QPs, sh.Depth, sh.Polling = 1, connections(sh.Variant), own.BulkDepth, engine.PollingBusy
-	sh.Slots = max(1, min(sh.Depth, engine.SlotBudget/sh.Stride()))
-	sh.RecvDepth = holReceives(sh)
-	sh.Arrives(s.Caps)
-	off := compareTx(sh) + engine.SlotAlign
-	end := off + sh.RecvDepth*holRecvStride(sh)
-	if sh.Kind() == transports.KindWrite {
-		end += sh.Slots * sh.Stride()
-	}
-	sh.Layout = engine.Layout{RxOff: off, DataEnd: end, Window: end}
-	sh.Config = sh.SessionConfig()
-	// the application's slices, and probes
-	sh.Config.SendDepth = max(sh.Depth, own.AppWindow) + own.probeSlots + engine.CtlSlots
-	return sh, nil
+	// In the variant app-slicing: bytes of a slice, and how many are outstanding.
+	AppSlice  int `json:"app_slice_bytes,omitempty"`
+	AppWindow int `json:"app_window,omitempty"`
 }
 
-func probeSlots(k transports.Kind) int {
-	if k == transports.KindSend {
-		return probeSlotsSend
-	}
-	return probeSlotsWrite
+// Workload implements workload.Workload. Its points need three windows: probes alone, bulk alone, both.
+type Workload struct {
+	bulkSizes []string
+	bulkDepth int
+	probeSize string
+	gap       string
+	interval  string
+	variants  []string
+	priority  uint8
+	appSlice  string
+	appWindow int
 }
 
-// holReceives is the number of receives a side has posted. A probe's receive comes
-// back when its echo is complete, which may be after the client has the echo and
-// has sent another probe: as many probes may be under way as echoes leaving.
-func holReceives(sh *engine.Shape) int {
-	n := 2*setUp(sh).probeSlots + holSlack
-	if sh.Kind() == transports.KindSend {
-		n += creditRoom(sh)
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:    Name,
+		Results: results,
+		Summary: "head-of-line blocking: small operations behind bulk ones",
+		Examples: "rdmaperf run --transport iwarp,sched+iwarp --workload hol --bulk-size 64K,1M\n" +
+			"rdmaperf run --transport iwarp,sched+iwarp --workload hol --hol-arm same-qp,two-qp,app-slicing\n" +
+			"rdmaperf run --transport 'iwarp,sched(slice=16K)+iwarp,sched(slice=64K)+iwarp' --workload hol",
+		Note:     "hol is skipped with --op, --size, --all, --qp, --qp-sweep, --threads or --polling event",
+		Group:    "Workload hol",
+		Standard: true,
+		Slices:   true,
+		Words:    map[string][]string{"hol-arm": variants},
+		Ops:      []string{"write", "call"},
 	}
-	return n
 }
 
-// holCredit is after how many bulk messages the target says that it took them.
-func holCredit(sh *engine.Shape) int { return max(1, sh.Depth/2) }
+func (h *Workload) Flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&h.variants, "hol-arm", []string{SameQP, TwoQP},
+		"hol: comma list of same-qp, two-qp (the probes on a QP, or a connection of calls, of their own), "+
+			"app-slicing (the application cuts bulk writes itself and keeps few slices outstanding), device (two-qp, "+
+			"and one scheduler serves all QPs of the device: on stacks with sched, by scope=device)")
+	f.StringSliceVar(&h.bulkSizes, "bulk-size", []string{"1M"}, "hol: comma list of bulk sizes")
+	f.IntVar(&h.bulkDepth, "bulk-depth", defaultBulkDepth, "hol: bulk operations outstanding")
+	f.StringVar(&h.probeSize, "probe-size", strconv.Itoa(defaultProbeSize), "hol: size of the probes")
+	f.StringVar(&h.gap, "probe-gap", defaultProbeInterval.String(),
+		"hol: one probe at a time, and between the starts of two at least this time; 0: each starts when the one "+
+			"before is back")
+	f.StringVar(&h.interval, "probe-interval", "",
+		"hol: instead, probes are due at this interval, answered or not; 0 is --probe-gap 0. Where the path does not "+
+			"keep up the point is marked saturated, and its gain not shown")
+	f.Uint8Var(&h.priority, "probe-priority", 1,
+		"hol: of the probes' work requests or calls, for stacks that schedule by it; bulk has 0")
+	f.StringVar(&h.appSlice, "app-slice", strconv.Itoa(defaultAppSlice>>10)+"K",
+		"hol: bytes of a slice in the variant app-slicing")
+	f.IntVar(&h.appWindow, "app-window", defaultAppWindow, "hol: slices outstanding in the variant app-slicing")
+}
 
-// creditRoom is how many bulk messages may be sent beyond the last credit.
-func creditRoom(sh *engine.Shape) int { return sh.Depth + holCredit(sh) }
+// read makes the options that all points share.
+func (h *Workload) read(c *workload.Common) (o Options, err error) {
+	o.BulkDepth, o.ProbePriority, o.AppWindow = h.bulkDepth, h.priority, h.appWindow
+	if h.bulkDepth < 1 {
+		return o, values.Wrong("bulk-depth", "%d: want at least 1", h.bulkDepth)
+	}
+	if h.appWindow < 1 {
+		return o, values.Wrong("app-window", "%d: want at least 1", h.appWindow)
+	}
+	for _, f := range []struct {
+		flag, text, least string
+		to                *int
+	}{{"app-slice", h.appSlice, "1K", &o.AppSlice}, {"probe-size", h.probeSize, "1 byte", &o.ProbeSize}} {
+		if *f.to, err = values.Bytes(f.text); err != nil {
+			return o, values.Wrong(f.flag, "%w", err)
+		}
+		if *f.to < 1 {
+			return o, values.Wrong(f.flag, "%s: it starts at %s", f.text, f.least)
+		}
+	}
+	flag, text := "probe-gap", h.gap
+	if c.Changed("probe-interval") {
+		if c.Changed(flag) {
+			return o, values.Wrong("probe-interval", "it and --%s exclude each other", flag)
+		}
+		flag, text = "probe-interval", h.interval
+	}
+	if o.ProbeInterval, err = time.ParseDuration(text); err != nil || o.ProbeInterval < 0 {
+		return o, values.Wrong(flag, "%q: want a time such as 500us, or 0", text)
+	}
+	o.ProbeOne = flag == "probe-gap" && o.ProbeInterval > 0
+	return o, nil
+}
 
-// check is what points of writes and sends have to be.
-func check(p engine.Point) error {
+// Points are all bulk sizes in all variants. Nobody named the workload where it is left out.
+func (h *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	o, err := h.read(c)
+	threads, sizes := c.AnyOf("qp", "qp-sweep", "threads"), c.AnyOf("size", "all")
+	slicing := c.AnyOf("app-slice", "app-window")
 	switch {
-	case p.Op != transports.KindWrite.String() && p.Op != transports.KindSend.String():
+	case err != nil:
+		return nil, err
+	case !c.Named && (threads != "" || sizes != "" || c.Changed("op") || c.Plan.Polling == engine.PollingEvent):
+		return nil, nil
+	case slicing != "" && !slices.Contains(values.Unique(h.variants), AppSlicing):
+		return nil, values.Wrong(slicing, "only for --hol-arm %s", AppSlicing)
+	case threads != "":
+		return nil, values.Wrong("workload", "%s has one thread, and a QP or two by --hol-arm", Name)
+	case sizes != "" && c.Alone():
+		return nil, errors.New("the sizes of " + Name + " are --bulk-size and --probe-size")
+	}
+	call := transports.KindCall.String()
+	var points []engine.Point
+	for _, op := range c.OpsOf(h.Meta().Ops) {
+		for _, s := range values.Unique(h.bulkSizes) {
+			n, err := values.Bytes(s)
+			if err != nil {
+				return nil, values.Wrong("bulk-size", "%w", err)
+			}
+			for _, variant := range values.Unique(h.variants) {
+				if len(c.Ops) == 0 && op == call && !slices.Contains(callVariants, variant) {
+					continue // nobody asked for calls
+				}
+				points = append(points, NewPoint(op, n, variant, o))
+			}
+		}
+	}
+	return workload.Checked(points, check)
+}
+
+// NewPoint is a point. Options beside those of its variant are left out.
+func NewPoint(op string, size int, variant string, o Options) engine.Point {
+	if variant != AppSlicing {
+		o.AppSlice, o.AppWindow = 0, 0
+	}
+	// probes alone, bulk alone, both
+	pt := engine.Point{Workload: Name, Op: op, Size: size, Variant: variant, Options: engine.PackOptions(o), Windows: 3,
+		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, variant),
+		Needs: engine.Needs{Sessions: connections(variant)}}
+	if variant == Device {
+		pt.Needs.Layer, pt.Needs.Param = "sched", "scope=device"
+	}
+	k, _ := transports.ParseKind(op)
+	if k == transports.KindCall {
+		pt.Call, pt.Response = engine.CallUnary, bulkAnswer
+		return pt
+	}
+	o.defaults()
+	pt.Needs.Kinds, pt.Needs.Why = transports.Kinds(transports.KindSend), "which proves that data arrived"
+	pt.Needs.Depth, pt.Needs.DepthOf = queueDepth(o, k), fmt.Sprintf("bulk depth %d with its receives", o.BulkDepth)
+	if n := o.AppWindow + probeSlots(k); variant == AppSlicing && n > pt.Needs.Depth {
+		pt.Needs.Depth, pt.Needs.DepthOf = n, fmt.Sprintf("application window %d with its probes", o.AppWindow)
+	}
+	return pt
+}
+
+// optionsOf are those of a point, with their defaults.
+func optionsOf(pt engine.Point) (o Options, err error) {
+	if pt.Options != "" {
+		err = pt.Options.Unpack(&o)
+	}
+	o.defaults()
+	return o, err
+}
+
+func (o *Options) defaults() {
+	o.BulkDepth = cmp.Or(o.BulkDepth, defaultBulkDepth)
+	o.ProbeSize = cmp.Or(o.ProbeSize, defaultProbeSize)
+	o.AppSlice = cmp.Or(o.AppSlice, defaultAppSlice)
+	o.AppWindow = cmp.Or(o.AppWindow, defaultAppWindow)
+}
+
+func check(p engine.Point) error {
+	o, err := optionsOf(p)
+	known, call, write := variants, p.Call != "", p.Op == transports.KindWrite.String()
+	if call {
+		known = callVariants
+	}
+	switch {
+	case call && p.Op != transports.KindCall.String():
+		return errors.New("the operation is call")
+	case call && p.Variant == AppSlicing:
+		return errors.New("variant app-slicing is of write: a call is one message for the server")
+	case !call && !write && p.Op != transports.KindSend.String():
 		return errors.New("bulk operations are write or send")
-	case !slices.Contains(Variants(), p.Variant):
-		return fmt.Errorf("variant %q: want one of %v", p.Variant, Variants())
-	case p.Variant == AppSlicing && p.Op != transports.KindWrite.String():
+	case !slices.Contains(known, p.Variant):
+		return fmt.Errorf("variant %q: want one of %v", p.Variant, known)
+	case p.Variant == AppSlicing && !write:
 		return errors.New("variant app-slicing is of write: one send takes one receive, and the peer would have to put " +
 			"slices together")
+	case call && (p.Call != engine.CallUnary || p.Response != bulkAnswer):
+		return errors.New("bulk calls are unary, with an answer of 8 bytes")
+	case call && (p.QPs != 0 || p.Outstanding != 0):
+		return errors.New("its connections are those of the variant, and its outstanding calls the bulk depth")
 	case p.QPs != 0:
 		return errors.New("its QPs are those of the variant")
+	case err != nil:
+		return err
+	case o.BulkDepth < 1 || o.BulkDepth > engine.MaxDepth/2:
+		return fmt.Errorf("bulk depth %d: want 1 to %d", o.BulkDepth, engine.MaxDepth/2)
+	case o.ProbeSize < 1 || o.ProbeSize >= p.Size:
+		return fmt.Errorf("probe size %d: want at least 1 byte, and less than the bulk size of %d", o.ProbeSize, p.Size)
+	case o.AppSlice < minAppSlice || o.AppSlice > engine.MaxSize:
+		return fmt.Errorf("application slice %d: want 1 KiB to 2 GiB", o.AppSlice)
+	case o.AppWindow < 1 || o.AppWindow > engine.MaxDepth/2:
+		return fmt.Errorf("application window %d: want 1 to %d slices", o.AppWindow, engine.MaxDepth/2)
+	case o.ProbeInterval < 0 || o.ProbeInterval > maxProbeInterval:
+		return fmt.Errorf("probe interval %v: want 0 to %v", o.ProbeInterval, maxProbeInterval)
 	}
-	return validateOptions(p)
+	return nil
 }
 
-// Layout, the same on both sides: the bulk's source, the probes' sources, that of what asks
-// to compare, the slots that bulk writes fill, and the receives.
-//
-//	0          | probeTx(0) … | compareTx | RxOff   …  | holRecv(0) …
-
-func probeStride(sh *engine.Shape) int {
-	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
-}
-func probeTx(sh *engine.Shape, i int) int { return drive.SourceSize(sh.Size) + i*probeStride(sh) }
-func compareTx(sh *engine.Shape) int      { return probeTx(sh, setUp(sh).probeSlots) }
-
-// compareSize is the length of what asks to compare a pass of writes, whose first number it has. No probe is as long.
-func compareSize(sh *engine.Shape) int {
-	if setUp(sh).ProbeSize == 8 {
-		return 9
+// connections is how many QPs, or connections of calls, a variant has.
+func connections(variant string) int {
+	if variant == TwoQP || variant == Device {
+		return 2
 	}
-	return 8
-}
-
-func holRecvStride(sh *engine.Shape) int {
-	if sh.Kind() == transports.KindSend {
-		return sh.Stride()
-	}
-	return probeStride(sh)
-}
-
-func holRecv(sh *engine.Shape, i int) int {
-	at := sh.RxOff()
-	if sh.Kind() == transports.KindWrite {
-		at += sh.Slots * sh.Stride()
-	}
-	return at + i*holRecvStride(sh)
-}
-
-// holReceivesOf makes the receives of a session.
-func holReceivesOf(sh *engine.Shape) []transports.Op {
-	recvs := make([]transports.Op, sh.RecvDepth)
-	for i := range recvs {
-		recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(holRecv(sh, i)),
-			Len: uint32(holRecvStride(sh)), Slot: uint32(i)}
-	}
-	return recvs
-}
-
-// probeFlags are those of a probe and of its echo.
-func probeFlags(sh *engine.Shape) transports.OpFlags {
-	if setUp(sh).ProbeSize <= sh.Inline {
-		return transports.Inline
-	}
-	return 0
+	return 1
 }

@@ -2,23 +2,14 @@ package hol
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	holresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
-
-// holFigures are the two views of alone and loaded. Alone comes first, so that
-// what a long queue leaves behind cannot colour it.
-type holFigures struct {
-	probeAlone, probeLoaded reports.Latency
-	bulkAlone, bulkLoaded   float64 // bytes a second
-	aloneLoop, loadedLoop   *reports.OpenLoop
-	probes                  int64 // beside the bulk
-}
 
 // Client measures one point: the probes alone, the bulk alone, and both.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
@@ -29,10 +20,9 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	var d *holClient
-	m, err := r.Connect(ctx, sh, func(c *engine.Group) (engine.Side, error) {
-		var err error
-		d, err = newHOLClient(c)
+	var d *client
+	m, err := r.Connect(ctx, sh, func(c *engine.Group) (side engine.Side, err error) {
+		d, err = newClient(c)
 		return d, err
 	})
 	if err != nil {
@@ -40,15 +30,25 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	}
 	for again := true; again; again = m.Again(err) {
 		err = d.slice(ctx, m)
-		r.Add(d.result(m))
+		res := m.Result()
+		res.RoundTrip = reports.RoundTripFull
+		sh.Barrier(res.Parameters)
+		res.Parameters["probe_slots"] = d.set.probeSlots
+		probeParameters(sh, res.Parameters)
+		if m.Out != nil {
+			if res.Verification != nil {
+				res.Verification.Messages += d.found.Probes // beside those of the bulk
+			}
+			res.Detail = d.found
+		}
+		r.Add(res)
 	}
 	return m.Close(ctx, err)
 }
 
-// slice measures the probes alone, the bulk alone, and both.
-func (d *holClient) slice(ctx context.Context, m *engine.Measurement) error {
+func (d *client) slice(ctx context.Context, m *engine.Measurement) error {
 	both := parts{bulk: true, probes: true}
-	d.parts, d.figures = both, holFigures{}
+	d.parts, d.found = both, newHOL(m.Sh)
 	err := m.Warmed(ctx)
 	if err == nil {
 		err = d.alone(ctx, m)
@@ -58,8 +58,8 @@ func (d *holClient) slice(ctx context.Context, m *engine.Measurement) error {
 		err = m.Measure(ctx, reports.SamplesProbeLoaded)
 	}
 	if m.Out != nil && m.Out.Rec != nil {
-		d.figures.probeLoaded, d.figures.bulkLoaded = m.Out.Rec.Snapshot(), bulkRate(m, m.Out)
-		d.figures.loadedLoop, d.figures.probes = d.probeLoop(m, m.Out), int64(d.echoed)
+		d.found.ProbeLoaded, d.found.LoadedLoop = m.Out.Rec.Snapshot(), d.probeLoop(m, m.Out)
+		d.found.BulkLoadedBytesPerSecond, d.found.Probes = bulkRate(m.Sh, m.Out.Ops, m.Out.Window), int64(d.echoed)
 	}
 	if err == nil {
 		d.parts = parts{bulk: true}
@@ -68,23 +68,6 @@ func (d *holClient) slice(ctx context.Context, m *engine.Measurement) error {
 	return err
 }
 
-// result is that of a slice.
-func (d *holClient) result(m *engine.Measurement) reports.Result {
-	sh, res := m.Sh, m.Result()
-	res.RoundTrip = reports.RoundTripFull
-	sh.Barrier(res.Parameters)
-	res.Parameters["probe_slots"] = setUp(sh).probeSlots
-	probeParameters(sh, res.Parameters)
-	if m.Out != nil {
-		if res.Verification != nil {
-			res.Verification.Messages += d.figures.probes // beside those of the bulk
-		}
-		res.Detail = detail(sh, &d.figures)
-	}
-	return res
-}
-
-// Server answers probes and takes bulk.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return serveCalls(ctx, s)
@@ -93,17 +76,17 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if err != nil {
 		return err
 	}
-	return s.Sessions(ctx, sh, newHOLServer)
+	return s.Sessions(ctx, sh, newTarget)
 }
 
 // alone measures the probes alone, then the bulk alone.
-func (d *holClient) alone(ctx context.Context, m *engine.Measurement) error {
+func (d *client) alone(ctx context.Context, m *engine.Measurement) error {
 	d.parts, m.Group.Raw = parts{probes: true}, m.Raw()
 	out, _, err := m.Phase(ctx, "probes alone", engine.GenAlone, m.Window())
 	if err != nil {
 		return err
 	}
-	d.figures.probeAlone, d.figures.aloneLoop = out.Rec.Snapshot(), d.probeLoop(m, out)
+	d.found.ProbeAlone, d.found.AloneLoop = out.Rec.Snapshot(), d.probeLoop(m, out)
 	if err := m.HandSamples(reports.SamplesProbeAlone, out); err != nil {
 		return err
 	}
@@ -111,21 +94,27 @@ func (d *holClient) alone(ctx context.Context, m *engine.Measurement) error {
 	if out, _, err = m.Phase(ctx, "bulk alone", engine.GenBulk, m.Window()); err != nil {
 		return err
 	}
-	d.figures.bulkAlone = bulkRate(m, out)
+	d.found.BulkAloneBytesPerSecond = bulkRate(m.Sh, out.Ops, out.Window)
 	return nil
 }
 
-// probeLoop says what of the probes that were due was sent; nil for a closed loop.
-func (d *holClient) probeLoop(m *engine.Measurement, out *engine.Outcome) *reports.OpenLoop {
-	if d.pace == nil {
-		return nil
-	}
+func (d *client) probeLoop(m *engine.Measurement, out *engine.Outcome) *reports.OpenLoop {
 	took := time.Duration(max(d.answeredAt-out.Begin, 0)) // the bulk's last operations are no probes
-	return drive.OpenLoopOf(m, out, 1e9/float64(setUp(m.Sh).ProbeInterval), false, int64(d.echoed), took)
+	return openLoop(m, out, int64(d.echoed), took)
 }
 
-func bulkRate(m *engine.Measurement, out *engine.Outcome) float64 {
-	return reports.NewThroughput(out.Ops*int64(m.Sh.Size), out.Ops, out.Window).BytesPerSecond
+// openLoop says how many of the probes that were due were made in so long; nil for a closed loop.
+func openLoop(m *engine.Measurement, out *engine.Outcome, probes int64, took time.Duration) *reports.OpenLoop {
+	s := setUp(m.Sh)
+	if s.ProbeInterval == 0 || s.ProbeOne {
+		return nil
+	}
+	return drive.OpenLoopOf(m, out, 1e9/float64(s.ProbeInterval), false, probes, took)
+}
+
+// bulkRate is bytes a second.
+func bulkRate(sh *engine.Shape, ops int64, window time.Duration) float64 {
+	return reports.NewThroughput(ops*int64(sh.Size), ops, window).BytesPerSecond
 }
 
 // probeParameters are those that messages and calls have alike.
@@ -140,16 +129,12 @@ func probeParameters(sh *engine.Shape, p map[string]any) {
 	}
 }
 
-// detail is what the result of a point has of its own.
-func detail(sh *engine.Shape, f *holFigures) *holresults.HOL {
+// newHOL is what a result has of its own, before anything is measured. Alone comes first, so that what a long queue
+// leaves behind cannot colour it.
+func newHOL(sh *engine.Shape) *HOL {
 	s := setUp(sh)
-	h := &holresults.HOL{
-		AppSliceBytes: int64(s.AppSlice), AppWindow: s.AppWindow,
-		Arm: sh.Variant, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
-		AloneLoop: f.aloneLoop, LoadedLoop: f.loadedLoop, ProbeAlone: f.probeAlone, ProbeLoaded: f.probeLoaded,
-		BulkAloneBytesPerSecond: f.bulkAlone, BulkLoadedBytesPerSecond: f.bulkLoaded,
-		Probes: f.probes,
-	}
+	h := &HOL{Arm: sh.Variant, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
+		AppSliceBytes: int64(s.AppSlice), AppWindow: s.AppWindow}
 	if s.ProbeOne {
 		h.ProbeGapNs = int64(s.ProbeInterval)
 	} else {
@@ -158,9 +143,156 @@ func detail(sh *engine.Shape, f *holFigures) *holresults.HOL {
 	return h
 }
 
-// holDepth is the deeper of both queues.
-func holDepth(o Options, k transports.Kind) int {
-	n := o.BulkDepth + 2*probeSlots(k) + holSlack
+// setup is what both sides keep with a shape. What it slices is 0 in other variants.
+type setup struct {
+	Options
+	probeSlots int // probes under way at once
+}
+
+// setUp is that of a shape, whose options were checked.
+func setUp(sh *engine.Shape) *setup {
+	if s, ok := sh.Private.(*setup); ok {
+		return s
+	}
+	o, _ := optionsOf(sh.Point)
+	if sh.Variant != AppSlicing {
+		o.AppSlice, o.AppWindow = 0, 0
+	}
+	s := &setup{o, probeSlots(sh.Kind())}
+	sh.Private = s
+	return s
+}
+
+const (
+	// Probes under way at once. More that are due wait, and their wait is measured.
+	// With bulk sends every receive has room for a bulk message, so there are fewer.
+	probeSlotsWrite = 128
+	probeSlotsSend  = 16
+
+	// slack is the receives for what is neither a probe nor bulk: barriers and
+	// credits. At most creditRoom/CreditEvery + 1 are under way, which is below 6.
+	slack = 8
+
+	// probePattern is the pattern's slot number of the probes' source region, above every number of a bulk slot.
+	probePattern = engine.MaxDepth
+)
+
+// Slots of send-side operations, by which their completions differ. Bulk
+// has the number of operations that it completes, 1, as in streams.
+const (
+	slotProbe = iota + 2
+	slotBarrier
+	slotCompare
+)
+
+// shape is that of a point of writes or sends.
+func shape(s *engine.Setup) (*engine.Shape, error) {
+	if err := check(s.Point); err != nil {
+		return nil, engine.Refused(err)
+	}
+	if s.Plan.Polling == engine.PollingEvent {
+		return nil, engine.Refused(errors.New("the head-of-line workload paces and watches two things at once, so it " +
+			"needs busy polling"))
+	}
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	own := setUp(sh)
+	sh.Threads, sh.QPs, sh.Depth, sh.Polling = 1, connections(sh.Variant), own.BulkDepth, engine.PollingBusy
+	sh.Slots = max(1, min(sh.Depth, engine.SlotBudget/sh.Stride()))
+	sh.RecvDepth = receives(sh)
+	sh.Arrives(s.Caps)
+	off := compareTx(sh) + engine.SlotAlign
+	end := off + sh.RecvDepth*recvStride(sh)
+	if sh.Kind() == transports.KindWrite {
+		end += sh.Slots * sh.Stride()
+	}
+	sh.Layout = engine.Layout{RxOff: off, DataEnd: end, Window: end}
+	sh.Config = sh.SessionConfig()
+	// the application's slices, and probes
+	sh.Config.SendDepth = max(sh.Depth, own.AppWindow) + own.probeSlots + engine.CtlSlots
+	return sh, nil
+}
+
+func probeSlots(k transports.Kind) int {
+	if k == transports.KindSend {
+		return probeSlotsSend
+	}
+	return probeSlotsWrite
+}
+
+// receives is the number of receives a side has posted. A probe's receive comes back when its echo is complete, which
+// may be after the client has the echo and has sent another probe: as many probes may be under way as echoes leaving.
+func receives(sh *engine.Shape) int {
+	n := 2*setUp(sh).probeSlots + slack
+	if sh.Kind() == transports.KindSend {
+		n += creditRoom(sh)
+	}
+	return n
+}
+
+// creditEvery is after how many bulk messages the target says that it took them.
+func creditEvery(sh *engine.Shape) int { return max(1, sh.Depth/2) }
+
+// creditRoom is how many bulk messages may be sent beyond the last credit.
+func creditRoom(sh *engine.Shape) int { return sh.Depth + creditEvery(sh) }
+
+// Layout, the same on both sides: the bulk's source, the probes' sources, that of what asks
+// to compare, the slots that bulk writes fill, and the receives.
+//
+//	0          | probeTx(0) … | compareTx | RxOff   …  | recvAt(0) …
+
+func probeStride(sh *engine.Shape) int {
+	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
+}
+func probeTx(sh *engine.Shape, i int) int { return drive.SourceSize(sh.Size) + i*probeStride(sh) }
+func compareTx(sh *engine.Shape) int      { return probeTx(sh, setUp(sh).probeSlots) }
+
+// compareSize is the length of what asks to compare a pass of writes, whose first number it has. No probe is as long.
+func compareSize(sh *engine.Shape) int {
+	if setUp(sh).ProbeSize == 8 {
+		return 9
+	}
+	return 8
+}
+
+func recvStride(sh *engine.Shape) int {
+	if sh.Kind() == transports.KindSend {
+		return sh.Stride()
+	}
+	return probeStride(sh)
+}
+
+func recvAt(sh *engine.Shape, i int) int {
+	at := sh.RxOff()
+	if sh.Kind() == transports.KindWrite {
+		at += sh.Slots * sh.Stride()
+	}
+	return at + i*recvStride(sh)
+}
+
+// receivesOf makes the receives of a session.
+func receivesOf(sh *engine.Shape) []transports.Op {
+	recvs := make([]transports.Op, sh.RecvDepth)
+	for i := range recvs {
+		recvs[i] = transports.Op{Kind: transports.KindRecv, Local: uint64(recvAt(sh, i)),
+			Len: uint32(recvStride(sh)), Slot: uint32(i)}
+	}
+	return recvs
+}
+
+// probeFlags are those of a probe and of its echo.
+func probeFlags(sh *engine.Shape) transports.OpFlags {
+	if setUp(sh).ProbeSize <= sh.Inline {
+		return transports.Inline
+	}
+	return 0
+}
+
+// queueDepth is the deeper of both queues.
+func queueDepth(o Options, k transports.Kind) int {
+	n := o.BulkDepth + 2*probeSlots(k) + slack
 	if k == transports.KindSend {
 		n += o.BulkDepth / 2
 	}

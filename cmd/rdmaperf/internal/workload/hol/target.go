@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// holServerLane is a session of the target.
-type holServerLane struct {
+type targetLane struct {
 	engine.Lane
 	set     *setup
 	recvs   []transports.Op
@@ -20,32 +19,30 @@ type holServerLane struct {
 	taken   int        // of the session, since the last credit
 	replies int        // empty messages to send
 
-	// Probes to be answered, by receive, oldest first. At most probeSlots echoes
-	// leave at once.
+	// Probes to be answered, by receive, oldest first. At most probeSlots echoes leave at once.
 	queue   []uint32
 	first   int
 	waiting int
 	leaving int
 }
 
-// holServer is the target's side.
-type holServer struct {
+type target struct {
 	c     *engine.Group
 	w     *engine.Worker
-	lanes []*holServerLane
+	lanes []*targetLane
 	begun bool
 }
 
-func newHOLServer(c *engine.Group) (engine.Side, error) {
-	s := &holServer{c: c, w: c.Workers[0]}
+func newTarget(c *engine.Group) (engine.Side, error) {
+	s := &target{c: c, w: c.Workers[0]}
 	for _, base := range c.Lanes {
-		s.lanes = append(s.lanes, &holServerLane{Lane: *base, set: setUp(c.Sh), recvs: holReceivesOf(c.Sh),
+		s.lanes = append(s.lanes, &targetLane{Lane: *base, set: setUp(c.Sh), recvs: receivesOf(c.Sh),
 			cuts: drive.NewCuts(drive.NewProof(s.w, base), 0, c.Sh.Slots), queue: make([]uint32, c.Sh.RecvDepth)})
 	}
 	return s, nil
 }
 
-func (s *holServer) Prepare(gen int) error {
+func (s *target) Prepare(gen int) error {
 	defer func() { s.begun = true }()
 	for _, l := range s.lanes {
 		l.ClearSlots()
@@ -60,29 +57,34 @@ func (s *holServer) Prepare(gen int) error {
 	return nil
 }
 
-func (s *holServer) Loop(w *engine.Worker) func() error {
-	return func() error { return drive.Turns(w, s.lanes, func(l *holServerLane) error { return holTurn(w, l) }) }
+func (s *target) Loop(w *engine.Worker) func() error {
+	return func() error { return drive.Turns(w, s.lanes, func(l *targetLane) error { return targetTurn(w, l) }) }
 }
 
-func (s *holServer) Counts() []engine.LaneCount { return nil }
-func (s *holServer) Close() error               { return nil }
+func (s *target) Counts() []engine.LaneCount { return nil }
+func (s *target) Close() error               { return nil }
 
-func (s *holServer) Verify(_ int, sent []engine.LaneCount) error {
+func (s *target) Verify(_ int, sent []engine.LaneCount) error {
 	if err := s.c.VerifyCounts(sent); err != nil {
 		return err
 	}
 	for _, l := range s.lanes {
-		if err := verifyHOL(s.w, l, sent[l.Index]); err != nil {
-			return err
+		n := sent[l.Index].Count
+		switch {
+		case l.Kind != transports.KindSend:
+			if err := l.cuts.Rest(l.bulk, n); err != nil {
+				return err
+			}
+		case l.bulk != n:
+			return s.w.Miscounted(&l.Lane, l.bulk, n)
 		}
 	}
 	return nil
 }
 
-// holTurn answers probes out of the receive where they arrived, takes bulk
-// messages, and answers barriers. A receive is posted again when its bytes are no
-// longer needed: after the echo left, or at once.
-func holTurn(w *engine.Worker, l *holServerLane) error {
+// targetTurn answers probes out of the receive where they arrived, takes bulk messages, and answers barriers. A receive
+// is posted again when its bytes are no longer needed: after the echo left, or at once.
+func targetTurn(w *engine.Worker, l *targetLane) error {
 	n, err := w.Poll(&l.Lane)
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func holTurn(w *engine.Worker, l *holServerLane) error {
 		if d.Status != rdma.StatusSuccess {
 			return engine.StatusError(&l.Lane, *d)
 		}
-		if err := holDone(w, l, d); err != nil {
+		if err := targetDone(w, l, d); err != nil {
 			return err
 		}
 	}
@@ -110,7 +112,7 @@ func holTurn(w *engine.Worker, l *holServerLane) error {
 	return nil
 }
 
-func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
+func targetDone(w *engine.Worker, l *targetLane, d *transports.Done) error {
 	sh := l.Sh
 	switch n := int(d.Len); {
 	case d.Kind != transports.KindRecv:
@@ -135,7 +137,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 			}
 		}
 		l.bulk++
-		if l.taken++; l.taken == holCredit(sh) {
+		if l.taken++; l.taken == creditEvery(sh) {
 			l.taken = 0
 			l.replies++
 		}
@@ -153,8 +155,7 @@ func holDone(w *engine.Worker, l *holServerLane, d *transports.Done) error {
 	return w.Post(&l.Lane, l.Pair[:1])
 }
 
-// echoProbes answers what arrived, oldest first.
-func echoProbes(w *engine.Worker, l *holServerLane) error {
+func echoProbes(w *engine.Worker, l *targetLane) error {
 	sh := l.Sh
 	for ; l.waiting > 0 && l.leaving < l.set.probeSlots; l.waiting-- {
 		slot := l.queue[l.first]
@@ -168,15 +169,4 @@ func echoProbes(w *engine.Worker, l *holServerLane) error {
 		w.Ops++
 	}
 	return nil
-}
-
-// verifyHOL holds the target's window against what the client says it sent.
-func verifyHOL(w *engine.Worker, l *holServerLane, n engine.LaneCount) error {
-	if l.Kind == transports.KindSend {
-		if l.bulk != n.Count {
-			return w.Miscounted(&l.Lane, l.bulk, n.Count)
-		}
-		return nil
-	}
-	return l.cuts.Rest(l.bulk, n.Count)
 }

@@ -1,4 +1,4 @@
-package results
+package hol
 
 import (
 	"bytes"
@@ -12,10 +12,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
-var workloads = reports.Workloads{Results}
+var workloads = reports.Workloads{results}
 
-// latency is a distribution with that median.
-func latency(count int64, p50 float64) *reports.Latency {
+// distribution is one with that median.
+func distribution(count int64, p50 float64) *reports.Latency {
 	return &reports.Latency{Count: count, Min: 0.8 * p50, P50: p50, P90: 1.1 * p50, P99: 1.5 * p50, P999: 4 * p50,
 		P9999: 20 * p50, P99999: 90 * p50, Max: 100 * p50, Mean: 1.05 * p50, StdDev: 0.3 * p50}
 }
@@ -37,7 +37,7 @@ func holRun(stack, op, arm string, bulk int64, ns float64) reports.Result {
 		QPs: 1, DurationNs: 1e9,
 		Operations: 1000, Verified: true, CPU: &reports.CPU{ClientSeconds: 0.5, ServerSeconds: 0.25},
 		Detail: &HOL{Arm: arm, BulkSizeBytes: bulk, ProbeSizeBytes: 64, ProbeGapNs: 500_000, Probes: 2000,
-			ProbeAlone: *latency(2000, 15_500), ProbeLoaded: *latency(2000, ns),
+			ProbeAlone: *distribution(2000, 15_500), ProbeLoaded: *distribution(2000, ns),
 			BulkAloneBytesPerSecond: 2.5e9, BulkLoadedBytesPerSecond: 2.4e9}}
 }
 
@@ -49,7 +49,7 @@ func armLines(t *testing.T, d *reports.Document) []string {
 		t.Fatal("no variants")
 	}
 	var rows []string
-	for _, l := range strings.Split(table, "\n") {
+	for l := range strings.Lines(table) {
 		if regexp.MustCompile(`^\d+ +[a-z]`).MatchString(l) {
 			rows = append(rows, strings.Join(strings.Fields(l), " "))
 		}
@@ -130,8 +130,8 @@ func TestProbesFasterBesideBulkAreImpossible(t *testing.T) {
 		alone, loaded float64
 		want          string
 	}{{1000, 5000, ""}, {1000, 950, ""}, {178_000, 20_000, "probes were faster under load than alone"}} {
-		h := &HOL{ProbeAlone: *latency(1000, c.alone), ProbeLoaded: *latency(1000, c.loaded)}
-		if got := h.Contradiction(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		h := &HOL{ProbeAlone: *distribution(1000, c.alone), ProbeLoaded: *distribution(1000, c.loaded)}
+		if got := h.contradiction(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%v alone, %v loaded: %q, want %q", c.alone, c.loaded, got, c.want)
 		}
 	}

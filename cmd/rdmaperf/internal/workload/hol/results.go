@@ -1,0 +1,143 @@
+package hol
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
+
+// HOL is the head-of-line measurement: small probes beside one bulk stream, on the same QP unless Arm says otherwise. A
+// probe's latency is its full round trip, from the intended start when there is an interval.
+type HOL struct {
+	Arm             string `json:"arm,omitempty"` // one of the variants
+	BulkSizeBytes   int64  `json:"bulk_size_bytes"`
+	ProbeSizeBytes  int64  `json:"probe_size_bytes"`
+	ProbeIntervalNs int64  `json:"probe_interval_ns,omitempty"` // probes are due at it
+	// one at a time: the least between two starts
+	ProbeGapNs               int64           `json:"probe_gap_ns,omitempty"`
+	Probes                   int64           `json:"probes_loaded,omitempty"` // beside the bulk
+	ProbeAlone               reports.Latency `json:"probe_alone"`
+	ProbeLoaded              reports.Latency `json:"probe_loaded"`
+	BulkAloneBytesPerSecond  float64         `json:"bulk_alone_bytes_per_second"`
+	BulkLoadedBytesPerSecond float64         `json:"bulk_loaded_bytes_per_second"`
+
+	// AloneLoop and LoadedLoop say how many of the probes that were due were sent and
+	// answered; nil where a probe waits for the one before.
+	AloneLoop  *reports.OpenLoop `json:"alone_loop,omitempty"`
+	LoadedLoop *reports.OpenLoop `json:"loaded_loop,omitempty"`
+
+	// Of AppSlicing: bytes of a slice, and how many the application keeps outstanding.
+	AppSliceBytes int64 `json:"app_slice_bytes,omitempty"`
+	AppWindow     int   `json:"app_window,omitempty"`
+}
+
+func (*HOL) Member(string) string { return "hol" }
+
+// arm is that of a document from before there was a choice, too.
+func (h *HOL) arm() string { return cmp.Or(h.Arm, SameQP) }
+
+// Of is the detail of a head-of-line result, nil for any other.
+func Of(r *reports.Result) *HOL { return reports.DetailOf[HOL](r) }
+
+// saturated tells that probes under load were due faster than the path answered them.
+func (h *HOL) saturated() bool { return h.LoadedLoop != nil && h.LoadedLoop.Saturated }
+
+var results = &reports.Workload{
+	Name: Name, Title: "Head-of-line blocking",
+	Intro: "Small probes, first alone, then under load of a bulk stream; a gain is how many times lower a latency is " +
+		"than behind the bulk on the one queue pair of the bare stack.",
+	Dims: []reports.DimDef{
+		{Name: "arm", Help: "how probes and bulk share queue pairs"},
+		{Name: "bulk_size_bytes", Unit: "B", Help: "a message of the bulk stream"},
+		{Name: "probe_size_bytes", Unit: "B", Help: "a probe"},
+		{Name: "probe_interval_ns", Unit: "ns", Help: "between the intended starts of two probes"},
+		{Name: "probe_gap_ns", Unit: "ns", Help: "least time between two probes, one at a time"},
+		{Name: "app_slice_bytes", Unit: "B", Help: "into which the application cuts the bulk"},
+		{Name: "app_window", Help: "slices that the application keeps outstanding"},
+	},
+	Latencies: []reports.DimDef{{Name: "alone", Help: "probes alone"},
+		{Name: "loaded", Help: "probes under load"}},
+	Figures: slices.Concat([]reports.FigureDef{
+		{Name: "alone.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk alone"},
+		{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk with probes"},
+		{Name: "growth.p50", Quantity: reports.QuantityRatio,
+			Help: "median of the probes under load over that alone"},
+		{Name: "growth.p99", Quantity: reports.QuantityRatio,
+			Help: "p99 of the probes under load over that alone"},
+		{Name: "cpu.gb", Quantity: reports.QuantityTime, Help: "processor time of both sides for 10^9 bytes of bulk"},
+		{Name: "cpu.op", Quantity: reports.QuantityTime,
+			Help: "processor time of both sides for a bulk message or probe"},
+	}, loopFigures("alone", "probes alone"), loopFigures("loaded", "probes under load")),
+	Shown: []string{"loaded.p50", "loaded.mean", "loaded.p99", "alone.p50", "alone.mean", "alone.p99", "loaded.bw",
+		"alone.bw", "growth.p50", "growth.p99", "cpu.gb", "cpu.op"},
+	Detail:   func() reports.Detail { return new(HOL) },
+	Describe: describe,
+}
+
+// loopFigures are those of an open loop of probes.
+func loopFigures(prefix, probes string) []reports.FigureDef {
+	return []reports.FigureDef{
+		{Name: prefix + ".due", Quantity: reports.QuantityCount, Better: reports.Neither, Help: probes + " that were due"},
+		{Name: prefix + ".sent", Quantity: reports.QuantityCount, Better: reports.Neither, Help: "of these, sent"},
+		{Name: prefix + ".completed", Quantity: reports.QuantityCount, Better: reports.Neither,
+			Help: "of these, answered"},
+		{Name: prefix + ".achieved", Quantity: reports.QuantityRate, Better: reports.More,
+			Help: "answered over the window"},
+		{Name: prefix + ".saturated", Quantity: reports.QuantityCount,
+			Help: "1 where the path did not keep up with the probes"},
+	}
+}
+
+func describe(w *reports.Workload, r *reports.Result) {
+	h := Of(r)
+	r.Impossible = h.contradiction()
+	r.Dims = reports.DimsOf(w.Dims, h.arm(), reports.NotZero(h.BulkSizeBytes), reports.NotZero(h.ProbeSizeBytes),
+		reports.NotZero(h.ProbeIntervalNs), reports.NotZero(h.ProbeGapNs),
+		reports.NotZero(h.AppSliceBytes), reports.NotZero(h.AppWindow))
+	r.Latencies = reports.LatenciesOf(w.Latencies, &h.ProbeAlone, &h.ProbeLoaded)
+	for i := range r.Latencies {
+		r.Latencies[i].SizeBytes = h.ProbeSizeBytes
+	}
+	gigabytes := float64(r.Operations) * float64(h.BulkSizeBytes) / 1e9
+	operations := r.Operations + max(h.Probes, h.ProbeLoaded.Count-h.ProbeLoaded.Unfinished)
+	values := []float64{h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond, h.growth(0), h.growth(2),
+		cpuFor(r, gigabytes), cpuFor(r, float64(operations))}
+	for _, o := range []*reports.OpenLoop{h.AloneLoop, h.LoadedLoop} {
+		values = append(values, o.Figures()...)
+	}
+	r.Figures = reports.FiguresOf(w.Figures, values...)
+}
+
+// cpuFor is the processor time of both sides for each of so many, ns; no number where it is not known.
+func cpuFor(r *reports.Result, units float64) float64 {
+	if r.CPU == nil || !(units > 0) || !(r.CPU.ClientSeconds+r.CPU.ServerSeconds > 0) {
+		return math.NaN()
+	}
+	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / units * 1e9
+}
+
+// growth is that of a percentile, by its place among them. It has no number where the percentiles rest on too few
+// samples, or where the probes were more than the path sustains: it is then the prober's own backlog.
+func (h *HOL) growth(i int) float64 {
+	alone, loaded := h.ProbeAlone.Percentiles()[i], h.ProbeLoaded.Percentiles()[i]
+	if h.saturated() || alone.TooFew || loaded.TooFew || !(alone.Ns > 0) {
+		return math.NaN()
+	}
+	return loaded.Ns / alone.Ns
+}
+
+// contradiction is why the figures cannot be; empty where they can.
+func (h *HOL) contradiction() string {
+	// A tenth: two windows of one path differ by that much, and medians of few samples by more.
+	const enough = 100
+	if h.ProbeAlone.Count < enough || h.ProbeLoaded.Count < enough {
+		return ""
+	}
+	if a, l := h.ProbeAlone.P50, h.ProbeLoaded.P50; a > 0 && l > 0 && l < 0.9*a {
+		return "probes were faster under load than alone: p50 " + view.Usec(l) + " against " + view.Usec(a) + " us"
+	}
+	return ""
+}
