@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -28,7 +28,7 @@ func TestRunAllreduce(t *testing.T) {
 		t.Errorf("%d results, want 48", len(d.Results))
 	}
 	for _, res := range d.Results {
-		x := results.Of(&res)
+		x := allreduce.Of(&res)
 		if x == nil || !res.Verified || res.Operations != 3 || res.Stack != "iwarp(crc)" || x.Ranks != 3 ||
 			x.BusBytesPerSecond <= 0 || (x.Buffers == "fresh") != (x.Map != nil && x.Unmap != nil) {
 			t.Errorf("%+v, detail %+v", res, x)

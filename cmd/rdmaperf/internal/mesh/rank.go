@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	allreduceresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -132,7 +132,7 @@ func (r *rank) measure(ctx context.Context, t *Task) *Done {
 
 // brief leaves out what a result of thousands does not need.
 func brief(r reports.Result) reports.Result {
-	if d := allreduceresults.Of(&r); d != nil {
+	if d := allreduce.Of(&r); d != nil {
 		r.Latency = d.Total
 		r.Throughput = &reports.Throughput{BytesPerSecond: d.BusBytesPerSecond}
 	}

@@ -1,3 +1,8 @@
+// Package allreduce is the workload of an all-reduce: ranks, each a process, add up vectors of float32 with a
+// rendezvous that registers the user's buffers.
+//
+// The ranks are server processes of the engine and end with the run. This process is their parent and no rank. All are
+// on one machine, and share its memory bandwidth.
 package allreduce
 
 import (
@@ -16,14 +21,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/mesh"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/steps"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Name is the workload's.
 const Name = "allreduce"
 
 const (
@@ -38,7 +41,6 @@ const (
 	reused = "reused"
 )
 
-// Workload implements workload.Workload.
 type Workload struct {
 	ranks               int
 	buffers, algorithms []string
@@ -49,7 +51,7 @@ type Workload struct {
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:       Name,
-		Results:    results.Results,
+		Results:    results,
 		Summary:    "all-reduce over ranks, with reused or fresh buffers",
 		Examples:   "rdmaperf run --transport iwarp --workload allreduce --ranks 4 -s 1K,64K,1M,16M --buffers fresh,reused",
 		Group:      "Workload allreduce",
@@ -148,7 +150,6 @@ func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	return points, nil
 }
 
-// options are those of a point.
 type options struct {
 	Ranks      int           `json:"ranks"`
 	Algorithms []string      `json:"algorithms"`
@@ -165,7 +166,6 @@ type options struct {
 	Window     time.Duration `json:"window_ns"`
 }
 
-// count is how many results a point has.
 func (o *options) count() int {
 	return len(o.Algorithms) * len(o.Arms) * len(o.Buffers) * len(o.Offloads)
 }

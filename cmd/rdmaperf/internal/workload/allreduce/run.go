@@ -3,16 +3,19 @@ package allreduce
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/rank"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/allreduce/mesh"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 const (
@@ -32,12 +35,12 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if err := s.Hold(o.needs(s.Point.Size)); err != nil {
 		return err
 	}
-	return rank.Serve(ctx, checked{s.Peer, &o, s.Point.Size}, s.Open.Device)
+	return serveRank(ctx, checked{s.Peer, &o, s.Point.Size}, s.Open.Device)
 }
 
 // checked is a link whose orders ask for no more than the point that was admitted.
 type checked struct {
-	rank.Link
+	Link
 	o    *options
 	size int
 }
@@ -46,7 +49,7 @@ func (c checked) Receive(ctx context.Context, v any) error {
 	if err := c.Link.Receive(ctx, v); err != nil {
 		return err
 	}
-	order, ok := v.(*rank.Order)
+	order, ok := v.(*Order)
 	if !ok {
 		return nil
 	}
@@ -62,14 +65,13 @@ func (c checked) Receive(ctx context.Context, v any) error {
 	return nil
 }
 
-// Client starts the ranks and takes all arms in turn, so that a change of the machine's load
-// hits all of them.
+// Client starts the ranks and takes all arms in turn, so that a change of the machine's load hits all of them.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
 		return err
 	}
-	links, hosts := []rank.Link{r.Peer}, []string{cmp.Or(r.Host(), "127.0.0.1")}
+	links, hosts := []Link{r.Peer}, []string{cmp.Or(r.Host(), "127.0.0.1")}
 	for range o.Ranks - 1 {
 		l, err := r.Process(ctx)
 		if err != nil {
@@ -77,8 +79,8 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		}
 		links, hosts = append(links, l), append(hosts, cmp.Or(l.Host(), "127.0.0.1"))
 	}
-	g, err := join(ctx, links, hosts, rank.Hello{Stack: r.Plan.Transport, Eager: o.Eager, Segment: o.Segment, Wait: o.Wait,
-		Timeout: max(r.Plan.Timeout, 10*time.Second)})
+	g, err := join(ctx, links, hosts, Hello{Stack: r.Plan.Transport, Config: mesh.Config{Eager: o.Eager,
+		Segment: o.Segment, Wait: o.Wait, Timeout: max(r.Plan.Timeout, 10*time.Second)}})
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		for _, buffers := range o.Buffers {
 			for _, detour := range o.Offloads {
 				for _, arm := range o.Arms {
-					order := rank.Run{Algorithm: algorithm, Arm: arm, Bytes: r.Point.Size, Fresh: buffers == fresh,
+					order := Run{Algorithm: algorithm, Arm: arm, Bytes: r.Point.Size, Fresh: buffers == fresh,
 						Offload: detour, Deferred: o.Deferred,
 						Warmup: warmup, Iterations: o.Iterations, Verify: o.Verify, Seed: r.Plan.Seed}
 					res, err := one(ctx, r, g, &o, order)
@@ -104,8 +106,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return nil
 }
 
-// one takes one arm.
-func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Run) (reports.Result, error) {
+func one(ctx context.Context, r *engine.Run, g *group, o *options, order Run) (reports.Result, error) {
 	limit := 2*o.Window + r.Plan.Timeout + 2*time.Minute // fills and sums of a gigabyte are slow
 	if order.Iterations == 0 {
 		order.Iterations = probes
@@ -140,16 +141,13 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order rank.Ru
 		d.Absent = "variant odp unsupported: it is one of the workload register"
 	}
 	res.Operations, res.DurationNs, res.Detail = int64(order.Iterations), took, d
-	if order.Iterations != len(times[0].Reduce) {
-		return res, errors.New("not all iterations were timed")
-	}
 	return res, nil
 }
 
 // disturbed is what the machine took from the rank that it took most from: the slowest rank counts. The process that
 // coordinates them is idle.
-func disturbed(times []*rank.Times) *reports.Disturbance {
-	worst := slices.MaxFunc(times, func(a, b *rank.Times) int {
+func disturbed(times []*Times) *reports.Disturbance {
+	worst := slices.MaxFunc(times, func(a, b *Times) int {
 		return cmp.Compare(a.Noise.RunQueueWaitNs, b.Noise.RunQueueWaitNs)
 	})
 	noise := worst.Noise
@@ -164,7 +162,7 @@ func disturbed(times []*rank.Times) *reports.Disturbance {
 }
 
 // fit is how many iterations fill a window, as the slowest rank needed for some.
-func fit(window time.Duration, iterations int, times []*rank.Times) int {
+func fit(window time.Duration, iterations int, times []*Times) int {
 	most := int64(1)
 	for _, t := range times {
 		most = max(most, t.Window)
@@ -175,21 +173,17 @@ func fit(window time.Duration, iterations int, times []*rank.Times) int {
 
 // detail makes one figure of those of the ranks: in each iteration the slowest counts. tookNs is the time of all
 // iterations, without their barriers and without filling and comparing.
-func detail(size int, o *options, order rank.Run, times []*rank.Times) (d *results.Allreduce, tookNs int64) {
-	slowest := func(of func(t *rank.Times) []int64, i int) (most int64) {
-		for _, t := range times {
-			if list := of(t); i < len(list) {
-				most = max(most, list[i])
-			}
-		}
-		return most
-	}
+func detail(size int, o *options, order Run, times []*Times) (d *Allreduce, tookNs int64) {
 	n := reports.NewRecorder
 	total, reduce, mapped, unmapped := n(), n(), n(), n()
 	for i := range order.Iterations {
-		a, b, c := slowest(func(t *rank.Times) []int64 { return t.Map }, i),
-			slowest(func(t *rank.Times) []int64 { return t.Reduce }, i),
-			slowest(func(t *rank.Times) []int64 { return t.Unmap }, i)
+		var a, b, c int64 // of the slowest
+		for _, t := range times {
+			b = max(b, t.Reduce[i])
+			if order.Fresh {
+				a, c = max(a, t.Map[i]), max(c, t.Unmap[i])
+			}
+		}
 		total.Record(a + b + c)
 		tookNs += a + b + c
 		reduce.Record(b)
@@ -199,7 +193,7 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) (d *resul
 		}
 	}
 	take := func(r *reports.Recorder) *reports.Latency { l := r.Snapshot(); return &l }
-	d = &results.Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused,
+	d = &Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused,
 		Offload: order.Offload, Eager: o.Eager, Segment: o.Segment, Waiting: "poll",
 		Total: take(total), Reduce: take(reduce), Cache: times[0].Cache, MostDeferred: times[0].Most}
 	if order.Fresh {
@@ -212,4 +206,127 @@ func detail(size int, o *options, order rank.Run, times []*rank.Times) (d *resul
 		d.CPUNs += t.CPU
 	}
 	return d, tookNs
+}
+
+// group is ranks at work, by their links. It belongs to one goroutine.
+type group struct {
+	name, label string // of the stack
+	links       []Link
+	pids        []int
+	failed      bool
+}
+
+// join makes the ranks open their devices, each listen on its host, and connect to each other.
+func join(ctx context.Context, links []Link, hosts []string, hello Hello) (*group, error) {
+	g := &group{links: links, pids: make([]int, len(links))}
+	hello.Size = len(links)
+	answers, err := g.all(ctx, hello.Timeout, func(r int) Order {
+		h := hello
+		h.Rank, h.Listen = r, net.JoinHostPort(hosts[r], "0")
+		return Order{Hello: &h}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var token [8]byte
+	if _, err := rand.Read(token[:]); err != nil {
+		return nil, err
+	}
+	j := Join{Token: binary.NativeEndian.Uint64(token[:])}
+	for r, a := range answers {
+		j.Addrs = append(j.Addrs, a.Addr)
+		g.pids[r] = a.PID
+	}
+	g.name, g.label = answers[0].Name, answers[0].Label
+	_, err = g.all(ctx, 2*hello.Timeout, func(int) Order { return Order{Join: &j} })
+	return g, err
+}
+
+// run has all ranks take a measurement, which may last as long as limit.
+func (g *group) run(ctx context.Context, o Run, limit time.Duration) ([]*Times, error) {
+	answers, err := g.all(ctx, limit, func(int) Order { return Order{Run: &o} })
+	if err != nil {
+		return nil, err
+	}
+	times := make([]*Times, len(answers))
+	for r, a := range answers {
+		t := a.Times
+		if t == nil || len(t.Reduce) != o.Iterations || o.Fresh && (len(t.Map) != o.Iterations ||
+			len(t.Unmap) != o.Iterations) {
+			return nil, fmt.Errorf("rank %d: an answer without its times: %w", r, rdma.ErrProtocol)
+		}
+		times[r] = t
+	}
+	return times, nil
+}
+
+// grace is how long the others are heard after a failure: the end of one process is the
+// reason for what the others say, and may be noticed after that. Arbitrary.
+const grace = 500 * time.Millisecond
+
+// all tells every rank its order and waits for every answer.
+func (g *group) all(ctx context.Context, limit time.Duration, order func(r int) Order) ([]Answer, error) {
+	if g.failed {
+		return nil, fmt.Errorf("the ranks failed before: %w", rdma.ErrState)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer cancel()
+	type reply struct {
+		rank int
+		a    Answer
+		err  error
+	}
+	replies := make(chan reply, len(g.links))
+	for r, l := range g.links {
+		go func() {
+			var a Answer
+			err := l.Send(order(r))
+			if err == nil {
+				err = l.Receive(ctx, &a)
+			}
+			replies <- reply{r, a, err}
+		}()
+	}
+	answers := make([]Answer, len(g.links))
+	var lost, fault error // the first of each
+	for range g.links {
+		r := <-replies
+		answers[r.rank] = r.a
+		switch {
+		case r.err != nil && lost == nil && (fault == nil || ctx.Err() == nil):
+			lost = &reports.ExitError{Code: reports.ExitPeer, Operation: fmt.Sprintf("rank %d (process %d)", r.rank,
+				g.pids[r.rank]), Err: cause(r.err), Hint: "the log of the ranks above"}
+		case r.a.Fault != nil && fault == nil:
+			fault = faulty(r.rank, r.a.Fault)
+		}
+		if (lost != nil || fault != nil) && !g.failed {
+			g.failed = true
+			defer time.AfterFunc(grace, cancel).Stop()
+		}
+	}
+	if lost != nil {
+		return nil, lost
+	}
+	return answers, fault
+}
+
+// cause is what a link says without where.
+func cause(err error) error {
+	var exit *reports.ExitError
+	if errors.As(err, &exit) && exit.Err != nil {
+		return exit.Err
+	}
+	return err
+}
+
+// faulty is what a rank said of itself.
+func faulty(r int, f *Fault) error {
+	e := &reports.ExitError{Code: reports.ExitFailed, Operation: fmt.Sprintf("rank %d", r), Err: errors.New(f.Message)}
+	switch {
+	case f.Corrupt:
+		e.Code = reports.ExitCorruption
+	case f.Unsupported:
+		e.Code = reports.ExitNotRun
+	}
+	return e
 }

@@ -124,3 +124,135 @@ func (x *exchange) put() error {
 	}
 	return errors.Join(errs...)
 }
+
+// clear tells the sender where its bytes go: into the vector, or aside to be added to what is
+// there. Where the vector has nothing yet they are added in place, which leaves the caches
+// more room, if the registration of that place outlives the step.
+func (x *exchange) clear(p *peer, n int) error {
+	x.from, x.left, x.inlen, x.at = p, n, n, x.step.Recv.Off*elem
+	to, key := x.m.temp, uint32(0)
+	if x.step.Add && (!x.arm.Kept() || x.v.of(x.step.Recv).Addr() == x.v.out.Addr()) {
+		if n > x.m.temp.Len() {
+			return fmt.Errorf("%d bytes to be added, of %d reserved: %w", n, x.m.temp.Len(), rdma.ErrInvalid)
+		}
+		key = x.m.tempMR.RKey()
+	} else {
+		b, err := x.v.out.Slice(x.at, n)
+		if err != nil {
+			return err
+		}
+		h, err := x.hold(b)
+		if err != nil {
+			return err
+		}
+		to, key = b, h.RKey()
+	}
+	x.dst = to.Bytes()
+	return x.m.send(p, kindClear, head{length: uint64(n), addr: to.Addr(), key: key}, nil, id(p.rank, whatQuiet, 0))
+}
+
+// prepare registers what is to be sent, while the receiver gets ready, unless that was done in the step before.
+func (x *exchange) prepare(from rdma.Buffer) (err error) {
+	if x.to != nil || x.out <= x.m.cfg.Eager {
+		return nil
+	}
+	if x.src, err = from.Slice(x.step.Send.Off*elem, x.out); err != nil {
+		return err
+	}
+	h, err := x.hold(x.src)
+	if err != nil {
+		return err
+	}
+	p := x.m.peers[x.step.SendTo]
+	p.posted++
+	x.to, x.key, x.done = p, h.LKey(), p.posted
+	return nil
+}
+
+// turn does what can be done, and tells whether that was all.
+func (x *exchange) turn() (bool, error) {
+	if err := x.write(); err != nil {
+		return false, err
+	}
+	for x.left > 0 && len(x.from.there) > 0 && x.mayAdd() {
+		h := x.from.there[0]
+		x.from.there = x.from.there[:copy(x.from.there, x.from.there[1:])]
+		if h.length == 0 || h.length > uint64(x.left) || h.length%elem != 0 {
+			return false, fmt.Errorf("rank %d wrote a segment of %d bytes, %d are due: %w", x.from.rank, h.length,
+				x.left, rdma.ErrProtocol)
+		}
+		n, off := int(h.length), x.inlen-x.left
+		if x.step.Add {
+			add(Floats(x.v.out.Bytes()[x.at+off:][:n]), Floats(x.v.of(x.step.Recv).Bytes()[x.at+off:][:n]),
+				Floats(x.dst[off:][:n]))
+		}
+		x.left -= n
+		if err := x.pass(); err != nil {
+			return false, err
+		}
+	}
+	if err := x.pass(); err != nil {
+		return false, err
+	}
+	return x.left == 0 && (x.to == nil || x.to.done >= x.done), nil
+}
+
+// overlaps tells whether the step adds to what it sends.
+func (x *exchange) overlaps() bool {
+	s := &x.step
+	return s.Add && s.SendTo >= 0 && s.RecvFrom >= 0 && s.Send.Off < s.Recv.Off+s.Recv.N &&
+		s.Recv.Off < s.Send.Off+s.Send.N && x.v.of(s.Send).Addr() == x.v.out.Addr()
+}
+
+// mayAdd tells whether what arrived may be added: not to bytes that are still being sent.
+func (x *exchange) mayAdd() bool {
+	return x.to == nil || x.to.done >= x.done || !x.overlaps()
+}
+
+// pass lets the next step write what is there. The clears of a peer come in their order:
+// turn has this step look for its own first.
+func (x *exchange) pass() error {
+	if x.next == nil {
+		return nil
+	}
+	x.next.limit = x.inlen - x.left
+	return x.next.write()
+}
+
+// write posts what may be written of the message, in segments with a word behind each, all at
+// once: a stack that knows how much follows can choose when to send and when to receive.
+func (x *exchange) write() error {
+	p, m, n := x.to, x.m, x.src.Len()
+	if p == nil || x.wrote == n || x.where == nil && len(p.clears) == 0 {
+		return nil
+	}
+	if x.where == nil {
+		h := p.clears[0]
+		p.clears = p.clears[:copy(p.clears, p.clears[1:])]
+		if h.length != uint64(n) {
+			return fmt.Errorf("rank %d takes %d bytes, %d are due: %w", p.rank, h.length, n, rdma.ErrProtocol)
+		}
+		x.where = &h
+	}
+	most := m.cfg.segments()
+	seg := (max(m.cfg.Segment, (n+most-1)/most) + elem - 1) / elem * elem
+	wrs := m.wrs[:0]
+	for k := min(seg, n-x.wrote); k > 0 && x.wrote+k <= x.limit; k = min(seg, n-x.wrote) {
+		what := whatQuiet
+		if x.wrote+k == n {
+			what = whatLast
+		}
+		wr := rdma.SendWR{ID: id(p.rank, whatQuiet, 0), Op: rdma.OpWrite, RemoteAddr: x.where.addr + uint64(x.wrote),
+			RKey: x.where.key, NumSGE: 1}
+		wr.SGE[0] = rdma.SGE{Addr: x.src.Addr() + uint64(x.wrote), Len: uint32(k), LKey: x.key}
+		wrs = append(wrs, wr, m.request(p, kindThere, head{length: uint64(k)}, nil, id(p.rank, what, 0)))
+		x.wrote += k
+	}
+	if len(wrs) == 0 {
+		return nil
+	}
+	if _, err := p.qp.PostSend(wrs); err != nil {
+		return fmt.Errorf("write to rank %d: %w", p.rank, err)
+	}
+	return nil
+}

@@ -1,3 +1,16 @@
+// Package mesh joins ranks by RDMA connections, one for each pair, and moves vectors between them as MPI libraries do:
+// short messages through buffers of its own, long ones by a rendezvous that registers the user's memory.
+//
+//	receiver → clear to send: address, key, length       (send)
+//	sender   → the bytes, in segments                    (writes)
+//	         → a word behind each that it is there       (send)
+//
+// Where the next step sends what this one receives, a segment goes on as soon as it was added. Both sides know from the
+// algorithm what comes next, so nobody asks for leave to send. A send is delivered after the writes that were posted
+// before it (RFC 5040 §5.5, IBTA 9.6), so the word proves the segment.
+//
+// A Mesh belongs to one goroutine, and owns its queues, connections and buffers. The device is its opener's. Memory
+// that is exchanged is the caller's again when Reduce returns.
 package mesh
 
 import (
@@ -14,15 +27,16 @@ import (
 
 // Config is what all ranks agree on.
 type Config struct {
-	Rank, Size int
-	Eager      int           // bytes up to which a message is sent without a rendezvous
-	Segment    int           // bytes of a segment of a long one, while it has no more than segments()
-	Wait       bool          // sleep for completions instead of polling on
-	Timeout    time.Duration // of every wait
+	Rank    int           `json:"rank"`
+	Size    int           `json:"size"`
+	Eager   int           `json:"eager_bytes"`   // up to which a message is sent without a rendezvous
+	Segment int           `json:"segment_bytes"` // of a long one, while it has no more than segments()
+	Wait    bool          `json:"wait"`          // sleep for completions instead of polling on
+	Timeout time.Duration `json:"timeout_ns"`    // of every wait
 }
 
 const (
-	// MaxRanks bounds the receives that are posted. Arbitrary.
+	// MaxRanks bounds what a peer may have sent and this rank not read, for which receives are posted. Arbitrary.
 	MaxRanks = 32
 
 	mostSegments = 32 // of a message; larger messages have larger segments
@@ -40,9 +54,8 @@ func (c *Config) segments() int {
 	return min(max(slotBytes/max(c.Eager, 1), 8), mostSegments)
 }
 
-// recvs is how many messages of a peer may be unheard at once: the segments of a
-// message and of the next, which it may have begun, what follows them, and of eager ones as
-// many as ranks can be ahead of others.
+// recvs is how many messages of a peer may be unheard at once: the segments of a message and of the next, which it may
+// have begun, what follows them, and of eager ones as many as ranks can be ahead of others.
 func (c *Config) recvs() int { return 2*c.segments() + 16 + 2*c.Size }
 
 // Cost is what a mesh with messages of eager bytes makes a rank hold: bytes of its slots,
@@ -58,7 +71,6 @@ func (m *Mesh) each() int { return m.cfg.recvs()*m.slot() + heads*headLen + eage
 // sends bounds what is outstanding to a peer.
 const sends = 4*mostSegments + eagerSlots + 16
 
-// Mesh is one rank.
 type Mesh struct {
 	cfg   Config
 	dev   rdma.Device
@@ -76,22 +88,20 @@ type Mesh struct {
 	gather bool // the device takes the pieces of a message from two places
 
 	wrs   []rdma.SendWR // of a message's segments, to be posted together
-	idle  int
-	spans []steps.Span // of Reduce, kept for the next
+	spans []steps.Span  // of Reduce, kept for the next
 }
 
-// peer is the connection to one rank.
 type peer struct {
 	rank     int
 	qp       rdma.QP
-	recvBase int // of recvs() slots of headLen+Eager bytes
-	headBase int // of heads slots of headLen
-	sendBase int // of eagerSlots
-	head     int // the next
-	eager    int // sends of eager bytes that are under way
-	lent     int // of these, those of the user's memory
-	holds    [eagerSlots]loan
-	slot     int // the next
+	recvBase int                   // of recvs() slots of headLen+Eager bytes
+	headBase int                   // of heads slots of headLen
+	sendBase int                   // of eagerSlots
+	head     int                   // the next
+	eager    int                   // sends of eager bytes that are under way
+	lent     int                   // of these, those of the user's memory
+	holds    [eagerSlots]arms.Hold // the user's memory that a slot's message is taken from, until it was sent
+	slot     int                   // the next
 
 	sent, heard [numKinds]uint32 // numbers
 	clears      []head
@@ -101,17 +111,10 @@ type peer struct {
 	done        int       // those whose last send has completed
 }
 
-// loan is the user's memory that an eager send takes its bytes from, until it is done.
-type loan struct {
-	hold arms.Hold
-	used bool
-}
-
 // arrival is a message that stays in its receive's slot.
 type arrival struct{ slot, n int }
 
-// Open listens at listen ("host:port"), with buffers for all peers. The caller tells
-// the others Addr.
+// Open listens at listen ("host:port"), with buffers for all peers. The caller tells the others Addr.
 func Open(dev rdma.Device, listen string, cfg Config) (*Mesh, error) {
 	if cfg.Size < 1 || cfg.Size > MaxRanks || cfg.Rank < 0 || cfg.Rank >= cfg.Size || cfg.Eager < 0 || cfg.Segment < 1 {
 		return nil, fmt.Errorf("rank %d of %d: %w", cfg.Rank, cfg.Size, rdma.ErrInvalid)
@@ -196,8 +199,7 @@ func (m *Mesh) Join(ctx context.Context, addrs []string, token uint64) error {
 			return fmt.Errorf("wait for the ranks above %d: %w", m.cfg.Rank, err)
 		}
 	}
-	// Who dialled speaks first: without that, iWARP holds back what the other side sends
-	// (RFC 5044 §7.1.2).
+	// Who dialled speaks first: without that, iWARP holds back what the other side sends (RFC 5044 §7.1.2).
 	for r := range m.cfg.Rank {
 		if err := m.sendEager(ctx, m.peers[r], nil); err != nil {
 			return err

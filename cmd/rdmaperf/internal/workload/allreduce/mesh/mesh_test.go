@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,13 +44,11 @@ func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Co
 	var wg sync.WaitGroup
 	errs := make([]error, p)
 	for r := range p {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			if errs[r] = ms[r].Join(ctx, addrs, 42); errs[r] == nil {
 				errs[r] = f(ctx, ms[r], devs[r])
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	for r := range p {
@@ -142,8 +143,7 @@ func sum(ctx context.Context, m *Mesh, arm arms.Arm, algorithm string, n int) er
 	return errors.Join(arm.Give(in), arm.Give(out))
 }
 
-// A rank that says nothing ends the wait of the others in time, and the message says on
-// whom.
+// A rank that says nothing ends the wait of the others in time, and the message says on whom.
 func TestASilentRankIsNamed(t *testing.T) {
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		cfg := short
@@ -238,4 +238,79 @@ func FuzzMessage(f *testing.F) {
 			t.Fatalf("%x reads as %+v", b, h)
 		}
 	})
+}
+
+// A rank whose queue pair was ended by a fault of its peer names the rank and the fault, and
+// not only that its own requests were flushed.
+func TestAFlushedRankSaysWhy(t *testing.T) {
+	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
+		joined := make(chan struct{})
+		ranks(t, 2, open, short, func(ctx context.Context, m *Mesh, _ rdma.Device) error {
+			p := m.peers[1-m.cfg.Rank]
+			if m.cfg.Rank == 0 {
+				close(joined)
+			} else {
+				select {
+				case <-joined:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				wr := rdma.SendWR{ID: uint64(p.rank)<<32 | whatQuiet<<24, Op: rdma.OpWrite, RemoteAddr: 4096,
+					RKey: 0xdead00, NumSGE: 1}
+				wr.SGE[0] = rdma.SGE{Addr: m.buf.Addr(), Len: 64, LKey: m.mr.LKey()}
+				if _, err := p.qp.PostSend([]rdma.SendWR{wr}); err != nil {
+					return err
+				}
+			}
+			err := m.Barrier(ctx)
+			if err == nil { // the other's message of it had come before the fault did
+				err = m.Barrier(ctx)
+			}
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("rank %d: ", p.rank)) ||
+				!strings.Contains(err.Error(), "access") {
+				return fmt.Errorf("barrier behind a write to nobody's memory: %v, want the rank and an access error", err)
+			}
+			var status *rdma.StatusError
+			if !errors.As(err, &status) {
+				return fmt.Errorf("no status in %w", err)
+			}
+			t.Logf("rank %d: %v", m.cfg.Rank, err)
+			return nil
+		})
+	})
+}
+
+// Every element is the sum of two, at every length around the vectors and every alignment,
+// also where the sum replaces one of them, and nothing beside them is touched.
+func TestElementsAreAdded(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := range 300 {
+		off := r.IntN(16)
+		a, b := make([]float32, off+n+8), make([]float32, off+n)
+		for i := range b {
+			a[i], b[i] = r.Float32(), r.Float32()
+		}
+		dst := make([]float32, off+n+8)
+		add(dst[off:off+n], a[off:off+n], b[off:])
+		was := slices.Clone(a)
+		add(a[off:off+n], a[off:off+n], b[off:])
+		for i := range a {
+			want, kept := float32(0), was[i]
+			if i >= off && i < off+n {
+				want, kept = was[i]+b[i], was[i]+b[i]
+			}
+			if dst[i] != want || a[i] != kept {
+				t.Fatalf("%d elements from %d: element %d is %v and %v, want %v and %v", n, off, i, dst[i], a[i],
+					want, kept)
+			}
+		}
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	dst, x, y := make([]float32, 32<<10), make([]float32, 32<<10), make([]float32, 32<<10)
+	b.SetBytes(int64(len(dst) * elem))
+	for b.Loop() {
+		add(dst, x, y)
+	}
 }

@@ -49,7 +49,6 @@ func (m *Mesh) poll() (bool, error) {
 	return n > 0, nil
 }
 
-// take is one completion.
 func (m *Mesh) take(wc *rdma.WC) error {
 	p := m.peers[wc.ID>>32]
 	if wc.Status != rdma.StatusSuccess {
@@ -65,6 +64,25 @@ func (m *Mesh) take(wc *rdma.WC) error {
 		p.done++
 	}
 	return nil
+}
+
+// fault is a failed completion as an error that names the rank. A flushed request says only
+// that its queue pair had ended before, so what the device has to say of that is next to it.
+func (m *Mesh) fault(p *peer, wc *rdma.WC) error {
+	err := fmt.Errorf("rank %d: %w", p.rank, &rdma.StatusError{WC: *wc})
+	if wc.Status != rdma.StatusWRFlushErr {
+		return err
+	}
+	for ev, some := m.dev.Event(); some; ev, some = m.dev.Event() {
+		switch {
+		case ev.QPNum != p.qp.Num():
+		case ev.Detail != 0:
+			return fmt.Errorf("%w; its queue pair: %s, code 0x%04x", err, ev.Type, ev.Detail)
+		default:
+			return fmt.Errorf("%w; its queue pair: %s", err, ev.Type)
+		}
+	}
+	return err
 }
 
 // hear sorts a message by its kind.
@@ -102,7 +120,7 @@ const offers = 32
 // system call for each peer, and takes its time from the rank that is waited for.
 func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) error {
 	var deadline time.Time
-	for m.idle = 0; ; {
+	for idle := 0; ; {
 		if done, err := f(); done || err != nil {
 			return err
 		}
@@ -111,15 +129,15 @@ func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) e
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if some {
-			m.idle, deadline = 0, time.Time{}
+			idle, deadline = 0, time.Time{}
 			continue
 		}
-		m.idle++
-		if m.cfg.Wait && m.idle <= offers {
+		idle++
+		if m.cfg.Wait && idle <= offers {
 			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 			continue
 		}
-		if !m.cfg.Wait && m.idle%clockEach != 0 {
+		if !m.cfg.Wait && idle%clockEach != 0 {
 			continue
 		}
 		now := time.Now()
@@ -140,7 +158,6 @@ func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) e
 	}
 }
 
-// sleep waits for a completion.
 func (m *Mesh) sleep(ctx context.Context, deadline time.Time) error {
 	if err := m.cq.Arm(false); err != nil {
 		return err

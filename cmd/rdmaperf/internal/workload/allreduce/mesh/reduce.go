@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Barrier returns when all ranks have called it (dissemination, Hensgen, Finkel and
-// Manber 1988).
+// Barrier returns when all ranks have called it (dissemination, Hensgen, Finkel and Manber 1988).
 func (m *Mesh) Barrier(ctx context.Context) error {
 	for k := 1; k < m.cfg.Size; k *= 2 {
 		to, from := m.peers[(m.cfg.Rank+k)%m.cfg.Size], m.peers[(m.cfg.Rank+m.cfg.Size-k)%m.cfg.Size]
@@ -45,9 +44,8 @@ func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffe
 			x = m.exchange(ctx, s, v, arm)
 		}
 		err = x.ready()
-		// What the next step replaces has been sent and added before anybody has what goes
-		// there, so its sender may begin as soon as it likes. What is added arrives where
-		// this step's bytes do, and waits.
+		// What the next step replaces has been sent and added before anybody has what goes there, so its sender may
+		// begin as soon as it likes. What is added arrives where this step's bytes do, and waits.
 		if err == nil && i+1 < len(list) && !list[i+1].Add {
 			next = m.exchange(ctx, list[i+1], v, arm)
 			err = next.ready()
@@ -88,5 +86,14 @@ func (v *vector) of(s steps.Span) rdma.Buffer {
 func (v *vector) fill(s steps.Step) {
 	if s.RecvFrom >= 0 && s.Recv.N > 0 {
 		v.has = append(v.has, s.Recv)
+	}
+}
+
+// add puts a + b into dst, which may be one of them. All have the length of dst or more.
+func add(dst, a, b []float32) {
+	n := addVectors(dst, a, b)
+	dst, a, b = dst[n:], a[n:len(dst)], b[n:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] + b[i]
 	}
 }

@@ -21,14 +21,12 @@ type Step struct {
 	Add              bool // what arrives is added to what is there; else it replaces it
 }
 
-// Algorithms are those that Of knows.
 func Algorithms() []string { return []string{"ring", "halving", "doubling"} }
 
-// Of is the list of one rank of p for a vector of n elements. ring is the bandwidth
-// optimal ring of Patarasuk and Yuan (JPDC 2009). halving is recursive halving and
-// doubling of Rabenseifner (ICCS 2004). doubling is recursive doubling (Thakur, Rabenseifner and
-// Gropp, IJHPCA 2005): half the steps, each of the whole vector. Of a number of ranks that is no
-// power of two, the first ones of both work in pairs.
+// Of is the list of one rank of p for a vector of n elements. ring is the bandwidth optimal ring of Patarasuk and Yuan
+// (JPDC 2009). halving is recursive halving and doubling of Rabenseifner (ICCS 2004). doubling is recursive doubling
+// (Thakur, Rabenseifner and Gropp, IJHPCA 2005): half the steps, each of the whole vector. Of a number of ranks that is
+// no power of two, the first ones of both work in pairs.
 func Of(algorithm string, rank, p, n int) ([]Step, error) {
 	switch algorithm {
 	case "ring":

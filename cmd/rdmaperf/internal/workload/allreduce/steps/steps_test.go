@@ -75,9 +75,8 @@ func TestEveryRankHasTheSum(t *testing.T) {
 	}
 }
 
-// Where the number of ranks is a power of two, ring and halving move 2(p-1)/p of the vector from
-// each rank, the least that is possible; halving in 2 log p steps, and doubling in half of those,
-// with the whole vector in each.
+// Where the number of ranks is a power of two, ring and halving move 2(p-1)/p of the vector from each rank, the least
+// that is possible; halving in 2 log p steps, and doubling in half of those, with the whole vector in each.
 func TestWhatMovesInHowManySteps(t *testing.T) {
 	for log, p := range map[int]int{1: 2, 2: 4, 3: 8} {
 		least := 2 * (p - 1) * 8000 / p

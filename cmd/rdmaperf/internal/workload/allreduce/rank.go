@@ -1,9 +1,11 @@
-package rank
+package allreduce
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +19,150 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// Link is the way between a rank and its parent: JSON values in order. Receive is io.EOF at the end.
+type Link interface {
+	Send(v any) error
+	Receive(ctx context.Context, v any) error
+}
+
+// serveRank is the life of a rank: it does what its parent says until the link or ctx ends, or until something fails,
+// which it says. It owns the device that it opens, and everything below it. One thread does everything: computation and
+// communication overlap only in what the device does by itself.
+func serveRank(ctx context.Context, link Link, open func(stack string) (rdma.Device, error)) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &server{open: open}
+	defer func() { err = errors.Join(err, s.close()) }()
+	for {
+		var o Order
+		if err := link.Receive(ctx, &o); err != nil {
+			return err
+		}
+		a, err := s.obey(ctx, o)
+		if err != nil {
+			a = Answer{Fault: &Fault{Message: err.Error(), Corrupt: errors.Is(err, errSum),
+				Unsupported: errors.Is(err, rdma.ErrNotSupported)}}
+		}
+		if e := link.Send(a); e != nil {
+			return e
+		}
+		if err != nil {
+			return nil // the parent has heard
+		}
+	}
+}
+
+type server struct {
+	open  func(stack string) (rdma.Device, error)
+	dev   rdma.Device
+	mesh  *mesh.Mesh
+	hello Hello
+	left  []func() error // what a failed measurement held, which queue pairs may still use
+}
+
+func (s *server) close() error {
+	var errs []error
+	if s.mesh != nil {
+		errs = append(errs, s.mesh.Close())
+	}
+	for _, end := range s.left {
+		errs = append(errs, end())
+	}
+	if s.dev != nil {
+		errs = append(errs, s.dev.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// obey does what an order says, in the only order there is.
+func (s *server) obey(ctx context.Context, o Order) (a Answer, err error) {
+	switch {
+	case o.Hello != nil && s.dev == nil:
+		s.hello = *o.Hello
+		if s.dev, err = s.open(s.hello.Stack); err != nil {
+			return a, err
+		}
+		if s.mesh, err = mesh.Open(s.dev, s.hello.Listen, s.hello.Config); err != nil {
+			return a, err
+		}
+		return Answer{Addr: s.mesh.Addr(), Name: s.dev.Name(), Label: string(s.dev.Caps().Label), PID: os.Getpid()}, nil
+	case o.Join != nil && s.mesh != nil:
+		return Answer{Ready: true}, s.mesh.Join(ctx, o.Join.Addrs, o.Join.Token)
+	case o.Run != nil && s.mesh != nil:
+		a.Times, err = s.run(ctx, o.Run)
+		return a, err
+	}
+	return a, fmt.Errorf("an order out of turn: %w", rdma.ErrState)
+}
+
+// Order is a line from the parent; one member is set.
+type Order struct {
+	Hello *Hello `json:"hello,omitempty"`
+	Join  *Join  `json:"join,omitempty"`
+	Run   *Run   `json:"run,omitempty"`
+}
+
+// Hello is the first: what the rank is.
+type Hello struct {
+	Stack  string `json:"stack"`
+	Listen string `json:"listen"` // "host:port"
+	mesh.Config
+}
+
+// Join is the second: where the others are.
+type Join struct {
+	Addrs []string `json:"addrs"`
+	Token uint64   `json:"token"`
+}
+
+type Run struct {
+	Algorithm  string `json:"algorithm"`
+	Arm        string `json:"arm"`
+	Bytes      int    `json:"bytes"` // of the vector, a multiple of 4
+	Fresh      bool   `json:"fresh"` // buffers are mapped and unmapped in each iteration
+	Offload    string `json:"offload"`
+	Deferred   int    `json:"deferred_bytes"`
+	Warmup     int    `json:"warmup"`
+	Iterations int    `json:"iterations"`
+	Verify     bool   `json:"verify"`
+	Seed       uint64 `json:"seed"`
+}
+
+// Answer is a line to the parent; one member is set.
+type Answer struct {
+	Addr  string `json:"addr,omitempty"`  // of Hello
+	Name  string `json:"name,omitempty"`  // likewise: the stack's full name
+	Label string `json:"label,omitempty"` // likewise: of its results
+	PID   int    `json:"pid,omitempty"`   // likewise: of the process
+	Ready bool   `json:"ready,omitempty"` // of Join
+	Times *Times `json:"times,omitempty"` // of Run
+	Fault *Fault `json:"fault,omitempty"` // instead of any
+}
+
+// Times are nanoseconds, one an iteration.
+type Times struct {
+	Map    []int64          `json:"map_ns,omitempty"` // both buffers, and a touch of each page
+	Reduce []int64          `json:"reduce_ns"`        // the all-reduce
+	Unmap  []int64          `json:"unmap_ns,omitempty"`
+	Cache  map[string]int64 `json:"cache,omitempty"`
+	Most   uint64           `json:"most_deferred_bytes,omitempty"`
+	Window int64            `json:"window_ns"` // from behind the warm-up to the end
+	CPU    int64            `json:"cpu_ns"`    // user and system, of the whole process in the window
+	Noise  reports.Noise    `json:"noise"`     // of the rank's thread and connections in the window
+}
+
+// Fault is the end of the rank.
+type Fault struct {
+	Message     string `json:"message"`
+	Corrupt     bool   `json:"corrupt,omitempty"`     // a sum is wrong
+	Unsupported bool   `json:"unsupported,omitempty"` // the device or the arm cannot do it
+}
+
 const (
 	elem = 4    // bytes of a float32
 	page = 4096 // of a touch
 )
 
-// errSum is a sum that is wrong.
 var errSum = errors.New("wrong sum")
 
 // reducer is what ranks meet at: a mesh.
@@ -31,7 +171,6 @@ type reducer interface {
 	Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) error
 }
 
-// work is one measurement of a rank.
 type work struct {
 	*Run
 	s     *server
@@ -43,8 +182,7 @@ type work struct {
 	times Times
 }
 
-// run takes a measurement: every iteration adds other numbers, and all sums are compared
-// outside the measured time.
+// run takes a measurement: every iteration adds other numbers, and all sums are compared outside the measured time.
 func (s *server) run(ctx context.Context, r *Run) (_ *Times, err error) {
 	if r.Bytes < elem || r.Bytes%elem != 0 || r.Iterations < 1 || r.Warmup < 0 || r.Deferred < 0 {
 		return nil, fmt.Errorf("%d iterations of %d bytes: %w", r.Iterations, r.Bytes, rdma.ErrInvalid)
@@ -177,14 +315,12 @@ func (w *work) give() error {
 	return errors.Join(errs...)
 }
 
-// period is after how many elements numbers come again; with 32 ranks every sum is far
-// below 2^24 and so exact.
+// period is after how many elements numbers come again; with 32 ranks every sum is far below 2^24 and so exact.
 const period = 1024
 
 // number is an element of the sum of p ranks, whose own numbers add up to sum.
 func number(k, shift, p, sum int) float32 { return float32(p*((k+shift)&(period-1)) + sum) }
 
-// fill writes numbers.
 func fill(v []float32, shift, p, sum int) {
 	n := min(len(v), period)
 	for k := range n {
