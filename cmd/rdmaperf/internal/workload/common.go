@@ -81,8 +81,7 @@ func (c *Common) Product(ops []string, sizes []int, each func(op string, size in
 	return points
 }
 
-// Worked are a workload's own operations, or with application work, which only messages
-// have, those of messages.
+// Worked are a workload's own operations, or with application work, which only messages have, those of messages.
 func (c *Common) Worked(ops []string) []string {
 	if c.Changed("app-work") {
 		return []string{transports.KindSend.String()}
@@ -139,8 +138,7 @@ func (c *Common) CheckCalls(workload, instead string) error {
 	return nil
 }
 
-// CheckOwnThreads refuses threads and connections for a workload that has as many of
-// both as the flag instead says.
+// CheckOwnThreads refuses threads and connections for a workload that has as many of both as the flag instead says.
 func (c *Common) CheckOwnThreads(workload, instead string) error {
 	if f := c.AnyOf("qp", "qp-sweep", "threads"); f != "" {
 		return values.Wrong(f, "the connections and threads of the workload %s are its --%s", workload, instead)

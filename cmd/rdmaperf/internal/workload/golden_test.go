@@ -8,10 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +30,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/render/bench"
+	"github.com/rdmaperf/rdmaperf/reports/render/csv"
+	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -449,5 +455,178 @@ func TestComparisonsAreFrozen(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, "compare."+format.Name, b.Bytes())
+	}
+}
+
+// follows requires that the figures of every result follow from its samples and counters, and that every point has
+// labels of its own in each format.
+func follows(t *testing.T, d *reports.Document) {
+	t.Helper()
+	points := map[string]bool{}
+	for i := range d.Results {
+		r := &d.Results[i]
+		points[fmt.Sprint(r.Stack, r.Workload, r.Op, r.SizeBytes, r.Depth, r.QPs, r.Rate, r.PointDims())] = true
+		if w := catalogue.Results().Of(r.Workload); r.Latency != nil && !w.Timed || r.Throughput != nil && !w.Rated {
+			t.Errorf("%s does not declare its latency or throughput", r.Workload)
+		}
+		for _, f := range r.AllFigures() {
+			w := catalogue.Results().Of(r.Workload)
+			declared := slices.ContainsFunc(w.Defs(), func(d reports.FigureDef) bool { return d.Name == f.Name })
+			if declared && !w.Measures(f.Name, false) { // a threshold of it would be refused
+				t.Errorf("%s does not declare %s", r.Workload, f.Name)
+			}
+		}
+		for _, l := range r.Distributions() {
+			ofSamples(t, r.Workload+" "+l.Name, l.Latency)
+		}
+		ofCounters(t, r)
+	}
+	inPrometheus(t, d, len(points))
+	for format, f := range map[string]struct {
+		write  func(io.Writer, *reports.Document) error
+		labels string
+	}{"the benchmark format": {bench.Write, `(?m)^(Benchmark\S+)`},
+		"CSV": {csv.Write, `(?m)^(\d.*?),\d*,(?:true|false),`}} {
+		var out bytes.Buffer
+		if err := f.write(&out, d); err != nil {
+			t.Fatal(err)
+		}
+		labels := map[string]bool{}
+		for _, m := range regexp.MustCompile(f.labels).FindAllStringSubmatch(out.String(), -1) {
+			labels[m[1]] = true
+		}
+		if len(labels) != len(points) {
+			t.Errorf("%d points have labels of their own in %s, of %d", len(labels), format, len(points))
+		}
+	}
+}
+
+// rounded is equal but for rounding.
+func rounded(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b), 1) }
+
+// ofSamples counts percentiles and mean again in the bars of a histogram.
+func ofSamples(t *testing.T, name string, l *reports.Latency) {
+	t.Helper()
+	if l == nil || l.Count == 0 || l.HDR == "" {
+		return
+	}
+	h, err := l.Histogram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var low, high float64
+	var n int64
+	percentiles := l.Percentiles()
+	for _, bar := range h.Distribution() {
+		n += bar.Count
+		low, high = low+float64(bar.From*bar.Count), high+float64(bar.To*bar.Count)
+		for len(percentiles) > 0 && n >= int64(math.Ceil(percentiles[0].Percent/100*float64(l.Count)-1e-9)) {
+			if p := percentiles[0]; p.Ns < float64(bar.From) || p.Ns > float64(bar.To) {
+				t.Errorf("%s: %s is %v, the sample of its rank is in %d to %d", name, p.Name, p.Ns, bar.From, bar.To)
+			}
+			percentiles = percentiles[1:]
+		}
+	}
+	if sum := l.Mean * float64(n); n != l.Count || sum < low || sum > high {
+		t.Errorf("%s: %d samples with a mean of %v, the histogram has %d", name, l.Count, l.Mean, n)
+	}
+}
+
+// ofCounters divides operations and bytes by the window again.
+func ofCounters(t *testing.T, r *reports.Result) {
+	t.Helper()
+	name := fmt.Sprint(r.Workload, " ", r.Op, " ", r.SizeBytes)
+	if r.Throughput == nil || r.Operations == 0 {
+		return
+	}
+	own := map[string]float64{}
+	for _, f := range r.Figures {
+		own[f.Name] = f.Value
+	}
+	if _, both := own["from_client.bw"]; both { // each direction has a window of its own
+		if bw := own["from_client.bw"] + own["from_server.bw"]; !rounded(bw, r.Throughput.BytesPerSecond) {
+			t.Errorf("%s: both directions %v, the sum is %v", name, bw, r.Throughput.BytesPerSecond)
+		}
+	} else if rate := float64(r.Operations) * 1e9 / float64(r.DurationNs); !rounded(rate, r.Throughput.OperationsPerSecond) {
+		t.Errorf("%s: %v operations a second, want %v", name, r.Throughput.OperationsPerSecond, rate)
+	}
+	want := float64(r.Operations * r.SizeBytes)
+	dim := func(name string) (n float64) {
+		d, _ := r.Dim(name)
+		n, _ = strconv.ParseFloat(d.Value, 64)
+		return n
+	}
+	switch r.Workload {
+	case "rpc", "tensor":
+		want += float64(r.Operations) * dim("response_bytes")
+	case "connect":
+		want = 0
+	case "mixed", "kv":
+		want = 0
+		if v := r.Verification; r.Workload == "kv" { // of reads and scans alone
+			want = float64(v.Bytes)
+		}
+		b, _ := json.Marshal(r.Detail)
+		var d struct {
+			Reads, Writes struct {
+				Blocks []struct{ Size_bytes, Operations int64 }
+			}
+		}
+		if err := json.Unmarshal(b, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range append(d.Reads.Blocks, d.Writes.Blocks...) {
+			want += float64(b.Size_bytes * b.Operations)
+		}
+	}
+	if got, ok := r.PayloadBytes(); !ok || got != want {
+		t.Errorf("%s: %v bytes of payload, want %v", name, got, want)
+	}
+}
+
+func inPrometheus(t *testing.T, d *reports.Document, points int) {
+	t.Helper()
+	g, err := metrics.Gather(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var operations, bytes float64
+	for i := range d.Results {
+		r := &d.Results[i]
+		operations += float64(r.Operations)
+		if b, ok := r.PayloadBytes(); ok {
+			bytes += b
+		}
+	}
+	for _, f := range families {
+		sum := 0.
+		for _, m := range f.Metric {
+			sum += m.GetCounter().GetValue()
+		}
+		switch want := map[string]float64{"rdmaperf_ops_total": operations, "rdmaperf_bytes_total": bytes}; f.GetName() {
+		case "rdmaperf_ops_total":
+			if len(f.Metric) != points {
+				t.Errorf("%d points have labels of their own in Prometheus, of %d", len(f.Metric), points)
+			}
+			fallthrough
+		case "rdmaperf_bytes_total":
+			if !rounded(sum, want[f.GetName()]) {
+				t.Errorf("%s is %v, want %v", f.GetName(), sum, want[f.GetName()])
+			}
+		}
+	}
+}
+
+// Operations of different sizes count their own bytes.
+func TestBytesOfMixedSizesAreCounted(t *testing.T) {
+	for _, f := range []frozen{
+		{name: "mixed-sizes", args: "--rwmix 70 --bssplit 512/50:16K/50 --span 64K"},
+		{name: "kv-scan", args: "--ycsb e --records 20 --fields 2 --field-bytes 16 --max-scan 3"},
+	} {
+		follows(t, f.document(t, f.run(t)))
 	}
 }
