@@ -105,8 +105,8 @@ func (r *armRow) median(name string) float64 {
 	return math.NaN()
 }
 
-// lower tells how many times a row's figure is below that of its raw row, if neither is saturated: a latency is then the
-// prober's own backlog.
+// lower tells how many times a row's figure is below that of its raw row, if neither is saturated: a latency is then
+// the prober's own backlog.
 func (t *armTable) lower(r *armRow, name string) string {
 	raw := t.raw(r)
 	if raw == nil || saturated(raw.runs) || saturated(r.runs) {
