@@ -170,7 +170,7 @@ func (f serving) Server(ctx context.Context, s *engine.Serve) error {
 		return err
 	}
 	fails := drive.NewFailure()
-	return drive.ServeCalls(ctx, s, sh, drive.CallConfig(sh, 1), f(rpc.NewService(sh, fails.Fail), fails.Fail), fails)
+	return drive.ServeCalls(ctx, s, sh, drive.CallConfig(sh, 1), f(rpc.BytesOf(sh).Service(fails.Fail), fails.Fail), fails)
 }
 
 func (f serving) table() engine.Table { return engine.Table{rpc.Name: {Runner: f}} }

@@ -7,9 +7,12 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload))) }
 
 // only is the shape of a point.
 func only(s *engine.Setup) (*engine.Shape, error) {

@@ -4,68 +4,101 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// rpcCaller makes calls of any kind. A stream, and messages one way, last a phase.
-type rpcCaller struct {
-	sh      *engine.Shape
-	mode    transports.CallMode
-	conn    transports.CallConn
-	k       transports.Caller // of the phase
-	index   int
-	share   *rpcShare
-	out, in *payload.Sequence
-	n, sent int64
-	c       transports.Call
+// Messages are what the calls of a point carry: cut from two sequences of each phase, one each way.
+type Messages struct {
+	Sh      *engine.Shape
+	Mode    transports.CallMode
+	Request int  // bytes; an answer has as many as the point says
+	note    bool // answers are no payload
+
+	// Compare compares the n-th message of the phase that a side received with the one that was sent; nil: all of it.
+	Compare func(sh *engine.Shape, n int64, side string, lane int, got transports.Parts, want []byte) error
 }
 
-// rpcShare is what the callers of a point share: the sequences of the phase.
-type rpcShare struct {
-	mu      sync.Mutex
-	gen     int
-	out, in *payload.Sequence
+// BytesOf are requests and answers of the point's sizes.
+func BytesOf(sh *engine.Shape) *Messages {
+	mode, _ := transports.ParseCallMode(sh.Call) // check knows it
+	return &Messages{Sh: sh, Mode: mode, Request: sh.Size}
 }
 
-func (s *rpcShare) sequences(sh *engine.Shape, gen int) (out, in *payload.Sequence) {
+func (m *Messages) compare(n int64, side, what string, lane int, got transports.Parts, want []byte) error {
+	switch {
+	case !m.Sh.Verify:
+		return nil
+	case m.Compare != nil:
+		return m.Compare(m.Sh, n, side, lane, got, want)
+	}
+	return payload.Differs(m.Sh, side, what, lane, got, want)
+}
+
+// phase is the sequences of a phase.
+type phase struct {
+	gen               int
+	requests, answers *payload.Sequence
+	ops               atomic.Int64 // that were served
+}
+
+func (m *Messages) phase(gen int) *phase {
+	return &phase{gen: gen, requests: payload.NewSequence(m.Sh.Seed, gen, payload.ToServer, m.Request),
+		answers: payload.NewSequence(m.Sh.Seed, gen, payload.ToClient, m.Sh.Response)}
+}
+
+// caller makes calls of any kind. A stream, and messages one way, last a phase.
+type caller struct {
+	*Messages
+	conn         transports.CallConn
+	k            transports.Caller // of the phase
+	index        int
+	share        *share
+	p            *phase
+	n, cut, sent int64
+	c            transports.Call
+}
+
+// share is the phase of all callers of a point; the first caller makes it.
+type share struct {
+	mu  sync.Mutex
+	now *phase
+}
+
+func (s *share) phase(m *Messages, gen int) *phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.out == nil || s.gen != gen {
-		s.gen, s.out, s.in = gen, payload.NewSequence(sh.Seed, gen, payload.ToServer, sh.Size),
-			payload.NewSequence(sh.Seed, gen, payload.ToClient, sh.Response)
+	if s.now == nil || s.now.gen != gen {
+		s.now = m.phase(gen)
 	}
-	return s.out, s.in
+	return s.now
 }
 
 // Callers make the callers of a point.
-func Callers(sh *engine.Shape) func(transports.CallConn, int) (engine.Caller, error) {
-	share := new(rpcShare)
-	mode, ok := transports.ParseCallMode(sh.Call)
+func (m *Messages) Callers() func(transports.CallConn, int) (engine.Caller, error) {
+	s := new(share)
 	return func(conn transports.CallConn, index int) (engine.Caller, error) {
-		if !ok {
-			return nil, engine.Failed(sh.String(), fmt.Errorf("kind of call %q", sh.Call)) // it was checked before
-		}
-		return &rpcCaller{sh: sh, mode: mode, share: share, conn: conn, index: index}, nil
+		return &caller{Messages: m, share: s, conn: conn, index: index}, nil
 	}
 }
 
-func (c *rpcCaller) Begin(ctx context.Context, gen int) (err error) {
-	c.out, c.in = c.share.sequences(c.sh, gen)
-	c.sent = 0
-	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: c.mode})
+func (c *caller) Begin(ctx context.Context, gen int) (err error) {
+	c.p, c.sent = c.share.phase(c.Messages, gen), 0
+	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: c.Mode})
 	return err
 }
 
-func (c *rpcCaller) Prepare(n int64) {
-	c.n = n + payload.Offset(c.index) // neighbours send different messages
-	c.c.Request = c.out.Cut(c.n)
+func (c *caller) Prepare(n int64) {
+	c.n, c.cut = n, n+payload.Offset(c.index) // neighbours send different messages
+	c.c.Request = c.p.requests.Cut(c.cut)
 }
 
-func (c *rpcCaller) Call() error {
-	if c.mode != transports.CallOneWay {
+func (c *caller) Call() error {
+	if c.Mode != transports.CallOneWay {
 		return c.k.Call(&c.c)
 	}
 	c.sent++
@@ -73,29 +106,78 @@ func (c *rpcCaller) Call() error {
 }
 
 // Check compares the answer.
-func (c *rpcCaller) Check(int64) (int64, error) {
-	if c.mode == transports.CallOneWay {
-		return int64(c.sh.Size), nil
+func (c *caller) Check(int64) (int64, error) {
+	if c.Mode == transports.CallOneWay {
+		return int64(c.Request), nil
 	}
-	if c.sh.Verify {
-		if err := payload.Differs(c.sh, engine.SideClient, "response", c.index/c.sh.Depth, c.c.Response,
-			c.in.Cut(c.out.Of(c.n))); err != nil {
-			return 0, err
-		}
+	if err := c.compare(c.n, engine.SideClient, "response", c.index/c.Sh.Depth, c.c.Response,
+		c.p.answers.Cut(c.p.requests.Of(c.cut))); err != nil {
+		return 0, err
 	}
 	c.k.Free()
-	return int64(c.sh.Size + c.sh.Response), nil
+	if c.note {
+		return int64(c.Request), nil
+	}
+	return int64(c.Request + c.Sh.Response), nil
 }
 
 // End also learns how many messages one way arrived.
-func (c *rpcCaller) End() error {
+func (c *caller) End() error {
 	n, err := c.k.End()
 	if err != nil {
 		return err
 	}
-	if c.mode == transports.CallOneWay && n != c.sent {
+	if c.Mode == transports.CallOneWay && n != c.sent {
 		return engine.Corrupted(fmt.Errorf("%s: connection %d: %d messages arrived, %d were sent (seen by the %s)",
-			c.sh, c.index/c.sh.Depth, n, c.sent, engine.SideClient))
+			c.Sh, c.index/c.Sh.Depth, n, c.sent, engine.SideClient))
 	}
 	return c.k.Close()
+}
+
+// service answers the calls of a point.
+type service struct {
+	*Messages
+	fail func(error)
+	now  atomic.Pointer[phase]
+}
+
+// Service answers the calls of a point; fail ends it.
+func (m *Messages) Service(fail func(error)) engine.CallService {
+	s := &service{Messages: m, fail: fail}
+	s.now.Store(m.phase(engine.GenWarmup))
+	return s
+}
+
+// Serve is the server's side of a point whose connections may be cfg.
+func (m *Messages) Serve(ctx context.Context, s *engine.Serve, cfg transports.CallConfig) error {
+	if err := s.HoldShape(m.Sh, 0); err != nil {
+		return err
+	}
+	fails := drive.NewFailure()
+	return drive.ServeCalls(ctx, s, m.Sh, cfg, m.Service(fails.Fail), fails)
+}
+
+func (s *service) Begin(gen int) error {
+	if gen == engine.GenIdle || gen == engine.GenMemory { // nothing is called
+		s.now.Load().ops.Store(0)
+	} else {
+		s.now.Store(s.phase(gen))
+	}
+	return nil
+}
+
+func (s *service) End() (int64, error) { return s.now.Load().ops.Load(), nil }
+func (s *service) Close() error        { return nil }
+
+// ServeCall compares a request and answers it.
+func (s *service) ServeCall(r *transports.Served) error {
+	p := s.now.Load()
+	n := p.requests.Number(r.Request)
+	if err := s.compare(p.ops.Add(1)-1, engine.SideServer, "request", 0, r.Request,
+		p.requests.Cut(n)); err != nil {
+		s.fail(err)
+		return payload.Lost(err)
+	}
+	r.Response = p.answers.Cut(n)
+	return nil
 }

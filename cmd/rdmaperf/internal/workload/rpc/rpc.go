@@ -1,3 +1,5 @@
+// Package rpc is the workload of calls with requests and responses of chosen lengths:
+// single calls, exchanges on a stream that stays, and streams one way.
 package rpc
 
 import (
@@ -58,14 +60,6 @@ func CallPoint(pt engine.Point, note bool) engine.Point {
 	return pt
 }
 
-// noteCaller is an rpcCaller whose answers are no payload.
-type noteCaller struct{ *rpcCaller }
-
-func (c *noteCaller) Check(ns int64) (int64, error) {
-	n, err := c.rpcCaller.Check(ns)
-	return n - int64(c.sh.Response), err
-}
-
 // Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, err := Shape(&r.Setup, 1)
@@ -75,8 +69,11 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return Run(ctx, r, sh, false, func(k *drive.Calls, res *reports.Result) {
 		res.Detail = k.RPC()
 		if v := res.Verification; v != nil && sh.Verify {
-			v.Whole, v.Bytes = comparedCalls(sh, k.Out.Ops)
-			v.Numbers = v.Whole
+			each := sh.Size // by the server, and the answer by the client
+			if sh.Call != engine.CallOneway {
+				each += sh.Response
+			}
+			v.Numbers, v.Whole, v.Bytes = k.Out.Ops, k.Out.Ops, k.Out.Ops*int64(each)
 		}
 	})
 }
@@ -96,19 +93,10 @@ func Shape(s *engine.Setup, depth int) (*engine.Shape, error) {
 // With note the payload is the requests alone, and no call is timed.
 func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool,
 	complete func(*drive.Calls, *reports.Result)) error {
-	make := Callers(sh)
-	if note {
-		of := make
-		make = func(conn transports.CallConn, index int) (engine.Caller, error) {
-			c, err := of(conn, index)
-			if err != nil {
-				return nil, err
-			}
-			return &noteCaller{c.(*rpcCaller)}, nil
-		}
-	}
+	m := BytesOf(sh)
+	m.note = note
 	k, err := drive.ConnectCalls(ctx, r, sh, drive.CallConfig(sh, 1),
-		drive.Callers(sh, note || sh.Call == engine.CallOneway, make))
+		drive.Callers(sh, note || m.Mode == transports.CallOneWay, m.Callers()))
 	if err != nil {
 		return err
 	}
@@ -143,24 +131,5 @@ func Answer(ctx context.Context, s *engine.Serve, depth int) error {
 	if err != nil {
 		return err
 	}
-	return Serve(ctx, s, sh, drive.CallConfig(sh, 1))
-}
-
-// Serve is Answer with a shape and what its connections may be.
-func Serve(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg transports.CallConfig) error {
-	if err := s.HoldShape(sh, 0); err != nil {
-		return err
-	}
-	fails := drive.NewFailure()
-	return drive.ServeCalls(ctx, s, sh, cfg, NewService(sh, fails.Fail), fails)
-}
-
-// comparedCalls: the server compares each request and the client each response, if there
-// is one.
-func comparedCalls(sh *engine.Shape, calls int64) (whole, bytes int64) {
-	n := int64(sh.Size)
-	if sh.Call != engine.CallOneway {
-		n += int64(sh.Response)
-	}
-	return calls, calls * n
+	return BytesOf(sh).Serve(ctx, s, drive.CallConfig(sh, 1))
 }

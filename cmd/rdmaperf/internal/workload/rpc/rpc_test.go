@@ -8,10 +8,13 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload))) }
 
 func TestRPCOnEveryCarrier(t *testing.T) {
 	for name, e := range enginetest.CarriersUnderTest() {

@@ -6,10 +6,14 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload))) }
 
 func TestTensorsOnEveryCarrier(t *testing.T) {
 	for name, e := range enginetest.CarriersUnderTest() {
@@ -74,15 +78,14 @@ func received(b []byte, piece int) (parts transports.Parts) {
 func TestTensorsAreComparedInTurn(t *testing.T) {
 	for _, size := range []int{1, 1000, tensorWhole, tensorWhole + 1, 100_003} {
 		sh := &engine.Shape{Point: TensorPoint(TensorPush, size), Verify: true, Seed: 5}
-		p := newTensorPhase(sh, engine.GenMeasure, engine.SideClient)
-		want := p.out.Cut(9)
+		want := payload.NewSequence(sh.Seed, engine.GenMeasure, payload.ToServer, size).Cut(9)
 		for at := 0; at < size; at += 1 + size/97 {
 			b := append([]byte(nil), want...)
 			b[at] ^= 0x10
 			got := received(b, 7000)
 			found := 0
 			for n := range int64(tensorParts) {
-				err := p.compare(n+tensorParts, engine.SideServer, 0, got, want)
+				err := compare(sh, n+tensorParts, engine.SideServer, 0, got, want)
 				if err != nil {
 					found++
 					if !strings.Contains(err.Error(), "byte ") || reports.Code(err) != reports.ExitCorruption {
@@ -93,12 +96,12 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 			if whole := size <= tensorWhole; found != 1 && !whole || found != tensorParts && whole {
 				t.Errorf("size %d, byte %d: found in %d of %d messages", size, at, found, tensorParts)
 			}
-			if p.compare(0, engine.SideServer, 0, got, want) == nil {
+			if compare(sh, 0, engine.SideServer, 0, got, want) == nil {
 				t.Errorf("size %d, byte %d: the first message of a phase passes", size, at)
 			}
 		}
 		short := received(want[:size-1], 7000)
-		if p.compare(1, engine.SideServer, 0, short, want) == nil {
+		if compare(sh, 1, engine.SideServer, 0, short, want) == nil {
 			t.Errorf("size %d: a byte less passes", size)
 		}
 	}
@@ -108,13 +111,12 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 func TestAllOfEveryTensorIsCompared(t *testing.T) {
 	const size = 100_003
 	sh := &engine.Shape{Point: TensorPoint(TensorExchange, size), Verify: true, VerifyAll: true, Seed: 5}
-	p := newTensorPhase(sh, engine.GenMeasure, engine.SideClient)
-	want := p.out.Cut(9)
+	want := payload.NewSequence(sh.Seed, engine.GenMeasure, payload.ToServer, size).Cut(9)
 	for _, at := range []int{0, size / 2, size - 1} {
 		b := append([]byte(nil), want...)
 		b[at] ^= 0x10
 		for n := range int64(2 * tensorParts) {
-			if p.compare(n, engine.SideServer, 0, received(b, 7000), want) == nil {
+			if compare(sh, n, engine.SideServer, 0, received(b, 7000), want) == nil {
 				t.Fatalf("byte %d of tensor %d: passes", at, n)
 			}
 		}

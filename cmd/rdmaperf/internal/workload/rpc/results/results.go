@@ -1,10 +1,37 @@
+// Package results describes results of calls: the workload rpc, calls that carry
+// tensors, and what other workloads that stand on calls share with them.
 package results
 
 import (
 	"math"
+	"slices"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
+
+// Of is what calls were, of any workload that stands on them; else nil.
+func Of(r *reports.Result) *RPC {
+	switch d := r.Detail.(type) {
+	case *RPC:
+		return d
+	case interface{ CallDetail() *RPC }:
+		return d.CallDetail()
+	}
+	return nil
+}
+
+// RPC is the detail of calls.
+type RPC = drive.RPC
+
+// Waits is how a carrier waits for each message: in the kernel by the mode event, or as the runtime's network poller
+// does. The other modes poll for some time first.
+func Waits(r *reports.Result) string {
+	if m := Of(r).Mode; m == "" || m == "event" {
+		return reports.PollingEvent
+	}
+	return ""
+}
 
 // Dims are the dimensions of calls.
 var Dims = []reports.DimDef{
@@ -68,14 +95,15 @@ func Describe(w *reports.Workload, r *reports.Result) {
 
 // Values are those of the figures of any workload of calls.
 func Values(r *reports.Result) []float64 {
-	c, none := Of(r), math.NaN()
-	v := []float64{none, none, none, none, none, none, none, none, none, none, none}
+	c, v := Of(r), slices.Repeat([]float64{math.NaN()}, len(FigureDefs))
 	set := func(i int, value float64) {
 		if value > 0 {
 			v[i] = value
 		}
 	}
-	set(0, cpuPerCall(r))
+	if r.CPU != nil && r.Operations > 0 {
+		set(0, r.BothCPU()*1e9/float64(r.Operations))
+	}
 	if i := c.Idle; i != nil && i.DurationNs > 0 {
 		v[1], v[2] = i.ClientSeconds*1e9/float64(i.DurationNs), i.ServerSeconds*1e9/float64(i.DurationNs)
 	}
