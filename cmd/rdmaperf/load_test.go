@@ -8,7 +8,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/connect"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/incast"
-	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 )
 
 // A sweep gives one result a rate, timed from the intended starts.
@@ -148,7 +148,7 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 		t.Fatalf("%d results, want 12", len(d.Results))
 	}
 	for _, res := range d.Results {
-		b := throughputresults.Of(&res)
+		b := throughput.Of(&res)
 		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 ||
 			!res.Verified ||
 			res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {

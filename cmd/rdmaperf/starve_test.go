@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
 )
 
 // Two classes on one QP of a scheduler, over iwarp and in one process.
@@ -20,7 +20,7 @@ func TestRunStarves(t *testing.T) {
 		t.Fatalf("%d results, want 4", len(results))
 	}
 	for i, res := range results {
-		s := starvationresults.Of(&res)
+		s := starvation.Of(&res)
 		if s == nil || res.SizeBytes != 16<<10 || !res.Verified || s.HighPriority != 7 ||
 			s.HighLoadPercent != []float64{0, 0, 100, 100}[i] || res.Operations < 200 {
 			t.Errorf("result %+v, starvation %+v", res, s)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
 )
 
 // A training on a scheduler and on what it stands on: every ratio in both arms, with
@@ -26,7 +26,7 @@ func TestRunTrains(t *testing.T) {
 	}
 	var got []string
 	for _, res := range document(t, []byte(r.stdout)).Results {
-		ps := paramserverresults.Of(&res)
+		ps := paramserver.Of(&res)
 		if ps == nil || res.Workload != "paramserver" || ps.Model != "mine" || ps.Parameters != 51_009 ||
 			res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
 			t.Fatalf("result %+v, training %+v", res, ps)

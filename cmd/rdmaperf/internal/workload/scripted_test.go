@@ -19,13 +19,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver"
-	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
-	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
-	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -474,7 +471,7 @@ func TestScriptedBothWays(t *testing.T) {
 	plan := engine.Plan{Points: []engine.Point{{Workload: throughput.Name, Op: "send", Size: size,
 		Bidirectional: true}}, Iterations: n, Depth: 128, RecvDepth: 4 * n, Moderation: 1, Verify: true}
 	for _, r := range measure(t, soon(), plan) {
-		b := throughputresults.Of(&r)
+		b := throughput.Of(&r)
 		if b.FromClient.Operations != n || b.FromClient.DurationNs != int64(window["client"]) ||
 			!same(b.FromClient.BytesPerSecond, perSecond(n*size, window["client"])) {
 			t.Errorf("from the client %+v, want %d in %d ns", b.FromClient, n, window["client"])
@@ -530,7 +527,7 @@ func TestScriptedStarvation(t *testing.T) {
 			Options: engine.PackOptions(starvation.Load{High: load, Priority: 1})})
 	}
 	for i, r := range measure(t, soon(), engine.Plan{Points: points, Iterations: n, Depth: 16, Verify: false}) {
-		s := starvationresults.Of(&r)
+		s := starvation.Of(&r)
 		want := perSecond(n*size, window)
 		if !same(s.CapacityBytesPerSecond, want) || r.Operations != s.High.Operations+s.Low.Operations {
 			t.Errorf("capacity %v, want %v; %d operations", s.CapacityBytesPerSecond, want, r.Operations)
@@ -567,7 +564,7 @@ func TestScriptedTraining(t *testing.T) {
 	plan := engine.Plan{Points: points, Iterations: n, Verify: true}
 	// all times here are multiples of 100 ns, so polls in vain end when computation does
 	for i, r := range measure(t, soon(), plan) {
-		ps, compute := paramserverresults.Of(&r), float64(i*3*trip)
+		ps, compute := paramserver.Of(&r), float64(i*3*trip)
 		if ps.CommunicationNs != trip || ps.ComputeNs != compute {
 			t.Errorf("communication of %v ns and computation of %v, want %d and %v", ps.CommunicationNs, ps.ComputeNs,
 				trip, compute)

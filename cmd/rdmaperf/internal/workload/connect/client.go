@@ -279,7 +279,7 @@ func byCalls(ctx context.Context, r *engine.Run, m *engine.Measurement) (setUp, 
 	if err != nil {
 		return nil, err
 	}
-	c := &calls{tr, addr, callConfig(m.Sh), rpc.Callers(m.Sh)}
+	c := &calls{tr, addr, callConfig(m.Sh), rpc.BytesOf(m.Sh).Callers()}
 	c.cfg.Secret = m.Secret(at.Token)
 	return c.setUp, nil
 }

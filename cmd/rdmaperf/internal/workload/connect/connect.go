@@ -230,7 +230,7 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 		return err
 	}
 	if sh.Call != "" {
-		return rpc.Serve(ctx, s, sh, callConfig(sh))
+		return rpc.BytesOf(sh).Serve(ctx, s, callConfig(sh))
 	}
 	return serve(ctx, s, sh)
 }

@@ -4,9 +4,119 @@ import (
 	_ "embed"
 	"math"
 	"strconv"
+	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
+
+// Mixed is what reads and writes got in one window. Latencies are from the post, or of an
+// open loop from the intended start, until the completion, of a write that is done by a
+// read until that of the read.
+type Mixed struct {
+	ReadPercent         int     `json:"read_percent"` // asked for
+	AchievedReadPercent float64 `json:"achieved_read_percent"`
+	Blocks              string  `json:"blocks"` // as --bssplit has them
+	SpanBytes           int64   `json:"span_bytes"`
+	WriteDone           string  `json:"write_done"` // completion or read
+
+	Reads  Direction `json:"reads"`
+	Writes Direction `json:"writes"`
+}
+
+// Direction is one of both. Latency is nil where nothing was measured.
+type Direction struct {
+	Operations          int64            `json:"operations"`
+	OperationsPerSecond float64          `json:"operations_per_second"`
+	BytesPerSecond      float64          `json:"bytes_per_second"`
+	Latency             *reports.Latency `json:"latency,omitempty"`
+	Blocks              []BlockCount     `json:"blocks"`
+}
+
+// BlockCount is how many operations had a size, and how many of a hundred were to.
+type BlockCount struct {
+	SizeBytes  int64 `json:"size_bytes"`
+	Percent    int   `json:"percent"`
+	Operations int64 `json:"operations"`
+}
+
+// Of is the detail of a mix of reads and writes, nil for any other.
+func Of(r *reports.Result) *Mixed { return reports.DetailOf[Mixed](r) }
+
+// sides are both directions, in the order of tables.
+var sides = []struct {
+	name string
+	of   func(d *Mixed) *Direction
+}{
+	{"reads", func(d *Mixed) *Direction { return &d.Reads }},
+	{"writes", func(d *Mixed) *Direction { return &d.Writes }},
+}
+
+// What ends a write, as Mixed.WriteDone spells it.
+const (
+	doneByCompletion = "completion"
+	doneByRead       = "read"
+)
+
+// parameters are the effective options.
+func parameters(o *Options, p map[string]any) {
+	p["read_percent"], p["blocks"], p["span_bytes"], p["write_flush"] = o.ReadPercent, o.blocks(), o.Span, o.Flush
+	p["barrier"] = "answer to a read behind the last operation"
+}
+
+// result completes the result: all operations together, and each direction by itself.
+func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.Outcome) {
+	res.Op = op
+	tallies, _ := out.Detail.([directions]tally)
+	d := &Mixed{ReadPercent: o.ReadPercent, Blocks: o.blocks(), SpanBytes: int64(o.Span), WriteDone: doneByCompletion}
+	if o.Flush {
+		d.WriteDone = doneByRead
+	}
+	var bytes int64
+	for i, to := range []*Direction{&d.Reads, &d.Writes} {
+		of := [directions][]Block{o.Reads, o.Writes}[i]
+		t := &tallies[i]
+		*to = direction(t, of, out)
+		bytes += t.bytes
+	}
+	d.AchievedReadPercent = share(d.Reads.Operations, d.Writes.Operations)
+	res.Detail = d
+	res.Throughput = reports.NewThroughput(bytes, out.Ops, out.Window)
+	if out.Rec != nil && out.Rec.Count() > 0 {
+		l := out.Rec.Snapshot()
+		res.Latency = &l
+	}
+	if out.Service != nil && m.Sh.Rate > 0 {
+		service := out.Service.Snapshot()
+		res.LatencyService = &service
+		res.OpenLoop = drive.OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(),
+			out.Window)
+	}
+}
+
+func direction(t *tally, blocks []Block, out *engine.Outcome) Direction {
+	rates := reports.NewThroughput(t.bytes, t.ops, time.Duration(out.Window))
+	d := Direction{Operations: t.ops, OperationsPerSecond: rates.OperationsPerSecond,
+		BytesPerSecond: rates.BytesPerSecond}
+	for i, n := range t.blocks {
+		d.Blocks = append(d.Blocks, BlockCount{SizeBytes: int64(blocks[i].Size), Percent: blocks[i].Percent,
+			Operations: n})
+	}
+	if t.rec != nil && t.rec.Count() > 0 {
+		l := t.rec.Snapshot()
+		d.Latency = &l
+	}
+	return d
+}
+
+// share is a in percent of both, 0 for none.
+func share(a, b int64) float64 {
+	if a+b == 0 {
+		return 0
+	}
+	return 100 * float64(a) / float64(a+b)
+}
 
 //go:embed schema.json
 var schema string

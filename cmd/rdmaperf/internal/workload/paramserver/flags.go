@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
-	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 )
 
 // Name is the workload's.
@@ -28,7 +27,7 @@ type Workload struct {
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:     Name,
-		Results:  paramserverresults.Results,
+		Results:  results,
 		Summary:  "iteration time with a parameter server, FIFO or by priority",
 		Examples: "rdmaperf run --transport iwarp,sched+iwarp --workload paramserver --model resnet50",
 		Group:    "Workload paramserver",

@@ -1,3 +1,13 @@
+// Package paramserver is the workload of one worker of a data-parallel training and one parameter server. An iteration
+// computes forward and backward. The gradient of a tensor is pushed (written) as soon as the backward pass has it, back
+// to front; the updated tensor is pulled (read) behind it; and the next forward pass comes to a layer only when its
+// tensor is back, front to back. So what is sent last is needed first: in the arm fifo all tensors are equal, in
+// priority the work requests say which is needed first.
+//
+// The server's thread only polls: the server's update is no part of the time.
+//
+// The model of each iteration is cut out of one source (drive.Cuts), so that every tensor has its iteration's number,
+// which the worker looks at when the tensor is back.
 package paramserver
 
 import (
@@ -8,23 +18,9 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
-
-// The parameter server workload: one worker of a data-parallel training and one
-// parameter server. An iteration computes forward and backward. The gradient of a
-// tensor is pushed (written) as soon as the backward pass has it, back to front; the
-// updated tensor is pulled (read) behind it; and the next forward pass comes to a
-// layer only when its tensor is back, front to back. So what is sent last is needed
-// first: in the arm fifo all tensors are equal, in priority the work requests say
-// which is needed first.
-//
-// The server's thread only polls: the server's update is no part of the time.
-//
-// The model of each iteration is cut out of one source (drive.Cuts), so that every tensor
-// has its iteration's number, which the worker looks at when the tensor is back.
 
 // Arms of the parameter server workload, as --ps-arm and ParamServer.Arm spell them.
 const (
@@ -42,10 +38,9 @@ const (
 	maxComputeRatio = 1000
 )
 
-// Training is what only points of this workload have: the model, by its name, the file that
-// the client reads it from, and its number of tensors; the bytes of a parameter, which with the
-// model make the point's size; and the computation of an iteration as a multiple of its
-// communication alone.
+// Training is what only points of this workload have: the model, by its name, the file that the client reads it from,
+// and its number of tensors; the bytes of a parameter, which with the model make the point's size; and the computation
+// of an iteration as a multiple of its communication alone.
 type Training struct {
 	Model        string  `json:"model"`
 	File         string  `json:"file"`
@@ -91,8 +86,7 @@ func (t *Training) check(p engine.Point) error {
 
 const noEvents = "a worker computes and communicates at once, so it needs busy polling"
 
-// shape is that of a point. The queue has room for every push and its pull, so that a
-// scheduler sees all that waits.
+// shape is that of a point. The queue has room for every push and its pull, so that a scheduler sees all that waits.
 func shape(s *engine.Setup) (*engine.Shape, *Training, error) {
 	t, err := engine.ReadOptions(s.Point, func(t *Training, _ int) error {
 		if s.Plan.Polling == engine.PollingEvent {
@@ -180,7 +174,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		t.ComputeRatio
 	p["push"], p["pull"], p["fusion"] = "write", "read behind the write", "none"
 	if m.Out != nil {
-		ps := &paramserverresults.ParamServer{Model: t.Model, Arm: sh.Variant, Levels: d.levels,
+		ps := &ParamServer{Model: t.Model, Arm: sh.Variant, Levels: d.levels,
 			Tensors: len(model.Tensors), Parameters: model.Parameters(), TensorBytes: t.TensorBytes,
 			ComputeRatio: t.ComputeRatio, ComputeNs: float64(d.measured.compute), CommunicationNs: communication,
 			Iteration: d.rounds}

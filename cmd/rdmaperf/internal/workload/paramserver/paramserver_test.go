@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
-	paramserverresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/paramserver/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -68,7 +67,7 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, r := range results {
-				pt, ps := plan.Points[i], paramserverresults.Of(&r)
+				pt, ps := plan.Points[i], Of(&r)
 				if ps == nil || r.Operations != 6 || !r.Verified || r.Errors != 0 || r.Latency != nil ||
 					r.SizeBytes != tinyBytes || r.QPs != 1 {
 					t.Fatalf("%v: %+v", pt, r)
@@ -77,7 +76,7 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 					ps.Levels != 1 || ps.CommunicationNs <= 0 {
 					t.Errorf("%v: %+v", pt, ps)
 				}
-				if first := paramserverresults.Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
+				if first := Of(&results[0]); ps.CommunicationNs != first.CommunicationNs {
 					t.Errorf("%v: communication of %v, but %v before", pt, ps.CommunicationNs, first.CommunicationNs)
 				}
 				if want := ps.CommunicationNs * []float64{0, 0, 1.5, 1.5}[i]; ps.ComputeNs < want-1 ||

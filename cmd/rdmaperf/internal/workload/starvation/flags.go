@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
-	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 )
 
 // Name is the workload's.
@@ -25,7 +24,7 @@ type Workload struct {
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:     Name,
-		Results:  starvationresults.Results,
+		Results:  results,
 		Summary:  "throughput of low priority under high-priority load on one QP",
 		Examples: "rdmaperf run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation",
 		Group:    "Workload starvation",

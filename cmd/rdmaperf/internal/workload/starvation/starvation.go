@@ -1,3 +1,11 @@
+// Package starvation is the workload of two classes of writes on one queue pair. The high class is offered at a share
+// of what the transport carries, from intended starts; the low class is a stream that takes what is left. What a
+// scheduler leaves to the low class, when the high one asks for everything, is its rule against starvation.
+//
+// Each class is cut out of a source of its own (drive.Cuts), so that each message has a number. A write completes
+// nothing at the target: behind some passes of a class over its slots, chosen by the seed, and with VerifyAll behind
+// each, it waits until the client has read them back one by one and compared them. The server compares the last pass
+// when the window is over.
 package starvation
 
 import (
@@ -9,21 +17,10 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
-
-// The starvation workload: two classes of writes on one QP. The high class is offered
-// at a share of what the transport carries, from intended starts; the low class is a
-// stream that takes what is left. What a scheduler leaves to the low class, when the
-// high one asks for everything, is its rule against starvation.
-//
-// Each class is cut out of a source of its own (drive.Cuts), so that each message has a
-// number. A write completes nothing at the target: behind some passes of a class over its slots, chosen by the
-// seed, and with VerifyAll behind each, it waits until the client has read them back one by
-// one and compared them. The server compares the last pass when the window is over.
 
 // DefaultHighPriority is the high class's; the low class has 0.
 const DefaultHighPriority = 1
@@ -50,8 +47,7 @@ func (l *Load) check(pt engine.Point) error {
 	return nil
 }
 
-// defaultDepth is how many operations of a class are outstanding: that of the
-// bulk in head-of-line blocking.
+// defaultDepth is how many operations of a class are outstanding: that of the bulk in head-of-line blocking.
 const defaultDepth = 16
 
 func depthOf(p *engine.Plan) int { return cmp.Or(p.Depth, defaultDepth) }
@@ -433,11 +429,11 @@ func (d *sources) complete(m *engine.Measurement, res *reports.Result, out *engi
 	if v := res.Verification; v != nil {
 		v.Messages = c.posted[lowClass] + c.posted[highClass] // what was queued at the end was compared, too
 	}
-	share := func(c int) starvationresults.ClassShare {
+	share := func(c int) ClassShare {
 		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
-		return starvationresults.ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
+		return ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
 	}
-	of := &starvationresults.Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
+	of := &Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
 		CapacityBytesPerSecond: d.capacity, High: share(highClass), Low: share(lowClass)}
 	res.Detail = of
 }

@@ -2,6 +2,7 @@ package starvation
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
-	starvationresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -38,7 +38,7 @@ func TestStarvationIsCompleteAndExact(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, r := range results {
-					s, load := starvationresults.Of(&r), []float64{0, 50, 200}[i]
+					s, load := Of(&r), []float64{0, 50, 200}[i]
 					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load ||
 						s.CapacityBytesPerSecond <= 0 {
 						t.Fatalf("%v: %+v, %+v", plan.Points[i], r, s)
@@ -177,4 +177,17 @@ func TestStarvationPlansAreChecked(t *testing.T) {
 		t.Errorf("a transport without reads: %v, want not run", err)
 	}
 	enginetest.Works(t, addr, tr)
+}
+
+func TestMoreThanTheCapacityIsImpossible(t *testing.T) {
+	for _, c := range []struct {
+		high, low float64
+		want      string
+	}{{60, 42, ""}, {100, 681.7, "781.7 % of the capacity"}} {
+		s := &Starvation{CapacityBytesPerSecond: 100, High: ClassShare{BytesPerSecond: c.high},
+			Low: ClassShare{BytesPerSecond: c.low}}
+		if got := s.Contradiction(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%v and %v: %q, want %q", c.high, c.low, got, c.want)
+		}
+	}
 }

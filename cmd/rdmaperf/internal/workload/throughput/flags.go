@@ -7,7 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
-	throughputresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput/results"
 )
 
 // Name is the workload's.
@@ -25,7 +24,7 @@ func (*Workload) Meta() workload.Meta {
 		Examples: "rdmaperf run --transport iwarp --workload throughput --op write -s 1M -t 16 -D 3s\n" +
 			"rdmaperf run --transport iwarp --workload throughput --op write -s 64K -b\n" +
 			"rdmaperf run --transport iwarp --workload throughput --op write -s 4K --qp-sweep 1,2,4,8,16",
-		Results:  throughputresults.Results,
+		Results:  results,
 		Standard: true,
 		Slices:   true,
 		Means:    []string{"bidirectional"},

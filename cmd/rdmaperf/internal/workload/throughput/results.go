@@ -1,10 +1,16 @@
-package results
+package throughput
 
-import "github.com/rdmaperf/rdmaperf/reports"
+import (
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
+	"github.com/rdmaperf/rdmaperf/reports"
+)
 
-// Results declares the figures of these results.
-var Results = &reports.Workload{
-	Name: "throughput", Title: "Throughput", Rated: true,
+// Of is the detail of a bidirectional stream, nil for any other.
+func Of(r *reports.Result) *drive.Bidirectional { return reports.DetailOf[drive.Bidirectional](r) }
+
+// results declares the figures of these results.
+var results = &reports.Workload{
+	Name: Name, Title: "Throughput", Rated: true,
 	Dims: []reports.DimDef{{Name: "directions", Help: "both, where each side sends while the other does"}},
 	Figures: []reports.FigureDef{
 		{Name: "from_client.bw", Quantity: reports.QuantityBytes, Better: reports.More,
@@ -26,7 +32,7 @@ var Results = &reports.Workload{
 	},
 	Shown: []string{"bw", "rate", "p50", "p99", "from_client.bw", "from_server.bw", "from_client.rate",
 		"from_server.rate"},
-	Detail:   func() reports.Detail { return new(Bidirectional) },
+	Detail:   func() reports.Detail { return new(drive.Bidirectional) },
 	Describe: describe,
 }
 
@@ -37,7 +43,7 @@ func describe(w *reports.Workload, r *reports.Result) {
 	}
 	r.Dims = reports.DimsOf(w.Dims, "both")
 	var values []float64
-	for _, d := range []Direction{b.FromClient, b.FromServer} {
+	for _, d := range []drive.Direction{b.FromClient, b.FromServer} {
 		values = append(values, d.BytesPerSecond, d.OperationsPerSecond, float64(d.Operations), float64(d.DurationNs))
 	}
 	r.Figures = reports.FiguresOf(w.Figures, values...)

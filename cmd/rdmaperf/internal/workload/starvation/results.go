@@ -1,10 +1,42 @@
-package results
+package starvation
 
-import "github.com/rdmaperf/rdmaperf/reports"
+import (
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
+)
 
-// Results declares the dimensions and figures of these results.
-var Results = &reports.Workload{
-	Name: "starvation", Title: "Starvation",
+// Of is the detail of two classes, nil for any other.
+func Of(r *reports.Result) *Starvation { return reports.DetailOf[Starvation](r) }
+
+// Starvation is what two classes of one QP got: a high one, which offers a share of
+// the capacity, and a low one, which takes what is left.
+type Starvation struct {
+	HighLoadPercent        float64    `json:"high_load_percent"` // offered, of the capacity
+	HighPriority           int        `json:"high_priority"`     // the low class has 0
+	CapacityBytesPerSecond float64    `json:"capacity_bytes_per_second"`
+	High                   ClassShare `json:"high"`
+	Low                    ClassShare `json:"low"`
+}
+
+// ClassShare is what one class completed in the window.
+type ClassShare struct {
+	Operations     int64   `json:"operations"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// Contradiction is why the figures cannot be; empty where they can.
+func (s *Starvation) Contradiction() string {
+	// A twentieth: the capacity is measured in a window of its own.
+	if sum := s.High.BytesPerSecond + s.Low.BytesPerSecond; s.CapacityBytesPerSecond > 0 &&
+		sum > 1.05*s.CapacityBytesPerSecond {
+		return "the classes got " + view.Number(100*sum/s.CapacityBytesPerSecond, 1) + " % of the capacity"
+	}
+	return ""
+}
+
+// results declares the dimensions and figures of these results.
+var results = &reports.Workload{
+	Name: Name, Title: "Starvation",
 	Intro: "A high class offers a share of what one class alone carried right before (capacity), and a low class on " +
 		"the same queue pair takes what it gets. Shares are of what both got in the window.",
 	Dims: []reports.DimDef{

@@ -1,2 +1,0 @@
-// Package results describes results of two classes on one QP.
-package results

@@ -1,2 +1,0 @@
-// Package results describes results of streams, in one direction or in both.
-package results
