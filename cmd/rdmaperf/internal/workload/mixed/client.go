@@ -1,7 +1,6 @@
 package mixed
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -46,8 +45,7 @@ type tally struct {
 	blocks []int64 // operations by size
 }
 
-// worker is one thread's share. The clock is read before each post, and behind each poll
-// that brought something.
+// worker is one thread's share. The clock is read before each post, and behind each poll that brought something.
 type worker struct {
 	*engine.Worker
 	options *Options
@@ -59,29 +57,25 @@ type worker struct {
 
 type client struct {
 	c       *engine.Group
-	options Options
+	options *Options
 	workers []*worker
 }
 
-func newClient(c *engine.Group) (engine.Side, error) {
-	o, err := optionsOf(c.Sh.Point)
-	if err != nil {
-		return nil, err
-	}
+func newClient(c *engine.Group, o *Options) *client {
 	s := &client{c: c, options: o}
 	for i, base := range c.Workers {
-		w := &worker{Worker: base, options: &s.options}
-		for d, blocks := range [directions][]Block{o.Reads, o.Writes} {
+		w := &worker{Worker: base, options: o}
+		for d, blocks := range o.blocksOf() {
 			w.done[d] = tally{rec: reports.NewRecorder(), blocks: make([]int64, len(blocks))}
 		}
 		for _, l := range base.Lanes {
 			w.lanes = append(w.lanes, &lane{Lane: l, proof: drive.NewProof(base, l),
-				flights: make([]flight, c.Sh.Depth), batch: make([]transports.Op, 0, posts(&o)*c.Sh.Depth)})
+				flights: make([]flight, c.Sh.Depth), batch: make([]transports.Op, 0, posts(o)*c.Sh.Depth)})
 		}
 		drive.Paced(base, c.Sh, i, len(c.Workers))
 		s.workers = append(s.workers, w)
 	}
-	return s, nil
+	return s
 }
 
 // Prepare has each slot write bytes of its own.
@@ -90,7 +84,7 @@ func (s *client) Prepare(gen int) error {
 	for _, w := range s.workers {
 		for _, l := range w.lanes {
 			l.proof.Gen = gen
-			*l = lane{Lane: l.Lane, proof: l.proof, order: newOrder(&s.options, sh, gen, l.Index),
+			*l = lane{Lane: l.Lane, proof: l.proof, order: newOrder(s.options, sh, gen, l.Index),
 				flights: l.flights, batch: l.batch[:0]}
 			clear(l.flights)
 			for i := range l.flights {
@@ -133,17 +127,13 @@ func (s *client) Close() error                         { return nil }
 // Detail is what the phase did, of all workers.
 func (s *client) Detail() any {
 	var sum [directions]tally
-	for d := range sum {
+	for d, blocks := range s.options.blocksOf() {
 		t := &sum[d]
-		t.rec = reports.NewRecorder()
+		t.rec, t.blocks = reports.NewRecorder(), make([]int64, len(blocks))
 		for _, w := range s.workers {
 			own := &w.done[d]
 			t.rec.Merge(own.rec)
-			t.ops += own.ops
-			t.bytes += own.bytes
-			if t.blocks == nil {
-				t.blocks = make([]int64, len(own.blocks))
-			}
+			t.ops, t.bytes = t.ops+own.ops, t.bytes+own.bytes
 			for i, n := range own.blocks {
 				t.blocks[i] += n
 			}
@@ -202,8 +192,7 @@ func (w *worker) flow(deadline int64) error {
 	}
 }
 
-// begin makes as many operations as there is room for, in an open loop the one that is due,
-// and posts them.
+// begin makes as many operations as there is room for, in an open loop the one that is due, and posts them.
 func (w *worker) begin(l *lane, deadline int64) error {
 	if l.next == len(l.batch) {
 		l.batch, l.next = l.batch[:0], 0
@@ -369,11 +358,8 @@ func stampOf(p *drive.Proof, n uint64) uint64 { return engine.Word(p.State(1<<33
 
 // stamp marks each grain of a write.
 func stamp(b []byte, mark uint64) {
-	for ; len(b) >= headSize; b = b[min(len(b), grain):] {
-		binary.LittleEndian.PutUint64(b, mark)
-	}
-	for i := range b {
-		b[i] = byte(mark >> (8 * i))
+	for ; len(b) > 0; b = b[min(len(b), grain):] {
+		drive.PutNumber(b, mark)
 	}
 }
 
@@ -402,8 +388,7 @@ func (w *worker) drain() error {
 	return nil
 }
 
-// unsent counts what was due before the end and not begun, each in its direction as the
-// mix has them.
+// unsent counts what was due before the end and not begun, each in its direction as the mix has them.
 func (w *worker) unsent(end int64) {
 	carried := 0
 	w.Unsent = w.Pace.Overdue(end, func(waited, n int64) {

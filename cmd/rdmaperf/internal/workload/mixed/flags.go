@@ -8,10 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// Name is the workload's.
 const Name = "mixed"
 
-// Workload implements workload.Workload.
 type Workload struct {
 	mix, split, span string
 	flush            bool

@@ -2,9 +2,11 @@ package mixed
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
@@ -14,18 +16,13 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload))) }
 
-// only is the shape of a point.
-func only(s *engine.Setup) (*engine.Shape, error) {
-	sh, _, err := shape(s)
-	return sh, err
-}
+var only = enginetest.Only(shape)
 
 func pointOf(o Options) engine.Point {
 	return engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Options: engine.PackOptions(o)}
 }
 
-// Whatever the load, the mix is what was asked for, each direction is counted apart, and
-// all bytes are in place.
+// Whatever the load, the mix is what was asked for, each direction is counted apart, and all bytes are in place.
 func TestMixedIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for what, bend := range map[string]func(p *engine.Plan, o *Options){
@@ -69,15 +66,14 @@ func TestMixedIsCompleteAndExact(t *testing.T) {
 				if off := d.Reads.Operations - r.Operations*int64(o.ReadPercent)/100; off < -25*qps || off > 25*qps {
 					t.Errorf("%d reads of %d operations, want %d %%", d.Reads.Operations, r.Operations, o.ReadPercent)
 				}
-				for _, s := range sides {
-					x := s.of(d)
+				for i, x := range d.sides() {
 					sum := int64(0)
 					for _, b := range x.Blocks {
 						sum += b.Operations
 					}
 					if sum != x.Operations || (x.Latency == nil) != (x.Operations == 0) || x.Latency != nil &&
 						(x.Latency.Count != x.Operations || x.Latency.Min <= 0) {
-						t.Errorf("%s: %+v, %+v", s.name, x, x.Latency)
+						t.Errorf("direction %d: %+v, %+v", i, x, x.Latency)
 					}
 				}
 				if v := r.Verification; v == nil || v.Numbers < d.Reads.Operations || plan.VerifyAll &&
@@ -144,20 +140,14 @@ func TestMixedPostsItsOrder(t *testing.T) {
 // came are found, in either direction.
 func TestMixedFindsDamage(t *testing.T) {
 	bend := func(kind transports.Kind, change func(op *transports.Op)) *enginetest.Fault {
-		f := &enginetest.Fault{}
 		n := 0
-		f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-			changed := append([]transports.Op(nil), ops...)
-			for i := range changed {
-				if op := &changed[i]; op.Kind == kind && op.Slot != proofSlot && op.Len > 1 {
-					if n++; n > 20 {
-						change(op)
-					}
+		return enginetest.Changing(func(_ transports.Session, op *transports.Op) {
+			if op.Kind == kind && op.Slot != proofSlot && op.Len > 1 {
+				if n++; n > 20 {
+					change(op)
 				}
 			}
-			return s.Post(changed)
-		}
-		return f
+		})
 	}
 	for what, f := range map[string]*enginetest.Fault{
 		"read of another place":  bend(transports.KindRead, func(op *transports.Op) { op.Remote += 8 }),
@@ -184,16 +174,8 @@ func TestMixedFindsDamage(t *testing.T) {
 		plan); reports.Code(err) != reports.ExitCorruption {
 		t.Errorf("the last writes to one place lost: error %v, want a corruption", err)
 	}
-	silent := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
-		_, err := s.Poll(dst)
-		return 0, err
-	}}
 	plan = enginetest.QuickPlan(pointOf(someOptions(50)))
-	plan.Timeout = time.Second
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(silent), plan); reports.Code(err) != reports.ExitPeer ||
-		!errors.Is(err, engine.ErrStalled) {
-		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
-	}
+	enginetest.Stalls(t, enginetest.Losing(func(transports.Done) bool { return true }), plan)
 	twice := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
 		n, err := s.Poll(dst[:len(dst)/2])
 		return n + copy(dst[n:], dst[:n]), err
@@ -205,15 +187,11 @@ func TestMixedFindsDamage(t *testing.T) {
 
 // The loop allocates nothing, however much it posts.
 func TestMixedAllocatesNothing(t *testing.T) {
-	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(someOptions(70))), only,
-		[2]engine.NewSide{newClient, newServer})
-	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
-	release := engine.HoldCollector()
-	defer release()
-	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops != 10_000 ||
-		out.Usage.Allocations > enginetest.PhaseAllocations {
-		t.Errorf("%d operations, %d allocations, want 10000 and none of the loop", out.Ops, out.Usage.Allocations)
-	}
+	o := someOptions(70)
+	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(o)), only, [2]engine.NewSide{
+		func(c *engine.Group) (engine.Side, error) { return newClient(c, &o), nil },
+		func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, true, o.verify), nil }})
+	enginetest.AllocatesNothing(t, client, server, 10_000)
 }
 
 // What makes no sense is refused before anything runs.
@@ -238,6 +216,42 @@ func TestMixedPlansAreChecked(t *testing.T) {
 		}
 		if _, err := enginetest.RunPoints(t, enginetest.MemEnds, plan); reports.Code(err) != reports.ExitUsage {
 			t.Errorf("%s: %v (exit %d), want a usage error", what, err, reports.Code(err))
+		}
+	}
+}
+
+// What changes on the way is found in what is written, and in what is read, on stacks without a check of their own.
+func TestTamperingIsFoundInMixed(t *testing.T) {
+	for name, open := range enginetest.Unchecked {
+		for _, back := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/back %v", name, back), func(t *testing.T) {
+				o := someOptions(50)
+				const ops = 200
+				bytes := ops / 2 * 2970 // written; of reads 1929
+				if back {
+					bytes = ops / 2 * 1929
+				}
+				found := 0
+				for _, part := range []float64{0.17, 0.52, 0.88} {
+					p := &enginetest.Tamper{T: t, At: int64(part * float64(bytes)), Back: back}
+					plan := enginetest.QuickPlan(pointOf(o))
+					plan.Iterations, plan.WarmupIterations, plan.Depth, plan.VerifyAll, plan.Timeout = ops, 10, 4, true,
+						2*time.Second
+					results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack,
+						transports.Stack) {
+						return p.Sessions(open(t)), open(t)
+					}, plan)
+					if !p.Swapped.Load() || err == nil || len(results) > 0 && results[0].Verified {
+						t.Errorf("at %v: swapped %v, error %v", part, p.Swapped.Load(), err)
+					}
+					if reports.Code(err) == reports.ExitCorruption {
+						found++
+					}
+				}
+				if found == 0 {
+					t.Error("no change was seen as one of the data")
+				}
+			})
 		}
 	}
 }

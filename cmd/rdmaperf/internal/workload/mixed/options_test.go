@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
 func TestSplitsAreReadAsFioDoes(t *testing.T) {
@@ -72,4 +74,99 @@ func FuzzSplits(f *testing.F) {
 			t.Errorf("%q, written %q: %v %v, %v", s, o.blocks(), r2, w2, err)
 		}
 	})
+}
+
+func someOptions(mix int) Options {
+	return Options{ReadPercent: mix, Reads: []Block{{1000, 70}, {4096, 30}}, Writes: []Block{{64, 1}, {3000, 99}},
+		Span: 1 << 20}
+}
+
+func someOrder(o *Options, seed uint64) *order {
+	return newOrder(o, &engine.Shape{Point: engine.Point{Size: o.largest()}, Slots: 9, Seed: seed}, 2, 1)
+}
+
+// Of every hundred operations as many are reads as asked for, and of every hundred of a
+// direction as many have each size.
+func TestTheMixIsExact(t *testing.T) {
+	for _, mix := range []int{0, 1, 50, 70, 100} {
+		o := someOptions(mix)
+		r := someOrder(&o, 7)
+		var count [directions]int
+		var size [directions]map[int]int
+		var seen [directions]int
+		for n := range uint64(10_000) {
+			op := r.at(n)
+			count[op.dir]++
+			if seen[op.dir]%hundred == 0 {
+				size[op.dir] = map[int]int{}
+			}
+			size[op.dir][op.size]++
+			if seen[op.dir]++; seen[op.dir]%hundred == 0 {
+				for _, b := range [directions][]Block{o.Reads, o.Writes}[op.dir] {
+					if got := size[op.dir][b.Size]; got != b.Percent {
+						t.Fatalf("%d %%: %d of a hundred of direction %d have %d bytes, want %d", mix, got, op.dir,
+							b.Size, b.Percent)
+					}
+				}
+			}
+			if n%hundred == hundred-1 {
+				if count != [directions]int{mix, hundred - mix} {
+					t.Fatalf("%d %%: %v of operations %d to %d", mix, count, n-99, n)
+				}
+				count = [directions]int{}
+			}
+		}
+	}
+}
+
+// Blocks lie within their cells, at multiples of their size, and come to all of them.
+func TestPlacesAreWithinTheWindow(t *testing.T) {
+	o := someOptions(50)
+	r := someOrder(&o, 7)
+	places := map[[3]int]int{}
+	for n := range uint64(20_000) {
+		op := r.at(n)
+		if op.cell < 0 || op.cell >= 9 || op.at%aligned(op.size) != 0 || op.at < 0 || op.at+op.size > o.largest() {
+			t.Fatalf("operation %d: %+v", n, op)
+		}
+		places[[3]int{op.size, op.cell, op.at}]++
+	}
+	// 4 places of 1000 bytes (1024 apart), 1 of 4096, 64 of 64 and 1 of 3000 in each cell;
+	// of 64 bytes there are a hundred operations for 576 places.
+	want := map[int]int{1000: 36, 4096: 9, 3000: 9}
+	got := map[int]int{}
+	for at := range places {
+		got[at[0]]++
+	}
+	for size, n := range want {
+		if got[size] != n {
+			t.Errorf("%d places of %d bytes, want %d", got[size], size, n)
+		}
+	}
+	if got[64] < 60 {
+		t.Errorf("%d places of 64 bytes, want some 90", got[64])
+	}
+}
+
+// Operation n is the same whoever asks, in whatever order, and another with another seed.
+func TestTheOrderFollowsFromTheSeed(t *testing.T) {
+	o := someOptions(70)
+	up, down, other := someOrder(&o, 7), someOrder(&o, 7), someOrder(&o, 8)
+	const n = 1000
+	var ops [n]operation
+	for i := range ops {
+		ops[i] = up.at(uint64(i))
+	}
+	differ := 0
+	for i := n - 1; i >= 0; i-- {
+		if got := down.at(uint64(i)); got != ops[i] {
+			t.Fatalf("operation %d: %+v backwards, %+v forwards", i, got, ops[i])
+		}
+		if got := other.at(uint64(i)); got.dir != ops[i].dir {
+			differ++
+		}
+	}
+	if differ < n/5 { // 42 % of two independent ones
+		t.Errorf("another seed: %d of %d directions differ", differ, n)
+	}
 }

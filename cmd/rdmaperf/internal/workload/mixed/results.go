@@ -4,16 +4,14 @@ import (
 	_ "embed"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Mixed is what reads and writes got in one window. Latencies are from the post, or of an
-// open loop from the intended start, until the completion, of a write that is done by a
-// read until that of the read.
+// Mixed is what reads and writes got in one window. Latencies are from the post, or of an open loop from the intended
+// start, until the completion, of a write that is done by a read until that of the read.
 type Mixed struct {
 	ReadPercent         int     `json:"read_percent"` // asked for
 	AchievedReadPercent float64 `json:"achieved_read_percent"`
@@ -45,25 +43,13 @@ type BlockCount struct {
 func Of(r *reports.Result) *Mixed { return reports.DetailOf[Mixed](r) }
 
 // sides are both directions, in the order of tables.
-var sides = []struct {
-	name string
-	of   func(d *Mixed) *Direction
-}{
-	{"reads", func(d *Mixed) *Direction { return &d.Reads }},
-	{"writes", func(d *Mixed) *Direction { return &d.Writes }},
-}
+func (d *Mixed) sides() [directions]*Direction { return [directions]*Direction{&d.Reads, &d.Writes} }
 
 // What ends a write, as Mixed.WriteDone spells it.
 const (
 	doneByCompletion = "completion"
 	doneByRead       = "read"
 )
-
-// parameters are the effective options.
-func parameters(o *Options, p map[string]any) {
-	p["read_percent"], p["blocks"], p["span_bytes"], p["write_flush"] = o.ReadPercent, o.blocks(), o.Span, o.Flush
-	p["barrier"] = "answer to a read behind the last operation"
-}
 
 // result completes the result: all operations together, and each direction by itself.
 func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.Outcome) {
@@ -74,13 +60,11 @@ func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.
 		d.WriteDone = doneByRead
 	}
 	var bytes int64
-	for i, to := range []*Direction{&d.Reads, &d.Writes} {
-		of := [directions][]Block{o.Reads, o.Writes}[i]
-		t := &tallies[i]
-		*to = direction(t, of, out)
-		bytes += t.bytes
+	for i, to := range d.sides() {
+		*to = direction(&tallies[i], o.blocksOf()[i], out)
+		bytes += tallies[i].bytes
 	}
-	d.AchievedReadPercent = share(d.Reads.Operations, d.Writes.Operations)
+	d.AchievedReadPercent = 100 * float64(d.Reads.Operations) / float64(max(d.Reads.Operations+d.Writes.Operations, 1))
 	res.Detail = d
 	res.Throughput = reports.NewThroughput(bytes, out.Ops, out.Window)
 	if out.Rec != nil && out.Rec.Count() > 0 {
@@ -96,7 +80,7 @@ func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.
 }
 
 func direction(t *tally, blocks []Block, out *engine.Outcome) Direction {
-	rates := reports.NewThroughput(t.bytes, t.ops, time.Duration(out.Window))
+	rates := reports.NewThroughput(t.bytes, t.ops, out.Window)
 	d := Direction{Operations: t.ops, OperationsPerSecond: rates.OperationsPerSecond,
 		BytesPerSecond: rates.BytesPerSecond}
 	for i, n := range t.blocks {
@@ -108,14 +92,6 @@ func direction(t *tally, blocks []Block, out *engine.Outcome) Direction {
 		d.Latency = &l
 	}
 	return d
-}
-
-// share is a in percent of both, 0 for none.
-func share(a, b int64) float64 {
-	if a+b == 0 {
-		return 0
-	}
-	return 100 * float64(a) / float64(a+b)
 }
 
 //go:embed schema.json
@@ -152,15 +128,13 @@ var results = &reports.Workload{
 	Describe: describe,
 }
 
-// Member implements reports.Detail.
 func (*Mixed) Member(string) string { return Name }
 
 func describe(w *reports.Workload, r *reports.Result) {
 	d := Of(r)
 	r.Dims = reports.DimsOf(w.Dims, d.ReadPercent, d.Blocks, d.WriteDone, d.SpanBytes)
 	var values []float64
-	for i, side := range sides {
-		x := side.of(d)
+	for i, x := range d.sides() {
 		r.Latencies = append(r.Latencies, reports.LatenciesOf(w.Latencies[i:], x.Latency)...)
 		if x.Operations == 0 {
 			values = append(values, math.NaN(), math.NaN(), math.NaN())
@@ -169,10 +143,10 @@ func describe(w *reports.Workload, r *reports.Result) {
 		values = append(values, x.OperationsPerSecond, x.BytesPerSecond, float64(x.Operations))
 	}
 	r.Figures = reports.FiguresOf(w.Figures, append(values, d.AchievedReadPercent/100)...)
-	for _, side := range sides {
-		for _, b := range side.of(d).Blocks { // sizes are the user's, so that no list has their names
+	for i, x := range d.sides() {
+		for _, b := range x.Blocks { // sizes are the user's, so that no list has their names
 			r.Figures = append(r.Figures,
-				reports.Figure{Name: side.name + ".size_" + strconv.FormatInt(b.SizeBytes, 10),
+				reports.Figure{Name: w.Latencies[i].Name + ".size_" + strconv.FormatInt(b.SizeBytes, 10),
 					Quantity: reports.QuantityCount, Better: reports.Neither, Value: float64(b.Operations)})
 		}
 	}

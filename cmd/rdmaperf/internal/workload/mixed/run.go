@@ -2,18 +2,17 @@
 // (its man page: rwmixread, bssplit, randrw) made them known: a share of RDMA reads, the
 // rest RDMA writes, of several block sizes, at random places of the server's window.
 //
-// What operation n is follows from the seed alone, see [order]: of every hundred
-// operations as many are reads as asked for, and of every hundred reads, or writes, as
-// many have each size.
+// What operation n is follows from the seed alone, see [order]: of every hundred operations as many are reads as asked
+// for, and of every hundred reads, or writes, as many have each size.
 //
-// One half of the window is read and the other written, so that both can be compared: no
-// read meets a write. A block lies within a cell of the largest block's size, at a multiple
-// of its own. Operations of a queue pair take its slots in turn, so that one that completes
-// before an older one does not make room. With more than one under way, what completes
-// while data is compared is seen a little later.
+// One half of the window is read and the other written, so that both can be compared: no read meets a write. A block
+// lies within a cell of the largest block's size, at a multiple of its own. Operations of a queue pair take its slots
+// in turn, so that one that completes before an older one does not make room. With more than one under way, what
+// completes while data is compared is seen a little later.
 package mixed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,12 +33,7 @@ const (
 // defaultDepth is how many operations are outstanding on a queue pair. fio's default is 1.
 const defaultDepth = 16
 
-func depthOf(p *engine.Plan, o *Options) int {
-	if p.Depth > 0 {
-		return p.Depth
-	}
-	return min(defaultDepth, cellsOf(o))
-}
+func depthOf(p *engine.Plan, o *Options) int { return cmp.Or(p.Depth, min(defaultDepth, cellsOf(o))) }
 
 // cellsOf is how many blocks of the largest size a half of the window has.
 func cellsOf(o *Options) int { return max(1, min(o.Span/aligned(o.largest()), engine.MaxDepth)) }
@@ -101,13 +95,12 @@ func shape(s *engine.Setup) (*engine.Shape, *Options, error) {
 
 const noEvents = "an open loop is paced by spinning, so it needs busy polling"
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, o, err := shape(&r.Setup)
 	if err != nil {
 		return err
 	}
-	m, err := r.Connect(ctx, sh, newClient)
+	m, err := r.Connect(ctx, sh, func(c *engine.Group) (engine.Side, error) { return newClient(c, o), nil })
 	if err != nil {
 		return err
 	}
@@ -116,7 +109,9 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	}
 	err = m.Close(ctx, err)
 	res := m.Result()
-	parameters(o, res.Parameters)
+	p := res.Parameters
+	p["read_percent"], p["blocks"], p["span_bytes"], p["write_flush"] = o.ReadPercent, o.blocks(), o.Span, o.Flush
+	p["barrier"] = "answer to a read behind the last operation"
 	if m.Out != nil {
 		result(m, o, &res, m.Out)
 	}
@@ -126,13 +121,101 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 
 // Server has the window that is read and written.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
-	sh, _, err := shape(&s.Setup)
+	sh, o, err := shape(&s.Setup)
 	if err != nil {
 		return err
 	}
-	return s.Sessions(ctx, sh, newServer)
+	return s.Sessions(ctx, sh, func(c *engine.Group) (engine.Side, error) {
+		return drive.NewExposed(c, true, o.verify), nil
+	})
 }
 
-func newServer(c *engine.Group) (engine.Side, error) {
-	return drive.NewExposed(c, true, verifyWrites), nil
+// mostReplayed bounds the writes that are followed back from the last one: a
+// second of work. What nobody has written since is not compared.
+const mostReplayed = 1 << 24
+
+// written is the half of a window that is written, as it should be behind a phase. Which
+// write a byte is from is found backwards from the last operation: the first that covers it.
+type written struct {
+	*drive.Proof
+	depth   uint64
+	covered []uint64 // a bit for each grain
+	left    int      // grains that some write could still cover
+	inCell  int      // grains of a cell
+}
+
+// verify holds the window against what the client says it did.
+func (o *Options) verify(p *drive.Proof, sent engine.LaneCount) error {
+	sh := p.L.Sh
+	x := written{Proof: p, depth: uint64(sh.Depth), inCell: sh.Stride() / grain}
+	x.covered = make([]uint64, (sh.Slots*x.inCell+63)/64)
+	for _, b := range o.Writes {
+		x.left = max(x.left, sh.Slots*min(places(sh.Size, b.Size)*aligned(b.Size)/grain, x.inCell))
+	}
+	order := newOrder(o, sh, p.Gen, p.L.Index)
+	n := uint64(max(sent.Count, 0))
+	for replayed := 0; n > 0 && x.left > 0 && o.ReadPercent < hundred; replayed++ {
+		if replayed == mostReplayed {
+			return nil
+		}
+		n--
+		if op := order.at(n); op.dir == writes {
+			if err := x.compare(op, n); err != nil {
+				return err
+			}
+		}
+	}
+	return x.untouched()
+}
+
+// compare holds what is left of write n against it.
+func (x *written) compare(op operation, n uint64) error {
+	sh := x.L.Sh
+	source := sourceOf(x.Proof, int(n%x.depth))
+	var stamped [headSize]byte
+	stamp(stamped[:], stampOf(x.Proof, n))
+	block := x.L.Mem[sh.RxSlot(op.cell)+op.at:][:op.size]
+	first := op.cell*x.inCell + op.at/grain
+	whole, some := true, false
+	for at := 0; at < op.size; at += grain {
+		i := first + at/grain
+		if x.covered[i/64]&(1<<(i%64)) != 0 {
+			whole = false
+			continue
+		}
+		x.covered[i/64] |= 1 << (i % 64)
+		x.left--
+		some = true
+		b := block[at:min(at+grain, op.size)]
+		head := stamped[:min(len(b), headSize)]
+		if i := engine.FirstDifference(b[:len(head)], head); i >= 0 {
+			return x.W.Corrupt(x.L, fmt.Sprintf("mark of write %d", n), at+i, head[i], b[i])
+		}
+		if i, want := engine.MatchPatternAt(b[len(head):], source, at+len(head)); i >= 0 {
+			return x.W.Corrupt(x.L, fmt.Sprintf("write %d", n), at+len(head)+i, want, b[len(head)+i])
+		}
+		x.W.Compared.Bytes += int64(len(b))
+	}
+	if some {
+		x.W.Compared.Numbers++
+	}
+	if some && whole {
+		x.W.Compared.Messages++
+	}
+	return nil
+}
+
+// untouched finds bytes where no write was: the window was cleared before the phase.
+func (x *written) untouched() error {
+	sh := x.L.Sh
+	half := x.L.Mem[sh.RxOff():][:sh.Slots*sh.Stride()]
+	for i := range sh.Slots * x.inCell {
+		if x.covered[i/64]&(1<<(i%64)) != 0 {
+			continue
+		}
+		if k := engine.FirstNonZero(half[i*grain:][:grain]); k >= 0 {
+			return x.W.Corrupt(x.L, "bytes that no write was for", i*grain+k, 0, half[i*grain+k])
+		}
+	}
+	return nil
 }

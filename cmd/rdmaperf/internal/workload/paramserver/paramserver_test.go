@@ -1,7 +1,6 @@
 package paramserver
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -42,11 +41,7 @@ var trainers = [2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
 	return newTrainer(c, tinyModel(), 4, levels(c.Sh, c.Caps)), nil
 }, newParameters}
 
-// only is the shape of a point.
-func only(s *engine.Setup) (*engine.Shape, error) {
-	sh, _, err := shape(s)
-	return sh, err
-}
+var only = enginetest.Only(shape)
 
 func trainPlan(points ...engine.Point) engine.Plan {
 	plan := enginetest.QuickPlan(points...)
@@ -134,14 +129,13 @@ func TestTrainingOrderAndPriorities(t *testing.T) {
 				return threeLevels{f}, server
 			}
 			client, server := enginetest.Pair(t, e, trainPlan(trainPoint(arm, 0)), only, trainers)
-			client.Side.(*trainer).training = training{priority: arm == ArmPriority}
+			client.Side.(*trainer).priority = arm == ArmPriority
 			enginetest.Once(t, client, server, 1, engine.Limits{Ops: 4})
 		})
 	}
 }
 
-// An iteration takes its computation at least, and waits for the tensor that is back
-// last.
+// An iteration takes its computation at least, and waits for the tensor that is back last.
 func TestTrainingWaits(t *testing.T) {
 	const compute, late = 3 * time.Millisecond, 8 * time.Millisecond
 	f := &enginetest.Fault{}
@@ -165,7 +159,7 @@ func TestTrainingWaits(t *testing.T) {
 		return len(out), err
 	}
 	client, server := enginetest.Pair(t, enginetest.WithFault(f), trainPlan(trainPoint(ArmFIFO, 0)), only, trainers)
-	client.Side.(*trainer).training = training{compute: int64(compute)}
+	client.Side.(*trainer).compute = int64(compute)
 	out := enginetest.Once(t, client, server, 1, engine.Limits{Ops: 3})
 	did, _ := out.Detail.(rounds)
 	times := did.times
@@ -182,52 +176,7 @@ func TestTrainingWaits(t *testing.T) {
 // The loop allocates nothing, however many iterations it takes.
 func TestTrainingAllocatesNothing(t *testing.T) {
 	client, server := enginetest.Pair(t, enginetest.MemEnds, trainPlan(trainPoint(ArmFIFO, 0)), only, trainers)
-	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 10})
-	release := engine.HoldCollector()
-	defer release()
-	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 500}); out.Ops != 500 ||
-		out.Usage.Allocations > enginetest.PhaseAllocations {
-		t.Errorf("%d iterations, %d allocations, want 500 and none of the loop", out.Ops, out.Usage.Allocations)
-	}
-}
-
-// A changed bit on the way out or back, and a push or a pull that is lost late, are
-// found.
-func TestTrainingFindsDamage(t *testing.T) {
-	for name, bend := range map[string]func(s transports.Session, op *transports.Op, n int){
-		"push": func(s transports.Session, op *transports.Op, _ int) {
-			if op.Kind == transports.KindWrite && op.Slot == 2 {
-				op.Local++
-			}
-		},
-		"pull": func(s transports.Session, op *transports.Op, _ int) {
-			if op.Kind == transports.KindRead && op.Slot == 4 {
-				op.Remote--
-			}
-		},
-		"lost push": func(s transports.Session, op *transports.Op, n int) {
-			if op.Kind == transports.KindWrite && n > 100 {
-				op.Len = 0
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f, n := &enginetest.Fault{}, 0
-			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-				changed := append([]transports.Op(nil), ops...)
-				for i := range changed {
-					n++
-					bend(s, &changed[i], n)
-				}
-				return s.Post(changed)
-			}
-			plan := trainPlan(trainPoint(ArmFIFO, 0))
-			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
-				plan); reports.Code(err) != reports.ExitCorruption {
-				t.Errorf("error %v (exit %d), want a corruption", err, reports.Code(err))
-			}
-		})
-	}
+	enginetest.AllocatesNothing(t, client, server, 500)
 }
 
 // Every tensor of every iteration has its number: one that is lost or exchanged once, on the way
@@ -253,16 +202,12 @@ func TestTensorsAreNumbered(t *testing.T) {
 		},
 	} {
 		for tensor := range uint32(5) {
-			f, n := &enginetest.Fault{}, 0
-			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-				changed := append([]transports.Op(nil), ops...)
-				for i := range changed {
-					if n++; n > bad && n <= bad+10 && changed[i].Slot == tensor { // once, of each kind
-						bend(&changed[i])
-					}
+			n := 0
+			f := enginetest.Changing(func(_ transports.Session, op *transports.Op) {
+				if n++; n > bad && n <= bad+10 && op.Slot == tensor { // once, of each kind
+					bend(op)
 				}
-				return s.Post(changed)
-			}
+			})
 			plan := trainPlan(trainPoint(ArmFIFO, 0))
 			plan.Iterations, plan.VerifyAll = 40, what == "nothing"
 			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
@@ -281,27 +226,11 @@ func TestTensorsAreNumbered(t *testing.T) {
 
 // A pull that never ends costs the timeout, not a hang.
 func TestTrainingEndsInTime(t *testing.T) {
-	f := &enginetest.Fault{}
-	f.Poll = func(s transports.Session, dst []transports.Done) (int, error) {
-		n, err := s.Poll(dst)
-		out := dst[:0]
-		for _, d := range dst[:n] {
-			if d.Kind != transports.KindRead {
-				out = append(out, d)
-			}
-		}
-		return len(out), err
-	}
-	plan := trainPlan(trainPoint(ArmFIFO, 0))
-	plan.Timeout = time.Second
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer ||
-		!errors.Is(err, engine.ErrStalled) {
-		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
-	}
+	enginetest.Stalls(t, enginetest.Losing(func(d transports.Done) bool { return d.Kind == transports.KindRead }),
+		trainPlan(trainPoint(ArmFIFO, 0)))
 }
 
-// A plan that makes no sense is refused before anything runs, and so is a shape that
-// no client makes.
+// A plan that makes no sense is refused before anything runs, and so is a shape that no client makes.
 func TestTrainingPlansAreChecked(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	for what, bend := range map[string]func(*engine.Plan){

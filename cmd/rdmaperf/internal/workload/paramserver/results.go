@@ -11,9 +11,8 @@ import (
 // Of is the detail of a training, nil for any other.
 func Of(r *reports.Result) *ParamServer { return reports.DetailOf[ParamServer](r) }
 
-// ParamServer is one worker of a data-parallel training with one parameter server.
-// Iteration is the time from one end of the backward pass to the next, in which
-// every tensor was pushed and pulled and the layers waited for theirs.
+// ParamServer is one worker of a data-parallel training with one parameter server. Iteration is the time from one end
+// of the backward pass to the next, in which every tensor was pushed and pulled and the layers waited for theirs.
 type ParamServer struct {
 	Model       string  `json:"model"`
 	Arm         string  `json:"arm"`    // fifo: all tensors are equal; priority: what is needed first goes first
@@ -29,22 +28,19 @@ type ParamServer struct {
 	CommunicationNs float64 `json:"communication_ns"`
 
 	Iteration reports.Latency `json:"iteration"`
-	// MeanLow and MeanHigh are the ends of the 95 % confidence interval of the mean
-	// iteration by Student's t, as if iterations were independent; both 0 for fewer
-	// than three.
+	// MeanLow and MeanHigh are the ends of the 95 % confidence interval of the mean iteration by Student's t, as if
+	// iterations were independent; both 0 for fewer than three.
 	MeanLow  float64 `json:"mean_low_ns,omitempty"`
 	MeanHigh float64 `json:"mean_high_ns,omitempty"`
 
-	// IdealNs is the longer of computation and communication. Overlap is how much of
-	// the shorter hides behind the longer, by the median iteration, which a busy
-	// machine moves less than the mean: 1 is all of it, 0 nothing; absent where there
-	// is nothing to hide.
+	// IdealNs is the longer of computation and communication. Overlap is how much of the shorter hides behind the
+	// longer, by the median iteration, which a busy machine moves less than the mean: 1 is all of it, 0 nothing; absent
+	// where there is nothing to hide.
 	IdealNs float64  `json:"ideal_ns"`
 	Overlap *float64 `json:"overlap,omitempty"`
 }
 
-// Complete fills in what follows from the measured figures; times are those of the
-// single iterations.
+// Complete fills in what follows from the measured figures; times are those of the single iterations.
 func (ps *ParamServer) Complete(times []float64) {
 	ps.IdealNs = max(ps.ComputeNs, ps.CommunicationNs)
 	if hidden := min(ps.ComputeNs, ps.CommunicationNs); hidden > 0 && ps.Iteration.Count > 0 {
@@ -97,7 +93,6 @@ var results = &reports.Workload{
 	Describe: describe,
 }
 
-// Member implements reports.Detail.
 func (*ParamServer) Member(string) string { return "param_server" }
 
 func describe(w *reports.Workload, r *reports.Result) {

@@ -5,16 +5,9 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
-
-// training is what the client does in a phase of the parameter server workload.
-type training struct {
-	compute  int64 // ns of computation an iteration
-	priority bool  // the earlier a tensor is needed, the more urgent it is
-}
 
 // trainTensor is one tensor as the loop needs it.
 type trainTensor struct {
@@ -32,24 +25,20 @@ type rounds struct {
 	posted int64
 }
 
-// trainer is the client's loop: one worker of a data-parallel training with one
-// parameter server.
+// trainer is the client's loop: one worker of a data-parallel training with one parameter server.
 //
-// Computation is that of an accelerator beside the thread: it has a time line of its
-// own, ready, which goes on while the thread posts and polls, and which only a tensor
-// that is not back yet can hold up. The thread polls all the time.
+// Computation is that of an accelerator beside the thread: it has a time line of its own, ready, which goes on while
+// the thread posts and polls, and which only a tensor that is not back yet can hold up. The thread polls all the time.
 type trainer struct {
-	training     // of the next phase
-	levels   int // of priority
+	compute  int64 // ns of computation an iteration of the next phase
+	priority bool  // there, the earlier a tensor is needed, the more urgent it is
+	levels   int   // of priority
 	c        *engine.Group
 	w        *engine.Worker
 	l        *engine.Lane
 	n        int
 	cuts     drive.Cuts // of the parameters of each iteration
 	posted   int64      // iterations of the phase
-
-	measured training        // what the measured phase does
-	rounds   reports.Latency // of the measured phase
 
 	tensors []trainTensor
 	ready   int64 // monotonic ns: when the computation so far is done
@@ -135,8 +124,7 @@ func (d *trainer) Verify(_ int, _ []engine.LaneCount) error {
 	return compareLast(d.w, &d.cuts, d.posted)
 }
 
-// urgency divides the levels evenly over the tensors: the first needed is the most
-// urgent.
+// urgency divides the levels evenly over the tensors: the first needed is the most urgent.
 func urgency(levels, i, tensors int) uint8 {
 	return uint8(levels - 1 - i*levels/tensors)
 }
@@ -233,9 +221,8 @@ func (d *trainer) gradient(i int) error {
 	return d.flush()
 }
 
-// flush posts pushes, each with its pull behind it. A read finds what a write before
-// it on the same QP wrote (IBTA 10.8.3.3, RFC 5040 §5.5), and equal priorities keep
-// their order in a scheduler.
+// flush posts pushes, each with its pull behind it. A read finds what a write before it on the same QP wrote (IBTA
+// 10.8.3.3, RFC 5040 §5.5), and equal priorities keep their order in a scheduler.
 func (d *trainer) flush() error {
 	l := d.l
 	for d.queued > 0 {
@@ -316,9 +303,8 @@ func (d *trainer) compare(i int) error {
 		d.cuts.Whole(uint64(k)*uint64(d.n)+uint64(i)))
 }
 
-// drain completes what is under way. A phase that was stopped in the middle of an
-// iteration's gradients, or before the first of all, sends the rest, so that every tensor is
-// of the same iteration.
+// drain completes what is under way. A phase that was stopped in the middle of an iteration's gradients, or before the
+// first of all, sends the rest, so that every tensor is of the same iteration.
 func (d *trainer) drain() error {
 	begun := d.posted == 0
 	for i := range d.tensors {

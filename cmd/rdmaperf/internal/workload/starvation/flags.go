@@ -12,10 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// Name is the workload's.
 const Name = "starvation"
 
-// Workload implements workload.Workload.
 type Workload struct {
 	loads    []string
 	priority uint8

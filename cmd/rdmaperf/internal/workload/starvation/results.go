@@ -60,7 +60,6 @@ var results = &reports.Workload{
 	Describe: describe,
 }
 
-// Member implements reports.Detail.
 func (*Starvation) Member(string) string { return "starvation" }
 
 func describe(w *reports.Workload, r *reports.Result) {

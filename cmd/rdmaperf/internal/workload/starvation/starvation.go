@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -104,8 +103,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	both := classes{low: true, high: true}
-	d.classes = both
+	d.high = true
 	if err = m.Warmed(ctx); err == nil {
 		err = d.measureCapacity(ctx, m)
 	}
@@ -113,7 +111,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 		err = m.Measure(ctx, reports.SamplesLatency)
 	}
 	if err == nil {
-		d.classes = both
+		d.high, d.interval = true, 0
 		err = m.Prove(ctx)
 	}
 	err = m.Close(ctx, err)
@@ -146,15 +144,11 @@ const (
 	compareSlot = 3 // of one that brings back what lies in a slot
 )
 
-// classes is what the client does in a phase.
-type classes struct {
-	low, high bool
-	interval  float64 // ns between two starts of the high class; 0: a closed loop
-}
-
 // sources is the client's side. The clock is read once a turn.
 type sources struct {
-	classes  // of the next phase
+	high     bool    // beside the low class, in the next phase
+	interval float64 // ns between two starts of the high class; 0: a closed loop
+
 	c        *engine.Group
 	w        *engine.Worker
 	l        *engine.Lane
@@ -269,7 +263,7 @@ func (d *sources) push(t int64) error {
 		}
 		d.pace.Next()
 	}
-	if d.low && d.out[lowClass] < d.w.Sh.Depth {
+	if d.out[lowClass] < d.w.Sh.Depth {
 		if _, err := d.post(lowClass); err != nil {
 			return err
 		}
@@ -405,7 +399,7 @@ func verifyClasses(p *drive.Proof, n engine.LaneCount) error {
 // a busy machine it is not the same for long.
 func (d *sources) measureCapacity(ctx context.Context, m *engine.Measurement) error {
 	size := m.Sh.Size
-	d.classes = classes{low: true}
+	d.high, d.interval = false, 0
 	out, _, err := m.Phase(ctx, "one class alone", engine.GenAlone, m.Window())
 	if err != nil {
 		return err
@@ -415,8 +409,7 @@ func (d *sources) measureCapacity(ctx context.Context, m *engine.Measurement) er
 		return engine.Failed(m.Sh.String(),
 			errors.New("one class alone completed nothing in the window: take a longer --duration"))
 	}
-	d.classes = classes{low: true, high: d.load.High > 0}
-	if d.load.High > 0 {
+	if d.high = d.load.High > 0; d.high {
 		d.interval = float64(size) / (d.capacity * d.load.High / 100) * 1e9
 	}
 	return nil
@@ -424,16 +417,15 @@ func (d *sources) measureCapacity(ctx context.Context, m *engine.Measurement) er
 
 // complete adds to a result what only this workload has.
 func (d *sources) complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
-	c, _ := out.Detail.(counts)
-	ended := c.ended
+	did, _ := out.Detail.(counts)
 	if v := res.Verification; v != nil {
-		v.Messages = c.posted[lowClass] + c.posted[highClass] // what was queued at the end was compared, too
+		v.Messages = did.posted[lowClass] + did.posted[highClass] // what was queued at the end was compared, too
 	}
 	share := func(c int) ClassShare {
-		t := reports.NewThroughput(ended[c]*int64(m.Sh.Size), ended[c], time.Duration(out.Window))
-		return ClassShare{Operations: ended[c], BytesPerSecond: t.BytesPerSecond}
+		n := did.ended[c]
+		t := reports.NewThroughput(n*int64(m.Sh.Size), n, out.Window)
+		return ClassShare{Operations: n, BytesPerSecond: t.BytesPerSecond}
 	}
-	of := &Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
+	res.Detail = &Starvation{HighLoadPercent: d.load.High, HighPriority: int(d.load.Priority),
 		CapacityBytesPerSecond: d.capacity, High: share(highClass), Low: share(lowClass)}
-	res.Detail = of
 }

@@ -1,7 +1,6 @@
 package starvation
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +56,7 @@ func TestStarvationIsCompleteAndExact(t *testing.T) {
 	}
 }
 
-// The high class has the priority, the low one none, and neither has more outstanding
-// than its depth.
+// The high class has the priority, the low one none, and neither has more outstanding than its depth.
 func TestStarvationClasses(t *testing.T) {
 	var out, most [2]int
 	f := &enginetest.Fault{}
@@ -101,51 +99,29 @@ func TestStarvationAllocatesNothing(t *testing.T) {
 		[2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
 			return newSources(c, Load{100, 1}), nil
 		}, func(c *engine.Group) (engine.Side, error) { return drive.NewExposed(c, false, verifyClasses), nil }})
-	client.Side.(*sources).classes = classes{low: true, high: true, interval: 1000}
-	enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
-	release := engine.HoldCollector()
-	defer release()
-	if out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: 10_000}); out.Ops < 10_000 ||
-		out.Usage.Allocations > 100 {
-		t.Errorf("%d operations, %d allocations, want 10000 and none of the loop", out.Ops, out.Usage.Allocations)
-	}
+	d := client.Side.(*sources)
+	d.high, d.interval = true, 1000
+	enginetest.AllocatesNothing(t, client, server, 10_000)
 }
 
 // A changed byte is found in either class, and a lost completion costs the timeout.
 func TestStarvationFindsDamage(t *testing.T) {
 	for class := range uint32(2) {
-		f := &enginetest.Fault{}
-		f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-			changed := append([]transports.Op(nil), ops...)
-			for i := range changed {
-				if changed[i].Kind == transports.KindWrite && changed[i].Slot == class {
-					changed[i].Local++
-				}
+		f := enginetest.Changing(func(_ transports.Session, op *transports.Op) {
+			if op.Kind == transports.KindWrite && op.Slot == class {
+				op.Local++
 			}
-			return s.Post(changed)
-		}
+		})
 		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
 			enginetest.QuickPlan(starvePoint(100))); reports.Code(err) != reports.ExitCorruption {
 			t.Errorf("class %d: error %v, want a corruption", class, err)
 		}
 	}
-	f := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
-		_, err := s.Poll(dst)
-		return 0, err
-	}}
-	plan := enginetest.QuickPlan(starvePoint(100))
-	plan.Timeout = time.Second
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitPeer ||
-		!errors.Is(err, engine.ErrStalled) {
-		t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
-	}
+	enginetest.Stalls(t, enginetest.Losing(func(transports.Done) bool { return true }),
+		enginetest.QuickPlan(starvePoint(100)))
 }
 
-// only is the shape of a point.
-func only(s *engine.Setup) (*engine.Shape, error) {
-	sh, _, err := shape(s)
-	return sh, err
-}
+var only = enginetest.Only(shape)
 
 // What makes no sense is refused before anything runs.
 func TestStarvationPlansAreChecked(t *testing.T) {
@@ -189,5 +165,61 @@ func TestMoreThanTheCapacityIsImpossible(t *testing.T) {
 		if got := s.Contradiction(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%v and %v: %q, want %q", c.high, c.low, got, c.want)
 		}
+	}
+}
+
+// Every message of either class has a number: with all passes compared, one that is lost, changed, or exchanged with
+// the one before it or with the other class's is found long before the end.
+func TestBothClassesAreNumbered(t *testing.T) {
+	const bad, ops = 60, 400
+	other := uint64(drive.SourceSize(3000))
+	for what, bend := range map[string]func(op *transports.Op, mem []byte){
+		"nothing":              func(*transports.Op, []byte) {},
+		"lost":                 func(op *transports.Op, _ []byte) { op.Len = 0 },
+		"changed":              func(op *transports.Op, mem []byte) { mem[op.Local+2000] ^= 4 },
+		"another in its place": func(op *transports.Op, _ []byte) { op.Local -= engine.ShiftStep },
+		"the other class's": func(op *transports.Op, _ []byte) {
+			if op.Local >= other {
+				op.Local -= other
+			} else {
+				op.Local += other
+			}
+		},
+	} {
+		for class := range uint32(2) {
+			n := 0
+			f := enginetest.Changing(func(s transports.Session, op *transports.Op) {
+				if op.Kind == transports.KindWrite && op.Slot == class {
+					if n++; n == bad {
+						bend(op, s.Local())
+					}
+				}
+			})
+			plan := enginetest.QuickPlan(starvePoint(200))
+			plan.Depth, plan.Iterations, plan.VerifyAll = 4, ops, true
+			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
+			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") ||
+				!found && err != nil {
+				t.Errorf("%s, class %d: %v after %d", what, class, err, n)
+			}
+			if v := r.Verification; what == "nothing" && (v == nil || v.Whole != v.Messages ||
+				v.Numbers != v.Messages || v.Messages < ops || v.Bytes != 3000*v.Messages) {
+				t.Errorf("%+v of %d operations, want all", v, ops)
+			}
+		}
+	}
+}
+
+// By default one pass in many is compared, and never one twice.
+func TestPassesAreSampled(t *testing.T) {
+	plan := enginetest.QuickPlan(starvePoint(200))
+	plan.Depth, plan.Iterations = 4, 5000
+	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.MemEnds, plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first pass of each class, the last, and about 5 of 1250.
+	if v := r.Verification; v.Whole < 16 || v.Whole > 100 || v.Whole != v.Numbers || v.Messages < 5000 {
+		t.Errorf("%+v of %d", v, r.Operations)
 	}
 }
