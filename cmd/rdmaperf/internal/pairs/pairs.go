@@ -88,6 +88,14 @@ func unfit(instead, format string, a ...any) error {
 	return &reports.ExitError{Code: reports.ExitNotRun, Err: fmt.Errorf(format, a...), Hint: "--transport " + instead}
 }
 
+// Clock is what times by the clock of a device, by the host's where it has none, and how results name it.
+func Clock(of *rdma.Clock) (now func() int64, name string) {
+	if of != nil {
+		return of.Now, "the model's"
+	}
+	return func() int64 { return time.Now().UnixNano() }, "CLOCK_MONOTONIC"
+}
+
 // Nodes are two nodes, the first of which manages the cluster.
 type Nodes struct {
 	Devs  [2]rdma.Device
@@ -113,8 +121,8 @@ func OpenNodes(ctx context.Context, r *engine.Run, arena [2]int) (_ *Nodes, err 
 			return nil, err
 		}
 		if p.Devs[i].Caps().Clock != nil {
-			// Both ends are in one process, and signs of life by the host's clock would
-			// disturb what is timed by another.
+			// Both ends are in one process, and signs of life by the host's clock would disturb what is timed by
+			// another.
 			cfg.Beat, cfg.DeadAfter = time.Hour, 3*time.Hour
 		}
 		cfg.Arena, cfg.Listen, cfg.Manager = 64<<20+arena[i], ListenAt(p.Devs[i]), ""
@@ -122,14 +130,12 @@ func OpenNodes(ctx context.Context, r *engine.Run, arena [2]int) (_ *Nodes, err 
 			cfg.Manager = p.Nodes[0].Addr()
 		}
 		if p.Nodes[i], err = lite.Open(ctx, p.Devs[i], cfg); err != nil {
-			p.Nodes[i] = nil
 			return nil, err
 		}
 	}
 	return p, p.Nodes[0].Await(ctx, len(p.Nodes))
 }
 
-// Close closes nodes and devices.
 func (p *Nodes) Close() error {
 	var errs []error
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
@@ -168,21 +174,40 @@ func OpenReceiving(ctx context.Context, r *engine.Run, n, depth, receives int) (
 		if p.Devs[i], err = r.Open.Device(r.Plan.Transport); err != nil {
 			return nil, err
 		}
-		if p.CQs[i], err = p.Devs[i].NewCQ(n*(depth+receives) + 8); err != nil {
-			return nil, err
+	}
+	if err := p.join(ctx, ListenAt(p.Devs[1]), n, depth, receives); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// OpenLoop is a connection of a device with itself, of up to 16 requests under way: Disconnect ends it, and the device
+// stays its owner's.
+func OpenLoop(ctx context.Context, dev rdma.Device) (*Devices, error) {
+	p := &Devices{Devs: [2]rdma.Device{dev, dev}}
+	if err := p.join(ctx, "127.0.0.1:0", 1, 16, 0); err != nil {
+		return nil, errors.Join(err, p.Disconnect())
+	}
+	return p, nil
+}
+
+func (p *Devices) join(ctx context.Context, at string, n, depth, receives int) (err error) {
+	for i, dev := range p.Devs {
+		if p.CQs[i], err = dev.NewCQ(n*(depth+receives) + 8); err != nil {
+			return err
 		}
 	}
-	l, err := p.Devs[1].Listen(ctx, ListenAt(p.Devs[1]), 16)
+	l, err := p.Devs[1].Listen(ctx, at, 16)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for range n {
 		if err := p.connect(ctx, l, depth, receives); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func (p *Devices) connect(ctx context.Context, l rdma.Listener, depth, receives int) error {
@@ -212,8 +237,7 @@ func (p *Devices) connect(ctx context.Context, l rdma.Listener, depth, receives 
 	return errors.Join(err, <-joined)
 }
 
-// Disconnect closes the connections and their queues, so that nobody touches what is
-// registered any more.
+// Disconnect closes the connections and their queues, so that nobody touches what is registered any more.
 func (p *Devices) Disconnect() error {
 	var errs []error
 	for i := range p.QPs {

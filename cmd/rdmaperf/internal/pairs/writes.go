@@ -17,8 +17,7 @@ func (a Place) overlaps(b Place, size int) bool {
 	return a.Region == b.Region && a.Off < b.Off+uint64(size) && b.Off < a.Off+uint64(size)
 }
 
-// Target is memory at the far end that is written to from slots, each of which has one write
-// under way at most.
+// Target is memory at the far end that is written to from slots, each of which has one write under way at most.
 type Target interface {
 	// Source is what the writes of a slot carry, the longest whole.
 	Source(slot int) []byte
@@ -32,8 +31,7 @@ type Target interface {
 	Drive() error
 }
 
-// What a slot does. A chosen one is compared before the slot is used again, a last one
-// when the window is over.
+// What a slot does. A chosen one is compared before the slot is used again, a last one when the window is over.
 const (
 	slotFree = iota
 	slotPosted
@@ -132,9 +130,8 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	return ns, w.rest(ctx)
 }
 
-// post posts the write of the slot whose turn it is, where left are still to be posted, and
-// reports whether it could. Nothing overlaps a write that is compared while either is under
-// way: writes on several queue pairs have no order.
+// post posts the write of the slot whose turn it is, where left are still to be posted, and reports whether it could.
+// Nothing overlaps a write that is compared while either is under way: writes on several queue pairs have no order.
 func (w *Writes) post(left int) (bool, error) {
 	s := &w.slots[w.turn]
 	if !w.drawn {
@@ -155,8 +152,7 @@ func (w *Writes) post(left int) (bool, error) {
 	return ok, err
 }
 
-// meets reports whether a write would meet another that is under way. A last one that did its
-// part is compared now.
+// meets reports whether a write would meet another that is under way. A last one that did its part is compared now.
 func (w *Writes) meets(s *slot) (some bool) {
 	for i := range w.slots {
 		o := &w.slots[i]
@@ -195,8 +191,7 @@ func (w *Writes) compare() error {
 	return nil
 }
 
-// rest compares what is left when the window is over: a completion may be local, and the
-// bytes on their way.
+// rest compares what is left when the window is over: a completion may be local, and the bytes on their way.
 func (w *Writes) rest(ctx context.Context) error {
 	for i := range w.slots {
 		s := &w.slots[i]

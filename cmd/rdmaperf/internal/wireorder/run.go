@@ -1,3 +1,7 @@
+// Package wireorder shows in which order a tier puts the slices of two requests on the wire: the published example of
+// sRDMA (Wang, Wang and Li, APNet'23, doi 10.1145/3600061.3600082), two requests of two slices of which the later is
+// more urgent. What is noted is the order of the posts to the device below the tier, which a device sends in that order
+// (IBTA 10.8.3.1, RFC 5040 §5.5).
 package wireorder
 
 import (
@@ -6,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -55,87 +62,35 @@ func Run(ctx context.Context, dev rdma.Device, tap *Tap, size int) (o *Order, er
 			part[k] = b ^ byte(k)
 		}
 	}
-	pd, err := dev.AllocPD()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, dev.FreePD(pd)) }()
-	mr, err := dev.RegMR(pd, buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead)
+	mr, err := dev.RegMR(0, buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, mr.Close()) }()
-	near, far, err := connect(ctx, dev, pd)
-	defer func() { err = errors.Join(err, near.close(), far.close()) }()
+	ends, err := pairs.OpenLoop(ctx, dev)
 	if err != nil {
 		return nil, err
 	}
-	return exchange(ctx, near, tap, mr, buf, size)
-}
-
-// end is one end of the connection.
-type end struct {
-	cq rdma.CQ
-	qp rdma.QP
-}
-
-func (e *end) close() (err error) {
-	if e.qp != nil {
-		err = e.qp.Close()
-	}
-	if e.cq != nil {
-		err = errors.Join(err, e.cq.Close())
-	}
-	return err
-}
-
-// connect joins two QPs of dev. What it made is in the ends also beside an error.
-func connect(ctx context.Context, dev rdma.Device, pd rdma.PD) (near, far *end, err error) {
-	near, far = new(end), new(end)
-	for _, e := range []*end{near, far} {
-		if e.cq, err = dev.NewCQ(64); err != nil {
-			return near, far, err
-		}
-		if e.qp, err = dev.NewQP(rdma.QPConfig{PD: pd, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16,
-			RecvDepth: 4}); err != nil {
-			return near, far, err
-		}
-	}
-	l, err := dev.Listen(ctx, "127.0.0.1:0", 1)
-	if err != nil {
-		return near, far, err
-	}
-	defer l.Close()
-	accepted := make(chan error, 1)
-	go func() {
-		r, err := l.Accept(ctx)
-		if err == nil {
-			_, err = r.Accept(ctx, far.qp, rdma.ConnParam{IRD: 4, ORD: 4})
-		}
-		accepted <- err
-	}()
-	_, err = near.qp.Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 4, ORD: 4})
-	if err != nil {
-		l.Close() // and with it the wait for a request
-	}
-	return near, far, errors.Join(err, <-accepted)
+	defer func() { err = errors.Join(err, ends.Disconnect()) }()
+	return exchange(ctx, ends.QPs[0][0], ends.CQs[0], tap, mr, buf, size)
 }
 
 // exchange posts both requests and takes their completions.
-func exchange(ctx context.Context, near *end, tap *Tap, mr rdma.MR, buf rdma.Buffer, size int) (*Order, error) {
+func exchange(ctx context.Context, qp rdma.QP, cq rdma.CQ, tap *Tap, mr rdma.MR, buf rdma.Buffer,
+	size int) (*Order, error) {
 	target := mr.Addr() + 2*uint64(size)
 	for i, r := range Requests {
 		w := rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, Flags: rdma.Signaled, Priority: r.Priority, NumSGE: 1,
 			RKey: mr.RKey(), RemoteAddr: target + uint64(i*size)}
 		w.SGE[0] = rdma.SGE{Addr: mr.Addr() + uint64(i*size), Len: uint32(size), LKey: mr.LKey()}
-		if _, err := near.qp.PostSend([]rdma.SendWR{w}); err != nil {
+		if _, err := qp.PostSend([]rdma.SendWR{w}); err != nil {
 			return nil, fmt.Errorf("post %s: %w", r.Name, err)
 		}
 	}
 	o := &Order{}
 	var wcs [4]rdma.WC
 	for len(o.Completions) < len(Requests) {
-		n, err := near.cq.Poll(wcs[:])
+		n, err := cq.Poll(wcs[:])
 		if err != nil {
 			return nil, err
 		}
@@ -155,17 +110,93 @@ func exchange(ctx context.Context, near *end, tap *Tap, mr rdma.MR, buf rdma.Buf
 			o.Wire = append(o.Wire, Part{Requests[at/uint64(size)].Name, int(at % uint64(size)), int(w.Len)})
 		}
 	}
-	return o, arrived(ctx, buf, size)
-}
-
-// arrived waits until both destinations hold what was written: a completion may be local.
-func arrived(ctx context.Context, buf rdma.Buffer, size int) error {
-	b := buf.Bytes()
-	for !bytes.Equal(b[:2*size], b[2*size:4*size]) {
+	b := buf.Bytes() // a completion may be local: what was written is on its way
+	for !bytes.Equal(b[:2*size], b[2*size:]) {
 		if ctx.Err() != nil {
-			return errors.New("what arrived differs from what was sent")
+			return nil, errors.New("what arrived differs from what was sent")
 		}
 		runtime.Gosched()
 	}
-	return nil
+	return o, nil
+}
+
+// Tap is a device that notes the writes that are posted to it. It implements rdma.Device,
+// and is safe for concurrent use.
+type Tap struct {
+	rdma.Device
+	mu    sync.Mutex
+	wires []Write
+}
+
+// Write is one write with bytes, as it was posted to the device.
+type Write struct {
+	RemoteAddr, Len uint64
+}
+
+// NewTap puts one over a device, which it owns.
+func NewTap(below rdma.Device) *Tap { return &Tap{Device: below} }
+
+// Writes are those noted so far.
+func (t *Tap) Writes() []Write {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.wires)
+}
+
+// NewQP makes a queue pair whose posts are noted.
+func (t *Tap) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	q, err := t.Device.NewQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &tapQP{q, t}, nil
+}
+
+// Listen takes connections for QPs of the tap.
+func (t *Tap) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
+	l, err := t.Device.Listen(ctx, addr, backlog)
+	if err != nil {
+		return nil, err
+	}
+	return &tapListener{l}, nil
+}
+
+type tapQP struct {
+	rdma.QP
+	tap *Tap
+}
+
+// PostSend notes what the device took.
+func (q *tapQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	n, err := q.QP.PostSend(wrs)
+	q.tap.mu.Lock()
+	for i := range wrs[:n] {
+		if w := &wrs[i]; w.Op == rdma.OpWrite && w.Len() > 0 {
+			q.tap.wires = append(q.tap.wires, Write{w.RemoteAddr, w.Len()})
+		}
+	}
+	q.tap.mu.Unlock()
+	return n, err
+}
+
+type tapListener struct{ rdma.Listener }
+
+func (l *tapListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
+	r, err := l.Listener.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &tapRequest{r}, nil
+}
+
+type tapRequest struct{ rdma.ConnRequest }
+
+// Accept hands the device below its own QP.
+func (r *tapRequest) Accept(ctx context.Context, q rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
+	own, ok := q.(*tapQP)
+	if !ok {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(),
+			Err: fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)}
+	}
+	return r.ConnRequest.Accept(ctx, own.QP, p)
 }

@@ -1,7 +1,6 @@
-// Package pairstest is a far end whose every time is given, for tests of what a workload
-// with a run of its own makes of times. It lives in a bubble of [testing/synctest]: a poll
-// in vain sleeps until something ends, and nothing else takes any time.
-// Data arrives when it is posted, whatever its completion takes.
+// Package pairstest is a far end whose every time is given, for tests of what a workload with a run of its own makes of
+// times. It lives in a bubble of [testing/synctest]: a poll in vain sleeps until something ends, and nothing else takes
+// any time. Data arrives when it is posted, whatever its completion takes.
 package pairstest
 
 import (
@@ -10,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 )
 
-// Link is a [pairs.Target]: each write takes Each of the link, one after the other, and ends
-// after Trip more.
+// Link is a [pairs.Target]: each write takes Each of the link, one after the other, and ends after Trip more.
 type Link struct {
 	Each time.Duration
 	Trip func(n int) time.Duration // of the n-th write, from 0

@@ -1,10 +1,16 @@
 package qos
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -13,62 +19,31 @@ import (
 const highSender = depth
 
 // low is a client of the second node that writes to a region of the first.
-type low struct {
-	c, home *lite.Client
-	h, own  lite.Handle
-	src     []byte
-	at      uint64
-	ops     [1]lite.Op
-	done    [depth]lite.Done
+type low struct{ *pairs.Named }
+
+func openLow(p *pairs.Nodes) (l low, err error) {
+	if l.Named, err = pairs.NewNamed(p, lite.ClientConfig{}); err != nil {
+		return l, err
+	}
+	if err := l.Make("low", depth*bulk); err != nil {
+		return l, err
+	}
+	if err := l.Clients(1, depth, bulk, lite.ClientConfig{Depth: depth, Wait: lite.WaitAdaptive}); err != nil {
+		return l, err
+	}
+	return l, l.Map("low")
 }
 
-func openLow(p *pairs.Nodes) (l *low, err error) {
-	l = new(low)
-	if l.home, err = p.Nodes[0].Client(lite.ClientConfig{}); err != nil {
-		return nil, err
-	}
-	if l.own, err = l.home.Malloc(lite.RegionConfig{Name: "low", Size: depth * bulk,
-		Open: lite.PermRead | lite.PermWrite}); err != nil {
-		return nil, err
-	}
-	if l.c, err = p.Nodes[1].Client(lite.ClientConfig{Depth: depth, Wait: lite.WaitAdaptive}); err != nil {
-		return nil, err
-	}
-	if l.h, err = l.c.Map("low", lite.PermWrite, ""); err != nil {
-		return nil, err
-	}
-	if l.src, err = l.c.Alloc(depth * bulk); err != nil {
-		return nil, err
-	}
-	l.at, err = l.c.Offset(l.src)
-	return l, err
-}
-
-func (l *low) Source(slot int) []byte { return l.src[slot*bulk:][:bulk] }
-
-func (l *low) Write(slot int, at pairs.Place, size int) (bool, error) {
-	l.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: l.h, Off: at.Off, Local: l.at + uint64(slot*bulk), Len: uint32(size),
-		Slot: uint32(slot)}
-	_, err := l.c.Post(l.ops[:])
-	if err == rdma.ErrQueueFull {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (l *low) Poll(ended func(int)) (int, error) {
-	k, err := l.c.Poll(l.done[:])
-	for i := range l.done[:k] {
-		if s := l.done[i].Status; s != rdma.StatusSuccess {
-			return k, fmt.Errorf("low: %w", &rdma.StatusError{WC: rdma.WC{Status: s}})
+// Poll names the class in an error.
+func (l low) Poll(ended func(int)) (int, error) {
+	k, err := l.Named.Poll(ended)
+	if err != nil {
+		if s := (*rdma.StatusError)(nil); errors.As(err, &s) {
+			err = fmt.Errorf("low: %w", s)
 		}
-		ended(int(l.done[i].Slot))
 	}
 	return k, err
 }
-
-func (l *low) Read(at pairs.Place, b []byte) error { return l.home.Read(l.own, at.Off, b) }
-func (l *low) Drive() error                        { return nil } // the node does
 
 // high is a client of the second node that reads records of a region of the first.
 type high struct {
@@ -136,4 +111,72 @@ func (h *high) came() (bool, error) {
 		err = fmt.Errorf("high: %w", &rdma.StatusError{WC: rdma.WC{Status: h.done[0].Status}})
 	}
 	return k > 0, err
+}
+
+// byTurns is measure by the clock of a device, which moves when somebody polls: one thread
+// does for both classes what each of them would, so that both have one time.
+func byTurns(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target, h reader,
+	clock *rdma.Clock) ([]reports.Result, error) {
+	start := clock.Now()
+	p := &parts{now: func() time.Duration { return time.Duration(clock.Now() - start) }, window: window}
+	t := &turns{Target: low, p: p, high: h, compare: drive.LocalProof(r, 1)}
+	w := p.writes(ctx, r, t)
+	if _, err := w.Do(ctx, math.MaxInt); err != nil {
+		return nil, err
+	}
+	for idle := 0; p.at() < bins || t.under; idle++ {
+		if idle%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := t.turn(); err != nil {
+			return nil, err
+		}
+	}
+	return p.results(r, w), nil
+}
+
+// reader is high, where nobody waits.
+type reader interface {
+	post(record int) error
+	came() (bool, error)
+	bytes() []byte
+}
+
+// turns is low, whose every poll is a turn of high, too.
+type turns struct {
+	pairs.Target
+	p       *parts
+	high    reader
+	compare *drive.Proof
+	n, part int
+	began   time.Duration
+	under   bool // a read is
+}
+
+func (t *turns) Poll(ended func(slot int)) (int, error) {
+	if err := t.turn(); err != nil {
+		return 0, err
+	}
+	return t.Target.Poll(ended)
+}
+
+// turn looks for the read that is under way, and begins the next one from the second third on.
+func (t *turns) turn() error {
+	if t.under {
+		came, err := t.high.came()
+		if err != nil || !came {
+			return err
+		}
+		t.under = false
+		if err := t.p.took(t.part, t.p.now()-t.began, t.compare, t.high.bytes(), t.n%records); err != nil {
+			return err
+		}
+		t.n++
+	}
+	t.part, t.began = t.p.at(), t.p.now()
+	if t.part < bins/phases || t.part >= bins {
+		return nil
+	}
+	t.under = true
+	return t.high.post(t.n % records)
 }

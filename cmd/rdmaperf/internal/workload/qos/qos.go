@@ -1,11 +1,10 @@
 // Package qos is the workload of two classes of LITE's clients over time: a low one that
 // moves bulk, and a high one that reads a few bytes at a time, alone and together.
 //
-// Both nodes and both classes live in this process and share its processors, so that
-// some of what one costs the other is the machine's. By the clock of a model one thread
-// does what both classes do, processors cost nothing, and queue pairs set apart separate
-// nothing: its NIC has one pipeline and one link for all of them. Arms are stacks: lite,
-// and lite with qos=hwsep, swpri or sched.
+// Both nodes and both classes live in this process and share its processors, so that some of what one costs the other
+// is the machine's. By the clock of a model one thread does what both classes do, processors cost nothing, and queue
+// pairs set apart separate nothing: its NIC has one pipeline and one link for all of them. Arms are stacks: lite, and
+// lite with qos=hwsep, swpri or sched.
 package qos
 
 import (
@@ -29,7 +28,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Name is the workload's.
 const Name = "qos"
 
 const (
@@ -63,12 +61,10 @@ var set = curves.Results(reports.Workload{
 
 type options struct{ Window time.Duration }
 
-// Workload implements workload.Workload.
 type Workload struct {
 	engine.ClientOnly
 }
 
-// Flags adds none.
 func (*Workload) Flags(*pflag.FlagSet) {}
 
 func (*Workload) Meta() workload.Meta {
@@ -108,11 +104,6 @@ type bin struct {
 	compared reports.Verification
 }
 
-func (b *bin) add(v *reports.Verification) {
-	b.compared.Numbers, b.compared.Whole, b.compared.Bytes = b.compared.Numbers+v.Numbers, b.compared.Whole+v.Whole,
-		b.compared.Bytes+v.Bytes
-}
-
 // parts are the classes' bins, and where the time is in them.
 type parts struct {
 	now       func() time.Duration // since the begin
@@ -147,7 +138,6 @@ func (p *parts) cpu(i int) *reports.CPU {
 		MachineSeconds: max(to.machine-from.machine, 0).Seconds()}
 }
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
@@ -174,8 +164,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 		results, err = measure(ctx, r, o.Window, low, high.read)
 	}
 	for i := range results {
-		results[i].Parameters["clock"] = map[bool]string{false: "CLOCK_MONOTONIC",
-			true: "the model's"}[r.Stack.Caps().Clock != nil]
+		_, results[i].Parameters["clock"] = pairs.Clock(r.Stack.Caps().Clock)
 	}
 	r.Add(results...)
 	return err
@@ -185,8 +174,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 // costs about as much as a write.
 const compareEach = 64
 
-// measure lets both classes work, each in its two thirds of the time. read reads a record of
-// high.
+// measure lets both classes work, each in its two thirds of the time. read reads a record of high.
 func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target,
 	read func(record int, b []byte) error) ([]reports.Result, error) {
 	defer engine.ReserveProcs(busy)()
@@ -215,7 +203,7 @@ func (p *parts) writes(ctx context.Context, r *engine.Run, low pairs.Target) *pa
 		ended[slot] = min(p.at(), bins-1)
 		p.low[ended[slot]].low++
 	}
-	w.Found = func(slot int) { p.low[ended[slot]].add(w.Take(0)) }
+	w.Found = func(slot int) { p.low[ended[slot]].compared.Add(w.Take(0)) }
 	return w
 }
 
@@ -276,6 +264,6 @@ func (p *parts) took(part int, d time.Duration, compare *drive.Proof, b []byte, 
 	if compare.L.Sh.Verify && !compare.Same(b, highSender, uint64(record)) {
 		return compare.Corrupt(b, highSender, uint64(record))
 	}
-	out.add(compare.Take(0))
+	out.compared.Add(compare.Take(0))
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs/pairstest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -18,34 +17,22 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const each, trip, slow = 100, 1000, 700
 
-// link is a target with a script.
-type link struct{ *pairstest.Link }
-
-func (link) end() (time.Duration, error) { return 0, nil }
-
 // take runs a point whose far end has a script.
-func take(t *testing.T, l link, o options, n int, all bool) (results []reports.Result, failed error) {
+func take(t *testing.T, l *pairstest.Link, o options, n int, all bool) ([]reports.Result, error) {
 	t.Helper()
-	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
-		results, failed = measure(ctx, r, &o, l, made{make: 5, mapped: 6},
-			func() int64 { return time.Now().UnixNano() })
-		return []reports.Result{r.Result()}, nil
+	pt := engine.Point{Workload: Name, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}
+	return enginetest.MeasureAlone(t, pt, n, all, func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
+		return measure(ctx, r, &o, l, made{make: 5, mapped: 6}, func() int64 { return time.Now().UnixNano() })
 	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
-		Points: []engine.Point{{Workload: Name, Alone: true, Op: opCount, Size: o.Sizes[0],
-			Options: engine.PackOptions(o)}}, Iterations: int64(n), Verify: true, VerifyAll: all}
-	enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)
-	return results, failed
 }
 
-func newLink(o options) link {
-	l := link{pairstest.New(depth, o.Sizes[len(o.Sizes)-1], o.Regions, int(o.Total)/o.Regions)}
+func newLink(o options) *pairstest.Link {
+	l := pairstest.New(depth, o.Sizes[len(o.Sizes)-1], o.Regions, int(o.Total)/o.Regions)
 	l.Each, l.Trip = each, func(int) time.Duration { return trip }
 	return l
 }
 
-// Writes under way together fill the link; one alone takes its round trip, and two of a hundred
-// are slower.
+// Writes under way together fill the link; one alone takes its round trip, and two of a hundred are slower.
 func TestScriptedRegions(t *testing.T) {
 	const n = 100
 	o := options{Regions: 64, Total: 64 << 14, Sizes: []int{64, 256}, X: 64}

@@ -30,19 +30,18 @@ type processes struct {
 }
 
 // placeOf is what a user's place holds beside its rings, bytes.
-func placeOf(size int) int { return 128<<10 + step(size) }
+func placeOf(size int) int { return 128<<10 + pairs.Step(size) }
 
-func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err error) {
+func openProcesses(ctx context.Context, r *engine.Run, users int) (_ *target, err error) {
 	p := &processes{stack: r.Stack.(*daemonstack.Stack), size: r.Point.Size}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	window := users * step(p.size)
+	window := users * pairs.Step(p.size)
 	if p.daemons[0], err = p.stack.Start(ctx, "", "", daemonstack.Need{Clients: 1, Place: placeOf(window),
 		Arena: 64<<20 + window}); err != nil {
-		p.daemons[0] = nil
 		return nil, err
 	}
 	if p.home, err = p.daemons[0].Dial(ctx, daemon.ClientConfig{}); err != nil {
@@ -50,7 +49,6 @@ func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err
 	}
 	if p.daemons[1], err = p.stack.Start(ctx, ":0", p.home.Addr(),
 		daemonstack.Need{Clients: users, Place: placeOf(p.size), Arena: 64<<20 + users*128<<10}); err != nil {
-		p.daemons[1] = nil
 		return nil, err
 	}
 	if p.own, err = p.home.Malloc(lite.RegionConfig{Name: "window", Size: uint64(window),
@@ -77,7 +75,7 @@ func openProcesses(ctx context.Context, r *engine.Run, users int) (_ target, err
 		}
 		p.at, p.handles, p.src = append(p.at, at), append(p.handles, h), append(p.src, b)
 	}
-	return p, nil
+	return &target{p, p.stack.Links, p.registered, nil, p.close}, nil
 }
 
 func (p *processes) Source(user int) []byte { return p.src[user] }
@@ -86,10 +84,7 @@ func (p *processes) Write(user int, at pairs.Place, size int) (bool, error) {
 	p.ops[0] = lite.Op{Kind: lite.OpWrite, Handle: p.handles[user], Off: at.Off, Local: p.at[user], Len: uint32(size),
 		Slot: uint32(user)}
 	_, err := p.clients[user].Post(p.ops[:])
-	if err == rdma.ErrQueueFull {
-		return false, nil
-	}
-	return err == nil, err
+	return pairs.Posted(err)
 }
 
 // Poll looks at the clients in turn until one of them has something. Who finds nothing
@@ -119,8 +114,6 @@ func (p *processes) Poll(ended func(int)) (int, error) {
 func (p *processes) Read(at pairs.Place, b []byte) error { return p.home.Read(p.own, at.Off, b) }
 func (p *processes) Drive() error                        { return nil } // the daemon does
 
-func (p *processes) queuePairs() int { return p.stack.Links() }
-
 func (p *processes) registered() int {
 	n := p.home.Used()
 	for _, c := range p.clients {
@@ -128,8 +121,6 @@ func (p *processes) registered() int {
 	}
 	return n
 }
-
-func (p *processes) clock() *rdma.Clock { return nil }
 
 func (p *processes) close() error {
 	var errs []error

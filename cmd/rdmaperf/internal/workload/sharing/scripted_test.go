@@ -8,44 +8,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/curves"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs/pairstest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const size, each, trip = 64, 100, 1000
 
-// link is a target with a script.
-type link struct{ *pairstest.Link }
-
-func (link) queuePairs() int    { return 7 }
-func (link) registered() int    { return 8192 }
-func (link) clock() *rdma.Clock { return nil }
-func (link) close() error       { return nil }
-
-func newLink(users int) link {
-	l := link{pairstest.New(users, size, 1, users*step(size))}
+func newLink(users int) *pairstest.Link {
+	l := pairstest.New(users, size, 1, users*pairs.Step(size))
 	l.Each, l.Trip = each, func(int) time.Duration { return trip }
 	return l
 }
 
 // take runs a point whose far end has a script.
-func take(t *testing.T, l link, users, n int, all bool) (reports.Result, error) {
+func take(t *testing.T, l *pairstest.Link, users, n int, all bool) (reports.Result, error) {
 	t.Helper()
-	var failed error
-	own := enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
-		res, err := measure(ctx, r, l, users, func() int64 { return time.Now().UnixNano() })
-		failed = err
-		return []reports.Result{res}, nil
-	})
-	plan := engine.Plan{Workloads: engine.Table{Name: {Runner: own}},
-		Points: []engine.Point{{Workload: Name, Alone: true, Op: op, Size: size,
-			Options: engine.PackOptions(options{users})}}, Iterations: int64(n), Verify: true, VerifyAll: all}
-	return enginetest.Measure(t, &scripted.Fabric{}, plan, 1, 1)[0], failed
+	pt := engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{users})}
+	return enginetest.First(enginetest.MeasureAlone(t, pt, n, all,
+		func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
+			to := &target{Target: l, queuePairs: func() int { return 7 }, registered: func() int { return 8192 }}
+			res, err := measure(ctx, r, to, users, func() int64 { return time.Now().UnixNano() })
+			return []reports.Result{res}, err
+		}))
 }
 
 // Few users wait for their own writes, each its round trip; many fill the link.
@@ -74,8 +62,7 @@ func TestScriptedUsers(t *testing.T) {
 	}
 }
 
-// Each write has a number: one that is lost, changed, or another's is found at any place, long
-// before the end.
+// Each write has a number: one that is lost, changed, or another's is found at any place, long before the end.
 func TestWritesAreNumbered(t *testing.T) {
 	const users, n = 3, 60
 	for what, bend := range map[string]func(b []byte) []byte{

@@ -1,9 +1,8 @@
 // Package sharing is the workload of many users of one node: a queue pair for each, as a
 // device alone has it, against few that all share, as LITE has them.
 //
-// Both ends live in this process, and one thread posts and polls for all users in turn:
-// what is seen is what connections cost the device and memory, not how threads get in
-// each other's way.
+// Both ends live in this process, and one thread posts and polls for all users in turn: what is seen is what
+// connections cost the device and memory, not how threads get in each other's way.
 package sharing
 
 import (
@@ -26,7 +25,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/stack"
 )
 
-// Name is the workload's.
 const Name = "sharing"
 
 const (
@@ -57,9 +55,6 @@ func (o *options) check(int) error {
 	return nil
 }
 
-func (o *options) words() string { return fmt.Sprintf("sharing: %d users", o.Users) }
-
-// Workload implements workload.Workload.
 type Workload struct {
 	engine.ClientOnly
 	users string
@@ -104,15 +99,13 @@ func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error)
 	}
 	for _, size := range c.SizesOf("", f.Meta().Sizes) {
 		for _, n := range users {
-			o := options{n}
-			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size, Words: o.words(),
-				Options: engine.PackOptions(o)})
+			points = append(points, engine.Point{Workload: Name, Alone: true, Op: op, Size: size,
+				Words: fmt.Sprintf("sharing: %d users", n), Options: engine.PackOptions(options{n})})
 		}
 	}
 	return points, nil
 }
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
@@ -130,7 +123,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	now, name := clockOf(t)
+	now, name := pairs.Clock(t.clock)
 	res, err := measure(ctx, r, t, o.Users, now)
 	if err != nil {
 		return err
@@ -145,11 +138,11 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 const compareEach = 1024
 
 // measure has every user write in turn, with one write under way each.
-func measure(ctx context.Context, r *engine.Run, t target, users int, now func() int64) (res reports.Result,
+func measure(ctx context.Context, r *engine.Run, t *target, users int, now func() int64) (res reports.Result,
 	err error) {
-	w := &pairs.Writes{Target: t, Proof: drive.LocalProof(r, compareEach), Slots: users, Size: r.Point.Size,
+	w := &pairs.Writes{Target: t.Target, Proof: drive.LocalProof(r, compareEach), Slots: users, Size: r.Point.Size,
 		Now: now, Apart: true,
-		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * step(r.Point.Size))} }}
+		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * pairs.Step(r.Point.Size))} }}
 	n := 200 * users
 	if n = max(n, 8000); r.Plan.Iterations > 0 {
 		n = int(r.Plan.Iterations)
