@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -35,7 +35,7 @@ func TestRunRegister(t *testing.T) {
 		d := documentOf(t, filepath.Join(out, "result.json"))
 		seen := map[string]bool{}
 		for _, res := range d.Results {
-			x := results.Of(&res)
+			x := register.Of(&res)
 			if x == nil || res.Stack != c.stack || res.Label != c.label || res.Operations == 0 {
 				t.Fatalf("%s: %+v, detail %+v", c.stack, res, x)
 			}

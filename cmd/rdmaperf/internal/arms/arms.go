@@ -10,8 +10,14 @@ package arms
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/spf13/pflag"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/regcache"
+	"github.com/rdmaperf/rdmaperf/regcache/offload"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -64,8 +70,7 @@ type Arm interface {
 	Give(b rdma.Buffer) error
 	// Get registers; Hold.Put deregisters.
 	Get(b rdma.Buffer) (Hold, error)
-	// Kept tells whether registrations outlive their use, so that Get of memory that was
-	// used before is a look-up.
+	// Kept tells whether registrations outlive their use, so that Get of memory that was used before is a look-up.
 	Kept() bool
 	// Batch is how many registrations one sample is to be the mean of.
 	Batch(size int) int
@@ -88,30 +93,23 @@ type Settings struct {
 // New makes the arm of a name: rdma.ErrInvalid when there is none, rdma.ErrNotSupported
 // when the registrar cannot do it. What stands below outlives it.
 func New(name string, s Settings) (Arm, error) {
-	mk := makers[name]
-	if mk == nil {
-		return nil, fmt.Errorf("arm %q: %w", name, rdma.ErrInvalid)
-	}
-	return mk(s)
-}
-
-// makers is the table of arms.
-var makers = map[string]func(s Settings) (Arm, error){
-	None: func(s Settings) (Arm, error) {
+	switch name {
+	case None:
 		return &plain{newMapped(s), s.Reg, s.Access}, nil
-	},
-	Cache: func(s Settings) (Arm, error) {
-		c, scope, err := cacheOf(s)
-		return &cached{newMapped(s), c, scope, s.Access}, err
-	},
-	Prereg: func(s Settings) (Arm, error) { s.Deferred = 0; return newPooled(s) },
-	Lazy:   newPooled,
-	ODP: func(s Settings) (Arm, error) {
+	case Cache:
+		return newCached(s)
+	case Prereg:
+		s.Deferred = 0
+		return newPooled(s)
+	case Lazy:
+		return newPooled(s)
+	case ODP:
 		if !s.ODP {
 			return nil, fmt.Errorf("on-demand paging: %w", rdma.ErrNotSupported)
 		}
 		return &plain{newMapped(s), s.Reg, s.Access | rdma.OnDemand}, nil
-	},
+	}
+	return nil, fmt.Errorf("arm %q: %w", name, rdma.ErrInvalid)
 }
 
 // batched is the batch of what is answered from a table: some microseconds together, so
@@ -175,16 +173,16 @@ type cached struct {
 	access rdma.Access
 }
 
-func cacheOf(s Settings) (*regcache.Cache, *regcache.Scope, error) {
+func newCached(s Settings) (*cached, error) {
 	c, err := regcache.New(s.Reg, s.Config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	scope, err := c.Scope(0)
 	if err != nil {
-		return nil, nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, c.Close())
 	}
-	return c, scope, nil
+	return &cached{newMapped(s), c, scope, s.Access}, nil
 }
 
 func (c *cached) Get(b rdma.Buffer) (Hold, error) {
@@ -206,18 +204,17 @@ type pooled struct {
 }
 
 func newPooled(s Settings) (Arm, error) {
-	c, scope, err := cacheOf(s)
+	c, err := newCached(s)
 	if err != nil {
 		return nil, err
 	}
-	// A piece is one mapping: both arms register the same, and differ in nothing but when
-	// they give it up.
-	p, err := scope.NewPool(regcache.PoolConfig{Access: s.Access, Piece: s.Piece, Deferred: s.Deferred,
+	// A piece is one mapping: both arms register the same, and differ in nothing but when they give it up.
+	p, err := c.scope.NewPool(regcache.PoolConfig{Access: s.Access, Piece: s.Piece, Deferred: s.Deferred,
 		Arena: rdma.ArenaConfig{Pages: s.Pages}})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &pooled{cached{cache: c, scope: scope, access: s.Access}, p}, nil
+	return &pooled{*c, p}, nil
 }
 
 func (p *pooled) Take(n int) (rdma.Buffer, error) { return p.pool.Map(n) }
@@ -227,3 +224,66 @@ func (p *pooled) Counters() (*regcache.Counters, *regcache.PoolCounters) {
 	return &c, &n
 }
 func (p *pooled) Close() error { return errors.Join(p.pool.Close(), p.cache.Close()) }
+
+// Flags are those that workloads of arms share. The first of them to register makes the flags, and all read the same.
+type Flags struct {
+	set *pflag.FlagSet
+}
+
+// Chosen is what the flags say.
+type Chosen struct {
+	Arms     []string // that were asked for
+	ODP      bool     // is among them, which not every device has
+	Offloads []string // at least one
+	Deferred int      // bytes
+}
+
+const defaultDeferred = "64M"
+
+// Register adds the flags unless another workload has.
+func (f *Flags) Register(set *pflag.FlagSet) {
+	f.set = set
+	if set.Lookup("arms") != nil {
+		return
+	}
+	set.StringSlice("arms", Names(),
+		"register, allreduce: comma list of none (the device registers each time), cache, prereg (registered when it "+
+			"is mapped), prereg+lazy (and unmapped late), odp (on-demand paging, where the device has it)")
+	set.StringSlice("offload", nil,
+		"register, allreduce: comma list of none, hop, TIME, hop+TIME: a detour of each call of the driver, as of a "+
+			"kernel next to Linux (default none,hop; of allreduce none)")
+	set.String("deferred", defaultDeferred,
+		"register, allreduce: bytes that prereg+lazy keeps when they are unmapped; at least two buffers")
+}
+
+// Read checks and returns them. own are the detours when none are given.
+func (f *Flags) Read(changed func(flag string) bool, own ...string) (c Chosen, err error) {
+	list, _ := f.set.GetStringSlice("arms") // Register made them
+	detours, _ := f.set.GetStringSlice("offload")
+	text, _ := f.set.GetString("deferred")
+	c.Arms = values.Unique(list)
+	c.ODP = slices.Contains(c.Arms, ODP)
+	for _, a := range c.Arms {
+		if !slices.Contains(Names(), a) {
+			return c, values.Wrong("arms", "%q: want one of %s", a, strings.Join(Names(), ", "))
+		}
+	}
+	if !changed("offload") {
+		detours = own
+	}
+	if c.Offloads = values.Unique(detours); len(c.Offloads) == 0 {
+		c.Offloads = []string{"none", "hop"}
+	}
+	for _, o := range c.Offloads {
+		if _, err := offload.Parse(o); err != nil {
+			return c, values.Wrong("offload", "%w", err)
+		}
+	}
+	if c.Deferred, err = values.Bytes(text); err != nil {
+		return c, values.Wrong("deferred", "%w", err)
+	}
+	if c.Deferred < 1 {
+		return c, values.Wrong("deferred", "%s: want at least 1 byte", text)
+	}
+	return c, nil
+}

@@ -16,14 +16,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Name is the workload's.
 const Name = "register"
 
 const (
@@ -41,17 +38,6 @@ var (
 	scatterSizes = []int{64 << 10, 1 << 20}
 )
 
-// Patterns beside those of package measure.
-const (
-	patternSet     = measure.PatternSet
-	patternThreads = "threads"
-)
-
-func patterns() []string {
-	return append(measure.Patterns(), patternSet, patternThreads, measure.PatternReplaced)
-}
-
-// Workload implements workload.Workload.
 type Workload struct {
 	engine.ClientOnly
 	pages, patterns []string
@@ -64,7 +50,7 @@ type Workload struct {
 func (*Workload) Meta() workload.Meta {
 	return workload.Meta{
 		Name:    Name,
-		Results: results.Results,
+		Results: results,
 		Summary: "cost of memory registration, and what caching it saves",
 		Examples: "rdmaperf run --workload register\n" +
 			"rdmaperf run --transport iwarp,regcache+iwarp --workload register,latency --op write -s 64",
@@ -83,7 +69,7 @@ func over(s transports.Stack, pt engine.Point) error {
 }
 
 func (f *Workload) Flags(set *pflag.FlagSet) {
-	set.StringSliceVar(&f.patterns, "pattern", patterns(), "register: comma list of "+strings.Join(patterns(),
+	set.StringSliceVar(&f.patterns, "pattern", Patterns(), "register: comma list of "+strings.Join(Patterns(),
 		", ")+" (which buffers are registered, one after the other)")
 	set.StringSliceVar(&f.sources, "source", regcache.Sources(),
 		"register: of the pattern replaced, how the cache is to notice that memory of others went away; "+
@@ -105,8 +91,8 @@ func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 		return nil, values.Wrong(s, "the workload register has no connections; see --pattern and --register-threads")
 	}
 	for _, w := range f.patterns {
-		if !slices.Contains(patterns(), w) {
-			return nil, values.Wrong("pattern", "%q: want one of %s", w, strings.Join(patterns(), ", "))
+		if !slices.Contains(Patterns(), w) {
+			return nil, values.Wrong("pattern", "%q: want one of %s", w, strings.Join(Patterns(), ", "))
 		}
 	}
 	for _, w := range f.pages {
@@ -131,25 +117,37 @@ func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{f: f, list: list, sizes: c.Sizes, window: defaultWindow}
+	b := &builder{list: list, sizes: c.Sizes, window: defaultWindow, pin: !c.Changed("transport")}
 	if c.Changed("duration") {
 		b.window = c.Plan.Duration
 	}
-	b.pin = !c.Changed("transport")
+	small, base := []int{smallSize}, []string{"base"}
 	for _, w := range values.Unique(f.patterns) {
-		switch w {
-		case measure.PatternRepeated:
-			b.product(w, costSizes, list.Arms, list.Offloads)
-		case measure.PatternNew:
-			b.product(w, freshSizes, list.Arms, list.Offloads)
-		case patternSet:
-			b.set(sets)
-		case patternThreads:
-			b.threads(threads)
-		case measure.PatternReplaced:
-			b.replaced(values.Unique(f.sources), c.Changed("source"))
+		switch own := []options{{}}; w {
+		case PatternRepeated:
+			b.product(w, costSizes, f.pages, list.Offloads, list.Arms, own)
+		case PatternNew:
+			b.product(w, freshSizes, f.pages, list.Offloads, list.Arms, own)
+		case PatternSet:
+			own = nil
+			for _, n := range sets {
+				own = append(own, options{Buffers: n, Regions: f.capacity})
+			}
+			b.product(w, small, base, list.Offloads[:1], b.only(arms.Cache), own)
+		case PatternThreads:
+			own = nil
+			for _, n := range threads {
+				own = append(own, options{Threads: n})
+			}
+			b.product(w, small, base, list.Offloads[:1], b.only(arms.None, arms.Cache, arms.ODP), own)
+		case PatternReplaced: // with each source; of those that nobody named, those that the system grants
+			own = nil
+			for _, s := range values.Unique(f.sources) {
+				own = append(own, options{Source: s, Named: c.Changed("source")})
+			}
+			b.product(w, small, base, []string{"none"}, b.only(arms.Cache), own)
 		default:
-			b.product(w, scatterSizes, list.Arms, list.Offloads[:1])
+			b.product(w, scatterSizes, f.pages, list.Offloads[:1], list.Arms, own)
 		}
 	}
 	if len(b.points) == 0 {
@@ -176,11 +174,11 @@ func (b *builder) fitting(c *workload.Common) ([]engine.Point, error) {
 		if err != nil {
 			return nil, err
 		}
-		var t *measure.Target // it is not opened yet
+		var t *Target // it is not opened yet
 		if o.Pin {
-			t = &measure.Target{Name: "pin", Most: measure.PinMost}
+			t = &Target{Name: "pin", Most: PinMost}
 		}
-		most, because := measure.Most(t, p)
+		most, because := Most(t, p)
 		if p.Bytes() <= most {
 			fit = append(fit, pt)
 			continue
@@ -202,7 +200,6 @@ func aboveLimit(bytes, most int, why string) error {
 
 // builder makes points.
 type builder struct {
-	f      *Workload
 	list   arms.Chosen
 	sizes  []int // that were given
 	window time.Duration
@@ -210,82 +207,43 @@ type builder struct {
 	points []engine.Point
 }
 
-func (b *builder) add(size int, o options) {
-	o.Pin, o.ODP, o.Window, o.Deferred, o.Asked, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred,
-		len(b.sizes) > 0, len(b.list.Arms) == 1
-	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size,
-		Words: o.words(size), Options: engine.PackOptions(o)})
+// only are those of the chosen arms that a pattern has: a look-up of memory that is registered when it is mapped is
+// that of the cache.
+func (b *builder) only(has ...string) []string {
+	return slices.DeleteFunc(slices.Clone(b.list.Arms), func(arm string) bool { return !slices.Contains(has, arm) })
 }
 
-// product is every size with all kinds of pages, all arms and all detours.
-func (b *builder) product(pattern string, own []int, list, detours []string) {
-	sizes := own
-	if len(b.sizes) > 0 {
+// product is every size with all kinds of pages, all detours, all of the pattern's own options and all arms.
+func (b *builder) product(pattern string, sizes []int, pages, detours, names []string, own []options) {
+	named := len(b.sizes) > 0
+	if named {
 		sizes = b.sizes
 	}
 	for _, size := range sizes {
-		for _, pages := range b.f.pages {
-			huge := pages == "huge"
-			if huge && (size < hugePage || pattern != measure.PatternRepeated && len(b.sizes) == 0) {
+		for _, kind := range pages {
+			huge := kind == "huge"
+			if huge && (size < hugePage || pattern != PatternRepeated && !named) {
 				continue
 			}
 			for _, detour := range detours {
-				if detour != "none" && size > farSize && len(b.sizes) == 0 {
+				if detour != "none" && size > farSize && !named {
 					continue
 				}
-				for _, arm := range list {
-					b.add(size, options{Pattern: pattern, Arm: arm, Huge: huge, Offload: detour})
+				for _, o := range own {
+					for _, arm := range names {
+						o.Pattern, o.Arm, o.Huge, o.Offload, o.Asked = pattern, arm, huge, detour, named
+						b.add(size, o)
+					}
 				}
 			}
 		}
 	}
 }
 
-// small are the sizes of patterns that are not about size.
-func (b *builder) small() []int {
-	if len(b.sizes) > 0 {
-		return b.sizes
-	}
-	return []int{smallSize}
-}
-
-func (b *builder) set(buffers []int) {
-	if !slices.Contains(b.list.Arms, arms.Cache) {
-		return
-	}
-	for _, size := range b.small() {
-		for _, n := range buffers {
-			b.add(size, options{Pattern: patternSet, Arm: arms.Cache, Offload: b.list.Offloads[0], Buffers: n,
-				Regions: b.f.capacity})
-		}
-	}
-}
-
-// replaced is the arm of the cache with each source. Of the sources that nobody named,
-// those that the system grants.
-func (b *builder) replaced(sources []string, named bool) {
-	if !slices.Contains(b.list.Arms, arms.Cache) {
-		return
-	}
-	for _, size := range b.small() {
-		for _, s := range sources {
-			b.add(size, options{Pattern: measure.PatternReplaced, Arm: arms.Cache, Offload: "none", Source: s,
-				Named: named})
-		}
-	}
-}
-
-func (b *builder) threads(counts []int) {
-	for _, size := range b.small() {
-		for _, n := range counts {
-			for _, arm := range b.list.Arms {
-				if arm == arms.Prereg || arm == arms.Lazy { // a look-up as in the cache
-					continue
-				}
-				b.add(size, options{Pattern: patternThreads, Arm: arm, Offload: b.list.Offloads[0], Threads: n})
-			}
-		}
-	}
+func (b *builder) add(size int, o options) {
+	o.Pin, o.ODP, o.Window, o.Deferred, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.list.Arms) == 1
+	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size,
+		Words: o.words(size), Options: engine.PackOptions(o)})
 }
 
 // options are those of a point.
@@ -308,15 +266,15 @@ type options struct {
 }
 
 // point is what is measured.
-func (o *options) point(size int) (measure.Point, error) {
+func (o *options) point(size int) (Point, error) {
 	detour, err := offload.Parse(o.Offload)
-	p := measure.Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads,
+	p := Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads,
 		Buffers: o.Buffers, Regions: o.Regions, Deferred: o.Deferred}
 	if err == nil && o.Source != "" {
 		p.Source, err = regcache.ParseSource(o.Source)
 	}
-	if o.Pattern == patternThreads {
-		p.Pattern, p.Together = measure.PatternRepeated, true
+	if o.Pattern == PatternThreads {
+		p.Pattern, p.Together = PatternRepeated, true
 	}
 	return p, err
 }

@@ -1,9 +1,12 @@
-// Package register is the workload of registrations: what it costs to have memory
-// registered, used and given up again, by the device each time, through a cache, and
-// from memory that was registered when it was mapped.
+// Package register is the workload of registrations: what it costs to have memory registered, used and given up again,
+// by the device each time, through a cache, and from memory that was registered when it was mapped.
 //
 // It runs on this machine alone. Without --transport it pins pages through io_uring and
 // needs no device; the transport that a run measures otherwise is not used then.
+//
+// A use moves at most [UseBytes], whatever was registered. Look-ups are shorter than a reading of the clock and timed
+// in batches: a sample is the mean of its batch then, and its percentiles are those of means. Stages of fresh memory
+// are timed one by one, so each has one reading of the clock.
 package register
 
 import (
@@ -14,13 +17,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/measure"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	o, err := engine.ReadOptions(r.Point, (*options).check)
 	if err != nil {
@@ -35,7 +36,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	if most, why := measure.Most(t, p); p.Bytes() > most {
+	if most, why := Most(t, p); p.Bytes() > most {
 		if !o.Asked {
 			return nil // of the sizes that nobody named, those that fit
 		}
@@ -52,7 +53,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	}
 	absent := map[string]string{}
 	if o.Source != "" {
-		granted := measure.Sources(t)
+		granted := Sources(t)
 		if why := granted[o.Source]; why != nil {
 			if !o.Named {
 				return nil // the row of auto says why
@@ -66,14 +67,14 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 			}
 		}
 	}
-	d, err := measure.Run(ctx, t, p, o.Window, r.Plan.Seed)
-	if errors.Is(err, measure.ErrOther) {
+	d, err := Run(ctx, t, p, o.Window, r.Plan.Seed)
+	if errors.Is(err, ErrOther) {
 		return &reports.ExitError{Code: reports.ExitCorruption, Operation: r.Point.String(), Err: err}
 	}
 	if err != nil {
 		return err
 	}
-	if err := measure.CheckStale(d); err != nil {
+	if err := CheckStale(d); err != nil {
 		return &reports.ExitError{Code: reports.ExitCorruption, Operation: r.Point.String(), Err: err}
 	}
 	if o.ODP && !t.ODP {
@@ -96,9 +97,9 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 }
 
 // target opens what registers.
-func target(r *engine.Run, pinned bool) (*measure.Target, func() error, error) {
+func target(r *engine.Run, pinned bool) (*Target, func() error, error) {
 	if pinned {
-		t, err := measure.Pin()
+		t, err := Pin()
 		if err != nil {
 			return nil, nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "pin memory through io_uring",
 				Err: err, Hint: hint(err)}
@@ -109,7 +110,7 @@ func target(r *engine.Run, pinned bool) (*measure.Target, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := measure.Device(dev, "127.0.0.1:0")
+	t, err := Device(dev)
 	if err != nil {
 		code := reports.ExitFailed
 		if errors.Is(err, rdma.ErrNotSupported) {

@@ -1,4 +1,4 @@
-package measure
+package register
 
 import (
 	"bytes"
@@ -6,8 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/pin"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -91,62 +97,33 @@ func holds(buf rdma.Buffer, p []byte) error {
 // limit bounds every wait of a device. Arbitrary.
 const limit = 10 * time.Second
 
-// loop is a connection of a device to itself: the far end's window is read into
-// registered memory.
+// loop is a connection of a device to itself: the far end's window is read into registered memory.
 type loop struct {
-	cq       [2]rdma.CQ
-	qp       [2]rdma.QP
-	window   rdma.Buffer
-	mr       rdma.MR
-	listener rdma.Listener
+	*pairs.Devices
+	window rdma.Buffer
+	mr     rdma.MR
 }
 
-// Device is an RDMA device, with a connection to itself over listen ("host:port").
-func Device(dev rdma.Device, listen string) (*Target, error) {
+// Device is an RDMA device, with a connection to itself.
+func Device(dev rdma.Device) (*Target, error) {
 	caps := dev.Caps()
 	if err := caps.Missing(rdma.Need{Ops: rdma.Ops(rdma.OpRead)}); err != nil {
 		return nil, err
 	}
-	l := new(loop)
-	if err := l.open(dev, listen); err != nil {
-		return nil, errors.Join(err, l.close())
-	}
-	return &Target{Name: dev.Name(), Reg: dev, ODP: caps.OnDemand, use: l.use, close: l.close}, nil
-}
-
-func (l *loop) open(dev rdma.Device, listen string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	for i := range l.cq {
-		if l.cq[i], err = dev.NewCQ(16); err != nil {
-			return err
-		}
-		if l.qp[i], err = dev.NewQP(rdma.QPConfig{SendCQ: l.cq[i], RecvCQ: l.cq[i], SendDepth: 4,
-			RecvDepth: 4}); err != nil {
-			return err
-		}
+	ends, err := pairs.OpenLoop(ctx, dev)
+	if err != nil {
+		return nil, err
 	}
-	if l.window, err = rdma.Alloc(UseBytes); err != nil {
-		return err
+	l := &loop{Devices: ends}
+	if l.window, err = rdma.Alloc(UseBytes); err == nil {
+		l.mr, err = dev.RegMR(0, l.window, rdma.LocalWrite|rdma.RemoteRead)
 	}
-	if l.mr, err = dev.RegMR(0, l.window, rdma.LocalWrite|rdma.RemoteRead); err != nil {
-		return err
+	if err != nil {
+		return nil, errors.Join(err, l.Disconnect(), l.window.Free())
 	}
-	if l.listener, err = dev.Listen(ctx, listen, 1); err != nil {
-		return err
-	}
-	accepted := make(chan error, 1)
-	go func() {
-		req, err := l.listener.Accept(ctx)
-		if err == nil {
-			_, err = req.Accept(ctx, l.qp[1], rdma.ConnParam{IRD: 1, ORD: 1})
-		}
-		accepted <- err
-	}()
-	if _, err = l.qp[0].Connect(ctx, l.listener.Addr(), rdma.ConnParam{IRD: 1, ORD: 1}); err != nil {
-		cancel()
-	}
-	return errors.Join(err, <-accepted)
+	return &Target{Name: dev.Name(), Reg: dev, ODP: caps.OnDemand, use: l.use, close: l.close}, nil
 }
 
 // use reads the far window into the end of the memory.
@@ -157,16 +134,16 @@ func (l *loop) use(lkey uint32, buf rdma.Buffer, number uint64) error {
 	wr := [1]rdma.SendWR{{ID: number, Op: rdma.OpRead, Flags: rdma.Signaled, RemoteAddr: l.mr.Addr(), RKey: l.mr.RKey(),
 		NumSGE: 1}}
 	wr[0].SGE[0] = rdma.SGE{Addr: buf.Addr() + uint64(buf.Len()-n), Len: uint32(n), LKey: lkey}
-	if _, err := l.qp[0].PostSend(wr[:]); err != nil {
+	if _, err := l.QPs[0][0].PostSend(wr[:]); err != nil {
 		return err
 	}
 	var wc [1]rdma.WC
 	var end time.Time
 	for polls := 0; ; polls++ {
-		if _, err := l.cq[1].Poll(nil); err != nil { // drives the far end of a software device
+		if _, err := l.CQs[1].Poll(nil); err != nil { // drives the far end of a software device
 			return err
 		}
-		k, err := l.cq[0].Poll(wc[:])
+		k, err := l.CQs[0].Poll(wc[:])
 		switch {
 		case err != nil:
 			return err
@@ -187,22 +164,51 @@ func (l *loop) use(lkey uint32, buf rdma.Buffer, number uint64) error {
 }
 
 func (l *loop) close() error {
-	var errs []error
-	if l.listener != nil {
-		errs = append(errs, l.listener.Close())
-	}
-	for i := range l.qp {
-		if l.qp[i] != nil {
-			errs = append(errs, l.qp[i].Close())
+	return errors.Join(l.Disconnect(), l.mr.Close(), l.window.Free())
+}
+
+// Most is how many bytes a point may have here: no more than the target registers, a
+// quarter of the memory that the system says is available, and half of what may be
+// locked. Of a cache's working set one buffer has to fit into that half: for the next one
+// the cache gives up what nobody uses. why names the least of them. Without a target it is what the machine allows.
+func Most(t *Target, p Point) (n int, why string) {
+	n, why = 1<<40, "no limit is known"
+	least := func(v int, s string) {
+		if v < n {
+			n, why = v, s
 		}
 	}
-	for i := range l.cq {
-		if l.cq[i] != nil {
-			errs = append(errs, l.cq[i].Close())
-		}
+	if t != nil && t.Most > 0 {
+		least(t.Most, fmt.Sprintf("%s registers at most %d bytes at once", t.Name, t.Most))
 	}
-	if l.mr != nil {
-		errs = append(errs, l.mr.Close())
+	if v := available(); v > 0 {
+		least(v/4, fmt.Sprintf("a quarter of the %d bytes of memory that are available", v))
 	}
-	return errors.Join(append(errs, l.window.Free())...)
+	evicts := p.Pattern == PatternSet && p.Arm == arms.Cache
+	if v, limited := lockable(); limited && !(evicts && p.Size <= v/2) {
+		least(v/2, fmt.Sprintf("half of the %d bytes that may be locked (ulimit -l)", v))
+	}
+	return n, why
+}
+
+// available is MemAvailable of /proc/meminfo (proc(5)) in bytes, 0 where it is not said.
+func available() (bytes int) {
+	text, _ := os.ReadFile("/proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
+	_, _ = fmt.Sscan(rest, &bytes)
+	return bytes << 10 // it says KiB
+}
+
+// lockable is RLIMIT_MEMLOCK, which holds for who has no CAP_IPC_LOCK.
+func lockable() (bytes int, limited bool) {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err == nil && data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0 {
+		return 0, false
+	}
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); err != nil || lim.Cur > 1<<40 {
+		return 0, false
+	}
+	return int(lim.Cur), true
 }

@@ -1,4 +1,4 @@
-package measure
+package register
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -71,7 +70,6 @@ func (r *run) replaced() error {
 // hitBatch is how many hits one sample is the mean of, as for other look-ups. Arbitrary.
 const hitBatch = 64
 
-// replace is one round.
 func (r *run) replace(scope *regcache.Scope, s *stages, note bool) (err error) {
 	raw, err := rawMap(nil, r.Size)
 	if err != nil {
@@ -155,7 +153,7 @@ func (r *run) through(scope *regcache.Scope, b rdma.Buffer) error {
 }
 
 // CheckStale refuses stale hits of a source that promises none.
-func CheckStale(d *results.Register) error {
+func CheckStale(d *Register) error {
 	if d.Stale == 0 || d.Source == regcache.SourceNone.String() {
 		return nil
 	}

@@ -1,23 +1,28 @@
-package measure
+package register
 
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register/results"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
+	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, results) }
 
 // targets runs a test over all that registers here.
 func targets(t *testing.T, f func(t *testing.T, g *Target)) {
@@ -27,7 +32,7 @@ func targets(t *testing.T, f func(t *testing.T, g *Target)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := Device(dev, "127.0.0.1:0")
+			g, err := Device(dev)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +59,7 @@ func targets(t *testing.T, f func(t *testing.T, g *Target)) {
 	})
 }
 
-func take(t *testing.T, g *Target, p Point) *results.Register {
+func take(t *testing.T, g *Target, p Point) *Register {
 	t.Helper()
 	out, err := Run(context.Background(), g, p, time.Millisecond, 1)
 	if err != nil {
@@ -68,7 +73,7 @@ func take(t *testing.T, g *Target, p Point) *results.Register {
 func TestEveryArmHasEveryPattern(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		for _, arm := range arms.Names() {
-			for _, pattern := range append(Patterns(), PatternSet) {
+			for _, pattern := range []string{PatternRepeated, PatternRandom, PatternOverlapping, PatternNew, PatternSet} {
 				for _, o := range []offload.Config{{}, {Hop: true}} {
 					p := Point{Arm: arm, Size: 8192, Pattern: pattern, Offload: o}
 					if pattern == PatternSet {
@@ -139,8 +144,7 @@ func TestHitRatioHasAKneeAtTheCapacity(t *testing.T) {
 	})
 }
 
-// Lazily unmapped memory is revived and stays below its bound; the eager arm gives all
-// up.
+// Lazily unmapped memory is revived and stays below its bound; the eager arm gives all up.
 func TestLazyMemoryIsRevivedAndBounded(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		lazy := take(t, g, Point{Arm: arms.Lazy, Size: 64 << 10, Pattern: PatternNew, Deferred: 256 << 10}).Pool
@@ -179,5 +183,143 @@ func TestWhatIsTooMuchIsRefused(t *testing.T) {
 	}
 	if n, why := Most(g, Point{}); n < 1 || n > 1<<30 || why == "" {
 		t.Errorf("most %d, %q", n, why)
+	}
+}
+
+// A working set above what may be locked is measured, as the cache gives up for the next buffer what nobody uses; other
+// points above it are not. The thread that drops its capability ends with the goroutine.
+func TestAWorkingSetMayExceedWhatMayBeLocked(t *testing.T) {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); err != nil || lim.Cur > 64<<20 || lim.Cur < 1<<20 {
+		t.Skipf("RLIMIT_MEMLOCK of %d bytes is not one to go above here", lim.Cur)
+	}
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		runtime.LockOSThread()
+		hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var data [2]unix.CapUserData
+		if err := unix.Capget(&hdr, &data[0]); err != nil {
+			t.Error(err)
+			return
+		}
+		data[0].Effective &^= 1 << unix.CAP_IPC_LOCK
+		if err := unix.Capset(&hdr, &data[0]); err != nil {
+			t.Error(err)
+			return
+		}
+		g, err := Pin()
+		if err != nil {
+			t.Logf("skipped: %v", err)
+			return
+		}
+		defer g.Close()
+		const size = 64 << 10
+		n := 2 * int(lim.Cur) / size
+		p := Point{Arm: arms.Cache, Size: size, Pattern: PatternSet, Buffers: n, Regions: 2 * n}
+		if most, why := Most(g, p); p.Bytes() > most {
+			t.Errorf("at most %d bytes: %s", most, why)
+		}
+		d, err := Run(context.Background(), g, p, 20*time.Millisecond, 7)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if d.Cache["evictions"] == 0 || d.SetHits == 0 || d.SetHits == d.SetGets {
+			t.Errorf("%d hits of %d, %v", d.SetHits, d.SetGets, d.Cache)
+		}
+		if most, _ := Most(g, Point{Arm: arms.Cache, Size: int(lim.Cur), Pattern: PatternRepeated}); most >= int(
+			lim.Cur) {
+			t.Errorf("a buffer of all that may be locked: at most %d", most)
+		}
+	}()
+	wg.Wait()
+}
+
+// Memory whose pages were replaced behind everybody's back is noticed by every source but none. With that one a device
+// that pins pages writes to the old ones each time, and one that reaches memory by its address cannot show it.
+func TestSourcesNoticeReplacedMemory(t *testing.T) {
+	targets(t, func(t *testing.T, g *Target) {
+		for word, why := range Sources(g) {
+			if why != nil {
+				t.Logf("source %s is not granted here: %v", word, why)
+				continue
+			}
+			s, err := regcache.ParseSource(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := Run(context.Background(), g, Point{Arm: arms.Cache, Size: 64 << 10, Pattern: PatternReplaced,
+				Source: s}, 5*time.Millisecond, 1)
+			if err != nil {
+				t.Fatalf("source %s: %v", word, err)
+			}
+			want := int64(0)
+			if s == regcache.SourceNone && g.Name == "pin" {
+				want = d.Replaced
+			}
+			if d.Replaced == 0 || d.Stale != want || d.Register == nil || d.Unmap == nil || d.SourceSays == "" {
+				t.Errorf("source %s: %d stale of %d, want %d; %+v", word, d.Stale, d.Replaced, want, d)
+			}
+			err = CheckStale(d)
+			if err != nil {
+				t.Errorf("source %s: %v", word, err)
+			}
+			if d.Stale = 1; (CheckStale(d) == nil) != (s == regcache.SourceNone) {
+				t.Errorf("source %s: a stale use is taken for %v", word, CheckStale(d))
+			}
+		}
+	})
+}
+
+// paging is a device that declares on-demand paging. What is below finds the pages by itself, as a process does.
+type paging struct {
+	rdma.Device
+	onDemand, pinned int
+}
+
+func (p *paging) Caps() rdma.Caps {
+	c := p.Device.Caps()
+	c.OnDemand = true
+	return c
+}
+
+func (p *paging) RegMR(pd rdma.PD, b rdma.Buffer, access rdma.Access) (rdma.MR, error) {
+	if access.Has(rdma.OnDemand) {
+		p.onDemand++
+	} else {
+		p.pinned++
+	}
+	return p.Device.RegMR(pd, b, access&^rdma.OnDemand)
+}
+
+// On a device that declares it, the arm registers nothing but on demand, and first and
+// second uses of new memory are told apart.
+func TestOnDemandPagingWhereDeclared(t *testing.T) {
+	below, err := memdev.NewFabric(memdev.Config{}).Open("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := &paging{Device: below}
+	g, err := Device(dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := dev.pinned // the window of the far end
+	for _, pattern := range []string{PatternRepeated, PatternNew} {
+		d := take(t, g, Point{Arm: arms.ODP, Size: 64 << 10, Pattern: pattern})
+		if d.Register == nil || d.Use == nil || (d.Again != nil) != (pattern == PatternNew) {
+			t.Errorf("%s: %+v", pattern, d)
+		}
+	}
+	if dev.onDemand == 0 || dev.pinned != own {
+		t.Errorf("%d registrations on demand, %d others", dev.onDemand, dev.pinned-own)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,9 +1,0 @@
-package results
-
-import (
-	"testing"
-
-	"github.com/rdmaperf/rdmaperf/reports/reporttest"
-)
-
-func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, Results) }
