@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -131,12 +132,7 @@ func (d *daemonOptions) run(cmd *cobra.Command, o *liteOptions) (err error) {
 	if d.parent {
 		go func() {
 			defer cancel()
-			var b [64]byte
-			for {
-				if _, err := os.Stdin.Read(b[:]); err != nil {
-					return
-				}
-			}
+			_, _ = io.Copy(io.Discard, os.Stdin)
 		}()
 	}
 	<-ctx.Done()

@@ -20,8 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/pagerank"
 )
 
-// goSources lists the sources of Go's standard library on this machine, without tests,
-// in order, and their folder.
+// goSources lists the sources of Go's standard library on this machine, without tests, in order, and their folder.
 func goSources(ctx context.Context) (root string, files []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -84,7 +83,6 @@ func importGraph(ctx context.Context) (*pagerank.Graph, string, error) {
 	return b.Graph(), "imports of Go's standard library", nil
 }
 
-// edgeList is the graph of a file.
 func edgeList(name string) (*pagerank.Graph, string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -2,6 +2,7 @@
 package liteapps
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -84,27 +85,32 @@ func (a *liteApp) print(w io.Writer, o *liteOptions, stack string) error {
 // liteTimeout bounds each wait of an application: a barrier waits for the slowest node.
 const liteTimeout = 2 * time.Minute
 
-// withNodes runs f on a cluster of local nodes.
-func (o *liteOptions) withNodes(ctx context.Context, arena int,
-	f func(nodes []*lite.Node, ids []int) error) (err error) {
-	at, err := stackspec.Survey(o.transport)
+// run has work use a cluster of local nodes, and prints what it left in a.
+func (o *liteOptions) run(cmd *cobra.Command, a *liteApp, work func(nodes []*lite.Node, ids []int) error) error {
+	stack, err := o.withNodes(cmd.Context(), work)
 	if err != nil {
 		return err
 	}
+	return a.print(cmd.OutOrStdout(), o, stack)
+}
+
+// withNodes runs f on a cluster of local nodes over a stack of that name.
+func (o *liteOptions) withNodes(ctx context.Context, f func(nodes []*lite.Node, ids []int) error) (stack string,
+	err error) {
+	at, err := stackspec.Survey(o.transport)
+	if err != nil {
+		return "", err
+	}
 	var s stackspec.Set
-	cfg := lite.Config{Arena: arena, Timeout: liteTimeout, DeadAfter: 10 * time.Second}
+	cfg := lite.Config{Arena: liteArena, Timeout: liteTimeout, DeadAfter: 10 * time.Second}
 	c, err := local.Open(ctx, o.nodes, cfg, func(int) (rdma.Device, string, error) {
 		dev, err := s.OpenDevice(at.Spec)
 		return dev, at.Listen, err
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer func() {
-		if e := c.Close(); err == nil {
-			err = e
-		}
-	}()
+	defer func() { err = cmp.Or(err, c.Close()) }()
 	// An interrupt ends the nodes, and with them every wait.
 	unhook := context.AfterFunc(ctx, func() {
 		for _, n := range c.Nodes {
@@ -116,7 +122,7 @@ func (o *liteOptions) withNodes(ctx context.Context, arena int,
 	for i := range ids {
 		ids[i] = c.Nodes[i].ID()
 	}
-	return f(c.Nodes, ids)
+	return c.Nodes[0].Name(), f(c.Nodes, ids)
 }
 
 // liteArena is what each node registers. Arbitrary: it holds every default input.
