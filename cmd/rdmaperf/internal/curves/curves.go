@@ -15,7 +15,6 @@ type Point struct {
 	Values map[string]float64 `json:"values"`
 }
 
-// Member implements reports.Detail.
 func (*Point) Member(workload string) string { return workload }
 
 // Of is the detail of such a result, nil for any other.

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Sequence is a sequence from which messages of one length are cut. Where a message begins is
-// its number, which its first bytes tell: modulo Numbers where it has as many bytes as a word,
-// and modulo shortNumbers else.
+// Sequence is a sequence from which messages of one length are cut. Where a message begins is its number, which its
+// first bytes tell: modulo Numbers where it has as many bytes as a word, and modulo shortNumbers else.
 type Sequence struct {
 	text  []byte
 	n     int
@@ -97,8 +96,7 @@ const (
 	ToClient
 )
 
-// Differs describes the first byte of a message that is not as it should be; nil
-// when all are.
+// Differs describes the first byte of a message that is not as it should be; nil when all are.
 func Differs(sh *engine.Shape, side, what string, lane int, got transports.Parts, want []byte) error {
 	i, b := got.Differs(want)
 	if i < 0 {
@@ -114,8 +112,7 @@ func Differs(sh *engine.Shape, side, what string, lane int, got transports.Parts
 	return engine.Corrupted(c)
 }
 
-// Lost is how a server ends a call whose request arrived changed; the client hears
-// the details on the control channel.
+// Lost is how a server ends a call whose request arrived changed; the client hears the details on the control channel.
 func Lost(err error) error {
 	return &transports.CallError{Code: transports.CallDataLoss, Text: err.Error()}
 }

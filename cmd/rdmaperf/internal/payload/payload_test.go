@@ -41,8 +41,7 @@ func TestMessagesAreToldByTheirFirstBytes(t *testing.T) {
 	}
 }
 
-// Callers that are about as far as each other send other messages: with 64 of them, each may
-// be 16 ahead or behind.
+// Callers that are about as far as each other send other messages: with 64 of them, each may be 16 ahead or behind.
 func TestCallersSendDifferentMessages(t *testing.T) {
 	for a := range 64 {
 		for b := range a {

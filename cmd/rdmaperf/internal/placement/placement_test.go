@@ -179,16 +179,14 @@ func TestKeepHoldsThreadsAndChildren(t *testing.T) {
 		if err := Keep([]int{first}); err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range []string{"/proc/self/task"} {
-			tasks, err := os.ReadDir(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range tasks {
-				b, err := os.ReadFile(file + "/" + e.Name() + "/status")
-				if err == nil && !strings.Contains(string(b), fmt.Sprintf("Cpus_allowed_list:\t%d\n", first)) {
-					t.Errorf("thread %s may go elsewhere", e.Name())
-				}
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range tasks {
+			b, err := os.ReadFile("/proc/self/task/" + e.Name() + "/status")
+			if err == nil && !strings.Contains(string(b), fmt.Sprintf("Cpus_allowed_list:\t%d\n", first)) {
+				t.Errorf("thread %s may go elsewhere", e.Name())
 			}
 		}
 		out, err := exec.Command("grep", "Cpus_allowed_list", "/proc/self/status").Output()

@@ -173,8 +173,7 @@ func (s *service) Close() error        { return nil }
 func (s *service) ServeCall(r *transports.Served) error {
 	p := s.now.Load()
 	n := p.requests.Number(r.Request)
-	if err := s.compare(p.ops.Add(1)-1, engine.SideServer, "request", 0, r.Request,
-		p.requests.Cut(n)); err != nil {
+	if err := s.compare(p.ops.Add(1)-1, engine.SideServer, "request", 0, r.Request, p.requests.Cut(n)); err != nil {
 		s.fail(err)
 		return payload.Lost(err)
 	}

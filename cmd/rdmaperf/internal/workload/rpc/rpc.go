@@ -1,5 +1,11 @@
-// Package rpc is the workload of calls with requests and responses of chosen lengths:
-// single calls, exchanges on a stream that stays, and streams one way.
+// Package rpc is the workload of calls with requests and responses of chosen lengths, of bytes without a schema, so
+// that the figure is that of what carries them. A unary call is a request and a response. A stream is one call for the
+// whole phase, whose exchanges count: a message each way, or, of oneway, a message to the server, whose count of all of
+// them ends the window.
+//
+// Messages are cut from two sequences (package payload), one each way, so that none is copied to be sent, and both
+// sides compare every byte. The server compares before it answers: a pass over the request is part of the latency, the
+// same for every carrier; without verification there is none.
 package rpc
 
 import (
@@ -8,23 +14,95 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// The workload rpc: calls of bytes without a schema, so that the figure is that of
-// what carries them. A unary call is a request and a response. A stream is one call
-// for the whole phase, and what counts are its exchanges: a message each way, or, of
-// oneway, a message to the server, whose count of all of them ends the window.
-//
-// Requests and responses are cut from two sequences, one each way, so that neither is
-// copied to be sent: the sequence begins with the 256 values of a byte in some order,
-// and a message is what begins at one of them. So its first byte tells the whole
-// message, the next message is another one, and both sides compare every byte. The
-// server compares before it answers: a pass over the request is part of the latency,
-// the same for every carrier; without verification there is none.
+const Name = "rpc"
+
+// Workload implements workload.Workload. Of its two sizes one costs nothing to move, and one nothing else.
+type Workload struct {
+	kinds    []string
+	response string
+}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:    Name,
+		Results: callsresults.Results,
+		Summary: "unary and streaming calls: latency, rate, CPU and memory",
+		Examples: "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload rpc -s 64 -D 3s\n" +
+			"rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --rpc unary,stream,oneway -s 32 --response 8 " +
+			"--qp-sweep 1,16,64\n" +
+			"rdmaperf run --transport 'grpc(fused,event)+iwarp,grpc(fused,bpev)+iwarp' --workload rpc -s 64",
+		Note:       "only grpc stacks mean rpc",
+		Group:      "Workloads rpc, kv and tensor",
+		Calls:      true,
+		Slices:     true,
+		OwnThreads: true,
+		Means:      []string{"outstanding"},
+		Takes:      []string{"rate", "rate-sweep"},
+		Words:      map[string][]string{"rpc": {"unary", "stream", "oneway"}},
+		Sizes:      []int{64, 1 << 20},
+	}
+}
+
+func (r *Workload) Flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&r.kinds, "rpc", []string{engine.CallUnary},
+		"rpc: comma list of unary, stream (an exchange of messages on a stream that stays), oneway (a stream of "+
+			"messages to the server)")
+	f.StringVar(&r.response, "response", "", "rpc: bytes of a response (default as the request)")
+}
+
+// Points are all kinds, sizes, rates, connections and calls outstanding.
+func (r *Workload) Points(c *workload.Common) ([]engine.Point, error) {
+	if err := c.CheckCalls(Name, "rpc"); err != nil {
+		return nil, err
+	}
+	sizes := c.SizesOf("", r.Meta().Sizes)
+	response := 0
+	if r.response != "" {
+		var err error
+		if response, err = values.Bytes(r.response); err != nil {
+			return nil, values.Wrong("response", "%w", err)
+		}
+		if response == 0 {
+			return nil, values.Wrong("response", "starts at 1 byte")
+		}
+	}
+	var points []engine.Point
+	for _, kind := range values.Unique(r.kinds) {
+		for _, n := range sizes {
+			pt := engine.Point{Workload: Name, Op: transports.KindCall.String(), Size: n, Call: kind,
+				Response: response}
+			switch {
+			case kind == engine.CallOneway:
+				pt.Response = countBytes
+			case response == 0:
+				pt.Response = n
+			}
+			pt.Words = words(pt)
+			points = append(points, c.OfCalls(pt)...)
+		}
+	}
+	return workload.Checked(points, check)
+}
+
+// words are how a point reads.
+func words(p engine.Point) string {
+	s := fmt.Sprintf("%s %s %d B", Name, p.Call, p.Size)
+	if p.Response != p.Size && p.Call != engine.CallOneway {
+		s += fmt.Sprintf(" answered by %d B", p.Response)
+	}
+	return s
+}
 
 // countBytes is the Response of a point one way: the number of messages.
 const countBytes = 8
@@ -60,7 +138,6 @@ func CallPoint(pt engine.Point, note bool) engine.Point {
 	return pt
 }
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, err := Shape(&r.Setup, 1)
 	if err != nil {
@@ -78,7 +155,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	})
 }
 
-// Server answers.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error { return Answer(ctx, s, 1) }
 
 // Shape is that of calls of bytes, depth of them outstanding where nobody says how many.

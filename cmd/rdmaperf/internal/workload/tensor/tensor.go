@@ -3,8 +3,8 @@
 // tensor is tensorNote bytes long. Tensors are cut from sequences as the messages of rpc are.
 //
 // A pass over 64 MiB takes a good part of the time in which they are carried, and the server's would be in the latency.
-// So of a long tensor each side compares one of tensorParts parts, the next one each time, and all of the first in every
-// phase; with VerifyAll all of each, and the latency has it.
+// So of a long tensor each side compares one of tensorParts parts, the next one each time, and all of the first in
+// every phase; with VerifyAll all of each, and the latency has it.
 package tensor
 
 import (
@@ -12,13 +12,63 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
+	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+const Name = "tensor"
+
+type Workload struct {
+	calls []string
+}
+
+func (*Workload) Meta() workload.Meta {
+	return workload.Meta{
+		Name:       Name,
+		Results:    callsresults.TensorResults,
+		Summary:    "tensors pushed, pulled and exchanged by gRPC calls",
+		Examples:   "rdmaperf run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1K,64K,1M",
+		Group:      "Workloads rpc, kv and tensor",
+		Calls:      true,
+		OwnThreads: true,
+		Takes:      []string{"outstanding", "rate", "rate-sweep"},
+		Words:      map[string][]string{"tensor": {"push", "pull", "exchange"}},
+		Sizes:      []int{1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20},
+	}
+}
+
+func (t *Workload) Flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&t.calls, "tensor", TensorCalls(),
+		"tensor: comma list of push (a tensor to the server), pull (a tensor to the client), exchange (one each "+
+			"way), of --size bytes (default 1K to 64M)")
+}
+
+// Points are all directions, sizes, rates, connections and calls outstanding.
+func (t *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
+	if err := c.CheckCalls(Name, "tensor"); err != nil {
+		return nil, err
+	}
+	sizes := c.SizesOf("", t.Meta().Sizes)
+	for _, call := range values.Unique(t.calls) {
+		if !slices.Contains(TensorCalls(), call) {
+			return nil, values.Wrong("tensor", "%q: want %s", call, strings.Join(TensorCalls(), ", "))
+		}
+		for _, n := range sizes {
+			points = append(points, c.OfCalls(TensorPoint(call, n))...)
+		}
+	}
+	return points, nil
+}
 
 // Directions of tensors, as --tensor and Point.Call spell them.
 const (
@@ -27,14 +77,12 @@ const (
 	TensorExchange = "exchange"
 )
 
-// TensorCalls lists them.
 func TensorCalls() []string { return []string{TensorPush, TensorPull, TensorExchange} }
 
 const (
 	tensorNote  = 8 // bytes: what asks for a tensor, or thanks for one
 	tensorParts = 64
-	// tensorWhole is the longest tensor that is compared byte by byte each time. Arbitrary: a
-	// few microseconds.
+	// tensorWhole is the longest tensor that is compared byte by byte each time. Arbitrary: a few microseconds.
 	tensorWhole = 64 << 10
 )
 
@@ -75,7 +123,6 @@ func shape(s *engine.Setup) (*engine.Shape, *rpc.Messages, transports.CallConfig
 	return sh, &rpc.Messages{Sh: sh, Request: cfg.MaxRequest, Compare: compare}, cfg, nil
 }
 
-// Client measures one point.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, m, cfg, err := shape(&r.Setup)
 	if err != nil {

@@ -133,34 +133,3 @@ func TestAllOfEveryTensorIsCompared(t *testing.T) {
 		t.Errorf("%+v, parts %v: want all of %d bytes", v, parts, 6*2*size)
 	}
 }
-
-func TestTensorsFindChangedBytes(t *testing.T) {
-	for _, c := range []struct {
-		call, side string
-		fault      enginetest.CallFault
-	}{
-		{TensorPush, engine.SideServer, enginetest.CallFault{Call: func(n int64, c *transports.Call) {
-			if n > 5 {
-				c.Request = enginetest.Flipped(c.Request, -1, 1)
-			}
-		}}},
-		{TensorPull, engine.SideClient,
-			enginetest.CallFault{Serve: func(n int64, s *transports.Served,
-				answer func(*transports.Served) error) error {
-				err := answer(s)
-				if n > 5 && err == nil {
-					s.Response = enginetest.Flipped(s.Response, -1, 1)
-				}
-				return err
-			}}},
-	} {
-		for _, size := range []int{64, 100_000} {
-			plan := enginetest.QuickPlan(TensorPoint(c.call, size))
-			plan.Depth, plan.Iterations = 1, 2*tensorParts
-			_, err := enginetest.RunPoints(t, c.fault.Ends(enginetest.CarriersUnderTest()["fused iwarp"]), plan)
-			if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), "seen by the "+c.side) {
-				t.Errorf("%s of %d bytes: code %d: %v", c.call, size, reports.Code(err), err)
-			}
-		}
-	}
-}

@@ -23,8 +23,7 @@ func TestScriptedThinking(t *testing.T) {
 	for _, think := range []time.Duration{0, 5000} {
 		f := &scripted.Fabric{Times: scripted.Times{Out: out, Back: back, Idle: time.Microsecond}, Apart: true}
 		plan := engine.Plan{Workloads: workload.Table(new(Workload)),
-			Points: []engine.Point{{Workload: Name, Op: op, Size: size,
-				Options: engine.PackOptions(options{think})}},
+			Points:     []engine.Point{{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{think})}},
 			Iterations: n, Verify: true}
 		for _, r := range enginetest.Measure(t, f, plan, share, 4) {
 			call := float64(out + back + think)

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Gain is how many times the throughput of plain gRPC over TCP each other carrier
-// of calls has, by size.
+// Gain is how many times the throughput of plain gRPC over TCP each other carrier of calls has, by size.
 func Gain(set *reports.Set) view.Section {
 	s := view.Section{ID: "gain", Title: "Gain over gRPC on TCP",
 		Intro: "Throughput as a multiple of that of grpc(tcp) in the same run, at every size. Above 1 is faster."}

@@ -33,7 +33,6 @@ func Waits(r *reports.Result) string {
 	return ""
 }
 
-// Dims are the dimensions of calls.
 var Dims = []reports.DimDef{
 	{Name: "call", Help: "unary; stream: exchanges on one; oneway: messages to the server"},
 	{Name: "response_bytes", Unit: "B", Help: "an answer"},
