@@ -16,7 +16,6 @@ type trainTensor struct {
 	priority          uint8
 	at                int64 // when it was back
 	back              bool
-	sent              int64 // iterations up to the last one whose gradient was queued
 }
 
 // rounds is what a phase did: the times of its iterations, and how many it began.
@@ -43,10 +42,8 @@ type trainer struct {
 	tensors []trainTensor
 	ready   int64 // monotonic ns: when the computation so far is done
 
-	queue  []int // tensors whose gradients are there and not posted, a ring
-	first  int
-	queued int
-	half   bool // of the first, the push is posted and the pull is not
+	made, sent int  // gradients of the phase that are there, and those of them that are posted: see tensor
+	half       bool // of the next one, the push is posted and the pull is not
 
 	last  int64 // end of the iteration before
 	out   int   // operations outstanding
@@ -61,7 +58,7 @@ func newTrainer(c *engine.Group, m *Model, tensorBytes float64, levels int) *tra
 	d := &trainer{levels: levels, c: c, w: c.Workers[0], l: c.Lanes[0], n: len(m.Tensors),
 		times: make([]float64, 0, trainTimes)}
 	d.cuts = drive.NewCuts(drive.NewProof(d.w, d.l), 0, c.Sh.Slots)
-	d.tensors, d.queue = make([]trainTensor, d.n), make([]int, d.n)
+	d.tensors = make([]trainTensor, d.n)
 	var all float64
 	for _, x := range m.Tensors {
 		all += float64(x.MultiplyAdds)
@@ -105,12 +102,12 @@ func (d *trainer) Prepare(gen int) error {
 func (d *trainer) Loop(*engine.Worker) func() error {
 	for i := range d.tensors {
 		t := &d.tensors[i]
-		t.priority, t.at, t.back, t.sent = 0, 0, false, 0
+		t.priority, t.at, t.back = 0, 0, false
 		if d.priority {
 			t.priority = urgency(d.levels, i, d.n)
 		}
 	}
-	d.posted, d.ready, d.first, d.queued, d.half, d.last, d.out = 0, 0, 0, 0, false, 0, 0
+	d.posted, d.ready, d.made, d.sent, d.half, d.last, d.out = 0, 0, 0, 0, false, 0, 0
 	d.times = make([]float64, 0, trainTimes) // the outcome of the phase before keeps its own
 	return d.run
 }
@@ -188,11 +185,10 @@ func (d *trainer) forward(wait bool) error {
 // backward computes the gradients back to front and sends each on its way.
 func (d *trainer) backward() error {
 	for i := d.n - 1; i >= 0; i-- {
-		t := &d.tensors[i]
-		if err := d.work(t.backward); err != nil {
+		if err := d.work(d.tensors[i].backward); err != nil {
 			return err
 		}
-		if err := d.gradient(i); err != nil {
+		if err := d.gradient(); err != nil {
 			return err
 		}
 	}
@@ -203,7 +199,7 @@ func (d *trainer) backward() error {
 func (d *trainer) work(share float64) error {
 	d.ready += int64(share * float64(d.compute))
 	for engine.Now() < d.ready {
-		if d.out == 0 && d.queued == 0 {
+		if d.out == 0 && d.sent == d.made {
 			d.w.Spins = 0 // computing is no stall
 		}
 		if err := d.turn(); err != nil {
@@ -213,11 +209,13 @@ func (d *trainer) work(share float64) error {
 	return nil
 }
 
-// gradient queues a tensor and posts what there is room for.
-func (d *trainer) gradient(i int) error {
-	d.tensors[i].back, d.tensors[i].sent = false, d.posted+1
-	d.queue[(d.first+d.queued)%d.n] = i
-	d.queued++
+// tensor is that of gradient k of a phase: they are computed and sent back to front, iteration after iteration.
+func (d *trainer) tensor(k int) int { return d.n - 1 - k%d.n }
+
+// gradient makes the next one and posts what there is room for.
+func (d *trainer) gradient() error {
+	d.tensors[d.tensor(d.made)].back = false
+	d.made++
 	return d.flush()
 }
 
@@ -225,11 +223,11 @@ func (d *trainer) gradient(i int) error {
 // 10.8.3.3, RFC 5040 §5.5), and equal priorities keep their order in a scheduler.
 func (d *trainer) flush() error {
 	l := d.l
-	for d.queued > 0 {
-		i := d.queue[d.first]
+	for d.sent < d.made {
+		i := d.tensor(d.sent)
 		t := &d.tensors[i]
 		rx := uint64(l.Sh.RxOff())
-		from := d.cuts.From(t.sent - 1)
+		from := d.cuts.From(int64(d.sent / d.n))
 		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Local: from + t.off, Remote: rx + t.off,
 			Len: uint32(t.size), Priority: t.priority, Slot: uint32(i)}
 		l.Pair[1] = transports.Op{Kind: transports.KindRead, Local: rx + t.off, Remote: rx + t.off, Len: uint32(t.size),
@@ -251,8 +249,7 @@ func (d *trainer) flush() error {
 			return d.w.Lost(l, "post "+l.Pair[done].Kind.String(), err)
 		}
 		d.half = false
-		d.first = (d.first + 1) % d.n
-		d.queued--
+		d.sent++
 	}
 	return nil
 }
@@ -263,7 +260,7 @@ func (d *trainer) turn() error {
 	if w.Stopped() && !w.Finishing {
 		return engine.ErrStop
 	}
-	if d.queued > 0 {
+	if d.sent < d.made {
 		if err := d.flush(); err != nil {
 			return err
 		}
@@ -298,7 +295,7 @@ func (d *trainer) turn() error {
 // compare compares the number of a tensor that is back, and all of it where the seed says so.
 func (d *trainer) compare(i int) error {
 	x := &d.tensors[i]
-	k := x.sent - 1
+	k := int64((d.sent+i)/d.n - 1) // the last iteration of which it was posted
 	return d.cuts.Compare(d.l.Mem[d.l.Sh.RxOff()+int(x.off):][:x.size], int(x.off), k,
 		d.cuts.Whole(uint64(k)*uint64(d.n)+uint64(i)))
 }
@@ -306,21 +303,15 @@ func (d *trainer) compare(i int) error {
 // drain completes what is under way. A phase that was stopped in the middle of an iteration's gradients, or before the
 // first of all, sends the rest, so that every tensor is of the same iteration.
 func (d *trainer) drain() error {
-	begun := d.posted == 0
-	for i := range d.tensors {
-		begun = begun || d.tensors[i].sent > d.posted
-	}
-	if begun {
-		for i := d.n - 1; i >= 0; i-- {
-			if d.tensors[i].sent <= d.posted {
-				if err := d.gradient(i); err != nil {
-					return err
-				}
+	if done := int(d.posted) * d.n; d.made > done || d.posted == 0 {
+		for d.made < done+d.n {
+			if err := d.gradient(); err != nil {
+				return err
 			}
 		}
 		d.posted++
 	}
-	for d.out > 0 || d.queued > 0 {
+	for d.out > 0 || d.sent < d.made {
 		if err := d.turn(); err != nil {
 			return err
 		}
