@@ -37,7 +37,7 @@ func OpenNative(ctx context.Context, r *engine.Run, qps, slots, size, regions, e
 			err = errors.Join(err, closing)
 		}
 	}()
-	if n.Devices, err = OpenDevices(ctx, r, qps, slots/qps); err != nil {
+	if n.Devices, err = OpenReceiving(ctx, r, qps, slots/qps, 0); err != nil {
 		return nil, 0, err
 	}
 	if n.src, err = rdma.Alloc(slots * Step(size)); err != nil {

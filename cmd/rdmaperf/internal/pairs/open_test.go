@@ -21,7 +21,7 @@ func TestADeviceThatCannotBeOpenedIsAnError(t *testing.T) {
 		}
 		return fabric.Open("one") // the name is free again only when the one before is closed
 	}
-	if p, err := OpenDevices(t.Context(), r, 1, 1); p != nil || !errors.Is(err, broken) {
+	if p, err := OpenReceiving(t.Context(), r, 1, 1, 0); p != nil || !errors.Is(err, broken) {
 		t.Errorf("devices: %v, %v", p, err)
 	}
 	dev, err := memdev.NewFabric(memdev.Config{}).Open("below")

@@ -156,13 +156,8 @@ type Devices struct {
 	QPs  [2][]rdma.QP
 }
 
-// OpenDevices opens them with n connections, of which each has depth requests under way
+// OpenReceiving opens them with n connections, of which each has depth requests under way and that many receives posted
 // at most. All of one end complete into one queue.
-func OpenDevices(ctx context.Context, r *engine.Run, n, depth int) (p *Devices, err error) {
-	return OpenReceiving(ctx, r, n, depth, 0)
-}
-
-// OpenReceiving is OpenDevices whose queue pairs have that many places for receives, too.
 func OpenReceiving(ctx context.Context, r *engine.Run, n, depth, receives int) (_ *Devices, err error) {
 	p := &Devices{}
 	defer func() {

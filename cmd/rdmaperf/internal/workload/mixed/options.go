@@ -101,17 +101,17 @@ func parseSplits(s string) (reads, writes []Block, err error) {
 func parseSplit(s string) (blocks []Block, err error) {
 	left, open := hundred, 0
 	for _, part := range strings.Split(s, ":") {
-		size, percent, given := strings.Cut(strings.TrimSpace(part), "/")
+		size, percent, _ := strings.Cut(strings.TrimSpace(part), "/")
 		b := Block{}
 		if b.Size, err = values.Bytes(size); err != nil {
 			return nil, err
 		}
-		switch given = given && percent != ""; {
+		switch {
 		case b.Size == 0:
 			return nil, errors.New("blocks start at 1 byte")
 		case slices.ContainsFunc(blocks, func(o Block) bool { return o.Size == b.Size }):
 			return nil, fmt.Errorf("the size %s is given twice", size)
-		case !given:
+		case percent == "":
 			open++
 		default:
 			if b.Percent, err = strconv.Atoi(percent); err != nil || b.Percent < 1 || b.Percent > hundred {
