@@ -2,7 +2,6 @@ package reports
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -174,23 +173,9 @@ func (a *Answer) IntervalsNote() string {
 	return "Medians of " + rounds + " with intervals that all hold together with 95 %"
 }
 
-// TopicConclusions are the conclusions of one topic.
-type TopicConclusions struct {
-	Topic       string
-	Conclusions []Conclusion
-}
-
 // Topics are the conclusions by topic, in their order.
-func (a *Answer) Topics() (groups []TopicConclusions) {
-	for _, c := range a.Conclusions {
-		at := slices.IndexFunc(groups, func(g TopicConclusions) bool { return g.Topic == c.Topic })
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, TopicConclusions{Topic: c.Topic})
-		}
-		groups[at].Conclusions = append(groups[at].Conclusions, c)
-	}
-	return groups
+func (a *Answer) Topics() []*GroupOf[string, Conclusion] {
+	return GroupBy(a.Conclusions, func(c Conclusion) (string, bool) { return c.Topic, true })
 }
 
 // CountsNote says how many more conclusions there are, and of how many comparisons nothing was concluded; empty where

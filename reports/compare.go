@@ -1,8 +1,12 @@
 package reports
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -68,14 +72,7 @@ func (d Difference) String() string {
 	if d.Point != "" {
 		what = d.Point + ": " + what
 	}
-	return view.Printable(fmt.Sprintf("%s: old %s, new %s", what, orNone(d.Old), orNone(d.New)))
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
+	return view.Printable(fmt.Sprintf("%s: old %s, new %s", what, cmp.Or(d.Old, "none"), cmp.Or(d.New, "none")))
 }
 
 // ComparedPoint is one point of both runs.
@@ -139,9 +136,9 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 		c.Unlike = append(c.Unlike, Difference{What: "server", Old: where[a != nil], New: where[b != nil]})
 	}
 	for i, d := range []*Document{old, new} {
-		for k := range d.Results {
-			if r := &d.Results[k]; r.Interrupted {
-				c.Interrupted = append(c.Interrupted, []string{"old: ", "new: "}[i]+sampleName(r, identity(r)))
+		for _, r := range Pointers(d.Results) {
+			if r.Interrupted {
+				c.Interrupted = append(c.Interrupted, []string{"old: ", "new: "}[i]+sampleName(r))
 			}
 		}
 	}
@@ -150,12 +147,12 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 		return nil, ErrNothingInCommon
 	}
 	for _, p := range pairs {
-		r := p.old[0]
+		r, partners := p.results[0], p.partner.results
 		point := ComparedPoint{Point: p.name, Stack: r.Stack, Workload: r.Workload, Op: r.Op, SizeBytes: r.SizeBytes,
-			Depth: r.Depth, QPs: r.QPs, Changes: []Change{}, Taken: max(takenOf(p.old), takenOf(p.new))}
+			Depth: r.Depth, QPs: r.QPs, Changes: []Change{}, Taken: max(takenOf(p.results), takenOf(partners))}
 		for _, name := range r.shownWith(compared, thresholds) {
 			asked := slices.ContainsFunc(thresholds, func(t Threshold) bool { return t.metric.Name == name })
-			if ch, ok := change(name, p.old, p.new); ok && (asked || ch.Better != Neither) {
+			if ch, ok := change(name, p.results, partners); ok && (asked || ch.Better != Neither) {
 				point.Changes = append(point.Changes, ch)
 			}
 		}
@@ -169,11 +166,7 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 
 // takenOf is the median part of a window that the machine took.
 func takenOf(results []*Result) float64 {
-	shares := make([]float64, len(results))
-	for i, r := range results {
-		shares[i] = r.Disturbance.Share()
-	}
-	return Median(shares)
+	return MedianOf(results, func(r *Result) float64 { return r.Disturbance.Share() })
 }
 
 func comparedRun(d *Document) ComparedRun {
@@ -189,34 +182,24 @@ func comparedRun(d *Document) ComparedRun {
 type samples struct {
 	name       string
 	identity   string
-	conditions []fact
+	conditions []Dim
 	results    []*Result
-	paired     bool
+	partner    *samples // in the other run
 }
 
-func collectSamples(results []Result) []*samples {
-	var all []*samples
-	index := map[string]*samples{}
-	for i := range results {
-		r := &results[i]
-		if r.Operations == 0 || r.Interrupted {
-			continue // it measured nothing, or not all
-		}
-		id, cond := identity(r), conditions(r)
-		key := fmt.Sprint(id, cond)
-		s := index[key]
-		if s == nil {
-			s = &samples{name: sampleName(r, id), identity: fmt.Sprint(id), conditions: cond}
-			index[key] = s
-			all = append(all, s)
-		}
-		s.results = append(s.results, r)
+func collectSamples(results []Result) (all []*samples) {
+	for _, g := range GroupBy(Pointers(results), func(r *Result) (string, bool) {
+		return fmt.Sprint(identity(r), conditions(r)), r.Operations > 0 && !r.Interrupted // it measured something, and all
+	}) {
+		r := g.Samples[0]
+		all = append(all, &samples{name: sampleName(r), identity: fmt.Sprint(identity(r)), conditions: conditions(r),
+			results: g.Samples})
 	}
 	return all
 }
 
 // sampleName is short, but tells every two points of a run apart.
-func sampleName(r *Result, id []fact) string {
+func sampleName(r *Result) string {
 	name := fmt.Sprintf("%s %s %s %s", r.Stack, r.Workload, r.Op, FormatSize(r.SizeBytes))
 	if r.Depth > 1 {
 		name += " depth " + strconv.Itoa(r.Depth)
@@ -224,53 +207,40 @@ func sampleName(r *Result, id []fact) string {
 	if r.QPs > 1 {
 		name += " " + view.Plural(int64(r.QPs), "QP")
 	}
-	for _, f := range id[6:] {
-		name += " " + f.words()
-	}
+	name += " " + DimsText(slices.DeleteFunc(identity(r)[6:], func(d Dim) bool { return d.Value == "" }), " ")
 	return view.Printable(strings.Join(strings.Fields(name), " "))
-}
-
-type samplePair struct {
-	name     string
-	old, new []*Result
 }
 
 // pair finds the points of both runs: those measured in the same way first, then
 // the rest of the same point, whose differences make the runs unlike.
-func (c *Comparison) pair(old, new []Result) []samplePair {
+func (c *Comparison) pair(old, new []Result) (pairs []*samples) {
 	olds, news := collectSamples(old), collectSamples(new)
-	partner := map[*samples]*samples{}
 	find := func(alike func(a, b *samples) bool) {
 		for _, a := range olds {
-			if a.paired {
-				continue
-			}
-			for _, b := range news {
-				if !b.paired && a.identity == b.identity && alike(a, b) {
-					a.paired, b.paired, partner[a] = true, true, b
-					break
-				}
+			i := slices.IndexFunc(news, func(b *samples) bool {
+				return a.partner == nil && b.partner == nil && a.identity == b.identity && alike(a, b)
+			})
+			if i >= 0 {
+				a.partner, news[i].partner = news[i], a
 			}
 		}
 	}
 	find(func(a, b *samples) bool { return slices.Equal(a.conditions, b.conditions) })
 	find(func(a, b *samples) bool { return true })
-	var pairs []samplePair
 	for _, a := range olds {
-		b := partner[a]
-		if b == nil {
+		if a.partner == nil {
 			c.OnlyOld = append(c.OnlyOld, a.name)
 			continue
 		}
 		for i, f := range a.conditions {
-			if g := b.conditions[i]; f != g {
-				c.Unlike = append(c.Unlike, Difference{Point: a.name, What: f.what, Old: f.value, New: g.value})
+			if g := a.partner.conditions[i]; f != g {
+				c.Unlike = append(c.Unlike, Difference{Point: a.name, What: f.Name, Old: f.Value, New: g.Value})
 			}
 		}
-		pairs = append(pairs, samplePair{a.name, a.results, b.results})
+		pairs = append(pairs, a)
 	}
 	for _, b := range news {
-		if !b.paired {
+		if b.partner == nil {
 			c.OnlyNew = append(c.OnlyNew, b.name)
 		}
 	}
@@ -299,9 +269,8 @@ func change(name string, old, new []*Result) (Change, bool) {
 	}
 	switch {
 	case rounds(old) || rounds(new):
-		ch.Significant = min(len(a), len(b)) >= testableRepeats &&
-			(slices.Min(a) > slices.Max(b) || slices.Max(a) < slices.Min(b))
 		n := min(len(a), len(b))
+		ch.Significant = n >= testableRepeats && (slices.Min(a) > slices.Max(b) || slices.Max(a) < slices.Min(b))
 		switch {
 		case ch.Significant:
 			ch.Test = fmt.Sprintf("no rounds overlap, n=%d", n)
@@ -348,13 +317,7 @@ func (r *Result) shownWith(around [2][]string, thresholds []Threshold) []string 
 	for _, t := range thresholds {
 		all = append(all, t.metric.Name)
 	}
-	var names []string
-	for _, name := range all {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return view.Unique(all, func(name string) string { return name })
 }
 
 // percent is the change from old to new. From nothing to something is infinite.
@@ -441,4 +404,128 @@ func FormatPercent(p *float64) string {
 		return "from zero"
 	}
 	return fmt.Sprintf("%+.2f%%", *p)
+}
+
+// WriteJSON writes the comparison, indented and with a final newline.
+func (c *Comparison) WriteJSON(w io.Writer) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // thresholds hold > and <, and people read this too
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(c); err != nil {
+		return fmt.Errorf("write comparison: %w", err)
+	}
+	return WriteAll(w, "comparison", out.Bytes())
+}
+
+// OnlyLines lists the points that have no partner.
+func (c *Comparison) OnlyLines() []string {
+	var lines []string
+	for _, name := range c.Interrupted {
+		lines = append(lines, "interrupted, and not compared: "+name)
+	}
+	for _, name := range c.OnlyOld {
+		lines = append(lines, "only in the old run: "+name)
+	}
+	for _, name := range c.OnlyNew {
+		lines = append(lines, "only in the new run: "+name)
+	}
+	return lines
+}
+
+// Verdict says in words what the test means. What the test says beside its result is
+// left to the document; Few has the part of it that a reader must know.
+func (c *Change) Verdict() string {
+	test, _, _ := strings.Cut(c.Test, ", ")
+	switch {
+	case c.P == nil && c.Significant:
+		return "significant, " + c.Test
+	case c.P == nil:
+		return c.Test
+	case c.Significant:
+		return "significant, " + test
+	}
+	return "could be chance, " + test
+}
+
+// Texts are the figure, its old and new value, the change, and the verdict.
+func (c *Change) Texts() []string {
+	return []string{c.Figure, FormatQuantity(c.Quantity, c.Old), FormatQuantity(c.Quantity, c.New),
+		FormatPercent(c.Percent), c.Verdict()}
+}
+
+// Few tells a change that no test could have told from chance.
+func (c *Change) Few() bool { return c.P != nil && min(c.OldN, c.NewN) < testableRepeats }
+
+// Footnote is due where a change of Few is marked with *, else "".
+func (c *Comparison) Footnote() string {
+	for _, p := range c.Points {
+		for i := range p.Changes {
+			if p.Changes[i].Few() {
+				return fmt.Sprintf("* no test tells a change between fewer than %d repeats a side from chance",
+					testableRepeats)
+			}
+		}
+	}
+	return ""
+}
+
+// environments notes what of a machine shapes figures and is not the same.
+func (c *Comparison) environments(prefix string, a, b *Environment) {
+	for _, f := range []struct {
+		what     string
+		old, new any
+	}{
+		{"os", a.OS, b.OS}, {"architecture", a.Arch, b.Arch}, {"kernel", a.Kernel, b.Kernel}, {"cpu", a.CPU, b.CPU},
+		{"cpus", a.CPUs, b.CPUs},
+		{"virtual machine", a.Hypervisor, b.Hypervisor}, {"kept awake by", a.Awake, b.Awake},
+		{"governors", strings.Join(a.Governors, ","), strings.Join(b.Governors, ",")},
+		{"numa nodes", a.NUMANodes, b.NUMANodes}, {"clocksource", a.Clock, b.Clock},
+		{"gomaxprocs", a.GOMAXPROCS, b.GOMAXPROCS}, {"gogc", a.GOGC, b.GOGC},
+	} {
+		if f.old != f.new {
+			c.Unlike = append(c.Unlike, Difference{What: prefix + f.what, Old: fmt.Sprint(f.old),
+				New: fmt.Sprint(f.new)})
+		}
+	}
+}
+
+// conditionParameters are options that make the same point incomparable.
+var conditionParameters = []string{"arrival", "target", "completion", "recv_depth", "read_depth", "inline_bytes",
+	"completion_every", "post_list", "slots", "codec"}
+
+// identity says which point a result is; the first six say it of every result.
+func identity(r *Result) []Dim {
+	facts := []Dim{
+		{Name: "stack", Value: r.Stack}, {Name: "workload", Value: r.Workload}, {Name: "op", Value: r.Op},
+		{Name: "size", Value: FormatSize(r.SizeBytes)}, {Name: "depth", Value: strconv.Itoa(r.Depth)},
+		{Name: "qps", Value: strconv.Itoa(r.QPs)}, {Name: "rate", Value: Offered(r)},
+		{Name: "arrivals", Value: r.Arrivals},
+	}
+	for _, d := range r.PointDims() {
+		name, value := d.Short()
+		facts = append(facts, Dim{Name: name, Value: value})
+	}
+	return facts
+}
+
+// conditions says how a point was measured.
+func conditions(r *Result) []Dim {
+	facts := []Dim{
+		{Name: "label", Value: r.Label}, {Name: "threads", Value: strconv.Itoa(max(r.Threads, 1))},
+		{Name: "polling", Value: r.Polling}, {Name: "round trip", Value: r.RoundTrip},
+		{Name: "measured by", Value: r.MeasuredBy}, {Name: "loop", Value: loopOf(r)},
+		{Name: "verified", Value: strconv.FormatBool(r.Verified)},
+	}
+	for _, name := range conditionParameters {
+		value := "" // of a missing one
+		if v, ok := r.Parameters[name]; ok && v != nil {
+			// As JSON, so that a number means the same from memory and from a file.
+			if b, err := json.Marshal(v); err == nil {
+				value = strings.Trim(string(b), `"`)
+			}
+		}
+		facts = append(facts, Dim{Name: "parameter " + name, Value: value})
+	}
+	return facts
 }

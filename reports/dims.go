@@ -38,16 +38,14 @@ func (r *Result) PointDims() []Dim {
 
 // Differing are the dimensions in which some of the results differ, in order; fixed is what all share, in words.
 func Differing(results []*Result) (dims []DimDef, fixed string) {
-	var order []DimDef
+	var all []DimDef
 	for _, r := range results {
 		for _, d := range r.Dims {
-			if def := (DimDef{Name: d.Name, Unit: d.Unit}); !slices.Contains(order, def) {
-				order = append(order, def)
-			}
+			all = append(all, DimDef{Name: d.Name, Unit: d.Unit})
 		}
 	}
 	var words []string
-	for _, def := range order {
+	for _, def := range view.Unique(all, func(d DimDef) DimDef { return d }) {
 		first, _ := results[0].Dim(def.Name)
 		if slices.ContainsFunc(results, func(r *Result) bool { d, _ := r.Dim(def.Name); return d != first }) {
 			dims = append(dims, def)
@@ -76,33 +74,23 @@ func (r *Result) dimWords(defs []DimDef) string {
 }
 
 // DimWords are all of them.
-func (r *Result) DimWords() string {
-	var words []string
-	for _, d := range r.Dims {
-		words = append(words, d.words())
-	}
-	return strings.Join(words, ", ")
-}
+func (r *Result) DimWords() string { return strings.Join(view.Each(r.Dims, Dim.words), ", ") }
 
 // DimColumns are columns of a table.
 func DimColumns(defs []DimDef) []view.Column {
-	var columns []view.Column
-	for _, def := range defs {
+	return view.Each(defs, func(def DimDef) view.Column {
 		name, _ := Dim{Name: def.Name, Unit: def.Unit, Value: "0"}.Short()
-		columns = append(columns, view.Column{Name: strings.ReplaceAll(name, "_", " "), Left: true})
-	}
-	return columns
+		return view.Column{Name: strings.ReplaceAll(name, "_", " "), Left: true}
+	})
 }
 
 // DimCells are the cells below them, a dash for a dimension that the result does not have.
 func (r *Result) DimCells(defs []DimDef) []view.Cell {
-	var cells []view.Cell
-	for _, def := range defs {
+	return view.Each(defs, func(def DimDef) view.Cell {
 		text := "-"
 		if d, ok := r.Dim(def.Name); ok {
 			_, text = d.Short()
 		}
-		cells = append(cells, view.Cell{Text: view.Printable(text)})
-	}
-	return cells
+		return view.Cell{Text: view.Printable(text)}
+	})
 }

@@ -73,27 +73,15 @@ func (r *Result) Contradict(why string) {
 }
 
 // DisturbanceLines are at most two about the points of a document that are not quiet.
-func DisturbanceLines(d *Document) []string {
-	count, worst := map[string]int{}, map[string]*Result{}
-	points := 0
-	for i := range d.Results {
-		r := &d.Results[i]
-		if r.Disturbance == nil {
-			continue
-		}
-		points++
-		if v := r.Disturbance.Verdict; v != VerdictQuiet {
-			if count[v]++; worst[v] == nil {
-				worst[v] = r
-			}
-		}
-	}
-	var lines []string
-	words := map[string]string{VerdictImpossible: "contradictory figures", VerdictDisturbed: "noise"}
-	for _, v := range []string{VerdictImpossible, VerdictDisturbed} {
-		if r := worst[v]; r != nil {
-			lines = append(lines, fmt.Sprintf("! %s in %d of %s, such as %s: %s", words[v], count[v],
-				view.Plural(int64(points), "measurement"), pointName(r), strings.Join(r.Disturbance.Reasons, "; ")))
+func DisturbanceLines(d *Document) (lines []string) {
+	watched := view.Only(Pointers(d.Results), func(r *Result) bool { return r.Disturbance != nil })
+	for _, v := range []struct{ verdict, words string }{{VerdictImpossible, "contradictory figures"},
+		{VerdictDisturbed, "noise"}} {
+		of := view.Only(watched, func(r *Result) bool { return r.Disturbance.Verdict == v.verdict })
+		if len(of) > 0 {
+			lines = append(lines, fmt.Sprintf("! %s in %d of %s, such as %s: %s", v.words, len(of),
+				view.Plural(int64(len(watched)), "measurement"), pointName(of[0]),
+				strings.Join(of[0].Disturbance.Reasons, "; ")))
 		}
 	}
 	return lines
@@ -115,6 +103,18 @@ type Noise struct {
 	Segments        int64 `json:"segments,omitempty"`          // sent
 	Retransmits     int64 `json:"retransmits,omitempty"`       // of these, sent again
 	WindowLimitedNs int64 `json:"window_limited_ns,omitempty"` // for which the peer's receive window blocked sending
+}
+
+// NoiseOf is the noise of one side.
+type NoiseOf struct {
+	Name string
+	*Noise
+}
+
+// Sides are those of which something is known.
+func (d *Disturbance) Sides() []NoiseOf {
+	return slices.DeleteFunc([]NoiseOf{{"client", d.Client}, {"server", d.Server}},
+		func(n NoiseOf) bool { return n.Noise == nil })
 }
 
 // Limits above which a window counts as disturbed, between what was measured on a virtual
@@ -140,34 +140,31 @@ const (
 // Judge fills in the verdict and its reasons by what was counted. An impossible point
 // stays one.
 func (d *Disturbance) Judge(window time.Duration) {
-	for _, side := range []struct {
-		name string
-		*Noise
-	}{{"client", d.Client}, {"server", d.Server}} {
-		if side.Noise == nil || window <= 0 {
+	for _, side := range d.Sides() {
+		if window <= 0 {
 			continue
 		}
 		if n := side.Threads; n > 0 {
 			wait := time.Duration(side.RunQueueWaitNs / int64(n))
 			d.took(wait, window)
-			d.hold(side.name+"'s threads waited for a CPU", wait, window, mostWait)
+			d.hold(side.Name+"'s threads waited for a CPU", wait, window, mostWait)
 		}
 		d.took(time.Duration(side.StealNs), window)
 		if steal := time.Duration(side.StealNs); steal >= leastSteal {
-			d.hold(side.name+"'s hypervisor took CPUs away", steal, window, mostSteal)
+			d.hold(side.Name+"'s hypervisor took CPUs away", steal, window, mostSteal)
 		}
 		if share := float64(side.Retransmits) / float64(max(side.Segments, 1)); side.Retransmits > 0 &&
 			share > mostRetransmits {
-			d.Reasons = append(d.Reasons, fmt.Sprintf("%s's "+sentAgain+" %s of %s again (limit %s %%)", side.name,
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s's "+sentAgain+" %s of %s again (limit %s %%)", side.Name,
 				view.Integer(side.Retransmits), view.Plural(side.Segments, "segment"),
 				view.Number(100*mostRetransmits, -1)))
 		}
 		if d.closedWindows {
-			d.hold(side.name+"'s TCP waited for its peer's window", time.Duration(side.WindowLimitedNs), window,
+			d.hold(side.Name+"'s TCP waited for its peer's window", time.Duration(side.WindowLimitedNs), window,
 				mostClosed)
 		}
 		if side.MajorFaults > 0 {
-			d.Reasons = append(d.Reasons, fmt.Sprintf("%s read %s from disk in the window", side.name,
+			d.Reasons = append(d.Reasons, fmt.Sprintf("%s read %s from disk in the window", side.Name,
 				view.Plural(side.MajorFaults, "page")))
 		}
 	}
@@ -223,4 +220,31 @@ func (d *Disturbance) hold(what string, t, window time.Duration, most float64) {
 func (d *Disturbance) Contradict(reason string) {
 	d.Verdict = VerdictImpossible
 	d.Reasons = append([]string{reason}, d.Reasons...)
+}
+
+// Warnings are what changes how the figures of a document are read, the gravest first: figures that cannot be, failed
+// operations, load that was not carried, data that was not verified, and stacks that sleep.
+func Warnings(d *Document) (lines []string) {
+	say := func(text string, is func(r *Result) bool) {
+		if of := view.Only(Pointers(d.Results), is); len(of) > 0 {
+			lines = append(lines, fmt.Sprintf(text, len(of), view.Plural(int64(len(d.Results)), "measurement"))+
+				", such as "+pointName(of[0]))
+		}
+	}
+	say("%d of %s contradict themselves", func(r *Result) bool {
+		return r.Disturbance != nil && r.Disturbance.Verdict == VerdictImpossible
+	})
+	var failed int64
+	for _, r := range d.Results {
+		failed += r.Errors
+	}
+	if failed > 0 {
+		lines = append(lines, view.Plural(failed, "failed operation"))
+	}
+	say("%d of %s did not carry the load offered", func(r *Result) bool {
+		return r.OpenLoop != nil && r.OpenLoop.Saturated
+	})
+	say("%d of %s were not verified", func(r *Result) bool { return !r.Verified })
+	say("%d of %s were interrupted", func(r *Result) bool { return r.Interrupted })
+	return append(lines, WakeupLines(d)...)
 }

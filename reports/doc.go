@@ -21,9 +21,6 @@
 // other value is plain data, owned by whoever holds it; renderers and writers only
 // read it.
 //
-// The package knows nothing of RDMA and imports nothing of this module beside
-// reports/view.
-//
 // Limitations:
 //   - Percentiles come from an HDR histogram with three significant digits:
 //     they are right within 0.1 %. Count, min, max, mean and stddev are exact.
@@ -31,13 +28,6 @@
 //     in percentiles (Latency.Clamped says how many) and exactly elsewhere.
 //   - Mean and stddev of a corrected histogram rest on the recorded samples
 //     exactly and on the inserted ones within 0.1 %.
-//   - Environment reads Linux's /proc and /sys; elsewhere most of it is empty.
-//   - Of a workload that a reader does not know, only what all results have is
-//     shown; its members survive reading and writing.
-//   - Raw samples stand in a file of their own, which the document names by the
-//     path that the run was given.
 //   - Intervals over repeats take them for independent draws of one normal
 //     distribution. A machine that drifts breaks both; the repeats are given as well.
-//   - Compare goes by medians of repeats. With three on each side its test cannot
-//     call anything significant; four can do.
 package reports

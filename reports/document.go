@@ -3,7 +3,11 @@ package reports
 import (
 	_ "embed"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // SchemaID is the value of Document.Schema that this package writes and reads.
@@ -12,9 +16,8 @@ const SchemaID = "rdmaperf/v1"
 //go:embed results.schema.json
 var schemaJSON []byte
 
-// Schema returns the JSON schema of the result document; the copy is the
-// caller's.
-func Schema() []byte { return append([]byte(nil), schemaJSON...) }
+// Schema returns the JSON schema of the result document; the copy is the caller's.
+func Schema() []byte { return slices.Clone(schemaJSON) }
 
 // Values of Result.Label: what kind of path was measured.
 const (
@@ -218,6 +221,15 @@ type CPU struct {
 	ServerSwitches int64 `json:"server_switches,omitempty"`
 }
 
+// BothCPU is the processor time of both sides in seconds. In one process each side
+// names that of the process.
+func (r *Result) BothCPU() float64 {
+	if r.Label == LabelMem {
+		return r.CPU.ClientSeconds
+	}
+	return r.CPU.ClientSeconds + r.CPU.ServerSeconds
+}
+
 // GC counts garbage collections and heap allocations inside the window; a
 // latency figure taken across a collection shows it.
 type GC struct {
@@ -225,4 +237,37 @@ type GC struct {
 	ServerCollections int64 `json:"server_collections"`
 	ClientAllocations int64 `json:"client_allocations"`
 	ServerAllocations int64 `json:"server_allocations"`
+}
+
+// Values of Verification.Mode.
+const (
+	VerifyAll    = "all"    // every byte of every message that its workload can look at
+	VerifySample = "sample" // a sample of whole messages, and the numbers of those that carry one
+	VerifyNone   = "none"
+)
+
+// Verification is how much of the data in the measured window was compared, by both sides.
+type Verification struct {
+	Mode     string `json:"mode"`
+	Messages int64  `json:"messages"` // operations of the window
+	Numbers  int64  `json:"numbers"`  // messages of which at least the number was compared
+	Whole    int64  `json:"whole"`    // messages that were compared byte by byte
+	Bytes    int64  `json:"bytes"`    // of all comparisons
+}
+
+// Add counts what was compared of another point, too; nil is nothing.
+func (v *Verification) Add(o *Verification) {
+	if o != nil {
+		v.Messages, v.Numbers, v.Whole, v.Bytes = v.Messages+o.Messages, v.Numbers+o.Numbers, v.Whole+o.Whole,
+			v.Bytes+o.Bytes
+	}
+}
+
+// String says it in one sentence.
+func (v *Verification) String() string {
+	if v.Mode == VerifyNone {
+		return "nothing was compared of " + view.Plural(v.Messages, "message")
+	}
+	return fmt.Sprintf("of %s %s compared byte by byte and the numbers of %s, %s", view.Plural(v.Messages, "message"),
+		view.Integer(v.Whole), view.Integer(v.Numbers), view.Plural(v.Bytes, "byte"))
 }

@@ -168,28 +168,7 @@ func TestNewRunError(t *testing.T) {
 	}
 }
 
-func TestWriteFile(t *testing.T) {
-	dir := t.TempDir()
-	d := measuredDocument()
-	path := filepath.Join(dir, "result.json")
-	for range 2 { // the second time over the first
-		if err := d.WriteFile(path); err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(got, encode(t, d)) {
-			t.Fatalf("the file differs from WriteJSON (read error %v)", err)
-		}
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("mode = %v, %v, want -rw-r--r--", info.Mode(), err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("the directory holds %v, want the result alone", left)
-	}
-}
-
-func TestWriteFileFails(t *testing.T) {
+func TestWriteFileWritesAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	broken := &reports.Document{
 		Results: []reports.Result{{Throughput: &reports.Throughput{BytesPerSecond: math.NaN()}}}}
@@ -211,27 +190,12 @@ func TestWriteFileFails(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("the directory holds %v, want kept.json alone", left)
 	}
-}
-
-// --json /dev/stdout must not replace the device by a file.
-func TestWriteFileWritesThroughALink(t *testing.T) {
-	dir := t.TempDir()
-	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
-	if err := os.WriteFile(target, []byte(strings.Repeat("old ", 9000)), 0o644); err != nil {
+	d := measuredDocument()
+	if err := d.WriteFile(kept); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(target, link); err != nil {
-		t.Fatal(err)
-	}
-	d := &reports.Document{Environment: reports.Collect()}
-	if err := d.WriteFile(link); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link was replaced: %v, %v", info.Mode(), err)
-	}
-	if got, err := os.ReadFile(target); err != nil || !bytes.Equal(got, encode(t, d)) {
-		t.Errorf("the target holds %d bytes, want the document", len(got))
+	if got, err := os.ReadFile(kept); err != nil || !bytes.Equal(got, encode(t, d)) {
+		t.Errorf("the file differs from WriteJSON (read error %v)", err)
 	}
 }
 
@@ -271,4 +235,120 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 		}
 	}
 	walk("document", schema, doc)
+}
+
+// workloads are those that the tests read: one with a detail under the names of the schema, and others without any.
+var workloads = reports.Workloads{holWorkload,
+	{Name: "latency", Title: "Latency", Shown: []string{"p50", "p99", "mean"}}, bothWays}
+
+// probes is a detail with dimensions, distributions and figures.
+type probes struct {
+	Arm                      string            `json:"arm,omitempty"`
+	BulkSizeBytes            int64             `json:"bulk_size_bytes"`
+	ProbeSizeBytes           int64             `json:"probe_size_bytes"`
+	ProbeIntervalNs          int64             `json:"probe_interval_ns,omitempty"`
+	ProbeAlone               reports.Latency   `json:"probe_alone"`
+	ProbeLoaded              reports.Latency   `json:"probe_loaded"`
+	BulkAloneBytesPerSecond  float64           `json:"bulk_alone_bytes_per_second"`
+	BulkLoadedBytesPerSecond float64           `json:"bulk_loaded_bytes_per_second"`
+	LoadedLoop               *reports.OpenLoop `json:"loaded_loop,omitempty"`
+}
+
+func (*probes) Member(string) string { return "hol" }
+
+// withProbes gives a result of any workload that detail.
+func withProbes(r *reports.Result, h *probes) {
+	r.Detail = h
+	holWorkload.Apply(r)
+}
+
+func probesOf(r *reports.Result) *probes { return reports.DetailOf[probes](r) }
+
+var holWorkload = &reports.Workload{
+	Name: "hol", Title: "Head-of-line",
+	Dims: []reports.DimDef{{Name: "arm"}, {Name: "bulk_size_bytes", Unit: "B"},
+		{Name: "probe_size_bytes", Unit: "B"}, {Name: "probe_interval_ns", Unit: "ns"}},
+	Latencies: []reports.DimDef{{Name: "alone"}, {Name: "loaded"}},
+	Figures: []reports.FigureDef{
+		{Name: "alone.bw", Quantity: reports.QuantityBytes, Better: reports.More},
+		{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More},
+		{Name: "loaded.due", Quantity: reports.QuantityCount, Better: reports.Neither},
+		{Name: "loaded.sent", Quantity: reports.QuantityCount, Better: reports.Neither},
+		{Name: "loaded.completed", Quantity: reports.QuantityCount, Better: reports.Neither},
+		{Name: "loaded.achieved", Quantity: reports.QuantityRate, Better: reports.More},
+		{Name: "loaded.saturated", Quantity: reports.QuantityCount},
+	},
+	Shown: []string{"loaded.p50", "loaded.mean", "loaded.p99", "alone.p50", "alone.mean", "alone.p99", "loaded.bw",
+		"alone.bw"},
+	Detail: func() reports.Detail { return new(probes) },
+	Describe: func(w *reports.Workload, r *reports.Result) {
+		h := probesOf(r)
+		r.Dims = reports.DimsOf(w.Dims, h.Arm, reports.NotZero(h.BulkSizeBytes), reports.NotZero(h.ProbeSizeBytes),
+			reports.NotZero(h.ProbeIntervalNs))
+		r.Latencies = reports.LatenciesOf(w.Latencies, &h.ProbeAlone, &h.ProbeLoaded)
+		r.Figures = reports.FiguresOf(w.Figures,
+			append([]float64{h.BulkAloneBytesPerSecond, h.BulkLoadedBytesPerSecond}, h.LoadedLoop.Figures()...)...)
+	},
+}
+
+type ways struct {
+	FromClient way `json:"from_client"`
+	FromServer way `json:"from_server"`
+}
+
+type way struct {
+	Operations          int64   `json:"operations"`
+	DurationNs          int64   `json:"duration_ns"`
+	BytesPerSecond      float64 `json:"bytes_per_second"`
+	OperationsPerSecond float64 `json:"operations_per_second"`
+}
+
+func (*ways) Member(string) string { return "bidirectional" }
+
+var bothWays = &reports.Workload{
+	Name: "throughput", Title: "Throughput",
+	Figures: []reports.FigureDef{{Name: "from_client.bw", Quantity: reports.QuantityBytes, Better: reports.More},
+		{Name: "from_server.bw", Quantity: reports.QuantityBytes, Better: reports.More}},
+	Shown:  []string{"bw", "rate", "from_client.bw", "from_server.bw"},
+	Detail: func() reports.Detail { return new(ways) },
+	Describe: func(w *reports.Workload, r *reports.Result) {
+		b := reports.DetailOf[ways](r)
+		r.Figures = reports.FiguresOf(w.Figures, b.FromClient.BytesPerSecond, b.FromServer.BytesPerSecond)
+	},
+}
+
+// of describes every result that is not described yet.
+func of(d *reports.Document) *reports.Document {
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Figures == nil {
+			workloads.Of(r.Workload).Apply(r)
+		}
+	}
+	return d
+}
+
+// Members of workloads that a reader does not know survive it.
+func TestUnknownMembersSurvive(t *testing.T) {
+	const foreign = `{"schema":"rdmaperf/v1","started":"2026-03-04T05:06:07Z","command":[],"environment":{},"results":[
+		{"stack":"a","label":"soft","workload":"WORKLOAD","op":"","size_bytes":1,"depth":1,"qps":1,"duration_ns":1,"operations":1,"errors":0,"verified":true,
+		"ring":{"z":1,"a":[1,2]},"hol":{"arm":"two-qp"},"tree":7}]}`
+	for name, known := range map[string]bool{"other": false, "hol": true} {
+		d, err := reports.ReadDocument(strings.NewReader(strings.Replace(foreign, "WORKLOAD", name, 1)), workloads)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if h := probesOf(&d.Results[0]); (h != nil) != known || known && h.Arm != "two-qp" {
+			t.Errorf("%s: detail %+v", name, h)
+		}
+		out := string(bytes.Join(bytes.Fields(encode(t, d)), nil))
+		for _, want := range []string{`"ring":{"z":1,"a":[1,2]}`, `"arm":"two-qp"`, `"tree":7`} {
+			if strings.Count(out, want) != 1 {
+				t.Errorf("%s: %s is not there once:\n%s", name, want, out)
+			}
+		}
+	}
+	if _, err := reports.ReadDocument(
+		strings.NewReader(`{"schema":"rdmaperf/v1","results":[{"workload":"other"},{"workload":"hol","hol":7}]}`), workloads); err == nil || !strings.Contains(err.Error(), "result 1") {
+		t.Errorf("a detail of the wrong type: %v, want an error that names the result", err)
+	}
 }

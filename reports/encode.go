@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +17,7 @@ import (
 func (d Document) MarshalJSON() ([]byte, error) {
 	type plain Document // without this method
 	p := plain(d)
-	if p.Schema == "" {
-		p.Schema = SchemaID
-	}
+	p.Schema = cmp.Or(p.Schema, SchemaID)
 	if p.Command == nil {
 		p.Command = []string{}
 	}
@@ -68,8 +67,13 @@ func (d *Document) WriteJSON(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return WriteAll(w, "result document", b)
+}
+
+// WriteAll writes a whole text; what names it in an error.
+func WriteAll(w io.Writer, what string, b []byte) error {
 	if _, err := w.Write(b); err != nil {
-		return fmt.Errorf("write result document: %w", err)
+		return fmt.Errorf("write %s: %w", what, err)
 	}
 	return nil
 }
@@ -101,7 +105,7 @@ func (d *Document) encode() ([]byte, error) {
 func WriteFileAtomic(path string, b []byte) (err error) {
 	switch info, statErr := os.Lstat(path); {
 	case statErr == nil && !info.Mode().IsRegular():
-		return writeThrough(path, b)
+		return os.WriteFile(path, b, 0o644)
 	case statErr != nil && !errors.Is(statErr, fs.ErrNotExist):
 		return statErr
 	}
@@ -127,18 +131,6 @@ func WriteFileAtomic(path string, b []byte) (err error) {
 	}
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
-	}
-	return err
-}
-
-func writeThrough(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
 	}
 	return err
 }
@@ -187,9 +179,9 @@ func ReadDocument(r io.Reader, known Workloads) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read result document: %w", PlainJSON(err))
 	}
-	for i := range d.Results {
-		err := known.Of(d.Results[i].Workload).read(&d.Results[i])
-		if err == nil && d.Results[i].Workload == "" {
+	for i, r := range Pointers(d.Results) {
+		err := known.Of(r.Workload).read(r)
+		if err == nil && r.Workload == "" {
 			err = errors.New("it has no workload")
 		}
 		if err != nil {

@@ -61,7 +61,15 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%.40s: %v, want %v", path, err, want)
 		}
 	}
-	link := filepath.Join(filepath.Dir(file), "link")
+}
+
+// --json /dev/stdout must not replace the device by a file.
+func TestALinkIsWrittenThrough(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("old and longer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
@@ -70,5 +78,8 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	}
 	if b, _ := os.ReadFile(file); string(b) != "text" {
 		t.Errorf("through a link: %q", b)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info.Mode(), err)
 	}
 }

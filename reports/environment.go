@@ -1,13 +1,11 @@
 package reports
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
-	"path"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -114,16 +112,13 @@ func versionOf(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" && !strings.HasPrefix(v, "v0.0.0-") {
 		return v
 	}
-	var revision, dirty string
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			revision = "-" + s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "+dirty"
-		}
+	revision := setting(info.Settings, "vcs.revision")
+	if len(revision) >= 12 {
+		revision = "-" + revision[:12]
+	} else {
+		revision = ""
 	}
-	return Next + "-dev" + revision + dirty
+	return Next + "-dev" + revision + dirty(info.Settings)
 }
 
 // gogc reports the setting in force, which SetGCPercent may have changed.
@@ -161,10 +156,7 @@ func cpuInfo(root fs.FS) (model string, hypervisor bool) {
 }
 
 func governors(root fs.FS) []string {
-	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
-	if err != nil {
-		return nil
-	}
+	files, _ := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
 	var found []string
 	for _, f := range files {
 		if g := readLine(root, f); g != "" {
@@ -176,36 +168,25 @@ func governors(root fs.FS) []string {
 }
 
 func numaNodes(root fs.FS) int {
-	entries, err := fs.ReadDir(root, "sys/devices/system/node")
-	if err != nil {
-		return 0
-	}
-	n := 0
-	for _, e := range entries {
-		if ok, _ := path.Match("node[0-9]*", e.Name()); ok {
-			n++
-		}
-	}
-	return n
+	nodes, _ := fs.Glob(root, "sys/devices/system/node/node[0-9]*")
+	return len(nodes)
 }
 
 // memlock reads the soft limit out of proc_pid_limits(5).
 func memlock(root fs.FS) *int64 {
-	b, err := fs.ReadFile(root, "proc/self/limits")
-	if err != nil {
-		return nil
-	}
+	b, _ := fs.ReadFile(root, "proc/self/limits")
 	for line := range strings.Lines(string(b)) {
 		rest, ok := strings.CutPrefix(line, "Max locked memory")
 		columns := strings.Fields(rest)
 		if !ok || len(columns) == 0 {
 			continue
 		}
-		limit := int64(-1)
-		if columns[0] != "unlimited" {
-			if limit, err = strconv.ParseInt(columns[0], 10, 64); err != nil {
-				return nil
-			}
+		limit, err := strconv.ParseInt(columns[0], 10, 64)
+		if columns[0] == "unlimited" {
+			limit, err = -1, nil
+		}
+		if err != nil {
+			return nil
 		}
 		return &limit
 	}
@@ -214,13 +195,9 @@ func memlock(root fs.FS) *int64 {
 
 // field returns the value of the first "key : value" line, or nothing.
 func field(root fs.FS, name, key string) string {
-	b, err := fs.ReadFile(root, name)
-	if err != nil {
-		return ""
-	}
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	for lines.Scan() {
-		if k, v, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(k) == key {
+	b, _ := fs.ReadFile(root, name)
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
 			return strings.TrimSpace(v)
 		}
 	}
@@ -229,10 +206,62 @@ func field(root fs.FS, name, key string) string {
 
 // readLine returns the first line of a file, or nothing.
 func readLine(root fs.FS, name string) string {
-	b, err := fs.ReadFile(root, name)
-	if err != nil {
-		return ""
-	}
+	b, _ := fs.ReadFile(root, name)
 	line, _, _ := strings.Cut(string(b), "\n")
 	return strings.TrimSpace(line)
+}
+
+// Commit is the full hash of the source and is set by the linker (-X). When it is empty
+// it comes from the build information, which has it when go build saw a repository.
+var Commit string
+
+// commit is the hash of the source, "+dirty" behind it where the tree had changes; ""
+// where neither linker nor go build said it.
+func commit(settings []debug.BuildSetting) string {
+	if of := cmp.Or(Commit, setting(settings, "vcs.revision")); of != "" {
+		return of + dirty(settings)
+	}
+	return ""
+}
+
+// dirty stands behind the hash of a tree that had changes.
+func dirty(settings []debug.BuildSetting) string {
+	if setting(settings, "vcs.modified") == "true" {
+		return "+dirty"
+	}
+	return ""
+}
+
+// build says how the binary was made, as far as it changes what it can do or how fast it
+// is: "cgo, GOAMD64=v1, trimpath". Without cgo there are no kernel verbs.
+func build(settings []debug.BuildSetting) string {
+	parts := []string{"no cgo"}
+	if setting(settings, "CGO_ENABLED") == "1" {
+		parts[0] = "cgo"
+	}
+	for _, key := range []string{"GOAMD64", "GOARM64", "-tags", "-gcflags", "GOEXPERIMENT"} {
+		if v := setting(settings, key); v != "" {
+			parts = append(parts, strings.TrimPrefix(key, "-")+"="+v)
+		}
+	}
+	for _, key := range []string{"-race", "-trimpath"} {
+		if setting(settings, key) == "true" {
+			parts = append(parts, key[1:])
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func setting(settings []debug.BuildSetting, key string) string {
+	if i := slices.IndexFunc(settings, func(s debug.BuildSetting) bool { return s.Key == key }); i >= 0 {
+		return settings[i].Value
+	}
+	return ""
+}
+
+func buildSettings() []debug.BuildSetting {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Settings
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -84,12 +85,6 @@ func TestEnvironmentVariants(t *testing.T) {
 	}
 }
 
-func TestCollectOnThisMachine(t *testing.T) {
-	if e := Collect(); e.CPUs < 1 || e.GOMAXPROCS < 1 || e.GOGC == "" {
-		t.Errorf("Collect() = %+v, want the Go runtime's figures", e)
-	}
-}
-
 func TestGOGCIsTheOneInForce(t *testing.T) {
 	was := debug.SetGCPercent(150)
 	defer debug.SetGCPercent(was)
@@ -142,5 +137,84 @@ func TestLinkerVersionWins(t *testing.T) {
 	Version = "v1.2.3"
 	if got := version(); got != "v1.2.3" {
 		t.Errorf("version() = %q, want the linker's", got)
+	}
+}
+
+func TestBuildSaysWhatItIsMadeOf(t *testing.T) {
+	made := []debug.BuildSetting{{Key: "-race", Value: "true"}, {Key: "CGO_ENABLED", Value: "1"},
+		{Key: "GOAMD64", Value: "v3"},
+		{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
+	if got := build(made); got != "cgo, GOAMD64=v3, race" {
+		t.Errorf("build %q", got)
+	}
+	if got := build(nil); got != "no cgo" {
+		t.Errorf("build of nothing %q", got)
+	}
+	if got := commit(made); got != "0123456789abcdef+dirty" {
+		t.Errorf("commit %q", got)
+	}
+	if got := commit(nil); got != "" {
+		t.Errorf("commit of nothing %q", got)
+	}
+	Commit = "feed"
+	defer func() { Commit = "" }()
+	if got := commit(made[:4]); got != "feed" {
+		t.Errorf("the linker's commit is %q", got)
+	}
+	if e := Collect(); e.Build == "" || e.Commit != "feed" {
+		t.Errorf("environment %q %q", e.Commit, e.Build)
+	}
+}
+
+func TestTheDeepestIdleStateIsNamed(t *testing.T) {
+	const dir = "sys/devices/system/cpu/cpu0/cpuidle/"
+	states := map[string]string{
+		dir + "state0/name": "POLL\n", dir + "state0/latency": "0\n", dir + "state0/disable": "0\n",
+		dir + "state1/name": "C1\n", dir + "state1/latency": "2\n",
+		dir + "state2/name": "C6\n", dir + "state2/latency": "133\n", dir + "state2/disable": "0\n",
+	}
+	if got := idleState(tree(states)); got != "idle state C6 (133 us to leave)" {
+		t.Errorf("%q", got)
+	}
+	states[dir+"state2/disable"] = "1\n"
+	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
+		t.Errorf("with C6 disabled: %q", got)
+	}
+	states[dir+"state3/name"], states[dir+"state3/latency"] = "C1E\n", "2\n"
+	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
+		t.Errorf("with a second state as deep: %q", got)
+	}
+	poll := map[string]string{dir + "state0/name": "POLL\n", dir + "state0/latency": "0\n"}
+	if got := idleState(tree(poll)); got != "idle state POLL (0 us to leave)" {
+		t.Errorf("with a state that takes no time to leave: %q", got)
+	}
+	if got := idleState(tree(nil)); got != "" {
+		t.Errorf("without cpuidle: %q", got)
+	}
+}
+
+// A figure of a stack that sleeps is next to what a wake-up takes, whichever way the
+// machine was; one of a stack that polls does not.
+func TestStacksThatSleepStandBesideTheWakeUp(t *testing.T) {
+	d := &Document{Environment: Environment{IdleState: "idle state C6 (133 us to leave)",
+		Wakeup: &Wakeup{P50: 24_100, P99: 80_300, Samples: 150}},
+		Results: []Result{{Stack: "iwarp", Polling: "busy"}}}
+	if l := WakeupLines(d); l != nil {
+		t.Errorf("a stack that polls: %q", l)
+	}
+	d.Results = append(d.Results, Result{Stack: "tcp", Polling: "event"},
+		Result{Stack: "tcp", Polling: "event", SizeBytes: 9})
+	if l := WakeupLines(d); len(l) != 1 ||
+		!strings.Contains(l[0], "tcp sleeps between messages, and a wake-up of this machine takes 24.10 us (p99 "+
+			"80.30 us) out of idle state C6 (133 us to leave): ") || !strings.HasSuffix(l[0], "with --awake") {
+		t.Errorf("%q", l)
+	}
+	d.Environment.Awake = "something"
+	if l := WakeupLines(d); len(l) != 1 || !strings.HasSuffix(l[0], "without --awake") {
+		t.Errorf("kept awake: %q", l)
+	}
+	d.Environment.Wakeup = nil
+	if l := WakeupLines(d); l != nil {
+		t.Errorf("not measured: %q", l)
 	}
 }

@@ -40,11 +40,3 @@ func TestExitError(t *testing.T) {
 		t.Error("an ExitError does not unwrap to its cause")
 	}
 }
-
-// Scripts depend on these numbers.
-func TestExitCodesKeepTheirValues(t *testing.T) {
-	got := [...]int{ExitOK, ExitFailed, ExitUsage, ExitThreshold, ExitCorruption, ExitPeer, ExitNotRun}
-	if want := [...]int{0, 1, 2, 3, 4, 5, 77}; got != want {
-		t.Errorf("exit codes = %v, want %v", got, want)
-	}
-}

@@ -26,8 +26,7 @@ var quantityUnits = [...]string{QuantityTime: "ns", QuantityRate: "1/s", Quantit
 	QuantityRatio: "1", QuantityMemory: "B"}
 
 var quantityNames = [...]string{QuantityTime: "time", QuantityRate: "rate", QuantityBytes: "bytes",
-	QuantityCount: "count",
-	QuantityRatio: "ratio", QuantityMemory: "memory"}
+	QuantityCount: "count", QuantityRatio: "ratio", QuantityMemory: "memory"}
 
 // String is the quantity in one word.
 func (q Quantity) String() string { return quantityNames[q] }
@@ -77,151 +76,118 @@ func latencyDefs(prefix, help string) (all []FigureDef) {
 	return all
 }
 
+// latencyNames are the names of the figures of a distribution.
+var latencyNames = view.Each(latencyDefs("", ""), func(d FigureDef) string { return d.Name })
+
 // OfDistribution tells whether it is a figure of every distribution.
 func (d FigureDef) OfDistribution() bool {
-	_, ok := latencyFigure(d.Name[strings.LastIndexByte(d.Name, '.')+1:])
-	return ok
+	return slices.Contains(latencyNames, d.Name[strings.LastIndexByte(d.Name, '.')+1:])
 }
 
-// commonRows are the figures that any result may have beside its latencies; ok is false for one that has none.
-var commonRows = []struct {
-	FigureDef
-	of func(r *Result) (v float64, ok bool)
+// commonParts are the figures that any result may have beside its latencies, by the part of it that has them. The
+// values are in the order of the definitions; there are none where the result lacks the part.
+var commonParts = []struct {
+	defs []FigureDef
+	of   func(r *Result) []float64
 }{
-	{FigureDef{"rate", QuantityRate, More, "operations a second"},
-		throughputOf(func(t *Throughput) float64 { return t.OperationsPerSecond })},
-	{FigureDef{"bw", QuantityBytes, More, "payload a second"},
-		throughputOf(func(t *Throughput) float64 { return t.BytesPerSecond })},
-	{FigureDef{"peak.bw", QuantityBytes, More, "payload a second in the best part of the window"},
-		func(r *Result) (float64, bool) {
-			t := r.Throughput
-			if t == nil || t.PeakOverNs == 0 {
-				return 0, false
-			}
-			return t.PeakBytesPerSecond, true
-		}},
-	{FigureDef{"peak.over", QuantityTime, Neither, "length of such a part"}, func(r *Result) (float64, bool) {
-		t := r.Throughput
-		if t == nil || t.PeakOverNs == 0 {
-			return 0, false
-		}
-		return float64(t.PeakOverNs), true
-	}},
-	{FigureDef{"operations", QuantityCount, Neither, "completed in the window"}, func(r *Result) (float64, bool) {
-		return float64(r.Operations), true
-	}},
-	{FigureDef{"duration", QuantityTime, Neither, "of the window"}, func(r *Result) (float64, bool) {
-		return float64(r.DurationNs), true
-	}},
-	{FigureDef{"errors", QuantityCount, Less, "failed operations"}, func(r *Result) (float64, bool) {
-		return float64(r.Errors), true
-	}},
-	{FigureDef{"cpu.client", QuantityTime, Less, "processor time of the client in the window"},
-		cpuOf(func(c *CPU) float64 { return c.ClientSeconds })},
-	{FigureDef{"cpu.server", QuantityTime, Less, "processor time of the server in the window"},
-		cpuOf(func(c *CPU) float64 { return c.ServerSeconds })},
-	{FigureDef{"cpu.machine", QuantityTime, Less, "processor time of everything on the client's machine"},
-		func(r *Result) (float64, bool) {
-			if r.CPU == nil || r.CPU.MachineSeconds == 0 {
-				return 0, false
-			}
-			return r.CPU.MachineSeconds * 1e9, true
-		}},
-	{FigureDef{"switches", QuantityCount, Less, "context switches of both sides in the window"},
-		func(r *Result) (float64, bool) {
-			if r.CPU == nil || r.CPU.ClientSwitches+r.CPU.ServerSwitches == 0 {
-				return 0, false
-			}
-			return float64(r.CPU.ClientSwitches + r.CPU.ServerSwitches), true
-		}},
-	{FigureDef{"gc.client", QuantityCount, Less, "garbage collections of the client"},
-		gcOf(func(g *GC) int64 { return g.ClientCollections })},
-	{FigureDef{"gc.server", QuantityCount, Less, "garbage collections of the server"},
-		gcOf(func(g *GC) int64 { return g.ServerCollections })},
-	{FigureDef{"allocations.client", QuantityCount, Less, "heap allocations of the client"},
-		gcOf(func(g *GC) int64 { return g.ClientAllocations })},
-	{FigureDef{"allocations.server", QuantityCount, Less, "heap allocations of the server"},
-		gcOf(func(g *GC) int64 { return g.ServerAllocations })},
-	{FigureDef{"compared.numbers", QuantityCount, Neither, "messages of which the number was compared"},
-		comparedOf(func(v *Verification) int64 { return v.Numbers })},
-	{FigureDef{"compared.messages", QuantityCount, Neither, "messages compared byte by byte"},
-		comparedOf(func(v *Verification) int64 { return v.Whole })},
-	{FigureDef{"compared.bytes", QuantityMemory, Neither, "bytes compared"},
-		comparedOf(func(v *Verification) int64 { return v.Bytes })},
-	{FigureDef{"load.due", QuantityCount, Neither, "operations due in an open loop"},
-		loadOf(func(o *OpenLoop) float64 { return float64(o.Due) })},
-	{FigureDef{"load.sent", QuantityCount, Neither, "of these, sent"},
-		loadOf(func(o *OpenLoop) float64 { return float64(o.Sent) })},
-	{FigureDef{"load.completed", QuantityCount, Neither, "of these, completed"},
-		loadOf(func(o *OpenLoop) float64 { return float64(o.Completed) })},
-	{FigureDef{"load.late", QuantityCount, Less, "of these, sent after they were due"},
-		loadOf(func(o *OpenLoop) float64 { return float64(o.Late) })},
-	{FigureDef{"load.achieved", QuantityRate, More, "completed over the window"},
-		loadOf(func(o *OpenLoop) float64 { return o.AchievedPerSecond })},
-	{FigureDef{"load.saturated", QuantityCount, Less, "1 where the path did not keep up"},
-		loadOf(func(o *OpenLoop) float64 { return o.saturation() })},
-}
-
-func throughputOf(of func(t *Throughput) float64) func(r *Result) (float64, bool) {
-	return func(r *Result) (float64, bool) {
+	{[]FigureDef{
+		{"rate", QuantityRate, More, "operations a second"},
+		{"bw", QuantityBytes, More, "payload a second"},
+	}, func(r *Result) []float64 {
 		if r.Throughput == nil {
-			return 0, false
+			return nil
 		}
-		return of(r.Throughput), true
-	}
-}
-
-func cpuOf(seconds func(c *CPU) float64) func(r *Result) (float64, bool) {
-	return func(r *Result) (float64, bool) {
+		return []float64{r.Throughput.OperationsPerSecond, r.Throughput.BytesPerSecond}
+	}},
+	{[]FigureDef{
+		{"peak.bw", QuantityBytes, More, "payload a second in the best part of the window"},
+		{"peak.over", QuantityTime, Neither, "length of such a part"},
+	}, func(r *Result) []float64 {
+		if r.Throughput == nil || r.Throughput.PeakOverNs == 0 {
+			return nil
+		}
+		return []float64{r.Throughput.PeakBytesPerSecond, float64(r.Throughput.PeakOverNs)}
+	}},
+	{[]FigureDef{
+		{"operations", QuantityCount, Neither, "completed in the window"},
+		{"duration", QuantityTime, Neither, "of the window"},
+		{"errors", QuantityCount, Less, "failed operations"},
+	}, func(r *Result) []float64 {
+		return []float64{float64(r.Operations), float64(r.DurationNs), float64(r.Errors)}
+	}},
+	{[]FigureDef{
+		{"cpu.client", QuantityTime, Less, "processor time of the client in the window"},
+		{"cpu.server", QuantityTime, Less, "processor time of the server in the window"},
+	}, func(r *Result) []float64 {
 		if r.CPU == nil {
-			return 0, false
+			return nil
 		}
-		return seconds(r.CPU) * 1e9, true
-	}
-}
-
-func gcOf(of func(g *GC) int64) func(r *Result) (float64, bool) {
-	return func(r *Result) (float64, bool) {
+		return []float64{r.CPU.ClientSeconds * 1e9, r.CPU.ServerSeconds * 1e9}
+	}},
+	{[]FigureDef{
+		{"cpu.machine", QuantityTime, Less, "processor time of everything on the client's machine"},
+	}, func(r *Result) []float64 {
+		if r.CPU == nil || r.CPU.MachineSeconds == 0 {
+			return nil
+		}
+		return []float64{r.CPU.MachineSeconds * 1e9}
+	}},
+	{[]FigureDef{
+		{"switches", QuantityCount, Less, "context switches of both sides in the window"},
+	}, func(r *Result) []float64 {
+		if r.CPU == nil || r.CPU.ClientSwitches+r.CPU.ServerSwitches == 0 {
+			return nil
+		}
+		return []float64{float64(r.CPU.ClientSwitches + r.CPU.ServerSwitches)}
+	}},
+	{[]FigureDef{
+		{"gc.client", QuantityCount, Less, "garbage collections of the client"},
+		{"gc.server", QuantityCount, Less, "garbage collections of the server"},
+		{"allocations.client", QuantityCount, Less, "heap allocations of the client"},
+		{"allocations.server", QuantityCount, Less, "heap allocations of the server"},
+	}, func(r *Result) []float64 {
 		if r.GC == nil {
-			return 0, false
+			return nil
 		}
-		return float64(of(r.GC)), true
-	}
-}
-
-func comparedOf(of func(v *Verification) int64) func(r *Result) (float64, bool) {
-	return func(r *Result) (float64, bool) {
+		return []float64{float64(r.GC.ClientCollections), float64(r.GC.ServerCollections),
+			float64(r.GC.ClientAllocations), float64(r.GC.ServerAllocations)}
+	}},
+	{[]FigureDef{
+		{"compared.numbers", QuantityCount, Neither, "messages of which the number was compared"},
+		{"compared.messages", QuantityCount, Neither, "messages compared byte by byte"},
+		{"compared.bytes", QuantityMemory, Neither, "bytes compared"},
+	}, func(r *Result) []float64 {
 		if r.Verification == nil {
-			return 0, false
+			return nil
 		}
-		return float64(of(r.Verification)), true
-	}
-}
-
-func loadOf(of func(o *OpenLoop) float64) func(r *Result) (float64, bool) {
-	return func(r *Result) (float64, bool) {
+		return []float64{float64(r.Verification.Numbers), float64(r.Verification.Whole), float64(r.Verification.Bytes)}
+	}},
+	{[]FigureDef{
+		{"load.due", QuantityCount, Neither, "operations due in an open loop"},
+		{"load.sent", QuantityCount, Neither, "of these, sent"},
+		{"load.completed", QuantityCount, Neither, "of these, completed"},
+		{"load.late", QuantityCount, Less, "of these, sent after they were due"},
+		{"load.achieved", QuantityRate, More, "completed over the window"},
+		{"load.saturated", QuantityCount, Less, "1 where the path did not keep up"},
+	}, func(r *Result) []float64 {
 		if r.OpenLoop == nil {
-			return 0, false
+			return nil
 		}
-		return of(r.OpenLoop), true
-	}
+		return slices.Insert(r.OpenLoop.Figures(), 3, float64(r.OpenLoop.Late))
+	}},
 }
 
 // Figures are what was due, sent and completed, the rate that was achieved, and whether the loop was saturated; no
 // numbers without a loop.
 func (o *OpenLoop) Figures() []float64 {
 	if o == nil {
-		none := math.NaN()
-		return []float64{none, none, none, none, none}
+		return slices.Repeat([]float64{math.NaN()}, 5)
 	}
-	return []float64{float64(o.Due), float64(o.Sent), float64(o.Completed), o.AchievedPerSecond, o.saturation()}
-}
-
-func (o *OpenLoop) saturation() float64 {
+	saturated := 0.
 	if o.Saturated {
-		return 1
+		saturated = 1
 	}
-	return 0
+	return []float64{float64(o.Due), float64(o.Sent), float64(o.Completed), o.AchievedPerSecond, saturated}
 }
 
 type commonLatency struct {
@@ -245,8 +211,8 @@ var commonDefs = func() (all []FigureDef) {
 	for _, l := range commonLatencies {
 		all = append(all, latencyDefs(l.prefix, l.help)...)
 	}
-	for _, row := range commonRows {
-		all = append(all, row.FigureDef)
+	for _, part := range commonParts {
+		all = append(all, part.defs...)
 	}
 	return all
 }()
@@ -259,9 +225,9 @@ func (r *Result) AllFigures() (all []Figure) {
 	for _, l := range commonLatencies {
 		all = append(all, latencyFigures(l.prefix, l.of(r))...)
 	}
-	for _, row := range commonRows {
-		if v, ok := row.of(r); ok {
-			all = append(all, Figure{row.Name, row.Quantity, row.Better, v})
+	for _, part := range commonParts {
+		for i, v := range part.of(r) {
+			all = append(all, Figure{part.defs[i].Name, part.defs[i].Quantity, part.defs[i].Better, v})
 		}
 	}
 	return append(all, r.OwnFigures()...)
@@ -296,7 +262,7 @@ func (r *Result) LatencyOf(figure string) (l *Latency, name string) {
 	if i := strings.LastIndexByte(figure, '.'); i >= 0 {
 		prefix, name = figure[:i+1], figure[i+1:]
 	}
-	if _, ok := latencyFigure(name); !ok {
+	if !slices.Contains(latencyNames, name) {
 		return nil, ""
 	}
 	for _, c := range commonLatencies {
@@ -305,16 +271,6 @@ func (r *Result) LatencyOf(figure string) (l *Latency, name string) {
 		}
 	}
 	return r.distribution(strings.TrimSuffix(prefix, ".")), name
-}
-
-// latencyFigure tells whether a distribution has a figure of that name, and whether it is a percentile.
-func latencyFigure(name string) (percentile, ok bool) {
-	for _, p := range PercentileTable {
-		if p.name == name {
-			return true, true
-		}
-	}
-	return false, slices.ContainsFunc(latencyDefs("", ""), func(d FigureDef) bool { return d.Name == name })
 }
 
 // Mark is "few" for a percentile that rests on too few samples, "least" for a lower bound, else empty.
@@ -393,12 +349,16 @@ func (r *Result) ShownFigures() (shown []Figure) {
 	return shown
 }
 
+// Streamed tells whether the throughput says something of its own: the rate of a ping-pong does not.
+func (r *Result) Streamed() bool {
+	return r.Throughput != nil && slices.ContainsFunc(r.ShownFigures(),
+		func(f Figure) bool { return f.Name == "bw" || f.Name == "rate" })
+}
+
 // distribution is one of the result's own, nil for none.
 func (r *Result) distribution(name string) *Latency {
-	for _, l := range r.Latencies {
-		if l.Name == name {
-			return l.Latency
-		}
+	if i := slices.IndexFunc(r.Latencies, func(l NamedLatency) bool { return l.Name == name }); i >= 0 {
+		return r.Latencies[i].Latency
 	}
 	return nil
 }

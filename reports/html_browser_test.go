@@ -39,9 +39,8 @@ func aBrowser(t *testing.T) string {
 	return ""
 }
 
-// dumpDOM loads a page in a real browser and returns the document after its
-// scripts ran, and what the browser logged.
-func dumpDOM(t *testing.T, page string) (dom, log string) {
+// browse runs a real browser on a page and returns what it printed and logged; fragment is behind the page's address.
+func browse(t *testing.T, page, fragment string, flags ...string) (out, log string) {
 	t.Helper()
 	browser := aBrowser(t)
 	dir := t.TempDir()
@@ -51,20 +50,42 @@ func dumpDOM(t *testing.T, page string) (dom, log string) {
 	}
 	browsing.Lock()
 	defer browsing.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), browserLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), browserLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-		"--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, "profile"),
-		"--enable-logging=stderr", "--dump-dom",
-		(&url.URL{Scheme: "file", Path: file}).String())
+	cmd := exec.CommandContext(ctx, browser, append(flags, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--user-data-dir="+filepath.Join(dir, "profile"),
+		(&url.URL{Scheme: "file", Path: file, Fragment: fragment}).String())...)
 	cmd.WaitDelay = 5 * time.Second
-	var out, messages strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &messages
+	var printed, messages strings.Builder
+	cmd.Stdout, cmd.Stderr = &printed, &messages
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s: %v\n%s", browser, err, messages.String())
 	}
-	return out.String(), messages.String()
+	return printed.String(), messages.String()
+}
+
+// dumpDOM loads a page and returns the document after its scripts ran, and what the browser logged.
+func dumpDOM(t *testing.T, page string) (dom, log string) {
+	t.Helper()
+	return browse(t, page, "", "--enable-logging=stderr", "--dump-dom")
+}
+
+// frame is a page within another.
+func frame(id, attributes string, width int, page string) string {
+	return fmt.Sprintf(`<iframe id="%s" %s width="%d" height="900" frameborder="0" srcdoc="%s"></iframe>`, id, attributes,
+		width, html.EscapeString(page))
+}
+
+// reported takes into got what a probe reports of frames.
+func reported(t *testing.T, frames, probe string, got any) {
+	t.Helper()
+	dom, _ := dumpDOM(t, `<!doctype html><meta charset="utf-8">`+frames+probe)
+	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
+	text, _, found := strings.Cut(text, ":end")
+	if err := json.Unmarshal([]byte(text), got); err != nil || !found {
+		t.Fatalf("the browser reports %q: %v", text, err)
+	}
 }
 
 func TestBrowserRunsOnlyThePagesOwnScript(t *testing.T) {
@@ -126,27 +147,16 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 	t.Parallel()
 	const width = 360
 	p := page(t, pages.Options{Conformance: records(t)}, showcase())
-	frames := ""
-	for _, f := range []struct{ id, attributes, page string }{
-		{"on", "", p},
-		{"off", `sandbox="allow-same-origin"`, p}, // allow-scripts is not given
-		{"hostile", "", page(t, pages.Options{}, hostileDocument())},
-	} {
-		frames += fmt.Sprintf(`<iframe id="%s" %s width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, f.id,
-			f.attributes, width, html.EscapeString(f.page))
-	}
-	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeFrames)
-	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
-	text, _, found := strings.Cut(text, ":end")
+	frames := frame("on", "", width, p) +
+		frame("off", `sandbox="allow-same-origin"`, width, p) + // allow-scripts is not given
+		frame("hostile", "", width, page(t, pages.Options{}, hostileDocument()))
 	type view struct {
 		Figures, Drawings, Tables, Hover, Width, Off int
 		Headline, Tip, Theme                         string
 		Button                                       bool
 	}
 	var got map[string]view
-	if err := json.Unmarshal([]byte(text), &got); err != nil || !found {
-		t.Fatalf("the browser reports %q: %v", text, err)
-	}
+	reported(t, frames, probeFrames, &got)
 	for id, v := range got {
 		if v.Width > width || v.Width < width-30 { // a scroll bar may take its share
 			t.Errorf("%s: %d wide in a frame of %d", id, v.Width, width)
@@ -172,17 +182,16 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 // longNames is calls and streams of stacks with many parameters, some of which differ
 // in one of them alone.
 func longNames() *reports.Document {
-	d := goldenDocument()
-	d.Error, d.Results = nil, nil
+	d := emptyRun()
 	for i, stack := range []string{"grpc(tcp,best,read=1M,write=1M,window=64M,workers=2)",
 		"grpc(fused,bpev,busy=20us,pollers=1,ring=256K)+iwarp(crc)",
 		"grpc(fused,bpev,busy=50us,pollers=1,ring=256K)+iwarp(crc)",
 		"grpc(fused,bpev,busy=50us,pollers=4,ring=256K)+iwarp(crc)"} {
 		for _, size := range []int64{64, 4096} {
-			d.Results = append(d.Results, reports.Result{Stack: stack, Label: reports.LabelSoft, Workload: "rpc",
-				Op: "call", SizeBytes: size, Depth: 2, QPs: 4, DurationNs: 1e9, Operations: 1000, Verified: true,
-				Latency: latency(1000, 30_000*float64(1+i)), Throughput: &reports.Throughput{BytesPerSecond: 1e6,
-					OperationsPerSecond: 1e5}})
+			r := point(stack, "rpc", "call", size)
+			r.Depth, r.QPs, r.Operations, r.Latency = 2, 4, 1000, latency(1000, 30_000*float64(1+i))
+			r.Throughput = &reports.Throughput{BytesPerSecond: 1e6, OperationsPerSecond: 1e5}
+			d.Results = append(d.Results, r)
 		}
 	}
 	for _, r := range showcase().Results {
@@ -222,21 +231,15 @@ func TestBrowserTextsHaveTheirPlaces(t *testing.T) {
 	frames := ""
 	for id, docs := range map[string][]*reports.Document{"showcase": {showcase()}, "long": {longNames()},
 		"two": {longNames(), longNames()}} {
-		p := page(t, pages.Options{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...)
-		frames += fmt.Sprintf(`<iframe id="%s" width="1200" height="700" frameborder="0" srcdoc="%s"></iframe>`, id,
-			html.EscapeString(p))
+		frames += frame(id, "", 1200,
+			page(t, pages.Options{Names: []string{"before.json", "a-month-later/after.json"}[:len(docs)]}, docs...))
 	}
-	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeTexts)
-	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
-	text, _, found := strings.Cut(text, ":end")
 	var got map[string]struct {
 		Wrong []string
 		Texts int
 		Lines float64
 	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil || !found {
-		t.Fatalf("the browser reports %q: %v", text, err)
-	}
+	reported(t, frames, probeTexts, &got)
 	for id, v := range got {
 		if v.Texts < 50 || v.Lines > 3.1 { // a narrower face would take two
 			t.Errorf("%s: %d texts, a headline of %.1f lines", id, v.Texts, v.Lines)

@@ -1,6 +1,7 @@
 package reports_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
@@ -343,23 +344,12 @@ func section(t *testing.T, p, id string) string {
 	return text
 }
 
-// The page begins with the matrix, the sentences, what limits them, and what a reader must know of all.
-func TestHTMLBeginsWithTheAnswer(t *testing.T) {
+// The page begins with what a reader must know of all.
+func TestHTMLBeginsWithWarnings(t *testing.T) {
 	d := showcase()
-	p := page(t, pages.Options{Conformance: records(t)}, d)
-	v := section(t, p, "answer")
-	for _, want := range []string{"64 B send, half round trip [µs]", "2.60 (2.34-3.12)", "Both at once",
-		">5x sooner<", ">1.35x<", "sched answers a probe beside bulk 5x sooner than iwarp",
-		"1 more difference; 2 of 9 comparisons showed no difference.", "differences under 1.2x are not shown here.",
-		"No errors in 780\u202f000 operations", "Data was compared; how much of it is not in the document.",
-		"Conformance of iwarp: 0 passed, 1 failed"} {
-		if !strings.Contains(v, want) {
-			t.Errorf("the answer lacks %q", want)
-		}
-	}
 	d.Results[0].Errors, d.Results[1].Verified = 3, false
 	d.Error = &reports.RunError{Operation: "measure", Message: "peer went away", ExitCode: 5}
-	v = section(t, page(t, pages.Options{}, d), "answer")
+	v := section(t, page(t, pages.Options{}, d), "answer")
 	for _, want := range []string{"3 failed operations.", "1 of 39 measurements were not verified",
 		"Run ended early: measure: peer went away"} {
 		if !strings.Contains(v, want) {
@@ -369,16 +359,9 @@ func TestHTMLBeginsWithTheAnswer(t *testing.T) {
 }
 
 func TestHTMLShowsASectionOnlyForWhatIsThere(t *testing.T) {
-	p := page(t, pages.Options{Conformance: records(t)}, showcase())
-	for _, id := range []string{"hol", "percentiles", "sizes", "throughput", "load", "time", "results", "conformance",
-		"runs"} {
-		if section(t, p, id) == "" {
-			t.Errorf("no section %s", id)
-		}
-	}
 	d := showcase()
 	d.Results = d.Results[1:2] // one latency point
-	p = page(t, pages.Options{}, d)
+	p := page(t, pages.Options{}, d)
 	for _, id := range []string{"hol", "sizes", "throughput", "load", "time", "conformance"} {
 		if section(t, p, id) != "" {
 			t.Errorf("section %s without anything to show", id)
@@ -425,16 +408,6 @@ func TestHTMLKeepsDocumentsApart(t *testing.T) {
 	}
 }
 
-func TestHTMLTellsHowToReproduce(t *testing.T) {
-	p := section(t, page(t, pages.Options{}, showcase()), "runs")
-	for _, want := range []string{"rdmaperf run --transport tcp,iwarp --json &#39;my results.json&#39;", ">client.cpu<",
-		">warmup_ns<", ">200000000<", ">memlock_bytes<"} {
-		if !strings.Contains(p, want) {
-			t.Errorf("no %q", want)
-		}
-	}
-}
-
 func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 	for _, in := range []string{"{", "[]", `{"id":"a/b"}`, "{}\n"} {
 		if _, err := pages.ReadConformance(strings.NewReader(in)); err == nil ||
@@ -445,4 +418,32 @@ func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 	if got := records(t); len(got) != 5 || got[1].Want[0] != "completion status success" {
 		t.Errorf("records %+v", got)
 	}
+}
+
+// Whatever stands in the files, the page has one script, and it is ours.
+func FuzzWriteHTML(f *testing.F) {
+	for _, b := range fuzzDocuments(f, goldenDocument()) {
+		f.Add(b, []byte(`{"id":"ord/write","transport":"mem","verdict":"pass"}`))
+	}
+	f.Add([]byte(`{"schema":"rdmaperf/v1","results":[{"stack":"</script><script>","latency":{"count":-1,"hdr":"x"},"hol":{},"rate":-5,"throughput":{}}]}`), []byte(`{"id":"<script>","transport":"</table>","verdict":"x"}`))
+	f.Fuzz(func(t *testing.T, document, lines []byte) {
+		d, err := reports.ReadDocument(bytes.NewReader(document), workloads)
+		if err != nil {
+			return
+		}
+		cases, err := pages.ReadConformance(bytes.NewReader(lines))
+		if err != nil {
+			cases = nil
+		}
+		var page strings.Builder
+		if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{Conformance: cases}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(strings.ToLower(page.String()), "<script"); n != 1 {
+			t.Errorf("%d script elements, want 1", n)
+		}
+		if !strings.HasSuffix(page.String(), "</html>\n") {
+			t.Error("the page has no end")
+		}
+	})
 }

@@ -1,16 +1,10 @@
 package reports_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"encoding/xml"
 	"fmt"
-	"html"
 	"io"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -59,12 +53,6 @@ addEventListener("load", function () {
 
 func TestBrowserChartTools(t *testing.T) {
 	t.Parallel()
-	p := page(t, pages.Options{}, showcase())
-	dom, _ := dumpDOM(t, fmt.Sprintf(
-		`<!doctype html><meta charset="utf-8"><iframe width="1200" height="900" frameborder="0" srcdoc="%s"></iframe>`,
-		html.EscapeString(p))+probeTools)
-	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
-	text, _, found := strings.Cut(text, ":end")
 	var r struct {
 		Files, Names                                                                          []string
 		Log, LogTicks, LinearLine, LinearTicks, LogAgain, LogTicksAgain, ZoomTicks, LineAfter string
@@ -72,9 +60,7 @@ func TestBrowserChartTools(t *testing.T) {
 		Linear, Back, Frame, Whole, Large, Close                                              bool
 		All, Zoomed, AfterWhole                                                               int
 	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil || !found {
-		t.Fatalf("the browser reports %q: %v", text, err)
-	}
+	reported(t, frame("page", "", 1200, page(t, pages.Options{}, showcase())), probeTools, &r)
 	if !r.Linear || r.LinearLine == r.Log || !strings.HasPrefix(r.LinearTicks, "0 ") {
 		t.Errorf("the linear axis: %v, ticks %q", r.Linear, r.LinearTicks)
 	}
@@ -166,22 +152,18 @@ addEventListener("load", function () {
 // Type is 12 pixels and more at every width, and the same on all charts.
 func TestBrowserTypeIsReadable(t *testing.T) {
 	t.Parallel()
-	frames := ""
-	p := html.EscapeString(page(t, pages.Options{Conformance: records(t)}, showcase()))
-	for _, width := range []int{320, 360, 390, 768, 1024, 1400, 2560} {
-		frames += fmt.Sprintf(`<iframe id="w%d" width="%d" height="700" frameborder="0" srcdoc="%s"></iframe>`, width,
-			width, p)
+	frames, widths := "", []int{320, 360, 390, 768, 1024, 1400, 2560}
+	p := page(t, pages.Options{Conformance: records(t)}, showcase())
+	for _, width := range widths {
+		frames += frame(fmt.Sprintf("w%d", width), "", width, p)
 	}
-	dom, _ := dumpDOM(t, "<!doctype html><meta charset=\"utf-8\">"+frames+probeType)
-	_, text, _ := strings.Cut(html.UnescapeString(dom), "report:")
-	text, _, found := strings.Cut(text, ":end")
 	var got map[string]struct {
 		Least  float64
 		What   string
 		Scales []float64
 	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil || !found || len(got) != 7 {
-		t.Fatalf("the browser reports %q: %v", text, err)
+	if reported(t, frames, probeType, &got); len(got) != len(widths) {
+		t.Fatalf("the browser reports %v", got)
 	}
 	for id, v := range got {
 		if v.Least < 11.99 {
@@ -199,23 +181,8 @@ func TestBrowserTypeIsReadable(t *testing.T) {
 // printed is how many pages of paper a page takes; fragment is behind its address.
 func printed(t *testing.T, page, fragment string) int {
 	t.Helper()
-	browser := aBrowser(t)
-	dir := t.TempDir()
-	file, pdf := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.pdf")
-	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	browsing.Lock()
-	defer browsing.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), browserLimit)
-	defer cancel()
-	u := url.URL{Scheme: "file", Path: file, Fragment: fragment}
-	if out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-		"--disable-background-networking",
-		"--user-data-dir="+filepath.Join(dir, "profile"), "--no-pdf-header-footer", "--print-to-pdf="+pdf,
-		u.String()).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	pdf := filepath.Join(t.TempDir(), "page.pdf")
+	browse(t, page, fragment, "--no-pdf-header-footer", "--print-to-pdf="+pdf)
 	b, err := os.ReadFile(pdf)
 	if err != nil {
 		t.Fatal(err)
@@ -270,11 +237,9 @@ func TestHTMLComparesRuns(t *testing.T) {
 	if s := section(t, page(t, pages.Options{}, repeated(1)), "compared"); s != "" {
 		t.Error("one run is compared")
 	}
-	var b bytes.Buffer
-	b.WriteString(section(t, page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1),
-		repeated(1.3)), "compared"))
-	if !strings.Contains(b.String(), "0 got better and 8 worse") || !strings.Contains(b.String(), "✕ ") {
-		t.Errorf("a loss: %.800s", b.String())
+	s = section(t, page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(1.3)), "compared")
+	if !strings.Contains(s, "0 got better and 8 worse") || !strings.Contains(s, "✕ ") {
+		t.Errorf("a loss: %.800s", s)
 	}
 }
 

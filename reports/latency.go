@@ -1,7 +1,9 @@
 package reports
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -66,11 +68,16 @@ func (p Percentile) Text() string {
 	return bounded(view.Usec(p.Ns), p.AtLeast)
 }
 
-// MaxText and MeanText are these in microseconds, with > before a lower bound.
-func (l *Latency) MaxText() string { return bounded(view.Usec(l.Max), l.IsBound("max")) }
-
-// MeanText is the mean.
-func (l *Latency) MeanText() string { return bounded(view.Usec(l.Mean), l.IsBound("mean")) }
+// Texts are the number of samples and, in microseconds, the minimum, p50 to p99.99, maximum, mean and deviation, with >
+// before a lower bound.
+func (l *Latency) Texts() []string {
+	texts := []string{view.Integer(l.Count), view.Usec(l.Min)}
+	for _, p := range l.Percentiles()[:5] {
+		texts = append(texts, p.Text())
+	}
+	return append(texts, bounded(view.Usec(l.Max), l.IsBound("max")), bounded(view.Usec(l.Mean), l.IsBound("mean")),
+		view.Usec(l.StdDev))
+}
 
 func bounded(text string, atLeast bool) string {
 	if atLeast {
@@ -128,7 +135,7 @@ func (l *Latency) Percentiles() []Percentile {
 // Histogram decodes HDR; it fails when the document carries none or a broken one.
 func (l *Latency) Histogram() (*hdrhistogram.Histogram, error) {
 	if l.HDR == "" {
-		return nil, fmt.Errorf("decode latency histogram: the document carries none")
+		return nil, errors.New("decode latency histogram: the document carries none")
 	}
 	h, err := hdrhistogram.Decode([]byte(l.HDR))
 	if err != nil {
@@ -158,4 +165,27 @@ func Summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
 		l.HDR = string(hdr)
 	}
 	return l
+}
+
+// rank is which of n samples in rising order, counted from 1, is the percentile: the
+// smallest rank that covers at least that share, ceil(q·n), as readers of HdrHistogram
+// files in Java, C and JavaScript take it. hdrhistogram-go takes floor(q·n+0.5), which
+// is a sample too early in half of all sets.
+func rank(percent float64, n int64) int64 {
+	// 99.9/100·1000 is above 999 in floating point; HdrHistogram's Java goes one step
+	// down for the same reason.
+	q := math.Nextafter(percent, math.Inf(-1)) / 100
+	return min(max(int64(math.Ceil(q*float64(n))), 1), n)
+}
+
+// ValuesAt returns the percentiles of the histogram, each as the upper end of its bucket. Without samples all are 0.
+func ValuesAt(h *hdrhistogram.Histogram, percents []float64) []int64 {
+	values := make([]int64, len(percents))
+	n := h.TotalCount()
+	for i, p := range percents {
+		if n > 0 { // rounded to a rank, this percentile is the one of ours
+			values[i] = h.ValueAtPercentile(100 * float64(rank(p, n)) / float64(n))
+		}
+	}
+	return values
 }

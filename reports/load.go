@@ -34,9 +34,14 @@ func LoadOf(r *Result) Load {
 	return l
 }
 
-// What names the work, conditions everything that shapes the figure.
-func (l Load) What() string {
-	what := strings.TrimSpace(l.Workload + " " + l.Op)
+// What names the work.
+func (l Load) What() string { return l.named(l.Workload) }
+
+// Title names the work on a page.
+func (l Load) Title() string { return view.Capital(l.named(cmp.Or(l.title, l.Workload))) }
+
+func (l Load) named(workload string) string {
+	what := strings.TrimSpace(workload + " " + l.Op)
 	if l.run != "" {
 		what += ", run " + l.run
 	}
@@ -45,58 +50,24 @@ func (l Load) What() string {
 
 // Conditions are everything that shapes the figure but the stack.
 func (l Load) Conditions() string {
-	parts := []string{"depth " + strconv.Itoa(l.Depth)}
-	if !l.Sweep {
-		parts = append(parts, view.Plural(int64(l.QPs), l.Connections()))
+	when := func(is bool, text string) string {
+		if is {
+			return text
+		}
+		return ""
 	}
-	if l.threads > 1 {
-		parts = append(parts, view.Plural(int64(l.threads), "thread"))
-	}
-	if l.impairment != "" {
-		parts = append(parts, l.impairment)
-	}
-	if l.appWork > 0 {
-		parts = append(parts, time.Duration(l.appWork).String()+" of application work a message")
-	}
-	if l.neighbours > 0 {
-		parts = append(parts, "with "+view.Plural(int64(l.neighbours), "busy neighbour"))
-	}
-	if parts = append(parts, l.Manner()...); l.note != "" {
-		parts = append(parts, l.note)
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Title names the work on a page.
-func (l Load) Title() string {
-	what := strings.TrimSpace(cmp.Or(l.title, l.Workload) + " " + l.Op)
-	if l.run != "" {
-		what += ", run " + l.run
-	}
-	return view.Capital(what)
+	return view.Join(", ", "depth "+strconv.Itoa(l.Depth),
+		when(!l.Sweep, view.Plural(int64(l.QPs), l.Connections())),
+		when(l.threads > 1, view.Plural(int64(l.threads), "thread")), l.impairment,
+		when(l.appWork > 0, time.Duration(l.appWork).String()+" of application work a message"),
+		when(l.neighbours > 0, "with "+view.Plural(int64(l.neighbours), "busy neighbour")),
+		when(l.Polling != "", l.Polling+" polling"),
+		when(l.arrivals != "", "open loop with "+l.arrivals+" arrivals"), when(l.loop != "", l.loop+" loop"),
+		when(l.RoundTrip != "", l.RoundTrip+" round trip"), l.note)
 }
 
 // Called is the workload in a sentence.
 func (l Load) Called() string { return cmp.Or(l.title, view.Capital(l.Workload)) }
-
-// Manner is how completions are waited for, when operations begin, and what a
-// sample covers.
-func (l Load) Manner() []string {
-	var parts []string
-	if l.Polling != "" {
-		parts = append(parts, l.Polling+" polling")
-	}
-	if l.arrivals != "" {
-		parts = append(parts, "open loop with "+l.arrivals+" arrivals")
-	}
-	if l.loop != "" {
-		parts = append(parts, l.loop+" loop")
-	}
-	if l.RoundTrip != "" {
-		parts = append(parts, l.RoundTrip+" round trip")
-	}
-	return parts
-}
 
 // resultGroup is one table and the line before it.
 type resultGroup struct {
@@ -118,23 +89,16 @@ type Grouped struct {
 // QPs of a swept load stand together.
 func GroupResults(results []Result, swept map[Load]bool) []*Grouped {
 	var groups []*Grouped
-	index := map[resultGroup]*Grouped{}
-	for i := range results {
-		r := &results[i]
+	for _, of := range GroupBy(Pointers(results), func(r *Result) (resultGroup, bool) {
 		key := resultGroup{LoadOf(r), r.Stack, r.Label, r.MeasuredBy, r.Verified}
 		if l := key.Load.AcrossQPs(); swept[l] {
 			key.Load = l
 		}
-		g := index[key]
-		if g == nil {
-			g = &Grouped{resultGroup: key}
-			index[key] = g
-			groups = append(groups, g)
-		}
-		g.Results = append(g.Results, r)
-	}
-	for _, g := range groups {
+		return key, true
+	}) {
+		g := &Grouped{resultGroup: of.Key, Results: of.Samples}
 		g.Dims, g.Fixed = Differing(g.Results)
+		groups = append(groups, g)
 	}
 	return groups
 }
@@ -175,15 +139,9 @@ func (g *Grouped) Conditions() string {
 // SweptLoads are the loads of a document that were measured with several numbers
 // of QPs, by what they share.
 func SweptLoads(results []Result) map[Load]bool {
-	first := map[Load]int{}
 	swept := map[Load]bool{}
-	for i := range results {
-		l, qps := LoadOf(&results[i]).AcrossQPs(), results[i].QPs
-		if n, seen := first[l]; !seen {
-			first[l] = qps
-		} else if n != qps {
-			swept[l] = true
-		}
+	for _, g := range GroupBy(Pointers(results), func(r *Result) (Load, bool) { return LoadOf(r).AcrossQPs(), true }) {
+		swept[g.Key] = len(Distinct(g.Samples, func(r *Result) int { return r.QPs })) > 1
 	}
 	return swept
 }
@@ -237,14 +195,11 @@ func (g *Grouped) RowName(r *Result) string {
 // MostThreads is what a sweep's conditions say of threads, which its first rows may
 // have fewer of.
 func (g *Grouped) MostThreads() string {
-	most := 1
-	for _, r := range g.Results {
-		most = max(most, r.Threads)
+	threads := Distinct(g.Results, func(r *Result) int { return r.Threads })
+	if most := threads[len(threads)-1]; g.Sweep && most > 1 {
+		return ", at most " + view.Plural(int64(most), "thread")
 	}
-	if !g.Sweep || most == 1 {
-		return ""
-	}
-	return ", at most " + view.Plural(int64(most), "thread")
+	return ""
 }
 
 // Connections is what one of its QPs is called: calls have connections.
@@ -253,14 +208,6 @@ func (l Load) Connections() string {
 		return "connection"
 	}
 	return "QP"
-}
-
-// Loop says whether operations wait for each other.
-func (l Load) Loop() string {
-	if l.arrivals != "" {
-		return "open loop with " + l.arrivals + " arrivals"
-	}
-	return "closed loop"
 }
 
 // BesideConditions are those of a table of stacks side by side.
@@ -273,4 +220,40 @@ func BesideConditions(l Load, rate float64, repeated bool) string {
 		conditions += ", median of repeats"
 	}
 	return conditions
+}
+
+// SideBlock is one table of stacks side by side.
+type SideBlock struct {
+	Title, Conditions string
+	Lines             []string
+	Table             *view.Table
+}
+
+// ParameterNumber reads one numeric option of a result, or zero: its type
+// depends on whether the document was just made or read back.
+func ParameterNumber(r *Result, name string) float64 {
+	switch v := r.Parameters[name].(type) {
+	case float64:
+		return v
+	case int:
+		return float64(v)
+	case int64:
+		return float64(v)
+	}
+	return 0
+}
+
+// loopOf is the loop of a ping-pong: of rdmaperf, plain, or of the provider. Documents had
+// that as the parameter volleys once.
+func loopOf(r *Result) string {
+	if s, ok := r.Parameters["loop"].(string); ok {
+		return s
+	}
+	switch r.Parameters["volleys"] {
+	case true:
+		return "provider"
+	case false:
+		return "plain"
+	}
+	return ""
 }

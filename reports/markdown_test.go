@@ -61,14 +61,6 @@ func TestMarkdownTablesAreWhole(t *testing.T) {
 	}
 }
 
-func TestMarkdownWriteErrorIsReturned(t *testing.T) {
-	d := goldenDocument()
-	if err := markdownformat.WriteComparison(brokenWriter{}, compare(t, d, d)); err == nil ||
-		!strings.HasSuffix(err.Error(), "disk full") {
-		t.Errorf("error %v, want the writer's", err)
-	}
-}
-
 // A page of conformance alone has the matrix and nothing that needs a run.
 func TestConformanceStandsAlone(t *testing.T) {
 	o := pages.Options{Conformance: records(t)}

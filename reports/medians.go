@@ -25,7 +25,7 @@ func Median(values []float64) float64 {
 func (g *Grouped) Collapse() (rows []*Result, notes []string) {
 	rows, sets := RepeatSets(g.Results)
 	for _, k := range sets {
-		all := k.Results
+		all := k.Samples
 		rows = append(rows, medianResult(all))
 		if len(all) < 2 {
 			continue
@@ -49,18 +49,17 @@ func MedianSamples(samples []*Measured) []*Measured {
 	var out []*Measured
 	for _, b := range Split(samples) {
 		of := map[*Result]*Measured{}
-		results := make([]*Result, len(b.Runs))
-		for i, s := range b.Runs {
-			of[s.Result], results[i] = s, s.Result
+		for _, s := range b.Runs {
+			of[s.Result] = s
 		}
-		singles, sets := RepeatSets(results)
+		singles, sets := RepeatSets(ResultsOf(b.Runs))
 		for _, r := range singles {
 			out = append(out, of[r])
 		}
 		for _, set := range sets {
-			s, r := *of[set.Results[0]], medianResult(set.Results)
-			r.Repeat = 0
-			s.Result = r
+			s := *of[set.Samples[0]]
+			s.Result = medianResult(set.Samples)
+			s.Repeat = 0
 			out = append(out, &s)
 		}
 	}
@@ -70,30 +69,20 @@ func MedianSamples(samples []*Measured) []*Measured {
 
 // spreads says for the main figures how far the repeats lie apart, in percent of
 // their median.
-func spreads(all []*Result) []string {
-	var out []string
-	add := func(name string, of func(r *Result) float64) {
-		values := make([]float64, len(all))
-		for i, r := range all {
-			values[i] = of(r)
-		}
-		m := Median(values)
-		s := "-"
-		if m > 0 {
-			s = view.Number((slices.Max(values)-slices.Min(values))/m*100, 1) + " %"
-		}
-		out = append(out, name+" spread "+s)
-	}
+func spreads(all []*Result) (out []string) {
 	const most = 2
 	for _, f := range all[0].ShownFigures() {
-		switch {
-		case f.Better == Neither || len(out) == most || strings.HasSuffix(f.Name, "mean"):
-		case f.Name == "bw":
-			add("BW", func(r *Result) float64 { v, _ := r.Figure(f.Name); return v })
-			return out // the rate is the same spread
-		default:
-			add(f.Name, func(r *Result) float64 { v, _ := r.Figure(f.Name); return v })
+		if f.Better == Neither || len(out) == most || strings.HasSuffix(f.Name, "mean") {
+			continue
 		}
+		values, s := view.Each(all, func(r *Result) float64 { v, _ := r.Figure(f.Name); return v }), "-"
+		if m := Median(values); m > 0 {
+			s = view.Number((slices.Max(values)-slices.Min(values))/m*100, 1) + " %"
+		}
+		if f.Name == "bw" {
+			return append(out, "BW spread "+s) // the rate is the same spread
+		}
+		out = append(out, f.Name+" spread "+s)
 	}
 	return out
 }
@@ -101,24 +90,10 @@ func spreads(all []*Result) []string {
 // medianResult has the medians of results that have the same parts.
 func medianResult(all []*Result) *Result {
 	r := *all[0]
-	of := func(field func(r *Result) float64) float64 {
-		values := make([]float64, len(all))
-		for i := range all {
-			values[i] = field(all[i])
-		}
-		return Median(values)
-	}
+	of := func(field func(r *Result) float64) float64 { return MedianOf(all, field) }
 	r.Operations = int64(of(func(r *Result) float64 { return float64(r.Operations) }))
 	r.DurationNs = int64(of(func(r *Result) float64 { return float64(r.DurationNs) }))
-	latency := func(field func(r *Result) *Latency) *Latency {
-		var ls []*Latency
-		for _, r := range all {
-			if l := field(r); l != nil {
-				ls = append(ls, l)
-			}
-		}
-		return MedianLatency(ls)
-	}
+	latency := func(field func(r *Result) *Latency) *Latency { return MedianLatency(parts(all, field)) }
 	r.Latency = latency(func(r *Result) *Latency { return r.Latency })
 	r.LatencyCorrected = latency(func(r *Result) *Latency { return r.LatencyCorrected })
 	r.LatencyService = latency(func(r *Result) *Latency { return r.LatencyService })
@@ -128,12 +103,11 @@ func medianResult(all []*Result) *Result {
 			OperationsPerSecond: of(func(r *Result) float64 { return r.Throughput.OperationsPerSecond })}
 	}
 	if r.OpenLoop != nil {
-		r.OpenLoop = medianLoop(all)
+		r.OpenLoop = MedianLoop(parts(all, func(r *Result) *OpenLoop { return r.OpenLoop }))
 	}
 	r.Latencies, r.Figures = slices.Clone(r.Latencies), nil
-	for i := range r.Latencies {
-		name := r.Latencies[i].Name
-		r.Latencies[i].Latency = latency(func(r *Result) *Latency { return r.distribution(name) })
+	for i, l := range r.Latencies {
+		r.Latencies[i].Latency = latency(func(r *Result) *Latency { return r.distribution(l.Name) })
 	}
 	for _, f := range all[0].Figures {
 		if f.Value = Median(values(f.Name, all)); view.Finite(f.Value) {
@@ -143,36 +117,31 @@ func medianResult(all []*Result) *Result {
 	return &r
 }
 
-// medianLoop has the medians of the loops, and is saturated if any is.
-func medianLoop(all []*Result) *OpenLoop {
-	var loops []*OpenLoop
+// parts are one part of each result that has it.
+func parts[T any](all []*Result, of func(r *Result) *T) (out []*T) {
 	for _, r := range all {
-		if r.OpenLoop != nil {
-			loops = append(loops, r.OpenLoop)
+		if p := of(r); p != nil {
+			out = append(out, p)
 		}
 	}
-	return MedianLoop(loops)
+	return out
 }
 
-// MedianLoop is nil for none.
+// MedianLoop has the medians of the loops, and is saturated if any is; nil for none.
 func MedianLoop(loops []*OpenLoop) *OpenLoop {
 	if len(loops) == 0 || slices.Contains(loops, nil) {
 		return nil
 	}
-	of := func(field func(o *OpenLoop) float64) float64 {
-		values := make([]float64, len(loops))
-		for i, o := range loops {
-			values[i] = field(o)
-		}
-		return Median(values)
+	whole := func(field func(o *OpenLoop) int64) int64 {
+		return int64(MedianOf(loops, func(o *OpenLoop) float64 { return float64(field(o)) }))
 	}
 	return &OpenLoop{
-		Due:               int64(of(func(o *OpenLoop) float64 { return float64(o.Due) })),
-		Sent:              int64(of(func(o *OpenLoop) float64 { return float64(o.Sent) })),
-		Completed:         int64(of(func(o *OpenLoop) float64 { return float64(o.Completed) })),
-		Late:              int64(of(func(o *OpenLoop) float64 { return float64(o.Late) })),
+		Due:               whole(func(o *OpenLoop) int64 { return o.Due }),
+		Sent:              whole(func(o *OpenLoop) int64 { return o.Sent }),
+		Completed:         whole(func(o *OpenLoop) int64 { return o.Completed }),
+		Late:              whole(func(o *OpenLoop) int64 { return o.Late }),
 		OfferedPerSecond:  loops[0].OfferedPerSecond,
-		AchievedPerSecond: of(func(o *OpenLoop) float64 { return o.AchievedPerSecond }),
+		AchievedPerSecond: MedianOf(loops, func(o *OpenLoop) float64 { return o.AchievedPerSecond }),
 		Saturated:         slices.ContainsFunc(loops, func(o *OpenLoop) bool { return o.Saturated }),
 	}
 }
@@ -185,18 +154,11 @@ func MedianLatency(all []*Latency) *Latency {
 	}
 	m := *all[0]
 	m.HDR, m.TooFew, m.AtLeast = "", nil, nil
-	of := func(field func(l *Latency) *float64) float64 {
-		values := make([]float64, len(all))
-		for i := range all {
-			values[i] = *field(all[i])
-		}
-		return Median(values)
-	}
 	for _, row := range PercentileTable {
-		*row.field(&m) = of(row.field)
+		*row.field(&m) = MedianOf(all, func(l *Latency) float64 { return *row.field(l) })
 	}
-	m.Mean = of(func(l *Latency) *float64 { return &l.Mean })
-	m.StdDev = of(func(l *Latency) *float64 { return &l.StdDev })
+	m.Mean = MedianOf(all, func(l *Latency) float64 { return l.Mean })
+	m.StdDev = MedianOf(all, func(l *Latency) float64 { return l.StdDev })
 	for _, l := range all {
 		m.Unfinished = max(m.Unfinished, l.Unfinished)
 		for _, name := range l.AtLeast { // of a median, in whichever repeat

@@ -3,6 +3,8 @@ package reports
 import (
 	"slices"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // The median of results has the medians of their open loops, and is saturated if one is.
@@ -53,6 +55,63 @@ func TestMedianOfAFigureNeedsSamplesOfAllRepeats(t *testing.T) {
 	} {
 		if got, ok := MedianFigure(c.runs, c.name); ok != (c.want > 0) || ok && got != c.want {
 			t.Errorf("%s of %d repeats: %v, %t, want %v", c.name, len(c.runs), got, ok, c.want)
+		}
+	}
+}
+
+// On a terminal, the same figure of two operations that no stack has both of shares a column.
+func TestNarrowJoinsWhatNoStackHasBothOf(t *testing.T) {
+	cell := func(v float64) *AnswerCell { return &AnswerCell{Value: v} }
+	a := &Answer{Columns: []AnswerColumn{
+		{Title: "bulk rate", Point: "1 MiB write", Unit: "B/s"}, {Title: "bulk rate", Point: "1 MiB call", Unit: "B/s"},
+		{Title: "bulk beside probes", Point: "1 MiB write", Unit: "B/s", Pays: true},
+		{Title: "bulk rate", Point: "64 KiB write", Unit: "B/s"},
+		{Title: "bulk rate", Point: "64 KiB call", Unit: "B/s"},
+	}, Rows: []AnswerRow{
+		{Stack: "iwarp", Cells: []*AnswerCell{cell(1), nil, cell(2), cell(3), nil}},
+		{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, cell(4), nil, cell(5), cell(6)}},
+	}}
+	n := a.Narrow()
+	var points []string
+	for _, c := range n.Columns {
+		points = append(points, c.Point)
+	}
+	want := []string{"1 MiB write or call", "64 KiB write", "64 KiB call"}
+	if len(points) != 3 || points[0] != want[0] || points[1] != want[1] || points[2] != want[2] {
+		t.Fatalf("columns %q, want %q", points, want)
+	}
+	if r := n.Rows; r[0].Cells[0].Value != 1 || r[1].Cells[0].Value != 4 || r[1].Cells[1].Value != 5 ||
+		r[1].Cells[2].Value != 6 || r[0].Cells[2] != nil {
+		t.Errorf("rows %+v", r)
+	}
+	if len(a.Columns) != 5 || a.Columns[0].Point != "1 MiB write" {
+		t.Errorf("the answer was changed: %+v", a.Columns)
+	}
+}
+
+// Half a round trip of a send and the whole of a call share one, which says which is which.
+func TestNarrowJoinsRoundTripsOfSendsAndCalls(t *testing.T) {
+	a := &Answer{Columns: []AnswerColumn{{Title: TitleHalf, Point: "64 B send", Unit: "ns"},
+		{Title: TitleWhole, Point: "64 B call", Unit: "ns"}, {Title: TitleWhole, Point: "64 B read", Unit: "ns"}},
+		Rows: []AnswerRow{{Stack: "iwarp", Cells: []*AnswerCell{{Value: 1}, nil, nil}},
+			{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, {Value: 2}, nil}},
+			{Stack: "verbs", Cells: []*AnswerCell{nil, nil, {Value: 3}}}}}
+	n := a.Narrow()
+	if len(n.Columns) != 2 || n.Columns[0].Title != "half round trip (calls: full)" ||
+		n.Columns[0].Point != "64 B send or call" || n.Columns[1].Title != TitleWhole {
+		t.Errorf("columns %+v", n.Columns)
+	}
+}
+
+// An interval whose one bound is ten times off the median, because the machine took nearly all of the windows, has the
+// other bound alone.
+func TestABoundThatSaysNothingIsLeftOut(t *testing.T) {
+	for want, w := range map[string][2]float64{"458-700": {458, 700}, "≥458": {458, 61646}, "≤700": {3, 700},
+		"no bound": {3, 61646}} {
+		a := &Answer{Columns: []AnswerColumn{{Unit: "1/s"}}, Rows: []AnswerRow{{Cells: []*AnswerCell{
+			{Value: 600, Within: &w}}}}}
+		if _, texts := a.ColumnTexts(0, 3, view.Units{}); texts[0].Within != want {
+			t.Errorf("%q, want %q", texts[0].Within, want)
 		}
 	}
 }

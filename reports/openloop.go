@@ -71,18 +71,8 @@ func (o *OpenLoop) String() string {
 	return s
 }
 
-// LoopTable lists the open loops of results, of which rowOf gives the first cells.
-func LoopTable(results []*Result, front []view.Column, rowOf func(r *Result) []view.Cell) *view.Table {
-	t := &view.Table{Columns: append(front, view.Column{Name: "due"}, view.Column{Name: "sent"},
-		view.Column{Name: "completed"}, view.Column{Name: "offered", Unit: "/s"},
-		view.Column{Name: "achieved", Unit: "/s"}, view.Column{Name: "", Left: true})}
-	for _, r := range results {
-		if o := r.OpenLoop; o != nil {
-			t.Add(append(rowOf(r), view.Cell{Text: view.Integer(o.Due)}, view.Cell{Text: view.Integer(o.Sent)},
-				view.Cell{Text: view.Integer(o.Completed)},
-				view.Cell{Text: view.RateText(o.OfferedPerSecond)},
-				view.Cell{Text: view.Number(o.AchievedPerSecond, 1)}, view.Cell{Text: o.Mark()})...)
-		}
-	}
-	return t
+// Texts are what was due, sent and completed, and the rates offered and achieved.
+func (o *OpenLoop) Texts() []string {
+	return []string{view.Integer(o.Due), view.Integer(o.Sent), view.Integer(o.Completed),
+		view.RateText(o.OfferedPerSecond), view.Number(o.AchievedPerSecond, 1)}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
-	"github.com/rdmaperf/rdmaperf/reports/render/csv"
 	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
@@ -18,29 +17,25 @@ import (
 
 // stopped is a run of 3 s at 1000/s whose server stood still for the last 436 ms of it.
 func stopped() *reports.Document {
-	d := goldenDocument()
-	d.Error, d.Results = nil, nil
+	d := emptyRun()
 	rec := reports.NewRecorder()
 	rec.RecordN(250_000, 2564)
 	for i := range int64(436) {
 		rec.AtLeast(436_000_000-i*1_000_000, 1)
 	}
 	l := rec.Snapshot()
-	service := latency(2564, 240_000)
 	loop := reports.NewOpenLoop(1000, false, 2564, 2564, 436, 3, 3*time.Second)
-	d.Results = append(d.Results, reports.Result{
-		Stack: "tcp", Label: reports.LabelSoft, Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1,
-		Polling: reports.PollingBusy, RoundTrip: reports.RoundTripHalf, Rate: 1000, Arrivals: "constant",
-		MeasuredBy: "client",
-		DurationNs: 3e9, Operations: 2564, Verified: true, Latency: &l, LatencyService: service, OpenLoop: loop,
-		Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 2564, Numbers: 2500, Whole: 11,
-			Bytes: 20_640}})
-	hol := d.Results[0]
+	r := point("tcp", "latency", "send", 64)
+	r.RoundTrip, r.Rate, r.Arrivals, r.DurationNs, r.Operations = reports.RoundTripHalf, 1000, "constant", 3e9, 2564
+	r.Latency, r.LatencyService, r.OpenLoop = &l, latency(2564, 240_000), loop
+	r.Verification = &reports.Verification{Mode: reports.VerifySample, Messages: 2564, Numbers: 2500, Whole: 11,
+		Bytes: 20_640}
+	hol := r
 	hol.Workload, hol.Rate, hol.Arrivals, hol.Latency, hol.LatencyService, hol.OpenLoop = "hol", 0, "", nil, nil, nil
 	hol.Detail = &probes{Arm: "same-qp", BulkSizeBytes: 1 << 20, ProbeSizeBytes: 64, ProbeIntervalNs: 1e6,
 		ProbeAlone: *latency(3000, 1000), ProbeLoaded: l,
 		LoadedLoop: loop}
-	d.Results = append(d.Results, hol)
+	d.Results = append(d.Results, r, hol)
 	return of(d)
 }
 
@@ -132,13 +127,6 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 	d := stopped()
 	document := encode(t, d)
 	reporttest.Validate(t, document)
-	var table, log bytes.Buffer
-	if err := csv.Write(&table, d); err != nil {
-		t.Fatal(err)
-	}
-	if err := hlog.WriteLog(&log, d); err != nil {
-		t.Fatal(err)
-	}
 	var hgrm bytes.Buffer
 	if err := hlog.WritePercentiles(&hgrm, d.Results[0].Latency); err != nil {
 		t.Fatal(err)
@@ -167,10 +155,10 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 			[]string{">406", ">436000.00", "3000  2564       2564         1000         854.7  saturated",
 				"of 2564 messages 11 compared byte by byte and the numbers of 2500, 20640 bytes",
 				"> is at least that: operations were due and not done"}},
-		"csv": {table.String(), []string{",sample,,,compared.numbers,count,1,neither,2500,",
+		"csv": {string(comma(t, d)), []string{",sample,,,compared.numbers,count,1,neither,2500,",
 			",load.due,count,1,neither,3000,", ",load.achieved,rate,1/s,more,854.6666666666666,", ",p90,time,ns,less,",
 			",least\r\n", ",loaded.due,count,1,neither,3000,", ",loaded.saturated,count,1,less,1,"}},
-		"hlog": {log.String(), []string{"of 2564 messages 11 compared byte by byte",
+		"hlog": {string(histogramLog(t, d)), []string{"of 2564 messages 11 compared byte by byte",
 			"436 of 3000 samples are lower bounds, and so are p90",
 			"3000 operations due, 2564 sent, 2564 completed, 854.7/s achieved of 1000/s offered, saturated"}},
 		"hgrm": {hgrm.String(), []string{"#[Unfinished = 436 of the samples are lower bounds"}},
@@ -205,5 +193,78 @@ func TestAchievedRatesAreSaidToATenth(t *testing.T) {
 		if s := reports.Offered(&reports.Result{Rate: c.rate}); s != c.written {
 			t.Errorf("offered %q, want %q", s, c.written)
 		}
+	}
+}
+
+// A point that the machine disturbed says so in every format.
+func TestDisturbedPointsSaySo(t *testing.T) {
+	duel := func(noisy bool) *reports.Document {
+		d := emptyRun()
+		for i, stack := range []string{"tcp", "iwarp(crc)"} {
+			for n := range 3 {
+				r := point(stack, "latency", "send", 64)
+				r.Repeat, r.RoundTrip, r.Operations = n+1, reports.RoundTripHalf, 30_000
+				r.Latency = latency(30_000, float64(3000*(i+1)+n))
+				r.Disturbance = &reports.Disturbance{Client: &reports.Noise{Threads: 1}, Server: &reports.Noise{Threads: 1}}
+				if noisy && i == 1 && n == 2 {
+					r.Disturbance.Client.RunQueueWaitNs = 123_000_000
+				}
+				r.Disturbance.Judge(1e9)
+				d.Results = append(d.Results, r)
+			}
+		}
+		return of(d)
+	}
+	const why = "client's threads waited for a CPU for 12.3 % of the window"
+	quiet, noisy := duel(false), duel(true)
+	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "noise in") {
+		t.Errorf("quiet:\n%s", out)
+	}
+	out := string(text(t, noisy, textformat.Options{Width: 300}))
+	if !strings.Contains(out, "\n! noise in 1 of 6 measurements, such as iwarp(crc) latency send 64: "+why) {
+		t.Errorf("disturbed:\n%s", out)
+	}
+	if !strings.Contains(out, "64 bytes, repeat 3: noise: "+why) {
+		t.Errorf("the repeat is not named:\n%s", out)
+	}
+	if long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"; true {
+		d := duel(false)
+		for i := range d.Results[3:] {
+			d.Results[3+i].Stack = long
+		}
+		if out := string(text(t, d, textformat.Options{Width: 80})); !strings.Contains(out,
+			"\n1: tcp\n2: "+long+"\n") || !strings.Contains(out, "\n    64  2 ") {
+			t.Errorf("a long name is not numbered:\n%s", out)
+		}
+	}
+	document := encode(t, noisy)
+	reporttest.Validate(t, document)
+	noisy.Results[5].Latency = stalled() // which has a histogram
+	for name, got := range map[string]string{"json": string(document), "csv": string(comma(t, noisy)),
+		"hlog": string(histogramLog(t, noisy)), "perftest": string(perftest(t, noisy, false)),
+		"page": strings.ReplaceAll(page(t, pages.Options{}, noisy), "&#39;", "'")} {
+		if !strings.Contains(got, why) {
+			t.Errorf("%s does not say it", name)
+		}
+	}
+	if !strings.Contains(string(bench(t, noisy)), " 1 disturbed") || strings.Contains(string(bench(t, quiet)),
+		" 1 disturbed") {
+		t.Error("bench")
+	}
+	if v := find(t, gather(t, noisy)["rdmaperf_disturbed"],
+		map[string]string{"transport": "iwarp(crc)"}).GetGauge().GetValue(); v != 1 {
+		t.Errorf("metrics: %v", v)
+	}
+}
+
+// Figures that cannot be are told from figures that are bad.
+func TestImpossibleFigures(t *testing.T) {
+	r := reports.Result{}
+	if r.Contradict(""); r.Disturbance != nil {
+		t.Errorf("nothing contradicts itself: %s", r.Disturbance)
+	}
+	if r.Contradict("less than nothing"); r.Disturbance.Verdict != reports.VerdictImpossible ||
+		!strings.Contains(r.Disturbance.String(), "less than nothing") {
+		t.Errorf("%s", r.Disturbance)
 	}
 }

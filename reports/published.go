@@ -52,15 +52,10 @@ func (p *Published) With(results []Result) (rows [][]string) {
 		if i+1 < len(p.Rows) && p.Rows[i+1][0] == r[0] {
 			continue
 		}
-		var stacks []string
-		for k := range results {
-			if s := results[k].Stack; strconv.FormatInt(results[k].SizeBytes, 10) == r[0] &&
-				!slices.Contains(stacks, s) {
-				stacks = append(stacks, s)
-			}
-		}
-		for _, stack := range stacks {
-			if row := p.ours(results, r[0], stack); row != nil {
+		for _, of := range GroupBy(Pointers(results), func(o *Result) (string, bool) {
+			return o.Stack, strconv.FormatInt(o.SizeBytes, 10) == r[0]
+		}) {
+			if row := p.ours(of.Samples, r[0], of.Key); row != nil {
 				rows = append(rows, row)
 			}
 		}
@@ -84,28 +79,22 @@ func (p *Published) Has(row []string) bool {
 	return slices.ContainsFunc(p.Rows, func(r []string) bool { return slices.Equal(r, row) })
 }
 
-// ours is the row of one stack at one size, or nil.
-func (p *Published) ours(results []Result, size, stack string) []string {
-	row, any := make([]string, len(p.Columns)), false
-	for i := range row {
-		row[i] = "-"
-	}
+// ours is the row of one stack at one size, of which these are the results, or nil.
+func (p *Published) ours(results []*Result, size, stack string) []string {
+	row, measured := slices.Repeat([]string{"-"}, len(p.Columns)), false
 	row[0], row[1] = size, stack
 	for _, b := range p.Beside {
-		var vs []float64
-		for i := range results {
-			if r := &results[i]; r.Stack == stack && strconv.FormatInt(r.SizeBytes, 10) == size {
-				if v, ok := b.of(r); ok {
-					vs = append(vs, v)
-				}
+		var values []float64
+		for _, r := range results {
+			if v, ok := b.of(r); ok {
+				values = append(values, v)
 			}
 		}
-		if at := slices.Index(p.Columns, b.Column); at > 1 && len(vs) > 0 {
-			slices.Sort(vs)
-			row[at], any = strconv.FormatFloat((vs[(len(vs)-1)/2]+vs[len(vs)/2])/2, 'f', 2, 64), true
+		if at := slices.Index(p.Columns, b.Column); at > 1 && len(values) > 0 {
+			row[at], measured = strconv.FormatFloat(Median(values), 'f', 2, 64), true
 		}
 	}
-	if !any {
+	if !measured {
 		return nil
 	}
 	return row

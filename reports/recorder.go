@@ -137,9 +137,6 @@ func (r *Recorder) Merge(other *Recorder) {
 	r.longest = max(r.longest, other.longest)
 }
 
-// Histogram returns a copy of the recorded histogram, in nanoseconds.
-func (r *Recorder) Histogram() *hdrhistogram.Histogram { return r.hist.Clone() }
-
 // Snapshot summarises what was recorded; the recorder goes on unchanged. It
 // allocates and takes about a millisecond: call it outside the measured window.
 func (r *Recorder) Snapshot() Latency {

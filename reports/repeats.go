@@ -99,27 +99,26 @@ func (m MeanInterval) Quantity() Quantity { return quantityOf(m.Unit) }
 // times, in the order of the results, which are only read.
 func SummariseRepeats(results []Result) []RepeatSummary {
 	index := make(map[*Result]int, len(results))
-	for i := range results {
-		index[&results[i]] = i
+	for i, r := range Pointers(results) {
+		index[r] = i
 	}
 	var out []RepeatSummary
 	for _, g := range GroupResults(results, nil) {
 		_, sets := RepeatSets(g.Results)
 		for _, set := range sets {
-			if len(set.Results) < 2 {
+			if len(set.Samples) < 2 {
 				continue
 			}
-			first := set.Results[0]
-			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: set.Size,
-				QPs: set.qps, Rate: set.rate, N: len(set.Results)}
-			s.Variant = dimMembers(first.Dims)
-			for _, r := range set.Results {
+			first := set.Samples[0]
+			s := RepeatSummary{Stack: first.Stack, Workload: first.Workload, Op: first.Op, SizeBytes: first.SizeBytes,
+				QPs: first.QPs, Rate: first.Rate, N: len(set.Samples), Variant: dimMembers(first.Dims)}
+			for _, r := range set.Samples {
 				s.Results = append(s.Results, index[r])
 			}
 			if s.N < IntervalRepeats {
 				s.Absent = TooFewRepeats(s.N)
 			} else {
-				s.Method, s.Confidence, s.Figures = IntervalMethod, confidence, MeanIntervals(set.Results)
+				s.Method, s.Confidence, s.Figures = IntervalMethod, confidence, MeanIntervals(set.Samples)
 			}
 			out = append(out, s)
 		}
@@ -209,10 +208,10 @@ func MedianRanks(n int, confidence float64) (cut int, covered float64) {
 	return cut, covered
 }
 
-// repeatPoint is what the repeats of one point in a group share. Only results
+// RepeatPoint is what the repeats of one point in a group share. Only results
 // with the same parts have medians and means.
-type repeatPoint struct {
-	Size int64
+type RepeatPoint struct {
+	size int64
 	rate float64
 	qps  int
 	dims string
@@ -220,28 +219,15 @@ type repeatPoint struct {
 	Latency, Throughput bool
 }
 
-// RepeatSet is the repeats of one point, in order.
-type RepeatSet struct {
-	repeatPoint
-	Results []*Result
-}
-
-// RepeatSets sorts the results of a group into points; those that are no repeats
+// RepeatSets sorts the results of a group into points, each with its repeats in order; those that are no repeats
 // come back by themselves.
-func RepeatSets(results []*Result) (singles []*Result, sets []*RepeatSet) {
-	index := map[repeatPoint]*RepeatSet{}
-	for _, r := range results {
+func RepeatSets(results []*Result) (singles []*Result, sets []*GroupOf[RepeatPoint, *Result]) {
+	sets = GroupBy(results, func(r *Result) (RepeatPoint, bool) {
 		if r.Repeat == 0 {
 			singles = append(singles, r)
-			continue
 		}
-		k := repeatPoint{Size: r.SizeBytes, rate: r.Rate, qps: r.QPs, dims: DimsText(r.Dims, ","), Latency: r.Latency != nil,
-			Throughput: r.Throughput != nil}
-		if index[k] == nil {
-			index[k] = &RepeatSet{repeatPoint: k}
-			sets = append(sets, index[k])
-		}
-		index[k].Results = append(index[k].Results, r)
-	}
+		return RepeatPoint{r.SizeBytes, r.Rate, r.QPs, DimsText(r.Dims, ","), r.Latency != nil, r.Throughput != nil},
+			r.Repeat != 0
+	})
 	return singles, sets
 }

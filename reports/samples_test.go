@@ -37,11 +37,6 @@ func TestSampleWriterGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "samples.csv", b.Bytes())
-	for n, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
-		if strings.Count(line, ",") != 5 {
-			t.Errorf("line %d: %q, want 6 fields", n, line)
-		}
-	}
 }
 
 // A million rows must not cost a million allocations between two windows.

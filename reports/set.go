@@ -1,9 +1,12 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
-	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -50,6 +53,15 @@ func (c Condition) Describe() string {
 	return s
 }
 
+// At is a condition at one size.
+type At struct {
+	Condition
+	Size int64
+}
+
+// At is where the sample stands among all.
+func (s *Measured) At() At { return At{s.Condition(), s.SizeBytes} }
+
 // Set is every result of every document, in order.
 type Set struct {
 	Samples []*Measured
@@ -62,9 +74,8 @@ type Set struct {
 func NewSet(docs []*Document, names []string) *Set {
 	set := &Set{names: documentNames(names, len(docs))}
 	type place struct {
-		Condition
-		Stack string
-		Size  int64
+		At
+		stack string
 	}
 	// A stack measured at the same place in two documents is two series: the
 	// two files are there to be told apart.
@@ -72,11 +83,10 @@ func NewSet(docs []*Document, names []string) *Set {
 	collide := map[string]bool{}
 	owner := []int{}
 	for i, d := range docs {
-		for k := range d.Results {
-			r := &d.Results[k]
+		for _, r := range Pointers(d.Results) {
 			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Rate: r.Rate,
 				Extra: view.Visible(r.DimWords())}
-			at := place{Condition: s.Condition(), Stack: r.Stack, Size: r.SizeBytes}
+			at := place{s.At(), r.Stack}
 			if first, ok := seen[at]; ok && first != i {
 				collide[r.Stack] = true
 			} else if !ok {
@@ -113,13 +123,9 @@ func NewSet(docs []*Document, names []string) *Set {
 
 // Shared tells whether two stacks were measured under the same conditions.
 func (set *Set) Shared() bool {
-	type place struct {
-		Condition
-		Size int64
-	}
-	series := map[place]string{}
+	series := map[At]string{}
 	for _, s := range set.Samples {
-		at := place{Condition: s.Condition(), Size: s.SizeBytes}
+		at := s.At()
 		if other, ok := series[at]; ok && other != s.SeriesName {
 			return true
 		}
@@ -144,30 +150,27 @@ type BySeries struct {
 // Split sorts samples into series, in the page's order.
 func Split(samples []*Measured) []*BySeries {
 	var out []*BySeries
-	index := map[string]*BySeries{}
-	for _, s := range samples {
-		b := index[s.SeriesName]
-		if b == nil {
-			b = &BySeries{Series: s.SeriesName, Short: s.Short, Slot: s.Slot}
-			index[s.SeriesName] = b
-			out = append(out, b)
-		}
-		b.Runs = append(b.Runs, s)
+	for _, g := range GroupBy(samples, func(s *Measured) (string, bool) { return s.SeriesName, true }) {
+		first := g.Samples[0]
+		out = append(out, &BySeries{Series: g.Key, Short: first.Short, Slot: first.Slot, Runs: g.Samples})
 	}
-	sort.SliceStable(out, func(i, k int) bool { return out[i].Slot < out[k].Slot })
+	slices.SortStableFunc(out, func(a, b *BySeries) int { return cmp.Compare(a.Slot, b.Slot) })
 	return out
 }
 
-// Group is samples that share a key, in order of first appearance.
-type Group[K comparable] struct {
+// GroupOf is what shares a key, in order of first appearance.
+type GroupOf[K comparable, T any] struct {
 	Key     K
-	Samples []*Measured
+	Samples []T
 }
 
+// Group is a group of samples.
+type Group[K comparable] = GroupOf[K, *Measured]
+
 // GroupBy sorts samples by a key; those for which it is false are left out.
-func GroupBy[K comparable](samples []*Measured, key func(*Measured) (K, bool)) []*Group[K] {
-	var out []*Group[K]
-	index := map[K]*Group[K]{}
+func GroupBy[K comparable, T any](samples []T, key func(T) (K, bool)) []*GroupOf[K, T] {
+	var out []*GroupOf[K, T]
+	index := map[K]*GroupOf[K, T]{}
 	for _, s := range samples {
 		k, ok := key(s)
 		if !ok {
@@ -175,7 +178,7 @@ func GroupBy[K comparable](samples []*Measured, key func(*Measured) (K, bool)) [
 		}
 		g := index[k]
 		if g == nil {
-			g = &Group[K]{Key: k}
+			g = &GroupOf[K, T]{Key: k}
 			index[k] = g
 			out = append(out, g)
 		}
@@ -184,23 +187,35 @@ func GroupBy[K comparable](samples []*Measured, key func(*Measured) (K, bool)) [
 	return out
 }
 
+// Pointers are those to the results themselves.
+func Pointers(results []Result) []*Result {
+	all := make([]*Result, len(results))
+	for i := range results {
+		all[i] = &results[i]
+	}
+	return all
+}
+
+// ResultsOf are the results of samples.
+func ResultsOf(samples []*Measured) []*Result {
+	return view.Each(samples, func(s *Measured) *Result { return s.Result })
+}
+
+// Distinct are the values that samples have, each once, rising.
+func Distinct[T any, V cmp.Ordered](samples []T, of func(T) V) []V {
+	values := view.Each(samples, of)
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
 // SizesOf returns the sizes present, rising.
 func SizesOf(samples []*Measured) []int64 {
-	var sizes []int64
-	for _, s := range samples {
-		sizes = append(sizes, s.SizeBytes)
-	}
-	slices.Sort(sizes)
-	return slices.Compact(sizes)
+	return Distinct(samples, func(s *Measured) int64 { return s.SizeBytes })
 }
 
 // MedianOf is the median of one figure over repeats.
-func MedianOf(runs []*Measured, figure func(*Measured) float64) float64 {
-	v := make([]float64, len(runs))
-	for i, r := range runs {
-		v[i] = figure(r)
-	}
-	return Median(v)
+func MedianOf[T any](repeats []T, figure func(T) float64) float64 {
+	return Median(view.Each(repeats, figure))
 }
 
 // Pooled merges the latencies of repeats into one distribution. Without
@@ -223,14 +238,76 @@ func Pooled(ls []*Latency) *hdrhistogram.Histogram {
 	return sum
 }
 
-// Latencies is every distribution that the common figures and the kind's rest on.
-func (s *Measured) Latencies() []*Latency {
-	var out []*Latency
-	if s.Latency != nil {
-		out = append(out, s.Latency)
+// documentNames are the files' own names, with as many directories as tell them apart.
+func documentNames(files []string, documents int) []string {
+	names := make([]string, documents)
+	for i := range names {
+		if i < len(files) && files[i] != "" {
+			names[i] = filepath.Base(files[i])
+		} else if documents > 1 {
+			names[i] = fmt.Sprintf("run %d", i+1)
+		}
 	}
-	for _, l := range s.Result.Latencies {
-		out = append(out, l.Latency)
+	const depth = 8 // directories that are looked at
+	for n := 2; n <= depth; n++ {
+		count := map[string]int{}
+		for _, name := range names {
+			count[name]++
+		}
+		for i, name := range names {
+			if i < len(files) && files[i] != "" && count[name] > 1 {
+				names[i] = tail(filepath.ToSlash(filepath.Clean(files[i])), n)
+			}
+		}
 	}
-	return out
+	for i, name := range names { // one file twice
+		if slices.Index(names, name) != i {
+			names[i] += fmt.Sprintf(" (%d)", i+1)
+		}
+	}
+	return names
+}
+
+// tail is the last n elements of a path.
+func tail(path string, n int) string {
+	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
+	return strings.Join(parts[max(len(parts)-n, 0):], "/")
+}
+
+// TransportOf is the transport as it was asked for, or else the stack.
+func TransportOf(r *Result) string { return cmp.Or(r.Transport, r.Stack) }
+
+// NameRoom is how many characters a short name has at most: about one line of a
+// headline, and of a chart's key together with a word behind it.
+const NameRoom = 40
+
+// ShortNames are what the series are called where there is no room for all their
+// parameters: headline, keys and axes. full and asked belong together: a stack with
+// every parameter that it ran with, and as it was asked for. Tables, hover texts and
+// descriptions keep the full names. No two are equal: what would be gets its number.
+func ShortNames(full, asked []string) []string {
+	short := make([]string, len(full))
+	count := map[string]int{}
+	for i, name := range full {
+		if asked[i] != "" && len(asked[i]) < len(name) {
+			name = asked[i]
+		}
+		short[i] = view.Shorten(name, NameRoom)
+		count[short[i]]++
+	}
+	for i, name := range short {
+		if count[name] > 1 {
+			number := fmt.Sprintf(" #%d", i+1)
+			short[i] = view.Shorten(name, NameRoom-len(number)) + number
+		}
+	}
+	return short
+}
+
+// Offered is the load of an open loop in operations a second, empty for a closed one.
+func Offered(r *Result) string {
+	if r.Rate == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(r.Rate, 'f', -1, 64)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 func TestParseSize(t *testing.T) {
@@ -66,14 +68,6 @@ func TestFormatSize(t *testing.T) {
 	}
 }
 
-func TestSizeLabel(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 100: "100 B", 1009: "1009 B", 4096: "4 KiB", 10 << 20: "10 MiB"} {
-		if got := SizeLabel(n); got != want {
-			t.Errorf("SizeLabel(%d) = %q, want %q", n, got, want)
-		}
-	}
-}
-
 func TestSizeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shift := rapid.IntRange(0, 62).Draw(t, "shift")
@@ -82,6 +76,21 @@ func TestSizeRoundTrip(t *testing.T) {
 			t.Errorf("ParseSize(FormatSize(%d)) = %d, %v", n, got, err)
 		}
 	})
+}
+
+func TestLabelsSayTheUnit(t *testing.T) {
+	for want, got := range map[string]string{
+		"850 ns": view.NsLabel(850), "3.57 µs": view.NsLabel(3566), "1 µs": view.NsLabel(999.7),
+		"64.8 ms": view.NsLabel(64_836_570), "2 s": view.NsLabel(2e9), "-": view.NsLabel(math.NaN()),
+		"64 B": SizeLabel(64), "1 KiB": SizeLabel(1024), "1000 B": SizeLabel(1000), "16 MiB": SizeLabel(16 << 20),
+		"0 B":        SizeLabel(0),
+		"1.5 M op/s": view.RateLabel(1.5e6), "20 k op/s": view.RateLabel(20_000), "500 op/s": view.RateLabel(500),
+		"953 MiB/s": view.BandwidthLabel(999_292_928),
+	} {
+		if got != want {
+			t.Errorf("label %q, want %q", got, want)
+		}
+	}
 }
 
 func FuzzParseSize(f *testing.F) {

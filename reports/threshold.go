@@ -238,8 +238,8 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 		var measured, missed int
 		var worst *Result
 		var worstValue float64
-		for i := range d.Results {
-			v, ok := t.of(&d.Results[i])
+		for _, r := range Pointers(d.Results) {
+			v, ok := t.of(r)
 			if !ok {
 				continue
 			}
@@ -247,7 +247,7 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 			if t.missedBy(v) {
 				missed++
 				if worst == nil || t.worse(v, worstValue) {
-					worst, worstValue = &d.Results[i], v
+					worst, worstValue = r, v
 				}
 			}
 		}

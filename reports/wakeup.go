@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +33,7 @@ func (r *Result) Sleeps() bool {
 // nothing slept, or it was not measured.
 func WakeupLines(d *Document) []string {
 	w := d.Environment.Wakeup
-	var stacks []string
-	for i := range d.Results {
-		if r := &d.Results[i]; r.Sleeps() && !slices.Contains(stacks, r.Stack) {
-			stacks = append(stacks, r.Stack)
-		}
-	}
+	stacks := view.Unique(view.Only(Pointers(d.Results), (*Result).Sleeps), func(r *Result) string { return r.Stack })
 	if w == nil || len(stacks) == 0 {
 		return nil
 	}

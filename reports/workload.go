@@ -136,8 +136,8 @@ func (w *Workload) Apply(r *Result) {
 
 // Describe fills in the descriptions of all results.
 func (all Workloads) Describe(results []Result) {
-	for i := range results {
-		all.Of(results[i].Workload).Apply(&results[i])
+	for _, r := range Pointers(results) {
+		all.Of(r.Workload).Apply(r)
 	}
 }
 
@@ -211,9 +211,9 @@ func (w *Workload) Measures(metric string, interval bool) bool {
 		return slices.ContainsFunc(w.Defs(), func(d FigureDef) bool { return d.Name == metric })
 	}
 	prefix := metric[:strings.LastIndexByte(metric, '.')+1]
-	_, ofDistribution := latencyFigure(metric[len(prefix):])
 	switch {
-	case ofDistribution && slices.ContainsFunc(commonLatencies, func(l commonLatency) bool { return l.prefix == prefix }):
+	case slices.Contains(latencyNames, metric[len(prefix):]) &&
+		slices.ContainsFunc(commonLatencies, func(l commonLatency) bool { return l.prefix == prefix }):
 		return w.Timed
 	case metric == "rate", metric == "bw", prefix == "peak.":
 		return w.Rated

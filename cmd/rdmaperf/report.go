@@ -78,7 +78,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 		files = append(slices.Clone(files), f.conform)
 	}
 	var docs []*reports.Document
-	o := render.Options{Tables: catalogue.Tables(), Charts: catalogue.Charts()}
+	o := page.Options{Own: catalogue.Charts()}
 	var seen []os.FileInfo
 	for _, name := range files {
 		if info, err := os.Stat(name); err == nil {

@@ -1,3 +1,6 @@
+// Package charts makes the charts that results of any workload may stand in, as
+// data: distributions, latency and throughput by size, by rate, by connections and
+// over time. Workloads make their own of its parts.
 package charts
 
 import (
@@ -131,11 +134,7 @@ func stackOf(x *reports.Measured) string { return x.SeriesName }
 // axesOf are the axes along which the samples differ, the one with the most values first.
 func axesOf(samples []*reports.Measured) []axis {
 	var all []axis
-	var results []*reports.Result
-	for _, x := range samples {
-		results = append(results, x.Result)
-	}
-	differing, _ := reports.Differing(results)
+	differing, _ := reports.Differing(reports.ResultsOf(samples))
 	for _, def := range differing {
 		a := axis{name: strings.ReplaceAll(def.Name, "_", " "), dim: def.Name, series: stackOf, text: count,
 			of: func(x *reports.Measured) (float64, bool) {
@@ -285,18 +284,13 @@ func even(xs []float64) bool {
 
 // lines are one for each stack and what else tells samples apart, and where they have points.
 func (a *axis) lines(f shown, samples []*reports.Measured) (lines []view.Series, xs []float64) {
-	var results []*reports.Result
-	sizes, connections := map[int64]bool{}, map[int]bool{}
-	for _, x := range samples {
-		results = append(results, x.Result)
-		sizes[x.SizeBytes], connections[x.QPs] = true, true
-	}
-	differing, _ := reports.Differing(results)
+	sizes, connections := len(reports.SizesOf(samples)) > 1, len(connectionCounts(samples)) > 1
+	differing, _ := reports.Differing(reports.ResultsOf(samples))
 	type key struct{ stack, others string }
 	groups := reports.GroupBy(samples, func(x *reports.Measured) (key, bool) {
 		_, onAxis := a.of(x)
 		_, has := x.Figure(f.Name)
-		return key{a.series(x), a.others(x, differing, len(sizes) > 1, len(connections) > 1)}, onAxis && has
+		return key{a.series(x), a.others(x, differing, sizes, connections)}, onAxis && has
 	})
 	stacks := map[string]bool{}
 	for _, g := range groups {
@@ -351,11 +345,7 @@ func barFigure(load reports.Load, f shown, samples []*reports.Measured) view.Fig
 	title := load.Title() + ": " + reports.FigureLabel(f.Name)
 	chart := &view.BarChart{Title: title, XLabel: f.label(), Unit: f.tick}
 	data := view.Grid{Caption: title, Head: view.HeadCells("series", reports.FigureLabel(f.Name))}
-	var results []*reports.Result
-	for _, x := range samples {
-		results = append(results, x.Result)
-	}
-	differing, _ := reports.Differing(results)
+	differing, _ := reports.Differing(reports.ResultsOf(samples))
 	var words []string
 	for _, b := range reports.Split(samples) {
 		for _, g := range reports.GroupBy(b.Runs, func(x *reports.Measured) (string, bool) {

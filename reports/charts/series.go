@@ -55,23 +55,18 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 			// An interval stands at its middle.
 			x := (float64(p.OffsetNs) + float64(s.Series.IntervalNs)/2) / 1e9
 			from := view.Digits3(float64(p.OffsetNs)/1e9) + " s"
+			add := func(line *view.Series, y float64, tip string) {
+				line.Points = append(line.Points, view.Point{X: x, Y: y, Tip: s.Name() + "\nfrom " + from + "\n" + tip})
+			}
 			if latency {
-				median.Points = append(median.Points,
-					view.Point{X: x, Y: p.P50, Tip: fmt.Sprintf("%s\nfrom %s\np50 %s", s.Name(), from,
-						view.NsLabel(p.P50))})
-				tail.Points = append(tail.Points,
-					view.Point{X: x, Y: p.P99, Tip: fmt.Sprintf("%s\nfrom %s\np99 %s, max %s", s.Name(), from,
-						view.NsLabel(p.P99), view.NsLabel(p.Max))})
+				add(&median, p.P50, "p50 "+view.NsLabel(p.P50))
+				add(&tail, p.P99, "p99 "+view.NsLabel(p.P99)+", max "+view.NsLabel(p.Max))
 			} else if s.Series.IntervalNs > 0 {
 				rate := float64(p.Operations) / (float64(s.Series.IntervalNs) / 1e9)
-				median.Points = append(median.Points,
-					view.Point{X: x, Y: rate, Tip: fmt.Sprintf("%s\nfrom %s\n%s", s.Name(), from,
-						view.RateLabel(rate))})
+				add(&median, rate, view.RateLabel(rate))
 			}
-			data.Rows = append(data.Rows, []view.GridCell{view.NameCell(s.Name()), view.NumberCell(from),
-				view.NumberCell(view.Integer(p.Operations)),
-				view.NumberCell(view.NsLabel(p.P50)), view.NumberCell(view.NsLabel(p.P99)),
-				view.NumberCell(view.NsLabel(p.Max))})
+			data.Add([]view.GridCell{view.NameCell(s.Name())}, view.NumberCells(from, view.Integer(p.Operations),
+				view.NsLabel(p.P50), view.NsLabel(p.P99), view.NsLabel(p.Max)))
 		}
 		lines = append(lines, median)
 		if latency {

@@ -5,35 +5,173 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// sweepKey is what the points of one sweep over connections share.
-type sweepKey struct {
-	reports.Load
-	rate  float64
-	extra string
-	size  int64
+// sweep is what a chart has on its x axis.
+type sweep struct {
+	name, label string
+	view.Scale
+	ticks []view.Tick
+	x     func(s *reports.Measured) float64
+	text  func(s *reports.Measured) string // x in a hover text
 }
 
-// sweeps are the samples measured with several numbers of QPs, one group a sweep.
-func sweeps(set *reports.Set) []*reports.Group[sweepKey] {
-	all := reports.GroupBy(set.Samples, func(s *reports.Measured) (sweepKey, bool) {
-		return sweepKey{reports.LoadOf(s.Result).AcrossQPs(), s.Rate, s.Extra, s.SizeBytes}, true
+// measure is what a chart has on its y axis; point is the median of repeats.
+type measure struct {
+	label string
+	unit  func(float64) string
+	point func(repeats []*reports.Measured) view.Point
+}
+
+var (
+	latencies = measure{"Latency, median to p99", view.NsLabel, func(repeats []*reports.Measured) view.Point {
+		first := repeats[0]
+		p := view.Point{Few: first.Latency.Percentiles()[2].TooFew,
+			Y:    reports.MedianOf(repeats, func(s *reports.Measured) float64 { return s.Latency.P50 }),
+			High: reports.MedianOf(repeats, func(s *reports.Measured) float64 { return s.Latency.P99 })}
+		if p.Tip = "p50 " + view.NsLabel(p.Y); !p.Few {
+			p.Tip += "\np99 " + view.NsLabel(p.High)
+		}
+		if first.Rate > 0 && first.Throughput != nil {
+			p.Tip += "\nachieved " + view.RateLabel(first.Throughput.OperationsPerSecond)
+		}
+		return p
+	}}
+	bandwidths = measure{"Bandwidth [MiB/s]", view.Digits3, func(repeats []*reports.Measured) view.Point {
+		bw := reports.MedianOf(repeats, func(s *reports.Measured) float64 { return s.Throughput.BytesPerSecond })
+		ops := reports.MedianOf(repeats, func(s *reports.Measured) float64 { return s.Throughput.OperationsPerSecond })
+		return view.Point{Y: bw / (1 << 20), Tip: view.BandwidthLabel(bw) + "\n" + view.RateLabel(ops)}
+	}}
+)
+
+// line joins the medians of one series.
+func (x *sweep) line(b *reports.BySeries, y measure) view.Series {
+	line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
+	for _, at := range reports.GroupBy(b.Runs, func(s *reports.Measured) (float64, bool) { return x.x(s), true }) {
+		p := y.point(at.Samples)
+		p.X, p.Tip = at.Key, fmt.Sprintf("%s\n%s\n%s", b.Series, x.text(at.Samples[0]), p.Tip)
+		line.Points = append(line.Points, p)
+	}
+	slices.SortStableFunc(line.Points, func(p, q view.Point) int { return cmp.Compare(p.X, q.X) })
+	return line
+}
+
+// lines are one for each series of the samples.
+func (x *sweep) lines(samples []*reports.Measured, y measure) []view.Series {
+	return view.Each(reports.Split(samples), func(b *reports.BySeries) view.Series { return x.line(b, y) })
+}
+
+// figure draws them; what is the title of the measure.
+func (x *sweep) figure(what, title, caption string, y measure, lines []view.Series) view.Figure {
+	return view.Figure{Title: title, Caption: caption, Data: PointTable(title, x.name, strings.ToLower(what), lines),
+		Chart: &view.LineChart{Title: what + " by " + x.name + ": " + title,
+			Desc:   "Logarithmic axes. " + DescribeSeries(lines),
+			YLabel: y.label, YUnit: y.unit, XLabel: x.label, X: x.Scale, XTicks: x.ticks, Series: lines}}
+}
+
+// bySize is the axis of message sizes.
+func bySize(samples []*reports.Measured) *sweep {
+	sizes := reports.SizesOf(samples)
+	return &sweep{"size", "Message size", SizeScale(sizes), SizeTicks(sizes),
+		func(s *reports.Measured) float64 { return float64(max(s.SizeBytes, 1)) },
+		func(s *reports.Measured) string { return reports.SizeLabel(s.SizeBytes) }}
+}
+
+// SizeScale is an axis over sizes, which rise.
+func SizeScale(sizes []int64) view.Scale {
+	return view.Scale{Log: true, Lo: float64(max(sizes[0], 1)), Hi: float64(max(sizes[len(sizes)-1], 1))}
+}
+
+// SizeTicks are the labels of such an axis.
+func SizeTicks(sizes []int64) []view.Tick {
+	return view.Each(spread(sizes, 7), func(n int64) view.Tick {
+		return view.Tick{At: float64(max(n, 1)), Label: reports.SizeLabel(n)}
 	})
-	return slices.DeleteFunc(all, func(g *reports.Group[sweepKey]) bool { return len(connectionCounts(g.Samples)) < 2 })
+}
+
+// ThroughputLine joins the bandwidths of one series along the sizes.
+func ThroughputLine(b *reports.BySeries) view.Series { return bySize(b.Runs).line(b, bandwidths) }
+
+// timed tells that a sample has latencies.
+func timed(s *reports.Measured) bool { return s.Latency != nil && s.Latency.Count > 0 }
+
+// SizeSection is latency against message size.
+func SizeSection(set *reports.Set) view.Section {
+	s := view.Section{ID: "sizes", Title: "Latency by message size",
+		Intro: "The marker is the median; the whisker above it reaches the 99th percentile."}
+	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
+		return s.Condition(), timed(s)
+	}) {
+		if len(reports.SizesOf(g.Samples)) > 1 {
+			x := bySize(g.Samples)
+			s.Figures = append(s.Figures, x.figure("Latency", view.Capital(g.Key.What()), g.Key.Describe(), latencies,
+				x.lines(g.Samples, latencies)))
+		}
+	}
+	return s
+}
+
+// ThroughputSection is bandwidth against message size, or bars for one size.
+func ThroughputSection(set *reports.Set) view.Section {
+	s := view.Section{ID: "throughput", Title: "Throughput",
+		Intro: "Payload over the whole window; MiB/s is 2²⁰ bytes a second."}
+	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
+		return s.Condition(), s.Streamed() && s.Rate == 0
+	}) {
+		x, title := bySize(g.Samples), view.Capital(g.Key.What())
+		lines := x.lines(g.Samples, bandwidths)
+		if sizes := reports.SizesOf(g.Samples); len(sizes) > 1 {
+			s.Figures = append(s.Figures, x.figure("Throughput", title, g.Key.Describe(), bandwidths, lines))
+		} else {
+			title += ", " + reports.SizeLabel(sizes[0])
+			bars := &view.BarChart{Title: "Throughput: " + title, Desc: DescribeSeries(lines),
+				XLabel: bandwidths.label, Unit: bandwidths.unit}
+			for _, l := range lines {
+				p := l.Points[0]
+				bars.Bars = append(bars.Bars, view.Bar{Block: l.Short, Slot: l.Slot, Value: p.Y,
+					Text: view.Digits3(p.Y), Tip: p.Tip, FirstOfKind: true})
+			}
+			s.Figures = append(s.Figures, view.Figure{Title: title, Caption: g.Key.Describe(), Chart: bars,
+				Data: PointTable(title, x.name, "throughput", lines)})
+		}
+	}
+	return s
+}
+
+// RateSection is latency under load: an open loop at several rates.
+func RateSection(set *reports.Set) view.Section {
+	s := view.Section{ID: "load", Title: "Latency under load",
+		Intro: "Open loop: operations begin when they are due, and waiting counts. The marker is the median; the " +
+			"whisker reaches the 99th percentile."}
+	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.At, bool) {
+		at := s.At()
+		at.Rate = 0 // it is on the axis
+		return at, s.Rate > 0 && timed(s)
+	}) {
+		rates := reports.Distinct(g.Samples, func(s *reports.Measured) float64 { return s.Rate })
+		if len(rates) < 2 {
+			continue
+		}
+		x := &sweep{"offered rate", "Offered rate [op/s]", view.Scale{Log: true, Lo: rates[0], Hi: rates[len(rates)-1]},
+			view.Each(rates, func(r float64) view.Tick {
+				return view.Tick{At: r, Label: strings.TrimSuffix(view.RateLabel(r), " op/s")}
+			}),
+			func(s *reports.Measured) float64 { return s.Rate },
+			func(s *reports.Measured) string { return view.RateLabel(s.Rate) + " offered" }}
+		title := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(g.Key.Size))
+		s.Figures = append(s.Figures, x.figure("Latency", title, g.Key.Conditions(), latencies,
+			x.lines(g.Samples, latencies)))
+	}
+	return s
 }
 
 // connectionCounts are the numbers of QPs present, rising.
 func connectionCounts(samples []*reports.Measured) []int {
-	var counts []int
-	for _, s := range samples {
-		counts = append(counts, s.QPs)
-	}
-	slices.Sort(counts)
-	return slices.Compact(counts)
+	return reports.Distinct(samples, func(s *reports.Measured) int { return s.QPs })
 }
 
 // SweepSection is latency and throughput against the number of connections.
@@ -41,75 +179,37 @@ func SweepSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "connections", Title: "Connections",
 		Intro: "The same work on more and more connections. The marker is the median; the whisker of a latency " +
 			"reaches the 99th percentile."}
-	for _, g := range sweeps(set) {
+	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.At, bool) {
+		at := s.At()
+		at.Load = at.AcrossQPs()
+		return at, true
+	}) {
 		counts := connectionCounts(g.Samples)
-		x := view.Scale{Log: true, Lo: float64(counts[0]), Hi: float64(counts[len(counts)-1])}
-		ticks := make([]view.Tick, 0, len(counts))
-		for _, n := range spreadCounts(counts, 8) {
-			ticks = append(ticks, view.Tick{At: float64(n), Label: strconv.Itoa(n)})
+		if len(counts) < 2 {
+			continue
 		}
-		title, caption := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(g.Key.size)),
+		x := &sweep{"connections", view.Capital(g.Key.Connections()) + "s",
+			view.Scale{Log: true, Lo: float64(counts[0]), Hi: float64(counts[len(counts)-1])},
+			view.Each(spread(counts, 8), func(n int) view.Tick {
+				return view.Tick{At: float64(n), Label: strconv.Itoa(n)}
+			}),
+			func(s *reports.Measured) float64 { return float64(s.QPs) },
+			func(s *reports.Measured) string { return view.Plural(int64(s.QPs), g.Key.Connections()) }}
+		title, caption := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(g.Key.Size)),
 			g.Key.Conditions()
-		if g.Key.rate > 0 {
-			caption += ", " + view.RateLabel(g.Key.rate) + " offered"
+		if g.Key.Rate > 0 {
+			caption += ", " + view.RateLabel(g.Key.Rate) + " offered"
 		}
-		at := func(s *reports.Measured) string { return view.Plural(int64(s.QPs), g.Key.Connections()) }
-		add := func(what, yLabel string, unit func(float64) string, timed bool,
-			line func(*reports.BySeries) view.Series) {
-			var lines []view.Series
-			for _, b := range reports.Split(g.Samples) {
-				b.Runs = slices.DeleteFunc(b.Runs, func(s *reports.Measured) bool {
-					hasLatency := s.Latency != nil && s.Latency.Count > 0
-					return hasLatency != timed || !timed && s.Throughput == nil
-				})
-				if len(b.Runs) > 0 {
-					lines = append(lines, line(b))
-				}
+		add := func(what string, y measure, is func(*reports.Measured) bool) {
+			lines := x.lines(view.Only(g.Samples, is), y)
+			if len(lines) > 0 {
+				f := x.figure(what, title, caption, y, lines)
+				f.Title += ": " + what
+				s.Figures = append(s.Figures, f)
 			}
-			if len(lines) == 0 {
-				return
-			}
-			chart := &view.LineChart{Title: what + " by connections: " + title, Desc: "Logarithmic axes. " +
-				DescribeSeries(lines),
-				YLabel: yLabel, XLabel: view.Capital(g.Key.Connections()) + "s", X: x, XTicks: ticks, YUnit: unit,
-				Series: lines}
-			s.Figures = append(s.Figures, view.Figure{Title: title + ": " + what, Caption: caption, Chart: chart,
-				Data: PointTable(title, "connections", what, lines)})
 		}
-		add("latency", "Latency, median to p99", view.NsLabel, true, func(b *reports.BySeries) view.Series {
-			return latencyLine(b, func(s *reports.Measured) float64 { return float64(s.QPs) }, at)
-		})
-		add("throughput", "Bandwidth [MiB/s]", view.Digits3, false, func(b *reports.BySeries) view.Series {
-			return connectionRates(b, at)
-		})
+		add("latency", latencies, timed)
+		add("throughput", bandwidths, func(s *reports.Measured) bool { return !timed(s) && s.Throughput != nil })
 	}
 	return s
-}
-
-// connectionRates joins the bandwidths of one series along the connections.
-func connectionRates(b *reports.BySeries, label func(*reports.Measured) string) view.Series {
-	line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
-	for _, g := range reports.GroupBy(b.Runs, func(s *reports.Measured) (int, bool) { return s.QPs, true }) {
-		bw := reports.MedianOf(g.Samples, func(s *reports.Measured) float64 { return s.Throughput.BytesPerSecond })
-		ops := reports.MedianOf(g.Samples, func(s *reports.Measured) float64 {
-			return s.Throughput.OperationsPerSecond
-		})
-		line.Points = append(line.Points, view.Point{X: float64(g.Key), Y: bw / (1 << 20),
-			Tip: fmt.Sprintf("%s\n%s\n%s\n%s", b.Series, label(g.Samples[0]), view.BandwidthLabel(bw),
-				view.RateLabel(ops))})
-	}
-	slices.SortStableFunc(line.Points, func(a, b view.Point) int { return cmp.Compare(a.X, b.X) })
-	return line
-}
-
-// spreadCounts picks n of the counts evenly, with the first and the last.
-func spreadCounts(counts []int, n int) []int {
-	if len(counts) <= n {
-		return counts
-	}
-	out := make([]int, 0, n)
-	for i := range n {
-		out = append(out, counts[i*(len(counts)-1)/(n-1)])
-	}
-	return out
 }

@@ -47,15 +47,10 @@ func newAnswers(set *reports.Set, docs []*reports.Document) (all []answerView) {
 			v.Name = view.Visible(set.DocName(i))
 		}
 		for _, t := range d.Answer.Topics() {
-			of := topicView{Topic: view.Visible(t.Topic)}
-			for _, c := range t.Conclusions {
-				of.Cards = append(of.Cards, newCard(set, d.Answer, &c))
-			}
-			v.Topics = append(v.Topics, of)
+			v.Topics = append(v.Topics, topicView{view.Visible(t.Key), view.Each(t.Samples,
+				func(c reports.Conclusion) card { return newCard(set, d.Answer, &c) })})
 		}
-		for _, s := range d.Answer.Reliance {
-			v.Reliance = append(v.Reliance, sentence(view.Visible(s)))
-		}
+		v.Reliance = view.Each(d.Answer.Reliance, func(s string) string { return sentence(view.Visible(s)) })
 		all = append(all, v)
 	}
 	return all
@@ -100,7 +95,7 @@ func matrix(a *reports.Answer) view.Grid {
 	}
 	t := view.Grid{Caption: note, Head: view.HeadCells("stack")}
 	for i := range a.Rows {
-		t.Rows = append(t.Rows, []view.GridCell{view.NameCell(a.Rows[i].Name())})
+		t.Add([]view.GridCell{view.NameCell(a.Rows[i].Name())})
 	}
 	for k, c := range a.Columns {
 		unit, texts := a.ColumnTexts(k, 3, view.Units{})

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -32,9 +33,7 @@ func newComparedRuns(set *reports.Set, docs []*reports.Document) []comparedRuns 
 
 func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 	v := comparedRuns{Title: after + " against " + before}
-	for _, d := range c.Unlike {
-		v.Unlike = append(v.Unlike, view.Visible(d.String()))
-	}
+	v.Unlike = view.Each(c.Unlike, func(d reports.Difference) string { return view.Visible(d.String()) })
 	head := view.HeadCells("point", "figure", before, after, "change", "test")
 	v.Clear, v.Rest = view.Grid{Caption: "Changes that are no chance",
 		Note: "Medians over repeats; Mann-Whitney test, p below 0.05.", Head: head},
@@ -43,13 +42,7 @@ func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 	better, worse, untested := 0, 0, 0
 	for _, p := range c.Points {
 		for _, ch := range p.Changes {
-			row := []view.GridCell{view.NameCell(p.Point), view.TextCell(ch.Figure),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)),
-				view.NumberCell(reports.FormatPercent(ch.Percent)), view.TextCell(ch.Verdict())}
-			if ch.Few() {
-				row[5].Text += "*"
-			}
+			row := append([]view.GridCell{view.NameCell(p.Point)}, ChangeCells(&ch)...)
 			if !ch.Significant {
 				if ch.P == nil {
 					untested++
@@ -77,4 +70,15 @@ func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 		v.Summary += fmt.Sprintf(" %s of one run only: the charts below have them.", view.Plural(int64(n), "point"))
 	}
 	return v
+}
+
+// ChangeCells are a change in a table: figure, old and new value, change, and the test with a star where a footnote is
+// due.
+func ChangeCells(ch *reports.Change) []view.GridCell {
+	texts := ch.Texts()
+	if ch.Few() {
+		texts[4] += "*"
+	}
+	return slices.Concat([]view.GridCell{view.TextCell(texts[0])}, view.NumberCells(texts[1:4]...),
+		[]view.GridCell{view.TextCell(texts[4])})
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,13 +70,14 @@ var verdictSigns = []struct{ verdict, sign, class string }{
 	{"xfail", "≈", "warn"}, {"unsupported", "○", "dim"}, {"notrun", "–", "dim"},
 }
 
-func verdictLook(v string) (sign, class string) {
-	for _, s := range verdictSigns {
+// verdictLook has the rank of a verdict, too; unknown ones are behind all others.
+func verdictLook(v string) (rank int, sign, class string) {
+	for i, s := range verdictSigns {
 		if s.verdict == v {
-			return s.sign, s.class
+			return i, s.sign, s.class
 		}
 	}
-	return "?", "warn"
+	return len(verdictSigns), "?", "warn"
 }
 
 // conformanceView is the matrix, what stands out of it first.
@@ -94,136 +96,118 @@ type conformanceGroup struct {
 	Table view.Grid
 }
 
+func idOf(c CaseResult) string        { return c.ID }
+func transportOf(c CaseResult) string { return c.Transport }
+func verdictOf(c CaseResult) string   { return c.Verdict }
+
+// groupOf is the group of a case.
+func groupOf(c CaseResult) string {
+	name, _, _ := strings.Cut(c.ID, "/")
+	return name
+}
+
 func newConformanceView(cases []CaseResult) *conformanceView {
 	if len(cases) == 0 {
 		return nil
 	}
-	v := &conformanceView{}
-	counts := map[string]map[string]int{}
-	var kinds, ids []string
-	cells := map[[2]string]*CaseResult{}
-	byID := map[string]*CaseResult{}
-	for i := range cases {
-		c := &cases[i]
-		if counts[c.Transport] == nil {
-			counts[c.Transport] = map[string]int{}
-			v.Transports = append(v.Transports, c.Transport)
-		}
-		counts[c.Transport][c.Verdict]++
-		if !slices.Contains(kinds, c.Verdict) {
-			kinds = append(kinds, c.Verdict)
-		}
-		if byID[c.ID] == nil {
-			byID[c.ID] = c
-			ids = append(ids, c.ID)
-		}
-		cells[[2]string{c.ID, c.Transport}] = c
-	}
-	v.Cases = len(ids)
-	slices.SortStableFunc(kinds, func(a, b string) int { return verdictOrder(a) - verdictOrder(b) })
-
+	v := &conformanceView{Transports: view.Unique(cases, transportOf), Cases: len(view.Unique(cases, idOf))}
+	kinds := view.Unique(cases, verdictOf)
+	slices.SortStableFunc(kinds, func(a, b string) int {
+		i, _, _ := verdictLook(a)
+		k, _, _ := verdictLook(b)
+		return cmp.Compare(i, k)
+	})
 	v.Summary = view.Grid{Caption: "Verdicts by transport",
 		Head: view.HeadCells(append([]string{"transport"}, kinds...)...)}
 	for _, t := range v.Transports {
-		row := []view.GridCell{view.NameCell(t)}
-		for _, k := range kinds {
-			row = append(row, view.NumberCell(view.Integer(int64(counts[t][k]))))
-		}
-		v.Summary.Rows = append(v.Summary.Rows, row)
+		v.Summary.Add([]view.GridCell{view.NameCell(t)}, view.Each(kinds, func(kind string) view.GridCell {
+			return view.NumberCell(view.Integer(int64(countOf(cases, t, kind))))
+		}))
 	}
-
 	v.Notable = view.Grid{Caption: "Cases that did not simply pass", Head: view.HeadCells("case", "transport",
 		"verdict", "clause", "evidence")}
-	for i := range cases {
-		if c := &cases[i]; c.Verdict != "pass" && c.Verdict != "unsupported" {
-			v.Notable.Rows = append(v.Notable.Rows, []view.GridCell{view.NameCell(c.ID), view.TextCell(c.Transport),
-				verdictCell(c), view.TextCell(clauseOf(c)), view.TextCell(evidence(c))})
+	for _, c := range cases {
+		if c.Verdict != "pass" && c.Verdict != "unsupported" {
+			v.Notable.Add([]view.GridCell{view.NameCell(c.ID), view.TextCell(c.Transport), verdictCell(&c),
+				view.TextCell(clauseOf(&c)), view.TextCell(evidence(&c))})
 		}
 	}
 	v.Overview = view.Grid{Caption: "Verdicts by group of cases", Note: legendOf(kinds),
 		Head: view.HeadCells(append([]string{"group"}, v.Transports...)...)}
-	index := map[string]int{}
-	for _, id := range ids {
-		name, _, _ := strings.Cut(id, "/")
-		at, ok := index[name]
-		if !ok {
-			at = len(v.Groups)
-			index[name] = at
-			v.Groups = append(v.Groups,
-				conformanceGroup{view.Visible(name), view.Grid{Caption: "Cases of " + view.Visible(name),
-					Head: view.HeadCells(append(append([]string{"case", "level"}, v.Transports...), "clause",
-						"evidence")...)}})
-		}
-		row := []view.GridCell{view.NameCell(id), view.TextCell(byID[id].Level)}
-		var proof []string
-		for _, t := range v.Transports {
-			c := cells[[2]string{id, t}]
-			if c == nil {
-				row = append(row, view.GridCell{Text: "no record", Class: "dim"})
-				continue
-			}
-			row = append(row, verdictCell(c))
-			if e := evidence(c); e != "" {
-				proof = append(proof, t+": "+e)
-			}
-		}
-		v.Groups[at].Table.Rows = append(v.Groups[at].Table.Rows, append(row, view.TextCell(clauseOf(byID[id])),
-			view.TextCell(strings.Join(proof, " · "))))
-	}
-	for _, g := range v.Groups {
-		v.Overview.Rows = append(v.Overview.Rows, overviewRow(cases, g.Name, kinds, v.Transports))
+	for _, g := range reports.GroupBy(cases, func(c CaseResult) (string, bool) { return groupOf(c), true }) {
+		name := view.Visible(g.Key)
+		v.Groups = append(v.Groups, conformanceGroup{name, groupTable(name, g.Samples, v.Transports)})
+		v.Overview.Add([]view.GridCell{view.NameCell(name)}, view.Each(v.Transports, func(t string) view.GridCell {
+			return overviewCell(g.Samples, t, kinds)
+		}))
 	}
 	return v
 }
 
-// legendOf explains the signs in use.
-func legendOf(kinds []string) string {
-	parts := make([]string, len(kinds))
-	for i, k := range kinds {
-		sign, _ := verdictLook(k)
-		parts[i] = sign + " " + view.Visible(k)
+// countOf is how many cases have a verdict on a transport.
+func countOf(cases []CaseResult, transport string, verdicts ...string) (n int) {
+	for _, c := range cases {
+		if c.Transport == transport && slices.Contains(verdicts, c.Verdict) {
+			n++
+		}
 	}
-	return strings.Join(parts, ", ")
+	return n
 }
 
-// overviewRow counts the verdicts of one group; the worst gives the look.
-func overviewRow(cases []CaseResult, group string, kinds, transports []string) []view.GridCell {
-	row := []view.GridCell{view.NameCell(group)}
-	for _, t := range transports {
-		counts := map[string]int{}
-		for i := range cases {
-			if name, _, _ := strings.Cut(cases[i].ID, "/"); view.Visible(name) == group && cases[i].Transport == t {
-				counts[cases[i].Verdict]++
-			}
-		}
-		var parts []string
-		look := "v"
-		for _, k := range kinds {
-			if counts[k] == 0 {
+// groupTable has a row for each case of a group.
+func groupTable(name string, cases []CaseResult, transports []string) view.Grid {
+	t := view.Grid{Caption: "Cases of " + name, Head: view.HeadCells(slices.Concat([]string{"case", "level"}, transports,
+		[]string{"clause", "evidence"})...)}
+	for _, g := range reports.GroupBy(cases, func(c CaseResult) (string, bool) { return c.ID, true }) {
+		first := &g.Samples[0]
+		var verdicts []view.GridCell
+		var proof []string
+		for _, transport := range transports {
+			of := view.Only(g.Samples, func(c CaseResult) bool { return c.Transport == transport })
+			if len(of) == 0 {
+				verdicts = append(verdicts, view.GridCell{Text: "no record", Class: "dim"})
 				continue
 			}
-			sign, class := verdictLook(k)
-			parts = append(parts, fmt.Sprintf("%d %s", counts[k], sign))
-			if look == "v" || class == "bad" || (class == "warn" && !strings.HasSuffix(look, "bad")) {
-				look = "v " + class
+			last := &of[len(of)-1]
+			verdicts = append(verdicts, verdictCell(last))
+			if e := evidence(last); e != "" {
+				proof = append(proof, transport+": "+e)
 			}
 		}
-		row = append(row, view.GridCell{Text: strings.Join(parts, " "), Class: look})
+		t.Add([]view.GridCell{view.NameCell(g.Key), view.TextCell(first.Level)}, verdicts,
+			[]view.GridCell{view.TextCell(clauseOf(first)), view.TextCell(strings.Join(proof, " · "))})
 	}
-	return row
+	return t
 }
 
-func verdictOrder(v string) int {
-	for i, s := range verdictSigns {
-		if s.verdict == v {
-			return i
+// legendOf explains the signs in use.
+func legendOf(kinds []string) string {
+	return strings.Join(view.Each(kinds, func(kind string) string {
+		_, sign, _ := verdictLook(kind)
+		return sign + " " + view.Visible(kind)
+	}), ", ")
+}
+
+// overviewCell counts the verdicts of one group on a transport; the worst gives the look.
+func overviewCell(cases []CaseResult, transport string, kinds []string) view.GridCell {
+	var parts []string
+	look := "v"
+	for _, k := range kinds {
+		n := countOf(cases, transport, k)
+		if n == 0 {
+			continue
+		}
+		_, sign, class := verdictLook(k)
+		parts = append(parts, fmt.Sprintf("%d %s", n, sign))
+		if look == "v" || class == "bad" || (class == "warn" && !strings.HasSuffix(look, "bad")) {
+			look = "v " + class
 		}
 	}
-	return len(verdictSigns)
+	return view.GridCell{Text: strings.Join(parts, " "), Class: look}
 }
 
 func verdictCell(c *CaseResult) view.GridCell {
-	sign, class := verdictLook(c.Verdict)
+	_, sign, class := verdictLook(c.Verdict)
 	return view.GridCell{Text: sign + " " + view.Visible(c.Verdict), Class: "v " + class}
 }
 
@@ -246,52 +230,32 @@ func evidence(c *CaseResult) string {
 
 // conformanceHeadline is the sentence of a page without figures.
 func conformanceHeadline(cases []CaseResult) string {
-	var ids, transports []string
-	for i := range cases {
-		if c := &cases[i]; !slices.Contains(ids, c.ID) {
-			ids = append(ids, c.ID)
-		}
-		if t := view.Shorten(cases[i].Transport, reports.NameRoom); !slices.Contains(transports, t) {
-			transports = append(transports, t)
-		}
-	}
 	if len(cases) == 0 {
 		return "There are no results to show."
 	}
+	transports := view.Unique(cases, func(c CaseResult) string { return view.Shorten(c.Transport, reports.NameRoom) })
 	what := strings.Join(transports, ", ")
 	if len([]rune(what)) > 2*reports.NameRoom {
 		what = view.Plural(int64(len(transports)), "transport")
 	}
-	return fmt.Sprintf("Conformance of %s: %s.", what, view.Plural(int64(len(ids)), "case"))
+	return fmt.Sprintf("Conformance of %s: %s.", what, view.Plural(int64(len(view.Unique(cases, idOf))), "case"))
 }
 
-func conformanceMarks(cases []CaseResult) []mark {
-	var order []string
-	counts := map[[2]string]int{}
-	for i := range cases {
-		c := &cases[i]
-		if !slices.Contains(order, c.Transport) {
-			order = append(order, c.Transport)
-		}
-		counts[[2]string{c.Transport, c.Verdict}]++
-	}
-	var out []mark
-	for _, t := range order {
-		count := func(verdict string) int { return counts[[2]string{t, verdict}] }
-		red, absent := count("fail")+count("error"), count("notrun")
-		text := fmt.Sprintf("Conformance of %s: %d passed, %d failed.", view.Visible(t), count("pass"), red)
+func conformanceMarks(cases []CaseResult) (out []mark) {
+	for _, t := range view.Unique(cases, transportOf) {
+		passed, failed, absent := countOf(cases, t, "pass"), countOf(cases, t, "fail", "error"),
+			countOf(cases, t, "notrun")
+		text, of := fmt.Sprintf("Conformance of %s: %d passed, %d failed", view.Visible(t), passed, failed), good
 		if absent > 0 {
-			text = fmt.Sprintf("Conformance of %s: %d passed, %d failed, %d did not run.", view.Visible(t),
-				count("pass"), red, absent)
+			text += fmt.Sprintf(", %d did not run", absent)
 		}
 		switch {
-		case red > 0:
-			out = append(out, bad(text))
-		case absent > 0 || count("pass") == 0:
-			out = append(out, warn(text))
-		default:
-			out = append(out, good(text))
+		case failed > 0:
+			of = bad
+		case absent > 0 || passed == 0:
+			of = warn
 		}
+		out = append(out, of(text+"."))
 	}
 	return out
 }

@@ -1,3 +1,6 @@
+// Package page is what a page about result documents says, as data: what they show,
+// the sections of charts, the tables, conformance, and how each run came about.
+// Renderers draw it.
 package page
 
 import (
@@ -60,17 +63,12 @@ func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Secti
 			out = append(out, s)
 		}
 	}
-	var seen []string
-	for _, x := range set.Samples {
-		if slices.Contains(seen, x.Workload) {
-			continue
-		}
-		seen = append(seen, x.Workload)
-		for _, of := range own[x.Workload] {
+	for _, workload := range view.Unique(set.Samples, func(x *reports.Measured) string { return x.Workload }) {
+		for _, of := range own[workload] {
 			add(of(set))
 		}
-		if own[x.Workload] == nil {
-			add(charts.FigureSection(set, x.Workload))
+		if own[workload] == nil {
+			add(charts.FigureSection(set, workload))
 		}
 	}
 	rest := *set
@@ -129,16 +127,13 @@ func tellApart(figures []view.Figure) {
 
 // subtitle says when and where.
 func subtitle(docs []*reports.Document) string {
-	var parts []string
-	for _, d := range docs {
+	parts := view.Unique(docs, func(d *reports.Document) string {
 		s := d.Started.UTC().Format("2 January 2006, 15:04 UTC")
 		if h := d.Environment.Hostname; h != "" {
 			s += " on " + view.Visible(h)
 		}
-		if !slices.Contains(parts, s) {
-			parts = append(parts, s)
-		}
-	}
+		return s
+	})
 	const show = 3
 	if len(parts) > show {
 		return fmt.Sprintf("%s, and %s more", parts[0], view.Plural(int64(len(parts)-1), "run"))

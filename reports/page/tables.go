@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
@@ -38,7 +40,7 @@ func newResultTables(set *reports.Set) []resultTables {
 		return c, true
 	}) {
 		k := g.Key
-		dims, fixed := reports.Differing(resultsOf(g.Samples))
+		dims, fixed := reports.Differing(reports.ResultsOf(g.Samples))
 		k.Extra = view.Visible(fixed)
 		t := resultTables{Title: k.Title(), Note: view.Capital(k.Describe()) + "."}
 		if all := len(g.Samples); all > mostRows {
@@ -50,48 +52,36 @@ func newResultTables(set *reports.Set) []resultTables {
 		if repeated {
 			t.Note += " Medians over repeats; minimum and maximum are those of all."
 		}
-		main := []view.Grid{latencyTable(t.Title+": latency [µs]", medians, dims, false),
-			rateTable(t.Title+": throughput", medians, dims), figureTable(t.Title+": figures", medians, dims)}
-		twins := latencyTable(t.Title+": latency [µs], corrected and service time", medians, dims, true)
+		main := []view.Grid{latencyTable("Latency [µs]", medians, dims, false), rateTable("Throughput", medians, dims),
+			figureTable("Figures", medians, dims)}
+		twins := latencyTable("Latency [µs], corrected and service time", medians, dims, true)
 		var more []view.Grid
 		if repeated {
-			more = append(more, latencyTable(t.Title+": latency of each repeat [µs]", g.Samples, dims, true),
-				rateTable(t.Title+": throughput of each repeat", g.Samples, dims),
-				figureTable(t.Title+": figures of each repeat", g.Samples, dims))
+			more = append(more, latencyTable("Latency of each repeat [µs]", g.Samples, dims, true),
+				rateTable("Throughput of each repeat", g.Samples, dims),
+				figureTable("Figures of each repeat", g.Samples, dims))
 		} else if len(twins.Rows) > len(main[0].Rows) {
 			more = append(more, twins)
 		}
-		more = append(more, intervalTable(k, g.Samples), loopTable(k, g.Samples), disturbanceTable(k, g.Samples),
-			workTable(k, g.Samples), rawTable(k, g.Samples), counterTable(k, g.Samples))
-		t.Main, t.More = filled(main, t.Title), filled(more, t.Title)
+		more = append(more, intervalTable(g.Samples), loopTable(g.Samples), disturbanceTable(g.Samples),
+			workTable(g.Samples), rawTable(g.Samples), counterTable(g.Samples))
+		t.Main, t.More = filled(main), filled(more)
 		out = append(out, t)
 	}
 	return out
 }
 
-func resultsOf(samples []*reports.Measured) (results []*reports.Result) {
-	for _, s := range samples {
-		results = append(results, s.Result)
-	}
-	return results
-}
-
 // front are the columns that say which point a row is of.
 func front(dims []reports.DimDef) []view.GridCell {
-	head := view.HeadCells("stack")
-	for _, c := range reports.DimColumns(dims) {
-		head = append(head, view.HeadCells(c.Name)...)
-	}
-	return append(head, view.HeadCells("size")...)
+	names := view.Each(reports.DimColumns(dims), func(c view.Column) string { return c.Name })
+	return view.HeadCells(slices.Concat([]string{"stack"}, names, []string{"size"})...)
 }
 
 // frontOf are their cells; what says which of several a row is, and size of what it is.
 func frontOf(s *reports.Measured, what string, size int64, dims []reports.DimDef) []view.GridCell {
-	row := []view.GridCell{view.NameCell(s.Name() + what)}
-	for _, c := range s.DimCells(dims) {
-		row = append(row, view.NumberCell(view.Visible(c.Text)))
-	}
-	return append(row, view.NumberCell(reports.SizeLabel(size)))
+	values := view.Each(s.DimCells(dims), func(c view.Cell) string { return view.Visible(c.Text) })
+	return append([]view.GridCell{view.NameCell(s.Name() + what)},
+		view.NumberCells(append(values, reports.SizeLabel(size))...)...)
 }
 
 // figureTable has the figures of the workload's own that are not of a distribution.
@@ -109,32 +99,21 @@ func figureTable(caption string, samples []*reports.Measured, dims []reports.Dim
 		t.Head = append(t.Head, view.HeadCells(reports.FigureLabel(f.Name))...)
 	}
 	for _, s := range samples {
-		row := frontOf(s, "", s.SizeBytes, dims)
-		for _, f := range all {
-			text := "-"
-			if v, ok := s.Figure(f.Name); ok {
-				text = reports.QuantityLabel(f.Quantity, v)
-			}
-			row = append(row, view.NumberCell(text))
-		}
 		if len(all) > 0 {
-			t.Rows = append(t.Rows, row)
+			t.Add(frontOf(s, "", s.SizeBytes, dims), view.Each(all, func(f reports.Figure) view.GridCell {
+				if v, ok := s.Figure(f.Name); ok {
+					return view.NumberCell(reports.QuantityLabel(f.Quantity, v))
+				}
+				return view.NumberCell("-")
+			}))
 		}
 	}
 	return t
 }
 
-// filled are the tables that have rows. Each stands below the title of its load, which its
-// caption need not repeat, and whose conditions hold for all.
-func filled(tables []view.Grid, title string) []view.Grid {
-	var out []view.Grid
-	for _, t := range tables {
-		if len(t.Rows) > 0 {
-			t.Caption, t.Note = view.Capital(strings.TrimPrefix(t.Caption, title+": ")), ""
-			out = append(out, t)
-		}
-	}
-	return out
+// filled are the tables that have rows.
+func filled(tables []view.Grid) []view.Grid {
+	return slices.DeleteFunc(tables, func(t view.Grid) bool { return len(t.Rows) == 0 })
 }
 
 // latencyTable has the distributions of the samples, or of each the first ones alone:
@@ -146,7 +125,11 @@ func latencyTable(caption string, samples []*reports.Measured, dims []reports.Di
 	for _, s := range samples {
 		for _, l := range s.Distributions() {
 			if twins || l.Latency != s.LatencyCorrected && l.Latency != s.LatencyService {
-				t.Rows = append(t.Rows, latencyRow(s, l, dims))
+				what := ""
+				if l.Name != "" {
+					what = ", " + strings.ReplaceAll(l.Name, "_", " ")
+				}
+				t.Add(frontOf(s, what, l.SizeBytes, dims), view.NumberCells(l.Latency.Texts()...))
 			}
 		}
 	}
@@ -168,57 +151,62 @@ func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDe
 		if r == nil {
 			continue
 		}
-		row := append(frontOf(s, "", s.SizeBytes, dims), view.NumberCell(view.Integer(s.Operations)),
-			view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)),
-			view.NumberCell(view.Bandwidth(r.BytesPerSecond, false)),
-			view.NumberCell(view.Bandwidth(r.BytesPerSecond, true)),
-			view.NumberCell(view.Number(r.OperationsPerSecond, 0)))
-		if peaks {
-			row = append(row, peakCells(r)...)
+		texts := []string{view.Integer(s.Operations), seconds(s.DurationNs), view.Bandwidth(r.BytesPerSecond, false),
+			view.Bandwidth(r.BytesPerSecond, true), view.Number(r.OperationsPerSecond, 0)}
+		if peaks && r.PeakOverNs < 1 {
+			texts = append(texts, "-", "-")
+		} else if peaks {
+			texts = append(texts, view.Bandwidth(r.PeakBytesPerSecond, false),
+				view.Number(float64(r.PeakOverNs)/1e6, -1))
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(frontOf(s, "", s.SizeBytes, dims), view.NumberCells(texts...))
 	}
 	return t
 }
 
+func seconds(ns int64) string { return view.Number(float64(ns)/1e9, 2) }
+
+// pointOf names the point of a row in the tables that all dimensions share.
+func pointOf(s *reports.Measured) []view.GridCell {
+	return []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes))}
+}
+
 // workTable says what each figure rests on.
-func workTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": what each figure rests on",
+func workTable(samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: "What each figure rests on",
 		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared byte by byte",
 			"numbers compared", "bytes compared", "seconds", "CPU client [s]", "CPU server [s]", "GCs", "allocations",
 			"measured by")}
 	for _, s := range samples {
-		t.Rows = append(t.Rows, workRow(s))
+		failed := view.NumberCell(view.Integer(s.Errors))
+		if s.Errors > 0 {
+			failed.Class = "n bad"
+		}
+		verified := view.GridCell{Text: "✓ yes", Class: "good"}
+		if !s.Verified {
+			verified = view.GridCell{Text: "! no", Class: "warn"}
+		}
+		compared, cpu, gc := []string{"-", "-", "-"}, []string{"-", "-"}, []string{"-", "-"}
+		if v := s.Verification; v != nil {
+			compared = []string{view.Integer(v.Whole), view.Integer(v.Numbers), view.Integer(v.Bytes)}
+		}
+		if s.CPU != nil {
+			cpu = []string{view.Number(s.CPU.ClientSeconds, 2), view.Number(s.CPU.ServerSeconds, 2)}
+		}
+		if s.GC != nil {
+			gc = []string{view.Integer(s.GC.ClientCollections + s.GC.ServerCollections),
+				view.Integer(s.GC.ClientAllocations + s.GC.ServerAllocations)}
+		}
+		t.Add(pointOf(s), []view.GridCell{view.TextCell(s.Label), view.NumberCell(view.Integer(s.Operations)), failed,
+			verified}, view.NumberCells(slices.Concat(compared, []string{seconds(s.DurationNs)}, cpu, gc)...),
+			[]view.GridCell{view.TextCell(s.MeasuredBy)})
 	}
 	return t
 }
 
-// peakCells are the best part of a window and its length.
-func peakCells(t *reports.Throughput) []view.GridCell {
-	if t.PeakOverNs < 1 {
-		return []view.GridCell{view.NumberCell("-"), view.NumberCell("-")}
-	}
-	return []view.GridCell{view.NumberCell(view.Bandwidth(t.PeakBytesPerSecond, false)),
-		view.NumberCell(view.Number(float64(t.PeakOverNs)/1e6, -1))}
-}
-
-func latencyRow(s *reports.Measured, of reports.NamedLatency, dims []reports.DimDef) []view.GridCell {
-	l, what := of.Latency, ""
-	if of.Name != "" {
-		what = ", " + strings.ReplaceAll(of.Name, "_", " ")
-	}
-	row := append(frontOf(s, what, of.SizeBytes, dims), view.NumberCell(view.Integer(l.Count)),
-		view.NumberCell(view.Usec(l.Min)))
-	for _, p := range l.Percentiles()[:5] {
-		row = append(row, view.NumberCell(p.Text()))
-	}
-	return append(row, view.NumberCell(l.MaxText()), view.NumberCell(l.MeanText()),
-		view.NumberCell(view.Usec(l.StdDev)))
-}
-
 // disturbanceTable lists what the machine took from the threads that measure.
-func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": what the machine did meanwhile", Note: of.Describe(),
+func disturbanceTable(samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: "What the machine did meanwhile",
 		Head: view.HeadCells("stack", "size", "side", "verdict", "run-queue wait [ms]", "involuntary switches",
 			"migrations", "page faults", "steal [ms]", "sent again", "window closed [ms]", "why")}
 	for _, s := range samples {
@@ -230,38 +218,54 @@ func disturbanceTable(of reports.Condition, samples []*reports.Measured) view.Gr
 		if !d.Quiet() {
 			verdict = view.GridCell{Text: "! " + view.Visible(d.Shown()), Class: "warn"}
 		}
-		for _, side := range []struct {
-			name string
-			n    *reports.Noise
-		}{{"client", d.Client}, {"server", d.Server}} {
-			if n := side.n; n != nil {
-				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
-					view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.name), verdict,
-					view.NumberCell(view.Number(float64(n.RunQueueWaitNs)/1e6, 1)),
-					view.NumberCell(view.Integer(n.InvoluntarySwitches)), view.NumberCell(view.Integer(n.Migrations)),
-					view.NumberCell(view.Integer(n.MinorFaults + n.MajorFaults)),
-					view.NumberCell(view.Number(float64(n.StealNs)/1e6, 0)), socketCell(n, view.Integer(n.Retransmits)),
-					socketCell(n, view.Number(float64(n.WindowLimitedNs)/1e6, 1)),
-					view.TextCell(strings.Join(d.Reasons, "; "))})
+		for _, n := range d.Sides() {
+			sockets := []string{view.Integer(n.Retransmits), view.Number(float64(n.WindowLimitedNs)/1e6, 1)}
+			if n.Sockets == 0 { // no TCP connections
+				sockets = []string{"", ""}
+			}
+			t.Add(pointOf(s), []view.GridCell{view.TextCell(n.Name), verdict},
+				view.NumberCells(view.Number(float64(n.RunQueueWaitNs)/1e6, 1), view.Integer(n.InvoluntarySwitches),
+					view.Integer(n.Migrations), view.Integer(n.MinorFaults+n.MajorFaults),
+					view.Number(float64(n.StealNs)/1e6, 0)),
+				view.NumberCells(sockets...), []view.GridCell{view.TextCell(strings.Join(d.Reasons, "; "))})
+		}
+	}
+	return t
+}
+
+// intervalTable shows the means over repeats with their confidence intervals,
+// and where there are too few repeats for one.
+func intervalTable(samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: "Over repeats, with confidence intervals (" + reports.IntervalMethod + ")",
+		Head: view.HeadCells("stack", "size", "repeats", "figure", "median or mean", "from", "to", "confidence")}
+	for _, s := range reports.Split(samples) {
+		_, sets := reports.RepeatSets(reports.ResultsOf(s.Runs))
+		for _, set := range sets {
+			n := len(set.Samples)
+			front := []view.GridCell{view.NameCell(s.Series), view.NumberCell(reports.SizeLabel(set.Samples[0].SizeBytes)),
+				view.NumberCell(view.Integer(int64(n)))}
+			switch {
+			case n < 2:
+				continue
+			case n < reports.IntervalRepeats:
+				t.Add(front, []view.GridCell{{Text: "! " + reports.TooFewRepeats(n), Class: "warn"}},
+					view.NumberCells("-", "-", "-", "-"))
+				continue
+			}
+			for _, m := range reports.MeanIntervals(set.Samples) {
+				t.Add(front, []view.GridCell{view.TextCell(m.Figure)},
+					view.NumberCells(reports.QuantityLabel(m.Quantity(), m.Center()),
+						reports.QuantityLabel(m.Quantity(), m.Low), reports.QuantityLabel(m.Quantity(), m.High),
+						view.Number(100*m.Confidence, 1)+" %"))
 			}
 		}
 	}
 	return t
 }
 
-// socketCell is empty for a side without TCP connections.
-func socketCell(n *reports.Noise, text string) view.GridCell {
-	if n.Sockets == 0 {
-		text = ""
-	}
-	return view.NumberCell(text)
-}
-
 // loopTable says of open loops what of the load was done.
-func loopTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": what of the offered load was done",
-		Note: "An operation that was due and not done when the window ended is in the latencies with the time that " +
-			"it had waited by then; > marks figures that are at least that.",
+func loopTable(samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: "What of the offered load was done",
 		Head: view.HeadCells("stack", "size", "due", "sent", "completed", "offered [1/s]", "achieved [1/s]", "")}
 	for _, s := range samples {
 		if o := s.OpenLoop; o != nil {
@@ -269,42 +273,10 @@ func loopTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 			if o.Saturated {
 				mark = view.GridCell{Text: "! saturated", Class: "warn"}
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
-				view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.NumberCell(view.Integer(o.Due)),
-				view.NumberCell(view.Integer(o.Sent)),
-				view.NumberCell(view.Integer(o.Completed)), view.NumberCell(view.RateText(o.OfferedPerSecond)),
-				view.NumberCell(view.Number(o.AchievedPerSecond, 1)), mark})
+			t.Add(pointOf(s), view.NumberCells(o.Texts()...), []view.GridCell{mark})
 		}
 	}
 	return t
-}
-
-func workRow(s *reports.Measured) []view.GridCell {
-	failed := view.GridCell{Text: view.Integer(s.Errors), Class: "n"}
-	if s.Errors > 0 {
-		failed.Class = "n bad"
-	}
-	verified := view.GridCell{Text: "✓ yes", Class: "good"}
-	if !s.Verified {
-		verified = view.GridCell{Text: "! no", Class: "warn"}
-	}
-	whole, numbers, octets := "-", "-", "-"
-	if v := s.Verification; v != nil {
-		whole, numbers, octets = view.Integer(v.Whole), view.Integer(v.Numbers), view.Integer(v.Bytes)
-	}
-	client, server, collections, allocations := "-", "-", "-", "-"
-	if s.CPU != nil {
-		client, server = view.Number(s.CPU.ClientSeconds, 2), view.Number(s.CPU.ServerSeconds, 2)
-	}
-	if s.GC != nil {
-		collections = view.Integer(s.GC.ClientCollections + s.GC.ServerCollections)
-		allocations = view.Integer(s.GC.ClientAllocations + s.GC.ServerAllocations)
-	}
-	return []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes)),
-		view.TextCell(s.Label), view.NumberCell(view.Integer(s.Operations)), failed, verified, view.NumberCell(whole),
-		view.NumberCell(numbers), view.NumberCell(octets),
-		view.NumberCell(view.Number(float64(s.DurationNs)/1e9, 2)), view.NumberCell(client), view.NumberCell(server),
-		view.NumberCell(collections), view.NumberCell(allocations), view.TextCell(s.MeasuredBy)}
 }
 
 // runView is how one document came about.
@@ -328,9 +300,9 @@ func newRunView(d *reports.Document, name string) runView {
 	}
 	options := make([]map[string]string, len(d.Results))
 	var keys []string
-	for i := range d.Results {
+	for i, r := range d.Results {
 		options[i] = map[string]string{}
-		for _, kv := range flatten(d.Results[i].Parameters) {
+		for _, kv := range flatten(r.Parameters) {
 			options[i][kv[0]] = kv[1]
 			keys = append(keys, kv[0])
 		}
@@ -355,14 +327,10 @@ func newRunView(d *reports.Document, name string) runView {
 	if len(differ) > 0 {
 		t := view.Grid{Caption: "Options that differ between results",
 			Head: view.HeadCells(append([]string{"result"}, differ...)...)}
-		for i := range d.Results {
-			r := &d.Results[i]
-			row := []view.GridCell{view.NameCell(fmt.Sprintf("%s, %s, %s", r.Stack,
-				strings.TrimSpace(r.Workload+" "+r.Op), reports.SizeLabel(r.SizeBytes)))}
-			for _, k := range differ {
-				row = append(row, view.TextCell(options[i][k]))
-			}
-			t.Rows = append(t.Rows, row)
+		for i, r := range d.Results {
+			t.Add([]view.GridCell{view.NameCell(fmt.Sprintf("%s, %s, %s", r.Stack,
+				strings.TrimSpace(r.Workload+" "+r.Op), reports.SizeLabel(r.SizeBytes)))},
+				view.Each(differ, func(k string) view.GridCell { return view.TextCell(options[i][k]) }))
 		}
 		v.Varying = &t
 	}
@@ -372,7 +340,7 @@ func newRunView(d *reports.Document, name string) runView {
 func pairsTable(caption string, pairs [][2]string) view.Grid {
 	t := view.Grid{Caption: caption, Head: view.HeadCells("name", "value")}
 	for _, kv := range pairs {
-		t.Rows = append(t.Rows, []view.GridCell{view.NameCell(kv[0]), view.TextCell(kv[1])})
+		t.Add([]view.GridCell{view.NameCell(kv[0]), view.TextCell(kv[1])})
 	}
 	return t
 }
@@ -435,8 +403,8 @@ func shellLine(argv []string) string {
 }
 
 // counterTable shows on the page what moved.
-func counterTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": device counters that moved", Note: of.Describe(),
+func counterTable(samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: "Device counters that moved",
 		Head: view.HeadCells("stack", "size", "side", "device", "counter", "change")}
 	for _, s := range samples {
 		for _, side := range s.Counters.Sides() {
@@ -446,9 +414,8 @@ func counterTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 					if d.Counters[c] < 0 {
 						change = view.GridCell{Text: "! reset, " + change.Text, Class: "n warn"}
 					}
-					t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
-						view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(side.Side),
-						view.TextCell(d.Name()), view.TextCell(c), change})
+					t.Add(pointOf(s), []view.GridCell{view.TextCell(side.Side), view.TextCell(d.Name()), view.TextCell(c),
+						change})
 				}
 			}
 		}
@@ -457,8 +424,8 @@ func counterTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 }
 
 // rawTable is the same on the page.
-func rawTable(of reports.Condition, samples []*reports.Measured) view.Grid {
-	t := view.Grid{Caption: of.Title() + ": raw samples", Note: of.Describe(),
+func rawTable(samples []*reports.Measured) view.Grid {
+	t := view.Grid{Caption: "Raw samples",
 		Head: view.HeadCells("stack", "size", "samples of", "file", "kept", "not kept", "limit")}
 	for _, s := range samples {
 		for _, raw := range s.RawSamples {
@@ -466,10 +433,43 @@ func rawTable(of reports.Condition, samples []*reports.Measured) view.Grid {
 			if raw.Dropped > 0 {
 				dropped.Class = "n warn"
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.NameCell(s.Name()),
-				view.NumberCell(reports.SizeLabel(s.SizeBytes)), view.TextCell(raw.Set), view.TextCell(raw.File),
+			t.Add(pointOf(s), []view.GridCell{view.TextCell(raw.Set), view.TextCell(raw.File),
 				view.NumberCell(view.Integer(raw.Count)), dropped, view.NumberCell(view.Integer(raw.Limit))})
 		}
 	}
 	return t
+}
+
+// publishedTables are figures of others with ours beside them, a table for each document
+// that has some.
+func publishedTables(docs []*reports.Document) (all []resultTables) {
+	for _, d := range docs {
+		for i := range d.Published {
+			of := &d.Published[i]
+			t := view.Grid{Caption: "Published, and measured here"}
+			t.Head = view.Each(of.Columns, view.TextCell)
+			for _, row := range of.With(d.Results) {
+				var cells []view.GridCell
+				for k := range of.Columns {
+					text := "-"
+					if k < len(row) {
+						text = row[k]
+					}
+					switch {
+					case !of.Names(k):
+						cells = append(cells, view.NumberCell(view.Visible(text)))
+					case of.Has(row):
+						cells = append(cells, view.TextCell(text))
+					default:
+						cells = append(cells, view.NameCell(text))
+					}
+				}
+				t.Add(cells)
+			}
+			first, n := utf8.DecodeRuneInString(of.Title)
+			all = append(all, resultTables{Title: view.Visible(string(unicode.ToUpper(first)) + of.Title[n:]),
+				Note: view.Visible(of.Source), Main: filled([]view.Grid{t})})
+		}
+	}
+	return all
 }

@@ -1,3 +1,5 @@
+// Package render lists the formats in which documents of results are written: one
+// package below it a format. A new one is a package and a row here.
 package render
 
 import (
@@ -31,30 +33,11 @@ type Format struct {
 	Stdout  bool   // run --format offers it
 	Silent  bool   // prints nothing for a document without results, whose error says it all
 
-	Write   func(w io.Writer, d *reports.Document, o Options) error
-	Pages   func(w io.Writer, docs []*reports.Document, o Options) error // report --format offers it
-	Compare func(w io.Writer, c *reports.Comparison) error               // compare --format offers it
+	Write   func(w io.Writer, d *reports.Document, o text.Options) error
+	Pages   func(w io.Writer, docs []*reports.Document, o page.Options) error // report --format offers it
+	Compare func(w io.Writer, c *reports.Comparison) error                    // compare --format offers it
 	// instead of one file, into the folder
 	Files func(dir string, d *reports.Document) error
-}
-
-// Options are what formats take beside documents. The zero value is plain text for 100 columns with bandwidth in MiB/s.
-type Options struct {
-	Gbits       bool              // bandwidth in Gb/s (10^9 bits) instead of MiB/s (2^20 bytes)
-	Color       bool              // ANSI bold and red; the caller knows whether it is a terminal
-	Counters    bool              // all device counters, not only those that moved
-	Verbose     bool              // of text: also allocations and the loop's own time
-	Details     bool              // of text: every figure, and not what they show
-	Width       int               // of text: columns; below one means 100
-	Names       []string          // of the documents, in their order; may be shorter
-	Conformance []page.CaseResult // read with page.ReadConformance
-
-	Tables []text.OwnTables // of workloads, in texts
-	Charts map[string][]page.OwnSection
-}
-
-func (o Options) page() page.Options {
-	return page.Options{Names: o.Names, Conformance: o.Conformance, Own: o.Charts}
 }
 
 // Document is the name of the format that is the result document itself, as --json writes it.
@@ -63,37 +46,31 @@ const Document = "json"
 // All are the formats, in the order in which a help text lists them. A new one is a
 // package below this one and a row here.
 func All() []Format {
+	type writer = func(w io.Writer, d *reports.Document, o text.Options) error
+	plain := func(write func(w io.Writer, d *reports.Document) error) writer {
+		return func(w io.Writer, d *reports.Document, _ text.Options) error { return write(w, d) }
+	}
 	return []Format{
 		{Name: "text", Summary: "tables for people", File: "text.txt", Stdout: true, Silent: true,
-			Compare: text.WriteComparison,
-			Write: func(w io.Writer, d *reports.Document, o Options) error {
-				return text.Write(w, d, text.Options{Gbits: o.Gbits, Color: o.Color, Counters: o.Counters,
-					Verbose: o.Verbose, Width: o.Width, Details: o.Details, Own: o.Tables})
-			}},
+			Compare: text.WriteComparison, Write: text.Write},
 		{Name: Document, Summary: "the result document", File: "result.json", Stdout: true,
 			Compare: func(w io.Writer, c *reports.Comparison) error { return c.WriteJSON(w) },
-			Write:   func(w io.Writer, d *reports.Document, _ Options) error { return d.WriteJSON(w) }},
+			Write:   plain(func(w io.Writer, d *reports.Document) error { return d.WriteJSON(w) })},
 		{Name: "bench", Summary: "lines of Go benchmarks, for benchstat", File: "exports/bench.txt", Stdout: true,
-			Write: func(w io.Writer, d *reports.Document, o Options) error { return bench.Write(w, d) }},
+			Write: plain(bench.Write)},
 		{Name: "perftest", Summary: "perftest's tables", File: "exports/perftest.txt", Stdout: true,
-			Write: func(w io.Writer, d *reports.Document, o Options) error { return perftest.Write(w, d, o.Gbits) }},
+			Write: func(w io.Writer, d *reports.Document, o text.Options) error {
+				return perftest.Write(w, d, o.Gbits)
+			}},
 		{Name: "csv", Summary: "a row for each figure", File: "exports/results.csv", Stdout: true,
-			Write: func(w io.Writer, d *reports.Document, o Options) error { return csv.Write(w, d) }},
-		{Name: "html", Summary: "one offline page with charts", File: "report.html",
-			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
-				return html.Write(w, docs, o.page())
-			}},
+			Write: plain(csv.Write)},
+		{Name: "html", Summary: "one offline page with charts", File: "report.html", Pages: html.Write},
 		{Name: "markdown", Summary: "the page without its charts", Compare: markdown.WriteComparison,
-			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
-				return markdown.Write(w, docs, o.page())
-			}},
+			Pages: markdown.Write},
 		{Name: "latex", Summary: "tables for papers, with booktabs", File: "exports/tables.tex", Stdout: true,
-			Write: func(w io.Writer, d *reports.Document, o Options) error {
-				return latex.Write(w, []*reports.Document{d}, o.page())
-			},
-			Pages: func(w io.Writer, docs []*reports.Document, o Options) error {
-				return latex.Write(w, docs, o.page())
-			}},
+			Pages: latex.Write, Write: plain(func(w io.Writer, d *reports.Document) error {
+				return latex.Write(w, []*reports.Document{d}, page.Options{})
+			})},
 		{Name: "prometheus", Summary: "metrics for a node exporter", File: "exports/metrics.prom",
 			Files: func(dir string, d *reports.Document) error {
 				return prometheus.WriteFile(filepath.Join(dir, "metrics.prom"), d)
@@ -138,21 +115,21 @@ func OfComparison(f *Format) bool { return f.Compare != nil }
 
 // WriteFiles writes the document into the directory, which must exist, in the forms that every run writes and in those
 // of exports. A reader never sees a part of a file.
-func WriteFiles(dir string, d *reports.Document, o Options, exports []string) error {
+func WriteFiles(dir string, d *reports.Document, o text.Options, pages page.Options, exports []string) error {
 	var errs []error
 	o.Details = true
 	for _, f := range All() {
 		if f.File == "" || filepath.Dir(f.File) != "." && !slices.Contains(exports, f.Name) {
 			continue
 		}
-		if err := f.writeFile(dir, d, o); err != nil {
+		if err := f.writeFile(dir, d, o, pages); err != nil {
 			errs = append(errs, fmt.Errorf("write %s: %w", f.File, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (f *Format) writeFile(dir string, d *reports.Document, o Options) (err error) {
+func (f *Format) writeFile(dir string, d *reports.Document, o text.Options, pages page.Options) (err error) {
 	if folder := filepath.Dir(f.File); folder != "." {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -163,7 +140,7 @@ func (f *Format) writeFile(dir string, d *reports.Document, o Options) (err erro
 	case f.Files != nil:
 		return f.Files(filepath.Join(dir, filepath.Dir(f.File)), d)
 	case f.Pages != nil:
-		err = f.Pages(&b, []*reports.Document{d}, o)
+		err = f.Pages(&b, []*reports.Document{d}, pages)
 	default:
 		err = f.Write(&b, d, o)
 	}

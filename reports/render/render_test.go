@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
 func oneResult() *reports.Document {
@@ -58,7 +60,7 @@ func TestADirectoryHasWhatIsExported(t *testing.T) {
 			"histograms/latency-mem-send-64.hlog", "histograms/latency-mem-send-64.hgrm")},
 	} {
 		dir := t.TempDir()
-		if err := render.WriteFiles(dir, oneResult(), render.Options{}, c.exports); err != nil {
+		if err := render.WriteFiles(dir, oneResult(), text.Options{}, page.Options{}, c.exports); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -78,7 +80,8 @@ func TestADirectoryHasWhatIsExported(t *testing.T) {
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, %v, want %q", c.exports, got, err, c.want)
 		}
-		if err := render.WriteFiles(filepath.Join(dir, "none"), oneResult(), render.Options{}, c.exports); err == nil {
+		if err := render.WriteFiles(filepath.Join(dir, "none"), oneResult(), text.Options{}, page.Options{},
+			c.exports); err == nil {
 			t.Error("a directory that does not exist: no error")
 		}
 	}
@@ -93,10 +96,13 @@ func TestFormatsReturnTheWritersError(t *testing.T) {
 	for _, f := range render.All() {
 		var errs []error
 		if f.Write != nil {
-			errs = append(errs, f.Write(broken{}, d, render.Options{}))
+			errs = append(errs, f.Write(broken{}, d, text.Options{}))
 		}
 		if f.Pages != nil {
-			errs = append(errs, f.Pages(broken{}, []*reports.Document{d}, render.Options{}))
+			errs = append(errs, f.Pages(broken{}, []*reports.Document{d}, page.Options{}))
+		}
+		if f.Compare != nil {
+			errs = append(errs, f.Compare(broken{}, &reports.Comparison{}))
 		}
 		for _, err := range errs {
 			if err == nil || !strings.HasSuffix(err.Error(), "disk full") {

@@ -1,3 +1,7 @@
+// Package view is what reports are drawn from: tables, charts and their axes as
+// data, and how figures are written in words. It draws nothing and knows no result.
+// Numbers of tables are text already, in the units that the table is for; a chart's
+// values are numbers.
 package view
 
 import (
@@ -49,6 +53,9 @@ func (t Grid) Columns() []GridCell {
 	return head
 }
 
+// Add appends a row.
+func (t *Grid) Add(cells ...[]GridCell) { t.Rows = append(t.Rows, slices.Concat(cells...)) }
+
 // NameCell names its row.
 func NameCell(s string) GridCell { return GridCell{Text: Visible(s), Head: true} }
 
@@ -58,11 +65,44 @@ func TextCell(s string) GridCell { return GridCell{Text: Visible(s)} }
 // NumberCell is a figure as text.
 func NumberCell(s string) GridCell { return GridCell{Text: s, Class: "n"} }
 
+// NumberCells are figures as text.
+func NumberCells(texts ...string) []GridCell { return Each(texts, NumberCell) }
+
 // HeadCells are headings.
 func HeadCells(names ...string) []GridCell {
-	cells := make([]GridCell, len(names))
-	for i, n := range names {
-		cells[i] = GridCell{Text: n}
-	}
-	return cells
+	return Each(names, func(name string) GridCell { return GridCell{Text: name} })
+}
+
+// Column is one heading. Where the table is too wide with "name[unit]" on one
+// line, the units move to a line of their own; they are never left out.
+type Column struct {
+	Name, Unit string
+	Left       bool // names are aligned left, numbers right
+	Spare      int  // left out where the table is too wide, the highest first; 0 always stays
+}
+
+// Cell is one entry; a mark points to a footnote and does not move the digits.
+type Cell struct {
+	Text string
+	Mark bool
+}
+
+// Row is a line of cells, or with span set one sentence across the table.
+type Row struct {
+	Span  string
+	Cells []Cell
+}
+
+// Table is a table of a text.
+type Table struct {
+	Columns []Column
+	Rows    []Row
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, Row{Cells: cells}) }
+
+// Cells are entries without a mark.
+func Cells(texts ...string) []Cell {
+	return Each(texts, func(text string) Cell { return Cell{Text: text} })
 }

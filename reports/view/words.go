@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,11 +12,39 @@ import (
 
 // RoundTo drops what is below a thousandth: no clock here has picoseconds.
 func RoundTo(v float64) float64 {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
-	if err != nil {
-		return v
-	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64) // what was just written
 	return rounded
+}
+
+// Each has a value for each of all.
+func Each[T, V any](all []T, of func(T) V) []V {
+	values := make([]V, len(all))
+	for i, v := range all {
+		values[i] = of(v)
+	}
+	return values
+}
+
+// Unique are the values of all, each once and in the order of first appearance.
+func Unique[T any, V comparable](all []T, of func(T) V) (values []V) {
+	seen := map[V]bool{}
+	for _, v := range Each(all, of) {
+		if !seen[v] {
+			seen[v] = true
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// Only is a list of those of all that are.
+func Only[T any](all []T, is func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(v T) bool { return !is(v) })
+}
+
+// Join is those of the parts that are not empty.
+func Join(between string, parts ...string) string {
+	return strings.Join(Only(parts, func(p string) bool { return p != "" }), between)
 }
 
 // Finite reports whether v can stand in JSON and in a table.
@@ -83,15 +112,10 @@ func Thousands(s string) string {
 	if len(s) < 5 {
 		return s
 	}
-	head := len(s) % 3
-	var parts []string
-	if head > 0 {
-		parts = append(parts, s[:head])
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
 	}
-	for i := head; i < len(s); i += 3 {
-		parts = append(parts, s[i:i+3])
-	}
-	return strings.Join(parts, "\u202f")
+	return s
 }
 
 // BandwidthLabel is a bandwidth in MiB/s with three digits.
@@ -126,10 +150,7 @@ func (u Units) Name() string {
 
 // Ratio is v as a multiple of base, with an x.
 func Ratio(v, base float64) string {
-	if base == 0 {
-		return "-"
-	}
-	if s := Number(v/base, 2); s != "-" {
+	if s := Number(v/base, 2); base != 0 && s != "-" {
 		return s + "x"
 	}
 	return "-"
@@ -201,3 +222,46 @@ func Integer(n int64) string { return strconv.FormatInt(n, 10) }
 
 // RateText is a rate without needless digits.
 func RateText(perSecond float64) string { return strconv.FormatFloat(perSecond, 'f', -1, 64) }
+
+// Folded breaks a name into lines of at most width, behind a comma or before a plus; a longer
+// part stands alone.
+func Folded(name string, width int) (lines []string) {
+	from, last := 0, 0
+	for i, r := range name {
+		cut := i
+		if r == ',' {
+			cut++
+		} else if r != '+' {
+			continue
+		}
+		if utf8.RuneCountInString(name[from:cut]) > width && last > from {
+			lines, from = append(lines, name[from:last]), last
+		}
+		last = cut
+	}
+	if utf8.RuneCountInString(name[from:]) > width && last > from {
+		lines, from = append(lines, name[from:last]), last
+	}
+	return append(lines, name[from:])
+}
+
+// Wrap breaks text between words into lines of at most width; a longer word, which is
+// the name of a stack, is folded at its parameters. Lines after the first begin with indent.
+func Wrap(text string, width int, indent string) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for i, part := range Folded(word, width-utf8.RuneCountInString(indent)) {
+			switch {
+			case line == "":
+				line = part
+			case i > 0 || utf8.RuneCountInString(line)+1+utf8.RuneCountInString(part) > width:
+				lines = append(lines, line)
+				line = indent + part
+			default:
+				line += " " + part
+			}
+		}
+	}
+	return append(lines, line)
+}

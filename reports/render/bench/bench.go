@@ -1,3 +1,4 @@
+// Package bench writes results in the Go benchmark data format for benchstat.
 package bench
 
 import (
@@ -42,18 +43,15 @@ func Write(w io.Writer, d *reports.Document) error {
 	}
 	benchUnits(&out, d.Results)
 	out.WriteByte('\n')
-	for i := range d.Results {
-		if r := &d.Results[i]; r.Operations > 0 {
+	for _, r := range reports.Pointers(d.Results) {
+		if r.Operations > 0 {
 			benchLine(&out, r)
 		}
 	}
 	if e := d.Error; e != nil {
 		fmt.Fprintf(&out, "\n# run ended early: %s: %s\n", view.Printable(e.Operation), view.Printable(e.Message))
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write benchmark report: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "benchmark report", out.Bytes())
 }
 
 // unitOf is what a figure of a workload's own is called in a line.
@@ -68,6 +66,12 @@ func unitOf(f reports.Figure) string {
 // commonUnits are the figures of all workloads by their units.
 var commonUnits = []struct{ unit, figure string }{{"p50-ns", "p50"}, {"p99-ns", "p99"}, {"p99.9-ns", "p999"},
 	{"max-ns", "max"}, {"B/s", "bw"}, {"msg/s", "rate"}}
+
+// countUnits are the figures that say how far to trust the others.
+var countUnits = []struct{ unit, figure string }{{"compared-msgs", "compared.messages"},
+	{"numbered-msgs", "compared.numbers"}, {"compared-B", "compared.bytes"}, {"due-ops", "load.due"},
+	{"sent-ops", "load.sent"}, {"completed-ops", "load.completed"}, {"achieved-ops/s", "load.achieved"},
+	{"saturated", "load.saturated"}}
 
 // ownFigures are what a workload shows beside the common ones.
 func ownFigures(r *reports.Result) []reports.Figure {
@@ -99,23 +103,20 @@ func benchUnits(out *bytes.Buffer, results []reports.Result) {
 		unit(better, c.unit)
 	}
 	unit(reports.Less, "errors")
-	for i := range results {
-		for _, f := range ownFigures(&results[i]) {
+	for _, r := range reports.Pointers(results) {
+		for _, f := range ownFigures(r) {
 			unit(f.Better, unitOf(f))
 		}
 	}
 }
 
 func benchLine(out *bytes.Buffer, r *reports.Result) {
-	transport := r.Transport
-	if transport == "" {
-		transport = r.Stack
-	}
 	out.WriteString("Benchmark" + benchName(r.Workload))
 	if r.Op != "" {
 		out.WriteString("/op=" + benchValue(r.Op))
 	}
-	fmt.Fprintf(out, "/transport=%s/size=%d/depth=%d/qps=%d", benchValue(transport), r.SizeBytes, r.Depth, r.QPs)
+	fmt.Fprintf(out, "/transport=%s/size=%d/depth=%d/qps=%d", benchValue(reports.TransportOf(r)), r.SizeBytes, r.Depth,
+		r.QPs)
 	if r.Polling != "" {
 		out.WriteString("/polling=" + benchValue(r.Polling))
 	}
@@ -153,27 +154,12 @@ func benchLine(out *bytes.Buffer, r *reports.Result) {
 		value(f.Value, unitOf(f))
 	}
 	if d := r.Disturbance; d != nil {
-		disturbed := 0.
-		if !d.Quiet() {
-			disturbed = 1
-		}
-		value(disturbed, "disturbed")
+		value(map[bool]float64{true: 1}[!d.Quiet()], "disturbed")
 	}
-	if v := r.Verification; v != nil {
-		value(float64(v.Whole), "compared-msgs")
-		value(float64(v.Numbers), "numbered-msgs")
-		value(float64(v.Bytes), "compared-B")
-	}
-	if o := r.OpenLoop; o != nil {
-		value(float64(o.Due), "due-ops")
-		value(float64(o.Sent), "sent-ops")
-		value(float64(o.Completed), "completed-ops")
-		value(view.RoundTo(o.AchievedPerSecond), "achieved-ops/s")
-		saturated := 0.
-		if o.Saturated {
-			saturated = 1
+	for _, c := range countUnits {
+		if v, ok := r.Figure(c.figure); ok {
+			value(view.RoundTo(v), c.unit)
 		}
-		value(saturated, "saturated")
 	}
 	if r.Errors > 0 {
 		value(float64(r.Errors), "errors")

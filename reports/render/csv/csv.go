@@ -1,9 +1,9 @@
+// Package csv writes results as CSV, a row for each figure.
 package csv
 
 import (
 	"bytes"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -30,8 +30,7 @@ func Write(w io.Writer, d *reports.Document) error {
 	cw := csv.NewWriter(&out)
 	cw.UseCRLF = true // RFC 4180 §2.1
 	_ = cw.Write(columns)
-	for i := range d.Results {
-		r := &d.Results[i]
+	for _, r := range reports.Pointers(d.Results) {
 		point := pointFields(d, r)
 		for _, f := range r.AllFigures() {
 			if !view.Finite(f.Value) || r.Mark(f.Name) == "few" {
@@ -46,14 +45,7 @@ func Write(w io.Writer, d *reports.Document) error {
 		}
 	}
 	cw.Flush()
-	err := cw.Error()
-	if err == nil {
-		_, err = w.Write(out.Bytes())
-	}
-	if err != nil {
-		return fmt.Errorf("write CSV report: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "CSV report", out.Bytes())
 }
 
 // pointFields are the fields before the figure.

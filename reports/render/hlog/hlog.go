@@ -1,3 +1,4 @@
+// Package hlog writes the histograms of results in the files of HdrHistogram: .hlog and .hgrm.
 package hlog
 
 import (
@@ -33,8 +34,7 @@ type latencySeries struct {
 func allSeries(d *reports.Document) []latencySeries {
 	var all []latencySeries
 	taken := map[string]bool{}
-	for i := range d.Results {
-		r := &d.Results[i]
+	for _, r := range reports.Pointers(d.Results) {
 		for _, part := range r.Distributions() {
 			s := latencySeries{tag: seriesTag(r, part.Name), result: r, latency: part.Latency}
 			base := seriesName(r, part.Name)
@@ -95,68 +95,47 @@ func seriesName(r *reports.Result, what string) string {
 	return strings.TrimLeft(name, ".-")
 }
 
-// WriteLog writes every set of samples of the document that carries its
-// histogram as one line of an HdrHistogram interval log, format 1.3 with V2
-// payloads, which HistogramLogReader of any language reads. The tag of a line is
-// transport/op/size, and for other samples than the raw ones their kind. Every
+// encodeLog is a set of samples as one line of an HdrHistogram interval log, format 1.3 with V2
+// payloads, which HistogramLogReader of any language reads. The tag of the line is
+// transport/op/size, and for other samples than the raw ones their kind. The
 // interval begins when its window did, or with the run where the document does not
 // say that; its length is the measured window. Values are ns; the
 // column Interval_Max is ms, as everywhere.
-func WriteLog(w io.Writer, d *reports.Document) error {
-	var all []latencySeries
-	for _, s := range allSeries(d) {
-		if s.latency.HDR != "" {
-			all = append(all, s)
-		}
-	}
-	b, err := encodeLog(d, all)
+func encodeLog(d *reports.Document, s latencySeries) ([]byte, error) {
+	h, err := s.latency.Histogram()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("write histogram log: %s: %w", s.tag, err)
 	}
-	if _, err := w.Write(b); err != nil {
-		return fmt.Errorf("write histogram log: %w", err)
-	}
-	return nil
-}
-
-func encodeLog(d *reports.Document, series []latencySeries) ([]byte, error) {
 	var out bytes.Buffer
 	log := hdrhistogram.NewHistogramLogWriter(&out)
 	start := d.Started.UnixMilli()
 	base := start / 1000 * 1000 // the header holds whole seconds
 	log.SetBaseTime(base)
-	err := errors.Join(
+	err = errors.Join(
 		log.OutputComment("[rdmaperf "+view.Printable(d.Environment.Version)+", values in nanoseconds]"),
 		log.OutputLogFormatVersion(), log.OutputStartTime(start), log.OutputBaseTime(base), log.OutputLegend())
-	for _, s := range series {
-		h, e := s.latency.Histogram()
-		if e != nil {
-			return nil, fmt.Errorf("write histogram log: %s: %w", s.tag, e)
-		}
-		if n := s.latency.Unfinished; n > 0 {
-			err = errors.Join(err, log.OutputComment(
-				fmt.Sprintf("[%s: %d of %d samples are lower bounds, and so are %s]", s.tag, n, s.latency.Count,
-					strings.Join(s.latency.AtLeast, " "))))
-		}
-		if d := s.result.Disturbance; !d.Quiet() {
-			err = errors.Join(err, log.OutputComment("["+s.tag+": "+view.Printable(d.String())+"]"))
-		}
-		if v := s.result.Verification; v != nil {
-			err = errors.Join(err, log.OutputComment("["+s.tag+": "+v.String()+"]"))
-		}
-		if o := s.result.OpenLoop; o != nil {
-			err = errors.Join(err, log.OutputComment("["+s.tag+": "+o.String()+"]"))
-		}
-		h.SetTag(s.tag)
-		from := start
-		if !s.result.Started.IsZero() {
-			from = s.result.Started.UnixMilli()
-		}
-		h.SetStartTimeMs(from)
-		h.SetEndTimeMs(from + s.result.DurationNs/1e6)
-		err = errors.Join(err, log.OutputIntervalHistogram(h))
+	remark := func(text string) { err = errors.Join(err, log.OutputComment("["+s.tag+": "+text+"]")) }
+	if n := s.latency.Unfinished; n > 0 {
+		remark(fmt.Sprintf("%d of %d samples are lower bounds, and so are %s", n, s.latency.Count,
+			strings.Join(s.latency.AtLeast, " ")))
 	}
-	if err != nil {
+	if n := s.result.Disturbance; !n.Quiet() {
+		remark(view.Printable(n.String()))
+	}
+	if v := s.result.Verification; v != nil {
+		remark(v.String())
+	}
+	if o := s.result.OpenLoop; o != nil {
+		remark(o.String())
+	}
+	h.SetTag(s.tag)
+	from := start
+	if !s.result.Started.IsZero() {
+		from = s.result.Started.UnixMilli()
+	}
+	h.SetStartTimeMs(from)
+	h.SetEndTimeMs(from + s.result.DurationNs/1e6)
+	if err = errors.Join(err, log.OutputIntervalHistogram(h)); err != nil {
 		return nil, fmt.Errorf("write histogram log: %w", err)
 	}
 	return out.Bytes(), nil
@@ -192,7 +171,7 @@ func WriteFiles(dir string, d *reports.Document) ([]string, error) {
 		if s.latency.HDR == "" {
 			continue
 		}
-		log, err := encodeLog(d, []latencySeries{s})
+		log, err := encodeLog(d, s)
 		if err != nil {
 			return names, err
 		}

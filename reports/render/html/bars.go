@@ -23,13 +23,7 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 		y = body.legend(c.Legend) + 4
 	}
 	x := axis{view.Scale{Lo: 0, Hi: top}, 4, svgWidth - plotRight - 8}
-	height := y
-	for i, b := range c.Bars {
-		if b.FirstOfKind || i == 0 {
-			height += 18
-		}
-		height += barRow
-	}
+	height := y + rowsHeight(c.Bars, 18)
 	for i, t := range ticks {
 		body.line(x.pos(t.At), y+4, x.pos(t.At), height, "gr")
 		if i == 0 {
@@ -66,21 +60,28 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 		body.f(`<title>%s</title></g>`, escLines(b.Tip))
 		y += barRow
 	}
-	var w svgWriter
-	w.open(id, c.Title, c.Desc, height+44,
+	return body.drawing(id, c.Title, c.Desc, height+44,
 		attribute{"data-head", "series|" + dataHead(c.XLabel, true) + unitWord(c.Unit)})
-	w.WriteString(body.String())
-	return w.close()
+}
+
+// rowsHeight is that of all bars, with a name of so much above each block of them.
+func rowsHeight(bars []view.Bar, name float64) (height float64) {
+	for i, b := range bars {
+		if height += barRow; b.FirstOfKind || i == 0 {
+			height += name
+		}
+	}
+	return height
 }
 
 // barName names a bar in a file of data: a hollow one is the first entry of the key.
 func barName(c *view.BarChart, b view.Bar, block string) string {
 	for _, e := range c.Legend {
 		if e.Thin == b.Thin {
-			return dataName(block, b.Label, e.Name)
+			return view.Join(", ", block, b.Label, e.Name)
 		}
 	}
-	return dataName(block, b.Label)
+	return view.Join(", ", block, b.Label)
 }
 
 func drawPairs(c *view.PairChart, id string) template.HTML {
@@ -97,13 +98,7 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 	y := body.legend(c.Legend) + 4
 	top := y
 	x := axis{view.Scale{Log: true, Lo: lo, Hi: hi}, 62, svgWidth - 74}
-	height := y
-	for i, b := range c.Bars {
-		if b.FirstOfKind || i == 0 {
-			height += 20
-		}
-		height += barRow
-	}
+	height := y + rowsHeight(c.Bars, 20)
 	room := math.Inf(-1)
 	for _, t := range view.LogTicks(lo, hi, c.Unit) {
 		at := x.pos(t.At)
@@ -124,7 +119,7 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 			continue
 		}
 		mid := y + barRow/2
-		body.f(`<g class="pt se s%d" data-name="%s" data-v="%s">`, b.Slot%view.Slots, esc(dataName(block, b.Label)),
+		body.f(`<g class="pt se s%d" data-name="%s" data-v="%s">`, b.Slot%view.Slots, esc(view.Join(", ", block, b.Label)),
 			exact(b.Value)+","+exact(b.Other))
 		body.text(54, mid+4, "end", "tk", b.Label)
 		from, to := x.pos(b.Value), x.pos(b.Other)
@@ -144,13 +139,55 @@ func drawPairs(c *view.PairChart, id string) template.HTML {
 		}
 		y += barRow
 	}
-	var w svgWriter
 	first, second := "first", "second"
 	if len(c.Legend) == 2 {
 		first, second = c.Legend[0].Name, c.Legend[1].Name
 	}
-	w.open(id, c.Title, c.Desc, height+44, attribute{"data-head", "series|" + first + unitWord(c.Unit) + "|" + second +
-		unitWord(c.Unit)})
-	w.WriteString(body.String())
-	return w.close()
+	return body.drawing(id, c.Title, c.Desc, height+44,
+		attribute{"data-head", "series|" + first + unitWord(c.Unit) + "|" + second + unitWord(c.Unit)})
+}
+
+// Sizes of a heat map: its names take part of the width, and its cells what is left.
+const (
+	heatNames = 72.0
+	heatMost  = 28.0 // a cell of few rows is no larger
+	heatLine  = 11.0 // names of rows that are closer together are left out
+)
+
+func drawHeat(c *view.HeatMap, id string) template.HTML {
+	side := min((svgWidth-heatNames-2)/float64(max(len(c.Names), 1)), heatMost)
+	var body svgWriter
+	y := 4.0
+	x := 2.0
+	for heat, name := range c.Key {
+		if name == "" {
+			continue
+		}
+		width := 22 + charWidth*float64(len([]rune(name)))
+		if x > 2 && x+width > svgWidth {
+			x, y = 2, y+legendLine
+		}
+		body.f(`<rect x="%s" y="%s" width="12" height="12" class="h%d"/>`, coord(x), coord(y), heat)
+		body.text(x+16, y+11, "start", "lt", name)
+		x += width + 6
+	}
+	y += legendLine + 6
+	body.text(heatNames, y+8, "start", "tk", c.Down+" ↓  "+c.Right+" →")
+	y += 14
+	every := max(int(heatLine/side+0.999), 1)
+	for i, name := range c.Names {
+		if i%every == 0 {
+			body.text(heatNames-4, y+(float64(i)+0.5)*side+4, "end", "tk", view.Shorten(name, 9))
+		}
+	}
+	gap := 1.0
+	if side < 8 {
+		gap = 0
+	}
+	for _, cell := range c.Cells {
+		body.f(`<rect x="%s" y="%s" width="%s" height="%s" class="h%d"><title>%s</title></rect>`,
+			fine(heatNames+float64(cell.Column)*side), fine(y+float64(cell.Row)*side), fine(side-gap), fine(side-gap),
+			cell.Heat, escLines(cell.Tip))
+	}
+	return body.drawing(id, c.Title, c.Desc, y+side*float64(len(c.Names))+6)
 }

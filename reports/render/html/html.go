@@ -1,3 +1,5 @@
+// Package html draws a page as one HTML file that loads nothing: its template, its
+// style, and charts in SVG.
 package html
 
 import (
@@ -36,15 +38,15 @@ var parsedPage = sync.OnceValue(func() *template.Template {
 // bytes. It writes nothing when it fails before the end.
 func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	var b bytes.Buffer
-	if err := parsedPage().Execute(&b, draw(page.New(docs, o))); err != nil {
+	d := &drawn{Page: page.New(docs, o), Style: template.CSS(style), Script: template.JS(script),
+		CSP: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + sourceHash(style) +
+			"'; script-src '" + sourceHash(script) + "'"}
+	if err := parsedPage().Execute(&b, d); err != nil {
 		return fmt.Errorf("write HTML report: %w", err)
 	}
 	// The last word on strings of any origin: the page's own text has neither
 	// control characters nor signs that turn the direction of what follows.
-	if _, err := w.Write(bytes.Map(PageRune, b.Bytes())); err != nil {
-		return fmt.Errorf("write HTML report: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "HTML report", bytes.Map(PageRune, b.Bytes()))
 }
 
 // PageRune drops what must not stand on a page, whoever wrote it.
@@ -55,42 +57,26 @@ func PageRune(r rune) rune {
 	return r
 }
 
-// drawn is what the template reads: the page with its charts drawn.
+// drawn is what the template reads.
 type drawn struct {
+	*page.Page
 	CSP    string
 	Style  template.CSS
 	Script template.JS
-
-	*page.Page
-	Sections []sectionView
+	charts int // drawn so far
 }
 
-func draw(p *page.Page) *drawn {
-	v := &drawn{
-		CSP: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + sourceHash(style) +
-			"'; script-src '" + sourceHash(script) + "'",
-		Style:  template.CSS(style),
-		Script: template.JS(script),
-		Page:   p,
-	}
-	charts := 0
-	for _, s := range p.Sections {
-		of := sectionView{ID: s.ID, Title: s.Title, Intro: s.Intro}
-		for _, f := range s.Figures {
-			charts++
-			of.Figures = append(of.Figures, figureView{f.Title, f.Shows, f.Caption, drawing(f.Chart, fmt.Sprintf("c%d", charts)),
-				f.Data})
-		}
-		v.Sections = append(v.Sections, of)
-	}
-	return v
+// Draw draws one; each has an ID of its own on the page.
+func (d *drawn) Draw(c view.Chart) template.HTML {
+	d.charts++
+	return drawing(c, fmt.Sprintf("c%d", d.charts))
 }
 
 // drawing draws one; id is unique on the page.
 func drawing(c view.Chart, id string) template.HTML {
 	switch c := c.(type) {
 	case *view.LineChart:
-		return drawLines(c, id)
+		return Lines(c, id)
 	case *view.BarChart:
 		return drawBars(c, id)
 	case *view.PairChart:
@@ -99,18 +85,6 @@ func drawing(c view.Chart, id string) template.HTML {
 		return drawHeat(c, id)
 	}
 	panic(fmt.Sprintf("html: no drawing for a %T", c))
-}
-
-// sectionView and figureView are what the template reads of them.
-type sectionView struct {
-	ID, Title, Intro string
-	Figures          []figureView
-}
-
-type figureView struct {
-	Title, Shows, Caption string
-	SVG                   template.HTML
-	Data                  view.Grid
 }
 
 // sourceHash is a Content-Security-Policy source that allows exactly this text.

@@ -10,12 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Lines draws a chart for a page of somebody else's, whose style has the classes of the drawing; id is unique there.
-func Lines(c *view.LineChart, id string) template.HTML { return drawLines(c, id) }
-
-// drawLines makes the chart. Values that cannot stand on the y axis (not a number, zero
-// on a logarithmic one) are left out and leave a gap.
-func drawLines(c *view.LineChart, id string) template.HTML {
+// Lines draws a chart for a page whose style has the classes of the drawing; id is unique there. Values that cannot
+// stand on the y axis (not a number, zero on a logarithmic one) are left out and leave a gap.
+func Lines(c *view.LineChart, id string) template.HTML {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	lines := slices.Clone(c.Series)
 	for i := range lines {
@@ -91,7 +88,7 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 		// Whiskers of two series at the same place are next to each other, and
 		// the series moves with its whiskers.
 		shift := 0.0
-		if slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.High > p.Y }) {
+		if whiskers(s) {
 			shift = (float64(i) - float64(len(lines)-1)/2) * min(5, 20/float64(len(lines)))
 		}
 		body.f(`<g class="se s%d%s" data-n="%d" data-name="%s">`, s.Slot%view.Slots, thinClass(s.Thin), i, esc(s.Name))
@@ -121,12 +118,10 @@ func drawLines(c *view.LineChart, id string) template.HTML {
 		body.WriteString("</g>")
 	}
 
-	var w svgWriter
-	w.open(id, c.Title, c.Desc, bottom+44, attribute{"data-x", across.attribute()}, attribute{"data-y", y.attribute()},
-		attribute{"data-unit", unitOf(c.YUnit)}, attribute{"data-head", "series|" + dataHead(c.XLabel, c.XText == nil) +
-			"|" + dataHead(c.YLabel, true) + unitWord(c.YUnit) + tailHead(lines)})
-	w.WriteString(body.String())
-	return w.close()
+	return body.drawing(id, c.Title, c.Desc, bottom+44, attribute{"data-x", across.attribute()},
+		attribute{"data-y", y.attribute()}, attribute{"data-unit", unitOf(c.YUnit)},
+		attribute{"data-head", "series|" + dataHead(c.XLabel, c.XText == nil) + "|" + dataHead(c.YLabel, true) +
+			unitWord(c.YUnit) + tailHead(lines)})
 }
 
 // labelRise is how far above its last point the name of a line is, in chart units. Two names need labelApart.
@@ -158,12 +153,11 @@ func labelled(lines []view.Series, y axis) bool {
 
 // lastShown is the last point that is more than a bend of its line, -1 for none.
 func lastShown(s view.Series) int {
-	for i := len(s.Points) - 1; i >= 0; i-- {
-		if s.Points[i].Tip != "" {
-			return i
-		}
+	i := len(s.Points) - 1
+	for i >= 0 && s.Points[i].Tip == "" {
+		i--
 	}
-	return -1
+	return i
 }
 
 // values are a point as the file of a chart's data has it.
@@ -179,14 +173,15 @@ func values(c *view.LineChart, p view.Point) string {
 	return v
 }
 
+// whiskers tells that points of a line have tails.
+func whiskers(s view.Series) bool {
+	return slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.High > p.Y })
+}
+
 // tailHead names the column of tails where points have them.
 func tailHead(lines []view.Series) string {
-	for _, l := range lines {
-		for _, p := range l.Points {
-			if p.High > p.Y {
-				return "|tail"
-			}
-		}
+	if slices.ContainsFunc(lines, whiskers) {
+		return "|tail"
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
@@ -65,22 +66,19 @@ func (w *svgWriter) line(x1, y1, x2, y2 float64, class string) {
 	w.f(`<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>`, coord(x1), coord(y1), coord(x2), coord(y2), class)
 }
 
-// open begins the drawing; title and desc are what a screen reader says.
-func (w *svgWriter) open(id, title, desc string, height float64, more ...attribute) {
-	w.f(`<svg viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d"`, coord(svgWidth), coord(height), id, id)
+// drawing is what was written as the body of one; title and desc are what a screen reader says.
+func (w *svgWriter) drawing(id, title, desc string, height float64, more ...attribute) template.HTML {
+	var all svgWriter
+	all.f(`<svg viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d"`, coord(svgWidth), coord(height), id, id)
 	for _, a := range more {
-		w.f(` %s="%s"`, a.name, esc(a.value))
+		all.f(` %s="%s"`, a.name, esc(a.value))
 	}
-	w.f(`><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
+	all.f(`><title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`, id, esc(title), id, esc(desc), w.String())
+	return template.HTML(all.String())
 }
 
 // attribute is for the page's script: the axes of a drawing, and what its data are called.
 type attribute struct{ name, value string }
-
-func (w *svgWriter) close() template.HTML {
-	w.WriteString("</svg>")
-	return template.HTML(w.String())
-}
 
 // legend draws the key in as many lines as it needs and returns its height.
 func (w *svgWriter) legend(entries []view.LegendEntry) float64 {
@@ -138,19 +136,16 @@ func marker(slot int, x, y, r float64) string {
 }
 
 // coord prints a position with a tenth of a unit, the shortest way.
-func coord(v float64) string {
-	if !view.Finite(v) {
-		return "0"
-	}
-	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
-}
+func coord(v float64) string { return rounded(v, 10) }
 
 // fine is coord with a hundredth, for lines that the script draws again on other axes.
-func fine(v float64) string {
+func fine(v float64) string { return rounded(v, 100) }
+
+func rounded(v, parts float64) string {
 	if !view.Finite(v) {
 		return "0"
 	}
-	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(v*parts)/parts, 'f', -1, 64)
 }
 
 // exact prints a value of a chart's data, nothing for what is no number; a clock has no
@@ -167,9 +162,60 @@ func esc(s string) string { return template.HTMLEscapeString(view.Visible(s)) }
 
 // escLines is esc for hover texts, whose own line breaks stay.
 func escLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = esc(l)
+	return strings.Join(view.Each(strings.Split(s, "\n"), esc), "\n")
+}
+
+// The page's script draws lines again on other axes and saves a chart's data. It reads
+// axes, units and headings from attributes of the drawing.
+
+// attribute is the axis as the script reads it: its kind, the values at its ends, and
+// where they stand.
+func (s axis) attribute() string {
+	kind := "lin"
+	if s.Log {
+		kind = "log"
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join([]string{kind, exact(s.Lo), exact(s.Hi), coord(s.from), coord(s.to)}, " ")
+}
+
+// probe is a value whose label shows how a unit is written: it is nobody's round number.
+const probe = 1500
+
+// unitOf tells how an axis labels its values: "ns", "size", or "num", the factor and what
+// stands behind the number.
+func unitOf(label func(float64) string) string {
+	switch s := label(probe); s {
+	case view.NsLabel(probe):
+		return "ns"
+	case reports.SizeLabel(probe):
+		return "size"
+	default:
+		number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/%×µ ")
+		factor := 1.0
+		if v, err := strconv.ParseFloat(strings.NewReplacer("\u202f", "", "×", "", "+", "").Replace(number),
+			64); err == nil && v > 0 {
+			factor = v / probe
+		}
+		return "num|" + exact(factor) + "|" + s[len(number):]
+	}
+}
+
+// unitWord is the unit of the numbers in a file of data, where the heading lacks it.
+func unitWord(label func(float64) string) string {
+	switch kind, _, _ := strings.Cut(unitOf(label), "|"); kind {
+	case "ns":
+		return " [ns]"
+	case "size":
+		return " [B]"
+	}
+	return ""
+}
+
+// dataHead is the title of an axis as a heading of a file.
+func dataHead(label string, number bool) string {
+	label = strings.NewReplacer("|", "/", ", logarithmic", "").Replace(label)
+	if number && label == "Message size" {
+		label += " [B]"
+	}
+	return label
 }

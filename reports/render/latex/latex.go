@@ -1,3 +1,6 @@
+// Package latex writes the tables of a page for papers: a file for \input, in plain LaTeX
+// with booktabs, without charts. What is neither ASCII nor one of a few signs stands as a
+// question mark, so that every engine and font encoding takes the file.
 package latex
 
 import (
@@ -39,10 +42,7 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 			fmt.Fprintf(&out, "%% run ended early: %s\n", Text(e.Operation+": "+e.Message))
 		}
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write latex: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "latex", out.Bytes())
 }
 
 // wide is the number of columns from which on a table is set in smaller type. Arbitrary:
@@ -127,4 +127,36 @@ func runs(docs []*reports.Document) string {
 		return ""
 	}
 	return "Measured with " + strings.Join(all, "; and with ") + "."
+}
+
+// commands are how signs are written that have a meaning, a ligature or no place in the
+// oldest font encoding, OT1. None needs a package. Brackets and the star are in groups, as
+// at the begin of a row they would be arguments of the end of the one before.
+var commands = map[rune]string{
+	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '_': `\_`, '%': `\%`,
+	'^': `\textasciicircum{}`, '~': `\textasciitilde{}`, '<': `\textless{}`, '>': `\textgreater{}`, '|': `\textbar{}`,
+	'[': `{[}`, ']': `{]}`, '*': `{*}`, '"': `{''}`, '`': "{`}", '\'': `{'}`,
+	'µ': `$\mu$`, 'μ': `$\mu$`, '×': `$\times$`, '÷': `$\div$`, '±': `$\pm$`, '≤': `$\le$`, '≥': `$\ge$`,
+	'·': `$\cdot$`, '…': `\ldots{}`,
+	'–': `{--}`, '—': `{---}`, '\u202f': `\,`, '\u00a0': `~`, '✓': `$\surd$`,
+}
+
+// Text makes one line of LaTeX that reads as s does.
+func Text(s string) string {
+	var b strings.Builder
+	last := rune(0)
+	for _, r := range strings.Join(strings.FieldsFunc(view.Visible(s), func(r rune) bool { return r == ' ' }), " ") {
+		switch c, known := commands[r]; {
+		case known:
+			b.WriteString(c)
+		case r == '-' && last == '-', r == ',' && last == ',':
+			b.WriteString("{}" + string(r)) // no dash of two hyphens, no quote of two commas
+		case r < ' ' || r > '~':
+			b.WriteByte('?')
+		default:
+			b.WriteRune(r)
+		}
+		last = r
+	}
+	return b.String()
 }

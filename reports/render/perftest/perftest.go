@@ -1,3 +1,5 @@
+// Package perftest writes results in the tables of perftest, of latency and of bandwidth, for scripts that parse
+// those.
 package perftest
 
 import (
@@ -47,10 +49,7 @@ func Write(w io.Writer, d *reports.Document, gbits bool) error {
 	if e := d.Error; e != nil {
 		fmt.Fprintf(&out, "# run ended early: %s: %s\n", view.Printable(e.Operation), view.Printable(e.Message))
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write perftest report: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "perftest report", out.Bytes())
 }
 
 // perftestGroup prints one group and returns how many of its results have no row.

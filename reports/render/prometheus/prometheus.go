@@ -1,3 +1,5 @@
+// Package prometheus exports results as metrics of Prometheus, for a scrape, a
+// Pushgateway or a textfile. Native buckets grow by 9 %, classic ones by a factor of two.
 package prometheus
 
 import (
@@ -6,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,7 +36,7 @@ func seriesValues(r *reports.Result) []string {
 }
 
 func seriesDesc(name, help string, more ...string) *prometheus.Desc {
-	return prometheus.NewDesc("rdmaperf_"+name, help, append(append([]string(nil), seriesLabels...), more...), nil)
+	return prometheus.NewDesc("rdmaperf_"+name, help, slices.Concat(seriesLabels, more), nil)
 }
 
 var (
@@ -41,31 +44,9 @@ var (
 	descQuantile = seriesDesc("op_duration_percentile_seconds",
 		"Latency that the percentage of operations took at most; 100 is the longest. Percentiles with too few "+
 			"samples are left out.", percentileLabel)
-	descOps         = seriesDesc("ops_total", "Operations completed inside measured windows.")
-	descBytes       = seriesDesc("bytes_total", "Payload bytes of these operations, of workloads that count them.")
-	descErrors      = seriesDesc("op_errors_total", "Operations that failed.", "status")
-	descByteRate    = seriesDesc("throughput_bytes_per_second", "Payload rate over the last measured window.")
-	descOpRate      = seriesDesc("throughput_ops_per_second", "Operation rate over the last measured window.")
 	descCPU         = seriesDesc("cpu_seconds_total", "Processor time inside measured windows; role is the side.")
 	descCollections = seriesDesc("gc_collections_total",
 		"Garbage collections inside measured windows; role is the side.")
-	descDisturbed = seriesDesc("disturbed",
-		"1 if a measurement of the point was noisy, 2 if figures contradict each other.")
-	descWhole = seriesDesc("compared_messages_total",
-		"Messages of measured windows that were compared byte by byte.")
-	descNumbers = seriesDesc("compared_numbers_total",
-		"Messages of measured windows of which at least the number was compared.")
-	descCompared = seriesDesc("compared_bytes_total", "Bytes of measured windows that were compared.")
-	descDue      = seriesDesc("due_operations_total",
-		"Operations of open loops whose intended start was inside measured windows.")
-	descSent      = seriesDesc("sent_operations_total", "Of the operations that were due, those that were sent.")
-	descCompleted = seriesDesc("completed_operations_total",
-		"Of the operations that were due, those that completed; the others are in the latencies with the time that "+
-			"they had waited.")
-	descAchieved = seriesDesc("achieved_operations_per_second",
-		"Completed operations of the last open loop over its window.")
-	descSaturated = seriesDesc("saturated",
-		"1 when an open loop did not keep up with its arrivals: latencies grow with the window then.")
 	descInfo = seriesDesc("run_info", "Always 1: what was measured, with what, and on which machine.",
 		"stack", "label", "round_trip", "threads", "verified", "version", "go", "os", "arch", "kernel", "cpu",
 		"hostname")
@@ -73,12 +54,88 @@ var (
 	descFailed  = prometheus.NewDesc("rdmaperf_run_failed", "1 when the run ended early.", nil, nil)
 	descStarted = prometheus.NewDesc("rdmaperf_run_start_time_seconds", "When the run began, as seconds since 1970.",
 		nil, nil)
-
-	pointDescs = []*prometheus.Desc{descDuration, descQuantile, descOps, descBytes, descErrors, descByteRate,
-		descOpRate, descCPU, descCollections, descDisturbed, descWhole, descNumbers, descCompared, descDue, descSent,
-		descCompleted, descAchieved, descSaturated}
-	runDescs = []*prometheus.Desc{descInfo, descResults, descFailed, descStarted}
 )
+
+// What a family has of the results of one point.
+const (
+	summed = iota
+	greatest
+	latest
+)
+
+// families have one value for each point; side is the role of one that is not of the side that measured.
+var families = []struct {
+	desc   *prometheus.Desc
+	over   int
+	of     func(r *reports.Result) (v float64, ok bool)
+	side   string
+	status []string // the label
+}{
+	{desc: seriesDesc("ops_total", "Operations completed inside measured windows."), of: figure("operations")},
+	{desc: seriesDesc("bytes_total", "Payload bytes of these operations, of workloads that count them."),
+		of: (*reports.Result).PayloadBytes},
+	{desc: seriesDesc("op_errors_total", "Operations that failed.", "status"), of: figure("errors"),
+		status: []string{"failed"}},
+	{desc: seriesDesc("throughput_bytes_per_second", "Payload rate over the last measured window."), over: latest,
+		of: throughput(func(t *reports.Throughput) float64 { return t.BytesPerSecond })},
+	{desc: seriesDesc("throughput_ops_per_second", "Operation rate over the last measured window."), over: latest,
+		of: throughput(func(t *reports.Throughput) float64 { return t.OperationsPerSecond })},
+	{desc: descCPU, of: seconds(func(c *reports.CPU) float64 { return c.ClientSeconds }), side: "client"},
+	{desc: descCPU, of: seconds(func(c *reports.CPU) float64 { return c.ServerSeconds }), side: "server"},
+	{desc: descCollections, of: figure("gc.client"), side: "client"},
+	{desc: descCollections, of: figure("gc.server"), side: "server"},
+	{desc: seriesDesc("disturbed", "1 if a measurement of the point was noisy, 2 if figures contradict each other."),
+		over: greatest, of: disturbed},
+	{desc: seriesDesc("compared_messages_total", "Messages of measured windows that were compared byte by byte."),
+		of: figure("compared.messages")},
+	{desc: seriesDesc("compared_numbers_total",
+		"Messages of measured windows of which at least the number was compared."), of: figure("compared.numbers")},
+	{desc: seriesDesc("compared_bytes_total", "Bytes of measured windows that were compared."),
+		of: figure("compared.bytes")},
+	{desc: seriesDesc("due_operations_total",
+		"Operations of open loops whose intended start was inside measured windows."), of: figure("load.due")},
+	{desc: seriesDesc("sent_operations_total", "Of the operations that were due, those that were sent."),
+		of: figure("load.sent")},
+	{desc: seriesDesc("completed_operations_total",
+		"Of the operations that were due, those that completed; the others are in the latencies with the time that "+
+			"they had waited."), of: figure("load.completed")},
+	{desc: seriesDesc("achieved_operations_per_second", "Completed operations of the last open loop over its window."),
+		over: latest, of: figure("load.achieved")},
+	{desc: seriesDesc("saturated",
+		"1 when an open loop did not keep up with its arrivals: latencies grow with the window then."),
+		over: greatest, of: figure("load.saturated")},
+}
+
+func figure(name string) func(r *reports.Result) (float64, bool) {
+	return func(r *reports.Result) (float64, bool) { return r.Figure(name) }
+}
+
+// throughput is not the figure, whose name workloads without one have for their own.
+func throughput(of func(t *reports.Throughput) float64) func(r *reports.Result) (float64, bool) {
+	return func(r *reports.Result) (float64, bool) {
+		if r.Throughput == nil {
+			return 0, false
+		}
+		return of(r.Throughput), true
+	}
+}
+
+// seconds are not the figures, which are nanoseconds.
+func seconds(of func(c *reports.CPU) float64) func(r *reports.Result) (float64, bool) {
+	return func(r *reports.Result) (float64, bool) {
+		if r.CPU == nil {
+			return 0, false
+		}
+		return of(r.CPU), true
+	}
+}
+
+func disturbed(r *reports.Result) (float64, bool) {
+	if r.Disturbance == nil {
+		return 0, false // nobody looked
+	}
+	return map[string]float64{reports.VerdictDisturbed: 1, reports.VerdictImpossible: 2}[r.Disturbance.Verdict], true
+}
 
 // figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit; figure is a
 // name as thresholds have it.
@@ -111,13 +168,17 @@ type collector struct{ doc func() *reports.Document }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range pointDescs {
-		ch <- d
+	ch <- descDuration
+	ch <- descQuantile
+	for i, f := range families {
+		if i == 0 || f.desc != families[i-1].desc {
+			ch <- f.desc
+		}
 	}
 	for _, f := range figureFamilies {
 		ch <- f.desc
 	}
-	for _, d := range runDescs {
+	for _, d := range []*prometheus.Desc{descInfo, descResults, descFailed, descStarted} {
 		ch <- d
 	}
 }
@@ -130,26 +191,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	e := export{d, ch}
 	e.gauge(descResults, float64(len(d.Results)))
-	failed := 0.
-	if d.Error != nil {
-		failed = 1
-	}
-	e.gauge(descFailed, failed)
+	e.gauge(descFailed, map[bool]float64{true: 1}[d.Error != nil])
 	if !d.Started.IsZero() {
 		e.gauge(descStarted, float64(d.Started.UnixMilli())/1000)
 	}
-	var order []string
-	groups := map[string][]*reports.Result{}
-	for i := range d.Results {
-		r := &d.Results[i]
-		key := fmt.Sprintf("%q", seriesValues(r))
-		if groups[key] == nil {
-			order = append(order, key)
-		}
-		groups[key] = append(groups[key], r)
-	}
-	for _, key := range order {
-		e.series(groups[key])
+	for _, g := range reports.GroupBy(reports.Pointers(d.Results), func(r *reports.Result) (string, bool) {
+		return fmt.Sprintf("%q", seriesValues(r)), true
+	}) {
+		e.series(g.Samples)
 	}
 }
 
@@ -178,51 +227,10 @@ func (e export) gauge(desc *prometheus.Desc, v float64, labels ...string) {
 // series exports all results with the same labels.
 func (e export) series(results []*reports.Result) {
 	labels := seriesValues(results[0])
-	with := func(more ...string) []string { return append(append([]string(nil), labels...), more...) }
-	side := func(role string) []string { return append(with()[:len(labels)-1], role) }
-
-	var ops, failures, bytes, clientCPU, serverCPU, clientGC, serverGC float64
-	var due, sent, completed, saturated, whole, numbers, octets float64
-	var verification *reports.Verification
-	disturbed := -1. // nobody looked
-	var loop *reports.OpenLoop
-	var latencies []*reports.Latency
-	var throughput *reports.Throughput
-	var cpu, gc, payload bool
+	with := func(more ...string) []string { return slices.Concat(labels, more) }
+	env := &e.d.Environment
 	infos := map[string]bool{}
 	for _, r := range results {
-		ops += float64(r.Operations)
-		if b, ok := r.PayloadBytes(); ok {
-			payload, bytes = true, bytes+b
-		}
-		failures += float64(r.Errors)
-		if r.Latency != nil && r.Latency.Count > 0 {
-			latencies = append(latencies, r.Latency)
-		}
-		if r.Throughput != nil {
-			throughput = r.Throughput
-		}
-		if d := r.Disturbance; d != nil {
-			disturbed = max(disturbed, map[string]float64{reports.VerdictDisturbed: 1, reports.VerdictImpossible: 2}[d.Verdict])
-		}
-		if v := r.Verification; v != nil {
-			verification, whole, numbers, octets = v, whole+float64(v.Whole), numbers+float64(v.Numbers),
-				octets+float64(v.Bytes)
-		}
-		if o := r.OpenLoop; o != nil {
-			loop, due, sent, completed = o, due+float64(o.Due), sent+float64(o.Sent), completed+float64(o.Completed)
-			if o.Saturated {
-				saturated = 1
-			}
-		}
-		if r.CPU != nil {
-			cpu, clientCPU, serverCPU = true, clientCPU+r.CPU.ClientSeconds, serverCPU+r.CPU.ServerSeconds
-		}
-		if r.GC != nil {
-			gc, clientGC, serverGC = true, clientGC+float64(r.GC.ClientCollections),
-				serverGC+float64(r.GC.ServerCollections)
-		}
-		env := &e.d.Environment
 		info := with(view.Printable(r.Stack), view.Printable(r.Label), view.Printable(r.RoundTrip),
 			strconv.Itoa(max(r.Threads, 1)), strconv.FormatBool(r.Verified),
 			view.Printable(env.Version), view.Printable(env.Go), view.Printable(env.OS), view.Printable(env.Arch),
@@ -232,42 +240,41 @@ func (e export) series(results []*reports.Result) {
 			e.gauge(descInfo, 1, info...)
 		}
 	}
-	e.value(descOps, prometheus.CounterValue, ops, labels...)
-	if payload {
-		e.value(descBytes, prometheus.CounterValue, bytes, labels...)
-	}
-	e.value(descErrors, prometheus.CounterValue, failures, with("failed")...)
-	if throughput != nil {
-		e.gauge(descByteRate, throughput.BytesPerSecond, labels...)
-		e.gauge(descOpRate, throughput.OperationsPerSecond, labels...)
-	}
-	if disturbed >= 0 {
-		e.gauge(descDisturbed, disturbed, labels...)
-	}
-	if verification != nil {
-		e.value(descWhole, prometheus.CounterValue, whole, labels...)
-		e.value(descNumbers, prometheus.CounterValue, numbers, labels...)
-		e.value(descCompared, prometheus.CounterValue, octets, labels...)
-	}
-	if loop != nil {
-		e.value(descDue, prometheus.CounterValue, due, labels...)
-		e.value(descSent, prometheus.CounterValue, sent, labels...)
-		e.value(descCompleted, prometheus.CounterValue, completed, labels...)
-		e.gauge(descAchieved, loop.AchievedPerSecond, labels...)
-		e.gauge(descSaturated, saturated, labels...)
-	}
-	if cpu {
-		e.value(descCPU, prometheus.CounterValue, clientCPU, side("client")...)
-		e.value(descCPU, prometheus.CounterValue, serverCPU, side("server")...)
-	}
-	if gc {
-		e.value(descCollections, prometheus.CounterValue, clientGC, side("client")...)
-		e.value(descCollections, prometheus.CounterValue, serverGC, side("server")...)
+	for _, f := range families {
+		total, known := 0., false
+		for _, r := range results {
+			v, ok := f.of(r)
+			switch {
+			case !ok:
+				continue
+			case f.over == summed:
+				total += v
+			case f.over == latest || !known || v > total:
+				total = v
+			}
+			known = true
+		}
+		of, kind := with(f.status...), prometheus.CounterValue
+		if f.side != "" {
+			of[len(labels)-1] = f.side
+		}
+		if f.over != summed {
+			kind = prometheus.GaugeValue
+		}
+		if known {
+			e.value(f.desc, kind, total, of...)
+		}
 	}
 	last := results[len(results)-1]
 	for _, f := range last.OwnFigures() {
 		if last.Mark(f.Name) != "few" {
 			e.gauge(figureFamilies[f.Quantity].desc, f.Value*figureFamilies[f.Quantity].by, with(f.Name)...)
+		}
+	}
+	var latencies []*reports.Latency
+	for _, r := range results {
+		if r.Latency != nil && r.Latency.Count > 0 {
+			latencies = append(latencies, r.Latency)
 		}
 	}
 	if len(latencies) > 0 {
@@ -279,7 +286,7 @@ func (e export) series(results []*reports.Result) {
 func (e export) latencies(all []*reports.Latency, labels []string) {
 	last := all[len(all)-1]
 	if len(all) == 1 {
-		e.quantiles(descQuantile, last, labels)
+		e.quantiles(last, labels)
 	}
 	var merged *hdrhistogram.Histogram
 	var sum float64
@@ -306,21 +313,21 @@ func (e export) latencies(all []*reports.Latency, labels []string) {
 	}
 	if merged == nil {
 		if len(all) > 1 { // without histograms nothing can be added up
-			e.quantiles(descQuantile, last, labels)
+			e.quantiles(last, labels)
 		}
 		return
 	}
 	if len(all) > 1 {
 		l := reports.Summarise(merged, int64(lowest), int64(highest))
-		e.quantiles(descQuantile, &l, labels)
+		e.quantiles(&l, labels)
 	}
 	m, err := newDuration(merged, sum/1e9, e.d.Started, labels)
 	e.send(descDuration, m, err)
 }
 
 // quantiles leaves out what rests on too few samples.
-func (e export) quantiles(desc *prometheus.Desc, l *reports.Latency, labels []string) {
-	emit := func(q string, ns float64) { e.gauge(desc, ns/1e9, append(append([]string(nil), labels...), q)...) }
+func (e export) quantiles(l *reports.Latency, labels []string) {
+	emit := func(q string, ns float64) { e.gauge(descQuantile, ns/1e9, slices.Concat(labels, []string{q})...) }
 	for _, p := range l.Percentiles() {
 		if !p.TooFew {
 			emit(strconv.FormatFloat(p.Percent, 'f', -1, 64), p.Ns)

@@ -26,9 +26,7 @@ func (p *printer) answer(d *reports.Document) {
 	a := d.Answer
 	p.oneLine(machine(d, a))
 	p.line("")
-	for _, l := range p.matrix(a) {
-		p.line(l)
-	}
+	p.line(p.matrix(a)...)
 	p.wrapped(a.IntervalsNote() + ".")
 	if special(d.Results) && !p.sideBySide(d.Results) {
 		p.groups(d.Results)
@@ -60,9 +58,7 @@ func (p *printer) figures(d *reports.Document) {
 	p.oneLine(machine(d, d.Answer))
 	if len(d.Answer.Rows) > 0 && d.Answer.Rounds() > 1 {
 		p.line("")
-		for _, l := range p.matrix(d.Answer) {
-			p.line(l)
-		}
+		p.line(p.matrix(d.Answer)...)
 		p.wrapped(d.Answer.IntervalsNote() + ".")
 	}
 	p.groups(d.Results)
@@ -104,12 +100,11 @@ func (p *printer) apart(print func()) string {
 
 // lastOfLargest is the index of the last conclusion of the topic that has most.
 func lastOfLargest(a *reports.Answer) (last int) {
-	topics := a.Topics()
-	largest := slices.MaxFunc(topics, func(a, b reports.TopicConclusions) int {
-		return len(a.Conclusions) - len(b.Conclusions)
+	largest := slices.MaxFunc(a.Topics(), func(a, b *reports.GroupOf[string, reports.Conclusion]) int {
+		return len(a.Samples) - len(b.Samples)
 	})
 	for i, c := range a.Conclusions {
-		if c.Topic == largest.Topic {
+		if c.Topic == largest.Key {
 			last = i
 		}
 	}
@@ -118,11 +113,16 @@ func lastOfLargest(a *reports.Answer) (last int) {
 
 // oneLine shortens what is longer than a line.
 func (p *printer) oneLine(s string) {
-	r := []rune(view.Printable(s))
-	if len(r) > p.Width {
-		r = append(r[:p.Width-1], '…')
+	p.line(cut(view.Printable(s), p.Width))
+}
+
+// cut ends a long text early.
+func cut(s string, width int) string {
+	r := []rune(s)
+	if len(r) > width {
+		r = append(r[:width-1], '…')
 	}
-	p.line(string(r))
+	return string(r)
 }
 
 // mostCPU leaves room for the rest of a line.
@@ -131,28 +131,19 @@ const mostCPU = 24
 // machine is where a document is from, and how it was measured.
 func machine(d *reports.Document, a *reports.Answer) string {
 	e := &d.Environment
-	cpu := []rune(e.CPU)
-	if len(cpu) > mostCPU {
-		cpu = append(cpu[:mostCPU-1], '…')
-	}
-	parts := []string{fmt.Sprintf("%d x %s", e.CPUs, string(cpu))}
+	parts := []string{fmt.Sprintf("%d x %s", e.CPUs, cut(e.CPU, mostCPU))}
 	if e.Hypervisor {
 		parts = append(parts, "virtual")
 	}
 	if s := d.ServerEnvironment; s != nil {
 		parts = append(parts, "server "+s.Hostname)
 	}
-	var polling []string
-	stacks := map[string]bool{}
-	for i := range d.Results {
-		stacks[reports.TransportOf(&d.Results[i])] = true
-		if s := d.Results[i].Polling; s != "" && !slices.Contains(polling, s) {
-			polling = append(polling, s)
-		}
-	}
+	results := reports.Pointers(d.Results)
+	stacks := view.Unique(results, reports.TransportOf)
+	polling := view.Join(" and ", view.Unique(results, func(r *reports.Result) string { return r.Polling })...)
 	parts = append(parts, view.Plural(int64(len(stacks)), "stack"), view.Plural(int64(a.Rounds()), "round"))
-	if len(polling) > 0 {
-		parts = append(parts, strings.Join(polling, " and ")+" polling")
+	if polling != "" {
+		parts = append(parts, polling+" polling")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -166,8 +157,8 @@ func special(results []reports.Result) bool {
 func (p *printer) sentences(a *reports.Answer) {
 	p.line("")
 	for _, t := range a.Topics() {
-		p.styled(bold, t.Topic)
-		for _, c := range t.Conclusions {
+		p.styled(bold, t.Key)
+		for _, c := range t.Samples {
 			p.wrapped("- " + c.Text + ".")
 		}
 	}
@@ -191,11 +182,8 @@ func (p *printer) reliance(sentences []string) {
 	if len(lines) == 0 {
 		return
 	}
-	p.line("")
-	p.styled(bold, "What you can rely on")
-	for _, l := range lines {
-		p.line(l)
-	}
+	p.heading("What you can rely on")
+	p.line(lines...)
 }
 
 // mostWarnings bounds them beside an early end, which is always said.
@@ -203,10 +191,8 @@ const mostWarnings = 3
 
 // warnings print what changes how figures are read, a line each.
 func (p *printer) warnings(d *reports.Document) {
-	for i, l := range reports.Warnings(d) {
-		if i == mostWarnings {
-			break
-		}
+	lines := reports.Warnings(d)
+	for _, l := range lines[:min(len(lines), mostWarnings)] {
 		p.oneLine("! " + l)
 	}
 	p.earlyEnd(d.Error)
@@ -250,8 +236,8 @@ type gridColumn struct {
 
 func byColumn(a *reports.Answer, digits int, u view.Units) *grid {
 	g := &grid{}
-	for i := range a.Rows {
-		g.names = append(g.names, view.Printable(a.Rows[i].Name()))
+	for _, r := range a.Rows {
+		g.names = append(g.names, view.Printable(r.Name()))
 	}
 	for i, c := range a.Columns {
 		unit, texts := a.ColumnTexts(i, digits, u)
@@ -283,7 +269,7 @@ func bracketed(unit string) string {
 }
 
 // widths are of the values of a column and of its intervals with brackets.
-func (c *gridColumn) widths() (value, within int) {
+func (c gridColumn) widths() (value, within int) {
 	for _, t := range c.cells {
 		value = max(value, utf8.RuneCountInString(t.Value))
 		if t.Within != "" {
@@ -294,7 +280,7 @@ func (c *gridColumn) widths() (value, within int) {
 }
 
 // width is the least of a column: that of its cells, or of the longest word above them.
-func (c *gridColumn) width() int {
+func (c gridColumn) width() int {
 	value, within := c.widths()
 	w := value + within
 	for _, h := range c.head {
@@ -320,14 +306,14 @@ func (g *grid) nameWidth() (w int) {
 // least is how wide the table is at least.
 func (g *grid) least() int {
 	w := g.nameWidth()
-	for i := range g.heads {
-		w += g.gap + g.heads[i].width()
+	for _, c := range g.heads {
+		w += g.gap + c.width()
 	}
 	return w
 }
 
 // headLines are those of a column of that width.
-func (c *gridColumn) headLines(width int) (lines []string) {
+func (c gridColumn) headLines(width int) (lines []string) {
 	for _, h := range c.head {
 		if h != "" {
 			lines = append(lines, view.Wrap(view.Printable(h), width, "")...)
@@ -338,10 +324,7 @@ func (c *gridColumn) headLines(width int) (lines []string) {
 
 // lines draw the table; what is left of the width goes to the columns with the longest heads.
 func (g *grid) lines(width int) []string {
-	widths := make([]int, len(g.heads))
-	for i := range g.heads {
-		widths[i] = g.heads[i].width()
-	}
+	widths := view.Each(g.heads, gridColumn.width)
 	most := 0
 	for left := width - g.least(); ; left-- {
 		longest := 0

@@ -16,14 +16,8 @@ const compareWidth = 80
 // WriteComparison prints a comparison as a table, one line per figure.
 func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	var out bytes.Buffer
-	for _, r := range []struct {
-		which string
-		run   *reports.ComparedRun
-	}{{"old", &c.Old}, {"new", &c.New}} {
-		fmt.Fprintln(&out, ComparedRunLine(r.which, r.run))
-		for _, l := range r.run.Disturbed {
-			fmt.Fprintf(&out, "%s: %s\n", r.which, l)
-		}
+	for _, l := range ComparedRunLines(c) {
+		fmt.Fprintln(&out, l)
 	}
 	for _, d := range c.Unlike {
 		fmt.Fprintf(&out, "not alike: %s\n", d)
@@ -33,9 +27,9 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	for _, p := range c.Points {
 		t.Rows = append(t.Rows, view.Row{Span: p.Point})
 		for _, ch := range p.Changes {
-			t.Add(view.Cell{Text: "  " + ch.Figure}, view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.Old)},
-				view.Cell{Text: reports.FormatQuantity(ch.Quantity, ch.New)},
-				view.Cell{Text: reports.FormatPercent(ch.Percent)}, view.Cell{Text: ch.Verdict(), Mark: ch.Few()})
+			cells := view.Cells(ch.Texts()...)
+			cells[0].Text, cells[4].Mark = "  "+ch.Figure, ch.Few()
+			t.Add(cells...)
 		}
 	}
 	out.WriteByte('\n')
@@ -51,21 +45,25 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 		}
 		fmt.Fprintln(&out, l)
 	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write comparison: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "comparison", out.Bytes())
 }
 
-// ComparedRunLine names a run in one line.
-func ComparedRunLine(which string, r *reports.ComparedRun) string {
-	s := fmt.Sprintf("%s: rdmaperf %s, %s, %s", which, view.Printable(r.Version), view.Printable(r.Go),
-		r.Started.UTC().Format("2006-01-02T15:04:05Z"))
-	if r.Hostname != "" {
-		s += ", on " + view.Printable(r.Hostname)
+// ComparedRunLines name each run in one line, and what of it the machine disturbed.
+func ComparedRunLines(c *reports.Comparison) (lines []string) {
+	for i, r := range []*reports.ComparedRun{&c.Old, &c.New} {
+		which := []string{"old: ", "new: "}[i]
+		s := fmt.Sprintf("%srdmaperf %s, %s, %s", which, view.Printable(r.Version), view.Printable(r.Go),
+			r.Started.UTC().Format("2006-01-02T15:04:05Z"))
+		if r.Hostname != "" {
+			s += ", on " + view.Printable(r.Hostname)
+		}
+		if r.Error != "" {
+			s += ", ended early: " + view.Printable(r.Error)
+		}
+		lines = append(lines, s)
+		for _, l := range r.Disturbed {
+			lines = append(lines, which+l)
+		}
 	}
-	if r.Error != "" {
-		s += ", ended early: " + view.Printable(r.Error)
-	}
-	return s
+	return lines
 }

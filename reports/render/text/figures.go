@@ -125,15 +125,15 @@ func latencyTable(g *reports.Grouped, rows []*reports.Result, details bool) *vie
 	var behind [2][]view.Row // in one table with the raw figures, so that the columns line up
 	for _, r := range rows {
 		for _, l := range r.Distributions() {
-			cells := latencyCells(l.SizeBytes, l.Latency)
+			texts := append([]string{view.Integer(l.SizeBytes)}, l.Latency.Texts()...)
 			name := l.Name
 			if name == "" || spans[name] != "" {
 				name = "operation"
 			}
 			if several {
-				cells = slices.Insert(cells, 1, view.Cell{Text: strings.ReplaceAll(name, "_", " ")})
+				texts = slices.Insert(texts, 1, strings.ReplaceAll(name, "_", " "))
 			}
-			row := view.Row{Cells: g.PerRowCells(r, cells)}
+			row := view.Row{Cells: g.PerRowCells(r, view.Cells(texts...))}
 			switch l.Name {
 			case "corrected":
 				if details {

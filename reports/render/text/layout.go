@@ -1,6 +1,8 @@
 package text
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -10,26 +12,15 @@ import (
 // layout returns the table's lines, in at most width columns where that is possible
 // without losing a digit of a column that must stay.
 func layout(t *view.Table, width int) []string {
-	for spare := mostSpare(t); spare > 0 && narrowest(t) > width; spare-- {
+	spares := view.Each(t.Columns, func(c view.Column) int { return c.Spare })
+	for spare := slices.Max(append(spares, 0)); spare > 0 && narrowest(t) > width; spare-- {
 		t = without(t, spare)
 	}
-	heads := [][]string{make([]string, len(t.Columns))}
-	for i, c := range t.Columns {
-		heads[0][i] = c.Name
-		if c.Unit != "" {
-			heads[0][i] += "[" + c.Unit + "]"
-		}
-	}
+	heads := [][]string{view.Each(t.Columns, func(c view.Column) string { return c.Name + bracketed(c.Unit) })}
 	gap := "  "
 	widths, total := columnWidths(t, heads, gap)
 	if total > width {
-		heads = [][]string{make([]string, len(t.Columns)), make([]string, len(t.Columns))}
-		for i, c := range t.Columns {
-			heads[0][i] = c.Name
-			if c.Unit != "" {
-				heads[1][i] = "[" + c.Unit + "]"
-			}
-		}
+		heads = splitHeads(t)
 		if widths, total = columnWidths(t, heads, gap); total > width {
 			gap = " "
 			total -= len(widths) - 1
@@ -67,11 +58,7 @@ func layout(t *view.Table, width int) []string {
 
 	var lines []string
 	for _, head := range heads {
-		cells := make([]view.Cell, len(head))
-		for i, text := range head {
-			cells[i].Text = text
-		}
-		lines = append(lines, line(cells))
+		lines = append(lines, line(view.Cells(head...)))
 	}
 	for _, r := range t.Rows {
 		if r.Span != "" {
@@ -107,37 +94,22 @@ func narrow(t *view.Table, widths []int, heads [][]string, excess int) {
 	}
 }
 
-// mostSpare is the highest Spare of the columns.
-func mostSpare(t *view.Table) (most int) {
-	for _, c := range t.Columns {
-		most = max(most, c.Spare)
-	}
-	return most
-}
-
 // narrowest is how wide the table is at least: with units on a line of their own and one
 // space between columns.
 func narrowest(t *view.Table) int {
-	names := make([]string, len(t.Columns))
-	units := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
-		if c.Unit != "" {
-			units[i] = "[" + c.Unit + "]"
-		}
-	}
-	_, total := columnWidths(t, [][]string{names, units}, " ")
+	_, total := columnWidths(t, splitHeads(t), " ")
 	return total
+}
+
+// splitHeads are the headings with the units on a line of their own.
+func splitHeads(t *view.Table) [][]string {
+	return [][]string{view.Each(t.Columns, func(c view.Column) string { return c.Name }),
+		view.Each(t.Columns, func(c view.Column) string { return bracketed(c.Unit) })}
 }
 
 // without is the table without the columns of one Spare.
 func without(t *view.Table, spare int) *view.Table {
-	out := &view.Table{}
-	for _, c := range t.Columns {
-		if c.Spare != spare {
-			out.Columns = append(out.Columns, c)
-		}
-	}
+	out := &view.Table{Columns: view.Only(t.Columns, func(c view.Column) bool { return c.Spare != spare })}
 	for _, r := range t.Rows {
 		row := view.Row{Span: r.Span}
 		for i, c := range r.Cells {
@@ -181,4 +153,47 @@ func markedColumns(t *view.Table) []bool {
 		}
 	}
 	return m
+}
+
+// inMilliseconds is the table with its times in milliseconds, where no time in it is below
+// one; else the table itself. A time may have a sign of a lower bound in front.
+func inMilliseconds(t *view.Table) *view.Table {
+	timed := func(i int) bool { return t.Columns[i].Unit == "us" }
+	times := 0
+	for _, r := range t.Rows {
+		for i, c := range r.Cells {
+			if !timed(i) || c.Text == "" || c.Text == "-" {
+				continue
+			}
+			v, err := strconv.ParseFloat(strings.TrimPrefix(c.Text, ">"), 64)
+			if err != nil || v < 1000 {
+				return t // an interval in words, or a time that is no milliseconds
+			}
+			times++
+		}
+	}
+	if times == 0 {
+		return t
+	}
+	out := &view.Table{}
+	for i, c := range t.Columns {
+		if timed(i) {
+			c.Unit = "ms"
+		}
+		out.Columns = append(out.Columns, c)
+	}
+	for _, r := range t.Rows {
+		row := view.Row{Span: r.Span}
+		for i, c := range r.Cells {
+			bound := strings.HasPrefix(c.Text, ">")
+			if v, err := strconv.ParseFloat(strings.TrimPrefix(c.Text, ">"), 64); err == nil && timed(i) {
+				if c.Text = view.Number(v/1000, 2); bound {
+					c.Text = ">" + c.Text
+				}
+			}
+			row.Cells = append(row.Cells, c)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
 }

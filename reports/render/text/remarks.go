@@ -2,6 +2,9 @@ package text
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/view"
@@ -13,22 +16,12 @@ func (p *printer) remarks(g *reports.Grouped) {
 	if ns := reports.ParameterNumber(results[0], "loop_overhead_ns"); ns > 0 && p.Verbose {
 		p.wrapped("the measuring loop itself takes " + view.Number(ns, 0) + " ns of a round trip (on a null device)")
 	}
-	var names []string
-	of := map[string][]*reports.Result{}
-	for _, r := range results {
-		name := g.RowName(r)
-		if of[name] == nil {
-			names = append(names, name)
+	for _, of := range reports.GroupBy(results, func(r *reports.Result) (string, bool) { return g.RowName(r), true }) {
+		name := of.Key
+		if len(of.Samples) == 1 {
+			name = resultName(g, of.Samples[0])
 		}
-		of[name] = append(of[name], r)
-	}
-	for _, name := range names {
-		if points := of[name]; len(points) > 1 {
-			p.remarksOf(name, points, func(r *reports.Result) string { return resultName(g, r) })
-		} else {
-			name = resultName(g, points[0])
-			p.remarksOf(name, points, func(*reports.Result) string { return name })
-		}
+		p.remarksOf(name, of.Samples, func(r *reports.Result) string { return resultName(g, r) })
 	}
 }
 
@@ -80,5 +73,68 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 	if gc.ClientCollections+gc.ServerCollections > 0 {
 		p.wrapped(fmt.Sprintf("%s: garbage collections in the window: client %d, server %d", name, gc.ClientCollections,
 			gc.ServerCollections))
+	}
+}
+
+// resultName tells one result from all others of its group: its row, what the table has
+// beside it, and the repeat.
+func resultName(g *reports.Grouped, r *reports.Result) string {
+	name := g.RowName(r)
+	if r.Repeat > 0 {
+		name += ", repeat " + view.Integer(int64(r.Repeat))
+	}
+	return name
+}
+
+// counters show what moved on the devices in all repeats of a point, or with the option everything. On one machine both
+// sides may have read the same device, which is then shown once.
+func (p *printer) counters(g *reports.Grouped) {
+	type key struct{ row, who, device string }
+	var order []key
+	sums := map[key]map[string]int64{}
+	reset := map[key]map[string]bool{}
+	repeats := map[string]int{}
+	for _, r := range g.Results {
+		row := g.RowName(r)
+		repeats[row]++
+		for _, s := range r.Counters.Sides() {
+			for _, d := range s.Devices {
+				k := key{row, s.Side + " ", d.Name()}
+				if p.one && r.Counters.Shared(&d) {
+					if k.who = ""; s.Side == "server" {
+						continue
+					}
+				}
+				if d.Detail && !p.Counters {
+					continue
+				}
+				if sums[k] == nil {
+					order, sums[k], reset[k] = append(order, k), map[string]int64{}, map[string]bool{}
+				}
+				for name, v := range d.Counters {
+					sums[k][name] += v
+					reset[k][name] = reset[k][name] || v < 0
+				}
+			}
+		}
+	}
+	for _, k := range order {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(sums[k])) {
+			part := name + " " + view.Integer(sums[k][name])
+			if reset[k][name] {
+				part += " (reset)"
+			} else if sums[k][name] == 0 && !p.Counters {
+				continue
+			}
+			parts = append(parts, part)
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		if n := repeats[k.row]; n > 1 {
+			k.row += fmt.Sprintf(", %d repeats", n)
+		}
+		p.wrapped(k.row + ", " + k.who + k.device + " counted: " + strings.Join(parts, ", "))
 	}
 }

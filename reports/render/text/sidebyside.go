@@ -24,8 +24,7 @@ func (p *printer) sideBySide(results []reports.Result) bool {
 		blocks = append(blocks, own(results, u)...)
 	}
 	for _, b := range blocks {
-		p.line("")
-		p.styled(bold, b.Title)
+		p.heading(b.Title)
 		p.wrapped(b.Conditions)
 		for _, l := range b.Lines {
 			p.wrapped(l)
@@ -37,10 +36,7 @@ func (p *printer) sideBySide(results []reports.Result) bool {
 
 // hasOwn tells whether a workload's own tables have what a table shows.
 func (p *printer) hasOwn(s *sideTable, u view.Units) bool {
-	results := make([]reports.Result, len(s.results))
-	for i, r := range s.results {
-		results[i] = *r
-	}
+	results := view.Each(s.results, func(r *reports.Result) reports.Result { return *r })
 	return slices.ContainsFunc(p.Own, func(own OwnTables) bool { return len(own(results, u)) > 0 })
 }
 
@@ -49,9 +45,11 @@ type sideTable struct {
 	reports.Load
 	rate    float64          // of an open loop
 	figures []reports.Figure // without values
-	stacks  []string         // by first appearance; the first is the base of all ratios
-	sizes   []int64          // by first appearance
 	results []*reports.Result
+
+	// by first appearance; the first stack is the base of all ratios
+	stacks, points []string
+	sizes          []int64
 }
 
 // most figures side by side.
@@ -75,47 +73,42 @@ func sideFigures(r *reports.Result) []reports.Figure {
 	return all
 }
 
-func sideTables(results []reports.Result) []*sideTable {
-	var tables []*sideTable
-	for i := range results {
-		r := &results[i]
+func sideTables(results []reports.Result) (tables []*sideTable) {
+	type key struct {
+		reports.Load
+		rate float64
+		reports.Figure
+	}
+	for _, g := range reports.GroupBy(reports.Pointers(results), func(r *reports.Result) (key, bool) {
 		figures := sideFigures(r)
 		if len(figures) == 0 || r.Operations == 0 {
-			continue
+			return key{}, false
 		}
-		load := reports.LoadOf(r)
-		at := slices.IndexFunc(tables, func(s *sideTable) bool {
-			return s.Load == load && s.rate == r.Rate && s.figures[0] == figures[0]
-		})
-		if at < 0 {
-			at = len(tables)
-			tables = append(tables, &sideTable{Load: load, rate: r.Rate, figures: figures})
-		}
-		s := tables[at]
-		s.results = append(s.results, r)
-		for _, f := range figures {
-			if len(s.figures) < most && !slices.Contains(s.figures, f) {
-				s.figures = append(s.figures, f)
+		return key{reports.LoadOf(r), r.Rate, figures[0]}, true
+	}) {
+		s := &sideTable{Load: g.Key.Load, rate: g.Key.rate, results: g.Samples, stacks: view.Unique(g.Samples, stackOf),
+			points: view.Unique(g.Samples, pointOf), sizes: view.Unique(g.Samples, sizeOf)}
+		for _, r := range g.Samples {
+			for _, f := range sideFigures(r) {
+				if len(s.figures) < most && !slices.Contains(s.figures, f) {
+					s.figures = append(s.figures, f)
+				}
 			}
 		}
-		if !slices.Contains(s.stacks, r.Stack) {
-			s.stacks = append(s.stacks, r.Stack)
-		}
-		if !slices.Contains(s.sizes, r.SizeBytes) {
-			s.sizes = append(s.sizes, r.SizeBytes)
-		}
+		tables = append(tables, s)
 	}
 	return tables
 }
 
+func stackOf(r *reports.Result) string { return r.Stack }
+func pointOf(r *reports.Result) string { return reports.DimsText(r.Dims, ",") }
+func sizeOf(r *reports.Result) int64   { return r.SizeBytes }
+
 // at are the repeats of one stack at one point.
-func (s *sideTable) at(size int64, dims, stack string) (runs []*reports.Result) {
-	for _, r := range s.results {
-		if r.SizeBytes == size && reports.DimsText(r.Dims, ",") == dims && r.Stack == stack {
-			runs = append(runs, r)
-		}
-	}
-	return runs
+func (s *sideTable) at(size int64, point, stack string) []*reports.Result {
+	return view.Only(s.results, func(r *reports.Result) bool {
+		return r.SizeBytes == size && r.Stack == stack && pointOf(r) == point
+	})
 }
 
 func (s *sideTable) block(u view.Units) reports.SideBlock {
@@ -139,26 +132,20 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 	}
 	names, legend := numbered(s.stacks)
 	repeated := false
-	var points []string
-	for _, r := range s.results {
-		if d := reports.DimsText(r.Dims, ","); !slices.Contains(points, d) {
-			points = append(points, d)
-		}
-	}
 	for _, size := range s.sizes {
-		for _, dims := range points {
-			base := s.at(size, dims, s.stacks[0])
+		for _, point := range s.points {
+			base := s.at(size, point, s.stacks[0])
 			var rows []view.Row
 			measured := false
 			for _, stack := range s.stacks {
-				runs := s.at(size, dims, stack)
+				runs := s.at(size, point, stack)
 				if len(runs) == 0 {
 					continue
 				}
 				repeated = repeated || len(runs) > 1
-				cells := slices.Concat([]view.Cell{{Text: view.Integer(size)}}, runs[0].DimCells(differing),
-					[]view.Cell{{Text: names[stack]}})
-				var ratios []view.Cell
+				cells := slices.Concat(view.Cells(view.Integer(size)), runs[0].DimCells(differing),
+					view.Cells(names[stack]))
+				var texts, ratios []string
 				for _, f := range s.figures {
 					text, ratio := "-", "-"
 					v, ok := reports.MedianFigure(runs, f.Name)
@@ -166,13 +153,12 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 						text = sideText(f, v, u)
 						measured = true
 					}
-					cells = append(cells, view.Cell{Text: text})
 					if b, known := reports.MedianFigure(base, f.Name); known && ok {
 						ratio = view.Ratio(v, b)
 					}
-					ratios = append(ratios, view.Cell{Text: ratio})
+					texts, ratios = append(texts, text), append(ratios, ratio)
 				}
-				rows = append(rows, view.Row{Cells: append(cells, ratios...)})
+				rows = append(rows, view.Row{Cells: append(cells, view.Cells(append(texts, ratios...)...)...)})
 			}
 			if len(rows) > 1 && measured { // a stack alone is not side by side
 				t.Rows = append(t.Rows, rows...)
@@ -241,4 +227,99 @@ func numbered(stacks []string) (names map[string]string, legend []string) {
 		}
 	}
 	return names, legend
+}
+
+// mixedBlocks put all stacks of a workload into one table where no operation was measured on
+// all of them: a stack without sessions makes calls where others send, write and read. What
+// differs is in each row, so there are no ratios.
+func mixedBlocks(all []*sideTable, u view.Units) (out []reports.SideBlock) {
+	var tables []*mixedTable
+	for _, s := range all {
+		i := slices.IndexFunc(tables, func(m *mixedTable) bool {
+			return m.workload == s.Workload && slices.Equal(m.figures, s.figures) && m.rate == s.rate
+		})
+		if i < 0 {
+			i = len(tables)
+			tables = append(tables, &mixedTable{workload: s.Workload, figures: s.figures, rate: s.rate})
+		}
+		tables[i].of = append(tables[i].of, s)
+	}
+	for _, m := range tables {
+		if m.needed() {
+			out = append(out, m.block(u))
+		}
+	}
+	return out
+}
+
+// mixedTable is all operations of one workload.
+type mixedTable struct {
+	workload string
+	figures  []reports.Figure
+	rate     float64
+	of       []*sideTable
+}
+
+// needed tells that no operation has all stacks.
+func (m *mixedTable) needed() bool {
+	n := len(view.Unique(m.results(), stackOf))
+	return n > 1 && len(m.of) > 1 && !slices.ContainsFunc(m.of, func(s *sideTable) bool { return len(s.stacks) == n })
+}
+
+func (m *mixedTable) results() []*reports.Result {
+	return slices.Concat(view.Each(m.of, func(s *sideTable) []*reports.Result { return s.results })...)
+}
+
+func (m *mixedTable) block(u view.Units) reports.SideBlock {
+	results := m.results()
+	differing, _ := reports.Differing(results)
+	how := view.Column{Name: "depth"} // of a latency it is one
+	if m.of[0].RoundTrip != "" {
+		how = view.Column{Name: "round trip", Left: true}
+	}
+	t := &view.Table{Columns: slices.Concat([]view.Column{{Name: "#bytes"}}, reports.DimColumns(differing),
+		[]view.Column{{Name: "stack", Left: true}, {Name: "op", Left: true}, how})}
+	for _, f := range m.figures {
+		t.Columns = append(t.Columns, sideColumn(f, u))
+	}
+	stacks, repeated := view.Unique(results, stackOf), false
+	for _, size := range reports.Distinct(results, sizeOf) {
+		for i, stack := range stacks {
+			for _, s := range m.of {
+				for _, point := range view.Unique(results, pointOf) {
+					runs := s.at(size, point, stack)
+					if len(runs) == 0 {
+						continue
+					}
+					repeated = repeated || len(runs) > 1
+					way := s.RoundTrip
+					if !how.Left {
+						way = view.Integer(int64(s.Depth))
+					}
+					texts := []string{view.Integer(int64(i + 1)), view.Printable(s.Op), way}
+					for _, f := range m.figures {
+						text := "-"
+						if v, ok := reports.MedianFigure(runs, f.Name); ok {
+							text = sideText(f, v, u)
+						}
+						texts = append(texts, text)
+					}
+					t.Add(slices.Concat(view.Cells(view.Integer(size)), runs[0].DimCells(differing),
+						view.Cells(texts...))...)
+				}
+			}
+		}
+	}
+	conditions := []string{"each stack by the operations that it has, which are not the same, so without ratios"}
+	if m.rate > 0 {
+		conditions = append(conditions, view.RateText(m.rate)+" offered a second")
+	}
+	if repeated {
+		conditions = append(conditions, "median of repeats")
+	}
+	b := reports.SideBlock{Title: "all stacks: " + m.workload, Conditions: strings.Join(conditions, ", "), Table: t}
+	for i, stack := range stacks {
+		b.Lines = append(b.Lines, view.Integer(int64(i+1))+": "+view.Printable(stack))
+	}
+	return b
 }

@@ -1,3 +1,4 @@
+// Package text writes results and comparisons as tables for people at a terminal.
 package text
 
 import (
@@ -44,10 +45,7 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 	default:
 		p.figures(d)
 	}
-	if _, err := w.Write(p.out.Bytes()); err != nil {
-		return fmt.Errorf("write text report: %w", err)
-	}
-	return nil
+	return reports.WriteAll(w, "text report", p.out.Bytes())
 }
 
 // details prints a table of latency and the tail for every group of results with the same stack, workload, operation
@@ -120,13 +118,13 @@ type printer struct {
 	introduced []string // workloads
 }
 
-func (p *printer) line(s string) { p.out.WriteString(s + "\n") }
-
-func (p *printer) wrapped(s string) {
-	for _, l := range view.Wrap(view.Printable(s), p.Width, "  ") {
-		p.line(l)
+func (p *printer) line(lines ...string) {
+	for _, l := range lines {
+		p.out.WriteString(l + "\n")
 	}
 }
+
+func (p *printer) wrapped(s string) { p.line(view.Wrap(view.Printable(s), p.Width, "  ")...) }
 
 func (p *printer) styled(style, s string) {
 	if !p.Color {
@@ -138,6 +136,12 @@ func (p *printer) styled(style, s string) {
 	}
 }
 
+// heading begins a part.
+func (p *printer) heading(s string) {
+	p.line("")
+	p.styled(bold, s)
+}
+
 func (p *printer) table(t *view.Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -147,9 +151,7 @@ func (p *printer) table(t *view.Table) {
 			p.bounds = p.bounds || strings.HasPrefix(c.Text, ">")
 		}
 	}
-	for _, l := range layout(inMilliseconds(t), p.Width) {
-		p.line(l)
-	}
+	p.line(layout(inMilliseconds(t), p.Width)...)
 }
 
 func (p *printer) environment(prefix string, e *reports.Environment) {
@@ -186,8 +188,7 @@ func (p *printer) group(g *reports.Grouped) {
 
 // groupTables are the figures of a group. The notes say what was done with repeats.
 func (p *printer) groupTables(g *reports.Grouped) (notes []string) {
-	p.line("")
-	p.styled(bold, g.Title())
+	p.heading(g.Title())
 	p.wrapped(g.Conditions() + g.MostThreads())
 	if first := g.Results[0]; first.Intro != "" && !slices.Contains(p.introduced, first.Workload) {
 		p.introduced = append(p.introduced, first.Workload)
@@ -197,22 +198,27 @@ func (p *printer) groupTables(g *reports.Grouped) (notes []string) {
 	throughput := &view.Table{Columns: g.PerRow(throughputColumns(p.Gbits))}
 	other := &view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "#iterations"},
 		{Name: "duration", Unit: "s"}})}
+	loops := &view.Table{Columns: g.PerRow([]view.Column{{Name: "#bytes"}, {Name: "due"}, {Name: "sent"},
+		{Name: "completed"}, {Name: "offered", Unit: "/s"}, {Name: "achieved", Unit: "/s"}, {Left: true}})}
 	rows, notes := g.Collapse()
 	for _, r := range rows {
+		add := func(t *view.Table, texts ...string) { t.Add(g.PerRowCells(r, view.Cells(texts...))...) }
+		size, operations := view.Integer(r.SizeBytes), view.Integer(r.Operations)
 		if r.Streamed() {
-			throughput.Add(g.PerRowCells(r, throughputCells(r, p.Gbits))...)
+			add(throughput, size, operations, view.Bandwidth(r.Throughput.BytesPerSecond, p.Gbits),
+				view.Number(r.Throughput.OperationsPerSecond/1e3, 3))
 		}
 		if len(r.Distributions()) == 0 && r.Throughput == nil && len(r.Figures) == 0 {
-			other.Add(g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)},
-				{Text: view.Integer(r.Operations)}, {Text: view.Number(float64(r.DurationNs)/1e9, 2)}})...)
+			add(other, size, operations, view.Number(float64(r.DurationNs)/1e9, 2))
+		}
+		if o := r.OpenLoop; o != nil {
+			add(loops, slices.Concat([]string{size}, o.Texts(), []string{o.Mark()})...)
 		}
 	}
-	for _, t := range []*view.Table{latencyTable(g, rows, p.Details), throughput, figureTable(g, rows, u), other} {
+	for _, t := range []*view.Table{latencyTable(g, rows, p.Details), throughput, figureTable(g, rows, u), other,
+		loops} {
 		p.table(t)
 	}
-	p.table(reports.LoopTable(rows, g.PerRow([]view.Column{{Name: "#bytes"}}), func(r *reports.Result) []view.Cell {
-		return g.PerRowCells(r, []view.Cell{{Text: view.Integer(r.SizeBytes)}})
-	}))
 	return notes
 }
 
@@ -275,13 +281,9 @@ var latencyColumns = []view.Column{
 	{Name: "mean", Unit: "us", Spare: 3}, {Name: "stddev", Unit: "us", Spare: 4},
 }
 
-func latencyCells(size int64, l *reports.Latency) []view.Cell {
-	cells := []view.Cell{{Text: view.Integer(size)}, {Text: view.Integer(l.Count)}, {Text: view.Usec(l.Min)}}
-	for _, p := range []string{"p50", "p90", "p99", "p999", "p9999"} {
-		cells = append(cells, reports.PercentileCell(l, p))
-	}
-	return append(cells, view.Cell{Text: l.MaxText()}, view.Cell{Text: l.MeanText()},
-		view.Cell{Text: view.Usec(l.StdDev)})
+// latencyTimes are columns of latencies.
+func latencyTimes(names ...string) []view.Column {
+	return view.Each(names, func(name string) view.Column { return view.Column{Name: name, Unit: "us"} })
 }
 
 // rateColumn is in thousands as --interval says it: millions would leave large messages
@@ -291,12 +293,4 @@ var rateColumn = view.Column{Name: "rate", Unit: "k/s"}
 func throughputColumns(gbits bool) []view.Column {
 	unit := view.Units{Gbits: gbits}.Name()
 	return []view.Column{{Name: "#bytes"}, {Name: "#iterations"}, {Name: "bandwidth", Unit: unit}, rateColumn}
-}
-
-func throughputCells(r *reports.Result, gbits bool) []view.Cell {
-	return []view.Cell{
-		{Text: view.Integer(r.SizeBytes)}, {Text: view.Integer(r.Operations)},
-		{Text: view.Bandwidth(r.Throughput.BytesPerSecond, gbits)},
-		{Text: view.Number(r.Throughput.OperationsPerSecond/1e3, 3)},
-	}
 }

@@ -25,7 +25,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -173,8 +175,8 @@ func (o *Options) write(dir string, doc *reports.Document) error {
 	if dir == "" {
 		return doc.WriteFile(o.json)
 	}
-	how := render.Options{Tables: catalogue.Tables(), Charts: catalogue.Charts()}
-	return render.WriteFiles(dir, doc, how, render.Exports())
+	return render.WriteFiles(dir, doc, text.Options{Own: catalogue.Tables()}, page.Options{Own: catalogue.Charts()},
+		render.Exports())
 }
 
 // progress says now and then how far it is.

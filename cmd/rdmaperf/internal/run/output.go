@@ -9,7 +9,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
 func defaultOutput(t time.Time) string {
@@ -22,8 +24,7 @@ var Formats = render.Names(render.OfRun)
 // write prints the document and puts it where the user wants it.
 func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
-	how := render.Options{Tables: catalogue.Tables(), Charts: catalogue.Charts(), Gbits: o.gbits, Counters: o.counters,
-		Verbose: o.verbose}
+	how := text.Options{Own: catalogue.Tables(), Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
 	if o.Show != nil {
 		errs = append(errs, o.Show(stdout, doc))
 	} else if f := render.Find(o.format, render.OfRun); f != nil && (len(doc.Results) > 0 || !f.Silent) {
@@ -37,7 +38,7 @@ func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 		errs = append(errs, doc.WriteFile(o.to.json))
 	}
 	if dir := o.to.dir; dir != "" && !(o.to.chosen && len(doc.Results) == 0) {
-		errs = append(errs, render.WriteFiles(dir, doc, how, o.to.exported()))
+		errs = append(errs, render.WriteFiles(dir, doc, how, page.Options{Own: catalogue.Charts()}, o.to.exported()))
 		o.to.link()
 	}
 	if o.to.name != "" && len(doc.Results) > 0 && doc.Error == nil { // a part of a run is no baseline

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
 )
 
 // DefaultTurns is how many runs each program makes: enough for intervals of 12 comparisons.
@@ -69,7 +70,7 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]stri
 		names = [2]string{"A", "B"}
 	}
 	d := answer.Turns(names, docs)
-	return render.Find("text", render.OfRun).Write(stdout, d, render.Options{Tables: catalogue.Tables(),
+	return render.Find("text", render.OfRun).Write(stdout, d, text.Options{Own: catalogue.Tables(),
 		Color: cli.Coloured(stdout), Width: cli.TerminalColumns(stdout)})
 }
 

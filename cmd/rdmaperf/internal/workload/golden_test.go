@@ -29,10 +29,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/reports/render/bench"
 	"github.com/rdmaperf/rdmaperf/reports/render/csv"
 	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
+	"github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -384,8 +386,6 @@ func TestOutputsAreFrozen(t *testing.T) {
 			if f.real == "" {
 				follows(t, d)
 			}
-			o := render.Options{Width: 100, Names: []string{f.name}, Tables: catalogue.Tables(),
-				Charts: catalogue.Charts()}
 			for _, format := range render.All() {
 				var b bytes.Buffer
 				var err error
@@ -393,7 +393,8 @@ func TestOutputsAreFrozen(t *testing.T) {
 				case format.Name == "hlog":
 					continue // histograms, compressed
 				case format.Pages != nil:
-					err = format.Pages(&b, []*reports.Document{d}, o)
+					err = format.Pages(&b, []*reports.Document{d}, page.Options{Names: []string{f.name},
+						Own: catalogue.Charts()})
 				case format.Files != nil:
 					dir := t.TempDir()
 					if err = format.Files(dir, d); err == nil {
@@ -402,7 +403,7 @@ func TestOutputsAreFrozen(t *testing.T) {
 						b.Write(all)
 					}
 				default:
-					err = format.Write(&b, d, o)
+					err = format.Write(&b, d, text.Options{Width: 100, Own: catalogue.Tables()})
 				}
 				if err != nil {
 					t.Fatalf("%s: %v", format.Name, err)

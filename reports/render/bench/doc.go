@@ -1,2 +1,0 @@
-// Package bench writes results in the Go benchmark data format for benchstat.
-package bench
