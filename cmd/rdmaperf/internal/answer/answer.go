@@ -1,3 +1,5 @@
+// Package answer makes of a result document what it shows: a matrix of figures with a row for each stack, sentences
+// with factors and intervals that rest on it, and what limits them. All functions are pure.
 package answer
 
 import (
@@ -5,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // mostConclusions is how many sentences a reader takes in.
@@ -72,7 +75,7 @@ func told(all []*comparison) []*comparison {
 	if !slices.ContainsFunc(all, func(x *comparison) bool { return x.within != nil }) {
 		is = (*comparison).plain
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(x *comparison) bool { return !is(x) })
+	return view.Only(all, is)
 }
 
 // conclude makes sentences of the comparisons that are told: the strongest of each topic in turn, until there are
@@ -94,39 +97,25 @@ func (m *matrix) conclude(all, candidates []*comparison) (out []reports.Conclusi
 	for _, p := range pays { // they are said already
 		candidates = slices.DeleteFunc(candidates, func(x *comparison) bool { return x == p })
 	}
-	var topics []string
-	byTopic := map[string][]*comparison{}
-	for _, x := range candidates {
-		t := x.topic()
-		byTopic[t] = append(byTopic[t], x)
-	}
-	for _, t := range []string{reports.TopicSmall, reports.TopicBulk, reports.TopicBoth} {
-		if byTopic[t] != nil {
-			topics = append(topics, t)
-		}
-	}
-	for _, x := range candidates {
-		if t := x.topic(); !slices.Contains(topics, t) {
-			topics = append(topics, t)
-		}
-	}
-	take := map[string]int{}
-	for left := mostConclusions; left > 0; {
-		before := left
-		for _, t := range topics {
-			if left > 0 && take[t] < len(byTopic[t]) {
-				take[t]++
+	topics := reports.GroupBy(candidates, func(x *comparison) (string, bool) { return x.topic(), true })
+	order := []string{reports.TopicSmall, reports.TopicBulk, reports.TopicBoth}
+	slices.SortStableFunc(topics, func(a, b *reports.GroupOf[string, *comparison]) int { // others are last
+		return cmp.Compare(uint(slices.Index(order, a.Key)), uint(slices.Index(order, b.Key)))
+	})
+	take := make([]int, len(topics))
+	for left, before := mostConclusions, 0; left != before; {
+		before = left
+		for i, t := range topics {
+			if left > 0 && take[i] < len(t.Samples) {
+				take[i]++
 				left--
 			}
 		}
-		if left == before {
-			break
-		}
 	}
-	for _, t := range topics {
-		slices.SortStableFunc(byTopic[t], func(a, b *comparison) int { return cmp.Compare(b.strength(), a.strength()) })
-		for _, x := range byTopic[t][:take[t]] {
-			c := reports.Conclusion{Topic: t, Text: x.text(pays[x]), Stack: x.of.name(), Base: x.base.name(),
+	for i, t := range topics {
+		slices.SortStableFunc(t.Samples, func(a, b *comparison) int { return cmp.Compare(b.strength(), a.strength()) })
+		for _, x := range t.Samples[:take[i]] {
+			c := reports.Conclusion{Topic: t.Key, Text: x.text(pays[x]), Stack: x.of.name(), Base: x.base.name(),
 				AnswerRatio: x.ratio(m)}
 			if p := pays[x]; p != nil {
 				r := p.ratio(m)
@@ -136,4 +125,30 @@ func (m *matrix) conclude(all, candidates []*comparison) (out []reports.Conclusi
 		}
 	}
 	return out, len(candidates) - len(out)
+}
+
+// Turns is one document of runs that two sides took in turns, with what it shows: each stack of the one beside the same
+// of the other. What a run measured in several rounds is one sample, because its rounds share the machine's pace.
+func Turns(names [2]string, rounds [][2]*reports.Document) *reports.Document {
+	d := *rounds[0][0]
+	d.Results, d.Repeats = nil, nil
+	for round, sides := range rounds {
+		for i, side := range sides {
+			for _, r := range side.Results {
+				if variant := variantOf(&r); variant != "" {
+					r.Stack, r.Transport = r.Stack+", "+variant, reports.TransportOf(&r)+", "+variant
+				}
+				r.Repeat, r.Dims = round+1, withVariant(r.Dims, names[i])
+				d.Results = append(d.Results, r)
+			}
+		}
+	}
+	d.Answer = of(&d, true)
+	return &d
+}
+
+// withVariant are the dimensions with another variant.
+func withVariant(dims []reports.Dim, variant string) []reports.Dim {
+	others := view.Only(dims, func(d reports.Dim) bool { return d.Name != variantDim })
+	return append([]reports.Dim{{Name: variantDim, Value: variant}}, others...)
 }

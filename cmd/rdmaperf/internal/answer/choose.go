@@ -5,14 +5,11 @@ import (
 	"slices"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-const (
-	// mostPoints is how many points are all shown.
-	mostPoints = 4
-	// mostColumns is how many figures are shown beside the name of a stack, without what pays for them.
-	mostColumns = 6
-)
+// mostColumns is how many figures are shown beside the name of a stack, without what pays for them.
+const mostColumns = 6
 
 // choose keeps the columns that are shown: all of a few points, else the ends of each sweep, else of each workload one.
 func (m *matrix) choose() {
@@ -22,7 +19,7 @@ func (m *matrix) choose() {
 			points++
 		}
 	}
-	if points <= mostPoints || points <= mostColumns {
+	if points <= mostColumns {
 		return
 	}
 	if m.columns = ends(all); len(m.columns) > mostColumns {
@@ -35,17 +32,15 @@ func ends(all []*column) []*column {
 	type sweep struct {
 		workload, op, figure, dims, run string
 	}
-	index := map[sweep][]*column{}
-	for _, c := range all {
+	keep := map[*column]bool{}
+	for _, g := range reports.GroupBy(all, func(c *column) (sweep, bool) {
 		s := sweep{c.workload, c.op, c.Name, c.dims, c.run}
 		if c.Name == "rate" {
 			s.figure = "bw" // of the same sweep
 		}
-		index[s] = append(index[s], c)
-	}
-	keep := map[*column]bool{}
-	for _, of := range index {
-		keep[slices.MinFunc(of, bySweep)], keep[slices.MaxFunc(of, bySweep)] = true, true
+		return s, true
+	}) {
+		keep[slices.MinFunc(g.Samples, bySweep)], keep[slices.MaxFunc(g.Samples, bySweep)] = true, true
 	}
 	return kept(all, keep)
 }
@@ -54,13 +49,8 @@ func bySweep(a, b *column) int {
 	return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.qps, b.qps), cmp.Compare(a.rate, b.rate))
 }
 
-func kept(all []*column, keep map[*column]bool) (out []*column) {
-	for _, c := range all {
-		if keep[c] {
-			out = append(out, c)
-		}
-	}
-	return out
+func kept(all []*column, keep map[*column]bool) []*column {
+	return view.Only(all, func(c *column) bool { return keep[c] })
 }
 
 // each is one column of each workload, by itself and as calls: the smallest size of a time or a rate of messages, the
@@ -70,26 +60,19 @@ func each(all []*column) []*column {
 		workload string
 		call     bool
 	}
-	best := map[kind]*column{}
-	var order []kind
-	for _, c := range all {
-		k := kind{c.workload, c.isCall()}
-		if b := best[k]; c.pays {
-			continue
-		} else if b == nil {
-			order = append(order, k)
-			best[k] = c
-		} else if preferred(c, b) {
-			best[k] = c
+	var best []*column
+	for _, g := range reports.GroupBy(all, func(c *column) (kind, bool) { return kind{c.workload, c.isCall()}, !c.pays }) {
+		first := g.Samples[0]
+		for _, c := range g.Samples[1:] {
+			if preferred(c, first) {
+				first = c
+			}
 		}
+		best = append(best, first)
 	}
-	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(weight(best[a]), weight(best[b])) })
-	keep, n := map[*column]bool{}, 0
-	for _, k := range order {
-		c := best[k]
-		if n++; n > mostColumns {
-			break
-		}
+	slices.SortStableFunc(best, func(a, b *column) int { return cmp.Compare(weight(a), weight(b)) })
+	keep := map[*column]bool{}
+	for _, c := range best[:min(len(best), mostColumns)] {
 		if keep[c] = true; c.price != nil {
 			keep[c.price] = true
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // comparison is one row beside another in one column. Factor says how many times better it is, Within the interval
@@ -72,9 +73,9 @@ var kernelSockets = regexp.MustCompile(`^(tcp|grpc\(tcp\b)`)
 
 // shared are the rounds in which both rows were measured.
 func (x *comparison) shared() []int {
-	return slices.DeleteFunc(x.of.cells[x.column].rounds(), func(round int) bool {
+	return view.Only(x.of.cells[x.column].rounds(), func(round int) bool {
 		_, ok := x.base.cells[x.column][round]
-		return !ok
+		return ok
 	})
 }
 

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -53,17 +54,12 @@ const ofPairs = "mesh"
 // gather puts the results into rows and columns.
 func gather(d *reports.Document) *matrix {
 	m := &matrix{}
-	of := map[string][]*reports.Result{} // by workload
-	for i := range d.Results {
-		r := &d.Results[i]
-		of[r.Workload] = append(of[r.Workload], r)
+	results := reports.Pointers(d.Results)
+	ties, several, first := map[string]tied{}, map[string]bool{}, firstRanks(results)
+	for _, w := range reports.GroupBy(results, func(r *reports.Result) (string, bool) { return r.Workload, true }) {
+		ties[w.Key], several[w.Key] = tiedDims(w.Samples), variants(w.Samples) > 1
 	}
-	ties, several, first := map[string]tied{}, map[string]bool{}, firstRanks(d.Results)
-	for w, results := range of {
-		ties[w], several[w] = tiedDims(results), variants(results) > 1
-	}
-	for i := range d.Results {
-		r := &d.Results[i]
+	for _, r := range results {
 		if r.Workload == ofPairs {
 			continue
 		}
@@ -163,22 +159,11 @@ func (m *matrix) name() {
 }
 
 // rounds are those of a cell in rising order.
-func (c cell) rounds() []int {
-	var all []int
-	for round := range c {
-		all = append(all, round)
-	}
-	slices.Sort(all)
-	return all
-}
+func (c cell) rounds() []int { return slices.Sorted(maps.Keys(c)) }
 
 // of is one value of each slice.
 func (c cell) of(value func(s slice) float64) []float64 {
-	var all []float64
-	for _, round := range c.rounds() {
-		all = append(all, value(c[round]))
-	}
-	return all
+	return view.Each(c.rounds(), func(round int) float64 { return value(c[round]) })
 }
 
 // summary is the cell as it is shown.

@@ -66,13 +66,7 @@ func tiedDims(results []*reports.Result) tied {
 }
 
 // variants is how many there are.
-func variants(results []*reports.Result) int {
-	seen := map[string]bool{}
-	for _, r := range results {
-		seen[variantOf(r)] = true
-	}
-	return len(seen)
-}
+func variants(results []*reports.Result) int { return len(view.Unique(results, variantOf)) }
 
 // pointOf is the point of a result.
 func pointOf(r *reports.Result, t tied) point {
@@ -122,19 +116,17 @@ func rank(r *reports.Result, f reports.Figure) int { return slices.Index(r.Shown
 
 // firstRanks are the ranks of the main figure of each workload and operation. A result without it, such as one in which
 // no probe came back, is not compared by another.
-func firstRanks(results []reports.Result) map[[2]string]int {
+func firstRanks(results []*reports.Result) map[[2]string]int {
 	first := map[[2]string]int{}
-	for i := range results {
-		r := &results[i]
-		for _, f := range r.ShownFigures() {
-			if f.Better == reports.Neither {
-				continue
-			}
-			of := [2]string{r.Workload, r.Op}
-			if old, ok := first[of]; !ok || rank(r, f) < old {
-				first[of] = rank(r, f)
-			}
-			break
+	for _, r := range results {
+		shown := r.ShownFigures()
+		i := slices.IndexFunc(shown, func(f reports.Figure) bool { return f.Better != reports.Neither })
+		if i < 0 {
+			continue
+		}
+		of := [2]string{r.Workload, r.Op}
+		if old, ok := first[of]; !ok || rank(r, shown[i]) < old {
+			first[of] = rank(r, shown[i])
 		}
 	}
 	return first

@@ -2,7 +2,6 @@ package answer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -32,15 +31,12 @@ func (m *matrix) method(d *reports.Document, all []*comparison, level float64) s
 			}
 		}
 	}
-	var windows []float64
-	for i := range d.Results {
-		windows = append(windows, float64(d.Results[i].DurationNs))
-	}
 	count := rounds(most)
 	if least != most {
 		count = fmt.Sprintf("%d to %s", least, rounds(most))
 	}
-	s := fmt.Sprintf("%s of %s a point", view.Capital(count), view.NsLabel(reports.Median(windows)))
+	s := fmt.Sprintf("%s of %s a point", view.Capital(count), view.NsLabel(
+		reports.MedianOf(d.Results, func(r reports.Result) float64 { return float64(r.DurationNs) })))
 	need := RoundsFor(level)
 	switch {
 	case most < need && len(all) > 0:
@@ -56,8 +52,7 @@ func (m *matrix) method(d *reports.Document, all []*comparison, level float64) s
 func noise(d *reports.Document, all []*comparison) string {
 	var parts []string
 	busy, again, known := 0, 0, 0
-	for i := range d.Results {
-		r := &d.Results[i]
+	for _, r := range reports.Pointers(d.Results) {
 		if r.Disturbance == nil || r.Neighbours > 0 {
 			continue
 		}
@@ -93,30 +88,25 @@ func noise(d *reports.Document, all []*comparison) string {
 
 // simulatedParts names the stacks that are no real path.
 func simulatedParts(d *reports.Document) string {
-	var parts []string
-	for i := range d.Results {
-		r := &d.Results[i]
+	s := view.Join(", ", view.Unique(reports.Pointers(d.Results), func(r *reports.Result) string {
 		if what := simulated(r); what != "" {
-			part := view.Visible(reports.TransportOf(r)) + " is " + what
-			if !slices.Contains(parts, part) {
-				parts = append(parts, part)
-			}
+			return view.Visible(reports.TransportOf(r)) + " is " + what
 		}
+		return ""
+	})...)
+	if s != "" {
+		s += ": no figures of a network"
 	}
-	if len(parts) > 0 {
-		parts[len(parts)-1] += ": no figures of a network"
-	}
-	return strings.Join(parts, ", ")
+	return s
 }
 
 // verified says how much of the data was compared.
 func verified(d *reports.Document) string {
 	var sum reports.Verification
 	wrong := 0
-	for i := range d.Results {
-		sum.Add(d.Results[i].Verification)
-		if !d.Results[i].Verified && d.Results[i].Verification != nil &&
-			d.Results[i].Verification.Mode != reports.VerifyNone {
+	for _, r := range d.Results {
+		sum.Add(r.Verification)
+		if !r.Verified && r.Verification != nil && r.Verification.Mode != reports.VerifyNone {
 			wrong++
 		}
 	}

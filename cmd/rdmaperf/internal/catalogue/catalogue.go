@@ -2,6 +2,8 @@
 package catalogue
 
 import (
+	"slices"
+
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	meshresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
@@ -31,6 +33,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/view"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // All makes the workloads of one command line, in the order in which help and messages list them. Tests add to it.
@@ -85,4 +88,22 @@ func Charts() map[string][]page.OwnSection {
 			return charts.FigureSection(set, rpc.Name)
 		}},
 	}
+}
+
+// OnePoints leaves of each question one point: a small message, a small call, a stream of large ones, and probes
+// behind the bulk of their own QP or connection.
+func OnePoints(points []engine.Point) []engine.Point {
+	const small, large = 64, 1 << 20
+	return slices.DeleteFunc(slices.Clone(points), func(pt engine.Point) bool {
+		call := pt.Op == transports.KindCall.String()
+		switch pt.Workload {
+		case latency.Name:
+			return pt.Size != small || !call && pt.Op != transports.KindSend.String()
+		case throughput.Name:
+			return pt.Size != large
+		case hol.Name:
+			return pt.Variant != hol.SameQP
+		}
+		return false
+	})
 }

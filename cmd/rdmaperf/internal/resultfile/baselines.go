@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Baselines are results under a name of the user's, in the directory for data of the XDG
@@ -68,15 +69,9 @@ func (b Baseline) Open() error {
 
 // Save replaces the results of every stack of the document.
 func (b Baseline) Save(doc *reports.Document) error {
-	var stacks []string
-	for i := range doc.Results {
-		if s := doc.Results[i].Stack; !slices.Contains(stacks, s) {
-			stacks = append(stacks, s)
-		}
-	}
-	for _, s := range stacks {
+	for _, s := range view.Unique(doc.Results, func(r reports.Result) string { return r.Stack }) {
 		one := *doc
-		one.Results = slices.DeleteFunc(slices.Clone(doc.Results), func(r reports.Result) bool { return r.Stack != s })
+		one.Results = view.Only(doc.Results, func(r reports.Result) bool { return r.Stack == s })
 		one.Repeats = reports.SummariseRepeats(one.Results)
 		if err := one.WriteFile(filepath.Join(b.Dir(), stackFile(s))); err != nil {
 			return err
