@@ -420,17 +420,11 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 
 // OnlyLines lists the points that have no partner.
 func (c *Comparison) OnlyLines() []string {
-	var lines []string
-	for _, name := range c.Interrupted {
-		lines = append(lines, "interrupted, and not compared: "+name)
+	line := func(what string) func(name string) string {
+		return func(name string) string { return what + name }
 	}
-	for _, name := range c.OnlyOld {
-		lines = append(lines, "only in the old run: "+name)
-	}
-	for _, name := range c.OnlyNew {
-		lines = append(lines, "only in the new run: "+name)
-	}
-	return lines
+	return slices.Concat(view.Each(c.Interrupted, line("interrupted, and not compared: ")),
+		view.Each(c.OnlyOld, line("only in the old run: ")), view.Each(c.OnlyNew, line("only in the new run: ")))
 }
 
 // Verdict says in words what the test means. What the test says beside its result is
@@ -460,11 +454,8 @@ func (c *Change) Few() bool { return c.P != nil && min(c.OldN, c.NewN) < testabl
 // Footnote is due where a change of Few is marked with *, else "".
 func (c *Comparison) Footnote() string {
 	for _, p := range c.Points {
-		for i := range p.Changes {
-			if p.Changes[i].Few() {
-				return fmt.Sprintf("* no test tells a change between fewer than %d repeats a side from chance",
-					testableRepeats)
-			}
+		if slices.ContainsFunc(p.Changes, func(ch Change) bool { return ch.Few() }) {
+			return fmt.Sprintf("* no test tells a change between fewer than %d repeats a side from chance", testableRepeats)
 		}
 	}
 	return ""

@@ -50,14 +50,14 @@ func Differing(results []*Result) (dims []DimDef, fixed string) {
 		if slices.ContainsFunc(results, func(r *Result) bool { d, _ := r.Dim(def.Name); return d != first }) {
 			dims = append(dims, def)
 		} else {
-			words = append(words, first.words())
+			words = append(words, first.Words())
 		}
 	}
 	return dims, strings.Join(words, ", ")
 }
 
-// words are the dimension in a sentence.
-func (d Dim) words() string {
+// Words are the dimension in a sentence.
+func (d Dim) Words() string {
 	name, value := d.Short()
 	return strings.ReplaceAll(name, "_", " ") + " " + value
 }
@@ -67,14 +67,14 @@ func (r *Result) dimWords(defs []DimDef) string {
 	var words []string
 	for _, def := range defs {
 		if d, ok := r.Dim(def.Name); ok {
-			words = append(words, d.words())
+			words = append(words, d.Words())
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
 // DimWords are all of them.
-func (r *Result) DimWords() string { return strings.Join(view.Each(r.Dims, Dim.words), ", ") }
+func (r *Result) DimWords() string { return strings.Join(view.Each(r.Dims, Dim.Words), ", ") }
 
 // DimColumns are columns of a table.
 func DimColumns(defs []DimDef) []view.Column {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Exit codes of the command line. They are part of its interface.
@@ -80,9 +82,7 @@ var ExitMeanings = []ExitMeaning{
 
 // ExitCodes is one sentence of all exit codes, for help.
 func ExitCodes() string {
-	var parts []string
-	for _, m := range ExitMeanings {
-		parts = append(parts, fmt.Sprintf("%d %s", m.Code, m.Means))
-	}
-	return "Exit codes: " + strings.Join(parts, "; ") + "."
+	return "Exit codes: " + strings.Join(view.Each(ExitMeanings, func(m ExitMeaning) string {
+		return fmt.Sprintf("%d %s", m.Code, m.Means)
+	}), "; ") + "."
 }

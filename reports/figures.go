@@ -323,11 +323,7 @@ func (r *Result) PayloadBytes() (float64, bool) {
 
 // DimsText is NAME=VALUE of each dimension.
 func DimsText(dims []Dim, between string) string {
-	var parts []string
-	for _, d := range dims {
-		parts = append(parts, d.Name+"="+d.Value)
-	}
-	return strings.Join(parts, between)
+	return strings.Join(view.Each(dims, func(d Dim) string { return d.Name + "=" + d.Value }), between)
 }
 
 // defaultShown are the figures of results whose workload names none.
@@ -351,8 +347,8 @@ func (r *Result) ShownFigures() (shown []Figure) {
 
 // Streamed tells whether the throughput says something of its own: the rate of a ping-pong does not.
 func (r *Result) Streamed() bool {
-	return r.Throughput != nil && slices.ContainsFunc(r.ShownFigures(),
-		func(f Figure) bool { return f.Name == "bw" || f.Name == "rate" })
+	shown := r.ShownFigures()
+	return r.Throughput != nil && (HasFigure(shown, "bw") || HasFigure(shown, "rate"))
 }
 
 // distribution is one of the result's own, nil for none.
@@ -375,6 +371,17 @@ func (r *Result) Distributions() (all []NamedLatency) {
 		all[i].SizeBytes = cmp.Or(all[i].SizeBytes, r.SizeBytes)
 	}
 	return all
+}
+
+// OncePerName has the first figure of each name.
+func OncePerName(figures []Figure) []Figure {
+	groups := GroupBy(figures, func(f Figure) (string, bool) { return f.Name, true })
+	return view.Each(groups, func(g *GroupOf[string, Figure]) Figure { return g.Samples[0] })
+}
+
+// HasFigure tells whether one has the name.
+func HasFigure(figures []Figure, name string) bool {
+	return slices.ContainsFunc(figures, func(f Figure) bool { return f.Name == name })
 }
 
 // FigureLabel is the name of a figure as a table's heading has it: "loaded p99", and without the unit that stands

@@ -50,20 +50,14 @@ func (l Load) named(workload string) string {
 
 // Conditions are everything that shapes the figure but the stack.
 func (l Load) Conditions() string {
-	when := func(is bool, text string) string {
-		if is {
-			return text
-		}
-		return ""
-	}
 	return view.Join(", ", "depth "+strconv.Itoa(l.Depth),
-		when(!l.Sweep, view.Plural(int64(l.QPs), l.Connections())),
-		when(l.threads > 1, view.Plural(int64(l.threads), "thread")), l.impairment,
-		when(l.appWork > 0, time.Duration(l.appWork).String()+" of application work a message"),
-		when(l.neighbours > 0, "with "+view.Plural(int64(l.neighbours), "busy neighbour")),
-		when(l.Polling != "", l.Polling+" polling"),
-		when(l.arrivals != "", "open loop with "+l.arrivals+" arrivals"), when(l.loop != "", l.loop+" loop"),
-		when(l.RoundTrip != "", l.RoundTrip+" round trip"), l.note)
+		view.When(!l.Sweep, view.Plural(int64(l.QPs), l.Connections())),
+		view.When(l.threads > 1, view.Plural(int64(l.threads), "thread")), l.impairment,
+		view.When(l.appWork > 0, time.Duration(l.appWork).String()+" of application work a message"),
+		view.When(l.neighbours > 0, "with "+view.Plural(int64(l.neighbours), "busy neighbour")),
+		view.When(l.Polling != "", l.Polling+" polling"),
+		view.When(l.arrivals != "", "open loop with "+l.arrivals+" arrivals"), view.When(l.loop != "", l.loop+" loop"),
+		view.When(l.RoundTrip != "", l.RoundTrip+" round trip"), l.note)
 }
 
 // Called is the workload in a sentence.

@@ -54,10 +54,7 @@ func NewOpenLoop(rate float64, poisson bool, sent, completed, unsent, late int64
 
 // Mark is "saturated" or empty.
 func (o *OpenLoop) Mark() string {
-	if o.Saturated {
-		return "saturated"
-	}
-	return ""
+	return view.When(o.Saturated, "saturated")
 }
 
 // String is the loop in one sentence.

@@ -62,18 +62,14 @@ type shown struct {
 func figuresOf(samples []*reports.Measured) (all []shown) {
 	for _, x := range samples {
 		figures := x.ShownFigures()
-		has := func(name string) bool {
-			return slices.ContainsFunc(figures, func(f reports.Figure) bool { return f.Name == name })
-		}
+		has := func(name string) bool { return reports.HasFigure(figures, name) }
 		for _, f := range figures {
 			prefix, last := f.Name[:strings.LastIndexByte(f.Name, '.')+1], f.Name[strings.LastIndexByte(f.Name, '.')+1:]
 			if last == "p99" && has(prefix+"p50") || last == "mean" && has(prefix+"p50") ||
 				slices.ContainsFunc(all, func(o shown) bool { return o.Name == f.Name }) {
 				continue
 			}
-			d := shown{Figure: f, own: slices.ContainsFunc(x.OwnFigures(), func(o reports.Figure) bool {
-				return o.Name == f.Name
-			})}
+			d := shown{Figure: f, own: reports.HasFigure(x.OwnFigures(), f.Name)}
 			if last == "p50" && has(prefix+"p99") {
 				d.tail = prefix + "p99"
 			}

@@ -39,11 +39,10 @@ func PercentileSection(set *reports.Set) view.Section {
 		return s.Condition(), s.Latency != nil && s.Latency.Count > 0
 	}) {
 		for _, size := range spread(reports.SizesOf(g.Samples), curvesShown) {
-			var lines []view.Series
-			for _, b := range reports.Split(OfSize(g.Samples, size)) {
-				lines = append(lines, PercentileCurve(b, "", false,
-					view.Each(b.Runs, func(x *reports.Measured) *reports.Latency { return x.Latency })))
-			}
+			lines := view.Each(reports.Split(OfSize(g.Samples, size)), func(b *reports.BySeries) view.Series {
+				return PercentileCurve(b, "", false,
+					view.Each(b.Runs, func(x *reports.Measured) *reports.Latency { return x.Latency }))
+			})
 			title := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(size))
 			if g.Key.Rate > 0 {
 				title += ", " + view.RateLabel(g.Key.Rate)
@@ -198,7 +197,7 @@ func PointTable(title, x, y string, lines []view.Series) view.Grid {
 		for _, p := range l.Points {
 			f := strings.SplitN(p.Tip, "\n", 3)
 			if len(f) == 3 {
-				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(f[1]),
+				t.Add([]view.GridCell{view.NameCell(l.Name), view.NumberCell(f[1]),
 					view.TextCell(strings.ReplaceAll(f[2], "\n", ", "))})
 			}
 		}
@@ -217,8 +216,7 @@ func percentileTableOf(title string, lines []view.Series) view.Grid {
 					continue
 				}
 				value, _, _ = strings.Cut(value, "\n")
-				t.Rows = append(t.Rows, []view.GridCell{view.NameCell(l.Name), view.NumberCell(at),
-					view.NumberCell(value)})
+				t.Add([]view.GridCell{view.NameCell(l.Name), view.NumberCell(at), view.NumberCell(value)})
 			}
 		}
 	}

@@ -86,9 +86,7 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 // seriesWords gives a long series as its range: a list of every interval stands
 // in the table.
 func seriesWords(lines []view.Series) string {
-	var out []string
-	for _, l := range lines {
-		out = append(out, fmt.Sprintf("%s: %s.", l.Name, view.Plural(int64(len(l.Points)), "interval")))
-	}
-	return strings.Join(out, " ") + " The table below has the figures."
+	return strings.Join(view.Each(lines, func(l view.Series) string {
+		return fmt.Sprintf("%s: %s.", l.Name, view.Plural(int64(len(l.Points)), "interval"))
+	}), " ") + " The table below has the figures."
 }

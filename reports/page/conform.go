@@ -213,19 +213,9 @@ func verdictCell(c *CaseResult) view.GridCell {
 
 // evidence is all that a record says for its verdict.
 func evidence(c *CaseResult) string {
-	var parts []string
-	if c.Verdict != "pass" && len(c.Want) > 0 {
-		parts = append(parts, "want "+strings.Join(c.Want, " or "))
-	}
-	if c.Verdict != "pass" && c.Got != "" {
-		parts = append(parts, "got "+c.Got)
-	}
-	for _, s := range []string{c.Evidence, c.Ledger} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	return view.Shorten(strings.Join(parts, "; "), 600)
+	differs := c.Verdict != "pass"
+	return view.Shorten(view.Join("; ", view.When(differs && len(c.Want) > 0, "want "+strings.Join(c.Want, " or ")),
+		view.When(differs && c.Got != "", "got "+c.Got), c.Evidence, c.Ledger), 600)
 }
 
 // conformanceHeadline is the sentence of a page without figures.

@@ -89,12 +89,9 @@ func figureTable(caption string, samples []*reports.Measured, dims []reports.Dim
 	t := view.Grid{Caption: caption, Head: front(dims)}
 	var all []reports.Figure
 	for _, s := range samples {
-		for _, f := range s.Figures {
-			if !slices.ContainsFunc(all, func(o reports.Figure) bool { return o.Name == f.Name }) {
-				all = append(all, f)
-			}
-		}
+		all = append(all, s.Figures...)
 	}
+	all = reports.OncePerName(all)
 	for _, f := range all {
 		t.Head = append(t.Head, view.HeadCells(reports.FigureLabel(f.Name))...)
 	}

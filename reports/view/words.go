@@ -42,6 +42,14 @@ func Only[T any](all []T, is func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(v T) bool { return !is(v) })
 }
 
+// When is the text where it is due, else empty.
+func When(due bool, text string) string {
+	if due {
+		return text
+	}
+	return ""
+}
+
 // Join is those of the parts that are not empty.
 func Join(between string, parts ...string) string {
 	return strings.Join(Only(parts, func(p string) bool { return p != "" }), between)

@@ -180,10 +180,7 @@ func whiskers(s view.Series) bool {
 
 // tailHead names the column of tails where points have them.
 func tailHead(lines []view.Series) string {
-	if slices.ContainsFunc(lines, whiskers) {
-		return "|tail"
-	}
-	return ""
+	return view.When(slices.ContainsFunc(lines, whiskers), "|tail")
 }
 
 // drawLine joins the points; what rests on too few samples is drawn faint.

@@ -103,10 +103,7 @@ func (w *svgWriter) legend(entries []view.LegendEntry) float64 {
 }
 
 func thinClass(thin bool) string {
-	if thin {
-		return " thin"
-	}
-	return ""
+	return view.When(thin, " thin")
 }
 
 // marker draws the sign of a series, so that it is known without its colour.

@@ -262,10 +262,7 @@ func byRow(a *reports.Answer, digits int, u view.Units) *grid {
 }
 
 func bracketed(unit string) string {
-	if unit == "" {
-		return ""
-	}
-	return "[" + unit + "]"
+	return view.When(unit != "", "["+unit+"]")
 }
 
 // widths are of the values of a column and of its intervals with brackets.

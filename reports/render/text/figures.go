@@ -57,14 +57,11 @@ func figureText(f reports.Figure, u view.Units) string {
 // those that are neither of a distribution nor of all workloads.
 func ownFigures(rows []*reports.Result) (own []reports.Figure) {
 	for _, r := range rows {
-		for _, f := range r.ShownFigures() {
-			if slices.ContainsFunc(r.Figures, func(o reports.Figure) bool { return o.Name == f.Name }) &&
-				!slices.ContainsFunc(own, func(o reports.Figure) bool { return o.Name == f.Name }) {
-				own = append(own, f)
-			}
-		}
+		own = append(own, view.Only(r.ShownFigures(), func(f reports.Figure) bool {
+			return reports.HasFigure(r.Figures, f.Name)
+		})...)
 	}
-	return own
+	return reports.OncePerName(own)
 }
 
 // longTime is the least time, in ns, that has its column in ms.

@@ -61,7 +61,7 @@ func sideFigures(r *reports.Result) []reports.Figure {
 	for _, f := range r.ShownFigures() {
 		last := f.Name[strings.LastIndexByte(f.Name, '.')+1:]
 		tail := len(all) == 1 && last == "p99" && all[0].Name == strings.TrimSuffix(f.Name, "p99")+"p50"
-		common := !slices.ContainsFunc(r.OwnFigures(), func(o reports.Figure) bool { return o.Name == f.Name })
+		common := !reports.HasFigure(r.OwnFigures(), f.Name)
 		switch {
 		case f.Better == reports.Neither, last == "mean", last == "p99" && !tail, len(all) == most,
 			common && r.Shown == nil && r.Latency != nil && len(all) > 0 && !tail:

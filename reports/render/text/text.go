@@ -155,24 +155,14 @@ func (p *printer) table(t *view.Table) {
 }
 
 func (p *printer) environment(prefix string, e *reports.Environment) {
-	parts := []string{"rdmaperf " + e.Version, e.Go, strings.TrimSpace(e.OS + " " + e.Kernel),
-		fmt.Sprintf("%d x %s", e.CPUs, e.CPU)}
-	if e.Hypervisor {
-		parts = append(parts, "virtual machine")
-	}
-	if len(e.Governors) > 0 {
-		parts = append(parts, "governor "+strings.Join(e.Governors, " and "))
-	}
+	wakeup := ""
 	if e.Wakeup != nil {
-		parts = append(parts, e.Wakeup.String())
+		wakeup = e.Wakeup.String()
 	}
-	if e.IdleState != "" {
-		parts = append(parts, e.IdleState)
-	}
-	if e.Awake != "" {
-		parts = append(parts, "kept awake by "+e.Awake)
-	}
-	p.wrapped(prefix + strings.Join(parts, ", "))
+	p.wrapped(view.Join(", ", fmt.Sprintf("%srdmaperf %s, %s, %s, %d x %s", prefix, e.Version, e.Go,
+		strings.TrimSpace(e.OS+" "+e.Kernel), e.CPUs, e.CPU), view.When(e.Hypervisor, "virtual machine"),
+		view.When(len(e.Governors) > 0, "governor "+strings.Join(e.Governors, " and ")), wakeup, e.IdleState,
+		view.When(e.Awake != "", "kept awake by "+e.Awake)))
 }
 
 func (p *printer) group(g *reports.Grouped) {
@@ -257,18 +247,13 @@ func (p *printer) usage(g *reports.Grouped) {
 
 // switches says how often threads lost their CPUs: what waiting costs where others want them.
 func switches(c reports.CPU) string {
-	if c.ClientSwitches+c.ServerSwitches == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; context switches client %d, server %d", c.ClientSwitches, c.ServerSwitches)
+	return view.When(c.ClientSwitches+c.ServerSwitches != 0,
+		fmt.Sprintf("; context switches client %d, server %d", c.ClientSwitches, c.ServerSwitches))
 }
 
 // expert is what only who measures the measuring wants to read.
 func (p *printer) expert(s string) string {
-	if p.Verbose {
-		return s
-	}
-	return ""
+	return view.When(p.Verbose, s)
 }
 
 // latencyColumns are in the order of rank. Of a terminal of 80 columns, what is left out

@@ -77,14 +77,8 @@ func pointOf(r *reports.Result, t tied) point {
 	if t["qps"] {
 		p.qps = 0
 	}
-	var dims []string
-	for _, d := range r.Dims {
-		if !t[d.Name] {
-			name, value := d.Short()
-			dims = append(dims, strings.ReplaceAll(name, "_", " ")+" "+value)
-		}
-	}
-	p.dims = view.Visible(strings.Join(dims, ", "))
+	own := view.Only(r.Dims, func(d reports.Dim) bool { return !t[d.Name] })
+	p.dims = view.Visible(strings.Join(view.Each(own, reports.Dim.Words), ", "))
 	return p
 }
 

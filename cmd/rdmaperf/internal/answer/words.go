@@ -35,12 +35,9 @@ func (m *matrix) describe() {
 		c.title()
 	}
 	for _, c := range m.columns {
-		var same []*column
-		for _, o := range m.columns {
-			if o.shown.Title == c.shown.Title && o.shown.Point == c.shown.Point {
-				same = append(same, o)
-			}
-		}
+		same := view.Only(m.columns, func(o *column) bool {
+			return o.shown.Title == c.shown.Title && o.shown.Point == c.shown.Point
+		})
 		if extra := c.conditions(same); extra != "" {
 			defer func() { c.shown.Point += ", " + extra; c.words.object += " (" + extra + ")" }()
 		}
