@@ -389,11 +389,7 @@ func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
 		t.Errorf("%d points compared, want one a run", len(c.Points))
 	}
 	out := string(text(t, d, textformat.Options{}))
-	for _, want := range []string{"latency send, run pinned", "latency send, run free"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the text does not name %q:\n%s", want, out)
-		}
-	}
+	contains(t, out, "latency send, run pinned", "latency send, run free")
 }
 
 // What the server's machine was is compared with the server's.

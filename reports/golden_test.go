@@ -223,9 +223,15 @@ func TestResultWithoutOperations(t *testing.T) {
 		t.Errorf("bench prints a result without operations:\n%s", out)
 	}
 	out := string(text(t, d, textformat.Options{}))
-	for _, want := range []string{"bandwidth", "64 bytes: 7 failed operations"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("text does not say %q:\n%s", want, out)
+	contains(t, out, "bandwidth", "64 bytes: 7 failed operations")
+}
+
+// contains fails where a text lacks one of the words.
+func contains(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in\n%.2000s", w, text)
 		}
 	}
 }

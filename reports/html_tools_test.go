@@ -82,12 +82,8 @@ func TestBrowserChartTools(t *testing.T) {
 		t.Fatalf("%d files saved: %q", len(r.Files), r.Names)
 	}
 	drawing, _ := strings.CutPrefix(r.Files[0], "image/svg+xml\n")
-	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, "Latency send, 64 B", "depth 1, 1 QP",
-		"iwarp(crc)"} {
-		if !strings.Contains(drawing, want) {
-			t.Errorf("the drawing lacks %q", want)
-		}
-	}
+	contains(t, drawing, `xmlns="http://www.w3.org/2000/svg"`, "Latency send, 64 B", "depth 1, 1 QP",
+		"iwarp(crc)")
 	if strings.Contains(drawing, "var(") {
 		t.Error("the drawing needs the page's style")
 	}
@@ -228,12 +224,8 @@ func TestHTMLComparesRuns(t *testing.T) {
 	}
 	p := page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(0.8))
 	s := section(t, p, "compared")
-	for _, want := range []string{"new.json against old.json",
-		"Of 12 figures of 4 points, 8 got better and 0 worse beyond chance.", "✓ -20.", "What could be chance"} {
-		if !strings.Contains(s, want) {
-			t.Errorf("no %q in\n%.2000s", want, s)
-		}
-	}
+	contains(t, s, "new.json against old.json",
+		"Of 12 figures of 4 points, 8 got better and 0 worse beyond chance.", "✓ -20.", "What could be chance")
 	if s := section(t, page(t, pages.Options{}, repeated(1)), "compared"); s != "" {
 		t.Error("one run is compared")
 	}
@@ -269,9 +261,5 @@ func TestHTMLFoldsRepeatsAndTwins(t *testing.T) {
 	if n := strings.Count(main, "<tr>"); n != 1+6 { // a heading, three stacks of two sizes
 		t.Errorf("%d rows in front, want 7", n)
 	}
-	for _, want := range []string{"tcp(nodelay), repeat 3", "tcp(nodelay), repeat 3, corrected"} {
-		if !strings.Contains(folded, want) {
-			t.Errorf("no %q is folded", want)
-		}
-	}
+	contains(t, folded, "tcp(nodelay), repeat 3", "tcp(nodelay), repeat 3, corrected")
 }

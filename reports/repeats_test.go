@@ -120,14 +120,10 @@ func TestTwoRepeatsHaveNoInterval(t *testing.T) {
 
 func TestThePageShowsIntervals(t *testing.T) {
 	p := page(t, pages.Options{}, series(5))
-	for _, want := range []string{
-		"Over repeats, with confidence intervals (percentiles: the median&#39;s, by order statistics; others: the " +
+	contains(t, p,
+		"Over repeats, with confidence intervals (percentiles: the median&#39;s, by order statistics; others: the "+
 			"mean&#39;s, by Student&#39;s t, held at zero)", "3 µs", "1 µs", "5 µs", "93.8 %", "1.04 M op/s",
-		"4.96 M op/s", "95.0 %"} {
-		if !strings.Contains(p, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+		"4.96 M op/s", "95.0 %")
 }
 
 // A figure that one repeat lacks is no figure of all of them.

@@ -76,9 +76,5 @@ func TestRawSamplesAreNamed(t *testing.T) {
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-samples.txt", text(t, d, textformat.Options{}))
 	p := page(t, pages.Options{}, d)
-	for _, want := range []string{"Raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`} {
-		if !strings.Contains(p, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	contains(t, p, "Raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`)
 }

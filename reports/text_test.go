@@ -25,11 +25,7 @@ func TestOpenLoopTable(t *testing.T) {
 	}
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-open.txt", text(t, d, textformat.Options{}))
-	for _, want := range []string{"/rate=10000/arrivals=poisson", "/rate=20000.5/arrivals=poisson"} {
-		if !strings.Contains(string(bench(t, d)), want) {
-			t.Errorf("no benchmark with %q", want)
-		}
-	}
+	contains(t, string(bench(t, d)), "/rate=10000/arrivals=poisson", "/rate=20000.5/arrivals=poisson")
 }
 
 // Repeats are one row of medians with the true extremes, and their spread; one
@@ -110,12 +106,8 @@ func TestConnectionSweep(t *testing.T) {
 	reporttest.Validate(t, encode(t, d))
 	golden(t, "text-sweep.txt", text(t, d, textformat.Options{}))
 	p := page(t, pages.Options{}, d)
-	for _, want := range []string{`id="connections"`, "latency by connections: Latency send",
-		"throughput by connections: Throughput write", "16 QPs"} {
-		if !strings.Contains(p, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	contains(t, p, `id="connections"`, "latency by connections: Latency send",
+		"throughput by connections: Throughput write", "16 QPs")
 	d.Results = d.Results[:2]
 	if strings.Contains(page(t, pages.Options{}, d), `id="connections"`) {
 		t.Error("one number of QPs is drawn as a sweep")

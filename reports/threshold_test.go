@@ -21,6 +21,16 @@ func threshold(t testing.TB, s string) reports.Threshold {
 	return th
 }
 
+// failures are the lines of what fails.
+func failures(t testing.TB, d *reports.Document, thresholds ...reports.Threshold) []string {
+	t.Helper()
+	lines, err := reports.CheckThresholds(d, thresholds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
 func thresholdDocument() *reports.Document {
 	d := goldenDocument()
 	d.Results = []reports.Result{d.Results[0], d.Results[2], d.Results[5], d.Results[7]}
@@ -60,9 +70,8 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 		{"errors>0", "failed: errors 3, limit: fail if >0 (iwarp throughput write 1M, 1 of 5 results)"},
 		{"errors>3", ""},
 	} {
-		lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{threshold(t, c.threshold)})
-		if got := strings.Join(lines, "\n"); err != nil || got != c.want {
-			t.Errorf("%s: %q, error %v, want %q", c.threshold, got, err, c.want)
+		if got := strings.Join(failures(t, thresholdDocument(), threshold(t, c.threshold)), "\n"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.threshold, got, c.want)
 		}
 	}
 }
@@ -83,18 +92,16 @@ func TestThresholdsInOtherWords(t *testing.T) {
 			th    reports.Threshold
 			fails bool
 		}{{th, c.fails}, {th.Expected(), c.wants}} {
-			lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{of.th})
-			if err != nil || (len(lines) > 0) != of.fails {
-				t.Errorf("%s: %q, %v, want failed %v", c.condition, lines, err, of.fails)
+			if lines := failures(t, thresholdDocument(), of.th); (len(lines) > 0) != of.fails {
+				t.Errorf("%s: %q, want failed %v", c.condition, lines, of.fails)
 			}
 		}
 	}
-	lines, err := reports.CheckThresholds(thresholdDocument(), []reports.Threshold{threshold(t, "p99<5ms"),
-		threshold(t, "p99 < 5us").Expected()})
+	lines := failures(t, thresholdDocument(), threshold(t, "p99<5ms"), threshold(t, "p99 < 5us").Expected())
 	want := []string{"failed: p99 5.850us, limit: fail if <5ms (tcp latency send 64, 2 of 2 results)",
 		"failed: p99 6.450us, expected <5us (iwarp latency send 64, 2 of 2 results)"}
-	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
-		t.Errorf("%v, lines (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
 
@@ -103,18 +110,17 @@ func TestThresholdsOfTheWorstInterval(t *testing.T) {
 	d := thresholdDocument()
 	d.Results[0].Series = &reports.Series{IntervalNs: 1e9, Points: []reports.SeriesPoint{
 		{Operations: 100, P50: 2000, P99: 9000, Max: 10_000}, {Operations: 50, P50: 1000, P99: 20_000, Max: 30_000}, {}}}
-	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "interval.p99>15us"),
-		threshold(t, "interval.p50>3us"), threshold(t, "interval.rate>=1").Expected()})
-	if err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "failed: interval.p99 20.000us, limit") ||
+	lines := failures(t, d, threshold(t, "interval.p99>15us"), threshold(t, "interval.p50>3us"),
+		threshold(t, "interval.rate>=1").Expected())
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "failed: interval.p99 20.000us, limit") ||
 		!strings.HasPrefix(lines[1], "failed: interval.rate 0.000/s, expected >=1") {
-		t.Errorf("%q, %v", lines, err)
+		t.Errorf("%q", lines)
 	}
 	d.Results[0].Series.Points = d.Results[0].Series.Points[:2] // 100 and 50 messages of 64 bytes in a second
 	d.Results[0].Throughput = reports.NewThroughput(64*d.Results[0].Operations, d.Results[0].Operations, 1e9)
-	lines, err = reports.CheckThresholds(d, []reports.Threshold{threshold(t, "interval.bandwidth.min<4KB/s"),
-		threshold(t, "interval.bw<3KB/s")})
-	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "failed: interval.bandwidth.min 3.125KiB/s, limit") {
-		t.Errorf("%q, %v", lines, err)
+	lines = failures(t, d, threshold(t, "interval.bandwidth.min<4KB/s"), threshold(t, "interval.bw<3KB/s"))
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "failed: interval.bandwidth.min 3.125KiB/s, limit") {
+		t.Errorf("%q", lines)
 	}
 }
 
@@ -122,18 +128,16 @@ func TestThresholdsOfTheWorstInterval(t *testing.T) {
 func TestThresholdWithoutAFigureIsMissed(t *testing.T) {
 	d := thresholdDocument()
 	d.Results = d.Results[2:3] // throughput only
-	lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s"), threshold(t, "rate<1"),
-		threshold(t, "loaded.max>1s")})
+	lines := failures(t, d, threshold(t, "p99>1s"), threshold(t, "rate<1"), threshold(t, "loaded.max>1s"))
 	want := []string{"failed: no result has a p99, limit: fail if >1s",
 		"failed: no result has a loaded.max, limit: fail if >1s"}
-	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
-		t.Errorf("error %v, lines (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	d = thresholdDocument()
 	d.Results[0].Latency.P99 = math.NaN()
-	if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, "p99>1s")}); err != nil ||
-		len(lines) != 1 {
-		t.Errorf("NaN keeps a threshold: %q, error %v", lines, err)
+	if lines := failures(t, d, threshold(t, "p99>1s")); len(lines) != 1 {
+		t.Errorf("NaN keeps a threshold: %q", lines)
 	}
 }
 
@@ -207,9 +211,8 @@ func TestLimitsAreTheSameInEveryUnit(t *testing.T) {
 		for unit, size := range units {
 			for part, missed := range map[float64]int{0.999: 0, 1.001: 1} {
 				limit := metric + "<" + strconv.FormatFloat(part*measured/size, 'f', -1, 64) + unit
-				if lines, err := reports.CheckThresholds(d, []reports.Threshold{threshold(t, limit)}); err != nil ||
-					len(lines) != missed {
-					t.Errorf("%s where %v was measured: %q, %v", limit, measured, lines, err)
+				if lines := failures(t, d, threshold(t, limit)); len(lines) != missed {
+					t.Errorf("%s where %v was measured: %q", limit, measured, lines)
 				}
 			}
 		}

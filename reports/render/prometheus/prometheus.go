@@ -157,14 +157,12 @@ func figureDesc(unit, help string) *prometheus.Desc {
 	return seriesDesc("figure_"+unit, help, "figure")
 }
 
-// NewCollector exports a document to Prometheus. doc is called at each scrape
-// and may return nil, for no run; the document it returns must not change while
-// the scrape lasts. Histograms are converted then, so that measuring never meets
-// Prometheus. Results for the same point, such as repeats, are added up; gauges
+// NewCollector exports a document to Prometheus, which must not change while a scrape lasts. Histograms are converted
+// then, so that measuring never meets Prometheus. Results for the same point, such as repeats, are added up; gauges
 // show the last of them.
-func NewCollector(doc func() *reports.Document) prometheus.Collector { return collector{doc} }
+func NewCollector(d *reports.Document) prometheus.Collector { return collector{d} }
 
-type collector struct{ doc func() *reports.Document }
+type collector struct{ d *reports.Document }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
@@ -185,11 +183,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	d := c.doc()
-	if d == nil {
-		return
-	}
-	e := export{d, ch}
+	d, e := c.d, export{c.d, ch}
 	e.gauge(descResults, float64(len(d.Results)))
 	e.gauge(descFailed, map[bool]float64{true: 1}[d.Error != nil])
 	if !d.Started.IsZero() {
@@ -407,7 +401,7 @@ func (d duration) Write(out *dto.Metric) error {
 // later only prints.
 func Gather(d *reports.Document) (prometheus.Gatherer, error) {
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(NewCollector(func() *reports.Document { return d })); err != nil {
+	if err := r.Register(NewCollector(d)); err != nil {
 		return nil, fmt.Errorf("export metrics: %w", err)
 	}
 	families, err := r.Gather()
