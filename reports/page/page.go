@@ -100,20 +100,13 @@ func tellApart(figures []view.Figure) {
 		}
 		count := map[string]int{}
 		for _, k := range same {
-			parts := strings.Split(figures[k].Caption, ", ")
-			slices.Sort(parts)
-			for _, part := range slices.Compact(parts) {
+			for _, part := range partsOf(figures[k]) {
 				count[part]++
 			}
 		}
 		seen := map[string]bool{title: true}
 		for n, k := range same {
-			var own []string
-			for _, part := range strings.Split(figures[k].Caption, ", ") {
-				if count[part] < len(same) && !slices.Contains(own, part) {
-					own = append(own, part)
-				}
-			}
+			own := view.Only(partsOf(figures[k]), func(part string) bool { return count[part] < len(same) })
 			words := strings.Join(own, ", ")
 			if words == "" || seen[title+", "+words] {
 				words = strings.TrimPrefix(words+", chart "+view.Integer(int64(n+1)), ", ")
@@ -123,6 +116,11 @@ func tellApart(figures []view.Figure) {
 			view.AddToTitle(figures[k].Chart, words)
 		}
 	}
+}
+
+// partsOf are those of a caption, each once.
+func partsOf(f view.Figure) []string {
+	return view.Unique(strings.Split(f.Caption, ", "), func(part string) string { return part })
 }
 
 // subtitle says when and where.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -295,29 +296,21 @@ func newRunView(d *reports.Document, name string) runView {
 		t := pairsTable("Environment of the server", flatten(*d.ServerEnvironment))
 		v.Server = &t
 	}
-	options := make([]map[string]string, len(d.Results))
-	var keys []string
-	for i, r := range d.Results {
-		options[i] = map[string]string{}
+	all := map[string]string{}
+	options := view.Each(d.Results, func(r reports.Result) map[string]string {
+		of := map[string]string{}
 		for _, kv := range flatten(r.Parameters) {
-			options[i][kv[0]] = kv[1]
-			keys = append(keys, kv[0])
+			of[kv[0]], all[kv[0]] = kv[1], kv[1]
 		}
-	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
+		return of
+	})
 	var same [][2]string
 	var differ []string
-	for _, k := range keys {
-		first, all := options[0][k], true
-		for _, o := range options {
-			value, present := o[k]
-			all = all && present && value == first
-		}
-		if all {
-			same = append(same, [2]string{k, first})
-		} else {
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if slices.ContainsFunc(options, func(of map[string]string) bool { v, ok := of[k]; return !ok || v != all[k] }) {
 			differ = append(differ, k)
+		} else {
+			same = append(same, [2]string{k, all[k]})
 		}
 	}
 	v.Options = pairsTable("Options that all results share", same)
