@@ -180,20 +180,16 @@ func TestTextStaysWithinItsWidth(t *testing.T) {
 	}
 }
 
-func TestOneTransportIsNotSideBySide(t *testing.T) {
-	d := goldenDocument()
-	d.Results = d.Results[:2]
-	if out := string(text(t, d, textformat.Options{})); strings.Contains(out, "side by side") {
-		t.Errorf("a single stack is shown side by side:\n%s", out)
-	}
-}
-
 func TestSideBySideComparesOnlyLikeWithLike(t *testing.T) {
-	d := goldenDocument()
-	d.Results = []reports.Result{d.Results[0], d.Results[2]}
-	d.Results[1].Depth = 8
-	if out := string(text(t, d, textformat.Options{})); strings.Contains(out, "side by side") {
-		t.Errorf("depth 1 and depth 8 are shown side by side:\n%s", out)
+	all := goldenDocument().Results
+	deep := all[2]
+	deep.Depth = 8
+	for what, results := range map[string][]reports.Result{"a single stack": all[:2], "two depths": {all[0], deep}} {
+		d := goldenDocument()
+		d.Results = results
+		if out := string(text(t, d, textformat.Options{})); strings.Contains(out, "side by side") {
+			t.Errorf("%s:\n%s", what, out)
+		}
 	}
 }
 

@@ -19,7 +19,6 @@ type Measured struct {
 	SeriesName string // stack, and the document where stacks collide
 	Short      string // series, where there is little room
 	Slot       int    // colour, dash and marker of the series on the whole page
-	Rate       float64
 	Extra      string // its dimensions, in words
 }
 
@@ -84,8 +83,7 @@ func NewSet(docs []*Document, names []string) *Set {
 	owner := []int{}
 	for i, d := range docs {
 		for _, r := range Pointers(d.Results) {
-			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Rate: r.Rate,
-				Extra: view.Visible(r.DimWords())}
+			s := &Measured{Result: r, SeriesName: view.Visible(r.Stack), Extra: view.Visible(r.DimWords())}
 			at := place{s.At(), r.Stack}
 			if first, ok := seen[at]; ok && first != i {
 				collide[r.Stack] = true
