@@ -55,56 +55,54 @@ func tcpServer(t *testing.T, addr string) string {
 }
 
 func TestFallbackToTCP(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			e := newPair(t, p, Config{}, Config{})
-			addr := tcpServer(t, "127.0.0.1:0")
-			var j journal
-			d := &Dialer{Net: e.a, Log: j.logger()}
-			call := func(cc *grpc.ClientConn) (string, error) {
-				defer cc.Close()
-				var from peer.Peer
-				_, err := pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from))
-				if err != nil {
-					return "", err
-				}
-				return from.Addr.Network(), nil
+	onEach(t, func(t *testing.T, p provider) {
+		e := newPair(t, p, Config{}, Config{})
+		addr := tcpServer(t, "127.0.0.1:0")
+		var j journal
+		d := &Dialer{Net: e.a, Log: j.logger()}
+		call := func(cc *grpc.ClientConn) (string, error) {
+			defer cc.Close()
+			var from peer.Peer
+			_, err := pb.NewTestServiceClient(cc).EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from))
+			if err != nil {
+				return "", err
 			}
-			client := func(target string, opts ...grpc.DialOption) *grpc.ClientConn {
-				cc, err := grpc.NewClient(target, append(opts, plain())...)
-				must(t, err)
-				return cc
+			return from.Addr.Network(), nil
+		}
+		client := func(target string, opts ...grpc.DialOption) *grpc.ClientConn {
+			cc, err := grpc.NewClient(target, append(opts, plain())...)
+			must(t, err)
+			return cc
+		}
+		for range 2 {
+			network, err := call(client("passthrough:///"+addr, d.DialOption()))
+			must(t, err)
+			if network != "tcp" {
+				t.Errorf("reached over %s", network)
 			}
-			for range 2 {
-				network, err := call(client("passthrough:///"+addr, d.DialOption()))
-				must(t, err)
-				if network != "tcp" {
-					t.Errorf("reached over %s", network)
-				}
+		}
+		if n := j.count("falling back to tcp"); n != 1 || j.count(addr) == 0 {
+			t.Errorf("the log says it %d times: %s", n, j.buf.String())
+		}
+		// Who asks for RDMA does not get TCP.
+		for _, cc := range []*grpc.ClientConn{
+			client("rdma:///"+addr, d.DialOption(), grpc.WithResolvers(Resolver())),
+			client("passthrough:///"+addr, (&Dialer{Net: e.a, NoFallback: true}).DialOption()),
+			client("rdma:///"+addr, grpc.WithResolvers(Resolver())), // no RDMA in the client at all
+		} {
+			if _, err := call(cc); status.Code(err) != codes.Unavailable {
+				t.Errorf("%s: %v", cc.Target(), err)
 			}
-			if n := j.count("falling back to tcp"); n != 1 || j.count(addr) == 0 {
-				t.Errorf("the log says it %d times: %s", n, j.buf.String())
-			}
-			// Who asks for RDMA does not get TCP.
-			for _, cc := range []*grpc.ClientConn{
-				client("rdma:///"+addr, d.DialOption(), grpc.WithResolvers(Resolver())),
-				client("passthrough:///"+addr, (&Dialer{Net: e.a, NoFallback: true}).DialOption()),
-				client("rdma:///"+addr, grpc.WithResolvers(Resolver())), // no RDMA in the client at all
-			} {
-				if _, err := call(cc); status.Code(err) != codes.Unavailable {
-					t.Errorf("%s: %v", cc.Target(), err)
-				}
-			}
-			// A side without a device says so too.
-			none := &Dialer{Log: j.logger()}
-			if network, err := call(client("passthrough:///"+addr, none.DialOption())); network != "tcp" || err != nil {
-				t.Errorf("without a device: %s, %v", network, err)
-			}
-			if j.count("no rdma device") != 1 {
-				t.Errorf("the log: %s", j.buf.String())
-			}
-		})
-	}
+		}
+		// A side without a device says so too.
+		none := &Dialer{Log: j.logger()}
+		if network, err := call(client("passthrough:///"+addr, none.DialOption())); network != "tcp" || err != nil {
+			t.Errorf("without a device: %s, %v", network, err)
+		}
+		if j.count("no rdma device") != 1 {
+			t.Errorf("the log: %s", j.buf.String())
+		}
+	})
 }
 
 func TestFallbackEndsWhenRDMAWorksAgain(t *testing.T) {

@@ -19,8 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
-// verify runs the tests and looks for goroutines they left.
-func verify(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const testTimeout = 30 * time.Second
 
@@ -101,6 +100,13 @@ var configs = []Config{
 }
 
 func configName(c Config) string { return fmt.Sprintf("%v,%v", c.Polling.Mode, c.Arrival) }
+
+// onEach runs f on every provider.
+func onEach(t *testing.T, f func(t *testing.T, p provider)) {
+	for _, p := range providers {
+		t.Run(p.name, func(t *testing.T) { f(t, p) })
+	}
+}
 
 // everywhere runs f on every provider with every configuration.
 func everywhere(t *testing.T, f func(t *testing.T, p provider, cfg Config)) {

@@ -138,14 +138,9 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 			}
 		}},
 		{"undefined notice", ArrivalNotice, func(r *rogue, imm bool) { r.notice(imm, noticeCredit|5) }},
-		{"notice of the wrong size", ArrivalNotice, func(r *rogue, _ bool) {
-			r.post(rdma.OpSend, []byte{1, 2, 3}, 0,
-				0)
-		}},
-		{"notice longer than its receive", ArrivalNotice, func(r *rogue,
-			_ bool) {
-			r.post(rdma.OpSend, make([]byte, 500), 0, 0)
-		}},
+		{"notice of the wrong size", ArrivalNotice, func(r *rogue, _ bool) { r.post(rdma.OpSend, []byte{1, 2, 3}, 0, 0) }},
+		{"notice longer than its receive", ArrivalNotice,
+			func(r *rogue, _ bool) { r.post(rdma.OpSend, make([]byte, 500), 0, 0) }},
 		{"notice nobody asked for", ArrivalWatch, func(r *rogue, imm bool) { r.notice(imm, 1) }},
 		{"credit for what was not sent", ArrivalWatch, func(r *rogue, _ bool) {
 			r.post(rdma.OpWrite, cell(credit{bytes: 1 << 40}), r.peer.addr, 0)
@@ -154,18 +149,14 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 			r.post(rdma.OpWrite, cell(credit{notices: 1}), r.peer.addr, 0)
 			r.notice(imm, noticeCredit)
 		}},
-		{"write behind the ring", ArrivalWatch, func(r *rogue, _ bool) {
-			r.post(rdma.OpWrite, badHeader,
-				r.ring(minRing), 0)
-		}},
+		{"write behind the ring", ArrivalWatch,
+			func(r *rogue, _ bool) { r.post(rdma.OpWrite, badHeader, r.ring(minRing), 0) }},
 		{"write with a guessed key", ArrivalWatch, func(r *rogue, _ bool) {
 			r.peer.rkey ^= 0x5555
 			r.post(rdma.OpWrite, badHeader, r.ring(0), 0)
 		}},
-		{"read of the ring", ArrivalWatch, func(r *rogue, _ bool) {
-			r.post(rdma.OpRead, make([]byte, 64), r.ring(0),
-				0)
-		}},
+		{"read of the ring", ArrivalWatch,
+			func(r *rogue, _ bool) { r.post(rdma.OpRead, make([]byte, 64), r.ring(0), 0) }},
 	} {
 		for _, p := range providers {
 			t.Run(tc.name+"/"+p.name, func(t *testing.T) {
@@ -221,116 +212,108 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 
 // A record that never becomes whole costs the reader its deadline and nothing else.
 func TestTornRecordWaitsForItsDeadline(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			if p.unwatched {
-				return // a record that is not whole is not noticed
-			}
-			cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
-			e := newPair(t, p, cfg, cfg)
-			r, c := intrude(t, e)
-			rec := built(pattern(100, 1), false)
-			r.post(rdma.OpWrite, rec[:len(rec)-1], r.ring(0), 0)
-			must(t, c.SetReadDeadline(time.Now().Add(30*time.Millisecond)))
-			if n, err := c.Read(make([]byte, 100)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("%d bytes of a torn record, %v", n, err)
-			}
-			r.post(rdma.OpWrite, rec[len(rec)-1:], r.ring(len(rec)-1), 0)
-			if got := readFull(t, c, 100); string(got) != string(pattern(100, 1)) {
-				t.Error("the whole record differs")
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, p provider) {
+		if p.unwatched {
+			return // a record that is not whole is not noticed
+		}
+		cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
+		e := newPair(t, p, cfg, cfg)
+		r, c := intrude(t, e)
+		rec := built(pattern(100, 1), false)
+		r.post(rdma.OpWrite, rec[:len(rec)-1], r.ring(0), 0)
+		must(t, c.SetReadDeadline(time.Now().Add(30*time.Millisecond)))
+		if n, err := c.Read(make([]byte, 100)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("%d bytes of a torn record, %v", n, err)
+		}
+		r.post(rdma.OpWrite, rec[len(rec)-1:], r.ring(len(rec)-1), 0)
+		if got := readFull(t, c, 100); string(got) != string(pattern(100, 1)) {
+			t.Error("the whole record differs")
+		}
+	})
 }
 
 // Credit that goes back is none: what was free once stays free, and no more is.
 func TestCreditNeverGoesBack(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			if p.unwatched {
-				return // credit without a notice is not noticed
+	onEach(t, func(t *testing.T, p provider) {
+		if p.unwatched {
+			return // credit without a notice is not noticed
+		}
+		cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
+		e := newPair(t, p, cfg, cfg)
+		r, c := intrude(t, e)
+		try := func() int { // what is taken while it does not take long
+			must(t, c.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+			n, err := c.Write(make([]byte, 4*minRing))
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%d bytes into a ring of %d: %v", n, minRing, err)
 			}
-			cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
-			e := newPair(t, p, cfg, cfg)
-			r, c := intrude(t, e)
-			try := func() int { // what is taken while it does not take long
-				must(t, c.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
-				n, err := c.Write(make([]byte, 4*minRing))
-				if !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Fatalf("%d bytes into a ring of %d: %v", n, minRing, err)
-				}
-				return n
-			}
-			fill := func() (n int) { // what is taken until the ring is full again
-				for end := time.Now().Add(testTimeout); ; {
-					n += try()
-					if free := c.tx.ring - unit - (c.tx.sent.Load() - c.tx.consumed.Load()); n > 0 && free < unit ||
-						time.Now().After(end) {
-						return n
-					}
+			return n
+		}
+		fill := func() (n int) { // what is taken until the ring is full again
+			for end := time.Now().Add(testTimeout); ; {
+				n += try()
+				if free := c.tx.ring - unit - (c.tx.sent.Load() - c.tx.consumed.Load()); n > 0 && free < unit ||
+					time.Now().After(end) {
+					return n
 				}
 			}
-			r.post(rdma.OpWrite, cell(credit{}), r.peer.addr, 0) // an initiator's first word
-			one := fill()
-			r.post(rdma.OpWrite, cell(credit{bytes: minRing / 2}), r.peer.addr, 0)
-			half := fill()
-			if one > minRing || half == 0 || one+half > minRing+minRing/2 {
-				t.Errorf("%d bytes into a ring of %d, %d more when half of it was free again", one, minRing, half)
+		}
+		r.post(rdma.OpWrite, cell(credit{}), r.peer.addr, 0) // an initiator's first word
+		one := fill()
+		r.post(rdma.OpWrite, cell(credit{bytes: minRing / 2}), r.peer.addr, 0)
+		half := fill()
+		if one > minRing || half == 0 || one+half > minRing+minRing/2 {
+			t.Errorf("%d bytes into a ring of %d, %d more when half of it was free again", one, minRing, half)
+		}
+		for _, back := range []uint64{0, minRing / 4} {
+			r.post(rdma.OpWrite, cell(credit{bytes: back}), r.peer.addr, 0)
+			if n := try(); n > 0 {
+				t.Errorf("%d bytes behind credit that went back to %d", n, back)
 			}
-			for _, back := range []uint64{0, minRing / 4} {
-				r.post(rdma.OpWrite, cell(credit{bytes: back}), r.peer.addr, 0)
-				if n := try(); n > 0 {
-					t.Errorf("%d bytes behind credit that went back to %d", n, back)
-				}
-			}
-			r.post(rdma.OpWrite, cell(credit{bytes: minRing}), r.peer.addr, 0)
-			if n := fill(); n == 0 || one+half+n > 2*minRing {
-				t.Errorf("%d bytes more when all of the ring was free again", n)
-			}
-		})
-	}
+		}
+		r.post(rdma.OpWrite, cell(credit{bytes: minRing}), r.peer.addr, 0)
+		if n := fill(); n == 0 || one+half+n > 2*minRing {
+			t.Errorf("%d bytes more when all of the ring was free again", n)
+		}
+	})
 }
 
 // Unknown peers are refused without taking the listener with them.
 func TestListenerSkipsForeignPeers(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			e := newPair(t, p, Config{}, Config{})
-			got := make(chan net.Conn, 1)
-			go func() { c, _ := e.l.Accept(); got <- c }()
-			for _, private := range [][]byte{nil, []byte("hello"), make([]byte, greetingLen),
-				(&greeting{depth: 1, ring: 12345}).encode()} {
-				r := newRogue(t, e.da)
-				if err := r.connect(e.l.Addr().String(), private); !errors.Is(err, rdma.ErrRejected) {
-					t.Errorf("private data %q: %v", private, err)
-				}
+	onEach(t, func(t *testing.T, p provider) {
+		e := newPair(t, p, Config{}, Config{})
+		got := make(chan net.Conn, 1)
+		go func() { c, _ := e.l.Accept(); got <- c }()
+		for _, private := range [][]byte{nil, []byte("hello"), make([]byte, greetingLen),
+			(&greeting{depth: 1, ring: 12345}).encode()} {
+			r := newRogue(t, e.da)
+			if err := r.connect(e.l.Addr().String(), private); !errors.Is(err, rdma.ErrRejected) {
+				t.Errorf("private data %q: %v", private, err)
 			}
-			c, err := e.a.DialContext(t.Context(), e.l.Addr().String())
-			must(t, err)
-			defer c.Close()
-			if c2 := <-got; c2 == nil {
-				t.Error("the listener is gone")
-			}
-		})
-	}
+		}
+		c, err := e.a.DialContext(t.Context(), e.l.Addr().String())
+		must(t, err)
+		defer c.Close()
+		if c2 := <-got; c2 == nil {
+			t.Error("the listener is gone")
+		}
+	})
 }
 
 func TestDialErrorsSayWhatHappened(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			e := newPair(t, p, Config{}, Config{})
-			must(t, e.l.Close())
-			addr := e.l.Addr().String()
-			_, err := e.a.DialContext(t.Context(), addr)
-			if !errors.Is(err, rdma.ErrUnreachable) || !strings.Contains(err.Error(), addr) {
-				t.Errorf("%v", err)
-			}
-			if s := e.a.Stats(); s.Conns != 0 {
-				t.Errorf("%+v", s)
-			}
-			if _, err := e.l.Accept(); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("accept: %v", err)
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, p provider) {
+		e := newPair(t, p, Config{}, Config{})
+		must(t, e.l.Close())
+		addr := e.l.Addr().String()
+		_, err := e.a.DialContext(t.Context(), addr)
+		if !errors.Is(err, rdma.ErrUnreachable) || !strings.Contains(err.Error(), addr) {
+			t.Errorf("%v", err)
+		}
+		if s := e.a.Stats(); s.Conns != 0 {
+			t.Errorf("%+v", s)
+		}
+		if _, err := e.l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("accept: %v", err)
+		}
+	})
 }

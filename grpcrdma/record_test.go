@@ -180,12 +180,7 @@ func TestGreeting(t *testing.T) {
 		"ring not a power": func(b []byte) []byte { b[15] = 1; return b },
 		"ring too small":   func(b []byte) []byte { clear(b[12:16]); b[14] = 8; return b },
 		"ring too large":   func(b []byte) []byte { clear(b[12:16]); b[12] = 0x80; return b },
-		"address wraps": func(b []byte) []byte {
-			copy(b[16:24], bytes.Repeat([]byte{0xff},
-				7))
-			b[23] = 0xf0
-			return b
-		},
+		"address wraps":    func(b []byte) []byte { copy(b[16:24], "\xff\xff\xff\xff\xff\xff\xff\xf0"); return b },
 		"address unusable": func(b []byte) []byte { b[23] = 1; return b },
 		"no notices":       func(b []byte) []byte { clear(b[24:28]); return b },
 		"too many notices": func(b []byte) []byte { b[24] = 0xff; return b },

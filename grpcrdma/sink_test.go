@@ -50,47 +50,43 @@ func TestSinks(t *testing.T) {
 	})
 }
 
-// Memory of a landing is nobody's but its taker's: a peer that writes on is cut off,
+// Memory of a sink is nobody's but its taker's: a peer that writes on is cut off,
 // and nothing of it is seen.
 func TestASinkIsClosedToThePeer(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			e := newPair(t, p, Config{}, Config{})
-			near, far := e.conn()
-			key, addr, err := far.Grant(1 << 20)
-			must(t, err)
-			b, free, err := far.Take(key)
-			must(t, err)
-			defer free()
-			near.Place(key, addr, pattern(1000, 1))
-			near.Write([]byte("x"))
-			far.SetReadDeadline(time.Now().Add(testTimeout))
-			if n, err := far.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%d bytes, %v", n, err)
-			}
-			if len(bytes.Trim(b, "\x00")) > 0 {
-				t.Error("the peer wrote into memory that was taken")
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, p provider) {
+		e := newPair(t, p, Config{}, Config{})
+		near, far := e.conn()
+		key, addr, err := far.Grant(1 << 20)
+		must(t, err)
+		b, free, err := far.Take(key)
+		must(t, err)
+		defer free()
+		near.Place(key, addr, pattern(1000, 1))
+		near.Write([]byte("x"))
+		far.SetReadDeadline(time.Now().Add(testTimeout))
+		if n, err := far.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if len(bytes.Trim(b, "\x00")) > 0 {
+			t.Error("the peer wrote into memory that was taken")
+		}
+	})
 }
 
-// A landing is as long as it was granted.
+// A sink is as long as it was granted.
 func TestASinkHasAnEnd(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			e := newPair(t, p, Config{}, Config{})
-			near, far := e.conn()
-			key, addr, err := far.Grant(sinkStep)
-			must(t, err)
-			near.Place(key, addr+sinkStep-10, pattern(11, 1))
-			near.Write([]byte("x"))
-			far.SetReadDeadline(time.Now().Add(testTimeout))
-			if n, err := far.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%d bytes, %v", n, err)
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, p provider) {
+		e := newPair(t, p, Config{}, Config{})
+		near, far := e.conn()
+		key, addr, err := far.Grant(sinkStep)
+		must(t, err)
+		near.Place(key, addr+sinkStep-10, pattern(11, 1))
+		near.Write([]byte("x"))
+		far.SetReadDeadline(time.Now().Add(testTimeout))
+		if n, err := far.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
 }
 
 // Close frees what was granted; what was taken stays until it is freed.

@@ -42,82 +42,61 @@ func receive(c net.Conn, n, most int, rng *rand.Rand) ([]byte, error) {
 	return b, nil
 }
 
+// Both directions at once, through rings of different sizes that wrap many times.
+func TestStreamsArriveWhole(t *testing.T) {
+	everywhere(t, func(t *testing.T, p provider, cfg Config) {
+		streams(t, p, cfg, minRing, 4*minRing, 512<<10, 3*minRing)
+	})
+}
+
 // Records of many pages, each sent without a completion of its own, from a send buffer
 // that is used again and again.
 func TestLargeRecordsArriveWhole(t *testing.T) {
 	everywhere(t, func(t *testing.T, p provider, cfg Config) {
-		e := newPair(t, p, cfg, cfg)
-		c1, c2 := e.conn()
-		const size = 4 << 20
-		var wg sync.WaitGroup
-		for i, c := range []*Conn{c1, c2} {
-			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
-			want, other := pattern(size, byte(i)), pattern(size, byte(1-i))
-			wg.Go(func() {
-				if _, err := c.Write(want); err != nil {
-					t.Errorf("side %d: %v", i, err)
-				}
-			})
-			wg.Go(func() {
-				got, err := receive(c, size, defaultRing, rand.New(rand.NewPCG(3, uint64(i))))
-				if err != nil {
-					t.Errorf("side %d: %d bytes, %v", i, len(got), err)
-				}
-				for at, b := range got {
-					if b != other[at] {
-						t.Errorf("side %d: byte %d is %#x, not %#x", i, at, b, other[at])
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
+		streams(t, p, cfg, defaultRing, defaultRing, 4<<20, 4<<20)
 	})
 }
 
-// Both directions at once, through rings of different sizes that wrap many times.
-func TestStreamsArriveWhole(t *testing.T) {
-	everywhere(t, func(t *testing.T, p provider, cfg Config) {
-		ca, cb := cfg, cfg
-		ca.Ring, cb.Ring = minRing, 4*minRing
-		e := newPair(t, p, ca, cb)
-		c1, c2 := e.conn()
-		const size = 512 << 10
-		var wg sync.WaitGroup
-		for i, c := range []*Conn{c1, c2} {
-			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
-			rng := rand.New(rand.NewPCG(1, uint64(i)))
-			want, other := pattern(size, byte(i)), pattern(size, byte(1-i))
-			wg.Go(func() {
-				if err := send(c, want, 3*minRing, rand.New(rand.NewPCG(2, uint64(i)))); err != nil {
-					t.Errorf("side %d: %v", i, err)
-				}
-			})
-			wg.Go(func() {
-				got, err := receive(c, size, minRing, rng)
-				if err != nil || !bytes.Equal(got, other) {
-					t.Errorf("side %d: %d bytes, equal %v, %v", i, len(got), bytes.Equal(got, other), err)
-				}
-			})
-		}
-		wg.Wait()
-		if c1.rx.watched {
-			for i, b := range c2.rx.ring {
-				if b != 0 {
-					t.Fatalf("byte %d of a watched ring is %#x after all was read", i, b)
-				}
+// streams sends size bytes in both directions, in writes of up to longest.
+func streams(t *testing.T, p provider, cfg Config, near, far, size, longest int) {
+	ca, cb := cfg, cfg
+	ca.Ring, cb.Ring = near, far
+	e := newPair(t, p, ca, cb)
+	c1, c2 := e.conn()
+	var wg sync.WaitGroup
+	for i, c := range []*Conn{c1, c2} {
+		must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+		rng := rand.New(rand.NewPCG(1, uint64(i)))
+		want, other := pattern(size, byte(i)), pattern(size, byte(1-i))
+		wg.Go(func() {
+			if err := send(c, want, longest, rand.New(rand.NewPCG(2, uint64(i)))); err != nil {
+				t.Errorf("side %d: %v", i, err)
+			}
+		})
+		wg.Go(func() {
+			got, err := receive(c, size, near, rng)
+			if err != nil || !bytes.Equal(got, other) {
+				t.Errorf("side %d: %d bytes, equal %v, %v", i, len(got), bytes.Equal(got, other), err)
+			}
+		})
+	}
+	wg.Wait()
+	if c1.rx.watched {
+		for i, b := range c2.rx.ring {
+			if b != 0 {
+				t.Fatalf("byte %d of a watched ring is %#x after all was read", i, b)
 			}
 		}
-		// Credit returns at half a ring, so no oftener than that; the first opens the stream.
-		for _, c := range []*Conn{c1, c2} {
-			consumed := c.rx.pos.Load()
-			most := consumed/uint64(len(c.rx.ring)/2) + c.tx.noticesTaken.Load()/(noticeDepth/2) + 1
-			if c.tx.creditsSent > most {
-				t.Errorf("%d credits for %d bytes and %d notices, at most %d", c.tx.creditsSent, consumed,
-					c.tx.noticesTaken.Load(), most)
-			}
+	}
+	// Credit returns at half a ring, so no oftener than that; the first opens the stream.
+	for _, c := range []*Conn{c1, c2} {
+		consumed := c.rx.pos.Load()
+		most := consumed/uint64(len(c.rx.ring)/2) + c.tx.noticesTaken.Load()/(noticeDepth/2) + 1
+		if c.tx.creditsSent > most {
+			t.Errorf("%d credits for %d bytes and %d notices, at most %d", c.tx.creditsSent, consumed,
+				c.tx.noticesTaken.Load(), most)
 		}
-	})
+	}
 }
 
 // A writer whose peer does not read stops at the ring's size, keeps its deadline,
@@ -283,63 +262,61 @@ func TestNetCloseEndsEverything(t *testing.T) {
 }
 
 func TestMemoryIsBoundedAndReported(t *testing.T) {
-	for _, p := range providers {
-		t.Run(p.name, func(t *testing.T) {
-			cfg := Config{Ring: 8192, SendBuffer: 4096, MaxConns: 3}
-			e := newPair(t, p, cfg, cfg)
-			var conns []*Conn
-			for range 3 {
-				c1, c2 := e.conn()
-				conns = append(conns, c1, c2)
-			}
-			want := ringOffset + 8192 + sendOffset + 4096 + sendSlack
-			room := e.a.cfg.room()
-			if got := conns[0].Memory(); got != want {
-				t.Errorf("%d bytes a connection, want %d", got, want)
-			}
-			if s := e.a.Stats(); s.Conns != 3 || s.Memory != 3*want {
-				t.Errorf("%+v", s)
-			}
-			if _, err := e.a.DialContext(t.Context(), e.l.Addr().String()); !errors.Is(err, rdma.ErrBusy) {
-				t.Errorf("a fourth connection: %v", err)
-			}
-			_, err := conns[0].Write(pattern(1000, 1))
-			must(t, err)
-			readFull(t, conns[1], 1000)
-			for _, c := range conns {
-				must(t, c.Close())
-			}
-			if s := e.a.Stats(); s.Conns != 0 || s.Memory != 0 || s.Pooled != 3*room {
-				t.Errorf("after close: %+v", s)
-			}
-			var spare []rdma.Buffer
-			for range 3 {
-				for _, n := range []int{cfg.remoteLen(), cfg.localLen()} {
-					b, err := e.a.store.Alloc(n)
-					must(t, err)
-					if i := bytes.IndexFunc(b.Bytes(), func(r rune) bool { return r != 0 }); i >= 0 {
-						t.Fatalf("byte %d of pooled memory is not zero", i)
-					}
-					spare = append(spare, b)
+	onEach(t, func(t *testing.T, p provider) {
+		cfg := Config{Ring: 8192, SendBuffer: 4096, MaxConns: 3}
+		e := newPair(t, p, cfg, cfg)
+		var conns []*Conn
+		for range 3 {
+			c1, c2 := e.conn()
+			conns = append(conns, c1, c2)
+		}
+		want := ringOffset + 8192 + sendOffset + 4096 + sendSlack
+		room := e.a.cfg.room()
+		if got := conns[0].Memory(); got != want {
+			t.Errorf("%d bytes a connection, want %d", got, want)
+		}
+		if s := e.a.Stats(); s.Conns != 3 || s.Memory != 3*want {
+			t.Errorf("%+v", s)
+		}
+		if _, err := e.a.DialContext(t.Context(), e.l.Addr().String()); !errors.Is(err, rdma.ErrBusy) {
+			t.Errorf("a fourth connection: %v", err)
+		}
+		_, err := conns[0].Write(pattern(1000, 1))
+		must(t, err)
+		readFull(t, conns[1], 1000)
+		for _, c := range conns {
+			must(t, c.Close())
+		}
+		if s := e.a.Stats(); s.Conns != 0 || s.Memory != 0 || s.Pooled != 3*room {
+			t.Errorf("after close: %+v", s)
+		}
+		var spare []rdma.Buffer
+		for range 3 {
+			for _, n := range []int{cfg.remoteLen(), cfg.localLen()} {
+				b, err := e.a.store.Alloc(n)
+				must(t, err)
+				if i := bytes.IndexFunc(b.Bytes(), func(r rune) bool { return r != 0 }); i >= 0 {
+					t.Fatalf("byte %d of pooled memory is not zero", i)
 				}
+				spare = append(spare, b)
 			}
-			if s := e.a.Stats(); s.Pooled != 0 {
-				t.Errorf("%d bytes are pooled beside those of three connections", s.Pooled)
-			}
-			for _, b := range spare {
-				must(t, e.a.store.Free(b))
-			}
-			regs := e.a.cache.Counters()
-			c1, _ := e.conn()
-			if n := e.a.cache.Counters(); n.MemRegs != regs.MemRegs+1 || n.HitsFast != regs.HitsFast+1 {
-				t.Errorf("a connection with memory of the pool registers more than its ring: %+v behind %+v", n, regs)
-			}
-			if s := e.a.Stats(); s.Pooled != 2*room {
-				t.Errorf("a new connection takes nothing from the pool: %+v", s)
-			}
-			must(t, c1.Close())
-		})
-	}
+		}
+		if s := e.a.Stats(); s.Pooled != 0 {
+			t.Errorf("%d bytes are pooled beside those of three connections", s.Pooled)
+		}
+		for _, b := range spare {
+			must(t, e.a.store.Free(b))
+		}
+		regs := e.a.cache.Counters()
+		c1, _ := e.conn()
+		if n := e.a.cache.Counters(); n.MemRegs != regs.MemRegs+1 || n.HitsFast != regs.HitsFast+1 {
+			t.Errorf("a connection with memory of the pool registers more than its ring: %+v behind %+v", n, regs)
+		}
+		if s := e.a.Stats(); s.Pooled != 2*room {
+			t.Errorf("a new connection takes nothing from the pool: %+v", s)
+		}
+		must(t, c1.Close())
+	})
 }
 
 // A reader is about to sleep while another goroutine has polled in vain: what arrived between that poll and the reader's

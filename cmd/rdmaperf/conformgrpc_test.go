@@ -25,16 +25,24 @@ func TestConformOfCalls(t *testing.T) {
 	}
 }
 
-// The sudden death of either process, between processes as it happens.
-func TestConformOfPeersThatDie(t *testing.T) {
-	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp",
-		"--only", "peer")
-	if r.code != 0 || counts.Failures+counts.Errors != 0 || len(cases) != 12 {
-		t.Fatalf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
-	}
-	for _, c := range cases {
-		if c.Verdict != "pass" {
-			t.Errorf("%s of %s: %s", c.ID, c.Transport, c.Verdict)
+// The sudden death of either process, between processes as it happens; and what is set up besides calls.
+func TestConformOfPeersThatDieAndOfSetUps(t *testing.T) {
+	for _, test := range []struct {
+		transports, only string
+		cases            int
+	}{
+		{"grpc(dropin)+iwarp,grpc(dropin,event)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp", "peer", 16},
+		{"grpc(dropin)+iwarp,grpc(dropin)+mem,grpc(fused)+iwarp",
+			"svc,tls,chan/interceptors,chan/keepalive-idle,chan/keepalive-silent", 24},
+	} {
+		r, counts, cases := conformed(t, "--transport", test.transports, "--only", test.only)
+		if r.code != 0 || counts.Failures+counts.Errors != 0 || len(cases) != test.cases {
+			t.Errorf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
+		}
+		for _, c := range cases {
+			if c.Verdict != "pass" {
+				t.Errorf("%s of %s: %s", c.ID, c.Transport, c.Verdict)
+			}
 		}
 	}
 }
