@@ -18,7 +18,6 @@ type suite struct {
 	run   func(*env)
 }
 
-// must makes a case.
 func must(id, clause, requirement string, run func(*env)) suite {
 	return suite{Case: conform.Case{ID: id, Clause: clause, Requirement: requirement}, run: run}
 }

@@ -10,37 +10,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// promises is what each shared case requires, and by which clause.
-var promises = map[string][2]string{
-	"unary":    {"gRPC core concepts, unary RPC", "Calls of 0 to 80000 bytes return what they asked for."},
-	"metadata": {"gRPC guide, metadata", "A header and a binary trailer come back."},
-	"status": {"gRPC guide, status codes",
-		"Code and text of a status reach the client; an unknown method is UNIMPLEMENTED."},
-	"server streaming": {"gRPC core concepts, server streaming RPC",
-		"Fifty messages of 0 to 49000 bytes arrive in order, and then the end."},
-	"client streaming": {"gRPC core concepts, client streaming RPC", "The server sees every byte of fifty messages."},
-	"bidirectional": {"gRPC core concepts, bidirectional streaming RPC",
-		"A hundred messages come back one by one, unchanged."},
-	"deadline": {"gRPC guide, deadlines",
-		"A call past its deadline is DEADLINE_EXCEEDED, and ends at the server, too."},
-	"cancel":      {"gRPC guide, cancellation", "A cancelled call is CANCELLED, and ends at the server, too."},
-	"compression": {"gRPC guide, compression", "Calls compressed with gzip return what they asked for."},
-	"far above the ring": {"gRPC guide, flow control",
-		"A message of 3 MiB crosses a ring of 256 KiB in both directions."},
-	"concurrent calls": {"gRPC core concepts, channels",
-		"Sixteen callers share a connection, and each gets its own answers."},
-	"unread stream": {"gRPC guide, flow control",
-		"A stream that nobody reads holds up no other call, and loses nothing."},
-	"abandoned stream": {"gRPC guide, cancellation",
-		"A stream given up in the middle ends at the server without another call."},
-}
-
 func callCases() []suite {
 	var all []suite
 	for _, c := range rpctest.Cases {
 		all = append(all, suite{
-			Case: conform.Case{ID: "call/" + strings.ReplaceAll(c.Name, " ", "-"), Clause: promises[c.Name][0],
-				Requirement: promises[c.Name][1]},
+			Case: conform.Case{ID: "call/" + strings.ReplaceAll(c.Name, " ", "-"), Clause: c.Clause,
+				Requirement: c.Requirement},
 			run: func(e *env) {
 				asked := e.open(toCalls, dialing{}) // questions go over a connection of their own
 				c.Run(e, rpctest.Target{Client: e.open(toCalls, dialing{}).stub, Network: e.network(), Timeout: e.limit,

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	stock "google.golang.org/grpc/interop"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
@@ -21,6 +24,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
 var tlsCases = []suite{
@@ -30,13 +34,14 @@ var tlsCases = []suite{
 		"Calls over TLS with certificates of both sides succeed.", func(e *env) { secured(e, toMutual, true) }),
 	must("tls/untrusted", "gRPC guide, authentication",
 		"No call reaches a server that the client does not trust, or that does not trust the client.", func(e *env) {
-			other, err := newAuthority()
-			e.must(err, "make another authority")
-			nobody, err := e.peer.trust() // shows no certificate
-			e.must(err, "read certificates")
-			for variant, cfg := range map[string]*tls.Config{toTLS: {RootCAs: other.pool, ServerName: "server.test"},
-				toMutual: nobody} {
-				_, err := e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{})
+			other, err := rpctest.NewIdentity()
+			e.must(err, "make another identity")
+			// The second one shows no certificate.
+			for variant, trusts := range map[string]rpctest.Identity{toTLS: other, toMutual: e.peer.Identity} {
+				_, pool, err := trusts.Load()
+				e.must(err, "read certificates")
+				cfg := &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName}
+				_, err = e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{})
 				if status.Code(err) != codes.Unavailable {
 					e.Errorf("%s: %v, want code %v", variant, err, codes.Unavailable)
 				}
@@ -45,11 +50,10 @@ var tlsCases = []suite{
 }
 
 func secured(e *env, variant string, mutual bool) {
-	cfg, err := e.peer.trust()
+	own, pool, err := e.peer.Identity.Load()
 	e.must(err, "read certificates")
+	cfg := &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName}
 	if mutual {
-		own, err := e.peer.identity()
-		e.must(err, "read certificates")
 		cfg.Certificates = []tls.Certificate{own}
 	}
 	var from peer.Peer
@@ -79,7 +83,7 @@ var channelCases = []suite{
 			asked := e.open(toCalls, dialing{})
 			before := e.ask(asked)
 			e.call(c)
-			echo(e, c, 1)
+			echo(e, c)
 			after := e.ask(asked)
 			if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 ||
 				after.Streams-before.Streams != 1 {
@@ -225,17 +229,56 @@ var sizeCases = []suite{
 		}),
 }
 
-// echo plays ping-pong on a stream of its own.
-func echo(e *env, c *client, times int) {
+var fallbackCases = []suite{
+	must("chan/without-rdma", "grpcrdma.Dialer",
+		"A server that has no RDMA is called by TCP, which is logged once; a dialer without fallback does not reach it.",
+		withoutRDMA).lacking(func(f carrier.Form) string {
+		switch {
+		case f.Frames():
+			return "the fused channel has no form on TCP"
+		case !f.OverRDMA():
+			return "the form is TCP itself"
+		}
+		return ""
+	}),
+}
+
+func withoutRDMA(e *env) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	e.must(err, "listen by TCP")
+	s := grpc.NewServer()
+	pb.RegisterTestServiceServer(s, stock.NewTestServer())
+	e.served(s, l)
+	var said tail
+	call := func(d *grpcrdma.Dialer) error {
+		cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), d.DialOption(), insecurely())
+		e.must(err, "make a client")
+		defer cc.Close()
+		_, err = pb.NewTestServiceClient(cc).EmptyCall(e.soon(), &pb.Empty{})
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	d := &grpcrdma.Dialer{Net: e.net, Timeout: e.limit / 4, Log: log}
+	for range 2 {
+		e.must(call(d), "call a server without RDMA")
+	}
+	if n := strings.Count(said.String(), "falling back to tcp"); n != 1 {
+		e.Errorf("the fallback is logged %d times, want once: %q", n, said.String())
+	}
+	err = call(&grpcrdma.Dialer{Net: e.net, NoFallback: true, Timeout: e.limit / 4, Log: log})
+	if c := status.Code(err); c != codes.Unavailable {
+		e.Errorf("without fallback: %v, want code %v", err, codes.Unavailable)
+	}
+}
+
+func echo(e *env, c *client) {
 	s, err := c.stub.FullDuplexCall(e.soon())
 	e.must(err, "open a stream")
-	for range times {
-		e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}), "send on a stream")
-		m, err := s.Recv()
-		e.must(err, "receive on a stream")
-		if string(m.GetPayload().GetBody()) != "echo" {
-			e.Errorf("%q came back", m.GetPayload().GetBody())
-		}
+	e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}), "send on a stream")
+	m, err := s.Recv()
+	e.must(err, "receive on a stream")
+	if string(m.GetPayload().GetBody()) != "echo" {
+		e.Errorf("%q came back", m.GetPayload().GetBody())
 	}
 	e.must(s.CloseSend(), "end a stream")
 	if _, err := s.Recv(); err != io.EOF {

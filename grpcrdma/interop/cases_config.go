@@ -25,7 +25,7 @@ import (
 var configCases = []suite{
 	must("chan/round-robin", "grpc/grpc doc/load-balancing.md",
 		"Under round_robin calls reach the servers of a target in turns.", func(e *env) {
-			c, _ := e.fleet(`{"loadBalancingConfig":[{"round_robin":{}}]}`, toCalls, toInterop)
+			c := e.fleet(`{"loadBalancingConfig":[{"round_robin":{}}]}`, toCalls, toInterop)
 			seen := map[string]int{}
 			e.until(e.limit, "calls of both servers", func() bool {
 				seen = map[string]int{}
@@ -47,7 +47,7 @@ var configCases = []suite{
 		"The service config of a resolver sets timeouts and longest messages of methods.", func(e *env) {
 			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],
 				"timeout":"0.2s","maxRequestMessageBytes":1000}]}`
-			c, _ := e.fleet(config, toCalls)
+			c := e.fleet(config, toCalls)
 			_, err := c.stub.UnaryCall(e.ctx, &pb.SimpleRequest{ResponseSize: rpctest.Block})
 			if status.Code(err) != codes.DeadlineExceeded {
 				e.Errorf("a call that blocks: %v, want code %v", err, codes.DeadlineExceeded)
@@ -59,14 +59,12 @@ var configCases = []suite{
 		}),
 	must("chan/retries", "grpc/proposal A6",
 		"A call that fails with a code of its retry policy is made again, as often as the policy says.", func(e *env) {
-			// retried asks grpc-go's test server for a status that the policy names.
-			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],
-				"retryPolicy":{"maxAttempts":3,
-			"initialBackoff":"0.002s","maxBackoff":"0.01s","backoffMultiplier":2,
-		"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+			const config = `{"methodConfig":[{"name":[{"service":"grpc.testing.TestService"}],"retryPolicy":{
+				"maxAttempts":3,"initialBackoff":"0.002s","maxBackoff":"0.01s","backoffMultiplier":2,
+				"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 			asked := e.open(toCalls, dialing{})
 			for code, want := range map[codes.Code]int64{codes.Unavailable: 3, codes.NotFound: 1} {
-				c, _ := e.fleet(config, toInterop)
+				c := e.fleet(config, toInterop)
 				before := e.ask(asked)
 				_, err := c.stub.UnaryCall(e.soon(),
 					&pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: int32(code), Message: "again"}})
@@ -91,7 +89,6 @@ var configCases = []suite{
 		}),
 	must("chan/channelz", "grpc/proposal A14",
 		"The channel stands in channelz, with its target.", func(e *env) {
-			// channels asks this process's channelz for its own channel.
 			c := e.open(toCalls, dialing{})
 			e.call(c)
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,25 +111,12 @@ var configCases = []suite{
 		}).lacking(notFused(fused.Unsupported["channelz"])),
 	must("chan/server-compressor", "grpc-go, SetSendCompressor",
 		"A handler learns what its client decompresses, and chooses.", func(e *env) {
-			var l net.Listener
-			var err error
-			if e.net != nil {
-				l, err = e.net.Listen(e.ctx, "127.0.0.1:0")
-			} else {
-				l, err = net.Listen("tcp", "127.0.0.1:0")
-			}
+			l, err := (&Server{form: e.form, net: e.net}).listen(e.ctx, "127.0.0.1:0")
 			e.must(err, "listen")
 			srv := grpc.NewServer()
 			pb.RegisterTestServiceServer(srv, choosing{})
 			e.served(srv, l)
-			addr := l.Addr().String()
-			c, err := grpc.NewClient("passthrough:///"+addr, insecurely(),
-				grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-					if e.net == nil {
-						return new(net.Dialer).DialContext(ctx, "tcp", addr)
-					}
-					return e.net.DialContext(ctx, addr)
-				}))
+			c, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely(), grpc.WithContextDialer(e.raw))
 			e.must(err, "open a client")
 			e.Cleanup(func() { c.Close() })
 			m, err := pb.NewTestServiceClient(c).UnaryCall(e.soon(), &pb.SimpleRequest{})
@@ -144,14 +128,14 @@ var configCases = []suite{
 }
 
 // fleet is a target of some of the server's addresses.
-func (e *env) fleet(config string, variants ...string) (*client, *manual.Resolver) {
+func (e *env) fleet(config string, variants ...string) *client {
 	find := manual.NewBuilderWithScheme("fleet")
 	var s resolver.State
 	for _, v := range variants {
 		s.Addresses = append(s.Addresses, resolver.Address{Addr: e.peer.Addrs[v]})
 	}
 	find.InitialState(s)
-	return e.open(toCalls, dialing{target: "fleet:///servers.test", find: find, config: config}), find
+	return e.open(toCalls, dialing{target: "fleet:///servers.test", find: find, config: config})
 }
 
 // served runs a server beside the case.

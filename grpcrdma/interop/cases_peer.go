@@ -132,7 +132,7 @@ func (e *env) own(addr string) (at string, p *proc) {
 	return there.Addrs[toCalls], p
 }
 
-// client is a channel to addr that the case's end closes.
+// to is a channel to addr that the case's end closes.
 func (e *env) to(addr string) *client {
 	c, err := e.dial(addr, dialing{})
 	e.must(err, "open a client")

@@ -45,7 +45,7 @@ func Serve(ctx context.Context, x Ends, only, at string) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(x.Out).Encode(s.Peer()); err != nil {
+	if err := json.NewEncoder(x.Out).Encode(s.Peer); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	await(ctx, x.In)
@@ -114,7 +114,7 @@ func RunCase(ctx context.Context, x Ends, kids Children, id string) error {
 		if err != nil {
 			return err
 		}
-		e.peer = server.Peer()
+		e.peer = server.Peer
 		e.Cleanup(func() { e.must(server.Close(), "close the server") })
 	} else if err := json.NewDecoder(x.In).Decode(&e.peer); err != nil {
 		return fmt.Errorf("read the server's address: %w", err)

@@ -1,8 +1,10 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"runtime"
@@ -77,7 +79,6 @@ func (e *env) note(format string, args ...any) {
 	e.notes = append(e.notes, fmt.Sprintf(format, args...))
 }
 
-// must ends the case on an error.
 func (e *env) must(err error, doing string) {
 	if err != nil {
 		e.Fatalf("%s: %v", doing, err)
@@ -131,11 +132,10 @@ type dialing struct {
 	unary  []grpc.UnaryClientInterceptor
 	stream []grpc.StreamClientInterceptor
 	stats  []stats.Handler
-	target string            // of grpc.NewClient or fused.NewClient; empty for the server's address
-	find   resolver.Builder  // of target's scheme
-	config string            // service config; empty for none
-	more   []grpc.DialOption // not for fused
-	dialed func()            // sees every connection that is made
+	target string           // of grpc.NewClient or fused.NewClient; empty for the server's address
+	find   resolver.Builder // of target's scheme
+	config string           // service config; empty for none
+	dialed func()           // sees every connection that is made
 }
 
 // client is a channel and its stub.
@@ -161,31 +161,24 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 	if addr == "" {
 		return nil, fmt.Errorf("the server of %v has no such service", e.form)
 	}
+	connect := func(ctx context.Context, addr string) (net.Conn, error) {
+		if d.dialed != nil {
+			d.dialed()
+		}
+		return e.raw(ctx, addr)
+	}
 	if e.form.Frames() {
-		return e.dialFused(addr, d)
+		return e.dialFused(addr, d, connect)
 	}
 	creds := insecure.NewCredentials()
 	if d.tls != nil {
 		creds = credentials.NewTLS(d.tls)
 	}
-	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds),
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(connect),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithChainUnaryInterceptor(d.unary...), grpc.WithChainStreamInterceptor(d.stream...)}
 	for _, h := range d.stats {
 		opts = append(opts, grpc.WithStatsHandler(h))
-	}
-	opts = append(opts, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-		if d.dialed != nil {
-			d.dialed()
-		}
-		if e.net == nil {
-			return e.raw(ctx, addr)
-		}
-		// Conformance of RDMA is the subject: TCP would pass in its place.
-		return (&grpcrdma.Dialer{Net: e.net, NoFallback: true, Timeout: e.limit}).DialContext(ctx, addr)
-	}))
-	if d.target == "" {
-		d.target = "passthrough:///" + addr
 	}
 	if d.find != nil {
 		opts = append(opts, grpc.WithResolvers(d.find))
@@ -193,43 +186,28 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 	if d.config != "" {
 		opts = append(opts, grpc.WithDefaultServiceConfig(d.config))
 	}
-	cc, err := grpc.NewClient(d.target, append(opts, d.more...)...)
+	cc, err := grpc.NewClient(cmp.Or(d.target, "passthrough:///"+addr), opts...)
 	if err != nil {
 		return nil, err
 	}
 	return &client{cc, pb.NewTestServiceClient(cc), cc.Close}, nil
 }
 
-func (e *env) dialFused(addr string, d dialing) (*client, error) {
+func (e *env) dialFused(addr string, d dialing, dial func(context.Context, string) (net.Conn, error)) (*client, error) {
 	cfg := fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats,
 		MaxRecvMsgSize: maxMessage, ServiceConfig: d.config}
-	dial := func(ctx context.Context, addr string) (net.Conn, error) {
-		if d.dialed != nil {
-			d.dialed()
-		}
-		c, err := e.net.DialContext(ctx, addr)
-		if err != nil || d.tls == nil {
-			return c, err
-		}
-		secured := tls.Client(c, d.tls)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			c.Close()
-			return nil, err
-		}
-		return secured, nil
+	if d.tls != nil {
+		cfg.Creds = credentials.NewTLS(d.tls)
+	}
+	if d.find != nil {
+		cfg.Resolvers = append(cfg.Resolvers, d.find)
 	}
 	var ch *fused.Channel
 	var err error
 	if d.target == "" && d.config == "" {
 		ch, err = fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return dial(ctx, addr) }, cfg)
 	} else {
-		if d.target == "" {
-			d.target = "passthrough:///" + addr
-		}
-		if d.find != nil {
-			cfg.Resolvers = append(cfg.Resolvers, d.find)
-		}
-		ch, err = fused.NewClient(d.target, dial, cfg)
+		ch, err = fused.NewClient(cmp.Or(d.target, "passthrough:///"+addr), dial, cfg)
 	}
 	if err != nil {
 		return nil, err
@@ -242,7 +220,8 @@ func (e *env) raw(ctx context.Context, addr string) (net.Conn, error) {
 	if e.net == nil {
 		return new(net.Dialer).DialContext(ctx, e.network(), addr)
 	}
-	return e.net.DialContext(ctx, addr)
+	// Conformance of RDMA is the subject: TCP would pass in its place.
+	return (&grpcrdma.Dialer{Net: e.net, NoFallback: true, Timeout: e.limit}).DialContext(ctx, addr)
 }
 
 // network is what addresses of connections are of.
@@ -266,10 +245,9 @@ func (e *env) ask(c *client) counts {
 	_, err := c.stub.EmptyCall(metadata.AppendToOutgoingContext(e.soon(), askKey, "1"), &pb.Empty{},
 		grpc.Header(&header))
 	e.must(err, "ask the server")
-	n, err := parseCounts(strings.Join(header.Get(askKey), ""))
-	e.must(err, "ask the server")
+	var n counts
+	e.must(json.Unmarshal([]byte(strings.Join(header.Get(askKey), "")), &n), "ask the server")
 	return n
 }
 
-// insecurely is a client without TLS.
 func insecurely() grpc.DialOption { return grpc.WithTransportCredentials(insecure.NewCredentials()) }

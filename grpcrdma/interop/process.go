@@ -28,7 +28,7 @@ type Children func(args ...string) *exec.Cmd
 // proc is a child process.
 type proc struct {
 	cmd   *exec.Cmd
-	in    *os.File
+	in    io.WriteCloser
 	out   *os.File
 	said  tail
 	ended chan struct{}
@@ -38,20 +38,19 @@ type proc struct {
 // launch starts a child. Whoever gets it ends it with kill or stop.
 func launch(cmd *exec.Cmd) (*proc, error) {
 	p := &proc{cmd: cmd, ended: make(chan struct{})}
-	theirIn, in, err := os.Pipe()
+	out, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer theirIn.Close()
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		in.Close()
-		return nil, err
-	}
-	p.in, p.out = in, out
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = theirIn, &p.said, &p.said, []*os.File{theirOut}
+	defer theirs.Close()
+	p.out = out
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &p.said, &p.said, []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		out.Close()
+		return nil, err
+	}
 	started := make(chan error, 1)
 	go func() {
 		// The death signal is sent when the thread that forked ends
@@ -59,7 +58,6 @@ func launch(cmd *exec.Cmd) (*proc, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
-		theirOut.Close()
 		started <- err
 		if err == nil {
 			p.err = cmd.Wait()
@@ -67,7 +65,6 @@ func launch(cmd *exec.Cmd) (*proc, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		in.Close()
 		out.Close()
 		return nil, err
 	}
@@ -92,7 +89,6 @@ func (p *proc) read(limit time.Duration, v any) error {
 	return err
 }
 
-// write sends the child one value.
 func (p *proc) write(v any) error { return json.NewEncoder(p.in).Encode(v) }
 
 // kill ends the child without its leave, and waits for its end. Idempotent.

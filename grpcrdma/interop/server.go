@@ -6,9 +6,9 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,8 +54,8 @@ const (
 // Peer is how a case reaches its server. It travels from the server's process to
 // those of the cases; its keys are made for one run.
 type Peer struct {
-	Addrs             map[string]string `json:"addrs"`
-	CA, Chain, Secret []byte            // PEM: the authority, and a client's certificate and key
+	Addrs    map[string]string `json:"addrs"`
+	Identity rpctest.Identity  // of both sides
 }
 
 // counts is what a server reports of itself.
@@ -70,16 +70,9 @@ type counts struct {
 // askKey is the metadata that asks for counts, and that answers.
 const askKey = "rdmaperf-counts"
 
-func parseCounts(s string) (c counts, err error) {
-	if err = json.Unmarshal([]byte(s), &c); err != nil {
-		err = fmt.Errorf("counts %q: %w", s, err)
-	}
-	return c, err
-}
-
 // Server serves every variant of a form.
 type Server struct {
-	peer    Peer
+	Peer    Peer // how to reach it
 	form    carrier.Form
 	net     *grpcrdma.Net
 	svc     rpctest.Service
@@ -96,22 +89,18 @@ type Server struct {
 // NewServer listens at addr, whose port is 0, and serves. With only, just that
 // variant, at exactly addr. n is nil for the forms without RDMA. n outlives the Server.
 func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, only string) (*Server, error) {
-	s := &Server{form: form, net: n, peer: Peer{Addrs: map[string]string{}}}
-	ca, err := newAuthority()
+	id, err := rpctest.NewIdentity()
 	if err != nil {
 		return nil, err
 	}
-	cert, err := ca.issue("server.test")
+	cert, pool, err := id.Load()
 	if err != nil {
 		return nil, err
 	}
-	s.peer.CA = ca.pem
-	if s.peer.Chain, s.peer.Secret, err = ca.client(); err != nil {
-		return nil, err
-	}
+	s := &Server{form: form, net: n, Peer: Peer{Addrs: map[string]string{}, Identity: id}}
 	onlyCert := &tls.Config{Certificates: []tls.Certificate{cert}}
 	mutual := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs: ca.pool}
+		ClientCAs: pool}
 	for _, v := range []struct {
 		name string
 		tls  *tls.Config
@@ -139,7 +128,7 @@ func (s *Server) listen(ctx context.Context, addr string) (net.Listener, error) 
 	if s.net != nil {
 		return s.net.Listen(ctx, addr)
 	}
-	if s.form == carrier.Unix && !carrier.NoHostPort(addr) { // an abstract name (unix(7)), which nothing has to remove
+	if s.form == carrier.Unix && !strings.HasPrefix(addr, "@") { // abstract (unix(7)): nothing has to remove it
 		addr = "@rdmaperf-" + rand.Text()
 	}
 	return new(net.ListenConfig).Listen(ctx, s.form.String(), addr)
@@ -151,36 +140,33 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 	if err != nil {
 		return err
 	}
-	s.peer.Addrs[variant] = l.Addr().String()
-	var serve func(net.Listener) error
+	s.Peer.Addrs[variant] = l.Addr().String()
+	var creds credentials.TransportCredentials
+	if secure != nil {
+		creds = credentials.NewTLS(secure)
+	}
+	var srv interface {
+		reflection.GRPCServer
+		carrier.Server
+	}
 	if s.form.Frames() {
-		srv, err := fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
+		srv, err = fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
 			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends},
-			MaxRecvMsgSize:    maxMessage,
-			MaxConnectionIdle: keep.MaxConnectionIdle, MaxConnectionAge: keep.MaxConnectionAge, PingTime: keep.Time,
-			PingTimeout: keep.Timeout})
+			MaxRecvMsgSize: maxMessage, Creds: creds, MaxConnectionIdle: keep.MaxConnectionIdle,
+			MaxConnectionAge: keep.MaxConnectionAge, PingTime: keep.Time, PingTimeout: keep.Timeout})
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		s.register(srv, variant)
-		if secure != nil {
-			l = tls.NewListener(l, secure)
-		}
-		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
 	} else {
-		opts := []grpc.ServerOption{grpc.KeepaliveParams(keep), grpc.UnaryInterceptor(s.seeUnary),
+		srv = grpc.NewServer(grpc.KeepaliveParams(keep), grpc.UnaryInterceptor(s.seeUnary), grpc.Creds(creds),
 			grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
 			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil),
-			grpc.WaitForHandlers(true)} // whose client has given up: one may be unmarshalling 64 MiB yet
-		if secure != nil {
-			opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
-		}
-		srv := grpc.NewServer(opts...)
-		s.register(srv, variant)
-		serve, s.stops = srv.Serve, append(s.stops, srv.Stop)
+			grpc.WaitForHandlers(true)) // whose client has given up: one may be unmarshalling 64 MiB yet
 	}
+	s.register(srv, variant)
+	s.stops = append(s.stops, srv.Stop)
 	s.served.Go(func() {
-		if err := serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it began
+		if err := srv.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it began
 			s.mu.Lock()
 			s.errs = append(s.errs, err)
 			s.mu.Unlock()
@@ -250,9 +236,6 @@ func (e *ender) HandleRPC(_ context.Context, s stats.RPCStats) {
 		e.n.Add(1)
 	}
 }
-
-// Peer is how to reach the server.
-func (s *Server) Peer() Peer { return s.peer }
 
 // Close ends all services and the calls in progress, and returns what went wrong with serving.
 func (s *Server) Close() error {

@@ -39,25 +39,37 @@ type Target struct {
 
 // Case is one thing that gRPC does without special set-up.
 type Case struct {
-	Name string
-	Run  func(T, Target)
+	Name, Clause, Requirement string
+	Run                       func(T, Target)
 }
 
 // Cases is all of them; they may share a connection.
 var Cases = []Case{
-	{"unary", func(t T, x Target) { Unary(t, x) }},
-	{"metadata", headers},
-	{"status", statuses},
-	{"server streaming", serverStreaming},
-	{"client streaming", clientStreaming},
-	{"bidirectional", Bidirectional},
-	{"deadline", deadline},
-	{"cancel", cancel},
-	{"compression", func(t T, x Target) { Unary(t, x, grpc.UseCompressor(gzip.Name)) }},
-	{"far above the ring", large},
-	{"concurrent calls", concurrent},
-	{"unread stream", unread},
-	{"abandoned stream", abandoned},
+	{"unary", "gRPC core concepts, unary RPC",
+		"Calls of 0 to 80000 bytes return what they asked for.", func(t T, x Target) { Unary(t, x) }},
+	{"metadata", "gRPC guide, metadata", "A header and a binary trailer come back.", headers},
+	{"status", "gRPC guide, status codes",
+		"Code and text of a status reach the client; an unknown method is UNIMPLEMENTED.", statuses},
+	{"server streaming", "gRPC core concepts, server streaming RPC",
+		"Fifty messages of 0 to 49000 bytes arrive in order, and then the end.", serverStreaming},
+	{"client streaming", "gRPC core concepts, client streaming RPC",
+		"The server sees every byte of fifty messages.", clientStreaming},
+	{"bidirectional", "gRPC core concepts, bidirectional streaming RPC",
+		"A hundred messages come back one by one, unchanged.", Bidirectional},
+	{"deadline", "gRPC guide, deadlines",
+		"A call past its deadline is DEADLINE_EXCEEDED, and ends at the server, too.", deadline},
+	{"cancel", "gRPC guide, cancellation", "A cancelled call is CANCELLED, and ends at the server, too.", cancel},
+	{"compression", "gRPC guide, compression",
+		"Calls compressed with gzip return what they asked for.",
+		func(t T, x Target) { Unary(t, x, grpc.UseCompressor(gzip.Name)) }},
+	{"far above the ring", "gRPC guide, flow control",
+		"A message of 3 MiB crosses a ring of 256 KiB in both directions.", large},
+	{"concurrent calls", "gRPC core concepts, channels",
+		"Sixteen callers share a connection, and each gets its own answers.", concurrent},
+	{"unread stream", "gRPC guide, flow control",
+		"A stream that nobody reads holds up no other call, and loses nothing.", unread},
+	{"abandoned stream", "gRPC guide, cancellation",
+		"A stream given up in the middle ends at the server without another call.", abandoned},
 }
 
 const testTimeout = 30 * time.Second
