@@ -1,6 +1,7 @@
 package fused
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
@@ -64,12 +66,6 @@ type policy struct {
 	state               balancer.State // guarded by b.mu
 }
 
-func (b *balanced) init() {
-	b.resolved = make(chan struct{})
-	b.pickers.Store(&pickers{changed: make(chan struct{}), state: connectivity.Idle})
-	b.ctx, b.cancel = context.WithCancel(context.Background())
-}
-
 // begin gives f a goroutine that close joins; false behind that.
 func (b *balanced) begin(f func()) bool {
 	b.mu.Lock()
@@ -85,7 +81,9 @@ func (b *balanced) begin(f func()) bool {
 func (b *balanced) wake() {
 	b.start.Do(func() {
 		b.asks.do(func() {
-			r, err := b.builder.Build(b.target, &resolving{b: b}, b.buildOptions())
+			r, err := b.builder.Build(b.target, &resolving{b: b}, resolver.BuildOptions{DialCreds: b.cfg.Creds,
+				Dialer: b.dial, Authority: b.cfg.Authority, DisableServiceConfig: b.cfg.NoServiceConfig,
+				MetricsRecorder: estats.UnimplementedMetricsRecorder{}})
 			if err != nil {
 				b.unresolved(fmt.Errorf("build the resolver of %v: %w", &b.target.URL, err))
 				return
@@ -93,16 +91,6 @@ func (b *balanced) wake() {
 			b.res = r
 		})
 	})
-}
-
-func (b *balanced) buildOptions() resolver.BuildOptions {
-	return resolver.BuildOptions{DialCreds: b.cfg.Creds, Dialer: b.dial, Authority: b.cfg.Authority,
-		DisableServiceConfig: b.cfg.NoServiceConfig, MetricsRecorder: noMetrics{}}
-}
-
-// noMetrics drops the figures of resolvers and policies.
-type noMetrics struct {
-	estats.UnimplementedMetricsRecorder
 }
 
 func (b *balanced) resolveNow() {
@@ -113,7 +101,6 @@ func (b *balanced) resolveNow() {
 	})
 }
 
-// update takes what the resolver found.
 func (b *balanced) update(s resolver.State) error {
 	defer b.first.Do(func() { close(b.resolved) })
 	if s.Endpoints == nil {
@@ -140,8 +127,8 @@ func (b *balanced) update(s resolver.State) error {
 		bad = balancer.ErrBadResolverState
 		if b.config.Load() == nil {
 			b.publish(balancer.State{ConnectivityState: connectivity.TransientFailure,
-				Picker: noChoice{status.Errorf(codes.Unavailable, "fused: error parsing service config: %v",
-					s.ServiceConfig.Err)}})
+				Picker: base.NewErrPicker(status.Errorf(codes.Unavailable, "fused: error parsing service config: %v",
+					s.ServiceConfig.Err))})
 			return bad
 		}
 	}
@@ -160,10 +147,7 @@ func (b *balanced) update(s resolver.State) error {
 func (b *balanced) tell(s resolver.State) error {
 	sc := b.config.Load()
 	b.mu.Lock()
-	p := b.next
-	if p == nil {
-		p = b.cur
-	}
+	p := cmp.Or(b.next, b.cur)
 	if b.closed {
 		b.mu.Unlock()
 		return nil
@@ -197,25 +181,15 @@ func (b *balanced) unresolved(err error) {
 	}
 	b.run.do(func() {
 		b.mu.Lock()
-		p := b.next
-		if p == nil {
-			p = b.cur
-		}
+		p := cmp.Or(b.next, b.cur)
 		b.mu.Unlock()
 		if p == nil { // nobody has made one, and a policy without addresses says the same
 			b.publish(balancer.State{ConnectivityState: connectivity.TransientFailure,
-				Picker: noChoice{fmt.Errorf("fused: name resolver error: %w", err)}})
+				Picker: base.NewErrPicker(fmt.Errorf("fused: name resolver error: %w", err))})
 			return
 		}
 		p.bal.ResolverError(err)
 	})
-}
-
-// noChoice is a picker without a choice.
-type noChoice struct{ err error }
-
-func (f noChoice) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	return balancer.PickResult{}, f.err
 }
 
 // publish lets waiting calls choose anew.
@@ -252,7 +226,8 @@ func (p *policy) NewSubConn(addrs []resolver.Address, o balancer.NewSubConnOptio
 	if len(addrs) == 0 {
 		return nil, errors.New("fused: a sub-connection without an address")
 	}
-	sc := &subConn{p: p, listener: o.StateListener, addrs: addrs, producers: map[balancer.ProducerBuilder]*producer{}}
+	sc := &subConn{p: p, listener: o.StateListener, addrs: addrs, healthy: func() {},
+		producers: map[balancer.ProducerBuilder]*producer{}}
 	sc.ctx, sc.cancel = context.WithCancel(p.b.ctx)
 	return sc, nil
 }
@@ -269,7 +244,9 @@ func (p *policy) ResolveNow(resolver.ResolveNowOptions) { p.b.resolveNow() }
 
 func (p *policy) Target() string { return p.b.target.String() }
 
-func (p *policy) MetricsRecorder() estats.MetricsRecorder { return noMetrics{} }
+func (p *policy) MetricsRecorder() estats.MetricsRecorder {
+	return estats.UnimplementedMetricsRecorder{}
+}
 
 // resolving is the resolver.ClientConn.
 type resolving struct {
@@ -306,7 +283,7 @@ func (b *balanced) close() {
 	})
 	b.cancel()
 	if !was {
-		b.publish(balancer.State{ConnectivityState: connectivity.Shutdown, Picker: noChoice{errClosed}})
+		b.publish(balancer.State{ConnectivityState: connectivity.Shutdown, Picker: base.NewErrPicker(errClosed)})
 	}
 	b.work.Wait()
 }

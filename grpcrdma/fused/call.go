@@ -63,14 +63,21 @@ func compressorFor(name string) (encoding.Compressor, error) {
 	return nil, status.Errorf(codes.Internal, "fused: compressor is not installed for requested grpc-encoding %q", name)
 }
 
-// marshal gives the bytes of a message as they travel. free is due when they are sent.
-func (p *packing) marshal(m any) (b []byte, size int, fl flags, free func(), err error) {
+// parcel is a message as it travels. free is due when it is sent.
+type parcel struct {
+	bytes []byte
+	size  int // unpacked
+	flags flags
+	free  func()
+}
+
+func (p *packing) marshal(m any) (out parcel, err error) {
 	bufs, err := p.codec.Marshal(m)
 	if err != nil {
-		return nil, 0, 0, nil, status.Errorf(codes.Internal, "fused: error while marshaling: %v", err)
+		return out, status.Errorf(codes.Internal, "fused: error while marshaling: %v", err)
 	}
-	size = bufs.Len()
-	if p.compressor != nil && size > 0 {
+	out.size = bufs.Len()
+	if p.compressor != nil && out.size > 0 {
 		var packed mem.BufferSlice
 		w := mem.NewWriter(&packed, mem.DefaultBufferPool())
 		z, err := p.compressor.Compress(w)
@@ -83,21 +90,23 @@ func (p *packing) marshal(m any) (b []byte, size int, fl flags, free func(), err
 		bufs.Free()
 		if err != nil {
 			packed.Free()
-			return nil, 0, 0, nil, status.Errorf(codes.Internal, "fused: error while compressing: %v", err)
+			return out, status.Errorf(codes.Internal, "fused: error while compressing: %v", err)
 		}
-		bufs, fl = packed, fPacked
+		bufs, out.flags = packed, fPacked
 	}
 	if n := bufs.Len(); n > p.maxSend {
 		bufs.Free()
-		return nil, 0, 0, nil, status.Errorf(codes.ResourceExhausted,
-			"fused: trying to send message larger than max (%d vs. %d)", n, p.maxSend)
+		return out, status.Errorf(codes.ResourceExhausted, "fused: trying to send message larger than max (%d vs. %d)", n,
+			p.maxSend)
 	}
 	if len(bufs) == 1 {
-		return bufs[0].ReadOnlyData(), size, fl, bufs.Free, nil
+		out.bytes, out.free = bufs[0].ReadOnlyData(), bufs.Free
+		return out, nil
 	}
 	one := bufs.MaterializeToBuffer(mem.DefaultBufferPool())
 	bufs.Free()
-	return one.ReadOnlyData(), size, fl, one.Free, nil
+	out.bytes, out.free = one.ReadOnlyData(), one.Free
+	return out, nil
 }
 
 // unmarshal reads a message into v and frees it. size is its length unpacked.
@@ -196,8 +205,7 @@ func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
 // lesser holds.
 func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
 	if mc.waitForReady != nil && !slices.ContainsFunc(opts, func(o grpc.CallOption) bool {
-		_,
-			ok := o.(grpc.FailFastCallOption)
+		_, ok := o.(grpc.FailFastCallOption)
 		return ok
 	}) {
 		i.failFast = !*mc.waitForReady
@@ -243,10 +251,10 @@ func (o observers) tell(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-func (o observers) sent(ctx context.Context, m any, size, wire int) {
+func (o observers) sent(ctx context.Context, m any, p *parcel) {
 	if len(o.list) > 0 {
-		o.tell(ctx, &stats.OutPayload{Client: o.client, Payload: m, Length: size, CompressedLength: wire,
-			WireLength: wire + headerLen, SentTime: time.Now()})
+		o.tell(ctx, &stats.OutPayload{Client: o.client, Payload: m, Length: p.size, CompressedLength: len(p.bytes),
+			WireLength: len(p.bytes) + headerLen, SentTime: time.Now()})
 	}
 }
 

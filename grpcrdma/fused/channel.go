@@ -1,6 +1,7 @@
 package fused
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,30 +101,20 @@ func (c Config) normal() (Config, error) {
 		{"window", &c.Window, defaultWindow, minWindow, maxWindow},
 		{"streams", &c.MaxStreams, defaultStreams, 1, maxStreams},
 	} {
-		if *v.to == 0 {
-			*v.to = v.standard
-		}
-		if *v.to < v.low || *v.to > v.high {
+		if *v.to = cmp.Or(*v.to, v.standard); *v.to < v.low || *v.to > v.high {
 			return c, fmt.Errorf("%s %d, want %d to %d: %w", v.what, *v.to, v.low, v.high, ErrConfig)
 		}
 	}
-	if c.ConnectionTimeout == 0 {
-		c.ConnectionTimeout = defaultConnect
-	}
-	if c.StallLimit == 0 {
-		c.StallLimit = defaultStall
-	}
-	if c.PingTimeout == 0 {
-		c.PingTimeout = defaultPingLimit
-	}
+	c.ConnectionTimeout = cmp.Or(c.ConnectionTimeout, defaultConnect)
+	c.StallLimit = cmp.Or(c.StallLimit, defaultStall)
+	c.PingTimeout = cmp.Or(c.PingTimeout, defaultPingLimit)
+	c.Sinks = cmp.Or(c.Sinks, defaultSinks)
 	switch {
 	case c.PingTime < 0 || c.PingTimeout < 10*time.Millisecond || c.MaxConnectionIdle < 0:
 		return c, fmt.Errorf("pings after %v within %v, idle connections for %v: want none below 0, and 10 ms for an "+
 			"answer: %w", c.PingTime, c.PingTimeout, c.MaxConnectionIdle, ErrConfig)
 	case c.ConnectionTimeout < 0:
 		return c, fmt.Errorf("connection timeout %v, want a positive one: %w", c.ConnectionTimeout, ErrConfig)
-	case c.Sinks == 0:
-		c.Sinks = defaultSinks
 	case c.Sinks > maxSinks:
 		return c, fmt.Errorf("sinks of %d bytes, want at most %d: %w", c.Sinks, maxSinks, ErrConfig)
 	}
@@ -216,14 +207,16 @@ func (c *Channel) session(ctx context.Context, failFast bool) (s *clientSession,
 // notConnected is the end of a wait for a connection, with what was in its way last.
 func (c *Channel) notConnected(ctx context.Context) error {
 	c.mu.Lock()
-	last := c.last
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	return waitEnded(ctx, c.last)
+}
+
+func waitEnded(ctx context.Context, last error) error {
+	code := status.FromContextError(ctx.Err()).Code()
 	if last == nil {
-		return status.Errorf(status.FromContextError(ctx.Err()).Code(), "fused: %v while waiting for a connection",
-			ctx.Err())
+		return status.Errorf(code, "fused: %v while waiting for a connection", ctx.Err())
 	}
-	return status.Errorf(status.FromContextError(ctx.Err()).Code(),
-		"fused: %v while waiting for a connection; the last attempt: %v", ctx.Err(), last)
+	return status.Errorf(code, "fused: %v while waiting for a connection; the last attempt: %v", ctx.Err(), last)
 }
 
 // connect makes the connection that calls wait for. It outlives the call that
@@ -252,15 +245,9 @@ func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
 // caller holds mu.
 func (c *Channel) prune() {
 	if c.cur != nil {
-		c.cur.check()
-		select {
-		case <-c.cur.done:
+		if c.cur.check(); !c.cur.takesCalls() {
 			c.old = append(c.old, c.cur)
 			c.cur = nil
-		case <-c.cur.draining:
-			c.old = append(c.old, c.cur)
-			c.cur = nil
-		default:
 		}
 	}
 	keep := c.old[:0]

@@ -49,7 +49,6 @@ func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ 
 	return cs.unary(args, reply)
 }
 
-// unary makes the call to its end.
 func (cs *clientStream) unary(args, reply any) error {
 	for {
 		bad, err := cs.send(args, true)
@@ -70,8 +69,7 @@ const maxAgain = 5
 // again prepares the call for another connection, if the peer of the last one cannot
 // know of it: gRPC's transparent retry.
 func (cs *clientStream) again(err error) bool {
-	if cs.st == nil || !cs.st.unknownToPeer() || cs.s.cause() == nil && !cs.s.drains() || cs.tries >= maxAgain ||
-		cs.ctx.Err() != nil {
+	if cs.st == nil || !cs.st.unknownToPeer() || cs.s.takesCalls() || cs.tries >= maxAgain || cs.ctx.Err() != nil {
 		return false
 	}
 	cs.tries++
@@ -338,7 +336,6 @@ func (cs *clientStream) begin() error {
 	return nil
 }
 
-// outcome is the server's status of an ended stream.
 func (cs *clientStream) outcome() error {
 	cs.st.mu.Lock()
 	defer cs.st.mu.Unlock()
@@ -404,18 +401,22 @@ func (cs *clientStream) header() metadata.MD {
 	return withType(cs.st.header, cs.info.subtype)
 }
 
-// fill answers the call options that ask for something, and tells stats handlers of
-// the trailer.
-func (cs *clientStream) fill() {
-	for _, h := range cs.info.header {
+// answer answers the call options that ask for something.
+func (cs *clientStream) answer(i *callInfo) {
+	for _, h := range i.header {
 		*h = cs.header()
 	}
-	for _, t := range cs.info.trailer {
+	for _, t := range i.trailer {
 		*t = cs.Trailer()
 	}
-	for _, p := range cs.info.peers {
+	for _, p := range i.peers {
 		*p = *cs.s.peer()
 	}
+}
+
+// fill answers the options of the call, and tells stats handlers of the trailer.
+func (cs *clientStream) fill() {
+	cs.answer(&cs.info)
 	if len(cs.ch.obs.list) == 0 {
 		return
 	}

@@ -11,24 +11,23 @@ import (
 // the end of this side's stream. io.EOF when the server ended the call: its status
 // has the reason. bad tells that it is the message that cannot be sent.
 func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
-	b, size, fl, free, err := cs.pack.marshal(m)
+	p, err := cs.pack.marshal(m)
 	if err != nil {
 		return true, err
 	}
-	defer free()
-	return false, cs.sendBytes(m, b, size, fl, last)
+	defer p.free()
+	return false, cs.sendParcel(m, &p, last)
 }
 
-// sendBytes sends a message that was marshalled to b.
-func (cs *clientStream) sendBytes(m any, b []byte, size int, fl flags, last bool) (err error) {
-	var end flags
+func (cs *clientStream) sendParcel(m any, p *parcel, last bool) (err error) {
+	fl, end := p.flags, flags(0)
 	if last {
 		end = fEnd
 	}
 	if len(cs.open) > 0 {
 		fl |= fOpen
 	}
-	err = cs.st.sendMessage(cs.ctx, fl, cs.open, b, end, nil)
+	err = cs.st.sendMessage(cs.ctx, fl, cs.open, p.bytes, end, nil)
 	if not, ok := err.(notSent); ok && len(cs.open) > 0 {
 		cs.st.retract(not)
 	}
@@ -36,7 +35,7 @@ func (cs *clientStream) sendBytes(m any, b []byte, size int, fl flags, last bool
 		cs.open = nil
 	}
 	if err == nil {
-		cs.ch.obs.sent(cs.ctx, m, size, len(b))
+		cs.ch.obs.sent(cs.ctx, m, p)
 		return nil
 	}
 	if err == errOver {

@@ -1,25 +1,8 @@
 // Package fused carries gRPC calls as frames on a byte stream, without HTTP/2, for
 // generated stubs unchanged: [Channel] is a grpc.ClientConnInterface, [Server] a
 // grpc.ServiceRegistrar. Over the connections of grpcrdma a unary call is one
-// one-sided write in each direction.
-//
-//	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, addr) },
-//
-// fused.Config{})
-//
-//	client := pb.NewGreeterClient(ch)
-//
-//	srv, err := fused.NewServer(fused.Config{})
-//	pb.RegisterGreeterServer(srv, impl)
-//	err = srv.Serve(listener)
-//
-// [NewClient] makes a channel to a target instead, under grpc-go's own resolvers and load
-// balancing policies:
-//
-//	ch, err := fused.NewClient("rdma:///a:18516,b:18516", (&grpcrdma.Dialer{Net: n}).DialContext, fused.Config{
-//		Resolvers: []resolver.Builder{grpcrdma.Resolver()}, ServiceConfig:
-//
-// `{"loadBalancingConfig":[{"round_robin":{}}]}`})
+// one-sided write in each direction. [NewChannel] makes a channel of what dials one server,
+// [NewClient] one to a target, under grpc-go's own resolvers and load balancing policies.
 //
 // Any net.Conn does. Config.Creds are gRPC's credentials, as of grpc.NewServer and
 // grpc.NewClient; a connection that is a tls.Conn brings its own. Either way handlers
@@ -38,10 +21,8 @@
 // MaxCallRecvMsgSize, MaxCallSendMsgSize, PerRPCCredentials. Tests run one body on this package and
 // on grpc-go over TCP, and ask both for the same codes, metadata and events.
 //
-// # Not supported, and why
-//
-// [Unsupported] is the list. Streams are made again under a service config alone: without
-// one their messages are not kept.
+// [Unsupported] is what is missing, and why. Streams are made again under a service config
+// alone: without one their messages are not kept.
 //
 // # How it waits
 //
@@ -75,7 +56,7 @@
 //
 // # Limits
 //
-// Close of a Channel, and Stop and GracefulStop of a Server, join their goroutines. A stream
+// A stream
 // holds at most Config.Window bytes that were not read, the messages in sinks, and the
 // message that is waited for. An idle client detects the loss of its connection at its next
 // call: over connections of grpcrdma before that is sent, over others the call is Unavailable.

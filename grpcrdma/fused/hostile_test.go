@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"runtime"
 	"testing"
@@ -68,6 +69,19 @@ func isTimeout(err error) bool {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
+// badParts are faults of frames in parts, from either side.
+func badParts() map[string][]byte {
+	part := raw(kindMore, 0, 1, 1, 2, 3)
+	return map[string][]byte{
+		"parts with nothing behind": join(goodHello, part, goodHello),
+		"parts of another stream":   join(goodHello, part, raw(kindMore, 0, 2, 1)),
+		"a frame between parts":     join(goodHello, part, raw(kindWindow, 0, 1, 1, 0, 0, 0)),
+		"parts with flags":          join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
+		"parts without end": join(goodHello,
+			bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)),
+	}
+}
+
 func TestHostileClientsAreCutOff(t *testing.T) {
 	open := raw(kindStream, fOpen|fData|fFirst, 1, opening(stuck, 10, make([]byte, 5))...)
 	huge := raw(kindStream, 0, 1)
@@ -85,14 +99,8 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		flood = append(flood, raw(kindStream, fData|fFirst, 1, append(binary.LittleEndian.AppendUint32(nil, maxData-4),
 			make([]byte, maxData-4)...)...)...)
 	}
-	for name, bytes := range map[string][]byte{
-		"parts with nothing behind": join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), goodHello),
-		"parts of another stream":   join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
-		"a frame between parts": join(goodHello, raw(kindMore, 0, 1, 1, 2, 3),
-			raw(kindWindow, 0, 1, 1, 0, 0, 0)),
-		"parts with flags": join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
-		"parts without end": append(append([]byte(nil), goodHello...),
-			bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
+	say := badParts()
+	maps.Copy(say, map[string][]byte{
 		"not this protocol":            []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
 		"another version":              helloFrame(version+1, minWindow, 1),
 		"no window":                    helloFrame(version, 0, 1),
@@ -122,7 +130,8 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		"reset of no stream":          join(goodHello, raw(kindReset, 0, 1, 0, 0, 0, 0)),
 		"more streams than agreed":    many,
 		"more than the window":        flood,
-	} {
+	})
+	for name, bytes := range say {
 		t.Run(name, func(t *testing.T) {
 			newRPC(t, arms[0], Config{}, Config{}).cutsOff(t, bytes)
 		})
@@ -169,15 +178,22 @@ func scripted(t *testing.T, say []byte) *Channel {
 	return ch
 }
 
+// greeting dials a server that greets and then does what the test wants.
+func greeting(t *testing.T, then func(far net.Conn)) dialer {
+	near, far := net.Pipe()
+	t.Cleanup(func() { far.Close() })
+	go func() {
+		far.Read(make([]byte, 64<<10)) // hello
+		far.Write(goodHello)
+		then(far)
+	}()
+	return func(context.Context) (net.Conn, error) { return near, nil }
+}
+
 func TestHostileServersAreCutOff(t *testing.T) {
 	okTrailer := appendBlock(nil, func(b []byte) []byte { return appendTrailer(b, status.New(codes.OK, ""), nil) })
-	for name, bytes := range map[string][]byte{
-		"parts with nothing behind": join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), goodHello),
-		"parts of another stream":   join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindMore, 0, 2, 1)),
-		"a frame between parts":     join(goodHello, raw(kindMore, 0, 1, 1, 2, 3), raw(kindWindow, 0, 1, 1, 0, 0, 0)),
-		"parts with flags":          join(goodHello, raw(kindMore, fEnd, 1, 1, 2, 3)),
-		"parts without end": append(append([]byte(nil), goodHello...),
-			bytes.Repeat(raw(kindMore, 0, 1, make([]byte, maxPayload)...), defaultBlocks/maxPayload+2)...),
+	say := badParts()
+	maps.Copy(say, map[string][]byte{
 		"not this protocol":         []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
 		"another version":           helloFrame(9, minWindow, 1),
 		"an unknown stream":         join(goodHello, raw(kindStream, fTrailer|fEnd, 77, okTrailer...)),
@@ -187,7 +203,8 @@ func TestHostileServersAreCutOff(t *testing.T) {
 		"torn trailer":              join(goodHello, raw(kindStream, fTrailer|fEnd, 1, 1, 0, 0, 0, 0)),
 		"message that has no begin": join(goodHello, raw(kindStream, fData, 1, 1, 2, 3)),
 		"torn window":               join(goodHello, raw(kindWindow, 0, 1, 1, 2)),
-	} {
+	})
+	for name, bytes := range say {
 		t.Run(name, func(t *testing.T) {
 			ch := scripted(t, bytes)
 			_, err := pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
@@ -258,8 +275,7 @@ func FuzzFrames(f *testing.F) {
 						return err
 					}
 				case kindWindow:
-					d := decoder{b: f.data}
-					return st.widen(d.u32())
+					return st.widen(f)
 				}
 				held := 0
 				for _, m := range st.queue {

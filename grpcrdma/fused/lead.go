@@ -70,9 +70,7 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 		c.fail(err)
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
-	peer, err := c.greet(deadline, hello{window: c.window, streams: maxStreams, sinks: c.sinks.conn != nil,
-		blocks:    c.maxBlocks,
-		authority: cfg.authority(conn), agent: cfg.agent()})
+	peer, err := c.greet(deadline, hello{streams: maxStreams, authority: cfg.authority(conn), agent: cfg.agent()})
 	if err != nil {
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
@@ -167,12 +165,7 @@ func (c *clientSession) handle(f *frame) error {
 		}
 		return nil
 	case kindWindow:
-		d := decoder{b: f.data}
-		n := d.u32()
-		if d.bad {
-			return errWindow
-		}
-		return st.widen(n)
+		return st.widen(f)
 	}
 	return fmt.Errorf("%w: kind %d from a server", errFrame, f.kind)
 }
@@ -201,13 +194,15 @@ func (c *clientSession) goAway(f *frame) error {
 
 var errGone = errors.New("the server has ended the connection in order")
 
-// drains is true when the server takes no more calls here.
-func (c *clientSession) drains() bool {
+// takesCalls is false for a connection that is lost or that the server drains.
+func (c *clientSession) takesCalls() bool {
 	select {
-	case <-c.draining:
-		return true
-	default:
+	case <-c.done:
 		return false
+	case <-c.draining:
+		return false
+	default:
+		return true
 	}
 }
 

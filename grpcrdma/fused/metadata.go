@@ -1,7 +1,7 @@
 package fused
 
 import (
-	"fmt"
+	"maps"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -27,17 +27,17 @@ func reserved(key string) bool {
 
 // checkMD gives Internal for keys and values that HTTP/2 cannot carry.
 func checkMD(md metadata.MD) error {
-	for k, vs := range md {
-		if err := checkPair(k, vs...); err != nil {
+	for key, values := range md {
+		if err := checkPair(key, values); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkPair(key string, values ...string) error {
+func checkPair(key string, values []string) error {
 	bad := func(what string) error {
-		return status.Error(codes.Internal, fmt.Sprintf("fused: header key %q %s", key, what))
+		return status.Errorf(codes.Internal, "fused: header key %q %s", key, what)
 	}
 	if key == "" {
 		return bad("is empty")
@@ -65,7 +65,6 @@ func checkPair(key string, values ...string) error {
 
 var plainType = []string{"application/grpc"}
 
-// contentType is the value of content-type for a codec's name.
 func contentType(codec string) []string {
 	if codec == "" {
 		return plainType
@@ -76,9 +75,7 @@ func contentType(codec string) []string {
 // withType is md as gRPC shows it: with the content type, in a copy.
 func withType(md metadata.MD, codec string) metadata.MD {
 	all := make(metadata.MD, len(md)+1)
-	for k, v := range md {
-		all[k] = v
-	}
+	maps.Copy(all, md)
 	all["content-type"] = contentType(codec)
 	return all
 }

@@ -67,12 +67,7 @@ func (b *balanced) pick(cs *clientStream) (waited bool, err error) {
 		select {
 		case <-p.changed:
 		case <-cs.ctx.Done():
-			code := status.FromContextError(cs.ctx.Err()).Code()
-			if last != nil {
-				return waited, status.Errorf(code, "fused: %v while waiting for a connection; the last attempt: %v",
-					cs.ctx.Err(), last)
-			}
-			return waited, status.Errorf(code, "fused: %v while waiting for a connection", cs.ctx.Err())
+			return waited, waitEnded(cs.ctx, last)
 		}
 	}
 }

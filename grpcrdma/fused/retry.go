@@ -1,6 +1,7 @@
 package fused
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"math"
@@ -16,73 +17,58 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// invokeConfigured makes a unary call under a service config.
 func (c *Channel) invokeConfigured(ctx context.Context, method string, args, reply any, opts []grpc.CallOption) error {
-	desc := &grpc.StreamDesc{}
-	mc, th, err := c.configOf(ctx, method, opts)
-	if err != nil {
+	cs, r, th, err := c.openConfigured(ctx, &grpc.StreamDesc{}, method, opts)
+	switch {
+	case err != nil:
+		return err
+	case r == nil:
+		if err = cs.unary(args, reply); err == nil {
+			th.succeeded()
+		}
 		return err
 	}
-	if mc != nil && mc.retry != nil && !c.cfg.NoRetry {
-		r, err := c.openRetry(ctx, method, desc, mc, th, opts)
-		if err != nil {
-			return err
-		}
-		if err := r.SendMsg(args); err != nil {
-			return err
-		}
-		return r.RecvMsg(reply)
-	}
-	cs, err := c.open(ctx, method, desc, mc, opts)
-	if err != nil {
+	if err := r.SendMsg(args); err != nil {
 		return err
 	}
-	err = cs.unary(args, reply)
-	if err == nil {
-		th.succeeded()
-	}
-	return err
+	return r.RecvMsg(reply)
 }
 
-// streamConfigured opens a stream under a service config.
 func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, method string,
 	opts []grpc.CallOption) (grpc.ClientStream, error) {
-	mc, th, err := c.configOf(ctx, method, opts)
-	if err != nil {
+	cs, r, _, err := c.openConfigured(ctx, desc, method, opts)
+	switch {
+	case err != nil:
 		return nil, err
+	case r == nil:
+		return cs, cs.begin()
 	}
-	if mc != nil && mc.retry != nil && !c.cfg.NoRetry {
-		r, err := c.openRetry(ctx, method, desc, mc, th, opts)
-		if err != nil {
-			return nil, err
-		}
-		return r, nil
-	}
-	cs, err := c.open(ctx, method, desc, mc, opts)
-	if err != nil {
-		return nil, err
-	}
-	return cs, cs.begin()
+	return r, nil
 }
 
-func (c *Channel) configOf(ctx context.Context, method string, opts []grpc.CallOption) (*methodConfig, *throttle,
-	error) {
+// openConfigured opens a call: r where the service config lets it be made again, else cs.
+func (c *Channel) openConfigured(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts []grpc.CallOption) (cs *clientStream, r *retryCall, th *throttle, err error) {
 	mc, th, err := c.lb.methodConfig(ctx, method)
-	if err != nil {
+	switch {
+	case err != nil:
 		if info, bad := c.cfg.callInfo(opts); bad == nil {
 			for _, f := range info.finish {
 				f(err)
 			}
 		}
+	case mc != nil && mc.retry != nil && !c.cfg.NoRetry:
+		r, err = c.openRetry(ctx, method, desc, mc, th, opts)
+	default:
+		cs, err = c.open(ctx, method, desc, mc, opts)
 	}
-	return mc, th, err
+	return cs, r, th, err
 }
 
 // retryCall is a call that a service config lets be made again (gRFC A6): what was
 // sent is kept until the call is committed to an attempt, which it is when a header or
 // a message has come, when that is too much to keep, or when no attempt is left.
 type retryCall struct {
-	ch   *Channel
 	ctx  context.Context
 	stop func() // frees the timeout
 	desc *grpc.StreamDesc
@@ -93,7 +79,6 @@ type retryCall struct {
 
 	mu        sync.Mutex
 	cur       *clientStream // nil while none was made
-	err       error         // why none could be made
 	ops       []func(*clientStream) error
 	kept      int // bytes
 	committed bool
@@ -112,7 +97,7 @@ func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.Strea
 	opts []grpc.CallOption) (*retryCall, error) {
 	info, err := c.cfg.callInfo(opts)
 	info.apply(mc, opts)
-	r := &retryCall{ch: c, desc: desc, info: info, way: mc.retry, th: th}
+	r := &retryCall{desc: desc, info: info, way: mc.retry, th: th}
 	if mc.timeout != nil && *mc.timeout >= 0 {
 		r.ctx, r.stop = context.WithTimeout(ctx, *mc.timeout)
 	} else {
@@ -216,7 +201,6 @@ func (r *retryCall) do(op func(*clientStream) error, keep int) error {
 				break
 			}
 			a = nil
-			r.err = failed
 		}
 	}
 }
@@ -230,8 +214,7 @@ func (r *retryCall) again(a *clientStream, err error) error {
 	if r.committed {
 		return err
 	}
-	if a != nil && a.st != nil && a.st.unknownToPeer() && (a.s.cause() != nil || a.s.drains()) && a.tries < maxAgain &&
-		r.retries == 0 {
+	if a != nil && a.st != nil && a.st.unknownToPeer() && !a.s.takesCalls() && a.tries < maxAgain && r.retries == 0 {
 		a.tries++
 		return r.ctx.Err() // transparent: the first attempt did not reach the server
 	}
@@ -297,16 +280,17 @@ func (r *retryCall) SendMsg(m any) error {
 	r.mu.Lock()
 	pack := r.cur.pack
 	r.mu.Unlock()
-	b, size, fl, free, err := pack.marshal(m)
+	p, err := pack.marshal(m)
 	if err != nil {
 		return r.finish(err)
 	}
-	kept := append([]byte(nil), b...)
-	free()
+	kept := bytes.Clone(p.bytes)
+	p.free()
+	p.bytes = kept
 	err = r.do(func(a *clientStream) error {
 		a.sendMu.Lock()
 		defer a.sendMu.Unlock()
-		err := a.sendBytes(m, kept, size, fl, last)
+		err := a.sendParcel(m, &p, last)
 		a.half = a.half || last
 		if err != nil && err != io.EOF {
 			a.finish(err)
@@ -357,18 +341,13 @@ func (r *retryCall) Header() (md metadata.MD, err error) {
 	return md, err
 }
 
-// last is the attempt that counts; nil if there was none.
-func (r *retryCall) last() *clientStream {
+func (r *retryCall) Trailer() metadata.MD {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.cur
-}
-
-func (r *retryCall) Trailer() metadata.MD {
-	if a := r.last(); a != nil {
-		return a.Trailer()
+	if r.cur == nil { // no attempt was made
+		return nil
 	}
-	return nil
+	return r.cur.Trailer()
 }
 
 // Context is the call's, which is not made again behind this.
@@ -389,15 +368,7 @@ func (r *retryCall) finish(err error) error {
 		r.stop()
 		if a := r.cur; a != nil { // there will be no other attempt
 			a.finish(r.outcome)
-			for _, h := range r.info.header {
-				*h = a.header()
-			}
-			for _, t := range r.info.trailer {
-				*t = a.Trailer()
-			}
-			for _, p := range r.info.peers {
-				*p = *a.s.peer()
-			}
+			a.answer(&r.info)
 		}
 		for _, f := range r.info.finish {
 			f(r.outcome)

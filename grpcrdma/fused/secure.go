@@ -1,6 +1,7 @@
 package fused
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -56,11 +57,7 @@ func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) e
 	var conn net.Conn
 	var err error
 	if s.client {
-		name := cfg.serverName
-		if name == "" {
-			name = cfg.authority(raw)
-		}
-		conn, s.auth, err = creds.ClientHandshake(ctx, name, raw)
+		conn, s.auth, err = creds.ClientHandshake(ctx, cmp.Or(cfg.serverName, cfg.authority(raw)), raw)
 	} else {
 		conn, s.auth, err = creds.ServerHandshake(raw)
 	}
@@ -74,12 +71,10 @@ func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) e
 	return nil
 }
 
-// peer is the peer.Peer of the connection.
 func (s *session) peer() *peer.Peer {
 	return &peer.Peer{Addr: s.conn.RemoteAddr(), LocalAddr: s.conn.LocalAddr(), AuthInfo: s.auth}
 }
 
-// agent is what this side calls itself.
 func (c *Config) agent() string {
 	own := "grpc-go/" + grpc.Version
 	if c.UserAgent == "" {

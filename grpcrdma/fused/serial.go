@@ -6,56 +6,42 @@ import "sync"
 // goroutine that ends when there is nothing to do. The zero value is ready.
 type serial struct {
 	mu     sync.Mutex
-	queue  []func()
-	busy   chan struct{} // closed when the goroutine at work ends; nil: none is
+	queue  []func() // the first one runs
 	closed bool
+	work   sync.WaitGroup
 }
 
 // do lets f run; false when closed.
-func (s *serial) do(f func()) bool {
+func (s *serial) do(f func()) bool { return s.add(f, false) }
+
+// close lets last run as the last one, and returns when it has. Idempotent.
+func (s *serial) close(last func()) {
+	s.add(last, true)
+	s.work.Wait()
+}
+
+func (s *serial) add(f func(), last bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.add(f)
+	s.closed = last
+	if s.queue = append(s.queue, f); len(s.queue) == 1 {
+		s.work.Go(s.run)
+	}
 	return true
 }
 
-func (s *serial) add(f func()) {
-	s.queue = append(s.queue, f)
-	if s.busy == nil {
-		s.busy = make(chan struct{})
-		go s.work(s.busy)
-	}
-}
-
-func (s *serial) work(over chan struct{}) {
-	defer close(over)
-	for {
+func (s *serial) run() {
+	for more := true; more; {
 		s.mu.Lock()
-		if len(s.queue) == 0 {
-			s.busy = nil
-			s.mu.Unlock()
-			return
-		}
 		f := s.queue[0]
-		s.queue = s.queue[1:]
 		s.mu.Unlock()
 		f()
-	}
-}
-
-// close lets last run as the last one, and returns when it has. Idempotent.
-func (s *serial) close(last func()) {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		s.add(last)
-	}
-	over := s.busy
-	s.mu.Unlock()
-	if over != nil {
-		<-over
+		s.mu.Lock()
+		s.queue = s.queue[1:]
+		more = len(s.queue) > 0
+		s.mu.Unlock()
 	}
 }

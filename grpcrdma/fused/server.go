@@ -3,8 +3,10 @@ package fused
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -154,11 +156,7 @@ func (s *Server) halt() []*serverSession {
 	for l := range s.listeners {
 		l.Close()
 	}
-	var all []*serverSession
-	for ss := range s.sessions {
-		all = append(all, ss)
-	}
-	return all
+	return slices.Collect(maps.Keys(s.sessions))
 }
 
 // Stop ends everything: calls in progress are canceled. It returns when their

@@ -63,9 +63,7 @@ func (ss *serverSession) run() {
 		h.HandleConn(ctx, &stats.ConnBegin{})
 	}
 	ss.ctx = ctx
-	hi, err := ss.greet(deadline, hello{window: ss.window, streams: ss.srv.cfg.MaxStreams, sinks: ss.sinks.conn != nil,
-		blocks: ss.maxBlocks,
-		pings:  ss.pingsWithin()})
+	hi, err := ss.greet(deadline, hello{streams: ss.srv.cfg.MaxStreams, pings: ss.pingsWithin()})
 	ss.authority, ss.agent = []string{hi.authority}, []string{hi.agent}
 	if err == nil && ss.open() {
 		stop := ss.tend()
@@ -103,6 +101,9 @@ func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) e
 // handle is the reader's half of the protocol. It writes nothing: a reader that
 // waits for its peer to read could wait for ever.
 func (ss *serverSession) handle(f *frame) error {
+	if f.has(fHeader | fTrailer) {
+		return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
+	}
 	if f.kind == kindStream && f.has(fOpen) {
 		return ss.begin(f)
 	}
@@ -132,9 +133,6 @@ func (ss *serverSession) handle(f *frame) error {
 	}
 	switch f.kind {
 	case kindStream:
-		if f.has(fHeader | fTrailer) {
-			return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
-		}
 		if err := st.deliver(f); err != nil {
 			return err
 		}
@@ -143,12 +141,7 @@ func (ss *serverSession) handle(f *frame) error {
 		}
 		return nil
 	case kindWindow:
-		d := decoder{b: f.data}
-		n := d.u32()
-		if d.bad {
-			return errWindow
-		}
-		return st.widen(n)
+		return st.widen(f)
 	case kindReset:
 		ss.callsMu.Lock()
 		call := ss.calls[f.stream]
@@ -163,14 +156,10 @@ func (ss *serverSession) handle(f *frame) error {
 	return fmt.Errorf("%w: kind %d from a client", errFrame, f.kind)
 }
 
-// begin starts the handler of a call.
 func (ss *serverSession) begin(f *frame) error {
 	o, err := parseOpen(f.open)
 	if err != nil {
 		return err
-	}
-	if f.has(fHeader | fTrailer) {
-		return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
 	}
 	st := newStream(ss.session, f.stream)
 	if err := st.deliver(f); err != nil {
@@ -245,7 +234,6 @@ func (ss *serverSession) startHeld(id uint32) {
 	ss.start(call)
 }
 
-// start gives a call a goroutine.
 func (ss *serverSession) start(call *serverStream) {
 	ss.out.roused.Add(1)
 	ss.handlers.Go(call.run)

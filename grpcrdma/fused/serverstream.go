@@ -103,7 +103,7 @@ func (c *serverStream) call() (reply any, err error) {
 	if m := sv.unary[name]; m != nil {
 		begun := time.Now()
 		c.single = true
-		reply, err = m.Handler(sv.impl, c.ctx, c.request, chainUnaryServer(cfg.UnaryServer))
+		reply, err = m.Handler(sv.impl, c.ctx, c.RecvMsg, chainUnaryServer(cfg.UnaryServer))
 		c.work += time.Since(begun)
 		return reply, err
 	}
@@ -116,11 +116,6 @@ func (c *serverStream) call() (reply any, err error) {
 	info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: d.ClientStreams,
 		IsServerStream: d.ServerStreams}
 	return nil, chainStreamServer(cfg.StreamServer, info, d.Handler)(sv.impl, c)
-}
-
-// request is the one message of a unary call.
-func (c *serverStream) request(m any) error {
-	return c.RecvMsg(m)
 }
 
 func chainUnaryServer(list []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
@@ -150,21 +145,17 @@ func (c *serverStream) finish(reply any, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && reply != nil {
-		var b []byte
-		var size int
-		var fl flags
-		var free func()
-		if b, size, fl, free, err = c.pack.marshal(reply); err == nil {
-			defer free()
+		var p parcel
+		if p, err = c.pack.marshal(reply); err == nil {
+			defer p.free()
 			hf, blocks := c.takeHeader()
 			tail := appendBlock(nil, func(t []byte) []byte {
-				return appendTrailer(t, status.New(codes.OK, ""),
-					c.trailer)
+				return appendTrailer(t, status.New(codes.OK, ""), c.trailer)
 			})
-			sent := c.st.sendMessage(c.ctx, hf|fl, blocks, b, fTrailer|fEnd, tail)
+			sent := c.st.sendMessage(c.ctx, hf|p.flags, blocks, p.bytes, fTrailer|fEnd, tail)
 			if sent == nil {
 				c.over = true
-				c.ss.srv.obs.sent(c.ctx, reply, size, len(b))
+				c.ss.srv.obs.sent(c.ctx, reply, &p)
 				c.tellTrailer()
 				return nil
 			}
@@ -277,21 +268,21 @@ func (t transportStream) SetTrailer(md metadata.MD) error {
 }
 
 func (c *serverStream) SendMsg(m any) error {
-	b, size, fl, free, err := c.pack.marshal(m)
+	p, err := c.pack.marshal(m)
 	if err != nil {
 		return err
 	}
-	defer free()
+	defer p.free()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
 		return errOverCall
 	}
 	hf, blocks := c.takeHeader()
-	if err := c.st.sendMessage(c.ctx, hf|fl, blocks, b, 0, nil); err != nil {
+	if err := c.st.sendMessage(c.ctx, hf|p.flags, blocks, p.bytes, 0, nil); err != nil {
 		return callError(err)
 	}
-	c.ss.srv.obs.sent(c.ctx, m, size, len(b))
+	c.ss.srv.obs.sent(c.ctx, m, &p)
 	return nil
 }
 

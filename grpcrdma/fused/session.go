@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,10 +137,7 @@ func (s *session) fail(err error) {
 // endCalls ends every stream for a reason of this side.
 func (s *session) endCalls(why error) {
 	s.mu.Lock()
-	streams := make([]*stream, 0, len(s.streams))
-	for _, st := range s.streams {
-		streams = append(streams, st)
-	}
+	streams := slices.Collect(maps.Values(s.streams))
 	s.mu.Unlock()
 	for _, st := range streams {
 		st.fail(why)
@@ -201,9 +200,8 @@ func (s *session) live() int {
 // hello is the first frame of either side.
 //
 //	magic 4 | version 4 | window of a stream 4 | streams at once 4 | 1 where long messages may land 4
-//	| longest blocks of a frame 4 | milliseconds within which pings want an answer, 0 for no pings 4 | length 4, a
-//
-// client's authority | length 4, a client's user agent
+//	| longest blocks of a frame 4 | milliseconds within which pings want an answer, 0 for no pings 4
+//	| length 4, a client's authority | length 4, a client's user agent
 type hello struct {
 	window, streams  int
 	sinks            bool
@@ -215,17 +213,15 @@ type hello struct {
 var magic = [4]byte{'r', 'p', 'f', 'u'}
 
 func (s *session) sendHello(h hello) error {
-	b := append([]byte(nil), magic[:]...)
-	b = binary.LittleEndian.AppendUint32(b, version)
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.window))
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.streams))
 	lands := uint32(0)
 	if h.sinks {
 		lands = 1
 	}
-	b = binary.LittleEndian.AppendUint32(b, lands)
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.blocks))
-	b = binary.LittleEndian.AppendUint32(b, uint32(min(h.pings.Milliseconds(), math.MaxUint32)))
+	b := slices.Clone(magic[:])
+	for _, v := range []uint32{version, uint32(h.window), uint32(h.streams), lands, uint32(h.blocks),
+		uint32(min(h.pings.Milliseconds(), math.MaxUint32))} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
 	b = appendBytes(appendBytes(b, h.authority), h.agent)
 	return s.send(kindHello, 0, 0, nil, 0, b)
 }
@@ -251,8 +247,9 @@ func parseHello(f *frame) (h hello, err error) {
 	return h, nil
 }
 
-// greet exchanges hellos on a new connection, until deadline.
+// greet exchanges hellos on a new connection, until deadline. own is filled in.
 func (s *session) greet(deadline time.Time, own hello) (peer hello, err error) {
+	own.window, own.sinks, own.blocks = s.window, s.sinks.conn != nil, s.maxBlocks
 	s.conn.SetReadDeadline(deadline)
 	if err := s.sendHello(own); err != nil {
 		return peer, err

@@ -73,6 +73,7 @@ type sinks struct {
 // never freed is collected as it would be on the heap, and not granted again: the collector must
 // not wait for a peer.
 type sinkMessage struct {
+	mem.NopBufferPool
 	s       *session
 	n       int // bytes of the message
 	free    func()
@@ -86,9 +87,6 @@ func (s *session) newSinkMessage(n int, free func()) *sinkMessage {
 }
 
 var _ mem.BufferPool = (*sinkMessage)(nil)
-
-// Get does nothing: a message gives no memory.
-func (l *sinkMessage) Get(n int) *[]byte { return mem.DefaultBufferPool().Get(n) }
 
 // Put frees the memory, once, and grants it again if it was not replaced before.
 func (l *sinkMessage) Put(*[]byte) {

@@ -40,7 +40,6 @@ type message struct {
 	pool    mem.BufferPool // that buf goes back to, when its length does not show it
 }
 
-// memory is where buf goes back to.
 func (m *message) memory() mem.BufferPool {
 	if m.pool != nil {
 		return m.pool
@@ -346,8 +345,10 @@ func (st *stream) receive(ctx context.Context) (*message, error) {
 
 var errWindow = fmt.Errorf("%w: window", errFrame)
 
-// widen lets this side send n bytes more.
-func (st *stream) widen(n uint32) error {
+// widen lets this side send as much more as a window frame says.
+func (st *stream) widen(f *frame) error {
+	d := decoder{b: f.data}
+	n := d.u32() // 0 for a torn frame
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if n == 0 || uint64(st.outLeft)+uint64(n) > maxWindow {

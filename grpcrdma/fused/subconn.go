@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 )
@@ -47,12 +49,13 @@ type producer struct {
 func (sc *subConn) set(state connectivity.State, err error) {
 	sc.state = state
 	sc.p.b.run.do(func() {
-		sc.closeProducers()
-		sc.reported = state
-		if sc.healthy != nil {
-			sc.healthy()
-			sc.healthy = nil
+		for _, p := range sc.producers {
+			p.users = 0
+			p.close()
 		}
+		clear(sc.producers)
+		sc.reported = state
+		sc.healthy()
 		st := balancer.SubConnState{ConnectivityState: state, ConnectionError: err}
 		if sc.listener != nil {
 			sc.listener(st)
@@ -113,7 +116,6 @@ func (sc *subConn) idle() {
 	}
 }
 
-// dial tries the addresses in order.
 func (sc *subConn) dial(addrs []resolver.Address) (s *clientSession, err error) {
 	b := sc.p.b
 	for _, a := range addrs {
@@ -174,8 +176,7 @@ func (sc *subConn) ready() *clientSession {
 	if s == nil {
 		return nil
 	}
-	s.check()
-	if s.cause() != nil || s.drains() {
+	if s.check(); !s.takesCalls() {
 		return nil
 	}
 	return s
@@ -202,12 +203,9 @@ func (sc *subConn) UpdateAddresses(addrs []resolver.Address) {
 		return
 	}
 	at := sc.s.conn.RemoteAddr().String()
-	for _, a := range addrs {
-		if a.Addr == at {
-			return
-		}
+	if !slices.ContainsFunc(addrs, func(a resolver.Address) bool { return a.Addr == at }) {
+		sc.s.drained.Do(func() { close(sc.s.draining) })
 	}
-	sc.s.drained.Do(func() { close(sc.s.draining) })
 }
 
 // RegisterHealthListener tells a policy of the health of a connection that stands: of
@@ -215,10 +213,7 @@ func (sc *subConn) UpdateAddresses(addrs []resolver.Address) {
 func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	b := sc.p.b
 	b.run.do(func() {
-		if sc.healthy != nil {
-			sc.healthy()
-			sc.healthy = nil
-		}
+		sc.healthy()
 		if f == nil || sc.reported != connectivity.Ready {
 			return
 		}
@@ -242,6 +237,41 @@ func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	})
 }
 
+// watchHealth tells of a service's health until ctx ends (grpc doc/health-checking.md,
+// gRFC A17). A server without the health service counts as well.
+func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(balancer.SubConnState)) {
+	tell(balancer.SubConnState{ConnectivityState: connectivity.Connecting})
+	for failed := 0; ctx.Err() == nil; failed++ {
+		w, err := healthpb.NewHealthClient(sc).Watch(ctx, &healthpb.HealthCheckRequest{Service: service})
+		for err == nil {
+			var r *healthpb.HealthCheckResponse
+			if r, err = w.Recv(); err != nil {
+				break
+			}
+			failed = 0
+			if r.Status == healthpb.HealthCheckResponse_SERVING {
+				tell(balancer.SubConnState{ConnectivityState: connectivity.Ready})
+			} else {
+				tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure,
+					ConnectionError: fmt.Errorf("fused: service %q is %v", service, r.Status)})
+			}
+		}
+		if status.Code(err) == codes.Unimplemented {
+			tell(balancer.SubConnState{ConnectivityState: connectivity.Ready})
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure,
+			ConnectionError: fmt.Errorf("fused: watch the health of %q: %w", service, err)})
+		select {
+		case <-time.After(sc.p.b.pause(failed)):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // GetOrBuildProducer shares a user of this one connection among policies.
 func (sc *subConn) GetOrBuildProducer(pb balancer.ProducerBuilder) (balancer.Producer, func()) {
 	p := sc.producers[pb]
@@ -259,14 +289,6 @@ func (sc *subConn) GetOrBuildProducer(pb balancer.ProducerBuilder) (balancer.Pro
 			}
 		})
 	})
-}
-
-func (sc *subConn) closeProducers() {
-	for pb, p := range sc.producers {
-		p.users = 0
-		delete(sc.producers, pb)
-		p.close()
-	}
 }
 
 func (sc *subConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {

@@ -1,7 +1,9 @@
 package fused
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -15,38 +17,28 @@ import (
 
 // NewClient makes a channel to target, "scheme:///endpoint" as of grpc.NewClient, under
 // grpc-go's own resolvers and load balancing policies: those registered with it, and
-// [Config.Resolvers]. dial makes a connection to an address that the resolver found. With
-//
-//	fused.NewClient("rdma:///a:18516,b:18516", (&grpcrdma.Dialer{Net: n}).DialContext, fused.Config{
-//		Resolvers:     []resolver.Builder{grpcrdma.Resolver()},
-//		ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}]}`})
-//
-// calls go to a and b in turns. Connections are made when calls want them. ErrConfig for a configuration
-// out of range, a target without a resolver, and a service config that makes no sense.
+// [Config.Resolvers]. dial makes a connection to an address that the resolver found, when
+// calls want it. ErrConfig for a configuration out of range, a target without a resolver, and a
+// service config that makes no sense.
 func NewClient(target string, dial func(ctx context.Context, addr string) (net.Conn, error), cfg Config) (*Channel,
 	error) {
 	cfg, err := cfg.normal()
 	if err != nil {
 		return nil, err
 	}
-	b := &balanced{cfg: cfg, dial: dial, backoff: cfg.Backoff}
-	if b.backoff == (backoff.Config{}) {
-		b.backoff = backoff.DefaultConfig
-	}
+	b := &balanced{cfg: cfg, dial: dial, backoff: cmp.Or(cfg.Backoff, backoff.DefaultConfig),
+		resolved: make(chan struct{})}
 	if b.target, b.builder, err = findResolver(target, cfg.Resolvers); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
-	text := cfg.ServiceConfig
-	if text == "" {
-		text = "{}"
-	}
-	if b.standard, err = parseServiceConfig(text); err != nil {
+	if b.standard, err = parseServiceConfig(cmp.Or(cfg.ServiceConfig, "{}")); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
 	if b.cfg.Authority = b.authority(); b.cfg.Authority == "" {
 		return nil, fmt.Errorf("target %q names no endpoint: %w", target, ErrConfig)
 	}
-	b.init()
+	b.pickers.Store(&pickers{changed: make(chan struct{}), state: connectivity.Idle})
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.ch = &Channel{cfg: cfg, obs: observers{cfg.StatsHandlers, true}, lb: b}
 	return b.ch, nil
 }
@@ -62,20 +54,16 @@ func findResolver(target string, own []resolver.Builder) (resolver.Target, resol
 		}
 		return resolver.Get(scheme)
 	}
-	u, err := url.Parse(target)
-	if err == nil {
-		if b := builder(u.Scheme); b != nil {
+	bad := errors.New("no resolver knows its scheme, and none for dns is there")
+	for _, text := range []string{target, "dns:///" + target} {
+		u, err := url.Parse(text)
+		if err != nil {
+			bad = err
+		} else if b := builder(u.Scheme); b != nil {
 			return resolver.Target{URL: *u}, b, nil
 		}
 	}
-	if u, err = url.Parse("dns:///" + target); err != nil {
-		return resolver.Target{}, nil, fmt.Errorf("target %q: %w", target, err)
-	}
-	if b := builder(u.Scheme); b != nil {
-		return resolver.Target{URL: *u}, b, nil
-	}
-	return resolver.Target{}, nil, fmt.Errorf("target %q: no resolver knows its scheme, and none for dns is there",
-		target)
+	return resolver.Target{}, nil, fmt.Errorf("target %q: %w", target, bad)
 }
 
 // authority is whom calls mean to reach, in grpc-go's order.
@@ -131,7 +119,7 @@ func (c *Channel) State() connectivity.State {
 	switch {
 	case c.closed:
 		return connectivity.Shutdown
-	case c.cur != nil && c.cur.cause() == nil && !c.cur.drains():
+	case c.cur != nil && c.cur.takesCalls():
 		return connectivity.Ready
 	case c.dialing != nil:
 		return connectivity.Connecting
