@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
@@ -40,14 +41,13 @@ func (c *counted) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCa
 // without a word to who made it.
 func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 	svc := &counted{}
-	p := program{service: svc}
-	sideBySide(t, p, func(t *testing.T, r *running) {
+	sideBySide(t, program{service: svc}, func(t *testing.T, r *running) {
 		svc.calls.Store(0)
 		const n = 20
 		for range n {
 			_, err := r.EmptyCall(soon(t), &pb.Empty{})
 			must(t, err)
-			if r.form == "fused" { // grpc-go's reader notices at once, and the call may come before or after
+			if r.form == overFused { // grpc-go's reader notices at once, and the call may come before or after
 				r.cut()
 			}
 			s, err := r.FullDuplexCall(soon(t))
@@ -56,7 +56,7 @@ func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 			if _, err := s.Recv(); err != io.EOF {
 				t.Fatal(err)
 			}
-			if r.form == "fused" {
+			if r.form == overFused {
 				r.cut()
 			}
 		}
@@ -110,17 +110,12 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 					return dial(ctx)
 				}
 				first = false
-				near, far := net.Pipe()
-				go func() { // a server that stops when it sees a call
+				return greeting(t, func(far net.Conn) { // it stops when it sees a call
 					defer close(scripts)
 					defer far.Close()
-					b := make([]byte, 64<<10)
-					far.Read(b) // hello
-					far.Write(goodHello)
-					far.Read(b) // the call
+					far.Read(make([]byte, 64<<10))
 					far.Write(raw(kindGoAway, 0, 0, binary.LittleEndian.AppendUint32(nil, c.began)...))
-				}()
-				return near, nil
+				})(ctx)
 			}, Config{StatsHandlers: []stats.Handler{seen}})
 			must(t, err)
 			defer func() {
@@ -150,35 +145,24 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 // connection after the other.
 func TestABurstOfClientsIsServed(t *testing.T) {
 	const clients = 500
-	for _, form := range []string{"grpc(tcp)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp"} {
+	for _, form := range []string{overTCP, overDropIn, overFused} {
 		t.Run(form, func(t *testing.T) {
 			l, dial, _ := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
-			if form == "grpc(tcp)" {
-				var err error
-				l, err = net.Listen("tcp", "127.0.0.1:0")
-				must(t, err)
-				dial = func(ctx context.Context) (net.Conn, error) {
-					return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-				}
+			if form == overTCP {
+				l, dial, _ = arms[3].open(t)
 			}
-			f := &fleet{form: form}
-			f.serve(t, l, &rpctest.Service{})
-			client := func() (grpc.ClientConnInterface, func() error, error) {
-				if form == "grpc(fused)+iwarp" {
-					ch, err := NewChannel(dial, Config{})
-					return ch, ch.Close, err
-				}
-				cc, err := grpc.NewClient("passthrough:///burst", plain(),
-					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
-				return cc, cc.Close, err
-			}
+			p := program{service: &rpctest.Service{}}
+			p.serve(t, form, l)
+			r := &running{form: form, addrs: []string{l.Addr().String()}, find: manual.NewBuilderWithScheme("none")}
 			var wg sync.WaitGroup
 			var failed atomic.Int32
 			var cause atomic.Pointer[error]
 			ctx := soon(t)
 			for range clients {
 				wg.Go(func() {
-					c, end, err := client()
+					c, end, err := p.client(r, func(ctx context.Context, _ string) (net.Conn, error) {
+						return dial(ctx)
+					})
 					if err == nil {
 						defer end()
 						_, err = pb.NewTestServiceClient(c).EmptyCall(ctx, &pb.Empty{}) // fails fast

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/balancer"
 	_ "google.golang.org/grpc/balancer/roundrobin"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -23,136 +22,32 @@ import (
 	_ "google.golang.org/grpc/orca" // links load reports
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 )
 
-// fleet is some servers, and clients of all of them by a resolver that a test drives.
-type fleet struct {
-	form  string
-	addrs []string
-	stop  []func() // of each server; idempotent
-	find  *manual.Resolver
-	cc    grpc.ClientConnInterface
-	pb.TestServiceClient
-}
-
 const roundRobin = `{"loadBalancingConfig":[{"round_robin":{}}]}`
-
-// fleets runs one body on grpc-go over TCP, on grpc-go over RDMA and on this package,
-// each with n servers of one service, under grpc-go's resolvers and policies.
-func fleets(t *testing.T, n int, svc pb.TestServiceServer, config string, body func(t *testing.T, f *fleet)) {
-	t.Helper()
-	for _, form := range []string{"grpc(tcp)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp"} {
-		t.Run(form, func(t *testing.T) {
-			f := &fleet{form: form, find: manual.NewBuilderWithScheme("fleet")}
-			var addrs []resolver.Address
-			var dial func(context.Context, string) (net.Conn, error)
-			for range n {
-				l, d, _ := arms[1].open(t)
-				if form == "grpc(tcp)" {
-					var err error
-					l, err = net.Listen("tcp", "127.0.0.1:0")
-					must(t, err)
-					dial = func(ctx context.Context, addr string) (net.Conn, error) {
-						return new(net.Dialer).DialContext(ctx, "tcp", addr)
-					}
-				} else {
-					prev, own := dial, l.Addr().String()
-					dial = func(ctx context.Context, addr string) (net.Conn, error) {
-						if addr == own {
-							return d(ctx)
-						}
-						return prev(ctx, addr)
-					}
-				}
-				f.serve(t, l, svc)
-				f.addrs = append(f.addrs, l.Addr().String())
-				addrs = append(addrs, resolver.Address{Addr: l.Addr().String()})
-			}
-			f.find.InitialState(resolver.State{Addresses: addrs})
-			if strings.HasPrefix(form, "grpc(fused)") {
-				ch, err := NewClient("fleet:///all.test", dial, Config{Resolvers: []resolver.Builder{f.find},
-					ServiceConfig: config})
-				must(t, err)
-				t.Cleanup(func() { must(t, ch.Close()) })
-				f.cc = ch
-			} else {
-				cc, err := grpc.NewClient("fleet:///all.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
-					grpc.WithResolvers(f.find),
-					grpc.WithContextDialer(dial), grpc.WithDefaultServiceConfig(config))
-				must(t, err)
-				t.Cleanup(func() { cc.Close() })
-				f.cc = cc
-			}
-			f.TestServiceClient = pb.NewTestServiceClient(f.cc)
-			body(t, f)
-		})
-	}
-}
-
-func (f *fleet) serve(t *testing.T, l net.Listener, svc pb.TestServiceServer) {
-	t.Helper()
-	var s interface {
-		grpc.ServiceRegistrar
-		Serve(net.Listener) error
-		Stop()
-	} = grpc.NewServer()
-	if strings.HasPrefix(f.form, "grpc(fused)") {
-		var err error
-		s, err = NewServer(Config{})
-		must(t, err)
-	}
-	pb.RegisterTestServiceServer(s, svc)
-	h := health.NewServer()
-	healthpb.RegisterHealthServer(s, h)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	f.stop = append(f.stop, s.Stop)
-	t.Cleanup(func() { s.Stop(); <-served })
-}
-
-// who calls n times and counts the servers that answered.
-func (f *fleet) who(t *testing.T, n int, opts ...grpc.CallOption) map[string]int {
-	t.Helper()
-	seen := map[string]int{}
-	for range n {
-		var p peer.Peer
-		if _, err := f.EmptyCall(soon(t), &pb.Empty{}, append(opts, grpc.Peer(&p))...); err != nil {
-			t.Fatal(err)
-		}
-		seen[p.Addr.String()]++
-	}
-	return seen
-}
 
 // all waits until calls reach n servers and all succeed: those on their way to one
 // that dies do not.
-func (f *fleet) all(t *testing.T, n int) {
+func (f *running) all(t *testing.T, n int) {
 	t.Helper()
-	for end := time.Now().Add(testTimeout); ; {
-		seen, bad := map[string]int{}, error(nil)
+	until(t, fmt.Sprintf("calls that reach %d servers", n), func() bool {
+		seen := map[string]int{}
 		for range 4 * n {
 			var p peer.Peer
 			if _, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
-				bad = err
-			} else {
-				seen[p.Addr.String()]++
+				return false
 			}
+			seen[p.Addr.String()]++
 		}
-		if len(seen) == n && bad == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("calls reach %v, %v, want %d servers", seen, bad, n)
-		}
-	}
+		return len(seen) == n
+	})
 }
 
 func TestRoundRobinReachesAllServersAndSurvivesOne(t *testing.T) {
-	fleets(t, 3, &script{}, roundRobin, func(t *testing.T, f *fleet) {
+	sideBySide(t, program{service: &script{}, servers: 3, config: roundRobin}, func(t *testing.T, f *running) {
 		f.all(t, 3)
 		for addr, n := range f.who(t, 30) {
 			if n != 10 {
@@ -174,27 +69,22 @@ func TestRoundRobinReachesAllServersAndSurvivesOne(t *testing.T) {
 }
 
 func TestPickFirstTakesTheFirstThatAnswers(t *testing.T) {
-	fleets(t, 2, &script{}, `{}`, func(t *testing.T, f *fleet) {
+	sideBySide(t, program{service: &script{}, servers: 2, config: `{}`}, func(t *testing.T, f *running) {
 		if seen := f.who(t, 10); seen[f.addrs[0]] != 10 {
 			t.Errorf("%v, want %s", seen, f.addrs[0])
 		}
 		f.stop[0]()
-		for end := time.Now().Add(testTimeout); ; {
+		until(t, "calls of the second server", func() bool {
 			var p peer.Peer
-			if _, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p)); err == nil &&
-				p.Addr.String() == f.addrs[1] {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatal("the second server is never reached")
-			}
-		}
+			_, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p))
+			return err == nil && p.Addr.String() == f.addrs[1]
+		})
 	})
 }
 
 // A policy follows the service config that the resolver brings.
 func TestTheResolversServiceConfigChoosesThePolicy(t *testing.T) {
-	fleets(t, 2, &script{}, `{}`, func(t *testing.T, f *fleet) {
+	sideBySide(t, program{service: &script{}, servers: 2, config: `{}`}, func(t *testing.T, f *running) {
 		if seen := f.who(t, 6); len(seen) != 1 {
 			t.Errorf("pick_first: %v", seen)
 		}
@@ -209,7 +99,7 @@ func TestTheResolversServiceConfigChoosesThePolicy(t *testing.T) {
 }
 
 func TestResolverErrorsReachCalls(t *testing.T) {
-	fleets(t, 1, &script{}, `{}`, func(t *testing.T, f *fleet) {
+	sideBySide(t, program{service: &script{}, servers: 1, config: `{}`}, func(t *testing.T, f *running) {
 		f.find.InitialState(resolver.State{})
 		f.find.BuildCallback = func(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) {
 			cc.ReportError(errors.New("the map is torn"))
@@ -295,7 +185,8 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			svc := &flaky{code: c.code, header: c.head, trailer: c.tail}
-			fleets(t, 1, svc, fmt.Sprintf(retries, c.more), func(t *testing.T, f *fleet) {
+			p := program{service: svc, servers: 1, config: fmt.Sprintf(retries, c.more)}
+			sideBySide(t, p, func(t *testing.T, f *running) {
 				f.who(t, 1)
 				svc.fail.Store(c.fail)
 				svc.tries.Store(0)
@@ -312,11 +203,8 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 				if n := finished.Load(); n != 1 {
 					t.Errorf("OnFinish ran %d times", n)
 				}
-				if want := []string{""}; err == nil && c.tries > 1 {
-					want[0] = fmt.Sprint(c.tries - 1)
-					if strings.Join(header["previous"], "") != want[0] {
-						t.Errorf("header %v, want previous %s", header, want[0])
-					}
+				if err == nil && c.tries > 1 && strings.Join(header["previous"], "") != fmt.Sprint(c.tries-1) {
+					t.Errorf("header %v, want previous %d", header, c.tries-1)
 				}
 				if err != nil && len(c.tail) > 0 && len(trailer["grpc-retry-pushback-ms"]) != 1 {
 					t.Errorf("trailer %v", trailer)
@@ -369,7 +257,7 @@ func TestServiceConfigBoundsCalls(t *testing.T) {
 		{"name":[{"service":"grpc.testing.TestService","method":"UnaryCall"}],"timeout":"0.3s",
 		 "maxRequestMessageBytes":100,"maxResponseMessageBytes":200},
 		{"name":[{"service":"grpc.testing.TestService"}],"waitForReady":true}]}`
-	fleets(t, 1, svc, config, func(t *testing.T, f *fleet) {
+	sideBySide(t, program{service: svc, servers: 1, config: config}, func(t *testing.T, f *running) {
 		_, err := f.UnaryCall(context.Background(), &pb.SimpleRequest{FillServerId: true})
 		if status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("timeout: %v", err)
@@ -386,16 +274,10 @@ func TestServiceConfigBoundsCalls(t *testing.T) {
 		}
 		// A method that waits for ready by config, and the option that says otherwise.
 		f.stop[0]()
-		end := time.Now().Add(testTimeout)
-		for {
+		until(t, "failing fast", func() bool {
 			_, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(false))
-			if status.Code(err) == codes.Unavailable {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("fail-fast: %v", err)
-			}
-		}
+			return status.Code(err) == codes.Unavailable
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := f.EmptyCall(ctx, &pb.Empty{}); status.Code(err) != codes.DeadlineExceeded {
@@ -407,12 +289,14 @@ func TestServiceConfigBoundsCalls(t *testing.T) {
 // A policy of the user's own, about pick_first, sees how each call ends and may forbid it.
 func TestPoliciesLearnHowCallsEnd(t *testing.T) {
 	balancer.Register(judging{})
-	fleets(t, 1, &script{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	p := program{servers: 1, config: `{"loadBalancingConfig":[{"judging_test":{}}]}`}
+	p.service = &script{unary: func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		// cpu_utilization 0.5
 		grpc.SetTrailer(ctx, metadata.Pairs("t", "v", loadKey, "\x09\x00\x00\x00\x00\x00\x00\xe0\x3f"))
 		return &pb.SimpleResponse{Username: strings.Join(md["chosen"], "")}, nil
-	}}, `{"loadBalancingConfig":[{"judging_test":{}}]}`, func(t *testing.T, f *fleet) {
+	}}
+	sideBySide(t, p, func(t *testing.T, f *running) {
 		m, err := f.UnaryCall(soon(t), &pb.SimpleRequest{})
 		if err != nil || m.Username != "by policy" {
 			t.Fatalf("%v, %v", m, err)
@@ -462,31 +346,6 @@ func (p judgingPicker) Pick(i balancer.PickInfo) (balancer.PickResult, error) {
 	return r, err
 }
 
-// rdma:/// through grpcrdma's resolver and its dialler: the spelling of a user.
-func TestTargetsOfRDMAAreBalanced(t *testing.T) {
-	var addrs []string
-	f := &fleet{form: "grpc(fused)"}
-	var n *grpcrdma.Net
-	for range 2 {
-		l, _, near := overIWARPNet(t)
-		n = near
-		f.serve(t, l, &script{})
-		addrs = append(addrs, l.Addr().String())
-	}
-	ch, err := NewClient("rdma:///"+strings.Join(addrs, ","), (&grpcrdma.Dialer{Net: n, NoFallback: true}).DialContext,
-		Config{Resolvers: []resolver.Builder{grpcrdma.Resolver()}, ServiceConfig: roundRobin})
-	must(t, err)
-	defer ch.Close()
-	f.TestServiceClient = pb.NewTestServiceClient(ch)
-	seen := map[string]int{}
-	for end := time.Now().Add(testTimeout); len(seen) < 2; {
-		seen = f.who(t, 4)
-		if time.Now().After(end) {
-			t.Fatalf("%v", seen)
-		}
-	}
-}
-
 func TestBadTargetsAreRefused(t *testing.T) {
 	dial := func(context.Context, string) (net.Conn, error) { return nil, io.EOF }
 	for target, cfg := range map[string]Config{
@@ -507,25 +366,17 @@ func TestBadTargetsAreRefused(t *testing.T) {
 
 // A service whose health is bad gets no calls (gRFC A17).
 func TestHealthOfAServiceCounts(t *testing.T) {
-	l, dial, _ := arms[1].open(t)
-	srv, err := NewServer(Config{})
-	must(t, err)
-	pb.RegisterTestServiceServer(srv, &script{})
 	h := health.NewServer()
-	h.SetServingStatus("shop", healthpb.HealthCheckResponse_NOT_SERVING)
-	healthpb.RegisterHealthServer(srv, h)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	ch, err := NewClient("passthrough:///x", func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) },
-		Config{ServiceConfig: `{"loadBalancingConfig":[{"round_robin":{}}],` +
-			`"healthCheckConfig":{"serviceName":"shop"}}`})
-	must(t, err)
-	defer func() { must(t, ch.Close()); srv.Stop(); must(t, <-served) }()
-	_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
-	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "NOT_SERVING") {
-		t.Errorf("an ill service: %v", err)
-	}
-	h.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
-	_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true))
-	must(t, err)
+	p := program{service: &script{}, health: h, servers: 1,
+		config: `{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":"shop"}}`}
+	sideBySide(t, p, func(t *testing.T, f *running) {
+		h.SetServingStatus("shop", healthpb.HealthCheckResponse_NOT_SERVING)
+		_, err := f.EmptyCall(soon(t), &pb.Empty{})
+		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "NOT_SERVING") {
+			t.Errorf("an ill service: %v", err)
+		}
+		h.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
+		_, err = f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true))
+		must(t, err)
+	})
 }

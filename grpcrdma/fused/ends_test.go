@@ -115,14 +115,11 @@ func TestChannelReconnects(t *testing.T) {
 	(*last.Load()).Close()
 	// The loss is noticed by the call that meets it, or before.
 	var err error
-	rpctest.Within(t, "the new connection", func() {
-		for _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil; _, err = r.Client.EmptyCall(soon(t),
-			&pb.Empty{}) {
-			if status.Code(err) != codes.Unavailable {
-				t.Errorf("%v", err)
-				return
-			}
+	until(t, "the new connection", func() bool {
+		if _, err = r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil && status.Code(err) != codes.Unavailable {
+			t.Fatal(err)
 		}
+		return err == nil
 	})
 	refuse.Store(true)
 	(*last.Load()).Close()
@@ -153,19 +150,8 @@ func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
 				go ss.fail(io.EOF)
 			}
 			r.server.mu.Unlock()
-			rpctest.Within(t, "the end of the server's connection", func() {
-				for n := 1; n > 0; time.Sleep(time.Millisecond) {
-					r.server.mu.Lock()
-					n = len(r.server.sessions)
-					r.server.mu.Unlock()
-				}
-			})
-			conn := r.ch.cur.conn.(interface{ Ended() bool })
-			rpctest.Within(t, "the end of the client's", func() {
-				for !conn.Ended() {
-					time.Sleep(time.Millisecond)
-				}
-			})
+			until(t, "the end of the server's connection", func() bool { return r.sessions() == 0 })
+			until(t, "the end of the client's", r.ch.cur.conn.(interface{ Ended() bool }).Ended)
 			time.Sleep(idleCheck)
 			_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
 			must(t, err)

@@ -2,6 +2,8 @@ package fused
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"testing"
@@ -33,6 +35,16 @@ func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// certificate is one for rpctest.ServerName, and the pool that trusts it.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	id, err := rpctest.NewIdentity()
+	must(t, err)
+	own, pool, err := id.Load()
+	must(t, err)
+	return own, pool
 }
 
 // arm is a way from client to server.
@@ -73,18 +85,6 @@ func overIWARP(t testing.TB, cfg grpcrdma.Config) (net.Listener, dialer, func())
 	b, err := iwarp.Open(iwarp.Config{})
 	must(t, err)
 	return overRDMA(t, a, b, "127.0.0.1:0", cfg)
-}
-
-// overIWARPNet is overIWARP with the client's side.
-func overIWARPNet(t testing.TB) (net.Listener, dialer, *grpcrdma.Net) {
-	dev, err := iwarp.Open(iwarp.Config{})
-	must(t, err)
-	n, err := grpcrdma.New(dev, grpcrdma.Config{Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
-	l, err := n.Listen(context.Background(), "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { must(t, n.Close()); must(t, dev.Close()) })
-	return l, func(ctx context.Context) (net.Conn, error) { return n.DialContext(ctx, l.Addr().String()) }, n
 }
 
 // overRDMA joins two devices. kill is the sudden death of the second.

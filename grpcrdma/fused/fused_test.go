@@ -4,26 +4,19 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/reflection"
-	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
@@ -31,12 +24,10 @@ import (
 
 // What gRPC's users rely on, as over HTTP/2.
 func TestGRPCUnchanged(t *testing.T) {
-	for _, a := range arms {
-		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{}, Config{})
-			runAll(t, r.Target)
-		})
-	}
+	everywhere(t, func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{}, Config{})
+		runAll(t, r.Target)
+	})
 }
 
 func everywhere(t *testing.T, f func(t *testing.T, a arm)) {
@@ -85,84 +76,6 @@ func TestInterceptorsSeeEveryCallInOrder(t *testing.T) {
 		"ss1" + s + "FullDuplexCall", "ss2" + s + "FullDuplexCall"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("%v", seen)
-	}
-}
-
-// recorder is a stats handler that notes the kinds of what it is told.
-type recorder struct {
-	mu    sync.Mutex
-	kinds map[string]int
-	conns atomic.Int32
-	end   error
-}
-
-type tagKey struct{}
-
-func (r *recorder) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, tagKey{}, i.FullMethodName)
-}
-
-func (r *recorder) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if ctx.Value(tagKey{}) == nil {
-		r.kinds["untagged"]++
-	}
-	switch s := s.(type) {
-	case *stats.Begin:
-		r.kinds["begin"]++
-	case *stats.InHeader:
-		r.kinds["in header"]++
-	case *stats.OutHeader:
-		r.kinds["out header"]++
-	case *stats.InPayload:
-		r.kinds["in"] += s.Length
-	case *stats.OutPayload:
-		r.kinds["out"] += s.Length
-	case *stats.InTrailer:
-		r.kinds["in trailer"]++
-	case *stats.End:
-		r.kinds["end"]++
-		r.end = s.Error
-	}
-}
-
-func (r *recorder) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (r *recorder) HandleConn(_ context.Context, s stats.ConnStats) {
-	if _, ok := s.(*stats.ConnBegin); ok {
-		r.conns.Add(1)
-	} else {
-		r.conns.Add(-1)
-	}
-}
-
-func TestStatsHandlers(t *testing.T) {
-	client, server := &recorder{kinds: map[string]int{}}, &recorder{kinds: map[string]int{}}
-	r := newRPC(t, arms[0], Config{StatsHandlers: []stats.Handler{client}},
-		Config{StatsHandlers: []stats.Handler{server}})
-	_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: 1000})
-	must(t, err)
-	_, err = r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 7}})
-	if status.Code(err) != codes.PermissionDenied {
-		t.Error(err)
-	}
-	r.server.Stop() // behind the last word of the server's handler
-	for name, rec := range map[string]*recorder{"client": client, "server": server} {
-		rec.mu.Lock()
-		k := rec.kinds
-		// an error has a trailer only
-		if k["begin"] != 2 || k["end"] != 2 || k["untagged"] != 0 || k["in header"]+k["out header"] != 3 ||
-			status.Code(rec.end) != codes.PermissionDenied {
-			t.Errorf("%s: %v, ended with %v", name, k, rec.end)
-		}
-		rec.mu.Unlock()
-	}
-	if client.kinds["in"] < 1000 || client.kinds["in"] != server.kinds["out"] ||
-		client.kinds["out"] != server.kinds["in"] {
-		t.Errorf("client %v, server %v", client.kinds, server.kinds)
-	}
-	if n := server.conns.Load(); n != 0 {
-		t.Errorf("%d connections begun and not ended", n)
 	}
 }
 
@@ -239,7 +152,7 @@ func TestOverTLS(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				tc := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: "server.test"})
+				tc := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName})
 				if err := tc.HandshakeContext(ctx); err != nil {
 					c.Close()
 					return nil, err
@@ -256,37 +169,6 @@ func TestOverTLS(t *testing.T) {
 				t.Errorf("%+v", from.AuthInfo)
 			}
 		})
-	}
-}
-
-func TestHealthAndReflectionServices(t *testing.T) {
-	l, dial, _ := arms[0].open(t)
-	srv, err := NewServer(Config{})
-	must(t, err)
-	healthpb.RegisterHealthServer(srv, health.NewServer())
-	reflection.Register(srv)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	ch, err := NewChannel(dial, Config{})
-	must(t, err)
-	defer func() { ch.Close(); srv.Stop(); must(t, <-served) }()
-	h, err := healthpb.NewHealthClient(ch).Check(soon(t), &healthpb.HealthCheckRequest{})
-	must(t, err)
-	if h.Status != healthpb.HealthCheckResponse_SERVING {
-		t.Error(h.Status)
-	}
-	rs, err := reflectpb.NewServerReflectionClient(ch).ServerReflectionInfo(soon(t))
-	must(t, err)
-	must(t, rs.Send(&reflectpb.ServerReflectionRequest{
-		MessageRequest: &reflectpb.ServerReflectionRequest_ListServices{}}))
-	m, err := rs.Recv()
-	must(t, err)
-	if got := m.GetListServicesResponse().String(); !strings.Contains(got, "grpc.health.v1.Health") {
-		t.Error(got)
-	}
-	must(t, rs.CloseSend())
-	if _, err := rs.Recv(); err != io.EOF {
-		t.Error(err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
 // authorizer answers nobody whose certificate it does not see, and says whom it saw.
@@ -94,21 +95,19 @@ func TestClientCertificatesReachHandlers(t *testing.T) {
 	cert, pool := certificate(t)
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
 		ClientCAs: pool}
-	client := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: "server.test"}
+	client := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: rpctest.ServerName}
 	p := program{service: authorizer{}, serverCreds: credentials.NewTLS(server),
 		clientCreds: credentials.NewTLS(client)}
 	sideBySide(t, p, sameIdentity)
 	t.Run("connections that bring their TLS", func(t *testing.T) {
-		p := program{service: authorizer{}, ownTLS: func(l net.Listener) net.Listener {
-			return tls.NewListener(l,
-				server)
-		},
-			clientOwnTLS: func(_ context.Context, c net.Conn) (net.Conn, error) { return tls.Client(c, client), nil }}
-		sameIdentity(t, p.overFused(t))
+		p := program{service: authorizer{},
+			ownTLS:       func(l net.Listener) net.Listener { return tls.NewListener(l, server) },
+			clientOwnTLS: func(c net.Conn) net.Conn { return tls.Client(c, client) }}
+		sameIdentity(t, p.run(t, overFused))
 	})
 	t.Run("without a certificate", func(t *testing.T) {
 		p := p
-		p.clientCreds = credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "server.test"})
+		p.clientCreds = credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: rpctest.ServerName})
 		sideBySide(t, p, func(t *testing.T, r *running) {
 			if _, err := r.UnaryCall(soon(t), &pb.SimpleRequest{}); status.Code(err) != codes.Unavailable {
 				t.Errorf("%v, want Unavailable", err)
@@ -143,7 +142,7 @@ func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 			defer conn.Close()
 			conn.SetReadDeadline(time.Now().Add(testTimeout))
 			begun := time.Now()
-			if _, err := io.Copy(io.Discard, conn); err != nil && !isEnd(err) {
+			if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
 				t.Fatal(err)
 			}
 			if took := time.Since(begun); took > 20*limit {
@@ -156,10 +155,4 @@ func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 			srv.GracefulStop(soon(t))
 		})
 	}
-}
-
-// isEnd: the peer's end, as opposed to this side's deadline.
-func isEnd(err error) bool {
-	ne, ok := err.(net.Error)
-	return !ok || !ne.Timeout()
 }

@@ -11,16 +11,11 @@ import (
 // frameOf is a stream frame with data; total is the message's length, 0 for data
 // that continues one.
 func frameOf(fl flags, total int, data []byte) []byte {
-	n := len(data)
-	if fl&fFirst != 0 {
-		n += 4
-	}
-	b := make([]byte, headerLen)
-	putHeader(b, n, kindStream, fl, 1)
+	var b []byte
 	if fl&fFirst != 0 {
 		b = binary.LittleEndian.AppendUint32(b, uint32(total))
 	}
-	return append(b, data...)
+	return raw(kindStream, fl, 1, append(b, data...)...)
 }
 
 // A message arrives whole however its frames are cut, also when reads time out in

@@ -78,10 +78,6 @@ func TestLookingEndsWithTheTraffic(t *testing.T) {
 		for ss = range r.server.sessions {
 		}
 		r.server.mu.Unlock()
-		rpctest.Within(t, "the end of looking", func() {
-			for ss.inline.ticking.Load() {
-				time.Sleep(5 * time.Millisecond)
-			}
-		})
+		until(t, "the end of looking", func() bool { return !ss.inline.ticking.Load() })
 	}
 }

@@ -2,6 +2,7 @@ package fused
 
 import (
 	"context"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -92,19 +93,7 @@ func TestPeersThatAnswerNoPingAreGivenUp(t *testing.T) {
 		until(t, "the end of a silent client", func() bool { return r.sessions() == 0 })
 	})
 	t.Run("server", func(t *testing.T) {
-		near, far := net.Pipe()
-		defer far.Close()
-		go func() {
-			b := make([]byte, 64<<10)
-			far.Read(b)
-			far.Write(goodHello)
-			for {
-				if _, err := far.Read(b); err != nil {
-					return
-				}
-			}
-		}()
-		ch, err := NewChannel(func(context.Context) (net.Conn, error) { return near, nil }, pings)
+		ch, err := NewChannel(greeting(t, func(far net.Conn) { io.Copy(io.Discard, far) }), pings)
 		must(t, err)
 		defer ch.Close()
 		_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})

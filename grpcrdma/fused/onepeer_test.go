@@ -12,9 +12,8 @@ import (
 // A connection whose frame makes the server's reader panic ends alone: another one is served behind it.
 func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
-	if _, err := r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
+	must(t, err)
 	bad, err := NewChannel(r.dial, Config{})
 	must(t, err)
 	defer bad.Close()
@@ -25,9 +24,8 @@ func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	}
 	good := sessions()
 	client := pb.NewTestServiceClient(bad)
-	if _, err := client.EmptyCall(soon(t), &pb.Empty{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = client.EmptyCall(soon(t), &pb.Empty{})
+	must(t, err)
 	for ss := range sessions() {
 		if _, is := good[ss]; !is {
 			ss.callsMu.Lock()

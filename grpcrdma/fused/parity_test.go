@@ -150,7 +150,7 @@ func TestLongMetadataAndStatus(t *testing.T) {
 	})
 	// Beyond the limit of the other side a call fails, and the connection does not.
 	t.Run("grpc(fused), beyond the limit", func(t *testing.T) {
-		r := p.overFused(t)
+		r := p.run(t, overFused)
 		ctx := metadata.AppendToOutgoingContext(soon(t), "up", strings.Repeat("u", 17<<20))
 		if _, err := r.UnaryCall(ctx, &pb.SimpleRequest{}); status.Code(err) != codes.Internal {
 			t.Errorf("17 MiB of metadata: %v", err)
@@ -364,15 +364,19 @@ func TestTheDeadlineOfAWaitNamesTheCause(t *testing.T) {
 
 // events keeps the names of stats events in order, and what must be in them.
 type events struct {
-	mu   sync.Mutex
-	rpc  []string
-	conn []string
-	bad  []string
+	mu      sync.Mutex
+	rpc     []string
+	conn    []string
+	bad     []string
+	in, out int // bytes of messages
+	end     error
 }
 
-func (e *events) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+type tagKey struct{}
+
+func (e *events) TagRPC(ctx context.Context, i *stats.RPCTagInfo) context.Context {
 	e.add(&e.rpc, "TagRPC")
-	return ctx
+	return context.WithValue(ctx, tagKey{}, i.FullMethodName)
 }
 
 func (e *events) TagConn(ctx context.Context, i *stats.ConnTagInfo) context.Context {
@@ -387,7 +391,20 @@ func (e *events) HandleConn(_ context.Context, s stats.ConnStats) {
 	e.add(&e.conn, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
 }
 
-func (e *events) HandleRPC(_ context.Context, s stats.RPCStats) {
+func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if ctx.Value(tagKey{}) == nil {
+		e.add(&e.bad, fmt.Sprintf("%T without its tag", s))
+	}
+	e.mu.Lock()
+	switch s := s.(type) {
+	case *stats.InPayload:
+		e.in += s.Length
+	case *stats.OutPayload:
+		e.out += s.Length
+	case *stats.End:
+		e.end = s.Error
+	}
+	e.mu.Unlock()
 	e.add(&e.rpc, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
 	switch s := s.(type) {
 	case *stats.InHeader:
@@ -416,21 +433,18 @@ func (e *events) add(to *[]string, s string) {
 }
 
 // take gives the events of calls, once the last of them is End.
-func (e *events) take(t *testing.T) string {
+func (e *events) take(t *testing.T) (all string) {
 	t.Helper()
-	for end := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
+	until(t, "End", func() bool {
 		e.mu.Lock()
-		if n := len(e.rpc); n > 0 && e.rpc[n-1] == "End" {
-			all := strings.Join(e.rpc, " ")
-			e.rpc = nil
-			e.mu.Unlock()
-			return all
+		defer e.mu.Unlock()
+		if n := len(e.rpc); n == 0 || e.rpc[n-1] != "End" {
+			return false
 		}
-		e.mu.Unlock()
-		if time.Now().After(end) {
-			t.Fatalf("no End: %v", e.rpc)
-		}
-	}
+		all, e.rpc = strings.Join(e.rpc, " "), nil
+		return true
+	})
+	return all
 }
 
 func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
@@ -438,15 +452,17 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 		name           string
 		call           func(t *testing.T, r *running)
 		client, server string
+		want           codes.Code
 	}{
 		{"a unary call", func(t *testing.T, r *running) {
 			_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: 10})
 			must(t, err)
 		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InTrailer End",
-			"TagRPC InHeader Begin InPayload OutHeader OutPayload OutTrailer End"},
+			"TagRPC InHeader Begin InPayload OutHeader OutPayload OutTrailer End", codes.OK},
 		{"an error", func(t *testing.T, r *running) {
 			r.UnaryCall(soon(t), &pb.SimpleRequest{ResponseStatus: &pb.EchoStatus{Code: 5, Message: "no"}})
-		}, "TagRPC Begin OutHeader OutPayload InTrailer End", "TagRPC InHeader Begin InPayload OutTrailer End"},
+		}, "TagRPC Begin OutHeader OutPayload InTrailer End", "TagRPC InHeader Begin InPayload OutTrailer End",
+			codes.NotFound},
 		{"a stream", func(t *testing.T, r *running) {
 			s, err := r.StreamingOutputCall(soon(t),
 				&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 3}, {Size: 4}}})
@@ -455,17 +471,17 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 				_, err = s.Recv()
 			}
 		}, "TagRPC Begin OutHeader OutPayload InHeader InPayload InPayload InTrailer End",
-			"TagRPC InHeader Begin InPayload OutHeader OutPayload OutPayload OutTrailer End"},
+			"TagRPC InHeader Begin InPayload OutHeader OutPayload OutPayload OutTrailer End", codes.OK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for form, over := range map[string]func(*program, *testing.T) *running{"grpc(tcp)": (*program).overTCP,
-				"grpc(fused)+iwarp": (*program).overFused} {
+			for _, form := range []string{overTCP, overFused} {
 				t.Run(form, func(t *testing.T) {
 					client, server := &events{}, &events{}
-					r := over(&program{service: &script{}, clientStats: client, serverStats: server}, t)
+					p := program{service: &script{}, clientStats: client, serverStats: server}
+					r := p.run(t, form)
 					r.EmptyCall(soon(t), &pb.Empty{})
 					// grpc-go may have connected before
-					if got := client.take(t); r.form == "fused" && !strings.Contains(got,
+					if got := client.take(t); r.form == overFused && !strings.Contains(got,
 						"Begin DelayedPickComplete OutHeader") {
 						t.Errorf("the first call: %s", got)
 					}
@@ -484,11 +500,22 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 					}
 					for side, e := range map[string]*events{"client": client, "server": server} {
 						e.mu.Lock()
-						if !slices.Equal(e.conn, []string{"TagConn", "ConnBegin"}) || len(e.bad) > 0 {
-							t.Errorf("%s: of the connection %v, wrong: %v", side, e.conn, e.bad)
+						if !slices.Equal(e.conn, []string{"TagConn", "ConnBegin"}) || len(e.bad) > 0 ||
+							status.Code(e.end) != c.want {
+							t.Errorf("%s: of the connection %v, ended with %v, wrong: %v", side, e.conn, e.end, e.bad)
 						}
 						e.mu.Unlock()
 					}
+					if client.in != server.out || client.out != server.in || c.want == codes.OK && client.in == 0 {
+						t.Errorf("the client has %d of %d bytes, the server %d of %d", client.in, server.out, server.in,
+							client.out)
+					}
+					r.stop[0]()
+					until(t, "ConnEnd", func() bool {
+						server.mu.Lock()
+						defer server.mu.Unlock()
+						return slices.Contains(server.conn, "ConnEnd")
+					})
 				})
 			}
 		})
@@ -514,7 +541,7 @@ func TestCompressorsOfTheServerAreRefused(t *testing.T) {
 		_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{})
 		must(t, err)
 		s := <-asked
-		if r.form == "fused" {
+		if r.form == overFused {
 			if s.set == nil || s.list == nil {
 				t.Errorf("set %v, list %v, %v: want errors, or less in Unsupported", s.set, s.names, s.list)
 			}

@@ -1,33 +1,39 @@
 package fused
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/stats"
-
-	"github.com/rdmaperf/rdmaperf/grpcrdma"
 )
 
-// program is a server and its client as an application writes them, for grpc-go over
-// TCP and for this package alike.
+// program is servers and their client as an application writes them, for grpc-go over
+// TCP and over RDMA and for this package alike.
 type program struct {
-	service                  pb.TestServiceServer // nil: the server has register alone
-	register                 func(grpc.ServiceRegistrar)
+	service                  pb.TestServiceServer
+	health                   *health.Server // nil: none
 	clientCreds, serverCreds credentials.TransportCredentials
 	authority                string
 	clientStats, serverStats stats.Handler
-	unaryServer              grpc.UnaryServerInterceptor
-	maxRecv                  int // of the client; 0 for the default
+	keep                     keepalive.ServerParameters
 	ownTLS                   func(net.Listener) net.Listener
-	clientOwnTLS             func(context.Context, net.Conn) (net.Conn, error)
-	headerLimit              int // of both sides; 0 for the default
+	clientOwnTLS             func(net.Conn) net.Conn
+	servers                  int    // that a resolver finds; 0: one that is dialled
+	config                   string // service config of those
 }
 
 // running is a program at work.
@@ -35,151 +41,158 @@ type running struct {
 	form string
 	cc   grpc.ClientConnInterface
 	pb.TestServiceClient
-	addr string
-	cut  func() // the connections of the client are lost
-}
+	addrs []string
+	stop  []func() // of each server; idempotent
+	find  *manual.Resolver
+	dials atomic.Int32
 
-// cutter counts the connections of a client and cuts them off.
-type cutter struct {
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-func (c *cutter) keep(conn net.Conn, err error) (net.Conn, error) {
-	if err == nil {
-		c.mu.Lock()
-		c.conns = append(c.conns, conn)
-		c.mu.Unlock()
-	}
-	return conn, err
-}
+// The forms of gRPC.
+const (
+	overTCP    = "grpc(tcp)"
+	overDropIn = "grpc(dropin)+iwarp"
+	overFused  = "grpc(fused)+iwarp"
+)
 
-func (c *cutter) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	c.conns = nil
-}
-
-// sideBySide runs one body on grpc-go over TCP, on grpc-go over RDMA and on this package
-// over iWARP: what holds for one holds for the others.
+// sideBySide runs one body on every form: what holds for one holds for the others.
 func sideBySide(t *testing.T, p program, body func(t *testing.T, r *running)) {
 	t.Helper()
-	t.Run("grpc(tcp)", func(t *testing.T) { body(t, p.overTCP(t)) })
-	t.Run("grpc(dropin)+iwarp", func(t *testing.T) { body(t, p.overDropIn(t)) })
-	t.Run("grpc(fused)+iwarp", func(t *testing.T) { body(t, p.overFused(t)) })
-}
-
-func (p *program) serve(s grpc.ServiceRegistrar) {
-	if p.service != nil {
-		pb.RegisterTestServiceServer(s, p.service)
-	}
-	if p.register != nil {
-		p.register(s)
+	for _, form := range []string{overTCP, overDropIn, overFused} {
+		t.Run(form, func(t *testing.T) { body(t, p.run(t, form)) })
 	}
 }
 
-func (p *program) overTCP(t *testing.T) *running {
+// cut loses the connections of the client.
+func (r *running) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, conn := range r.conns {
+		conn.Close()
+	}
+	r.conns = nil
+}
+
+// who calls n times and counts the servers that answered.
+func (r *running) who(t *testing.T, n int, opts ...grpc.CallOption) map[string]int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	return p.overHTTP2(t, "tcp", l, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	seen := map[string]int{}
+	for range n {
+		var p peer.Peer
+		_, err := r.EmptyCall(soon(t), &pb.Empty{}, append(opts, grpc.Peer(&p))...)
+		must(t, err)
+		seen[p.Addr.String()]++
+	}
+	return seen
+}
+
+func (p *program) run(t *testing.T, form string) *running {
+	t.Helper()
+	r := &running{form: form, find: manual.NewBuilderWithScheme("fleet")}
+	way := arms[1]
+	if form == overTCP {
+		way = arms[3]
+	}
+	dials := map[string]dialer{}
+	var addrs []resolver.Address
+	for range max(p.servers, 1) {
+		l, dial, _ := way.open(t)
+		addr := l.Addr().String()
+		dials[addr], r.addrs = dial, append(r.addrs, addr)
+		addrs = append(addrs, resolver.Address{Addr: addr})
+		r.stop = append(r.stop, p.serve(t, form, l))
+	}
+	r.find.InitialState(resolver.State{Addresses: addrs})
+	cc, end, err := p.client(r, func(ctx context.Context, addr string) (net.Conn, error) {
+		r.dials.Add(1)
+		conn, err := dials[addr](ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		r.conns = append(r.conns, conn)
+		r.mu.Unlock()
+		if p.clientOwnTLS != nil {
+			return p.clientOwnTLS(conn), nil
+		}
+		return conn, nil
 	})
-}
-
-func (p *program) overDropIn(t *testing.T) *running {
-	t.Helper()
-	l, dial, _ := overIWARP(t, grpcrdma.Config{})
-	return p.overHTTP2(t, "dropin", l, dial)
-}
-
-// overHTTP2 is grpc-go on whatever l and connect are.
-func (p *program) overHTTP2(t *testing.T, form string, l net.Listener, connect dialer) *running {
-	t.Helper()
-	r := &running{form: form, addr: l.Addr().String()}
-	var opts []grpc.ServerOption
-	if p.serverCreds != nil {
-		opts = append(opts, grpc.Creds(p.serverCreds))
-	}
-	if p.serverStats != nil {
-		opts = append(opts, grpc.StatsHandler(p.serverStats))
-	}
-	if p.unaryServer != nil {
-		opts = append(opts, grpc.UnaryInterceptor(p.unaryServer))
-	}
-	if p.headerLimit > 0 {
-		opts = append(opts, grpc.MaxHeaderListSize(uint32(p.headerLimit)))
-	}
-	srv := grpc.NewServer(opts...)
-	p.serve(srv)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	var made cutter
-	r.cut = made.cut
-	creds := p.clientCreds
-	if creds == nil {
-		creds = insecure.NewCredentials()
-	}
-	dial := []grpc.DialOption{grpc.WithTransportCredentials(creds),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return made.keep(connect(ctx))
-		})}
-	if p.clientStats != nil {
-		dial = append(dial, grpc.WithStatsHandler(p.clientStats))
-	}
-	if p.authority != "" {
-		dial = append(dial, grpc.WithAuthority(p.authority))
-	}
-	if p.maxRecv > 0 {
-		dial = append(dial, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(p.maxRecv)))
-	}
-	if p.headerLimit > 0 {
-		dial = append(dial, grpc.WithMaxHeaderListSize(uint32(p.headerLimit)))
-	}
-	cc, err := grpc.NewClient("passthrough:///"+r.addr, dial...)
 	must(t, err)
+	t.Cleanup(func() { end() })
 	r.cc, r.TestServiceClient = cc, pb.NewTestServiceClient(cc)
-	t.Cleanup(func() { cc.Close(); srv.Stop(); must(t, <-served) })
 	return r
 }
 
-func (p *program) overFused(t *testing.T) *running {
+func (p *program) serve(t testing.TB, form string, l net.Listener) (stop func()) {
 	t.Helper()
-	l, dial, _ := overIWARP(t, grpcrdma.Config{})
-	r := &running{form: "fused", addr: l.Addr().String()}
-	server := Config{Creds: p.serverCreds}
-	if p.serverStats != nil {
-		server.StatsHandlers = []stats.Handler{p.serverStats}
+	var s interface {
+		grpc.ServiceRegistrar
+		Serve(net.Listener) error
+		Stop()
 	}
-	if p.unaryServer != nil {
-		server.UnaryServer = []grpc.UnaryServerInterceptor{p.unaryServer}
+	var handlers []stats.Handler
+	if p.serverStats != nil {
+		handlers = append(handlers, p.serverStats)
 	}
 	if p.ownTLS != nil {
 		l = p.ownTLS(l)
 	}
-	srv, err := NewServer(server)
-	must(t, err)
-	p.serve(srv)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	var made cutter
-	r.cut = made.cut
-	client := Config{Creds: p.clientCreds, Authority: p.authority, MaxRecvMsgSize: p.maxRecv}
-	if p.clientStats != nil {
-		client.StatsHandlers = []stats.Handler{p.clientStats}
-	}
-	ch, err := NewChannel(func(ctx context.Context) (net.Conn, error) {
-		c, err := made.keep(dial(ctx))
-		if err == nil && p.clientOwnTLS != nil {
-			return p.clientOwnTLS(ctx, c)
+	if form == overFused {
+		var err error
+		s, err = NewServer(Config{Creds: p.serverCreds, StatsHandlers: handlers,
+			MaxConnectionAge: p.keep.MaxConnectionAge, MaxConnectionAgeGrace: p.keep.MaxConnectionAgeGrace})
+		must(t, err)
+	} else {
+		opts := []grpc.ServerOption{grpc.Creds(p.serverCreds), grpc.KeepaliveParams(p.keep)}
+		for _, h := range handlers {
+			opts = append(opts, grpc.StatsHandler(h))
 		}
-		return c, err
-	}, client)
-	must(t, err)
-	r.cc, r.TestServiceClient = ch, pb.NewTestServiceClient(ch)
-	t.Cleanup(func() { ch.Close(); srv.Stop(); must(t, <-served) })
-	return r
+		s = grpc.NewServer(opts...)
+	}
+	pb.RegisterTestServiceServer(s, p.service)
+	if p.health != nil {
+		healthpb.RegisterHealthServer(s, p.health)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() { s.Stop(); must(t, <-served) })
+	return s.Stop
+}
+
+// client makes the client of r; dial is given the address of a server.
+func (p *program) client(r *running, dial func(context.Context, string) (net.Conn, error)) (
+	cc grpc.ClientConnInterface, end func() error, err error) {
+	var handlers []stats.Handler
+	if p.clientStats != nil {
+		handlers = append(handlers, p.clientStats)
+	}
+	const all = "fleet:///all.test"
+	if r.form == overFused {
+		cfg := Config{Creds: p.clientCreds, Authority: p.authority, StatsHandlers: handlers, ServiceConfig: p.config,
+			Resolvers: []resolver.Builder{r.find}}
+		if p.servers > 0 {
+			ch, err := NewClient(all, dial, cfg)
+			return ch, ch.Close, err
+		}
+		ch, err := NewChannel(func(ctx context.Context) (net.Conn, error) { return dial(ctx, r.addrs[0]) }, cfg)
+		return ch, ch.Close, err
+	}
+	creds := p.clientCreds
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	}
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(dial),
+		grpc.WithResolvers(r.find), grpc.WithAuthority(p.authority),
+		grpc.WithDefaultServiceConfig(cmp.Or(p.config, "{}"))}
+	for _, h := range handlers {
+		opts = append(opts, grpc.WithStatsHandler(h))
+	}
+	target := all
+	if p.servers == 0 {
+		target = "passthrough:///" + r.addrs[0]
+	}
+	c, err := grpc.NewClient(target, opts...)
+	return c, c.Close, err
 }

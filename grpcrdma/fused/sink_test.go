@@ -36,42 +36,40 @@ func (r *rpc) grants() (peers []grant, own int, bytes int) {
 }
 
 func TestLongMessagesTakeSinks(t *testing.T) {
-	for _, a := range arms {
-		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{}, Config{})
-			exchange(t, r, sinkMin/2)
-			if peers, own, _ := r.grants(); len(peers)+own > 0 {
-				t.Fatalf("%d grants for short messages", len(peers)+own)
-			}
-			var last uint32
-			for i := range 4 {
-				exchange(t, r, 1<<20)
-				peers, own, bytes := r.grants()
-				if a.network == "tcp" {
-					if len(peers)+own > 0 {
-						t.Fatal("grants on a connection without RDMA")
-					}
-					continue
+	everywhere(t, func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{}, Config{})
+		exchange(t, r, sinkMin/2)
+		if peers, own, _ := r.grants(); len(peers)+own > 0 {
+			t.Fatalf("%d grants for short messages", len(peers)+own)
+		}
+		var last uint32
+		for i := range 4 {
+			exchange(t, r, 1<<20)
+			peers, own, bytes := r.grants()
+			if a.network == "tcp" {
+				if len(peers)+own > 0 {
+					t.Fatal("grants on a connection without RDMA")
 				}
-				if len(peers) != 1 || own != 1 || bytes < 1<<20 {
-					t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own,
-						bytes)
-				}
-				if peers[0].key == last {
-					t.Fatalf("call %d: the grant was not used", i)
-				}
-				last = peers[0].key
+				continue
 			}
-			// Longer ones take the place of the grants that are too short for them.
-			exchange(t, r, 2<<20)
-			exchange(t, r, 2<<20)
-			if peers, own, bytes := r.grants(); a.network != "tcp" &&
-				(len(peers) != 1 || peers[0].n < 2<<20 || own != 1 || bytes < 2<<20) {
-				t.Errorf("grants of the server %v, %d of the client of %d bytes", peers, own, bytes)
+			if len(peers) != 1 || own != 1 || bytes < 1<<20 {
+				t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own,
+					bytes)
 			}
-			exchange(t, r, 64)
-		})
-	}
+			if peers[0].key == last {
+				t.Fatalf("call %d: the grant was not used", i)
+			}
+			last = peers[0].key
+		}
+		// Longer ones take the place of the grants that are too short for them.
+		exchange(t, r, 2<<20)
+		exchange(t, r, 2<<20)
+		if peers, own, bytes := r.grants(); a.network != "tcp" &&
+			(len(peers) != 1 || peers[0].n < 2<<20 || own != 1 || bytes < 2<<20) {
+			t.Errorf("grants of the server %v, %d of the client of %d bytes", peers, own, bytes)
+		}
+		exchange(t, r, 64)
+	})
 }
 
 func TestSinksAreBounded(t *testing.T) {
@@ -89,7 +87,7 @@ func TestSinksAreBounded(t *testing.T) {
 	}
 }
 
-// Of messages of which two exceed Config.Landing, one after the other, every one lands
+// Of messages of which two exceed Config.Sinks, one after the other, every one lands
 // in the memory of the first: what is granted is what was freed.
 func TestLongestMessagesShareASink(t *testing.T) {
 	at := func(r *rpc) (peer, own grant) {
@@ -129,17 +127,10 @@ func TestLongestMessagesShareASink(t *testing.T) {
 
 // Behind the end of a connection, memory that is freed is offered to nobody.
 func TestFreedBehindTheEndIsNotOffered(t *testing.T) {
-	near, far := net.Pipe()
-	defer far.Close()
-	go io.Copy(io.Discard, far)
-	begun, gate := make(chan bool, 1), make(chan struct{})
+	s, begun, gate := slowSinks(t, 1)
 	close(gate)
-	cfg, err := Config{}.normal()
-	must(t, err)
-	s := newSession(near, true, &cfg)
-	s.use(&slowSinkConn{Conn: near, begun: begun, gate: gate})
 	freed := 0
-	put := func() { s.newSinkMessage(cfg.Sinks, func() { freed++ }).Put(nil) }
+	put := func() { s.newSinkMessage(defaultSinks, func() { freed++ }).Put(nil) }
 	if put(); len(begun) != 1 || freed != 1 {
 		t.Fatalf("freed %d times, %d offers, want one of each", freed, len(begun))
 	}
@@ -221,6 +212,19 @@ type slowSinkConn struct {
 	keys  atomic.Uint32
 }
 
+// slowSinks is a session over one; begun has room for n.
+func slowSinks(t *testing.T, n int) (s *session, begun chan bool, gate chan struct{}) {
+	near, far := net.Pipe()
+	t.Cleanup(func() { far.Close() })
+	go io.Copy(io.Discard, far)
+	cfg, err := Config{}.normal()
+	must(t, err)
+	begun, gate = make(chan bool, n), make(chan struct{})
+	s = newSession(near, true, &cfg)
+	s.use(&slowSinkConn{Conn: near, begun: begun, gate: gate})
+	return s, begun, gate
+}
+
 func (l *slowSinkConn) Grant(int) (uint32, uint64, error) {
 	l.begun <- true
 	<-l.gate
@@ -233,15 +237,8 @@ func (l *slowSinkConn) Place(uint32, uint64, []byte) (int, error) { return 0, er
 // However many calls offer memory at once, the peer gets no more grants than it takes.
 func TestOffersAtOnceAreBounded(t *testing.T) {
 	const calls = 3 * maxGrants
-	near, far := net.Pipe()
-	defer far.Close()
-	begun, gate := make(chan bool, 2*calls), make(chan struct{})
-	cfg, err := Config{}.normal()
-	must(t, err)
-	s := newSession(near, true, &cfg)
-	s.use(&slowSinkConn{Conn: near, begun: begun, gate: gate})
+	s, begun, gate := slowSinks(t, 2*calls)
 	defer s.fail(io.EOF)
-	go io.Copy(io.Discard, far)
 	var offers sync.WaitGroup
 	for range calls {
 		offers.Go(func() { s.offer(sinkMin); begun <- false })
