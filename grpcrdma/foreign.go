@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // The connection of a gRPC client without RDMA to an RDMA listener would be reset, and the server
@@ -70,56 +70,18 @@ func (s *foreignPeers) log(c net.Conn, what string) {
 func refuseCalls(c net.Conn, first []byte) {
 	srv := grpc.NewServer(grpc.MaxConcurrentStreams(1), grpc.MaxHeaderListSize(16<<10), grpc.MaxRecvMsgSize(1),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
-			return status.Error(codes.Unavailable,
-				foreignAdvice)
+			return status.Error(codes.Unavailable, foreignAdvice)
 		}))
 	defer srv.Stop()
-	over := make(chan struct{})
-	srv.Serve(&oneConn{conn: &pushedBack{Conn: c, r: io.MultiReader(bytes.NewReader(first), c), over: over},
-		over: over})
-}
-
-// pushedBack is a connection of which something was read before.
-type pushedBack struct {
-	net.Conn
-	r    io.Reader
-	once sync.Once
-	over chan struct{} // closed with the connection
-}
-
-func (p *pushedBack) Read(b []byte) (int, error) {
-	n, err := p.r.Read(b)
-	if err != nil { // the deadline or the end
-		p.once.Do(func() { close(p.over) })
+	l := bufconn.Listen(4 << 10)
+	go srv.Serve(l)
+	inner, err := l.Dial()
+	if err != nil {
+		return
 	}
-	return n, err
+	go func() { // until the peer's end, the deadline, or the caller closes c
+		io.Copy(inner, io.MultiReader(bytes.NewReader(first), c))
+		inner.Close()
+	}()
+	io.Copy(c, inner)
 }
-
-// SetDeadline and the like do nothing: the listener has set one, which holds.
-func (p *pushedBack) SetDeadline(time.Time) error      { return nil }
-func (p *pushedBack) SetReadDeadline(time.Time) error  { return nil }
-func (p *pushedBack) SetWriteDeadline(time.Time) error { return nil }
-
-func (p *pushedBack) Close() error {
-	p.once.Do(func() { close(p.over) })
-	return p.Conn.Close()
-}
-
-// oneConn is a listener of one connection, that ends with it.
-type oneConn struct {
-	conn net.Conn
-	over chan struct{}
-	once sync.Once
-}
-
-func (l *oneConn) Accept() (c net.Conn, err error) {
-	l.once.Do(func() { c = l.conn })
-	if c != nil {
-		return c, nil
-	}
-	<-l.over
-	return nil, io.EOF
-}
-
-func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
-func (l *oneConn) Close() error   { return nil }
