@@ -1,6 +1,7 @@
 package grpcrdma
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math/bits"
@@ -77,24 +78,12 @@ const (
 )
 
 func (c Config) normal(caps *rdma.Caps) (Config, error) {
-	if c.Ring == 0 {
-		c.Ring = defaultRing
-	}
-	if c.SendBuffer == 0 {
-		c.SendBuffer = max(c.Ring/2, minRing)
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = defaultConns
-	}
-	if c.Backlog == 0 {
-		c.Backlog = defaultBacklog
-	}
-	if c.Probe == 0 {
-		c.Probe = defaultProbe
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Ring = cmp.Or(c.Ring, defaultRing)
+	c.SendBuffer = cmp.Or(c.SendBuffer, max(c.Ring/2, minRing))
+	c.MaxConns = cmp.Or(c.MaxConns, defaultConns)
+	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
+	c.Probe = cmp.Or(c.Probe, defaultProbe)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	switch {
 	case c.Ring < minRing || c.Ring > maxRing || bits.OnesCount(uint(c.Ring)) != 1:
 		return c, fmt.Errorf("ring of %d bytes, want a power of two from %d to %d: %w", c.Ring, minRing, maxRing,

@@ -1,6 +1,7 @@
 package grpcrdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,21 +81,14 @@ func (d *Dialer) byRDMA(ctx context.Context, addr string) (net.Conn, error) {
 	if d.Net == nil {
 		return nil, &net.OpError{Op: "dial", Net: "rdma", Addr: Addr(addr), Err: errNoDevice}
 	}
-	limit := d.Timeout
-	if limit == 0 {
-		limit = defaultAttempt
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Timeout, defaultAttempt))
 	defer cancel()
 	return d.Net.DialContext(ctx, addr)
 }
 
 func (d *Dialer) log() *slog.Logger {
-	switch {
-	case d.Log != nil:
-		return d.Log
-	case d.Net != nil:
+	if d.Log == nil && d.Net != nil {
 		return d.Net.cfg.Log
 	}
-	return slog.Default()
+	return cmp.Or(d.Log, slog.Default())
 }

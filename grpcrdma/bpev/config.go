@@ -1,8 +1,10 @@
 package bpev
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -29,18 +31,14 @@ func (m Mode) String() string {
 	return "mode?"
 }
 
-// MarshalText is String, for flags and documents.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
 // UnmarshalText reads a name; ErrConfig for any other text.
 func (m *Mode) UnmarshalText(text []byte) error {
-	for i, n := range modeNames {
-		if n == string(text) {
-			*m = Mode(i)
-			return nil
-		}
+	i := slices.Index(modeNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("polling mode %q, want bp, event or bpev: %w", text, ErrConfig)
 	}
-	return fmt.Errorf("polling mode %q, want bp, event or bpev: %w", text, ErrConfig)
+	*m = Mode(i)
+	return nil
 }
 
 // ErrConfig: a configuration value outside its range.
@@ -52,7 +50,7 @@ const (
 	// that. RR-Compound's default is 500 µs, and the knee of its sweep is at one round
 	// trip; where connections outnumber processors longer polling costs throughput.
 	DefaultBusyTime = 200 * time.Microsecond
-	// DefaultIdleSleep is the shortest pause that Go's timers keep (see Limitations).
+	// DefaultIdleSleep is the shortest pause that Go's timers keep.
 	DefaultIdleSleep = time.Millisecond
 	// MaxPollers bounds Config.Pollers. Arbitrary: the published sweep ends at 8.
 	MaxPollers = 64
@@ -80,23 +78,8 @@ func (c Config) Normal() (Config, error) {
 	if c.Pollers < 0 || c.Pollers > MaxPollers {
 		return c, fmt.Errorf("%d pollers, want 0 to %d: %w", c.Pollers, MaxPollers, ErrConfig)
 	}
-	if c.BusyTime == 0 {
-		c.BusyTime = DefaultBusyTime
-	}
-	if c.IdleSleep == 0 {
-		c.IdleSleep = DefaultIdleSleep
-	}
-	if c.Pollers == 0 {
-		c.Pollers = 1
-	}
+	c.BusyTime = cmp.Or(c.BusyTime, DefaultBusyTime)
+	c.IdleSleep = cmp.Or(c.IdleSleep, DefaultIdleSleep)
+	c.Pollers = cmp.Or(c.Pollers, 1)
 	return c, nil
-}
-
-// String lists what distinguishes results: "bpev(busy=200µs,pollers=1)".
-func (c Config) String() string {
-	n, err := c.Normal()
-	if err != nil || n.Mode != BPEV {
-		return n.Mode.String()
-	}
-	return fmt.Sprintf("bpev(busy=%v,pollers=%d)", max(n.BusyTime, 0), n.Pollers)
 }

@@ -100,18 +100,31 @@ func result(t *testing.T, got <-chan error) error {
 	}
 }
 
+// served ends the test unless the wait ends well.
+func served(t *testing.T, got <-chan error) {
+	t.Helper()
+	if err := result(t, got); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // rests waits until a count stands still: what is to rest may be late on a machine
 // that is busy, but what never does is found out.
 func rests(t *testing.T, count func() uint64) {
 	t.Helper()
-	for end := time.Now().Add(testTime); ; {
+	until(t, "it does not rest", func() bool {
 		was := count()
 		time.Sleep(30 * time.Millisecond)
-		if count() == was {
-			return
-		}
+		return count() == was
+	})
+}
+
+// until waits for a condition, and fails the test with what is wrong when it never holds.
+func until(t *testing.T, wrong string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(testTime); !holds(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
-			t.Fatal("it does not rest")
+			t.Fatal(wrong)
 		}
 	}
 }
@@ -119,9 +132,5 @@ func rests(t *testing.T, count func() uint64) {
 // asleep waits until somebody sleeps on h.
 func asleep(t *testing.T, h *Handle, want Ready) {
 	t.Helper()
-	for end := time.Now().Add(testTime); h.Sleeping()&want == 0; time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(end) {
-			t.Fatal("nobody went to sleep")
-		}
-	}
+	until(t, "nobody went to sleep", func() bool { return h.Sleeping()&want != 0 })
 }

@@ -70,17 +70,11 @@ func TestWhereLittleArrivesSleepersWaitForEvents(t *testing.T) {
 			}
 			got <- nil
 		}()
-		for end := time.Now().Add(testTime); h.led.Load() == nil; time.Sleep(100 * time.Microsecond) {
-			if time.Now().After(end) {
-				t.Fatal("nobody waits for an event")
-			}
-		}
+		until(t, "nobody waits for an event", func() bool { return h.led.Load() != nil })
 		rests(t, func() uint64 { return s.Stats().Scans + f.polls.Load() })
 		f.set(In)
 		src.raise()
-		if err := result(t, got); err != nil {
-			t.Fatal(err)
-		}
+		served(t, got)
 		f.set(0)
 	}
 	if n := s.Stats().Pauses; n != 0 {
@@ -100,11 +94,7 @@ func TestPollingEndsWhereItBringsNothing(t *testing.T) {
 		return f.polls.Load() - before
 	}
 	const few = 20 // looks before a sleep
-	for end := time.Now().Add(testTime); wait() > few; {
-		if time.Now().After(end) {
-			t.Fatal("it polls for ever")
-		}
-	}
+	until(t, "it polls for ever", func() bool { return wait() <= few })
 	f.set(In)
 	for range 2 * mostGain {
 		h.Wait(In, time.Time{})

@@ -68,8 +68,7 @@ type Set struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
+	mu      sync.Mutex // held to change the pollers' lists
 	pollers []*poller
 
 	sleeps, wakes, scans, pauses atomic.Uint64
@@ -117,9 +116,6 @@ func (s *Set) occupy() {
 	}
 }
 
-// Config is the configuration with its defaults filled in.
-func (s *Set) Config() Config { return s.cfg }
-
 // Stats is a snapshot.
 func (s *Set) Stats() Stats {
 	return Stats{Sleeps: s.sleeps.Load(), Wakes: s.wakes.Load(), Scans: s.scans.Load(), Pauses: s.pauses.Load()}
@@ -145,14 +141,10 @@ func (s *Set) Add(p Pollable, src Source) *Handle {
 
 // Close ends all waits with net.ErrClosed and joins the Set's goroutines. Idempotent.
 func (s *Set) Close() error {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		s.over.Store(true)
+	if !s.over.Swap(true) {
 		close(s.done)
 		s.stop()
 	}
-	s.mu.Unlock()
 	s.wg.Wait()
 	return nil
 }
