@@ -84,42 +84,24 @@ func refusalReason(private []byte) string {
 }
 
 func (n *Net) dial(ctx context.Context, addr string) (*Conn, error) {
-	if err := n.reserve(); err != nil {
-		return nil, err
-	}
-	defer n.unreserve()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
-	c, err := n.newConn()
-	if err != nil {
-		return nil, err
-	}
-	c.local, c.remote = Addr(fmt.Sprintf("%s qp %d", n.dev.Name(), c.qp.Num())), Addr(addr)
-	if err := c.connect(ctx, addr); err != nil {
-		c.release()
-		return nil, err
-	}
-	if err := n.enter(c); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (c *Conn) connect(ctx context.Context, addr string) error {
-	got, err := c.qp.Connect(ctx, addr, c.param())
-	if err != nil {
-		return err
-	}
-	g, err := parseGreeting(got.PrivateData)
-	if err != nil {
-		return err
-	}
-	c.meet(g)
-	// The initiator sends first, whatever the application does: without the
-	// peer-to-peer model the passive side holds everything back until then (RFC
-	// 5044 §7.1.2). A credit of nothing does it.
-	c.returnCredit(true)
-	return nil
+	return n.join(func(c *Conn) error {
+		c.local, c.remote = Addr(fmt.Sprintf("%s qp %d", n.dev.Name(), c.qp.Num())), Addr(addr)
+		got, err := c.qp.Connect(ctx, addr, c.param())
+		if err != nil {
+			return err
+		}
+		g, err := parseGreeting(got.PrivateData)
+		if err != nil {
+			return err
+		}
+		c.meet(g)
+		// The initiator sends first, whatever the application does: without the
+		// peer-to-peer model the passive side holds everything back until then (RFC
+		// 5044 §7.1.2). A credit of nothing does it.
+		c.returnCredit(true)
+		return nil
+	})
 }

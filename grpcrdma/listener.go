@@ -100,31 +100,18 @@ func (n *Net) accept(ctx context.Context, req rdma.ConnRequest, at Addr) (*Conn,
 	if err != nil {
 		return nil, err
 	}
-	if err := n.reserve(); err != nil {
-		return nil, err
-	}
-	defer n.unreserve()
-	c, err := n.newConn()
-	if err != nil {
-		return nil, err
-	}
-	c.local, c.remote = at, Addr(req.RemoteAddr())
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	c.meet(g)
-	// On iWARP the responder sends nothing before the initiator has (RFC 5044
-	// §7.1.2), and not every provider sees to that itself: siw's initiator refuses a
-	// reply with data behind it. The initiator's first word is a credit.
-	c.tx.held.Store(n.caps.Completion == rdma.CompletionLocal)
-	if _, err := req.Accept(ctx, c.qp, c.param()); err != nil {
-		c.release()
-		return nil, err
-	}
-	if err := n.enter(c); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
+	return n.join(func(c *Conn) error {
+		c.local, c.remote = at, Addr(req.RemoteAddr())
+		c.meet(g)
+		// On iWARP the responder sends nothing before the initiator has (RFC 5044
+		// §7.1.2), and not every provider sees to that itself: siw's initiator refuses a
+		// reply with data behind it. The initiator's first word is a credit.
+		c.tx.held.Store(n.caps.Completion == rdma.CompletionLocal)
+		_, err := req.Accept(ctx, c.qp, c.param())
+		return err
+	})
 }
 
 // Close ends Accept. Connections live on. Idempotent.

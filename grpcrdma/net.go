@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,11 +64,6 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 	return n, nil
 }
 
-// Name is the stack with what distinguishes results: "bpev(busy=200µs,pollers=1),ring=262144+iwarp(crc)".
-func (n *Net) Name() string {
-	return fmt.Sprintf("%v,ring=%d+%s", n.cfg.Polling, n.cfg.Ring, n.dev.Name())
-}
-
 // Config is the configuration in use, with every default filled in.
 func (n *Net) Config() Config { return n.cfg }
 
@@ -95,6 +92,38 @@ func (n *Net) Stats() Stats {
 	return s
 }
 
+// join makes a connection, which meet connects to its peer, and lists it when it works.
+func (n *Net) join(meet func(c *Conn) error) (*Conn, error) {
+	if err := n.reserve(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		n.mu.Lock()
+		n.reserved--
+		n.mu.Unlock()
+		n.making.Done()
+	}()
+	c, err := n.newConn()
+	if err != nil {
+		return nil, err
+	}
+	if err := meet(c); err != nil {
+		c.release()
+		return nil, err
+	}
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.conns[c] = struct{}{}
+	}
+	n.mu.Unlock()
+	if closed {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
 // reserve takes a place for a connection that is being made.
 func (n *Net) reserve() error {
 	n.mu.Lock()
@@ -110,24 +139,6 @@ func (n *Net) reserve() error {
 	return nil
 }
 
-func (n *Net) unreserve() {
-	n.mu.Lock()
-	n.reserved--
-	n.mu.Unlock()
-	n.making.Done()
-}
-
-// enter lists a connection that works.
-func (n *Net) enter(c *Conn) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return net.ErrClosed
-	}
-	n.conns[c] = struct{}{}
-	return nil
-}
-
 func (n *Net) leave(c *Conn) {
 	n.mu.Lock()
 	delete(n.conns, c)
@@ -140,14 +151,7 @@ func (n *Net) Close() error {
 	n.mu.Lock()
 	n.closed = true
 	n.cancel()
-	var conns []*Conn
-	for c := range n.conns {
-		conns = append(conns, c)
-	}
-	var listeners []*Listener
-	for l := range n.listeners {
-		listeners = append(listeners, l)
-	}
+	conns, listeners := slices.Collect(maps.Keys(n.conns)), slices.Collect(maps.Keys(n.listeners))
 	n.mu.Unlock()
 	for _, l := range listeners {
 		l.Close()
