@@ -1,9 +1,12 @@
 package grpcrdma
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,7 +36,6 @@ type Conn struct {
 	handle        *bpev.Handle
 	mem           memory
 	local, remote Addr
-	peer          greeting
 
 	rx    reader
 	tx    writer
@@ -112,7 +114,6 @@ func (c *Conn) param() rdma.ConnParam {
 
 // meet learns the peer's ring. Nothing is sent before it.
 func (c *Conn) meet(g greeting) {
-	c.peer = g
 	c.tx.meet(&g, &c.net.caps)
 }
 
@@ -131,10 +132,9 @@ func (c *Conn) readiness() bpev.Ready {
 	if c.err.Load() != nil || c.closed.Load() {
 		return bpev.In | bpev.Out
 	}
-	if !c.rx.watched {
-		return c.rx.readiness() | c.tx.readiness()
+	if c.rx.watched {
+		c.takeCredit()
 	}
-	c.takeCredit()
 	return c.rx.readiness() | c.tx.readiness()
 }
 
@@ -180,12 +180,61 @@ func (c *Conn) cutOff(err error) {
 	}
 }
 
-// opError is an error as net.Conn has it.
 func (c *Conn) opError(op string, err error) error {
 	if err == io.EOF {
 		return err
 	}
 	return &net.OpError{Op: op, Net: "rdma", Source: c.local, Addr: c.remote, Err: err}
+}
+
+// closeGrace bounds the wait for a peer that takes nothing.
+const closeGrace = 250 * time.Millisecond
+
+// Close ends Read and Write, marks the end of the stream behind what was written, and frees the
+// connection's memory and queues. Idempotent.
+func (c *Conn) Close() error {
+	c.closeOnce.Do(func() {
+		c.closed.Store(true)
+		c.handle.Kick(bpev.In | bpev.Out)
+		c.tx.mu.Lock() // the Write in progress is out
+		c.finish()
+		c.tx.mu.Unlock()
+		c.rx.mu.Lock()
+		c.closeErr = c.release()
+		c.rx.mu.Unlock()
+		c.net.leave(c)
+	})
+	return c.closeErr
+}
+
+// finish writes the end of the stream and ends the connection behind it.
+func (c *Conn) finish() {
+	if c.err.Load() != nil || c.qp.State() != rdma.QPRTS {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	for !c.tx.finRoom() && ctx.Err() == nil && c.err.Load() == nil {
+		c.lane.drive()
+		runtime.Gosched()
+	}
+	// A peer that is slow or gone is no failure of Close: the QP is closed anyway.
+	if c.sendRecord(nil, nil, true) == nil {
+		_ = c.qp.Disconnect(ctx)
+	}
+}
+
+// release frees what newConn made.
+func (c *Conn) release() error {
+	c.handle.Remove()
+	errs := []error{c.qp.Close()}
+	c.lane.remove()
+	errs = append(errs, c.sinks.close()...)
+	errs = append(errs, c.lane.cq.Close(), c.net.put(c.mem))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close rdma connection %v: %w", c, err)
+	}
+	return nil
 }
 
 // LocalAddr is this end.

@@ -13,9 +13,6 @@
 // its position into the sender's credit cell. A sender without credit waits, and
 // goes on with as much as fits.
 //
-// [Conn.WriteTwo] is Write for a header and its payload that lie in two places: they
-// share records.
-//
 // A message that is far longer than a record need not pass through the ring: its
 // receiver grants memory for it (Conn.Grant), the sender writes it there
 // (Conn.Place), and the receiver takes it out of the peer's reach (Conn.Take). Both
@@ -34,13 +31,8 @@
 // # gRPC
 //
 // [WithRDMA] and Net.Listen turn an existing program to RDMA, with everything
-// above the byte stream unchanged:
-//
-//	cc, err := grpc.NewClient(target, grpcrdma.WithRDMA(n), …)
-//	err = server.Serve(listener) // of n.Listen
-//
-// Package rdmaenv does the same in two lines for programs that leave the device to
-// an environment variable; grpcrdma/example has such programs.
+// above the byte stream unchanged. Package rdmaenv does the same in two lines for programs that
+// leave the device to an environment variable; grpcrdma/example has such programs.
 //
 // A listener takes RDMA only; a server that keeps clients without it serves a TCP
 // listener, too. On providers over TCP the two need different ports.

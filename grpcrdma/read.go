@@ -177,7 +177,6 @@ func (c *Conn) postRecv(slot uint64) error {
 	return err
 }
 
-// completeRecv takes a notice.
 func (c *Conn) completeRecv(wc *rdma.WC) {
 	if wc.Status != rdma.StatusSuccess {
 		c.failWC(wc)

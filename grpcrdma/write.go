@@ -112,6 +112,11 @@ func (w *writer) bufRoom() uint64 {
 	return most &^ (unit - 1)
 }
 
+// finRoom is true when queue and send buffer take the end of the stream. The ring always does.
+func (w *writer) finRoom() bool {
+	return w.used.Load() <= sendDepth-2 && uint64(len(w.buf))-(w.bufHead.Load()-w.bufFreed.Load()) >= 4*unit
+}
+
 // readiness is bpev.Out when Write would not wait.
 func (w *writer) readiness() bpev.Ready {
 	if w.room() >= unit {
