@@ -22,28 +22,24 @@ var bufConns struct {
 	last atomic.Uint64
 }
 
-// bufConnAddr is a name of this process.
-type bufConnAddr string
-
-func (bufConnAddr) Network() string  { return "bufconn" }
-func (a bufConnAddr) String() string { return string(a) }
+func bufConnAddr(name string) *net.UnixAddr { return &net.UnixAddr{Name: name, Net: "bufconn"} }
 
 // bufConnListener is a bufconn.Listener that can be found by its address.
 type bufConnListener struct {
 	*bufconn.Listener
-	addr bufConnAddr
+	addr *net.UnixAddr
 }
 
 func listenBufConn() net.Listener {
 	l := &bufConnListener{bufconn.Listen(bufConnSize), bufConnAddr(fmt.Sprintf("@bufconn-%d", bufConns.last.Add(1)))}
-	bufConns.Store(string(l.addr), l)
+	bufConns.Store(l.addr.Name, l)
 	return l
 }
 
 func (l *bufConnListener) Addr() net.Addr { return l.addr }
 
 func (l *bufConnListener) Close() error {
-	bufConns.Delete(string(l.addr))
+	bufConns.Delete(l.addr.Name)
 	return l.Listener.Close()
 }
 

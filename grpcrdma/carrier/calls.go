@@ -45,15 +45,20 @@ func (c *Carrier) DialCalls(ctx context.Context, addr string, cfg transports.Cal
 
 // CallCost is the form, how connections are waited for, and what one holds on this side.
 func (c *Carrier) CallCost() transports.CallCost {
-	cost := transports.CallCost{Form: c.cfg.Form.String(), Registered: c.Registered()}
-	if p, ok := c.Polling(); ok {
+	cost := transports.CallCost{Form: c.cfg.Form.String()}
+	switch {
+	case c.svc != nil:
+		cost.Registered = c.svc.About().Memory
+	case c.net != nil:
+		cost.Registered = c.net.ConnMemory()
+	}
+	if p, err := c.cfg.Net.Polling.Normal(); c.cfg.Form.OverRDMA() && err == nil {
 		cost.Mode, cost.BusyTime, cost.Pollers, cost.Ring = p.Mode.String(), max(p.BusyTime, 0), p.Pollers,
 			c.cfg.Net.Ring
 	}
 	return cost
 }
 
-// callConn is a connection of neutral calls.
 type callConn struct{ Conn }
 
 var callOptions = []grpc.CallOption{grpc.CallContentSubtype(codecName)}
@@ -80,7 +85,6 @@ func (c *callConn) Caller(ctx context.Context, cfg transports.CallerConfig) (tra
 	return &streamCaller{caller: k, s: s, oneWay: cfg.Mode == transports.CallOneWay}, nil
 }
 
-// caller makes unary calls.
 type caller struct {
 	conn    *callConn
 	ctx     context.Context
@@ -232,7 +236,6 @@ var codesOf = map[codes.Code]transports.CallCode{
 	codes.DataLoss: transports.CallDataLoss,
 }
 
-// callError is an error of gRPC as a *transports.CallError.
 func callError(err error) error {
 	var known *transports.CallError
 	if errors.As(err, &known) {

@@ -21,7 +21,7 @@ func (c *Carrier) ListenCalls(ctx context.Context, addr string, cfg transports.C
 	if err != nil {
 		return nil, err
 	}
-	srv.RegisterService(&callService, &service{h})
+	srv.RegisterService(&callService, h)
 	l, err := c.Listener(ctx, addr)
 	if err != nil {
 		srv.Stop()
@@ -36,7 +36,6 @@ func (c *Carrier) ListenCalls(ctx context.Context, addr string, cfg transports.C
 	return s, nil
 }
 
-// callServer is a server of neutral calls at work.
 type callServer struct {
 	srv   Server
 	addr  string
@@ -55,14 +54,8 @@ func (s *callServer) Close() error {
 	return s.err
 }
 
-// service answers out of a handler.
-type service struct{ h transports.CallHandler }
-
-// answerer is the type that gRPC asks for.
-type answerer interface{ serve(*served) error }
-
 var callService = func() grpc.ServiceDesc {
-	d := grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*answerer)(nil)}
+	d := grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*transports.CallHandler)(nil)}
 	name := func(mode transports.CallMode, n int) string { return methods[mode][n][len("/"+serviceName+"/"):] }
 	for n := range transports.CallMethods {
 		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name(transports.CallUnary, n),
@@ -82,9 +75,10 @@ type served struct {
 	out *message
 }
 
-func (s *service) serve(r *served) error {
+// serve answers out of a handler, which gRPC has as any.
+func (r *served) serve(h any) error {
 	r.Request = r.in.received()
-	err := s.h.ServeCall(&r.Served)
+	err := h.(transports.CallHandler).ServeCall(&r.Served)
 	r.Request = nil
 	r.in.free()
 	if err != nil {
@@ -103,7 +97,7 @@ func unary(n uint8) func(any, context.Context, func(any) error, grpc.UnaryServer
 		if err := decode(&r.in); err != nil {
 			return nil, err
 		}
-		if err := h.(answerer).serve(r); err != nil {
+		if err := r.serve(h); err != nil {
 			return nil, err
 		}
 		return r.out, nil
@@ -123,7 +117,7 @@ func stream(mode transports.CallMode, n uint8) grpc.StreamHandler {
 			case err != nil:
 				return err
 			}
-			if err := h.(answerer).serve(r); err != nil {
+			if err := r.serve(h); err != nil {
 				return err
 			}
 			if mode == transports.CallOneWay {
@@ -136,7 +130,6 @@ func stream(mode transports.CallMode, n uint8) grpc.StreamHandler {
 	}
 }
 
-// statusOf is a handler's error as gRPC carries it.
 func statusOf(err error) error {
 	e := transports.AsCallError(err)
 	for code, is := range codesOf {

@@ -1,9 +1,12 @@
 package carrier
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
@@ -73,31 +76,6 @@ func (c *Carrier) Counts() []rdma.Counts { return rdma.CountsOf(c.dev) }
 // Caps has the call for its only operation.
 func (c *Carrier) Caps() transports.Caps { return c.caps }
 
-// Config is the configuration in use, defaults filled in.
-func (c *Carrier) Config() Config { return c.cfg }
-
-// Polling is how connections are waited for; ok is false for the forms that leave
-// it to the runtime.
-func (c *Carrier) Polling() (p bpev.Config, ok bool) {
-	if !c.cfg.Form.OverRDMA() {
-		return p, false
-	}
-	p, err := c.cfg.Net.Polling.Normal()
-	return p, err == nil
-}
-
-// Registered is the registered memory of one connection on this side in bytes; 0
-// for the forms without RDMA.
-func (c *Carrier) Registered() int {
-	if c.svc != nil {
-		return c.svc.About().Memory
-	}
-	if c.net == nil {
-		return 0
-	}
-	return c.net.ConnMemory()
-}
-
 // Close ends all byte streams over RDMA and closes the device.
 func (c *Carrier) Close() error {
 	if c.svc != nil {
@@ -108,4 +86,45 @@ func (c *Carrier) Close() error {
 		return nil
 	}
 	return errors.Join(c.net.Close(), c.dev.Close())
+}
+
+// startService runs the process that has the device, and asks what it opened.
+func (c *Carrier) startService() (err error) {
+	c.svc, err = shmservice.Start(context.Background(), c.cfg.Command, os.Stderr, c.queueBusy())
+	if err != nil {
+		return err
+	}
+	c.svcOver = transports.AddHelper(c.svc.Pid()) // its processor time is this side's
+	about := c.svc.About()
+	c.name = about.Layer + "+" + about.Device
+	c.caps.Label, c.caps.MaxConns = rdma.Label(about.Label), about.MaxConns
+	return nil
+}
+
+// queueBusy is how long either side of a queue polls before it sleeps: what the polling
+// mode says for connections over RDMA.
+func (c *Carrier) queueBusy() time.Duration {
+	p, err := c.cfg.Net.Polling.Normal()
+	switch {
+	case err != nil, p.Mode == bpev.Event:
+		return 0
+	case p.Mode == bpev.BP:
+		return math.MaxInt64
+	}
+	return max(p.BusyTime, 0)
+}
+
+// RunService is the process of a Service: it serves the program that started it over
+// dev, which it owns, until that program or ctx ends.
+func RunService(ctx context.Context, cfg Config, dev rdma.Device) error {
+	n, err := grpcrdma.New(dev, cfg.Net)
+	if err != nil {
+		return errors.Join(err, dev.Close())
+	}
+	caps := dev.Caps()
+	own := Config{Form: Service, Net: n.Config()}
+	about := shmservice.About{Device: dev.Name(), Label: string(caps.Label), MaxConns: caps.MaxQP,
+		Memory: n.ConnMemory(), Layer: own.name(n.Config())}
+	err = shmservice.Run(ctx, n, about, (&Carrier{cfg: own}).queueBusy())
+	return errors.Join(err, n.Close(), dev.Close())
 }

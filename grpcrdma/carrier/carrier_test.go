@@ -34,15 +34,11 @@ func ends(t *testing.T, cfg Config) (client, server *Carrier) {
 		var dev rdma.Device
 		if cfg.Form.OverRDMA() {
 			d, err := fabric.Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dev = d
 		}
 		c, err := New(cfg, dev)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() {
 			if err := c.Close(); err != nil {
 				t.Errorf("close %s: %v", name, err)
@@ -51,6 +47,13 @@ func ends(t *testing.T, cfg Config) (client, server *Carrier) {
 		return c
 	}
 	return open("client"), open("server")
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func soon(t *testing.T) context.Context {
@@ -63,14 +66,10 @@ func soon(t *testing.T) context.Context {
 func serve(t *testing.T, c *Carrier, register func(grpc.ServiceRegistrar)) string {
 	t.Helper()
 	srv, err := c.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	register(srv)
 	l, err := c.Listener(soon(t), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()
 	t.Cleanup(func() {
@@ -93,13 +92,10 @@ func TestGeneratedStubs(t *testing.T) {
 		t.Run(cfg.Form.String(), func(t *testing.T) {
 			client, server := ends(t, cfg)
 			addr := serve(t, server, func(r grpc.ServiceRegistrar) {
-				pb.RegisterTestServiceServer(r,
-					&rpctest.Service{})
+				pb.RegisterTestServiceServer(r, &rpctest.Service{})
 			})
 			conn, err := client.Connect(soon(t), addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 			network := cfg.Form.String()
 			if cfg.Form.OverRDMA() {
@@ -115,8 +111,7 @@ func TestGeneratedStubs(t *testing.T) {
 func TestNeutralCallsKeepTheContract(t *testing.T) {
 	for i, cfg := range forms() {
 		t.Run(fmt.Sprintf("%v %d", cfg.Form, i), func(t *testing.T) {
-			callstest.Run(t, func(t *testing.T) (transports.CallTransport,
-				transports.CallTransport) {
+			callstest.Run(t, func(t *testing.T) (transports.CallTransport, transports.CallTransport) {
 				return ends(t, cfg)
 			})
 		})
@@ -125,9 +120,7 @@ func TestNeutralCallsKeepTheContract(t *testing.T) {
 
 func TestConnectSaysWhy(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nobody := l.Addr().String()
 	l.Close()
 	for _, c := range []struct {
@@ -181,9 +174,7 @@ func TestNamesSayEverything(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	dev, err := memdev.NewFabric(memdev.Config{}).Open("one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer dev.Close()
 	for _, c := range []struct {
 		cfg  Config
@@ -221,9 +212,7 @@ func TestACarrierSaysWhatItIs(t *testing.T) {
 // A connection to which a call writes more than its peer takes is closed long before gRPC gives up after five seconds.
 func TestAConnectionIsClosedWhosePeerTakesNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	go func() {
 		conn, err := l.Accept()
@@ -237,9 +226,7 @@ func TestAConnectionIsClosedWhosePeerTakesNothing(t *testing.T) {
 	}()
 	c, _ := ends(t, Config{Form: TCP})
 	conn, err := c.Connect(soon(t), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	in := &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 32<<20)}}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -37,23 +36,18 @@ func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
 
 // connect is Connect to a listener that wants a secret.
 func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn, error) {
-	fail := func(err error) (Conn, error) {
-		if e := ctx.Err(); e != nil && !errors.Is(err, e) { // an error of gRPC says so as text alone
-			err = fmt.Errorf("%w: %w", e, err)
-		}
-		return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
-	}
-	var conn Conn
-	var err error
+	over := c.connectHTTP2
 	if c.cfg.Form.Frames() {
-		conn, err = c.connectFused(ctx, addr, secret)
-	} else {
-		conn, err = c.connectHTTP2(ctx, addr, secret)
+		over = c.connectFused
 	}
-	if err != nil {
-		return fail(err)
+	conn, err := over(ctx, c.dialer(addr, secret))
+	if err == nil {
+		return conn, nil
 	}
-	return conn, nil
+	if e := ctx.Err(); e != nil && !errors.Is(err, e) { // an error of gRPC says so as text alone
+		err = fmt.Errorf("%w: %w", e, err)
+	}
+	return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
 }
 
 // dialer dials addr whatever gRPC made of it, and keeps the last error: that of a
@@ -104,8 +98,7 @@ func (c *Carrier) dialer(addr string, secret []byte) *dialer {
 	return d
 }
 
-func (c *Carrier) connectHTTP2(ctx context.Context, addr string, secret []byte) (Conn, error) {
-	d := c.dialer(addr, secret)
+func (c *Carrier) connectHTTP2(ctx context.Context, d *dialer) (Conn, error) {
 	cc, err := grpc.NewClient("passthrough:///carrier", append(c.dialOptions(), grpc.WithContextDialer(d.do))...)
 	if err != nil {
 		return nil, err
@@ -161,8 +154,7 @@ func (c *Carrier) dialOptions() []grpc.DialOption {
 	return opts
 }
 
-func (c *Carrier) connectFused(ctx context.Context, addr string, secret []byte) (Conn, error) {
-	d := c.dialer(addr, secret)
+func (c *Carrier) connectFused(ctx context.Context, d *dialer) (Conn, error) {
 	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) { return d.do(ctx, "") }, c.fused())
 	if err != nil {
 		return nil, err
@@ -176,6 +168,3 @@ func (c *Carrier) connectFused(ctx context.Context, addr string, secret []byte) 
 	ch.Close()
 	return nil, d.cause(err)
 }
-
-// NoHostPort is true for addresses of unix sockets and of bufconn.
-func NoHostPort(addr string) bool { return strings.HasPrefix(addr, "@") }

@@ -1,9 +1,11 @@
 package carrier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,12 +38,8 @@ func (f Form) String() string {
 
 // ParseForm is the inverse of String.
 func ParseForm(s string) (Form, bool) {
-	for i, n := range formNames {
-		if n == s {
-			return Form(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(formNames[:], s)
+	return Form(max(i, 0)), i >= 0
 }
 
 // OverRDMA is true for the forms that need a device.
@@ -115,9 +113,7 @@ func (c Config) normal() (Config, error) {
 		b := Best()
 		for _, f := range [][2]*int{{&o.ReadBuffer, &b.ReadBuffer}, {&o.WriteBuffer, &b.WriteBuffer},
 			{&o.Window, &b.Window}, {&o.Workers, &b.Workers}} {
-			if *f[0] == 0 {
-				*f[0] = *f[1]
-			}
+			*f[0] = cmp.Or(*f[0], *f[1])
 		}
 	}
 	return c, nil

@@ -11,23 +11,13 @@
 //
 // A [Carrier] is one side. A server registers generated code on what [Carrier.NewServer]
 // gives and serves the listener of [Carrier.Listener]; a client's stubs take the [Conn]
-// of [Carrier.Connect]:
-//
-//	srv, err := c.NewServer()
-//	pb.RegisterGreeterServer(srv, impl)
-//	l, err := c.Listener(ctx, "127.0.0.1:0")
-//	go srv.Serve(l)
-//
-//	conn, err := other.Connect(ctx, l.Addr().String())
-//	client := pb.NewGreeterClient(conn)
+// of [Carrier.Connect].
 //
 // A Carrier is also a transports.CallTransport, by which workloads without gRPC
 // call: [Carrier.DialCalls] and [Carrier.ListenCalls] carry bytes without a schema
 // as calls of one service, whose codec copies nothing. A neutral call with a Timeout
 // sends it as gRPC's deadline. Priorities of calls have no effect: a connection is
 // one stream of bytes.
-//
-// # Options
 //
 // The forms with HTTP/2 take gRPC's buffer sizes, flow-control windows and stream
 // workers ([Options]); the zero value is gRPC's own defaults, [Best] what measured

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,13 +75,11 @@ func guard(l net.Listener, secret []byte) net.Listener {
 	}
 	g := &gate{Listener: l, word: word(secret), passed: make(chan net.Conn), ended: make(chan struct{}),
 		quit: make(chan struct{})}
-	g.all.Add(1)
-	go g.run()
+	g.all.Go(g.run)
 	return g
 }
 
 func (g *gate) run() {
-	defer g.all.Done()
 	defer close(g.ended)
 	for {
 		conn, err := g.Listener.Accept()
@@ -117,12 +116,7 @@ func (g *gate) ask(conn net.Conn) {
 		err = conn.SetReadDeadline(time.Time{})
 	}
 	g.mu.Lock()
-	for i, c := range g.waiting {
-		if c == conn {
-			g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
-			break
-		}
-	}
+	g.waiting = slices.DeleteFunc(g.waiting, func(c net.Conn) bool { return c == conn })
 	g.mu.Unlock()
 	if err != nil || subtle.ConstantTimeCompare(said, g.word) != 1 {
 		conn.Close()

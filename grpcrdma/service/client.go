@@ -147,7 +147,6 @@ func (c *Client) read() {
 	}
 }
 
-// ask sends a request and waits for its answer.
 func (c *Client) ask(ctx context.Context, op, addr string, l *listener) (*message, error) {
 	answer := make(chan *message, 1)
 	c.mu.Lock()
@@ -185,7 +184,7 @@ func (c *Client) ask(ctx context.Context, op, addr string, l *listener) (*messag
 func (c *Client) DialContext(ctx context.Context, addr string) (net.Conn, error) {
 	m, err := c.ask(ctx, "dial", addr, nil)
 	if err != nil {
-		return nil, &net.OpError{Op: "dial", Net: "shm", Addr: address(addr), Err: err}
+		return nil, &net.OpError{Op: "dial", Net: "shm", Addr: shmqueue.Addr(addr), Err: err}
 	}
 	return c.open(m, addr)
 }
@@ -225,21 +224,16 @@ func (c *Client) Listen(ctx context.Context, addr string) (net.Listener, error) 
 	l := &listener{c: c, came: make(chan *message, cameMost), done: make(chan struct{})}
 	m, err := c.ask(ctx, "listen", addr, l)
 	if err != nil {
-		return nil, &net.OpError{Op: "listen", Net: "shm", Addr: address(addr), Err: err}
+		return nil, &net.OpError{Op: "listen", Net: "shm", Addr: shmqueue.Addr(addr), Err: err}
 	}
-	l.addr = address(m.Addr)
+	l.addr = shmqueue.Addr(m.Addr)
 	return l, nil
 }
-
-type address string
-
-func (address) Network() string  { return "shm" }
-func (a address) String() string { return string(a) }
 
 type listener struct {
 	c    *Client
 	id   uint64
-	addr address
+	addr net.Addr
 	came chan *message
 	done chan struct{}
 	once sync.Once

@@ -315,12 +315,9 @@ func set(d *atomic.Int64, ev *os.File, t time.Time) error {
 	return err
 }
 
-// addr is the name of a queue, as a net.Addr.
-type addr string
-
-func (addr) Network() string  { return "shm" }
-func (a addr) String() string { return string(a) }
+// Addr is the name of a queue, or where a service listens.
+func Addr(name string) net.Addr { return &net.UnixAddr{Name: name, Net: "shm"} }
 
 // LocalAddr and RemoteAddr are the name that the stream was given.
-func (c *Conn) LocalAddr() net.Addr  { return addr(c.name) }
-func (c *Conn) RemoteAddr() net.Addr { return addr(c.name) }
+func (c *Conn) LocalAddr() net.Addr  { return Addr(c.name) }
+func (c *Conn) RemoteAddr() net.Addr { return Addr(c.name) }
