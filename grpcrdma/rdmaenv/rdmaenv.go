@@ -84,22 +84,7 @@ func (w wish) open() (*grpcrdma.Net, error) {
 // openVerbs opens a device, the first with an ACTIVE port without a name.
 func openVerbs(name string) (rdma.Device, error) {
 	c := verbs.Default()
-	if c.Device = name; name == "" {
-		all, err := verbs.List()
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range all {
-			for _, p := range d.Ports {
-				if p.Active && c.Device == "" {
-					c.Device = d.Name
-				}
-			}
-		}
-		if c.Device == "" {
-			return nil, rdma.ErrNoDevice
-		}
-	}
+	c.Device = name
 	return verbs.Open(c)
 }
 

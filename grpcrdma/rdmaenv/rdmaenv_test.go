@@ -1,16 +1,8 @@
 package rdmaenv
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/peer"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -57,38 +49,5 @@ func TestOpen(t *testing.T) {
 	w := wish{device: "verbs:nosuchdevice0"}
 	if _, err := w.open(); !errors.Is(err, rdma.ErrNoDevice) && !errors.Is(err, rdma.ErrNotSupported) {
 		t.Errorf("a device that is not there: %v", err)
-	}
-}
-
-// Both calls of a program, over the device of this process.
-func TestProgram(t *testing.T) {
-	t.Setenv(Variable, "iwarp")
-	l, err := Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Addr().Network() != "rdma" {
-		t.Errorf("listens over %s", l.Addr().Network())
-	}
-	s := grpc.NewServer(grpc.WaitForHandlers(true))
-	healthpb.RegisterHealthServer(s, health.NewServer())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), WithRDMA(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var from peer.Peer
-	if _, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{},
-		grpc.Peer(&from)); err != nil || from.Addr.Network() != "rdma" {
-		t.Errorf("%v, %v", from.Addr, err)
-	}
-	cc.Close()
-	s.Stop()
-	if err := <-served; err != nil {
-		t.Error(err)
 	}
 }

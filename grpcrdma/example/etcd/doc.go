@@ -8,14 +8,6 @@
 // and etcd's clients made from their stubs. Every test runs over TCP, too.
 //
 // It is a module of its own, so that programs that use grpcrdma do not get etcd's
-// dependencies. ci/etcd runs it.
-//
-// # Ownership
-//
-// Each test owns its server, its client and its devices, and ends them.
-//
-// # Limitations
-//
-// One member. Interceptors that etcd's server has and does not export (the check for a
-// leader, metrics) are not on the fused server.
+// dependencies. ci/etcd runs it. Interceptors that etcd's server has and does not export
+// (the check for a leader, metrics) are not on the fused server.
 package etcd
