@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,32 +21,29 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// counted counts the calls that began at the server.
-type counted struct {
-	rpctest.Service
-	calls atomic.Int32
-}
-
-func (c *counted) EmptyCall(ctx context.Context, in *pb.Empty) (*pb.Empty, error) {
-	c.calls.Add(1)
-	return in, nil
-}
-
-func (c *counted) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest,
-	pb.StreamingOutputCallResponse]) error {
-	c.calls.Add(1)
-	return c.Service.FullDuplexCall(s)
+// counted is a service that counts the calls that began.
+func counted(n *atomic.Int32) *script {
+	s := &script{}
+	s.unary = func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		n.Add(1)
+		return s.Service.UnaryCall(ctx, in)
+	}
+	s.stream = func(d duplex) error {
+		n.Add(1)
+		return s.Service.FullDuplexCall(d)
+	}
+	return s
 }
 
 // A call of which nothing left this side goes over the next connection, as in grpc-go,
 // without a word to who made it.
 func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
-	svc := &counted{}
-	sideBySide(t, program{service: svc}, func(t *testing.T, r *running) {
-		svc.calls.Store(0)
+	var calls atomic.Int32
+	sideBySide(t, program{service: counted(&calls)}, func(t *testing.T, r *running) {
+		calls.Store(0)
 		const n = 20
 		for range n {
-			_, err := r.EmptyCall(soon(t), &pb.Empty{})
+			_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{})
 			must(t, err)
 			if r.form == overFused { // grpc-go's reader notices at once, and the call may come before or after
 				r.cut()
@@ -60,31 +58,10 @@ func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 				r.cut()
 			}
 		}
-		if got := svc.calls.Load(); got != 2*n {
+		if got := calls.Load(); got != 2*n {
 			t.Errorf("%d calls began, want %d", got, 2*n)
 		}
 	})
-}
-
-// attempts keeps the beginnings and ends of calls.
-type attempts struct {
-	mu    sync.Mutex
-	begun []bool // a transparent retry
-	ended []error
-}
-
-func (a *attempts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (a *attempts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (a *attempts) HandleConn(context.Context, stats.ConnStats)                       {}
-func (a *attempts) HandleRPC(_ context.Context, s stats.RPCStats) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch s := s.(type) {
-	case *stats.Begin:
-		a.begun = append(a.begun, s.IsTransparentRetryAttempt)
-	case *stats.End:
-		a.ended = append(a.ended, s.Error)
-	}
 }
 
 // A server that ends its connection in order says which call it began last: calls
@@ -97,10 +74,11 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 	}{{"never begun", 0, codes.OK}, {"begun", 1, codes.Unavailable}} {
 		t.Run(c.name, func(t *testing.T) {
 			l, dial, _ := arms[0].open(t)
-			svc, seen := &counted{}, &attempts{}
+			var calls atomic.Int32
+			seen := &events{}
 			srv, err := NewServer(Config{})
 			must(t, err)
-			pb.RegisterTestServiceServer(srv, svc)
+			pb.RegisterTestServiceServer(srv, counted(&calls))
 			served := make(chan error, 1)
 			go func() { served <- srv.Serve(l) }()
 			scripts := make(chan struct{})
@@ -126,14 +104,14 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 				}
 				<-scripts
 			}()
-			_, err = pb.NewTestServiceClient(ch).EmptyCall(soon(t), &pb.Empty{})
+			_, err = pb.NewTestServiceClient(ch).UnaryCall(soon(t), &pb.SimpleRequest{})
 			if status.Code(err) != c.want {
 				t.Fatalf("%v, want %v", err, c.want)
 			}
-			if n := svc.calls.Load(); (n == 1) != (c.want == codes.OK) {
+			if n := calls.Load(); (n == 1) != (c.want == codes.OK) {
 				t.Errorf("%d calls at the second server", n)
 			}
-			if c.want == codes.OK && (len(seen.begun) != 2 || seen.begun[0] || !seen.begun[1] || len(seen.ended) != 2 ||
+			if c.want == codes.OK && (!slices.Equal(seen.begun, []bool{false, true}) || len(seen.ended) != 2 ||
 				seen.ended[0] == nil || seen.ended[1] != nil) {
 				t.Errorf("attempts begun %v, ended %v", seen.begun, seen.ended)
 			}

@@ -368,8 +368,9 @@ type events struct {
 	rpc     []string
 	conn    []string
 	bad     []string
-	in, out int // bytes of messages
-	end     error
+	in, out int    // bytes of messages
+	begun   []bool // a transparent retry
+	ended   []error
 }
 
 type tagKey struct{}
@@ -397,12 +398,14 @@ func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 	e.mu.Lock()
 	switch s := s.(type) {
+	case *stats.Begin:
+		e.begun = append(e.begun, s.IsTransparentRetryAttempt)
 	case *stats.InPayload:
 		e.in += s.Length
 	case *stats.OutPayload:
 		e.out += s.Length
 	case *stats.End:
-		e.end = s.Error
+		e.ended = append(e.ended, s.Error)
 	}
 	e.mu.Unlock()
 	e.add(&e.rpc, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
@@ -501,8 +504,8 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 					for side, e := range map[string]*events{"client": client, "server": server} {
 						e.mu.Lock()
 						if !slices.Equal(e.conn, []string{"TagConn", "ConnBegin"}) || len(e.bad) > 0 ||
-							status.Code(e.end) != c.want {
-							t.Errorf("%s: of the connection %v, ended with %v, wrong: %v", side, e.conn, e.end, e.bad)
+							status.Code(e.ended[1]) != c.want {
+							t.Errorf("%s: of the connection %v, ended with %v, wrong: %v", side, e.conn, e.ended, e.bad)
 						}
 						e.mu.Unlock()
 					}

@@ -35,21 +35,6 @@ var configs = []string{
 	`{"healthCheckConfig":{"serviceName":"s"}}`, `{"methodConfig":[{"waitForReady":true}]}`, `{"methodConfig":3}`,
 }
 
-// grpc-go and this package take and refuse the same service configs.
-func TestServiceConfigsAreReadAsGRPCDoes(t *testing.T) {
-	theirs := grpcParser(t)
-	for _, text := range configs {
-		want := theirs(text)
-		sc, err := parseServiceConfig(text)
-		if (err == nil) != (want == nil) {
-			t.Errorf("%s: %v, grpc-go %v", text, err, want)
-		}
-		if (sc == nil) == (err == nil) {
-			t.Errorf("%s: %v with %v", text, sc, err)
-		}
-	}
-}
-
 // grpcParser is grpc-go's parser, as its ClientConn lends it to resolvers.
 func grpcParser(t testing.TB) func(string) error {
 	r := manual.NewBuilderWithScheme("parser")
@@ -63,7 +48,8 @@ func grpcParser(t testing.TB) func(string) error {
 	return func(text string) error { return lent.ParseServiceConfig(text).Err }
 }
 
-// The service config comes from whoever answers for a name.
+// The service config comes from whoever answers for a name. grpc-go and this package take and
+// refuse the same ones.
 func FuzzServiceConfig(f *testing.F) {
 	for _, text := range configs {
 		f.Add(text)
