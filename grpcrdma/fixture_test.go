@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
@@ -178,14 +179,7 @@ func (e *pair) conn() (c1, c2 *Conn) {
 	return c.(*Conn), g.c.(*Conn)
 }
 
-// pattern is n bytes that tell their place in a stream.
-func pattern(n int, seed byte) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*7) ^ byte(i>>8) ^ byte(i>>16) ^ seed
-	}
-	return b
-}
+var pattern = rpctest.Pattern
 
 func readFull(t testing.TB, c net.Conn, n int) []byte {
 	t.Helper()

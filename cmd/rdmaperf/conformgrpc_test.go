@@ -31,7 +31,8 @@ func TestConformOfPeersThatDieAndOfSetUps(t *testing.T) {
 		transports, only string
 		cases            int
 	}{
-		{"grpc(dropin)+iwarp,grpc(dropin,event)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp", "peer", 16},
+		{"grpc(dropin)+iwarp,grpc(dropin,event)+iwarp,grpc(fused,bp)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp",
+			"peer", 20},
 		{"grpc(dropin)+iwarp,grpc(dropin)+mem,grpc(fused)+iwarp",
 			"svc,tls,chan/interceptors,chan/keepalive-idle,chan/keepalive-silent", 24},
 	} {

@@ -243,17 +243,21 @@ func TestRemoveEndsPolling(t *testing.T) {
 	served(t, got)
 }
 
+// sleepers are n connections that are waited for.
+func sleepers(s *Set, n int) (fakes []fake, handles []*Handle, results []<-chan error) {
+	fakes = make([]fake, n)
+	for i := range fakes {
+		h := s.Add(&fakes[i], nil)
+		handles, results = append(handles, h), append(results, waiting(h, In, time.Time{}))
+	}
+	return fakes, handles, results
+}
+
 // Thousands of connections share the pollers, and everyone is woken.
 func TestManyConnections(t *testing.T) {
 	const conns = 2000
 	s := open(t, Config{BusyTime: -1, Pollers: 3})
-	fakes := make([]fake, conns)
-	handles := make([]*Handle, conns)
-	results := make([]<-chan error, conns)
-	for i := range fakes {
-		handles[i] = s.Add(&fakes[i], nil)
-		results[i] = waiting(handles[i], In, time.Time{})
-	}
+	fakes, handles, results := sleepers(s, conns)
 	for _, p := range s.pollers {
 		if n := len(*p.list.Load()); n < conns/3 || n > conns/3+1 {
 			t.Errorf("a poller has %d of %d connections", n, conns)
@@ -346,13 +350,7 @@ func TestSpinnersAreBounded(t *testing.T) {
 	s := open(t, Config{BusyTime: never})
 	s.spinners = 2
 	const conns = 6
-	fakes := make([]fake, conns)
-	handles := make([]*Handle, conns)
-	results := make([]<-chan error, conns)
-	for i := range fakes {
-		handles[i] = s.Add(&fakes[i], nil)
-		results[i] = waiting(handles[i], In, time.Time{})
-	}
+	fakes, handles, results := sleepers(s, conns)
 	until(t, "too few sleep", func() bool { return s.Stats().Sleeps >= conns-2 })
 	for i := range fakes {
 		fakes[i].set(In)
