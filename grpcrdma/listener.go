@@ -45,7 +45,7 @@ func (n *Net) Listen(ctx context.Context, addr string) (*Listener, error) {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	n.mu.Lock()
-	closed := n.closed
+	closed := n.ctx.Err() != nil
 	if !closed {
 		n.listeners[l] = struct{}{}
 	}

@@ -29,7 +29,6 @@ type Net struct {
 	cancel context.CancelFunc
 
 	mu        sync.Mutex
-	closed    bool
 	conns     map[*Conn]struct{}
 	listeners map[*Listener]struct{}
 	reserved  int // connections being made
@@ -112,7 +111,7 @@ func (n *Net) join(meet func(c *Conn) error) (*Conn, error) {
 		return nil, err
 	}
 	n.mu.Lock()
-	closed := n.closed
+	closed := n.ctx.Err() != nil
 	if !closed {
 		n.conns[c] = struct{}{}
 	}
@@ -129,7 +128,7 @@ func (n *Net) reserve() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.closed:
+	case n.ctx.Err() != nil:
 		return net.ErrClosed
 	case len(n.conns)+n.reserved >= n.cfg.MaxConns:
 		return fmt.Errorf("%d connections are open, the limit of this side: %w", n.cfg.MaxConns, rdma.ErrBusy)
@@ -149,7 +148,6 @@ func (n *Net) leave(c *Conn) {
 // joins the pollers: nothing of the Net is left on the device. Idempotent.
 func (n *Net) Close() error {
 	n.mu.Lock()
-	n.closed = true
 	n.cancel()
 	conns, listeners := slices.Collect(maps.Keys(n.conns)), slices.Collect(maps.Keys(n.listeners))
 	n.mu.Unlock()

@@ -138,9 +138,8 @@ type Channel struct {
 	cur     *clientSession
 	old     []*clientSession // draining
 	dialing chan struct{}    // closed when the dial in progress is over
-	failed  error            // of the last dial
-	last    error            // of the last dial that failed, without what status adds
-	until   time.Time        // it counts that long
+	last    error            // of the last dial that failed
+	until   time.Time        // it counts that long; zero behind a dial that did not fail
 	cancel  context.CancelFunc
 
 	lb    *balanced // of NewClient; then there is none of the above
@@ -176,11 +175,11 @@ func (c *Channel) session(ctx context.Context, failFast bool) (s *clientSession,
 			s := c.cur
 			c.mu.Unlock()
 			return s, waited, nil
-		case c.failed != nil && time.Now().Before(c.until):
-			err, wait := c.failed, time.Until(c.until)
+		case time.Now().Before(c.until):
+			last, wait := c.last, time.Until(c.until)
 			c.mu.Unlock()
 			if failFast {
-				return nil, waited, err
+				return nil, waited, status.Errorf(codes.Unavailable, "fused: %v", last)
 			}
 			select {
 			case <-time.After(wait):
@@ -232,12 +231,9 @@ func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
 	defer c.mu.Unlock()
 	close(c.dialing)
 	c.dialing = nil
-	c.cur, c.failed = s, nil
+	c.cur, c.until = s, time.Time{}
 	if err != nil {
-		c.cur = nil
-		c.last = err
-		c.failed = status.Errorf(codes.Unavailable, "fused: %v", err)
-		c.until = time.Now().Add(redialPause)
+		c.last, c.until = err, time.Now().Add(redialPause)
 	}
 }
 

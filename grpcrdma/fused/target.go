@@ -123,7 +123,7 @@ func (c *Channel) State() connectivity.State {
 		return connectivity.Ready
 	case c.dialing != nil:
 		return connectivity.Connecting
-	case c.failed != nil:
+	case !c.until.IsZero():
 		return connectivity.TransientFailure
 	}
 	return connectivity.Idle
