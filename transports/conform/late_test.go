@@ -67,11 +67,12 @@ func (l *lateness) release(dst []rdma.WC) (n int) {
 func TestLateAcknowledgementsPass(t *testing.T) {
 	t.Parallel()
 	var queues sync.Map
-	b := bend{poll: func(inner rdma.CQ, dst []rdma.WC) (int, error) {
-		l, _ := queues.LoadOrStore(inner, new(lateness))
-		return l.(*lateness).poll(inner, dst)
-	}}
-	h := bentMem(&b, memdev.Config{Seed: 3})
+	h := bentMem(func(b *bend) {
+		b.poll = func(inner rdma.CQ, dst []rdma.WC) (int, error) {
+			l, _ := queues.LoadOrStore(inner, new(lateness))
+			return l.(*lateness).poll(inner, dst)
+		}
+	}, memdev.Config{Seed: 3})
 	rep := conform.Run(t.Context(), h, conform.Options{Seed: 3,
 		Only: []string{"snd", "srq", "rdw", "rdr", "imm", "wim", "inl", "ord", "fen", "inv", "atm", "lrg"},
 		Skip: []string{"inv/solicited"}}) // an event says that a completion can be polled at once

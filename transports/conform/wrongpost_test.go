@@ -8,7 +8,15 @@ import (
 )
 
 // fourPriorities declares priorities on a device that ignores them.
-func fourPriorities(c *rdma.Caps, _ int) { c.Priorities = 4 }
+func fourPriorities(c *rdma.Caps) { c.Priorities = 4 }
+
+// prioritized posts so on a device that declares priorities.
+func prioritized(post func(inner rdma.QP, wrs []rdma.SendWR) (int, error)) func(*bend) {
+	return func(b *bend) {
+		onCaps(fourPriorities)(b)
+		b.send = post
+	}
+}
 
 // backwards posts every list from its end.
 func backwards(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
@@ -30,15 +38,17 @@ func forgetQuiet(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// skipRefused executes what follows a refused request.
-func skipRefused(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
-	n, err := inner.PostSend(wrs)
-	if err != nil && n+1 < len(wrs) {
-		if _, err := inner.PostSend(wrs[n+1:]); err != nil {
-			return n, err
+// onwards executes what follows a refused request.
+func onwards[Q, W any](post func(Q, []W) (int, error)) func(Q, []W) (int, error) {
+	return func(inner Q, wrs []W) (int, error) {
+		n, err := post(inner, wrs)
+		if err != nil && n+1 < len(wrs) {
+			if _, err := post(inner, wrs[n+1:]); err != nil {
+				return n, err
+			}
 		}
+		return n, err
 	}
-	return n, err
 }
 
 // invalidateFirst moves local invalidations to the front of a list. They end
