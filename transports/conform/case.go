@@ -5,6 +5,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,15 +101,9 @@ var unheld = regexp.MustCompile(`((?:IBTA (?:Table )?|RDMAC verbs 1\.0 )?[^ ,;*]
 
 // Catalogue lists all cases in the order they run. The caller owns the slice.
 func Catalogue() []Case {
-	var all []Case
-	for _, g := range [][]Case{
-		devCases, qpsCases, rawCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases, rdwCases, rdrCases,
-		atmCases, fenCases, srqCases, rnrCases, accCases, keyCases, partCases, mapCases, pageCases, invCases, mwCases,
-		fluCases, cqoCases, evtCases,
-		lrgCases, priCases, cmCases, cmLifeCases, dthCases,
-	} {
-		all = append(all, g...)
-	}
+	all := slices.Concat(devCases, qpsCases, rawCases, vlyCases, ordCases, sndCases, inlCases, immCases, wimCases,
+		rdwCases, rdrCases, atmCases, fenCases, srqCases, rnrCases, accCases, keyCases, partCases, mapCases, pageCases,
+		invCases, mwCases, fluCases, cqoCases, evtCases, lrgCases, priCases, cmCases, cmLifeCases, dthCases)
 	for i := range all {
 		c := &all[i]
 		var sections []string
@@ -124,7 +119,7 @@ func Catalogue() []Case {
 // slash matches the group. An empty only means all. A bad pattern, a pattern of
 // only that matches nothing, and an empty selection are ErrUsage.
 func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
-	for _, pat := range append(append([]string{}, only...), skip...) {
+	for _, pat := range slices.Concat(only, skip) {
 		if _, err := path.Match(pat, ""); err != nil {
 			return nil, usagef("case pattern %q: %v", pat, err)
 		}
@@ -231,15 +226,7 @@ func Explain(cases []Case, id string) (string, error) {
 
 // needText puts a case's conditions in words.
 func needText(c *Case) string {
-	var parts []string
-	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
-		if c.Needs.Ops.Has(o) {
-			parts = append(parts, "operation "+o.String())
-		}
-	}
-	if c.Needs.Features != 0 {
-		parts = append(parts, "feature "+c.Needs.Features.String())
-	}
+	parts := abilities(c.Needs.Ops, c.Needs.Features)
 	if c.Needs.SGE > 1 {
 		parts = append(parts, fmt.Sprintf("%d scatter/gather elements", c.Needs.SGE))
 	}
@@ -265,4 +252,17 @@ func needText(c *Case) string {
 		parts = append(parts, "a harness that can kill a device")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// abilities names operations one by one, and features.
+func abilities(ops rdma.OpSet, f rdma.Features) (names []string) {
+	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
+		if ops.Has(o) {
+			names = append(names, "operation "+o.String())
+		}
+	}
+	if f != 0 {
+		names = append(names, "feature "+f.String())
+	}
+	return names
 }

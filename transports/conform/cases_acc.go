@@ -9,8 +9,7 @@ import (
 // ACC: registrations, rights and protection.
 var accCases = []Case{
 	{ID: "acc/registration", Clause: "man ibv_reg_mr",
-		Requirement: "A registration tells the address, length and rights that it was made with.",
-		Run: func(e *Env) {
+		Requirement: "A registration tells the address, length and rights that it was made with.", Run: func(e *Env) {
 			for _, size := range []int{1, 4095, 4096, 4097, 1 << 20} {
 				buf := e.memory("memory", size)
 				for _, acc := range []rdma.Access{0, rdma.RemoteRead, localOnly, remoteAll, atomicAll} {
@@ -32,8 +31,7 @@ var accCases = []Case{
 			}
 		}},
 	{ID: "acc/empty-buffer", Clause: "man ibv_reg_mr", Level: May,
-		Requirement: "A registration of 0 bytes is refused or usable.",
-		Run: func(e *Env) {
+		Requirement: "A registration of 0 bytes is refused or usable.", Run: func(e *Env) {
 			mr, err := e.A.RegMR(0, rdma.Buffer{}, localOnly)
 			if err != nil {
 				e.Note("refused: %v", err)
@@ -43,29 +41,25 @@ var accCases = []Case{
 			e.must("close registration", mr.Close())
 		}},
 	{ID: "acc/write-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr; RFC 5040 §7.2", Needs: needSendWrite,
-		Requirement: "A write is allowed exactly under registrations with remote write.",
-		Run: func(e *Env) {
+		Requirement: "A write is allowed exactly under registrations with remote write.", Run: func(e *Env) {
 			e.rights(rdma.RemoteWrite, 0x0102,
 				func(t target, near *region) rdma.SendWR { return write(1, t, near.all()) },
 				func(near, far *region) { far.holds(near.data()) })
 		}},
 	{ID: "acc/read-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr; RFC 5040 §7.2", Needs: needRead,
-		Requirement: "A read is allowed exactly under registrations with remote read.",
-		Run: func(e *Env) {
+		Requirement: "A read is allowed exactly under registrations with remote read.", Run: func(e *Env) {
 			e.rights(rdma.RemoteRead, 0x0102,
 				func(t target, near *region) rdma.SendWR { return read(1, t, near.all()) },
 				func(near, far *region) { near.holds(far.data()) })
 		}},
 	{ID: "acc/atomic-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr", Needs: needFetchAdd,
-		Requirement: "An atomic is allowed exactly under registrations with remote atomic.",
-		Run: func(e *Env) {
+		Requirement: "An atomic is allowed exactly under registrations with remote atomic.", Run: func(e *Env) {
 			e.rights(rdma.RemoteAtomic, 0x0102,
 				func(t target, near *region) rdma.SendWR { return fetchAdd(1, t, 1, near.all()) },
 				func(near, far *region) { far.wordIs(0, near.word(0)+1, "value after the add") })
 		}},
 	{ID: "acc/receive-rights", Clause: "IBTA 10.6.6*; man ibv_reg_mr", Needs: needSend,
-		Requirement: "A receive needs local write.",
-		Run: func(e *Env) {
+		Requirement: "A receive needs local write.", Run: func(e *Env) {
 			for _, acc := range []rdma.Access{0, rdma.RemoteRead, rdma.LocalWrite, remoteAll} {
 				c := e.connect(connOpts{})
 				src := e.region(c.a, "src", 64, 0) // a send needs no right

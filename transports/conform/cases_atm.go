@@ -14,8 +14,7 @@ const atomicAll = remoteAll | rdma.RemoteAtomic
 // ATM: atomic operations on 8 bytes.
 var atmCases = []Case{
 	{ID: "atm/fetch-add", Clause: "IBTA 9.4.5*; RFC 7306 §5.1.1", Needs: needFetchAdd,
-		Requirement: "Fetch-add returns the old value and leaves old plus addend, modulo 2^64.",
-		Run: func(e *Env) {
+		Requirement: "Fetch-add returns the old value and leaves old plus addend, modulo 2^64.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 64, atomicAll)
 			sink := e.region(c.a, "sink", 24, e.sinkAccess())
@@ -37,8 +36,7 @@ var atmCases = []Case{
 		}},
 	{ID: "atm/cmp-swap", Clause: "IBTA 9.4.5*; RFC 7306 §5.1.2", Needs: needCmpSwap,
 		Requirement: "Compare-swap stores the new value only when the old one was expected, and always returns the " +
-			"old one.",
-		Run: func(e *Env) {
+			"old one.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 64, atomicAll)
 			sink := e.region(c.a, "sink", 8, e.sinkAccess())
@@ -65,8 +63,7 @@ var atmCases = []Case{
 			}
 		}},
 	{ID: "atm/sink-length", Clause: "IBTA Table 100*; man ibv_post_send", Needs: needFetchAdd,
-		Requirement: "A sink of less than 8 bytes is refused, and nothing is written behind it.",
-		Run: func(e *Env) {
+		Requirement: "A sink of less than 8 bytes is refused, and nothing is written behind it.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 8, atomicAll)
 			sink := e.region(c.a, "sink", 64, e.sinkAccess())
@@ -120,8 +117,7 @@ var atmCases = []Case{
 		}},
 	{ID: "atm/bad-key", Clause: "IBTA 9.9.3*, C9-222.1.1", Needs: needCmpSwap,
 		Requirement: "An atomic under a wrong key, or beyond the registration, is refused; memory and sink are " +
-			"unchanged.",
-		Run: func(e *Env) {
+			"unchanged.", Run: func(e *Env) {
 			for _, beyond := range []bool{false, true} {
 				c := e.connect(connOpts{})
 				near, far := c.nearFar(8, atomicAll)

@@ -15,8 +15,7 @@ import (
 var cmCases = []Case{
 	{ID: "cm/private-data", Clause: "man rdma_connect, rdma_accept; RFC 5044 §7.1",
 		Requirement: "Private data of every length up to the limit reaches the other side, in both directions; zero " +
-			"padding may follow.",
-		Run: func(e *Env) {
+			"padding may follow.", Run: func(e *Env) {
 			limit := e.Caps.MaxPrivate
 			for i, n := range []int{0, 1, 4, 5, 56, 57, 195, 196, 197, 251, 252, 253, 254, 255, 256, 257, limit - 1,
 				limit} {
@@ -36,15 +35,12 @@ var cmCases = []Case{
 			}
 		}},
 	{ID: "cm/private-data-too-long", Clause: "man rdma_connect, rdma_accept",
-		Requirement: "Private data above the limit is refused, and the QP can still be connected.",
-		Run: func(e *Env) {
+		Requirement: "Private data above the limit is refused, and the QP can still be connected.", Run: func(e *Env) {
 			long := make([]byte, e.Caps.MaxPrivate+1)
 			c := e.pair(connOpts{})
 			p := e.param()
 			p.PrivateData = long
-			ctx, cancel := e.short(soon)
-			defer cancel()
-			_, err := c.a.qp.Connect(ctx, e.listen().Addr(), p)
+			_, err := c.a.qp.Connect(e.short(soon), e.listen().Addr(), p)
 			e.refusedWith("connect with private data above the limit", err, rdma.ErrInvalid)
 			c.a.state(rdma.QPInit)
 			c.join(connOpts{})
@@ -64,8 +60,7 @@ var cmCases = []Case{
 			c2.b.r.expect(got(1, 0))
 		}},
 	{ID: "cm/reject", Clause: "man rdma_reject; RFC 5044 §7.1 (R bit)",
-		Requirement: "A refused connect ends as rejected, with the private data of the refusal.",
-		Run: func(e *Env) {
+		Requirement: "A refused connect ends as rejected, with the private data of the refusal.", Run: func(e *Env) {
 			for _, n := range []int{0, 1, min(100, e.Caps.MaxPrivate), e.Caps.MaxPrivate} {
 				c := e.pair(connOpts{})
 				why := patternOf(n, uint64(n))
@@ -89,8 +84,7 @@ var cmCases = []Case{
 			e.connect(connOpts{}).works()
 		}},
 	{ID: "cm/answer-once", Clause: "man rdma_accept, rdma_reject",
-		Requirement: "A request is answered once: a second answer is an error and does no harm.",
-		Run: func(e *Env) {
+		Requirement: "A request is answered once: a second answer is an error and does no harm.", Run: func(e *Env) {
 			c, spare := e.pair(connOpts{}), e.pair(connOpts{})
 			c.b.postRecv(recv(1))
 			t := c.connecting(e.ctx)
@@ -121,14 +115,11 @@ var cmCases = []Case{
 			e.Note("%v", err)
 		}},
 	{ID: "cm/never-accepted", Clause: "man rdma_get_cm_event (UNREACHABLE)",
-		Requirement: "A connect that is never answered ends at its deadline.",
-		Run: func(e *Env) {
+		Requirement: "A connect that is never answered ends at its deadline.", Run: func(e *Env) {
 			const limit = 400 * time.Millisecond
 			c := e.pair(connOpts{})
-			ctx, cancel := e.short(limit)
-			defer cancel()
 			start := time.Now()
-			err := e.await(c.connecting(ctx))
+			err := e.await(c.connecting(e.short(limit)))
 			e.refusedWith("connect that is never answered", err, rdma.ErrUnreachable, context.DeadlineExceeded)
 			e.within(limit+soon, start, fmt.Sprintf("end at the deadline of %v", limit))
 			if s := c.a.qp.State(); s == rdma.QPRTS {
@@ -145,27 +136,18 @@ var cmCases = []Case{
 					pa := rdma.ConnParam{IRD: ard, ORD: brd, RNRRetry: 7}
 					pb := rdma.ConnParam{IRD: brd, ORD: min(ard+1, most), RNRRetry: 7}
 					c := e.connect(connOpts{param: &pa, accept: &pb})
-					seen := fmt.Sprintf("a asked %d/%d and has %d/%d, b asked %d/%d and has %d/%d (IRD/ORD)",
-						pa.IRD, pa.ORD, c.pa.IRD, c.pa.ORD, pb.IRD, pb.ORD, c.pb.IRD, c.pb.ORD)
-					for _, rule := range []struct {
-						text string
-						ok   bool
-					}{
-						{"the request as the peer sees it: its IRD is our ORD", c.asked.IRD == pa.ORD},
-						{"the request as the peer sees it: its ORD is our IRD", c.asked.ORD == pa.IRD},
-						{"ORD of a at most what a asked", c.pa.ORD <= pa.ORD},
-						{"ORD of a at most IRD of b", c.pa.ORD <= c.pb.IRD},
-						{"ORD of b at most what b asked", c.pb.ORD <= pb.ORD},
-						{"ORD of b at most IRD of a", c.pb.ORD <= c.pa.IRD},
-						{"reads of a possible when both sides asked for some", c.pa.ORD >= 1 || pa.ORD == 0 ||
+					e.kept(fmt.Sprintf("a asked %d/%d and has %d/%d, b asked %d/%d and has %d/%d (IRD/ORD); b saw %d/%d",
+						pa.IRD, pa.ORD, c.pa.IRD, c.pa.ORD, pb.IRD, pb.ORD, c.pb.IRD, c.pb.ORD, c.asked.IRD, c.asked.ORD),
+						rule{"the request as the peer sees it: its IRD is our ORD", c.asked.IRD == pa.ORD},
+						rule{"the request as the peer sees it: its ORD is our IRD", c.asked.ORD == pa.IRD},
+						rule{"ORD of a at most what a asked", c.pa.ORD <= pa.ORD},
+						rule{"ORD of a at most IRD of b", c.pa.ORD <= c.pb.IRD},
+						rule{"ORD of b at most what b asked", c.pb.ORD <= pb.ORD},
+						rule{"ORD of b at most IRD of a", c.pb.ORD <= c.pa.IRD},
+						rule{"reads of a possible when both sides asked for some", c.pa.ORD >= 1 || pa.ORD == 0 ||
 							pb.IRD == 0},
-						{"reads of b possible when both sides asked for some", c.pb.ORD >= 1 || pb.ORD == 0 ||
-							pa.IRD == 0},
-					} {
-						if !rule.ok {
-							e.failf(rule.text, "%s; b saw %d/%d", seen, c.asked.IRD, c.asked.ORD)
-						}
-					}
+						rule{"reads of b possible when both sides asked for some", c.pb.ORD >= 1 || pb.ORD == 0 ||
+							pa.IRD == 0})
 					if e.Caps.Ops.Has(rdma.OpRead) && c.pa.ORD > 0 {
 						src := e.region(c.b, "src", 8, remoteAll)
 						sink := e.region(c.a, "sink", 8*16, e.sinkAccess())
@@ -178,14 +160,11 @@ var cmCases = []Case{
 			}
 		}},
 	{ID: "cm/ird-ord-range", Clause: "man rdma_connect",
-		Requirement: "IRD and ORD above the device's limit, or below 0, are refused.",
-		Run: func(e *Env) {
+		Requirement: "IRD and ORD above the device's limit, or below 0, are refused.", Run: func(e *Env) {
 			c := e.pair(connOpts{})
 			for _, p := range []rdma.ConnParam{{IRD: e.Caps.MaxRDAtom + 1}, {ORD: e.Caps.MaxRDAtom + 1}, {IRD: -1},
 				{ORD: -1}} {
-				ctx, cancel := e.short(soon)
-				_, err := c.a.qp.Connect(ctx, e.listen().Addr(), p)
-				cancel()
+				_, err := c.a.qp.Connect(e.short(soon), e.listen().Addr(), p)
 				e.refusedWith(fmt.Sprintf("connect with IRD %d, ORD %d", p.IRD, p.ORD), err, rdma.ErrInvalid)
 				c.a.state(rdma.QPInit)
 			}
@@ -193,8 +172,7 @@ var cmCases = []Case{
 			c.works()
 		}},
 	{ID: "cm/receives-before-accept", Clause: "man rdma_connect, IWARP SPECIFIC", Needs: needSend,
-		Requirement: "Receives posted before accept are there for a peer that sends at once.",
-		Run: func(e *Env) {
+		Requirement: "Receives posted before accept are there for a peer that sends at once.", Run: func(e *Env) {
 			n := e.deep(8)
 			o := connOpts{noHello: true}
 			var dst *region
@@ -217,8 +195,7 @@ var cmCases = []Case{
 		}},
 	{ID: "cm/passive-first", Clause: "IBTA 12*; RFC 6581 §9",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend), Features: rdma.FeatPassiveFirst},
-		Requirement: "The accepting side may send first.",
-		Run: func(e *Env) {
+		Requirement: "The accepting side may send first.", Run: func(e *Env) {
 			c := e.connect(connOpts{noHello: true, ready: func(c *conn) { c.a.postRecv(recv(1)) }})
 			c.b.do(send(1))
 			c.a.r.expect(got(1, 0))
@@ -226,8 +203,7 @@ var cmCases = []Case{
 		}},
 	{ID: "cm/passive-waits", Clause: "RFC 5044 §7.1.2 (4)", Needs: needSend, Without: rdma.FeatPassiveFirst,
 		Requirement: "A send of the accepting side before the first message is held back or refused, and the " +
-			"connection is unharmed.",
-		Run: func(e *Env) {
+			"connection is unharmed.", Run: func(e *Env) {
 			o := connOpts{noHello: true}
 			o.ready = func(c *conn) { c.a.postRecv(recv(1)); c.b.postRecv(recv(2)) }
 			c := e.connect(o)

@@ -15,8 +15,7 @@ import (
 // cmLifeCases are about listeners, and about how connections end.
 var cmLifeCases = []Case{
 	{ID: "cm/listen-port-zero", Clause: "man rdma_bind_addr",
-		Requirement: "Port 0 picks a free port that the listener tells, another one each time.",
-		Run: func(e *Env) {
+		Requirement: "Port 0 picks a free port that the listener tells, another one each time.", Run: func(e *Env) {
 			seen := map[string]bool{}
 			for range 3 {
 				l := e.newListener(4)
@@ -42,8 +41,7 @@ var cmLifeCases = []Case{
 			e.must("close listener", l.Close())
 		}},
 	{ID: "cm/listener-close", Clause: "man rdma_destroy_id",
-		Requirement: "Closing a listener ends an accept that waits, and later ones.",
-		Run: func(e *Env) {
+		Requirement: "Closing a listener ends an accept that waits, and later ones.", Run: func(e *Env) {
 			l := e.newListener(1)
 			waiting := e.start("accept", func() error { _, err := l.Accept(e.ctx); return err })
 			e.pause(20 * time.Millisecond)
@@ -53,13 +51,10 @@ var cmLifeCases = []Case{
 			e.refusedWith("accept on a closed listener", err, rdma.ErrClosed)
 		}},
 	{ID: "cm/accept-deadline", Clause: "man rdma_get_cm_event",
-		Requirement: "An accept without a request ends with its context.",
-		Run: func(e *Env) {
+		Requirement: "An accept without a request ends with its context.", Run: func(e *Env) {
 			l := e.listen()
-			ctx, cancel := e.short(quietTime)
-			defer cancel()
 			start := time.Now()
-			err := e.beside("accept", func() error { _, err := l.Accept(ctx); return err })
+			err := e.beside("accept", func() error { _, err := l.Accept(e.short(quietTime)); return err })
 			if !errors.Is(err, context.DeadlineExceeded) {
 				e.failf("the error of the context", "%v", err)
 			}
@@ -71,8 +66,7 @@ var cmLifeCases = []Case{
 		Run: func(e *Env) {
 			const backlog, n = 2, 8
 			l := e.newListener(backlog)
-			ctx, cancel := e.short(3 * time.Second)
-			defer cancel()
+			ctx := e.short(3 * time.Second)
 			var calls []*task
 			for i := range n {
 				x := e.idleEnd(fmt.Sprintf("a%d", i+1))
@@ -85,9 +79,7 @@ var cmLifeCases = []Case{
 			// Everybody who still waits is served now.
 			served := 0
 			for {
-				actx, acancel := e.short(2 * quietTime)
-				req, err := l.Accept(actx)
-				acancel()
+				req, err := l.Accept(e.short(2 * quietTime))
 				if errors.Is(err, context.DeadlineExceeded) {
 					break
 				}
@@ -117,33 +109,24 @@ var cmLifeCases = []Case{
 			e.Note("%d connected, %d refused", connected, refused)
 		}},
 	{ID: "cm/abandoned", Clause: "man rdma_get_cm_event",
-		Requirement: "A requester that gives up does not disturb the listener.",
-		Run: func(e *Env) {
+		Requirement: "A requester that gives up does not disturb the listener.", Run: func(e *Env) {
 			c := e.pair(connOpts{})
 			l := e.listen()
-			ctx, cancel := e.short(quietTime)
-			defer cancel()
-			err := e.await(c.connecting(ctx))
-			if err == nil {
+			if err := e.await(c.connecting(e.short(quietTime))); err == nil {
 				e.failf("no connection without an answer", "one")
 			}
 			c.a.close()
 			// The request may still be in the queue: answering it must return, and what it
 			// gives must not disturb the next one.
-			actx, acancel := e.short(quietTime)
-			defer acancel()
-			if req, err := l.Accept(actx); err == nil {
-				sctx, scancel := e.short(soon)
-				defer scancel()
-				_, err = req.Accept(sctx, c.b.qp, e.param())
+			if req, err := l.Accept(e.short(quietTime)); err == nil {
+				_, err = req.Accept(e.short(soon), c.b.qp, e.param())
 				e.Note("late accept: %v", err)
 			}
 			c.b.close()
 			e.connect(connOpts{}).works()
 		}},
 	{ID: "cm/close-while-connecting", Clause: "man rdma_destroy_id, rdma_destroy_qp",
-		Requirement: "A QP can be destroyed while its connect waits: both calls return.",
-		Run: func(e *Env) {
+		Requirement: "A QP can be destroyed while its connect waits: both calls return.", Run: func(e *Env) {
 			c := e.pair(connOpts{})
 			t := c.connecting(e.ctx)
 			e.pause(50 * time.Millisecond)
@@ -223,8 +206,7 @@ var cmLifeCases = []Case{
 			}
 		}},
 	{ID: "cm/disconnect", Clause: "man rdma_disconnect",
-		Requirement: "A disconnect by either side brings both QPs to ERR.",
-		Run: func(e *Env) {
+		Requirement: "A disconnect by either side brings both QPs to ERR.", Run: func(e *Env) {
 			for i := range 2 {
 				c := e.connect(connOpts{})
 				[]*end{c.a, c.b}[i].disconnect()
@@ -232,8 +214,7 @@ var cmLifeCases = []Case{
 			}
 		}},
 	{ID: "cm/disconnect-delivers", Clause: "man rdma_disconnect; RFC 5040 §6.2", Needs: needSend,
-		Requirement: "What was posted before a disconnect is delivered when the peer takes it.",
-		Run: func(e *Env) {
+		Requirement: "What was posted before a disconnect is delivered when the peer takes it.", Run: func(e *Env) {
 			const size = 20000
 			n := e.deep(8)
 			c, src, dst := e.sending(n * size)
@@ -253,11 +234,7 @@ var cmLifeCases = []Case{
 			c, src, dst := e.writing(16384)
 			var bye *task
 			c.untilGone(src, dst, func() {
-				bye = e.start("disconnect", func() error {
-					ctx, cancel := e.short(5 * time.Second)
-					defer cancel()
-					return c.b.qp.Disconnect(ctx)
-				})
+				bye = e.start("disconnect", func() error { return c.b.qp.Disconnect(e.short(5 * time.Second)) })
 			})
 			// The peer never stopped sending, so the deadline may pass first.
 			if err := e.await(bye); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -266,8 +243,7 @@ var cmLifeCases = []Case{
 			c.b.waitState(rdma.QPErr)
 		}},
 	{ID: "cm/simultaneous-disconnect", Clause: "man rdma_disconnect",
-		Requirement: "Both sides may disconnect at the same time.",
-		Run: func(e *Env) {
+		Requirement: "Both sides may disconnect at the same time.", Run: func(e *Env) {
 			for range e.loops(10, 200) {
 				c := e.connect(connOpts{})
 				ta := e.start("disconnect of a", func() error { return c.a.qp.Disconnect(e.ctx) })

@@ -12,8 +12,7 @@ import (
 var cqoCases = []Case{
 	{ID: "cqo/overrun", Clause: "man ibv_poll_cq; RFC 5040 §8.1.1 (10)", Needs: needWrite,
 		Requirement: "More completions than a CQ holds are reported as an overrun or held back, never lost silently, " +
-			"and other QPs are unaffected.",
-		Run: func(e *Env) {
+			"and other QPs are unaffected.", Run: func(e *Env) {
 			const entries = 8
 			depth := e.deep(entries + 64)
 			box := e.newCQ(e.A, "small cq", entries)
@@ -62,16 +61,14 @@ var cqoCases = []Case{
 			c.a.s.drop()
 		}},
 	{ID: "cqo/depth-range", Clause: "man ibv_create_cq",
-		Requirement: "A CQ can have 1 to MaxCQE entries; other depths are refused.",
-		Run: func(e *Env) {
+		Requirement: "A CQ can have 1 to MaxCQE entries; other depths are refused.", Run: func(e *Env) {
 			for _, n := range []int{0, -1, e.A.Caps().MaxCQE + 1} {
 				e.notCreated(fmt.Sprintf("cq of %d", n), rdma.ErrInvalid)(e.A.NewCQ(n))
 			}
 			e.newCQ(e.A, "cq of 1", 1)
 		}},
 	{ID: "cqo/threads", Clause: "IBTA 10.2.5*; man ibv_poll_cq", Needs: needWrite,
-		Requirement: "A CQ may be polled from several threads: every completion comes out once.",
-		Run: func(e *Env) {
+		Requirement: "A CQ may be polled from several threads: every completion comes out once.", Run: func(e *Env) {
 			const threads = 8
 			depth := e.deep(256)
 			c := e.connect(connOpts{depth: depth, rdepth: 1})

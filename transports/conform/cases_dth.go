@@ -11,15 +11,13 @@ import (
 var dthCases = []Case{
 	{ID: "dth/close-in-transfer", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needWrite,
 		Requirement: "When the peer destroys its QP in mid-transfer, the requests end in error within bounded time, " +
-			"each once.",
-		Run: func(e *Env) {
+			"each once.", Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, c.b.close)
 		}},
 	{ID: "dth/fail-in-transfer", Clause: "IBTA 9.9*; RFC 5041 §6.2", Needs: needWrite,
 		Requirement: "When the peer's QP goes to ERR in mid-transfer, the requests end in error within bounded time, " +
-			"each once.",
-		Run: func(e *Env) {
+			"each once.", Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.untilGone(src, dst, func() { e.must("fail", c.b.qp.Fail()) })
 		}},
@@ -41,8 +39,7 @@ var dthCases = []Case{
 			c.a.flushesLater()
 		}},
 	{ID: "dth/neighbour-unharmed", Clause: "IBTA 10.2.5*; RFC 5040 §7", Needs: needSendWrite,
-		Requirement: "The death of one connection leaves other connections of the devices alone.",
-		Run: func(e *Env) {
+		Requirement: "The death of one connection leaves other connections of the devices alone.", Run: func(e *Env) {
 			well, sick := e.sharedCQs(256, connOpts{})
 			src, dst := sick.writing(16384)
 			sick.untilGone(src, dst, sick.b.close)
@@ -50,8 +47,7 @@ var dthCases = []Case{
 			flow{n: 200, size: 1000, srcSlots: 4, dstSlots: 8}.run(well.b, well.a)
 		}},
 	{ID: "dth/listener-survives", Clause: "man rdma_listen",
-		Requirement: "After connections have died the same listener takes new ones.",
-		Run: func(e *Env) {
+		Requirement: "After connections have died the same listener takes new ones.", Run: func(e *Env) {
 			for i := range 6 {
 				c := e.connect(connOpts{})
 				c.works()
@@ -68,8 +64,7 @@ var dthCases = []Case{
 		}},
 	{ID: "dth/kill-in-transfer", Clause: "IBTA 9.9*, C9-140; RFC 5041 §6.2", Kill: true, Needs: needWrite,
 		Requirement: "When the peer's device dies in mid-transfer, the requests end in error within bounded time, " +
-			"each once.",
-		Run: func(e *Env) {
+			"each once.", Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			c.a.postRecv(recv(1), recv(2))
 			c.untilGone(src, dst, func() {
@@ -81,9 +76,7 @@ var dthCases = []Case{
 		Requirement: "A connect whose listener's device dies ends in error, at its deadline at the latest.",
 		Run: func(e *Env) {
 			c := e.pair(connOpts{})
-			ctx, cancel := e.short(4 * quietTime)
-			defer cancel()
-			t := c.connecting(ctx)
+			t := c.connecting(e.short(4 * quietTime))
 			e.pause(quietTime / 5)
 			c.b.sleep()
 			e.kill()
@@ -94,8 +87,7 @@ var dthCases = []Case{
 	{ID: "dth/link-cut", Clause: "IBTA 9.9*, C9-140; RFC 5482 §2; RFC 5040 §6.2", Path: cutGiveUp, Needs: needWrite,
 		Requirement: "When the link is cut in mid-transfer, the requests end in error within the window that the " +
 			"transport was given, each once, and nothing is placed into memory that was handed back, not even when " +
-			"the link returns.",
-		Run: func(e *Env) {
+			"the link returns.", Run: func(e *Env) {
 			c, src, dst := e.writing(16384)
 			var cut time.Time
 			c.untilGone(src, dst, func() {
@@ -121,8 +113,7 @@ var dthCases = []Case{
 		}},
 	{ID: "dth/stopped-peer", Clause: "RFC 9293 §3.8.6.1", Path: stopGiveUp, Needs: needSendWriteRead,
 		Requirement: "Requests to a peer that is stopped wait, without error, and complete with the right bytes when " +
-			"it goes on.",
-		Run: func(e *Env) {
+			"it goes on.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			const size = 64 << 10
 			n := c.a.depth - 1
@@ -152,8 +143,7 @@ var dthCases = []Case{
 		}},
 	{ID: "dth/loss", Clause: "RFC 9293 §3.8; RFC 5041 §5.3", Path: stopGiveUp, Needs: needSendWriteRead,
 		Requirement: "Loss, reordering and duplication below change no byte, lose and repeat no message, and fail no " +
-			"request.",
-		Run: func(e *Env) {
+			"request.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			p := 0.02
 			if e.Profile == Full {
@@ -174,8 +164,7 @@ var dthCases = []Case{
 			e.lossy()
 		}},
 	{ID: "dth/loss-atomics", Clause: "IBTA 9.7.4*; RFC 7306 §5.2.2", Path: stopGiveUp, Needs: needFetchAdd,
-		Requirement: "An atomic whose answer is lost below is executed once.",
-		Run: func(e *Env) {
+		Requirement: "An atomic whose answer is lost below is executed once.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			word := e.region(c.b, "word", 8, atomicAll)
 			old := e.region(c.a, "old", 8, e.sinkAccess())

@@ -13,8 +13,7 @@ import (
 // EVT: completion events and asynchronous events.
 var evtCases = []Case{
 	{ID: "evt/one-event", Clause: "man ibv_req_notify_cq", Needs: needEvents,
-		Requirement: "The first completion after arming raises the event.",
-		Run: func(e *Env) {
+		Requirement: "The first completion after arming raises the event.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i := range e.loops(20, 500) {
 				c.b.postRecv(recv(i))
@@ -41,8 +40,7 @@ var evtCases = []Case{
 		}},
 	{ID: "evt/arm-after-completion", Clause: "IBTA 11.4.2.2; man ibv_req_notify_cq", Level: May, Needs: needEventsRead,
 		Requirement: "A completion that waits already when the CQ is armed raises no event, which is why one polls " +
-			"after arming.",
-		Run: func(e *Env) {
+			"after arming.", Run: func(e *Env) {
 			c, src, sink := e.reading(8)
 			c.b.postRecv(recv(1))
 			c.b.sleep()
@@ -73,8 +71,7 @@ var evtCases = []Case{
 		}},
 	{ID: "evt/solicited", Clause: "man ibv_req_notify_cq (solicited_only)", Needs: needSolicited,
 		Requirement: "Armed for solicited completions, a CQ is silent for a plain message and wakes for a solicited " +
-			"one.",
-		Run: func(e *Env) {
+			"one.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.postRecv(recv(1), recv(2))
 			e.arm(c.b.box, true)
@@ -146,7 +143,7 @@ var evtCases = []Case{
 					if k > 0 {
 						continue
 					}
-					ctx, cancel := e.short(2 * time.Second)
+					ctx, cancel := context.WithTimeout(e.ctx, 2*time.Second)
 					err = c.b.box.cq.Wait(ctx)
 					cancel()
 					if err != nil {
@@ -174,15 +171,12 @@ var evtCases = []Case{
 			c.b.wake()
 		}},
 	{ID: "evt/wait-deadline", Clause: "man ibv_get_cq_event", Needs: needEvents,
-		Requirement: "A wait without a completion ends with its context, not before.",
-		Run: func(e *Env) {
+		Requirement: "A wait without a completion ends with its context, not before.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			e.arm(c.b.box, false)
 			start := time.Now()
-			ctx, cancel := e.short(quietTime)
-			defer cancel()
 			c.b.sleep()
-			err := e.beside("wait without a completion", func() error { return c.b.box.cq.Wait(ctx) })
+			err := e.beside("wait without a completion", func() error { return c.b.box.cq.Wait(e.short(quietTime)) })
 			took := time.Since(start)
 			if !errors.Is(err, context.DeadlineExceeded) {
 				e.failf("the error of the context", "%v", err)
@@ -194,8 +188,7 @@ var evtCases = []Case{
 			c.works()
 		}},
 	{ID: "evt/access-event", Clause: "IBTA C9-222.1.1; man ibv_get_async_event", Needs: needAsyncWrite,
-		Requirement: "A remote access error is reported at the side that refused it.",
-		Run: func(e *Env) {
+		Requirement: "A remote access error is reported at the side that refused it.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.a, "src", 64, localOnly)
 			dst := e.region(c.b, "dst", 64, rdma.LocalWrite|rdma.RemoteRead)
@@ -203,23 +196,19 @@ var evtCases = []Case{
 			e.expectEvent(e.B, rdma.EventQPAccess, c.b.num)
 		}},
 	{ID: "evt/disconnect-event", Clause: "man rdma_disconnect", Needs: needAsync,
-		Requirement: "An orderly disconnect is reported at the other side.",
-		Run: func(e *Env) {
+		Requirement: "An orderly disconnect is reported at the other side.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.a.disconnect()
 			e.expectEvent(e.B, rdma.EventPeerDisconnect, c.b.num)
 		}},
 	{ID: "evt/clean-run", Clause: "man ibv_get_async_event",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatAsyncEvents},
-		Requirement: "A run without errors raises no asynchronous event.",
-		Run: func(e *Env) {
+		Requirement: "A run without errors raises no asynchronous event.", Run: func(e *Env) {
 			c, src, dst := e.writing(64)
 			c.a.doEach(32, func(i int) rdma.SendWR { return write(i, dst.at(0), src.all()) })
 			c.works()
 			for _, x := range []*end{c.a, c.b} {
-				var seen []rdma.Event
-				asyncEvents(x.dev, x.num, &seen)
-				if len(seen) > 0 {
+				if seen := events(x.dev, x.num); len(seen) > 0 {
 					e.failf(x.name+": no asynchronous event", "%s", seen[0].Type)
 				}
 			}

@@ -19,8 +19,7 @@ var fenCases = []Case{
 			}
 		}},
 	{ID: "fen/read-then-write", Clause: "IBTA 10.8.3.3", Needs: needFence,
-		Requirement: "A fenced write of a read's sink writes the bytes that the read fetched.",
-		Run: func(e *Env) {
+		Requirement: "A fenced write of a read's sink writes the bytes that the read fetched.", Run: func(e *Env) {
 			const size = 5000
 			c, src, relay := e.reading(size)
 			dst := e.region(c.b, "dst", size, remoteAll)
@@ -46,8 +45,7 @@ var fenCases = []Case{
 			}
 		}},
 	{ID: "fen/nothing-outstanding", Clause: "IBTA 10.8.3.3", Needs: needFence,
-		Requirement: "A fence with nothing to wait for does not hold the request.",
-		Run: func(e *Env) {
+		Requirement: "A fence with nothing to wait for does not hold the request.", Run: func(e *Env) {
 			c, src, dst := e.writing(64)
 			c.a.do(fenced(write(1, dst.at(0), src.all())))
 			c.message(fenced(send(2)), recv(2))

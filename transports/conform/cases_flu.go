@@ -6,8 +6,7 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 var fluCases = []Case{
 	{ID: "flu/each-once", Clause: "IBTA 10.3.1.7*, 10.8*; man ibv_modify_qp", Needs: needSendWrite,
 		Requirement: "All work outstanding when a QP goes to ERR completes with WR_FLUSH_ERR, in order, each request " +
-			"once.",
-		Run: func(e *Env) {
+			"once.", Run: func(e *Env) {
 			depth := e.deep(16)
 			c := e.connect(connOpts{depth: depth, rdepth: depth})
 			src, dst := c.writing(100000)
@@ -34,8 +33,7 @@ var fluCases = []Case{
 		}},
 	{ID: "flu/after-error", Clause: "IBTA C10-96, C10-97", Needs: needRead,
 		Requirement: "After a remote error too, work posted later is taken and flushed in order: the last one is a " +
-			"drain marker.",
-		Run: func(e *Env) {
+			"drain marker.", Run: func(e *Env) {
 			c, src, sink := e.reading(64)
 			bad := src.at(0)
 			bad.key ^= 0x5a5a5a5a
@@ -62,8 +60,7 @@ var fluCases = []Case{
 			sink.unchanged("by reads behind a refused one")
 		}},
 	{ID: "flu/disconnect", Clause: "man rdma_disconnect",
-		Requirement: "A disconnect flushes what is outstanding on both sides.",
-		Run: func(e *Env) {
+		Requirement: "A disconnect flushes what is outstanding on both sides.", Run: func(e *Env) {
 			const n = 8
 			c := e.connect(connOpts{})
 			for i := range n {
@@ -95,8 +92,7 @@ var fluCases = []Case{
 			gone.a.r.silent(quietTime, "no more completions of the destroyed qp")
 		}},
 	{ID: "flu/unsignaled", Clause: "IBTA 10.7.3.1",
-		Requirement: "A flush completes unsignalled requests too.",
-		Run: func(e *Env) {
+		Requirement: "A flush completes unsignalled requests too.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			e.must("fail", c.a.qp.Fail())
 			for i := range 4 {

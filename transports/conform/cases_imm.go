@@ -6,8 +6,7 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 var immCases = []Case{
 	{ID: "imm/value", Clause: "IBTA 9.4.1*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_WITH_IMM)", Needs: needSendImm,
 		Requirement: "The 32 bits of immediate arrive as they were posted, and the completion says that they are " +
-			"there.",
-		Run: func(e *Env) {
+			"there.", Run: func(e *Env) {
 			// The immediate is not part of the receive's memory.
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 100, localOnly)
@@ -29,8 +28,7 @@ var immCases = []Case{
 			}
 		}},
 	{ID: "imm/zero-length", Clause: "IBTA 9.4.1*", Needs: needSendImm,
-		Requirement: "A message of 0 bytes carries its immediate.",
-		Run: func(e *Env) {
+		Requirement: "A message of 0 bytes carries its immediate.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.message(sendImm(1, 0xcafe0001), recv(1))
 		}},

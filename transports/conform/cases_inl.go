@@ -10,8 +10,7 @@ import (
 var inlCases = []Case{
 	{ID: "inl/overwrite-after-post", Clause: "man ibv_post_send NOTES", Needs: needInline,
 		Requirement: "The buffer of an inline request may be changed as soon as the post returns: the bytes of the " +
-			"post are sent.",
-		Run: func(e *Env) {
+			"post are sent.", Run: func(e *Env) {
 			limit := e.inlineLimit()
 			c := e.connect(connOpts{inline: limit})
 			src, dst := c.writing(limit)
@@ -44,8 +43,7 @@ var inlCases = []Case{
 			}
 		}},
 	{ID: "inl/key-unchecked", Clause: "man ibv_post_send (IBV_SEND_INLINE)", Needs: needInline,
-		Requirement: "\"The L_Key will not be checked\": inline data needs no registration.",
-		Run: func(e *Env) {
+		Requirement: "\"The L_Key will not be checked\": inline data needs no registration.", Run: func(e *Env) {
 			size := min(8, e.inlineLimit())
 			c := e.connect(connOpts{inline: size})
 			mem := e.memory("unregistered", 64)
@@ -57,8 +55,7 @@ var inlCases = []Case{
 			e.equal(dst.name, dst.data()[:size], mem.buf.Bytes()[3:3+size])
 		}},
 	{ID: "inl/over-max", Clause: "man ibv_post_send; man ibv_create_qp (max_inline_data)", Needs: needInline,
-		Requirement: "Inline data above the limit is refused at once.",
-		Run: func(e *Env) {
+		Requirement: "Inline data above the limit is refused at once.", Run: func(e *Env) {
 			limit := e.Caps.MaxInline
 			c := e.connect(connOpts{inline: limit})
 			src := e.region(c.a, "src", limit+1, localOnly)
@@ -69,8 +66,7 @@ var inlCases = []Case{
 			c.works()
 		}},
 	{ID: "inl/gather", Clause: "man ibv_post_send", Needs: needInlineSGE,
-		Requirement: "Inline data of several elements is concatenated.",
-		Run: func(e *Env) {
+		Requirement: "Inline data of several elements is concatenated.", Run: func(e *Env) {
 			limit := min(e.inlineLimit(), 600)
 			c := e.connect(connOpts{inline: limit})
 			src, dst := c.sending(1024)
@@ -86,8 +82,7 @@ var inlCases = []Case{
 			e.equal(dst.name, dst.data()[:limit], sent)
 		}},
 	{ID: "inl/read-refused", Clause: "man ibv_post_send: inline is \"valid only for Send and RDMA Write\"",
-		Needs: needInlineRd, Requirement: "An inline read is refused.",
-		Run: func(e *Env) {
+		Needs: needInlineRd, Requirement: "An inline read is refused.", Run: func(e *Env) {
 			c := e.connect(connOpts{inline: 8})
 			src, sink := c.reading(8)
 			c.localFault(inline(read(1, src.at(0), sink.all())), sink, rdma.StatusLocQPOpErr)

@@ -22,19 +22,16 @@ var invCases = []Case{
 		Run:         func(e *Env) { e.revokedBySend(0) }},
 	{ID: "inv/ordinary-safe", Clause: "IBTA 9.9.3 class J; RFC 5040 §8.1.1 (7)", Needs: needSendInv,
 		Requirement: "A peer cannot revoke a registration that does not allow it: the request is refused and the key " +
-			"stays valid.",
-		Run: func(e *Env) {
+			"stays valid.", Run: func(e *Env) {
 			e.refusesInvalidation(remoteAll, 0)
 		}},
 	{ID: "inv/unknown-key", Clause: "RFC 5040 §7.2 (4)", Needs: needSendInv,
-		Requirement: "Invalidation of an unknown key is refused.",
-		Run: func(e *Env) {
+		Requirement: "Invalidation of an unknown key is refused.", Run: func(e *Env) {
 			e.refusesInvalidation(revocable, 0x5a5a5a5a)
 		}},
 	{ID: "inv/not-before-delivery", Clause: "IBTA 9.7*",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatRNRRetry},
-		Requirement: "A send with invalidate that finds no receive revokes nothing.",
-		Run: func(e *Env) {
+		Requirement: "A send with invalidate that finds no receive revokes nothing.", Run: func(e *Env) {
 			c := e.rnrRetries(0)
 			far := e.region(c.b, "far", 64, revocable)
 			c.noReceive(sendInv(1, far.mr.RKey()))
@@ -43,8 +40,7 @@ var invCases = []Case{
 	{ID: "inv/solicited", Clause: "RFC 5040 §4.7, §5.3",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite),
 			Features: rdma.FeatEvents | rdma.FeatSolicited},
-		Requirement: "A solicited send with invalidate raises the event and revokes.",
-		Run: func(e *Env) {
+		Requirement: "A solicited send with invalidate raises the event and revokes.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			near, far := c.nearFar(64, revocable)
 			c.b.postRecv(recv(1))
@@ -54,8 +50,7 @@ var invCases = []Case{
 			c.noEffect(accessRefused(0x1100), write(2, far.at(0), near.all()), far)
 		}},
 	{ID: "inv/local-inv", Clause: "IBTA 10.6.5.1; man ibv_post_send", Needs: needLocalInv,
-		Requirement: "After a local invalidate has completed the key gives no access.",
-		Run: func(e *Env) {
+		Requirement: "After a local invalidate has completed the key gives no access.", Run: func(e *Env) {
 			c, src, dst := e.writing(64)
 			c.writes(src, dst)
 			c.b.do(localInv(2, dst.mr.RKey()))
@@ -63,8 +58,7 @@ var invCases = []Case{
 			c.noEffect(accessRefused(0x1100), write(3, dst.at(0), src.all()), dst)
 		}},
 	{ID: "inv/local-inv-order", Clause: "IBTA 10.6.5.1", Needs: needLocalInv,
-		Requirement: "Requests posted before a local invalidate still use the registration.",
-		Run: func(e *Env) {
+		Requirement: "Requests posted before a local invalidate still use the registration.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, size := range []int{64, 5000, 100000} {
 				src, dst := c.writing(size)
@@ -74,8 +68,7 @@ var invCases = []Case{
 			}
 		}},
 	{ID: "inv/local-inv-wrong-key", Clause: "IBTA 11.6.2", Needs: needLocalInv,
-		Requirement: "A local invalidate of an unknown key fails.",
-		Run: func(e *Env) {
+		Requirement: "A local invalidate of an unknown key fails.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			own := e.region(c.a, "own", 64, localOnly)
 			c.localFault(localInv(1, own.mr.RKey()^0x5a5a5a5a), own, rdma.StatusLocQPOpErr, rdma.StatusLocAccessErr)

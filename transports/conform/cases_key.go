@@ -31,8 +31,7 @@ var keyCases = []Case{
 		}},
 	{ID: "acc/dereg-while-writing", Clause: "IBTA 10.6.7*; RFC 5040 §8.1.1 (6)", Needs: needWrite,
 		Requirement: "When the close of a registration returns, a peer that still streams writes touches the memory " +
-			"no more.",
-		Run: func(e *Env) {
+			"no more.", Run: func(e *Env) {
 			const size = 8192
 			for round := range e.loops(4, 50) {
 				c, src, dst := e.writing(size)
@@ -70,8 +69,7 @@ var keyCases = []Case{
 			}
 		}},
 	{ID: "acc/other-domain", Clause: "IBTA 10.2.3*; RFC 5040 §8.1.1 (1), RFC 5041 §7.1", Needs: needWriteRead,
-		Requirement: "A key gives no access over a QP of another protection domain.",
-		Run: func(e *Env) {
+		Requirement: "A key gives no access over a QP of another protection domain.", Run: func(e *Env) {
 			pd := e.newPD(e.B)
 			for _, op := range oneSided(0x1102, 0x0103) {
 				c := e.connect(connOpts{})
@@ -149,8 +147,7 @@ var keyCases = []Case{
 		}},
 	{ID: "acc/two-registrations", Clause: "IBTA 10.6*", Needs: needWriteRead,
 		Requirement: "Two registrations of the same memory have their own rights and lives: what moves by one is not " +
-			"touched by the end of the other.",
-		Run: func(e *Env) {
+			"touched by the end of the other.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", 64, e.sinkAccess())
 			far := e.region(c.b, "far", 64, rdma.RemoteRead)
@@ -179,14 +176,12 @@ var keyCases = []Case{
 			c.localFaultUnseen(send(1, g))
 		}},
 	{ID: "acc/lkey-other-domain", Clause: "IBTA 10.2.3*", Needs: needSend,
-		Requirement: "A send from a registration of another protection domain is a local fault.",
-		Run: func(e *Env) {
+		Requirement: "A send from a registration of another protection domain is a local fault.", Run: func(e *Env) {
 			src := e.regionOf(e.A, e.newPD(e.A), "src", 64, remoteAll)
 			e.connect(connOpts{}).localFaultUnseen(send(1, src.all()))
 		}},
 	{ID: "acc/lkey-after-dereg", Clause: "IBTA 10.6.7*", Needs: needSend,
-		Requirement: "A send from a closed registration is a local fault.",
-		Run: func(e *Env) {
+		Requirement: "A send from a closed registration is a local fault.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.a, "src", 64, remoteAll)
 			e.must("close registration", src.mr.Close())
@@ -194,8 +189,7 @@ var keyCases = []Case{
 		}},
 	{ID: "acc/lkey-bounds", Clause: "IBTA 10.6.6*", Needs: needSend,
 		Requirement: "A send of bytes outside the registration is a local fault, also when address and length exceed " +
-			"2^64.",
-		Run: func(e *Env) {
+			"2^64.", Run: func(e *Env) {
 			for _, r := range []reach{{off: 1000, n: 1}, {off: 999, n: 2}, {n: 1001}, {off: minus(1), n: 2},
 				{off: minus(8), n: 1 << 31}, {off: ^uint64(0) - 7, n: 16, absolute: true}} {
 				c := e.connect(connOpts{})

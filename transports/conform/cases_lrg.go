@@ -9,20 +9,17 @@ import (
 // LRG: large transfers.
 var lrgCases = []Case{
 	{ID: "lrg/send", Clause: "IBTA 9.7*; RFC 5041 §4", Needs: needSend,
-		Requirement: "A message of several MiB arrives whole.",
-		Run: func(e *Env) {
+		Requirement: "A message of several MiB arrives whole.", Run: func(e *Env) {
 			c, src, dst := e.sending(e.large())
 			c.sends(src, dst)
 		}},
 	{ID: "lrg/write", Clause: "IBTA 9.7*; RFC 5041 §4", Needs: needSendWrite,
-		Requirement: "A write of several MiB arrives whole.",
-		Run: func(e *Env) {
+		Requirement: "A write of several MiB arrives whole.", Run: func(e *Env) {
 			c, src, dst := e.writing(e.large())
 			c.writes(src, dst)
 		}},
 	{ID: "lrg/read", Clause: "IBTA 9.7*; RFC 5041 §4", Needs: needRead,
-		Requirement: "A read of several MiB arrives whole.",
-		Run: func(e *Env) {
+		Requirement: "A read of several MiB arrives whole.", Run: func(e *Env) {
 			c, src, sink := e.reading(e.large())
 			c.reads(src, sink)
 		}},
@@ -50,8 +47,7 @@ var lrgCases = []Case{
 			}
 		}},
 	{ID: "lrg/over-max", Clause: "man ibv_query_port (max_msg_sz)", Needs: needWrite,
-		Requirement: "A message above the limit is refused, and nothing of it arrives.",
-		Run: func(e *Env) {
+		Requirement: "A message above the limit is refused, and nothing of it arrives.", Run: func(e *Env) {
 			const most = 8 << 20
 			total := e.Caps.MaxMsg + 1
 			per := total/uint64(e.Caps.MaxSGE) + 1

@@ -31,8 +31,7 @@ var mapCases = []Case{
 		}},
 	{ID: "acc/file-mapping", Clause: "man ibv_reg_mr; man mmap (MAP_SHARED)", Needs: needWriteRead,
 		Requirement: "Of a shared mapping of a file, remote writes reach the file, and remote reads see what is " +
-			"written to it.",
-		Run: func(e *Env) {
+			"written to it.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			f, err := os.CreateTemp("", "rdmaperf-conform-")
 			mustRun(err)
@@ -57,8 +56,7 @@ var mapCases = []Case{
 		}},
 	{ID: "acc/fork", Clause: "man ibv_fork_init", Needs: needWriteRead,
 		Requirement: "While a child of fork shares the pages, registered memory that was advised MADV_DONTFORK takes " +
-			"part in transfers as before.",
-		Run: func(e *Env) {
+			"part in transfers as before.", Run: func(e *Env) {
 			// Both sides write while a child shares the pages. Without the advice the first
 			// write of the processor would give the process another page than the device's.
 			c := e.connect(connOpts{})
@@ -80,8 +78,7 @@ var mapCases = []Case{
 	{ID: "lrg/above-4gib", Clause: "RFC 5041 §4.1 (64 bits of tagged offset); man ibv_reg_mr (size_t length)",
 		Profile: Full, Memory: 6 << 30, Needs: needWriteRead,
 		Requirement: "Of a registration above 4 GiB, writes and reads reach the bytes across and above that border, " +
-			"and no others.",
-		Run: func(e *Env) {
+			"and no others.", Run: func(e *Env) {
 			// Few pages are touched, but a device may pin all of them.
 			const border = 4 << 30
 			raw := anonymous(border+1<<20, syscall.MAP_NORESERVE)

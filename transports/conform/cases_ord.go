@@ -65,8 +65,7 @@ var ordCases = []Case{
 			}
 		}},
 	{ID: "ord/recv-order", Clause: "IBTA 10.8*; RFC 5040 §5.5 (10), RFC 5041 §5.3", Needs: needSend,
-		Requirement: "Messages are matched with receives in the order in which both were posted.",
-		Run: func(e *Env) {
+		Requirement: "Messages are matched with receives in the order in which both were posted.", Run: func(e *Env) {
 			c := e.connect(connOpts{depth: e.deep(64), rdepth: e.deep(64)})
 			flow{n: e.loops(2000, 20000), size: 16, srcSlots: e.deep(64), dstSlots: e.deep(64)}.run(c.a, c.b)
 		}},
@@ -88,8 +87,7 @@ var ordCases = []Case{
 		}},
 	{ID: "ord/write-write-send", Clause: "IBTA 9.5*; RFC 5040 §5.5 (3) leaves it open", Needs: needSendWrite,
 		Requirement: "Of two writes to one address, the later holds at the delivery of a following send. iWARP may " +
-			"place them in any order: there it is recorded.",
-		Run: func(e *Env) {
+			"place them in any order: there it is recorded.", Run: func(e *Env) {
 			const size = 3000
 			c, first, dst := e.writing(size)
 			second := e.region(c.a, "second", size, localOnly)
@@ -158,8 +156,7 @@ var ordCases = []Case{
 			}
 		}},
 	{ID: "ord/unsignaled-silent", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
-		Requirement: "An unsignalled request that succeeds makes no completion.",
-		Run: func(e *Env) {
+		Requirement: "An unsignalled request that succeeds makes no completion.", Run: func(e *Env) {
 			c, src, dst := e.writing(64)
 			for i := range 8 {
 				c.a.post(unsignaled(write(i, dst.at(0), src.all())))
@@ -171,15 +168,13 @@ var ordCases = []Case{
 			dst.holds(src.data())
 		}},
 	{ID: "ord/unsignaled-error", Clause: "IBTA 10.7.3.1", Needs: needRead,
-		Requirement: "An unsignalled request that fails makes a completion.",
-		Run: func(e *Env) {
+		Requirement: "An unsignalled request that fails makes a completion.", Run: func(e *Env) {
 			c, src, sink := e.reading(64)
 			c.noEffect(accessRefused(0x0100, 0x1100), unsignaled(read(1, src.badKey(), sink.all())), sink)
 		}},
 	{ID: "ord/unsignaled-reuse", Clause: "IBTA 10.7.3.1", Needs: needSendWrite,
 		Requirement: "The buffers of unsignalled requests may be changed as soon as a later completion of the queue " +
-			"is polled.",
-		Run: func(e *Env) {
+			"is polled.", Run: func(e *Env) {
 			// Messages of many pages, because some devices lend these to the layer below, and more
 			// of them than it sends at once.
 			const size = 32 << 10
@@ -200,8 +195,7 @@ var ordCases = []Case{
 			}
 		}},
 	{ID: "ord/sig-all", Clause: "man ibv_create_qp (sq_sig_all)", Needs: needWrite,
-		Requirement: "With sq_sig_all every request makes a completion, whatever its flags.",
-		Run: func(e *Env) {
+		Requirement: "With sq_sig_all every request makes a completion, whatever its flags.", Run: func(e *Env) {
 			c := e.connect(connOpts{sigAll: true})
 			src, dst := c.writing(64)
 			c.a.doEach(8, func(i int) rdma.SendWR { return unsignaled(write(i, dst.at(0), src.all())) })
@@ -228,8 +222,7 @@ var ordCases = []Case{
 			}
 		}},
 	{ID: "ord/read-data-in-order", Clause: "RFC 5040 §5.5 (11, 15, 20)", Needs: needRead,
-		Requirement: "When a read completes, its data and that of every earlier read are in place.",
-		Run: func(e *Env) {
+		Requirement: "When a read completes, its data and that of every earlier read are in place.", Run: func(e *Env) {
 			const size, n = 3001, 16
 			depth := e.deep(n)
 			c := e.connect(connOpts{depth: depth})
@@ -269,8 +262,7 @@ var ordCases = []Case{
 			}
 		}},
 	{ID: "ord/buffer-reuse", Clause: "man ibv_post_send NOTES; RFC 5040 §5.5 (14)", Needs: needSend,
-		Requirement: "The buffer of a send may be changed as soon as its completion is polled.",
-		Run: func(e *Env) {
+		Requirement: "The buffer of a send may be changed as soon as its completion is polled.", Run: func(e *Env) {
 			c := e.connect(connOpts{rdepth: e.deep(32)})
 			for _, size := range []int{64, 4096, 40000} {
 				flow{n: e.loops(500, 20000), size: size, srcSlots: 1, dstSlots: e.deep(32)}.run(c.a, c.b)
@@ -278,8 +270,7 @@ var ordCases = []Case{
 		}},
 	{ID: "ord/last-byte-last", Clause: "a promise of the device; RFC 5040 §5.5 (5) and IBTA o9-20* do not make it",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Features: rdma.FeatLastByteLast},
-		Requirement: "A target that sees the last byte of a write sees all its bytes.",
-		Run: func(e *Env) {
+		Requirement: "A target that sees the last byte of a write sees all its bytes.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, size := range []int{1, 8, 64, 1500, 9000, 100000} {
 				src, dst := c.writing(size)

@@ -15,8 +15,7 @@ import (
 var pageCases = []Case{
 	{ID: "acc/read-only-pages", Clause: "man ibv_reg_mr (EFAULT); man mprotect", Needs: needRead,
 		Requirement: "Memory that may only be read is not registered for writing; for reading it is, and a peer " +
-			"reads it.",
-		Run: func(e *Env) {
+			"reads it.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			raw := anonymous(8192, 0)
 			pattern(raw, 1)
@@ -38,8 +37,7 @@ var pageCases = []Case{
 	{ID: "acc/on-demand", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Under an on-demand registration a peer reaches pages that nobody has touched yet, and the new " +
-			"ones of pages that were dropped.",
-		Run: func(e *Env) {
+			"ones of pages that were dropped.", Run: func(e *Env) {
 			const pages, size = 64, 8192
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", size, e.sinkAccess())
@@ -60,8 +58,7 @@ var pageCases = []Case{
 	{ID: "acc/on-demand-page", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND)",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Under an on-demand registration a message that begins where a page does and ends in it finds a " +
-			"page that nobody has touched, and the new one behind a drop.",
-		Run: func(e *Env) {
+			"page that nobody has touched, and the new one behind a drop.", Run: func(e *Env) {
 			// A packet that begins with a page needs the right page and no offset in it.
 			// 256 bytes are one packet under any MTU.
 			const pages, size = 8, 256
@@ -88,8 +85,7 @@ var pageCases = []Case{
 	{ID: "acc/on-demand-in-flight", Clause: "man ibv_reg_mr (IBV_ACCESS_ON_DEMAND); man madvise (MADV_DONTNEED)",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), OnDemand: true},
 		Requirement: "Pages of an on-demand registration that are dropped under a stream of writes end no write and " +
-			"change no byte around them.",
-		Run: func(e *Env) {
+			"change no byte around them.", Run: func(e *Env) {
 			const size = 16 * 4096
 			c := e.connect(connOpts{})
 			near := e.region(c.a, "near", size, e.sinkAccess())
@@ -113,8 +109,7 @@ var pageCases = []Case{
 	{ID: "lrg/longest", Clause: "IBTA 9.4.3: messages of up to 2^31 bytes; RFC 5041 §4: below 2^32", Profile: Full,
 		Memory: 6 << 30, Needs: needSendWrite,
 		Requirement: "Messages of the advertised limit, gathered from parts, arrive whole: written, and sent into " +
-			"parts.",
-		Run: func(e *Env) {
+			"parts.", Run: func(e *Env) {
 			// No power of two: bytes that land 2^31 or 2^32 too low would show.
 			const ring, shift = 32<<20 + 4096, 4099
 			n := int(min(e.Caps.MaxMsg, 1<<32-1))

@@ -12,8 +12,7 @@ import (
 var partCases = []Case{
 	{ID: "acc/part", Clause: "man ibv_reg_mr", Needs: needWriteRead,
 		Requirement: "A part of a mapping is registered alone: the registration tells its address and length, and " +
-			"reaches every byte of it.",
-		Run: func(e *Env) {
+			"reaches every byte of it.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i, p := range parts {
 				near, nearAll := e.partial(c.a, fmt.Sprintf("near %d", i), p.off, p.n, e.sinkAccess())
@@ -31,8 +30,7 @@ var partCases = []Case{
 		}},
 	{ID: "acc/part-bounds", Clause: "IBTA 10.6.7*; RFC 5041 §7.1", Needs: needWriteRead,
 		Requirement: "A registration of a part gives no access to the bytes beside it, though they are mapped and " +
-			"registered too.",
-		Run: func(e *Env) {
+			"registered too.", Run: func(e *Env) {
 			const off, n = 4000, 200
 			for _, reach := range []struct{ at, n int }{{-1, 1}, {-1, 2}, {-off, 8}, {n, 1}, {n - 1, 2}, {0, n + 1},
 				{n + 1000, 8}} {
@@ -55,8 +53,7 @@ var partCases = []Case{
 			}
 		}},
 	{ID: "acc/part-local-bounds", Clause: "IBTA 10.6.6*", Needs: needSend, Without: rdma.FeatKeepsKeys,
-		Requirement: "A send of bytes beside a registered part is a local fault.",
-		Run: func(e *Env) {
+		Requirement: "A send of bytes beside a registered part is a local fault.", Run: func(e *Env) {
 			const off, n = 4000, 200
 			for _, reach := range []struct{ at, n int }{{-1, 1}, {n, 1}, {n - 1, 2}, {-1, n + 2}} {
 				c := e.connect(connOpts{})
@@ -65,8 +62,7 @@ var partCases = []Case{
 			}
 		}},
 	{ID: "acc/foreign", Clause: "man ibv_reg_mr", Needs: needSendWriteRead,
-		Requirement: "Memory that somebody else mapped is registered and used as any other.",
-		Run: func(e *Env) {
+		Requirement: "Memory that somebody else mapped is registered and used as any other.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			foreign := func(x *end, name string, access rdma.Access) *region {
 				raw := anonymous(8192, 0)
@@ -79,8 +75,7 @@ var partCases = []Case{
 		}},
 	{ID: "acc/kept", Clause: "man ibv_reg_mr", Needs: needKept,
 		Requirement: "Memory whose registration was closed, and memory that is mapped after it was freed, can be " +
-			"registered again and sends its own bytes.",
-		Run: func(e *Env) {
+			"registered again and sends its own bytes.", Run: func(e *Env) {
 			// A registration kept for memory that is gone would send other bytes.
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 4096, localOnly)

@@ -7,8 +7,7 @@ var vlyCases = []Case{
 	{ID: "qps/volley", Clause: "rdma.QP.PingPong; IBTA 10.3.1* for what it posts",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatPingPong},
 		Requirement: "A step of a ping-pong posts what it asks, sees a completion, an arrival or a byte, answers " +
-			"what was expected and nothing else, and hands over every completion it polled.",
-		Run: func(e *Env) {
+			"what was expected and nothing else, and hands over every completion it polled.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src, dst := e.region(c.a, "src", 64, remoteAll), e.region(c.b, "dst", 64, remoteAll)
 			src.fill(1)

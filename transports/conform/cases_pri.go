@@ -10,8 +10,7 @@ import (
 var priCases = []Case{
 	{ID: "pri/accepted", Clause: "package rdma, SendWR.Priority and Caps.Priorities", Needs: needWrite,
 		Requirement: "Every priority below the declared number is taken and changes nothing about the request; a " +
-			"device that declares none takes all.",
-		Run: func(e *Env) {
+			"device that declares none takes all.", Run: func(e *Env) {
 			const size = 20000
 			c, src, dst := e.writing(size)
 			for i, p := range e.priorities() {
@@ -41,8 +40,7 @@ var priCases = []Case{
 		}},
 	{ID: "pri/same-keeps-order", Clause: "IBTA 9.5*, 10.8.5*", Needs: needSendWrite,
 		Requirement: "Requests of one priority, whatever it is, keep their order: a send delivers after the data of " +
-			"an earlier write.",
-		Run: func(e *Env) {
+			"an earlier write.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for _, p := range e.priorities() {
 				for _, size := range []int{8, 3000, 150000} {
@@ -61,8 +59,7 @@ var priCases = []Case{
 		}},
 	{ID: "pri/covers-unsignaled", Clause: "IBTA 10.7.3.1", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite), Priorities: 2},
 		Requirement: "The completion of an urgent request, too, says that unsignalled requests posted before it have " +
-			"ended.",
-		Run: func(e *Env) {
+			"ended.", Run: func(e *Env) {
 			const size = 200000
 			c, src, dst := e.writing(size)
 			flag := e.region(c.b, "flag", 64, remoteAll)
@@ -78,8 +75,7 @@ var priCases = []Case{
 		}},
 	{ID: "pri/fence-holds", Clause: "IBTA 10.8.3.3",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpRead, rdma.OpWrite), Features: rdma.FeatFence, Priorities: 2},
-		Requirement: "An urgent request with a fence does not overtake an earlier read.",
-		Run: func(e *Env) {
+		Requirement: "An urgent request with a fence does not overtake an earlier read.", Run: func(e *Env) {
 			const size = 100000
 			c, src, relay := e.reading(size)
 			dst := e.region(c.b, "dst", size, remoteAll)

@@ -10,8 +10,7 @@ import (
 // QPS: the state machine of a queue pair.
 var qpsCases = []Case{
 	{ID: "qps/starts-in-init", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
-		Requirement: "A new QP is in INIT; both ends of a connection that is set up are in RTS.",
-		Run: func(e *Env) {
+		Requirement: "A new QP is in INIT; both ends of a connection that is set up are in RTS.", Run: func(e *Env) {
 			c := e.pair(connOpts{})
 			c.a.state(rdma.QPInit)
 			c.b.state(rdma.QPInit)
@@ -22,15 +21,13 @@ var qpsCases = []Case{
 		Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			// RTS to RTR: a second connect.
-			cctx, cancel := e.short(soon)
-			defer cancel()
-			_, err := c.a.qp.Connect(cctx, e.listen().Addr(), e.param())
+			_, err := c.a.qp.Connect(e.short(soon), e.listen().Addr(), e.param())
 			e.refusedWith("connect in RTS", err, rdma.ErrState, rdma.ErrInvalid)
 			c.a.state(rdma.QPRTS)
 			c.works()
 			// ERR to RTR.
 			e.must("fail", c.a.qp.Fail())
-			_, err = c.a.qp.Connect(cctx, e.listen().Addr(), e.param())
+			_, err = c.a.qp.Connect(e.short(soon), e.listen().Addr(), e.param())
 			e.refusedWith("connect in ERR", err, rdma.ErrState, rdma.ErrInvalid)
 			c.a.state(rdma.QPErr)
 			if !e.Caps.Features.Has(rdma.FeatSQD) {
@@ -72,8 +69,7 @@ var qpsCases = []Case{
 			}
 		}},
 	{ID: "qps/fail-anywhere", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
-		Requirement: "Any state may go to ERR, and ERR is left only by destruction.",
-		Run: func(e *Env) {
+		Requirement: "Any state may go to ERR, and ERR is left only by destruction.", Run: func(e *Env) {
 			idle := e.idleEnd("idle")
 			idle.postRecv(recv(1), recv(2))
 			e.must("fail in INIT", idle.qp.Fail())
@@ -93,8 +89,7 @@ var qpsCases = []Case{
 			}
 		}},
 	{ID: "qps/post-in-err", Clause: "IBTA 10.3.1.7*, C10-96, C10-97",
-		Requirement: "Work posted in ERR is taken and completes with WR_FLUSH_ERR, in order.",
-		Run: func(e *Env) {
+		Requirement: "Work posted in ERR is taken and completes with WR_FLUSH_ERR, in order.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			e.must("fail", c.a.qp.Fail())
 			c.a.state(rdma.QPErr)
@@ -138,8 +133,7 @@ var qpsCases = []Case{
 		}},
 	{ID: "qps/close-outstanding", Clause: "IBTA 11.2.4.4*; man ibv_destroy_qp",
 		Requirement: "A QP can be destroyed in every state; what was outstanding has completed flushed when the call " +
-			"returns.",
-		Run: func(e *Env) {
+			"returns.", Run: func(e *Env) {
 			const n = 8
 			closeWith := func(where string, x *end, s rdma.QPState) {
 				for i := range n {
@@ -172,8 +166,7 @@ var qpsCases = []Case{
 			}
 		}},
 	{ID: "qps/cq-busy", Clause: "IBTA C11-17; man ibv_destroy_cq",
-		Requirement: "A CQ that a QP uses cannot be destroyed and stays usable.",
-		Run: func(e *Env) {
+		Requirement: "A CQ that a QP uses cannot be destroyed and stays usable.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			e.refusedWith("close a cq in use", c.a.box.cq.Close(), rdma.ErrBusy)
 			e.refusedWith("close a cq in use", c.b.box.cq.Close(), rdma.ErrBusy)

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -10,8 +11,7 @@ import (
 var rawCases = raw([]Case{
 	{ID: "qps/edges-by-hand", Clause: "IBTA 11.2.4.2 Table 91; man ibv_modify_qp",
 		Requirement: "With the attributes that each edge needs, a QP goes from RESET over INIT and RTR to RTS, and " +
-			"works.",
-		Run: func(e *Env) {
+			"works.", Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			x.move(rdma.QPRTS)
 			for i := range 3 {
@@ -20,8 +20,7 @@ var rawCases = raw([]Case{
 		}},
 	{ID: "qps/attribute-missing", Clause: "IBTA 11.2.4.2 Table 91; man ibv_modify_qp (NOTES)",
 		Requirement: "An edge is refused when any one of the attributes that it needs is missing, and the QP is as " +
-			"it was.",
-		Run: func(e *Env) {
+			"it was.", Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			for i := 1; i < len(rawPath); i++ {
 				needs, _ := rdma.AttrsOf(rawPath[i-1], rawPath[i])
@@ -44,8 +43,7 @@ var rawCases = raw([]Case{
 			x.talks(1)
 		}},
 	{ID: "qps/no-shortcuts", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
-		Requirement: "No state is left out or gone back to but by RESET, and the QP is as it was.",
-		Run: func(e *Env) {
+		Requirement: "No state is left out or gone back to but by RESET, and the QP is as it was.", Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			all := func(to rdma.QPState) (needs rdma.QPAttrs) { // what leads there from where it may be led from
 				for i := 1; i < len(rawPath); i++ {
@@ -71,8 +69,7 @@ var rawCases = raw([]Case{
 		}},
 	{ID: "qps/reset-discards", Clause: "IBTA 10.3.1*, C10-97.2.1; man ibv_modify_qp",
 		Requirement: "From every state a QP goes to RESET, where what was posted is gone without a completion and " +
-			"nothing can be posted.",
-		Run: func(e *Env) {
+			"nothing can be posted.", Run: func(e *Env) {
 			for _, at := range append(append([]rdma.QPState{}, rawPath[1:]...), rdma.QPErr) {
 				x := e.rawEnd("raw in " + at.String())
 				if at == rdma.QPErr {
@@ -93,8 +90,7 @@ var rawCases = raw([]Case{
 		}},
 	{ID: "qps/use-after-reset", Clause: "IBTA 10.3.1*; man ibv_modify_qp",
 		Requirement: "A QP that was reset goes through its states again and works, with nothing left of its life " +
-			"before.",
-		Run: func(e *Env) {
+			"before.", Run: func(e *Env) {
 			x := e.rawEnd("raw")
 			depth := e.deep(8)
 			for round := range 3 {
@@ -135,4 +131,68 @@ func raw(cases []Case) []Case {
 		cases[i].Needs.Ops |= rdma.Ops(rdma.OpSend)
 	}
 	return cases
+}
+
+// rawEnd is a raw QP of device a, in RESET.
+type rawEnd struct {
+	*end
+	raw rdma.RawQP
+}
+
+func (e *Env) rawEnd(name string) *rawEnd {
+	box := e.newCQ(e.A, "cq of "+name, 64)
+	qp, err := e.A.(rdma.RawQPs).NewRawQP(rdma.QPConfig{SendCQ: box.cq, RecvCQ: box.cq, SendDepth: e.deep(8),
+		RecvDepth: e.deep(8)})
+	e.must("create raw qp "+name, err)
+	x := e.endOf(e.A, name, qp, box, e.deep(8))
+	x.state(rdma.QPReset)
+	return &rawEnd{x, qp}
+}
+
+// rawPath are the states from RESET to RTS.
+var rawPath = []rdma.QPState{rdma.QPReset, rdma.QPInit, rdma.QPRTR, rdma.QPRTS}
+
+// move leads the QP from its state along rawPath to another, with what each edge needs.
+func (x *rawEnd) move(to rdma.QPState) {
+	for i := 1; i < len(rawPath); i++ {
+		from, next := rawPath[i-1], rawPath[i]
+		if x.qp.State() != from || from == to {
+			continue
+		}
+		needs, _ := rdma.AttrsOf(from, next)
+		x.e.must(fmt.Sprintf("%s: %s to %s with %s", x.name, from, next, needs), x.raw.Modify(next, needs))
+		x.state(next)
+	}
+	x.state(to)
+}
+
+// goes moves the QP to RESET or ERR, which needs nothing.
+func (x *rawEnd) goes(to rdma.QPState) {
+	from := x.qp.State()
+	x.e.must(fmt.Sprintf("%s: %s to %s", x.name, from, to), x.raw.Modify(to, 0))
+	x.state(to)
+}
+
+// stays requires a move to be refused, and the state to be as it was.
+func (x *rawEnd) stays(to rdma.QPState, given rdma.QPAttrs) {
+	from := x.qp.State()
+	err := x.raw.Modify(to, given)
+	x.e.refusedWith(fmt.Sprintf("%s: %s to %s with (%s)", x.name, from, to, given), err, rdma.ErrInvalid)
+	x.state(from)
+}
+
+// talks has the QP send itself a message.
+func (x *rawEnd) talks(n int) {
+	x.postRecv(recv(n))
+	x.post(send(n))
+	x.s.expect(ok(n))
+	x.r.expect(got(n, 0))
+}
+
+// refusesWork requires a QP in RESET to take nothing.
+func (x *rawEnd) refusesWork() {
+	_, err := x.tryRecv(recv(90))
+	x.e.refusedWith("receive in RESET", err, rdma.ErrState, rdma.ErrInvalid)
+	_, err = x.tryPost(send(90))
+	x.e.refusedWith("send in RESET", err, rdma.ErrState, rdma.ErrInvalid)
 }

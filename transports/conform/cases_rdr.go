@@ -24,8 +24,7 @@ var rdrCases = []Case{
 			}
 		}},
 	{ID: "rdr/passive-target", Clause: "IBTA 9.4.4*; RFC 5040 §5.2", Needs: needRead,
-		Requirement: "A read is answered while the target's application never polls.",
-		Run: func(e *Env) {
+		Requirement: "A read is answered while the target's application never polls.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.sleep()
 			for i, size := range []int{1, 64, 4096, 300000} {
@@ -52,8 +51,7 @@ var rdrCases = []Case{
 		}},
 	{ID: "rdr/scatter", Clause: "man ibv_query_device (max_sge_rd)",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpRead), Features: rdma.FeatReadMultiSGE, SGE: 2},
-		Requirement: "A read fills several elements one after the other.",
-		Run: func(e *Env) {
+		Requirement: "A read fills several elements one after the other.", Run: func(e *Env) {
 			c, src, sink := e.reading(16384)
 			sink.blank()
 			want, rest := bytes.Clone(sink.data()), src.data()[1:]
@@ -76,8 +74,7 @@ var rdrCases = []Case{
 			c.localFault(read(1, src.at(0), sink.all()), sink, rdma.StatusLocAccessErr)
 		}},
 	{ID: "rdr/sink-local-write", Clause: "man ibv_reg_mr", Needs: needRead, Without: rdma.FeatSinkNeedsRemoteWrite,
-		Requirement: "A sink needs local write and nothing more.",
-		Run: func(e *Env) {
+		Requirement: "A sink needs local write and nothing more.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.b, "src", 64, rdma.RemoteRead)
 			sink := e.region(c.a, "sink", 64, rdma.LocalWrite)
@@ -87,8 +84,7 @@ var rdrCases = []Case{
 	{ID: "rdr/sink-remote-write", Clause: "RDMAC verbs 1.0 §8.1*; libfabric PR 1707",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpRead), Features: rdma.FeatSinkNeedsRemoteWrite},
 		Requirement: "On a device that wants remote write for a sink, a read into a sink with it works, and one " +
-			"without it is refused cleanly if at all.",
-		Run: func(e *Env) {
+			"without it is refused cleanly if at all.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.b, "src", 64, rdma.RemoteRead)
 			sink := e.region(c.a, "sink", 64, rdma.LocalWrite|rdma.RemoteWrite)
@@ -125,8 +121,7 @@ var rdrCases = []Case{
 		Run:         func(e *Env) { e.stray(reachesWrap, oneSidedOp{read, accessRefused(0x0104, 0x0101)}) }},
 	{ID: "rdr/overlapping-sinks", Clause: "IBTA 10.8.5*; RFC 5040 §5.5 (3) leaves it open", Needs: needRead,
 		Requirement: "Of two reads into one sink, the later holds when both have completed. iWARP may place them in " +
-			"any order: there it is recorded.",
-		Run: func(e *Env) {
+			"any order: there it is recorded.", Run: func(e *Env) {
 			const size = 2000
 			c := e.connect(connOpts{})
 			one := e.region(c.b, "one", size, remoteAll)
@@ -142,8 +137,7 @@ var rdrCases = []Case{
 	{ID: "rdr/empty-among-others", Clause: "RFC 5040 §4.4, §5.5 (12)",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatEmptyRead},
 		Requirement: "A read without elements is answered in its turn among writes and other reads, and its answer " +
-			"proves that what was written before it has arrived.",
-		Run: func(e *Env) {
+			"proves that what was written before it has arrived.", Run: func(e *Env) {
 			const size = 50000
 			c, src, dst := e.writing(size)
 			sink := e.region(c.a, "sink", size, e.sinkAccess())
@@ -159,8 +153,7 @@ var rdrCases = []Case{
 		}},
 	{ID: "rdr/ird-zero", Clause: "IBTA 9.7*; RFC 5040 §6.1", Needs: needRead,
 		Requirement: "A read towards a peer that takes none is refused, at once or by the peer, and the sink is " +
-			"unchanged.",
-		Run: func(e *Env) {
+			"unchanged.", Run: func(e *Env) {
 			take := rdma.ConnParam{IRD: 0, ORD: 0, RNRRetry: 7}
 			c := e.connect(connOpts{accept: &take})
 			e.Note("negotiated ORD %d", c.pa.ORD)
@@ -191,8 +184,7 @@ var rdrCases = []Case{
 		}},
 	{ID: "rdr/changing-source", Clause: "RFC 5040 §5.5 (8) and IBTA leave it open", Level: May, Needs: needRead,
 		Requirement: "A read of memory that its owner keeps changing returns every aligned 8 bytes as they were at " +
-			"some moment.",
-		Run: func(e *Env) {
+			"some moment.", Run: func(e *Env) {
 			const words = 512
 			c, src, sink := e.reading(8 * words)
 			const x, y = 0x1111111111111111, 0xeeeeeeeeeeeeeeee

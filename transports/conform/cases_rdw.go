@@ -18,8 +18,7 @@ var rdwCases = []Case{
 			}
 		}},
 	{ID: "rdw/passive-target", Clause: "IBTA 9.4.3*; RFC 5040 §5.1", Needs: needWriteRead,
-		Requirement: "A write takes effect while the target's application never polls.",
-		Run: func(e *Env) {
+		Requirement: "A write takes effect while the target's application never polls.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			c.b.sleep()
 			back := e.region(c.a, "back", 8, e.sinkAccess())
@@ -35,8 +34,7 @@ var rdwCases = []Case{
 			}
 		}},
 	{ID: "rdw/no-target-completion", Clause: "IBTA 9.4.3*", Needs: needSendWrite,
-		Requirement: "A write makes no completion at the target and consumes no receive.",
-		Run: func(e *Env) {
+		Requirement: "A write makes no completion at the target and consumes no receive.", Run: func(e *Env) {
 			c, src, dst := e.writing(64)
 			own := e.region(c.b, "receive", 64, localOnly)
 			own.freeze()
@@ -47,8 +45,7 @@ var rdwCases = []Case{
 			own.unchanged("by writes")
 		}},
 	{ID: "rdw/zero-valid", Clause: "IBTA C9-88; RFC 5041 §5.2", Needs: needSendWrite,
-		Requirement: "A write of 0 bytes succeeds and changes nothing.",
-		Run: func(e *Env) {
+		Requirement: "A write of 0 bytes succeeds and changes nothing.", Run: func(e *Env) {
 			c, src, dst := e.writing(64)
 			dst.fill(1)
 			dst.freeze()
@@ -76,8 +73,7 @@ var rdwCases = []Case{
 			dst.unchanged("by writes of 0 bytes")
 		}},
 	{ID: "rdw/gather", Clause: "man ibv_post_send", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpSend), SGE: 2},
-		Requirement: "The elements of a write are concatenated at the target.",
-		Run: func(e *Env) {
+		Requirement: "The elements of a write are concatenated at the target.", Run: func(e *Env) {
 			c, src, dst := e.writing(8192)
 			lens := []int{3, 4096, 1, 1500}[:e.Caps.MaxSGE]
 			var g []rdma.SGE
@@ -93,8 +89,7 @@ var rdwCases = []Case{
 			dst.holdsOnly(11, sent)
 		}},
 	{ID: "rdw/edges", Clause: "IBTA 10.6.6*; RFC 5041 §7.1", Needs: needSendWrite,
-		Requirement: "The first and the last byte of a registration can be written.",
-		Run: func(e *Env) {
+		Requirement: "The first and the last byte of a registration can be written.", Run: func(e *Env) {
 			c, src, _ := e.writing(5000)
 			dst := e.exact(c.b, "dst", src.n, remoteAll)
 			c.a.do(write(1, dst.at(0), src.sge(0, 1)), write(2, dst.at(4999), src.sge(4999, 1)))

@@ -44,8 +44,7 @@ var rnrCases = []Case{
 		}},
 	{ID: "rnr/late-receive", Clause: "IBTA 9.7.5.2.8; man ibv_modify_qp (rnr_retry)", Needs: needRNR,
 		Requirement: "With retries without end, a send waits for a receive that is posted later, and is delivered " +
-			"once.",
-		Run: func(e *Env) {
+			"once.", Run: func(e *Env) {
 			c, src, dst := e.sending(200)
 			c.a.post(send(1, src.sge(0, 100)), send(2, src.sge(100, 100)))
 			c.a.s.silent(quietTime, "the send waits")
@@ -58,8 +57,7 @@ var rnrCases = []Case{
 		}},
 	{ID: "rnr/write-is-free", Clause: "IBTA 9.4.3*",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpWrite, rdma.OpRead), Features: rdma.FeatRNRRetry},
-		Requirement: "Writes and reads need no receive.",
-		Run: func(e *Env) {
+		Requirement: "Writes and reads need no receive.", Run: func(e *Env) {
 			c := e.rnrRetries(0)
 			src, dst := c.writing(100)
 			sink := e.region(c.a, "sink", 100, e.sinkAccess())

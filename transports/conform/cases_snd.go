@@ -10,8 +10,7 @@ import (
 // SND: send and receive.
 var sndCases = []Case{
 	{ID: "snd/sizes", Clause: "IBTA 9.4.1*; RFC 5041 §5", Needs: needSend,
-		Requirement: "Messages of every length from 0 arrive whole, with the exact byte_len.",
-		Run: func(e *Env) {
+		Requirement: "Messages of every length from 0 arrive whole, with the exact byte_len.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			for i, size := range e.messageSizes() {
 				src, dst := c.sending(size + 7)
@@ -22,8 +21,7 @@ var sndCases = []Case{
 			}
 		}},
 	{ID: "snd/both-directions", Clause: "IBTA 9.4.1*; RFC 5040 §5.5 (2)", Needs: needSend,
-		Requirement: "The two directions of a connection are independent streams of messages.",
-		Run: func(e *Env) {
+		Requirement: "The two directions of a connection are independent streams of messages.", Run: func(e *Env) {
 			const size, slots = 700, 8
 			c := e.connect(connOpts{})
 			n := e.loops(300, 10000)
@@ -89,8 +87,7 @@ var sndCases = []Case{
 		}},
 	{ID: "snd/gather-scatter", Clause: "man ibv_create_qp (max_send_sge, max_recv_sge)", Needs: needSendTwoSGE,
 		Requirement: "Elements of odd lengths are concatenated on the way out and filled one after the other on the " +
-			"way in.",
-		Run: func(e *Env) {
+			"way in.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			lens := []int{1, 7, 4097, 255}[:e.Caps.MaxSGE]
 			in := []int{300, 1, 2, 5000}[4-e.Caps.MaxSGE:]
@@ -127,8 +124,7 @@ var sndCases = []Case{
 			dst.holds(want)
 		}},
 	{ID: "snd/too-many-elements", Clause: "man ibv_post_send", Needs: needSend,
-		Requirement: "More elements than the device can take are refused at once.",
-		Run: func(e *Env) {
+		Requirement: "More elements than the device can take are refused at once.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.a, "src", 64, localOnly)
 			wr := send(1, src.sge(0, 1))
@@ -145,8 +141,7 @@ var sndCases = []Case{
 			c.works()
 		}},
 	{ID: "snd/longer-receive", Clause: "IBTA 9.7*; RFC 5041 §5", Needs: needSend,
-		Requirement: "A message shorter than its receive leaves the rest of the buffer untouched.",
-		Run: func(e *Env) {
+		Requirement: "A message shorter than its receive leaves the rest of the buffer untouched.", Run: func(e *Env) {
 			c, src, dst := e.sending(5000)
 			for i, n := range []int{0, 1, 999, 1000} {
 				dst.blank()
@@ -182,8 +177,7 @@ var sndCases = []Case{
 		}},
 	{ID: "snd/receive-revoked", Clause: "IBTA 9.9.3*; RFC 5041 §7.1", Needs: needSend, Without: rdma.FeatKeepsKeys,
 		Requirement: "A receive whose registration was closed after the post fails the message, and its memory is " +
-			"not touched.",
-		Run: func(e *Env) {
+			"not touched.", Run: func(e *Env) {
 			c, src, dst := e.sending(64)
 			c.b.postRecv(recv(1, dst.all()))
 			e.must("close registration", dst.mr.Close())
@@ -192,8 +186,7 @@ var sndCases = []Case{
 		}},
 	{ID: "snd/receive-beyond-region", Clause: "IBTA silent", Level: May, Needs: needSend,
 		Requirement: "A receive that reaches beyond its registration, with a message that would fit, succeeds or " +
-			"fails as a protection fault.",
-		Run: func(e *Env) {
+			"fails as a protection fault.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			src := e.region(c.a, "src", 64, localOnly)
 			dst := e.exact(c.b, "dst", 1000, localOnly)
@@ -214,8 +207,7 @@ var sndCases = []Case{
 			c.a.s.next("send#1")
 		}},
 	{ID: "snd/queue-wrap", Clause: "man ibv_post_send", Needs: needSend,
-		Requirement: "Queues can be filled and emptied any number of times.",
-		Run: func(e *Env) {
+		Requirement: "Queues can be filled and emptied any number of times.", Run: func(e *Env) {
 			depth := e.deep(7) // no power of two: a ring index that is masked wraps wrongly
 			c := e.connect(connOpts{depth: depth, rdepth: depth})
 			src, dst := c.sending(32 * depth)
@@ -229,8 +221,7 @@ var sndCases = []Case{
 		}},
 	{ID: "snd/send-queue-full", Clause: "man ibv_post_send (ENOMEM)", Needs: needWrite,
 		Requirement: "A full send queue refuses the next request, executes what it took, and has room again after " +
-			"polling.",
-		Run: func(e *Env) {
+			"polling.", Run: func(e *Env) {
 			depth := e.deep(8)
 			c := e.connect(connOpts{depth: depth, cqDepth: min(4*depth+2048, e.Caps.MaxCQE)})
 			src, dst := c.writing(64)
@@ -254,8 +245,7 @@ var sndCases = []Case{
 			c.a.s.expectOK(0, n)
 		}},
 	{ID: "snd/receive-queue-full", Clause: "man ibv_post_recv (ENOMEM)", Needs: needSend,
-		Requirement: "A full receive queue refuses the next request and keeps those that it took.",
-		Run: func(e *Env) {
+		Requirement: "A full receive queue refuses the next request and keeps those that it took.", Run: func(e *Env) {
 			depth := e.deep(8)
 			c := e.connect(connOpts{rdepth: depth, cqDepth: min(4*depth+2048, e.Caps.MaxCQE)})
 			dst := e.region(c.b, "dst", 64, localOnly)
@@ -270,8 +260,7 @@ var sndCases = []Case{
 			c.works()
 		}},
 	{ID: "snd/list", Clause: "man ibv_post_send (next)", Needs: needSend,
-		Requirement: "A list of requests is the same as one post after the other.",
-		Run: func(e *Env) {
+		Requirement: "A list of requests is the same as one post after the other.", Run: func(e *Env) {
 			n := e.deep(32)
 			c := e.connect(connOpts{depth: n, rdepth: n})
 			src, dst := c.sending(n * 40)

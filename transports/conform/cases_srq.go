@@ -11,8 +11,7 @@ import (
 var srqCases = []Case{
 	{ID: "srq/shared-each-once", Clause: "IBTA 10.2.9*; man ibv_create_srq", Needs: needSRQ,
 		Requirement: "QPs share the receives of an SRQ: every one is consumed once, and its completion names the QP " +
-			"that took it.",
-		Run: func(e *Env) {
+			"that took it.", Run: func(e *Env) {
 			const qps, size, slots = 4, 64, 64
 			depth := min(slots, e.Caps.MaxSRQWR)
 			srq := e.newSRQ(0, depth)
@@ -72,8 +71,7 @@ var srqCases = []Case{
 			}
 		}},
 	{ID: "srq/receive-on-qp", Clause: "man ibv_post_recv", Needs: needSRQ,
-		Requirement: "A QP with an SRQ takes no receives of its own.",
-		Run: func(e *Env) {
+		Requirement: "A QP with an SRQ takes no receives of its own.", Run: func(e *Env) {
 			_, c := e.withSRQ(8)
 			n, err := c.b.qp.PostRecv([]rdma.RecvWR{recv(1)})
 			if n != 0 {
@@ -84,8 +82,7 @@ var srqCases = []Case{
 		}},
 	{ID: "srq/limit-event", Clause: "IBTA 10.2.9.1*; man ibv_modify_srq", Needs: needSRQEvent,
 		Requirement: "The armed limit raises one event when fewer receives than the limit are left, and is disarmed " +
-			"by it.",
-		Run: func(e *Env) {
+			"by it.", Run: func(e *Env) {
 			srq, c := e.withSRQ(16)
 			srq.postEmpty(10)
 			e.must("arm limit 7", srq.srq.Arm(7))
@@ -102,14 +99,11 @@ var srqCases = []Case{
 		}},
 	{ID: "srq/arm-below", Clause: "IBTA 10.2.9*", Level: May, Needs: needSRQEvent,
 		Requirement: "A limit armed with fewer receives left raises its event at once or at the next receive that is " +
-			"taken.",
-		Run: func(e *Env) {
+			"taken.", Run: func(e *Env) {
 			srq, c := e.withSRQ(16)
 			srq.postEmpty(3)
 			e.must("arm limit 5", srq.srq.Arm(5))
-			var seen []rdma.Event
-			asyncEvents(e.B, 0, &seen)
-			if len(seen) > 0 {
+			if len(events(e.B, 0)) > 0 {
 				e.Note("event at once")
 				return
 			}
@@ -118,8 +112,7 @@ var srqCases = []Case{
 			e.Note("event at the next receive that was taken")
 		}},
 	{ID: "srq/limit-range", Clause: "man ibv_modify_srq", Needs: needSRQEvent,
-		Requirement: "Limit 0 disarms; a limit above the largest queue, or below 0, is refused.",
-		Run: func(e *Env) {
+		Requirement: "Limit 0 disarms; a limit above the largest queue, or below 0, is refused.", Run: func(e *Env) {
 			srq, c := e.withSRQ(16)
 			e.refusedWith("limit above MaxSRQWR", srq.srq.Arm(e.Caps.MaxSRQWR+1), rdma.ErrInvalid)
 			e.refusedWith("limit -1", srq.srq.Arm(-1), rdma.ErrInvalid)
@@ -131,8 +124,7 @@ var srqCases = []Case{
 			e.expectNoEvent(e.B, rdma.EventSRQLimit, 0, "after limit 0")
 		}},
 	{ID: "srq/full", Clause: "man ibv_post_srq_recv (ENOMEM)", Needs: needSRQ,
-		Requirement: "A full SRQ refuses the next receive and keeps those that it took.",
-		Run: func(e *Env) {
+		Requirement: "A full SRQ refuses the next receive and keeps those that it took.", Run: func(e *Env) {
 			depth := min(8, e.Caps.MaxSRQWR)
 			srq := e.newSRQ(0, depth)
 			c := e.connect(connOpts{srq: srq})
@@ -145,8 +137,7 @@ var srqCases = []Case{
 		}},
 	{ID: "srq/qp-error-keeps", Clause: "IBTA 10.2.9*; man ibv_create_srq", Needs: needSRQ,
 		Requirement: "When one of its QPs fails, the receives of an SRQ are not flushed and other QPs go on " +
-			"consuming them.",
-		Run: func(e *Env) {
+			"consuming them.", Run: func(e *Env) {
 			const n = 8
 			srq := e.newSRQ(0, min(16, e.Caps.MaxSRQWR))
 			sick, well := e.connect(connOpts{srq: srq}), e.connect(connOpts{srq: srq})
@@ -159,16 +150,14 @@ var srqCases = []Case{
 			well.works()
 		}},
 	{ID: "srq/last-wqe-event", Clause: "man ibv_get_async_event (LAST_WQE_REACHED)", Needs: needSRQEvent,
-		Requirement: "A QP with an SRQ that goes to ERR reports that it takes no more receives.",
-		Run: func(e *Env) {
+		Requirement: "A QP with an SRQ that goes to ERR reports that it takes no more receives.", Run: func(e *Env) {
 			srq, c := e.withSRQ(16)
 			srq.post(recv(1), recv(2))
 			e.must("fail", c.b.qp.Fail())
 			e.expectEvent(e.B, rdma.EventLastWQEReached, c.b.num)
 		}},
 	{ID: "srq/busy", Clause: "man ibv_destroy_srq", Needs: needSRQ,
-		Requirement: "An SRQ that a QP uses cannot be destroyed and stays usable.",
-		Run: func(e *Env) {
+		Requirement: "An SRQ that a QP uses cannot be destroyed and stays usable.", Run: func(e *Env) {
 			srq, c := e.withSRQ(8)
 			e.refusedWith("close an srq in use", srq.srq.Close(), rdma.ErrBusy)
 			c.works()
@@ -191,8 +180,7 @@ var srqCases = []Case{
 		}},
 	{ID: "srq/other-domain", Clause: "IBTA 10.2.3*; man ibv_create_srq", Level: May, Needs: needSRQ,
 		Requirement: "A QP and its shared queue are of one protection domain, or receives are held against one of " +
-			"the two.",
-		Run: func(e *Env) {
+			"the two.", Run: func(e *Env) {
 			// A device may refuse the combination, or go by the queue or by the QP, but not by both.
 			pd := e.newPD(e.B)
 			cq := e.newCQ(e.B, "cq", 8).cq

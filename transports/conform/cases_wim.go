@@ -6,8 +6,7 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 var wimCases = []Case{
 	{ID: "wim/delivers", Clause: "IBTA 9.4.3*; RFC 7306 §6; man ibv_poll_cq (IBV_WC_RECV_RDMA_WITH_IMM)",
 		Needs: needWriteImm, Requirement: "The bytes are at the target when the receive completes with the immediate " +
-			"and the written length; the receive's own buffer is untouched.",
-		Run: func(e *Env) {
+			"and the written length; the receive's own buffer is untouched.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			own := e.region(c.b, "receive", 64, localOnly)
 			own.fill(99)
@@ -22,8 +21,7 @@ var wimCases = []Case{
 			own.unchanged("by writes with immediate")
 		}},
 	{ID: "wim/zero-any-key", Clause: "IBTA C9-88", Needs: needWriteImm,
-		Requirement: "A write with immediate of 0 bytes is delivered whatever its key and address.",
-		Run: func(e *Env) {
+		Requirement: "A write with immediate of 0 bytes is delivered whatever its key and address.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			dst := e.region(c.b, "dst", 64, remoteAll)
 			dst.freeze()
@@ -46,8 +44,7 @@ var wimCases = []Case{
 		}},
 	{ID: "wim/no-receive", Clause: "IBTA 9.7.5.2.8",
 		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpWriteImm), Features: rdma.FeatRNRRetry}, Requirement: "A write with " +
-			"immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.",
-		Run: func(e *Env) {
+			"immediate that finds no receive ends with RNR_RETRY_EXC_ERR when no retry is allowed.", Run: func(e *Env) {
 			c := e.rnrRetries(0)
 			src, dst := c.writing(8)
 			dst.freeze()

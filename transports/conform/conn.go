@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -52,21 +53,13 @@ func (e *Env) newCQ(dev rdma.Device, name string, depth int) *cqBox {
 // newEnd makes a QP in INIT with its CQ.
 func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *sharedQueue, pd rdma.PD,
 	access rdma.Access) *end {
-	depth, rdepth := o.depth, o.rdepth
-	if depth == 0 {
-		depth = e.deep(16)
-	}
-	if rdepth == 0 {
-		rdepth = e.deep(16)
-	}
+	depth, rdepth := cmp.Or(o.depth, e.deep(16)), cmp.Or(o.rdepth, e.deep(16))
 	if box == nil {
-		n := o.cqDepth
-		if n == 0 && srq == nil {
-			n = min(depth+rdepth, e.Caps.MaxCQE)
-		} else if n == 0 {
-			n = min(depth+e.Caps.MaxSRQWR, e.Caps.MaxCQE)
+		recvs := rdepth
+		if srq != nil {
+			recvs = e.Caps.MaxSRQWR
 		}
-		box = e.newCQ(dev, "cq of "+name, n)
+		box = e.newCQ(dev, "cq of "+name, cmp.Or(o.cqDepth, min(depth+recvs, e.Caps.MaxCQE)))
 	}
 	cfg := rdma.QPConfig{PD: pd, SendCQ: box.cq, RecvCQ: box.cq, SendDepth: max(depth, 0), RecvDepth: max(rdepth, 0),
 		MaxInline: o.inline, SigAll: o.sigAll, Access: access}
@@ -173,14 +166,10 @@ func (c *conn) meet(ctx context.Context, o connOpts) error {
 		c.pa, err = c.a.qp.Connect(ctx, l.Addr(), pa)
 		return err
 	})
-	errA, errB := e.await(con), error(nil)
-	if errA == nil {
-		errB = e.await(acc)
+	if err := e.await(con); err != nil {
+		return err
 	}
-	if errA != nil {
-		return errA
-	}
-	return errB
+	return e.await(acc)
 }
 
 // recvAnywhere posts to the QP, or to its SRQ.

@@ -81,17 +81,13 @@ func (e *Env) checkCount(what string, n, all int, err error) {
 
 // push posts one request, polling until the queue has room for it.
 func (x *end) push(wr rdma.SendWR) {
-	if len(x.s.open) >= x.depth {
-		x.e.wait(func() string { return x.name + ": room in the send queue" }, func() bool {
-			return len(x.s.open) < x.depth
-		})
-	}
+	x.e.waitFor(x.name+": room in the send queue", func() bool { return len(x.s.open) < x.depth })
 	x.post(wr)
 }
 
 // waitState polls until the QP is in a state.
 func (x *end) waitState(s rdma.QPState) {
-	x.e.wait(func() string { return x.name + " reaches " + s.String() }, func() bool { return x.qp.State() == s })
+	x.e.waitFor(x.name+" reaches "+s.String(), func() bool { return x.qp.State() == s })
 }
 
 // state requires the state now.

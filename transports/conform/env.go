@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -197,9 +198,11 @@ func (e *Env) states() string {
 	return s
 }
 
-// short is a context for a call that has to end by itself: d, within the case.
-func (e *Env) short(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.ctx, d)
+// short is a context for a call that has to end by itself: d, and with the case at the latest.
+func (e *Env) short(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(e.ctx, d)
+	context.AfterFunc(e.ctx, cancel)
+	return ctx
 }
 
 // onClose registers an object's end. far: it belongs to device b.
@@ -213,18 +216,23 @@ func (e *Env) checkLeftovers() {
 	for e.step() {
 	}
 	for _, b := range e.boxes {
-		for _, q := range b.queues() {
-			for i := range q.done {
-				// A flush ends what was left outstanding: its order and number were checked
-				// when it was filed.
-				if q.done[i].Status != rdma.StatusWRFlushErr {
-					e.failf("no completion but the expected ones", "one more: %s", q.text(&q.done[i]))
-				}
-			}
+		for _, x := range b.ends {
+			x.s.checkLeftovers()
+			x.r.checkLeftovers()
 		}
 	}
 	for _, r := range e.regions {
 		r.checkCanaries()
+	}
+}
+
+// checkLeftovers requires no completion that nobody took. A flush ends what was left outstanding: its
+// order and number were checked when it was filed.
+func (q *workQueue) checkLeftovers() {
+	for i := range q.done {
+		if q.done[i].Status != rdma.StatusWRFlushErr {
+			q.e.failf("no completion but the expected ones", "one more: %s", q.text(&q.done[i]))
+		}
 	}
 }
 
@@ -241,12 +249,11 @@ func (e *Env) close() error {
 			}
 		}
 	}
-	for rank := 0; rank < numRanks; rank++ {
+	for rank := range numRanks {
 		if e.stuck && rank == rankMem {
 			break // a stuck goroutine may still touch it
 		}
-		for i := len(e.closers) - 1; i >= 0; i-- {
-			c := e.closers[i]
+		for _, c := range slices.Backward(e.closers) {
 			if c.rank != rank {
 				continue
 			}

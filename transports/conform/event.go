@@ -3,39 +3,32 @@ package conform
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// asyncEvents drains a device and keeps what concerns the QP (0: SRQ and CQ).
-func asyncEvents(dev rdma.Device, num uint32, into *[]rdma.Event) {
+// events drains a device and keeps what concerns the QP (0: SRQ and CQ).
+func events(dev rdma.Device, num uint32) (of []rdma.Event) {
 	for ev, more := dev.Event(); more; ev, more = dev.Event() {
 		if ev.QPNum == num {
-			*into = append(*into, ev)
+			of = append(of, ev)
 		}
 	}
+	return of
 }
 
 // expectEvent polls until the device has reported the event for the QP.
 func (e *Env) expectEvent(dev rdma.Device, typ rdma.EventType, num uint32) {
-	var seen []rdma.Event
-	e.wait(func() string { return "asynchronous event: " + typ.String() }, func() bool {
-		asyncEvents(dev, num, &seen)
-		for _, ev := range seen {
-			if ev.Type == typ {
-				return true
-			}
-		}
-		return false
+	e.waitFor("asynchronous event: "+typ.String(), func() bool {
+		return slices.ContainsFunc(events(dev, num), func(ev rdma.Event) bool { return ev.Type == typ })
 	})
 }
 
 // expectNoEvent requires that none of the type is waiting for the QP.
 func (e *Env) expectNoEvent(dev rdma.Device, typ rdma.EventType, num uint32, when string) {
-	var seen []rdma.Event
-	asyncEvents(dev, num, &seen)
-	for _, ev := range seen {
+	for _, ev := range events(dev, num) {
 		if ev.Type == typ {
 			e.failf("no event "+typ.String()+" "+when, "one, detail %#x", ev.Detail)
 		}
@@ -48,7 +41,7 @@ func (e *Env) waitCQ(b *cqBox, d time.Duration, what string) bool {
 	was := b.asleep
 	b.asleep = true
 	defer func() { b.asleep = was }()
-	ctx, cancel := e.short(d)
+	ctx, cancel := context.WithTimeout(e.ctx, d)
 	defer cancel()
 	err := e.beside("wait on "+b.name+", "+what+",", func() error { return b.cq.Wait(ctx) })
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

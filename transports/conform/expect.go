@@ -3,6 +3,7 @@ package conform
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -43,25 +44,17 @@ func recvFails(n int, st ...rdma.Status) want { return want{id: recvID(n), statu
 func (w *want) text() string {
 	s := idText(w.id)
 	if len(w.status) > 0 {
-		for i, st := range w.status {
-			if i > 0 {
-				s += " or"
-			}
-			s += " " + st.String()
+		var names []string
+		for _, st := range w.status {
+			names = append(names, st.String())
 		}
-		return s
+		return s + " " + strings.Join(names, " or ")
 	}
 	s += " success"
 	if w.id&recvBit != 0 {
 		s += fmt.Sprintf(", %s, %d bytes", w.op, w.bytes)
 	}
-	if w.flags&rdma.WithImm != 0 {
-		s += fmt.Sprintf(", imm %#x", w.imm)
-	}
-	if w.flags&rdma.WithInv != 0 {
-		s += fmt.Sprintf(", invalidated key %#x", w.key)
-	}
-	return s
+	return s + extras(w.flags, w.imm, w.key)
 }
 
 // fits compares a completion of the right queue. The opcode and length of send
@@ -106,14 +99,18 @@ func (q *workQueue) expectOK(from, to int) {
 	}
 }
 
+// completed waits until nothing that must complete is outstanding.
+func (q *workQueue) completed(how string) {
+	q.e.wait(func() string {
+		return fmt.Sprintf("%s: %d outstanding requests complete%s", q.name, q.signaled(), how)
+	}, func() bool { return q.signaled() == 0 })
+}
+
 // flushed waits until nothing that must complete is outstanding, and requires
 // (success)* (flushed)*: work that was done before the error, then WR_FLUSH_ERR.
 // Each once and in order is enforced by file. strict forbids the successes.
 func (q *workQueue) flushed(strict bool) {
-	q.e.wait(func() string {
-		return fmt.Sprintf("%s: %d outstanding requests complete flushed", q.name, q.signaled())
-	},
-		func() bool { return q.signaled() == 0 })
+	q.completed(" flushed")
 	seen := false
 	for i := range q.done {
 		wc := &q.done[i]
@@ -133,8 +130,7 @@ func (q *workQueue) flushed(strict bool) {
 // on the local class, where all requests may have succeeded before it was known,
 // and where the outcome says so.
 func (q *workQueue) endedBy(o outcome) {
-	q.e.wait(func() string { return fmt.Sprintf("%s: %d outstanding requests complete", q.name, q.signaled()) },
-		func() bool { return q.signaled() == 0 })
+	q.completed("")
 	legal, failed := o.ack, false
 	if q.e.Caps.Completion == rdma.CompletionLocal {
 		legal = o.local

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func inKernelRange(span, release string) (bool, error) {
 			continue
 		}
 		v := kernelVersion(end)
-		if len(v) == 0 || kernelText(v) != end {
+		if kernelNumbers.FindString(end) != end || len(v) != strings.Count(end, ".")+1 {
 			return false, fmt.Errorf("%q is no kernel version", end)
 		}
 		// Only as many components as the end has count: 6.11.7 is still 6.11.
@@ -128,31 +129,19 @@ func inKernelRange(span, release string) (bool, error) {
 	return in, nil
 }
 
+// kernelNumbers are what a release begins with.
+var kernelNumbers = regexp.MustCompile(`^(0|[1-9]\d*)(\.(0|[1-9]\d*))*`)
+
 // kernelVersion returns the numbers that a release begins with.
-func kernelVersion(release string) []int {
-	var v []int
-	for part := range strings.SplitSeq(release, ".") {
-		digits := part
-		if i := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
-			digits = part[:i]
-		}
-		n, err := strconv.Atoi(digits)
+func kernelVersion(release string) (v []int) {
+	for part := range strings.SplitSeq(kernelNumbers.FindString(release), ".") {
+		n, err := strconv.Atoi(part)
 		if err != nil {
 			break
 		}
-		if v = append(v, n); digits != part {
-			break
-		}
+		v = append(v, n)
 	}
 	return v
-}
-
-func kernelText(v []int) string {
-	parts := make([]string, len(v))
-	for i, n := range v {
-		parts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(parts, ".")
 }
 
 // find returns the first entry that speaks of a case on a transport under a kernel,

@@ -2,7 +2,6 @@ package conform
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -141,22 +140,25 @@ func (q *workQueue) drop() { q.done = q.done[:0] }
 // text describes a completion. Only ID, status, QP and vendor error of a failure
 // are read (ibv_poll_cq(3)).
 func (q *workQueue) text(wc *rdma.WC) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s %s", q.name, idText(wc.ID), wc.Status)
-	if wc.Status != rdma.StatusSuccess {
-		if wc.VendorErr != 0 {
-			fmt.Fprintf(&b, " (vendor %#x)", wc.VendorErr)
-		}
-		return b.String()
+	s := fmt.Sprintf("%s: %s %s", q.name, idText(wc.ID), wc.Status)
+	switch {
+	case wc.Status == rdma.StatusSuccess:
+		s += fmt.Sprintf(", %s, %d bytes%s", wc.Opcode, wc.ByteLen, extras(wc.Flags, wc.Imm, wc.InvKey))
+	case wc.VendorErr != 0:
+		s += fmt.Sprintf(" (vendor %#x)", wc.VendorErr)
 	}
-	fmt.Fprintf(&b, ", %s, %d bytes", wc.Opcode, wc.ByteLen)
-	if wc.Flags&rdma.WithImm != 0 {
-		fmt.Fprintf(&b, ", imm %#x", wc.Imm)
+	return s
+}
+
+// extras puts what the flags of a completion announce in words.
+func extras(flags rdma.WCFlags, imm, key uint32) (s string) {
+	if flags&rdma.WithImm != 0 {
+		s += fmt.Sprintf(", imm %#x", imm)
 	}
-	if wc.Flags&rdma.WithInv != 0 {
-		fmt.Fprintf(&b, ", invalidated key %#x", wc.InvKey)
+	if flags&rdma.WithInv != 0 {
+		s += fmt.Sprintf(", invalidated key %#x", key)
 	}
-	return b.String()
+	return s
 }
 
 // cqBox is one completion queue and the ends whose queues complete into it.
@@ -208,11 +210,45 @@ func (b *cqBox) file(wc rdma.WC) {
 	b.e.failf(b.name+": completions of its own QPs", "%s of qp %d", idText(wc.ID), wc.QPNum)
 }
 
-// queues lists the work queues behind the box.
-func (b *cqBox) queues() []*workQueue {
-	var qs []*workQueue
-	for _, end := range b.ends {
-		qs = append(qs, end.s, end.r)
+// sharedQueue is an SRQ and the IDs that are outstanding on it. Which QP takes
+// which receive is open, so only "each once" can be required.
+type sharedQueue struct {
+	e    *Env
+	srq  rdma.SRQ
+	open map[uint64]bool
+}
+
+// newSRQ makes an SRQ of device b.
+func (e *Env) newSRQ(pd rdma.PD, depth int) *sharedQueue {
+	srq, err := e.B.NewSRQ(rdma.SRQConfig{PD: pd, Depth: depth})
+	e.must(fmt.Sprintf("create srq of %d", depth), err)
+	e.onClose(rankCQ, e.B, "srq", srq.Close)
+	return &sharedQueue{e: e, srq: srq, open: map[uint64]bool{}}
+}
+
+// post hands receives to the SRQ; all of them have to be taken.
+func (s *sharedQueue) post(wrs ...rdma.RecvWR) {
+	if n, err := s.tryPost(wrs...); err != nil {
+		s.e.failf(fmt.Sprintf("srq: post of %d receives taken", len(wrs)), "%d taken, then %v", n, err)
 	}
-	return qs
+}
+
+// tryPost checks that count and error agree, and tracks what was taken.
+func (s *sharedQueue) tryPost(wrs ...rdma.RecvWR) (int, error) {
+	for i := range wrs {
+		s.open[wrs[i].ID] = true
+	}
+	n, err := s.srq.PostRecv(wrs)
+	s.e.checkCount("srq post recv", n, len(wrs), err)
+	for i := n; i < len(wrs); i++ {
+		delete(s.open, wrs[i].ID)
+	}
+	return n, err
+}
+
+// postEmpty posts n receives without elements.
+func (s *sharedQueue) postEmpty(n int) {
+	for i := range n {
+		s.post(recv(i))
+	}
 }

@@ -258,15 +258,7 @@ func (r *DeviceRunner) Coverage() (Result, bool) {
 	}
 	res := Result{ID: coverageID, Clause: "declared means proven", Level: Must.String(),
 		Transport: r.name, Verdict: Pass, Seed: r.o.Seed}
-	var gaps []string
-	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
-		if r.caps.Ops.Has(o) && !proven.Ops.Has(o) {
-			gaps = append(gaps, "operation "+o.String())
-		}
-	}
-	if f := r.caps.Features &^ proven.Features; f != 0 {
-		gaps = append(gaps, "feature "+f.String())
-	}
+	gaps := abilities(r.caps.Ops&^proven.Ops, r.caps.Features&^proven.Features)
 	if r.caps.OnDemand && !proven.OnDemand {
 		gaps = append(gaps, "on-demand paging")
 	}

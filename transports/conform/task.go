@@ -33,15 +33,10 @@ func (t *task) finished() bool {
 
 // join waits at most d for the end.
 func (t *task) join(d time.Duration) bool {
-	if t.finished() {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-t.done:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

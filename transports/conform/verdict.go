@@ -3,6 +3,7 @@ package conform
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -99,15 +100,7 @@ type Report struct {
 
 // Red reports whether the run failed.
 func (r *Report) Red() bool {
-	if r.Err != nil {
-		return true
-	}
-	for i := range r.Results {
-		if r.Results[i].Red(r.Strict) {
-			return true
-		}
-	}
-	return false
+	return r.Err != nil || slices.ContainsFunc(r.Results, func(res Result) bool { return res.Red(r.Strict) })
 }
 
 // Counts is how many results have each verdict.
