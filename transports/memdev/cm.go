@@ -85,7 +85,6 @@ func (f *Fabric) pickAddr(addr, host string) string {
 
 func (l *listener) Addr() string { return l.addr }
 
-// Accept takes the oldest request that still waits.
 func (l *listener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	f := l.dev.fab
 	f.lock()
@@ -238,7 +237,6 @@ func (r *connRequest) wait(ctx context.Context) error {
 	return rdma.ErrUnreachable
 }
 
-// Param is what the peer asks, with a copy of its private data.
 func (r *connRequest) Param() rdma.ConnParam {
 	p := r.param
 	p.PrivateData = slices.Clone(p.PrivateData)
@@ -310,7 +308,6 @@ func (q *qp) join(peer *qp, p *rdma.ConnParam) {
 	q.to(rdma.QPRTS)
 }
 
-// Reject refuses with private data.
 func (r *connRequest) Reject(ctx context.Context, privateData []byte) error {
 	f := r.to.dev.fab
 	f.lock()

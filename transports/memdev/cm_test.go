@@ -95,10 +95,7 @@ func TestUnansweredRequests(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := NewFabric(Config{})
-				a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
-				l := must(b.dev.Listen(context.Background(), "", 1))(t)
-				defer l.Close()
+				d := newDialing(t)
 				ctx := context.Background()
 				if tc.limit > 0 {
 					var cancel context.CancelFunc
@@ -106,25 +103,22 @@ func TestUnansweredRequests(t *testing.T) {
 					defer cancel()
 				}
 				start := time.Now()
-				done := make(chan error, 1)
-				go func() {
-					_, err := a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{})
-					done <- err
-				}()
-				r := must(l.Accept(ctx))(t)
-				err := <-done
+				d.connect(ctx, rdma.ConnParam{})
+				r := must(d.l.Accept(ctx))(t)
+				err := <-d.done
 				for _, want := range tc.want {
 					if !errors.Is(err, want) {
 						t.Errorf("Connect = %v, want %v", err, want)
 					}
 				}
-				if d := time.Since(start); d != tc.after {
-					t.Errorf("Connect took %v, want %v", d, tc.after)
+				if took := time.Since(start); took != tc.after {
+					t.Errorf("Connect took %v, want %v", took, tc.after)
 				}
-				if _, err := r.Accept(context.Background(), b.qp, rdma.ConnParam{}); err == nil {
+				if _, err := r.Accept(context.Background(), d.b.qp, rdma.ConnParam{}); err == nil {
 					t.Error("a request that is gone was accepted")
 				}
-				same(t, "states", []rdma.QPState{a.qp.State(), b.qp.State()}, []rdma.QPState{rdma.QPInit, rdma.QPInit})
+				same(t, "states", []rdma.QPState{d.a.qp.State(), d.b.qp.State()},
+					[]rdma.QPState{rdma.QPInit, rdma.QPInit})
 			})
 		})
 	}
@@ -211,27 +205,20 @@ func TestAddresses(t *testing.T) {
 
 func TestDeathOfADeviceEndsItsConnectsAndListeners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := NewFabric(Config{})
-		a, b := newSide(t, f, "a", ordinary()), newSide(t, f, "b", ordinary())
-		l := must(b.dev.Listen(context.Background(), "", 1))(t)
-		defer l.Close()
-		done := make(chan error, 1)
-		go func() {
-			_, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})
-			done <- err
-		}()
-		r := must(l.Accept(context.Background()))(t)
-		a.dev.Kill()
-		if err := <-done; !errors.Is(err, rdma.ErrState) {
+		d := newDialing(t)
+		d.connect(context.Background(), rdma.ConnParam{})
+		r := must(d.l.Accept(context.Background()))(t)
+		d.a.dev.Kill()
+		if err := <-d.done; !errors.Is(err, rdma.ErrState) {
 			t.Errorf("Connect = %v, want ErrState", err)
 		}
-		if _, err := r.Accept(context.Background(), b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
+		if _, err := r.Accept(context.Background(), d.b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
 			t.Errorf("Accept of a dead peer's request = %v, want ErrState", err)
 		}
-		b.dev.Kill()
-		c := newSide(t, f, "c", ordinary())
-		if _, err := c.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{}); !errors.Is(err,
-			rdma.ErrUnreachable) {
+		d.b.dev.Kill()
+		d.a = newSide(t, d.b.dev.fab, "c", ordinary())
+		d.connect(context.Background(), rdma.ConnParam{})
+		if err := <-d.done; !errors.Is(err, rdma.ErrUnreachable) {
 			t.Errorf("Connect to a dead device = %v, want ErrUnreachable", err)
 		}
 	})

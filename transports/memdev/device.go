@@ -50,18 +50,6 @@ type Device struct {
 
 var _ rdma.Device = (*Device)(nil)
 
-func newDevice(f *Fabric, host string) *Device {
-	return &Device{
-		fab:   f,
-		host:  host,
-		name:  deviceName(f.cfg),
-		pds:   map[rdma.PD]int{0: 0},
-		lkeys: map[uint32]*mr{},
-		rkeys: map[uint32]*mr{},
-		stale: map[uint32]*mr{},
-	}
-}
-
 func deviceName(cfg Config) string {
 	var params []string
 	if cfg.ReadDelay > 0 {
@@ -118,16 +106,17 @@ func (d *Device) FreePD(pd rdma.PD) error {
 	d.fab.lock()
 	defer d.fab.unlock()
 	users, ok := d.pds[pd]
+	err := rdma.ErrBusy
 	switch {
 	case d.closed:
-		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrClosed}
+		err = rdma.ErrClosed
 	case !ok || pd == 0:
-		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrInvalid}
-	case users > 0:
-		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrBusy}
+		err = rdma.ErrInvalid
+	case users == 0:
+		delete(d.pds, pd)
+		return nil
 	}
-	delete(d.pds, pd)
-	return nil
+	return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: err}
 }
 
 // use takes a hold on the domain for a new object.

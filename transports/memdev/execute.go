@@ -113,7 +113,7 @@ func (q *qp) request(e *sendEntry) (rdma.Status, next) {
 		if st := p.takeAtomic(e); st != rdma.StatusSuccess {
 			return st, finished
 		}
-	} else if src, ok = p.readable(wr); !ok {
+	} else if src, ok = p.target(wr, rdma.RemoteRead); !ok {
 		return p.refuseAccess(), finished
 	}
 	if q.dev.fab.cfg.ReadDelay > 0 {
@@ -136,7 +136,7 @@ func (q *qp) answer(e *sendEntry) rdma.Status {
 	}
 	var src span
 	if wr.Op == rdma.OpRead {
-		if src, ok = q.peer.readable(wr); !ok {
+		if src, ok = q.peer.target(wr, rdma.RemoteRead); !ok {
 			return q.peer.refuseAccess()
 		}
 	}
@@ -154,27 +154,17 @@ func (q *qp) deliverAnswer(e *sendEntry, sink, src *span) {
 	q.corrupt(sink, place(sink, src))
 }
 
-// readable is the source of a read at the responder. A length of zero checks no
-// key (IBTA C9-88).
-func (p *qp) readable(wr *rdma.SendWR) (s span, ok bool) {
+// target is the memory of a read or write at the responder. A length of zero checks no key (IBTA C9-88).
+func (p *qp) target(wr *rdma.SendWR, need rdma.Access) (s span, ok bool) {
 	n := wr.Len()
 	if n == 0 {
 		return s, true
 	}
-	return p.remote(wr.RKey, wr.RemoteAddr, n, rdma.RemoteRead)
-}
-
-// writable is the target of a write at the responder.
-func (p *qp) writable(wr *rdma.SendWR) (s span, ok bool) {
-	n := wr.Len()
-	if n == 0 {
-		return s, true
-	}
-	return p.remote(wr.RKey, wr.RemoteAddr, n, rdma.RemoteWrite)
+	return p.remote(wr.RKey, wr.RemoteAddr, n, need)
 }
 
 func (p *qp) takeWrite(wr *rdma.SendWR, src *span) rdma.Status {
-	dst, ok := p.writable(wr)
+	dst, ok := p.target(wr, rdma.RemoteWrite)
 	if !ok {
 		p.leak(wr, src)
 		return p.refuseAccess()
@@ -185,7 +175,7 @@ func (p *qp) takeWrite(wr *rdma.SendWR, src *span) rdma.Status {
 
 // takeWriteImm places nothing before a receive is there to report it.
 func (p *qp) takeWriteImm(wr *rdma.SendWR, src *span) (rdma.Status, next) {
-	dst, ok := p.writable(wr)
+	dst, ok := p.target(wr, rdma.RemoteWrite)
 	if !ok {
 		p.leak(wr, src)
 		return p.refuseAccess(), finished

@@ -3,6 +3,7 @@ package memdev
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,7 +99,8 @@ func (f *Fabric) Open(name string) (*Device, error) {
 	if f.devices[name] != nil {
 		return nil, &rdma.OpError{Op: "open", Object: name, Err: rdma.ErrAddrInUse}
 	}
-	d := newDevice(f, name)
+	d := &Device{fab: f, host: name, name: deviceName(f.cfg), pds: map[rdma.PD]int{0: 0}, lkeys: map[uint32]*mr{},
+		rkeys: map[uint32]*mr{}, stale: map[uint32]*mr{}}
 	f.devices[name] = d
 	return d, nil
 }
@@ -127,11 +129,11 @@ func (f *Fabric) clock() time.Duration { return f.cfg.Now().Sub(f.start) }
 func (f *Fabric) drive() {
 	for len(f.timed) > 0 {
 		now := f.clock()
-		q := f.firstDue(now)
-		if q == nil {
+		i := slices.IndexFunc(f.timed, func(q *qp) bool { return q.due() <= now })
+		if i < 0 {
 			break
 		}
-		q.tick(now)
+		f.timed[i].tick(now)
 	}
 	for i := 0; i < len(f.late); {
 		if q := f.late[i]; q.closed {
@@ -142,15 +144,6 @@ func (f *Fabric) drive() {
 		}
 		i++
 	}
-}
-
-func (f *Fabric) firstDue(now time.Duration) *qp {
-	for _, q := range f.timed {
-		if q.due() <= now {
-			return q
-		}
-	}
-	return nil
 }
 
 // await blocks until ready holds or ctx ends. It is called and returns with the

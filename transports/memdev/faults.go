@@ -3,7 +3,6 @@ package memdev
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -91,12 +90,6 @@ func (f Fault) String() string {
 	return "fault?"
 }
 
-// ParseFault is the inverse of String.
-func ParseFault(s string) (Fault, bool) {
-	i := slices.Index(faultNames[:], s)
-	return Fault(max(i, 0)), i >= 0
-}
-
 // Trigger says when an armed fault strikes. The zero value strikes always.
 type Trigger struct {
 	After  uint64  // opportunities let pass first: After 2, Times 1 is the third
@@ -157,11 +150,8 @@ func (p *plan) armed(f Fault) bool { return p.on&(1<<f) != 0 }
 
 // hit counts an opportunity on d and reports whether the fault strikes.
 func (p *plan) hit(f Fault, d *Device) bool {
-	if p.on&(1<<f) == 0 {
-		return false
-	}
 	r := &p.rules[f]
-	if r.Device != "" && r.Device != d.host {
+	if !p.armed(f) || r.Device != "" && r.Device != d.host {
 		return false
 	}
 	r.seen++
@@ -194,23 +184,6 @@ func (f *Fabric) Arm(fault Fault, t Trigger) {
 	if fault < numFaults {
 		f.faults.arm(fault, t)
 	}
-}
-
-// Disarm switches a fault off. Struck keeps its count.
-func (f *Fabric) Disarm(fault Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.faults.on &^= 1 << fault
-}
-
-// Struck is how often a fault struck since it was armed.
-func (f *Fabric) Struck(fault Fault) uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if fault >= numFaults {
-		return 0
-	}
-	return f.faults.rules[fault].struck
 }
 
 // corrupt lets FaultFlipByte change one of the n bytes just placed.

@@ -8,26 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-func TestCapsDeclareEverythingButADuty(t *testing.T) {
-	d := must(NewFabric(Config{}).Open(""))(t)
-	c := d.Caps()
-	if c.Label != rdma.LabelMem || c.Completion != rdma.CompletionAck {
-		t.Errorf("label %q, completion %v, want mem, ack", c.Label, c.Completion)
-	}
-	for o := range rdma.Opcode(rdma.NumOpcodes) {
-		if !c.Ops.Has(o) {
-			t.Errorf("%v is not declared", o)
-		}
-	}
-	const everyFeature = rdma.FeatAsyncEvents<<1 - 1 // the last one and all below it
-	if err := c.Missing(rdma.Need{Features: everyFeature &^ rdma.FeatSinkNeedsRemoteWrite}); err != nil {
-		t.Error(err)
-	}
-	if c.Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
-		t.Error("a read's sink needs no remote write here")
-	}
-}
-
 func TestRequestsRefusedAtOnce(t *testing.T) {
 	a, b, _ := newPair(t, Config{})
 	inline := func(op rdma.Opcode, n int) rdma.SendWR {
@@ -212,20 +192,4 @@ func TestNamesAreUniqueAmongOpenDevices(t *testing.T) {
 	if a, b := must(f.Open(""))(t), must(f.Open(""))(t); a.Host() == b.Host() {
 		t.Errorf("two devices named %s", a.Host())
 	}
-}
-
-func TestEventsKeepTheNewest(t *testing.T) {
-	a := newSide(t, NewFabric(Config{}), "a", ordinary())
-	f := a.dev.fab
-	f.lock()
-	for i := range uint32(rdma.MaxEvents + 10) {
-		a.dev.raise(rdma.EventQPFatal, i)
-	}
-	f.unlock()
-	for want := uint32(10); want < rdma.MaxEvents+10; want++ {
-		if ev, found := a.dev.Event(); !found || ev.QPNum != want {
-			t.Fatalf("event = %v, %v, want that of qp %d", ev, found, want)
-		}
-	}
-	same(t, "afterwards", a.events(), nil)
 }

@@ -206,9 +206,7 @@ func (q *qp) unstall() {
 	}
 	q.stalled = false
 	if s := q.peer.srq; s != nil {
-		if i := slices.Index(s.stalled, q); i >= 0 {
-			s.stalled = slices.Delete(s.stalled, i, i+1)
-		}
+		s.stalled = slices.DeleteFunc(s.stalled, func(o *qp) bool { return o == q })
 	}
 }
 
