@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epoll is an epoll instance with a wake-up.
+// epoll is an epoll instance with a wake-up; [Poller] says what its methods do.
 type epoll struct {
 	ep, wake int
 	raw      [64]unix.EpollEvent // 64 a call, arbitrary: more are returned by the next call
@@ -39,7 +39,6 @@ var blocked atomic.Int32
 
 const wakeTag = ^uint64(0)
 
-// newEpoll makes an epoll instance.
 func newEpoll() (*epoll, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -80,17 +79,14 @@ func (p *epoll) parkable() error {
 	return err
 }
 
-// Add watches c for bits under tag (any value but the highest).
 func (p *epoll) Add(c Conn, tag uint64, bits uint32) error {
 	return p.ctl(unix.EPOLL_CTL_ADD, c.(*socket).fd, tag, bits)
 }
 
-// Modify changes the bits, or arms a OneShot connection again.
 func (p *epoll) Modify(c Conn, tag uint64, bits uint32) error {
 	return p.ctl(unix.EPOLL_CTL_MOD, c.(*socket).fd, tag, bits)
 }
 
-// Remove ends watching c.
 func (p *epoll) Remove(c Conn) error { return p.ctl(unix.EPOLL_CTL_DEL, c.(*socket).fd, 0, 0) }
 
 func (p *epoll) ctl(op, fd int, tag uint64, bits uint32) error {
@@ -104,8 +100,6 @@ func (p *epoll) ctl(op, fd int, tag uint64, bits uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.ep, op, fd, &ev))
 }
 
-// Wait blocks until something is ready, Wake is called, or ms milliseconds have
-// passed (-1: no limit, 0: no wait), and fills dst. Wake-ups are not reported.
 func (p *epoll) Wait(dst []Event, ms int, park bool) (int, error) {
 	polls.Add(1)
 	raw := p.raw[:min(len(dst), len(p.raw))]
@@ -116,18 +110,25 @@ func (p *epoll) Wait(dst []Event, ms int, park bool) (int, error) {
 	if err != nil {
 		return 0, os.NewSyscallError("epoll_wait", err)
 	}
-	out := 0
-	for i := range n {
-		tag := *(*uint64)(unsafe.Pointer(&p.raw[i].Fd))
-		if tag == wakeTag {
-			var b [8]byte
-			unix.Read(p.wake, b[:]) // non-blocking; empties the counter
-			continue
-		}
-		dst[out] = Event{tag, p.raw[i].Events}
-		out++
+	n, woken := ready(dst, raw[:n])
+	if woken {
+		var b [8]byte
+		unix.Read(p.wake, b[:]) // non-blocking; empties the counter
 	}
-	return out, nil
+	return n, nil
+}
+
+// ready moves what is ready into dst, but for the wake-up.
+func ready(dst []Event, raw []unix.EpollEvent) (n int, woken bool) {
+	for i := range raw {
+		if tag := *(*uint64)(unsafe.Pointer(&raw[i].Fd)); tag == wakeTag {
+			woken = true
+		} else {
+			dst[n] = Event{tag, raw[i].Events}
+			n++
+		}
+	}
+	return n, woken
 }
 
 // sleep waits in the kernel, or parks where the process has threads enough there.
@@ -148,8 +149,6 @@ func (p *epoll) sleep(raw []unix.EpollEvent, ms int, park bool) (int, error) {
 	return p.parked(raw, ms)
 }
 
-// Ready is Wait without waiting, from any goroutine: what is ready now, at most 16. A
-// wake-up stays for Wait. An instance that is closed has nothing.
 func (p *epoll) Ready(dst []Event) int {
 	var raw [16]unix.EpollEvent
 	p.mu.RLock()
@@ -165,14 +164,8 @@ func (p *epoll) Ready(dst []Event) int {
 	if e != 0 {
 		return 0 // EINTR: the next look finds it
 	}
-	out := 0
-	for i := range int(n) {
-		if tag := *(*uint64)(unsafe.Pointer(&raw[i].Fd)); tag != wakeTag {
-			dst[out] = Event{tag, raw[i].Events}
-			out++
-		}
-	}
-	return out
+	k, _ := ready(dst, raw[:n])
+	return k
 }
 
 func (p *epoll) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
@@ -195,8 +188,6 @@ func (p *epoll) parked(raw []unix.EpollEvent, ms int) (n int, err error) {
 	return n, err
 }
 
-// Wake makes a Wait in progress, or the next one, return. After Close it does
-// nothing: who wakes on behalf of a context cannot know that the waiter left.
 func (p *epoll) Wake() {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -207,7 +198,6 @@ func (p *epoll) Wake() {
 	unix.Write(p.wake, one[:])
 }
 
-// Close frees the instance. No Wait may be in progress.
 func (p *epoll) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,8 +214,6 @@ func (p *epoll) Close() error {
 	return nil
 }
 
-// Await blocks until the connection is ready for any of bits, or ms
-// milliseconds have passed.
 func (c *socket) Await(bits uint32, ms int) {
 	ev := int16(0)
 	if bits&Readable != 0 {

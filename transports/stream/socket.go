@@ -17,7 +17,7 @@ import (
 // a peer that is stopped in a debugger for a moment.
 const UserTimeout = 60 * time.Second
 
-// socket is a connected TCP socket in non-blocking mode.
+// socket is a connected TCP socket in non-blocking mode; [Conn] says what its methods do.
 type socket struct {
 	fd     int
 	rv     [2]unix.Iovec // for Recv2; a field so that it does not escape per call
@@ -67,10 +67,8 @@ func newSocket(c *net.TCPConn) (*socket, error) {
 // FD is the descriptor, for tests that look behind the contract.
 func (c *socket) FD() int { return c.fd }
 
-// RemoteAddr is "host:port" of the peer.
 func (c *socket) RemoteAddr() string { return c.remote }
 
-// MSS is the effective maximum segment size in bytes (EMSS of RFC 5044 §4.5).
 func (c *socket) MSS() int {
 	n, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
 	if err != nil || n < 536 { // RFC 9293 §3.7.1: the default MSS
@@ -91,15 +89,12 @@ func (c *socket) queue(request uint) (int, error) {
 	return unix.IoctlGetInt(c.fd, request)
 }
 
-// Recv reads up to len(b) bytes: ErrAgain when there are none yet, io.EOF after
-// the peer's FIN, a syscall.Errno when the connection is lost. b must not be empty.
 func (c *socket) Recv(b []byte) (int, error) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	return c.received(n, e)
 }
 
-// Recv2 reads into a and then into b with one system call; results as Recv.
 func (c *socket) Recv2(a, b []byte) (int, error) {
 	c.rv[0] = unix.Iovec{Base: unsafe.SliceData(a), Len: uint64(len(a))}
 	c.rv[1] = unix.Iovec{Base: unsafe.SliceData(b), Len: uint64(len(b))}
@@ -110,35 +105,33 @@ func (c *socket) Recv2(a, b []byte) (int, error) {
 func (c *socket) received(n uintptr, e syscall.Errno) (int, error) {
 	if e != 0 {
 		c.calls.received(0)
+		return 0, failed(e)
 	}
-	if e == 0 {
-		c.calls.received(int(n))
-		if n == 0 {
-			return 0, io.EOF
-		}
-		return int(n), nil
+	c.calls.received(int(n))
+	if n == 0 {
+		return 0, io.EOF
 	}
-	if e == unix.EAGAIN || e == unix.EINTR {
-		return 0, ErrAgain
-	}
-	return 0, e
+	return int(n), nil
 }
 
-// Peek has nothing to show.
+// failed is the error of a transfer: a bare one, so that it allocates nothing.
+func failed(e syscall.Errno) error {
+	if e == unix.EAGAIN || e == unix.EINTR {
+		return ErrAgain
+	}
+	return e
+}
+
+// The kernel shows nothing of what it keeps.
 func (c *socket) Peek() ([]byte, error) { return nil, ErrAgain }
+func (c *socket) Skip(int) bool         { return false }
 
-// Skip has nothing to consume.
-func (c *socket) Skip(int) bool { return false }
-
-// Send writes up to len(b) bytes: ErrAgain when the socket buffer is full.
 func (c *socket) Send(b []byte) (int, error) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	return c.sent(n, e)
 }
 
-// Sendv writes the pieces of v in order (at most MaxVec) and returns the bytes
-// taken, which may end inside a piece.
 func (c *socket) Sendv(v []unix.Iovec) (int, error) {
 	c.msg.Iov = unsafe.SliceData(v)
 	c.msg.Iovlen = uint64(len(v))
@@ -151,24 +144,16 @@ func (c *socket) Sendv(v []unix.Iovec) (int, error) {
 func (c *socket) sent(n uintptr, e syscall.Errno) (int, error) {
 	if e != 0 {
 		c.calls.sent(0)
+		return 0, failed(e)
 	}
-	if e == 0 {
-		c.calls.sent(int(n))
-		return int(n), nil
-	}
-	if e == unix.EAGAIN || e == unix.EINTR {
-		return 0, ErrAgain
-	}
-	return 0, e
+	c.calls.sent(int(n))
+	return int(n), nil
 }
 
-// CloseWrite sends FIN after what was sent before.
 func (c *socket) CloseWrite() error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(c.fd, unix.SHUT_WR))
 }
 
-// Close frees the descriptor. Unread bytes make the kernel send RST; callers
-// that have a last message to send to the peer drain first. Idempotent.
 func (c *socket) Close() error {
 	if c.closed {
 		return nil
@@ -178,8 +163,6 @@ func (c *socket) Close() error {
 	return os.NewSyscallError("close", unix.Close(c.fd))
 }
 
-// Abort closes the socket with RST, dropping what was not sent: what the peer of
-// a host that died and came back sees. Idempotent, as Close.
 func (c *socket) Abort() error {
 	if !c.closed {
 		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})

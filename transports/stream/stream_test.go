@@ -44,6 +44,16 @@ func bufferedPair(t testing.TB, buf Buffers) (a, b Conn) {
 	return a, b
 }
 
+func poller(t testing.TB) Poller {
+	t.Helper()
+	p, err := Kernel.NewPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
 // soon repeats f until it does not answer ErrAgain.
 func soon(t testing.TB, f func() (int, error)) (int, error) {
 	t.Helper()
@@ -210,11 +220,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 	for name, park := range map[string]bool{"blocking": false, "parking": true} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t)
-			p, err := Kernel.NewPoller()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
+			p := poller(t)
 			var ev [4]Event
 			if err := p.Add(b, 7, Readable|OneShot); err != nil {
 				t.Fatal(err)
@@ -264,11 +270,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 // only ever sleeps.
 func TestParkingPollerLosesNoEvent(t *testing.T) {
 	a, b := pair(t)
-	p, err := Kernel.NewPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := poller(t)
 	if err := p.Add(b, 1, Readable|OneShot); err != nil {
 		t.Fatal(err)
 	}
@@ -320,11 +322,7 @@ func TestACrowdOfWaitsHoldsFewThreads(t *testing.T) {
 	for i := range crowd {
 		var b Conn
 		peers[i], b = pair(t)
-		p, err := Kernel.NewPoller()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
+		p := poller(t)
 		if err := p.Add(b, uint64(i), Readable); err != nil {
 			t.Fatal(err)
 		}
