@@ -5,7 +5,12 @@ package verbs
 // #include "shim.h"
 import "C"
 
-import "github.com/rdmaperf/rdmaperf/transports/rdma"
+import (
+	"maps"
+	"slices"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
+)
 
 // asyncEvents are the events of a QP that the waist has a word for
 // (ibv_get_async_event(3)). after is the state the QP is in behind it, where
@@ -63,9 +68,5 @@ func (d *Device) qpOf(num uint32) *qp {
 func (d *Device) everyQP() []*qp {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]*qp, 0, len(d.qps))
-	for _, q := range d.qps {
-		all = append(all, q)
-	}
-	return all
+	return slices.Collect(maps.Values(d.qps))
 }

@@ -265,7 +265,7 @@ func (d *Device) flushes(pd *C.struct_va_pd, cq *C.struct_vb_cq, send bool) bool
 func (d *Device) trialQP(pd *C.struct_va_pd, cq *C.struct_vb_cq) *C.struct_vb_qp {
 	c := d.queueCap(1, 1, 0)
 	var rc C.int
-	return C.vb_create_qp(pd, d.table, cq, cq, nil, 1, 1, &c, 0, 0, padRecv(d.iwarp), 0, &rc)
+	return C.vb_create_qp(pd, d.table, cq, cq, nil, 1, 1, &c, 0, 0, flag(d.iwarp), 0, &rc)
 }
 
 // completes waits for one completion with this status.

@@ -8,8 +8,10 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -76,10 +78,7 @@ func newManager(d *Device) (*manager, error) {
 func (m *manager) close() {
 	m.loop.stop()
 	m.mu.Lock()
-	left := make([]*cmID, 0, len(m.ids))
-	for _, id := range m.ids {
-		left = append(left, id)
-	}
+	left := slices.Collect(maps.Values(m.ids))
 	m.mu.Unlock()
 	for _, id := range left { // requests that nobody answered
 		id.closePassive()

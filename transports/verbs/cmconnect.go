@@ -52,12 +52,10 @@ func (q *qp) connectCM(ctx context.Context, addr string, p rdma.ConnParam) (rdma
 // iWARP until the peer has answered or the kernel's own time is up (10 s in siw).
 func (d *Device) discard(id *cmID) (gone chan struct{}) {
 	gone = make(chan struct{})
-	d.group.Add(1)
-	go func() {
-		defer d.group.Done()
+	d.group.Go(func() {
 		defer close(gone)
 		id.close()
-	}()
+	})
 	return gone
 }
 
@@ -113,11 +111,7 @@ func (q *qp) request(ctx context.Context, id *cmID, p *rdma.ConnParam) error {
 		return failedConnect(connect())
 	}
 	done := make(chan error, 1)
-	q.dev.group.Add(1)
-	go func() {
-		defer q.dev.group.Done()
-		done <- connect()
-	}()
+	q.dev.group.Go(func() { done <- connect() })
 	select {
 	case err := <-done:
 		return failedConnect(err)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,19 +17,16 @@ import (
 	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/rdma/acceptor"
 )
 
-// cmListener is a listening ID of rdma_cm.
+// cmListener is a listening ID of rdma_cm. Of its acceptor it needs the queue alone.
 type cmListener struct {
 	m    *manager
 	id   *cmID
 	addr string
-	room int // requests that may wait
-
-	mu     sync.Mutex
-	queue  []*cmRequest
-	closed bool
-	wake   chan struct{} // token when queue or closed changed
+	once sync.Once
+	*acceptor.Acceptor[*net.TCPConn, *cmRequest]
 }
 
 // cmRequest is a peer that waits for an answer.
@@ -75,7 +73,8 @@ func (m *manager) listenAt(at netip.AddrPort, backlog int) (*cmListener, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &cmListener{m: m, id: id, room: backlog, wake: make(chan struct{}, 1)}
+	l := &cmListener{m: m, id: id,
+		Acceptor: acceptor.New[*net.TCPConn, *cmRequest](acceptor.Limits{Backlog: backlog})}
 	id.listen = l
 	sa := sockaddr(at)
 	var real netip.AddrPort
@@ -108,7 +107,7 @@ func (m *manager) requested(listening *cmID, ev *C.struct_vb_cm_event, e cmEvent
 		r.mu.Lock() // take reads the timer, and may be called by it
 		r.expire = time.AfterFunc(answerTimeout, func() { r.Reject(context.Background(), nil) })
 		r.mu.Unlock()
-		if r.l.push(r) {
+		if r.l.Offer(r) == nil {
 			return
 		}
 		r.expire.Stop()
@@ -117,79 +116,29 @@ func (m *manager) requested(listening *cmID, ev *C.struct_vb_cm_event, e cmEvent
 	id.closePassive()
 }
 
-func (l *cmListener) push(r *cmRequest) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || len(l.queue) >= l.room {
-		return false
-	}
-	l.queue = append(l.queue, r)
-	l.signal()
-	return true
-}
-
-func (l *cmListener) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Addr is "host:port" with the real port.
 func (l *cmListener) Addr() string { return l.addr }
 
-// Accept takes the oldest request that still waits.
 func (l *cmListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
-	fail := func(err error) (rdma.ConnRequest, error) {
-		return nil, &rdma.OpError{Op: "accept", Object: l.addr, Err: err}
-	}
 	for {
-		l.mu.Lock()
-		for len(l.queue) > 0 {
-			r := l.queue[0]
-			l.queue = l.queue[1:]
-			if r.waits() {
-				if len(l.queue) > 0 {
-					l.signal()
-				}
-				l.mu.Unlock()
-				return r, nil
-			}
-			r.id.closePassive()
+		r, err := l.Next(ctx)
+		if err != nil {
+			return nil, &rdma.OpError{Op: "accept", Object: l.addr, Err: err}
 		}
-		closed := l.closed
-		if closed {
-			l.signal() // for the next Accept
+		if r.waits() {
+			return r, nil
 		}
-		l.mu.Unlock()
-		if closed {
-			return fail(rdma.ErrClosed)
-		}
-		select {
-		case <-l.wake:
-		case <-ctx.Done():
-			return fail(ctx.Err())
-		}
+		r.id.closePassive()
 	}
 }
 
-// Close refuses the requests that wait and frees the address.
+// Close refuses the requests that wait and frees the address. One that comes at this moment is refused
+// when it expires.
 func (l *cmListener) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
-	}
-	l.closed = true
-	waiting := l.queue
-	l.queue = nil
-	l.signal()
-	l.mu.Unlock()
-	for _, r := range waiting {
-		r.Reject(context.Background(), nil)
-	}
-	l.id.closePassive()
-	l.m.dev.count(-1)
+	l.once.Do(func() {
+		l.Acceptor.Close(func() error { return nil }, func(r *cmRequest) { r.Reject(context.Background(), nil) })
+		l.id.closePassive()
+		l.m.dev.count(-1)
+	})
 	return nil
 }
 
@@ -219,43 +168,26 @@ func (r *cmRequest) take() error {
 	return nil
 }
 
-// Param is what the peer asks, with a copy of its private data.
 func (r *cmRequest) Param() rdma.ConnParam {
 	p := r.param
 	p.PrivateData = slices.Clone(p.PrivateData)
 	return p
 }
 
-// RemoteAddr is the peer's address.
 func (r *cmRequest) RemoteAddr() string { return r.remote }
 
 // Accept joins a QP. A call refused for its arguments leaves the request open.
 func (r *cmRequest) Accept(ctx context.Context, peer rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
-	fail := func(err error) (rdma.ConnParam, error) {
-		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.remote, Err: err}
-	}
-	d := r.l.m.dev
-	if err := d.checkParam(&p); err != nil {
-		return fail(err)
-	}
-	q, err := d.ownQP(peer)
-	if err != nil {
-		return fail(err)
-	}
-	ctx, err = q.claim(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	defer q.release()
-	if err := r.take(); err != nil {
-		return fail(err)
-	}
-	got, err := r.accept(ctx, q, p)
-	if err != nil {
-		r.id.closePassive()
-		return fail(err)
-	}
-	return got, nil
+	return r.l.m.dev.accept(ctx, r.remote, peer, p, func(ctx context.Context, q *qp) (rdma.ConnParam, error) {
+		if err := r.take(); err != nil {
+			return rdma.ConnParam{}, err
+		}
+		got, err := r.accept(ctx, q, p)
+		if err != nil {
+			r.id.closePassive()
+		}
+		return got, err
+	})
 }
 
 func (r *cmRequest) accept(ctx context.Context, q *qp, p rdma.ConnParam) (rdma.ConnParam, error) {
@@ -285,7 +217,6 @@ func (r *cmRequest) accept(ctx context.Context, q *qp, p rdma.ConnParam) (rdma.C
 	return got, nil
 }
 
-// Reject refuses with private data.
 func (r *cmRequest) Reject(ctx context.Context, privateData []byte) error {
 	fail := func(err error) error { return &rdma.OpError{Op: "reject", Object: r.remote, Err: err} }
 	if len(privateData) > r.l.m.dev.caps.MaxPrivate {

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -51,12 +52,7 @@ func (c *Config) validate() error {
 	case c.TOS < 0 || c.TOS > 255:
 		return bad("traffic class", c.TOS)
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Retry == 0 {
-		c.Retry = defaultRetry
-	}
+	c.Timeout, c.Retry = cmp.Or(c.Timeout, defaultTimeout), cmp.Or(c.Retry, defaultRetry)
 	return nil
 }
 

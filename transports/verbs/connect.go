@@ -142,7 +142,6 @@ func (q *qp) spoilt() {
 	q.enterErr()
 }
 
-// Connect joins the QP to the listener at addr.
 func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
 	var got rdma.ConnParam
 	err := q.dev.checkParam(&p)
@@ -194,11 +193,23 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	return l, nil
 }
 
-// ownQP is a QP that an Accept may use.
-func (d *Device) ownQP(peer rdma.QP) (*qp, error) {
+// accept is the Accept of a request from remote: it claims the QP for answer, which is not called for
+// arguments that cannot be.
+func (d *Device) accept(ctx context.Context, remote string, peer rdma.QP, p rdma.ConnParam,
+	answer func(ctx context.Context, q *qp) (rdma.ConnParam, error)) (got rdma.ConnParam, err error) {
 	q, _ := peer.(*qp)
-	if q == nil || q.dev != d {
-		return nil, fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)
+	if err = d.checkParam(&p); err == nil && (q == nil || q.dev != d) {
+		err = fmt.Errorf("no qp of this device: %w", rdma.ErrInvalid)
 	}
-	return q, nil
+	if err == nil {
+		ctx, err = q.claim(ctx)
+	}
+	if err == nil {
+		got, err = answer(ctx, q)
+		q.release()
+	}
+	if err != nil {
+		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: remote, Err: err}
+	}
+	return got, nil
 }

@@ -222,17 +222,17 @@ func (d *Device) FreePD(pd rdma.PD) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.pds[pd]
+	err := rdma.ErrBusy
 	switch {
 	case p == nil || pd == 0:
-		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrInvalid}
-	case p.users > 0:
-		return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: rdma.ErrBusy}
+		err = rdma.ErrInvalid
+	case p.users == 0:
+		if err = errno(C.vb_dealloc_pd(p.pd)); err == nil {
+			delete(d.pds, pd)
+			return nil
+		}
 	}
-	if rc := C.vb_dealloc_pd(p.pd); rc != 0 {
-		return failed("free pd", fmt.Sprint(pd), errno(rc))
-	}
-	delete(d.pds, pd)
-	return nil
+	return failed("free pd", fmt.Sprint(pd), err)
 }
 
 // usePD counts a user of the domain in.

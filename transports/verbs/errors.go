@@ -3,7 +3,9 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -28,63 +30,62 @@ const (
 
 // explanation is what an errno of a verbs call most likely means.
 type explanation struct {
-	op    string
-	errno syscall.Errno
-	kind  error  // sentinel by which callers choose an exit code; nil: none
-	cause string // empty: the errno in words says it
-	try   string
+	op     string
+	errnos []syscall.Errno
+	kind   error  // sentinel by which callers choose an exit code; nil: none
+	cause  string // empty: the errno in words says it
+	try    string
 }
+
+func of(errnos ...syscall.Errno) []syscall.Errno { return errnos }
+
+const (
+	smaller   = "fewer --qp or smaller depths"
+	ownAddr   = "an address of the device's interface; rdmaperf devices names it"
+	peerAddr  = "an address of the peer's RDMA interface"
+	sameGIDs  = "-x for a gid of the same network on both sides"
+	cgroupTry = "fewer --qp, or a higher rdma.max of the cgroup"
+)
 
 // The kernel's answers: drivers/infiniband/core/{uverbs_cmd,ucma,cma,addr,verbs}.c.
 var explanations = []explanation{
-	{opOpen, syscall.EACCES, nil, "no permission for /dev/infiniband", "rdma-core's udev rules, or root"},
-	{opOpen, syscall.EPERM, nil, "no permission for /dev/infiniband", "rdma-core's udev rules, or root"},
-	{opOpen, syscall.ENOENT, rdma.ErrNoDevice, "it has no character device in /dev/infiniband",
+	{opOpen, of(syscall.EACCES, syscall.EPERM), nil, "no permission for /dev/infiniband",
+		"rdma-core's udev rules, or root"},
+	{opOpen, of(syscall.ENOENT), rdma.ErrNoDevice, "it has no character device in /dev/infiniband",
 		"modprobe ib_uverbs; in a container, --device /dev/infiniband"},
-	{opOpen, syscall.ENODEV, rdma.ErrNoDevice, "it is gone", "rdmaperf devices"},
-	{opOpen, syscall.ENOSYS, rdma.ErrNoDevice, "the kernel has no ib_uverbs", "modprobe ib_uverbs"},
-	{opRegister, syscall.EFAULT, nil, "the memory cannot be pinned",
+	{opOpen, of(syscall.ENODEV), rdma.ErrNoDevice, "it is gone", "rdmaperf devices"},
+	{opOpen, of(syscall.ENOSYS), rdma.ErrNoDevice, "the kernel has no ib_uverbs", "modprobe ib_uverbs"},
+	{opRegister, of(syscall.EFAULT), nil, "the memory cannot be pinned",
 		"anonymous memory or huge pages, not a file of a network file system"},
-	{opCreateQP, syscall.EINVAL, nil, "a depth, SGE or inline limit of the device",
+	{opCreateQP, of(syscall.EINVAL), nil, "a depth, SGE or inline limit of the device",
 		"a smaller --tx-depth, --rx-depth or --inline_size; rdmaperf devices shows the limits"},
-	{opCreateQP, syscall.ENOMEM, nil, "the device has no room for another queue pair",
-		"fewer --qp or smaller depths; rdmaperf devices shows the limits"},
-	{opCreateQP, syscall.ENOSPC, nil, "the device has no queue pair left",
+	{opCreateQP, of(syscall.ENOMEM), nil, "the device has no room for another queue pair",
+		smaller + "; rdmaperf devices shows the limits"},
+	{opCreateQP, of(syscall.ENOSPC), nil, "the device has no queue pair left",
 		"fewer --qp; rdma resource show qp lists who has them"},
-	{opCreateQP, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached",
-		"fewer --qp, or a higher rdma.max of the cgroup"},
-	{opCreateCQ, syscall.EINVAL, nil, "deeper than the device's completion queues",
+	{opCreateQP, of(syscall.EAGAIN), nil, "the rdma cgroup's limit of objects is reached", cgroupTry},
+	{opCreateCQ, of(syscall.EINVAL), nil, "deeper than the device's completion queues",
 		"fewer --qp a thread, or smaller depths"},
-	{opCreateCQ, syscall.ENOMEM, nil, "the device has no room for another completion queue",
-		"fewer --qp or smaller depths"},
-	{opCreateCQ, syscall.EAGAIN, nil, "the rdma cgroup's limit of objects is reached",
-		"fewer --qp, or a higher rdma.max of the cgroup"},
-	{opToRTR, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for the peer's gid on this port's network",
-		"ping that address through this port's interface; -x for a gid of the same network on both sides"},
-	{opToRTR, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid",
-		"-x for a gid of the same network on both sides"},
-	{opToRTR, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route from this port's network to the peer's gid",
-		"-x for a gid of the same network on both sides"},
-	{opToRTR, syscall.EINVAL, rdma.ErrFabric, "the port cannot address the peer's gid with the chosen one",
+	{opCreateCQ, of(syscall.ENOMEM), nil, "the device has no room for another completion queue", smaller},
+	{opCreateCQ, of(syscall.EAGAIN), nil, "the rdma cgroup's limit of objects is reached", cgroupTry},
+	{opToRTR, of(syscall.ETIMEDOUT), rdma.ErrUnreachable, "nobody answers for the peer's gid on this port's network",
+		"ping that address through this port's interface; " + sameGIDs},
+	{opToRTR, of(syscall.EHOSTUNREACH, syscall.ENETUNREACH), rdma.ErrUnreachable,
+		"no route from this port's network to the peer's gid", sameGIDs},
+	{opToRTR, of(syscall.EINVAL), rdma.ErrFabric, "the port cannot address the peer's gid with the chosen one",
 		"-x for a gid of the same type on both sides; rdmaperf devices lists them"},
-	{opCMOpen, syscall.ENOENT, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
-	{opCMOpen, syscall.ENODEV, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
-	{opCMOpen, syscall.ENXIO, rdma.ErrNoDevice, "the kernel has no rdma_ucm", "modprobe rdma_ucm"},
-	{opCMOpen, syscall.EACCES, nil, "no permission for /dev/infiniband/rdma_cm", "rdma-core's udev rules, or root"},
-	{opBind, syscall.EADDRINUSE, rdma.ErrAddrInUse, "", "another port"},
-	{opBind, syscall.EADDRNOTAVAIL, rdma.ErrInvalid, "no interface here has this address",
-		"an address of the device's interface; rdmaperf devices names it"},
-	{opBind, syscall.ENODEV, rdma.ErrInvalid, "no RDMA device has this address",
-		"an address of the device's interface; rdmaperf devices names it"},
-	{opResolve, syscall.ENODEV, rdma.ErrUnreachable, "the interface that leads there has no RDMA device",
-		"an address of the peer's RDMA interface"},
-	{opResolve, syscall.EADDRNOTAVAIL, rdma.ErrUnreachable, "the interface that leads there has no RDMA device",
-		"an address of the peer's RDMA interface"},
-	{opResolve, syscall.ENETUNREACH, rdma.ErrUnreachable, "no route", "an address of the peer's RDMA interface"},
-	{opResolve, syscall.EHOSTUNREACH, rdma.ErrUnreachable, "nobody answers for that address",
-		"ping; an address of the peer's RDMA interface"},
-	{opResolve, syscall.ETIMEDOUT, rdma.ErrUnreachable, "nobody answers for that address",
-		"ping; an address of the peer's RDMA interface"},
+	{opCMOpen, of(syscall.ENOENT, syscall.ENODEV, syscall.ENXIO), rdma.ErrNoDevice, "the kernel has no rdma_ucm",
+		"modprobe rdma_ucm"},
+	{opCMOpen, of(syscall.EACCES), nil, "no permission for /dev/infiniband/rdma_cm",
+		"rdma-core's udev rules, or root"},
+	{opBind, of(syscall.EADDRINUSE), rdma.ErrAddrInUse, "", "another port"},
+	{opBind, of(syscall.EADDRNOTAVAIL), rdma.ErrInvalid, "no interface here has this address", ownAddr},
+	{opBind, of(syscall.ENODEV), rdma.ErrInvalid, "no RDMA device has this address", ownAddr},
+	{opResolve, of(syscall.ENODEV, syscall.EADDRNOTAVAIL), rdma.ErrUnreachable,
+		"the interface that leads there has no RDMA device", peerAddr},
+	{opResolve, of(syscall.ENETUNREACH), rdma.ErrUnreachable, "no route", peerAddr},
+	{opResolve, of(syscall.EHOSTUNREACH, syscall.ETIMEDOUT), rdma.ErrUnreachable, "nobody answers for that address",
+		"ping; " + peerAddr},
 }
 
 // errNoErrno is a call that failed and set no errno.
@@ -97,7 +98,7 @@ func failed(op, object string, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		for i := range explanations {
-			if e := &explanations[i]; e.op == op && e.errno == errno {
+			if e := &explanations[i]; e.op == op && slices.Contains(e.errnos, errno) {
 				err = e.wrap(err)
 				break
 			}
@@ -198,15 +199,8 @@ func portDown(device string, port int, state string) error {
 // list joins the first few names.
 func list(names []string) string {
 	const show = 8
-	s := ""
-	for i, n := range names {
-		if i == show {
-			return s + fmt.Sprintf(" and %d more", len(names)-show)
-		}
-		if i > 0 {
-			s += ", "
-		}
-		s += n
+	if len(names) > show {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:show], ", "), len(names)-show)
 	}
-	return s
+	return strings.Join(names, ", ")
 }

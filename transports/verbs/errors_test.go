@@ -99,13 +99,14 @@ func TestExplanationsAreDistinct(t *testing.T) {
 	}
 	seen := map[key]bool{}
 	for _, e := range explanations {
-		if k := (key{e.op, e.errno}); seen[k] {
-			t.Errorf("%s with %v is given twice", e.op, e.errno)
-		} else {
-			seen[k] = true
+		for _, errno := range e.errnos {
+			if seen[key{e.op, errno}] {
+				t.Errorf("%s with %v is given twice", e.op, errno)
+			}
+			seen[key{e.op, errno}] = true
 		}
 		if e.try == "" || strings.HasSuffix(e.try, ".") {
-			t.Errorf("%s with %v: advice %q", e.op, e.errno, e.try)
+			t.Errorf("%s with %v: advice %q", e.op, e.errnos, e.try)
 		}
 	}
 }

@@ -41,16 +41,6 @@ const (
 	numExchangePhases
 )
 
-var exchangePhaseNames = [numExchangePhases]string{"none", "dialed", "asked", "answered", "ready", "ended"}
-
-// String is the phase in a word.
-func (p exchangePhase) String() string {
-	if p < numExchangePhases {
-		return exchangePhaseNames[p]
-	}
-	return "phase?"
-}
-
 // exchangeStep is what a caller does to an exchange.
 type exchangeStep uint8
 
@@ -98,9 +88,8 @@ func newExchange(c *net.TCPConn, phase exchangePhase) *exchange {
 	return x
 }
 
-// dialExchange connects to a listening exchange. local is the address by which
-// the peer is reached. rdma.ErrUnreachable when nobody answers in time.
-func dialExchange(ctx context.Context, addr string) (*exchange, netip.Addr, error) {
+// dialExchange connects to a listening exchange. rdma.ErrUnreachable when nobody answers in time.
+func dialExchange(ctx context.Context, addr string) (*exchange, error) {
 	ctx, cancel := withTimeout(ctx, answerTimeout)
 	defer cancel()
 	d := net.Dialer{KeepAliveConfig: keepAlive}
@@ -108,12 +97,11 @@ func dialExchange(ctx context.Context, addr string) (*exchange, netip.Addr, erro
 	if err != nil {
 		var bad *net.AddrError
 		if errors.As(err, &bad) {
-			return nil, netip.Addr{}, fmt.Errorf("%w: %w", rdma.ErrInvalid, bad)
+			return nil, fmt.Errorf("%w: %w", rdma.ErrInvalid, bad)
 		}
-		return nil, netip.Addr{}, unreachable(cause(err))
+		return nil, unreachable(cause(err))
 	}
-	x := newExchange(c.(*net.TCPConn), phaseDialed)
-	return x, x.local, nil
+	return newExchange(c.(*net.TCPConn), phaseDialed), nil
 }
 
 // offer sends the request and returns the peer's endpoint. A refusal is a
@@ -125,15 +113,10 @@ func (x *exchange) offer(ctx context.Context, e endpoint) (endpoint, error) {
 		return endpoint{}, err
 	}
 	err := x.step(ctx, stepOffer, func() error {
-		if err := x.send(request); err != nil {
-			return unreachable(err)
-		}
-		f, err := x.receive()
+		f, err := x.ask(request)
 		switch {
-		case errors.Is(err, rdma.ErrProtocol):
-			return err
 		case err != nil:
-			return unreachable(err)
+			return err
 		case f.kind == frameRefuse && f.why == refusedFabric:
 			return otherFabric("it refused for that reason")
 		case f.kind == frameRefuse:
@@ -164,10 +147,7 @@ func (x *exchange) answer(ctx context.Context, e endpoint) error {
 			x.conn.CloseWrite()
 			return err
 		}
-		if err := x.send(f); err != nil {
-			return unreachable(err)
-		}
-		return nil
+		return x.send(f)
 	})
 }
 
@@ -183,7 +163,7 @@ func (x *exchange) refuseFor(ctx context.Context, why refusal, private []byte) e
 	}
 	return x.step(ctx, stepRefuse, func() error {
 		if err := x.send(f); err != nil {
-			return unreachable(err)
+			return err
 		}
 		return x.conn.CloseWrite()
 	})
@@ -192,19 +172,11 @@ func (x *exchange) refuseFor(ctx context.Context, why refusal, private []byte) e
 // ready tells the peer that our QP is in RTS, and waits until its is too.
 func (x *exchange) ready(ctx context.Context) error {
 	return x.step(ctx, stepReady, func() error {
-		if err := x.send(&frame{kind: frameReady}); err != nil {
-			return unreachable(err)
+		f, err := x.ask(&frame{kind: frameReady})
+		if err == nil && f.kind != frameReady {
+			err = fmt.Errorf("%w: %s instead of ready", rdma.ErrProtocol, f.kind)
 		}
-		f, err := x.receive()
-		switch {
-		case errors.Is(err, rdma.ErrProtocol):
-			return err
-		case err != nil:
-			return unreachable(err)
-		case f.kind != frameReady:
-			return fmt.Errorf("%w: %s instead of ready", rdma.ErrProtocol, f.kind)
-		}
-		return nil
+		return err
 	})
 }
 
@@ -238,7 +210,7 @@ func (x *exchange) watch(gone func(orderly bool)) error {
 func (x *exchange) bye(ctx context.Context) error {
 	return x.step(ctx, stepBye, func() error {
 		if err := x.send(&frame{kind: frameBye}); err != nil {
-			return unreachable(err)
+			return err
 		}
 		return x.conn.CloseWrite()
 	})
@@ -326,7 +298,22 @@ func (x *exchange) send(f *frame) error {
 	if err == nil {
 		_, err = x.conn.Write(b)
 	}
-	return err
+	if err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
+// ask sends a frame and takes the peer's next one.
+func (x *exchange) ask(f *frame) (*frame, error) {
+	if err := x.send(f); err != nil {
+		return nil, err
+	}
+	answer, err := x.receive()
+	if err != nil && !errors.Is(err, rdma.ErrProtocol) {
+		err = unreachable(err)
+	}
+	return answer, err
 }
 
 func (x *exchange) receive() (*frame, error) {

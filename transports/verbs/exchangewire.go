@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func decodeFrame(b *[frameLen]byte) (*frame, error) {
 	f.MTU = binary.BigEndian.Uint32(b[24:])
 	copy(f.GID[:], b[28:])
 	n := int(b[7])
-	if n > maxExchangePrivate || b[21]|b[22]|b[23] != 0 || !zero(b[frameHead+n:]) {
+	if n > maxExchangePrivate || b[21]|b[22]|b[23] != 0 || len(bytes.Trim(b[frameHead+n:], "\x00")) > 0 {
 		return nil, fmt.Errorf("%w: %w: %s with %d private bytes and stray ones", rdma.ErrProtocol, errFrame, f.kind, n)
 	}
 	if n > 0 {
@@ -174,13 +175,4 @@ func (e *endpoint) check() error {
 func (e *endpoint) same(o *endpoint) bool {
 	return e.QPN == o.QPN && e.PSN == o.PSN && e.LID == o.LID && e.GID == o.GID && e.MTU == o.MTU &&
 		e.IRD == o.IRD && e.ORD == o.ORD && e.RNRRetry == o.RNRRetry
-}
-
-func zero(b []byte) bool {
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }

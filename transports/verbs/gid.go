@@ -63,27 +63,23 @@ const maxGIDs = 4096
 // indices, without the empty slots (Documentation/ABI/stable/sysfs-class-infiniband).
 // An absent device or port is fs.ErrNotExist.
 func readGIDs(sysfsRoot, device string, port int) ([]gidEntry, error) {
-	return gidReader{os.ReadDir, os.ReadFile}.table(sysfsRoot, device, port)
+	return fileReader(os.ReadFile).gids(sysfsRoot, device, port)
 }
 
-// gidReader is sysfs, or in tests what plays it: a file that answers EINVAL
-// cannot be made elsewhere.
-type gidReader struct {
-	readDir  func(string) ([]fs.DirEntry, error)
-	readFile func(string) ([]byte, error)
-}
+// fileReader reads files of sysfs, or in tests plays it: a file that answers EINVAL cannot be made elsewhere.
+type fileReader func(string) ([]byte, error)
 
-func (r gidReader) table(sysfsRoot, device string, port int) ([]gidEntry, error) {
+func (read fileReader) gids(sysfsRoot, device string, port int) ([]gidEntry, error) {
 	dir := filepath.Join(sysfsRoot, "class/infiniband", device, "ports", strconv.Itoa(port))
-	slots, err := r.readDir(filepath.Join(dir, "gids"))
+	slots, err := os.ReadDir(filepath.Join(dir, "gids"))
 	if err != nil {
 		return nil, &rdma.OpError{Op: opReadGIDs, Object: device + " port " + strconv.Itoa(port), Err: err}
 	}
-	link, _ := r.readFile(filepath.Join(dir, "link_layer")) // absent before 2.6.37: InfiniBand
+	link, _ := read(filepath.Join(dir, "link_layer")) // absent before 2.6.37: InfiniBand
 	ethernet := strings.TrimSpace(string(link)) == "Ethernet"
 	var table []gidEntry
 	for _, slot := range slots[:min(len(slots), maxGIDs)] {
-		e, used, err := r.slot(dir, slot.Name(), ethernet)
+		e, used, err := read.gid(dir, slot.Name(), ethernet)
 		if err != nil {
 			return nil, &rdma.OpError{Op: "read gid", Object: slot.Name() + " of " + device + " port " +
 				strconv.Itoa(port), Err: err}
@@ -97,11 +93,11 @@ func (r gidReader) table(sysfsRoot, device string, port int) ([]gidEntry, error)
 	return table, nil
 }
 
-func (r gidReader) slot(dir, name string, ethernet bool) (e gidEntry, used bool, err error) {
+func (read fileReader) gid(dir, name string, ethernet bool) (e gidEntry, used bool, err error) {
 	if e.Index, err = strconv.Atoi(name); err != nil || e.Index < 0 {
 		return e, false, fmt.Errorf("a slot has a number: %w", rdma.ErrInvalid)
 	}
-	text, err := r.readFile(filepath.Join(dir, "gids", name))
+	text, err := read(filepath.Join(dir, "gids", name))
 	if err != nil {
 		return e, false, emptySlot(err)
 	}
@@ -113,7 +109,7 @@ func (r gidReader) slot(dir, name string, ethernet bool) (e gidEntry, used bool,
 	if gid.IsUnspecified() {
 		return e, false, nil
 	}
-	kind, err := r.readFile(filepath.Join(dir, "gid_attrs/types", name))
+	kind, err := read(filepath.Join(dir, "gid_attrs/types", name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // before 4.5: no RoCE v2
 	case err != nil:
@@ -124,7 +120,7 @@ func (r gidReader) slot(dir, name string, ethernet bool) (e gidEntry, used bool,
 	if e.Type == gidIB && ethernet { // sysfs has one name for both: "IB/RoCE v1"
 		e.Type = gidRoCEv1
 	}
-	dev, err := r.readFile(filepath.Join(dir, "gid_attrs/ndevs", name))
+	dev, err := read(filepath.Join(dir, "gid_attrs/ndevs", name))
 	if err == nil {
 		e.NetDev = strings.TrimSpace(string(dev))
 	}

@@ -75,18 +75,18 @@ func TestSlotsThatAnswerEINVALAreEmpty(t *testing.T) {
 			"gid_attrs/types/0": "RoCE v2",
 			"gids/1":            linkLocal, "gid_attrs/types/1": "RoCE v2"})
 		fail := error(syscall.EINVAL)
-		r := gidReader{os.ReadDir, func(name string) ([]byte, error) {
+		read := fileReader(func(name string) ([]byte, error) {
 			if strings.HasSuffix(name, at) {
 				return nil, &fs.PathError{Op: "read", Path: name, Err: fail}
 			}
 			return os.ReadFile(name)
-		}}
-		got, err := r.table(root, "rxe0", 1)
+		})
+		got, err := read.gids(root, "rxe0", 1)
 		if want := []gidEntry{entry(0, mapped, gidRoCEv2, "")}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: table = %v, %v, want %v", at, got, err, want)
 		}
 		fail = syscall.EIO
-		if got, err := r.table(root, "rxe0", 1); !errors.Is(err, syscall.EIO) {
+		if got, err := read.gids(root, "rxe0", 1); !errors.Is(err, syscall.EIO) {
 			t.Errorf("%s: table = %v, %v, want EIO: only EINVAL means empty", at, got, err)
 		}
 	}

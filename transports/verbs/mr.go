@@ -89,7 +89,6 @@ func (m *mr) Addr() uint64        { return m.base }
 func (m *mr) Len() uint64         { return m.size }
 func (m *mr) Access() rdma.Access { return m.access }
 
-// Close revokes the keys.
 func (m *mr) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,15 +21,11 @@ var nudges = [...]time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 500
 // nudge has the initiator write nothing a few times. Whatever the key and address, such
 // a write changes nothing (RFC 5041 §5.2).
 func (q *qp) nudge() {
-	q.dev.group.Add(1)
-	go func() {
-		defer q.dev.group.Done()
+	q.dev.group.Go(func() {
 		for _, pause := range nudges {
-			t := time.NewTimer(pause)
 			select {
-			case <-t.C:
+			case <-time.After(pause):
 			case <-q.ended:
-				t.Stop()
 				return
 			}
 			q.sendMu.Lock()
@@ -42,5 +38,5 @@ func (q *qp) nudge() {
 				return
 			}
 		}
-	}()
+	})
 }

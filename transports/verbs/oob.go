@@ -54,7 +54,7 @@ func negotiate(wish *rdma.ConnParam, ird, ord int, private []byte) rdma.ConnPara
 }
 
 func (q *qp) connectExchange(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
-	x, _, err := dialExchange(ctx, addr)
+	x, err := dialExchange(ctx, addr)
 	if err != nil {
 		return p, err
 	}
@@ -110,7 +110,6 @@ func (d *Device) listenPort(ctx context.Context, addr string, backlog int) (rdma
 	return &portListener{dev: d, l: l}, nil
 }
 
-// Accept takes the oldest request that still waits.
 func (l *portListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	x, err := l.l.accept(ctx)
 	if err != nil {
@@ -119,7 +118,6 @@ func (l *portListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	return &portRequest{dev: l.dev, x: x}, nil
 }
 
-// Addr is "host:port" with the real port.
 func (l *portListener) Addr() string { return l.l.addr }
 
 // Close refuses the requests that wait.
@@ -137,38 +135,19 @@ type portRequest struct {
 	x   *exchange
 }
 
-// Param is what the peer asks.
 func (r *portRequest) Param() rdma.ConnParam {
 	e := &r.x.peer
 	return rdma.ConnParam{PrivateData: slices.Clone(e.Private), IRD: int(e.ORD), ORD: int(e.IRD),
 		RNRRetry: int(e.RNRRetry)}
 }
 
-// RemoteAddr is the peer's end of the TCP connection.
 func (r *portRequest) RemoteAddr() string { return r.x.remote }
 
 // Accept joins a QP. A call refused for its arguments leaves the request open.
 func (r *portRequest) Accept(ctx context.Context, peer rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
-	fail := func(err error) (rdma.ConnParam, error) {
-		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.x.remote, Err: err}
-	}
-	if err := r.dev.checkParam(&p); err != nil {
-		return fail(err)
-	}
-	q, err := r.dev.ownQP(peer)
-	if err != nil {
-		return fail(err)
-	}
-	ctx, err = q.claim(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	defer q.release()
-	got, err := r.answer(ctx, q, p)
-	if err != nil {
-		return fail(err)
-	}
-	return got, nil
+	return r.dev.accept(ctx, r.x.remote, peer, p, func(ctx context.Context, q *qp) (rdma.ConnParam, error) {
+		return r.answer(ctx, q, p)
+	})
 }
 
 func (r *portRequest) answer(ctx context.Context, q *qp, p rdma.ConnParam) (rdma.ConnParam, error) {
@@ -189,7 +168,6 @@ func (r *portRequest) answer(ctx context.Context, q *qp, p rdma.ConnParam) (rdma
 	return got, nil
 }
 
-// Reject refuses with private data.
 func (r *portRequest) Reject(ctx context.Context, privateData []byte) error {
 	err := r.dev.checkParam(&rdma.ConnParam{PrivateData: privateData})
 	if err == nil {

@@ -143,7 +143,6 @@ func postError(rc C.int) error {
 	return &rdma.OpError{Op: "post", Err: errno(rc)}
 }
 
-// PostRecv takes receives.
 func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if q.srq != nil {
 		return 0, rdma.ErrInvalid // ibv_post_recv(3)

@@ -6,6 +6,7 @@ package verbs
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -81,10 +82,8 @@ func (d *Device) newQP(cfg rdma.QPConfig, raw bool) (*qp, error) {
 	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
 		return nil, fmt.Errorf("completion queues of this device are required: %w", rdma.ErrInvalid)
 	}
-	if cfg.SendDepth == 0 {
-		cfg.SendDepth = 1
-	}
-	if cfg.RecvDepth == 0 || cfg.SRQ != nil {
+	cfg.SendDepth, cfg.RecvDepth = cmp.Or(cfg.SendDepth, 1), cmp.Or(cfg.RecvDepth, 1)
+	if cfg.SRQ != nil {
 		cfg.RecvDepth = 1
 	}
 	if c := &d.caps; cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > c.MaxQPWR || cfg.RecvDepth > c.MaxQPWR ||
@@ -141,16 +140,12 @@ func (d *Device) createQP(q *qp, raw bool) error {
 	if q.srq != nil {
 		shared, hw.max_recv_wr, hw.max_recv_sge = q.srq.c, 0, 0
 	}
-	var all C.int
-	if q.cfg.SigAll {
-		all = 1
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var rc C.int
 	q.c = C.vb_create_qp(q.pd.pd, d.table, q.send.c, q.recv.c, shared, C.uint32_t(q.cfg.SendDepth),
-		C.uint32_t(q.cfg.RecvDepth),
-		&hw, all, C.uint32_t(d.found.toldFrom), padRecv(d.iwarp), C.uint64_t(q.id), &rc)
+		C.uint32_t(q.cfg.RecvDepth), &hw, flag(q.cfg.SigAll), C.uint32_t(d.found.toldFrom), flag(d.iwarp),
+		C.uint64_t(q.id), &rc)
 	if q.c == nil {
 		return errno(rc)
 	}
@@ -176,7 +171,6 @@ func (q *qp) accessFlags() C.int {
 	return accessFlags(a|rdma.LocalWrite, q.ops)
 }
 
-// Num identifies the QP.
 func (q *qp) Num() uint32 { return q.num }
 
 func (q *qp) object() string { return fmt.Sprintf("qp %d", q.num) }
@@ -189,7 +183,6 @@ func (q *qp) Drain() error {
 	})
 }
 
-// Resume releases what Drain held.
 func (q *qp) Resume() error {
 	return q.command("resume", rdma.QPSQD, rdma.QPRTS, func() error {
 		return retried(func() error { return fromSQD(q.c.qp) })

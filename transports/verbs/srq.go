@@ -44,7 +44,8 @@ func (d *Device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	}
 	d.mu.Lock() // creation is serialised for the table
 	var rc C.int
-	c := C.vb_create_srq(p.pd, d.table, C.uint32_t(cfg.Depth), C.uint32_t(d.caps.MaxSGE), padRecv(d.iwarp), &rc)
+	// libsiw refuses a receive without elements: one of length 0, which is the same, is posted in its place.
+	c := C.vb_create_srq(p.pd, d.table, C.uint32_t(cfg.Depth), C.uint32_t(d.caps.MaxSGE), flag(d.iwarp), &rc)
 	d.mu.Unlock()
 	if c == nil {
 		d.leavePD(p)
@@ -54,15 +55,6 @@ func (d *Device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	return &srq{dev: d, pd: p, c: c, depth: cfg.Depth}, nil
 }
 
-// padRecv: libsiw refuses a receive without elements; one of length 0 is the same.
-func padRecv(iwarp bool) C.int {
-	if iwarp {
-		return 1
-	}
-	return 0
-}
-
-// PostRecv takes receives.
 func (s *srq) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	n, err := checkRecv(wrs, s.dev.caps.MaxSGE)
 	if n == 0 {

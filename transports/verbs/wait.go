@@ -150,7 +150,6 @@ func (s *sleeper) close() {
 	s.held.Unlock()
 }
 
-// Arm asks for one event.
 func (c *cq) Arm(solicitedOnly bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +165,6 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// Wait blocks until the armed event fires or ctx ends.
 func (c *cq) Wait(ctx context.Context) error {
 	for hooked := false; ; {
 		done, err := c.takeEvent()
