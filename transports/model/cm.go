@@ -35,7 +35,6 @@ func untagged(p rdma.ConnParam) (rdma.ConnParam, uint32) {
 	return p, binary.BigEndian.Uint32(b[4:])
 }
 
-// Connect joins the queue pair to the listener at addr.
 func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
 	p, err := q.tagged(p)
 	if err != nil {

@@ -170,10 +170,8 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	return c.below.Arm(solicitedOnly)
 }
 
-// Wait blocks until the armed event fires or ctx ends.
 func (c *cq) Wait(ctx context.Context) error { return c.below.Wait(ctx) }
 
-// Close fails with ErrBusy while a queue pair uses the queue.
 func (c *cq) Close() error {
 	if err := c.below.Close(); err != nil {
 		return err

@@ -63,7 +63,6 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	return d, nil
 }
 
-// Name is the NIC with every parameter, and the device below it.
 func (d *device) Name() string { return d.cfg.String() + "+" + d.Device.Name() }
 
 // Caps are those of the device below, with the label and the clock of the model.
@@ -101,7 +100,6 @@ func (d *device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	return m, nil
 }
 
-// Close revokes the keys.
 func (m *mr) Close() error {
 	err := m.MR.Close()
 	world.Lock()
@@ -125,7 +123,6 @@ func (m *mr) touched(addr, n uint64) needs {
 	return b
 }
 
-// NewCQ makes a completion queue.
 func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	below, err := d.Device.NewCQ(depth)
 	if err != nil {
@@ -144,7 +141,6 @@ func (d *device) forget(c *cq) {
 	d.cqs = slices.DeleteFunc(d.cqs, func(o *cq) bool { return o == c })
 }
 
-// Listen takes connections.
 func (d *device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	l, err := d.Device.Listen(ctx, addr, backlog)
 	if err != nil {

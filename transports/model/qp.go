@@ -41,7 +41,6 @@ type sent struct {
 	at int64  // when it is done
 }
 
-// NewQP makes a queue pair.
 func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	send, ok1 := cfg.SendCQ.(*cq)
 	recv, ok2 := cfg.RecvCQ.(*cq)
@@ -182,7 +181,6 @@ func (q *qp) arrived() int64 {
 	return q.arrivals[q.first-1]
 }
 
-// PostRecv takes receives.
 func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	world.Lock()
 	defer world.Unlock()
