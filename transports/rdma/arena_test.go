@@ -24,12 +24,9 @@ func TestAnArenaIsHandedOutInBlocks(t *testing.T) {
 		if all.Len() < 3<<20 || all.Addr()%4096 != 0 || a.Pages() != PagesBase && all.Addr()%hugeSize != 0 {
 			t.Errorf("%v: %d bytes at %#x", pages, all.Len(), all.Addr())
 		}
-		x, err := a.Alloc(100, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		y, err := a.Alloc(5000, 4096)
-		if err != nil {
+		x, errX := a.Alloc(100, 0)
+		y, errY := a.Alloc(5000, 4096)
+		if err := errors.Join(errX, errY); err != nil {
 			t.Fatal(err)
 		}
 		if x.Addr()%64 != 0 || y.Addr()%4096 != 0 || x.Len() != 100 || y.Len() != 5000 || cap(y.Bytes()) != 5000 {

@@ -8,26 +8,32 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// foreign maps size bytes and declares them, until the end of the test.
+func foreign(t *testing.T, size int) (raw []byte, b rdma.Buffer) {
+	t.Helper()
+	raw, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Munmap(raw) })
+	if b, err = rdma.Foreign(raw); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Free() })
+	return raw, b
+}
+
 // TestForeignMemoryPermitsWhatItsPagesDo: rights that the pages do not give are refused,
 // on any part of the mapping, and only there.
 func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 	page := syscall.Getpagesize()
-	raw, err := syscall.Mmap(-1, 0, 4*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Munmap(raw)
+	raw, whole := foreign(t, 4*page)
 	for i, prot := range []int{syscall.PROT_READ | syscall.PROT_WRITE, syscall.PROT_READ, syscall.PROT_NONE,
 		syscall.PROT_READ | syscall.PROT_WRITE} {
 		if err := syscall.Mprotect(raw[i*page:(i+1)*page], prot); err != nil {
 			t.Fatal(err)
 		}
 	}
-	whole, err := rdma.Foreign(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer whole.Free()
 	for _, c := range []struct {
 		what        string
 		from, to    int
@@ -59,17 +65,9 @@ func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 // TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as
 // cheap as they are.
 func TestMemoryThatMayBeWrittenAllocatesNothing(t *testing.T) {
-	raw, err := syscall.Mmap(-1, 0, 1<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	_, b := foreign(t, 1<<20)
+	err := b.Permits(rdma.LocalWrite)
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Munmap(raw)
-	b, err := rdma.Foreign(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Free()
-	if err := b.Permits(rdma.LocalWrite); err != nil {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(100, func() { err = b.Permits(rdma.LocalWrite) }); n != 0 || err != nil {

@@ -141,10 +141,7 @@ func TestErrorsCompareAsDocumented(t *testing.T) {
 }
 
 func TestLoadByteReadsEveryPosition(t *testing.T) {
-	b, err := Alloc(64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := alloc(t, 64)
 	defer b.Free()
 	for i := range b.Bytes() {
 		b.Bytes()[i] = byte(i * 3)
