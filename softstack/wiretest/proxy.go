@@ -33,8 +33,7 @@ func NewProxy(target string, mulpdu int, timeout time.Duration) (*Proxy, error) 
 		return nil, err
 	}
 	p := &Proxy{target: target, timeout: timeout, mulpdu: mulpdu, l: l.(*net.TCPListener)}
-	p.wg.Add(1)
-	go p.serve()
+	p.wg.Go(p.serve)
 	return p, nil
 }
 
@@ -62,7 +61,6 @@ func (p *Proxy) Close() []string {
 }
 
 func (p *Proxy) serve() {
-	defer p.wg.Done()
 	for {
 		a, err := p.l.AcceptTCP()
 		if err != nil {
@@ -83,9 +81,8 @@ func (p *Proxy) serve() {
 		s := &session{p: p}
 		s.ends[0].Check = Checker{MULPDU: p.mulpdu, ORD: -1}
 		s.ends[1].Check = Checker{MULPDU: p.mulpdu, ORD: -1, Passive: true}
-		p.wg.Add(2)
-		go s.pump(0, a, b.(*net.TCPConn))
-		go s.pump(1, b.(*net.TCPConn), a)
+		p.wg.Go(func() { s.pump(0, a, b.(*net.TCPConn)) })
+		p.wg.Go(func() { s.pump(1, b.(*net.TCPConn), a) })
 	}
 }
 
@@ -104,7 +101,6 @@ type session struct {
 // pump passes on what one end sends. A FIN is passed on as such; anything else
 // that ends the reading resets the other side.
 func (s *session) pump(from int, in, out *net.TCPConn) {
-	defer s.p.wg.Done()
 	b := make([]byte, 64<<10)
 	for {
 		in.SetReadDeadline(time.Now().Add(s.p.timeout))

@@ -1,6 +1,7 @@
 package wiretest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -142,11 +143,8 @@ func (r *Reader) Next() (*FPDU, bool) {
 	}
 	end := mpa.LenFieldLen + int(binary.BigEndian.Uint16(body))
 	f.ULPDU = body[mpa.LenFieldLen:end:end]
-	for _, b := range body[end : need-mpa.CRCLen] {
-		if b != 0 {
-			f.Faults = append(f.Faults, "pad is not zero") // RFC 5044 §4.1
-			break
-		}
+	if pad := body[end : need-mpa.CRCLen]; bytes.Count(pad, []byte{0}) != len(pad) {
+		f.Faults = append(f.Faults, "pad is not zero") // RFC 5044 §4.1
 	}
 	if r.CRC {
 		if got, want := mpa.GetCRC(body[need-mpa.CRCLen:]), mpa.CRC(0, r.in[:covered]); got != want {

@@ -108,34 +108,19 @@ func (s *Segment) Shorten(n int) *Segment {
 }
 
 // Flip inverts bits of one octet of the ULPDU.
-func (s *Segment) Flip(off int, bits byte) *Segment {
-	s.ulpdu[off] ^= bits
-	return s
-}
+func (s *Segment) Flip(off int, bits byte) *Segment { return s.set(off, bits, ^s.ulpdu[off]) }
 
 // More clears L: another segment of the message follows.
-func (s *Segment) More() *Segment {
-	s.ulpdu[0] &^= 0x40
-	return s
-}
+func (s *Segment) More() *Segment { return s.set(0, 0x40, 0) }
 
 // DV sets the DDP version.
-func (s *Segment) DV(v byte) *Segment {
-	s.ulpdu[0] = s.ulpdu[0]&^3 | v&3
-	return s
-}
+func (s *Segment) DV(v byte) *Segment { return s.set(0, 0x03, v) }
 
 // RV sets the RDMAP version.
-func (s *Segment) RV(v byte) *Segment {
-	s.ulpdu[1] = s.ulpdu[1]&0x3f | v<<6
-	return s
-}
+func (s *Segment) RV(v byte) *Segment { return s.set(1, 0xc0, v<<6) }
 
 // Op sets the opcode and leaves the rest of the header.
-func (s *Segment) Op(op rdmap.Opcode) *Segment {
-	s.ulpdu[1] = s.ulpdu[1]&0xf0 | byte(op)&0x0f
-	return s
-}
+func (s *Segment) Op(op rdmap.Opcode) *Segment { return s.set(1, 0x0f, byte(op)) }
 
 // STag sets the steering tag of a tagged header.
 func (s *Segment) STag(v uint32) *Segment { return s.put32(2, v) }
@@ -157,6 +142,12 @@ func (s *Segment) MSN(v uint32) *Segment { return s.put32(10, v) }
 
 // MO sets the message offset.
 func (s *Segment) MO(v uint32) *Segment { return s.put32(14, v) }
+
+// set replaces the bits of a mask in one octet.
+func (s *Segment) set(off int, mask, bits byte) *Segment {
+	s.ulpdu[off] = s.ulpdu[off]&^mask | bits&mask
+	return s
+}
 
 func (s *Segment) put32(off int, v uint32) *Segment {
 	binary.BigEndian.PutUint32(s.ulpdu[off:], v)

@@ -2,6 +2,7 @@ package wiretest
 
 import (
 	"encoding/hex"
+	"strconv"
 	"strings"
 )
 
@@ -72,10 +73,7 @@ func unhex(s string) []byte {
 	for _, word := range strings.Fields(s) {
 		n := 1
 		if count, rest, ok := strings.Cut(word, "*"); ok {
-			n = 0
-			for _, c := range count {
-				n = n*10 + int(c-'0')
-			}
+			n, _ = strconv.Atoi(count)
 			word = rest
 		}
 		b, err := hex.DecodeString(word)

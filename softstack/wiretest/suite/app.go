@@ -2,10 +2,12 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
@@ -229,17 +231,11 @@ func (a *app) flushed() {
 }
 
 func names(all []target.Completion) string {
-	if len(all) == 0 {
-		return "none"
+	var each []string
+	for _, c := range all {
+		each = append(each, fmt.Sprintf("%d %s", c.ID, c.Status))
 	}
-	s := ""
-	for i, c := range all {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprintf("%d %s", c.ID, c.Status)
-	}
-	return s
+	return cmp.Or(strings.Join(each, ", "), "none")
 }
 
 // called makes the target connect to us, and reads its Request.

@@ -1,6 +1,8 @@
 package suite
 
 import (
+	"slices"
+
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
@@ -13,11 +15,7 @@ type row struct {
 
 // table lists all rows in the order of the catalogue.
 func table() []row {
-	var all []row
-	for _, part := range [][]row{startup, framing, ddpRows, rdmapRows, extensionRows, mutations} {
-		all = append(all, part...)
-	}
-	return all
+	return slices.Concat(startup, framing, ddpRows, rdmapRows, extensionRows, mutations)
 }
 
 // Catalogue lists the cases. The caller owns the slice.
@@ -29,21 +27,9 @@ func Catalogue() []conform.Case {
 	return all
 }
 
-// must and its siblings make a row.
+// must makes a row; should, may and hazard change one.
 func must(id, clause, requirement string, run func(*trial)) row {
 	return row{Case: conform.Case{ID: id, Clause: clause, Requirement: requirement}, run: run}
-}
-
-func should(id, clause, requirement string, run func(*trial)) row {
-	r := must(id, clause, requirement, run)
-	r.Level = conform.Should
-	return r
-}
-
-func may(id, clause, requirement string, run func(*trial)) row {
-	r := must(id, clause, requirement, run)
-	r.Level = conform.May
-	return r
 }
 
 // ofTarget is a row that needs more of the peer than rping does: a test target. lacks says what.
@@ -53,7 +39,16 @@ func ofTarget(id, clause, requirement, lacks string, run func(*trial)) row {
 	return r
 }
 
-// hazard marks a row.
+func should(r row) row {
+	r.Level = conform.Should
+	return r
+}
+
+func may(r row) row {
+	r.Level = conform.May
+	return r
+}
+
 func hazard(r row) row {
 	r.Hazard = true
 	return r

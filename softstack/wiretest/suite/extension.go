@@ -137,31 +137,26 @@ var extensionRows = []row{
 			if t.target == nil {
 				return // rping asks for no atomic
 			}
-			for _, c := range []struct {
-				of    func(id uint32) *wiretest.Segment
-				codes []rdmap.TermCode
-			}{
-				{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id+1, 0) },
-					[]rdmap.TermCode{rdmap.TermStream, rdmap.TermOpcode}},
-				{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(2, id, 0) },
-					[]rdmap.TermCode{rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer}},
-				{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id, 0).MO(4) },
-					[]rdmap.TermCode{rdmap.TermUntaggedMO}},
-				{func(id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id, 0).QN(0) },
-					[]rdmap.TermCode{rdmap.TermOpcode}},
-				{func(id uint32) *wiretest.Segment {
-					return wiretest.AtomicResponse(1, id, 0).Shorten(ddp.UntaggedLen + 11)
-				}, []rdmap.TermCode{rdmap.TermStream}},
-				{func(id uint32) *wiretest.Segment {
-					return wiretest.AtomicResponse(1, id, 0).Append(make([]byte, 20)...)
-				}, []rdmap.TermCode{rdmap.TermUntaggedTooLong, rdmap.TermStream}},
-				{func(id uint32) *wiretest.Segment {
-					return wiretest.ReadResponse(ourSTag, ourTO, make([]byte, rdmap.AtomicSize))
-				}, []rdmap.TermCode{rdmap.TermOpcode, rdmap.TermTaggedSTag}},
-			} {
+			asked := func() (*link, uint32) {
 				l := t.extended()
-				l.bad(c.of(l.asks().ID), c.codes...)
+				return l, l.asks().ID
 			}
+			l, id := asked()
+			l.bad(wiretest.AtomicResponse(1, id+1, 0), rdmap.TermStream, rdmap.TermOpcode)
+			l, id = asked()
+			l.bad(wiretest.AtomicResponse(2, id, 0), rdmap.TermUntaggedMSN, rdmap.TermUntaggedNoBuffer)
+			l, id = asked()
+			l.bad(wiretest.AtomicResponse(1, id, 0).MO(4), rdmap.TermUntaggedMO)
+			l, id = asked()
+			l.bad(wiretest.AtomicResponse(1, id, 0).QN(0), rdmap.TermOpcode)
+			l, id = asked()
+			l.bad(wiretest.AtomicResponse(1, id, 0).Shorten(ddp.UntaggedLen+11), rdmap.TermStream)
+			l, id = asked()
+			l.bad(wiretest.AtomicResponse(1, id, 0).Append(make([]byte, 20)...), rdmap.TermUntaggedTooLong,
+				rdmap.TermStream)
+			l, _ = asked()
+			l.bad(wiretest.ReadResponse(ourSTag, ourTO, make([]byte, rdmap.AtomicSize)), rdmap.TermOpcode,
+				rdmap.TermTaggedSTag)
 		}),
 	must("x-02/atomic-length", "RFC 7306 §5.2.1", "An Atomic Request is one segment of 52 octets.", func(t *trial) {
 		for _, n := range []int{0, 28, 51, 53} {

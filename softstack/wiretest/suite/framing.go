@@ -14,9 +14,6 @@ import (
 
 func hex(v uint16) string { return fmt.Sprintf("0x%x", v) }
 
-// checked is a connection with CRC, which a Request that asks for it always gives.
-func (t *trial) checked() *link { return t.connect() }
-
 // padded is a Write to nobody whose FPDU has pad: its outcome shows whether the
 // framing was taken (1/1/00) or refused (2/0/02).
 func padded() *wiretest.Segment { return wiretest.Write(noSTag, ourTO, []byte("x")) }
@@ -52,18 +49,14 @@ func (t *trial) marked() *link {
 var framing = []row{
 	must("w-07/bad-crc", "RFC 5044 §6, §8 code 2",
 		"An FPDU with a bad CRC is not delivered, and ends the stream with Terminate 2/0/02.", func(t *trial) {
-			l := t.checked()
-			l.transmit(l.hello().BadCRC())
-			l.ends(nil, rdmap.TermMPACRC)
-			l = t.checked().learn()
-			l.transmit(l.hello().BadCRC())
-			l.ends(nil, rdmap.TermMPACRC)
+			l := t.connect()
+			l.drops(l.hello().BadCRC(), rdmap.TermMPACRC)
+			l = t.connect().learn()
+			l.drops(l.hello().BadCRC(), rdmap.TermMPACRC)
 		}),
 	hazard(must("w-23/length-zero", "RFC 5044 §4.1, §8", "A ULPDU_Length of 0 is an error.", func(t *trial) {
-		l := t.checked()
-		l.transmit(wiretest.Raw())
-		l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal, rdmap.TermUntaggedVersion,
-			rdmap.TermTaggedVersion)
+		t.connect().drops(wiretest.Raw(), rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal,
+			rdmap.TermUntaggedVersion, rdmap.TermTaggedVersion)
 	})),
 	hazard(must("w-24/length-below-header", "RFC 5041 §4",
 		"A ULPDU shorter than its header is an error, and nothing is placed.", func(t *trial) {
@@ -71,18 +64,16 @@ var framing = []row{
 				wiretest.Write(noSTag, 0, nil).Shorten(1), wiretest.Write(noSTag, 0, nil).Shorten(13),
 				wiretest.Send(1, nil).Shorten(2), wiretest.Send(1, nil).Shorten(17),
 			} {
-				l := t.checked()
-				l.transmit(u)
-				l.ends(nil, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal)
+				t.connect().drops(u, rdmap.TermMPAMarker, rdmap.TermDDPLocal, rdmap.TermLocal)
 			}
 		})),
 	must("w-25/longest", "RFC 5044 §4.1",
 		"An FPDU of 65535 octets is taken: the fault found is that of its content.", func(t *trial) {
-			t.checked().rejects(wiretest.Write(noSTag, ourTO, make([]byte, 65535-14)), rdmap.TermTaggedSTag)
+			t.connect().rejects(wiretest.Write(noSTag, ourTO, make([]byte, 65535-14)), rdmap.TermTaggedSTag)
 		}),
 	must("w-26/truncated", "RFC 5044 §8 code 1; RFC 5041 §6.2",
 		"An FPDU that the end of the stream cuts is not delivered.", func(t *trial) {
-			l := t.checked()
+			l := t.connect()
 			_ = l.Write(l.Encode(l.hello())[:30])
 			_ = l.CloseWrite()
 			e := l.finish()
@@ -95,7 +86,7 @@ var framing = []row{
 			}
 		}),
 	must("w-27/octet-by-octet", "RFC 5044 §6", "An FPDU may come one octet at a time.", func(t *trial) {
-		l := t.checked()
+		l := t.connect()
 		if err := l.Dribble(1, l.Encode(l.hello())); err != nil {
 			t.Fail(err.Error(), "every octet is taken")
 		}
@@ -103,7 +94,7 @@ var framing = []row{
 	}),
 	must("w-28/many-at-once", "RFC 5044 §6", "Many FPDUs may come at once, cut anywhere.", func(t *trial) {
 		for _, cut := range []int{1, 7, 63, 501} {
-			l := t.checked()
+			l := t.connect()
 			var segs []*wiretest.Segment
 			for range 50 {
 				segs = append(segs, wiretest.Write(noSTag, 0, nil))
@@ -115,11 +106,8 @@ var framing = []row{
 		}
 	}),
 	must("w-29/pad-not-zero", "RFC 5044 §4.1", "Pad is covered by the CRC and else not looked at.", func(t *trial) {
-		l := t.checked()
 		s := padded()
-		s.Pad([]byte{0xff, 0xee, 0xdd}[:mpa.Pad(len(s.ULPDU()))]...)
-		l.transmit(s)
-		l.ends(s, rdmap.TermTaggedSTag)
+		t.one(s.Pad([]byte{0xff, 0xee, 0xdd}[:mpa.Pad(len(s.ULPDU()))]...), rdmap.TermTaggedSTag)
 	}),
 	must("w-30/crc-coverage", "RFC 5044 §4.4",
 		"The CRC covers the pad, and is transmitted with its low octet first.", func(t *trial) {
@@ -127,28 +115,22 @@ var framing = []row{
 				func(b []byte) (sum [4]byte) { mpa.PutCRC(sum[:], mpa.CRC(0, b[:len(b)-3])); return sum },
 				func(b []byte) (sum [4]byte) { binary.BigEndian.PutUint32(sum[:], mpa.CRC(0, b)); return sum },
 			} {
-				l := t.checked()
 				// the pad would not show if it were zero
-				l.transmit(wiretest.Send(1, []byte("hello")).Pad(9, 9, 9).CRC(f))
-				l.ends(nil, rdmap.TermMPACRC)
+				t.connect().drops(wiretest.Send(1, []byte("hello")).Pad(9, 9, 9).CRC(f), rdmap.TermMPACRC)
 			}
 		}),
 	ofTarget("w-31/marker-pointer", "RFC 5044 §8 code 3",
 		"A marker that points elsewhere ends the stream with Terminate 2/0/03.", wantsMarkers, func(t *trial) {
 			l := t.marked()
-			l.transmit(l.hello().Mark(func(uint16) [4]byte { return [4]byte{0, 0, 1, 0} }))
-			l.ends(nil, rdmap.TermMPAMarker)
-			l = t.marked()
-			l.transmit(padded().Append(make([]byte,
-				600)...).Mark(func(p uint16) [4]byte { return [4]byte{0, 0, byte(p >> 8), byte(p) + 4} }))
-			l.ends(nil, rdmap.TermMPAMarker)
+			l.drops(l.hello().Mark(func(uint16) [4]byte { return [4]byte{0, 0, 1, 0} }), rdmap.TermMPAMarker)
+			later := func(p uint16) [4]byte { return [4]byte{0, 0, byte(p >> 8), byte(p) + 4} }
+			t.marked().drops(padded().Append(make([]byte, 600)...).Mark(later), rdmap.TermMPAMarker)
 		}),
 	ofTarget("w-32/markers-missing", "RFC 5044 §8 code 3", "Markers that are left out end the stream.", wantsMarkers,
 		func(t *trial) {
 			l := t.marked()
 			l.Enc.Markers = false
-			l.transmit(l.hello())
-			l.ends(nil, rdmap.TermMPAMarker, rdmap.TermMPACRC) // what is read as a marker may point to itself
+			l.drops(l.hello(), rdmap.TermMPAMarker, rdmap.TermMPACRC) // what is read as a marker may point to itself
 		}),
 	ofTarget("w-33/marker-reserved", "RFC 5044 §4.2", "Reserved bits of a marker are ignored.", wantsMarkers,
 		func(t *trial) {
@@ -172,7 +154,7 @@ var framing = []row{
 		}),
 	must("w-35/behind-bad-crc", "RFC 5044 §8; RFC 5041 §7.1",
 		"What follows an FPDU with a bad CRC is dropped.", func(t *trial) {
-			l := t.checked()
+			l := t.connect()
 			l.transmit(wiretest.Write(noSTag, 0, nil).BadCRC(), l.hello())
 			l.ends(nil, rdmap.TermMPACRC)
 		}),

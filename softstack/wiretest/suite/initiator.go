@@ -87,15 +87,19 @@ func (l *link) endsWith(code rdmap.TermCode) {
 
 // answersReads sends n Read Requests at once, all of which are to be answered.
 func (l *link) answersReads(n int) {
-	var segs []*wiretest.Segment
-	for i := range n {
-		segs = append(segs, wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
-	}
-	l.transmit(segs...)
+	l.transmit(emptyReads(n)...)
 	for i := range n {
 		if f, err := l.Next(); err != nil || f.Op() != rdmap.OpReadResp {
 			l.t.Fail(fmt.Sprintf("%d of %d answered, then %s, %v", i, n, l.name(f), err),
 				"room for as many as the Reply says", "Terminate "+rdmap.TermMPAInsufficientIRD.String())
 		}
 	}
+}
+
+// emptyReads are n Read Requests for no octets.
+func emptyReads(n int) (segs []*wiretest.Segment) {
+	for i := range n {
+		segs = append(segs, wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
+	}
+	return segs
 }

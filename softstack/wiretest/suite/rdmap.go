@@ -92,26 +92,20 @@ var rdmapRows = []row{
 		"Read Requests beyond the IRD end the stream with Terminate 1/2/02, if they are outstanding.", func(t *trial) {
 			l := t.connect()
 			n := int(l.rep.Enh.IRD) + 1
-			var segs []*wiretest.Segment
-			for i := range n {
-				segs = append(segs, wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))
-			}
-			l.transmit(segs...)
-			answers := 0
-			for answers < n {
+			l.transmit(emptyReads(n)...)
+			want := "Terminate " + rdmap.TermUntaggedNoBuffer.String()
+			for answers := range n {
 				f, err := l.Next()
 				if err != nil {
-					t.Fail(fmt.Sprintf("%d of %d answered, then %v", answers, n, err),
-						"Terminate "+rdmap.TermUntaggedNoBuffer.String(), "every request is answered")
+					t.Fail(fmt.Sprintf("%d of %d answered, then %v", answers, n, err), want, "every request is answered")
 				}
 				if term, ok := f.Terminate(); ok {
 					if term.Code != rdmap.TermUntaggedNoBuffer {
-						t.Fail(term.Code.String(), "Terminate "+rdmap.TermUntaggedNoBuffer.String())
+						t.Fail(term.Code.String(), want)
 					}
 					t.Note("refused behind %d answers", answers)
 					return
 				}
-				answers++
 			}
 			t.Note("all %d were answered before the next came", n)
 		}),
@@ -142,24 +136,20 @@ var rdmapRows = []row{
 		})),
 	hazard(must("w-61/response-elsewhere", "RFC 5040 §7.2; RFC 5041 §7.1",
 		"A Read Response to another place, or of another length, ends the stream.", func(t *trial) {
-			for _, bend := range []func(l *link) *wiretest.Segment{
-				func(l *link) *wiretest.Segment {
-					return wiretest.ReadResponse(l.sink.SinkSTag^1, l.sink.SinkTO, make([]byte, pingLen))
-				},
-				func(l *link) *wiretest.Segment {
-					return wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO+1, make([]byte, pingLen))
-				},
-				func(l *link) *wiretest.Segment {
-					return wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen+1))
-				},
-				func(l *link) *wiretest.Segment {
-					return wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen-1))
-				},
-				func(l *link) *wiretest.Segment {
-					return wiretest.ReadResponse(l.sink.SinkSTag, l.sink.SinkTO, make([]byte, pingLen)).More()
-				},
-			} {
-				t.known(bend, rdmap.TermTaggedSTag, rdmap.TermTaggedBounds)
+			for _, wrong := range []struct {
+				stag uint32
+				to   uint64
+				n    int
+				more bool
+			}{{stag: 1}, {to: 1}, {n: 1}, {n: -1}, {more: true}} {
+				t.known(func(l *link) *wiretest.Segment {
+					s := wiretest.ReadResponse(l.sink.SinkSTag^wrong.stag, l.sink.SinkTO+wrong.to,
+						make([]byte, pingLen+wrong.n))
+					if wrong.more {
+						s.More()
+					}
+					return s
+				}, rdmap.TermTaggedSTag, rdmap.TermTaggedBounds)
 			}
 		})),
 	must("w-62/no-write-right", "RFC 5040 §7.2",
@@ -240,13 +230,7 @@ var rdmapRows = []row{
 	must("x-10/terminate-form", "RFC 5040 §4.8 Fig. 7-10",
 		"A Terminate has its layer, type and flags at their places, quotes the offending headers where the reason "+
 			"has some, and gives the whole length of the segment.", func(t *trial) {
-			for _, s := range []*wiretest.Segment{
-				wiretest.Send(1, nil).QN(4), wiretest.Write(noSTag, ourTO, []byte("some octets")),
-				wiretest.Send(1, make([]byte, 9)).MO(4),
-				wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: ourSTag, SinkTO: ourTO, Size: 16, SrcSTag: noSTag,
-					SrcTO: ourTO}),
-			} {
-				l := t.connect()
+			answer := func(l *link, s *wiretest.Segment) rdmap.Terminate {
 				l.Check.AnyLayout = false
 				l.transmit(s)
 				e := l.over()
@@ -254,26 +238,28 @@ var rdmapRows = []row{
 					t.Fail(fmt.Sprint(e.Terminates()), "one Terminate")
 				}
 				term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate()
-				u := s.ULPDU()
+				return term
+			}
+			for _, s := range []*wiretest.Segment{
+				wiretest.Send(1, nil).QN(4), wiretest.Write(noSTag, ourTO, []byte("some octets")),
+				wiretest.Send(1, make([]byte, 9)).MO(4),
+				wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: ourSTag, SinkTO: ourTO, Size: 16, SrcSTag: noSTag,
+					SrcTO: ourTO}),
+			} {
+				term, u := answer(t.connect(), s), s.ULPDU()
 				head := u[:ddp.HeaderLen(u[0])]
 				if !term.M || !term.D || string(term.DDP) != string(head) || int(term.SegLen) != len(u) {
 					t.Fail(fmt.Sprintf("it quotes %x of %d octets", term.DDP, term.SegLen),
 						fmt.Sprintf("it quotes %x of %d octets", head, len(u)))
 				}
-				if read := s.ULPDU()[1]&0xf == byte(rdmap.OpReadReq); term.R != read || read &&
-					string(term.RDMAP) != string(u[len(head):]) {
+				read := u[1]&0xf == byte(rdmap.OpReadReq)
+				if term.R != read || read && string(term.RDMAP) != string(u[len(head):]) {
 					t.Fail(fmt.Sprintf("the header of a Read Request: %x", term.RDMAP),
 						fmt.Sprintf("the header of a Read Request, of none but that: %t", read))
 				}
 			}
-			l := t.checked()
-			l.Check.AnyLayout = false
-			l.transmit(l.hello().BadCRC())
-			e := l.over()
-			if len(e.Terminates()) != 1 {
-				t.Fail(fmt.Sprint(e.Terminates()), "one Terminate")
-			}
-			if term, _ := e.FPDUs[len(e.FPDUs)-1].Terminate(); term.D || term.R {
+			l := t.connect()
+			if term := answer(l, l.hello().BadCRC()); term.D || term.R {
 				t.Fail("it quotes a header", "no header of an FPDU that was not taken")
 			}
 		}),

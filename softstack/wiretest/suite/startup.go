@@ -19,6 +19,15 @@ func bent(change func(*wiretest.Startup)) []byte {
 	return s.Bytes()
 }
 
+// wrongKey changes an octet of a frame's key.
+func wrongKey(i int) func(*wiretest.Startup) {
+	return func(s *wiretest.Startup) {
+		b := []byte(s.Key)
+		b[i] ^= 1
+		s.Key = string(b)
+	}
+}
+
 // peerToPeer asks for that model, with every indication that there is (RFC 6581 §9).
 func peerToPeer(f *mpa.Frame) {
 	f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, true, true
@@ -46,21 +55,13 @@ var startup = []row{
 	hazard(must("w-01/request-key", "RFC 5044 §7.1.2 rule 2, §8",
 		"A Request with a wrong key is answered by the end of the connection.", func(t *trial) {
 			for _, i := range []int{0, 7, 15} {
-				t.refuses(bent(func(s *wiretest.Startup) {
-					b := []byte(s.Key)
-					b[i] ^= 1
-					s.Key = string(b)
-				}), false)
+				t.refuses(bent(wrongKey(i)), false)
 			}
 		})),
 	hazard(ofTarget("w-02/reply-key", "RFC 5044 §7.1.2 rule 3", "A Reply with a wrong key ends the connection.",
 		wantsInitiator, func(t *trial) {
 			for _, i := range []int{0, 10, 15} { // 10 makes a Request of it, nearly
-				t.called(plainStage()).refused(func(s *wiretest.Startup) {
-					b := []byte(s.Key)
-					b[i] ^= 1
-					s.Key = string(b)
-				}, rdmap.TermMPABadFrame)
+				t.called(plainStage()).refused(wrongKey(i), rdmap.TermMPABadFrame)
 			}
 		})),
 	hazard(must("w-03/revision", "RFC 5044 §7.1.1; RFC 6581 §8",
@@ -118,16 +119,13 @@ var startup = []row{
 			l.app.delivered(helloLen)
 			l.clean()
 		}),
-	should("w-10/no-request", "RFC 5044 §7.1.2 rule 10",
-		"A connection without a Request is closed in time.", func(t *trial) {
-			t.refuses(nil, false)
-		}),
+	should(must("w-10/no-request", "RFC 5044 §7.1.2 rule 10",
+		"A connection without a Request is closed in time.", func(t *trial) { t.refuses(nil, false) })),
 	ofTarget("w-11/no-reply", "RFC 5044 §7.1.2 rule 10", "A Request without Reply fails in time.", wantsInitiator,
 		func(t *trial) {
 			o := plainStage()
 			o.WaitMS = 1000 // of the application's connect
-			l := t.called(o)
-			l.fails()
+			t.called(o).fails()
 		}),
 	must("w-12/markers", "RFC 5044 §4.3",
 		"Every sender is able to generate markers: who asks for them gets them every 512 octets.", func(t *trial) {
@@ -173,7 +171,7 @@ var startup = []row{
 		l.settled()
 		l.works()
 	}),
-	may("w-17/other-rtr", "RFC 6581 §9", "An RTR that was not agreed on is an error of the initiator's: what the "+
+	may(must("w-17/other-rtr", "RFC 6581 §9", "An RTR that was not agreed on is an error of the initiator's: what the "+
 		"responder does is recorded.", func(t *trial) {
 		l := t.connect(peerToPeer)
 		other := wiretest.Write(1, 0, nil)
@@ -182,13 +180,13 @@ var startup = []row{
 		}
 		l.transmit(other, l.hello())
 		t.taken(l)
-	}),
-	may("w-18/send-for-rtr", "RFC 6581 §9",
+	})),
+	may(must("w-18/send-for-rtr", "RFC 6581 §9",
 		"In the peer-to-peer model a Send in place of the RTR is a violation, or data.", func(t *trial) {
 			l := t.connect(peerToPeer)
 			l.transmit(l.hello())
 			t.taken(l)
-		}),
+		})),
 	hazard(must("w-19/enhanced-rev1", "RFC 6581 §6",
 		"S with revision 1 is not taken for enhanced data.", func(t *trial) {
 			l := t.dial()

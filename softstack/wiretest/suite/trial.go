@@ -237,6 +237,12 @@ func (l *link) rejects(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	l.ends(s, codes...)
 }
 
+// drops is rejects for an FPDU that is not taken, so that no Terminate quotes it.
+func (l *link) drops(s *wiretest.Segment, codes ...rdmap.TermCode) {
+	l.transmit(s)
+	l.ends(nil, codes...)
+}
+
 // mayEnd is ends where the connection may also just close.
 func (l *link) mayEnd(codes ...rdmap.TermCode) {
 	got := l.over().Terminates()

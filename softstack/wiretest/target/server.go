@@ -68,9 +68,7 @@ func Serve(ctx context.Context, l net.Listener, c Config) error {
 			conn.Close()
 			continue
 		}
-		group.Add(1)
-		go func() {
-			defer group.Done()
+		group.Go(func() {
 			// The place first: who sees its connection end may come again at once.
 			defer conn.Close()
 			defer func() { <-places }()
@@ -78,7 +76,7 @@ func Serve(ctx context.Context, l net.Listener, c Config) error {
 			if err := s.serve(ctx); err != nil {
 				c.Log.Warn("control connection ended", "client", conn.RemoteAddr().String(), "err", err)
 			}
-		}()
+		})
 	}
 }
 
@@ -121,7 +119,7 @@ func (s *session) serve(ctx context.Context) (err error) {
 			return nil // it left
 		}
 		var q request
-		if err := decode(line, &q); err != nil {
+		if err := json.Unmarshal(line, &q); err != nil {
 			return fmt.Errorf("read request: %w", err)
 		}
 		r, err := s.do(ctx, &q)
@@ -137,8 +135,6 @@ func (s *session) serve(ctx context.Context) (err error) {
 	}
 	return nil
 }
-
-func decode(line []byte, q *request) error { return json.Unmarshal(line, q) }
 
 func (s *session) say(v any) error {
 	b, err := json.Marshal(v)

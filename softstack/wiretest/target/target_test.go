@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -255,7 +256,7 @@ func FuzzRequest(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var q request
-		if decode(line, &q) != nil {
+		if json.Unmarshal(line, &q) != nil {
 			return
 		}
 		q.WaitMS = min(q.WaitMS, 1)
