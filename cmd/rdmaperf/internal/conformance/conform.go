@@ -201,17 +201,26 @@ func (f *Flags) check(ctx context.Context, spec string, o conform.Options) (conf
 // checkDevice runs the cases of devices.
 func checkDevice(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	h, err := openHarness(spec)
-	if reports.Code(err) == reports.ExitUsage {
-		return conform.Report{}, err
-	}
 	if err != nil {
-		return conform.NotRunReport(spec, err, o), nil
+		return notHere(spec, err, o, conform.Catalogue)
 	}
 	rep := conform.Run(ctx, h, o)
 	if err := h.Close(); err != nil {
 		return rep, &reports.ExitError{Code: reports.ExitFailed, Operation: "check conformance of " + spec, Err: err}
 	}
 	return rep, nil
+}
+
+// notHere is the report of a stack that cannot be opened here, whose suite has these cases; an error of
+// the command line stays one.
+func notHere(spec string, err error, o conform.Options, catalogue func() []conform.Case) (conform.Report, error) {
+	if reports.Code(err) == reports.ExitUsage {
+		return conform.Report{}, err
+	}
+	if o.Cases == nil {
+		o.Cases = catalogue()
+	}
+	return conform.NotRunReport(spec, err, o), nil
 }
 
 // stacks splits --transport and puts the device flags in; a device alone means

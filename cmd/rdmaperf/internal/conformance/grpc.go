@@ -59,15 +59,8 @@ func checkGRPC(ctx context.Context, spec string, o conform.Options) (conform.Rep
 	child := spec
 	var at stackspec.Site
 	if c.below != "" {
-		at, err = stackspec.Survey(c.below)
-		if reports.Code(err) == reports.ExitUsage {
-			return conform.Report{}, err
-		}
-		if err != nil {
-			if o.Cases == nil {
-				o.Cases = interop.Catalogue()
-			}
-			return conform.NotRunReport(spec, err, o), nil
+		if at, err = stackspec.Survey(c.below); err != nil {
+			return notHere(spec, err, o, interop.Catalogue)
 		}
 		child = c.top.String() + "+" + at.Spec
 	}

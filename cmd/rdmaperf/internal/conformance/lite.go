@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
@@ -25,14 +24,8 @@ func checkLite(ctx context.Context, spec string, o conform.Options) (conform.Rep
 		return conform.Report{}, stackspec.OpenError(spec, layers, layers[0], err)
 	}
 	at, err := stackspec.Survey(stackspec.Format(layers[1:]))
-	if reports.Code(err) == reports.ExitUsage {
-		return conform.Report{}, err
-	}
 	if err != nil {
-		if o.Cases == nil {
-			o.Cases = suite.Catalogue()
-		}
-		return conform.NotRunReport(spec, err, o), nil
+		return notHere(spec, err, o, suite.Catalogue)
 	}
 	var s stackspec.Set // all nodes of a device that cannot leave the process share it
 	open := func(int) (suite.Node, error) {

@@ -27,11 +27,9 @@ var conformSuites = []conformSuite{
 // suiteOf is the suite of a stack.
 func suiteOf(spec string) *conformSuite {
 	layers, err := stackspec.Parse(spec)
-	if err == nil {
-		if i := slices.IndexFunc(conformSuites, func(s conformSuite) bool {
-			return s.layer == layers[0].Name
-		}); i >= 0 {
-			return &conformSuites[i]
+	for i := range conformSuites {
+		if s := &conformSuites[i]; err == nil && s.layer == layers[0].Name {
+			return s
 		}
 	}
 	return &conformSuites[0]
