@@ -16,11 +16,7 @@ type Encoder struct {
 
 // Append appends the FPDU of s to dst.
 func (e *Encoder) Append(dst []byte, s *Segment) []byte {
-	n := len(s.ulpdu)
-	if s.length >= 0 {
-		n = s.length
-	}
-	body := binary.BigEndian.AppendUint16(nil, uint16(n))
+	body := binary.BigEndian.AppendUint16(nil, uint16(len(s.ulpdu)))
 	body = append(body, s.ulpdu...)
 	if s.pad != nil {
 		body = append(body, s.pad...)

@@ -11,17 +11,16 @@ import (
 // Segment is one FPDU to send: a right one from a constructor, then bent by the
 // methods, each of which changes one thing and returns the Segment.
 type Segment struct {
-	ulpdu  []byte
-	length int                          // ULPDU_Length, or -1 for the right one
-	pad    []byte                       // nil for the right one
-	sum    func(covered []byte) [4]byte // nil for the right one
-	mark   func(ptr uint16) [4]byte     // nil for the right one
-	cut    int                          // octets that are sent, or -1 for all
+	ulpdu []byte
+	pad   []byte                       // nil for the right one
+	sum   func(covered []byte) [4]byte // nil for the right one
+	mark  func(ptr uint16) [4]byte     // nil for the right one
+	cut   int                          // octets that are sent, or -1 for all
 }
 
 // Raw is an FPDU around any ULPDU.
 func Raw(ulpdu ...byte) *Segment {
-	return &Segment{ulpdu: append([]byte(nil), ulpdu...), length: -1, cut: -1}
+	return &Segment{ulpdu: append([]byte(nil), ulpdu...), cut: -1}
 }
 
 // Tagged is a last tagged segment.
@@ -122,15 +121,6 @@ func (s *Segment) RV(v byte) *Segment { return s.set(1, 0xc0, v<<6) }
 // Op sets the opcode and leaves the rest of the header.
 func (s *Segment) Op(op rdmap.Opcode) *Segment { return s.set(1, 0x0f, byte(op)) }
 
-// STag sets the steering tag of a tagged header.
-func (s *Segment) STag(v uint32) *Segment { return s.put32(2, v) }
-
-// TO sets the tagged offset.
-func (s *Segment) TO(v uint64) *Segment {
-	binary.BigEndian.PutUint64(s.ulpdu[6:], v)
-	return s
-}
-
 // Inv sets the Invalidate STag of an untagged header.
 func (s *Segment) Inv(v uint32) *Segment { return s.put32(2, v) }
 
@@ -151,12 +141,6 @@ func (s *Segment) set(off int, mask, bits byte) *Segment {
 
 func (s *Segment) put32(off int, v uint32) *Segment {
 	binary.BigEndian.PutUint32(s.ulpdu[off:], v)
-	return s
-}
-
-// Length sets ULPDU_Length and leaves everything else as the true length wants it.
-func (s *Segment) Length(n int) *Segment {
-	s.length = n
 	return s
 }
 

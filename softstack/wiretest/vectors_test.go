@@ -205,7 +205,6 @@ func TestOverridesChangeOneThing(t *testing.T) {
 		s    *Segment
 		want []byte
 	}{
-		"length": {right().Length(9), crcOf(unhex("00094143 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},
 		"pad": {right().Pad(1, 2, 3),
 			crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f010203"))},
 		"no pad": {right().Pad(), crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f"))},
@@ -219,7 +218,7 @@ func TestOverridesChangeOneThing(t *testing.T) {
 		"short": {right().Shorten(3), crcOf(unhex("00034143 00000000"))},
 		"crc": {right().CRC(func([]byte) [4]byte { return [4]byte{1, 2, 3, 4} }),
 			unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 01020304")},
-		"tagged": {Write(1, 2, []byte("hi")).STag(0x0a0b0c0d).TO(0x1122).Flip(0, 0x80),
+		"tagged": {Write(0x0a0b0c0d, 0x1122, []byte("hi")).Flip(0, 0x80),
 			crcOf(unhex("00104140 0a0b0c0d 00000000 00001122 6869 0000"))},
 	} {
 		e := Encoder{CRC: true}

@@ -112,14 +112,6 @@ func (b *bench) memory(sum uint32) *reply {
 	return &reply{Memory: m}
 }
 
-func (b *bench) store(off int, data []byte) error {
-	if off < 0 || off+len(data) > arenaLen {
-		return fmt.Errorf("%d octets at %d: outside the arena", len(data), off)
-	}
-	copy(b.arena.Bytes()[off:], data)
-	return nil
-}
-
 func (b *bench) close() error {
 	var errs []error
 	for _, mr := range b.mrs {

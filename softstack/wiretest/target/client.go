@@ -117,12 +117,6 @@ func (v *Client) Memory(want []byte) ([]byte, error) {
 	return r.Memory, nil
 }
 
-// Store writes into the arena, as the application would.
-func (v *Client) Store(off int, b []byte) error {
-	_, err := v.ask(&request{Do: doStore, Off: off, Data: b}, 0)
-	return err
-}
-
 // State is the QP's.
 func (v *Client) State() (string, error) {
 	r, err := v.ask(&request{Do: doState}, 0)

@@ -115,8 +115,6 @@ type request struct {
 	N      int    `json:"n,omitempty"`
 	WaitMS int    `json:"wait_ms,omitempty"`
 	Sum    uint32 `json:"sum,omitempty"`
-	Data   []byte `json:"data,omitempty"`
-	Off    int    `json:"off,omitempty"`
 }
 
 // What a request asks for.
@@ -126,7 +124,6 @@ const (
 	doPost        = "post"
 	doCompletions = "completions"
 	doMemory      = "memory"
-	doStore       = "store"
 	doState       = "state"
 )
 

@@ -164,8 +164,6 @@ func (s *session) do(ctx context.Context, q *request) (*reply, error) {
 		return &reply{Completions: s.stage.completions(ctx, q.N, wait)}, nil
 	case doMemory:
 		return s.stage.bench.memory(q.Sum), nil
-	case doStore:
-		return nil, s.stage.bench.store(q.Off, q.Data)
 	case doState:
 		return &reply{State: s.stage.qp.State().String()}, nil
 	}
