@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -36,89 +35,70 @@ var junitSchema = map[string]struct{ required, optional, children string }{
 var junitTime = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
 
 type element struct {
-	name     string
-	attr     map[string]string
-	text     string
-	children []*element
+	XMLName  xml.Name
+	Attrs    []xml.Attr `xml:",any,attr"`
+	Text     string     `xml:",chardata"`
+	Children []*element `xml:",any"`
+}
+
+func (e *element) attr(name string) string {
+	for _, a := range e.Attrs {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
 }
 
 func (e *element) all(name string) []*element {
-	var out []*element
-	for _, c := range e.children {
-		if c.name == name {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(e.Children), func(c *element) bool { return c.XMLName.Local != name })
 }
 
 // parseJUnit reads XML and checks every element against junitSchema.
 func parseJUnit(t *testing.T, b []byte) *element {
 	t.Helper()
 	root := &element{}
-	stack := []*element{root}
-	dec := xml.NewDecoder(bytes.NewReader(b))
-	for {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("not well-formed: %v\n%s", err, b)
-		}
-		top := stack[len(stack)-1]
-		switch tok := tok.(type) {
-		case xml.StartElement:
-			e := &element{name: tok.Name.Local, attr: map[string]string{}}
-			for _, a := range tok.Attr {
-				e.attr[a.Name.Local] = a.Value
-			}
-			top.children = append(top.children, e)
-			stack = append(stack, e)
-		case xml.EndElement:
-			stack = stack[:len(stack)-1]
-		case xml.CharData:
-			top.text += string(tok)
-		}
+	if err := xml.Unmarshal(b, root); err != nil {
+		t.Fatalf("not well-formed: %v\n%s", err, b)
 	}
-	if len(root.children) != 1 || root.children[0].name != "testsuites" {
-		t.Fatalf("root %+v, want one testsuites", root.children)
+	if root.XMLName.Local != "testsuites" {
+		t.Fatalf("root %v, want testsuites", root.XMLName)
 	}
-	checkSchema(t, root.children[0])
-	return root.children[0]
+	checkSchema(t, root)
+	return root
 }
 
 func checkSchema(t *testing.T, e *element) {
 	t.Helper()
-	s, ok := junitSchema[e.name]
+	name := e.XMLName.Local
+	s, ok := junitSchema[name]
 	if !ok {
-		t.Fatalf("element %s is not in the schema", e.name)
+		t.Fatalf("element %s is not in the schema", name)
 	}
 	required, optional := strings.Fields(s.required), strings.Fields(s.optional)
-	for _, a := range required {
-		if _, ok := e.attr[a]; !ok {
-			t.Errorf("%s lacks attribute %s", e.name, a)
+	for _, a := range e.Attrs {
+		if !slices.Contains(slices.Concat(required, optional), a.Name.Local) {
+			t.Errorf("%s has attribute %s, which the schema does not know", name, a.Name.Local)
 		}
-	}
-	for a := range e.attr {
-		if !slices.Contains(required, a) && !slices.Contains(optional, a) {
-			t.Errorf("%s has attribute %s, which the schema does not know", e.name, a)
+		if a.Name.Local == "time" && !junitTime.MatchString(a.Value) {
+			t.Errorf("%s: time %q", name, a.Value)
 		}
+		required = slices.DeleteFunc(required, func(r string) bool { return r == a.Name.Local })
 	}
-	if v, ok := e.attr["time"]; ok && !junitTime.MatchString(v) {
-		t.Errorf("%s: time %q", e.name, v)
+	if len(required) > 0 {
+		t.Errorf("%s lacks attributes %v", name, required)
 	}
 	order, last := strings.Fields(s.children), 0
-	for _, c := range e.children {
-		at := slices.Index(order, c.name)
+	for _, c := range e.Children {
+		at := slices.Index(order, c.XMLName.Local)
 		if at < last {
-			t.Errorf("%s: child %s, want one of %v in this order", e.name, c.name, order)
+			t.Errorf("%s: child %s, want one of %v in this order", name, c.XMLName.Local, order)
 		}
 		last = max(last, at)
 		checkSchema(t, c)
 	}
-	if len(order) > 0 && strings.TrimSpace(e.text) != "" {
-		t.Errorf("%s has text %q", e.name, e.text)
+	if len(order) > 0 && strings.TrimSpace(e.Text) != "" {
+		t.Errorf("%s has text %q", name, e.Text)
 	}
 }
 
@@ -138,7 +118,7 @@ func junitOutcome(t *testing.T, c *element) string {
 	for _, name := range []string{"skipped", "error", "failure"} {
 		for range c.all(name) {
 			if found != "passed" {
-				t.Errorf("case %s is %s and %s", c.attr["name"], found, name)
+				t.Errorf("case %s is %s and %s", c.attr("name"), found, name)
 			}
 			found = name
 		}
@@ -181,9 +161,9 @@ func TestJUnitOutcomes(t *testing.T) {
 			}
 			text := ""
 			if got == "passed" {
-				text = c.all("system-out")[0].text
+				text = c.all("system-out")[0].Text
 			} else {
-				text = c.all(got)[0].attr["message"]
+				text = c.all(got)[0].attr("message")
 			}
 			if text != test.text {
 				t.Errorf("text %q, want %q", text, test.text)
@@ -199,10 +179,10 @@ func TestJUnitOfATransportWithoutADeviceIsOneSkippedCase(t *testing.T) {
 	rep := NotRunReport("verbs", fmt.Errorf("open: %w: no /sys/class/infiniband", rdma.ErrNoDevice), Options{})
 	s := writeJUnit(t, rep).all("testsuite")[0]
 	cases := s.all("testcase")
-	if len(cases) != 1 || junitOutcome(t, cases[0]) != "skipped" || s.attr["errors"] != "0" || s.attr["skipped"] != "1" {
-		t.Fatalf("suite %v of %d cases, want one skipped", s.attr, len(cases))
+	if len(cases) != 1 || junitOutcome(t, cases[0]) != "skipped" || s.attr("errors") != "0" || s.attr("skipped") != "1" {
+		t.Fatalf("suite %v of %d cases, want one skipped", s.Attrs, len(cases))
 	}
-	if m := cases[0].all("skipped")[0].attr["message"]; !strings.Contains(m, "no /sys/class/infiniband") {
+	if m := cases[0].all("skipped")[0].attr("message"); !strings.Contains(m, "no /sys/class/infiniband") {
 		t.Errorf("message %q, want the reason", m)
 	}
 	if ExitCode(rep) != ExitNotRun {
@@ -218,8 +198,8 @@ func TestJUnitCountsAndNames(t *testing.T) {
 	sum := map[string]int{}
 	names := map[string]bool{}
 	for i, s := range root.all("testsuite") {
-		if s.attr["name"] != reps[i].Transport {
-			t.Errorf("suite %d is %q, want %q", i, s.attr["name"], reps[i].Transport)
+		if s.attr("name") != reps[i].Transport {
+			t.Errorf("suite %d is %q, want %q", i, s.attr("name"), reps[i].Transport)
 		}
 		counts := map[string]int{}
 		for _, c := range s.all("testcase") {
@@ -232,25 +212,25 @@ func TestJUnitCountsAndNames(t *testing.T) {
 			case "skipped":
 				counts["skipped"]++
 			}
-			if name := c.attr["classname"] + " " + c.attr["name"]; names[name] {
+			if name := c.attr("classname") + " " + c.attr("name"); names[name] {
 				t.Errorf("two cases are called %q", name)
 			} else {
 				names[name] = true
 			}
 		}
 		for _, a := range []string{"tests", "failures", "errors", "skipped"} {
-			if s.attr[a] != strconv.Itoa(counts[a]) {
-				t.Errorf("suite %s: %s=%q, counted %d", s.attr["name"], a, s.attr[a], counts[a])
+			if s.attr(a) != strconv.Itoa(counts[a]) {
+				t.Errorf("suite %s: %s=%q, counted %d", s.attr("name"), a, s.attr(a), counts[a])
 			}
 			sum[a] += counts[a]
 		}
 		if len(s.all("testcase")) == 0 {
-			t.Errorf("suite %s has no case", s.attr["name"])
+			t.Errorf("suite %s has no case", s.attr("name"))
 		}
 	}
 	for _, a := range []string{"tests", "failures", "errors"} {
-		if root.attr[a] != strconv.Itoa(sum[a]) {
-			t.Errorf("testsuites %s=%q, counted %d", a, root.attr[a], sum[a])
+		if root.attr(a) != strconv.Itoa(sum[a]) {
+			t.Errorf("testsuites %s=%q, counted %d", a, root.attr(a), sum[a])
 		}
 	}
 	for _, name := range []string{"mem ord/sig-all", "iwarp(crc) ord/sig-all", "mem coverage", "verbs ord/sig-all",
@@ -259,14 +239,14 @@ func TestJUnitCountsAndNames(t *testing.T) {
 			t.Errorf("no case %q among %v", name, slices.Sorted(maps.Keys(names)))
 		}
 	}
-	if got := root.all("testsuite")[1].all("testcase")[0].attr["time"]; got != "0.012" {
+	if got := root.all("testsuite")[1].all("testcase")[0].attr("time"); got != "0.012" {
 		t.Errorf("time %q, want 0.012", got)
 	}
 }
 
 func TestJUnitWithoutReports(t *testing.T) {
 	root := writeJUnit(t)
-	if len(root.children) != 0 || root.attr["tests"] != "0" {
+	if len(root.Children) != 0 || root.attr("tests") != "0" {
 		t.Errorf("%+v, want an empty run", root)
 	}
 }
