@@ -89,7 +89,7 @@ var fluCases = []Case{
 			gone.a.r.flushed(true)
 			stays.a.s.expectOK(0, 4)
 			stays.b.r.expectGot(4, 0)
-			gone.a.r.silent(quietTime, "no more completions of the destroyed qp")
+			gone.a.r.silent("no more completions of the destroyed qp")
 		}},
 	{ID: "flu/unsignaled", Clause: "IBTA 10.7.3.1",
 		Requirement: "A flush completes unsignalled requests too.", Run: func(e *Env) {

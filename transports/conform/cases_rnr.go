@@ -47,7 +47,7 @@ var rnrCases = []Case{
 			"once.", Run: func(e *Env) {
 			c, src, dst := e.sending(200)
 			c.a.post(send(1, src.sge(0, 100)), send(2, src.sge(100, 100)))
-			c.a.s.silent(quietTime, "the send waits")
+			c.a.s.silent("the send waits")
 			c.b.postRecv(recv(1, dst.sge(0, 100)), recv(2, dst.sge(100, 100)), recv(3, dst.all()))
 			c.a.s.expect(ok(1), ok(2))
 			c.b.r.expect(got(1, 100), got(2, 100))

@@ -73,9 +73,9 @@ func (e *Env) within(limit time.Duration, start time.Time, what string) {
 	}
 }
 
-// silent requires that no completion comes while the case polls for d.
-func (q *workQueue) silent(d time.Duration, what string) {
-	q.e.pause(d)
+// silent requires that no completion comes for quietTime.
+func (q *workQueue) silent(what string) {
+	q.e.pause(quietTime)
 	if len(q.done) > 0 {
 		q.e.failf(what, "%s", q.text(&q.done[0]))
 	}

@@ -97,7 +97,7 @@ func (c *cq) took(wc *rdma.WC) {
 	e := event{wc: *wc, at: c.dev.clock.Now(), q: q}
 	switch {
 	case q == nil:
-	case c.receive(q, wc):
+	case c.receive(wc):
 		if !q.own {
 			e.q = nil
 		}
@@ -119,7 +119,7 @@ func (c *cq) took(wc *rdma.WC) {
 
 // receive tells completions of receives. A failed one says nothing but its ID: where
 // both kinds meet in one queue, those of sends carry numbers that were given here.
-func (c *cq) receive(q *qp, wc *rdma.WC) bool {
+func (c *cq) receive(wc *rdma.WC) bool {
 	if wc.Status == rdma.StatusSuccess {
 		return wc.Opcode.IsRecv()
 	}

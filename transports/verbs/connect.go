@@ -111,7 +111,7 @@ func (q *qp) claim(ctx context.Context) (context.Context, error) {
 	case q.now() != rdma.QPInit || q.busy != nil:
 		return nil, fmt.Errorf("qp is %s: %w", q.now(), rdma.ErrState)
 	}
-	ctx, cancel := withTimeout(ctx, answerTimeout)
+	ctx, cancel := withTimeout(ctx)
 	q.busy = &attempt{cancel, make(chan struct{})}
 	return ctx, nil
 }

@@ -140,7 +140,7 @@ func openFailed(device, file string, err error) error {
 func registerFailed(size uint64, err error) error {
 	var lim syscall.Rlimit
 	if errors.Is(err, syscall.ENOMEM) && syscall.Getrlimit(rlimitMemlock, &lim) == nil {
-		err = memlock(size, lim.Cur, err)
+		err = memlock(lim.Cur, err)
 	}
 	return failed(opRegister, strconv.FormatUint(size, 10)+" bytes", err)
 }
@@ -148,7 +148,7 @@ func registerFailed(size uint64, err error) error {
 // rlimitMemlock is RLIMIT_MEMLOCK of getrlimit(2), which package syscall lacks.
 const rlimitMemlock = 8
 
-func memlock(size, limit uint64, err error) error {
+func memlock(limit uint64, err error) error {
 	const unlimited = 1<<64 - 1
 	if limit == unlimited {
 		return &rdma.AdviceError{Err: fmt.Errorf("the device or the machine has no room for it (%w)", err),

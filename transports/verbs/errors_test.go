@@ -60,12 +60,12 @@ func TestFailedCallsNameTheirCauseAndAWayOut(t *testing.T) {
 }
 
 func TestMemoryThatCannotBeLockedNamesTheLimit(t *testing.T) {
-	low := failed(opRegister, "8 bytes", memlock(8, 65536, syscall.ENOMEM))
+	low := failed(opRegister, "8 bytes", memlock(65536, syscall.ENOMEM))
 	const want = "register memory 8 bytes: the limit of locked memory is 65536 bytes in all (cannot allocate memory)"
 	if low.Error() != want || !strings.Contains(rdma.Advice(low), "ulimit -l unlimited") {
 		t.Errorf("%q, advice %q, want %q", low, rdma.Advice(low), want)
 	}
-	if free := memlock(8, 1<<64-1, syscall.ENOMEM); strings.Contains(free.Error(), "limit") || rdma.Advice(free) == "" {
+	if free := memlock(1<<64-1, syscall.ENOMEM); strings.Contains(free.Error(), "limit") || rdma.Advice(free) == "" {
 		t.Errorf("without a limit: %q, advice %q", free, rdma.Advice(free))
 	}
 	if err := registerFailed(4096, syscall.ENOMEM); !errors.Is(err, syscall.ENOMEM) || rdma.Advice(err) == "" {

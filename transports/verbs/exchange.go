@@ -90,7 +90,7 @@ func newExchange(c *net.TCPConn, phase exchangePhase) *exchange {
 
 // dialExchange connects to a listening exchange. rdma.ErrUnreachable when nobody answers in time.
 func dialExchange(ctx context.Context, addr string) (*exchange, error) {
-	ctx, cancel := withTimeout(ctx, answerTimeout)
+	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	d := net.Dialer{KeepAliveConfig: keepAlive}
 	c, err := d.DialContext(ctx, "tcp", addr)
@@ -256,7 +256,7 @@ func (x *exchange) step(ctx context.Context, s exchangeStep, do func() error) er
 	}
 	x.mu.Unlock()
 
-	ctx, cancel := withTimeout(ctx, answerTimeout)
+	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	// bye must not end the reading of the watcher.
 	limit := x.conn.SetDeadline
@@ -384,11 +384,12 @@ func cause(err error) error {
 	return err
 }
 
-func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout bounds what the caller did not bound.
+func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, d)
+	return context.WithTimeout(ctx, answerTimeout)
 }
 
 // after runs f when ctx ends, unless leave was called before. leave waits for an

@@ -34,7 +34,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 	case peer == nil:
 		return fail(rdma.ErrState)
 	}
-	ctx, cancel := withTimeout(ctx, answerTimeout)
+	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	err := q.quiesce(ctx)
 	q.mu.Lock()
