@@ -82,13 +82,6 @@ func (x *Index[T]) Overlapping(base, end uint64, f func(Entry[T]) bool) {
 // All calls f with every entry in order until it returns false; as Overlapping.
 func (x *Index[T]) All(f func(Entry[T]) bool) { x.Overlapping(0, ^uint64(0), f) }
 
-// Free reports whether no entry has a byte in [base, end); for the writer.
-func (x *Index[T]) Free(base, end uint64) bool {
-	free := true
-	x.Overlapping(base, end, func(Entry[T]) bool { free = false; return false })
-	return free
-}
-
 // Insert adds a range. It refuses an empty one and one that overlaps another.
 func (x *Index[T]) Insert(e Entry[T]) bool {
 	if e.Base >= e.End {

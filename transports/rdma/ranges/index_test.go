@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -30,14 +31,18 @@ func (l list) overlapping(base, end uint64) (hits list) {
 	return hits
 }
 
+func (l list) sort() {
+	slices.SortFunc(l, func(a, b Entry[int]) int { return cmp.Compare(a.Base, b.Base) })
+}
+
 func TestIndexAgreesWithAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var x Index[int]
 		var model list
-		const space = 4000
-		addr := rapid.Uint64Range(0, space)
-		// Some histories only grow at first, so that chunks are cut.
-		for i := range rapid.IntRange(0, 400).Draw(t, "filled") {
+		// Some histories only grow at first, so that chunks and branches are cut.
+		filled := rapid.OneOf(rapid.IntRange(0, 400), rapid.IntRange(0, 3000)).Draw(t, "filled")
+		addr := rapid.Uint64Range(0, uint64(max(4000, filled*8+100)))
+		for i := range filled {
 			e := Entry[int]{uint64(i * 8), uint64(i*8 + 5), -i}
 			if !x.Insert(e) {
 				t.Fatalf("insert %v refused", e)
@@ -47,14 +52,15 @@ func TestIndexAgreesWithAList(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"insert": func(t *rapid.T) {
 				base := addr.Draw(t, "base")
-				e := Entry[int]{base, base + rapid.Uint64Range(0, 40).Draw(t, "len"), len(model)}
+				length := rapid.OneOf(rapid.Uint64Range(0, 40), rapid.Uint64Range(0, 4000)).Draw(t, "len")
+				e := Entry[int]{base, base + length, len(model)}
 				want := e.Base < e.End && len(model.overlapping(e.Base, e.End)) == 0
 				if got := x.Insert(e); got != want {
 					t.Fatalf("insert %v: %v, want %v", e, got, want)
 				}
 				if want {
 					model = append(model, e)
-					slices.SortFunc(model, func(a, b Entry[int]) int { return int(a.Base) - int(b.Base) })
+					model.sort()
 				}
 			},
 			"remove": func(t *rapid.T) {
@@ -72,11 +78,28 @@ func TestIndexAgreesWithAList(t *testing.T) {
 				}
 			},
 			"remove many": func(t *rapid.T) {
-				from, to := addr.Draw(t, "from"), addr.Draw(t, "to")
-				for _, e := range model.overlapping(from, to) {
-					x.Remove(e.Base)
-					model = slices.DeleteFunc(model, func(m Entry[int]) bool { return m == e })
+				gone := model.overlapping(addr.Draw(t, "from"), addr.Draw(t, "to"))
+				model = slices.DeleteFunc(model, func(e Entry[int]) bool { return slices.Contains(gone, e) })
+				if rapid.Bool().Draw(t, "backwards") {
+					slices.Reverse(gone)
 				}
+				for _, e := range gone {
+					x.Remove(e.Base)
+				}
+			},
+			"insert many": func(t *rapid.T) {
+				from := addr.Draw(t, "from")
+				for i := range uint64(rapid.IntRange(0, 500).Draw(t, "n")) {
+					e := Entry[int]{from + i*8, from + i*8 + 5, -1}
+					want := len(model.overlapping(e.Base, e.End)) == 0
+					if got := x.Insert(e); got != want {
+						t.Fatalf("insert %v: %v, want %v", e, got, want)
+					}
+					if want {
+						model = append(model, e)
+					}
+				}
+				model.sort()
 			},
 			"": func(t *rapid.T) {
 				a, b := addr.Draw(t, "addr"), addr.Draw(t, "end")
@@ -89,8 +112,18 @@ func TestIndexAgreesWithAList(t *testing.T) {
 				if want := model.overlapping(a, b); !slices.Equal(hits, want) {
 					t.Fatalf("overlapping [%d,%d): %v, want %v", a, b, hits, want)
 				}
-				if x.Len() != len(model) {
-					t.Fatalf("%d entries, want %d", x.Len(), len(model))
+				var all list
+				x.All(func(e Entry[int]) bool { all = append(all, e); return true })
+				if !slices.Equal(all, model) || x.Len() != len(model) {
+					t.Fatalf("%d entries in order of %d, want %d", len(all), x.Len(), len(model))
+				}
+				for _, e := range model {
+					first, ok := x.At(e.Base)
+					last := Entry[int]{}
+					x.Overlapping(e.End-1, e.End, func(o Entry[int]) bool { last = o; return true })
+					if !ok || first != e || last != e {
+						t.Fatalf("%v is not found by both ends: %v, %v", e, first, last)
+					}
 				}
 			},
 		})
