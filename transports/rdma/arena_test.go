@@ -7,11 +7,7 @@ import (
 
 func arena(t testing.TB, size int, cfg ArenaConfig) *Arena {
 	t.Helper()
-	a, err := NewArena(size, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must(NewArena(size, cfg))(t)
 }
 
 func TestAnArenaIsHandedOutInBlocks(t *testing.T) {
@@ -26,9 +22,7 @@ func TestAnArenaIsHandedOutInBlocks(t *testing.T) {
 		}
 		x, errX := a.Alloc(100, 0)
 		y, errY := a.Alloc(5000, 4096)
-		if err := errors.Join(errX, errY); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(errX, errY))
 		if x.Addr()%64 != 0 || y.Addr()%4096 != 0 || x.Len() != 100 || y.Len() != 5000 || cap(y.Bytes()) != 5000 {
 			t.Errorf("blocks of %d at %#x and %d at %#x", x.Len(), x.Addr(), y.Len(), y.Addr())
 		}
@@ -57,9 +51,7 @@ func TestAnArenaIsHandedOutInBlocks(t *testing.T) {
 		if a.Left() != all.Len() {
 			t.Errorf("%d bytes free of %d", a.Left(), all.Len())
 		}
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, a.Close())
 		if _, err := a.Alloc(1, 0); !errors.Is(err, ErrClosed) || all.Live() || a.Close() != nil {
 			t.Errorf("a closed arena: %v", err)
 		}
@@ -81,10 +73,7 @@ func TestAnArenaRefusesWhatItCannotGive(t *testing.T) {
 	if _, err := NewArena(0, ArenaConfig{}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("NewArena(0): %v", err)
 	}
-	b, err := a.Alloc(4096, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(a.Alloc(4096, 0))(t)
 	if _, err := a.Alloc(1, 0); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("a full arena: %v", err)
 	}

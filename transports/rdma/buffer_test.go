@@ -33,9 +33,7 @@ func TestAllocatedMemoryIsFoundByAddress(t *testing.T) {
 		t.Error("BufferAt found other bytes")
 	}
 	addr := b.Addr()
-	if err := b.Free(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.Free())
 	if BufferAt(addr, 1) != nil {
 		t.Error("freed memory is still found")
 	}
@@ -55,32 +53,36 @@ func TestBufferAtAllocatesNothing(t *testing.T) {
 	}
 }
 
-func alloc(t testing.TB, size int) Buffer {
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+func noError(t testing.TB, err error) {
 	t.Helper()
-	b, err := Alloc(size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+}
+
+func alloc(t testing.TB, size int) Buffer {
+	t.Helper()
+	return must(Alloc(size))(t)
 }
 
 func foreign(t testing.TB, raw []byte) Buffer {
 	t.Helper()
-	f, err := Foreign(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must(Foreign(raw))(t)
 }
 
 // mapped is memory that the package knows nothing of, unmapped at the end of the test
 // unless the test does.
 func mapped(t testing.TB, pages int) []byte {
 	t.Helper()
-	b, err := mapMemory(pages*pageSize, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(mapMemory(pages*pageSize, 0))(t)
 	t.Cleanup(func() { unmapMemory(b) })
 	return b
 }
@@ -88,10 +90,7 @@ func mapped(t testing.TB, pages int) []byte {
 func TestAPartKeepsInsideAndIsNotFreed(t *testing.T) {
 	b := alloc(t, 8192)
 	defer b.Free()
-	p, err := b.Slice(100, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(b.Slice(100, 200))(t)
 	if p.Addr() != b.Addr()+100 || p.Len() != 200 || cap(p.Bytes()) != 200 || p.Offset() != 100 || !p.Live() {
 		t.Errorf("part at +%d of %d bytes, capacity %d, offset %d", p.Addr()-b.Addr(), p.Len(), cap(p.Bytes()),
 			p.Offset())
@@ -139,9 +138,7 @@ func TestForeignMemoryIsFoundUntilFreed(t *testing.T) {
 	if _, err := Foreign(nil); !errors.Is(err, ErrInvalid) {
 		t.Errorf("declared nothing: %v, want ErrInvalid", err)
 	}
-	if err := f.Free(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.Free())
 	raw[10] = 1 // still mapped
 	if f.Live() || !errors.Is(f.Free(), ErrClosed) {
 		t.Error("still declared")
@@ -172,9 +169,7 @@ func TestForgottenPagesAreNobodys(t *testing.T) {
 	}
 	Forget(f.Addr()+2*page, page) // nothing is there
 	Forget(^uint64(0)-10, 100)    // nor beyond the end
-	if err := f.Free(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.Free())
 	want := []heardOf{{2 * page, 2 * page, PagesGone}, {0, 2 * page, Unmapped}, {4 * page, 4 * page, Unmapped}}
 	if !slices.Equal(heard, want) {
 		t.Errorf("heard of %v, want %v", heard, want)
@@ -219,9 +214,7 @@ func TestHeldMemoryIsUnmappedByTheLastRelease(t *testing.T) {
 		}
 	})
 	defer stop()
-	if err := b.Free(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.Free())
 	if held == nil || held.Cause != Unmapped || b.Live() {
 		t.Fatal("nobody heard")
 	}
@@ -230,9 +223,7 @@ func TestHeldMemoryIsUnmappedByTheLastRelease(t *testing.T) {
 	if !present(addr, 8192) {
 		t.Fatal("unmapped under a hold")
 	}
-	if err := held.Release(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, held.Release())
 	if present(addr, 8192) {
 		t.Error("still mapped")
 	}
@@ -243,10 +234,7 @@ func TestHeldMemoryIsUnmappedByTheLastRelease(t *testing.T) {
 
 // Memory that was unmapped behind our back and given to us again is ours.
 func TestAStaleDeclarationGivesWay(t *testing.T) {
-	raw, err := mapMemory(64*pageSize, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must(mapMemory(64*pageSize, 0))(t)
 	f := foreign(t, raw)
 	unmapMemory(raw)
 	var got []Buffer

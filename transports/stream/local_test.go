@@ -40,11 +40,7 @@ func TestBuffersOverTheLoopbackDevice(t *testing.T) {
 
 func buffer(t *testing.T, c Conn, opt int) int {
 	t.Helper()
-	n, err := unix.GetsockoptInt(c.(*socket).fd, unix.SOL_SOCKET, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return must(unix.GetsockoptInt(c.(*socket).fd, unix.SOL_SOCKET, opt))(t)
 }
 
 func TestLocalBuffersAreOfLoopbackAddresses(t *testing.T) {

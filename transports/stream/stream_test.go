@@ -21,40 +21,39 @@ func pair(t testing.TB) (a, b Conn) { return bufferedPair(t, Buffers{}) }
 
 func bufferedPair(t testing.TB, buf Buffers) (a, b Conn) {
 	t.Helper()
-	l, err := Kernel.Listen(t.Context(), "127.0.0.1:0", buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(Kernel.Listen(t.Context(), "127.0.0.1:0", buf))(t)
 	defer l.Close()
-	da, err := Kernel.Dial(t.Context(), l.Addr(), buf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err = da.Stream(); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = db.Stream(); err != nil {
-		t.Fatal(err)
-	}
+	da := must(Kernel.Dial(t.Context(), l.Addr(), buf))(t)
+	db := must(l.Accept())(t)
+	a = must(da.Stream())(t)
+	b = must(db.Stream())(t)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }
 
 func poller(t testing.TB) Poller {
 	t.Helper()
-	p, err := Kernel.NewPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(Kernel.NewPoller())(t)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
 
 // soon repeats f until it does not answer ErrAgain.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func soon(t testing.TB, f func() (int, error)) (int, error) {
 	t.Helper()
 	for stop := time.Now().Add(20 * time.Second); time.Now().Before(stop); {
@@ -90,10 +89,7 @@ func TestPiecesArriveInOrder(t *testing.T) {
 	var got []byte
 	for len(got) < 12 {
 		p, q := make([]byte, 5), make([]byte, 4)
-		n, err := soon(t, func() (int, error) { return b.Recv2(p, q) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(soon(t, func() (int, error) { return b.Recv2(p, q) }))(t)
 		got = append(got, append(p, q...)[:n]...)
 	}
 	if string(got) != "headpayload!" {
@@ -133,16 +129,12 @@ func TestFullSocketAnswersAgainAndLosesNothing(t *testing.T) {
 
 func TestEndsAreTold(t *testing.T) {
 	a, b := pair(t)
-	if err := a.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, a.CloseWrite())
 	buf := make([]byte, 1)
 	if _, err := soon(t, func() (int, error) { return b.Recv(buf) }); err != io.EOF {
 		t.Errorf("after FIN: %v, want EOF", err)
 	}
-	if err := b.Abort(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.Abort())
 	if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != unix.ECONNRESET {
 		t.Errorf("after RST: %v, want ECONNRESET", err)
 	}
@@ -164,16 +156,13 @@ func TestAcknowledgedIsWhatThePeersStackHas(t *testing.T) {
 		t.Fatalf("before anything was sent: %d, %v", n, err)
 	}
 	for total := 0; total < 3000; {
-		n, err := a.Send(make([]byte, 1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(a.Send(make([]byte, 1000)))(t)
 		total += n
 		left := n
 		for stop := time.Now().Add(20 * time.Second); left != 0 && time.Now().Before(stop); {
 			asked++
-			if left, err = a.Unacked(); err != nil || left < 0 || left > n {
-				t.Fatalf("%d of %d not acknowledged, %v", left, n, err)
+			if left = must(a.Unacked())(t); left < 0 || left > n {
+				t.Fatalf("%d of %d not acknowledged", left, n)
 			}
 		}
 		if left != 0 {
@@ -222,9 +211,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 			a, b := pair(t)
 			p := poller(t)
 			var ev [4]Event
-			if err := p.Add(b, 7, Readable|OneShot); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, p.Add(b, 7, Readable|OneShot))
 			if n, err := p.Wait(ev[:], 0, park); n != 0 || err != nil {
 				t.Errorf("nothing is ready: %d, %v", n, err)
 			}
@@ -240,9 +227,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 			if n, _ := p.Wait(ev[:], 20, park); n != 0 {
 				t.Error("a one-shot descriptor was reported twice")
 			}
-			if err := p.Modify(b, 7, Readable|OneShot); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, p.Modify(b, 7, Readable|OneShot))
 			if n, _ := p.Wait(ev[:], 5000, park); n != 1 {
 				t.Error("an armed descriptor with unread bytes was not reported")
 			}
@@ -256,9 +241,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 			if p.Wait(ev[:], 5000, park); time.Since(start) > 4*time.Second {
 				t.Error("a wake-up before the wait was lost")
 			}
-			if err := p.Remove(b); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, p.Remove(b))
 			if n, _ := p.Wait(ev[:], 10, park); n != 0 {
 				t.Error("a removed descriptor was reported")
 			}
@@ -271,9 +254,7 @@ func TestPollersWaitAndWake(t *testing.T) {
 func TestParkingPollerLosesNoEvent(t *testing.T) {
 	a, b := pair(t)
 	p := poller(t)
-	if err := p.Add(b, 1, Readable|OneShot); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Add(b, 1, Readable|OneShot))
 	const rounds = 2000
 	done := make(chan int)
 	go func() {
@@ -295,9 +276,7 @@ func TestParkingPollerLosesNoEvent(t *testing.T) {
 	buf := make([]byte, 1)
 	for range rounds {
 		a.Send(buf)
-		if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != nil {
-			t.Fatal(err)
-		}
+		must(soon(t, func() (int, error) { return a.Recv(buf) }))(t)
 	}
 	if got := <-done; got != rounds {
 		t.Errorf("%d of %d bytes seen", got, rounds)
@@ -309,10 +288,7 @@ func TestParkingPollerLosesNoEvent(t *testing.T) {
 func TestACrowdOfWaitsHoldsFewThreads(t *testing.T) {
 	const crowd = 100
 	threads := func() int {
-		all, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must(os.ReadDir("/proc/self/task"))(t)
 		return len(all)
 	}
 	before := threads()
@@ -323,9 +299,7 @@ func TestACrowdOfWaitsHoldsFewThreads(t *testing.T) {
 		var b Conn
 		peers[i], b = pair(t)
 		p := poller(t)
-		if err := p.Add(b, uint64(i), Readable); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, p.Add(b, uint64(i), Readable))
 		pollers[i], events[i] = p, make(chan int, 1)
 		go func() {
 			var ev [4]Event
@@ -377,21 +351,13 @@ func TestAwaitReturnsWhenReadyOrLate(t *testing.T) {
 
 // A Wake that comes late must not reach whoever has the descriptor's number now.
 func TestWakeAfterCloseTouchesNobody(t *testing.T) {
-	p, err := newEpoll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(newEpoll())(t)
 	number := p.wake
 	p.Close()
-	heir, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	heir := must(unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC))(t)
 	defer unix.Close(heir)
 	if heir != number { // another goroutine was quicker: take the number anyway
-		if err := unix.Dup2(heir, number); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, unix.Dup2(heir, number))
 		defer unix.Close(number)
 	}
 	p.Wake()
@@ -417,25 +383,16 @@ func TestPacketsAreMarked(t *testing.T) {
 			continue
 		}
 		defer l.Close()
-		near, err := marked.Dial(t.Context(), l.Addr(), Buffers{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		near := must(marked.Dial(t.Context(), l.Addr(), Buffers{}))(t)
 		defer near.Close()
-		far, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		far := must(l.Accept())(t)
 		defer far.Close()
 		level, opt := unix.IPPROTO_IP, unix.IP_TOS
 		if at[0] == '[' {
 			level, opt = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
 		}
 		for side, o := range map[string]Opening{"dialled": near, "accepted": far} {
-			raw, err := o.(opening).SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must(o.(opening).SyscallConn())(t)
 			var got int
 			raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), level, opt) })
 			if err != nil || got&^3 != 104 { // the two lowest bits are ECN's

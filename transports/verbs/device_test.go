@@ -49,29 +49,18 @@ const (
 
 func newEnd(t *testing.T, cfg Config) *end {
 	t.Helper()
-	dev, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := must(Open(cfg))(t)
 	e := &end{dev: dev.(*Device)}
 	t.Cleanup(func() { ended(t, dev.Close()) })
-	if e.buf, err = rdma.Alloc(testMemory); err != nil {
-		t.Fatal(err)
-	}
+	e.buf = must(rdma.Alloc(testMemory))(t)
 	t.Cleanup(func() { ended(t, e.buf.Free()) })
 	access := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
-	if e.mr, err = dev.RegMR(0, e.buf, access); err != nil {
-		t.Fatal(err)
-	}
+	e.mr = must(dev.RegMR(0, e.buf, access))(t)
 	t.Cleanup(func() { ended(t, e.mr.Close()) })
-	if e.cq, err = dev.NewCQ(4 * testDepth); err != nil {
-		t.Fatal(err)
-	}
+	e.cq = must(dev.NewCQ(4 * testDepth))(t)
 	t.Cleanup(func() { ended(t, e.cq.Close()) })
-	if e.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth,
-		RecvDepth: testDepth}); err != nil {
-		t.Fatal(err)
-	}
+	e.qp = must(dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth,
+		RecvDepth: testDepth}))(t)
 	t.Cleanup(func() { ended(t, e.qp.Close()) })
 	return e
 }
@@ -92,10 +81,7 @@ func (e *end) sge(off, n int) rdma.SGE {
 func TestManyQueuesOfOneDevice(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		for _, depth := range []int{1, 60, 250} {
-			dev, err := Open(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			dev := must(Open(cfg))(t)
 			var all []interface{ Close() error }
 			for i := range 60 {
 				cq, err := dev.NewCQ(depth)
@@ -125,10 +111,7 @@ func pair(t *testing.T, cfg Config) (a, b *end) {
 	a, b = newEnd(t, cfg), newEnd(t, cfg)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	l, err := b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), 1))(t)
 	defer l.Close()
 	p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
 	done := make(chan error, 1)
@@ -139,12 +122,8 @@ func pair(t *testing.T, cfg Config) (a, b *end) {
 		}
 		done <- err
 	}()
-	if _, err := a.qp.Connect(ctx, l.Addr(), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(a.qp.Connect(ctx, l.Addr(), p))(t)
+	noError(t, <-done)
 	return a, b
 }
 
@@ -161,23 +140,14 @@ func TestFirstMessageArrives(t *testing.T) {
 		a, b := newEnd(t, cfg), newEnd(t, cfg)
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
-		l, err := b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), backlog)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), backlog))(t)
 		defer l.Close()
 		for i := range 40 {
 			q := func(e *end) rdma.QP {
-				qp, err := e.dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 1, RecvDepth: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return qp
+				return must(e.dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 1, RecvDepth: 1}))(t)
 			}
 			from, to := q(a), q(b)
-			if _, err := to.PostRecv([]rdma.RecvWR{{ID: 1, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 64)}}}); err != nil {
-				t.Fatal(err)
-			}
+			must(to.PostRecv([]rdma.RecvWR{{ID: 1, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 64)}}}))(t)
 			p := rdma.ConnParam{RNRRetry: 7}
 			done := make(chan error, 1)
 			go func() {
@@ -187,22 +157,16 @@ func TestFirstMessageArrives(t *testing.T) {
 				}
 				done <- err
 			}()
-			if _, err := from.Connect(ctx, l.Addr(), p); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1,
-				SGE: [4]rdma.SGE{a.sge(0, 8)}}}); err != nil {
-				t.Fatal(err)
-			}
+			must(from.Connect(ctx, l.Addr(), p))(t)
+			must(from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1,
+				SGE: [4]rdma.SGE{a.sge(0, 8)}}}))(t)
 			begun := time.Now()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			noError(t, <-done)
 			wcs := make([]rdma.WC, 4)
 			for n := 0; n == 0; {
-				if n, err = b.cq.Poll(wcs); err != nil ||
-					n > 0 && (n != 1 || wcs[0].ID != 1 || wcs[0].Status != rdma.StatusSuccess) {
-					t.Fatalf("connection %d: %+v, %v", i, wcs[:n], err)
+				n = must(b.cq.Poll(wcs))(t)
+				if n > 0 && (n != 1 || wcs[0].ID != 1 || wcs[0].Status != rdma.StatusSuccess) {
+					t.Fatalf("connection %d: %+v", i, wcs[:n])
 				}
 				if time.Since(begun) > 5*time.Second {
 					t.Errorf("connection %d: the first message does not arrive", i)
@@ -287,10 +251,7 @@ func TestQueueRefusesBeyondDepth(t *testing.T) {
 		}
 		wcs := make([]rdma.WC, 4*testDepth)
 		for got := 0; got < testDepth; {
-			k, err := a.cq.Poll(wcs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := must(a.cq.Poll(wcs))(t)
 			for _, wc := range wcs[:k] {
 				if wc.ID != uint64(got)<<40 || wc.Status != rdma.StatusSuccess || wc.QPNum != a.qp.Num() {
 					t.Fatalf("completion %d: %+v", got, wc)
@@ -316,9 +277,7 @@ func TestCloseKeepsCompletions(t *testing.T) {
 		if n, err := b.qp.PostRecv(recvs); n != testDepth {
 			t.Fatal(err)
 		}
-		if err := b.qp.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, b.qp.Close())
 		wcs := make([]rdma.WC, 4*testDepth)
 		n, err := b.cq.Poll(wcs)
 		if n != testDepth || err != nil {
@@ -335,20 +294,14 @@ func TestCloseKeepsCompletions(t *testing.T) {
 // TestCapabilitiesAreKept: the declared maximum can be created.
 func TestCapabilitiesAreKept(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
-		dev, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := must(Open(cfg))(t)
 		defer dev.Close()
 		c := dev.Caps()
 		t.Logf("%+v", c)
 		if c.Label != rdma.LabelSoft && c.Label != rdma.LabelDevice {
 			t.Errorf("label %s", c.Label)
 		}
-		cq, err := dev.NewCQ(c.MaxCQE)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cq := must(dev.NewCQ(c.MaxCQE))(t)
 		defer cq.Close()
 		qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: c.MaxQPWR, RecvDepth: c.MaxQPWR,
 			MaxInline: c.MaxInline})

@@ -82,9 +82,7 @@ func TestAFileThatMayNotBeOpenedIsNoMissingOne(t *testing.T) {
 	if err := openFailed("rxe0", file, syscall.ENOENT); !errors.Is(err, rdma.ErrNoDevice) {
 		t.Errorf("no file: %v", err)
 	}
-	if err := os.WriteFile(file, nil, 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, nil, 0))
 	err := openFailed("rxe0", file, syscall.ENOENT)
 	if forbidden := os.Getuid() != 0; errors.Is(err, syscall.EACCES) != forbidden {
 		t.Errorf("a file that root alone may open, as uid %d: %v", os.Getuid(), err)

@@ -13,6 +13,21 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
@@ -41,20 +56,14 @@ func equal(a, b endpoint) bool { return a.same(&b) && bytes.Equal(a.Private, b.P
 
 func listenLoop(t testing.TB, backlog int) *exchangeListener {
 	t.Helper()
-	l, err := listenExchange(soon(t), "127.0.0.1:0", backlog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(listenExchange(soon(t), "127.0.0.1:0", backlog))(t)
 	t.Cleanup(func() { l.close() })
 	return l
 }
 
 func dialLoop(t testing.TB, addr string) *exchange {
 	t.Helper()
-	x, err := dialExchange(soon(t), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must(dialExchange(soon(t), addr))(t)
 	t.Cleanup(func() { x.close() })
 	if !x.local.IsLoopback() || x.remote != addr {
 		t.Fatalf("dialled from %s to %s", x.local, x.remote)
@@ -77,10 +86,7 @@ func asked(t testing.TB, l *exchangeListener, e endpoint) (dialer, responder *ex
 		peer, err := dialer.offer(ctx, e)
 		ch <- offered{peer, err}
 	}()
-	responder, err := l.accept(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	responder = must(l.accept(ctx))(t)
 	t.Cleanup(func() { responder.close() })
 	return dialer, responder, ch
 }
@@ -92,17 +98,13 @@ func joined(t testing.TB) (dialer, responder *exchange) {
 	if !equal(responder.peer, end4(17)) {
 		t.Fatalf("request = %+v", responder.peer)
 	}
-	if err := responder.answer(soon(t), end4(18)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, responder.answer(soon(t), end4(18)))
 	if got := <-result; got.err != nil || !equal(got.peer, end4(18)) {
 		t.Fatalf("answer = %+v", got)
 	}
 	ready := make(chan error, 1)
 	go func() { ready <- dialer.ready(soon(t)) }()
-	if err := errors.Join(responder.ready(soon(t)), <-ready); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(responder.ready(soon(t)), <-ready))
 	return dialer, responder
 }
 
@@ -110,16 +112,12 @@ func TestTwoEndsJoinAndPart(t *testing.T) {
 	dialer, responder := joined(t)
 	gone := [2]chan bool{make(chan bool, 2), make(chan bool, 2)}
 	for i, x := range []*exchange{dialer, responder} {
-		if err := x.watch(func(orderly bool) { gone[i] <- orderly }); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, x.watch(func(orderly bool) { gone[i] <- orderly }))
 		if err := x.watch(func(bool) {}); err != rdma.ErrState {
 			t.Errorf("second watch = %v", err)
 		}
 	}
-	if err := dialer.bye(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, dialer.bye(soon(t)))
 	if !<-gone[1] {
 		t.Error("the responder heard no bye")
 	}
@@ -155,9 +153,7 @@ func TestAPeerThatDiesIsNotOrderly(t *testing.T) {
 	} {
 		dialer, responder := joined(t)
 		gone := make(chan bool, 1)
-		if err := responder.watch(func(orderly bool) { gone <- orderly }); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, responder.watch(func(orderly bool) { gone <- orderly }))
 		c.die(dialer)
 		select {
 		case orderly := <-gone:
@@ -173,9 +169,7 @@ func TestAPeerThatDiesIsNotOrderly(t *testing.T) {
 func TestOurOwnCloseIsNoNews(t *testing.T) {
 	_, responder := joined(t)
 	called := make(chan bool, 1)
-	if err := responder.watch(func(o bool) { called <- o }); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, responder.watch(func(o bool) { called <- o }))
 	responder.close() // joins the watcher
 	select {
 	case <-called:
@@ -189,9 +183,7 @@ func TestOurOwnCloseIsNoNews(t *testing.T) {
 
 func TestTheBarrierWaitsForBoth(t *testing.T) {
 	dialer, responder, result := asked(t, listenLoop(t, 1), end4(17))
-	if err := responder.answer(soon(t), end4(18)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, responder.answer(soon(t), end4(18)))
 	<-result
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
@@ -303,11 +295,7 @@ func TestNobodyThere(t *testing.T) {
 // An offer ends with its context, whatever the other side does or does not.
 func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 	frameOf := func(f *frame) []byte {
-		b, err := appendFrame(nil, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must(appendFrame(nil, f))(t)
 	}
 	newer := frameOf(&frame{kind: frameAnswer, endpoint: end4(18)})
 	newer[4] = 9
@@ -324,10 +312,7 @@ func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 		{"an early end", newer[:20], rdma.ErrUnreachable, "it closed the address exchange"},
 		{"silence", nil, rdma.ErrUnreachable, "deadline"},
 	} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		served, release := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(served)
@@ -347,7 +332,7 @@ func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
 			ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
 		}
 		x := dialLoop(t, ln.Addr().String())
-		_, err = x.offer(ctx, end4(17))
+		_, err := x.offer(ctx, end4(17))
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: offer = %v, want %v with %q", c.what, err, c.want, c.text)
 		}

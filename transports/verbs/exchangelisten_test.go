@@ -14,10 +14,7 @@ import (
 
 func rawDial(t testing.TB, addr string) *net.TCPConn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(net.Dial("tcp", addr))(t)
 	c.SetDeadline(time.Now().Add(10 * time.Second))
 	t.Cleanup(func() { c.Close() })
 	return c.(*net.TCPConn)
@@ -32,9 +29,7 @@ func TestSilentClientsHoldUpNobody(t *testing.T) {
 	half := rawDial(t, l.addr)
 	half.Write(frameMagic[:])
 	_, responder, result := asked(t, l, end4(17))
-	if err := responder.answer(soon(t), end4(18)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, responder.answer(soon(t), end4(18)))
 	if got := <-result; got.err != nil {
 		t.Error(got.err)
 	}
@@ -48,10 +43,7 @@ func TestSilentClientsHoldUpNobody(t *testing.T) {
 
 func TestStrangersGetNoExchange(t *testing.T) {
 	l := listenLoop(t, 1)
-	request, err := appendFrame(nil, &frame{kind: frameRequest, endpoint: end4(17)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(appendFrame(nil, &frame{kind: frameRequest, endpoint: end4(17)}))(t)
 	newer := append([]byte(nil), request...)
 	newer[4] = 9
 	bye, _ := appendFrame(nil, &frame{kind: frameBye})
@@ -98,10 +90,7 @@ func TestBeyondTheBacklogIsRefusedAtOnce(t *testing.T) {
 	if got := <-results; !errors.Is(got.err, rdma.ErrRejected) {
 		t.Errorf("beyond the backlog: %+v", got)
 	}
-	x, err := l.accept(soon(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must(l.accept(soon(t)))(t)
 	defer x.close()
 	if err := x.answer(soon(t), end4(18)); err != nil {
 		t.Error(err)
@@ -114,13 +103,8 @@ func TestBeyondTheBacklogIsRefusedAtOnce(t *testing.T) {
 func TestWhoGaveUpIsNotHandedOut(t *testing.T) {
 	l := listenLoop(t, 4)
 	gone := dialLoop(t, l.addr)
-	if err := gone.send(&frame{kind: frameRequest, endpoint: end4(17)}); err != nil {
-		t.Fatal(err)
-	}
-	waiting, err := l.Next(soon(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, gone.send(&frame{kind: frameRequest, endpoint: end4(17)}))
+	waiting := must(l.Next(soon(t)))(t)
 	if !waiting.waits() {
 		t.Fatal("a request that waits counts as gone")
 	}
@@ -128,9 +112,7 @@ func TestWhoGaveUpIsNotHandedOut(t *testing.T) {
 	for waiting.waits() {
 		time.Sleep(time.Millisecond)
 	}
-	if err := l.Offer(waiting); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, l.Offer(waiting))
 	_, responder, _ := asked(t, l, end4(99))
 	if responder.peer.QPN != 99 {
 		t.Errorf("accept gave out qp %d, whose owner left", responder.peer.QPN)

@@ -26,10 +26,7 @@ func TestFramesHaveTheseBytes(t *testing.T) {
 		{frame{kind: frameReady}, "72707678" + "0104"},
 		{frame{kind: frameBye}, "72707678" + "0105"},
 	} {
-		b, err := appendFrame(nil, &c.f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(appendFrame(nil, &c.f))(t)
 		if want := c.want + strings.Repeat("0", 2*frameLen-len(c.want)); hex.EncodeToString(b) != want {
 			t.Errorf("%+v =\n %x, want\n %s", c.f, b, want)
 		}
@@ -46,11 +43,7 @@ func TestFramesThatBreakTheRulesAreRefused(t *testing.T) {
 		if kind <= frameAnswer {
 			f.endpoint = end4(17)
 		}
-		b, err := appendFrame(nil, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return must(appendFrame(nil, f))(t)
 	}
 	for _, c := range []struct {
 		what string
