@@ -3,7 +3,7 @@
 // plain TCP socket, octet by octet as the script says, and judges what the other
 // side answers.
 //
-//   - Segment is one FPDU with overrides for every field, Encoder puts it into
+//   - Segment is one FPDU of which single fields can be changed, Encoder puts it into
 //     the stream with markers and CRC, Startup is a Request or Reply.
 //   - Peer is one connection: it dials or is dialled, sends scripts and reads
 //     answers. Every wait has a deadline.
