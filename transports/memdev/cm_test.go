@@ -3,6 +3,7 @@ package memdev
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -41,28 +42,20 @@ func TestConnectionLimits(t *testing.T) {
 	bad := []rdma.ConnParam{{PrivateData: make([]byte, 513)}, {IRD: -1}, {ORD: -1}, {IRD: 129}, {ORD: 129},
 		{RNRRetry: -1}, {RNRRetry: 8}}
 	for _, p := range bad {
-		if _, err := d.a.qp.Connect(soon(t), d.l.Addr(), p); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("Connect with %+v = %v, want ErrInvalid", p, err)
-		}
+		fails(t, fmt.Sprintf("Connect with %+v", p), errOf(d.a.qp.Connect(soon(t), d.l.Addr(), p)), rdma.ErrInvalid)
 	}
 	d.connect(soon(t), rdma.ConnParam{})
 	r := must(d.l.Accept(soon(t)))(t)
 	for _, p := range bad {
-		if _, err := r.Accept(soon(t), d.b.qp, p); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("Accept with %+v = %v, want ErrInvalid", p, err)
-		}
+		fails(t, fmt.Sprintf("Accept with %+v", p), errOf(r.Accept(soon(t), d.b.qp, p)), rdma.ErrInvalid)
 	}
 	if _, err := r.Accept(soon(t), d.a.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("Accept with the QP of another device = %v, want ErrInvalid", err)
 	}
-	if err := r.Reject(soon(t), make([]byte, 513)); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("Reject with too much = %v, want ErrInvalid", err)
-	}
+	fails(t, "Reject with too much", r.Reject(soon(t), make([]byte, 513)), rdma.ErrInvalid)
 	must(r.Accept(soon(t), d.b.qp, rdma.ConnParam{}))(t) // still possible
 	ok(t, <-d.done)
-	if _, err := d.a.qp.Connect(soon(t), d.l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("Connect of a connected QP = %v, want ErrState", err)
-	}
+	fails(t, "Connect of a connected QP", errOf(d.a.qp.Connect(soon(t), d.l.Addr(), rdma.ConnParam{})), rdma.ErrState)
 }
 
 func TestNobodyListensThere(t *testing.T) {
@@ -138,14 +131,10 @@ func TestBacklogBoundsWaitingRequests(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if err := <-done; !errors.Is(err, rdma.ErrRejected) {
-			t.Errorf("the third of two = %v, want a refusal", err)
-		}
+		fails(t, "the third of two", <-done, rdma.ErrRejected)
 		ok(t, l.Close())
 		for range 2 {
-			if err := <-done; !errors.Is(err, rdma.ErrRejected) {
-				t.Errorf("waiting when the listener closes = %v, want a refusal", err)
-			}
+			fails(t, "waiting when the listener closes", <-done, rdma.ErrRejected)
 		}
 	})
 }
@@ -154,9 +143,7 @@ func TestAcceptEndsWithContextAndClose(t *testing.T) {
 	d := newDialing(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := d.l.Accept(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Accept = %v, want the context's error", err)
-	}
+	fails(t, "Accept", errOf(d.l.Accept(ctx)), context.Canceled)
 	errs := make(chan error)
 	for range 2 {
 		go func() {
@@ -166,9 +153,7 @@ func TestAcceptEndsWithContextAndClose(t *testing.T) {
 	}
 	ok(t, d.l.Close())
 	for range 2 {
-		if err := <-errs; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Accept = %v, want ErrClosed", err)
-		}
+		fails(t, "Accept", <-errs, net.ErrClosed)
 	}
 }
 
@@ -191,12 +176,8 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("Listen(%q).Addr() = %q, want %q", tc.listen, l.Addr(), tc.want)
 		}
 	}
-	if _, err := dev.Listen(soon(t), "mem:whatever", 1); !errors.Is(err, rdma.ErrAddrInUse) {
-		t.Errorf("second Listen = %v, want ErrAddrInUse", err)
-	}
-	if _, err := dev.Listen(soon(t), "", -1); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("backlog -1 = %v, want ErrInvalid", err)
-	}
+	fails(t, "second Listen", errOf(dev.Listen(soon(t), "mem:whatever", 1)), rdma.ErrAddrInUse)
+	fails(t, "backlog -1", errOf(dev.Listen(soon(t), "", -1)), rdma.ErrInvalid)
 	l := must(f.listeners["mem:whatever"], nil)(t)
 	ok(t, l.Close())
 	ok(t, l.Close())
@@ -209,18 +190,14 @@ func TestDeathOfADeviceEndsItsConnectsAndListeners(t *testing.T) {
 		d.connect(context.Background(), rdma.ConnParam{})
 		r := must(d.l.Accept(context.Background()))(t)
 		d.a.dev.Kill()
-		if err := <-d.done; !errors.Is(err, rdma.ErrState) {
-			t.Errorf("Connect = %v, want ErrState", err)
-		}
+		fails(t, "Connect", <-d.done, rdma.ErrState)
 		if _, err := r.Accept(context.Background(), d.b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
 			t.Errorf("Accept of a dead peer's request = %v, want ErrState", err)
 		}
 		d.b.dev.Kill()
 		d.a = newSide(t, d.b.dev.fab, "c", ordinary())
 		d.connect(context.Background(), rdma.ConnParam{})
-		if err := <-d.done; !errors.Is(err, rdma.ErrUnreachable) {
-			t.Errorf("Connect to a dead device = %v, want ErrUnreachable", err)
-		}
+		fails(t, "Connect to a dead device", <-d.done, rdma.ErrUnreachable)
 	})
 }
 
@@ -230,18 +207,12 @@ func TestConnectingNeedsTheInitState(t *testing.T) {
 	r := must(d.l.Accept(soon(t)))(t)
 	used := newSide(t, d.b.dev.fab, "used", ordinary())
 	ok(t, used.qp.Fail())
-	if _, err := used.qp.Connect(soon(t), d.l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("Connect in ERR = %v, want ErrState", err)
-	}
+	fails(t, "Connect in ERR", errOf(used.qp.Connect(soon(t), d.l.Addr(), rdma.ConnParam{})), rdma.ErrState)
 	spare := must(d.b.dev.NewQP(rdma.QPConfig{SendCQ: d.b.sq, RecvCQ: d.b.rq}))(t)
 	ok(t, spare.Fail())
-	if _, err := r.Accept(soon(t), spare, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("Accept with a QP in ERR = %v, want ErrState", err)
-	}
+	fails(t, "Accept with a QP in ERR", errOf(r.Accept(soon(t), spare, rdma.ConnParam{})), rdma.ErrState)
 	ok(t, spare.Close())
-	if _, err := r.Accept(soon(t), spare, rdma.ConnParam{}); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Accept with a closed QP = %v, want ErrClosed", err)
-	}
+	fails(t, "Accept with a closed QP", errOf(r.Accept(soon(t), spare, rdma.ConnParam{})), rdma.ErrClosed)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, acceptErr := r.Accept(ended, d.b.qp, rdma.ConnParam{})

@@ -101,18 +101,14 @@ func TestDisconnectGivesUpWithItsContext(t *testing.T) {
 	a, b := stuck(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	if err := a.qp.Disconnect(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Disconnect = %v, want the deadline", err)
-	}
+	fails(t, "Disconnect", a.qp.Disconnect(ctx), context.DeadlineExceeded)
 	same(t, "sends", outcomes(t, a.sq), flushed(1, 2, 3))
 	same(t, "peer", b.qp.State(), rdma.QPErr)
 }
 
 func TestDisconnectNeedsAConnection(t *testing.T) {
 	a := newSide(t, NewFabric(Config{}), "a", ordinary())
-	if err := a.qp.Disconnect(soon(t)); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("Disconnect in INIT = %v, want ErrState", err)
-	}
+	fails(t, "Disconnect in INIT", a.qp.Disconnect(soon(t)), rdma.ErrState)
 }
 
 func TestDrainHoldsNewSendsUntilResume(t *testing.T) {
@@ -151,19 +147,13 @@ func TestDrainAndResumeByState(t *testing.T) {
 	f := NewFabric(Config{})
 	idle := newSide(t, f, "idle", ordinary())
 	for name, do := range map[string]func() error{"Drain in INIT": idle.qp.Drain, "Resume in INIT": idle.qp.Resume} {
-		if err := do(); !errors.Is(err, rdma.ErrState) {
-			t.Errorf("%s = %v, want ErrState", name, err)
-		}
+		fails(t, name, do(), rdma.ErrState)
 	}
 	a, _, _ := newPair(t, Config{})
-	if err := a.qp.Resume(); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("Resume in RTS = %v, want ErrState", err)
-	}
+	fails(t, "Resume in RTS", a.qp.Resume(), rdma.ErrState)
 	ok(t, a.qp.Drain())
 	same(t, "an idle queue is drained at once", a.events(), []rdma.EventType{rdma.EventSQDrained})
-	if err := a.qp.Drain(); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("Drain in SQD = %v, want ErrState", err)
-	}
+	fails(t, "Drain in SQD", a.qp.Drain(), rdma.ErrState)
 	ok(t, a.qp.Fail())
 	same(t, "SQD to ERR", a.qp.State(), rdma.QPErr)
 }
@@ -176,7 +166,5 @@ func TestKilledDeviceFailsItsQPs(t *testing.T) {
 	same(t, "the peer hears nothing", b.events(), nil)
 	b.post(a.at(0, wr(rdma.OpWrite, 9, b.sge(0, 1))))
 	same(t, "but finds nobody", outcomes(t, b.sq), all(rdma.StatusRetryExcErr, 9))
-	if _, err := a.dev.NewCQ(1); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("NewCQ of a dead device = %v, want ErrState", err)
-	}
+	fails(t, "NewCQ of a dead device", errOf(a.dev.NewCQ(1)), rdma.ErrState)
 }

@@ -141,25 +141,19 @@ func TestParentsOutliveTheirChildren(t *testing.T) {
 	defer buf.Free()
 	m := must(d.RegMR(pd, buf, 0))(t)
 	l := must(d.Listen(soon(t), "", 1))(t)
-	busy := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, rdma.ErrBusy) {
-			t.Errorf("%s = %v, want ErrBusy", what, err)
-		}
-	}
-	busy("FreePD with everything in it", d.FreePD(pd))
-	busy("CQ.Close under a QP", cq.Close())
-	busy("SRQ.Close under a QP", srq.Close())
-	busy("Device.Close", d.Close())
+	fails(t, "FreePD with everything in it", d.FreePD(pd), rdma.ErrBusy)
+	fails(t, "CQ.Close under a QP", cq.Close(), rdma.ErrBusy)
+	fails(t, "SRQ.Close under a QP", srq.Close(), rdma.ErrBusy)
+	fails(t, "Device.Close", d.Close(), rdma.ErrBusy)
 	ok(t, q.Close())
 	ok(t, cq.Close())
-	busy("FreePD with an SRQ", d.FreePD(pd))
+	fails(t, "FreePD with an SRQ", d.FreePD(pd), rdma.ErrBusy)
 	ok(t, srq.Close())
-	busy("FreePD with an MR", d.FreePD(pd))
-	busy("Device.Close with an MR", d.Close())
+	fails(t, "FreePD with an MR", d.FreePD(pd), rdma.ErrBusy)
+	fails(t, "Device.Close with an MR", d.Close(), rdma.ErrBusy)
 	ok(t, m.Close())
 	ok(t, d.FreePD(pd))
-	busy("Device.Close with a listener", d.Close())
+	fails(t, "Device.Close with a listener", d.Close(), rdma.ErrBusy)
 	ok(t, l.Close())
 	for range 2 { // every Close may be called again
 		for _, c := range []interface{ Close() error }{d, q, cq, srq, m, l} {
@@ -175,18 +169,14 @@ func TestParentsOutliveTheirChildren(t *testing.T) {
 	_, closedErrs["RegMR"] = d.RegMR(0, buf, 0)
 	_, closedErrs["Connect"] = q.Connect(soon(t), "x", rdma.ConnParam{})
 	for name, err := range closedErrs {
-		if !errors.Is(err, rdma.ErrClosed) {
-			t.Errorf("%s after Close = %v, want ErrClosed", name, err)
-		}
+		fails(t, name+" after Close", err, rdma.ErrClosed)
 	}
 }
 
 func TestNamesAreUniqueAmongOpenDevices(t *testing.T) {
 	f := NewFabric(Config{})
 	d := must(f.Open("x"))(t)
-	if _, err := f.Open("x"); !errors.Is(err, rdma.ErrAddrInUse) {
-		t.Errorf("second x = %v, want ErrAddrInUse", err)
-	}
+	fails(t, "second x", errOf(f.Open("x")), rdma.ErrAddrInUse)
 	ok(t, d.Close())
 	must(f.Open("x"))(t)
 	if a, b := must(f.Open(""))(t), must(f.Open(""))(t); a.Host() == b.Host() {

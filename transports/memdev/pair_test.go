@@ -2,6 +2,7 @@ package memdev
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -120,6 +121,16 @@ func ok(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// fails wants an error of what must not succeed.
+func fails(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s = %v, want %v", what, err, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 // sge names n bytes at off of the side's buffer.
 func (e *side) sge(off, n int) rdma.SGE {

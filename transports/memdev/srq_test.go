@@ -1,7 +1,6 @@
 package memdev
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -86,13 +85,9 @@ func TestSRQLimits(t *testing.T) {
 		t.Errorf("two into one place = %d, %v, want 1, ErrQueueFull", n, err)
 	}
 	for _, limit := range []int{-1, 5} {
-		if err := srq.Arm(limit); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("Arm(%d) = %v, want ErrInvalid", limit, err)
-		}
+		fails(t, fmt.Sprintf("Arm(%d)", limit), srq.Arm(limit), rdma.ErrInvalid)
 	}
-	if err := srq.Close(); !errors.Is(err, rdma.ErrBusy) {
-		t.Errorf("Close while a QP uses it = %v, want ErrBusy", err)
-	}
+	fails(t, "Close while a QP uses it", srq.Close(), rdma.ErrBusy)
 	ok(t, qs[0].Close())
 	ok(t, srq.Close())
 	if n, err := srq.PostRecv(make([]rdma.RecvWR, 1)); n != 0 || err != rdma.ErrClosed {

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 )
 
@@ -29,23 +30,17 @@ func TestAnArenaIsHandedOutInBlocks(t *testing.T) {
 		if y.Mapping().Addr() != all.Addr() || uint64(y.Offset()) != y.Addr()-all.Addr() || !y.Live() {
 			t.Error("a block is not of its arena")
 		}
-		if err := a.Close(); !errors.Is(err, ErrBusy) {
-			t.Errorf("Close with blocks: %v, want ErrBusy", err)
-		}
+		fails(t, "Close with blocks", a.Close(), ErrBusy)
 		left := a.Left()
 		if err := y.Free(); err != nil || a.Left() != left+5056 || y.Live() {
 			t.Errorf("Free: %v, %d bytes more", err, a.Left()-left)
 		}
-		if err := y.Free(); !errors.Is(err, ErrClosed) {
-			t.Errorf("second Free: %v, want ErrClosed", err)
-		}
+		fails(t, "second Free", y.Free(), ErrClosed)
 		z, _ := a.Alloc(5000, 4096) // at the same place, and y does not name it
 		if err := y.Free(); z.Addr() != y.Addr() || !errors.Is(err, ErrClosed) || !z.Live() {
 			t.Errorf("an old name frees the next block: %v", err)
 		}
-		if err := all.Free(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("Free of the whole: %v, want ErrInvalid", err)
-		}
+		fails(t, "Free of the whole", all.Free(), ErrInvalid)
 		x.Free()
 		z.Free()
 		if a.Left() != all.Len() {
@@ -66,17 +61,11 @@ func TestAnArenaRefusesWhatItCannotGive(t *testing.T) {
 		want        error
 	}{{0, 0, ErrInvalid}, {-1, 0, ErrInvalid}, {1, 3, ErrInvalid}, {1, -64, ErrInvalid}, {4097, 0, ErrNoRoom},
 		{4096 + 1, 4096, ErrNoRoom}} {
-		if _, err := a.Alloc(c.size, c.align); !errors.Is(err, c.want) {
-			t.Errorf("Alloc(%d, %d): %v, want %v", c.size, c.align, err, c.want)
-		}
+		fails(t, fmt.Sprintf("Alloc(%d, %d)", c.size, c.align), errOf(a.Alloc(c.size, c.align)), c.want)
 	}
-	if _, err := NewArena(0, ArenaConfig{}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("NewArena(0): %v", err)
-	}
+	fails(t, "NewArena(0)", errOf(NewArena(0, ArenaConfig{})), ErrInvalid)
 	b := must(a.Alloc(4096, 0))(t)
-	if _, err := a.Alloc(1, 0); !errors.Is(err, ErrNoRoom) {
-		t.Errorf("a full arena: %v", err)
-	}
+	fails(t, "a full arena", errOf(a.Alloc(1, 0)), ErrNoRoom)
 	b.Free()
 }
 
@@ -98,12 +87,8 @@ func TestAHeldBlockIsNotHandedOut(t *testing.T) {
 	if b.Live() || !errors.Is(b.Free(), ErrClosed) || a.Held() != 1 {
 		t.Error("the block is its last owner's")
 	}
-	if _, err := a.Alloc(1, 0); !errors.Is(err, ErrNoRoom) {
-		t.Errorf("handed out: %v", err)
-	}
-	if err := a.Close(); !errors.Is(err, ErrBusy) {
-		t.Errorf("Close: %v, want ErrBusy", err)
-	}
+	fails(t, "handed out", errOf(a.Alloc(1, 0)), ErrNoRoom)
+	fails(t, "Close", a.Close(), ErrBusy)
 	held.Release()
 	if c, err := a.Alloc(4096, 0); err != nil || a.Held() != 0 {
 		t.Errorf("after the release: %v", err)

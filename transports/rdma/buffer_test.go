@@ -3,6 +3,7 @@ package rdma
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 	"testing"
@@ -37,12 +38,8 @@ func TestAllocatedMemoryIsFoundByAddress(t *testing.T) {
 	if BufferAt(addr, 1) != nil {
 		t.Error("freed memory is still found")
 	}
-	if err := b.Free(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second Free = %v, want ErrClosed", err)
-	}
-	if _, err := Alloc(0); !errors.Is(err, ErrInvalid) {
-		t.Errorf("Alloc(0) = %v, want ErrInvalid", err)
-	}
+	fails(t, "second Free", b.Free(), ErrClosed)
+	fails(t, "Alloc(0)", errOf(Alloc(0)), ErrInvalid)
 }
 
 func TestBufferAtAllocatesNothing(t *testing.T) {
@@ -67,6 +64,16 @@ func noError(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// fails wants an error of what must not succeed.
+func fails(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s = %v, want %v", what, err, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
 
 func alloc(t testing.TB, size int) Buffer {
 	t.Helper()
@@ -103,14 +110,10 @@ func TestAPartKeepsInsideAndIsNotFreed(t *testing.T) {
 		t.Errorf("mapping of a part: %#x, %d bytes", m.Addr(), m.Len())
 	}
 	for _, c := range [][2]int{{-1, 1}, {0, 0}, {0, 201}, {200, 1}, {201, 0}, {1, 200}, {1, int(^uint(0) >> 1)}} {
-		if _, err := p.Slice(c[0], c[1]); !errors.Is(err, ErrInvalid) {
-			t.Errorf("Slice(%d, %d) of 200 bytes: %v, want ErrInvalid", c[0], c[1], err)
-		}
+		fails(t, fmt.Sprintf("Slice(%d, %d) of 200 bytes", c[0], c[1]), errOf(p.Slice(c[0], c[1])), ErrInvalid)
 	}
 	for _, x := range []Buffer{p, q, b.Mapping()} {
-		if err := x.Free(); !errors.Is(err, ErrInvalid) {
-			t.Errorf("Free of a part: %v, want ErrInvalid", err)
-		}
+		fails(t, "Free of a part", x.Free(), ErrInvalid)
 	}
 	if !b.Live() {
 		t.Error("the whole is gone")
@@ -131,13 +134,9 @@ func TestForeignMemoryIsFoundUntilFreed(t *testing.T) {
 		t.Error("bytes beside a declaration are found")
 	}
 	for _, again := range [][]byte{raw, raw[:11], raw[4999:], raw[20:30]} {
-		if _, err := Foreign(again); !errors.Is(err, ErrBusy) {
-			t.Errorf("declared twice: %v, want ErrBusy", err)
-		}
+		fails(t, "declared twice", errOf(Foreign(again)), ErrBusy)
 	}
-	if _, err := Foreign(nil); !errors.Is(err, ErrInvalid) {
-		t.Errorf("declared nothing: %v, want ErrInvalid", err)
-	}
+	fails(t, "declared nothing", errOf(Foreign(nil)), ErrInvalid)
 	noError(t, f.Free())
 	raw[10] = 1 // still mapped
 	if f.Live() || !errors.Is(f.Free(), ErrClosed) {
@@ -227,9 +226,7 @@ func TestHeldMemoryIsUnmappedByTheLastRelease(t *testing.T) {
 	if present(addr, 8192) {
 		t.Error("still mapped")
 	}
-	if err := b.Free(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second Free: %v", err)
-	}
+	fails(t, "second Free", b.Free(), ErrClosed)
 }
 
 // Memory that was unmapped behind our back and given to us again is ours.

@@ -105,9 +105,7 @@ func TestAccessNeedsLocalWriteForRemoteChange(t *testing.T) {
 			t.Errorf("Validate(%#x) = %v, want ok=%v", uint8(a), err, ok)
 		}
 	}
-	if err := (LocalWrite | OnDemand).Validate(); !errors.Is(err, ErrNotSupported) {
-		t.Errorf("on demand, which nobody has by itself: %v", err)
-	}
+	fails(t, "on demand, which nobody has by itself", (LocalWrite | OnDemand).Validate(), ErrNotSupported)
 }
 
 func TestMissingListsEveryGapAtOnce(t *testing.T) {
