@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
@@ -46,13 +47,9 @@ func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
 // does one for which no list can be had: opening it says why. With wish, a device
 // that is not here is no mistake: it is the name of another machine's.
 func ChooseDevice(spec string, wish bool) (string, error) {
-	layers, err := Parse(spec)
-	if err != nil {
-		return spec, nil // opening it says so
-	}
-	l := &layers[len(layers)-1]
+	layers, l := bottom(spec)
 	if l.Name != Verbs {
-		return spec, nil
+		return spec, nil // also what is no stack: opening it says so
 	}
 	if _, err := verbsConfig(*l); err != nil {
 		return "", OpenError(spec, layers, *l, err)
@@ -99,9 +96,8 @@ func chooseVerbs(l Layer, devices []verbs.DeviceInfo, wish bool) (Layer, error) 
 		return l, nil
 	}
 	if c.GIDIndex >= 0 || c.MTU != 0 || c.SL != 0 {
-		return l, &reports.ExitError{Code: reports.ExitUsage,
-			Err:  fmt.Errorf("%s is iWARP, which has no gid, mtu or sl to choose", d.Name),
-			Hint: "the same without -x, -m, -S, gid=, mtu= and sl="}
+		return l, cli.Usage("", fmt.Errorf("%s is iWARP, which has no gid, mtu or sl to choose", d.Name),
+			"the same without -x, -m, -S, gid=, mtu= and sl=")
 	}
 	if !c.CM {
 		l = l.With("cm") // the other side must do the same, whatever its device is
@@ -128,8 +124,8 @@ func portUsable(d *verbs.DeviceInfo, port int) error {
 	i := slices.IndexFunc(d.Ports, func(p verbs.PortInfo) bool { return p.Number == port })
 	switch {
 	case i < 0:
-		return &reports.ExitError{Code: reports.ExitUsage, Err: fmt.Errorf("%s has no port %d: it has %d", d.Name, port,
-			len(d.Ports)), Hint: "-i with one that exists"}
+		return cli.Usage("", fmt.Errorf("%s has no port %d: it has %d", d.Name, port, len(d.Ports)),
+			"-i with one that exists")
 	case !d.Ports[i].Active:
 		return notRun(fmt.Errorf("port %d of %s is not ACTIVE", port, d.Name), portHint+", or another -i")
 	}
@@ -161,11 +157,10 @@ func notRun(err error, hint string) error {
 // ForPeer is the stack as another machine should open it: what of the provider's
 // parameters is this machine's is left out.
 func ForPeer(spec string) string {
-	layers, err := Parse(spec)
-	if err != nil {
+	layers, l := bottom(spec)
+	if l.Name == "" {
 		return spec
 	}
-	l := &layers[len(layers)-1]
 	if away := EntryOf(*l).away; away != nil {
 		*l = away(*l)
 	}
@@ -175,12 +170,10 @@ func ForPeer(spec string) string {
 // WithRDMACM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
 // settles the device.
 func WithRDMACM(spec string) (string, error) {
-	if layers, err := Parse(spec); err == nil {
-		l := &layers[len(layers)-1]
-		if by := EntryOf(*l).withCM; by != nil {
-			*l = by(*l)
-			spec = Format(layers)
-		}
+	layers, l := bottom(spec)
+	if by := EntryOf(*l).withCM; by != nil {
+		*l = by(*l)
+		spec = Format(layers)
 	}
 	return ChooseDevice(spec, false)
 }
@@ -188,11 +181,11 @@ func WithRDMACM(spec string) (string, error) {
 // OnVerbs is the device and the port that a stack on verbs stands on here, and that port's number; ok is false for
 // other stacks, and where none is found. A device or port that is named goes before what the stack says.
 func OnVerbs(spec, device, port string) (d verbs.DeviceInfo, p verbs.PortInfo, number int, ok bool) {
-	layers, err := Parse(spec)
-	if err != nil || layers[len(layers)-1].Name != Verbs {
+	_, named := bottom(spec)
+	l := *named
+	if l.Name != Verbs {
 		return d, p, 0, false
 	}
-	l := layers[len(layers)-1]
 	if device != "" {
 		l.Device = device
 	}

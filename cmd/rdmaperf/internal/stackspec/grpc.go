@@ -24,48 +24,46 @@ var grpcParams = params[grpcArgs]{
 	formParam("dropin", "over a layer", "grpc-go on a byte stream over RDMA"),
 	formParam("fused", "", "the fused channel, without HTTP/2, over RDMA"),
 	formParam("service", "", "fused, by queues in shared memory to a process of its own that has the device"),
-	modeParam("bpev", "on", "poll for busy=, then sleep until an event, with pollers in the background"),
-	modeParam("bp", "", "poll for ever"),
-	modeParam("event", "", "sleep until an event"),
+	modeParam(bpev.BPEV, "on", "poll for busy=, then sleep until an event, with pollers in the background"),
+	modeParam(bpev.BP, "", "poll for ever"),
+	modeParam(bpev.Event, "", "sleep until an event"),
 	{paramDoc{"busy", pauseOf, bpev.DefaultBusyTime.String(), "of bpev: how long a caller polls before it sleeps"},
-		func(c *grpcArgs, v value) error { c.Net.Polling.BusyTime = v.d; return nil }},
+		func(c *grpcArgs, v value) { c.Net.Polling.BusyTime = v.d }},
 	{paramDoc{"pollers", countOf(1, bpev.MaxPollers), "1", "of bpev: threads that poll for all connections"},
-		func(c *grpcArgs, v value) error { c.Net.Polling.Pollers = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Net.Polling.Pollers = v.n }},
 	{paramDoc{"idle", pauseOf, bpev.DefaultIdleSleep.String(), "of bpev: pause of a background poller"},
-		func(c *grpcArgs, v value) error { c.Net.Polling.IdleSleep = v.d; return nil }},
+		func(c *grpcArgs, v value) { c.Net.Polling.IdleSleep = v.d }},
 	{paramDoc{"ring", sizeOf, "256K", "of dropin, fused, service: receive ring of a connection"},
-		func(c *grpcArgs, v value) error { c.Net.Ring = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Net.Ring = v.n }},
 	{paramDoc{"send", sizeOf, "half the ring", "of dropin, fused, service: send buffer of a connection"},
-		func(c *grpcArgs, v value) error { c.Net.SendBuffer = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Net.SendBuffer = v.n }},
 	{paramDoc{"watch", switchOf, "", "of dropin, fused, service: arrivals are seen in memory"},
-		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalWatch; return nil }},
+		func(c *grpcArgs, v value) { c.Net.Arrival = grpcrdma.ArrivalWatch }},
 	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are reported by completions"},
-		func(c *grpcArgs, v value) error { c.Net.Arrival = grpcrdma.ArrivalNotice; return nil }},
+		func(c *grpcArgs, v value) { c.Net.Arrival = grpcrdma.ArrivalNotice }},
 	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
-		func(c *grpcArgs, v value) error { c.NoSink = true; return nil }},
+		func(c *grpcArgs, _ value) { c.NoSink = true }},
 	{paramDoc{"best", switchOf, "", "of all but fused and service: the gRPC options that were fastest in measurements"},
-		func(c *grpcArgs, v value) error { c.Options.Best = true; return nil }},
+		func(c *grpcArgs, _ value) { c.Options.Best = true }},
 	{paramDoc{"read", sizeOf, "gRPC's", "of all but fused and service: bytes read at once"},
-		func(c *grpcArgs, v value) error { c.Options.ReadBuffer = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Options.ReadBuffer = v.n }},
 	{paramDoc{"write", sizeOf, "gRPC's", "of all but fused and service: bytes gathered before a write"},
-		func(c *grpcArgs, v value) error { c.Options.WriteBuffer = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Options.WriteBuffer = v.n }},
 	{paramDoc{"window", sizeOf, "gRPC's", "of all but fused and service: flow control window, fixed"},
-		func(c *grpcArgs, v value) error { c.Options.Window = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Options.Window = v.n }},
 	{paramDoc{"workers", countOf(1, 1<<16), "gRPC's",
 		"of all but fused and service: goroutines of a server that wait for calls"},
-		func(c *grpcArgs, v value) error { c.Options.Workers = v.n; return nil }},
+		func(c *grpcArgs, v value) { c.Options.Workers = v.n }},
 }
 
 // formParam is a form of carrying calls, which grpcForm reads.
 func formParam(name, def, help string) param[grpcArgs] {
-	return param[grpcArgs]{paramDoc{name, switchOf, def, help}, func(*grpcArgs, value) error { return nil }}
+	return param[grpcArgs]{paramDoc{name, switchOf, def, help}, func(*grpcArgs, value) {}}
 }
 
-func modeParam(name, def, help string) param[grpcArgs] {
-	return param[grpcArgs]{paramDoc{name, switchOf, def, "of dropin, fused, service: " + help},
-		func(c *grpcArgs, _ value) error {
-			return c.Net.Polling.Mode.UnmarshalText([]byte(name))
-		}}
+func modeParam(mode bpev.Mode, def, help string) param[grpcArgs] {
+	return param[grpcArgs]{paramDoc{mode.String(), switchOf, def, "of dropin, fused, service: " + help},
+		func(c *grpcArgs, _ value) { c.Net.Polling.Mode = mode }}
 }
 
 // grpcForm is the form that a layer names; given is false for none.
@@ -98,11 +96,7 @@ func mountGRPC(l Layer, below rdma.Device) (transports.Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := carrier.New(c, below)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	return stackOf(carrier.New(c, below))
 }
 
 // rdmaOnly are the parameters of the forms over RDMA, fusedOnly those of one of them,

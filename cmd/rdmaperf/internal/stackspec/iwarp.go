@@ -17,26 +17,24 @@ type iwarpArgs struct {
 
 var iwarpParams = append(params[iwarpArgs]{
 	{paramDoc{"crc", switchOf, "on", "a CRC32c behind every FPDU, where the peer agrees"},
-		func(c *iwarpArgs, v value) error { c.NoCRC = false; return nil }},
-	{paramDoc{"nocrc", switchOf, "", "do not ask for a CRC"},
-		func(c *iwarpArgs, v value) error { c.NoCRC = true; return nil }},
+		func(c *iwarpArgs, _ value) { c.NoCRC = false }},
+	{paramDoc{"nocrc", switchOf, "", "do not ask for a CRC"}, func(c *iwarpArgs, _ value) { c.NoCRC = true }},
 	{paramDoc{"markers", switchOf, "", "a marker every 512 octets of what this side receives (RFC 5044 §4.1)"},
-		func(c *iwarpArgs, v value) error { c.Markers = true; return nil }},
+		func(c *iwarpArgs, _ value) { c.Markers = true }},
 	{paramDoc{"p2p", switchOf, "", "peer-to-peer mode: the initiator opens with a message of its own (RFC 6581)"},
-		func(c *iwarpArgs, v value) error { c.PeerToPeer = true; return nil }},
+		func(c *iwarpArgs, _ value) { c.PeerToPeer = true }},
 	{paramDoc{"checked", switchOf, "", "place nothing before its CRC is checked"},
-		func(c *iwarpArgs, v value) error { c.StoreAndForward = true; return nil }},
+		func(c *iwarpArgs, _ value) { c.StoreAndForward = true }},
 	{paramDoc{"done", wordOf("taken", "acked"), "taken",
 		"when a send or write is complete: our TCP has taken it, or the peer's TCP has acknowledged it"},
-		func(c *iwarpArgs, v value) error { c.done, c.OnAck = v.text, v.text == "acked"; return nil }},
-	{paramDoc{"rev1", switchOf, "", "MPA revision 1 (RFC 5044)"},
-		func(c *iwarpArgs, v value) error { c.Revision = 1; return nil }},
+		func(c *iwarpArgs, v value) { c.done, c.OnAck = v.text, v.text == "acked" }},
+	{paramDoc{"rev1", switchOf, "", "MPA revision 1 (RFC 5044)"}, func(c *iwarpArgs, v value) { c.Revision = 1 }},
 	{paramDoc{"rev2", switchOf, "on", "MPA revision 2, enhanced connection set-up (RFC 6581)"},
-		func(c *iwarpArgs, v value) error { c.Revision = 2; return nil }},
+		func(c *iwarpArgs, v value) { c.Revision = 2 }},
 	{paramDoc{"rfc5040", switchOf, "", "neither atomics nor immediate data"},
-		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtNone; return nil }},
+		func(c *iwarpArgs, _ value) { c.Extensions = iwarp.ExtNone }},
 	{paramDoc{"rfc7306", switchOf, "", "atomics and immediate data without asking the peer"},
-		func(c *iwarpArgs, v value) error { c.Extensions = iwarp.ExtAssumed; return nil }},
+		func(c *iwarpArgs, _ value) { c.Extensions = iwarp.ExtAssumed }},
 	sndbuf(func(c *iwarpArgs) *int { return &c.SendBuffer }),
 	rcvbuf(func(c *iwarpArgs) *int { return &c.RecvBuffer }),
 	localbuf("1M", "both buffers over the loopback device, unless net.core.wmem_max or rmem_max is less; 0: the "+
@@ -97,20 +95,19 @@ func openTCP(l Layer, _ rdma.Device) (transports.Stack, error) {
 
 func sndbuf[C any](at func(*C) *int) param[C] {
 	return param[C]{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
-		func(c *C, v value) error { *at(c) = v.n; return nil }}
+		func(c *C, v value) { *at(c) = v.n }}
 }
 
 // localbuf is a size of which 0 is the kernel's and -1 in the configuration, whose 0 is the default.
 func localbuf[C any](preset, help string, at func(*C) *int) param[C] {
-	return param[C]{paramDoc{"local", sizeOf, preset, help}, func(c *C, v value) error {
+	return param[C]{paramDoc{"local", sizeOf, preset, help}, func(c *C, v value) {
 		if *at(c) = v.n; v.n == 0 {
 			*at(c) = -1
 		}
-		return nil
 	}}
 }
 
 func rcvbuf[C any](at func(*C) *int) param[C] {
 	return param[C]{paramDoc{"rcvbuf", sizeOf, "the kernel's", "receive buffer of a socket"},
-		func(c *C, v value) error { *at(c) = v.n; return nil }}
+		func(c *C, v value) { *at(c) = v.n }}
 }

@@ -34,45 +34,42 @@ var LITEParams = params[LITEConfig]{
 	{paramDoc{"k", wordOf("1", "2", "4", "8", perThread), "4",
 		"queue pairs to a peer, shared by all sessions and callers; thread is one for each of them, up to " +
 			strconv.Itoa(stack.EachLinks)},
-		func(c *LITEConfig, v value) (err error) {
+		func(c *LITEConfig, v value) {
 			if c.Each = v.text == perThread; !c.Each {
-				c.Links, err = strconv.Atoi(v.text)
+				c.Links, _ = strconv.Atoi(v.text) // it is one of the words
 			}
-			return err
 		}},
 	{paramDoc{"qos", wordOf("none", "hwsep", "swpri", "sched"), "none",
 		"low priority has a queue pair set apart, or is paced by the load of high, or is for sched below"},
-		func(c *LITEConfig, v value) error {
+		func(c *LITEConfig, v value) {
 			c.Sched = v.text == "sched"
 			c.QoS = map[string]lite.QoS{"hwsep": lite.QoSHWSep, "swpri": lite.QoSSWPri}[v.text]
-			return nil
 		}},
 	{paramDoc{"poll", wordOf("caller", "node", "adaptive"), "caller",
 		"who polls for calls: the caller, unless others want the CPUs; the node's thread, without end; or both for spin=, " +
 			"before they sleep"},
-		func(c *LITEConfig, v value) error { c.Polling, _ = stack.ParsePolling(v.text); return nil }},
+		func(c *LITEConfig, v value) { c.Polling, _ = stack.ParsePolling(v.text) }},
 	{paramDoc{"spin", timeOf, "10us", "with poll=node and adaptive: how long to poll before sleeping"},
-		func(c *LITEConfig, v value) error { c.Spin = v.d; return nil }},
+		func(c *LITEConfig, v value) { c.Spin = v.d }},
 	{paramDoc{"sends", switchOf, "where there is no immediate data",
 		"a send announces each write, instead of immediate data"},
-		func(c *LITEConfig, v value) error { c.Sends = true; return nil }},
+		func(c *LITEConfig, _ value) { c.Sends = true }},
 	{paramDoc{"arena", sizeOf, "by what the first session needs", "bytes that a node registers, once, for all its memory"},
-		func(c *LITEConfig, v value) error { c.Arena = v.n; return nil }},
+		func(c *LITEConfig, v value) { c.Arena = v.n }},
 	{paramDoc{"rpc", wordOf("imm", "send", "write"), "imm",
 		"how calls are carried: by LITE, or for comparison by sends and receives, or by two writes into polled rings " +
 			"(FaRM). The last two carry calls alone and take no other parameter"},
-		func(c *LITEConfig, v value) error {
+		func(c *LITEConfig, v value) {
 			c.Peer, c.form = v.text != "imm", map[string]peerrpc.Form{"send": peerrpc.Send,
 				"write": peerrpc.Write}[v.text]
-			return nil
 		}},
 	{paramDoc{"daemon", switchOf, "the node is inside the process",
 		"the node is a process of its own, as of rdmaperf lite daemon; of the other parameters only k= applies"},
-		func(c *LITEConfig, v value) error { c.Daemon = true; return nil }},
+		func(c *LITEConfig, _ value) { c.Daemon = true }},
 	{paramDoc{"cross", switchOf, "a shared page is polled",
 		"with daemon: each request wakes the daemon, and the caller sleeps until it is done, instead of polling a " +
 			"shared page"},
-		func(c *LITEConfig, v value) error { c.cross = true; return nil }},
+		func(c *LITEConfig, _ value) { c.cross = true }},
 }
 
 func mountLite(l Layer, below rdma.Device) (transports.Stack, error) {
@@ -88,11 +85,7 @@ func mountLite(l Layer, below rdma.Device) (transports.Stack, error) {
 	case c.cross:
 		return nil, Refused(errors.New("cross has no effect without daemon"))
 	}
-	s, err := stack.New(below, c.Config)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return stackOf(stack.New(below, c.Config))
 }
 
 // mountPeer mounts what LITE's calls are held against.
@@ -100,11 +93,7 @@ func mountPeer(l Layer, below rdma.Device, form peerrpc.Form) (transports.Stack,
 	if err := alone(l, "rpc"); err != nil {
 		return nil, err
 	}
-	s, err := peerrpc.New(below, form)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return stackOf(peerrpc.New(below, form))
 }
 
 // alone refuses parameters that have no effect beside the first of those that have.
@@ -129,13 +118,8 @@ func mountDaemon(l Layer, below rdma.Device, c *LITEConfig) (transports.Stack, e
 	if err != nil {
 		return nil, err
 	}
-	s, err := daemonstack.New(below,
-		daemonstack.Config{Command: []string{self, LITE, "daemon", "--transport", below.Name()}, Cross: c.cross,
-			Links: c.Links})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return stackOf(daemonstack.New(below, daemonstack.Config{Command: []string{self, LITE, "daemon", "--transport",
+		below.Name()}, Cross: c.cross, Links: c.Links}))
 }
 
 // litePeer tells what has calls alone from LITE inside the process.

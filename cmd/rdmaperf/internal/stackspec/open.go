@@ -83,12 +83,7 @@ func (s *Set) OpenLayers(spec string) (dev, provider rdma.Device, err error) {
 // layer at outermost. What fails leaves nothing open.
 func (s *Set) build(spec string, layers []Layer, outermost int) (dev, provider rdma.Device, err error) {
 	bottom := layers[len(layers)-1]
-	e := Find(bottom.Name)
-	if e.device == nil {
-		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", bottom.Name),
-			"one of "+Providers())
-	}
-	if dev, err = e.device(s, bottom); err != nil {
+	if dev, err = Find(bottom.Name).device(s, bottom); err != nil {
 		return nil, nil, OpenError(spec, layers, bottom, err)
 	}
 	provider = dev
@@ -183,9 +178,8 @@ func OpenError(spec string, layers []Layer, l Layer, err error) error {
 	switch {
 	case errors.Is(err, rdma.ErrNoDevice), errors.Is(err, rdma.ErrNotSupported):
 		code = reports.ExitNotRun
-	case errors.Is(err, carrier.ErrConfig), errors.Is(err, bpev.ErrConfig):
-		code = reports.ExitUsage
-	case errors.Is(err, rdma.ErrInvalid): // a port or an index that the device does not have
+	case errors.Is(err, carrier.ErrConfig), errors.Is(err, bpev.ErrConfig),
+		errors.Is(err, rdma.ErrInvalid): // such as a port that the device does not have
 		code = reports.ExitUsage
 	}
 	return &reports.ExitError{Code: code, Operation: Opening(spec), Err: err, Hint: rdma.Advice(err)}

@@ -48,7 +48,7 @@ func withStacks(t *testing.T) *[]string {
 		}
 		return name
 	}
-	outer := params[any]{{paramDoc{name: "a"}, func(*any, value) error { return nil }}}
+	outer := params[any]{{paramDoc{name: "a"}, func(*any, value) {}}}
 	before := Table
 	Table = append(slices.Clone(before),
 		Entry{Name: "outer", params: outer, wrap: func(l Layer, below rdma.Device) (rdma.Device, error) {

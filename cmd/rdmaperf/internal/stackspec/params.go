@@ -15,7 +15,7 @@ import (
 // "rdmaperf help stacks" and docs/reference/stacks.md all read it. For example
 //
 //	{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
-//		func(c *tcp.Config, v value) error { c.SendBuffer = v.n; return nil }},
+//		func(c *tcp.Config, v value) { c.SendBuffer = v.n }},
 //
 // is "tcp(sndbuf=64K)": the name, the type of the value, what holds without it, one
 // line of help, and where the value goes. Of two that contradict each other the later
@@ -23,7 +23,7 @@ import (
 // checked where they are read.
 type param[C any] struct {
 	paramDoc
-	set func(c *C, v value) error
+	set func(c *C, v value)
 }
 
 // paramDoc is what a user must know of a parameter.
@@ -66,12 +66,10 @@ func (ps params[C]) Read(l Layer, c *C) error {
 		}
 		d := &ps[i]
 		v, err := d.kind.read(text, valued)
-		if err == nil {
-			err = d.set(c, v)
-		}
 		if err != nil {
 			return &paramError{given: p, of: &d.paramDoc, err: err}
 		}
+		d.set(c, v)
 	}
 	return nil
 }
@@ -80,8 +78,6 @@ func (ps params[C]) Read(l Layer, c *C) error {
 type noParams struct{}
 
 func (noParams) docs() []paramDoc { return nil }
-
-func (noParams) read(l Layer) error { return params[noParams]{}.Read(l, nil) }
 
 // paramError is a parameter that a layer does not know, or does not take.
 type paramError struct {

@@ -11,7 +11,6 @@ import (
 // scopeParam is the parameter by which one scheduler serves several queue pairs.
 const scopeParam = "scope"
 
-// schedParams declares those of a sched layer.
 var schedParams = params[sched.Config]{
 	policyParam(sched.Strict, "on", "the most urgent class first"),
 	policyParam(sched.Aging, "", "as strict, but a waiting request rises one class per every="),
@@ -21,53 +20,36 @@ var schedParams = params[sched.Config]{
 	{paramDoc{scopeParam, wordOf(string(sched.ScopeQP), string(sched.ScopePeer), string(sched.ScopeDevice)),
 		string(sched.ScopeQP), "which queue pairs share a window: each has its own, all to one host, or all of the " +
 			"device"},
-		func(c *sched.Config, v value) error { c.Scope = sched.Scope(v.text); return nil }},
+		func(c *sched.Config, v value) { c.Scope = sched.Scope(v.text) }},
 	{paramDoc{"slice", orAuto(sizeOf), "auto", "bytes of a slice; auto is a quarter of the window"},
-		func(c *sched.Config, v value) error { c.Slice = v.n; return nil }},
+		func(c *sched.Config, v value) { c.Slice = v.n }},
 	{paramDoc{"window", orAuto(sizeOf), "auto",
 		"bytes outstanding of a class; auto follows the measured bandwidth-delay product"},
-		func(c *sched.Config, v value) error { c.Window = v.n; return nil }},
+		func(c *sched.Config, v value) { c.Window = v.n }},
 	{paramDoc{"adaptive", switchOf, "on where both are auto", "widen window and slice while no urgent request is posted"},
-		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = true, false; return nil }},
+		func(c *sched.Config, v value) { c.Adaptive, c.Steady = true, false }},
 	{paramDoc{"steady", switchOf, "", "keep window and slice as they are"},
-		func(c *sched.Config, v value) error { c.Adaptive, c.Steady = false, true; return nil }},
+		func(c *sched.Config, v value) { c.Adaptive, c.Steady = false, true }},
 	{paramDoc{"sends", wordOf(string(sched.WholeSends), string(sched.RefuseSends), string(sched.CutSends),
 		string(sched.CutOrRefuseSends)), string(sched.WholeSends),
 		"a send longer than a slice goes whole, is refused, or is cut into slices"},
-		func(c *sched.Config, v value) error { c.Sends = sched.Sends(v.text); return nil }},
+		func(c *sched.Config, v value) { c.Sends = sched.Sends(v.text) }},
 	{paramDoc{"room", sizeOf, "4M", "with sends=slice: buffer for a peer's cut sends, per connection"},
-		func(c *sched.Config, v value) error { c.Room = v.n; return nil }},
+		func(c *sched.Config, v value) { c.Room = v.n }},
 	{paramDoc{"imm", wordOf(string(sched.WholeImmediates), string(sched.LastImmediates)), string(sched.WholeImmediates),
 		"a write with immediate longer than a slice goes whole, or cut with the immediate in the last slice"},
-		func(c *sched.Config, v value) error { c.Immediates = sched.Immediates(v.text); return nil }},
+		func(c *sched.Config, v value) { c.Immediates = sched.Immediates(v.text) }},
 	{paramDoc{"every", timeOf, "1ms", "of aging: time for one class"},
-		func(c *sched.Config, v value) error { c.AgeEvery = v.d; return nil }},
+		func(c *sched.Config, v value) { c.AgeEvery = v.d }},
 	{paramDoc{"weights", listOf(countOf(1, 1<<16), sched.Priorities), "1:2:4:…",
 		"of drr, by class from 0; the last holds for the rest"},
-		func(c *sched.Config, v value) error {
-			eachClass(v, func(i int, v value) { c.Weights[i] = v.n })
-			return nil
-		}},
+		func(c *sched.Config, v value) { eachClass(v, func(i int, v value) { c.Weights[i] = v.n }) }},
 	{paramDoc{"deadlines", listOf(timeOf, sched.Priorities), "128ms:64ms:…", "of edf, likewise"},
-		func(c *sched.Config, v value) error {
-			eachClass(v, func(i int, v value) { c.Deadlines[i] = v.d })
-			return nil
-		}},
+		func(c *sched.Config, v value) { eachClass(v, func(i int, v value) { c.Deadlines[i] = v.d }) }},
 }
 
 func policyParam(p sched.Policy, def, help string) param[sched.Config] {
-	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, v value) error {
-		c.Policy = p
-		return nil
-	}}
-}
-
-func wrapSched(l Layer, below rdma.Device) (rdma.Device, error) {
-	var c sched.Config
-	if err := schedParams.Read(l, &c); err != nil {
-		return nil, err
-	}
-	return sched.Wrap(below, c)
+	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, _ value) { c.Policy = p }}
 }
 
 // eachClass gives set the values of a list for classes 0 and up. Classes beyond
@@ -93,7 +75,7 @@ func OpenTapped(spec string, tap func(below rdma.Device) rdma.Device) (rdma.Devi
 	if err != nil {
 		return nil, err
 	}
-	dev, err := wrapSched(layers[0], tap(below))
+	dev, err := Find("sched").wrap(layers[0], tap(below))
 	if err != nil {
 		return nil, OpenError(spec, layers, layers[0], errors.Join(err, below.Close()))
 	}

@@ -95,16 +95,25 @@ func Parse(spec string) ([]Layer, error) {
 	return layers, nil
 }
 
+// bottom is Parse with the layer at the bottom, an empty one where spec is no stack.
+func bottom(spec string) ([]Layer, *Layer) {
+	layers, err := Parse(spec)
+	if err != nil {
+		return nil, new(Layer)
+	}
+	return layers, &layers[len(layers)-1]
+}
+
 func parseLayer(s string) (Layer, error) {
 	var l Layer
-	rest := s
 	end := strings.IndexFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-')
 	})
 	if end < 0 {
 		end = len(s)
 	}
-	l.Name, rest = s[:end], s[end:]
+	l.Name = s[:end]
+	rest := s[end:]
 	if l.Name == "" {
 		return l, fmt.Errorf("a layer needs a name of small letters")
 	}

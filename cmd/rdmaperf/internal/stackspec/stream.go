@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/softstack/lwip"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
@@ -25,11 +25,11 @@ func streamParams[C any](at func(*C) *streamArgs) params[C] {
 	ps := params[C]{{paramDoc{"stack", wordOf("kernel", "raw", "sequential"), "kernel",
 		"the TCP/IP stack below; raw is lwIP in user space, run by the thread that polls, sequential lwIP in a " +
 			"thread of its own"},
-		func(c *C, v value) error { at(c).stack = v.text; return nil }},
+		func(c *C, v value) { at(c).stack = v.text }},
 		{paramDoc{"tos", tosOf, "0",
 			"of the kernel's stack: type of service of every packet, IP_TOS or IPV6_TCLASS; the DSCP is its upper " +
 				"six bits"},
-			func(c *C, v value) error { at(c).tos = v.n; return nil }}}
+			func(c *C, v value) { at(c).tos = v.n }}}
 	for _, d := range []paramDoc{
 		{"link", textOf("shm|xdp:IFACE"), "shm",
 			"of a stack in user space: frames go through rings in shared memory, or of lwIP through AF_XDP on an " +
@@ -50,10 +50,9 @@ func streamParams[C any](at func(*C) *streamArgs) params[C] {
 			"of a stack in user space: random addition to delay=, uniform from 0; frames stay in order"},
 		{"seed", textOf("N"), "0", "of a stack in user space: seed of loss, dup, reorder and jitter"},
 	} {
-		ps = append(ps, param[C]{d, func(c *C, v value) error {
+		ps = append(ps, param[C]{d, func(c *C, v value) {
 			a := at(c)
 			a.own = append(a.own, streamArg{d.name, v.text})
-			return nil
 		}})
 	}
 	return ps
@@ -71,9 +70,6 @@ func (a *streamArgs) value(name string) (v string) {
 
 // receiveThread tells that the layer above has a thread that receives (c3).
 func (a *streamArgs) receiveThread() bool { return a.value("threads") == lwip.C3 }
-
-// byReference tells that what is sent stays where it is until the peer has it.
-func (a *streamArgs) byReference() bool { return a.value("copies") == "zero" }
 
 // open is the stack; nil is the kernel's. places: the layer has placement to give a thread to.
 func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
@@ -96,7 +92,7 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), Help: "for " +
 			l.Name}, "only iwarp has placement to give a thread to")
 	}
-	if a.byReference() && !places {
+	if a.value("copies") == "zero" && !places {
 		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), Help: "for " +
 			l.Name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits",
 			l.Name)
@@ -112,22 +108,17 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 		}
 	}
 	s, err := a.openLwIP(a.stack == "sequential")
-	if errors.Is(err, lwip.ErrAbsent) {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "stack=kernel, which is everywhere"}
-	}
-	if errors.Is(err, lwip.ErrUnlike) {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err,
-			Hint: "LD_LIBRARY_PATH: the directory of the library that it was built with (ci/build-lwip DIR)"}
-	}
-	if errors.Is(err, lwip.ErrParam) {
-		return nil, &reports.ExitError{Code: reports.ExitUsage, Err: err}
-	}
-	if errors.Is(err, lwip.ErrCopies) {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: "copies=one, which any lwIP has"}
-	}
-	if errors.Is(err, lwip.ErrRights) {
-		return nil, &reports.ExitError{Code: reports.ExitNotRun, Err: err,
-			Hint: "link=shm, between processes of one machine"}
+	switch {
+	case errors.Is(err, lwip.ErrAbsent):
+		return nil, notRun(err, "stack=kernel, which is everywhere")
+	case errors.Is(err, lwip.ErrUnlike):
+		return nil, notRun(err, "LD_LIBRARY_PATH: the directory of the library that it was built with (ci/build-lwip DIR)")
+	case errors.Is(err, lwip.ErrParam):
+		return nil, cli.Usage("", err, "")
+	case errors.Is(err, lwip.ErrCopies):
+		return nil, notRun(err, "copies=one, which any lwIP has")
+	case errors.Is(err, lwip.ErrRights):
+		return nil, notRun(err, "link=shm, between processes of one machine")
 	}
 	return s, err
 }

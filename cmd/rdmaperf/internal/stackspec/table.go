@@ -6,9 +6,12 @@ import (
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
+	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
+	"github.com/rdmaperf/rdmaperf/transports/model"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
@@ -62,12 +65,12 @@ var Table = []Entry{
 	{Name: Verbs, Chooses: true, params: verbsParams, Summary: "kernel verbs, for RDMA devices", device: openVerbs,
 		counts: verbsCounters, withCM: connectByCM, away: verbsAway,
 		apart: "no RDMA device has an ACTIVE port: rdmaperf devices says more"},
-	{Name: modelName, params: modelParams, Summary: "time of a NIC with caches and a link, over mem", wrap: wrapModel,
-		apart: "a simulated NIC, not this machine"},
-	{Name: "sched", params: schedParams, Summary: "priority scheduler over X", wrap: wrapSched,
+	{Name: "model", params: modelParams, Summary: "time of a NIC with caches and a link, over mem",
+		wrap: tier(modelParams, model.Wrap), apart: "a simulated NIC, not this machine"},
+	{Name: "sched", params: schedParams, Summary: "priority scheduler over X", wrap: tier(schedParams, sched.Wrap),
 		beside: []string{"sched+X"}},
-	{Name: "regcache", params: regcacheParams, Summary: "registrations of X, kept behind their use", wrap: wrapRegcache,
-		apart: "measured by --workload register"},
+	{Name: "regcache", params: regcacheParams, Summary: "registrations of X, kept behind their use",
+		wrap: tier(regcacheParams, regcache.Wrap), apart: "measured by --workload register"},
 	{Name: LITE, params: LITEParams, Summary: "named memory and calls over few shared queue pairs", shown: "lite+X",
 		mount: mountLite, stands: overDevice, like: "lite+iwarp", calls: litePeer, beside: []string{"lite+X"}},
 	{Name: GRPC, params: grpcParams, Summary: "gRPC, for workloads of calls",
@@ -76,6 +79,26 @@ var Table = []Entry{
 		like:  "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp",
 		calls: func(Layer) bool { return true }, elsewhere: mountService,
 		beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
+}
+
+// tier is the wrap of a layer with parameters ps.
+func tier[C any](ps params[C], wrap func(rdma.Device, C) (rdma.Device, error)) func(Layer,
+	rdma.Device) (rdma.Device, error) {
+	return func(l Layer, below rdma.Device) (rdma.Device, error) {
+		var c C
+		if err := ps.Read(l, &c); err != nil {
+			return nil, err
+		}
+		return wrap(below, c)
+	}
+}
+
+// stackOf is s without its type, nil where there was an error.
+func stackOf[S transports.Stack](s S, err error) (transports.Stack, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func overNothing(Layer, bool) (bool, error) { return false, nil }
@@ -147,7 +170,7 @@ type Set struct {
 }
 
 func openMem(s *Set, l Layer) (rdma.Device, error) {
-	if err := (noParams{}).read(l); err != nil {
+	if err := (params[noParams]{}).Read(l, nil); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -161,8 +184,8 @@ func openMem(s *Set, l Layer) (rdma.Device, error) {
 
 // SpeaksIWARP tells stacks whose provider is an iWARP on every machine.
 func SpeaksIWARP(stack string) bool {
-	layers, err := Parse(stack)
-	return err == nil && EntryOf(layers[len(layers)-1]).onIWARP
+	_, l := bottom(stack)
+	return EntryOf(*l).onIWARP
 }
 
 // SoftTransports are what --transport takes on every machine.

@@ -4,34 +4,25 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
 var verbsParams = params[verbs.Config]{
-	{paramDoc{"cm", switchOf, "", "connect by rdma_cm"}, func(c *verbs.Config, v value) error {
-		c.CM = true
-		return nil
-	}},
+	{paramDoc{"cm", switchOf, "", "connect by rdma_cm"}, func(c *verbs.Config, _ value) { c.CM = true }},
 	{paramDoc{"port", countOf(1, 255), "the first ACTIVE one", "port of the device"},
-		func(c *verbs.Config, v value) error { c.Port = v.n; return nil }},
+		func(c *verbs.Config, v value) { c.Port = v.n }},
 	{paramDoc{"gid", countOf(0, 255), "by the peer's address", "GID index of the port"},
-		func(c *verbs.Config, v value) error { c.GIDIndex = v.n; return nil }},
-	{paramDoc{"mtu", mtuOf, "the port's", "path MTU"}, func(c *verbs.Config, v value) error {
-		c.MTU = v.n
-		return nil
-	}},
+		func(c *verbs.Config, v value) { c.GIDIndex = v.n }},
+	{paramDoc{"mtu", mtuOf, "the port's", "path MTU"}, func(c *verbs.Config, v value) { c.MTU = v.n }},
 	{paramDoc{"timeout", countOf(1, 31), "14", "local ACK timeout, 4.096 us * 2^N"},
-		func(c *verbs.Config, v value) error { c.Timeout = v.n; return nil }},
+		func(c *verbs.Config, v value) { c.Timeout = v.n }},
 	{paramDoc{"sl", countOf(0, 15), "0", "service level; of Ethernet the lower three bits are the priority of VLANs"},
-		func(c *verbs.Config, v value) error { c.SL = v.n; return nil }},
+		func(c *verbs.Config, v value) { c.SL = v.n }},
 	{paramDoc{"tos", tosOf, "0", "traffic class of packets, or by rdma_cm the type of service"},
-		func(c *verbs.Config, v value) error { c.TOS = v.n; return nil }},
-	{paramDoc{"retry", countOf(1, 7), "6", "transport retries"}, func(c *verbs.Config, v value) error {
-		c.Retry = v.n
-		return nil
-	}},
+		func(c *verbs.Config, v value) { c.TOS = v.n }},
+	{paramDoc{"retry", countOf(1, 7), "6", "transport retries"}, func(c *verbs.Config, v value) { c.Retry = v.n }},
 }
 
 // tosOf is the octet of IPv4 and IPv6 that tells networks how to treat a packet (RFC 2474).
@@ -70,8 +61,7 @@ func verbsConfig(l Layer) (verbs.Config, error) {
 		return c, err
 	}
 	if c.CM && (c.GIDIndex >= 0 || c.MTU != 0 || c.SL != 0) {
-		return c, &reports.ExitError{Code: reports.ExitUsage,
-			Err: errors.New("rdma_cm chooses gid, mtu and sl by the address"), Hint: "cm without gid, mtu and sl"}
+		return c, cli.Usage("", errors.New("rdma_cm chooses gid, mtu and sl by the address"), "cm without gid, mtu and sl")
 	}
 	return c, nil
 }

@@ -170,20 +170,16 @@ func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 	return out, nil
 }
 
-// verbsName is the provider that these flags are for.
+// Verbs is the provider that these flags are for.
 const Verbs = "verbs"
 
 // Here is a client's stack as this server opens it: its own flags win over the
 // device that the client names, which is a wish where client and server are two
 // machines.
 func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
-	layers, err := Parse(spec)
-	if err != nil {
-		return spec, nil // opening it says so
-	}
-	l := &layers[len(layers)-1]
+	layers, l := bottom(spec)
 	if l.Name != Verbs {
-		return spec, nil
+		return spec, nil // also what is no stack: opening it says so
 	}
 	_, cm := l.Param("cm")
 	remote := wish
@@ -197,7 +193,7 @@ func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
 		*l = l.without("gid").With("gid=" + strconv.Itoa(v.gid))
 	}
 	own := *l
-	spec, err = ChooseDevice(Format(layers), wish)
+	spec, err := ChooseDevice(Format(layers), wish)
 	if chosen, e := Parse(spec); err == nil && e == nil && remote && !cm {
 		if _, now := chosen[len(chosen)-1].Param("cm"); now {
 			return "", OpenError(spec, chosen, own, mixed("this server's device "+v.device+" is iWARP"))
