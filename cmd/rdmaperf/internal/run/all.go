@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -123,7 +121,7 @@ func (m *runner) planned(g group) (total time.Duration) {
 	for _, t := range m.turns(g) {
 		p := &t.a.plan
 		beside := windowBeside
-		if inSlices([]engine.Point{t.pt}) { // elsewhere a size is not that of a message
+		if metaOf(t.pt).Slices { // elsewhere a size is not that of a message
 			beside += time.Duration(float64(max(t.pt.Size-ordinarySize, 0)) * 16 / drainRate * float64(time.Second))
 		}
 		each := time.Duration(max(t.pt.Windows, 1))*beside + p.PlannedTime(t.pt)
@@ -154,7 +152,7 @@ func (m *runner) large() (memory int64, took time.Duration) {
 			continue
 		}
 		for _, pt := range a.plan.Points {
-			if !inSlices([]engine.Point{pt}) { // its memory is another
+			if !metaOf(pt).Slices { // its memory is another
 				continue
 			}
 			bytes := int64(pt.Size) * int64(max(a.plan.QPs, 1))
@@ -222,8 +220,5 @@ func (m *runner) announceLong() {
 // inSlices tells whether all points keep their sessions from slice to slice. Others are set up again for each, which is
 // not done unasked.
 func inSlices(points []engine.Point) bool {
-	return !slices.ContainsFunc(points, func(pt engine.Point) bool {
-		w := workload.Find(catalogue.All(), pt.Workload)
-		return w == nil || !w.Meta().Slices
-	})
+	return !slices.ContainsFunc(points, func(pt engine.Point) bool { return !metaOf(pt).Slices })
 }

@@ -111,12 +111,12 @@ func (d *destinations) open(now time.Time) error {
 	}
 	if d.json != "" && d.json != "-" {
 		if err := resultfile.TryFile(d.json); err != nil {
-			return unwritable("--json", err, "a file in a directory that is there and can be written to")
+			return failed("open --json", err, "a file in a directory that is there and can be written to")
 		}
 	}
 	if d.name != "" {
 		if err := d.baseline().Open(); err != nil {
-			return unwritable("--save", err, "a directory that can be written to in XDG_DATA_HOME")
+			return failed("open --save", err, "a directory that can be written to in XDG_DATA_HOME")
 		}
 	}
 	if d.dir == "" {
@@ -133,16 +133,12 @@ func (d *destinations) open(now time.Time) error {
 	_, err := os.Stat(d.dir)
 	d.made = errors.Is(err, fs.ErrNotExist)
 	if err := resultfile.MakeDir(d.dir, d.chosen); err != nil {
-		return unwritable("--output", err, hint)
+		return failed("open --output", err, hint)
 	}
 	if err := resultfile.TryFile(filepath.Join(d.dir, resultfile.DocumentFile)); err != nil {
-		return unwritable("--output", err, hint)
+		return failed("open --output", err, hint)
 	}
 	return nil
-}
-
-func unwritable(flag string, err error, hint string) error {
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: "open " + flag, Err: err, Hint: hint}
 }
 
 // save writes what is finished so far, at most every saveEvery, so that a run that is

@@ -39,14 +39,12 @@ func (m *runner) goOn(ctx context.Context, t *turn, err error) error {
 	return nil
 }
 
-// ended is the error of a run that went on without some stacks: 1 where one was lost, 77 where nothing else was
-// measured
-// than what all lack.
+// ended is the error of a run that went on without some stacks: 1 where one was lost, 77 where nothing was measured.
 func (m *runner) ended() error {
 	for _, err := range m.lost {
 		if reports.Code(err) == reports.ExitPeer {
-			return &reports.ExitError{Code: reports.ExitFailed, Operation: "measure", Err: errors.Join(m.lost...),
-				Hint: "the other stacks were measured; the same command with --transport for those that were not"}
+			return failed("measure", errors.Join(m.lost...),
+				"the other stacks were measured; the same command with --transport for those that were not")
 		}
 	}
 	if len(m.lost) > 0 && len(m.doc.Results) == 0 {

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/impair"
@@ -170,14 +169,7 @@ func (o *Options) runImpaired(cmd *cobra.Command) error {
 			break
 		}
 	}
-	if err != nil {
-		doc.Error = reports.NewRunError(err)
-	}
-	doc.Repeats = reports.SummariseRepeats(doc.Results)
-	doc.Answer = answer.Of(doc)
-	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
-		err = errors.Join(err, e)
-	}
+	err = o.finish(cmd.OutOrStdout(), doc, err)
 	if e := o.failIf.check(stderr, doc); e != nil && err == nil {
 		err = e
 	}

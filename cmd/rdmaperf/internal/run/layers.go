@@ -10,19 +10,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
-// layerOf is what a point asks of its stack: a layer with a parameter, or "".
-func layerOf(pt engine.Point) (name, param string) {
-	return pt.Needs.Layer, pt.Needs.Param
-}
-
 // addLayers puts behind every stack with a layer that points ask for the same stack with
 // the parameter they ask for, which is measured at those points alone.
 func (p *runPlan) addLayers() error {
 	type asked struct{ layer, param string }
 	var all []asked
 	for _, pt := range p.points {
-		if name, param := layerOf(pt); name != "" && !slices.Contains(all, asked{name, param}) {
-			all = append(all, asked{name, param})
+		if a := (asked{pt.Needs.Layer, pt.Needs.Param}); a.layer != "" && !slices.Contains(all, a) {
+			all = append(all, a)
 		}
 	}
 	p.added = map[string]bool{}
@@ -65,12 +60,11 @@ func (p *runPlan) addLayers() error {
 
 // suits tells whether a point is to be measured on a stack.
 func (p *runPlan) suits(spec string, pt engine.Point) bool {
-	name, param := layerOf(pt)
-	if name == "" {
+	if pt.Needs.Layer == "" {
 		return !p.added[spec]
 	}
 	layers, err := stackspec.Parse(spec)
 	return err == nil && slices.ContainsFunc(layers, func(l stackspec.Layer) bool {
-		return l.Name == name && slices.Contains(l.Params, param)
+		return l.Name == pt.Needs.Layer && slices.Contains(l.Params, pt.Needs.Param)
 	})
 }

@@ -80,7 +80,7 @@ func (m *metricsOptions) open() error {
 		return nil
 	}
 	if err := resultfile.TryFile(m.textfile); err != nil {
-		return unwritable("--metrics-textfile", err, "a file in a directory that is there and can be written to")
+		return failed("open --metrics-textfile", err, "a file in a directory that is there and can be written to")
 	}
 	return nil
 }
@@ -93,8 +93,7 @@ func (m *metricsOptions) start(ctx context.Context, log *slog.Logger, doc *repor
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", m.listen)
 	if err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen for --metrics-listen", Err: err,
-			Hint: "another address"}
+		return failed("listen for --metrics-listen", err, "another address")
 	}
 	if err := m.publish(doc); err != nil {
 		l.Close()
@@ -179,8 +178,7 @@ func (m *metricsOptions) pushDocument(doc *reports.Document) error {
 	defer cancel()
 	// Push replaces what the last run of this host left there.
 	if err := p.PushContext(ctx); err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "push metrics", Err: err,
-			Hint: "--metrics-textfile"}
+		return failed("push metrics", err, "--metrics-textfile")
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
-	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // peer is the server side of a run without a host.
@@ -45,17 +44,17 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 	more ...string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, childFailed(err)
+		return nil, failed("start server process", err, "")
 	}
 	in, parent, err := os.Pipe() // parent's end closes with this process, however it dies
 	if err != nil {
-		return nil, childFailed(err)
+		return nil, failed("start server process", err, "")
 	}
 	defer in.Close()
 	portIn, portOut, err := os.Pipe()
 	if err != nil {
 		parent.Close()
-		return nil, childFailed(err)
+		return nil, failed("start server process", err, "")
 	}
 	defer portIn.Close()
 	cmd := exec.Command(self, append([]string{"serve", "--once-parent", "--quiet", "--bind", bind, "--port", "0",
@@ -79,7 +78,7 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 	}()
 	if err := <-started; err != nil {
 		parent.Close()
-		return nil, childFailed(err)
+		return nil, failed("start server process", err, "")
 	}
 	stop := func() error {
 		parent.Close()
@@ -98,7 +97,7 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 		if ctx.Err() != nil { // Ctrl-C, which ends a child of the same group, too
 			return nil, engine.Interrupted()
 		}
-		return nil, childFailed(err)
+		return nil, failed("start server process", err, "")
 	}
 	freeze := func(stop bool) {
 		sig := syscall.SIGCONT
@@ -122,10 +121,6 @@ func readAddr(ctx context.Context, f *os.File) (string, error) {
 		return "", fmt.Errorf("it did not report its port: %w", err)
 	}
 	return strings.TrimSpace(line), nil
-}
-
-func childFailed(err error) error {
-	return &reports.ExitError{Code: reports.ExitFailed, Operation: "start server process", Err: err}
 }
 
 // inProcess serves one client in this process, for transports that cannot leave it.

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/placement"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // place chooses CPUs for --pin auto before anything is started, keeps the process on those
@@ -42,7 +41,7 @@ func (m *runner) place(root fs.FS) error {
 	choice := cpus.Choose(device, node)
 	if choice.Keep != nil {
 		if err := placement.Keep(choice.Keep); err != nil {
-			return &reports.ExitError{Code: reports.ExitFailed, Operation: "pin", Err: err, Hint: "--pin none"}
+			return failed("pin", err, "--pin none")
 		}
 		say("this process and its memory stay on node %d, where %s is: CPUs %s", node, device, ranges(choice.Keep))
 	}
@@ -64,9 +63,7 @@ func (m *runner) place(root fs.FS) error {
 
 // unpinned is why --pin auto pins no thread, empty where it does.
 func (m *runner) unpinned() string {
-	many := slices.ContainsFunc(m.p.points, func(pt engine.Point) bool {
-		return metaOf(pt).OwnThreads
-	})
+	many := slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return metaOf(pt).OwnThreads })
 	switch {
 	case m.o.host != "":
 		return "with a HOST, --pin CLIENT,SERVER says where"

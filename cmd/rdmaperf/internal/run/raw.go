@@ -78,8 +78,7 @@ func (r *rawOptions) open(output string) (err error) {
 		r.path = filepath.Join(output, SamplesFile)
 	}
 	if r.disk, err = os.Create(r.path); err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write --raw", Err: err,
-			Hint: "a file in a directory that is there"}
+		return failed("write --raw", err, "a file in a directory that is there")
 	}
 	r.out = r.disk
 	if strings.HasSuffix(r.path, ".gz") {
@@ -116,7 +115,7 @@ func (r *rawOptions) close() error {
 		err = errors.Join(err, r.out.Close())
 	}
 	if err = errors.Join(err, r.disk.Close()); err != nil {
-		return &reports.ExitError{Code: reports.ExitFailed, Operation: "write --raw " + r.path, Err: err}
+		return failed("write --raw "+r.path, err, "")
 	}
 	return nil
 }

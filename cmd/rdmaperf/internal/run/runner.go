@@ -17,11 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/answer"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -89,17 +90,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if e := o.raw.close(); err == nil {
 		err = e
 	}
-	if err != nil {
-		doc.Error = reports.NewRunError(err)
-	}
-	doc.Repeats = reports.SummariseRepeats(doc.Results)
-	doc.Answer = answer.Of(doc)
-	if e := o.write(cmd.OutOrStdout(), doc); e != nil {
-		err = errors.Join(err, e)
-	}
-	if e := errors.Join(o.metrics.write(doc), o.metrics.stop()); e != nil {
-		err = errors.Join(err, e)
-	}
+	err = joined(o.finish(cmd.OutOrStdout(), doc, err), o.metrics.write(doc), o.metrics.stop())
 	if e := o.failIf.check(stderr, doc); e != nil {
 		switch code := reports.Code(err); {
 		case code == reports.ExitOK:
@@ -157,18 +148,13 @@ type arm struct {
 
 // measure opens everything, takes all points in turn and closes everything.
 func (m *runner) measure(ctx context.Context) (err error) {
-	defer func() {
-		if e := m.close(); e != nil {
-			err = errors.Join(err, e)
-		}
-	}()
+	defer func() { err = joined(err, m.close()) }()
 	if err := m.open(); err != nil {
 		return err
 	}
-	total := m.cut()
-	m.total = total
+	m.total = m.cut()
 	if !m.o.quiet {
-		m.announce(m.stderr, total)
+		m.announce(m.stderr, m.total)
 	}
 	if err := m.place(os.DirFS("/")); err != nil {
 		return err
@@ -189,7 +175,7 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
 	defer m.bar.End()
 	groups := m.p.groups()
-	s := newSchedule(m, groups, total)
+	s := newSchedule(m, groups, m.total)
 	for i, g := range groups {
 		err := m.measureGroup(ctx, g, s.until(i, time.Now()))
 		if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {
@@ -298,8 +284,7 @@ func (m *runner) choose(a *arm) error {
 	}
 	points := slices.DeleteFunc(slices.Clone(m.p.points), func(pt engine.Point) bool { return !m.p.suits(a.given, pt) })
 	if len(points) == 0 {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec,
-			Err: errors.New("no point is for it"), Hint: "another --transport"}
+		return cli.Usage("check "+spec, errors.New("no point is for it"), "another --transport")
 	}
 	if !m.p.askOps {
 		points = slices.DeleteFunc(points, func(pt engine.Point) bool {
@@ -312,12 +297,11 @@ func (m *runner) choose(a *arm) error {
 	switch {
 	case len(points) > 0:
 	case caps.Kinds == transports.Kinds(transports.KindCall):
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec,
-			Err: errors.New("it carries calls, and none of the workloads makes any"), Hint: callsHint()}
+		return cli.Usage("check "+spec, errors.New("it carries calls, and none of the workloads makes any"),
+			"--workload "+workload.ForCalls(catalogue.All()).Meta().Name)
 	case !slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return !ofCalls(pt) }):
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + spec,
-			Err: errors.New("no operation call"), Hint: "--transport 'grpc(fused)+" + stackspec.Embedded() +
-				"', or another --workload"}
+		return cli.Usage("check "+spec, errors.New("no operation call"),
+			"--transport 'grpc(fused)+"+stackspec.Embedded()+"', or another --workload")
 	default:
 		return &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + spec,
 			Err: errors.New("none of the default operations is possible"), Hint: "--op"}

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -47,34 +48,22 @@ func defaultsHelp(of func(m workload.Meta) string) string {
 }
 
 func defaultOps(m workload.Meta) string {
-	if n := len(m.Ops); n > 1 {
+	switch n := len(m.Ops); n {
+	case 0:
+		return ""
+	case 1:
+		return "of " + m.Ops[0]
+	default:
 		return "of " + strings.Join(m.Ops[:n-1], ", ") + " and " + m.Ops[n-1]
 	}
-	if len(m.Ops) == 1 {
-		return "of " + m.Ops[0]
-	}
-	return ""
 }
 
 func defaultSizes(m workload.Meta) string {
 	var sizes []string
 	for _, n := range m.Sizes {
-		sizes = append(sizes, shortSize(n))
+		sizes = append(sizes, reports.FormatSize(int64(n)))
 	}
 	return strings.Join(sizes, ",")
-}
-
-// shortSize writes a size as the command line takes it: 64, 4K, 1M.
-func shortSize(n int) string {
-	for _, u := range []struct {
-		name string
-		of   int
-	}{{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}} {
-		if n >= u.of && n%u.of == 0 {
-			return fmt.Sprintf("%d%s", n/u.of, u.name)
-		}
-	}
-	return fmt.Sprint(n)
 }
 
 // opNames lists the operations of --op.
@@ -135,6 +124,3 @@ func metaOf(pt engine.Point) (m workload.Meta) {
 
 // ofCalls tells points that only stacks which carry calls can run.
 func ofCalls(pt engine.Point) bool { return metaOf(pt).Calls }
-
-// callsHint names the workload that stacks of calls run by themselves.
-func callsHint() string { return "--workload " + workload.ForCalls(catalogue.All()).Meta().Name }
