@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 )
 
 func TestWindowsOfAllFitTheirTime(t *testing.T) {
@@ -98,4 +99,37 @@ func planned(p engine.Plan) time.Duration {
 	m := &runner{o: &Options{rounds: 12}, raw: &rawOptions{}, arms: []*arm{{plan: p}}}
 	m.p = &runPlan{base: p, points: p.Points}
 	return m.cut()
+}
+
+// What large messages take is known before the run: memory of the largest, time of all, and of this machine alone.
+func TestWhatLargeMessagesTakeIsAnnounced(t *testing.T) {
+	points := []engine.Point{{Workload: "latency", Size: 1 << 30}, {Workload: "latency", Size: 64}}
+	m := &runner{o: new(Options), arms: []*arm{{plan: engine.Plan{Points: points}}, {plan: engine.Plan{Points: points}}}}
+	if memory, took := m.large(); memory != 6<<30 || took.Round(time.Second) != 41*time.Second {
+		t.Errorf("%d bytes, %v, want 6 GiB, 41 s", memory, took)
+	}
+	m.o.host = "far"
+	if memory, _ := m.large(); memory != 3<<30 {
+		t.Errorf("with a HOST %d bytes, want 3 GiB", memory)
+	}
+	m.arms = []*arm{{plan: engine.Plan{Points: points[1:], QPs: 4}}}
+	if memory, _ := m.large(); memory != 0 {
+		t.Errorf("of 64 bytes %d, want nothing", memory)
+	}
+}
+
+func TestPlannedTime(t *testing.T) {
+	p := &engine.Plan{Duration: time.Second, WarmupDuration: 200 * time.Millisecond}
+	for _, c := range []struct {
+		pt   engine.Point
+		want time.Duration
+	}{{engine.Point{}, 1200 * time.Millisecond}, {hol.NewPoint("write", 1<<20, hol.SameQP, hol.Options{}),
+		3200 * time.Millisecond}, {engine.Point{Time: time.Minute}, time.Minute}} {
+		if got := p.PlannedTime(c.pt); got != c.want {
+			t.Errorf("%s: %v, want %v", c.pt, got, c.want)
+		}
+	}
+	if got := (&engine.Plan{Iterations: 5}).PlannedTime(engine.Point{}); got != 0 {
+		t.Errorf("counted operations: %v, want unknown", got)
+	}
 }

@@ -22,24 +22,6 @@ func defaultOutput(t time.Time) string {
 // Formats are the values of --format.
 var Formats = render.Names(render.OfRun)
 
-// finish completes and writes the document of a run that ended with err.
-func (o *Options) finish(stdout io.Writer, doc *reports.Document, err error) error {
-	if err != nil {
-		doc.Error = reports.NewRunError(err)
-	}
-	doc.Repeats = reports.SummariseRepeats(doc.Results)
-	doc.Answer = answer.Of(doc)
-	return joined(err, o.write(stdout, doc))
-}
-
-// joined is err as it is where no other error is one.
-func joined(err error, others ...error) error {
-	if e := errors.Join(others...); e != nil {
-		return errors.Join(err, e)
-	}
-	return err
-}
-
 // write prints the document and puts it where the user wants it.
 func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
@@ -70,4 +52,22 @@ func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 // failed is an error of exit code 1.
 func failed(operation string, err error, hint string) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err, Hint: hint}
+}
+
+// finish completes and writes the document of a run that ended with err.
+func (o *Options) finish(stdout io.Writer, doc *reports.Document, err error) error {
+	if err != nil {
+		doc.Error = reports.NewRunError(err)
+	}
+	doc.Repeats = reports.SummariseRepeats(doc.Results)
+	doc.Answer = answer.Of(doc)
+	return joined(err, o.write(stdout, doc))
+}
+
+// joined is err as it is where no other error is one.
+func joined(err error, others ...error) error {
+	if e := errors.Join(others...); e != nil {
+		return errors.Join(err, e)
+	}
+	return err
 }

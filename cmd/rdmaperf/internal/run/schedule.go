@@ -1,8 +1,6 @@
 package run
 
-import (
-	"time"
-)
+import "time"
 
 // schedule divides the announced time among the groups of points. A busy machine takes longer for each slice, and
 // then later rounds of each group are left out, so that every group has about as many.
