@@ -149,10 +149,8 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 	for _, w := range c.Workers {
 		w.Begin, w.End, w.Ops, w.bad, w.Spins, w.Finishing = 0, 0, 0, nil, 0, false
 		w.Stop, w.Ctx, w.Lim = &r.Stop, ctx, lim
-		if record && w.Rec == nil {
-			w.Rec = reports.NewRecorder()
-		} else if record {
-			w.Rec.Reset()
+		if record {
+			w.Rec = Fresh(w.Rec)
 		}
 		w.Late, w.Unsent, w.Unanswered, w.series, w.Raw = 0, 0, 0, nil, nil
 		if c.interval > 0 && lim.Dur > 0 {
@@ -162,10 +160,8 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 		}
 		parts = append(parts, w.series)
 		w.Peak = nil
-		if w.Pace != nil && w.Service == nil {
-			w.Service = reports.NewRecorder()
-		} else if w.Pace != nil {
-			w.Service.Reset()
+		if w.Pace != nil {
+			w.Service = Fresh(w.Service)
 		}
 	}
 	if record && c.Raw != nil {
@@ -223,6 +219,30 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 	return r
 }
 
+// Fresh is r without samples, or a new one where there is none.
+func Fresh(r *reports.Recorder) *reports.Recorder {
+	if r == nil {
+		return reports.NewRecorder()
+	}
+	r.Reset()
+	return r
+}
+
+// Merged is sum with more merged into it. Either may be nil.
+func Merged[T any, P interface {
+	*T
+	Merge(P)
+}](sum, more P) P {
+	switch {
+	case more == nil:
+		return sum
+	case sum == nil:
+		return more
+	}
+	sum.Merge(more)
+	return sum
+}
+
 // whole runs a worker's loop; a panic in it is an error of the loop, and of this side's peer alone.
 func whole(loop func() error) (err error) {
 	defer onepeer.Recover(func(fault error) { err = fault })
@@ -260,33 +280,9 @@ func (c *Group) collect(errs []error) Outcome {
 		o.Late += w.Late
 		o.Unsent += w.Unsent
 		o.Unanswered += w.Unanswered
-		if w.Rec != nil {
-			if o.Rec == nil {
-				o.Rec = w.Rec
-			} else {
-				o.Rec.Merge(w.Rec)
-			}
-		}
+		o.Rec, o.Service, o.Peak = Merged(o.Rec, w.Rec), Merged(o.Service, w.Service), Merged(o.Peak, w.Peak)
 		if w.series != nil && !w.series.Ring {
-			if o.Series == nil {
-				o.Series = w.series
-			} else {
-				o.Series.Merge(w.series)
-			}
-		}
-		if w.Peak != nil {
-			if o.Peak == nil {
-				o.Peak = w.Peak
-			} else {
-				o.Peak.merge(w.Peak)
-			}
-		}
-		if w.Service != nil {
-			if o.Service == nil {
-				o.Service = w.Service
-			} else {
-				o.Service.Merge(w.Service)
-			}
+			o.Series = Merged(o.Series, w.series)
 		}
 		switch err := errs[i]; {
 		case err == ErrStop: // a stop is no failure

@@ -58,8 +58,8 @@ func (p *Peak) fold() {
 	p.next = p.begin + int64(p.At+1)*p.every
 }
 
-// merge adds another worker's slots of the same window.
-func (p *Peak) merge(o *Peak) {
+// Merge adds another worker's slots of the same window.
+func (p *Peak) Merge(o *Peak) {
 	for p.every < o.every {
 		p.fold()
 	}

@@ -79,7 +79,7 @@ func TestPeakMergesWorkers(t *testing.T) {
 		if longFirst {
 			sum, other = other, sum
 		}
-		sum.merge(other)
+		sum.Merge(other)
 		r := peakOf(sum, n, 1024*time.Millisecond, 1)
 		if r.PeakBytesPerSecond != 20*1e5 || r.PeakOverNs != 4_000_000 {
 			t.Errorf("peak %v over %d ns, want 2e6 over 4 ms", r.PeakBytesPerSecond, r.PeakOverNs)

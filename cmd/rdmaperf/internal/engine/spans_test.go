@@ -60,7 +60,7 @@ func TestPeakOfTwoWorkersIsThatOfTheirSum(t *testing.T) {
 	b.Posting(10, 10)
 	a.count(110, 10)
 	b.count(120, 10)
-	a.merge(&b)
+	a.Merge(&b)
 	tp := reports.Throughput{BytesPerSecond: 1}
 	a.Report(&tp, 100, 1)
 	if tp.PeakOverNs != 110 || int64(tp.PeakBytesPerSecond) != 2000_000_000_000/110 {
