@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -174,32 +175,24 @@ type Point struct {
 
 // String reads "latency send 64 B" or "hol write 1048576 B same-qp".
 func (p Point) String() string {
-	s := p.Words
-	if s == "" {
-		s = fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size)
-	}
-	if p.Outstanding != 0 {
-		s += fmt.Sprintf(", %d outstanding", p.Outstanding)
-	}
-	if p.Rate != 0 {
-		s += fmt.Sprintf(" at %v/s", p.Rate)
-	}
-	if p.Depth != 0 {
-		s += fmt.Sprintf(" at depth %d", p.Depth)
-	}
-	if p.Neighbours != 0 {
-		s += fmt.Sprintf(" with %d busy neighbours", p.Neighbours)
-	}
-	if p.AppWork != 0 {
-		s += fmt.Sprintf(" with %v of application work", p.AppWork)
-	}
-	if p.Bidirectional {
-		s += " both ways"
-	}
-	if p.QPs != 0 && p.Call != "" {
-		s += fmt.Sprintf(" on %d connections", p.QPs)
-	} else if p.QPs != 0 {
-		s += fmt.Sprintf(" on %d QPs", p.QPs)
+	s := cmp.Or(p.Words, fmt.Sprintf("%s %s %d B", p.Workload, p.Op, p.Size))
+	for _, more := range []struct {
+		there bool
+		text  string
+		value any
+	}{
+		{p.Outstanding != 0, ", %v outstanding", p.Outstanding},
+		{p.Rate != 0, " at %v/s", p.Rate},
+		{p.Depth != 0, " at depth %v", p.Depth},
+		{p.Neighbours != 0, " with %v busy neighbours", p.Neighbours},
+		{p.AppWork != 0, " with %v of application work", p.AppWork},
+		{p.Bidirectional, " both %v", "ways"},
+		{p.QPs != 0 && p.Call != "", " on %v connections", p.QPs},
+		{p.QPs != 0 && p.Call == "", " on %v QPs", p.QPs},
+	} {
+		if more.there {
+			s += fmt.Sprintf(more.text, more.value)
+		}
 	}
 	return s
 }
@@ -228,85 +221,66 @@ const (
 
 // WithDefaults fills in what was left to the engine.
 func (p Plan) WithDefaults() Plan {
-	p.QPs = max(p.QPs, 1)
-	if p.Polling == "" {
-		p.Polling = PollingBusy
-	}
-	p.Threads = max(p.Threads, 1)
-	if p.Arrivals == "" {
-		p.Arrivals = ArrivalsConstant
-	}
-	if p.Timeout == 0 {
-		p.Timeout = DefaultTimeout
-	}
+	p.QPs, p.Threads = max(p.QPs, 1), max(p.Threads, 1)
+	p.Polling, p.Arrivals = cmp.Or(p.Polling, PollingBusy), cmp.Or(p.Arrivals, ArrivalsConstant)
+	p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
 	return p
 }
 
 // Validate checks what can be checked without a device. The error is a usage
 // error and names the first wrong field, as the flag of run that it comes from.
 func (p *Plan) Validate() error {
-	bad := func(what string, v any, why string) error {
-		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan",
-			Err: fmt.Errorf("%s %v: %s", what, v, why), Hint: "rdmaperf run --help all"}
-	}
-	switch {
-	case len(p.Points) == 0:
-		return bad("points", 0, "nothing to measure")
-	case len(p.Run) > maxRun:
-		return bad("run", p.Run[:maxRun], "a shorter name")
-	case len(p.Points) > maxPoints:
-		return bad("points", len(p.Points), fmt.Sprintf("at most %d", maxPoints))
-	case p.Iterations < 0 || p.Iterations > 1<<40:
-		return bad("--iters", p.Iterations, "want 1 to 2^40")
-	case p.Duration < 0 || p.Duration > maxDuration:
-		return bad("--duration", p.Duration, "want more than 0 and at most 24h")
-	case (p.Iterations == 0) == (p.Duration == 0):
-		return bad("--iters", p.Iterations, "give either iterations or a duration")
-	case p.Rounds < 0 || p.Rounds > MaxRounds || p.Between < 0 || p.Between > maxDuration:
-		return bad("--rounds", p.Rounds, fmt.Sprintf("want 1 to %d", MaxRounds))
-	case p.WarmupIterations < 0 || p.WarmupDuration < 0 || p.WarmupDuration > maxDuration:
-		return bad("--warmup", p.WarmupDuration, "want 0 to 24h")
-	case p.Depth < 0 || p.Depth > MaxDepth:
-		return bad("--tx-depth", p.Depth, fmt.Sprintf("want 1 to %d", MaxDepth))
-	case p.RecvDepth < 0 || p.RecvDepth > MaxDepth:
-		return bad("--rx-depth", p.RecvDepth, fmt.Sprintf("want 1 to %d", MaxDepth))
-	case p.QPs < 0 || p.QPs > maxQPs:
-		return bad("--qp", p.QPs, fmt.Sprintf("want 1 to %d", maxQPs))
-	case p.Threads < 0 || p.Threads > MaxThreads:
-		return bad("--threads", p.Threads, fmt.Sprintf("want 1 to %d", MaxThreads))
-	case p.Threads > p.mostQPs():
-		return bad("--threads", p.Threads, "a thread needs a QP of its own")
-	case p.Polling != "" && p.Polling != PollingBusy && p.Polling != PollingEvent && p.Polling != PollingAdaptive:
-		return bad("--polling", p.Polling, "want busy, adaptive or event")
-	case p.Polling == PollingEvent && p.mostQPs() > MaxThreads:
-		return bad("--qp", p.mostQPs(), fmt.Sprintf("with event polling at most %d", MaxThreads))
-	case p.Loop != "" && p.Loop != LoopPlain && p.Loop != LoopProvider:
-		return bad("--loop", p.Loop, "want plain or provider")
-	case p.Loop == LoopProvider && p.Polling == PollingEvent:
-		return bad("--loop", p.Loop, "it polls: want busy polling, or the plain loop")
-	case p.Nice < NiceNone || p.Nice > MostNice:
-		return bad("--nice", p.Nice, fmt.Sprintf("want 0 to %d", MostNice))
-	case p.Nice > 0 && slices.ContainsFunc(p.Points, func(pt Point) bool { return pt.Call != "" }):
-		return bad("--nice", p.Nice, "calls run on threads of the Go runtime, which have the process's; see nice(1)")
-	case p.Inline < 0 || p.Inline > MaxSize:
-		return bad("--inline_size", p.Inline, "want 0 or more bytes")
-	case p.PostList < 0:
-		return bad("--post_list", p.PostList, "want 1 or more")
-	case p.Moderation < 0:
-		return bad("--cq-mod", p.Moderation, "want 1 or more")
-	case p.Moderation > 1 && p.Moderation > p.StreamDepth():
-		return bad("--cq-mod", p.Moderation, fmt.Sprintf("above the depth of %d nothing would ever complete",
-			p.StreamDepth()))
-	case p.Timeout < 0 || p.Timeout > maxDuration:
-		return bad("--timeout", p.Timeout, "want more than 0 and at most 24h")
-	case p.Arrivals != "" && p.Arrivals != ArrivalsConstant && p.Arrivals != ArrivalsPoisson:
-		return bad("--arrivals", p.Arrivals, "want constant or poisson")
-	case p.Interval < 0 || p.Interval > 0 && p.Duration == 0:
-		return bad("--interval", p.Interval, "it divides a window that has a duration")
-	case p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration ||
-		p.Duration/p.Interval >= MaxIntervals):
-		return bad("--interval", p.Interval,
-			fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals))
+	depth, qps := p.StreamDepth(), p.mostQPs()
+	upTo := func(most int) string { return fmt.Sprintf("want 1 to %d", most) }
+	for _, c := range []struct {
+		wrong bool
+		what  string
+		value any
+		why   string
+	}{
+		{len(p.Points) == 0, "points", 0, "nothing to measure"},
+		{len(p.Run) > maxRun, "run", p.Run[:min(len(p.Run), maxRun)], "a shorter name"},
+		{len(p.Points) > maxPoints, "points", len(p.Points), fmt.Sprintf("at most %d", maxPoints)},
+		{p.Iterations < 0 || p.Iterations > 1<<40, "--iters", p.Iterations, "want 1 to 2^40"},
+		{p.Duration < 0 || p.Duration > maxDuration, "--duration", p.Duration, "want more than 0 and at most 24h"},
+		{(p.Iterations == 0) == (p.Duration == 0), "--iters", p.Iterations, "give either iterations or a duration"},
+		{p.Rounds < 0 || p.Rounds > MaxRounds || p.Between < 0 || p.Between > maxDuration, "--rounds", p.Rounds,
+			upTo(MaxRounds)},
+		{p.WarmupIterations < 0 || p.WarmupDuration < 0 || p.WarmupDuration > maxDuration, "--warmup", p.WarmupDuration,
+			"want 0 to 24h"},
+		{p.Depth < 0 || p.Depth > MaxDepth, "--tx-depth", p.Depth, upTo(MaxDepth)},
+		{p.RecvDepth < 0 || p.RecvDepth > MaxDepth, "--rx-depth", p.RecvDepth, upTo(MaxDepth)},
+		{p.QPs < 0 || p.QPs > maxQPs, "--qp", p.QPs, upTo(maxQPs)},
+		{p.Threads < 0 || p.Threads > MaxThreads, "--threads", p.Threads, upTo(MaxThreads)},
+		{p.Threads > qps, "--threads", p.Threads, "a thread needs a QP of its own"},
+		{!slices.Contains([]string{"", PollingBusy, PollingEvent, PollingAdaptive}, p.Polling), "--polling", p.Polling,
+			"want busy, adaptive or event"},
+		{p.Polling == PollingEvent && qps > MaxThreads, "--qp", qps, fmt.Sprintf("with event polling at most %d",
+			MaxThreads)},
+		{!slices.Contains([]string{"", LoopPlain, LoopProvider}, p.Loop), "--loop", p.Loop, "want plain or provider"},
+		{p.Loop == LoopProvider && p.Polling == PollingEvent, "--loop", p.Loop,
+			"it polls: want busy polling, or the plain loop"},
+		{p.Nice < NiceNone || p.Nice > MostNice, "--nice", p.Nice, fmt.Sprintf("want 0 to %d", MostNice)},
+		{p.Nice > 0 && slices.ContainsFunc(p.Points, func(pt Point) bool { return pt.Call != "" }), "--nice", p.Nice,
+			"calls run on threads of the Go runtime, which have the process's; see nice(1)"},
+		{p.Inline < 0 || p.Inline > MaxSize, "--inline_size", p.Inline, "want 0 or more bytes"},
+		{p.PostList < 0, "--post_list", p.PostList, "want 1 or more"},
+		{p.Moderation < 0, "--cq-mod", p.Moderation, "want 1 or more"},
+		{p.Moderation > 1 && p.Moderation > depth, "--cq-mod", p.Moderation,
+			fmt.Sprintf("above the depth of %d nothing would ever complete", depth)},
+		{p.Timeout < 0 || p.Timeout > maxDuration, "--timeout", p.Timeout, "want more than 0 and at most 24h"},
+		{!slices.Contains([]string{"", ArrivalsConstant, ArrivalsPoisson}, p.Arrivals), "--arrivals", p.Arrivals,
+			"want constant or poisson"},
+		{p.Interval < 0 || p.Interval > 0 && p.Duration == 0, "--interval", p.Interval,
+			"it divides a window that has a duration"},
+		{p.Interval > 0 && (p.Interval < time.Millisecond || p.Interval > p.Duration ||
+			p.Duration/p.Interval >= MaxIntervals), "--interval", p.Interval,
+			fmt.Sprintf("want 1ms or more, at most the duration, and fewer than %d in it", MaxIntervals)},
+	} {
+		if c.wrong {
+			return &reports.ExitError{Code: reports.ExitUsage, Operation: "check plan",
+				Err: fmt.Errorf("%s %v: %s", c.what, c.value, c.why), Hint: "rdmaperf run --help all"}
+		}
 	}
 	for _, pt := range p.Points {
 		err := pt.Validate()
@@ -353,12 +327,7 @@ func (p *Plan) threads(qps int) int {
 	return min(max(p.Threads, 1), qps)
 }
 
-func (p *Plan) StreamDepth() int {
-	if p.Depth == 0 {
-		return DefaultDepth
-	}
-	return p.Depth
-}
+func (p *Plan) StreamDepth() int { return cmp.Or(p.Depth, DefaultDepth) }
 
 // Validate checks what all workloads ask of a point, without a device. Its options, and what
 // else only its workload knows, are for that to check.
