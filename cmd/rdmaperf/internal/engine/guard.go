@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -159,27 +160,14 @@ func (s *Server) Admit(c *Visitor) error {
 // busyFor is when to come again: a default run has points of a second.
 const busyFor = 10 * time.Second
 
-// waiting marks whether a client is being waited for.
-func (s *Server) waiting(c *Visitor, now bool) {
+// seen marks that a client said something, and that it may be silent until idle and gives way after that; zero: it is
+// being served.
+func (s *Server) seen(c *Visitor, idle time.Time) {
 	if c == nil {
 		return
 	}
 	s.Guard.mu.Lock()
-	c.LastSeen = time.Now()
-	if c.Idle = (time.Time{}); now {
-		c.Idle = c.LastSeen
-	}
-	s.Guard.mu.Unlock()
-}
-
-// waitingFor marks that a client in a point may be silent for d, and gives way after that.
-func (s *Server) waitingFor(c *Visitor, d time.Duration) {
-	if c == nil {
-		return
-	}
-	s.Guard.mu.Lock()
-	c.LastSeen = time.Now()
-	c.Idle = c.LastSeen.Add(d)
+	c.LastSeen, c.Idle = time.Now(), idle
 	s.Guard.mu.Unlock()
 }
 
@@ -238,13 +226,7 @@ func (c *ServedClient) known() bool {
 func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	windows, queues, threads := n.Windows, n.Queues, n.Threads
 	need := windows + queues + int64(threads)*threadCost
-	limit, most := s.MaxMemory, s.MaxThreads
-	if limit == 0 {
-		limit = s.maxWindow()
-	}
-	if most == 0 {
-		most = DefaultMaxThreads
-	}
+	limit, most := cmp.Or(s.MaxMemory, s.maxWindow()), cmp.Or(s.MaxThreads, DefaultMaxThreads)
 	if err := checkMemory(point, need); err != nil {
 		return nil, err
 	}
@@ -258,8 +240,7 @@ func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	case need > limit-s.Guard.Memory:
 		return nil, refuse(fmt.Sprintf(
 			"it needs %d bytes on the server (windows %d, queues %d, threads %d), of which its --max-memory leaves %d",
-			need, windows, queues,
-			int64(threads)*threadCost, max(limit-s.Guard.Memory, 0)),
+			need, windows, queues, int64(threads)*threadCost, max(limit-s.Guard.Memory, 0)),
 			"a smaller --size, --tx-depth, --rx-depth or --qp, or serve with a larger --max-memory")
 	case threads > most-s.Guard.Threads:
 		return nil, refuse(fmt.Sprintf("it needs %d threads on the server, of which its --max-threads leaves %d",

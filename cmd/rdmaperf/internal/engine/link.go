@@ -128,8 +128,11 @@ func (c *Client) begin(ctl *Control, pt Point, limit time.Duration, host string)
 	return l, l.say(&Message{Type: MsgPoint, Point: &pt})
 }
 
-// another connects to one more server.
-func (c *Client) another(ctx context.Context, r *Run) (*Link, error) {
+// Process starts one more server process and returns the link to what serves the same
+// point there. Against a server on another host, that one serves once more, in the same
+// process. It ends with the run.
+func (r *Run) Process(ctx context.Context) (*Link, error) {
+	c := r.client
 	if c.More == nil || r.Peer == nil {
 		return nil, Failed(r.Point.String(), errors.New("no further server can be started"))
 	}
@@ -152,6 +155,7 @@ func (c *Client) another(ctx context.Context, r *Run) (*Link, error) {
 		return fail(errors.Join(err, o.Close()))
 	}
 	l.closes, l.stop = true, stop
+	r.links = append(r.links, l)
 	return l, nil
 }
 
@@ -178,24 +182,19 @@ func (c *ServedClient) point(pt Point) error {
 		return Failed("check point", err)
 	}
 	limit := c.Plan.limit(pt)
-	c.Server.waitingFor(c.who, limit)
-	defer c.Server.waiting(c.who, false)
+	c.Server.seen(c.who, time.Now().Add(limit))
+	defer c.Server.seen(c.who, time.Time{})
 	ctx, cancel := context.WithTimeoutCause(c.Ctl.Alive, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
 	s := c.NewServe(pt, limit)
 	l := s.Peer
 	defer s.Release()
 	err := w.Server(ctx, s)
-	if errors.Is(err, io.EOF) {
-		err = nil // the end of the client's run is what it is to return at
-	}
-	for err == nil && !l.ended { // it may be through before the client is
+	// The end of the client's run is what it is to return at; it may be through before the client is.
+	for !l.ended && (err == nil || errors.Is(err, io.EOF)) {
 		err = l.Receive(ctx, new(json.RawMessage))
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	return c.Ctl.Send(ReplyWait, &Message{Type: MsgEnded})

@@ -19,9 +19,9 @@ func (s *Serve) Phases(ctx context.Context, one func(*PhaseStart) error) error {
 	limit := s.Plan.silence()
 	for {
 		var ph PhaseStart
-		s.client.Server.waitingFor(s.client.who, limit)
+		s.client.Server.seen(s.client.who, time.Now().Add(limit))
 		err := s.Peer.within(ctx, limit, &ph)
-		s.client.Server.waiting(s.client.who, false)
+		s.client.Server.seen(s.client.who, time.Time{})
 		switch {
 		case err == io.EOF:
 			return nil
@@ -82,9 +82,8 @@ func (s *Serve) Counters(ph *PhaseStart) (changes func() []reports.DeviceCounter
 // Report ends a phase: it sends rep with what every outcome has.
 func (s *Serve) Report(out *Outcome, rep PhaseReport) error {
 	u := out.Usage
-	rep.Switches = u.switches
-	rep.Operations, rep.CPUSeconds, rep.Collections, rep.Allocations = out.Ops, u.CPU.Seconds(), u.Collections,
-		u.Allocations
+	rep.Operations, rep.CPUSeconds, rep.Switches = out.Ops, u.CPU.Seconds(), u.switches
+	rep.Collections, rep.Allocations = u.Collections, u.Allocations
 	rep.Procs, rep.Sessions = runtime.GOMAXPROCS(0), s.client.Server.Clients()
 	return s.Peer.Send(&rep)
 }
@@ -113,8 +112,8 @@ func (s *Serve) UntilStop(ctx context.Context, ph *PhaseStart, r *Phase) (*Phase
 	if err := s.Peer.Send(Ready{ph.Generation}); err != nil {
 		return nil, err
 	}
-	s.client.Server.waitingFor(s.client.who, s.Plan.silence())
-	defer s.client.Server.waiting(s.client.who, false)
+	s.client.Server.seen(s.client.who, time.Now().Add(s.Plan.silence()))
+	defer s.client.Server.seen(s.client.who, time.Time{})
 	limit := time.NewTimer(s.Plan.silence())
 	defer limit.Stop()
 	select {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,17 +120,6 @@ func (s *Serve) Release() {
 	s.release = nil
 }
 
-// Process starts one more server process and returns the link to what serves the same
-// point there. Against a server on another host, that one serves once more, in the same
-// process. It ends with the run.
-func (r *Run) Process(ctx context.Context) (*Link, error) {
-	l, err := r.client.another(ctx, r)
-	if err == nil {
-		r.links = append(r.links, l)
-	}
-	return l, err
-}
-
 // Explain prefers what the server says of a failure: see [Client.Explain].
 func (r *Run) Explain(err error) error { return r.client.Explain(err) }
 
@@ -173,12 +163,7 @@ func ReadOptions[O any](pt Point, check func(o *O, size int) error) (o O, err er
 
 // Local reports that no point needs a server.
 func (p *Plan) Local() bool {
-	for _, pt := range p.Points {
-		if !pt.Alone {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Points, func(pt Point) bool { return !pt.Alone })
 }
 
 // PlannedTime is how long a point takes by its plan; zero when operations are counted instead.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"crypto/tls"
@@ -146,19 +147,8 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, who *Visitor) {
 	}
 }
 
-func (s *Server) maxClients() int {
-	if s.MaxClients > 0 {
-		return s.MaxClients
-	}
-	return DefaultMaxClients
-}
-
-func (s *Server) maxWindow() int64 {
-	if s.MaxWindow > 0 {
-		return s.MaxWindow
-	}
-	return DefaultMaxWindow
-}
+func (s *Server) maxClients() int  { return cmp.Or(max(s.MaxClients, 0), DefaultMaxClients) }
+func (s *Server) maxWindow() int64 { return cmp.Or(max(s.MaxWindow, 0), DefaultMaxWindow) }
 
 func (s *Server) log() *slog.Logger {
 	if s.Log != nil {
@@ -231,9 +221,9 @@ func (c *ServedClient) serve(ctx context.Context) (err error) {
 	defer c.Tr.Close()
 	c.Log.Info("plan accepted", "transport", c.Tr.Name(), "points", len(c.Plan.Points))
 	for {
-		c.Server.waiting(c.who, true)
+		c.Server.seen(c.who, time.Now())
 		m, err := c.Ctl.receive(ctx, c.Plan.Duration+idleWait)
-		c.Server.waiting(c.who, false)
+		c.Server.seen(c.who, time.Time{})
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
