@@ -26,8 +26,12 @@ type Client struct {
 	kept   map[string]float64
 	Raw    *RawStore // nil: samples are not kept
 
-	Counters func() []reports.DeviceCounters // nil: none
-	Live     *Live                           // nil: nobody watches
+	// Counters reads device counters before and after the measured phase of each point, outside the window; nil: none.
+	Counters func() []reports.DeviceCounters
+
+	// Live follows the windows of the points to come; nil: nobody watches. Without a plan's Interval each sample costs
+	// one comparison and two additions more than unwatched.
+	Live *Live
 
 	// Turn is called between two slices of a point: it takes the results of the one and returns when the next is to
 	// be measured, or false where the point is to end. nil: a point is one slice.

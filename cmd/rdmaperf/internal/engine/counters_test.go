@@ -48,7 +48,7 @@ func TestCountersAroundTheMeasuredPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.ReadCounters(near.read)
+	c.Counters = near.read
 	for i, pt := range plan.Points {
 		near.times, far.times = nil, nil
 		r, err := enginetest.First(c.Run(t.Context(), i))

@@ -26,10 +26,6 @@ const liveSlots = 16
 // NewLive watches by intervals of this length, where the plan has none of its own.
 func NewLive(every time.Duration) *Live { return &Live{every: every} }
 
-// Watch has l follow the windows of the points to come; nil ends that. Without a plan's
-// Interval each sample costs one comparison and two additions more than unwatched.
-func (c *Client) Watch(l *Live) { c.Live = l }
-
 // Ring is a series that keeps the last slots alone.
 func (l *Live) Ring() *Series {
 	s := &Series{every: int64(l.every), slots: make([]seriesSlot, liveSlots+2), Ring: true}

@@ -182,7 +182,7 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 	m.announceLong()
 	c := t.c
 	watcher := watch(c, m.lookEvery(), m.looker(a, pt))
-	c.ReadCounters(stackspec.Counters(a.tr))
+	c.Counters = stackspec.Counters(a.tr)
 	m.raw.keep(c, len(m.doc.Results))
 	c.Progress = m.bar.Within
 	m.beside.spin(pt.Neighbours)

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,13 +84,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if err := o.profile.start(); err != nil {
 		return errors.Join(err, o.raw.close(), o.metrics.stop())
 	}
-	err = o.measure(ctx, steps, doc, log, stderr)
-	if e := o.profile.stop(); err == nil {
-		err = e
-	}
-	if e := o.raw.close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(o.measure(ctx, steps, doc, log, stderr), o.profile.stop(), o.raw.close())
 	err = joined(o.finish(cmd.OutOrStdout(), doc, err), o.metrics.write(doc), o.metrics.stop())
 	if e := o.failIf.check(stderr, doc); e != nil {
 		switch code := reports.Code(err); {
@@ -217,15 +212,13 @@ func (m *runner) open() (err error) {
 		} else if !m.p.everything {
 			return err
 		}
-		if code := reports.Code(err); code != reports.ExitNotRun && code != reports.ExitUsage {
-			if err != nil {
-				return err
-			}
+		if err == nil {
 			continue
 		}
-		if first == nil {
-			first = err
+		if code := reports.Code(err); code != reports.ExitNotRun && code != reports.ExitUsage {
+			return err
 		}
+		first = cmp.Or(first, err)
 		m.leave(spec, err)
 		if a.tr != nil {
 			m.arms = m.arms[:len(m.arms)-1]

@@ -37,7 +37,7 @@ func watch(c *engine.Client, every time.Duration, show func(reports.SeriesPoint,
 		return nil
 	}
 	w := &watcher{live: engine.NewLive(every), every: every, show: show, stop: make(chan struct{})}
-	c.Watch(w.live)
+	c.Live = w.live
 	w.ended.Go(func() {
 		tick := time.NewTicker(max(every, 100*time.Millisecond))
 		defer tick.Stop()

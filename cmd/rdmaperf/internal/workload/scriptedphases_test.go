@@ -94,10 +94,10 @@ func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 	s := &engine.Server{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	withClient(t, plan, s, func(ctx context.Context, c *engine.Client) {
 		read := int64(0)
-		c.ReadCounters(func() []reports.DeviceCounters {
+		c.Counters = func() []reports.DeviceCounters {
 			read += 7
 			return []reports.DeviceCounters{{Device: "d", Counters: map[string]int64{"n": read}}}
-		})
+		}
 		for i := range plan.Points {
 			r, err := enginetest.First(c.Run(ctx, i))
 			if err != nil || !r.Verified || r.Errors != 0 {
