@@ -155,10 +155,6 @@ func (k *Calls) Close(ctx context.Context, err error) error {
 	return err
 }
 
-// timed reports whether latencies of the first group, which is the one that is measured,
-// mean something.
-func (k *Calls) timed() bool { return !k.groups[0].Untimed }
-
 // dialsAtOnce bounds connections being made at once, below the backlog of
 // every listener.
 const dialsAtOnce = 16
@@ -259,27 +255,37 @@ func (k *Calls) kept() []*engine.RawBuffer {
 
 // idles watches both sides while nothing is called.
 func (k *Calls) idles(ctx context.Context) error {
-	_, rep, err := k.around(ctx, engine.PhaseStart{Name: "idle", Generation: engine.GenIdle}, func() *engine.Phase {
-		r := &engine.Phase{Done: make(chan struct{})}
-		woken := make(chan struct{})
-		r.Cancel = sync.OnceFunc(func() { close(woken) })
-		before := engine.ReadUsage()
+	out, rep, err := k.around(ctx, engine.PhaseStart{Name: "idle", Generation: engine.GenIdle}, func() *engine.Phase {
 		begin := engine.Now()
-		go func() {
+		return waiting(func(halted <-chan struct{}) error {
 			select {
 			case <-time.After(IdleWindow):
-			case <-woken:
+			case <-halted:
 			}
 			k.idleFor = time.Duration(engine.Now() - begin)
-			k.idle = engine.ReadUsage().Minus(before).CPU
-			close(r.Done)
-		}()
-		return r
+			return nil
+		})
 	})
+	if out != nil {
+		k.idle = out.Usage.CPU
+	}
 	if rep != nil {
 		k.idleServer = time.Duration(rep.CPUSeconds * 1e9)
 	}
 	return err
+}
+
+// waiting is a phase in which this side does nothing until wait returns; halted says that it is to.
+func waiting(wait func(halted <-chan struct{}) error) *engine.Phase {
+	halted := make(chan struct{})
+	r := &engine.Phase{Done: make(chan struct{}), Cancel: sync.OnceFunc(func() { close(halted) })}
+	before := engine.ReadUsage()
+	go func() {
+		defer close(r.Done)
+		r.Out.Err = wait(halted)
+		r.Out.Usage = engine.ReadUsage().Minus(before)
+	}()
+	return r
 }
 
 // memory reads what both sides hold with all connections open and warm.

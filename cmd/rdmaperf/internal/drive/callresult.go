@@ -40,24 +40,15 @@ func (k *Calls) Result() reports.Result {
 	res.Parameters = CallParameters(k.Measurement)
 	// How a carrier waits is in its name, and its goroutines are no threads.
 	res.Polling, res.Threads = "", 0
-	if res.RoundTrip = reports.RoundTripFull; !k.timed() {
-		res.RoundTrip = ""
+	if !k.groups[0].Untimed { // the group that is measured: else latencies mean nothing
+		res.RoundTrip = reports.RoundTripFull
 	}
 	out := k.Out
 	if out == nil {
 		return res
 	}
 	res.Throughput = reports.NewThroughput(out.Bytes, out.Ops, out.Window)
-	if out.Rec != nil {
-		l := out.Rec.Snapshot()
-		res.Latency = &l
-		if out.Service != nil {
-			openLoop(k.Measurement, &res, out)
-		} else {
-			corrected := out.Rec.Corrected(int64(l.P50)) // as for a ping-pong
-			res.LatencyCorrected = &corrected
-		}
-	}
+	Latencies(k.Measurement, &res, out)
 	return res
 }
 

@@ -1,9 +1,9 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"net"
-	"sync"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
@@ -66,30 +66,20 @@ func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fai
 	}
 	collectAsUsed()
 	changes := s.Counters(ph)
-	r := &engine.Phase{Done: make(chan struct{})}
-	halted := make(chan struct{})
-	r.Cancel = sync.OnceFunc(func() { close(halted) })
-	before := engine.ReadUsage()
-	go func() {
+	r := waiting(func(halted <-chan struct{}) error {
 		select {
 		case <-halted:
-		case r.Out.Err = <-fails:
+			return nil
+		case err := <-fails:
+			return err
 		}
-		r.Out.Usage = engine.ReadUsage().Minus(before)
-		close(r.Done)
-	}()
+	})
 	stop, err := s.UntilStop(ctx, ph, r)
 	r.Halt(engine.StopSoon)
 	out := r.Wait()
-	if err == nil {
-		err = out.Err
-	}
 	ops, wrong := svc.End()
-	switch {
-	case err != nil:
+	if err := cmp.Or(err, out.Err, wrong); err != nil {
 		return err
-	case wrong != nil:
-		return wrong
 	}
 	out.Ops, rep.Counters, rep.Verified = ops, changes(), stop.Check
 	return s.Report(out, rep)

@@ -45,17 +45,12 @@ type tally struct {
 // reset makes a tally ready for a phase.
 func (t *tally) reset(timed, open bool, every, window time.Duration) {
 	again := func(r *reports.Recorder, want bool) *reports.Recorder {
-		switch {
-		case !want:
+		if !want {
 			return nil
-		case r == nil:
-			return reports.NewRecorder()
 		}
-		r.Reset()
-		return r
+		return engine.Fresh(r)
 	}
-	t.rec, t.service = again(t.rec, timed), again(t.service, timed && open)
-	t.series = nil
+	t.rec, t.service, t.series = again(t.rec, timed), again(t.service, timed && open), nil
 	if every > 0 && window > 0 {
 		t.series = engine.NewSeries(every, window)
 	}
@@ -243,24 +238,9 @@ func (k *Calls) collect(r *callRun) engine.Outcome {
 		o.Late += t.late
 		o.Unsent += t.unsent
 		end = max(end, t.end)
-		if t.rec != nil {
-			if o.Rec == nil {
-				o.Rec = reports.NewRecorder()
-			}
-			o.Rec.Merge(t.rec)
-		}
-		if t.service != nil {
-			if o.Service == nil {
-				o.Service = reports.NewRecorder()
-			}
-			o.Service.Merge(t.service)
-		}
+		o.Rec, o.Service = engine.Merged(o.Rec, t.rec), engine.Merged(o.Service, t.service)
 		if t.series != nil && !t.series.Ring {
-			if o.Series == nil {
-				o.Series = t.series
-			} else {
-				o.Series.Merge(t.series)
-			}
+			o.Series = engine.Merged(o.Series, t.series)
 		}
 	}
 	o.Window = time.Duration(end - r.begin)
@@ -289,7 +269,7 @@ func (w *callWorker) loop(r *callRun) (err error) {
 	for n := int64(0); n < share && r.Stop.Load() == 0 && (lead || !r.over.Load()); n++ {
 		var due int64
 		if w.g.Gap > 0 && n > 0 {
-			if t := w.sleepUntil(r, min(t0+int64(w.g.Gap), deadline)); t >= deadline || r.Stop.Load() != 0 {
+			if t := w.wait(r, min(t0+int64(w.g.Gap), deadline), 0); t >= deadline || r.Stop.Load() != 0 {
 				break
 			}
 		}
@@ -379,9 +359,6 @@ func (w *callWorker) awaitStart(r *callRun, t int64) (at int64, late bool) {
 	}
 	return w.wait(r, t, slack), false
 }
-
-// sleepUntil waits until t asleep, where being late matters to nobody, and returns the time.
-func (w *callWorker) sleepUntil(r *callRun, t int64) int64 { return w.wait(r, t, 0) }
 
 // wait waits until t, of which the last slack awake, and returns the time.
 func (w *callWorker) wait(r *callRun, t, slack int64) int64 {

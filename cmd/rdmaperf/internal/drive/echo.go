@@ -141,7 +141,6 @@ func notifyTurn(w *pingPongWorker, l *pingPongLane) error {
 	if err != nil {
 		return err
 	}
-	sh := l.Sh
 	for i := range w.Done[:n] {
 		d := &w.Done[i]
 		if d.Status != rdma.StatusSuccess {
@@ -151,9 +150,7 @@ func notifyTurn(w *pingPongWorker, l *pingPongLane) error {
 			continue
 		}
 		l.iter++
-		at := uint64(l.at(l.iter))
-		l.Pair[0] = transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: at, Remote: at,
-			Len: uint32(sh.Size)}
+		l.Pair[0] = l.writeBack(l.at(l.iter))
 		l.Pair[1] = transports.Op{Kind: transports.KindSend}
 		if err := w.Post(&l.Lane, l.Pair[:2]); err != nil {
 			return err
