@@ -3,7 +3,6 @@ package drive
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -13,8 +12,7 @@ import (
 
 // A step that the provider did not begin is taken by Post and Poll, and timed as it is.
 func TestAStepThatIsLeftIsTakenAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		time.Sleep(time.Second) // no time is as long as the clock says
 		p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 		p.steps = func(call int, vs []transports.PingPongStep) (int, error) {
@@ -43,13 +41,11 @@ func TestAStepThatIsLeftIsTakenAlone(t *testing.T) {
 			t.Errorf("%v, %d round trips, want %v", err, w.Ops, p.refuse)
 		}
 	})
-	engine.RestartClock()
 }
 
 // A window whose time is over exactly with a batch ends with it.
 func TestABatchMayEndWithItsWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 		p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
 			at := engine.Now()
@@ -65,7 +61,6 @@ func TestABatchMayEndWithItsWindow(t *testing.T) {
 			t.Errorf("%v, %d round trips in %d ns, want %d in %v", err, w.Ops, w.End-w.Begin, 2*k, w.Lim.Dur)
 		}
 	})
-	engine.RestartClock()
 }
 
 // A write's answer is awaited at the last byte of its slot, which is another one than before, by

@@ -25,21 +25,7 @@ func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, w := range g.workers {
-			shift := int64(i) * 1e9 / 3000
-			if chance {
-				shift = 0
-			}
-			want := engine.NewPacer(1e6, chance, 7+uint64(i))
-			want.Start(0)
-			w.pace.Start(0)
-			for range 5 {
-				if w.pace.Due() != want.Due() || w.shift != shift {
-					t.Fatalf("rate %v, caller %d: due at %d and %d later, want %d and %d", rate, i, w.pace.Due(),
-						w.shift, want.Due(), shift)
-				}
-				want.Next()
-				w.pace.Next()
-			}
+			sharesARate(t, i, w.pace, w.shift, chance)
 		}
 	}
 }

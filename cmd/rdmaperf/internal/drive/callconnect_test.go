@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -46,7 +45,7 @@ func (d *dialling) DialCalls(ctx context.Context, _ string, _ transports.CallCon
 func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx context.Context, n int) error,
 	check func(k *Calls, took time.Duration, err error)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		m, k := point()
 		m.Sh.QPs, m.Sh.Timeout, m.Sh.Layout.Window = qps, time.Second, 360
 		k.groups = nil

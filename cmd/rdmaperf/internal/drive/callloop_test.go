@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -17,7 +16,8 @@ type timed struct {
 	takes    []int64 // the last one again and again
 	begun    []int64 // when each call began
 	prepared []int64
-	onCall   func(n int)
+	onCall   func(n int) // nil: nothing
+	run      *callRun
 	ends     int64 // how long the end takes
 	failed   error // of the end
 }
@@ -43,8 +43,7 @@ func (c *timed) End() error {
 func calling(t *testing.T, group CallGroup, c *timed, others, slot int, lim engine.Limits,
 	check func(w *callWorker, r *callRun, err error)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		defer func(f func(int64)) { Sleep = f }(Sleep)
 		Sleep = func(ns int64) { time.Sleep(time.Duration(ns)) }
 		m, k := point()
@@ -56,15 +55,11 @@ func calling(t *testing.T, group CallGroup, c *timed, others, slot int, lim engi
 		if g.open() {
 			w.pace, w.shift = engine.NewPacer(1e9/group.Rate, false, 1), 0
 		}
-		r := &callRun{lim: lim, begin: engine.Now()}
-		r.Cancel = func() {}
-		if c.onCall == nil {
-			c.onCall = func(int) {}
-		}
-		err := w.loop(r)
-		check(w, r, err)
+		c.run = &callRun{lim: lim, begin: engine.Now()}
+		c.run.Cancel = func() {}
+		err := w.loop(c.run)
+		check(w, c.run, err)
 	})
-	engine.RestartClock()
 }
 
 // many is more callers than may wait awake, which takes no time in a bubble.
@@ -191,27 +186,17 @@ func TestFewCallersWaitAwake(t *testing.T) {
 // A call under way is ended with before a stop is heeded, and an end that failed is reported.
 func TestStoppedCallersEndTheirCall(t *testing.T) {
 	for _, lim := range []engine.Limits{{Ops: 9}, {Ops: 2}, {Dur: 400}} {
-		var run *callRun
 		c := &timed{takes: []int64{200}}
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
-			m, k := point()
-			k.Measurement = m
-			g := newCallGroup(CallGroup{Conns: 1, Each: 1})
-			k.lead = g
-			w := &callWorker{k: k, c: c, t: g.tallies[0], g: g}
-			run = &callRun{lim: lim, begin: engine.Now()}
-			run.Cancel = func() {}
-			c.onCall = func(n int) {
-				if n == 2 {
-					run.Halt(engine.StopSoon)
-				}
+		c.onCall = func(n int) {
+			if n == 2 {
+				c.run.Halt(engine.StopSoon)
 			}
-			if err := w.loop(run); !errors.Is(err, engine.ErrStop) || w.ops != 2 || w.end != 400 {
+		}
+		calling(t, CallGroup{Conns: 1, Each: 1}, c, many, 0, lim, func(w *callWorker, r *callRun, err error) {
+			if !errors.Is(err, engine.ErrStop) || w.ops != 2 || w.end != 400 {
 				t.Errorf("%+v: %v, %d calls until %d, want 2 until 400", lim, err, w.ops, w.end)
 			}
 		})
-		engine.RestartClock()
 	}
 	broken := errors.New("broken")
 	calling(t, CallGroup{Conns: 1, Each: 1}, &timed{takes: []int64{100}, failed: broken}, many, 0,
@@ -228,6 +213,27 @@ func TestStoppedCallersEndTheirCall(t *testing.T) {
 		})
 }
 
+// guarding has the callers of a group guarded in a bubble, with a timeout of a second, of whose calls so many were
+// answered.
+func guarding(t *testing.T, group CallGroup, answered int64, check func(k *Calls, r *callRun)) {
+	t.Helper()
+	bubble(t, func(t *testing.T) {
+		m, k := point()
+		m.Sh.Timeout = time.Second
+		k.lead = newCallGroup(group)
+		k.lead.workers, k.lead.tallies[0].ops = make([]*callWorker, group.Conns*group.Each), answered
+		r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
+		r.Cancel = func() {}
+		go func() {
+			defer close(ended)
+			k.guard(r, over)
+		}()
+		check(k, r)
+		close(over)
+		<-ended
+	})
+}
+
 // Callers of which nobody had an answer for the timeout are ended, and no sooner where between
 // two calls there is more time than that.
 func TestCallersThatStallAreEnded(t *testing.T) {
@@ -239,18 +245,7 @@ func TestCallersThatStallAreEnded(t *testing.T) {
 		"with a gap":          {CallGroup{Conns: 3, Each: 2, Gap: 2 * time.Second}, 3 * time.Second},
 		"of a rate":           {CallGroup{Conns: 3, Each: 2, Rate: 2}, 4 * time.Second}, // six callers, each every 3 s
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
-			m, k := point()
-			m.Sh.Timeout = time.Second
-			k.lead = newCallGroup(c.group)
-			k.lead.workers = make([]*callWorker, c.group.Conns*c.group.Each)
-			r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
-			r.Cancel = func() {}
-			go func() {
-				defer close(ended)
-				k.guard(r, over)
-			}()
+		guarding(t, c.group, 0, func(k *Calls, r *callRun) {
 			for range 5 { // an answer in time, again and again
 				time.Sleep(c.after - time.Millisecond)
 				k.lead.tallies[0].add(engine.Now(), 1, 1, 1)
@@ -265,9 +260,6 @@ func TestCallersThatStallAreEnded(t *testing.T) {
 			if time.Sleep(c.after); !r.stalled.Load() || r.Stop.Load() != engine.StopNow {
 				t.Errorf("%s: not ended twice %v after the last answer", name, c.after)
 			}
-			close(over)
-			<-ended
 		})
-		engine.RestartClock()
 	}
 }

@@ -92,18 +92,7 @@ func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}
 // it, not at it.
 func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
 	for answered := range int64(2) {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
-			m, k := point()
-			m.Sh.Timeout = time.Second
-			k.lead = newCallGroup(CallGroup{Conns: 1, Each: 1})
-			k.lead.tallies[0].ops = answered
-			r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
-			r.Cancel = func() {}
-			go func() {
-				defer close(ended)
-				k.guard(r, over)
-			}()
+		guarding(t, CallGroup{Conns: 1, Each: 1}, answered, func(k *Calls, r *callRun) {
 			for check := 1; check <= 12; check++ { // the first after a tenth of a second, so the eleventh a second later
 				time.Sleep(time.Second / 10)
 				synctest.Wait()
@@ -111,9 +100,6 @@ func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
 					t.Errorf("%d answered, check %d: ended %v", answered, check, got)
 				}
 			}
-			close(over)
-			<-ended
 		})
-		engine.RestartClock()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -16,8 +15,7 @@ import (
 func starting(t *testing.T, lim engine.Limits, set func(k *Calls), during func(r *engine.Phase),
 	check func(k *Calls, o *engine.Outcome), calls ...*heeding) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		m, k := point()
 		m.Sh.Words, m.Sh.Timeout = "calls", time.Hour
 		k.lead = newCallGroup(CallGroup{Conns: len(calls), Each: 1})
@@ -39,7 +37,6 @@ func starting(t *testing.T, lim engine.Limits, set func(k *Calls), during func(r
 		}
 		check(k, r.Wait())
 	})
-	engine.RestartClock()
 }
 
 // A window of time is followed while it lasts, with a series of its own or without; one of so

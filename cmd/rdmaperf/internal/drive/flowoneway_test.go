@@ -3,7 +3,6 @@ package drive
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -72,8 +71,7 @@ func TestAStreamFillsItsWindow(t *testing.T) {
 		// two are outstanding at 500, and one more ends them
 		{"odd groups of reads", "read", engine.Limits{Dur: 500}, 3, 8 + 4*6 + 1, 600},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			p, f, w, l := streamOn(c.op, func(sh *engine.Shape) { sh.Moderation = c.every })
 			if err := f.Prepare(engine.GenMeasure); err != nil {
 				t.Fatal(err)
@@ -92,7 +90,6 @@ func TestAStreamFillsItsWindow(t *testing.T) {
 					w.End-w.Begin, c.ops, c.window)
 			}
 		})
-		engine.RestartClock()
 	}
 }
 
@@ -105,8 +102,7 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 		ops, out int64
 	}{{"soon", engine.StopSoon, nil, 4 * 8, 0}, {"now", engine.StopNow, nil, 4 * 8, 0},
 		{"broken", 0, errBroken, 3 * 8, 8}} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			p, f, w, l := streamOn("write", nil)
 			if err := f.Prepare(engine.GenMeasure); err != nil {
 				t.Fatal(err)
@@ -133,7 +129,6 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 				t.Errorf("%s: %d operations, %d counted, %d out", c.name, w.Ops, w.Peak.Slots[0], l.Out)
 			}
 		})
-		engine.RestartClock()
 	}
 }
 

@@ -3,7 +3,6 @@ package drive
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -48,8 +47,7 @@ func TestBothWaysWaitForRoom(t *testing.T) {
 
 // Both ways a window of time ends with what ended with it: nothing is begun behind that.
 func TestBothWaysEndWithTheirWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		p, d, w, l := bothWaysOn("write", engine.SideClient, func(sh *engine.Shape) { sh.Verify, sh.Depth = false, 4 })
 		if err := d.Prepare(engine.GenMeasure); err != nil {
 			t.Fatal(err)
@@ -74,7 +72,6 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 				w.End-w.Begin)
 		}
 	})
-	engine.RestartClock()
 }
 
 // A direction of reads is over when the last of them has come, one of messages with the answer to

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -15,8 +14,7 @@ import (
 func sleeping(t *testing.T, run func()) (sleeps []int64) {
 	t.Helper()
 	defer func(f func(int64)) { Sleep = f }(Sleep)
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		time.Sleep(1000) // no window begins at 0
 		Sleep = func(ns int64) {
 			sleeps = append(sleeps, ns)
@@ -24,7 +22,6 @@ func sleeping(t *testing.T, run func()) (sleeps []int64) {
 		}
 		run()
 	})
-	engine.RestartClock()
 	return sleeps
 }
 

@@ -2,11 +2,9 @@ package drive_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -54,42 +52,6 @@ func TestOpenLoopIsExact(t *testing.T) {
 	}
 }
 
-// One stall of the transport is one long service time, but every operation that
-// was due meanwhile waited, and the latency says so.
-func TestOpenLoopShowsWhatAStallCosts(t *testing.T) {
-	const stall = 50 * time.Millisecond
-	f := &enginetest.Fault{}
-	posted := 0
-	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-		if ops[0].Kind == transports.KindSend {
-			if posted++; posted == 100 {
-				time.Sleep(stall)
-			}
-		}
-		return s.Post(ops)
-	}
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64, Rate: 10000})
-	plan.Iterations = 1000
-	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := results[0]
-	// 500 of the 1000 operations were due in the stall, evenly over its length.
-	if r.Latency.P90 < float64(stall)/2 || r.Latency.Max < float64(stall)/2 {
-		t.Errorf("latency %+v, want a p90 and a max of about the stall", r.Latency)
-	}
-	if r.LatencyService.P50 > r.Latency.P50 {
-		t.Errorf("service p50 %v above latency p50 %v", r.LatencyService.P50, r.Latency.P50)
-	}
-	if late := r.Parameters["late_operations"].(int64); late < 400 {
-		t.Errorf("%d late operations, want about 500", late)
-	}
-	if r.Operations != 1000 {
-		t.Errorf("%d operations, want all 1000: none is skipped", r.Operations)
-	}
-}
-
 // A window by duration lasts that long whatever the rate, and what could not be
 // sent in it is counted.
 func TestOpenLoopByDuration(t *testing.T) {
@@ -124,32 +86,6 @@ func TestOpenLoopByDuration(t *testing.T) {
 			(total < c.rate*window.Seconds()*0.99 || total > c.rate*window.Seconds()*1.01) {
 			t.Errorf("rate %v: %d sent and %d unsent, want %v together", c.rate, r.Operations, unsent,
 				c.rate*window.Seconds())
-		}
-	}
-}
-
-// The paced loop allocates nothing per operation. Ten times what a phase may allocate
-// shows even one allocation in nine operations.
-func TestOpenLoopAllocatesNothing(t *testing.T) {
-	const operations = 10 * enginetest.PhaseAllocations
-	for _, arrivals := range []string{engine.ArrivalsConstant, engine.ArrivalsPoisson} {
-		for _, op := range []string{"send", "write"} {
-			t.Run(fmt.Sprintf("%s/%s", arrivals, op), func(t *testing.T) {
-				plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: op, Size: 64, Rate: 1e6})
-				plan.Arrivals = arrivals
-				client, server := enginetest.Pair(t, enginetest.MemEnds, plan, drive.PingPongShape,
-					[2]engine.NewSide{drive.NewPingPong, drive.NewPingPong})
-				enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100})
-				release := engine.HoldCollector()
-				defer release()
-				out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: operations})
-				if out.Ops != operations || out.Service.Count() != operations {
-					t.Fatalf("%d operations, want %d", out.Ops, operations)
-				}
-				if out.Usage.Allocations > enginetest.PhaseAllocations {
-					t.Errorf("%d allocations, want none of the loop", out.Usage.Allocations)
-				}
-			})
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -20,22 +19,29 @@ func TestThreadsShareARate(t *testing.T) {
 		for i := range 3 {
 			w := &engine.Worker{}
 			Paced(w, sh, i, 3)
-			shift := int64(i) * 1e9 / 3000
-			if chance {
-				shift = 0
-			}
-			want := engine.NewPacer(1e6, chance, 7+uint64(i))
-			want.Start(0)
-			w.Pace.Start(0)
-			for range 5 {
-				if w.Pace.Due() != want.Due() || w.PaceShift != shift {
-					t.Fatalf("%s, thread %d: due at %d and %d later, want %d and %d", arrivals, i, w.Pace.Due(),
-						w.PaceShift, want.Due(), shift)
-				}
-				want.Next()
-				w.Pace.Next()
-			}
+			sharesARate(t, i, w.Pace, w.PaceShift, chance)
 		}
+	}
+}
+
+// sharesARate holds the i-th pacer of three, which share 3000 a second and begin with seed 7, and how much later it
+// begins, against what they should be.
+func sharesARate(t *testing.T, i int, pace *engine.Pacer, later int64, chance bool) {
+	t.Helper()
+	shift := int64(i) * 1e9 / 3000
+	if chance {
+		shift = 0
+	}
+	want := engine.NewPacer(1e6, chance, 7+uint64(i))
+	want.Start(0)
+	pace.Start(0)
+	for range 5 {
+		if pace.Due() != want.Due() || later != shift {
+			t.Fatalf("by chance %v, the %dth: due at %d and %d later, want %d and %d", chance, i, pace.Due(), later,
+				want.Due(), shift)
+		}
+		want.Next()
+		pace.Next()
 	}
 }
 
@@ -60,13 +66,15 @@ func TestPacedOperations(t *testing.T) {
 		// Half of a round trip; the wait has no two ways.
 		{"a stall", 0, engine.Limits{Dur: 5 * everyTen}, 1, -1, 2, 1, 50_000, 3, 0,
 			(1250 + 20_000 + 30_000 + 20_000 + 10_000) / 5., (1250 + 20_000) / 2., 5},
+		// None is skipped: those that were due in the stall begin one after the other, 2500 ns apart.
+		{"a stall of so many", 0, engine.Limits{Ops: 5}, 1, -1, 5, 4, 57_500, 0, 0,
+			(1250 + 20_000 + 31_250 + 23_750 + 16_250) / 5., (4*1250 + 20_000) / 5., 5},
 		{"a break", 0, engine.Limits{Dur: 5 * everyTen}, 2, 2, 2, 1, 60_000, 2, 1,
 			(1250 + 1250 + 40_000 + 20_000 + 10_000) / 5., 1250, 5},
 		{"a break within", 0, engine.Limits{Ops: 9}, 2, 2, 2, 1, 60_000, 3, 1,
 			(1250 + 1250 + 40_000 + 30_000 + 20_000 + 10_000) / 6., 1250, 6},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			p, w, _ := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 			p.onPoll = func(int) { time.Sleep(2500) }
 			w.Lim, w.Pace, w.PaceShift, w.Service = c.lim, engine.NewPacer(everyTen, false, 1), c.shift,
@@ -96,15 +104,13 @@ func TestPacedOperations(t *testing.T) {
 					l.Count, l.Unfinished, s.Mean, s.Count, c.mean, c.samples, c.service)
 			}
 		})
-		engine.RestartClock()
 	}
 }
 
 // Whose start is near watches the clock alone: no poll is to delay it.
 func TestANearStartIsNotDelayedByAPoll(t *testing.T) {
 	for left, polls := range map[int64]int{pollUntil / 2: 0, pollUntil: 0, pollUntil + 1: 1} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 			time.Sleep(time.Second)
 			p.onPoll = func(int) { time.Sleep(time.Duration(left)) }
@@ -121,6 +127,5 @@ func TestANearStartIsNotDelayedByAPoll(t *testing.T) {
 				t.Errorf("%d ns ahead: %d polls, %v, want %d", left, p.polls, err, polls)
 			}
 		})
-		engine.RestartClock()
 	}
 }

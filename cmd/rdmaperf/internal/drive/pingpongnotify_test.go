@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -14,8 +13,7 @@ import (
 
 // One operation that the provider takes lasts as long as that says, and ends now.
 func TestOneStepInTheProviderIsTimed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		engine.RestartClock()
+	bubble(t, func(t *testing.T) {
 		time.Sleep(time.Second) // no time is as long as the clock says
 		p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 		p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {
@@ -34,7 +32,6 @@ func TestOneStepInTheProviderIsTimed(t *testing.T) {
 			t.Errorf("a session that breaks: %v", err)
 		}
 	})
-	engine.RestartClock()
 }
 
 // A write whose answer a message announces is timed from before it is posted until that message;
@@ -75,8 +72,7 @@ func TestAnAnnouncedWriteIsTimed(t *testing.T) {
 			p.done = append(append(p.done, came(5, 1, 0)...), ends...)
 		}, 2, false, errBroken, reports.ExitFailed},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			time.Sleep(time.Second)
 			p, w, l := pingPongOn(t, "write", engine.SideClient, engine.ArrivalNotify)
 			l.Sh.Verify, p.room, p.refuse = true, c.room, errBroken
@@ -101,7 +97,6 @@ func TestAnAnnouncedWriteIsTimed(t *testing.T) {
 				t.Errorf("posted %+v, want the write, what announces it, and the receive", p.posted)
 			}
 		})
-		engine.RestartClock()
 	}
 }
 

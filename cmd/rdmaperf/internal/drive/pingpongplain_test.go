@@ -3,7 +3,6 @@ package drive
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -18,8 +17,7 @@ func TestRoundTripsEndWithTheirWindow(t *testing.T) {
 		want int64
 	}{{engine.Limits{Dur: 1000}, 4}, {engine.Limits{Dur: 1001}, 5}, {engine.Limits{Ops: 3}, 3},
 		{engine.Limits{Ops: 3, Dur: 500}, 2}} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			_, w, _ := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 			w.Lim = c.lim
 			err := w.each(2, func(*pingPongWorker, *pingPongLane) (t0, t1 int64, err error) {
@@ -32,7 +30,6 @@ func TestRoundTripsEndWithTheirWindow(t *testing.T) {
 				t.Errorf("%+v: %v, %d round trips in %d ns, %+v", c.lim, err, w.Ops, w.End-w.Begin, l)
 			}
 		})
-		engine.RestartClock()
 	}
 }
 
@@ -51,8 +48,7 @@ func TestOneOperationIsTimed(t *testing.T) {
 		"lost":     {func(p *puppet) { p.lost = gone }, false, gone},
 		"failed":   {func(p *puppet) { p.done = failed }, false, nil},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			engine.RestartClock()
+		bubble(t, func(t *testing.T) {
 			p, w, l := pingPongOn(t, "read", engine.SideClient, engine.ArrivalCompletion)
 			c.set(p)
 			w.inProvider = false
@@ -61,7 +57,6 @@ func TestOneOperationIsTimed(t *testing.T) {
 				t.Errorf("%s: %v, %d ns", name, err, t1-t0)
 			}
 		})
-		engine.RestartClock()
 	}
 	p, w, l := pingPongOn(t, "send", engine.SideClient, engine.ArrivalMessage)
 	p.lost, l.out = gone, 1

@@ -4,12 +4,23 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
+
+// bubble runs something in a bubble of testing/synctest, whose clock begins at 0.
+func bubble(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+	defer engine.RestartClock()
+	synctest.Test(t, func(t *testing.T) {
+		engine.RestartClock()
+		run(t)
+	})
+}
 
 // puppet is a session that does what a test says, and keeps what was posted.
 type puppet struct {

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
 	"github.com/rdmaperf/rdmaperf/transports"
-	"pgregory.net/rapid"
 )
 
 // Every workload and operation that a stack declares gives the exact number of
@@ -71,38 +70,6 @@ func TestLargeMessages(t *testing.T) {
 			t.Errorf("%s: %d operations, verified %v, want 5, true", r.Workload, r.Operations, r.Verified)
 		}
 	}
-}
-
-// Whatever the queue depths and the moderation, a stream does exactly what was
-// asked and its data is where it belongs, phase after phase.
-func TestStreamsAreExactForAnyShape(t *testing.T) {
-	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
-	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
-	rapid.Check(t, func(rt *rapid.T) {
-		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
-		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name,
-			Op:   rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
-			Size: rapid.SampledFrom([]int{1, 63, 64, 65, 700}).Draw(rt, "size")})
-		plan.Depth = depth
-		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
-		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
-		plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
-		plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
-		plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
-		plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
-		c, err := engine.Connect(t.Context(), addr, client, plan)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer c.Close()
-		r, err := enginetest.First(c.Run(t.Context(), 0))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if want := plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
-			rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
-		}
-	})
 }
 
 // Parameters must let a reader repeat the run.

@@ -262,7 +262,7 @@ func Once(t testing.TB, client, server *engine.Group, gen int, lim engine.Limits
 			t.Fatal(err)
 		}
 	}
-	target := server.Start(engine.Limits{}, false)
+	target := server.Start(engine.Limits{Ops: lim.Ops}, false)
 	out := client.Start(lim, !client.Sh.Counted).Wait()
 	target.Halt(engine.StopSoon)
 	if e := target.Wait().Err; out.Err != nil || e != nil {
