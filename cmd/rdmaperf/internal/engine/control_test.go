@@ -24,15 +24,23 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// talk sends raw lines and returns the server's last line.
-func talk(t *testing.T, addr string, raw string) *engine.Message {
+// dialled is a connection to a server for at most ten seconds of the test's life.
+func dialled(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	return conn
+}
+
+// talk sends raw lines and returns the server's last line.
+func talk(t *testing.T, addr string, raw string) *engine.Message {
+	t.Helper()
+	conn := dialled(t, addr)
+	defer conn.Close()
 	go io.WriteString(conn, raw)
 	var last *engine.Message
 	r := bufio.NewReader(conn)
@@ -46,6 +54,9 @@ func talk(t *testing.T, addr string, raw string) *engine.Message {
 		}
 	}
 }
+
+// greeting begins a line of this version.
+var greeting = fmt.Sprintf(`{"magic":"rdmaperf-control","version":%d,`, engine.ControlVersion)
 
 // hello is the line before a plan, of the same version.
 func hello(t testing.TB, magic string, version int) string {
@@ -92,8 +103,8 @@ func badOpenings(t testing.TB) map[string]struct {
 		"another magic": {planLine(t, func(m *engine.Message) { m.Magic = "iperf" }),
 			"not the rdmaperf control protocol", 5},
 		"another version": {planLine(t, func(m *engine.Message) { m.Version = 99 }), "version 99", 5},
-		"a wrong type": {hello(t, engine.ControlMagic, engine.ControlVersion) + `{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
-			`,"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
+		"a wrong type": {hello(t, engine.ControlMagic, engine.ControlVersion) + greeting +
+			`"type":"plan","plan":{"qps":"many"}}` + "\n", "not the rdmaperf control protocol", 5},
 		"no plan":       {planLine(t, func(m *engine.Message) { m.Plan = nil }), "no plan", 5},
 		"out of turn":   {planLine(t, func(m *engine.Message) { m.Type = engine.MsgEnd }), `got "end"`, 5},
 		"no points":     {planLine(t, func(m *engine.Message) { m.Plan.Points = nil }), "points", 2},
@@ -142,10 +153,7 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 		"inside a line":       planLine(t, nil) + `{"type":"poi`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := dialled(t, addr)
 			io.WriteString(conn, lines)
 			conn.Close()
 			enginetest.Works(t, addr, tr)
@@ -196,13 +204,9 @@ func TestServerSaysThatTheClientLeft(t *testing.T) {
 	addr, _ := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table,
 		Log: slog.New(slog.NewTextHandler(lines, nil))})
 	pt := engine.Point{Workload: latency.Name, Op: "send", Size: 64}
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dialled(t, addr)
 	b, _ := json.Marshal(&engine.Message{Type: engine.MsgPoint, Point: &pt})
 	io.WriteString(conn, planLine(t, nil)+string(b)+"\n")
-	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	answers := bufio.NewScanner(conn)
 	for _, what := range []string{"plan", "point"} { // behind the second it waits for sessions
 		if !answers.Scan() {
@@ -304,13 +308,10 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 		"silent":           {"", "no answer", 5},
 		"another protocol": {"HTTP/1.1 400 Bad Request\r\n\r\n", "not the rdmaperf control protocol", 5},
 		"another version":  {`{"magic":"rdmaperf-control","version":99,"type":"accept"}` + "\n", "version 99", 5},
-		"no accept": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
-			`,"type":"ended"}` + "\n", `got "ended"`, 5},
-		"a refusal": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
-			`,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n",
-			"no device", 77},
-		"a strange code": {`{"magic":"rdmaperf-control","version":` + fmt.Sprint(engine.ControlVersion) +
-			`,"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y", 1},
+		"no accept": {greeting + `"type":"ended"}` + "\n", `got "ended"`, 5},
+		"a refusal": {why, "no device", 77},
+		"an unknown code": {greeting + `"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y",
+			1},
 		"cut short": {`{"magic":"rdmaperf-control"`, "cut short", 5},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,30 +61,32 @@ func TestNoVerifyComparesNothing(t *testing.T) {
 	}
 }
 
+// bent changes the n-th write of a client, from 1 on, before it is posted.
+func bent(change func(s transports.Session, op *transports.Op, n int)) enginetest.Ends {
+	posted := 0
+	return enginetest.WithFault(&enginetest.Fault{Post: func(s transports.Session, ops []transports.Op) (int, error) {
+		changed := slices.Clone(ops)
+		for i := range changed {
+			if changed[i].Kind == transports.KindWrite {
+				posted++
+				change(s, &changed[i], posted)
+			}
+		}
+		return s.Post(changed)
+	}})
+}
+
 // Data in the wrong place, and data that never came, are corruptions too.
 func TestMisplacedAndLostDataIsFound(t *testing.T) {
-	redirect := func(change func(op *transports.Op)) *enginetest.Fault {
-		f := &enginetest.Fault{}
-		f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-			changed := append([]transports.Op(nil), ops...)
-			for i := range changed {
-				if changed[i].Kind == transports.KindWrite {
-					change(&changed[i])
-				}
-			}
-			return s.Post(changed)
-		}
-		return f
-	}
-	for name, f := range map[string]*enginetest.Fault{
-		"wrong source":             redirect(func(op *transports.Op) { op.Local = 0 }),
-		"one byte off":             redirect(func(op *transports.Op) { op.Remote++ }),
-		"length cut":               redirect(func(op *transports.Op) { op.Len-- }),
-		"never written":            redirect(func(op *transports.Op) { op.Len = 0 }),
-		"written behind the slots": redirect(func(op *transports.Op) { op.Len++ }),
+	for name, change := range map[string]func(op *transports.Op){
+		"wrong source":             func(op *transports.Op) { op.Local = 0 },
+		"one byte off":             func(op *transports.Op) { op.Remote++ },
+		"length cut":               func(op *transports.Op) { op.Len-- },
+		"never written":            func(op *transports.Op) { op.Len = 0 },
+		"written behind the slots": func(op *transports.Op) { op.Len++ },
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := enginetest.RunPoints(t, enginetest.WithFault(f),
+			_, err := enginetest.RunPoints(t, bent(func(_ transports.Session, op *transports.Op, _ int) { change(op) }),
 				enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
 			if reports.Code(err) != reports.ExitCorruption {
 				t.Errorf("error %v, want a corruption", err)
@@ -94,21 +97,11 @@ func TestMisplacedAndLostDataIsFound(t *testing.T) {
 
 // A write that is lost late leaves the number of the write before it.
 func TestLateLossIsFoundByTheNumber(t *testing.T) {
-	var posted int64
-	f := &enginetest.Fault{}
-	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-		changed := append([]transports.Op(nil), ops...)
-		for i := range changed {
-			if changed[i].Kind == transports.KindWrite {
-				if posted++; posted > 200 {
-					changed[i].Len = 0
-				}
-			}
+	results, err := enginetest.RunPoints(t, bent(func(_ transports.Session, op *transports.Op, n int) {
+		if n > 200 {
+			op.Len = 0
 		}
-		return s.Post(changed)
-	}
-	results, err := enginetest.RunPoints(t, enginetest.WithFault(f),
-		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
+	}), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 100}))
 	if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), "number of message") {
 		t.Errorf("error %v, want a corruption of a number", err)
 	}
@@ -157,18 +150,9 @@ func TestLostMessagesEndInTime(t *testing.T) {
 
 // A session that breaks is an error with the completion's own words.
 func TestFailedCompletionIsTold(t *testing.T) {
-	f := &enginetest.Fault{}
-	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-		changed := append([]transports.Op(nil), ops...)
-		for i := range changed {
-			if changed[i].Kind == transports.KindWrite {
-				changed[i].Local = uint64(len(s.Local())) // outside the window
-			}
-		}
-		return s.Post(changed)
-	}
-	_, err := enginetest.RunPoints(t, enginetest.WithFault(f),
-		enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64}))
+	_, err := enginetest.RunPoints(t, bent(func(s transports.Session, op *transports.Op, _ int) {
+		op.Local = uint64(len(s.Local())) // outside the window
+	}), enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64}))
 	if err == nil || !strings.Contains(err.Error(), "qp 0") || !strings.Contains(err.Error(), "write") {
 		t.Errorf("error %v, want one that names the QP and the operation", err)
 	}

@@ -50,12 +50,7 @@ func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
 			t.Errorf("token %q: %v, want a refusal without it", token, err)
 		}
 	}
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn := dialled(t, addr)
 	io.WriteString(conn, planLine(t, nil)+`{"type":"proof","proof":"AAAA"}`+"\n")
 	said, _ := io.ReadAll(conn)
 	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token differs from the server's") {
@@ -73,11 +68,7 @@ func TestUnknownClientsTakeLittleMemory(t *testing.T) {
 		addr, _ := guarded(t, &engine.Server{Workloads: enginetest.Table, Token: []byte(token)})
 		before := allocated()
 		for range 4 {
-			conn, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			conn := dialled(t, addr)
 			r := bufio.NewReader(conn)
 			io.WriteString(conn, hello+"\n")
 			r.ReadString('\n')
@@ -136,11 +127,7 @@ func TestOnlyAllowedAddressesAreServed(t *testing.T) {
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	addr, connect := guarded(t, &engine.Server{Workloads: enginetest.Table})
 	for range 2 * engine.MaxRefusals {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		dialled(t, addr)
 	}
 	begun := time.Now()
 	if err := connect(""); err != nil || time.Since(begun) > engine.FirstLineWait {
@@ -226,12 +213,7 @@ func TestErrorsOfStrangersAreShort(t *testing.T) {
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table,
 		Log:  slog.New(slog.NewTextHandler(log, nil)),
 		Open: func(spec string) (transports.Stack, error) { return nil, fmt.Errorf("no stack %q", spec) }})
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn := dialled(t, addr)
 	hello, plan, _ := strings.Cut(planLine(t, func(m *engine.Message) {
 		m.Plan.Transport = strings.Repeat("x", 900_000)
 	}), "\n")
@@ -270,12 +252,7 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 		table := engine.Table{"own": {Runner: holder{needs, &served}}}
 		s := &engine.Server{Workloads: table, MaxMemory: 1 << 20, MaxThreads: 2}
 		addr, _ := enginetest.MemServer(t, s)
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn := dialled(t, addr)
 		pt := engine.Point{Workload: "own", Size: 64}
 		io.WriteString(conn, planLine(t, func(m *engine.Message) {
 			m.Plan.Points = []engine.Point{pt}

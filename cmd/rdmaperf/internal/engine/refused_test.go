@@ -3,7 +3,6 @@ package engine_test
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -15,15 +14,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
+// why is a server's last line.
+var why = greeting + `"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"
+
 // What a server says before it closes arrives, also where the client's next line cannot be
 // written any more: what it said arrived before.
 func TestClientSeesWhyTheServerClosed(t *testing.T) {
 	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
-	version := fmt.Sprint(engine.ControlVersion)
-	why := `{"magic":"rdmaperf-control","version":` + version +
-		`,"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"
-
 	t.Run("before the plan", func(t *testing.T) {
 		here, there := net.Pipe()
 		go func() {
@@ -49,10 +47,10 @@ func TestClientSeesWhyTheServerClosed(t *testing.T) {
 			}
 			r := bufio.NewReader(there)
 			r.ReadString('\n')
-			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"welcome"}`+"\n")
+			io.WriteString(there, greeting+`"type":"welcome"}`+"\n")
 			r.ReadString('\n')
-			io.WriteString(there, `{"magic":"rdmaperf-control","version":`+version+`,"type":"accept","accept":`+
-				`{"stack":"mem","caps":`+string(caps)+`,"max_window_bytes":1048576}}`+"\n")
+			io.WriteString(there, greeting+`"type":"accept","accept":{"stack":"mem","caps":`+string(caps)+
+				`,"max_window_bytes":1048576}}`+"\n")
 			io.WriteString(there, why)
 		}()
 		c, err := engine.ConnectConn(t.Context(), here, tr, plan)

@@ -23,14 +23,10 @@ import (
 func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]reports.Result,
 	map[string][]reports.Sample) {
 	t.Helper()
-	client, server := e(t)
-	c, err := engine.Connect(t.Context(),
-		enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}),
-		client, plan)
+	c, err := enginetest.Client(t, e, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
 	kept := map[string][]reports.Sample{}
 	var results []reports.Result
 	for i, pt := range plan.Points {
@@ -233,16 +229,12 @@ func TestRawSamplesThatCannotBeTakenEndThePoint(t *testing.T) {
 		pt engine.Point
 	}{{enginetest.MemEnds, engine.Point{Workload: latency.Name, Op: "send", Size: 64}},
 		{enginetest.CarriersUnderTest()["tcp"], enginetest.RpcPoint(engine.CallUnary, 64, 64)}} {
-		client, server := c.e(t)
 		plan := enginetest.QuickPlan(c.pt)
 		plan.Depth = 1
-		cl, err := engine.Connect(t.Context(),
-			enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}),
-			client, plan)
+		cl, err := enginetest.Client(t, c.e, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer cl.Close()
 		full := errors.New("disk full")
 		cl.KeepSamples(1000, func(*engine.Samples) error { return full })
 		if r, err := enginetest.First(cl.Run(t.Context(), 0)); !errors.Is(err, full) || r.Operations != 300 ||

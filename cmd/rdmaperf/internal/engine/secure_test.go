@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // authority signs certificates.
@@ -72,11 +72,16 @@ func (a *authority) sign(t *testing.T, name string, until time.Time) tls.Certifi
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// measureOver runs the first point of a plan that no server reads in one go.
-func measureOver(connect *tls.Config, run func(plan engine.Plan) error) error {
+// measureOver connects to a server with a plan that it does not read in one go, and runs the first point of it.
+func measureOver(t *testing.T, addr string, tr transports.Stack, secured *tls.Config) error {
 	plan := enginetest.QuickPlan(slices.Repeat([]engine.Point{{Workload: latency.Name, Op: "send", Size: 64}}, 500)...)
-	plan.Timeout, plan.TLS = 10*time.Second, connect
-	return run(plan)
+	plan.Timeout, plan.TLS = 10*time.Second, secured
+	c, err := engine.Connect(t.Context(), addr, tr, plan)
+	if err == nil {
+		defer c.Close()
+		_, err = c.Run(t.Context(), 0)
+	}
+	return err
 }
 
 // Who may measure over TLS does, and each way in which the two sides do not fit is one
@@ -117,14 +122,7 @@ func TestTLSMismatchesAreTold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, TLS: c.server})
-			err := measureOver(c.client, func(plan engine.Plan) error {
-				cl, err := engine.Connect(t.Context(), addr, tr, plan)
-				if err == nil {
-					defer cl.Close()
-					_, err = cl.Run(t.Context(), 0)
-				}
-				return err
-			})
+			err := measureOver(t, addr, tr, c.client)
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -174,15 +172,7 @@ func TestTLSHidesThePlan(t *testing.T) {
 			})
 			io.Copy(io.MultiWriter(far, &sent), near)
 		})
-		err = measureOver(client, func(plan engine.Plan) error {
-			cl, err := engine.Connect(t.Context(), l.Addr().String(), tr, plan)
-			if err == nil {
-				defer cl.Close()
-				_, err = cl.Run(t.Context(), 0)
-			}
-			return err
-		})
-		if err != nil {
+		if err := measureOver(t, l.Addr().String(), tr, client); err != nil {
 			t.Fatal(err)
 		}
 		both.Wait()
@@ -201,24 +191,11 @@ func TestUnfinishedHandshakesGiveWay(t *testing.T) {
 	begun := time.Now()
 	var last net.Conn
 	for i := range 2 * engine.MaxRefusals {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
+		if last = dialled(t, addr); i%2 == 0 { // the beginning of a handshake of 512 octets
+			last.Write([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252})
 		}
-		defer conn.Close()
-		if i%2 == 0 { // the beginning of a handshake of 512 octets
-			conn.Write([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252})
-		}
-		last = conn
 	}
-	err := measureOver(&tls.Config{RootCAs: a.pool}, func(plan engine.Plan) error {
-		cl, err := engine.Connect(context.Background(), addr, tr, plan)
-		if err == nil {
-			cl.Close()
-		}
-		return err
-	})
-	if err != nil || time.Since(begun) > engine.FirstLineWait {
+	if err := measureOver(t, addr, tr, &tls.Config{RootCAs: a.pool}); err != nil || time.Since(begun) > engine.FirstLineWait {
 		t.Errorf("a good client: %v after %v", err, time.Since(begun))
 	}
 	last.SetReadDeadline(time.Now().Add(engine.FirstLineWait + 10*time.Second))

@@ -64,17 +64,13 @@ type Ends func(t testing.TB) (client, server transports.Stack)
 
 func MemEnds(t testing.TB) (transports.Stack, transports.Stack) {
 	t.Helper()
-	fabric := memdev.NewFabric(memdev.Config{})
-	return OpenMem(t, fabric, "client"), OpenMem(t, fabric, "server")
+	a, b := memDevices(t)
+	return Owned(t, direct.New(a)), Owned(t, direct.New(b))
 }
 
 func OpenMem(t testing.TB, f *memdev.Fabric, name string) transports.Transport {
 	t.Helper()
-	dev, err := f.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Owned(t, direct.New(dev))
+	return Owned(t, direct.New(must(f.Open(name))(t)))
 }
 
 // Owned closes tr when t is done, and fails t if something is still open there.
@@ -95,14 +91,8 @@ func TcpEnds(t testing.TB) (transports.Stack, transports.Stack) {
 
 func IwarpEnds(t testing.TB) (transports.Stack, transports.Stack) {
 	t.Helper()
-	open := func() transports.Transport {
-		dev, err := iwarp.Open(iwarp.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Owned[transports.Transport](t, direct.New(dev))
-	}
-	return open(), open()
+	a, b := iwarpDevices(t)
+	return Owned(t, direct.New(a)), Owned(t, direct.New(b))
 }
 
 var StacksUnderTest = map[string]Ends{"mem": MemEnds, "tcp": TcpEnds, "iwarp": IwarpEnds}
@@ -171,17 +161,26 @@ func SessionEnds(t testing.TB, e Ends) (client, server transports.Transport) {
 	return sessions(t, c), sessions(t, s)
 }
 
-// RunPoints takes all points of a plan and returns their results.
-func RunPoints(t testing.TB, e Ends, plan engine.Plan) ([]reports.Result, error) {
+// Client is connected to a server for the test's life, on stacks of e.
+func Client(t testing.TB, e Ends, plan engine.Plan) (*engine.Client, error) {
 	t.Helper()
 	client, server := e(t)
 	addr := ServeOn(t, &engine.Server{Workloads: Table, Open: OpenerOf(server)})
 	c, err := engine.Connect(t.Context(), addr, client, plan)
+	if err == nil {
+		t.Cleanup(func() { c.Close() })
+	}
+	return c, err
+}
+
+// RunPoints takes all points of a plan and returns their results.
+func RunPoints(t testing.TB, e Ends, plan engine.Plan) (out []reports.Result, err error) {
+	t.Helper()
+	c, err := Client(t, e, plan)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	var out []reports.Result
 	for i := range plan.Points {
 		res, err := First(c.Run(t.Context(), i))
 		out = append(out, res)
@@ -336,29 +335,26 @@ func carrierEnds(cfg carrier.Config, open func(t testing.TB) (client, server rdm
 	}
 }
 
-func iwarpDevices(t testing.TB) (rdma.Device, rdma.Device) {
-	t.Helper()
-	open := func() rdma.Device {
-		d, err := iwarp.Open(iwarp.Config{})
+// must is a device that was opened.
+func must[D rdma.Device](d D, err error) func(testing.TB) rdma.Device {
+	return func(t testing.TB) rdma.Device {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	return open(), open()
+}
+
+func iwarpDevices(t testing.TB) (rdma.Device, rdma.Device) {
+	t.Helper()
+	return must(iwarp.Open(iwarp.Config{}))(t), must(iwarp.Open(iwarp.Config{}))(t)
 }
 
 func memDevices(t testing.TB) (rdma.Device, rdma.Device) {
 	t.Helper()
 	f := memdev.NewFabric(memdev.Config{})
-	open := func(name string) rdma.Device {
-		d, err := f.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	return open("client"), open("server")
+	return must(f.Open("client"))(t), must(f.Open("server"))(t)
 }
 
 func CarriersUnderTest() map[string]Ends {

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/direct"
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
@@ -27,16 +26,8 @@ type Tamper struct {
 
 // Unchecked are the stacks that leave what happens on the way to TCP's checksum.
 var Unchecked = map[string]func(testing.TB) transports.Transport{
-	"tcp": func(t testing.TB) transports.Transport {
-		return Owned[transports.Transport](t, tcp.New(tcp.Config{}))
-	},
-	"iwarp(nocrc)": func(t testing.TB) transports.Transport {
-		dev, err := iwarp.Open(iwarp.Config{NoCRC: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Owned[transports.Transport](t, direct.New(dev))
-	},
+	"tcp":          func(t testing.TB) transports.Transport { return Owned(t, tcp.New(tcp.Config{})) },
+	"iwarp(nocrc)": func(t testing.TB) transports.Transport { return Owned(t, direct.New(UncheckedDevice(t))) },
 }
 
 // Sessions has a transport's sessions go through the proxy.

@@ -35,9 +35,5 @@ func (l tamperedListener) Addr() string { return l.near }
 // UncheckedDevice leaves what happens on the way to TCP's checksum. The caller closes it.
 func UncheckedDevice(t testing.TB) rdma.Device {
 	t.Helper()
-	dev, err := iwarp.Open(iwarp.Config{NoCRC: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dev
+	return must(iwarp.Open(iwarp.Config{NoCRC: true}))(t)
 }
