@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"github.com/rdmaperf/rdmaperf/transports"
-)
+import "github.com/rdmaperf/rdmaperf/transports"
 
 // compute is the application's work on the messages among n finished operations: the
 // thread is busy, and takes nothing from its device meanwhile.

@@ -308,8 +308,8 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 		"silent":           {"", "no answer", 5},
 		"another protocol": {"HTTP/1.1 400 Bad Request\r\n\r\n", "not the rdmaperf control protocol", 5},
 		"another version":  {`{"magic":"rdmaperf-control","version":99,"type":"accept"}` + "\n", "version 99", 5},
-		"no accept": {greeting + `"type":"ended"}` + "\n", `got "ended"`, 5},
-		"a refusal": {why, "no device", 77},
+		"no accept":        {greeting + `"type":"ended"}` + "\n", `got "ended"`, 5},
+		"a refusal":        {why, "no device", 77},
 		"an unknown code": {greeting + `"type":"error","error":{"code":0,"operation":"x","message":"y"}}` + "\n", "y",
 			1},
 		"cut short": {`{"magic":"rdmaperf-control"`, "cut short", 5},
@@ -472,3 +472,6 @@ func checkShape(t *testing.T, sh *engine.Shape) {
 		t.Fatalf("inconsistent: %+v", sh)
 	}
 }
+
+// why is a server's last line.
+var why = greeting + `"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
@@ -119,4 +120,8 @@ func TestDurationIsMeasuredInFull(t *testing.T) {
 				r.Operations, time.Duration(r.DurationNs), r.Verified, plan.Duration)
 		}
 	}
+}
+
+func TestMain(m *testing.M) {
+	enginetest.Main(m, catalogue.Table())
 }

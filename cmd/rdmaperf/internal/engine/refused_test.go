@@ -14,9 +14,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// why is a server's last line.
-var why = greeting + `"type":"error","error":{"code":77,"operation":"open transport","message":"no device"}}` + "\n"
-
 // What a server says before it closes arrives, also where the client's next line cannot be
 // written any more: what it said arrived before.
 func TestClientSeesWhyTheServerClosed(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,4 +54,61 @@ type Abilities struct {
 // able are the abilities of two stacks.
 func able(client, server transports.Caps) Abilities {
 	return Abilities{client, server, common(client, server)}
+}
+
+// Kinds of calls, as --rpc and Point.Call spell them.
+const (
+	CallUnary  = "unary"
+	CallStream = "stream"
+	CallOneway = "oneway"
+)
+
+// CallKinds lists them.
+func CallKinds() []string { return []string{CallUnary, CallStream, CallOneway} }
+
+// CallService is what a server of a point offers.
+type CallService interface {
+	transports.CallHandler
+	// Begin is called before the phase's first call.
+	Begin(gen int) error
+	// End is called behind its last: how many were served, and what was wrong.
+	End() (ops int64, err error)
+	// Close frees what serve made, after the last handler returned.
+	Close() error
+}
+
+// Caller is one goroutine's side of a workload. Errors of calls are given as they
+// are, those of the engine (a corruption) as they shall be shown.
+type Caller interface {
+	// Begin is called before a phase; ctx is that of its calls.
+	Begin(ctx context.Context, gen int) error
+	// Prepare chooses the n-th call of the phase, outside the time.
+	Prepare(n int64)
+	// Call makes it; this alone is timed.
+	Call() error
+	// Check compares the answer, outside the time, and returns how many bytes of payload
+	// went in both directions. ns is how long the call took.
+	Check(ns int64) (bytes int64, err error)
+	// End is called behind the last call of the phase, inside the window.
+	End() error
+}
+
+// CallsOf is the stack as workloads of calls need it. Its Caps said that it carries them.
+func CallsOf(s transports.Stack) (transports.CallTransport, error) {
+	t, err := transports.Calls(s)
+	if err != nil {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + s.Name(),
+			Err: errors.New("it carries no calls"), Hint: "--transport 'grpc(tcp)'"}
+	}
+	return t, nil
+}
+
+// SessionsOf is the stack as workloads of sessions need it.
+func SessionsOf(s transports.Stack) (transports.Transport, error) {
+	t, err := transports.Sessions(s)
+	if err != nil {
+		return nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "check " + s.Name(),
+			Err: errors.New("it has no sessions"), Hint: "another --transport"}
+	}
+	return t, nil
 }

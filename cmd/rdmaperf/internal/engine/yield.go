@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Yielder decides when a worker that polls in vain yields its CPU to others. On a
 // machine with too few CPUs the peer may be waiting for this one, and only a yield
