@@ -213,27 +213,6 @@ func TestStoppedCallersEndTheirCall(t *testing.T) {
 		})
 }
 
-// guarding has the callers of a group guarded in a bubble, with a timeout of a second, of whose calls so many were
-// answered.
-func guarding(t *testing.T, group CallGroup, answered int64, check func(k *Calls, r *callRun)) {
-	t.Helper()
-	bubble(t, func(t *testing.T) {
-		m, k := point()
-		m.Sh.Timeout = time.Second
-		k.lead = newCallGroup(group)
-		k.lead.workers, k.lead.tallies[0].ops = make([]*callWorker, group.Conns*group.Each), answered
-		r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
-		r.Cancel = func() {}
-		go func() {
-			defer close(ended)
-			k.guard(r, over)
-		}()
-		check(k, r)
-		close(over)
-		<-ended
-	})
-}
-
 // Callers of which nobody had an answer for the timeout are ended, and no sooner where between
 // two calls there is more time than that.
 func TestCallersThatStallAreEnded(t *testing.T) {
@@ -262,4 +241,25 @@ func TestCallersThatStallAreEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// guarding has the callers of a group guarded in a bubble, with a timeout of a second, of whose calls so many were
+// answered.
+func guarding(t *testing.T, group CallGroup, answered int64, check func(k *Calls, r *callRun)) {
+	t.Helper()
+	bubble(t, func(t *testing.T) {
+		m, k := point()
+		m.Sh.Timeout = time.Second
+		k.lead = newCallGroup(group)
+		k.lead.workers, k.lead.tallies[0].ops = make([]*callWorker, group.Conns*group.Each), answered
+		r, over, ended := &callRun{}, make(chan struct{}), make(chan struct{})
+		r.Cancel = func() {}
+		go func() {
+			defer close(ended)
+			k.guard(r, over)
+		}()
+		check(k, r)
+		close(over)
+		<-ended
+	})
 }

@@ -24,27 +24,6 @@ func TestThreadsShareARate(t *testing.T) {
 	}
 }
 
-// sharesARate holds the i-th pacer of three, which share 3000 a second and begin with seed 7, and how much later it
-// begins, against what they should be.
-func sharesARate(t *testing.T, i int, pace *engine.Pacer, later int64, chance bool) {
-	t.Helper()
-	shift := int64(i) * 1e9 / 3000
-	if chance {
-		shift = 0
-	}
-	want := engine.NewPacer(1e6, chance, 7+uint64(i))
-	want.Start(0)
-	pace.Start(0)
-	for range 5 {
-		if pace.Due() != want.Due() || later != shift {
-			t.Fatalf("by chance %v, the %dth: due at %d and %d later, want %d and %d", chance, i, pace.Due(), later,
-				want.Due(), shift)
-		}
-		want.Next()
-		pace.Next()
-	}
-}
-
 const everyTen = 10_000 // ns between two that are due
 
 // What is due is begun at its time or behind the one before; its latency begins when it was due,
@@ -127,5 +106,26 @@ func TestANearStartIsNotDelayedByAPoll(t *testing.T) {
 				t.Errorf("%d ns ahead: %d polls, %v, want %d", left, p.polls, err, polls)
 			}
 		})
+	}
+}
+
+// sharesARate holds the i-th pacer of three, which share 3000 a second and begin with seed 7, and how much later it
+// begins, against what they should be.
+func sharesARate(t *testing.T, i int, pace *engine.Pacer, later int64, chance bool) {
+	t.Helper()
+	shift := int64(i) * 1e9 / 3000
+	if chance {
+		shift = 0
+	}
+	want := engine.NewPacer(1e6, chance, 7+uint64(i))
+	want.Start(0)
+	pace.Start(0)
+	for range 5 {
+		if pace.Due() != want.Due() || later != shift {
+			t.Fatalf("by chance %v, the %dth: due at %d and %d later, want %d and %d", chance, i, pace.Due(), later,
+				want.Due(), shift)
+		}
+		want.Next()
+		pace.Next()
 	}
 }

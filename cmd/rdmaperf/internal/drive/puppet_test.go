@@ -157,3 +157,9 @@ func met(vs []transports.PingPongStep, n int, took int64) {
 // alone is an exchange that compares nothing.
 var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead,
 	verify: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}
+
+// SendStart has the client of a stream both ways begin it, and do no more.
+func SendStart(client engine.Side) (bool, error) {
+	w := client.(*Flow).workers[0]
+	return w.sendControl(w.lanes[0], ctlStart)
+}
