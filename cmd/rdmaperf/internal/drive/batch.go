@@ -5,12 +5,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Ping-pongs on transports that take steps of one in a single call (Caps.PingPong).
-// The clock is read, and the answer posted, where the arrival is seen; what stays
-// here is between two samples. Small messages are prepared together, go one after the
-// other, and are compared together: what a thread does elsewhere between two samples
-// costs the next one caches, and where code is translated even more. The plain loops
-// take over when a session is in no state for it, because they know what to say.
+// Ping-pongs on transports that take steps of one in a single call (Caps.PingPong), where the clock is read and the
+// answer posted when the arrival is seen. Small messages are prepared together and compared together, because work
+// between two samples costs the next one caches. The plain loops take over when a session is in no state for it.
 
 // eachBatch is each for one lane, in batches of several steps. It may end that many
 // samples behind the time limit.

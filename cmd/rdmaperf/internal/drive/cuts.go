@@ -2,12 +2,9 @@ package drive
 
 import "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 
-// Messages of workloads that keep several classes or tensors under way, and whose long ones
-// share few slots, are cut out of one source: message n begins ShiftStep bytes behind message
-// n-1, and again at the start after sourceCuts of them. A pattern has each of its words once,
-// so the first bytes of a message are its number, modulo sourceCuts, and no two messages of so
-// many have a byte in common place. Nothing is written for a message, nothing has to be waited
-// for before the next, and any message can be compared byte by byte.
+// Messages of workloads that keep several classes or tensors under way are cut out of one source: each begins ShiftStep
+// bytes after the one before, and again at the start after sourceCuts of them. A pattern has each of its words once, so
+// the first bytes of a message are its number, modulo sourceCuts, and nothing is written for a message.
 
 // sourceCuts is more than are ever under way in these workloads but for the shortest messages, of a source that
 // still fits into an L2 cache beside them: 256 KiB.

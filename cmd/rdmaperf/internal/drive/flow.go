@@ -5,13 +5,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Flow is one side of a stream. Each side sends data, takes it, or does both: a stream one way is one
-// both ways whose server is silent. The window of a side lasts until an acknowledgement of the peer
-// proves that everything arrived, or of reads and atomics until the last one is complete.
+// Flow is one side of a stream: one way, the server is silent. The window of a side lasts until an acknowledgement of
+// the peer proves that everything arrived, or of reads and atomics until the last one is complete.
 //
-// Data has numbers. Those of messages that take receives go on from phase to phase, because the peer's
-// receives lie in a ring in that order; those of others begin with each phase. Of what the server sends,
-// generations are negative: bytes that a transport turned back must not pass for the peer's.
+// Numbers of messages that take receives go on from phase to phase, because the peer's receives lie in a ring in that
+// order; others begin with each phase. Generations of what the server sends are negative, so that bytes which a
+// transport turned back do not pass for the peer's.
 type Flow struct {
 	c       *engine.Group
 	workers []*flowWorker

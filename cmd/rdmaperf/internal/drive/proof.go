@@ -7,19 +7,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
-// How a workload proves what arrived. Every message has a number, which its first bytes carry; a message that
-// is compared byte by byte has bytes that follow from its number, too, so that no other message passes for it. Who
-// compares, and when:
+// How a workload proves what arrived. The first bytes of a message are its number; one that is compared byte by byte
+// has bytes that follow from its number, too. Who compares, and when:
 //
-//   - Of sends and writes with an immediate, the target compares each message when its receive completes, before
-//     it gives the slot back. Credits keep the slot until then.
-//   - Of sends with an immediate that have no room for bytes, the immediate is the number.
-//   - Of reads and atomics, the client compares when the operation completes. A read brings another slot of the
-//     source each time, so that the bytes before it are wrong ones.
-//   - A write completes nothing at the target. What lies in a slot can be compared before the next pass over the
-//     slots overwrites it only if the client waits for that ([Pass]). It does after some passes, chosen by the
-//     seed, and with VerifyAll after each. The last pass is compared when the window is over.
-//   - Both ways, each side does so for what the other sends.
+//   - Of sends and writes with an immediate, the target, when the receive completes, before it gives the slot back.
+//     Where a send has no room for bytes, its immediate is the number.
+//   - Of reads and atomics, the client, when the operation completes. A read brings another slot of the source each
+//     time, so that the bytes before it are wrong ones.
+//   - Of writes, the target, where the client waits for that before the next pass over the slots ([Pass]): after some
+//     passes, chosen by the seed, with VerifyAll after each; and after the window.
 
 const (
 	// sampleEvery: one message in so many is compared byte by byte, and one pass of writes. To make and to compare a

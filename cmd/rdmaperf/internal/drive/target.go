@@ -109,15 +109,10 @@ func (e *exposed) Verify(gen int, sent []engine.LaneCount) error {
 	return nil
 }
 
-// Where the kernel is the device, its threads work on the CPUs that poll, or on the siblings of their cores. With
-// PollingAdaptive both ends of a stream therefore sleep for a small part of the time for which the device has work:
-// the client where its queue is full and nothing completes, the target of messages where none came. perftest
-// polls all the time, so only PollingBusy compares with it. Over an adapter, whose queues are empty sooner than
-// leastSleep, no side sleeps.
-//
-// A sleep takes a 64th of what the queue holds, so that one which lasts four times as long, as sleeps on busy CPUs
-// do, still ends well before the queue does. MostSleep is a sixth of a fair scheduler's slice; below leastSleep the
-// 50 us of slack that the kernel gives timers are most of it.
+// Where the kernel is the device, its threads need the CPUs that poll. With PollingAdaptive both ends of a stream
+// therefore sleep while the device has work: for a 64th of what the queue holds, so that a sleep which lasts four times
+// as long still ends well before the queue does. MostSleep is a sixth of a fair scheduler's slice; below leastSleep the
+// 50 us of slack of the kernel's timers are most of it, so that over an adapter no side sleeps.
 const (
 	sleepPart        = 64
 	MostSleep  int64 = 500_000 // ns

@@ -50,15 +50,10 @@ func onOwnThread(f func()) {
 	}()
 }
 
-// ownFiles gives the calling thread a table of open files of its own (unshare(2)). Where
-// threads share one, the kernel takes a reference for each system call on a file and gives
-// it back, two atomic operations in each doorbell of a device whose queues the kernel
-// works; a program of one thread, as perftest is, pays neither.
-//
-// It is for threads of [onOwnThread] that work on no sockets. A file that another thread
-// closes stays open in this table, so there are no sockets in it: a peer must learn at
-// once that its connection was closed. What others open is not in it. Where it is not
-// allowed, nothing changes.
+// ownFiles gives the calling thread, which works on no sockets, a table of open files of its own (unshare(2)): of a
+// shared one the kernel takes a reference in each doorbell of a device whose queues it works. A file that another
+// thread closes stays open in this table, so there are no sockets in it: a peer must see at once that its connection
+// was closed. Where it is not allowed, nothing changes.
 func ownFiles() {
 	if unix.Unshare(unix.CLONE_FILES) != nil {
 		return

@@ -9,9 +9,6 @@ var clockBase = time.Now()
 // of testing/synctest, while nothing else runs.
 func RestartClock() { clockBase = time.Now() }
 
-// Now is the monotonic time in nanoseconds since the process started. It is the
-// only clock of the loops. time.Since takes the runtime's fast path for a
-// monotonic base (about 25 ns where the vDSO reads a TSC, half of time.Now).
-// Reading the TSC directly was rejected: it needs a calibration, and a wrong one
-// bends every figure (perftest's 2 % rule).
+// Now is the monotonic time in nanoseconds since the process started, the only clock of the loops. time.Since of a
+// monotonic base takes half of time.Now; reading the TSC directly would need a calibration.
 func Now() int64 { return int64(time.Since(clockBase)) }

@@ -9,15 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// demoted keeps the process's other threads from preempting its workers. The Go
-// runtime's monitor wakes thousands of times a second while a thread spins through
-// cgo, and where CPUs are few each wake-up takes one from a worker of this or of the
-// other side. Under SCHED_BATCH they wait for a free CPU or the next tick (sched(7)),
-// and with slack their timers expire together with an interrupt that comes anyway
-// (PR_SET_TIMERSLACK(2const)). Slack of another thread takes CAP_SYS_NICE; without it
-// the policy must do. Stacks that work in background threads of their own are left
-// alone, and where both sides are one process there is no slack: one of them that
-// waits for a lock is started by the runtime, which sleeps microseconds for that.
+// demoted keeps the process's other threads from preempting its workers, as the Go runtime's monitor does thousands
+// of times a second while a thread spins through cgo. Under SCHED_BATCH they wait for a free CPU or the next tick
+// (sched(7)), and with slack, which takes CAP_SYS_NICE, their timers expire together with an interrupt that comes
+// anyway (PR_SET_TIMERSLACK(2const)). Where both sides are one process there is no slack: one of them that waits for
+// a lock is started by the runtime, which sleeps microseconds for that.
 var demoted struct {
 	sync.Mutex
 	workers map[int]int // threads that measure, and how often each was named

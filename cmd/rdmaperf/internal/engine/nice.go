@@ -21,18 +21,10 @@ const (
 // wants: beside one of the kernel's, 15 in 1039 parts of a CPU.
 const MostNice = 19
 
-// niceOf is the nice value of the workers of a point, 0 to leave it.
-//
-// A thread that polls a device which is the kernel itself competes with its threads for
-// the CPU: siw's transmitter, or ksoftirqd where softirqs take long. A fair scheduler
-// gives the poller half of it, and passes over its yields (Yielder.slept). At the end of
-// the queue the poller still polls all the time that is left. With two emulated CPUs, both
-// ends pinned, beside perftest: reads of 64 KiB over siw 0.99 of its rate before and 1.90
-// (1.72 to 3.14), sends 0.94 and 2.15 (1.47 to 3.09), of 64 bytes 0.97 and 1.88; over RXE,
-// which works in softirqs, 0.99 and 1.02, whose intervals overlap (7 pairs each). perftest
-// under nice(1) gains as much. SCHED_IDLE did the same, but draws other threads to a CPU that
-// counts as idle. Latencies did not change and are left alone. A nice value counts within a
-// control group or autogroup only (sched(7)); PollingAdaptive sleeps instead.
+// niceOf is the nice value of the workers of a point, 0 to leave it. A thread that polls a device which is the kernel
+// itself competes with the kernel's threads for the CPU, of which a fair scheduler gives it half; at the end of the
+// queue it polls all the time that is left, and reads of 64 KiB over siw became 1.9 times as fast as perftest's. A
+// nice value counts within a control group or autogroup only (sched(7)); PollingAdaptive sleeps instead.
 func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
 	if p.Nice != NiceAuto {
 		return max(p.Nice, 0)

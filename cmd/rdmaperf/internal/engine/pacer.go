@@ -8,11 +8,9 @@ const (
 	ArrivalsPoisson  = "poisson"
 )
 
-// Pacer says when operations are due: at a constant distance, or with the
-// exponential gaps of a Poisson process, which has the same mean. It reads no
-// clock and allocates nothing. Times are offsets from the start in floating
-// point, which is exact to a nanosecond for 100 days, so that a rate that is no
-// whole number of nanoseconds does not drift.
+// Pacer says when operations are due: at a constant distance, or with the exponential gaps of a Poisson process of the
+// same mean. It reads no clock and allocates nothing. Times are offsets from the start in floating point, exact to a
+// nanosecond for 100 days, so that a rate that is no whole number of nanoseconds does not drift.
 type Pacer struct {
 	start    float64
 	interval float64 // mean, ns

@@ -2,11 +2,9 @@ package engine
 
 import "github.com/rdmaperf/rdmaperf/reports"
 
-// Peak finds the highest rate of a stream over parts of its window. Of up to
-// SpanMessages messages it is perftest's: the best of all spans from posting a
-// message to completing another one. Of others completions are counted in slots of
-// equal length, which cost a comparison and an addition. A window of any length
-// fits: when the slots are used up, each two become one.
+// Peak finds the highest rate of a stream over parts of its window. Of up to SpanMessages messages it is perftest's:
+// the best of all spans from posting a message to completing another one. Of others completions are counted in slots
+// of equal length; when the slots are used up, each two become one.
 type Peak struct {
 	begin, every int64 // ns
 	next         int64 // end of the current slot

@@ -12,13 +12,9 @@ import (
 	"time"
 )
 
-// TLS on the control channel (RFC 8446): plans and results are neither read nor changed
-// on the way, and each side may ask who the other is. Data connections have none: they
-// are what is measured.
-//
-// A side without TLS that meets one with it gets an error in its own language: a plain client
-// by a line of the control protocol, one with TLS by a server that knows the first octet
-// of a handshake.
+// TLS on the control channel (RFC 8446). Data connections have none: they are what is measured. A side without TLS
+// that meets one with it gets an error in its own language: a plain client a line of the control protocol, and a
+// plain server knows the first octet of a handshake.
 
 // tlsRecord is the first octet of whatever begins with a TLS handshake (RFC 8446, section
 // 5.1). No line of the control protocol begins so.

@@ -2,12 +2,9 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// Yielder decides when a worker that polls in vain yields its CPU to others. On a
-// machine with too few CPUs the peer may be waiting for this one, and only a yield
-// lets it run before the end of a time slice. Where nobody waits, a yield is time in
-// which an arrival is not seen: where code is translated about 10 us of a round trip
-// of 60. So a worker asks ever less often while nobody takes its CPU. The zero
-// value asks after yieldAfter.
+// Yielder decides when a worker that polls in vain yields its CPU: the peer may be waiting for it. Where nobody waits,
+// a yield is time in which an arrival is not seen, so a worker yields ever less often while nobody takes its CPU. The
+// zero value yields after yieldAfter.
 type Yielder struct {
 	last  int64         // when it yielded last, ns
 	shift uint          // it yields after yieldAfter << shift
@@ -60,11 +57,9 @@ func (o *Yielder) yieldIfDue(t, since int64) {
 	}
 }
 
-// slept sleeps instead of a yield while others want the CPU. A scheduler that is fair
-// (CFS) passes over the yield of a thread that has had less than its half, and so gives a
-// target that waits in vain as much as the kernel's thread that it waits for: siw's
-// transmitter, with two CPUs and both ends on them. That the thread lost its CPU between
-// two yields, though it did not yield, says that there is such another.
+// slept sleeps instead of a yield while others want the CPU. A fair scheduler (CFS) passes over the yield of a thread
+// that has had less than its half, and so gives a target that waits in vain as much as the kernel's thread that it
+// waits for. That the thread lost its CPU between two yields says that there is such another.
 func (o *Yielder) slept(t int64, switches uint64) bool {
 	if switches != o.known {
 		o.known, o.wanted = switches, t+wantedFor

@@ -11,16 +11,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// param declares one parameter of a layer, once. The parser, messages, completion,
-// "rdmaperf help stacks" and docs/reference/stacks.md all read it. For example
+// param declares one parameter of a layer, once: the parser, messages, completion, "rdmaperf help stacks" and
+// docs/reference/stacks.md all read it. For example
 //
 //	{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
 //		func(c *tcp.Config, v value) { c.SendBuffer = v.n }},
 //
-// is "tcp(sndbuf=64K)": the name, the type of the value, what holds without it, one
-// line of help, and where the value goes. Of two that contradict each other the later
-// holds. What only several parameters together tell (one that belongs to another) is
-// checked where they are read.
+// is "tcp(sndbuf=64K)". Of two that contradict each other the later holds. What only several parameters together say
+// is checked where they are read.
 type param[C any] struct {
 	paramDoc
 	set func(c *C, v value)
