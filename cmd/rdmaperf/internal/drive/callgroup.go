@@ -19,9 +19,8 @@ type CallGroup struct {
 	New func(conn transports.CallConn, index int) (engine.Caller, error)
 }
 
-// CallPhase says which groups call in a phase: Lead, whose calls are measured and whose end
-// ends the phase, and Beside, which calls until then. Group 0 is beside no other: there,
-// it means no group.
+// CallPhase says which groups call in a phase: Lead, which is measured and whose end ends the phase, and Beside,
+// which calls until then; 0 is none.
 type CallPhase struct{ Lead, Beside int }
 
 // CallsBeside is what the group beside the lead did in a phase, which is in

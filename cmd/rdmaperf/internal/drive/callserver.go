@@ -109,9 +109,8 @@ func (a Answers) ServeCall(q *transports.Served) (err error) {
 	return a.CallHandler.ServeCall(q)
 }
 
-// resident is the process's resident memory in bytes after a collection that gave
-// back what nothing uses, so that two readings differ by what is in use. 0 where the
-// system does not say.
+// resident is the process's resident memory in bytes after a collection, of what is in use; 0 where the system does
+// not say.
 func resident() int64 {
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm") // proc(5): size, then resident, in pages
@@ -129,10 +128,8 @@ func resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// callHeap is what the heap of a process that makes or serves calls counts for the
-// collector, at least. gRPC allocates for every call, so a window without any
-// collection would grow without bound; a process of nothing but this workload would
-// collect every 4 MiB, which no server of any use does.
+// callHeap is what the heap of a process that makes or serves calls counts for the collector, at least: a process of
+// nothing but this workload would collect every 4 MiB, which no server of any use does.
 const callHeap = 32 << 20
 
 // heapPad makes the collector run as in a process with callHeap in use, from the

@@ -42,9 +42,8 @@ func CallConfig(sh *engine.Shape, each int) transports.CallConfig {
 	return transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth * each, Conns: sh.QPs}
 }
 
-// CallFailed classifies the error of a call. What the server refused to go on with
-// is the server's to say, as explain finds out. A call that was cancelled lost its server:
-// who interrupts calls does not ask.
+// CallFailed classifies the error of a call. A call that was cancelled lost its server: who interrupts calls does not
+// ask.
 func CallFailed(of fmt.Stringer, err error) error {
 	var exit *reports.ExitError
 	if errors.As(err, &exit) {

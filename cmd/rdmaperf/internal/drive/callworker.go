@@ -346,9 +346,8 @@ const (
 	paceSleep = 50_000_000 // ns
 )
 
-// awaitStart waits until t and returns the time, and whether t had come before. The kernel's
-// sleep is used because the runtime's timers may be a millisecond late. With many callers the
-// last of it is slept, too, and its lateness is part of the latency, not of the service time.
+// awaitStart waits until t and returns the time, and whether t had come before. The kernel's sleep is used because
+// the runtime's timers may be a millisecond late; with many callers its lateness is part of the latency.
 func (w *callWorker) awaitStart(r *callRun, t int64) (at int64, late bool) {
 	slack := int64(0)
 	if len(w.g.workers) <= fewCallers {

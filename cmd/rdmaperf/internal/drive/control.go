@@ -71,9 +71,9 @@ func (l *flowLane) controlOf(length int) (control, bool) {
 	return 0, false
 }
 
-// sendControl posts a control message; false where the queue is full. It is signalled, so that nothing ahead of it
-// stays without a completion. Where it arrives in a slot, it has the bytes that the last message there has at its
-// start, which may not have been compared yet.
+// sendControl posts a control message, signalled, so that nothing ahead of it stays without a completion; false where
+// the queue is full. Where it arrives in a slot, it has the bytes that the last message there begins with, which may
+// not have been compared yet.
 func (w *flowWorker) sendControl(l *flowLane, c control) (bool, error) {
 	op := transports.Op{Kind: transports.KindSend, Local: uint64(l.Sh.CtlTx(0)), Len: uint32(l.lengthOf(c)),
 		Slot: uint32(l.unsignaled + 1)}

@@ -34,9 +34,8 @@ func echoTurn(w *pingPongWorker, l *pingPongLane) error {
 	return w.echo(l, n, 0)
 }
 
-// echo answers the messages among n finished operations, and posts the receives
-// again whose echoes have left. A batch has answered the first so many messages, in
-// slots from l.next on, already.
+// echo answers the messages among n finished operations, of which a batch has answered the first so many, in slots
+// from l.next on, and posts the receives again whose echoes have left.
 func (w *pingPongWorker) echo(l *pingPongLane, n, answered int) error {
 	for i := range w.Done[:n] {
 		d := &w.Done[i]

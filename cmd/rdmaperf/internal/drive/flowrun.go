@@ -129,10 +129,8 @@ func (w *flowWorker) takeTurn(l *flowLane) error {
 	return err
 }
 
-// sleepUntilDone is the target of a stream of writes that the device places unaided. Nothing reaches its
-// queues but control messages, the last of a lane behind its last write, so it sleeps on one lane after the other.
-// An incast's target polls: each client's window ends with the acknowledgement of its own fin, which must not wait
-// for another's.
+// sleepUntilDone is the target of a stream of writes that the device places unaided: nothing reaches its queues but
+// control messages, the last of a lane behind its last write, so it sleeps on one lane after the other.
 func (w *flowWorker) sleepUntilDone() error {
 	w.Begin = engine.Now()
 	for _, l := range w.lanes {

@@ -84,9 +84,8 @@ func (w *flowWorker) push(l *flowLane) (bool, error) {
 	return n > 0, err
 }
 
-// signal gives flags to one operation in sh.Moderation, and to the last one where no fin follows. Control
-// messages are signalled as well, so that these have no fixed place in the ring, where none is signalled. The Slot of
-// a signalled operation says how many its completion ends.
+// signal gives flags to one operation in sh.Moderation, and to the last one where no fin follows; control messages
+// are signalled as well. The Slot of a signalled operation says how many its completion ends.
 func (l *flowLane) signal(ops []transports.Op, flags transports.OpFlags) {
 	every := l.Sh.Moderation
 	for i := every - 1 - l.unsignaled; i < len(ops); i += every {

@@ -8,15 +8,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// The open loop of the latency workload: operations start when they are due,
-// whether or not the one before was quick. One that is due while another is under
+// The open loop of the latency workload: operations start when they are due. One that is due while another is under
 // way starts right after it, and its wait is part of its latency. None is skipped.
 
 const (
-	// pollUntil: further ahead than this, the thread polls its session while it
-	// waits, as an application would, which keeps a soft transport awake; then it
-	// only watches the clock, so that no poll delays the start. A poll of a soft
-	// transport takes a system call or two, some 500 ns.
+	// pollUntil: further ahead than this, the thread polls its session while it waits, which keeps a soft transport
+	// awake; then it only watches the clock, so that no poll, which takes some 500 ns, delays the start.
 	pollUntil = 2000 // ns
 )
 

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// nullSession is a session without a transport: every operation is complete when
-// Post returns, and every message is answered into the oldest receive. What a
-// sample takes on it is the loop's own share: clock, post, poll and bookkeeping.
+// nullSession is a session without a transport: every operation is complete when Post returns, and every message is
+// answered into the oldest receive. A sample on it is the loop's own share.
 type nullSession struct {
 	mem   []byte
 	done  [2 * engine.LatencySlots]transports.Done

@@ -10,9 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The latency loops of the client. All have the same shape: prepare (untimed),
-// read the clock, post, wait for the answer, read the clock; then, still untimed,
-// verify, record and repost. QPs are served in turn, one operation at a time.
+// The latency loops of the client: prepare, untimed; read the clock, post, wait for the answer, read the clock; then,
+// untimed, verify, record and repost. QPs are served in turn, one operation at a time.
 
 // exchange is what one operation does and how it is answered.
 type exchange struct {

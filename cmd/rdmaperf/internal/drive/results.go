@@ -100,9 +100,8 @@ func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	}
 }
 
-// RPC is what a workload of calls was: the carrier's part that sweeps change, and
-// what both sides used beside the calls. Latency is that of the whole call, and
-// Throughput counts the payload of both directions.
+// RPC is what a workload of calls was: the carrier's part that sweeps change, and what both sides used beside the
+// calls. Latency is of the whole call, Throughput of the payload of both directions.
 type RPC struct {
 	Call          string `json:"call"` // unary, stream (exchanges on one), oneway (messages to the server)
 	RequestBytes  int64  `json:"request_bytes"`

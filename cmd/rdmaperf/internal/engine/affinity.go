@@ -29,9 +29,8 @@ func pinThread(cpu int) bool {
 	return unix.SchedSetaffinity(0, &set) == nil
 }
 
-// onOwnThread runs f in a goroutine with a thread of its own, which ends with f and takes
-// along what f changed of it. That is never the main thread: it does not end before the
-// process.
+// onOwnThread runs f in a goroutine with a thread of its own, which ends with f and takes along what f changed of it.
+// That is never the main thread, which does not end before the process.
 func onOwnThread(f func()) {
 	go func() {
 		runtime.LockOSThread() // a goroutine that ends locked ends its thread

@@ -12,10 +12,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// available is how many bytes of memory this process can still get: what the machine has
-// (MemAvailable, proc_meminfo(5)), and what its memory control group and those above leave
-// (cgroups(7), version 2 and 1), where file pages that nobody uses count as free. -1 where
-// nothing says.
+// available is how many bytes of memory this process can still get: of the machine (MemAvailable, proc_meminfo(5)),
+// and of its memory control group and those above (cgroups(7), version 2 and 1), where file pages that nobody uses
+// count as free. -1 where nothing says.
 func available(read func(name string) ([]byte, error)) int64 {
 	left := int64(-1)
 	take := func(n int64) {

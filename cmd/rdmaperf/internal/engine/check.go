@@ -27,9 +27,8 @@ type Needs struct {
 	PingPong bool `json:"ping_pong,omitempty"`
 }
 
-// Check holds a plan against one side's abilities before the first packet. It
-// lists everything that is missing in one error: ExitNotRun for an ability the
-// transport does not have, ExitUsage for a figure above its limit.
+// Check holds a plan against one side's abilities before the first packet. One error lists everything that is
+// missing: ExitNotRun for an ability that the transport does not have, ExitUsage for a figure above its limit.
 func Check(p *Plan, name string, caps transports.Caps) error {
 	full := p.WithDefaults()
 	var missing, above []string

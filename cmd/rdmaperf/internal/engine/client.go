@@ -40,9 +40,8 @@ type Client struct {
 	// Slice is how long the measured phase of further slices of the point is, where it is not the plan's Duration.
 	Slice time.Duration
 
-	// What a workload with a run of its own has beside: further stacks, further servers
-	// (at an address, with what ends each; nil where nothing is to be ended), and somebody
-	// who looks at how far it is. Set before Run; each may be missing.
+	// What a workload with a run of its own has beside, set before Run: further stacks, further servers at an address,
+	// with what ends each, and who looks at how far it is. Each may be nil.
 	Open     Opener
 	More     func(ctx context.Context) (addr string, stop func() error, err error)
 	Progress func(done, total int64)
@@ -191,9 +190,8 @@ func (c *Client) Close() error {
 // explainWait is how long the server's own account of a failure is waited for.
 const explainWait = 250 * time.Millisecond
 
-// Explain prefers the server's account to that of a client which only knows that
-// its session broke. What the client saw itself, such as a changed byte or an
-// operation that was refused, stands.
+// Explain prefers the server's account to that of a client which only knows that its session broke. What the client
+// saw itself, such as a changed byte, stands.
 func (c *Client) Explain(err error) error {
 	if reports.Code(err) != reports.ExitPeer {
 		return err

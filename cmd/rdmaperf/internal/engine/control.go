@@ -89,9 +89,8 @@ type Message struct {
 	Data  json.RawMessage `json:"data,omitempty"`
 }
 
-// Listening is where the server takes the sessions of a point. The token proves
-// to it that a connection belongs there. Elsewhere: the transport listens on an
-// address of its device, which is not the one by which the client came.
+// Listening is where the server takes the sessions of a point. The token proves that a connection belongs there.
+// Elsewhere: at an address of its device, which is not the one by which the client came.
 type Listening struct {
 	Addr      string `json:"addr"`
 	Elsewhere bool   `json:"elsewhere,omitempty"`

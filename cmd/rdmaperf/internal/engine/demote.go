@@ -101,9 +101,8 @@ func setSlack(tid, ns int) {
 	f.WriteString(strconv.Itoa(ns))
 }
 
-// untilNone gives this process's threads to change, again and again until it changes
-// none: a thread that is not changed yet may have made another meanwhile, which has
-// what its maker had. Rounds are bounded, arbitrarily, where threads come all the time.
+// untilNone gives this process's threads to change, again and again until it changes none, because one that is not
+// changed yet may have made another meanwhile. Rounds are bounded, arbitrarily.
 func untilNone(change func(tid int) bool) {
 	var tids []int
 	for range 16 {

@@ -13,9 +13,8 @@ import (
 // are often started together.
 const retryEvery = 50 * time.Millisecond
 
-// dialUntil dials a server's control port by dial, and again while it refuses, for at
-// most limit. The connection is the caller's. The error has the last thing that the
-// peer said: who refused and says nothing in the last try has refused.
+// dialUntil dials a server's control port by dial, and again while it refuses, for at most limit. The connection is
+// the caller's. Who refused once and says nothing in the last try has refused.
 func dialUntil(ctx context.Context, limit time.Duration, addr string,
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)) (net.Conn, error) {
 	dctx, cancel := context.WithTimeout(ctx, limit)

@@ -16,19 +16,17 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// What connections may cost a server. Connections that have not said who they are share few
-// places, of which the longest silent gives way to a newcomer; clients that were accepted
-// give way, between two points, to one from an address that has fewer. All of them
-// together live within one budget of memory and threads.
+// What connections may cost a server. Connections that have not said who they are share few places, of which the
+// longest silent gives way to a newcomer; accepted clients give way, between two points, to one from an address that
+// has fewer. All of them share one budget of memory and threads.
 
 const (
 	// IdleGrace is how long an accepted client may be silent between two points before it gives way to any newcomer
 	// when no place is left: one stack waits while others are measured.
 	IdleGrace = time.Minute
 
-	// Costs of what a point makes a server hold, beside windows. Of a queue place: a work
-	// request and what the stack keeps of it, as 256 QPs of 2 x 16300 places took 1 GB; of a
-	// QP: its buffers. Rounded up.
+	// Costs of what a point makes a server hold, beside windows, rounded up: of a queue place a work request and what
+	// the stack keeps of it, of a QP its buffers.
 	placeCost  = 128
 	qpCost     = 64 << 10
 	threadCost = 256 << 10
@@ -257,9 +255,8 @@ func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	}, nil
 }
 
-// A shared token proves that a client may come, by a challenge: it never crosses the
-// network. What the sides send is HMAC-SHA256 (RFC 2104) under the token of the other's
-// nonce and of what it is for.
+// A shared token proves that a client may come, by a challenge: the sides send HMAC-SHA256 (RFC 2104) under the token
+// of the other's nonce and of what it is for.
 
 func proof(token, nonce []byte, purpose string) []byte {
 	h := hmac.New(sha256.New, token)

@@ -6,9 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Lane is one session of a point as every loop needs it. It belongs to one worker;
-// between phases to the goroutine that prepares them. A loop has more beside it, in a
-// type of its own that has a copy of the lane: nothing here changes but pair.
+// Lane is one session of a point as every loop needs it. It belongs to one worker; between phases to the goroutine
+// that prepares them. Loops have copies in types of their own: nothing here changes but Pair.
 type Lane struct {
 	S     transports.Session
 	Sh    *Shape

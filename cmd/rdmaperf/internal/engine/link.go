@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Link is what both sides of a run of a workload's own send each other beside the data
-// path: JSON values of at most 1 MiB, in order, over the control channel. It belongs to
-// one goroutine.
+// Link is what both sides of a run of a workload's own send each other beside the data path: JSON values of at most 1
+// MiB, in order. It belongs to one goroutine.
 type Link struct {
 	ctl   *Control
 	limit time.Duration // of one wait
@@ -128,9 +127,8 @@ func (c *Client) begin(ctl *Control, pt Point, limit time.Duration, host string)
 	return l, l.say(&Message{Type: MsgPoint, Point: &pt})
 }
 
-// Process starts one more server process and returns the link to what serves the same
-// point there. Against a server on another host, that one serves once more, in the same
-// process. It ends with the run.
+// Process starts one more server process, or on another host has the server serve once more, and returns the link to
+// what serves the same point there. It ends with the run.
 func (r *Run) Process(ctx context.Context) (*Link, error) {
 	c := r.client
 	if c.More == nil || r.Peer == nil {

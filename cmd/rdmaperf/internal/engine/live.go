@@ -7,10 +7,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Live lets somebody watch a window while it is measured. The workers share what their
-// series have anyway: a slot that is finished is announced by one store, once an
-// interval, and never written to again before liveSlots more of them are. Where no
-// series was asked for, they keep a short one that forgets. Safe for concurrent use.
+// Live shows a window while it is measured. A slot of a worker's series that is finished is announced by one store,
+// once an interval, and not written to again before liveSlots more of them are. Where no series was asked for,
+// workers keep a short one that forgets. Safe for concurrent use.
 type Live struct {
 	every time.Duration
 

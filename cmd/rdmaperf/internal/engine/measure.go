@@ -141,9 +141,9 @@ func (m *Measurement) Judge(err error) {
 	m.Verified = m.Sh.Verify && (err == nil || m.interrupted)
 }
 
-// Prove runs one more phase, where the point verifies data. In the window a slot carries the
-// same bytes every time, so a later write that got lost there leaves no trace. One more round
-// with another pattern does. Of many slices the first and the last do: a proof takes longer than a slice.
+// Prove runs one more phase with another pattern, where the point verifies data: in the window a slot carries the
+// same bytes every time, so a later write that got lost there leaves no trace. Of many slices the first and the last
+// do.
 func (m *Measurement) Prove(ctx context.Context) error {
 	if m.Sh.Verify && (m.First() || m.r.slice+1 >= m.Plan.Rounds) {
 		if _, _, err := m.Phase(ctx, "verify", GenVerify, Limits{Ops: int64(m.Sh.Slots)}); err != nil {

@@ -102,9 +102,8 @@ func readMachine() time.Duration {
 	return machineTime(b)
 }
 
-// machineTime adds up the busy columns of the first line of proc_stat(5): user, nice,
-// system, irq and softirq. Idle, iowait and what a hypervisor stole are no work, and
-// guests' time is in user already.
+// machineTime adds up the busy columns of the first line of proc_stat(5): user, which has guests' time, nice, system,
+// irq and softirq.
 func machineTime(stat []byte) time.Duration {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	f := bytes.Fields(line)

@@ -10,10 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// noise is what the machine took from one side's threads in the windows of a point, and how
-// long these were. The threads of sessions read their own counters, right before and behind
-// their loop, because the counters end with the thread; calls are made by the threads of the
-// runtime, which are all read.
+// noise is what the machine took from one side's threads in the windows of a point, and how long these were. Threads
+// of sessions read their own counters around their loop, because these end with the thread; of calls all threads are
+// read.
 type noise struct {
 	taken  reports.Noise
 	window time.Duration

@@ -41,10 +41,9 @@ func (p *Pacer) Start(t int64) {
 // Due is the intended start of the next operation.
 func (p *Pacer) Due() int64 { return p.due }
 
-// Overdue gives what is due before the end, with how long it has waited by then, in groups
-// of n, and returns how many operations that are. They are the next arrivals themselves;
-// of very many, the first ones, and groups at the mean distance that have waited at least
-// that long. It moves the pacer to the end.
+// Overdue gives what is due before the end, with how long it has waited by then, in groups of n, returns how many
+// operations that are, and moves the pacer to the end. Of very many, those after the first are groups at the mean
+// distance that have waited at least that long.
 func (p *Pacer) Overdue(end int64, give func(waited, n int64)) (total int64) {
 	for p.due < end && total < overdueExact {
 		give(end-p.due, 1)

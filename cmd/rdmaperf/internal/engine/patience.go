@@ -11,9 +11,8 @@ import (
 )
 
 // Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, and
-// not the time for which it waited for a CPU that another program had: beside many busy programs little is done in
-// five seconds. Where this process has all CPUs, its own threads wait for each other, and all of the time counts. The
-// zero value reads the calling thread's waits (proc(5), schedstat) and the process's CPU time (getrusage(2)).
+// not that for which another program had its CPU. Where this process has all CPUs, all of the time counts. The zero
+// value reads the calling thread's waits (proc(5), schedstat) and the process's CPU time (getrusage(2)).
 type Patience struct {
 	delay func() int64 // ns that the thread has waited for a CPU
 	used  func() int64 // ns of CPU time of the process, over the number of CPUs

@@ -5,10 +5,9 @@ import (
 	"math/bits"
 )
 
-// A pattern is a pseudo-random byte sequence that both sides compute from the
-// plan's seed, a generation (one per phase), the QP and the slot. Neighbouring
-// inputs give unrelated bytes, so a message in the wrong slot, from the wrong QP
-// or from an earlier phase does not pass for the right one.
+// A pattern is a pseudo-random byte sequence that both sides compute from the plan's seed, a generation (one per
+// phase), the QP and the slot, so that a message in the wrong slot, from the wrong QP or an earlier phase does not
+// pass for the right one.
 
 // PatternState starts a sequence.
 func PatternState(seed uint64, gen, lane, slot int) uint64 {

@@ -18,10 +18,8 @@ const (
 	peakSlots = 512
 	peakEvery = 1_000_000 // ns, the shortest slot
 
-	// peakOutstanding is how many times the operations outstanding must complete in
-	// a slot on average. A completion is seen in the slot after its own when the
-	// thread comes late, so a slot can have as many too many as are outstanding: an
-	// eighth, which bounds the error.
+	// peakOutstanding is how many times the operations outstanding must complete in a slot on average: when the thread
+	// comes late, a slot can have as many too many as are outstanding, an eighth.
 	peakOutstanding = 8
 )
 

@@ -22,9 +22,8 @@ const (
 	PollingAdaptive = "adaptive"
 )
 
-// Loops of a ping-pong, as --loop and the parameter loop of a result spell them: rdmaperf's
-// own, in which every step is a post, polls and readings of the clock, or the provider's,
-// which takes steps in one call (transports.Session.PingPong).
+// Loops of a ping-pong, as --loop and the parameter loop of a result spell them: rdmaperf's own post, polls and
+// readings of the clock, or the provider's, which takes steps in one call (transports.Session.PingPong).
 const (
 	LoopPlain    = "plain"
 	LoopProvider = "provider"
@@ -317,9 +316,8 @@ func (p *Plan) Qps(pt Point) int {
 	return max(p.QPs, 1)
 }
 
-// threads is the number of workers that share so many QPs. A sweep begins with
-// fewer QPs than threads may be, and a thread needs one. In event mode one
-// goroutine cannot sleep on two sessions, so each gets its own.
+// threads is the number of workers that share so many QPs, of which each needs one. In event mode each QP gets its
+// own, because one goroutine cannot sleep on two sessions.
 func (p *Plan) threads(qps int) int {
 	if p.Polling == PollingEvent {
 		return qps

@@ -28,9 +28,8 @@ func (r *RawBuffer) Take(t, ns, service int64) {
 	r.N++
 }
 
-// RawStore is the memory of a client for raw samples, kept from point to point.
-// It is outside the heap: the collector runs while calls are measured, and a larger
-// heap would have it run less often than without samples.
+// RawStore is the memory of a client for raw samples, kept from point to point. It is outside the heap, which the
+// collector would visit less often if it were larger.
 type RawStore struct {
 	Limit   int // of a set, all workers together
 	hand    func(*Samples) error

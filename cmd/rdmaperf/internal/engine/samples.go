@@ -10,9 +10,8 @@ import (
 // that measures has to spare.
 const MaxSamples = 20_000_000
 
-// Samples are the raw latency samples of one set of a point, as the recorder got
-// them. They are valid during the call that hands them over: the next phase uses
-// their memory again.
+// Samples are the raw latency samples of one set of a point. They are valid during the call that hands them over: the
+// next phase uses their memory again.
 type Samples struct {
 	Set     string // reports.SamplesLatency and so on
 	Open    bool   // of an open loop: samples have a service time
@@ -68,9 +67,8 @@ func (s *Samples) Count() (n int64) {
 	return n
 }
 
-// Each calls f for every sample in the order in which they ended, until it fails.
-// Those of one worker are in order; a heap of the workers merges them, for there
-// may be thousands.
+// Each calls f for every sample in the order in which they ended, until it fails. Those of one worker are in order; a
+// heap merges the workers, for there may be thousands.
 func (s *Samples) Each(f func(reports.Sample) error) error {
 	h := make(sampleHeap, 0, len(s.workers))
 	for i, w := range s.workers {

@@ -127,9 +127,8 @@ func tlsError(operation string, err error) error {
 	return PeerError(operation, fmt.Errorf("TLS: %s", short(lossCause(err).Error())), "the server's log")
 }
 
-// refusedCertificate is what a server said of this side's certificate (RFC 8446, section
-// 6.2), in words; nil where err is something else. A server says it when the client believes
-// that the handshake is over.
+// refusedCertificate is what a server said of this side's certificate (RFC 8446, section 6.2), which may come after
+// the client believes that the handshake is over; nil where err is something else.
 func refusedCertificate(operation string, err error) error {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {

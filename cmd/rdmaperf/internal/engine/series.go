@@ -8,10 +8,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// A series shows how a window went: operations and latencies of every interval.
-// All its memory is there before the window; a sample costs one comparison and two
-// additions. Intervals count the operations that ended in them. Percentiles are
-// right within 1.6 %, the maximum is exact.
+// A series has the operations and latencies of every interval of a window, by where they ended. All its memory is
+// there before the window; a sample costs one comparison and two additions. Percentiles are right within 1.6 %, the
+// maximum is exact.
 type Series struct {
 	every int64 // ns
 	slots []seriesSlot

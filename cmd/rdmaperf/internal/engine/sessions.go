@@ -188,9 +188,8 @@ func (s *Serve) gather(ctx context.Context, sh *Shape, side NewSide) (*Group, er
 	return group, nil
 }
 
-// SetupTimeout is how long one side waits for the other to set up or to verify a
-// point: the timeout, and time for the windows' pages at 100 MB/s, which is what
-// page faults, clearing and comparing take on a slow machine.
+// SetupTimeout is how long one side waits for the other to set up or to verify a point: the timeout, and time for the
+// windows' pages at 100 MB/s, as page faults, clearing and comparing take on a slow machine.
 func SetupTimeout(sh *Shape) time.Duration {
 	return sh.Timeout + time.Duration(sh.TotalWindow())*10
 }

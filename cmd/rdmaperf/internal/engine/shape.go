@@ -25,8 +25,8 @@ const (
 
 const (
 	// LatencySlots is how many window slots a ping-pong of up to MediumMessage bytes takes in turn, a power of two:
-	// twice as many as are sent before any answer is compared. Messages above it have four, so that the last use of
-	// a slot is complete before the next, and those above LargeMessage two, so that 1 GiB fits the window limit.
+	// twice as many as are sent before any answer is compared. Messages above it have four, and those above LargeMessage
+	// two, so that 1 GiB fits the window limit.
 	LatencySlots  = 32
 	MediumMessage = 4 << 10 // from here on a copy takes longer than a step in Go
 	LargeMessage  = 16 << 20
@@ -36,9 +36,8 @@ const (
 	ShiftStep     = 64               // a cache line
 	SlotAlign     = 64
 
-	// CtlSlots is the number of small buffers for credits, each CtlSize bytes. A
-	// target has at most four credits under way (two halves of the receives, the
-	// answer to a barrier, and one more that was being collected).
+	// CtlSlots is the number of small buffers for credits, each CtlSize bytes. A target has at most four credits under
+	// way.
 	CtlSlots = 16
 	CtlSize  = 64
 
@@ -63,9 +62,8 @@ type Setup struct {
 	Caps  Abilities
 }
 
-// Shape is a point of sessions or calls with everything that both sides must agree on. Each
-// side makes it by the same function of the setup: [Setup.NewShape] begins it, the workload
-// fills it in.
+// Shape is a point of sessions or calls with everything that both sides must agree on. Each side makes it of the
+// setup: [Setup.NewShape] begins it, the workload fills it in.
 type Shape struct {
 	Point
 	QPs        int
@@ -157,9 +155,8 @@ func (s *Setup) finish(sh *Shape) {
 	}
 }
 
-// Arrives says how data arrives that no loop watches for in memory: with a message, or
-// with the completion of what asked for it. A device that needs no polls serves the
-// latter while the server's thread sleeps.
+// Arrives says how data arrives that no loop watches for in memory: with a message, or with the completion of what
+// asked for it, which a device that needs no polls serves while the server's thread sleeps.
 func (sh *Shape) Arrives(ab Abilities) {
 	sh.Arrival = ArrivalMessage // of a write: of the barrier behind the last one
 	if !OneSided(sh.Kind()) {

@@ -38,8 +38,7 @@ func (p *Peak) Posting(t, n int64) {
 
 // span returns the span from a post to a completion with the highest rate: its messages and its length in ns; zeros
 // where nothing was kept. Each round finds the span that gains most over the rate of the one before, until none does
-// (Dinkelbach, "On nonlinear fractional programming", 1967). Rates are compared in whole numbers, and only a higher one
-// is taken, so that the rounds end.
+// (Dinkelbach, "On nonlinear fractional programming", 1967), in whole numbers, so that the rounds end.
 func (p *Peak) span() (ops, ns int64) {
 	slices.SortStableFunc(p.moments, func(a, b moment) int { return int(a.t - b.t) })
 	for rate := 0.0; ; rate = float64(ops) / float64(ns) {

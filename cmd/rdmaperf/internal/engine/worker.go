@@ -14,9 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Limits end a phase: operations per QP, or time from the worker's start,
-// whichever comes first; 0 means no such limit. A target has neither and runs
-// until the stop flag is set.
+// Limits end a phase: operations per QP, or time from the worker's start, whichever comes first; 0 means no such
+// limit. A target has neither and runs until the stop flag is set.
 type Limits struct {
 	Ops int64
 	Dur time.Duration
@@ -83,9 +82,8 @@ type Worker struct {
 	Compared   Compared // of the phase
 }
 
-// SpinCheck is how many empty polls pass between two checks of the stop flag and
-// the clock. An empty poll of a soft transport is a system call of about 200 ns,
-// so this is some 50 µs. Where polls take longer there are fewer (adaptChecks).
+// SpinCheck is how many empty polls pass between two checks of the stop flag and the clock, some 50 µs of a soft
+// transport. Where polls take longer there are fewer (adaptChecks).
 const SpinCheck = 256
 
 // mostDone is how many completions one poll gives: those of a batch's asks or answers

@@ -11,9 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// A Runner is a workload as the engine runs it: what its two sides do at a point. The
-// engine gives them the opened stack, the plan and a channel between them, bounds their
-// time, and collects the results.
+// A Runner is a workload as the engine runs it: what its two sides do at a point. The engine gives them the opened
+// stack, the plan and a channel between them, bounds their time, and collects the results.
 type Runner interface {
 	// Client measures one point and hands what it measured to r, also what it measured
 	// before an error. It is called again for every repeat.

@@ -76,9 +76,8 @@ func (o *Yielder) slept(t int64, switches uint64) bool {
 	return true
 }
 
-// switches is how often the thread lost its CPU while it could run: a yield that lets
-// another thread run is one of them (nr_involuntary_switches: only a thread that
-// sleeps switches of its own will).
+// switches is how often the thread lost its CPU while it could run: a yield that lets another thread run is one of
+// them (nr_involuntary_switches).
 func (o *Yielder) switches() uint64 {
 	if o.taken != nil {
 		return o.taken()

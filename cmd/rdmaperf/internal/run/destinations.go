@@ -21,9 +21,8 @@ import (
 // saveVariable, when it is "none", keeps runs that name no destination from being saved.
 const saveVariable = "RDMAPERF_SAVE"
 
-// saveEvery is how often what is finished so far is saved during a run, between two
-// points. Arbitrary: writing takes milliseconds, and this much at most is lost to a
-// power failure.
+// saveEvery is how often what is finished so far is saved during a run, between two points: this much at most is lost
+// to a power failure. Arbitrary.
 const saveEvery = 10 * time.Second
 
 // destinations are where the result document goes. Every one is tried before anything

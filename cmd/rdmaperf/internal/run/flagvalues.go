@@ -103,9 +103,8 @@ func parseLoop(s string) (string, error) {
 	return "", fmt.Errorf("%q: want %s, %s or %s", s, LoopAuto, engine.LoopPlain, engine.LoopProvider)
 }
 
-// shareLoop gives all stacks the plain loop of ping-pongs where one of them has no other,
-// unless --loop says which: a ratio of two loops is none of two stacks. A device with a
-// clock of its own is timed by its provider in any case, and stands in a table of its own.
+// shareLoop gives all stacks the plain loop of ping-pongs where one of them has no other, unless --loop says which: a
+// ratio of two loops is none of two stacks. A device with a clock of its own is timed by its provider in any case.
 func (m *runner) shareLoop() {
 	if m.p.base.Loop != "" {
 		return

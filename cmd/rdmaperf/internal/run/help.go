@@ -102,9 +102,8 @@ func SetHelp(c *cobra.Command) {
 	})
 }
 
-// FlagGroups holds every flag of run once. What most runs need stands first, so
-// that a newcomer may stop reading early; the workloads' flags follow in the order of
-// the catalogue.
+// FlagGroups holds every flag of run once: what most runs need first, then the workloads' flags in the order of the
+// catalogue.
 func FlagGroups() []cli.FlagGroup {
 	groups := []cli.FlagGroup{
 		{Title: "What to measure", Flags: []string{"transport", "workload", "op", "size", "all", "scenario"}},

@@ -112,9 +112,8 @@ func (m *metricsOptions) start(ctx context.Context, log *slog.Logger, doc *repor
 
 func (m *metricsOptions) gather() ([]*dto.MetricFamily, error) { return (*m.latest.Load()).Gather() }
 
-// publish takes what is finished. It is called between points, and histograms
-// are converted here and not at the scrape: a scrape during a measured window
-// only prints, on a thread that measures nothing.
+// publish takes what is finished, between points. Histograms are converted here, so that a scrape during a measured
+// window only prints, on a thread that measures nothing.
 func (m *metricsOptions) publish(doc *reports.Document) error {
 	if m.listen == "" {
 		return nil

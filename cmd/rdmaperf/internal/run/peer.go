@@ -31,9 +31,8 @@ const (
 	childEnd   = 3 * time.Second  // until it is killed
 )
 
-// startChild runs this executable as a server of its own on the loopback
-// interface. Two processes are needed for an honest latency: two goroutines of
-// one share a scheduler and a collector. more are further arguments of serve.
+// startChild runs this executable as a server on the loopback interface, because two goroutines of one process share
+// a scheduler and a collector. more are further arguments of serve.
 func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, error) {
 	return startChildAt(ctx, stderr, "127.0.0.1", func(start func() error) error { return start() }, more...)
 }

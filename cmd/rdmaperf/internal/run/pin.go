@@ -10,10 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
-// place chooses CPUs for --pin auto before anything is started, keeps the process on those
-// of the adapter's NUMA node, so that its memory comes from there, and says on stderr what
-// is to be known of the choice; the choice itself where an adapter had a part in it, or with
-// --pin or --verbose. root has sysfs.
+// place chooses CPUs for --pin auto before anything is started, keeps the process and so its memory on the adapter's
+// NUMA node, and prints remarks on stderr; the choice itself where an adapter had a part in it, or with --pin or
+// --verbose. root has sysfs.
 func (m *runner) place(root fs.FS) error {
 	say := func(format string, args ...any) {
 		if !m.o.quiet {

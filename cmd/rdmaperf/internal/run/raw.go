@@ -26,10 +26,9 @@ const (
 // defaultRawLimit keeps a set in 24 MB.
 const defaultRawLimit = 1_000_000
 
-// rawOptions write every latency sample of a document into one CSV file, point by
-// point, between the windows. Rows of a result that the document does not have are
-// of a point that failed. The file is written in place, so that a run that
-// dies leaves the samples that it had.
+// rawOptions write every latency sample of a document into one CSV file, point by point, between the windows, in
+// place, so that a run that dies leaves its samples. Rows of a result that the document does not have are of a point
+// that failed.
 type rawOptions struct {
 	file  string // empty: not asked for
 	limit int

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// A comparison needs many short slices: the pace of a shared machine changes within seconds, and slices beside each
-// other have the same. With 32 of 60 ms and 20 comparisons that hold together, 93 of 100 differences of 1.2x are found
-// beside noise of 5 %.
+// A comparison needs many short slices, because the pace of a shared machine changes within seconds. With 32 of 60 ms
+// and 20 comparisons that hold together, 93 of 100 differences of 1.2x are found under noise of 5 %.
 const (
 	defaultRounds = 32
 	leastSlice    = 60 * time.Millisecond
@@ -125,9 +124,7 @@ func (t *turn) grow(results []reports.Result) {
 }
 
 // measureGroup takes the points of a group in rounds: A B, B A, A B, so that what changes steadily touches all of
-// them alike.
-//
-// Where rounds can be left out, none begins that would end after until.
+// them alike. Where rounds can be left out, none begins that would end after until.
 func (m *runner) measureGroup(ctx context.Context, g group, until time.Time) error {
 	turns := m.turns(g)
 	defer func() {

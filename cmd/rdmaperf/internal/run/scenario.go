@@ -409,9 +409,8 @@ func (set *setting) replacedBy(later setting) bool {
 		slices.Contains(Exclusive, [2]string{later.flag, set.flag})
 }
 
-// measure takes the steps in order. A run that is not possible here leaves the
-// others possible; any other error ends the scenario. The error has the worst
-// exit code first.
+// measure takes the steps in order. A run that is not possible here leaves the others possible; any other error ends
+// the scenario. The worst exit code comes first.
 func (o *Options) measure(ctx context.Context, steps []*step, doc *reports.Document, log *slog.Logger,
 	stderr io.Writer) error {
 	var errs []error

@@ -16,9 +16,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// liveEvery is how often a terminal sees how a point goes, where no --interval says.
-// Arbitrary: the eye wants it often, the CPUs that are measured seldom; a reading takes
-// some 10 us.
+// liveEvery is how often a terminal shows how a point goes, where no --interval says. Arbitrary; a reading takes some
+// 10 us.
 const liveEvery = 500 * time.Millisecond
 
 // watcher shows intervals of the point that is measured as they end: in the bar, as

@@ -42,10 +42,9 @@ func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
 	return nil
 }
 
-// ChooseDevice settles which device a verbs stack stands on, so that both sides
-// of a run and every session of it have the same. Other stacks stay as they are, as
-// does one for which no list can be had: opening it says why. With wish, a device
-// that is not here is no mistake: it is the name of another machine's.
+// ChooseDevice settles which device a verbs stack stands on, so that both sides of a run and every session of it have
+// the same. Other stacks stay as they are, as does one for which no list can be had. With wish, a device that is not
+// here is no mistake: it is another machine's.
 func ChooseDevice(spec string, wish bool) (string, error) {
 	layers, l := bottom(spec)
 	if l.Name != Verbs {

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Counters is the reader of what is counted for an open stack: below it, and by
-// its own tiers. Nil for one that counts nothing. Another client's stack of the same
-// name has tiers of its own.
+// Counters is the reader of what is counted for an open stack: below it, and by its own tiers. Nil for one that
+// counts nothing.
 func Counters(tr transports.Stack) func() []reports.DeviceCounters {
 	below := countersOn(devices.Local(), tr.Name())
 	if len(rdma.CountsOf(tr)) == 0 {
@@ -33,9 +32,8 @@ func Counters(tr transports.Stack) func() []reports.DeviceCounters {
 	}
 }
 
-// countersOn gives the reader of the counters below a stack, by its full name: the
-// RDMA device of kernel verbs, or the kernel's TCP of the soft stacks. Nil for a
-// stack that has neither.
+// countersOn gives the reader of the counters below a stack, by its full name: the RDMA device of kernel verbs, or
+// the kernel's TCP of the soft stacks; nil for a stack that has neither.
 func countersOn(h devices.Host, stack string) func() []reports.DeviceCounters {
 	_, l := bottom(stack)
 	if counts := EntryOf(*l).counts; counts != nil {

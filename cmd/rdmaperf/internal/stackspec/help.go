@@ -53,9 +53,8 @@ func Help() string {
 	return b.String()
 }
 
-// Complete completes the value of a --transport, a comma list of stacks. Bash, as
-// cobra drives it, compares what has a description in its escaped form with what was typed,
-// and finds nothing behind a comma: there the words go alone.
+// Complete completes the value of a --transport, a comma list of stacks. Behind a comma words go without
+// descriptions: Bash, as cobra drives it, compares others in their escaped form and finds nothing.
 func Complete(_ *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
 	all := stackCompletions(given)
 	if strings.ContainsAny(given, ",(") {

@@ -16,10 +16,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Entry is one layer that --transport knows, of one of three kinds: a provider has
-// device; a tier over a device has wrap and is a device again; and what workloads see
-// has mount. That is always the outermost layer, over a device or over nothing, as
-// stands says.
+// Entry is one layer that --transport knows: a provider has device; a tier over a device has wrap and is a device
+// again; what workloads see has mount, and is the outermost layer, over a device or over nothing, as stands says.
 type Entry struct {
 	Name    string
 	shown   string   // instead of the name, in lists
@@ -52,9 +50,7 @@ type Entry struct {
 	calls func(l Layer) bool
 }
 
-// Table is every layer, in the order in which messages list them. The first
-// is the embedded one, which needs nothing but a network. A row declares what the
-// layer takes as params (params.go), which is all that the parser and the help know.
+// Table is every layer, in the order in which messages list them. The first needs nothing but a network.
 var Table = []Entry{
 	{Name: "iwarp", params: iwarpParams, Summary: "user-space iWARP over TCP", device: openIWARP, onIWARP: true,
 		counts: iwarpCounters, away: streamAway, apart: "the RDMA device is measured instead"},

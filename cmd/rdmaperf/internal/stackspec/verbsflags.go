@@ -11,9 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 )
 
-// VerbsFlags are perftest's flags that choose among kernel verbs devices, and how their
-// connections are made. They hold for the layers of --transport that have the parameter
-// and do not say otherwise themselves.
+// VerbsFlags are perftest's flags for kernel verbs devices and their connections. They hold for the layers of
+// --transport that have the parameter and do not say otherwise themselves.
 type VerbsFlags struct {
 	device string
 	port   int
@@ -173,9 +172,8 @@ func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 // Verbs is the provider that these flags are for.
 const Verbs = "verbs"
 
-// Here is a client's stack as this server opens it: its own flags win over the
-// device that the client names, which is a wish where client and server are two
-// machines.
+// Here is a client's stack as this server opens it: its own flags win over the device that the client names, which is
+// a wish where the two are different machines.
 func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
 	layers, l := bottom(spec)
 	if l.Name != Verbs {

@@ -270,9 +270,8 @@ func Once(t testing.TB, client, server *engine.Group, gen int, lim engine.Limits
 	return out
 }
 
-// PhaseAllocations is what a phase may allocate, however long it is: the runtime's
-// timers and threads, and before and behind the loops two lists of the process's
-// threads, of which a whole test binary has many. All loops here take more operations.
+// PhaseAllocations is what a phase may allocate, however long it is: the runtime's timers and threads, and before and
+// behind the loops two lists of the process's threads.
 const PhaseAllocations = 200
 
 // MemServer runs a server on mem and returns its address and the client's end.

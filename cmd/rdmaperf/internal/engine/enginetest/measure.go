@@ -14,10 +14,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Measure runs the points of a plan, whose workloads are set, on a scripted stack in a bubble,
-// with a server in it. Of every four ns that pass, this process uses as many of processor
-// time as process says, and the machine as many as machine says. A point that fails fails t,
-// and is the last one.
+// Measure runs the points of a plan, whose workloads are set, on a scripted stack in a bubble, with a server in it.
+// Of every four ns this process uses as many of processor time as process says, and the machine as many as machine
+// says. A point that fails fails t, and is the last one.
 func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process,
 	machine time.Duration) (results []reports.Result) {
 	t.Helper()

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
-// Tamper is a proxy before a server, as a switch with bad memory: it swaps two 16-bit words of
-// one stream, once, so that TCP's checksum stays right (RFC 1071: it does not depend on the
-// order of words).
+// Tamper is a proxy before a server, as a switch with bad memory: it swaps two 16-bit words of one stream, once, so
+// that TCP's checksum stays right (RFC 1071).
 type Tamper struct {
 	T       testing.TB
 	At      int64 // octet of the stream
