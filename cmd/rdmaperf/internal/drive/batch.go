@@ -9,8 +9,7 @@ import (
 // answer posted when the arrival is seen. Small messages are prepared together and compared together, because work
 // between two samples costs the next one caches. The plain loops take over when a session is in no state for it.
 
-// eachBatch is each for one lane, in batches of several steps. It may end that many
-// samples behind the time limit.
+// eachBatch is each for one lane, in batches of several steps. It may end that many samples behind the time limit.
 func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 	deadline := w.Open()
 	w.End = w.Begin
@@ -55,8 +54,7 @@ func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
 	return nil
 }
 
-// batch takes the first k round trips of x, whose operations are in l.steps, and returns
-// how many came to an end.
+// batch takes the first k round trips of x, whose operations are in l.steps, and returns how many came to an end.
 func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, err error) {
 	looks := w.Yielder.Polls()
 	for i := range k {
@@ -128,8 +126,7 @@ func answering(sh *engine.Shape) func(*pingPongWorker, *pingPongLane) error {
 	return answerMessage
 }
 
-// answerMessage is echoTurn: the echoes of the messages that are expected next leave
-// as soon as those are there.
+// answerMessage is echoTurn: the echoes of the messages that are expected next leave as soon as those are there.
 func answerMessage(w *pingPongWorker, l *pingPongLane) error {
 	vs, slot, looks := l.steps, l.next, w.Yielder.Polls()
 	for i := range vs {
@@ -164,8 +161,7 @@ func (l *pingPongLane) answered() int {
 	return len(l.steps)
 }
 
-// answerMemory is memoryTurn. A queue that is full is polled by the call, and the
-// mark stays for the next one.
+// answerMemory is memoryTurn. A queue that is full is polled by the call, and the mark stays for the next one.
 func answerMemory(w *pingPongWorker, l *pingPongLane) error {
 	looks := w.Yielder.Polls()
 	for i := range l.steps {

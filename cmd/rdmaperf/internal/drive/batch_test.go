@@ -56,8 +56,7 @@ func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
 	}
 }
 
-// A byte that changes on the way, and a completion that never comes, are found by
-// the loop in the provider, too.
+// A byte that changes on the way, and a completion that never comes, are found by the loop in the provider, too.
 func TestBatchesFindFaults(t *testing.T) {
 	for fault, want := range map[memdev.Fault]int{memdev.FaultFlipByte: reports.ExitCorruption,
 		memdev.FaultDropCompletion: reports.ExitPeer} {

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Calls is the client's side of a point: its connections, and the goroutines
-// that call on them.
+// Calls is the client's side of a point: its connections, and the goroutines that call on them.
 type Calls struct {
 	*engine.Measurement
 	conns   []transports.CallConn
@@ -155,8 +154,7 @@ func (k *Calls) Close(ctx context.Context, err error) error {
 	return err
 }
 
-// dialsAtOnce bounds connections being made at once, below the backlog of
-// every listener.
+// dialsAtOnce bounds connections being made at once, below the backlog of every listener.
 const dialsAtOnce = 16
 
 // cause is the first of the errors of dials that ended each other which is no end of a context:
@@ -230,8 +228,7 @@ func (k *Calls) close() {
 	})
 }
 
-// keep gives the callers room for the samples of the next phase. A phase that times
-// nothing has none.
+// keep gives the callers room for the samples of the next phase. A phase that times nothing has none.
 func (k *Calls) keep() {
 	for _, w := range k.workers {
 		w.raw = nil

@@ -55,8 +55,7 @@ func connecting(t *testing.T, qps int, ctx context.Context, dial func(ctx contex
 	})
 }
 
-// All connections together have the time of a point's set-up, and 10 ms each; none that was made
-// ends the others.
+// All connections together have the time of a point's set-up, and 10 ms each; none that was made ends the others.
 func TestConnectionsHaveTheirTime(t *testing.T) {
 	const qps = 3 * dialsAtOnce
 	connecting(t, qps, context.Background(), func(ctx context.Context, n int) error {
@@ -79,8 +78,7 @@ func TestConnectionsHaveTheirTime(t *testing.T) {
 	})
 }
 
-// One dial that fails ends the others at once, and is reported; one that waits for nobody any more is
-// an interrupt.
+// One dial that fails ends the others at once, and is reported; one that waits for nobody any more is an interrupt.
 func TestADialThatFailsEndsTheOthers(t *testing.T) {
 	refused := fmt.Errorf("refused: %w", rdma.ErrNotSupported)
 	wait := func(ctx context.Context, n int) error {

@@ -65,8 +65,7 @@ func TestWhatCallsCost(t *testing.T) {
 	}
 }
 
-// Latencies of calls are corrected as those of a ping-pong are, and there are none of calls
-// that mean nothing.
+// Latencies of calls are corrected as those of a ping-pong are, and there are none of calls that mean nothing.
 func TestLatenciesOfCalls(t *testing.T) {
 	m, k := point()
 	rec := reports.NewRecorder()
@@ -104,8 +103,7 @@ func TestBothMessagesOfACallAreCompared(t *testing.T) {
 	}
 }
 
-// The parameters of a point are those that it ran with: of calls or of time, and with a rate
-// only where there is one.
+// The parameters of a point are those that it ran with: of calls or of time, and with a rate only where there is one.
 func TestParametersOfCalls(t *testing.T) {
 	m, _ := point()
 	m.Plan.Duration, m.Plan.Arrivals = time.Second, engine.ArrivalsConstant
@@ -171,8 +169,7 @@ func TestCallersAreCountedByConnection(t *testing.T) {
 	}
 }
 
-// What was done on a connection is the sum of its callers until the last of them ended, and
-// so is that of a group.
+// What was done on a connection is the sum of its callers until the last of them ended, and so is that of a group.
 func TestSharesOfConnections(t *testing.T) {
 	g := &callGroup{CallGroup: CallGroup{First: 2, Conns: 2, Each: 2}}
 	for i, w := range []struct{ ops, end int64 }{{5, 1400}, {6, 1300}, {7, 0}, {8, 1900}} {

@@ -23,8 +23,7 @@ type CallGroup struct {
 // which calls until then; 0 is none.
 type CallPhase struct{ Lead, Beside int }
 
-// CallsBeside is what the group beside the lead did in a phase, which is in
-// [engine.Outcome.Detail].
+// CallsBeside is what the group beside the lead did in a phase, which is in [engine.Outcome.Detail].
 type CallsBeside struct {
 	Ops, Bytes int64
 	Window     time.Duration // until its last call ended

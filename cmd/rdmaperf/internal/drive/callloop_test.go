@@ -103,8 +103,7 @@ func TestAWindowOfCallsEndsWithTheLast(t *testing.T) {
 	}
 }
 
-// From the start of one call to that of the next lies the gap at least; none begins at the end
-// of the window.
+// From the start of one call to that of the next lies the gap at least; none begins at the end of the window.
 func TestCallsKeepTheirGap(t *testing.T) {
 	c := &timed{takes: []int64{300, 1700, 200}}
 	calling(t, CallGroup{Conns: 1, Each: 1, Gap: 1000}, c, many, 0, engine.Limits{Dur: 3700},

@@ -88,8 +88,7 @@ func (c *heeding) Call() error {
 // calls of so many ns.
 func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}} }
 
-// The timeout begins with the check that saw the last answer, or the first check, and is over behind
-// it, not at it.
+// The timeout begins with the check that saw the last answer, or the first check, and is over behind it, not at it.
 func TestTheTimeoutOfCallsBeginsWithALook(t *testing.T) {
 	for answered := range int64(2) {
 		guarding(t, CallGroup{Conns: 1, Each: 1}, answered, func(k *Calls, r *callRun) {

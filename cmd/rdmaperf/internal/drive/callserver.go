@@ -91,8 +91,7 @@ func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fai
 	return s.Report(out, rep)
 }
 
-// noHostPort reports names of one machine or process, such as that of an abstract unix
-// socket, from "host:port".
+// noHostPort reports names of one machine or process, such as that of an abstract unix socket, from "host:port".
 func noHostPort(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
 	return err != nil

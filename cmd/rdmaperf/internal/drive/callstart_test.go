@@ -39,8 +39,7 @@ func starting(t *testing.T, lim engine.Limits, set func(k *Calls), during func(r
 	})
 }
 
-// A window of time is followed while it lasts, with a series of its own or without; one of so
-// many calls is not.
+// A window of time is followed while it lasts, with a series of its own or without; one of so many calls is not.
 func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 	for _, c := range []struct {
 		followed bool

@@ -192,8 +192,7 @@ func (k *Calls) start(gen int, lim engine.Limits) *engine.Phase {
 	return &r.Phase
 }
 
-// guard waits for the callers, and ends them when nothing was answered for the
-// timeout.
+// guard waits for the callers, and ends them when nothing was answered for the timeout.
 func (k *Calls) guard(r *callRun, over <-chan struct{}) {
 	timeout := k.Sh.Timeout + k.lead.Gap
 	if rate := k.lead.Rate; rate > 0 { // between two calls nothing is answered either

@@ -105,8 +105,7 @@ func memoryTurn(w *pingPongWorker, l *pingPongLane) error {
 			w.Ops++
 			return nil
 		case rdma.ErrQueueFull:
-			// The next message came before the acknowledgements of earlier answers.
-			// Its mark stays, so a later turn answers.
+			// The next message came before the acknowledgements of earlier answers. Its mark stays, so a later turn answers.
 		default:
 			return w.Lost(&l.Lane, "post write", err)
 		}

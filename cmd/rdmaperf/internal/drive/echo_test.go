@@ -59,8 +59,7 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
-// A write into memory is answered when its mark is there; without room for the answer the mark
-// stays.
+// A write into memory is answered when its mark is there; without room for the answer the mark stays.
 func TestEchoesOfWrites(t *testing.T) {
 	p, w, l := pingPongOn(t, "write", engine.SideServer, engine.ArrivalMemory)
 	if err := memoryTurn(w, l); err != nil || w.Ops != 0 || p.polls != 1 {

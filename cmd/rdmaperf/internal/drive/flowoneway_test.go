@@ -38,8 +38,7 @@ func arrives(p *puppet, length int) {
 	p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(length)})
 }
 
-// answers has every poll take 100 ns, at the end of which all is complete that was posted, and a fin
-// answered.
+// answers has every poll take 100 ns, at the end of which all is complete that was posted, and a fin answered.
 func answers(p *puppet) {
 	p.onPoll = func(int) {
 		time.Sleep(100)

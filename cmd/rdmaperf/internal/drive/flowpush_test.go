@@ -74,8 +74,7 @@ func TestBothWaysEndWithTheirWindow(t *testing.T) {
 	})
 }
 
-// A direction of reads is over when the last of them has come, one of messages with the answer to
-// its end.
+// A direction of reads is over when the last of them has come, one of messages with the answer to its end.
 func TestADirectionOfReadsEndsWithTheLast(t *testing.T) {
 	for op, early := range map[string]bool{"read": false, "send": true} {
 		p, _, w, l := bothWaysOn(op, engine.SideClient, unverified)

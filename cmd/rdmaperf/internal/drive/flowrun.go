@@ -30,8 +30,7 @@ func (w *flowWorker) run() error {
 	return err
 }
 
-// flow lasts until all lanes are done in both directions. The clock is read once a turn in which something
-// completed.
+// flow lasts until all lanes are done in both directions. The clock is read once a turn in which something completed.
 func (w *flowWorker) flow(deadline int64) error {
 	begun := w.Role == engine.SideClient
 	for ended := false; ; {
@@ -77,8 +76,7 @@ func (w *flowWorker) flow(deadline int64) error {
 	}
 }
 
-// turn does what can be done on one lane now, and returns how many operations ended and whether anything
-// was done.
+// turn does what can be done on one lane now, and returns how many operations ended and whether anything was done.
 func (w *flowWorker) turn(l *flowLane) (n int, moved bool, err error) {
 	var before, at int64
 	if w.Peak.Exact() {

@@ -98,8 +98,7 @@ func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson 
 	return reports.NewOpenLoop(rate, poisson, completed+o.Unanswered, completed, o.Unsent, o.Late, took)
 }
 
-// awaitStart spins until t and returns the time, and whether t had come before. Nothing is
-// under way.
+// awaitStart spins until t and returns the time, and whether t had come before. Nothing is under way.
 func (w *pingPongWorker) awaitStart(l *pingPongLane, t int64) (at int64, late bool, err error) {
 	if at = engine.Now(); at >= t {
 		return at, true, nil

@@ -52,8 +52,7 @@ func TestOpenLoopIsExact(t *testing.T) {
 	}
 }
 
-// A window by duration lasts that long whatever the rate, and what could not be
-// sent in it is counted.
+// A window by duration lasts that long whatever the rate, and what could not be sent in it is counted.
 func TestOpenLoopByDuration(t *testing.T) {
 	const window = 60 * time.Millisecond
 	for _, c := range []struct {

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Threads share a rate: at constant intervals they follow one another, by chance each has a seed
-// of its own.
+// Threads share a rate: at constant intervals they follow one another, by chance each has a seed of its own.
 func TestThreadsShareARate(t *testing.T) {
 	for _, arrivals := range []string{engine.ArrivalsConstant, engine.ArrivalsPoisson} {
 		sh := &engine.Shape{Point: engine.Point{Rate: 3000}, Arrivals: arrivals, Seed: 7}

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// The loop runs on the null session, and its figure is in latency results
-// only.
+// The loop runs on the null session, and its figure is in latency results only.
 func TestLoopOverheadStandsInLatencyResults(t *testing.T) {
 	if ns := drive.MeasureOverhead(engine.Limits{Ops: 1000}); ns <= 0 {
 		t.Errorf("overhead %v ns, want some", ns)
@@ -36,9 +35,8 @@ func TestLoopOverheadStandsInLatencyResults(t *testing.T) {
 	}
 }
 
-// What one operation costs for being measured: its latency
-// and its service time recorded, and the next start computed; with raw samples kept,
-// too. The budget is 30 ns.
+// What one operation costs for being measured: its latency and its service time recorded, and the next start
+// computed; with raw samples kept, too. The budget is 30 ns.
 func BenchmarkRecorderAndPacer(b *testing.B) {
 	for _, arrivals := range []string{engine.ArrivalsConstant, engine.ArrivalsPoisson} {
 		for _, raw := range []bool{false, true} {

@@ -268,8 +268,7 @@ func (w *pingPongWorker) repostAll(l *pingPongLane) error {
 	return err
 }
 
-// reap takes what one poll of a client lane gives: the end of its own
-// operations and the arrival of the answer.
+// reap takes what one poll of a client lane gives: the end of its own operations and the arrival of the answer.
 func (w *pingPongWorker) reap(l *pingPongLane) error {
 	n, err := w.Poll(&l.Lane)
 	if err != nil {
@@ -371,8 +370,7 @@ func answerName(k transports.Kind) string {
 	return "echo"
 }
 
-// beginWrite is one write, which a write answers: both are noticed by watching the
-// last byte of the window slot.
+// beginWrite is one write, which a write answers: both are noticed by watching the last byte of the window slot.
 func beginWrite(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
@@ -387,8 +385,7 @@ func verifyWrite(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	return w.verifyEcho(l, t)
 }
 
-// notifySample is a write and its answer where memory cannot be watched: an empty
-// send follows each.
+// notifySample is a write and its answer where memory cannot be watched: an empty send follows each.
 func notifySample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) {
 	t := &l.rounds[0]
 	*t = roundTrip{}
@@ -418,8 +415,7 @@ func beginRead(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	*op = transports.Op{Kind: transports.KindRead, Local: uint64(t.at), Remote: uint64(t.off), Len: uint32(l.Sh.Size)}
 }
 
-// beginAtomic is one atomic on the target's counter. It must return the number
-// of those before it.
+// beginAtomic is one atomic on the target's counter. It must return the number of those before it.
 func beginAtomic(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	want := l.iter
 	l.iter++

@@ -70,8 +70,7 @@ func TestHowManyStepsOneCallTakes(t *testing.T) {
 	}
 }
 
-// A large message is taken by itself in the provider, too: where its receive cannot be posted again
-// it is no sample.
+// A large message is taken by itself in the provider, too: where its receive cannot be posted again it is no sample.
 func TestALargeMessageIsTakenAlone(t *testing.T) {
 	p, w, l := pingPongOn(t, "send", engine.SideClient, engine.ArrivalMessage, engine.MediumMessage+1)
 	p.steps = func(_ int, vs []transports.PingPongStep) (int, error) {

@@ -60,8 +60,7 @@ func BatchSteps(sh *engine.Shape) int {
 	return LatencySlotsFor(sh.Size) / 2
 }
 
-// Shift is from one source offset to the next. Messages that are prepared together
-// have bytes of their own.
+// Shift is from one source offset to the next. Messages that are prepared together have bytes of their own.
 func Shift(sh *engine.Shape) int {
 	if BatchSteps(sh) > 1 {
 		return sh.Stride()

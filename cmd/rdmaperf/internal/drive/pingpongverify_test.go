@@ -24,8 +24,7 @@ func begun(t *testing.T, op, arrival string, begin func(*pingPongLane, *roundTri
 	return w, l, r, posted
 }
 
-// Whatever answers an operation is held against what was sent, byte by byte, once its own
-// operations are complete.
+// Whatever answers an operation is held against what was sent, byte by byte, once its own operations are complete.
 func TestAnswersAreHeldAgainstWhatWasSent(t *testing.T) {
 	for _, c := range []struct {
 		op, arrival string

@@ -77,8 +77,7 @@ func (p *puppet) PingPong(vs []transports.PingPongStep, _ []transports.Done) (in
 	return p.steps(p.calls, vs)
 }
 
-// complete has all signalled operations end that were posted since it was called last, and
-// gives them.
+// complete has all signalled operations end that were posted since it was called last, and gives them.
 func (p *puppet) complete() []transports.Op {
 	ops := p.posted[p.ended:]
 	for _, op := range ops {

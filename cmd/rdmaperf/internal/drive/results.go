@@ -122,8 +122,7 @@ type RPC struct {
 	Resident *Resident `json:"resident,omitempty"`
 }
 
-// IdleCPU is the processor time of both sides while all connections stood and
-// nothing was called.
+// IdleCPU is the processor time of both sides while all connections stood and nothing was called.
 type IdleCPU struct {
 	DurationNs    int64   `json:"duration_ns"`
 	ClientSeconds float64 `json:"client_seconds"`

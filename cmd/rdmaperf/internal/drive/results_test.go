@@ -63,8 +63,7 @@ func TestWhatTheLoopPutsIntoASample(t *testing.T) {
 	}
 }
 
-// Latencies of a closed loop are corrected by their median; where none were recorded there are
-// none.
+// Latencies of a closed loop are corrected by their median; where none were recorded there are none.
 func TestLatenciesOfAClosedLoop(t *testing.T) {
 	res := &reports.Result{}
 	if Latencies(nil, res, &engine.Outcome{}); res.Latency != nil || res.LatencyCorrected != nil {

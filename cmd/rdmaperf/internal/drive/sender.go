@@ -10,8 +10,7 @@ import (
 type Sender struct {
 	engine.Lane
 
-	// Ops is the ring of prepared operations, one for each slot, unrolled by one batch so that any batch is
-	// contiguous.
+	// Ops is the ring of prepared operations, one for each slot, unrolled by one batch so that any batch is contiguous.
 	Ops  []transports.Op
 	Head int // ring position of the next operation
 

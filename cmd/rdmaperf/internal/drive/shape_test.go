@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// What is compared has a place of its own; what is not stays in the cache, as
-// one buffer does.
+// What is compared has a place of its own; what is not stays in the cache, as one buffer does.
 func TestStreamsThatNobodyComparesStayInTheCache(t *testing.T) {
 	memory, _ := enginetest.MemEnds(t)
 	for _, c := range []struct {

@@ -30,9 +30,8 @@ type tampered struct {
 	back  bool
 }
 
-// holds runs a point with one pair of words swapped in its stream, here and there: nothing passes
-// for verified, and at most places the change is seen as one of the data. Of HTTP/2 only
-// messages are changed.
+// holds runs a point with one pair of words swapped in its stream, here and there: nothing passes for verified, and
+// at most places the change is seen as one of the data. Of HTTP/2 only messages are changed.
 func (c tampered) holds(t *testing.T, http2 bool, through func(*enginetest.Tamper) enginetest.Ends) {
 	found := 0
 	for _, part := range []float64{0.17, 0.52, 0.88} {

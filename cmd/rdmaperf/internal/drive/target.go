@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The loops of servers whose clients reach into their windows. They run until the stop
-// flag is set.
+// The loops of servers whose clients reach into their windows. They run until the stop flag is set.
 
 // Turns is a loop of a server: it calls one for every lane in turn until it fails or the flag is set.
 func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
@@ -64,8 +63,7 @@ type exposed struct {
 	check func(p *Proof, sent engine.LaneCount) error // nil: nothing was written
 }
 
-// NewExposed makes one. fill is for clients that read; check holds a window against
-// what the client says it wrote.
+// NewExposed makes one. fill is for clients that read; check holds a window against what the client says it wrote.
 func NewExposed(c *engine.Group, fill bool, check func(p *Proof, sent engine.LaneCount) error) engine.Side {
 	return &exposed{c, fill, check}
 }

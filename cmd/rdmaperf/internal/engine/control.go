@@ -19,9 +19,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// The control channel: one JSON object a line, in turns. The first line of each
-// side carries the protocol's name and version, and is understood across
-// versions as far as these two fields go.
+// The control channel: one JSON object a line, in turns. The first line of each side carries the protocol's name and
+// version, and is understood across versions as far as these two fields go.
 //
 //	client                         server
 //	hello           ─────────────►
@@ -37,8 +36,8 @@ import (
 //	                ◄───────────── ended       │
 //	results         ─────────────►             ┘ where the server wants them
 //
-// The server answers anything with error instead when it cannot go on, and
-// closes. Either side closing the connection ends everything.
+// The server answers anything with error instead when it cannot go on, and closes. Either side closing the connection
+// ends everything.
 const (
 	ControlMagic = "rdmaperf-control"
 
@@ -198,8 +197,7 @@ type Control struct {
 	once sync.Once
 	done chan struct{}
 
-	// Alive ends with the connection, so that whatever is being set up for the
-	// peer stops when the peer is gone.
+	// Alive ends with the connection, so that whatever is being set up for the peer stops when the peer is gone.
 	Alive context.Context
 	lost  context.CancelFunc
 }
@@ -326,8 +324,7 @@ func (c *Control) Send(d time.Duration, m *Message) error {
 // errSilent: the peer did not answer in time.
 var errSilent = errors.New("no answer")
 
-// receive waits for one line at most d, or until ctx ends. The error is io.EOF
-// when the peer closed the connection.
+// receive waits for one line at most d, or until ctx ends. The error is io.EOF when the peer closed the connection.
 func (c *Control) receive(ctx context.Context, d time.Duration) (*Message, error) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -84,8 +84,7 @@ func planLine(t testing.TB, edit func(*engine.Message)) string {
 	return hello(t, m.Magic, m.Version) + string(b) + "\n"
 }
 
-// badOpenings are first lines, each with what the answer must be: the exit code
-// and a part of the message.
+// badOpenings are first lines, each with what the answer must be: the exit code and a part of the message.
 func badOpenings(t testing.TB) map[string]struct {
 	line, want string
 	code       int

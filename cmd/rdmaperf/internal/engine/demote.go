@@ -25,8 +25,7 @@ var demoted struct {
 // of the monitor, and short against everything that a phase waits for.
 const demotedSlack = 20_000_000
 
-// demoteOthers begins to, with the calling thread among the workers, and returns what
-// ends it.
+// demoteOthers begins to, with the calling thread among the workers, and returns what ends it.
 func demoteOthers(slack bool) (restore func()) {
 	demoted.Lock()
 	defer demoted.Unlock()

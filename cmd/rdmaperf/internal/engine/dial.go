@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// retryEvery is how often a refused connection is tried again: client and server
-// are often started together.
+// retryEvery is how often a refused connection is tried again: client and server are often started together.
 const retryEvery = 50 * time.Millisecond
 
 // dialUntil dials a server's control port by dial, and again while it refuses, for at most limit. The connection is

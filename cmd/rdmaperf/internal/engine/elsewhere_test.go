@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// moved listens on an address of its own, as a device does whose network is not
-// the one of the control channel.
+// moved listens on an address of its own, as a device does whose network is not the one of the control channel.
 type moved struct {
 	transports.Transport
 	dialled []string

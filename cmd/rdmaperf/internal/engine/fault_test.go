@@ -16,8 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// A single changed bit ends the run with exit code 4 and the byte's place,
-// whichever way it travelled.
+// A single changed bit ends the run with exit code 4 and the byte's place, whichever way it travelled.
 func TestOneChangedBitIsFound(t *testing.T) {
 	for _, w := range []string{latency.Name, throughput.Name} {
 		for k := transports.KindSend; k < transports.KindCall; k++ {

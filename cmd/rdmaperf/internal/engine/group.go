@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Side is what one side of a point does with its sessions, with whatever state it needs from
-// phase to phase.
+// Side is what one side of a point does with its sessions, with whatever state it needs from phase to phase.
 type Side interface {
 	// Prepare makes the windows of a phase, and before the first one posts receives.
 	Prepare(gen int) error
@@ -25,8 +24,7 @@ type Side interface {
 	Loop(w *Worker) func() error
 	// Counts is what this side sent in the phase, by QP; nil for a target.
 	Counts() []LaneCount
-	// Verify holds the windows of the phase against what this side sent and what the
-	// peer says it sent.
+	// Verify holds the windows of the phase against what this side sent and what the peer says it sent.
 	Verify(gen int, peer []LaneCount) error
 	// Close frees what it made. The sessions are not its own.
 	Close() error
@@ -135,8 +133,7 @@ type Phase struct {
 	Out    Outcome       // valid then
 }
 
-// Start lets the workers go. They begin only when all are ready, so that
-// starting threads is outside the window.
+// Start lets the workers go. They begin only when all are ready, so that starting threads is outside the window.
 func (c *Group) Start(lim Limits, record bool) *Phase {
 	r := &Phase{Done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())

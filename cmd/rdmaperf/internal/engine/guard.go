@@ -219,8 +219,7 @@ func (c *ServedClient) known() bool {
 		c.who != nil && c.who.Addr.IsLoopback()
 }
 
-// hold holds a point against what all clients together may have, before anything is allocated.
-// release gives it back.
+// hold holds a point against what all clients together may have, before anything is allocated. release gives it back.
 func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	windows, queues, threads := n.Windows, n.Queues, n.Threads
 	need := windows + queues + int64(threads)*threadCost
@@ -294,8 +293,7 @@ func (p *Plan) Secret(number []byte) []byte {
 	return SessionToken(p.Token, number)
 }
 
-// challenge lets a client prove that it knows the token, before anything else of what it
-// said is read.
+// challenge lets a client prove that it knows the token, before anything else of what it said is read.
 func (c *ServedClient) challenge(ctx context.Context) error {
 	if len(c.Server.Token) == 0 {
 		return nil

@@ -122,8 +122,7 @@ func TestOnlyAllowedAddressesAreServed(t *testing.T) {
 	}
 }
 
-// Connections that say nothing give way: a good client is served beside twice as many as
-// there are places for.
+// Connections that say nothing give way: a good client is served beside twice as many as there are places for.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	addr, connect := guarded(t, &engine.Server{Workloads: enginetest.Table})
 	for range 2 * engine.MaxRefusals {

@@ -47,8 +47,7 @@ func (l *Link) say(m *Message) error {
 	return PeerError(l.where, l.loss(err), "the log of the other side")
 }
 
-// Receive waits for a value, into what v points to. On the server it is io.EOF when the
-// client's run ended.
+// Receive waits for a value, into what v points to. On the server it is io.EOF when the client's run ended.
 func (l *Link) Receive(ctx context.Context, v any) error { return l.within(ctx, l.limit, v) }
 
 // within is Receive that waits for at most d.
@@ -94,12 +93,10 @@ func (l *Link) loss(err error) error {
 	return errors.New("client lost")
 }
 
-// Host is the address of the other side of the link, to dial what it listens on; "" where
-// both are in one process.
+// Host is the address of the other side of the link, to dial what it listens on; "" where both are in one process.
 func (l *Link) Host() string { return l.host }
 
-// end says to the server that the run ended, and unless something failed, waits until it
-// is through with the point.
+// end says to the server that the run ended, and unless something failed, waits until it is through with the point.
 func (l *Link) end(ctx context.Context, well bool) (err error) {
 	if well && !l.ended {
 		l.ended = true

@@ -42,8 +42,7 @@ func (l *Live) Begin(parts []*Series) {
 	l.mu.Unlock()
 }
 
-// Next is the next finished interval of the window that is measured, all workers
-// together; false: none is finished.
+// Next is the next finished interval of the window that is measured, all workers together; false: none is finished.
 func (l *Live) Next() (p reports.SeriesPoint, every time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

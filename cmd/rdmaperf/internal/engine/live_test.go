@@ -33,8 +33,7 @@ func TestLiveSeesFinishedIntervals(t *testing.T) {
 	}
 }
 
-// A forgetting series stays small however long the window is, and a late reader gets
-// what is still there.
+// A forgetting series stays small however long the window is, and a late reader gets what is still there.
 func TestLiveForgets(t *testing.T) {
 	l := NewLive(10)
 	s := l.Ring()

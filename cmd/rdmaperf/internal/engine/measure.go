@@ -233,8 +233,7 @@ func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *P
 	if err != nil {
 		return out, nil, err
 	}
-	// After an interrupt the server is still stopped in order, so that the partial
-	// result has both sides' figures.
+	// After an interrupt the server is still stopped in order, so that the partial result has both sides' figures.
 	last := ctx
 	if WasInterrupted(ctx) {
 		var cancel context.CancelFunc
@@ -255,8 +254,7 @@ func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *P
 	return out, report, nil
 }
 
-// watch waits for the workers, and ends them when the run is interrupted or the
-// server goes away.
+// watch waits for the workers, and ends them when the run is interrupted or the server goes away.
 func (m *Measurement) watch(ctx context.Context, r *Phase) (*Outcome, error) {
 	interrupt, in := ctx.Done(), m.r.Peer.ctl.in
 	for {

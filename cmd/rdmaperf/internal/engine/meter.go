@@ -25,8 +25,7 @@ type Usage struct {
 	Allocations int64
 }
 
-// ReadUsage stops the world for a moment (runtime.ReadMemStats): outside windows
-// only.
+// ReadUsage stops the world for a moment (runtime.ReadMemStats): outside windows only.
 func ReadUsage() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

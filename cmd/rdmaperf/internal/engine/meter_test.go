@@ -43,9 +43,8 @@ func TestMachineTimeIsWhatIsNeitherIdleNorStolen(t *testing.T) {
 	}
 }
 
-// A thread that works for some ticks is seen by the machine's account, too. Where a
-// hypervisor takes the CPU away, the process's clock runs on while ticks are lost, so one of
-// a few tries must do.
+// A thread that works for some ticks is seen by the machine's account, too. Where a hypervisor takes the CPU away,
+// the process's clock runs on while ticks are lost, so one of a few tries must do.
 func TestMachineTimeHoldsThatOfThisProcess(t *testing.T) {
 	if readMachine() == 0 {
 		t.Skip("this kernel has no /proc/stat")

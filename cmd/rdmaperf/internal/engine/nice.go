@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Plan.Nice besides a nice value of its own. A nice value below zero is a privilege, and
-// workers need none.
+// Plan.Nice besides a nice value of its own. A nice value below zero is a privilege, and workers need none.
 const (
 	NiceAuto = 0  // MostNice where the kernel is the device, else as the process
 	NiceNone = -1 // as the process

@@ -22,8 +22,7 @@ type Pacer struct {
 	due      int64
 }
 
-// NewPacer makes a pacer with a mean interval in nanoseconds, above 0. The same
-// seed gives the same gaps.
+// NewPacer makes a pacer with a mean interval in nanoseconds, above 0. The same seed gives the same gaps.
 func NewPacer(interval float64, poisson bool, seed uint64) *Pacer {
 	p := &Pacer{interval: interval, seed: seed}
 	if poisson {

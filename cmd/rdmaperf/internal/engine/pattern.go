@@ -92,8 +92,7 @@ func MatchPatternAt(b []byte, state uint64, at int) (offset int, want byte) {
 	return offset, want
 }
 
-// FirstDifference returns the offset of the first byte in which a and b, of the
-// same length, differ, or -1.
+// FirstDifference returns the offset of the first byte in which a and b, of the same length, differ, or -1.
 func FirstDifference(a, b []byte) int {
 	for i := range a {
 		if a[i] != b[i] {

@@ -66,8 +66,7 @@ func TestPeakFolds(t *testing.T) {
 	}
 }
 
-// Workers whose windows ended at different times, and in slots of different
-// length, add up.
+// Workers whose windows ended at different times, and in slots of different length, add up.
 func TestPeakMergesWorkers(t *testing.T) {
 	for _, longFirst := range []bool{true, false} {
 		var short, long Peak

@@ -12,9 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// A stream's slots hold each operation of its window once, whatever worker saw it
-// complete and when, and none of the warm-up or of the round that verifies. The peak is
-// the rate of the fullest of them.
+// A stream's slots hold each operation of its window once, whatever worker saw it complete and when, and none of the
+// warm-up or of the round that verifies. The peak is the rate of the fullest of them.
 func TestStreamsHaveAPeak(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	plan.Iterations, plan.Duration, plan.QPs, plan.Threads = 0, 100*time.Millisecond, 2, 2

@@ -88,8 +88,7 @@ func (s *Serve) Report(out *Outcome, rep PhaseReport) error {
 	return s.Peer.Send(&rep)
 }
 
-// Join waits for targets that were stopped. One that still sends needs its
-// peer for the end, and a peer may be gone.
+// Join waits for targets that were stopped. One that still sends needs its peer for the end, and a peer may be gone.
 func (s *Serve) Join(ctx context.Context, r *Phase) error {
 	limit := time.NewTimer(s.Plan.Timeout)
 	defer limit.Stop()

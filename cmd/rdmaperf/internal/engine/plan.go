@@ -81,8 +81,7 @@ type Plan struct {
 	VerifyAll  bool   `json:"verify_all,omitempty"` // every message whole, not a sample
 	Seed       uint64 `json:"seed"`
 
-	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose
-	// gaps come from the seed.
+	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose gaps come from the seed.
 	Arrivals string `json:"arrivals,omitempty"`
 
 	// Interval asks for a series over each window that Duration bounds.
@@ -131,12 +130,10 @@ type Point struct {
 	Size     int    `json:"size_bytes"`
 	Variant  string `json:"arm,omitempty"` // one of several ways of doing the same, by a name of the workload's
 
-	// Rate makes an open loop of the workload latency: operations a second, of all
-	// QPs together. 0 is a closed loop.
+	// Rate makes an open loop of the workload latency: operations a second, of all QPs together. 0 is a closed loop.
 	Rate float64 `json:"rate,omitempty"`
 
-	// AppWork is how long the server computes for each message that it receives, in
-	// latency and throughput.
+	// AppWork is how long the server computes for each message that it receives, in latency and throughput.
 	AppWork time.Duration `json:"app_work_ns,omitempty"`
 
 	// Depth replaces the plan's, in throughput. 0: the plan's.

@@ -27,8 +27,7 @@ func QueueBytes(qps, places int) int64 {
 	return int64(qps) * (qpCost + placeCost*int64(places))
 }
 
-// Opener opens further stacks by their names, as --transport spells them. What it
-// returns belongs to the caller.
+// Opener opens further stacks by their names, as --transport spells them. What it returns belongs to the caller.
 type Opener struct {
 	Stack  func(spec string) (transports.Stack, error)
 	Device func(spec string) (rdma.Device, error) // of providers, and tiers over them
@@ -126,8 +125,7 @@ func (r *Run) Explain(err error) error { return r.client.Explain(err) }
 // Host is the address of the server, to dial what it listens on; "" in one process.
 func (r *Run) Host() string { return r.client.host }
 
-// Options are those of a workload with a run of its own, in a form in which points
-// compare and go to the server.
+// Options are those of a workload with a run of its own, in a form in which points compare and go to the server.
 type Options string
 
 // PackOptions makes them of a struct, by its JSON form.
@@ -187,8 +185,7 @@ func (p *Plan) limit(pt Point) time.Duration {
 	return rounds * (idleWait + p.Between)
 }
 
-// Alone makes a client of a plan that needs no server: see [Plan.Local]. The transport
-// stays the caller's.
+// Alone makes a client of a plan that needs no server: see [Plan.Local]. The transport stays the caller's.
 func Alone(tr transports.Stack, plan Plan) (*Client, error) {
 	plan = plan.WithDefaults()
 	if err := plan.Validate(); err != nil {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RawBuffer keeps the samples of one worker. Its memory is there before the
-// window; what does not fit is counted.
+// RawBuffer keeps the samples of one worker. Its memory is there before the window; what does not fit is counted.
 type RawBuffer struct {
 	Samples []rawSample
 	N       int

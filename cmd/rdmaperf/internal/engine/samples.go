@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// MaxSamples bounds the raw samples kept of one set: 480 MB, which any machine
-// that measures has to spare.
+// MaxSamples bounds the raw samples kept of one set: 480 MB, which any machine that measures has to spare.
 const MaxSamples = 20_000_000
 
 // Samples are the raw latency samples of one set of a point. They are valid during the call that hands them over: the

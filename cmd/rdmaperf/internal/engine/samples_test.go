@@ -45,9 +45,8 @@ func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]rep
 	return results, kept
 }
 
-// agree holds raw samples against the summary of the histogram. Recorded anew, they
-// give the same summary to the last digit; ranked one by one, percentiles within the
-// histogram's resolution.
+// agree holds raw samples against the summary of the histogram. Recorded anew, they give the same summary to the last
+// digit; ranked one by one, percentiles within the histogram's resolution.
 func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 	t.Helper()
 	r := reports.NewRecorder()
@@ -121,8 +120,7 @@ func TestRawSamplesOfCallsAgreeWithTheHistogram(t *testing.T) {
 	}
 }
 
-// agreeAll holds all raw samples of a result against it. Those of a window with threads
-// workers are of all of them.
+// agreeAll holds all raw samples of a result against it. Those of a window with threads workers are of all of them.
 func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]reports.Sample, threads int) {
 	t.Helper()
 	sets := map[string]*reports.Latency{}

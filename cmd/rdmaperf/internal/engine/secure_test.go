@@ -84,8 +84,7 @@ func measureOver(t *testing.T, addr string, tr transports.Stack, secured *tls.Co
 	return err
 }
 
-// Who may measure over TLS does, and each way in which the two sides do not fit is one
-// line that says what to try.
+// Who may measure over TLS does, and each way in which the two sides do not fit is one line that says what to try.
 func TestTLSMismatchesAreTold(t *testing.T) {
 	ours, other, soon := newAuthority(t), newAuthority(t), time.Now().Add(time.Hour)
 	server := func(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }

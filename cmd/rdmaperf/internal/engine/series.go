@@ -37,8 +37,7 @@ const (
 	MaxIntervals = 3600
 )
 
-// NewSeries has room for the window, and for the tail behind it, which counts in
-// the last slot.
+// NewSeries has room for the window, and for the tail behind it, which counts in the last slot.
 func NewSeries(every, window time.Duration) *Series {
 	s := &Series{every: int64(every), slots: make([]seriesSlot, (window+every-1)/every)}
 	clear(s.slots) // the pages have to be there before the window

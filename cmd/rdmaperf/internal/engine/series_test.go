@@ -26,8 +26,7 @@ func TestSeriesBuckets(t *testing.T) {
 	}
 }
 
-// Samples fall into the interval in which they ended, later ones into the last;
-// two workers add up.
+// Samples fall into the interval in which they ended, later ones into the last; two workers add up.
 func TestSeriesTakesSamplesByTheirEnd(t *testing.T) {
 	a, b := NewSeries(10, 35), NewSeries(10, 35)
 	a.Start(100)

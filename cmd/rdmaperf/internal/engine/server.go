@@ -43,15 +43,13 @@ type Server struct {
 	Device      func(spec string) (rdma.Device, error) // for workloads with a run of their own; nil: none of those
 	Environment func() reports.Environment             // sent to clients; nil: none
 	Log         *slog.Logger                           // nil: silent
-	// Counters gives a reader of what is counted below an open stack, and in it; nil, or
-	// a nil reader: nothing.
+	// Counters gives a reader of what is counted below an open stack, and in it; nil, or a nil reader: nothing.
 	Counters   func(tr transports.Stack) func() []reports.DeviceCounters
 	MaxClients int   // at once; more get a clear answer
 	MaxWindow  int64 // bytes of windows per client
 
-	// Allow are the addresses that may come, nil for all; Token, if set, what clients must
-	// know. MaxMemory bounds in bytes what all points together hold (0: MaxWindow),
-	// MaxThreads their threads (0: DefaultMaxThreads).
+	// Allow are the addresses that may come, nil for all; Token, if set, what clients must know. MaxMemory bounds in
+	// bytes what all points together hold (0: MaxWindow), MaxThreads their threads (0: DefaultMaxThreads).
 	Allow      []netip.Prefix
 	Token      []byte
 	MaxMemory  int64
@@ -117,8 +115,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// ServeConn serves one client over an established connection and returns when it
-// is done with it. It closes conn.
+// ServeConn serves one client over an established connection and returns when it is done with it. It closes conn.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) { s.serve(ctx, conn, s.Enter(conn)) }
 
 func (s *Server) serve(ctx context.Context, conn net.Conn, who *Visitor) {
@@ -367,8 +364,7 @@ func closeAll(sessions []transports.Session) error {
 	return errors.Join(errs...)
 }
 
-// HelloIndex returns which of n sessions a new one is; ok is false for one that does not show
-// the token.
+// HelloIndex returns which of n sessions a new one is; ok is false for one that does not show the token.
 func HelloIndex(hello, token []byte, n int) (i int, ok bool) {
 	if len(hello) < TokenLen+4 || subtle.ConstantTimeCompare(hello[:TokenLen], token) != 1 {
 		return 0, false

@@ -107,8 +107,7 @@ type Shape struct {
 	Private any
 }
 
-// NewShape begins the shape of a point that both transports can carry: one slot, and one
-// operation under way.
+// NewShape begins the shape of a point that both transports can carry: one slot, and one operation under way.
 func (s *Setup) NewShape() (*Shape, error) {
 	p, pt := s.Plan, s.Point
 	if _, ok := transports.ParseKind(pt.Op); !ok {
@@ -220,8 +219,7 @@ func (sh *Shape) Payload() int {
 // OneSided reports operations whose answer comes without the target's thread.
 func OneSided(k transports.Kind) bool { return k == transports.KindRead || IsAtomic(k) }
 
-// ServerSleeps reports that the server's thread sleeps on its completion queue until the
-// barrier arrives.
+// ServerSleeps reports that the server's thread sleeps on its completion queue until the barrier arrives.
 func (sh *Shape) ServerSleeps() bool { return sh.Idle && !OneSided(sh.Kind()) }
 
 // target says what the server's thread does.
@@ -240,8 +238,7 @@ func (sh *Shape) target() string {
 	}
 }
 
-// Window layout, the same on both sides: sources, then destinations, then the
-// buffers for credits.
+// Window layout, the same on both sides: sources, then destinations, then the buffers for credits.
 //
 //	0        RxOff              CtlTx      CtlRx
 //	| source | slot 0 | slot 1 … | out 0 …  | in 0 … |
@@ -278,8 +275,7 @@ func (sh *Shape) TotalWindow() int64 { return int64(sh.Window()) * int64(sh.QPs)
 // Numbered reports streams whose messages carry numbers.
 func (sh *Shape) Numbered() bool { return sh.Verify && sh.Numbers && !sh.ImmAlone }
 
-// SessionConfig is how sessions are set up, on both sides alike, unless the workload has a
-// Config of its own.
+// SessionConfig is how sessions are set up, on both sides alike, unless the workload has a Config of its own.
 func (sh *Shape) SessionConfig() transports.Config {
 	return transports.Config{
 		Window:    sh.Window(),

@@ -14,9 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// With every message compared, a change is found wherever it happens, in every operation, on
-// stacks that have no check of their own. A change of a header may end the connection
-// instead; nothing passes for verified.
+// With every message compared, a change is found wherever it happens, in every operation, on stacks that have no
+// check of their own. A change of a header may end the connection instead; nothing passes for verified.
 func TestTamperingIsFound(t *testing.T) {
 	const size, messages = 6000, 300
 	for name, open := range enginetest.Unchecked {
@@ -85,8 +84,7 @@ func TestVerificationIsCounted(t *testing.T) {
 	}
 }
 
-// A message that is lost, comes twice, or in another's place is found by its number, without
-// a sample.
+// A message that is lost, comes twice, or in another's place is found by its number, without a sample.
 func TestNumbersFindWhatOrderLoses(t *testing.T) {
 	for name, change := range map[string]func(ops []transports.Op, n int) []transports.Op{
 		"swapped": func(ops []transports.Op, n int) []transports.Op {

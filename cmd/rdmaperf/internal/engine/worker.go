@@ -86,8 +86,7 @@ type Worker struct {
 // transport. Where polls take longer there are fewer (adaptChecks).
 const SpinCheck = 256
 
-// mostDone is how many completions one poll gives: those of a batch's asks or answers
-// and of what arrived.
+// mostDone is how many completions one poll gives: those of a batch's asks or answers and of what arrived.
 const mostDone = 2 * LatencySlots
 
 func NewWorker(sh *Shape, role string, cpu int) *Worker {
@@ -121,8 +120,7 @@ const (
 	StopNow                    // the peer is gone or the run is lost
 )
 
-// MayFinish reports whether a stopped stream may still wait for its last
-// completions, and lets it.
+// MayFinish reports whether a stopped stream may still wait for its last completions, and lets it.
 func (w *Worker) MayFinish() bool {
 	w.Finishing = w.Stop.Load() != StopNow
 	w.close()

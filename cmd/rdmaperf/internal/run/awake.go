@@ -23,8 +23,7 @@ var MeasureWakeup = wakeup.Measure
 // wakeupLimit bounds a measurement that takes a quarter of a second on a quiet machine.
 const wakeupLimit = 3 * time.Second
 
-// observeWakeup puts the machine's wake-up into the environment. Where it cannot be
-// measured the run goes on without.
+// observeWakeup puts the machine's wake-up into the environment. Where it cannot be measured the run goes on without.
 func observeWakeup(ctx context.Context, log *slog.Logger, e *reports.Environment) {
 	if MeasureWakeup == nil {
 		return

@@ -93,8 +93,7 @@ func (f *FailIf) absolute() error {
 	return nil
 }
 
-// check prints one line for each threshold that the document misses and returns
-// the error for them.
+// check prints one line for each threshold that the document misses and returns the error for them.
 func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
 	if err := f.Disturbed(stderr, reports.DisturbanceLines(doc)); err != nil {
 		return err

@@ -274,8 +274,7 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 		b.Seed = randomSeed()
 	}
 	if !p.askOps && !o.callsOnly && (b.Polling == engine.PollingEvent || changed("nice")) {
-		// Of what nobody asked for by name, calls are left out: they wait and run as their
-		// carrier does.
+		// Of what nobody asked for by name, calls are left out: they wait and run as their carrier does.
 		p.points = slices.DeleteFunc(p.points, func(pt engine.Point) bool {
 			k, ok := transports.ParseKind(pt.Op)
 			return ok && k == transports.KindCall

@@ -136,8 +136,7 @@ func probability(v string) (float64, error) {
 	return p, nil
 }
 
-// runImpaired takes the whole run over each path, with both ends in namespaces of their
-// own, into one document.
+// runImpaired takes the whole run over each path, with both ends in namespaces of their own, into one document.
 func (o *Options) runImpaired(cmd *cobra.Command) error {
 	paths, err := badPaths(o.impair)
 	if err != nil {

@@ -24,8 +24,7 @@ import (
 	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 )
 
-// Limits of the metrics' network side. Arbitrary: long for a machine in the same
-// site, short for a person who waits.
+// Limits of the metrics' network side. Arbitrary: long for a machine in the same site, short for a person who waits.
 const (
 	metricsRequest  = 5 * time.Second
 	metricsShutdown = time.Second
@@ -35,8 +34,7 @@ const (
 // metricsJob names the run at a Pushgateway; the instance is the host name.
 const metricsJob = "rdmaperf"
 
-// metricsOptions are the flags for Prometheus. The server belongs to the run
-// that starts it.
+// metricsOptions are the flags for Prometheus. The server belongs to the run that starts it.
 type metricsOptions struct {
 	textfile, listen, pushTo string
 

@@ -16,8 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// SamplesFile is the file's name in the output directory, rawBeside what stands for it
-// where --raw has no name.
+// SamplesFile is the file's name in the output directory, rawBeside what stands for it where --raw has no name.
 const (
 	SamplesFile = "samples.csv"
 	rawBeside   = "DIR/" + SamplesFile

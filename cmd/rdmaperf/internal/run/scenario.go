@@ -40,8 +40,7 @@ var outsideScenario = []string{"scenario", "impair", "run-infinitely", "json", "
 	"format", "report_gbits", "counters", "fail-if", "expect", "metrics-textfile", "metrics-listen", "metrics-push", "raw",
 	"raw-limit", "cpu-profile", "awake", "quiet", "verbose"}
 
-// scenarioFile is the top level. The host stands here because a document has the
-// environment of one server.
+// scenarioFile is the top level. The host stands here because a document has the environment of one server.
 type scenarioFile struct {
 	Version  yaml.Node `yaml:"version"`
 	Name     yaml.Node `yaml:"name"`
@@ -225,8 +224,7 @@ type scalarKind struct {
 	tags []string
 }
 
-// scalarKinds ends with all other types. Sizes and times are strings to the
-// flags, and numbers are fine for them.
+// scalarKinds ends with all other types. Sizes and times are strings to the flags, and numbers are fine for them.
 var scalarKinds = []scalarKind{
 	{"bool", "true or false", []string{"!!bool"}},
 	{"int", "a whole number", []string{"!!int"}},
@@ -311,8 +309,7 @@ type step struct {
 	options        map[string]any // what was set, by the flags' names
 }
 
-// steps plans all runs before the first is measured, so that a mistake in the
-// last does not show after an hour.
+// steps plans all runs before the first is measured, so that a mistake in the last does not show after an hour.
 func (o *Options) steps(cmd *cobra.Command) ([]*step, error) {
 	if o.scenario == "" {
 		p, err := o.Plan(cmd)
@@ -392,8 +389,7 @@ func (o *Options) step(s *scenario, r *scenarioRun, given *pflag.FlagSet) (*step
 	if st.p, err = st.o.Plan(cmd); err != nil {
 		return nil, err
 	}
-	// Some mistakes show only beside the transports. What is merely not possible
-	// here is left to the run's turn.
+	// Some mistakes show only beside the transports. What is merely not possible here is left to the run's turn.
 	m := &runner{o: st.o, p: st.p}
 	err = m.open()
 	if e := m.close(); e != nil || reports.Code(err) == reports.ExitUsage {
@@ -402,8 +398,7 @@ func (o *Options) step(s *scenario, r *scenarioRun, given *pflag.FlagSet) (*step
 	return st, nil
 }
 
-// replacedBy tells whether a flag of a later level takes the place of this one:
-// the same, or one that excludes it.
+// replacedBy tells whether a flag of a later level takes the place of this one: the same, or one that excludes it.
 func (set *setting) replacedBy(later setting) bool {
 	return set.flag == later.flag || slices.Contains(Exclusive, [2]string{set.flag, later.flag}) ||
 		slices.Contains(Exclusive, [2]string{later.flag, set.flag})

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// No flag of run may be hidden behind the keys that a run has besides flags, and
-// what stands outside exists.
+// No flag of run may be hidden behind the keys that a run has besides flags, and what stands outside exists.
 func TestScenarioKeysAreNoFlags(t *testing.T) {
 	_, flags := scratchRun()
 	for _, key := range []string{"name", "host"} {
@@ -27,8 +26,7 @@ func TestScenarioKeysAreNoFlags(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, the decoder ends with one line or with runs whose flags
-// can be set.
+// Whatever a file holds, the decoder ends with one line or with runs whose flags can be set.
 func FuzzParseScenario(f *testing.F) {
 	example, err := os.ReadFile("../../testdata/scenario/example.yaml")
 	if err != nil {

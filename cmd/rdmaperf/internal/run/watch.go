@@ -116,8 +116,7 @@ func shortTime(ns float64) string {
 	return fmt.Sprintf("%.2f s", ns/1e9)
 }
 
-// screen is what --run-infinitely shows: like top(1) on a terminal, a line an interval
-// elsewhere.
+// screen is what --run-infinitely shows: like top(1) on a terminal, a line an interval elsewhere.
 type screen struct {
 	w        io.Writer
 	terminal bool

@@ -12,8 +12,7 @@ const AllStacks = "all"
 // LeftOut is a stack that is not measured with the others, and why.
 type LeftOut struct{ Stack, Why string }
 
-// All lists the stacks over the best provider of this machine, in the order of the
-// table, and what is left out.
+// All lists the stacks over the best provider of this machine, in the order of the table, and what is left out.
 func All() (stacks []string, out []LeftOut) {
 	best := Best()
 	for i := range Table {

@@ -166,8 +166,7 @@ func ForPeer(spec string) string {
 	return Format(layers)
 }
 
-// WithRDMACM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and
-// settles the device.
+// WithRDMACM makes kernel verbs connect by rdma_cm, which is how rping(1) does, and settles the device.
 func WithRDMACM(spec string) (string, error) {
 	layers, l := bottom(spec)
 	if by := EntryOf(*l).withCM; by != nil {

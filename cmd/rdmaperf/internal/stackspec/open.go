@@ -65,8 +65,7 @@ func (s *Set) OpenDevice(spec string) (rdma.Device, error) {
 	return dev, err
 }
 
-// OpenLayers is openDevice that also returns the provider at the bottom of the
-// stack, which belongs to dev.
+// OpenLayers is openDevice that also returns the provider at the bottom of the stack, which belongs to dev.
 func (s *Set) OpenLayers(spec string) (dev, provider rdma.Device, err error) {
 	layers, err := Resolve(spec)
 	if err != nil {

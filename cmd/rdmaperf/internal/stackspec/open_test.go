@@ -138,9 +138,8 @@ func TestHelpNamesWhatATierNeeds(t *testing.T) {
 	}
 }
 
-// Results of one stack are repeats of each other to compare and report, so the name of
-// an open stack has to tell every parameter that departs from the default, and to mean
-// the same stack again.
+// Results of one stack are repeats of each other to compare and report, so the name of an open stack has to tell
+// every parameter that departs from the default, and to mean the same stack again.
 func TestNamesOfOpenStacksTellTheirParameters(t *testing.T) {
 	var s Set
 	name := func(spec string) string {

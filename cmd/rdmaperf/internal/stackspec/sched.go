@@ -52,8 +52,7 @@ func policyParam(p sched.Policy, def, help string) param[sched.Config] {
 	return param[sched.Config]{paramDoc{string(p), switchOf, def, help}, func(c *sched.Config, _ value) { c.Policy = p }}
 }
 
-// eachClass gives set the values of a list for classes 0 and up. Classes beyond
-// the list take its last value.
+// eachClass gives set the values of a list for classes 0 and up. Classes beyond the list take its last value.
 func eachClass(v value, set func(i int, v value)) {
 	for i := range sched.Priorities {
 		set(i, v.list[min(i, len(v.list)-1)])

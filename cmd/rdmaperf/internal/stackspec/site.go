@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Located is a provider whose devices have addresses of their own: loopback does
-// not lead to an adapter.
+// Located is a provider whose devices have addresses of their own: loopback does not lead to an adapter.
 type Located interface{ ListenHost() string }
 
 // Mortal is a provider that can die on purpose.
@@ -25,8 +24,7 @@ type Site struct {
 	OnSockets bool // its data goes through the kernel's TCP/IP
 }
 
-// Survey opens a stack once: what is wrong with spec is found here, and not by
-// every case.
+// Survey opens a stack once: what is wrong with spec is found here, and not by every case.
 func Survey(spec string) (Site, error) {
 	spec, err := ChooseDevice(spec, false)
 	if err != nil {

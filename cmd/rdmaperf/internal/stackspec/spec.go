@@ -27,8 +27,7 @@ func (l Layer) String() string {
 	return s
 }
 
-// Param is the value of "key=value", or "" with found for a bare "key". Of
-// several, the last holds.
+// Param is the value of "key=value", or "" with found for a bare "key". Of several, the last holds.
 func (l Layer) Param(key string) (value string, found bool) {
 	for _, p := range l.Params {
 		if k, v, _ := strings.Cut(p, "="); k == key {

@@ -152,8 +152,7 @@ func namesOf(match func(*Entry) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// Set opens stacks for one process. The zero value is ready. Safe for
-// concurrent use: a server opens one per client.
+// Set opens stacks for one process. The zero value is ready. Safe for concurrent use: a server opens one per client.
 type Set struct {
 	Mem memdev.Config // of mem's fabric
 

@@ -55,8 +55,7 @@ func (v *VerbsFlags) RegisterConnection(f *pflag.FlagSet) {
 // Reliable is perftest's word for what all stacks here are.
 const Reliable = "RC"
 
-// Named tells whether a flag asks for a certain device, so that a missing
-// --transport means verbs.
+// Named tells whether a flag asks for a certain device, so that a missing --transport means verbs.
 func (v *VerbsFlags) Named() bool { return v.device != "" || v.port != 0 || v.gid >= 0 }
 
 // Check finds values that no device has, but for numbers, which are checked where they are read.

@@ -51,8 +51,7 @@ func (s faultSession) Poll(dst []transports.Done) (int, error) {
 	return s.Session.Poll(dst)
 }
 
-// WithFault wraps the client's side of mem, where every Post is over when it
-// returns.
+// WithFault wraps the client's side of mem, where every Post is over when it returns.
 func WithFault(f *Fault) Ends {
 	return func(t testing.TB) (transports.Stack, transports.Stack) {
 		client, server := SessionEnds(t, MemEnds)

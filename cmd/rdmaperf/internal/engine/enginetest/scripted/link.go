@@ -17,8 +17,7 @@ type Times struct {
 	Jitter func(n int) time.Duration
 }
 
-// side is one end's sessions, as far as their polls wait for each other: a thread may
-// poll several in turn.
+// side is one end's sessions, as far as their polls wait for each other: a thread may poll several in turn.
 type side struct {
 	mu       sync.Mutex
 	sessions map[*session]struct{}
