@@ -2,7 +2,6 @@ package drive
 
 import (
 	"errors"
-	"reflect"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -32,24 +31,6 @@ func TestStepsBeforeAStopCount(t *testing.T) {
 		}
 		if err := w.eachBatch(&alone, l); !errors.Is(err, c.err) || w.Ops != c.want || w.Rec.Count() != c.want {
 			t.Errorf("%s: %v, %d operations, %d samples, want %d", name, err, w.Ops, w.Rec.Count(), c.want)
-		}
-	}
-}
-
-// Which arrivals the provider answers itself.
-func TestAnswersOfTheProvider(t *testing.T) {
-	type turn = func(*pingPongWorker, *pingPongLane) error
-	for _, c := range []struct {
-		op, arrival string
-		want        turn
-	}{
-		{"send", engine.ArrivalMessage, answerMessage}, {"write_imm", engine.ArrivalMessage, answerMessage},
-		{"write", engine.ArrivalMemory, answerMemory}, {"write", engine.ArrivalNotify, nil},
-		{"read", engine.ArrivalCompletion, nil},
-	} {
-		got := answering(&engine.Shape{Point: engine.Point{Op: c.op}, Arrival: c.arrival})
-		if reflect.ValueOf(got).Pointer() != reflect.ValueOf(c.want).Pointer() {
-			t.Errorf("%s by %s: another turn", c.op, c.arrival)
 		}
 	}
 }

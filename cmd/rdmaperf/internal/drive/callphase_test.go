@@ -52,21 +52,6 @@ func TestCorruptionGoesBeforeWhatFailedFirst(t *testing.T) {
 	}
 }
 
-// A series needs its interval and the window that it divides, and neither a phase of so many
-// calls nor one whose callers are not followed has one.
-func TestSeriesNeedAnIntervalAndAWindow(t *testing.T) {
-	for _, c := range []struct {
-		every, window time.Duration
-		want          bool
-	}{{0, 0, false}, {0, time.Second, false}, {time.Second, 0, false}, {time.Second, time.Second, true}} {
-		var l tally
-		l.reset(true, false, c.every, c.window)
-		if got := l.series != nil; got != c.want {
-			t.Errorf("every %v of %v: a series: %v", c.every, c.window, got)
-		}
-	}
-}
-
 // heeding is a caller whose calls end with their phase, and fail as a test says.
 type heeding struct {
 	timed

@@ -50,7 +50,7 @@ func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 	}{
 		{true, 0, engine.Limits{Dur: 5000}, true, false}, {true, 1000, engine.Limits{Dur: 5000}, true, true},
 		{false, 1000, engine.Limits{Dur: 5000}, false, true}, {false, 0, engine.Limits{Dur: 5000}, false, false},
-		{true, 0, engine.Limits{Ops: 50}, false, false},
+		{true, 0, engine.Limits{Ops: 50}, false, false}, {false, 1000, engine.Limits{Ops: 50}, false, false},
 	} {
 		live := engine.NewLive(1000)
 		starting(t, c.lim, func(k *Calls) {

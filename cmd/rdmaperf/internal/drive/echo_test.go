@@ -120,6 +120,7 @@ func TestWhoAnswersInTheProvider(t *testing.T) {
 		in, two     bool
 		want        bool
 	}{{"send", engine.ArrivalMessage, true, false, true}, {"send", engine.ArrivalMessage, false, false, false},
+		{"write_imm", engine.ArrivalMessage, true, false, true},
 		{"send", engine.ArrivalMessage, true, true, false}, {"write", engine.ArrivalMemory, true, false, true},
 		{"write", engine.ArrivalNotify, true, false, false}, {"read", engine.ArrivalCompletion, true, false, false}} {
 		p, w, l := pingPongOn(t, c.op, engine.SideServer, c.arrival)

@@ -403,25 +403,6 @@ func TestServerThatDiesInMidRun(t *testing.T) {
 	}
 }
 
-func TestReadLineBoundsItsMemory(t *testing.T) {
-	r := bufio.NewReader(io.MultiReader(strings.NewReader("one\n"), neverEnding('x')))
-	if line, err := engine.ReadLine(r, engine.MaxLine); string(line) != "one" || err != nil {
-		t.Fatalf("readLine = %q, %v", line, err)
-	}
-	if _, err := engine.ReadLine(r, engine.MaxLine); !errors.Is(err, engine.ErrLine) {
-		t.Errorf("an endless line: %v, want an error", err)
-	}
-}
-
-type neverEnding byte
-
-func (b neverEnding) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(b)
-	}
-	return len(p), nil
-}
-
 // No line makes the parser panic, and what it accepts is bounded.
 func FuzzControlLine(f *testing.F) {
 	for _, c := range badOpenings(f) {

@@ -53,7 +53,8 @@ func TestStrangersWithoutTheTokenLearnNothing(t *testing.T) {
 	conn := dialled(t, addr)
 	io.WriteString(conn, planLine(t, nil)+`{"type":"proof","proof":"AAAA"}`+"\n")
 	said, _ := io.ReadAll(conn)
-	if strings.Contains(string(said), "secret7") || !strings.Contains(string(said), "the token differs from the server's") {
+	if strings.Contains(string(said), "secret7") ||
+		!strings.Contains(string(said), "the token differs from the server's") {
 		t.Errorf("an unknown client got %q", said)
 	}
 }

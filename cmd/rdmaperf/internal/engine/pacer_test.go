@@ -87,15 +87,6 @@ func TestPacerRepeatsItsSeed(t *testing.T) {
 	}
 }
 
-func TestPacerAllocatesNothing(t *testing.T) {
-	for _, poisson := range []bool{false, true} {
-		p := NewPacer(10, poisson, 1)
-		if n := testing.AllocsPerRun(1000, func() { p.Next(); _ = p.Due() }); n != 0 {
-			t.Errorf("poisson %v: %v allocations", poisson, n)
-		}
-	}
-}
-
 // What is overdue are the arrivals themselves, each with its wait; of very many, groups that
 // waited no longer than they did.
 func TestOverdueArrivals(t *testing.T) {

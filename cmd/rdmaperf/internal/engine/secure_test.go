@@ -194,7 +194,8 @@ func TestUnfinishedHandshakesGiveWay(t *testing.T) {
 			last.Write([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252})
 		}
 	}
-	if err := measureOver(t, addr, tr, &tls.Config{RootCAs: a.pool}); err != nil || time.Since(begun) > engine.FirstLineWait {
+	err := measureOver(t, addr, tr, &tls.Config{RootCAs: a.pool})
+	if err != nil || time.Since(begun) > engine.FirstLineWait {
 		t.Errorf("a good client: %v after %v", err, time.Since(begun))
 	}
 	last.SetReadDeadline(time.Now().Add(engine.FirstLineWait + 10*time.Second))
