@@ -60,19 +60,13 @@ func (g *callGroup) hire(k *Calls) error {
 				slot: j, conn: g.First + i})
 		}
 	}
-	g.pacers(k.Measurement)
-	return nil
-}
-
-// pacers makes the callers' pacers.
-func (g *callGroup) pacers(m *engine.Measurement) {
-	if !g.open() {
-		return
-	}
-	poisson := m.Plan.Arrivals == engine.ArrivalsPoisson && m.Sh.Rate > 0
+	poisson := k.Plan.Arrivals == engine.ArrivalsPoisson && k.Sh.Rate > 0
 	for i, w := range g.workers {
-		w.pace, w.shift = pacer(g.Rate, poisson, m.Sh.Seed, i, len(g.workers))
+		if g.open() {
+			w.pace, w.shift = pacer(g.Rate, poisson, k.Sh.Seed, i, len(g.workers))
+		}
 	}
+	return nil
 }
 
 // shares are what was done on each connection since begin. The workers have ended.

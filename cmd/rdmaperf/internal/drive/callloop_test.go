@@ -72,8 +72,7 @@ func TestCallersShareTheCallsOfAConnection(t *testing.T) {
 		calling(t, CallGroup{Conns: 1, Each: 3}, c, many, slot, engine.Limits{Ops: 7},
 			func(w *callWorker, r *callRun, err error) {
 				if err != nil || w.ops != want || w.t.ops != want || w.t.bytes != 10*want ||
-					w.end != 300+500*(want-1) ||
-					w.t.end != w.end {
+					w.end != 300+500*(want-1) || w.t.end != w.end {
 					t.Errorf("place %d: %v, %d calls, %d bytes until %d, want %d until %d", slot, err, w.ops, w.t.bytes,
 						w.end, want, 300+500*(want-1))
 				}
@@ -96,8 +95,7 @@ func TestAWindowOfCallsEndsWithTheLast(t *testing.T) {
 			func(w *callWorker, r *callRun, err error) {
 				if err != nil || w.ops != c.calls || w.end != c.end {
 					t.Errorf("calls of %d: %v, %d of them until %d, want %d until %d", c.takes, err, w.ops, w.end,
-						c.calls,
-						c.end)
+						c.calls, c.end)
 				}
 			})
 	}
@@ -129,8 +127,7 @@ func TestCallsOfARateBeginWhenDue(t *testing.T) {
 			}
 			if w.t.late != 3 || w.t.end != 5000 || w.ops != 5 || w.end != 4100 || w.t.unsent != 0 {
 				t.Errorf("%d late, %d unsent, %d calls until %d, the window until %d", w.t.late, w.t.unsent, w.ops,
-					w.end,
-					w.t.end)
+					w.end, w.t.end)
 			}
 		})
 	c = &timed{takes: []int64{4200}}
@@ -139,8 +136,7 @@ func TestCallsOfARateBeginWhenDue(t *testing.T) {
 			if l := w.t.rec.Snapshot(); err != nil || w.t.unsent != 3 || w.ops != 1 || w.t.late != 1 || l.Count != 4 ||
 				l.Unfinished != 3 {
 				t.Errorf("%v, %d calls, %d late, %d unsent, %d samples of which %d are bounds; want 1, 1 and 3", err,
-					w.ops,
-					w.t.late, w.t.unsent, l.Count, l.Unfinished)
+					w.ops, w.t.late, w.t.unsent, l.Count, l.Unfinished)
 			}
 		})
 }

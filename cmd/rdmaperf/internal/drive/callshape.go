@@ -24,9 +24,8 @@ func CallShape(s *engine.Setup, depth int) (*engine.Shape, error) {
 	}
 	sh.Threads, sh.Inline = 1, 0
 	if sh.Depth = cmp.Or(sh.Outstanding, s.Plan.Depth, depth); sh.Depth*sh.QPs > maxCallers {
-		return nil, &reports.ExitError{Code: reports.ExitUsage, Operation: "check point",
-			Err: fmt.Errorf("%d calls outstanding on each of %d connections are above the limit of %d", sh.Depth,
-				sh.QPs, maxCallers)}
+		return nil, engine.Refused(fmt.Errorf("%d calls outstanding on each of %d connections are above the limit of %d",
+			sh.Depth, sh.QPs, maxCallers))
 	}
 	sh.Arrives(s.Caps)
 	sh.Layout.Window = (sh.Size + sh.Response) * sh.Depth // what is under way

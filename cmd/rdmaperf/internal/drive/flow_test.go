@@ -31,9 +31,8 @@ func TestBothWaysAreExact(t *testing.T) {
 					transports.KindRead} {
 					for _, size := range []int{1, 3, 64, 5000, 64 << 10} {
 						if caps.Kinds.Has(k) && (polling == engine.PollingBusy || size == 64) {
-							plan.Points = append(plan.Points,
-								engine.Point{Workload: throughput.Name, Op: k.String(), Size: size,
-									Bidirectional: true})
+							plan.Points = append(plan.Points, engine.Point{Workload: throughput.Name, Op: k.String(),
+								Size: size, Bidirectional: true})
 						}
 					}
 				}
@@ -48,9 +47,8 @@ func TestBothWaysAreExact(t *testing.T) {
 						t.Fatalf("%s: %+v, of both %d, verified %v, want 140 each way", plan.Points[i], b, r.Operations,
 							r.Verified)
 					}
-					if sum := b.FromClient.BytesPerSecond +
-						b.FromServer.BytesPerSecond; b.FromServer.BytesPerSecond <= 0 ||
-						r.Throughput.BytesPerSecond != sum {
+					sum := b.FromClient.BytesPerSecond + b.FromServer.BytesPerSecond
+					if b.FromServer.BytesPerSecond <= 0 || r.Throughput.BytesPerSecond != sum {
 						t.Errorf("%s: throughput %v, want the sum %v", plan.Points[i], r.Throughput.BytesPerSecond, sum)
 					}
 				}

@@ -60,8 +60,7 @@ func TestAStreamSleepsBesideAFullQueue(t *testing.T) {
 // takes; what brings no completion changes nothing.
 func TestHowLongAStreamMaySleep(t *testing.T) {
 	_, _, w, l := streamOn("send", func(sh *engine.Shape) {
-		sh.Depth, sh.Moderation, sh.RecvDepth, sh.Slots = 16, 4, 16,
-			16
+		sh.Depth, sh.Moderation, sh.RecvDepth, sh.Slots = 16, 4, 16, 16
 	})
 	w.Sleeps, w.Begin, l.flowing, l.Posted, l.Out = true, 1000, true, 16, 12
 	for range 2 {

@@ -102,8 +102,7 @@ func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 				}
 				c.holds(t, false, func(p *enginetest.Tamper) enginetest.Ends {
 					return func(t testing.TB) (transports.Stack, transports.Stack) {
-						return p.Sessions(open(t)),
-							open(t)
+						return p.Sessions(open(t)), open(t)
 					}
 				})
 			})

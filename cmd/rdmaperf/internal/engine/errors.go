@@ -62,8 +62,7 @@ func StatusError(l *Lane, d transports.Done) error {
 		code = reports.ExitPeer // the connection is gone, and not by this side's doing
 	}
 	return &reports.ExitError{Code: code, Operation: l.Sh.String(), Err: fmt.Errorf("qp %d: %s completed with: %w",
-		l.Index, d.Kind,
-		&rdma.StatusError{WC: rdma.WC{Status: d.Status}})}
+		l.Index, d.Kind, &rdma.StatusError{WC: rdma.WC{Status: d.Status}})}
 }
 
 // TransportError classifies a control-path error of a transport.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -111,15 +110,13 @@ type Shape struct {
 func (s *Setup) NewShape() (*Shape, error) {
 	p, pt := s.Plan, s.Point
 	if _, ok := transports.ParseKind(pt.Op); !ok {
-		return nil, &reports.ExitError{Code: reports.ExitUsage, Operation: "check point",
-			Err: fmt.Errorf("unknown operation %q, want one of %s", pt.Op, kindNames(^transports.KindSet(0)))}
+		return nil, Refused(fmt.Errorf("unknown operation %q, want one of %s", pt.Op, kindNames(^transports.KindSet(0))))
 	}
 	if err := checkPoint(p, pt, s.Caps.Both); err != nil {
 		return nil, err
 	}
 	sh := &Shape{Point: pt, QPs: p.Qps(pt), Threads: p.threads(p.Qps(pt)), Depth: 1, RecvDepth: 1, Moderation: 1,
-		Slots: 1, Inline: p.Inline,
-		Polling: p.Polling, PostList: p.PostList, Arrivals: p.Arrivals, Verify: p.Verify,
+		Slots: 1, Inline: p.Inline, Polling: p.Polling, PostList: p.PostList, Arrivals: p.Arrivals, Verify: p.Verify,
 		VerifyAll: p.Verify && p.VerifyAll, Seed: p.Seed, Timeout: p.Timeout}
 	sh.ImmAlone = sh.Kind() == transports.KindSendImm && s.Caps.Both.ImmAlone
 	return sh, nil

@@ -155,8 +155,7 @@ func (s *screen) show(p reports.SeriesPoint, every time.Duration) {
 		lines = append(lines, "worst  "+shortTime(s.worst))
 	}
 	lines = append(lines, fmt.Sprintf("noise  %d involuntary switches, %s waiting for a CPU, %s stolen",
-		noise.InvoluntarySwitches,
-		shortTime(float64(noise.RunQueueWaitNs)), shortTime(float64(noise.StealNs))))
+		noise.InvoluntarySwitches, shortTime(float64(noise.RunQueueWaitNs)), shortTime(float64(noise.StealNs))))
 	var b strings.Builder
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn) // up to the first line (ECMA-48, CUU)
