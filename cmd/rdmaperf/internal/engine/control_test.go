@@ -247,15 +247,13 @@ func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for _, c := range clients {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range plan.Points {
 				if r, err := enginetest.First(c.Run(t.Context(), i)); err != nil || r.Operations != 300 {
 					t.Errorf("side by side: %d operations, %v", r.Operations, err)
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	clients[0].Close()
@@ -279,9 +277,7 @@ func fakeServer(t *testing.T, answer string) string {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		conn, err := l.Accept()
 		if err != nil {
 			return
@@ -293,7 +289,7 @@ func fakeServer(t *testing.T, answer string) string {
 			return
 		}
 		io.Copy(io.Discard, conn) // silent until the client gives up
-	}()
+	})
 	t.Cleanup(func() { l.Close(); wg.Wait() })
 	return l.Addr().String()
 }
@@ -381,19 +377,10 @@ func TestServerThatDiesInMidRun(t *testing.T) {
 		return s.Post(ops)
 	}}
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		(&engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}).Serve(ctx, l)
-	}()
+	wg.Go(func() { (&engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)}).Serve(ctx, l) })
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
 	plan.Iterations, plan.Duration = 0, time.Minute
-	c, err := engine.Connect(t.Context(), l.Addr().String(), client, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	r, err := enginetest.First(c.Run(t.Context(), 0))
+	r, err := enginetest.Try(t.Context(), l.Addr().String(), client, plan)
 	wg.Wait()
 	if reports.Code(err) != reports.ExitPeer {
 		t.Errorf("error %v, want exit 5", err)

@@ -300,8 +300,7 @@ func (c *ServedClient) challenge(ctx context.Context) error {
 	}
 	nonce := make([]byte, nonceLen)
 	rand.Read(nonce) // never fails (crypto/rand)
-	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgChallenge,
-		Proof: nonce}); err != nil {
+	if err := c.say(&Message{Type: msgChallenge, Proof: nonce}); err != nil {
 		return err
 	}
 	m, err := c.Ctl.receive(ctx, FirstLineWait)

@@ -29,11 +29,7 @@ func guarded(t *testing.T, s *engine.Server) (addr string, connect func(token st
 	return addr, func(token string) error {
 		plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
 		plan.Timeout, plan.Token = 5*time.Second, []byte(token)
-		c, err := engine.Connect(context.Background(), addr, tr, plan)
-		if err == nil {
-			_, err = c.Run(context.Background(), 0)
-			c.Close()
-		}
+		_, err := enginetest.Try(t.Context(), addr, tr, plan)
 		return err
 	}
 }

@@ -312,7 +312,12 @@ func (m *Measurement) Result() reports.Result {
 	}
 	res.Verification, res.Disturbance = m.Sh.Verification(m.compared, out.Ops), m.disturbed()
 	res.RawSamples = m.samples
+	res.CPU = &reports.CPU{ClientSeconds: out.Usage.CPU.Seconds(), MachineSeconds: out.Usage.machine.Seconds(),
+		ClientSwitches: out.Usage.switches}
+	res.GC = &reports.GC{ClientCollections: out.Usage.Collections, ClientAllocations: out.Usage.Allocations}
 	if r := m.Report; r != nil {
+		res.CPU.ServerSeconds, res.CPU.ServerSwitches = r.CPUSeconds, r.Switches
+		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 		m.counters.Server = r.Counters
 	}
 	if m.counters.Client != nil || m.counters.Server != nil {
@@ -320,13 +325,6 @@ func (m *Measurement) Result() reports.Result {
 	}
 	if out.Series != nil {
 		res.Series = out.Series.report()
-	}
-	res.CPU = &reports.CPU{ClientSeconds: out.Usage.CPU.Seconds(), MachineSeconds: out.Usage.machine.Seconds(),
-		ClientSwitches: out.Usage.switches}
-	res.GC = &reports.GC{ClientCollections: out.Usage.Collections, ClientAllocations: out.Usage.Allocations}
-	if r := m.Report; r != nil {
-		res.CPU.ServerSeconds, res.CPU.ServerSwitches = r.CPUSeconds, r.Switches
-		res.GC.ServerCollections, res.GC.ServerAllocations = r.Collections, r.Allocations
 	}
 	return res
 }

@@ -36,16 +36,11 @@ func TestAPanicOfTheServerEndsOneClientAlone(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, s)
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
 	for range 2 {
-		c, err := engine.Connect(t.Context(), addr, tr, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Run(t.Context(), 0)
+		_, err := enginetest.Try(t.Context(), addr, tr, plan)
 		if reports.Code(err) != reports.ExitFailed ||
 			!strings.Contains(err.Error(), "internal error: injected, at onepeer_test.go:") {
 			t.Errorf("%v, want the server's panic", err)
 		}
-		c.Close()
 		near, far := net.Pipe()
 		done := make(chan struct{})
 		go func() { defer close(done); s.ServeConn(t.Context(), bomb{far}) }()

@@ -76,11 +76,7 @@ func (a *authority) sign(t *testing.T, name string, until time.Time) tls.Certifi
 func measureOver(t *testing.T, addr string, tr transports.Stack, secured *tls.Config) error {
 	plan := enginetest.QuickPlan(slices.Repeat([]engine.Point{{Workload: latency.Name, Op: "send", Size: 64}}, 500)...)
 	plan.Timeout, plan.TLS = 10*time.Second, secured
-	c, err := engine.Connect(t.Context(), addr, tr, plan)
-	if err == nil {
-		defer c.Close()
-		_, err = c.Run(t.Context(), 0)
-	}
+	_, err := enginetest.Try(t.Context(), addr, tr, plan)
 	return err
 }
 

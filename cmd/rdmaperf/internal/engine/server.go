@@ -190,8 +190,7 @@ func (c *ServedClient) serve(ctx context.Context) (err error) {
 		return c.refuse(ctx, err)
 	}
 	c.Ctl.most.Store(MaxLine)
-	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion,
-		Type: MsgWelcome}); err != nil {
+	if err := c.say(&Message{Type: MsgWelcome}); err != nil {
 		return err
 	}
 	m, err = c.Ctl.receive(ctx, FirstLineWait)
@@ -257,8 +256,14 @@ func (c *ServedClient) refuse(ctx context.Context, err error) error {
 	default:
 		err = PeerError("serve", errors.New("the client closed the connection"), "the client's messages")
 	}
-	c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgError, Error: toPeer(err)})
+	c.say(&Message{Type: MsgError, Error: toPeer(err)})
 	return err
+}
+
+// say sends a line of this version.
+func (c *ServedClient) say(m *Message) error {
+	m.Magic, m.Version = ControlMagic, ControlVersion
+	return c.Ctl.Send(ReplyWait, m)
 }
 
 func outOfTurn(m *Message, want messageType) error {
@@ -314,8 +319,7 @@ func (c *ServedClient) accept(p *Plan) error {
 	if c.Server.Counters != nil {
 		c.Counters = c.Server.Counters(tr)
 	}
-	if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgAccept,
-		Accept: a}); err != nil {
+	if err := c.say(&Message{Type: msgAccept, Accept: a}); err != nil {
 		tr.Close()
 		return err
 	}

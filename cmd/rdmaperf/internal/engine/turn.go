@@ -72,8 +72,7 @@ func (c *ServedClient) await(run string, refuse bool) (release func(), err error
 		case first:
 			c.Log.Info("client waits", "for", w.For)
 		}
-		if err := c.Ctl.Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: msgWait,
-			Wait: &w}); err != nil {
+		if err := c.say(&Message{Type: msgWait, Wait: &w}); err != nil {
 			return nil, err
 		}
 		select {

@@ -113,13 +113,11 @@ func ServeOn(t testing.TB, s *engine.Server) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		if err := s.Serve(ctx, l); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-	}()
+	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return l.Addr().String()
 }
@@ -287,14 +285,19 @@ func Works(t testing.TB, addr string, tr transports.Stack) {
 	t.Helper()
 	plan := QuickPlan(engine.Point{Workload: "latency", Op: "send", Size: 64})
 	plan.Iterations = 10
-	c, err := engine.Connect(t.Context(), addr, tr, plan)
-	if err != nil {
+	if _, err := Try(t.Context(), addr, tr, plan); err != nil {
 		t.Fatalf("a good client: %v", err)
+	}
+}
+
+// Try connects to a server and runs the first point of a plan.
+func Try(ctx context.Context, addr string, tr transports.Stack, plan engine.Plan) (reports.Result, error) {
+	c, err := engine.Connect(ctx, addr, tr, plan)
+	if err != nil {
+		return reports.Result{}, err
 	}
 	defer c.Close()
-	if _, err := First(c.Run(t.Context(), 0)); err != nil {
-		t.Fatalf("a good client: %v", err)
-	}
+	return First(c.Run(ctx, 0))
 }
 
 // CutShort runs the first point of plan until it is interrupted, once it has
@@ -302,14 +305,9 @@ func Works(t testing.TB, addr string, tr transports.Stack) {
 func CutShort(t testing.TB, addr string, tr transports.Stack, plan engine.Plan) (r reports.Result, err error) {
 	t.Helper()
 	for after := 100 * time.Millisecond; after < 20*time.Second && r.Operations == 0; after *= 5 {
-		c, dialed := engine.Connect(t.Context(), addr, tr, plan)
-		if dialed != nil {
-			t.Fatal(dialed)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		r, err = First(c.Run(ctx, 0))
+		r, err = Try(ctx, addr, tr, plan)
 		cancel()
-		c.Close()
 	}
 	return r, err
 }
