@@ -52,43 +52,6 @@ func TestOpenLoopIsExact(t *testing.T) {
 	}
 }
 
-// A window by duration lasts that long whatever the rate, and what could not be sent in it is counted.
-func TestOpenLoopByDuration(t *testing.T) {
-	const window = 60 * time.Millisecond
-	for _, c := range []struct {
-		rate    float64
-		ops     int64 // most
-		missing bool
-	}{{100, 7, false}, {0.1, 1, false}, {engine.MaxRate, 6_000_000, true}} {
-		plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64, Rate: c.rate})
-		plan.Iterations, plan.Duration = 0, window
-		var r reports.Result
-		// A busy machine may pause at the end of a window, but not of every one.
-		for tries := 0; tries < 10; tries++ {
-			results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r = results[0]; c.missing || r.Parameters["unsent_operations"] == int64(0) {
-				break
-			}
-		}
-		if r.DurationNs < int64(window) || r.Operations < 1 || r.Operations > c.ops {
-			t.Errorf("rate %v: %d operations in %v, want 1 to %d", c.rate, r.Operations, time.Duration(r.DurationNs),
-				c.ops)
-		}
-		unsent := r.Parameters["unsent_operations"].(int64)
-		if (unsent > 0) != c.missing {
-			t.Errorf("rate %v: %d unsent operations", c.rate, unsent)
-		}
-		if total := float64(unsent + r.Operations); c.missing &&
-			(total < c.rate*window.Seconds()*0.99 || total > c.rate*window.Seconds()*1.01) {
-			t.Errorf("rate %v: %d sent and %d unsent, want %v together", c.rate, r.Operations, unsent,
-				c.rate*window.Seconds())
-		}
-	}
-}
-
 // A session that breaks between two starts ends the run, not the wait.
 func TestOpenLoopNoticesABreakWhileItWaits(t *testing.T) {
 	f := &enginetest.Fault{}
@@ -143,20 +106,4 @@ func TestOpenLoopLosesNobody(t *testing.T) {
 	if l.P99 < 0.9*float64(stood) {
 		t.Errorf("p99 %v, want about the time from the stall to the window's end", time.Duration(l.P99))
 	}
-	if lines, err := reports.CheckThresholds(&reports.Document{Results: results},
-		thresholds(t, "p99>100ms")); err != nil || len(lines) != 1 {
-		t.Errorf("threshold p99>100ms: %q, %v", lines, err)
-	}
-}
-
-func thresholds(t *testing.T, texts ...string) (all []reports.Threshold) {
-	t.Helper()
-	for _, s := range texts {
-		th, err := reports.ParseThreshold(s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, th)
-	}
-	return all
 }

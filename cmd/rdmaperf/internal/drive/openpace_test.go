@@ -41,6 +41,8 @@ func TestPacedOperations(t *testing.T) {
 	}{
 		{"three", 5000, engine.Limits{Ops: 3}, -1, -1, 3, 0, 27_500, 0, 0, 1250, 1250, 3},
 		{"a window", 0, engine.Limits{Dur: 5 * everyTen}, -1, -1, 5, 1, 50_000, 0, 0, 1250, 1250, 5},
+		{"a window that ends before the next is due", 0, engine.Limits{Dur: 45_000}, -1, -1, 5, 1, 45_000, 0, 0, 1250,
+			1250, 5},
 		// Half of a round trip; the wait has no two ways.
 		{"a stall", 0, engine.Limits{Dur: 5 * everyTen}, 1, -1, 2, 1, 50_000, 3, 0,
 			(1250 + 20_000 + 30_000 + 20_000 + 10_000) / 5., (1250 + 20_000) / 2., 5},

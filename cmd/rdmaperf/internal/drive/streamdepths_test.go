@@ -37,6 +37,14 @@ func TestDepthsOfAStream(t *testing.T) {
 		{"writes compared", "write", engine.Plan{Verify: true, RecvDepth: 1024}, 0, 0, 1024, shape{128, 1024, 16, 128}},
 		{"large ones compared", "write", engine.Plan{Verify: true, Depth: 16, Moderation: 16}, 0, 0, 3 << 20,
 			shape{16, 512, 5, 5}},
+		{"large ones that take receives", "send", engine.Plan{Verify: true, Moderation: 8}, 0, 0, 1 << 20,
+			shape{128, 16, 8, 16}},
+		{"a completion of many of them", "send", engine.Plan{Verify: true, Moderation: 128}, 0, 0, 1 << 20,
+			shape{128, 16, 16, 16}},
+		{"compared", "send", engine.Plan{Verify: true, RecvDepth: 32, Moderation: 1}, 0, 0, 64 << 10,
+			shape{128, 32, 1, 128}},
+		{"not compared", "send", engine.Plan{RecvDepth: 32, Moderation: 1}, 0, 0, 64 << 10, shape{128, 32, 1, 1}},
+		{"large and not compared", "send", engine.Plan{}, 0, 0, 4 << 20, shape{128, 512, 1, 1}},
 	} {
 		sh := &engine.Shape{Numbers: true, Point: engine.Point{Op: c.op, Size: c.size, Depth: c.point},
 			Verify: c.plan.Verify}
