@@ -44,8 +44,7 @@ func CallConfig(sh *engine.Shape, each int) transports.CallConfig {
 // CallFailed classifies the error of a call. A call that was cancelled lost its server: who interrupts calls does not
 // ask.
 func CallFailed(of fmt.Stringer, err error) error {
-	var exit *reports.ExitError
-	if errors.As(err, &exit) {
+	if _, ok := errors.AsType[*reports.ExitError](err); ok {
 		return err
 	}
 	e := transports.AsCallError(err)

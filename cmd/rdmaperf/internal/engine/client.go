@@ -203,9 +203,8 @@ func (c *Client) Explain(err error) error {
 	case e == nil || errors.Is(e, errSilent):
 		return err
 	}
-	var exit *reports.ExitError
 	operation := "run"
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*reports.ExitError](err); ok {
 		operation = exit.Operation
 	}
 	return PeerError(operation, fmt.Errorf("%s: %w", c.Ctl.peer, lossCause(e)),

@@ -56,10 +56,8 @@ func dialCause(err error) error {
 	if late(err) {
 		return errSilent
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		var sys *os.SyscallError
-		if errors.As(op.Err, &sys) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		if sys, ok := errors.AsType[*os.SyscallError](op.Err); ok {
 			return sys.Err
 		}
 		return op.Err

@@ -53,8 +53,7 @@ func (s *Server) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	if err == nil {
 		return c, nil
 	}
-	var record tls.RecordHeaderError
-	if errors.As(err, &record) && record.RecordHeader[0] == '{' {
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && record.RecordHeader[0] == '{' {
 		err = errClientPlain
 		(&Control{Conn: conn}).Send(ReplyWait, &Message{Magic: ControlMagic, Version: ControlVersion, Type: MsgError,
 			Error: toPeer(PeerError("greet", err, "--tls-ca FILE, or --tls"))})
@@ -130,8 +129,8 @@ func tlsError(operation string, err error) error {
 // refusedCertificate is what a server said of this side's certificate (RFC 8446, section 6.2), which may come after
 // the client believes that the handshake is over; nil where err is something else.
 func refusedCertificate(operation string, err error) error {
-	var op *net.OpError
-	if !errors.As(err, &op) || op.Op != "remote error" {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" {
 		return nil
 	}
 	said := op.Err.Error()

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -36,7 +37,7 @@ func (r *Run) Connect(ctx context.Context, sh *Shape, side NewSide) (*Measuremen
 	defer cancel()
 	sessions := make([]transports.Session, 0, sh.QPs)
 	for i := range sh.QPs {
-		hello := binary.BigEndian.AppendUint32(append([]byte(nil), SessionToken(r.Plan.Token, at.Token)...), uint32(i))
+		hello := binary.BigEndian.AppendUint32(slices.Clone(SessionToken(r.Plan.Token, at.Token)), uint32(i))
 		cfg := sh.Config
 		cfg.Secret = m.Secret(at.Token)
 		s, err := tr.Dial(setup, addr, hello, cfg)

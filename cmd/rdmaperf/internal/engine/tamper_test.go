@@ -31,8 +31,8 @@ func TestTamperingIsFound(t *testing.T) {
 						plan := enginetest.QuickPlan(engine.Point{Workload: workload, Op: op, Size: size})
 						plan.Iterations, plan.VerifyAll, plan.Timeout = messages, true, 5*time.Second
 						results, err := enginetest.RunPoints(t, through, plan)
-						var bad *engine.CorruptionError
-						if errors.As(err, &bad) && reports.Code(err) == reports.ExitCorruption {
+						_, bad := errors.AsType[*engine.CorruptionError](err)
+						if bad && reports.Code(err) == reports.ExitCorruption {
 							found++
 						}
 						if err == nil || len(results) > 0 && results[0].Verified {

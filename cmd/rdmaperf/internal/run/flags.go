@@ -257,7 +257,7 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 				return nil, err
 			}
 			flag := s.flag
-			if of := (*values.Error)(nil); errors.As(err, &of) {
+			if of, ok := errors.AsType[*values.Error](err); ok {
 				flag, err = "--"+of.Flag, of.Err
 			}
 			return nil, cli.Usage("read "+flag, err, "rdmaperf run --help all")

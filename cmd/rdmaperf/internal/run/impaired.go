@@ -246,8 +246,7 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 		}
 		fmt.Fprintln(stderr)
 	}
-	var exit *exec.ExitError
-	if errors.As(waited, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](waited); ok {
 		return &reports.ExitError{Code: exit.ExitCode(), Operation: "run over " + p.name,
 			Err: errors.New("it said why above")}
 	}

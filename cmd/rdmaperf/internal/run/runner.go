@@ -241,8 +241,7 @@ func (m *runner) leave(what string, err error) {
 
 // inner is the cause of an error, without the operation.
 func inner(err error) error {
-	var exit *reports.ExitError
-	if errors.As(err, &exit) && exit.Err != nil {
+	if exit, ok := errors.AsType[*reports.ExitError](err); ok && exit.Err != nil {
 		return exit.Err
 	}
 	return err

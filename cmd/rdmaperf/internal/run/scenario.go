@@ -268,7 +268,7 @@ var (
 // yamlError puts the decoder's first complaint into the form of all others.
 func (s *scenario) yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if te := (*yaml.TypeError)(nil); errors.As(err, &te) && len(te.Errors) > 0 {
+	if te, ok := errors.AsType[*yaml.TypeError](err); ok && len(te.Errors) > 0 {
 		text = te.Errors[0]
 	}
 	line := ""

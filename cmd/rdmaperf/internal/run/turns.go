@@ -103,7 +103,7 @@ func oneRun(ctx context.Context, stderr io.Writer, program string, options []str
 	} else if err != nil {
 		failed := &reports.ExitError{Code: reports.ExitFailed, Operation: "run " + program, Err: err,
 			Hint: "the same command by itself: " + cmd.String()}
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
 			failed.Code = exit.ExitCode()
 		}
 		return nil, failed

@@ -166,11 +166,10 @@ func OpenError(spec string, layers []Layer, l Layer, err error) error {
 	if len(layers) > 1 {
 		err = fmt.Errorf("%s: %w", l.Name, err)
 	}
-	if p := (*paramError)(nil); errors.As(err, &p) {
+	if p, ok := errors.AsType[*paramError](err); ok {
 		return cli.Usage(Opening(spec), err, p.hint())
 	}
-	var exit *reports.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*reports.ExitError](err); ok {
 		return &reports.ExitError{Code: exit.Code, Operation: Opening(spec), Err: err, Hint: exit.Hint}
 	}
 	code := reports.ExitFailed

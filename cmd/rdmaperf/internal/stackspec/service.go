@@ -36,8 +36,7 @@ func mountService(spec string, layers []Layer, inProcess bool) (t transports.Sta
 	}
 	c.Command = []string{self, CallService, "--transport", spec}
 	tr, err := carrier.New(c, nil)
-	var failed *service.FailedError
-	if errors.As(err, &failed) && failed.About.Code > 0 {
+	if failed, ok := errors.AsType[*service.FailedError](err); ok && failed.About.Code > 0 {
 		err = &reports.ExitError{Code: failed.About.Code, Operation: Opening(spec), Err: err}
 	}
 	if err != nil {
@@ -60,12 +59,7 @@ func RunCallService(ctx context.Context, spec string) error {
 	}
 	dev, _, err := set.build(spec, layers, 1)
 	if err != nil {
-		code := reports.ExitFailed
-		var exit *reports.ExitError
-		if errors.As(err, &exit) {
-			code = exit.Code
-		}
-		return errors.Join(err, service.Fail(err, code))
+		return errors.Join(err, service.Fail(err, reports.Code(err)))
 	}
 	return carrier.RunService(ctx, c, dev)
 }
