@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,9 +123,7 @@ func (k *Calls) Measure(ctx context.Context, samples string, who CallPhase) (err
 	k.interval, k.raw, k.live = k.Plan.Interval, k.Raw(), k.Live
 	k.Out, k.Report, err = k.phase(ctx, "measure", engine.GenMeasure, k.Measured(), who)
 	k.interval, k.raw, k.live = 0, nil, nil
-	if e := k.HandBuffers(samples, k.Out, k.kept()); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, k.HandBuffers(samples, k.Out, k.kept()))
 	k.Judge(err)
 	return err
 }

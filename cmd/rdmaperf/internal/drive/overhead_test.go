@@ -48,7 +48,7 @@ func BenchmarkRecorderAndPacer(b *testing.B) {
 				w := &engine.Worker{Rec: reports.NewRecorder(), Service: reports.NewRecorder(),
 					Pace: engine.NewPacer(1000, arrivals == engine.ArrivalsPoisson, 1)}
 				if raw {
-					(&engine.RawStore{Limit: 1_000_000}).Prepare([]*engine.Worker{w})
+					w.Raw = (&engine.RawStore{Limit: 1_000_000}).Share(1)[0]
 					w.Watched = true
 				}
 				w.Pace.Start(0)

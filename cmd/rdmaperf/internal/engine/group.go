@@ -162,7 +162,9 @@ func (c *Group) Start(lim Limits, record bool) *Phase {
 		}
 	}
 	if record && c.Raw != nil {
-		c.Raw.Prepare(c.Workers)
+		for i, b := range c.Raw.Share(len(c.Workers)) {
+			c.Workers[i].Raw = b
+		}
 	}
 	if c.live != nil && lim.Dur > 0 {
 		c.live.Begin(parts)

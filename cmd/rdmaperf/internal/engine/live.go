@@ -32,11 +32,8 @@ func (l *Live) Ring() *Series {
 	return s
 }
 
-// Begin follows the series of a window. A nil Live follows nothing.
+// Begin follows the series of a window.
 func (l *Live) Begin(parts []*Series) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	l.parts, l.read = parts, 0
 	l.mu.Unlock()

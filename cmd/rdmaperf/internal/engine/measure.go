@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -123,14 +124,11 @@ func (m *Measurement) Measured() Limits {
 
 // Measure runs the measured phase, whose raw samples get this name. Out and Report hold
 // what it gave, also beside an error.
-func (m *Measurement) Measure(ctx context.Context, samples string) error {
+func (m *Measurement) Measure(ctx context.Context, samples string) (err error) {
 	m.Group.interval, m.Group.Raw, m.Group.live = m.Plan.Interval, m.Raw(), m.Live
-	out, report, err := m.Phase(ctx, "measure", GenMeasure, m.Measured())
-	m.Out, m.Report = out, report
+	m.Out, m.Report, err = m.Phase(ctx, "measure", GenMeasure, m.Measured())
 	m.Group.interval, m.Group.live = 0, nil
-	if e := m.HandSamples(samples, m.Out); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, m.HandSamples(samples, m.Out))
 	m.Judge(err)
 	return err
 }

@@ -56,13 +56,6 @@ func (s *RawStore) Share(n int) []*RawBuffer {
 	return s.buffers[:n]
 }
 
-// Prepare shares the memory out among workers.
-func (s *RawStore) Prepare(workers []*Worker) {
-	for i, b := range s.Share(len(workers)) {
-		workers[i].Raw = b
-	}
-}
-
 // grow makes room for the limit.
 func (s *RawStore) grow() {
 	if len(s.memory) >= s.Limit {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,10 +170,7 @@ func (o *Options) runImpaired(cmd *cobra.Command) error {
 		}
 	}
 	err = o.finish(cmd.OutOrStdout(), doc, err)
-	if e := o.failIf.check(stderr, doc); e != nil && err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, o.failIf.check(stderr, doc))
 }
 
 // overPath runs a server in one namespace and a client in the other.

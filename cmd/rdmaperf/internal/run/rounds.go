@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,10 +192,7 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 		results[i].Neighbours = pt.Neighbours
 		m.take(&results[i], round, err)
 	}
-	if e := errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())))
 }
 
 // costs are the planned times of all points of all stacks and rounds.
