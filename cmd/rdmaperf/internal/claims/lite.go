@@ -79,12 +79,11 @@ var lite = Paper{
 		{ID: "L6", Says: "The tier costs little, and hiding the crossing to its daemon saves most of that.",
 			Source:    "slide 32",
 			Published: []string{"user space slightly above kernel space, both slightly above native verbs"}, Rules: []Rule{
-				Ratio("p50 of a 64 B write, LITE over native", At{lSoft, "p50", "lite+iwarp", ""}, At{lSoft, "p50", "iwarp", ""}).
-					AtMost(1.1).Against(At{Stack: "lite(daemon,cross)+iwarp"}),
-				Ratio("by a daemon, crossing hidden over not hidden", At{lSoft, "p50", "lite(daemon)+iwarp", ""},
-					At{lSoft, "p50", "lite(daemon,cross)+iwarp", ""}).AtMost(0.95).
+				Ratio("p50 of a 64 B write, LITE over native", At{lSoft, "p50", "lite+iwarp", ""}, At{Stack: "iwarp"}).AtMost(1.1).
 					Against(At{Stack: "lite(daemon,cross)+iwarp"}),
-				Ratio("by a daemon over native", At{lSoft, "p50", "lite(daemon)+iwarp", ""}, At{lSoft, "p50", "iwarp", ""}),
+				Ratio("by a daemon, crossing hidden over not hidden", At{lSoft, "p50", "lite(daemon)+iwarp", ""},
+					At{Stack: "lite(daemon,cross)+iwarp"}).AtMost(0.95).Against(At{Stack: "lite(daemon,cross)+iwarp"}),
+				Ratio("by a daemon over native", At{lSoft, "p50", "lite(daemon)+iwarp", ""}, At{Stack: "iwarp"}),
 			}},
 		{ID: "L7", Says: "Registration is avoided: it grows with every page, making a region does not.",
 			Source: "figure of registration", Rules: []Rule{
@@ -101,9 +100,9 @@ var lite = Paper{
 			}},
 		{ID: "L8", Says: "Few shared queue pairs reach native rates, and their number does not grow with users.",
 			Source: "figure of queue pair sharing", Rules: []Rule{
-				Ratio("writes a second of 64 users, 2 queue pairs over one each", At{lUsers, "rate", "lite(k=2)+" + lNative,
-					"users=64"},
-					At{lUsers, "rate", lNative, "users=64"}).AtLeast(0.9).Exact().Against(At{Where: "users=1000", Stack: lNative}),
+				Ratio("writes a second of 64 users, 2 queue pairs over one each",
+					At{lUsers, "rate", "lite(k=2)+" + lNative, "users=64"}, At{Stack: lNative}).AtLeast(0.9).Exact().
+					Against(At{Where: "users=1000", Stack: lNative}),
 				Growth("native, 1000 users over 64", At{lUsers, "rate", lNative, ""}, "users", "64", "1000").AtMost(0.5).Exact().
 					Against(At{Stack: "lite(k=2)+" + lNative}),
 				Growth("queue pairs of 1000 users over 1", At{lUsers, "queue_pairs", "lite(k=2)+" + lNative, ""}, "users", "1",
@@ -126,62 +125,58 @@ var lite = Paper{
 			}},
 		{ID: "L12", Says: "Calls are near the best of their kind, and far ahead of TCP.", Source: "figures of call latency",
 			Rules: []Rule{
-				Ratio("p50 of 64 B, LITE over grpc(tcp)", At{lCalls, "p50", "lite+iwarp", ""}, At{lCalls, "p50", "grpc(tcp)", ""}).
-					AtMost(0.2).Against(At{Stack: "grpc(tcp)"}),
-				Ratio("over send and receive", At{lCalls, "p50", "lite+iwarp", ""}, At{lCalls, "p50", "lite(rpc=send)+iwarp", ""}).
+				Ratio("p50 of 64 B, LITE over grpc(tcp)", At{lCalls, "p50", "lite+iwarp", ""}, At{Stack: "grpc(tcp)"}).AtMost(0.2).
+					Against(At{Stack: "grpc(tcp)"}),
+				Ratio("over send and receive", At{lCalls, "p50", "lite+iwarp", ""}, At{Stack: "lite(rpc=send)+iwarp"}).AtMost(1.5).
+					Against(At{Stack: "grpc(tcp)"}),
+				Ratio("over two writes and polled rings", At{lCalls, "p50", "lite+iwarp", ""}, At{Stack: "lite(rpc=write)+iwarp"}).
 					AtMost(1.5).Against(At{Stack: "grpc(tcp)"}),
-				Ratio("over two writes and polled rings", At{lCalls, "p50", "lite+iwarp", ""},
-					At{lCalls, "p50", "lite(rpc=write)+iwarp", ""}).AtMost(1.5).Against(At{Stack: "grpc(tcp)"}),
 			}},
 		{ID: "L12b", Says: "With many calls outstanding LITE carries as many as its peers, at every size.",
 			Source: "figures of call throughput: LITE, two writes, send and receive, FaRM-like", Rules: []Rule{
-				Ratio("64 B, 16 outstanding, calls a second, LITE over send and receive", At{lSizes, "rate", "lite+iwarp",
-					"size=64"},
-					At{lSizes, "rate", "lite(rpc=send)+iwarp", "size=64"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("64 B, 16 outstanding, calls a second, LITE over send and receive",
+					At{lSizes, "rate", "lite+iwarp", "size=64"}, At{Stack: "lite(rpc=send)+iwarp"}).AtLeast(0.8).
+					Against(At{Stack: "grpc(tcp)"}),
 				Ratio("over two writes and polled rings", At{lSizes, "rate", "lite+iwarp", "size=64"},
-					At{lSizes, "rate", "lite(rpc=write)+iwarp", "size=64"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
-				Ratio("4K, over send and receive", At{lSizes, "rate", "lite+iwarp", "size=4K"},
-					At{lSizes, "rate", "lite(rpc=send)+iwarp", "size=4K"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+					At{Stack: "lite(rpc=write)+iwarp"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+				Ratio("4K, over send and receive", At{lSizes, "rate", "lite+iwarp", "size=4K"}, At{Stack: "lite(rpc=send)+iwarp"}).
+					AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
 				Ratio("over two writes and polled rings", At{lSizes, "rate", "lite+iwarp", "size=4K"},
-					At{lSizes, "rate", "lite(rpc=write)+iwarp", "size=4K"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
+					At{Stack: "lite(rpc=write)+iwarp"}).AtLeast(0.8).Against(At{Stack: "grpc(tcp)"}),
 			}},
 		{ID: "L13", Says: "A caller sleeps in long waits, which frees its CPU and costs a wake-up.",
 			Source: "figure of CPU by gap",
 			Rules: []Rule{
-				Ratio("client's CPU, 200 us of server work, adaptive over polling", At{lThink, "client_busy", lWaits,
-					"think=200µs"},
-					At{lThink, "client_busy", "lite+iwarp", "think=200µs"}).AtMost(0.5).Against(At{Stack: "lite+iwarp"}),
+				Ratio("client's CPU, 200 us of server work, adaptive over polling",
+					At{lThink, "client_busy", lWaits, "think=200µs"}, At{Stack: "lite+iwarp"}).AtMost(0.5).
+					Against(At{Stack: "lite+iwarp"}),
 				Growth("adaptive, 200 us over none", At{lThink, "client_busy", lWaits, ""}, "think", "0s", "200µs").AtMost(0.5).
 					Against(At{Stack: "lite+iwarp"}),
 				Ratio("time beyond that work, adaptive over polling", At{lThink, "waiting_p50_ns", lWaits, "think=200µs"},
-					At{lThink, "waiting_p50_ns", "lite+iwarp", "think=200µs"}),
+					At{Stack: "lite+iwarp"}),
 			}},
 		{ID: "L13b", Says: "A call's CPU grows with the gap between calls where callers poll, and not where they sleep.",
 			Source: "figure of CPU time a request by the time between two", Rules: []Rule{
-				Ratio("CPU of both sides a call, 200 a second, adaptive over polling", At{lGapsSlept, "cpu.call", lWaits,
-					"rate=200"},
-					At{lGapsPolled, "cpu.call", "lite+iwarp", "rate=200"}).AtMost(0.5).
+				Ratio("CPU of both sides a call, 200 a second, adaptive over polling",
+					At{lGapsSlept, "cpu.call", lWaits, "rate=200"}, At{Run: lGapsPolled, Stack: "lite+iwarp"}).AtMost(0.5).
 					Against(At{Run: lGapsPolled, Stack: "lite+iwarp"}),
 				Ratio("polling, 200 over 5000 a second", At{lGapsPolled, "cpu.call", "lite+iwarp", "rate=200"},
-					At{lGapsPolled, "cpu.call", "lite+iwarp", "rate=5000"}).AtLeast(4).
-					Against(At{Run: lGapsSlept, Stack: lWaits}),
-				Ratio("adaptive", At{lGapsSlept, "cpu.call", lWaits, "rate=200"}, At{lGapsSlept, "cpu.call", lWaits, "rate=5000"}),
+					At{Where: "rate=5000"}).AtLeast(4).Against(At{Run: lGapsSlept, Stack: lWaits}),
+				Ratio("adaptive", At{lGapsSlept, "cpu.call", lWaits, "rate=200"}, At{Where: "rate=5000"}),
 			}},
 		{ID: "L14", Says: "A server has a ring for each client, which is less than receives of the longest message.",
 			Source: "figure of memory", Rules: []Rule{
 				Growth("server's memory, 8 clients over 1", At{lMemory, "server_bytes", "lite+iwarp", "size=64K"}, "clients",
 					"1", "8"),
 				Ratio("8 clients of 64 KiB, rings over receives", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=64K"},
-					At{lMemory, "server_bytes", "iwarp", "clients=8 size=64K"}).AtMost(0.5).Exact().Against(At{Stack: "iwarp"}),
+					At{Stack: "iwarp"}).AtMost(0.5).Exact().Against(At{Stack: "iwarp"}),
 			}},
 		{ID: "L14b", Says: "With values as various as those of Facebook's stores, up to 1 MiB, rings take a small part of " +
 			"receives.",
 			Source: "figure of memory by sizes of values; receives must fit the largest", Rules: []Rule{
 				Ratio("8 clients of at most 1M, rings over receives", At{lMemory, "server_bytes", "lite+iwarp",
-					"clients=8 size=1M"},
-					At{lMemory, "server_bytes", "iwarp", "clients=8 size=1M"}).AtMost(0.1).Exact().Against(At{Stack: "iwarp"}),
-				Ratio("of at most 4K", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=4K"},
-					At{lMemory, "server_bytes", "iwarp", "clients=8 size=4K"}).Exact(),
+					"clients=8 size=1M"}, At{Stack: "iwarp"}).AtMost(0.1).Exact().Against(At{Stack: "iwarp"}),
+				Ratio("of at most 4K", At{lMemory, "server_bytes", "lite+iwarp", "clients=8 size=4K"}, At{Stack: "iwarp"}).Exact(),
 			}},
 		{ID: "L15", Says: "Memory is set, copied and moved exactly, also over nodes.", Source: "table 1",
 			Rules: []Rule{Pass("memset, memcpy and memmove", lCases, "mem/set-and-move")}},
@@ -189,17 +184,16 @@ var lite = Paper{
 			Rules: []Rule{
 				Pass("locks", lCases, "lock/*"),
 				Ratio("a free lock over a fetch-add", At{lLocks, "lock_p50_ns", "lite+iwarp", "contenders=1"},
-					At{lLocks, "fetch_add_p50_ns", "lite+iwarp", "contenders=1"}).AtMost(1.5).
-					Against(At{Figure: "lock_p50_ns", Where: "contenders=8"}),
+					At{Figure: "fetch_add_p50_ns"}).AtMost(1.5).Against(At{Figure: "lock_p50_ns", Where: "contenders=8"}),
 			}},
 		{ID: "L17", Says: "SW-Pri keeps high near what it is alone, and carries more in total than HW-Sep.",
 			Source: "figures of QoS", Rules: []Rule{
 				Ratio("p99 of high, beside low over alone, SW-Pri", At{lQoS, "high_p99_ns", lSWPri, "at_s=0.055..0.095"},
-					At{lQoS, "high_p99_ns", lSWPri, "at_s=0.105..0.15"}).AtMost(2).Against(At{Stack: "lite+iwarp"}),
+					At{Where: "at_s=0.105..0.15"}).AtMost(2).Against(At{Stack: "lite+iwarp"}),
 				Ratio("bytes of low beside high, SW-Pri over HW-Sep", At{lQoS, "low_bytes", lSWPri, "at_s=0.055..0.095"},
-					At{lQoS, "low_bytes", lHWSep, "at_s=0.055..0.095"}).AtLeast(1.05).Against(At{Stack: lHWSep}),
+					At{Stack: lHWSep}).AtLeast(1.05).Against(At{Stack: lHWSep}),
 				Ratio("reads of high beside low, SW-Pri over HW-Sep", At{lQoS, "high_rate", lSWPri, "at_s=0.055..0.095"},
-					At{lQoS, "high_rate", lHWSep, "at_s=0.055..0.095"}),
+					At{Stack: lHWSep}),
 			}},
 		{ID: "L18", Says: "Applications give the answers of one machine.", Source: "§8",
 			Published: []string{"lines, of which use LITE: log 330, 36; MapReduce 600, 49; graph 1400, 20; DSM 3000, 45"},
@@ -208,7 +202,7 @@ var lite = Paper{
 			}},
 		{ID: "L19", Says: "A node takes longer to join than a queue pair to connect, for all that it shares.",
 			Source: "KRCORE (ATC'22), figure 8a, which has LITE's connections beside those of verbs", Rules: []Rule{
-				Ratio("connect and read 64 B, LITE over iwarp", At{lDial, "p50", "lite+iwarp", ""}, At{lDial, "p50", "iwarp", ""}).
+				Ratio("connect and read 64 B, LITE over iwarp", At{lDial, "p50", "lite+iwarp", ""}, At{Stack: "iwarp"}).
 					AtLeast(1.5).Against(At{Stack: "iwarp"}),
 				Value("iwarp", At{lDial, "p50", "iwarp", ""}), Value("LITE", At{lDial, "p50", "lite+iwarp", ""}),
 			}},

@@ -23,8 +23,14 @@ type term struct {
 	to   *At
 }
 
-// Ratio compares a figure with another.
-func Ratio(what string, of, to At) Rule { return Rule{What: what, terms: []term{{of: of, to: &to}}} }
+// Ratio compares a figure with another. Of one without a run, a figure or a stack, that of the first is meant, and its
+// conditions replace those of the same name.
+func Ratio(what string, of, to At) Rule {
+	if to.Run == nil || to.Figure == "" || to.Stack == "" {
+		to = of.instead(of, to)
+	}
+	return Rule{What: what, terms: []term{{of: of, to: &to}}}
+}
 
 // Growth is the ratio of a figure at the end of a dimension to that at its begin: Growth("…", p50, "bulk_size", "64K",
 // "16M").
