@@ -119,13 +119,20 @@ func simulate(t testing.TB, n int, rounds [][]verdict.Link, limit time.Duration,
 	for r := range n {
 		go func() { play(newConn(p.dial()), hello(r, n), act(r)) }()
 	}
+	return coordinated(t, p, n, simStack(), limit, rounds, []int{1, 2})
+}
+
+// coordinated is the coordinator of n ranks that came by p, which has measured them.
+func coordinated(t testing.TB, p *pipes, n int, stack Stack, limit time.Duration, rounds [][]verdict.Link,
+	shifts []int) *coordinator {
+	t.Helper()
 	members, missing := gather(context.Background(), p, n, "k")
 	if len(missing) > 0 {
 		t.Fatalf("missing: %v", missing)
 	}
-	c := newCoordinator(members, []byte("token"), []Stack{simStack()}, limit)
+	c := newCoordinator(members, []byte("token"), []Stack{stack}, limit)
 	defer c.end()
-	if err := c.rounds(context.Background(), rounds, []int{1, 2}); err != nil {
+	if err := c.rounds(context.Background(), rounds, shifts); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -187,12 +194,7 @@ func TestPairsWithoutAnAddressFamilyInCommonAreLeftOut(t *testing.T) {
 		h.Families = map[string][]string{"sim": families[r]}
 		go func() { play(newConn(p.dial()), h, wellBehaved(none)) }()
 	}
-	members, _ := gather(context.Background(), p, n, "k")
-	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
-	defer c.end()
-	if err := c.rounds(context.Background(), verdict.All(n), nil); err != nil {
-		t.Fatal(err)
-	}
+	c := coordinated(t, p, n, simStack(), time.Minute, verdict.All(n), nil)
 	pairs := map[verdict.Link]bool{}
 	for i := range c.results {
 		d := c.results[i].Detail.(*results.Mesh)
@@ -357,11 +359,8 @@ func TestPairsOfAMachineWaitForItsProcessors(t *testing.T) {
 		}
 		go func() { play(newConn(p.dial()), h, act) }()
 	}
-	members, _ := gather(context.Background(), p, n, "k")
-	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
-	defer c.end()
-	if err := c.rounds(context.Background(), verdict.All(n), nil); err != nil || most != 1 {
-		t.Errorf("%d pairs at once on two processors, want 1; %v", most, err)
+	if coordinated(t, p, n, simStack(), time.Minute, verdict.All(n), nil); most != 1 {
+		t.Errorf("%d pairs at once on two processors, want 1", most)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 type member struct {
 	*Hello
 	*conn
-	busy   bool      // has a task
 	pinged time.Time // zero: not waited for
 	gone   string    // why it takes part no more; "": it does
 	via    net.IP    // the address of rank 0 by which it came

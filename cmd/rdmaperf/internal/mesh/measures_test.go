@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -51,12 +50,7 @@ func TestMeasuresOfManyRanksAtOnceNameWhatPairsDoNot(t *testing.T) {
 			}
 			go func() { play(newConn(p.dial()), hello(r, n), act) }()
 		}
-		members, _ := gather(context.Background(), p, n, "k")
-		c := newCoordinator(members, nil, []Stack{stack}, time.Minute)
-		if err := c.rounds(context.Background(), verdict.All(n), upTo(1, n)); err != nil {
-			t.Fatal(err)
-		}
-		c.end()
+		c := coordinated(t, p, n, stack, time.Minute, verdict.All(n), upTo(1, n))
 		s := results.Summarise(c.results)
 		if got := fmt.Sprint(s.Findings); got != "[takes [3]]" {
 			t.Errorf("%s: found %s", m, got)
@@ -107,12 +101,7 @@ func TestAShareOfWhatTheLinkCarriesIsALimit(t *testing.T) {
 		h.Expected = map[string]float64{"sim": float64(r+1) * 1.25e9} // a pair has that of its worse end
 		go func() { play(newConn(p.dial()), h, wellBehaved(none)) }()
 	}
-	members, _ := gather(context.Background(), p, 2, "k")
-	c := newCoordinator(members, nil, []Stack{simStack()}, time.Minute)
-	if err := c.rounds(context.Background(), verdict.All(2), nil); err != nil {
-		t.Fatal(err)
-	}
-	c.end()
+	c := coordinated(t, p, 2, simStack(), time.Minute, verdict.All(2), nil)
 	doc := &reports.Document{Results: c.results}
 	lines, err := reports.CheckThresholds(doc, f.thresholds)
 	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "share 0.8") {

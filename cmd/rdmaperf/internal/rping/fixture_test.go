@@ -22,12 +22,17 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // machine must not fail a test; tests about timeouts bring their own.
 const testTimeout = 20 * time.Second
 
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return v
 	}
 }
@@ -51,8 +56,13 @@ var providers = []struct {
 	}},
 }
 
-func overAll(t *testing.T, test func(t *testing.T, r rig)) {
-	for _, p := range providers {
+func overAll(t *testing.T, test func(t *testing.T, r rig)) { over(t, len(providers), test) }
+
+// overTwo leaves out what iWARP has besides.
+func overTwo(t *testing.T, test func(t *testing.T, r rig)) { over(t, 2, test) }
+
+func over(t *testing.T, n int, test func(t *testing.T, r rig)) {
+	for _, p := range providers[:n] {
 		t.Run(p.name, func(t *testing.T) { test(t, p.open(t)) })
 	}
 }
@@ -198,29 +208,21 @@ func (c *badClient) sendRaw(n uint32) {
 	c.t.Helper()
 	wr := rdma.SendWR{ID: idSend, Op: rdma.OpSend, NumSGE: 1}
 	wr.SGE[0] = rdma.SGE{Addr: c.buf.buf.Addr(), Len: n, LKey: c.buf.region.LKey()}
-	if err := c.post(wr, &c.sending, true); err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, c.post(wr, &c.sending, true))
 }
 
 func (c *badClient) sendAdvert(a Advert) {
 	c.t.Helper()
-	if err := c.send(context.Background(), a); err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, c.send(context.Background(), a))
 }
 
 func (c *badClient) goAhead() {
 	c.t.Helper()
-	if _, err := c.recv(context.Background(), "go-ahead"); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.recv(context.Background(), "go-ahead"))(c.t)
 }
 
 // hangUp ends the connection in order.
 func (c *badClient) hangUp() {
 	c.t.Helper()
-	if err := c.disconnect(context.Background()); err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, c.disconnect(context.Background()))
 }

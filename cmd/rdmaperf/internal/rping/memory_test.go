@@ -11,14 +11,8 @@ import (
 // A connection behind another registers what its peer is told, and nothing else; and
 // what the peer can read is no other's.
 func TestMemoryStaysRegistered(t *testing.T) {
-	dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newMemory(dev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
+	m := must(newMemory(dev))(t)
 	var keys []uint32
 	for range 3 {
 		local := must(m.take(ServerSize, rdma.LocalWrite))(t)
@@ -30,12 +24,8 @@ func TestMemoryStaysRegistered(t *testing.T) {
 			r.buf.Bytes()[0] = 1
 		}
 		keys = append(keys, shown.region.RKey())
-		if err := m.give(shown); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.give(local); err != nil {
-			t.Fatal(err)
-		}
+		check(t, m.give(shown))
+		check(t, m.give(local))
 	}
 	if keys[0] == keys[1] || keys[1] == keys[2] {
 		t.Errorf("keys of three peers: %#x", keys)
@@ -43,10 +33,6 @@ func TestMemoryStaysRegistered(t *testing.T) {
 	if n := m.cache.Counters(); n.MemRegs != 1+3 || n.HitsFast != 2 {
 		t.Errorf("%+v", n)
 	}
-	if err := m.close(); err != nil {
-		t.Error(err)
-	}
-	if err := dev.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, m.close())
+	check(t, dev.Close())
 }

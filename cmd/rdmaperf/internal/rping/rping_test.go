@@ -111,19 +111,16 @@ func TestServerSurvivesBadClients(t *testing.T) {
 		{"allows no read", rdma.ConnParam{IRD: 0, ORD: 1}, func(*badClient) {}, "allows no RDMA read"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
-			for _, p := range providers[:2] {
-				t.Run(p.name, func(t *testing.T) {
-					r := p.open(t)
-					book, _ := serve(t, r, ServerConfig{})
-					bad := dial(t, r, c.param)
-					pingOK(t, r, ClientConfig{Count: 2})
-					c.act(bad)
-					pingOK(t, r, ClientConfig{Count: 2})
-					book.wants(t, 3, " pings=") // all three are gone
-					book.wants(t, 1, c.log)
-					pingOK(t, r, ClientConfig{Count: 2})
-				})
-			}
+			overTwo(t, func(t *testing.T, r rig) {
+				book, _ := serve(t, r, ServerConfig{})
+				bad := dial(t, r, c.param)
+				pingOK(t, r, ClientConfig{Count: 2})
+				c.act(bad)
+				pingOK(t, r, ClientConfig{Count: 2})
+				book.wants(t, 3, " pings=") // all three are gone
+				book.wants(t, 1, c.log)
+				pingOK(t, r, ClientConfig{Count: 2})
+			})
 		})
 	}
 }
@@ -131,68 +128,56 @@ func TestServerSurvivesBadClients(t *testing.T) {
 // A client that does not wait for its go-aheads is no rping, but nothing is
 // wrong with its messages: what does not fit the two receives is its own loss.
 func TestServerSurvivesAFloodOfAdvertisements(t *testing.T) {
-	for _, p := range providers[:2] {
-		t.Run(p.name, func(t *testing.T) {
-			r := p.open(t)
-			book, _ := serve(t, r, ServerConfig{})
-			bad := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
-			for range 50 {
-				if bad.send(context.Background(), bad.advert(64)) != nil {
-					break
-				}
+	overTwo(t, func(t *testing.T, r rig) {
+		book, _ := serve(t, r, ServerConfig{})
+		bad := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
+		for range 50 {
+			if bad.send(context.Background(), bad.advert(64)) != nil {
+				break
 			}
-			pingOK(t, r, ClientConfig{Count: 3})
-			bad.hangUp()
-			book.wants(t, 2, "pings=")
-		})
-	}
+		}
+		pingOK(t, r, ClientConfig{Count: 3})
+		bad.hangUp()
+		book.wants(t, 2, "pings=")
+	})
 }
 
 func TestSilentClientsAreDroppedInTime(t *testing.T) {
-	for _, p := range providers[:2] {
-		t.Run(p.name, func(t *testing.T) {
-			r := p.open(t)
-			book, _ := serve(t, r, ServerConfig{MaxClients: 3, Timeout: time.Second})
-			dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
-			half := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
-			half.sendAdvert(half.advert(64))
-			pingOK(t, r, ClientConfig{Count: 1})
-			book.wants(t, 1, "wait for advertisement of a source: nothing within 1s")
-			book.wants(t, 1, "wait for advertisement of a sink: nothing within 1s")
-		})
-	}
+	overTwo(t, func(t *testing.T, r rig) {
+		book, _ := serve(t, r, ServerConfig{MaxClients: 3, Timeout: time.Second})
+		dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
+		half := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
+		half.sendAdvert(half.advert(64))
+		pingOK(t, r, ClientConfig{Count: 1})
+		book.wants(t, 1, "wait for advertisement of a source: nothing within 1s")
+		book.wants(t, 1, "wait for advertisement of a sink: nothing within 1s")
+	})
 }
 
 // Clients that take all places and say nothing are no wait of anybody else: the longest
 // silent one gives way, long before its own deadline.
 func TestSilentClientsGiveWay(t *testing.T) {
-	for _, p := range providers[:2] {
-		t.Run(p.name, func(t *testing.T) {
-			r := p.open(t)
-			book, _ := serve(t, r, ServerConfig{MaxClients: 4, Timeout: time.Minute})
-			for range 4 {
-				dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
-			}
-			for range 2 {
-				pingOK(t, r, ClientConfig{Count: 1})
-			}
-			book.wants(t, 1, "idle, and closed for another client")
-		})
-	}
+	overTwo(t, func(t *testing.T, r rig) {
+		book, _ := serve(t, r, ServerConfig{MaxClients: 4, Timeout: time.Minute})
+		for range 4 {
+			dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
+		}
+		for range 2 {
+			pingOK(t, r, ClientConfig{Count: 1})
+		}
+		book.wants(t, 1, "idle, and closed for another client")
+	})
 }
 
 func TestServerEndsAtOnceWithClientsConnected(t *testing.T) {
-	for _, p := range providers[:2] {
-		t.Run(p.name, func(t *testing.T) {
-			r := p.open(t)
-			book, end := serve(t, r, ServerConfig{})
-			idle := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
-			idle.sendAdvert(idle.advert(64))
-			idle.goAhead()
-			end()
-			book.wants(t, 1, "server ends")
-		})
-	}
+	overTwo(t, func(t *testing.T, r rig) {
+		book, end := serve(t, r, ServerConfig{})
+		idle := dial(t, r, rdma.ConnParam{IRD: 1, ORD: 1})
+		idle.sendAdvert(idle.advert(64))
+		idle.goAhead()
+		end()
+		book.wants(t, 1, "server ends")
+	})
 }
 
 // A closed listener is the other way to end a server.
@@ -201,9 +186,7 @@ func TestServerEndsWithItsListener(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Serve(context.Background(), r.passive, r.ln, ServerConfig{}) }()
 	pingOK(t, r, ClientConfig{Count: 1})
-	if err := r.ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.ln.Close())
 	select {
 	case err := <-done:
 		if err != nil {
@@ -324,58 +307,45 @@ func TestBadServersAreNamed(t *testing.T) {
 		}, rdma.ErrUnreachable, "wait for go-ahead after the read: nothing within 1s"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
-			for _, p := range providers[:2] {
-				t.Run(p.name, func(t *testing.T) {
-					r := p.open(t)
-					badServer(t, r, c.act)
-					_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Timeout: c.timeout})
-					if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) {
-						t.Errorf("Ping = %v, want %v with %q", err, c.is, c.text)
-					}
-				})
-			}
+			overTwo(t, func(t *testing.T, r rig) {
+				badServer(t, r, c.act)
+				_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Timeout: c.timeout})
+				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) {
+					t.Errorf("Ping = %v, want %v with %q", err, c.is, c.text)
+				}
+			})
 		})
 	}
 }
 
 func TestNobodyListens(t *testing.T) {
-	for _, p := range providers[:2] {
-		t.Run(p.name, func(t *testing.T) {
-			r := p.open(t)
-			addr := must(r.passive.Listen(context.Background(),
-				r.ln.Addr()[:strings.LastIndexByte(r.ln.Addr(), ':')]+":0", 1))(t)
-			if err := addr.Close(); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Ping(context.Background(), r.active, ClientConfig{Addr: addr.Addr(), Timeout: 2 * time.Second})
-			if !errors.Is(err, rdma.ErrUnreachable) {
-				t.Errorf("Ping = %v, want unreachable", err)
-			}
-		})
-	}
+	overTwo(t, func(t *testing.T, r rig) {
+		addr := must(r.passive.Listen(context.Background(),
+			r.ln.Addr()[:strings.LastIndexByte(r.ln.Addr(), ':')]+":0", 1))(t)
+		check(t, addr.Close())
+		_, err := Ping(context.Background(), r.active, ClientConfig{Addr: addr.Addr(), Timeout: 2 * time.Second})
+		if !errors.Is(err, rdma.ErrUnreachable) {
+			t.Errorf("Ping = %v, want unreachable", err)
+		}
+	})
 }
 
 func TestARejectionIsOne(t *testing.T) {
-	for _, p := range providers[:2] {
-		t.Run(p.name, func(t *testing.T) {
-			r := p.open(t)
-			done := make(chan error, 1)
-			go func() {
-				req, err := r.ln.Accept(context.Background())
-				if err == nil {
-					err = req.Reject(context.Background(), nil)
-				}
-				done <- err
-			}()
-			_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Timeout: testTimeout})
-			if !errors.Is(err, rdma.ErrRejected) {
-				t.Errorf("Ping = %v, want rejected", err)
+	overTwo(t, func(t *testing.T, r rig) {
+		done := make(chan error, 1)
+		go func() {
+			req, err := r.ln.Accept(context.Background())
+			if err == nil {
+				err = req.Reject(context.Background(), nil)
 			}
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		})
-	}
+			done <- err
+		}()
+		_, err := Ping(context.Background(), r.active, ClientConfig{Addr: r.ln.Addr(), Timeout: testTimeout})
+		if !errors.Is(err, rdma.ErrRejected) {
+			t.Errorf("Ping = %v, want rejected", err)
+		}
+		check(t, <-done)
+	})
 }
 
 func TestACancelledClientSaysHowFarItCame(t *testing.T) {
