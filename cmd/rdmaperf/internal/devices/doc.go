@@ -7,10 +7,6 @@
 // can be used, have MTUs and limits. [Collect] reads them through a [Host], so
 // that tests need no device.
 //
-// # Ownership
-//
-// A Report is a plain value. Nothing is kept open after Collect.
-//
 // # Limitations
 //
 // rdmamap looks at fixed paths, reports no errors, and answers a network

@@ -5,13 +5,7 @@
 // A Reader is read before and behind a window, never inside it: it opens a few files of
 // proc_pid_task(5) for each thread, some 20 us each.
 //
-// # Ownership
-//
-// A Reader belongs to one goroutine. It holds no file open between two readings.
-//
-// # Limitations
-//
-// Linux only. What a kernel does not count (schedstat without CONFIG_SCHED_INFO,
+// What a kernel does not count (schedstat without CONFIG_SCHED_INFO,
 // migrations without CONFIG_SCHED_DEBUG) stays 0. Steal is the whole machine's, in ticks
 // of 10 ms, and no hypervisor has to report it.
 package disturbance
@@ -26,7 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Reader knows the threads.
+// Reader knows the threads. It belongs to one goroutine, and holds no file open between two readings.
 type Reader struct {
 	root fs.FS
 	tids []int

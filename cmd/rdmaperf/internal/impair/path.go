@@ -16,7 +16,8 @@ import (
 // Addresses of the two ends (RFC 5737).
 var Addresses = [2]string{"192.0.2.1", "192.0.2.2"}
 
-// Path is two namespaces and the proxy between them.
+// Path is two namespaces and the proxy between them, which it owns until Close. Processes started in a namespace keep
+// it alive, so they end first.
 type Path struct {
 	ns    [2]netns.NsHandle
 	tun   [2]*os.File
@@ -35,11 +36,9 @@ func Open(c Config) (*Path, error) {
 	}
 	for way := range 2 {
 		p.ways[way] = newProxy(c, uint64(way))
-		p.group.Add(1)
-		go func() {
-			defer p.group.Done()
+		p.group.Go(func() {
 			p.ways[way].run(p.tun[way], p.tun[1-way]) // ends when the devices are closed
-		}()
+		})
 	}
 	return p, nil
 }

@@ -7,10 +7,6 @@
 // option of perftest has a row in the table of options: it is the same, differs in a
 // way that is said, or is refused with the reason.
 //
-// # Ownership
-//
-// A Command is a value without resources.
-//
 // # Limitations
 //
 // rdmaperf's client and server speak rdmaperf's own control protocol: perftest's tools

@@ -35,6 +35,5 @@
 // # Limitations
 //
 // A ping is at most 65535 bytes, as in rping. One connection runs one ping at a
-// time: this is a test of function, its times are no benchmark. A client that
-// says nothing holds its place at the server until the timeout.
+// time: this is a test of function, its times are no benchmark.
 package rping

@@ -7,13 +7,5 @@
 // ratio of a sleeping to a polling stack says as much about the machine as about the two,
 // unless this figure is next to it.
 //
-// # Ownership
-//
-// Measure's two threads end with it. What Hold starts and opens ends with its Close, and
-// with the process.
-//
-// # Limitations
-//
-// Linux only. One waker and one waiter, on different CPUs where there are two; wake-ups
-// across NUMA nodes are not told apart.
+// One waker and one waiter are on different CPUs where there are two; wake-ups across NUMA nodes are not told apart.
 package wakeup
