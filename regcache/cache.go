@@ -3,8 +3,6 @@ package regcache
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -166,19 +164,6 @@ func release(holds []*rdma.Leaving) error {
 		errs = append(errs, l.Release())
 	}
 	return errors.Join(errs...)
-}
-
-// Purge closes every idle region, and flushes every pool.
-func (c *Cache) Purge() error {
-	c.mu.Lock()
-	evicted := c.idle(func(*Region) bool { return true })
-	pools := slices.Collect(maps.Keys(c.pools))
-	c.mu.Unlock()
-	err := c.closeAll(evicted)
-	for _, p := range pools {
-		err = errors.Join(err, p.Flush())
-	}
-	return err
 }
 
 // idle kills and drops the idle regions that f picks; pools keep their own.

@@ -92,10 +92,7 @@ func TestMoreRightsAreAnUpgrade(t *testing.T) {
 
 func TestKeysAreOneOwners(t *testing.T) {
 	r := newRig(t, Config{})
-	other, err := r.c.Scope(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(r.c.Scope(0))(t)
 	foreignPD, _ := r.c.Scope(7)
 	b := r.alloc(8192)
 	mine := r.use(b, rw)
@@ -119,9 +116,7 @@ func TestKeysAreOneOwners(t *testing.T) {
 	}
 	// The end of an owner is that of its keys, of those in use by their last use.
 	h := get(t, other, b, rw)
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Close())
 	if !r.is(h.RKey()) {
 		t.Error("closed in use")
 	}
@@ -189,9 +184,7 @@ func TestIdleRegionsAgeAndThoseInUseDoNot(t *testing.T) {
 	now := time.Unix(1000, 0)
 	trim := func(d time.Duration) {
 		now = now.Add(d)
-		if err := r.c.Trim(now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.c.Trim(now))
 	}
 	a, b, c := r.alloc(4096), r.alloc(4096), r.alloc(4096)
 	ka, kb := r.use(a, rw), r.use(b, rw)
@@ -299,10 +292,7 @@ func TestAHitAllocatesNothing(t *testing.T) {
 	r := newRig(t, Config{})
 	b := r.alloc(4096)
 	if n := testing.AllocsPerRun(100, func() {
-		g, err := r.s.Get(b, rw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := need(r.s.Get(b, rw))(t)
 		g.Put()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -105,14 +105,8 @@ func newRig(t testing.TB, cfg Config) *rig {
 		cfg.Source = SourceArena
 	}
 	d := &fakeDevice{}
-	c, err := New(d, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Scope(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(New(d, cfg))(t)
+	s := need(c.Scope(0))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -128,20 +122,14 @@ func (r *rig) alloc(n int) rdma.Buffer { return alloc(r.t, n) }
 
 func alloc(t testing.TB, n int) rdma.Buffer {
 	t.Helper()
-	b, err := rdma.Alloc(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(rdma.Alloc(n))(t)
 	t.Cleanup(func() { b.Free() })
 	return b
 }
 
 func part(t testing.TB, b rdma.Buffer, off, n int) rdma.Buffer {
 	t.Helper()
-	p, err := b.Slice(off, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := need(b.Slice(off, n))(t)
 	return p
 }
 
@@ -149,10 +137,7 @@ func (r *rig) get(b rdma.Buffer, a rdma.Access) *Region { return get(r.t, r.s, b
 
 func get(t testing.TB, s *Scope, b rdma.Buffer, a rdma.Access) *Region {
 	t.Helper()
-	g, err := s.Get(b, a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := need(s.Get(b, a))(t)
 	if g.Addr() > b.Addr() || g.Addr()+g.Len() < b.Addr()+uint64(b.Len()) || !g.Access().Has(a) {
 		t.Fatalf("region [%#x,+%d) with rights %#x for [%#x,+%d) with %#x", g.Addr(), g.Len(), g.Access(), b.Addr(),
 			b.Len(), a)
@@ -162,9 +147,7 @@ func get(t testing.TB, s *Scope, b rdma.Buffer, a rdma.Access) *Region {
 
 func (r *rig) put(g *Region) {
 	r.t.Helper()
-	if err := g.Put(); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, g.Put())
 }
 
 // use is a get and a put; it returns the key.

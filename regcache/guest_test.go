@@ -12,10 +12,7 @@ import (
 var others = map[string]func(t *testing.T, c *Cache, s *Scope, b rdma.Buffer) *Region{
 	"more rights": func(t *testing.T, _ *Cache, s *Scope, b rdma.Buffer) *Region { return get(t, s, b, all) },
 	"another owner": func(t *testing.T, c *Cache, _ *Scope, b rdma.Buffer) *Region {
-		s, err := c.Scope(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := need(c.Scope(0))(t)
 		return get(t, s, b, all)
 	},
 }
@@ -27,10 +24,7 @@ func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			worlds(t, func(t *testing.T, m mover) {
 				c, s := over(t, m, Config{})
-				p, err := s.NewPool(PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20})
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := need(s.NewPool(PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20}))(t)
 				b := mapped(t, p, 64<<10)
 				g := other(t, c, s, b)
 				lands(t, m, g, b, 1)
@@ -44,14 +38,10 @@ func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
 					defer unmapped(t, p, x)
 				}
 				t.Cleanup(func() {
-					if err := p.Close(); err != nil {
-						t.Error(err)
-					}
+					must(t, p.Close())
 				})
 				lands(t, m, g, b, 2)
-				if err := g.Put(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, g.Put())
 				refused(t, m, key, addr, "memory that was unmapped")
 
 				b = mapped(t, p, 64<<10)
@@ -85,10 +75,7 @@ func TestMemoryUnmappedInUseWaitsForOtherKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			worlds(t, func(t *testing.T, m mover) {
 				c, s := over(t, m, Config{})
-				p, err := s.NewPool(PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20})
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := need(s.NewPool(PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20}))(t)
 				b := mapped(t, p, 64<<10)
 				own, g := get(t, s, b, rdma.LocalWrite), other(t, c, s, b)
 				unmapped(t, p, b)
@@ -101,9 +88,7 @@ func TestMemoryUnmappedInUseWaitsForOtherKeys(t *testing.T) {
 				key := g.RKey()
 				g.Put()
 				unmapped(t, p, x)
-				if err := p.Close(); err != nil {
-					t.Error(err)
-				}
+				must(t, p.Close())
 				if m.Write(key, b.Addr(), []byte{1}) == nil {
 					t.Error("the key outlives the memory")
 				}
@@ -120,17 +105,13 @@ func TestRevoke(t *testing.T) {
 		g := get(t, s, b, all)
 		lands(t, m, g, b, 1)
 		key := g.RKey()
-		if err := g.Revoke(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Revoke())
 		refused(t, m, key, b.Addr(), "a region that was revoked")
 		g, h := get(t, s, b, all), get(t, s, b, all)
 		if g != h || g.RKey() == key {
 			t.Fatal("the region is not a new one that both share")
 		}
-		if err := g.Revoke(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Revoke())
 		x := get(t, s, b, all)
 		if x == h {
 			t.Error("a hit on what was revoked")

@@ -22,9 +22,7 @@ func TestFreeClosesWhatIsIdle(t *testing.T) {
 	b, _ := rdma.Alloc(8192)
 	keep := r.use(r.alloc(4096), rw)
 	k1, k2 := r.use(part(t, b, 0, 4096), rw), r.use(part(t, b, 4096, 100), 0)
-	if err := b.Free(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Free())
 	if r.is(k1) || r.is(k2) || !r.is(keep) {
 		t.Error("a key of freed memory, or none of other memory")
 	}
@@ -39,9 +37,7 @@ func TestFreedMemoryInUseIsUnmappedByTheLastPut(t *testing.T) {
 	addr := b.Addr()
 	g, h := r.get(part(t, b, 0, 4096), rw), r.get(part(t, b, 4096, 4096), 0)
 	merged := r.get(b, rw) // g is in no table now
-	if err := b.Free(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Free())
 	if _, err := r.s.Get(b, rw); !errors.Is(err, rdma.ErrClosed) {
 		t.Errorf("Get of freed memory: %v", err)
 	}
@@ -62,10 +58,7 @@ func TestFreedMemoryInUseIsUnmappedByTheLastPut(t *testing.T) {
 
 func TestABlockThatReturnsTakesItsKeysAlong(t *testing.T) {
 	r := newRig(t, Config{})
-	a, err := rdma.NewArena(1<<20, rdma.ArenaConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := need(rdma.NewArena(1<<20, rdma.ArenaConfig{}))(t)
 	b, _ := a.Alloc(4096, 4096)
 	remoteKey, localKey := r.use(b, rw), r.use(b, rdma.LocalWrite|rdma.RemoteRead)
 	b.Free()
@@ -97,9 +90,7 @@ func TestABlockThatReturnsTakesItsKeysAlong(t *testing.T) {
 		t.Error("held after the last use")
 	}
 	c.Free()
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Close())
 	if n := r.c.Counters(); n.Bytes != 0 {
 		t.Errorf("%d bytes of an unmapped arena", n.Bytes)
 	}
@@ -184,10 +175,7 @@ func TestMemoryThatADeviceDoesNotReleaseStays(t *testing.T) {
 func foreign(t testing.TB, n int) (raw []byte, b rdma.Buffer) {
 	t.Helper()
 	raw = rawMap(t, 0, n)
-	b, err := rdma.Foreign(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b = need(rdma.Foreign(raw))(t)
 	t.Cleanup(func() { b.Free() })
 	return raw, b
 }

@@ -66,17 +66,11 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 			raw:   pins}
 		_, monitors := c.source.(*monitored)
 		w.raw = pins && monitors
-		other, err := c.Scope(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := need(c.Scope(0))(t)
 		w.scopes = []*Scope{s, other}
 		for _, s := range w.scopes {
-			p, err := s.NewPool(PoolConfig{Access: []rdma.Access{rdma.LocalWrite, all}[len(w.pools)], Piece: 256 << 10,
-				Deferred: 128 << 10})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := need(s.NewPool(PoolConfig{Access: []rdma.Access{rdma.LocalWrite, all}[len(w.pools)], Piece: 256 << 10,
+				Deferred: 128 << 10}))(t)
 			w.pools = append(w.pools, p)
 		}
 		steps := []struct {

@@ -12,10 +12,7 @@ func (r *rig) pool(cfg PoolConfig) *Pool {
 	if cfg.Access == 0 {
 		cfg.Access = rw
 	}
-	p, err := r.s.NewPool(cfg)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	p := need(r.s.NewPool(cfg))(r.t)
 	r.t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			r.t.Errorf("close: %v", err)
@@ -26,18 +23,13 @@ func (r *rig) pool(cfg PoolConfig) *Pool {
 
 func mapped(t testing.TB, p *Pool, n int) rdma.Buffer {
 	t.Helper()
-	b, err := p.Map(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(p.Map(n))(t)
 	return b
 }
 
 func unmapped(t testing.TB, p *Pool, b rdma.Buffer) {
 	t.Helper()
-	if err := p.Unmap(b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Unmap(b))
 }
 
 func TestMemoryOfAPoolIsRegisteredWhenItIsMapped(t *testing.T) {
@@ -214,13 +206,9 @@ func TestPoolsRefuseWhatIsWrong(t *testing.T) {
 		t.Errorf("pool in use: %v", err)
 	}
 	unmapped(t, p, b)
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, p.Close())
 	if _, err := p.Map(1); !errors.Is(err, rdma.ErrClosed) {
 		t.Errorf("closed pool: %v", err)
 	}
-	if err := r.s.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, r.s.Close())
 }

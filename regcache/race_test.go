@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -14,7 +15,7 @@ import (
 // finds its registration open and its memory mapped.
 func TestManyUsersAtOnce(t *testing.T) {
 	const users, rounds, slots = 32, 400, 24
-	r := newRig(t, Config{MaxRegions: 10})
+	r := newRig(t, Config{MaxRegions: 10, MaxAge: time.Nanosecond})
 	r.most = 40 * 4096
 	var mem [slots]struct {
 		sync.RWMutex // an owner does not free under its own users' hands
@@ -26,9 +27,7 @@ func TestManyUsersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	var got, busy atomic.Int64
 	for u := range users {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(u), 7))
 			for range rounds {
 				m := &mem[rnd.IntN(slots)]
@@ -41,7 +40,7 @@ func TestManyUsersAtOnce(t *testing.T) {
 					m.b, _ = rdma.Alloc(4 * 4096)
 					m.Unlock()
 				case n < 6:
-					if err := r.c.Purge(); err != nil {
+					if err := r.c.Trim(time.Now()); err != nil {
 						t.Error(err)
 					}
 				default:
@@ -67,7 +66,7 @@ func TestManyUsersAtOnce(t *testing.T) {
 					}
 				}
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	n := r.c.Counters()

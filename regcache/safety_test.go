@@ -33,10 +33,7 @@ func sources(t *testing.T, f func(t *testing.T, s Source)) {
 func TestSafeAddressIsUsedAgain(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
-		b, err := rdma.Alloc(64 << 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(rdma.Alloc(64 << 10))(t)
 		g := get(t, s, b, all)
 		lands(t, m, g, b, 1)
 		key, addr := g.RKey(), b.Addr()
@@ -101,9 +98,7 @@ func TestSafeUnmapInFlight(t *testing.T) {
 		}
 		lands(t, m, g, b, 3)
 		key := g.RKey()
-		if err := g.Put(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Put())
 		if present(b.Addr(), b.Len()) {
 			t.Error("mapped after the operation")
 		}
@@ -198,10 +193,7 @@ func moves(t *testing.T, m mover, src Source, flags uintptr) {
 		t.Errorf("the moved memory was written to: %d", room[0])
 	}
 	g.Put()
-	moved, err := rdma.Foreign(room)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moved := need(rdma.Foreign(room))(t)
 	g = get(t, s, moved, all)
 	lands(t, m, g, moved, 7)
 	g.Put()
@@ -220,9 +212,7 @@ func TestSafeDontneed(t *testing.T) {
 			g := get(t, s, b, all)
 			lands(t, m, g, b, 1)
 			g.Put()
-			if err := unix.Madvise(raw, unix.MADV_DONTNEED); err != nil {
-				t.Fatal(err)
-			}
+			must(t, unix.Madvise(raw, unix.MADV_DONTNEED))
 			if raw[0] != 0 {
 				t.Fatal("the old pages are there")
 			}
@@ -241,29 +231,21 @@ func TestSafeFork(t *testing.T) {
 	m := pinned(t, pin.Config{})
 	for _, noFork := range []bool{false, true} {
 		c, s := over(t, m, Config{})
-		p, err := s.NewPool(PoolConfig{Access: all, Piece: 1 << 20, Arena: rdma.ArenaConfig{NoFork: noFork}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need(s.NewPool(PoolConfig{Access: all, Piece: 1 << 20, Arena: rdma.ArenaConfig{NoFork: noFork}}))(t)
 		b := mapped(t, p, 8192)
 		b.Bytes()[0] = 1
 		g := get(t, s, b, all)
-		has, err := whileForked(b.Addr(), func() {
+		has := need(whileForked(b.Addr(), func() {
 			b.Bytes()[0], b.Bytes()[4096] = 2, 3 // copied on write, for one of the two
 			lands(t, m, g, b, 9)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if has == noFork {
 			t.Errorf("no fork %v: the child has the memory: %v", noFork, has)
 		}
 		lands(t, m, g, b, 11)
 		g.Put()
 		p.Unmap(b)
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Close())
 		_ = c
 	}
 }
@@ -329,9 +311,7 @@ func TestSafeManyThreads(t *testing.T) {
 		c, s := over(t, m, Config{MaxRegions: 8})
 		var wg sync.WaitGroup
 		for u := range 32 {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				for i := range 12 {
@@ -360,7 +340,7 @@ func TestSafeManyThreads(t *testing.T) {
 						b.Free()
 					}
 				}
-			}()
+			})
 		}
 		wg.Wait()
 		if n := c.Counters(); n.Gets != 32*12*3 || n.Puts != n.Gets || n.Regions != 0 || n.Bytes != 0 {
@@ -374,10 +354,7 @@ func TestSafeDeferredBytes(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
 		const bound = 256 << 10
-		p, err := s.NewPool(PoolConfig{Access: all, Piece: 128 << 10, Deferred: bound})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := need(s.NewPool(PoolConfig{Access: all, Piece: 128 << 10, Deferred: bound}))(t)
 		rnd := rand.New(rand.NewPCG(1, 1))
 		for i := range 100 {
 			b := mapped(t, p, 4096*(1+rnd.IntN(20)))
@@ -399,9 +376,7 @@ func TestSafeDeferredBytes(t *testing.T) {
 		if n.Revived == 0 || n.Flushes == 0 {
 			t.Errorf("%+v", n)
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Close())
 		if n := p.Counters(); n.Deferred != 0 || n.Bytes != 0 {
 			t.Errorf("%+v after the end", n)
 		}

@@ -14,10 +14,7 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 	s := NewStore(StoreConfig{Piece: 128 << 10, Keep: 256 << 10})
 	var was uint64
 	for i := range 5 {
-		b, err := s.Alloc(100 << 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(s.Alloc(100 << 10))(t)
 		if b.Addr()%pageSize != 0 || i > 0 && b.Addr() != was {
 			t.Fatalf("memory at %#x behind %#x", b.Addr(), was)
 		}
@@ -28,9 +25,7 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 			t.Fatalf("the key is good: %v", err)
 		}
 		r.put(local)
-		if err := s.Free(b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Free(b))
 		if err := s.Free(b); !errors.Is(err, rdma.ErrClosed) {
 			t.Fatalf("freed twice: %v", err)
 		}
@@ -41,9 +36,7 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 	if taken, mapped := s.Sizes(); taken != 0 || mapped != 128<<10 {
 		t.Errorf("%d taken, %d mapped", taken, mapped)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, s.Close())
 	if n := r.c.Counters(); n.Bytes != 0 {
 		t.Errorf("%+v behind the memory", n)
 	}
@@ -60,17 +53,12 @@ func TestStoreIsBounded(t *testing.T) {
 	var have []rdma.Buffer
 	for range 2000 {
 		if len(have) < 8 && rnd.IntN(2) == 0 {
-			b, err := s.Alloc(1 + rnd.IntN(64<<10))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := need(s.Alloc(1 + rnd.IntN(64<<10)))(t)
 			b.Bytes()[0], b.Bytes()[b.Len()-1] = 1, 1
 			have = append(have, b)
 		} else if len(have) > 0 {
 			i := rnd.IntN(len(have))
-			if err := s.Free(have[i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Free(have[i]))
 			have = append(have[:i], have[i+1:]...)
 		}
 		free := 0
@@ -83,14 +71,10 @@ func TestStoreIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes of free pieces", free)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	for _, b := range have { // still there
 		b.Bytes()[0] = 2
-		if err := s.Free(b); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Free(b))
 	}
 	if taken, mapped := s.Sizes(); taken != 0 || mapped != 0 {
 		t.Errorf("%d taken, %d mapped at the end", taken, mapped)
@@ -105,19 +89,11 @@ func TestStoreMemoryInUseIsHeld(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
 		st := NewStore(StoreConfig{Piece: 256 << 10, Keep: 1 << 20})
-		b, err := st.Alloc(64 << 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(st.Alloc(64 << 10))(t)
 		g := get(t, s, b, all)
-		if err := st.Free(b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, st.Free(b))
 		for range 5 {
-			x, err := st.Alloc(64 << 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := need(st.Alloc(64 << 10))(t)
 			if x.Addr() == b.Addr() {
 				t.Fatal("memory that a device uses is somebody else's")
 			}
@@ -128,9 +104,7 @@ func TestStoreMemoryInUseIsHeld(t *testing.T) {
 			t.Error("unmapped in use")
 		}
 		key := g.RKey()
-		if err := g.Put(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Put())
 		refused(t, m, key, b.Addr(), "freed memory")
 	})
 }
@@ -164,7 +138,5 @@ func TestStoreServesManyThreads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, s.Close())
 }

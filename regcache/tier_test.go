@@ -1,4 +1,4 @@
-package regcache_test
+package regcache
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/conform/conformtest"
@@ -21,69 +20,45 @@ func harness(name, listen string, open func() (a, b rdma.Device, err error)) *co
 		if err != nil {
 			return nil, nil, "", err
 		}
-		ta, errA := regcache.Wrap(a, regcache.TierConfig{})
-		tb, errB := regcache.Wrap(b, regcache.TierConfig{})
+		ta, errA := Wrap(a, TierConfig{})
+		tb, errB := Wrap(b, TierConfig{})
 		return ta, tb, listen, errors.Join(errA, errB)
 	}}
 }
 
-func conforms(t *testing.T, h *conform.Harness) {
-	t.Helper()
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	conformtest.Run(t, h, conform.Options{Strict: true})
-}
-
 // What a device promises, the tier over it keeps.
-func TestConformsOverMem(t *testing.T) {
-	t.Parallel() // it mostly waits
-	conforms(t, harness("regcache+mem", ":0", func() (a, b rdma.Device, err error) {
-		f := memdev.NewFabric(memdev.Config{ReadDelay: 10 * time.Microsecond})
-		a, errA := f.Open("a")
-		b, errB := f.Open("b")
-		return a, b, errors.Join(errA, errB)
-	}))
-}
-
-func TestConformsOverIWARP(t *testing.T) {
-	t.Parallel() // it mostly waits
-	if testing.Short() {
-		t.Skip("short: the suite over iwarp takes some seconds")
+func TestTierConforms(t *testing.T) {
+	for _, h := range []*conform.Harness{
+		harness("regcache+mem", ":0", func() (a, b rdma.Device, err error) {
+			f := memdev.NewFabric(memdev.Config{ReadDelay: 10 * time.Microsecond})
+			a, errA := f.Open("a")
+			b, errB := f.Open("b")
+			return a, b, errors.Join(errA, errB)
+		}),
+		harness("regcache+iwarp", "127.0.0.1:0", func() (a, b rdma.Device, err error) {
+			a, errA := iwarp.Open(iwarp.Config{})
+			b, errB := iwarp.Open(iwarp.Config{})
+			return a, b, errors.Join(errA, errB)
+		}),
+	} {
+		t.Run(h.Name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			t.Cleanup(func() { must(t, h.Close()) })
+			conformtest.Run(t, h, conform.Options{Strict: true})
+		})
 	}
-	conforms(t, harness("regcache+iwarp", "127.0.0.1:0", func() (a, b rdma.Device, err error) {
-		a, errA := iwarp.Open(iwarp.Config{})
-		b, errB := iwarp.Open(iwarp.Config{})
-		return a, b, errors.Join(errA, errB)
-	}))
 }
 
-func tier(t *testing.T, cfg regcache.TierConfig) rdma.Device {
+func newTier(t *testing.T, cfg TierConfig) rdma.Device {
 	t.Helper()
-	a, err := memdev.NewFabric(memdev.Config{}).Open("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := regcache.Wrap(a, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	d := need(Wrap(need(memdev.NewFabric(memdev.Config{}).Open("a"))(t), cfg))(t)
+	t.Cleanup(func() { must(t, d.Close()) })
 	return d
 }
 
 func register(t *testing.T, d rdma.Device, pd rdma.PD, b rdma.Buffer, access rdma.Access) (rdma.MR, uint32) {
 	t.Helper()
-	mr, err := d.RegMR(pd, b, access)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mr := need(d.RegMR(pd, b, access))(t)
 	if mr.Addr() != b.Addr() || mr.Len() != uint64(b.Len()) || mr.Access() != access {
 		t.Errorf("registration of %#x+%d, %v tells %#x+%d, %v", b.Addr(), b.Len(), access, mr.Addr(), mr.Len(),
 			mr.Access())
@@ -103,11 +78,8 @@ func TestTierKeepsWhatItIsToldTo(t *testing.T) {
 		{true, rdma.LocalWrite | rdma.RemoteWrite, true},
 		{true, rdma.LocalWrite | rdma.RemoteInvalidate, false},
 	} {
-		d := tier(t, regcache.TierConfig{Keep: c.keep})
-		b, err := rdma.Alloc(8192)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := newTier(t, TierConfig{Keep: c.keep})
+		b := alloc(t, 8192)
 		mr, first := register(t, d, 0, b, c.access)
 		mr.Close()
 		mr, second := register(t, d, 0, b, c.access)
@@ -118,27 +90,19 @@ func TestTierKeepsWhatItIsToldTo(t *testing.T) {
 		if err := mr.Close(); err != nil {
 			t.Errorf("second close: %v", err)
 		}
-		n := regcache.Tally(d)
+		n := Tally(d)
 		want := map[bool][3]int64{true: {2, 1, 0}, false: {0, 0, 2}}[c.again]
 		if got := [3]int64{n["gets"], n["hits_fast"], n["passed"]}; got != want {
 			t.Errorf("%+v: gets, hits_fast, passed are %v, want %v", c, got, want)
 		}
-		b.Free()
 	}
 }
 
 // A domain can be freed although registrations of it are kept, and not while one is used.
 func TestTierGivesADomainUp(t *testing.T) {
-	d := tier(t, regcache.TierConfig{Keep: true})
-	pd, err := d.AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := rdma.Alloc(4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Free()
+	d := newTier(t, TierConfig{Keep: true})
+	pd := need(d.AllocPD())(t)
+	b := alloc(t, 4096)
 	local, _ := register(t, d, pd, b, rdma.LocalWrite)
 	remote, _ := register(t, d, pd, b, rdma.LocalWrite|rdma.RemoteRead)
 	if err := d.FreePD(pd); !errors.Is(err, rdma.ErrBusy) {
@@ -153,22 +117,14 @@ func TestTierGivesADomainUp(t *testing.T) {
 
 // An idle registration ends when it is older than the bound, at a later call.
 func TestTierTrimsByAge(t *testing.T) {
-	d := tier(t, regcache.TierConfig{Config: regcache.Config{MaxAge: time.Millisecond}})
-	var bufs [2]rdma.Buffer
-	for i := range bufs {
-		b, err := rdma.Alloc(4096)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Free()
-		bufs[i] = b
-	}
-	old, _ := register(t, d, 0, bufs[0], rdma.LocalWrite)
+	d := newTier(t, TierConfig{Config: Config{MaxAge: time.Millisecond}})
+	young := alloc(t, 4096)
+	old, _ := register(t, d, 0, alloc(t, 4096), rdma.LocalWrite)
 	old.Close()
 	for end := time.Now().Add(10 * time.Second); ; {
-		mr, _ := register(t, d, 0, bufs[1], rdma.LocalWrite)
+		mr, _ := register(t, d, 0, young, rdma.LocalWrite)
 		mr.Close()
-		if n := regcache.Tally(d); n["mem_deregs"] > 0 {
+		if n := Tally(d); n["mem_deregs"] > 0 {
 			return
 		}
 		if time.Now().After(end) {

@@ -32,17 +32,13 @@ func worlds(t *testing.T, f func(t *testing.T, m mover)) {
 		fab := memdev.NewFabric(memdev.Config{})
 		a, errA := fab.Open("a")
 		b, errB := fab.Open("b")
-		if err := errors.Join(errA, errB); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(errA, errB))
 		f(t, newPeers(t, a, b, "b:0"))
 	})
 	t.Run("iwarp", func(t *testing.T) {
 		a, errA := iwarp.Open(iwarp.Config{})
 		b, errB := iwarp.Open(iwarp.Config{})
-		if err := errors.Join(errA, errB); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(errA, errB))
 		f(t, newPeers(t, a, b, "127.0.0.1:0"))
 	})
 	t.Run("pin", func(t *testing.T) { f(t, pinned(t, pin.Config{})) })
@@ -55,13 +51,9 @@ func pinned(t testing.TB, cfg pin.Config) *pin.Registrar {
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		t.Skipf("no io_uring here: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, g.Close())
 	})
 	return g
 }
@@ -87,21 +79,11 @@ func newPeers(t testing.TB, near, far rdma.Device, addr string) *peers {
 	p := &peers{Device: far, near: near, t: t}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	var err error
-	p.listener, err = far.Listen(ctx, addr, 4)
-	check(err)
-	p.src, err = rdma.Alloc(peerBytes)
-	check(err)
-	p.mr, err = near.RegMR(0, p.src, rdma.LocalWrite|rdma.RemoteWrite)
-	check(err)
+	p.listener = need(far.Listen(ctx, addr, 4))(t)
+	p.src = need(rdma.Alloc(peerBytes))(t)
+	p.mr = need(near.RegMR(0, p.src, rdma.LocalWrite|rdma.RemoteWrite))(t)
 	for i, d := range []rdma.Device{near, far} {
-		p.cqs[i], err = d.NewCQ(64)
-		check(err)
+		p.cqs[i] = need(d.NewCQ(64))(t)
 	}
 	t.Cleanup(func() {
 		p.hangUp()
@@ -221,19 +203,11 @@ func (p *peers) move(f func() error) error {
 // over is a cache and a scope over a device, closed at the end of the test.
 func over(t testing.TB, reg Registrar, cfg Config) (*Cache, *Scope) {
 	t.Helper()
-	c, err := New(reg, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := need(New(reg, cfg))(t)
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, c.Close())
 	})
-	s, err := c.Scope(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(c.Scope(0))(t)
 	return c, s
 }
 
@@ -262,3 +236,20 @@ func refused(t testing.TB, m mover, key uint32, addr uint64, why string) {
 }
 
 const all = rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
