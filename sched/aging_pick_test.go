@@ -14,14 +14,26 @@ func TestAgingPicksTheOnlyOne(t *testing.T) {
 	}
 }
 
+// head is the oldest request of a class.
+type head struct {
+	class int
+	at    int64
+	seq   uint64
+}
+
+// waiting are requests as policies see them.
+func waiting(now int64, all []head) (ready classSet, h *heads) {
+	h = &heads{now: now}
+	for _, x := range all {
+		h.at[x.class], h.seq[x.class] = x.at, x.seq
+		ready |= 1 << x.class
+	}
+	return ready, h
+}
+
 // The highest rank goes first, a class for each whole period of waiting, and among equal ranks
 // the older, whichever class it is of.
 func TestAgingPicksTheHighestRankAndAmongEqualsTheOldest(t *testing.T) {
-	type head struct {
-		class int
-		at    int64
-		seq   uint64
-	}
 	for _, c := range []struct {
 		name string
 		now  int64
@@ -37,12 +49,7 @@ func TestAgingPicksTheHighestRankAndAmongEqualsTheOldest(t *testing.T) {
 		{"of one age", 6000, []head{{2, 5000, 7}, {3, 5001, 7}}, 2},
 		{"two periods", 7000, []head{{2, 5000, 9}, {3, 7000, 1}}, 2},
 	} {
-		h, ready := &heads{now: c.now}, classSet(0)
-		for _, x := range c.all {
-			h.at[x.class], h.seq[x.class] = x.at, x.seq
-			ready |= 1 << x.class
-		}
-		if got := (&aging{period: 1000}).pick(ready, h); got != c.want {
+		if got := (&aging{period: 1000}).pick(waiting(c.now, c.all)); got != c.want {
 			t.Errorf("%s: class %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -28,28 +28,15 @@ const endMem = 4 << 20
 
 func newEnd(t testing.TB, dev rdma.Device, srq bool) *end {
 	e := &end{t: t, dev: dev}
-	ok := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	var err error
-	e.pd, err = dev.AllocPD()
-	ok(err)
-	e.cq, err = dev.NewCQ(128)
-	ok(err)
+	e.pd = need(dev.AllocPD())(t)
+	e.cq = need(dev.NewCQ(128))(t)
 	cfg := rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16, RecvDepth: 16}
 	if srq {
-		cfg.SRQ, err = dev.NewSRQ(rdma.SRQConfig{PD: e.pd, Depth: 16})
-		ok(err)
+		cfg.SRQ = need(dev.NewSRQ(rdma.SRQConfig{PD: e.pd, Depth: 16}))(t)
 	}
-	e.qp, err = dev.NewQP(cfg)
-	ok(err)
-	e.mem, err = rdma.Alloc(endMem)
-	ok(err)
-	e.mr, err = dev.RegMR(e.pd, e.mem, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteInvalidate)
-	ok(err)
+	e.qp = need(dev.NewQP(cfg))(t)
+	e.mem = need(rdma.Alloc(endMem))(t)
+	e.mr = need(dev.RegMR(e.pd, e.mem, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteInvalidate))(t)
 	t.Cleanup(func() {
 		err := errors.Join(e.qp.Close(), e.mr.Close())
 		if srq {
@@ -67,23 +54,16 @@ func meet(t testing.TB, ca, cb *sched.Config, srq bool) (a, b *end) {
 	t.Helper()
 	f := memdev.NewFabric(memdev.Config{})
 	open := func(name string, c *sched.Config) rdma.Device {
-		var dev rdma.Device
-		dev, err := f.Open(name)
-		if err == nil && c != nil {
-			dev, err = sched.Wrap(dev, *c)
+		dev := need(f.Open(name))(t)
+		if c == nil {
+			return dev
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return dev
+		return need(sched.Wrap(dev, *c))(t)
 	}
 	a, b = newEnd(t, open("a", ca), false), newEnd(t, open("b", cb), srq)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	l, err := b.dev.Listen(ctx, ":0", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need(b.dev.Listen(ctx, ":0", 1))(t)
 	defer l.Close()
 	done := make(chan error, 1)
 	go func() {
@@ -92,15 +72,10 @@ func meet(t testing.TB, ca, cb *sched.Config, srq bool) (a, b *end) {
 			RNRRetry: 7})
 		done <- err
 	}()
-	req, err := l.Accept(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := need(l.Accept(ctx))(t)
 	b.peer = req.Param()
-	_, err = req.Accept(ctx, b.qp, rdma.ConnParam{PrivateData: []byte("answer"), IRD: 4, ORD: 4, RNRRetry: 7})
-	if err := errors.Join(err, <-done); err != nil {
-		t.Fatal(err)
-	}
+	_, err := req.Accept(ctx, b.qp, rdma.ConnParam{PrivateData: []byte("answer"), IRD: 4, ORD: 4, RNRRetry: 7})
+	must(t, errors.Join(err, <-done))
 	return a, b
 }
 
@@ -108,9 +83,7 @@ func (e *end) recv(id, n int) {
 	e.t.Helper()
 	wr := rdma.RecvWR{ID: uint64(id), NumSGE: 1}
 	wr.SGE[0] = rdma.SGE{Addr: e.mem.Addr(), Len: uint32(n), LKey: e.mr.LKey()}
-	if _, err := e.qp.PostRecv([]rdma.RecvWR{wr}); err != nil {
-		e.t.Fatal(err)
-	}
+	need(e.qp.PostRecv([]rdma.RecvWR{wr}))(e.t)
 }
 
 func (e *end) send(id, n int, change func(*rdma.SendWR)) error {
@@ -129,9 +102,7 @@ func (e *end) next(others ...*end) rdma.WC {
 	var wcs [1]rdma.WC
 	for start := time.Now(); time.Since(start) < 10*time.Second; {
 		if n, err := e.cq.Poll(wcs[:]); err != nil || n > 0 {
-			if err != nil {
-				e.t.Fatal(err)
-			}
+			must(e.t, err)
 			return wcs[0]
 		}
 		for _, o := range others {
@@ -189,9 +160,7 @@ func TestBothEndsHaveToAgree(t *testing.T) {
 				for k := range 12 * kib {
 					from.mem.Bytes()[k] = byte(k*7 + k>>8*13 + i)
 				}
-				if err := from.send(2, 12*kib, nil); err != nil {
-					t.Fatal(err)
-				}
+				must(t, from.send(2, 12*kib, nil))
 				if wc := to.next(from); wc.ID != 1 || wc.ByteLen != 12*kib || wc.Status != 0 ||
 					!bytes.Equal(to.mem.Bytes()[:12*kib], from.mem.Bytes()[:12*kib]) {
 					t.Errorf("direction %d: %+v", i, wc)
@@ -219,9 +188,7 @@ func TestSendsAreRefusedWithoutAPeer(t *testing.T) {
 		t.Errorf("longer than the peer's ring: %v", err)
 	}
 	b.recv(1, 20*kib)
-	if err := a.send(2, 8*kib, nil); err != nil {
-		t.Error(err)
-	}
+	must(t, a.send(2, 8*kib, nil))
 	if wc := b.next(a); wc.Status != 0 || wc.ByteLen != 8*kib {
 		t.Errorf("%+v", wc)
 	}
@@ -231,20 +198,12 @@ func TestSendsAreRefusedWithoutAPeer(t *testing.T) {
 func TestCutSendInvalidates(t *testing.T) {
 	cfg := &sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.CutSends}
 	a, b := meet(t, cfg, cfg, false)
-	spare, err := rdma.Alloc(kib)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mr, err := b.dev.RegMR(b.pd, spare, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteInvalidate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	spare := need(rdma.Alloc(kib))(t)
+	mr := need(b.dev.RegMR(b.pd, spare, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteInvalidate))(t)
 	t.Cleanup(func() { mr.Close(); spare.Free() })
 	b.recv(1, 40*kib)
 	a.next0(b)
-	if err := a.send(2, 30*kib, func(w *rdma.SendWR) { w.Op, w.InvKey = rdma.OpSendInv, mr.RKey() }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.send(2, 30*kib, func(w *rdma.SendWR) { w.Op, w.InvKey = rdma.OpSendInv, mr.RKey() }))
 	want := rdma.WC{ID: 1, QPNum: b.qp.Num(), Opcode: rdma.WCRecv, ByteLen: 30 * kib, InvKey: mr.RKey(),
 		Flags: rdma.WithInv}
 	if wc := b.next(a); wc != want {
@@ -274,9 +233,7 @@ func flooded(t *testing.T, sends int) (a, b *end) {
 	}
 	a.next0(b)
 	for i := range sends {
-		if err := a.send(i, 12*kib, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.send(i, 12*kib, nil))
 	}
 	return a, b
 }
@@ -323,13 +280,8 @@ func TestSenderThatSleeps(t *testing.T) {
 	defer cancel()
 	var wcs [4]rdma.WC
 	for got := 0; got < sends; {
-		if err := a.cq.Arm(false); err != nil {
-			t.Fatal(err)
-		}
-		n, err := a.cq.Poll(wcs[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.cq.Arm(false))
+		n := need(a.cq.Poll(wcs[:]))(t)
 		if got += n; n == 0 {
 			if err := a.cq.Wait(ctx); err != nil {
 				t.Fatalf("after %d completions: %v", got, err)

@@ -24,9 +24,7 @@ func TestClosingTakesWhatArrived(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := r.qp.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.qp.Close())
 		var wcs [4]rdma.WC
 		n, err := r.in.Poll(wcs[:])
 		at := slices.IndexFunc(wcs[:n], func(wc rdma.WC) bool { return wc.ID == 101 })
@@ -48,23 +46,9 @@ func TestClosingLeavesSilentSuccessesSilent(t *testing.T) {
 	if n := r.far.carryOut(8); n != 8 {
 		t.Fatalf("%d slices, want 8", n)
 	}
-	if err := r.qp.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.qp.Close())
 	if ids, st := told(r.poll()); len(ids) > 0 {
 		t.Errorf("completions %v %v, want none", ids, st)
-	}
-}
-
-// The state of a connection on which nothing waits is nobody's business.
-func TestStateIsLookedAtOnlyWhereSomethingWaits(t *testing.T) {
-	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
-	before := r.far.looks
-	for range 2 * sched.LookEvery {
-		r.poll()
-	}
-	if n := r.far.looks - before; n != 0 {
-		t.Errorf("%d looks at a connection without work", n)
 	}
 }
 
@@ -75,9 +59,7 @@ func TestASendAsLongAsASliceIsTaken(t *testing.T) {
 	if n, err := r.qp.PostSend([]rdma.SendWR{r.wr(3, rdma.OpSend, 0, kib+1)}); n != 0 || err != rdma.ErrInvalid {
 		t.Errorf("a byte more: %d, %v, want %v", n, err, rdma.ErrInvalid)
 	}
-	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{1, 2}) {
-		t.Errorf("completions %v", ids)
-	}
+	tells(t, r.end(), []uint64{1, 2})
 }
 
 // Of private data, as much is taken as the tier says that there is room for.
@@ -86,21 +68,13 @@ func TestPrivateDataFillsItsRoom(t *testing.T) {
 		dev := newScript(false)
 		dev.loop = true
 		tier := wrapped(t, dev, cutConfig)
-		cq, err := tier.NewCQ(16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := tier.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cq := need(tier.NewCQ(16))(t)
+		q := need(tier.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4}))(t)
 		private := slices.Repeat([]byte{7}, tier.Caps().MaxPrivate+more)
 		got, err := q.Connect(t.Context(), "", rdma.ConnParam{PrivateData: private})
 		if (err == nil) != ok || ok && !slices.Equal(got.PrivateData, private) {
 			t.Errorf("%d bytes more than there is room for: %v", more, err)
 		}
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, q.Close())
 	}
 }

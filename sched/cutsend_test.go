@@ -33,13 +33,9 @@ func loopRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config) (*rig, uint32)
 func (r *rig) register(dev *scriptDevice) (key uint32) {
 	r.t.Helper()
 	mr, err := dev.RegMR(0, r.mem, rdma.LocalWrite) // for the device
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	mr, err = r.tier.RegMR(0, r.mem, rdma.LocalWrite) // and for the tier
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	for i := range home {
 		r.mem.Bytes()[i] = byte(i*7 + i>>8*13)
 	}
@@ -52,9 +48,7 @@ func (r *rig) receive(id, at, n int, key uint32) {
 	wr := rdma.RecvWR{ID: uint64(id), NumSGE: 2}
 	wr.SGE[0] = rdma.SGE{Addr: r.mem.Addr() + uint64(home+at), Len: uint32(n / 3), LKey: key}
 	wr.SGE[1] = rdma.SGE{Addr: r.mem.Addr() + uint64(home+at+n/3), Len: uint32(n - n/3), LKey: key}
-	if _, err := r.qp.PostRecv([]rdma.RecvWR{wr}); err != nil {
-		r.t.Fatal(err)
-	}
+	need(r.qp.PostRecv([]rdma.RecvWR{wr}))(r.t)
 }
 
 // A receive is taken by the message that ends first, not by the one that began
@@ -120,10 +114,10 @@ func TestCutSendsOfEverySize(t *testing.T) {
 	}
 }
 
-// A send that waits for the peer's ring is flushed when the connection ends, also where
-// completions are local and all that was posted has been told: nothing is under way whose
-// failure would say so.
-func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
+// waitingSend has a second send that waits for room in the peer's ring, where completions are local and the first has
+// been told.
+func waitingSend(t *testing.T) *rig {
+	t.Helper()
 	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
 		Room: 8 * kib})
 	for i := range 2 {
@@ -131,19 +125,21 @@ func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
 	}
 	r.end()
 	r.post(r.wr(1, rdma.OpSend, 0, 6*kib), r.wr(2, rdma.OpSend, 0, 6*kib))
-	if ids, st := told(r.poll()); !slices.Equal(ids, []uint64{1}) || st[0] != rdma.StatusSuccess {
-		t.Fatalf("before the end: %v %v, want the first as sent", ids, st)
-	}
-	if err := r.far.Fail(); err != nil {
-		t.Fatal(err)
-	}
+	tells(t, r.poll(), []uint64{1}, rdma.StatusSuccess)
+	return r
+}
+
+// A send that waits for the peer's ring is flushed when the connection ends, also where
+// completions are local and all that was posted has been told: nothing is under way whose
+// failure would say so.
+func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
+	r := waitingSend(t)
+	must(t, r.far.Fail())
 	var got []rdma.WC
 	for range sched.LookEvery {
 		got = append(got, r.poll()...)
 	}
-	if ids, st := told(got); !slices.Equal(ids, []uint64{2}) || st[0] != rdma.StatusWRFlushErr {
-		t.Errorf("after the end: %v %v, want the second flushed", ids, st)
-	}
+	tells(t, got, []uint64{2}, rdma.StatusWRFlushErr)
 }
 
 // What cannot be received whole fails as it would have in one piece.
@@ -234,9 +230,7 @@ func TestRingIsGivenBackUnderEveryPolicy(t *testing.T) {
 	r.end()
 	r.post(r.wr(1, rdma.OpSend, 7, 8*kib))
 	r.post(r.wr(2, rdma.OpSend, 0, 6*kib))
-	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{101, 1, 102, 2}) {
-		t.Errorf("completions %v", ids)
-	}
+	tells(t, r.end(), []uint64{101, 1, 102, 2})
 }
 
 // Slices that fail give the send one error, and no receive is taken.
@@ -246,10 +240,7 @@ func TestSliceOfASendFails(t *testing.T) {
 	r.end()
 	r.far.failAfter, r.far.status = 5, rdma.StatusLocProtErr
 	r.post(r.wr(1, rdma.OpSend, 0, 30*kib), r.wr(2, rdma.OpSend, 0, 8))
-	ids, st := told(r.end())
-	if !slices.Equal(ids, []uint64{1, 2}) || st[0] != rdma.StatusLocProtErr || st[1] != rdma.StatusWRFlushErr {
-		t.Errorf("completions %v %v", ids, st)
-	}
+	tells(t, r.end(), []uint64{1, 2}, rdma.StatusLocProtErr, rdma.StatusWRFlushErr)
 }
 
 // A peer that gives back what it was not lent loses the connection, and so does one

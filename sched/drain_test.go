@@ -19,9 +19,7 @@ func drainRig(t *testing.T) *rig {
 
 func (r *rig) drain() {
 	r.t.Helper()
-	if err := r.qp.Drain(); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.qp.Drain())
 }
 
 // A request that was cut ends before the device is drained, whatever waits beside it, and the
@@ -47,9 +45,7 @@ func TestDrainIsBehindWhatHasBegun(t *testing.T) {
 	if err := r.qp.Resume(); err != nil || r.far.resumes != 1 {
 		t.Errorf("%v, the device resumed %d times, want 1", err, r.far.resumes)
 	}
-	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{1, 2}) {
-		t.Errorf("completions %v, want 1 and 2", ids)
-	}
+	tells(t, r.end(), []uint64{1, 2})
 }
 
 // Where nothing has begun, the device is drained at once.
@@ -95,20 +91,9 @@ func over(t *testing.T) context.Context {
 // What still waits when the time of Disconnect is over is flushed by it, also where all that was
 // posted has been told, and nothing under way will fail.
 func TestDisconnectFlushesWhatWaits(t *testing.T) {
-	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
-		Room: 8 * kib})
-	for i := range 2 {
-		r.receive(101+i, i*8*kib, 8*kib, key)
-	}
-	r.end()
-	r.post(r.wr(1, rdma.OpSend, 0, 6*kib), r.wr(2, rdma.OpSend, 0, 6*kib))
-	r.poll()
-	if err := r.qp.Disconnect(over(t)); err != nil {
-		t.Fatal(err)
-	}
-	if ids, st := told(r.poll()); !slices.Equal(ids, []uint64{2}) || st[0] != rdma.StatusWRFlushErr {
-		t.Errorf("%v %v, want the second flushed", ids, st)
-	}
+	r := waitingSend(t)
+	must(t, r.qp.Disconnect(over(t)))
+	tells(t, r.poll(), []uint64{2}, rdma.StatusWRFlushErr)
 }
 
 // A connection that the device below could not end goes on.
@@ -119,7 +104,5 @@ func TestConnectionThatDoesNotEndGoesOn(t *testing.T) {
 	if err := r.qp.Disconnect(over(t)); err != rdma.ErrState {
 		t.Errorf("%v, want %v", err, rdma.ErrState)
 	}
-	if ids, st := told(r.end()); !slices.Equal(ids, []uint64{1}) || st[0] != rdma.StatusSuccess {
-		t.Errorf("completions %v %v, want 1 with success", ids, st)
-	}
+	tells(t, r.end(), []uint64{1}, rdma.StatusSuccess)
 }

@@ -77,9 +77,7 @@ func stepping(r *rig, below *eventCQ, n int) {
 
 func (r *rig) arm(solicited bool) {
 	r.t.Helper()
-	if err := r.cq.Arm(solicited); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.cq.Arm(solicited))
 }
 
 func (r *rig) wait(what string, want error) {
@@ -101,16 +99,12 @@ func TestAnEventIsForWhatTheUserSees(t *testing.T) {
 	r.wait("seven slices of eight", errStood)
 	stepping(r, below, 9)
 	r.wait("all of it", nil)
-	if ids, _ := told(r.poll()); !slices.Equal(ids, []uint64{1}) {
-		t.Errorf("completions %v, want 1", ids)
-	}
+	tells(t, r.poll(), []uint64{1})
 	r.wait("a second event of one request for it", errStood)
 	r.arm(false)
 	r.post(r.wr(2, rdma.OpWrite, 0, 8))
 	r.far.carryOut(1)
-	if ids, _ := told(r.poll()); !slices.Equal(ids, []uint64{2}) {
-		t.Errorf("completions %v, want 2", ids)
-	}
+	tells(t, r.poll(), []uint64{2})
 	r.wait("a completion that a poll found first", nil)
 }
 
@@ -123,9 +117,7 @@ func TestWhatWasThereRaisesNoEvent(t *testing.T) {
 	r.far.carryOut(3)
 	r.arm(false)
 	r.wait("what was there", errStood)
-	if ids, _ := told(r.poll()); !slices.Equal(ids, []uint64{0, 1, 2}) {
-		t.Errorf("completions %v, want all three", ids)
-	}
+	tells(t, r.poll(), []uint64{0, 1, 2})
 }
 
 // A request for solicited events goes below, where messages are known to be solicited; what
@@ -146,15 +138,11 @@ func TestSolicitedEventsComeFromBelow(t *testing.T) {
 	r.far.carryOut(1)
 	below.onWait = func(context.Context) error { return errStood }
 	r.wait("a completion that is not solicited", errStood)
-	if err := r.qp.Fail(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.qp.Fail())
 	r.wait("before the failure is told", errStood)
 	r.post(r.wr(2, rdma.OpWrite, 0, 8))
 	r.wait("one that failed", nil)
-	if ids, _ := told(r.poll()); !slices.Equal(ids, []uint64{1, 2}) {
-		t.Errorf("completions %v, want 1 and 2", ids)
-	}
+	tells(t, r.poll(), []uint64{1, 2})
 }
 
 // The stronger of two requests for an event stands.

@@ -73,9 +73,6 @@ func Notice(taken, shortest uint32) []byte {
 // RingAt is where the ring begins in a mailbox.
 const RingAt = mailboxHead
 
-// Below is the device that a tier stands on.
-func Below(d rdma.Device) rdma.Device { return d.(*device).below }
-
 // GroupUnder is how many bytes the QPs of the group have under way, 0 without a group.
 func GroupUnder(x rdma.QP) int64 {
 	if g := x.(*qp).win.share.group; g != nil {

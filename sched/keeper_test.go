@@ -1,7 +1,6 @@
 package sched_test
 
 import (
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,43 +9,27 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// paced carries out one request at a poll of the queue below, at most each 150 us: some looks find nothing.
-type paced struct{ *scriptDevice }
-
-type pacedCQ struct {
-	*nullCQ
-	dev  *scriptDevice
-	last time.Time
-	n    atomic.Int64 // polls
-}
-
-func polls(c rdma.CQ) int64 { return sched.BelowCQ(c).(*pacedCQ).n.Load() }
-
-func (d paced) NewCQ(depth int) (rdma.CQ, error) {
-	c, err := d.scriptDevice.NewCQ(depth)
-	return &pacedCQ{nullCQ: c.(*nullCQ), dev: d.scriptDevice}, err
-}
-
-func (d paced) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	cfg.SendCQ, cfg.RecvCQ = cfg.SendCQ.(*pacedCQ).nullCQ, cfg.RecvCQ.(*pacedCQ).nullCQ
-	return d.scriptDevice.NewQP(cfg)
-}
-
-func (c *pacedCQ) Poll(dst []rdma.WC) (int, error) {
-	c.n.Add(1)
-	if now := time.Now(); now.Sub(c.last) >= 150*time.Microsecond {
-		c.dev.qps[0].carryOut(1)
-		c.last = now
+// paced is a device that carries out one request at a poll, at most each 150 us: some looks find nothing.
+func paced() *scriptDevice {
+	d := newScript(false)
+	d.onPoll = func(c *nullCQ) {
+		c.polls.Add(1)
+		if now := time.Now(); now.Sub(c.last) >= 150*time.Microsecond {
+			d.qps[0].carryOut(1)
+			c.last = now
+		}
 	}
-	return c.nullCQ.Poll(dst)
+	return d
 }
+
+func polls(c rdma.CQ) int64 { return sched.BelowCQ(c).(*nullCQ).polls.Load() }
 
 // What an application posted goes on although it does something else: soon after it is seen to
 // be away, and without a pause of the usual length between two slices. Each time anew.
 func TestWhatWaitsGoesOnWithoutTheApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev := newScript(false)
-		r := newRigOver(t, dev, wrapped(t, paced{dev}, sched.Config{Slice: kib, Window: kib}), 8, 4)
+		dev := paced()
+		r := newRigOver(t, dev, wrapped(t, dev, sched.Config{Slice: kib, Window: kib}), 8, 4)
 		for round := 1; round <= 3; round++ {
 			r.seen = nil
 			r.post(r.wr(round, rdma.OpWrite, 0, 64*kib))
@@ -73,20 +56,16 @@ func TestWhatWaitsGoesOnWithoutTheApplication(t *testing.T) {
 // peer. Its receives complete in a queue of their own.
 func loopedApart(t *testing.T, cfg sched.Config) (*rig, uint32) {
 	t.Helper()
-	dev := newScript(false)
+	dev := paced()
 	dev.loop, dev.apart = true, true
-	r := newRigOver(t, dev, wrapped(t, paced{dev}, cfg), 16, 4)
+	r := newRigOver(t, dev, wrapped(t, dev, cfg), 16, 4)
 	return r, r.register(dev)
 }
 
 func (r *rig) close() {
 	r.t.Helper()
-	if err := r.qp.Close(); err != nil {
-		r.t.Error(err)
-	}
-	if err := r.tier.Close(); err != nil {
-		r.t.Error(err)
-	}
+	must(r.t, r.qp.Close())
+	must(r.t, r.tier.Close())
 }
 
 // What a peer may send is looked for each 10 ms and no sooner, while nothing comes.

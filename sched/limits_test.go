@@ -12,10 +12,7 @@ import (
 func TestQueuePairsAreAsLargeAsTheLimits(t *testing.T) {
 	d := wrapped(t, newNull(), sched.Config{})
 	caps := d.Caps()
-	cq, err := d.NewCQ(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cq := need(d.NewCQ(4))(t)
 	for name, c := range map[string]struct {
 		cfg rdma.QPConfig
 		ok  bool
@@ -36,9 +33,7 @@ func TestQueuePairsAreAsLargeAsTheLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
-			if err := q.Close(); err != nil {
-				t.Error(err)
-			}
+			must(t, q.Close())
 		}
 	}
 }

@@ -54,13 +54,7 @@ func TestLooseWindowProvesNowAndThen(t *testing.T) {
 			r.poll()
 		}
 		r.end()
-		marks := 0
-		for _, id := range *seen {
-			if id < 0 {
-				marks++
-			}
-		}
-		if marks != 1 {
+		if marks := count(*seen); marks != 1 {
 			t.Errorf("%d marks in 64 KiB of %d KiB each, want 1", marks, n)
 		}
 	}
@@ -156,9 +150,7 @@ func TestUrgentRequestThatMustWaitIsMarked(t *testing.T) {
 	if len(*seen) < 9 {
 		t.Errorf("the device got %v: the answer made no room for a window", *seen)
 	}
-	if got, _ := told(r.end()); !slices.Equal(got, []uint64{1, urgent}) {
-		t.Errorf("completions %v, want 1 and then %d", got, urgent)
-	}
+	tells(t, r.end(), []uint64{1, urgent})
 }
 
 // Marks of both kinds take places of the completion queue that the user did not pay
@@ -168,19 +160,12 @@ func TestMarkWaitsForAPlaceInTheCompletionQueue(t *testing.T) {
 	// Behind 146 QPs with 8 marks each, 1024 spare places have room for 3 marks of the
 	// next QP; those that come later are sure of one.
 	for _, others := range []int{146, 147} {
-		dev := newScript(true)
-		r := newRigOn(t, dev, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 64, 16)
-		for range others {
-			var err error
-			if r.qp, err = r.tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: 64}); err != nil {
-				t.Fatal(err)
-			}
+		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 16 * kib}, 64, 16)
+		cfg := rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: 64}
+		for range others - 1 {
+			need(r.tier.NewQP(cfg))(t)
 		}
-		if _, err := r.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: 16, ORD: 16}); err != nil {
-			t.Fatal(err)
-		}
-		r.far = dev.qps[len(dev.qps)-1]
-		r.far.failAfter = -1
+		r.connect("", cfg, 16)
 		sched.Loosen(r.qp, false)
 		seen := atDevice(r)
 		r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))

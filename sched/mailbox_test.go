@@ -47,14 +47,7 @@ func TestAShortSendBeforeACutOne(t *testing.T) {
 // Who polls hears what the peer has given back, and posts what waited for it, whatever else there
 // is to poll.
 func TestAPollFindsWhatThePeerGaveBack(t *testing.T) {
-	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
-		Room: 8 * kib})
-	for i := range 2 {
-		r.receive(101+i, i*8*kib, 8*kib, key)
-	}
-	r.end()
-	r.post(r.wr(1, rdma.OpSend, 0, 6*kib), r.wr(2, rdma.OpSend, 0, 6*kib))
-	r.poll()
+	r := waitingSend(t)
 	before := len(r.seen)
 	if r.poll(); len(r.seen) != before {
 		t.Fatal("the second send does not wait")

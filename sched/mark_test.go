@@ -58,9 +58,7 @@ func TestDeviceRefusesAMark(t *testing.T) {
 	r.far.refuses = func(wr *rdma.SendWR) bool { return wr.Op == rdma.OpRead }
 	wrs, ids := kibibytes(r, 1, 8)
 	r.post(wrs...)
-	if got, _ := told(r.end()); !slices.Equal(got, ids) {
-		t.Errorf("completions of %v, want %v", got, ids)
-	}
+	tells(t, r.end(), ids)
 	wrs, ids = kibibytes(r, 9, 2)
 	r.post(wrs...)
 	got, st := told(r.end())
@@ -110,9 +108,7 @@ func TestWideWindowGrowsWhereItRanDryBesideWhatWaits(t *testing.T) {
 		r.post(r.wr(1, rdma.OpWrite, 0, c.size), r.wr(2, rdma.OpWrite, 0, c.size))
 		r.far.carryOut(c.arrived)
 		var wcs [16]rdma.WC
-		if _, err := r.cq.Poll(wcs[:]); err != nil {
-			t.Fatal(err)
-		}
+		need(r.cq.Poll(wcs[:]))(t)
 		if got := sched.Grown(r.qp); got != c.grown {
 			t.Errorf("%s: grew %d times, want %d", c.name, got, c.grown)
 		}

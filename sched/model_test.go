@@ -60,32 +60,18 @@ const arena = 1 << 20
 func newModel(t *rapid.T, cfg sched.Config, local bool, failAfter int) *model {
 	m := &model{t: t, cfg: cfg, dev: newScript(local), depth: 24}
 	m.dev.loop = cfg.Sends == sched.CutSends
-	dev, err := sched.Wrap(m.dev, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := need(sched.Wrap(m.dev, cfg))(t)
 	sched.WithoutKeeper(dev)
-	for _, b := range []*rdma.Buffer{&m.near, &m.home} {
-		if *b, err = rdma.Alloc(arena); err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range []*rdma.Buffer{&m.near, &m.home, &m.sink} {
+		*b = need(rdma.Alloc(arena))(t)
 	}
 	var sink rdma.MR
-	if m.sink, err = rdma.Alloc(arena); err == nil && m.dev.loop {
-		sink, err = dev.RegMR(0, m.sink, rdma.LocalWrite)
+	if m.dev.loop {
+		sink = need(dev.RegMR(0, m.sink, rdma.LocalWrite))(t)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.cq, err = dev.NewCQ(4 * m.depth); err != nil {
-		t.Fatal(err)
-	}
-	if m.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: m.cq, RecvCQ: m.cq, SendDepth: m.depth, MaxInline: 64}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-		t.Fatal(err)
-	}
+	m.cq = need(dev.NewCQ(4 * m.depth))(t)
+	m.qp = need(dev.NewQP(rdma.QPConfig{SendCQ: m.cq, RecvCQ: m.cq, SendDepth: m.depth, MaxInline: 64}))(t)
+	need(m.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}))(t)
 	m.far = m.dev.qps[0]
 	m.far.failAfter, m.far.status = failAfter, rdma.StatusRemAccessErr
 	m.far.onPost = m.posted
@@ -108,9 +94,7 @@ func (m *model) receive(n int) {
 		at := m.sink.Addr() + uint64(m.recvs*longest)
 		wr.SGE[0] = rdma.SGE{Addr: at, Len: 1500, LKey: m.key}
 		wr.SGE[1] = rdma.SGE{Addr: at + 1500, Len: longest - 1500, LKey: m.key}
-		if _, err := m.qp.PostRecv([]rdma.RecvWR{wr}); err != nil {
-			m.t.Fatal(err)
-		}
+		need(m.qp.PostRecv([]rdma.RecvWR{wr}))(m.t)
 		m.recvs++
 	}
 }
@@ -386,10 +370,7 @@ const mostRoom = 5
 // take is a poll with room for so many completions.
 func (m *model) take(room int) int {
 	var wcs [mostRoom]rdma.WC
-	n, err := m.cq.Poll(wcs[:room])
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	n := need(m.cq.Poll(wcs[:room]))(m.t)
 	for _, wc := range wcs[:n] {
 		if wc.ID >= firstRecv {
 			m.received(&wc)

@@ -51,9 +51,7 @@ func (m *model) finish() {
 	if m.dev.loop && !m.far.ended && m.came != len(m.msgs) {
 		m.t.Fatalf("%d messages received of %d", m.came, len(m.msgs))
 	}
-	if err := m.qp.Close(); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, m.qp.Close())
 	for m.poll() > 0 {
 	}
 	for _, a := range m.asks {

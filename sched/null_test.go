@@ -3,16 +3,20 @@ package sched_test
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"golang.org/x/sys/unix"
 )
 
 // nullDevice carries out nothing: every send completes at the next poll.
 type nullDevice struct {
-	caps rdma.Caps
-	qps  uint32
+	caps   rdma.Caps
+	qps    uint32
+	onPoll func(*nullCQ) // before a poll, if not nil
 }
 
 func newNull() *nullDevice {
@@ -32,7 +36,7 @@ func (d *nullDevice) AllocPD() (rdma.PD, error)               { return 0, rdma.E
 func (d *nullDevice) FreePD(rdma.PD) error                    { return rdma.ErrNotSupported }
 func (d *nullDevice) NewSRQ(rdma.SRQConfig) (rdma.SRQ, error) { return nil, rdma.ErrNotSupported }
 func (d *nullDevice) NewCQ(depth int) (rdma.CQ, error) {
-	return &nullCQ{wcs: make([]rdma.WC, depth)}, nil
+	return &nullCQ{wcs: make([]rdma.WC, depth), onPoll: d.onPoll}, nil
 }
 func (d *nullDevice) Event() (rdma.Event, bool) { return rdma.Event{}, false }
 func (d *nullDevice) Close() error              { return nil }
@@ -52,9 +56,15 @@ func (d *nullDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 type nullCQ struct {
 	wcs         []rdma.WC
 	first, many int
+	onPoll      func(*nullCQ)
+	polls       atomic.Int64
+	last        time.Time // for onPoll
 }
 
 func (c *nullCQ) Poll(dst []rdma.WC) (n int, err error) {
+	if c.onPoll != nil {
+		c.onPoll(c)
+	}
 	for n < len(dst) && c.many > 0 {
 		dst[n] = c.wcs[c.first]
 		if c.first++; c.first == len(c.wcs) {
@@ -113,30 +123,17 @@ func (q *nullQP) Connect(_ context.Context, _ string, p rdma.ConnParam) (rdma.Co
 // bareQueue is a QP of dev with its CQ, connected.
 func bareQueue(tb testing.TB, dev rdma.Device, depth int) (rdma.QP, rdma.CQ) {
 	tb.Helper()
-	cq, err := dev.NewCQ(2 * depth)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := qp.Connect(context.Background(), "", rdma.ConnParam{IRD: 16, ORD: 16}); err != nil {
-		tb.Fatal(err)
-	}
+	cq := need(dev.NewCQ(2 * depth))(tb)
+	qp := need(dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth}))(tb)
+	need(qp.Connect(context.Background(), "", rdma.ConnParam{IRD: 16, ORD: 16}))(tb)
 	return qp, cq
 }
 
 func wrapped(tb testing.TB, dev rdma.Device, cfg sched.Config) rdma.Device {
 	tb.Helper()
-	d, err := sched.Wrap(dev, cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	d := need(sched.Wrap(dev, cfg))(tb)
 	tb.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			tb.Error(err)
-		}
+		must(tb, d.Close())
 	})
 	return d
 }
@@ -167,6 +164,15 @@ func requests(n int, size uint32) []rdma.SendWR {
 		wrs[i].SGE[0] = rdma.SGE{Addr: 1 << 20, Len: size}
 	}
 	return wrs
+}
+
+// cpu is the time that this thread has worked.
+func cpu() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }
 
 // BenchmarkPerRequest is the cost of a request on the null device, bare and under

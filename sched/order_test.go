@@ -3,7 +3,6 @@ package sched_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -18,13 +17,8 @@ func TestFigure(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: kib}, 8, 4)
 	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib))
 	r.post(r.wr(2, rdma.OpWrite, 1, 2*kib))
-	ids, _ := told(r.end())
-	if want := []uint32{1, 2, 2, 1}; !slices.Equal(r.keys(), want) {
-		t.Errorf("slices on the wire %v, want %v", r.keys(), want)
-	}
-	if want := []uint64{2, 1}; !slices.Equal(ids, want) {
-		t.Errorf("completions %v, want %v", ids, want)
-	}
+	tells(t, r.end(), []uint64{2, 1})
+	r.reached(1, 2, 2, 1)
 }
 
 // One small urgent request behind a large one completes first, and second without
@@ -53,39 +47,12 @@ func TestUrgentRequestGoesAtOnce(t *testing.T) {
 	r.end()
 }
 
-// A fenced request, and an invalidation, wait for what was posted before them.
-func TestOrderedRequestsNeverOvertake(t *testing.T) {
-	for name, w := range map[string]func(r *rig) rdma.SendWR{
-		"fence": func(r *rig) rdma.SendWR {
-			w := r.wr(2, rdma.OpSend, 7, 64)
-			w.Flags |= rdma.Fence
-			return w
-		},
-		"local_inv": func(r *rig) rdma.SendWR { return r.wr(2, rdma.OpLocalInv, 7, 0) },
-		"send_inv":  func(r *rig) rdma.SendWR { return r.wr(2, rdma.OpSendInv, 7, 64) },
-	} {
+// An invalidation waits for what was posted before it, and so does what is posted behind it.
+func TestInvalidationsNeverOvertake(t *testing.T) {
+	for op, size := range map[rdma.Opcode]int{rdma.OpLocalInv: 0, rdma.OpSendInv: 64} {
 		r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
-		r.post(r.wr(1, rdma.OpWrite, 0, 8*kib), w(r), r.wr(3, rdma.OpSend, 7, 64))
-		ids, _ := told(r.end())
-		if want := []uint64{1, 2, 3}; !slices.Equal(ids, want) {
-			t.Errorf("%s: completions %v, want %v", name, ids, want)
-		}
-	}
-}
-
-// A completion tells that earlier unsignalled requests have ended: that of an
-// urgent request is held until it is true.
-func TestCompletionCoversUnsignalled(t *testing.T) {
-	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
-	unsignaled := r.wr(1, rdma.OpWrite, 0, 8*kib)
-	unsignaled.Flags = 0
-	r.post(unsignaled, r.wr(2, rdma.OpSend, 7, 64))
-	r.far.carryOut(3)
-	if ids, _ := told(r.poll()); len(ids) != 0 || !slices.Contains(r.keys(), 2) {
-		t.Errorf("completions %v while an earlier unsignalled request is under way", ids)
-	}
-	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{2}) {
-		t.Errorf("completions %v, want 2", ids)
+		r.post(r.wr(1, rdma.OpWrite, 0, 8*kib), r.wr(2, op, 7, size), r.wr(3, rdma.OpSend, 7, 64))
+		tells(t, r.end(), []uint64{1, 2, 3})
 	}
 }
 
@@ -135,99 +102,6 @@ func TestWhatIsCut(t *testing.T) {
 		if len(parts) != c.want || sum != c.size {
 			t.Errorf("%s of %d bytes: %d parts of %d bytes, want %d", c.op, c.size, len(parts), sum, c.want)
 		}
-	}
-}
-
-// The bytes of an inline request are the caller's when the post returns, also
-// when the request waits.
-func TestInlineBytesAreTakenAtOnce(t *testing.T) {
-	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
-	r.post(r.wr(1, rdma.OpWrite, 0, 8*kib))
-	b := r.mem.Bytes()
-	copy(b[100*kib:], "before")
-	w := r.wr(2, rdma.OpWrite, 0, 0)
-	w.Flags |= rdma.Inline
-	w.RemoteAddr += 200 * kib
-	w.NumSGE = 2
-	w.SGE[0] = rdma.SGE{Addr: r.mem.Addr() + 100*kib, Len: 3}
-	w.SGE[1] = rdma.SGE{Addr: r.mem.Addr() + 100*kib + 3, Len: 3}
-	r.post(w)
-	copy(b[100*kib:], "after!")
-	r.end()
-	if got := string(b[home+200*kib:][:6]); got != "before" {
-		t.Errorf("the peer has %q", got)
-	}
-	w.SGE[1].Len = 100
-	r.post(r.wr(3, rdma.OpWrite, 0, 8*kib))
-	if _, err := r.qp.PostSend([]rdma.SendWR{w}); err != rdma.ErrInvalid {
-		t.Errorf("inline beyond the limit: %v", err)
-	}
-	r.end()
-}
-
-// shares runs classes 0 and 7, both always with work, and returns how many of n
-// slices were of class 0.
-func shares(t *testing.T, cfg sched.Config, n int) int {
-	cfg.Slice, cfg.Window = kib, 2*kib
-	r := newRig(t, cfg, 64, 4)
-	var open [2]int
-	low := 0
-	for range n {
-		for i, p := range []int{0, 7} {
-			for ; open[i] < 4; open[i]++ {
-				r.post(r.wr(1+i, rdma.OpWrite, p, 4*kib))
-			}
-		}
-		r.far.carryOut(1)
-		for _, wc := range r.poll() {
-			open[wc.ID-1]--
-		}
-	}
-	for _, k := range r.keys()[8:] {
-		if k == 1 {
-			low++
-		}
-	}
-	total := len(r.seen) - 8
-	if total < n/2 {
-		t.Fatalf("%s: %d slices in %d steps", cfg.Policy, total, n)
-	}
-	r.end()
-	return low * 1000 / total
-}
-
-// Under saturating urgent traffic the least urgent class starves with strict
-// priority, and has its share otherwise.
-func TestStarvation(t *testing.T) {
-	const n = 4000
-	if got := shares(t, sched.Config{Policy: sched.Strict}, n); got != 0 {
-		t.Errorf("strict: %d of 1000 slices are of class 0", got)
-	}
-	weights := [sched.Priorities]int{1, 1, 1, 1, 1, 1, 1, 3}
-	if got := shares(t, sched.Config{Policy: sched.DRR, Weights: weights}, n); got < 230 || got > 270 {
-		t.Errorf("drr 1:3: %d of 1000 slices are of class 0", got)
-	}
-	if got := shares(t, sched.Config{Policy: sched.Aging, AgeEvery: time.Microsecond}, n); got < 100 {
-		t.Errorf("aging: %d of 1000 slices are of class 0", got)
-	}
-	even := [sched.Priorities]time.Duration{}
-	for i := range even {
-		even[i] = time.Microsecond
-	}
-	if got := shares(t, sched.Config{Policy: sched.EDF, Deadlines: even}, n); got < 100 {
-		t.Errorf("edf with equal deadlines: %d of 1000 slices are of class 0", got)
-	}
-}
-
-// A whole message far longer than a quantum is paid back, and nobody spins.
-func TestDRRPaysBack(t *testing.T) {
-	r := newRig(t, sched.Config{Policy: sched.DRR, Slice: kib, Window: 2 * kib}, 16, 4)
-	r.post(r.wr(1, rdma.OpWrite, 0, 4*kib))
-	for i := range 4 {
-		r.post(r.wr(2+i, rdma.OpSend, 1, 512*kib), r.wr(6+i, rdma.OpWrite, 0, 4*kib))
-	}
-	if got := r.end(); len(got) != 9 {
-		t.Errorf("%d completions, want 9", len(got))
 	}
 }
 

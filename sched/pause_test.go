@@ -15,10 +15,9 @@ import (
 // its time is over.
 func TestDisconnectPausesBetweenLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev := newScript(false)
+		dev := paced()
 		dev.loop = true // without a receive nothing is carried out
-		r := newRigOver(t, dev, sched.WithoutKeeper(wrapped(t, paced{dev},
-			sched.Config{Slice: kib, Window: 2 * kib})), 8, 4)
+		r := newRigOn(t, dev, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
 		for i := range 3 {
 			r.post(r.wr(1+i, rdma.OpSend, 0, kib))
 		}

@@ -85,11 +85,6 @@ func TestDRRSkipsRounds(t *testing.T) {
 // The earliest deadline goes first, which is the post plus what the class allows, and among
 // equal ones the older request.
 func TestEDFPicksTheEarliestDeadline(t *testing.T) {
-	type head struct {
-		class int
-		at    int64
-		seq   uint64
-	}
 	e := &edf{after: [Priorities]int64{7: 10, 3: 50, 0: 100}}
 	for _, c := range []struct {
 		name string
@@ -105,12 +100,7 @@ func TestEDFPicksTheEarliestDeadline(t *testing.T) {
 		{"later by one", []head{{0, 5, 1}, {7, 94, 2}}, 7},
 		{"in the middle", []head{{0, 0, 1}, {3, 49, 2}, {7, 95, 3}}, 3},
 	} {
-		h, ready := &heads{}, classSet(0)
-		for _, x := range c.all {
-			h.at[x.class], h.seq[x.class] = x.at, x.seq
-			ready |= 1 << x.class
-		}
-		if got := e.pick(ready, h); got != c.want {
+		if got := e.pick(waiting(0, c.all)); got != c.want {
 			t.Errorf("%s: class %d, want %d", c.name, got, c.want)
 		}
 	}

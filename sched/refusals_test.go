@@ -52,11 +52,7 @@ func TestAFailedMarkIsBlamedOnTheFirstFlushed(t *testing.T) {
 	at := slices.IndexFunc(r.far.queue, func(e scriptEntry) bool { return e.wr.RKey == 0 })
 	r.far.failAfter, r.far.status = at, rdma.StatusRemAccessErr
 	r.far.carryOut(at + 1)
-	ids, st := told(r.end())
-	if !slices.Equal(ids, []uint64{1, 2}) ||
-		!slices.Equal(st, []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
-		t.Errorf("completions %v %v, want the cause at the first alone", ids, st)
-	}
+	tells(t, r.end(), []uint64{1, 2}, rdma.StatusRemAccessErr, rdma.StatusWRFlushErr)
 }
 
 // A failure behind requests of which nobody hears is found, and ends what waits.
@@ -67,27 +63,16 @@ func TestAFailureBehindUnsignalledRequests(t *testing.T) {
 		t.Fatalf("%d requests at the device, want 2, and the third to wait", len(r.seen))
 	}
 	r.far.failAfter, r.far.status = 1, rdma.StatusRemAccessErr
-	ids, st := told(r.end())
-	if !slices.Equal(ids, []uint64{2, 3}) ||
-		!slices.Equal(st, []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
-		t.Errorf("completions %v %v, want 2 failed and 3 flushed", ids, st)
-	}
+	tells(t, r.end(), []uint64{2, 3}, rdma.StatusRemAccessErr, rdma.StatusWRFlushErr)
 }
 
 // One queue pair that is closed takes nothing from another of the same queue.
 func TestClosingOneLeavesTheOther(t *testing.T) {
 	a := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
-	q, err := a.tier.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: a.cq, SendDepth: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := need(a.tier.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: a.cq, SendDepth: 8}))(t)
 	a.post(a.wr(1, rdma.OpWrite, 0, 16*kib))
-	if err := q.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if ids, _ := told(a.end()); !slices.Equal(ids, []uint64{1}) {
-		t.Errorf("completions %v, want 1", ids)
-	}
+	must(t, q.Close())
+	tells(t, a.end(), []uint64{1})
 }
 
 // A poll for nothing drives what waits.
@@ -121,34 +106,11 @@ func TestOnePollFindsWhatTheUserSees(t *testing.T) {
 	}
 }
 
-// driven carries out one request at each poll of the queue below.
-type driven struct{ *scriptDevice }
-
-type drivenCQ struct {
-	*nullCQ
-	dev *scriptDevice
-}
-
-func (d driven) NewCQ(depth int) (rdma.CQ, error) {
-	c, err := d.scriptDevice.NewCQ(depth)
-	return &drivenCQ{c.(*nullCQ), d.scriptDevice}, err
-}
-
-func (d driven) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	cfg.SendCQ = cfg.SendCQ.(*drivenCQ).nullCQ
-	return d.scriptDevice.NewQP(cfg)
-}
-
-func (c *drivenCQ) Poll(dst []rdma.WC) (int, error) {
-	c.dev.qps[0].carryOut(1)
-	return c.nullCQ.Poll(dst)
-}
-
 // Disconnect posts what waits before it ends the connection, if there is time.
 func TestDisconnectPostsWhatWaits(t *testing.T) {
 	dev := newScript(false)
-	tier := sched.WithoutKeeper(wrapped(t, driven{dev}, sched.Config{Slice: kib, Window: 2 * kib}))
-	r := newRigOver(t, dev, tier, 8, 4)
+	dev.onPoll = func(*nullCQ) { dev.qps[0].carryOut(1) }
+	r := newRigOn(t, dev, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
 	r.post(r.wr(1, rdma.OpWrite, 0, 32*kib))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

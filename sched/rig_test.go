@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
@@ -13,6 +14,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // rig is a tier over a script device, whose requests the test carries out.
 type rig struct {
 	t    testing.TB
+	dev  *scriptDevice
 	tier rdma.Device
 	far  *scriptQP
 	qp   rdma.QP
@@ -38,34 +40,29 @@ func newRigOn(t testing.TB, dev *scriptDevice, cfg sched.Config, depth int, ord 
 // newRigOver is a rig on a tier over the script device, or over one that passes on to it.
 func newRigOver(t testing.TB, dev *scriptDevice, tier rdma.Device, depth int, ord int) *rig {
 	t.Helper()
-	r := &rig{t: t, tier: tier}
-	var err error
-	if r.mem, err = rdma.Alloc(2 * home); err != nil {
-		t.Fatal(err)
-	}
+	r := &rig{t: t, dev: dev, tier: tier}
+	r.mem = need(rdma.Alloc(2 * home))(t)
 	t.Cleanup(func() { r.mem.Free() })
-	if r.cq, err = tier.NewCQ(4 * depth); err != nil {
-		t.Fatal(err)
-	}
+	r.cq = need(tier.NewCQ(4 * depth))(t)
 	if r.in = r.cq; dev.apart {
-		if r.in, err = tier.NewCQ(4 * depth); err != nil {
-			t.Fatal(err)
-		}
+		r.in = need(tier.NewCQ(4 * depth))(t)
 	}
-	if r.qp, err = tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.in, SendDepth: depth, MaxInline: 64}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = r.qp.Connect(t.Context(), "", rdma.ConnParam{IRD: ord, ORD: ord}); err != nil {
-		t.Fatal(err)
-	}
-	r.far = dev.qps[0]
+	r.connect("", rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.in, SendDepth: depth, MaxInline: 64}, ord)
+	return r
+}
+
+// connect makes the rig's queue pair, connected to addr.
+func (r *rig) connect(addr string, cfg rdma.QPConfig, ord int) {
+	r.t.Helper()
+	r.qp = need(r.tier.NewQP(cfg))(r.t)
+	need(r.qp.Connect(r.t.Context(), addr, rdma.ConnParam{IRD: ord, ORD: ord}))(r.t)
+	r.far = r.dev.qps[len(r.dev.qps)-1]
 	r.far.failAfter = -1
 	r.far.onPost = func(wr *rdma.SendWR) {
 		if wr.RKey != 0 {
 			r.seen = append(r.seen, *wr)
 		}
 	}
-	return r
 }
 
 // wr is a signalled request of n bytes. Its ID is also its key, so that its parts
@@ -91,10 +88,7 @@ func (r *rig) poll() (all []rdma.WC) {
 	r.t.Helper()
 	var wcs [7]rdma.WC
 	for {
-		n, err := r.cq.Poll(wcs[:])
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		n := need(r.cq.Poll(wcs[:]))(r.t)
 		if n == 0 {
 			return all
 		}
@@ -123,10 +117,49 @@ func (r *rig) keys() (ids []uint32) {
 	return ids
 }
 
+// reached compares the keys with those that are wanted.
+func (r *rig) reached(want ...uint32) {
+	r.t.Helper()
+	if got := r.keys(); !slices.Equal(got, want) {
+		r.t.Errorf("at the device %v, want %v", got, want)
+	}
+}
+
+// tells compares the IDs of completions and, where any is named, their statuses.
+func tells(t testing.TB, wcs []rdma.WC, ids []uint64, st ...rdma.Status) {
+	t.Helper()
+	if got, status := told(wcs); !slices.Equal(got, ids) || len(st) > 0 && !slices.Equal(status, st) {
+		t.Errorf("completions %v %v, want %v %v", got, status, ids, st)
+	}
+}
+
 // told are the IDs and statuses of completions.
 func told(wcs []rdma.WC) (ids []uint64, st []rdma.Status) {
 	for _, wc := range wcs {
 		ids, st = append(ids, wc.ID), append(st, wc.Status)
 	}
 	return ids, st
+}
+
+// tester is a test, or a check of package rapid.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test with an error.
+func must(t tester, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(tester) T {
+	return func(t tester) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

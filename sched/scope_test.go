@@ -10,25 +10,9 @@ import (
 // second is a rig on the same device, of a connection to addr.
 func (r *rig) second(addr string) *rig {
 	r.t.Helper()
-	o := &rig{t: r.t, tier: r.tier, mem: r.mem}
-	var err error
-	if o.cq, err = r.tier.NewCQ(32); err != nil {
-		r.t.Fatal(err)
-	}
-	if o.qp, err = r.tier.NewQP(rdma.QPConfig{SendCQ: o.cq, RecvCQ: o.cq, SendDepth: 8, MaxInline: 64}); err != nil {
-		r.t.Fatal(err)
-	}
-	if _, err = o.qp.Connect(r.t.Context(), addr, rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-		r.t.Fatal(err)
-	}
-	dev := sched.Below(r.tier).(*scriptDevice)
-	o.far = dev.qps[len(dev.qps)-1]
-	o.far.failAfter = -1
-	o.far.onPost = func(wr *rdma.SendWR) {
-		if wr.RKey != 0 {
-			o.seen = append(o.seen, *wr)
-		}
-	}
+	o := &rig{t: r.t, dev: r.dev, tier: r.tier, mem: r.mem}
+	o.cq = need(r.tier.NewCQ(32))(r.t)
+	o.connect(addr, rdma.QPConfig{SendCQ: o.cq, RecvCQ: o.cq, SendDepth: 8, MaxInline: 64}, 4)
 	return o
 }
 
@@ -99,16 +83,12 @@ func TestScopeForgetsWhatFailed(t *testing.T) {
 	a := newRig(t, sched.Config{Scope: sched.ScopeDevice, Slice: kib, Window: 4 * kib}, 8, 4)
 	b := a.second("")
 	a.post(a.wr(1, rdma.OpWrite, 0, 64*kib))
-	if err := a.qp.Fail(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.qp.Fail())
 	b.post(b.wr(2, rdma.OpWrite, 0, 64*kib))
 	if len(b.seen) != 4 {
 		t.Errorf("%d slices, want a whole window", len(b.seen))
 	}
-	if err := a.qp.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, a.qp.Close())
 	b.end()
 }
 

@@ -35,17 +35,13 @@ func TestStraightRequestsFillTheWindow(t *testing.T) {
 	for i := range 6 {
 		r.post(r.wr(1+i, rdma.OpWrite, 0, 4*kib))
 	}
-	if want := []uint32{1, 2, 3, 4}; !slices.Equal(r.keys(), want) {
-		t.Errorf("at the device %v, want %v", r.keys(), want)
-	}
+	r.reached(1, 2, 3, 4)
 	r.far.carryOut(1)
 	r.poll()
 	if want := []uint32{1, 2, 3, 4, 5}; !slices.Equal(r.keys(), want) {
 		t.Errorf("behind the first completion %v, want %v", r.keys(), want)
 	}
-	if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{2, 3, 4, 5, 6}) {
-		t.Errorf("completions %v", ids)
-	}
+	tells(t, r.end(), []uint64{2, 3, 4, 5, 6})
 }
 
 // A success of which the user is not notified shows the tier all the same that there is room: a
@@ -139,27 +135,13 @@ func TestSlicesGoBelowTogether(t *testing.T) {
 func TestEachOfAQueueThatSignalsAll(t *testing.T) {
 	const n = 150
 	r := newRig(t, sched.Config{Slice: kib, Window: 1024 * kib}, n, 4)
-	q, err := r.tier.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: n, SigAll: true})
-	if err != nil {
-		t.Fatal(err)
+	r.connect("", rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: n, SigAll: true}, 4)
+	var ids []uint64
+	for _, w := range r.unsignaled(rdma.OpWrite, n, 8) {
+		ids = append(ids, w.ID)
 	}
-	if _, err := q.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-		t.Fatal(err)
-	}
-	dev := sched.Below(r.tier).(*scriptDevice)
-	r.qp, r.far = q, dev.qps[1]
-	r.far.failAfter = -1
-	wrs := r.unsignaled(rdma.OpWrite, n, 8)
-	r.post(wrs...)
-	ids, _ := told(r.end())
-	for i, id := range ids {
-		if id != uint64(1+i) {
-			t.Fatalf("completion %d is of %d", 1+i, id)
-		}
-	}
-	if len(ids) != n {
-		t.Errorf("%d completions of %d", len(ids), n)
-	}
+	r.post(r.unsignaled(rdma.OpWrite, n, 8)...)
+	tells(t, r.end(), ids)
 }
 
 // Writes go from the first byte on. The end of a read comes first: what leaves the peer's
@@ -191,28 +173,6 @@ func TestPoliciesChooseBetweenNeighbours(t *testing.T) {
 	r.end()
 	if got := r.keys(); got[3] == got[4] || got[4] == got[5] {
 		t.Errorf("on the wire %v, want the two in turn", got)
-	}
-}
-
-// A connection without reads has writes of nothing for marks.
-func TestMarksOfAConnectionWithoutReads(t *testing.T) {
-	for ord, want := range map[int]rdma.Opcode{0: rdma.OpWrite, 2: rdma.OpRead} {
-		r := newRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 4 * kib}, 16, ord)
-		marks, writes := 0, 0
-		r.far.onPost = func(w *rdma.SendWR) {
-			if w.RKey != 0 {
-				writes++
-			} else {
-				if marks++; w.Op != want {
-					t.Errorf("ORD %d: a mark is a %s, want a %s", ord, w.Op, want)
-				}
-			}
-		}
-		r.post(r.unsignaled(rdma.OpWrite, 1, 16*kib)...)
-		r.end()
-		if marks == 0 && ord > 0 || writes != 16 {
-			t.Errorf("ORD %d: %d marks and %d slices, want 16", ord, marks, writes)
-		}
 	}
 }
 
@@ -259,45 +219,34 @@ func TestMarksTakeHalfOfORD(t *testing.T) {
 	}
 }
 
-// The state of a connection with work held back costs a system call on some devices: it is
-// looked at once in so many polls that found nothing.
+// The state of a connection costs a system call on some devices: it is looked at once in so many polls that found
+// nothing while work is held back, and not otherwise.
 func TestStateIsLookedAtSeldom(t *testing.T) {
-	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
-	r.post(r.wr(1, rdma.OpWrite, 0, 16*kib))
-	before := r.far.looks
-	for range 3 * sched.LookEvery {
-		r.poll()
+	for held, want := range map[int]int{0: 0, 1: 3} {
+		r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
+		r.post(r.unsignaled(rdma.OpWrite, held, 16*kib)...)
+		before := r.far.looks
+		for range 3 * sched.LookEvery {
+			r.poll()
+		}
+		if n := r.far.looks - before; n != want {
+			t.Errorf("%d held back: %d looks in %d polls, want %d", held, n, 3*sched.LookEvery, want)
+		}
+		r.end()
 	}
-	if n := r.far.looks - before; n != 3 {
-		t.Errorf("%d looks in %d polls, want 3", n, 3*sched.LookEvery)
-	}
-	r.end()
 }
 
 // A completion queue of one entry takes what a poll for nothing finds.
 func TestTheSmallestCompletionQueue(t *testing.T) {
 	a := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
-	cq, err := a.tier.NewCQ(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := a.tier.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := q.Connect(t.Context(), "", rdma.ConnParam{IRD: 4, ORD: 4}); err != nil {
-		t.Fatal(err)
-	}
-	a.qp, a.cq, a.far = q, cq, sched.Below(a.tier).(*scriptDevice).qps[1]
-	a.far.failAfter = -1
+	a.cq = need(a.tier.NewCQ(1))(t)
+	a.connect("", rdma.QPConfig{SendCQ: a.cq, RecvCQ: a.cq, SendDepth: 4}, 4)
 	a.post(a.wr(1, rdma.OpWrite, 0, 8), a.wr(2, rdma.OpWrite, 0, 8), a.wr(3, rdma.OpWrite, 0, 8))
 	a.far.carryOut(3)
-	if n, err := cq.Poll(nil); n != 0 || err != nil {
+	if n, err := a.cq.Poll(nil); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if ids, _ := told(a.poll()); !slices.Equal(ids, []uint64{1, 2, 3}) {
-		t.Errorf("completions %v", ids)
-	}
+	tells(t, a.poll(), []uint64{1, 2, 3})
 }
 
 // A window becomes narrow by a request that is more urgent than one that waits, and by no

@@ -35,41 +35,26 @@ type slowPeer struct {
 
 func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	bare, err := iwarp.Open(iwarp.Config{NoCRC: true})
-	must(err)
+	bare := need(iwarp.Open(iwarp.Config{NoCRC: true}))(t)
 	var dev rdma.Device = bare
 	if cfg != nil {
-		dev, err = sched.Wrap(bare, *cfg)
-		must(err)
+		dev = need(sched.Wrap(bare, *cfg))(t)
 	}
-	s, err := wiretest.Listen(waitLimit)
-	must(err)
+	s := need(wiretest.Listen(waitLimit))(t)
 	defer s.Close()
-	buf, err := rdma.Alloc(bulkSize)
-	must(err)
-	mr, err := dev.RegMR(0, buf, rdma.LocalWrite)
-	must(err)
-	cq, err := dev.NewCQ(64)
-	must(err)
-	qp, err := dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 16})
-	must(err)
+	buf := need(rdma.Alloc(bulkSize))(t)
+	mr := need(dev.RegMR(0, buf, rdma.LocalWrite))(t)
+	cq := need(dev.NewCQ(64))(t)
+	qp := need(dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 16}))(t)
 	p := &slowPeer{t: t, qp: qp}
 	connected := make(chan error, 1)
 	go func() {
 		_, err := qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 16, ORD: 16})
 		connected <- err
 	}()
-	p.peer, err = s.Accept()
-	must(err)
-	_, err = p.peer.Respond(&mpa.Frame{Rev: 2, Reply: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 16, ORD: 16}})
-	must(err)
-	must(<-connected)
+	p.peer = need(s.Accept())(t)
+	need(p.peer.Respond(&mpa.Frame{Rev: 2, Reply: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 16, ORD: 16}}))(t)
+	must(t, <-connected)
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -93,9 +78,7 @@ func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 		<-ended
 		p.peer.Close()
 		for _, f := range []func() error{qp.Close, cq.Close, mr.Close, dev.Close, buf.Free} {
-			if err := f(); err != nil {
-				t.Error(err)
-			}
+			must(t, f())
 		}
 	})
 	for range bulkCount {
@@ -107,9 +90,7 @@ func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 
 func (p *slowPeer) post(wr rdma.SendWR) {
 	p.t.Helper()
-	if _, err := p.qp.PostSend([]rdma.SendWR{wr}); err != nil {
-		p.t.Fatal(err)
-	}
+	need(p.qp.PostSend([]rdma.SendWR{wr}))(p.t)
 }
 
 // read takes FPDUs off the socket until enough is true.
@@ -159,9 +140,7 @@ func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 	answered := 0
 	for p.bulk < bulkCount*bulkSize {
 		for ; answered < p.reads; answered++ {
-			if err := p.peer.Send(wiretest.ReadResponse(0, 0, nil)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.peer.Send(wiretest.ReadResponse(0, 0, nil)))
 		}
 		before := p.bulk
 		p.read(func() bool { return p.bulk == bulkCount*bulkSize || p.reads > answered })
@@ -170,9 +149,7 @@ func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 		}
 	}
 	for ; answered < p.reads; answered++ {
-		if err := p.peer.Send(wiretest.ReadResponse(0, 0, nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.peer.Send(wiretest.ReadResponse(0, 0, nil)))
 	}
 	for stop := time.Now().Add(waitLimit); p.done.Load() < bulkCount+1; time.Sleep(time.Millisecond) {
 		if time.Now().After(stop) {
@@ -199,15 +176,10 @@ func TestPollEndsAfterOneWindow(t *testing.T) {
 	const slice, window, whole = 4 << 10, 16 << 10, 1 << 20
 	dev := &keepingNull{nullDevice: newNull()}
 	qp, cq := bareQueue(t, sched.WithoutKeeper(wrapped(t, dev, sched.Config{Slice: slice, Window: window})), 16)
-	if _, err := qp.PostSend(requests(1, whole)); err != nil {
-		t.Fatal(err)
-	}
+	need(qp.PostSend(requests(1, whole)))(t)
 	wcs := make([]rdma.WC, 4)
 	for sent, told := dev.bytes(), 0; told == 0; {
-		n, err := cq.Poll(wcs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := need(cq.Poll(wcs))(t)
 		now := dev.bytes()
 		if now-sent > window || now == sent && n == 0 {
 			t.Fatalf("one poll posted %d bytes after %d, want 1 to %d", now-sent, sent, window)

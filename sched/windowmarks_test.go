@@ -266,10 +266,7 @@ func TestTheWindowFollowsTheRateNowAndThen(t *testing.T) {
 // A window that is tight again counts from what was proven, and the bytes behind the last mark
 // that proves are behind the next.
 func TestATightWindowCountsFromWhatWasProven(t *testing.T) {
-	var w window
-	w.init(&Config{}, true)
-	w.apart, w.rate = true, 2*looseRate
-	w.resize()
+	w := sized(Config{}, true, 2*looseRate)
 	w.issue(0, 1000)
 	w.mark()
 	w.arrived()

@@ -8,6 +8,15 @@ import (
 // between is what 0.064 bytes a nanosecond carry in 48 ms, in eight parts of whole pages.
 const between = 93 * 8 * 4096
 
+// sized is a window where completions are local, of a path of rate bytes a nanosecond.
+func sized(cfg Config, apart bool, rate float64) *window {
+	var w window
+	w.init(&cfg, true)
+	w.apart, w.rate = apart, rate
+	w.resize()
+	return &w
+}
+
 // While nothing urgent is about, the window is what is sent in a set time, within
 // bounds, and an urgent request makes it narrow until there was none for a while.
 func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
@@ -27,11 +36,9 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 		{"configured wider, adaptive", Config{Window: 64 << 20, Slice: 8 << 20, Adaptive: true}, 100, 64 << 20,
 			8 << 20},
 	} {
-		var w, narrow window
+		var narrow window
 		narrow.init(&c.cfg, true)
-		w.init(&c.cfg, true)
-		w.apart, w.rate = true, c.rate
-		w.resize()
+		w := sized(c.cfg, true, c.rate)
 		if w.bytes != c.window || w.longest() != uint64(c.slice) {
 			t.Errorf("%s: window %d, slice %d, want %d and %d", c.name, w.bytes, w.longest(), c.window, c.slice)
 		}
@@ -64,10 +71,7 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 // more, and there are two.
 func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 	for _, apart := range []bool{false, true} {
-		var w window
-		w.init(&Config{}, true)
-		w.apart, w.rate = apart, 0.064
-		w.resize()
+		w := sized(Config{}, apart, 0.064)
 		slice, every := between/8, between/8
 		if apart {
 			slice, every = between/4, between/2
@@ -131,10 +135,7 @@ func TestWindowIsLooseOnAFastPathWithoutUrgency(t *testing.T) {
 		{"configured", Config{Window: 1 << 20}, true, 100, false},
 		{"configured, adaptive", Config{Window: 1 << 20, Adaptive: true}, true, 100, true},
 	} {
-		var w window
-		w.init(&c.cfg, true)
-		w.apart, w.rate = c.apart, c.rate
-		w.resize()
+		w := sized(c.cfg, c.apart, c.rate)
 		if w.loose != c.loose {
 			t.Errorf("%s: loose %v, want %v", c.name, w.loose, c.loose)
 		}
@@ -147,10 +148,7 @@ func TestWindowIsLooseOnAFastPathWithoutUrgency(t *testing.T) {
 // A path that has become slow is found out by the marks that a loose window still
 // has, within some of them.
 func TestLooseWindowFindsOutThatThePathIsSlow(t *testing.T) {
-	var w window
-	w.init(&Config{}, true)
-	w.apart, w.rate = true, 8*looseRate
-	w.resize()
+	w := sized(Config{}, true, 8*looseRate)
 	marks := 0
 	for ; w.loose && marks < 20; marks++ {
 		w.issue(0, 1<<20)
