@@ -18,11 +18,8 @@ import (
 // compared, and the page has their times and rates.
 func TestRunAllreduce(t *testing.T) {
 	out := t.TempDir()
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1K,64K", "-n",
+	runs(t, "run", "--transport", "iwarp", "--workload", "allreduce", "--ranks", "3", "-s", "1K,64K", "-n",
 		"3", "--output", out)
-	if r.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
 	d := documentOf(t, filepath.Join(out, "result.json"))
 	if len(d.Results) != 3*2*2*4 { // algorithms, sizes, buffers, arms
 		t.Errorf("%d results, want 48", len(d.Results))
@@ -38,16 +35,9 @@ func TestRunAllreduce(t *testing.T) {
 			t.Errorf("%d bytes, eager up to 8 KiB: %d registrations", res.SizeBytes, regs)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(out, "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"All-reduce ring: total p50 by size",
-		"All-reduce halving: bus bw by size", "All-reduce doubling: reduce p50 by size"} {
-		if !strings.Contains(string(page), want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	page := need(os.ReadFile(filepath.Join(out, "report.html")))(t)
+	contains(t, string(page), "All-reduce ring: total p50 by size",
+		"All-reduce halving: bus bw by size", "All-reduce doubling: reduce p50 by size")
 }
 
 // The death of a rank ends the run with one line that names it, soon, and no process is
@@ -102,25 +92,4 @@ func serversOf(parent int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-func TestAllreduceFlagsAreChecked(t *testing.T) {
-	for _, c := range []struct {
-		code int
-		want string
-		args []string
-	}{
-		{reports.ExitUsage, "--ranks", []string{"--ranks", "1"}},
-		{reports.ExitUsage, "--buffers", []string{"--buffers", "old"}},
-		{reports.ExitUsage, "--algorithm", []string{"--algorithm", "tree"}},
-		{reports.ExitUsage, "--size", []string{"-s", "6"}},
-		{reports.ExitUsage, "--eager", []string{"--eager", "much"}},
-		{reports.ExitUsage, "--qp", []string{"-q", "2"}},
-		{reports.ExitNotRun, "in-process only", []string{"--transport", "mem"}},
-	} {
-		r := rdmaperf(t, append([]string{"run", "--workload", "allreduce", "--no-save"}, c.args...)...)
-		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
-		}
-	}
 }

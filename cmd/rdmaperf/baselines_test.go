@@ -19,17 +19,12 @@ func TestBaselinesAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := func(args ...string) {
 		t.Helper()
-		if r := rdmaperf(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
-			"--loop", "plain"}, args...)...); r.code != 0 {
-			t.Fatalf("%q: exit %d, %s", args, r.code, r.stderr)
-		}
+		runs(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
+			"--loop", "plain"}, args...)...)
 	}
 	run("--transport", "mem", "--save", "before", "--no-save")
 	run("--transport", "sched+mem", "--save", "before", "--no-save") // another stack: a file of its own
-	if r := rdmaperf(t, "compare", "before"); r.code != reports.ExitUsage ||
-		!strings.Contains(r.stderr, "no run is saved") {
-		t.Errorf("nothing to compare with: exit %d, %s", r.code, r.stderr)
-	}
+	fails(t, reports.ExitUsage, "no run is saved", "compare", "before")
 	run("--transport", "mem,sched+mem")
 	r := rdmaperf(t, "compare", "before")
 	if r.code != 0 || !strings.Contains(r.stdout, "mem latency send 64") || !strings.Contains(r.stdout, "sched(") ||
@@ -47,33 +42,20 @@ func TestBaselinesAreNamed(t *testing.T) {
 	}
 	// The same home directory on another machine.
 	machine := filepath.Dir(files[0])
-	if err := os.Rename(machine, filepath.Join(filepath.Dir(machine), "0123456789ab")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(machine, filepath.Join(filepath.Dir(machine), "0123456789ab")))
 	for name, want := range map[string]string{"before": "saved on another machine",
 		"never": "never: no such file, and no baseline of that name"} {
-		if r := rdmaperf(t, "compare", name, "after"); r.code != reports.ExitUsage ||
-			!strings.Contains(r.stderr, want) {
-			t.Errorf("%s: exit %d, %s, want %q", name, r.code, r.stderr, want)
-		}
+		fails(t, reports.ExitUsage, want, "compare", name, "after")
 	}
 	for _, name := range []string{"../x", "", ".x", "a/b", strings.Repeat("x", 101)} {
 		if _, err := resultfile.NewBaseline(name); err == nil {
 			t.Errorf("name %q is taken", name)
 		}
 	}
-	if r := rdmaperf(t, append(aMoment, "--save", "../x")...); r.code != reports.ExitUsage ||
-		!strings.Contains(r.stderr, "--save") {
-		t.Errorf("--save ../x: exit %d, %s", r.code, r.stderr)
-	}
+	fails(t, reports.ExitUsage, "--save", append(aMoment, "--save", "../x")...)
 	// A directory that cannot be made is found before anything is measured.
 	file := filepath.Join(data, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o644))
 	t.Setenv("XDG_DATA_HOME", file)
-	if r := rdmaperf(t, append(aMoment, "--save", "x")...); r.code != reports.ExitFailed ||
-		!strings.Contains(r.stderr, "open --save") {
-		t.Errorf("unwritable: exit %d, %s", r.code, r.stderr)
-	}
+	fails(t, reports.ExitFailed, "open --save", append(aMoment, "--save", "x")...)
 }

@@ -16,27 +16,24 @@ func TestABrokenFileHasOneExitCode(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", data)
 	t.Setenv("RDMAPERF_SAVE", "")
 	t.Chdir(t.TempDir())
-	base, err := resultfile.NewBaseline("broken")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := need(resultfile.NewBaseline("broken"))(t)
 	for name, text := range map[string]string{"empty": "", "no JSON": "\x7fELF", "cut off": `{"schema":`,
-		"another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`} {
+		"another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`,
+		"records": `{"id":"a/b","transport":"mem","verdict":"pass"}` + "\n{}\n"} {
 		file := filepath.Join("dir", "x.json")
 		for _, f := range []string{file, filepath.Join(base.Dir(), "x.json")} {
-			if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(f), 0o755))
+			must(t, os.WriteFile(f, []byte(text), 0o644))
 		}
-		for _, args := range [][]string{{"report", "-o", "-", file}, {"compare", file, file}, {"compare", "dir", "dir"},
-			{"compare", "broken", "broken"}} {
+		for _, args := range [][]string{{"report", "-o", "-", file}, {"report", "-o", "page.html", file},
+			{"compare", file, file}, {"compare", "dir", "dir"}, {"compare", "broken", "broken"}} {
 			if r := rdmaperf(t, args...); r.code != reports.ExitUsage || r.stderr == "" || r.stdout != "" {
 				t.Errorf("%s: %q: exit %d, stdout %q, stderr %q, want exit %d and a line", name, args, r.code, r.stdout,
 					r.stderr, reports.ExitUsage)
 			}
 		}
+	}
+	if _, err := os.Stat("page.html"); err == nil {
+		t.Error("a page was written from nothing")
 	}
 }

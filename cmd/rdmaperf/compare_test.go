@@ -14,18 +14,13 @@ import (
 func measured(t *testing.T) func(name string, alter func(d *reports.Document)) string {
 	t.Helper()
 	dir := t.TempDir()
-	r := rdmaperf(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n",
-		"300", "--format", "json")
-	if r.code != 0 {
-		t.Fatalf("exit %d: %s", r.code, r.stderr)
-	}
+	d := measure(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n",
+		"300")
 	return func(name string, alter func(d *reports.Document)) string {
-		d := document(t, []byte(r.stdout))
+		d := d
 		alter(d)
 		path := filepath.Join(dir, name)
-		if err := d.WriteFile(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.WriteFile(path))
 		return path
 	}
 }
@@ -65,9 +60,7 @@ func TestCompare(t *testing.T) {
 		}
 	})
 	broken := filepath.Join(t.TempDir(), "broken.json")
-	if err := os.WriteFile(broken, []byte(`{"schema":"other/v9"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(broken, []byte(`{"schema":"other/v9"}`), 0o644))
 	for _, c := range []struct {
 		args           []string
 		code           int
@@ -125,18 +118,14 @@ func TestCompareDirectories(t *testing.T) {
 	root := t.TempDir()
 	dir := func(name string, p50s ...float64) string {
 		path := filepath.Join(root, name)
-		if err := os.Mkdir(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(path, 0o755))
 		for i, p50 := range p50s {
 			file := write("turn.json", func(d *reports.Document) {
 				for k := range d.Results {
 					d.Results[k].Latency.P50, d.Results[k].Disturbance = p50, nil // of a quiet machine
 				}
 			})
-			if err := os.Rename(file, filepath.Join(path, string(rune('a'+i))+".json")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(file, filepath.Join(path, string(rune('a'+i))+".json")))
 		}
 		return path
 	}
@@ -147,32 +136,18 @@ func TestCompareDirectories(t *testing.T) {
 		t.Errorf("exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
 	empty := dir("empty")
-	if r := rdmaperf(t, "compare", empty, head); r.code != reports.ExitUsage ||
-		!strings.Contains(r.stderr, "no *.json in it") {
-		t.Errorf("exit %d, stderr %q, want exit 2", r.code, r.stderr)
-	}
+	fails(t, reports.ExitUsage, "no *.json in it", "compare", empty, head)
 	foreign := write("foreign.json", func(d *reports.Document) { d.Environment.Version = "v9" })
-	if err := os.Rename(foreign, filepath.Join(head, "z.json")); err != nil {
-		t.Fatal(err)
-	}
-	if r := rdmaperf(t, "compare", base, head); r.code != reports.ExitUsage || !strings.Contains(r.stderr, "v9") {
-		t.Errorf("exit %d, stderr %q, want exit 2 and the other version", r.code, r.stderr)
-	}
+	must(t, os.Rename(foreign, filepath.Join(head, "z.json")))
+	fails(t, reports.ExitUsage, "v9", "compare", base, head)
 }
 
 // Two programs take turns, and what they measure is compared run by run.
 func TestCompareRunsProgramsInTurns(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	r := rdmaperf(t, "compare", "--run", self, self, "--rounds", "2", "--", "--transport", "mem", "--workload",
 		"latency", "--op", "send", "-s", "64", "-n", "50", "--warmup", "none")
-	for _, want := range []string{"mem, A", "mem, B", "64 B send", "2 rounds"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("no %q in\n%s", want, r.stdout)
-		}
-	}
+	contains(t, r.stdout, "mem, A", "mem, B", "64 B send", "2 rounds")
 	if r.code != 0 || strings.Count(r.stderr, "round=") != 4 {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,14 +39,9 @@ func TestEveryWorkloadSaysWhatItCompared(t *testing.T) {
 			if args[name] == "" {
 				t.Fatal("how is it run here?")
 			}
-			file := filepath.Join(t.TempDir(), "r.json")
-			run := rdmaperf(t, append([]string{"run", "--workload", name, "--quiet", "--no-save", "--json", file,
-				"--transport"}, strings.Fields(args[name])...)...)
-			if run.code != 0 {
-				t.Fatalf("exit code %d\n%s%s", run.code, run.stdout, run.stderr)
-			}
+			results := measure(t, append([]string{"run", "--workload", name, "--quiet", "--no-save", "--transport"},
+				strings.Fields(args[name])...)...).Results
 			messages, whole := int64(0), int64(0)
-			results := documentOf(t, file).Results
 			for _, res := range results {
 				if d := res.Disturbance; d == nil || d.Verdict == "" || d.Client == nil && d.Server == nil {
 					t.Errorf("%s %s: what the machine did: %+v", res.Workload, res.Op, d)

@@ -39,21 +39,12 @@ func TestBashCompletes(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "rdmaperf")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(self, filepath.Join(bin, "rdmaperf")))
 	config := filepath.Join(bin, "rdmaperf.d", "rdmaperf", "config.yaml")
-	if err := os.MkdirAll(filepath.Dir(config), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte("hosts: [node7, node8]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(config), 0o755))
+	must(t, os.WriteFile(config, []byte("hosts: [node7, node8]\n"), 0o644))
 	for _, c := range []struct {
 		line string
 		want string // among what is offered

@@ -29,21 +29,13 @@ func conformed(t *testing.T, args ...string) (ran, junitCounts, []page.CaseResul
 	dir := t.TempDir()
 	junit, jsonl := filepath.Join(dir, "junit.xml"), filepath.Join(dir, "conform.jsonl")
 	r := rdmaperf(t, append([]string{"conform", "--junit", junit, "--jsonl", jsonl}, args...)...)
-	b, err := os.ReadFile(junit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(os.ReadFile(junit))(t)
 	var counts junitCounts
 	if err := xml.Unmarshal(b, &counts); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	if b, err = os.ReadFile(jsonl); err != nil {
-		t.Fatal(err)
-	}
-	cases, err := page.ReadConformance(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b = need(os.ReadFile(jsonl))(t)
+	cases := need(page.ReadConformance(bytes.NewReader(b)))(t)
 	if counts.Tests != len(cases) {
 		t.Errorf("%d cases in JUnit, %d records", counts.Tests, len(cases))
 	}
@@ -62,15 +54,8 @@ func TestConformWritesFilesThatReportReads(t *testing.T) {
 	if r := rdmaperf(t, "report", jsonl, "-o", page); r.code != 0 || r.stdout+r.stderr != "" {
 		t.Fatalf("report: exit %d, stderr %q", r.code, r.stderr)
 	}
-	b, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`id="conformance"`, "atm/fetch-add", "Conformance of mem"} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	b := need(os.ReadFile(page))(t)
+	contains(t, string(b), `id="conformance"`, "atm/fetch-add", "Conformance of mem")
 	r = rdmaperf(t, "report", jsonl, "--format", "markdown")
 	if r.code != 0 || !strings.Contains(r.stdout, "| atm | ") {
 		t.Errorf("markdown: exit %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
@@ -81,9 +66,7 @@ func TestConformWritesFilesThatReportReads(t *testing.T) {
 func TestConformLedgerAndStrict(t *testing.T) {
 	ledger := filepath.Join(t.TempDir(), "ledger.json")
 	entry := `{"entries":[{"case":"ord/sig-all","transport":"mem","reason":"for the test","source":"here","confirmed":"2026-01-31"}]}`
-	if err := os.WriteFile(ledger, []byte(entry), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ledger, []byte(entry), 0o644))
 	args := []string{"--transport", "mem", "--only", "ord/sig-all", "--ledger", ledger}
 	r, counts, cases := conformed(t, args...)
 	if r.code != 0 || counts.Failures != 0 || cases[0].Verdict != "xpass" ||
@@ -107,9 +90,7 @@ func TestConformRefusesFilesAndLedgers(t *testing.T) {
 	dir := t.TempDir()
 	ledger := filepath.Join(dir, "ledger.json")
 	entry := `{"entries":[{"case":"ord/no-such-case","transport":"mem","reason":"r","source":"s","confirmed":"2026-01-31"}]}`
-	if err := os.WriteFile(ledger, []byte(entry), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ledger, []byte(entry), 0o644))
 	absent := filepath.Join(dir, "absent", "file")
 	for _, test := range []struct {
 		args []string

@@ -70,28 +70,3 @@ func TestConformOfCallsNotRun(t *testing.T) {
 		t.Errorf("exit %d, %+v, %+v", r.code, counts, cases)
 	}
 }
-
-func TestConformOfCallsRefuses(t *testing.T) {
-	for _, test := range []struct{ transport, only, want string }{
-		{"grpc(fused)", "svc", "needs an RDMA stack below it"},
-		{"grpc(tcp)+iwarp", "svc", "cannot be layered over another"},
-		{"grpc(huh)+iwarp", "svc", `unknown parameter "huh"`},
-		{"grpc(dropin,window=1M)+iwarp", "svc", "gRPC's own defaults"},
-		{"grpc(bufconn)", "svc", "in-process only"},
-		{"grpc(fused)+huh", "svc", `unknown name "huh"`},
-		{"grpc(fused)+iwarp(huh)", "svc", `unknown parameter "huh"`},
-		{"grpc(fused,ring=x)+iwarp", "svc", "ring=x"},
-		{"grpc(fused)+mem", "ord", "matches no case"},
-		{"mem,grpc(fused)+mem", "ord", "has none of the selected cases"},
-	} {
-		r := rdmaperf(t, "conform", "--transport", test.transport, "--only", test.only)
-		if r.code != reports.ExitUsage || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, test.want) {
-			t.Errorf("%q: exit %d, stderr %q, want exit 2 and one line with %q", test.transport, r.code, r.stderr,
-				test.want)
-		}
-	}
-	// Nobody starts a child by hand.
-	if r := rdmaperf(t, "conform-child", "--transport", "grpc(tcp)", "serve"); r.code != reports.ExitUsage {
-		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
-	}
-}

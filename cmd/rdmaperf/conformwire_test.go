@@ -34,17 +34,7 @@ func TestConformWire(t *testing.T) {
 	}
 }
 
-func TestConformWireUsage(t *testing.T) {
-	for _, args := range [][]string{{"--wire", "nowhere"}, {"--wire", ":7174"}, {"--wire", "127.0.0.1:1", "--transport",
-		"mem"}, {"--wire", "127.0.0.1:1", "--only", "imm"}} {
-		if _, line, code := invoke(context.Background(), newConformCommand(), args...); code != reports.ExitUsage {
-			t.Errorf("%v: exit code %d, %q", args, code, line)
-		}
-	}
-	if _, line, code := invoke(context.Background(), newConformCommand(), "--wire",
-		"127.0.0.1:1"); code != reports.ExitNotRun {
-		t.Errorf("nobody there: exit code %d, %q", code, line)
-	}
+func TestConformWireIsExplained(t *testing.T) {
 	if out, line, code := invoke(context.Background(), newConformCommand(), "--explain",
 		"w-55/read-source"); code != reports.ExitOK || !strings.Contains(out, "RFC 5040") {
 		t.Errorf("explain: exit code %d, %q, %q", code, line, out)
@@ -108,18 +98,5 @@ func TestConformWireTarget(t *testing.T) {
 				t.Errorf("the stack is not named: %.300s", out)
 			}
 		})
-	}
-}
-
-func TestServeTargetUsage(t *testing.T) {
-	for _, args := range [][]string{
-		{"--target", "--transport", "mem"}, {"--target", "--transport", "nobody"}, {"--target", "--transport", "tcp"},
-		{"--target", "--once"},
-		{"--transport", "iwarp"}, {"--target", "--token-file", "/dev/null"},
-	} {
-		if _, line, code := invoke(context.Background(), newServeCommand(),
-			append(args, "-p", "0", "--bind", "127.0.0.1")...); code != reports.ExitUsage {
-			t.Errorf("%v: exit code %d, %q", args, code, line)
-		}
 	}
 }

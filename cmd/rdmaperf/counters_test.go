@@ -22,11 +22,7 @@ func ofDevices(all []reports.DeviceCounters) (n int) {
 // --counters shows those that stood still, too.
 func TestRunReadsCounters(t *testing.T) {
 	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
-	if r.code != 0 || r.stderr != "" {
-		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
-	}
-	d := document(t, []byte(r.stdout))
+	d := measure(t, args...)
 	if c := d.Results[0].Counters; c == nil || ofDevices(c.Client) != 1 || ofDevices(c.Server) != 1 ||
 		c.Client[0].Device != devices.TCPDevice || len(c.Client[0].Counters) < 3 {
 		t.Errorf("counters of tcp %+v, want the kernel's of both sides", c)
@@ -34,7 +30,7 @@ func TestRunReadsCounters(t *testing.T) {
 	if c := d.Results[1].Counters; c != nil {
 		t.Errorf("counters of mem %+v, want none", c)
 	}
-	if r = rdmaperf(t, append(args, "--counters")...); strings.Count(strings.Join(strings.Fields(r.stdout), " "),
+	if r := rdmaperf(t, append(args, "--counters")...); strings.Count(strings.Join(strings.Fields(r.stdout), " "),
 		"64 bytes, kernel TCP (all connections) counted: InCsumErrors ") != 1 {
 		t.Errorf("--counters does not show what stood still:\n%s", r.stdout)
 	}

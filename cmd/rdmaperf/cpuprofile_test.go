@@ -24,10 +24,7 @@ func TestProfilesOfBothProcesses(t *testing.T) {
 	const posts, takes = "/drive.(*flowWorker).flow", "/drive.(*flowWorker).takeTurn"
 	for name, c := range map[string]struct{ own, other string }{"client.pprof": {posts, takes},
 		"server.pprof": {takes, posts}} {
-		f, err := os.Open(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := need(os.Open(filepath.Join(dir, name)))(t)
 		defer f.Close()
 		z, err := gzip.NewReader(f) // pprof's proto/profile.proto: "gzip-compressed protocol buffer"
 		if err != nil {
@@ -52,15 +49,9 @@ func TestProfilesOfBothProcesses(t *testing.T) {
 func TestProfileMistakes(t *testing.T) {
 	dir := t.TempDir()
 	file, locked, taken := filepath.Join(dir, "file"), filepath.Join(dir, "locked"), filepath.Join(dir, "taken")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(locked, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(taken, "server.pprof"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o644))
+	must(t, os.Mkdir(locked, 0o555))
+	must(t, os.MkdirAll(filepath.Join(taken, "server.pprof"), 0o755))
 	for _, c := range []struct{ dir, want string }{
 		{file, "mkdir " + file + ": not a directory"},
 		{filepath.Join(file, "below"), "mkdir " + filepath.Join(file, "below") + ": not a directory"},

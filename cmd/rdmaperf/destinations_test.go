@@ -17,15 +17,9 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	full := filepath.Join(dir, "full")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(full, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(full, "result.json"), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o644))
+	must(t, os.Mkdir(full, 0o755))
+	must(t, os.WriteFile(filepath.Join(full, "result.json"), []byte("{}"), 0o644))
 	for _, c := range []struct {
 		code int
 		want string
@@ -62,9 +56,7 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, ".rdmaperf-*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
-	if r := rdmaperf(t, append(aMoment, "-o", full, "--force")...); r.code != 0 {
-		t.Errorf("--force: exit %d, %s", r.code, r.stderr)
-	}
+	runs(t, append(aMoment, "-o", full, "--force")...)
 }
 
 func TestJSONToStdout(t *testing.T) {
@@ -133,37 +125,23 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 	if code := hung.wait(20 * time.Second); code != 128+int(syscall.SIGHUP) {
 		t.Errorf("SIGHUP: exit %d, %s", code, hung.errs.String())
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "hung", "result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := document(t, b); len(d.Results) != 1 || d.Error == nil {
+	if d := documentOf(t, filepath.Join(dir, "hung", "result.json")); len(d.Results) != 1 || d.Error == nil {
 		t.Errorf("SIGHUP: %d results, error %v", len(d.Results), d.Error)
 	}
 
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read.Close()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	p, err := os.StartProcess(self, append([]string{self}, append(aMoment, "-o", filepath.Join(dir, "broken"))...),
 		&os.ProcAttr{Files: []*os.File{nil, write, nil}})
 	write.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	state, err := p.Wait()
 	if err != nil || state.ExitCode() != 1 {
 		t.Errorf("closed stdout: %v, %v", state, err)
 	}
-	if b, err = os.ReadFile(filepath.Join(dir, "broken", "result.json")); err != nil {
-		t.Fatal(err)
-	}
-	if d := document(t, b); len(d.Results) != 1 || d.Error != nil {
+	if d := documentOf(t, filepath.Join(dir, "broken", "result.json")); len(d.Results) != 1 || d.Error != nil {
 		t.Errorf("closed stdout: %d results, error %v", len(d.Results), d.Error)
 	}
 }
@@ -171,15 +149,10 @@ func TestHangupAndClosedStdoutKeepWhatIsFinished(t *testing.T) {
 // What is no file of bounded size is refused at once.
 func TestReportReadsRegularFiles(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	for _, name := range []string{"/dev/zero", fifo} { // nobody writes to the FIFO
 		for _, args := range [][]string{{"report", name, "-o", "-"}, {"compare", name, name}} {
-			r := rdmaperf(t, args...)
-			if r.code != 2 || !strings.Contains(r.stderr, name+": not a regular file") {
-				t.Errorf("%q: exit %d, stderr %q", args, r.code, r.stderr)
-			}
+			fails(t, 2, name+": not a regular file", args...)
 		}
 	}
 }

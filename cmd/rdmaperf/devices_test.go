@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/devices"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
-	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // The command answers on every machine, with devices or with the reason.
@@ -22,9 +21,7 @@ func TestDevicesAlwaysAnswers(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, line)
 	}
 	var r devices.Report
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(out), &r))
 	if (len(r.Devices) == 0) != strings.HasPrefix(text, "no RDMA devices here: ") ||
 		(len(r.Devices) == 0) != (r.Reason != "") {
 		t.Errorf("%d devices, reason %q, text:\n%s", len(r.Devices), r.Reason, text)
@@ -36,15 +33,5 @@ func TestDevicesAlwaysAnswers(t *testing.T) {
 	want := strings.Replace(stackspec.Names(), "verbs, ", "", 1)
 	if got := strings.Join(soft, ", "); got != want {
 		t.Errorf("soft transports = %s, want %s", got, want)
-	}
-}
-
-func TestDevicesKnowsItsFormats(t *testing.T) {
-	if _, line, code := invoke(context.Background(), newDevicesCommand(), "--format",
-		"yaml"); code != reports.ExitUsage || !strings.Contains(line, "text or json") {
-		t.Errorf("exit code %d, %q, want %d and the formats", code, line, reports.ExitUsage)
-	}
-	if _, _, code := invoke(context.Background(), newDevicesCommand(), "mlx5_0"); code == 0 {
-		t.Error("an argument is accepted")
 	}
 }

@@ -34,20 +34,12 @@ func documents(t *testing.T) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	texts := map[string]string{}
 	for _, f := range append(files, filepath.Join(top, "README.md"), filepath.Join(top, "CHANGELOG.md"),
 		filepath.Join(top, "SECURITY.md"), filepath.Join(top, "CONTRIBUTING.md")) {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name, err := filepath.Rel(top, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := need(os.ReadFile(f))(t)
+		name := need(filepath.Rel(top, f))(t)
 		texts[name] = string(b)
 	}
 	return texts
@@ -81,9 +73,7 @@ func TestDocumentsTellWhatIsTrue(t *testing.T) {
 		case !*update:
 			t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run TestDocuments -update", name)
 		default:
-			if err := os.WriteFile(filepath.Join(top, name), []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(top, name), []byte(want), 0o644))
 		}
 	}
 	for table := range documentTables {
@@ -100,10 +90,7 @@ func TestDocumentsTellWhatIsTrue(t *testing.T) {
 func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 	const begin, end = "      \"type\": \"object\", \"properties\": {\n", "      }\n    },\n"
 	path := filepath.Join(top, "reports", "results.schema.json")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile(path))(t)
 	head, rest, found := strings.Cut(string(text), begin)
 	_, tail, ends := strings.Cut(rest, end)
 	if !found || !ends {
@@ -135,9 +122,7 @@ func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 	case !*update:
 		t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run TestDocuments -update", path)
 	default:
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(want), 0o644))
 	}
 }
 
@@ -326,10 +311,7 @@ func TestDocumentedLedgerIsAccepted(t *testing.T) {
 	if block == nil {
 		t.Fatal("no ledger in docs/how-to/conformance.md")
 	}
-	l, err := conform.ReadLedger(bytes.NewReader([]byte(block[1])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need(conform.ReadLedger(bytes.NewReader([]byte(block[1]))))(t)
 	if stale := l.Stale(conform.Catalogue()); len(l.Entries) == 0 || len(stale) > 0 {
 		t.Errorf("%d entries, stale %+v", len(l.Entries), stale)
 	}

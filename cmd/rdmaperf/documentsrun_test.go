@@ -110,41 +110,24 @@ func shortened(words []string, port string) []string {
 // prepareFiles makes what the reader of a page has already: two builds, two documents, their directories, a ledger.
 func prepareFiles(t *testing.T, page string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	for _, build := range []string{"before", "after", "base", "head"} {
 		if strings.Contains(page, "./"+build) {
-			if err := os.Symlink(self, build); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(self, build))
 		}
 	}
 	ledger := `{"entries": []}`
 	if block := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(page); block != nil {
 		ledger = block[1]
 	}
-	if err := os.WriteFile("known.json", []byte(ledger), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("known.json", []byte(ledger), 0o644))
 	for _, dir := range []string{"old", "new"} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o755))
 	}
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "latency,throughput", "--op", "send", "-s", "64",
+	runs(t, "run", "--transport", "iwarp", "--workload", "latency,throughput", "--op", "send", "-s", "64",
 		"-D", "60ms", "--rounds", "3", "--json", "old/1.json")
-	if r.code != 0 {
-		t.Fatalf("exit %d: %s", r.code, r.stderr)
-	}
-	document, err := os.ReadFile("old/1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := need(os.ReadFile("old/1.json"))(t)
 	for _, name := range []string{"new/1.json", "old.json", "new.json", "baseline.json", "base.json"} {
-		if err := os.WriteFile(name, document, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, document, 0o644))
 	}
 }

@@ -285,14 +285,9 @@ func capabilityTable(t *testing.T) string {
 	names := []string{"iwarp", "mem"}
 	var caps []rdma.Caps
 	for _, name := range names {
-		dev, err := new(stackspec.Set).OpenDevice(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dev := need(new(stackspec.Set).OpenDevice(name))(t)
 		caps = append(caps, dev.Caps())
-		if err := dev.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dev.Close())
 	}
 	var b strings.Builder
 	row := func(what string, cell func(c *rdma.Caps) string) {

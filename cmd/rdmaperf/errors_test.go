@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // errorsFile has a command line of each of the likely mistakes, and below it the exit code and the last line of stderr.
@@ -12,14 +16,8 @@ const errorsFile = "testdata/errors.txt"
 
 // The wording of errors is as it was read last: one line each, with the operation, the object and the cause.
 func TestErrorsReadAsWritten(t *testing.T) {
-	text, err := os.ReadFile(errorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile(errorsFile))(t)
+	here := need(os.Getwd())(t)
 	t.Chdir(t.TempDir()) // no file of a command is there
 	var now strings.Builder
 	errors, hints := 0, 0
@@ -46,12 +44,36 @@ func TestErrorsReadAsWritten(t *testing.T) {
 	switch {
 	case now.String() == string(text):
 	case *update:
-		if err := os.WriteFile(here+"/"+errorsFile, []byte(now.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(here+"/"+errorsFile, []byte(now.String()), 0o644))
 	default:
 		t.Errorf("errors read otherwise: run go test ./cmd/rdmaperf -run TestErrorsRead -update, and read the change:\n%s",
 			firstDifference(string(text), now.String()))
+	}
+}
+
+// Every mistake of testdata/mistakes.txt ends with its exit code and one line on stderr, and nothing was begun
+// where it is of the command line. The whole lines are in errors.txt, of fewer.
+func TestMistakesHaveOneLineAndTheirCode(t *testing.T) {
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	_, taken, _ := net.SplitHostPort(l.Addr().String())
+	rows := 0
+	for line := range strings.Lines(string(need(os.ReadFile("testdata/mistakes.txt"))(t))) {
+		code, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		args, want, found := strings.Cut(rest, " =>")
+		if code == "#" || !found {
+			continue
+		}
+		rows++
+		r := rdmaperf(t, strings.Fields(strings.ReplaceAll(args, "TAKEN", taken))...)
+		if strconv.Itoa(r.code) != code || r.code == reports.ExitUsage && r.stdout != "" ||
+			!strings.HasPrefix(r.stderr, "rdmaperf: ") || strings.Count(r.stderr, "\n") != 1 ||
+			!strings.Contains(r.stderr, strings.TrimSpace(want)) {
+			t.Errorf("%s: exit %d, %q, %q", strings.TrimSpace(line), r.code, r.stdout, r.stderr)
+		}
+	}
+	if rows < 300 {
+		t.Errorf("%d mistakes", rows)
 	}
 }
 

@@ -47,21 +47,11 @@ func TestForeignDocumentsDoNotSteerTheTerminal(t *testing.T) {
 		"--quiet", "-o", "good"); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
-	text, err := os.ReadFile(filepath.Join("good", "result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile(filepath.Join("good", "result.json")))(t)
 	var doc any
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
-	text, err = json.Marshal(bend(doc, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("bent.json", text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &doc))
+	text = need(json.Marshal(bend(doc, "")))(t)
+	must(t, os.WriteFile("bent.json", text, 0o644))
 	good := filepath.Join("good", "result.json")
 	for _, c := range []struct {
 		args string
@@ -95,9 +85,7 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 	t.Setenv("RDMAPERF_TOKEN", "")
 	secret := filepath.Join(t.TempDir(), "right")
 	for name, token := range map[string]string{secret: right, secret + "-not": wrong} {
-		if err := os.WriteFile(name, []byte(token+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(token+"\n"), 0o600))
 	}
 	server, port := serveHere(t, "--token-file", secret, "--verbose")
 	said := ""
@@ -110,9 +98,7 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 		}
 		said += r.stdout + r.stderr
 	}
-	if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.cmd.Process.Signal(syscall.SIGTERM))
 	server.wait(30 * time.Second)
 	if !strings.Contains(server.errs.String(), "the token differs from the server's") {
 		t.Errorf("the server does not log the unknown client: %s", server.errs.String())
@@ -142,14 +128,9 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 // In a network of its own this machine has a public address: a server there that anybody may
 // use says so, once, and one with a list or a token does not.
 func TestAServerOnAPublicAddressSaysSoOnce(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	secret := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(secret, []byte("open sesame"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte("open sesame"), 0o600))
 	for args, want := range map[string]int{"": 1, "--bind 203.0.113.5": 1, "--bind 127.0.0.1": 0,
 		"--allow 203.0.113.0/24": 0, "--token-file " + secret: 0} {
 		cmd := exec.Command("/bin/sh",

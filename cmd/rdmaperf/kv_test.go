@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,16 +20,9 @@ runs:
  - {name: tensors, tensor: exchange, size: [1K, 100K], iters: 5}
 `)
 	jsonFile := filepath.Join(dir, "r.json")
-	r := rdmaperf(t, "run", "--scenario", file, "--json", jsonFile)
-	if r.code != 0 {
-		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
-	}
-	b, err := os.ReadFile(jsonFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := runs(t, "run", "--scenario", file, "--json", jsonFile)
 	var got []string
-	for _, res := range document(t, b).Results {
+	for _, res := range documentOf(t, jsonFile).Results {
 		switch {
 		case kv.Of(&res) != nil && res.Workload == "kv" && kv.Of(&res).FieldBytes == 50 &&
 			kv.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
@@ -49,52 +41,9 @@ runs:
 	if strings.Join(got, ", ") != want {
 		t.Errorf("results %q, want %q", got, want)
 	}
-	for _, text := range []string{"side by side: kv call", "depth 2, 1 connection", "depth 1, 1 connection",
-		"store bbolt", "max scan", "a tensor each way"} {
-		if !strings.Contains(r.stdout, text) {
-			t.Errorf("no %q in:\n%s", text, r.stdout)
-		}
-	}
+	contains(t, r.stdout, "side by side: kv call", "depth 2, 1 connection", "depth 1, 1 connection",
+		"store bbolt", "max scan", "a tensor each way")
 	page := filepath.Join(dir, "r.html")
-	if r := rdmaperf(t, "report", jsonFile, "-o", page); r.code != 0 {
-		t.Fatalf("report: exit %d, %q", r.code, r.stderr)
-	}
-	html, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(html), `id="kv"`) {
-		t.Error("the page has no section on the mixes")
-	}
-}
-
-// What makes no sense for these workloads is refused, and the flag is named.
-func TestRunRefusesMixesAndTensors(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"--ycsb g", 2, `read --ycsb: "g": want a, b, c, d, e, f or all`},
-		{"--tensor shove", 2, `read --tensor: "shove": want push, pull, exchange`},
-		{"--ycsb a --records 0", 2, "0 records"},
-		{"--ycsb a --field-bytes 3", 2, "fields of 3 bytes"},
-		{"--ycsb a --max-scan 0", 2, "scans of 0"},
-		{"--workload kv -s 64", 2, "read --size: records"},
-		{"--workload kv --op write", 2, "read --op: write"},
-		{"--workload tensor --op send", 2, "read --op: send"},
-		{"--workload kv --threads 2", 2, "read --threads: "},
-		{"--workload rpc --ycsb a", 2, "for --workload kv"},
-		{"--workload latency --tensor push", 2, "for --workload tensor"},
-		{"--ycsb a --transport mem", 2, "no operation call"},
-		{"--workload tensor --polling event", 2, "polling"},
-	} {
-		args := append([]string{"run", "--transport", "grpc(unix)"}, strings.Fields(c.args)...)
-		if strings.Contains(c.args, "--transport") {
-			args = append([]string{"run"}, strings.Fields(c.args)...)
-		}
-		if r := rdmaperf(t, args...); r.code != c.code || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("run %s: exit %d, stderr %q, want %d and %q", c.args, r.code, r.stderr, c.code, c.want)
-		}
-	}
+	runs(t, "report", jsonFile, "-o", page)
+	contains(t, contents(t, dir, "r.html"), `id="kv"`)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
+	"github.com/rdmaperf/rdmaperf/reports"
 )
 
 // asCommand makes the test binary behave as rdmaperf. It is set for every
@@ -58,22 +60,56 @@ func quickly(args []string) []string {
 	return append([]string{"run", "--warmup", "20"}, args[1:]...)
 }
 
-// inAllFormats runs a command line once, and returns the name of a directory with its
-// results in every format beside what it printed as JSON.
-func inAllFormats(t testing.TB, args ...string) (r ran, dir string) {
+// runs is a command line that has to end with 0.
+func runs(t testing.TB, args ...string) ran {
+	t.Helper()
+	r := rdmaperf(t, args...)
+	if r.code != 0 {
+		t.Fatalf("%q: exit %d\n%s%s", args, r.code, r.stdout, r.stderr)
+	}
+	return r
+}
+
+// fails is a command line that has to end with a code, and with some words on stderr.
+func fails(t testing.TB, code int, says string, args ...string) {
+	t.Helper()
+	if r := rdmaperf(t, args...); r.code != code || !strings.Contains(r.stderr, says) {
+		t.Errorf("%q: exit %d, %s, want %d and %q", args, r.code, r.stderr, code, says)
+	}
+}
+
+// measure is the document of a run that has to end with 0.
+func measure(t testing.TB, args ...string) *reports.Document {
+	t.Helper()
+	return document(t, []byte(runs(t, append(slices.Clone(args), "--format", "json")...).stdout))
+}
+
+// inAllFormats is measure of n results without a word on stderr, and the directory where they are in every format.
+func inAllFormats(t testing.TB, n int, args ...string) (d *reports.Document, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "out")
-	return rdmaperf(t, append(slices.Clone(args), "--format", "json", "-o", dir)...), dir
+	r := runs(t, append(slices.Clone(args), "--format", "json", "-o", dir)...)
+	d = document(t, []byte(r.stdout))
+	if r.stderr != "" || len(d.Results) != n {
+		t.Fatalf("%q: %d results, want %d, stderr %q", args, len(d.Results), n, r.stderr)
+	}
+	return d, dir
 }
 
 // contents reads a file of a directory of results.
 func contents(t testing.TB, dir, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
+	return string(need(os.ReadFile(filepath.Join(dir, name)))(t))
+}
+
+// contains finds every one of the words in a text.
+func contains(t testing.TB, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in:\n%.4000s", w, text)
+		}
 	}
-	return string(b)
 }
 
 // rdmaperf runs a command line in this process; server children are processes.
@@ -89,6 +125,15 @@ func rdmaperf(t testing.TB, args ...string) ran {
 	return ran{code, out.String(), errs.String()}
 }
 
+// freePort is a TCP port that is free a moment later, most often.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
 // process is rdmaperf as a process of its own.
 type process struct {
 	t    testing.TB
@@ -100,15 +145,10 @@ type process struct {
 
 func start(t testing.TB, args ...string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	p := &process{t: t, cmd: exec.Command(self, quickly(args)...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)
 		p.cmd.Wait()
@@ -185,4 +225,21 @@ func alive(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(b), ") ")
 	return !strings.HasPrefix(rest, "Z")
+}
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,16 +16,8 @@ import (
 // Limits that no pair is beyond make the verdict that of no machine.
 func TestRanksStartedByHandMeasureEachPair(t *testing.T) {
 	const n = 3
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close() // rank 0 takes it
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := freePort(t) // rank 0 takes it
+	self := need(os.Executable())(t)
 	file := filepath.Join(t.TempDir(), "mesh.json")
 	var ranks []*exec.Cmd
 	out := make([]strings.Builder, n)
@@ -36,9 +27,7 @@ func TestRanksStartedByHandMeasureEachPair(t *testing.T) {
 		cmd.Env = append(os.Environ(), fmt.Sprint("RANK=", r), fmt.Sprint("WORLD_SIZE=", n), "MASTER_ADDR=127.0.0.1",
 			"MASTER_PORT="+port)
 		cmd.Stdout, cmd.Stderr = &out[r], &out[r]
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		ranks = append(ranks, cmd)
 	}
 	for r, cmd := range ranks {
@@ -49,10 +38,7 @@ func TestRanksStartedByHandMeasureEachPair(t *testing.T) {
 	if !strings.Contains(out[0].String(), "3 ranks on 1 host, 3 pairs") {
 		t.Errorf("rank 0:\n%s", out[0].String())
 	}
-	d, err := resultfile.ReadDocument(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := need(resultfile.ReadDocument(file))(t)
 	seen := map[string]bool{}
 	for i := range d.Results {
 		r := &d.Results[i]

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,10 +18,7 @@ var quickRun = []string{"run", "--transport", "mem", "--workload", "latency", "-
 
 func TestMetricsTextfile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rdmaperf.prom")
-	r := rdmaperf(t, append(quickRun, "--metrics-textfile", file)...)
-	if r.code != 0 {
-		t.Fatalf("exit %d: %s", r.code, r.stderr)
-	}
+	r := runs(t, append(quickRun, "--metrics-textfile", file)...)
 	b, err := os.ReadFile(file)
 	if err != nil || !regexp.MustCompile(
 		`(?m)^rdmaperf_op_duration_seconds_count\{[^}]*transport="mem"[^}]*\} 300$`).Match(b) {
@@ -75,12 +71,7 @@ func TestMetricsPush(t *testing.T) {
 
 // A scrape during the run sees the points that are finished.
 func TestMetricsListen(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := "127.0.0.1:" + freePort(t)
 	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "1,2,3,4,5,6,7,8", "-D",
 		"200ms", "--warmup", "none",
 		"--metrics-listen", address, "--json", filepath.Join(t.TempDir(), "r.json"))

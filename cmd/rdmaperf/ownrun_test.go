@@ -207,23 +207,10 @@ func TestAWorkloadRunsOnItsOwn(t *testing.T) {
 
 func TestAWorkloadHasServersOfItsOwn(t *testing.T) {
 	addTestWorkloads(t)
-	file := filepath.Join(t.TempDir(), "r.json")
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "latency,testsum", "--op", "send", "-s", "64", "-n",
-		"5", "--warmup", "0", "--json", file)
-	if r.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if d := documentOf(t, file); len(d.Results) != 2 || d.Results[1].Workload != "testsum" ||
+	d := measure(t, "run", "--transport", "iwarp", "--workload", "latency,testsum", "--op", "send", "-s", "64", "-n",
+		"5", "--warmup", "0")
+	if d := d; len(d.Results) != 2 || d.Results[1].Workload != "testsum" ||
 		d.Results[1].Operations != 9 {
 		t.Fatalf("results %+v", d.Results)
 	}
-}
-
-func documentOf(t *testing.T, file string) *reports.Document {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return document(t, raw)
 }

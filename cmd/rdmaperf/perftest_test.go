@@ -23,12 +23,7 @@ func perftestPair(t *testing.T, tool string, args ...string) (server, client ran
 // perftestBoth is perftestPair with options of the server.
 func perftestBoth(t *testing.T, tool string, serves []string, args ...string) (server, client ran) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free a moment later, most often
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port := freePort(t)
 	s := start(t, append([]string{"perftest", tool, "--transport", "tcp", "-p", port}, serves...)...)
 	inListen := regexp.MustCompile(inListen(t, port))
 	eventually(t, "the server listens", func() bool { // a connection would be its first client
@@ -36,18 +31,13 @@ func perftestBoth(t *testing.T, tool string, serves []string, args ...string) (s
 		v4, _ := os.ReadFile("/proc/net/tcp")
 		return inListen.Match(v6) || inListen.Match(v4)
 	})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	link := filepath.Join(t.TempDir(), tool)
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(self, link))
 	c := exec.Command(link, append([]string{"--transport", "tcp", "-p", port}, append(args, "127.0.0.1")...)...)
 	var out, errs strings.Builder
 	c.Stdout, c.Stderr = &out, &errs
-	err = c.Run()
+	err := c.Run()
 	client = ran{c.ProcessState.ExitCode(), out.String(), errs.String()}
 	if err != nil && client.code < 0 {
 		t.Fatal(err)
@@ -58,10 +48,7 @@ func perftestBoth(t *testing.T, tool string, serves []string, args ...string) (s
 // inListen is the port in the state LISTEN as proc_net(5) writes it.
 func inListen(t *testing.T, port string) string {
 	t.Helper()
-	n, err := net.LookupPort("tcp", port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := need(net.LookupPort("tcp", port))(t)
 	const hex = "0123456789ABCDEF"
 	p := string([]byte{hex[n>>12&15], hex[n>>8&15], hex[n>>4&15], hex[n&15]})
 	return ":" + p + " 0+:0000 0A"
@@ -154,10 +141,7 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 		again < strings.LastIndex(client.stdout, "\n50, ") {
 		t.Errorf("samples do not lie between the names of the columns:\n%s", client.stdout)
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(os.ReadFile(file))(t)
 	var doc struct {
 		Info    map[string]any `json:"test_info"`
 		Results struct {
@@ -187,32 +171,7 @@ func TestPerftestLimitsAndOneFigure(t *testing.T) {
 	}
 }
 
-func TestPerftestMistakes(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"perftest ib_send_lat -c UD h", "only reliable connections"},
-		{"perftest ib_send_lat --force-link=Token h", "want IB or Ethernet"},
-		{"perftest ib_send_lat --transport tcp -p 1 127.0.0.1", "connection refused; try the same command without a host"},
-		{"perftest ib_nonesuch h", "no test"},
-		{"perftest ib_send_lat --transport tcp -m 1024 h", "for kernel verbs"},
-		// A server, which would wait for a client otherwise.
-		{"perftest ib_send_lat --transport tcp -S 3 -p 1", "-S 3 is for kernel verbs, and --transport tcp has none"},
-		{"perftest ib_write_bw --transport iwarp -u 14 -p 1", "for kernel verbs"},
-		{"perftest ib_write_bw --transport mem -T 104 -p 1", "marks packets"},
-	} {
-		r := rdmaperf(t, strings.Fields(c.args)...)
-		if r.code != 1 || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%s: %+v", c.args, r)
-		}
-	}
-	for args, want := range map[string]string{
-		"ib_write_bw -s 0 h": "try rdmaperf perftest ib_write_bw -h", // a mistake
-		"ib_write_bw -g h":   "try rdmaperf run",                     // a refusal
-	} {
-		if r := rdmaperf(t, append([]string{"perftest"}, strings.Fields(args)...)...); r.code != 1 ||
-			!strings.Contains(r.stderr, want) {
-			t.Errorf("%s: %+v, want %q", args, r, want)
-		}
-	}
+func TestPerftestHelp(t *testing.T) {
 	if r := rdmaperf(t, "perftest", "ib_read_bw", "-h"); r.code != 0 || !strings.Contains(r.stdout, "  -s, --size=BYTES         size of a message") ||
 		!strings.Contains(r.stdout, "that are refused:") || strings.Contains(r.stdout, "done") {
 		t.Errorf("help of a test: %+v", r)

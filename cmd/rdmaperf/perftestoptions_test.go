@@ -23,10 +23,7 @@ var optionValues = map[string]string{
 
 // unknown peer is the port of a server that speaks something else and is gone at once.
 func foreignPeer(t *testing.T) (port string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

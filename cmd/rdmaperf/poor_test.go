@@ -75,10 +75,7 @@ exit $c' - "$@"`
 			`d=$(mktemp -d); cd "$d" && "$@"; c=$?; cd /; rmdir "$d" || exit 98; exit $c`, small, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := need(os.Executable())(t)
 			temporary := t.TempDir()
 			cmd := exec.Command("/bin/sh", append([]string{"-c", c.shell, "sh", self}, strings.Fields(c.args)...)...)
 			cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
@@ -87,7 +84,7 @@ exit $c' - "$@"`
 			var errs strings.Builder
 			cmd.Stderr = &errs
 			stop := time.AfterFunc(time.Minute, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-			err = cmd.Run()
+			err := cmd.Run()
 			stop.Stop()
 			var exit *exec.ExitError
 			if err != nil && !errors.As(err, &exit) {

@@ -52,45 +52,8 @@ func TestRunRegister(t *testing.T) {
 			" declares no on-demand paging"; !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), want) {
 			t.Errorf("%s: output lacks %q\n%s", c.stack, want, r.stdout)
 		}
-		page, err := os.ReadFile(filepath.Join(out, "report.html"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"Registration repeated: register p50 by size", "Registration set: set hits",
-			"Registration new: unmap p50", "Registration threads: each"} {
-			if !strings.Contains(string(page), want) {
-				t.Errorf("%s: the page lacks %q", c.stack, want)
-			}
-		}
-	}
-}
-
-func TestRegisterFlagsAreChecked(t *testing.T) {
-	for _, c := range []struct {
-		want string
-		args []string
-	}{
-		{"--arms", []string{"--arms", "some"}},
-		{"--source", []string{"--source", "rumour"}},
-		{"--offload", []string{"--offload", "leap"}},
-		{"--pattern", []string{"--pattern", "zigzag"}},
-		{"--pages", []string{"--pages", "small"}},
-		{"--register-threads", []string{"--register-threads", "0"}},
-		{"--deferred", []string{"--deferred", "0"}},
-		{"--qp", []string{"-q", "2"}},
-	} {
-		r := rdmaperf(t, append([]string{"run", "--workload", "register"}, c.args...)...)
-		if r.code != reports.ExitUsage || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)
-		}
-	}
-	// What a device has not is not run, and says so.
-	if r := rdmaperf(t, "run", "--transport", "mem", "--workload", "register", "--arms", "odp", "-s",
-		"8K"); r.code != reports.ExitNotRun || !strings.Contains(r.stderr, "mem declares no on-demand paging") {
-		t.Errorf("on-demand paging alone: exit code %d, %s", r.code, r.stderr)
-	}
-	if r := rdmaperf(t, "run", "--workload", "latency", "--pages", "base"); r.code != reports.ExitUsage ||
-		!strings.Contains(r.stderr, "for --workload register") {
-		t.Errorf("another workload's flag: exit code %d, %s", r.code, r.stderr)
+		page := need(os.ReadFile(filepath.Join(out, "report.html")))(t)
+		contains(t, string(page), "Registration repeated: register p50 by size", "Registration set: set hits",
+			"Registration new: unmap p50", "Registration threads: each")
 	}
 }

@@ -29,9 +29,7 @@ func largeDocument(t testing.TB, n int, of func(r *reports.Result, i int)) strin
 		d.Results = append(d.Results, r)
 	}
 	path := filepath.Join(t.TempDir(), "result.json")
-	if err := d.WriteFile(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WriteFile(path))
 	return path
 }
 
@@ -66,9 +64,7 @@ func BenchmarkReport(b *testing.B) {
 func TestReportHeedsAnInterrupt(t *testing.T) {
 	path := largeDocument(t, 1500, func(r *reports.Result, i int) { r.Repeat = i + 1 })
 	page := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(page, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(page, []byte("old"), 0o644))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, args := range [][]string{{"report", path, "-o", page}, {"compare", path, path}} {

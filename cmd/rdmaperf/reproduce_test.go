@@ -41,20 +41,6 @@ func TestReproduceShowsAClaim(t *testing.T) {
 	}
 }
 
-// What is asked for has to exist.
-func TestReproduceRefuses(t *testing.T) {
-	for want, args := range map[string][]string{
-		"want one of":   {"reproduce", "bogus"},
-		"no such claim": {"reproduce", "srdma", "--only", "S99"},
-		"want text":     {"reproduce", "srdma", "--format", "csv"},
-		"unknown name":  {"reproduce", "srdma", "--transport", "bogus"},
-	} {
-		if r := rdmaperf(t, args...); r.code != 2 || !strings.Contains(r.stderr, want) {
-			t.Errorf("%v: exit %d, %q, want 2 and %q", args, r.code, r.stderr, want)
-		}
-	}
-}
-
 // Results name an iWARP device with rdma_cm, however it was asked for.
 func TestReproduceTakesAProviderAsResultsNameIt(t *testing.T) {
 	list := stackspec.Devices

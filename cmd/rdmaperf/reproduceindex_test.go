@@ -25,20 +25,14 @@ func TestTheIndexOfPapersHasThoseOfEarlierRuns(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, p.Name+".json"), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := o.saveIndex(fresh); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.saveIndex(fresh))
 	if _, err := os.Stat(index); err == nil {
 		t.Error("an index without one of the papers")
 	}
 	fresh = append(fresh, &claims.Report{Paper: claims.All[1].Name, Title: "fresh, too"})
-	if err := o.saveIndex(fresh); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.saveIndex(fresh))
 	text, err := os.ReadFile(index)
 	if n := strings.Count(string(text), "\n- "); err != nil || n != len(claims.All) ||
 		!strings.Contains(string(text), "earlier "+claims.All[2].Name) {

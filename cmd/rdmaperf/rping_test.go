@@ -57,44 +57,6 @@ func invokeTo(ctx context.Context, cmd *cobra.Command, out, errs *console, args 
 	return cmd.ExecuteContext(ctx)
 }
 
-func TestRpingCommandLineIsChecked(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"", reports.ExitUsage, "want one of -s and -c"},
-		{"-s -c", reports.ExitUsage, "want one of -s and -c"},
-		{"-c", reports.ExitUsage, "-a ADDRESS"},
-		{"-c -a 127.0.0.1 -p 0", reports.ExitUsage, "is no port"},
-		{"-c -a 127.0.0.1 --timeout 0s", reports.ExitUsage, "--timeout"},
-		{"-s --busy", reports.ExitUsage, "would make an idle server poll"},
-		{"-s --transport mem", reports.ExitUsage, "rping needs two"},
-		{"-s --transport tcp", reports.ExitUsage, "RDMA provider"},
-		{"-s --transport iwarp:eth0", reports.ExitUsage, "no devices to choose from"},
-		{"-s --transport iwarp(bent)", reports.ExitUsage, "bent"},
-		{"-s --transport iwarp(p2p,rev1)", reports.ExitUsage, "peer-to-peer"},
-		{"-s --transport nothing", reports.ExitUsage, "unknown name"},
-		{"-s --transport (", reports.ExitUsage, "name of small letters"},
-		{"-s --transport verbs:absent0", reports.ExitNotRun, "not run: "},
-		{"-s --transport lite+iwarp", reports.ExitUsage, "lite is not an RDMA provider"},
-		{"-s -a 256.0.0.1", reports.ExitFailed, "256.0.0.1"},
-	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, line, code := invoke(ctx, newRpingCommand(), strings.Fields(c.args)...)
-		cancel()
-		if code != c.code || !strings.Contains(line, c.want) {
-			t.Errorf("rping %s: exit code %d, %q, want %d with %q", c.args, code, line, c.code, c.want)
-		}
-	}
-	for _, size := range []string{"25", "65536"} {
-		if r := rdmaperf(t, "rping", "-c", "-a", "127.0.0.1", "-S", size); r.code != reports.ExitUsage ||
-			!strings.Contains(r.stderr, "want 26 to 65535") {
-			t.Errorf("rping -S %s: exit code %d, %s", size, r.code, r.stderr)
-		}
-	}
-}
-
 var listening = regexp.MustCompile(`addr=127\.0\.0\.1:(\d+)`)
 
 // rpingServer runs the command as a server until the returned function ends it,
@@ -159,9 +121,7 @@ func TestRpingVerbosePrintsThePings(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, line)
 	}
-	if err := end(); err != nil {
-		t.Error(err)
-	}
+	must(t, end())
 	if want := "ping data: rdma-ping-0: ABCDEFGHIJKLMNOP\nping data: rdma-ping-1: BCDEFGHIJKLMNOPQ\n2 pings in "; !strings.HasPrefix(stdout, want) {
 		t.Errorf("the client printed %q, want %q first", stdout, want)
 	}
@@ -203,10 +163,7 @@ func TestRpingEndlessClientEndsWell(t *testing.T) {
 }
 
 func TestRpingWithoutAServerExitsWithFive(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	// A listener that never answers first, then nobody.
 	for _, name := range []string{"mute", "closed"} {
@@ -216,15 +173,6 @@ func TestRpingWithoutAServerExitsWithFive(t *testing.T) {
 			t.Errorf("%s port: exit code %d, %q, want %d and the address", name, code, line, reports.ExitPeer)
 		}
 		ln.Close()
-	}
-}
-
-func TestRpingPortInUse(t *testing.T) {
-	port, _ := rpingServer(t, new(console))
-	_, line, code := invoke(context.Background(), newRpingCommand(), "-s", "-a", "127.0.0.1", "-p", port)
-	if code != reports.ExitFailed || !strings.Contains(line, "in use") ||
-		!strings.Contains(line, "another port with -p") {
-		t.Errorf("exit code %d, %q, want %d and what to try", code, line, reports.ExitFailed)
 	}
 }
 

@@ -12,15 +12,11 @@ import (
 func TestRunSaysHowTheMachineWakes(t *testing.T) {
 	run.MeasureWakeup = wakeup.Measure
 	defer func() { run.MeasureWakeup = nil }()
-	r := rdmaperf(t, append(aMoment, "--format", "json")...)
-	if r.code != 0 {
-		t.Fatalf("exit %d, %s", r.code, r.stderr)
-	}
-	e := document(t, []byte(r.stdout)).Environment
+	e := measure(t, aMoment...).Environment
 	if w := e.Wakeup; w == nil || w.P50 <= 0 || w.P99 < w.P50 || w.Samples < 100 || e.Awake != "" {
 		t.Errorf("wake-up %+v, awake %q", w, e.Awake)
 	}
-	if r = rdmaperf(t, append(slices.Clone(aMoment), "--details")...); !strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
+	if r := rdmaperf(t, append(slices.Clone(aMoment), "--details")...); !strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
 		"wakes a thread in ") {
 		t.Errorf("the table does not say so:\n%s", r.stdout)
 	}

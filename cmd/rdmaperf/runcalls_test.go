@@ -23,16 +23,12 @@ func TestEveryStackRunsLatencyAndThroughput(t *testing.T) {
 			"lite latency call", "lite throughput call", "grpc latency call", "grpc throughput call"}},
 	} {
 		args := []string{"run", "--transport", c.transport, "--workload", "latency,throughput", "-s", "64", "-n", "100",
-			"--warmup", "none", "--format", "json", "--no-save"}
+			"--warmup", "none", "--no-save"}
 		if c.op != "" {
 			args = append(args, "--op", c.op)
 		}
-		r := rdmaperf(t, args...)
-		if r.code != 0 {
-			t.Fatalf("%s: exit %d, %s", c.transport, r.code, r.stderr)
-		}
 		var got []string
-		for _, res := range document(t, []byte(r.stdout)).Results {
+		for _, res := range measure(t, args...).Results {
 			name, _, _ := strings.Cut(res.Stack, "(")
 			name, _, _ = strings.Cut(name, "+")
 			got = append(got, fmt.Sprintf("%s %s %s", name, res.Workload, res.Op))

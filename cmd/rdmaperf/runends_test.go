@@ -34,11 +34,7 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 	if code := p.wait(30 * time.Second); code != reports.ExitInterrupted {
 		t.Errorf("exit %d, want 130", code)
 	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := document(t, raw)
+	d := documentOf(t, file)
 	if d.Error == nil || !strings.Contains(d.Error.Message, "interrupted") || len(d.Results) != 1 ||
 		d.Results[0].Operations == 0 {
 		t.Errorf("document %+v, want one partial result and the interrupt", d)
@@ -80,28 +76,15 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	eventually(t, "the child is gone", func() bool { return !alive(child) })
 }
 
+// A server that is killed ends what is under way within the bound, whatever carries it, and what was measured is kept.
 func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
-	server, port := serveHere(t)
-	p := start(t, "run", "127.0.0.1", "-p", port, "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s",
-		"64", "-D", "60s", "--format", "json")
-	p.spins()
-	server.cmd.Process.Kill()
-	if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
-		t.Errorf("exit %d, stderr %q, want 5 and one line", code, p.errs.String())
-	}
-	if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 {
-		t.Errorf("document %+v, want the error and the samples before it", d)
-	}
-}
-
-// A server of calls that is killed ends the calls under way within the bound, whatever
-// carries them, and what was measured is kept.
-func TestServerOfCallsKilledInMidRunExitsWithFive(t *testing.T) {
-	for _, stack := range []string{"grpc(tcp)", "grpc(unix)", "grpc(dropin)+iwarp", "grpc(fused,bp)+iwarp",
-		"grpc(fused,event)+iwarp"} {
+	const calls = "--rpc unary,stream --outstanding 2 -q 2"
+	for stack, work := range map[string]string{"iwarp": "--workload latency --op send", "grpc(tcp)": calls,
+		"grpc(unix)": calls, "grpc(dropin)+iwarp": calls, "grpc(fused,bp)+iwarp": calls,
+		"grpc(fused,event)+iwarp": calls} {
 		server, port := serveHere(t)
-		p := start(t, "run", "127.0.0.1", "-p", port, "--transport", stack, "--rpc", "unary,stream", "-s", "64",
-			"--outstanding", "2", "-q", "2", "-D", "60s", "--warmup", "none", "--format", "json")
+		p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-s", "64", "-D", "60s",
+			"--warmup", "none", "--format", "json"}, strings.Fields(work)...)...)
 		p.spins()
 		server.cmd.Process.Kill()
 		if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
@@ -109,7 +92,7 @@ func TestServerOfCallsKilledInMidRunExitsWithFive(t *testing.T) {
 		}
 		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 ||
 			d.Results[0].Operations == 0 {
-			t.Errorf("%s: document %+v, want the error and the calls before it", stack, d)
+			t.Errorf("%s: document %+v, want the error and what came before it", stack, d)
 		}
 	}
 }

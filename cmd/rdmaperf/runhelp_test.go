@@ -50,11 +50,7 @@ func TestHelpOfRunIsShortAndHelpAllIsWhole(t *testing.T) {
 	if n := strings.Count(short, "\n"); n > 60 {
 		t.Errorf("run --help has %d lines, want at most 60", n)
 	}
-	for _, habit := range []string{"-d,", "-x,", "-s,", "-a,", "-n,", "-D,", "-q,", "-t,", "-R,", "-p,", "--report_gbits"} {
-		if !strings.Contains(short, habit) {
-			t.Errorf("run --help lacks %s", habit)
-		}
-	}
+	contains(t, short, "-d,", "-x,", "-s,", "-a,", "-n,", "-D,", "-q,", "-t,", "-R,", "-p,", "--report_gbits")
 	for _, l := range strings.Split(short+all, "\n") {
 		if n := utf8.RuneCountInString(l); n > 80 && strings.Contains(strings.TrimSpace(l), " ") {
 			t.Errorf("%d columns: %s", n, l)

@@ -13,7 +13,7 @@ import (
 // queue pairs, and the result's stack says so; the other arms are as they were given.
 func TestRunMeasuresTheDeviceArm(t *testing.T) {
 	args := []string{"run", "--workload", "hol", "--bulk-size", "64K", "--bulk-depth", "4", "-n", "20", "--warmup",
-		"none", "--probe-gap", "0", "--format", "json", "--no-save"}
+		"none", "--probe-gap", "0", "--no-save"}
 	for _, c := range []struct {
 		transport, arms string
 		want            []string
@@ -25,12 +25,8 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 			[]string{"sched(strict,slice=auto,window=auto,scope=device)+mem two-qp",
 				"sched(strict,slice=auto,window=auto,scope=device)+mem device"}},
 	} {
-		r := rdmaperf(t, append(args, "--transport", c.transport, "--hol-arm", c.arms)...)
-		if r.code != 0 {
-			t.Fatalf("%s: exit %d, %s", c.transport, r.code, r.stderr)
-		}
 		var got []string
-		for _, res := range document(t, []byte(r.stdout)).Results {
+		for _, res := range measure(t, append(args, "--transport", c.transport, "--hol-arm", c.arms)...).Results {
 			h := hol.Of(&res)
 			got = append(got, res.Stack+" "+h.Arm)
 			if !res.Verified || h.ProbeLoaded.Count != 20 || h.Arm == "device" && res.QPs != 2 {
@@ -43,30 +39,19 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 			t.Errorf("%s, %s: %q, want %q", c.transport, c.arms, got, c.want)
 		}
 	}
-	if r := rdmaperf(t, append(args, "--transport", "mem", "--hol-arm", "device")...); r.code != 2 ||
-		!strings.Contains(r.stderr, "none of the stacks has the layer sched") {
-		t.Errorf("exit %d, %q, want a usage error that names sched", r.code, r.stderr)
-	}
 }
 
 // Stacks of messages and stacks of calls share one table of each workload.
 func TestRunPutsCallsBesideMessages(t *testing.T) {
 	fulltest.Only(t, "many stacks and points")
-	r := rdmaperf(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload",
+	r := runs(t, "run", "--transport", "mem,sched+mem,grpc(bufconn),grpc(fused)+mem", "--workload",
 		"latency,throughput,hol", "-s", "64", "--bulk-size", "64K", "--bulk-depth", "4",
 		"-n", "50", "--warmup", "none", "--no-save", "--details")
-	if r.code != 0 {
-		t.Fatalf("exit %d, %s", r.code, r.stderr)
-	}
 	for _, c := range []struct{ title, end string }{{"all stacks: latency", "all stacks: throughput"},
 		{"all stacks: throughput", "variants: hol"}, {"variants: hol", "\nWhat you can rely on"}} {
 		_, table, _ := strings.Cut(r.stdout, c.title)
 		table, _, _ = strings.Cut(table, c.end)
-		for _, want := range []string{"1: mem\n", "2: sched(", "3: grpc(bufconn", "4: grpc(fused", "  call "} {
-			if !strings.Contains(table, want) {
-				t.Errorf("%q lacks %q:\n%s", c.title, want, table)
-			}
-		}
+		contains(t, table, "1: mem\n", "2: sched(", "3: grpc(bufconn", "4: grpc(fused", "  call ")
 	}
 	if strings.Count(r.stdout, "variants: hol") != 1 {
 		t.Error("several tables of arms")

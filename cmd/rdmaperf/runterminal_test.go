@@ -20,46 +20,28 @@ func terminal(t *testing.T) (master, slave *os.File) {
 		t.Skipf("no pseudo-terminals here: %v", err)
 	}
 	t.Cleanup(func() { master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n := need(unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN))(t)
+	slave = need(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
 }
 
 // On a terminal there is a bar, which leaves no trace; in CI there is none.
 func TestProgressOnATerminal(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	for _, ci := range []string{"", "true"} {
 		master, slave := terminal(t)
 		cmd := exec.Command(self, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64",
 			"--repeat", "2", "-D", "50ms", "--json", filepath.Join(t.TempDir(), "r.json"))
 		cmd.Env = append(os.Environ(), "TERM=xterm", "CI="+ci)
 		cmd.Stderr = slave
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Run())
 		// A byte of our own ends the reading: closing the slave is an error on Linux.
-		if _, err := slave.WriteString("\x04"); err != nil {
-			t.Fatal(err)
-		}
+		need(slave.WriteString("\x04"))(t)
 		var seen []byte
 		for b := make([]byte, 4096); !bytes.HasSuffix(seen, []byte("\x04")); {
-			n, err := master.Read(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := need(master.Read(b))(t)
 			seen = append(seen, b[:n]...)
 		}
 		drawn := strings.Contains(string(seen), "1/2 mem ") && strings.Contains(string(seen), "2/2 mem ") &&

@@ -17,9 +17,7 @@ const exampleScenario = "testdata/scenario/example.yaml"
 func scenarioIn(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -34,11 +32,7 @@ func points(doc *reports.Document) []string {
 }
 
 func TestScenarioTakesAllRunsIntoOneDocument(t *testing.T) {
-	r := rdmaperf(t, "run", "--scenario", exampleScenario, "--format", "json")
-	if r.code != 0 || r.stderr != "" {
-		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
-	}
-	doc := document(t, []byte(r.stdout))
+	doc := measure(t, "run", "--scenario", exampleScenario)
 	want := []string{
 		"small messages: latency send 64 x50", "small messages: latency write 64 x50",
 		"under load: latency send 64 x50",
@@ -78,22 +72,12 @@ runs:
 		{nil, []string{"a: latency send 64 x20", "a: latency send 128 x20", "2: latency send 32 x20"}},
 		{[]string{"-n", "10", "-s", "16,8"}, []string{"a: latency send 16 x10", "a: latency send 8 x10",
 			"2: latency send 16 x10", "2: latency send 8 x10"}},
-		{[]string{"--op", "write", "-D", "1ms", "-s", "64", "-n", "5"}, nil},
 	} {
-		r := rdmaperf(t, append([]string{"run", "--scenario", file, "--format", "json"}, c.args...)...)
-		if c.want == nil {
-			if r.code != 2 || !strings.Contains(r.stderr, "exclude each other") {
-				t.Errorf("%q: exit %d, %q", c.args, r.code, r.stderr)
-			}
-			continue
-		}
-		if r.code != 0 {
-			t.Fatalf("%q: exit %d, %s", c.args, r.code, r.stderr)
-		}
-		if got := points(document(t, []byte(r.stdout))); !slices.Equal(got, c.want) {
+		if got := points(measure(t, append([]string{"run", "--scenario", file}, c.args...)...)); !slices.Equal(got, c.want) {
 			t.Errorf("%q: results %q, want %q", c.args, got, c.want)
 		}
 	}
+	fails(t, 2, "exclude each other", "run", "--scenario", file, "--op", "write", "-D", "1ms", "-s", "64", "-n", "5")
 }
 
 // The command line's HOST wins over the file's.
@@ -101,14 +85,10 @@ func TestScenarioHost(t *testing.T) {
 	_, port := serveHere(t)
 	file := scenarioIn(t, "version: 1\nhost: 127.0.0.1\ndefaults: {transport: tcp, op: send, size: 64, iters: 20, "+
 		"timeout: 5s, port: "+port+"}\nruns: [{name: a, workload: latency}]\n")
-	r := rdmaperf(t, "run", "--scenario", file, "--format", "json")
-	if r.code != 0 {
-		t.Fatalf("exit %d, %s", r.code, r.stderr)
-	}
-	if n := len(document(t, []byte(r.stdout)).Results); n != 1 {
+	if n := len(measure(t, "run", "--scenario", file).Results); n != 1 {
 		t.Errorf("%d results", n)
 	}
-	if r = rdmaperf(t, "run", "--scenario", file, "no.such.host.invalid"); r.code != 5 ||
+	if r := rdmaperf(t, "run", "--scenario", file, "no.such.host.invalid"); r.code != 5 ||
 		!strings.Contains(r.stderr, "no.such.host.invalid") || !strings.Contains(r.stderr, "run a: ") {
 		t.Errorf("exit %d, %q: want 5 from the host of the command line", r.code, r.stderr)
 	}
@@ -231,26 +211,9 @@ func TestScenarioMistakes(t *testing.T) {
 	}
 }
 
-func TestScenarioChecksTheCommandLineToo(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"--format xml", "xml"},
-		{"--fail-if p99>+5%", "absolute"},
-		{"--metrics-push nowhere", "metrics-push"},
-		{"--qp 0", "at least 1"},
-	} {
-		r := rdmaperf(t, append([]string{"run", "--scenario", exampleScenario}, strings.Fields(c.args)...)...)
-		if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%s: exit %d, %q", c.args, r.code, r.stderr)
-		}
-	}
-	if r := rdmaperf(t, "run", "--scenario", filepath.Join(t.TempDir(), "none.yaml")); r.code != 2 ||
-		!strings.Contains(r.stderr, "no such file") {
-		t.Errorf("exit %d, %q", r.code, r.stderr)
-	}
+func TestScenariosAreBounded(t *testing.T) {
 	long := scenarioIn(t, "version: 1\nruns: [{name: a}]\n#"+strings.Repeat("x", 1<<20))
-	if r := rdmaperf(t, "run", "--scenario", long); r.code != 2 || !strings.Contains(r.stderr, "more than") {
-		t.Errorf("exit %d, %q", r.code, r.stderr)
-	}
+	fails(t, 2, "more than", "run", "--scenario", long)
 }
 
 // The file that help shows is one that works.
@@ -260,12 +223,8 @@ func TestScenarioInHelp(t *testing.T) {
 	if from < 0 || to < from {
 		t.Fatalf("no scenario in the help:\n%s", help)
 	}
-	r := rdmaperf(t, "run", "--scenario", scenarioIn(t, help[from:to]), "--transport", "mem", "-n", "20", "--format",
-		"json")
-	if r.code != 0 {
-		t.Fatalf("exit %d, %s", r.code, r.stderr)
-	}
-	if got, want := points(document(t, []byte(r.stdout))),
+	d := measure(t, "run", "--scenario", scenarioIn(t, help[from:to]), "--transport", "mem", "-n", "20")
+	if got, want := points(d),
 		[]string{"small: latency send 64 x20", "large: throughput write 1048576 x20"}; !slices.Equal(got, want) {
 		t.Errorf("help's scenario measures %q, want %q", got, want)
 	}

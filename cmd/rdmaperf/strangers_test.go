@@ -64,15 +64,9 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 			strange, near, far := new(stackspec.Set), new(stackspec.Set), new(stackspec.Set)
 			open := func(s *stackspec.Set) transports.CallTransport {
 				t.Helper()
-				st, err := s.Open(spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := need(s.Open(spec))(t)
 				t.Cleanup(func() { st.Close() })
-				c, err := transports.Calls(st)
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := need(transports.Calls(st))(t)
 				return c
 			}
 			client, stranger := open(near), open(strange)
@@ -114,10 +108,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 						}
 					}}, err
 				}}
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- s.Serve(ctx, l) }()
@@ -127,10 +118,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 					Response: 64}},
 				Iterations: 20, QPs: 2, Timeout: 20 * time.Second, Token: []byte("open sesame"), ClientCPU: -1,
 				ServerCPU: -1}
-			c, err := engine.Connect(t.Context(), l.Addr().String(), client, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(engine.Connect(t.Context(), l.Addr().String(), client, plan))(t)
 			defer c.Close()
 			res, err := c.Run(t.Context(), 0)
 			if err != nil || len(res) != 1 || res[0].Operations < 20 {

@@ -33,9 +33,7 @@ done`)
 func TestTLSFlagsThatDoNotFitAreToldBeforeAnythingIsDone(t *testing.T) {
 	dir := certificates(t)
 	t.Chdir(dir)
-	if err := os.WriteFile("text", []byte("no certificate\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("text", []byte("no certificate\n"), 0o600))
 	for _, c := range []struct{ args, want string }{
 		{"serve --tls-cert server.pem", "--tls-key FILE"},
 		{"serve --tls-key server.key", "--tls-cert FILE"},
@@ -88,9 +86,7 @@ func TestRunsOverTLS(t *testing.T) {
 		for _, a := range c.args {
 			args = append(args[:len(args):len(args)], a...)
 		}
-		if r := rdmaperf(t, args...); r.code != c.code || !strings.Contains(r.stderr, c.want) {
-			t.Errorf("%s: exit %d, %s, want %d and %q", c.name, r.code, r.stderr, c.code, c.want)
-		}
+		fails(t, c.code, c.want, args...)
 	}
 	server.cmd.Process.Kill()
 	<-server.done // its log is written until then

@@ -20,12 +20,9 @@ func TestRunTrains(t *testing.T) {
 	}
 	args := []string{"run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2",
 		"--compute-ratio", "0,1", "-n", "4", "--warmup", "1"}
-	r := rdmaperf(t, append(args, "--format", "json")...)
-	if r.code != 0 {
-		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
-	}
+	d := measure(t, args...)
 	var got []string
-	for _, res := range document(t, []byte(r.stdout)).Results {
+	for _, res := range d.Results {
 		ps := paramserver.Of(&res)
 		if ps == nil || res.Workload != "paramserver" || ps.Model != "mine" || ps.Parameters != 51_009 ||
 			res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
@@ -43,26 +40,5 @@ func TestRunTrains(t *testing.T) {
 	one := []string{"iwarp fifo", "sched+iwarp fifo", "iwarp priority", "sched+iwarp priority"}
 	if !slices.Equal(got, append(one, one...)) {
 		t.Errorf("results %q", got)
-	}
-}
-
-// What makes no sense for a training is refused by name.
-func TestRunRefusesTrainings(t *testing.T) {
-	for _, c := range [][]string{
-		{`model "alexnet": want one of bert-base, inception3, resnet50, vgg16`, "--model", "alexnet"},
-		{"no such file", "--model", "nowhere.csv"},
-		{`--compute-ratio: "-1"`, "--compute-ratio", "-1"},
-		{"twice", "--compute-ratio", "1,1.0"},
-		{"variant", "--ps-arm", "lifo"},
-		{"--tensor-bytes", "--tensor-bytes", "0"},
-		{"at most 2 GiB", "--model", "vgg16", "--tensor-bytes", "40"},
-		{"for --workload paramserver", "--workload", "latency", "--model", "vgg16"},
-		{"--size", "--workload", "paramserver", "-s", "64"},
-		{"busy polling", "--workload", "paramserver", "--polling", "event"},
-	} {
-		r := rdmaperf(t, append([]string{"run", "--transport", "mem"}, c[1:]...)...)
-		if r.code != 2 || !strings.Contains(r.stderr, c[0]) {
-			t.Errorf("%q: exit %d, stderr %q, want 2 and %q", c[1:], r.code, r.stderr, c[0])
-		}
 	}
 }
