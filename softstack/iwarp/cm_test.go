@@ -20,8 +20,7 @@ import (
 // openFDs is the number of descriptors of this process.
 func openFDs(t *testing.T) int {
 	t.Helper()
-	d, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	d := need(os.ReadDir("/proc/self/fd"))(t)
 	return len(d)
 }
 
@@ -30,8 +29,7 @@ func openFDs(t *testing.T) int {
 func TestConnectFailures(t *testing.T) {
 	serve := func(f func(c net.Conn)) func(t *testing.T) string {
 		return func(t *testing.T) string {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
+			l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 			var wg sync.WaitGroup
 			wg.Add(1)
 			t.Cleanup(func() { l.Close(); wg.Wait() })
@@ -57,8 +55,7 @@ func TestConnectFailures(t *testing.T) {
 		want []error
 	}{
 		{"closed port", func(t *testing.T) string {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
+			l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
 			return l.Addr().String()
 		}, []error{rdma.ErrUnreachable}},
@@ -114,8 +111,7 @@ func TestConnectFailures(t *testing.T) {
 
 // TestConnectCancelled: the context ends an attempt that has no deadline.
 func TestConnectCancelled(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	e := newEnd(t, Config{}, rdma.QPConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,8 +131,7 @@ func TestAcceptRefusesWrongQPs(t *testing.T) {
 		_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
 		done <- err
 	}()
-	r, err := l.Accept(t.Context())
-	must(t, err)
+	r := need(l.Accept(t.Context()))(t)
 	if _, err := r.Accept(t.Context(), other.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("qp of another device: %v", err)
 	}
@@ -153,8 +148,7 @@ func TestAcceptRefusesWrongQPs(t *testing.T) {
 	if _, err := r.Accept(t.Context(), dead.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
 		t.Errorf("qp in ERR: %v", err)
 	}
-	_, err = r.Accept(t.Context(), e.qp, rdma.ConnParam{})
-	must(t, err)
+	need(r.Accept(t.Context(), e.qp, rdma.ConnParam{}))(t)
 	must(t, <-done)
 	echoOnce(t, a, e)
 	if _, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
@@ -166,18 +160,14 @@ func TestAcceptRefusesWrongQPs(t *testing.T) {
 // and those within it wait for the application.
 func TestBacklogRefuses(t *testing.T) {
 	e := newEnd(t, Config{}, rdma.QPConfig{})
-	l, err := e.dev.Listen(t.Context(), "127.0.0.1:0", 2)
-	must(t, err)
+	l := need(e.dev.Listen(t.Context(), "127.0.0.1:0", 2))(t)
 	defer l.Close()
 	var peers []*wiretest.Peer
 	for i := range 5 {
-		p, err := wiretest.Dial(l.Addr(), testTimeout)
-		must(t, err)
-		defer p.Close()
+		p := dial(t, l)
 		must(t, p.WriteStartup(request(nil)))
 		if i >= 2 {
-			f, err := p.ReadStartup()
-			must(t, err)
+			f := need(p.ReadStartup())(t)
 			if !f.Reject {
 				t.Errorf("request %d beyond the backlog was accepted", i)
 			}
@@ -186,10 +176,8 @@ func TestBacklogRefuses(t *testing.T) {
 		eventually(t, "request queued", func() bool { return l.(*listener).Waiting() == i+1 })
 		peers = append(peers, p)
 	}
-	r, err := l.Accept(t.Context())
-	must(t, err)
-	_, err = r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: 1, ORD: 1})
-	must(t, err)
+	r := need(l.Accept(t.Context()))(t)
+	need(r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: 1, ORD: 1}))(t)
 	if f, err := peers[0].ReadStartup(); err != nil || f.Reject {
 		t.Errorf("first request: %+v, %v", f, err)
 	}
@@ -202,9 +190,7 @@ func TestBacklogRefuses(t *testing.T) {
 // TestListenerClose: it joins, frees the port, and wakes Accept.
 func TestListenerClose(t *testing.T) {
 	e, l := host(t, Config{})
-	silent, err := wiretest.Dial(l.Addr(), testTimeout)
-	must(t, err)
-	defer silent.Close()
+	silent := dial(t, l)
 	done := make(chan error, 1)
 	go func() {
 		_, err := l.Accept(context.Background())
@@ -224,8 +210,7 @@ func TestListenerClose(t *testing.T) {
 	if _, err := silent.ReadStartup(); !closed(err) {
 		t.Errorf("silent peer: %v", err)
 	}
-	l2, err := e.dev.Listen(t.Context(), l.Addr(), 1)
-	must(t, err)
+	l2 := need(e.dev.Listen(t.Context(), l.Addr(), 1))(t)
 	defer l2.Close()
 	if _, err := e.dev.Listen(t.Context(), l2.Addr(), 1); !errors.Is(err, rdma.ErrAddrInUse) {
 		t.Errorf("second listener on one port: %v", err)
@@ -244,16 +229,14 @@ func TestFloodOfSilentPeers(t *testing.T) {
 	e.postRecv(1, e.sge(0, 64))
 	before := runtime.NumGoroutine()
 	for range 400 {
-		c, err := net.Dial("tcp", l.Addr())
-		must(t, err)
+		c := need(net.Dial("tcp", l.Addr()))(t)
 		defer c.Close()
 	}
 	done := e.accept(l, rdma.ConnParam{})
 	a := newEnd(t, Config{}, rdma.QPConfig{})
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
-	_, err := a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{})
-	must(t, err)
+	need(a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{}))(t)
 	must(t, <-done)
 	n, slots := l.(*listener).Reading()
 	if n > slots || slots > 100 {
@@ -268,13 +251,10 @@ func TestFloodOfSilentPeers(t *testing.T) {
 func TestManyCycles(t *testing.T) {
 	const cycles = 200
 	a, b := newEnd(t, Config{}, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
-	l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", 4)
-	must(t, err)
+	l := need(b.dev.Listen(t.Context(), "127.0.0.1:0", 4))(t)
 	defer l.Close()
-	acq, err := a.dev.NewCQ(64)
-	must(t, err)
-	bcq, err := b.dev.NewCQ(64)
-	must(t, err)
+	acq := need(a.dev.NewCQ(64))(t)
+	bcq := need(b.dev.NewCQ(64))(t)
 	defer func() { must(t, acq.Close()); must(t, bcq.Close()) }()
 	fds, routines := 0, 0
 	var heap runtime.MemStats
@@ -285,25 +265,13 @@ func TestManyCycles(t *testing.T) {
 			runtime.GC()
 			runtime.ReadMemStats(&heap)
 		}
-		aq, err := a.dev.NewQP(rdma.QPConfig{SendCQ: acq, RecvCQ: acq, SendDepth: 2})
-		must(t, err)
-		bq, err := b.dev.NewQP(rdma.QPConfig{SendCQ: bcq, RecvCQ: bcq, RecvDepth: 2})
-		must(t, err)
-		_, err = bq.PostRecv([]rdma.RecvWR{{ID: 1}, {ID: 2}})
-		must(t, err)
-		done := make(chan error, 1)
-		go func() {
-			r, err := l.Accept(t.Context())
-			if err == nil {
-				_, err = r.Accept(t.Context(), bq, rdma.ConnParam{})
-			}
-			done <- err
-		}()
-		_, err = aq.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
-		must(t, err)
+		aq := need(a.dev.NewQP(rdma.QPConfig{SendCQ: acq, RecvCQ: acq, SendDepth: 2}))(t)
+		bq := need(b.dev.NewQP(rdma.QPConfig{SendCQ: bcq, RecvCQ: bcq, RecvDepth: 2}))(t)
+		need(bq.PostRecv([]rdma.RecvWR{{ID: 1}, {ID: 2}}))(t)
+		done := (&end{qp: bq}).accept(l, rdma.ConnParam{})
+		need(aq.Connect(t.Context(), l.Addr(), rdma.ConnParam{}))(t)
 		must(t, <-done)
-		_, err = aq.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Flags: rdma.Signaled}})
-		must(t, err)
+		need(aq.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Flags: rdma.Signaled}}))(t)
 		switch i % 4 {
 		case 0:
 			must(t, aq.Disconnect(t.Context()))
@@ -317,8 +285,7 @@ func TestManyCycles(t *testing.T) {
 		must(t, bq.Close())
 		for _, cq := range []rdma.CQ{acq, bcq} {
 			for n := 1; n > 0; {
-				n, err = cq.Poll(a.wcs)
-				must(t, err)
+				n = need(cq.Poll(a.wcs))(t)
 			}
 		}
 	}
@@ -362,13 +329,10 @@ func TestAddresses(t *testing.T) {
 			c.Close()
 		}
 		e := newEnd(t, Config{}, rdma.QPConfig{})
-		l, err := e.dev.Listen(t.Context(), addr, 1)
-		must(t, err)
+		l := need(e.dev.Listen(t.Context(), addr, 1))(t)
 		done := e.accept(l, rdma.ConnParam{})
-		p, err := wiretest.Dial(l.Addr(), testTimeout)
-		must(t, err)
-		_, err = p.Initiate(&mpa.Frame{Rev: 2, Enhanced: true})
-		must(t, err)
+		p := need(wiretest.Dial(l.Addr(), testTimeout))(t)
+		need(p.Initiate(&mpa.Frame{Rev: 2, Enhanced: true}))(t)
 		must(t, <-done)
 		p.Close()
 		must(t, l.Close())

@@ -17,11 +17,8 @@ func small(t *testing.T, dev *Device, depth int) *end {
 	e := newEndOn(t, dev, rdma.QPConfig{})
 	must(t, e.qp.Close())
 	must(t, e.cq.Close())
-	var err error
-	e.cq, err = dev.NewCQ(depth)
-	must(t, err)
-	e.qp, err = dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128})
-	must(t, err)
+	e.cq = need(dev.NewCQ(depth))(t)
+	e.qp = need(dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128}))(t)
 	return e
 }
 
@@ -113,19 +110,21 @@ func TestNoLostWakeup(t *testing.T) {
 	turn := func(e *end, first bool) (slow int, err error) {
 		recv := []rdma.RecvWR{{NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 8)}}}
 		send := []rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(64, 8)}}}
+		post := func(i int64) error {
+			send[0].Flags = 0
+			if i%64 == 0 {
+				send[0].Flags = rdma.Signaled // frees the places before it
+			}
+			_, errRecv := e.qp.PostRecv(recv)
+			_, errSend := e.qp.PostSend(send)
+			return errors.Join(errRecv, errSend)
+		}
 		for i := int64(0); i <= last.Load(); i++ {
 			if first {
 				if i >= least && time.Now().After(over) {
 					last.Store(i) // the other side has not seen the message of this round
 				}
-				if _, err := e.qp.PostRecv(recv); err != nil {
-					return slow, err
-				}
-				send[0].Flags = 0
-				if i%64 == 0 {
-					send[0].Flags = rdma.Signaled // frees the places before it
-				}
-				if _, err := e.qp.PostSend(send); err != nil {
+				if err := post(i); err != nil {
 					return slow, err
 				}
 			}
@@ -154,12 +153,7 @@ func TestNoLostWakeup(t *testing.T) {
 				slow++
 			}
 			if !first {
-				e.qp.PostRecv(recv)
-				send[0].Flags = 0
-				if i%64 == 0 {
-					send[0].Flags = rdma.Signaled
-				}
-				if _, err := e.qp.PostSend(send); err != nil {
+				if err := post(i); err != nil {
 					return slow, err
 				}
 			}
@@ -168,14 +162,12 @@ func TestNoLostWakeup(t *testing.T) {
 	}
 	b.postRecv(0, b.sge(0, 8))
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		if _, err := turn(b, false); err != nil {
 			t.Error(err)
 			cancel()
 		}
-	}()
+	})
 	slow, err := turn(a, true)
 	if err != nil {
 		t.Error(err)
@@ -197,9 +189,7 @@ func TestFlushWakesAWaiter(t *testing.T) {
 		a, _ := pair(t, Config{}, rdma.QPConfig{})
 		a.postRecv(1)
 		must(t, a.cq.Arm(false))
-		done := make(chan error, 1)
-		go func() { done <- a.cq.Wait(t.Context()) }()
-		eventually(t, "a waiter", func() bool { return a.cq.(*cq).waiters.Load() == 1 })
+		done := waiter(t, t.Context(), a.cq)
 		time.Sleep(time.Millisecond) // it sleeps
 		a.qp.(*qp).mu.Lock()
 		a.qp.(*qp).leavePollers() // the end of the stream is no help either
@@ -221,11 +211,9 @@ func TestFlushWakesAWaiter(t *testing.T) {
 // goroutines wait on.
 func TestTwoCQs(t *testing.T) {
 	a := newEnd(t, Config{}, rdma.QPConfig{})
-	rcq, err := a.dev.NewCQ(64)
-	must(t, err)
+	rcq := need(a.dev.NewCQ(64))(t)
 	must(t, a.qp.Close())
-	a.qp, err = a.dev.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: rcq, SendDepth: 16, RecvDepth: 16})
-	must(t, err)
+	a.qp = need(a.dev.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: rcq, SendDepth: 16, RecvDepth: 16}))(t)
 	t.Cleanup(func() { a.qp.Close(); must(t, rcq.Close()) })
 	b := newEnd(t, Config{}, rdma.QPConfig{})
 	join(t, a, b)
@@ -282,14 +270,10 @@ func TestTwoCQs(t *testing.T) {
 // TestWaitEndsWithItsCQ: Close wakes a waiter; a dead context ends Wait at once,
 // but an event that is there wins.
 func TestWaitEndsWithItsCQ(t *testing.T) {
-	dev, err := Open(Config{})
-	must(t, err)
+	dev := need(Open(Config{}))(t)
 	defer dev.Close()
-	c, err := dev.NewCQ(4)
-	must(t, err)
-	done := make(chan error, 1)
-	go func() { done <- c.Wait(context.Background()) }()
-	eventually(t, "a waiter", func() bool { return c.(*cq).waiters.Load() == 1 })
+	c := need(dev.NewCQ(4))(t)
+	done := waiter(t, context.Background(), c)
 	must(t, c.Close())
 	if err := <-done; !errors.Is(err, rdma.ErrClosed) {
 		t.Errorf("wait: %v", err)
@@ -319,9 +303,7 @@ func TestPostBesideAWaiter(t *testing.T) {
 	e := newEnd(t, Config{SendBuffer: 256 << 10}, rdma.QPConfig{})
 	p := scripted(t, e, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- e.cq.Wait(ctx) }()
-	eventually(t, "a waiter", func() bool { return e.cq.(*cq).waiters.Load() == 1 })
+	done := waiter(t, ctx, e.cq)
 	quick := 0
 	for i := 0; quick < enough && i < most; i++ {
 		time.Sleep(3 * time.Millisecond) // the waiter sleeps again
@@ -330,11 +312,7 @@ func TestPostBesideAWaiter(t *testing.T) {
 			SGE: [4]rdma.SGE{e.sge(0, 1<<20)}}}); err != nil {
 			t.Fatal(err)
 		}
-		for n := 0; n < 1<<20; {
-			f, err := p.Next()
-			must(t, err)
-			n += len(f.Payload())
-		}
+		takeWrites(t, p, 1<<20)
 		if time.Since(begin) <= 30*time.Millisecond {
 			quick++
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
-	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -24,8 +23,7 @@ func TestConfigs(t *testing.T) {
 		"iwarp(crc,rev1,checked,sndbuf=1048576,mulpdu=128)": {Revision: 1, StoreAndForward: true, SendBuffer: 1 << 20,
 			MaxULPDU: 128},
 	} {
-		d, err := Open(cfg)
-		must(t, err)
+		d := need(Open(cfg))(t)
 		if d.Name() != name {
 			t.Errorf("%+v is %s, want %s", cfg, d.Name(), name)
 		}
@@ -42,14 +40,10 @@ func TestConfigs(t *testing.T) {
 
 // TestClosedDevice: nothing can be made on it, and no attempt leaves a trace.
 func TestClosedDevice(t *testing.T) {
-	d, err := Open(Config{})
-	must(t, err)
-	live, err := Open(Config{})
-	must(t, err)
-	c, err := live.NewCQ(1)
-	must(t, err)
-	buf, err := rdma.Alloc(1)
-	must(t, err)
+	d := need(Open(Config{}))(t)
+	live := need(Open(Config{}))(t)
+	c := need(live.NewCQ(1))(t)
+	buf := need(rdma.Alloc(1))(t)
 	must(t, d.Close())
 	fds := openFDs(t)
 	for name, create := range map[string]func() error{
@@ -72,50 +66,6 @@ func TestClosedDevice(t *testing.T) {
 	must(t, c.Close())
 	must(t, live.Close())
 	buf.Free()
-}
-
-// TestLimits: what Caps declares is what is taken.
-func TestLimits(t *testing.T) {
-	e := newEnd(t, Config{}, rdma.QPConfig{})
-	caps := e.dev.Caps()
-	for _, c := range []struct {
-		cfg  rdma.QPConfig
-		want error
-	}{
-		{rdma.QPConfig{}, nil},
-		{rdma.QPConfig{SendDepth: caps.MaxQPWR, RecvDepth: caps.MaxQPWR, MaxInline: caps.MaxInline}, nil},
-		{rdma.QPConfig{SendDepth: caps.MaxQPWR + 1}, rdma.ErrInvalid},
-		{rdma.QPConfig{RecvDepth: caps.MaxQPWR + 1}, rdma.ErrInvalid},
-		{rdma.QPConfig{MaxInline: caps.MaxInline + 1}, rdma.ErrInvalid},
-		{rdma.QPConfig{SendDepth: -1}, rdma.ErrInvalid},
-		{rdma.QPConfig{PD: 99}, rdma.ErrInvalid},
-	} {
-		c.cfg.SendCQ, c.cfg.RecvCQ = e.cq, e.cq
-		q, err := e.dev.NewQP(c.cfg)
-		if !errors.Is(err, c.want) {
-			t.Errorf("qp %+v: %v, want %v", c.cfg, err, c.want)
-		}
-		if err == nil {
-			must(t, q.Close())
-		}
-	}
-	for depth, want := range map[int]error{0: rdma.ErrInvalid, -1: rdma.ErrInvalid, 1: nil, 3: nil,
-		caps.MaxCQE + 1: rdma.ErrInvalid} {
-		c, err := e.dev.NewCQ(depth)
-		if !errors.Is(err, want) {
-			t.Errorf("cq of depth %d: %v, want %v", depth, err, want)
-		}
-		if err == nil {
-			must(t, c.Close())
-		}
-	}
-	// A depth that is no power of two is still the depth.
-	q, err := e.dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, RecvDepth: 3})
-	must(t, err)
-	defer q.Close()
-	if n, err := q.PostRecv(make([]rdma.RecvWR, 5)); n != 3 || err != rdma.ErrQueueFull {
-		t.Errorf("post five receives to a queue of three: %d, %v", n, err)
-	}
 }
 
 // TestSendOpcodes: each kind of send has its opcode and its Invalidate STag.
@@ -148,20 +98,16 @@ func TestSendOpcodes(t *testing.T) {
 func TestUnansweredRequest(t *testing.T) {
 	e, l := host(t, Config{})
 	for _, taken := range []bool{true, false} {
-		p, err := wiretest.Dial(l.Addr(), testTimeout)
-		must(t, err)
-		defer p.Close()
+		p := dial(t, l)
 		must(t, p.WriteStartup(request(nil)))
 		queue := l.(*listener)
 		eventually(t, "the request", func() bool { return queue.Waiting() == 1 })
-		r, err := queue.Next(t.Context())
-		must(t, err)
+		r := need(queue.Next(t.Context()))(t)
 		if !taken {
 			must(t, queue.Offer(r))
 		}
 		r.expire.Reset(0) // as after answerTimeout
-		f, err := p.ReadStartup()
-		must(t, err)
+		f := need(p.ReadStartup())(t)
 		if !f.Reject {
 			t.Errorf("answered by %+v", f)
 		}
@@ -177,7 +123,6 @@ func TestUnansweredRequest(t *testing.T) {
 	// Accept passes over the one that expired in the queue.
 	done := e.accept(l, rdma.ConnParam{})
 	a := newEnd(t, Config{}, rdma.QPConfig{})
-	_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
-	must(t, err)
+	need(a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{}))(t)
 	must(t, <-done)
 }

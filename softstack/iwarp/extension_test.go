@@ -32,8 +32,7 @@ func extended(op rdma.Opcode, id uint64, local, remote rdma.SGE) rdma.SendWR {
 // atomicEnd makes the end's window a target of atomics too.
 func atomicEnd(t testing.TB, e *end) rdma.MR {
 	t.Helper()
-	m, err := e.dev.RegMR(0, e.buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead|rdma.RemoteAtomic)
-	must(t, err)
+	m := need(e.dev.RegMR(0, e.buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead|rdma.RemoteAtomic))(t)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -52,10 +51,8 @@ func TestPlainPeersAreSentNothing(t *testing.T) {
 			}
 			d.send(wiretest.Write(0xdead, 0, nil)) // a responder may speak from here on
 			must(t, d.peer.Quiet(testTimeout/50))
-			_, err := d.q.PostSend([]rdma.SendWR{{ID: 7, Op: rdma.OpSend, Flags: rdma.Signaled}})
-			must(t, err)
-			f, err := d.peer.Next()
-			must(t, err)
+			need(d.q.PostSend([]rdma.SendWR{{ID: 7, Op: rdma.OpSend, Flags: rdma.Signaled}}))(t)
+			f := need(d.peer.Next())(t)
 			if f.Op() != rdmap.OpSend || f.UntaggedHeader().MSN != 1 {
 				t.Errorf("got %v, want the first send", f)
 			}
@@ -117,8 +114,7 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		return &mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}, Private: private}
 	}
 	// As initiator.
-	s, err := wiretest.Listen(testTimeout)
-	must(t, err)
+	s := need(wiretest.Listen(testTimeout))(t)
 	defer s.Close()
 	e := newEnd(t, Config{}, rdma.QPConfig{})
 	got := make(chan rdma.ConnParam, 1)
@@ -129,13 +125,11 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		}
 		got <- p
 	}()
-	peer, err := s.Accept()
-	must(t, err)
+	peer := need(s.Accept())(t)
 	defer peer.Close()
 	rep := ask(rdmap.AppendOffer([]byte("there"), rdmap.ExtAll))
 	rep.Reply = true
-	req, err := peer.Respond(rep)
-	must(t, err)
+	req := need(peer.Respond(rep))(t)
 	if private, ext, ok := rdmap.CutOffer(req.Private); !ok || ext != rdmap.ExtAll || string(private) != "hello" {
 		t.Errorf("request carries %q", req.Private)
 	}
@@ -169,11 +163,8 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 				t.Errorf("accept: %q, %v", p.PrivateData, err)
 			}
 		}()
-		peer, err := wiretest.Dial(l.Addr(), testTimeout)
-		must(t, err)
-		defer peer.Close()
-		rep, err := peer.Initiate(ask(c.asked))
-		must(t, err)
+		peer := dial(t, l)
+		rep := need(peer.Initiate(ask(c.asked)))(t)
 		if b := <-seen; string(b) != "hello" {
 			t.Errorf("the responder's application sees %q", b)
 		}
@@ -195,15 +186,14 @@ func TestExtensionsOnTheWire(t *testing.T) {
 	sink.Len = 8
 	far := rdma.SGE{LKey: 0x11223344, Addr: 0x1000}
 	with := func(wr rdma.SendWR, set func(*rdma.SendWR)) rdma.SendWR { set(&wr); return wr }
-	_, err := d.q.PostSend([]rdma.SendWR{
+	need(d.q.PostSend([]rdma.SendWR{
 		with(extended(rdma.OpWriteImm, 1, sink, far), func(w *rdma.SendWR) { w.Imm = 0x01020304 }),
 		with(extended(rdma.OpSendImm, 2, sink, far), func(w *rdma.SendWR) {
 			w.Imm, w.Flags = 0xcafe0001, rdma.Solicited
 		}),
 		with(extended(rdma.OpFetchAdd, 3, sink, far), func(w *rdma.SendWR) { w.CompareAdd = 7 }),
 		with(extended(rdma.OpCmpSwap, 4, sink, far), func(w *rdma.SendWR) { w.CompareAdd, w.Swap = 7, 0xdeadbeef }),
-	})
-	must(t, err)
+	}))(t)
 	ones := "ffffffffffffffff"
 	for i, want := range []string{
 		"c140 11223344 0000000000001000" + body,
@@ -216,15 +206,12 @@ func TestExtensionsOnTheWire(t *testing.T) {
 		"414a 00000000 00000001 00000002 00000000 00000002 00000002 11223344 0000000000001000 00000000deadbeef" + ones +
 			"0000000000000007" + ones,
 	} {
-		f, err := d.peer.Next()
-		must(t, err)
+		f := need(d.peer.Next())(t)
 		if got := hex.EncodeToString(f.ULPDU); got != strings.ReplaceAll(want, " ", "") {
 			t.Errorf("fpdu %d: %s, want %s", i, got, want)
 		}
 	}
-	if f := d.peer.Check.Faults(); len(f) > 0 {
-		t.Errorf("on the wire: %q", f)
-	}
+	clean(t, d.peer)
 }
 
 // TestVectorsOfRFC7306: the device is fed V18, V19 and V21 as they stand in the
@@ -251,15 +238,13 @@ func TestVectorsOfRFC7306(t *testing.T) {
 	ulpdu := func(name string) []byte { return vector[name][2 : 2+int(vector[name][0])<<8+int(vector[name][1])] }
 	must(t, d.peer.Write(vector["V18"]))
 	d.peer.Check.Sent(ulpdu("V18"))
-	f, err := d.peer.Next()
-	must(t, err)
+	f := need(d.peer.Next())(t)
 	if !bytes.Equal(f.ULPDU, ulpdu("V20")) {
 		t.Errorf("V18 is answered by %x, want V20 %x", f.ULPDU, ulpdu("V20"))
 	}
 	must(t, d.peer.Write(vector["V19"]))
 	d.peer.Check.Sent(ulpdu("V19"))
-	f, err = d.peer.Next()
-	must(t, err)
+	f = need(d.peer.Next())(t)
 	if got := rdmap.GetAtomicResponse(f.Payload()); got != (rdmap.AtomicResponse{ID: 2, Original: 7}) ||
 		f.UntaggedHeader().MSN != 2 {
 		t.Errorf("V19 is answered by %v %+v", f, got)

@@ -33,8 +33,7 @@ const window = 4 << 20
 
 func newEnd(t testing.TB, cfg Config, qcfg rdma.QPConfig) *end {
 	t.Helper()
-	dev, err := Open(cfg)
-	must(t, err)
+	dev := need(Open(cfg))(t)
 	e := newEndOn(t, dev, qcfg)
 	t.Cleanup(func() {
 		e.free()
@@ -46,10 +45,8 @@ func newEnd(t testing.TB, cfg Config, qcfg rdma.QPConfig) *end {
 // newEndOn makes an end on a device that the caller closes after free.
 func newEndOn(t testing.TB, dev *Device, qcfg rdma.QPConfig) *end {
 	t.Helper()
-	var err error
 	e := &end{t: t, dev: dev, wcs: make([]rdma.WC, 64)}
-	e.cq, err = dev.NewCQ(4096)
-	must(t, err)
+	e.cq = need(dev.NewCQ(4096))(t)
 	qcfg.SendCQ, qcfg.RecvCQ = e.cq, e.cq
 	if qcfg.SendDepth == 0 {
 		qcfg.SendDepth, qcfg.RecvDepth = 128, 128
@@ -57,12 +54,9 @@ func newEndOn(t testing.TB, dev *Device, qcfg rdma.QPConfig) *end {
 	if qcfg.MaxInline == 0 {
 		qcfg.MaxInline = 64
 	}
-	e.qp, err = dev.NewQP(qcfg)
-	must(t, err)
-	e.buf, err = rdma.Alloc(window)
-	must(t, err)
-	e.mr, err = dev.RegMR(0, e.buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead)
-	must(t, err)
+	e.qp = need(dev.NewQP(qcfg))(t)
+	e.buf = need(rdma.Alloc(window))(t)
+	e.mr = need(dev.RegMR(0, e.buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead))(t)
 	return e
 }
 
@@ -73,10 +67,20 @@ func (e *end) free() {
 	e.buf.Free()
 }
 
+// must ends the test with an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }
 
@@ -97,20 +101,17 @@ func join(t testing.TB, a, b *end) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
-	l, err := b.dev.Listen(ctx, "127.0.0.1:0", 4)
-	must(t, err)
+	l := need(b.dev.Listen(ctx, "127.0.0.1:0", 4))(t)
 	defer l.Close()
-	errs := make(chan error, 1)
-	go func() {
-		r, err := l.Accept(ctx)
-		if err == nil {
-			_, err = r.Accept(ctx, b.qp, rdma.ConnParam{IRD: 16, ORD: 16})
-		}
-		errs <- err
-	}()
-	_, err = a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 16, ORD: 16})
-	must(t, err)
+	errs := b.accept(l, rdma.ConnParam{IRD: 16, ORD: 16})
+	need(a.qp.Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 16, ORD: 16}))(t)
 	must(t, <-errs)
+}
+
+// remote is a write or a read of n octets, which are at off here and at the begin of the peer's window.
+func (e *end) remote(op rdma.Opcode, id uint64, off, n int, peer *end) rdma.SendWR {
+	return rdma.SendWR{ID: id, Op: op, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(off, n)}, RKey: peer.mr.RKey(),
+		RemoteAddr: peer.mr.Addr()}
 }
 
 func (e *end) sge(off, n int) rdma.SGE {
@@ -140,6 +141,25 @@ func (e *end) postRecv(id uint64, sges ...rdma.SGE) {
 	if _, err := e.qp.PostRecv([]rdma.RecvWR{wr}); err != nil {
 		e.t.Fatalf("post receive: %v", err)
 	}
+}
+
+// soon waits for a condition of the queue pair that needs no poll.
+func (q *qp) soon(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return cond()
+	})
+}
+
+// waiter waits on a CQ, and is there when the call returns. The channel has its error.
+func waiter(t testing.TB, ctx context.Context, c rdma.CQ) chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- c.Wait(ctx) }()
+	eventually(t, "a waiter", func() bool { return c.(*cq).waiters.Load() == 1 })
+	return done
 }
 
 // next polls e, and its peer for progress, until e has a completion.

@@ -3,7 +3,6 @@
 package iwarp_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/lwip"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/conform/conformtest"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // TestConformanceOverLwIP runs the whole suite over the stack in user space, and the
@@ -45,13 +43,8 @@ func TestConformanceOverLwIP(t *testing.T) {
 			}
 			cfg := c.own
 			cfg.Stack = stack
-			open := func(context.Context) (rdma.Device, rdma.Device, string, error) {
-				a, errA := iwarp.Open(cfg)
-				b, errB := iwarp.Open(cfg)
-				return a, b, "127.0.0.1:0", errors.Join(errA, errB)
-			}
-			kill := func(b rdma.Device) error { b.(*iwarp.Device).Kill(); return nil }
-			h := &conform.Harness{Name: "iwarp", Open: open, Kill: kill}
+			h := harness(cfg)
+			h.Addr6 = ""
 			defer func() {
 				if err := h.Close(); err != nil {
 					t.Errorf("close: %v", err)

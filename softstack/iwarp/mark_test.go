@@ -19,8 +19,7 @@ func slicesWithMarks(a, b *end, writes, size int) (wrs []rdma.SendWR) {
 func TestAReadLeavesWithTheDataBeforeIt(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	must(t, a.qp.Drain())
-	_, err := a.qp.PostSend(slicesWithMarks(a, b, 2, 120<<10))
-	must(t, err)
+	need(a.qp.PostSend(slicesWithMarks(a, b, 2, 120<<10)))(t)
 	q := a.qp.(*qp)
 	q.mu.Lock()
 	q.setState(rdma.QPRTS)
@@ -40,8 +39,7 @@ func TestAReadIsAnsweredBeforeTheDataBehindIt(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	q := b.qp.(*qp)
 	q.mu.Lock()
-	_, err := a.qp.PostSend(slicesWithMarks(a, b, 4, 120<<10))
-	must(t, err)
+	need(a.qp.PostSend(slicesWithMarks(a, b, 4, 120<<10)))(t)
 	eventually(t, "the socket to take all", func() bool {
 		s := a.qp.(*qp)
 		s.mu.Lock()

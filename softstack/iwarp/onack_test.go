@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -34,10 +33,7 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 			if left != 0 {
 				t.Fatalf("our socket did not take %d octets, so nothing is shown", left)
 			}
-			for got := 0; got < size; {
-				f := expect(t, p, rdmap.OpWrite)
-				got += len(f.Payload())
-			}
+			takeWrites(t, p, size)
 			if onAck {
 				e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 			}
@@ -78,10 +74,7 @@ func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 			}()
 			if c.reads {
 				time.Sleep(20 * time.Millisecond) // so that it waits
-				for got := 0; got < size; {
-					f := expect(t, p, rdmap.OpWrite)
-					got += len(f.Payload())
-				}
+				takeWrites(t, p, size)
 			}
 			if err := <-ended; err != c.err {
 				t.Errorf("Disconnect: %v, want %v", err, c.err)
@@ -95,8 +88,7 @@ func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 func TestOnAckEndsAWait(t *testing.T) {
 	a, b := pair(t, Config{OnAck: true}, rdma.QPConfig{})
 	for id := range uint64(5) {
-		a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 100_000)}, RKey: b.mr.RKey(),
-			RemoteAddr: b.mr.Addr()})
+		a.post(a.remote(rdma.OpWrite, id, 0, 100_000, b))
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		n, err := 0, error(nil)
 		for n == 0 && err == nil {
@@ -115,8 +107,7 @@ func TestOnAckEndsAWait(t *testing.T) {
 // Before an orderly end the peer's stack had all that it acknowledged, and said so.
 func TestOnAckAPeerThatHangsUpTookWhatItAcknowledged(t *testing.T) {
 	a, b := pair(t, Config{OnAck: true}, rdma.QPConfig{})
-	a.post(rdma.SendWR{ID: 7, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 5000)}, RKey: b.mr.RKey(),
-		RemoteAddr: b.mr.Addr()})
+	a.post(a.remote(rdma.OpWrite, 7, 0, 5000, b))
 	time.Sleep(20 * time.Millisecond) // the kernels talk, and nobody polls a
 	must(t, b.qp.Disconnect(t.Context()))
 	a.want(nil, rdma.WCWrite, 7, rdma.StatusSuccess)

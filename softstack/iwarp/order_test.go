@@ -26,12 +26,27 @@ func answer(t *testing.T, p *wiretest.Peer, f *wiretest.FPDU, fill byte) {
 // expect reads an FPDU of the given opcode.
 func expect(t *testing.T, p *wiretest.Peer, op rdmap.Opcode) *wiretest.FPDU {
 	t.Helper()
-	f, err := p.Next()
-	must(t, err)
+	f := need(p.Next())(t)
 	if f.Op() != op {
 		t.Fatalf("got %v, want %v", f, op)
 	}
 	return f
+}
+
+// takeWrites reads n octets of writes.
+func takeWrites(t *testing.T, p *wiretest.Peer, n int) {
+	t.Helper()
+	for n > 0 {
+		n -= len(expect(t, p, rdmap.OpWrite).Payload())
+	}
+}
+
+// clean wants nothing wrong of what the peer has read.
+func clean(t *testing.T, p *wiretest.Peer) {
+	t.Helper()
+	for _, f := range p.Check.Faults() {
+		t.Errorf("on the wire: %s", f)
+	}
 }
 
 // scripted connects e as initiator to a scripted peer with the given depths.
@@ -42,11 +57,7 @@ func scripted(t *testing.T, e *end, ird, ord uint16) *wiretest.Peer {
 	})
 	p.FullOperation(true, false, false)
 	p.Check.ORD = int(ird)
-	t.Cleanup(func() {
-		for _, f := range p.Check.Faults() {
-			t.Errorf("on the wire: %s", f)
-		}
-	})
+	t.Cleanup(func() { clean(t, p) })
 	return p
 }
 
@@ -119,120 +130,29 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestInline: the octets are taken during the post, without a key, and the
-// limits hold.
-func TestInline(t *testing.T) {
-	a, b := pair(t, Config{}, rdma.QPConfig{MaxInline: 64, SendDepth: 8, RecvDepth: 8})
-	b.postRecv(1, b.sge(0, 64))
-	a.fill(1, 0, 100)
-	want := bytes.Clone(append(a.bytes(0, 30), a.bytes(50, 34)...))
-	a.fill(1, 0, 100)
-	wr := rdma.SendWR{ID: 1, Op: rdma.OpSend, Flags: rdma.Inline | rdma.Signaled, NumSGE: 2}
-	wr.SGE[0] = rdma.SGE{Addr: a.buf.Addr(), Len: 30} // no key
-	wr.SGE[1] = rdma.SGE{Addr: a.buf.Addr() + 50, Len: 34}
-	must(t, a.qp.(*qp).Drain()) // held, so that only the post can have taken them
-	_, err := a.qp.PostSend([]rdma.SendWR{wr})
-	must(t, err)
-	clear(a.bytes(0, 100))
-	must(t, a.qp.Resume())
-	a.want(b, rdma.WCSend, 1, rdma.StatusSuccess)
-	b.want(a, rdma.WCRecv, 1, rdma.StatusSuccess)
-	equal(t, "inline", b.bytes(0, 64), want)
-
-	wr.Op, wr.RKey, wr.RemoteAddr = rdma.OpWrite, b.mr.RKey(), b.mr.Addr()+128
-	copy(a.bytes(0, 100), want)
-	_, err = a.qp.PostSend([]rdma.SendWR{wr})
-	must(t, err)
-	a.want(b, rdma.WCWrite, 1, rdma.StatusSuccess)
-	a.post(rdma.SendWR{ID: 2, Op: rdma.OpRead, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
-	a.want(b, rdma.WCRead, 2, rdma.StatusSuccess)
-	equal(t, "inline write", b.bytes(128, 30), want[:30])
-
-	for name, bend := range map[string]func(w *rdma.SendWR){
-		"one octet too many": func(w *rdma.SendWR) { w.SGE[1].Len++ },
-		"read":               func(w *rdma.SendWR) { w.Op, w.NumSGE = rdma.OpRead, 1 },
-		"no such memory":     func(w *rdma.SendWR) { w.SGE[0].Addr = 16 },
+// TestRefusedPosts: the lengths of a list are summed, inline octets have to be there, a depth that is no power of two
+// is still the depth, and a closed queue pair says that it is.
+func TestRefusedPosts(t *testing.T) {
+	a, _ := pair(t, Config{}, rdma.QPConfig{})
+	for name, wr := range map[string]rdma.SendWR{
+		"4 GiB together": {Op: rdma.OpSend, NumSGE: 2, SGE: [4]rdma.SGE{{Len: 1 << 31}, {Len: 1 << 31}}},
+		"no such memory": {Op: rdma.OpSend, Flags: rdma.Inline, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: 16, Len: 8}}},
 	} {
-		bad := wr
-		bend(&bad)
-		if n, err := a.qp.PostSend([]rdma.SendWR{bad}); n != 0 || !errors.Is(err, rdma.ErrInvalid) {
+		if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 0 || !errors.Is(err, rdma.ErrInvalid) {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 	}
-}
-
-// TestPostRefusals: what the device does not declare is refused at the post.
-func TestPostRefusals(t *testing.T) {
-	a, _ := pair(t, Config{Extensions: ExtNone}, rdma.QPConfig{})
-	for _, c := range []struct {
-		wr   rdma.SendWR
-		want error
-	}{
-		{rdma.SendWR{Op: rdma.OpSendImm}, rdma.ErrNotSupported},
-		{rdma.SendWR{Op: rdma.OpWriteImm}, rdma.ErrNotSupported},
-		{rdma.SendWR{Op: rdma.OpFetchAdd}, rdma.ErrNotSupported},
-		{rdma.SendWR{Op: rdma.OpCmpSwap}, rdma.ErrNotSupported},
-		{rdma.SendWR{Op: 200}, rdma.ErrNotSupported},
-		{rdma.SendWR{Op: rdma.OpSend, NumSGE: 5}, rdma.ErrInvalid},
-		{rdma.SendWR{Op: rdma.OpRead, NumSGE: 2}, rdma.ErrInvalid},
-		{rdma.SendWR{Op: rdma.OpSend, NumSGE: 2, SGE: [4]rdma.SGE{{Len: 1 << 31}, {Len: 1 << 31}}}, rdma.ErrInvalid},
-	} {
-		if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpWrite}, c.wr, {ID: 2, Op: rdma.OpWrite}}); n != 1 ||
-			!errors.Is(err, c.want) {
-			t.Errorf("post %v: %d, %v, want 1 and %v", c.wr.Op, n, err, c.want)
+	q := need(a.dev.NewQP(rdma.QPConfig{SendCQ: a.cq, RecvCQ: a.cq, RecvDepth: 3}))(t)
+	if n, err := q.PostRecv(make([]rdma.RecvWR, 5)); n != 3 || err != rdma.ErrQueueFull {
+		t.Errorf("five receives in a queue of three: %d, %v", n, err)
+	}
+	must(t, q.Close())
+	_, err := q.PostRecv(make([]rdma.RecvWR, 1))
+	for what, err := range map[string]error{"receive": err, "fail": q.Fail(), "disconnect": q.Disconnect(t.Context())} {
+		if err != rdma.ErrClosed {
+			t.Errorf("%s of a closed queue pair: %v", what, err)
 		}
 	}
-	if n, err := a.qp.PostRecv([]rdma.RecvWR{{}, {NumSGE: 5}}); n != 1 || !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("post receive with five SGEs: %d, %v", n, err)
-	}
-	idle := newEnd(t, Config{}, rdma.QPConfig{})
-	if n, err := idle.qp.PostSend([]rdma.SendWR{{}}); n != 0 || err != rdma.ErrState {
-		t.Errorf("post in INIT: %d, %v", n, err)
-	}
-}
-
-// TestDrain: SQD finishes what was begun, holds the rest, keeps receiving and
-// answering, and says once that it is done.
-func TestDrain(t *testing.T) {
-	a, b := pair(t, Config{}, rdma.QPConfig{})
-	must(t, a.qp.Drain())
-	if s := a.qp.State(); s != rdma.QPSQD {
-		t.Errorf("state %v", s)
-	}
-	if ev, ok := a.dev.Event(); !ok || ev.Type != rdma.EventSQDrained || ev.QPNum != a.qp.Num() {
-		t.Errorf("event %+v %t", ev, ok)
-	}
-	b.postRecv(1, b.sge(0, 8))
-	a.postRecv(2, a.sge(64, 8))
-	a.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}})
-	// The passive side waits for an FPDU, which a cannot send: let it in by hand.
-	must(t, a.qp.Resume())
-	b.want(a, rdma.WCRecv, 1, rdma.StatusSuccess)
-	a.want(b, rdma.WCSend, 1, rdma.StatusSuccess)
-
-	must(t, a.qp.Drain())
-	a.post(rdma.SendWR{ID: 3, Op: rdma.OpWrite, RKey: 1})
-	b.post(rdma.SendWR{ID: 2, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 8)}})
-	b.post(rdma.SendWR{ID: 4, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 8)}, RKey: a.mr.RKey(),
-		RemoteAddr: a.mr.Addr()})
-	b.want(a, rdma.WCSend, 2, rdma.StatusSuccess)
-	b.want(a, rdma.WCRead, 4, rdma.StatusSuccess)
-	a.want(b, rdma.WCRecv, 2, rdma.StatusSuccess)
-	for range 200 {
-		if k, _ := a.cq.Poll(a.wcs); k != 0 {
-			t.Fatalf("a held request completed: %+v", a.wcs[0])
-		}
-	}
-	must(t, a.qp.Resume())
-	a.want(b, rdma.WCWrite, 3, rdma.StatusSuccess)
-	if err := a.qp.Resume(); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("resume twice: %v", err)
-	}
-
-	must(t, a.qp.Drain())
-	a.post(rdma.SendWR{ID: 5, Op: rdma.OpWrite})
-	must(t, a.qp.Fail())
-	a.want(b, 0, 5, rdma.StatusWRFlushErr)
 }
 
 // TestDrainWaitsForWhatBegan: the event comes when the message under way has
@@ -264,11 +184,7 @@ func TestDrainWaitsForWhatBegan(t *testing.T) {
 	}
 	q := e.qp.(*qp)
 	middle := func() bool { return q.tx.blocked && q.tx.src == srcSQ && q.tx.off > 0 }
-	eventually(t, "a full socket in the middle of a message", func() bool {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return middle()
-	})
+	q.soon(t, "a full socket in the middle of a message", middle)
 	must(t, e.qp.Drain())
 	q.mu.Lock()
 	messages := int(q.sqNext) // place 0 was the read, place sqNext is under way
@@ -280,9 +196,7 @@ func TestDrainWaitsForWhatBegan(t *testing.T) {
 	if ev, ok := e.dev.Event(); ok {
 		t.Errorf("%v in the middle of a message", ev.Type)
 	}
-	for n := 0; n < messages*window; {
-		n += len(expect(t, p, rdmap.OpWrite).Payload())
-	}
+	takeWrites(t, p, messages*window)
 	eventually(t, "drained after the message", drained)
 	must(t, p.Quiet(10*time.Millisecond))
 	for i := range messages {
@@ -293,47 +207,19 @@ func TestDrainWaitsForWhatBegan(t *testing.T) {
 	}
 }
 
-// TestPassiveFirst: FeatPassiveFirst is declared and holds with the peer-to-peer
-// model, and only with it.
-func TestPassiveFirst(t *testing.T) {
-	for _, p2p := range []bool{false, true} {
-		a, b := pair(t, Config{PeerToPeer: p2p}, rdma.QPConfig{})
-		if got := a.dev.Caps().Features.Has(rdma.FeatPassiveFirst); got != p2p {
-			t.Errorf("p2p %t: declared %t", p2p, got)
-		}
-		a.postRecv(1, a.sge(0, 8))
-		b.post(rdma.SendWR{ID: 1, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 8)}})
-		if !p2p {
-			for range 300 {
-				a.cq.Poll(nil)
-				if k, _ := b.cq.Poll(b.wcs); k != 0 {
-					t.Fatal("the passive side sent first")
-				}
-			}
-			a.post(rdma.SendWR{ID: 2, Op: rdma.OpWrite})
-			a.want(b, rdma.WCWrite, 2, rdma.StatusSuccess)
-		}
-		b.want(a, rdma.WCSend, 1, rdma.StatusSuccess)
-		a.want(b, rdma.WCRecv, 1, rdma.StatusSuccess)
-	}
-}
-
 // TestOnTheWire: every configuration through a proxy that checks each FPDU of
 // both sides.
 func TestOnTheWire(t *testing.T) {
 	for name, cfg := range configs {
 		t.Run(name, func(t *testing.T) {
 			a, b := newEnd(t, cfg, rdma.QPConfig{}), newEnd(t, cfg, rdma.QPConfig{})
-			l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", 1)
-			must(t, err)
+			l := need(b.dev.Listen(t.Context(), "127.0.0.1:0", 1))(t)
 			defer l.Close()
-			proxy, err := wiretest.NewProxy(l.Addr(), max(cfg.MaxULPDU, 0), testTimeout)
-			must(t, err)
+			proxy := need(wiretest.NewProxy(l.Addr(), max(cfg.MaxULPDU, 0), testTimeout))(t)
 			done := b.accept(l, rdma.ConnParam{IRD: 2, ORD: 3})
 			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
-			_, err = a.qp.Connect(ctx, proxy.Addr(), rdma.ConnParam{IRD: 3, ORD: 8})
-			must(t, err)
+			need(a.qp.Connect(ctx, proxy.Addr(), rdma.ConnParam{IRD: 3, ORD: 8}))(t)
 			must(t, <-done)
 			const n = 30
 			for i := range n {

@@ -52,10 +52,8 @@ func TestPassiveTarget(t *testing.T) {
 				for i, n := range []int{1, 0, 4000, 70000, 1 << 20, 0, 3} {
 					id := uint64(i)
 					a.fill(id, 0, n)
-					a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)},
-						RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
-					a.post(rdma.SendWR{ID: 100 + id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(1<<20, n)},
-						RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+					a.post(a.remote(rdma.OpWrite, id, 0, n, b))
+					a.post(a.remote(rdma.OpRead, 100+id, 1<<20, n, b))
 					a.want(nil, rdma.WCWrite, id, rdma.StatusSuccess)
 					a.want(nil, rdma.WCRead, 100+id, rdma.StatusSuccess)
 					equal(t, "read back", a.bytes(1<<20, n), a.bytes(0, n))
@@ -78,8 +76,7 @@ func TestBothPassive(t *testing.T) {
 	for i := range n {
 		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 1<<20)},
 			RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr() + 1<<20})
-		b.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)},
-			RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+		b.post(b.remote(rdma.OpRead, uint64(i), 2<<20, 1<<20, a))
 	}
 	eventually(t, "all completions", func() bool { return a.cq.(*cq).len() == n && b.cq.(*cq).len() == n })
 	for i := range n {
@@ -87,8 +84,7 @@ func TestBothPassive(t *testing.T) {
 		b.want(nil, rdma.WCRead, uint64(i), rdma.StatusSuccess)
 	}
 	// A later read proves that the writes are there.
-	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(),
-		RemoteAddr: b.mr.Addr()})
+	a.post(a.remote(rdma.OpRead, 99, 3<<20, 8, b))
 	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
 	if !bytes.Equal(b.bytes(1<<20, 1<<20), a.bytes(0, 1<<20)) ||
 		!bytes.Equal(b.bytes(2<<20, 1<<20), a.bytes(0, 1<<20)) {
@@ -102,8 +98,7 @@ func TestTargetThatLeftWait(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	read := func() time.Duration {
 		begin := time.Now()
-		a.post(rdma.SendWR{ID: 1, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}, RKey: b.mr.RKey(),
-			RemoteAddr: b.mr.Addr()})
+		a.post(a.remote(rdma.OpRead, 1, 0, 8, b))
 		a.want(nil, rdma.WCRead, 1, rdma.StatusSuccess)
 		return time.Since(begin)
 	}
@@ -112,9 +107,7 @@ func TestTargetThatLeftWait(t *testing.T) {
 	quick, rounds := 0, 0
 	for ; quick < enough && rounds < most; rounds++ {
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- b.cq.Wait(ctx) }()
-		eventually(t, "a waiter", func() bool { return b.cq.(*cq).waiters.Load() == 1 })
+		done := waiter(t, ctx, b.cq)
 		read() // while somebody waits, so that the waiter counts as active
 		time.Sleep(6 * watchPeriod)
 		cancel()
@@ -134,9 +127,7 @@ func TestAnIdleWaiterLeavesSocketsAlone(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	b.postRecv(1, b.sge(0, 64))
 	must(t, b.cq.Arm(false))
-	done := make(chan error, 1)
-	go func() { done <- b.cq.Wait(t.Context()) }()
-	eventually(t, "a waiter", func() bool { return b.cq.(*cq).waiters.Load() == 1 })
+	done := waiter(t, t.Context(), b.cq)
 	looks := func() uint64 { return uint64(b.qp.(*qp).activity.Load()) }
 	// It may look once or twice before it sleeps.
 	for before := looks() + 1; before != looks(); {
@@ -170,8 +161,7 @@ func TestATurnOfSendingEnds(t *testing.T) {
 				b.post(rdma.SendWR{ID: 500, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(2<<20, 1<<20)},
 					RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr() + 2<<20})
 				b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
-				b.post(rdma.SendWR{ID: 501, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(3<<20, 8)},
-					RKey: a.mr.RKey(), RemoteAddr: a.mr.Addr()})
+				b.post(b.remote(rdma.OpRead, 501, 3<<20, 8, a))
 				b.want(a, rdma.WCRead, 501, rdma.StatusSuccess) // a has all of the write
 				q.mu.Lock()
 				defer q.mu.Unlock()
@@ -182,8 +172,7 @@ func TestATurnOfSendingEnds(t *testing.T) {
 		q.mu.Lock()
 		before := q.tx.sent
 		q.mu.Unlock()
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)},
-			RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+		a.post(a.remote(rdma.OpWrite, uint64(i), 0, 2<<20, b))
 		// The background may have gone on before this look, so not each post shows its turn.
 		q.mu.Lock()
 		if sent := q.tx.sent - before; q.tx.more && sent >= sendTurn && sent <= sendTurn+flushAt+(64<<10) {
@@ -196,8 +185,7 @@ func TestATurnOfSendingEnds(t *testing.T) {
 	if ended == 0 {
 		t.Errorf("no turn of 50 ended between %d octets and a batch more", sendTurn)
 	}
-	a.post(rdma.SendWR{ID: 99, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(3<<20, 8)}, RKey: b.mr.RKey(),
-		RemoteAddr: b.mr.Addr()})
+	a.post(a.remote(rdma.OpRead, 99, 3<<20, 8, b))
 	a.want(nil, rdma.WCRead, 99, rdma.StatusSuccess)
 	equal(t, "what the last one wrote", b.bytes(0, 2<<20), a.bytes(0, 2<<20))
 }
@@ -215,8 +203,8 @@ func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 		q.mu.Lock()
 		for i := range c.parts {
 			n := (sendTurn + sendRest + c.more) / c.parts
-			must(t, q.enqueue(&rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)},
-				RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+			wr := a.remote(rdma.OpWrite, uint64(i), 0, n, b)
+			must(t, q.enqueue(&wr))
 		}
 		q.rx.bulk = bulkMemory
 		q.transmit()
@@ -254,8 +242,7 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 		q.mu.Lock()
 		q.rx.bulk = bulkMemory
 		q.mu.Unlock()
-		a.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, n)}, RKey: b.mr.RKey(),
-			RemoteAddr: b.mr.Addr()})
+		a.post(a.remote(rdma.OpWrite, 1, 0, n, b))
 		a.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 		a.cq.Poll(a.wcs)
 		q.mu.Lock()
@@ -269,8 +256,8 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 	q := a.qp.(*qp)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	must(t, q.enqueue(&rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 2<<20)},
-		RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}))
+	wr := a.remote(rdma.OpWrite, 1, 0, 2<<20, b)
+	must(t, q.enqueue(&wr))
 	q.rx.bulk = bulkMemory
 	if q.transmit(); !q.tx.more {
 		t.Fatal("the turn did not end, so that nothing is shown")

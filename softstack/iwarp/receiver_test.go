@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
@@ -42,8 +41,7 @@ func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
 				c := &late{Conn: q.conn} // of which nobody else makes another
 				set(c)
 				defer set(c.Conn)
-				a.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 100)},
-					RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()})
+				a.post(a.remote(rdma.OpWrite, id, 0, 100, b))
 				if held {
 					must(t, a.qp.Resume())
 				}
@@ -70,20 +68,13 @@ func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
 	e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
 		RemoteAddr: 0x7000})
 	q := e.qp.(*qp)
-	eventually(t, "our socket to take all", func() bool {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return q.tx.framed >= size && q.tx.empty()
-	})
+	q.soon(t, "our socket to take all", func() bool { return q.tx.framed >= size && q.tx.empty() })
 	from := e.dev.receiver.Yields.Load()
 	eventually(t, "yields", func() bool { return e.dev.receiver.Yields.Load() > from+100 })
 	if n, err := e.cq.Poll(e.wcs[:1]); n != 0 || err != nil {
 		t.Fatalf("%d completions, %v, of what the peer has not read", n, err)
 	}
-	for got := 0; got < size; {
-		f := expect(t, p, rdmap.OpWrite)
-		got += len(f.Payload())
-	}
+	takeWrites(t, p, size)
 	e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 }
 
@@ -94,8 +85,7 @@ func TestAReceiveThreadTakesNoPFromTheApplication(t *testing.T) {
 	defer runtime.GOMAXPROCS(base)
 	var open []*Device
 	for range 2 {
-		d, err := Open(Config{ReceiveThread: true})
-		must(t, err)
+		d := need(Open(Config{ReceiveThread: true}))(t)
 		open = append(open, d)
 	}
 	eventually(t, "Ps", func() bool { return runtime.GOMAXPROCS(0) == 3 })

@@ -34,10 +34,8 @@ type private struct {
 
 func (e *end) private(n int) private {
 	e.t.Helper()
-	buf, err := rdma.Alloc(n)
-	must(e.t, err)
-	mr, err := e.dev.RegMR(0, buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead)
-	must(e.t, err)
+	buf := need(rdma.Alloc(n))(e.t)
+	mr := need(e.dev.RegMR(0, buf, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead))(e.t)
 	return private{buf, mr}
 }
 
@@ -244,11 +242,9 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 func TestByReferenceMemoryThatIsReadMayChange(t *testing.T) {
 	a, b := byReference(t, lwip.Config{Loss: 0.03, Seed: 4}, Config{NoCRC: true}, rdma.QPConfig{})
 	for id := range uint64(20) {
-		a.post(rdma.SendWR{ID: id, Op: rdma.OpRead, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 16<<10)}, RKey: b.mr.RKey(),
-			RemoteAddr: b.mr.Addr()})
+		a.post(a.remote(rdma.OpRead, id, 0, 16<<10, b))
 		for stop := time.Now().Add(testTimeout); ; {
-			n, err := a.cq.Poll(a.wcs[:1])
-			must(t, err)
+			n := need(a.cq.Poll(a.wcs[:1]))(t)
 			if n == 1 && (a.wcs[0].ID != id || a.wcs[0].Status != rdma.StatusSuccess) {
 				t.Fatalf("%+v", a.wcs[0])
 			}

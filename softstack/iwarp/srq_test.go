@@ -17,9 +17,7 @@ type hub struct {
 func newHub(t *testing.T, n, depth int) *hub {
 	t.Helper()
 	h := &hub{end: newEnd(t, Config{}, rdma.QPConfig{})}
-	var err error
-	h.srq, err = h.dev.NewSRQ(rdma.SRQConfig{Depth: depth})
-	must(t, err)
+	h.srq = need(h.dev.NewSRQ(rdma.SRQConfig{Depth: depth}))(t)
 	t.Cleanup(func() {
 		for _, q := range h.qps {
 			q.Close()
@@ -27,8 +25,7 @@ func newHub(t *testing.T, n, depth int) *hub {
 		must(t, h.srq.Close())
 	})
 	for range n {
-		q, err := h.dev.NewQP(rdma.QPConfig{SendCQ: h.cq, RecvCQ: h.cq, SRQ: h.srq, SendDepth: 8})
-		must(t, err)
+		q := need(h.dev.NewQP(rdma.QPConfig{SendCQ: h.cq, RecvCQ: h.cq, SRQ: h.srq, SendDepth: 8}))(t)
 		h.qps = append(h.qps, q)
 		s := newEnd(t, Config{}, rdma.QPConfig{})
 		join(t, s, &end{t: t, dev: h.dev, qp: q})
@@ -40,9 +37,8 @@ func newHub(t *testing.T, n, depth int) *hub {
 func (h *hub) supply(from, n, size int) {
 	h.t.Helper()
 	for i := range n {
-		_, err := h.srq.PostRecv([]rdma.RecvWR{{ID: uint64(from + i), NumSGE: 1,
-			SGE: [4]rdma.SGE{h.sge((from+i)*size, size)}}})
-		must(h.t, err)
+		need(h.srq.PostRecv([]rdma.RecvWR{{ID: uint64(from + i), NumSGE: 1,
+			SGE: [4]rdma.SGE{h.sge((from+i)*size, size)}}}))(h.t)
 	}
 }
 
@@ -82,8 +78,7 @@ func TestSRQFeedsSeveralQPs(t *testing.T) {
 // flushOf is the vendor error of the first failed request of a dead QP.
 func flushOf(e *end) uint32 {
 	e.t.Helper()
-	_, err := e.qp.PostSend([]rdma.SendWR{{ID: 77, Op: rdma.OpWrite}})
-	must(e.t, err)
+	need(e.qp.PostSend([]rdma.SendWR{{ID: 77, Op: rdma.OpWrite}}))(e.t)
 	return e.want(nil, 0, 77, rdma.StatusWRFlushErr).VendorErr
 }
 

@@ -111,11 +111,7 @@ func TestEndInMidTransfer(t *testing.T) {
 						t.Errorf("qp is %v", s)
 					}
 					q := e.qp.(*qp)
-					eventually(t, "socket closed", func() bool {
-						q.mu.Lock()
-						defer q.mu.Unlock()
-						return q.phase == phaseClosed
-					})
+					q.soon(t, "socket closed", func() bool { return q.phase == phaseClosed })
 				}
 			})
 		}
@@ -247,11 +243,7 @@ func TestStuckPeer(t *testing.T) {
 					SrcSTag: e.mr.RKey(), SrcTO: e.mr.Addr()})))
 			}
 			q := e.qp.(*qp)
-			eventually(t, "a full socket", func() bool {
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				return q.tx.blocked && q.irq.len() == 4
-			})
+			q.soon(t, "a full socket", func() bool { return q.tx.blocked && q.irq.len() == 4 })
 			time.Sleep(30 * time.Millisecond)
 			q.mu.Lock()
 			if waiting := q.tx.framed - q.tx.sent; waiting > flushAt+128<<10 {
@@ -273,8 +265,7 @@ func TestStuckPeer(t *testing.T) {
 				// The rest completes while the peer reads.
 				writes, reads := 0, 0
 				for writes < n*size || reads < 4*size {
-					f, err := p.Next()
-					must(t, err)
+					f := need(p.Next())(t)
 					if f.Op() == rdmap.OpWrite {
 						equal(t, "write", f.Payload(), e.bytes(writes%size, len(f.Payload())))
 						writes += len(f.Payload())
@@ -287,9 +278,7 @@ func TestStuckPeer(t *testing.T) {
 					e.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
 				}
 			}
-			if f := p.Check.Faults(); len(f) > 0 {
-				t.Errorf("on the wire: %q", f[0])
-			}
+			clean(t, p)
 		})
 	}
 }
@@ -297,8 +286,7 @@ func TestStuckPeer(t *testing.T) {
 // narrow connects e to a scripted peer whose socket takes little.
 func narrow(t *testing.T, e *end) *wiretest.Peer {
 	t.Helper()
-	s, err := wiretest.Listen(testTimeout)
-	must(t, err)
+	s := need(wiretest.Listen(testTimeout))(t)
 	defer s.Close()
 	must(t, s.ReadBuffer(16<<10))
 	done := make(chan error, 1)
@@ -306,11 +294,9 @@ func narrow(t *testing.T, e *end) *wiretest.Peer {
 		_, err := e.qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
 		done <- err
 	}()
-	p, err := s.Accept()
-	must(t, err)
+	p := need(s.Accept())(t)
 	t.Cleanup(func() { p.Close() })
-	_, err = p.Respond(&mpa.Frame{Reply: true, Rev: 2, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
-	must(t, err)
+	need(p.Respond(&mpa.Frame{Reply: true, Rev: 2, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}}))(t)
 	must(t, <-done)
 	return p
 }
@@ -380,50 +366,13 @@ func TestSenderThatDoesNotPoll(t *testing.T) {
 		for range polls {
 			e.cq.Poll(e.wcs)
 		}
-		for n := 0; n < 4*window; {
-			f, err := p.Next()
-			must(t, err)
-			n += len(f.Payload())
-		}
+		takeWrites(t, p, 4*window)
 	}
-}
-
-// TestPostAfterEnd: posts to a QP in ERR are taken and flushed, once each; those
-// to a closed one are refused.
-func TestPostAfterEnd(t *testing.T) {
-	a, b := pair(t, Config{}, rdma.QPConfig{})
-	must(t, a.qp.Fail())
-	must(t, a.qp.Fail())
-	for i := range 3 {
-		a.postRecv(uint64(recvIDs + i))
-		a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite})
-	}
-	if good := a.tally(6); good != 0 {
-		t.Errorf("%d requests of a dead QP succeeded", good)
-	}
-	if err := a.qp.Drain(); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("drain: %v", err)
-	}
-	must(t, a.qp.Close())
-	if _, err := a.qp.PostSend([]rdma.SendWR{{}}); err != rdma.ErrClosed {
-		t.Errorf("post to a closed QP: %v", err)
-	}
-	if _, err := a.qp.PostRecv([]rdma.RecvWR{{}}); err != rdma.ErrClosed {
-		t.Errorf("post receive to a closed QP: %v", err)
-	}
-	if err := a.qp.Fail(); err != rdma.ErrClosed {
-		t.Errorf("fail a closed QP: %v", err)
-	}
-	if err := a.qp.Disconnect(t.Context()); err != rdma.ErrClosed {
-		t.Errorf("disconnect a closed QP: %v", err)
-	}
-	eventually(t, "the peer to notice", func() bool { return b.qp.State() == rdma.QPErr })
 }
 
 // TestDeviceCloseEndsLingering: a device can be closed while streams still end.
 func TestDeviceCloseEndsLingering(t *testing.T) {
-	dev, err := Open(Config{})
-	must(t, err)
+	dev := need(Open(Config{}))(t)
 	e := newEndOn(t, dev, rdma.QPConfig{})
 	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
 	fds := openFDs(t)

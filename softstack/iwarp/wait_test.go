@@ -18,9 +18,7 @@ import (
 func (h *hub) waiting(ctx context.Context) chan error {
 	h.t.Helper()
 	must(h.t, h.cq.Arm(false))
-	done := make(chan error, 1)
-	go func() { done <- h.cq.Wait(ctx) }()
-	eventually(h.t, "a waiter", func() bool { return h.cq.(*cq).waiters.Load() == 1 })
+	done := waiter(h.t, ctx, h.cq)
 	time.Sleep(2 * waitSlice) // it has slept at least once
 	return done
 }
@@ -264,9 +262,8 @@ func TestASleeperNoticesRoom(t *testing.T) {
 func (h *hub) fillSocket(q *qp, peer *end) (id int, full bool) {
 	h.t.Helper()
 	for id := range 8 {
-		_, err := q.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1,
-			SGE: [4]rdma.SGE{h.sge(0, window)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()}})
-		must(h.t, err)
+		need(q.PostSend([]rdma.SendWR{{ID: uint64(id), Op: rdma.OpWrite, Flags: rdma.Signaled, NumSGE: 1,
+			SGE: [4]rdma.SGE{h.sge(0, window)}, RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()}}))(h.t)
 		q.mu.Lock()
 		for q.tx.more { // a turn ends before the socket is full
 			q.transmit()

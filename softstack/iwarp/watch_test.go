@@ -39,8 +39,7 @@ func TestWatcherMayWriteBehindTheLastOctet(t *testing.T) {
 			}()
 			defer func() { stop.Store(true); <-polled; <-watched }()
 			for i := range int64(rounds) {
-				a.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1,
-					SGE: [rdma.MaxSGE]rdma.SGE{a.sge(0, size)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()})
+				a.post(a.remote(rdma.OpWrite, uint64(i), 0, size, b))
 				a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
 				for begun := time.Now(); taken.Load() <= i; runtime.Gosched() {
 					a.qp.(*qp).poll()

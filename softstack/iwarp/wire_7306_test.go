@@ -80,19 +80,14 @@ func TestWireAtomicResponses(t *testing.T) {
 	// outstanding leaves a fetch-and-add and a send fenced behind it.
 	outstanding := func(of func(d *dut, id uint32) []*wiretest.Segment) func(*dut) *wiretest.Segment {
 		return func(d *dut) *wiretest.Segment {
-			_, err := d.q.PostSend([]rdma.SendWR{
+			need(d.q.PostSend([]rdma.SendWR{
 				{ID: readID, Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{sink(d)},
 					RKey: 0x77, RemoteAddr: 0x7000, CompareAdd: 3},
 				{ID: sendID, Op: rdma.OpSend, Flags: rdma.Fence | rdma.Signaled},
-			})
-			must(d.t, err)
+			}))(d.t)
 			d.bare = false
 			d.send(wiretest.Write(0xdead, 0, nil))
-			f, err := d.peer.Next()
-			must(d.t, err)
-			if f.Op() != rdmap.OpAtomicReq {
-				d.t.Fatalf("got %v, want the atomic request", f)
-			}
+			f := expect(d.t, d.peer, rdmap.OpAtomicReq)
 			return bent(of(d, rdmap.GetAtomicRequest(f.Payload()).ID)...)(d)
 		}
 	}
@@ -108,11 +103,7 @@ func TestWireAtomicResponses(t *testing.T) {
 			script: outstanding(func(d *dut, id uint32) []*wiretest.Segment {
 				d.send(wiretest.AtomicResponse(1, id, 0x1122334455667788))
 				d.placed(recvOff+sinkOff, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11})
-				f, err := d.peer.Next()
-				must(d.t, err)
-				if f.Op() != rdmap.OpSend {
-					d.t.Errorf("got %v, want the fenced send", f)
-				}
+				expect(d.t, d.peer, rdmap.OpSend)
 				return []*wiretest.Segment{wiretest.AtomicResponse(2, id, 0)}
 			})},
 	}

@@ -41,9 +41,7 @@ func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Seg
 		d.t.Errorf("the stream ended by %v, want fin; %v", end.Kind, end.FPDUs)
 	}
 	d.checkTerminate(&end, want, maybe, offender)
-	for _, f := range d.peer.Check.Faults() {
-		d.t.Errorf("on the wire: %s", f)
-	}
+	clean(d.t, d.peer)
 	d.peer.Close()
 	d.checkDead(good, status)
 }
@@ -93,18 +91,12 @@ func (d *dut) checkDead(good []uint64, status map[uint64]rdma.Status) {
 	if !d.bare {
 		want = append(want, readID, sendID)
 	}
-	_, err := d.q.PostRecv([]rdma.RecvWR{{ID: lateRecvID}})
-	must(d.t, err)
-	_, err = d.q.PostSend([]rdma.SendWR{{ID: lateSendID, Op: rdma.OpSend}})
-	must(d.t, err)
+	need(d.q.PostRecv([]rdma.RecvWR{{ID: lateRecvID}}))(d.t)
+	need(d.q.PostSend([]rdma.SendWR{{ID: lateSendID, Op: rdma.OpSend}}))(d.t)
 	want = append(want, lateRecvID, lateSendID)
 	d.checkCompletions(d.completions(len(want)), want, good, status)
 	d.checkArena()
-	eventually(d.t, "socket closed", func() bool {
-		d.q.mu.Lock()
-		defer d.q.mu.Unlock()
-		return d.q.phase == phaseClosed
-	})
+	d.q.soon(d.t, "socket closed", func() bool { return d.q.phase == phaseClosed })
 	d.checkOthers()
 	if left := d.completions(0); len(left) != 0 {
 		d.t.Errorf("more completions than requests: %+v", left)
@@ -151,33 +143,20 @@ func (d *dut) checkCompletions(got []rdma.WC, want, good []uint64, status map[ui
 func (d *dut) checkOthers() {
 	d.t.Helper()
 	echoOnce(d.t, d.friend, d.by)
-	cq, err := d.dev.NewCQ(8)
-	must(d.t, err)
+	cq := need(d.dev.NewCQ(8))(d.t)
 	defer cq.Close()
-	q, err := d.dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq})
-	must(d.t, err)
+	q := need(d.dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(d.t)
 	defer q.Close()
-	_, err = q.PostRecv([]rdma.RecvWR{{ID: 9}})
-	must(d.t, err)
-	errs := make(chan error, 1)
-	go func() {
-		r, err := d.l.Accept(d.t.Context())
-		if err == nil {
-			_, err = r.Accept(d.t.Context(), q, rdma.ConnParam{})
-		}
-		errs <- err
-	}()
-	p, err := wiretest.Dial(d.l.Addr(), testTimeout)
-	must(d.t, err)
+	need(q.PostRecv([]rdma.RecvWR{{ID: 9}}))(d.t)
+	errs := (&end{qp: q}).accept(d.l, rdma.ConnParam{})
+	p := need(wiretest.Dial(d.l.Addr(), testTimeout))(d.t)
 	defer p.Close()
-	_, err = p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true})
-	must(d.t, err)
+	need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true}))(d.t)
 	must(d.t, <-errs)
 	must(d.t, p.Send(wiretest.Send(1, nil)))
 	var wc [1]rdma.WC
 	eventually(d.t, "a receive on a new connection", func() bool {
-		n, err := cq.Poll(wc[:])
-		must(d.t, err)
+		n := need(cq.Poll(wc[:]))(d.t)
 		return n == 1
 	})
 	if wc[0].ID != 9 || wc[0].Status != rdma.StatusSuccess {

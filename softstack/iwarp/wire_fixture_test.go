@@ -106,15 +106,11 @@ func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 	if o.cfg != nil {
 		o.cfg(&cfg)
 	}
-	var err error
-	d.dev, err = Open(cfg)
-	must(t, err)
-	d.arena, err = rdma.Alloc(arenaLen)
-	must(t, err)
+	d.dev = need(Open(cfg))(t)
+	d.arena = need(rdma.Alloc(arenaLen))(t)
 	d.shadow = bytes.Clone(canaries)
 	copy(d.arena.Bytes(), canaries)
-	other, err := d.dev.AllocPD()
-	must(t, err)
+	other := need(d.dev.AllocPD())(t)
 	all := rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
 	d.target = d.region(0, targetOff, targetLen, all|rdma.RemoteAtomic)
 	d.quiet = d.region(0, quietOff, smallLen, rdma.LocalWrite)
@@ -125,13 +121,10 @@ func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 	d.freed = gone.RKey()
 	must(t, gone.Close())
 
-	d.cq, err = d.dev.NewCQ(64)
-	must(t, err)
-	q, err := d.dev.NewQP(rdma.QPConfig{SendCQ: d.cq, RecvCQ: d.cq, SendDepth: 16, RecvDepth: 64})
-	must(t, err)
+	d.cq = need(d.dev.NewCQ(64))(t)
+	q := need(d.dev.NewQP(rdma.QPConfig{SendCQ: d.cq, RecvCQ: d.cq, SendDepth: 16, RecvDepth: 64}))(t)
 	d.q = q.(*qp)
-	d.l, err = d.dev.Listen(t.Context(), "127.0.0.1:0", 4)
-	must(t, err)
+	d.l = need(d.dev.Listen(t.Context(), "127.0.0.1:0", 4))(t)
 	if o.recvs == 0 {
 		o.recvs = 4
 	}
@@ -140,8 +133,7 @@ func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 	}
 	d.recvs = max(o.recvs, 0)
 	for i := range d.recvs {
-		_, err := d.q.PostRecv([]rdma.RecvWR{{ID: uint64(i + 1), NumSGE: 1, SGE: [4]rdma.SGE{d.recvSGE(i, o.recvCap)}}})
-		must(t, err)
+		need(d.q.PostRecv([]rdma.RecvWR{{ID: uint64(i + 1), NumSGE: 1, SGE: [4]rdma.SGE{d.recvSGE(i, o.recvCap)}}}))(t)
 	}
 	d.by, d.friend = newEndOn(t, d.dev, rdma.QPConfig{}), newEnd(t, Config{}, rdma.QPConfig{})
 	join(t, d.friend, d.by)
@@ -191,31 +183,22 @@ func (d *dut) connect(o dutOptions) {
 			_, err := d.q.Connect(ctx, s.Addr(), param)
 			errs <- err
 		}()
-		d.peer, err = s.Accept()
-		must(d.t, err)
+		d.peer = need(s.Accept())(d.t)
 		_, err = d.peer.Respond(f)
 	} else {
-		go func() {
-			r, err := d.l.Accept(ctx)
-			if err == nil {
-				_, err = r.Accept(ctx, d.q, param)
-			}
-			errs <- err
-		}()
-		d.peer, err = wiretest.Dial(d.l.Addr(), testTimeout)
-		must(d.t, err)
+		errs = (&end{qp: d.q}).accept(d.l, param)
+		d.peer = need(wiretest.Dial(d.l.Addr(), testTimeout))(d.t)
 		_, err = d.peer.Initiate(f)
 	}
 	must(d.t, err)
 	must(d.t, <-errs)
 	d.peer.Check.ORD = peerDepth
 	if !o.bare {
-		_, err = d.q.PostSend([]rdma.SendWR{
+		need(d.q.PostSend([]rdma.SendWR{
 			{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{d.sink()}, RKey: 0x77,
 				RemoteAddr: 0x7000},
 			{ID: sendID, Op: rdma.OpSend, Flags: rdma.Fence | rdma.Signaled},
-		})
-		must(d.t, err)
+		}))(d.t)
 	}
 }
 
@@ -310,11 +293,7 @@ func (d *dut) message(payload string) *wiretest.Segment {
 func (d *dut) release() {
 	d.t.Helper()
 	d.send(wiretest.Write(0xdead, 0, nil))
-	f, err := d.peer.Next()
-	must(d.t, err)
-	if f.Op() != rdmap.OpReadReq {
-		d.t.Fatalf("got %v, want the read request", f)
-	}
+	expect(d.t, d.peer, rdmap.OpReadReq)
 }
 
 // placed notes octets that the arena must hold in the end.

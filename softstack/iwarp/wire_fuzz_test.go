@@ -56,16 +56,11 @@ const (
 func newRig(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	g := &rig{t: t, wcs: make([]rdma.WC, 32)}
-	var err error
-	g.dev, err = Open(cfg)
-	must(t, err)
-	g.cq, err = g.dev.NewCQ(64)
-	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	g.dev = need(Open(cfg))(t)
+	g.cq = need(g.dev.NewCQ(64))(t)
+	l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	g.l = l.(*net.TCPListener)
-	g.arena, err = rdma.Alloc(rigArena)
-	must(t, err)
+	g.arena = need(rdma.Alloc(rigArena))(t)
 	g.shadow = bytes.Clone(canaries[:rigArena])
 	for _, r := range []struct {
 		stag uint32
@@ -102,15 +97,13 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	for _, m := range g.mrs {
 		m.valid.Store(true)
 	}
-	rq, err := g.dev.NewQP(rdma.QPConfig{SendCQ: g.cq, RecvCQ: g.cq, SendDepth: 4, RecvDepth: rigRecvs})
-	must(t, err)
+	rq := need(g.dev.NewQP(rdma.QPConfig{SendCQ: g.cq, RecvCQ: g.cq, SendDepth: 4, RecvDepth: rigRecvs}))(t)
 	q := rq.(*qp)
 	defer q.Close()
 	for i := range rigRecvs {
-		_, err := q.PostRecv([]rdma.RecvWR{{ID: uint64(i), NumSGE: 2, SGE: [4]rdma.SGE{
+		need(q.PostRecv([]rdma.RecvWR{{ID: uint64(i), NumSGE: 2, SGE: [4]rdma.SGE{
 			{Addr: uint64(i * rigRecv), Len: 100, LKey: 1}, {Addr: uint64(i*rigRecv + 100), Len: rigRecv - 100,
-				LKey: 1}}}})
-		must(t, err)
+				LKey: 1}}}}))(t)
 	}
 	type accepted struct {
 		c   *net.TCPConn
@@ -122,21 +115,19 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 		c, err := g.l.AcceptTCP()
 		done <- accepted{c, err}
 	}()
-	peer, err := net.Dial("tcp", g.l.Addr().String())
-	must(t, err)
+	peer := need(net.Dial("tcp", g.l.Addr().String()))(t)
 	defer peer.Close()
 	a := <-done
 	must(t, a.err)
 	must(t, q.attach(stream.Adopt(a.c), n, peerOffer{ext: rdmap.ExtAll}, false))
 	// A read that V12 answers, an atomic, and a send fenced behind both.
-	_, err = q.PostSend([]rdma.SendWR{
+	need(q.PostSend([]rdma.SendWR{
 		{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1,
 			SGE: [4]rdma.SGE{{Addr: sinkTO, Len: 16, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
 		{ID: addID, Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1,
 			SGE: [4]rdma.SGE{{Addr: sinkTO + 16, Len: 8, LKey: rigSink}}, RKey: rigSTag, RemoteAddr: rigTO},
 		{ID: sendID, Op: rdma.OpSend, Flags: rdma.Signaled | rdma.Fence},
-	})
-	must(t, err)
+	}))(t)
 
 	peer.SetDeadline(time.Now().Add(testTimeout))
 	for i := range pieces {
@@ -151,8 +142,7 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	peer.(*net.TCPConn).CloseWrite()
 	seen := map[uint64]int{}
 	for stop := time.Now().Add(testTimeout); len(seen) < rigRecvs+3; {
-		k, err := g.cq.Poll(g.wcs)
-		must(t, err)
+		k := need(g.cq.Poll(g.wcs))(t)
 		for _, wc := range g.wcs[:k] {
 			if seen[wc.ID]++; seen[wc.ID] > 1 {
 				t.Fatalf("request %d completed twice", wc.ID)
@@ -351,20 +341,16 @@ func FuzzListener(f *testing.F) {
 	}
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 	f.Add(request(func(s *wiretest.Startup) { s.PDLen = 600 }).Bytes())
-	dev, err := Open(Config{})
-	must(f, err)
-	cq, err := dev.NewCQ(16)
-	must(f, err)
-	l, err := dev.Listen(context.Background(), "127.0.0.1:0", 16)
-	must(f, err)
+	dev := need(Open(Config{}))(f)
+	cq := need(dev.NewCQ(16))(f)
+	l := need(dev.Listen(context.Background(), "127.0.0.1:0", 16))(f)
 	f.Cleanup(func() {
 		l.Close()
 		must(f, cq.Close())
 		must(f, dev.Close())
 	})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := net.Dial("tcp", l.Addr())
-		must(t, err)
+		c := need(net.Dial("tcp", l.Addr()))(t)
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(testTimeout))
 		c.Write(b)
@@ -386,10 +372,9 @@ func FuzzListener(f *testing.F) {
 		}()
 		var in [1024]byte
 		n := 0
-		for err == nil {
-			var k int
-			k, err = c.Read(in[n:])
-			n += k
+		for ended := false; !ended; {
+			k, err := c.Read(in[n:])
+			n, ended = n+k, err != nil
 		}
 		cancel()
 		accepted := <-took == nil
@@ -404,8 +389,7 @@ func FuzzListener(f *testing.F) {
 		}
 		_, pd, err := mpa.ParseFrameHeader(in[:n])
 		must(t, err)
-		rep, err := mpa.ParseFrame(in[:mpa.FrameHeaderLen+pd])
-		must(t, err)
+		rep := need(mpa.ParseFrame(in[:mpa.FrameHeaderLen+pd]))(t)
 		if !rep.Reply || rep.Reject {
 			t.Errorf("answered %+v", rep)
 		}

@@ -103,11 +103,7 @@ func TestWireReads(t *testing.T) {
 				d.release()
 				d.send(sink(d, 0, 0, sinkLen))
 				d.placed(recvOff+sinkOff, pattern(sinkLen))
-				f, err := d.peer.Next()
-				must(d.t, err)
-				if f.Op() != rdmap.OpSend {
-					d.t.Errorf("got %v, want the fenced send", f)
-				}
+				expect(d.t, d.peer, rdmap.OpSend)
 				return bent(sink(d, 0, 0, sinkLen))(d)
 			}},
 	}
@@ -183,8 +179,7 @@ func TestRefusedReadIsBlamed(t *testing.T) {
 		for _, m := range modes {
 			d := newDUT(t, m, dutOptions{})
 			d.send(wiretest.Write(1, 0, nil))
-			f, err := d.peer.Next()
-			must(t, err)
+			f := need(d.peer.Next())(t)
 			term := rdmap.NewTerminate(code, len(f.ULPDU), f.ULPDU, f.Payload())
 			d.send(wiretest.Terminate(rdmap.AppendTerminate(nil, &term)...))
 			d.checkEnd(nil, false, nil, nil, map[uint64]rdma.Status{readID: want, sendID: rdma.StatusWRFlushErr,

@@ -22,11 +22,8 @@ func TestWireResponderWaits(t *testing.T) {
 			e, l := host(t, Config{})
 			e.postRecv(1, e.sge(0, 64))
 			done := e.accept(l, rdma.ConnParam{IRD: 1, ORD: 1})
-			p, err := wiretest.Dial(l.Addr(), testTimeout)
-			must(t, err)
-			defer p.Close()
-			_, err = p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
-			must(t, err)
+			p := dial(t, l)
+			need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}}))(t)
 			must(t, <-done)
 			for id := uint64(10); id < 13; id++ {
 				e.post(rdma.SendWR{ID: id, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 8)}})
@@ -44,15 +41,12 @@ func TestWireResponderWaits(t *testing.T) {
 			}
 			sends := 0
 			for sends < 3 {
-				f, err := p.Next()
-				must(t, err)
+				f := need(p.Next())(t)
 				if f.Op() == rdmap.OpSend {
 					sends++
 				}
 			}
-			if f := p.Check.Faults(); len(f) > 0 {
-				t.Errorf("on the wire: %q", f)
-			}
+			clean(t, p)
 		})
 	}
 }
@@ -61,11 +55,8 @@ func TestWireResponderWaits(t *testing.T) {
 func TestWireWaitingResponderCloses(t *testing.T) {
 	e, l := host(t, Config{})
 	done := e.accept(l, rdma.ConnParam{})
-	p, err := wiretest.Dial(l.Addr(), testTimeout)
-	must(t, err)
-	defer p.Close()
-	_, err = p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true})
-	must(t, err)
+	p := dial(t, l)
+	need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true}))(t)
 	must(t, <-done)
 	e.post(rdma.SendWR{ID: 1, Op: rdma.OpSend})
 	must(t, e.qp.Disconnect(t.Context()))
@@ -93,8 +84,7 @@ func TestWireRTR(t *testing.T) {
 				t.Errorf("request %+v", req.Enh)
 			}
 			p.FullOperation(true, false, false)
-			f, err := p.Next()
-			must(t, err)
+			f := need(p.Next())(t)
 			if f.Op() != c.op || c.op == rdmap.OpWrite && len(f.Payload()) != 0 || c.op == rdmap.OpReadReq &&
 				rdmap.GetReadRequest(f.Payload()).Size != 0 {
 				t.Errorf("opened by %v, want a zero-length %v", f, c.op)
@@ -108,15 +98,12 @@ func TestWireRTR(t *testing.T) {
 				r := rdmap.GetReadRequest(f.Payload())
 				must(t, p.Send(wiretest.ReadResponse(r.SinkSTag, r.SinkTO, nil)))
 			}
-			f, err = p.Next()
-			must(t, err)
+			f = need(p.Next())(t)
 			r := rdmap.GetReadRequest(f.Payload())
 			must(t, p.Send(wiretest.ReadResponse(r.SinkSTag, r.SinkTO, []byte("bytes"))))
 			e.want(nil, rdma.WCRead, 2, rdma.StatusSuccess)
 			equal(t, "read", e.bytes(100, 5), []byte("bytes"))
-			if f := p.Check.Faults(); len(f) > 0 {
-				t.Errorf("on the wire: %q", f)
-			}
+			clean(t, p)
 		})
 	}
 }
@@ -144,14 +131,11 @@ func TestWireRTRAnswered(t *testing.T) {
 			e, l := host(t, Config{})
 			e.postRecv(1, e.sge(0, 64))
 			done := e.accept(l, rdma.ConnParam{ORD: 1})
-			p, err := wiretest.Dial(l.Addr(), testTimeout)
-			must(t, err)
-			defer p.Close()
+			p := dial(t, l)
 			must(t, p.WriteStartup(request(func(s *wiretest.Startup) {
 				s.Private = wiretest.EnhancedWords(c.ird, c.ord)
 			})))
-			f, err := p.ReadStartup()
-			must(t, err)
+			f := need(p.ReadStartup())(t)
 			must(t, <-done)
 			if !f.Enh.PeerToPeer || f.Enh.RTRSend || f.Enh.RTRWrite != c.wantW || f.Enh.RTRRead != c.wantR {
 				t.Errorf("answered by %+v", f.Enh)
@@ -179,15 +163,12 @@ func TestWireRTRAnswered(t *testing.T) {
 			}
 			e.want(nil, rdma.WCSend, 5, rdma.StatusSuccess)
 			for {
-				got, err := p.Next()
-				must(t, err)
+				got := need(p.Next())(t)
 				if got.Op() == rdmap.OpSend {
 					break
 				}
 			}
-			if f := p.Check.Faults(); len(f) > 0 {
-				t.Errorf("on the wire: %q", f)
-			}
+			clean(t, p)
 		})
 	}
 }

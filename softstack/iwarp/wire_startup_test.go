@@ -20,8 +20,7 @@ import (
 func host(t *testing.T, cfg Config) (*end, rdma.Listener) {
 	t.Helper()
 	e := newEnd(t, cfg, rdma.QPConfig{})
-	l, err := e.dev.Listen(t.Context(), "127.0.0.1:0", 8)
-	must(t, err)
+	l := need(e.dev.Listen(t.Context(), "127.0.0.1:0", 8))(t)
 	t.Cleanup(func() { l.Close() })
 	return e, l
 }
@@ -39,6 +38,14 @@ func (e *end) accept(l rdma.Listener, p rdma.ConnParam) (result chan error) {
 		result <- err
 	}()
 	return result
+}
+
+// dial connects a scripted peer to a listener, for the life of the test.
+func dial(t testing.TB, l rdma.Listener) *wiretest.Peer {
+	t.Helper()
+	p := need(wiretest.Dial(l.Addr(), testTimeout))(t)
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 // request is a right Request to bend.
@@ -65,9 +72,7 @@ func TestWireBadRequests(t *testing.T) {
 	}
 	for name, bend := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := wiretest.Dial(l.Addr(), testTimeout)
-			must(t, err)
-			defer p.Close()
+			p := dial(t, l)
 			p.WriteStartup(request(bend)) // the device may close before all of it is written
 			p.CloseWrite()
 			if f, err := p.ReadStartup(); !closed(err) {
@@ -76,11 +81,8 @@ func TestWireBadRequests(t *testing.T) {
 		})
 	}
 	done := e.accept(l, rdma.ConnParam{})
-	p, err := wiretest.Dial(l.Addr(), testTimeout)
-	must(t, err)
-	defer p.Close()
-	_, err = p.Initiate(&mpa.Frame{Rev: 2})
-	must(t, err)
+	p := dial(t, l)
+	need(p.Initiate(&mpa.Frame{Rev: 2}))(t)
 	must(t, <-done)
 }
 
@@ -93,8 +95,7 @@ func TestWireSilentPeers(t *testing.T) {
 	var peers []*wiretest.Peer
 	for _, b := range [][]byte{nil, []byte("MPA"), request(nil).Bytes()[:20],
 		request(func(s *wiretest.Startup) { s.PDLen = 9 }).Bytes()} {
-		p, err := wiretest.Dial(l.Addr(), 2*requestTimeout)
-		must(t, err)
+		p := need(wiretest.Dial(l.Addr(), 2*requestTimeout))(t)
 		defer p.Close()
 		must(t, p.Write(b))
 		peers = append(peers, p)
@@ -113,14 +114,11 @@ func TestWireSilentPeers(t *testing.T) {
 func TestWireEarlyFPDU(t *testing.T) {
 	e, l := host(t, Config{})
 	e.postRecv(1, e.sge(0, 64))
-	p, err := wiretest.Dial(l.Addr(), testTimeout)
-	must(t, err)
-	defer p.Close()
+	p := dial(t, l)
 	p.FullOperation(true, false, false)
 	must(t, p.Write(append(request(nil).Bytes(), p.Encode(wiretest.Send(1, []byte("early")))...)))
 	must(t, <-e.accept(l, rdma.ConnParam{IRD: 1, ORD: 1}))
-	_, err = p.ReadStartup()
-	must(t, err)
+	need(p.ReadStartup())(t)
 	e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
 	equal(t, "payload", e.bytes(0, 5), []byte("early"))
 }
@@ -155,25 +153,19 @@ func TestWireFlags(t *testing.T) {
 				e.want(nil, rdma.WCSend, 2, rdma.StatusSuccess)
 				var out []byte
 				for len(out) < 3000 {
-					f, err := p.Next()
-					must(t, err)
+					f := need(p.Next())(t)
 					out = append(out, f.Payload()...)
 				}
 				equal(t, "sent", out, e.bytes(4096, 3000))
-				if f := p.Check.Faults(); len(f) > 0 {
-					t.Errorf("on the wire: %q", f)
-				}
+				clean(t, p)
 			}
 			t.Run("responder", func(t *testing.T) {
 				e, l := host(t, c.cfg)
 				e.postRecv(1, e.sge(0, 64))
 				done := e.accept(l, rdma.ConnParam{})
-				p, err := wiretest.Dial(l.Addr(), testTimeout)
-				must(t, err)
-				defer p.Close()
+				p := dial(t, l)
 				must(t, p.WriteStartup(request(func(s *wiretest.Startup) { s.Flags = wiretest.FlagS | c.flags })))
-				f, err := p.ReadStartup()
-				must(t, err)
+				f := need(p.ReadStartup())(t)
 				must(t, <-done)
 				check(t, e, p, f, false)
 			})
@@ -202,8 +194,7 @@ func reply(bend func(*wiretest.Startup)) wiretest.Startup {
 func (e *end) answered(t *testing.T, param rdma.ConnParam, bend func(*wiretest.Startup)) (*wiretest.Peer, *mpa.Frame,
 	rdma.ConnParam, error) {
 	t.Helper()
-	s, err := wiretest.Listen(testTimeout)
-	must(t, err)
+	s := need(wiretest.Listen(testTimeout))(t)
 	defer s.Close()
 	type result struct {
 		p   rdma.ConnParam
@@ -214,11 +205,9 @@ func (e *end) answered(t *testing.T, param rdma.ConnParam, bend func(*wiretest.S
 		p, err := e.qp.Connect(t.Context(), s.Addr(), param)
 		done <- result{p, err}
 	}()
-	p, err := s.Accept()
-	must(t, err)
+	p := need(s.Accept())(t)
 	t.Cleanup(func() { p.Close() })
-	f, err := p.ReadStartup()
-	must(t, err)
+	f := need(p.ReadStartup())(t)
 	must(t, p.WriteStartup(reply(bend)))
 	r := <-done
 	return p, f, r.p, r.err
@@ -331,12 +320,9 @@ func TestWireDepths(t *testing.T) {
 				}
 				done <- err
 			}()
-			p, err := wiretest.Dial(l.Addr(), testTimeout)
-			must(t, err)
-			defer p.Close()
+			p := dial(t, l)
 			must(t, p.WriteStartup(request(bend)))
-			f, err := p.ReadStartup()
-			must(t, err)
+			f := need(p.ReadStartup())(t)
 			must(t, <-done)
 			if got.IRD != c.wantIRD || got.ORD != c.wantORD || f.Enh.IRD != c.answerIRD || f.Enh.ORD != c.answerORD {
 				t.Errorf("as responder: holds %d/%d, answered %d/%d, want %d/%d and %d/%d", got.IRD, got.ORD, f.Enh.IRD,
@@ -367,8 +353,7 @@ func TestWirePrivateData(t *testing.T) {
 			cfg.Extensions = ExtNone // there is no room for an offer behind it
 		}
 		a, b := newEnd(t, cfg, rdma.QPConfig{}), newEnd(t, cfg, rdma.QPConfig{})
-		l, err := b.dev.Listen(t.Context(), "127.0.0.1:0", 1)
-		must(t, err)
+		l := need(b.dev.Listen(t.Context(), "127.0.0.1:0", 1))(t)
 		out, back := pattern(n), bytes.Repeat([]byte{0x5a}, n)
 		done := make(chan error, 1)
 		go func() {
@@ -381,8 +366,7 @@ func TestWirePrivateData(t *testing.T) {
 			}
 			done <- err
 		}()
-		got, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{PrivateData: out})
-		must(t, err)
+		got := need(a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{PrivateData: out}))(t)
 		must(t, <-done)
 		if !bytes.Equal(got.PrivateData, back) {
 			t.Errorf("%d octets: reply carries %x", n, got.PrivateData)
