@@ -142,3 +142,36 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 		})
 	}
 }
+
+// broken is a queue pair and a completion queue of a device that failed.
+type broken struct {
+	rdma.CQ
+	rdma.QP
+}
+
+func (broken) Poll([]rdma.WC) (int, error) { return 0, rdma.ErrCQOverrun }
+func (broken) Close() error                { return nil }
+
+// A completion queue that fails under a poll ends its peer, whatever the caller of the poll holds.
+func TestAQueueThatFailsEndsItsPeerWithoutTheLockOfTheLink(t *testing.T) {
+	p := &peer{admitted: true, ended: make(chan struct{})}
+	l := &link{node: &Node{}, peer: p, cq: broken{}, qp: broken{}}
+	p.links = []*link{l}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.poll()
+	}()
+	for _, c := range []chan struct{}{done, p.ended} {
+		select {
+		case <-c:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the poll waits for the lock that its caller holds")
+		}
+	}
+	if p.cause != rdma.ErrCQOverrun {
+		t.Errorf("the peer ended because of %v", p.cause)
+	}
+}

@@ -21,8 +21,8 @@ func (l *link) poll() int {
 		l.completed(&l.wcs[i])
 	}
 	l.pollMu.Unlock()
-	if err != nil {
-		l.node.lose(l.peer, err)
+	if err != nil && !l.peer.dead.Load() {
+		go l.node.lose(l.peer, err) // it takes l.mu, which the caller may hold
 	}
 	return k
 }
