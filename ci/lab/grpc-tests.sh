@@ -14,7 +14,7 @@ RDMAPERF_VERBS_DEVICES=$(IFS=, && echo "$*")
 export RDMAPERF_VERBS_DEVICES
 
 stream='TestLargeRecordsArriveWhole|TestStreamsArriveWhole|TestSlowReaderHoldsTheWriter|TestOrderlyClose|TestNetCloseEndsEverything|TestMemoryIsBoundedAndReported'
-stream+='|TestConnectionsShareLanes|TestTornRecordWaitsForItsDeadline|TestListenerPassesStrangersOver|TestDialErrorsSayWhatHappened|TestFallbackToTCP'
+stream+='|TestTornRecordWaitsForItsDeadline|TestDialErrorsSayWhatHappened|TestFallbackToTCP'
 calls='TestGRPCUnchanged|TestResolverTargets'
 
 # passes DEVICE TESTS [CASES/]: every one of the tests ran on the device, and passed.
