@@ -81,6 +81,9 @@ func (v *server) Close() error {
 	v.cancel()
 	err := v.lis.Close()
 	v.wg.Wait()
+	for _, c := range v.accepted { // also behind the last look of work
+		c.close()
+	}
 	return errors.Join(err, v.cq.Close())
 }
 
@@ -188,10 +191,6 @@ func (v *server) work() {
 		}
 		procs.CPUs.Yield()
 	}
-	v.mu.Lock()
-	list = append(list, v.accepted...)
-	v.accepted = nil
-	v.mu.Unlock()
 	for _, c := range list {
 		c.close()
 	}
