@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -331,7 +332,7 @@ func (w *waiter) waitPolling(c *Client) bool {
 	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
 		c.node.poll()
 		c.node.notePolling()
-		cpus.Yield()
+		procs.Yield()
 	} else {
 		time.Sleep(min(waited, pollPause))
 	}

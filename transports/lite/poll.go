@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -197,7 +198,7 @@ func (n *Node) spinLoop() {
 		if n.poll() > 0 {
 			empty = 0
 		} else if empty%64 == 0 {
-			cpus.Yield()
+			procs.Yield()
 		}
 	}
 }

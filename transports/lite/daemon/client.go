@@ -213,7 +213,7 @@ func (c *Client) wait(w *wait) bool {
 		return false
 	}
 	if !c.cfg.Cross {
-		procs.CPUs.Yield()
+		procs.Yield()
 		return true
 	}
 	asleep, ended := c.page.word(wordAsleep), c.page.word(wordEnded)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/procs"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -286,7 +287,7 @@ func (d *Daemon) loop() {
 			limit = max(limit, underWay)
 		}
 		if now.Sub(last) < limit {
-			d.node.Yield()
+			procs.Yield()
 			continue
 		}
 		d.pause(conns)

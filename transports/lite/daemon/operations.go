@@ -308,7 +308,7 @@ func (m *Message) Reply(code lite.Code, b []byte) error {
 		}
 		c.publish()
 		// The bytes are copied when the request is taken.
-		for end := time.Now().Add(c.cfg.Timeout); c.page.word(wordTaken).Load() != c.posted; procs.CPUs.Yield() {
+		for end := time.Now().Add(c.cfg.Timeout); c.page.word(wordTaken).Load() != c.posted; procs.Yield() {
 			if c.ended.Load() || time.Now().After(end) {
 				return c.late()
 			}

@@ -301,7 +301,7 @@ func (k *caller) check(w *wait) error {
 	if w.turns++; w.turns%64 != 0 {
 		return nil
 	}
-	procs.CPUs.Yield()
+	procs.Yield()
 	switch {
 	case c.ctx.Err() != nil:
 		return callError(transports.CallCanceled, "the connection was closed")

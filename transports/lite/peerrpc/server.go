@@ -189,7 +189,7 @@ func (v *server) work() {
 		} else if now.Sub(last) > idleAfter {
 			time.Sleep(pollPause)
 		}
-		procs.CPUs.Yield()
+		procs.Yield()
 	}
 	for _, c := range list {
 		c.close()
