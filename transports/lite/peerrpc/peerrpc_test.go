@@ -339,3 +339,78 @@ func FuzzParsers(f *testing.F) {
 		}
 	})
 }
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// slowAccept is a device whose requests are accepted at once, which the listener learns when hold ends.
+type slowAccept struct {
+	rdma.Device
+	accepted, hold chan struct{}
+}
+
+func (d slowAccept) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
+	l, err := d.Device.Listen(ctx, addr, backlog)
+	return slowListener{l, d}, err
+}
+
+type slowListener struct {
+	rdma.Listener
+	of slowAccept
+}
+
+func (l slowListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
+	req, err := l.Listener.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slowRequest{req, l.of}, nil
+}
+
+type slowRequest struct {
+	rdma.ConnRequest
+	of slowAccept
+}
+
+func (r slowRequest) Accept(ctx context.Context, qp rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
+	got, err := r.ConnRequest.Accept(ctx, qp, p)
+	close(r.of.accepted)
+	<-r.of.hold
+	return got, err
+}
+
+// A connection that is accepted while the server ends is closed with it: nothing stays on the device.
+func TestAServerClosesWhatItAcceptedMeanwhile(t *testing.T) {
+	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 1}
+	for name, devs := range devices(t) {
+		t.Run(name, func(t *testing.T) {
+			slow := slowAccept{devs[0], make(chan struct{}), make(chan struct{})}
+			at := "127.0.0.1:0"
+			if name == "mem" {
+				at = "n0:0"
+			}
+			near := must(New(slow, Send))(t)
+			v := must(near.ListenCalls(soon(t), at, cfg, echo{}))(t)
+			client := must(New(devs[1], Send))(t)
+			conn := must(client.DialCalls(soon(t), v.Addr(), cfg))(t)
+			<-slow.accepted
+			closed := make(chan error, 1)
+			go func() { closed <- v.Close() }()
+			<-v.(*server).ctx.Done()
+			time.Sleep(50 * time.Millisecond) // the goroutine that serves has left by then
+			close(slow.hold)
+			for _, err := range []error{<-closed, conn.Close(), client.Close(), near.Close()} {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
