@@ -93,7 +93,7 @@ func provider(spec string) (string, error) {
 	if spec == "" {
 		return "", nil
 	}
-	if _, err := stackspec.Resolve(spec); err != nil {
+	if _, err := stackspec.ResolveDevice(spec); err != nil {
 		return "", err
 	}
 	return stackspec.ChooseDevice(spec, false)

@@ -67,15 +67,23 @@ func (s *Set) OpenDevice(spec string) (rdma.Device, error) {
 
 // OpenLayers is openDevice that also returns the provider at the bottom of the stack, which belongs to dev.
 func (s *Set) OpenLayers(spec string) (dev, provider rdma.Device, err error) {
-	layers, err := Resolve(spec)
+	layers, err := ResolveDevice(spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	if e := Find(layers[0].Name); e.mount != nil {
-		return nil, nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", e.Name),
-			"one of "+Providers())
-	}
 	return s.build(spec, layers, 0)
+}
+
+// ResolveDevice is Resolve for what has to be an RDMA provider, with tiers of devices above it or without.
+func ResolveDevice(spec string) ([]Layer, error) {
+	layers, err := Resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	if e := Find(layers[0].Name); e.mount != nil {
+		return nil, cli.Usage(Opening(spec), fmt.Errorf("%s is not an RDMA provider", e.Name), "one of "+Providers())
+	}
+	return layers, nil
 }
 
 // build opens the provider and stacks the tiers on it, innermost first, up to the
