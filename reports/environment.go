@@ -224,7 +224,7 @@ func commit(settings []debug.BuildSetting) string {
 	return ""
 }
 
-// dirty stands behind the hash of a tree that had changes.
+// dirty is the suffix of the hash of a tree that had changes.
 func dirty(settings []debug.BuildSetting) string {
 	if setting(settings, "vcs.modified") == "true" {
 		return "+dirty"

@@ -408,7 +408,7 @@ func TestReadConformanceRefusesWhatIsNoRecord(t *testing.T) {
 	}
 }
 
-// Whatever stands in the files, the page has one script, and it is ours.
+// Whatever the files contain, the page has one script, and it is ours.
 func FuzzWriteHTML(f *testing.F) {
 	for _, b := range fuzzDocuments(f, goldenDocument()) {
 		f.Add(b, []byte(`{"id":"ord/write","transport":"mem","verdict":"pass"}`))

@@ -16,7 +16,8 @@ func TestRunSaysHowTheMachineWakes(t *testing.T) {
 	if w := e.Wakeup; w == nil || w.P50 <= 0 || w.P99 < w.P50 || w.Samples < 100 || e.Awake != "" {
 		t.Errorf("wake-up %+v, awake %q", w, e.Awake)
 	}
-	if r := rdmaperf(t, append(slices.Clone(aMoment), "--details")...); !strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
+	if r := rdmaperf(t, append(slices.Clone(aMoment), "--details")...); !strings.Contains(
+		strings.Join(strings.Fields(r.stdout), " "),
 		"wakes a thread in ") {
 		t.Errorf("the table does not say so:\n%s", r.stdout)
 	}

@@ -61,14 +61,3 @@ func TestNobodySpinsOnOneCPU(t *testing.T) {
 		t.Error("spins")
 	}
 }
-
-// What a thread lost that spins in any case says nothing about waits that spinning serves.
-func TestAYieldAloneNotesNothing(t *testing.T) {
-	debt := CPUs.debt.Load()
-	for range 100 {
-		Yield()
-	}
-	if got := CPUs.debt.Load(); got != debt {
-		t.Errorf("a debt of %d, want %d", got, debt)
-	}
-}

@@ -1,4 +1,4 @@
-// Package charts makes the charts that results of any workload may stand in, as
+// Package charts makes the charts of results of any workload, as
 // data: distributions, latency and throughput by size, by rate, by connections and
 // over time. Workloads make their own of its parts.
 package charts

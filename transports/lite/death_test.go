@@ -68,7 +68,7 @@ func TestLeavingIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
-// Who waits at a barrier when a node dies is told, and who comes to one behind a death.
+// A wait at a barrier ends with an error when a node dies, and so does one that begins behind a death.
 func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 	c := onMem(t, 3, Config{DeadAfter: 300 * time.Millisecond, Beat: 30 * time.Millisecond, Timeout: 10 * time.Second})
 	cl := c.client(2, ClientConfig{})

@@ -178,8 +178,8 @@ func (s axis) attribute() string {
 // probe is a value whose label shows how a unit is written: it is nobody's round number.
 const probe = 1500
 
-// unitOf tells how an axis labels its values: "ns", "size", or "num", the factor and what
-// stands behind the number.
+// unitOf tells how an axis labels its values: "ns", "size", or "num", the factor and the
+// suffix of the number.
 func unitOf(label func(float64) string) string {
 	switch s := label(probe); s {
 	case view.NsLabel(probe):

@@ -310,7 +310,8 @@ func TestBuildsInTurnsAreComparedRunByRun(t *testing.T) {
 	for _, c := range d.Answer.Conclusions {
 		what := c.Stack[:strings.IndexByte(c.Stack, ',')]
 		if !strings.HasPrefix(c.Text, what+", after takes 1.") ||
-			!strings.Contains(c.Text, " the time of "+what+", before") || c.Within == nil || 1/c.Within[1] > 1.3 || 1/c.Within[0] < 1.3 {
+			!strings.Contains(c.Text, " the time of "+what+", before") || c.Within == nil || 1/c.Within[1] > 1.3 ||
+			1/c.Within[0] < 1.3 {
 			t.Errorf("%q, %v", c.Text, c.Within)
 		}
 	}

@@ -548,7 +548,8 @@ func ofCounters(t *testing.T, r *reports.Result) {
 		if bw := own["from_client.bw"] + own["from_server.bw"]; !rounded(bw, r.Throughput.BytesPerSecond) {
 			t.Errorf("%s: both directions %v, the sum is %v", name, bw, r.Throughput.BytesPerSecond)
 		}
-	} else if rate := float64(r.Operations) * 1e9 / float64(r.DurationNs); !rounded(rate, r.Throughput.OperationsPerSecond) {
+	} else if rate := float64(r.Operations) * 1e9 / float64(r.DurationNs); !rounded(rate,
+		r.Throughput.OperationsPerSecond) {
 		t.Errorf("%s: %v operations a second, want %v", name, r.Throughput.OperationsPerSecond, rate)
 	}
 	want := float64(r.Operations * r.SizeBytes)

@@ -236,7 +236,7 @@ func ofSize(b *reports.BySeries, size int64) []*reports.Measured {
 }
 
 // bySize is one line. What is saturated has no place on it: it would be the prober's own
-// backlog, which grows with the window. It stands in the table under the figure.
+// backlog, which grows with the window. The table under the figure has it.
 func bySize(b *reports.BySeries, sizes []int64, name string) view.Series {
 	l := view.Series{Name: b.Series + ", " + name, Short: b.Short + " " + name, Slot: b.Slot, Thin: name == "p99"}
 	gap, figure := false, "loaded."+name

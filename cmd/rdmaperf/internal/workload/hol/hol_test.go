@@ -44,8 +44,8 @@ func with(o Options, points ...engine.Point) []engine.Point {
 	return points
 }
 
-// Every variant, bulk operation and pacing takes the exact number of probes in both views, moves bulk in both, and finds
-// all bytes in place. The interval of calls makes the window of the probes 72 ms: in one of 2 ms on a busy machine, no
+// Every variant, bulk operation and pacing takes the exact number of probes in both views, moves bulk in both, and
+// finds all bytes in place. The interval of calls makes the window of the probes 72 ms: in one of 2 ms on a busy machine, no
 // bulk call of 30,000 bytes need end.
 func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bench is rank 0 of ranks that the test is itself, with an arm and a vector of n elements: 1 is to be added, 2 is where
-// the sum goes, and 10 where what is to be added arrives.
+// bench is rank 0 of ranks that the test is itself, with an arm and a vector of n elements: 1 is to be added, 2 is
+// where the sum goes, and 10 where what is to be added arrives.
 func bench(t *testing.T, name string, n int, cfg Config) (m *Mesh, arm arms.Arm, v *vector) {
 	t.Helper()
 	closed := func(what interface{ Close() error }) {
