@@ -44,6 +44,8 @@ type cq struct {
 	waiters atomic.Int32
 	waitMu  sync.Mutex // one Wait at a time drives the poller
 	poller  stream.Poller
+	park    *parkedOn                // of the last Wait that parked; guarded by waitMu
+	parked  atomic.Pointer[parkedOn] // while Wait parks on it
 	ready   [16]stream.Event
 	ends    <-chan struct{} // of the context whose end wakes the poller; guarded by mu, as is unwatch
 	unwatch func() bool
@@ -122,6 +124,7 @@ func (c *cq) attach(q *qp) error {
 	c.users++
 	if a := c.qps.Load(); !slices.Contains(a.list, q) {
 		c.qps.Store(a.with(q))
+		c.wake() // it may be parked on the socket of another one
 	}
 	if c == q.send && !slices.Contains(c.members, q) { // once, also when it is the receive CQ too
 		i := slices.Index(c.members, nil)
@@ -181,7 +184,7 @@ func (c *cq) push(wc *rdma.WC, solicited bool, tag cqTag) {
 
 func (c *cq) wake() {
 	if c.waiters.Load() > 0 {
-		c.poller.Wake()
+		c.rouse()
 	}
 }
 
@@ -351,8 +354,8 @@ func (c *cq) takeEvent() (fired bool, err error) {
 // an event costs one wake-up and no hand-over.
 func (c *cq) Wait(ctx context.Context) error {
 	if c.waiters.Add(1) > 1 {
-		c.poller.Wake() // the first one goes on with short sleeps: this one depends on it
-		defer context.AfterFunc(ctx, c.poller.Wake)()
+		c.rouse() // the first one goes on with short sleeps: this one depends on it
+		defer context.AfterFunc(ctx, c.rouse)()
 	} else {
 		c.wakeAtEnd(ctx)
 	}
@@ -400,7 +403,7 @@ func (c *cq) wakeAtEnd(ctx context.Context) {
 	defer c.mu.Unlock()
 	if ends := ctx.Done(); ends != c.ends && !c.closed {
 		c.unwatchEnd()
-		c.ends, c.unwatch = ends, context.AfterFunc(ctx, c.poller.Wake)
+		c.ends, c.unwatch = ends, context.AfterFunc(ctx, c.rouse)
 	}
 }
 
@@ -427,11 +430,20 @@ func (c *cq) lookBeside() {
 func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.waitMu.Lock()
 	defer c.waitMu.Unlock()
+	park := c.parkOn(ctx) // before the look: who changes something behind that ends the parking
+	defer c.parked.Store(nil)
 	c.mu.Lock()
 	done := c.fired || c.closed || ctx.Err() != nil
 	c.asleep = !done
 	c.mu.Unlock()
 	if done {
+		return 0, nil
+	}
+	if park != nil {
+		park.no = park.conn.Park(park.look) != nil
+		c.mu.Lock()
+		c.asleep = false
+		c.mu.Unlock()
 		return 0, nil
 	}
 	slice := waitSlice
@@ -467,7 +479,7 @@ func (c *cq) Close() error {
 	c.closed = true
 	c.unwatchEnd()
 	c.mu.Unlock()
-	c.poller.Wake()
+	c.rouse()
 	c.waitMu.Lock() // no Wait is inside the poller any more, and none enters
 	c.poller.Close()
 	c.waitMu.Unlock()

@@ -100,9 +100,14 @@ func (c *cq) len() int {
 // event would cost a whole waitSlice; a few may be the machine's own doing. One
 // that is busy takes long over a round, and makes as many as it can.
 func TestNoLostWakeup(t *testing.T) {
-	const most, least, enough = 20000, 500, 15 * time.Second
+	t.Run("blocking", func(t *testing.T) { noLostWakeup(t, t.Context()) })
+	t.Run("parking", func(t *testing.T) { noLostWakeup(t, rdma.Parked(t.Context())) })
+}
+
+func noLostWakeup(t *testing.T, ctx context.Context) {
+	const most, least, enough = 20000, 500, 7 * time.Second
 	a, b := pair(t, Config{}, rdma.QPConfig{})
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	var last atomic.Int64 // round that ends the test
 	last.Store(most - 1)

@@ -332,6 +332,9 @@ func (q *qp) roomInPollers() {
 		if c.poller.Modify(q.conn, uint64(q.num), bits) == nil {
 			q.writeIn[i] = want
 		}
+		if want && c.parked.Load() != nil {
+			c.rouse() // what it parks on does not report room
+		}
 	}
 }
 

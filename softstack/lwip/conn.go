@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/netip"
 	"runtime"
@@ -318,6 +319,11 @@ func (c *conn) notify() {
 		p.Poke()
 	}
 }
+
+// Parks is false: the runtime does not know of what arrives.
+func (c *conn) Parks() bool            { return false }
+func (c *conn) Park(func() bool) error { return errors.ErrUnsupported }
+func (c *conn) Unpark()                {}
 
 // Await sleeps in slices, as a signal for another sleeper may be taken from it.
 func (c *conn) Await(bits uint32, ms int) {

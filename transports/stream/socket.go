@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -23,8 +24,9 @@ type socket struct {
 	rv     [2]unix.Iovec // for Recv2; a field so that it does not escape per call
 	msg    unix.Msghdr   // for Sendv
 	remote string
-	closed bool
+	closed atomic.Bool
 	calls  calls
+	park   parking
 }
 
 // newSocket takes over an established connection: the descriptor is duplicated, c is
@@ -155,16 +157,18 @@ func (c *socket) CloseWrite() error {
 }
 
 func (c *socket) Close() error {
-	if c.closed {
+	if c.closed.Swap(true) {
 		return nil
 	}
-	c.closed = true
 	c.leave()
+	if c.park.file != nil {
+		return c.park.close()
+	}
 	return os.NewSyscallError("close", unix.Close(c.fd))
 }
 
 func (c *socket) Abort() error {
-	if !c.closed {
+	if !c.closed.Load() {
 		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	}
 	return c.Close()

@@ -88,6 +88,14 @@ type Conn interface {
 	// Await blocks until the connection is ready for any of bits, or ms milliseconds
 	// have passed. It may return early.
 	Await(bits uint32, ms int)
+	// Parks prepares for Park; false where the stack or the runtime cannot.
+	Parks() bool
+	// Park parks its goroutine in the runtime. It calls look at once, and again behind each change of what there is to
+	// read, until look returns true; look must have read until ErrAgain where it returns false. Unpark and the
+	// end of the connection make Park return, too; nil for all of these. One goroutine at a time may park.
+	Park(look func() bool) error
+	// Unpark makes a Park in progress, or the next one, return. Parks was called before.
+	Unpark()
 	// RemoteAddr is "host:port" of the peer.
 	RemoteAddr() string
 	// CloseWrite sends FIN after what was sent before.

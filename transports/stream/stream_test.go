@@ -283,6 +283,83 @@ func TestParkingPollerLosesNoEvent(t *testing.T) {
 	}
 }
 
+// A Park looks at once, and again behind all that arrives; a look that found something, Unpark, and the end of the
+// connection on either side end it.
+func TestParking(t *testing.T) {
+	buf := make([]byte, 16)
+	for name, tc := range map[string]struct {
+		during func(a, b Conn)
+		look   func(b Conn) bool
+		looks  int // at least
+	}{
+		"by a look":         {func(_, _ Conn) {}, func(Conn) bool { return true }, 1},
+		"by an octet":       {func(a, _ Conn) { a.Send(buf[:1]) }, nil, 2},
+		"by Unpark":         {func(_, b Conn) { b.Unpark() }, nil, 1},
+		"by the peer's FIN": {func(a, _ Conn) { a.CloseWrite() }, nil, 2},
+		"by a reset":        {func(a, _ Conn) { a.Abort() }, nil, 2},
+		"by Close":          {func(_, b Conn) { b.Close() }, nil, 1},
+		"by a look that closes": {func(a, _ Conn) { a.Send(buf[:1]) }, func(b Conn) bool {
+			if _, err := b.Recv(buf); err == ErrAgain {
+				return false
+			}
+			b.Close()
+			return true
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t)
+			if !b.Parks() || !b.Parks() {
+				t.Fatal("a kernel socket does not park")
+			}
+			look := tc.look
+			if look == nil {
+				look = func(b Conn) bool { _, err := b.Recv(buf); return err != ErrAgain }
+			}
+			looked, done := make(chan struct{}, 8), make(chan error, 1)
+			go func() {
+				done <- b.Park(func() bool {
+					found := look(b)
+					looked <- struct{}{}
+					return found
+				})
+			}()
+			<-looked
+			tc.during(a, b)
+			select {
+			case err := <-done:
+				noError(t, err)
+			case <-time.After(20 * time.Second):
+				t.Fatal("it does not end")
+			}
+			if n := len(looked) + 1; n < tc.looks {
+				t.Errorf("%d looks, want %d at least", n, tc.looks)
+			}
+		})
+	}
+}
+
+func TestUnparkOutlivesNoPark(t *testing.T) {
+	a, b := pair(t)
+	b.Parks()
+	b.Unpark() // before a Park: it ends the next one, and no other
+	noError(t, b.Park(func() bool { return false }))
+	buf := make([]byte, 1)
+	done := make(chan error, 1)
+	go func() { done <- b.Park(func() bool { _, err := b.Recv(buf); return err == nil }) }()
+	select {
+	case err := <-done:
+		t.Fatalf("a second Park ends with nothing read: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	a.Send(buf)
+	noError(t, <-done)
+	noError(t, b.Close())
+	noError(t, b.Park(func() bool { t.Error("a closed connection is looked at"); return true }))
+	if _, err := soon(t, func() (int, error) { return a.Recv(buf) }); err != io.EOF {
+		t.Errorf("the peer of a closed connection reads %v, want EOF", err)
+	}
+}
+
 // A hundred waits at once hold mostBlocked threads, and each ends with what it waits for:
 // an octet, or a wake-up.
 func TestACrowdOfWaitsHoldsFewThreads(t *testing.T) {
