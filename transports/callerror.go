@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// CallCode says what ended a call. The codes mean what gRPC's of the same name mean
-// (grpc.io/docs/guides/status-codes), of which these are the ones that who carries
-// bytes can tell apart.
+// CallCode says what ended a call. The codes mean what gRPC's of the same name mean (grpc.io/docs/guides/status-codes),
+// of which these are the ones that who carries bytes can tell apart.
 type CallCode uint8
 
 const (

@@ -98,9 +98,8 @@ type CallTransport interface {
 // CallConn is a client's connection. It is safe for concurrent use: every goroutine that
 // calls has a Caller of its own, and a connection has as many calls outstanding as Callers.
 type CallConn interface {
-	// Caller makes one. ctx governs its calls: when it ends, they fail with
-	// CallCanceled or CallDeadlineExceeded. A mode that Caps.CallModes lacks is
-	// rdma.ErrNotSupported.
+	// Caller makes one. ctx governs its calls: when it ends, they fail with CallCanceled or CallDeadlineExceeded. A
+	// mode that Caps.CallModes lacks is rdma.ErrNotSupported.
 	Caller(ctx context.Context, cfg CallerConfig) (Caller, error)
 	// Close ends all calls and the connection.
 	Close() error
@@ -150,8 +149,7 @@ type Caller interface {
 	Call(c *Call) error
 	// Send sends a message one way. It may return before the message has left.
 	Send(c *Call) error
-	// End ends a stream, or messages one way: it returns when the server has taken all of
-	// them, and says how many.
+	// End ends a stream, or messages one way: it returns when the server has taken all of them, and says how many.
 	End() (messages int64, err error)
 	// Free gives the last response back. Idempotent.
 	Free()
@@ -161,10 +159,9 @@ type Caller interface {
 
 // Call is a request and its response.
 //
-// The request belongs to the caller, who leaves it unchanged until the call has ended (and of
-// messages one way until End): a transport may send it from where it lies. After an
-// error it stays unchanged until the connection is closed. The response belongs to the
-// transport, which lends it until Free, the Caller's next call or its Close.
+// The request belongs to the caller, who leaves it unchanged until the call has ended (and of messages one way until
+// End): a transport may send it from where it lies. After an error it stays unchanged until the connection is closed.
+// The response belongs to the transport, which lends it until Free, the Caller's next call or its Close.
 type Call struct {
 	Method   uint8 // of the server, below CallMethods; unary calls only
 	Priority uint8 // higher is more urgent; ignored beyond Caps.Priorities

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helpers are processes that work for this one: what they use up is part of what a
-// stack costs.
+// helpers are processes that work for this one: what they use up is part of what a stack costs.
 var helpers struct {
 	sync.Mutex
 	pids map[int]struct{}
@@ -29,8 +28,7 @@ func AddHelper(pid int) (remove func()) {
 	}
 }
 
-// HelperCPU is the processor time of all helpers since each began. One that has ended
-// counts no more.
+// HelperCPU is the processor time of all helpers since each began. One that has ended counts no more.
 func HelperCPU() (sum time.Duration) {
 	helpers.Lock()
 	defer helpers.Unlock()

@@ -15,8 +15,7 @@ type Stack interface {
 	Close() error
 }
 
-// Sessions is s as a maker of sessions. A stack whose Caps declare calls only has
-// none: rdma.ErrNotSupported.
+// Sessions is s as a maker of sessions. A stack whose Caps declare calls only has none: rdma.ErrNotSupported.
 func Sessions(s Stack) (Transport, error) {
 	if s.Caps().Kinds&^Kinds(KindCall) == 0 {
 		return nil, fmt.Errorf("%s has no sessions: %w", s.Name(), rdma.ErrNotSupported)
@@ -28,8 +27,7 @@ func Sessions(s Stack) (Transport, error) {
 	return t, nil
 }
 
-// Calls is s as a carrier of calls. A stack whose Caps do not declare KindCall
-// carries none: rdma.ErrNotSupported.
+// Calls is s as a carrier of calls. A stack whose Caps do not declare KindCall carries none: rdma.ErrNotSupported.
 func Calls(s Stack) (CallTransport, error) {
 	if !s.Caps().Kinds.Has(KindCall) {
 		return nil, fmt.Errorf("%s carries no calls: %w", s.Name(), rdma.ErrNotSupported)

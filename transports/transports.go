@@ -1,17 +1,15 @@
 // Package transports is what a workload sees: operations inside a negotiated
 // pair of windows, with no keys, addresses or queue pairs; and calls.
 //
-// A [Stack] is anything that can be measured. A [Transport] turns a device or a socket
-// into [Session]s, a [CallTransport] carries calls between a [Caller] and a
-// [CallHandler]; a stack may be both, and Caps.Kinds says what it is. The
-// benchmark engine drives every stack through these two contracts, so that
-// the same latency, throughput and head-of-line workloads run on all of them.
+// A [Stack] is anything that can be measured. A [Transport] turns a device or a socket into [Session]s, a
+// [CallTransport] carries calls between a [Caller] and a [CallHandler]; a stack may be both, and Caps.Kinds says what
+// it is. The benchmark engine drives every stack through these two contracts, so that the same latency, throughput and
+// head-of-line workloads run on all of them.
 //
-// Calls are not operations of a session: a call belongs to the goroutine that makes it,
-// and there the fastest ones finish without any other. One goroutine that posts and
-// polls for others would have to hand calls over and their answers back, which costs
-// more than such a call. A transport whose calls are posted and polled below, as those
-// of an RPC over rings are, polls inside Call.
+// Calls are not operations of a session: a call belongs to the goroutine that makes it, and there the fastest ones
+// finish without any other. One goroutine that posts and polls for others would have to hand calls over and their
+// answers back, which costs more than such a call. A transport whose calls are posted and polled below, as those of an
+// RPC over rings are, polls inside Call.
 //
 // # Ownership
 //
@@ -21,10 +19,9 @@
 //
 // # Limitations
 //
-// One window a side, sized at set-up. Offsets only: LITE handles travel as
-// offsets too. Methods of calls are numbers, and what their bytes mean is between caller
-// and handler: there are no metadata and no schema. What needs gRPC's own has it from
-// grpcrdma/carrier, past this contract.
+// One window a side, sized at set-up. Offsets only: LITE handles travel as offsets too. Methods of calls are numbers,
+// and what their bytes mean is between caller and handler: there are no metadata and no schema. What needs gRPC's own
+// has it from grpcrdma/carrier, past this contract.
 package transports
 
 import (
@@ -102,8 +99,7 @@ const (
 	Fence
 )
 
-// Op is one operation, without pointers. Slot is the caller's index and comes
-// back in Done.
+// Op is one operation, without pointers. Slot is the caller's index and comes back in Done.
 type Op struct {
 	Local    uint64 // offset in Session.Local
 	Remote   uint64 // offset in the peer's window
@@ -133,9 +129,8 @@ type PingPongStep struct {
 	Ask    Op // posted first, with HasAsk
 	Answer Op // posted when the wait has ended, with HasAnswer
 	Until  rdma.Until
-	// Of UntilRecv with an answer: the Slot of the receive that it answers. The answer
-	// stays where it is when another one completed, or one of another length, or with
-	// another immediate.
+	// Of UntilRecv with an answer: the Slot of the receive that it answers. The answer stays where it is when another
+	// one completed, or one of another length, or with another immediate.
 	Slot  uint32
 	Watch uint64 // UntilByte: offset in Local of the byte that is not Was any more
 	Was   byte
@@ -148,8 +143,7 @@ type PingPongStep struct {
 	Start     int64 // when Ask was posted, ns of the provider's own clock
 }
 
-// Session is one connection with a window at each end. It is not safe for
-// concurrent use.
+// Session is one connection with a window at each end. It is not safe for concurrent use.
 type Session interface {
 	// Local is the own window: mapped memory that the peer can reach.
 	Local() []byte
@@ -161,11 +155,10 @@ type Session interface {
 	// Poll moves up to len(dst) finished operations into dst and never blocks. It
 	// also drives the transport, so a side that only watches memory calls it too.
 	Poll(dst []Done) (n int, err error)
-	// PingPong takes steps of a ping-pong, one after the other, or the first of them. A
-	// step that is not met, or whose answer was not posted, is the last: nothing of
-	// those behind it was posted. n operations are in dst, whatever the error, and a
-	// failed one leaves its step unmet. ErrState: nothing was done, and Post and Poll
-	// tell more. ErrNotSupported without Caps.PingPong.
+	// PingPong takes steps of a ping-pong, one after the other, or the first of them. A step that is not met, or whose
+	// answer was not posted, is the last: nothing of those behind it was posted. n operations are in dst, whatever the
+	// error, and a failed one leaves its step unmet. ErrState: nothing was done, and Post and Poll tell more.
+	// ErrNotSupported without Caps.PingPong.
 	PingPong(vs []PingPongStep, dst []Done) (n int, err error)
 	// Wait blocks until Poll may have something, or ctx ends (event mode).
 	Wait(ctx context.Context) error
@@ -231,9 +224,8 @@ type Transport interface {
 
 // Listener takes sessions.
 type Listener interface {
-	// Accept returns the next session and the dialler's hello. Its receives can be
-	// posted before the peer's first message only through Config.RecvDepth room:
-	// the peer must not send before both sides agreed to start.
+	// Accept returns the next session and the dialler's hello. Its receives can be posted before the peer's first
+	// message only through Config.RecvDepth room: the peer must not send before both sides agreed to start.
 	Accept(ctx context.Context) (Session, []byte, error)
 	Addr() string
 	Close() error

@@ -8,9 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 )
 
-// Checker finds what one side of a connection must never send, whatever it
-// received. Got takes that side's FPDUs in order, Sent takes what it was sent,
-// before it was sent.
+// Checker finds what one side of a connection must never send, whatever it received. Got takes that side's FPDUs in
+// order, Sent takes what it was sent, before it was sent.
 type Checker struct {
 	MULPDU  int  // longest ULPDU the side may send; 0 does not look
 	ORD     int  // reads and atomics it may have outstanding; negative does not look

@@ -25,8 +25,7 @@ func add(msn uint32) *Segment {
 	return AtomicRequest(msn, rdmap.FetchAdd(msn, 7, 1000, 1))
 }
 
-// TestCheckerNamesEveryFault runs scripts, right ones with no fault and others
-// with exactly one.
+// TestCheckerNamesEveryFault runs scripts, right ones with no fault and others with exactly one.
 func TestCheckerNamesEveryFault(t *testing.T) {
 	long := payload(200)
 	for _, c := range []struct {

@@ -172,8 +172,7 @@ func (p *Peer) Dribble(n int, b []byte) error {
 	return nil
 }
 
-// Next reads the next FPDU. io.EOF is the other side's FIN between FPDUs,
-// io.ErrUnexpectedEOF its FIN inside one.
+// Next reads the next FPDU. io.EOF is the other side's FIN between FPDUs, io.ErrUnexpectedEOF its FIN inside one.
 func (p *Peer) Next() (*FPDU, error) {
 	deadline := time.Now().Add(p.Timeout)
 	var b [16 << 10]byte
@@ -195,8 +194,7 @@ func (p *Peer) Next() (*FPDU, error) {
 	}
 }
 
-// Quiet reports an error when the other side sends anything, or ends the
-// stream, within d.
+// Quiet reports an error when the other side sends anything, or ends the stream, within d.
 func (p *Peer) Quiet(d time.Duration) error {
 	if f, ok := p.r.Next(); ok {
 		return fmt.Errorf("unexpected %v", f)

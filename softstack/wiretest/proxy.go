@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 )
 
-// Proxy is between an initiator and a responder, passes every octet on, and
-// checks both directions.
+// Proxy is between an initiator and a responder, passes every octet on, and checks both directions.
 type Proxy struct {
 	target  string
 	timeout time.Duration
@@ -125,8 +124,7 @@ func (s *session) pump(from int, in, out *net.TCPConn) {
 	}
 }
 
-// saw checks octets before they are passed on: the other side cannot have
-// reacted to them yet.
+// saw checks octets before they are passed on: the other side cannot have reacted to them yet.
 func (s *session) saw(from int, b []byte) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()

@@ -30,8 +30,7 @@ func (f *FPDU) Op() rdmap.Opcode {
 	return rdmap.Opcode(f.ULPDU[1] & 0x0f)
 }
 
-// TaggedHeader and UntaggedHeader read the header; the FPDU must be of that kind
-// and not short.
+// TaggedHeader and UntaggedHeader read the header; the FPDU must be of that kind and not short.
 func (f *FPDU) TaggedHeader() ddp.Tagged { return ddp.GetTagged(f.ULPDU) }
 
 // UntaggedHeader is the other kind.

@@ -165,8 +165,7 @@ func (s *Segment) BadCRC() *Segment {
 	})
 }
 
-// Mark computes the octets of every marker in this FPDU, or right before it,
-// from the FPDUPTR it should carry.
+// Mark computes the octets of every marker in this FPDU, or right before it, from the FPDUPTR it should carry.
 func (s *Segment) Mark(f func(ptr uint16) [4]byte) *Segment {
 	s.mark = f
 	return s

@@ -35,8 +35,7 @@ func StartupOf(f *mpa.Frame) Startup {
 	return Startup{Key: string(b[:16]), Flags: b[16], Rev: b[17], PDLen: -1, Private: b[mpa.FrameHeaderLen:]}
 }
 
-// EnhancedWords are the four octets of RFC 6581 §9; the A, B, C and D bits are
-// part of the words.
+// EnhancedWords are the four octets of RFC 6581 §9; the A, B, C and D bits are part of the words.
 func EnhancedWords(ird, ord uint16) []byte {
 	return []byte{byte(ird >> 8), byte(ird), byte(ord >> 8), byte(ord)}
 }

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Vector is a stretch of a stream with CRC, octet by octet: known good material
-// to compare with and to mutate. A stretch with markers begins at the first
-// octet of full operation.
+// Vector is a stretch of a stream with CRC, octet by octet: known good material to compare with and to mutate. A
+// stretch with markers begins at the first octet of full operation.
 type Vector struct {
 	Name    string
 	Startup bool // a Request or Reply
@@ -16,9 +15,8 @@ type Vector struct {
 	Bytes   []byte
 }
 
-// vectors are V1 to V24 of the project's catalogue. V1 and V15 are figures 5 and
-// 6 of RFC 5044, V4 is a trace of softiwarp, the others are computed. "24*00"
-// repeats an octet.
+// vectors are V1 to V24 of the project's catalogue. V1 and V15 are figures 5 and 6 of RFC 5044, V4 is a trace of
+// softiwarp, the others are computed. "24*00" repeats an octet.
 var vectors = []struct{ name, kind, hex string }{
 	{"V1", "m", "00000000 002a4143 00000000 00000000 00000001 00000000 24*00 52239983"},
 	{"V2", "s", "4d504120494420526571204672616d65 50020004 00010001"},

@@ -12,9 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Mem carries calls in memory. Every message is copied and arrives in pieces, so that who
-// keeps what was lent, or believes that messages lie in one piece, is found. The zero
-// value is ready; two ends are one Mem.
+// Mem carries calls in memory. Every message is copied and arrives in pieces, so that who keeps what was lent, or
+// believes that messages lie in one piece, is found. The zero value is ready; two ends are one Mem.
 type Mem struct {
 	// Piece is the longest piece of what arrives in bytes; 0: 1000.
 	Piece int

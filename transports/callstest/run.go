@@ -1,5 +1,4 @@
-// Package callstest is what every carrier of calls must do, as tests, and the smallest
-// one that does it.
+// Package callstest is what every carrier of calls must do, as tests, and the smallest one that does it.
 //
 // [Run] holds a pair of transports.CallTransport against the contract: bytes, modes,
 // methods, errors, deadlines, calls at once, ends. Messages are 1 byte and more: a transport

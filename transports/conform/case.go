@@ -115,9 +115,8 @@ func Catalogue() []Case {
 	return all
 }
 
-// Select filters cases by globs of path.Match over the ID. A pattern without a
-// slash matches the group. An empty only means all. A bad pattern, a pattern of
-// only that matches nothing, and an empty selection are ErrUsage.
+// Select filters cases by globs of path.Match over the ID. A pattern without a slash matches the group. An empty only
+// means all. A bad pattern, a pattern of only that matches nothing, and an empty selection are ErrUsage.
 func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
 	for _, pat := range slices.Concat(only, skip) {
 		if _, err := path.Match(pat, ""); err != nil {

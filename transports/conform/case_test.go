@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestCatalogue keeps the catalogue usable as a document: every case can be
-// addressed, looked up and understood.
+// TestCatalogue keeps the catalogue usable as a document: every case can be addressed, looked up and understood.
 func TestCatalogue(t *testing.T) {
 	word := regexp.MustCompile(`^[a-z]+/[a-z]+(-[a-z0-9]+)*$`)
 	groups := map[string]int{}

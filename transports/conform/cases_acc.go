@@ -130,8 +130,7 @@ func (e *Env) rights(need rdma.Access, code uint32, build func(t target, near *r
 	}
 }
 
-// localFaultUnseen posts a send that is wrong on this side and requires that the
-// peer receives nothing of it.
+// localFaultUnseen posts a send that is wrong on this side and requires that the peer receives nothing of it.
 func (c *conn) localFaultUnseen(wr rdma.SendWR) {
 	e := c.e
 	dst := e.region(c.b, "dst", 4096, localOnly)

@@ -274,8 +274,7 @@ var peerGone = outcome{
 	silent: true,
 }
 
-// untilGone writes until the QP has left RTS, then requires what endedBy does.
-// stop runs once, after a few writes.
+// untilGone writes until the QP has left RTS, then requires what endedBy does. stop runs once, after a few writes.
 func (c *conn) untilGone(src, dst *region, stop func()) {
 	e := c.e
 	for n := 0; c.a.qp.State() == rdma.QPRTS; n++ {

@@ -101,8 +101,7 @@ var dthCases = []Case{
 					took.Round(time.Millisecond))
 			}
 			e.Note("error %v after the cut, window %v", took.Round(time.Millisecond), cutGiveUp)
-			// What the peer hands back is its own: what was under way when the link was cut does
-			// not come any more.
+			// What the peer hands back is its own: what was under way when the link was cut does not come any more.
 			e.must("fail", c.b.qp.Fail())
 			c.b.waitState(rdma.QPErr)
 			dst.freeze()

@@ -152,8 +152,7 @@ var evtCases = []Case{
 				}
 				return nil
 			})
-			// The sender paces itself by what has arrived, so that the receiver goes to
-			// sleep again and again.
+			// The sender paces itself by what has arrived, so that the receiver goes to sleep again and again.
 			for i := range n {
 				c.a.push(send(i))
 				for k := e.Rand.IntN(200); k > 0; k-- {

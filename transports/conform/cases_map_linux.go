@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// MAP: registrations of pages of other kinds than those of private memory. They are
-// listed with ACC.
+// MAP: registrations of pages of other kinds than those of private memory. They are listed with ACC.
 var mapCases = []Case{
 	{ID: "acc/huge-pages", Clause: "man ibv_reg_mr; man mmap (MAP_HUGETLB)", Needs: needWriteRead,
 		Requirement: "Memory of huge pages is registered and used as any other, across their borders.",
@@ -115,9 +114,8 @@ func hugeMapping(n int) (raw []byte, kind string, err error) {
 	return raw, "transparent huge pages, as far as the system gives them", nil
 }
 
-// forkIdle makes a child of fork that waits until end is called, which also takes its
-// exit code. The child has one thread and runs nothing but system calls, as Go's
-// scheduler needs more.
+// forkIdle makes a child of fork that waits until end is called, which also takes its exit code. The child has one
+// thread and runs nothing but system calls, as Go's scheduler needs more.
 func forkIdle() (end func() error, err error) {
 	var p [2]int
 	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC); err != nil {

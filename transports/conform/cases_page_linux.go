@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// PAGE: what the pages of a mapping allow, and pages that come and go. They are listed
-// with ACC and LRG.
+// PAGE: what the pages of a mapping allow, and pages that come and go. They are listed with ACC and LRG.
 var pageCases = []Case{
 	{ID: "acc/read-only-pages", Clause: "man ibv_reg_mr (EFAULT); man mprotect", Needs: needRead,
 		Requirement: "Memory that may only be read is not registered for writing; for reading it is, and a peer " +

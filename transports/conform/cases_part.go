@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// PRT: registrations of a part of a mapping, and of memory that was not allocated here.
-// They are listed with ACC.
+// PRT: registrations of a part of a mapping, and of memory that was not allocated here. They are listed with ACC.
 var partCases = []Case{
 	{ID: "acc/part", Clause: "man ibv_reg_mr", Needs: needWriteRead,
 		Requirement: "A part of a mapping is registered alone: the registration tells its address and length, and " +

@@ -111,9 +111,8 @@ var rdwCases = []Case{
 		Run:         func(e *Env) { e.stray(reachesWrap, oneSidedOp{write, accessRefused(0x1103, 0x1101)}) }},
 }
 
-// stray runs one request per reach against a registration of 1000 bytes, each on
-// a connection of its own: all are refused, and the registration and the rest of
-// its page are unchanged.
+// stray runs one request per reach against a registration of 1000 bytes, each on a connection of its own: all are
+// refused, and the registration and the rest of its page are unchanged.
 func (e *Env) stray(reaches []reach, op oneSidedOp) {
 	var far *region
 	for _, r := range reaches {

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// end is one side of a connection: a QP, the CQ of both its queues, and what is
-// outstanding on them.
+// end is one side of a connection: a QP, the CQ of both its queues, and what is outstanding on them.
 type end struct {
 	e      *Env
 	name   string // a or b, with a number from the second connection on
@@ -32,8 +31,7 @@ func (x *end) post(wrs ...rdma.SendWR) {
 	}
 }
 
-// tryPost hands work to the send queue, checks that count and error agree, and
-// tracks what was taken.
+// tryPost hands work to the send queue, checks that count and error agree, and tracks what was taken.
 func (x *end) tryPost(wrs ...rdma.SendWR) (int, error) {
 	// The requests are on record before the post: a provider may complete them at
 	// once, and another side's poll must find them known.
@@ -71,8 +69,7 @@ func (x *end) tryRecv(wrs ...rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// checkCount enforces the post contract: fewer than all always with the reason
-// (ibv_post_send(3), bad_wr).
+// checkCount enforces the post contract: fewer than all always with the reason (ibv_post_send(3), bad_wr).
 func (e *Env) checkCount(what string, n, all int, err error) {
 	if n < 0 || n > all || (n < all) != (err != nil) {
 		e.failf(what+" returns n < len(wrs) exactly when it returns an error", "n=%d of %d, error %v", n, all, err)
@@ -97,8 +94,7 @@ func (x *end) state(s rdma.QPState) {
 	}
 }
 
-// flushesLater posts to both queues of a QP in ERR: taken, and completed flushed
-// (IBTA C10-96, C10-97).
+// flushesLater posts to both queues of a QP in ERR: taken, and completed flushed (IBTA C10-96, C10-97).
 func (x *end) flushesLater() {
 	x.post(send(drainID))
 	x.s.expect(sendFails(drainID, rdma.StatusWRFlushErr))
@@ -118,9 +114,8 @@ func (x *end) close() {
 	x.e.must("close "+x.name, x.qp.Close())
 }
 
-// localFault posts a request that is wrong on this side. Legal: an immediate
-// refusal, or LOC_PROT_ERR, or another of the given statuses, and the QP in ERR.
-// It reports whether the QP still works.
+// localFault posts a request that is wrong on this side. Legal: an immediate refusal, or LOC_PROT_ERR, or another of
+// the given statuses, and the QP in ERR. It reports whether the QP still works.
 func (x *end) localFault(wr rdma.SendWR, also ...rdma.Status) (alive bool) {
 	n, err := x.tryPost(wr)
 	if err != nil {

@@ -11,15 +11,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// quietTime is how long "nothing happens" is watched. It can only miss a fault,
-// never invent one.
+// quietTime is how long "nothing happens" is watched. It can only miss a fault, never invent one.
 const quietTime = 250 * time.Millisecond
 
-// Env is the world of one running case: two devices, and fixtures that are ended
-// with the case. A and B, the initiator's and the acceptor's device, and
-// ListenAddr are for cases that bring their own fixtures; the cases here use the
-// helpers, which end the case at the first broken requirement by unwinding to
-// the runner, as t.Fatal does.
+// Env is the world of one running case: two devices, and fixtures that are ended with the case. A and B, the
+// initiator's and the acceptor's device, and ListenAddr are for cases that bring their own fixtures; the cases here use
+// the helpers, which end the case at the first broken requirement by unwinding to the runner, as t.Fatal does.
 type Env struct {
 	T
 	A, B       rdma.Device
@@ -74,8 +71,7 @@ func newEnv(ctx context.Context, h *Harness, addr string, caps rdma.Caps, o Opti
 	return e
 }
 
-// run executes the case, checks the rules that hold in every case, and ends the
-// fixtures whatever happened.
+// run executes the case, checks the rules that hold in every case, and ends the fixtures whatever happened.
 func (e *Env) run(c *Case) error {
 	err := e.Guard(func() { c.Run(e) })
 	if err == nil {
@@ -210,8 +206,7 @@ func (e *Env) onClose(rank int, dev rdma.Device, what string, f func() error) {
 	e.closers = append(e.closers, closer{rank, what, dev == e.B, f})
 }
 
-// checkLeftovers enforces the rules of every case: nothing is left in a CQ, and
-// no byte outside a buffer has changed.
+// checkLeftovers enforces the rules of every case: nothing is left in a CQ, and no byte outside a buffer has changed.
 func (e *Env) checkLeftovers() {
 	for e.step() {
 	}

@@ -106,9 +106,8 @@ func (q *workQueue) completed(how string) {
 	}, func() bool { return q.signaled() == 0 })
 }
 
-// flushed waits until nothing that must complete is outstanding, and requires
-// (success)* (flushed)*: work that was done before the error, then WR_FLUSH_ERR.
-// Each once and in order is enforced by file. strict forbids the successes.
+// flushed waits until nothing that must complete is outstanding, and requires (success)* (flushed)*: work that was done
+// before the error, then WR_FLUSH_ERR. Each once and in order is enforced by file. strict forbids the successes.
 func (q *workQueue) flushed(strict bool) {
 	q.completed(" flushed")
 	seen := false
@@ -125,9 +124,8 @@ func (q *workQueue) flushed(strict bool) {
 	q.done = q.done[:0]
 }
 
-// endedBy waits until nothing that must complete is outstanding, and requires
-// (success)* (one failure of the outcome)? (flushed)*. The failure may be missing
-// on the local class, where all requests may have succeeded before it was known,
+// endedBy waits until nothing that must complete is outstanding, and requires (success)* (one failure of the outcome)?
+// (flushed)*. The failure may be missing on the local class, where all requests may have succeeded before it was known,
 // and where the outcome says so.
 func (q *workQueue) endedBy(o outcome) {
 	q.completed("")
@@ -155,17 +153,15 @@ func (q *workQueue) endedBy(o outcome) {
 	q.done = q.done[:0]
 }
 
-// outcome is a set of legal traces for a request that the peer refuses, by
-// completion class.
+// outcome is a set of legal traces for a request that the peer refuses, by completion class.
 type outcome struct {
 	ack, local []rdma.Status
 	codes      []uint32 // iWARP: Terminate codes that fit, as 0xLECC
 	silent     bool     // endedBy: there may have been nothing left to fail
 }
 
-// On the local class the requester may learn of a refusal only through the
-// Terminate, so several statuses are legal; a write or send may have succeeded
-// before it arrived (RFC 5040 §5.5).
+// On the local class the requester may learn of a refusal only through the Terminate, so several statuses are legal; a
+// write or send may have succeeded before it arrived (RFC 5040 §5.5).
 var lateRefusal = []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusRemOpErr, rdma.StatusRemInvReqErr,
 	rdma.StatusRemAbortErr,
 	rdma.StatusWRFlushErr, rdma.StatusFatalErr, rdma.StatusGeneralErr}
@@ -185,16 +181,14 @@ func workRefused(codes ...uint32) outcome {
 	return outcome{ack: []rdma.Status{rdma.StatusRemOpErr}, local: lateRefusal, codes: codes}
 }
 
-// refuses posts wr at end x and requires the outcome, and what has to follow:
-// both QPs in ERR, everything outstanding or posted later flushed, in order and
-// once each. Remote memory is settled when it returns.
+// refuses posts wr at end x and requires the outcome, and what has to follow: both QPs in ERR, everything outstanding
+// or posted later flushed, in order and once each. Remote memory is settled when it returns.
 func (c *conn) refuses(x *end, o outcome, wr rdma.SendWR, more ...rdma.SendWR) {
 	c.refusal(x, o, wr, more...)
 	c.dead()
 }
 
-// refusal is the first half of refuses: the completion of wr, which is posted in
-// one list with more.
+// refusal is the first half of refuses: the completion of wr, which is posted in one list with more.
 func (c *conn) refusal(x *end, o outcome, wr rdma.SendWR, more ...rdma.SendWR) {
 	x.post(append([]rdma.SendWR{wr}, more...)...)
 	w := want{id: wr.ID, status: o.ack}

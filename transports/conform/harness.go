@@ -16,9 +16,8 @@ type Opener func(ctx context.Context) (a, b rdma.Device, listenAddr string, err 
 // octets stay unacknowledged for giveUp.
 type PathOpener func(ctx context.Context, giveUp time.Duration) (a, b rdma.Device, listenAddr string, p Path, err error)
 
-// Harness opens the devices under test: a new pair for every case, after it has closed the
-// pair before. Devices that do not close, because an object was left open, do not stop the
-// run: Close returns their errors.
+// Harness opens the devices under test: a new pair for every case, after it has closed the pair before. Devices that do
+// not close, because an object was left open, do not stop the run: Close returns their errors.
 type Harness struct {
 	Name     string                    // of the stack, for reports and ledgers
 	Open     Opener                    // of ordinary cases
@@ -38,8 +37,7 @@ type Path interface {
 	Harm(loss, double, reorder float64)
 	// Cut lets no packet through, or all again.
 	Cut(bool)
-	// Stop stops device b as a stopped process is, or lets it go on. Nobody may use b
-	// while it is stopped.
+	// Stop stops device b as a stopped process is, or lets it go on. Nobody may use b while it is stopped.
 	Stop(bool)
 	// Counts is how many packets came, and how many of them were lost.
 	Counts() (packets, lost uint64)

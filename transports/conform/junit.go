@@ -12,9 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The format has no standard. The elements and attributes are those of the schema
-// that Jenkins's xunit plugin publishes (junit-10.xsd), which other readers accept
-// a part of.
+// The format has no standard. The elements and attributes are those of the schema that Jenkins's xunit plugin publishes
+// (junit-10.xsd), which other readers accept a part of.
 type (
 	junitRun struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -56,13 +55,11 @@ type (
 	}
 )
 
-// WriteJUnit writes one suite a transport in JUnit's XML. The class of a case is
-// the transport and its name the case ID, so that a history of runs stays one.
-// Readers turn red by failures and errors exactly where the exit code does: a
-// requirement that is broken but excused, by the ledger or by its level, is
-// skipped with the reason, as is an unsupported one; notrun is an error. Of a transport
-// without a device the suite is one skipped case: nothing was found wrong, and the exit
-// code says that nothing was run.
+// WriteJUnit writes one suite a transport in JUnit's XML. The class of a case is the transport and its name the case
+// ID, so that a history of runs stays one. Readers turn red by failures and errors exactly where the exit code does: a
+// requirement that is broken but excused, by the ledger or by its level, is skipped with the reason, as is an
+// unsupported one; notrun is an error. Of a transport without a device the suite is one skipped case: nothing was found
+// wrong, and the exit code says that nothing was run.
 func WriteJUnit(w io.Writer, reports ...Report) error {
 	run := junitRun{Name: "rdmaperf conform", Suites: []junitSuite{}}
 	var total int64

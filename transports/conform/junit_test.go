@@ -15,9 +15,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// junitSchema is what the schema of Jenkins's xunit plugin (junit-10.xsd) says of
-// the elements in use: attributes, which of them are required, and the children.
-// Their order is that of older schemas, which require one.
+// junitSchema is what the schema of Jenkins's xunit plugin (junit-10.xsd) says of the elements in use: attributes,
+// which of them are required, and the children. Their order is that of older schemas, which require one.
 var junitSchema = map[string]struct{ required, optional, children string }{
 	"testsuites": {"", "name time tests failures errors", "testsuite"},
 	"testsuite": {"name tests failures errors", "time skipped timestamp hostname id package",

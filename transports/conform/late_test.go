@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// latePolls is how many polls a send completion is at most behind a receive
-// completion of the same moment.
+// latePolls is how many polls a send completion is at most behind a receive completion of the same moment.
 const latePolls = 4
 
 // lateness holds back the send completions of one CQ. A message may have been
@@ -62,8 +61,7 @@ func (l *lateness) release(dst []rdma.WC) (n int) {
 	return n
 }
 
-// TestLateAcknowledgementsPass: no case takes it for granted that a sender completes as
-// soon as the receiver does.
+// TestLateAcknowledgementsPass: no case takes it for granted that a sender completes as soon as the receiver does.
 func TestLateAcknowledgementsPass(t *testing.T) {
 	t.Parallel()
 	var queues sync.Map

@@ -27,9 +27,8 @@ type Entry struct {
 	Source    string `json:"source"`    // thread, commit or document
 	Confirmed string `json:"confirmed"` // date of the last look, 2006-01-02
 
-	// Kernel is the range of Linux releases that deviate, "6.1..6.11", both ends
-	// included and either one optional; 6.11 includes 6.11.7. Empty means that the
-	// kernel has no part in it.
+	// Kernel is the range of Linux releases that deviate, "6.1..6.11", both ends included and either one optional; 6.11
+	// includes 6.11.7. Empty means that the kernel has no part in it.
 	Kernel string `json:"kernel,omitempty"`
 
 	// Seen is the range of Linux releases on which this behaviour was seen, "6.1..6.12",
@@ -40,14 +39,12 @@ type Entry struct {
 	// Got narrows the entry to failures whose "got" contains the text, so that a
 	// wide pattern does not excuse what has another cause. Empty: any failure.
 	Got string `json:"got,omitempty"`
-	// Sometimes says that whether a case fails is a matter of time: a pass is
-	// expected too, and is no xpass.
+	// Sometimes says that whether a case fails is a matter of time: a pass is expected too, and is no xpass.
 	Sometimes bool `json:"sometimes,omitempty"`
 }
 
-// ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Fields are
-// required but for kernel, seen, got and sometimes, and unknown ones are refused, so that a
-// typo cannot excuse a failure.
+// ReadLedger parses and checks the JSON form: {"entries":[{…}]}. Fields are required but for kernel, seen, got and
+// sometimes, and unknown ones are refused, so that a typo cannot excuse a failure.
 func ReadLedger(r io.Reader) (*Ledger, error) {
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
@@ -99,9 +96,8 @@ func (e *Entry) validate() error {
 	return nil
 }
 
-// inKernelRange reports whether a release such as 6.1.0-38-amd64 lies in a range.
-// An unknown release lies in no range but the empty one, so that it excuses
-// nothing.
+// inKernelRange reports whether a release such as 6.1.0-38-amd64 lies in a range. An unknown release lies in no range
+// but the empty one, so that it excuses nothing.
 func inKernelRange(span, release string) (bool, error) {
 	if span == "" {
 		return true, nil
@@ -144,9 +140,8 @@ func kernelVersion(release string) (v []int) {
 	return v
 }
 
-// find returns the first entry that speaks of a case on a transport under a kernel,
-// with the outcome that it has; nil for none. Failures look among all entries, passes
-// among those that expect a failure for certain.
+// find returns the first entry that speaks of a case on a transport under a kernel, with the outcome that it has; nil
+// for none. Failures look among all entries, passes among those that expect a failure for certain.
 func (l *Ledger) find(c *Case, r *Result, kernel string) *Entry {
 	if l == nil {
 		return nil

@@ -95,8 +95,7 @@ func TestKernelRange(t *testing.T) {
 	}
 }
 
-// TestLedgerNarrows: an entry excuses what it speaks of, and demands a failure only
-// where it is certain of one.
+// TestLedgerNarrows: an entry excuses what it speaks of, and demands a failure only where it is certain of one.
 func TestLedgerNarrows(t *testing.T) {
 	l := &Ledger{Entries: []Entry{
 		{Case: "*", Transport: "x", Got: "operation error", Sometimes: true, Reason: "timing"},

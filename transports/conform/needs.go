@@ -2,9 +2,8 @@ package conform
 
 import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
-// What cases need of a device: what they post, besides the sends that every
-// connection starts with. The coverage check derives from it which declared
-// capabilities were proven.
+// What cases need of a device: what they post, besides the sends that every connection starts with. The coverage check
+// derives from it which declared capabilities were proven.
 var (
 	needFetchAdd      = rdma.Need{Ops: rdma.Ops(rdma.OpFetchAdd)}
 	needCmpSwap       = rdma.Need{Ops: rdma.Ops(rdma.OpCmpSwap)}

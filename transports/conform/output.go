@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSONL writes one JSON object a result and line: the source of which every
-// other form is a view.
+// WriteJSONL writes one JSON object a result and line: the source of which every other form is a view.
 func WriteJSONL(w io.Writer, reports ...Report) error {
 	bw := bufio.NewWriter(w)
 	enc := json.NewEncoder(bw)
@@ -114,8 +113,7 @@ func fold(text string, columns int) string {
 	return b.String()
 }
 
-// rows lists the case IDs in the order in which they appear first, and the
-// records of each transport.
+// rows lists the case IDs in the order in which they appear first, and the records of each transport.
 func rows(reports []Report) ([]string, map[string][]*Result) {
 	var ids []string
 	byID := map[string][]*Result{}

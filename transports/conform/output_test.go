@@ -67,8 +67,7 @@ iwarp(crc)  cm/reject  xfail (must, man rdma_reject, seed 1, 0s)
 	}
 }
 
-// Where names of stacks have no room they are numbered, and no line is wider than the
-// terminal.
+// Where names of stacks have no room they are numbered, and no line is wider than the terminal.
 func TestMatrixFitsTheTerminal(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	reps := append([]Report{{Transport: long + "+iwarp(crc)", Results: sample[0].Results}}, sample[1])

@@ -51,9 +51,8 @@ type pending struct {
 	unsignaled bool // no completion on success
 }
 
-// workQueue is one send or receive queue as the verbs define it: what is
-// outstanding, oldest first, and what has completed and awaits the case's
-// judgement. It enforces the rules that hold in every case.
+// workQueue is one send or receive queue as the verbs define it: what is outstanding, oldest first, and what has
+// completed and awaits the case's judgement. It enforces the rules that hold in every case.
 type workQueue struct {
 	e      *Env
 	end    *end
@@ -137,8 +136,7 @@ func (q *workQueue) next(want string) rdma.WC {
 // drop forgets what has arrived, in cases whose subject is something else.
 func (q *workQueue) drop() { q.done = q.done[:0] }
 
-// text describes a completion. Only ID, status, QP and vendor error of a failure
-// are read (ibv_poll_cq(3)).
+// text describes a completion. Only ID, status, QP and vendor error of a failure are read (ibv_poll_cq(3)).
 func (q *workQueue) text(wc *rdma.WC) string {
 	s := fmt.Sprintf("%s: %s %s", q.name, idText(wc.ID), wc.Status)
 	switch {

@@ -15,9 +15,8 @@ const (
 	canaryByte = 0xC5
 )
 
-// region is registered memory of one device: data between two canaries. The
-// registration covers the canaries, so that a provider that is off by one really
-// changes them instead of being saved by the bounds check.
+// region is registered memory of one device: data between two canaries. The registration covers the canaries, so that a
+// provider that is off by one really changes them instead of being saved by the bounds check.
 type region struct {
 	e      *Env
 	name   string
@@ -149,8 +148,7 @@ func fillByte(b []byte, v byte) {
 	}
 }
 
-// pattern fills b so that any shift, swap or repetition of segments shows: every
-// 8 bytes are a hash of their position.
+// pattern fills b so that any shift, swap or repetition of segments shows: every 8 bytes are a hash of their position.
 func pattern(b []byte, seed uint64) {
 	var w [8]byte
 	for i := 0; i < len(b); i += 8 {

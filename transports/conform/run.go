@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Options choose what runs and how it is judged. The zero value runs the fast
-// profile of the whole catalogue.
+// Options choose what runs and how it is judged. The zero value runs the fast profile of the whole catalogue.
 type Options struct {
 	Only, Skip  []string      // globs, see Select
 	Strict      bool          // a failed should and an unexpected pass are red
@@ -34,8 +33,7 @@ const (
 	fullCaseTimeout = 60 * time.Second
 	// hangGrace is what a case gets after its deadline to fail and close its objects.
 	hangGrace = 5 * time.Second
-	// maxHangs ends a run: a provider that ignores deadlines would cost every
-	// remaining case its full time.
+	// maxHangs ends a run: a provider that ignores deadlines would cost every remaining case its full time.
 	maxHangs = 3
 	// coverageID is the record of the check that declared means proven.
 	coverageID = "coverage"
@@ -198,8 +196,7 @@ func (r *DeviceRunner) gap(c *Case, caps *rdma.Caps) string {
 	return ""
 }
 
-// spareMemory is what the system says can be allocated without swapping, in bytes; not
-// ok where it does not say.
+// spareMemory is what the system says can be allocated without swapping, in bytes; not ok where it does not say.
 func spareMemory() (free uint64, ok bool) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -241,9 +238,8 @@ func common(a, b rdma.Caps) rdma.Caps {
 	return a
 }
 
-// Coverage is the check that declared means proven: every operation and feature
-// that the devices declare was needed by a case that ran to an answer. It
-// applies to runs of the whole catalogue only, after the last case.
+// Coverage is the check that declared means proven: every operation and feature that the devices declare was needed by
+// a case that ran to an answer. It applies to runs of the whole catalogue only, after the last case.
 func (r *DeviceRunner) Coverage() (Result, bool) {
 	if r.caps == nil || !r.whole {
 		return Result{}, false

@@ -50,8 +50,7 @@ func TestDocumentedScopeIsThatOfTheTable(t *testing.T) {
 	}
 }
 
-// scopeTable is the areas of the catalogue as a table of Markdown, and below it what is not
-// covered, with the reasons.
+// scopeTable is the areas of the catalogue as a table of Markdown, and below it what is not covered, with the reasons.
 func scopeTable() string {
 	var b strings.Builder
 	b.WriteString("| area | requirements | covered | by |\n|---|---|---|---|\n")

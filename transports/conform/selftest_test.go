@@ -59,8 +59,7 @@ func judgeReference(t *testing.T, rep conform.Report) {
 	}
 }
 
-// TestReferencePasses: every case passes on the device that was written as the
-// reference, and leaves no object open.
+// TestReferencePasses: every case passes on the device that was written as the reference, and leaves no object open.
 func TestReferencePasses(t *testing.T) {
 	t.Parallel()
 	h := mem(memdev.Config{Seed: 1})
@@ -77,8 +76,7 @@ func TestReferencePasses(t *testing.T) {
 	}
 }
 
-// TestSlowAnswersPass: reads that are outstanding for a while give fences, ORD
-// and order something to hold.
+// TestSlowAnswersPass: reads that are outstanding for a while give fences, ORD and order something to hold.
 func TestSlowAnswersPass(t *testing.T) {
 	t.Parallel()
 	h := mem(memdev.Config{Seed: 2, ReadDelay: 100 * time.Microsecond})
@@ -207,9 +205,8 @@ func turnRed(t *testing.T, proofs []proof) map[string]error {
 	return closed
 }
 
-// TestFaultsTurnRed proves the suite: each way in which the reference device can
-// be broken must be noticed by the cases that are named for it, as a broken
-// requirement and not as an error of the suite.
+// TestFaultsTurnRed proves the suite: each way in which the reference device can be broken must be noticed by the cases
+// that are named for it, as a broken requirement and not as an error of the suite.
 func TestFaultsTurnRed(t *testing.T) {
 	t.Parallel()
 	var runs []proof

@@ -114,9 +114,8 @@ func (e *Env) sinkAccess() rdma.Access {
 	return rdma.LocalWrite
 }
 
-// messageSizes are the lengths at which implementations break: nothing, one, the
-// 4-byte pad of iWARP, path MTUs, the DDP segment sizes of an Ethernet frame, page
-// and 64 KiB boundaries.
+// messageSizes are the lengths at which implementations break: nothing, one, the 4-byte pad of iWARP, path MTUs, the
+// DDP segment sizes of an Ethernet frame, page and 64 KiB boundaries.
 func (e *Env) messageSizes() []int {
 	all := []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 1447, 1448, 1449,
 		1482, 1483, 1486, 1487, 2048, 4095, 4096, 4097, 8959, 65535, 65536, 65537, 1<<20 - 1, 1 << 20}
@@ -174,9 +173,8 @@ func (f flow) run(x, y *end) {
 	}
 }
 
-// fillQueue posts requests of build one by one, without polling, until the queue
-// is full. A device may round depths up (man ibv_create_qp), so "full" may come
-// late, but it has to come, as ErrQueueFull and not before depth.
+// fillQueue posts requests of build one by one, without polling, until the queue is full. A device may round depths up
+// (man ibv_create_qp), so "full" may come late, but it has to come, as ErrQueueFull and not before depth.
 func (e *Env) fillQueue(what string, depth int, post func(i int) error) int {
 	limit := 4*depth + 1024
 	for i := 0; i < limit; i++ {

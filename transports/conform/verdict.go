@@ -40,8 +40,7 @@ const (
 // Verdicts lists all of them in the order that reports use.
 var Verdicts = []Verdict{Pass, Fail, Unsupported, XFail, XPass, NotRun, Error}
 
-// Mismatch is a broken requirement: the outcomes that would have been legal,
-// and the one that was seen.
+// Mismatch is a broken requirement: the outcomes that would have been legal, and the one that was seen.
 type Mismatch struct {
 	Want []string
 	Got  string
@@ -75,8 +74,7 @@ func (v Verdict) executed() bool {
 	return v == Pass || v == Fail || v == XFail || v == XPass
 }
 
-// Red reports whether the result makes a run fail. A may never does; a should and
-// an unexpected pass only under strict.
+// Red reports whether the result makes a run fail. A may never does; a should and an unexpected pass only under strict.
 func (r *Result) Red(strict bool) bool {
 	switch r.Verdict {
 	case Error, NotRun:

@@ -507,8 +507,7 @@ func ignored(state rdma.QPState) func(*bend) {
 	})
 }
 
-// TestBendsTurnRed proves the cases about everything that is not payload: each
-// wrong answer of a provider is noticed.
+// TestBendsTurnRed proves the cases about everything that is not payload: each wrong answer of a provider is noticed.
 func TestBendsTurnRed(t *testing.T) {
 	t.Parallel()
 	var runs []proof
@@ -521,8 +520,7 @@ func TestBendsTurnRed(t *testing.T) {
 	turnRed(t, runs)
 }
 
-// cannotFail are the cases that nothing in this file or the fault table turns
-// red, each with the reason.
+// cannotFail are the cases that nothing in this file or the fault table turns red, each with the reason.
 var cannotFail = map[string]string{
 	"dth/link-cut":     needsPath,
 	"dth/stopped-peer": needsPath,

@@ -181,8 +181,7 @@ func numbered(t *testing.T, from, to *session) {
 	}
 }
 
-// Devices may round depths up. A session keeps to what it was given: its
-// completion queue is not made for more.
+// Devices may round depths up. A session keeps to what it was given: its completion queue is not made for more.
 func TestDepthsAreThoseOfTheSetUp(t *testing.T) {
 	r := newRig(t, func(d rdma.Device) rdma.Device { return bent{Device: d, deeper: 100} },
 		transports.Config{Window: 8192, SendDepth: 5, RecvDepth: 3})

@@ -8,9 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The window and the dialler's hello travel as private data of the connection
-// set-up, in both directions, big-endian. 44 bytes fit the 56 that rdma_cm
-// leaves of the InfiniBand REQ (rdma_connect(3)) and everything else.
+// The window and the dialler's hello travel as private data of the connection set-up, in both directions, big-endian.
+// 44 bytes fit the 56 that rdma_cm leaves of the InfiniBand REQ (rdma_connect(3)) and everything else.
 //
 //	magic 4 | version 1 | hello length 1 | zero 2 | rkey 4 | addr 8 | length 8 | hello 16
 const (

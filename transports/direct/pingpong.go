@@ -5,9 +5,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// PingPong takes steps of a ping-pong in one call to the device. An answer for which
-// the send queue has no room is not prepared: the call then ends with the step
-// before, and with the first one it only polls.
+// PingPong takes steps of a ping-pong in one call to the device. An answer for which the send queue has no room is not
+// prepared: the call then ends with the step before, and with the first one it only polls.
 func (s *session) PingPong(vs []transports.PingPongStep, dst []transports.Done) (int, error) {
 	if !s.pingPong {
 		return 0, rdma.ErrNotSupported

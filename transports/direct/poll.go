@@ -8,14 +8,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// errEnded: the connection is over and everything that was outstanding has been
-// polled.
+// errEnded: the connection is over and everything that was outstanding has been polled.
 var errEnded error = &rdma.OpError{Op: "poll", Object: "session", Err: fmt.Errorf("%w: the queue pair is in ERR",
 	rdma.ErrState)}
 
-// Poll takes completions, first those that Wait found. A failed op comes as a
-// Done with its status, unsignaled or not. When the connection is over and has nothing
-// more to tell, an error says so.
+// Poll takes completions, first those that Wait found. A failed op comes as a Done with its status, unsignaled or not.
+// When the connection is over and has nothing more to tell, an error says so.
 func (s *session) Poll(dst []transports.Done) (int, error) {
 	n := 0
 	if s.next < s.carry {
@@ -79,9 +77,8 @@ func (s *session) translate(dst []transports.Done) int {
 	return n
 }
 
-// look checks now and then whether the connection is over: a side that watches
-// memory has nothing outstanding that would tell it. Two looks in a row must see
-// ERR, so that completions flushed meanwhile come out first.
+// look checks now and then whether the connection is over: a side that watches memory has nothing outstanding that
+// would tell it. Two looks in a row must see ERR, so that completions flushed meanwhile come out first.
 func (s *session) look() error {
 	s.idle++
 	if s.idle < idlePolls {
@@ -100,9 +97,8 @@ func (s *session) look() error {
 	return s.err
 }
 
-// Wait blocks until Poll may have something or ctx ends. rdma.ErrState without
-// Config.Events. Arm comes before the check, so that a completion either is found
-// by it or raises the event.
+// Wait blocks until Poll may have something or ctx ends. rdma.ErrState without Config.Events. Arm comes before the
+// check, so that a completion either is found by it or raises the event.
 func (s *session) Wait(ctx context.Context) error {
 	if s.closed {
 		return rdma.ErrClosed

@@ -23,8 +23,7 @@ const (
 	pingPongBatch = 16
 	// closeGrace is the deadline of the Disconnect in Close.
 	closeGrace = 250 * time.Millisecond
-	// idlePolls empty Polls pass between two looks at the QP's state, which costs
-	// a system call on some devices.
+	// idlePolls empty Polls pass between two looks at the QP's state, which costs a system call on some devices.
 	idlePolls = 1 << 12
 )
 
@@ -173,9 +172,8 @@ func (s *session) Local() []byte { return s.win }
 // RemoteLen is the size of the peer's window in bytes.
 func (s *session) RemoteLen() uint64 { return s.peer.len }
 
-// Close ends the connection in order, or by force after a short deadline, and
-// frees what the session owns: QP, CQ, MR, buffer. What a device refuses to
-// close keeps its memory mapped: it may still be written to. Idempotent.
+// Close ends the connection in order, or by force after a short deadline, and frees what the session owns: QP, CQ, MR,
+// buffer. What a device refuses to close keeps its memory mapped: it may still be written to. Idempotent.
 func (s *session) Close() error {
 	if s.closed {
 		return nil

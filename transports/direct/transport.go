@@ -158,9 +158,8 @@ func (t *transport) param(cfg transports.Config, private []byte) rdma.ConnParam 
 	return p
 }
 
-// Dial connects to a Listener of a transport like this one. ctx bounds it as it
-// bounds [rdma.QP].Connect. Errors are the device's, rdma.ErrInvalid for cfg and
-// rdma.ErrProtocol for a peer of another kind.
+// Dial connects to a Listener of a transport like this one. ctx bounds it as it bounds [rdma.QP].Connect. Errors are
+// the device's, rdma.ErrInvalid for cfg and rdma.ErrProtocol for a peer of another kind.
 func (t *transport) Dial(ctx context.Context, addr string, hello []byte, cfg transports.Config) (transports.Session,
 	error) {
 	s, err := t.dial(ctx, addr, hello, cfg)
@@ -218,9 +217,8 @@ func (t *transport) Listen(ctx context.Context, addr string, cfg transports.Conf
 	return &listener{l, t, cfg}, nil
 }
 
-// Accept takes the next dialler of this transport. An unknown peer is rejected and
-// passed over, and so is a dialler that is gone when it is answered; an error is
-// this side's or the end of ctx.
+// Accept takes the next dialler of this transport. An unknown peer is rejected and passed over, and so is a dialler
+// that is gone when it is answered; an error is this side's or the end of ctx.
 func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {
 	for {
 		req, err := l.Listener.Accept(ctx)

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// answerLimit bounds every connection step whose context has no deadline, and
-// the life of an unanswered request.
+// answerLimit bounds every connection step whose context has no deadline, and the life of an unanswered request.
 const answerLimit = 10 * time.Second
 
 // firstPort starts the addresses that the fabric picks (RFC 6335 dynamic ports).
@@ -170,8 +169,7 @@ func checkParam(p *rdma.ConnParam) error {
 	return nil
 }
 
-// Connect joins the QP to the listener at addr. A failed attempt leaves the QP in
-// INIT, ready for another.
+// Connect joins the QP to the listener at addr. A failed attempt leaves the QP in INIT, ready for another.
 func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
 	f := q.dev.fab
 	f.lock()
@@ -258,8 +256,7 @@ func (r *connRequest) open() error {
 	return nil
 }
 
-// Accept joins qp. Both sides are in RTS when it returns. A call refused for its
-// arguments leaves the request open.
+// Accept joins qp. Both sides are in RTS when it returns. A call refused for its arguments leaves the request open.
 func (r *connRequest) Accept(ctx context.Context, peer rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	f := r.to.dev.fab
 	f.lock()

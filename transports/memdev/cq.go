@@ -160,8 +160,7 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	return n, nil
 }
 
-// Arm asks for one event; a request for any completion outranks one for
-// solicited completions (IBTA C11-31, C11-32).
+// Arm asks for one event; a request for any completion outranks one for solicited completions (IBTA C11-31, C11-32).
 func (c *cq) Arm(solicitedOnly bool) error {
 	c.dev.fab.lock()
 	defer c.dev.fab.unlock()

@@ -151,9 +151,8 @@ func (d *Device) Event() (rdma.Event, bool) {
 	return d.events.Event()
 }
 
-// Kill is the sudden death of the device: on every QP the oldest request
-// completes with StatusFatalErr, the rest flushed. Peers learn of it by silence.
-// Only Close of the objects and Poll work afterwards.
+// Kill is the sudden death of the device: on every QP the oldest request completes with StatusFatalErr, the rest
+// flushed. Peers learn of it by silence. Only Close of the objects and Poll work afterwards.
 func (d *Device) Kill() {
 	d.fab.lock()
 	defer d.fab.unlock()

@@ -15,9 +15,8 @@ const (
 	answerLater      // executed at the peer; Config.ReadDelay holds the answer
 )
 
-// execute does one request: the requester's checks, then the responder's in the
-// order of IBTA 9.7.4, then the effect. A refusal has no effect anywhere, moves
-// the responder to ERR, and comes back as the requester's status.
+// execute does one request: the requester's checks, then the responder's in the order of IBTA 9.7.4, then the effect. A
+// refusal has no effect anywhere, moves the responder to ERR, and comes back as the requester's status.
 func (q *qp) execute(e *sendEntry) (rdma.Status, next) {
 	if q.dev.fab.faults.hit(FaultDie, q.dev) {
 		q.dev.kill()
@@ -50,8 +49,7 @@ func (q *qp) execute(e *sendEntry) (rdma.Status, next) {
 // gone reports whether nobody answers at the other end.
 func (q *qp) gone() bool { return q.peer.state == rdma.QPErr }
 
-// gather resolves the bytes that a send or write carries. Empty elements are not
-// looked at: their keys mean nothing.
+// gather resolves the bytes that a send or write carries. Empty elements are not looked at: their keys mean nothing.
 func (q *qp) gather(wr *rdma.SendWR) (s span, ok bool) {
 	if wr.Flags&rdma.Inline != 0 {
 		s.add(q.inlineAt(q.sq.next, int(wr.Len())))
@@ -196,8 +194,7 @@ func (p *qp) takeSend(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 	}
 	var doomed *mr
 	if wr.Op == rdma.OpSendInv {
-		// Only a registration that opted in, and of the QP's own domain, may be
-		// revoked from outside (RFC 5040 §8.1.1).
+		// Only a registration that opted in, and of the QP's own domain, may be revoked from outside (RFC 5040 §8.1.1).
 		doomed = p.dev.rkeys[wr.InvKey]
 		if doomed == nil || doomed.pd != p.pd || !doomed.access.Has(rdma.RemoteInvalidate) {
 			if doomed == nil || !p.dev.fab.faults.hit(FaultSkipAccessCheck, p.dev) {

@@ -18,9 +18,8 @@ type Config struct {
 	Seed uint64
 	// Faults are armed from the start; see Fabric.Arm.
 	Faults map[Fault]Trigger
-	// ReadDelay passes between the arrival of a read or atomic and the placement
-	// of its answer. Only with it can reads be outstanding, so that fences and
-	// the ORD limit have something to hold. 0 answers at once.
+	// ReadDelay passes between the arrival of a read or atomic and the placement of its answer. Only with it can reads
+	// be outstanding, so that fences and the ORD limit have something to hold. 0 answers at once.
 	ReadDelay time.Duration
 	// RNRTimer passes between two tries of a send that found no receive (IBTA
 	// 9.7.5.2.8). 0 means 640 µs, code 12 of the specification's table.
@@ -146,9 +145,8 @@ func (f *Fabric) drive() {
 	}
 }
 
-// await blocks until ready holds or ctx ends. It is called and returns with the
-// lock held; ready runs under it. wake carries a token when ready may have
-// changed. What is ready already wins over a context that ended.
+// await blocks until ready holds or ctx ends. It is called and returns with the lock held; ready runs under it. wake
+// carries a token when ready may have changed. What is ready already wins over a context that ended.
 func (f *Fabric) await(ctx context.Context, wake <-chan struct{}, ready func() bool) error {
 	f.waiters++
 	defer func() { f.waiters-- }()

@@ -13,48 +13,39 @@ import (
 type Fault uint8
 
 const (
-	// FaultDropCompletion swallows a completion. Breaks "every signalled or
-	// failed request completes".
+	// FaultDropCompletion swallows a completion. Breaks "every signalled or failed request completes".
 	FaultDropCompletion Fault = iota
 	// FaultDuplicateCompletion delivers a completion twice. Breaks "exactly once".
 	FaultDuplicateCompletion
 	// FaultReorderCompletions exchanges a completion with the one before it of the
 	// same queue, if that has not been polled. Breaks the order of completions.
 	FaultReorderCompletions
-	// FaultReorderReceives delivers into the second oldest receive. Breaks the
-	// order of receives.
+	// FaultReorderReceives delivers into the second oldest receive. Breaks the order of receives.
 	FaultReorderReceives
 	// FaultSignalAll completes unsignalled requests. Breaks "unsignaled success has no completion".
 	FaultSignalAll
-	// FaultFlipByte changes one byte of a message after its placement. Breaks the
-	// integrity of data.
+	// FaultFlipByte changes one byte of a message after its placement. Breaks the integrity of data.
 	FaultFlipByte
 	// FaultWrongByteLen reports a receive one byte longer or shorter. Breaks WC.ByteLen.
 	FaultWrongByteLen
 	// FaultLoseImm delivers immediate data without value and flag. Breaks WithImm.
 	FaultLoseImm
-	// FaultSkipBoundsCheck lets remote access leave its registration. Bytes
-	// outside are touched only where a range lies in one live rdma.Buffer; other
-	// bytes are dropped. Breaks the bounds of registrations.
+	// FaultSkipBoundsCheck lets remote access leave its registration. Bytes outside are touched only where a range lies
+	// in one live rdma.Buffer; other bytes are dropped. Breaks the bounds of registrations.
 	FaultSkipBoundsCheck
-	// FaultSkipAccessCheck ignores domains and rights, of registrations, QPs and
-	// invalidation. Breaks protection.
+	// FaultSkipAccessCheck ignores domains and rights, of registrations, QPs and invalidation. Breaks protection.
 	FaultSkipAccessCheck
 	// FaultPartialWrite places the part of a refused write that lies inside the
 	// registration. Breaks "a refusal places nothing".
 	FaultPartialWrite
-	// FaultAcceptOldKey lets remote access use keys revoked while the fault was
-	// armed, as far as the memory is still mapped (freeing it while peers use
-	// the key is not survived). Breaks revocation.
+	// FaultAcceptOldKey lets remote access use keys revoked while the fault was armed, as far as the memory is still
+	// mapped (freeing it while peers use the key is not survived). Breaks revocation.
 	FaultAcceptOldKey
-	// FaultLoseAdd returns the old value and does not add, as two adds that raced
-	// would. Breaks atomicity.
+	// FaultLoseAdd returns the old value and does not add, as two adds that raced would. Breaks atomicity.
 	FaultLoseAdd
-	// FaultNoFlush drops outstanding requests of a QP that goes to ERR. Breaks
-	// "outstanding work completes flushed".
+	// FaultNoFlush drops outstanding requests of a QP that goes to ERR. Breaks "outstanding work completes flushed".
 	FaultNoFlush
-	// FaultLateFlush flushes only when something is polled after Close. Breaks
-	// "before Close returns".
+	// FaultLateFlush flushes only when something is polled after Close. Breaks "before Close returns".
 	FaultLateFlush
 	// FaultStayUp leaves a QP as it was after a fatal error. Breaks the ERR state.
 	FaultStayUp
@@ -62,14 +53,12 @@ const (
 	FaultLoseEvent
 	// FaultLoseAsync drops an asynchronous event. Breaks Device.Event.
 	FaultLoseAsync
-	// FaultIgnoreFence executes a fenced request at once. Shows only with
-	// Config.ReadDelay. Breaks fences.
+	// FaultIgnoreFence executes a fenced request at once. Shows only with Config.ReadDelay. Breaks fences.
 	FaultIgnoreFence
 	// FaultExceedORD sends more reads than negotiated, which the responder then
 	// refuses. Shows only with Config.ReadDelay. Breaks the ORD limit.
 	FaultExceedORD
-	// FaultDie kills the device that is about to execute a request; see
-	// Device.Kill. Breaks everything.
+	// FaultDie kills the device that is about to execute a request; see Device.Kill. Breaks everything.
 	FaultDie
 	numFaults
 )
@@ -176,8 +165,7 @@ func (p *plan) String() string {
 	return s
 }
 
-// Arm switches a fault on, with fresh counters, from the next opportunity on.
-// Values that are no fault are ignored.
+// Arm switches a fault on, with fresh counters, from the next opportunity on. Values that are no fault are ignored.
 func (f *Fabric) Arm(fault Fault, t Trigger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

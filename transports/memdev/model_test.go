@@ -15,8 +15,7 @@ import (
 
 const modelSize = 256
 
-// model is what two sides' memory must hold after every operation, computed the
-// plain way.
+// model is what two sides' memory must hold after every operation, computed the plain way.
 type model struct{ mem [2][modelSize]byte }
 
 // piece is a list of ranges of one side's memory.
@@ -58,8 +57,7 @@ func (e *side) sges(p piece) (out []rdma.SGE) {
 	return out
 }
 
-// Whatever two QPs do to each other, memory is what the model says, and every
-// request completes once, in order.
+// Whatever two QPs do to each other, memory is what the model says, and every request completes once, in order.
 func TestMemoryMatchesTheModel(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		t.Run(fmt.Sprint("read delay ", delay), func(t *testing.T) {
@@ -170,8 +168,7 @@ func (m *model) atomic(t *rapid.T, w *rdma.SendWR, sides [2]*side, me int) {
 	binary.NativeEndian.PutUint64(m.mem[me][sink:], old)
 }
 
-// Wherever a request points, bytes outside the target's registration never move
-// and a refusal moves none at all.
+// Wherever a request points, bytes outside the target's registration never move and a refusal moves none at all.
 func TestNoAddressEscapesItsRegistration(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := NewFabric(Config{})

@@ -82,8 +82,7 @@ func (m *mr) at(addr, n uint64) []byte {
 	return m.mem[off : off+n : off+n]
 }
 
-// revoke makes both keys useless. Placement happens under the fabric's lock, so
-// none is in progress when it returns.
+// revoke makes both keys useless. Placement happens under the fabric's lock, so none is in progress when it returns.
 func (m *mr) revoke() {
 	if m.dev.rkeys[m.rkey] != m {
 		return
@@ -121,9 +120,8 @@ func (d *Device) local(pd rdma.PD, s *rdma.SGE, n uint64, need rdma.Access) []by
 	return m.at(s.Addr, n)
 }
 
-// remote finds n bytes that the peer of q names by key and address. ok is false
-// when the request must be refused: key, domain, rights of registration and QP,
-// bounds (IBTA 9.7.4.1.5, RFC 5040 §8.1.1).
+// remote finds n bytes that the peer of q names by key and address. ok is false when the request must be refused: key,
+// domain, rights of registration and QP, bounds (IBTA 9.7.4.1.5, RFC 5040 §8.1.1).
 func (q *qp) remote(key uint32, addr, n uint64, need rdma.Access) (s span, ok bool) {
 	d := q.dev
 	faults := &d.fab.faults

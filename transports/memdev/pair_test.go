@@ -22,8 +22,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// side is one end of a pair: a device with a QP, a CQ for each direction and a
-// registered buffer.
+// side is one end of a pair: a device with a QP, a CQ for each direction and a registered buffer.
 type side struct {
 	t      testing.TB
 	dev    *Device

@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// span is a scatter or gather list that passed its checks: ranges of mapped
-// memory, none of them empty.
+// span is a scatter or gather list that passed its checks: ranges of mapped memory, none of them empty.
 type span struct {
 	part [rdma.MaxSGE][]byte
 	n    int
@@ -33,17 +32,15 @@ func (s *span) at(i int) *byte {
 	return &s.part[p][i]
 }
 
-// place copies src to dst as far as both reach and returns the bytes copied. The
-// last byte becomes visible after all others (rdma.FeatLastByteLast), so that the
-// target may watch it in memory.
+// place copies src to dst as far as both reach and returns the bytes copied. The last byte becomes visible after all
+// others (rdma.FeatLastByteLast), so that the target may watch it in memory.
 func place(dst, src *span) int {
 	n := min(dst.size, src.size)
 	if n == 0 {
 		return 0
 	}
-	// The end is read before the copy, because the spans may overlap: a whole word
-	// where both sides have one, so that an owner who changes the source word by
-	// word meanwhile is never seen with half a word.
+	// The end is read before the copy, because the spans may overlap: a whole word where both sides have one, so that
+	// an owner who changes the source word by word meanwhile is never seen with half a word.
 	from, to := src.word(n), dst.word(n)
 	whole := from != nil && to != nil
 	var lastWord uint64
@@ -74,8 +71,7 @@ func place(dst, src *span) int {
 	return n
 }
 
-// word is the aligned 8 bytes that end at byte n of the span, or nil when they
-// are not aligned or lie in two parts.
+// word is the aligned 8 bytes that end at byte n of the span, or nil when they are not aligned or lie in two parts.
 func (s *span) word(n int) *uint64 {
 	if n < 8 {
 		return nil
@@ -87,10 +83,9 @@ func (s *span) word(n int) *uint64 {
 	return (*uint64)(first)
 }
 
-// storeByte publishes one byte: everything stored before is visible to whoever
-// sees it through rdma.LoadByte. Neighbours in the word may be stored to by their
-// owner meanwhile; the compare-and-swap then sees the change and tries again. The
-// word never crosses the mapping, which is made of whole pages.
+// storeByte publishes one byte: everything stored before is visible to whoever sees it through rdma.LoadByte.
+// Neighbours in the word may be stored to by their owner meanwhile; the compare-and-swap then sees the change and tries
+// again. The word never crosses the mapping, which is made of whole pages.
 func storeByte(p *byte, v byte) {
 	addr := uintptr(unsafe.Pointer(p))
 	word := (*uint32)(unsafe.Pointer(uintptr(unsafe.Pointer(p)) &^ 3))

@@ -9,8 +9,7 @@ const (
 	atomicSize = 8
 )
 
-// PostSend takes work and executes what can be executed. Nothing moves before
-// the whole slice has been looked at.
+// PostSend takes work and executes what can be executed. Nothing moves before the whole slice has been looked at.
 func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	f := q.dev.fab
 	f.lock()

@@ -172,8 +172,7 @@ func (q *qp) to(s rdma.QPState) {
 	q.state = s
 }
 
-// Drain holds new sends back; those begun finish, then EventSQDrained is raised
-// (IBTA 10.3.1.5).
+// Drain holds new sends back; those begun finish, then EventSQDrained is raised (IBTA 10.3.1.5).
 func (q *qp) Drain() error {
 	return q.command("drain", func() error {
 		if q.state != rdma.QPRTS {
@@ -223,9 +222,8 @@ func (q *qp) command(op string, do func() error) error {
 	return nil
 }
 
-// Disconnect waits until everything posted before it has completed or ctx (10 s
-// without a deadline) ends, then moves both sides to ERR. What was not sent in
-// time completes flushed and the context's error is returned.
+// Disconnect waits until everything posted before it has completed or ctx (10 s without a deadline) ends, then moves
+// both sides to ERR. What was not sent in time completes flushed and the context's error is returned.
 func (q *qp) Disconnect(ctx context.Context) error {
 	ctx, cancel := withLimit(ctx)
 	defer cancel()
@@ -257,8 +255,7 @@ func (q *qp) part() {
 	q.enterErr()
 }
 
-// tell announces the end to the peer, once. Who ended the connection needs no
-// news of it, and a dead device sends none.
+// tell announces the end to the peer, once. Who ended the connection needs no news of it, and a dead device sends none.
 func (q *qp) tell(p *qp) {
 	q.told = true
 	if p.told || p.closed || q.dev.dead {

@@ -14,8 +14,7 @@ func (q *qp) run() {
 	q.update()
 }
 
-// step looks at the oldest request that has not been executed. It reports
-// whether another step may follow.
+// step looks at the oldest request that has not been executed. It reports whether another step may follow.
 func (q *qp) step() bool {
 	if q.sq.next == q.sq.tail || q.stalled {
 		return false
@@ -96,9 +95,8 @@ func (q *qp) retire(st rdma.Status) {
 	q.sendCQ.push(q, wc, &q.sq.slots, false)
 }
 
-// abort ends the oldest request that has not been executed with st. Requests
-// before it complete first, so answers still on their way are taken now; if one
-// of those fails, it is the first error. The rest is flushed.
+// abort ends the oldest request that has not been executed with st. Requests before it complete first, so answers still
+// on their way are taken now; if one of those fails, it is the first error. The rest is flushed.
 func (q *qp) abort(st rdma.Status) {
 	for q.sq.head < q.sq.next {
 		if e := q.sq.at(q.sq.head); e.phase == waiting {
@@ -120,8 +118,7 @@ func (q *qp) abort(st rdma.Status) {
 	q.enterErr()
 }
 
-// enterErr moves the QP to ERR and flushes it. A peer that waits for a receive
-// here tries again and finds nobody.
+// enterErr moves the QP to ERR and flushes it. A peer that waits for a receive here tries again and finds nobody.
 func (q *qp) enterErr() {
 	if q.state == rdma.QPErr {
 		return
@@ -253,8 +250,7 @@ func (q *qp) tick(now time.Duration) {
 	q.run()
 }
 
-// update brings what depends on the queues up to date: the timer list, the end
-// of a drain, a Disconnect that waits.
+// update brings what depends on the queues up to date: the timer list, the end of a drain, a Disconnect that waits.
 func (q *qp) update() {
 	if !q.stalled {
 		q.rnrUntil = 0
@@ -272,8 +268,7 @@ func (q *qp) update() {
 	}
 }
 
-// setTimed keeps the list of running timers. Blocked calls must look again when
-// the first one starts.
+// setTimed keeps the list of running timers. Blocked calls must look again when the first one starts.
 func (f *Fabric) setTimed(q *qp, on bool) {
 	q.timed = on
 	if !on {

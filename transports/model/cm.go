@@ -82,8 +82,7 @@ func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	return r.ConnRequest.Reject(ctx, private)
 }
 
-// Accept joins a queue pair of this device, and both ends know each other before either
-// can post.
+// Accept joins a queue pair of this device, and both ends know each other before either can post.
 func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	fail := func(err error) (rdma.ConnParam, error) {
 		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: err}

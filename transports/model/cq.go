@@ -161,8 +161,7 @@ func (c *cq) pop() event {
 	}
 }
 
-// Arm asks for an event. The poll between it and Wait holds nothing back, because
-// nothing would wake who sleeps.
+// Arm asks for an event. The poll between it and Wait holds nothing back, because nothing would wake who sleeps.
 func (c *cq) Arm(solicitedOnly bool) error {
 	world.Lock()
 	defer world.Unlock()

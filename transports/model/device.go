@@ -41,9 +41,8 @@ const sends = 1 << 48
 
 var _ rdma.Device = (*device)(nil)
 
-// Wrap puts a NIC over below, which it owns when it succeeds. Fails with rdma.ErrInvalid
-// for what cfg cannot be, and rdma.ErrNotSupported over a device that is no memory:
-// other devices take time of their own.
+// Wrap puts a NIC over below, which it owns when it succeeds. Fails with rdma.ErrInvalid for what cfg cannot be, and
+// rdma.ErrNotSupported over a device that is no memory: other devices take time of their own.
 func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	cfg, err := cfg.Normal()
 	if err != nil {

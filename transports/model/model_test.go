@@ -130,8 +130,7 @@ func newRig(t testing.TB, cfg Config, qps, regions, size int, pages rdma.Pages) 
 	return r
 }
 
-// write posts n writes of size bytes at random places with depth of them outstanding,
-// and returns when each was done.
+// write posts n writes of size bytes at random places with depth of them outstanding, and returns when each was done.
 func (r *rig) write(n, depth, size int, seed uint64) []int64 {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var done []int64
@@ -197,8 +196,7 @@ func TestCachesAreWhatRequestsFallBy(t *testing.T) {
 	}
 }
 
-// Thousands of connections cost what Storm reports of both generations, within a tenth
-// of the rate of few.
+// Thousands of connections cost what Storm reports of both generations, within a tenth of the rate of few.
 func TestConnectionsCostLessOnALaterNIC(t *testing.T) {
 	for preset, want := range map[string]float64{"cx3": 1 - 0.83, "cx5": 1 - 0.32} {
 		few := newRig(t, Config{Preset: preset}, 8, 1, 4096, rdma.PagesBase)

@@ -1,7 +1,6 @@
 package model
 
-// nic is the state of one NIC. It does no I/O and has no clock: times come in and go
-// out, in ns.
+// nic is the state of one NIC. It does no I/O and has no clock: times come in and go out, in ns.
 type nic struct {
 	cfg     Config
 	keys    *lru

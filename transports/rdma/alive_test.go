@@ -10,12 +10,11 @@ import (
 
 const alive = 100_000
 
-// BenchmarkAlive is how long memory takes to come and to go beside 100,000 others:
-// blocks of an arena, with nobody and with one cache that is notified of memory
-// that leaves; declared memory, which is the index and the hook alone; mappings; and the
-// system calls of those without any of this package. grow-ns is the mean of those that come
-// until they are 100,000. Then some go and as many come in their place; ns of each is the
-// median of the rounds, so that what disturbs a few is not in it.
+// BenchmarkAlive is how long memory takes to come and to go beside 100,000 others: blocks of an arena, with nobody and
+// with one cache that is notified of memory that leaves; declared memory, which is the index and the hook alone;
+// mappings; and the system calls of those without any of this package. grow-ns is the mean of those that come until
+// they are 100,000. Then some go and as many come in their place; ns of each is the median of the rounds, so that what
+// disturbs a few is not in it.
 func BenchmarkAlive(b *testing.B) {
 	const (
 		round = 500 // arbitrary

@@ -125,8 +125,7 @@ func (a *Arena) Pages() Pages { return a.pages }
 // Buffer is the whole arena, to be registered at once. It is not to be freed.
 func (a *Arena) Buffer() Buffer { return Buffer{b: a.m.b, m: a.m, part: true} }
 
-// Left is how many bytes are free, in however many pieces. Blocks that are held count
-// as taken.
+// Left is how many bytes are free, in however many pieces. Blocks that are held count as taken.
 func (a *Arena) Left() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

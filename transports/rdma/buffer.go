@@ -30,11 +30,10 @@ func Alloc(size int) (Buffer, error) {
 	return Buffer{b: b, m: m}, nil
 }
 
-// Foreign declares memory that somebody else mapped, readable and writable. The caller
-// promises that no byte of it is the Go heap's, which the runtime gives back to the
-// system at any time, that it stays mapped until Free or [Forget], and that its owner
-// frees it behind those. Fails with ErrInvalid when empty, and with ErrBusy when a
-// byte of it is a live Buffer's already: declare a mapping once and use its parts.
+// Foreign declares memory that somebody else mapped, readable and writable. The caller promises that no byte of it is
+// the Go heap's, which the runtime gives back to the system at any time, that it stays mapped until Free or [Forget],
+// and that its owner frees it behind those. Fails with ErrInvalid when empty, and with ErrBusy when a byte of it is a
+// live Buffer's already: declare a mapping once and use its parts.
 func Foreign(b []byte) (Buffer, error) {
 	if len(b) == 0 {
 		return Buffer{}, &OpError{"declare", "0 bytes", ErrInvalid}
@@ -115,11 +114,9 @@ func (b Buffer) Live() bool {
 	return b.blk == 0 || b.m.arena.holds(b.blk, b.gen)
 }
 
-// Free gives the memory back: it unmaps what Alloc mapped, returns a block to its
-// arena, and ends a declaration of foreign memory. Every registration of it must have
-// been closed, by the caller or by a function of [Watch]: providers touch registered
-// memory at any time. ErrClosed when it was freed before, ErrInvalid for a part of a
-// buffer.
+// Free gives the memory back: it unmaps what Alloc mapped, returns a block to its arena, and ends a declaration of
+// foreign memory. Every registration of it must have been closed, by the caller or by a function of [Watch]: providers
+// touch registered memory at any time. ErrClosed when it was freed before, ErrInvalid for a part of a buffer.
 func (b Buffer) Free() error {
 	if len(b.b) == 0 {
 		return nil
@@ -140,9 +137,8 @@ func (b Buffer) Free() error {
 	return nil
 }
 
-// BufferAt finds n bytes at addr inside one live Buffer or one [Arena], or nil. Inline
-// data carries no key, so providers use this instead of trusting an address.
-// It allocates nothing and takes no lock.
+// BufferAt finds n bytes at addr inside one live Buffer or one [Arena], or nil. Inline data carries no key, so
+// providers use this instead of trusting an address. It allocates nothing and takes no lock.
 func BufferAt(addr uint64, n int) []byte {
 	e, ok := space.live.At(addr)
 	if !ok || n < 0 || uint64(n) > e.End-addr {

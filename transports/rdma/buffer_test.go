@@ -85,8 +85,7 @@ func foreign(t testing.TB, raw []byte) Buffer {
 	return must(Foreign(raw))(t)
 }
 
-// mapped is memory that the package knows nothing of, unmapped at the end of the test
-// unless the test does.
+// mapped is memory that the package knows nothing of, unmapped at the end of the test unless the test does.
 func mapped(t testing.TB, pages int) []byte {
 	t.Helper()
 	b := must(mapMemory(pages*pageSize, 0))(t)

@@ -56,9 +56,8 @@ const (
 	FeatEmptyRead
 	// FeatPingPong: QP.PingPong.
 	FeatPingPong
-	// FeatImmPayload: a send_imm may carry bytes. Without it send_imm is the
-	// immediate alone, and one with bytes is refused (RFC 7306 §6: Immediate Data
-	// is a message of its own).
+	// FeatImmPayload: a send_imm may carry bytes. Without it send_imm is the immediate alone, and one with bytes is
+	// refused (RFC 7306 §6: Immediate Data is a message of its own).
 	FeatImmPayload
 	// FeatKeepsKeys: a registration without remote rights may stay valid on this side when
 	// it was closed, and cover bytes around it. A registration cache stands in between.
@@ -195,8 +194,7 @@ func (c *Caps) Missing(n Need) error {
 	return &MissingError{Gaps: gaps}
 }
 
-// Clock is the time of a device that has one of its own, ns from its opening. Its
-// methods are safe for concurrent use.
+// Clock is the time of a device that has one of its own, ns from its opening. Its methods are safe for concurrent use.
 type Clock struct{ ns atomic.Int64 }
 
 // Now reads it.

@@ -7,9 +7,8 @@ type Counts struct {
 	Detail bool             // they say how the work was done, not that something was unusual
 }
 
-// Counting is what a Device, or a transport over one, is beside that when it counts
-// something: a tier. It belongs to the control path, and is the one optional interface
-// of the waist.
+// Counting is what a Device, or a transport over one, is beside that when it counts something: a tier. It belongs to
+// the control path, and is the one optional interface of the waist.
 type Counting interface {
 	// Counts are the layer's own and those of what stands below it, outermost first. It
 	// is safe for concurrent use, and costs locks and memory.

@@ -2,16 +2,14 @@ package rdma
 
 import "context"
 
-// Device is one RDMA device: a provider, or a tier over one. All methods are
-// safe for concurrent use.
+// Device is one RDMA device: a provider, or a tier over one. All methods are safe for concurrent use.
 type Device interface {
 	// Name is the stack name with parameters, as results print it: "iwarp(crc)".
 	Name() string
 	// Caps are constant for the Device's life.
 	Caps() Caps
 
-	// AllocPD makes a protection domain; FreePD fails with ErrBusy while an MR, QP
-	// or SRQ uses it (ibv_alloc_pd(3)).
+	// AllocPD makes a protection domain; FreePD fails with ErrBusy while an MR, QP or SRQ uses it (ibv_alloc_pd(3)).
 	AllocPD() (PD, error)
 	FreePD(pd PD) error
 	// NewCQ makes a completion queue of at least depth entries (1..Caps.MaxCQE).
@@ -20,9 +18,8 @@ type Device interface {
 	NewSRQ(cfg SRQConfig) (SRQ, error)
 	// NewQP makes a queue pair in INIT. Receives may be posted at once.
 	NewQP(cfg QPConfig) (QP, error)
-	// RegMR registers the buffer, which may be a part of a mapping and begin at any
-	// byte, in a domain with rights and a key that cannot be guessed. The memory must
-	// outlive the MR.
+	// RegMR registers the buffer, which may be a part of a mapping and begin at any byte, in a domain with rights and a
+	// key that cannot be guessed. The memory must outlive the MR.
 	RegMR(pd PD, buf Buffer, access Access) (MR, error)
 
 	// Listen takes connections at addr ("host:port"; port 0 picks one). The
@@ -76,13 +73,11 @@ type QP interface {
 	PostSend(wrs []SendWR) (n int, err error)
 	// PostRecv likewise. ErrInvalid on a QP with an SRQ.
 	PostRecv(wrs []RecvWR) (n int, err error)
-	// PingPong takes steps of a ping-pong, one after the other; vs is the caller's again
-	// on return. A step that is not met, or whose answer was not posted, is the last:
-	// those behind it are not met and nothing of theirs was posted. n completions are
-	// in dst, whatever the error, and a failed one leaves its step unmet. The QP must
-	// complete both its queues into one CQ, and nobody else may poll that meanwhile.
-	// ErrState: the QP is in no state for it, nothing was done, and PostSend and
-	// CQ.Poll tell more. ErrNotSupported without FeatPingPong.
+	// PingPong takes steps of a ping-pong, one after the other; vs is the caller's again on return. A step that is not
+	// met, or whose answer was not posted, is the last: those behind it are not met and nothing of theirs was posted. n
+	// completions are in dst, whatever the error, and a failed one leaves its step unmet. The QP must complete both its
+	// queues into one CQ, and nobody else may poll that meanwhile. ErrState: the QP is in no state for it, nothing was
+	// done, and PostSend and CQ.Poll tell more. ErrNotSupported without FeatPingPong.
 	PingPong(vs []PingPongStep, dst []WC) (n int, err error)
 	// Drain moves RTS to SQD, Resume moves SQD to RTS; ErrNotSupported without FeatSQD.
 	Drain() error
@@ -113,9 +108,8 @@ type CQ interface {
 	// Poll moves up to len(dst) completions into dst and never blocks. On a
 	// software provider it also drives the QPs of this CQ. It allocates nothing.
 	Poll(dst []WC) (n int, err error)
-	// Arm asks for one event on the next completion, or on the next solicited or
-	// failed one. One shot; a stronger request wins (ibv_req_notify_cq(3)).
-	// A completion already waiting raises no event: arm, poll, then wait.
+	// Arm asks for one event on the next completion, or on the next solicited or failed one. One shot; a stronger
+	// request wins (ibv_req_notify_cq(3)). A completion already waiting raises no event: arm, poll, then wait.
 	Arm(solicitedOnly bool) error
 	// Wait blocks until the armed event fires or ctx ends (ibv_get_cq_event(3)).
 	Wait(ctx context.Context) error

@@ -96,10 +96,9 @@ func (s *addressSpace) forget(base, end uint64) (lost []ranges.Entry[*mapping]) 
 	return lost
 }
 
-// Forget tells that the system has taken pages away, or given others in their place,
-// behind rdmaperf's back: somebody unmapped, moved or dropped them. Ranges are widened
-// to whole pages. The functions of [Watch] are called for every live part of it; it is no
-// Buffer from here on, and the rest of its mapping still is.
+// Forget tells that the system has taken pages away, or given others in their place, behind rdmaperf's back: somebody
+// unmapped, moved or dropped them. Ranges are widened to whole pages. The functions of [Watch] are called for every
+// live part of it; it is no Buffer from here on, and the rest of its mapping still is.
 func Forget(addr, n uint64) {
 	page := uint64(pageSize)
 	end := addr + n
@@ -171,8 +170,7 @@ func (m *mapping) unmap(base, end uint64, all bool) error {
 
 var pageSize = syscall.Getpagesize()
 
-// mapMemory is mmap(2) of private memory. The syscall package would keep a list of its
-// own, with a lock.
+// mapMemory is mmap(2) of private memory. The syscall package would keep a list of its own, with a lock.
 func mapMemory(size int, flags int) ([]byte, error) {
 	addr, _, errno := syscall.Syscall6(syscall.SYS_MMAP, 0, uintptr(size), syscall.PROT_READ|syscall.PROT_WRITE,
 		uintptr(syscall.MAP_PRIVATE|syscall.MAP_ANON|flags), ^uintptr(0), 0)

@@ -7,11 +7,10 @@ import (
 	"os"
 )
 
-// Permits is for providers that touch memory themselves, where a kernel driver would
-// answer EFAULT (ibv_reg_mr(3)): ErrInvalid for memory that somebody else mapped and
-// that may not be read, or not be written though the rights want it. Anything else
-// would end the process when a peer uses the registration. What Alloc and arenas map is
-// always fine, and what was looked at once costs nothing again.
+// Permits is for providers that touch memory themselves, where a kernel driver would answer EFAULT (ibv_reg_mr(3)):
+// ErrInvalid for memory that somebody else mapped and that may not be read, or not be written though the rights want
+// it. Anything else would end the process when a peer uses the registration. What Alloc and arenas map is always fine,
+// and what was looked at once costs nothing again.
 func (b Buffer) Permits(a Access) error {
 	if !b.Foreign() || b.m.open.Load() {
 		return nil
@@ -36,8 +35,7 @@ func (b Buffer) Permits(a Access) error {
 	return fmt.Errorf("memory at %#x may not be read, or is not mapped: %w", b.Addr(), ErrInvalid)
 }
 
-// protection is what all of [base, end) allows: "rw", "r" or nothing. Areas come in the
-// order of their addresses.
+// protection is what all of [base, end) allows: "rw", "r" or nothing. Areas come in the order of their addresses.
 func protection(areas []byte, base, end uint64) string {
 	all := "rw"
 	lines := bufio.NewScanner(bytes.NewReader(areas))

@@ -62,8 +62,7 @@ func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 	}
 }
 
-// TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as
-// cheap as they are.
+// TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as cheap as they are.
 func TestMemoryThatMayBeWrittenAllocatesNothing(t *testing.T) {
 	_, b := foreign(t, 1<<20)
 	err := b.Permits(rdma.LocalWrite)

@@ -4,8 +4,7 @@ package rdma
 type QPState uint8
 
 const (
-	// QPReset: just created by a raw interface; nothing may be posted. Providers
-	// here create QPs in INIT.
+	// QPReset: just created by a raw interface; nothing may be posted. Providers here create QPs in INIT.
 	QPReset QPState = iota
 	// QPInit: receives may be posted; nothing moves.
 	QPInit
@@ -30,9 +29,8 @@ func (s QPState) String() string {
 	return "STATE?"
 }
 
-// qpTransitions is the transition table (IBTA 10.3.1 figure 124; man
-// ibv_modify_qp): row is the current state, the bits are the states that may
-// follow. Any state may go to ERR or RESET.
+// qpTransitions is the transition table (IBTA 10.3.1 figure 124; man ibv_modify_qp): row is the current state, the bits
+// are the states that may follow. Any state may go to ERR or RESET.
 var qpTransitions = [numQPStates]uint8{
 	QPReset: bit(QPReset) | bit(QPInit) | bit(QPErr),
 	QPInit:  bit(QPReset) | bit(QPInit) | bit(QPRTR) | bit(QPErr),
@@ -49,8 +47,7 @@ func CanTransition(from, to QPState) bool {
 	return from < numQPStates && to < numQPStates && qpTransitions[from]&bit(to) != 0
 }
 
-// CanPostRecv reports whether receives are accepted in s; in ERR they are
-// accepted and complete flushed (IBTA C10-97).
+// CanPostRecv reports whether receives are accepted in s; in ERR they are accepted and complete flushed (IBTA C10-97).
 func (s QPState) CanPostRecv() bool { return s != QPReset }
 
 // CanPostSend reports whether sends are accepted in s: RTS, SQD (held) and ERR

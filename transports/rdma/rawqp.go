@@ -13,15 +13,13 @@ type RawQPs interface {
 // RawQP is a queue pair that is its own peer: what it sends it receives.
 type RawQP interface {
 	QP
-	// Modify moves the QP along an edge, with those attributes given; their values are a
-	// matter of the provider. ErrInvalid for an edge that there is not, one that needs
-	// more attributes, or other ones; the QP is as it was then. In RESET nothing is
-	// outstanding: what was posted is gone without a completion.
+	// Modify moves the QP along an edge, with those attributes given; their values are a matter of the provider.
+	// ErrInvalid for an edge that there is not, one that needs more attributes, or other ones; the QP is as it was
+	// then. In RESET nothing is outstanding: what was posted is gone without a completion.
 	Modify(to QPState, given QPAttrs) error
 }
 
-// QPAttrs are attributes of a reliable connected QP, as the mask of ibv_modify_qp(3)
-// names them.
+// QPAttrs are attributes of a reliable connected QP, as the mask of ibv_modify_qp(3) names them.
 type QPAttrs uint32
 
 const (
@@ -69,9 +67,8 @@ func (a QPAttrs) Each() (all []QPAttrs) {
 	return all
 }
 
-// AttrsOf are the attributes that an edge of a reliable connected QP needs and those that
-// it takes as well (the table of ibv_modify_qp(3); IBTA table 91). Edges to RESET and to
-// ERR need none.
+// AttrsOf are the attributes that an edge of a reliable connected QP needs and those that it takes as well (the table
+// of ibv_modify_qp(3); IBTA table 91). Edges to RESET and to ERR need none.
 func AttrsOf(from, to QPState) (needs, takes QPAttrs) {
 	switch [2]QPState{from, to} {
 	case [2]QPState{QPReset, QPInit}:

@@ -11,8 +11,7 @@ type Cause uint8
 const (
 	// Unmapped: Free of a whole mapping. The pages are there until the last hold ends.
 	Unmapped Cause = iota + 1
-	// Returned: Free of a block of an arena. The pages stay, and are the next owner's
-	// when the last hold has ended.
+	// Returned: Free of a block of an arena. The pages stay, and are the next owner's when the last hold has ended.
 	Returned
 	// PagesGone: [Forget]. The pages are gone, holds or not.
 	PagesGone
@@ -20,8 +19,7 @@ const (
 	PagesDropped
 )
 
-// Leaving is memory that is about to go away: no Buffer any more, and not yet anybody
-// else's.
+// Leaving is memory that is about to go away: no Buffer any more, and not yet anybody else's.
 type Leaving struct {
 	Addr, Len uint64
 	Cause     Cause
@@ -29,9 +27,8 @@ type Leaving struct {
 	finish    func() error
 }
 
-// Hold keeps the memory from going: it is neither unmapped nor given to a new owner
-// before Release was called as often as Hold. Only a function of [Watch] may call it,
-// before it returns, or who has a hold already.
+// Hold keeps the memory from going: it is neither unmapped nor given to a new owner before Release was called as often
+// as Hold. Only a function of [Watch] may call it, before it returns, or who has a hold already.
 func (l *Leaving) Hold() { l.holds.Add(1) }
 
 // Release ends a hold. The last one gives the memory back, and returns what became of it.
@@ -52,11 +49,9 @@ var watchers struct {
 	list atomic.Pointer[[]*watcher]
 }
 
-// Watch has f called, on the goroutine that frees or forgets, for all memory that
-// leaves, before it does: f closes what is registered there, or holds the memory until
-// it is. f may be called by several goroutines at once, takes no lock under which its
-// owner calls Free, and is not called any more when stop has returned, but by those who
-// were about to.
+// Watch has f called, on the goroutine that frees or forgets, for all memory that leaves, before it does: f closes what
+// is registered there, or holds the memory until it is. f may be called by several goroutines at once, takes no lock
+// under which its owner calls Free, and is not called any more when stop has returned, but by those who were about to.
 func Watch(f func(*Leaving)) (stop func()) { return join(&watcher{f: f}) }
 
 // BeforeUse registers sync to be called before memory that was just mapped, or declared, becomes a

@@ -6,8 +6,7 @@ type Opcode uint8
 const (
 	// OpSend delivers the gathered bytes into the peer's next receive.
 	OpSend Opcode = iota
-	// OpSendInv is OpSend that also invalidates SendWR.InvKey at the peer
-	// (IBTA 9.4.1.1, RFC 5040 §4.3 opcode 4).
+	// OpSendInv is OpSend that also invalidates SendWR.InvKey at the peer (IBTA 9.4.1.1, RFC 5040 §4.3 opcode 4).
 	OpSendInv
 	// OpSendImm is OpSend that carries SendWR.Imm to the peer's completion; without
 	// FeatImmPayload it carries nothing else.
@@ -20,8 +19,7 @@ const (
 	OpRead
 	// OpFetchAdd adds CompareAdd to the 8 bytes at RemoteAddr and returns the old value into the 8-byte sink.
 	OpFetchAdd
-	// OpCmpSwap stores Swap at RemoteAddr if it holds CompareAdd, and returns the old value into
-	// the 8-byte sink.
+	// OpCmpSwap stores Swap at RemoteAddr if it holds CompareAdd, and returns the old value into the 8-byte sink.
 	OpCmpSwap
 	// OpLocalInv revokes the local registration InvKey. It moves no bytes.
 	OpLocalInv
@@ -45,8 +43,7 @@ func (o Opcode) String() string {
 // IsAtomic tells fetch-add and compare-swap.
 func (o Opcode) IsAtomic() bool { return o == OpFetchAdd || o == OpCmpSwap }
 
-// Responds tells operations that wait for an answer from the peer and count
-// against ORD: read and the atomics.
+// Responds tells operations that wait for an answer from the peer and count against ORD: read and the atomics.
 func (o Opcode) Responds() bool { return o == OpRead || o.IsAtomic() }
 
 // SendFlags modify one send work request.

@@ -89,8 +89,7 @@ func TestAReceiverWithoutReceivesStopsTheSender(t *testing.T) {
 	}
 }
 
-// Ops that were not even encoded come out once each when the session ends,
-// however little room the polls offer.
+// Ops that were not even encoded come out once each when the session ends, however little room the polls offer.
 func TestEverythingHeldBackComesOutOnce(t *testing.T) {
 	const depth = 64
 	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
@@ -320,8 +319,7 @@ func TestATakenAddressIsNamed(t *testing.T) {
 func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 	near, far := connected(t, Config{}, transports.Config{Window: 1 << 16, SendDepth: 64, RecvDepth: 4})
 	dst, soon := make([]transports.Done, 1), soon(t)
-	// Behind a large message few bytes are asked for ahead, so each of these takes calls
-	// of its own.
+	// Behind a large message few bytes are asked for ahead, so each of these takes calls of its own.
 	post(t, far, transports.Op{Kind: transports.KindWrite, Len: largeMsg})
 	for near.in.ahead != smallAhead || near.in.phase != wantHeader {
 		if _, err := near.Poll(dst); err != nil {
@@ -356,8 +354,7 @@ func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 	}
 }
 
-// A sender that sleeps between its turns is woken for the next: nothing but its
-// own socket has to happen.
+// A sender that sleeps between its turns is woken for the next: nothing but its own socket has to happen.
 func TestASleepingSenderTakesItsTurns(t *testing.T) {
 	near, far := connected(t, Config{}, transports.Config{Window: 1 << 16, SendDepth: 256, RecvDepth: 4, Events: true})
 	ctx := soon(t)

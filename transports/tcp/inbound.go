@@ -73,9 +73,8 @@ type response struct {
 	tag uint32
 }
 
-// inbound is the receive machine. It does no I/O: room says where the next bytes
-// belong, took that they are there, parse what they mean. Memory is bounded by
-// the rings: a peer that wants more than they hold is stopped or refused.
+// inbound is the receive machine. It does no I/O: room says where the next bytes belong, took that they are there,
+// parse what they mean. Memory is bounded by the rings: a peer that wants more than they hold is stopped or refused.
 type inbound struct {
 	win   []byte
 	stage []byte // bytes that came ahead of their header's turn: stage[pos:end]

@@ -142,6 +142,5 @@ func refuse(conn stream.Opening) {
 	conn.Close()
 }
 
-// Close ends listening, refuses who waits, and joins the goroutines. Sessions
-// live on. Idempotent.
+// Close ends listening, refuses who waits, and joins the goroutines. Sessions live on. Idempotent.
 func (l *listener) Close() error { return l.Acceptor.Close(l.ln.Close, (*caller).refuse) }

@@ -18,9 +18,8 @@ const (
 	// batchBytes ends a batch: a send call takes no more than the socket buffer
 	// holds, and a raw system call should be short.
 	batchBytes = 1 << 20
-	// turnBytes ends a turn at sending: a peer that receives as fast as we send
-	// would else never find us receiving, and its own stream would stand still.
-	// Half of batchBytes, arbitrary.
+	// turnBytes ends a turn at sending: a peer that receives as fast as we send would else never find us receiving, and
+	// its own stream would stand still. Half of batchBytes, arbitrary.
 	turnBytes = 512 << 10
 )
 
@@ -73,8 +72,7 @@ func (o *outbound) roomy() bool {
 	return o.last+2 <= len(o.iov) && len(o.stage)-o.used >= headerLen+copyMax && o.queued-o.sent < batchBytes
 }
 
-// encode fills the batch with answers and ops in turn, so that neither starves
-// the other.
+// encode fills the batch with answers and ops in turn, so that neither starves the other.
 func (o *outbound) encode(in *inbound) {
 	for o.roomy() {
 		op := o.ready(in)

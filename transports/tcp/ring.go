@@ -24,8 +24,7 @@ func (r *ring[T]) at(i uint32) *T { return &r.buf[i&uint32(len(r.buf)-1)] }
 // front is the oldest element; the ring must not be empty.
 func (r *ring[T]) front() *T { return r.at(r.head) }
 
-// push makes room at the end; the ring must not be full. The element holds what
-// its place held before.
+// push makes room at the end; the ring must not be full. The element holds what its place held before.
 func (r *ring[T]) push() *T {
 	p := r.at(r.tail)
 	r.tail++

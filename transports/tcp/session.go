@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// maxCalls bounds the receive calls of one Poll against a peer that sends
-	// faster than they empty the socket.
+	// maxCalls bounds the receive calls of one Poll against a peer that sends faster than they empty the socket.
 	maxCalls = 16
 	// closeGrace is how long Close tries to hand over what was posted while nothing
 	// moves, closeLimit how long in any case. Both arbitrary.
@@ -22,8 +21,7 @@ const (
 	closePause = time.Millisecond
 )
 
-// session is one connection. Poll's steps: send what is held back, retire, parse,
-// receive, parse again, answer.
+// session is one connection. Poll's steps: send what is held back, retire, parse, receive, parse again, answer.
 type session struct {
 	conn      stream.Conn
 	buf       rdma.Buffer
@@ -78,9 +76,8 @@ func (s *session) Local() []byte { return s.win }
 // RemoteLen is the size of the peer's window in bytes.
 func (s *session) RemoteLen() uint64 { return s.remoteLen }
 
-// Post takes ops in order and sends what the socket has room for. Errors:
-// rdma.ErrQueueFull, rdma.ErrInvalid (range, length or flag), rdma.ErrNotSupported
-// (kind), or the session's end.
+// Post takes ops in order and sends what the socket has room for. Errors: rdma.ErrQueueFull, rdma.ErrInvalid (range,
+// length or flag), rdma.ErrNotSupported (kind), or the session's end.
 func (s *session) Post(ops []transports.Op) (int, error) {
 	if s.err != nil {
 		return 0, s.err
@@ -120,8 +117,7 @@ func (s *session) Post(ops []transports.Op) (int, error) {
 	return n, err
 }
 
-// inlineRoom tells that the bytes of op can be taken now: nothing is held back
-// before it and the batch has room.
+// inlineRoom tells that the bytes of op can be taken now: nothing is held back before it and the batch has room.
 func (s *session) inlineRoom(op *transports.Op) bool {
 	if s.out.next != s.out.ops.tail || !s.out.roomy() {
 		s.flush()
@@ -164,9 +160,8 @@ func (s *session) PingPong([]transports.PingPongStep, []transports.Done) (int, e
 	return 0, rdma.ErrNotSupported
 }
 
-// Poll moves finished ops into dst and drives both directions. When the session
-// is over, everything outstanding comes out with a failed status first, then the
-// error that ended it.
+// Poll moves finished ops into dst and drives both directions. When the session is over, everything outstanding comes
+// out with a failed status first, then the error that ended it.
 func (s *session) Poll(dst []transports.Done) (int, error) {
 	if s.err != nil {
 		return s.drain(dst)
@@ -174,9 +169,8 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 	if s.out.onWire() || s.out.waiting(&s.in) {
 		s.flush()
 	}
-	// Own ops that fill dst every time would keep what the peer says from ever being
-	// heard, so a receive that found no room goes first, in half of the room, every other
-	// time.
+	// Own ops that fill dst every time would keep what the peer says from ever being heard, so a receive that found no
+	// room goes first, in half of the room, every other time.
 	turn, n := s.turn, 0
 	var err error
 	if turn {
@@ -194,9 +188,8 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 			s.fail(rdma.StatusFatalErr, err)
 			break
 		}
-		// Finished ops that fill dst do not keep the socket from being read: writes and
-		// answers need no room there, and a side that takes one message where it sends
-		// many leaves its peer a thirtieth of the path.
+		// Finished ops that fill dst do not keep the socket from being read: writes and answers need no room there, and
+		// a side that takes one message where it sends many leaves its peer a thirtieth of the path.
 		if !more || calls == maxCalls || s.in.stuck() {
 			break
 		}

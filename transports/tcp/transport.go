@@ -35,8 +35,7 @@ const (
 	localBuffer = 512 << 10
 )
 
-// Config sets the buffers in bytes, where 0 leaves the kernel's autotuning on, and
-// the stack below.
+// Config sets the buffers in bytes, where 0 leaves the kernel's autotuning on, and the stack below.
 type Config struct {
 	SendBuffer int
 	RecvBuffer int
@@ -52,8 +51,7 @@ type transport struct {
 	closed atomic.Bool
 }
 
-// New makes the transport. It holds nothing: sessions and listeners are closed
-// by those who got them.
+// New makes the transport. It holds nothing: sessions and listeners are closed by those who got them.
 func New(cfg Config) transports.Transport {
 	t := &transport{cfg: cfg, stack: cfg.Stack}
 	if t.stack == nil {

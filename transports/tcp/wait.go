@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// waiter is the event mode of one session: the socket, level-triggered, and the
-// end of the context of the latest Wait.
+// waiter is the event mode of one session: the socket, level-triggered, and the end of the context of the latest Wait.
 type waiter struct {
 	poller stream.Poller
 	conn   stream.Conn

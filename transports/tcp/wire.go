@@ -23,8 +23,7 @@ const headerLen = 16
 
 const offsetBits = 56
 
-// wireKind is the first byte of a message. Zero is no kind, so that a stream of
-// zeros is refused at once.
+// wireKind is the first byte of a message. Zero is no kind, so that a stream of zeros is refused at once.
 type wireKind uint8
 
 const (

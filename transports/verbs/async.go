@@ -12,9 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// asyncEvents are the events of a QP that the waist has a word for
-// (ibv_get_async_event(3)). after is the state the QP is in behind it, where
-// that is certain.
+// asyncEvents are the events of a QP that the waist has a word for (ibv_get_async_event(3)). after is the state the QP
+// is in behind it, where that is certain.
 var asyncEvents = map[C.int]struct {
 	event rdma.EventType
 	fatal bool // the QP is in ERR
@@ -26,8 +25,7 @@ var asyncEvents = map[C.int]struct {
 	C.VA_EVENT_QP_LAST_WQE_REACHED: {rdma.EventLastWQEReached, false},
 }
 
-// readAsync takes the asynchronous events that are there. The events of ports and
-// paths have no meaning in the waist.
+// readAsync takes the asynchronous events that are there. The events of ports and paths have no meaning in the waist.
 func (d *Device) readAsync() {
 	var ev C.struct_vb_event
 	for C.vb_async(d.ctx, &ev) == 0 {

@@ -17,8 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Bounds of ours: adapters advertise depths that cost gigabytes when many queues
-// have them.
+// Bounds of ours: adapters advertise depths that cost gigabytes when many queues have them.
 const (
 	limitQPWR   = 16384
 	limitCQE    = 1 << 18
@@ -27,10 +26,9 @@ const (
 	limitRDAtom = 128
 )
 
-// Private data that fits in a request, an answer and a refusal (rdma_connect(3),
-// rdma_accept(3)): on InfiniBand the request leaves 56 bytes beside rdma_cm's own
-// header. The length field of iWARP's calls ends at 255, of which the enhanced
-// header of RFC 6581 takes 4.
+// Private data that fits in a request, an answer and a refusal (rdma_connect(3), rdma_accept(3)): on InfiniBand the
+// request leaves 56 bytes beside rdma_cm's own header. The length field of iWARP's calls ends at 255, of which the
+// enhanced header of RFC 6581 takes 4.
 const (
 	privateIB    = 56
 	privateIWARP = 251
@@ -50,8 +48,7 @@ type findings struct {
 	nudges   bool // a connection needs them: nudge.go
 }
 
-// probed remembers what devices can do: finding out makes and destroys a dozen
-// queue pairs.
+// probed remembers what devices can do: finding out makes and destroys a dozen queue pairs.
 var probed struct {
 	sync.Mutex
 	known map[string]knowledge
@@ -62,8 +59,7 @@ type knowledge struct {
 	found findings
 }
 
-// findCaps computes the abilities. What a device advertises but does not keep is
-// found by trying.
+// findCaps computes the abilities. What a device advertises but does not keep is found by trying.
 func (d *Device) findCaps() error {
 	probed.Lock()
 	defer probed.Unlock()
@@ -78,17 +74,15 @@ func (d *Device) findCaps() error {
 		return &rdma.OpError{Op: "query", Object: d.dev, Err: errno(rc)}
 	}
 	d.caps = d.advertised(&a)
-	// siw_cm_upcall reports a reply's depths the other way round than a request's,
-	// and than other drivers do.
+	// siw_cm_upcall reports a reply's depths the other way round than a request's, and than other drivers do.
 	d.found.swapsDepths = a.vendor_id == vendorSIW
 	if a.vendor_id == vendorSIW {
 		d.found.noKey, d.found.nudges = true, true
 		d.atFault()
-		// siw_qp_prepare_tx hands TCP the pages of an unsignalled message of a page or
-		// more, not a copy, and TCP reads them as late as at a retransmission. A later
-		// completion proves nothing of them, although IBTA 10.7.3.1 lets the caller
-		// write to them by then. Seen with Linux 6.12.117; 6.1.192 copies all the same,
-		// since its TCP does not know the flag MSG_SPLICE_PAGES.
+		// siw_qp_prepare_tx hands TCP the pages of an unsignalled message of a page or more, not a copy, and TCP reads
+		// them as late as at a retransmission. A later completion proves nothing of them, although IBTA 10.7.3.1 lets
+		// the caller write to them by then. Seen with Linux 6.12.117; 6.1.192 copies all the same, since its TCP does
+		// not know the flag MSG_SPLICE_PAGES.
 		d.found.toldFrom = os.Getpagesize()
 	}
 	if err := d.probe(); err != nil {
@@ -220,8 +214,7 @@ func (d *Device) probe() error {
 	return nil
 }
 
-// queueCap is what a queue pair of these depths asks of the device. One place of
-// each queue is a drain marker's.
+// queueCap is what a queue pair of these depths asks of the device. One place of each queue is a drain marker's.
 func (d *Device) queueCap(send, recv, inline int) C.struct_va_qp_cap {
 	return C.struct_va_qp_cap{max_send_wr: C.uint32_t(send + 1), max_recv_wr: C.uint32_t(recv + 1),
 		max_send_sge: C.uint32_t(d.caps.MaxSGE), max_recv_sge: C.uint32_t(d.caps.MaxSGE),

@@ -20,8 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// manager is an event channel of rdma_cm and the IDs on it. One goroutine takes
-// the events and hands them to who waits.
+// manager is an event channel of rdma_cm and the IDs on it. One goroutine takes the events and hands them to who waits.
 type manager struct {
 	dev  *Device
 	ch   *C.struct_va_cm_channel
@@ -217,8 +216,7 @@ func (c *cmID) await(ctx context.Context, want int) (cmEvent, error) {
 	}
 }
 
-// noListener is the InfiniBand CM's reason for a service that nobody offers
-// (IBTA 12.6.7.2, reason 8).
+// noListener is the InfiniBand CM's reason for a service that nobody offers (IBTA 12.6.7.2, reason 8).
 const noListener = 8
 
 // refusal says what an event that was not hoped for means (rdma_get_cm_event(3)).

@@ -127,8 +127,7 @@ func failedConnect(err error) error {
 	return fmt.Errorf("%w: %w", rdma.ErrUnreachable, err)
 }
 
-// reach resolves the address and the route, and checks that they lead through
-// this device: rdma_cm chooses by address.
+// reach resolves the address and the route, and checks that they lead through this device: rdma_cm chooses by address.
 func (m *manager) reach(ctx context.Context, id *cmID, addr string) error {
 	to, err := resolve(ctx, addr)
 	if err != nil {

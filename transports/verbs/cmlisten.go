@@ -41,9 +41,8 @@ type cmRequest struct {
 	answered bool
 }
 
-// kernelBacklog is how many requests more than ours the kernel may hold: the loop
-// takes them at once and refuses what is too much. siw corrupts its listener when
-// the kernel's own list is full.
+// kernelBacklog is how many requests more than ours the kernel may hold: the loop takes them at once and refuses what
+// is too much. siw corrupts its listener when the kernel's own list is full.
 const kernelBacklog = 256
 
 func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
@@ -62,10 +61,9 @@ func (m *manager) listen(ctx context.Context, addr string, backlog int) (rdma.Li
 	}
 }
 
-// portTries bounds how often another port is asked for. On iWARP rdma_cm chooses a port
-// that none of its own uses, and only then TCP is asked, which refuses a port of a
-// connection, even of one in TIME-WAIT: with half of all ports in use, one
-// attempt in 65536 fails.
+// portTries bounds how often another port is asked for. On iWARP rdma_cm chooses a port that none of its own uses, and
+// only then TCP is asked, which refuses a port of a connection, even of one in TIME-WAIT: with half of all ports in
+// use, one attempt in 65536 fails.
 const portTries = 16
 
 func (m *manager) listenAt(at netip.AddrPort, backlog int) (*cmListener, error) {
@@ -94,9 +92,8 @@ func (m *manager) listenAt(at netip.AddrPort, backlog int) (*cmListener, error) 
 	return l, nil
 }
 
-// requested queues a new connection request, or refuses it: when nobody listens
-// any more, when too many wait, or when it came through another device, which a
-// wildcard address listens on too.
+// requested queues a new connection request, or refuses it: when nobody listens any more, when too many wait, or when
+// it came through another device, which a wildcard address listens on too.
 func (m *manager) requested(listening *cmID, ev *C.struct_vb_cm_event, e cmEvent) {
 	id := m.add(ev.id)
 	C.vb_cm_set_context(ev.id, C.uint64_t(id.key))
@@ -131,8 +128,7 @@ func (l *cmListener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	}
 }
 
-// Close refuses the requests that wait and frees the address. One that comes at this moment is refused
-// when it expires.
+// Close refuses the requests that wait and frees the address. One that comes at this moment is refused when it expires.
 func (l *cmListener) Close() error {
 	l.once.Do(func() {
 		l.Acceptor.Close(func() error { return nil }, func(r *cmRequest) { r.Reject(context.Background(), nil) })

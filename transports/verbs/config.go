@@ -9,9 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Config chooses a device and how its connections are made. The zero value is
-// the first device with an active port, its first such port, a GID chosen by the
-// address of each connection, and the out-of-band exchange; see [Default].
+// Config chooses a device and how its connections are made. The zero value is the first device with an active port, its
+// first such port, a GID chosen by the address of each connection, and the out-of-band exchange; see [Default].
 type Config struct {
 	Device   string // "mlx5_0"; empty takes the first with an active port
 	Port     int    // 1 is the first; 0 takes the first active one
@@ -56,8 +55,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// name is the stack name with what departs from the default and changes how packets
-// travel: "verbs(cm,tos=104):siw0".
+// name is the stack name with what departs from the default and changes how packets travel: "verbs(cm,tos=104):siw0".
 func (c *Config) name() string {
 	var p []string
 	if c.CM {
@@ -101,8 +99,7 @@ type DeviceInfo struct {
 	Ports     []PortInfo
 }
 
-// Limits are what a device can do at most (ibv_query_device(3)); what is left of
-// it depends on its other users.
+// Limits are what a device can do at most (ibv_query_device(3)); what is left of it depends on its other users.
 type Limits struct {
 	QPs, SRQs, CQs, MRs int
 	QPWR, SRQWR         int    // work requests a queue

@@ -53,8 +53,7 @@ var (
 	_ = [1]byte{}[gidRoCEv2-C.VA_GID_TYPE_ROCE_V2]
 )
 
-// gid is the configured entry of the port's GID table, or the best for a peer
-// that is reached by local.
+// gid is the configured entry of the port's GID table, or the best for a peer that is reached by local.
 func (d *Device) gid(local netip.Addr) (gidEntry, error) {
 	table, err := d.gids()
 	if err != nil {
@@ -75,8 +74,7 @@ func (d *Device) addrs() []netip.Addr {
 	return deviceAddrs(table)
 }
 
-// ListenHost is an address of the port's network interface, by which peers
-// reach it; empty when it has none.
+// ListenHost is an address of the port's network interface, by which peers reach it; empty when it has none.
 func (d *Device) ListenHost() string {
 	own := d.addrs()
 	if len(own) == 0 {
@@ -134,8 +132,7 @@ func (q *qp) join(l link, p *rdma.ConnParam) {
 	q.established()
 }
 
-// spoilt moves a QP whose connection failed half-way to ERR: it has met a peer
-// and cannot be connected again.
+// spoilt moves a QP whose connection failed half-way to ERR: it has met a peer and cannot be connected again.
 func (q *qp) spoilt() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -125,8 +125,7 @@ func (c *cq) pollSlow(dst []rdma.WC) (int, error) {
 	return n, nil
 }
 
-// takeAll polls the device, then completes flushed what is held: only what the
-// device has said already can be older.
+// takeAll polls the device, then completes flushed what is held: only what the device has said already can be older.
 func (c *cq) takeAll(dst []rdma.WC) int {
 	n := max(0, c.take(dst))
 	for _, q := range c.held {
@@ -137,8 +136,7 @@ func (c *cq) takeAll(dst []rdma.WC) int {
 	return n
 }
 
-// hold notes a queue with requests that the device was not told of, or, when it
-// has lapsed, will not complete.
+// hold notes a queue with requests that the device was not told of, or, when it has lapsed, will not complete.
 func (c *cq) hold(q *C.struct_vb_queue, lapsed bool) {
 	c.mu.Lock()
 	if lapsed {

@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Device is one context of a kernel device. Several of them on one device are
-// independent of each other.
+// Device is one context of a kernel device. Several of them on one device are independent of each other.
 type Device struct {
 	cfg   Config
 	caps  rdma.Caps

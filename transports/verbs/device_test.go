@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// devicesVariable names the devices that tests may use, comma separated: the
-// lab's script sets it.
+// devicesVariable names the devices that tests may use, comma separated: the lab's script sets it.
 const devicesVariable = "RDMAPERF_VERBS_DEVICES"
 
 // eachConfig runs f for every device under test and way to connect.
@@ -185,8 +184,7 @@ func TestFirstMessageArrives(t *testing.T) {
 	})
 }
 
-// TestDataPathAllocatesNothing: a round trip of posts and polls on both sides, of
-// single requests and of lists.
+// TestDataPathAllocatesNothing: a round trip of posts and polls on both sides, of single requests and of lists.
 func TestDataPathAllocatesNothing(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		a, b := pair(t, cfg)
@@ -265,8 +263,7 @@ func TestQueueRefusesBeyondDepth(t *testing.T) {
 	})
 }
 
-// TestCloseKeepsCompletions: what was outstanding is flushed when Close returns,
-// and stays pollable behind it.
+// TestCloseKeepsCompletions: what was outstanding is flushed when Close returns, and stays pollable behind it.
 func TestCloseKeepsCompletions(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		_, b := pair(t, cfg)

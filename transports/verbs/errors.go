@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The verbs calls that fail for reasons a user can do something about, as the Op
-// of a *rdma.OpError.
+// The verbs calls that fail for reasons a user can do something about, as the Op of a *rdma.OpError.
 const (
 	opLoad     = "load"            // libibverbs, librdmacm; object: the library
 	opOpen     = "open device"     // ibv_open_device(3); object: the device
@@ -123,9 +122,8 @@ type kindError struct{ kind, err error }
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// openFailed explains a device that cannot be opened through its file. libibverbs
-// looks for the device under other names when it may not open that file, and then
-// reports that it found none.
+// openFailed explains a device that cannot be opened through its file. libibverbs looks for the device under other
+// names when it may not open that file, and then reports that it found none.
 func openFailed(device, file string, err error) error {
 	const readWrite = 6 // R_OK|W_OK of access(2)
 	if errors.Is(err, syscall.ENOENT) && errors.Is(syscall.Access(file, readWrite), syscall.EACCES) {
@@ -134,9 +132,8 @@ func openFailed(device, file string, err error) error {
 	return failed(opOpen, device, err)
 }
 
-// registerFailed explains a failed registration of size bytes. Pinned memory
-// counts against RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK
-// (ib_umem_get in drivers/infiniband/core/umem.c), and the answer is ENOMEM.
+// registerFailed explains a failed registration of size bytes. Pinned memory counts against RLIMIT_MEMLOCK unless the
+// process has CAP_IPC_LOCK (ib_umem_get in drivers/infiniband/core/umem.c), and the answer is ENOMEM.
 func registerFailed(size uint64, err error) error {
 	var lim syscall.Rlimit
 	if errors.Is(err, syscall.ENOMEM) && syscall.Getrlimit(rlimitMemlock, &lim) == nil {

@@ -24,8 +24,7 @@ const (
 	lingerTimeout = time.Second
 )
 
-// The kernel finds a dead host in 25 s of silence: a QP's own retries, where
-// work is outstanding, are quicker.
+// The kernel finds a dead host in 25 s of silence: a QP's own retries, where work is outstanding, are quicker.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // exchangePhase is how far an exchange has come.
@@ -63,11 +62,10 @@ var exchangeNext = [numExchangePhases][numExchangeSteps]exchangePhase{
 	phaseReady:    {stepWatch: phaseReady, stepBye: phaseEnded},
 }
 
-// exchange is one TCP connection over which two QPs are joined, and which stays
-// open as long as they are: its end tells each side of the other's. The caller
-// owns it and must close it. Steps are called one after the other; bye and close
-// may come from other goroutines at any time. Errors name causes, with sentinels of
-// package rdma; the operation and the peer are the caller's to add.
+// exchange is one TCP connection over which two QPs are joined, and which stays open as long as they are: its end tells
+// each side of the other's. The caller owns it and must close it. Steps are called one after the other; bye and close
+// may come from other goroutines at any time. Errors name causes, with sentinels of package rdma; the operation and the
+// peer are the caller's to add.
 type exchange struct {
 	conn   *net.TCPConn
 	local  netip.Addr // our end of the TCP connection
@@ -180,9 +178,8 @@ func (x *exchange) ready(ctx context.Context) error {
 	})
 }
 
-// watch calls gone once, when the peer said bye (orderly), or vanished or broke
-// the protocol, from a goroutine that close joins: gone must not call close. It
-// is not called for our own close.
+// watch calls gone once, when the peer said bye (orderly), or vanished or broke the protocol, from a goroutine that
+// close joins: gone must not call close. It is not called for our own close.
 func (x *exchange) watch(gone func(orderly bool)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -336,9 +333,8 @@ func readFrame(r io.Reader, b *[frameLen]byte) error {
 	return err
 }
 
-// reachable reports whether packets of one port can be read by the other, as far
-// as the endpoints show it: InfiniBand has LIDs, Ethernet has none; RoCE v2 has one
-// IP version in a path.
+// reachable reports whether packets of one port can be read by the other, as far as the endpoints show it: InfiniBand
+// has LIDs, Ethernet has none; RoCE v2 has one IP version in a path.
 func reachable(ours, theirs *endpoint) error {
 	link := func(e *endpoint) string { return pick(e.LID == 0, "Ethernet", "InfiniBand") }
 	if a, b := link(ours), link(theirs); a != b {
@@ -392,8 +388,7 @@ func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, answerTimeout)
 }
 
-// after runs f when ctx ends, unless leave was called before. leave waits for an
-// f that runs.
+// after runs f when ctx ends, unless leave was called before. leave waits for an f that runs.
 func after(ctx context.Context, f func()) (leave func()) {
 	ran := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -67,8 +67,7 @@ func (x *exchange) waits() bool {
 	return x.phase == phaseAsked && !x.closed && !hungUp(x.conn)
 }
 
-// hungUp looks for the end of the stream, or for bytes that nobody may send
-// before the answer, without waiting.
+// hungUp looks for the end of the stream, or for bytes that nobody may send before the answer, without waiting.
 func hungUp(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -121,8 +120,7 @@ func (l *exchangeListener) readHello(c *net.TCPConn) (*frame, error) {
 	return decodeFrame(&b)
 }
 
-// dismiss refuses on behalf of nobody, and closes. An exchange that was answered
-// meanwhile is left alone.
+// dismiss refuses on behalf of nobody, and closes. An exchange that was answered meanwhile is left alone.
 func (x *exchange) dismiss(why refusal) {
 	ctx, cancel := context.WithTimeout(context.Background(), lingerTimeout)
 	defer cancel()
@@ -132,8 +130,7 @@ func (x *exchange) dismiss(why refusal) {
 	x.close()
 }
 
-// close ends listening, refuses who waits and joins the goroutines. Exchanges
-// that were accepted live on. Idempotent.
+// close ends listening, refuses who waits and joins the goroutines. Exchanges that were accepted live on. Idempotent.
 func (l *exchangeListener) close() error {
 	return l.Close(l.l.Close, func(x *exchange) { x.dismiss(refusedByUser) })
 }

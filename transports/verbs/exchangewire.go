@@ -9,9 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Connections without rdma_cm agree on addresses and limits over TCP, as
-// perftest's do. Every message is one frame of a fixed size, big-endian; what a
-// kind does not use is zero, so that there is one encoding of each message.
+// Connections without rdma_cm agree on addresses and limits over TCP, as perftest's do. Every message is one frame of a
+// fixed size, big-endian; what a kind does not use is zero, so that there is one encoding of each message.
 //
 //	 0  magic    4 | version 1 | kind 1 | reason 1 | private length 1
 //	 8  qpn      4 | psn     4

@@ -21,8 +21,7 @@ const (
 	unmarkedTimeout = 30 * time.Millisecond
 )
 
-// Disconnect waits until the device has done what was posted, says goodbye, and
-// moves the QP to ERR.
+// Disconnect waits until the device has done what was posted, says goodbye, and moves the QP to ERR.
 func (q *qp) Disconnect(ctx context.Context) error {
 	fail := func(err error) error { return &rdma.OpError{Op: "disconnect", Object: q.object(), Err: err} }
 	q.mu.Lock()
@@ -55,9 +54,8 @@ func (q *qp) Disconnect(ctx context.Context) error {
 	return nil
 }
 
-// quiesce waits until the send queue is empty. Unsignalled requests at its end
-// never show, so a drain marker follows them where completions mean that the peer has
-// the data; on iWARP the TCP stream keeps the order of data and goodbye.
+// quiesce waits until the send queue is empty. Unsignalled requests at its end never show, so a drain marker follows
+// them where completions mean that the peer has the data; on iWARP the TCP stream keeps the order of data and goodbye.
 func (q *qp) quiesce(ctx context.Context) error {
 	marker := false
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {

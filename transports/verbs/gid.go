@@ -55,13 +55,11 @@ func (e *gidEntry) String() string {
 	return s + ")"
 }
 
-// maxGIDs bounds the slots looked at. Adapters have up to 256; the index of a
-// GID in the kernel is wider.
+// maxGIDs bounds the slots looked at. Adapters have up to 256; the index of a GID in the kernel is wider.
 const maxGIDs = 4096
 
-// readGIDs reads the GID table of a port from sysfs ("/sys"), in the order of the
-// indices, without the empty slots (Documentation/ABI/stable/sysfs-class-infiniband).
-// An absent device or port is fs.ErrNotExist.
+// readGIDs reads the GID table of a port from sysfs ("/sys"), in the order of the indices, without the empty slots
+// (Documentation/ABI/stable/sysfs-class-infiniband). An absent device or port is fs.ErrNotExist.
 func readGIDs(sysfsRoot, device string, port int) ([]gidEntry, error) {
 	return fileReader(os.ReadFile).gids(sysfsRoot, device, port)
 }
@@ -148,12 +146,10 @@ func emptySlot(err error) error {
 
 var errNoGID = errors.New("the port has no gid")
 
-// chooseGID picks the source address of a connection whose peer is reached, or
-// listened for, at local; the zero and the unspecified address stand for any.
-// InfiniBand takes its first entry: LIDs address the packets. RoCE takes v2 before
-// v1, since v1 ends at the first router, then the entry that is local itself,
-// the family of local (IPv4 if that is open), global before link-local scope,
-// and the lowest index. Both ends that follow the same TCP connection so end up
+// chooseGID picks the source address of a connection whose peer is reached, or listened for, at local; the zero and the
+// unspecified address stand for any. InfiniBand takes its first entry: LIDs address the packets. RoCE takes v2 before
+// v1, since v1 ends at the first router, then the entry that is local itself, the family of local (IPv4 if that is
+// open), global before link-local scope, and the lowest index. Both ends that follow the same TCP connection so end up
 // with the same version and family; a mix of either cannot talk (IBTA annex A17).
 func chooseGID(entries []gidEntry, local netip.Addr) (gidEntry, error) {
 	local = local.Unmap().WithZone("")

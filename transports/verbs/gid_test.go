@@ -63,8 +63,7 @@ func TestInfiniBandSharesItsTypeNameWithRoCEv1(t *testing.T) {
 	}
 }
 
-// The kernel answers EINVAL for the attributes of a slot without a GID, and
-// before 5.x for the GID itself.
+// The kernel answers EINVAL for the attributes of a slot without a GID, and before 5.x for the GID itself.
 func TestSlotsThatAnswerEINVALAreEmpty(t *testing.T) {
 	for _, at := range []string{"gids/1", "gid_attrs/types/1"} {
 		root := sysfsPort(t, map[string]string{"link_layer": "Ethernet", "gids/0": mapped,

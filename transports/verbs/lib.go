@@ -16,8 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The structs that cross into C as Go has them. A difference is a negative
-// array length.
+// The structs that cross into C as Go has them. A difference is a negative array length.
 var (
 	_ [unsafe.Sizeof(rdma.SendWR{}) - C.sizeof_struct_vb_send]byte
 	_ [C.sizeof_struct_vb_send - unsafe.Sizeof(rdma.SendWR{})]byte

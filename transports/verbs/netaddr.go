@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// deviceAddrs are the IP addresses by which rdma_cm reaches a port: those of the
-// network interfaces behind its GIDs, global before link-local. iWARP ports show
-// the interface's MAC in their GID, and no interface on older kernels.
+// deviceAddrs are the IP addresses by which rdma_cm reaches a port: those of the network interfaces behind its GIDs,
+// global before link-local. iWARP ports show the interface's MAC in their GID, and no interface on older kernels.
 func deviceAddrs(gids []gidEntry) []netip.Addr {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -53,9 +52,8 @@ func hostAddrs(addrs []net.Addr, zone string) []netip.Addr {
 	return out
 }
 
-// bindAddr is where rdma_cm listens when addr is asked for: there, or, where that
-// address is not one of the device's own (loopback, or the network over which
-// the two sides arranged their run), at the same port of the device's first
+// bindAddr is where rdma_cm listens when addr is asked for: there, or, where that address is not one of the device's
+// own (loopback, or the network over which the two sides arranged their run), at the same port of the device's first
 // address of that family. The wildcard stays: rdma_cm then takes any device.
 func bindAddr(addr string, own []netip.Addr) string {
 	host, port, err := net.SplitHostPort(addr)

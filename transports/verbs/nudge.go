@@ -11,11 +11,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// nudges are the pauses before each nudge of a new connection. siw_accept answers the
-// initiator first, and only then has TCP call it for what arrives. Data that is there by
-// then is noticed with the next that comes, which is never where the initiator waits
-// for an answer. The gap is some microseconds, or as long as the accepting thread is
-// kept off its CPU.
+// nudges are the pauses before each nudge of a new connection. siw_accept answers the initiator first, and only then
+// has TCP call it for what arrives. Data that is there by then is noticed with the next that comes, which is never
+// where the initiator waits for an answer. The gap is some microseconds, or as long as the accepting thread is kept off
+// its CPU.
 var nudges = [...]time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}
 
 // nudge has the initiator write nothing a few times. Whatever the key and address, such

@@ -15,9 +15,8 @@ import (
 // nullSteps is how many steps are taken to find their median: below a millisecond.
 const nullSteps = 2000
 
-// pingPongOverhead is the median time, in ns, of a PingPong that posts a read and meets its
-// completion, on a provider that does nothing; 0 when there is no memory for it. It is
-// measured once in a process.
+// pingPongOverhead is the median time, in ns, of a PingPong that posts a read and meets its completion, on a provider
+// that does nothing; 0 when there is no memory for it. It is measured once in a process.
 var pingPongOverhead = sync.OnceValue(func() float64 {
 	q, end := nullQP()
 	if q == nil {
@@ -84,8 +83,7 @@ func pingPongCounter() string {
 	return ""
 }
 
-// pingPongClock is a reading of the clock of PingPong, in ns, and whether that is the
-// processor's counter.
+// pingPongClock is a reading of the clock of PingPong, in ns, and whether that is the processor's counter.
 func pingPongClock() (ns int64, counter bool) {
 	var c C.int
 	ns = int64(C.vb_clock_now(&c))

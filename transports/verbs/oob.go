@@ -46,8 +46,7 @@ func (q *qp) reach(mine, peer *endpoint, gid gidEntry, p *rdma.ConnParam) error 
 	return nil
 }
 
-// negotiate is what holds between a wish and the peer's: one side's reads are the
-// other's to answer.
+// negotiate is what holds between a wish and the peer's: one side's reads are the other's to answer.
 func negotiate(wish *rdma.ConnParam, ird, ord int, private []byte) rdma.ConnParam {
 	return rdma.ConnParam{PrivateData: slices.Clone(private), IRD: min(wish.IRD, ord), ORD: min(wish.ORD, ird),
 		RNRRetry: wish.RNRRetry}
@@ -78,8 +77,7 @@ func (q *qp) initiate(ctx context.Context, x *exchange, p rdma.ConnParam) (rdma.
 	return got, q.complete(ctx, x, &mine, &peer, gid, &got)
 }
 
-// complete brings a QP whose peer is known to RTS, and waits until the peer's is
-// there too.
+// complete brings a QP whose peer is known to RTS, and waits until the peer's is there too.
 func (q *qp) complete(ctx context.Context, x *exchange, mine, peer *endpoint, gid gidEntry, p *rdma.ConnParam) error {
 	err := q.reach(mine, peer, gid, p)
 	if err == nil {

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// copiesUpwards reports whether the kernel's memcpy, with which software devices place
-// what arrives, stores the last byte last. On x86-64 it does where it is one string
-// instruction: with rep_good or erms, and since Linux 6.4 with fsrm only. Else
-// memcpy_orig of arch/x86/lib/memcpy_64.S begins at the end for about half of all
-// addresses. Nothing is known of other processors.
+// copiesUpwards reports whether the kernel's memcpy, with which software devices place what arrives, stores the last
+// byte last. On x86-64 it does where it is one string instruction: with rep_good or erms, and since Linux 6.4 with fsrm
+// only. Else memcpy_orig of arch/x86/lib/memcpy_64.S begins at the end for about half of all addresses. Nothing is
+// known of other processors.
 func copiesUpwards(arch, release, cpuinfo string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || arch != "amd64" {

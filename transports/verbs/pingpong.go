@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// PingPong takes steps of a ping-pong in one cgo call. It holds the queue pair's
-// and the completion queue's locks while it looks, so the Looks of the steps bound
-// how long others wait.
+// PingPong takes steps of a ping-pong in one cgo call. It holds the queue pair's and the completion queue's locks while
+// it looks, so the Looks of the steps bound how long others wait.
 func (q *qp) PingPong(vs []rdma.PingPongStep, dst []rdma.WC) (int, error) {
 	c := q.send
 	if c != q.recv || q.srq != nil || len(dst) == 0 {

@@ -26,8 +26,7 @@ const (
 	atomicSize = 8
 )
 
-// PostSend hands the whole slice to the device in one call, with one doorbell a
-// 64 requests.
+// PostSend hands the whole slice to the device in one call, with one doorbell a 64 requests.
 func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	n, err := q.checkSend(wrs)
 	if n == 0 {
@@ -120,8 +119,7 @@ func (q *qp) postable() error {
 	return nil
 }
 
-// sendError names what the device answered. A device that takes no work in ERR
-// (siw) answers in many ways.
+// sendError names what the device answered. A device that takes no work in ERR (siw) answers in many ways.
 func (q *qp) sendError(rc C.int) error {
 	if rc != C.int(syscall.ENOMEM) && q.now() == rdma.QPErr {
 		return rdma.ErrState

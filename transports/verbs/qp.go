@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// link is what a connection has beside its QPs: a TCP connection of the exchange,
-// or an ID of rdma_cm.
+// link is what a connection has beside its QPs: a TCP connection of the exchange, or an ID of rdma_cm.
 type link interface {
 	// bye tells the peer that the connection ends in order.
 	bye(ctx context.Context)
@@ -223,10 +222,9 @@ func (q *qp) Fail() error {
 	return nil
 }
 
-// abandon gives up a connection that is being made. On iWARP it waits until the
-// kernel's connection manager has released the QP: siw counts its references
-// wrong when a QP leaves INIT or is destroyed under a connect. The caller holds
-// q.mu, which is free meanwhile.
+// abandon gives up a connection that is being made. On iWARP it waits until the kernel's connection manager has
+// released the QP: siw counts its references wrong when a QP leaves INIT or is destroyed under a connect. The caller
+// holds q.mu, which is free meanwhile.
 func (q *qp) abandon() {
 	for q.busy != nil {
 		a := q.busy

@@ -31,8 +31,7 @@ var rawStates = map[rdma.QPState]C.int{rdma.QPReset: C.VA_QPS_RESET, rdma.QPInit
 	rdma.QPRTR: C.VA_QPS_RTR,
 	rdma.QPRTS: C.VA_QPS_RTS, rdma.QPSQD: C.VA_QPS_SQD, rdma.QPErr: C.VA_QPS_ERR}
 
-// NewRawQP makes a queue pair in RESET. An iWARP device has none: what its QP needs is
-// a TCP connection.
+// NewRawQP makes a queue pair in RESET. An iWARP device has none: what its QP needs is a TCP connection.
 func (d *Device) NewRawQP(cfg rdma.QPConfig) (rdma.RawQP, error) {
 	if !d.caps.RawQP {
 		return nil, failed(opCreateQP, d.dev, rdma.ErrNotSupported)
@@ -98,8 +97,7 @@ func (q *qp) usual() (C.struct_va_qp_attr, error) {
 	return a, nil
 }
 
-// forget frees the places of what was posted and will never complete. Completions that
-// the device has are taken first.
+// forget frees the places of what was posted and will never complete. Completions that the device has are taken first.
 func (q *qp) forget() {
 	q.sendMu.Lock()
 	defer q.sendMu.Unlock()

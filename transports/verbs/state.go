@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// waistState maps the states of ibv_modify_qp(3). SQE exists for unreliable
-// services only.
+// waistState maps the states of ibv_modify_qp(3). SQE exists for unreliable services only.
 var waistState = map[C.int]rdma.QPState{
 	C.VA_QPS_RESET: rdma.QPReset, C.VA_QPS_INIT: rdma.QPInit, C.VA_QPS_RTR: rdma.QPRTR,
 	C.VA_QPS_RTS: rdma.QPRTS, C.VA_QPS_SQD: rdma.QPSQD, C.VA_QPS_SQE: rdma.QPErr, C.VA_QPS_ERR: rdma.QPErr,
@@ -125,8 +124,7 @@ func toInit(qp *C.struct_va_qp, port int, access C.int) error {
 	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_PKEY_INDEX|C.VA_QP_PORT|C.VA_QP_ACCESS_FLAGS)
 }
 
-// minRNRTimer is the code of 0.64 ms: what a sender without a receive waits
-// before it tries again (IBTA table 45).
+// minRNRTimer is the code of 0.64 ms: what a sender without a receive waits before it tries again (IBTA table 45).
 const minRNRTimer = 12
 
 // hopLimit is enough for any fabric.

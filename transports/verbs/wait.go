@@ -24,9 +24,8 @@ var cqSerial atomic.Uint64
 // waitSlice is how often a sleeping Wait looks around by itself.
 const waitSlice = 200 * time.Millisecond
 
-// sleeper lets threads sleep on a completion channel until it has an event or
-// somebody wakes them. poll(2) in the thread itself costs one wake-up; to a goroutine
-// that is locked to its thread Go's own poller would add a hand-over.
+// sleeper lets threads sleep on a completion channel until it has an event or somebody wakes them. poll(2) in the
+// thread itself costs one wake-up; to a goroutine that is locked to its thread Go's own poller would add a hand-over.
 type sleeper struct {
 	fd   int // eventfd
 	held *sync.RWMutex

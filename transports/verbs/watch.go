@@ -15,8 +15,7 @@ type watcher struct {
 	done chan struct{}
 }
 
-// watch calls drain whenever the non-blocking fd may have something to read, from
-// one goroutine that stop joins.
+// watch calls drain whenever the non-blocking fd may have something to read, from one goroutine that stop joins.
 func watch(fd int, drain func()) (*watcher, error) {
 	dup, err := syscall.Dup(fd)
 	if err != nil {

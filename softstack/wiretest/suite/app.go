@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// app is the application of the peer under test: one stage of a test target. A link to rping
-// has none.
+// app is the application of the peer under test: one stage of a test target. A link to rping has none.
 type app struct {
 	*target.Ready
 	t      *trial
@@ -150,8 +149,7 @@ func (a *app) join() {
 	a.joined = true
 }
 
-// settle judges what the last connection left at the target: memory, and the QP's end
-// where the stream had to end.
+// settle judges what the last connection left at the target: memory, and the QP's end where the stream had to end.
 func (t *trial) settle() {
 	a := t.last
 	if a == nil {

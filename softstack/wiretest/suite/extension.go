@@ -11,9 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// extended is a connection to a peer that takes RFC 7306. There is no bit for it in
-// the RFC, so the peer's offer in private data is what counts (package rdmap). That
-// another peer refuses these opcodes is the matter of W-52.
+// extended is a connection to a peer that takes RFC 7306. There is no bit for it in the RFC, so the peer's offer in
+// private data is what counts (package rdmap). That another peer refuses these opcodes is the matter of W-52.
 func (t *trial) extended() *link {
 	l := t.connect()
 	if !l.extended() {
@@ -82,8 +81,7 @@ var extensionRows = []row{
 				if n > rdmap.ImmediateLen {
 					code = rdmap.TermUntaggedTooLong
 				}
-				// RFC 7306 names no code of its own: too long for its buffer is DDP's error,
-				// too short is RDMAP's.
+				// RFC 7306 names no code of its own: too long for its buffer is DDP's error, too short is RDMAP's.
 				t.extended().bad(wiretest.Untagged(rdmap.OpImmediate, ddp.QNSend, 1, make([]byte, n)), code,
 					rdmap.TermStream)
 			}

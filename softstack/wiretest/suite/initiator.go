@@ -16,8 +16,7 @@ import (
 // quiet is how long silence has to last: a thread's turn on a busy machine.
 const quiet = 300 * time.Millisecond
 
-// reply answers the peer's Request by a right Reply, changed by frame and then by octets;
-// either may be nil.
+// reply answers the peer's Request by a right Reply, changed by frame and then by octets; either may be nil.
 func (l *link) reply(frame func(*mpa.Frame), octets func(*wiretest.Startup)) error {
 	f := &mpa.Frame{Reply: true, Rev: l.req.Rev, CRC: true, Enhanced: l.req.Enhanced}
 	if f.Enhanced {
@@ -52,8 +51,7 @@ func (l *link) joins() *target.Joined {
 	return j
 }
 
-// fails requires the connect to fail and the stream to end, without a Terminate but one of
-// the reasons.
+// fails requires the connect to fail and the stream to end, without a Terminate but one of the reasons.
 func (l *link) fails(codes ...rdmap.TermCode) *target.Joined {
 	j := l.joins()
 	if j.Error == "" {

@@ -20,8 +20,7 @@ type peer struct {
 // nothing, so every other peer costs this once.
 const silence = 500 * time.Millisecond
 
-// meet finds out who is there. Who does not answer a right Request cannot be asked
-// anything.
+// meet finds out who is there. Who does not answer a right Request cannot be asked anything.
 func meet(addr string, limit time.Duration) (*peer, error) {
 	p := &peer{addr: addr, limit: limit}
 	for _, wait := range []time.Duration{silence, limit} {

@@ -13,9 +13,8 @@ type Options struct {
 	Hazard bool // run what crashes unpatched kernels
 }
 
-// Run aims the selected cases at the peer, one after the other, and returns when all
-// have a verdict, or soon after ctx ends. addr is where it serves rping, or the control
-// port of a test target, which greets.
+// Run aims the selected cases at the peer, one after the other, and returns when all have a verdict, or soon after ctx
+// ends. addr is where it serves rping, or the control port of a test target, which greets.
 func Run(ctx context.Context, addr string, o Options) conform.Report {
 	o.Options = o.Options.WithDefaults(Catalogue)
 	p, err := meet(addr, o.CaseTimeout)

@@ -91,9 +91,8 @@ func request() *mpa.Frame {
 // connect exchanges a right Request, changed by bend, for an accepting Reply.
 func (t *trial) connect(bend ...func(*mpa.Frame)) *link { return t.connectTo(plainStage(), bend...) }
 
-// connectTo is connect to a test target in a stage. It goes on when the peer's
-// application has its connection, too: what a peer makes of an FPDU that comes before is
-// the matter of one case, x-11/first-fpdu.
+// connectTo is connect to a test target in a stage. It goes on when the peer's application has its connection, too:
+// what a peer makes of an FPDU that comes before is the matter of one case, x-11/first-fpdu.
 func (t *trial) connectTo(o target.Stage, bend ...func(*mpa.Frame)) *link {
 	l := t.reach(o, bend...)
 	l.settled()

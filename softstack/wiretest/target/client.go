@@ -29,9 +29,8 @@ type Client struct {
 	ids  int // of the stage's posts
 }
 
-// Find connects to a test target's control port. It waits for the greeting as long as
-// silence says, for every later answer as long as wait says beyond what was asked for.
-// ErrSilent: there is somebody, and no test target.
+// Find connects to a test target's control port. It waits for the greeting as long as silence says, for every later
+// answer as long as wait says beyond what was asked for. ErrSilent: there is somebody, and no test target.
 func Find(addr string, silence, wait time.Duration) (*Client, error) {
 	c, err := net.DialTimeout("tcp", addr, wait)
 	if err != nil {
@@ -93,8 +92,7 @@ func (v *Client) Post(p ...Post) (uint64, error) {
 	return first, err
 }
 
-// Completions waits for n more completions and returns all there are, fewer when
-// the time is over.
+// Completions waits for n more completions and returns all there are, fewer when the time is over.
 func (v *Client) Completions(n int, wait time.Duration) ([]Completion, error) {
 	r, err := v.ask(&request{Do: doCompletions, N: n, WaitMS: int(wait.Milliseconds())}, wait)
 	if err != nil {

@@ -69,8 +69,7 @@ type Ready struct {
 	Revokes bool              `json:"revokes"`
 }
 
-// Post is one send request. Payload, and what a read or an atomic fetches, lies at the
-// beginning of Work.
+// Post is one send request. Payload, and what a read or an atomic fetches, lies at the beginning of Work.
 type Post struct {
 	Op    rdma.Opcode `json:"op"`
 	Len   int         `json:"len"`

@@ -35,8 +35,7 @@ const (
 	replyLimit     = 10 * time.Second
 )
 
-// Serve serves control connections until ctx ends, and then returns nil when all have
-// ended. It closes l.
+// Serve serves control connections until ctx ends, and then returns nil when all have ended. It closes l.
 func Serve(ctx context.Context, l net.Listener, c Config) error {
 	if c.MaxClients <= 0 {
 		c.MaxClients = defaultClients
@@ -93,8 +92,7 @@ type session struct {
 	stage   *stage            // nil before the first
 }
 
-// serve answers until the client leaves, or is silent for too long. The connection is the
-// caller's to close.
+// serve answers until the client leaves, or is silent for too long. The connection is the caller's to close.
 func (s *session) serve(ctx context.Context) (err error) {
 	stop := context.AfterFunc(ctx, func() { s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()

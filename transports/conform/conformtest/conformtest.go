@@ -1,5 +1,4 @@
-// Package conformtest runs the conformance suite as Go tests: a subtest a case,
-// named by its ID.
+// Package conformtest runs the conformance suite as Go tests: a subtest a case, named by its ID.
 //
 // The harness stays the caller's: Run does not close it. Cases run one after another, as
 // the harness's devices may be shared.
@@ -11,10 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// Run executes the selected cases. A red verdict fails its subtest; an undeclared
-// capability skips it with the evidence; a failure that is not red, or that the
-// ledger expects, is logged. A harness that cannot supply devices is a failure:
-// whoever asked for it by name has to know.
+// Run executes the selected cases. A red verdict fails its subtest; an undeclared capability skips it with the
+// evidence; a failure that is not red, or that the ledger expects, is logged. A harness that cannot supply devices is a
+// failure: whoever asked for it by name has to know.
 func Run(t *testing.T, h *conform.Harness, o conform.Options) {
 	t.Helper()
 	r, err := conform.NewDeviceRunner(h, o)

@@ -198,8 +198,7 @@ func receiveAmongOwn(t *testing.T, open Open) {
 	}
 }
 
-// ownAmongReceives has far send as fast as near polls, and looks for the one completion
-// of near's own.
+// ownAmongReceives has far send as fast as near polls, and looks for the one completion of near's own.
 func ownAmongReceives(t *testing.T, open Open) {
 	for _, room := range []int{1, 2, 8} {
 		p := connect(t, open, transports.Config{Window: 4096, SendDepth: 64, RecvDepth: 64})
@@ -218,8 +217,7 @@ func ownAmongReceives(t *testing.T, open Open) {
 			return n
 		}
 		own := false
-		// An iWARP responder is silent before the initiator's first FPDU (RFC 5044
-		// section 7.1.2).
+		// An iWARP responder is silent before the initiator's first FPDU (RFC 5044 section 7.1.2).
 		p.near.post(transports.Op{Kind: transports.KindWrite, Len: 8, Flags: transports.Unsignaled})
 		p.until("own completion", func() bool {
 			posted += posting(p.near, recvs[:64-(posted-p.near.received())])

@@ -1,9 +1,8 @@
 // Package sessiontest is the test body that every transport shares: claims about
 // [transports.Session] that hold whatever lies below, each byte checked.
 //
-// A pair owns both sessions, their listener and transports, and closes them when
-// its test ends. Both ends are in the test's process, and driven from one goroutine unless
-// a claim is about two. Speed is never asserted.
+// A pair owns both sessions, their listener and transports, and closes them when its test ends. Both ends are in the
+// test's process, and driven from one goroutine unless a claim is about two. Speed is never asserted.
 package sessiontest
 
 import (
@@ -21,8 +20,7 @@ import (
 // waitLimit bounds every wait for something that must happen.
 const waitLimit = 10 * time.Second
 
-// Open makes the two transports of a test and the address that far listens at.
-// They are closed by the test.
+// Open makes the two transports of a test and the address that far listens at. They are closed by the test.
 type Open func(t testing.TB) (near, far transports.Transport, addr string)
 
 // end is one side of a pair.

@@ -94,8 +94,7 @@ func (p *pair) draw(r *rand.Rand, k int) transports.Op {
 	op.Local, op.Remote = source, mixInbox+uint64(k)*mixRegion
 	if op.Kind == transports.KindRead {
 		op.Local, op.Remote = mixOutbox+uint64(k)*mixRegion, source
-		// An unsignaled read has no completion to wait for, and the barrier would not
-		// prove it done.
+		// An unsignaled read has no completion to wait for, and the barrier would not prove it done.
 		return op
 	}
 	if r.IntN(3) == 0 {
@@ -107,8 +106,7 @@ func (p *pair) draw(r *rand.Rand, k int) transports.Op {
 	return op
 }
 
-// twoThreads lets two goroutines exchange messages in turn, each with its number
-// and pattern.
+// twoThreads lets two goroutines exchange messages in turn, each with its number and pattern.
 func twoThreads(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)
 	for _, e := range []*end{p.near, p.far} { // before anybody sends

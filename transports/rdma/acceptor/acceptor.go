@@ -1,11 +1,9 @@
-// Package acceptor takes connections for a listener with bounded memory: each waits in a
-// slot while its connection request is read, and then in a queue for the application. When
-// all slots are taken, the connection that has sent nothing for longest gives way, so that
-// silent peers cannot keep others out for long.
+// Package acceptor takes connections for a listener with bounded memory: each waits in a slot while its connection
+// request is read, and then in a queue for the application. When all slots are taken, the connection that has sent
+// nothing for longest gives way, so that silent peers cannot keep others out for long.
 //
-// An Acceptor owns its goroutines, which Close joins. A connection belongs to the function
-// that reads its request. A request that Next returned is the application's; those that
-// wait at Close are handed to its refuse.
+// An Acceptor owns its goroutines, which Close joins. A connection belongs to the function that reads its request. A
+// request that Next returned is the application's; those that wait at Close are handed to its refuse.
 //
 // A connection gives way by a deadline in the past, so reading must end with it.
 package acceptor
@@ -112,8 +110,7 @@ func (a *Acceptor[C, R]) takeSlot() bool {
 	}
 }
 
-// evict ends the longest silent connection, unless it came only just now. It returns when
-// to look again.
+// evict ends the longest silent connection, unless it came only just now. It returns when to look again.
 func (a *Acceptor[C, R]) evict(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,8 +165,7 @@ func (a *Acceptor[C, R]) Offer(r R) error {
 	}
 }
 
-// Next returns the oldest request, rdma.ErrClosed, or the end of ctx, over which a request
-// that waits is preferred.
+// Next returns the oldest request, rdma.ErrClosed, or the end of ctx, over which a request that waits is preferred.
 func (a *Acceptor[C, R]) Next(ctx context.Context) (r R, err error) {
 	select {
 	case <-a.done:
@@ -191,8 +187,7 @@ func (a *Acceptor[C, R]) Next(ctx context.Context) (r R, err error) {
 	}
 }
 
-// Waiting is how many requests Next would give out, and Reading how many connections are
-// read of at most how many.
+// Waiting is how many requests Next would give out, and Reading how many connections are read of at most how many.
 func (a *Acceptor[C, R]) Waiting() int             { return len(a.queue) }
 func (a *Acceptor[C, R]) Reading() (now, most int) { return len(a.slots), cap(a.slots) }
 

@@ -1,7 +1,6 @@
-// Package tlsf divides a range of units: two-level segregated fit (Masmano, Ripoll,
-// Crespo and Real, ECRTS 2004). Alloc and Free take constant time, and what it knows
-// of the blocks lies beside the range and not in it, so that neither a peer that
-// writes there nor an owner that writes past its block can spoil it.
+// Package tlsf divides a range of units: two-level segregated fit (Masmano, Ripoll, Crespo and Real, ECRTS 2004). Alloc
+// and Free take constant time, and what it knows of the blocks lies beside the range and not in it, so that neither a
+// peer that writes there nor an owner that writes past its block can spoil it.
 //
 // A block is the caller's from Alloc to Free. A Heap is one goroutine's at a time.
 //
