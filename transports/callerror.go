@@ -24,8 +24,7 @@ const (
 )
 
 var callCodeNames = [numCallCodes]string{"Unknown", "Canceled", "DeadlineExceeded", "InvalidArgument", "NotFound",
-	"ResourceExhausted",
-	"Unimplemented", "Internal", "Unavailable", "DataLoss"}
+	"ResourceExhausted", "Unimplemented", "Internal", "Unavailable", "DataLoss"}
 
 // String is the code as messages name it.
 func (c CallCode) String() string {

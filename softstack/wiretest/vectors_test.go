@@ -205,8 +205,7 @@ func TestOverridesChangeOneThing(t *testing.T) {
 		s    *Segment
 		want []byte
 	}{
-		"pad": {right().Pad(1, 2, 3),
-			crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f010203"))},
+		"pad":    {right().Pad(1, 2, 3), crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f010203"))},
 		"no pad": {right().Pad(), crcOf(unhex("00174143 00000000 00000000 00000001 00000000 68656c6c 6f"))},
 		"cut":    {right().Cut(5), unhex("0017414300")},
 		"dv":     {right().DV(2), crcOf(unhex("00174243 00000000 00000000 00000001 00000000 68656c6c 6f000000"))},

@@ -35,8 +35,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	for _, g := range []string{"dev", "qps", "ord", "snd", "inl", "imm", "wim", "rdw", "rdr", "atm", "fen", "srq",
-		"rnr",
-		"acc", "inv", "mw", "flu", "cqo", "evt", "lrg", "pri", "cm", "dth"} {
+		"rnr", "acc", "inv", "mw", "flu", "cqo", "evt", "lrg", "pri", "cm", "dth"} {
 		if groups[g] == 0 {
 			t.Errorf("group %s is empty", g)
 		}

@@ -37,9 +37,8 @@ var invCases = []Case{
 			c.noReceive(sendInv(1, far.mr.RKey()))
 			e.notRevoked(far)
 		}},
-	{ID: "inv/solicited", Clause: "RFC 5040 §4.7, §5.3",
-		Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite),
-			Features: rdma.FeatEvents | rdma.FeatSolicited},
+	{ID: "inv/solicited", Clause: "RFC 5040 §4.7, §5.3", Needs: rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite),
+		Features: rdma.FeatEvents | rdma.FeatSolicited},
 		Requirement: "A solicited send with invalidate raises the event and revokes.", Run: func(e *Env) {
 			c := e.connect(connOpts{})
 			near, far := c.nearFar(64, revocable)

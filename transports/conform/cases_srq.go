@@ -54,8 +54,7 @@ var srqCases = []Case{
 						slot := int(uint32(wc.ID))
 						c.b.r.judge(want{id: wc.ID, op: rdma.WCRecv, bytes: size}, &wc)
 						e.equal(fmt.Sprintf("message %d of qp %d", arrivals[k], c.b.num),
-							dst.data()[slot*size:slot*size+size],
-							patternOf(size, uint64(k)<<32+uint64(arrivals[k])))
+							dst.data()[slot*size:slot*size+size], patternOf(size, uint64(k)<<32+uint64(arrivals[k])))
 						arrivals[k]++
 						taken++
 						inFlight--

@@ -163,8 +163,7 @@ type outcome struct {
 // On the local class the requester may learn of a refusal only through the Terminate, so several statuses are legal; a
 // write or send may have succeeded before it arrived (RFC 5040 §5.5).
 var lateRefusal = []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusRemOpErr, rdma.StatusRemInvReqErr,
-	rdma.StatusRemAbortErr,
-	rdma.StatusWRFlushErr, rdma.StatusFatalErr, rdma.StatusGeneralErr}
+	rdma.StatusRemAbortErr, rdma.StatusWRFlushErr, rdma.StatusFatalErr, rdma.StatusGeneralErr}
 
 // accessRefused: the key, bounds or rights do not allow it (IBTA C9-222.1.1, RFC 5040 §7.2).
 func accessRefused(codes ...uint32) outcome {

@@ -191,8 +191,7 @@ func TestJUnitOfATransportWithoutADeviceIsOneSkippedCase(t *testing.T) {
 
 func TestJUnitCountsAndNames(t *testing.T) {
 	reps := append(slices.Clone(sample), NotRunReport("verbs", errors.New("no RDMA device"),
-		Options{Only: []string{"ord/*"}}),
-		Report{Transport: "lite", Err: fmt.Errorf("no case selected: %w", ErrUsage)})
+		Options{Only: []string{"ord/*"}}), Report{Transport: "lite", Err: fmt.Errorf("no case selected: %w", ErrUsage)})
 	root := writeJUnit(t, reps...)
 	sum := map[string]int{}
 	names := map[string]bool{}

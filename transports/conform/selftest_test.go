@@ -34,8 +34,7 @@ func memPair(cfg memdev.Config) conform.Opener {
 var absent = map[string]bool{"rdr/sink-remote-write": true, "rnr/ends-connection": true, "wim/ends-connection": true,
 	"cm/passive-waits":  true,
 	"pri/limit-refused": true, "pri/covers-unsignaled": true, "pri/fence-holds": true, "acc/kept": true,
-	"cm/over-ipv6": true,
-	"dth/link-cut": true, "dth/stopped-peer": true, "dth/loss": true, "dth/loss-atomics": true}
+	"cm/over-ipv6": true, "dth/link-cut": true, "dth/stopped-peer": true, "dth/loss": true, "dth/loss-atomics": true}
 
 // judgeReference requires a pass of every case that is not about an absence. A
 // may is informational on the reference device too.

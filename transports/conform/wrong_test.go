@@ -140,9 +140,8 @@ var bends = append([]bendRow{
 		"acc/file-mapping", "acc/fork", "lrg/above-4gib", "acc/read-only-pages", "acc/on-demand", "acc/on-demand-page",
 		"acc/on-demand-in-flight"}},
 	{"an address of IPv6 is another", leave[bend], []string{"cm/over-ipv6"}},
-	{"limits are not kept", onCaps(halved),
-		[]string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
-			"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
+	{"limits are not kept", onCaps(halved), []string{"dev/limits-exceeded", "cqo/depth-range", "cm/ird-ord-range",
+		"cm/private-data-too-long", "snd/too-many-elements", "lrg/over-max"}},
 	{"limits are not reached", onCaps(doubled),
 		[]string{"dev/limits-creatable", "cm/private-data", "cm/ird-ord", "cm/reject"}},
 	{"undeclared operation", onCaps(func(c *rdma.Caps) { c.Ops &^= rdma.Ops(rdma.OpFetchAdd) }),
@@ -160,8 +159,7 @@ var bends = append([]bendRow{
 		}
 	}, []string{"dev/qp-needs-cqs"}},
 
-	{"a list goes on behind the refused request", onPost(onwards(rdma.QP.PostSend)),
-		[]string{"dev/post-list-partial"}},
+	{"a list goes on behind the refused request", onPost(onwards(rdma.QP.PostSend)), []string{"dev/post-list-partial"}},
 	{"an srq list goes on behind the refused receive",
 		func(b *bend) { b.srqRecv = onwards(rdma.SRQ.PostRecv) }, []string{"srq/list-partial"}},
 	{"a full send queue drops", onPost(taken(rdma.ErrQueueFull, rdma.QP.PostSend)), []string{"snd/send-queue-full"}},
@@ -264,8 +262,7 @@ var bends = append([]bendRow{
 	{"errors are successes", onWC(func(wc *rdma.WC) { wc.Status = rdma.StatusSuccess }),
 		[]string{"ord/unsignaled-error", "flu/unsignaled",
 			"snd/receive-bad-key", "snd/receive-revoked", "acc/receive-rights", "wim/bad-key", "wim/no-receive",
-			"inv/not-before-delivery", "rdr/ird-zero", "rdr/sink-read-only",
-			"dth/waiting-read"}},
+			"inv/not-before-delivery", "rdr/ird-zero", "rdr/sink-read-only", "dth/waiting-read"}},
 	{"polls tell more than they give", func(b *bend) {
 		b.poll = func(inner rdma.CQ, dst []rdma.WC) (int, error) {
 			n, err := inner.Poll(dst)

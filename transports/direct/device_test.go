@@ -20,8 +20,7 @@ func TestCapsFollowTheDevice(t *testing.T) {
 	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
 	defer d.Close()
 	all := transports.Kinds(transports.KindSend, transports.KindSendImm, transports.KindWrite, transports.KindWriteImm,
-		transports.KindRead,
-		transports.KindFetchAdd, transports.KindCmpSwap, transports.KindRecv)
+		transports.KindRead, transports.KindFetchAdd, transports.KindCmpSwap, transports.KindRecv)
 	for _, c := range []struct {
 		what string
 		bend func(*rdma.Caps)

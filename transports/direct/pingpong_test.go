@@ -39,8 +39,7 @@ func TestPingPongKeepsTheBooks(t *testing.T) {
 			t.Errorf("ask %+v, done %+v", ask, d)
 		}
 		answer := transports.PingPongStep{Answer: transports.Op{Kind: transports.KindSend, Local: 128, Len: 4, Slot: 6},
-			HasAnswer: true,
-			Until:     rdma.UntilRecv, Slot: 7, Looks: 10}
+			HasAnswer: true, Until: rdma.UntilRecv, Slot: 7, Looks: 10}
 		if d := step(t, r.far, &answer, 1)[0]; answer.HasAnswer || d.Slot != 7 || d.Kind != transports.KindRecv ||
 			d.Len != 4 {
 			t.Errorf("answer %+v, done %+v", answer, d)

@@ -28,8 +28,7 @@ func TestOutstandingWorkIsFlushedInOrderAndOnce(t *testing.T) {
 	}{
 		"Fail":       {func(a, _ *side) error { return a.qp.Fail() }, nil},
 		"Fail twice": {func(a, _ *side) error { return errors.Join(a.qp.Fail(), a.qp.Fail()) }, nil},
-		"Close": {func(a, _ *side) error { return a.qp.Close() },
-			[]rdma.EventType{rdma.EventPeerDisconnect}},
+		"Close":      {func(a, _ *side) error { return a.qp.Close() }, []rdma.EventType{rdma.EventPeerDisconnect}},
 		"Close twice": {func(a, _ *side) error { return errors.Join(a.qp.Close(), a.qp.Close()) },
 			[]rdma.EventType{rdma.EventPeerDisconnect}},
 		"Fail then Close": {func(a, _ *side) error { return errors.Join(a.qp.Fail(), a.qp.Close()) },

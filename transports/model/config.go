@@ -30,8 +30,7 @@ type Config struct {
 // presets are fits; doc.go says to what.
 var presets = map[string]Config{
 	"cx3": {Service: 170 * time.Nanosecond, Wire: 550 * time.Nanosecond, Doorbell: 100 * time.Nanosecond,
-		Miss: 850 * time.Nanosecond, Inflight: 1,
-		Keys: 128, Translations: 1 << 10, QPs: 400, Page: 4096, Gbps: 40},
+		Miss: 850 * time.Nanosecond, Inflight: 1, Keys: 128, Translations: 1 << 10, QPs: 400, Page: 4096, Gbps: 40},
 	"cx5": {Service: 30 * time.Nanosecond, Wire: 450 * time.Nanosecond, Doorbell: 100 * time.Nanosecond,
 		Miss: 500 * time.Nanosecond, Inflight: 11,
 		Keys: 16 << 10, Translations: 32 << 10, QPs: 4 << 10, Page: 4096, Gbps: 100},

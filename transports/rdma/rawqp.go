@@ -41,8 +41,7 @@ const (
 )
 
 var qpAttrNames = [numQPAttrs]string{"pkey_index", "port", "access_flags", "av", "path_mtu", "dest_qpn", "rq_psn",
-	"max_dest_rd_atomic",
-	"min_rnr_timer", "sq_psn", "timeout", "retry_cnt", "rnr_retry", "max_qp_rd_atomic"}
+	"max_dest_rd_atomic", "min_rnr_timer", "sq_psn", "timeout", "retry_cnt", "rnr_retry", "max_qp_rd_atomic"}
 
 // String lists the names, comma separated.
 func (a QPAttrs) String() string {

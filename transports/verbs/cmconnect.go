@@ -150,8 +150,7 @@ func (m *manager) reach(ctx context.Context, id *cmID, addr string) error {
 	id.do(func(id *C.struct_va_cm_id) C.int { through = C.GoString(C.vb_name(id.verbs)); return 0 })
 	if through != m.dev.dev {
 		return &rdma.AdviceError{Err: fmt.Errorf("%w: rdma_cm leads there through %s, not %s", rdma.ErrUnreachable,
-			through, m.dev.dev),
-			Try: fmt.Sprintf("an address of the network of %s", m.dev.dev)}
+			through, m.dev.dev), Try: fmt.Sprintf("an address of the network of %s", m.dev.dev)}
 	}
 	if err := id.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_resolve_route(id, ms) }); err != nil {
 		return failed(opResolve, to.Addr().String(), err)

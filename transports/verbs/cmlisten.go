@@ -71,8 +71,7 @@ func (m *manager) listenAt(at netip.AddrPort, backlog int) (*cmListener, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &cmListener{m: m, id: id,
-		Acceptor: acceptor.New[*net.TCPConn, *cmRequest](acceptor.Limits{Backlog: backlog})}
+	l := &cmListener{m: m, id: id, Acceptor: acceptor.New[*net.TCPConn, *cmRequest](acceptor.Limits{Backlog: backlog})}
 	id.listen = l
 	sa := sockaddr(at)
 	var real netip.AddrPort

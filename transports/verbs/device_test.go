@@ -58,8 +58,7 @@ func newEnd(t *testing.T, cfg Config) *end {
 	t.Cleanup(func() { ended(t, e.mr.Close()) })
 	e.cq = must(dev.NewCQ(4 * testDepth))(t)
 	t.Cleanup(func() { ended(t, e.cq.Close()) })
-	e.qp = must(dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth,
-		RecvDepth: testDepth}))(t)
+	e.qp = must(dev.NewQP(rdma.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, SendDepth: testDepth, RecvDepth: testDepth}))(t)
 	t.Cleanup(func() { ended(t, e.qp.Close()) })
 	return e
 }
@@ -157,8 +156,7 @@ func TestFirstMessageArrives(t *testing.T) {
 				done <- err
 			}()
 			must(from.Connect(ctx, l.Addr(), p))(t)
-			must(from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1,
-				SGE: [4]rdma.SGE{a.sge(0, 8)}}}))(t)
+			must(from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}}}))(t)
 			begun := time.Now()
 			noError(t, <-done)
 			wcs := make([]rdma.WC, 4)

@@ -18,8 +18,7 @@ func TestFramesHaveTheseBytes(t *testing.T) {
 		want string // without the zeros at the end
 	}{
 		{frame{kind: frameRequest, endpoint: e}, "72707678" + "01010005" + "00010203" + "00abcdef" + "0405" + "040207" +
-			"000000" +
-			"00000400" + "00000000000000000000ffff0a000001" + "68656c6c6f"},
+			"000000" + "00000400" + "00000000000000000000ffff0a000001" + "68656c6c6f"},
 		{frame{kind: frameRefuse, why: refusedFabric}, "72707678" + "010302"},
 		{frame{kind: frameRefuse, endpoint: endpoint{Private: []byte{1}}}, "72707678" + "01030001" +
 			strings.Repeat("00", 36) + "01"},

@@ -158,9 +158,8 @@ func chooseGID(entries []gidEntry, local netip.Addr) (gidEntry, error) {
 		object = "for " + local.String()
 	}
 	if len(entries) == 0 {
-		return gidEntry{}, &rdma.OpError{Op: "choose gid", Object: object,
-			Err: &rdma.AdviceError{Err: errNoGID,
-				Try: "ip link set up and an address for its network interface, or another port with -i"}}
+		return gidEntry{}, &rdma.OpError{Op: "choose gid", Object: object, Err: &rdma.AdviceError{Err: errNoGID,
+			Try: "ip link set up and an address for its network interface, or another port with -i"}}
 	}
 	best := slices.MinFunc(entries, func(a, b gidEntry) int {
 		return slices.Compare(gidRank(&a, local), gidRank(&b, local))

@@ -67,8 +67,7 @@ func TestInfiniBandSharesItsTypeNameWithRoCEv1(t *testing.T) {
 func TestSlotsThatAnswerEINVALAreEmpty(t *testing.T) {
 	for _, at := range []string{"gids/1", "gid_attrs/types/1"} {
 		root := sysfsPort(t, map[string]string{"link_layer": "Ethernet", "gids/0": mapped,
-			"gid_attrs/types/0": "RoCE v2",
-			"gids/1":            linkLocal, "gid_attrs/types/1": "RoCE v2"})
+			"gid_attrs/types/0": "RoCE v2", "gids/1": linkLocal, "gid_attrs/types/1": "RoCE v2"})
 		fail := error(syscall.EINVAL)
 		read := fileReader(func(name string) ([]byte, error) {
 			if strings.HasSuffix(name, at) {

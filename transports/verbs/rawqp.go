@@ -28,8 +28,7 @@ var rawMask = map[rdma.QPAttrs]C.int{
 
 // rawStates is waistState the other way round.
 var rawStates = map[rdma.QPState]C.int{rdma.QPReset: C.VA_QPS_RESET, rdma.QPInit: C.VA_QPS_INIT,
-	rdma.QPRTR: C.VA_QPS_RTR,
-	rdma.QPRTS: C.VA_QPS_RTS, rdma.QPSQD: C.VA_QPS_SQD, rdma.QPErr: C.VA_QPS_ERR}
+	rdma.QPRTR: C.VA_QPS_RTR, rdma.QPRTS: C.VA_QPS_RTS, rdma.QPSQD: C.VA_QPS_SQD, rdma.QPErr: C.VA_QPS_ERR}
 
 // NewRawQP makes a queue pair in RESET. An iWARP device has none: what its QP needs is a TCP connection.
 func (d *Device) NewRawQP(cfg rdma.QPConfig) (rdma.RawQP, error) {

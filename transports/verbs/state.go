@@ -160,8 +160,7 @@ func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) er
 
 func (d *Device) toRTS(qp *C.struct_va_qp, psn uint32, ord, rnr int) error {
 	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_RTS, sq_psn: C.uint32_t(psn), max_rd_atomic: C.uint8_t(ord),
-		rnr_retry: C.uint8_t(rnr),
-		timeout:   C.uint8_t(d.cfg.Timeout), retry_cnt: C.uint8_t(d.cfg.Retry)}
+		rnr_retry: C.uint8_t(rnr), timeout: C.uint8_t(d.cfg.Timeout), retry_cnt: C.uint8_t(d.cfg.Retry)}
 	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_TIMEOUT|C.VA_QP_RETRY_CNT|C.VA_QP_RNR_RETRY|C.VA_QP_SQ_PSN|
 		C.VA_QP_MAX_RD_ATOMIC)
 }

@@ -168,8 +168,7 @@ func (st *stage) post(posts []Post) error {
 			return fmt.Errorf("%v: %w", p.Op, rdma.ErrNotSupported)
 		}
 		wr := rdma.SendWR{ID: uint64(FirstPost + st.posted), Op: p.Op, Flags: rdma.Signaled, RKey: p.STag,
-			RemoteAddr: p.TO,
-			CompareAdd: p.Value, Swap: p.Swap, Imm: uint32(p.Value)}
+			RemoteAddr: p.TO, CompareAdd: p.Value, Swap: p.Swap, Imm: uint32(p.Value)}
 		if p.Fence {
 			wr.Flags |= rdma.Fence
 		}
