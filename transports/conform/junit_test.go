@@ -240,11 +240,7 @@ func TestJUnitCountsAndNames(t *testing.T) {
 	if got := root.all("testsuite")[1].all("testcase")[0].attr("time"); got != "0.012" {
 		t.Errorf("time %q, want 0.012", got)
 	}
-}
-
-func TestJUnitWithoutReports(t *testing.T) {
-	root := writeJUnit(t)
-	if len(root.Children) != 0 || root.attr("tests") != "0" {
-		t.Errorf("%+v, want an empty run", root)
+	if root := writeJUnit(t); len(root.Children) != 0 || root.attr("tests") != "0" {
+		t.Errorf("without reports: %+v, want an empty run", root)
 	}
 }

@@ -27,11 +27,7 @@ func memory() *Harness {
 	}}
 }
 
-func returns(err error) func(*Env) {
-	return func(*Env) {
-		mustRun(err)
-	}
-}
+func returns(err error) func(*Env) { return func(*Env) { mustRun(err) } }
 
 var mismatch = &Mismatch{Want: []string{"this", "that"}, Got: "something else"}
 

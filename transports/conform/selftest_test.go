@@ -36,10 +36,13 @@ var absent = map[string]bool{"rdr/sink-remote-write": true, "rnr/ends-connection
 	"pri/limit-refused": true, "pri/covers-unsignaled": true, "pri/fence-holds": true, "acc/kept": true,
 	"cm/over-ipv6": true, "dth/link-cut": true, "dth/stopped-peer": true, "dth/loss": true, "dth/loss-atomics": true}
 
-// judgeReference requires a pass of every case that is not about an absence. A
-// may is informational on the reference device too.
-func judgeReference(t *testing.T, rep conform.Report) {
+// passes requires a pass of every case that is not about an absence. A may is informational here too.
+func passes(t *testing.T, h *conform.Harness, o conform.Options) conform.Report {
 	t.Helper()
+	rep := conform.Run(t.Context(), h, o)
+	if err := h.Close(); err != nil {
+		t.Errorf("close harness: %v", err)
+	}
 	if rep.Err != nil {
 		t.Fatal(rep.Err)
 	}
@@ -56,17 +59,13 @@ func judgeReference(t *testing.T, rep conform.Report) {
 	if rep.Red() || conform.ExitCode(rep) != conform.ExitOK {
 		t.Errorf("red %v, exit code %d", rep.Red(), conform.ExitCode(rep))
 	}
+	return rep
 }
 
 // TestReferencePasses: every case passes on the device that was written as the reference, and leaves no object open.
 func TestReferencePasses(t *testing.T) {
 	t.Parallel()
-	h := mem(memdev.Config{Seed: 1})
-	rep := conform.Run(t.Context(), h, conform.Options{Strict: true})
-	if err := h.Close(); err != nil {
-		t.Errorf("close harness: %v", err)
-	}
-	judgeReference(t, rep)
+	rep := passes(t, mem(memdev.Config{Seed: 1}), conform.Options{Strict: true})
 	if n := len(rep.Results); n < 75 {
 		t.Errorf("only %d cases ran", n)
 	}
@@ -78,13 +77,8 @@ func TestReferencePasses(t *testing.T) {
 // TestSlowAnswersPass: reads that are outstanding for a while give fences, ORD and order something to hold.
 func TestSlowAnswersPass(t *testing.T) {
 	t.Parallel()
-	h := mem(memdev.Config{Seed: 2, ReadDelay: 100 * time.Microsecond})
-	rep := conform.Run(t.Context(), h, conform.Options{Seed: 2,
-		Only: []string{"ord", "rdr", "atm", "fen", "flu/error*"}})
-	if err := h.Close(); err != nil {
-		t.Errorf("close harness: %v", err)
-	}
-	judgeReference(t, rep)
+	passes(t, mem(memdev.Config{Seed: 2, ReadDelay: 100 * time.Microsecond}),
+		conform.Options{Seed: 2, Only: []string{"ord", "rdr", "atm", "fen", "flu/error*"}})
 }
 
 // The first two completions belong to the message that every connection starts with.

@@ -2,7 +2,6 @@ package memdev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -49,9 +48,7 @@ func TestConnectionLimits(t *testing.T) {
 	for _, p := range bad {
 		fails(t, fmt.Sprintf("Accept with %+v", p), errOf(r.Accept(soon(t), d.b.qp, p)), rdma.ErrInvalid)
 	}
-	if _, err := r.Accept(soon(t), d.a.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("Accept with the QP of another device = %v, want ErrInvalid", err)
-	}
+	fails(t, "Accept with the QP of another device", errOf(r.Accept(soon(t), d.a.qp, rdma.ConnParam{})), rdma.ErrInvalid)
 	fails(t, "Reject with too much", r.Reject(soon(t), make([]byte, 513)), rdma.ErrInvalid)
 	must(r.Accept(soon(t), d.b.qp, rdma.ConnParam{}))(t) // still possible
 	ok(t, <-d.done)
@@ -61,14 +58,8 @@ func TestConnectionLimits(t *testing.T) {
 func TestNobodyListensThere(t *testing.T) {
 	d := newDialing(t)
 	other := newSide(t, NewFabric(Config{}), "other", ordinary())
-	for name, q := range map[string]rdma.QP{"no such address": d.a.qp, "an address of another fabric": other.qp} {
-		addr := d.l.Addr()
-		if q == d.a.qp {
-			addr = "nowhere:1"
-		}
-		if _, err := q.Connect(soon(t), addr, rdma.ConnParam{}); !errors.Is(err, rdma.ErrUnreachable) {
-			t.Errorf("%s: Connect = %v, want ErrUnreachable", name, err)
-		}
+	for addr, q := range map[string]rdma.QP{"nowhere:1": d.a.qp, d.l.Addr(): other.qp} { // the latter of another fabric
+		fails(t, "Connect to "+addr, errOf(q.Connect(soon(t), addr, rdma.ConnParam{})), rdma.ErrUnreachable)
 		same(t, "state", q.State(), rdma.QPInit)
 	}
 }
@@ -100,13 +91,9 @@ func TestUnansweredRequests(t *testing.T) {
 				r := must(d.l.Accept(ctx))(t)
 				err := <-d.done
 				for _, want := range tc.want {
-					if !errors.Is(err, want) {
-						t.Errorf("Connect = %v, want %v", err, want)
-					}
+					fails(t, "Connect", err, want)
 				}
-				if took := time.Since(start); took != tc.after {
-					t.Errorf("Connect took %v, want %v", took, tc.after)
-				}
+				same(t, "Connect took", time.Since(start), tc.after)
 				if _, err := r.Accept(context.Background(), d.b.qp, rdma.ConnParam{}); err == nil {
 					t.Error("a request that is gone was accepted")
 				}
@@ -125,10 +112,7 @@ func TestBacklogBoundsWaitingRequests(t *testing.T) {
 		done := make(chan error, 3)
 		for range 3 {
 			a := newSide(t, f, "", ordinary())
-			go func() {
-				_, err := a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})
-				done <- err
-			}()
+			go func() { done <- errOf(a.qp.Connect(context.Background(), l.Addr(), rdma.ConnParam{})) }()
 		}
 		synctest.Wait()
 		fails(t, "the third of two", <-done, rdma.ErrRejected)
@@ -146,10 +130,7 @@ func TestAcceptEndsWithContextAndClose(t *testing.T) {
 	fails(t, "Accept", errOf(d.l.Accept(ctx)), context.Canceled)
 	errs := make(chan error)
 	for range 2 {
-		go func() {
-			_, err := d.l.Accept(soon(t))
-			errs <- err
-		}()
+		go func() { errs <- errOf(d.l.Accept(soon(t))) }()
 	}
 	ok(t, d.l.Close())
 	for range 2 {
@@ -172,9 +153,7 @@ func TestAddresses(t *testing.T) {
 	for _, tc := range tests {
 		l := must(dev.Listen(soon(t), tc.listen, 1))(t)
 		defer l.Close()
-		if l.Addr() != tc.want {
-			t.Errorf("Listen(%q).Addr() = %q, want %q", tc.listen, l.Addr(), tc.want)
-		}
+		same(t, "address of Listen("+tc.listen+")", l.Addr(), tc.want)
 	}
 	fails(t, "second Listen", errOf(dev.Listen(soon(t), "mem:whatever", 1)), rdma.ErrAddrInUse)
 	fails(t, "backlog -1", errOf(dev.Listen(soon(t), "", -1)), rdma.ErrInvalid)
@@ -191,9 +170,8 @@ func TestDeathOfADeviceEndsItsConnectsAndListeners(t *testing.T) {
 		r := must(d.l.Accept(context.Background()))(t)
 		d.a.dev.Kill()
 		fails(t, "Connect", <-d.done, rdma.ErrState)
-		if _, err := r.Accept(context.Background(), d.b.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
-			t.Errorf("Accept of a dead peer's request = %v, want ErrState", err)
-		}
+		fails(t, "Accept of a dead peer's request", errOf(r.Accept(context.Background(), d.b.qp, rdma.ConnParam{})),
+			rdma.ErrState)
 		d.b.dev.Kill()
 		d.a = newSide(t, d.b.dev.fab, "c", ordinary())
 		d.connect(context.Background(), rdma.ConnParam{})
@@ -215,14 +193,10 @@ func TestConnectingNeedsTheInitState(t *testing.T) {
 	fails(t, "Accept with a closed QP", errOf(r.Accept(soon(t), spare, rdma.ConnParam{})), rdma.ErrClosed)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, acceptErr := r.Accept(ended, d.b.qp, rdma.ConnParam{})
-	_, connectErr := d.b.qp.Connect(ended, d.l.Addr(), rdma.ConnParam{})
-	_, listenErr := d.b.dev.Listen(ended, "", 1)
-	for name, err := range map[string]error{"Accept": acceptErr, "Connect": connectErr, "Listen": listenErr,
-		"Reject": r.Reject(ended, nil)} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s with an ended context = %v", name, err)
-		}
+	for name, err := range map[string]error{"Accept": errOf(r.Accept(ended, d.b.qp, rdma.ConnParam{})),
+		"Connect": errOf(d.b.qp.Connect(ended, d.l.Addr(), rdma.ConnParam{})),
+		"Listen":  errOf(d.b.dev.Listen(ended, "", 1)), "Reject": r.Reject(ended, nil)} {
+		fails(t, name+" with an ended context", err, context.Canceled)
 	}
 	must(r.Accept(soon(t), d.b.qp, rdma.ConnParam{}))(t)
 	ok(t, <-d.done)

@@ -81,9 +81,7 @@ func TestTriggers(t *testing.T) {
 			replay = append(replay, i)
 		}
 	}
-	if !slices.Equal(half, replay) {
-		t.Error("the same seed gave other strikes")
-	}
+	same(t, "strikes of the same seed", replay, half)
 }
 
 func TestTheSeedAndTheFaultsAreNamed(t *testing.T) {

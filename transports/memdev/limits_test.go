@@ -41,17 +41,12 @@ func TestRequestsRefusedAtOnce(t *testing.T) {
 	good1 := b.at(0, wr(rdma.OpWrite, 1, a.sge(0, 1)))
 	for name, bad := range tests {
 		t.Run(name, func(t *testing.T) {
-			n, err := a.qp.PostSend([]rdma.SendWR{good1, bad, good1})
-			if n != 1 || err != rdma.ErrInvalid {
-				t.Errorf("PostSend = %d, %v, want 1, ErrInvalid", n, err)
-			}
+			takes(t, "PostSend", 1, rdma.ErrInvalid)(a.qp.PostSend([]rdma.SendWR{good1, bad, good1}))
 			same(t, "the first stands, the third was not taken", outcomes(t, a.sq), good(1))
 			same(t, "state", a.qp.State(), rdma.QPRTS)
 		})
 	}
-	if n, err := a.qp.PostRecv([]rdma.RecvWR{{}, {NumSGE: 5}}); n != 1 || err != rdma.ErrInvalid {
-		t.Errorf("PostRecv with five elements = %d, %v, want 1, ErrInvalid", n, err)
-	}
+	takes(t, "PostRecv with five elements", 1, rdma.ErrInvalid)(a.qp.PostRecv([]rdma.RecvWR{{}, {NumSGE: 5}}))
 }
 
 func TestObjectsRefuseWhatTheyCannotBe(t *testing.T) {
@@ -76,8 +71,8 @@ func TestObjectsRefuseWhatTheyCannotBe(t *testing.T) {
 		}
 		return err
 	}
-	newCQ := func(n int) error { _, err := d.NewCQ(n); return err }
-	newSRQ := func(n int) error { _, err := d.NewSRQ(rdma.SRQConfig{Depth: n}); return err }
+	newCQ := func(n int) error { return errOf(d.NewCQ(n)) }
+	newSRQ := func(n int) error { return errOf(d.NewSRQ(rdma.SRQConfig{Depth: n})) }
 	regMR := func(pd rdma.PD, b rdma.Buffer, x rdma.Access) error {
 		m, err := d.RegMR(pd, b, x)
 		if err == nil {
@@ -161,13 +156,10 @@ func TestParentsOutliveTheirChildren(t *testing.T) {
 		}
 	}
 	closedErrs := map[string]error{"Arm": cq.Arm(false), "Wait": cq.Wait(soon(t)), "Drain": q.Drain(), "Fail": q.Fail(),
-		"Disconnect": q.Disconnect(soon(t)), "SRQ.Arm": srq.Arm(0), "FreePD": d.FreePD(pd)}
-	_, closedErrs["Poll"] = cq.Poll(make([]rdma.WC, 1))
-	_, closedErrs["Listen"] = d.Listen(context.Background(), "", 1)
-	_, closedErrs["NewCQ"] = d.NewCQ(1)
-	_, closedErrs["AllocPD"] = d.AllocPD()
-	_, closedErrs["RegMR"] = d.RegMR(0, buf, 0)
-	_, closedErrs["Connect"] = q.Connect(soon(t), "x", rdma.ConnParam{})
+		"Disconnect": q.Disconnect(soon(t)), "SRQ.Arm": srq.Arm(0), "FreePD": d.FreePD(pd),
+		"Poll": errOf(cq.Poll(make([]rdma.WC, 1))), "Listen": errOf(d.Listen(context.Background(), "", 1)),
+		"NewCQ": errOf(d.NewCQ(1)), "AllocPD": errOf(d.AllocPD()), "RegMR": errOf(d.RegMR(0, buf, 0)),
+		"Connect": errOf(q.Connect(soon(t), "x", rdma.ConnParam{}))}
 	for name, err := range closedErrs {
 		fails(t, name+" after Close", err, rdma.ErrClosed)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestMemoryMatchesTheModel(t *testing.T) {
 					id++
 					m.operation(rt, sides, me, id)
 					clock.advance(delay)
-					if got := outcomes(t, sides[me].sq); !equal(got, good(id)) {
+					if got := outcomes(t, sides[me].sq); !slices.Equal(got, good(id)) {
 						rt.Fatalf("operation %d completed as %v", id, got)
 					}
 					for i, s := range sides {
@@ -88,8 +89,6 @@ func TestMemoryMatchesTheModel(t *testing.T) {
 		})
 	}
 }
-
-func equal(a, b []outcome) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // operation posts one random request and applies it to the model.
 func (m *model) operation(t *rapid.T, sides [2]*side, me int, id uint64) {
@@ -142,7 +141,7 @@ func (m *model) operation(t *rapid.T, sides [2]*side, me int, id uint64) {
 	for i := range expect {
 		expect[i].QPNum = y.qp.Num()
 	}
-	if got := drain(y.t, y.rq); fmt.Sprint(got) != fmt.Sprint(expect) {
+	if got := drain(y.t, y.rq); !slices.Equal(got, expect) {
 		t.Fatalf("%v %d arrived as %+v, want %+v", op, id, got, expect)
 	}
 }
@@ -190,7 +189,7 @@ func TestNoAddressEscapesItsRegistration(t *testing.T) {
 				rt.Fatal("a refused request moved bytes")
 			}
 		}
-		if got := outcomes(t, a.sq); !equal(got, want) {
+		if got := outcomes(t, a.sq); !slices.Equal(got, want) {
 			rt.Fatalf("%v of %d bytes at %d = %v, want %v", op, n, off, got, want)
 		}
 		if bytes.Count(canary.Bytes(), []byte{0}) != 128 {

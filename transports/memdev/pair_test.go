@@ -131,6 +131,17 @@ func fails(t testing.TB, what string, err, want error) {
 
 func errOf[T any](_ T, err error) error { return err }
 
+// takes wants what a post or a poll answers: how many, and the error itself.
+func takes(t testing.TB, what string, want int, wantErr error) func(int, error) {
+	t.Helper()
+	return func(n int, err error) {
+		t.Helper()
+		if n != want || err != wantErr {
+			t.Errorf("%s = %d, %v, want %d, %v", what, n, err, want, wantErr)
+		}
+	}
+}
+
 // sge names n bytes at off of the side's buffer.
 func (e *side) sge(off, n int) rdma.SGE {
 	return rdma.SGE{Addr: e.mr.Addr() + uint64(off), Len: uint32(n), LKey: e.mr.LKey()}
@@ -186,22 +197,18 @@ type outcome struct {
 	Status rdma.Status
 }
 
-func outcomes(t testing.TB, c rdma.CQ) []outcome {
+func outcomes(t testing.TB, c rdma.CQ) (out []outcome) {
 	t.Helper()
-	var out []outcome
 	for _, wc := range drain(t, c) {
 		out = append(out, outcome{wc.ID, wc.Status})
 	}
 	return out
 }
 
-func good(ids ...uint64) []outcome { return all(rdma.StatusSuccess, ids...) }
-func flushed(ids ...uint64) []outcome {
-	return all(rdma.StatusWRFlushErr, ids...)
-}
+func good(ids ...uint64) []outcome    { return all(rdma.StatusSuccess, ids...) }
+func flushed(ids ...uint64) []outcome { return all(rdma.StatusWRFlushErr, ids...) }
 
-func all(st rdma.Status, ids ...uint64) []outcome {
-	var out []outcome
+func all(st rdma.Status, ids ...uint64) (out []outcome) {
 	for _, id := range ids {
 		out = append(out, outcome{id, st})
 	}
@@ -209,13 +216,9 @@ func all(st rdma.Status, ids ...uint64) []outcome {
 }
 
 // events takes everything a device has to say.
-func (e *side) events() []rdma.EventType {
-	var out []rdma.EventType
-	for {
-		ev, ok := e.dev.Event()
-		if !ok {
-			return out
-		}
+func (e *side) events() (out []rdma.EventType) {
+	for ev, ok := e.dev.Event(); ok; ev, ok = e.dev.Event() {
 		out = append(out, ev.Type)
 	}
+	return out
 }

@@ -59,9 +59,7 @@ func TestSRQUsesItsOwnDomain(t *testing.T) {
 	q := must(b.dev.NewQP(rdma.QPConfig{SendCQ: b.sq, RecvCQ: b.rq, SRQ: srq}))(t)
 	connect(t, a, &side{dev: b.dev, qp: q})
 	w := rdma.RecvWR{ID: 1, NumSGE: 1, SGE: [rdma.MaxSGE]rdma.SGE{{Addr: m.Addr(), Len: 8, LKey: m.LKey()}}}
-	if _, err := srq.PostRecv([]rdma.RecvWR{w}); err != nil {
-		t.Fatal(err)
-	}
+	must(srq.PostRecv([]rdma.RecvWR{w}))(t)
 	a.post(wr(rdma.OpSend, 1, a.sge(0, 8)))
 	same(t, "receive", outcomes(t, b.rq), good(1))
 	ok(t, q.Close())
@@ -72,25 +70,18 @@ func TestSRQUsesItsOwnDomain(t *testing.T) {
 
 func TestSRQLimits(t *testing.T) {
 	as, qs, srq, b := sharing(t, 1, 4, 0)
-	if _, err := qs[0].PostRecv(make([]rdma.RecvWR, 1)); err != rdma.ErrInvalid {
-		t.Errorf("QP.PostRecv with an SRQ = %v, want ErrInvalid", err)
-	}
+	one := make([]rdma.RecvWR, 1)
+	takes(t, "QP.PostRecv with an SRQ", 0, rdma.ErrInvalid)(qs[0].PostRecv(one))
 	fillSRQ(t, srq, b, 0, 4)
-	if n, err := srq.PostRecv(make([]rdma.RecvWR, 1)); n != 0 || err != rdma.ErrQueueFull {
-		t.Errorf("fifth of four = %d, %v, want 0, ErrQueueFull", n, err)
-	}
+	takes(t, "fifth of four", 0, rdma.ErrQueueFull)(srq.PostRecv(one))
 	as[0].post(wr(rdma.OpSend, 1))
 	drain(t, b.rq)
-	if n, err := srq.PostRecv([]rdma.RecvWR{{}, {}}); n != 1 || err != rdma.ErrQueueFull {
-		t.Errorf("two into one place = %d, %v, want 1, ErrQueueFull", n, err)
-	}
+	takes(t, "two into one place", 1, rdma.ErrQueueFull)(srq.PostRecv([]rdma.RecvWR{{}, {}}))
 	for _, limit := range []int{-1, 5} {
 		fails(t, fmt.Sprintf("Arm(%d)", limit), srq.Arm(limit), rdma.ErrInvalid)
 	}
 	fails(t, "Close while a QP uses it", srq.Close(), rdma.ErrBusy)
 	ok(t, qs[0].Close())
 	ok(t, srq.Close())
-	if n, err := srq.PostRecv(make([]rdma.RecvWR, 1)); n != 0 || err != rdma.ErrClosed {
-		t.Errorf("PostRecv after Close = %d, %v, want 0, ErrClosed", n, err)
-	}
+	takes(t, "PostRecv after Close", 0, rdma.ErrClosed)(srq.PostRecv(one))
 }
