@@ -110,12 +110,18 @@ func TestCheckerNamesEveryFault(t *testing.T) {
 				k.Got(&FPDU{ULPDU: s.s.ULPDU()})
 			}
 		}
-		switch f := k.Faults(); {
-		case c.fault == "" && len(f) != 0:
-			t.Errorf("%s: faults %q, want none", c.name, f)
-		case c.fault != "" && (len(f) != 1 || !strings.Contains(f[0], c.fault)):
-			t.Errorf("%s: faults %q, want one with %q", c.name, f, c.fault)
-		}
+		oneFault(t, c.name, k.Faults(), c.fault)
+	}
+}
+
+// oneFault wants exactly one with the given words, or none.
+func oneFault(t *testing.T, name string, got []string, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(got) != 0:
+		t.Errorf("%s: faults %q, want none", name, got)
+	case want != "" && (len(got) != 1 || !strings.Contains(got[0], want)):
+		t.Errorf("%s: faults %q, want one with %q", name, got, want)
 	}
 }
 
@@ -147,24 +153,21 @@ func TestPlainCheckerKnowsNoRFC7306(t *testing.T) {
 func TestReaderNamesFramingFaults(t *testing.T) {
 	zero := func(uint16) [4]byte { return [4]byte{} }
 	for _, c := range []struct {
-		name  string
-		fault string
-		segs  []*Segment
+		name, fault string
+		seg         *Segment
 	}{
-		{"crc", "crc", []*Segment{Send(1, nil).BadCRC()}},
-		{"pad", "pad", []*Segment{Send(1, payload(1)).Pad(0, 1, 0)}},
-		{"marker pointer", "marker", []*Segment{Send(1, payload(600)).Mark(zero)}},
-		{"marker reserved bits", "marker",
-			[]*Segment{Send(1, nil).Mark(func(p uint16) [4]byte { return [4]byte{1, 0, 0, 0} })}},
+		{"crc", "crc", Send(1, nil).BadCRC()},
+		{"pad", "pad", Send(1, payload(1)).Pad(0, 1, 0)},
+		{"marker pointer", "marker", Send(1, payload(600)).Mark(zero)},
+		{"marker reserved bits", "marker", Send(1, nil).Mark(func(p uint16) [4]byte { return [4]byte{1, 0, 0, 0} })},
 	} {
 		e := Encoder{CRC: true, Markers: true}
 		r := Reader{CRC: true, Markers: true}
-		for _, s := range c.segs {
-			r.Feed(e.Append(nil, s))
-		}
+		r.Feed(e.Append(nil, c.seg))
 		f, ok := r.Next()
-		if !ok || len(f.Faults) != 1 || !strings.Contains(f.Faults[0], c.fault) {
-			t.Errorf("%s: %v, %+v", c.name, ok, f)
+		if !ok {
+			t.Fatalf("%s: no FPDU", c.name)
 		}
+		oneFault(t, c.name, f.Faults, c.fault)
 	}
 }

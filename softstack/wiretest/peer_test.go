@@ -2,7 +2,6 @@ package wiretest
 
 import (
 	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,9 +65,7 @@ func TestPeersUnderstandEachOther(t *testing.T) {
 		if codes := end.Terminates(); end.Kind != EndFIN || len(codes) != 1 || codes[0] != rdmap.TermOpcode {
 			t.Errorf("end %v with %v", end.Kind, codes)
 		}
-		if f := append(a.Check.Faults(), b.Check.Faults()...); len(f) != 0 {
-			t.Errorf("faults %q", f)
-		}
+		oneFault(t, "both", append(a.Check.Faults(), b.Check.Faults()...), "")
 	}
 }
 
@@ -135,28 +132,20 @@ func TestProxyPassesOnAndChecks(t *testing.T) {
 		if n, m := p.FPDUs(); n+m == 0 {
 			t.Errorf("%s: the proxy saw nothing", c.name)
 		}
-		switch f := p.Close(); {
-		case c.fault == "" && len(f) != 0:
-			t.Errorf("%s: faults %q", c.name, f)
-		case c.fault != "" && (len(f) != 1 || !strings.Contains(f[0], c.fault)):
-			t.Errorf("%s: faults %q, want one with %q", c.name, f, c.fault)
-		}
+		oneFault(t, c.name, p.Close(), c.fault)
 	}
 }
 
 func TestProxyPassesOnResets(t *testing.T) {
 	a, b, p := join(t, false, 0)
 	must(t, a.Send(Send(1, nil)))
-	if _, err := b.Next(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.Next()
+	must(t, err)
 	must(t, a.Reset())
 	if end := b.Finish(); end.Kind != EndReset {
 		t.Errorf("end %v, want a reset", end.Kind)
 	}
-	if f := p.Close(); len(f) != 0 {
-		t.Errorf("faults %q", f)
-	}
+	oneFault(t, "reset", p.Close(), "")
 }
 
 func TestStartupOverrides(t *testing.T) {

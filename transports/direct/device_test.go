@@ -6,15 +6,9 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/internal/sessiontest"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
-
-// Reads that take time let fences and the read depth have something to hold.
-func TestSessionsWithSlowReads(t *testing.T) {
-	sessiontest.Run(t, inMemory(memdev.Config{ReadDelay: 50 * time.Microsecond}))
-}
 
 func TestCapsFollowTheDevice(t *testing.T) {
 	d := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)
@@ -36,18 +30,15 @@ func TestCapsFollowTheDevice(t *testing.T) {
 		{"an immediate has room beside it, or is alone", func(c *rdma.Caps) { c.Features &^= rdma.FeatImmPayload },
 			func(c transports.Caps) bool { return c.ImmAlone }},
 		{"only the memory device is in one process", func(c *rdma.Caps) { c.Label = rdma.LabelDevice },
-			func(c transports.Caps) bool {
-				return !c.InProcess && c.Label == rdma.LabelDevice
-			}},
+			func(c transports.Caps) bool { return !c.InProcess && c.Label == rdma.LabelDevice }},
 		{"local completion is passed on", func(c *rdma.Caps) { c.Completion = rdma.CompletionLocal },
 			func(c transports.Caps) bool { return c.LocalComplete }},
 		{"no inline feature, no inline bytes", func(c *rdma.Caps) { c.Features &^= rdma.FeatInline },
 			func(c transports.Caps) bool { return c.MaxInline == 0 }},
 		{"no events", func(c *rdma.Caps) { c.Features &^= rdma.FeatEvents | rdma.FeatLastByteLast },
 			func(c transports.Caps) bool { return !c.Events && !c.LastByteLast }},
-		{"both queues fit the completion queue", func(c *rdma.Caps) { c.MaxCQE = 100 }, func(c transports.Caps) bool {
-			return 2*c.MaxDepth+cqSlack <= 100
-		}},
+		{"both queues fit the completion queue", func(c *rdma.Caps) { c.MaxCQE = 100 },
+			func(c transports.Caps) bool { return 2*c.MaxDepth+cqSlack <= 100 }},
 	} {
 		if got := New(bent{Device: d, caps: c.bend}).Caps(); !c.ok(got) {
 			t.Errorf("%s: caps = %+v", c.what, got)
@@ -247,19 +238,16 @@ func TestAnOpBecomesThisWorkRequest(t *testing.T) {
 }
 
 func TestAFailureComesOutWithItsStatusThoughQuiet(t *testing.T) {
-	for _, c := range []struct {
-		what  string
-		flags transports.OpFlags
-	}{{"signaled", 0}, {"unsignaled", transports.Unsignaled}} {
-		t.Run(c.what, func(t *testing.T) {
+	for what, flags := range map[string]transports.OpFlags{"signaled": 0, "unsignaled": transports.Unsignaled} {
+		t.Run(what, func(t *testing.T) {
 			r := newRig(t, nil, transports.Config{Window: 4096, SendDepth: 8, RecvDepth: 2})
 			for i := range r.near.sends {
 				r.near.sends[i].RKey++ // the peer knows no such key
 			}
 			n, err := r.near.Post([]transports.Op{
 				{Kind: transports.KindRecv, Len: 8, Slot: 3},
-				{Kind: transports.KindWrite, Len: 8, Slot: 1, Flags: c.flags},
-				{Kind: transports.KindWrite, Len: 8, Slot: 2, Flags: c.flags},
+				{Kind: transports.KindWrite, Len: 8, Slot: 1, Flags: flags},
+				{Kind: transports.KindWrite, Len: 8, Slot: 2, Flags: flags},
 			})
 			if n != 3 || err != nil {
 				t.Fatalf("post = %d, %v", n, err)
@@ -304,8 +292,7 @@ func TestAnIdleSessionNoticesTheEnd(t *testing.T) {
 }
 
 func TestAStrangerIsRejectedAndTheNextTaken(t *testing.T) {
-	f := memdev.NewFabric(memdev.Config{})
-	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
+	near, far := hosts(t, memdev.Config{})
 	server, client := New(far), New(near)
 	l := must(server.Listen(soon(t), "far:0", transports.Config{Window: 4096}))(t)
 	type accepted struct {
@@ -334,8 +321,7 @@ func TestAStrangerIsRejectedAndTheNextTaken(t *testing.T) {
 
 // When this side cannot go on, Accept says why and the dialler is not left waiting.
 func TestAnAcceptThatFailsHereRejects(t *testing.T) {
-	f := memdev.NewFabric(memdev.Config{})
-	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
+	near, far := hosts(t, memdev.Config{})
 	client := New(near)
 	server := New(bent{Device: far, stingy: 1}) // its queue pairs are unknown peers to the device
 	l := must(server.Listen(soon(t), "far:0", transports.Config{Window: 4096}))(t)
@@ -344,8 +330,8 @@ func TestAnAcceptThatFailsHereRejects(t *testing.T) {
 		_, _, err := l.Accept(soon(t))
 		accepted <- err
 	}()
-	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err,
-		rdma.ErrRejected) {
+	s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096})
+	if !errors.Is(err, rdma.ErrRejected) {
 		t.Errorf("dial = %v, %v, want %v", s, err, rdma.ErrRejected)
 	}
 	if err := <-accepted; !errors.Is(err, rdma.ErrInvalid) {
@@ -356,8 +342,7 @@ func TestAnAcceptThatFailsHereRejects(t *testing.T) {
 
 // A listener that answers without a window has no session to offer.
 func TestAStrangeAnswerEndsTheDial(t *testing.T) {
-	f := memdev.NewFabric(memdev.Config{})
-	near, far := must(f.Open("near"))(t), must(f.Open("far"))(t)
+	near, far := hosts(t, memdev.Config{})
 	l := must(far.Listen(soon(t), "far:0", 1))(t)
 	cq := must(far.NewCQ(4))(t)
 	qp := must(far.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(t)
@@ -370,8 +355,8 @@ func TestAStrangeAnswerEndsTheDial(t *testing.T) {
 		answered <- err
 	}()
 	client := New(near)
-	if s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096}); !errors.Is(err,
-		rdma.ErrProtocol) {
+	s, err := client.Dial(soon(t), l.Addr(), nil, transports.Config{Window: 4096})
+	if !errors.Is(err, rdma.ErrProtocol) {
 		t.Errorf("dial = %v, %v, want %v", s, err, rdma.ErrProtocol)
 	}
 	if err := <-answered; err != nil {

@@ -61,23 +61,12 @@ type stingyQP struct {
 	most int
 }
 
-func (q stingyQP) PostSend(wrs []rdma.SendWR) (int, error) {
-	if len(wrs) <= q.most {
-		return q.QP.PostSend(wrs)
-	}
-	n, err := q.QP.PostSend(wrs[:q.most])
-	if err == nil {
-		err = rdma.ErrQueueFull
-	}
-	return n, err
-}
+func (q stingyQP) PostSend(wrs []rdma.SendWR) (int, error) { return some(q.QP.PostSend, wrs, q.most) }
+func (q stingyQP) PostRecv(wrs []rdma.RecvWR) (int, error) { return some(q.QP.PostRecv, wrs, q.most) }
 
-func (q stingyQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
-	if len(wrs) <= q.most {
-		return q.QP.PostRecv(wrs)
-	}
-	n, err := q.QP.PostRecv(wrs[:q.most])
-	if err == nil {
+func some[W any](post func([]W) (int, error), wrs []W, most int) (int, error) {
+	n, err := post(wrs[:min(most, len(wrs))])
+	if err == nil && most < len(wrs) {
 		err = rdma.ErrQueueFull
 	}
 	return n, err
@@ -100,23 +89,25 @@ func must[T any](v T, err error) func(testing.TB) T {
 }
 
 // rig is a pair of sessions on devices of one fabric.
-type rig struct {
-	near, far *session
+type rig struct{ near, far *session }
+
+// hosts are two devices of one fabric.
+func hosts(t testing.TB, cfg memdev.Config) (near, far *memdev.Device) {
+	t.Helper()
+	f := memdev.NewFabric(cfg)
+	return must(f.Open("near"))(t), must(f.Open("far"))(t)
 }
 
 // newRig bends the near device. It closes everything with the test; every object must go without complaint.
 func newRig(t *testing.T, bend func(rdma.Device) rdma.Device, cfg transports.Config) rig {
 	t.Helper()
-	f := memdev.NewFabric(memdev.Config{})
-	var ts [2]transports.Transport
-	for i, name := range []string{"near", "far"} {
-		var d rdma.Device = must(f.Open(name))(t)
-		if bend != nil && i == 0 { // a listener wants the device's own queue pairs
-			d = bend(d)
-		}
-		ts[i] = New(d)
+	a, b := hosts(t, memdev.Config{})
+	var d rdma.Device = a
+	if bend != nil { // a listener wants the device's own queue pairs
+		d = bend(d)
 	}
-	l := must(ts[1].Listen(soon(t), "far:0", cfg))(t)
+	client, server := New(d), New(b)
+	l := must(server.Listen(soon(t), "far:0", cfg))(t)
 	got := make(chan transports.Session, 1)
 	go func() {
 		s, _, err := l.Accept(soon(t))
@@ -125,12 +116,12 @@ func newRig(t *testing.T, bend func(rdma.Device) rdma.Device, cfg transports.Con
 		}
 		got <- s
 	}()
-	r := rig{near: must(ts[0].Dial(soon(t), l.Addr(), nil, cfg))(t).(*session)}
+	r := rig{near: must(client.Dial(soon(t), l.Addr(), nil, cfg))(t).(*session)}
 	r.far = (<-got).(*session)
-	if err := ts[0].Close(); !errors.Is(err, rdma.ErrBusy) {
+	if err := client.Close(); !errors.Is(err, rdma.ErrBusy) {
 		t.Errorf("close of a transport with an open session: %v, want %v", err, rdma.ErrBusy)
 	}
-	t.Cleanup(func() { closeAll(t, l, r.near, r.far, ts[0], ts[1]) })
+	t.Cleanup(func() { closeAll(t, l, r.near, r.far, client, server) })
 	return r
 }
 

@@ -79,10 +79,9 @@ func FuzzGreeting(f *testing.F) {
 
 func TestAnIDComesApartAsItWasMade(t *testing.T) {
 	for _, c := range []struct {
-		kind       transports.Kind
-		slot       uint32
-		cover      uint64
-		unsignaled uint64
+		kind              transports.Kind
+		slot              uint32
+		cover, unsignaled uint64
 	}{
 		{transports.KindSend, 0, 1, 0},
 		{transports.KindCmpSwap, 1<<32 - 1, maxDepth, unsignaledBit},

@@ -2,6 +2,7 @@ package direct
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
@@ -15,16 +16,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // inMemory makes both transports of one fabric.
 func inMemory(cfg memdev.Config) sessiontest.Open {
 	return func(t testing.TB) (near, far transports.Transport, addr string) {
-		f := memdev.NewFabric(cfg)
-		var devs [2]*memdev.Device
-		for i, name := range []string{"near", "far"} {
-			d, err := f.Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			devs[i] = d
-		}
-		return New(devs[0]), New(devs[1]), "far:0"
+		a, b := hosts(t, cfg)
+		return New(a), New(b), "far:0"
 	}
 }
 
@@ -37,14 +30,11 @@ func TestASendWaitsForItsReceive(t *testing.T) {
 // The same claims hold over a device with a socket below it and local completion.
 func TestSessionsOverIWARP(t *testing.T) {
 	sessiontest.Run(t, func(t testing.TB) (near, far transports.Transport, addr string) {
-		var ts [2]transports.Transport
-		for i := range ts {
-			d, err := iwarp.Open(iwarp.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ts[i] = New(d)
-		}
-		return ts[0], ts[1], "127.0.0.1:0"
+		return New(must(iwarp.Open(iwarp.Config{}))(t)), New(must(iwarp.Open(iwarp.Config{}))(t)), "127.0.0.1:0"
 	})
+}
+
+// Reads that take time let fences and the read depth have something to hold.
+func TestSessionsWithSlowReads(t *testing.T) {
+	sessiontest.Run(t, inMemory(memdev.Config{ReadDelay: 50 * time.Microsecond}))
 }

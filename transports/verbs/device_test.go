@@ -111,18 +111,23 @@ func pair(t *testing.T, cfg Config) (a, b *end) {
 	defer cancel()
 	l := must(b.dev.Listen(ctx, net.JoinHostPort(b.dev.ListenHost(), "0"), 1))(t)
 	defer l.Close()
-	p := rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}
+	noError(t, <-connect(ctx, t, l, a.qp, b.qp, rdma.ConnParam{IRD: 1, ORD: 1, RNRRetry: 7}))
+	return a, b
+}
+
+// connect returns when from is connected; what Accept says is in the channel.
+func connect(ctx context.Context, t *testing.T, l rdma.Listener, from, to rdma.QP, p rdma.ConnParam) <-chan error {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		r, err := l.Accept(ctx)
 		if err == nil {
-			_, err = r.Accept(ctx, b.qp, p)
+			_, err = r.Accept(ctx, to, p)
 		}
 		done <- err
 	}()
-	must(a.qp.Connect(ctx, l.Addr(), p))(t)
-	noError(t, <-done)
-	return a, b
+	must(from.Connect(ctx, l.Addr(), p))(t)
+	return done
 }
 
 // backlog is of a listener that connections come to one after the other. The kernel's iWARP
@@ -146,16 +151,7 @@ func TestFirstMessageArrives(t *testing.T) {
 			}
 			from, to := q(a), q(b)
 			must(to.PostRecv([]rdma.RecvWR{{ID: 1, NumSGE: 1, SGE: [4]rdma.SGE{b.sge(0, 64)}}}))(t)
-			p := rdma.ConnParam{RNRRetry: 7}
-			done := make(chan error, 1)
-			go func() {
-				r, err := l.Accept(ctx)
-				if err == nil {
-					_, err = r.Accept(ctx, to, p)
-				}
-				done <- err
-			}()
-			must(from.Connect(ctx, l.Addr(), p))(t)
+			done := connect(ctx, t, l, from, to, rdma.ConnParam{RNRRetry: 7})
 			must(from.PostSend([]rdma.SendWR{{Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, 8)}}}))(t)
 			begun := time.Now()
 			noError(t, <-done)

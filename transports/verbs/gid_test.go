@@ -88,17 +88,16 @@ func TestSlotsThatAnswerEINVALAreEmpty(t *testing.T) {
 
 func TestATableThatCannotBeReadSaysWhich(t *testing.T) {
 	root := sysfsPort(t, map[string]string{"link_layer": "Ethernet", "gids/0": "no gid at all"})
-	if _, err := readGIDs(root, "rxe0", 1); !errors.Is(err, rdma.ErrInvalid) ||
-		!strings.Contains(err.Error(), "read gid 0 of rxe0 port 1") {
-		t.Errorf("noise: %v", err)
-	}
-	if _, err := readGIDs(root, "rxe0", 2); !errors.Is(err, fs.ErrNotExist) ||
-		!strings.Contains(err.Error(), "rxe0 port 2") {
-		t.Errorf("absent port: %v", err)
-	}
-	if _, err := readGIDs(root, "mlx5_0", 1); !errors.Is(err, fs.ErrNotExist) ||
-		!strings.Contains(err.Error(), "mlx5_0 port 1") {
-		t.Errorf("absent device: %v", err)
+	for _, c := range []struct {
+		dev  string
+		port int
+		want error
+		text string
+	}{{"rxe0", 1, rdma.ErrInvalid, "read gid 0 of rxe0 port 1"}, {"rxe0", 2, fs.ErrNotExist, "rxe0 port 2"},
+		{"mlx5_0", 1, fs.ErrNotExist, "mlx5_0 port 1"}} {
+		if _, err := readGIDs(root, c.dev, c.port); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%v, want %v with %q", err, c.want, c.text)
+		}
 	}
 }
 

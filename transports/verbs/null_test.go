@@ -9,13 +9,19 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A PingPong on the null provider ends at once, again and again.
-func TestPingPongOnTheNullProvider(t *testing.T) {
+func stepper(t *testing.T) *nullStepper {
+	t.Helper()
 	q, end := nullQP()
 	if q == nil {
 		t.Fatal("no null provider")
 	}
-	defer end()
+	t.Cleanup(end)
+	return q
+}
+
+// A PingPong on the null provider ends at once, again and again, and allocates nothing.
+func TestPingPongOnTheNullProvider(t *testing.T) {
+	q := stepper(t)
 	for i := range 100 { // more often than the queue is deep
 		if ns := q.step(); ns < 0 {
 			t.Fatalf("step %d did not end", i)
@@ -24,20 +30,17 @@ func TestPingPongOnTheNullProvider(t *testing.T) {
 	if pingPongOverhead() <= 0 {
 		t.Error("no overhead was measured")
 	}
+	if n := testing.AllocsPerRun(100, func() { q.step() }); n != 0 {
+		t.Errorf("%v allocations a step", n)
+	}
 }
 
 // Each operation completes under its own name, whichever way completions are taken.
 func TestCompletionsNameTheirOperation(t *testing.T) {
-	q, end := nullQP()
-	if q == nil {
-		t.Fatal("no null provider")
-	}
-	defer end()
-	for op, want := range map[rdma.Opcode]rdma.WCOpcode{
-		rdma.OpSend: rdma.WCSend, rdma.OpSendImm: rdma.WCSend, rdma.OpWrite: rdma.WCWrite,
-		rdma.OpWriteImm: rdma.WCWrite,
-		rdma.OpRead:     rdma.WCRead, rdma.OpFetchAdd: rdma.WCFetchAdd, rdma.OpCmpSwap: rdma.WCCmpSwap,
-	} {
+	q := stepper(t)
+	for op, want := range map[rdma.Opcode]rdma.WCOpcode{rdma.OpSend: rdma.WCSend, rdma.OpSendImm: rdma.WCSend,
+		rdma.OpWrite: rdma.WCWrite, rdma.OpWriteImm: rdma.WCWrite, rdma.OpRead: rdma.WCRead,
+		rdma.OpFetchAdd: rdma.WCFetchAdd, rdma.OpCmpSwap: rdma.WCCmpSwap} {
 		wr := &q.v[0].Ask
 		wr.Op, wr.ID, wr.SGE[0].Len = op, 77+uint64(op), atomicSize
 		if n, err := q.PostSend([]rdma.SendWR{*wr}); n != 1 || err != nil {
@@ -77,17 +80,6 @@ func TestRightsOfARegistration(t *testing.T) {
 		if got := int(accessFlags(c.access, c.ops)); got != c.want {
 			t.Errorf("rights %v of a device with %v: %#x, want %#x", c.access, c.ops, got, c.want)
 		}
-	}
-}
-
-func TestPingPongAllocatesNothing(t *testing.T) {
-	q, end := nullQP()
-	if q == nil {
-		t.Fatal("no null provider")
-	}
-	defer end()
-	if n := testing.AllocsPerRun(100, func() { q.step() }); n != 0 {
-		t.Errorf("%v allocations a step", n)
 	}
 }
 
