@@ -248,3 +248,50 @@ func TestAStaleDeclarationGivesWay(t *testing.T) {
 	}
 	f.Free()
 }
+
+// TestForeignMemoryPermitsWhatItsPagesDo: rights that the pages do not give are refused,
+// on any part of the mapping, and only there.
+func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
+	page, both := pageSize, syscall.PROT_READ|syscall.PROT_WRITE
+	raw := mapped(t, 4)
+	whole := foreign(t, raw)
+	defer whole.Free()
+	for i, prot := range []int{both, syscall.PROT_READ, syscall.PROT_NONE, both} {
+		noError(t, syscall.Mprotect(raw[i*page:(i+1)*page], prot))
+	}
+	for _, c := range []struct {
+		what        string
+		from, to    int
+		read, write bool
+	}{
+		{"a page that may be written", 0, page, true, true},
+		{"the last page", 3 * page, 4 * page, true, true},
+		{"a part of a page that may be read", page + 5, page + 6, true, false},
+		{"a byte of the one and of the other", page - 1, page + 1, true, false},
+		{"a page that may not be touched", 2 * page, 3 * page, false, false},
+		{"pages around one that may not", 0, 4 * page, false, false},
+	} {
+		b := must(whole.Slice(c.from, c.to-c.from))(t)
+		for _, a := range []struct {
+			rights Access
+			may    bool
+		}{{0, c.read}, {RemoteRead, c.read}, {LocalWrite, c.write},
+			{LocalWrite | RemoteWrite, c.write}} {
+			if err := b.Permits(a.rights); (err == nil) != a.may || err != nil && !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s, rights %#x: %v", c.what, a.rights, err)
+			}
+		}
+	}
+}
+
+// TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as cheap as they are.
+func TestMemoryThatMayBeWrittenAllocatesNothing(t *testing.T) {
+	for what, b := range map[string]Buffer{"foreign": foreign(t, mapped(t, 256)), "our own": alloc(t, 1)} {
+		defer b.Free()
+		err := b.Permits(LocalWrite)
+		noError(t, err)
+		if n := testing.AllocsPerRun(100, func() { err = b.Permits(LocalWrite) }); n != 0 || err != nil {
+			t.Errorf("memory that is %s: %v allocations, %v", what, n, err)
+		}
+	}
+}

@@ -161,3 +161,47 @@ func TestLengthsSumOnlyTheUsedElements(t *testing.T) {
 		t.Errorf("an impossible element count gives %d", got)
 	}
 }
+
+// Events come out in their order, and of too many the newest.
+func TestEventRingKeepsTheNewest(t *testing.T) {
+	var r EventRing
+	for n := range uint32(MaxEvents + 7) {
+		r.Put(Event{QPNum: n})
+	}
+	for want := uint32(7); want < MaxEvents+7; want++ {
+		if e, ok := r.Event(); !ok || e.QPNum != want {
+			t.Fatalf("event %d, %v, want %d", e.QPNum, ok, want)
+		}
+	}
+	if _, ok := r.Event(); ok {
+		t.Error("an empty ring has an event")
+	}
+	r.Put(Event{QPNum: 1})
+	if e, ok := r.Event(); !ok || e.QPNum != 1 {
+		t.Errorf("%v, %v behind an empty ring", e, ok)
+	}
+}
+
+// TestEdgesNeedWhatTheManualSays: the numbers of ibv_modify_qp(3) for RC, each attribute
+// once, and nothing where there is no edge.
+func TestEdgesNeedWhatTheManualSays(t *testing.T) {
+	path := []QPState{QPReset, QPInit, QPRTR, QPRTS}
+	var all QPAttrs
+	for i, want := range []int{3, 6, 5} {
+		needs, takes := AttrsOf(path[i], path[i+1])
+		if len(needs.Each()) != want || needs&takes != 0 || needs&all != 0 {
+			t.Errorf("%s to %s needs %s and takes %s", path[i], path[i+1], needs, takes)
+		}
+		all |= needs
+	}
+	if got := (AttrPKey | AttrMaxRDAtomic).String(); got != "pkey_index,max_qp_rd_atomic" {
+		t.Error(got)
+	}
+	for from := QPReset; from <= QPErr; from++ {
+		for to := QPReset; to <= QPErr; to++ {
+			if needs, takes := AttrsOf(from, to); needs|takes != 0 && !CanTransition(from, to) {
+				t.Errorf("%s to %s is no edge and needs %s", from, to, needs)
+			}
+		}
+	}
+}
