@@ -167,7 +167,6 @@ func (c *Checker) gotUntagged(f *FPDU) {
 	}
 }
 
-// whole requires a message of one segment with n octets of payload.
 func (c *Checker) whole(f *FPDU, h *ddp.Untagged, n int) {
 	if len(f.Payload()) != n || !h.Last {
 		c.fault(f, "not one segment of %d octets", n)

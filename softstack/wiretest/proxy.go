@@ -85,7 +85,6 @@ func (p *Proxy) serve() {
 	}
 }
 
-// session is one proxied connection. Proxy.mu guards it.
 type session struct {
 	p    *Proxy
 	req  *mpa.Frame
@@ -152,7 +151,6 @@ func (s *session) saw(from int, b []byte) {
 	}
 }
 
-// start reads the startup frame of one side and returns what follows it.
 func (s *session) start(from int) (rest []byte) {
 	e := &s.ends[from]
 	if len(e.startup) < mpa.FrameHeaderLen {

@@ -133,7 +133,6 @@ func (s *Segment) MSN(v uint32) *Segment { return s.put32(10, v) }
 // MO sets the message offset.
 func (s *Segment) MO(v uint32) *Segment { return s.put32(14, v) }
 
-// set replaces the bits of a mask in one octet.
 func (s *Segment) set(off int, mask, bits byte) *Segment {
 	s.ulpdu[off] = s.ulpdu[off]&^mask | bits&mask
 	return s

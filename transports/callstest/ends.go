@@ -73,7 +73,6 @@ func timeouts(t *testing.T, r *rig) {
 	r.works(conn)
 }
 
-// works requires the connection to be usable.
 func (r *rig) works(conn transports.CallConn) {
 	r.t.Helper()
 	c := transports.Call{Request: []byte{0, 1}}

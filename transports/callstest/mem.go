@@ -112,13 +112,11 @@ func (s *memServer) Close() error {
 
 var errGone = &transports.CallError{Code: transports.CallUnavailable, Text: "the server has gone"}
 
-// answer is what a handler made of a request.
 type answer struct {
 	response []byte
 	err      error
 }
 
-// serve runs the handler on a copy of a request. done has room for the answer.
 func (s *memServer) serve(ctx context.Context, mode transports.CallMode, method uint8, request []byte,
 	done chan<- answer) {
 	s.mu.Lock()
@@ -257,5 +255,4 @@ func (k *memCaller) Close() error {
 	return nil
 }
 
-// soon bounds every wait of a claim.
 const soon = 30 * time.Second

@@ -53,7 +53,6 @@ func Run(t *testing.T, ends Ends) {
 	}
 }
 
-// rig is one claim's pair of ends.
 type rig struct {
 	t              *testing.T
 	client, server transports.CallTransport
@@ -66,7 +65,6 @@ func (h handler) ServeCall(s *transports.Served) error { return h(s) }
 
 var config = transports.CallConfig{MaxRequest: 1 << 20, MaxResponse: 1 << 20, Callers: 8, Conns: 2}
 
-// serve runs a server until the claim ends.
 func (r *rig) serve(h handler) transports.CallServer {
 	r.t.Helper()
 	s, err := r.server.ListenCalls(r.ctx, "127.0.0.1:0", config, h)
@@ -103,7 +101,6 @@ func (r *rig) caller(c transports.CallConn, cfg transports.CallerConfig) transpo
 
 func (r *rig) has(m transports.CallMode) bool { return r.client.Caps().CallModes.Has(m) }
 
-// owner counts its releases, and changes its bytes.
 type owner struct {
 	b        []byte
 	released atomic.Int32
@@ -202,7 +199,6 @@ func closedAddress(t *testing.T, r *rig) {
 	}
 }
 
-// refusalLimit bounds the refusal of a client with another secret.
 const refusalLimit = 10 * time.Second
 
 // secrets: a client with another secret than the server's, or none, reaches no handler, and

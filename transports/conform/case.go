@@ -151,7 +151,6 @@ func Select(cases []Case, only, skip []string, p Profile) ([]Case, error) {
 	return out, nil
 }
 
-// matches reports whether a pattern, checked by Select, names c.
 func matches(pat string, c *Case) bool {
 	name := c.ID
 	if !strings.Contains(pat, "/") {
@@ -161,10 +160,8 @@ func matches(pat string, c *Case) bool {
 	return ok
 }
 
-// uncheckedMeans says it for readers who have not read the package documentation.
 const uncheckedMeans = "known from open sources only, not held against the licensed specification"
 
-// clauseText is a clause, and in words which sections of it nobody could check.
 func clauseText(clause, unchecked string) string {
 	if unchecked == "" {
 		return clause
@@ -223,7 +220,6 @@ func Explain(cases []Case, id string) (string, error) {
 	return "", usagef("case %q does not exist", id)
 }
 
-// needText puts a case's conditions in words.
 func needText(c *Case) string {
 	parts := abilities(c.Needs.Ops, c.Needs.Features)
 	if c.Needs.SGE > 1 {
@@ -253,7 +249,6 @@ func needText(c *Case) string {
 	return strings.Join(parts, ", ")
 }
 
-// abilities names operations one by one, and features.
 func abilities(ops rdma.OpSet, f rdma.Features) (names []string) {
 	for o := rdma.Opcode(0); int(o) < rdma.NumOpcodes; o++ {
 		if ops.Has(o) {

@@ -192,7 +192,6 @@ var atmCases = []Case{
 func (r *region) word(off int) uint64       { return binary.NativeEndian.Uint64(r.data()[off:]) }
 func (r *region) setWord(off int, v uint64) { binary.NativeEndian.PutUint64(r.data()[off:], v) }
 
-// wordIs requires a word of the region.
 func (r *region) wordIs(off int, want uint64, what string) {
 	if g := r.word(off); g != want {
 		r.e.failf(fmt.Sprintf("%s: %s is %#x", r.name, what, want), "%#x", g)

@@ -238,7 +238,6 @@ var cmCases = []Case{
 		}},
 }
 
-// padded requires sent, with zeros behind at most.
 func (e *Env) padded(what string, got, sent []byte) {
 	if !bytes.HasPrefix(got, sent) || len(bytes.Trim(got[len(sent):], "\x00")) > 0 {
 		e.failf(fmt.Sprintf("%s: %d bytes as sent", what, len(sent)), "%d others", len(got))

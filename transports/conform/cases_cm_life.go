@@ -266,7 +266,6 @@ func openFiles() int {
 	return len(list)
 }
 
-// peerGone is the outcome of requests towards a peer that has left.
 var peerGone = outcome{
 	ack: []rdma.Status{rdma.StatusRetryExcErr, rdma.StatusRemAbortErr, rdma.StatusRemOpErr, rdma.StatusWRFlushErr,
 		rdma.StatusFatalErr, rdma.StatusGeneralErr},

@@ -274,13 +274,11 @@ func (e *Env) capsAgree(c *rdma.Caps) {
 		rule{"solicited only together with events", c.Features.Has(rdma.FeatEvents) || !c.Features.Has(rdma.FeatSolicited)})
 }
 
-// rule is a condition in words.
 type rule struct {
 	text string
 	ok   bool
 }
 
-// kept ends the case at the first rule that does not hold.
 func (e *Env) kept(got string, rules ...rule) {
 	for _, r := range rules {
 		if !r.ok {

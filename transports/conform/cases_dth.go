@@ -179,7 +179,6 @@ var dthCases = []Case{
 		}},
 }
 
-// kill ends device b.
 func (e *Env) kill() {
 	e.dead = true
 	e.must("kill", e.h.Kill(e.B))
@@ -190,7 +189,6 @@ const (
 	stopGiveUp = 60 * time.Second // longer than any stop here
 )
 
-// lossy requires a path that did its work.
 func (e *Env) lossy() {
 	packets, lost := e.path.Counts()
 	if lost == 0 {

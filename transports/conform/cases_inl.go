@@ -89,5 +89,4 @@ var inlCases = []Case{
 		}},
 }
 
-// inlineLimit is the most inline bytes that the cases use.
 func (e *Env) inlineLimit() int { return min(e.Caps.MaxInline, 4096) }

@@ -90,7 +90,6 @@ func (e *Env) revokedBySend(size int) {
 	c.noEffect(accessRefused(0x1100), write(3, far.at(0), src.all()), far)
 }
 
-// notRevoked proves over a new connection that the key still gives access.
 func (e *Env) notRevoked(far *region) {
 	c := e.connect(connOpts{})
 	src := e.region(c.a, "proof", far.n, localOnly)

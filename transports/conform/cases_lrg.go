@@ -79,7 +79,6 @@ var lrgCases = []Case{
 		}},
 }
 
-// large is the size of one large transfer.
 func (e *Env) large() int {
 	n := e.loops(6<<20, 64<<20) + 13 // not a multiple of anything
 	if uint64(n) > e.Caps.MaxMsg {

@@ -2,5 +2,4 @@
 
 package conform
 
-// mapCases and pageCases need Linux's kinds of mappings.
 var mapCases, pageCases []Case

@@ -134,10 +134,8 @@ var pageCases = []Case{
 		}},
 }
 
-// drop gives the pages back to the system; the next touch finds new ones, all zeros.
 func drop(b []byte) { mustRun(syscall.Madvise(b, syscall.MADV_DONTNEED)) }
 
-// mapping maps and registers n bytes for end x of which no page is there yet.
 func (e *Env) mapping(x *end, name string, n int, access rdma.Access) *region {
 	raw := anonymous(n, syscall.MAP_NORESERVE)
 	return e.mapped(x, name, raw, raw, access)
@@ -161,7 +159,6 @@ func (e *Env) repeated(n, ring int) []byte {
 	return raw
 }
 
-// parts cuts n bytes from off on into the elements that a request has.
 func (r *region) parts(off, n int) []rdma.SGE {
 	var g []rdma.SGE
 	most := r.e.Caps.MaxSGE

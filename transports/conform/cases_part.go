@@ -94,12 +94,10 @@ var partCases = []Case{
 		}},
 }
 
-// parts are odd beginnings and lengths: inside a page, across pages, to the end.
 var parts = []struct{ off, n int }{{1, 1}, {63, 130}, {4090, 12}, {4096, 4096}, {5000, 7288}}
 
 const partOf = 12288
 
-// partial is a region that is a part of a mapping, with the whole of it.
 func (e *Env) partial(x *end, name string, off, n int, access rdma.Access) (part *region, whole rdma.Buffer) {
 	w := e.memory(x.name+"."+name+" around", partOf)
 	fillByte(w.buf.Bytes(), canaryByte)
@@ -111,21 +109,18 @@ func (e *Env) partial(x *end, name string, off, n int, access rdma.Access) (part
 	return part, w.buf
 }
 
-// onlyPart requires that nothing of the mapping changed but its part.
 func (e *Env) onlyPart(r *region, whole rdma.Buffer) {
 	off := r.buf.Offset()
 	e.allBytes(r.name+": bytes before the part untouched", whole.Bytes()[:off], canaryByte)
 	e.allBytes(r.name+": bytes after the part untouched", whole.Bytes()[off+r.n:], canaryByte)
 }
 
-// anonymous maps n bytes of private memory of which no page is there yet.
 func anonymous(n, flags int) []byte {
 	raw, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|flags)
 	mustRun(err)
 	return raw
 }
 
-// mapped registers a part of what mmap gave, which is unmapped with the case.
 func (e *Env) mapped(x *end, name string, raw, part []byte, access rdma.Access) *region {
 	buf, err := rdma.Foreign(part)
 	if err != nil {

@@ -133,7 +133,6 @@ func raw(cases []Case) []Case {
 	return cases
 }
 
-// rawEnd is a raw QP of device a, in RESET.
 type rawEnd struct {
 	*end
 	raw rdma.RawQP
@@ -149,10 +148,8 @@ func (e *Env) rawEnd(name string) *rawEnd {
 	return &rawEnd{x, qp}
 }
 
-// rawPath are the states from RESET to RTS.
 var rawPath = []rdma.QPState{rdma.QPReset, rdma.QPInit, rdma.QPRTR, rdma.QPRTS}
 
-// move leads the QP from its state along rawPath to another, with what each edge needs.
 func (x *rawEnd) move(to rdma.QPState) {
 	for i := 1; i < len(rawPath); i++ {
 		from, next := rawPath[i-1], rawPath[i]
@@ -166,14 +163,12 @@ func (x *rawEnd) move(to rdma.QPState) {
 	x.state(to)
 }
 
-// goes moves the QP to RESET or ERR, which needs nothing.
 func (x *rawEnd) goes(to rdma.QPState) {
 	from := x.qp.State()
 	x.e.must(fmt.Sprintf("%s: %s to %s", x.name, from, to), x.raw.Modify(to, 0))
 	x.state(to)
 }
 
-// stays requires a move to be refused, and the state to be as it was.
 func (x *rawEnd) stays(to rdma.QPState, given rdma.QPAttrs) {
 	from := x.qp.State()
 	err := x.raw.Modify(to, given)
@@ -181,7 +176,6 @@ func (x *rawEnd) stays(to rdma.QPState, given rdma.QPAttrs) {
 	x.state(from)
 }
 
-// talks has the QP send itself a message.
 func (x *rawEnd) talks(n int) {
 	x.postRecv(recv(n))
 	x.post(send(n))
@@ -189,7 +183,6 @@ func (x *rawEnd) talks(n int) {
 	x.r.expect(got(n, 0))
 }
 
-// refusesWork requires a QP in RESET to take nothing.
 func (x *rawEnd) refusesWork() {
 	_, err := x.tryRecv(recv(90))
 	x.e.refusedWith("receive in RESET", err, rdma.ErrState, rdma.ErrInvalid)

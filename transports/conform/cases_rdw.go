@@ -129,14 +129,12 @@ func (e *Env) stray(reaches []reach, op oneSidedOp) {
 	}
 }
 
-// reach is a range relative to the start of a registration, or an absolute one.
 type reach struct {
 	off      uint64
 	n        int
 	absolute bool
 }
 
-// of is where the range begins, of a registration at an address.
 func (r *reach) of(start uint64) uint64 {
 	if r.absolute {
 		return r.off
@@ -144,7 +142,6 @@ func (r *reach) of(start uint64) uint64 {
 	return start + r.off
 }
 
-// minus is an offset before the start.
 func minus(n uint64) uint64 { return -n }
 
 var (

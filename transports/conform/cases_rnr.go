@@ -74,18 +74,15 @@ var rnrCases = []Case{
 		}},
 }
 
-// noReceive: the peer has none, and nothing waits for one.
 var noReceive = outcome{ack: []rdma.Status{rdma.StatusRNRRetryExcErr, rdma.StatusRemOpErr, rdma.StatusRetryExcErr},
 	local: lateRefusal, codes: []uint32{0x1202}}
 
-// noReceive posts a request of a that ends because the peer has no receive for it.
 func (c *conn) noReceive(wr rdma.SendWR) {
 	c.a.post(wr)
 	c.a.s.expect(want{id: wr.ID, status: []rdma.Status{rdma.StatusRNRRetryExcErr}})
 	c.a.waitState(rdma.QPErr)
 }
 
-// rnrRetries connects with a number of retries for messages that find no receive.
 func (e *Env) rnrRetries(n int) *conn {
 	p := e.param()
 	p.RNRRetry = n

@@ -229,7 +229,6 @@ var srqCases = []Case{
 		}},
 }
 
-// deliver sends n empty messages and waits for them.
 func (c *conn) deliver(n int) {
 	for i := range n {
 		c.a.do(send(i))

@@ -34,13 +34,10 @@ type conn struct {
 	fromAddr string
 }
 
-// reads is the usual IRD and ORD.
 func (e *Env) reads() int { return min(4, e.Caps.MaxRDAtom) }
 
-// deep clamps a queue depth to what the device can do.
 func (e *Env) deep(n int) int { return min(n, e.Caps.MaxQPWR) }
 
-// newCQ makes a CQ that the Env polls.
 func (e *Env) newCQ(dev rdma.Device, name string, depth int) *cqBox {
 	cq, err := dev.NewCQ(depth)
 	e.must(fmt.Sprintf("create cq of %d", depth), err)
@@ -50,7 +47,6 @@ func (e *Env) newCQ(dev rdma.Device, name string, depth int) *cqBox {
 	return b
 }
 
-// newEnd makes a QP in INIT with its CQ.
 func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *sharedQueue, pd rdma.PD,
 	access rdma.Access) *end {
 	depth, rdepth := cmp.Or(o.depth, e.deep(16)), cmp.Or(o.rdepth, e.deep(16))
@@ -76,10 +72,8 @@ func (e *Env) newEnd(dev rdma.Device, name string, o connOpts, box *cqBox, srq *
 	return x
 }
 
-// idleEnd is a QP of device a in INIT.
 func (e *Env) idleEnd(name string) *end { return e.newEnd(e.A, name, connOpts{}, nil, nil, 0, 0) }
 
-// endOf tracks a QP.
 func (e *Env) endOf(dev rdma.Device, name string, qp rdma.QP, box *cqBox, depth int) *end {
 	x := &end{e: e, name: name, dev: dev, qp: qp, num: qp.Num(), box: box, depth: depth}
 	x.s = &workQueue{e: e, end: x, name: name + " send queue"}
@@ -89,7 +83,6 @@ func (e *Env) endOf(dev rdma.Device, name string, qp rdma.QP, box *cqBox, depth 
 	return x
 }
 
-// pair makes the two QPs of a connection, in INIT.
 func (e *Env) pair(o connOpts) *conn {
 	suffix := ""
 	if n := len(e.conns); n > 0 {
@@ -102,7 +95,6 @@ func (e *Env) pair(o connOpts) *conn {
 	return c
 }
 
-// listen opens the case's listener, once.
 func (e *Env) listen() rdma.Listener {
 	if e.listener == nil {
 		e.listener = e.newListener(16)
@@ -110,12 +102,10 @@ func (e *Env) listen() rdma.Listener {
 	return e.listener
 }
 
-// param is the usual wish of one side.
 func (e *Env) param() rdma.ConnParam {
 	return rdma.ConnParam{IRD: e.reads(), ORD: e.reads(), RNRRetry: 7}
 }
 
-// connect makes two QPs and joins them.
 func (e *Env) connect(o connOpts) *conn {
 	c := e.pair(o)
 	c.join(o)
@@ -143,7 +133,6 @@ func (c *conn) join(o connOpts) {
 	}
 }
 
-// meet runs both halves of the connection set-up side by side.
 func (c *conn) meet(ctx context.Context, o connOpts) error {
 	e, l := c.e, c.e.listen()
 	pa, pb := e.param(), e.param()
@@ -172,7 +161,6 @@ func (c *conn) meet(ctx context.Context, o connOpts) error {
 	return e.await(acc)
 }
 
-// recvAnywhere posts to the QP, or to its SRQ.
 func (x *end) recvAnywhere(wr rdma.RecvWR) {
 	if x.srq != nil {
 		x.srq.post(wr)
@@ -201,7 +189,6 @@ func (c *conn) readBarrier(of *region, sink *region) {
 	c.a.s.expect(ok(barrierID))
 }
 
-// works exchanges a message each way: the QP is unharmed.
 func (c *conn) works() {
 	c.barrierFrom(c.a, c.b)
 	c.barrierFrom(c.b, c.a)

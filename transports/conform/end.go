@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// end is one side of a connection: a QP, the CQ of both its queues, and what is outstanding on them.
 type end struct {
 	e      *Env
 	name   string // a or b, with a number from the second connection on
@@ -24,14 +23,12 @@ type end struct {
 	gone   bool // closed by the case
 }
 
-// post hands work to the send queue; all of it has to be taken.
 func (x *end) post(wrs ...rdma.SendWR) {
 	if n, err := x.tryPost(wrs...); err != nil {
 		x.e.failf(fmt.Sprintf("%s: post of %d send requests taken", x.name, len(wrs)), "%d taken, then %v", n, err)
 	}
 }
 
-// tryPost hands work to the send queue, checks that count and error agree, and tracks what was taken.
 func (x *end) tryPost(wrs ...rdma.SendWR) (int, error) {
 	// The requests are on record before the post: a provider may complete them at
 	// once, and another side's poll must find them known.
@@ -50,14 +47,12 @@ func (x *end) tryPost(wrs ...rdma.SendWR) (int, error) {
 	return n, err
 }
 
-// postRecv hands receives to the queue; all of them have to be taken.
 func (x *end) postRecv(wrs ...rdma.RecvWR) {
 	if n, err := x.tryRecv(wrs...); err != nil {
 		x.e.failf(fmt.Sprintf("%s: post of %d receives taken", x.name, len(wrs)), "%d taken, then %v", n, err)
 	}
 }
 
-// tryRecv is tryPost for receives.
 func (x *end) tryRecv(wrs ...rdma.RecvWR) (int, error) {
 	base := len(x.r.open)
 	for i := range wrs {
@@ -76,18 +71,15 @@ func (e *Env) checkCount(what string, n, all int, err error) {
 	}
 }
 
-// push posts one request, polling until the queue has room for it.
 func (x *end) push(wr rdma.SendWR) {
 	x.e.waitFor(x.name+": room in the send queue", func() bool { return len(x.s.open) < x.depth })
 	x.post(wr)
 }
 
-// waitState polls until the QP is in a state.
 func (x *end) waitState(s rdma.QPState) {
 	x.e.waitFor(x.name+" reaches "+s.String(), func() bool { return x.qp.State() == s })
 }
 
-// state requires the state now.
 func (x *end) state(s rdma.QPState) {
 	if g := x.qp.State(); g != s {
 		x.e.failf(x.name+" in "+s.String(), "%s", g)
@@ -104,7 +96,6 @@ func (x *end) flushesLater() {
 	}
 }
 
-// sleep stops this side's application from polling; wake lets it again.
 func (x *end) sleep() { x.box.asleep = true }
 func (x *end) wake()  { x.box.asleep = false }
 
@@ -195,5 +186,4 @@ func fenced(w rdma.SendWR) rdma.SendWR     { w.Flags |= rdma.Fence; return w }
 func solicited(w rdma.SendWR) rdma.SendWR  { w.Flags |= rdma.Solicited; return w }
 func inline(w rdma.SendWR) rdma.SendWR     { w.Flags |= rdma.Inline; return w }
 
-// soon bounds a call that the provider has to answer at once.
 const soon = 2 * time.Second

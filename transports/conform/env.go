@@ -91,19 +91,16 @@ func (e *Env) call(f func() error) (err error) {
 	return err
 }
 
-// failf ends the case: want and the formatted got are the mismatch.
 func (e *Env) failf(want string, format string, args ...any) {
 	e.Fail(fmt.Sprintf(format, args...), want)
 }
 
-// must ends the case when an operation that has to work did not.
 func (e *Env) must(what string, err error) {
 	if err != nil {
 		e.failf(what+" succeeds", "%v", err)
 	}
 }
 
-// refusedWith ends the case unless err is one of the sentinels.
 func (e *Env) refusedWith(what string, err error, want ...error) {
 	var names []string
 	for _, w := range want {
@@ -119,7 +116,6 @@ func (e *Env) refusedWith(what string, err error, want ...error) {
 	e.Fail(got, names...)
 }
 
-// loops picks an iteration count for the profile.
 func (e *Env) loops(fast, full int) int {
 	if e.Profile == Full {
 		return full
@@ -127,7 +123,6 @@ func (e *Env) loops(fast, full int) int {
 	return fast
 }
 
-// step polls every awake CQ once and reports whether anything came.
 func (e *Env) step() bool {
 	any := false
 	for _, b := range e.boxes {
@@ -160,10 +155,8 @@ func (e *Env) wait(what func() string, until func() bool) {
 	}
 }
 
-// waitFor is wait for what always has the same words.
 func (e *Env) waitFor(what string, until func() bool) { e.wait(func() string { return what }, until) }
 
-// pause polls for d.
 func (e *Env) pause(d time.Duration) {
 	end := time.Now().Add(d)
 	for idle := 200; time.Now().Before(end) && e.ctx.Err() == nil; idle++ {
@@ -185,7 +178,6 @@ func rest(idle int) {
 	}
 }
 
-// states describes the connections, for messages.
 func (e *Env) states() string {
 	s := ""
 	for _, c := range e.conns {
@@ -201,7 +193,6 @@ func (e *Env) short(d time.Duration) context.Context {
 	return ctx
 }
 
-// onClose registers an object's end. far: it belongs to device b.
 func (e *Env) onClose(rank int, dev rdma.Device, what string, f func() error) {
 	e.closers = append(e.closers, closer{rank, what, dev == e.B, f})
 }

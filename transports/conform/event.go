@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// events drains a device and keeps what concerns the QP (0: SRQ and CQ).
 func events(dev rdma.Device, num uint32) (of []rdma.Event) {
 	for ev, more := dev.Event(); more; ev, more = dev.Event() {
 		if ev.QPNum == num {
@@ -19,14 +18,12 @@ func events(dev rdma.Device, num uint32) (of []rdma.Event) {
 	return of
 }
 
-// expectEvent polls until the device has reported the event for the QP.
 func (e *Env) expectEvent(dev rdma.Device, typ rdma.EventType, num uint32) {
 	e.waitFor("asynchronous event: "+typ.String(), func() bool {
 		return slices.ContainsFunc(events(dev, num), func(ev rdma.Event) bool { return ev.Type == typ })
 	})
 }
 
-// expectNoEvent requires that none of the type is waiting for the QP.
 func (e *Env) expectNoEvent(dev rdma.Device, typ rdma.EventType, num uint32, when string) {
 	for _, ev := range events(dev, num) {
 		if ev.Type == typ {
@@ -50,21 +47,18 @@ func (e *Env) waitCQ(b *cqBox, d time.Duration, what string) bool {
 	return err == nil
 }
 
-// expectWake requires the armed event.
 func (e *Env) expectWake(b *cqBox, why string) {
 	if !e.waitCQ(b, 5*time.Second, why) {
 		e.failf("completion event: "+why, "none in 5s")
 	}
 }
 
-// expectSleep requires that no event fires.
 func (e *Env) expectSleep(b *cqBox, why string) {
 	if e.waitCQ(b, quietTime, why) {
 		e.failf("no completion event: "+why, "an event")
 	}
 }
 
-// arm requests a notification.
 func (e *Env) arm(b *cqBox, solicitedOnly bool) {
 	e.must("arm "+b.name, b.cq.Arm(solicitedOnly))
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// want is one expected completion.
 type want struct {
 	id     uint64
 	status []rdma.Status // empty: success
@@ -19,28 +18,21 @@ type want struct {
 	key    uint32
 }
 
-// ok expects the success of send n.
 func ok(n int) want { return want{id: sendID(n)} }
 
-// got expects receive n with a plain message of that many bytes.
 func got(n, bytes int) want {
 	return want{id: recvID(n), op: rdma.WCRecv, bytes: uint32(bytes)}
 }
 
-// withImm adds the immediate.
 func (w want) withImm(v uint32) want { w.flags |= rdma.WithImm; w.imm = v; return w }
 
-// withInv adds the revoked key.
 func (w want) withInv(key uint32) want { w.flags |= rdma.WithInv; w.key = key; return w }
 
-// byWrite says that a write with immediate consumed the receive.
 func (w want) byWrite() want { w.op = rdma.WCRecvWriteImm; return w }
 
-// sendFails and recvFails expect one of the statuses.
 func sendFails(n int, st ...rdma.Status) want { return want{id: sendID(n), status: st} }
 func recvFails(n int, st ...rdma.Status) want { return want{id: recvID(n), status: st} }
 
-// text puts the expectation in words.
 func (w *want) text() string {
 	s := idText(w.id)
 	if len(w.status) > 0 {
@@ -75,7 +67,6 @@ func (w *want) fits(wc *rdma.WC) bool {
 	return w.id&recvBit == 0 || wc.Opcode == w.op && wc.ByteLen == w.bytes
 }
 
-// expect waits for exactly these completions, in this order, and returns the last.
 func (q *workQueue) expect(ws ...want) rdma.WC {
 	var wc rdma.WC
 	for i := range ws {
@@ -85,21 +76,18 @@ func (q *workQueue) expect(ws ...want) rdma.WC {
 	return wc
 }
 
-// judge compares a completion that the case took itself.
 func (q *workQueue) judge(w want, wc *rdma.WC) {
 	if !w.fits(wc) {
 		q.e.failf(q.name+": "+w.text(), "%s", q.text(wc))
 	}
 }
 
-// expectOK waits for the successes of sends from..to-1.
 func (q *workQueue) expectOK(from, to int) {
 	for n := from; n < to; n++ {
 		q.expect(ok(n))
 	}
 }
 
-// completed waits until nothing that must complete is outstanding.
 func (q *workQueue) completed(how string) {
 	q.e.wait(func() string {
 		return fmt.Sprintf("%s: %d outstanding requests complete%s", q.name, q.signaled(), how)
@@ -229,7 +217,6 @@ func (e *Env) terminateCode(wc *rdma.WC, codes []uint32) {
 	}
 }
 
-// dead asserts that the connection has ended in error at both ends.
 func (c *conn) dead() {
 	for _, x := range []*end{c.a, c.b} {
 		x.waitState(rdma.QPErr)

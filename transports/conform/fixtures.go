@@ -8,21 +8,18 @@ import (
 
 // Regions, connections and objects that most cases begin with.
 
-// writing makes n bytes of a, filled, and n bytes of b that a may write and read.
 func (c *conn) writing(n int) (src, dst *region) {
 	src, dst = c.e.region(c.a, "src", n, localOnly), c.e.region(c.b, "dst", n, remoteAll)
 	src.fill(1)
 	return src, dst
 }
 
-// sending makes n bytes of a, filled, and n bytes of b for receives.
 func (c *conn) sending(n int) (src, dst *region) {
 	src, dst = c.e.region(c.a, "src", n, localOnly), c.e.region(c.b, "dst", n, localOnly)
 	src.fill(1)
 	return src, dst
 }
 
-// reading makes n bytes of b, filled, and n bytes of a that take what is read.
 func (c *conn) reading(n int) (src, sink *region) {
 	src, sink = c.e.region(c.b, "src", n, remoteAll), c.e.region(c.a, "sink", n, c.e.sinkAccess())
 	src.fill(1)
@@ -57,13 +54,11 @@ func (e *Env) reading(n int) (c *conn, src, sink *region) {
 	return c, src, sink
 }
 
-// close destroys both QPs.
 func (c *conn) close() {
 	c.a.close()
 	c.b.close()
 }
 
-// connecting connects a while the case goes on.
 func (c *conn) connecting(ctx context.Context) *task {
 	addr := c.e.listen().Addr()
 	return c.e.start("connect", func() error {
@@ -72,18 +67,15 @@ func (c *conn) connecting(ctx context.Context) *task {
 	})
 }
 
-// disconnect ends the connection from this side.
 func (x *end) disconnect() {
 	x.e.must("disconnect", x.e.beside("disconnect", func() error { return x.qp.Disconnect(x.e.ctx) }))
 }
 
-// connectWith is connect with the same parameters at both ends.
 func (e *Env) connectWith(p rdma.ConnParam, o connOpts) *conn {
 	o.param, o.accept = &p, &p
 	return e.connect(o)
 }
 
-// newPD allocates a protection domain that lives as long as the case.
 func (e *Env) newPD(dev rdma.Device) rdma.PD {
 	pd, err := dev.AllocPD()
 	e.must("allocate pd", err)
@@ -91,7 +83,6 @@ func (e *Env) newPD(dev rdma.Device) rdma.PD {
 	return pd
 }
 
-// other is the other end of the connection.
 func (c *conn) other(x *end) *end {
 	if x == c.a {
 		return c.b
@@ -99,13 +90,11 @@ func (c *conn) other(x *end) *end {
 	return c.a
 }
 
-// sharedCQs connects two pairs of QPs whose ends share one CQ on each side.
 func (e *Env) sharedCQs(depth int, o connOpts) (c1, c2 *conn) {
 	o.boxA, o.boxB = e.newCQ(e.A, "cq of both a", depth), e.newCQ(e.B, "cq of both b", depth)
 	return e.connect(o), e.connect(o)
 }
 
-// register makes a registration that lives as long as the case.
 func (e *Env) register(dev rdma.Device, pd rdma.PD, buf rdma.Buffer, access rdma.Access) rdma.MR {
 	mr, err := dev.RegMR(pd, buf, access)
 	e.must("register", err)
@@ -113,34 +102,29 @@ func (e *Env) register(dev rdma.Device, pd rdma.PD, buf rdma.Buffer, access rdma
 	return mr
 }
 
-// recvSlots posts n receives of size bytes each, one behind the other in r.
 func (x *end) recvSlots(n int, r *region, size int) {
 	for i := range n {
 		x.postRecv(recv(i, r.sge(i*size, size)))
 	}
 }
 
-// part is n bytes of a region from off on, under the same registration.
 func (r *region) part(off, n int) *region {
 	p := *r
 	p.lo, p.n = r.lo+off, n
 	return &p
 }
 
-// request waits for a connection request at the case's listener.
 func (e *Env) request() rdma.ConnRequest {
 	req, err := e.listen().Accept(e.ctx)
 	e.must("accept", err)
 	return req
 }
 
-// accepts answers a request with b.
 func (c *conn) accepts(req rdma.ConnRequest) {
 	e := c.e
 	e.must("accept", e.beside("accept", func() error { _, err := req.Accept(e.ctx, c.b.qp, e.param()); return err }))
 }
 
-// newListener listens at the address of b, until the case ends at the latest.
 func (e *Env) newListener(backlog int) rdma.Listener {
 	l, err := e.B.Listen(e.ctx, e.ListenAddr, backlog)
 	e.must("listen at "+e.ListenAddr, err)
@@ -148,7 +132,6 @@ func (e *Env) newListener(backlog int) rdma.Listener {
 	return l
 }
 
-// withSRQ connects QPs of which b has an SRQ of a depth, or of the device's limit.
 func (e *Env) withSRQ(depth int) (*sharedQueue, *conn) {
 	srq := e.newSRQ(0, min(depth, e.Caps.MaxSRQWR))
 	return srq, e.connect(connOpts{srq: srq})

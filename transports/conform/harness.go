@@ -44,7 +44,6 @@ type Path interface {
 	Close() error
 }
 
-// noPath is why a case cannot have a path; "" when it can, or needs none.
 func (h *Harness) noPath(c *Case) string {
 	if c.Path > 0 && h.OpenPath == nil && h.NoPath == "" {
 		return "harness has no path that it can harm"
@@ -55,7 +54,6 @@ func (h *Harness) noPath(c *Case) string {
 	return ""
 }
 
-// pair opens the devices of a case.
 func (h *Harness) pair(ctx context.Context, c *Case) (listenAddr string, err error) {
 	h.retire()
 	if c.Path > 0 && h.noPath(c) == "" {

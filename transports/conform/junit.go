@@ -152,7 +152,6 @@ func newJUnitCase(r *Result, strict bool) junitCase {
 	return c
 }
 
-// detail is what a reader shows below the message.
 func detail(r *Result) string {
 	var b strings.Builder
 	for _, f := range []struct{ name, text string }{

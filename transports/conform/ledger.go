@@ -125,10 +125,8 @@ func inKernelRange(span, release string) (bool, error) {
 	return in, nil
 }
 
-// kernelNumbers are what a release begins with.
 var kernelNumbers = regexp.MustCompile(`^(0|[1-9]\d*)(\.(0|[1-9]\d*))*`)
 
-// kernelVersion returns the numbers that a release begins with.
 func kernelVersion(release string) (v []int) {
 	for part := range strings.SplitSeq(kernelNumbers.FindString(release), ".") {
 		n, err := strconv.Atoi(part)
@@ -165,7 +163,6 @@ func (l *Ledger) find(c *Case, r *Result, kernel string) *Entry {
 	return nil
 }
 
-// newer tells that a kernel is newer than all on which the behaviour was seen.
 func (e *Entry) newer(kernel string) bool {
 	first, last, ok := strings.Cut(e.Seen, "..")
 	if !ok {

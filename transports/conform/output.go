@@ -134,7 +134,6 @@ func rows(reports []Report) ([]string, map[string][]*Result) {
 	return ids, byID
 }
 
-// explain writes what is behind every verdict that is not a pass.
 func explain(w io.Writer, rep *Report) {
 	if rep.Err != nil {
 		fmt.Fprintf(w, "\n%s: %v\n", rep.Transport, rep.Err)
@@ -161,7 +160,6 @@ func explain(w io.Writer, rep *Report) {
 	}
 }
 
-// explainAbsent writes the cases that have no answer, grouped by why.
 func explainAbsent(w io.Writer, rep *Report, v Verdict) {
 	byWhy := map[string][]string{}
 	var order []string

@@ -26,7 +26,6 @@ const (
 
 var ownNames = map[uint32]string{helloID: "hello", barrierID: "barrier", drainID: "drain marker"}
 
-// idText is send#3 or recv#hello; a mangled ID shows as it is.
 func idText(id uint64) string {
 	kind := "send#"
 	switch id &^ 0xffffffff {
@@ -42,7 +41,6 @@ func idText(id uint64) string {
 	return fmt.Sprint(kind, uint32(id))
 }
 
-// pending is one outstanding work request.
 type pending struct {
 	id         uint64
 	bytes      uint32 // of a read or atomic: the exact byte_len of success
@@ -62,7 +60,6 @@ type workQueue struct {
 	done   []rdma.WC
 }
 
-// signaled counts outstanding requests that have to complete.
 func (q *workQueue) signaled() int {
 	n := 0
 	for i := range q.open {
@@ -73,7 +70,6 @@ func (q *workQueue) signaled() int {
 	return n
 }
 
-// file takes one completion of this queue.
 func (q *workQueue) file(wc rdma.WC) {
 	if q.shared != nil {
 		// Receives of an SRQ complete on whatever QP took them (man ibv_create_srq).
@@ -106,7 +102,6 @@ func (q *workQueue) file(wc rdma.WC) {
 	q.e.failf(want, "%s", q.text(&wc))
 }
 
-// checkSuccess compares the fields that every success of a send queue carries.
 func (q *workQueue) checkSuccess(p *pending, wc *rdma.WC) {
 	if p.id&recvBit != 0 {
 		return // judged by the expectation
@@ -123,7 +118,6 @@ func (q *workQueue) checkSuccess(p *pending, wc *rdma.WC) {
 	}
 }
 
-// next waits for the next completion and hands it over.
 func (q *workQueue) next(want string) rdma.WC {
 	if len(q.done) == 0 {
 		q.e.wait(func() string { return q.name + ": " + want }, func() bool { return len(q.done) > 0 })
@@ -133,7 +127,6 @@ func (q *workQueue) next(want string) rdma.WC {
 	return wc
 }
 
-// drop forgets what has arrived, in cases whose subject is something else.
 func (q *workQueue) drop() { q.done = q.done[:0] }
 
 // text describes a completion. Only ID, status, QP and vendor error of a failure are read (ibv_poll_cq(3)).
@@ -148,7 +141,6 @@ func (q *workQueue) text(wc *rdma.WC) string {
 	return s
 }
 
-// extras puts what the flags of a completion announce in words.
 func extras(flags rdma.WCFlags, imm, key uint32) (s string) {
 	if flags&rdma.WithImm != 0 {
 		s += fmt.Sprintf(", imm %#x", imm)
@@ -171,7 +163,6 @@ type cqBox struct {
 	err    error // of Poll
 }
 
-// poll files what one Poll brings.
 func (b *cqBox) poll() bool {
 	if b.err != nil {
 		return false
@@ -192,7 +183,6 @@ func (b *cqBox) poll() bool {
 	return n > 0
 }
 
-// file finds the queue that a completion belongs to.
 func (b *cqBox) file(wc rdma.WC) {
 	for _, end := range b.ends {
 		if end.num != wc.QPNum {
@@ -216,7 +206,6 @@ type sharedQueue struct {
 	open map[uint64]bool
 }
 
-// newSRQ makes an SRQ of device b.
 func (e *Env) newSRQ(pd rdma.PD, depth int) *sharedQueue {
 	srq, err := e.B.NewSRQ(rdma.SRQConfig{PD: pd, Depth: depth})
 	e.must(fmt.Sprintf("create srq of %d", depth), err)
@@ -224,14 +213,12 @@ func (e *Env) newSRQ(pd rdma.PD, depth int) *sharedQueue {
 	return &sharedQueue{e: e, srq: srq, open: map[uint64]bool{}}
 }
 
-// post hands receives to the SRQ; all of them have to be taken.
 func (s *sharedQueue) post(wrs ...rdma.RecvWR) {
 	if n, err := s.tryPost(wrs...); err != nil {
 		s.e.failf(fmt.Sprintf("srq: post of %d receives taken", len(wrs)), "%d taken, then %v", n, err)
 	}
 }
 
-// tryPost checks that count and error agree, and tracks what was taken.
 func (s *sharedQueue) tryPost(wrs ...rdma.RecvWR) (int, error) {
 	for i := range wrs {
 		s.open[wrs[i].ID] = true
@@ -244,7 +231,6 @@ func (s *sharedQueue) tryPost(wrs ...rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// postEmpty posts n receives without elements.
 func (s *sharedQueue) postEmpty(n int) {
 	for i := range n {
 		s.post(recv(i))

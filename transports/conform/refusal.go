@@ -9,7 +9,6 @@ import (
 
 // Requests and calls that have to fail, and what must not happen.
 
-// noEffect requires the peer to refuse a request of a, and the regions to stay as they are.
 func (c *conn) noEffect(o outcome, wr rdma.SendWR, kept ...*region) {
 	for _, r := range kept {
 		r.freeze()
@@ -30,7 +29,6 @@ func (c *conn) localFault(wr rdma.SendWR, kept *region, also ...rdma.Status) {
 	kept.unchanged("by a request that is wrong at its source")
 }
 
-// notCreated takes the results of a call that has to fail with one of the errors.
 func (e *Env) notCreated(what string, want ...error) func(io.Closer, error) {
 	return func(o io.Closer, err error) {
 		if err == nil {
@@ -40,7 +38,6 @@ func (e *Env) notCreated(what string, want ...error) func(io.Closer, error) {
 	}
 }
 
-// badKey is the first byte of a region under a key of none.
 func (r *region) badKey() target {
 	t := r.at(0)
 	t.key ^= 0x5a5a5a5a
@@ -57,7 +54,6 @@ type oneSidedOp struct {
 	refused outcome
 }
 
-// receiveFails sends src into a receive of b that is at fault, which leaves dst alone.
 func (c *conn) receiveFails(src, dst *region) {
 	dst.freeze()
 	c.refusal(c.a, workRefused(), send(1, src.all()))
@@ -66,14 +62,12 @@ func (c *conn) receiveFails(src, dst *region) {
 	dst.unchanged("by a receive at fault")
 }
 
-// within requires that no more than limit has passed since start.
 func (e *Env) within(limit time.Duration, start time.Time, what string) {
 	if d := time.Since(start); d > limit {
 		e.failf(what, "after %v", d.Round(time.Millisecond))
 	}
 }
 
-// silent requires that no completion comes for quietTime.
 func (q *workQueue) silent(what string) {
 	q.e.pause(quietTime)
 	if len(q.done) > 0 {

@@ -27,12 +27,10 @@ type region struct {
 	frozen []byte
 }
 
-// region maps and registers size data bytes for the device of end x, in its domain.
 func (e *Env) region(x *end, name string, size int, access rdma.Access) *region {
 	return e.regionOf(x.dev, x.pd, x.name+"."+name, size, access)
 }
 
-// regionOf is region for a device and a domain.
 func (e *Env) regionOf(dev rdma.Device, pd rdma.PD, name string, size int, access rdma.Access) *region {
 	r := e.memory(name, size+2*canarySize)
 	r.lo, r.n = canarySize, size
@@ -56,7 +54,6 @@ func (e *Env) exact(x *end, name string, size int, access rdma.Access) *region {
 	return r
 }
 
-// memory maps bytes that live as long as the case.
 func (e *Env) memory(name string, size int) *region {
 	buf, err := rdma.Alloc(size)
 	mustRun(err)
@@ -73,41 +70,32 @@ func (r *region) register(dev rdma.Device, pd rdma.PD, access rdma.Access) {
 	r.e.onClose(rankMR, dev, "registration of "+r.name, mr.Close)
 }
 
-// data are the bytes between the canaries.
 func (r *region) data() []byte { return r.buf.Bytes()[r.lo : r.lo+r.n] }
 
-// sge names n bytes at off for a local work request.
 func (r *region) sge(off, n int) rdma.SGE {
 	return rdma.SGE{Addr: r.mr.Addr() + uint64(r.lo+off), Len: uint32(n), LKey: r.mr.LKey()}
 }
 
-// all names the whole data.
 func (r *region) all() rdma.SGE { return r.sge(0, r.n) }
 
-// target is what a peer needs to reach memory.
 type target struct {
 	addr uint64
 	key  uint32
 }
 
-// at names remote memory from off on.
 func (r *region) at(off int) target {
 	return target{r.mr.Addr() + uint64(r.lo+off), r.mr.RKey()}
 }
 
-// fill writes the pattern of a seed into the data.
 func (r *region) fill(seed uint64) { pattern(r.data(), r.e.salt^seed) }
 
-// freeze remembers the data for unchanged.
 func (r *region) freeze() { r.frozen = append(r.frozen[:0], r.data()...) }
 
-// holds requires the data to be b.
 func (r *region) holds(b []byte) { r.e.equal(r.name, r.data(), b) }
 
 // unchanged requires the data to be as frozen: the invariant of every refusal.
 func (r *region) unchanged(why string) { r.e.equal(r.name+" unchanged "+why, r.data(), r.frozen) }
 
-// checkCanaries requires the bytes around the data to be untouched.
 func (r *region) checkCanaries() {
 	b := r.buf.Bytes()
 	r.e.allBytes(r.name+": 4 KiB before the buffer untouched", b[:r.lo], canaryByte)
@@ -115,7 +103,6 @@ func (r *region) checkCanaries() {
 	r.e.allBytes(r.name+": rest of the page after the registration untouched", r.tail, canaryByte)
 }
 
-// equal ends the case at the first byte that differs.
 func (e *Env) equal(what string, got, want []byte) {
 	if bytes.Equal(got, want) {
 		return
@@ -130,7 +117,6 @@ func (e *Env) equal(what string, got, want []byte) {
 	}
 }
 
-// allBytes requires every byte to be v.
 func (e *Env) allBytes(what string, b []byte, v byte) {
 	if bytes.Count(b, []byte{v}) == len(b) {
 		return
@@ -163,7 +149,6 @@ func patternOf(n int, seed uint64) []byte {
 	return b
 }
 
-// mix is the finalizer of splitmix64.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

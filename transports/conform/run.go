@@ -143,7 +143,6 @@ func (r *DeviceRunner) guarded(ctx context.Context, c *Case, res *Result) {
 	}
 }
 
-// attempt builds the fixture, decides whether the devices qualify, and runs.
 func (r *DeviceRunner) attempt(ctx context.Context, c *Case, res *Result) *rdma.Caps {
 	addr, err := r.h.pair(ctx, c)
 	if err != nil {
@@ -167,7 +166,6 @@ func (r *DeviceRunner) attempt(ctx context.Context, c *Case, res *Result) *rdma.
 	return &caps
 }
 
-// gap says why the devices do not qualify for the case; empty when they do.
 func (r *DeviceRunner) gap(c *Case, caps *rdma.Caps) string {
 	if c.Lacks != "" {
 		return c.Lacks
@@ -219,7 +217,6 @@ func caseSeed(seed uint64, id string) uint64 {
 	return seed*0x9e3779b97f4a7c15 ^ h.Sum64()
 }
 
-// common is what both devices can do.
 func common(a, b rdma.Caps) rdma.Caps {
 	// FeatSinkNeedsRemoteWrite is a duty: it holds when either side has it.
 	duty := (a.Features | b.Features) & rdma.FeatSinkNeedsRemoteWrite

@@ -43,7 +43,6 @@ func (t *T) Guard(f func()) (err error) {
 	return nil
 }
 
-// halt carries a case's outcome up to Guard.
 type halt struct{ err error }
 
 // mustRun ends the case as an error: the machine is at fault, and not the provider.
@@ -53,7 +52,6 @@ func mustRun(err error) {
 	}
 }
 
-// panicError is a panic inside a case.
 type panicError struct {
 	value any
 	stack string
@@ -61,7 +59,6 @@ type panicError struct {
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// missing is what [T.Lacks] ends a case with.
 type missing struct{ why string }
 
 func (m *missing) Error() string { return m.why }

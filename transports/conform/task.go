@@ -10,7 +10,6 @@ type task struct {
 	done chan struct{}
 }
 
-// start runs f beside the case.
 func (e *Env) start(what string, f func() error) *task {
 	t := &task{what: what, done: make(chan struct{})}
 	e.tasks = append(e.tasks, t)
@@ -21,7 +20,6 @@ func (e *Env) start(what string, f func() error) *task {
 	return t
 }
 
-// finished reports whether the call has returned.
 func (t *task) finished() bool {
 	select {
 	case <-t.done:
@@ -31,7 +29,6 @@ func (t *task) finished() bool {
 	}
 }
 
-// join waits at most d for the end.
 func (t *task) join(d time.Duration) bool {
 	select {
 	case <-t.done:
@@ -41,11 +38,9 @@ func (t *task) join(d time.Duration) bool {
 	}
 }
 
-// await polls until the task has returned, and gives its error.
 func (e *Env) await(t *task) error {
 	e.wait(func() string { return t.what + " returns" }, t.finished)
 	return t.err
 }
 
-// beside runs a blocking call while both sides are polled.
 func (e *Env) beside(what string, f func() error) error { return e.await(e.start(what, f)) }

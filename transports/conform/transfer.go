@@ -8,7 +8,6 @@ import (
 
 // Transfers that have to succeed.
 
-// do posts requests as one list, and requires the success of each that is signalled.
 func (x *end) do(wrs ...rdma.SendWR) {
 	x.post(wrs...)
 	for i := range wrs {
@@ -18,14 +17,12 @@ func (x *end) do(wrs ...rdma.SendWR) {
 	}
 }
 
-// message sends s from a into the receive r of b.
 func (c *conn) message(s rdma.SendWR, r rdma.RecvWR) {
 	c.b.postRecv(r)
 	c.a.do(s)
 	c.b.r.expect(arrival(r.ID, s))
 }
 
-// arrival is the completion of a receive that takes s.
 func arrival(id uint64, s rdma.SendWR) want {
 	w := want{id: id, op: rdma.WCRecv, bytes: uint32(s.Len())}
 	switch s.Op {
@@ -39,20 +36,17 @@ func arrival(id uint64, s rdma.SendWR) want {
 	return w
 }
 
-// writes writes all of src to dst, and compares.
 func (c *conn) writes(src, dst *region) {
 	c.a.do(write(1, dst.at(0), src.all()))
 	c.barrier()
 	dst.holds(src.data())
 }
 
-// reads reads all of src into sink, and compares.
 func (c *conn) reads(src, sink *region) {
 	c.a.do(read(1, src.at(0), sink.all()))
 	sink.holds(src.data())
 }
 
-// sends sends all of src into dst, and compares.
 func (c *conn) sends(src, dst *region) {
 	c.message(send(1, src.all()), recv(1, dst.all()))
 	dst.holds(src.data())
@@ -85,7 +79,6 @@ func (q *workQueue) expectGot(n, size int) {
 	}
 }
 
-// bothWays writes near to far, and reads other bytes of far back.
 func (c *conn) bothWays(near, far *region) {
 	near.fill(1)
 	c.writes(near, far)
@@ -93,7 +86,6 @@ func (c *conn) bothWays(near, far *region) {
 	c.reads(far, near)
 }
 
-// wakes posts a request that has to raise the event of b, whose CQ is armed.
 func (c *conn) wakes(wr rdma.SendWR, why string) {
 	c.a.post(wr)
 	c.e.expectWake(c.b.box, why)
@@ -106,7 +98,6 @@ const (
 	localOnly = rdma.LocalWrite
 )
 
-// sinkAccess are the rights a read's sink needs on these devices.
 func (e *Env) sinkAccess() rdma.Access {
 	if e.Caps.Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
 		return rdma.LocalWrite | rdma.RemoteWrite

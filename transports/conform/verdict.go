@@ -15,7 +15,6 @@ var (
 	ErrNotRun = errors.New("not run")
 )
 
-// usageError is an ErrUsage that says its own words alone.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
@@ -69,7 +68,6 @@ type Result struct {
 	Requirement string `json:"-"` // of the case, for those who read the other forms
 }
 
-// executed reports whether the case really ran to an answer.
 func (v Verdict) executed() bool {
 	return v == Pass || v == Fail || v == XFail || v == XPass
 }

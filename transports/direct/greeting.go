@@ -26,7 +26,6 @@ var (
 	errMalformed = errors.New("malformed private data")
 )
 
-// greeting is one side's window and hello.
 type greeting struct {
 	rkey  uint32
 	addr  uint64

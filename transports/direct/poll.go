@@ -45,7 +45,6 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 	return n + s.translate(dst[n:]), nil
 }
 
-// translate turns kept completions into Dones until dst is full.
 func (s *session) translate(dst []transports.Done) int {
 	n := 0
 	for s.next < s.carry && n < len(dst) {

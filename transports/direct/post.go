@@ -29,7 +29,6 @@ func (s *session) Post(ops []transports.Op) (int, error) {
 	return done, nil
 }
 
-// postRecvs posts a run of receives, at most one batch.
 func (s *session) postRecvs(ops []transports.Op) (int, error) {
 	ops = ops[:min(len(ops), len(s.recvs))]
 	k := 0
@@ -60,7 +59,6 @@ func (s *session) postRecvs(ops []transports.Op) (int, error) {
 	return n, stop
 }
 
-// postSends posts a run of everything else, at most one batch.
 func (s *session) postSends(ops []transports.Op) (int, error) {
 	ops = ops[:min(len(ops), len(s.sends))]
 	k := 0

@@ -27,7 +27,6 @@ const (
 	idlePolls = 1 << 12
 )
 
-// session is one queue pair with its window.
 type session struct {
 	buf  rdma.Buffer
 	mr   *regcache.Region // of buf alone: the peer's key is good for nothing else, and ends with the session
@@ -69,7 +68,6 @@ type session struct {
 	closed bool
 }
 
-// kindInfo is how a kind becomes a work request.
 type kindInfo struct {
 	op     rdma.Opcode
 	ok     bool // the device has it
@@ -150,7 +148,6 @@ func (s *session) create(t *transport, cfg transports.Config, access rdma.Access
 	return err
 }
 
-// greeting is this side's private data.
 func (s *session) greeting(hello []byte) ([]byte, error) {
 	g := greeting{rkey: s.mr.RKey(), addr: s.mr.Addr(), len: s.mr.Len(), hello: hello}
 	return g.encode()

@@ -16,10 +16,8 @@ import (
 // request completes when it fails, and no completion may ever be lost to that.
 const cqSlack = 8
 
-// backlog bounds connection requests that wait for Accept.
 const backlog = 64
 
-// maxDepth is what the cover count of a work request ID can express (id.go).
 const maxDepth = 1<<coverBits - 1
 
 type transport struct {
@@ -48,7 +46,6 @@ func (t *transport) Name() string { return t.dev.Name() }
 // Counts are those of the device.
 func (t *transport) Counts() []rdma.Counts { return rdma.CountsOf(t.dev) }
 
-// opcodes maps the kinds that a device can carry out.
 var opcodes = [...]struct {
 	kind transports.Kind
 	op   rdma.Opcode
@@ -146,7 +143,6 @@ func (t *transport) normal(cfg transports.Config) (transports.Config, error) {
 	return cfg, nil
 }
 
-// param is what either side states in the connection set-up.
 func (t *transport) param(cfg transports.Config, private []byte) rdma.ConnParam {
 	p := rdma.ConnParam{PrivateData: private, IRD: cfg.ReadDepth, ORD: cfg.ReadDepth}
 	if cfg.NoReads && !t.caps.OwnReads {

@@ -24,7 +24,6 @@ func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, answerLimit)
 }
 
-// listener queues connection requests.
 type listener struct {
 	dev     *Device
 	addr    string
@@ -138,14 +137,12 @@ type connRequest struct {
 	wake     chan struct{} // token when answered
 }
 
-// answer answers the request, once.
 func (r *connRequest) answer(err error) {
 	r.answered, r.err = true, err
 	r.from.dialing = nil
 	signal(r.wake)
 }
 
-// hangUp withdraws a Connect in progress.
 func (q *qp) hangUp(why error) {
 	if r := q.dialing; r != nil {
 		r.withdraw()
@@ -184,7 +181,6 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 	return r.result, nil
 }
 
-// dial queues the request at the listener.
 func (q *qp) dial(ctx context.Context, addr string, p rdma.ConnParam) (*connRequest, error) {
 	if err := checkParam(&p); err != nil {
 		return nil, err
@@ -217,7 +213,6 @@ func (q *qp) dial(ctx context.Context, addr string, p rdma.ConnParam) (*connRequ
 	return r, nil
 }
 
-// wait blocks until the request is answered, given up or too old.
 func (r *connRequest) wait(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -245,7 +240,6 @@ func (r *connRequest) RemoteAddr() string {
 	return net.JoinHostPort(r.from.dev.host, fmt.Sprintf("qp%d", r.from.num))
 }
 
-// open tells why the request cannot be answered any more.
 func (r *connRequest) open() error {
 	switch {
 	case r.answered && r.err == rdma.ErrUnreachable:
@@ -298,7 +292,6 @@ func (r *connRequest) accept(ctx context.Context, peer rdma.QP, p *rdma.ConnPara
 	return nil
 }
 
-// join brings one side to RTS.
 func (q *qp) join(peer *qp, p *rdma.ConnParam) {
 	q.peer, q.ird, q.ord, q.rnr = peer, p.IRD, p.ORD, p.RNRRetry
 	q.to(rdma.QPRTR)

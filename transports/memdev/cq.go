@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// notice is what an armed CQ waits for.
 type notice uint8
 
 const (
@@ -17,14 +16,12 @@ const (
 	onAny
 )
 
-// cqEntry is a completion with the queue places that polling it gives back.
 type cqEntry struct {
 	wc   rdma.WC
 	from *slots
 	free int
 }
 
-// cq is a ring of completions.
 type cq struct {
 	dev     *Device
 	closed  bool
@@ -58,7 +55,6 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	return &cq{dev: d, ring: make([]cqEntry, depth), wake: make(chan struct{}, 1)}, nil
 }
 
-// ownCQ checks a CQ that a new QP names.
 func (d *Device) ownCQ(c rdma.CQ) (*cq, error) {
 	own, _ := c.(*cq)
 	switch {
@@ -117,7 +113,6 @@ func (c *cq) put(q *qp, e cqEntry) bool {
 	return true
 }
 
-// last is the i-th newest entry.
 func (c *cq) last(i int) *cqEntry { return &c.ring[(c.head+c.count-1-i)%len(c.ring)] }
 
 func (c *cq) fire() {

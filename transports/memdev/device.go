@@ -78,7 +78,6 @@ func (d *Device) Caps() rdma.Caps {
 	return c
 }
 
-// alive says why nothing new can be made on the device.
 func (d *Device) alive() error {
 	switch {
 	case d.closed:
@@ -119,7 +118,6 @@ func (d *Device) FreePD(pd rdma.PD) error {
 	return &rdma.OpError{Op: "free pd", Object: fmt.Sprint(pd), Err: err}
 }
 
-// use takes a hold on the domain for a new object.
 func (d *Device) use(pd rdma.PD) bool {
 	if _, ok := d.pds[pd]; !ok {
 		return false
@@ -129,13 +127,11 @@ func (d *Device) use(pd rdma.PD) bool {
 	return true
 }
 
-// release is the end of use.
 func (d *Device) release(pd rdma.PD) {
 	d.pds[pd]--
 	d.open--
 }
 
-// raise queues an asynchronous event; the oldest gives way.
 func (d *Device) raise(t rdma.EventType, qpn uint32) {
 	if d.fab.faults.hit(FaultLoseAsync, d) {
 		return

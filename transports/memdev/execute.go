@@ -6,7 +6,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// next says what follows a request that did not fail.
 type next uint8
 
 const (
@@ -46,7 +45,6 @@ func (q *qp) execute(e *sendEntry) (rdma.Status, next) {
 	}
 }
 
-// gone reports whether nobody answers at the other end.
 func (q *qp) gone() bool { return q.peer.state == rdma.QPErr }
 
 // gather resolves the bytes that a send or write carries. Empty elements are not looked at: their keys mean nothing.
@@ -58,7 +56,6 @@ func (q *qp) gather(wr *rdma.SendWR) (s span, ok bool) {
 	return q.dev.resolve(q.pd, wr.SGE[:wr.NumSGE], wr.Len(), 0)
 }
 
-// resolve checks and collects the first n bytes of a list.
 func (d *Device) resolve(pd rdma.PD, list []rdma.SGE, n uint64, need rdma.Access) (s span, ok bool) {
 	for i := 0; i < len(list) && n > 0; i++ {
 		size := min(n, uint64(list[i].Len))
@@ -75,7 +72,6 @@ func (d *Device) resolve(pd rdma.PD, list []rdma.SGE, n uint64, need rdma.Access
 	return s, true
 }
 
-// localInv revokes a registration of our own domain.
 func (q *qp) localInv(wr *rdma.SendWR) rdma.Status {
 	m := q.dev.rkeys[wr.InvKey]
 	if m == nil {
@@ -143,7 +139,6 @@ func (q *qp) answer(e *sendEntry) rdma.Status {
 	return rdma.StatusSuccess
 }
 
-// deliverAnswer writes what a read or atomic fetched into the sink.
 func (q *qp) deliverAnswer(e *sendEntry, sink, src *span) {
 	if e.wr.Op.IsAtomic() {
 		binary.NativeEndian.PutUint64(sink.part[0], e.old)
@@ -187,7 +182,6 @@ func (p *qp) takeWriteImm(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 	return rdma.StatusSuccess, finished
 }
 
-// takeSend delivers a message into the oldest receive.
 func (p *qp) takeSend(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 	if p.rq.count == 0 {
 		return rdma.StatusSuccess, noReceive
@@ -220,7 +214,6 @@ func (p *qp) takeSend(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 	return rdma.StatusSuccess, finished
 }
 
-// takeReceive consumes the oldest receive; there is one.
 func (p *qp) takeReceive() rdma.RecvWR {
 	if p.rq.count > 1 && p.dev.fab.faults.hit(FaultReorderReceives, p.dev) {
 		p.rq.swap()
@@ -232,7 +225,6 @@ func (p *qp) takeReceive() rdma.RecvWR {
 	return wr
 }
 
-// arrived completes a receive.
 func (p *qp) arrived(wr *rdma.SendWR, recv *rdma.RecvWR, op rdma.WCOpcode) {
 	faults := &p.dev.fab.faults
 	wc := rdma.WC{ID: recv.ID, QPNum: p.num, Opcode: op, ByteLen: uint32(wr.Len())}
@@ -250,13 +242,11 @@ func (p *qp) arrived(wr *rdma.SendWR, recv *rdma.RecvWR, op rdma.WCOpcode) {
 	p.recvCQ.push(p, wc, &p.rq.slots, wr.Flags&rdma.Solicited != 0)
 }
 
-// failReceive ends a receive that cannot take its message, and the QP with it.
 func (p *qp) failReceive(recv *rdma.RecvWR, st rdma.Status) {
 	p.recvCQ.push(p, rdma.WC{ID: recv.ID, QPNum: p.num, Status: st}, &p.rq.slots, false)
 	p.giveUp()
 }
 
-// takeAtomic executes an atomic and leaves the old value in e.
 func (p *qp) takeAtomic(e *sendEntry) rdma.Status {
 	if e.wr.RemoteAddr%atomicSize != 0 { // IBTA 9.4.5
 		return p.refuseRequest()
@@ -284,14 +274,12 @@ func (p *qp) refuseAccess() rdma.Status {
 	return rdma.StatusRemAccessErr
 }
 
-// refuseRequest is the NAK for a request that breaks the protocol.
 func (p *qp) refuseRequest() rdma.Status {
 	p.dev.raise(rdma.EventQPRequest, p.num)
 	p.giveUp()
 	return rdma.StatusRemInvReqErr
 }
 
-// giveUp moves the responder to ERR.
 func (p *qp) giveUp() {
 	if !p.dev.fab.faults.hit(FaultStayUp, p.dev) {
 		p.enterErr()

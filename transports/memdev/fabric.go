@@ -32,7 +32,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// defaultRNRTimer is the encoding 12 that rping and perftest ask for.
 const defaultRNRTimer = 640 * time.Microsecond
 
 // maxTick bounds how long a blocked call sleeps while a timer runs, because an
@@ -120,7 +119,6 @@ func (f *Fabric) unlock() {
 	f.mu.Unlock()
 }
 
-// clock is the time since the fabric was made.
 func (f *Fabric) clock() time.Duration { return f.cfg.Now().Sub(f.start) }
 
 // drive does the timed work that is due. Every call that can block or poll comes
@@ -179,7 +177,6 @@ func (f *Fabric) await(ctx context.Context, wake <-chan struct{}, ready func() b
 	}
 }
 
-// untilDue is how long to sleep for the next timer.
 func (f *Fabric) untilDue() time.Duration {
 	now, next := f.clock(), maxTick
 	for _, q := range f.timed {
@@ -188,7 +185,6 @@ func (f *Fabric) untilDue() time.Duration {
 	return max(next, time.Microsecond)
 }
 
-// signal leaves a token for one waiter.
 func signal(wake chan struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -137,7 +137,6 @@ func (p *plan) arm(f Fault, t Trigger) {
 
 func (p *plan) armed(f Fault) bool { return p.on&(1<<f) != 0 }
 
-// hit counts an opportunity on d and reports whether the fault strikes.
 func (p *plan) hit(f Fault, d *Device) bool {
 	r := &p.rules[f]
 	if !p.armed(f) || r.Device != "" && r.Device != d.host {
@@ -174,7 +173,6 @@ func (f *Fabric) Arm(fault Fault, t Trigger) {
 	}
 }
 
-// corrupt lets FaultFlipByte change one of the n bytes just placed.
 func (q *qp) corrupt(s *span, n int) {
 	p := &q.dev.fab.faults
 	if n > 0 && p.hit(FaultFlipByte, q.dev) {
@@ -183,7 +181,6 @@ func (q *qp) corrupt(s *span, n int) {
 	}
 }
 
-// leak lets FaultPartialWrite place the part of a refused write that is inside.
 func (q *qp) leak(wr *rdma.SendWR, src *span) {
 	m := q.dev.rkeys[wr.RKey]
 	if m == nil || !q.dev.fab.faults.hit(FaultPartialWrite, q.dev) {

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// mr is a registration.
 type mr struct {
 	dev        *Device
 	pd         rdma.PD
@@ -158,7 +157,6 @@ func (m *mr) wild(addr, n uint64) []byte {
 	return m.inside(addr, n)
 }
 
-// inside is the leading part of the range that lies in the registration, or nil.
 func (m *mr) inside(addr, n uint64) []byte {
 	size := uint64(len(m.mem))
 	if addr < m.base || addr-m.base >= size {

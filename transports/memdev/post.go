@@ -89,7 +89,6 @@ func (q *qp) copyInline(wr *rdma.SendWR) bool {
 	return true
 }
 
-// inlineAt is the first n bytes of the copy that request i carries.
 func (q *qp) inlineAt(i uint64, n int) []byte {
 	off := int(i%uint64(len(q.sq.ring))) * q.maxInline
 	return q.sq.inline[off : off+n]

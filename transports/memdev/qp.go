@@ -16,7 +16,6 @@ type slots struct {
 	unsignaled  int // ended without a completion since the last one
 }
 
-// phase is how far a send request has come.
 type phase uint8
 
 const (
@@ -26,7 +25,6 @@ const (
 	done                 // finished; its completion waits for its turn
 )
 
-// sendEntry is a send request in its queue.
 type sendEntry struct {
 	wr    rdma.SendWR
 	due   time.Duration // waiting: when the answer is here
@@ -79,7 +77,6 @@ type qp struct {
 	watchMark uint64
 }
 
-// rnrForever is the RNRRetry that never gives up.
 const rnrForever = 7
 
 // NewQP makes a queue pair in INIT.
@@ -206,7 +203,6 @@ func (q *qp) Fail() error {
 	})
 }
 
-// command runs a control call under the lock.
 func (q *qp) command(op string, do func() error) error {
 	f := q.dev.fab
 	f.lock()

@@ -21,7 +21,6 @@ func (d *Device) NewRawQP(cfg rdma.QPConfig) (rdma.RawQP, error) {
 	return rawQP{q}, nil
 }
 
-// rawReads is the IRD and ORD of a raw QP.
 const rawReads = 4
 
 // Modify moves the QP. Nothing is changed by what is refused (man ibv_modify_qp, NOTES).

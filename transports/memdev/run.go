@@ -7,14 +7,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// run executes requests until one has to wait or none is left.
 func (q *qp) run() {
 	for q.step() {
 	}
 	q.update()
 }
 
-// step looks at the oldest request that has not been executed. It reports whether another step may follow.
 func (q *qp) step() bool {
 	if q.sq.next == q.sq.tail || q.stalled {
 		return false
@@ -53,7 +51,6 @@ func (q *qp) step() bool {
 	return true
 }
 
-// held reports whether the request must wait for answers still outstanding.
 func (q *qp) held(e *sendEntry) bool {
 	if q.sq.pending == 0 {
 		return false
@@ -70,14 +67,12 @@ func (q *qp) held(e *sendEntry) bool {
 	return false
 }
 
-// retireDone completes finished requests in order.
 func (q *qp) retireDone() {
 	for q.sq.head < q.sq.next && q.sq.at(q.sq.head).phase == done {
 		q.retire(rdma.StatusSuccess)
 	}
 }
 
-// retire completes the oldest request.
 func (q *qp) retire(st rdma.Status) {
 	e := q.sq.at(q.sq.head)
 	q.sq.head++
@@ -191,7 +186,6 @@ func (q *qp) stall(e *sendEntry) (again bool) {
 	return false
 }
 
-// retry tries the request that waits for a receive once more.
 func (q *qp) retry() {
 	q.unstall()
 	q.run()
@@ -210,7 +204,6 @@ func (q *qp) unstall() {
 // never is later than every clock.
 const never = time.Duration(1<<63 - 1)
 
-// due is when tick has something to do.
 func (q *qp) due() time.Duration {
 	at := never
 	if q.stalled && q.rnrUntil > 0 {
@@ -226,7 +219,6 @@ func (q *qp) due() time.Duration {
 	return at
 }
 
-// tick takes the answers that have come and gives up tries that are used up.
 func (q *qp) tick(now time.Duration) {
 	for q.sq.head < q.sq.next {
 		e := q.sq.at(q.sq.head)

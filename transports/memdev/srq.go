@@ -6,7 +6,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// recvQueue is a ring of posted receives, of one QP or shared.
 type recvQueue struct {
 	slots
 	pd    rdma.PD // the domain that the receives' keys must belong to
@@ -35,7 +34,6 @@ func (r *recvQueue) post(wrs []rdma.RecvWR) (n int, err error) {
 	return n, nil
 }
 
-// pop takes the oldest receive. The queue is not empty.
 func (r *recvQueue) pop() rdma.RecvWR {
 	wr := r.ring[r.head]
 	r.head = (r.head + 1) % len(r.ring)
@@ -43,13 +41,11 @@ func (r *recvQueue) pop() rdma.RecvWR {
 	return wr
 }
 
-// swap exchanges the two oldest receives.
 func (r *recvQueue) swap() {
 	second := (r.head + 1) % len(r.ring)
 	r.ring[r.head], r.ring[second] = r.ring[second], r.ring[r.head]
 }
 
-// srq is a receive queue that QPs of one device share.
 type srq struct {
 	recvQueue
 	dev     *Device

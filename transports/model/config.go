@@ -27,7 +27,6 @@ type Config struct {
 	Gbps float64 // of the link
 }
 
-// presets are fits; doc.go says to what.
 var presets = map[string]Config{
 	"cx3": {Service: 170 * time.Nanosecond, Wire: 550 * time.Nanosecond, Doorbell: 100 * time.Nanosecond,
 		Miss: 850 * time.Nanosecond, Inflight: 1, Keys: 128, Translations: 1 << 10, QPs: 400, Page: 4096, Gbps: 40},

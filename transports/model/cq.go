@@ -10,7 +10,6 @@ import (
 // queue of the device has something earlier. Who polls several takes fewer.
 const vainPolls = 256
 
-// event is a completion that is to be polled at its time.
 type event struct {
 	wc    rdma.WC
 	at    int64
@@ -65,7 +64,6 @@ func (c *cq) poll(dst []rdma.WC) (int, error) {
 	return n, c.err
 }
 
-// earlier reports whether another queue of the device has something before at.
 func (d *device) earlier(c *cq, at int64) bool {
 	for _, o := range d.cqs {
 		if o == c {
@@ -78,7 +76,6 @@ func (d *device) earlier(c *cq, at int64) bool {
 	return false
 }
 
-// drain takes what the device below has completed, and gives it its time.
 func (c *cq) drain() {
 	for {
 		n, err := c.below.Poll(c.wcs[:])

@@ -17,7 +17,6 @@ var world struct {
 	qps  map[uint32]*qp // by the number that they tell each other
 }
 
-// device is a NIC over another device. It implements rdma.Device.
 type device struct {
 	rdma.Device
 	caps  rdma.Caps
@@ -36,7 +35,6 @@ type device struct {
 	order  uint64 // of completions, for those of one time
 }
 
-// sends is how many IDs they have.
 const sends = 1 << 48
 
 var _ rdma.Device = (*device)(nil)
@@ -110,7 +108,6 @@ func (m *mr) Close() error {
 	return err
 }
 
-// touched is what n bytes at addr need at a NIC.
 func (m *mr) touched(addr, n uint64) needs {
 	if m == nil || addr < m.Addr() || n > m.Len() || addr-m.Addr() > m.Len()-n {
 		return needs{unmapped: true}

@@ -12,7 +12,6 @@ type nic struct {
 	port    int64   // when the link is free
 }
 
-// needs are what a request touches at one NIC.
 type needs struct {
 	region   uint64 // number of the registration
 	first    uint64 // page, counted from the registration's
@@ -52,7 +51,6 @@ func (n *nic) stage(at int64, qp uint64, list []needs) int64 {
 	return n.left
 }
 
-// fetch is one miss: it takes the first engine that is free.
 func (n *nic) fetch(at int64) int64 {
 	best := 0
 	for i, free := range n.engines {
@@ -64,7 +62,6 @@ func (n *nic) fetch(at int64) int64 {
 	return n.engines[best]
 }
 
-// send is when the last byte of a message has left by the link.
 func (n *nic) send(at int64, size uint64) int64 {
 	packets := max((size+mtu-1)/mtu, 1)
 	ns := float64(size+packets*headers) * 8 / n.cfg.Gbps

@@ -35,7 +35,6 @@ type qp struct {
 	list             [rdma.MaxSGE]needs
 }
 
-// sent is a request that was posted.
 type sent struct {
 	id uint64 // the user's
 	at int64  // when it is done
@@ -116,7 +115,6 @@ func (q *qp) post(wrs []rdma.SendWR) (n int, err error) {
 	return n, nil
 }
 
-// time takes a request through both NICs and says when it is done.
 func (q *qp) time(wr *rdma.SendWR, at int64) int64 {
 	d, size := q.dev, wr.Len()
 	list := q.list[:0]
@@ -163,7 +161,6 @@ func (q *qp) time(wr *rdma.SendWR, at int64) int64 {
 	return q.done
 }
 
-// arrive notes a message that takes a receive.
 func (q *qp) arrive(at int64) {
 	if q.first > 64 && q.first*2 > len(q.arrivals) {
 		q.arrivals = q.arrivals[:copy(q.arrivals, q.arrivals[q.first:])]
@@ -172,7 +169,6 @@ func (q *qp) arrive(at int64) {
 	q.arrivals = append(q.arrivals, at)
 }
 
-// arrived is when the message of the next completed receive came.
 func (q *qp) arrived() int64 {
 	if q.first == len(q.arrivals) {
 		return q.sink

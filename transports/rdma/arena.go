@@ -81,7 +81,6 @@ func NewArena(size int, cfg ArenaConfig) (*Arena, error) {
 	return a, nil
 }
 
-// mapPages maps memory of the wanted pages, and says of which it is.
 func mapPages(size int, want Pages) (*mapping, Pages, error) {
 	round := func(to int) int { return (size + to - 1) / to * to }
 	if want == PagesHuge || want == PagesAuto && size >= hugeSize {
@@ -169,14 +168,12 @@ func (a *Arena) Alloc(size, align int) (Buffer, error) {
 	return Buffer{}, &OpError{"allocate from arena", fmt.Sprintf("%d bytes", size), err}
 }
 
-// holds reports whether a block is taken.
 func (a *Arena) holds(blk, gen uint32) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.heap.Taken(blk, gen)
 }
 
-// free gives a block back, at once or when the last hold ends.
 func (a *Arena) free(b Buffer) error {
 	a.mu.Lock()
 	if !a.heap.Taken(b.blk, b.gen) {

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 )
 
-// mapping is memory that was mapped or declared in one piece.
 type mapping struct {
 	b     []byte // what users may touch
 	whole []byte // what was mapped, b and what its alignment took; nil: somebody else's
@@ -57,7 +56,6 @@ func (s *addressSpace) takeWhole(m *mapping) (e ranges.Entry[*mapping], ok bool)
 	return e, ok
 }
 
-// take removes what is left of m.
 func (s *addressSpace) take(m *mapping) (left []ranges.Entry[*mapping]) {
 	base := addrOf(m.b)
 	s.mu.Lock()
@@ -74,7 +72,6 @@ func (s *addressSpace) take(m *mapping) (left []ranges.Entry[*mapping]) {
 	return left
 }
 
-// forget removes [base, end) whoever it belongs to.
 func (s *addressSpace) forget(base, end uint64) (lost []ranges.Entry[*mapping]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +131,6 @@ func Dropped(addr, n uint64) {
 	}
 }
 
-// end takes the mapping out of the world.
 func (m *mapping) end() error {
 	if e, ok := space.takeWhole(m); ok {
 		return m.leaves(e, true)
@@ -150,7 +146,6 @@ func (m *mapping) end() error {
 	return errors.Join(errs...)
 }
 
-// leaves tells of a range of the mapping, and gives it back.
 func (m *mapping) leaves(e ranges.Entry[*mapping], all bool) error {
 	l := Leaving{Addr: e.Base, Len: e.End - e.Base, Cause: Unmapped}
 	if m.whole != nil {
@@ -159,7 +154,6 @@ func (m *mapping) leaves(e ranges.Entry[*mapping], all bool) error {
 	return leave(&l)
 }
 
-// unmap unmaps a range of the mapping, or all that was mapped for it.
 func (m *mapping) unmap(base, end uint64, all bool) error {
 	if all && end-base == uint64(len(m.b)) {
 		return unmapMemory(m.whole)

@@ -112,7 +112,6 @@ func step(q QP, cq CQ, v *PingPongStep, dst []WC, now func() int64, arrived func
 	return n, err
 }
 
-// answers reports whether the prepared answer is one to what arrived.
 func (v *PingPongStep) answers(wc *WC) bool {
 	switch {
 	case wc.ID != v.Expect:

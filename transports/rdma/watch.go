@@ -94,7 +94,6 @@ func join(w *watcher) (stop func()) {
 	}
 }
 
-// watched reports whether anybody watches.
 func watched() bool {
 	p := watchers.list.Load()
 	return p != nil && len(*p) > 0

@@ -22,7 +22,6 @@ const (
 	maxRecv = 1 << 20
 )
 
-// phase is what the receive machine waits for.
 type phase uint8
 
 const (
@@ -111,10 +110,8 @@ func (in *inbound) enter(p phase) {
 	in.phase = p
 }
 
-// stuck tells that more bytes would not help.
 func (in *inbound) stuck() bool { return in.phase != wantHeader && in.phase != wantPayload }
 
-// ready tells that parse would get further with what is here.
 func (in *inbound) ready() bool {
 	switch in.phase {
 	case wantHeader:
@@ -144,7 +141,6 @@ func (in *inbound) room() (a, b []byte) {
 	return in.rest, in.stage[:in.ahead]
 }
 
-// took says that n bytes of room were filled.
 func (in *inbound) took(n int) {
 	if in.phase != wantPayload {
 		in.end += n
@@ -212,7 +208,6 @@ func (in *inbound) parse(done []transports.Done) (n int, err error) {
 	}
 }
 
-// begin judges a header and says where its payload goes.
 func (in *inbound) begin() error {
 	h := &in.hdr
 	in.ahead = len(in.stage)
@@ -262,7 +257,6 @@ func (in *inbound) begin() error {
 	return nil
 }
 
-// match gives the message the oldest receive.
 func (in *inbound) match() {
 	if in.hdr.kind == wireSend {
 		r := in.recvs.front()

@@ -27,7 +27,6 @@ type listener struct {
 	ln  stream.Listener
 }
 
-// caller is a greeted connection that waits for its answer.
 type caller struct {
 	conn   stream.Opening
 	ask    greeting
@@ -133,7 +132,6 @@ func (c *caller) refuse() {
 	}
 }
 
-// refuse says no and closes.
 func refuse(conn stream.Opening) {
 	no := greeting{version: wireVersion, verdict: verdictRefuse}
 	b, _ := no.encode() // fails for a long hello only, and there is none

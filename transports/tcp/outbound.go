@@ -23,7 +23,6 @@ const (
 	turnBytes = 512 << 10
 )
 
-// outOp is an accepted op until its Done is taken.
 type outOp struct {
 	transports.Op
 	end      uint64 // value of outbound.sent at which the kernel has all of it
@@ -55,10 +54,8 @@ func newOutbound(win []byte, depth int) outbound {
 		iov: make([]unix.Iovec, stream.MaxVec)}
 }
 
-// onWire tells that encoded bytes wait for the kernel.
 func (o *outbound) onWire() bool { return o.first != o.last }
 
-// waiting tells that ops or answers are not encoded.
 func (o *outbound) waiting(in *inbound) bool { return o.next != o.ops.tail || !in.resps.empty() }
 
 // sendable tells that the socket alone decides whether more can leave: the rest of
@@ -187,7 +184,6 @@ func (o *outbound) flush(c stream.Conn, in *inbound) error {
 	return nil
 }
 
-// advance accounts for n sent bytes and reports whether the batch is empty.
 func (o *outbound) advance(n uint64) bool {
 	o.sent += n
 	if o.sent == o.queued {
@@ -207,7 +203,6 @@ func (o *outbound) advance(n uint64) bool {
 	return false
 }
 
-// done tells that op is finished: answered, or taken by the kernel.
 func (o *outbound) done(op *outOp) bool {
 	if op.Kind == transports.KindRead {
 		return op.answered
@@ -215,7 +210,6 @@ func (o *outbound) done(op *outOp) bool {
 	return op.end <= o.sent
 }
 
-// retire moves finished ops into dst, in posting order.
 func (o *outbound) retire(dst []transports.Done) int {
 	n := 0
 	for o.finished() {
@@ -232,7 +226,6 @@ func (o *outbound) retire(dst []transports.Done) int {
 	return n
 }
 
-// finished tells that the oldest op is.
 func (o *outbound) finished() bool { return o.ops.head != o.next && o.done(o.ops.front()) }
 
 // drop forgets the oldest op of a session that is over. From then on retire finds

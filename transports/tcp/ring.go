@@ -18,7 +18,6 @@ func (r *ring[T]) len() int    { return int(r.tail - r.head) }
 func (r *ring[T]) empty() bool { return r.tail == r.head }
 func (r *ring[T]) full() bool  { return r.tail-r.head >= r.depth }
 
-// at is the element with free-running index i.
 func (r *ring[T]) at(i uint32) *T { return &r.buf[i&uint32(len(r.buf)-1)] }
 
 // front is the oldest element; the ring must not be empty.

@@ -240,7 +240,6 @@ func (s *session) receive() (more bool, err error) {
 	return n == len(a)+len(b), nil
 }
 
-// lost ends the session after the stream ended.
 func (s *session) lost(err error) {
 	switch {
 	case s.sendErr != nil: // the first symptom is the better cause

@@ -151,7 +151,6 @@ func (t *transport) dial(ctx context.Context, addr string, hello []byte, cfg tra
 	return t.newSession(conn, cfg, &peer, buf)
 }
 
-// exchange sends the greeting and reads the listener's.
 func exchange(ctx context.Context, conn stream.Opening, msg []byte) (greeting, error) {
 	leave := after(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer leave()

@@ -34,7 +34,6 @@ func newWaiter(st stream.Stack, c stream.Conn) (*waiter, error) {
 	return &waiter{poller: p, conn: c, bits: stream.Readable}, nil
 }
 
-// watch wakes the poller when ctx ends.
 func (w *waiter) watch(ctx context.Context) {
 	if ctx.Done() == w.done {
 		return

@@ -52,14 +52,12 @@ type header struct {
 	kind wireKind
 }
 
-// put writes h over the first 16 bytes of b.
 func (h header) put(b []byte) {
 	_ = b[headerLen-1]
 	binary.BigEndian.PutUint64(b, uint64(h.kind)<<offsetBits|h.off)
 	binary.BigEndian.PutUint64(b[8:], uint64(h.len)<<32|uint64(h.tag))
 }
 
-// parseHeader reads the first 16 bytes of b. It judges nothing.
 func parseHeader(b []byte) header {
 	_ = b[headerLen-1]
 	w0, w1 := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
@@ -84,7 +82,6 @@ const (
 
 var magic = [4]byte{'r', 'p', 't', 'c'}
 
-// verdict says what a greeting is.
 type verdict uint8
 
 const (

@@ -37,7 +37,6 @@ const (
 // vendorSIW is Linux siw (drivers/infiniband/sw/siw/siw.h).
 const vendorSIW = 0x626d74
 
-// findings are what a device does that no query tells.
 type findings struct {
 	flushSend, flushRecv bool // requests posted in ERR complete flushed (IBTA C10-96, C10-97)
 	swapsDepths          bool // the answer to a connect has IRD and ORD exchanged
@@ -95,7 +94,6 @@ func (d *Device) findCaps() error {
 	return nil
 }
 
-// atFault tells the C side what it has to work around.
 func (d *Device) atFault() {
 	if d.found.noKey {
 		C.vb_has_no_key(d.table)
@@ -232,7 +230,6 @@ func (d *Device) probeSRQ(pd *C.struct_va_pd) {
 	d.caps.Features &^= rdma.FeatSRQ
 }
 
-// flushes reports whether a request posted in ERR completes.
 func (d *Device) flushes(pd *C.struct_va_pd, cq *C.struct_vb_cq, send bool) bool {
 	q := d.trialQP(pd, cq)
 	if q == nil {
@@ -254,14 +251,12 @@ func (d *Device) flushes(pd *C.struct_va_pd, cq *C.struct_vb_cq, send bool) bool
 	return p.n == 1 && completes(cq, rdma.StatusWRFlushErr)
 }
 
-// trialQP is a queue pair of one request each way, in RESET.
 func (d *Device) trialQP(pd *C.struct_va_pd, cq *C.struct_vb_cq) *C.struct_vb_qp {
 	c := d.queueCap(1, 1, 0)
 	var rc C.int
 	return C.vb_create_qp(pd, d.table, cq, cq, nil, 1, 1, &c, 0, 0, flag(d.iwarp), 0, &rc)
 }
 
-// completes waits for one completion with this status.
 func completes(cq *C.struct_vb_cq, want rdma.Status) bool {
 	var wc C.struct_vb_wc
 	for end := time.Now().Add(trialTimeout); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {

@@ -35,7 +35,6 @@ type manager struct {
 	ids  map[uint64]*cmID // by the context that the ID carries
 }
 
-// cmEvent is one event in Go's memory.
 type cmEvent struct {
 	kind, status int
 	ird, ord     int // as seen from this side
@@ -125,14 +124,12 @@ func (c *cmID) close() {
 	}
 }
 
-// closePassive is close for a listening ID, or one that came with a request.
 func (c *cmID) closePassive() {
 	c.m.passive.Lock()
 	defer c.m.passive.Unlock()
 	c.close()
 }
 
-// do runs a call on the ID unless it is closed.
 func (c *cmID) do(f func(id *C.struct_va_cm_id) C.int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +139,6 @@ func (c *cmID) do(f func(id *C.struct_va_cm_id) C.int) error {
 	return errno(f(c.id))
 }
 
-// read takes the events that are there.
 func (m *manager) read() {
 	var ev C.struct_vb_cm_event
 	for C.vb_cm_event(m.ch, &ev) == 0 {
@@ -170,7 +166,6 @@ func (m *manager) read() {
 	}
 }
 
-// departed notes the end of the connection, and answers the peer's goodbye.
 func (c *cmID) departed(orderly bool) {
 	c.mu.Lock()
 	first, gone := !c.hasLeft, c.gone
@@ -201,7 +196,6 @@ func (c *cmID) follow(gone func(orderly bool)) {
 	}
 }
 
-// await takes the next event, which has to be want.
 func (c *cmID) await(ctx context.Context, want int) (cmEvent, error) {
 	select {
 	case e := <-c.events:
@@ -255,13 +249,11 @@ func (c *cmID) disconnect(ctx context.Context) {
 	}
 }
 
-// cmLink is a connection made by rdma_cm.
 type cmLink struct{ c *cmID }
 
 func (l cmLink) bye(ctx context.Context) { l.c.disconnect(ctx) }
 func (l cmLink) close()                  { l.c.close() }
 
-// sockaddr writes an address as the kernel reads it.
 func sockaddr(a netip.AddrPort) []byte {
 	var b [28]byte // struct sockaddr_in6
 	port := [2]byte{byte(a.Port() >> 8), byte(a.Port())}
@@ -284,7 +276,6 @@ func sockaddr(a netip.AddrPort) []byte {
 	return b[:]
 }
 
-// sockaddrAt reads what the kernel wrote.
 func sockaddrAt(s *C.struct_sockaddr_storage) netip.AddrPort {
 	b := (*[28]byte)(unsafe.Pointer(s))
 	port := uint16(b[2])<<8 | uint16(b[3])
@@ -294,7 +285,6 @@ func sockaddrAt(s *C.struct_sockaddr_storage) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port)
 }
 
-// resolve is host:port as an address.
 func resolve(ctx context.Context, addr string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma/acceptor"
 )
 
-// cmListener is a listening ID of rdma_cm. Of its acceptor it needs the queue alone.
 type cmListener struct {
 	m    *manager
 	id   *cmID
@@ -29,7 +28,6 @@ type cmListener struct {
 	*acceptor.Acceptor[*net.TCPConn, *cmRequest]
 }
 
-// cmRequest is a peer that waits for an answer.
 type cmRequest struct {
 	l      *cmListener
 	id     *cmID
@@ -151,7 +149,6 @@ func (r *cmRequest) waits() bool {
 	}
 }
 
-// take claims the right to answer.
 func (r *cmRequest) take() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// unspecified stands for any local address.
 var unspecified netip.Addr
 
 // kernelGIDs entries of 32 bytes fit in the 16 bits that the call has for a length.
@@ -65,7 +64,6 @@ func (d *Device) gid(local netip.Addr) (gidEntry, error) {
 	return chooseGID(table, local)
 }
 
-// addrs are the addresses of the port's network interface.
 func (d *Device) addrs() []netip.Addr {
 	table, err := d.gids()
 	if err != nil {
@@ -123,7 +121,6 @@ func (q *qp) release() {
 	close(a.done)
 }
 
-// join gives a QP that reached RTS its link, and what was negotiated.
 func (q *qp) join(l link, p *rdma.ConnParam) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// cq is a completion queue with a completion channel of its own.
 type cq struct {
 	dev *Device
 	id  uint64 // orders the locks of two
@@ -97,7 +96,6 @@ func (c *cq) take(dst []rdma.WC) int {
 	return n
 }
 
-// note tells the device what failed.
 func (c *cq) note(wcs []rdma.WC) {
 	for i := range wcs {
 		if wcs[i].Status != rdma.StatusSuccess {
@@ -183,7 +181,6 @@ func (c *cq) lost() {
 	c.waiting.wake()
 }
 
-// use counts a QP in or out.
 func (c *cq) use(by int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

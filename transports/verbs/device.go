@@ -41,13 +41,11 @@ type Device struct {
 	group sync.WaitGroup // connection attempts that outlive their call
 }
 
-// domain is a protection domain and what uses it.
 type domain struct {
 	pd    *C.struct_va_pd
 	users int
 }
 
-// portAttr is what connections need of the port.
 type portAttr struct {
 	num      int
 	mtu      int // active, bytes
@@ -117,7 +115,6 @@ func (d *Device) open() error {
 	return nil
 }
 
-// openDevice finds the device and its port.
 func (d *Device) openDevice() error {
 	var there []string
 	err := eachDevice(func(dev *C.struct_va_device) error {
@@ -153,7 +150,6 @@ func (d *Device) openDevice() error {
 	return nil
 }
 
-// findPort is the port asked for, or the first active one.
 func findPort(ctx *C.struct_va_context, name string, want int) (portAttr, error) {
 	var attr C.struct_va_device_attr
 	if rc := C.vb_query_device(ctx, &attr); rc != 0 {
@@ -234,7 +230,6 @@ func (d *Device) FreePD(pd rdma.PD) error {
 	return failed("free pd", fmt.Sprint(pd), err)
 }
 
-// usePD counts a user of the domain in.
 func (d *Device) usePD(pd rdma.PD) (*domain, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -255,7 +250,6 @@ func (d *Device) leavePD(p *domain) {
 	d.mu.Unlock()
 }
 
-// count counts an object without a list of its own in or out.
 func (d *Device) count(by int) {
 	d.mu.Lock()
 	d.others += by
@@ -286,7 +280,6 @@ func (d *Device) Close() error {
 	return d.free()
 }
 
-// free undoes open, as far as it got.
 func (d *Device) free() error {
 	if d.async != nil {
 		d.async.stop()

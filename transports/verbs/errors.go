@@ -27,7 +27,6 @@ const (
 	opUsePort  = "use port"        // object: port and device
 )
 
-// explanation is what an errno of a verbs call most likely means.
 type explanation struct {
 	op     string
 	errnos []syscall.Errno
@@ -86,7 +85,6 @@ var explanations = []explanation{
 		"ping; " + peerAddr},
 }
 
-// errNoErrno is a call that failed and set no errno.
 var errNoErrno error = &rdma.AdviceError{Err: errors.New("the device's library gave no reason"),
 	Try: "dmesg, where the kernel may have said more"}
 
@@ -164,7 +162,6 @@ func libraryMissing(name, why string) error {
 	}}
 }
 
-// deviceMissing explains a device name that is not there.
 func deviceMissing(name string, there []string) error {
 	cause := errors.New("no such RDMA device; this machine has none")
 	if len(there) > 0 {
@@ -174,7 +171,6 @@ func deviceMissing(name string, there []string) error {
 		Try: "rdmaperf devices"}}
 }
 
-// portMissing explains a port number that the device does not have.
 func portMissing(device string, port, ports int) error {
 	count := "it has " + strconv.Itoa(ports) + " ports"
 	if ports == 1 {
@@ -184,7 +180,6 @@ func portMissing(device string, port, ports int) error {
 		Err: &rdma.AdviceError{Err: &kindError{rdma.ErrInvalid, errors.New(count)}, Try: "-i with one that exists"}}
 }
 
-// portDown explains a port that is not ACTIVE; state is its state in words.
 func portDown(device string, port int, state string) error {
 	return &rdma.OpError{Op: opUsePort, Object: strconv.Itoa(port) + " of " + device, Err: &rdma.AdviceError{
 		Err: &kindError{rdma.ErrNoDevice, fmt.Errorf("it is %s, not ACTIVE", state)},
@@ -192,7 +187,6 @@ func portDown(device string, port int, state string) error {
 	}}
 }
 
-// list joins the first few names.
 func list(names []string) string {
 	const show = 8
 	if len(names) > show {

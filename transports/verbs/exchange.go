@@ -27,7 +27,6 @@ const (
 // The kernel finds a dead host in 25 s of silence: a QP's own retries, where work is outstanding, are quicker.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// exchangePhase is how far an exchange has come.
 type exchangePhase uint8
 
 const (
@@ -40,7 +39,6 @@ const (
 	numExchangePhases
 )
 
-// exchangeStep is what a caller does to an exchange.
 type exchangeStep uint8
 
 const (
@@ -301,7 +299,6 @@ func (x *exchange) send(f *frame) error {
 	return nil
 }
 
-// ask sends a frame and takes the peer's next one.
 func (x *exchange) ask(f *frame) (*frame, error) {
 	if err := x.send(f); err != nil {
 		return nil, err
@@ -363,7 +360,6 @@ func newPSN() uint32 {
 	return binary.BigEndian.Uint32(b[:]) & max24
 }
 
-// unreachable wraps what the network said.
 func unreachable(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: it closed the address exchange", rdma.ErrUnreachable)
@@ -380,7 +376,6 @@ func cause(err error) error {
 	return err
 }
 
-// withTimeout bounds what the caller did not bound.
 func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)

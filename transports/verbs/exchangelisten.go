@@ -21,7 +21,6 @@ const (
 	silenceGrace = 100 * time.Millisecond
 )
 
-// exchangeListener takes requests, as many at a time as its acceptor has room for.
 type exchangeListener struct {
 	l    *net.TCPListener
 	addr string
@@ -111,7 +110,6 @@ func (l *exchangeListener) request(c *net.TCPConn) {
 	}
 }
 
-// readHello reads a frame.
 func (l *exchangeListener) readHello(c *net.TCPConn) (*frame, error) {
 	var b [frameLen]byte
 	if err := l.Await(c, func() error { return readFrame(c, &b) }); err != nil {

@@ -54,7 +54,6 @@ func (k frameKind) String() string {
 	return frameKindNames[0]
 }
 
-// refusal is why a responder said no.
 type refusal uint8
 
 const (
@@ -64,7 +63,6 @@ const (
 	numRefusals
 )
 
-// endpoint is what the peer must know to address a QP.
 type endpoint struct {
 	QPN, PSN uint32
 	LID      uint16 // 0 on Ethernet
@@ -75,7 +73,6 @@ type endpoint struct {
 	Private  []byte
 }
 
-// frame is one message.
 type frame struct {
 	kind frameKind
 	why  refusal
@@ -170,7 +167,6 @@ func (e *endpoint) check() error {
 	return nil
 }
 
-// same compares all but the private data.
 func (e *endpoint) same(o *endpoint) bool {
 	return e.QPN == o.QPN && e.PSN == o.PSN && e.LID == o.LID && e.GID == o.GID && e.MTU == o.MTU &&
 		e.IRD == o.IRD && e.ORD == o.ORD && e.RNRRetry == o.RNRRetry

@@ -92,7 +92,6 @@ func (q *qp) quiesce(ctx context.Context) error {
 	}
 }
 
-// gone is called when the peer has left (orderly) or vanished.
 func (q *qp) gone(orderly bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,7 +147,7 @@ func (q *qp) Close() error {
 	return err
 }
 
-// lockCQs locks both completion queues, in an order all agree on.
+// lockCQs locks in an order that all agree on.
 func (q *qp) lockCQs() (unlock func()) {
 	a, b := q.send, q.recv
 	if a == b {

@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// gidType is what packets addressed by a GID look like on the wire.
 type gidType uint8
 
 const (
@@ -35,7 +34,6 @@ func (t gidType) String() string {
 	return "gid type?"
 }
 
-// gidEntry is one used slot of a port's GID table.
 type gidEntry struct {
 	Index  int
 	GID    [16]byte
@@ -43,7 +41,6 @@ type gidEntry struct {
 	NetDev string // empty on InfiniBand and on kernels before 4.5
 }
 
-// addr is the GID as the address that it is on RoCE, IPv4 unmapped.
 func (e *gidEntry) addr() netip.Addr { return netip.AddrFrom16(e.GID).Unmap() }
 
 // String reads "1 ::ffff:10.0.0.1 (RoCE v2, eth0)".
@@ -136,7 +133,6 @@ func GIDIndex(device string, port int, local netip.Addr) (int, error) {
 	return e.Index, err
 }
 
-// emptySlot forgives what the kernel says of a slot without a GID.
 func emptySlot(err error) error {
 	if errors.Is(err, syscall.EINVAL) {
 		return nil
@@ -167,7 +163,6 @@ func chooseGID(entries []gidEntry, local netip.Addr) (gidEntry, error) {
 	return best, nil
 }
 
-// gidRank orders entries, the best lowest.
 func gidRank(e *gidEntry, local netip.Addr) []int {
 	if e.Type == gidIB {
 		return []int{1, e.Index}
@@ -190,7 +185,6 @@ func pick[T any](cond bool, yes, no T) T {
 	return no
 }
 
-// gidAt finds the entry that -x names.
 func gidAt(entries []gidEntry, index int) (gidEntry, error) {
 	for _, e := range entries {
 		if e.Index == index {

@@ -28,19 +28,16 @@ var (
 	_ [C.sizeof_struct_vb_step - unsafe.Sizeof(rdma.PingPongStep{})]byte
 )
 
-// loadVerbs opens libibverbs, once.
 func loadVerbs() error {
 	var why [256]C.char
 	return loadFailed("libibverbs.so.1", C.vb_load_verbs(&why[0], C.int(len(why))), &why[0])
 }
 
-// loadCM opens librdmacm, once.
 func loadCM() error {
 	var why [256]C.char
 	return loadFailed("librdmacm.so.1", C.vb_load_cm(&why[0], C.int(len(why))), &why[0])
 }
 
-// loadFailed explains what could not be found: the library, or a symbol of it.
 func loadFailed(library string, missing, why *C.char) error {
 	if missing == nil {
 		return nil
@@ -52,7 +49,6 @@ func loadFailed(library string, missing, why *C.char) error {
 	return libraryMissing(library, text)
 }
 
-// errno turns what C returned into an error.
 func errno(rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -126,7 +122,6 @@ func mtuBytes(code C.int) int {
 	return 128 << code
 }
 
-// eachDevice calls f for every device until it fails.
 func eachDevice(f func(*C.struct_va_device) error) error {
 	if err := loadVerbs(); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// mr is one registration.
 type mr struct {
 	dev    *Device
 	pd     *domain

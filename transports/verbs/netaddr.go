@@ -26,7 +26,6 @@ func deviceAddrs(gids []gidEntry) []netip.Addr {
 	return all
 }
 
-// behind reports whether a port stands on this interface.
 func behind(gids []gidEntry, name string, mac net.HardwareAddr) bool {
 	return slices.ContainsFunc(gids, func(e gidEntry) bool {
 		if e.NetDev != "" {

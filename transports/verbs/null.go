@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// nullSteps is how many steps are taken to find their median: below a millisecond.
 const nullSteps = 2000
 
 // pingPongOverhead is the median time, in ns, of a PingPong that posts a read and meets its completion, on a provider
@@ -31,11 +30,9 @@ var pingPongOverhead = sync.OnceValue(func() float64 {
 	return float64(took[nullSteps/2])
 })
 
-// nullOps are what the null provider takes.
 var nullOps = rdma.Ops(rdma.OpSend, rdma.OpSendImm, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead, rdma.OpFetchAdd,
 	rdma.OpCmpSwap)
 
-// nullStepper is a queue pair of the null provider with a step prepared.
 type nullStepper struct {
 	qp
 	v   [1]rdma.PingPongStep
@@ -75,7 +72,6 @@ func (n *nullStepper) step() int64 {
 	return n.v[0].Took
 }
 
-// pingPongCounter is Caps.PingPongClock.
 func pingPongCounter() string {
 	if _, counter := pingPongClock(); counter {
 		return "time stamp counter, calibrated to CLOCK_MONOTONIC"

@@ -10,13 +10,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// tcpLink is a connection made by the exchange.
 type tcpLink struct{ x *exchange }
 
 func (l tcpLink) bye(ctx context.Context) { l.x.bye(ctx) }
 func (l tcpLink) close()                  { l.x.close() }
 
-// offer is what the peer has to know of this QP.
 func (q *qp) offer(x *exchange, p *rdma.ConnParam) (endpoint, gidEntry, error) {
 	d := q.dev
 	gid, err := d.gid(x.local)
@@ -35,7 +33,6 @@ func (q *qp) offer(x *exchange, p *rdma.ConnParam) (endpoint, gidEntry, error) {
 	return e, gid, nil
 }
 
-// reach walks the QP from INIT to RTS.
 func (q *qp) reach(mine, peer *endpoint, gid gidEntry, p *rdma.ConnParam) error {
 	if err := q.dev.toRTR(q.c.qp, peer, gid.Index, p.IRD); err != nil {
 		return failed(opToRTR, q.object(), err)
@@ -93,7 +90,6 @@ func (q *qp) complete(ctx context.Context, x *exchange, mine, peer *endpoint, gi
 	return err
 }
 
-// portListener listens for exchanges.
 type portListener struct {
 	dev  *Device
 	l    *exchangeListener
@@ -127,7 +123,6 @@ func (l *portListener) Close() (err error) {
 	return err
 }
 
-// portRequest is a peer that offered its endpoint.
 type portRequest struct {
 	dev *Device
 	x   *exchange

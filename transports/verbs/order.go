@@ -30,7 +30,6 @@ func copiesUpwards(arch, release, cpuinfo string) bool {
 	return has("rep_good") || has("erms")
 }
 
-// placesUpwards is copiesUpwards of this machine.
 func placesUpwards() bool {
 	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {

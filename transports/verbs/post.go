@@ -55,7 +55,6 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	return int(p.n), err
 }
 
-// checkSend returns how many requests are in order, and what is wrong with the next.
 func (q *qp) checkSend(wrs []rdma.SendWR) (int, error) {
 	for i := range wrs {
 		wr := &wrs[i]
@@ -108,7 +107,6 @@ func (q *qp) checkOne(wr *rdma.SendWR) error {
 	return nil
 }
 
-// postable tells why nothing can be posted to the send queue.
 func (q *qp) postable() error {
 	switch s := q.now(); {
 	case q.isClosed():

@@ -23,7 +23,6 @@ type link interface {
 	close()
 }
 
-// qp is one end of a connection.
 type qp struct {
 	dev  *Device
 	num  uint32
@@ -74,7 +73,6 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// newQP makes a QP in INIT, or a raw one in RESET.
 func (d *Device) newQP(cfg rdma.QPConfig, raw bool) (*qp, error) {
 	send, ok1 := cfg.SendCQ.(*cq)
 	recv, ok2 := cfg.RecvCQ.(*cq)
@@ -132,7 +130,6 @@ func (d *Device) newQP(cfg rdma.QPConfig, raw bool) (*qp, error) {
 	return q, nil
 }
 
-// createQP makes the device's queue pair, in INIT or RESET, and lists it.
 func (d *Device) createQP(q *qp, raw bool) error {
 	hw := d.queueCap(q.cfg.SendDepth, q.cfg.RecvDepth, q.cfg.MaxInline)
 	var shared *C.struct_vb_srq
@@ -161,7 +158,6 @@ func (d *Device) createQP(q *qp, raw bool) error {
 	return nil
 }
 
-// accessFlags are the remote rights that the QP admits.
 func (q *qp) accessFlags() C.int {
 	a := q.cfg.Access
 	if a == 0 {
@@ -188,7 +184,6 @@ func (q *qp) Resume() error {
 	})
 }
 
-// command moves the QP between RTS and SQD.
 func (q *qp) command(op string, from, to rdma.QPState, do func() error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

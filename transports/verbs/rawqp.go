@@ -15,7 +15,6 @@ import (
 // rawQP is a QP that is led through its states by hand, and its own peer.
 type rawQP struct{ *qp }
 
-// rawMask are the bits of ibv_qp_attr_mask.
 var rawMask = map[rdma.QPAttrs]C.int{
 	rdma.AttrPKey: C.VA_QP_PKEY_INDEX, rdma.AttrPort: C.VA_QP_PORT, rdma.AttrAccess: C.VA_QP_ACCESS_FLAGS,
 	rdma.AttrPath: C.VA_QP_AV, rdma.AttrPathMTU: C.VA_QP_PATH_MTU, rdma.AttrDestQP: C.VA_QP_DEST_QPN,
@@ -26,7 +25,6 @@ var rawMask = map[rdma.QPAttrs]C.int{
 	rdma.AttrMaxRDAtomic: C.VA_QP_MAX_RD_ATOMIC,
 }
 
-// rawStates is waistState the other way round.
 var rawStates = map[rdma.QPState]C.int{rdma.QPReset: C.VA_QPS_RESET, rdma.QPInit: C.VA_QPS_INIT,
 	rdma.QPRTR: C.VA_QPS_RTR, rdma.QPRTS: C.VA_QPS_RTS, rdma.QPSQD: C.VA_QPS_SQD, rdma.QPErr: C.VA_QPS_ERR}
 
@@ -78,10 +76,8 @@ func (q rawQP) Modify(to rdma.QPState, given rdma.QPAttrs) error {
 	return nil
 }
 
-// rawReads is the IRD and ORD of a raw QP.
 const rawReads = 4
 
-// usual are the attributes of a QP that is its own peer.
 func (q *qp) usual() (C.struct_va_qp_attr, error) {
 	d := q.dev
 	gid, err := d.gid(unspecified)

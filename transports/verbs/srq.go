@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// srq is a shared receive queue.
 type srq struct {
 	dev *Device
 	pd  *domain

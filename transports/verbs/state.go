@@ -19,7 +19,6 @@ var waistState = map[C.int]rdma.QPState{
 	C.VA_QPS_RTS: rdma.QPRTS, C.VA_QPS_SQD: rdma.QPSQD, C.VA_QPS_SQE: rdma.QPErr, C.VA_QPS_ERR: rdma.QPErr,
 }
 
-// now is the state as it is known here.
 func (q *qp) now() rdma.QPState { return rdma.QPState(q.state.Load()) }
 
 // State is a snapshot, taken from the device where that tells.
@@ -53,7 +52,6 @@ func (q *qp) ask() rdma.QPState {
 	return waistState[state]
 }
 
-// trafficClass is what the device says of packets of a connected QP.
 func (q *qp) trafficClass() (int, error) {
 	var a C.struct_va_qp_attr
 	rc := C.vb_query_av(q.c.qp, &a)
@@ -74,7 +72,6 @@ func (q *qp) kick() {
 	C.vb_modify_qp(q.c.qp, &a, C.VA_QP_STATE)
 }
 
-// failed notes that the QP is in ERR.
 func (q *qp) failed() {
 	f := &q.dev.found
 	if rdma.QPState(q.state.Swap(uint32(rdma.QPErr))) != rdma.QPErr && !(f.flushSend && f.flushRecv) {
@@ -82,7 +79,6 @@ func (q *qp) failed() {
 	}
 }
 
-// lapseTime is far longer than a device takes to flush what it had.
 const lapseTime = 50 * time.Millisecond
 
 // lapse gives up requests that reached a device which flushes nothing that is
@@ -109,7 +105,6 @@ func (d *Device) noteFailure(num uint32) {
 	}
 }
 
-// established notes RTS, and whether the device can be asked from now on.
 func (q *qp) established() {
 	q.state.CompareAndSwap(uint32(rdma.QPInit), uint32(rdma.QPRTS))
 	q.tells = q.ask() == rdma.QPRTS
@@ -127,10 +122,8 @@ func toInit(qp *C.struct_va_qp, port int, access C.int) error {
 // minRNRTimer is the code of 0.64 ms: what a sender without a receive waits before it tries again (IBTA table 45).
 const minRNRTimer = 12
 
-// hopLimit is enough for any fabric.
 const hopLimit = 64
 
-// routed are the attributes that lead to a peer.
 func (d *Device) routed(peer *endpoint, gidIndex, ird int) C.struct_va_qp_attr {
 	mtu := min(d.port.mtu, int(peer.MTU))
 	if d.cfg.MTU != 0 {
@@ -151,7 +144,6 @@ func (d *Device) routed(peer *endpoint, gidIndex, ird int) C.struct_va_qp_attr {
 	return a
 }
 
-// toRTR tells the QP its peer.
 func (d *Device) toRTR(qp *C.struct_va_qp, peer *endpoint, gidIndex, ird int) error {
 	a := d.routed(peer, gidIndex, ird)
 	return modify(qp, &a, C.VA_QP_STATE|C.VA_QP_AV|C.VA_QP_PATH_MTU|C.VA_QP_DEST_QPN|C.VA_QP_RQ_PSN|
@@ -175,7 +167,6 @@ func fromSQD(qp *C.struct_va_qp) error {
 	return modify(qp, &a, C.VA_QP_STATE)
 }
 
-// retried repeats what the device refuses while it is still draining.
 func retried(f func() error) error {
 	err := f()
 	for i := 0; err == syscall.EINVAL && i < 100; i++ {

@@ -21,7 +21,6 @@ import (
 
 var cqSerial atomic.Uint64
 
-// waitSlice is how often a sleeping Wait looks around by itself.
 const waitSlice = 200 * time.Millisecond
 
 // sleeper lets threads sleep on a completion channel until it has an event or somebody wakes them. poll(2) in the
@@ -75,7 +74,6 @@ func (p *parking) open(fds ...int) error {
 	return nil
 }
 
-// wait parks until one of the descriptors is readable, or for limit.
 func (p *parking) wait(limit time.Duration) error {
 	if err := p.file.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return err
@@ -101,7 +99,6 @@ func (s *sleeper) wake() {
 	}
 }
 
-// sleep returns when channel is readable, on a wake, or after limit.
 func (s *sleeper) sleep(channel int, limit time.Duration, park bool) error {
 	s.held.RLock()
 	defer s.held.RUnlock()

@@ -9,10 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// sysRoot is where the kernel describes its devices.
 const sysRoot = "/sys"
 
-// noDevice says why libibverbs found none, from what the kernel shows.
 func noDevice() error {
 	dir := filepath.Join(sysRoot, "class/infiniband")
 	cause := "not run: this machine has no RDMA device"

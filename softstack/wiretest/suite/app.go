@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// app is the application of the peer under test: one stage of a test target. A link to rping has none.
 type app struct {
 	*target.Ready
 	t      *trial
@@ -36,7 +35,6 @@ const (
 	settleIn = 5 * time.Second // a QP whose stream has ended is in ERR, and all is flushed
 )
 
-// stage prepares the target's QP for the next connection, after the last one was judged.
 func (t *trial) stage(o target.Stage) *app {
 	t.settle()
 	if o.WaitMS == 0 {
@@ -61,7 +59,6 @@ func (t *trial) stage(o target.Stage) *app {
 	return a
 }
 
-// plainStage is what most rows face.
 func plainStage() target.Stage {
 	return target.Stage{Recvs: appRecvs, RecvLen: helloLen, IRD: depth, ORD: depth}
 }
@@ -88,13 +85,11 @@ func (a *app) delivered(n int) target.Completion {
 	return c
 }
 
-// done requires a posted request complete.
 func (a *app) done(id uint64) target.Completion {
 	delete(a.posted, id)
 	return a.next(id)
 }
 
-// next requires a success of request id as the next completion of its queue.
 func (a *app) next(id uint64) target.Completion {
 	send := id >= target.FirstPost
 	for {
@@ -121,7 +116,6 @@ func (a *app) next(id uint64) target.Completion {
 
 func (a *app) left() time.Duration { return max(time.Until(a.t.end), 100*time.Millisecond) }
 
-// post makes the application post a request.
 func (a *app) post(p target.Post) uint64 {
 	a.join()
 	id, err := a.v.Post(p)
@@ -136,7 +130,6 @@ func (a *app) post(p target.Post) uint64 {
 // handedOver reports whether an operation is done when TCP has it (RFC 5040 §5.5).
 func handedOver(op rdma.Opcode) bool { return !op.Responds() }
 
-// join waits until the application has its connection too.
 func (a *app) join() {
 	if a.joined {
 		return
@@ -172,7 +165,6 @@ func (t *trial) settle() {
 	}
 }
 
-// differ says where memory is not what it should be.
 func (a *app) differ(got []byte) string {
 	first, last := -1, 0
 	for i := range got {
@@ -236,7 +228,6 @@ func names(all []target.Completion) string {
 	return cmp.Or(strings.Join(each, ", "), "none")
 }
 
-// called makes the target connect to us, and reads its Request.
 func (t *trial) called(o target.Stage) *link {
 	host, err := hostFacing(t.addr)
 	t.Stop(err)

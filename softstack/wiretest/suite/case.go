@@ -6,14 +6,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// row is one case: its record, and what it does.
 type row struct {
 	conform.Case
 	lacks string // why only a test target can be asked this; "" for rows that rping can be asked
 	run   func(t *trial)
 }
 
-// table lists all rows in the order of the catalogue.
 func table() []row {
 	return slices.Concat(startup, framing, ddpRows, rdmapRows, extensionRows, mutations)
 }

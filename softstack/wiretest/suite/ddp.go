@@ -9,24 +9,20 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 )
 
-// one sends a segment as the first of a fresh connection and requires a Terminate.
 func (t *trial) one(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	t.connect().rejects(s, codes...)
 }
 
-// write is a Write of n octets under the STag that the peer advertised.
 func (l *link) write(to uint64, n int) *wiretest.Segment {
 	return wiretest.Write(l.sink.SinkSTag, to, make([]byte, n))
 }
 
-// into writes n octets into a region of a test target, at an offset, and requires a Terminate.
 func (t *trial) into(region string, at int64, n int, codes ...rdmap.TermCode) {
 	l := t.connect()
 	r := l.app.region(region)
 	l.rejects(wiretest.Write(r.STag, r.TO+uint64(at), bytes.Repeat([]byte{0xee}, n)), codes...)
 }
 
-// known sends what of makes on a connection whose peer advertised an STag.
 func (t *trial) known(of func(l *link) *wiretest.Segment, codes ...rdmap.TermCode) {
 	l := t.connect().learn()
 	l.rejects(of(l), codes...)
@@ -169,7 +165,6 @@ var ddpRows = []row{
 		})),
 }
 
-// closes sends segments that end the stream at the peer's side silently.
 func (t *trial) closes(segs ...*wiretest.Segment) {
 	l := t.connect()
 	l.transmit(segs...)

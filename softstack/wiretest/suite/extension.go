@@ -58,7 +58,6 @@ func at(name string, off int64) func(*link, *rdmap.AtomicRequest) {
 
 const regionEnd = 1 << 62
 
-// asks makes the target ask for an atomic, and returns its request as it came.
 func (l *link) asks() rdmap.AtomicRequest {
 	l.transmit(l.hello()) // a responder waits for it
 	l.app.delivered(helloLen)

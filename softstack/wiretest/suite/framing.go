@@ -33,7 +33,6 @@ func (t *trial) varied(variant string) (o target.Stage, ok bool) {
 	return o, ok
 }
 
-// marked is a connection whose peer asked for markers.
 func (t *trial) marked() *link {
 	o, ok := t.varied(variantMarkers)
 	if !ok {

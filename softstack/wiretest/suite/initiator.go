@@ -34,14 +34,12 @@ func (l *link) reply(frame func(*mpa.Frame), octets func(*wiretest.Startup)) err
 	return l.WriteStartup(s)
 }
 
-// replies is reply with a Reply that the peer has to read.
 func (l *link) replies(frame func(*mpa.Frame)) {
 	if err := l.reply(frame, nil); err != nil {
 		l.t.Fail(err.Error(), "the Reply is taken")
 	}
 }
 
-// joins waits for the outcome of the application's connect.
 func (l *link) joins() *target.Joined {
 	j, err := l.app.v.Joined(l.app.left())
 	l.t.Stop(err)
@@ -68,14 +66,12 @@ func (l *link) fails(codes ...rdmap.TermCode) *target.Joined {
 	return j
 }
 
-// refused answers by a bent Reply, which has to fail the connect.
 func (l *link) refused(bend func(*wiretest.Startup), codes ...rdmap.TermCode) {
 	if l.reply(nil, bend) == nil {
 		l.fails(codes...)
 	}
 }
 
-// endsWith requires the stream of a failed connect to end with a Terminate.
 func (l *link) endsWith(code rdmap.TermCode) {
 	e := l.Finish()
 	if got := e.Terminates(); len(got) != 1 || got[0] != code || e.Kind == wiretest.EndTimeout {
@@ -83,7 +79,6 @@ func (l *link) endsWith(code rdmap.TermCode) {
 	}
 }
 
-// answersReads sends n Read Requests at once, all of which are to be answered.
 func (l *link) answersReads(n int) {
 	l.transmit(emptyReads(n)...)
 	for i := range n {
@@ -94,7 +89,6 @@ func (l *link) answersReads(n int) {
 	}
 }
 
-// emptyReads are n Read Requests for no octets.
 func emptyReads(n int) (segs []*wiretest.Segment) {
 	for i := range n {
 		segs = append(segs, wiretest.ReadRequest(uint32(i+1), rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1}))

@@ -7,7 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest/target"
 )
 
-// peer is whoever is under test.
 type peer struct {
 	addr     string
 	limit    time.Duration
@@ -20,7 +19,6 @@ type peer struct {
 // nothing, so every other peer costs this once.
 const silence = 500 * time.Millisecond
 
-// meet finds out who is there. Who does not answer a right Request cannot be asked anything.
 func meet(addr string, limit time.Duration) (*peer, error) {
 	p := &peer{addr: addr, limit: limit}
 	for _, wait := range []time.Duration{silence, limit} {
@@ -42,7 +40,6 @@ func meet(addr string, limit time.Duration) (*peer, error) {
 	return p, nil
 }
 
-// name is the transport of the report.
 func (p *peer) name() string {
 	if p.isTarget {
 		return "wire:" + p.hello.Transport + "@" + p.addr
@@ -50,7 +47,6 @@ func (p *peer) name() string {
 	return "wire:" + p.addr
 }
 
-// trial is a fresh case. A test target whose control connection ended is met again.
 func (p *peer) trial(limit time.Duration) *trial {
 	t := &trial{addr: p.addr, limit: limit}
 	if !p.isTarget {
@@ -68,7 +64,6 @@ func (p *peer) trial(limit time.Duration) *trial {
 	return t
 }
 
-// leave ends the control connection.
 func (p *peer) leave() {
 	if p.client != nil {
 		p.client.Close()

@@ -32,7 +32,6 @@ func Run(ctx context.Context, addr string, o Options) conform.Report {
 	})
 }
 
-// judge gives one case its verdict.
 func judge(r row, p *peer, o *Options, res *conform.Result) {
 	switch {
 	case r.lacks != "" && !p.isTarget:
@@ -56,7 +55,6 @@ func judge(r row, p *peer, o *Options, res *conform.Result) {
 	}
 }
 
-// guard runs a case to its end, closes its connections, and returns what it found.
 func (t *trial) guard(run func(*trial)) error {
 	t.end = time.Now().Add(t.limit)
 	defer func() {

@@ -12,14 +12,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bent is a right Request with one thing wrong.
 func bent(change func(*wiretest.Startup)) []byte {
 	s := wiretest.StartupOf(request())
 	change(&s)
 	return s.Bytes()
 }
 
-// wrongKey changes an octet of a frame's key.
 func wrongKey(i int) func(*wiretest.Startup) {
 	return func(s *wiretest.Startup) {
 		b := []byte(s.Key)
@@ -33,7 +31,6 @@ func peerToPeer(f *mpa.Frame) {
 	f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, true, true
 }
 
-// taken records whether the peer takes what was sent for a start.
 func (t *trial) taken(l *link) {
 	if l.app != nil {
 		got, err := l.app.v.Completions(1, quiet)

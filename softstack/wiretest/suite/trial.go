@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// trial is one case at work.
 type trial struct {
 	conform.T
 	addr  string
@@ -43,7 +42,6 @@ const (
 	pollPause = 50 * time.Millisecond // what an application may need from the Reply to its connection
 )
 
-// link is one connection in full operation.
 type link struct {
 	*wiretest.Peer
 	t    *trial
@@ -56,10 +54,8 @@ type link struct {
 	read uint64 // the target's read
 }
 
-// dial opens a TCP connection, without MPA.
 func (t *trial) dial() *link { return t.dialTo(plainStage()) }
 
-// dialTo is dial to a test target in a stage.
 func (t *trial) dialTo(o target.Stage) *link {
 	addr, a := t.addr, (*app)(nil)
 	if t.target != nil {
@@ -88,7 +84,6 @@ func request() *mpa.Frame {
 		Private: rdmap.AppendOffer(nil, rdmap.ExtAll)}
 }
 
-// connect exchanges a right Request, changed by bend, for an accepting Reply.
 func (t *trial) connect(bend ...func(*mpa.Frame)) *link { return t.connectTo(plainStage(), bend...) }
 
 // connectTo is connect to a test target in a stage. It goes on when the peer's application has its connection, too:
@@ -99,7 +94,6 @@ func (t *trial) connectTo(o target.Stage, bend ...func(*mpa.Frame)) *link {
 	return l
 }
 
-// settled returns when the peer's application has its connection.
 func (l *link) settled() {
 	switch {
 	case l.rep != nil && l.rep.Enh.PeerToPeer: // an application may have it behind the indication only
@@ -110,7 +104,6 @@ func (l *link) settled() {
 	}
 }
 
-// reach exchanges the frames and does not wait.
 func (t *trial) reach(o target.Stage, bend ...func(*mpa.Frame)) *link {
 	f := request()
 	for _, b := range bend {
@@ -165,7 +158,6 @@ func (l *link) answered() {
 	l.clean()
 }
 
-// works proves that the stream still carries messages.
 func (l *link) works() {
 	if l.sink.Size == 0 {
 		l.transmit(l.hello())
@@ -181,7 +173,6 @@ func (l *link) works() {
 	l.clean()
 }
 
-// receives requires the next FPDU to be a whole message of the opcode with n octets.
 func (l *link) receives(op rdmap.Opcode, n int, what string) *wiretest.FPDU {
 	f, err := l.Next()
 	if err != nil || f.Op() != op || len(f.Payload()) != n {
@@ -190,7 +181,6 @@ func (l *link) receives(op rdmap.Opcode, n int, what string) *wiretest.FPDU {
 	return f
 }
 
-// learn makes the peer advertise an STag.
 func (l *link) learn() *link {
 	l.transmit(l.hello())
 	l.answered()
@@ -204,7 +194,6 @@ func (l *link) name(f *wiretest.FPDU) string {
 	return f.String()
 }
 
-// clean requires no fault in what the peer sent.
 func (l *link) clean() {
 	if f := l.Check.Faults(); len(f) > 0 {
 		l.t.Fail(strings.Join(f, "; "), "FPDUs without fault")
@@ -230,7 +219,6 @@ func (l *link) ends(quoted *wiretest.Segment, codes ...rdmap.TermCode) *wiretest
 	return e
 }
 
-// rejects sends a segment and requires the peer to end the stream with one of the reasons.
 func (l *link) rejects(s *wiretest.Segment, codes ...rdmap.TermCode) {
 	l.transmit(s)
 	l.ends(s, codes...)
@@ -250,7 +238,6 @@ func (l *link) mayEnd(codes ...rdmap.TermCode) {
 	}
 }
 
-// over reads to the end of the stream, which has to come.
 func (l *link) over() *wiretest.End {
 	e := l.finish()
 	switch e.Kind {
@@ -265,7 +252,6 @@ func (l *link) over() *wiretest.End {
 	return e
 }
 
-// finish is Finish for a stream whose end a test target has to notice.
 func (l *link) finish() *wiretest.End {
 	e := l.Finish()
 	if l.app != nil {

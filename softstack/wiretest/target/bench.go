@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bench is an open device with the memory that a peer may reach.
 type bench struct {
 	dev     rdma.Device
 	host    string // where it listens

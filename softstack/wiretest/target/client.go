@@ -155,7 +155,6 @@ func (v *Client) ask(q *request, more time.Duration) (*reply, error) {
 
 func (v *Client) line() ([]byte, error) { return readLine(v.in, maxReply) }
 
-// readLine reads one line of at most limit octets.
 func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {

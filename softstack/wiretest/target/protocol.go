@@ -9,7 +9,6 @@ import (
 // Version of the protocol. Other ones are refused.
 const Version = 1
 
-// magic begins the greeting of a test target.
 const magic = "rdmaperf victim"
 
 // Bounds of what one side takes from the other, octets a line.
@@ -106,7 +105,6 @@ type Completion struct {
 // Good reports success.
 func (c *Completion) Good() bool { return c.Status == rdma.StatusSuccess.String() }
 
-// request is one line to the target.
 type request struct {
 	Do     string `json:"do"`
 	Stage  *Stage `json:"stage,omitempty"`
@@ -126,7 +124,6 @@ const (
 	doState       = "state"
 )
 
-// reply answers it.
 type reply struct {
 	Error       string       `json:"error,omitempty"`
 	Unsupported bool         `json:"unsupported,omitempty"` // the device cannot do it

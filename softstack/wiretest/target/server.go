@@ -84,7 +84,6 @@ func (c *Config) allows(conn net.Conn) bool {
 	return c.Allow == nil || ok && c.Allow(at.AddrPort().Addr().Unmap())
 }
 
-// session is one control connection.
 type session struct {
 	cfg     *Config
 	conn    net.Conn
@@ -144,7 +143,6 @@ func (s *session) say(v any) error {
 	return err
 }
 
-// do carries out one request.
 func (s *session) do(ctx context.Context, q *request) (*reply, error) {
 	if q.Do == doStage {
 		return s.newStage(ctx, q.Stage)
@@ -168,7 +166,6 @@ func (s *session) do(ctx context.Context, q *request) (*reply, error) {
 	return nil, fmt.Errorf("unknown request %q", q.Do)
 }
 
-// endStage ends what the last stage holds.
 func (s *session) endStage() error {
 	if s.stage == nil {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// stage is one QP and its connection.
 type stage struct {
 	bench  *bench
 	qp     rdma.QP
@@ -23,7 +22,6 @@ type stage struct {
 	posted  int // send requests; the joining goroutine's until done
 }
 
-// check bounds what a stage asks for.
 func (o *Stage) check() error {
 	switch {
 	case o.Recvs < 0 || o.Recvs > maxRecvs || o.RecvLen < 0 || o.RecvLen > recvRoom:
@@ -36,7 +34,6 @@ func (o *Stage) check() error {
 	return nil
 }
 
-// newStage ends the stage before and prepares the next.
 func (s *session) newStage(ctx context.Context, o *Stage) (*reply, error) {
 	if o == nil {
 		return nil, errors.New("a stage without options")
@@ -106,7 +103,6 @@ func (st *stage) open(ctx context.Context, o *Stage) (err error) {
 	return nil
 }
 
-// join connects or accepts, and posts what is to be posted at once.
 func (st *stage) join(ctx context.Context, o *Stage) Joined {
 	p := rdma.ConnParam{IRD: min(o.IRD, st.bench.caps.MaxRDAtom), ORD: min(o.ORD, st.bench.caps.MaxRDAtom),
 		PrivateData: o.Private}
@@ -135,7 +131,6 @@ func (st *stage) join(ctx context.Context, o *Stage) Joined {
 	return j
 }
 
-// joined waits for the outcome.
 func (st *stage) joined(ctx context.Context, wait time.Duration) *Joined {
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
@@ -148,7 +143,6 @@ func (st *stage) joined(ctx context.Context, wait time.Duration) *Joined {
 	return &Joined{Pending: true}
 }
 
-// postNow posts on a QP that has its connection.
 func (st *stage) postNow(p []Post) error {
 	select {
 	case <-st.done:
@@ -184,7 +178,6 @@ func (st *stage) post(posts []Post) error {
 	return nil
 }
 
-// completions polls for n completions.
 func (st *stage) completions(ctx context.Context, n int, wait time.Duration) []Completion {
 	var out []Completion
 	var wcs [16]rdma.WC
@@ -202,7 +195,6 @@ func (st *stage) completions(ctx context.Context, n int, wait time.Duration) []C
 	}
 }
 
-// close ends the stage. What it leaves of the bench is for the next.
 func (st *stage) close() error {
 	st.cancel()
 	var errs []error

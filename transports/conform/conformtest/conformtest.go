@@ -27,7 +27,6 @@ func Run(t *testing.T, h *conform.Harness, o conform.Options) {
 	}
 }
 
-// judge maps a verdict to the testing package's words.
 func judge(t *testing.T, r conform.Result, strict bool) {
 	t.Helper()
 	switch {

@@ -97,7 +97,6 @@ func outside(t *testing.T, open Open) {
 	p.barrier() // the connection lives
 }
 
-// open16 is the inline size of a transport, for a set-up that is made before one exists.
 func open16(open Open, t *testing.T) int {
 	near, far, _ := open(t)
 	defer near.Close()
@@ -231,7 +230,6 @@ func ownAmongReceives(t *testing.T, open Open) {
 	}
 }
 
-// received counts the receives among the Dones.
 func (e *end) received() (n int) {
 	for _, d := range e.dones {
 		if d.Kind == transports.KindRecv {

@@ -17,13 +17,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// waitLimit bounds every wait for something that must happen.
 const waitLimit = 10 * time.Second
 
 // Open makes the two transports of a test and the address that far listens at. They are closed by the test.
 type Open func(t testing.TB) (near, far transports.Transport, addr string)
 
-// end is one side of a pair.
 type end struct {
 	t     testing.TB
 	name  string
@@ -54,10 +52,8 @@ func ok(t testing.TB, what string, err error) {
 	}
 }
 
-// ordinary is the set-up of tests about something else.
 var ordinary = transports.Config{Window: 64 << 10, SendDepth: 32, RecvDepth: 32}
 
-// connect makes a pair that is closed with the test.
 func connect(t testing.TB, open Open, cfg transports.Config) *pair {
 	t.Helper()
 	near, far, addr := open(t)
@@ -101,7 +97,6 @@ func newEnd(t testing.TB, name string, s transports.Session) *end {
 	return &end{t: t, name: name, s: s, buf: make([]transports.Done, 16)}
 }
 
-// poll takes what one Poll has.
 func (e *end) poll() {
 	if e.err != nil {
 		return
@@ -111,7 +106,6 @@ func (e *end) poll() {
 	e.err = err
 }
 
-// post posts all of ops at once, without help from Poll.
 func (e *end) post(ops ...transports.Op) {
 	e.t.Helper()
 	if n, err := e.s.Post(ops); n != len(ops) || err != nil {
@@ -119,7 +113,6 @@ func (e *end) post(ops ...transports.Op) {
 	}
 }
 
-// until polls both ends until cond holds.
 func (p *pair) until(what string, cond func() bool) {
 	p.t.Helper()
 	deadline := time.Now().Add(waitLimit)
@@ -133,7 +126,6 @@ func (p *pair) until(what string, cond func() bool) {
 	}
 }
 
-// take waits for n Dones of e, which must succeed, and returns them.
 func (p *pair) take(e *end, n int) []transports.Done {
 	p.t.Helper()
 	p.until("completions at "+e.name, func() bool { return len(e.dones) >= n || e.err != nil })
@@ -150,7 +142,6 @@ func (p *pair) take(e *end, n int) []transports.Done {
 	return got
 }
 
-// postAll posts ops however long the queue stays full.
 func (p *pair) postAll(e *end, ops []transports.Op) {
 	p.t.Helper()
 	for len(ops) > 0 {
@@ -189,14 +180,12 @@ func (p *pair) barrier() {
 	}
 }
 
-// scribble fills b with bytes that differ for each seed.
 func scribble(b []byte, seed int) {
 	var key [32]byte
 	binary.BigEndian.PutUint64(key[:], uint64(seed)+1)
 	rand.NewChaCha8(key).Read(b)
 }
 
-// same reports the first byte that differs.
 func same(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -83,7 +83,6 @@ func mixed(t *testing.T, open Open) {
 	}
 }
 
-// draw makes the op of region k. A read takes from the peer's constant source.
 func (p *pair) draw(r *rand.Rand, k int) transports.Op {
 	kinds := []transports.Kind{transports.KindSend, transports.KindWrite, transports.KindWriteImm, transports.KindRead}
 	op := transports.Op{Kind: transports.KindSend, Slot: uint32(k), Len: uint32(mixSizes[r.IntN(len(mixSizes))])}
@@ -106,7 +105,6 @@ func (p *pair) draw(r *rand.Rand, k int) transports.Op {
 	return op
 }
 
-// twoThreads lets two goroutines exchange messages in turn, each with its number and pattern.
 func twoThreads(t *testing.T, open Open) {
 	p := connect(t, open, ordinary)
 	for _, e := range []*end{p.near, p.far} { // before anybody sends
@@ -118,10 +116,8 @@ func twoThreads(t *testing.T, open Open) {
 	ok(t, "far", <-errs)
 }
 
-// inbox is where exchange receives, and how much.
 const inbox = 32 << 10
 
-// exchange sends the messages of its parity and expects the others.
 func exchange(e *end, parity int) error {
 	const messages = 600
 	win := e.s.Local()

@@ -58,7 +58,6 @@ func New[C Conn, R any](limits Limits) *Acceptor[C, R] {
 		queue: make(chan R, limits.Backlog), done: make(chan struct{})}
 }
 
-// past ends whatever reads.
 var past = time.Unix(1, 0)
 
 // acceptPause follows a failed accept, of which an exhausted descriptor table is the

@@ -54,7 +54,6 @@ func (c *chunk[T]) below(addr uint64) int {
 	return lo
 }
 
-// with is the chunk with e as entry k; there is room.
 func (c *chunk[T]) with(k int, e Entry[T]) *chunk[T] {
 	n := &chunk[T]{n: c.n + 1}
 	copy(n.e[:], c.e[:k])
@@ -63,7 +62,6 @@ func (c *chunk[T]) with(k int, e Entry[T]) *chunk[T] {
 	return n
 }
 
-// without is the chunk without its entry k.
 func (c *chunk[T]) without(k int) *chunk[T] {
 	n := &chunk[T]{n: c.n - 1}
 	copy(n.e[:], c.e[:k])
@@ -71,7 +69,6 @@ func (c *chunk[T]) without(k int) *chunk[T] {
 	return n
 }
 
-// cut is a full chunk in two.
 func (c *chunk[T]) cut() (lo, hi *chunk[T]) {
 	const half = chunkMost / 2
 	lo, hi = &chunk[T]{n: half}, &chunk[T]{n: chunkMost - half}
@@ -88,7 +85,6 @@ type place[T any] struct {
 	c    *chunk[T] // nil: in front of the first, or behind the last
 }
 
-// at is the chunk where addr belongs.
 func at[T any](top []ref[branch[T]], addr uint64) place[T] {
 	j := last(top, addr)
 	b := top[j].p.Load()
@@ -121,7 +117,6 @@ func (p place[T]) behind() place[T] {
 	return p
 }
 
-// fits reports whether e, as entry k of the chunk, overlaps neither of its neighbours.
 func (p place[T]) fits(k int, e Entry[T]) bool {
 	var front, back *Entry[T]
 	if k > 0 {

@@ -16,7 +16,6 @@ const (
 	tops    = 64 - subBits + 1
 )
 
-// none is the block that is not there.
 const none = 0
 
 type block struct {
@@ -62,7 +61,6 @@ func (h *Heap) Left() uint64 { return h.left }
 // Len is how many blocks are taken.
 func (h *Heap) Len() int { return h.n }
 
-// class is where blocks of a size lie.
 func class(size uint64) (f, s int) {
 	if size < subs {
 		return 0, int(size)
@@ -118,7 +116,6 @@ func (h *Heap) unlist(id uint32) {
 	}
 }
 
-// find is a free block of at least size units.
 func (h *Heap) find(size uint64) uint32 {
 	f, s := class(roundUp(size))
 	if f >= tops {
@@ -172,7 +169,6 @@ func (h *Heap) fits(id uint32, size, align uint64) bool {
 	return front <= b.size && size <= b.size-front
 }
 
-// lookAt bounds how many blocks among looks at.
 const lookAt = 16
 
 // among looks at the first blocks of the class of the size itself, some of which may be
@@ -189,7 +185,6 @@ func (h *Heap) among(size, align uint64) uint32 {
 	return none
 }
 
-// cut leaves size units to the block and returns the record of the rest.
 func (h *Heap) cut(id uint32, size uint64) uint32 {
 	r := h.record() // may move the blocks
 	b := &h.blocks[id]
@@ -231,7 +226,6 @@ func (h *Heap) Free(id uint32) {
 	h.list(id)
 }
 
-// join adds a block to the one before it.
 func (h *Heap) join(id, after uint32) {
 	b, a := &h.blocks[id], &h.blocks[after]
 	b.size += a.size
