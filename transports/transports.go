@@ -1,27 +1,13 @@
-// Package transports is what a workload sees: operations inside a negotiated
-// pair of windows, with no keys, addresses or queue pairs; and calls.
+// Package transports is what a workload sees: operations inside a negotiated pair of windows, with no keys, addresses
+// or queue pairs; and calls. A [Transport] turns a device or a socket into [Session]s, a [CallTransport] carries calls
+// between a [Caller] and a [CallHandler]; a [Stack] may be both, and Caps.Kinds says what it is.
 //
-// A [Stack] is anything that can be measured. A [Transport] turns a device or a socket into [Session]s, a
-// [CallTransport] carries calls between a [Caller] and a [CallHandler]; a stack may be both, and Caps.Kinds says what
-// it is. The benchmark engine drives every stack through these two contracts, so that the same latency, throughput and
-// head-of-line workloads run on all of them.
+// A session belongs to one goroutine. Post copies the ops; the window bytes an op names belong to the transport until
+// its Done is polled. Received bytes stay valid until their range is posted again. Of the bytes of calls, see [Call]
+// and [Served]. A call belongs to the goroutine that makes it, where the fastest ones finish without any other.
 //
-// Calls are not operations of a session: a call belongs to the goroutine that makes it, and there the fastest ones
-// finish without any other. One goroutine that posts and polls for others would have to hand calls over and their
-// answers back, which costs more than such a call. A transport whose calls are posted and polled below, as those of an
-// RPC over rings are, polls inside Call.
-//
-// # Ownership
-//
-// Of the bytes of calls, see [Call] and [Served]. A session belongs to one goroutine. Post copies the ops; the window
-// bytes an op names belong to the transport until its Done is polled. Received bytes lie in the local window where the
-// receive op put them and stay valid until that range is posted again.
-//
-// # Limitations
-//
-// One window a side, sized at set-up. Offsets only: LITE handles travel as offsets too. Methods of calls are numbers,
-// and what their bytes mean is between caller and handler: there are no metadata and no schema. What needs gRPC's own
-// has it from grpcrdma/carrier, past this contract.
+// One window a side, sized at set-up; offsets only. Methods of calls are numbers: no metadata and no schema. What needs
+// gRPC's own has it from grpcrdma/carrier.
 package transports
 
 import (

@@ -1,8 +1,5 @@
-// Package sessiontest is the test body that every transport shares: claims about
-// [transports.Session] that hold whatever lies below, each byte checked.
-//
-// A pair owns both sessions, their listener and transports, and closes them when its test ends. Both ends are in the
-// test's process, and driven from one goroutine unless a claim is about two. Speed is never asserted.
+// Package sessiontest is the test body that every transport shares: claims about [transports.Session], each byte
+// checked. Both ends are driven from one goroutine unless a claim is about two.
 package sessiontest
 
 import (

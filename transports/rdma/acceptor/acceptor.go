@@ -1,11 +1,9 @@
 // Package acceptor takes connections for a listener with bounded memory: each waits in a slot while its connection
 // request is read, and then in a queue for the application. When all slots are taken, the connection that has sent
-// nothing for longest gives way, so that silent peers cannot keep others out for long.
+// nothing for longest gives way by a deadline in the past, so reading must end with it.
 //
 // An Acceptor owns its goroutines, which Close joins. A connection belongs to the function that reads its request. A
 // request that Next returned is the application's; those that wait at Close are handed to its refuse.
-//
-// A connection gives way by a deadline in the past, so reading must end with it.
 package acceptor
 
 import (

@@ -1,13 +1,9 @@
 // Package ranges is an index of disjoint address ranges: who owns the byte at an address. Readers take no lock and
-// allocate nothing; writers are one at a time, which is the caller's to see to.
+// allocate nothing; writers are one at a time, which is the caller's to see to. Entries lie in order in chunks of at
+// most 8, and chunks in branches of at most 32. A change copies one chunk, so that readers see it before or after.
 //
-// Entries lie in order in chunks of at most 8, and chunks in branches of at most 32. A change copies one chunk, so that
-// readers see it before or after and never between; a branch is copied when one of its chunks is cut in two or becomes
-// empty, and the list of branches when that befalls a branch. With 100,000 ranges that is 200 bytes for most changes,
-// 520 more for one in four at most, 16 KB for one in sixty at most, and 18 comparisons for a look-up.
-//
-// The index holds what it is given until Remove. What a reader found may be removed
-// the next moment: the value must say itself whether it still holds.
+// The index holds what it is given until Remove. What a reader found may be removed the next moment: the value must say
+// itself whether it still holds.
 package ranges
 
 import "sync/atomic"
