@@ -33,8 +33,7 @@ func HelperCPU() (sum time.Duration) {
 	helpers.Lock()
 	defer helpers.Unlock()
 	for pid := range helpers.pids {
-		// The clock of a process, as clock_getcpuclockid(3) makes its number: ~pid
-		// above three bits, of which 2 asks for time as the scheduler counts it.
+		// The number is ~pid above three bits, of which 2 asks for scheduled time (clock_getcpuclockid(3)).
 		var t unix.Timespec
 		if unix.ClockGettime(int32(^pid<<3|2), &t) == nil {
 			sum += time.Duration(t.Nano())

@@ -169,12 +169,10 @@ func (x *end) recvAnywhere(wr rdma.RecvWR) {
 	x.postRecv(wr)
 }
 
-// barrier returns when everything that a sent before has taken effect at b: a
-// later message has arrived (RFC 5040 §5.5).
+// barrier returns when all that a sent has taken effect: a later message has arrived (RFC 5040 §5.5).
 func (c *conn) barrier() { c.barrierFrom(c.a, c.b) }
 
-// barrierFrom is barrier in the direction from x to y. Receives that are already
-// posted at y come first, so there must be none.
+// barrierFrom is barrier from x to y, where no receives may be posted yet.
 func (c *conn) barrierFrom(x, y *end) {
 	y.recvAnywhere(recv(barrierID))
 	x.post(send(barrierID))
@@ -182,8 +180,7 @@ func (c *conn) barrierFrom(x, y *end) {
 	y.r.expect(got(barrierID, 0))
 }
 
-// readBarrier is barrier for a peer that does not poll: a read of the same key
-// (RFC 5040 §5.5: a read is served after earlier writes are placed).
+// readBarrier is for a peer that does not poll: a read is served behind earlier writes (RFC 5040 §5.5).
 func (c *conn) readBarrier(of *region, sink *region) {
 	c.a.post(read(barrierID, of.at(0), sink.sge(0, 1)))
 	c.a.s.expect(ok(barrierID))

@@ -30,8 +30,7 @@ func (x *end) post(wrs ...rdma.SendWR) {
 }
 
 func (x *end) tryPost(wrs ...rdma.SendWR) (int, error) {
-	// The requests are on record before the post: a provider may complete them at
-	// once, and another side's poll must find them known.
+	// They are on record before the post: a provider may complete them at once.
 	base := len(x.s.open)
 	for i := range wrs {
 		w := &wrs[i]

@@ -168,8 +168,7 @@ func (e *Env) pause(d time.Duration) {
 	}
 }
 
-// rest leaves the processor to the provider's own goroutines: a little at first,
-// more when nothing has come for a while.
+// rest leaves the processor to the provider's goroutines, longer when nothing has come for a while.
 func rest(idle int) {
 	if idle < 400 {
 		time.Sleep(20 * time.Microsecond)

@@ -32,8 +32,7 @@ func (e *Env) expectNoEvent(dev rdma.Device, typ rdma.EventType, num uint32, whe
 	}
 }
 
-// waitCQ blocks in CQ.Wait for at most d while the other side is polled and this
-// one is not, and reports whether the event fired; what names it.
+// waitCQ blocks in CQ.Wait for at most d while only the other side is polled; what names the event.
 func (e *Env) waitCQ(b *cqBox, d time.Duration, what string) bool {
 	was := b.asleep
 	b.asleep = true

@@ -49,8 +49,7 @@ func (w *want) text() string {
 	return s + extras(w.flags, w.imm, w.key)
 }
 
-// fits compares a completion of the right queue. The opcode and length of send
-// completions were compared when they were filed.
+// fits leaves the opcode and length of sends to file, which compared them.
 func (w *want) fits(wc *rdma.WC) bool {
 	if wc.ID != w.id {
 		return false
@@ -192,8 +191,7 @@ func (c *conn) refusal(x *end, o outcome, wr rdma.SendWR, more ...rdma.SendWR) {
 // local reports whether the completion class is that of iWARP.
 func (c *conn) local() bool { return c.e.Caps.Completion == rdma.CompletionLocal }
 
-// either adds the flush to what a receive may end with on the local class, where
-// the connection can be gone before the receive is judged.
+// either adds the flush on the local class, where the connection can go before the receive is judged.
 func (c *conn) either(st ...rdma.Status) []rdma.Status {
 	if c.local() {
 		st = append(st, rdma.StatusWRFlushErr)
@@ -201,8 +199,7 @@ func (c *conn) either(st ...rdma.Status) []rdma.Status {
 	return st
 }
 
-// terminateCode compares the Terminate that a soft iWARP stack reports with the
-// codes of the clause. Devices put their own numbers into the vendor error.
+// terminateCode compares a soft iWARP stack's Terminate; devices put own numbers into the vendor error.
 func (e *Env) terminateCode(wc *rdma.WC, codes []uint32) {
 	if e.Caps.Completion != rdma.CompletionLocal || e.Caps.Label != rdma.LabelSoft || wc.VendorErr == 0 ||
 		len(codes) == 0 {

@@ -96,8 +96,7 @@ func (e *Entry) validate() error {
 	return nil
 }
 
-// inKernelRange reports whether a release such as 6.1.0-38-amd64 lies in a range. An unknown release lies in no range
-// but the empty one, so that it excuses nothing.
+// inKernelRange takes releases as 6.1.0-38-amd64; an unknown one lies in no range but the empty one.
 func inKernelRange(span, release string) (bool, error) {
 	if span == "" {
 		return true, nil

@@ -198,8 +198,7 @@ func (b *cqBox) file(wc rdma.WC) {
 	b.e.failf(b.name+": completions of its own QPs", "%s of qp %d", idText(wc.ID), wc.QPNum)
 }
 
-// sharedQueue is an SRQ and the IDs that are outstanding on it. Which QP takes
-// which receive is open, so only "each once" can be required.
+// sharedQueue is an SRQ. Which QP takes which receive is open, so only "each once" can be required.
 type sharedQueue struct {
 	e    *Env
 	srq  rdma.SRQ

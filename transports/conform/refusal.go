@@ -19,8 +19,7 @@ func (c *conn) noEffect(o outcome, wr rdma.SendWR, kept ...*region) {
 	}
 }
 
-// localFault requires a to end or refuse a request, as [end.localFault] has it, and the
-// region to stay as it is. A QP that is still in RTS works.
+// localFault requires what [end.localFault] does, and the region to stay as it is.
 func (c *conn) localFault(wr rdma.SendWR, kept *region, also ...rdma.Status) {
 	kept.freeze()
 	if c.a.localFault(wr, also...) {

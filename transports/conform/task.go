@@ -2,8 +2,7 @@ package conform
 
 import "time"
 
-// task is a goroutine of a case: a call that blocks while the case goes on
-// polling. It ends by its own context; the Env joins it.
+// task is a call that blocks while the case goes on polling; the Env joins it.
 type task struct {
 	what string
 	err  error

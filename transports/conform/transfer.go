@@ -113,8 +113,7 @@ func (e *Env) messageSizes() []int {
 	return slices.DeleteFunc(all, func(n int) bool { return uint64(n) > e.Caps.MaxMsg })
 }
 
-// flow is a run of equal messages from x to y, with the send buffers reused as
-// soon as their completion is polled and the receives reposted as they arrive.
+// flow is a run of equal messages, with buffers reused as soon as their completion is polled.
 type flow struct {
 	n, size    int
 	srcSlots   int // send buffers: 1 means that each message waits for the completion before it
@@ -122,8 +121,7 @@ type flow struct {
 	passedSend func(wr rdma.SendWR, i int) rdma.SendWR
 }
 
-// run moves the messages. Every one carries the pattern of its number, so loss,
-// repetition, exchange and a late read of the send buffer all show.
+// run gives every message the pattern of its number: loss, repetition, exchange and late reads show.
 func (f flow) run(x, y *end) {
 	e := x.e
 	src := e.region(x, "messages", f.srcSlots*f.size, localOnly)

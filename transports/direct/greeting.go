@@ -47,8 +47,7 @@ func (g *greeting) encode() ([]byte, error) {
 	return b, nil
 }
 
-// parseGreeting takes more bytes than it needs: some devices pad private data
-// with zeros to the length of the field (rdma_get_cm_event(3)).
+// parseGreeting takes padding: some devices fill the field with zeros (rdma_get_cm_event(3)).
 func parseGreeting(b []byte) (greeting, error) {
 	if len(b) < greetingLen || [4]byte(b[:4]) != magic {
 		return greeting{}, fmt.Errorf("%w: %w", rdma.ErrProtocol, errMagic)

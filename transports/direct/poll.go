@@ -59,8 +59,7 @@ func (s *session) translate(dst []transports.Done) int {
 				continue
 			}
 		} else if s.inUse > 0 {
-			// After the first failure each request completes for itself; those that
-			// had succeeded in silence keep their place, which nobody needs any more.
+			// After the first failure each request completes for itself; places of those before stay taken.
 			s.inUse--
 		}
 		d := &dst[n]

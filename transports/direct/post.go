@@ -94,16 +94,14 @@ func (s *session) postSends(ops []transports.Op) (int, error) {
 	return n, stop
 }
 
-// fill turns op into a work request. unsignaled is how many unsignaled requests stand before
-// it; the result counts for the next one.
+// fill takes how many unsignaled requests stand before op, and returns that count for the next one.
 func (s *session) fill(wr *rdma.SendWR, op *transports.Op, unsignaled int) int {
 	info := &s.ops[op.Kind]
 	id := makeID(op.Kind, op.Slot)
 	flags := rdma.Signaled
 	if op.Flags&transports.Unsignaled != 0 {
 		id |= unsignaledBit
-		// A queue of nothing but unsignaled requests never frees a place (IBTA
-		// 10.7.3.1): a completion in between does, and Poll keeps it to itself.
+		// Nothing but unsignaled requests would never free a place (IBTA 10.7.3.1); Poll keeps this completion.
 		if unsignaled+1 < s.signalEvery {
 			flags = 0
 		}
@@ -133,8 +131,7 @@ func unsignaledAfter(wr *rdma.SendWR, unsignaled int) int {
 	return unsignaled + 1
 }
 
-// sge fills the one element and returns how many elements the request has: an
-// empty element would mean 2^31 bytes to some devices.
+// sge returns how many elements the request has: an empty element would mean 2^31 bytes to some devices.
 func (s *session) sge(e *rdma.SGE, off uint64, n uint32) uint8 {
 	e.Addr, e.Len = s.base+off, n
 	if n == 0 {
@@ -150,8 +147,7 @@ func (s *session) check(op *transports.Op) error {
 	info := &s.ops[op.Kind]
 	n := op.Len
 	if info.atomic {
-		// RFC 7306 §5 and every InfiniBand device: 8 bytes, aligned to 8. The peer
-		// would answer with the end of the connection.
+		// RFC 7306 §5 and every InfiniBand device; the peer would answer with the end of the connection.
 		if n != 8 && n != 0 || op.Remote&7 != 0 {
 			return rdma.ErrInvalid
 		}

@@ -12,14 +12,11 @@ import (
 )
 
 const (
-	// postBatch is how many work requests one call to the device carries at most.
-	// Deeper posts take several; 64 requests are 7 KiB, which stay in the cache.
+	// postBatch is how many work requests one call to the device carries at most: 7 KiB, which stay in the cache.
 	postBatch = 64
 	// pollBatch bounds one CQ.Poll in the same way.
 	pollBatch = 128
-	// pingPongBatch is how many steps one PingPong takes at most. The step after a way out of
-	// the device and back is slower by a tenth where code is translated; with 16 it is
-	// rare enough not to move a median (latencySlots of the engine).
+	// pingPongBatch is how many steps one PingPong takes at most: too many for a slow first one to move a median.
 	pingPongBatch = 16
 	// closeGrace is the deadline of the Disconnect in Close.
 	closeGrace = 250 * time.Millisecond
@@ -43,8 +40,7 @@ type session struct {
 	ops       [transports.KindRecv]kindInfo
 	refuse    transports.OpFlags // flags that need a missing feature
 
-	// Send queue places: inUse of depth are taken, unsignaled of them since the last
-	// signaled request. Every signalEvery-th unsignaled op is signaled after all.
+	// Of depth places inUse are taken, unsignaled of them since the last signal, due every signalEvery-th op.
 	depth       int
 	inUse       int
 	unsignaled  int

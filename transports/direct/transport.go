@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// cqSlack is room in the completion queue beyond both depths: an unsignaled
-// request completes when it fails, and no completion may ever be lost to that.
+// cqSlack is room beyond both depths: an unsignaled request completes when it fails, and no completion may be lost.
 const cqSlack = 8
 
 const backlog = 64
@@ -93,8 +92,7 @@ func (t *transport) Caps() transports.Caps {
 	return c
 }
 
-// owner registers the windows: what a device has no room for makes it give up what is
-// kept, and what it refuses to close keeps its memory from the next owner.
+// owner registers the windows; what a device refuses to close keeps its memory from the next owner.
 func (t *transport) owner() (*regcache.Scope, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,8 +124,7 @@ func (t *transport) Close() error {
 	return t.cache.Close()
 }
 
-// normal fills in defaults and checks limits, so that an impossible set-up fails
-// with its reason before anything is made.
+// normal fills in defaults and checks limits before anything is made.
 func (t *transport) normal(cfg transports.Config) (transports.Config, error) {
 	c := t.Caps()
 	cfg, err := cfg.Within(c, math.MaxInt, 0)

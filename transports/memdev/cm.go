@@ -33,8 +33,7 @@ type listener struct {
 	wake    chan struct{} // token when queue or closed changed
 }
 
-// Listen takes connections at addr, any string; an empty one or one with port 0
-// gets a port of its own. A backlog of 0 means 1.
+// Listen takes any addr; an empty one or port 0 gets a port of its own. A backlog of 0 means 1.
 func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	fail := func(err error) (rdma.Listener, error) {
 		return nil, &rdma.OpError{Op: "listen", Object: addr, Err: err}

@@ -89,8 +89,7 @@ func (c *cq) push(q *qp, wc rdma.WC, from *slots, solicited bool) {
 	}
 }
 
-// put stores an entry. A full queue is lost for good, and so is the QP whose
-// completion did not fit; others are not touched (IBTA 11.6.3.2, RFC 5040 §8.1.1).
+// put loses a full queue and the QP whose completion did not fit, and no other (IBTA 11.6.3.2, RFC 5040 §8.1.1).
 func (c *cq) put(q *qp, e cqEntry) bool {
 	if c.overrun || c.count == len(c.ring) {
 		if !c.overrun {

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// caps are the same for every device. The limits are those of a large adapter,
-// so that what runs here is not helped by generous numbers.
+// caps have the limits of a large adapter, so that what runs here is not helped by generous numbers.
 var caps = rdma.Caps{
 	Label:      rdma.LabelMem,
 	Completion: rdma.CompletionAck,

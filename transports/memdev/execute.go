@@ -14,8 +14,7 @@ const (
 	answerLater      // executed at the peer; Config.ReadDelay holds the answer
 )
 
-// execute does one request: the requester's checks, then the responder's in the order of IBTA 9.7.4, then the effect. A
-// refusal has no effect anywhere, moves the responder to ERR, and comes back as the requester's status.
+// execute checks in the order of IBTA 9.7.4. A refusal has no effect but ERR and the requester's status.
 func (q *qp) execute(e *sendEntry) (rdma.Status, next) {
 	if q.dev.fab.faults.hit(FaultDie, q.dev) {
 		q.dev.kill()
@@ -84,8 +83,7 @@ func (q *qp) localInv(wr *rdma.SendWR) rdma.Status {
 	return rdma.StatusSuccess
 }
 
-// request executes a read or atomic. The sink is checked first: a request whose
-// answer has nowhere to go must not change the peer.
+// request checks the sink first: one whose answer has nowhere to go must not change the peer.
 func (q *qp) request(e *sendEntry) (rdma.Status, next) {
 	wr := &e.wr
 	if q.ord == 0 {
@@ -117,8 +115,7 @@ func (q *qp) request(e *sendEntry) (rdma.Status, next) {
 	return rdma.StatusSuccess, finished
 }
 
-// answer places a delayed answer. Keys are checked again: they may have been
-// revoked meanwhile, and then no byte may be touched.
+// answer checks keys again: they may have been revoked meanwhile, and then no byte may be touched.
 func (q *qp) answer(e *sendEntry) rdma.Status {
 	wr := &e.wr
 	sink, ok := q.dev.resolve(q.pd, wr.SGE[:wr.NumSGE], wr.Len(), rdma.LocalWrite)
@@ -188,7 +185,7 @@ func (p *qp) takeSend(wr *rdma.SendWR, src *span) (rdma.Status, next) {
 	}
 	var doomed *mr
 	if wr.Op == rdma.OpSendInv {
-		// Only a registration that opted in, and of the QP's own domain, may be revoked from outside (RFC 5040 §8.1.1).
+		// Only a registration of the QP's domain that opted in may be revoked from outside (RFC 5040 §8.1.1).
 		doomed = p.dev.rkeys[wr.InvKey]
 		if doomed == nil || doomed.pd != p.pd || !doomed.access.Has(rdma.RemoteInvalidate) {
 			if doomed == nil || !p.dev.fab.faults.hit(FaultSkipAccessCheck, p.dev) {
@@ -266,8 +263,7 @@ func (p *qp) takeAtomic(e *sendEntry) rdma.Status {
 	return rdma.StatusSuccess
 }
 
-// refuseAccess is the NAK for a key, range or right that does not fit: the
-// responder's application is notified of it (IBTA C9-222.1.1).
+// refuseAccess is a NAK of which the responder's application is notified (IBTA C9-222.1.1).
 func (p *qp) refuseAccess() rdma.Status {
 	p.dev.raise(rdma.EventQPAccess, p.num)
 	p.giveUp()

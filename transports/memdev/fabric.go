@@ -13,29 +13,24 @@ import (
 
 // Config shapes a fabric. The zero value is fault-free and runs on the system's clock.
 type Config struct {
-	// Seed feeds every random choice of the fault plan. Keys are always taken
-	// from the system's generator: they must not be guessable.
+	// Seed feeds every choice of the fault plan. Keys come from the system: they must not be guessable.
 	Seed uint64
 	// Faults are armed from the start; see Fabric.Arm.
 	Faults map[Fault]Trigger
 	// ReadDelay passes between the arrival of a read or atomic and the placement of its answer. Only with it can reads
 	// be outstanding, so that fences and the ORD limit have something to hold. 0 answers at once.
 	ReadDelay time.Duration
-	// RNRTimer passes between two tries of a send that found no receive (IBTA
-	// 9.7.5.2.8). 0 means 640 µs, code 12 of the specification's table.
+	// RNRTimer passes between two tries of a send without a receive (IBTA 9.7.5.2.8). 0: 640 µs, code 12 there.
 	RNRTimer time.Duration
-	// OnDemand declares on-demand paging, which costs nothing here: the device pins no
-	// page anyway. Without it registrations that ask for it are refused.
+	// OnDemand declares on-demand paging. Without it registrations that ask for it are refused.
 	OnDemand bool
-	// Now is the clock of the two timers above; nil means time.Now. It is read
-	// only while one of them runs, and must not go back.
+	// Now is the clock of the two timers, read while one runs; it must not go back. nil: time.Now.
 	Now func() time.Time
 }
 
 const defaultRNRTimer = 640 * time.Microsecond
 
-// maxTick bounds how long a blocked call sleeps while a timer runs, because an
-// injected clock may advance at any moment without a sign.
+// maxTick bounds a blocked call's sleep while a timer runs: an injected clock may advance without a sign.
 const maxTick = time.Millisecond
 
 // Fabric connects devices of one process. Safe for concurrent use.
@@ -105,8 +100,7 @@ func (f *Fabric) Open(name string) (*Device, error) {
 
 func (f *Fabric) lock() { f.mu.Lock() }
 
-// unlock first fails the QPs whose completion queue overran: that cannot happen
-// in the middle of the operation that noticed.
+// unlock first fails the QPs whose CQ overran, which cannot happen inside the operation that noticed.
 func (f *Fabric) unlock() {
 	for len(f.doomed) > 0 {
 		q := f.doomed[0]
@@ -121,8 +115,7 @@ func (f *Fabric) unlock() {
 
 func (f *Fabric) clock() time.Duration { return f.cfg.Now().Sub(f.start) }
 
-// drive does the timed work that is due. Every call that can block or poll comes
-// through here; without running timers it costs two comparisons.
+// drive does the timed work that is due, in every call that can block or poll.
 func (f *Fabric) drive() {
 	for len(f.timed) > 0 {
 		now := f.clock()
@@ -143,8 +136,7 @@ func (f *Fabric) drive() {
 	}
 }
 
-// await blocks until ready holds or ctx ends. It is called and returns with the lock held; ready runs under it. wake
-// carries a token when ready may have changed. What is ready already wins over a context that ended.
+// await blocks, with the lock held on return, until ready holds, which wins, or ctx ends. wake has a token then.
 func (f *Fabric) await(ctx context.Context, wake <-chan struct{}, ready func() bool) error {
 	f.waiters++
 	defer func() { f.waiters-- }()

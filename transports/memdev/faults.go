@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Fault is one way of breaking the rules on purpose. Each comment says what
-// happens and which promise it breaks, and so which test must turn red.
+// Fault is one way of breaking the rules on purpose; each comment says which promise it breaks.
 type Fault uint8
 
 const (

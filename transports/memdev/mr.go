@@ -52,8 +52,7 @@ func (d *Device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	return m, nil
 }
 
-// newKey draws a key that is not in use. RFC 5040 §8.1.1 wants keys that a peer
-// cannot predict, so they come from the system's generator whatever the seed.
+// newKey takes the system's generator whatever the seed: a peer must not predict keys (RFC 5040 §8.1.1).
 func newKey(used map[uint32]*mr) uint32 {
 	var b [4]byte
 	for {
@@ -70,8 +69,7 @@ func (m *mr) Addr() uint64        { return m.base }
 func (m *mr) Len() uint64         { return uint64(len(m.mem)) }
 func (m *mr) Access() rdma.Access { return m.access }
 
-// at returns n bytes at addr, or nil when any of them is outside. The sums cannot
-// wrap: the distance to the end is compared, not the end itself (RFC 5041 §7.1).
+// at is nil when a byte is outside. The distance to the end is compared, so no sum can wrap (RFC 5041 §7.1).
 func (m *mr) at(addr, n uint64) []byte {
 	size := uint64(len(m.mem))
 	if addr < m.base || addr-m.base > size || n > size-(addr-m.base) {
@@ -106,8 +104,7 @@ func (m *mr) Close() error {
 	return nil
 }
 
-// local finds n bytes that an SGE names, for reading or, with need LocalWrite,
-// for writing. Key, domain, bounds and rights must all fit (IBTA 10.6.3).
+// local finds what an SGE names: key, domain, bounds and rights must all fit (IBTA 10.6.3).
 func (d *Device) local(pd rdma.PD, s *rdma.SGE, n uint64, need rdma.Access) []byte {
 	m := d.lkeys[s.LKey]
 	if m == nil {
@@ -119,8 +116,7 @@ func (d *Device) local(pd rdma.PD, s *rdma.SGE, n uint64, need rdma.Access) []by
 	return m.at(s.Addr, n)
 }
 
-// remote finds n bytes that the peer of q names by key and address. ok is false when the request must be refused: key,
-// domain, rights of registration and QP, bounds (IBTA 9.7.4.1.5, RFC 5040 §8.1.1).
+// remote checks key, domain, bounds, and rights of registration and QP (IBTA 9.7.4.1.5, RFC 5040 §8.1.1).
 func (q *qp) remote(key uint32, addr, n uint64, need rdma.Access) (s span, ok bool) {
 	d := q.dev
 	faults := &d.fab.faults
@@ -148,8 +144,7 @@ func (q *qp) remote(key uint32, addr, n uint64, need rdma.Access) (s span, ok bo
 	return s, true
 }
 
-// wild is what FaultSkipBoundsCheck may touch: bytes that lie in one live Buffer,
-// or else the part that is inside the registration.
+// wild is what FaultSkipBoundsCheck may touch: bytes of one live Buffer, or what is inside the registration.
 func (m *mr) wild(addr, n uint64) []byte {
 	if b := rdma.BufferAt(addr, int(n)); b != nil {
 		return b

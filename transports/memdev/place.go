@@ -32,15 +32,13 @@ func (s *span) at(i int) *byte {
 	return &s.part[p][i]
 }
 
-// place copies src to dst as far as both reach and returns the bytes copied. The last byte becomes visible after all
-// others (rdma.FeatLastByteLast), so that the target may watch it in memory.
+// place returns the bytes copied. The last byte becomes visible after all others (rdma.FeatLastByteLast).
 func place(dst, src *span) int {
 	n := min(dst.size, src.size)
 	if n == 0 {
 		return 0
 	}
-	// The end is read before the copy, because the spans may overlap: a whole word where both sides have one, so that
-	// an owner who changes the source word by word meanwhile is never seen with half a word.
+	// The end is read before the copy, as spans may overlap, and by word, so that nobody sees half a word.
 	from, to := src.word(n), dst.word(n)
 	whole := from != nil && to != nil
 	var lastWord uint64
@@ -83,9 +81,7 @@ func (s *span) word(n int) *uint64 {
 	return (*uint64)(first)
 }
 
-// storeByte publishes one byte: everything stored before is visible to whoever sees it through rdma.LoadByte.
-// Neighbours in the word may be stored to by their owner meanwhile; the compare-and-swap then sees the change and tries
-// again. The word never crosses the mapping, which is made of whole pages.
+// storeByte publishes one byte to rdma.LoadByte; a neighbour's store to the word makes the compare-and-swap try again.
 func storeByte(p *byte, v byte) {
 	addr := uintptr(unsafe.Pointer(p))
 	word := (*uint32)(unsafe.Pointer(uintptr(unsafe.Pointer(p)) &^ 3))
@@ -100,8 +96,7 @@ func storeByte(p *byte, v byte) {
 	}
 }
 
-// fetch executes an atomic on the 8 aligned bytes of mem and returns the old
-// value. It is atomic for the application's own sync/atomic operations too.
+// fetch executes an atomic and returns the old value; it is atomic for the application's sync/atomic too.
 func fetch(wr *rdma.SendWR, mem []byte) uint64 {
 	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(mem)))
 	if wr.Op == rdma.OpFetchAdd {

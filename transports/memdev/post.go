@@ -35,8 +35,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// enqueue checks what ibv_post_send(3) checks at once and copies the request.
-// Keys and memory are looked at when the request is executed.
+// enqueue checks what ibv_post_send(3) checks at once; keys and memory are looked at on execution.
 func (q *qp) enqueue(wr *rdma.SendWR) error {
 	if err := q.check(wr); err != nil {
 		return err
@@ -71,8 +70,7 @@ func (q *qp) check(wr *rdma.SendWR) error {
 	return nil
 }
 
-// copyInline gathers the data during the post. No key is checked, but the bytes
-// must lie in mapped buffers: an address alone is not trusted.
+// copyInline checks no key, but the bytes must lie in mapped buffers: an address alone is not trusted.
 func (q *qp) copyInline(wr *rdma.SendWR) bool {
 	room := q.inlineAt(q.sq.tail, q.maxInline)
 	for i := range wr.SGE[:wr.NumSGE] {

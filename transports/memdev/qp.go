@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// slots counts the places of a queue. A post takes one; it is free again when
-// its completion, or a later one of the same queue, is polled (IBTA 10.7.3.1).
+// slots counts places, each free again when its or a later completion of the queue is polled (IBTA 10.7.3.1).
 type slots struct {
 	depth, used int
 	unsignaled  int // ended without a completion since the last one
@@ -32,8 +31,7 @@ type sendEntry struct {
 	phase phase
 }
 
-// sendQueue is a ring: head ≤ next ≤ tail count requests since the QP was made.
-// Those before next have been executed, those before head have completed.
+// sendQueue is a ring: those before next have been executed, those before head have completed.
 type sendQueue struct {
 	slots
 	ring             []sendEntry
@@ -240,8 +238,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 	})
 }
 
-// part ends the connection in order. Sends that wait for a receive on either side
-// are flushed rather than tried once more.
+// part ends the connection in order; sends that wait for a receive are flushed rather than tried once more.
 func (q *qp) part() {
 	q.unstall()
 	if q.peer != nil {

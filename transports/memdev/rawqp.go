@@ -52,8 +52,7 @@ func (q rawQP) Modify(to rdma.QPState, given rdma.QPAttrs) error {
 	})
 }
 
-// forget discards what was posted and is outstanding; completions that were not polled
-// stay, and their places with them (IBTA 10.3.1.1).
+// forget discards what is outstanding; completions that were not polled stay (IBTA 10.3.1.1).
 func (q *qp) forget() {
 	q.unstall()
 	q.sq.used -= int(q.sq.tail-q.sq.head) + q.sq.unsignaled

@@ -90,8 +90,7 @@ func (q *qp) retire(st rdma.Status) {
 	q.sendCQ.push(q, wc, &q.sq.slots, false)
 }
 
-// abort ends the oldest request that has not been executed with st. Requests before it complete first, so answers still
-// on their way are taken now; if one of those fails, it is the first error. The rest is flushed.
+// abort ends the oldest request not executed with st, after those before it, of which one may be the first error.
 func (q *qp) abort(st rdma.Status) {
 	for q.sq.head < q.sq.next {
 		if e := q.sq.at(q.sq.head); e.phase == waiting {
@@ -150,8 +149,7 @@ func (q *qp) flush() {
 	}
 }
 
-// flushNow completes sends, then receives, each in order and once (IBTA
-// 10.3.1.7). Receives of an SRQ stay for the other QPs.
+// flushNow completes each once and in order (IBTA 10.3.1.7). Receives of an SRQ stay for the other QPs.
 func (q *qp) flushNow() {
 	for q.sq.head < q.sq.tail {
 		q.retire(rdma.StatusWRFlushErr)
@@ -166,8 +164,7 @@ func (q *qp) flushNow() {
 	}
 }
 
-// stall leaves the request until the peer posts a receive or its tries are used
-// up. A receive is noticed at once, so n tries are one wait of n timers.
+// stall notices a receive at once, so n tries are one wait of n timers.
 func (q *qp) stall(e *sendEntry) (again bool) {
 	if q.rnr == 0 {
 		q.abort(rdma.StatusRNRRetryExcErr)

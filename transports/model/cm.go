@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A queue pair tells its number in front of the application's private data, so that its
-// requests take their time at the right NIC.
+// A queue pair's number stands in front of the private data, so that requests take their time at the right NIC.
 const (
 	tagLen  = 8
 	tagMark = 0x6d6f646c // "modl"

@@ -44,8 +44,7 @@ var Presets = []string{"cx3", "cx5"}
 
 const (
 	maxEntries = 1 << 24 // of a cache; bounds memory
-	// headers is what each packet of mtu bytes adds on the link, bytes: local route, base
-	// transport and RDMA headers, two checksums (IBTA 5.2).
+	// headers is the bytes of a packet's local route, base transport and RDMA headers and two checksums (IBTA 5.2).
 	headers = 8 + 12 + 16 + 6
 	mtu     = 4096
 )

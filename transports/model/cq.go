@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// vainPolls is how many polls of one queue in a row may find nothing because another
-// queue of the device has something earlier. Who polls several takes fewer.
+// vainPolls is how many polls of one queue in a row may find nothing because another queue has something earlier.
 const vainPolls = 256
 
 type event struct {
@@ -114,8 +113,7 @@ func (c *cq) took(wc *rdma.WC) {
 	c.push(e)
 }
 
-// receive tells completions of receives. A failed one says nothing but its ID: where
-// both kinds meet in one queue, those of sends carry numbers that were given here.
+// receive tells completions of receives. A failed one says nothing but its ID, and those of sends were given here.
 func (c *cq) receive(wc *rdma.WC) bool {
 	if wc.Status == rdma.StatusSuccess {
 		return wc.Opcode.IsRecv()

@@ -1,7 +1,6 @@
 package model
 
-// lru is a set-associative cache of tags, each set with the least recently used out
-// first. It allocates nothing after it was made.
+// lru is a set-associative cache of tags. It allocates nothing after it was made.
 type lru struct {
 	index map[uint64]int32 // tag → place
 	tags  []uint64

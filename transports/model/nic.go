@@ -24,8 +24,7 @@ func newNIC(cfg Config) *nic {
 		qps: newLRU(cfg.QPs, cfg.Ways), engines: make([]int64, cfg.Inflight)}
 }
 
-// stage takes a request that arrives at a time through the pipeline and says when it
-// leaves. Its misses overlap; who comes behind does not overtake it.
+// stage takes a request through the pipeline and says when it leaves. Its misses overlap; nobody overtakes it.
 func (n *nic) stage(at int64, qp uint64, list []needs) int64 {
 	at = max(at, n.accept)
 	n.accept = at + int64(n.cfg.Service)

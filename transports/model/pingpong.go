@@ -10,8 +10,7 @@ func (q *qp) PingPong(steps []rdma.PingPongStep, dst []rdma.WC) (n int, err erro
 	return rdma.Steps(q, q.send, steps, dst, q.dev.clock.Now, q.byteSeen)
 }
 
-// byteSeen is when a watched byte was seen. The peer's write is there at once, and the time
-// is not: the clock moves to when it came.
+// byteSeen moves the clock to when the peer's write came, whose byte is there at once.
 func (q *qp) byteSeen() {
 	world.Lock()
 	defer world.Unlock()

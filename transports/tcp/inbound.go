@@ -9,14 +9,11 @@ import (
 )
 
 const (
-	// stageSize of inbound: what one call may bring of small messages. 64 KiB is
-	// the loopback MTU and the most one segment of GRO carries.
+	// recvStage is what one call may bring: the loopback MTU, and the most that one segment of GRO carries.
 	recvStage = 64 << 10
-	// largeMsg bytes and more are received straight into the window. Below it the
-	// copy out of the stage costs less than a second receive call.
+	// largeMsg bytes and more are received straight into the window: below, the copy costs less than a second call.
 	largeMsg = 16 << 10
-	// smallAhead bytes are asked for behind a large message: the next header comes
-	// with the same call and hardly any of its payload needs copying.
+	// smallAhead bytes are asked for behind a large message: the next header comes with the same call.
 	smallAhead = 256
 	// maxRecv bounds one receive call, so that a raw system call is short.
 	maxRecv = 1 << 20
@@ -38,8 +35,7 @@ var phaseNames = [numPhases]string{"want header", "want receive", "want payload"
 // String is the phase in words.
 func (p phase) String() string { return phaseNames[p] }
 
-// phaseNext is the transition table: the bits are the phases that may follow. A
-// read request leaves the machine in wantHeader.
+// phaseNext has the phases that may follow as bits. A read request leaves the machine in wantHeader.
 var phaseNext = [numPhases]uint8{
 	wantHeader:  1<<wantRecv | 1<<wantPayload | 1<<phaseBroken,
 	wantRecv:    1<<wantPayload | 1<<wantRoom,
@@ -129,8 +125,7 @@ func (in *inbound) ready() bool {
 // midMessage tells that the stream may not end here.
 func (in *inbound) midMessage() bool { return in.phase != wantHeader || in.end > in.pos }
 
-// room is where the next bytes of the stream belong: first a, then b. a is empty
-// between messages; b is empty when a alone is as much as one call should bring.
+// room is where the next bytes belong: first a, empty between messages, then b, empty where a is enough for a call.
 func (in *inbound) room() (a, b []byte) {
 	if in.phase != wantPayload {
 		return nil, in.stage[in.end:min(in.end+in.ahead, len(in.stage))]
@@ -154,8 +149,7 @@ func (in *inbound) took(n int) {
 	}
 }
 
-// parse runs until it needs bytes, a receive, or room in done. A breach of the
-// protocol is returned once; n Dones be next to it.
+// parse runs until it needs bytes, a receive, or room in done. A breach is returned once; n Dones be next to it.
 func (in *inbound) parse(done []transports.Done) (n int, err error) {
 	for {
 		switch in.phase {

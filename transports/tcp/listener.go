@@ -14,12 +14,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// backlog bounds the connections that are being greeted, and those that wait for Accept. Arbitrary; more wait in the
-// kernel's queue.
+// backlog bounds the connections that are being greeted, and those that wait for Accept. Arbitrary.
 const backlog = 64
 
-// listener greets in the background, so that a silent client holds up nobody,
-// and answers in Accept, so that a session nobody takes costs no window.
+// listener greets in the background and answers in Accept: no silent client holds up others, or costs a window.
 type listener struct {
 	*acceptor.Acceptor[stream.Opening, *caller]
 	t   *transport
@@ -66,8 +64,7 @@ func (t *transport) listen(ctx context.Context, addr string, cfg transports.Conf
 // Addr is "host:port" with the real port.
 func (l *listener) Addr() string { return l.ln.Addr() }
 
-// Accept answers the next greeted client. A client that is gone or breaks the
-// protocol is passed over; an error is this side's or the end of ctx.
+// Accept answers the next greeted client, and passes over those that are gone or break the protocol.
 func (l *listener) Accept(ctx context.Context) (transports.Session, []byte, error) {
 	for {
 		c, err := l.Next(ctx)
@@ -97,8 +94,7 @@ func (s *session) greet(cfg transports.Config) bool {
 	return err == nil && n == len(b)
 }
 
-// greet reads the client's greeting and queues it for Accept. Another version of the protocol gets a refusal,
-// so that it can say which versions differ; any other protocol gets nothing.
+// greet queues a client for Accept. Another version of the protocol gets a refusal, another protocol nothing.
 func (l *listener) greet(conn stream.Opening) {
 	defer onepeer.Recover(func(error) { conn.Close() })
 	var b [greetingLen]byte

@@ -12,11 +12,9 @@ import (
 const (
 	// sendStage holds headers and small payloads of one batch.
 	sendStage = 64 << 10
-	// copyMax bytes and less are copied behind their header; above it a further
-	// piece of the gather list costs less than the copy.
+	// copyMax bytes and less are copied behind their header: a further piece of the gather list costs more.
 	copyMax = 4 << 10
-	// batchBytes ends a batch: a send call takes no more than the socket buffer
-	// holds, and a raw system call should be short.
+	// batchBytes ends a batch: a raw system call should be short.
 	batchBytes = 1 << 20
 	// turnBytes ends a turn at sending: a peer that receives as fast as we send would else never find us receiving, and
 	// its own stream would stand still. Half of batchBytes, arbitrary.
@@ -30,8 +28,7 @@ type outOp struct {
 	answered bool
 }
 
-// outbound turns ops and answers into bytes. ops[head:next] are encoded,
-// ops[next:tail] wait. The bytes on their way are the pieces iov[first:last].
+// outbound is ops and answers as bytes: ops[head:next] are encoded, ops[next:tail] wait, iov[first:last] is under way.
 type outbound struct {
 	win   []byte
 	ops   ring[outOp]
@@ -58,8 +55,7 @@ func (o *outbound) onWire() bool { return o.first != o.last }
 
 func (o *outbound) waiting(in *inbound) bool { return o.next != o.ops.tail || !in.resps.empty() }
 
-// sendable tells that the socket alone decides whether more can leave: the rest of
-// a batch, or what a turn that was over left behind.
+// sendable tells that the socket alone decides whether more can leave.
 func (o *outbound) sendable(in *inbound) bool {
 	return o.onWire() || !in.resps.empty() || o.ready(in) != nil
 }
@@ -154,8 +150,7 @@ func (o *outbound) put(h header, payload []byte) {
 	}
 }
 
-// flush encodes and sends until everything has left, the socket is full, the turn
-// is over, or the rest waits for reads. The error is the connection's end.
+// flush encodes and sends until the socket is full, the turn is over, or the rest waits for reads.
 func (o *outbound) flush(c stream.Conn, in *inbound) error {
 	for begun := o.sent; o.sent-begun < turnBytes; {
 		o.encode(in)
@@ -228,8 +223,7 @@ func (o *outbound) retire(dst []transports.Done) int {
 
 func (o *outbound) finished() bool { return o.ops.head != o.next && o.done(o.ops.front()) }
 
-// drop forgets the oldest op of a session that is over. From then on retire finds
-// nothing: what was sent behind an op that failed counts as failed.
+// drop forgets the oldest op of a session that is over: what was sent behind an op that failed counts as failed.
 func (o *outbound) drop() {
 	o.ops.pop()
 	o.next = o.ops.head

@@ -2,8 +2,7 @@ package tcp
 
 import "math/bits"
 
-// ring is a queue of at most depth elements without allocation after newRing.
-// Indices run free and wrap; the buffer is a power of two.
+// ring is a queue that allocates nothing after newRing. Indices run free and wrap; the buffer is a power of two.
 type ring[T any] struct {
 	buf        []T
 	head, tail uint32

@@ -14,8 +14,7 @@ import (
 const (
 	// maxCalls bounds the receive calls of one Poll against a peer that sends faster than they empty the socket.
 	maxCalls = 16
-	// closeGrace is how long Close tries to hand over what was posted while nothing
-	// moves, closeLimit how long in any case. Both arbitrary.
+	// closeGrace is how long Close hands over while nothing moves, closeLimit how long in any case. Both arbitrary.
 	closeGrace = 250 * time.Millisecond
 	closeLimit = 5 * time.Second
 	closePause = time.Millisecond
@@ -147,8 +146,7 @@ func (s *session) check(op *transports.Op) error {
 	return nil
 }
 
-// flush moves bytes to the kernel. A failure is kept: the peer may have sent
-// something before it went, which is still to be read.
+// flush keeps a failure: the peer may have sent something before it went, which is still to be read.
 func (s *session) flush() {
 	if s.sendErr == nil {
 		s.sendErr = s.out.flush(s.conn, &s.in)
@@ -209,8 +207,7 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 		m, _ := s.drain(dst[n:])
 		return n + m, nil
 	}
-	// Answers leave at once; ops that waited for a read may go now. A socket that
-	// was full a moment ago is not asked again.
+	// Answers leave at once. A socket that was full a moment ago is not asked again.
 	if s.out.waiting(&s.in) && !s.out.onWire() {
 		s.flush()
 	}
@@ -220,8 +217,7 @@ func (s *session) Poll(dst []transports.Done) (int, error) {
 	return n, nil
 }
 
-// receive makes one call and reports whether there may be more: a short count
-// means an empty socket, and asking again would only find that out.
+// receive makes one call; a short count means an empty socket, and asking again would only find that out.
 func (s *session) receive() (more bool, err error) {
 	a, b := s.in.room()
 	var n int
@@ -262,8 +258,7 @@ func (s *session) fail(status rdma.Status, cause error) {
 	s.conn.Close()
 }
 
-// drain hands out what was outstanding when the session ended: successes first,
-// then receives and ops with the status of the end.
+// drain hands out what was outstanding at the end: successes first, then receives and ops with the end's status.
 func (s *session) drain(dst []transports.Done) (int, error) {
 	if s.closed {
 		return 0, rdma.ErrClosed
@@ -308,8 +303,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// finish empties the send side and the receive side. Unread bytes would make the
-// kernel send RST, which can overtake what the peer has not read yet.
+// finish empties both sides: unread bytes would make the kernel send RST, which can overtake what was sent.
 func (s *session) finish() {
 	now := time.Now()
 	limit, grace := now.Add(closeLimit), now.Add(closeGrace)

@@ -16,8 +16,7 @@ type waiter struct {
 	bits   uint32
 	ev     [1]stream.Event
 
-	// The context is watched until another one comes, so that a loop of Waits
-	// under one context does not register each time.
+	// It is watched until another one comes, so that Waits under one context do not register each time.
 	done  <-chan struct{}
 	leave func()
 }
@@ -70,8 +69,7 @@ func after(ctx context.Context, f func()) (leave func()) {
 	}
 }
 
-// Wait blocks until Poll may have something or ctx ends. rdma.ErrState without
-// Config.Events. What is there already wins over an ended ctx.
+// Wait blocks until Poll may have something, which wins, or ctx ends. rdma.ErrState without Config.Events.
 func (s *session) Wait(ctx context.Context) error {
 	if s.closed {
 		return rdma.ErrClosed
@@ -107,8 +105,7 @@ func (s *session) Wait(ctx context.Context) error {
 	if n == 0 {
 		return ctx.Err() // nil after a wake-up that another Wait left behind
 	}
-	// A reset is reported whatever was asked for. While the machine is stuck Poll
-	// does not read, so it would not learn of it.
+	// While the machine is stuck Poll does not read, so it would not learn of a reset.
 	if w.ev[0].Bits&(stream.Failed) != 0 && s.in.stuck() && s.sendErr == nil {
 		s.sendErr = unix.ECONNRESET
 	}

@@ -117,8 +117,7 @@ func (g *greeting) encode() ([greetingLen]byte, error) {
 	return b, nil
 }
 
-// parseGreeting checks everything but the verdict. Of another version only the
-// version is looked at, so that both sides can name the difference.
+// parseGreeting looks at nothing but the version of another version, so that both sides can name the difference.
 func parseGreeting(b *[greetingLen]byte) (greeting, error) {
 	g := greeting{version: b[4], verdict: verdict(b[5])}
 	if [4]byte(b[:4]) != magic {

@@ -40,8 +40,7 @@ const vendorSIW = 0x626d74
 type findings struct {
 	flushSend, flushRecv bool // requests posted in ERR complete flushed (IBTA C10-96, C10-97)
 	swapsDepths          bool // the answer to a connect has IRD and ORD exchanged
-	// toldFrom is the length from which unsignalled messages must be signalled to the
-	// device, or it reads their buffers after later requests have completed; 0: none.
+	// toldFrom is the length from which a device reads unsignalled messages too late (see findCaps); 0: none.
 	toldFrom int
 	noKey    bool // siw.c
 	nudges   bool // a connection needs them: nudge.go
@@ -162,8 +161,7 @@ func label(dev string) rdma.Label {
 	return rdma.LabelDevice
 }
 
-// probe lowers the advertised limits to what one queue pair can have at once, and
-// finds the inline size, which no query tells.
+// probe lowers limits to what one queue pair can have at once, and finds the inline size.
 func (d *Device) probe() error {
 	var rc C.int
 	cq := C.vb_create_cq(d.ctx, d.table, 4, &rc)

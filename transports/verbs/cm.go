@@ -110,8 +110,7 @@ func (m *manager) newID() (*cmID, error) {
 	return c, nil
 }
 
-// close destroys the ID. Idempotent. The loop acknowledges events before it
-// takes any lock, so this cannot wait for itself.
+// close is idempotent. The loop acknowledges events before it takes any lock, so this cannot wait for itself.
 func (c *cmID) close() {
 	c.m.mu.Lock()
 	delete(c.m.ids, c.key)
@@ -236,8 +235,7 @@ func statusError(status int) error {
 	return syscall.Errno(status)
 }
 
-// disconnect says goodbye, and waits for the other side's for a little while, so
-// that destroying the ID does not cut it off.
+// disconnect waits a little for the other side's goodbye, so that destroying the ID does not cut it off.
 func (c *cmID) disconnect(ctx context.Context) {
 	if c.do(func(id *C.struct_va_cm_id) C.int { return C.vb_cm_disconnect(id) }) != nil {
 		return

@@ -48,8 +48,7 @@ func (q *qp) connectCM(ctx context.Context, addr string, p rdma.ConnParam) (rdma
 	}
 }
 
-// discard destroys an ID, which waits for a call that is at work on it, and on
-// iWARP until the peer has answered or the kernel's own time is up (10 s in siw).
+// discard destroys an ID in the background: siw waits up to 10 s for the peer's answer.
 func (d *Device) discard(id *cmID) (gone chan struct{}) {
 	gone = make(chan struct{})
 	d.group.Go(func() {
@@ -97,8 +96,7 @@ func (q *qp) initiateCM(ctx context.Context, id *cmID, addr string, p rdma.ConnP
 	return got, nil
 }
 
-// request sends the connect. siw makes its TCP connection in the call, which
-// nothing interrupts: it goes on behind the caller's back when ctx ends.
+// request sends the connect. siw makes its TCP connection in the call, which goes on when ctx ends.
 func (q *qp) request(ctx context.Context, id *cmID, p *rdma.ConnParam) error {
 	param := q.cmParam(p)
 	private := append([]byte(nil), p.PrivateData...)
@@ -159,8 +157,7 @@ func (m *manager) reach(ctx context.Context, id *cmID, addr string) error {
 	return err
 }
 
-// follow walks the QP from INIT to RTS with the attributes that rdma_cm knows, and
-// with our own rights, retries and negotiated depths.
+// follow takes the attributes that rdma_cm knows, with our own rights, retries and negotiated depths.
 func (q *qp) follow(id *cmID, p *rdma.ConnParam) error {
 	for _, s := range []C.int{C.VA_QPS_INIT, C.VA_QPS_RTR, C.VA_QPS_RTS} {
 		var a C.struct_va_qp_attr
@@ -191,6 +188,5 @@ func (q *qp) follow(id *cmID, p *rdma.ConnParam) error {
 	return nil
 }
 
-// roceBits are attributes of the kernel's own (MAC addresses, VLAN) that some
-// versions of rdma_ucm let slip into the mask; user space has no such attributes.
+// roceBits are the kernel's own attributes (MAC, VLAN) that some versions of rdma_ucm let slip into the mask.
 const roceBits = 0xf << 21

@@ -22,8 +22,7 @@ var unspecified netip.Addr
 // kernelGIDs entries of 32 bytes fit in the 16 bits that the call has for a length.
 const kernelGIDs = 1024
 
-// gids is the port's GID table. The kernel's own list is one call; sysfs has three
-// files for each of up to a thousand slots.
+// gids is the port's table by one call of the kernel's; sysfs has three files for each of up to a thousand slots.
 func (d *Device) gids() ([]gidEntry, error) {
 	entries := make([]C.struct_va_gid_entry, kernelGIDs)
 	n := int(C.vb_gids(d.ctx, &entries[0], C.int(len(entries))))
@@ -96,8 +95,7 @@ func (d *Device) checkParam(p *rdma.ConnParam) error {
 	return nil
 }
 
-// claim marks an INIT QP as connecting. The context it returns ends with the
-// deadline, or answerTimeout without one, or when the QP is closed.
+// claim marks an INIT QP as connecting until ctx or answerTimeout ends, or the QP is closed.
 func (q *qp) claim(ctx context.Context) (context.Context, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,8 +185,7 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	return l, nil
 }
 
-// accept is the Accept of a request from remote: it claims the QP for answer, which is not called for
-// arguments that cannot be.
+// accept claims the QP for answer, which is not called for arguments that cannot be.
 func (d *Device) accept(ctx context.Context, remote string, peer rdma.QP, p rdma.ConnParam,
 	answer func(ctx context.Context, q *qp) (rdma.ConnParam, error)) (got rdma.ConnParam, err error) {
 	q, _ := peer.(*qp)

@@ -88,8 +88,7 @@ var explanations = []explanation{
 var errNoErrno error = &rdma.AdviceError{Err: errors.New("the device's library gave no reason"),
 	Try: "dmesg, where the kernel may have said more"}
 
-// failed is the error of a verbs call: what it means, and what to try, where the
-// errno tells. err is a syscall.Errno, or anything else, which stays as it is.
+// failed is a verbs call's error, with cause and advice where the errno tells; other errors stay as they are.
 func failed(op, object string, err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// answerTimeout bounds steps whose context has no deadline, and the life of a
-	// request that nobody answers (rdma.ConnRequest).
+	// answerTimeout bounds steps without a deadline, and a request that nobody answers (rdma.ConnRequest).
 	answerTimeout = 10 * time.Second
 	// lingerTimeout bounds farewells: a frame that a peer does not take in this time is not worth more.
 	lingerTimeout = time.Second
@@ -51,8 +50,7 @@ const (
 	numExchangeSteps
 )
 
-// exchangeNext is the phase that a step which succeeds leads to; phaseNone where
-// the step is not allowed. A step that fails on the wire leads to phaseEnded.
+// exchangeNext is the next phase, phaseNone where a step is not allowed; one that fails leads to phaseEnded.
 var exchangeNext = [numExchangePhases][numExchangeSteps]exchangePhase{
 	phaseDialed:   {stepOffer: phaseAnswered},
 	phaseAsked:    {stepAnswer: phaseAnswered, stepRefuse: phaseEnded},
@@ -211,8 +209,7 @@ func (x *exchange) bye(ctx context.Context) error {
 	})
 }
 
-// close ends the connection and joins what runs for it. Without bye or refuse
-// before it, the peer learns of it as of a death. Idempotent.
+// close joins what runs for it. Without bye or refuse before, the peer learns of it as of a death. Idempotent.
 func (x *exchange) close() error {
 	x.mu.Lock()
 	first := !x.closed
@@ -330,8 +327,7 @@ func readFrame(r io.Reader, b *[frameLen]byte) error {
 	return err
 }
 
-// reachable reports whether packets of one port can be read by the other, as far as the endpoints show it: InfiniBand
-// has LIDs, Ethernet has none; RoCE v2 has one IP version in a path.
+// reachable compares what the endpoints show: only InfiniBand has LIDs, and a RoCE v2 path one IP version.
 func reachable(ours, theirs *endpoint) error {
 	link := func(e *endpoint) string { return pick(e.LID == 0, "Ethernet", "InfiniBand") }
 	if a, b := link(ours), link(theirs); a != b {
@@ -352,8 +348,7 @@ func otherFabric(format string, a ...any) error {
 		Try: "rdmaperf devices on both sides, and -d, -i and -x to choose"}
 }
 
-// newPSN draws a first packet sequence number: stale packets of an earlier
-// connection of the same QP number must not fit (IBTA 12.9.8.1).
+// newPSN is random: stale packets of an earlier connection of the QP number must not fit (IBTA 12.9.8.1).
 func newPSN() uint32 {
 	var b [4]byte
 	rand.Read(b[:]) // never fails (crypto/rand)

@@ -16,8 +16,7 @@ const (
 	requestTimeout = 5 * time.Second
 	// requestRoom is how many connections may be silent at once, beside the backlog.
 	requestRoom = 32
-	// silenceGrace is how long a silent connection is safe from making room. A
-	// request leaves with the first segment, one round trip after the accept.
+	// silenceGrace is how long a silent connection is safe: a request leaves one round trip after the accept.
 	silenceGrace = 100 * time.Millisecond
 )
 
@@ -44,8 +43,7 @@ func listenExchange(ctx context.Context, addr string, backlog int) (*exchangeLis
 	return l, nil
 }
 
-// accept returns the oldest request; its endpoint is x.peer. The caller answers
-// or refuses it, and closes it. A request left alone for answerTimeout is refused.
+// accept returns the oldest request, to be answered or refused in answerTimeout, and closed.
 func (l *exchangeListener) accept(ctx context.Context) (*exchange, error) {
 	for {
 		x, err := l.Next(ctx)
@@ -81,8 +79,7 @@ func hungUp(c *net.TCPConn) bool {
 	return err != nil || gone
 }
 
-// request reads one request and queues it. Anything else closes the connection,
-// another version after a frame of ours, by which the peer can name the difference.
+// request queues one request. Another version gets a frame of ours, by which the peer can name the difference.
 func (l *exchangeListener) request(c *net.TCPConn) {
 	f, err := l.readHello(c)
 	var b [frameLen]byte

@@ -102,8 +102,7 @@ func appendFrame(b []byte, f *frame) ([]byte, error) {
 	return append(b, out[:]...), nil
 }
 
-// decodeFrame reads one frame; the private data is a copy. Of another version
-// nothing but the version is looked at, so that both sides can name it.
+// decodeFrame copies private data. Of another version only the version is looked at, so that both can name it.
 func decodeFrame(b *[frameLen]byte) (*frame, error) {
 	if [4]byte(b[:4]) != frameMagic {
 		return nil, fmt.Errorf("%w: %w", rdma.ErrProtocol, errFrameMagic)

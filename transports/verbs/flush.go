@@ -162,8 +162,7 @@ func (q *qp) lockCQs() (unlock func()) {
 	return func() { b.mu.Unlock(); a.mu.Unlock() }
 }
 
-// flush collects the completions of a QP in ERR into the CQs' lists, until its
-// queues are empty or the device has nothing more to say.
+// flush collects a QP's completions in ERR until its queues are empty or the device says nothing more.
 func (q *qp) flush() {
 	q.c.sq.drained, q.c.rq.drained = 0, 0
 	drained := false

@@ -14,8 +14,7 @@ import (
 
 const nullSteps = 2000
 
-// pingPongOverhead is the median time, in ns, of a PingPong that posts a read and meets its completion, on a provider
-// that does nothing; 0 when there is no memory for it. It is measured once in a process.
+// pingPongOverhead is the median ns of a PingPong on a provider that does nothing; 0 without memory for it.
 var pingPongOverhead = sync.OnceValue(func() float64 {
 	q, end := nullQP()
 	if q == nil {

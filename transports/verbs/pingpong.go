@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// PingPong takes steps of a ping-pong in one cgo call. It holds the queue pair's and the completion queue's locks while
-// it looks, so the Looks of the steps bound how long others wait.
+// PingPong holds the locks of queue pair and completion queue while it looks: Looks bound how long others wait.
 func (q *qp) PingPong(vs []rdma.PingPongStep, dst []rdma.WC) (int, error) {
 	c := q.send
 	if c != q.recv || q.srq != nil || len(dst) == 0 {

@@ -64,8 +64,7 @@ func (q *qp) enterErr() {
 	q.kick()
 }
 
-// kick moves a QP that may be in ERR already to ERR. librxe tells the kernel
-// nothing of a receive: those posted in ERR are found and flushed by this.
+// kick tells a QP in ERR again: librxe hides receives from the kernel, which finds and flushes them by this.
 func (q *qp) kick() {
 	a := C.struct_va_qp_attr{qp_state: C.VA_QPS_ERR}
 	// An error means that the device moved it there before, or is gone.
@@ -81,8 +80,7 @@ func (q *qp) failed() {
 
 const lapseTime = 50 * time.Millisecond
 
-// lapse gives up requests that reached a device which flushes nothing that is
-// posted in ERR, after it had gone there and before that was known here.
+// lapse gives up what reached a device that flushes nothing in ERR before ERR was known here.
 func (q *qp) lapse() {
 	time.Sleep(lapseTime)
 	q.mu.Lock()

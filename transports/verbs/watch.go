@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// watcher is a goroutine that sleeps until a descriptor is readable. The
-// descriptor stays its owner's; the watcher has a duplicate.
+// watcher is a goroutine that sleeps until a descriptor is readable, of which it has a duplicate.
 type watcher struct {
 	file *os.File
 	done chan struct{}
