@@ -1,6 +1,9 @@
 package rdma
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Device is one RDMA device: a provider, or a tier over one. All methods are safe for concurrent use.
 type Device interface {
@@ -179,3 +182,72 @@ type Event struct {
 	QPNum  uint32
 	Detail uint32
 }
+
+// MaxEvents is how many asynchronous events a device keeps for Device.Event.
+const MaxEvents = 128
+
+// EventRing holds the asynchronous events of a device until they are taken; the oldest
+// gives way to one that finds it full. The zero value is empty. Safe for concurrent use.
+type EventRing struct {
+	mu          sync.Mutex
+	events      [MaxEvents]Event
+	head, count int
+}
+
+// Put adds an event.
+func (r *EventRing) Put(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events[(r.head+r.count)%MaxEvents] = e
+	if r.count == MaxEvents {
+		r.head = (r.head + 1) % MaxEvents
+		return
+	}
+	r.count++
+}
+
+// Event takes the oldest one, as Device.Event does.
+func (r *EventRing) Event() (Event, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 {
+		return Event{}, false
+	}
+	e := r.events[r.head]
+	r.head = (r.head + 1) % MaxEvents
+	r.count--
+	return e, true
+}
+
+// Counts are what one layer of a stack counted so far, for reports.
+type Counts struct {
+	Layer  string           // its name, without parameters: "sched"
+	Values map[string]int64 // by name
+	Detail bool             // they say how the work was done, not that something was unusual
+}
+
+// Counting is what a Device, or a transport over one, is beside that when it counts something: a tier. It belongs to
+// the control path, and is the one optional interface of the waist.
+type Counting interface {
+	// Counts are the layer's own and those of what stands below it, outermost first. It
+	// is safe for concurrent use, and costs locks and memory.
+	Counts() []Counts
+}
+
+// CountsOf is what a layer and all below it count; nil for one that does not.
+func CountsOf(layer any) []Counts {
+	if c, ok := layer.(Counting); ok {
+		return c.Counts()
+	}
+	return nil
+}
+
+type parkKey struct{}
+
+// Parked returns a context under which [CQ].Wait parks its goroutine in Go's own network poller. A goroutine that it
+// makes runnable then runs on the thread that the kernel woke. Without it Wait may block its thread in the kernel,
+// which wakes a goroutine that is locked to its thread without a hand-over.
+func Parked(ctx context.Context) context.Context { return context.WithValue(ctx, parkKey{}, true) }
+
+// Parks reports whether ctx comes from [Parked].
+func Parks(ctx context.Context) bool { return ctx.Value(parkKey{}) != nil }

@@ -43,7 +43,7 @@ type findings struct {
 	// toldFrom is the length from which a device reads unsignalled messages too late (see findCaps); 0: none.
 	toldFrom int
 	noKey    bool // siw.c
-	nudges   bool // a connection needs them: nudge.go
+	nudges   bool // a connection needs them: nudge
 }
 
 // probed remembers what devices can do: finding out makes and destroys a dozen queue pairs.

@@ -1,9 +1,17 @@
 package verbs
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // deviceAddrs are the IP addresses by which rdma_cm reaches a port: those of the network interfaces behind its GIDs,
@@ -65,4 +73,93 @@ func bindAddr(addr string, own []netip.Addr) string {
 		best = own[i]
 	}
 	return net.JoinHostPort(best.String(), port)
+}
+
+// Bits of ibv_query_device_ex(3): of general_caps the first, of rc_odp_caps the others.
+const (
+	odpSupport = 1 << 0
+	odpSend    = 1 << 0
+	odpRecv    = 1 << 1
+	odpWrite   = 1 << 2
+	odpRead    = 1 << 3
+	odpAtomic  = 1 << 4
+	odpSRQRecv = 1 << 5
+)
+
+// mayFault reports whether pages may be missing under each operation of a reliable connection
+// that the device has: Caps has one word for all of them.
+func mayFault(general uint64, rc uint32, caps rdma.Caps) bool {
+	need := uint32(0)
+	for _, f := range []struct {
+		bits uint32
+		used bool
+	}{
+		{odpSend | odpRecv, caps.Ops.Has(rdma.OpSend)},
+		{odpWrite, caps.Ops.Has(rdma.OpWrite)},
+		{odpRead, caps.Ops.Has(rdma.OpRead)},
+		{odpAtomic, caps.Ops.Has(rdma.OpFetchAdd)},
+		{odpSRQRecv, caps.Features.Has(rdma.FeatSRQ)},
+	} {
+		if f.used {
+			need |= f.bits
+		}
+	}
+	return general&odpSupport != 0 && rc&need == need
+}
+
+// copiesUpwards reports whether the kernel's memcpy, with which software devices place what arrives, stores the last
+// byte last. On x86-64 it does where it is one string instruction: with rep_good or erms, and since Linux 6.4 with fsrm
+// only. Else memcpy_orig of arch/x86/lib/memcpy_64.S begins at the end for about half of all addresses. Nothing is
+// known of other processors.
+func copiesUpwards(arch, release, cpuinfo string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || arch != "amd64" {
+		return false
+	}
+	flags := ""
+	for line := range strings.Lines(cpuinfo) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			flags = " " + strings.TrimSpace(value) + " "
+			break
+		}
+	}
+	has := func(flag string) bool { return strings.Contains(flags, " "+flag+" ") }
+	if major > 6 || major == 6 && minor >= 4 {
+		return has("fsrm")
+	}
+	return has("rep_good") || has("erms")
+}
+
+func placesUpwards() bool {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return false
+	}
+	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && copiesUpwards(runtime.GOARCH, string(release), string(cpuinfo))
+}
+
+const sysRoot = "/sys"
+
+func noDevice() error {
+	dir := filepath.Join(sysRoot, "class/infiniband")
+	cause := "not run: this machine has no RDMA device"
+	try := "a software one (modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0), or --transport iwarp"
+	entries, err := os.ReadDir(dir)
+	switch {
+	case len(entries) > 0:
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Name()
+		}
+		cause = fmt.Sprintf("not run: the kernel has %s, but libibverbs opens none", list(names))
+		try = "apt install ibverbs-providers, or dnf install libibverbs"
+		if nodes, _ := filepath.Glob("/dev/infiniband/uverbs*"); len(nodes) == 0 {
+			cause = fmt.Sprintf("not run: the kernel has %s, but /dev/infiniband has no uverbs", list(names))
+			try = "modprobe ib_uverbs, or in a container --device /dev/infiniband"
+		}
+	case err != nil:
+		cause += " (no " + dir + ")"
+	}
+	return &rdma.AdviceError{Err: &kindError{rdma.ErrNoDevice, errors.New(cause)}, Try: try}
 }
