@@ -21,9 +21,7 @@ func read(msn, size uint32) *Segment {
 	return ReadRequest(msn, rdmap.ReadRequest{SinkSTag: 7, SinkTO: 1000, Size: size})
 }
 
-func add(msn uint32) *Segment {
-	return AtomicRequest(msn, rdmap.FetchAdd(msn, 7, 1000, 1))
-}
+func add(msn uint32) *Segment { return AtomicRequest(msn, rdmap.FetchAdd(msn, 7, 1000, 1)) }
 
 // TestCheckerNamesEveryFault runs scripts, right ones with no fault and others with exactly one.
 func TestCheckerNamesEveryFault(t *testing.T) {

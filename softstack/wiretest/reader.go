@@ -37,9 +37,7 @@ func (f *FPDU) TaggedHeader() ddp.Tagged { return ddp.GetTagged(f.ULPDU) }
 func (f *FPDU) UntaggedHeader() ddp.Untagged { return ddp.GetUntagged(f.ULPDU) }
 
 // Short reports whether a ULPDU has no room for its DDP header.
-func (f *FPDU) Short() bool {
-	return len(f.ULPDU) < 2 || len(f.ULPDU) < ddp.HeaderLen(f.ULPDU[0])
-}
+func (f *FPDU) Short() bool { return len(f.ULPDU) < 2 || len(f.ULPDU) < ddp.HeaderLen(f.ULPDU[0]) }
 
 // Payload is what follows the DDP header.
 func (f *FPDU) Payload() []byte {

@@ -19,9 +19,7 @@ type Segment struct {
 }
 
 // Raw is an FPDU around any ULPDU.
-func Raw(ulpdu ...byte) *Segment {
-	return &Segment{ulpdu: append([]byte(nil), ulpdu...), cut: -1}
-}
+func Raw(ulpdu ...byte) *Segment { return &Segment{ulpdu: append([]byte(nil), ulpdu...), cut: -1} }
 
 // Tagged is a last tagged segment.
 func Tagged(op rdmap.Opcode, stag uint32, to uint64, payload []byte) *Segment {

@@ -34,8 +34,7 @@ type conn struct {
 	fromAddr string
 }
 
-func (e *Env) reads() int { return min(4, e.Caps.MaxRDAtom) }
-
+func (e *Env) reads() int     { return min(4, e.Caps.MaxRDAtom) }
 func (e *Env) deep(n int) int { return min(n, e.Caps.MaxQPWR) }
 
 func (e *Env) newCQ(dev rdma.Device, name string, depth int) *cqBox {

@@ -58,9 +58,7 @@ func (e *Env) expectSleep(b *cqBox, why string) {
 	}
 }
 
-func (e *Env) arm(b *cqBox, solicitedOnly bool) {
-	e.must("arm "+b.name, b.cq.Arm(solicitedOnly))
-}
+func (e *Env) arm(b *cqBox, solicitedOnly bool) { e.must("arm "+b.name, b.cq.Arm(solicitedOnly)) }
 
 // task is a call that blocks while the case goes on polling; the Env joins it.
 type task struct {

@@ -20,16 +20,11 @@ type want struct {
 
 func ok(n int) want { return want{id: sendID(n)} }
 
-func got(n, bytes int) want {
-	return want{id: recvID(n), op: rdma.WCRecv, bytes: uint32(bytes)}
-}
+func got(n, bytes int) want { return want{id: recvID(n), op: rdma.WCRecv, bytes: uint32(bytes)} }
 
-func (w want) withImm(v uint32) want { w.flags |= rdma.WithImm; w.imm = v; return w }
-
-func (w want) withInv(key uint32) want { w.flags |= rdma.WithInv; w.key = key; return w }
-
-func (w want) byWrite() want { w.op = rdma.WCRecvWriteImm; return w }
-
+func (w want) withImm(v uint32) want          { w.flags |= rdma.WithImm; w.imm = v; return w }
+func (w want) withInv(key uint32) want        { w.flags |= rdma.WithInv; w.key = key; return w }
+func (w want) byWrite() want                  { w.op = rdma.WCRecvWriteImm; return w }
 func sendFails(n int, st ...rdma.Status) want { return want{id: sendID(n), status: st} }
 func recvFails(n int, st ...rdma.Status) want { return want{id: recvID(n), status: st} }
 

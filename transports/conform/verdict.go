@@ -17,10 +17,8 @@ var (
 
 type usageError string
 
-func (e usageError) Error() string { return string(e) }
-
-func (usageError) Is(target error) bool { return target == ErrUsage }
-
+func (e usageError) Error() string         { return string(e) }
+func (usageError) Is(target error) bool    { return target == ErrUsage }
 func usagef(format string, a ...any) error { return usageError(fmt.Sprintf(format, a...)) }
 
 // Verdict is the outcome of one case on one transport.
@@ -46,9 +44,7 @@ type Mismatch struct {
 }
 
 // Error reads "want a or b, got c".
-func (m *Mismatch) Error() string {
-	return "want " + strings.Join(m.Want, " or ") + ", got " + m.Got
-}
+func (m *Mismatch) Error() string { return "want " + strings.Join(m.Want, " or ") + ", got " + m.Got }
 
 // Result is one record of a report. Times are nanoseconds.
 type Result struct {
@@ -68,9 +64,7 @@ type Result struct {
 	Requirement string `json:"-"` // of the case, for those who read the other forms
 }
 
-func (v Verdict) executed() bool {
-	return v == Pass || v == Fail || v == XFail || v == XPass
-}
+func (v Verdict) executed() bool { return v == Pass || v == Fail || v == XFail || v == XPass }
 
 // Red reports whether the result makes a run fail. A may never does; a should and an unexpected pass only under strict.
 func (r *Result) Red(strict bool) bool {

@@ -84,9 +84,7 @@ const (
 	unsignaledBit = 1 << (kindShift + 4)
 )
 
-func makeID(k transports.Kind, slot uint32) uint64 {
-	return uint64(k)<<kindShift | uint64(slot)
-}
+func makeID(k transports.Kind, slot uint32) uint64 { return uint64(k)<<kindShift | uint64(slot) }
 
 func idSlot(id uint64) uint32          { return uint32(id) }
 func idCover(id uint64) int            { return int(id >> coverShift & (1<<coverBits - 1)) }

@@ -14,9 +14,7 @@ import (
 
 // cqSlack is room beyond both depths: an unsignaled request completes when it fails, and no completion may be lost.
 const cqSlack = 8
-
 const backlog = 64
-
 const maxDepth = 1<<coverBits - 1
 
 type transport struct {
@@ -29,9 +27,7 @@ type transport struct {
 }
 
 // New makes the transport of dev and owns dev.
-func New(dev rdma.Device) transports.Transport {
-	return &transport{dev: dev, caps: dev.Caps()}
-}
+func New(dev rdma.Device) transports.Transport { return &transport{dev: dev, caps: dev.Caps()} }
 
 // Is tells whether a stack is a device by itself, with nothing over it.
 func Is(s transports.Stack) bool {

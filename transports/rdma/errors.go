@@ -98,9 +98,7 @@ func (e *RejectError) Is(target error) bool { return target == ErrRejected }
 type MissingError struct{ Gaps []string }
 
 // Error lists the gaps.
-func (e *MissingError) Error() string {
-	return "device lacks " + strings.Join(e.Gaps, ", ")
-}
+func (e *MissingError) Error() string { return "device lacks " + strings.Join(e.Gaps, ", ") }
 
 // Is matches ErrNotSupported.
 func (e *MissingError) Is(target error) bool { return target == ErrNotSupported }

@@ -52,8 +52,7 @@ func newOutbound(win []byte, depth int) outbound {
 		iov: make([]unix.Iovec, stream.MaxVec)}
 }
 
-func (o *outbound) onWire() bool { return o.first != o.last }
-
+func (o *outbound) onWire() bool             { return o.first != o.last }
 func (o *outbound) waiting(in *inbound) bool { return o.next != o.ops.tail || !in.resps.empty() }
 
 // sendable tells that the socket alone decides whether more can leave.
@@ -241,10 +240,9 @@ func newRing[T any](depth int) ring[T] {
 	return ring[T]{buf: make([]T, 1<<bits.Len(uint(max(depth, 1)-1))), depth: uint32(depth)}
 }
 
-func (r *ring[T]) len() int    { return int(r.tail - r.head) }
-func (r *ring[T]) empty() bool { return r.tail == r.head }
-func (r *ring[T]) full() bool  { return r.tail-r.head >= r.depth }
-
+func (r *ring[T]) len() int       { return int(r.tail - r.head) }
+func (r *ring[T]) empty() bool    { return r.tail == r.head }
+func (r *ring[T]) full() bool     { return r.tail-r.head >= r.depth }
 func (r *ring[T]) at(i uint32) *T { return &r.buf[i&uint32(len(r.buf)-1)] }
 
 // front is the oldest element; the ring must not be empty.

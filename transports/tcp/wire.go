@@ -20,7 +20,6 @@ import (
 //
 // The payload follows, except after a read request, where length is that of the answer.
 const headerLen = 16
-
 const offsetBits = 56
 
 // wireKind is the first byte of a message. Zero is no kind, so that a stream of zeros is refused at once.

@@ -294,9 +294,7 @@ func TestNobodyThere(t *testing.T) {
 
 // An offer ends with its context, whatever the other side does or does not.
 func TestADiallerNamesWhatIsWrongWithTheListener(t *testing.T) {
-	frameOf := func(f *frame) []byte {
-		return must(appendFrame(nil, f))(t)
-	}
+	frameOf := func(f *frame) []byte { return must(appendFrame(nil, f))(t) }
 	newer := frameOf(&frame{kind: frameAnswer, endpoint: end4(18)})
 	newer[4] = 9
 	for _, c := range []struct {

@@ -166,8 +166,7 @@ func (q *qp) accessFlags() C.int {
 	return accessFlags(a|rdma.LocalWrite, q.ops)
 }
 
-func (q *qp) Num() uint32 { return q.num }
-
+func (q *qp) Num() uint32    { return q.num }
 func (q *qp) object() string { return fmt.Sprintf("qp %d", q.num) }
 
 // Drain holds requests that were not begun (SQD).

@@ -120,7 +120,6 @@ func toInit(qp *C.struct_va_qp, port int, access C.int) error {
 
 // minRNRTimer is the code of 0.64 ms: what a sender without a receive waits before it tries again (IBTA table 45).
 const minRNRTimer = 12
-
 const hopLimit = 64
 
 func (d *Device) routed(peer *endpoint, gidIndex, ird int) C.struct_va_qp_attr {

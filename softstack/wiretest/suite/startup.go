@@ -27,9 +27,7 @@ func wrongKey(i int) func(*wiretest.Startup) {
 }
 
 // peerToPeer asks for that model, with every indication that there is (RFC 6581 §9).
-func peerToPeer(f *mpa.Frame) {
-	f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, true, true
-}
+func peerToPeer(f *mpa.Frame) { f.Enh.PeerToPeer, f.Enh.RTRWrite, f.Enh.RTRRead = true, true, true }
 
 func (t *trial) taken(l *link) {
 	if l.app != nil {

@@ -8,7 +8,6 @@ import (
 
 // Version of the protocol. Other ones are refused.
 const Version = 1
-
 const magic = "rdmaperf victim"
 
 // Bounds of what one side takes from the other, octets a line.
