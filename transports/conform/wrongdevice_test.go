@@ -104,18 +104,12 @@ func (d *bentDevice) Close() error            { return d.b.close(d.Device.Close(
 
 func (d *bentDevice) NewCQ(depth int) (rdma.CQ, error) {
 	cq, err := d.Device.NewCQ(depth)
-	if err != nil {
-		return nil, err
-	}
-	return &bentCQ{cq, d.b}, nil
+	return &bentCQ{cq, d.b}, err
 }
 
 func (d *bentDevice) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	s, err := d.Device.NewSRQ(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &bentSRQ{s, d.b}, nil
+	return &bentSRQ{s, d.b}, err
 }
 
 // inner takes the bends off what a QP is made with.
@@ -145,10 +139,7 @@ func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 func (d *bentDevice) NewRawQP(cfg rdma.QPConfig) (rdma.RawQP, error) {
 	d.inner(&cfg)
 	qp, err := d.Device.(rdma.RawQPs).NewRawQP(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &bentRaw{bentQP{qp, d.b}, qp}, nil
+	return &bentRaw{bentQP{qp, d.b}, qp}, err
 }
 
 type bentRaw struct {
@@ -164,20 +155,14 @@ func (d *bentDevice) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdm
 	d.b.regMR(&access)
 	d.b.regBuf(&buf)
 	mr, err := d.Device.RegMR(pd, buf, access)
-	if err != nil {
-		return nil, err
-	}
-	return &bentMR{mr, d.b}, nil
+	return &bentMR{mr, d.b}, err
 }
 
 func (d *bentDevice) Event() (rdma.Event, bool) { return d.b.event(d.Device.Event()) }
 
 func (d *bentDevice) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	l, err := d.Device.Listen(ctx, d.b.listen(addr), backlog)
-	if err != nil {
-		return nil, err
-	}
-	return &bentListener{l, d.b}, nil
+	return &bentListener{l, d.b}, err
 }
 
 type bentListener struct {

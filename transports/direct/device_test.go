@@ -76,10 +76,7 @@ func TestWithoutReadsTheDeviceIsAskedForNone(t *testing.T) {
 		want         int
 	}{{false, false, most}, {true, false, 0}, {true, true, most}} {
 		tr := New(bent{Device: d, caps: func(caps *rdma.Caps) { caps.OwnReads = c.own }}).(*transport)
-		cfg, err := tr.normal(transports.Config{Window: 4096, NoReads: c.noReads})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must(tr.normal(transports.Config{Window: 4096, NoReads: c.noReads}))(t)
 		if p := tr.param(cfg, nil); p.IRD != c.want || p.ORD != c.want {
 			t.Errorf("no reads %v, reads of the device's own %v: ird %d, ord %d, want %d", c.noReads, c.own, p.IRD,
 				p.ORD, c.want)
@@ -127,10 +124,7 @@ func numbered(t *testing.T, from, to *session) {
 		return n + uint32(took)
 	}
 	poll := func(s *session) []transports.Done {
-		n, err := s.Poll(dst)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(s.Poll(dst))(t)
 		return dst[:n]
 	}
 	for deadline := time.Now().Add(30 * time.Second); arrived < total; {

@@ -21,13 +21,7 @@ func devices(t testing.TB, mem memdev.Config, cfg Config) (a, b rdma.Device) {
 	t.Helper()
 	f := memdev.NewFabric(mem)
 	for _, d := range []*rdma.Device{&a, &b} {
-		m, err := f.Open("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *d, err = Wrap(m, cfg); err != nil {
-			t.Fatal(err)
-		}
+		*d = must(Wrap(must(f.Open(""))(t), cfg))(t)
 	}
 	return a, b
 }
@@ -62,43 +56,44 @@ type rig struct {
 
 const rigDepth = 16
 
-func newRig(t testing.TB, cfg Config, qps, regions, size int, pages rdma.Pages) *rig {
-	t.Helper()
-	r := &rig{t: t}
-	ok := func(err error) {
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
+		return v
 	}
+}
+
+func closeAll[C interface{ Close() error }](t testing.TB, all ...C) {
+	for _, c := range all {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func newRig(t testing.TB, cfg Config, qps, regions, size int, pages rdma.Pages) *rig {
+	t.Helper()
+	r := &rig{t: t}
 	r.a, r.b = devices(t, memdev.Config{}, cfg)
-	near, err := rdma.Alloc(4096)
-	ok(err)
-	arena, err := rdma.NewArena(regions*size, rdma.ArenaConfig{Pages: pages})
-	ok(err)
-	r.src, err = r.a.RegMR(0, near, rdma.LocalWrite)
-	ok(err)
+	near := must(rdma.Alloc(4096))(t)
+	arena := must(rdma.NewArena(regions*size, rdma.ArenaConfig{Pages: pages}))(t)
+	r.src = must(r.a.RegMR(0, near, rdma.LocalWrite))(t)
 	for i := range regions {
-		part, err := arena.Buffer().Slice(i*size, size)
-		ok(err)
-		mr, err := r.b.RegMR(0, part, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead)
-		ok(err)
-		r.dst = append(r.dst, mr)
+		part := must(arena.Buffer().Slice(i*size, size))(t)
+		r.dst = append(r.dst, must(r.b.RegMR(0, part, rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead))(t))
 	}
-	r.cq, err = r.a.NewCQ(qps * rigDepth)
-	ok(err)
-	far, err := r.b.NewCQ(qps * rigDepth)
-	ok(err)
+	r.cq = must(r.a.NewCQ(qps * rigDepth))(t)
+	far := must(r.b.NewCQ(qps * rigDepth))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	l, err := r.b.Listen(ctx, ":0", qps)
-	ok(err)
+	l := must(r.b.Listen(ctx, ":0", qps))(t)
 	var back []rdma.QP
 	for range qps {
-		q, err := r.a.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: rigDepth})
-		ok(err)
-		p, err := r.b.NewQP(rdma.QPConfig{SendCQ: far, RecvCQ: far, SendDepth: rigDepth})
-		ok(err)
+		q := must(r.a.NewQP(rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: rigDepth}))(t)
+		p := must(r.b.NewQP(rdma.QPConfig{SendCQ: far, RecvCQ: far, SendDepth: rigDepth}))(t)
 		joined := make(chan error, 1)
 		go func() {
 			req, err := l.Accept(ctx)
@@ -107,25 +102,17 @@ func newRig(t testing.TB, cfg Config, qps, regions, size int, pages rdma.Pages) 
 			}
 			joined <- err
 		}()
-		_, err = q.Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 8, ORD: 8})
-		ok(err)
-		ok(<-joined)
+		must(q.Connect(ctx, l.Addr(), rdma.ConnParam{IRD: 8, ORD: 8}))(t)
+		must(0, <-joined)(t)
 		r.qps, back = append(r.qps, q), append(back, p)
 	}
 	t.Cleanup(func() {
-		for _, q := range append(r.qps, back...) {
-			ok(q.Close())
-		}
-		for _, c := range []interface{ Close() error }{r.cq, far, l, r.src} {
-			ok(c.Close())
-		}
-		for _, m := range r.dst {
-			ok(m.Close())
-		}
-		ok(r.a.Close())
-		ok(r.b.Close())
-		ok(near.Free())
-		ok(arena.Close())
+		closeAll(t, append(r.qps, back...)...)
+		closeAll[interface{ Close() error }](t, r.cq, far, l, r.src)
+		closeAll(t, r.dst...)
+		closeAll(t, r.a, r.b)
+		must(0, near.Free())(t)
+		closeAll(t, arena)
 	})
 	return r
 }
@@ -231,10 +218,7 @@ func TestRunsAreEqual(t *testing.T) {
 
 // One write into what is cached takes the sum of its parts, which are all stated.
 func TestALatencyIsTheSumOfItsParts(t *testing.T) {
-	cfg, err := Config{}.Normal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(Config{}.Normal())(t)
 	r := newRig(t, cfg, 1, 1, 4096, rdma.PagesBase)
 	at := r.write(3, 1, 64, 1)
 	serial := time.Duration(float64(64+headers) * 8 / cfg.Gbps)

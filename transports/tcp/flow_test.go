@@ -51,10 +51,7 @@ func TestAReceiverWithoutReceivesStopsTheSender(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range []*session{near, far} {
-			n, err := s.Poll(dst)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must(s.Poll(dst))(t)
 			if n > 0 {
 				done, still = done+n, 0
 			}
@@ -134,10 +131,7 @@ func TestReadsBothWaysDoNotLock(t *testing.T) {
 	dst := make([]transports.Done, 4)
 	for got, idle := 0, 0; got < 32; idle++ {
 		for _, s := range ends {
-			n, err := s.Poll(dst)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must(s.Poll(dst))(t)
 			if n > 0 {
 				idle = 0
 			}
@@ -170,10 +164,7 @@ func TestAReadHoldsBackTheCompletionsBehindIt(t *testing.T) {
 		if k, err := far.Poll(dst[4:]); k != 0 || err != nil {
 			t.Fatalf("far poll = %d, %v", k, err)
 		}
-		k, err := near.Poll(dst[n:4])
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must(near.Poll(dst[n:4]))(t)
 		n += k
 	}
 	if dst[0].Slot != 1 || dst[1].Slot != 2 {
@@ -246,9 +237,7 @@ func TestInlineBytesAreTakenWhileTheSocketIsFull(t *testing.T) {
 	for end := time.Now().Add(30 * time.Second); near.out.onWire() || far.in.midMessage() ||
 		far.Local()[taken*size-1] != byte((taken-1)^(size-1)); {
 		for _, s := range []*session{near, far} {
-			if _, err := s.Poll(dst); err != nil {
-				t.Fatal(err)
-			}
+			must(s.Poll(dst))(t)
 		}
 		if time.Now().After(end) {
 			t.Fatal("the bytes do not arrive")
@@ -322,9 +311,7 @@ func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 	// Behind a large message few bytes are asked for ahead, so each of these takes calls of its own.
 	post(t, far, transports.Op{Kind: transports.KindWrite, Len: largeMsg})
 	for near.in.ahead != smallAhead || near.in.phase != wantHeader {
-		if _, err := near.Poll(dst); err != nil {
-			t.Fatal(err)
-		}
+		must(near.Poll(dst))(t)
 	}
 	for range 32 {
 		post(t, near, transports.Op{Kind: transports.KindWrite, Len: 64})
@@ -387,10 +374,7 @@ func TestASleepingSenderTakesItsTurns(t *testing.T) {
 			if err := near.Wait(ctx); err != nil {
 				t.Fatalf("round %d: %d of %d done: %v", round, done, len(ops), err)
 			}
-			n, err := near.Poll(dst)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must(near.Poll(dst))(t)
 			done += n
 		}
 	}

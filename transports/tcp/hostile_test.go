@@ -190,9 +190,7 @@ func TestAResetEndsASessionThatWaitsForAReceive(t *testing.T) {
 	must(peer.Write(msg(header{kind: wireSend, len: 8}, 1)))(t)
 	dst := make([]transports.Done, 4)
 	for s.(*session).in.phase != wantRecv {
-		if _, err := s.Poll(dst); err != nil {
-			t.Fatal(err)
-		}
+		must(s.Poll(dst))(t)
 	}
 	peer.SetLinger(0)
 	peer.Close()

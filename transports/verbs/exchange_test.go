@@ -28,6 +28,16 @@ func noError(t testing.TB, err error) {
 	}
 }
 
+// is wants this very error.
+func is(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if err != want {
+		t.Errorf("%s = %v, want %v", what, err, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
@@ -113,9 +123,7 @@ func TestTwoEndsJoinAndPart(t *testing.T) {
 	gone := [2]chan bool{make(chan bool, 2), make(chan bool, 2)}
 	for i, x := range []*exchange{dialer, responder} {
 		noError(t, x.watch(func(orderly bool) { gone[i] <- orderly }))
-		if err := x.watch(func(bool) {}); err != rdma.ErrState {
-			t.Errorf("second watch = %v", err)
-		}
+		is(t, "second watch", x.watch(func(bool) {}), rdma.ErrState)
 	}
 	noError(t, dialer.bye(soon(t)))
 	if !<-gone[1] {
@@ -127,13 +135,9 @@ func TestTwoEndsJoinAndPart(t *testing.T) {
 	if !<-gone[0] {
 		t.Error("the dialler heard no bye")
 	}
-	if err := dialer.bye(soon(t)); err != rdma.ErrState {
-		t.Errorf("second bye = %v", err)
-	}
+	is(t, "second bye", dialer.bye(soon(t)), rdma.ErrState)
 	dialer.close()
-	if err := dialer.bye(soon(t)); err != rdma.ErrClosed {
-		t.Errorf("bye after close = %v", err)
-	}
+	is(t, "bye after close", dialer.bye(soon(t)), rdma.ErrClosed)
 }
 
 func TestAPeerThatDiesIsNotOrderly(t *testing.T) {
@@ -176,9 +180,7 @@ func TestOurOwnCloseIsNoNews(t *testing.T) {
 		t.Error("watch reported our own close")
 	default:
 	}
-	if err := responder.watch(func(bool) {}); err != rdma.ErrClosed {
-		t.Errorf("watch after close = %v", err)
-	}
+	is(t, "watch after close", responder.watch(func(bool) {}), rdma.ErrClosed)
 }
 
 func TestTheBarrierWaitsForBoth(t *testing.T) {
@@ -190,9 +192,7 @@ func TestTheBarrierWaitsForBoth(t *testing.T) {
 	if err := dialer.ready(ctx); !errors.Is(err, rdma.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ready without the peer = %v", err)
 	}
-	if err := dialer.ready(soon(t)); err != rdma.ErrState {
-		t.Errorf("ready after a failed one = %v", err)
-	}
+	is(t, "ready after a failed one", dialer.ready(soon(t)), rdma.ErrState)
 	dialer.close()
 	if err := responder.ready(soon(t)); err != nil {
 		t.Errorf("the dialler said ready before it went: %v", err)
@@ -216,9 +216,7 @@ func TestRefusals(t *testing.T) {
 	if got := <-result; !errors.As(got.err, &reject) || !bytes.Equal(reject.PrivateData, private) {
 		t.Errorf("offer = %v", got.err)
 	}
-	if err := responder.answer(soon(t), end4(18)); err != rdma.ErrState {
-		t.Errorf("answer after a refusal = %v", err)
-	}
+	is(t, "answer after a refusal", responder.answer(soon(t), end4(18)), rdma.ErrState)
 }
 
 func TestTwoFabricsAreNamedOnBothSides(t *testing.T) {
@@ -263,17 +261,13 @@ func TestStepsOutOfTurnAreRefused(t *testing.T) {
 		}
 	}
 	_, responder, _ := asked(t, l, end4(17))
-	if _, err := responder.offer(soon(t), end4(18)); err != rdma.ErrState {
-		t.Errorf("offer by a responder = %v", err)
-	}
+	is(t, "offer by a responder", errOf(responder.offer(soon(t), end4(18))), rdma.ErrState)
 }
 
 func TestNobodyThere(t *testing.T) {
 	l := listenLoop(t, 1)
 	addr := l.addr
-	if _, err := listenExchange(soon(t), addr, 1); err != rdma.ErrAddrInUse {
-		t.Errorf("second listener = %v", err)
-	}
+	is(t, "second listener", errOf(listenExchange(soon(t), addr, 1)), rdma.ErrAddrInUse)
 	l.close()
 	if _, err := dialExchange(soon(t), addr); !errors.Is(err, rdma.ErrUnreachable) ||
 		strings.Count(err.Error(), addr) != 0 {
@@ -282,14 +276,10 @@ func TestNobodyThere(t *testing.T) {
 	if _, err := dialExchange(soon(t), "no port"); !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("dial to no address = %v", err)
 	}
-	if _, err := l.accept(soon(t)); err != rdma.ErrClosed {
-		t.Errorf("accept after close = %v", err)
-	}
+	is(t, "accept after close", errOf(l.accept(soon(t))), rdma.ErrClosed)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := listenLoop(t, 1).accept(ended); err != context.Canceled {
-		t.Errorf("accept with an ended context = %v", err)
-	}
+	is(t, "accept with an ended context", errOf(listenLoop(t, 1).accept(ended)), context.Canceled)
 }
 
 // An offer ends with its context, whatever the other side does or does not.

@@ -35,10 +35,7 @@ func start(t *testing.T, change func(*Config)) (addr string) {
 	if change != nil {
 		change(&c)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, c) }()
@@ -53,16 +50,13 @@ func start(t *testing.T, change func(*Config)) (addr string) {
 
 func find(t *testing.T, addr string) *Client {
 	t.Helper()
-	v, err := Find(addr, testWait, testWait)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(Find(addr, testWait, testWait))(t)
 	t.Cleanup(func() { v.Close() })
 	return v
 }
 
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -77,11 +71,11 @@ func pair(t *testing.T, variant string) (a, b *Client, ra, rb *Ready) {
 	addr := start(t, nil)
 	a, b = find(t, addr), find(t, addr)
 	o := Stage{Variant: variant, Recvs: 4, RecvLen: 64, IRD: 4, ORD: 4, WaitMS: 10_000}
-	ra = must[*Ready](t)(a.Stage(o))
+	ra = must(a.Stage(o))(t)
 	o.Connect, o.Private = ra.Listen, []byte("hello")
-	rb = must[*Ready](t)(b.Stage(o))
+	rb = must(b.Stage(o))(t)
 	for v, private := range map[*Client]string{a: "hello", b: ""} {
-		if j := must[*Joined](t)(v.Joined(testWait)); j.Pending || j.Error != "" || string(j.Private) != private {
+		if j := must(v.Joined(testWait))(t); j.Pending || j.Error != "" || string(j.Private) != private {
 			t.Fatalf("joined: %+v", j)
 		}
 	}
@@ -90,7 +84,7 @@ func pair(t *testing.T, variant string) (a, b *Client, ra, rb *Ready) {
 
 func one(t *testing.T, v *Client, id uint64) Completion {
 	t.Helper()
-	got := must[[]Completion](t)(v.Completions(1, testWait))
+	got := must(v.Completions(1, testWait))(t)
 	if len(got) != 1 || got[0].ID != id || !got[0].Good() {
 		t.Fatalf("completions %+v, want the success of %d", got, id)
 	}
@@ -104,36 +98,36 @@ func TestTwoTargets(t *testing.T) {
 		want := Canaries()
 		// The work region of b goes to the target of a, which sees nothing but its memory.
 		to := ra.Regions[AllRights]
-		one(t, b, must[uint64](t)(b.Post(Post{Op: rdma.OpWrite, Len: 100, STag: to.STag, TO: to.TO + 7})))
+		one(t, b, must(b.Post(Post{Op: rdma.OpWrite, Len: 100, STag: to.STag, TO: to.TO + 7}))(t))
 		from := rb.Regions[Work]
 		copy(want[to.Off+7:], Canaries()[from.Off:from.Off+100])
 		// And a message, which needs a receive.
-		one(t, b, must[uint64](t)(b.Post(Post{Op: rdma.OpSend, Len: 20})))
+		one(t, b, must(b.Post(Post{Op: rdma.OpSend, Len: 20}))(t))
 		if c := one(t, a, 1); c.Len != 20 {
 			t.Errorf("receive %+v", c)
 		}
 		copy(want[ra.Regions[Receives].Off:], Canaries()[from.Off:from.Off+20])
-		if got := must[[]byte](t)(a.Memory(want)); got != nil {
+		if got := must(a.Memory(want))(t); got != nil {
 			t.Errorf("variant %q: memory is not what was written", variant)
 		}
-		if got := must[[]byte](t)(a.Memory(Canaries())); !bytes.Equal(got, want) {
+		if got := must(a.Memory(Canaries()))(t); !bytes.Equal(got, want) {
 			t.Error("what differs is not returned")
 		}
-		one(t, b, must[uint64](t)(b.Post(Post{Op: rdma.OpFetchAdd, Len: 8, STag: to.STag, TO: to.TO, Value: 3})))
-		if s := must[string](t)(a.State()); s != "RTS" {
+		one(t, b, must(b.Post(Post{Op: rdma.OpFetchAdd, Len: 8, STag: to.STag, TO: to.TO, Value: 3}))(t))
+		if s := must(a.State())(t); s != "RTS" {
 			t.Errorf("state %q", s)
 		}
 		// No right: the stream ends, and the rest is flushed.
 		quiet := ra.Regions[NoRights]
-		must[uint64](t)(b.Post(Post{Op: rdma.OpRead, Len: 8, STag: quiet.STag, TO: quiet.TO}))
-		if got := must[[]Completion](t)(a.Completions(3, testWait)); len(got) != 3 || got[0].Good() || got[0].ID != 2 {
+		must(b.Post(Post{Op: rdma.OpRead, Len: 8, STag: quiet.STag, TO: quiet.TO}))(t)
+		if got := must(a.Completions(3, testWait))(t); len(got) != 3 || got[0].Good() || got[0].ID != 2 {
 			t.Errorf("flushed: %+v", got)
 		}
-		if s := must[string](t)(a.State()); s != "ERR" {
+		if s := must(a.State())(t); s != "ERR" {
 			t.Errorf("state %q", s)
 		}
-		must[*Ready](t)(a.Stage(Stage{Variant: variant, WaitMS: 1000}))
-		if got := must[[]byte](t)(a.Memory(Canaries())); got != nil {
+		must(a.Stage(Stage{Variant: variant, WaitMS: 1000}))(t)
+		if got := must(a.Memory(Canaries()))(t); got != nil {
 			t.Error("the next stage finds what the last one left")
 		}
 	}
@@ -165,11 +159,11 @@ func TestMistakesAreAnswered(t *testing.T) {
 			t.Errorf("stage %+v was prepared", s)
 		}
 	}
-	must[*Ready](t)(v.Stage(Stage{WaitMS: 100}))
+	must(v.Stage(Stage{WaitMS: 100}))(t)
 	if _, err := v.Post(Post{Op: rdma.OpSend}); err == nil {
 		t.Error("a post before there is a connection")
 	}
-	if j := must[*Joined](t)(v.Joined(testWait)); j.Error == "" || j.Pending {
+	if j := must(v.Joined(testWait))(t); j.Error == "" || j.Pending {
 		t.Errorf("nobody came: %+v", j)
 	}
 	for _, p := range []Post{{Op: 200}, {Len: smallLen + 1}, {Op: rdma.OpLocalInv + 1}} {
@@ -184,10 +178,7 @@ func TestMistakesAreAnswered(t *testing.T) {
 
 // TestOtherPeers: other peers are recognized, and rubbish costs its own connection.
 func TestOtherPeers(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
 	if _, err := Find(silent.Addr().String(), 20*time.Millisecond, testWait); !errors.Is(err, ErrSilent) {
 		t.Errorf("silence: %v", err)
@@ -196,10 +187,7 @@ func TestOtherPeers(t *testing.T) {
 	v := find(t, addr)
 	for _, rubbish := range []string{"MPA ID Req Frame\x10\x02\n", "{}\n", "[]\n", strings.Repeat("x", 2*maxRequest),
 		`{"do":"stage"}` + "\n"} {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(net.Dial("tcp", addr))(t)
 		in := bufio.NewReader(c)
 		c.SetDeadline(time.Now().Add(testWait))
 		if _, err := in.ReadString('\n'); err != nil {
@@ -210,7 +198,7 @@ func TestOtherPeers(t *testing.T) {
 		io.Copy(io.Discard, in)
 		c.Close()
 	}
-	must[*Ready](t)(v.Stage(Stage{WaitMS: 100}))
+	must(v.Stage(Stage{WaitMS: 100}))(t)
 	// Both places are taken: the next one is turned away.
 	find(t, addr)
 	if _, err := Find(addr, testWait, testWait); err == nil {
