@@ -46,7 +46,9 @@ func (q *qp) step() bool {
 	default:
 		e.phase = done
 		q.sq.next++
-		q.retireDone()
+		for q.sq.head < q.sq.next && q.sq.at(q.sq.head).phase == done {
+			q.retire(rdma.StatusSuccess)
+		}
 	}
 	return true
 }
@@ -65,12 +67,6 @@ func (q *qp) held(e *sendEntry) bool {
 		return !faults.hit(FaultExceedORD, q.dev)
 	}
 	return false
-}
-
-func (q *qp) retireDone() {
-	for q.sq.head < q.sq.next && q.sq.at(q.sq.head).phase == done {
-		q.retire(rdma.StatusSuccess)
-	}
 }
 
 func (q *qp) retire(st rdma.Status) {

@@ -124,7 +124,8 @@ func (q *qp) join(l link, p *rdma.ConnParam) {
 	defer q.mu.Unlock()
 	q.peer = l
 	q.noReads.Store(p.ORD == 0)
-	q.established()
+	q.state.CompareAndSwap(uint32(rdma.QPInit), uint32(rdma.QPRTS))
+	q.tells = q.ask() == rdma.QPRTS
 }
 
 // spoilt moves a QP whose connection failed half-way to ERR: it has met a peer and cannot be connected again.

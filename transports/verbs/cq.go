@@ -100,8 +100,11 @@ func (c *cq) take(dst []rdma.WC) int {
 
 func (c *cq) note(wcs []rdma.WC) {
 	for i := range wcs {
-		if wcs[i].Status != rdma.StatusSuccess {
-			c.dev.noteFailure(wcs[i].QPNum)
+		if wcs[i].Status == rdma.StatusSuccess {
+			continue
+		}
+		if q := c.dev.qpOf(wcs[i].QPNum); q != nil { // it is in ERR (IBTA 10.3.1.7)
+			q.failed()
 		}
 	}
 }

@@ -83,7 +83,8 @@ func List() ([]DeviceInfo, error) {
 				continue // a port that does not answer is not there
 			}
 			info.Ports = append(info.Ports, PortInfo{Number: p, Active: port.state == C.VA_PORT_ACTIVE,
-				LinkLayer: linkName(port.link_layer), MTU: mtuBytes(port.active_mtu), MaxMsg: uint64(port.max_msg_sz)})
+				LinkLayer: pick(port.link_layer == C.VA_LINK_ETHERNET, "Ethernet", "InfiniBand"), // 0 from old drivers
+				MTU:       mtuBytes(port.active_mtu), MaxMsg: uint64(port.max_msg_sz)})
 		}
 		all = append(all, info)
 		return nil
@@ -106,13 +107,6 @@ func transportName(dev *C.struct_va_device) string {
 		return "iWARP"
 	}
 	return "other"
-}
-
-func linkName(link C.uint8_t) string {
-	if link == C.VA_LINK_ETHERNET {
-		return "Ethernet"
-	}
-	return "InfiniBand" // 0 from drivers older than RoCE
 }
 
 func mtuBytes(code C.int) int {

@@ -97,18 +97,6 @@ func (q *qp) lapse() {
 	}
 }
 
-// noteFailure draws the conclusion from a failed completion (IBTA 10.3.1.7): its QP is in ERR.
-func (d *Device) noteFailure(num uint32) {
-	if q := d.qpOf(num); q != nil {
-		q.failed()
-	}
-}
-
-func (q *qp) established() {
-	q.state.CompareAndSwap(uint32(rdma.QPInit), uint32(rdma.QPRTS))
-	q.tells = q.ask() == rdma.QPRTS
-}
-
 func modify(qp *C.struct_va_qp, a *C.struct_va_qp_attr, mask C.int) error {
 	return errno(C.vb_modify_qp(qp, a, mask))
 }
