@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// The time of a helper counts while it is one.
 func TestHelpersCount(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; read x")
 	in, err := cmd.StdinPipe()

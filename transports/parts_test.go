@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cut is b in pieces, some of them empty.
 func cut(t *rapid.T, b []byte) Parts {
 	var p Parts
 	for len(b) > 0 {

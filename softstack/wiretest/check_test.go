@@ -23,7 +23,6 @@ func read(msn, size uint32) *Segment {
 
 func add(msn uint32) *Segment { return AtomicRequest(msn, rdmap.FetchAdd(msn, 7, 1000, 1)) }
 
-// TestCheckerNamesEveryFault runs scripts, right ones with no fault and others with exactly one.
 func TestCheckerNamesEveryFault(t *testing.T) {
 	long := payload(200)
 	for _, c := range []struct {
@@ -112,7 +111,6 @@ func TestCheckerNamesEveryFault(t *testing.T) {
 	}
 }
 
-// oneFault wants exactly one with the given words, or none.
 func oneFault(t *testing.T, name string, got []string, want string) {
 	t.Helper()
 	switch {

@@ -18,7 +18,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// join connects two peers, through a proxy when mulpdu is not negative.
 func join(t *testing.T, markers bool, mulpdu int) (a, b *Peer, p *Proxy) {
 	t.Helper()
 	s, err := Listen(timeout)

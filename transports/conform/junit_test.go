@@ -53,7 +53,6 @@ func (e *element) all(name string) []*element {
 	return slices.DeleteFunc(slices.Clone(e.Children), func(c *element) bool { return c.XMLName.Local != name })
 }
 
-// parseJUnit reads XML and checks every element against junitSchema.
 func parseJUnit(t *testing.T, b []byte) *element {
 	t.Helper()
 	root := &element{}

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// latePolls is how many polls a send completion is at most behind a receive completion of the same moment.
 const latePolls = 4
 
 // lateness holds back the send completions of one CQ. A message may have been
@@ -52,7 +51,6 @@ func (l *lateness) poll(inner rdma.CQ, dst []rdma.WC) (int, error) {
 	return n, err
 }
 
-// release gives out what is due.
 func (l *lateness) release(dst []rdma.WC) (n int) {
 	for ; n < len(dst) && len(l.held) > 0 && l.due[0] <= l.polls; n++ {
 		dst[n] = l.held[0]
@@ -61,7 +59,6 @@ func (l *lateness) release(dst []rdma.WC) (n int) {
 	return n
 }
 
-// TestLateAcknowledgementsPass: no case takes it for granted that a sender completes as soon as the receiver does.
 func TestLateAcknowledgementsPass(t *testing.T) {
 	t.Parallel()
 	var queues sync.Map

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// ofKernel is a ledger with an entry for kernels.
 func ofKernel(quoted string) string {
 	return `{"entries":[{"case":"a/b","transport":"*","reason":"r","source":"x","confirmed":"2026-01-31","kernel":` +
 		quoted + `}]}`

@@ -14,10 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestMain checks that no case leaves a goroutine behind, failed or not.
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// memory is the reference device without a way to kill it.
 func memory() *Harness {
 	return &Harness{Name: "mem", Open: func(context.Context) (rdma.Device, rdma.Device, string, error) {
 		f := memdev.NewFabric(memdev.Config{})
@@ -169,7 +167,6 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// A case that the end of the run cut short found out nothing.
 func TestRunEndsInsideACase(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cases := []Case{{ID: "x/1", Run: func(e *Env) {

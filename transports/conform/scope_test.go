@@ -35,7 +35,6 @@ func TestScopeNamesGroupsThatExist(t *testing.T) {
 	}
 }
 
-// TestDocumentedScopeIsThatOfTheTable: docs/reference/conformance.md has the table of the areas.
 func TestDocumentedScopeIsThatOfTheTable(t *testing.T) {
 	want := scopeTable()
 	page, err := os.ReadFile("../../docs/reference/conformance.md")

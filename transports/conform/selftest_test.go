@@ -74,7 +74,6 @@ func TestReferencePasses(t *testing.T) {
 	}
 }
 
-// TestSlowAnswersPass: reads that are outstanding for a while give fences, ORD and order something to hold.
 func TestSlowAnswersPass(t *testing.T) {
 	t.Parallel()
 	passes(t, mem(memdev.Config{Seed: 2, ReadDelay: 100 * time.Microsecond}),
@@ -131,7 +130,6 @@ var faultRows = []struct {
 		"snd/queue-wrap ord/mixed-order ord/recv-order dth/neighbour-unharmed"},
 }
 
-// proof names cases that have to notice what is wrong with a device.
 type proof struct {
 	name  string
 	cases []string

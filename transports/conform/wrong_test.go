@@ -17,14 +17,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bendRow is a bend and the cases that have to notice it.
 type bendRow struct {
 	name  string
 	bend  func(b *bend)
 	cases string // separated by spaces
 }
 
-// Bends of one hook.
 func onCaps(f func(c *rdma.Caps)) func(*bend) {
 	return func(b *bend) { b.caps = func(c *rdma.Caps, _ int) { f(c) } }
 }
@@ -41,7 +39,6 @@ func onModify(f func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) erro
 	return func(b *bend) { b.modify = f }
 }
 
-// onSend changes requests on their way to the device.
 func onSend(f func(w *rdma.SendWR)) func(*bend) {
 	return onPost(func(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 		own := slices.Clone(wrs)
@@ -52,7 +49,6 @@ func onSend(f func(w *rdma.SendWR)) func(*bend) {
 	})
 }
 
-// when changes what a condition holds for.
 func when[T any](holds func(*T) bool, change func(*T)) func(*T) {
 	return func(v *T) {
 		if holds(v) {
@@ -63,7 +59,6 @@ func when[T any](holds func(*T) bool, change func(*T)) func(*T) {
 
 func isRead(wc *rdma.WC) bool { return wc.Opcode == rdma.WCRead }
 
-// without is a device that does not declare what it has.
 func without(f rdma.Features) func(*bend) {
 	return onCaps(func(c *rdma.Caps) {
 		c.Features &^= f
@@ -81,7 +76,6 @@ func without(f rdma.Features) func(*bend) {
 
 func lie(error) error { return nil }
 
-// swallow reports success where the inner call was refused.
 func swallow(target error) func(error) error {
 	return func(err error) error {
 		if errors.Is(err, target) {
@@ -91,7 +85,6 @@ func swallow(target error) func(error) error {
 	}
 }
 
-// taken says that all was taken where the inner post was refused.
 func taken[Q, W any](target error, post func(Q, []W) (int, error)) func(Q, []W) (int, error) {
 	return func(inner Q, wrs []W) (int, error) {
 		n, err := post(inner, wrs)
@@ -114,7 +107,6 @@ func halved(c *rdma.Caps) {
 	c.MaxMsg = 1 << 20
 }
 
-// doubled says twice the limits.
 func doubled(c *rdma.Caps) {
 	c.MaxQPWR *= 2
 	c.MaxCQE *= 2
@@ -438,7 +430,6 @@ var bends = append([]bendRow{
 }, undeclared(rdma.FeatSRQ, rdma.FeatInline, rdma.FeatFence, rdma.FeatSQD, rdma.FeatEvents|rdma.FeatSolicited,
 	rdma.FeatSolicited, rdma.FeatReadMultiSGE, rdma.FeatPingPong)...)
 
-// undeclared are bends each of which does without some features.
 func undeclared(each ...rdma.Features) (rows []bendRow) {
 	for _, f := range each {
 		rows = append(rows, bendRow{"undeclared " + f.String(), without(f), "dev/undeclared-refused"})
@@ -448,7 +439,6 @@ func undeclared(each ...rdma.Features) (rows []bendRow) {
 
 func nothing(rdma.QP) error { return nil }
 
-// ignored takes a raw QP nowhere when it should go to a state.
 func ignored(state rdma.QPState) func(*bend) {
 	return onModify(func(inner rdma.RawQP, to rdma.QPState, given rdma.QPAttrs) error {
 		if to == state {

@@ -54,7 +54,6 @@ type bend struct {
 func same[T any](v T) T { return v }
 func leave[T any](*T)   {}
 
-// straight bends nothing.
 func straight() *bend {
 	return &bend{
 		caps:  func(*rdma.Caps, int) {},
@@ -112,7 +111,6 @@ func (d *bentDevice) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	return &bentSRQ{s, d.b}, err
 }
 
-// inner takes the bends off what a QP is made with.
 func (d *bentDevice) inner(cfg *rdma.QPConfig) {
 	if c, ok := cfg.SendCQ.(*bentCQ); ok {
 		cfg.SendCQ = c.CQ

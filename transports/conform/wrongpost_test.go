@@ -7,10 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// fourPriorities declares priorities on a device that ignores them.
 func fourPriorities(c *rdma.Caps) { c.Priorities = 4 }
 
-// prioritized posts so on a device that declares priorities.
 func prioritized(post func(inner rdma.QP, wrs []rdma.SendWR) (int, error)) func(*bend) {
 	return func(b *bend) {
 		onCaps(fourPriorities)(b)
@@ -18,14 +16,12 @@ func prioritized(post func(inner rdma.QP, wrs []rdma.SendWR) (int, error)) func(
 	}
 }
 
-// backwards posts every list from its end.
 func backwards(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	own := slices.Clone(wrs)
 	slices.Reverse(own)
 	return inner.PostSend(own)
 }
 
-// forgetQuiet drops unsignalled writes.
 func forgetQuiet(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	for i := range wrs {
 		if wrs[i].Op == rdma.OpWrite && wrs[i].Flags&rdma.Signaled == 0 {
@@ -85,7 +81,6 @@ func reverseReads(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	return inner.PostSend(own)
 }
 
-// lastByteFirst shows the last byte of a write a while before the others.
 func lastByteFirst(inner rdma.QP, wrs []rdma.SendWR) (int, error) {
 	w := wrs[0]
 	if w.Op != rdma.OpWrite || w.Len() < 2 {

@@ -107,7 +107,6 @@ func TestAStingyQueueLosesNothing(t *testing.T) {
 	}
 }
 
-// numbered sends 300 numbers from one side to the other, six of seven quietly.
 func numbered(t *testing.T, from, to *session) {
 	const total = 300
 	var next, recvs, arrived uint32
@@ -165,7 +164,6 @@ func numbered(t *testing.T, from, to *session) {
 	}
 }
 
-// Devices may round depths up. A session keeps to what it was given: its completion queue is not made for more.
 func TestDepthsAreThoseOfTheSetUp(t *testing.T) {
 	r := newRig(t, func(d rdma.Device) rdma.Device { return bent{Device: d, deeper: 100} },
 		transports.Config{Window: 8192, SendDepth: 5, RecvDepth: 3})
@@ -264,8 +262,6 @@ func TestAFailureComesOutWithItsStatusThoughQuiet(t *testing.T) {
 	}
 }
 
-// A side that only watches memory learns of the end in Poll, and in event mode
-// from a Wait that has nothing to wait for.
 func TestAnIdleSessionNoticesTheEnd(t *testing.T) {
 	r := newRig(t, nil, transports.Config{Window: 4096, Events: true})
 	if err := r.far.Close(); err != nil {
@@ -334,7 +330,6 @@ func TestAnAcceptThatFailsHereRejects(t *testing.T) {
 	closeAll(t, l, client, server) // nothing was left open
 }
 
-// A listener that answers without a window has no session to offer.
 func TestAStrangeAnswerEndsTheDial(t *testing.T) {
 	near, far := hosts(t, memdev.Config{})
 	l := must(far.Listen(soon(t), "far:0", 1))(t)

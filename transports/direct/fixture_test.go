@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bent is a device with other abilities, or with another kind of queue pair.
 type bent struct {
 	rdma.Device
 	caps   func(*rdma.Caps)
@@ -44,7 +43,6 @@ func (b bent) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return qp, nil
 }
 
-// watchedQP keeps a copy of every send work request.
 type watchedQP struct {
 	rdma.QP
 	seen *[]rdma.SendWR
@@ -88,10 +86,8 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// rig is a pair of sessions on devices of one fabric.
 type rig struct{ near, far *session }
 
-// hosts are two devices of one fabric.
 func hosts(t testing.TB, cfg memdev.Config) (near, far *memdev.Device) {
 	t.Helper()
 	f := memdev.NewFabric(cfg)
@@ -134,7 +130,6 @@ func closeAll(t *testing.T, all ...interface{ Close() error }) {
 	}
 }
 
-// collect polls s until n Dones are there.
 func collect(t *testing.T, s *session, n int) []transports.Done {
 	t.Helper()
 	dst := make([]transports.Done, n)

@@ -13,7 +13,6 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// inMemory makes both transports of one fabric.
 func inMemory(cfg memdev.Config) sessiontest.Open {
 	return func(t testing.TB) (near, far transports.Transport, addr string) {
 		a, b := hosts(t, cfg)

@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// dialing is a connection attempt under way, with the request it became.
 type dialing struct {
 	a, b *side
 	l    rdma.Listener

@@ -38,7 +38,6 @@ func TestOverrunLosesOneCQAndItsQPOnly(t *testing.T) {
 	ok(t, otherCQ.Close())
 }
 
-// fired reports whether one event is there now.
 func fired(t *testing.T, c rdma.CQ) bool {
 	t.Helper()
 	ended, cancel := context.WithCancel(context.Background())

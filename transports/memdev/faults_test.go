@@ -19,7 +19,6 @@ func TestDeathIsFatalForAllQPsOfTheDevice(t *testing.T) {
 	same(t, "events", a.events(), []rdma.EventType{rdma.EventQPFatal})
 }
 
-// A write that leaves its registration must not touch what is not a Buffer.
 func TestSkippedBoundsStayInsideBuffers(t *testing.T) {
 	a, b, f := newPair(t, Config{}, func(_, b *setup) { b.size = 100 })
 	canary := must(rdma.Alloc(64))(t)

@@ -16,10 +16,8 @@ import (
 
 const modelSize = 256
 
-// model is what two sides' memory must hold after every operation, computed the plain way.
 type model struct{ mem [2][modelSize]byte }
 
-// piece is a list of ranges of one side's memory.
 type piece []struct{ off, n int }
 
 func (m *model) gather(side int, p piece) (out []byte) {
@@ -90,7 +88,6 @@ func TestMemoryMatchesTheModel(t *testing.T) {
 	}
 }
 
-// operation posts one random request and applies it to the model.
 func (m *model) operation(t *rapid.T, sides [2]*side, me int, id uint64) {
 	x, y := sides[me], sides[1-me]
 	for i := range x.buf.Bytes() { // fresh contents now and then, else all bytes turn equal

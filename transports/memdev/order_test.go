@@ -28,7 +28,6 @@ func (m *manual) advance(d time.Duration) {
 	m.now = m.now.Add(d)
 }
 
-// delayed is a pair whose reads and atomics take a millisecond.
 func delayed(t *testing.T, edits ...func(a, b *setup)) (a, b *side, clock *manual) {
 	clock = newManual()
 	a, b, _ = newPair(t, Config{ReadDelay: time.Millisecond, Now: clock.Now}, edits...)
@@ -69,7 +68,6 @@ func TestAnswersOfARevokedKeyDoNotArrive(t *testing.T) {
 	}
 }
 
-// A local fault must not overtake reads that were asked before it.
 func TestErrorsCompleteInOrder(t *testing.T) {
 	a, b, _ := delayed(t)
 	copy(b.buf.Bytes(), "data")

@@ -15,14 +15,12 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // every right there is, for tests about something else.
 const allAccess = rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead | rdma.RemoteAtomic | rdma.RemoteInvalidate
 
-// soon bounds every wait of a test that must not block.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// side is one end of a pair: a device with a QP, a CQ for each direction and a registered buffer.
 type side struct {
 	t      testing.TB
 	dev    *Device
@@ -76,7 +74,6 @@ func newSide(t testing.TB, f *Fabric, name string, s setup) *side {
 	return e
 }
 
-// newPair connects a to b, both ordinary after the edits.
 func newPair(t testing.TB, cfg Config, edits ...func(a, b *setup)) (a, b *side, f *Fabric) {
 	t.Helper()
 	f = NewFabric(cfg)
@@ -121,7 +118,6 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// fails wants an error of what must not succeed.
 func fails(t testing.TB, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -142,19 +138,16 @@ func takes(t testing.TB, what string, want int, wantErr error) func(int, error) 
 	}
 }
 
-// sge names n bytes at off of the side's buffer.
 func (e *side) sge(off, n int) rdma.SGE {
 	return rdma.SGE{Addr: e.mr.Addr() + uint64(off), Len: uint32(n), LKey: e.mr.LKey()}
 }
 
-// wr is a signalled request over the given elements.
 func wr(op rdma.Opcode, id uint64, sges ...rdma.SGE) rdma.SendWR {
 	w := rdma.SendWR{ID: id, Op: op, Flags: rdma.Signaled, NumSGE: uint8(len(sges))}
 	copy(w.SGE[:], sges)
 	return w
 }
 
-// to aims a request at the peer's buffer.
 func (e *side) at(off int, w rdma.SendWR) rdma.SendWR {
 	w.RemoteAddr, w.RKey = e.mr.Addr()+uint64(off), e.mr.RKey()
 	return w
@@ -176,7 +169,6 @@ func (e *side) recv(id uint64, sges ...rdma.SGE) {
 	}
 }
 
-// drain polls everything a queue holds.
 func drain(t testing.TB, c rdma.CQ) []rdma.WC {
 	t.Helper()
 	var all []rdma.WC
@@ -191,7 +183,6 @@ func drain(t testing.TB, c rdma.CQ) []rdma.WC {
 	}
 }
 
-// outcome is what tests compare: which request, how it ended.
 type outcome struct {
 	ID     uint64
 	Status rdma.Status
@@ -215,7 +206,6 @@ func all(st rdma.Status, ids ...uint64) (out []outcome) {
 	return out
 }
 
-// events takes everything a device has to say.
 func (e *side) events() (out []rdma.EventType) {
 	for ev, ok := e.dev.Event(); ok; ev, ok = e.dev.Event() {
 		out = append(out, ev.Type)

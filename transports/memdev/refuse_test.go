@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// snapshot is the memory of a side, to show that nothing was placed.
 func (e *side) snapshot() []byte { return bytes.Clone(e.buf.Bytes()) }
 
 func fill(e *side, v byte) {

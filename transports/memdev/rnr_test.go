@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// rnrPair connects with the given RNRRetry at a and a timer of a millisecond.
 func rnrPair(t *testing.T, retry int) (a, b *side, clock *manual) {
 	clock = newManual()
 	a, b, _ = newPair(t, Config{RNRTimer: time.Millisecond, Now: clock.Now},

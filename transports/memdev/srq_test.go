@@ -7,7 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// sharing is n pairs whose responders share one SRQ of b's device and one CQ.
 func sharing(t *testing.T, n, depth, retry int) (as []*side, qs []rdma.QP, srq rdma.SRQ, b *side) {
 	f := NewFabric(Config{})
 	b = newSide(t, f, "b", ordinary())

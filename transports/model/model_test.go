@@ -26,7 +26,6 @@ func devices(t testing.TB, mem memdev.Config, cfg Config) (a, b rdma.Device) {
 	return a, b
 }
 
-// What a device does is what the reference device does: the whole suite passes.
 func TestConformance(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var last rdma.Device
@@ -43,7 +42,6 @@ func TestConformance(t *testing.T) {
 	conformtest.Run(t, h, conform.Options{Strict: true})
 }
 
-// rig is a queue pair that writes into registrations of the other side.
 type rig struct {
 	t    testing.TB
 	a, b rdma.Device
@@ -117,7 +115,6 @@ func newRig(t testing.TB, cfg Config, qps, regions, size int, pages rdma.Pages) 
 	return r
 }
 
-// write posts n writes of size bytes at random places with depth of them outstanding, and returns when each was done.
 func (r *rig) write(n, depth, size int, seed uint64) []int64 {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var done []int64
@@ -146,7 +143,6 @@ func (r *rig) write(n, depth, size int, seed uint64) []int64 {
 	return done
 }
 
-// rate is requests a µs, behind a warm-up.
 func (r *rig) rate(size int) float64 {
 	const n = 4000
 	at := r.write(2*n, rigDepth, size, 7)
@@ -198,7 +194,6 @@ func TestConnectionsCostLessOnALaterNIC(t *testing.T) {
 	}
 }
 
-// Two runs with one seed are equal to the byte, and another seed's is another one.
 func TestRunsAreEqual(t *testing.T) {
 	run := func(seed uint64) []byte {
 		var b []byte
@@ -270,7 +265,6 @@ func TestParametersAreCheckedAndNamed(t *testing.T) {
 	}
 }
 
-// The cache against a list that says the same more slowly.
 func TestLRUAgainstAList(t *testing.T) {
 	for _, ways := range []int{0, 1, 4} {
 		c, rng := newLRU(16, ways), rand.New(rand.NewPCG(5, uint64(ways)))

@@ -69,7 +69,6 @@ func TestAnArenaRefusesWhatItCannotGive(t *testing.T) {
 	b.Free()
 }
 
-// A block is nobody's while somebody holds it, and may be anybody's then.
 func TestAHeldBlockIsNotHandedOut(t *testing.T) {
 	a := arena(t, 4096, ArenaConfig{})
 	var held *Leaving

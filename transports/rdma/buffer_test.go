@@ -65,7 +65,6 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// fails wants an error of what must not succeed.
 func fails(t testing.TB, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -85,7 +84,6 @@ func foreign(t testing.TB, raw []byte) Buffer {
 	return must(Foreign(raw))(t)
 }
 
-// mapped is memory that the package knows nothing of, unmapped at the end of the test unless the test does.
 func mapped(t testing.TB, pages int) []byte {
 	t.Helper()
 	b := must(mapMemory(pages*pageSize, 0))(t)
@@ -228,7 +226,6 @@ func TestHeldMemoryIsUnmappedByTheLastRelease(t *testing.T) {
 	fails(t, "second Free", b.Free(), ErrClosed)
 }
 
-// Memory that was unmapped behind our back and given to us again is ours.
 func TestAStaleDeclarationGivesWay(t *testing.T) {
 	raw := must(mapMemory(64*pageSize, 0))(t)
 	f := foreign(t, raw)
@@ -284,7 +281,6 @@ func TestForeignMemoryPermitsWhatItsPagesDo(t *testing.T) {
 	}
 }
 
-// TestMemoryThatMayBeWrittenAllocatesNothing: it is looked at once, and registrations of it stay as cheap as they are.
 func TestMemoryThatMayBeWrittenAllocatesNothing(t *testing.T) {
 	for what, b := range map[string]Buffer{"foreign": foreign(t, mapped(t, 256)), "our own": alloc(t, 1)} {
 		defer b.Free()

@@ -162,7 +162,6 @@ func TestLengthsSumOnlyTheUsedElements(t *testing.T) {
 	}
 }
 
-// Events come out in their order, and of too many the newest.
 func TestEventRingKeepsTheNewest(t *testing.T) {
 	var r EventRing
 	for n := range uint32(MaxEvents + 7) {

@@ -14,7 +14,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// connected is a pair of sessions, closed with the test.
 func connected(t testing.TB, c Config, cfg transports.Config) (near, far *session) {
 	t.Helper()
 	tr := New(c)
@@ -211,7 +210,6 @@ func TestQuietOpsNeedNoPollWhileTheSocketTakesThem(t *testing.T) {
 	}
 }
 
-// Inline bytes are taken although the socket is full, or the op is refused.
 func TestInlineBytesAreTakenWhileTheSocketIsFull(t *testing.T) {
 	const size = 512
 	near, far := connected(t, Config{SendBuffer: 1, RecvBuffer: 64 << 10},
@@ -304,7 +302,6 @@ func TestATakenAddressIsNamed(t *testing.T) {
 	}
 }
 
-// Own finished ops that fill every Poll do not slow the receiving of what needs no Done.
 func TestFinishedOpsDoNotSlowTheReceiving(t *testing.T) {
 	near, far := connected(t, Config{}, transports.Config{Window: 1 << 16, SendDepth: 64, RecvDepth: 4})
 	dst, soon := make([]transports.Done, 1), soon(t)

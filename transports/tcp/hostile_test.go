@@ -74,7 +74,6 @@ func post(t testing.TB, s transports.Session, ops ...transports.Op) {
 	}
 }
 
-// pollAll polls until the session ends and returns everything it said.
 func pollAll(t testing.TB, s transports.Session) ([]transports.Done, error) {
 	t.Helper()
 	var all []transports.Done

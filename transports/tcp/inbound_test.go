@@ -64,7 +64,6 @@ func feed(in *inbound, b []byte, cut func() int) (dones []transports.Done, rest 
 
 func whole() int { return 1 << 30 }
 
-// msg is a header and payload bytes of the value v.
 func msg(h header, v byte) []byte {
 	b := make([]byte, headerLen)
 	h.put(b)

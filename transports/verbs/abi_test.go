@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// The declarations of abi.h agree with rdma-core's headers where those are installed.
 func TestABIAgreesWithTheHeaders(t *testing.T) {
 	out, err := exec.Command("../../ci/abi").CombinedOutput()
 	var exit *exec.ExitError

@@ -17,7 +17,6 @@ import (
 // devicesVariable names the devices that tests may use, comma separated: the lab's script sets it.
 const devicesVariable = "RDMAPERF_VERBS_DEVICES"
 
-// eachConfig runs f for every device under test and way to connect.
 func eachConfig(t *testing.T, f func(t *testing.T, cfg Config)) {
 	names := os.Getenv(devicesVariable)
 	if names == "" {
@@ -32,7 +31,6 @@ func eachConfig(t *testing.T, f func(t *testing.T, cfg Config)) {
 	}
 }
 
-// end is one side of a connection with memory of its own.
 type end struct {
 	dev *Device
 	cq  rdma.CQ
@@ -103,7 +101,6 @@ func TestManyQueuesOfOneDevice(t *testing.T) {
 	})
 }
 
-// pair is two connected ends.
 func pair(t *testing.T, cfg Config) (a, b *end) {
 	t.Helper()
 	a, b = newEnd(t, cfg), newEnd(t, cfg)
@@ -115,7 +112,6 @@ func pair(t *testing.T, cfg Config) (a, b *end) {
 	return a, b
 }
 
-// connect returns when from is connected; what Accept says is in the channel.
 func connect(ctx context.Context, t *testing.T, l rdma.Listener, from, to rdma.QP, p rdma.ConnParam) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -178,7 +174,6 @@ func TestFirstMessageArrives(t *testing.T) {
 	})
 }
 
-// TestDataPathAllocatesNothing: a round trip of posts and polls on both sides, of single requests and of lists.
 func TestDataPathAllocatesNothing(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		a, b := pair(t, cfg)
@@ -257,7 +252,6 @@ func TestQueueRefusesBeyondDepth(t *testing.T) {
 	})
 }
 
-// TestCloseKeepsCompletions: what was outstanding is flushed when Close returns, and stays pollable behind it.
 func TestCloseKeepsCompletions(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		_, b := pair(t, cfg)
@@ -282,7 +276,6 @@ func TestCloseKeepsCompletions(t *testing.T) {
 	})
 }
 
-// TestCapabilitiesAreKept: the declared maximum can be created.
 func TestCapabilitiesAreKept(t *testing.T) {
 	eachConfig(t, func(t *testing.T, cfg Config) {
 		dev := must(Open(cfg))(t)

@@ -86,7 +86,6 @@ type offered struct {
 	err  error
 }
 
-// asked dials and offers, and returns the responder's side and what offer will say.
 func asked(t testing.TB, l *exchangeListener, e endpoint) (dialer, responder *exchange, result <-chan offered) {
 	t.Helper()
 	dialer = dialLoop(t, l.addr)
@@ -101,7 +100,6 @@ func asked(t testing.TB, l *exchangeListener, e endpoint) (dialer, responder *ex
 	return dialer, responder, ch
 }
 
-// joined is a pair past the barrier.
 func joined(t testing.TB) (dialer, responder *exchange) {
 	t.Helper()
 	dialer, responder, result := asked(t, listenLoop(t, 1), end4(17))

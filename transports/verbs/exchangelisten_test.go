@@ -131,7 +131,6 @@ func TestARequestLeftAloneIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever of the timer and the answer comes first holds, and the other does nothing.
 func TestAnAnswerAndItsExpiryExcludeEachOther(t *testing.T) {
 	l := listenLoop(t, 1)
 	for range 50 {

@@ -6,7 +6,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// On-demand paging is declared where no operation that the device has lacks it.
 func TestPagingIsDeclaredForEveryOperation(t *testing.T) {
 	base := rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
 	atomic := base | rdma.Ops(rdma.OpFetchAdd, rdma.OpCmpSwap)

@@ -35,7 +35,6 @@ func TestPingPongOnTheNullProvider(t *testing.T) {
 	}
 }
 
-// Each operation completes under its own name, whichever way completions are taken.
 func TestCompletionsNameTheirOperation(t *testing.T) {
 	q := stepper(t)
 	for op, want := range map[rdma.Opcode]rdma.WCOpcode{rdma.OpSend: rdma.WCSend, rdma.OpSendImm: rdma.WCSend,

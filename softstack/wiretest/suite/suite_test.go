@@ -91,7 +91,6 @@ func TestAnEndedRunLeavesNotRun(t *testing.T) {
 	}
 }
 
-// TestCatalogueHasEveryRow: W-01 to W-70, each once, with its words.
 func TestCatalogueHasEveryRow(t *testing.T) {
 	name := regexp.MustCompile(`^[wx]-\d\d/[a-z0-9-]+$`)
 	seen := map[string]bool{}

@@ -84,7 +84,6 @@ func (q *inertQP) Connect(_ context.Context, addr string, _ rdma.ConnParam) (rdm
 	return rdma.ConnParam{}, err
 }
 
-// take reads to the end of a connection, which Close brings.
 func (q *inertQP) take(c net.Conn) {
 	q.conn = c
 	go io.Copy(io.Discard, c)

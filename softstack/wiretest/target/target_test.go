@@ -21,7 +21,6 @@ import (
 
 const testWait = 10 * time.Second
 
-// start serves targets over user-space iWARP.
 func start(t *testing.T, change func(*Config)) (addr string) {
 	t.Helper()
 	c := Config{Transport: "iwarp", Variants: []string{"markers"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -65,7 +64,6 @@ func must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// pair joins the stages of two targets.
 func pair(t *testing.T, variant string) (a, b *Client, ra, rb *Ready) {
 	t.Helper()
 	addr := start(t, nil)
@@ -91,7 +89,6 @@ func one(t *testing.T, v *Client, id uint64) Completion {
 	return got[0]
 }
 
-// TestTwoTargets: what is asked is done, and what happened is reported.
 func TestTwoTargets(t *testing.T) {
 	for _, variant := range []string{"", "markers"} {
 		a, b, ra, rb := pair(t, variant)
@@ -133,7 +130,6 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// TestRegions: every name of the protocol has its rights.
 func TestRegions(t *testing.T) {
 	_, _, ra, _ := pair(t, "")
 	for _, name := range []string{AllRights, NoRights, Readable, OtherPD, Revocable, Freed, Work, Receives} {
@@ -143,7 +139,6 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestMistakesAreAnswered: what cannot be done is an answer, and the channel goes on.
 func TestMistakesAreAnswered(t *testing.T) {
 	v := find(t, start(t, nil))
 	_, err := v.State()
@@ -176,7 +171,6 @@ func TestMistakesAreAnswered(t *testing.T) {
 	}
 }
 
-// TestOtherPeers: other peers are recognized, and rubbish costs its own connection.
 func TestOtherPeers(t *testing.T) {
 	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
@@ -210,7 +204,6 @@ func TestOtherPeers(t *testing.T) {
 	}
 }
 
-// FuzzRequest: no line ends the target, or takes longer than it may.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{`{"do":"stage","stage":{"recvs":1,"wait_ms":1}}`,
 		`{"do":"completions","n":1,"wait_ms":1}`, `{"do":"memory"}`, `{"do":"post","post":[{"op":3,"len":9}]}`,
@@ -249,7 +242,6 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// pipeWithAddr is a pipe with the address that a device may listen at.
 type pipeWithAddr struct{ net.Conn }
 
 func (pipeWithAddr) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }

@@ -52,7 +52,6 @@ func (w *world) end(refuse func(byte)) error {
 	return w.Close(func() error { close(w.closed); return nil }, refuse)
 }
 
-// dial is a connection's other end.
 func (w *world) dial() net.Conn {
 	near, far := net.Pipe()
 	w.conns <- far

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// list is the model: all entries in order.
 type list []Entry[int]
 
 func (l list) at(addr uint64) (Entry[int], bool) {

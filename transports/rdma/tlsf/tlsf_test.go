@@ -6,7 +6,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sound checks everything that the heap knows against everything else.
 func (h *Heap) sound(t *rapid.T, size uint64) {
 	var sum, left uint64
 	n := 0
