@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"os/exec"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -46,5 +47,16 @@ func TestStackName(t *testing.T) {
 		if got := c.name(); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
 		}
+	}
+}
+
+func TestABIAgreesWithTheHeaders(t *testing.T) {
+	out, err := exec.Command("../../ci/abi").CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 77 {
+		t.Skipf("optional headers absent: %s", out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }

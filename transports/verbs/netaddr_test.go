@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 func TestThePortsInterfaceIsFoundByNameOrMAC(t *testing.T) {
@@ -66,6 +68,60 @@ func TestWhereRdmaCMListens(t *testing.T) {
 	} {
 		if got := bindAddr(c.addr, c.own); got != c.want {
 			t.Errorf("bindAddr(%s, %v) = %s, want %s", c.addr, c.own, got, c.want)
+		}
+	}
+}
+
+func TestPagingIsDeclaredForEveryOperation(t *testing.T) {
+	base := rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
+	atomic := base | rdma.Ops(rdma.OpFetchAdd, rdma.OpCmpSwap)
+	const all = odpSend | odpRecv | odpWrite | odpRead
+	for _, c := range []struct {
+		name    string
+		general uint64
+		rc      uint32
+		ops     rdma.OpSet
+		feat    rdma.Features
+		want    bool
+	}{
+		{"all of rxe", 1, 0xff, atomic, rdma.FeatSRQ, true},
+		{"what is used", 1, all, base, 0, true},
+		{"nothing in general", 0, 0xff, atomic, rdma.FeatSRQ, false},
+		{"implicit alone", 2, 0xff, base, 0, false},
+		{"no send", 1, all &^ odpSend, base, 0, false},
+		{"no receive", 1, all &^ odpRecv, base, 0, false},
+		{"no write", 1, all &^ odpWrite, base, 0, false},
+		{"no read", 1, all &^ odpRead, base, 0, false},
+		{"no atomics", 1, all | odpSRQRecv, atomic, rdma.FeatSRQ, false},
+		{"no shared receive queue", 1, all | odpAtomic, atomic, rdma.FeatSRQ, false},
+		{"datagrams alone", 1, 0, base, 0, false},
+	} {
+		if got := mayFault(c.general, c.rc, rdma.Caps{Ops: c.ops, Features: c.feat}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestSoftwareDevicesPlaceAsTheKernelCopies(t *testing.T) {
+	for _, c := range []struct {
+		arch, release, flags string
+		want                 bool
+	}{
+		{"amd64", "6.1.0-56-amd64\n", "fpu rep_good nopl", true},
+		{"amd64", "6.1.0-56-amd64\n", "fpu erms", true},
+		{"amd64", "6.1.0-56-amd64\n", "fpu nopl", false},
+		{"amd64", "6.3.9", "rep_good", true},
+		{"amd64", "6.4.0", "rep_good erms", false},
+		{"amd64", "6.12.117+deb12-amd64", "rep_good erms", false},
+		{"amd64", "6.12.117+deb12-amd64", "rep_good erms fsrm", true},
+		{"amd64", "6.12.117+deb12-amd64", "rep_good erms nofsrm", false},
+		{"amd64", "7.0.1", "fsrm", true},
+		{"amd64", "odd", "fsrm", false},
+		{"arm64", "6.1.0", "rep_good", false},
+	} {
+		info := "processor\t: 0\nflags\t\t: " + c.flags + "\nbugs\t\t:\n"
+		if got := copiesUpwards(c.arch, c.release, info); got != c.want {
+			t.Errorf("%s, %q, %q: %v", c.arch, c.release, c.flags, got)
 		}
 	}
 }
