@@ -18,10 +18,8 @@ type want struct {
 	key    uint32
 }
 
-func ok(n int) want { return want{id: sendID(n)} }
-
-func got(n, bytes int) want { return want{id: recvID(n), op: rdma.WCRecv, bytes: uint32(bytes)} }
-
+func ok(n int) want                           { return want{id: sendID(n)} }
+func got(n, bytes int) want                   { return want{id: recvID(n), op: rdma.WCRecv, bytes: uint32(bytes)} }
 func (w want) withImm(v uint32) want          { w.flags |= rdma.WithImm; w.imm = v; return w }
 func (w want) withInv(key uint32) want        { w.flags |= rdma.WithInv; w.key = key; return w }
 func (w want) byWrite() want                  { w.op = rdma.WCRecvWriteImm; return w }

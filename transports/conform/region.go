@@ -84,10 +84,9 @@ type target struct {
 }
 
 func (r *region) at(off int) target { return target{r.mr.Addr() + uint64(r.lo+off), r.mr.RKey()} }
-
-func (r *region) fill(seed uint64) { pattern(r.data(), r.e.salt^seed) }
-func (r *region) freeze()          { r.frozen = append(r.frozen[:0], r.data()...) }
-func (r *region) holds(b []byte)   { r.e.equal(r.name, r.data(), b) }
+func (r *region) fill(seed uint64)  { pattern(r.data(), r.e.salt^seed) }
+func (r *region) freeze()           { r.frozen = append(r.frozen[:0], r.data()...) }
+func (r *region) holds(b []byte)    { r.e.equal(r.name, r.data(), b) }
 
 // unchanged requires the data to be as frozen: the invariant of every refusal.
 func (r *region) unchanged(why string) { r.e.equal(r.name+" unchanged "+why, r.data(), r.frozen) }

@@ -26,11 +26,9 @@ type bendRow struct {
 func onCaps(f func(c *rdma.Caps)) func(*bend) {
 	return func(b *bend) { b.caps = func(c *rdma.Caps, _ int) { f(c) } }
 }
-
 func onRights(f func(a *rdma.Access)) func(*bend) { return func(b *bend) { b.regMR = f } }
 func onBuffer(f func(b *rdma.Buffer)) func(*bend) { return func(b *bend) { b.regBuf = f } }
 func onWC(f func(wc *rdma.WC)) func(*bend)        { return func(b *bend) { b.wc = f } }
-
 func onPost(f func(inner rdma.QP, wrs []rdma.SendWR) (int, error)) func(*bend) {
 	return func(b *bend) { b.send = f }
 }

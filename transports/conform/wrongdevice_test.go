@@ -258,10 +258,9 @@ type bentMR struct {
 	b *bend
 }
 
-func (m *bentMR) RKey() uint32 { return m.b.rkey(m.MR.RKey()) }
-func (m *bentMR) Len() uint64  { return m.b.mrLen(m.MR.Len()) }
-func (m *bentMR) Close() error { return m.b.closeMR(m.MR) }
-
+func (m *bentMR) RKey() uint32    { return m.b.rkey(m.MR.RKey()) }
+func (m *bentMR) Len() uint64     { return m.b.mrLen(m.MR.Len()) }
+func (m *bentMR) Close() error    { return m.b.closeMR(m.MR) }
 func fourPriorities(c *rdma.Caps) { c.Priorities = 4 }
 
 func prioritized(post func(inner rdma.QP, wrs []rdma.SendWR) (int, error)) func(*bend) {

@@ -85,7 +85,6 @@ const (
 )
 
 func makeID(k transports.Kind, slot uint32) uint64 { return uint64(k)<<kindShift | uint64(slot) }
-
-func idSlot(id uint64) uint32          { return uint32(id) }
-func idCover(id uint64) int            { return int(id >> coverShift & (1<<coverBits - 1)) }
-func idKind(id uint64) transports.Kind { return transports.Kind(id >> kindShift & 0xf) }
+func idSlot(id uint64) uint32                      { return uint32(id) }
+func idCover(id uint64) int                        { return int(id >> coverShift & (1<<coverBits - 1)) }
+func idKind(id uint64) transports.Kind             { return transports.Kind(id >> kindShift & 0xf) }

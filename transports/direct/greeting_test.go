@@ -111,7 +111,6 @@ func inMemory(cfg memdev.Config) sessiontest.Open {
 }
 
 func TestSessions(t *testing.T) { sessiontest.Run(t, inMemory(memdev.Config{})) }
-
 func TestASendWaitsForItsReceive(t *testing.T) {
 	sessiontest.RunLateReceive(t, inMemory(memdev.Config{}))
 }

@@ -17,7 +17,6 @@ import (
 const modelSize = 256
 
 type model struct{ mem [2][modelSize]byte }
-
 type piece []struct{ off, n int }
 
 func (m *model) gather(side int, p piece) (out []byte) {

@@ -10,7 +10,6 @@ import (
 )
 
 func (t *trial) one(s *wiretest.Segment, codes ...rdmap.TermCode) { t.connect().rejects(s, codes...) }
-
 func (l *link) write(to uint64, n int) *wiretest.Segment {
 	return wiretest.Write(l.sink.SinkSTag, to, make([]byte, n))
 }
