@@ -11,6 +11,7 @@
 package transports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -178,9 +179,7 @@ type Config struct {
 // caps, a window that of window bytes, or a read depth is less than reads.
 func (c Config) Within(caps Caps, window, reads int) (Config, error) {
 	c.SendDepth, c.RecvDepth = max(c.SendDepth, 1), max(c.RecvDepth, 1)
-	if c.ReadDepth == 0 {
-		c.ReadDepth = caps.MaxReadDepth
-	}
+	c.ReadDepth = cmp.Or(c.ReadDepth, caps.MaxReadDepth)
 	for _, l := range []struct {
 		what     string
 		got      int

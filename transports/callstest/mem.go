@@ -1,6 +1,7 @@
 package callstest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,10 +145,7 @@ func (s *memServer) serve(ctx context.Context, mode transports.CallMode, method 
 }
 
 func (m *Mem) pieces(b []byte) (p transports.Parts) {
-	piece := m.Piece
-	if piece == 0 {
-		piece = 1000
-	}
+	piece := cmp.Or(m.Piece, 1000)
 	for len(b) > 0 {
 		n := min(piece, len(b))
 		p = append(p, b[:n])

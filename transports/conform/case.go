@@ -95,8 +95,7 @@ func (c *Case) Record(transport string, seed uint64) Result {
 		Seed: seed, Requirement: c.Requirement}
 }
 
-// unheld finds the sections of a clause in a table that are followed by an asterisk: those
-// that could not be held against the specification itself.
+// unheld finds the sections with an asterisk: those that could not be held against the specification itself.
 var unheld = regexp.MustCompile(`((?:IBTA (?:Table )?|RDMAC verbs 1\.0 )?[^ ,;*]+)\*`)
 
 // Catalogue lists all cases in the order they run. The caller owns the slice.
@@ -169,8 +168,7 @@ func clauseText(clause, unchecked string) string {
 	return clause + " (not checked: " + unchecked + ")"
 }
 
-// List writes one line a case: ID, level, profile, clause; and at the end what "not
-// checked" means, where a line says it.
+// List writes one line a case: ID, level, profile, clause; and at the end what "not checked" means.
 func List(w io.Writer, cases []Case) error {
 	unchecked := 0
 	for _, c := range cases {
@@ -222,29 +220,22 @@ func Explain(cases []Case, id string) (string, error) {
 
 func needText(c *Case) string {
 	parts := abilities(c.Needs.Ops, c.Needs.Features)
-	if c.Needs.SGE > 1 {
-		parts = append(parts, fmt.Sprintf("%d scatter/gather elements", c.Needs.SGE))
-	}
-	if c.Needs.Msg > 0 {
-		parts = append(parts, fmt.Sprintf("messages of %d bytes", c.Needs.Msg))
-	}
-	if c.Needs.Priorities > 0 {
-		parts = append(parts, fmt.Sprintf("%d priorities", c.Needs.Priorities))
-	}
-	if c.Raw {
-		parts = append(parts, "queue pairs that are led by hand")
-	}
-	if c.Needs.OnDemand {
-		parts = append(parts, "on-demand paging")
-	}
-	if c.Without != 0 {
-		parts = append(parts, "no feature "+c.Without.String())
-	}
-	if c.Path > 0 {
-		parts = append(parts, "a harness with a path that it can harm")
-	}
-	if c.Kill {
-		parts = append(parts, "a harness that can kill a device")
+	for _, n := range []struct {
+		needed bool
+		text   string
+	}{
+		{c.Needs.SGE > 1, fmt.Sprintf("%d scatter/gather elements", c.Needs.SGE)},
+		{c.Needs.Msg > 0, fmt.Sprintf("messages of %d bytes", c.Needs.Msg)},
+		{c.Needs.Priorities > 0, fmt.Sprintf("%d priorities", c.Needs.Priorities)},
+		{c.Raw, "queue pairs that are led by hand"},
+		{c.Needs.OnDemand, "on-demand paging"},
+		{c.Without != 0, "no feature " + c.Without.String()},
+		{c.Path > 0, "a harness with a path that it can harm"},
+		{c.Kill, "a harness that can kill a device"},
+	} {
+		if n.needed {
+			parts = append(parts, n.text)
+		}
 	}
 	return strings.Join(parts, ", ")
 }

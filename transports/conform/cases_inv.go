@@ -4,8 +4,7 @@ import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
 const revocable = remoteAll | rdma.RemoteInvalidate
 
-// refusedInv is the outcome of an invalidation that the peer does not allow. The
-// specifications put it into different classes (IBTA 9.9.3 class J).
+// refusedInv is that of an invalidation, which specifications put into different classes (IBTA 9.9.3 class J).
 var refusedInv = outcome{
 	ack:   []rdma.Status{rdma.StatusRemInvReqErr, rdma.StatusRemAccessErr, rdma.StatusRemOpErr},
 	local: lateRefusal, codes: []uint32{0x0109, 0x0209, 0x0100},
@@ -74,8 +73,7 @@ var invCases = []Case{
 		}},
 }
 
-// revokedBySend runs the two halves that all variants share: the delivery that
-// names the key, and the refusal of its next use.
+// revokedBySend requires the delivery that names the key, and the refusal of its next use.
 func (e *Env) revokedBySend(size int) {
 	c, src, in := e.sending(64)
 	far := e.region(c.b, "far", 64, revocable)
@@ -97,8 +95,7 @@ func (e *Env) notRevoked(far *region) {
 	c.writes(src, far)
 }
 
-// refusesInvalidation has the peer refuse to revoke a key that differs by bits from that of
-// a registration with the access.
+// refusesInvalidation has the peer refuse to revoke a key that differs by bits from a registration's.
 func (e *Env) refusesInvalidation(access rdma.Access, bits uint32) {
 	c := e.connect(connOpts{})
 	far := e.region(c.b, "far", 64, access)

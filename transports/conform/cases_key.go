@@ -199,8 +199,7 @@ var keyCases = []Case{
 		}},
 }
 
-// otherEnds moves more than a stream takes at once, and ends other registrations of that memory
-// on both sides meanwhile.
+// otherEnds moves more than a stream takes at once, and ends other registrations of that memory meanwhile.
 func (e *Env) otherEnds(c *conn) {
 	const n, writes = 1 << 20, 8
 	from, to := c.writing(n)

@@ -287,8 +287,7 @@ var ordCases = []Case{
 		}},
 }
 
-// lastHolds requires the second of two transfers into the same memory. Where the
-// specification lets them be placed in any order, it takes any mixture of both.
+// lastHolds requires the second of two transfers, or any mixture where the specification leaves their order open.
 func (e *Env) lastHolds(r *region, first, second []byte) {
 	if e.Caps.Completion == rdma.CompletionAck || bytes.Equal(r.data(), second) {
 		e.equal(r.name+" holds the later transfer", r.data(), second)

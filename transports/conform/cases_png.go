@@ -135,8 +135,7 @@ func (x *end) stepsMet(vs []rdma.PingPongStep) {
 	})
 }
 
-// steps is one call: what it posted goes on record, and what it polled is filed. It
-// returns how many steps were met, and whether the last of them did not answer.
+// steps is one call; it returns how many steps were met, and whether the last of them did not answer.
 func (x *end) steps(vs []rdma.PingPongStep) (met int, unanswered bool) {
 	e, what := x.e, "ping-pong step at "+x.name
 	before := append([]rdma.PingPongStep(nil), vs...)

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// connOpts shape a connection. The zero value is 16 work requests each way, one
-// CQ a side, and up to 4 reads outstanding.
+// connOpts shape a connection; zero is 16 work requests each way, a CQ a side, up to 4 reads outstanding.
 type connOpts struct {
 	depth, rdepth int // work requests; 0 means 16, -1 the device's default
 	cqDepth       int // 0: room for everything outstanding
@@ -111,8 +110,7 @@ func (e *Env) connect(o connOpts) *conn {
 	return c
 }
 
-// join connects the pair and exchanges one message from a to b: an iWARP
-// responder may not send before it has received (RFC 5044 §7.1.2).
+// join sends a message from a to b: an iWARP responder may not send before it received (RFC 5044 §7.1.2).
 func (c *conn) join(o connOpts) {
 	e := c.e
 	if !o.noHello {

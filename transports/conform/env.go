@@ -133,8 +133,7 @@ func (e *Env) step() bool {
 	return any
 }
 
-// wait polls both sides alternately until the condition holds; what says it in
-// words. The case's deadline ends the wait as a mismatch.
+// wait polls both sides until the condition holds. The case's deadline ends it as a mismatch.
 func (e *Env) wait(what func() string, until func() bool) {
 	start := time.Now()
 	for idle := 0; !until(); idle++ {
@@ -211,8 +210,7 @@ func (e *Env) checkLeftovers() {
 	}
 }
 
-// checkLeftovers requires no completion that nobody took. A flush ends what was left outstanding: its
-// order and number were checked when it was filed.
+// checkLeftovers requires no completion that nobody took; file has checked those of a flush.
 func (q *workQueue) checkLeftovers() {
 	for i := range q.done {
 		if q.done[i].Status != rdma.StatusWRFlushErr {
@@ -221,8 +219,7 @@ func (q *workQueue) checkLeftovers() {
 	}
 }
 
-// close ends goroutines and objects in the order the waist asks for. The first
-// failure is returned; the rest is still tried.
+// close ends all in the order the waist asks for, and returns the first failure.
 func (e *Env) close() error {
 	e.cancel()
 	var first error

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Ledger lists the deviations that are known. It is versioned with the project
-// and reviewed like code; an entry that has become untrue shows as xpass.
+// Ledger lists the known deviations; an entry that has become untrue shows as xpass.
 type Ledger struct {
 	Entries []Entry `json:"entries"`
 }
@@ -80,11 +79,10 @@ func (e *Entry) validate() error {
 	if _, err := time.Parse(time.DateOnly, e.Confirmed); err != nil {
 		return fmt.Errorf("confirmed %q: want a date like 2006-01-02", e.Confirmed)
 	}
-	if _, err := inKernelRange(e.Kernel, "0"); err != nil {
-		return fmt.Errorf("kernel %q: %v", e.Kernel, err)
-	}
-	if _, err := inKernelRange(e.Seen, "0"); err != nil {
-		return fmt.Errorf("seen %q: %v", e.Seen, err)
+	for _, f := range [...]struct{ name, value string }{{"kernel", e.Kernel}, {"seen", e.Seen}} {
+		if _, err := inKernelRange(f.value, "0"); err != nil {
+			return fmt.Errorf("%s %q: %v", f.name, f.value, err)
+		}
 	}
 	first, last, _ := strings.Cut(e.Seen, "..")
 	switch {
@@ -172,8 +170,7 @@ func (e *Entry) newer(kernel string) bool {
 	return since && !until
 }
 
-// Apply turns fail into xfail and pass into xpass where an entry expects the
-// failure. An error is never excused: it says nothing about the requirement.
+// Apply turns fail into xfail and pass into xpass where an entry says so. An error is never excused.
 func (l *Ledger) Apply(c *Case, r *Result, kernel string) {
 	if r.Verdict != Fail && r.Verdict != Pass {
 		return
@@ -202,8 +199,7 @@ func (l *Ledger) Apply(c *Case, r *Result, kernel string) {
 	r.Ledger = fmt.Sprintf("%s (%s%s, confirmed %s)", e.Reason, e.Source, kernels, e.Confirmed)
 }
 
-// Stale returns the entries whose case pattern names none of cases: a renamed
-// case, or a typo that would never show as xpass.
+// Stale returns the entries whose pattern names none of cases: a renamed case, or a typo.
 func (l *Ledger) Stale(cases []Case) []Entry {
 	if l == nil {
 		return nil

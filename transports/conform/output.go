@@ -146,9 +146,8 @@ func explain(w io.Writer, rep *Report) {
 		if r.Verdict == Pass || r.Verdict == Unsupported || r.Verdict == NotRun {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s  %s  %s", rep.Transport, r.ID, r.Verdict)
-		fmt.Fprintf(w, " (%s, %s, seed %d, %v)\n", r.Level, clauseText(r.Clause, r.Unchecked), r.Seed,
-			time.Duration(r.DurationNS).Round(time.Millisecond))
+		fmt.Fprintf(w, "\n%s  %s  %s (%s, %s, seed %d, %v)\n", rep.Transport, r.ID, r.Verdict, r.Level,
+			clauseText(r.Clause, r.Unchecked), r.Seed, time.Duration(r.DurationNS).Round(time.Millisecond))
 		for _, f := range []struct{ name, text string }{
 			{"requires", r.Requirement}, {"want", strings.Join(r.Want, " or ")}, {"got", r.Got},
 			{"evidence", r.Evidence}, {"ledger", r.Ledger},

@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Work request IDs use all 64 bits. The top bit marks receives, since
-// the opcode of a failed completion means nothing (ibv_poll_cq(3)).
+// The top bit marks receives: the opcode of a failed completion means nothing (ibv_poll_cq(3)).
 const (
 	recvBit  = 1 << 63
 	sendMark = 0x5E4D << 32

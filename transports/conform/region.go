@@ -40,8 +40,7 @@ func (e *Env) regionOf(dev rdma.Device, pd rdma.PD, name string, size int, acces
 	return r
 }
 
-// exact registers size bytes and nothing around them: for requests that cross
-// the end of a registration. The rest of its last page is the canary.
+// exact registers size bytes and nothing around them; the rest of the last page is the canary.
 func (e *Env) exact(x *end, name string, size int, access rdma.Access) *region {
 	r := e.memory(x.name+"."+name, size)
 	page := os.Getpagesize()

@@ -56,8 +56,7 @@ func Run(ctx context.Context, h *Harness, o Options) Report {
 	return rep
 }
 
-// NotRunReport is the report of a transport whose harness could not be built:
-// every selected case is notrun, with the reason.
+// NotRunReport is the report of a transport without a harness: every selected case is notrun, with the reason.
 func NotRunReport(transport string, reason error, o Options) Report {
 	rep := Report{Transport: transport, Strict: o.Strict, Seed: o.Seed, Err: &notRunError{transport, reason}}
 	cases, err := Select(o.WithDefaults(Catalogue).Cases, o.Only, o.Skip, o.Profile)
@@ -73,8 +72,7 @@ func NotRunReport(transport string, reason error, o Options) Report {
 	return rep
 }
 
-// notRunError is ErrNotRun of a transport. A provider without a device says "not run"
-// itself, behind what it tried to open.
+// notRunError is ErrNotRun of a transport. A provider without a device says "not run" itself.
 type notRunError struct {
 	transport string
 	reason    error
@@ -107,8 +105,7 @@ func NewDeviceRunner(h *Harness, o Options) (*DeviceRunner, error) {
 	return r, err
 }
 
-// guarded runs the case in its own goroutine, so that a provider call that never
-// returns costs one case and not the run.
+// guarded gives the case its own goroutine: a provider call that never returns costs one case and not the run.
 func (r *DeviceRunner) guarded(ctx context.Context, c *Case, res *Result) {
 	if r.hangs >= maxHangs {
 		res.Verdict, res.Evidence = NotRun, fmt.Sprintf("run ended after %d cases ignored their deadline", r.hangs)
@@ -167,25 +164,21 @@ func (r *DeviceRunner) attempt(ctx context.Context, c *Case, res *Result) *rdma.
 }
 
 func (r *DeviceRunner) gap(c *Case, caps *rdma.Caps) string {
-	if c.Lacks != "" {
+	missing, declared, noPath := caps.Missing(c.Needs), caps.Features&c.Without, r.h.noPath(c)
+	switch {
+	case c.Lacks != "":
 		return c.Lacks
-	}
-	if err := caps.Missing(c.Needs); err != nil {
-		return err.Error()
-	}
-	if c.Raw && !caps.RawQP {
+	case missing != nil:
+		return missing.Error()
+	case c.Raw && !caps.RawQP:
 		return "device has no queue pairs that are led by hand: it connects them whole"
-	}
-	if has := caps.Features & c.Without; has != 0 {
-		return "device declares " + has.String()
-	}
-	if c.Kill && r.h.Kill == nil {
+	case declared != 0:
+		return "device declares " + declared.String()
+	case c.Kill && r.h.Kill == nil:
 		return "harness cannot kill a device"
-	}
-	if why := r.h.noPath(c); why != "" {
-		return why
-	}
-	if c.IPv6 && r.h.Addr6 == "" {
+	case noPath != "":
+		return noPath
+	case c.IPv6 && r.h.Addr6 == "":
 		return "harness has no address of IPv6"
 	}
 	if free, ok := spareMemory(); ok && free < c.Memory {

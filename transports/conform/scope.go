@@ -2,8 +2,7 @@ package conform
 
 import "fmt"
 
-// Area is a part of the catalogue of requirements: what the specifications and man pages
-// ask of an RDMA device, written down before any case was.
+// Area is a part of the requirements of the specifications and man pages, written down before any case was.
 type Area struct {
 	Name         string // in words
 	Requirements int    // that the catalogue has

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,9 +103,7 @@ func (o Options) WithDefaults(catalogue func() []Case) Options {
 			o.CaseTimeout = fullCaseTimeout
 		}
 	}
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
+	o.Seed = cmp.Or(o.Seed, 1)
 	if o.Cases == nil {
 		o.Cases = catalogue()
 	}

@@ -104,10 +104,8 @@ func (r *Report) Counts() map[Verdict]int {
 
 // Result finds a record by case ID; nil when there is none.
 func (r *Report) Result(id string) *Result {
-	for i := range r.Results {
-		if r.Results[i].ID == id {
-			return &r.Results[i]
-		}
+	if i := slices.IndexFunc(r.Results, func(res Result) bool { return res.ID == id }); i >= 0 {
+		return &r.Results[i]
 	}
 	return nil
 }
@@ -120,8 +118,7 @@ const (
 	ExitNotRun = 77
 )
 
-// ExitCode maps reports to one exit code: usage errors first, then failures,
-// then transports that could not be built. No report at all is a usage error.
+// ExitCode puts usage errors before failures, and those before notrun. No report at all is a usage error.
 func ExitCode(reports ...Report) int {
 	if len(reports) == 0 {
 		return ExitUsage

@@ -239,8 +239,7 @@ func (s *span) word(n int) *uint64 {
 // storeByte publishes one byte to rdma.LoadByte; a neighbour's store to the word makes the compare-and-swap try again.
 func storeByte(p *byte, v byte) {
 	addr := uintptr(unsafe.Pointer(p))
-	word := (*uint32)(unsafe.Pointer(uintptr(unsafe.Pointer(p)) &^ 3))
-	i := addr & 3
+	word, i := (*uint32)(unsafe.Pointer(uintptr(unsafe.Pointer(p))&^3)), addr&3
 	for {
 		old := atomic.LoadUint32(word)
 		next := old

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -51,9 +52,7 @@ const (
 
 // Normal is the NIC with every value, or rdma.ErrInvalid for what cannot be.
 func (c Config) Normal() (Config, error) {
-	if c.Preset == "" {
-		c.Preset = Presets[0]
-	}
+	c.Preset = cmp.Or(c.Preset, Presets[0])
 	p, ok := presets[c.Preset]
 	if !ok {
 		return c, fmt.Errorf("NIC %q, want one of %s: %w", c.Preset, strings.Join(Presets, ", "), rdma.ErrInvalid)
@@ -91,9 +90,7 @@ func (c Config) Normal() (Config, error) {
 			return c, fmt.Errorf("%d ways of a cache of %d entries, want a divisor: %w", c.Ways, n, rdma.ErrInvalid)
 		}
 	}
-	if c.Gbps == 0 {
-		c.Gbps = p.Gbps
-	}
+	c.Gbps = cmp.Or(c.Gbps, p.Gbps)
 	if !(c.Gbps >= 0.001 && c.Gbps <= 1e5) {
 		return c, fmt.Errorf("link of %v Gb/s, want 0.001 to 100000: %w", c.Gbps, rdma.ErrInvalid)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -170,6 +171,8 @@ func (c *cq) Close() error {
 	if err := c.below.Close(); err != nil {
 		return err
 	}
-	c.dev.forget(c)
+	world.Lock()
+	defer world.Unlock()
+	c.dev.cqs = slices.DeleteFunc(c.dev.cqs, func(o *cq) bool { return o == c })
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -129,12 +128,6 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	d.cqs = append(d.cqs, c)
 	world.Unlock()
 	return c, nil
-}
-
-func (d *device) forget(c *cq) {
-	world.Lock()
-	defer world.Unlock()
-	d.cqs = slices.DeleteFunc(d.cqs, func(o *cq) bool { return o == c })
 }
 
 func (d *device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {

@@ -17,8 +17,7 @@ type mapping struct {
 	open  atomic.Bool // of a foreign one: all of it was seen to be readable and writable
 }
 
-// space is the process's set of live mappings. Its index has more than one range of a
-// mapping of which Forget took a part.
+// space is the process's live mappings, in several ranges where Forget took a part.
 var space addressSpace
 
 type addressSpace struct {
@@ -36,8 +35,7 @@ func (s *addressSpace) add(m *mapping) error {
 	return nil
 }
 
-// claim is add for memory that the system has just mapped: whoever is said to be there
-// is gone, unmapped without a word.
+// claim is add for what the system has just mapped: whoever is said to be there was unmapped without a word.
 func (s *addressSpace) claim(m *mapping) {
 	syncWatchers()
 	for s.add(m) != nil {

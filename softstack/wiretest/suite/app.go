@@ -37,9 +37,7 @@ const (
 
 func (t *trial) stage(o target.Stage) *app {
 	t.settle()
-	if o.WaitMS == 0 {
-		o.WaitMS = int(max(time.Until(t.end), time.Second).Milliseconds())
-	}
+	o.WaitMS = cmp.Or(o.WaitMS, int(max(time.Until(t.end), time.Second).Milliseconds()))
 	r, err := t.target.Stage(o)
 	if errors.Is(err, target.ErrUnsupported) {
 		t.Lacks(err.Error())
@@ -194,9 +192,8 @@ func (a *app) flushed() {
 	}
 	state := ""
 	for stop := time.Now().Add(settleIn); state != rdma.QPErr.String(); time.Sleep(pollPause / 10) {
-		if state, err = a.v.State(); err != nil {
-			a.t.Stop(err)
-		}
+		state, err = a.v.State()
+		a.t.Stop(err)
 		if time.Now().After(stop) {
 			a.t.Fail(fmt.Sprintf("the QP is in %s %v after its stream has ended", state, settleIn), "the QP in ERR")
 		}

@@ -2,8 +2,7 @@ package ranges
 
 import "sync/atomic"
 
-// How many entries a chunk holds, and how many chunks a branch: 8 to 16, and 32
-// to 128, are alike within what they scatter by.
+// 8 to 16 entries a chunk, and 32 to 128 chunks a branch, are alike within what they scatter by.
 const (
 	chunkMost  = 8
 	branchMost = 32
@@ -169,8 +168,7 @@ func (b *branch[T]) wider(i int, lo, hi *chunk[T]) *branch[T] {
 	return n
 }
 
-// narrow takes out a chunk that became empty, which is not the first of all. Its addresses
-// are the one's in front from then on.
+// narrow takes out an empty chunk, not the first of all; the one in front has its addresses then.
 func (x *Index[T]) narrow(p place[T]) {
 	if p.b.n == 1 {
 		list := make([]ref[branch[T]], len(p.top)-1)
