@@ -22,12 +22,7 @@ const (
 var callModeNames = [numCallModes]string{"unary", "stream", "oneway"}
 
 // String is the name used on the command line and in results.
-func (m CallMode) String() string {
-	if m < numCallModes {
-		return callModeNames[m]
-	}
-	return "mode?"
-}
+func (m CallMode) String() string { return nameIn(callModeNames[:], m, "mode?") }
 
 // ParseCallMode is the inverse of String.
 func ParseCallMode(s string) (CallMode, bool) {
@@ -226,12 +221,7 @@ var callCodeNames = [numCallCodes]string{"Unknown", "Canceled", "DeadlineExceede
 	"ResourceExhausted", "Unimplemented", "Internal", "Unavailable", "DataLoss"}
 
 // String is the code as messages name it.
-func (c CallCode) String() string {
-	if c < numCallCodes {
-		return callCodeNames[c]
-	}
-	return "code?"
-}
+func (c CallCode) String() string { return nameIn(callCodeNames[:], c, "code?") }
 
 // CallError is how a call failed.
 type CallError struct {

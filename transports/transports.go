@@ -38,12 +38,7 @@ var kindNames = [numKinds]string{"send", "send_imm", "write", "write_imm", "read
 	"recv"}
 
 // String is the name used by --op and in results.
-func (k Kind) String() string {
-	if k < numKinds {
-		return kindNames[k]
-	}
-	return "kind?"
-}
+func (k Kind) String() string { return nameIn(kindNames[:], k, "kind?") }
 
 // ParseKind is the inverse of String for everything --op accepts.
 func ParseKind(s string) (Kind, bool) {
@@ -241,4 +236,11 @@ type Caps struct {
 	MaxConns      int         // connections of calls at once; 0: no limit known
 	MaxCall       uint64      // bytes of a request and of a response; 0: MaxMsg
 	MaxCalls      int         // outstanding on a connection; 0: no limit known
+}
+
+func nameIn[T ~uint8](names []string, v T, unknown string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return unknown
 }

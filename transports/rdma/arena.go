@@ -22,12 +22,7 @@ const (
 var pagesNames = [...]string{"auto", "base", "thp", "hugetlb"}
 
 // String is the word for it.
-func (p Pages) String() string {
-	if int(p) < len(pagesNames) {
-		return pagesNames[p]
-	}
-	return "pages?"
-}
+func (p Pages) String() string { return nameIn(pagesNames[:], p, "pages?") }
 
 // ArenaConfig says what an arena is made of.
 type ArenaConfig struct {

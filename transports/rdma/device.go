@@ -168,12 +168,7 @@ var eventNames = [...]string{"", "qp fatal", "qp access", "qp request", "sq drai
 	"cq error", "disconnected"}
 
 // String is the event in words.
-func (e EventType) String() string {
-	if int(e) < len(eventNames) {
-		return eventNames[e]
-	}
-	return "event?"
-}
+func (e EventType) String() string { return nameIn(eventNames[:], e, "event?") }
 
 // Event is one asynchronous event. QPNum is 0 for SRQ and CQ events. Detail is
 // the provider's code (iWARP: Terminate as 0xLECC).

@@ -106,12 +106,10 @@ func (e *MissingError) Is(target error) bool { return target == ErrNotSupported 
 // StatusError is a failed completion as an error.
 type StatusError struct{ WC WC }
 
-// Error reads "qp 7: remote access error (likely: …)".
+// Error reads "remote access error (likely: …)".
 func (e *StatusError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.WC.Status.String())
 	if c := e.WC.Status.Cause(); c != "" {
-		b.WriteString(" (likely: " + c + ")")
+		return e.WC.Status.String() + " (likely: " + c + ")"
 	}
-	return b.String()
+	return e.WC.Status.String()
 }

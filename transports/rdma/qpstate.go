@@ -24,12 +24,7 @@ const (
 var qpStateNames = [numQPStates]string{"RESET", "INIT", "RTR", "RTS", "SQD", "ERR"}
 
 // String is the IBTA name.
-func (s QPState) String() string {
-	if s < numQPStates {
-		return qpStateNames[s]
-	}
-	return "STATE?"
-}
+func (s QPState) String() string { return nameIn(qpStateNames[:], s, "STATE?") }
 
 // qpTransitions is the transition table (IBTA 10.3.1 figure 124; man ibv_modify_qp): row is the current state, the bits
 // are the states that may follow. Any state may go to ERR or RESET.

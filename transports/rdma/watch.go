@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -84,12 +85,7 @@ func join(w *watcher) (stop func()) {
 	change(func(l []*watcher) []*watcher { return append(l, w) })
 	return func() {
 		change(func(l []*watcher) []*watcher {
-			for i := range l {
-				if l[i] == w {
-					return append(l[:i], l[i+1:]...)
-				}
-			}
-			return l
+			return slices.DeleteFunc(l, func(o *watcher) bool { return o == w })
 		})
 	}
 }

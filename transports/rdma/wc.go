@@ -17,12 +17,7 @@ const (
 var wcOpcodeNames = [...]string{"send", "write", "read", "fetch_add", "cmp_swap", "local_inv", "recv", "recv_write_imm"}
 
 // String is the lower-case name.
-func (o WCOpcode) String() string {
-	if int(o) < len(wcOpcodeNames) {
-		return wcOpcodeNames[o]
-	}
-	return "wc_opcode?"
-}
+func (o WCOpcode) String() string { return nameIn(wcOpcodeNames[:], o, "wc_opcode?") }
 
 // IsRecv tells completions of receive work requests.
 func (o WCOpcode) IsRecv() bool { return o >= WCRecv }

@@ -33,12 +33,7 @@ var opcodeNames = [numOpcodes]string{"send", "send_inv", "send_imm", "write", "w
 	"cmp_swap", "local_inv"}
 
 // String is the lower-case name used on the command line and in results.
-func (o Opcode) String() string {
-	if o < numOpcodes {
-		return opcodeNames[o]
-	}
-	return "opcode?"
-}
+func (o Opcode) String() string { return nameIn(opcodeNames[:], o, "opcode?") }
 
 // IsAtomic tells fetch-add and compare-swap.
 func (o Opcode) IsAtomic() bool { return o == OpFetchAdd || o == OpCmpSwap }
@@ -107,4 +102,11 @@ func sgeLen(s *[MaxSGE]SGE, n uint8) uint64 {
 		sum += uint64(s[i].Len)
 	}
 	return sum
+}
+
+func nameIn[T ~uint8](names []string, v T, unknown string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return unknown
 }
