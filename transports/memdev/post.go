@@ -63,13 +63,10 @@ func (q *qp) check(wr *rdma.SendWR) error {
 	}
 	size := wr.Len()
 	switch {
-	case size > caps.MaxMsg:
-		return rdma.ErrInvalid
-	case wr.Flags&rdma.Inline != 0 && (!inlineOps.Has(wr.Op) || size > uint64(q.maxInline)):
-		return rdma.ErrInvalid
-	case wr.Op.IsAtomic() && (wr.NumSGE != 1 || size != atomicSize):
-		return rdma.ErrInvalid
-	case wr.Op == rdma.OpLocalInv && wr.NumSGE != 0:
+	case size > caps.MaxMsg,
+		wr.Flags&rdma.Inline != 0 && (!inlineOps.Has(wr.Op) || size > uint64(q.maxInline)),
+		wr.Op.IsAtomic() && (wr.NumSGE != 1 || size != atomicSize),
+		wr.Op == rdma.OpLocalInv && wr.NumSGE != 0:
 		return rdma.ErrInvalid
 	}
 	return nil
