@@ -21,13 +21,10 @@ var invCases = []Case{
 		Run:         func(e *Env) { e.revokedBySend(0) }},
 	{ID: "inv/ordinary-safe", Clause: "IBTA 9.9.3 class J; RFC 5040 §8.1.1 (7)", Needs: needSendInv,
 		Requirement: "A peer cannot revoke a registration that does not allow it: the request is refused and the key " +
-			"stays valid.", Run: func(e *Env) {
-			e.refusesInvalidation(remoteAll, 0)
-		}},
+			"stays valid.", Run: func(e *Env) { e.refusesInvalidation(remoteAll, 0) }},
 	{ID: "inv/unknown-key", Clause: "RFC 5040 §7.2 (4)", Needs: needSendInv,
-		Requirement: "Invalidation of an unknown key is refused.", Run: func(e *Env) {
-			e.refusesInvalidation(revocable, 0x5a5a5a5a)
-		}},
+		Requirement: "Invalidation of an unknown key is refused.",
+		Run:         func(e *Env) { e.refusesInvalidation(revocable, 0x5a5a5a5a) }},
 	{ID: "inv/not-before-delivery", Clause: "IBTA 9.7*",
 		Needs:       rdma.Need{Ops: rdma.Ops(rdma.OpSendInv, rdma.OpWrite), Features: rdma.FeatRNRRetry},
 		Requirement: "A send with invalidate that finds no receive revokes nothing.", Run: func(e *Env) {

@@ -123,9 +123,8 @@ var ddpRows = []row{
 	}),
 	ofTarget("w-46/another-domain", "RFC 5041 §7.1",
 		"A Write under an STag of another protection domain ends the stream with Terminate 1/1/02.",
-		"rping tells no STag of another protection domain", func(t *trial) {
-			t.into(target.OtherPD, 0, 8, rdmap.TermTaggedNotAssoc)
-		}),
+		"rping tells no STag of another protection domain",
+		func(t *trial) { t.into(target.OtherPD, 0, 8, rdmap.TermTaggedNotAssoc) }),
 	must("w-47/offset-wraps", "RFC 5041 §7.1",
 		"A Write whose offset wraps ends the stream with Terminate 1/1/03.", func(t *trial) {
 			t.known(func(l *link) *wiretest.Segment { return l.write(^uint64(0)-3, 8) }, rdmap.TermTaggedWrap)
