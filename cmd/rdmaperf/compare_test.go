@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -165,5 +166,84 @@ func TestCompareRunsProgramsInTurns(t *testing.T) {
 		if r.code != 2 || strings.Count(r.stderr, "\n") > 3 || strings.Contains(r.stderr, "goroutine") {
 			t.Errorf("%q: exit code %d, want 2, stderr %q", args, r.code, r.stderr)
 		}
+	}
+}
+
+// A baseline is found by its name, holds each stack's newest results, and belongs to the
+// machine that it was saved on.
+func TestBaselinesAreNamed(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	t.Setenv("RDMAPERF_SAVE", "")
+	t.Chdir(t.TempDir())
+	run := func(args ...string) {
+		t.Helper()
+		runs(t, append([]string{"run", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
+			"--loop", "plain"}, args...)...)
+	}
+	run("--transport", "mem", "--save", "before", "--no-save")
+	run("--transport", "sched+mem", "--save", "before", "--no-save") // another stack: a file of its own
+	fails(t, reports.ExitUsage, "no run is saved", "compare", "before")
+	run("--transport", "mem,sched+mem")
+	r := rdmaperf(t, "compare", "before")
+	if r.code != 0 || !strings.Contains(r.stdout, "mem latency send 64") || !strings.Contains(r.stdout, "sched(") ||
+		strings.Contains(r.stdout, "only in") {
+		t.Errorf("exit %d, stdout %s\nstderr %s", r.code, r.stdout, r.stderr)
+	}
+	run("--transport", "mem", "--save", "after", "--no-save")
+	if r := rdmaperf(t, "compare", "before", "after"); r.code != 0 ||
+		!strings.Contains(r.stdout, "only in the old run: sched(") {
+		t.Errorf("two baselines: exit %d, stdout %s\nstderr %s", r.code, r.stdout, r.stderr)
+	}
+	files, _ := filepath.Glob(filepath.Join(data, "rdmaperf", "baselines", "before", "*", "*.json"))
+	if len(files) != 2 {
+		t.Errorf("files of the baseline: %q, want one of each stack", files)
+	}
+	// The same home directory on another machine.
+	machine := filepath.Dir(files[0])
+	must(t, os.Rename(machine, filepath.Join(filepath.Dir(machine), "0123456789ab")))
+	for name, want := range map[string]string{"before": "saved on another machine",
+		"never": "never: no such file, and no baseline of that name"} {
+		fails(t, reports.ExitUsage, want, "compare", name, "after")
+	}
+	for _, name := range []string{"../x", "", ".x", "a/b", strings.Repeat("x", 101)} {
+		if _, err := resultfile.NewBaseline(name); err == nil {
+			t.Errorf("name %q is taken", name)
+		}
+	}
+	fails(t, reports.ExitUsage, "--save", append(aMoment, "--save", "../x")...)
+	// A directory that cannot be made is found before anything is measured.
+	file := filepath.Join(data, "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	t.Setenv("XDG_DATA_HOME", file)
+	fails(t, reports.ExitFailed, "open --save", append(aMoment, "--save", "x")...)
+}
+
+// The same broken file gives the same exit code wherever it is read: by report, by compare
+// as a file, in a directory and as a named baseline.
+func TestABrokenFileHasOneExitCode(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	t.Setenv("RDMAPERF_SAVE", "")
+	t.Chdir(t.TempDir())
+	base := need(resultfile.NewBaseline("broken"))(t)
+	for name, text := range map[string]string{"empty": "", "no JSON": "\x7fELF", "cut off": `{"schema":`,
+		"another schema": `{"schema":"other/v9"}`, "an array": "[]", "two documents": `{"schema":"other/v9"}{}`,
+		"records": `{"id":"a/b","transport":"mem","verdict":"pass"}` + "\n{}\n"} {
+		file := filepath.Join("dir", "x.json")
+		for _, f := range []string{file, filepath.Join(base.Dir(), "x.json")} {
+			must(t, os.MkdirAll(filepath.Dir(f), 0o755))
+			must(t, os.WriteFile(f, []byte(text), 0o644))
+		}
+		for _, args := range [][]string{{"report", "-o", "-", file}, {"report", "-o", "page.html", file},
+			{"compare", file, file}, {"compare", "dir", "dir"}, {"compare", "broken", "broken"}} {
+			if r := rdmaperf(t, args...); r.code != reports.ExitUsage || r.stderr == "" || r.stdout != "" {
+				t.Errorf("%s: %q: exit %d, stdout %q, stderr %q, want exit %d and a line", name, args, r.code, r.stdout,
+					r.stderr, reports.ExitUsage)
+			}
+		}
+	}
+	if _, err := os.Stat("page.html"); err == nil {
+		t.Error("a page was written from nothing")
 	}
 }

@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/page"
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest/suite"
 )
 
 // junitCounts is what a pipeline reads first.
@@ -106,5 +111,158 @@ func TestConformRefusesFilesAndLedgers(t *testing.T) {
 			!strings.Contains(r.stderr, test.want) {
 			t.Errorf("%q: exit %d, stderr %q, want exit 2 and one line with %q", test.args, r.code, r.stderr, test.want)
 		}
+	}
+}
+
+// Calls over a device in one process, over one between processes, and without any.
+func TestConformOfCalls(t *testing.T) {
+	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+mem,grpc(fused,event,ring=64K)+sched+iwarp,grpc(tcp)",
+		"--only", "interop/empty-unary,interop/jwt-token-creds,call/bidirectional,peer/killed-in-unary")
+	if r.code != 0 || counts.Failures+counts.Errors != 0 || len(counts.Suites) != 3 {
+		t.Fatalf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
+	}
+	want := strings.Fields("pass unsupported pass unsupported pass unsupported pass pass pass unsupported pass pass")
+	for i, c := range cases {
+		if string(c.Verdict) != want[i] {
+			t.Errorf("%s of %s: %s, want %s", c.ID, c.Transport, c.Verdict, want[i])
+		}
+	}
+	if !strings.Contains(r.stdout, "metadata service of Google's cloud") {
+		t.Errorf("the matrix does not say why a case is unsupported:\n%s", r.stdout)
+	}
+}
+
+// The sudden death of either process, between processes as it happens; and what is set up besides calls.
+func TestConformOfPeersThatDieAndOfSetUps(t *testing.T) {
+	for _, test := range []struct {
+		transports, only string
+		cases            int
+	}{
+		{"grpc(dropin)+iwarp,grpc(dropin,event)+iwarp,grpc(fused,bp)+iwarp,grpc(fused)+iwarp,grpc(fused,event)+iwarp",
+			"peer", 20},
+		{"grpc(dropin)+iwarp,grpc(dropin)+mem,grpc(fused)+iwarp",
+			"svc,tls,chan/interceptors,chan/keepalive-idle,chan/keepalive-silent", 24},
+	} {
+		r, counts, cases := conformed(t, "--transport", test.transports, "--only", test.only)
+		if r.code != 0 || counts.Failures+counts.Errors != 0 || len(cases) != test.cases {
+			t.Errorf("exit %d, %+v, stderr %q\n%s", r.code, counts, r.stderr, r.stdout)
+		}
+		for _, c := range cases {
+			if c.Verdict != "pass" {
+				t.Errorf("%s of %s: %s", c.ID, c.Transport, c.Verdict)
+			}
+		}
+	}
+}
+
+// Both suites in one run; what one does not know is no mistake while the other does.
+func TestConformOfBothSuites(t *testing.T) {
+	r, _, cases := conformed(t, "--transport", "mem,grpc(fused)+mem", "--only", "ord/sig-all,interop/empty-unary")
+	if r.code != 0 || len(cases) != 2 || cases[0].ID != "ord/sig-all" || cases[1].ID != "interop/empty-unary" {
+		t.Errorf("exit %d, %+v, stderr %q", r.code, cases, r.stderr)
+	}
+	r = rdmaperf(t, "conform", "--list", "--transport", "mem,grpc(fused)+mem")
+	if !strings.Contains(r.stdout, "ord/sig-all") || !strings.Contains(r.stdout, "peer/killed-client") {
+		t.Errorf("list of both: %s", r.stdout)
+	}
+	r = rdmaperf(t, "conform", "--explain", "interop/ping-pong")
+	if r.code != 0 || !strings.Contains(r.stdout, "ping_pong") {
+		t.Errorf("explain: exit %d, %s", r.code, r.stdout)
+	}
+}
+
+func TestConformOfCallsNotRun(t *testing.T) {
+	r, counts, cases := conformed(t, "--transport", "grpc(dropin)+verbs:nosuchdevice0", "--only", "svc/health")
+	if r.code != reports.ExitNotRun || counts.Errors != 0 || counts.Tests != 1 || cases[0].Verdict != "notrun" {
+		t.Errorf("exit %d, %+v, %+v", r.code, counts, cases)
+	}
+}
+
+// TestConformWire aims the wire cases at our own stack, with and without what changes
+// the expectations: no CRC asked for, and no RFC 7306.
+func TestConformWire(t *testing.T) {
+	for _, stack := range []string{"iwarp", "iwarp(nocrc,rfc5040)", "iwarp(checked,rfc7306)"} {
+		t.Run(stack, func(t *testing.T) {
+			if stack != "iwarp" {
+				fulltest.Only(t, "every wire case again")
+			}
+			t.Parallel()
+			port, _ := rpingServer(t, new(console), "--transport", stack)
+			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", "127.0.0.1:"+port,
+				"--format", "jsonl")
+			if code != reports.ExitOK {
+				t.Errorf("exit code %d, %q\n%s", code, line, out)
+			}
+			if n := strings.Count(out, `"verdict":"pass"`); n < 50 {
+				t.Errorf("%d cases passed:\n%s", n, out)
+			}
+		})
+	}
+}
+
+func TestConformWireIsExplained(t *testing.T) {
+	if out, line, code := invoke(context.Background(), newConformCommand(), "--explain",
+		"w-55/read-source"); code != reports.ExitOK || !strings.Contains(out, "RFC 5040") {
+		t.Errorf("explain: exit code %d, %q, %q", code, line, out)
+	}
+}
+
+// targetServer runs serve --target and returns its control address.
+func targetServer(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var out, errs console
+	done := make(chan error, 1)
+	go func() {
+		done <- invokeTo(ctx, newServeCommand(), &out, &errs,
+			append([]string{"--target", "--bind", "127.0.0.1", "-p", "0"}, args...)...)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve --target: %v", err)
+		}
+	})
+	addr := regexp.MustCompile(`addr=(127\.0\.0\.1:\d+)`)
+	for range 1000 {
+		if m := addr.FindStringSubmatch(errs.String()); m != nil {
+			return m[1]
+		}
+		select {
+		case err := <-done:
+			done <- err
+			t.Fatalf("serve --target: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatalf("no address in %q", errs.String())
+	return ""
+}
+
+// TestConformWireTarget: told what to do, our own stack passes every row, whatever it
+// was told of CRC, placement and RFC 7306.
+func TestConformWireTarget(t *testing.T) {
+	for stack, unsupported := range map[string]int{"iwarp(nocrc,rfc5040)": 9, "sched+iwarp": 0} {
+		t.Run(stack, func(t *testing.T) {
+			if stack != "iwarp(nocrc,rfc5040)" { // which is expected to do least
+				fulltest.Only(t, "every wire case again")
+			}
+			t.Parallel()
+			addr := targetServer(t, "--transport", stack)
+			// of a case; under the race detector one took 10 s
+			out, line, code := invoke(context.Background(), newConformCommand(), "--wire", addr, "--format", "jsonl",
+				"--case-timeout", "1m")
+			if code != reports.ExitOK {
+				t.Errorf("exit code %d, %q\n%s", code, line, out)
+			}
+			all, not := strings.Count(out, `"verdict"`), strings.Count(out, `"verdict":"unsupported"`)
+			if all != len(suite.Catalogue()) || not != unsupported ||
+				strings.Count(out, `"verdict":"pass"`) != all-not {
+				t.Errorf("%d cases, %d unsupported, want %d:\n%s", all, not, unsupported, out)
+			}
+			if !strings.Contains(out, `"transport":"wire:`+stack+"@"+addr) {
+				t.Errorf("the stack is not named: %.300s", out)
+			}
+		})
 	}
 }

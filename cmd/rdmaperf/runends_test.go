@@ -1,13 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -93,6 +100,152 @@ func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
 		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 ||
 			d.Results[0].Operations == 0 {
 			t.Errorf("%s: document %+v, want the error and what came before it", stack, d)
+		}
+	}
+}
+
+// A client whose server is killed or stopped in mid window ends in time, with what was complete, whatever carries the
+// workload.
+func TestLostServerEndsEveryWorkloadInTime(t *testing.T) {
+	for i, c := range []struct{ stack, work string }{
+		{"lite(rpc=send)+iwarp", "rpc -q 4"}, {"lite+iwarp", "latency --op write"},
+		{"grpc(fused)+iwarp", "rpc --rpc oneway"}, // the rest takes a minute
+		{"tcp", "incast -s 64"}, {"sched+iwarp", "mixed"}, {"lite(daemon)+iwarp", "latency --op call"},
+		{"grpc(dropin)+iwarp", "hol"}, {"grpc(service)+iwarp", "think"},
+	} {
+		if i >= 3 && !fulltest.Asked() {
+			break
+		}
+		loseServer(t, c.stack, c.work)
+	}
+}
+
+// Every workload over every stack likewise, which takes ten minutes.
+func TestLostServerEndsEveryPairInTime(t *testing.T) {
+	if !fulltest.Everything() {
+		t.Skip("ten minutes of lost servers: RDMAPERF_TEST=everything runs them")
+	}
+	for _, row := range everyWork {
+		work, out := strings.Fields(row.work)[0], strings.Fields(row.out)
+		for _, stack := range twoHosts {
+			mem := strings.ReplaceAll(stack, "+iwarp", "+mem")
+			cannot := slices.Contains(out, stack) || slices.Contains(out, mem)
+			if work == "think" { // it leaves out +mem because its calls need two processes
+				cannot = slices.Contains(out, stack) || stack == "regcache+iwarp"
+			}
+			if !cannot && !slices.Contains(oneHost, work) {
+				loseServer(t, stack, row.work)
+			}
+		}
+	}
+}
+
+// twoHosts are the stacks of everyStack whose server is a process of its own.
+var twoHosts = []string{"iwarp", "tcp", "sched+iwarp", "regcache+iwarp", "lite+iwarp", "lite(daemon)+iwarp",
+	"lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "grpc(tcp)", "grpc(unix)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp",
+	"grpc(service)+iwarp"}
+
+// oneHost are the workloads that start all their processes by themselves.
+var oneHost = []string{"locks", "qos", "regions", "sharing", "clients", "softrdma", "register",
+	"allreduce"}
+
+func loseServer(t *testing.T, stack, work string) {
+	const limit = 2 * time.Second
+	for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		if stack == "lite(daemon)+iwarp" && sig == syscall.SIGSTOP && strings.Contains("mixed paramserver starvation",
+			strings.Fields(work)[0]) {
+			continue // the daemon, which goes on, serves one-sided operations
+		}
+		t.Run(stack+" "+work+" "+name, func(t *testing.T) {
+			server, port := serveHere(t)
+			p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-D", "60s",
+				"--warmup", "none", "--timeout", limit.String(), "--format", "json", "--workload"},
+				strings.Fields(work)...)...)
+			if strings.HasPrefix(work, "connect") {
+				time.Sleep(5 * time.Second) // it waits most of the time
+			} else {
+				p.spins()
+			}
+			server.cmd.Process.Signal(sig)
+			begin := time.Now()
+			code := p.wait(10 * limit)
+			const slack = 2 * time.Second
+			if took := time.Since(begin); code != reports.ExitPeer || took > limit+slack {
+				t.Errorf("exit %d after %v, %s", code, took, p.errs.String())
+			}
+			if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != reports.ExitPeer {
+				t.Errorf("document %+v, want the error", d.Error)
+			}
+		})
+	}
+}
+
+func TestIntervalsAreShownAsTheyEnd(t *testing.T) {
+	p := start(t, "run", "--transport", "mem", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "2s",
+		"--interval", "200ms", "--no-save")
+	p.wait(30 * time.Second)
+	lines := strings.Count(p.errs.String(), " MiB/s\n")
+	if lines < 5 || lines > 10 {
+		t.Errorf("%d intervals shown, want about 10:\n%s", lines, p.errs.String())
+	}
+}
+
+// Ctrl-C is how it is meant to end: with the result and exit code 0.
+func TestInfiniteRunEndsWithItsResult(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "--run-infinitely",
+		"--json", file)
+	p.spins()
+	p.cmd.Process.Signal(os.Interrupt)
+	if code := p.wait(30 * time.Second); code != 0 {
+		t.Errorf("exit %d: %s", code, p.errs.String())
+	}
+	d := documentOf(t, file)
+	if d.Error != nil || len(d.Results) != 1 || d.Results[0].Operations == 0 || d.Results[0].Series != nil {
+		t.Errorf("document %+v, want one result, no error and no series", d)
+	}
+}
+
+// terminal opens a pseudo-terminal (pty(7)).
+func terminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n := need(unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN))(t)
+	slave = need(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	t.Cleanup(func() { slave.Close() })
+	return master, slave
+}
+
+// On a terminal there is a bar, which leaves no trace; in CI there is none.
+func TestProgressOnATerminal(t *testing.T) {
+	self := need(os.Executable())(t)
+	for _, ci := range []string{"", "true"} {
+		master, slave := terminal(t)
+		cmd := exec.Command(self, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64",
+			"--repeat", "2", "-D", "50ms", "--json", filepath.Join(t.TempDir(), "r.json"))
+		cmd.Env = append(os.Environ(), "TERM=xterm", "CI="+ci)
+		cmd.Stderr = slave
+		must(t, cmd.Run())
+		// A byte of our own ends the reading: closing the slave is an error on Linux.
+		need(slave.WriteString("\x04"))(t)
+		var seen []byte
+		for b := make([]byte, 4096); !bytes.HasSuffix(seen, []byte("\x04")); {
+			n := need(master.Read(b))(t)
+			seen = append(seen, b[:n]...)
+		}
+		drawn := strings.Contains(string(seen), "1/2 mem ") && strings.Contains(string(seen), "2/2 mem ") &&
+			strings.Contains(string(seen), " left")
+		if drawn != (ci == "") || ci != "" && len(seen) != 1 {
+			t.Errorf("CI=%q: the terminal shows %q", ci, seen)
+		}
+		last := strings.TrimSuffix(string(seen[strings.LastIndexByte(string(seen), '\r')+1:]), "\x04")
+		if ci == "" && (strings.TrimSpace(last) != "" || strings.Contains(string(seen), "\n")) {
+			t.Errorf("the bar leaves %q in %q", last, seen)
 		}
 	}
 }
