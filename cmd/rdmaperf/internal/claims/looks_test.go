@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,5 +87,94 @@ func TestLooksEndInTime(t *testing.T) {
 	still := n.further(ctx, todo, plan{rounds: []int{6, 18}, level: 0.9}, 1, time.Now())
 	if len(still) != 1 || len(n.made) != 0 {
 		t.Errorf("%d left, %v", len(still), n.made)
+	}
+}
+
+// A curve has the paper's points beside the medians of here, and a dash where nothing was measured.
+func TestCurves(t *testing.T) {
+	c := Curve{"us by bytes", "size", []string{"64", "1000"}, 1e3, []Line{
+		{"a", []string{"3.59", "5.3"}, At{run1, "p50", "a", ""}, nil},
+		{Name: "RNIC", Published: []string{"1", "2"}},
+		{Name: "c", Here: At{run1, "p50", "c", ""}},
+	}}
+	all := map[string]series{"a size=64": rounds(9, 0, between(2000, 4000)), "c size=1000": rounds(9, 0, constant(7e3))}
+	got := c.table(of(all))
+	want := [][]string{{"a, published", "3.59", "5.3"}, {"a, here", "2", "-"}, {"RNIC, published", "1", "2"},
+		{"c, here", "-", "7"}}
+	if !slices.EqualFunc(got.Rows, want, func(a, b []string) bool { return slices.Equal(a, b) }) {
+		t.Errorf("%q, want %q", got.Rows, want)
+	}
+	if text := got.text("  "); !strings.Contains(text, "    a, here             2     -\n") {
+		t.Errorf("columns are not aligned:\n%s", text)
+	}
+	if md := got.markdown(); !strings.Contains(md, "\n| size | 64 | 1000 |\n|---|--:|--:|\n| a, published | 3.59 | 5.3 "+
+		"|\n") {
+		t.Errorf("not a table:\n%s", md)
+	}
+}
+
+// Every line of a curve in papers has a value for each point, and a run that has its stack.
+func TestCurvesOfPapers(t *testing.T) {
+	for _, p := range All {
+		for _, c := range p.Claims {
+			for _, curve := range c.Curves {
+				for _, l := range curve.Lines {
+					if l.Published != nil && len(l.Published) != len(curve.Points) {
+						t.Errorf("%s, %s: %d values for %d points", c.ID, l.Name, len(l.Published), len(curve.Points))
+					}
+					if l.Here.Run != nil && !strings.Contains(l.Here.Run.Args,
+						l.Here.Stack) || l.Published == nil && l.Here.Run == nil {
+						t.Errorf("%s, %s: no run has %q", c.ID, l.Name, l.Here.Stack)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The first look at a run leaves time for those behind it.
+func TestShares(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	n := &runner{left: make([]*Run, 8)}
+	for _, want := range []time.Duration{22*time.Minute + 30*time.Second, 25*time.Minute + 43*time.Second} {
+		got, end := n.share(ctx, &Run{Round: "-n 1"})
+		deadline, _ := got.Deadline()
+		if left := time.Until(deadline); left > want || left < want-time.Second {
+			t.Errorf("%v, want %v", left, want)
+		}
+		end()
+	}
+	if got, _ := n.share(ctx, &Run{}); got != ctx {
+		t.Error("a run without rounds is ended early")
+	}
+	n.left = make([]*Run, 1)
+	if got, _ := n.share(ctx, &Run{Round: "-n 1"}); got != ctx {
+		t.Error("the last run is ended early")
+	}
+}
+
+// The page draws a curve with what was published and what was measured on the same axes, and the index has a line for
+// each paper.
+func TestPagesDrawCurves(t *testing.T) {
+	r := &Report{Paper: "p", Title: "A paper", Claims: []Outcome{{ID: "X1", Says: "a.", Verdict: Shown, Tables: []Table{{
+		What: "us by bytes", Head: []string{"size", "64", "1K"},
+		Rows: [][]string{{"a, published", "3", "5"}, {"a, here", "2", "-"}}}}}}}
+	var b strings.Builder
+	if err := r.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<svg `, `class="se s0 thin"`, `data-name="a, here"`, "a, here, 64: 2"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(b.String(), "a, here, 1K") {
+		t.Error("a point that was not measured is drawn")
+	}
+	b.Reset()
+	if err := WriteIndex(&b, []*Report{r}); err != nil || !strings.Contains(b.String(),
+		"- [A paper](p.md): of 1 claim 1 shown\n") {
+		t.Errorf("%v: %s", err, b.String())
 	}
 }

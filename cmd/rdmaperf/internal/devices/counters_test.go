@@ -1,7 +1,11 @@
 package devices
 
 import (
+	"bytes"
 	"io/fs"
+	"math"
+	"net/netip"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -105,4 +109,80 @@ func FuzzNetCounters(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestTheGIDIsTakenByTypeFamilyAndScope(t *testing.T) {
+	p := Port{LinkLayer: "Ethernet", GIDs: []GID{
+		{Index: 0, GID: "fe80::1", Type: "RoCE v1"}, {Index: 1, GID: "fe80::1", Type: "RoCE v2"},
+		{Index: 2, GID: "::ffff:10.0.0.1", Type: "RoCE v1"}, {Index: 3, GID: "::ffff:10.0.0.1", Type: "RoCE v2"},
+		{Index: 5, GID: "2001:db8::1", Type: "RoCE v2"}}}
+	for peer, want := range map[string]struct {
+		index int
+		why   string
+	}{
+		"":            {3, "RoCE v2, family of the peer, global"},
+		"10.0.0.2":    {3, "RoCE v2, family of the peer, global"},
+		"2001:db8::2": {5, "RoCE v2, family of the peer, global"},
+	} {
+		at, _ := netip.ParseAddr(peer) // "" is any
+		if index, why, ok := p.Taken(at); !ok || index != want.index || why != want.why {
+			t.Errorf("to %q: %d, %q, want %+v", peer, index, why, want)
+		}
+	}
+	p.GIDs = p.GIDs[:2]
+	if index, why, _ := p.Taken(netip.MustParseAddr("10.0.0.2")); index != 1 || !strings.Contains(why, "no path") ||
+		!strings.Contains(why, "link-local") {
+		t.Errorf("%d, %q", index, why)
+	}
+	if _, _, ok := (&Port{}).Taken(netip.Addr{}); ok {
+		t.Error("a port without GIDs has one")
+	}
+}
+
+func TestEachLackHasWhatMendsIt(t *testing.T) {
+	small := int64(64 << 10)
+	h := lab()
+	r := Collect(h, nil)
+	lacks := h.Lacks(&r, &reports.Environment{MemlockBytes: &small, Governors: []string{"powersave"}})
+	var b bytes.Buffer
+	if err := WriteDoctor(&b, &r, lacks, netip.Addr{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"the limit of locked memory is 64K", "ulimit -l unlimited", "add: [IPC_LOCK]",
+		"the CPU governor is powersave", "modprobe rdma_ucm", "GIDs of ", "<- taken: "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	unlimited := int64(-1)
+	for _, l := range h.Lacks(&r, &reports.Environment{MemlockBytes: &unlimited, Governors: []string{"performance"}}) {
+		if strings.Contains(l.What, "memory") || strings.Contains(l.What, "governor") {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+func TestAPathIsExpectedToCarryTheLeastOfItsLinkAndItsSlot(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		d    Device
+		p    Port
+		want float64 // GB/s
+	}{
+		{"RoCE of 100 Gb/s", Device{}, Port{Rate: "100 Gb/sec (4X EDR)", MTU: 4096}, 12.255},
+		{"RoCE with small packets", Device{}, Port{Rate: "100 Gb/sec (4X EDR)", MTU: 1024}, 11.573},
+		{"no MTU is a small one", Device{}, Port{Rate: "100 Gb/sec (4X EDR)"}, 11.573},
+		{"InfiniBand", Device{}, Port{Rate: "200 Gb/sec (4X HDR)", MTU: 4096, LinkLayer: "InfiniBand"}, 24.842},
+		{"a fast slot", Device{PCIeSpeed: "16.0 GT/s PCIe", PCIeWidth: 16}, Port{Rate: "100 Gb/sec", MTU: 4096}, 12.255},
+		{"a slot of half the lanes", Device{PCIeSpeed: "8.0 GT/s PCIe", PCIeWidth: 8}, Port{Rate: "100 Gb/sec", MTU: 4096},
+			7.202},
+		{"an old slot", Device{PCIeSpeed: "5.0 GT/s PCIe", PCIeWidth: 8}, Port{Rate: "100 Gb/sec", MTU: 4096}, 3.657},
+		{"software", Device{Software: true}, Port{Rate: "100 Gb/sec", MTU: 4096}, 0},
+		{"iWARP", Device{NodeType: "RNIC"}, Port{Rate: "100 Gb/sec", MTU: 4096}, 0},
+		{"nothing", Device{}, Port{}, 0},
+	} {
+		if got := c.d.Expected(&c.p) / 1e9; math.Abs(got-c.want) > 0.001 {
+			t.Errorf("%s: %.3f GB/s, want %.3f", c.name, got, c.want)
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package mesh
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
 )
 
 // Rank 3 takes slowly only when all send at once, which no pair by itself shows.
@@ -132,5 +135,47 @@ func TestALimitOfIntervalsDividesWindows(t *testing.T) {
 		if err := errors.Join(err, tr.Close()); err != nil || s.Plan.Interval != want {
 			t.Errorf("%s: intervals of %v, %v; want %v", limit, s.Plan.Interval, err, want)
 		}
+	}
+}
+
+// A stack that is closed while it is opened or used would be freed under who uses it.
+func TestARankEndsOnlyAfterItsMeasurement(t *testing.T) {
+	near, far := net.Pipe()
+	entered, release := make(chan int), make(chan int)
+	r := &rank{conn: newConn(near), welcome: &welcome{Plans: []engine.Plan{{}}},
+		open: func(string) (transports.Stack, error) {
+			close(entered)
+			<-release
+			return nil, errors.New("no stack")
+		}}
+	ended := make(chan error, 1)
+	go func() { ended <- r.run(context.Background()) }()
+	zero := newConn(far)
+	zero.send(&message{Task: &Task{ID: 1}})
+	<-entered
+	zero.send(&message{End: true})
+	select {
+	case err := <-ended:
+		t.Errorf("the rank ended while it measured: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	go zero.receive() // what came of the task
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALongFirstLineIsRefused(t *testing.T) {
+	for name, first := range map[string]string{"greeting": "{\"magic\":\"" + strings.Repeat("x", mostGreeting),
+		"hello": "{\"magic\":\"" + magic + "\",\"version\":2,\"key\":\"k\"}\n{\"hello\":\"" +
+			strings.Repeat("x", mostHello)} {
+		near, far := net.Pipe()
+		go near.Write([]byte(first + "\"}\n"))
+		if a := greet(far, 2, "k"); a.m != nil || !strings.HasPrefix(a.why, "it said nothing") &&
+			a.why != "it did not say which rank it is" {
+			t.Errorf("%s: %+v", name, a)
+		}
+		near.Close()
 	}
 }
