@@ -169,8 +169,7 @@ func TestCompareRunsProgramsInTurns(t *testing.T) {
 	}
 }
 
-// A baseline is found by its name, holds each stack's newest results, and belongs to the
-// machine that it was saved on.
+// A baseline is found by its name, holds each stack's newest results, and belongs to the machine that it was saved on.
 func TestBaselinesAreNamed(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)

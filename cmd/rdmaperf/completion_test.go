@@ -102,9 +102,8 @@ func TestWhatIsOfferedIsAccepted(t *testing.T) {
 	}
 }
 
-// bashDriver loads the script that the command prints, and completes a line as bash does
-// when Tab is pressed: words are split at bash's word breaks. The first function is
-// of the package bash-completion, which not every machine has.
+// bashDriver loads the script that the command prints, and completes a line as bash does when Tab is pressed: words are
+// split at bash's word breaks. The first function is of the package bash-completion, which not every machine has.
 const bashDriver = `
 _get_comp_words_by_ref() {
 	local i word=; words=(); cword=-1

@@ -27,8 +27,7 @@ type junitCounts struct {
 	} `xml:"testsuite"`
 }
 
-// conformed runs conform with both files and checks that they agree with each
-// other about how many cases there were.
+// conformed runs conform with both files and checks that they agree with each other about how many cases there were.
 func conformed(t *testing.T, args ...string) (ran, junitCounts, []page.CaseResult) {
 	t.Helper()
 	dir := t.TempDir()

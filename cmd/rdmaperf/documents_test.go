@@ -50,8 +50,7 @@ var (
 	cases     = regexp.MustCompile(`runs \d+ cases`)
 )
 
-// TestDocumentsTellWhatIsTrue keeps the tables and counts of the documents as the
-// program's own tables have them.
+// TestDocumentsTellWhatIsTrue keeps the tables and counts of the documents as the program's own tables have them.
 func TestDocumentsTellWhatIsTrue(t *testing.T) {
 	seen := map[string]bool{}
 	counted := false
@@ -275,8 +274,7 @@ func codeLines(text string) []string {
 	return lines
 }
 
-// Every command line that a document shows is one that rdmaperf understands, every
-// script one that is there.
+// Every command line that a document shows is one that rdmaperf understands, every script one that is there.
 func TestDocumentedCommandsAreUnderstood(t *testing.T) {
 	commands, scripts := 0, 0
 	for name, text := range documents(t) {

@@ -171,8 +171,7 @@ func TestRunReadsCounters(t *testing.T) {
 	}
 }
 
-// What was disturbed is known of both sides and all workloads of sessions; a real run has
-// threads on both.
+// What was disturbed is known of both sides and all workloads of sessions; a real run has threads on both.
 func TestRunsLookAtTheMachine(t *testing.T) {
 	d := measure(t, "run", "--transport", "tcp", "--workload", "latency,throughput", "--op", "send", "-s", "64", "-n",
 		"200")

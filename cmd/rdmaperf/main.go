@@ -38,8 +38,7 @@ func mainWithSignals() int {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
-	// A closed stdout is an error of the write then, and no death before the files are
-	// written (package os/signal).
+	// A closed stdout is an error of the write then, and no death before the files are written (package os/signal).
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)

@@ -22,8 +22,7 @@ import (
 // process the tests start, and by them for their own server children.
 const asCommand = "RDMAPERF_TEST_AS_COMMAND"
 
-// withWakeup makes such a process measure how the machine wakes. The others do not wait
-// for it.
+// withWakeup makes such a process measure how the machine wakes. The others do not wait for it.
 const withWakeup = "RDMAPERF_TEST_WITH_WAKEUP"
 
 func TestMain(m *testing.M) {

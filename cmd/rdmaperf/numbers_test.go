@@ -51,9 +51,8 @@ func workloadOf(flag string) string {
 	return ""
 }
 
-// Whatever number a flag of whatever command gets: the command neither panics, nor takes more than 64 MB or 2 s
-// before it reaches its peer or the end of its context. What is out of range is a usage error of one line that names
-// the flag.
+// Whatever number a flag of whatever command gets: the command neither panics, nor takes more than 64 MB or 2 s before
+// it reaches its peer or the end of its context. What is out of range is a usage error of one line that names the flag.
 func TestEveryNumberOnTheCommandLineHasARange(t *testing.T) {
 	t.Chdir(t.TempDir())
 	port := foreignPeer(t)

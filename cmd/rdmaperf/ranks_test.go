@@ -85,8 +85,7 @@ func TestRunAllreduce(t *testing.T) {
 		"All-reduce halving: bus bw by size", "All-reduce doubling: reduce p50 by size")
 }
 
-// The death of a rank ends the run with one line that names it, soon, and no process is
-// left.
+// The death of a rank ends the run with one line that names it, soon, and no process is left.
 func TestADeadRankEndsTheRun(t *testing.T) {
 	killed := make(chan int, 1)
 	go func() {

@@ -53,8 +53,7 @@ func TestRegionsOnARealStack(t *testing.T) {
 	}
 }
 
-// Contexts of queue pairs are what a NIC of the model has no room for; the tier's users
-// share few.
+// Contexts of queue pairs are what a NIC of the model has no room for; the tier's users share few.
 func TestSharingOnTheModel(t *testing.T) {
 	d := measure(t, "run", "--transport", "model(cx3)+mem,lite(k=2)+model(cx3)+mem", "--workload", "sharing",
 		"--users", "16,600")
@@ -87,9 +86,8 @@ func TestLocksAndClassesOfLite(t *testing.T) {
 	}
 }
 
-// On a NIC of the model, whose link both classes share in order, SW-Pri keeps high as it is
-// alone and low near what it has alone; queue pairs set apart separate nothing there. Two runs
-// measure the same to the bit.
+// On a NIC of the model, whose link both classes share in order, SW-Pri keeps high as it is alone and low near what it
+// has alone; queue pairs set apart separate nothing there. Two runs measure the same to the bit.
 func TestClassesOnTheModel(t *testing.T) {
 	arms := []string{"lite+model(cx3)+mem", "lite(qos=hwsep)+model(cx3)+mem", "lite(qos=swpri)+model(cx3)+mem"}
 	run := func() map[string]map[string]float64 {

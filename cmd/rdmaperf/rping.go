@@ -145,9 +145,8 @@ func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logge
 	return rpingError(errors.Join(err, ln.Close()))
 }
 
-// listensThere holds the listener to the address that was asked for. A device with
-// a network of its own goes there instead, which is right where both sides are
-// told of it, and here nobody tells the client.
+// listensThere holds the listener to the address that was asked for. A device with a network of its own goes there
+// instead, which is right where both sides are told of it, and here nobody tells the client.
 func (f *rpingFlags) listensThere(device, addr string) error {
 	asked, err := netip.ParseAddr(f.addr)
 	got, gerr := netip.ParseAddrPort(addr)
@@ -175,8 +174,7 @@ func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger
 	return rpingError(err)
 }
 
-// echo prints ping data as rping -v does. The bytes are an unknown peer's: what could
-// steer a terminal is replaced.
+// echo prints ping data as rping -v does. The bytes are an unknown peer's: what could steer a terminal is replaced.
 func (f *rpingFlags) echo(w io.Writer, prefix string) func([]byte) {
 	if !f.verbose {
 		return nil

@@ -38,8 +38,7 @@ func (c *console) String() string {
 	return c.b.String()
 }
 
-// invoke runs one command as the command line does; the line is what the user
-// would see of an error.
+// invoke runs one command as the command line does; the line is what the user would see of an error.
 func invoke(ctx context.Context, cmd *cobra.Command, args ...string) (stdout, line string, code int) {
 	var out, errs console
 	err := invokeTo(ctx, cmd, &out, &errs, args...)
@@ -59,8 +58,7 @@ func invokeTo(ctx context.Context, cmd *cobra.Command, out, errs *console, args 
 
 var listening = regexp.MustCompile(`addr=127\.0\.0\.1:(\d+)`)
 
-// rpingServer runs the command as a server until the returned function ends it,
-// and returns its port.
+// rpingServer runs the command as a server until the returned function ends it, and returns its port.
 func rpingServer(t *testing.T, out *console, args ...string) (port string, end func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -154,8 +154,7 @@ func TestRunFormats(t *testing.T) {
 	}
 }
 
-// What was not asked for is left out where a transport cannot do it; --all and
-// atomics choose their own sizes.
+// What was not asked for is left out where a transport cannot do it; --all and atomics choose their own sizes.
 func TestRunChoosesWhatIsPossible(t *testing.T) {
 	d := measure(t, "run", "--transport", "mem", "--op", "read,fetch_add", "-a", "-n", "3", "--warmup", "none",
 		"--workload", "latency")

@@ -113,8 +113,7 @@ func TestMetricsListenMistakes(t *testing.T) {
 	}
 }
 
-// rawRows reads a file of raw samples as any CSV reader does and counts the rows of
-// each set of each result.
+// rawRows reads a file of raw samples as any CSV reader does and counts the rows of each set of each result.
 func rawRows(t *testing.T, path string) map[string]int64 {
 	t.Helper()
 	f := need(os.Open(path))(t)

@@ -34,8 +34,7 @@ func (b besieged) ListenCalls(ctx context.Context, addr string, cfg transports.C
 	return s, err
 }
 
-// intrude calls as a genuine client does, with a secret of its own; it tells whether
-// anybody answered.
+// intrude calls as a genuine client does, with a secret of its own; it tells whether anybody answered.
 func intrude(t *testing.T, tr transports.CallTransport, addr string, cfg transports.CallConfig) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -221,8 +221,7 @@ func TestCallsThroughDaemonsAndPeers(t *testing.T) {
 	}
 }
 
-// Sessions go through daemons as calls do, with the crossing hidden and not, and every byte is
-// compared.
+// Sessions go through daemons as calls do, with the crossing hidden and not, and every byte is compared.
 func TestSessionsThroughDaemons(t *testing.T) {
 	d := measure(t, "run", "--transport", "lite+iwarp,lite(daemon)+iwarp,lite(daemon,cross)+iwarp", "--workload",
 		"latency,throughput", "--op", "write,read", "-s", "64,4K", "-n", "40", "--timeout", "60s")

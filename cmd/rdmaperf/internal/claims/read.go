@@ -144,8 +144,7 @@ func number(text string) float64 {
 }
 
 // find is a figure of a result. Any result has two kinds that no workload declares: "cpu.gb", the processor time of
-// both
-// sides for 10^9 bytes; and "client:send_calls+recv_calls/op", what counters of a side counted for each operation.
+// both sides for 10^9 bytes; and "client:send_calls+recv_calls/op", what counters of a side counted for each operation.
 func find(r *reports.Result, name string) (reports.Figure, bool) {
 	if f, ok := r.Find(name); ok {
 		return f, true

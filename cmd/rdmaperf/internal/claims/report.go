@@ -86,8 +86,7 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 }
 
 // runsOf are those that claims need here, each once: first those without rounds, of which each says something by
-// itself,
-// and last those of curves.
+// itself, and last those of curves.
 func runsOf(all []*Claim) (runs []*Run) {
 	for kind := range kinds {
 		for _, c := range all {

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 )
 
-// FlagError is a mistake in a flag, with where the help is and
-// what may have been meant.
+// FlagError is a mistake in a flag, with where the help is and what may have been meant.
 func FlagError(cmd *cobra.Command, err error) error {
 	hint := cmd.CommandPath() + " --help"
 	if cmd.Name() == "run" {
@@ -45,8 +44,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Usage("read command line", err, hint)
 }
 
-// BadValue says of a value that no flag takes what it should be, without the words of
-// the parser.
+// BadValue says of a value that no flag takes what it should be, without the words of the parser.
 func BadValue(wrong *pflag.InvalidValueError) error {
 	f := wrong.GetFlag()
 	name := "--" + f.Name
@@ -146,8 +144,7 @@ func nearest(f *pflag.FlagSet, name string) string {
 	return best
 }
 
-// distance is how many letters must be put in, left out or changed to make one word of
-// the other (Levenshtein).
+// distance is how many letters must be put in, left out or changed to make one word of the other (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -168,8 +165,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// CommandError is an unknown command in one line; cobra makes a list of what may have been
-// meant.
+// CommandError is an unknown command in one line; cobra makes a list of what may have been meant.
 func CommandError(cmd *cobra.Command, err error) error {
 	text, rest, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	if !found {

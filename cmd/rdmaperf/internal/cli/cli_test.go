@@ -138,8 +138,7 @@ func TestProgressTellsTheTimeLeft(t *testing.T) {
 	}
 }
 
-// While a point is measured nothing is drawn. The library could do so from a
-// goroutine of its own, ten times a second.
+// While a point is measured nothing is drawn. The library could do so from a goroutine of its own, ten times a second.
 func TestProgressRestsDuringAPoint(t *testing.T) {
 	var out bytes.Buffer
 	p := drawProgress(&out, []time.Duration{1e9, 1e9}, time.Now)

@@ -63,9 +63,8 @@ func fittedUsage(c *cobra.Command, w io.Writer) error {
 	return nil
 }
 
-// Fill sets paragraphs in lines of at most so many columns. Lines that begin with a blank,
-// examples and lists, stay as they are while they have room; a longer one of a list goes on
-// below its own text.
+// Fill sets paragraphs in lines of at most so many columns. Lines that begin with a blank, examples and lists, stay as
+// they are while they have room; a longer one of a list goes on below its own text.
 func Fill(text string, columns int) string {
 	var out, words []string
 	flush := func() {

@@ -26,8 +26,7 @@ func WriteFlags(w io.Writer, f *pflag.FlagSet, groups []FlagGroup, short bool) {
 	}
 }
 
-// GroupedUsage makes c's help show its flags by groups. Flags that no group
-// names come last.
+// GroupedUsage makes c's help show its flags by groups. Flags that no group names come last.
 func GroupedUsage(c *cobra.Command, groups []FlagGroup) {
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		w := c.OutOrStderr()

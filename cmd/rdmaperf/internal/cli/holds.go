@@ -12,9 +12,8 @@ import (
 	"syscall"
 )
 
-// TellHolds makes a server say what it holds whenever it gets SIGUSR1, until ctx ends.
-// Memory without a user is given back before, so that what is told is what is kept.
-// Whatever else it is to say comes from more.
+// TellHolds makes a server say what it holds whenever it gets SIGUSR1, until ctx ends. Memory without a user is given
+// back before, so that what is told is what is kept. Whatever else it is to say comes from more.
 func TellHolds(ctx context.Context, log *slog.Logger, more func() []any) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)

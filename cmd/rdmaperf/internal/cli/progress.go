@@ -11,9 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress draws a bar: between points, and within one when somebody calls live. It has
-// no goroutine and no timer of its own. Every line is cut to the terminal's width: what
-// is longer cannot be taken back. A nil progress is silent.
+// Progress draws a bar: between points, and within one when somebody calls live. It has no goroutine and no timer of
+// its own. Every line is cut to the terminal's width: what is longer cannot be taken back. A nil progress is silent.
 type Progress struct {
 	mu  sync.Mutex // live comes from a watcher
 	bar *progressbar.ProgressBar
@@ -36,8 +35,7 @@ func wantsProgress(w io.Writer, silent bool, getenv func(string) string, isTermi
 	return ok && !silent && getenv("CI") == "" && getenv("TERM") != "dumb" && isTerminal(int(f.Fd()))
 }
 
-// NewProgress returns a bar for points with these planned times, or nil when
-// nobody looks. A time of zero is unknown.
+// NewProgress returns a bar for points with these planned times, or nil when nobody looks. A time of zero is unknown.
 func NewProgress(w io.Writer, silent bool, costs []time.Duration) *Progress {
 	if len(costs) == 0 || !wantsProgress(w, silent, os.Getenv, term.IsTerminal) {
 		return nil

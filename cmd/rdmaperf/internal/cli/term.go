@@ -25,8 +25,7 @@ func Coloured(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Width is that of the terminal behind w, in columns; where that is not known, the
-// oldest terminal's.
+// Width is that of the terminal behind w, in columns; where that is not known, the oldest terminal's.
 func Width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {

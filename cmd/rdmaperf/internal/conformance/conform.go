@@ -91,8 +91,7 @@ func (f *Flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return cli.Usage(operation, err, "rdmaperf conform --help")
 	}
-	// Of several suites each runs what the filters leave of it, and all of them
-	// together must know every pattern.
+	// Of several suites each runs what the filters leave of it, and all of them together must know every pattern.
 	cases, err := conform.Select(catalogue, f.only, f.skip, o.Profile)
 	if err != nil {
 		return cli.Usage(operation, err, "rdmaperf conform --list")
@@ -136,8 +135,7 @@ func (f *Flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return conformError(ctx, results)
 }
 
-// count makes the plans tell a bar how many of all cases are done. It is nil when nobody
-// looks.
+// count makes the plans tell a bar how many of all cases are done. It is nil when nobody looks.
 func (f *Flags) count(stderr io.Writer, stacks []string, plans []conform.Options) *cli.Progress {
 	total := 0
 	for i, spec := range stacks {
@@ -223,8 +221,7 @@ func notHere(spec string, err error, o conform.Options, catalogue func() []confo
 	return conform.NotRunReport(spec, err, o), nil
 }
 
-// stacks splits --transport and puts the device flags in; a device alone means
-// kernel verbs.
+// stacks splits --transport and puts the device flags in; a device alone means kernel verbs.
 func (f *Flags) stacks() ([]string, error) {
 	list := f.transports
 	if list == "" {

@@ -16,9 +16,8 @@ type conformFile struct {
 	form func(io.Writer, ...conform.Report) error
 }
 
-// create opens the files before the first case runs: a name that cannot be
-// written costs no run, and the verdicts of an earlier run do not survive one
-// that breaks off.
+// create opens the files before the first case runs: a name that cannot be written costs no run, and the verdicts of an
+// earlier run do not survive one that breaks off.
 func (f *Flags) create() (conformFiles, error) {
 	var files conformFiles
 	for _, want := range []struct {

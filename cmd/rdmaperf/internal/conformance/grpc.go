@@ -49,8 +49,7 @@ func parseCalls(spec string) (c callStack, err error) {
 	return c, nil
 }
 
-// checkGRPC runs the suite of calls over one stack: a process for the server, and
-// one for every case.
+// checkGRPC runs the suite of calls over one stack: a process for the server, and one for every case.
 func checkGRPC(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	c, err := parseCalls(spec)
 	if err != nil {

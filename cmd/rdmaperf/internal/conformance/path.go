@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// pathSeed is of what a path loses: the same packets of every run, as far as the kernel
-// sends the same.
+// pathSeed is of what a path loses: the same packets of every run, as far as the kernel sends the same.
 const pathSeed = 1
 
 // pathSite is a stack whose packets may be harmed on their way.

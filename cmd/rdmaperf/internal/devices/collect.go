@@ -15,13 +15,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// classDir is where the RDMA core shows its devices
-// (Documentation/ABI/stable/sysfs-class-infiniband).
+// classDir is where the RDMA core shows its devices (Documentation/ABI/stable/sysfs-class-infiniband).
 const classDir = "sys/class/infiniband"
 
-// Collect reads everything about the host's devices. soft is passed through to
-// the report. It cannot fail: what cannot be read stays empty, and an empty list
-// has its reason.
+// Collect reads everything about the host's devices. soft is passed through to the report. It cannot fail: what cannot
+// be read stays empty, and an empty list has its reason.
 func Collect(h Host, soft []Soft) Report {
 	r := Report{Devices: []Device{}, Soft: soft}
 	links, linkErr := h.Links()
@@ -127,8 +125,7 @@ func (h Host) port(deviceDir string, number int, nodeType string) Port {
 	return p
 }
 
-// mapNetDevs finds the interfaces behind each device, in steps from the most to
-// the least certain.
+// mapNetDevs finds the interfaces behind each device, in steps from the most to the least certain.
 func (h Host) mapNetDevs(devs []Device) {
 	claimed := map[string]bool{}
 	claim := func(d *Device, netdev string) {

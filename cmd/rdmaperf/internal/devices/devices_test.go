@@ -49,8 +49,7 @@ func gid(tree fstest.MapFS, dir, index, gid, kind, netdev string) {
 
 const noGID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
-// lab is a machine with an adapter in InfiniBand mode, a RoCE adapter, and siw
-// and rxe on the RoCE adapter's interface.
+// lab is a machine with an adapter in InfiniBand mode, a RoCE adapter, and siw and rxe on the RoCE adapter's interface.
 func lab() Host {
 	const class = "sys/class/infiniband/"
 	tree := fstest.MapFS{}
@@ -202,8 +201,7 @@ func TestDevicesWithoutNetlinkCarryANote(t *testing.T) {
 	}
 }
 
-// Without an interface of its own named by a GID, the interfaces of the PCI
-// function count.
+// Without an interface of its own named by a GID, the interfaces of the PCI function count.
 func TestNetDevOfThePCIFunction(t *testing.T) {
 	h := lab()
 	for name := range h.Root.(fstest.MapFS) {
@@ -354,8 +352,7 @@ func soft() Host {
 	return h
 }
 
-// twoPorts is a machine with one adapter of two ports, InfiniBand and down, and
-// no libibverbs.
+// twoPorts is a machine with one adapter of two ports, InfiniBand and down, and no libibverbs.
 func twoPorts() Host {
 	h := bare(fstest.MapFS{}, nil)
 	tree := h.Root.(fstest.MapFS)

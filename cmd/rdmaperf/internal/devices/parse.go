@@ -14,8 +14,7 @@ func afterNumber(s string) string {
 	return s
 }
 
-// parseGID shortens sysfs's eight groups as an IPv6 address; ok is false for an
-// empty entry.
+// parseGID shortens sysfs's eight groups as an IPv6 address; ok is false for an empty entry.
 func parseGID(s string) (gid string, ok bool) {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.IsUnspecified() {

@@ -1,7 +1,6 @@
 package devices
 
-// Report is the answer of `rdmaperf devices`. Devices is never nil, so that JSON
-// shows an empty array.
+// Report is the answer of `rdmaperf devices`. Devices is never nil, so that JSON shows an empty array.
 type Report struct {
 	Devices []Device `json:"devices"`
 	// Reason says why Devices is empty; Hints say what to try, one step each.
@@ -71,8 +70,7 @@ type Port struct {
 	GIDs      []GID  `json:"gids"`
 }
 
-// GID is one entry of a port's GID table; Index is what -x takes. Empty entries
-// are left out.
+// GID is one entry of a port's GID table; Index is what -x takes. Empty entries are left out.
 type GID struct {
 	Index  int    `json:"index"`
 	GID    string `json:"gid"`

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestAPacketIsLostDoubledOrOvertakenByTheSeed: the same seed does the same, and what is
-// not lost arrives.
+// TestAPacketIsLostDoubledOrOvertakenByTheSeed: the same seed does the same, and what is not lost arrives.
 func TestAPacketIsLostDoubledOrOvertakenByTheSeed(t *testing.T) {
 	c := Config{Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Seed: 5}
 	a, b := newProxy(c, 0), newProxy(c, 0)

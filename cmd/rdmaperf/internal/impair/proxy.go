@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Config is what becomes of packets, each way, by probabilities from 0 to 1.
-// Loss of 1 cuts the path.
+// Config is what becomes of packets, each way, by probabilities from 0 to 1. Loss of 1 cuts the path.
 type Config struct {
 	Loss, Duplicate, Reorder float64
 	Delay                    time.Duration

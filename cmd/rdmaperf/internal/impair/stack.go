@@ -30,9 +30,8 @@ func (p *Path) Set(c Config) {
 	}
 }
 
-// Stack is the kernel's TCP/IP at an end of the path, for devices of this process.
-// Octets that stay unacknowledged for giveUp end their connection (TCP_USER_TIMEOUT,
-// RFC 5482). Its sockets end before the path.
+// Stack is the kernel's TCP/IP at an end of the path, for devices of this process. Octets that stay unacknowledged for
+// giveUp end their connection (TCP_USER_TIMEOUT, RFC 5482). Its sockets end before the path.
 func (p *Path) Stack(end int, giveUp time.Duration) stream.Stack {
 	p.gates[end].giveUp = giveUp
 	return endStack{Stack: stream.Kernel, p: p, end: end}

@@ -256,8 +256,7 @@ func (c *Command) Result(w io.Writer, r *reports.Result, reached *Limits) error 
 // fine tells that a bandwidth takes six decimals.
 func (c *Command) fine(average float64) bool { return c.Gbits && average < 0.1 }
 
-// Samples writes what -U and -H ask for, every sample by number, in us, and the names of the
-// columns once more.
+// Samples writes what -U and -H ask for, every sample by number, in us, and the names of the columns once more.
 func (c *Command) Samples(w io.Writer, inOrder, sorted []float64) error {
 	var b strings.Builder
 	for _, s := range []struct {

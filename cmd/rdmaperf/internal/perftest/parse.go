@@ -14,9 +14,8 @@ type refusal struct{ error }
 
 func (*refusal) Is(target error) bool { return target == ErrRefused }
 
-// Parse reads a command line as perftest's getopt_long does: letters in one word, values
-// beside or behind their letter, long names shortened as far as they stay unique, the
-// host anywhere.
+// Parse reads a command line as perftest's getopt_long does: letters in one word, values beside or behind their letter,
+// long names shortened as far as they stay unique, the host anywhere.
 func Parse(t Test, args []string) (*Command, error) {
 	c := newCommand(t)
 	var hosts []string

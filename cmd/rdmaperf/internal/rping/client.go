@@ -14,8 +14,7 @@ import (
 // DefaultTimeout bounds every single wait unless the configuration says more.
 const DefaultTimeout = 10 * time.Second
 
-// ClientConfig is one client's run. The zero value of every field but Addr is
-// its default.
+// ClientConfig is one client's run. The zero value of every field but Addr is its default.
 type ClientConfig struct {
 	Addr     string        // "host:port" of the server
 	Size     int           // bytes a ping, MinSize..MaxSize; 0 is DefaultSize
@@ -59,18 +58,16 @@ func defaults(timeout time.Duration, log *slog.Logger) (time.Duration, *slog.Log
 	return timeout, log
 }
 
-// client is the active side's connection: start is what the server reads, sink
-// is what it writes.
+// client is the active side's connection: start is what the server reads, sink is what it writes.
 type client struct {
 	*endpoint
 	cfg         ClientConfig
 	start, sink registration
 }
 
-// Ping connects to a server and runs cfg.Count pings. The summary is valid with
-// an error too. It fails with *MismatchError when data came back changed, and
-// with errors that match rdma.ErrUnreachable, rdma.ErrRejected, rdma.ErrProtocol
-// or ErrPeerGone when the server is at fault.
+// Ping connects to a server and runs cfg.Count pings. The summary is valid with an error too. It fails with
+// *MismatchError when data came back changed, and with errors that match rdma.ErrUnreachable, rdma.ErrRejected,
+// rdma.ErrProtocol or ErrPeerGone when the server is at fault.
 func Ping(ctx context.Context, dev rdma.Device, cfg ClientConfig) (sum Summary, err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return sum, err
@@ -120,8 +117,7 @@ func Ping(ctx context.Context, dev rdma.Device, cfg ClientConfig) (sum Summary, 
 	return sum, err
 }
 
-// connect asks for one read in each direction, as rping does: the server's
-// reads need an IRD of 1 here.
+// connect asks for one read in each direction, as rping does: the server's reads need an IRD of 1 here.
 func (c *client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -133,14 +129,12 @@ func (c *client) connect(ctx context.Context) error {
 	return nil
 }
 
-// ping runs one round. Both buffers are the server's between an advertisement
-// and the go-ahead that answers it.
+// ping runs one round. Both buffers are the server's between an advertisement and the go-ahead that answers it.
 func (c *client) ping(ctx context.Context, n int) error {
 	source, sink := c.start.buf.Bytes(), c.sink.buf.Bytes()
 	Fill(source, n)
 	if c.cfg.Validate {
-		// What an earlier ping left must not pass for an answer: the pattern meets
-		// itself when the number grows by a digit.
+		// What an earlier ping left must not pass for an answer: the pattern meets itself when the number grows by a digit.
 		clear(sink)
 	}
 	for _, half := range [...]struct {

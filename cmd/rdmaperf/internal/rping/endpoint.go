@@ -142,8 +142,7 @@ func (e *endpoint) recv(ctx context.Context, step string) (Advert, error) {
 	return a, e.postRecv(int(wc.ID))
 }
 
-// transfer reads or writes n bytes between the start of r and the peer's buffer,
-// and waits until it is complete.
+// transfer reads or writes n bytes between the start of r and the peer's buffer, and waits until it is complete.
 func (e *endpoint) transfer(ctx context.Context, op rdma.Opcode, r registration, a Advert, n uint32) error {
 	wr := rdma.SendWR{ID: idRDMA, Op: op, RemoteAddr: a.Addr, RKey: a.RKey, NumSGE: 1}
 	wr.SGE[0] = rdma.SGE{Addr: r.buf.Addr(), Len: n, LKey: r.region.LKey()}

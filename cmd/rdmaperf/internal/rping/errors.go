@@ -14,9 +14,8 @@ var ErrPeerGone = errors.New("the peer ended the connection in the middle of a p
 // errEnded matches every endedError.
 var errEnded = errors.New("connection ended")
 
-// endedError: posted work was flushed because the connection ended. The caller
-// knows whether that was the time to. Adapters fill in a vendor error on the
-// orderly end too, so it says nothing by itself; on iWARP it is the Terminate.
+// endedError: posted work was flushed because the connection ended. The caller knows whether that was the time to.
+// Adapters fill in a vendor error on the orderly end too, so it says nothing by itself; on iWARP it is the Terminate.
 type endedError struct{ vendorErr uint32 }
 
 func (e *endedError) Error() string {
@@ -52,8 +51,7 @@ func (e *MismatchError) Error() string {
 		e.Ping, e.Offset, e.Size, e.Got, e.Want, e.Wrong)
 }
 
-// TimeoutError is a peer that did not do its next step in time; errors.Is
-// rdma.ErrUnreachable.
+// TimeoutError is a peer that did not do its next step in time; errors.Is rdma.ErrUnreachable.
 type TimeoutError struct {
 	Step  string
 	After time.Duration

@@ -177,9 +177,8 @@ func TestWithoutValidationNothingIsCompared(t *testing.T) {
 	}
 }
 
-// A fault of the provider, not of the peer, shows too: it spoils what the read
-// of the second ping fetches. The six placements of the first ping and the
-// second's advertisement pass.
+// A fault of the provider, not of the peer, shows too: it spoils what the read of the second ping fetches. The six
+// placements of the first ping and the second's advertisement pass.
 func TestValidationFindsAFlippedByteOfTheDevice(t *testing.T) {
 	r := memRig(t, memdev.Config{Seed: 1, Faults: map[memdev.Fault]memdev.Trigger{
 		memdev.FaultFlipByte: {After: 7, Times: 1},

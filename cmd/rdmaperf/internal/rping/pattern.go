@@ -2,8 +2,7 @@ package rping
 
 import "strconv"
 
-// Sizes of a ping in bytes. The least one holds the longest text in front of the
-// pattern, as rping demands of its -S.
+// Sizes of a ping in bytes. The least one holds the longest text in front of the pattern, as rping demands of its -S.
 const (
 	MinSize     = 26
 	MaxSize     = 64<<10 - 1
@@ -17,9 +16,8 @@ const (
 	numChars  = lastChar - firstChar + 1
 )
 
-// Fill writes the content of ping number n: a text with the number, then
-// printable characters that start one further with every ping, then one NUL.
-// buf must have MinSize bytes or more. It allocates nothing.
+// Fill writes the content of ping number n: a text with the number, then printable characters that start one further
+// with every ping, then one NUL. buf must have MinSize bytes or more. It allocates nothing.
 func Fill(buf []byte, n int) {
 	text := append(buf[:0], "rdma-ping-"...)
 	text = strconv.AppendInt(text, int64(n), 10)

@@ -236,8 +236,7 @@ func badServer(t *testing.T, r rig, act func(e *endpoint, data registration) err
 	})
 }
 
-// answer is one ping as a server answers it; change may spoil the data, and
-// write false leaves the sink as it is.
+// answer is one ping as a server answers it; change may spoil the data, and write false leaves the sink as it is.
 func answer(e *endpoint, data registration, change func([]byte), write bool) error {
 	ctx := context.Background()
 	source, err := e.recv(ctx, "source")

@@ -88,8 +88,7 @@ func (s *server) giveWay() bool {
 	return true
 }
 
-// place waits until a client may be served: as long as all places are taken, silent ones
-// are asked to go.
+// place waits until a client may be served: as long as all places are taken, silent ones are asked to go.
 func (s *server) place(ctx context.Context, places chan struct{}) bool {
 	tick := time.NewTicker(silentGrace / 5)
 	defer tick.Stop()
@@ -106,9 +105,8 @@ func (s *server) place(ctx context.Context, places chan struct{}) bool {
 	}
 }
 
-// Serve answers pings from ln until ctx ends or ln is closed, then ends all
-// connections and returns nil. No client can end it: one that breaks the
-// protocol, stalls or dies loses its own connection. ln stays the caller's.
+// Serve answers pings from ln until ctx ends or ln is closed, then ends all connections and returns nil. No client can
+// end it: one that breaks the protocol, stalls or dies loses its own connection. ln stays the caller's.
 func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerConfig) (err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return err
@@ -165,8 +163,7 @@ func (s *server) client(ctx context.Context, req rdma.ConnRequest) {
 	}
 }
 
-// converse accepts the client and answers its pings. A nil error is a client
-// that disconnected between two pings.
+// converse accepts the client and answers its pings. A nil error is a client that disconnected between two pings.
 func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.Logger) (pings int, err error) {
 	sinkAccess := rdma.LocalWrite
 	if s.dev.Caps().Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
@@ -217,8 +214,7 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 		case errors.Is(err, errEnded):
 			return pings, fmt.Errorf("%w: %w", ErrPeerGone, err)
 		}
-		// The peer's stack learns at once that nothing more comes. Its own failure
-		// changes nothing.
+		// The peer's stack learns at once that nothing more comes. Its own failure changes nothing.
 		_ = e.disconnect(ctx)
 		return pings, err
 	}

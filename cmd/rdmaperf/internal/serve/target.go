@@ -19,8 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// victimVariants are parameters of which the wire suite wants a device besides, where
-// the stack has them.
+// victimVariants are parameters of which the wire suite wants a device besides, where the stack has them.
 var victimVariants = []string{"markers", "nocrc"}
 
 // checkTarget finds what --target does not go with.

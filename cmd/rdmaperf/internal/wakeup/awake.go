@@ -28,9 +28,8 @@ type Awake struct {
 	how    []string
 }
 
-// Hold keeps the CPUs awake by the latency device, and with spinner, a command that runs
-// [Spin], by threads of the idle class besides: a virtual machine's CPUs halt whatever
-// that device says. Close must be called where the error is nil.
+// Hold keeps the CPUs awake by the latency device, and with spinner, a command that runs [Spin], by threads of the idle
+// class besides: a virtual machine's CPUs halt whatever that device says. Close must be called where the error is nil.
 func Hold(spinner *exec.Cmd) (*Awake, error) {
 	a := new(Awake)
 	var why error

@@ -70,9 +70,8 @@ func (m *Measure) AddDoubtful(p Pair, v, share float64) {
 	m.Add(p, v)
 }
 
-// preempted is how many times slower an end is in the time that it has where others take processors from it: its
-// caches are cold, and its peer has gone to sleep. Beside two other measurements 0.33x was seen where the time left was
-// 0.6.
+// preempted is how many times slower an end is in the time that it has where others take processors from it: its caches
+// are cold, and its peer has gone to sleep. Beside two other measurements 0.33x was seen where the time left was 0.6.
 const preempted = 2
 
 // atBest is what a measurement may have been without the time that others took, from each end its share, and at the
