@@ -192,8 +192,7 @@ func settersOf(t *testing.T) (fields map[string][]string, sets map[string]int) {
 		}
 		if home {
 			for _, name := range checked.Scope().Names() {
-				fields[strings.TrimPrefix(p.ImportPath,
-					module)+"."+name] = fieldsOf(checked.Scope().Lookup(name).Type())
+				fields[strings.TrimPrefix(p.ImportPath, module)+"."+name] = fieldsOf(checked.Scope().Lookup(name).Type())
 			}
 		}
 		for _, f := range files {

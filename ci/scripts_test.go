@@ -42,8 +42,7 @@ func write(t *testing.T, name, text string) string {
 
 func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
-		"release --bogus", "release --version",
-		"release --version a/b",
+		"release --bogus", "release --version", "release --version a/b",
 		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1",
 		"publish --dry-run",
 		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5",
@@ -76,8 +75,7 @@ func TestInstallChecksWhatItDownloads(t *testing.T) {
 	publish := func(says string) {
 		text := "#!/bin/sh\necho rdmaperf " + says + " go1.26\n"
 		write(t, filepath.Join(base, "v9.8.7", name), text)
-		write(t, filepath.Join(base, "v9.8.7", "SHA256SUMS"), fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)),
-			name))
+		write(t, filepath.Join(base, "v9.8.7", "SHA256SUMS"), fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name))
 	}
 	install := func(version string) (int, string, string) {
 		dir := filepath.Join(t.TempDir(), "bin")

@@ -15,8 +15,7 @@ import (
 func measured(t *testing.T) func(name string, alter func(d *reports.Document)) string {
 	t.Helper()
 	dir := t.TempDir()
-	d := measure(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n",
-		"300")
+	d := measure(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send,write", "-s", "64", "-n", "300")
 	return func(name string, alter func(d *reports.Document)) string {
 		d := d
 		alter(d)

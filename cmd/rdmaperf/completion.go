@@ -44,8 +44,7 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 
 // fileFlags take a path, for which the shell's own completion is right.
 var fileFlags = []string{"json", "output", "scenario", "raw", "cpu-profile", "metrics-textfile", "junit", "jsonl",
-	"ledger", "conform",
-	"token-file", "tls-cert", "tls-key", "tls-ca"}
+	"ledger", "conform", "token-file", "tls-cert", "tls-key", "tls-ca"}
 
 func words(list ...string) func(*cobra.Command) []string {
 	return func(*cobra.Command) []string { return list }

@@ -158,10 +158,8 @@ func TestBashCompletes(t *testing.T) {
 		{"rdmaperf perftest ib_send_", "ib_send_lat", "ib_write_bw"},
 	} {
 		var out bytes.Buffer
-		cmd := exec.Command(bash, append([]string{"--norc", "-c", bashDriver, "bash"},
-			strings.Split(c.line, " ")...)...)
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"),
-			"XDG_CONFIG_HOME="+filepath.Join(bin, "rdmaperf.d"))
+		cmd := exec.Command(bash, append([]string{"--norc", "-c", bashDriver, "bash"}, strings.Split(c.line, " ")...)...)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+filepath.Join(bin, "rdmaperf.d"))
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%s: %v\n%s", c.line, err, &out)

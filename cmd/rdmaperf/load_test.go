@@ -18,8 +18,7 @@ func TestRunMeasuresUnderLoad(t *testing.T) {
 	d, dir := inAllFormats(t, 3, args...)
 	for i, res := range d.Results {
 		want := float64(2000 * (i + 1))
-		if res.Rate != want || res.Arrivals != "poisson" || res.Parameters["rate"] != want ||
-			res.LatencyCorrected != nil ||
+		if res.Rate != want || res.Arrivals != "poisson" || res.Parameters["rate"] != want || res.LatencyCorrected != nil ||
 			res.Latency.Count != 100 || res.LatencyService.Count != 100 || res.Latency.Mean < res.LatencyService.Mean ||
 			!res.Verified {
 			t.Errorf("result %+v", res)

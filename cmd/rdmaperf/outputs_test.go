@@ -63,8 +63,7 @@ func TestFailIf(t *testing.T) {
 	os.Remove(file)
 	r = rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "p50<59s", "--expect", "p99<1ns")...)
 	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
-	if r.code != 3 || len(lines) != 3 ||
-		!strings.HasPrefix(lines[0], "failed: p50 ") ||
+	if r.code != 3 || len(lines) != 3 || !strings.HasPrefix(lines[0], "failed: p50 ") ||
 		!strings.HasSuffix(lines[0], ", limit: fail if <59s (mem latency write 64, 1 of 1 result)") ||
 		!strings.HasSuffix(lines[1], ", expected <1ns (mem latency write 64, 1 of 1 result)") ||
 		lines[2] != "rdmaperf: check thresholds: 2 of 3 conditions failed" {

@@ -89,8 +89,7 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 		}
 		in, err := resultfile.ReadFile(name, readInput)
 		if err != nil {
-			return cli.Usage(operation, err,
-				"files written by 'rdmaperf run --json FILE' or 'rdmaperf conform --jsonl FILE'")
+			return cli.Usage(operation, err, "files written by 'rdmaperf run --json FILE' or 'rdmaperf conform --jsonl FILE'")
 		}
 		if in.document == nil {
 			o.Conformance = append(o.Conformance, in.cases...)

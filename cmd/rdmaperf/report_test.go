@@ -18,8 +18,7 @@ import (
 func TestReportShowsWhatRunWrote(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	runs(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64,1K", "-n",
-		"200", "-o", out)
+	runs(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64,1K", "-n", "200", "-o", out)
 	records := filepath.Join(dir, "conform.jsonl")
 	line := `{"id":"ord/x","clause":"RFC 5040","level":"must","transport":"mem","verdict":"pass"}` + "\n"
 	must(t, os.WriteFile(records, []byte(line), 0o644))

@@ -65,8 +65,7 @@ func rpingServer(t *testing.T, out *console, args ...string) (port string, end f
 	var errs console
 	done := make(chan error, 1)
 	go func() {
-		done <- invokeTo(ctx, newRpingCommand(), out, &errs, append([]string{"-s", "-a", "127.0.0.1", "-p", "0"},
-			args...)...)
+		done <- invokeTo(ctx, newRpingCommand(), out, &errs, append([]string{"-s", "-a", "127.0.0.1", "-p", "0"}, args...)...)
 	}()
 	end = sync.OnceValue(func() error {
 		cancel()

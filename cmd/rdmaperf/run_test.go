@@ -64,8 +64,7 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "r.json")
 	r := rdmaperf(t, "run", "--transport", "tcp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64", "-n", "60",
-		"-q", "2",
-		"--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7", "--details")
+		"-q", "2", "--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7", "--details")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
 	}
@@ -77,8 +76,7 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 	}
 	for _, res := range d.Results {
 		if res.Operations != 120 || !res.Verified || res.QPs != 2 || res.Parameters["seed"] != 7.0 {
-			t.Errorf("%s %s %s %d: %d operations, verified %v, %d QPs, seed %v", res.Stack, res.Workload, res.Op,
-				res.SizeBytes,
+			t.Errorf("%s %s %s %d: %d operations, verified %v, %d QPs, seed %v", res.Stack, res.Workload, res.Op, res.SizeBytes,
 				res.Operations, res.Verified, res.QPs, res.Parameters["seed"])
 		}
 		if mem := strings.HasPrefix(res.Stack, "mem"); (res.Label == "mem") != mem {
@@ -110,8 +108,7 @@ func TestRunMeasuresCalls(t *testing.T) {
 		for _, res := range d.Results {
 			if res.Operations != 50 || !res.Verified || res.Latency == nil || callsresults.Of(&res) == nil ||
 				res.CPU == nil {
-				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified,
-					callsresults.Of(&res))
+				t.Errorf("%s: %d operations, verified %v, %+v", res.Stack, res.Operations, res.Verified, callsresults.Of(&res))
 			}
 		}
 		last := &d.Results[c.of-1]

@@ -146,8 +146,7 @@ var twoHosts = []string{"iwarp", "tcp", "sched+iwarp", "regcache+iwarp", "lite+i
 	"grpc(service)+iwarp"}
 
 // oneHost are the workloads that start all their processes by themselves.
-var oneHost = []string{"locks", "qos", "regions", "sharing", "clients", "softrdma", "register",
-	"allreduce"}
+var oneHost = []string{"locks", "qos", "regions", "sharing", "clients", "softrdma", "register", "allreduce"}
 
 func loseServer(t *testing.T, stack, work string) {
 	const limit = 2 * time.Second
@@ -159,8 +158,7 @@ func loseServer(t *testing.T, stack, work string) {
 		t.Run(stack+" "+work+" "+name, func(t *testing.T) {
 			server, port := serveHere(t)
 			p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-D", "60s",
-				"--warmup", "none", "--timeout", limit.String(), "--format", "json", "--workload"},
-				strings.Fields(work)...)...)
+				"--warmup", "none", "--timeout", limit.String(), "--format", "json", "--workload"}, strings.Fields(work)...)...)
 			if strings.HasPrefix(work, "connect") {
 				time.Sleep(5 * time.Second) // it waits most of the time
 			} else {

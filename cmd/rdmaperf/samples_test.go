@@ -77,8 +77,7 @@ func TestMetricsPush(t *testing.T) {
 func TestMetricsListen(t *testing.T) {
 	address := "127.0.0.1:" + freePort(t)
 	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "1,2,3,4,5,6,7,8", "-D",
-		"200ms", "--warmup", "none",
-		"--metrics-listen", address, "--json", filepath.Join(t.TempDir(), "r.json"))
+		"200ms", "--warmup", "none", "--metrics-listen", address, "--json", filepath.Join(t.TempDir(), "r.json"))
 	client := &http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	var body string

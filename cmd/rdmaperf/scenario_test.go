@@ -25,8 +25,7 @@ func scenarioIn(t testing.TB, text string) string {
 func points(doc *reports.Document) []string {
 	var all []string
 	for _, r := range doc.Results {
-		all = append(all, fmt.Sprintf("%v: %s %s %d x%d", r.Parameters["run"], r.Workload, r.Op, r.SizeBytes,
-			r.Operations))
+		all = append(all, fmt.Sprintf("%v: %s %s %d x%d", r.Parameters["run"], r.Workload, r.Op, r.SizeBytes, r.Operations))
 	}
 	return all
 }
@@ -34,8 +33,7 @@ func points(doc *reports.Document) []string {
 func TestScenarioTakesAllRunsIntoOneDocument(t *testing.T) {
 	doc := measure(t, "run", "--scenario", exampleScenario)
 	want := []string{
-		"small messages: latency send 64 x50", "small messages: latency write 64 x50",
-		"under load: latency send 64 x50",
+		"small messages: latency send 64 x50", "small messages: latency write 64 x50", "under load: latency send 64 x50",
 		"large messages: throughput write 4096 x50", "large messages: throughput write 65536 x50",
 	}
 	if got := points(doc); !slices.Equal(got, want) {

@@ -150,8 +150,7 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 		said []string // lines of stderr
 	}{
 		{latency + "--transport tcp,grpc(tcp) --op send,call", 0, []string{"tcp send 64 x1", "grpc(tcp) call 64 x1"},
-			[]string{"Left out: points of tcp, no operation call.",
-				"Left out: points of grpc(tcp), no operation send."}},
+			[]string{"Left out: points of tcp, no operation call.", "Left out: points of grpc(tcp), no operation send."}},
 		{latency + "--transport tcp,grpc(tcp) --op send", 0, []string{"tcp send 64 x1"},
 			[]string{"Left out: grpc(tcp), no operation send."}},
 		{latency + "--transport mem,lite+mem --op write --qp-sweep 1,64", 0,
@@ -167,8 +166,7 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 			[]string{"Left out: 1 of 2 points of register, 137438953472 bytes are above the limit here, "}},
 		{"--workload register --pattern threads --register-threads 64 --arms cache -s 2G -D 2ms --transport mem",
 			77, nil,
-			[]string{"rdmaperf: register cache 2 GiB repeated, 64 threads: 137438953472 bytes are above the limit " +
-				"here, "}},
+			[]string{"rdmaperf: register cache 2 GiB repeated, 64 threads: 137438953472 bytes are above the limit here, "}},
 	} {
 		r := rdmaperf(t, append([]string{"run", "--no-save", "--format", "json"}, strings.Fields(c.args)...)...)
 		doc, got := new(reports.Document), []string(nil)
@@ -184,8 +182,7 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
 		if r.code != c.code || !slices.Equal(got, c.want) || !slices.EqualFunc(lines, c.said, strings.HasPrefix) {
-			t.Errorf("%s: exit %d, measured %q, said %q; want %d, %q, %q", c.args, r.code, got, lines, c.code, c.want,
-				c.said)
+			t.Errorf("%s: exit %d, measured %q, said %q; want %d, %q, %q", c.args, r.code, got, lines, c.code, c.want, c.said)
 		}
 	}
 }
@@ -194,10 +191,8 @@ func TestRunLeavesOutWhatAStackCannotDo(t *testing.T) {
 // of its own; what cannot be one says so.
 func TestCallsThroughAServiceProcess(t *testing.T) {
 	got := runs(t, "run", "--transport", "grpc(fused)+iwarp,grpc(service)+iwarp,grpc(service,event)+sched+iwarp",
-		"--workload", "rpc",
-		"-s", "64,100K", "-n", "50", "--outstanding", "1,8")
-	contains(t, got.stdout, "grpc(service,bpev,", "grpc(service,event,", "side by side: rpc call",
-		"depth 8, 1 connection")
+		"--workload", "rpc", "-s", "64,100K", "-n", "50", "--outstanding", "1,8")
+	contains(t, got.stdout, "grpc(service,bpev,", "grpc(service,event,", "side by side: rpc call", "depth 8, 1 connection")
 }
 
 // LITE's calls run beside their peers and through daemons, and a daemon has a client for
@@ -228,8 +223,7 @@ func TestSessionsThroughDaemons(t *testing.T) {
 	n := map[string]int{}
 	for _, res := range d.Results {
 		if !res.Verified || res.Operations != 40 {
-			t.Errorf("%s %s %s: %d operations, verified %v", res.Stack, res.Workload, res.Op, res.Operations,
-				res.Verified)
+			t.Errorf("%s %s %s: %d operations, verified %v", res.Stack, res.Workload, res.Op, res.Operations, res.Verified)
 		}
 		n[res.Stack]++
 	}

@@ -19,8 +19,7 @@ import (
 // The head-of-line workload over two transports: every size in both arms.
 func TestRunMeasuresHeadOfLine(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K", "--bulk-depth",
-		"4", "--probe-size", "32", "--probe-interval", "50us",
-		"-n", "40", "--warmup", "5", "--probe-priority", "2"}
+		"4", "--probe-size", "32", "--probe-interval", "50us", "-n", "40", "--warmup", "5", "--probe-priority", "2"}
 	d, dir := inAllFormats(t, 2*2*2, args...)
 	seen := map[string]bool{}
 	for _, res := range d.Results {
@@ -81,8 +80,7 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 // Slices of sends are counted where sends are cut.
 func TestRunCutsSends(t *testing.T) {
 	d := measure(t, "run", "--transport", "mem,sched(slice=4K,window=16K,sends=whole)+mem,"+
-		"sched(slice=4K,window=16K,sends=slice)+mem",
-		"--workload", "hol", "--op", "send", "--hol-arm", "same-qp",
+		"sched(slice=4K,window=16K,sends=slice)+mem", "--workload", "hol", "--op", "send", "--hol-arm", "same-qp",
 		"--bulk-size", "64K", "-n", "30", "--warmup", "none")
 	var got []string
 	for _, res := range d.Results {
@@ -118,8 +116,7 @@ runs:
 	for _, res := range documentOf(t, jsonFile).Results {
 		switch {
 		case kv.Of(&res) != nil && res.Workload == "kv" && kv.Of(&res).FieldBytes == 50 &&
-			kv.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 &&
-			len(kv.Of(&res).Operations) > 0:
+			kv.Of(&res).Records == 200 && res.SizeBytes == 100 && res.Depth == 2 && len(kv.Of(&res).Operations) > 0:
 			got = append(got, res.Transport+" "+kv.Of(&res).Mix)
 		case callsresults.Of(&res) != nil && res.Workload == "tensor" && callsresults.Of(&res).Call == "exchange" &&
 			res.Depth == 1:
@@ -243,8 +240,7 @@ func TestRunRegister(t *testing.T) {
 // first. Post order shows the opposite.
 func TestOrderShowsThePublishedExample(t *testing.T) {
 	for _, size := range []string{"8K", "128K", "1M"} {
-		contains(t, runs(t, "order", "--size", size).stdout, "wire       B G G B\n", "completed  G B\n",
-			"as published\n")
+		contains(t, runs(t, "order", "--size", size).stdout, "wire       B G G B\n", "completed  G B\n", "as published\n")
 	}
 	contains(t, runs(t, "order", "--transport", "sched(fifo)+iwarp", "--size", "8K").stdout, "wire       B G\n",
 		"completed  B G\n")

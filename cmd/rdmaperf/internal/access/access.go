@@ -146,8 +146,7 @@ type TLSFlags struct {
 func (t *TLSFlags) registerServer(f *pflag.FlagSet) {
 	f.StringVar(&t.cert, "tls-cert", "", "speak TLS on the control channel, with the certificates in this PEM file")
 	f.StringVar(&t.key, "tls-key", "", "PEM file with the private key of --tls-cert")
-	f.StringVar(&t.clientCA, "tls-client-ca", "",
-		"serve only clients with a certificate of an authority in this PEM file")
+	f.StringVar(&t.clientCA, "tls-client-ca", "", "serve only clients with a certificate of an authority in this PEM file")
 }
 
 func (t *TLSFlags) RegisterClient(f *pflag.FlagSet) {

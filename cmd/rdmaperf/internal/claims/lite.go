@@ -24,8 +24,7 @@ var (
 	lGapsPolled = &Run{Args: "run --transport lite+iwarp --workload rpc -s 64 --rate-sweep 200,5000 --warmup 5ms",
 		Slice: 55 * time.Millisecond}
 	lGapsSlept = &Run{Args: "run --transport 'lite(poll=adaptive)+iwarp' --workload rpc -s 64 --rate-sweep 200,5000 " +
-		"--warmup 5ms",
-		Slice: 55 * time.Millisecond}
+		"--warmup 5ms", Slice: 55 * time.Millisecond}
 	lDial  = &Run{Args: "run --transport iwarp,lite+iwarp --workload connect", Slice: 25 * time.Millisecond}
 	lThink = &Run{Args: "run --transport 'lite+iwarp,lite(poll=adaptive)+iwarp' --workload think --think-time 0,200us",
 		Slice: 35 * time.Millisecond}

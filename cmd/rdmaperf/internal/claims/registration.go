@@ -9,11 +9,9 @@ var (
 	rHuge = &Run{Args: "run --workload register --pattern repeated --arms none --pages base,huge --offload none -s 16M",
 		Slice: 20 * time.Millisecond, Each: true}
 	rHop = &Run{Args: "run --workload register --pattern repeated --arms none,prereg --pages base --offload none,16us " +
-		"-s 4K",
-		Slice: 10 * time.Millisecond, Each: true}
+		"-s 4K", Slice: 10 * time.Millisecond, Each: true}
 	rLazy = &Run{Args: "run --workload register --pattern new --arms prereg,prereg+lazy --pages base --offload none -s " +
-		"16M",
-		Slice: 20 * time.Millisecond, Each: true}
+		"16M", Slice: 20 * time.Millisecond, Each: true}
 	rSafe = &Run{Args: "conform --transport regcache+mem,regcache+iwarp --only 'acc/*'"}
 	rSet  = &Run{Args: "run --workload register --pattern set --arms cache --pages base --offload none -s 64K " +
 		"--working-set 32,256 --capacity 64", Slice: 10 * time.Millisecond, Each: true}

@@ -19,11 +19,9 @@ var (
 	cIdleBPEV  = &Run{Args: "run --transport 'grpc(dropin)+iwarp' --workload rpc -s 32 -n 1000"}
 	cIdleEvent = &Run{Args: "run --transport 'grpc(dropin,event)+iwarp' --workload rpc -s 32 -n 1000"}
 	cBusy      = &Run{Args: "run --transport 'grpc(fused,busy=0s)+iwarp,grpc(fused)+iwarp' --workload rpc -s 32 " +
-		"--response 8 --warmup 5ms",
-		Slice: 35 * time.Millisecond}
+		"--response 8 --warmup 5ms", Slice: 35 * time.Millisecond}
 	cPollers = &Run{Args: "run --transport 'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=3)+iwarp' " +
-		"--workload rpc " +
-		"-s 32 --response 8 -q 64 --warmup 5ms", Slice: 35 * time.Millisecond}
+		"--workload rpc -s 32 --response 8 -q 64 --warmup 5ms", Slice: 35 * time.Millisecond}
 	cRings = &Run{Args: "run --transport " +
 		"'grpc(dropin,ring=16K)+iwarp,grpc(dropin,ring=256K)+iwarp,grpc(dropin,ring=2M)+iwarp'" +
 		" --workload rpc -s 128K --response 8 --warmup 5ms", Slice: 35 * time.Millisecond}
@@ -32,14 +30,12 @@ var (
 	cStore = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a --records 1000 --warmup 5ms",
 		Slice: 35 * time.Millisecond}
 	cValues = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload kv --ycsb a,f --records 1000 " +
-		"--fields 1 " +
-		"--field-bytes 4096 --warmup 5ms", Slice: 25 * time.Millisecond}
+		"--fields 1 --field-bytes 4096 --warmup 5ms", Slice: 25 * time.Millisecond}
 	cGather = &Run{Args: "run --transport 'grpc(tcp),grpc(dropin)+iwarp,grpc(dropin,write=64)+iwarp' --workload rpc " +
 		"--rpc stream -s 32 --response 8 --outstanding 16 --warmup 5ms", Slice: 25 * time.Millisecond}
-	cSlow = &Run{Args: "run --transport 'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=2)+iwarp," +
-		"grpc(dropin,busy=0s,pollers=4)+iwarp' --workload rpc -s 32 --response 8 -q 320 --rate 3200 --arrivals poisson " +
-		"--warmup 5ms",
-		Slice: 50 * time.Millisecond}
+	cSlow = &Run{Args: "run --transport " +
+		"'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=2)+iwarp,grpc(dropin,busy=0s,pollers=4)+iwarp' --workload " +
+		"rpc -s 32 --response 8 -q 320 --rate 3200 --arrivals poisson --warmup 5ms", Slice: 50 * time.Millisecond}
 	cSeldomTCP  = seldom("'grpc(tcp)'")
 	cSeldomBPEV = seldom("'grpc(dropin)+iwarp'")
 	cSeldomBP   = seldom("'grpc(dropin,bp)+iwarp'")
@@ -48,8 +44,7 @@ var (
 	cLanding = &Run{Args: "run --transport 'grpc(fused)+iwarp,grpc(fused,noland)+iwarp' --workload rpc -s 1K,8K,128K " +
 		"--response 8 --warmup 5ms", Slice: 25 * time.Millisecond}
 	cTensors = &Run{Args: "run --transport 'grpc(tcp),grpc(fused)+iwarp' --workload tensor --tensor exchange -s 1M " +
-		"--warmup 5ms",
-		Slice: 35 * time.Millisecond}
+		"--warmup 5ms", Slice: 35 * time.Millisecond}
 )
 
 const (
@@ -76,8 +71,7 @@ func modes(call, clients string, rounds int) *Run {
 // seldom is a run by itself: a stack that polls costs those beside it.
 func seldom(stack string) *Run {
 	return &Run{Args: "run --transport " + stack + " --workload rpc -s 32 --response 8 -q 16 --rate 400 --arrivals " +
-		"poisson --warmup 5ms",
-		Slice: 60 * time.Millisecond}
+		"poisson --warmup 5ms", Slice: 60 * time.Millisecond}
 }
 
 var cClients = []string{"1", "16", "64"}

@@ -8,8 +8,7 @@ var (
 		Slice: 50 * time.Millisecond}
 	zStall = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 1000 --impair stop=300ms",
 		Full: "-D 10s", Quick: "-D 3s"}
-	zOpen = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 500", Full: "-D 10s",
-		Quick: "-D 2s"}
+	zOpen     = &Run{Args: "run --transport tcp --workload latency --op send -s 64 --rate 500", Full: "-D 10s", Quick: "-D 2s"}
 	zUnproved = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M -t 1 --verify none",
 		Slice: 50 * time.Millisecond}
 	zSampled = &Run{Args: "run --transport tcp --workload throughput --op write -s 1M -t 1 --verify sample",

@@ -13,10 +13,9 @@ var (
 	// counters are of all rounds together
 	fCounts = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=raw,link=shm,copies=two),iwarp' " +
 		"--workload throughput --op send -s 64K -t 16 -n 2000 --rounds 1"}
-	fThreads = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm,threads=c1),iwarp(stack=raw,link=shm,threads=c2)," +
-		"iwarp(stack=raw,link=shm,threads=c3)' --workload latency,throughput --op send --app-work 5us -s 1K -t 16 " +
-		"--warmup 5ms",
-		Slice: 50 * time.Millisecond}
+	fThreads = &Run{Args: "run --transport " +
+		"'iwarp(stack=raw,link=shm,threads=c1),iwarp(stack=raw,link=shm,threads=c2),iwarp(stack=raw,link=shm,threads=c3)' " +
+		"--workload latency,throughput --op send --app-work 5us -s 1K -t 16 --warmup 5ms", Slice: 50 * time.Millisecond}
 	fWork = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm,threads=c2),iwarp(stack=raw,link=shm,threads=c3)' " +
 		"--workload latency --op send -s 1K --rate 20000 --app-work 50us --warmup 5ms", Slice: 500 * time.Millisecond}
 	fSchemes = &Run{Args: "run --transport 'iwarp(stack=raw,link=shm),iwarp(stack=sequential,link=shm),iwarp' " +

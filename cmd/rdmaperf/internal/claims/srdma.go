@@ -13,10 +13,9 @@ var (
 		"--warmup 5ms", Slice: 30 * time.Millisecond}
 	sFlows = &Run{Args: "run --transport 'sched+iwarp,sched(scope=device)+iwarp' --workload hol --op write " +
 		"--hol-arm two-qp --bulk-size 1M --warmup 5ms", Slice: 30 * time.Millisecond}
-	sSlices = &Run{Args: "run --transport 'sched(slice=2K,window=64K)+iwarp,sched(slice=16K,window=64K)+iwarp," +
-		"sched(slice=16K,window=1M)+iwarp' --workload hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 4 " +
-		"--warmup 5ms",
-		Slice: 30 * time.Millisecond}
+	sSlices = &Run{Args: "run --transport " +
+		"'sched(slice=2K,window=64K)+iwarp,sched(slice=16K,window=64K)+iwarp,sched(slice=16K,window=1M)+iwarp' --workload " +
+		"hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 4 --warmup 5ms", Slice: 30 * time.Millisecond}
 	sBulk = &Run{Args: "run --transport 'iwarp,sched+iwarp,sched(slice=1K,window=4K)+iwarp' --workload throughput " +
 		"--op write -s 64K,1M -t 16 --warmup 5ms", Slice: 30 * time.Millisecond}
 	sLow = &Run{Args: "run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation --high-load 120",

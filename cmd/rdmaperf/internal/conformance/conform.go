@@ -271,8 +271,7 @@ func conformError(ctx context.Context, results []conform.Report) error {
 		if len(red) > show {
 			more = fmt.Sprintf(" and %d more", len(red)-show)
 		}
-		errs = append(errs, fmt.Errorf("%d not passed: %s%s", len(red), strings.Join(red[:min(show, len(red))], ", "),
-			more))
+		errs = append(errs, fmt.Errorf("%d not passed: %s%s", len(red), strings.Join(red[:min(show, len(red))], ", "), more))
 	}
 	if ctx.Err() != nil {
 		errs = append(errs, errors.New("interrupted; the remaining cases are notrun"))

@@ -82,8 +82,7 @@ func TestCountersMove(t *testing.T) {
 func TestTCPCounters(t *testing.T) {
 	h := Host{Root: fstest.MapFS{
 		"proc/net/snmp": file(
-			"Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn InSegs RetransSegs InErrs\nTcp: 200 -1 9 17 0\nUdp: " +
-				"InErrs\nUdp: 4"),
+			"Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn InSegs RetransSegs InErrs\nTcp: 200 -1 9 17 0\nUdp: InErrs\nUdp: 4"),
 		"proc/net/netstat": file("TcpExt: SyncookiesSent TCPTimeouts\nTcpExt: 1 6\nIpExt: InNoRoutes\nIpExt: 3"),
 	}}
 	want := []reports.DeviceCounters{{Device: TCPDevice, Counters: map[string]int64{"RetransSegs": 17, "InErrs": 0,

@@ -58,8 +58,7 @@ func (r *Report) writeTables(b *bufio.Writer) {
 		for k := range d.Ports {
 			p := &d.Ports[k]
 			number := strconv.Itoa(p.Number)
-			ports = append(ports, append([]string{d.Name, number, p.stateText(), p.LinkLayer, p.Rate, figure(p.MTU)},
-				about...))
+			ports = append(ports, append([]string{d.Name, number, p.stateText(), p.LinkLayer, p.Rate, figure(p.MTU)}, about...))
 			for _, g := range p.GIDs {
 				gids = append(gids, []string{d.Name, number, strconv.Itoa(g.Index), g.GID, g.Type, g.NetDev})
 			}

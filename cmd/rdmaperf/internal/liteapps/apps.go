@@ -156,8 +156,7 @@ func newLiteWordCount(o *liteOptions) *cobra.Command {
 				for _, w := range words[:min(top, len(words))] {
 					line += fmt.Sprintf("%s %d  ", w, got[w])
 				}
-				a.details = []string{fmt.Sprintf("words      %d different; files taken by each node: %v", len(got),
-					taken), line}
+				a.details = []string{fmt.Sprintf("words      %d different; files taken by each node: %v", len(got), taken), line}
 				return nil
 			})
 		},
@@ -200,8 +199,7 @@ func newLitePageRank(o *liteOptions) *cobra.Command {
 					return err
 				}
 				a.same = slices.Equal(got, want)
-				a.rate = fmt.Sprintf("%d iterations, %.0f edges a second", iterations,
-					perSecond(g.Edges*iterations, a.took))
+				a.rate = fmt.Sprintf("%d iterations, %.0f edges a second", iterations, perSecond(g.Edges*iterations, a.took))
 				order := make([]int, len(got))
 				for v := range order {
 					order[v] = v

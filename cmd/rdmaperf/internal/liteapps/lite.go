@@ -72,8 +72,7 @@ func (a *liteApp) print(w io.Writer, o *liteOptions, stack string) error {
 	if !a.same {
 		verdict = "DIFFERENT"
 	}
-	fmt.Fprintf(w, "  check      %s as on a single machine, which took %s\n", verdict,
-		a.alone.Round(10*time.Microsecond))
+	fmt.Fprintf(w, "  check      %s as on a single machine, which took %s\n", verdict, a.alone.Round(10*time.Microsecond))
 	fmt.Fprintf(w, "  lines      %d of code, %d of them use LITE\n", all, tier)
 	if !a.same {
 		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "lite " + a.name,

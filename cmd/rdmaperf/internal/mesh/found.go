@@ -127,8 +127,7 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 		for i := range doc.Results {
 			d := reports.DetailOf[results.Mesh](&doc.Results[i])
 			if d != nil && d.Failed != "" && !d.Gone {
-				failed = append(failed, fmt.Sprintf("%s from rank %d to %d: %s", d.Measure, d.From, d.To,
-					view.Printable(d.Failed)))
+				failed = append(failed, fmt.Sprintf("%s from rank %d to %d: %s", d.Measure, d.From, d.To, view.Printable(d.Failed)))
 			}
 		}
 		f.shorten(upTo(0, len(failed)), func(i int) { add(2, "%s", failed[i]) }, add)

@@ -237,8 +237,7 @@ func (c *Command) Result(w io.Writer, r *reports.Result, reached *Limits) error 
 		line = fmt.Sprintf(" %-7d       %d            %-7.2f        %-7.2f", v.size, v.iterations, v.avg, v.tps)
 	case c.Test.latency:
 		line = fmt.Sprintf(" %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     "+
-			"\t%-7.2f\t\t%-7.2f \t\t%-7.2f",
-			v.size, v.iterations, v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999)
+			"\t%-7.2f\t\t%-7.2f \t\t%-7.2f", v.size, v.iterations, v.min, v.max, v.typical, v.avg, v.stdev, v.p99, v.p999)
 	case c.fine(v.average):
 		line = fmt.Sprintf(" %-7d    %d           %-7.6f            %-7.6f            %-7.6f", v.size, v.iterations, v.peak,
 			v.average, v.rate)

@@ -104,8 +104,7 @@ func (m Machine) Far(device string, node, client, server int) string {
 	}
 	for _, cpu := range []int{client, server} {
 		if n := m.nodeOfCPU(cpu); cpu >= 0 && n >= 0 && n != node {
-			return fmt.Sprintf("CPU %d is on NUMA node %d and %s on node %d: data crosses between them", cpu, n,
-				device, node)
+			return fmt.Sprintf("CPU %d is on NUMA node %d and %s on node %d: data crosses between them", cpu, n, device, node)
 		}
 	}
 	return ""

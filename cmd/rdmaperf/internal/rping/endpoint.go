@@ -131,8 +131,7 @@ func (e *endpoint) recv(ctx context.Context, step string) (Advert, error) {
 	wc := e.recvd[0]
 	e.recvd = e.recvd[:copy(e.recvd, e.recvd[1:])]
 	if wc.ByteLen > AdvertLen { // more than was posted: the provider is broken
-		return Advert{}, fmt.Errorf("%s: %d bytes in a receive of %d: %w", step, wc.ByteLen, AdvertLen,
-			rdma.ErrProtocol)
+		return Advert{}, fmt.Errorf("%s: %d bytes in a receive of %d: %w", step, wc.ByteLen, AdvertLen, rdma.ErrProtocol)
 	}
 	at := int(wc.ID) * AdvertLen
 	a, err := ParseAdvert(e.ctl.buf.Bytes()[at : at+int(wc.ByteLen)])

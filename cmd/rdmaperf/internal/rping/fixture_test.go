@@ -47,8 +47,7 @@ var providers = []struct {
 		return newRig(t, must(iwarp.Open(iwarp.Config{}))(t), must(iwarp.Open(iwarp.Config{}))(t), "127.0.0.1:0")
 	}},
 	{"iwarp rev 1", func(t testing.TB) rig {
-		return newRig(t, must(iwarp.Open(iwarp.Config{}))(t), must(iwarp.Open(iwarp.Config{Revision: 1}))(t),
-			"127.0.0.1:0")
+		return newRig(t, must(iwarp.Open(iwarp.Config{}))(t), must(iwarp.Open(iwarp.Config{Revision: 1}))(t), "127.0.0.1:0")
 	}},
 	{"iwarp nocrc markers p2p", func(t testing.TB) rig {
 		return newRig(t, must(iwarp.Open(iwarp.Config{NoCRC: true, Markers: true}))(t),

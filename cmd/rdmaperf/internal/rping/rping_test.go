@@ -319,8 +319,7 @@ func TestBadServersAreNamed(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	overTwo(t, func(t *testing.T, r rig) {
-		addr := must(r.passive.Listen(context.Background(),
-			r.ln.Addr()[:strings.LastIndexByte(r.ln.Addr(), ':')]+":0", 1))(t)
+		addr := must(r.passive.Listen(context.Background(), r.ln.Addr()[:strings.LastIndexByte(r.ln.Addr(), ':')]+":0", 1))(t)
 		check(t, addr.Close())
 		_, err := Ping(context.Background(), r.active, ClientConfig{Addr: addr.Addr(), Timeout: 2 * time.Second})
 		if !errors.Is(err, rdma.ErrUnreachable) {

@@ -125,8 +125,7 @@ func (o *Options) serveTarget(ctx context.Context, l net.Listener, s *engine.Ser
 			return openTarget(spec, variant)
 		},
 		Allow: func(addr netip.Addr) bool {
-			return len(s.Allow) == 0 ||
-				slices.ContainsFunc(s.Allow, func(p netip.Prefix) bool { return p.Contains(addr) })
+			return len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 		},
 	})
 	if err != nil {
