@@ -20,10 +20,7 @@ func TestNoDeferredFunctionUsesAResultThatIsNil(t *testing.T) {
 	fset := token.NewFileSet()
 	for _, p := range list(t) {
 		for _, name := range append(p.GoFiles, p.CgoFiles...) {
-			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := need(parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0))(t)
 			for _, at := range nilResults(f) {
 				t.Errorf("%v: %s is nil here where a deferred function uses it", fset.Position(at.Pos()), at.Name)
 			}
@@ -178,18 +175,12 @@ func settersOf(t *testing.T) (fields map[string][]string, sets map[string]int) {
 		}
 		var files []*ast.File
 		for _, file := range p.GoFiles {
-			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := need(parser.ParseFile(fset, filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution))(t)
 			files = append(files, f)
 		}
 		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{},
 			Selections: map[*ast.SelectorExpr]*types.Selection{}}
-		checked, err := (&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, info)
-		if err != nil {
-			t.Fatal(err)
-		}
+		checked := need((&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, info))(t)
 		if home {
 			for _, name := range checked.Scope().Names() {
 				fields[strings.TrimPrefix(p.ImportPath, module)+"."+name] = fieldsOf(checked.Scope().Lookup(name).Type())

@@ -60,9 +60,7 @@ func list(t *testing.T, flags ...string) (all []pkg) {
 	}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
 		var p pkg
-		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dec.Decode(&p))
 		all = append(all, p)
 	}
 	return all

@@ -21,17 +21,25 @@ import (
 func TestTheLabsLedgersAreInOrder(t *testing.T) {
 	for file, cases := range map[string][]conform.Case{"lab/ledger.json": conform.Catalogue(),
 		"lab/wire.json": suite.Catalogue()} {
-		t.Run(file, func(t *testing.T) { checkLedger(t, file, cases) })
+		f := need(os.Open(file))(t)
+		defer f.Close()
+		l := need(conform.ReadLedger(f))(t)
+		for _, e := range l.Stale(cases) {
+			t.Errorf("%s: no case is called %q", file, e.Case)
+		}
+		for i, e := range l.Entries {
+			if e.Sometimes && e.Got == "" {
+				t.Errorf("%s, entry %d, %s on %s: what depends on the moment has to name the failure", file, i+1, e.Case,
+					e.Transport)
+			}
+		}
 	}
 }
 
 // TestHazardsOfTheLabAreCases: what kernels die of is a case that is marked as a hazard,
 // or runs beside those that are not.
 func TestHazardsOfTheLabAreCases(t *testing.T) {
-	b, err := os.ReadFile("lab/wire.hazards")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(os.ReadFile("lab/wire.hazards"))(t)
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -49,43 +57,17 @@ func TestHazardsOfTheLabAreCases(t *testing.T) {
 	}
 }
 
-func checkLedger(t *testing.T, file string, cases []conform.Case) {
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	l, err := conform.ReadLedger(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range l.Stale(cases) {
-		t.Errorf("no case is called %q", e.Case)
-	}
-	for i, e := range l.Entries {
-		if e.Sometimes && e.Got == "" {
-			t.Errorf("entry %d, %s on %s: what depends on the moment has to name the failure", i+1, e.Case, e.Transport)
-		}
-	}
-}
-
 // A guest of the lab ends when the run that booted it is killed, and when whoever started
 // that run is. Nothing is booted: a stand-in for QEMU sleeps and says its process.
 func TestGuestsDieWithTheirCaller(t *testing.T) {
 	if _, err := exec.LookPath("setpriv"); err != nil {
 		t.Skip("no setpriv (util-linux)")
 	}
-	host, err := filepath.Abs("lab/host")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := need(filepath.Abs("lab/host"))(t)
 	for _, who := range []string{"the run", "its caller", "timeout"} {
 		t.Run(who, func(t *testing.T) {
 			dir := t.TempDir()
-			complaints, err := os.Create(filepath.Join(dir, "stderr"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			complaints := need(os.Create(filepath.Join(dir, "stderr")))(t)
 			defer complaints.Close()
 			ended := make(chan error, 1)
 			said := func(name string) int {
@@ -126,18 +108,14 @@ qemu 600 tcg / /dev/null
 			caller := exec.Command("bash", "-c", `"$0" & echo $$ >"$1"; wait`, run, filepath.Join(dir, "caller"))
 			caller.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 			caller.Stderr = complaints
-			if err := caller.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, caller.Start())
 			go func() { ended <- caller.Wait(); close(ended) }()
 			defer func() { <-ended }()
 			defer caller.Process.Kill()
 			guest := said("guest")
 			defer syscall.Kill(guest, syscall.SIGKILL) // it is gone already
 			killed := map[string]string{"the run": "run-is", "its caller": "caller", "timeout": "timeout"}[who]
-			if err := syscall.Kill(said(killed), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Kill(said(killed), syscall.SIGKILL))
 			for end := time.Now().Add(20 * time.Second); alive(guest); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("the guest lives on")
@@ -150,9 +128,5 @@ qemu 600 tcg / /dev/null
 // alive tells whether a process runs: one that nobody waited for does not.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return !strings.HasPrefix(rest, "Z")
+	return err == nil && !strings.Contains(string(b), ") Z ")
 }

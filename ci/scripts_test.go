@@ -2,6 +2,7 @@ package ci
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -32,20 +33,33 @@ func script(t *testing.T, summary, name string, args ...string) (code int, outpu
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-func write(t *testing.T, name, text string) string {
+// must ends the test with an error.
+func must(t *testing.T, err error) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	must(t, os.WriteFile(name, []byte(text), 0o755))
 	return name
 }
 
 func TestScriptsRefuseWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
-		"release --bogus", "release --version", "release --version a/b",
-		"report", "report --bogus dir", "report --ledger", "summary", "summary title", "publish", "publish v1",
-		"publish --dry-run",
-		"action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5",
+		"release --bogus", "release --version", "release --version a/b", "report", "report --bogus dir", "report --ledger",
+		"summary", "summary title", "publish", "publish v1", "publish --dry-run", "action/install", "action/install --bogus x d", "action/install --version a/b d", "action/devices mlx5",
 		"action/measure", "action/measure --bogus", "action/measure --bogus x d", "action/measure a b",
 		"action/measure --ledger /none d",
 		"build-lwip", "build-lwip --bogus d", "build-lwip --mss 100 d", "build-lwip --window 96K d",
@@ -68,9 +82,7 @@ func TestInstallChecksWhatItDownloads(t *testing.T) {
 		t.Skip("curl is not here")
 	}
 	base := t.TempDir()
-	if err := os.Mkdir(filepath.Join(base, "v9.8.7"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(base, "v9.8.7"), 0o755))
 	name := "rdmaperf-v9.8.7-linux-" + arch + "-glibc"
 	publish := func(says string) {
 		text := "#!/bin/sh\necho rdmaperf " + says + " go1.26\n"
@@ -160,14 +172,9 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 	} {
 		t.Setenv("STDERR", c.err)
 		for k, v := range map[string]string{"RUN_CODE": c.run, "CONFORM_CODE": c.conform, "COMPARE_CODE": c.compare} {
-			if v == "" {
-				v = "0"
-			}
-			t.Setenv(k, v)
+			t.Setenv(k, cmp.Or(v, "0"))
 		}
-		if err := os.WriteFile(log, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(log, nil, 0o644))
 		dir := filepath.Join(t.TempDir(), "out")
 		code, out := script(t, "", "action/measure", append(c.args, dir)...)
 		if xml, err := os.ReadFile(filepath.Join(dir, "thresholds.xml")); c.cases != "" &&
@@ -177,10 +184,7 @@ case $1 in run) exit "${RUN_CODE-0}" ;; conform) exit "${CONFORM_CODE-0}" ;; com
 		if code != c.want {
 			t.Errorf("%s: exit %d, want %d:\n%s", c.name, code, c.want, out)
 		}
-		said, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := need(os.ReadFile(log))(t)
 		for _, want := range c.says {
 			if !strings.Contains(string(said), want) {
 				t.Errorf("%s: no %q among\n%s", c.name, want, said)
@@ -203,8 +207,8 @@ func TestSummary(t *testing.T) {
 	if code != 0 || out != "" || err != nil || string(got) != want {
 		t.Errorf("exit %d, output %q, error %v, summary\n%s\nwant\n%s", code, out, err, got, want)
 	}
-	if _, out := script(t, "", "summary", "--with", fake, "Title",
-		here); out != "## Title\n\ntable of report --format markdown "+here+"\n" {
+	_, out = script(t, "", "summary", "--with", fake, "Title", here)
+	if out != "## Title\n\ntable of report --format markdown "+here+"\n" {
 		t.Errorf("without a job it prints %q", out)
 	}
 	write(t, fake, "#!/bin/sh\nseq 300000\n")
@@ -216,12 +220,7 @@ func TestSummary(t *testing.T) {
 }
 
 // dist makes what ci/release leaves, of tiny files.
-func dist(t *testing.T, arch string, static string) string {
-	t.Helper()
-	return distOf(t, "v1", arch, static)
-}
-
-func distOf(t *testing.T, version, arch, static string) string {
+func dist(t *testing.T, version, arch, static string) string {
 	t.Helper()
 	dir := t.TempDir()
 	var sums strings.Builder
@@ -237,7 +236,7 @@ func distOf(t *testing.T, version, arch, static string) string {
 }
 
 func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
-	amd64, arm64 := dist(t, "amd64", "static"), dist(t, "arm64", "static")
+	amd64, arm64 := dist(t, "v1", "amd64", "static"), dist(t, "v1", "arm64", "static")
 	out := filepath.Join(t.TempDir(), "all")
 	if code, text := script(t, "", "publish", "--dry-run", out, "v1", amd64, arm64); code != 0 ||
 		!strings.Contains(text, "not published") {
@@ -248,14 +247,14 @@ func TestPublishGathersOnlyWhatAgrees(t *testing.T) {
 		strings.Count(string(sums), " BUILD-") != 2 {
 		t.Errorf("error %v, sums of\n%s", err, sums)
 	}
-	damaged := dist(t, "arm64", "static")
+	damaged := dist(t, "v1", "arm64", "static")
 	write(t, filepath.Join(damaged, "rdmaperf-v1-linux-arm64-glibc"), "other")
 	for _, test := range []struct {
 		why   string
 		dists []string
 		want  string
 	}{
-		{"another machine built other bytes", []string{amd64, dist(t, "arm64", "other")},
+		{"another machine built other bytes", []string{amd64, dist(t, "v1", "arm64", "other")},
 			"not the same from every machine"},
 		{"a file differs from its checksum", []string{amd64, damaged}, "is damaged"},
 		{"one machine is missing", []string{amd64}, "linux-arm64-glibc is missing"},
@@ -285,8 +284,8 @@ func TestPublishMovesTheMajorTag(t *testing.T) {
 		calls := filepath.Join(bin, "calls")
 		write(t, filepath.Join(bin, "gh"),
 			fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\n[ %v = true ] || [ \"$4\" != PATCH ]\n", calls, c.isThere))
-		cmd := exec.Command("./publish", c.version, distOf(t, c.version, "amd64", "static"),
-			distOf(t, c.version, "arm64", "static"))
+		cmd := exec.Command("./publish", c.version, dist(t, c.version, "amd64", "static"),
+			dist(t, c.version, "arm64", "static"))
 		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/r", "GITHUB_SHA=c0ffee")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", c.version, err, out)

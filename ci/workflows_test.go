@@ -96,25 +96,26 @@ func workflowFaults(text []byte, pins map[string]string, runnable func(path stri
 	return faults
 }
 
-func TestWorkflowsKeepTheRules(t *testing.T) {
+// runnable tells whether a file of this tree is there to be run.
+func runnable(path string) bool {
+	info, err := os.Stat(filepath.Join("..", path))
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// checkWorkflows reports the faults of all workflows, and returns what they pin.
+func checkWorkflows(t *testing.T) map[string]string {
+	t.Helper()
 	files, err := filepath.Glob("../.github/workflows/*")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%d workflows, error %v", len(files), err)
 	}
-	runnable := func(path string) bool {
-		info, err := os.Stat(filepath.Join("..", path))
-		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-	}
 	pins := map[string]string{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, fault := range workflowFaults(text, pins, runnable) {
+		for _, fault := range workflowFaults(need(os.ReadFile(file))(t), pins, runnable) {
 			t.Errorf("%s: %s", filepath.Base(file), fault)
 		}
 	}
+	return pins
 }
 
 func TestWorkflowRulesFindFaults(t *testing.T) {
@@ -165,7 +166,7 @@ jobs:
 
 // actionFaults lists what breaks a rule in an action for others. Its commands are of
 // several lines, as inputs become options there, and are short: the work is in scripts.
-func actionFaults(text []byte, pins map[string]string, runnable func(path string) bool) []string {
+func actionFaults(text []byte, pins map[string]string) []string {
 	var a struct {
 		Inputs map[string]struct {
 			Description string `yaml:"description"`
@@ -228,28 +229,10 @@ func actionFaults(text []byte, pins map[string]string, runnable func(path string
 	return faults
 }
 
-func TestActionKeepsTheRules(t *testing.T) {
-	text, err := os.ReadFile("../action.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pins := map[string]string{}
-	files, err := filepath.Glob("../.github/workflows/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runnable := func(path string) bool {
-		info, err := os.Stat(filepath.Join("..", path))
-		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-	}
-	for _, file := range files { // pins of both are the same
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		workflowFaults(b, pins, runnable)
-	}
-	for _, fault := range actionFaults(text, pins, runnable) {
+func TestWorkflowsAndActionKeepTheRules(t *testing.T) {
+	text := need(os.ReadFile("../action.yml"))(t)
+	pins := checkWorkflows(t) // of both are the same
+	for _, fault := range actionFaults(text, pins) {
 		t.Error(fault)
 	}
 	for _, test := range []struct{ old, new, want string }{
@@ -264,7 +247,7 @@ func TestActionKeepsTheRules(t *testing.T) {
 		{"    default: rxe siw\n", "", "no default"},
 	} {
 		bent := strings.Replace(string(text), test.old, test.new, 1)
-		faults := strings.Join(actionFaults([]byte(bent), pins, runnable), "\n")
+		faults := strings.Join(actionFaults([]byte(bent), pins), "\n")
 		if bent == string(text) || !strings.Contains(faults, test.want) {
 			t.Errorf("%q for %q: faults %q, want one with %q", test.new, test.old, faults, test.want)
 		}
@@ -273,14 +256,8 @@ func TestActionKeepsTheRules(t *testing.T) {
 
 // The page of pipelines names every input with its default.
 func TestActionIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../action.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../docs/how-to/pipeline.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile("../action.yml"))(t)
+	page := need(os.ReadFile("../docs/how-to/pipeline.md"))(t)
 	var a struct {
 		Inputs map[string]struct{ Default string } `yaml:"inputs"`
 	}
