@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,12 +52,12 @@ func (p *pipes) dial() net.Conn {
 // actor is a simulated rank: what it does with a task.
 type actor func(t *Task, c *conn) *Done
 
-// wellBehaved has the figures of a pair by a function of its two ranks.
+// wellBehaved has the figures of a pair by a function of its two ranks; nil: none is slow.
 func wellBehaved(slow func(from, to int) bool) actor {
 	return func(t *Task, _ *conn) *Done {
 		d := &Done{ID: t.ID}
 		factor := 1.0
-		if slow(t.From, t.To) {
+		if slow != nil && slow(t.From, t.To) {
 			factor = 4
 		}
 		for _, p := range t.Points {
@@ -72,8 +73,6 @@ func wellBehaved(slow func(from, to int) bool) actor {
 		return d
 	}
 }
-
-func none(int, int) bool { return false }
 
 // play is a rank until it is released; it returns why it was refused.
 func play(c *conn, h *Hello, act actor) (refused string) {
@@ -112,27 +111,47 @@ func simStack() Stack {
 		Measures: []string{results.Latency, results.Bandwidth}, Bad: []float64{2, 0.5}}
 }
 
-// simulate runs a mesh of n such ranks.
-func simulate(t testing.TB, n int, rounds [][]verdict.Link, limit time.Duration, act func(r int) actor) *coordinator {
-	t.Helper()
-	p := newPipes()
-	for r := range n {
-		go func() { play(newConn(p.dial()), hello(r, n), act(r)) }()
-	}
-	return coordinated(t, p, n, simStack(), limit, rounds, []int{1, 2})
+// sim is a mesh of n simulated ranks. What is not given is: the stack sim, all rounds, shifts by 1 and 2, a minute for a
+// task, and ranks that are well-behaved.
+type sim struct {
+	n      int
+	stack  *Stack
+	rounds [][]verdict.Link
+	shifts []int
+	limit  time.Duration
+	slow   func(from, to int) bool
+	act    func(h *Hello) actor // may also change what the rank says of itself
 }
 
-// coordinated is the coordinator of n ranks that came by p, which has measured them.
-func coordinated(t testing.TB, p *pipes, n int, stack Stack, limit time.Duration, rounds [][]verdict.Link,
-	shifts []int) *coordinator {
+// run is the coordinator of the ranks, which has measured them.
+func (s sim) run(t testing.TB) *coordinator {
 	t.Helper()
-	members, missing := gather(context.Background(), p, n, "k")
+	if s.stack == nil {
+		stack := simStack()
+		s.stack = &stack
+	}
+	if s.rounds == nil {
+		s.rounds = verdict.All(s.n)
+	}
+	p := newPipes()
+	for r := range s.n {
+		h := hello(r, s.n)
+		act := wellBehaved(s.slow)
+		if s.act != nil {
+			act = s.act(h)
+		}
+		go func() { play(newConn(p.dial()), h, act) }()
+	}
+	members, missing := gather(context.Background(), p, s.n, "k")
 	if len(missing) > 0 {
 		t.Fatalf("missing: %v", missing)
 	}
-	c := newCoordinator(members, []byte("token"), []Stack{stack}, limit)
+	c := newCoordinator(members, []byte("token"), []Stack{*s.stack}, cmp.Or(s.limit, time.Minute))
 	defer c.end()
-	if err := c.rounds(context.Background(), rounds, shifts); err != nil {
+	if s.shifts == nil {
+		s.shifts = []int{1, 2}
+	}
+	if err := c.rounds(context.Background(), s.rounds, s.shifts); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -145,17 +164,15 @@ func TestAPathThatIsSlowOnSomeConnectionsIsTriedOnMany(t *testing.T) {
 		3: "the path between n1 and n4 is slow on 22 of 70 connections, as if one of several equal paths were",
 	} {
 		var there, back atomic.Int64
-		c := simulate(t, 6, verdict.All(6), time.Minute, func(int) actor {
-			return wellBehaved(func(from, to int) bool {
-				switch {
-				case from == 1 && to == 4:
-					return (there.Add(1)-1)%every == 0
-				case from == 4 && to == 1:
-					return (back.Add(1)-1)%every == 0
-				}
-				return false
-			})
-		})
+		c := sim{n: 6, slow: func(from, to int) bool {
+			switch {
+			case from == 1 && to == 4:
+				return (there.Add(1)-1)%every == 0
+			case from == 4 && to == 1:
+				return (back.Add(1)-1)%every == 0
+			}
+			return false
+		}}.run(t)
 		s := results.Summarise(c.results)
 		if len(s.Findings) != 1 || s.Sentence(&s.Findings[0]) != want {
 			t.Errorf("one of %d: %v", every, s.Findings)
@@ -170,12 +187,10 @@ func TestAPathThatIsSlowOnSomeConnectionsIsTriedOnMany(t *testing.T) {
 func TestAPathIsNotSlowWhereAllPairsAreForAWhile(t *testing.T) {
 	const n = 6
 	var tasks atomic.Int64
-	c := simulate(t, n, verdict.All(n), time.Minute, func(int) actor {
-		return wellBehaved(func(from, to int) bool {
-			first := tasks.Add(1) <= n*(n-1) // a task for each direction
-			return !first || from+to == 5 && from*to == 4
-		})
-	})
+	c := sim{n: n, slow: func(from, to int) bool {
+		first := tasks.Add(1) <= n*(n-1) // a task for each direction
+		return !first || from+to == 5 && from*to == 4
+	}}.run(t)
 	if s := results.Summarise(c.results); len(s.Findings) != 0 {
 		t.Errorf("%v", s.Findings)
 	}
@@ -188,13 +203,10 @@ func TestAPathIsNotSlowWhereAllPairsAreForAWhile(t *testing.T) {
 func TestPairsWithoutAnAddressFamilyInCommonAreLeftOut(t *testing.T) {
 	const n = 4
 	families := [n][]string{{"IPv4", "IPv6"}, {"IPv4"}, {"IPv6"}, nil} // of the last nothing is known
-	p := newPipes()
-	for r := range n {
-		h := hello(r, n)
-		h.Families = map[string][]string{"sim": families[r]}
-		go func() { play(newConn(p.dial()), h, wellBehaved(none)) }()
-	}
-	c := coordinated(t, p, n, simStack(), time.Minute, verdict.All(n), nil)
+	c := sim{n: n, act: func(h *Hello) actor {
+		h.Families = map[string][]string{"sim": families[h.Rank]}
+		return wellBehaved(nil)
+	}}.run(t)
 	pairs := map[verdict.Link]bool{}
 	for i := range c.results {
 		d := c.results[i].Detail.(*results.Mesh)
@@ -236,7 +248,7 @@ func findings(c *coordinator) string { return fmt.Sprint(results.Summarise(c.res
 
 func TestEachPairIsMeasuredInBothDirections(t *testing.T) {
 	const n = 7
-	c := simulate(t, n, verdict.All(n), time.Minute, func(int) actor { return wellBehaved(none) })
+	c := sim{n: n}.run(t)
 	seen := map[string]int{}
 	for i := range c.results {
 		d := c.results[i].Detail.(*results.Mesh)
@@ -255,9 +267,7 @@ func TestEachPairIsMeasuredInBothDirections(t *testing.T) {
 }
 
 func TestASlowHostIsNamedAndMeasuredAgain(t *testing.T) {
-	c := simulate(t, 8, verdict.All(8), time.Minute, func(int) actor {
-		return wellBehaved(func(from, to int) bool { return from == 5 || to == 5 })
-	})
+	c := sim{n: 8, slow: func(from, to int) bool { return from == 5 || to == 5 }}.run(t)
 	s := results.Summarise(c.results)
 	if got := findings(c); got != "[host [5]]" || s.Sentence(&s.Findings[0]) != "n5 is slow in both directions" {
 		t.Fatalf("found %s, %q", got, s.Sentence(&s.Findings[0]))
@@ -269,67 +279,50 @@ func TestASlowHostIsNamedAndMeasuredAgain(t *testing.T) {
 	}
 }
 
-func TestARankThatEndsCostsItsPairs(t *testing.T) {
-	const n = 6
-	c := simulate(t, n, verdict.All(n), time.Minute, func(r int) actor {
-		if r != 2 {
-			return wellBehaved(none)
+// A rank that ends, or that hangs until a deadline, costs its pairs and no others.
+func TestALostRankCostsItsPairs(t *testing.T) {
+	const n, lost = 6, 2
+	for why, act := range map[string]actor{
+		"it ended":                 func(_ *Task, c *conn) *Done { c.Close(); return &Done{} },
+		"did not end within 300ms": func(*Task, *conn) *Done { return nil },
+	} {
+		c := sim{n: n, limit: 300 * time.Millisecond, act: func(h *Hello) actor {
+			if h.Rank != lost {
+				return wellBehaved(nil)
+			}
+			return act
+		}}.run(t)
+		if gone := c.gone(); len(gone) != 1 || !strings.Contains(gone[lost], why) {
+			t.Errorf("%s: gone: %v", why, gone)
 		}
-		return func(_ *Task, c *conn) *Done { c.Close(); return &Done{} }
-	})
-	if gone := c.gone(); len(gone) != 1 || gone[2] != "it ended" {
-		t.Errorf("gone: %v", gone)
-	}
-	checkLost(t, c, n, 2)
-}
-
-func TestARankThatHangsCostsADeadline(t *testing.T) {
-	const n = 6
-	c := simulate(t, n, verdict.All(n), 300*time.Millisecond, func(r int) actor {
-		if r != 3 {
-			return wellBehaved(none)
+		good := map[verdict.Link]bool{}
+		for i := range c.results {
+			d := c.results[i].Detail.(*results.Mesh)
+			if d.Failed == "" {
+				good[verdict.LinkOf(d.From, d.To)] = true
+			} else if d.From != lost && d.To != lost || !d.Gone {
+				t.Errorf("%s: %+v failed", why, d)
+			}
 		}
-		return func(*Task, *conn) *Done { return nil }
-	})
-	if gone := c.gone(); len(gone) != 1 || !strings.Contains(gone[3], "did not end within 300ms") {
-		t.Errorf("gone: %v", gone)
-	}
-	checkLost(t, c, n, 3)
-}
-
-// checkLost wants all pairs but those of a rank.
-func checkLost(t *testing.T, c *coordinator, n, rank int) {
-	t.Helper()
-	good := map[verdict.Link]bool{}
-	for i := range c.results {
-		d := c.results[i].Detail.(*results.Mesh)
-		of := d.From == rank || d.To == rank
-		if d.Failed == "" {
-			good[verdict.LinkOf(d.From, d.To)] = true
-		} else if !of || !d.Gone {
-			t.Errorf("%+v failed", d)
+		if want := (n - 1) * (n - 2) / 2; len(good) < want {
+			t.Errorf("%s: %d pairs have figures, want %d", why, len(good), want)
 		}
-	}
-	if want := (n - 1) * (n - 2) / 2; len(good) < want {
-		t.Errorf("%d pairs have figures, want %d", len(good), want)
-	}
-	if got := findings(c); got != "[]" {
-		t.Errorf("found %s", got)
+		if got := findings(c); got != "[]" {
+			t.Errorf("%s: found %s", why, got)
+		}
 	}
 }
 
 // A rank that no other reaches and that answers rank 0 has lost its paths and not its life.
 func TestARankThatOthersDoNotReachIsABadHost(t *testing.T) {
-	const n = 6
-	c := simulate(t, n, verdict.All(n), time.Minute, func(int) actor {
-		good := wellBehaved(none)
+	c := sim{n: 6, act: func(*Hello) actor {
 		return func(task *Task, c *conn) *Done {
 			if task.From == 1 || task.To == 1 {
 				return &Done{ID: task.ID, Code: reports.ExitPeer, Error: "no answer within 5s"}
 			}
-			return good(task, c)
+			return wellBehaved(nil)(task, c)
 		}
-	})
+	}}.run(t)
 	if gone := c.gone(); len(gone) != 0 {
 		t.Errorf("gone: %v", gone)
 	}
@@ -341,12 +334,9 @@ func TestARankThatOthersDoNotReachIsABadHost(t *testing.T) {
 func TestPairsOfAMachineWaitForItsProcessors(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
-	p := newPipes()
-	const n = 8
-	for r := range n {
-		h := hello(r, n)
+	sim{n: 8, act: func(h *Hello) actor {
 		h.Machine = "one"
-		act := func(task *Task, c *conn) *Done {
+		return func(task *Task, c *conn) *Done {
 			mu.Lock()
 			now++
 			most = max(most, now)
@@ -355,11 +345,10 @@ func TestPairsOfAMachineWaitForItsProcessors(t *testing.T) {
 			mu.Lock()
 			now--
 			mu.Unlock()
-			return wellBehaved(none)(task, c)
+			return wellBehaved(nil)(task, c)
 		}
-		go func() { play(newConn(p.dial()), h, act) }()
-	}
-	if coordinated(t, p, n, simStack(), time.Minute, verdict.All(n), nil); most != 1 {
+	}}.run(t)
+	if most != 1 {
 		t.Errorf("%d pairs at once on two processors, want 1", most)
 	}
 }
@@ -447,9 +436,7 @@ func TestTenThousandRanksAreCoordinated(t *testing.T) {
 		var before syscall.Rusage
 		syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 		rounds := verdict.Nearest(n, 2)
-		c := simulate(t, n, rounds, time.Minute, func(int) actor {
-			return wellBehaved(func(from, to int) bool { return from == 77 || to == 77 })
-		})
+		c := sim{n: n, rounds: rounds, slow: func(from, to int) bool { return from == 77 || to == 77 }}.run(t)
 		syscall.Getrusage(syscall.RUSAGE_SELF, &after)
 		cpu = time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
 		t.Logf("| %d | %d | %.2g s | %d MiB |", n, links(rounds), cpu.Seconds(), after.Maxrss>>10)

@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/launch"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -32,9 +31,8 @@ func TestMeasuresOfManyRanksAtOnceNameWhatPairsDoNot(t *testing.T) {
 		stack.Bad = []float64{0.5, 0.5, 0.5}
 		var mu sync.Mutex
 		var reduced []string
-		p := newPipes()
-		for r := range n {
-			act := func(task *Task, _ *conn) *Done {
+		c := sim{n: n, stack: &stack, shifts: upTo(1, n), act: func(*Hello) actor {
+			return func(task *Task, _ *conn) *Done {
 				d := &Done{ID: task.ID}
 				for _, point := range task.Points {
 					bytes := int64(1e9)
@@ -51,9 +49,7 @@ func TestMeasuresOfManyRanksAtOnceNameWhatPairsDoNot(t *testing.T) {
 				}
 				return d
 			}
-			go func() { play(newConn(p.dial()), hello(r, n), act) }()
-		}
-		c := coordinated(t, p, n, stack, time.Minute, verdict.All(n), upTo(1, n))
+		}}.run(t)
 		s := results.Summarise(c.results)
 		if got := fmt.Sprint(s.Findings); got != "[takes [3]]" {
 			t.Errorf("%s: found %s", m, got)
@@ -98,13 +94,10 @@ func TestAShareOfWhatTheLinkCarriesIsALimit(t *testing.T) {
 	if err := f.Set("share < 90%"); err != nil {
 		t.Fatal(err)
 	}
-	p := newPipes()
-	for r := range 2 {
-		h := hello(r, 2)
-		h.Expected = map[string]float64{"sim": float64(r+1) * 1.25e9} // a pair has that of its worse end
-		go func() { play(newConn(p.dial()), h, wellBehaved(none)) }()
-	}
-	c := coordinated(t, p, 2, simStack(), time.Minute, verdict.All(2), nil)
+	c := sim{n: 2, act: func(h *Hello) actor {
+		h.Expected = map[string]float64{"sim": float64(h.Rank+1) * 1.25e9} // a pair has that of its worse end
+		return wellBehaved(nil)
+	}}.run(t)
 	doc := &reports.Document{Results: c.results}
 	lines, err := reports.CheckThresholds(doc, f.thresholds)
 	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "share 0.8") {

@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,24 +20,22 @@ func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, Results) }
 // documentOf has the bandwidths of pairs; rank 3 has a tenth, and rank 5 to 6 failed.
 func documentOf(n int, rounds [][]verdict.Link) *reports.Document {
 	d := &reports.Document{}
-	for _, round := range rounds {
-		for _, l := range round {
-			for _, p := range []verdict.Pair{{From: l.A, To: l.B}, {From: l.B, To: l.A}} {
-				r := reports.Result{Stack: "iwarp", Label: "soft", Workload: Name, Op: "write", SizeBytes: 1 << 20,
-					Depth: 16, QPs: 1}
-				m := &Mesh{Measure: Bandwidth, From: p.From, To: p.To, FromHost: fmt.Sprintf("n%d", p.From),
-					ToHost: fmt.Sprintf("n%d", p.To), Limit: 0.5}
-				bytes := int64(1e9)
-				if p.From == 3 || p.To == 3 {
-					bytes /= 10
-				}
-				if r.Throughput = reports.NewThroughput(bytes, 1, 1e9); p == (verdict.Pair{From: 5, To: 6}) {
-					r.Throughput, m.Failed = nil, "no answer"
-				}
-				r.Detail = m
-				Results.Apply(&r)
-				d.Results = append(d.Results, r)
+	for _, l := range slices.Concat(rounds...) {
+		for _, p := range []verdict.Pair{{From: l.A, To: l.B}, {From: l.B, To: l.A}} {
+			r := reports.Result{Stack: "iwarp", Label: "soft", Workload: Name, Op: "write", SizeBytes: 1 << 20, Depth: 16,
+				QPs: 1}
+			m := &Mesh{Measure: Bandwidth, From: p.From, To: p.To, FromHost: fmt.Sprintf("n%d", p.From),
+				ToHost: fmt.Sprintf("n%d", p.To), Limit: 0.5}
+			bytes := int64(1e9)
+			if p.From == 3 || p.To == 3 {
+				bytes /= 10
 			}
+			if r.Throughput = reports.NewThroughput(bytes, 1, 1e9); p == (verdict.Pair{From: 5, To: 6}) {
+				r.Throughput, m.Failed = nil, "no answer"
+			}
+			r.Detail = m
+			Results.Apply(&r)
+			d.Results = append(d.Results, r)
 		}
 	}
 	return d

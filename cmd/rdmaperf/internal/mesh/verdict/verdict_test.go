@@ -72,23 +72,15 @@ func simulate(n int, rounds [][]Link, f fault, seed uint64) []Finding {
 			bandwidth.Add(p, gbs)
 		}
 	}
-	for _, round := range rounds {
-		for _, l := range round {
-			measure(l)
-		}
+	for _, l := range slices.Concat(rounds...) {
+		measure(l)
 	}
-	again := Again(n, all)
-	for range 3 {
-		for _, l := range again {
-			measure(l)
-		}
+	for _, l := range slices.Repeat(Again(n, all), 3) {
+		measure(l)
 	}
 	for range Connections / Some {
-		sweep := Sweep(all)
-		for range Some {
-			for _, l := range sweep {
-				measure(l)
-			}
+		for _, l := range slices.Repeat(Sweep(all), Some) {
+			measure(l)
 		}
 	}
 	return Of(all)
@@ -98,10 +90,8 @@ func simulate(n int, rounds [][]Link, f fault, seed uint64) []Finding {
 func TestOneOfSeveralEqualPathsIsFoundByManyConnections(t *testing.T) {
 	for slow, want := range map[int]string{0: "[]", 3: "[]", 6: "[path [1]-[4]]", Connections: "[path [1]-[4]]"} {
 		m := &Measure{Name: "latency", Limit: 2, Whole: true}
-		for _, round := range All(6) {
-			for _, l := range round {
-				m.Add(Pair{l.A, l.B}, 1)
-			}
+		for _, l := range slices.Concat(All(6)...) {
+			m.Add(Pair{l.A, l.B}, 1)
 		}
 		p := Pair{1, 4}
 		m.Values[p] = []float64{9, 1, 9, 1} // bad, and one time of three again
@@ -139,25 +129,20 @@ func TestOneOfSeveralEqualPathsIsFoundByManyConnections(t *testing.T) {
 	}
 }
 
+// With the few pairs of halves a suspect meets two good ranks more, which tells a host from a path.
 func TestPlantedFaultsAreNamedInTenOfTenTrials(t *testing.T) {
-	for _, f := range faults {
-		for _, n := range []int{8, 9, 16, 32} {
-			for seed := range uint64(10) {
-				if got := fmt.Sprint(simulate(n, All(n), f, seed)); got != f.want(n) {
-					t.Errorf("%s, %d ranks, seed %d: %s, want %s", f.name, n, seed, got, f.want(n))
-				}
-			}
-		}
-	}
-}
-
-// With few pairs a suspect meets two good ranks more, which tells a host from a path.
-func TestHalvesNameHostsByFurtherPartners(t *testing.T) {
-	for _, f := range []fault{faults[0], faults[1], faults[3], faults[4]} {
-		for _, n := range []int{8, 9, 64} {
-			for seed := range uint64(10) {
-				if got := fmt.Sprint(simulate(n, Halves(n), f, seed)); got != f.want(n) {
-					t.Errorf("%s, %d ranks, seed %d: %s, want %s", f.name, n, seed, got, f.want(n))
+	for _, c := range []struct {
+		rounds func(int) [][]Link
+		faults []fault
+		ranks  []int
+	}{{All, faults, []int{8, 9, 16, 32}},
+		{Halves, []fault{faults[0], faults[1], faults[3], faults[4]}, []int{8, 9, 64}}} {
+		for _, f := range c.faults {
+			for _, n := range c.ranks {
+				for seed := range uint64(10) {
+					if got := fmt.Sprint(simulate(n, c.rounds(n), f, seed)); got != f.want(n) {
+						t.Errorf("%s, %d ranks, seed %d: %s, want %s", f.name, n, seed, got, f.want(n))
+					}
 				}
 			}
 		}
@@ -172,15 +157,13 @@ func TestTwoRanksHaveNothingToBeComparedWith(t *testing.T) {
 
 func TestAPairThatFailsIsBad(t *testing.T) {
 	m := &Measure{Name: "bandwidth", More: true, Limit: 0.5}
-	for _, round := range All(6) {
-		for _, l := range round {
-			for _, p := range []Pair{{l.A, l.B}, {l.B, l.A}} {
-				v := 1.0
-				if l == (Link{2, 3}) {
-					v = m.Failed()
-				}
-				m.Add(p, v)
+	for _, l := range slices.Concat(All(6)...) {
+		for _, p := range []Pair{{l.A, l.B}, {l.B, l.A}} {
+			v := 1.0
+			if l == (Link{2, 3}) {
+				v = m.Failed()
 			}
+			m.Add(p, v)
 		}
 	}
 	for _, l := range Again(6, []*Measure{m}) {
@@ -197,14 +180,12 @@ func TestPairsOfAnotherClassAreNotCompared(t *testing.T) {
 	m := &Measure{Name: "bandwidth", More: true, Limit: 0.5, Class: func(p Pair) string {
 		return fmt.Sprint(p.From/2 == p.To/2)
 	}}
-	for _, round := range All(8) {
-		for _, l := range round {
-			v := 1.0
-			if l.A/2 == l.B/2 {
-				v = 10
-			}
-			m.Add(Pair{l.A, l.B}, v)
+	for _, l := range slices.Concat(All(8)...) {
+		v := 1.0
+		if l.A/2 == l.B/2 {
+			v = 10
 		}
+		m.Add(Pair{l.A, l.B}, v)
 	}
 	if got := Of([]*Measure{m}); len(got) != 0 || len(Again(8, []*Measure{m})) != 0 {
 		t.Errorf("%v", got)
@@ -260,13 +241,11 @@ func TestRoundsAreDisjointAndMeetEachPairOnce(t *testing.T) {
 // What was measured while others used a processor is evidence only if it is bad without that time and at twice the pace, too.
 func TestContendedMeasurementsAreEvidenceBeyondTheirShare(t *testing.T) {
 	m := &Measure{Name: "latency", Limit: 2, Whole: true}
-	for _, round := range All(6) {
-		for _, l := range round {
-			if p := (Pair{l.A, l.B}); l.A == 0 {
-				m.AddDoubtful(p, 9, 0.6)
-			} else {
-				m.Add(p, 1)
-			}
+	for _, l := range slices.Concat(All(6)...) {
+		if p := (Pair{l.A, l.B}); l.A == 0 {
+			m.AddDoubtful(p, 9, 0.6)
+		} else {
+			m.Add(p, 1)
 		}
 	}
 	again := Again(6, []*Measure{m})
