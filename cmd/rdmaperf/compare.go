@@ -21,7 +21,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// compareFormats are the values of compare --format.
 var compareFormats = render.Names(render.OfComparison)
 
 func newCompareCommand() *cobra.Command {
@@ -105,8 +104,7 @@ runs that are not comparable, 3 a threshold was missed.`,
 	return cmd
 }
 
-// compareInTurns runs two programs. What they measured is judged like documents that exist, except that a change may
-// alter how a point is measured.
+// compareInTurns judges what two programs measured like documents, but lets them differ in how a point is measured.
 func compareInTurns(cmd *cobra.Command, args []string, limits *run.FailIf, format string, medians bool,
 	rounds int) error {
 	dir, err := os.MkdirTemp("", "rdmaperf-turns-")
@@ -130,7 +128,6 @@ func compareInTurns(cmd *cobra.Command, args []string, limits *run.FailIf, forma
 	return compareDocuments(cmd, dirs[0], dirs[1], limits, format, true, medians)
 }
 
-// compareDocuments compares two files, directories or baselines.
 func compareDocuments(cmd *cobra.Command, oldName, newName string, limits *run.FailIf, format string, force,
 	medians bool) error {
 	old, err := resultfile.Read(oldName)

@@ -20,8 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// vocabulary are the words that the shell offers for a flag, by its name. Of a flag that
-// takes a list, the last word is completed.
+// vocabulary has by flag the words that the shell offers; of a list the last word is completed.
 var vocabulary = map[string]func(c *cobra.Command) []string{
 	"workload":   func(*cobra.Command) []string { return workload.Names(catalogue.All()) },
 	"op":         opWords,
@@ -42,7 +41,6 @@ var vocabulary = map[string]func(c *cobra.Command) []string{
 	"format":     formatWords,
 }
 
-// fileFlags take a path, for which the shell's own completion is right.
 var fileFlags = []string{"json", "output", "scenario", "raw", "cpu-profile", "metrics-textfile", "junit", "jsonl",
 	"ledger", "conform", "token-file", "tls-cert", "tls-key", "tls-ca"}
 
@@ -50,7 +48,6 @@ func words(list ...string) func(*cobra.Command) []string {
 	return func(*cobra.Command) []string { return list }
 }
 
-// opWords are the operations of sessions.
 func opWords(*cobra.Command) []string {
 	var names []string
 	for k := transports.KindSend; k < transports.KindCall; k++ {
@@ -59,7 +56,6 @@ func opWords(*cobra.Command) []string {
 	return names
 }
 
-// deviceWords are the RDMA devices of this machine.
 func deviceWords() []string {
 	devices, err := stackspec.Devices()
 	if err != nil {
@@ -80,7 +76,6 @@ func caseWords(*cobra.Command) []string {
 	return ids
 }
 
-// formatWords differ from command to command.
 func formatWords(c *cobra.Command) []string {
 	switch c.Name() {
 	case "run":
@@ -95,7 +90,7 @@ func formatWords(c *cobra.Command) []string {
 	return nil
 }
 
-// wordsOf are the words of a flag: the command's own, or a workload's. nil: none.
+// wordsOf is nil for a flag without words.
 func wordsOf(flag string) func(*cobra.Command) []string {
 	if of := vocabulary[flag]; of != nil {
 		return of
@@ -108,9 +103,7 @@ func wordsOf(flag string) func(*cobra.Command) []string {
 	return nil
 }
 
-// completeValues gives every flag of every command its words. A flag without words and
-// without a file offers nothing: names of files would be wrong for it. Cobra keeps what is registered here,
-// and with it the whole command, for as long as the process lives.
+// completeValues gives every flag its words. Cobra keeps them, and the command, for the life of the process.
 func completeValues(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -134,8 +127,6 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// completeWord offers the words that begin as what was typed; of a list, behind what
-// stands in it, and what it does not have yet.
 func completeWord(words []string, typed string, list bool) ([]string, cobra.ShellCompDirective) {
 	before, last, directive := "", typed, cobra.ShellCompDirectiveNoFileComp
 	var have []string
@@ -154,7 +145,6 @@ func completeWord(words []string, typed string, list bool) ([]string, cobra.Shel
 	return offered, directive
 }
 
-// completeHosts offers the hosts of the configuration.
 func completeHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	file, err := defaults.ReadConfig(defaults.ConfigFile(os.Getenv))
 	if err != nil || len(args) > 0 {

@@ -1,8 +1,6 @@
-// Command rdmaperf measures RDMA paths and checks that they behave as the
-// specifications say, with the same workloads on every kind of transport.
-//
-// The commands are in root.go. Results go to stdout; logs and errors go to stderr, an error as one line:
-// "rdmaperf: operation: object: cause; try …".
+// Command rdmaperf measures RDMA paths and checks that they behave as the specifications say.
+// Results go to stdout; logs and errors go to stderr, an error as one line: "rdmaperf: operation: object: cause; try
+// …".
 package main
 
 import (
@@ -25,9 +23,8 @@ const sameWish = 150 * time.Millisecond
 
 func main() { os.Exit(mainWithSignals()) }
 
-// mainWithSignals ends the run in order on the first SIGINT, SIGTERM or SIGHUP, and at
-// once on the second. Restoring the default for the second would not do: a shell
-// starts background jobs with SIGINT ignored, and that would come back.
+// mainWithSignals ends the run in order on the first signal, and at once on the second. Restoring the default would not
+// do: a shell starts background jobs with SIGINT ignored.
 func mainWithSignals() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -60,7 +57,6 @@ func mainWithSignals() int {
 	return signalled(guarded(ctx, args), &got)
 }
 
-// guarded runs the command.
 func guarded(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if e := recover(); e != nil {

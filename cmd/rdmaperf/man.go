@@ -10,7 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// newManCommand writes a manual page for each command. It is for packages: ci/release calls it.
+// newManCommand is for packages: ci/release calls it.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",

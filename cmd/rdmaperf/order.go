@@ -24,7 +24,6 @@ const (
 	publishedCompletions = "G B"
 )
 
-// orderTime bounds the whole. Arbitrary: two requests of some KiB.
 const orderTime = 30 * time.Second
 
 func newOrderCommand() *cobra.Command {

@@ -46,7 +46,6 @@ nothing is compared, and whatever fails ends with exit code 1.`,
 	}
 }
 
-// asPerftestExits has every failure end with perftest's code, which is 1 whatever failed.
 func asPerftestExits(err error) error {
 	if code := reports.Code(err); code == reports.ExitOK || code == reports.ExitInterrupted {
 		return err
@@ -101,7 +100,6 @@ func perftestMain(cmd *cobra.Command, args []string) error {
 	return p.measure(cmd.Context())
 }
 
-// perftestRun is one tool at work.
 type perftestRun struct {
 	*perftest.Command
 	stdout, stderr io.Writer
@@ -109,7 +107,6 @@ type perftestRun struct {
 	link           perftest.Link
 }
 
-// serve prints what the client measured as well, when a point has ended.
 func (p *perftestRun) serve(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err
@@ -150,8 +147,7 @@ func (p *perftestRun) serve(ctx context.Context) error {
 	return nil
 }
 
-// check refuses at the server what its client would refuse: options of a connection that the
-// stack has no place for. The server itself learns them from its client.
+// check refuses at the server what its client would refuse, as the server learns the options from its client.
 func (p *perftestRun) check() error {
 	o := &run.Options{}
 	command := runCommand(o)

@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/perftest"
 )
 
-// perftestHelp is -h of a test: what each option does, how that differs from perftest, and what is not done.
 func perftestHelp(w io.Writer, test string) {
 	fmt.Fprintf(w, "Usage:\n  %s            start a server and wait for a connection\n  %s <host>     connect to the "+
 		"server at <host>\n\nBoth sides are rdmaperf; the defaults are in parentheses.\n\nOptions:\n", test, test)

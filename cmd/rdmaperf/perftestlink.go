@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
-// perftestLink is what a side of a test stands on: the device of a stack on verbs, with its port, else the stack.
-// host is the other side, or the own address by which that one came.
+// perftestLink describes a side of a test. host is the other side, or the own address by which that one came.
 func perftestLink(c *perftest.Command, stack, host string) perftest.Link {
 	l := perftest.Link{Device: stack, Stack: stack, GID: -1, IWARP: stackspec.SpeaksIWARP(stack)}
 	args := c.ServeArgs() // -d, -i and -x
@@ -42,7 +41,6 @@ func perftestLink(c *perftest.Command, stack, host string) perftest.Link {
 	return l
 }
 
-// localAddr is this machine's address towards a host; invalid where none is known. No packet is sent.
 func localAddr(host string) netip.Addr {
 	c, err := net.Dial("udp", net.JoinHostPort(host, "9"))
 	if err != nil {

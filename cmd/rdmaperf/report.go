@@ -21,10 +21,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/render"
 )
 
-// reportFormats are the values of report --format.
 var reportFormats = render.Names(render.OfReport)
 
-// reportFlags say what goes onto the page and where the page goes.
 type reportFlags struct {
 	output  string
 	conform string
@@ -112,16 +110,13 @@ func (f *reportFlags) run(stdout io.Writer, files []string) error {
 	return nil
 }
 
-// reportInput is a result document, or else conformance records.
 type reportInput struct {
 	document *reports.Document
 	cases    []page.CaseResult
 }
 
-// longestRecord is the most bytes of a line of conformance records.
 const longestRecord = 1 << 20
 
-// readInput goes by content: only a conformance record has a verdict.
 func readInput(r io.Reader) (reportInput, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {

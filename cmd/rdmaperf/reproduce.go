@@ -20,7 +20,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// reproduceOptions are those of the command line.
 type reproduceOptions struct {
 	quick       bool
 	only        []string
@@ -28,7 +27,6 @@ type reproduceOptions struct {
 	transport   string
 }
 
-// reproduceFormats are the values of reproduce --format.
 var reproduceFormats = map[string]func(*claims.Report, io.Writer) error{
 	"text":     (*claims.Report).WriteText,
 	"markdown": (*claims.Report).WriteMarkdown,
@@ -88,7 +86,6 @@ be run here, 130 ended by Ctrl-C.`,
 	return cmd
 }
 
-// provider is a stack as results name it, with the device that it is to have here.
 func provider(spec string) (string, error) {
 	if spec == "" {
 		return "", nil
@@ -99,7 +96,6 @@ func provider(spec string) (string, error) {
 	return stackspec.ChooseDevice(spec, false)
 }
 
-// run reproduces one paper or all.
 func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr io.Writer) error {
 	write := reproduceFormats[o.format]
 	if write == nil {
@@ -166,7 +162,7 @@ func (o *reproduceOptions) run(ctx context.Context, name string, stdout, stderr 
 	return nil
 }
 
-// saveIndex writes README.md into the directory, where one is given and all papers are in it, from earlier runs, too.
+// saveIndex writes README.md where all papers are in the directory, from earlier runs, too.
 func (o *reproduceOptions) saveIndex(fresh []*claims.Report) error {
 	if o.dir == "" || len(o.only) > 0 {
 		return nil
@@ -192,7 +188,6 @@ func (o *reproduceOptions) saveIndex(fresh []*claims.Report) error {
 	return reports.WriteFileAtomic(filepath.Join(o.dir, "README.md"), b.Bytes())
 }
 
-// save writes a report into the directory, where one is given.
 func (o *reproduceOptions) save(r *claims.Report) error {
 	if o.dir == "" {
 		return nil

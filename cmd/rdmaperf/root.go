@@ -19,7 +19,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -101,7 +100,6 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 	return root
 }
 
-// newStacksTopic is "rdmaperf help stacks".
 func newStacksTopic() *cobra.Command {
 	return &cobra.Command{Use: "stacks", Short: "What --transport takes: layers and their parameters",
 		Long: stackspec.Help()}

@@ -23,7 +23,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// rpingBacklog is how many clients may wait for a place at the server.
 const rpingBacklog = 128
 
 // rpingFlags are rping(1)'s, and the few long ones that are ours.
@@ -77,7 +76,6 @@ holds.`,
 	return cmd
 }
 
-// check finds what is wrong with the command line before a device is opened.
 func (f *rpingFlags) check() error {
 	switch {
 	case f.server == f.client:
@@ -94,7 +92,6 @@ func (f *rpingFlags) check() error {
 	return nil
 }
 
-// openRpingDevice opens the provider that spec names. The caller closes it.
 func openRpingDevice(spec string) (rdma.Device, error) {
 	spec, err := stackspec.WithRDMACM(spec)
 	if err != nil {
@@ -145,8 +142,8 @@ func (f *rpingFlags) serve(ctx context.Context, dev rdma.Device, log *slog.Logge
 	return rpingError(errors.Join(err, ln.Close()))
 }
 
-// listensThere holds the listener to the address that was asked for. A device with a network of its own goes there
-// instead, which is right where both sides are told of it, and here nobody tells the client.
+// listensThere refuses a listener elsewhere: a device with a network of its own moves it, and no client would learn
+// that.
 func (f *rpingFlags) listensThere(device, addr string) error {
 	asked, err := netip.ParseAddr(f.addr)
 	got, gerr := netip.ParseAddrPort(addr)
@@ -174,7 +171,7 @@ func (f *rpingFlags) ping(ctx context.Context, dev rdma.Device, log *slog.Logger
 	return rpingError(err)
 }
 
-// echo prints ping data as rping -v does. The bytes are an unknown peer's: what could steer a terminal is replaced.
+// echo prints ping data as rping -v does, without bytes that could steer a terminal.
 func (f *rpingFlags) echo(w io.Writer, prefix string) func([]byte) {
 	if !f.verbose {
 		return nil
@@ -189,12 +186,10 @@ func (f *rpingFlags) echo(w io.Writer, prefix string) func([]byte) {
 			}
 			line = append(line, c)
 		}
-		// A reader that went away does not end the test.
 		_, _ = w.Write(append(line, '\n'))
 	}
 }
 
-// rpingError gives an error its exit code and, where there is one, a hint.
 func rpingError(err error) error {
 	if err == nil {
 		return nil

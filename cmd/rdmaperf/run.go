@@ -12,7 +12,6 @@ import (
 
 func newRunCommand() *cobra.Command { return runCommand(new(run.Options)) }
 
-// runCommand is the command that runs o.
 func runCommand(o *run.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] [HOST]",

@@ -41,7 +41,6 @@ func (t Table) Chart(id string) template.HTML {
 	return html.Lines(c, id)
 }
 
-// position is a point's place on the axis: 64K is 65536.
 func position(point string) float64 {
 	n, err := reports.ParseSize(point)
 	if err != nil {

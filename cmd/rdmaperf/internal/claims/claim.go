@@ -34,7 +34,6 @@ type Needs struct {
 	Other string // what no program here has; then the claim is never run
 }
 
-// lacks says what of it is not here; empty where nothing is.
 func (n Needs) lacks() string {
 	var all []string
 	if have := runtime.NumCPU(); have < n.CPUs {
@@ -46,8 +45,8 @@ func (n Needs) lacks() string {
 	return strings.Join(all, "; ")
 }
 
-// Run is a command line of rdmaperf. One with a Slice or a Round has rounds: its looks add them, until its claims are
-// decided. Any other is made once.
+// Run is a command line of rdmaperf. One with a Slice or a Round has rounds, which its looks add; any other is made
+// once.
 type Run struct {
 	Args   string        // as a user types them behind rdmaperf, with single quotes where a shell wants them
 	Slice  time.Duration // of a round of a quick run; a full one has twice that
@@ -59,12 +58,10 @@ type Run struct {
 	Beside []*tool       // other programs that measure the same, in turns with it; each turn is a run of its own
 }
 
-// repeats tells whether further looks can add to it.
 func (r *Run) repeats() bool {
 	return (r.Slice > 0 || r.Round != "" || len(r.Beside) > 0) && r.Rounds == 0
 }
 
-// kind is when its first look is made.
 func (r *Run) kind() int {
 	switch {
 	case r.Rounds > 0:
@@ -77,7 +74,6 @@ func (r *Run) kind() int {
 
 const kinds = 3
 
-// rounds are those of a look at it.
 func (r *Run) rounds(look int) int {
 	switch {
 	case r.Rounds > 0:
@@ -88,7 +84,7 @@ func (r *Run) rounds(look int) int {
 	return 1
 }
 
-// line is the whole for so many rounds, as a user types it, over the provider given.
+// line is the whole command for so many rounds.
 func (r *Run) line(o Options, rounds int) string {
 	line := over(r.Args, o.Transport)
 	slice := r.Slice
@@ -110,7 +106,7 @@ func (r *Run) line(o Options, rounds int) string {
 	return strings.TrimSpace(line + " " + r.Full)
 }
 
-// lines are the commands of the run, as a user types them: those that were run, or those of a first look.
+// lines are the commands that were run, or those of a first look.
 func (r *Run) lines(n *runner, look int) []string {
 	all := []string{"rdmaperf " + r.line(n.Options, r.rounds(look))}
 	if o := n.ran[over(r.Args, n.Transport)]; o != nil && len(o.lines) > 0 {
@@ -124,7 +120,7 @@ func (r *Run) lines(n *runner, look int) []string {
 
 var plainIWARP = regexp.MustCompile(`\biwarp($|[^(\w])`)
 
-// over is a text with another provider in the place of iwarp without parameters; empty: as it is.
+// over puts another provider in the place of iwarp without parameters.
 func over(text, provider string) string {
 	if provider == "" {
 		return text
@@ -132,7 +128,6 @@ func over(text, provider string) string {
 	return plainIWARP.ReplaceAllString(text, strings.ReplaceAll(provider, "$", "$$")+"$1")
 }
 
-// fields splits a command line as a shell does: at spaces outside single quotes.
 func fields(line string) (out []string) {
 	word, quoted, any := "", false, false
 	for _, c := range line {
@@ -174,7 +169,6 @@ func (a At) with(where string) At {
 	return a
 }
 
-// value is that of a condition; empty where there is none.
 func (a At) value(name string) string {
 	for _, c := range strings.Fields(a.Where) {
 		if n, v, _ := strings.Cut(c, "="); n == name {
@@ -184,7 +178,6 @@ func (a At) value(name string) string {
 	return ""
 }
 
-// key tells a figure from all others.
 func (a At) key() string {
 	where := strings.Fields(a.Where)
 	slices.Sort(where)

@@ -31,7 +31,6 @@ type Table struct {
 	Rows [][]string `json:"rows"`
 }
 
-// table reads the medians of a curve.
 func (c *Curve) table(read reader) Table {
 	t := Table{What: c.What, Head: append([]string{c.Dim}, c.Points...)}
 	for _, l := range c.Lines {
@@ -63,7 +62,6 @@ func (c *Curve) table(read reader) Table {
 	return t
 }
 
-// text is the table with columns that are aligned.
 func (t *Table) text(indent string) string {
 	var b strings.Builder
 	block(&b, indent, t.What)
@@ -84,7 +82,6 @@ func (t *Table) text(indent string) string {
 	return b.String()
 }
 
-// markdown is the table as Markdown has it.
 func (t *Table) markdown() string {
 	line := func(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 	s := t.What + ":\n\n" + line(t.Head) + "|---|" + strings.Repeat("--:|", len(t.Head)-1) + "\n"

@@ -42,7 +42,6 @@ type series struct {
 	Rounds map[int]answer.Value
 }
 
-// reader finds the figures of a rule.
 type reader func(At) (series, error)
 
 // judge holds the rule against what was measured, at a level that all intervals of the paper share.
@@ -78,7 +77,6 @@ func (r Rule) judge(read reader, level float64) Finding {
 	return f
 }
 
-// judgeTerm judges one of them.
 func (r Rule) judgeTerm(t term, read reader, level float64) Finding {
 	a, err := read(t.of)
 	if err != nil {
@@ -153,7 +151,6 @@ func missing(err error) Finding {
 	return f
 }
 
-// judgeExact holds every value against the bounds.
 func (r Rule) judgeExact(values []answer.Value, unit func(float64) string) Finding {
 	least, most, f := math.Inf(1), math.Inf(-1), Finding{Verdict: Shown}
 	for _, v := range values {
@@ -168,12 +165,10 @@ func (r Rule) judgeExact(values []answer.Value, unit func(float64) string) Findi
 	return f
 }
 
-// within tells whether a value keeps the bounds.
 func (r Rule) within(v float64) bool {
 	return v >= r.least && (r.most == 0 && !r.zero || v <= r.most)
 }
 
-// outside tells whether a whole interval breaks one of the bounds.
 func (r Rule) outside(in [2]float64) bool {
 	return in[1] < r.least || (r.most > 0 || r.zero) && in[0] > r.most
 }
@@ -199,7 +194,6 @@ func (r Rule) more(x answer.Ratio, n int) float64 {
 	return max(more, 1)
 }
 
-// quantity is a value with its unit.
 func quantity(f reports.Figure, v float64) string {
 	switch f.Quantity {
 	case reports.QuantityTime:
@@ -214,7 +208,6 @@ func quantity(f reports.Figure, v float64) string {
 	return digits(v)
 }
 
-// memory is a number of bytes in the largest unit of which there is one.
 func memory(v float64) string {
 	unit := "B"
 	for _, larger := range []string{"KiB", "MiB", "GiB"} {
@@ -226,7 +219,6 @@ func memory(v float64) string {
 	return digits(v) + " " + unit
 }
 
-// digits are as many as mean something.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case v == math.Trunc(v) && a < 1e6:

@@ -2,7 +2,7 @@ package claims
 
 import "time"
 
-// What LITE is measured by. A model has a time of its own, without scatter and without rounds.
+// A model has a time of its own, without scatter and without rounds.
 var (
 	lCases = &Run{Args: "conform --transport lite+mem,lite+iwarp --only " +
 		"'mem/*,handle/*,call/*,lock/excludes,lock/first-come,lock/not-held'"}

@@ -20,16 +20,13 @@ const (
 	quickLooks, fullLooks = 2, 3
 )
 
-// plan is when rules are looked at, which is fixed before anything is measured.
 type plan struct {
 	rounds []int   // of each look, those of the looks before it included
 	level  float64 // of each interval of each look
 	most   time.Duration
 }
 
-// plan divides 5 % among all rules of the paper that have an interval and run here, and among the looks at them, so
-// that all verdicts hold together with 95 %, although rules that are decided are not looked at again (Bonferroni). The
-// first look has the fewest rounds that give an interval at that level.
+// plan divides 5 % among the rules with an interval and the looks at them (Bonferroni), before anything is measured.
 func (p *Paper) plan(quick bool) plan {
 	m := 0
 	for _, c := range p.Claims {
@@ -50,13 +47,11 @@ func (p *Paper) plan(quick bool) plan {
 	return x
 }
 
-// open is a rule that further rounds can decide.
 type open struct {
 	rule Rule
 	f    *Finding
 }
 
-// runs are those of the figures that are compared.
 func (o open) runs() (all []*Run) {
 	for _, t := range o.rule.terms {
 		for _, a := range []*At{&t.of, t.to} {
@@ -68,8 +63,7 @@ func (o open) runs() (all []*Run) {
 	return all
 }
 
-// looks makes the runs of the claims up to the first look and judges, and goes on with the runs of rules that are
-// undecided, while there is time.
+// looks makes the first look at all claims, and further ones at undecided rules while there is time.
 func (n *runner) looks(ctx context.Context, chosen []*Claim, x plan) []Outcome {
 	n.left = runsOf(chosen)
 	n.Announce(fmt.Sprintf("%s by %s, at most %v", view.Plural(int64(len(chosen)), "claim"),
@@ -97,7 +91,6 @@ func (n *runner) looks(ctx context.Context, chosen []*Claim, x plan) []Outcome {
 	return all
 }
 
-// outcome judges the rules of a claim by the first look.
 func (c *Claim) outcome(n *runner, x plan) Outcome {
 	out := Outcome{ID: c.ID, Says: c.Says, Source: c.Source, Published: c.Published, Verdict: Shown}
 	if out.Why = c.Needs.lacks(); out.Why != "" {
@@ -114,7 +107,7 @@ func (c *Claim) outcome(n *runner, x plan) Outcome {
 	return out
 }
 
-// conclude gives the claim the first of the verdicts that a rule of it has, its commands and its curves.
+// conclude gives the claim the first of the verdicts of its rules.
 func (out *Outcome) conclude(c *Claim, n *runner, x plan) {
 	for _, f := range out.Findings {
 		if slices.Index(verdicts, f.Verdict) < slices.Index(verdicts, out.Verdict) {
@@ -133,8 +126,8 @@ func (out *Outcome) conclude(c *Claim, n *runner, x plan) {
 	out.Label = c.label(n)
 }
 
-// further is a look at rules that are undecided: first at those that it should decide, the cheapest of them first, as
-// far as the time allows. What is decided is not looked at again. It returns those that are still undecided.
+// further looks again at undecided rules, as far as the time allows: those that it should decide first, the cheapest of
+// them ahead. It returns those that are still undecided.
 func (n *runner) further(ctx context.Context, todo []open, x plan, k int, began time.Time) (still []open) {
 	rounds := x.rounds[k]
 	cost := func(o open) (t time.Duration) {
@@ -171,7 +164,6 @@ func (n *runner) further(ctx context.Context, todo []open, x plan, k int, began 
 	return still
 }
 
-// upTo reads figures of the rounds of a look.
 func (n *runner) upTo(rounds int) reader {
 	return func(a At) (series, error) { return n.read(a, rounds) }
 }

@@ -42,14 +42,12 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// labels are those of the figures of a claim.
 const labels = "In brackets is what was measured: soft is software on this machine's CPUs, model a simulated NIC, " +
 	"mem memory within one process, device an adapter."
 
 // Labels explains the labels once for a page.
 func (*Report) Labels() string { return labels }
 
-// cell is lines in a cell of a table.
 func cell(lines ...string) string {
 	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", "\\|")
 }

@@ -2,8 +2,7 @@ package claims
 
 import "time"
 
-// What other programs on this machine reach with the same work. Their figures are those that they print, with their
-// own clocks and warm-ups; a mean is held against a mean.
+// Figures of other programs are those that they print, with their own clocks and warm-ups.
 var (
 	pLatency = &Run{Args: "run --transport 'tcp,iwarp,iwarp(nocrc)' --workload latency --op send -s 64",
 		Slice: 100 * time.Millisecond, Beside: []*tool{pFloorLatency, pFabric, pUCXLatency, pMPI, pQperf}}

@@ -16,8 +16,7 @@ type (
 	broken  struct{ error } // why a run failed
 )
 
-// read takes a figure of each of so many rounds out of the document of its run. What a run has measured counts,
-// whatever became of the rest of it.
+// read takes a figure of each round out of the document of its run, whatever became of the rest of the run.
 func (n *runner) read(a At, rounds int) (series, error) {
 	o := n.ran[over(a.Run.Args, n.Transport)]
 	if o == nil {
@@ -46,7 +45,6 @@ func (n *runner) read(a At, rounds int) (series, error) {
 // span is between the ends of a condition that takes in several points: at_s=2..4. The figure is their mean.
 const span = ".."
 
-// seriesOf is a figure by round.
 func seriesOf(doc *reports.Document, a At) (series, error) {
 	s, many := series{Rounds: map[int]answer.Value{}}, map[int]int{}
 	for i := range doc.Results {
@@ -93,7 +91,6 @@ func lacking(doc *reports.Document, a At) string {
 	return ""
 }
 
-// matches tells whether a result is of the stack and at the point.
 func matches(r *reports.Result, a At) bool {
 	if a.Stack != "" && reports.TransportOf(r) != a.Stack {
 		return false
@@ -108,7 +105,6 @@ func matches(r *reports.Result, a At) bool {
 	return true
 }
 
-// has tells whether a result has the value of a dimension.
 func has(r *reports.Result, name, want string) bool {
 	for _, d := range r.Dims {
 		if short, value := d.Short(); short == name || d.Name == name {
@@ -143,8 +139,8 @@ func number(text string) float64 {
 	return v
 }
 
-// find is a figure of a result. Any result has two kinds that no workload declares: "cpu.gb", the processor time of
-// both sides for 10^9 bytes; and "client:send_calls+recv_calls/op", what counters of a side counted for each operation.
+// find is a figure of a result. Of any result there are "cpu.gb", the processor time of both sides for 10^9 bytes, and
+// "client:send_calls+recv_calls/op", counters of a side for each operation.
 func find(r *reports.Result, name string) (reports.Figure, bool) {
 	if f, ok := r.Find(name); ok {
 		return f, true
@@ -159,8 +155,7 @@ func find(r *reports.Result, name string) (reports.Figure, bool) {
 	return reports.Figure{Name: name, Value: (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / gb * 1e9}, true
 }
 
-// counted is the sum of counters of all devices of a side, for each operation. Counters of several rounds are of all of
-// them together, so that there is no figure of one.
+// counted has no figure of one round: counters of several rounds are of all together.
 func counted(r *reports.Result, name, side string, counters []string) (reports.Figure, bool) {
 	if r.Counters == nil || r.Operations <= 0 || r.Repeat > 0 {
 		return reports.Figure{}, false

@@ -53,8 +53,7 @@ type Options struct {
 	Announce  func(line string) // what is going to be run, and how long it takes
 }
 
-// Reproduce runs the claims of a paper, with a copy of this program for each run. An error is of this machine, or the
-// context's.
+// Reproduce runs the claims of a paper, with a copy of this program for each run.
 func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -85,8 +84,7 @@ func (p *Paper) Reproduce(ctx context.Context, o Options) (*Report, error) {
 	return rep, nil
 }
 
-// runsOf are those that claims need here, each once: first those without rounds, of which each says something by
-// itself, and last those of curves.
+// runsOf are those that claims need here: first those without rounds, last those of curves.
 func runsOf(all []*Claim) (runs []*Run) {
 	for kind := range kinds {
 		for _, c := range all {
@@ -100,7 +98,6 @@ func runsOf(all []*Claim) (runs []*Run) {
 	return runs
 }
 
-// runs are those of the claim, each once.
 func (c *Claim) runs() (all []*Run) {
 	add := func(r *Run) {
 		if !slices.Contains(all, r) {
@@ -128,7 +125,6 @@ func (c *Claim) runs() (all []*Run) {
 	return all
 }
 
-// label is what kind of paths the claim was measured on.
 func (c *Claim) label(n *runner) string {
 	var all []string
 	for _, r := range c.runs() {

@@ -2,7 +2,6 @@ package claims
 
 import "time"
 
-// What RR-Compound is measured by.
 var (
 	cCases   = &Run{Args: "conform --transport 'grpc(dropin)+iwarp,grpc(fused)+iwarp' --only 'call/*,interop/*,peer/*'"}
 	cTCPCase = &Run{Args: "conform --transport 'grpc(dropin)+iwarp' --only chan/without-rdma"}

@@ -16,15 +16,14 @@ type Rule struct {
 	cases []string // of it, that must pass; empty: all
 }
 
-// term is a figure, or its ratio to another in the same round.
 type term struct {
 	name string // that tells it from the others of the rule
 	of   At
 	to   *At
 }
 
-// Ratio compares a figure with another. Of one without a run, a figure or a stack, that of the first is meant, and its
-// conditions replace those of the same name.
+// Ratio compares a figure with another, which has the run, figure, stack and conditions of the first but for those
+// given.
 func Ratio(what string, of, to At) Rule {
 	if to.Run == nil || to.Figure == "" || to.Stack == "" {
 		to = of.instead(of, to)
@@ -32,8 +31,7 @@ func Ratio(what string, of, to At) Rule {
 	return Rule{What: what, terms: []term{{of: of, to: &to}}}
 }
 
-// Growth is the ratio of a figure at the end of a dimension to that at its begin: Growth("…", p50, "bulk_size", "64K",
-// "16M").
+// Growth is the ratio of a figure at the end of a dimension to that at its begin.
 func Growth(what string, of At, dim, from, to string) Rule {
 	return Ratio(what, of.with(dim+"="+to), of.with(dim+"="+from))
 }
@@ -82,11 +80,9 @@ func (r Rule) AtMost(x float64) Rule { r.most, r.zero = x, x == 0; return r }
 // Published says that the bounds are the paper's own.
 func (r Rule) Published() Rule { r.paper = true; return r }
 
-// Against names the arm for which the rule must not hold: what of it is given replaces that of the first figure, and of
-// other figures of the same stack that have the same.
+// Against names the arm for which the rule must not hold: what is given of it replaces that of the first figure.
 func (r Rule) Against(other At) Rule { r.other = other; return r }
 
-// bounded tells whether the rule can be broken.
 func (r Rule) bounded() bool { return r.least > 0 || r.most > 0 || r.zero }
 
 // against is the rule for the arm that must break it; false where it names none.
@@ -108,7 +104,6 @@ func (r Rule) against() (Rule, bool) {
 	return r, true
 }
 
-// ats are the figures that the rule reads, also for its other arm.
 func (r Rule) ats() (all []At) {
 	for _, t := range r.terms {
 		all = append(all, t.of)
@@ -122,7 +117,6 @@ func (r Rule) ats() (all []At) {
 	return all
 }
 
-// bounds are the bounds in words; unit writes a value.
 func (r Rule) bounds(unit func(float64) string) (text string) {
 	switch {
 	case r.least > 1 && r.least < 1.001:

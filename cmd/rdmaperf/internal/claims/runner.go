@@ -25,7 +25,6 @@ const (
 	childEnd   = 2 * time.Second // from an interrupt until it is killed
 )
 
-// runner starts rdmaperf for the runs of claims.
 type runner struct {
 	program string
 	dir     string // where the documents are
@@ -35,7 +34,6 @@ type runner struct {
 	made []Made
 }
 
-// outcome is what became of a run.
 type outcome struct {
 	doc    *reports.Document // of "run"
 	cases  []caseRecord      // of "conform"
@@ -51,10 +49,8 @@ type outcome struct {
 
 var errLate = errors.New("the time ran out")
 
-// caseRecord is what the verdict of a claim needs of a conformance case.
 type caseRecord struct{ ID, Level, Transport, Verdict string }
 
-// look makes a run up to so many rounds. One that was made before goes on where it ended.
 func (n *runner) look(ctx context.Context, r *Run, rounds int) *outcome {
 	key, rounds := over(r.Args, n.Transport), r.rounds(rounds)
 	o := n.ran[key]
@@ -81,7 +77,6 @@ func (n *runner) look(ctx context.Context, r *Run, rounds int) *outcome {
 	return o
 }
 
-// cost is about how long the look would take beyond what was made.
 func (n *runner) cost(r *Run, rounds int) time.Duration {
 	o := n.ran[over(r.Args, n.Transport)]
 	if o == nil || o.rounds == 0 || o.rounds >= r.rounds(rounds) {
@@ -90,8 +85,7 @@ func (n *runner) cost(r *Run, rounds int) time.Duration {
 	return o.took / time.Duration(o.rounds) * time.Duration(r.rounds(rounds)-o.rounds)
 }
 
-// share is a context for the first look at a run. One with rounds ends before it takes the time of those behind it; any
-// other says nothing before its end.
+// share ends the first look at a run with rounds before it takes the time of those behind it.
 func (n *runner) share(ctx context.Context, r *Run) (context.Context, context.CancelFunc) {
 	part := min(0.5, 3/float64(len(n.left)))
 	n.left = n.left[min(1, len(n.left)):]
@@ -102,7 +96,6 @@ func (n *runner) share(ctx context.Context, r *Run) (context.Context, context.Ca
 	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(end))))
 }
 
-// add takes what further rounds measured.
 func (o *outcome) add(one *outcome, rounds int) {
 	o.err, o.code, o.late = one.err, one.code, o.late || one.late
 	o.out, o.cases = one.out, one.cases
@@ -118,7 +111,6 @@ func (o *outcome) add(one *outcome, rounds int) {
 	}
 }
 
-// start runs one command to its end. Its files begin with base.
 func (n *runner) start(ctx context.Context, args []string, base string) *outcome {
 	o := new(outcome)
 	bounded, cancel := context.WithTimeout(ctx, longestRun)
@@ -134,7 +126,6 @@ func (n *runner) start(ctx context.Context, args []string, base string) *outcome
 	cmd := exec.CommandContext(bounded, n.program, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// It ends its server by itself.
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, childEnd
 	err := cmd.Run()
 	o.out = stdout.String()
@@ -166,7 +157,6 @@ func (n *runner) start(ctx context.Context, args []string, base string) *outcome
 	return o
 }
 
-// readCases reads the records of conformance cases.
 func readCases(file string) (all []caseRecord, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -186,13 +176,12 @@ func readCases(file string) (all []caseRecord, err error) {
 	}
 }
 
-// lastLine is the last line of what a program said, without the program's name.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "rdmaperf: ")
 }
 
-// judgePass says whether a command succeeded, and whether the cases of a "conform" that are asked for passed.
+// judgePass wants a command to succeed, and the cases of a "conform" that are asked for to pass.
 func (o *outcome) judgePass(r Rule) Finding {
 	f := Finding{Text: r.What, Verdict: Shown}
 	passed, cannot := 0, 0

@@ -2,7 +2,6 @@ package claims
 
 import "time"
 
-// What this program says of itself.
 var (
 	zSame = &Run{Args: "run --transport 'iwarp,iwarp(crc),tcp' --workload latency --op send -s 64",
 		Slice: 50 * time.Millisecond}

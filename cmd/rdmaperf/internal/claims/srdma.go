@@ -2,7 +2,6 @@ package claims
 
 import "time"
 
-// What sRDMA is measured by.
 var (
 	sOrder = &Run{Args: "order"}
 	sCut   = &Run{Args: "conform --transport 'sched(slice=1K,window=2K)+iwarp' " +
@@ -31,7 +30,6 @@ const (
 	sCheap = "sched(slice=1K,window=4K)+iwarp" // work for every KiB
 )
 
-// train is a training with computation that takes so many times as long as communication.
 func train(ratios string, rounds int) *Run {
 	return &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio " + ratios +
 		" --warmup 1", Slice: 50 * time.Millisecond, Rounds: rounds}

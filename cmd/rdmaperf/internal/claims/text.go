@@ -46,7 +46,6 @@ func (c Outcome) Reason() string {
 	return c.Why
 }
 
-// mark stands before a finding that does not show the claim.
 func (f Finding) mark() string {
 	switch f.Verdict {
 	case NotShown:
@@ -79,7 +78,6 @@ func (r *Report) Machine() string {
 	return s
 }
 
-// commit is the begin of the commit's name.
 func commit(e *reports.Environment) string {
 	const most = 12
 	if e.Commit == "" {
@@ -88,7 +86,6 @@ func commit(e *reports.Environment) string {
 	return e.Commit[:min(most, len(e.Commit))]
 }
 
-// block writes a paragraph behind a lead, which is spaces in all lines but the first.
 func block(b *strings.Builder, lead, words string) {
 	for _, line := range view.Wrap(words, columns-len(lead), "  ") {
 		b.WriteString(lead + line + "\n")

@@ -45,11 +45,10 @@ const (
 	longestTool             = 20 * time.Second
 )
 
-// units are those that tools print.
 var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6,
 	"GB/sec": 1e9}
 
-// prepare finds the program, and builds it in dir where it has a source. An error is for a user: what is missing here.
+// prepare finds the program, and builds it in dir where it has a source.
 func (t *tool) prepare(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath(t.program); err != nil {
 		return notHere{fmt.Errorf("%s of %s: apt-get install %s", t.program, t.stack, t.packages)}
@@ -72,7 +71,6 @@ func (t *tool) prepare(ctx context.Context, dir string) error {
 	return nil
 }
 
-// command fills in what differs from run to run.
 func (t *tool) command(text, dir string, port int, quick bool) string {
 	seconds := windowFull
 	if quick {
@@ -83,7 +81,6 @@ func (t *tool) command(text, dir string, port int, quick bool) string {
 		"COUNT", strconv.Itoa(int(t.perSecond*seconds)), "DIR", dir).Replace(text)
 }
 
-// shown is the commands as a user types them.
 func (t *tool) shown(quick bool) string {
 	const port = 7777
 	line := strings.Join(append(slices.Clone(t.environ), t.command(t.client, ".", port, quick)), " ")
@@ -96,7 +93,6 @@ func (t *tool) shown(quick bool) string {
 	return line
 }
 
-// measure runs both sides, and returns the figure that they print.
 func (t *tool) measure(ctx context.Context, dir string, quick bool) (reports.Figure, error) {
 	f := t.figure
 	ctx, cancel := context.WithTimeout(ctx, longestTool)
@@ -138,7 +134,6 @@ func (t *tool) start(ctx context.Context, line string, out *bytes.Buffer) *exec.
 	return c
 }
 
-// read is the figure in what a tool printed.
 func (t *tool) read(out string) (float64, error) {
 	all := t.value.FindAllStringSubmatch(out, -1)
 	if all == nil {
@@ -155,7 +150,6 @@ func (t *tool) read(out string) (float64, error) {
 	return v * unit, err
 }
 
-// freePort is one that nobody listens at.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -165,8 +159,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// listens waits until a process listens at the port. A connection to find out would be the only one that some servers
-// take.
+// listens waits until a process listens at the port, without a connection, which some servers take for their only
+// client.
 func listens(ctx context.Context, port int) error {
 	socket := regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: [0-9A-F]+:%04X [0-9A-F:]+ 0A `, port))
 	for tick := time.NewTicker(5 * time.Millisecond); ; {

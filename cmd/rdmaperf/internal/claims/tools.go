@@ -27,15 +27,13 @@ var (
 		value: regexp.MustCompile(`latency = ([0-9.]+) (ns)`)}
 )
 
-// ucx is ucx_perftest over TCP. Behind "Final:" and the iterations it prints a percentile of the last samples, then
-// time, bandwidth and rate, each of the last report and of all.
+// ucx is ucx_perftest over TCP.
 func ucx(test string, perSecond float64, f reports.Figure, value string, unit float64) *tool {
 	return &tool{stack: "ucx", program: "ucx_perftest", packages: "ucx-utils", server: "ucx_perftest -p PORT",
 		client: "ucx_perftest 127.0.0.1 -p PORT -t " + test, perSecond: perSecond, figure: f,
 		value: regexp.MustCompile(value), unit: unit, environ: []string{"UCX_TLS=tcp,self", "UCX_WARN_UNUSED_ENV_VARS=n"}}
 }
 
-// qperf takes whole seconds.
 func qperf(test string, f reports.Figure) *tool {
 	return &tool{stack: "qperf", program: "qperf", packages: "qperf", server: "qperf -lp PORT",
 		client: "qperf 127.0.0.1 -lp PORT -t SECONDS " + test, least: 1, figure: f,

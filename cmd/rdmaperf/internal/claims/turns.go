@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// turns runs a command and the tools beside it one after the other in the rounds behind the first up to the last, in an
-// order that turns around from one to the next, and adds what each measured in each of them.
+// turns runs a command and the tools beside it in turns, in an order that turns around from round to round.
 func (n *runner) turns(ctx context.Context, r *Run, base string, first, last int, all *outcome) {
 	if first == 0 {
 		for _, t := range r.Beside {

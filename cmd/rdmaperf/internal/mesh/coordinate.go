@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// coordinator is rank 0's other half: it hands out pairs and collects figures. One goroutine owns it; a goroutine a
-// member reads.
+// coordinator hands out pairs and collects figures. One goroutine owns it; a goroutine a member reads.
 type coordinator struct {
 	members []*member // by rank; nil: never came
 	stacks  []Stack
@@ -42,24 +41,20 @@ type Stack struct {
 	Bad      []float64 // limits: the multiple of what good pairs have
 }
 
-// event is a line from a rank, or its end.
 type event struct {
 	rank int
 	m    *message
 	err  error
 }
 
-// job is a pair with what is left to measure of it.
 type job struct {
 	link  verdict.Link
 	tasks []Task    // what is left of it; the first is under way
 	until time.Time // of the first
 }
 
-// pingWait is how long a rank may take to answer, which no measurement keeps it from.
 const pingWait = 2 * time.Second
 
-// newCoordinator welcomes the members.
 func newCoordinator(members []*member, token []byte, stacks []Stack, limit time.Duration) *coordinator {
 	c := &coordinator{members: members, stacks: stacks, limit: limit, events: make(chan event),
 		quit: make(chan struct{}), tasks: map[int]*job{}, room: rooms(members), apart: map[string]bool{},
@@ -92,7 +87,7 @@ func newCoordinator(members []*member, token []byte, stacks []Stack, limit time.
 	return c
 }
 
-// end lets the ranks go. What failed before its rank was known to be gone is that rank's, too.
+// end ends the ranks. What failed before its rank was known to be gone is that rank's failure, too.
 func (c *coordinator) end() {
 	for i := range c.results {
 		if d := c.results[i].Detail.(*results.Mesh); d.Failed != "" {
@@ -108,7 +103,6 @@ func (c *coordinator) end() {
 	}
 }
 
-// gone are the ranks that take part no more, with the reason.
 func (c *coordinator) gone() map[int]string {
 	all := map[int]string{}
 	for r, m := range c.members {
@@ -119,7 +113,6 @@ func (c *coordinator) gone() map[int]string {
 	return all
 }
 
-// whyGone is empty for a rank that takes part.
 func (c *coordinator) whyGone(rank int) string {
 	if c.members[rank] == nil {
 		return "it never came"
@@ -129,7 +122,6 @@ func (c *coordinator) whyGone(rank int) string {
 
 func (c *coordinator) isGone(rank int) bool { return c.whyGone(rank) != "" }
 
-// lose takes a rank out. Its pairs that are under way are lost.
 func (c *coordinator) lose(rank int, why string) {
 	if c.isGone(rank) {
 		return
@@ -143,7 +135,6 @@ func (c *coordinator) lose(rank int, why string) {
 	}
 }
 
-// rounds measures all rounds for all stacks, and then what was bad again.
 func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shifts []int) error {
 	done, total := 0, len(c.stacks)*links(rounds)
 	measure := func(plan int, round []verdict.Link, control bool) error {
@@ -205,11 +196,9 @@ func (c *coordinator) rounds(ctx context.Context, rounds [][]verdict.Link, shift
 	return nil
 }
 
-// perControl is behind how many measurements that are taken again a good pair is measured.
 const perControl = 4
 
-// times is how often what was bad is measured again: with more than half of three bad, chance that makes one pair of
-// ten bad leaves three of a thousand.
+// times is how often what was bad is measured again: three leave little of what is bad by chance.
 const times = 3
 
 func links(rounds [][]verdict.Link) (n int) {
@@ -219,7 +208,6 @@ func links(rounds [][]verdict.Link) (n int) {
 	return n
 }
 
-// measures are those of one stack.
 func (c *coordinator) measures(plan int) []*verdict.Measure {
 	s := results.Summarise(c.results)
 	if s == nil {
@@ -228,12 +216,10 @@ func (c *coordinator) measures(plan int) []*verdict.Measure {
 	return slices.DeleteFunc(s.Measures, func(m *verdict.Measure) bool { return m.Stack != c.stacks[plan].Spec })
 }
 
-// ofPairs are those that are measured pair by pair.
 func (c *coordinator) ofPairs(plan int) []*verdict.Measure {
 	return slices.DeleteFunc(c.measures(plan), func(m *verdict.Measure) bool { return !results.OfPairs(m.Name) })
 }
 
-// round measures disjoint pairs, as many at once as their machines have processors for.
 func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link, control bool) error {
 	var waiting []*job
 	there, back := c.stacks[plan].pointsOf()
@@ -253,7 +239,6 @@ func (c *coordinator) round(ctx context.Context, plan int, round []verdict.Link,
 	return c.wait(ctx, waiting)
 }
 
-// areApart reports and notes that two ranks have no address family in common.
 func (c *coordinator) areApart(plan int, l verdict.Link) bool {
 	a, b := c.members[l.A], c.members[l.B]
 	if a == nil || b == nil {
@@ -266,7 +251,6 @@ func (c *coordinator) areApart(plan int, l verdict.Link) bool {
 	return why != ""
 }
 
-// wait starts what is waiting when there is room for it, and returns when all has ended.
 func (c *coordinator) wait(ctx context.Context, waiting []*job) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -286,8 +270,8 @@ func (c *coordinator) wait(ctx context.Context, waiting []*job) error {
 	}
 }
 
-// rooms are by machine how many ends of pairs it may have at once: as many as its ranks may use processors, as each
-// end spins on one, and two at least, or two ranks on one processor would never meet.
+// rooms are by machine how many ends of pairs it may have at once: as many as processors, as each end spins, and two at
+// least, or two ranks on one processor would never meet.
 func rooms(members []*member) map[string]int {
 	cpus := map[string]map[int]bool{}
 	for _, m := range members {
@@ -308,13 +292,11 @@ func rooms(members []*member) map[string]int {
 	return room
 }
 
-// occupy takes room for a pair, or with 1 gives it back.
 func (c *coordinator) occupy(j *job, by int) {
 	c.room[c.members[j.link.A].Machine] += by
 	c.room[c.members[j.link.B].Machine] += by
 }
 
-// begin starts what there is room for, and returns the rest.
 func (c *coordinator) begin(waiting []*job) []*job {
 	return slices.DeleteFunc(waiting, func(j *job) bool {
 		if c.isGone(j.link.A) || c.isGone(j.link.B) {
@@ -332,7 +314,6 @@ func (c *coordinator) begin(waiting []*job) []*job {
 	})
 }
 
-// start hands out the first task that is left of a job.
 func (c *coordinator) start(j *job) {
 	c.next++
 	t := &j.tasks[0]
@@ -343,7 +324,6 @@ func (c *coordinator) start(j *job) {
 	}
 }
 
-// event is a line from a rank.
 func (c *coordinator) event(e event) {
 	m := c.members[e.rank]
 	switch {
@@ -362,7 +342,6 @@ func (c *coordinator) event(e event) {
 	}
 }
 
-// finish takes what came of a task and goes on with the next of its pair.
 func (c *coordinator) finish(id int, d *Done) {
 	j := c.tasks[id]
 	delete(c.tasks, id)
@@ -380,7 +359,6 @@ func (c *coordinator) finish(id int, d *Done) {
 	c.occupy(j, 1)
 }
 
-// giveUp makes failures of what is left of a pair.
 func (c *coordinator) giveUp(j *job) {
 	for _, t := range j.tasks {
 		for _, r := range []int{t.From, t.To} {
@@ -392,7 +370,6 @@ func (c *coordinator) giveUp(j *job) {
 	}
 }
 
-// ping asks whether a rank still answers, which one that hangs does not.
 func (c *coordinator) ping(rank int) {
 	if m := c.members[rank]; !c.isGone(rank) && m.pinged.IsZero() {
 		m.pinged = time.Now()
@@ -402,7 +379,6 @@ func (c *coordinator) ping(rank int) {
 	}
 }
 
-// deadlines takes out ranks that do not answer, and tasks that do not end.
 func (c *coordinator) deadlines(now time.Time) {
 	for r, m := range c.members {
 		if m != nil && m.gone == "" && !m.pinged.IsZero() && now.Sub(m.pinged) > pingWait {
@@ -416,7 +392,6 @@ func (c *coordinator) deadlines(now time.Time) {
 	}
 }
 
-// take makes results of what came of a task.
 func (c *coordinator) take(t Task, d *Done) {
 	stack := c.stacks[t.Plan]
 	for i, point := range t.Points {
@@ -446,7 +421,6 @@ func (c *coordinator) take(t Task, d *Done) {
 	}
 }
 
-// failed is why there is no figure.
 func (d *Done) failed() string {
 	if d.Code == reports.ExitCorruption {
 		return corruptMark + d.Error

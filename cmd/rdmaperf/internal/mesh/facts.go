@@ -18,7 +18,6 @@ import (
 
 var errRefused = syscall.ECONNREFUSED
 
-// facts are what should be equal on all hosts of a cluster.
 func facts(e *reports.Environment, devs []devices.Device) map[string]string {
 	f := map[string]string{"rdmaperf": e.Version, "kernel": e.Kernel, "CPU": e.CPU, "CPUs": strconv.Itoa(e.CPUs),
 		"CPU governor": strings.Join(e.Governors, ", ")}
@@ -50,7 +49,6 @@ func facts(e *reports.Environment, devs []devices.Device) map[string]string {
 	return f
 }
 
-// portsOf are by stack the device and the port that it takes, where that is known.
 func portsOf(specs []string, devs []devices.Device, take func(spec string, d *devices.Device, p *devices.Port) bool) {
 	for _, spec := range specs {
 		layers, err := stackspec.Parse(spec)
@@ -73,7 +71,7 @@ func portsOf(specs []string, devs []devices.Device, take func(spec string, d *de
 	}
 }
 
-// expected is by stack what a healthy path from this host carries, bytes a second, where its device is known.
+// expected is by stack what a healthy path from this host carries, bytes a second.
 func expected(specs []string, devs []devices.Device) map[string]float64 {
 	all := map[string]float64{}
 	portsOf(specs, devs, func(spec string, d *devices.Device, p *devices.Port) bool {
@@ -86,7 +84,7 @@ func expected(specs []string, devs []devices.Device) map[string]float64 {
 	return all
 }
 
-// families are by stack those of the GIDs of its port. An InfiniBand port, and one of iWARP, has none.
+// families are by stack those of the GIDs of its port; InfiniBand and iWARP have none.
 func families(specs []string, devs []devices.Device) map[string][]string {
 	all := map[string][]string{}
 	portsOf(specs, devs, func(spec string, _ *devices.Device, p *devices.Port) bool {
@@ -115,7 +113,6 @@ func apart(spec string, a, b *member) string {
 		strings.Join(y, " and "), spec)
 }
 
-// machine is the same for all processes on one kernel.
 func machine() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -125,14 +122,12 @@ func machine() string {
 	return strings.TrimSpace(string(b))
 }
 
-// difference is a fact in which hosts differ from most others.
 type difference struct {
 	Fact, Most string
 	Hosts      int                 // that have Most
 	Others     map[string][]string // hosts by what they have; "" is nothing
 }
 
-// differences compares hosts, each once.
 func differences(members []*member) (all []difference) {
 	hosts := map[string]map[string]string{}
 	names := map[string]bool{}
@@ -162,7 +157,6 @@ func differences(members []*member) (all []difference) {
 	return all
 }
 
-// String reads "kernel: 6.1.0 on 7 hosts, 5.10.0 on n3".
 func (d difference) String() string {
 	s := fmt.Sprintf("%s: %s on %d", d.Fact, cmp.Or(d.Most, "none"), d.Hosts)
 	for _, v := range slices.Sorted(maps.Keys(d.Others)) {

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// found is what a mesh shows beside its figures.
 type found struct {
 	size   int
 	gone   map[int]string
@@ -26,7 +25,6 @@ type found struct {
 	bad    int // findings
 }
 
-// lacks are hosts by what doctor says of them.
 func lacks(members []*member) map[string][]string {
 	all := map[string][]string{}
 	for _, m := range members {
@@ -42,7 +40,6 @@ func lacks(members []*member) map[string][]string {
 	return all
 }
 
-// details puts it into the environment of the document.
 func (f *found) details(e *reports.Environment) {
 	if e.Details == nil {
 		e.Details = map[string]string{}
@@ -59,7 +56,6 @@ func (f *found) details(e *reports.Environment) {
 	}
 }
 
-// corrupt tells whether a pair failed because data corruption.
 func (f *found) corrupt(doc *reports.Document) bool {
 	return slices.ContainsFunc(doc.Results, func(r reports.Result) bool {
 		d := reports.DetailOf[results.Mesh](&r)
@@ -67,16 +63,14 @@ func (f *found) corrupt(doc *reports.Document) bool {
 	})
 }
 
-// corruptMark begins the reason of a pair whose data corruption.
+// corruptMark begins the reason of a pair that failed by data corruption.
 const corruptMark = "data corruption: "
 
-// Lines and columns of a terminal that the text has at most.
 const (
 	mostLines   = 40
 	mostColumns = 80
 )
 
-// text prints the verdict first, and no more than a screen.
 func (f *found) text(w io.Writer, doc *reports.Document) {
 	s := results.Summarise(doc.Results)
 	var lines []string
@@ -162,10 +156,8 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 	}
 }
 
-// mostFindings and mostOf bound the lists of the text; the page has all.
 const mostFindings, mostOf = 5, 3
 
-// shorten calls each for the first few, and says how many more there are.
 func (f *found) shorten(of []int, each func(int), add func(int, string, ...any)) {
 	for i, x := range of {
 		if i == mostOf && len(of) > mostOf+1 {
@@ -176,7 +168,6 @@ func (f *found) shorten(of []int, each func(int), add func(int, string, ...any))
 	}
 }
 
-// upTo are the numbers from a to b, without b.
 func upTo(a, b int) (list []int) {
 	for i := a; i < b; i++ {
 		list = append(list, i)
@@ -192,8 +183,7 @@ func hostList(hosts []string) string {
 	return view.Printable(list)
 }
 
-// shareOf says how much of what their links carry the worst and the best pair of a measure have; "" where that is not
-// known.
+// shareOf says what part of its link the worst and the best pair have; "" where that is not known.
 func shareOf(measure, stack string, all []reports.Result) string {
 	least, most, expected := math.Inf(1), 0., 0.
 	for i := range all {
@@ -209,13 +199,11 @@ func shareOf(measure, stack string, all []reports.Result) string {
 		view.Shorten(view.Printable(stack), 23), 100*least, 100*most, view.BandwidthLabel(expected))
 }
 
-// meshOf is what was measured.
 func meshOf(f *found, s *results.Summary) string {
 	return fmt.Sprintf("%d ranks on %s, %s, in %.3gs", f.size, view.Plural(int64(s.Hosts), "host"),
 		view.Plural(int64(s.Links), "pair"), f.took.Seconds())
 }
 
-// worst is how far pairs are apart, of the measure in which they are farthest.
 func worst(s *results.Summary) string {
 	ratio, text := 0.0, ""
 	for _, m := range s.Measures {
@@ -230,7 +218,6 @@ func worst(s *results.Summary) string {
 	return text
 }
 
-// spread is the least, the median and the greatest of what counts of a measure.
 type spread struct {
 	low, median, high float64
 	n                 int
@@ -250,7 +237,6 @@ func spreadOf(m *verdict.Measure) (s spread) {
 	return s
 }
 
-// table has a line a measure, and for few ranks the matrix of the last one.
 func (f *found) table(s *results.Summary, all []reports.Result) []string {
 	lines := []string{fmt.Sprintf("%-12s%-23s %12s %12s %12s %5s", "", "", "best", "median", "worst", "pairs")}
 	for _, m := range s.Measures {

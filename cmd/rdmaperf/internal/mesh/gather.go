@@ -16,7 +16,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
-// member is a rank as rank 0 knows it.
 type member struct {
 	*Hello
 	*conn
@@ -25,10 +24,8 @@ type member struct {
 	via    net.IP    // the address of rank 0 by which it came
 }
 
-// helloWait is how long a connection may say nothing.
 const helloWait = 5 * time.Second
 
-// arrival is what came of a connection.
 type arrival struct {
 	m    *member
 	from string
@@ -36,7 +33,7 @@ type arrival struct {
 	c    *conn
 }
 
-// gather takes ranks until all are there or ctx is over. missing says of the others what was last seen of them.
+// gather takes ranks until all are there or ctx is over; missing says of the others what was last seen of them.
 func gather(ctx context.Context, l net.Listener, size int, key string) (members []*member, missing map[int]string) {
 	members = make([]*member, size)
 	ctx, cancel := context.WithCancel(ctx)
@@ -90,7 +87,6 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 					seen[r] = "it never connected"
 				}
 			}
-			// Nobody knows which rank an unknown peer would have been.
 			for _, from := range slices.Sorted(maps.Keys(unknown)) {
 				for r := range seen {
 					seen[r] += fmt.Sprintf("; %s did: %s", from, unknown[from])
@@ -102,7 +98,6 @@ func gather(ctx context.Context, l net.Listener, size int, key string) (members 
 	return members, nil
 }
 
-// greet reads who has come.
 func greet(nc net.Conn, size int, key string) (a arrival) {
 	defer onepeer.Recover(func(fault error) { a.m, a.why = nil, fault.Error() })
 	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
@@ -141,7 +136,6 @@ func greet(nc net.Conn, size int, key string) (a arrival) {
 	return a
 }
 
-// refuse says why and closes.
 func (m *member) refuse(why string) {
 	m.send(&message{Refuse: why}) // it may be gone
 	// What is closed with bytes unread is reset, and the reason may be lost with it.
@@ -152,8 +146,7 @@ func (m *member) refuse(why string) {
 
 const refuseWait = time.Second
 
-// place gives ranks that came over the loopback interface, as those of rank 0's host do, the address by which others
-// reach that host.
+// place gives ranks that came over the loopback interface the address by which others reach their host.
 func place(members []*member) {
 	var ip net.IP
 	for _, m := range members {
@@ -175,8 +168,7 @@ func place(members []*member) {
 	}
 }
 
-// join connects a rank to rank 0 at the first of the addresses where it is, and tries until ctx is over: names may not
-// resolve yet, and rank 0 may not listen yet.
+// join connects to rank 0, and tries until ctx is over: names may not resolve and rank 0 may not listen yet.
 func join(ctx context.Context, addrs []string, key string, hello func(c net.Conn) *Hello) (*conn, *welcome, error) {
 	last := make([]error, len(addrs))
 	for {
@@ -210,10 +202,8 @@ const (
 	dialWait   = 3 * time.Second // for one try
 )
 
-// greeting is the first line of a rank.
 func greeting(key string) *message { return &message{Magic: magic, Version: version, Key: key} }
 
-// joinAt is one try.
 func joinAt(ctx context.Context, addr, key string, hello func(c net.Conn) *Hello) (*conn, *welcome, error) {
 	d := net.Dialer{Timeout: dialWait}
 	nc, err := d.DialContext(ctx, "tcp", addr)
@@ -240,7 +230,6 @@ func joinAt(ctx context.Context, addr, key string, hello func(c net.Conn) *Hello
 	return nil, nil, err
 }
 
-// dialCause tells a name that does not resolve, a port that refuses and a host that is silent apart.
 func dialCause(err error) error {
 	var dns *net.DNSError
 	var timeout interface{ Timeout() bool }

@@ -28,30 +28,26 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Sizes of what a pair exchanges, bytes.
 const (
 	latencySize   = 64
 	bandwidthSize = 1 << 20
 )
 
-// Limits where nobody says others. A device has a rate of its own; what a software stack reaches varies with the
-// machine.
+// A device has a rate of its own; what a software stack reaches varies with the machine.
 const (
 	badLatency         = 2
 	badBandwidth       = 0.8
 	badBandwidthOfSoft = 0.5
 )
 
-// intervals of a window, where a limit is on the worst of them.
 const intervals = 10
 
-// Ranks that take part at once: mostSources is what a server takes beside a client of its own.
+// mostSources is what a server takes beside a client of its own.
 const (
 	mostSources = engine.DefaultMaxClients - 1
 	mostReduce  = 32
 )
 
-// readMeasures reads --measure.
 func readMeasures(list string) (names []string, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
@@ -65,7 +61,6 @@ func readMeasures(list string) (names []string, err error) {
 	return names, nil
 }
 
-// readPairs reads a file with two ranks a line.
 func readPairs(name string, size int) (links []verdict.Link, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -93,7 +88,6 @@ func readPairs(name string, size int) (links []verdict.Link, err error) {
 	return links, errors.Join(err, in.Err())
 }
 
-// pairPlan is what is measured over a stack that is open.
 func (o *Options) pairPlan(spec string, p *plan, tr transports.Stack) (s Stack, err error) {
 	caps := tr.Caps()
 	if caps.InProcess {
@@ -118,7 +112,6 @@ func (o *Options) pairPlan(spec string, p *plan, tr transports.Stack) (s Stack, 
 	return s, engine.Check(&s.Plan, tr.Name(), caps)
 }
 
-// limit is the multiple of what good pairs have beyond which one is bad.
 func (f *failIf) limit(measure string, soft bool) float64 {
 	if !results.More(measure) {
 		return cmp.Or(f.percent[0], badLatency)
@@ -129,7 +122,6 @@ func (f *failIf) limit(measure string, soft bool) float64 {
 	return cmp.Or(f.percent[1], badBandwidth)
 }
 
-// point is the one of a workload that a measure is of.
 func point(measure, spec string, p *plan, plan *engine.Plan) (engine.Point, error) {
 	name, op, size, flags := throughput.Name, "write", bandwidthSize, map[string]string{}
 	if stackspec.CallsOnly(spec) {
@@ -187,8 +179,7 @@ func point(measure, spec string, p *plan, plan *engine.Plan) (engine.Point, erro
 	return points[0], nil
 }
 
-// pointsOf are the points of a stack whose measures are of pairs one by one; back are those of them that are
-// measured in the other direction, too.
+// pointsOf are the points of measures of single pairs; back are those to measure in the other direction, too.
 func (s *Stack) pointsOf() (there, back []int) {
 	for i, m := range s.Measures {
 		if results.OfPairs(m) {
@@ -201,8 +192,7 @@ func (s *Stack) pointsOf() (there, back []int) {
 	return there, back
 }
 
-// together has the rounds of the measures in which many ranks take part at once, each a list of tasks that are begun
-// together, and does again those that had a bad pair.
+// together measures those in which many ranks take part at once, and repeats rounds that had a bad pair.
 func (c *coordinator) together(ctx context.Context, plan int, shifts []int) error {
 	n := len(c.members)
 	for point, m := range c.stacks[plan].Measures {
@@ -265,10 +255,8 @@ func (c *coordinator) together(ctx context.Context, plan int, shifts []int) erro
 	return nil
 }
 
-// mostRepeated bounds how many rounds of ranks at once are done again; the others are explained by these.
 const mostRepeated = 8
 
-// badPairs are those that are beyond the limit of a measure.
 func (c *coordinator) badPairs(plan int, measure string) map[verdict.Pair]bool {
 	bad := map[verdict.Pair]bool{}
 	for _, m := range c.measures(plan) {
@@ -279,7 +267,6 @@ func (c *coordinator) badPairs(plan int, measure string) map[verdict.Pair]bool {
 	return bad
 }
 
-// begun starts tasks together and waits for their ends.
 func (c *coordinator) begun(ctx context.Context, round []Task) error {
 	for _, t := range round {
 		j := &job{link: verdict.LinkOf(t.From, t.To), tasks: []Task{t}}

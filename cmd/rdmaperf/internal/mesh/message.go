@@ -1,18 +1,8 @@
-// Package mesh measures the pairs of many ranks, which an existing launcher has started.
-//
-// Rank 0 listens. Each rank connects, itself included, says what it is, and gets pairs to measure: it runs the client
-// of a workload against the server in another rank, as rdmaperf run HOST and rdmaperf serve do. Pairs of a round have
-// no rank in common.
-//
-//	rank                    rank 0
-//	greeting   ───────────►            the key of the run, which is checked before anything else is read
-//	hello      ───────────►            its number, address and facts
-//	           ◄───────────  welcome   or refuse
-//	           ◄───────────  task      one direction of a pair, to one of its ranks
-//	done       ───────────►            figures, or an error
-//	           ◄───────────  ping      to a rank that another could not reach
-//	pong       ───────────►
-//	           ◄───────────  end
+// Package mesh measures the pairs of many ranks, which an existing launcher has started. Rank 0 listens; each rank,
+// itself included, connects and gets pairs to measure, with a server in another rank. Pairs of a round have no rank in
+// common.
+// A rank sends greeting (the key, checked before anything else is read), hello, done and pong; rank 0 sends welcome or
+// refuse, task (one direction of a pair), ping (to a rank that another did not reach) and end.
 package mesh
 
 import (
@@ -40,7 +30,6 @@ const (
 	sendWait = 5 * time.Second // for a line to leave
 )
 
-// message is a line of JSON; the member that is there says what it is.
 type message struct {
 	Magic   string `json:"magic,omitempty"` // of the greeting, as are the next two
 	Version int    `json:"version,omitempty"`
@@ -71,7 +60,6 @@ type Hello struct {
 	Families map[string][]string `json:"families,omitempty"` // by stack, of its addresses; none: not known
 }
 
-// welcome is what all ranks are to know.
 type welcome struct {
 	Token []byte        `json:"token"` // of the servers of this run
 	Plans []engine.Plan `json:"plans"` // one a stack
@@ -107,7 +95,6 @@ type conn struct {
 
 func newConn(c net.Conn) *conn { return &conn{c, bufio.NewReader(c)} }
 
-// send writes a line for each message.
 func (c *conn) send(messages ...*message) error {
 	var lines bytes.Buffer
 	for _, m := range messages {

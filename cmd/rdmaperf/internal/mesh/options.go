@@ -93,7 +93,7 @@ var percents = regexp.MustCompile(`^(latency>|bandwidth<)([0-9.]+)%$`)
 
 var shares = regexp.MustCompile(`^(share<=?)([0-9.]+)%$`)
 
-// Set implements pflag.Value.
+// Set, Type and String implement pflag.Value.
 func (f *failIf) Set(s string) error {
 	s = strings.ReplaceAll(s, " ", "")
 	if m := percents.FindStringSubmatch(s); m != nil {
@@ -127,13 +127,10 @@ func (f *failIf) Set(s string) error {
 	return nil
 }
 
-// Type implements pflag.Value; help prints it.
 func (f *failIf) Type() string { return "condition" }
 
-// String implements pflag.Value.
 func (f *failIf) String() string { return strings.Join(f.text, ",") }
 
-// plan is what the flags ask for.
 type plan struct {
 	place  *launch.Place
 	token  []byte
@@ -145,7 +142,6 @@ type plan struct {
 	measures []string
 }
 
-// check reads the flags.
 func (o *Options) check() (*plan, error) {
 	usage := func(flag string, err error) error { return cli.Usage("read "+flag, err, "rdmaperf mesh --help") }
 	p := &plan{rounds: verdict.All}
@@ -226,12 +222,10 @@ func (o *Options) check() (*plan, error) {
 	return p, err
 }
 
-// taskLimit is how long a task may take: its windows, and every wait of the engine in them.
 func (p *plan) taskLimit() time.Duration {
 	return time.Duration(4*len(p.measures))*p.window + 4*engine.DefaultTimeout
 }
 
-// shifts are by how many ranks each sends to one behind it.
 func (o *Options) shifts(n int) []int {
 	switch {
 	case o.quick:

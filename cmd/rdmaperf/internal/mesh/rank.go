@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// rank is what every rank does, that of rank 0 included.
 type rank struct {
 	*conn
 	*welcome
@@ -25,7 +24,6 @@ type rank struct {
 	stacks []transports.Stack // by plan; nil: not opened yet
 }
 
-// run measures what it is asked to until rank 0 lets it go.
 func (r *rank) run(ctx context.Context) error {
 	r.stacks = make([]transports.Stack, len(r.Plans))
 	defer func() {
@@ -76,7 +74,6 @@ func (r *rank) run(ctx context.Context) error {
 	}
 }
 
-// measure is one direction of a pair.
 func (r *rank) measure(ctx context.Context, t *Task) *Done {
 	d := &Done{ID: t.ID}
 	plan := r.Plans[t.Plan]
@@ -130,7 +127,6 @@ func (r *rank) measure(ctx context.Context, t *Task) *Done {
 	return d
 }
 
-// brief leaves out what a result of thousands does not need.
 func brief(r reports.Result) reports.Result {
 	if d := allreduce.Of(&r); d != nil {
 		r.Latency = d.Total

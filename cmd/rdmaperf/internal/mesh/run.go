@@ -44,7 +44,6 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return o.rankZero(ctx, p, stdout, stderr)
 }
 
-// rankZero listens, takes part itself, and says what was found.
 func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Writer) (err error) {
 	set := new(stackspec.Set)
 	var stacks []Stack
@@ -123,7 +122,6 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	return errors.Join(err, o.verdict(f, doc, stderr))
 }
 
-// verdict is the error of what was found. Ranks that are gone say more than what the others measured.
 func (o *Options) verdict(f *found, doc *reports.Document, stderr io.Writer) error {
 	if f.corrupt(doc) {
 		return &reports.ExitError{Code: reports.ExitCorruption, Operation: "verify data",
@@ -145,7 +143,6 @@ func (o *Options) verdict(f *found, doc *reports.Document, stderr io.Writer) err
 	return nil
 }
 
-// tryOutput finds out whether the results can be written before they are measured.
 func (o *Options) tryOutput(dir string) error {
 	fail := func(flag string, err error) error {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "open " + flag, Err: err,
@@ -179,7 +176,6 @@ func (o *Options) write(dir string, doc *reports.Document) error {
 		render.Exports())
 }
 
-// progress says now and then how far it is.
 func (o *Options) progress(stderr io.Writer) func(done, total int) {
 	last := time.Now()
 	return func(done, total int) {
@@ -192,8 +188,7 @@ func (o *Options) progress(stderr io.Writer) func(done, total int) {
 
 const progressEvery = 5 * time.Second
 
-// key is what ranks of this run have in common. Rank 0 of PMI makes one and gives it, with its addresses, to the
-// others; else it is of what the launcher calls the job, and of the token.
+// key is what ranks of this run have in common: rank 0 of PMI makes one, else it is of the job and the token.
 func (p *plan) key(ctx context.Context, port string) (string, error) {
 	if p.place.PMI == 0 {
 		sum := sha256.Sum256([]byte("rdmaperf mesh\n" + p.place.Job + "\n" + string(p.token)))
@@ -227,7 +222,6 @@ func (p *plan) key(ctx context.Context, port string) (string, error) {
 	return key, err
 }
 
-// ownAddresses are those that others may reach, the loopback interface's last.
 func ownAddresses() (ips []string) {
 	addrs, err := net.InterfaceAddrs()
 	if err == nil {
@@ -243,7 +237,6 @@ func ownAddresses() (ips []string) {
 // mostAddresses keeps the value below what process managers take (1024 bytes in Hydra).
 const mostAddresses = 8
 
-// rank connects to rank 0, serves the others and measures what it is asked to.
 func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string) error {
 	if key == nil {
 		k, err := p.key(ctx, "")
@@ -308,7 +301,6 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	return errors.Join(err, <-served)
 }
 
-// lacks are what doctor would say, where kernel verbs are measured.
 func (o *Options) lacks(p *plan, h devices.Host, r *devices.Report, e *reports.Environment) []devices.Lack {
 	if !slices.ContainsFunc(p.specs, func(s string) bool { return strings.Contains(s, stackspec.Verbs) }) {
 		return nil
@@ -316,5 +308,5 @@ func (o *Options) lacks(p *plan, h devices.Host, r *devices.Report, e *reports.E
 	return h.Lacks(r, e)
 }
 
-// afterGather is by how much ranks wait longer than rank 0 gathers them, which then welcomes those that came.
+// afterGather is how much longer ranks wait than rank 0, which welcomes those that came when it ends waiting.
 const afterGather = 10 * time.Second

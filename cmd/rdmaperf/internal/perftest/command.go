@@ -47,7 +47,6 @@ type Command struct {
 	warm       bool
 }
 
-// defaults of perftest: DEF_TX_BW, DEF_TX_LAT, DEF_RX_RDMA, DEF_CQ_MOD and so on.
 func newCommand(t Test) *Command {
 	c := &Command{Test: t, JSONFile: "perftest_out.json", tx: 128, rx: 512, cqMod: 100, qps: 1, gid: -1}
 	if t.latency {
@@ -78,8 +77,7 @@ func (c *Command) GID() (index int, cm bool) { return c.gid, c.cm }
 // MTU is the path MTU that was asked for in bytes, 0 for the port's.
 func (c *Command) MTU() int { return c.mtu }
 
-// Transport is the stack to measure: the one named, kernel verbs where a device or a GID
-// is, or chosen, which is what run would take by itself.
+// Transport is the stack to measure: the one named, kernel verbs where a device or a GID is, or chosen.
 func (c *Command) Transport(chosen string) string {
 	switch {
 	case c.stack != "":
@@ -90,8 +88,7 @@ func (c *Command) Transport(chosen string) string {
 	return chosen
 }
 
-// RunArgs are the arguments of rdmaperf run that do the same. samples is the file for
-// every sample, where they were asked for.
+// RunArgs are the arguments of rdmaperf run that do the same; samples is the file for every sample, "" for none.
 func (c *Command) RunArgs(chosen, samples string) []string {
 	t := &c.Test
 	workload := "throughput"

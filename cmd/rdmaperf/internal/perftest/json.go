@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// pair is a name of a document and its value, written.
 type pair struct{ name, value string }
 
 func text(name, value string) pair { return pair{name, fmt.Sprintf("%q", value)} }
@@ -20,7 +19,6 @@ func figure(name string, decimals int, v float64) pair {
 	return pair{name, fmt.Sprintf("%.*f", decimals, v)}
 }
 
-// object writes pairs as perftest does, one a line.
 func object(pairs []pair) string {
 	lines := make([]string, len(pairs))
 	for i, p := range pairs {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 )
 
-// option is a row of the table of options: what perftest's option does, and what is made of it here.
 type option struct {
 	letter, long string
 	arg          string // name of its value; "": it takes none
@@ -26,14 +25,12 @@ func (o *option) String() string {
 	return "--" + o.long
 }
 
-// options is every option of perftest, its letters in the order of its option table, then its
-// long names, and rdmaperf's own.
+// options is every option of perftest, and rdmaperf's own.
 var options = slices.Concat(letterOptions, longOptions, deviceOptions, rawOptions, []option{
 	{long: "transport", arg: "STACK", what: "rdmaperf's own: measure this stack, such as tcp, iwarp or sched+verbs",
 		do: func(c *Command, s string) error { c.stack = s; return nil }},
 })
 
-// Verdicts on an option.
 const (
 	Same    = "same"
 	Differs = "differs"
@@ -66,8 +63,7 @@ func Describe() []Described {
 	return list
 }
 
-// Advice is what a user of perftest should know who types an option of a tool, by letter
-// or long name, at rdmaperf run, which has no such option.
+// Advice is what to tell a user who types an option of perftest that run does not have, by letter or long name.
 func Advice(name string) string {
 	if a := advice[name]; a != "" {
 		return a
@@ -87,7 +83,6 @@ func Advice(name string) string {
 	return ""
 }
 
-// advice is for options that run has by another name.
 var advice = map[string]string{
 	"H": "every sample is --raw here", "U": "every sample is --raw here",
 	"report-histogram": "every sample is --raw here", "report-unsorted": "every sample is --raw here",
@@ -109,7 +104,6 @@ var advice = map[string]string{
 
 func nothing(*Command, string) error { return nil }
 
-// number reads a whole number into a field.
 func number(field func(*Command) *int, least, most int) func(*Command, string) error {
 	return func(c *Command, s string) error {
 		n, err := strconv.Atoi(s)
@@ -128,7 +122,6 @@ func set(field func(*Command) *bool) func(*Command, string) error {
 	}
 }
 
-// both passes a flag on to run and serve.
 func both(flag string) func(*Command, string) error {
 	return func(c *Command, s string) error {
 		if s == "" {

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// letterOptions are those with a letter.
 var letterOptions = []option{
 	{letter: "p", long: "port", arg: "PORT", what: "TCP port to listen on or to connect to (18515)",
 		do: func(c *Command, s string) error {
@@ -150,7 +149,6 @@ var letterOptions = []option{
 		instead: "device counters are in the results of rdmaperf run --counters"},
 }
 
-// longOptions are those without a letter, but for devices and raw Ethernet.
 var longOptions = []option{
 	{long: "report-histogrm", what: "as -H", do: set(func(c *Command) *bool { return &c.Histogram })},
 	{long: "report_gbits", what: "bandwidth in Gb/s instead of MiB/s",

@@ -9,7 +9,6 @@ const (
 	byRate   = "rates are limited in latency, as rdmaperf run --rate"
 )
 
-// deviceOptions are refused ones about queue pairs, memory and machines.
 var deviceOptions = []option{
 	{long: "run_infinitely", what: "go on, with a row every -D seconds",
 		instead: "rdmaperf run --run-infinitely does that"},
@@ -91,7 +90,6 @@ var deviceOptions = []option{
 	{long: "gpu_touch", arg: "HOW", what: "touch the memory by the GPU", instead: noDevice},
 }
 
-// rawOptions are those of raw Ethernet, and of both ports.
 var rawOptions = []option{
 	{letter: "Z", long: "server", what: "raw Ethernet: be the server", instead: noRaw},
 	{letter: "P", long: "client", what: "raw Ethernet: be the client", instead: noRaw},

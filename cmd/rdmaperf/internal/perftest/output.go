@@ -19,7 +19,6 @@ const rule = "------------------------------------------------------------------
 const Waiting = "\n************************************\n* Waiting for client to connect... " +
 	"*\n************************************\n"
 
-// name is the test's as banners and documents have it.
 func (c *Command) name() string {
 	kind := "BW"
 	if c.Test.latency {
@@ -127,7 +126,6 @@ func (c *Command) Head(w io.Writer) error {
 	return err
 }
 
-// row is one result as perftest has it.
 type row struct {
 	size, iterations       int64
 	min, max, typical, avg float64 // us
@@ -177,8 +175,7 @@ func (c *Command) row(r *reports.Result) (row, error) {
 	return v, nil
 }
 
-// fromClient is how many messages the client sent while the server did, as a document has it, which is all that the
-// server gets.
+// fromClient is how many messages the client sent, as a document has it, which is all that the server gets.
 func fromClient(r *reports.Result) (int64, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -198,8 +195,7 @@ func fromClient(r *reports.Result) (int64, error) {
 	return read.Bidirectional.FromClient.Operations, nil
 }
 
-// Limits are -w and -y, in the unit of the table and in millions a second. As in perftest, one
-// result of several is enough.
+// Limits are -w and -y. As in perftest, one result of several is enough.
 type Limits struct{ bw, rate bool }
 
 // Missed says which limit no result reached, "" for none.
@@ -252,7 +248,6 @@ func (c *Command) Result(w io.Writer, r *reports.Result, reached *Limits) error 
 	return err
 }
 
-// fine tells that a bandwidth takes six decimals.
 func (c *Command) fine(average float64) bool { return c.Gbits && average < 0.1 }
 
 // Samples writes what -U and -H ask for, every sample by number, in us, and the names of the columns once more.

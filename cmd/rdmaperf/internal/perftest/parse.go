@@ -6,16 +6,14 @@ import (
 	"strings"
 )
 
-// ErrRefused is what errors of Parse are that are no mistakes of the command line: perftest
-// has the option, and rdmaperf does not do what it asks for.
+// ErrRefused marks an option that perftest has and rdmaperf does not do.
 var ErrRefused = errors.New("refused")
 
 type refusal struct{ error }
 
 func (*refusal) Is(target error) bool { return target == ErrRefused }
 
-// Parse reads a command line as perftest's getopt_long does: letters in one word, values beside or behind their letter,
-// long names shortened as far as they stay unique, the host anywhere.
+// Parse reads a command line as perftest's getopt_long does, the host anywhere.
 func Parse(t Test, args []string) (*Command, error) {
 	c := newCommand(t)
 	var hosts []string
@@ -144,7 +142,6 @@ func (c *Command) apply(o *option, value string) error {
 	return nil
 }
 
-// check finds what does not go together, as perftest does.
 func (c *Command) check() error {
 	switch {
 	case c.Help || c.Version:

@@ -11,12 +11,10 @@ import (
 	"strings"
 )
 
-// Host is a line of a file of ranks: a name or address, and what it hangs on, outermost first, "" where it says
-// nothing.
+// Host is a line of a file of ranks. Switch is what the host hangs on, outermost first, or "".
 type Host struct{ Name, Switch string }
 
-// ReadHosts reads a file of ranks, one a line: HOST, and behind it, for who knows it, a switch such as s0.s1. What
-// follows a # is a comment.
+// ReadHosts reads a file of ranks, each HOST or HOST SWITCH; what follows a # is a comment.
 func ReadHosts(r io.Reader) (hosts []Host, err error) {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
@@ -38,7 +36,6 @@ func ReadHosts(r io.Reader) (hosts []Host, err error) {
 	return hosts, err
 }
 
-// fromHosts finds this host in the file.
 func fromHosts(f *Flags) (*Place, error) {
 	p := &Place{Launcher: "--ranks", Rank: f.Rank, Size: len(f.Hosts), Rendezvous: []string{f.Hosts[0].Name}}
 	h := fnv.New64a()

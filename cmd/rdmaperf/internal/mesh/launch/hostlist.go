@@ -9,8 +9,7 @@ import (
 // maxHosts bounds a list as Slurm does (MAX_RANGE in src/common/hostlist.h).
 const maxHosts = 64 << 10
 
-// HostList expands a list of hosts as Slurm writes it: "n[001-010,015],gpu3,r[0-1]s[1-2]". Numbers keep the width of
-// the low end, and the last bracket of a name counts fastest.
+// HostList expands a list of hosts as Slurm writes it: "n[001-010,015],gpu3,r[0-1]s[1-2]".
 func HostList(list string) ([]string, error) {
 	var hosts []string
 	for _, name := range splitOutside(list) {
@@ -25,7 +24,6 @@ func HostList(list string) ([]string, error) {
 	return hosts, nil
 }
 
-// splitOutside splits at commas outside brackets.
 func splitOutside(list string) (parts []string) {
 	depth, from := 0, 0
 	for i, c := range list + "," {
@@ -47,7 +45,6 @@ func splitOutside(list string) (parts []string) {
 	return parts
 }
 
-// expand is one name with any number of brackets.
 func expand(name string) ([]string, error) {
 	open := strings.IndexByte(name, '[')
 	if open < 0 {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// launchers are in the order of precedence. Sources: schizo_ompi.c of Open MPI 4.1, pmip_cb.c of MPICH, env.c and
-// slurmstepd.c of Slurm, local_elastic_agent.py of PyTorch, and the job plugins of Volcano.
+// launchers are in the order of precedence (schizo_ompi.c of Open MPI 4.1, pmip_cb.c of MPICH, env.c and slurmstepd.c
+// of Slurm, local_elastic_agent.py of PyTorch, job plugins of Volcano).
 var launchers = []struct {
 	name string
 	read func(env vars, p *Place) (found bool, err error)
@@ -41,10 +41,8 @@ var launchers = []struct {
 	}},
 }
 
-// vars is an environment.
 type vars map[string]string
 
-// number reads a variable into n, where it is set.
 func (env vars) number(name string, n *int) error {
 	text, ok := env[name]
 	if !ok || text == "" {
@@ -58,7 +56,6 @@ func (env vars) number(name string, n *int) error {
 	return nil
 }
 
-// first is the value of the first of the variables that is set.
 func (env vars) first(names ...string) string {
 	for _, n := range names {
 		if env[n] != "" {

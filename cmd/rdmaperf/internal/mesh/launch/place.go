@@ -1,5 +1,4 @@
-// Package launch finds out which rank of how many this process is, and where rank 0 is, from what launchers put into
-// the environment.
+// Package launch finds out from what launchers put into the environment which rank this is, and where rank 0 is.
 package launch
 
 import (
@@ -11,8 +10,7 @@ import (
 	"strconv"
 )
 
-// DefaultPort is the first of the ports of rank 0 where nobody names one. Runs whose job is known take one of the
-// portSpread ports from there, so that two jobs on a machine seldom meet.
+// DefaultPort is the first of the portSpread ports of rank 0, chosen by the job so that two jobs seldom meet.
 const (
 	DefaultPort = 18516
 	portSpread  = 256
@@ -44,8 +42,7 @@ type Flags struct {
 	Own        func(host string) bool
 }
 
-// Find asks the flags first, then the launchers from the innermost to the outermost: one starts daemons through
-// another, and ranks inherit what that one said to the daemons.
+// Find asks the flags first, then the launchers from the innermost to the outermost, as ranks inherit variables.
 func Find(env map[string]string, f Flags) (*Place, error) {
 	p, err := fromLauncher(env, &f)
 	if err != nil {
@@ -81,7 +78,6 @@ func Find(env map[string]string, f Flags) (*Place, error) {
 	return p, nil
 }
 
-// fromLauncher takes the first that has something to say.
 func fromLauncher(env map[string]string, f *Flags) (*Place, error) {
 	if f.Hosts != nil {
 		return fromHosts(f)
@@ -101,7 +97,6 @@ func fromLauncher(env map[string]string, f *Flags) (*Place, error) {
 	return &Place{Launcher: "the command line", Rank: -1}, nil
 }
 
-// port is that of rank 0 where nobody says one.
 func (p *Place) port() int {
 	if p.Job == "" {
 		return DefaultPort

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// PMI is a client of a process manager that speaks PMI-1: lines of "key=value" words over a descriptor that the rank
-// inherits (src/pmi/simple/simple_pmi.c of MPICH). Values hold neither blanks nor "=".
+// PMI is a client of a process manager that speaks PMI-1 (src/pmi/simple/simple_pmi.c of MPICH).
 type PMI struct {
 	rw   Manager
 	in   *bufio.Reader
@@ -25,8 +24,8 @@ type Manager interface {
 	SetDeadline(time.Time) error
 }
 
-// Exchange puts a value that rank 0 has for all others, and returns it at each, before ctx ends. A rank that has said
-// init and ends before finalize takes the whole job with it, so that finalize comes at once.
+// Exchange puts a value that rank 0 has for all others, and returns it at each, before ctx ends. It finalizes at once,
+// as a rank that ends before that takes the job with it.
 func Exchange(ctx context.Context, rw Manager, rank int, value string) (string, error) {
 	p := &PMI{rw: rw, in: bufio.NewReader(rw)}
 	until, _ := ctx.Deadline()
@@ -59,7 +58,6 @@ func Exchange(ctx context.Context, rw Manager, rank int, value string) (string, 
 	return value, nil
 }
 
-// ask sends a command and reads its answer.
 func (p *PMI) ask(cmd, answer string) (map[string]string, error) {
 	verb, _, _ := strings.Cut(cmd, " ")
 	if _, err := fmt.Fprintf(p.rw, "cmd=%s\n", cmd); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// mostSide is how many rows a heat map has at most: of more ranks a cell is the worst pair of several.
+// mostSide bounds the rows of a heat map: of more ranks a cell is the worst pair of several.
 const mostSide = 64
 
 // heats are by how many times a pair is worse than the good ones; the last level is of pairs that failed.
@@ -48,7 +48,6 @@ func Section(set *reports.Set) view.Section {
 	return sec
 }
 
-// heatMap draws one measure.
 func (s *Summary) heatMap(m *verdict.Measure) view.Figure {
 	title := view.Capital(m.Name) + " over " + view.Visible(m.Stack)
 	h := &view.HeatMap{Title: title, Down: "from", Right: "to", Key: heatKey}

@@ -81,14 +81,12 @@ func Summarise(all []reports.Result) *Summary {
 	return s
 }
 
-// contended is the part of a window for which threads waited for a processor from which its figure is evidence against
-// a path only beyond that part.
+// contended is the part of a window with CPU contention from which its figure is doubtful.
 const contended = 0.1
 
 // maxRank bounds what a document can ask for.
 const maxRank = 1 << 20
 
-// measure adds a result to its measure.
 func (s *Summary) measure(r *reports.Result, d *Mesh, same map[verdict.Link]bool) {
 	stack := reports.TransportOf(r)
 	i := slices.IndexFunc(s.Measures, func(m *verdict.Measure) bool { return m.Name == d.Measure && m.Stack == stack })
@@ -173,10 +171,8 @@ func (s *Summary) Evidence(f *verdict.Finding) (lines []string) {
 	return lines
 }
 
-// mostNames is how many hosts a sentence names.
 const mostNames = 6
 
-// list names ranks: by the switch where that has these and no others, else one by one.
 func (s *Summary) list(ranks []int) string {
 	if name := s.commonSwitch(ranks); name != "" {
 		return fmt.Sprintf("switch %s (%s)", name, view.Plural(int64(len(ranks)), "rank"))
@@ -194,7 +190,6 @@ func (s *Summary) list(ranks []int) string {
 	return strings.Join(names, "")
 }
 
-// commonSwitch is the innermost part of the topology that has several ranks, all of these and no other.
 func (s *Summary) commonSwitch(ranks []int) string {
 	if len(ranks) < 2 {
 		return ""

@@ -9,9 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Worse says of two meshes of the same ranks which host, direction, path or block became worse, a line each; nil where
-// one of them is no mesh. The figure of a pair is its new value by its old one, judged by the limits of the new mesh
-// against the pairs that changed least for the worse; what all pairs have in common is a line of its own.
+// Worse says of two meshes of the same ranks what became worse, a line each; nil where one of them is no mesh. The
+// figure of a pair is its new value by its old one, judged by the limits of the new mesh.
 func Worse(old, new *reports.Document) (lines []string) {
 	a, b := Summarise(old.Results), Summarise(new.Results)
 	if a == nil || b == nil {
@@ -61,7 +60,6 @@ func Worse(old, new *reports.Document) (lines []string) {
 	return lines
 }
 
-// subject is what a finding is about.
 func (s *Summary) subject(f *verdict.Finding) string {
 	a := s.list(f.Ranks)
 	switch f.Kind {

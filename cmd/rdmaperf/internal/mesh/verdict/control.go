@@ -1,14 +1,12 @@
 package verdict
 
-// control is a measurement of a good pair between those that are taken again.
 type control struct {
 	at    int     // how many measurements had been taken again before it
 	pace  float64 // its value as a part of the pair's first, at most 1
 	class string
 }
 
-// AddControl takes a measurement of a good pair, after its first. It shows where the machine, or what all pairs share,
-// is slower for some time: what was taken again beside it is evidence only if it is bad at that pace, too.
+// AddControl takes a further measurement of a good pair: what is bad next to it must be bad at its pace, too.
 func (m *Measure) AddControl(p Pair, v float64) {
 	if len(m.Values[p]) == 0 || v == m.Failed() {
 		return
@@ -20,7 +18,6 @@ func (m *Measure) AddControl(p Pair, v float64) {
 	m.controls = append(m.controls, control{m.again, min(pace, 1), m.class(p)})
 }
 
-// pace is the lower one of the controls before and after a measurement.
 func (m *Measure) pace(p Pair, i int) float64 {
 	if i == 0 || len(m.controls) == 0 {
 		return 1
@@ -38,8 +35,8 @@ func (m *Measure) pace(p Pair, i int) float64 {
 	return pace
 }
 
-// Control is a pair to measure between those that are measured again: good in all measures, of the class of the first
-// of those, and of ranks with the fewest bad pairs. It is false where there is none.
+// Control is a good pair to measure between those that are measured again, of ranks with the fewest bad pairs; false
+// where there is none.
 func Control(measures []*Measure, again []Link) (best Link, ok bool) {
 	if len(again) == 0 {
 		return best, false

@@ -1,5 +1,4 @@
-// Package verdict says from figures of pairs which host, direction, path or block of a mesh is slow. It is pure: the
-// same figures give the same verdict.
+// Package verdict says from figures of pairs which host, direction, path or block of a mesh is slow. It is pure.
 package verdict
 
 import (
@@ -22,12 +21,10 @@ type Measure struct {
 	Whole bool // a ping-pong: the figure is of both directions
 	Limit float64
 
-	// Values are by pair the first measurement and then those that were taken again, as the first was bad. A pair that
-	// failed has the worst that there is: infinite, or 0 where more is better.
+	// Values are by pair the first measurement and those taken again; a failed pair has the worst value that there is.
 	Values map[Pair][]float64
 
-	// Doubt is by pair and index of a measurement the share of its time that others took the processors of its ends. A
-	// bad one of these is evidence only if it is bad without that time, too.
+	// Doubt is by pair and measurement the share of its time with CPU contention: it must be bad without that, too.
 	Doubt map[Pair]map[int]float64
 
 	again    int            // how many measurements were taken again
@@ -70,12 +67,10 @@ func (m *Measure) AddDoubtful(p Pair, v, share float64) {
 	m.Add(p, v)
 }
 
-// preempted is how many times slower an end is in the time that it has where others take processors from it: its caches
-// are cold, and its peer has gone to sleep. Beside two other measurements 0.33x was seen where the time left was 0.6.
+// preempted is how many times slower an end is that others take processors from, as its caches are cold.
 const preempted = 2
 
-// atBest is what a measurement may have been without the time that others took, from each end its share, and at the
-// pace of the first ones.
+// atBest is what a measurement may have been without the time that others took, and at the pace of the first ones.
 func (m *Measure) atBest(p Pair, i int) float64 {
 	left := m.pace(p, i)
 	if share, doubtful := m.Doubt[p][i]; doubtful {
@@ -87,7 +82,6 @@ func (m *Measure) atBest(p Pair, i int) float64 {
 	return m.Values[p][i] * left
 }
 
-// judged is a measure with what is bad in it.
 type judged struct {
 	*Measure
 	doubts    bool               // doubtful measurements count, too
@@ -97,8 +91,7 @@ type judged struct {
 	partners  map[int][]int      // by rank
 }
 
-// references are by class the value that a tenth of the pairs are at least as good as: where a rank of four is slow,
-// half of the pairs are, so that a median says nothing.
+// references are by class the value of the best tenth: where one rank of four is slow, half of the pairs are.
 func (m *Measure) references() map[string]float64 {
 	all := map[string][]float64{}
 	for p, v := range m.Values {
@@ -124,8 +117,8 @@ func (m *Measure) class(p Pair) string {
 	return m.Class(p)
 }
 
-// judge takes a pair for bad whose measurements are beyond the limit, a multiple of the reference: of those that were
-// taken again more than half, or the first and a sixth of many connections, or else the first.
+// judge calls a pair bad whose measurements are beyond the limit, a multiple of the reference: of those taken again
+// more than half, or the first and a sixth of many connections, or else the first.
 func (m *Measure) judge(doubts bool) *judged {
 	j := &judged{m, doubts, m.references(), map[Pair]bool{}, map[Link]bool{}, map[int][]int{}}
 	for p := range m.Values {
@@ -144,9 +137,8 @@ func (m *Measure) judge(doubts bool) *judged {
 	return j
 }
 
-// Connections is how many a path is tried by that no host or block explains. Each has another source port, flow label
-// or queue pair, by which switches choose one of several equal paths. Of m such, ln(1-p^(1/m)) / ln((m-1)/m)
-// connections take all with probability p: 32 take all of five with 99 %.
+// Connections is how many a path is tried by that no host or block explains: each may take another of several equal
+// paths. 32 connections take all of five paths with 99 %.
 const Connections = 32
 
 // Some of them are tried at a time: a path that is slow on each of the first has no equal one.
@@ -172,7 +164,6 @@ func (m *Measure) Typical(p Pair) (float64, bool) {
 // Bad are the pairs that are beyond the limit, doubtful ones, too.
 func (m *Measure) Bad() map[Pair]bool { return m.judge(true).bad }
 
-// beyond tells whether a value is beyond the limit.
 func (j *judged) beyond(p Pair, v float64) bool {
 	ref := j.reference[j.class(p)]
 	if j.More {
@@ -181,8 +172,7 @@ func (j *judged) beyond(p Pair, v float64) bool {
 	return v > ref*j.Limit
 }
 
-// Ranked is a pair with the median of its measurements, and how many times worse than good pairs it is: infinite where
-// it failed.
+// Ranked is a pair with the median of its measurements, and how many times worse it is; infinite where it failed.
 type Ranked struct {
 	Pair
 	Value, Factor float64
@@ -230,7 +220,6 @@ func (j *judged) value(p Pair) float64 {
 	return v[len(v)/2]
 }
 
-// badLinks are in order.
 func (j *judged) badLinks() (links []Link) {
 	for l, bad := range j.links {
 		if bad {
@@ -247,8 +236,7 @@ const mostAgain = 8
 // fewPartners is from how many partners on a host can be told from a path.
 const fewPartners = 3
 
-// Again are the pairs to measure again: those that are bad, and where a rank of one has met few others, that rank
-// with ranks that have no bad pair.
+// Again are the bad pairs, and for a rank of one that has met few others pairs with ranks that have no bad pair.
 func Again(ranks int, measures []*Measure) []Link {
 	var links []Link
 	known, bad := map[Link]bool{}, map[int]bool{}
@@ -288,8 +276,7 @@ func Again(ranks int, measures []*Measure) []Link {
 	return again
 }
 
-// Sweep are the pairs that were bad again at least once, and that neither a host nor a block explains: one of several
-// equal paths between them may be slow.
+// Sweep are the pairs that were bad again and that neither a host nor a block explains.
 func Sweep(measures []*Measure) (links []Link) {
 	explained := map[int]bool{}
 	for _, f := range Of(measures) {

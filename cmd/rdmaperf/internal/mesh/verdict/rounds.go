@@ -8,8 +8,7 @@ type Link struct{ A, B int }
 // LinkOf is the link of two ranks in any order.
 func LinkOf(a, b int) Link { return Link{min(a, b), max(a, b)} }
 
-// All are the rounds in which each rank meets each other once: n-1 for even n and n for odd, of disjoint pairs (the
-// circle method).
+// All are the rounds in which each rank meets each other once, of disjoint pairs (the circle method).
 func All(n int) (rounds [][]Link) {
 	m := n + n%2 // the rank n of an odd n is a pause
 	for r := range m - 1 {

@@ -35,8 +35,7 @@ type Evidence struct {
 	Again, Times   int     // of the measurements that count, how many were bad
 }
 
-// Of names what is slow, the worst first. What several measures show is one finding: those of one direction come
-// first, as a ping-pong does not know directions.
+// Of names what is slow, the worst first. What several measures show is one finding.
 func Of(measures []*Measure) []Finding {
 	var all []Finding
 	add := func(m *Measure, f Finding) {
@@ -71,7 +70,6 @@ func (f *Finding) about(ranks, to []int) bool {
 	return slices.Equal(f.Ranks, ranks) && slices.Equal(f.To, to)
 }
 
-// both is the kind of both directions.
 func (k Kind) both() Kind {
 	switch k {
 	case Sends, Takes:
@@ -82,8 +80,7 @@ func (k Kind) both() Kind {
 	return k
 }
 
-// attribute explains bad pairs: by blocks, else by ranks that are bad with most of those that are not named, else by
-// their paths.
+// attribute explains bad pairs by blocks, else by ranks, else by their paths.
 func (j *judged) attribute() (found []Finding) {
 	left := map[Link]bool{}
 	for _, l := range j.badLinks() {
@@ -139,8 +136,7 @@ func (j *judged) attribute() (found []Finding) {
 	return found
 }
 
-// worst is the rank with the greatest share of bad pairs among those with ranks that are not named, above a half and
-// of two or more pairs; nil without one.
+// worst is the rank with the greatest share of bad pairs, above a half and of two or more; nil without one.
 func (j *judged) worst(left map[Link]bool, named map[int]bool) (rank int, links []Link) {
 	most := 0.5
 	for _, r := range sortedKeys(j.partners) {
@@ -188,8 +184,8 @@ func (j *judged) direction(r int, links []Link) Kind {
 	return Host
 }
 
-// path is a bad pair whose ranks are good with others. Chance makes single pairs bad more often than most pairs of a
-// rank, so that it has to be measured again and all measurements have to agree, or many connections to be tried.
+// path is a bad pair whose ranks are good with others. As chance makes single pairs bad, all measurements have to
+// agree, or many connections to be tried.
 func (j *judged) path(l Link) (f Finding, ok bool) {
 	there, back := Pair{l.A, l.B}, Pair{l.B, l.A}
 	sure := func(p Pair) bool {
@@ -213,8 +209,7 @@ func (j *judged) path(l Link) (f Finding, ok bool) {
 	return f, true
 }
 
-// block finds two groups of two or more ranks with bad pairs between them, and good ones within each. It begins at
-// the rank with most bad pairs.
+// block finds two groups of two or more ranks with bad pairs between them, and good ones within each.
 func (j *judged) block(left map[Link]bool) (x, y []int) {
 	bad := map[int][]int{}
 	for _, l := range sortedLinks(left) {
@@ -253,7 +248,6 @@ func (j *judged) mostlyBad(left map[Link]bool, ranks, others []int) (are []int) 
 	return are
 }
 
-// between counts the bad pairs between two groups, and those that were measured.
 func (j *judged) between(left map[Link]bool, x, y []int) (bad, of int) {
 	for _, a := range x {
 		for _, b := range y {
@@ -270,7 +264,6 @@ func (j *judged) between(left map[Link]bool, x, y []int) (bad, of int) {
 	return bad, of
 }
 
-// evidence is what the measure shows of some links.
 func (j *judged) evidence(links []Link, of int) []Evidence {
 	e := Evidence{Measure: j.Measure, Bad: len(links), Of: max(of, len(links))}
 	var values []float64
