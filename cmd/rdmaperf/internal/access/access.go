@@ -18,7 +18,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// tokenVariable has the shared token where no --token-file is given.
 const tokenVariable = "RDMAPERF_TOKEN"
 
 // TokenFlags is what server and client both must know.
@@ -108,8 +107,7 @@ func (g *ServerFlags) Open(s *engine.Server) bool {
 	return len(s.Allow) == 0 && len(s.Token) == 0 && (s.TLS == nil || s.TLS.ClientCAs == nil)
 }
 
-// PublicAddress is an address of this listener that the whole Internet can reach, or "".
-// An address behind a translator is not told apart from a private one.
+// PublicAddress is an address of this listener that the whole Internet can reach, or "". It knows no translators.
 func PublicAddress(at net.Addr, interfaces func() ([]net.Addr, error)) string {
 	tcp, ok := at.(*net.TCPAddr)
 	if !ok {
@@ -133,8 +131,7 @@ func PublicAddress(at net.Addr, interfaces func() ([]net.Addr, error)) string {
 // DefaultPort is perftest's.
 const DefaultPort = 18515
 
-// TLSFlags are those of TLS on the control channel: a certificate of this side with its
-// key, and the authorities that sign the other's.
+// TLSFlags are those of TLS on the control channel.
 type TLSFlags struct {
 	on         bool // client: with the system's authorities
 	cert, key  string
@@ -157,7 +154,6 @@ func (t *TLSFlags) RegisterClient(f *pflag.FlagSet) {
 	f.StringVar(&t.serverName, "tls-server-name", "", "name that the server's certificate must have (default HOST)")
 }
 
-// pair reads a certificate with its key; none where there is neither.
 func (t *TLSFlags) pair() ([]tls.Certificate, error) {
 	switch {
 	case t.cert == "" && t.key == "":
@@ -184,7 +180,6 @@ func (t *TLSFlags) pair() ([]tls.Certificate, error) {
 	return []tls.Certificate{c}, nil
 }
 
-// authorities reads a file of certificates.
 func authorities(flag, file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -197,7 +192,6 @@ func authorities(flag, file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// server is what a server speaks, nil for no TLS.
 func (t *TLSFlags) server() (*tls.Config, error) {
 	certs, err := t.pair()
 	switch {

@@ -72,7 +72,6 @@ func BadValue(wrong *pflag.InvalidValueError) error {
 	return fmt.Errorf("%s %q: %s", name, wrong.GetValue(), want)
 }
 
-// hasFlag is the command that has a flag of this name, "" if there is none.
 func hasFlag(root *cobra.Command, name string) string {
 	for _, c := range root.Commands() {
 		if f := c.Flags().Lookup(name); f != nil && !f.Hidden && !c.Hidden {
@@ -82,8 +81,7 @@ func hasFlag(root *cobra.Command, name string) string {
 	return ""
 }
 
-// KnowsItsCommands reports a word behind a group of commands that is none of
-// them; cobra shows the help then, and calls it done.
+// KnowsItsCommands makes an unknown word behind a group of commands an error; cobra would show the help.
 func KnowsItsCommands(group *cobra.Command) {
 	group.Args = cobra.ArbitraryArgs
 	group.RunE = func(c *cobra.Command, args []string) error {
@@ -130,7 +128,6 @@ func NewHelpCommand() *cobra.Command {
 	}
 }
 
-// nearest is the flag whose name is at most two letters away, and a third of its letters, "" if there is none.
 func nearest(f *pflag.FlagSet, name string) string {
 	best, least := "", 3
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -144,7 +141,7 @@ func nearest(f *pflag.FlagSet, name string) string {
 	return best
 }
 
-// distance is how many letters must be put in, left out or changed to make one word of the other (Levenshtein).
+// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

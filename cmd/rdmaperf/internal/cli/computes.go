@@ -28,8 +28,7 @@ func Computes(ctx context.Context, operation string, do func() error) error {
 	}
 }
 
-// Internal is the error of a panic, for the deferred function that recovered from it. The runtime's own end of a panic
-// has the exit code of a wrong command line.
+// Internal is the error of a panic, as the runtime's own end has the exit code of a wrong command line.
 func Internal(panicked any) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: "internal error",
 		Err:  fmt.Errorf("%v, at %s", panicked, onepeer.Place()),

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FitHelp makes the help of every command fit the terminal: sentences are filled, flags
-// wrapped. A command with a usage of its own keeps it.
+// FitHelp fits the help of every command to the terminal. A command with a usage of its own keeps it.
 func FitHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		text := c.Long
@@ -28,7 +27,6 @@ func FitHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(c *cobra.Command) error { return fittedUsage(c, c.OutOrStderr()) })
 }
 
-// fittedUsage is cobra's own order: usage, examples, commands, flags.
 func fittedUsage(c *cobra.Command, w io.Writer) error {
 	fmt.Fprintf(w, "Usage:\n")
 	if c.Runnable() {
@@ -63,8 +61,7 @@ func fittedUsage(c *cobra.Command, w io.Writer) error {
 	return nil
 }
 
-// Fill sets paragraphs in lines of at most so many columns. Lines that begin with a blank, examples and lists, stay as
-// they are while they have room; a longer one of a list goes on below its own text.
+// Fill sets paragraphs in lines of at most so many columns; lines that begin with a blank stay as they are.
 func Fill(text string, columns int) string {
 	var out, words []string
 	flush := func() {

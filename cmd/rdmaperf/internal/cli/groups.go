@@ -16,7 +16,6 @@ type FlagGroup struct {
 	Flags []string // long names, in the order of the help
 }
 
-// otherFlags heads what no group names.
 const otherFlags = "Flags"
 
 // WriteFlags writes the flags of f by groups. Short takes the first line of each text alone.
@@ -39,14 +38,11 @@ func GroupedUsage(c *cobra.Command, groups []FlagGroup) {
 	})
 }
 
-// titledFlags is a group with its flags.
 type titledFlags struct {
 	title string
 	set   *pflag.FlagSet
 }
 
-// splitFlags deals the flags of f that help shows to groups; empty groups are
-// left out, and so is from a short help what no group names.
 func splitFlags(f *pflag.FlagSet, groups []FlagGroup, short bool) []titledFlags {
 	var dealt []titledFlags
 	named := map[string]bool{}
@@ -83,7 +79,6 @@ func splitFlags(f *pflag.FlagSet, groups []FlagGroup, short bool) []titledFlags 
 	return dealt
 }
 
-// usageText is the first line of a flag's text, or all of it as one paragraph.
 func usageText(text string, short bool) string {
 	first, rest, more := strings.Cut(text, "\n")
 	if short || !more {
@@ -92,7 +87,6 @@ func usageText(text string, short bool) string {
 	return first + "; " + rest
 }
 
-// wholeTexts are flags with their texts as one paragraph each.
 func wholeTexts(f *pflag.FlagSet) *pflag.FlagSet {
 	whole := pflag.NewFlagSet("", pflag.ContinueOnError)
 	whole.SortFlags = f.SortFlags

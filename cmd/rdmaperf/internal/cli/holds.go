@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// TellHolds makes a server say what it holds whenever it gets SIGUSR1, until ctx ends. Memory without a user is given
-// back before, so that what is told is what is kept. Whatever else it is to say comes from more.
+// TellHolds logs on SIGUSR1 what the process holds, until ctx ends, after it gave unused memory back. more adds pairs.
 func TellHolds(ctx context.Context, log *slog.Logger, more func() []any) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
@@ -34,8 +33,7 @@ func TellHolds(ctx context.Context, log *slog.Logger, more func() []any) {
 	}()
 }
 
-// holds is what this process has of what a machine has not without end, as pairs for a
-// log. What /proc does not tell is -1 (proc(5)).
+// holds is what /proc says that this process uses, as pairs for a log; -1 where it says nothing (proc(5)).
 func holds() []any {
 	debug.FreeOSMemory()
 	descriptors, mappings, resident := -1, -1, -1

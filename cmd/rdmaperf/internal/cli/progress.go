@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress draws a bar: between points, and within one when somebody calls live. It has no goroutine and no timer of
-// its own. Every line is cut to the terminal's width: what is longer cannot be taken back. A nil progress is silent.
+// Progress draws a bar between points, and within one when Live is called, without a goroutine or a timer. Lines are
+// cut to the terminal's width, as longer ones cannot be taken back. A nil Progress is silent.
 type Progress struct {
 	mu  sync.Mutex // live comes from a watcher
 	bar *progressbar.ProgressBar
@@ -29,7 +29,6 @@ type Progress struct {
 	cost  time.Duration
 }
 
-// wantsProgress tells whether somebody looks at w.
 func wantsProgress(w io.Writer, silent bool, getenv func(string) string, isTerminal func(fd int) bool) bool {
 	f, ok := w.(*os.File)
 	return ok && !silent && getenv("CI") == "" && getenv("TERM") != "dumb" && isTerminal(int(f.Fd()))
@@ -79,7 +78,6 @@ func (p *Progress) Within(done, total int64) {
 	}
 }
 
-// describe draws the line before the bar, or what of it has room.
 func (p *Progress) describe(line string) {
 	p.bar.Describe(Cut(line, Width(p.out)-barWidth(p.out)-barColumns))
 }
@@ -113,7 +111,6 @@ const (
 	barColumns = 14  // what the library draws around the bar behind the description, " 100% |" and "|", and room
 )
 
-// barWidth is that of the bar itself: what a narrow terminal has is for the names.
 func barWidth(w io.Writer) int {
 	if Width(w) < 100 {
 		return 10
@@ -147,8 +144,7 @@ func (p *Progress) Skip(costs []time.Duration) {
 	p.bar.ChangeMax(p.total * barSteps)
 }
 
-// left is the time until the end: the plan's, corrected by how finished points
-// kept to theirs, or without a plan their mean. Zero is unknown.
+// left is the plan's time, corrected by how finished points kept to theirs, or their mean; 0 is unknown.
 func (p *Progress) left() time.Duration {
 	d := p.ahead
 	switch {

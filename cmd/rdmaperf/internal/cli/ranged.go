@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ranged is an int between two bounds.
 type ranged struct {
 	to         *int
 	from, most int

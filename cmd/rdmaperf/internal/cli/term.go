@@ -35,8 +35,7 @@ func Width(w io.Writer) int {
 	return 80
 }
 
-// Cut is a line of at most so many columns; what was taken out of its middle, where names
-// of stacks have their parameters, is an ellipsis.
+// Cut is a line of at most so many columns, with an ellipsis in its middle for what is left out.
 func Cut(line string, columns int) string {
 	runes := []rune(line)
 	columns = max(columns, 10)

@@ -135,7 +135,7 @@ func (f *Flags) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return conformError(ctx, results)
 }
 
-// count makes the plans tell a bar how many of all cases are done. It is nil when nobody looks.
+// count draws how many of all cases are done.
 func (f *Flags) count(stderr io.Writer, stacks []string, plans []conform.Options) *cli.Progress {
 	total := 0
 	for i, spec := range stacks {
@@ -167,7 +167,6 @@ func (f *Flags) count(stderr io.Writer, stacks []string, plans []conform.Options
 	return bar
 }
 
-// narrow leaves of the options what the filters selected of the suite of one stack.
 func (f *Flags) narrow(spec string, o conform.Options, selected []conform.Case) (conform.Options, error) {
 	if len(f.only)+len(f.skip) == 0 {
 		return o, nil
@@ -187,8 +186,7 @@ func (f *Flags) narrow(spec string, o conform.Options, selected []conform.Case) 
 	return o, nil
 }
 
-// check runs the suite of one stack. The error is of the command line or of the
-// device's end; a stack that is not here is in the report.
+// check runs the suite of one stack. A stack that is not here is in the report and no error.
 func (f *Flags) check(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	if f.wire != "" {
 		return suite.Run(ctx, spec, suite.Options{Options: o, Hazard: f.hazard || onLoopback(spec)}), nil
@@ -196,7 +194,6 @@ func (f *Flags) check(ctx context.Context, spec string, o conform.Options) (conf
 	return suiteOf(spec).check(ctx, spec, o)
 }
 
-// checkDevice runs the cases of devices.
 func checkDevice(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	h, err := openHarness(spec)
 	if err != nil {
@@ -209,8 +206,7 @@ func checkDevice(ctx context.Context, spec string, o conform.Options) (conform.R
 	return rep, nil
 }
 
-// notHere is the report of a stack that cannot be opened here, whose suite has these cases; an error of
-// the command line stays one.
+// notHere is the report of a stack that cannot be opened here; an error of the command line stays one.
 func notHere(spec string, err error, o conform.Options, catalogue func() []conform.Case) (conform.Report, error) {
 	if reports.Code(err) == reports.ExitUsage {
 		return conform.Report{}, err
@@ -221,7 +217,6 @@ func notHere(spec string, err error, o conform.Options, catalogue func() []confo
 	return conform.NotRunReport(spec, err, o), nil
 }
 
-// stacks splits --transport and puts the device flags in; a device alone means kernel verbs.
 func (f *Flags) stacks() ([]string, error) {
 	list := f.transports
 	if list == "" {
@@ -236,10 +231,8 @@ func (f *Flags) stacks() ([]string, error) {
 	return f.verbs.Apply(stacks)
 }
 
-// conformDefault is what every machine can check: the reference and the embedded stack.
 func conformDefault() string { return "mem," + stackspec.Embedded() }
 
-// conformError is nil when nothing required failed.
 func conformError(ctx context.Context, results []conform.Report) error {
 	code := conform.ExitCode(results...)
 	if ctx.Err() != nil && code == conform.ExitOK {
@@ -315,8 +308,7 @@ func (f *Flags) options() (conform.Options, error) {
 	return o, nil
 }
 
-// openHarness makes fresh pairs of the stack that name names. It is the provider
-// at the bottom that dies where a case asks for that.
+// openHarness makes fresh pairs of a stack. The provider at the bottom dies where a case asks for that.
 func openHarness(name string) (*conform.Harness, error) {
 	at, err := stackspec.Survey(name)
 	if err != nil {

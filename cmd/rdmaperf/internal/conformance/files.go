@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// conformFiles are the forms of the verdicts that go beside stdout.
 type conformFiles []conformFile
 
 type conformFile struct {
@@ -16,8 +15,7 @@ type conformFile struct {
 	form func(io.Writer, ...conform.Report) error
 }
 
-// create opens the files before the first case runs: a name that cannot be written costs no run, and the verdicts of an
-// earlier run do not survive one that breaks off.
+// create opens the files before the first case runs, so that a bad name costs no run.
 func (f *Flags) create() (conformFiles, error) {
 	var files conformFiles
 	for _, want := range []struct {
@@ -45,7 +43,6 @@ func (files conformFiles) write(results []conform.Report) error {
 	return errors.Join(errs...)
 }
 
-// close is for runs that end before write; after it, nothing is left to close.
 func (files conformFiles) close() {
 	for _, f := range files {
 		f.Close()

@@ -19,7 +19,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// callStack is a stack that carries calls, taken apart.
 type callStack struct {
 	carrier.Config
 	top   stackspec.Layer
@@ -49,7 +48,6 @@ func parseCalls(spec string) (c callStack, err error) {
 	return c, nil
 }
 
-// checkGRPC runs the suite of calls over one stack: a process for the server, and one for every case.
 func checkGRPC(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	c, err := parseCalls(spec)
 	if err != nil {
@@ -72,7 +70,6 @@ func checkGRPC(ctx context.Context, spec string, o conform.Options) (conform.Rep
 	return interop.Run(ctx, spec, c.Form, kids, interop.Options{Options: o, Shared: at.InProcess}), nil
 }
 
-// childName is the hidden command that the processes of cases are.
 const childName = "conform-child"
 
 func childrenOf(self, spec string, limit time.Duration) interop.Children {
@@ -82,7 +79,6 @@ func childrenOf(self, spec string, limit time.Duration) interop.Children {
 	}
 }
 
-// childFlags are what a child is told.
 type childFlags struct {
 	transport string
 	limit     time.Duration
@@ -153,7 +149,6 @@ func (f *childFlags) run(cmd *cobra.Command, args []string) (result error) {
 	return cli.Usage("run "+childName, fmt.Errorf("unknown role %q", args), "rdmaperf conform")
 }
 
-// openNet opens a device of the stack and connections over it; end closes both.
 func openNet(s *stackspec.Set, c callStack) (n *grpcrdma.Net, end func() error, err error) {
 	dev, err := s.OpenDevice(c.below)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
 
-// checkLite runs the suite of the tier over one stack, each case on fresh devices.
 func checkLite(ctx context.Context, spec string, o conform.Options) (conform.Report, error) {
 	layers, err := stackspec.Resolve(spec)
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// pathSeed is of what a path loses: the same packets of every run, as far as the kernel sends the same.
+// pathSeed loses the same packets in every run, as far as the kernel sends the same.
 const pathSeed = 1
 
-// pathSite is a stack whose packets may be harmed on their way.
 type pathSite struct{ stackspec.Site }
 
 // noPath says why cases of a bad path cannot run on this stack, or "".
@@ -31,7 +30,6 @@ func (at *pathSite) noPath() string {
 	return impair.Missing()
 }
 
-// overPath opens the stack at both ends of a path between two namespaces.
 func (at *pathSite) overPath(_ context.Context, giveUp time.Duration) (a, b rdma.Device, listen string, p conform.Path,
 	err error) {
 	path, err := impair.Open(impair.Config{Seed: pathSeed})
@@ -51,7 +49,6 @@ func (at *pathSite) overPath(_ context.Context, giveUp time.Duration) (a, b rdma
 	return ends[0], ends[1], net.JoinHostPort(impair.Addresses[1], "0"), &conformPath{path}, nil
 }
 
-// conformPath is a path as cases see it; b is its end 1.
 type conformPath struct{ *impair.Path }
 
 func (p *conformPath) Harm(loss, double, reorder float64) {

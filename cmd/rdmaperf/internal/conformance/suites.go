@@ -10,21 +10,19 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
 
-// conformSuite is a catalogue of cases with what runs it.
 type conformSuite struct {
 	layer string // the outermost one of its stacks; "": any other, whose device is checked
 	cases func() []conform.Case
 	check func(ctx context.Context, spec string, o conform.Options) (conform.Report, error)
 }
 
-// conformSuites are all of them, in the order in which lists have their cases.
+// The order is that of lists of cases.
 var conformSuites = []conformSuite{
 	{"", conform.Catalogue, checkDevice},
 	{stackspec.LITE, suite.Catalogue, checkLite},
 	{stackspec.GRPC, interop.Catalogue, checkGRPC},
 }
 
-// suiteOf is the suite of a stack.
 func suiteOf(spec string) *conformSuite {
 	layers, err := stackspec.Parse(spec)
 	for i := range conformSuites {
@@ -35,7 +33,6 @@ func suiteOf(spec string) *conformSuite {
 	return &conformSuites[0]
 }
 
-// catalogueOf is the cases of all suites that the stacks need.
 func catalogueOf(stacks []string) (all []conform.Case) {
 	for i := range conformSuites {
 		s := &conformSuites[i]

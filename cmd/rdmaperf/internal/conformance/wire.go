@@ -13,7 +13,6 @@ import (
 	litesuite "github.com/rdmaperf/rdmaperf/transports/lite/suite"
 )
 
-// wireTarget is the peer of --wire, in place of stacks.
 func (f *Flags) wireTarget(operation string) ([]string, error) {
 	if f.transports != "" || f.verbs.Named() {
 		return nil, cli.Usage(operation, errors.New("--wire names a peer and --transport a stack"), "one of them")
@@ -24,7 +23,6 @@ func (f *Flags) wireTarget(operation string) ([]string, error) {
 	return []string{f.wire}, nil
 }
 
-// catalogueOf is the cases of all suites that this command line needs.
 func (f *Flags) catalogueOf(stacks []string) []conform.Case {
 	if f.wire != "" {
 		return suite.Catalogue()

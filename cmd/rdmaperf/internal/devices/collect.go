@@ -18,8 +18,8 @@ import (
 // classDir is where the RDMA core shows its devices (Documentation/ABI/stable/sysfs-class-infiniband).
 const classDir = "sys/class/infiniband"
 
-// Collect reads everything about the host's devices. soft is passed through to the report. It cannot fail: what cannot
-// be read stays empty, and an empty list has its reason.
+// Collect reads everything about the host's devices; soft is passed through. What cannot be read stays empty, and an
+// empty list has its reason.
 func Collect(h Host, soft []Soft) Report {
 	r := Report{Devices: []Device{}, Soft: soft}
 	links, linkErr := h.Links()
@@ -185,8 +185,8 @@ func (h Host) mapNetDevs(devs []Device) {
 	}
 }
 
-// hasMAC tells whether an iWARP device stands on the interface with this address:
-// its GIDs start with it (siw_query_gid in drivers/infiniband/sw/siw/siw_verbs.c).
+// hasMAC tells whether an iWARP device is on the interface with this address, with which its GIDs start (siw_query_gid
+// in siw_verbs.c).
 func (d *Device) hasMAC(mac net.HardwareAddr) bool {
 	if d.NodeType != "RNIC" || len(mac) != 6 {
 		return false
@@ -201,7 +201,6 @@ func (d *Device) hasMAC(mac net.HardwareAddr) bool {
 	return false
 }
 
-// mtus reads the MTUs of interfaces.
 func (h Host) mtus(netdevs []string) map[string]int {
 	var mtus map[string]int
 	for _, n := range netdevs {
@@ -215,8 +214,7 @@ func (h Host) mtus(netdevs []string) map[string]int {
 	return mtus
 }
 
-// softDriver is the module of a device without a bus. The kernel has two: siw
-// makes RNICs, and rxe tells which interface it stands on.
+// softDriver is the module of a device without a bus: siw makes RNICs, and rxe says its interface.
 func (h Host) softDriver(dir string, d *Device) string {
 	switch {
 	case h.read(dir, "parent") != "":
@@ -228,8 +226,7 @@ func (h Host) softDriver(dir string, d *Device) string {
 	return ""
 }
 
-// read returns a file's text without the newline, empty when it cannot be read:
-// unused GID entries answer reads with EINVAL.
+// read is empty for what cannot be read: unused GID entries answer reads with EINVAL.
 func (h Host) read(dir, name string) string {
 	b, err := fs.ReadFile(h.Root, path.Join(dir, name))
 	if err != nil {

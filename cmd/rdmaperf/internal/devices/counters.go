@@ -9,13 +9,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Counters reads what a device has counted since it came up: of one port, or with port 0 of all its ports, and what it
-// counts for the device as a whole (port 0 in the answer). A device that is not there has none.
-//
-// The files are those of Documentation/ABI/stable/sysfs-class-infiniband: counters (IBTA 16.1.3.5; port_xmit_data and
-// port_rcv_data are in units of four bytes) and hw_counters, whose names are the driver's. rdmamap reads the same
-// directories, but answers 0 for a counter that cannot be read, which would look like a change of its whole value, and
-// takes the caching time in hw_counters/lifespan for one.
+// Counters reads what a device has counted since it came up, for one port, or with port 0 for all, and for the device
+// as a whole. A device that is not there has none (Documentation/ABI/stable/sysfs-class-infiniband; IBTA 16.1.3.5).
+// rdmamap answers 0 for a counter that cannot be read, and takes the caching time in hw_counters/lifespan for one.
 func (h Host) Counters(device string, port int) []reports.DeviceCounters {
 	if device == "" || strings.ContainsAny(device, "/\\") || device[0] == '.' {
 		return nil // a name, never a path
@@ -43,7 +39,6 @@ func (h Host) Counters(device string, port int) []reports.DeviceCounters {
 	return out
 }
 
-// countersIn reads one directory. What is not a number stays out: unsupported counters answer with an error or "N/A".
 func (h Host) countersIn(dir string, to map[string]int64) {
 	for _, name := range dirNames(h.Root, dir) {
 		if name == "lifespan" {
@@ -55,16 +50,14 @@ func (h Host) countersIn(dir string, to map[string]int64) {
 	}
 }
 
-// tcpCounters are those of the kernel's TCP that tell of a bad path: segments sent again, timeouts, damaged segments
-// (RFC 1213 tcpRetransSegs and tcpInErrs; Linux Documentation/networking/snmp_counter.rst).
+// tcpCounters tell of a bad path (RFC 1213; Linux Documentation/networking/snmp_counter.rst).
 var tcpCounters = []string{"RetransSegs", "InErrs", "InCsumErrors", "TCPTimeouts", "TCPLostRetransmit",
 	"TCPSpuriousRTOs"}
 
 // TCPDevice stands for the kernel's TCP where a device would.
 const TCPDevice = "kernel TCP (all connections)"
 
-// TCPCounters reads the kernel's TCP counters. They are of the network namespace
-// that this process is in, not of one connection.
+// TCPCounters reads the kernel's TCP counters, which are of the whole network namespace.
 func (h Host) TCPCounters() []reports.DeviceCounters {
 	c := reports.DeviceCounters{Device: TCPDevice, Counters: map[string]int64{}}
 	for file, protocol := range map[string]string{"snmp": "Tcp", "netstat": "TcpExt"} {
@@ -80,8 +73,7 @@ func (h Host) TCPCounters() []reports.DeviceCounters {
 	return []reports.DeviceCounters{c}
 }
 
-// parseNetCounters reads one protocol of /proc/net/snmp or netstat: a line of names
-// and a line of values, both behind the protocol and a colon.
+// parseNetCounters reads one protocol of /proc/net/snmp or netstat: a line of names and a line of values.
 func parseNetCounters(text, protocol string) map[string]int64 {
 	out := map[string]int64{}
 	var names []string

@@ -73,15 +73,13 @@ func (h Host) Lacks(r *Report, e *reports.Environment) (all []Lack) {
 	return all
 }
 
-// exists tells whether a file is there.
 func (h Host) exists(name string) bool {
 	_, err := fs.Stat(h.Root, strings.TrimPrefix(path.Clean(name), "/"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Taken is the GID that a connection to a peer takes, and why; false for a port without. The order is that of the
-// verbs provider: RoCE v2 before v1, which ends at the first router, then the family of the peer, then global before
-// link-local, then the lowest index. InfiniBand takes the first.
+// Taken is the GID that a connection to a peer takes, and why; false for a port without. As the verbs provider, it
+// prefers RoCE v2, then the family of the peer, then global, then the lowest index; InfiniBand takes the first.
 func (p *Port) Taken(peer netip.Addr) (index int, why string, ok bool) {
 	if len(p.GIDs) == 0 {
 		return 0, "", false

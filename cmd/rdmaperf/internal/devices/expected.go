@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Octets around the payload of a packet. RoCE v2: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4,
-// gap 12 (IBTA annex 17, IEEE 802.3). InfiniBand: LRH 8, BTH 12, ICRC 4, VCRC 2 (IBTA 5.2).
+// Octets around the payload of a packet. RoCE v2: preamble 8, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, gap
+// 12 (IBTA annex 17, IEEE 802.3). InfiniBand: LRH 8, BTH 12, ICRC 4, VCRC 2 (IBTA 5.2).
 const (
 	aroundRoCE       = 82
 	aroundInfiniBand = 26
 
-	// leastMTU is that of a path whose MTU nobody says: what it makes expected is less than what a larger one carries.
+	// leastMTU is taken where nobody says the MTU of a path.
 	leastMTU = 1024
 
 	// pcieShare of a PCIe link is payload: packets of 256 bytes have 24 around them (PCIe base specification 2.2).
 	pcieShare = 256. / (256 + 24)
 )
 
-// Expected is the payload that a healthy path through a port of this device carries one way, in bytes a second: the
-// least of its link and its slot. 0: not known, as of software devices and of iWARP.
+// Expected is what a healthy path through a port carries one way, bytes a second, by its link and slot; 0: not known,
+// as of software devices and of iWARP.
 func (d *Device) Expected(p *Port) float64 {
 	text, unit, _ := strings.Cut(p.Rate, " ")
 	rate, err := strconv.ParseFloat(text, 64)
@@ -41,7 +41,6 @@ func (d *Device) Expected(p *Port) float64 {
 	return expected
 }
 
-// slot is what the device's PCIe link carries one way, in bytes a second; 0: not known.
 func (d *Device) slot() float64 {
 	text, _, _ := strings.Cut(d.PCIeSpeed, " ") // "16.0 GT/s PCIe"
 	speed, err := strconv.ParseFloat(text, 64)

@@ -13,7 +13,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
-// netlinkTimeout bounds the one netlink dump.
 const netlinkTimeout = 2 * time.Second
 
 // Host is where the facts come from.
@@ -47,7 +46,7 @@ func Local() Host {
 	}
 }
 
-// rdmaLinks is `rdma dev show`. The own handle is there for its timeout.
+// rdmaLinks has a handle of its own for its timeout.
 func rdmaLinks() ([]netlink.RdmaLinkAttrs, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_RDMA)
 	if err != nil {

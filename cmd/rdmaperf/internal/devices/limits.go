@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
-// addVerbs fills in what only the verbs tell. Devices that they cannot open are
-// left as they are, with a note that says why.
+// addVerbs fills in what only verbs know; note says of which devices they know nothing.
 func (h Host) addVerbs(devs []Device) (note string) {
 	if h.Verbs == nil {
 		return ""

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// afterNumber takes the word of sysfs's "4: ACTIVE".
 func afterNumber(s string) string {
 	if _, word, found := strings.Cut(s, ":"); found {
 		return strings.TrimSpace(word)
@@ -14,7 +13,7 @@ func afterNumber(s string) string {
 	return s
 }
 
-// parseGID shortens sysfs's eight groups as an IPv6 address; ok is false for an empty entry.
+// parseGID shortens a GID as an IPv6 address; ok is false for an empty entry.
 func parseGID(s string) (gid string, ok bool) {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.IsUnspecified() {
@@ -23,8 +22,7 @@ func parseGID(s string) (gid string, ok bool) {
 	return a.String(), true
 }
 
-// gidType corrects the kernel's word. Its table has one entry for InfiniBand and
-// RoCE v1, and iWARP ports show that one too (ib_gid_type in ib_verbs.h).
+// gidType corrects the kernel's word, which is the same for InfiniBand, RoCE v1 and iWARP (ib_gid_type in ib_verbs.h).
 func gidType(raw, nodeType, linkLayer string) string {
 	switch {
 	case nodeType == "RNIC":

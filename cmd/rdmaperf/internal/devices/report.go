@@ -14,7 +14,6 @@ type Report struct {
 	Soft []Soft `json:"soft_transports"`
 }
 
-// Soft is a transport that works on every machine.
 type Soft struct {
 	Transport   string `json:"transport"`
 	Description string `json:"description"`

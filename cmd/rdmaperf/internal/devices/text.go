@@ -42,7 +42,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// writeTables writes one line a port, then one a GID, then one a device.
 func (r *Report) writeTables(b *bufio.Writer) {
 	ports := [][]string{{"device", "port", "state", "link", "rate", "mtu", "netdev", "kind", "driver", "firmware"}}
 	gids := [][]string{{"device", "port", "-x", "gid", "type", "netdev"}}
@@ -91,7 +90,6 @@ func (d *Device) netDevText() string {
 	return strings.Join(parts, " ")
 }
 
-// messageText is the longest message of the first port that tells.
 func (d *Device) messageText() string {
 	for i := range d.Ports {
 		if n := d.Ports[i].MaxMsg; n > 0 {
@@ -101,7 +99,6 @@ func (d *Device) messageText() string {
 	return ""
 }
 
-// stateText adds what the wire is doing to a port that is not up.
 func (p *Port) stateText() string {
 	if p.State == "ACTIVE" || p.PhysState == "" {
 		return p.State

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// why explains an empty list and says what to do about it.
 func (h Host) why(linkErr error) (reason string, hints []string) {
 	_, statErr := fs.Stat(h.Root, classDir)
 	switch {
@@ -42,8 +41,7 @@ func (h Host) why(linkErr error) (reason string, hints []string) {
 		"an adapter: load its driver, such as modprobe mlx5_ib, irdma, bnxt_re or efa; lspci shows what is fitted")
 }
 
-// modules tells which of the kernel's modules are there, built in or loadable.
-// known is false when the lists are not here, as in a container.
+// modules are those of the kernel, built in or loadable; known is false without the lists, as in a container.
 func (h Host) modules(release string) (shipped map[string]bool, known bool) {
 	shipped = map[string]bool{}
 	for _, list := range []string{"modules.dep", "modules.builtin"} {
@@ -58,7 +56,6 @@ func (h Host) modules(release string) (shipped map[string]bool, known bool) {
 	return shipped, known
 }
 
-// anyNetDev is an interface that a soft device could stand on.
 func (h Host) anyNetDev() string {
 	netdevs, err := h.NetDevs()
 	if err != nil {

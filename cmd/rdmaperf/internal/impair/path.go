@@ -16,8 +16,7 @@ import (
 // Addresses of the two ends (RFC 5737).
 var Addresses = [2]string{"192.0.2.1", "192.0.2.2"}
 
-// Path is two namespaces and the proxy between them, which it owns until Close. Processes started in a namespace keep
-// it alive, so they end first.
+// Path is two namespaces and the proxy between them, owned until Close. Processes in a namespace must end first.
 type Path struct {
 	ns    [2]netns.NsHandle
 	tun   [2]*os.File
@@ -96,8 +95,7 @@ func (p *Path) makeEnd(end int) error {
 	return <-result
 }
 
-// Missing says what this machine lacks for a path, or "": a path that cannot be made for
-// any other reason is an error of Open.
+// Missing says what this machine lacks for a path, or "".
 func Missing() string {
 	f, err := os.OpenFile(tunDevice, os.O_RDWR, 0)
 	switch {
@@ -112,8 +110,8 @@ func Missing() string {
 	return ""
 }
 
-// In calls f on a thread that is in the namespace of an end. What f starts is there,
-// too. The thread lives until hold is closed, for a child that must not outlive it.
+// In calls f on a thread in the namespace of an end, which what f starts inherits. The thread lives until hold is
+// closed.
 func (p *Path) In(end int, hold <-chan struct{}, f func() error) error {
 	result := make(chan error, 1)
 	go func() {

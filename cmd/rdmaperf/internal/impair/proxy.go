@@ -16,12 +16,10 @@ type Config struct {
 	Seed                     uint64
 }
 
-// Counts are of both ways.
 type Counts struct {
 	Packets, Lost, Duplicated, Reordered uint64
 }
 
-// proxy is one way.
 type proxy struct {
 	cfg  atomic.Pointer[Config]
 	rng  *rand.Rand
@@ -39,8 +37,7 @@ func newProxy(c Config, way uint64) *proxy {
 // set takes effect with the next packet. Whether packets are delayed is fixed from the start.
 func (x *proxy) set(c Config) { x.cfg.Store(&c) }
 
-// pass gives what leaves for one packet that came, in order. The slices are p and
-// what was held, and valid until the next call.
+// pass gives in order what leaves for one packet that came, valid until the next call.
 func (x *proxy) pass(p []byte) (out [3][]byte, n int) {
 	x.packets.Add(1)
 	cfg := x.cfg.Load()
@@ -68,13 +65,11 @@ func (x *proxy) pass(p []byte) (out [3][]byte, n int) {
 
 func (x *proxy) chance(p float64) bool { return p > 0 && x.rng.Float64() < p }
 
-// late is a packet that waits.
 type late struct {
 	due time.Time
 	b   []byte
 }
 
-// run carries packets until from is closed.
 func (x *proxy) run(from io.Reader, to io.Writer) error {
 	var queue chan late
 	delay := x.cfg.Load().Delay

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// gate stops an end as SIGSTOP stops its process: who calls its sockets waits, and the
-// kernel goes on acknowledging until its buffers are full.
+// gate stops an end as SIGSTOP stops its process, while the kernel goes on acknowledging.
 type gate struct {
 	mu     sync.RWMutex // held for writing while the end is stopped
 	giveUp time.Duration
@@ -30,8 +29,8 @@ func (p *Path) Set(c Config) {
 	}
 }
 
-// Stack is the kernel's TCP/IP at an end of the path, for devices of this process. Octets that stay unacknowledged for
-// giveUp end their connection (TCP_USER_TIMEOUT, RFC 5482). Its sockets end before the path.
+// Stack is the kernel's TCP/IP at an end of the path, and must end before that. Octets unacknowledged for giveUp end
+// their connection (TCP_USER_TIMEOUT, RFC 5482).
 func (p *Path) Stack(end int, giveUp time.Duration) stream.Stack {
 	p.gates[end].giveUp = giveUp
 	return endStack{Stack: stream.Kernel, p: p, end: end}
@@ -82,7 +81,6 @@ type endListener struct {
 	g *gate
 }
 
-// Accept gives a socket of the listener's namespace.
 func (l endListener) Accept() (stream.Opening, error) {
 	o, err := l.Listener.Accept()
 	if err != nil {
@@ -142,7 +140,6 @@ func (c *endConn) Sendv(v []unix.Iovec) (int, error) {
 	return c.Conn.Sendv(v)
 }
 
-// endPoller knows the sockets themselves.
 type endPoller struct{ stream.Poller }
 
 func (p endPoller) Add(c stream.Conn, tag uint64, bits uint32) error {

@@ -21,7 +21,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// daemonOptions are those of "lite daemon".
 type daemonOptions struct {
 	socket, listen, manager, secret string
 	places                          int

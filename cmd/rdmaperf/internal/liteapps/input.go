@@ -20,7 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/pagerank"
 )
 
-// goSources lists the sources of Go's standard library on this machine, without tests, in order, and their folder.
+// goSources lists the sources of Go's standard library on this machine without tests, and their folder.
 func goSources(ctx context.Context) (root string, files []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -55,7 +55,6 @@ func goSources(ctx context.Context) (root string, files []string, err error) {
 	return root, files, nil
 }
 
-// importGraph is which package of the standard library imports which, on any system.
 func importGraph(ctx context.Context) (*pagerank.Graph, string, error) {
 	root, files, err := goSources(ctx)
 	if err != nil {

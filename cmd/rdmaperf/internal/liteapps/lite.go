@@ -20,7 +20,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// liteOptions are what all applications share.
 type liteOptions struct {
 	transport string
 	nodes     int
@@ -45,7 +44,6 @@ on which all nodes share the processors.`,
 	return cmd
 }
 
-// liteApp is what an application prints.
 type liteApp struct {
 	name    string
 	source  fs.FS
@@ -84,7 +82,6 @@ func (a *liteApp) print(w io.Writer, o *liteOptions, stack string) error {
 // liteTimeout bounds each wait of an application: a barrier waits for the slowest node.
 const liteTimeout = 2 * time.Minute
 
-// run has work use a cluster of local nodes, and prints what it left in a.
 func (o *liteOptions) run(cmd *cobra.Command, a *liteApp, work func(nodes []*lite.Node, ids []int) error) error {
 	stack, err := o.withNodes(cmd.Context(), work)
 	if err != nil {
@@ -93,7 +90,6 @@ func (o *liteOptions) run(cmd *cobra.Command, a *liteApp, work func(nodes []*lit
 	return a.print(cmd.OutOrStdout(), o, stack)
 }
 
-// withNodes runs f on a cluster of local nodes over a stack of that name.
 func (o *liteOptions) withNodes(ctx context.Context, f func(nodes []*lite.Node, ids []int) error) (stack string,
 	err error) {
 	at, err := stackspec.Survey(o.transport)

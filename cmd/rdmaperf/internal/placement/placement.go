@@ -1,6 +1,5 @@
 // Package placement chooses the CPUs that worker threads are pinned to, and says why. Memory is not bound: it comes
-// from the node of the thread that touches it first, which is that of the CPUs that the process is kept on
-// (set_mempolicy(2), MPOL_DEFAULT). Caches that some cores of a node share are not looked at.
+// from the node of the thread that touches it first (set_mempolicy(2)).
 package placement
 
 import (
@@ -23,9 +22,8 @@ type Choice struct {
 	Keep           []int    // CPUs of the node that the process is to be kept on, nil for all
 }
 
-// Choose takes CPUs of the node that a device is on, or of the whole machine for node -1:
-// the last ones, away from CPU 0, which takes most interrupts, and of two cores where there
-// are two. With fewer than two allowed CPUs nothing is pinned.
+// Choose takes the last two CPUs of a device's node, or of the machine for node -1: CPU 0 takes most interrupts. It
+// takes two cores where there are two, and none of fewer than two allowed CPUs.
 func (m Machine) Choose(device string, node int) Choice {
 	c := Choice{Client: -1, Server: -1}
 	cpus, where := m.Allowed, "allowed"
@@ -66,11 +64,9 @@ func (m Machine) Choose(device string, node int) Choice {
 	return c
 }
 
-// share tells whether two CPUs are hyper-threads of one core.
 func (m Machine) share(a, b int) bool { return a != b && slices.Contains(m.Siblings[a], b) }
 
-// Remarks are what is to be known of two CPUs, whoever chose them: a core that both share,
-// nodes that differ, and governors that change the frequency. A CPU below zero is nobody's.
+// Remarks are of a core that two CPUs share, of nodes that differ, and of governors. A CPU below zero is nobody's.
 func (m Machine) Remarks(client, server int) []string {
 	var out []string
 	if client >= 0 && server >= 0 {
@@ -97,7 +93,7 @@ func (m Machine) Remarks(client, server int) []string {
 	return out
 }
 
-// Far says where CPUs that the user chose lie on another node than a device; empty where they do not, or nobody knows.
+// Far says where CPUs lie on another node than a device, or "".
 func (m Machine) Far(device string, node, client, server int) string {
 	if node < 0 || len(m.Nodes) < 2 {
 		return ""
@@ -110,7 +106,6 @@ func (m Machine) Far(device string, node, client, server int) string {
 	return ""
 }
 
-// String is one line.
 func (c Choice) String() string {
 	if c.Client < 0 {
 		return c.Why
@@ -118,8 +113,7 @@ func (c Choice) String() string {
 	return fmt.Sprintf("client CPU %d, server CPU %d: %s", c.Client, c.Server, c.Why)
 }
 
-// Machine is what sysfs says of CPUs (Documentation/admin-guide/cputopology.rst,
-// Documentation/ABI/stable/sysfs-devices-node). What it does not say is empty.
+// Machine is what sysfs says of CPUs (Documentation/admin-guide/cputopology.rst, sysfs-devices-node).
 type Machine struct {
 	Allowed   []int          // CPUs that this process may use, rising
 	Nodes     map[int][]int  // CPUs of each NUMA node that has any, rising
@@ -154,7 +148,7 @@ func Read(root fs.FS, allowed []int) Machine {
 	return m
 }
 
-// NodeOf is the NUMA node of an RDMA device, -1 where sysfs knows none: a device in software, or a machine of one node.
+// NodeOf is the NUMA node of an RDMA device, -1 where sysfs knows none.
 func NodeOf(root fs.FS, device string) int {
 	n, err := strconv.Atoi(read(root, path.Join("sys/class/infiniband", device, "device/numa_node")))
 	if err != nil {
@@ -163,7 +157,6 @@ func NodeOf(root fs.FS, device string) int {
 	return n
 }
 
-// nodeOfCPU is the node that a CPU belongs to, -1 for none.
 func (m Machine) nodeOfCPU(cpu int) int {
 	for n, cpus := range m.Nodes {
 		if slices.Contains(cpus, cpu) {
@@ -208,9 +201,8 @@ func parseList(s string) []int {
 	return slices.Compact(out)
 }
 
-// Keep lets all threads of this process, and what they start, run on these CPUs alone
-// (sched_setaffinity(2)), so that memory comes from their node. A thread that begins while
-// this runs inherits what its parent has by then; the list is read until nothing is new.
+// Keep lets all threads of this process, and what they start, run on these CPUs alone (sched_setaffinity(2)). The list
+// of threads is read until nothing is new.
 func Keep(cpus []int) error {
 	var set unix.CPUSet
 	for _, n := range cpus {

@@ -58,16 +58,15 @@ func defaults(timeout time.Duration, log *slog.Logger) (time.Duration, *slog.Log
 	return timeout, log
 }
 
-// client is the active side's connection: start is what the server reads, sink is what it writes.
 type client struct {
 	*endpoint
 	cfg         ClientConfig
 	start, sink registration
 }
 
-// Ping connects to a server and runs cfg.Count pings. The summary is valid with an error too. It fails with
-// *MismatchError when data came back changed, and with errors that match rdma.ErrUnreachable, rdma.ErrRejected,
-// rdma.ErrProtocol or ErrPeerGone when the server is at fault.
+// Ping connects to a server and runs cfg.Count pings. The summary is valid with an error, too: *MismatchError for
+// changed data, and rdma.ErrUnreachable, rdma.ErrRejected, rdma.ErrProtocol or ErrPeerGone where the server is at
+// fault.
 func Ping(ctx context.Context, dev rdma.Device, cfg ClientConfig) (sum Summary, err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return sum, err
@@ -117,7 +116,7 @@ func Ping(ctx context.Context, dev rdma.Device, cfg ClientConfig) (sum Summary, 
 	return sum, err
 }
 
-// connect asks for one read in each direction, as rping does: the server's reads need an IRD of 1 here.
+// connect asks for one read in each direction, as rping does.
 func (c *client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -129,12 +128,12 @@ func (c *client) connect(ctx context.Context) error {
 	return nil
 }
 
-// ping runs one round. Both buffers are the server's between an advertisement and the go-ahead that answers it.
+// ping runs one round. Both buffers are the server's between an advertisement and its go-ahead.
 func (c *client) ping(ctx context.Context, n int) error {
 	source, sink := c.start.buf.Bytes(), c.sink.buf.Bytes()
 	Fill(source, n)
 	if c.cfg.Validate {
-		// What an earlier ping left must not pass for an answer: the pattern meets itself when the number grows by a digit.
+		// What an earlier ping left must not pass for an answer.
 		clear(sink)
 	}
 	for _, half := range [...]struct {
@@ -172,7 +171,6 @@ func mismatch(ping int, got, want []byte) error {
 	return e
 }
 
-// missing checks the device before the first packet.
 func missing(dev rdma.Device, ops rdma.OpSet, busy bool) error {
 	caps, need := dev.Caps(), rdma.Need{Ops: ops, SGE: 1, Msg: MaxSize}
 	if !busy {

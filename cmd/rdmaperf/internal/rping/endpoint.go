@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Queue sizes. A correct peer has one message under way; the second receive
-// takes the advertisement of a client that does not wait for the go-ahead.
+// A correct peer has one message under way; the second receive is for a client that does not wait for the go-ahead.
 const (
 	recvDepth = 2
 	sendDepth = 2 // one message, one read or write
@@ -30,7 +29,6 @@ const maxDisconnect = 2 * time.Second
 // spinsPerCheck is how often a busy poll looks for its deadline: about every 10 µs.
 const spinsPerCheck = 256
 
-// endpoint is one end of one connection with everything that it owns.
 type endpoint struct {
 	mem  *memory
 	cq   rdma.CQ
@@ -47,8 +45,7 @@ type endpoint struct {
 	rdmaDone bool
 }
 
-// newEndpoint makes a QP in INIT with all its receives posted: a peer may send
-// as soon as the connection stands. access are the rights that the QP gives.
+// newEndpoint makes a QP in INIT with all its receives posted: a peer may send as soon as the connection stands.
 func newEndpoint(mem *memory, access rdma.Access, timeout time.Duration, busy bool) (_ *endpoint, err error) {
 	e := &endpoint{mem: mem, timeout: timeout, busy: busy, recvd: make([]rdma.WC, 0, recvDepth)}
 	dev := mem.dev
@@ -76,7 +73,6 @@ func newEndpoint(mem *memory, access rdma.Access, timeout time.Duration, busy bo
 	return e, nil
 }
 
-// register takes size bytes of the process's memory, registered.
 func (e *endpoint) register(size int, access rdma.Access) (registration, error) {
 	r, err := e.mem.take(size, access)
 	if err == nil {
@@ -85,7 +81,6 @@ func (e *endpoint) register(size int, access rdma.Access) (registration, error) 
 	return r, err
 }
 
-// close frees everything in the order that the waist asks for: QP, CQ, registrations.
 func (e *endpoint) close() error {
 	var errs []error
 	if e.qp != nil {
@@ -111,7 +106,6 @@ func (e *endpoint) postRecv(slot int) error {
 	return err
 }
 
-// send posts one message when the one before it has left the slot.
 func (e *endpoint) send(ctx context.Context, a Advert) error {
 	if err := e.until(ctx, "completion of the last send", func() bool { return !e.sending }); err != nil {
 		return err
@@ -122,8 +116,7 @@ func (e *endpoint) send(ctx context.Context, a Advert) error {
 	return e.post(wr, &e.sending, true)
 }
 
-// recv takes the oldest message and posts its slot again before it returns, so
-// that the answer to whatever is sent next finds a receive.
+// recv takes the oldest message and posts its slot again first, so that the next answer finds a receive.
 func (e *endpoint) recv(ctx context.Context, step string) (Advert, error) {
 	if err := e.until(ctx, step, func() bool { return len(e.recvd) > 0 }); err != nil {
 		return Advert{}, err
@@ -141,7 +134,7 @@ func (e *endpoint) recv(ctx context.Context, step string) (Advert, error) {
 	return a, e.postRecv(int(wc.ID))
 }
 
-// transfer reads or writes n bytes between the start of r and the peer's buffer, and waits until it is complete.
+// transfer reads or writes n bytes between r and the peer's buffer, and waits for its completion.
 func (e *endpoint) transfer(ctx context.Context, op rdma.Opcode, r registration, a Advert, n uint32) error {
 	wr := rdma.SendWR{ID: idRDMA, Op: op, RemoteAddr: a.Addr, RKey: a.RKey, NumSGE: 1}
 	wr.SGE[0] = rdma.SGE{Addr: r.buf.Addr(), Len: n, LKey: r.region.LKey()}
@@ -151,7 +144,6 @@ func (e *endpoint) transfer(ctx context.Context, op rdma.Opcode, r registration,
 	return e.until(ctx, "completion of the "+op.String(), func() bool { return e.rdmaDone })
 }
 
-// post hands one request to the QP and sets the flag that its completion flips.
 func (e *endpoint) post(wr rdma.SendWR, flag *bool, value bool) error {
 	*flag = value
 	if _, err := e.qp.PostSend([]rdma.SendWR{wr}); err != nil {
@@ -160,7 +152,6 @@ func (e *endpoint) post(wr rdma.SendWR, flag *bool, value bool) error {
 	return nil
 }
 
-// until takes completions until done says so, the timeout passes or ctx ends.
 func (e *endpoint) until(ctx context.Context, step string, done func() bool) error {
 	if done() {
 		return nil
@@ -185,7 +176,6 @@ func (e *endpoint) until(ctx context.Context, step string, done func() bool) err
 	return nil
 }
 
-// take files one completion.
 func (e *endpoint) take(wc rdma.WC) error {
 	switch wc.Status {
 	case rdma.StatusSuccess:
@@ -205,7 +195,6 @@ func (e *endpoint) take(wc rdma.WC) error {
 	return nil
 }
 
-// next returns the next completion.
 func (e *endpoint) next(ctx context.Context) (rdma.WC, error) {
 	for {
 		n, err := e.cq.Poll(e.wc[:])
@@ -223,8 +212,7 @@ func (e *endpoint) next(ctx context.Context) (rdma.WC, error) {
 	}
 }
 
-// spin polls without sleeping. Now and then it looks at the deadline and lets
-// another goroutine run: with one CPU that may be the peer.
+// spin polls without sleeping, and now and then lets another goroutine run: with one CPU that may be the peer.
 func (e *endpoint) spin(ctx context.Context, n *int) (err error) {
 	for range spinsPerCheck {
 		if *n, err = e.cq.Poll(e.wc[:]); *n > 0 || err != nil {
@@ -235,8 +223,7 @@ func (e *endpoint) spin(ctx context.Context, n *int) (err error) {
 	return ctx.Err()
 }
 
-// sleep arms the CQ, polls once more because a completion that is already there
-// raises no event (ibv_req_notify_cq(3)), then waits.
+// sleep polls once more after it armed the CQ: what is there already raises no event (ibv_req_notify_cq(3)).
 func (e *endpoint) sleep(ctx context.Context, n *int) (err error) {
 	if err = e.cq.Arm(false); err != nil {
 		return err
@@ -247,8 +234,7 @@ func (e *endpoint) sleep(ctx context.Context, n *int) (err error) {
 	return e.cq.Wait(ctx)
 }
 
-// disconnect ends the connection in order, also when the run was cancelled. It
-// does not wait long for a peer that takes nothing any more.
+// disconnect ends the connection in order, also of a cancelled run, and does not wait long for its peer.
 func (e *endpoint) disconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(e.timeout, maxDisconnect))
 	defer cancel()

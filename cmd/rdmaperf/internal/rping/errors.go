@@ -11,11 +11,9 @@ import (
 // ErrPeerGone: the connection ended in the middle of a ping.
 var ErrPeerGone = errors.New("the peer ended the connection in the middle of a ping")
 
-// errEnded matches every endedError.
 var errEnded = errors.New("connection ended")
 
-// endedError: posted work was flushed because the connection ended. The caller knows whether that was the time to.
-// Adapters fill in a vendor error on the orderly end too, so it says nothing by itself; on iWARP it is the Terminate.
+// endedError: posted work was flushed because the connection ended. The vendor error is there on an orderly end, too.
 type endedError struct{ vendorErr uint32 }
 
 func (e *endedError) Error() string {
@@ -30,10 +28,8 @@ func (e *endedError) Is(target error) bool { return target == errEnded }
 // MalformedError is a peer that breaks rping's protocol.
 type MalformedError struct{ What string }
 
-// Error says what the peer did.
 func (e *MalformedError) Error() string { return "malformed: " + e.What }
 
-// Is matches rdma.ErrProtocol.
 func (e *MalformedError) Is(target error) bool { return target == rdma.ErrProtocol }
 
 // MismatchError is data that came back changed.
@@ -45,7 +41,6 @@ type MismatchError struct {
 	Size      int
 }
 
-// Error names the first wrong byte.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("data mismatch: ping %d, offset %d of %d: got %#02x, want %#02x (%d wrong bytes)",
 		e.Ping, e.Offset, e.Size, e.Got, e.Want, e.Wrong)
@@ -57,10 +52,8 @@ type TimeoutError struct {
 	After time.Duration
 }
 
-// Error names the step.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("wait for %s: nothing within %v", e.Step, e.After)
 }
 
-// Is matches rdma.ErrUnreachable.
 func (e *TimeoutError) Is(target error) bool { return target == rdma.ErrUnreachable }

@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// memory is what all connections of one side take their buffers and registrations from.
-// What has no remote rights stays registered behind its connection: a server registers
-// nothing for the next client. A key that a peer was told ends with its connection.
+// memory is what connections of one side take their registrations from. What has no remote rights stays registered; a
+// key that a peer was told ends with its connection.
 type memory struct {
 	dev   rdma.Device
 	pd    rdma.PD
@@ -18,11 +17,9 @@ type memory struct {
 	store *regcache.Store
 }
 
-// kept bounds the memory that a server keeps behind its clients. Arbitrary: what a few
-// of them take with the longest pings of rping, 64 KiB.
+// kept bounds the memory that a server keeps behind its clients. Arbitrary: 16 of the longest pings.
 const kept = 1 << 20
 
-// registration is memory of one connection.
 type registration struct {
 	buf    rdma.Buffer
 	region *regcache.Region
@@ -60,7 +57,6 @@ func (m *memory) take(size int, access rdma.Access) (r registration, err error) 
 	return r, nil
 }
 
-// give ends what take began, when the connection is closed.
 func (m *memory) give(r registration) error {
 	end := r.region.Put
 	if r.region.Access()&remoteRights != 0 {
@@ -69,7 +65,6 @@ func (m *memory) give(r registration) error {
 	return errors.Join(end(), m.store.Free(r.buf))
 }
 
-// close ends it when all connections are closed: registrations, domain, memory.
 func (m *memory) close() error {
 	var errs []error
 	if m.cache != nil {

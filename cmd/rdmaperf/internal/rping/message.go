@@ -21,15 +21,13 @@ type Advert struct {
 	Size uint32 // bytes
 }
 
-// put writes the message into the first AdvertLen bytes of b.
 func (a Advert) put(b []byte) {
 	binary.BigEndian.PutUint64(b[0:8], a.Addr)
 	binary.BigEndian.PutUint32(b[8:12], a.RKey)
 	binary.BigEndian.PutUint32(b[12:16], a.Size)
 }
 
-// ParseAdvert reads a message. Any length but AdvertLen is malformed, also for a
-// go-ahead: rping compares the byte count of every receive.
+// ParseAdvert reads a message; any length but AdvertLen is malformed, also of a go-ahead.
 func ParseAdvert(b []byte) (Advert, error) {
 	if len(b) != AdvertLen {
 		return Advert{}, &MalformedError{fmt.Sprintf("message of %d bytes, want %d", len(b), AdvertLen)}

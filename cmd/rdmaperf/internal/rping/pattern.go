@@ -9,15 +9,13 @@ const (
 	DefaultSize = 64
 )
 
-// The pattern runs through these characters, both ends included.
 const (
 	firstChar = 'A'
 	lastChar  = 'z'
 	numChars  = lastChar - firstChar + 1
 )
 
-// Fill writes the content of ping number n: a text with the number, then printable characters that start one further
-// with every ping, then one NUL. buf must have MinSize bytes or more. It allocates nothing.
+// Fill writes the content of ping number n into buf, MinSize bytes or more, and allocates nothing.
 func Fill(buf []byte, n int) {
 	text := append(buf[:0], "rdma-ping-"...)
 	text = strconv.AppendInt(text, int64(n), 10)

@@ -17,8 +17,7 @@ const (
 	ServerSize = 64 << 10
 	// DefaultMaxClients is how many clients are served at once by default.
 	DefaultMaxClients = 64
-	// silentGrace is how long a client may be silent before it gives way to a newcomer, when
-	// no place is left. Arbitrary: rping's client answers at once.
+	// silentGrace is how long a client may be silent before it gives way to a newcomer. Arbitrary: rping answers at once.
 	silentGrace = 250 * time.Millisecond
 	// acceptPause keeps a listener that fails again and again from using a CPU.
 	acceptPause = 100 * time.Millisecond
@@ -30,8 +29,7 @@ type ServerConfig struct {
 	// served at once; then the longest silent gives way to the next, or that one waits; 0 is DefaultMaxClients
 	MaxClients int
 	Timeout    time.Duration // of each wait for a client; 0 is DefaultTimeout
-	// OnPing sees the bytes that were read from a client. Calls come one at a time;
-	// the bytes are its own until it returns.
+	// OnPing sees the bytes that were read from a client, one call at a time; they are its own until it returns.
 	OnPing func(data []byte)
 	Log    *slog.Logger // clients at info and warn level, steps at debug; nil is silent
 }
@@ -50,7 +48,6 @@ func (c *ServerConfig) setDefaults() error {
 	return nil
 }
 
-// server is what its clients' goroutines share.
 type server struct {
 	dev  rdma.Device
 	mem  *memory
@@ -61,16 +58,13 @@ type server struct {
 	clients map[*endpoint]*seat // under mu: those being served
 }
 
-// seat is a client's place.
 type seat struct {
 	waits time.Time // since when the peer is waited for
 	leave context.CancelCauseFunc
 }
 
-// errGivesWay ends a silent client whose place somebody else needs.
 var errGivesWay = errors.New("idle, and closed for another client")
 
-// giveWay ends the longest silent client, where one has been silent for silentGrace.
 func (s *server) giveWay() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +82,7 @@ func (s *server) giveWay() bool {
 	return true
 }
 
-// place waits until a client may be served: as long as all places are taken, silent ones are asked to go.
+// place waits until a client may be served; as long as all places are taken, silent ones are ended.
 func (s *server) place(ctx context.Context, places chan struct{}) bool {
 	tick := time.NewTicker(silentGrace / 5)
 	defer tick.Stop()
@@ -105,8 +99,8 @@ func (s *server) place(ctx context.Context, places chan struct{}) bool {
 	}
 }
 
-// Serve answers pings from ln until ctx ends or ln is closed, then ends all connections and returns nil. No client can
-// end it: one that breaks the protocol, stalls or dies loses its own connection. ln stays the caller's.
+// Serve answers pings from ln until ctx ends or ln is closed, then ends all connections and returns nil. A bad client
+// loses its own connection alone. ln stays the caller's.
 func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerConfig) (err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return err
@@ -149,7 +143,6 @@ func Serve(ctx context.Context, dev rdma.Device, ln rdma.Listener, cfg ServerCon
 	}
 }
 
-// client serves one client from its request to its end.
 func (s *server) client(ctx context.Context, req rdma.ConnRequest) {
 	log := s.cfg.Log.With("client", req.RemoteAddr())
 	pings, err := s.converse(ctx, req, log)
@@ -163,7 +156,7 @@ func (s *server) client(ctx context.Context, req rdma.ConnRequest) {
 	}
 }
 
-// converse accepts the client and answers its pings. A nil error is a client that disconnected between two pings.
+// converse answers a client's pings; nil is a client that disconnected between two of them.
 func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.Logger) (pings int, err error) {
 	sinkAccess := rdma.LocalWrite
 	if s.dev.Caps().Features.Has(rdma.FeatSinkNeedsRemoteWrite) {
@@ -214,7 +207,7 @@ func (s *server) converse(ctx context.Context, req rdma.ConnRequest, log *slog.L
 		case errors.Is(err, errEnded):
 			return pings, fmt.Errorf("%w: %w", ErrPeerGone, err)
 		}
-		// The peer's stack learns at once that nothing more comes. Its own failure changes nothing.
+		// The peer's stack learns at once that nothing more comes.
 		_ = e.disconnect(ctx)
 		return pings, err
 	}
@@ -241,8 +234,7 @@ func (s *server) reject(ctx context.Context, req rdma.ConnRequest) error {
 	return req.Reject(ctx, nil)
 }
 
-// pong answers one ping whose source is a. The peer's sizes are checked against
-// the own buffer before they reach a work request.
+// pong answers one ping whose source is a; the peer's sizes are checked before they reach a work request.
 func (s *server) pong(ctx context.Context, e *endpoint, data registration, a Advert, log *slog.Logger) error {
 	log.Debug("source advertised", "addr", a.Addr, "rkey", a.RKey, "size", a.Size)
 	if a.Size == 0 || uint64(a.Size) > uint64(data.buf.Len()) {

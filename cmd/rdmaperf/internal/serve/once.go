@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// firstClient is a listener whose first connection, when it is closed, says so. Others
-// that come meanwhile are served as always.
+// firstClient calls left when its first connection is closed.
 type firstClient struct {
 	net.Listener
 	once sync.Once

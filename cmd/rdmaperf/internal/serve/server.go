@@ -168,11 +168,9 @@ func listenFailed(addr string, err error) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen on " + addr, Err: cause, Hint: hint}
 }
 
-// portFD is where a child reports its port.
 const portFD = 3
 
-// followParent makes a child of rdmaperf run: it reports the port, ends when
-// stdin does, and leaves Ctrl-C to the parent, which still wants its figures.
+// followParent makes a child of rdmaperf run, which ends with stdin and leaves Ctrl-C to the parent.
 func followParent(ctx context.Context, l net.Listener) (context.Context, context.CancelFunc, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(portFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
@@ -187,7 +185,6 @@ func followParent(ctx context.Context, l net.Listener) (context.Context, context
 		return nil, nil, fmt.Errorf("report port: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	// This goroutine ends with stdin, at the latest with the process.
 	go func() {
 		defer cancel()
 		io.Copy(io.Discard, os.Stdin)

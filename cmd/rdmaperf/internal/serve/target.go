@@ -22,7 +22,6 @@ import (
 // victimVariants are parameters of which the wire suite wants a device besides, where the stack has them.
 var victimVariants = []string{"markers", "nocrc"}
 
-// checkTarget finds what --target does not go with.
 func (o *Options) checkTarget() error {
 	const operation = "serve --target"
 	token, err := o.guard.Token.Read()
@@ -44,7 +43,6 @@ func (o *Options) checkTarget() error {
 	return nil
 }
 
-// targetSpec is the stack under test, settled and with rdma_cm where it is kernel verbs.
 func (o *Options) targetSpec() (string, error) {
 	spec := o.transport
 	if spec == "" {
@@ -59,7 +57,6 @@ func (o *Options) targetSpec() (string, error) {
 	return stackspec.WithRDMACM(stacks[0])
 }
 
-// openTarget opens the device under test, with a parameter more of its provider.
 func openTarget(spec, variant string) (dev rdma.Device, host string, err error) {
 	if variant != "" {
 		layers, err := stackspec.Parse(spec)
@@ -86,7 +83,6 @@ func openTarget(spec, variant string) (dev rdma.Device, host string, err error) 
 	return dev, host, nil
 }
 
-// serveTarget is the application of a device under a wire test, until ctx ends.
 func (o *Options) serveTarget(ctx context.Context, l net.Listener, s *engine.Server, log *slog.Logger) error {
 	fail := func(err error) error { return errors.Join(err, l.Close()) }
 	spec, err := o.targetSpec()

@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// latencyDevice takes the longest latency that idle states may have, in microseconds, for
-// as long as it is open (the kernel's PM QoS interface; cyclictest does the same).
+// latencyDevice takes the longest latency of idle states, in us, while it is open (PM QoS of the kernel).
 const latencyDevice = "/dev/cpu_dma_latency"
 
 // Awake keeps CPUs from falling asleep until it is closed.
@@ -28,8 +27,8 @@ type Awake struct {
 	how    []string
 }
 
-// Hold keeps the CPUs awake by the latency device, and with spinner, a command that runs [Spin], by threads of the idle
-// class besides: a virtual machine's CPUs halt whatever that device says. Close must be called where the error is nil.
+// Hold keeps the CPUs awake by the latency device, and with spinner, which runs [Spin], by threads of the idle class,
+// as virtual CPUs halt all the same. Close must be called where the error is nil.
 func Hold(spinner *exec.Cmd) (*Awake, error) {
 	a := new(Awake)
 	var why error
@@ -85,8 +84,7 @@ func (a *Awake) Close() error {
 	return errors.Join(errs...)
 }
 
-// Spin is what the spinner does: one thread of the idle class on each CPU, which anything
-// else takes the CPU from at once (sched(7), SCHED_IDLE). It returns when in ends or ctx does.
+// Spin runs one thread of the idle class on each CPU (sched(7), SCHED_IDLE). It returns when in ends or ctx does.
 func Spin(ctx context.Context, in io.Reader, cpus []int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

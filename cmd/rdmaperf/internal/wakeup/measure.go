@@ -16,8 +16,7 @@ import (
 const (
 	// samples are enough for a p99 of two; more would delay every run. Arbitrary.
 	samples = 150
-	// idle is how long both CPUs may fall asleep before each wake-up: above the
-	// residency that any idle state of cpuidle asks for. Arbitrary within that.
+	// idle is above the residency that any idle state of cpuidle asks for.
 	idle = time.Millisecond
 )
 
@@ -27,9 +26,8 @@ type Figures struct {
 	Samples       int
 }
 
-// Measure wakes a thread that is blocked in read(2) of an eventfd some hundred times and
-// tells how long it takes from before the write until the reader has read the clock. It
-// takes about a quarter of a second and at most until ctx ends.
+// Measure wakes a thread that is blocked in read(2) of an eventfd and tells how long it takes from before the write
+// until the reader has read the clock. It takes about a quarter of a second.
 func Measure(ctx context.Context, cpus []int) (Figures, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

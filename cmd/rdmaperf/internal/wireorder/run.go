@@ -1,7 +1,6 @@
-// Package wireorder shows in which order a tier puts the slices of two requests on the wire: the published example of
-// sRDMA (Wang, Wang and Li, APNet'23, doi 10.1145/3600061.3600082), two requests of two slices of which the later is
-// more urgent. What is noted is the order of the posts to the device below the tier, which a device sends in that order
-// (IBTA 10.8.3.1, RFC 5040 §5.5).
+// Package wireorder shows in which order a tier puts the slices of two requests on the wire, as in the published
+// example of sRDMA (APNet'23, doi 10.1145/3600061.3600082). It notes the posts to the device below the tier, which
+// sends in that order (IBTA 10.8.3.1, RFC 5040 §5.5).
 package wireorder
 
 import (
@@ -48,8 +47,8 @@ func (o *Order) Names() string {
 	return strings.Join(names, " ")
 }
 
-// Run writes both requests, of size bytes each, over a connection of dev to itself, of
-// which tap is below. It compares what arrived. Its waits end with ctx.
+// Run writes both requests, of size bytes each, over a connection of dev to itself, of which tap is below, and compares
+// what arrived. Its waits end with ctx.
 func Run(ctx context.Context, dev rdma.Device, tap *Tap, size int) (o *Order, err error) {
 	buf, err := rdma.Alloc(4 * size) // two sources, two destinations
 	if err != nil {
@@ -75,7 +74,6 @@ func Run(ctx context.Context, dev rdma.Device, tap *Tap, size int) (o *Order, er
 	return exchange(ctx, ends.QPs[0][0], ends.CQs[0], tap, mr, buf, size)
 }
 
-// exchange posts both requests and takes their completions.
 func exchange(ctx context.Context, qp rdma.QP, cq rdma.CQ, tap *Tap, mr rdma.MR, buf rdma.Buffer,
 	size int) (*Order, error) {
 	target := mr.Addr() + 2*uint64(size)
@@ -120,8 +118,7 @@ func exchange(ctx context.Context, qp rdma.QP, cq rdma.CQ, tap *Tap, mr rdma.MR,
 	return o, nil
 }
 
-// Tap is a device that notes the writes that are posted to it. It implements rdma.Device,
-// and is safe for concurrent use.
+// Tap is a device that notes the writes that are posted to it, and is safe for concurrent use.
 type Tap struct {
 	rdma.Device
 	mu    sync.Mutex
@@ -143,7 +140,6 @@ func (t *Tap) Writes() []Write {
 	return slices.Clone(t.wires)
 }
 
-// NewQP makes a queue pair whose posts are noted.
 func (t *Tap) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	q, err := t.Device.NewQP(cfg)
 	if err != nil {
@@ -152,7 +148,6 @@ func (t *Tap) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return &tapQP{q, t}, nil
 }
 
-// Listen takes connections for QPs of the tap.
 func (t *Tap) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	l, err := t.Device.Listen(ctx, addr, backlog)
 	if err != nil {
@@ -166,7 +161,6 @@ type tapQP struct {
 	tap *Tap
 }
 
-// PostSend notes what the device took.
 func (q *tapQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	n, err := q.QP.PostSend(wrs)
 	q.tap.mu.Lock()
