@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -15,16 +14,9 @@ import (
 
 // The command answers on every machine, with devices or with the reason.
 func TestDevicesAlwaysAnswers(t *testing.T) {
-	text, line, code := invoke(context.Background(), newDevicesCommand())
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, line)
-	}
-	out, line, code := invoke(context.Background(), newDevicesCommand(), "--format", "json")
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, line)
-	}
+	text := runs(t, "devices").stdout
 	var r devices.Report
-	must(t, json.Unmarshal([]byte(out), &r))
+	must(t, json.Unmarshal([]byte(runs(t, "devices", "--format", "json").stdout), &r))
 	if (len(r.Devices) == 0) != strings.HasPrefix(text, "no RDMA devices here: ") ||
 		(len(r.Devices) == 0) != (r.Reason != "") {
 		t.Errorf("%d devices, reason %q, text:\n%s", len(r.Devices), r.Reason, text)
@@ -45,15 +37,7 @@ func TestOpeningVerbsWithoutADeviceIsNotRun(t *testing.T) {
 	}
 	for _, cmd := range []string{"conform --transport verbs", "conform -d rxe0",
 		"rping -c -a 127.0.0.1 --transport verbs"} {
-		args := strings.Fields(cmd)
-		root := newConformCommand()
-		if args[0] == "rping" {
-			root = newRpingCommand()
-		}
-		if _, line, code := invoke(context.Background(), root, args[1:]...); code != reports.ExitNotRun ||
-			!strings.Contains(line, "RDMA device") {
-			t.Errorf("%s: exit %d, %q", cmd, code, line)
-		}
+		fails(t, reports.ExitNotRun, "RDMA device", strings.Fields(cmd)...)
 	}
 	if got, err := stackspec.WithRDMACM("verbs:rxe0"); got != "verbs(cm):rxe0" || err != nil {
 		t.Errorf("rping connects by %q, %v", got, err)
@@ -70,11 +54,7 @@ func TestLiteApplicationsAgreeWithASingleMachine(t *testing.T) {
 		{"pagerank --iterations 5 --edges " + edges, "3 vertices, 4 edges"},
 		{"dsm --pages 4 --accesses 100 --writes 0.5", "pages fetched"},
 	} {
-		r := rdmaperf(t, append([]string{"lite", "--nodes", "3", "--transport", "mem"}, strings.Fields(c.args)...)...)
-		if r.code != 0 || !strings.Contains(r.stdout, c.want) ||
-			!strings.Contains(r.stdout, "the same as on a single machine") ||
-			!strings.Contains(r.stdout, "of them use LITE") {
-			t.Errorf("lite %s: exit code %d\n%s%s", c.args, r.code, r.stdout, r.stderr)
-		}
+		r := runs(t, append([]string{"lite", "--nodes", "3", "--transport", "mem"}, strings.Fields(c.args)...)...)
+		contains(t, r.stdout, c.want, "the same as on a single machine", "of them use LITE")
 	}
 }

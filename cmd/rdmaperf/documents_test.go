@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -28,19 +27,16 @@ const top = "../.."
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	var files []string
-	err := filepath.WalkDir(filepath.Join(top, "docs"), func(path string, _ fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(filepath.Join(top, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			files = append(files, path)
 		}
 		return err
-	})
-	must(t, err)
+	}))
 	texts := map[string]string{}
 	for _, f := range append(files, filepath.Join(top, "README.md"), filepath.Join(top, "CHANGELOG.md"),
 		filepath.Join(top, "SECURITY.md"), filepath.Join(top, "CONTRIBUTING.md")) {
-		b := need(os.ReadFile(f))(t)
-		name := need(filepath.Rel(top, f))(t)
-		texts[name] = string(b)
+		texts[need(filepath.Rel(top, f))(t)] = string(need(os.ReadFile(f))(t))
 	}
 	return texts
 }
@@ -49,6 +45,19 @@ var (
 	generated = regexp.MustCompile(`(?s)(<!-- generated ([a-z-]+): [^\n]*-->\n)(.*?)(<!-- end ([a-z-]+) -->)`)
 	cases     = regexp.MustCompile(`runs \d+ cases`)
 )
+
+// fresh wants of a file that it is as it is generated, or writes it so with -update.
+func fresh(t *testing.T, path, is, want string) {
+	t.Helper()
+	if is == want {
+		return
+	}
+	if !*update {
+		t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run '%s' -update, and read the change", path, t.Name())
+		return
+	}
+	must(t, os.WriteFile(path, []byte(want), 0o644))
+}
 
 // TestDocumentsTellWhatIsTrue keeps the tables and counts of the documents as the program's own tables have them.
 func TestDocumentsTellWhatIsTrue(t *testing.T) {
@@ -67,13 +76,7 @@ func TestDocumentsTellWhatIsTrue(t *testing.T) {
 		})
 		counted = counted || cases.MatchString(want)
 		want = cases.ReplaceAllString(want, fmt.Sprintf("runs %d cases", len(conform.Catalogue())))
-		switch {
-		case want == text:
-		case !*update:
-			t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run TestDocuments -update", name)
-		default:
-			must(t, os.WriteFile(filepath.Join(top, name), []byte(want), 0o644))
-		}
+		fresh(t, filepath.Join(top, name), text, want)
 	}
 	for table := range documentTables {
 		if !seen[table] {
@@ -101,9 +104,7 @@ func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 			continue
 		}
 		var of reports.Members
-		if err := json.Unmarshal([]byte(w.Schema), &of); err != nil {
-			t.Fatalf("schema of %s: %v", w.Name, err)
-		}
+		must(t, json.Unmarshal([]byte(w.Schema), &of))
 		if name := w.Detail().Member(w.Name); len(of) != 1 || of[0].Name != name {
 			t.Fatalf("%s: the schema is not of the member %s", w.Name, name)
 		}
@@ -116,13 +117,7 @@ func TestDocumentsHaveTheSchemaOfEveryMember(t *testing.T) {
 		want += "\n"
 	}
 	want += end + tail
-	switch {
-	case want == string(text):
-	case !*update:
-		t.Errorf("%s is stale: run go test ./cmd/rdmaperf -run TestDocuments -update", path)
-	default:
-		must(t, os.WriteFile(path, []byte(want), 0o644))
-	}
+	fresh(t, path, string(text), want)
 }
 
 // README.md has at most 100 lines of 120 columns, and 8 KB.
@@ -309,7 +304,7 @@ func TestDocumentedLedgerIsAccepted(t *testing.T) {
 	if block == nil {
 		t.Fatal("no ledger in docs/how-to/conformance.md")
 	}
-	l := need(conform.ReadLedger(bytes.NewReader([]byte(block[1]))))(t)
+	l := need(conform.ReadLedger(strings.NewReader(block[1])))(t)
 	if stale := l.Stale(conform.Catalogue()); len(l.Entries) == 0 || len(stale) > 0 {
 		t.Errorf("%d entries, stale %+v", len(l.Entries), stale)
 	}

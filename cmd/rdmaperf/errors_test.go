@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestErrorsReadAsWritten(t *testing.T) {
 		r := rdmaperf(t, shellWords(words)...)
 		lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
 		last := lines[len(lines)-1]
-		now.WriteString("$ rdmaperf " + words + "\n" + fmt.Sprintf("%3d ", r.code) + last + "\n")
+		fmt.Fprintf(&now, "$ rdmaperf %s\n%3d %s\n", words, r.code, last)
 		if r.code == 0 || !strings.HasPrefix(last, "rdmaperf: ") || strings.Contains(last, "%!") {
 			t.Errorf("%s: exit %d, %q", words, r.code, last)
 		}
@@ -41,13 +42,9 @@ func TestErrorsReadAsWritten(t *testing.T) {
 	if errors < 60 || hints < errors-2 {
 		t.Errorf("%d errors, of which %d say what to try: want 60 and more, and all but 2", errors, hints)
 	}
-	switch {
-	case now.String() == string(text):
-	case *update:
-		must(t, os.WriteFile(here+"/"+errorsFile, []byte(now.String()), 0o644))
-	default:
-		t.Errorf("errors read otherwise: run go test ./cmd/rdmaperf -run TestErrorsRead -update, and read the change:\n%s",
-			firstDifference(string(text), now.String()))
+	fresh(t, filepath.Join(here, errorsFile), string(text), now.String())
+	if t.Failed() {
+		t.Log(firstDifference(string(text), now.String()))
 	}
 }
 
@@ -92,10 +89,9 @@ func firstDifference(was, is string) string {
 func TestErrorsNameTheDefaultThatTheySpeakOf(t *testing.T) {
 	t.Setenv("RDMAPERF_RUN_DURATION", "soon")
 	t.Setenv("RDMAPERF_RUN_QP", "2")
-	r := rdmaperf(t, "run", "--transport", "mem")
-	if r.code != 2 || !strings.HasPrefix(r.stderr,
-		"rdmaperf: default --duration soon, from RDMAPERF_RUN_DURATION\nrdmaperf: ") ||
+	r := ends(t, 2, "run", "--transport", "mem")
+	if !strings.HasPrefix(r.stderr, "rdmaperf: default --duration soon, from RDMAPERF_RUN_DURATION\nrdmaperf: ") ||
 		strings.Contains(r.stderr, "--qp") {
-		t.Errorf("exit %d: %s", r.code, r.stderr)
+		t.Errorf("%s", r.stderr)
 	}
 }

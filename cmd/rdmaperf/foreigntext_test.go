@@ -43,16 +43,12 @@ func bend(v any, key string) any {
 // Whatever somebody else's document says, no command prints what steers a terminal.
 func TestForeignDocumentsDoNotSteerTheTerminal(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if r := rdmaperf(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "20",
-		"--quiet", "-o", "good"); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
-	text := need(os.ReadFile(filepath.Join("good", "result.json")))(t)
+	runs(t, "run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "20", "--quiet", "-o",
+		"good")
+	const good = "good/result.json"
 	var doc any
-	must(t, json.Unmarshal(text, &doc))
-	text = need(json.Marshal(bend(doc, "")))(t)
-	must(t, os.WriteFile("bent.json", text, 0o644))
-	good := filepath.Join("good", "result.json")
+	must(t, json.Unmarshal(need(os.ReadFile(good))(t), &doc))
+	must(t, os.WriteFile("bent.json", need(json.Marshal(bend(doc, "")))(t), 0o644))
 	for _, c := range []struct {
 		args string
 		code int
@@ -63,16 +59,15 @@ func TestForeignDocumentsDoNotSteerTheTerminal(t *testing.T) {
 		{"report bent.json -o - --format markdown", 0},
 		{"report bent.json -o - --format latex", 0},
 	} {
-		r := rdmaperf(t, strings.Fields(c.args)...)
+		r := ends(t, c.code, strings.Fields(c.args)...)
 		said := r.stdout + r.stderr
-		if r.code != c.code || c.code == 0 && !strings.Contains(said, "evil") {
-			t.Errorf("%s: exit %d, want %d: %s", c.args, r.code, c.code, said)
+		if c.code == 0 {
+			contains(t, said, "evil")
 		}
-		for _, sign := range said {
-			if sign != '\n' && sign != '\t' && unicode.In(sign, unicode.Cc, unicode.Cf) {
-				t.Errorf("%s prints %U", c.args, sign)
-				break
-			}
+		if i := strings.IndexFunc(said, func(sign rune) bool {
+			return sign != '\n' && sign != '\t' && unicode.In(sign, unicode.Cc, unicode.Cf)
+		}); i >= 0 {
+			t.Errorf("%s prints %q", c.args, said[i:min(i+9, len(said))])
 		}
 	}
 }
@@ -90,19 +85,14 @@ func TestATokenIsInNoLogAndNoResult(t *testing.T) {
 	server, port := serveHere(t, "--token-file", secret, "--verbose")
 	said := ""
 	for file, code := range map[string]int{secret: 0, secret + "-not": reports.ExitPeer} {
-		r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--token-file", file, "--transport", "tcp,grpc(tcp)", "-s",
-			"64", "-n", "20", "--verbose",
-			"--workload", "latency,rpc", "--warmup", "none", "--pin", "none", "-o", filepath.Base(file), "--raw")
-		if r.code != code {
-			t.Errorf("exit %d, want %d: %s", r.code, code, r.stderr)
-		}
+		r := ends(t, code, "run", "127.0.0.1", "-p", port, "--token-file", file, "--transport", "tcp,grpc(tcp)", "-s", "64",
+			"-n", "20", "--verbose", "--workload", "latency,rpc", "--warmup", "none", "--pin", "none", "-o",
+			filepath.Base(file), "--raw")
 		said += r.stdout + r.stderr
 	}
 	must(t, server.cmd.Process.Signal(syscall.SIGTERM))
 	server.wait(30 * time.Second)
-	if !strings.Contains(server.errs.String(), "the token differs from the server's") {
-		t.Errorf("the server does not log the unknown client: %s", server.errs.String())
-	}
+	contains(t, server.errs.String(), "the token differs from the server's")
 	for _, token := range []string{right, wrong} {
 		if strings.Contains(said+server.errs.String()+server.out.String(), token) {
 			t.Errorf("%s is printed:\n%s%s", token, said, server.errs.String())

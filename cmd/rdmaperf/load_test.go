@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,9 +12,8 @@ import (
 
 // A sweep gives one result a rate, timed from the intended starts.
 func TestRunMeasuresUnderLoad(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp", "--op", "send", "-s", "64", "-n", "100", "--rate-sweep",
-		"2000:6000:2000", "--arrivals", "poisson"}
-	d, dir := inAllFormats(t, 3, args...)
+	d, dir := inAllFormats(t, 3, "run", "--transport", "iwarp", "--op", "send", "-s", "64", "-n", "100", "--rate-sweep",
+		"2000:6000:2000", "--arrivals", "poisson")
 	for i, res := range d.Results {
 		want := float64(2000 * (i + 1))
 		if res.Rate != want || res.Arrivals != "poisson" || res.Parameters["rate"] != want || res.LatencyCorrected != nil ||
@@ -46,9 +44,7 @@ func TestRunRepeats(t *testing.T) {
 			want = append(want, turn+" "+w)
 		}
 	}
-	if !slices.Equal(seen, want) {
-		t.Errorf("results %q, want %q", seen, want)
-	}
+	equal(t, seen, want)
 	if len(d.Repeats) != 4 {
 		t.Errorf("%d summaries of repeats, want 4: %+v", len(d.Repeats), d.Repeats)
 	}
@@ -58,11 +54,10 @@ func TestRunRepeats(t *testing.T) {
 		}
 	}
 	text := contents(t, dir, "text.txt")
-	if n := strings.Count(text, "over the repeats, with 95 %"); n != 4 {
-		t.Errorf("%d tables of intervals, want 4:\n%s", n, text)
-	}
-	if n := strings.Count(text, "medians of 3 repeats"); n != 4 {
-		t.Errorf("%d notes on repeats, want 4:\n%s", n, text)
+	for _, words := range []string{"over the repeats, with 95 %", "medians of 3 repeats"} {
+		if n := strings.Count(text, words); n != 4 {
+			t.Errorf("%d times %q, want 4:\n%s", n, words, text)
+		}
 	}
 	if r := rdmaperf(t, append(args[:len(args)-2], "--format", "json")...); strings.Contains(r.stdout, `"repeat"`) {
 		t.Error("a single series has a repeat number")
@@ -86,10 +81,9 @@ func TestRunShowsIntervals(t *testing.T) {
 
 // A sweep of connections is a point for each number, in latency and throughput.
 func TestRunSweepsConnections(t *testing.T) {
-	args := []string{"run", "--transport", "mem,tcp", "--op", "write", "-s", "64", "-n", "50", "--qp-sweep", "1,3",
-		"--threads", "2"}
 	var seen []string
-	for _, res := range measure(t, args...).Results {
+	for _, res := range measure(t, "run", "--transport", "mem,tcp", "--op", "write", "-s", "64", "-n", "50", "--qp-sweep",
+		"1,3", "--threads", "2").Results {
 		seen = append(seen, fmt.Sprintf("%s %s %d QPs %d threads %d ops", res.Transport, res.Workload, res.QPs,
 			res.Threads, res.Operations))
 	}
@@ -101,27 +95,22 @@ func TestRunSweepsConnections(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(seen, want) {
-		t.Errorf("results\n%q, want\n%q", seen, want)
-	}
+	equal(t, seen, want)
 }
 
 // Both sides send at once: each direction and the sum, in every format.
 func TestRunMeasuresBothDirections(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp,tcp", "-b", "--op", "send,write", "-s", "4K", "-n", "200",
-		"--repeat", "3"}
-	d, dir := inAllFormats(t, 2*2*3, args...)
+	d, dir := inAllFormats(t, 2*2*3, "run", "--transport", "iwarp,tcp", "-b", "--op", "send,write", "-s", "4K", "-n",
+		"200", "--repeat", "3")
 	for _, res := range d.Results {
 		b := throughput.Of(&res)
 		if b == nil || b.FromClient.Operations != 200 || b.FromServer.Operations != 200 || res.Operations != 400 ||
-			!res.Verified ||
-			res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {
+			!res.Verified || res.Parameters["bidirectional"] != true || res.MeasuredBy != "both" {
 			t.Errorf("result %+v, directions %+v", res, b)
 		}
 	}
 	for name, want := range map[string][]string{
-		"text.txt": {"throughput send", "directions both", "from client bw", "from server bw",
-			"medians of 3 repeats"},
+		"text.txt":             {"throughput send", "directions both", "from client bw", "from server bw", "medians of 3 repeats"},
 		"exports/perftest.txt": {"BW average is the sum", "directions both"},
 		"exports/bench.txt":    {"/directions=both", "from_server.bw-B/s"},
 		"exports/results.csv":  {",from_client.bw,bytes,B/s,more,"},
@@ -132,8 +121,7 @@ func TestRunMeasuresBothDirections(t *testing.T) {
 
 // Many clients send to one server: aggregate and shares, a point for each number.
 func TestRunMeasuresIncast(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp", "--clients", "2,4", "--op", "send", "-s", "4K", "-n", "50"}
-	d, dir := inAllFormats(t, 2, args...)
+	d, dir := inAllFormats(t, 2, "run", "--transport", "iwarp", "--clients", "2,4", "--op", "send", "-s", "4K", "-n", "50")
 	for i, n := range []int{2, 4} {
 		res := d.Results[i]
 		if res.Workload != "incast" || res.QPs != n || res.Operations != int64(50*n) || incast.Of(&res) == nil ||
@@ -146,8 +134,8 @@ func TestRunMeasuresIncast(t *testing.T) {
 
 // Connections are set up, one after the other and several at once.
 func TestRunMeasuresConnections(t *testing.T) {
-	args := []string{"run", "--transport", "tcp,iwarp", "--workload", "connect", "--concurrency", "1,3", "-n", "20"}
-	d, dir := inAllFormats(t, 4, args...)
+	d, dir := inAllFormats(t, 4, "run", "--transport", "tcp,iwarp", "--workload", "connect", "--concurrency", "1,3", "-n",
+		"20")
 	for i, res := range d.Results {
 		n := []int{1, 1, 3, 3}[i]
 		if c := connect.Of(&res); c == nil || c.AtOnce != n || res.Operations != int64(20*n) || !res.Verified ||

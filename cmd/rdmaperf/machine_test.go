@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"compress/gzip"
 	"io"
 	"os"
@@ -17,8 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Both processes of a run without a HOST leave a profile of their own code. The run is
-// a process, because a profiled test has its one profile already.
+// Both processes of a run without a HOST leave a profile of their own code. A test in this process has one already.
 func TestProfilesOfBothProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made on the way")
 	p := start(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64", "-D",
@@ -32,20 +30,10 @@ func TestProfilesOfBothProcesses(t *testing.T) {
 		"server.pprof": {takes, posts}} {
 		f := need(os.Open(filepath.Join(dir, name)))(t)
 		defer f.Close()
-		z, err := gzip.NewReader(f) // pprof's proto/profile.proto: "gzip-compressed protocol buffer"
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		b, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, s := range []string{"cpu", "nanoseconds", "github.com/rdmaperf/rdmaperf/softstack/iwarp.", c.own} {
-			if !bytes.Contains(b, []byte(s)) {
-				t.Errorf("%s: %d bytes without %q", name, len(b), s)
-			}
-		}
-		if bytes.Contains(b, []byte(c.other)) {
+		z := need(gzip.NewReader(f))(t) // pprof's proto/profile.proto: "gzip-compressed protocol buffer"
+		profile := string(need(io.ReadAll(z))(t))
+		contains(t, profile, "cpu", "nanoseconds", "github.com/rdmaperf/rdmaperf/softstack/iwarp.", c.own)
+		if strings.Contains(profile, c.other) {
 			t.Errorf("%s: %q is of the other side", name, c.other)
 		}
 	}
@@ -68,18 +56,14 @@ func TestProfileMistakes(t *testing.T) {
 		if c.dir == locked && os.Geteuid() == 0 {
 			continue // it is not locked for root
 		}
-		document := filepath.Join(dir, "r.json")
 		p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "1h",
-			"--json", document, "--cpu-profile", c.dir)
+			"--json", filepath.Join(dir, "r.json"), "--cpu-profile", c.dir)
 		code := p.wait(time.Minute) // an hour's window shows that none began
 		line := p.errs.String()
 		if code != 1 || !strings.HasPrefix(line, "rdmaperf: profile the CPU: "+c.want) ||
 			!strings.HasSuffix(line, "; try --cpu-profile where files can be written\n") ||
-			strings.Count(line, "\n") != 1 {
-			t.Errorf("%s: exit %d, %q, want %q", c.dir, code, line, c.want)
-		}
-		if p.out.Len() != 0 {
-			t.Errorf("%s: stdout %q", c.dir, p.out.String())
+			strings.Count(line, "\n") != 1 || p.out.Len() != 0 {
+			t.Errorf("%s: exit %d, %q, want %q, stdout %q", c.dir, code, line, c.want, p.out.String())
 		}
 	}
 }
@@ -91,11 +75,8 @@ func TestRunSaysHowTheMachineWakes(t *testing.T) {
 	if w := e.Wakeup; w == nil || w.P50 <= 0 || w.P99 < w.P50 || w.Samples < 100 || e.Awake != "" {
 		t.Errorf("wake-up %+v, awake %q", w, e.Awake)
 	}
-	if r := rdmaperf(t, append(slices.Clone(aMoment), "--details")...); !strings.Contains(
-		strings.Join(strings.Fields(r.stdout), " "),
-		"wakes a thread in ") {
-		t.Errorf("the table does not say so:\n%s", r.stdout)
-	}
+	r := rdmaperf(t, append(slices.Clone(aMoment), "--details")...)
+	contains(t, strings.Join(strings.Fields(r.stdout), " "), "wakes a thread in ")
 }
 
 // The run says what kept the CPUs awake; comparing it with one without is refused.
@@ -116,17 +97,11 @@ func TestAwakeStandsInTheEnvironment(t *testing.T) {
 func TestARunOverABadPathIsExactAndSaysWhatThePathDid(t *testing.T) {
 	args := []string{"run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "4K", "-n",
 		"200", "--no-save", "--impair", "loss=0,1%"}
-	r := rdmaperf(t, args...)
 	if os.Geteuid() != 0 {
-		if r.code != 77 || !strings.Contains(r.stderr, "root") {
-			t.Errorf("without root: exit code %d, %s", r.code, r.stderr)
-		}
+		fails(t, 77, "root", args...)
 		return
 	}
-	if r.code != 0 || !strings.Contains(r.stdout, "throughput against the path") ||
-		!strings.Contains(r.stdout, "loss=1%") || !strings.Contains(r.stdout, "verified") {
-		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	contains(t, runs(t, args...).stdout, "throughput against the path", "loss=1%", "verified")
 }
 
 // TestARunOutlivesAStoppedServerAndACut: every byte is compared, and no deadline breaks.
@@ -134,52 +109,37 @@ func TestARunOutlivesAStoppedServerAndACut(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
-	r := rdmaperf(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64K", "-D",
-		"3s", "--no-save", "--impair", "stop=300ms", "--impair", "cut=200ms")
-	for _, want := range []string{"server stopped", "path cut"} {
-		if r.code != 0 || !strings.Contains(r.stderr, want) {
-			t.Errorf("exit code %d, no %q:\n%s%s", r.code, want, r.stdout, r.stderr)
+	r := runs(t, "run", "--transport", "iwarp", "--workload", "throughput", "--op", "write", "-s", "64K", "-D", "3s",
+		"--no-save", "--impair", "stop=300ms", "--impair", "cut=200ms")
+	contains(t, r.stderr, "server stopped", "path cut")
+}
+
+// Soft stacks over TCP have the kernel's counters of both sides; --counters shows those that stood still, too. What
+// disturbed a run is known of both sides, each of which has a thread.
+func TestRunReadsCountersAndLooksAtTheMachine(t *testing.T) {
+	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency,throughput", "--op", "send", "-s", "64",
+		"-n", "200"}
+	own := func(c reports.DeviceCounters) bool { return c.Process }
+	for _, res := range measure(t, args...).Results {
+		c, d := res.Counters, res.Disturbance
+		if res.Transport == "mem" {
+			if c != nil {
+				t.Errorf("counters of mem %+v, want none", c)
+			}
+			continue
 		}
-	}
-}
-
-// ofDevices is how many devices have counters, beside the process itself.
-func ofDevices(all []reports.DeviceCounters) (n int) {
-	for _, c := range all {
-		if !c.Process {
-			n++
+		if c == nil || len(slices.DeleteFunc(slices.Clone(c.Client), own)) != 1 || c.Client[0].Device != devices.TCPDevice ||
+			len(slices.DeleteFunc(c.Server, own)) != 1 || len(c.Client[0].Counters) < 3 {
+			t.Errorf("counters of tcp %+v, want the kernel's of both sides", c)
 		}
-	}
-	return n
-}
-
-// Soft stacks over TCP have the kernel's counters of both sides in the document;
-// --counters shows those that stood still, too.
-func TestRunReadsCounters(t *testing.T) {
-	args := []string{"run", "--transport", "tcp,mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50"}
-	d := measure(t, args...)
-	if c := d.Results[0].Counters; c == nil || ofDevices(c.Client) != 1 || ofDevices(c.Server) != 1 ||
-		c.Client[0].Device != devices.TCPDevice || len(c.Client[0].Counters) < 3 {
-		t.Errorf("counters of tcp %+v, want the kernel's of both sides", c)
-	}
-	if c := d.Results[1].Counters; c != nil {
-		t.Errorf("counters of mem %+v, want none", c)
-	}
-	if r := rdmaperf(t, append(args, "--counters")...); strings.Count(strings.Join(strings.Fields(r.stdout), " "),
-		"64 bytes, kernel TCP (all connections) counted: InCsumErrors ") != 1 {
-		t.Errorf("--counters does not show what stood still:\n%s", r.stdout)
-	}
-}
-
-// What was disturbed is known of both sides and all workloads of sessions; a real run has threads on both.
-func TestRunsLookAtTheMachine(t *testing.T) {
-	d := measure(t, "run", "--transport", "tcp", "--workload", "latency,throughput", "--op", "send", "-s", "64", "-n",
-		"200")
-	for _, res := range d.Results {
-		d := res.Disturbance
 		if d == nil || d.Verdict == "" || d.Client == nil || d.Client.Threads != 1 || d.Server == nil ||
 			d.Server.Threads != 1 {
 			t.Errorf("%s: %+v", res.Workload, d)
 		}
+	}
+	r := rdmaperf(t, append(args, "--counters")...)
+	if n := strings.Count(strings.Join(strings.Fields(r.stdout), " "),
+		"64 bytes, kernel TCP (all connections) counted: InCsumErrors "); n != 2 {
+		t.Errorf("--counters shows %d times what stood still, want 2:\n%s", n, r.stdout)
 	}
 }

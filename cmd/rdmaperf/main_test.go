@@ -59,14 +59,20 @@ func quickly(args []string) []string {
 	return append([]string{"run", "--warmup", "20"}, args[1:]...)
 }
 
+// ends is a command line that has to end with a code.
+func ends(t testing.TB, code int, args ...string) ran {
+	t.Helper()
+	r := rdmaperf(t, args...)
+	if r.code != code {
+		t.Fatalf("%q: exit %d, want %d\n%s%s", args, r.code, code, r.stdout, r.stderr)
+	}
+	return r
+}
+
 // runs is a command line that has to end with 0.
 func runs(t testing.TB, args ...string) ran {
 	t.Helper()
-	r := rdmaperf(t, args...)
-	if r.code != 0 {
-		t.Fatalf("%q: exit %d\n%s%s", args, r.code, r.stdout, r.stderr)
-	}
-	return r
+	return ends(t, 0, args...)
 }
 
 // fails is a command line that has to end with a code, and with some words on stderr.
@@ -75,6 +81,16 @@ func fails(t testing.TB, code int, says string, args ...string) {
 	if r := rdmaperf(t, args...); r.code != code || !strings.Contains(r.stderr, says) {
 		t.Errorf("%q: exit %d, %s, want %d and %q", args, r.code, r.stderr, code, says)
 	}
+}
+
+// failsInALine is fails with nothing on stdout and one line on stderr.
+func failsInALine(t testing.TB, code int, says string, args ...string) ran {
+	t.Helper()
+	r := rdmaperf(t, args...)
+	if r.code != code || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, says) {
+		t.Errorf("%q: exit %d, %q, %q, want %d and one line with %q", args, r.code, r.stdout, r.stderr, code, says)
+	}
+	return r
 }
 
 // measure is the document of a run that has to end with 0.
@@ -101,12 +117,20 @@ func contents(t testing.TB, dir, name string) string {
 	return string(need(os.ReadFile(filepath.Join(dir, name)))(t))
 }
 
+// equal compares a list of results, each in words.
+func equal(t testing.TB, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: results %q, want %q", t.Name(), got, want)
+	}
+}
+
 // contains finds every one of the words in a text.
 func contains(t testing.TB, text string, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if !strings.Contains(text, w) {
-			t.Errorf("no %q in:\n%.4000s", w, text)
+			t.Errorf("%s: no %q in:\n%.4000s", t.Name(), w, text)
 		}
 	}
 }
@@ -144,8 +168,7 @@ type process struct {
 
 func start(t testing.TB, args ...string) *process {
 	t.Helper()
-	self := need(os.Executable())(t)
-	p := &process{t: t, cmd: exec.Command(self, quickly(args)...), done: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(need(os.Executable())(t), quickly(args)...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
 	must(t, p.cmd.Start())
 	go func() {
@@ -171,18 +194,18 @@ func (p *process) wait(limit time.Duration) int {
 	}
 }
 
-// children lists the processes that p started.
-func (p *process) children() []int {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var pids []int
-	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if f := strings.Fields(rest); len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(p.cmd.Process.Pid) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+// stat is what proc_pid_stat(5) says of a process, from field 3, its state, on; empty for none.
+func stat(pid int) []string {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
+// childrenOf lists the processes that a process started and that have not ended.
+func childrenOf(parent int) (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		if f := stat(pid); len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(parent) {
 			pids = append(pids, pid)
 		}
 	}
@@ -194,13 +217,11 @@ func (p *process) children() []int {
 func (p *process) spins() {
 	p.t.Helper()
 	eventually(p.t, "the run measures", func() bool {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
-		_, rest, _ := strings.Cut(string(b), ") ")
-		f := strings.Fields(rest)
-		if err != nil || len(f) < 13 {
+		f := stat(p.cmd.Process.Pid)
+		if len(f) < 13 {
 			return false
 		}
-		user, _ := strconv.Atoi(f[11]) // utime and stime, in ticks of 10 ms (proc_pid_stat(5))
+		user, _ := strconv.Atoi(f[11]) // utime and stime, in ticks of 10 ms
 		system, _ := strconv.Atoi(f[12])
 		return user+system >= 100
 	})
@@ -218,12 +239,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 // alive tells whether a process exists and is no zombie.
 func alive(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return !strings.HasPrefix(rest, "Z")
+	f := stat(pid)
+	return len(f) > 0 && f[0] != "Z"
 }
 
 // must ends the test with an error.

@@ -85,16 +85,11 @@ func TestEveryNumberOnTheCommandLineHasARange(t *testing.T) {
 		tried++
 		refuses(t, false, out, f.Name, append(args, beside...))
 	}
-	var walk func(c *cobra.Command, path string)
-	walk = func(c *cobra.Command, path string) {
-		for _, s := range c.Commands() {
-			if s.IsAvailableCommand() {
-				walk(s, strings.TrimSpace(path+" "+s.Name()))
-			}
-		}
-		if !c.Runnable() || path == "" {
+	ofEach(newRootCommand(), func(c *cobra.Command) {
+		if !c.Runnable() || !c.IsAvailableCommand() || !c.HasParent() {
 			return
 		}
+		_, path, _ := strings.Cut(c.CommandPath(), " ")
 		c.InheritedFlags() // merges them into Flags
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			names[f.Name] = true
@@ -104,8 +99,7 @@ func TestEveryNumberOnTheCommandLineHasARange(t *testing.T) {
 				}
 			}
 		})
-	}
-	walk(newRootCommand(), "")
+	})
 	for _, n := range slices.Concat(numbers, anyNumber, anyGreat) {
 		if !names[n] {
 			t.Errorf("no command has --%s", n)

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,8 +20,8 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 	d := measure(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "-n", "500",
 		"--output", dir)
 	want := need(d.Results[0].Latency.Histogram())(t)
-	b := need(os.ReadFile(filepath.Join(dir, "histograms", "latency-mem-send-64.hlog")))(t)
-	got, err := hdrhistogram.NewHistogramLogReader(bytes.NewReader(b)).NextIntervalHistogram()
+	log := strings.NewReader(contents(t, dir, "histograms/latency-mem-send-64.hlog"))
+	got, err := hdrhistogram.NewHistogramLogReader(log).NextIntervalHistogram()
 	if err != nil || got == nil || got.Tag() != "mem/send/64" || !got.Equals(want) {
 		t.Errorf("histogram %v, error %v, want the document's with tag mem/send/64", got, err)
 	}
@@ -31,23 +31,27 @@ func TestOutputDirectoryHoldsHistograms(t *testing.T) {
 		"exports/bench.txt": "BenchmarkLatency/op=send/transport=mem/size=64", "exports/perftest.txt": " #bytes #iterations ",
 		"exports/results.csv": "started,version,", "exports/metrics.prom": "rdmaperf_",
 	} {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(b), want) {
-			t.Errorf("%s: error %v, %d bytes, want %q in it", name, err, len(b), want)
-		}
+		contains(t, contents(t, dir, name), want)
 	}
 }
 
-func TestRunPrintsPerftestAndCSV(t *testing.T) {
-	args := []string{"run", "--transport", "mem", "--op", "write", "-s", "64", "-n", "200"}
-	r := rdmaperf(t, append(args, "--format", "perftest", "--report_gbits")...)
-	if r.code != 0 || !strings.Contains(r.stdout, " t_stdev[usec]   99% percentile[usec] ") ||
-		!strings.Contains(r.stdout, " BW average[Gb/sec] ") {
-		t.Errorf("perftest: exit %d, %s%s", r.code, r.stdout, r.stderr)
+// Each format is printed alone, too, and --report_gbits is for all.
+func TestRunPrintsEachFormat(t *testing.T) {
+	args := []string{"run", "--transport", "mem", "--op", "write", "-s", "64", "-n", "200", "--report_gbits", "--format"}
+	contains(t, runs(t, append(args, "perftest")...).stdout, " t_stdev[usec]   99% percentile[usec] ",
+		" BW average[Gb/sec] ")
+	contains(t, runs(t, append(args, "text")...).stdout, "Gb/s")
+	if bench := runs(t, append(args, "bench")...).stdout; !regexp.MustCompile(
+		`(?m)^BenchmarkLatency/op=write/\S+\s+200 .* ns/op`).MatchString(bench) {
+		t.Errorf("bench: %s", bench)
 	}
-	r = rdmaperf(t, append(args, "--format", "csv")...)
-	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
-	if r.code != 0 || err != nil || len(rows) < 3 || rows[0][0] != "started" {
-		t.Errorf("csv: exit %d, error %v, %d rows, want a header and a row for each figure", r.code, err, len(rows))
+	rows := need(csv.NewReader(strings.NewReader(runs(t, append(args, "csv")...).stdout)).ReadAll())(t)
+	if len(rows) < 3 || rows[0][0] != "started" {
+		t.Errorf("csv: %d rows, want a header and a row for each figure", len(rows))
+	}
+	d := measure(t, append(aMoment, "--warmup", "none")...)
+	if len(d.Results) != 1 || d.Results[0].Parameters["warmup_operations"] != nil {
+		t.Errorf("json: %+v", d)
 	}
 }
 
@@ -56,9 +60,9 @@ func TestFailIf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	args := []string{"run", "--transport", "mem", "--workload", "latency", "--op", "write", "-s", "64", "-n", "200",
 		"--json", file, "--format", "csv"}
-	r := rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "errors>0")...)
-	if r.code != 0 || r.stderr != "" {
-		t.Errorf("kept thresholds: exit %d, stderr %q", r.code, r.stderr)
+	r := runs(t, append(args, "--fail-if", "p99>60s", "--fail-if", "errors>0")...)
+	if r.stderr != "" {
+		t.Errorf("kept thresholds: stderr %q", r.stderr)
 	}
 	os.Remove(file)
 	r = rdmaperf(t, append(args, "--fail-if", "p99>60s", "--fail-if", "p50<59s", "--expect", "p99<1ns")...)
@@ -82,8 +86,7 @@ var aMoment = []string{"run", "--transport", "mem", "--workload", "latency", "--
 // A destination that cannot be written to is found before anything is measured.
 func TestDestinationsAreTriedFirst(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	full := filepath.Join(dir, "full")
+	file, full := filepath.Join(dir, "file"), filepath.Join(dir, "full")
 	must(t, os.WriteFile(file, nil, 0o644))
 	must(t, os.Mkdir(full, 0o755))
 	must(t, os.WriteFile(filepath.Join(full, "result.json"), []byte("{}"), 0o644))
@@ -106,10 +109,7 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 		{2, "where --format text goes", []string{"--json", "-", "--format", "text"}},
 	} {
 		begun := time.Now()
-		r := rdmaperf(t, append([]string{"run", "--transport", "mem", "-D", "20s"}, c.args...)...)
-		if r.code != c.code || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("%q: exit %d, stderr %q, want %d and one line with %q", c.args, r.code, r.stderr, c.code, c.want)
-		}
+		failsInALine(t, c.code, c.want, append([]string{"run", "--transport", "mem", "-D", "20s"}, c.args...)...)
 		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("%q: found after %v", c.args, took)
 		}
@@ -117,8 +117,8 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("a mistyped path was made")
 	}
-	if got, err := os.ReadFile(filepath.Join(full, "result.json")); err != nil || string(got) != "{}" {
-		t.Errorf("the other run's results are %q, %v", got, err)
+	if got := contents(t, full, "result.json"); got != "{}" {
+		t.Errorf("the other run's results are %q", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".rdmaperf-*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
@@ -127,9 +127,9 @@ func TestDestinationsAreTriedFirst(t *testing.T) {
 }
 
 func TestJSONToStdout(t *testing.T) {
-	r := rdmaperf(t, append(aMoment, "--json", "-")...)
-	if r.code != 0 || len(document(t, []byte(r.stdout)).Results) != 1 {
-		t.Errorf("exit %d, stderr %q, stdout %q", r.code, r.stderr, r.stdout)
+	r := runs(t, append(aMoment, "--json", "-")...)
+	if len(document(t, []byte(r.stdout)).Results) != 1 {
+		t.Errorf("stdout %q", r.stdout)
 	}
 	if _, err := os.Stat("-"); err == nil {
 		t.Error("a file named -")
@@ -140,39 +140,36 @@ func TestJSONToStdout(t *testing.T) {
 func TestRunsAreSaved(t *testing.T) {
 	t.Setenv("RDMAPERF_SAVE", "")
 	t.Chdir(t.TempDir())
-	r := rdmaperf(t, aMoment...)
+	r := runs(t, aMoment...)
 	results, _ := filepath.Glob("rdmaperf-results/2*/result.json")
-	if r.code != 0 || len(results) != 1 || !strings.Contains(r.stderr, filepath.Dir(results[0])) {
-		t.Fatalf("exit %d, stderr %q, saved %q", r.code, r.stderr, results)
+	if len(results) != 1 || !strings.Contains(r.stderr, filepath.Dir(results[0])) {
+		t.Fatalf("stderr %q, saved %q", r.stderr, results)
 	}
-	files, _ := filepath.Glob("rdmaperf-results/2*/*")
-	if len(files) != 3 {
+	if files, _ := filepath.Glob("rdmaperf-results/2*/*"); len(files) != 3 {
 		t.Errorf("saved: %q, want a document, a page and a text", files)
 	}
 	// latest leads to the last of them, and a report of all has each once.
-	r = rdmaperf(t, aMoment...)
+	runs(t, aMoment...)
 	results, _ = filepath.Glob("rdmaperf-results/2*/result.json")
-	if to, err := os.Readlink("rdmaperf-results/latest"); r.code != 0 || len(results) != 2 ||
+	if to, err := os.Readlink("rdmaperf-results/latest"); len(results) != 2 ||
 		to != filepath.Base(filepath.Dir(results[1])) {
-		t.Errorf("exit %d, latest leads to %q, %v, of %q", r.code, to, err, results)
+		t.Errorf("latest leads to %q, %v, of %q", to, err, results)
 	}
-	r = rdmaperf(t, append([]string{"report", "--format", "markdown", "-o", "-", "rdmaperf-results/latest/result.json"},
+	r = runs(t, append([]string{"report", "--format", "markdown", "-o", "-", "rdmaperf-results/latest/result.json"},
 		results...)...)
-	if r.code != 0 || strings.Count(r.stdout, "**Medians") != 2 {
-		t.Errorf("report: exit %d, %s, want 2 runs: %s", r.code, r.stderr, r.stdout)
+	if strings.Count(r.stdout, "**Medians") != 2 {
+		t.Errorf("report: want 2 runs: %s", r.stdout)
 	}
 	t.Chdir(t.TempDir())
-	r = rdmaperf(t, append(aMoment, "--export", "csv")...)
-	if csv, _ := filepath.Glob("rdmaperf-results/2*/exports/*"); r.code != 0 || len(csv) != 1 {
-		t.Errorf("--export: exit %d, stderr %q, %q", r.code, r.stderr, csv)
+	runs(t, append(aMoment, "--export", "csv")...)
+	if csv, _ := filepath.Glob("rdmaperf-results/2*/exports/*"); len(csv) != 1 {
+		t.Errorf("--export: %q", csv)
 	}
-	if r := rdmaperf(t, append(aMoment, "--no-save")...); r.code != 0 || r.stderr != "" {
-		t.Errorf("--no-save: exit %d, stderr %q", r.code, r.stderr)
+	if r := runs(t, append(aMoment, "--no-save")...); r.stderr != "" {
+		t.Errorf("--no-save: stderr %q", r.stderr)
 	}
 	// What measured nothing leaves nothing.
-	if r := rdmaperf(t, "run", "127.0.0.1", "-p", "1", "--transport", "tcp", "-n", "10"); r.code != 5 {
-		t.Errorf("nobody there: exit %d, %q", r.code, r.stderr)
-	}
+	ends(t, 5, "run", "127.0.0.1", "-p", "1", "--transport", "tcp", "-n", "10")
 	if all, _ := filepath.Glob("rdmaperf-results/2*"); len(all) != 1 {
 		t.Errorf("saved: %q, want one", all)
 	}

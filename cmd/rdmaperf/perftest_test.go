@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -19,15 +20,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// perftestPair runs one of the tools as server and as client, the client by a link of the
-// tool's name, and returns what both printed.
-func perftestPair(t *testing.T, tool string, args ...string) (server, client ran) {
-	t.Helper()
-	return perftestBoth(t, tool, nil, args...)
-}
-
-// perftestBoth is perftestPair with options of the server.
-func perftestBoth(t *testing.T, tool string, serves []string, args ...string) (server, client ran) {
+// perftestPair runs one of the tools as server and as client, the client by a link of the tool's name, and returns what
+// both printed.
+func perftestPair(t *testing.T, tool string, serves []string, args ...string) (server, client ran) {
 	t.Helper()
 	port := freePort(t)
 	s := start(t, append([]string{"perftest", tool, "--transport", "tcp", "-p", port}, serves...)...)
@@ -37,9 +32,8 @@ func perftestBoth(t *testing.T, tool string, serves []string, args ...string) (s
 		v4, _ := os.ReadFile("/proc/net/tcp")
 		return inListen.Match(v6) || inListen.Match(v4)
 	})
-	self := need(os.Executable())(t)
 	link := filepath.Join(t.TempDir(), tool)
-	must(t, os.Symlink(self, link))
+	must(t, os.Symlink(need(os.Executable())(t), link))
 	c := exec.Command(link, append([]string{"--transport", "tcp", "-p", port}, append(args, "127.0.0.1")...)...)
 	var out, errs strings.Builder
 	c.Stdout, c.Stderr = &out, &errs
@@ -54,14 +48,11 @@ func perftestBoth(t *testing.T, tool string, serves []string, args ...string) (s
 // inListen is the port in the state LISTEN as proc_net(5) writes it.
 func inListen(t *testing.T, port string) string {
 	t.Helper()
-	n := need(net.LookupPort("tcp", port))(t)
-	const hex = "0123456789ABCDEF"
-	p := string([]byte{hex[n>>12&15], hex[n>>8&15], hex[n>>4&15], hex[n&15]})
-	return ":" + p + " 0+:0000 0A"
+	return fmt.Sprintf(":%04X 0+:0000 0A", need(net.LookupPort("tcp", port))(t))
 }
 
 func TestPerftestMeasuresAndEnds(t *testing.T) {
-	server, client := perftestPair(t, "ib_write_bw", "-s", "4096", "-n", "500", "-F", "--report_gbits")
+	server, client := perftestPair(t, "ib_write_bw", nil, "-s", "4096", "-n", "500", "-F", "--report_gbits")
 	if server.code != 0 || client.code != 0 || client.stderr != "" ||
 		!strings.Contains(server.stdout, "* Waiting for client to connect... *") {
 		t.Fatalf("server %+v\nclient %+v", server, client)
@@ -89,11 +80,9 @@ func TestPerftestServersPrintTheSameBlock(t *testing.T) {
 		{"ib_send_lat", "-a -n 20", `^ \d+ +20 +\d`, 23},
 	} {
 		file := filepath.Join(dir, c.tool)
-		options := strings.Fields(c.options + " --out_json --out_json_file=" + file)
-		options[len(options)-1] += ".server"
-		serves := slices.Clone(options)
-		options[len(options)-1] = "--out_json_file=" + file + ".client"
-		server, client := perftestBoth(t, c.tool, serves, options...)
+		options := c.options + " --out_json --out_json_file=" + file
+		serves := strings.Fields(options + ".server")
+		server, client := perftestPair(t, c.tool, serves, strings.Fields(options+".client")...)
 		if server.code != 0 || client.code != 0 {
 			t.Fatalf("%s: server %+v\nclient %+v", c.tool, server, client)
 		}
@@ -133,7 +122,7 @@ func TestPerftestServersPrintTheSameBlock(t *testing.T) {
 
 func TestPerftestSamplesAndJSON(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "o.json")
-	server, client := perftestPair(t, "ib_send_lat", "-n", "50", "-s", "64", "-U", "-H", "--out_json", "--out_json_file="+file)
+	server, client := perftestPair(t, "ib_send_lat", nil, "-n", "50", "-s", "64", "-U", "-H", "--out_json", "--out_json_file="+file)
 	if server.code != 0 || client.code != 0 {
 		t.Fatalf("server %+v\nclient %+v", server, client)
 	}
@@ -170,7 +159,7 @@ func TestPerftestSamplesAndJSON(t *testing.T) {
 }
 
 func TestPerftestLimitsAndOneFigure(t *testing.T) {
-	_, client := perftestPair(t, "ib_write_bw", "-n", "100", "-w", "1e9", "--output=bandwidth")
+	_, client := perftestPair(t, "ib_write_bw", nil, "-n", "100", "-w", "1e9", "--output=bandwidth")
 	if client.code != 1 || !regexp.MustCompile(`^\d+\.\d{6}\n$`).MatchString(client.stdout) ||
 		!strings.Contains(client.stderr, "Error: BW result is below bw limit") {
 		t.Errorf("%+v", client)
@@ -182,9 +171,7 @@ func TestPerftestHelp(t *testing.T) {
 		!strings.Contains(r.stdout, "that are refused:") || strings.Contains(r.stdout, "done") {
 		t.Errorf("help of a test: %+v", r)
 	}
-	if r := rdmaperf(t, "perftest"); r.code != 0 || !strings.Contains(r.stdout, "ib_write_bw") {
-		t.Errorf("help: %+v", r)
-	}
+	contains(t, runs(t, "perftest").stdout, "ib_write_bw")
 }
 
 // optionValues are good values of perftest's options that take one and are not refused, by letter or long name.

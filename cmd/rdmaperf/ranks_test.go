@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,13 +23,12 @@ import (
 func TestRanksStartedByHandMeasureEachPair(t *testing.T) {
 	const n = 3
 	port := freePort(t) // rank 0 takes it
-	self := need(os.Executable())(t)
 	file := filepath.Join(t.TempDir(), "mesh.json")
 	var ranks []*exec.Cmd
 	out := make([]strings.Builder, n)
 	for r := range n {
-		cmd := exec.Command(self, "mesh", "--transport", "tcp", "-D", "20ms", "--json", file, "--rendezvous-timeout", "30s",
-			"--fail-if", "latency>1000000%", "--fail-if", "bandwidth<0.01%")
+		cmd := exec.Command(need(os.Executable())(t), "mesh", "--transport", "tcp", "-D", "20ms", "--json", file,
+			"--rendezvous-timeout", "30s", "--fail-if", "latency>1000000%", "--fail-if", "bandwidth<0.01%")
 		cmd.Env = append(os.Environ(), fmt.Sprint("RANK=", r), fmt.Sprint("WORLD_SIZE=", n), "MASTER_ADDR=127.0.0.1",
 			"MASTER_PORT="+port)
 		cmd.Stdout, cmd.Stderr = &out[r], &out[r]
@@ -80,8 +80,7 @@ func TestRunAllreduce(t *testing.T) {
 			t.Errorf("%d bytes, eager up to 8 KiB: %d registrations", res.SizeBytes, regs)
 		}
 	}
-	page := need(os.ReadFile(filepath.Join(out, "report.html")))(t)
-	contains(t, string(page), "All-reduce ring: total p50 by size",
+	contains(t, contents(t, out, "report.html"), "All-reduce ring: total p50 by size",
 		"All-reduce halving: bus bw by size", "All-reduce doubling: reduce p50 by size")
 }
 
@@ -108,8 +107,7 @@ func TestADeadRankEndsTheRun(t *testing.T) {
 		t.Fatalf("never three ranks\n%s", r.stderr)
 	}
 	want := "(process " + strconv.Itoa(pid) + "): the server closed the connection"
-	if r.code != reports.ExitPeer || !strings.Contains(r.stderr, want) || strings.Count(strings.TrimSpace(r.stderr),
-		"\n") > 2 {
+	if r.code != reports.ExitPeer || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") > 3 {
 		t.Errorf("exit code %d, want %d and %q:\n%s", r.code, reports.ExitPeer, want, r.stderr)
 	}
 	if took := time.Since(began); took > 25*time.Second {
@@ -121,19 +119,9 @@ func TestADeadRankEndsTheRun(t *testing.T) {
 }
 
 // serversOf are the children of a process that are servers of a run.
-func serversOf(parent int) (pids []int) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, d := range dirs {
-		stat, err := os.ReadFile(d + "/stat")
-		cmd, err2 := os.ReadFile(d + "/cmdline")
-		if err != nil || err2 != nil || !bytes.Contains(cmd, []byte("--once-parent")) {
-			continue
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			pid, _ := strconv.Atoi(filepath.Base(d))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func serversOf(parent int) []int {
+	return slices.DeleteFunc(childrenOf(parent), func(pid int) bool {
+		cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return !bytes.Contains(cmd, []byte("--once-parent"))
+	})
 }

@@ -16,9 +16,9 @@ import (
 // A claim is run by the commands that it prints, and its verdict is in all forms.
 func TestReproduceShowsAClaim(t *testing.T) {
 	dir := t.TempDir()
-	r := rdmaperf(t, "reproduce", "srdma", "--quick", "--only", "S4", "-o", dir)
-	if r.code != 0 || !strings.Contains(r.stdout, "S4   shown: ") || strings.Contains(r.stdout, "S5 ") {
-		t.Errorf("exit %d, %q, stderr %q", r.code, r.stdout, r.stderr)
+	r := runs(t, "reproduce", "srdma", "--quick", "--only", "S4", "-o", dir)
+	if !strings.Contains(r.stdout, "S4   shown: ") || strings.Contains(r.stdout, "S5 ") {
+		t.Errorf("%q, stderr %q", r.stdout, r.stderr)
 	}
 	for _, line := range strings.Split(r.stdout, "\n") {
 		if len([]rune(line)) > 80 {
@@ -26,18 +26,12 @@ func TestReproduceShowsAClaim(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{"srdma.md": "| **S4** shown |", "srdma.html": `<b class="shown">shown</b>`} {
-		b, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil || !strings.Contains(string(b), want) || !strings.Contains(string(b), "rdmaperf order") {
-			t.Errorf("%s: %v, %q lacks %q", file, err, b, want)
-		}
+		contains(t, contents(t, dir, file), want, "rdmaperf order")
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "srdma.json"))
 	var rep claims.Report
-	if err == nil {
-		err = json.Unmarshal(b, &rep)
-	}
-	if err != nil || len(rep.Claims) != 1 || rep.Claims[0].Verdict != claims.Shown {
-		t.Errorf("%v, %+v", err, rep.Claims)
+	must(t, json.Unmarshal([]byte(contents(t, dir, "srdma.json")), &rep))
+	if len(rep.Claims) != 1 || rep.Claims[0].Verdict != claims.Shown {
+		t.Errorf("%+v", rep.Claims)
 	}
 }
 
@@ -63,27 +57,21 @@ func TestTheIndexOfPapersHasThoseOfEarlierRuns(t *testing.T) {
 	dir := t.TempDir()
 	o := &reproduceOptions{dir: dir}
 	fresh := []*claims.Report{{Paper: claims.All[0].Name, Title: "fresh"}}
-	index := filepath.Join(dir, "README.md")
 	for i, p := range claims.All[1:] {
 		r := claims.Report{Paper: p.Name, Title: "earlier " + p.Name}
 		if i == 0 {
 			r.Paper = "another" // what is no report of this paper
 		}
-		text, err := json.Marshal(r)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, p.Name+".json"), text, 0o600)
-		}
-		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, p.Name+".json"), need(json.Marshal(r))(t), 0o600))
 	}
 	must(t, o.saveIndex(fresh))
-	if _, err := os.Stat(index); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "README.md")); err == nil {
 		t.Error("an index without one of the papers")
 	}
 	fresh = append(fresh, &claims.Report{Paper: claims.All[1].Name, Title: "fresh, too"})
 	must(t, o.saveIndex(fresh))
-	text, err := os.ReadFile(index)
-	if n := strings.Count(string(text), "\n- "); err != nil || n != len(claims.All) ||
-		!strings.Contains(string(text), "earlier "+claims.All[2].Name) {
-		t.Errorf("%d papers, %v:\n%s", n, err, text)
+	text := contents(t, dir, "README.md")
+	if n := strings.Count(text, "\n- "); n != len(claims.All) || !strings.Contains(text, "earlier "+claims.All[2].Name) {
+		t.Errorf("%d papers:\n%s", n, text)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,15 +61,15 @@ func serveHere(t testing.TB, args ...string) (*process, string) {
 // The whole way: two processes, every transport beside the other, all outputs.
 func TestRunMeasuresSideBySide(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "r.json")
-	r := rdmaperf(t, "run", "--transport", "tcp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64", "-n", "60",
-		"-q", "2", "--warmup", "10", "--json", file, "-o", filepath.Join(dir, "out"), "--seed", "7", "--details")
-	if r.code != 0 || r.stderr != "" {
-		t.Fatalf("exit %d, stderr %q", r.code, r.stderr)
+	r := runs(t, "run", "--transport", "tcp,iwarp(nocrc),mem", "--op", "send,write,read", "-s", "64", "-n", "60",
+		"-q", "2", "--warmup", "10", "--json", filepath.Join(dir, "r.json"), "-o", filepath.Join(dir, "out"), "--seed", "7",
+		"--details")
+	if r.stderr != "" {
+		t.Errorf("stderr %q", r.stderr)
 	}
 	contains(t, r.stdout, "iwarp(nocrc) [soft]: latency send", "mem [mem, not a network]: throughput write",
 		"side by side", "p99.99", "bandwidth[MiB/s]")
-	d := documentOf(t, file)
+	d := documentOf(t, filepath.Join(dir, "r.json"))
 	if d.Error != nil || len(d.Results) != 3*2*3 {
 		t.Fatalf("%d results, error %+v, want 18 and none", len(d.Results), d.Error)
 	}
@@ -83,9 +82,7 @@ func TestRunMeasuresSideBySide(t *testing.T) {
 			t.Errorf("%s is labelled %s", res.Stack, res.Label)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "out", "result.json")); err != nil {
-		t.Error(err)
-	}
+	contents(t, dir, "out/result.json")
 }
 
 // Two processes, every form, and a server that was told nothing of the test.
@@ -116,9 +113,7 @@ func TestRunMeasuresCalls(t *testing.T) {
 			last.Stack, want) || callsresults.Of(last).RingBytes != 64<<10 {
 			t.Errorf("stack %s, %+v", last.Stack, callsresults.Of(last))
 		}
-		if !strings.Contains(r.stdout, "depth 3, ") {
-			t.Errorf("the depth is missing:\n%s", r.stdout)
-		}
+		contains(t, r.stdout, "depth 3, ")
 	}
 }
 
@@ -132,22 +127,6 @@ func TestRunComparesCarriers(t *testing.T) {
 	}
 	if len(seen) != 1+2 {
 		t.Errorf("%d stacks: %v", len(seen), seen)
-	}
-}
-
-func TestRunFormats(t *testing.T) {
-	args := []string{"run", "--transport", "tcp", "--workload", "latency", "--op", "send", "-s", "64", "-n", "50",
-		"--warmup", "none"}
-	if d := measure(t, args...); len(d.Results) != 1 || d.Results[0].Parameters["warmup_operations"] != nil {
-		t.Errorf("json: %+v", d)
-	}
-	r := rdmaperf(t, append(args, "--format", "bench")...)
-	if !regexp.MustCompile(`(?m)^BenchmarkLatency/op=send/\S+\s+50 .* ns/op`).MatchString(r.stdout) {
-		t.Errorf("bench: %s", r.stdout)
-	}
-	r = rdmaperf(t, "run", "--transport", "tcp", "--workload", "throughput", "-s", "64K", "-n", "50", "--report_gbits")
-	if !strings.Contains(r.stdout, "Gb/s") {
-		t.Errorf("--report_gbits: %s", r.stdout)
 	}
 }
 
@@ -180,11 +159,8 @@ func TestFailedRunWritesItsDocument(t *testing.T) {
 // The server's limits hold before anything runs.
 func TestServerLimitsItsMemory(t *testing.T) {
 	_, port := serveHere(t, "--max-window", "64K")
-	r := rdmaperf(t, "run", "127.0.0.1", "-p", port, "--transport", "tcp", "--workload", "latency", "--op", "send",
-		"-s", "64,1M", "-n", "10")
-	if r.code != 2 || !strings.Contains(r.stderr, "limit of 65536") || r.stdout != "" {
-		t.Errorf("exit %d, %q, %q, want 2 and the limit", r.code, r.stderr, r.stdout)
-	}
+	failsInALine(t, 2, "limit of 65536", "run", "127.0.0.1", "-p", port, "--transport", "tcp", "--workload", "latency",
+		"--op", "send", "-s", "64,1M", "-n", "10")
 }
 
 func TestServerTakesClientsSideBySideAndOneAfterAnother(t *testing.T) {

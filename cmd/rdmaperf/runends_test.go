@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,14 +21,22 @@ import (
 func begun(t testing.TB, p *process) (child int) {
 	t.Helper()
 	eventually(t, "the run has a server child", func() bool {
-		c := p.children()
-		if len(c) > 0 {
-			child = c[0]
+		for _, child = range childrenOf(p.cmd.Process.Pid) {
+			return true
 		}
-		return len(c) > 0
+		return false
 	})
 	p.spins()
 	return child
+}
+
+// interrupted presses Ctrl-C, which has to end p with a code long before the 30 s of --timeout.
+func (p *process) interrupted(want int) {
+	p.t.Helper()
+	p.cmd.Process.Signal(os.Interrupt)
+	if code := p.wait(15 * time.Second); code != want {
+		p.t.Errorf("exit %d, want %d: %s", code, want, p.errs.String())
+	}
 }
 
 func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
@@ -37,10 +44,7 @@ func TestInterruptWritesThePartAndLeavesNothing(t *testing.T) {
 	p := start(t, "run", "--transport", "iwarp", "--workload", "latency", "--op", "send", "-s", "64", "-D", "60s",
 		"--json", file)
 	child := begun(t, p)
-	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(30 * time.Second); code != reports.ExitInterrupted {
-		t.Errorf("exit %d, want 130", code)
-	}
+	p.interrupted(reports.ExitInterrupted)
 	d := documentOf(t, file)
 	if d.Error == nil || !strings.Contains(d.Error.Message, "interrupted") || len(d.Results) != 1 ||
 		d.Results[0].Operations == 0 {
@@ -68,10 +72,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		t.Errorf("the first interrupt did not wait for the server: exit %d, %s", p.wait(0), p.errs.String())
 	case <-time.After(300 * time.Millisecond):
 	}
-	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(15 * time.Second); code != reports.ExitInterrupted { // half of what it would wait for the server
-		t.Errorf("exit %d, want 130", code)
-	}
+	p.interrupted(reports.ExitInterrupted)
 }
 
 // Whatever ends the client, its child goes with it.
@@ -83,23 +84,39 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	eventually(t, "the child is gone", func() bool { return !alive(child) })
 }
 
+// lose starts a run against a server, sends that a signal in mid window, and returns the run's document and stderr.
+func lose(t *testing.T, sig syscall.Signal, limit time.Duration, stack, work string, flags ...string) (*reports.Document,
+	string) {
+	t.Helper()
+	server, port := serveHere(t)
+	p := start(t, slices.Concat([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-D", "60s", "--warmup",
+		"none", "--format", "json", "--workload"}, strings.Fields(work), flags)...)
+	if strings.HasPrefix(work, "connect") {
+		time.Sleep(5 * time.Second) // it waits most of the time
+	} else {
+		p.spins()
+	}
+	server.cmd.Process.Signal(sig)
+	begin := time.Now()
+	code := p.wait(limit * 10)
+	if took := time.Since(begin); code != reports.ExitPeer || took > limit {
+		t.Errorf("%s %s: exit %d after %v, %s, want 5 within %v", stack, work, code, took, p.errs.String(), limit)
+	}
+	d := document(t, p.out.Bytes())
+	if d.Error == nil || d.Error.ExitCode != reports.ExitPeer {
+		t.Errorf("%s %s: document %+v, want the error", stack, work, d.Error)
+	}
+	return d, p.errs.String()
+}
+
 // A server that is killed ends what is under way within the bound, whatever carries it, and what was measured is kept.
 func TestServerKilledInMidRunExitsWithFive(t *testing.T) {
-	const calls = "--rpc unary,stream --outstanding 2 -q 2"
-	for stack, work := range map[string]string{"iwarp": "--workload latency --op send", "grpc(tcp)": calls,
-		"grpc(unix)": calls, "grpc(dropin)+iwarp": calls, "grpc(fused,bp)+iwarp": calls,
-		"grpc(fused,event)+iwarp": calls} {
-		server, port := serveHere(t)
-		p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-s", "64", "-D", "60s",
-			"--warmup", "none", "--format", "json"}, strings.Fields(work)...)...)
-		p.spins()
-		server.cmd.Process.Kill()
-		if code := p.wait(30 * time.Second); code != 5 || strings.Count(p.errs.String(), "\n") != 1 {
-			t.Errorf("%s: exit %d, stderr %q, want 5 and one line", stack, code, p.errs.String())
-		}
-		if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != 5 || len(d.Results) != 1 ||
-			d.Results[0].Operations == 0 {
-			t.Errorf("%s: document %+v, want the error and what came before it", stack, d)
+	const calls = "rpc --rpc unary,stream --outstanding 2 -q 2"
+	for stack, work := range map[string]string{"iwarp": "latency --op send", "grpc(tcp)": calls, "grpc(unix)": calls,
+		"grpc(dropin)+iwarp": calls, "grpc(fused,bp)+iwarp": calls, "grpc(fused,event)+iwarp": calls} {
+		d, said := lose(t, syscall.SIGKILL, 30*time.Second, stack, work, "-s", "64")
+		if len(d.Results) != 1 || d.Results[0].Operations == 0 || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: document %+v, want what came before the error; %q, want one line", stack, d, said)
 		}
 	}
 }
@@ -149,31 +166,14 @@ var twoHosts = []string{"iwarp", "tcp", "sched+iwarp", "regcache+iwarp", "lite+i
 var oneHost = []string{"locks", "qos", "regions", "sharing", "clients", "softrdma", "register", "allreduce"}
 
 func loseServer(t *testing.T, stack, work string) {
-	const limit = 2 * time.Second
+	const limit, slack = 2 * time.Second, 2 * time.Second
 	for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		if stack == "lite(daemon)+iwarp" && sig == syscall.SIGSTOP && strings.Contains("mixed paramserver starvation",
 			strings.Fields(work)[0]) {
 			continue // the daemon, which goes on, serves one-sided operations
 		}
 		t.Run(stack+" "+work+" "+name, func(t *testing.T) {
-			server, port := serveHere(t)
-			p := start(t, append([]string{"run", "127.0.0.1", "-p", port, "--transport", stack, "-D", "60s",
-				"--warmup", "none", "--timeout", limit.String(), "--format", "json", "--workload"}, strings.Fields(work)...)...)
-			if strings.HasPrefix(work, "connect") {
-				time.Sleep(5 * time.Second) // it waits most of the time
-			} else {
-				p.spins()
-			}
-			server.cmd.Process.Signal(sig)
-			begin := time.Now()
-			code := p.wait(10 * limit)
-			const slack = 2 * time.Second
-			if took := time.Since(begin); code != reports.ExitPeer || took > limit+slack {
-				t.Errorf("exit %d after %v, %s", code, took, p.errs.String())
-			}
-			if d := document(t, p.out.Bytes()); d.Error == nil || d.Error.ExitCode != reports.ExitPeer {
-				t.Errorf("document %+v, want the error", d.Error)
-			}
+			lose(t, sig, limit+slack, stack, work, "--timeout", limit.String())
 		})
 	}
 }
@@ -182,8 +182,7 @@ func TestIntervalsAreShownAsTheyEnd(t *testing.T) {
 	p := start(t, "run", "--transport", "mem", "--workload", "throughput", "--op", "write", "-s", "64", "-D", "2s",
 		"--interval", "200ms", "--no-save")
 	p.wait(30 * time.Second)
-	lines := strings.Count(p.errs.String(), " MiB/s\n")
-	if lines < 5 || lines > 10 {
+	if lines := strings.Count(p.errs.String(), " MiB/s\n"); lines < 5 || lines > 10 {
 		t.Errorf("%d intervals shown, want about 10:\n%s", lines, p.errs.String())
 	}
 }
@@ -194,10 +193,7 @@ func TestInfiniteRunEndsWithItsResult(t *testing.T) {
 	p := start(t, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64", "--run-infinitely",
 		"--json", file)
 	p.spins()
-	p.cmd.Process.Signal(os.Interrupt)
-	if code := p.wait(30 * time.Second); code != 0 {
-		t.Errorf("exit %d: %s", code, p.errs.String())
-	}
+	p.interrupted(0)
 	d := documentOf(t, file)
 	if d.Error != nil || len(d.Results) != 1 || d.Results[0].Operations == 0 || d.Results[0].Series != nil {
 		t.Errorf("document %+v, want one result, no error and no series", d)
@@ -221,28 +217,25 @@ func terminal(t *testing.T) (master, slave *os.File) {
 
 // On a terminal there is a bar, which leaves no trace; in CI there is none.
 func TestProgressOnATerminal(t *testing.T) {
-	self := need(os.Executable())(t)
 	for _, ci := range []string{"", "true"} {
 		master, slave := terminal(t)
-		cmd := exec.Command(self, "run", "--transport", "mem", "--workload", "latency", "--op", "send", "-s", "64",
-			"--repeat", "2", "-D", "50ms", "--json", filepath.Join(t.TempDir(), "r.json"))
+		cmd := exec.Command(need(os.Executable())(t), append(aMoment[:len(aMoment)-2:len(aMoment)-2], "--repeat", "2", "-D",
+			"50ms", "--json", filepath.Join(t.TempDir(), "r.json"))...)
 		cmd.Env = append(os.Environ(), "TERM=xterm", "CI="+ci)
 		cmd.Stderr = slave
 		must(t, cmd.Run())
 		// A byte of our own ends the reading: closing the slave is an error on Linux.
 		need(slave.WriteString("\x04"))(t)
-		var seen []byte
-		for b := make([]byte, 4096); !bytes.HasSuffix(seen, []byte("\x04")); {
-			n := need(master.Read(b))(t)
-			seen = append(seen, b[:n]...)
+		seen := ""
+		for b := make([]byte, 4096); !strings.HasSuffix(seen, "\x04"); {
+			seen += string(b[:need(master.Read(b))(t)])
 		}
-		drawn := strings.Contains(string(seen), "1/2 mem ") && strings.Contains(string(seen), "2/2 mem ") &&
-			strings.Contains(string(seen), " left")
+		drawn := strings.Contains(seen, "1/2 mem ") && strings.Contains(seen, "2/2 mem ") && strings.Contains(seen, " left")
 		if drawn != (ci == "") || ci != "" && len(seen) != 1 {
 			t.Errorf("CI=%q: the terminal shows %q", ci, seen)
 		}
-		last := strings.TrimSuffix(string(seen[strings.LastIndexByte(string(seen), '\r')+1:]), "\x04")
-		if ci == "" && (strings.TrimSpace(last) != "" || strings.Contains(string(seen), "\n")) {
+		last := strings.TrimSuffix(seen[strings.LastIndexByte(seen, '\r')+1:], "\x04")
+		if ci == "" && (strings.TrimSpace(last) != "" || strings.Contains(seen, "\n")) {
 			t.Errorf("the bar leaves %q in %q", last, seen)
 		}
 	}

@@ -15,10 +15,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// No command's help has sentences or flags beyond the width.
-func TestHelpOfEveryCommandFits(t *testing.T) {
-	var walk func(c *cobra.Command)
-	walk = func(c *cobra.Command) {
+// ofEach calls do for a command and all commands below it.
+func ofEach(c *cobra.Command, do func(*cobra.Command)) {
+	do(c)
+	for _, sub := range c.Commands() {
+		ofEach(sub, do)
+	}
+}
+
+// No command's help has sentences or flags beyond the width, and every example can be typed.
+func TestHelpOfEveryCommandFitsAndItsExamplesAreUnderstood(t *testing.T) {
+	examples := 0
+	ofEach(newRootCommand(), func(c *cobra.Command) {
 		var out bytes.Buffer
 		c.SetOut(&out)
 		c.Help()
@@ -28,18 +36,25 @@ func TestHelpOfEveryCommandFits(t *testing.T) {
 				t.Errorf("%s: %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
-		for _, sub := range c.Commands() {
-			walk(sub)
+		for line := range strings.Lines(c.Example) {
+			if words := shellWords(strings.TrimSpace(line)); len(words) > 1 && words[0] == "rdmaperf" {
+				examples++
+				if err := understood(words[1:]); err != nil {
+					t.Errorf("%s: %v", strings.TrimSpace(line), err)
+				}
+			}
 		}
+	})
+	if examples < 20 {
+		t.Errorf("%d examples found, want more", examples)
 	}
-	walk(newRootCommand())
 }
 
 func helpText(t *testing.T, args ...string) string {
 	t.Helper()
-	r := rdmaperf(t, args...)
-	if r.code != 0 || r.stderr != "" {
-		t.Fatalf("%q: exit %d, stderr %q", args, r.code, r.stderr)
+	r := runs(t, args...)
+	if r.stderr != "" {
+		t.Fatalf("%q: stderr %q", args, r.stderr)
 	}
 	return r.stdout
 }
@@ -70,11 +85,10 @@ func TestHelpOfEachWorkloadHasItsFlags(t *testing.T) {
 	for i, w := range all {
 		m := w.Meta()
 		help := helpText(t, "run", "--help", m.Name)
-		if by := helpText(t, "run", "--workload", m.Name, "--help"); by != help {
-			t.Errorf("run --workload %s --help says something else than run --help %s", m.Name, m.Name)
-		}
-		if by := helpText(t, "help", "run", m.Name); by != help {
-			t.Errorf("help run %s says something else than run --help %s", m.Name, m.Name)
+		for _, other := range [][]string{{"run", "--workload", m.Name, "--help"}, {"help", "run", m.Name}} {
+			if helpText(t, other...) != help {
+				t.Errorf("%q says something else than run --help %s", other, m.Name)
+			}
 		}
 		for j := range all {
 			for _, name := range of[j] {
@@ -94,27 +108,5 @@ func TestHelpOfEachWorkloadHasItsFlags(t *testing.T) {
 				t.Errorf("%s: %s: %v", m.Name, line, err)
 			}
 		}
-	}
-}
-
-// Every example of every command's help can be typed.
-func TestExamplesOfHelpAreUnderstood(t *testing.T) {
-	examples := 0
-	var walk func(c *cobra.Command)
-	walk = func(c *cobra.Command) {
-		for line := range strings.Lines(c.Example) {
-			if words := shellWords(strings.TrimSpace(line)); len(words) > 1 && words[0] == "rdmaperf" {
-				examples++
-				if err := understood(words[1:]); err != nil {
-					t.Errorf("%s: %v", strings.TrimSpace(line), err)
-				}
-			}
-		}
-		for _, sub := range c.Commands() {
-			walk(sub)
-		}
-	}
-	if walk(newRootCommand()); examples < 20 {
-		t.Errorf("%d examples found, want more", examples)
 	}
 }

@@ -21,18 +21,11 @@ var quickRun = []string{"run", "--transport", "mem", "--workload", "latency", "-
 	"--format", "json"}
 
 func TestMetricsTextfile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rdmaperf.prom")
-	r := runs(t, append(quickRun, "--metrics-textfile", file)...)
-	b, err := os.ReadFile(file)
-	if err != nil || !regexp.MustCompile(
-		`(?m)^rdmaperf_op_duration_seconds_count\{[^}]*transport="mem"[^}]*\} 300$`).Match(b) {
-		t.Errorf("error %v, file:\n%s", err, b)
-	}
-	// A place that cannot be written is said before anything is measured.
-	r = rdmaperf(t, append(quickRun, "--metrics-textfile", filepath.Join(file, "below"))...)
-	if r.code == 0 || r.stdout != "" || !strings.Contains(r.stderr, "--metrics-textfile") {
-		t.Errorf("exit %d, stdout %q, stderr %q, want a failure that names the option, and no results", r.code,
-			r.stdout, r.stderr)
+	dir := t.TempDir()
+	runs(t, append(quickRun, "--metrics-textfile", filepath.Join(dir, "rdmaperf.prom"))...)
+	if text := contents(t, dir, "rdmaperf.prom"); !regexp.MustCompile(
+		`(?m)^rdmaperf_op_duration_seconds_count\{[^}]*transport="mem"[^}]*\} 300$`).MatchString(text) {
+		t.Errorf("file:\n%s", text)
 	}
 }
 
@@ -51,24 +44,22 @@ func TestMetricsPush(t *testing.T) {
 	}))
 	defer gateway.Close()
 	target := strings.Replace(gateway.URL, "http://", "http://me:secret@", 1)
-	r := rdmaperf(t, append(quickRun, "--metrics-push", target)...)
-	if r.code != 0 || len(got) != 1 {
-		t.Fatalf("exit %d, %d requests: %s", r.code, len(got), r.stderr)
+	if runs(t, append(quickRun, "--metrics-push", target)...); len(got) != 1 {
+		t.Fatalf("%d requests", len(got))
 	}
 	if g := got[0]; g.method != http.MethodPut || !strings.HasPrefix(g.path, "/metrics/job/rdmaperf") ||
 		g.user != "me" || g.password != "secret" || !strings.Contains(g.body, "rdmaperf_ops_total") {
 		t.Errorf("%s %s as %s:%s with %d bytes", g.method, g.path, g.user, g.password, len(g.body))
 	}
 	status = http.StatusTeapot
-	r = rdmaperf(t, append(quickRun, "--metrics-push", target)...)
+	r := rdmaperf(t, append(quickRun, "--metrics-push", target)...)
 	if r.code != 1 || !strings.Contains(r.stderr, "push metrics") || strings.Contains(r.stderr, "secret") ||
 		len(document(t, []byte(r.stdout)).Results) != 1 {
 		t.Errorf("refused: exit %d, stderr %q", r.code, r.stderr)
 	}
 	for _, bad := range []string{"gateway:9091", "ftp://x", "http://", "http://a:secret@b:port"} {
-		r := rdmaperf(t, append(quickRun, "--metrics-push", bad)...)
-		if r.code != 2 || r.stdout != "" || strings.Contains(r.stderr, "secret") {
-			t.Errorf("%s: exit %d, stderr %q, want 2", bad, r.code, r.stderr)
+		if r := failsInALine(t, 2, "", append(quickRun, "--metrics-push", bad)...); strings.Contains(r.stderr, "secret") {
+			t.Errorf("%s: stderr %q", bad, r.stderr)
 		}
 	}
 }
@@ -100,16 +91,11 @@ func TestMetricsListen(t *testing.T) {
 }
 
 func TestMetricsListenMistakes(t *testing.T) {
-	r := rdmaperf(t, append(quickRun, "--metrics-listen", "127.0.0.1:0", "--quiet")...)
-	if r.code != 0 || r.stderr != "" {
-		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+	if r := runs(t, append(quickRun, "--metrics-listen", "127.0.0.1:0", "--quiet")...); r.stderr != "" {
+		t.Errorf("stderr %q", r.stderr)
 	}
 	_, port := serveHere(t)
-	r = rdmaperf(t, append(quickRun, "--metrics-listen", "127.0.0.1:"+port)...)
-	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "address already in use") ||
-		strings.Count(r.stderr, "\n") != 1 {
-		t.Errorf("exit %d, stdout %q, stderr %q, want 1 and one line", r.code, r.stdout, r.stderr)
-	}
+	failsInALine(t, 1, "address already in use", append(quickRun, "--metrics-listen", "127.0.0.1:"+port)...)
 }
 
 // rawRows reads a file of raw samples as any CSV reader does and counts the rows of each set of each result.
@@ -192,11 +178,8 @@ func TestScenarioWritesRawSamples(t *testing.T) {
 	file := scenarioIn(t, "version: 1\ndefaults: {transport: tcp, workload: latency, op: send, iters: 100}\n"+
 		"runs: [{name: a, size: 64}, {name: b, size: 128}]\n")
 	csv := filepath.Join(t.TempDir(), "r.csv")
-	r := rdmaperf(t, "run", "--scenario", file, "--raw="+csv, "--raw-limit", "60")
-	if r.code != 0 || !strings.Contains(r.stdout, "120 raw samples in") ||
-		!strings.Contains(r.stdout, "80 samples above the limit of 60") {
-		t.Errorf("exit %d, %q, %s", r.code, r.stderr, r.stdout)
-	}
+	r := runs(t, "run", "--scenario", file, "--raw="+csv, "--raw-limit", "60")
+	contains(t, r.stdout, "120 raw samples in", "80 samples above the limit of 60")
 	if rows := rawRows(t, csv); rows["0 latency"] != 60 || rows["1 latency"] != 60 {
 		t.Errorf("rows %v, want 60 of each result", rows)
 	}

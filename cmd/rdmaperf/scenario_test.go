@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -36,9 +35,7 @@ func TestScenarioTakesAllRunsIntoOneDocument(t *testing.T) {
 		"small messages: latency send 64 x50", "small messages: latency write 64 x50", "under load: latency send 64 x50",
 		"large messages: throughput write 4096 x50", "large messages: throughput write 65536 x50",
 	}
-	if got := points(doc); !slices.Equal(got, want) {
-		t.Errorf("results %q, want %q", got, want)
-	}
+	equal(t, points(doc), want)
 	for _, res := range doc.Results {
 		if res.Parameters["scenario"] != "example" {
 			t.Errorf("a result of scenario %v", res.Parameters["scenario"])
@@ -48,11 +45,8 @@ func TestScenarioTakesAllRunsIntoOneDocument(t *testing.T) {
 		t.Errorf("rate %v, arrivals %q, seed %v: the second run asked for 20000, poisson, 7", res.Rate, res.Arrivals,
 			res.Parameters["seed"])
 	}
-	got, want2 := fmt.Sprint(doc.Results[4].Parameters["options"]),
-		"map[iters:50 op:write size:4K,64K transport:mem tx-depth:4 warmup:none workload:throughput]"
-	if got != want2 {
-		t.Errorf("options %s, want %s", got, want2)
-	}
+	equal(t, []string{fmt.Sprint(doc.Results[4].Parameters["options"])}, []string{
+		"map[iters:50 op:write size:4K,64K transport:mem tx-depth:4 warmup:none workload:throughput]"})
 }
 
 func TestScenarioLevelsWinInOrder(t *testing.T) {
@@ -71,9 +65,7 @@ runs:
 		{[]string{"-n", "10", "-s", "16,8"}, []string{"a: latency send 16 x10", "a: latency send 8 x10",
 			"2: latency send 16 x10", "2: latency send 8 x10"}},
 	} {
-		if got := points(measure(t, append([]string{"run", "--scenario", file}, c.args...)...)); !slices.Equal(got, c.want) {
-			t.Errorf("%q: results %q, want %q", c.args, got, c.want)
-		}
+		equal(t, points(measure(t, append([]string{"run", "--scenario", file}, c.args...)...)), c.want)
 	}
 	fails(t, 2, "exclude each other", "run", "--scenario", file, "--op", "write", "-D", "1ms", "-s", "64", "-n", "5")
 }
@@ -86,10 +78,7 @@ func TestScenarioHost(t *testing.T) {
 	if n := len(measure(t, "run", "--scenario", file).Results); n != 1 {
 		t.Errorf("%d results", n)
 	}
-	if r := rdmaperf(t, "run", "--scenario", file, "no.such.host.invalid"); r.code != 5 ||
-		!strings.Contains(r.stderr, "no.such.host.invalid") || !strings.Contains(r.stderr, "run a: ") {
-		t.Errorf("exit %d, %q: want 5 from the host of the command line", r.code, r.stderr)
-	}
+	contains(t, ends(t, 5, "run", "--scenario", file, "no.such.host.invalid").stderr, "no.such.host.invalid", "run a: ")
 }
 
 // What cannot run here leaves the rest; what goes wrong ends it; the worst counts.
@@ -116,10 +105,8 @@ func TestScenarioExitCodes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := scenarioIn(t, "version: 1\ndefaults: {workload: latency, op: send, size: 64, iters: 20}\nruns:\n - "+strings.Join(c.runs, "\n - ")+"\n")
-			r := rdmaperf(t, append([]string{"run", "--scenario", file, "--format", "json"}, c.args...)...)
-			if r.code != c.code || !strings.Contains(r.stderr, c.stderr) {
-				t.Errorf("exit %d, %q: want %d and %q", r.code, r.stderr, c.code, c.stderr)
-			}
+			r := ends(t, c.code, append([]string{"run", "--scenario", file, "--format", "json"}, c.args...)...)
+			contains(t, r.stderr, c.stderr)
 			if c.results < 0 {
 				return
 			}
@@ -194,22 +181,13 @@ func TestScenarioMistakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := scenarioIn(t, c.text)
-			r := rdmaperf(t, "run", "--scenario", file)
-			if r.code != 2 || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 {
-				t.Fatalf("exit %d, stdout %q, stderr %q: want 2 and one line", r.code, r.stdout, r.stderr)
-			}
-			if place := fmt.Sprintf("read scenario: %s:%d: ", file, c.line); !strings.Contains(r.stderr, place) ||
-				!strings.Contains(r.stderr, c.want) {
-				t.Errorf("%q: want %q and %q", r.stderr, place, c.want)
-			}
+			r := failsInALine(t, 2, c.want, "run", "--scenario", file)
+			contains(t, r.stderr, fmt.Sprintf("read scenario: %s:%d: ", file, c.line))
 			if strings.Contains(r.stderr, "run.scenario") {
 				t.Errorf("%q names a type of the program", r.stderr)
 			}
 		})
 	}
-}
-
-func TestScenariosAreBounded(t *testing.T) {
 	long := scenarioIn(t, "version: 1\nruns: [{name: a}]\n#"+strings.Repeat("x", 1<<20))
 	fails(t, 2, "more than", "run", "--scenario", long)
 }
@@ -222,10 +200,7 @@ func TestScenarioInHelp(t *testing.T) {
 		t.Fatalf("no scenario in the help:\n%s", help)
 	}
 	d := measure(t, "run", "--scenario", scenarioIn(t, help[from:to]), "--transport", "mem", "-n", "20")
-	if got, want := points(d),
-		[]string{"small: latency send 64 x20", "large: throughput write 1048576 x20"}; !slices.Equal(got, want) {
-		t.Errorf("help's scenario measures %q, want %q", got, want)
-	}
+	equal(t, points(d), []string{"small: latency send 64 x20", "large: throughput write 1048576 x20"})
 }
 
 // Runs of the same point keep their results and files apart.
@@ -234,19 +209,16 @@ func TestScenarioRunsOfOnePoint(t *testing.T) {
 	file := scenarioIn(t, "version: 1\ndefaults: {transport: mem, workload: latency, op: send, size: 64, iters: "+
 		"20}\nruns: [{name: a}, {name: b, verify: none}]\n")
 	for _, format := range []string{"json", "text", "bench", "perftest", "csv"} {
-		r := rdmaperf(t, "run", "--scenario", file, "--format", format, "-o", filepath.Join(dir, format),
+		r := runs(t, "run", "--scenario", file, "--format", format, "-o", filepath.Join(dir, format),
 			"--metrics-textfile", filepath.Join(dir, format+".prom"))
-		if r.code != 0 || r.stderr != "" {
-			t.Fatalf("%s: exit %d, %q", format, r.code, r.stderr)
+		if r.stderr != "" {
+			t.Fatalf("%s: %q", format, r.stderr)
 		}
 		if format != "json" {
 			continue
 		}
 		doc := document(t, []byte(r.stdout))
-		if got, want := points(doc), []string{"a: latency send 64 x20", "b: latency send 64 x20"}; !slices.Equal(got,
-			want) {
-			t.Fatalf("results %q, want %q", got, want)
-		}
+		equal(t, points(doc), []string{"a: latency send 64 x20", "b: latency send 64 x20"})
 		if !doc.Results[0].Verified || doc.Results[1].Verified {
 			t.Error("verify is not that of its run")
 		}

@@ -57,7 +57,7 @@ func intrude(t *testing.T, tr transports.CallTransport, addr string, cfg transpo
 // With a token, whoever finds the port of a stack's calls without knowing it is answered
 // nothing: neither one that speaks the stack's own language, nor noise; and who knows it is served behind them.
 func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
-	noise := strings.Repeat("\x7f", 64) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	noise := strings.Repeat("\x7f", 64) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04" + strings.Repeat("\x00", 69)
 	for _, spec := range []string{"grpc(tcp)", "grpc(unix)", "grpc(bufconn)", "grpc(dropin)+iwarp", "grpc(fused)+iwarp",
 		"grpc(service)+iwarp", "lite+iwarp", "lite(rpc=send)+iwarp", "lite(rpc=write)+iwarp", "lite(daemon)+iwarp"} {
 		t.Run(spec, func(t *testing.T) {
@@ -69,8 +69,7 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 				t.Helper()
 				st := need(s.Open(spec))(t)
 				t.Cleanup(func() { st.Close() })
-				c := need(transports.Calls(st))(t)
-				return c
+				return need(transports.Calls(st))(t)
 			}
 			client, stranger := open(near), open(strange)
 			came := 0
@@ -86,13 +85,10 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 						if len(cfg.Secret) == 0 {
 							t.Error("the server's calls have no secret")
 						}
-						cfg.Secret = nil
-						if intrude(t, stranger, addr, cfg) {
-							t.Error("an unknown peer without a secret is answered")
-						}
-						cfg.Secret = []byte("another.")
-						if intrude(t, stranger, addr, cfg) {
-							t.Error("an unknown peer with another secret is answered")
+						for _, cfg.Secret = range [][]byte{nil, []byte("another.")} {
+							if intrude(t, stranger, addr, cfg) {
+								t.Errorf("an unknown peer with the secret %q is answered", cfg.Secret)
+							}
 						}
 						if strings.HasPrefix(addr, "@") {
 							return
@@ -104,9 +100,9 @@ func TestDataConnectionsOfCallsNeedTheToken(t *testing.T) {
 						}
 						defer conn.Close()
 						conn.SetDeadline(time.Now().Add(15 * time.Second))
-						io.WriteString(conn, noise+strings.Repeat("\x00", 64))
-						if said, err := io.ReadAll(conn); len(said) > 0 || err != nil && strings.Contains(err.Error(),
-							"timeout") {
+						io.WriteString(conn, noise)
+						said, err := io.ReadAll(conn)
+						if len(said) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
 							t.Errorf("an unknown peer with noise hears %q, %v, want an end", said, err)
 						}
 					}}, err
@@ -175,11 +171,7 @@ func TestTLSFlagsThatDoNotFitAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"run 127.0.0.1 --tls-ca none.pem", "none.pem: no such file"},
 		{"run 127.0.0.1 --tls --tls-cert client.pem", "--tls-key FILE"},
 	} {
-		r := rdmaperf(t, strings.Fields(c.args)...)
-		if r.code != reports.ExitUsage || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
-			!strings.Contains(r.stderr, c.want) {
-			t.Errorf("%s: exit %d, %q, %q, want 2 and one line with %q", c.args, r.code, r.stdout, r.stderr, c.want)
-		}
+		failsInALine(t, reports.ExitUsage, c.want, strings.Fields(c.args)...)
 	}
 }
 

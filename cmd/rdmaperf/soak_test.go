@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +29,7 @@ func TestServersKeepNothingOfTheirClients(t *testing.T) {
 	rping := start(t, "rping", "-s", "-a", "127.0.0.1", "-p", "0")
 	var pings string
 	eventually(t, "rping listens", func() bool {
-		m := regexp.MustCompile(`addr=127\.0\.0\.1:(\d+)`).FindStringSubmatch(rping.errs.String())
+		m := listening.FindStringSubmatch(rping.errs.String())
 		if m != nil {
 			pings = m[1]
 		}

@@ -64,9 +64,7 @@ func TestEveryStackRunsLatencyAndThroughput(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(c.want)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.transport, got, c.want)
-		}
+		equal(t, got, c.want)
 	}
 }
 
@@ -96,9 +94,7 @@ func TestRunMeasuresTheDeviceArm(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(c.want)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s, %s: %q, want %q", c.transport, c.arms, got, c.want)
-		}
+		equal(t, got, c.want)
 	}
 }
 

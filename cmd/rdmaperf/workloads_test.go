@@ -18,9 +18,9 @@ import (
 
 // The head-of-line workload over two transports: every size in both arms.
 func TestRunMeasuresHeadOfLine(t *testing.T) {
-	args := []string{"run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K", "--bulk-depth",
-		"4", "--probe-size", "32", "--probe-interval", "50us", "-n", "40", "--warmup", "5", "--probe-priority", "2"}
-	d, dir := inAllFormats(t, 2*2*2, args...)
+	d, dir := inAllFormats(t, 2*2*2, "run", "--transport", "iwarp,mem", "--workload", "hol", "--bulk-size", "4K,64K",
+		"--bulk-depth", "4", "--probe-size", "32", "--probe-interval", "50us", "-n", "40", "--warmup", "5",
+		"--probe-priority", "2")
 	seen := map[string]bool{}
 	for _, res := range d.Results {
 		h := hol.Of(&res)
@@ -52,10 +52,9 @@ func TestRunMeasuresHeadOfLineOfSends(t *testing.T) {
 
 // Variants and stacks share one table.
 func TestRunComparesArmsAndSlices(t *testing.T) {
-	args := []string{"run", "--transport", "mem,sched(drr,window=256K,slice=4K)+mem,sched(drr,window=256K,slice=16K)+mem",
-		"--workload", "hol", "--hol-arm", "same-qp,app-slicing",
-		"--bulk-size", "64K", "--app-slice", "8K", "--app-window", "2", "-n", "30", "--warmup", "none"}
-	d, dir := inAllFormats(t, 2*3, args...)
+	d, dir := inAllFormats(t, 2*3, "run", "--transport",
+		"mem,sched(drr,window=256K,slice=4K)+mem,sched(drr,window=256K,slice=16K)+mem", "--workload", "hol", "--hol-arm",
+		"same-qp,app-slicing", "--bulk-size", "64K", "--app-slice", "8K", "--app-window", "2", "-n", "30", "--warmup", "none")
 	var got []string
 	for _, res := range d.Results {
 		got = append(got, res.Transport+" "+hol.Of(&res).Arm)
@@ -64,16 +63,9 @@ func TestRunComparesArmsAndSlices(t *testing.T) {
 			t.Errorf("result %+v, hol %+v", res, hol.Of(&res))
 		}
 	}
-	var want []string
-	for _, arm := range []string{"same-qp", "app-slicing"} {
-		for _, stack := range []string{"mem", "sched(drr,window=256K,slice=4K)+mem",
-			"sched(drr,window=256K,slice=16K)+mem"} {
-			want = append(want, stack+" "+arm)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("results %q, want %q", got, want)
-	}
+	equal(t, got, []string{"mem same-qp", "sched(drr,window=256K,slice=4K)+mem same-qp",
+		"sched(drr,window=256K,slice=16K)+mem same-qp", "mem app-slicing",
+		"sched(drr,window=256K,slice=4K)+mem app-slicing", "sched(drr,window=256K,slice=16K)+mem app-slicing"})
 	contains(t, contents(t, dir, "text.txt"), "variants: hol write, bulk of 64 KiB")
 }
 
@@ -95,10 +87,8 @@ func TestRunCutsSends(t *testing.T) {
 			t.Errorf("%s: %d sends cut", res.Transport, cut)
 		}
 	}
-	if want := []string{"mem", "sched(slice=4K,window=16K,sends=whole)+mem",
-		"sched(slice=4K,window=16K,sends=slice)+mem"}; !slices.Equal(got, want) {
-		t.Errorf("results %q, want %q", got, want)
-	}
+	equal(t, got, []string{"mem", "sched(slice=4K,window=16K,sends=whole)+mem",
+		"sched(slice=4K,window=16K,sends=slice)+mem"})
 }
 
 // Two mixes side by side on two carriers, in one scenario file with tensors.
@@ -133,8 +123,7 @@ runs:
 	}
 	contains(t, r.stdout, "side by side: kv call", "depth 2, 1 connection", "depth 1, 1 connection",
 		"store bbolt", "max scan", "a tensor each way")
-	page := filepath.Join(dir, "r.html")
-	runs(t, "report", jsonFile, "-o", page)
+	runs(t, "report", jsonFile, "-o", filepath.Join(dir, "r.html"))
 	contains(t, contents(t, dir, "r.html"), `id="kv"`)
 }
 
@@ -142,13 +131,9 @@ runs:
 // the levels that the stack tells apart, from a file of the user's own.
 func TestRunTrains(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.csv")
-	if err := os.WriteFile(file, []byte("tensor,parameters,multiply_adds\na,1000,10\nb,9,0\nc,50000,90\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2",
-		"--compute-ratio", "0,1", "-n", "4", "--warmup", "1"}
-	d := measure(t, args...)
+	must(t, os.WriteFile(file, []byte("tensor,parameters,multiply_adds\na,1000,10\nb,9,0\nc,50000,90\n"), 0o644))
+	d := measure(t, "run", "--transport", "iwarp,sched+iwarp", "--model", file, "--tensor-bytes", "2", "--compute-ratio",
+		"0,1", "-n", "4", "--warmup", "1")
 	var got []string
 	for _, res := range d.Results {
 		ps := paramserver.Of(&res)
@@ -156,26 +141,20 @@ func TestRunTrains(t *testing.T) {
 			res.SizeBytes != 102_018 || res.Operations != 4 || !res.Verified || ps.MeanHigh < ps.Iteration.Mean {
 			t.Fatalf("result %+v, training %+v", res, ps)
 		}
-		levels := 1
-		if strings.HasPrefix(res.Stack, "sched") && ps.Arm == "priority" {
-			levels = 8
-		}
-		if ps.Levels != levels {
-			t.Errorf("%s %s: %d levels, want %d", res.Stack, ps.Arm, ps.Levels, levels)
+		several := strings.HasPrefix(res.Stack, "sched") && ps.Arm == "priority"
+		if several && ps.Levels != 8 || !several && ps.Levels != 1 {
+			t.Errorf("%s %s: %d levels", res.Stack, ps.Arm, ps.Levels)
 		}
 		got = append(got, res.Transport+" "+ps.Arm)
 	}
 	one := []string{"iwarp fifo", "sched+iwarp fifo", "iwarp priority", "sched+iwarp priority"}
-	if !slices.Equal(got, append(one, one...)) {
-		t.Errorf("results %q", got)
-	}
+	equal(t, got, append(one, one...))
 }
 
 // Two classes on one QP of a scheduler, over iwarp and in one process.
 func TestRunStarves(t *testing.T) {
-	args := []string{"run", "--transport", "sched(strict)+mem,sched(drr)+iwarp", "--workload", "starvation",
-		"--high-load", "0,100", "--high-priority", "7", "-s", "16K", "-n", "200", "--warmup", "5"}
-	results := measure(t, args...).Results
+	results := measure(t, "run", "--transport", "sched(strict)+mem,sched(drr)+iwarp", "--workload", "starvation",
+		"--high-load", "0,100", "--high-priority", "7", "-s", "16K", "-n", "200", "--warmup", "5").Results
 	if len(results) != 4 {
 		t.Fatalf("%d results, want 4", len(results))
 	}
@@ -226,12 +205,9 @@ func TestRunRegister(t *testing.T) {
 				t.Errorf("%s: no point %q among %v", c.stack, want, seen)
 			}
 		}
-		if want := "odp unsupported: " + c.stack +
-			" declares no on-demand paging"; !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), want) {
-			t.Errorf("%s: output lacks %q\n%s", c.stack, want, r.stdout)
-		}
-		page := need(os.ReadFile(filepath.Join(out, "report.html")))(t)
-		contains(t, string(page), "Registration repeated: register p50 by size", "Registration set: set hits",
+		contains(t, strings.Join(strings.Fields(r.stdout), " "), "odp unsupported: "+c.stack+
+			" declares no on-demand paging")
+		contains(t, contents(t, out, "report.html"), "Registration repeated: register p50 by size", "Registration set: set hits",
 			"Registration new: unmap p50", "Registration threads: each")
 	}
 }
