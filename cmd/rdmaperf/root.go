@@ -7,16 +7,22 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/conformance"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/defaults"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/liteapps"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/run"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/wakeup"
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/softstack/lwip"
+	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -103,4 +109,88 @@ workloads: "rdmaperf run" needs no hardware, no host and no options.`,
 func newStacksTopic() *cobra.Command {
 	return &cobra.Command{Use: "stacks", Short: "What --transport takes: layers and their parameters",
 		Long: stackspec.Help()}
+}
+
+func newCallServiceCommand() *cobra.Command {
+	var spec string
+	cmd := &cobra.Command{
+		Use: stackspec.CallService, Hidden: true, Args: cobra.NoArgs,
+		Short: "The process of grpc(service)+X that has the device",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return stackspec.RunCallService(cmd.Context(), spec) },
+	}
+	cmd.Flags().StringVar(&spec, "transport", "", "the stack")
+	return cmd
+}
+
+func newNeighbourChildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: run.NeighbourChild, Hidden: true, Args: cobra.NoArgs,
+		Short: "A process of 'rdmaperf run --neighbours'",
+		Run:   func(*cobra.Command, []string) { run.Spin() },
+	}
+}
+
+func newAwakeChildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: run.AwakeChild, Hidden: true, Args: cobra.NoArgs,
+		Short: "A process of 'rdmaperf run --awake'",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return wakeup.Spin(cmd.Context(), os.Stdin, engine.AllowedCPUs())
+		},
+	}
+}
+
+// newManCommand is for packages: ci/release calls it.
+func newManCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the manual pages of all commands into a directory",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("want one directory, got %d", len(args))
+			}
+			return nil
+		},
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // the same source has the same pages
+			epoch := time.Unix(0, 0).UTC()
+			err := doc.GenManTree(root, &doc.GenManHeader{Title: "RDMAPERF", Section: "1",
+				Source: "rdmaperf " + reports.Collect().Version, Manual: "rdmaperf", Date: &epoch}, args[0])
+			if err != nil {
+				return &reports.ExitError{Code: reports.ExitFailed, Operation: "write manual pages", Err: err,
+					Hint: "a directory that is there"}
+			}
+			return nil
+		},
+	}
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print version, commit, build and what is in it, and what a peer must speak",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return printVersion(cmd.OutOrStdout()) },
+	}
+}
+
+// printVersion is also --version and -V, as perftest has it.
+func printVersion(w io.Writer) error {
+	e := reports.Collect()
+	commit := e.Commit
+	if commit == "" {
+		commit = "unknown: go build saw no repository"
+	}
+	with := []string{verbs.In()}
+	if l := lwip.In(); l != "" {
+		with = append(with, l)
+	} else {
+		with = append(with, "no lwIP (build with -tags lwip)")
+	}
+	_, err := fmt.Fprintf(w,
+		"rdmaperf %s %s %s/%s\ncommit %s\nbuild %s\nwith %s\ncontrol protocol %d\nresult document %s\n",
+		e.Version, e.Go, e.OS, e.Arch, commit, e.Build, strings.Join(with, ", "), engine.ControlVersion, reports.SchemaID)
+	return err
 }

@@ -1,3 +1,11 @@
+// Package claims holds what papers say of their systems as data, runs it here, and says of each claim whether it is
+// shown.
+// A paper is one file with one Paper, and a line in All. A Run has the arguments of rdmaperf as a user types them; an
+// At names a figure of it, as --fail-if does, by stack and dimensions; a rule compares figures and has bounds, this
+// project's unless Published says otherwise. Against names the arm for which the rule must not hold: one that holds
+// there decides nothing.
+// The first look at a rule has the fewest rounds that give an interval, each other three times as many. The level is
+// divided among rules and looks (Bonferroni), so that the verdicts of a paper hold together with 95 %.
 package claims
 
 import (
@@ -8,6 +16,14 @@ import (
 	"strings"
 	"time"
 )
+
+// All are the papers, in the order of their command's help.
+var All = []*Paper{&srdma, &lite, &registration, &softrdma, &rrcompound, &peers, &self}
+
+// Has tells whether the paper has a claim.
+func (p *Paper) Has(id string) bool {
+	return slices.ContainsFunc(p.Claims, func(c Claim) bool { return c.ID == id })
+}
 
 // Paper is what one publication claims.
 type Paper struct {
