@@ -24,15 +24,19 @@ type Measure struct {
 	// Values are by pair the first measurement and those taken again; a failed pair has the worst value that there is.
 	Values map[Pair][]float64
 
-	// Doubt is by pair and measurement the share of its time with CPU contention: it must be bad without that, too.
-	Doubt map[Pair]map[int]float64
-
+	// doubt is the share of a measurement's time with CPU contention: it must be bad without that, too.
+	doubt    map[window]float64
 	again    int            // how many measurements were taken again
 	order    map[Pair][]int // by pair which of them these are
 	controls []control      // in order
 
 	// Class tells pairs apart that are not to be compared, such as those within a host; nil: all are equal.
 	Class func(Pair) string
+}
+
+type window struct {
+	Pair
+	measurement int
 }
 
 // Failed is the value of a pair that could not be measured.
@@ -57,13 +61,10 @@ func (m *Measure) Add(p Pair, v float64) {
 
 // AddDoubtful takes one for a share of which, from 0 to 1, others took the processors of its ends.
 func (m *Measure) AddDoubtful(p Pair, v, share float64) {
-	if m.Doubt == nil {
-		m.Doubt = map[Pair]map[int]float64{}
+	if m.doubt == nil {
+		m.doubt = map[window]float64{}
 	}
-	if m.Doubt[p] == nil {
-		m.Doubt[p] = map[int]float64{}
-	}
-	m.Doubt[p][len(m.Values[p])] = share
+	m.doubt[window{p, len(m.Values[p])}] = share
 	m.Add(p, v)
 }
 
@@ -73,7 +74,7 @@ const preempted = 2
 // atBest is what a measurement may have been without the time that others took, and at the pace of the first ones.
 func (m *Measure) atBest(p Pair, i int) float64 {
 	left := m.pace(p, i)
-	if share, doubtful := m.Doubt[p][i]; doubtful {
+	if share, doubtful := m.doubt[window{p, i}]; doubtful {
 		left *= (1 - share) * (1 - share) / preempted
 	}
 	if m.More {
@@ -99,12 +100,10 @@ func (m *Measure) references() map[string]float64 {
 	}
 	of := map[string]float64{}
 	for class, v := range all {
-		slices.SortFunc(v, func(a, b float64) int {
-			if m.More {
-				return cmp.Compare(b, a)
-			}
-			return cmp.Compare(a, b)
-		})
+		slices.Sort(v)
+		if m.More {
+			slices.Reverse(v)
+		}
 		of[class] = v[(len(v)+9)/10-1]
 	}
 	return of
@@ -150,7 +149,7 @@ func (m *Measure) swept(p Pair) bool { return len(m.Values[p]) > Connections }
 func (m *Measure) Typical(p Pair) (float64, bool) {
 	var v []float64
 	for i, x := range m.Values[p] {
-		if m.Doubt[p][i] == 0 {
+		if m.doubt[window{p, i}] == 0 {
 			v = append(v, x)
 		}
 	}
@@ -220,14 +219,8 @@ func (j *judged) value(p Pair) float64 {
 	return v[len(v)/2]
 }
 
-func (j *judged) badLinks() (links []Link) {
-	for l, bad := range j.links {
-		if bad {
-			links = append(links, l)
-		}
-	}
-	slices.SortFunc(links, func(x, y Link) int { return cmp.Or(cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B)) })
-	return links
+func (j *judged) badLinks() []Link {
+	return slices.DeleteFunc(sortedLinks(j.links), func(l Link) bool { return !j.links[l] })
 }
 
 // mostAgain bounds how many of a rank's bad pairs are measured again; the others are explained by these.

@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -139,7 +140,7 @@ func (j *judged) attribute() (found []Finding) {
 // worst is the rank with the greatest share of bad pairs, above a half and of two or more; nil without one.
 func (j *judged) worst(left map[Link]bool, named map[int]bool) (rank int, links []Link) {
 	most := 0.5
-	for _, r := range sortedKeys(j.partners) {
+	for _, r := range slices.Sorted(maps.Keys(j.partners)) {
 		if named[r] {
 			continue
 		}
@@ -216,11 +217,12 @@ func (j *judged) block(left map[Link]bool) (x, y []int) {
 		bad[l.A] = append(bad[l.A], l.B)
 		bad[l.B] = append(bad[l.B], l.A)
 	}
-	for _, r := range sortedKeys(bad) {
+	ranks := slices.Sorted(maps.Keys(bad))
+	for _, r := range ranks {
 		there := bad[r]
-		x, y := j.mostlyBad(left, sortedKeys(bad), there), []int(nil)
+		x, y := j.mostlyBad(left, ranks, there), []int(nil)
 		if len(there) >= 2 && len(x) >= 2 {
-			y = j.mostlyBad(left, sortedKeys(bad), x)
+			y = j.mostlyBad(left, ranks, x)
 		}
 		if len(y) < 2 || slices.ContainsFunc(x, func(r int) bool { return slices.Contains(y, r) }) {
 			continue
@@ -287,20 +289,10 @@ func (j *judged) evidence(links []Link, of int) []Evidence {
 	return []Evidence{e}
 }
 
-func sortedKeys(m map[int][]int) (keys []int) {
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func sortedLinks(m map[Link]bool) (links []Link) {
-	for l := range m {
-		links = append(links, l)
-	}
-	slices.SortFunc(links, func(x, y Link) int { return cmp.Or(cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B)) })
-	return links
+func sortedLinks(m map[Link]bool) []Link {
+	return slices.SortedFunc(maps.Keys(m), func(x, y Link) int {
+		return cmp.Or(cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B))
+	})
 }
 
 // String is the finding by the numbers of its ranks.

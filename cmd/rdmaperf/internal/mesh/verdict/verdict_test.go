@@ -258,17 +258,13 @@ func TestContendedMeasurementsAreEvidenceBeyondTheirShare(t *testing.T) {
 	if got := Of([]*Measure{m}); len(got) != 0 {
 		t.Errorf("found %v", got)
 	}
-	for p, v := range m.Values {
-		for i := range v {
-			if m.Doubt[p][i] > 0 {
-				m.Doubt[p][i] = 0.3
-			}
-		}
+	for w := range m.doubt {
+		m.doubt[w] = 0.3
 	}
 	if got := fmt.Sprint(Of([]*Measure{m})); got != "[host [0]]" {
 		t.Errorf("of 9 times and a share of 0.3: found %s", got)
 	}
-	clear(m.Doubt)
+	clear(m.doubt)
 	for _, l := range again {
 		m.Add(Pair{l.A, l.B}, 9)
 	}
