@@ -83,6 +83,17 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 			lines = append(lines, strings.TrimRight(l, " "))
 		}
 	}
+	list := func(title string, n int, item func(i int) string) {
+		add(0, "")
+		add(0, "%s", title)
+		for i := range n {
+			if i == mostOf && n > mostOf+1 {
+				add(2, "and %d more", n-i)
+				return
+			}
+			add(2, "%s", item(i))
+		}
+	}
 	switch {
 	case s == nil:
 		add(0, "Nothing was measured.")
@@ -110,13 +121,12 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 			s.Contended, s.Windows)
 	}
 	if len(f.gone) > 0 {
-		add(0, "")
-		add(0, "Ranks that did not take part to the end:")
-		f.shorten(slices.Sorted(maps.Keys(f.gone)), func(r int) { add(2, "rank %d: %s", r, f.gone[r]) }, add)
+		gone := slices.Sorted(maps.Keys(f.gone))
+		list("Ranks that did not take part to the end:", len(gone), func(i int) string {
+			return fmt.Sprintf("rank %d: %s", gone[i], f.gone[gone[i]])
+		})
 	}
 	if s != nil && s.Failed > 0 {
-		add(0, "")
-		add(0, "Pairs without a figure:")
 		var failed []string
 		for i := range doc.Results {
 			d := reports.DetailOf[results.Mesh](&doc.Results[i])
@@ -124,7 +134,7 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 				failed = append(failed, fmt.Sprintf("%s from rank %d to %d: %s", d.Measure, d.From, d.To, view.Printable(d.Failed)))
 			}
 		}
-		f.shorten(upTo(0, len(failed)), func(i int) { add(2, "%s", failed[i]) }, add)
+		list("Pairs without a figure:", len(failed), func(i int) string { return failed[i] })
 	}
 	if n := len(f.apart); n > 0 {
 		add(0, "")
@@ -132,17 +142,13 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 			view.Printable(f.apart[0]))
 	}
 	if len(f.differ) > 0 {
-		add(0, "")
-		add(0, "Hosts that differ:")
-		f.shorten(upTo(0, len(f.differ)), func(i int) { add(2, "%s", view.Printable(f.differ[i].String())) }, add)
+		list("Hosts that differ:", len(f.differ), func(i int) string { return view.Printable(f.differ[i].String()) })
 	}
 	if len(f.lacks) > 0 {
-		add(0, "")
-		add(0, "What hosts lack (rdmaperf doctor there says more):")
 		keys := slices.Sorted(maps.Keys(f.lacks))
-		f.shorten(upTo(0, len(keys)), func(i int) {
-			add(2, "%s: %s", view.Printable(keys[i]), hostList(f.lacks[keys[i]]))
-		}, add)
+		list("What hosts lack (rdmaperf doctor there says more):", len(keys), func(i int) string {
+			return view.Printable(keys[i]) + ": " + hostList(f.lacks[keys[i]])
+		})
 	}
 	if s != nil {
 		lines = append(lines, "")
@@ -157,23 +163,6 @@ func (f *found) text(w io.Writer, doc *reports.Document) {
 }
 
 const mostFindings, mostOf = 5, 3
-
-func (f *found) shorten(of []int, each func(int), add func(int, string, ...any)) {
-	for i, x := range of {
-		if i == mostOf && len(of) > mostOf+1 {
-			add(2, "and %d more", len(of)-i)
-			return
-		}
-		each(x)
-	}
-}
-
-func upTo(a, b int) (list []int) {
-	for i := a; i < b; i++ {
-		list = append(list, i)
-	}
-	return list
-}
 
 func hostList(hosts []string) string {
 	list := strings.Join(hosts[:min(len(hosts), 3)], ", ")

@@ -31,7 +31,7 @@ func TestMeasuresOfManyRanksAtOnceNameWhatPairsDoNot(t *testing.T) {
 		stack.Bad = []float64{0.5, 0.5, 0.5}
 		var mu sync.Mutex
 		var reduced []string
-		c := sim{n: n, stack: &stack, shifts: upTo(1, n), act: func(*Hello) actor {
+		c := sim{n: n, stack: &stack, shifts: new(Options).shifts(n), act: func(*Hello) actor {
 			return func(task *Task, _ *conn) *Done {
 				d := &Done{ID: task.ID}
 				for _, point := range task.Points {

@@ -99,12 +99,10 @@ func (f *failIf) Set(s string) error {
 	if m := percents.FindStringSubmatch(s); m != nil {
 		v, err := strconv.ParseFloat(m[2], 64)
 		at := slices.Index([]string{"latency>", "bandwidth<"}, m[1])
-		switch {
-		case err != nil || v <= 0 || at == 0 && v <= 100 || at == 1 && v >= 100:
+		if err != nil || v <= 0 || at == 0 && v <= 100 || at == 1 && v >= 100 {
 			return errors.New("want a latency above and a bandwidth below 100%, such as latency>200%")
-		default:
-			f.percent[at] = v / 100
 		}
+		f.percent[at] = v / 100
 	} else {
 		limit := s
 		if m := shares.FindStringSubmatch(s); m != nil {
@@ -230,10 +228,12 @@ func (o *Options) shifts(n int) []int {
 	switch {
 	case o.quick:
 		return []int{n / 2}
-	case o.nearest > 0:
-		return upTo(1, min(o.nearest+1, n))
-	case o.sample > 0:
-		return upTo(1, min(o.sample+1, n))
+	case o.nearest > 0 || o.sample > 0: // not both
+		n = min(o.nearest+o.sample+1, n)
 	}
-	return upTo(1, n)
+	var all []int
+	for k := 1; k < n; k++ {
+		all = append(all, k)
+	}
+	return all
 }
