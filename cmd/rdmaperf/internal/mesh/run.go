@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,8 +28,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/reports/render/text"
-	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // Run is one rank, and at rank 0 the whole. Only rank 0 exits with 3: launchers end all ranks when one fails.
@@ -38,10 +36,14 @@ func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if p.place.Rank != 0 {
-		return o.rank(ctx, p, p.place.Rendezvous, nil)
+	if p.place.Rank == 0 {
+		return o.rankZero(ctx, p, stdout, stderr)
 	}
-	return o.rankZero(ctx, p, stdout, stderr)
+	key, err := p.key(ctx, "")
+	if err != nil {
+		return err
+	}
+	return o.rank(ctx, p, p.place.Rendezvous, key)
 }
 
 func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Writer) (err error) {
@@ -82,7 +84,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	go func() { own <- o.rank(ctx, p, []string{net.JoinHostPort("127.0.0.1", port)}, &key) }()
+	go func() { own <- o.rank(ctx, p, []string{net.JoinHostPort("127.0.0.1", port)}, key) }()
 	wait, stop := context.WithTimeout(ctx, p.wait)
 	members, missing := gather(wait, l, p.place.Size, key)
 	stop()
@@ -211,15 +213,12 @@ func (p *plan) key(ctx context.Context, port string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, p.wait)
 	defer stop()
 	got, err := launch.Exchange(ctx, fd, p.place.Rank, strings.Join(at, ",")+";"+key)
-	if err == nil {
-		var addrs string
-		addrs, key, _ = strings.Cut(got, ";")
-		p.place.Rendezvous = strings.Split(addrs, ",")
-	}
 	if err != nil {
-		err = engine.PeerError("ask the process manager", err, "--rendezvous HOST:PORT")
+		return "", engine.PeerError("ask the process manager", err, "--rendezvous HOST:PORT")
 	}
-	return key, err
+	addrs, key, _ := strings.Cut(got, ";")
+	p.place.Rendezvous = strings.Split(addrs, ",")
+	return key, nil
 }
 
 func ownAddresses() (ips []string) {
@@ -237,29 +236,9 @@ func ownAddresses() (ips []string) {
 // mostAddresses keeps the value below what process managers take (1024 bytes in Hydra).
 const mostAddresses = 8
 
-func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string) error {
-	if key == nil {
-		k, err := p.key(ctx, "")
-		if err != nil {
-			return err
-		}
-		key, addrs = &k, p.place.Rendezvous
-	}
+func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key string) error {
 	set := new(stackspec.Set)
-	open := func(spec string) (transports.Stack, error) {
-		spec, err := o.verbs.Here(spec, true)
-		if err != nil {
-			return nil, err
-		}
-		return set.Open(spec)
-	}
-	device := func(spec string) (rdma.Device, error) {
-		spec, err := o.verbs.Here(spec, true)
-		if err != nil {
-			return nil, err
-		}
-		return set.OpenDevice(spec)
-	}
+	open, device := openHere(o, set.Open), openHere(o, set.OpenDevice)
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		return &reports.ExitError{Code: reports.ExitFailed, Operation: "listen", Err: err}
@@ -268,37 +247,42 @@ func (o *Options) rank(ctx context.Context, p *plan, addrs []string, key *string
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	env := reports.Collect()
 	report := devices.Collect(devices.Local(), nil)
-	hello := &Hello{Rank: p.place.Rank, Size: p.place.Size, Host: p.place.Node, Machine: machine(),
+	hello := &Hello{Rank: p.place.Rank, Size: p.place.Size, Host: cmp.Or(p.place.Node, env.Hostname), Machine: machine(),
 		CPUs: engine.AllowedCPUs(), Switch: p.place.Switch, Facts: facts(&env, report.Devices),
 		Expected: expected(p.specs, report.Devices), Families: families(p.specs, report.Devices)}
 	for _, l := range o.lacks(p, devices.Local(), &report, &env) {
 		hello.Lacks = append(hello.Lacks, l.What)
 	}
-	if hello.Host == "" {
-		hello.Host = env.Hostname
-	}
 	wait, stop := context.WithTimeout(ctx, p.wait+afterGather)
-	c, w, err := join(wait, addrs, *key, func(nc net.Conn) *Hello {
+	c, w, err := join(wait, addrs, key, func(nc net.Conn) *Hello {
 		host, _, _ := net.SplitHostPort(nc.LocalAddr().String())
 		hello.Addr = net.JoinHostPort(host, port)
 		return hello
 	})
 	stop()
 	if err != nil {
-		return fmt.Errorf("rank %s: %w", strconv.Itoa(p.place.Rank), err)
+		return fmt.Errorf("rank %d: %w", p.place.Rank, err)
 	}
 	defer c.Close()
 	table := catalogue.Table()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &engine.Server{Workloads: table, Open: open, Token: w.Token,
-		Device: device}
+	s := &engine.Server{Workloads: table, Open: open, Token: w.Token, Device: device}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
 	r := &rank{conn: c, welcome: w, table: table, open: open, device: device}
 	err = r.run(ctx)
 	cancel()
 	return errors.Join(err, <-served)
+}
+
+func openHere[T any](o *Options, open func(string) (T, error)) func(string) (T, error) {
+	return func(spec string) (opened T, err error) {
+		if spec, err = o.verbs.Here(spec, true); err != nil {
+			return opened, err
+		}
+		return open(spec)
+	}
 }
 
 func (o *Options) lacks(p *plan, h devices.Host, r *devices.Report, e *reports.Environment) []devices.Lack {

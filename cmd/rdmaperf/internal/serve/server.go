@@ -23,8 +23,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
-	"github.com/rdmaperf/rdmaperf/transports"
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 type Options struct {
@@ -123,33 +121,24 @@ func (o *Options) Run(ctx context.Context, stderr io.Writer) (err error) {
 	}
 	env := reports.Collect()
 	stacks := new(stackspec.Set)
-	open := func(spec string) (transports.Stack, error) {
-		spec, err := o.verbs.Here(spec, !o.onceParent)
-		if err != nil {
-			return nil, err
-		}
-		return stacks.Open(spec)
-	}
-	device := func(spec string) (rdma.Device, error) {
-		spec, err := o.verbs.Here(spec, !o.onceParent)
-		if err != nil {
-			return nil, err
-		}
-		return stacks.OpenDevice(spec)
-	}
-	s.Workloads = catalogue.Table()
-	s.Open = open
-	s.Device = device
-	s.Log = log
-	s.MaxClients, s.Results = o.maxClients, o.Results
+	s.Workloads, s.Counters, s.Log = catalogue.Table(), stackspec.Counters, log
+	s.Open, s.Device = openHere(o, stacks.Open), openHere(o, stacks.OpenDevice)
+	s.MaxClients, s.MaxWindow, s.Results = o.maxClients, window, o.Results
 	s.Exclusive = !o.shared && !o.onceParent
-	s.MaxWindow = window
-	s.Counters = stackspec.Counters
 	s.Environment = func() reports.Environment { return env }
 	if !o.onceParent {
 		cli.TellHolds(ctx, log, func() []any { return []any{"clients", s.Clients()} })
 	}
 	return s.Serve(ctx, l)
+}
+
+func openHere[T any](o *Options, open func(string) (T, error)) func(string) (T, error) {
+	return func(spec string) (opened T, err error) {
+		if spec, err = o.verbs.Here(spec, !o.onceParent); err != nil {
+			return opened, err
+		}
+		return open(spec)
+	}
 }
 
 func listenFailed(addr string, err error) error {
