@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,18 +180,9 @@ func newVersionCommand() *cobra.Command {
 // printVersion is also --version and -V, as perftest has it.
 func printVersion(w io.Writer) error {
 	e := reports.Collect()
-	commit := e.Commit
-	if commit == "" {
-		commit = "unknown: go build saw no repository"
-	}
-	with := []string{verbs.In()}
-	if l := lwip.In(); l != "" {
-		with = append(with, l)
-	} else {
-		with = append(with, "no lwIP (build with -tags lwip)")
-	}
 	_, err := fmt.Fprintf(w,
-		"rdmaperf %s %s %s/%s\ncommit %s\nbuild %s\nwith %s\ncontrol protocol %d\nresult document %s\n",
-		e.Version, e.Go, e.OS, e.Arch, commit, e.Build, strings.Join(with, ", "), engine.ControlVersion, reports.SchemaID)
+		"rdmaperf %s %s %s/%s\ncommit %s\nbuild %s\nwith %s, %s\ncontrol protocol %d\nresult document %s\n",
+		e.Version, e.Go, e.OS, e.Arch, cmp.Or(e.Commit, "unknown: go build saw no repository"), e.Build, verbs.In(),
+		cmp.Or(lwip.In(), "no lwIP (build with -tags lwip)"), engine.ControlVersion, reports.SchemaID)
 	return err
 }

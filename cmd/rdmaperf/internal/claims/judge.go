@@ -221,9 +221,7 @@ func memory(v float64) string {
 
 func digits(v float64) string {
 	switch a := math.Abs(v); {
-	case v == math.Trunc(v) && a < 1e6:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 99.95:
+	case v == math.Trunc(v) && a < 1e6, a >= 99.95:
 		return fmt.Sprintf("%.0f", v)
 	case a >= 9.995:
 		return fmt.Sprintf("%.1f", v)

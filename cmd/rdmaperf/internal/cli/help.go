@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -15,12 +16,8 @@ import (
 // FitHelp fits the help of every command to the terminal. A command with a usage of its own keeps it.
 func FitHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		text := c.Long
-		if text == "" {
-			text = c.Short
-		}
 		out := c.OutOrStdout()
-		fmt.Fprintf(out, "%s\n\n", Fill(text, Columns(os.Stdout)))
+		fmt.Fprintf(out, "%s\n\n", Fill(cmp.Or(c.Long, c.Short), Columns(os.Stdout)))
 		c.SetOut(out)
 		c.SetErr(out)
 		c.Usage() // an error of the terminal is no error of the help
@@ -156,9 +153,7 @@ func splitFlags(f *pflag.FlagSet, groups []FlagGroup, short bool) []titledFlags 
 			if one == nil || one.Hidden {
 				continue
 			}
-			shown := *one
-			shown.Usage = usageText(one.Usage, short)
-			set.AddFlag(&shown)
+			set.AddFlag(withText(one, short))
 		}
 		if set.HasFlags() {
 			dealt = append(dealt, titledFlags{title, set})
@@ -182,22 +177,19 @@ func splitFlags(f *pflag.FlagSet, groups []FlagGroup, short bool) []titledFlags 
 	return dealt
 }
 
-func usageText(text string, short bool) string {
-	first, rest, more := strings.Cut(text, "\n")
-	if short || !more {
-		return first
+func withText(f *pflag.Flag, short bool) *pflag.Flag {
+	shown := *f
+	first, rest, more := strings.Cut(f.Usage, "\n")
+	if shown.Usage = first; more && !short {
+		shown.Usage += "; " + rest
 	}
-	return first + "; " + rest
+	return &shown
 }
 
 func wholeTexts(f *pflag.FlagSet) *pflag.FlagSet {
 	whole := pflag.NewFlagSet("", pflag.ContinueOnError)
 	whole.SortFlags = f.SortFlags
-	f.VisitAll(func(one *pflag.Flag) {
-		shown := *one
-		shown.Usage = usageText(one.Usage, false)
-		whole.AddFlag(&shown)
-	})
+	f.VisitAll(func(one *pflag.Flag) { whole.AddFlag(withText(one, false)) })
 	return whole
 }
 

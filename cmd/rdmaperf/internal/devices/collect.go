@@ -236,10 +236,7 @@ func (h Host) read(dir, name string) string {
 }
 
 func (h Host) readLink(dir, name string) string {
-	target, err := fs.ReadLink(h.Root, path.Join(dir, name))
-	if err != nil {
-		return ""
-	}
+	target, _ := fs.ReadLink(h.Root, path.Join(dir, name))
 	return target
 }
 

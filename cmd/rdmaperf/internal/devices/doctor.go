@@ -29,11 +29,7 @@ const leastMemlock = 256 << 20
 func (h Host) Lacks(r *Report, e *reports.Environment) (all []Lack) {
 	add := func(what, command, manifest string) { all = append(all, Lack{what, command, manifest}) }
 	if len(r.Devices) == 0 {
-		command := ""
-		if len(r.Hints) > 0 {
-			command = r.Hints[0]
-		}
-		add("no RDMA device: "+r.Reason, command, "resources: {limits: {rdma/hca: 1}}")
+		add("no RDMA device: "+r.Reason, append(r.Hints, "")[0], "resources: {limits: {rdma/hca: 1}}")
 	}
 	active := false
 	for _, d := range r.Devices {

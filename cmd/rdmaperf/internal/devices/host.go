@@ -104,9 +104,7 @@ func (d *Device) add(v *verbs.DeviceInfo) {
 	l := &v.Limits
 	d.Limits = &Limits{QPs: l.QPs, QPWR: l.QPWR, SGE: l.SGE, CQs: l.CQs, CQE: l.CQE, MRs: l.MRs, MRSize: l.MRSize,
 		SRQs: l.SRQs, SRQWR: l.SRQWR, RDAtom: l.RDAtom, InitRDAtom: l.InitRDAtom, Atomics: l.Atomics}
-	if d.Firmware == "" {
-		d.Firmware = v.Firmware
-	}
+	d.Firmware = cmp.Or(d.Firmware, v.Firmware)
 	for i := range d.Ports {
 		for _, p := range v.Ports {
 			if p.Number == d.Ports[i].Number {

@@ -150,9 +150,8 @@ func (r *Report) writeTables(b *bufio.Writer) {
 		}
 		if l := d.Limits; l != nil {
 			limits = append(limits, []string{d.Name, figure(l.QPs), figure(l.QPWR), figure(l.SGE), figure(l.CQs),
-				figure(l.CQE), figure(l.MRs),
-				figure(l.SRQs), figure(l.RDAtom), map[bool]string{true: "yes", false: "no"}[l.Atomics],
-				d.messageText()})
+				figure(l.CQE), figure(l.MRs), figure(l.SRQs), figure(l.RDAtom),
+				map[bool]string{true: "yes", false: "no"}[l.Atomics], d.messageText()})
 		}
 	}
 	for _, t := range [][][]string{ports, gids, limits} {

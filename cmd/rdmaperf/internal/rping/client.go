@@ -2,6 +2,7 @@ package rping
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,10 +36,7 @@ type Summary struct {
 }
 
 func (c *ClientConfig) setDefaults() error {
-	if c.Size == 0 {
-		c.Size = DefaultSize
-	}
-	if c.Size < MinSize || c.Size > MaxSize {
+	if c.Size = cmp.Or(c.Size, DefaultSize); c.Size < MinSize || c.Size > MaxSize {
 		return fmt.Errorf("size %d: want %d to %d bytes: %w", c.Size, MinSize, MaxSize, rdma.ErrInvalid)
 	}
 	if c.Count < 0 {
@@ -52,10 +50,7 @@ func defaults(timeout time.Duration, log *slog.Logger) (time.Duration, *slog.Log
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return timeout, log
+	return timeout, cmp.Or(log, slog.New(slog.DiscardHandler))
 }
 
 type client struct {

@@ -1,6 +1,7 @@
 package rping
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,10 +36,7 @@ type ServerConfig struct {
 }
 
 func (c *ServerConfig) setDefaults() error {
-	if c.Size == 0 {
-		c.Size = ServerSize
-	}
-	if c.Size < MinSize || c.Size > ServerSize {
+	if c.Size = cmp.Or(c.Size, ServerSize); c.Size < MinSize || c.Size > ServerSize {
 		return fmt.Errorf("size %d: want %d to %d bytes: %w", c.Size, MinSize, ServerSize, rdma.ErrInvalid)
 	}
 	if c.MaxClients <= 0 {
