@@ -114,23 +114,10 @@ func has(r *reports.Result, name, want string) bool {
 			return value == want || d.Value == want
 		}
 	}
-	switch name {
-	case "op":
-		return r.Op == want
-	case "workload":
-		return r.Workload == want
-	case "size":
-		return reports.FormatSize(r.SizeBytes) == want
-	case "depth":
-		return strconv.Itoa(r.Depth) == want
-	case "qps":
-		return strconv.Itoa(r.QPs) == want
-	case "threads":
-		return strconv.Itoa(r.Threads) == want
-	case "rate":
-		return strconv.FormatFloat(r.Rate, 'f', -1, 64) == want
-	}
-	return false
+	value, known := map[string]string{"op": r.Op, "workload": r.Workload, "size": reports.FormatSize(r.SizeBytes),
+		"depth": strconv.Itoa(r.Depth), "qps": strconv.Itoa(r.QPs), "threads": strconv.Itoa(r.Threads),
+		"rate": strconv.FormatFloat(r.Rate, 'f', -1, 64)}[name]
+	return known && value == want
 }
 
 // number is what a text says, 0 for none.

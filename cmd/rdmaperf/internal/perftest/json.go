@@ -11,10 +11,8 @@ import (
 
 type pair struct{ name, value string }
 
-func text(name, value string) pair { return pair{name, fmt.Sprintf("%q", value)} }
-func count(name string, n int64) pair {
-	return pair{name, fmt.Sprint(n)}
-}
+func text(name, value string) pair    { return pair{name, fmt.Sprintf("%q", value)} }
+func count(name string, n int64) pair { return pair{name, fmt.Sprint(n)} }
 func figure(name string, decimals int, v float64) pair {
 	return pair{name, fmt.Sprintf("%.*f", decimals, v)}
 }

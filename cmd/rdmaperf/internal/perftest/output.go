@@ -216,15 +216,8 @@ func (c *Command) Result(w io.Writer, r *reports.Result, reached *Limits) error 
 		return err
 	}
 	reached.bw, reached.rate = reached.bw || v.average >= c.LimitBW, reached.rate || v.rate >= c.LimitRate
-	switch c.Output {
-	case "bandwidth":
-		_, err = fmt.Fprintf(w, "%f\n", v.average)
-		return err
-	case "message_rate":
-		_, err = fmt.Fprintf(w, "%f\n", v.rate)
-		return err
-	case "latency":
-		_, err = fmt.Fprintf(w, "%f\n", v.avg)
+	if alone, ok := map[string]float64{"bandwidth": v.average, "message_rate": v.rate, "latency": v.avg}[c.Output]; ok {
+		_, err = fmt.Fprintf(w, "%f\n", alone)
 		return err
 	}
 	var line string

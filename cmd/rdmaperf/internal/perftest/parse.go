@@ -3,6 +3,7 @@ package perftest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,36 +71,22 @@ func (c *Command) long(word string, next func() (string, bool)) error {
 
 func (c *Command) letters(word string, next func() (string, bool)) error {
 	for len(word) > 0 {
-		letter := word[:1]
+		letter, value := word[:1], ""
 		word = word[1:]
-		o := letterOption(letter)
-		if o == nil {
+		i := slices.IndexFunc(options, func(o option) bool { return o.letter == letter })
+		if i < 0 {
 			return fmt.Errorf("perftest has no option -%s", letter)
 		}
-		if o.arg == "" {
-			if err := c.apply(o, ""); err != nil {
-				return err
-			}
-			continue
-		}
-		value := word
-		if word = ""; value == "" {
-			var ok bool
-			if value, ok = next(); !ok {
-				return fmt.Errorf("-%s needs a value", letter)
+		if options[i].arg != "" {
+			if value, word = word, ""; value == "" {
+				var ok bool
+				if value, ok = next(); !ok {
+					return fmt.Errorf("-%s needs a value", letter)
+				}
 			}
 		}
-		if err := c.apply(o, value); err != nil {
+		if err := c.apply(&options[i], value); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-func letterOption(letter string) *option {
-	for i := range options {
-		if options[i].letter == letter {
-			return &options[i]
 		}
 	}
 	return nil

@@ -56,21 +56,12 @@ func (env vars) number(name string, n *int) error {
 	return nil
 }
 
-func (env vars) first(names ...string) string {
-	for _, n := range names {
-		if env[n] != "" {
-			return env[n]
-		}
-	}
-	return ""
-}
-
 func openMPI(env vars, p *Place) (bool, error) {
 	if env["OMPI_COMM_WORLD_RANK"] == "" {
 		return false, nil
 	}
-	p.Job = env.first("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid")
-	p.Node = env.first("PMIX_HOSTNAME", "OMPI_MCA_orte_ess_node_name")
+	p.Job = cmp.Or(env["PMIX_NAMESPACE"], env["OMPI_MCA_ess_base_jobid"], env["OMPI_MCA_orte_ess_jobid"])
+	p.Node = cmp.Or(env["PMIX_HOSTNAME"], env["OMPI_MCA_orte_ess_node_name"])
 	err := errors.Join(env.number("OMPI_COMM_WORLD_RANK", &p.Rank), env.number("OMPI_COMM_WORLD_SIZE", &p.Size),
 		env.number("OMPI_COMM_WORLD_LOCAL_SIZE", &p.LocalSize))
 	if p.LocalSize > 0 && p.LocalSize == p.Size {
@@ -78,7 +69,7 @@ func openMPI(env vars, p *Place) (bool, error) {
 		return true, err
 	}
 	// Rank 0 is on the first node of an allocation; else mpirun's host is the best guess (4.x says it).
-	if hosts, e := HostList(env.first("SLURM_JOB_NODELIST", "SLURM_NODELIST")); e == nil && len(hosts) > 0 {
+	if hosts, e := HostList(cmp.Or(env["SLURM_JOB_NODELIST"], env["SLURM_NODELIST"])); e == nil && len(hosts) > 0 {
 		p.Rendezvous = hosts[:1]
 	}
 	if _, uri, ok := strings.Cut(env["OMPI_MCA_orte_hnp_uri"], ";tcp://"); ok {
@@ -100,8 +91,8 @@ func pmiRank(env vars, p *Place) (bool, error) {
 	case env["PMI_RANK"] == "" || env["PMI_SIZE"] == "":
 		return false, nil
 	}
-	p.Job = env.first("PMI_JOBID")
-	p.Node = env.first("SLURMD_NODENAME", "PMI_HOSTNAME")
+	p.Job = env["PMI_JOBID"]
+	p.Node = cmp.Or(env["SLURMD_NODENAME"], env["PMI_HOSTNAME"])
 	p.Switch = switchOf(env)
 	return true, errors.Join(env.number("PMI_RANK", &p.Rank), env.number("PMI_SIZE", &p.Size),
 		env.number("MPI_LOCALNRANKS", &p.LocalSize), env.number("PMI_FD", &p.PMI))
