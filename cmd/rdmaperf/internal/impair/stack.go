@@ -67,9 +67,8 @@ func (s endStack) Listen(ctx context.Context, addr string, b stream.Buffers) (l 
 	return l, err
 }
 
-func (s endStack) NewPoller() (stream.Poller, error) { return wrap(s.Stack.NewPoller()) }
-
-func wrap(p stream.Poller, err error) (stream.Poller, error) {
+func (s endStack) NewPoller() (stream.Poller, error) {
+	p, err := s.Stack.NewPoller()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/access"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/launch"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/results"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/mesh/verdict"
@@ -218,10 +217,6 @@ func (o *Options) check() (*plan, error) {
 	}
 	p.specs, err = o.verbs.Apply(p.specs)
 	return p, err
-}
-
-func (p *plan) taskLimit() time.Duration {
-	return time.Duration(4*len(p.measures))*p.window + 4*engine.DefaultTimeout
 }
 
 func (o *Options) shifts(n int) []int {

@@ -96,7 +96,7 @@ func (o *Options) rankZero(ctx context.Context, p *plan, stdout, stderr io.Write
 	token := make([]byte, 16)
 	rand.Read(token) // never fails (crypto/rand)
 	doc := &reports.Document{Started: time.Now().UTC(), Command: os.Args, Environment: reports.Collect()}
-	c := newCoordinator(members, token, stacks, p.taskLimit())
+	c := newCoordinator(members, token, stacks, time.Duration(4*len(p.measures))*p.window+4*engine.DefaultTimeout)
 	c.progress = o.progress(stderr)
 	err = c.rounds(ctx, p.rounds(p.place.Size), o.shifts(p.place.Size))
 	c.end()
