@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// bufConnSize is what a bufconn holds for each direction: a copy of 1 MiB then never
-// waits for its reader, which is all that a byte stream can do for HTTP/2.
+// bufConnSize is what a bufconn holds for each direction: a copy of 1 MiB then never waits for its reader, which is all
+// that a byte stream can do for HTTP/2.
 const bufConnSize = 1 << 20
 
-// bufConns are the listeners of this process by their names: client and server are
-// carriers of their own, as they are over a network.
+// bufConns are the listeners of this process by their names: client and server are carriers of their own, as they are
+// over a network.
 var bufConns struct {
 	sync.Map
 	last atomic.Uint64

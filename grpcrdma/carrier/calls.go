@@ -33,8 +33,7 @@ var methods = func() (m [3][transports.CallMethods]string) {
 var streamDesc = [...]grpc.StreamDesc{transports.CallStream: {ServerStreams: true, ClientStreams: true},
 	transports.CallOneWay: {ClientStreams: true}}
 
-// DialCalls is Connect for neutral calls. A message may have any length up to
-// Caps.MaxMsg, whatever cfg says.
+// DialCalls is Connect for neutral calls. A message may have any length up to Caps.MaxMsg, whatever cfg says.
 func (c *Carrier) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
 	conn, err := c.connect(ctx, addr, cfg.Secret)
 	if err != nil {
@@ -211,8 +210,7 @@ func (k *streamCaller) End() (int64, error) {
 	case k.oneWay && err == nil:
 		count := k.in.received().AppendTo(nil)
 		if len(count) != countBytes {
-			return 0, &transports.CallError{Code: transports.CallInternal,
-				Text: fmt.Sprintf("a count of %d bytes", len(count))}
+			return 0, &transports.CallError{Code: transports.CallInternal, Text: fmt.Sprintf("a count of %d bytes", len(count))}
 		}
 		return int64(binary.LittleEndian.Uint64(count)), nil
 	case err == io.EOF && !k.oneWay:

@@ -58,8 +58,7 @@ var callService = func() grpc.ServiceDesc {
 	d := grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*transports.CallHandler)(nil)}
 	name := func(mode transports.CallMode, n int) string { return methods[mode][n][len("/"+serviceName+"/"):] }
 	for n := range transports.CallMethods {
-		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name(transports.CallUnary, n),
-			Handler: unary(uint8(n))})
+		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name(transports.CallUnary, n), Handler: unary(uint8(n))})
 		for _, mode := range []transports.CallMode{transports.CallStream, transports.CallOneWay} {
 			d.Streams = append(d.Streams, grpc.StreamDesc{StreamName: name(mode, n), Handler: stream(mode, uint8(n)),
 				ServerStreams: mode == transports.CallStream, ClientStreams: true})

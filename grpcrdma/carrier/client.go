@@ -27,9 +27,8 @@ type Conn interface {
 	Close() error
 }
 
-// Connect makes a connection of its own to a listener of a carrier like this one
-// and returns when it stands. ctx bounds that and does not govern the connection.
-// The cause of a failure is that of the last dial.
+// Connect makes a connection of its own to a listener of a carrier like this one and returns when it stands. ctx bounds
+// that and does not govern the connection. The cause of a failure is that of the last dial.
 func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
 	return c.connect(ctx, addr, nil)
 }
@@ -50,8 +49,8 @@ func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn
 	return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
 }
 
-// dialer dials addr whatever gRPC made of it, and keeps the last error: that of a
-// ClientConn only says that a context ended.
+// dialer dials addr whatever gRPC made of it, and keeps the last error: that of a ClientConn only says that a context
+// ended.
 type dialer struct {
 	dial   func(context.Context) (net.Conn, error)
 	secret []byte // sent first on each new connection; empty: nothing
@@ -110,8 +109,7 @@ func (c *Carrier) connectHTTP2(ctx context.Context, d *dialer) (Conn, error) {
 		case connectivity.Ready:
 			return &httpConn{cc, d}, nil
 		case connectivity.TransientFailure:
-			// A dial that failed once is not tried again for a second: the caller decides, with
-			// its cause.
+			// A dial that failed once is not tried again for a second: the caller decides, with its cause.
 			cc.Close()
 			return nil, d.cause(errors.New("the connection failed"))
 		}
@@ -148,8 +146,7 @@ func (c *Carrier) dialOptions() []grpc.DialOption {
 		opts = append(opts, grpc.WithWriteBufferSize(o.WriteBuffer))
 	}
 	if o.Window > 0 {
-		opts = append(opts, grpc.WithStaticStreamWindowSize(int32(o.Window)),
-			grpc.WithStaticConnWindowSize(int32(o.Window)))
+		opts = append(opts, grpc.WithStaticStreamWindowSize(int32(o.Window)), grpc.WithStaticConnWindowSize(int32(o.Window)))
 	}
 	return opts
 }
@@ -159,8 +156,8 @@ func (c *Carrier) connectFused(ctx context.Context, d *dialer) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A channel connects at its first call, and any answer to one shows that the connection works:
-	// that of a method which no server has does.
+	// A channel connects at its first call, and any answer to one shows that the connection works: that of a method which
+	// no server has does.
 	err = ch.Invoke(ctx, "/rdmaperf.Carrier/Stands", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) == codes.Unimplemented {
 		return ch, nil

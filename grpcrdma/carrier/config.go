@@ -48,8 +48,8 @@ func (f Form) OverRDMA() bool { return f == DropIn || f.Frames() }
 // Frames is true for the forms whose calls are frames of package fused, without HTTP/2.
 func (f Form) Frames() bool { return f == Fused || f == Service }
 
-// Options are what of gRPC's own can be chosen for the forms with HTTP/2, on both
-// sides alike. A zero field is gRPC's default.
+// Options are what of gRPC's own can be chosen for the forms with HTTP/2, on both sides alike. A zero field is gRPC's
+// default.
 type Options struct {
 	Best        bool // the zero fields are those of Best
 	ReadBuffer  int  // bytes read at once; gRPC's default is 32 KiB
@@ -58,11 +58,10 @@ type Options struct {
 	Workers     int  // goroutines of a server that wait for calls; by default each call gets a new one
 }
 
-// Best is what measured best on TCP, over unary calls of 64 bytes and 1 MiB with 1
-// and 8 outstanding, two processes on two CPUs over loopback: against the defaults,
-// the large buffers and windows take some 15 % off 1 MiB with 8 outstanding and
-// change nothing else beyond the spread of the repeats. Buffers of 128 KiB were no
-// gain at any of these points.
+// Best is what measured best on TCP, over unary calls of 64 bytes and 1 MiB with 1 and 8 outstanding, two processes on
+// two CPUs over loopback: against the defaults, the large buffers and windows take some 15 % off 1 MiB with 8
+// outstanding and change nothing else beyond the spread of the repeats. Buffers of 128 KiB were no gain at any of these
+// points.
 func Best() Options {
 	return Options{ReadBuffer: 1 << 20, WriteBuffer: 1 << 20, Window: 64 << 20, Workers: runtime.GOMAXPROCS(0)}
 }
@@ -106,8 +105,7 @@ func (c Config) normal() (Config, error) {
 		}
 	}
 	if o.Window > 0 && o.Window < minWindow {
-		return c, fmt.Errorf("window %d, want %d or more: gRPC takes less for no wish: %w", o.Window, minWindow,
-			ErrConfig)
+		return c, fmt.Errorf("window %d, want %d or more: gRPC takes less for no wish: %w", o.Window, minWindow, ErrConfig)
 	}
 	if o.Best {
 		b := Best()
@@ -122,8 +120,7 @@ func (c Config) normal() (Config, error) {
 // minWindow is HTTP/2's initial window (RFC 9113 §6.9.2).
 const minWindow = 64 << 10
 
-// name is the layer with everything that distinguishes results. net is the
-// configuration in use.
+// name is the layer with everything that distinguishes results. net is the configuration in use.
 func (c *Config) name(net grpcrdma.Config) string {
 	parts := []string{c.Form.String()}
 	if c.Form.OverRDMA() {

@@ -13,13 +13,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
-// A secret protects a server's connections: the dialler sends its hash first, and the server reads
-// nothing before. Both forms of the calls run on byte streams, so that it is the same for all, and
-// costs nothing later.
+// A secret protects a server's connections: the dialler sends its hash first, and the server reads nothing before. Both
+// forms of the calls run on byte streams, so that it is the same for all, and costs nothing later.
 
 const (
-	// gateWait is for the secret of a new connection, and gateRoom how many may be waited for; the
-	// oldest gives way to a new one.
+	// gateWait is for the secret of a new connection, and gateRoom how many may be waited for; the oldest gives way to a
+	// new one.
 	gateWait = 5 * time.Second
 	gateRoom = 64
 )

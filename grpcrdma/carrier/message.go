@@ -9,9 +9,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// message is what neutral calls send and receive: bytes without a schema, so that the
-// figure is that of what carries them. Its codec copies nothing and allocates a header,
-// the same for every form: it is sent from where it lies and received as gRPC holds it.
+// message is what neutral calls send and receive: bytes without a schema, so that the figure is that of what carries
+// them. Its codec copies nothing and allocates a header, the same for every form: it is sent from where it lies and
+// received as gRPC holds it.
 type message struct {
 	mem.NopBufferPool // for Get: nothing is taken from here
 

@@ -21,8 +21,7 @@ type Server interface {
 	Stop()
 }
 
-// maxCalls is how many calls a connection may have under way. gRPC knows no limit
-// by default.
+// maxCalls is how many calls a connection may have under way. gRPC knows no limit by default.
 const maxCalls = 1 << 20
 
 // NewServer makes a server for the connections of Listener.
@@ -56,9 +55,9 @@ func (c *Carrier) fused() fused.Config {
 	return cfg
 }
 
-// Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A unix carrier
-// ignores addr and picks an abstract name ("@…"), which nothing has to remove, and a bufconn
-// carrier a name of this process ("@bufconn-…"). The address to connect to is the listener's.
+// Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A unix carrier ignores addr and picks
+// an abstract name ("@…"), which nothing has to remove, and a bufconn carrier a name of this process ("@bufconn-…").
+// The address to connect to is the listener's.
 func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, error) {
 	switch c.cfg.Form {
 	case TCP:

@@ -36,8 +36,8 @@ func without(a, b []string) []string {
 	return out
 }
 
-// The programs over RDMA are those over TCP but for two lines: the import and the
-// place where the connection comes from.
+// The programs over RDMA are those over TCP but for two lines: the import and the place where the connection comes
+// from.
 func TestDifferenceIsTwoLines(t *testing.T) {
 	for program, gone := range map[string]int{"server": 2, "client": 0} {
 		tcp, rdma := lines(t, "helloworld", program), lines(t, "helloworld", "rdma", program)

@@ -35,8 +35,7 @@ func counted(n *atomic.Int32) *script {
 	return s
 }
 
-// A call of which nothing left this side goes over the next connection, as in grpc-go,
-// without a word to who made it.
+// A call of which nothing left this side goes over the next connection, as in grpc-go, without a word to who made it.
 func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 	var calls atomic.Int32
 	sideBySide(t, program{service: counted(&calls)}, func(t *testing.T, r *running) {
@@ -64,8 +63,8 @@ func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 	})
 }
 
-// A server that ends its connection in order says which call it began last: calls
-// behind that go elsewhere, those before do not, and stats handlers see both attempts.
+// A server that ends its connection in order says which call it began last: calls behind that go elsewhere, those
+// before do not, and stats handlers see both attempts.
 func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -119,8 +118,7 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 	}
 }
 
-// 500 clients that come at once are all served, though the server takes one
-// connection after the other.
+// 500 clients that come at once are all served, though the server takes one connection after the other.
 func TestABurstOfClientsIsServed(t *testing.T) {
 	const clients = 500
 	for _, form := range []string{overTCP, overDropIn, overFused} {

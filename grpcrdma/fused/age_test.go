@@ -15,8 +15,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// Connections that are old give way to new ones under a client that notices nothing;
-// a call that outlives the grace, too, ends.
+// Connections that are old give way to new ones under a client that notices nothing; a call that outlives the grace,
+// too, ends.
 func TestOldConnectionsGiveWay(t *testing.T) {
 	const age, grace = 50 * time.Millisecond, 200 * time.Millisecond
 	p := program{service: &rpctest.Service{},
@@ -29,8 +29,7 @@ func TestOldConnectionsGiveWay(t *testing.T) {
 		})
 		s, err := r.FullDuplexCall(soon(t), grpc.WaitForReady(true))
 		must(t, err)
-		if _, err := s.Recv(); status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled ||
-			err == io.EOF {
+		if _, err := s.Recv(); status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled || err == io.EOF {
 			t.Errorf("the call behind the grace: %v", err)
 		}
 	})

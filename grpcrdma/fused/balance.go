@@ -19,9 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// balanced puts the calls of a channel under a resolver and a load balancing policy of
-// grpc-go, as its ClientConn does with connections of HTTP/2. grpc-go's interfaces for
-// those can be implemented elsewhere by embedding them.
+// balanced puts the calls of a channel under a resolver and a load balancing policy of grpc-go, as its ClientConn does
+// with connections of HTTP/2. grpc-go's interfaces for those can be implemented elsewhere by embedding them.
 type balanced struct {
 	ch      *Channel
 	cfg     Config // of connections
@@ -142,8 +141,8 @@ func (b *balanced) update(s resolver.State) error {
 	return bad
 }
 
-// tell gives the policy what the resolver found, after making another one where the
-// service config names another. It runs in serial.
+// tell gives the policy what the resolver found, after making another one where the service config names another. It
+// runs in serial.
 func (b *balanced) tell(s resolver.State) error {
 	sc := b.config.Load()
 	b.mu.Lock()

@@ -29,8 +29,7 @@ import (
 
 const roundRobin = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 
-// all waits until calls reach n servers and all succeed: those on their way to one
-// that dies do not.
+// all waits until calls reach n servers and all succeed: those on their way to one that dies do not.
 func (f *running) all(t *testing.T, n int) {
 	t.Helper()
 	until(t, fmt.Sprintf("calls that reach %d servers", n), func() bool {
@@ -195,10 +194,8 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 				got, err := f.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("kept")}},
 					grpc.Header(&header), grpc.Trailer(&trailer),
 					grpc.OnFinish(func(error) { finished.Add(1) }))
-				if status.Code(err) != c.want || err == nil && string(got.Payload.Body) != "kept" ||
-					svc.tries.Load() != c.tries {
-					t.Errorf("unary: %v, %v behind %d tries, want %v behind %d", got, err, svc.tries.Load(), c.want,
-						c.tries)
+				if status.Code(err) != c.want || err == nil && string(got.Payload.Body) != "kept" || svc.tries.Load() != c.tries {
+					t.Errorf("unary: %v, %v behind %d tries, want %v behind %d", got, err, svc.tries.Load(), c.want, c.tries)
 				}
 				if n := finished.Load(); n != 1 {
 					t.Errorf("OnFinish ran %d times", n)
@@ -235,8 +232,7 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 					err = nil
 				}
 				if status.Code(err) != c.want || svc.tries.Load() != c.tries || err == nil && n != 3 {
-					t.Errorf("stream: %d messages, %v behind %d tries, want %v behind %d", n, err, svc.tries.Load(),
-						c.want, c.tries)
+					t.Errorf("stream: %d messages, %v behind %d tries, want %v behind %d", n, err, svc.tries.Load(), c.want, c.tries)
 				}
 			})
 		})

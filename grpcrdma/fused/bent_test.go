@@ -12,8 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// What thousands of bent sessions leave behind is nothing: the goroutines of before, and a
-// heap that the collector brings back, however they bend and end.
+// What thousands of bent sessions leave behind is nothing: the goroutines of before, and a heap that the collector
+// brings back, however they bend and end.
 func TestBentSessionsLeaveNothing(t *testing.T) {
 	const sessions = 1500
 	l, dial, kill := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
@@ -28,8 +28,7 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 			if time.Now().After(end) {
 				var b bytes.Buffer
 				pprof.Lookup("goroutine").WriteTo(&b, 1)
-				t.Fatalf("%s: %d goroutines, %d before (seed %d)\n%s", what, runtime.NumGoroutine(), was, seed,
-					b.String())
+				t.Fatalf("%s: %d goroutines, %d before (seed %d)\n%s", what, runtime.NumGoroutine(), was, seed, b.String())
 			}
 		}
 	}
@@ -61,8 +60,8 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 	if now > bytesBefore+4<<20 {
 		t.Errorf("heap of %d KiB, %d before (seed %d)", now>>10, bytesBefore>>10, seed)
 	}
-	// Who stops in the middle of a greeting and stays costs a goroutine until the connection
-	// timeout, by default 10 s: that is what is left seconds after an attack.
+	// Who stops in the middle of a greeting and stays costs a goroutine until the connection timeout, by default 10 s:
+	// that is what is left seconds after an attack.
 	const stuckPeers = 15
 	for range stuckPeers {
 		c, err := dial(ctx)

@@ -201,8 +201,7 @@ func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
 	return i, err
 }
 
-// apply is what a service config says where the options of a call do not; of sizes the
-// lesser holds.
+// apply is what a service config says where the options of a call do not; of sizes the lesser holds.
 func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
 	if mc.waitForReady != nil && !slices.ContainsFunc(opts, func(o grpc.CallOption) bool {
 		_, ok := o.(grpc.FailFastCallOption)

@@ -31,8 +31,7 @@ func (c *Channel) chainUnary(i int) grpc.UnaryInvoker {
 	if i == len(c.cfg.UnaryClient) {
 		return c.invoke
 	}
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
-		opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, opts ...grpc.CallOption) error {
 		return c.cfg.UnaryClient[i](ctx, method, req, reply, cc, c.chainUnary(i+1), opts...)
 	}
 }
@@ -62,12 +61,12 @@ func (cs *clientStream) unary(args, reply any) error {
 	}
 }
 
-// maxAgain bounds the connections that a call is tried on, where each was lost before
-// the call left this side. Arbitrary: who loses that many in a row has another trouble.
+// maxAgain bounds the connections that a call is tried on, where each was lost before the call left this side.
+// Arbitrary: who loses that many in a row has another trouble.
 const maxAgain = 5
 
-// again prepares the call for another connection, if the peer of the last one cannot
-// know of it: gRPC's transparent retry.
+// again prepares the call for another connection, if the peer of the last one cannot know of it: gRPC's transparent
+// retry.
 func (cs *clientStream) again(err error) bool {
 	if cs.st == nil || !cs.st.unknownToPeer() || cs.s.takesCalls() || cs.tries >= maxAgain || cs.ctx.Err() != nil {
 		return false
@@ -152,8 +151,7 @@ type clientStream struct {
 
 var _ grpc.ClientStream = (*clientStream)(nil)
 
-// open prepares a call on a connection, with what a service config says of it.
-// Nothing is sent yet.
+// open prepares a call on a connection, with what a service config says of it. Nothing is sent yet.
 func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig,
 	opts []grpc.CallOption) (*clientStream, error) {
 	info, err := c.cfg.callInfo(opts)
@@ -288,8 +286,8 @@ func (cs *clientStream) outgoing() (metadata.MD, error) {
 	return md, nil
 }
 
-// credsError is the outcome of a call whose credentials failed. Codes that only a
-// server may answer are not theirs (gRFC A54).
+// credsError is the outcome of a call whose credentials failed. Codes that only a server may answer are not theirs
+// (gRFC A54).
 func credsError(err error) error {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -306,8 +304,7 @@ func (cs *clientStream) authority() string {
 	return cs.ch.cfg.authority(cs.s.conn)
 }
 
-// begin starts a streaming call: the server learns of it at once, and of the end
-// of its context.
+// begin starts a streaming call: the server learns of it at once, and of the end of its context.
 func (cs *clientStream) begin() error {
 	for {
 		cs.sendMu.Lock()
@@ -326,8 +323,8 @@ func (cs *clientStream) begin() error {
 		}
 	}
 	cs.ctx, cs.cancel = context.WithCancel(peer.NewContext(cs.ctx, cs.s.peer()))
-	// Whoever uses the stream finds the end of the context by itself; this is for
-	// the server, should nobody use it any more.
+	// Whoever uses the stream finds the end of the context by itself; this is for the server, should nobody use it any
+	// more.
 	cs.watchMu.Lock()
 	cs.unwatch = context.AfterFunc(cs.ctx, func() { cs.finish(cs.ctx.Err()) })
 	cs.watchMu.Unlock()
@@ -386,8 +383,7 @@ func (cs *clientStream) tellHeader() {
 	wire, packer := cs.st.headerWire, cs.st.packer
 	cs.st.mu.Unlock()
 	if has {
-		cs.ch.obs.tell(cs.ctx, &stats.InHeader{Client: true, WireLength: wire, Compression: packer,
-			Header: cs.header()})
+		cs.ch.obs.tell(cs.ctx, &stats.InHeader{Client: true, WireLength: wire, Compression: packer, Header: cs.header()})
 	}
 }
 

@@ -7,9 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// send sends a message, behind the open block if that is still due, and with last
-// the end of this side's stream. io.EOF when the server ended the call: its status
-// has the reason. bad tells that it is the message that cannot be sent.
+// send sends a message, behind the open block if that is still due, and with last the end of this side's stream. io.EOF
+// when the server ended the call: its status has the reason. bad tells that it is the message that cannot be sent.
 func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 	p, err := cs.pack.marshal(m)
 	if err != nil {
@@ -44,9 +43,9 @@ func (cs *clientStream) sendParcel(m any, p *parcel, last bool) (err error) {
 	return err
 }
 
-// SendMsg sends a message. When the call is over, whatever ended it, RecvMsg has
-// the reason: SendMsg gives io.EOF, and nil where the method takes one message only,
-// as generated code expects (grpc.ClientStream). Other errors are of the message.
+// SendMsg sends a message. When the call is over, whatever ended it, RecvMsg has the reason: SendMsg gives io.EOF, and
+// nil where the method takes one message only, as generated code expects (grpc.ClientStream). Other errors are of the
+// message.
 func (cs *clientStream) SendMsg(m any) error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
@@ -137,8 +136,7 @@ func (cs *clientStream) takeOnly(m any) error {
 		// The end most often came with the message.
 		if _, err = cs.st.receive(cs.ctx); err == nil {
 			err = status.Error(codes.Internal,
-				"fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another "+
-					"message")
+				"fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")
 		} else if err == io.EOF {
 			err = cs.outcome()
 		}

@@ -19,14 +19,12 @@ import (
 //	landed  key 4
 //	data    the rest
 //
-// One frame can therefore be a whole request or a whole response. Where blocks are
-// longer than a frame, all but the end of that payload comes in kindMore frames right
-// before it, as HTTP/2 has its continuations.
+// One frame can therefore be a whole request or a whole response. Where blocks are longer than a frame, all but the end
+// of that payload comes in kindMore frames right before it, as HTTP/2 has its continuations.
 const (
 	headerLen  = 12
 	maxPayload = 64 << 10
-	// maxBlocks is the length of open, header and trailer together up to which they share
-	// a frame with data.
+	// maxBlocks is the length of open, header and trailer together up to which they share a frame with data.
 	maxBlocks = 48 << 10
 	// defaultBlocks is what gRPC takes of a header list.
 	defaultBlocks = 16 << 20

@@ -162,8 +162,7 @@ func TestOverTLS(t *testing.T) {
 			r := serve(t, a.network, l, secured, kill, Config{}, Config{})
 			runAll(t, r.Target)
 			var from peer.Peer
-			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from),
-				grpc.PerRPCCredentials(token{secure: true}))
+			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
 			must(t, err)
 			if info, ok := from.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.PeerCertificates) != 1 {
 				t.Errorf("%+v", from.AuthInfo)
@@ -227,8 +226,8 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// The server learns nothing of a call that ended before anything of it was sent: it
-// would take that for a breach of the protocol.
+// The server learns nothing of a call that ended before anything of it was sent: it would take that for a breach of the
+// protocol.
 func TestCallsNeverSentAreNeverReset(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	for range 3 {

@@ -115,9 +115,8 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 		"data without its flag":        join(goodHello, raw(kindStream, fEnd, 1, 1, 2, 3)),
 		"shorter than its data": join(goodHello, raw(kindStream, fOpen|fData|fFirst, 1,
 			opening(stuck, 1, make([]byte, 5))...)),
-		"the same stream again": join(goodHello, open, open),
-		"header from a client": join(goodHello, open, raw(kindStream, fHeader, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-			0, 0)),
+		"the same stream again":       join(goodHello, open, open),
+		"header from a client":        join(goodHello, open, raw(kindStream, fHeader, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
 		"trailer from a client":       join(goodHello, open, raw(kindStream, fTrailer|fEnd, 1, 0, 0, 0, 0)),
 		"message longer than it said": join(goodHello, open, raw(kindStream, fData, 1, make([]byte, 6)...)),
 		"message inside another":      join(goodHello, open, raw(kindStream, fData|fFirst, 1, 0, 0, 0, 0)),
@@ -138,14 +137,13 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// A peer that announces large messages on every stream it may open, and sends next
-// to nothing of them, gets next to no memory.
+// A peer that announces large messages on every stream it may open, and sends next to nothing of them, gets next to no
+// memory.
 func TestPromisesTakeNoMemory(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	out := goodHello
 	for id := range uint32(defaultStreams) {
-		out = append(out, raw(kindStream, fOpen|fData|fFirst, id+1,
-			opening(stuck, defaultMaxRecv, make([]byte, 5))...)...)
+		out = append(out, raw(kindStream, fOpen|fData|fFirst, id+1, opening(stuck, defaultMaxRecv, make([]byte, 5))...)...)
 	}
 	out = append(out, raw(numKinds, 0, 0)...) // who is cut off by this has been read up to it
 	var before, after runtime.MemStats

@@ -60,8 +60,8 @@ func (authorizer) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCa
 
 const whoIs = "server.test by 1 chains at PrivacyAndIntegrity"
 
-// sameIdentity: a handler sees the client's certificate in every kind of call, and
-// still does when the connection is another one.
+// sameIdentity: a handler sees the client's certificate in every kind of call, and still does when the connection is
+// another one.
 func sameIdentity(t *testing.T, r *running) {
 	for _, when := range []string{"first connection", "after a reconnect"} {
 		var from peer.Peer
@@ -96,8 +96,7 @@ func TestClientCertificatesReachHandlers(t *testing.T) {
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
 		ClientCAs: pool}
 	client := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: rpctest.ServerName}
-	p := program{service: authorizer{}, serverCreds: credentials.NewTLS(server),
-		clientCreds: credentials.NewTLS(client)}
+	p := program{service: authorizer{}, serverCreds: credentials.NewTLS(server), clientCreds: credentials.NewTLS(client)}
 	sideBySide(t, p, sameIdentity)
 	t.Run("connections that bring their TLS", func(t *testing.T) {
 		p := program{service: authorizer{},
@@ -116,8 +115,8 @@ func TestClientCertificatesReachHandlers(t *testing.T) {
 	})
 }
 
-// A peer that connects and says nothing is gone with the connection timeout, whether
-// credentials or hellos are what it has still to send, and GracefulStop does not wait for it.
+// A peer that connects and says nothing is gone with the connection timeout, whether credentials or hellos are what it
+// has still to send, and GracefulStop does not wait for it.
 func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 	cert, _ := certificate(t)
 	for _, c := range []struct {

@@ -10,16 +10,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
-// Frames are read into a buffer and handled there. Data that continues a message of
-// which much is still to come goes from the connection into the message: a copy
-// less of everything large.
+// Frames are read into a buffer and handled there. Data that continues a message of which much is still to come goes
+// from the connection into the message: a copy less of everything large.
 
-// bulkMin is the data of a frame from which that pays. Arbitrary: what is shorter
-// is most often in the buffer already.
+// bulkMin is the data of a frame from which that pays. Arbitrary: what is shorter is most often in the buffer already.
 const bulkMin = 8 << 10
 
-// inbound is the connection as the buffer reads it: all there is, but behind bulk data
-// a header only, so that the next data is still in the connection.
+// inbound is the connection as the buffer reads it: all there is, but behind bulk data a header only, so that the next
+// data is still in the connection.
 type inbound struct {
 	conn   net.Conn
 	behind bool
@@ -32,16 +30,14 @@ func (i *inbound) Read(p []byte) (int, error) {
 	return i.conn.Read(p)
 }
 
-// bulk is the data of a frame that is being read into its message. A read that
-// timed out goes on there.
+// bulk is the data of a frame that is being read into its message. A read that timed out goes on there.
 type bulk struct {
 	frame frame
 	to    *message
 	left  int
 }
 
-// read takes the next frame and gives it to handle. An error that is no timeout
-// ended the session.
+// read takes the next frame and gives it to handle. An error that is no timeout ended the session.
 func (s *session) read(handle func(*frame) error) (fails error) {
 	defer onepeer.Recover(func(fault error) { s.fail(fault); fails = fault })
 	if s.bulk.to != nil {
@@ -86,8 +82,8 @@ func (s *session) read(handle func(*frame) error) (fails error) {
 	return nil
 }
 
-// collect joins the payloads of kindMore frames and of the stream frame behind them,
-// which is what it gives when it has come. Memory is taken as bytes come.
+// collect joins the payloads of kindMore frames and of the stream frame behind them, which is what it gives when it has
+// come. Memory is taken as bytes come.
 func (s *session) collect(b []byte) (whole []byte, done bool, err error) {
 	id := binary.LittleEndian.Uint32(b[8:])
 	switch k := kind(b[4]); {
@@ -109,9 +105,8 @@ func (s *session) collect(b []byte) (whole []byte, done bool, err error) {
 	return whole, true, nil
 }
 
-// beginBulk tries to let the payload of n bytes behind header h go straight into its
-// message. On any doubt it declines: the frame is then collected whole, and the
-// same checks name the fault.
+// beginBulk tries to let the payload of n bytes behind header h go straight into its message. On any doubt it declines:
+// the frame is then collected whole, and the same checks name the fault.
 func (s *session) beginBulk(h []byte, n int) bool {
 	f, err := parseFrame(h[:headerLen])
 	if err != nil || s.more != nil || f.kind != kindStream || f.flags&^fPacked != fData {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// frameOf is a stream frame with data; total is the message's length, 0 for data
-// that continues one.
+// frameOf is a stream frame with data; total is the message's length, 0 for data that continues one.
 func frameOf(fl flags, total int, data []byte) []byte {
 	var b []byte
 	if fl&fFirst != 0 {
@@ -18,8 +17,8 @@ func frameOf(fl flags, total int, data []byte) []byte {
 	return raw(kindStream, fl, 1, append(b, data...)...)
 }
 
-// A message arrives whole however its frames are cut, also when reads time out in
-// the middle of data that is read into its place.
+// A message arrives whole however its frames are cut, also when reads time out in the middle of data that is read into
+// its place.
 func TestBulkDataArrivesInItsPlace(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
@@ -82,8 +81,7 @@ func (st *stream) find() *message {
 	return st.queue[0]
 }
 
-// Data beyond its message, its window or its stream is a breach also where it would
-// be read into its place.
+// Data beyond its message, its window or its stream is a breach also where it would be read into its place.
 func TestBulkDataKeepsTheRules(t *testing.T) {
 	big := make([]byte, 2*bulkMin)
 	for name, c := range map[string]struct {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// A reader that finds nothing but one whole unary request runs its handler
-// itself: waking another thread for it takes longer than most handlers do. While
-// it does, nobody reads, so a handler that takes long loses the role of the
-// reader to another goroutine, and its method is not run by readers for a while.
+// A reader that finds nothing but one whole unary request runs its handler itself: waking another thread for it takes
+// longer than most handlers do. While it does, nobody reads, so a handler that takes long loses the role of the reader
+// to another goroutine, and its method is not run by readers for a while.
 type inline struct {
 	ss    *serverSession
 	next  *serverStream // the reader's: the call to run behind the frame at hand
@@ -20,20 +19,17 @@ type inline struct {
 }
 
 const (
-	// quickTime is what a handler may take to count as quick: about what handing it
-	// to another thread costs.
+	// quickTime is what a handler may take to count as quick: about what handing it to another thread costs.
 	quickTime = 30 * time.Microsecond
-	// byteTime is what a handler may take longer for each byte of its request: about
-	// what the byte took to arrive, so that the reader is away as long as it was busy.
+	// byteTime is what a handler may take longer for each byte of its request: about what the byte took to arrive, so that
+	// the reader is away as long as it was busy.
 	byteTime = time.Nanosecond
-	// strikes is how many handlers of a method in a row must have been slow: a
-	// single one may have been interrupted.
+	// strikes is how many handlers of a method in a row must have been slow: a single one may have been interrupted.
 	strikes = 4
-	// slowCalls is how many calls of a method that was not quick get a goroutine
-	// before it is tried again. Arbitrary.
+	// slowCalls is how many calls of a method that was not quick get a goroutine before it is tried again. Arbitrary.
 	slowCalls = 500
-	// lookEvery is how often handlers that readers run are looked after: a handler
-	// that blocks holds up its connection for at most twice that, once in slowCalls.
+	// lookEvery is how often handlers that readers run are looked after: a handler that blocks holds up its connection for
+	// at most twice that, once in slowCalls.
 	lookEvery = 2 * time.Millisecond
 )
 
@@ -113,8 +109,8 @@ func (i *inline) run(call *serverStream) bool {
 	return true
 }
 
-// giveUp hands the role of the reader to another goroutine, if the handler of st
-// has it: it is about to wait for what only a reader brings.
+// giveUp hands the role of the reader to another goroutine, if the handler of st has it: it is about to wait for what
+// only a reader brings.
 func (i *inline) giveUp(st *stream) {
 	turn := st.turn
 	if st.turn = 0; turn != 0 && i.turns.CompareAndSwap(turn, turn+1) {
@@ -122,8 +118,8 @@ func (i *inline) giveUp(st *stream) {
 	}
 }
 
-// poll gives the role of a reader whose handler lasts from one look to the next
-// to another goroutine, which the session joins by readDone. Where no handler runs it ends the looking until the next.
+// poll gives the role of a reader whose handler lasts from one look to the next to another goroutine, which the session
+// joins by readDone. Where no handler runs it ends the looking until the next.
 func (i *inline) poll() {
 	now := i.turns.Load()
 	if now%2 == 1 && now != i.last {

@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// Keepalive is grpc-go's (gRFC A8, A9): a side that has heard nothing for PingTime asks
-// the other whether it lives, and gives the connection up without an answer; a server
-// ends connections that have had no call for long.
+// Keepalive is grpc-go's (gRFC A8, A9): a side that has heard nothing for PingTime asks the other whether it lives, and
+// gives the connection up without an answer; a server ends connections that have had no call for long.
 
 const (
 	// defaultPingLimit is gRPC's.
 	defaultPingLimit = 20 * time.Second
-	// silentLooks is how often a side looks within PingTime whether something came: a
-	// clock for each frame would cost more. Arbitrary: silence counts a fourth too long at most.
+	// silentLooks is how often a side looks within PingTime whether something came: a clock for each frame would cost
+	// more. Arbitrary: silence counts a fourth too long at most.
 	silentLooks = 4
-	// answerLooks is how often it looks for the answer within PingTimeout, and how often a
-	// client without calls, which nobody reads for, looks for questions. Arbitrary.
+	// answerLooks is how often it looks for the answer within PingTimeout, and how often a client without calls, which
+	// nobody reads for, looks for questions. Arbitrary.
 	answerLooks = 20
 )
 
-// ping asks the peer whenever it is silent, while wanted, until over is closed or the
-// session ends. rouse is called when an answer is waited for.
+// ping asks the peer whenever it is silent, while wanted, until over is closed or the session ends. rouse is called
+// when an answer is waited for.
 func (s *session) ping(over <-chan struct{}, wanted func() bool, rouse func()) {
 	t := time.NewTimer(0)
 	defer t.Stop()

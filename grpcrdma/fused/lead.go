@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// clientSession is a client's connection. It has no goroutine that reads: the
-// caller that waits reads, so that an answer needs no hand-over. Of several
-// waiting callers one leads, reads for all, and hands the role on when its own
+// clientSession is a client's connection. It has no goroutine that reads: the caller that waits reads, so that an
+// answer needs no hand-over. Of several waiting callers one leads, reads for all, and hands the role on when its own
 // event came. While nobody waits, the background reader reads for the streams that are open.
 type clientSession struct {
 	*session
@@ -29,9 +28,8 @@ type clientSession struct {
 		followers []*waiter
 	}
 
-	// An end of the leader's context interrupts its read by the read deadline;
-	// turn tells a late interrupt that its leader is gone. The end of a call that
-	// watches its context interrupts the leader by its stream.
+	// An end of the leader's context interrupts its read by the read deadline; turn tells a late interrupt that its leader
+	// is gone. The end of a call that watches its context interrupts the leader by its stream.
 	interrupt struct {
 		sync.Mutex
 		turn   uint64
@@ -53,9 +51,9 @@ type clientSession struct {
 	drained  sync.Once
 }
 
-// backgroundEvery is how often the background reader looks whether open streams are read for, and
-// how long it reads then. Arbitrary: it bounds how long an abandoned stream can
-// hold up the server, and costs nothing while no stream is open.
+// backgroundEvery is how often the background reader looks whether open streams are read for, and how long it reads
+// then. Arbitrary: it bounds how long an abandoned stream can hold up the server, and costs nothing while no stream is
+// open.
 const backgroundEvery = 10 * time.Millisecond
 
 // past is a read deadline that has passed.
@@ -170,8 +168,8 @@ func (c *clientSession) handle(f *frame) error {
 	return fmt.Errorf("%w: kind %d from a server", errFrame, f.kind)
 }
 
-// goAway: the server takes no more calls here. With a number it is about to end the
-// connection, and knows of no call behind that one.
+// goAway: the server takes no more calls here. With a number it is about to end the connection, and knows of no call
+// behind that one.
 func (c *clientSession) goAway(f *frame) error {
 	c.drained.Do(func() { close(c.draining) })
 	if len(f.data) == 0 {
@@ -212,8 +210,8 @@ func (c *clientSession) forget(st *stream) {
 	}
 }
 
-// abandon gives a stream up: what still comes is dropped, and the background reader tells
-// the server. The stream's place is free when the server has ended it.
+// abandon gives a stream up: what still comes is dropped, and the background reader tells the server. The stream's
+// place is free when the server has ended it.
 func (c *clientSession) abandon(st *stream) {
 	st.mu.Lock()
 	over := st.ended || st.dropped
@@ -301,9 +299,8 @@ func (c *clientSession) handOn() {
 	}
 }
 
-// readUntil reads frames until the event came, the context ended, or the
-// connection did, which ends all waits. Without a stream it is the background reader's, and
-// ends when a caller waits, too.
+// readUntil reads frames until the event came, the context ended, or the connection did, which ends all waits. Without
+// a stream it is the background reader's, and ends when a caller waits, too.
 func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 	switch {
 	case ctx.Done() == nil:
@@ -351,8 +348,7 @@ func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 	}
 }
 
-// interruptLeader ends the read of a leader whose stream has failed, if it is the
-// stream's end that interrupts it.
+// interruptLeader ends the read of a leader whose stream has failed, if it is the stream's end that interrupts it.
 func (c *clientSession) interruptLeader(st *stream) {
 	c.interrupt.Lock()
 	defer c.interrupt.Unlock()
@@ -368,9 +364,9 @@ func (c *clientSession) wanted() bool {
 	return len(c.lead.followers) > 0
 }
 
-// backgroundReader sends resets and answers to pings, and reads now and then while streams are open that nobody
-// waits on: a server that writes to an abandoned stream would else be held up by
-// the full ring, and with it everything else on the connection.
+// backgroundReader sends resets and answers to pings, and reads now and then while streams are open that nobody waits
+// on: a server that writes to an abandoned stream would else be held up by the full ring, and with it everything else
+// on the connection.
 func (c *clientSession) backgroundReader() {
 	defer close(c.tendDone)
 	tick := time.NewTimer(time.Hour)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// gRPC's rules for metadata hold here, too, though these frames could carry anything: a
-// program that passes here passes over HTTP/2 (PROTOCOL-HTTP2.md of grpc, "Custom-Metadata").
+// gRPC's rules for metadata hold here, too, though these frames could carry anything: a program that passes here passes
+// over HTTP/2 (PROTOCOL-HTTP2.md of grpc, "Custom-Metadata").
 
 // reserved keys are the protocol's own: what an application puts there is left out.
 func reserved(key string) bool {

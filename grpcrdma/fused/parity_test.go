@@ -335,8 +335,7 @@ func TestUnknownServices(t *testing.T) {
 	})
 }
 
-// A call that waits for a server that is not there says at its deadline what was in
-// the way.
+// A call that waits for a server that is not there says at its deadline what was in the way.
 func TestTheDeadlineOfAWaitNamesTheCause(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -484,8 +483,7 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 					r := p.run(t, form)
 					r.EmptyCall(soon(t), &pb.Empty{})
 					// grpc-go may have connected before
-					if got := client.take(t); r.form == overFused && !strings.Contains(got,
-						"Begin DelayedPickComplete OutHeader") {
+					if got := client.take(t); r.form == overFused && !strings.Contains(got, "Begin DelayedPickComplete OutHeader") {
 						t.Errorf("the first call: %s", got)
 					}
 					server.take(t)
@@ -510,8 +508,7 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 						e.mu.Unlock()
 					}
 					if client.in != server.out || client.out != server.in || c.want == codes.OK && client.in == 0 {
-						t.Errorf("the client has %d of %d bytes, the server %d of %d", client.in, server.out, server.in,
-							client.out)
+						t.Errorf("the client has %d of %d bytes, the server %d of %d", client.in, server.out, server.in, client.out)
 					}
 					r.stop[0]()
 					until(t, "ConnEnd", func() bool {
@@ -525,8 +522,7 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 	}
 }
 
-// What grpc-go keeps to itself fails with an error, and the call goes on: it is never
-// ignored in silence.
+// What grpc-go keeps to itself fails with an error, and the call goes on: it is never ignored in silence.
 func TestCompressorsOfTheServerAreRefused(t *testing.T) {
 	type seen struct {
 		set, list error

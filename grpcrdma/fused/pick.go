@@ -12,8 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// methodConfig waits for the resolver's first word and gives what the service config
-// says of a method; nil for nothing.
+// methodConfig waits for the resolver's first word and gives what the service config says of a method; nil for nothing.
 func (b *balanced) methodConfig(ctx context.Context, method string) (*methodConfig, *throttle, error) {
 	b.wake()
 	select {
@@ -34,8 +33,7 @@ func (b *balanced) methodConfig(ctx context.Context, method string) (*methodConf
 	return sc.method(method), sc.throttle, nil
 }
 
-// pick gives a call the connection that the policy chooses. waited tells that there
-// was no choice at first.
+// pick gives a call the connection that the policy chooses. waited tells that there was no choice at first.
 func (b *balanced) pick(cs *clientStream) (waited bool, err error) {
 	var last error
 	for {

@@ -6,9 +6,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// messagePool keeps the memory of long messages. gRPC's own pool clears what it
-// gives out; a message is filled before anybody sees it, and clearing a megabyte
-// takes a tenth of the time that moving it does.
+// messagePool keeps the memory of long messages. gRPC's own pool clears what it gives out; a message is filled before
+// anybody sees it, and clearing a megabyte takes a tenth of the time that moving it does.
 type messagePool struct {
 	classes [poolClasses + 1]sync.Pool
 }

@@ -2,8 +2,7 @@ package fused
 
 import "testing"
 
-// A message of any length gets memory of that length, and the memory comes back to
-// where it can serve again.
+// A message of any length gets memory of that length, and the memory comes back to where it can serve again.
 func TestPoolOfLongMessages(t *testing.T) {
 	for _, n := range []int{0, 1, 64, poolStep, poolStep + 1, 2 * poolStep, 1 << 20, 1<<20 + 13, defaultMaxRecv,
 		defaultMaxRecv + 1, 9 << 20} {

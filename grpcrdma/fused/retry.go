@@ -65,9 +65,9 @@ func (c *Channel) openConfigured(ctx context.Context, desc *grpc.StreamDesc, met
 	return cs, r, th, err
 }
 
-// retryCall is a call that a service config lets be made again (gRFC A6): what was
-// sent is kept until the call is committed to an attempt, which it is when a header or
-// a message has come, when that is too much to keep, or when no attempt is left.
+// retryCall is a call that a service config lets be made again (gRFC A6): what was sent is kept until the call is
+// committed to an attempt, which it is when a header or a message has come, when that is too much to keep, or when no
+// attempt is left.
 type retryCall struct {
 	ctx  context.Context
 	stop func() // frees the timeout
@@ -124,8 +124,8 @@ func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.Strea
 	}
 }
 
-// attempt makes a new attempt and lets it do what was done. The caller holds mu. What
-// stands in the way of an attempt that has begun, its user learns.
+// attempt makes a new attempt and lets it do what was done. The caller holds mu. What stands in the way of an attempt
+// that has begun, its user learns.
 func (r *retryCall) attempt() error {
 	cs, err := r.open(r.ctx)
 	if err != nil {
@@ -148,8 +148,8 @@ func (r *retryCall) attempt() error {
 	return nil
 }
 
-// do lets the attempt of the moment do op, and others if that fails. keep says how
-// many bytes op keeps to be done again, less than 0 that success commits the call.
+// do lets the attempt of the moment do op, and others if that fails. keep says how many bytes op keeps to be done
+// again, less than 0 that success commits the call.
 func (r *retryCall) do(op func(*clientStream) error, keep int) error {
 	r.mu.Lock()
 	for {
@@ -208,8 +208,8 @@ func (r *retryCall) do(op func(*clientStream) error, keep int) error {
 // commit forgets what was kept. The caller holds mu.
 func (r *retryCall) commit() { r.committed, r.ops, r.kept = true, nil, 0 }
 
-// again waits until the next attempt is due behind a, which failed with err; a is nil
-// if it got no connection. It gives err if there is to be none. The caller holds mu.
+// again waits until the next attempt is due behind a, which failed with err; a is nil if it got no connection. It gives
+// err if there is to be none. The caller holds mu.
 func (r *retryCall) again(a *clientStream, err error) error {
 	if r.committed {
 		return err

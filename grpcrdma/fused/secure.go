@@ -28,8 +28,7 @@ func greetingEnds(ctx context.Context, limit time.Duration) time.Time {
 	return deadline
 }
 
-// secure lets the connection prove who its peer is, until deadline, before anything
-// of this protocol travels.
+// secure lets the connection prove who its peer is, until deadline, before anything of this protocol travels.
 func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -83,8 +82,7 @@ func (c *Config) agent() string {
 	return c.UserAgent + " " + own
 }
 
-// authority is whom a client means to call: Config.Authority, the name in Creds, or
-// the address that answered.
+// authority is whom a client means to call: Config.Authority, the name in Creds, or the address that answered.
 func (c *Config) authority(conn net.Conn) string {
 	switch {
 	case c.Authority != "":

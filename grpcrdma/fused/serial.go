@@ -2,8 +2,8 @@ package fused
 
 import "sync"
 
-// serial runs functions one after the other, in the order they were given, in a
-// goroutine that ends when there is nothing to do. The zero value is ready.
+// serial runs functions one after the other, in the order they were given, in a goroutine that ends when there is
+// nothing to do. The zero value is ready.
 type serial struct {
 	mu     sync.Mutex
 	queue  []func() // the first one runs

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Server serves registered services to Channels: a grpc.ServiceRegistrar for
-// generated code. Safe for concurrent use once it serves.
+// Server serves registered services to Channels: a grpc.ServiceRegistrar for generated code. Safe for concurrent use
+// once it serves.
 type Server struct {
 	cfg Config
 	obs observers
@@ -47,8 +47,7 @@ func NewServer(cfg Config) (*Server, error) {
 		listeners: map[net.Listener]struct{}{}, sessions: map[*serverSession]struct{}{}}, nil
 }
 
-// RegisterService registers an implementation, before Serve. As in gRPC, a
-// mistake here is the program's and panics.
+// RegisterService registers an implementation, before Serve. As in gRPC, a mistake here is the program's and panics.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if impl != nil {
 		want := reflect.TypeOf(desc.HandlerType).Elem()
@@ -104,8 +103,7 @@ func (s *Server) find(method string) (sv *service, name string) {
 	return s.services[full[:i]], full[i+1:]
 }
 
-// Serve takes connections from l, which it closes, until Stop or GracefulStop
-// (nil), or until Accept fails.
+// Serve takes connections from l, which it closes, until Stop or GracefulStop (nil), or until Accept fails.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -159,8 +157,7 @@ func (s *Server) halt() []*serverSession {
 	return slices.Collect(maps.Keys(s.sessions))
 }
 
-// Stop ends everything: calls in progress are canceled. It returns when their
-// handlers have. Idempotent.
+// Stop ends everything: calls in progress are canceled. It returns when their handlers have. Idempotent.
 func (s *Server) Stop() {
 	for _, ss := range s.halt() {
 		ss.fail(net.ErrClosed)
@@ -168,8 +165,7 @@ func (s *Server) Stop() {
 	s.wg.Wait()
 }
 
-// GracefulStop takes no more calls, and ends when ctx does or the calls in
-// progress have ended by themselves.
+// GracefulStop takes no more calls, and ends when ctx does or the calls in progress have ended by themselves.
 func (s *Server) GracefulStop(ctx context.Context) {
 	all := s.halt()
 	stop := context.AfterFunc(ctx, func() {

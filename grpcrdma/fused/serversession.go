@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// serverSession is a server's connection. One goroutine reads, and runs what is
-// quick itself (inline.go); every other call has its own.
+// serverSession is a server's connection. One goroutine reads, and runs what is quick itself (inline.go); every other
+// call has its own.
 type serverSession struct {
 	*session
 	srv    *Server
@@ -47,8 +47,8 @@ func newServerSession(s *Server, conn net.Conn) *serverSession {
 	return ss
 }
 
-// run serves the connection until it ends, and joins its handlers. What the peer
-// proves about itself is known before anybody learns of it.
+// run serves the connection until it ends, and joins its handlers. What the peer proves about itself is known before
+// anybody learns of it.
 func (ss *serverSession) run() {
 	defer ss.srv.forget(ss)
 	defer ss.cancel()
@@ -80,8 +80,8 @@ func (ss *serverSession) run() {
 	}
 }
 
-// awaitEvent waits for an event of a stream, which a reader brings: a handler that
-// is run by one gives the role up first.
+// awaitEvent waits for an event of a stream, which a reader brings: a handler that is run by one gives the role up
+// first.
 func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
 	if st.ready(ev) {
 		return nil
@@ -98,8 +98,8 @@ func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) e
 	return nil
 }
 
-// handle is the reader's half of the protocol. It writes nothing: a reader that
-// waits for its peer to read could wait for ever.
+// handle is the reader's half of the protocol. It writes nothing: a reader that waits for its peer to read could wait
+// for ever.
 func (ss *serverSession) handle(f *frame) error {
 	if f.has(fHeader | fTrailer) {
 		return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
@@ -216,9 +216,8 @@ func (ss *serverSession) begin(f *frame) error {
 	return nil
 }
 
-// startHeld starts the handler of a call whose request is whole, or given up, if
-// that waited. The reader runs it where nobody else waits for the reader: the
-// request was long, and so may be the work on it.
+// startHeld starts the handler of a call whose request is whole, or given up, if that waited. The reader runs it where
+// nobody else waits for the reader: the request was long, and so may be the work on it.
 func (ss *serverSession) startHeld(id uint32) {
 	ss.callsMu.Lock()
 	defer ss.callsMu.Unlock()
@@ -255,16 +254,15 @@ func (ss *serverSession) end(call *serverStream) {
 	}
 }
 
-// leaveInOrder ends the connection behind the last call, and says which that was:
-// calls that are on their way begin nowhere, and may go elsewhere.
+// leaveInOrder ends the connection behind the last call, and says which that was: calls that are on their way begin
+// nowhere, and may go elsewhere.
 func (ss *serverSession) leaveInOrder() {
 	ss.send(kindGoAway, 0, 0, nil, 0, binary.LittleEndian.AppendUint32(nil, ss.lastID.Load()))
 	ss.drainWriteQueue()
 	ss.fail(net.ErrClosed)
 }
 
-// age ends the connection in order when it is old, and without order behind the
-// grace, unless over is closed before.
+// age ends the connection in order when it is old, and without order behind the grace, unless over is closed before.
 func (ss *serverSession) age(over <-chan struct{}) {
 	most, grace := ss.srv.cfg.MaxConnectionAge, ss.srv.cfg.MaxConnectionAgeGrace
 	// Spread by a tenth, as gRPC does, so that connections made together do not end together.
@@ -298,8 +296,8 @@ func (ss *serverSession) open() bool {
 	return !ss.draining
 }
 
-// drain asks the client to open no more calls here, and ends the connection
-// behind the last one. One that was not greeted yet ends at once.
+// drain asks the client to open no more calls here, and ends the connection behind the last one. One that was not
+// greeted yet ends at once.
 func (ss *serverSession) drain() {
 	ss.callsMu.Lock()
 	greeted := ss.greeted

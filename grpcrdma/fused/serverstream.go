@@ -109,8 +109,7 @@ func (c *serverStream) call() (reply any, err error) {
 	}
 	d := sv.streams[name]
 	if d == nil {
-		return nil, status.Errorf(codes.Unimplemented, "fused: unknown method %s for service %s", name,
-			sv.desc.ServiceName)
+		return nil, status.Errorf(codes.Unimplemented, "fused: unknown method %s for service %s", name, sv.desc.ServiceName)
 	}
 	c.single = !d.ClientStreams
 	info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: d.ClientStreams,

@@ -17,8 +17,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// serviceConfig is a parsed service config (grpc doc/service_config.md). grpc-go keeps
-// the fields of its own to itself.
+// serviceConfig is a parsed service config (grpc doc/service_config.md). grpc-go keeps the fields of its own to itself.
 type serviceConfig struct {
 	serviceconfig.Config // what makes it one for resolvers
 	policy               balancer.Builder
@@ -110,8 +109,8 @@ type jsonConfig struct {
 	HealthCheckConfig *struct{ ServiceName string }
 }
 
-// parseServiceConfig reads a service config as grpc-go does. It is given by whoever
-// resolves a name, so nothing in it is believed.
+// parseServiceConfig reads a service config as grpc-go does. It is given by whoever resolves a name, so nothing in it
+// is believed.
 func parseServiceConfig(text string) (*serviceConfig, error) {
 	fail := func(format string, args ...any) (*serviceConfig, error) {
 		return nil, fmt.Errorf("service config: "+format, args...)
@@ -238,8 +237,8 @@ func (sc *serviceConfig) method(name string) *methodConfig {
 	return sc.methods[""]
 }
 
-// throttle counts failures of calls against their successes, and forbids retries
-// while there are many (gRFC A6). A nil one allows all.
+// throttle counts failures of calls against their successes, and forbids retries while there are many (gRFC A6). A nil
+// one allows all.
 type throttle struct {
 	mu                  sync.Mutex
 	tokens, most, ratio float64

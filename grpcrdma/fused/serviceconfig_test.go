@@ -48,8 +48,7 @@ func grpcParser(t testing.TB) func(string) error {
 	return func(text string) error { return lent.ParseServiceConfig(text).Err }
 }
 
-// The service config comes from whoever answers for a name. grpc-go and this package take and
-// refuse the same ones.
+// The service config comes from whoever answers for a name. grpc-go and this package take and refuse the same ones.
 func FuzzServiceConfig(f *testing.F) {
 	for _, text := range configs {
 		f.Add(text)

@@ -22,8 +22,8 @@ import (
 const (
 	version = 4
 
-	// defaultWindow is what a stream may hold that nobody has asked for yet: the
-	// largest message by default, so that one message never waits for a window.
+	// defaultWindow is what a stream may hold that nobody has asked for yet: the largest message by default, so that one
+	// message never waits for a window.
 	defaultWindow = defaultMaxRecv
 	minWindow     = 64 << 10
 	maxWindow     = 1<<31 - 1
@@ -33,14 +33,13 @@ const (
 	defaultMaxRecv = 4 << 20 // as gRPC
 	defaultMaxSend = 1<<31 - 1
 
-	// defaultConnect is shorter than gRPC's 120 s for servers: who is silent holds a
-	// connection's memory. Arbitrary.
+	// defaultConnect is shorter than gRPC's 120 s for servers: who is silent holds a connection's memory. Arbitrary.
 	defaultConnect = 10 * time.Second
-	// defaultStall: a frame that was begun cannot be taken back, whatever its call's
-	// deadline says. Arbitrary, of the order of gRPC's own timeouts.
+	// defaultStall: a frame that was begun cannot be taken back, whatever its call's deadline says. Arbitrary, of the
+	// order of gRPC's own timeouts.
 	defaultStall = 10 * time.Second
-	// gatherMax is the payload that is copied beside its header, so that one write
-	// carries both. Arbitrary: longer ones cost more to copy than a second write.
+	// gatherMax is the payload that is copied beside its header, so that one write carries both. Arbitrary: longer ones
+	// cost more to copy than a second write.
 	gatherMax = 8 << 10
 )
 
@@ -144,12 +143,11 @@ func (s *session) endCalls(why error) {
 	}
 }
 
-// idleCheck is how long a connection rests before it is looked at again. Arbitrary:
-// a busy one is never looked at, and a look costs about a poll.
+// idleCheck is how long a connection rests before it is looked at again. Arbitrary: a busy one is never looked at, and
+// a look costs about a poll.
 const idleCheck = 50 * time.Millisecond
 
-// check ends a session whose connection ended while nobody read it, where the
-// connection can tell.
+// check ends a session whose connection ended while nobody read it, where the connection can tell.
 func (s *session) check() {
 	if time.Now().UnixNano()-s.out.lastUse.Load() < int64(idleCheck) {
 		return

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// program is servers and their client as an application writes them, for grpc-go over
-// TCP and over RDMA and for this package alike.
+// program is servers and their client as an application writes them, for grpc-go over TCP and over RDMA and for this
+// package alike.
 type program struct {
 	service                  pb.TestServiceServer
 	health                   *health.Server // nil: none

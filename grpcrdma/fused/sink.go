@@ -11,30 +11,29 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A long message can be written into memory that the receiver granted before, a sink; a frame
-// follows it. A receiver that took a long message off a stream grants a sink for another one of
-// that length, so the first of a kind comes in frames. A peer thus gets memory for what it sent,
-// within Config.Sinks. Messages in sinks take nothing of a stream's window: there are no more of
-// them than grants.
+// A long message can be written into memory that the receiver granted before, a sink; a frame follows it. A receiver
+// that took a long message off a stream grants a sink for another one of that length, so the first of a kind comes in
+// frames. A peer thus gets memory for what it sent, within Config.Sinks. Messages in sinks take nothing of a stream's
+// window: there are no more of them than grants.
 //
-// Of a message so long that two of them exceed Config.Sinks, the memory itself is granted again
-// when it is freed: consecutive calls then touch the pages of one sink. Shorter ones are replaced
-// before their handler runs, which carries a tenth more of 16 MiB.
+// Of a message so long that two of them exceed Config.Sinks, the memory itself is granted again when it is freed:
+// consecutive calls then touch the pages of one sink. Shorter ones are replaced before their handler runs, which
+// carries a tenth more of 16 MiB.
 
 const (
-	// sinkMin is the shortest length for a sink: a grant and its registration take some
-	// microseconds. A receiver grants none below its device's SinkFrom.
+	// sinkMin is the shortest length for a sink: a grant and its registration take some microseconds. A receiver grants
+	// none below its device's SinkFrom.
 	sinkMin = 64 << 10
 	// maxGrants bounds the grants of either side that are not used yet.
 	maxGrants    = 8
 	defaultSinks = 64 << 20
 	maxSinks     = 1<<31 - 1
-	// placeStep is placed between two checks of the context and the clock: some 50 µs of work of a
-	// software device, in whole runs of grpcrdma's Conn.Place.
+	// placeStep is placed between two checks of the context and the clock: some 50 µs of work of a software device, in
+	// whole runs of grpcrdma's Conn.Place.
 	placeStep = 4 * (32<<10 - 64)
-	// placeEvery is how often a frame announces that a message is being placed, twice within the
-	// default busy time of 200 µs: a receiver that polls would fall asleep over a message that
-	// takes longer, and software devices need a thread that polls to move the bytes.
+	// placeEvery is how often a frame announces that a message is being placed, twice within the default busy time of 200
+	// µs: a receiver that polls would fall asleep over a message that takes longer, and software devices need a thread
+	// that polls to move the bytes.
 	placeEvery = 90 * time.Microsecond
 )
 
@@ -69,9 +68,8 @@ type sinks struct {
 	peers  []grant          // this side may use them
 }
 
-// sinkMessage is the memory of a message in a sink, as gRPC's buffers free it. A message that is
-// never freed is collected as it would be on the heap, and not granted again: the collector must
-// not wait for a peer.
+// sinkMessage is the memory of a message in a sink, as gRPC's buffers free it. A message that is never freed is
+// collected as it would be on the heap, and not granted again: the collector must not wait for a peer.
 type sinkMessage struct {
 	mem.NopBufferPool
 	s       *session
@@ -98,12 +96,11 @@ func (l *sinkMessage) Put(*[]byte) {
 	runtime.KeepAlive(l)
 }
 
-// regrants is true when memory of a message of n bytes is granted again after its use, rather than
-// other memory before.
+// regrants is true when memory of a message of n bytes is granted again after its use, rather than other memory before.
 func (s *session) regrants(n int) bool { return n > s.sinks.most-n }
 
-// offer grants the peer a sink for a message as long as one of n bytes that it sent. Without memory
-// for that, messages come in frames.
+// offer grants the peer a sink for a message as long as one of n bytes that it sent. Without memory for that, messages
+// come in frames.
 func (s *session) offer(n int) {
 	l := &s.sinks
 	if l.conn == nil || n < l.from {
@@ -192,8 +189,8 @@ func (s *session) drop(key uint32, n int) error {
 	return err
 }
 
-// choose takes the shortest grant for n bytes. When there are only shorter ones, one of them is
-// returned, so that the peer can grant a longer one.
+// choose takes the shortest grant for n bytes. When there are only shorter ones, one of them is returned, so that the
+// peer can grant a longer one.
 func (s *session) choose(n int) (g grant, ok bool) {
 	l := &s.sinks
 	if l.conn == nil || n < sinkMin {

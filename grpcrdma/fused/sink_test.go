@@ -53,8 +53,7 @@ func TestLongMessagesTakeSinks(t *testing.T) {
 				continue
 			}
 			if len(peers) != 1 || own != 1 || bytes < 1<<20 {
-				t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own,
-					bytes)
+				t.Fatalf("call %d: %d grants of the server, %d of the client of %d bytes", i, len(peers), own, bytes)
 			}
 			if peers[0].key == last {
 				t.Fatalf("call %d: the grant was not used", i)
@@ -87,8 +86,8 @@ func TestSinksAreBounded(t *testing.T) {
 	}
 }
 
-// Of messages of which two exceed Config.Sinks, one after the other, every one lands
-// in the memory of the first: what is granted is what was freed.
+// Of messages of which two exceed Config.Sinks, one after the other, every one lands in the memory of the first: what
+// is granted is what was freed.
 func TestLongestMessagesShareASink(t *testing.T) {
 	at := func(r *rpc) (peer, own grant) {
 		peers, _, _ := r.grants()
@@ -179,8 +178,7 @@ func TestUnusedGrantGoesBack(t *testing.T) {
 	r.leftAtServer(t)
 }
 
-// leftAtServer fails t if the server still holds out memory to its client. What
-// the client sent before has been read.
+// leftAtServer fails t if the server still holds out memory to its client. What the client sent before has been read.
 func (r *rpc) leftAtServer(t *testing.T) {
 	t.Helper()
 	exchange(t, r, 64)

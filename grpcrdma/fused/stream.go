@@ -51,9 +51,8 @@ func (m *message) sink() bool { return m.pool != nil }
 
 func (m *message) whole() bool { return m.got == m.total }
 
-// growth is how much more than what has come a message's buffer may hold: memory
-// is for bytes and not for promises, of which a peer could make one a stream. A
-// megabyte finds room for all of it with its first frame.
+// growth is how much more than what has come a message's buffer may hold: memory is for bytes and not for promises, of
+// which a peer could make one a stream. A megabyte finds room for all of it with its first frame.
 const growth = 16
 
 func newMessage(f *frame) *message {
@@ -73,8 +72,8 @@ func (m *message) room(n int) {
 	m.buf = b
 }
 
-// stream is one call, seen from either side. The session's reader delivers into
-// it; one goroutine sends and one receives at a time, as gRPC has it.
+// stream is one call, seen from either side. The session's reader delivers into it; one goroutine sends and one
+// receives at a time, as gRPC has it.
 type stream struct {
 	s  *session
 	id uint32
@@ -165,8 +164,7 @@ func (st *stream) fail(err error) {
 	st.signalAll()
 }
 
-// retract ends the stream as one that never reached the peer, even where the end of the connection
-// came first.
+// retract ends the stream as one that never reached the peer, even where the end of the connection came first.
 func (st *stream) retract(err notSent) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -259,8 +257,8 @@ func (st *stream) grow(f *frame) error {
 	return nil
 }
 
-// first checks the beginning of a message. One that is too long is an error of the
-// stream, not of the peer. The caller holds mu.
+// first checks the beginning of a message. One that is too long is an error of the stream, not of the peer. The caller
+// holds mu.
 func (st *stream) first(f *frame) error {
 	if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
 		return fmt.Errorf("%w: stream %d begins a message inside another", errFrame, st.id)
@@ -272,9 +270,9 @@ func (st *stream) first(f *frame) error {
 	return nil
 }
 
-// place is the message that the next n bytes of data continue, nil when they may
-// not. Nobody takes a message that is not whole, so that the reader may write into
-// it without the lock; if the stream is given up meanwhile, nobody looks at it.
+// place is the message that the next n bytes of data continue, nil when they may not. Nobody takes a message that is
+// not whole, so that the reader may write into it without the lock; if the stream is given up meanwhile, nobody looks
+// at it.
 func (st *stream) place(n int) *message {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -289,9 +287,8 @@ func (st *stream) place(n int) *message {
 	return m
 }
 
-// next takes a whole message off the queue, and says what to give back to the
-// peer. Of a message that waits to become whole everything is given back: it is
-// the consumer's now, and may be longer than the window.
+// next takes a whole message off the queue, and says what to give back to the peer. Of a message that waits to become
+// whole everything is given back: it is the consumer's now, and may be longer than the window.
 func (st *stream) next() (m *message, grant int, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -386,8 +383,8 @@ func (st *stream) reserve(ctx context.Context, n int) (int, error) {
 	}
 }
 
-// sendMessage sends msg behind the blocks that fl names; tail are the blocks that
-// go with the last frame, whose flags are last.
+// sendMessage sends msg behind the blocks that fl names; tail are the blocks that go with the last frame, whose flags
+// are last.
 func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte, last flags, tail []byte) error {
 	room := maxData - len(blocks) - len(tail)
 	if n := len(blocks) + len(tail); n > maxBlocks { // they come in parts, and data with the last

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// subConn is a fused connection as a load balancing policy sees it: to one of its
-// addresses, made when the policy asks for it, and anew when it is lost.
+// subConn is a fused connection as a load balancing policy sees it: to one of its addresses, made when the policy asks
+// for it, and anew when it is lost.
 type subConn struct {
 	balancer.SubConn // nil: for methods that gRPC may add
 	p                *policy
@@ -73,8 +73,7 @@ func (sc *subConn) Connect() {
 	}
 }
 
-// connect makes the connection and looks after it until it is lost, or waits until
-// the next attempt is due.
+// connect makes the connection and looks after it until it is lost, or waits until the next attempt is due.
 func (sc *subConn) connect() {
 	sc.mu.Lock()
 	addrs := sc.addrs
@@ -140,8 +139,7 @@ func (sc *subConn) dial(addrs []resolver.Address) (s *clientSession, err error) 
 	return nil, err
 }
 
-// watch waits for the end of a connection, and lets its calls go on where it only
-// takes no more.
+// watch waits for the end of a connection, and lets its calls go on where it only takes no more.
 func (sc *subConn) watch(s *clientSession) {
 	select {
 	case <-s.done:
@@ -164,8 +162,7 @@ func (sc *subConn) watch(s *clientSession) {
 	s.close(net.ErrClosed)
 }
 
-// drainLook is how often a connection that takes no more calls is looked at for the
-// end of the last one. Arbitrary.
+// drainLook is how often a connection that takes no more calls is looked at for the end of the last one. Arbitrary.
 const drainLook = 20 * time.Millisecond
 
 // ready gives the connection; nil if there is none that takes calls.
@@ -208,8 +205,8 @@ func (sc *subConn) UpdateAddresses(addrs []resolver.Address) {
 	}
 }
 
-// RegisterHealthListener tells a policy of the health of a connection that stands: of
-// the service that the service config names, else that it is well.
+// RegisterHealthListener tells a policy of the health of a connection that stands: of the service that the service
+// config names, else that it is well.
 func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	b := sc.p.b
 	b.run.do(func() {
@@ -237,8 +234,8 @@ func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	})
 }
 
-// watchHealth tells of a service's health until ctx ends (grpc doc/health-checking.md,
-// gRFC A17). A server without the health service counts as well.
+// watchHealth tells of a service's health until ctx ends (grpc doc/health-checking.md, gRFC A17). A server without the
+// health service counts as well.
 func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(balancer.SubConnState)) {
 	tell(balancer.SubConnState{ConnectivityState: connectivity.Connecting})
 	for failed := 0; ctx.Err() == nil; failed++ {

@@ -15,11 +15,10 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// NewClient makes a channel to target, "scheme:///endpoint" as of grpc.NewClient, under
-// grpc-go's own resolvers and load balancing policies: those registered with it, and
-// [Config.Resolvers]. dial makes a connection to an address that the resolver found, when
-// calls want it. ErrConfig for a configuration out of range, a target without a resolver, and a
-// service config that makes no sense.
+// NewClient makes a channel to target, "scheme:///endpoint" as of grpc.NewClient, under grpc-go's own resolvers and
+// load balancing policies: those registered with it, and [Config.Resolvers]. dial makes a connection to an address that
+// the resolver found, when calls want it. ErrConfig for a configuration out of range, a target without a resolver, and
+// a service config that makes no sense.
 func NewClient(target string, dial func(ctx context.Context, addr string) (net.Conn, error), cfg Config) (*Channel,
 	error) {
 	cfg, err := cfg.normal()
@@ -43,8 +42,7 @@ func NewClient(target string, dial func(ctx context.Context, addr string) (net.C
 	return b.ch, nil
 }
 
-// findResolver reads a target as grpc.NewClient does: one whose scheme nobody knows is
-// a name for DNS.
+// findResolver reads a target as grpc.NewClient does: one whose scheme nobody knows is a name for DNS.
 func findResolver(target string, own []resolver.Builder) (resolver.Target, resolver.Builder, error) {
 	builder := func(scheme string) resolver.Builder {
 		for _, b := range own {
@@ -108,8 +106,7 @@ func (r *resolving) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: sc}
 }
 
-// State is what the load balancing policy says of a channel of NewClient, and of
-// another whether it has a connection.
+// State is what the load balancing policy says of a channel of NewClient, and of another whether it has a connection.
 func (c *Channel) State() connectivity.State {
 	if c.lb != nil {
 		return c.lb.pickers.Load().state

@@ -8,22 +8,19 @@ import (
 	"time"
 )
 
-// Where several streams of a connection go on at once, their frames leave together:
-// a write is a system call of a software device, and a doorbell of another. A reader
-// that made several of them runnable lets them run before it polls again, and the
-// first that sends lets the others run, too, before it writes for all. Who is alone
-// writes at once.
+// Where several streams of a connection go on at once, their frames leave together: a write is a system call of a
+// software device, and a doorbell of another. A reader that made several of them runnable lets them run before it polls
+// again, and the first that sends lets the others run, too, before it writes for all. Who is alone writes at once.
 //
 // A reader never writes for others: it could wait for a peer whose reader does the same.
 
 const (
 	// writeQueueMax is how much may wait for a writer. Arbitrary: a fraction of a ring.
 	writeQueueMax = 32 << 10
-	// writeRounds is how many writes a sender makes before another goroutine goes on
-	// with what others add meanwhile. Arbitrary.
+	// writeRounds is how many writes a sender makes before another goroutine goes on with what others add meanwhile.
+	// Arbitrary.
 	writeRounds = 4
-	// yieldTurns is how often a reader lets others run before it polls: once for who
-	// sends, once for who writes that.
+	// yieldTurns is how often a reader lets others run before it polls: once for who sends, once for who writes that.
 	yieldTurns = 2
 )
 
@@ -33,8 +30,8 @@ type writeQueue struct {
 	room    sync.Cond // on mu: pending was taken
 	pending []byte    // whole frames
 	spare   []byte    // pending's other buffer
-	// gathering: a sender lets others run, and writes what they add. writing: one is
-	// at it, and goes on while there is something.
+	// gathering: a sender lets others run, and writes what they add. writing: one is at it, and goes on while there is
+	// something.
 	gathering, writing bool
 	closed             bool          // the session is over
 	helper             chan struct{} // closed when the goroutine that goes on is done; nil: there was none
@@ -44,8 +41,8 @@ type writeQueue struct {
 	roused  atomic.Int32 // goroutines made runnable since the last write, who may send soon
 }
 
-// send writes one frame: blocks, the length of the message with fFirst, data. It may
-// leave that to a sender who is at it; then a failure is the session's end alone.
+// send writes one frame: blocks, the length of the message with fFirst, data. It may leave that to a sender who is at
+// it; then a failure is the session's end alone.
 func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
 	o := &s.out
 	long := len(data) > gatherMax || len(blocks) > maxBlocks
@@ -92,8 +89,8 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	return s.flush(nil)
 }
 
-// sendParts writes a frame whose payload is longer than a frame's. The caller holds
-// out.mu, which it gives up, and nobody else writes: nothing comes between the parts.
+// sendParts writes a frame whose payload is longer than a frame's. The caller holds out.mu, which it gives up, and
+// nobody else writes: nothing comes between the parts.
 func (s *session) sendParts(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
 	if fl&fFirst != 0 {
 		blocks = binary.LittleEndian.AppendUint32(blocks, uint32(total))
@@ -110,8 +107,7 @@ func (s *session) sendParts(k kind, fl flags, id uint32, blocks []byte, total in
 	return s.flush(append(append(parts, h[:]...), all...))
 }
 
-// flush writes what is pending, and long behind it. The caller holds out.mu, which it
-// gives up, and nobody else writes.
+// flush writes what is pending, and long behind it. The caller holds out.mu, which it gives up, and nobody else writes.
 func (s *session) flush(long []byte) error {
 	o := &s.out
 	o.gathering, o.writing = false, true
@@ -173,14 +169,14 @@ func (s *session) put(b, long []byte) (n int, err error) {
 	return n, err
 }
 
-// notSent is the error of a call of which the peer cannot know: nothing of it was
-// written. gRPC calls such a call safe to retry, whatever it does.
+// notSent is the error of a call of which the peer cannot know: nothing of it was written. gRPC calls such a call safe
+// to retry, whatever it does.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// unsent tells the calls whose opening frame lies in b behind the first n bytes, which
-// were written, that nobody knows of them.
+// unsent tells the calls whose opening frame lies in b behind the first n bytes, which were written, that nobody knows
+// of them.
 func (s *session) unsent(b []byte, n int, err error) {
 	if !s.client {
 		return
@@ -206,10 +202,9 @@ func (s *session) unsent(b []byte, n int, err error) {
 	}
 }
 
-// yield is for a reader that has handled all it has: those it made runnable run
-// first, and send. One caller alone is left to another processor, or to the reader's
-// next pause: with few calls outstanding the change of goroutines costs more than it
-// brings, most of all in the tail.
+// yield is for a reader that has handled all it has: those it made runnable run first, and send. One caller alone is
+// left to another processor, or to the reader's next pause: with few calls outstanding the change of goroutines costs
+// more than it brings, most of all in the tail.
 func (s *session) yield() {
 	o := &s.out
 	if n := o.roused.Load(); n == 0 || s.client && n == 1 {
@@ -254,8 +249,8 @@ func (s *session) closeWriteQueue() {
 	}
 }
 
-// expect notes that the connection is used, and moves its write deadline: now and
-// then, not for every frame. The caller holds out.mu.
+// expect notes that the connection is used, and moves its write deadline: now and then, not for every frame. The caller
+// holds out.mu.
 func (s *session) expect(now time.Time) {
 	o := &s.out
 	o.lastUse.Store(now.UnixNano())

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// gate is a connection whose writes are seen one by one, and last until they are
-// answered.
+// gate is a connection whose writes are seen one by one, and last until they are answered.
 type gate struct {
 	net.Conn
 	written chan []byte
@@ -95,8 +94,7 @@ func TestALongFrameTakesWhatIsGathered(t *testing.T) {
 	}
 }
 
-// A full write queue is written although somebody gathers, and who finds it full while
-// somebody writes waits.
+// A full write queue is written although somebody gathers, and who finds it full while somebody writes waits.
 func TestAFullWriteQueueIsWritten(t *testing.T) {
 	s, g := gated(t)
 	s.out.gathering = true

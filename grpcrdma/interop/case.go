@@ -67,8 +67,8 @@ func suites() []suite {
 		sizeCases, deathCases)
 }
 
-// Catalogue lists all cases in the order they run, for conform's selection, list
-// and explanation. They have no Run: [Run] gives each a process.
+// Catalogue lists all cases in the order they run, for conform's selection, list and explanation. They have no Run:
+// [Run] gives each a process.
 func Catalogue() []conform.Case {
 	var all []conform.Case
 	for _, s := range suites() {

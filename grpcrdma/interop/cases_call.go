@@ -14,8 +14,7 @@ func callCases() []suite {
 	var all []suite
 	for _, c := range rpctest.Cases {
 		all = append(all, suite{
-			Case: conform.Case{ID: "call/" + strings.ReplaceAll(c.Name, " ", "-"), Clause: c.Clause,
-				Requirement: c.Requirement},
+			Case: conform.Case{ID: "call/" + strings.ReplaceAll(c.Name, " ", "-"), Clause: c.Clause, Requirement: c.Requirement},
 			run: func(e *env) {
 				asked := e.open(toCalls, dialing{}) // questions go over a connection of their own
 				c.Run(e, rpctest.Target{Client: e.open(toCalls, dialing{}).stub, Network: e.network(), Timeout: e.limit,
@@ -44,8 +43,7 @@ var serviceCases = []suite{
 		}),
 	must("svc/reflection", "grpc/grpc doc/server-reflection.md",
 		"Reflection lists the services and describes them.", func(e *env) {
-			s, err := reflectpb.NewServerReflectionClient(e.open(toInterop,
-				dialing{}).conn).ServerReflectionInfo(e.soon())
+			s, err := reflectpb.NewServerReflectionClient(e.open(toInterop, dialing{}).conn).ServerReflectionInfo(e.soon())
 			e.must(err, "open reflection")
 			ask := func(r *reflectpb.ServerReflectionRequest) *reflectpb.ServerReflectionResponse {
 				e.must(s.Send(r), "ask reflection")

@@ -85,8 +85,7 @@ var channelCases = []suite{
 			e.call(c)
 			echo(e, c)
 			after := e.ask(asked)
-			if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 ||
-				after.Streams-before.Streams != 1 {
+			if unary.Load() != 1 || streams.Load() != 1 || after.Unary-before.Unary != 1 || after.Streams-before.Streams != 1 {
 				e.Errorf("of one call and one stream interceptors saw %d and %d at the client, %d and %d at the server",
 					unary.Load(), streams.Load(), after.Unary-before.Unary, after.Streams-before.Streams)
 			}
@@ -134,8 +133,7 @@ var channelCases = []suite{
 			s, err := c.stub.FullDuplexCall(e.ctx)
 			e.must(err, "open a stream")
 			for range 2 {
-				e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}),
-					"send on a stream")
+				e.must(s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte("echo")}}), "send on a stream")
 				_, err := s.Recv()
 				e.must(err, "receive on a stream that was silent")
 				time.Sleep(pingEvery + 2*pingWait) // a ping and more than its wait

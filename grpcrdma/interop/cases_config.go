@@ -87,28 +87,27 @@ var configCases = []suite{
 				}
 			}
 		}),
-	must("chan/channelz", "grpc/proposal A14",
-		"The channel stands in channelz, with its target.", func(e *env) {
-			c := e.open(toCalls, dialing{})
-			e.call(c)
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			e.must(err, "listen")
-			srv := grpc.NewServer()
-			service.RegisterChannelzServiceToServer(srv)
-			e.served(srv, l)
-			cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely())
-			e.must(err, "open a client")
-			e.Cleanup(func() { cc.Close() })
-			all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(),
-				&grpc_channelz_v1.GetTopChannelsRequest{})
-			e.must(err, "ask channelz")
-			for _, ch := range all.Channel {
-				if strings.Contains(ch.Data.Target, e.peer.Addrs[toCalls]) && ch.Data.CallsSucceeded > 0 {
-					return
-				}
+	must("chan/channelz", "grpc/proposal A14", "The channel stands in channelz, with its target.", func(e *env) {
+		c := e.open(toCalls, dialing{})
+		e.call(c)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		e.must(err, "listen")
+		srv := grpc.NewServer()
+		service.RegisterChannelzServiceToServer(srv)
+		e.served(srv, l)
+		cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely())
+		e.must(err, "open a client")
+		e.Cleanup(func() { cc.Close() })
+		all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(),
+			&grpc_channelz_v1.GetTopChannelsRequest{})
+		e.must(err, "ask channelz")
+		for _, ch := range all.Channel {
+			if strings.Contains(ch.Data.Target, e.peer.Addrs[toCalls]) && ch.Data.CallsSucceeded > 0 {
+				return
 			}
-			e.Errorf("no channel to %s with a call among %d", e.peer.Addrs[toCalls], len(all.Channel))
-		}).lacking(notFused(fused.Unsupported["channelz"])),
+		}
+		e.Errorf("no channel to %s with a call among %d", e.peer.Addrs[toCalls], len(all.Channel))
+	}).lacking(notFused(fused.Unsupported["channelz"])),
 	must("chan/server-compressor", "grpc-go, SetSendCompressor",
 		"A handler learns what its client decompresses, and chooses.", func(e *env) {
 			l, err := (&Server{form: e.form, net: e.net}).listen(e.ctx, "127.0.0.1:0")

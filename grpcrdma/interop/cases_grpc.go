@@ -23,17 +23,14 @@ const cloud = "needs an account and the metadata service of Google's cloud"
 // onlyClientConn is why a case written for *grpc.ClientConn cannot be asked of the fused channel.
 const onlyClientConn = "grpc-go's function wants a *grpc.ClientConn, which a fused channel is not"
 
-// grpcCases are the functions of google.golang.org/grpc/interop. They end the
-// process when they fail.
+// grpcCases are the functions of google.golang.org/grpc/interop. They end the process when they fail.
 func grpcCases() []suite {
 	plain := func(do func(context.Context, pb.TestServiceClient, ...grpc.CallOption)) func(*env) {
 		return func(e *env) { do(e.ctx, e.open(toInterop, dialing{}).stub) }
 	}
 	all := []suite{
-		of("empty_unary", "A call with an empty request and an empty response succeeds.",
-			plain(stock.DoEmptyUnaryCall)),
-		of("large_unary", "A request of 271828 bytes and a response of 314159 arrive whole.",
-			plain(stock.DoLargeUnaryCall)),
+		of("empty_unary", "A call with an empty request and an empty response succeeds.", plain(stock.DoEmptyUnaryCall)),
+		of("large_unary", "A request of 271828 bytes and a response of 314159 arrive whole.", plain(stock.DoLargeUnaryCall)),
 		of("client_streaming", "Four messages of a client add up to one response.", plain(stock.DoClientStreaming)),
 		of("server_streaming", "Four messages of a server arrive with their sizes, in order.",
 			plain(stock.DoServerStreaming)),
@@ -93,8 +90,8 @@ func unimplementedService(e *env) {
 
 func pickFirst(e *env) { stock.DoPickFirstUnary(e.ctx, e.open(toInterop, dialing{}).stub) }
 
-// soak calls with the description's own sizes. Its iterations are few: the case
-// looks for calls that do not come back, and not for figures.
+// soak calls with the description's own sizes. Its iterations are few: the case looks for calls that do not come back,
+// and not for figures.
 func soak(anew bool) func(*env) {
 	return func(e *env) {
 		shared := e.open(toInterop, dialing{})

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// deathBound is how soon the sudden death of a peer must be known: the probe of an
-// idle connection and the retries below it take about two seconds. Machines that
-// are given more time for a case have more for this, too.
+// deathBound is how soon the sudden death of a peer must be known: the probe of an idle connection and the retries
+// below it take about two seconds. Machines that are given more time for a case have more for this, too.
 const deathBound = 5 * time.Second
 
 const unavailable = "gRPC guide, status codes: UNAVAILABLE"
@@ -43,8 +42,7 @@ var deathCases = []suite{
 			c := e.to(addr)
 			s, err := c.stub.FullDuplexCall(e.ctx)
 			e.must(err, "open a stream")
-			e.must(s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}),
-				"send")
+			e.must(s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}), "send")
 			flowing, got := make(chan struct{}), make(chan error, 1)
 			go func() {
 				for n := 0; ; n++ {
@@ -71,8 +69,8 @@ var deathCases = []suite{
 		}),
 	alone("peer/server-returns", "grpc/grpc doc/connection-backoff.md",
 		"A channel reaches a server that was killed and started again at its address.", func(e *env) {
-			// The drop-in form connects anew by gRPC's own back-off, which begins at a second;
-			// a fused channel at the next call, at most every 100 ms.
+			// The drop-in form connects anew by gRPC's own back-off, which begins at a second; a fused channel at the next call,
+			// at most every 100 ms.
 			addr, server := e.own("")
 			c := e.to(addr)
 			server.kill()

@@ -35,8 +35,8 @@ type outcome struct {
 	Evidence string   `json:"evidence,omitempty"`
 }
 
-// Serve is the role of a server: it says where it serves, and ends with its parent.
-// only and at choose one variant and its exact address.
+// Serve is the role of a server: it says where it serves, and ends with its parent. only and at choose one variant and
+// its exact address.
 func Serve(ctx context.Context, x Ends, only, at string) error {
 	if at == "" {
 		at = x.Listen
@@ -52,8 +52,7 @@ func Serve(ctx context.Context, x Ends, only, at string) error {
 	return s.Close()
 }
 
-// await returns at the end of the parent, or of ctx. Its goroutine ends with the
-// process's standard input.
+// await returns at the end of the parent, or of ctx. Its goroutine ends with the process's standard input.
 func await(ctx context.Context, in io.Reader) {
 	over := make(chan struct{})
 	go func() {
@@ -66,8 +65,7 @@ func await(ctx context.Context, in io.Reader) {
 	}
 }
 
-// Linger is the role of a client that will be killed: it leaves a call and a stream
-// in progress, says so, and waits.
+// Linger is the role of a client that will be killed: it leaves a call and a stream in progress, says so, and waits.
 func Linger(ctx context.Context, x Ends) error {
 	var to Peer
 	in := json.NewDecoder(x.In)
@@ -101,8 +99,8 @@ func Linger(ctx context.Context, x Ends) error {
 	return nil
 }
 
-// RunCase is the role of a case: it reads where the server is, unless it brings its
-// own, runs, and says what was wrong. The error is of what is around the case.
+// RunCase is the role of a case: it reads where the server is, unless it brings its own, runs, and says what was wrong.
+// The error is of what is around the case.
 func RunCase(ctx context.Context, x Ends, kids Children, id string) error {
 	s := find(id)
 	if s == nil || s.run == nil {

@@ -238,8 +238,7 @@ func (e *env) call(c *client, opts ...grpc.CallOption) {
 	e.must(err, "call")
 }
 
-// ask is a question to the server about itself, over a client of its own. A server
-// that does not answer ends the case.
+// ask is a question to the server about itself, over a client of its own. A server that does not answer ends the case.
 func (e *env) ask(c *client) counts {
 	var header metadata.MD
 	_, err := c.stub.EmptyCall(metadata.AppendToOutgoingContext(e.soon(), askKey, "1"), &pb.Empty{},

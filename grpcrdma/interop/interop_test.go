@@ -97,8 +97,7 @@ func TestVerdictsOfProcesses(t *testing.T) {
 			o.Only, o.CaseTimeout = []string{"interop/empty-unary", "interop/jwt-token-creds"}, time.Second
 			rep := Run(t.Context(), "grpc(dropin)+x", carrier.DropIn, childrenThat(how), o)
 			r := &rep.Results[0]
-			if r.Verdict != want.verdict || !strings.Contains(r.Got, want.got) ||
-				!strings.Contains(r.Evidence, want.evidence) {
+			if r.Verdict != want.verdict || !strings.Contains(r.Got, want.got) || !strings.Contains(r.Evidence, want.evidence) {
 				t.Errorf("%+v, want %+v", r, want)
 			}
 			if last := rep.Results[1].Verdict; len(rep.Results) != 2 || want.verdict != conform.NotRun &&
@@ -118,8 +117,7 @@ func TestHangingProcessIsEnded(t *testing.T) {
 	if err := p.write(Peer{Addrs: map[string]string{toInterop: "somewhere"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.read(50*time.Millisecond, new(outcome)); err == nil ||
-		!strings.Contains(err.Error(), "no answer within") {
+	if err := p.read(50*time.Millisecond, new(outcome)); err == nil || !strings.Contains(err.Error(), "no answer within") {
 		t.Error(err)
 	}
 	if err := p.stop(50 * time.Millisecond); err == nil {

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// Children makes the command of a child process: this executable again, for the
-// same stack, in the role that args say:
+// Children makes the command of a child process: this executable again, for the same stack, in the role that args say:
 //
 //	serve --only VARIANT --at ADDR   Serve; both may be empty
 //	linger                           Linger
@@ -53,8 +52,8 @@ func launch(cmd *exec.Cmd) (*proc, error) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The death signal is sent when the thread that forked ends
-		// (PR_SET_PDEATHSIG(2const)), so that thread stays until the child is gone.
+		// The death signal is sent when the thread that forked ends (PR_SET_PDEATHSIG(2const)), so that thread stays until
+		// the child is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

@@ -15,8 +15,8 @@ import (
 const (
 	// endGrace is what a case gets after its deadline to say what it hangs on.
 	endGrace = time.Second
-	// startGrace is for a process to begin and to end, beside its work. A machine on
-	// which cases are given more time is given more for this, too.
+	// startGrace is for a process to begin and to end, beside its work. A machine on which cases are given more time is
+	// given more for this, too.
 	startGrace = 10 * time.Second
 	// exitNotRun is how a child says that the stack is not there.
 	exitNotRun = conform.ExitNotRun
@@ -29,8 +29,8 @@ type Options struct {
 	Shared bool
 }
 
-// Run executes the selected cases over a transport, each in its own process, and
-// returns when all have a verdict, or soon after ctx ends.
+// Run executes the selected cases over a transport, each in its own process, and returns when all have a verdict, or
+// soon after ctx ends.
 func Run(ctx context.Context, transport string, form carrier.Form, kids Children, o Options) conform.Report {
 	o.Options = o.WithDefaults(Catalogue)
 	r := &runner{kids: kids, form: form, o: o}
@@ -77,8 +77,8 @@ func (r *runner) judge(ctx context.Context, c *conform.Case, res *conform.Result
 	}
 }
 
-// attempt runs the case in a process and sets its verdict. An error is why it did not run:
-// a process could not be started, has no device, or was ended with ctx.
+// attempt runs the case in a process and sets its verdict. An error is why it did not run: a process could not be
+// started, has no device, or was ended with ctx.
 func (r *runner) attempt(ctx context.Context, s *suite, res *conform.Result) error {
 	if err := r.serve(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
@@ -115,8 +115,7 @@ func (r *runner) attempt(ctx context.Context, s *suite, res *conform.Result) err
 	return nil
 }
 
-// serve makes sure that the server's process lives. One that a case took with it
-// is replaced for the next.
+// serve makes sure that the server's process lives. One that a case took with it is replaced for the next.
 func (r *runner) serve() error {
 	if r.o.Shared {
 		return nil

@@ -51,8 +51,8 @@ const (
 	pingWait  = 500 * time.Millisecond // long on a busy machine, short for a case
 )
 
-// Peer is how a case reaches its server. It travels from the server's process to
-// those of the cases; its keys are made for one run.
+// Peer is how a case reaches its server. It travels from the server's process to those of the cases; its keys are made
+// for one run.
 type Peer struct {
 	Addrs    map[string]string `json:"addrs"`
 	Identity rpctest.Identity  // of both sides
@@ -86,8 +86,8 @@ type Server struct {
 	errs   []error
 }
 
-// NewServer listens at addr, whose port is 0, and serves. With only, just that
-// variant, at exactly addr. n is nil for the forms without RDMA. n outlives the Server.
+// NewServer listens at addr, whose port is 0, and serves. With only, just that variant, at exactly addr. n is nil for
+// the forms without RDMA. n outlives the Server.
 func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, only string) (*Server, error) {
 	id, err := rpctest.NewIdentity()
 	if err != nil {
@@ -185,8 +185,7 @@ func (s *Server) register(r reflection.GRPCServer, variant string) {
 	reflection.Register(r)
 }
 
-// named is grpc-go's server with the server's name in its answers, which the
-// description of pick_first_unary asks for.
+// named is grpc-go's server with the server's name in its answers, which the description of pick_first_unary asks for.
 type named struct{ pb.TestServiceServer }
 
 func (n named) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {

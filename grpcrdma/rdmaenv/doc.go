@@ -1,5 +1,5 @@
-// Package rdmaenv turns a gRPC program to RDMA with two lines, and leaves it to an
-// environment variable which device that means:
+// Package rdmaenv turns a gRPC program to RDMA with two lines, and leaves it to an environment variable which device
+// that means:
 //
 //	l, err := rdmaenv.Listen("tcp", addr)                  // was net.Listen
 //	cc, err := grpc.NewClient(addr, rdmaenv.WithRDMA(), …) // one option more
@@ -12,10 +12,10 @@
 //	GRPC_RDMA=off               TCP, as before
 //	GRPC_RDMA=verbs,event       waits by events; bpev (the default) and bp poll busily
 //
-// A client falls back to TCP where the peer has no RDMA, and a server where this
-// machine lacks what the variable names; both log it. A mistake in the variable is an error of
-// Listen; clients of WithRDMA fail when they dial. A listener takes RDMA or TCP and not both.
+// A client falls back to TCP where the peer has no RDMA, and a server where this machine lacks what the variable names;
+// both log it. A mistake in the variable is an error of Listen; clients of WithRDMA fail when they dial. A listener
+// takes RDMA or TCP and not both.
 //
-// A process has one device, opened at the first use and kept until the process
-// ends. Programs with more than one device, or that close it, use package grpcrdma.
+// A process has one device, opened at the first use and kept until the process ends. Programs with more than one
+// device, or that close it, use package grpcrdma.
 package rdmaenv

@@ -101,8 +101,8 @@ var shared = sync.OnceValues(func() (*grpcrdma.Net, error) {
 	return n, nil // TCP then
 })
 
-// Listen is net.Listen over the device of the process. ErrVariable for a variable
-// that makes no sense; else the errors of grpcrdma's Listen, or of net.Listen.
+// Listen is net.Listen over the device of the process. ErrVariable for a variable that makes no sense; else the errors
+// of grpcrdma's Listen, or of net.Listen.
 func Listen(network, addr string) (net.Listener, error) {
 	n, err := shared()
 	switch {
@@ -114,8 +114,7 @@ func Listen(network, addr string) (net.Listener, error) {
 	return n.Listen(context.Background(), addr)
 }
 
-// WithRDMA makes a client dial over the device of the process, and over TCP the
-// peers that have no RDMA.
+// WithRDMA makes a client dial over the device of the process, and over TCP the peers that have no RDMA.
 func WithRDMA() grpc.DialOption {
 	n, err := shared()
 	if err != nil {

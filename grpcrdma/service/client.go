@@ -54,8 +54,8 @@ type Client struct {
 	over      chan struct{} // closed by the reader
 }
 
-// Start runs a command that calls Run, and returns when the service is ready. busy is how long this
-// side polls its queues before it sleeps. stderr takes the process's output.
+// Start runs a command that calls Run, and returns when the service is ready. busy is how long this side polls its
+// queues before it sleeps. stderr takes the process's output.
 func Start(ctx context.Context, argv []string, stderr io.Writer, busy time.Duration) (*Client, error) {
 	fail := func(err error) (*Client, error) { return nil, fmt.Errorf("start the rdma service: %w", err) }
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -284,8 +284,8 @@ func (l *listener) Close() error {
 	}
 }
 
-// Close ends all connections and the process, and waits for it: at most killAfter, then
-// it is killed. ErrGone for a process that did not end in order.
+// Close ends all connections and the process, and waits for it: at most killAfter, then it is killed. ErrGone for a
+// process that did not end in order.
 func (c *Client) Close() error {
 	c.sock.conn.Close()
 	<-c.over

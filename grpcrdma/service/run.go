@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// relayBuffer is what moves at once between a queue and a ring; a record of grpcrdma is
-	// shorter.
+	// relayBuffer is what moves at once between a queue and a ring; a record of grpcrdma is shorter.
 	relayBuffer = 64 << 10
 	// queueBytes is the queue of one direction: as long as grpcrdma's ring by default.
 	queueBytes = 256 << 10
@@ -60,8 +59,8 @@ func inherited() (*net.UnixConn, error) {
 	return u, nil
 }
 
-// Run serves the program on SocketFD over n until that program, or ctx, ends. busy is how long this
-// side polls its queues before it sleeps.
+// Run serves the program on SocketFD over n until that program, or ctx, ends. busy is how long this side polls its
+// queues before it sleeps.
 func Run(ctx context.Context, n *grpcrdma.Net, about About, busy time.Duration) error {
 	conn, err := inherited()
 	if err != nil {

@@ -89,8 +89,8 @@ func running(t *testing.T) (a, b *Client, near, far net.Conn) {
 	return a, b, near, far
 }
 
-// Bytes go through four processes' worth of copies and arrive whole, both ways at once, and
-// the end arrives behind them; then nothing of the processes is left.
+// Bytes go through four processes' worth of copies and arrive whole, both ways at once, and the end arrives behind
+// them; then nothing of the processes is left.
 func TestBytesGoThroughTheServices(t *testing.T) {
 	a, b, near, far := running(t)
 	if got := a.About(); got.MaxConns != 7 || got.Device == "" {

@@ -58,13 +58,12 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// Pair makes a stream whose queues hold size bytes each, a power of two from 4 KiB to
-// 1 GiB. busy is how long this side polls before it sleeps. files are the other end, for
-// Open, in this or another process; the caller closes them when they are passed on.
+// Pair makes a stream whose queues hold size bytes each, a power of two from 4 KiB to 1 GiB. busy is how long this side
+// polls before it sleeps. files are the other end, for Open, in this or another process; the caller closes them when
+// they are passed on.
 func Pair(name string, size int, busy time.Duration) (c *Conn, files []*os.File, err error) {
 	if size < minSize || size > maxSize || size&(size-1) != 0 {
-		return nil, nil, fmt.Errorf("shared queue of %d bytes, want a power of two from %d to %d", size, minSize,
-			maxSize)
+		return nil, nil, fmt.Errorf("shared queue of %d bytes, want a power of two from %d to %d", size, minSize, maxSize)
 	}
 	defer func() {
 		if err != nil {
@@ -123,8 +122,7 @@ func open(name string, files []*os.File, busy time.Duration, other bool) (*Conn,
 	n := int(info.Size())
 	size := n/2 - headLen
 	seals, err := unix.FcntlInt(files[0].Fd(), unix.F_GET_SEALS, 0)
-	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || size < minSize || size > maxSize || size&(size-1) != 0 ||
-		n%2 != 0 {
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || size < minSize || size > maxSize || size&(size-1) != 0 || n%2 != 0 {
 		return fail(fmt.Errorf("memory of %d bytes with seals %#x: %w", n, seals, ErrCorrupt))
 	}
 	m, err := unix.Mmap(int(files[0].Fd()), 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -147,8 +145,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// Read takes what has come, at least a byte; io.EOF when the other end is closed and all
-// it wrote was taken.
+// Read takes what has come, at least a byte; io.EOF when the other end is closed and all it wrote was taken.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()

@@ -59,8 +59,7 @@ func TestTransactionsChooseABranch(t *testing.T) {
 			if r.Succeeded != want || len(r.Responses) != 1 {
 				t.Errorf("transaction %d: %+v", i, r)
 			}
-			if kvs := r.Responses[0].GetResponseRange().GetKvs(); !want && (len(kvs) != 1 ||
-				string(kvs[0].Value) != "mine") {
+			if kvs := r.Responses[0].GetResponseRange().GetKvs(); !want && (len(kvs) != 1 || string(kvs[0].Value) != "mine") {
 				t.Errorf("the other branch found %v", kvs)
 			}
 		}

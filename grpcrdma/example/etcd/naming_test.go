@@ -107,8 +107,8 @@ func answers(t *testing.T, c hello.GreeterClient, n int) (names []string, err er
 	return names, err
 }
 
-// Servers in etcd are called in turns; one that goes, by name or by its lease, is called no
-// more, and one that comes is. No call fails over it, but those of a server that dies.
+// Servers in etcd are called in turns; one that goes, by name or by its lease, is called no more, and one that comes
+// is. No call fails over it, but those of a server that dies.
 func TestServersComeAndGoInEtcd(t *testing.T) {
 	_, etcd := member(t)
 	builder, err := etcdresolver.NewBuilder(etcd)
@@ -160,8 +160,8 @@ func TestServersComeAndGoInEtcd(t *testing.T) {
 			stops["b"]()
 			enter("d")
 			expect("c", "d")
-			// One that dies is called no more although etcd still has it. The call that it
-			// had may fail: nobody knows whether it ran.
+			// One that dies is called no more although etcd still has it. The call that it had may fail: nobody knows whether it
+			// ran.
 			stops["c"]()
 			until(codes.Unavailable, "d")
 			expect("d")

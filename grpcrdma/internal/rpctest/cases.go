@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// T is what a case needs of the test it runs in: a *testing.T, or what stands for
-// one where no test runs. Fatal and Fatalf end the calling goroutine.
+// T is what a case needs of the test it runs in: a *testing.T, or what stands for one where no test runs. Fatal and
+// Fatalf end the calling goroutine.
 type T interface {
 	Helper()
 	Cleanup(f func())
@@ -31,8 +31,8 @@ type T interface {
 type Target struct {
 	Client  pb.TestServiceClient
 	Network string // of the addresses that calls report
-	// Waiting tells how many calls have begun to wait at the service for the end of
-	// their context, and how many of them ended. It makes no call of Client.
+	// Waiting tells how many calls have begun to wait at the service for the end of their context, and how many of them
+	// ended. It makes no call of Client.
 	Waiting func() (begun, ended int32)
 	Timeout time.Duration // of whatever should be quick; 0 means 30 s
 }
@@ -59,8 +59,7 @@ var Cases = []Case{
 	{"deadline", "gRPC guide, deadlines",
 		"A call past its deadline is DEADLINE_EXCEEDED, and ends at the server, too.", deadline},
 	{"cancel", "gRPC guide, cancellation", "A cancelled call is CANCELLED, and ends at the server, too.", cancel},
-	{"compression", "gRPC guide, compression",
-		"Calls compressed with gzip return what they asked for.",
+	{"compression", "gRPC guide, compression", "Calls compressed with gzip return what they asked for.",
 		func(t T, x Target) { Unary(t, x, grpc.UseCompressor(gzip.Name)) }},
 	{"far above the ring", "gRPC guide, flow control",
 		"A message of 3 MiB crosses a ring of 256 KiB in both directions.", large},
@@ -300,8 +299,7 @@ func unread(t T, x Target) {
 	}
 }
 
-// A stream that is given up in the middle ends at the server, too, although its
-// client makes no further call.
+// A stream that is given up in the middle ends at the server, too, although its client makes no further call.
 func abandoned(t T, x Target) {
 	ctx, cancel := context.WithCancel(x.soon(t))
 	s, err := x.Client.FullDuplexCall(ctx)

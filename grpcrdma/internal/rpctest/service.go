@@ -1,5 +1,5 @@
-// Package rpctest is gRPC's own test service, and the cases that every way of
-// carrying gRPC must pass: the drop-in byte stream and the fused channel share them.
+// Package rpctest is gRPC's own test service, and the cases that every way of carrying gRPC must pass: the drop-in byte
+// stream and the fused channel share them.
 package rpctest
 
 import (
@@ -82,8 +82,7 @@ func (s *Service) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.Simp
 func (s *Service) StreamingOutputCall(in *pb.StreamingOutputCallRequest,
 	out grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
 	for _, p := range in.ResponseParameters {
-		if err := out.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte,
-			p.Size)}}); err != nil {
+		if err := out.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: make([]byte, p.Size)}}); err != nil {
 			return err
 		}
 	}
