@@ -20,7 +20,6 @@ import (
 // Neutral calls are calls of this service: a method of each kind for each number.
 const serviceName = "rdmaperf.Calls"
 
-// methods are the full names by mode and number, made once.
 var methods = func() (m [3][transports.CallMethods]string) {
 	for i, mode := range []string{"Unary", "Stream", "OneWay"} {
 		for n := range m[i] {
@@ -33,7 +32,7 @@ var methods = func() (m [3][transports.CallMethods]string) {
 var streamDesc = [...]grpc.StreamDesc{transports.CallStream: {ServerStreams: true, ClientStreams: true},
 	transports.CallOneWay: {ClientStreams: true}}
 
-// DialCalls is Connect for neutral calls. A message may have any length up to Caps.MaxMsg, whatever cfg says.
+// DialCalls is Connect for neutral calls. Messages may have up to Caps.MaxMsg bytes, whatever cfg says.
 func (c *Carrier) DialCalls(ctx context.Context, addr string, cfg transports.CallConfig) (transports.CallConn, error) {
 	conn, err := c.connect(ctx, addr, cfg.Secret)
 	if err != nil {
@@ -42,7 +41,7 @@ func (c *Carrier) DialCalls(ctx context.Context, addr string, cfg transports.Cal
 	return &callConn{conn}, nil
 }
 
-// CallCost is the form, how connections are waited for, and what one holds on this side.
+// CallCost is the form, how connections are waited for, and the memory of one on this side.
 func (c *Carrier) CallCost() transports.CallCost {
 	cost := transports.CallCost{Form: c.cfg.Form.String()}
 	switch {
@@ -116,7 +115,6 @@ func (k *caller) Call(c *transports.Call) error {
 
 func (k *caller) Send(*transports.Call) error { return errMode(transports.CallUnary, "has answers") }
 
-// End has nothing to wait for: every call has its answer.
 func (k *caller) End() (int64, error) { return k.calls, nil }
 func (k *caller) Free()               { k.in.free() }
 
@@ -131,7 +129,6 @@ func errMode(m transports.CallMode, why string) error {
 		Text: fmt.Sprintf("a caller of the mode %v %s", m, why)}
 }
 
-// streamCaller exchanges messages on a stream, or sends them one way.
 type streamCaller struct {
 	caller
 	s      grpc.ClientStream
@@ -185,7 +182,7 @@ func (k *streamCaller) timed(begun time.Time, err error) error {
 	return err
 }
 
-// reason is why a stream ended, where io.EOF is all that SendMsg has (grpc.ClientStream).
+// reason is why a stream ended, where SendMsg returns io.EOF alone (grpc.ClientStream).
 func (k *streamCaller) reason(err error) error {
 	if err == io.EOF {
 		if err = k.s.RecvMsg(&k.in); err == nil || err == io.EOF {
@@ -221,10 +218,10 @@ func (k *streamCaller) End() (int64, error) {
 	return 0, k.reason(err)
 }
 
-// countBytes is the answer to messages one way: how many there were, little endian.
+// countBytes is the answer to one-way messages: their number, little endian.
 const countBytes = 8
 
-// codesOf maps gRPC's codes; those that are missing are CallUnknown.
+// codesOf maps gRPC's codes; others are CallUnknown.
 var codesOf = map[codes.Code]transports.CallCode{
 	codes.Canceled: transports.CallCanceled, codes.DeadlineExceeded: transports.CallDeadlineExceeded,
 	codes.InvalidArgument: transports.CallInvalidArgument,

@@ -70,14 +70,12 @@ var callService = func() grpc.ServiceDesc {
 	return d
 }()
 
-// served is one request.
 type served struct {
 	transports.Served
 	in  message
 	out *message
 }
 
-// serve answers out of a handler, which gRPC has as any.
 func (r *served) serve(h any) error {
 	r.Request = r.in.received()
 	err := h.(transports.CallHandler).ServeCall(&r.Served)
@@ -86,13 +84,13 @@ func (r *served) serve(h any) error {
 	if err != nil {
 		return statusOf(err)
 	}
-	// A message of its own: gRPC may still hold the one before, of a stream.
+	// A new message: gRPC may still hold the last one of a stream.
 	r.out = &message{bytes: r.Response, owner: r.Owner}
 	r.Response, r.Owner = nil, nil
 	return nil
 }
 
-// A Server of this package has no interceptors, so unary needs none.
+// A Server of this package has no interceptors.
 func unary(n uint8) func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
 	return func(h any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		r := &served{Served: transports.Served{Ctx: ctx, Mode: transports.CallUnary, Method: n}}
@@ -106,7 +104,7 @@ func unary(n uint8) func(any, context.Context, func(any) error, grpc.UnaryServer
 	}
 }
 
-// stream answers every message, or, one way, the end with how many there were.
+// stream answers every message, or, one way, the end with their number.
 func stream(mode transports.CallMode, n uint8) grpc.StreamHandler {
 	return func(h any, s grpc.ServerStream) error {
 		r := &served{Served: transports.Served{Ctx: s.Context(), Mode: mode, Method: n}}
@@ -142,9 +140,7 @@ func statusOf(err error) error {
 	return status.Error(codes.Unknown, e.Text)
 }
 
-// message is what neutral calls send and receive: bytes without a schema, so that the figure is that of what carries
-// them. Its codec copies nothing and allocates a header, the same for every form: it is sent from where it lies and
-// received as gRPC holds it.
+// message is what neutral calls carry: bytes without a schema. Its codec copies nothing.
 type message struct {
 	mem.NopBufferPool // for Get: nothing is taken from here
 
@@ -164,18 +160,18 @@ func (m *message) received() transports.Parts {
 	return m.parts
 }
 
-// free gives what was received back to gRPC. Idempotent.
+// free returns what was received to gRPC. Idempotent.
 func (m *message) free() {
 	m.got.Free()
 	m.got = nil
 }
 
-// Put is mem.BufferPool's, by which gRPC releases m.bytes. It does not for short ones.
+// Put is how gRPC releases m.bytes; it does not for short ones.
 func (m *message) Put(*[]byte) { m.owner.Release() }
 
 const codecName = "rdmaperf"
 
-// gRPC takes codecs while programs initialise only.
+// encoding.RegisterCodecV2 wants init.
 func init() { encoding.RegisterCodecV2(codec{}) }
 
 type codec struct{}

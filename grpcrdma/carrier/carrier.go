@@ -15,7 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Carrier is one side of everything that one configuration carries. All methods are safe for concurrent use.
+// Carrier is one side of one configuration. All methods are safe for concurrent use.
 type Carrier struct {
 	cfg  Config
 	name string
@@ -29,8 +29,8 @@ type Carrier struct {
 
 var _ transports.CallTransport = (*Carrier)(nil)
 
-// New makes a carrier. dev is for the forms over RDMA, and is owned from success on; it is nil for the others. Errors
-// are ErrConfig, and those of grpcrdma.New.
+// New makes a carrier. dev is nil for forms without RDMA, and owned from success on. Errors are ErrConfig, and those of
+// grpcrdma.New.
 func New(cfg Config, dev rdma.Device) (*Carrier, error) {
 	cfg, err := cfg.normal()
 	if err != nil {
@@ -87,7 +87,6 @@ func (c *Carrier) Close() error {
 	return errors.Join(c.net.Close(), c.dev.Close())
 }
 
-// startService runs the process that has the device, and asks what it opened.
 func (c *Carrier) startService() (err error) {
 	c.svc, err = shmservice.Start(context.Background(), c.cfg.Command, os.Stderr, c.queueBusy())
 	if err != nil {
@@ -100,8 +99,7 @@ func (c *Carrier) startService() (err error) {
 	return nil
 }
 
-// queueBusy is how long either side of a queue polls before it sleeps: what the polling mode says for connections over
-// RDMA.
+// queueBusy is how long either side of a queue polls before it sleeps, after the polling mode.
 func (c *Carrier) queueBusy() time.Duration {
 	p, err := c.cfg.Net.Polling.Normal()
 	switch {
@@ -113,8 +111,8 @@ func (c *Carrier) queueBusy() time.Duration {
 	return max(p.BusyTime, 0)
 }
 
-// RunService is the process of a Service: it serves the program that started it over dev, which it owns, until that
-// program or ctx ends.
+// RunService is the process of a Service over dev, which it owns. It ends with the program that started it, or with
+// ctx.
 func RunService(ctx context.Context, cfg Config, dev rdma.Device) error {
 	n, err := grpcrdma.New(dev, cfg.Net)
 	if err != nil {

@@ -27,13 +27,12 @@ type Conn interface {
 	Close() error
 }
 
-// Connect makes a connection of its own to a listener of a carrier like this one and returns when it stands. ctx bounds
-// that and does not govern the connection. The cause of a failure is that of the last dial.
+// Connect makes a connection of its own to a listener of a carrier like this one. ctx bounds that alone. The cause of a
+// failure is that of the last dial.
 func (c *Carrier) Connect(ctx context.Context, addr string) (Conn, error) {
 	return c.connect(ctx, addr, nil)
 }
 
-// connect is Connect to a listener that wants a secret.
 func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn, error) {
 	over := c.connectHTTP2
 	if c.cfg.Form.Frames() {
@@ -49,8 +48,7 @@ func (c *Carrier) connect(ctx context.Context, addr string, secret []byte) (Conn
 	return nil, fmt.Errorf("connect %s to %s: %w", c.cfg.Form, addr, err)
 }
 
-// dialer dials addr whatever gRPC made of it, and keeps the last error: that of a ClientConn only says that a context
-// ended.
+// dialer keeps the last error: that of a ClientConn only says that a context ended.
 type dialer struct {
 	dial   func(context.Context) (net.Conn, error)
 	secret []byte // sent first on each new connection; empty: nothing
@@ -71,7 +69,6 @@ func (d *dialer) do(ctx context.Context, _ string) (net.Conn, error) {
 	return conn, err
 }
 
-// cause is the last error of a dial, or err before there was one.
 func (d *dialer) cause(err error) error {
 	if last := d.last.Load(); last != nil {
 		return *last
@@ -109,7 +106,7 @@ func (c *Carrier) connectHTTP2(ctx context.Context, d *dialer) (Conn, error) {
 		case connectivity.Ready:
 			return &httpConn{cc, d}, nil
 		case connectivity.TransientFailure:
-			// A dial that failed once is not tried again for a second: the caller decides, with its cause.
+			// gRPC does not retry a dial within a second: the caller decides.
 			cc.Close()
 			return nil, d.cause(errors.New("the connection failed"))
 		}
@@ -120,7 +117,6 @@ func (c *Carrier) connectHTTP2(ctx context.Context, d *dialer) (Conn, error) {
 	}
 }
 
-// httpConn is a client over HTTP/2.
 type httpConn struct {
 	*grpc.ClientConn
 	d *dialer
@@ -156,8 +152,7 @@ func (c *Carrier) connectFused(ctx context.Context, d *dialer) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A channel connects at its first call, and any answer to one shows that the connection works: that of a method which
-	// no server has does.
+	// A channel connects at its first call. Any answer shows a connection, and no server has this method.
 	err = ch.Invoke(ctx, "/rdmaperf.Carrier/Stands", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) == codes.Unimplemented {
 		return ch, nil

@@ -13,23 +13,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
-// A secret protects a server's connections: the dialler sends its hash first, and the server reads nothing before. Both
-// forms of the calls run on byte streams, so that it is the same for all, and costs nothing later.
-
 const (
-	// gateWait is for the secret of a new connection, and gateRoom how many may be waited for; the oldest gives way to a
-	// new one.
+	// gateWait is for the secret of a new connection, gateRoom how many may be waited for. The oldest gives way.
 	gateWait = 5 * time.Second
 	gateRoom = 64
 )
 
-// word is the hash of a secret, of one length.
+// word is what a dialler sends first: the hash of a secret, of one length.
 func word(secret []byte) []byte {
 	sum := sha256.Sum256(append([]byte("rdmaperf calls "), secret...))
 	return sum[:]
 }
 
-// show sends the secret on a new connection, or closes it.
 func show(ctx context.Context, conn net.Conn, secret []byte) (net.Conn, error) {
 	if len(secret) == 0 {
 		return conn, nil
@@ -52,7 +47,6 @@ func show(ctx context.Context, conn net.Conn, secret []byte) (net.Conn, error) {
 	return conn, nil
 }
 
-// gate is a listener that accepts connections with the secret.
 type gate struct {
 	net.Listener
 	word   []byte
@@ -103,7 +97,6 @@ func (g *gate) run() {
 	}
 }
 
-// ask waits for the secret of one connection.
 func (g *gate) ask(conn net.Conn) {
 	defer onepeer.Recover(func(error) { conn.Close() })
 	said := make([]byte, len(g.word))
@@ -128,7 +121,7 @@ func (g *gate) ask(conn net.Conn) {
 	}
 }
 
-// Accept gives the next connection with the secret.
+// Accept returns the next connection with the secret.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case conn := <-g.passed:
@@ -138,7 +131,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener and every connection without the secret so far.
+// Close ends the listener and every connection that has not shown the secret.
 func (g *gate) Close() error {
 	var err error
 	g.once.Do(func() {

@@ -25,7 +25,7 @@ type Server interface {
 	Stop()
 }
 
-// maxCalls is how many calls a connection may have under way. gRPC knows no limit by default.
+// maxCalls bounds the calls in progress on a connection. gRPC has no limit by default.
 const maxCalls = 1 << 20
 
 // NewServer makes a server for the connections of Listener.
@@ -59,9 +59,8 @@ func (c *Carrier) fused() fused.Config {
 	return cfg
 }
 
-// Listener takes connections of Connect at addr, "host:port"; port 0 picks one. A unix carrier ignores addr and picks
-// an abstract name ("@…"), which nothing has to remove, and a bufconn carrier a name of this process ("@bufconn-…").
-// The address to connect to is the listener's.
+// Listener accepts connections of Connect at addr, "host:port"; port 0 picks one. Unix and bufconn ignore addr and pick
+// a name ("@…"): the address to connect to is the listener's.
 func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, error) {
 	switch c.cfg.Form {
 	case TCP:
@@ -79,12 +78,10 @@ func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, erro
 	return c.net.Listen(ctx, addr)
 }
 
-// bufConnSize is what a bufconn holds for each direction: a copy of 1 MiB then never waits for its reader, which is all
-// that a byte stream can do for HTTP/2.
+// bufConnSize is the room in each direction: a copy of 1 MiB then never waits for its reader.
 const bufConnSize = 1 << 20
 
-// bufConns are the listeners of this process by their names: client and server are carriers of their own, as they are
-// over a network.
+// bufConns are the listeners of this process by name.
 var bufConns struct {
 	sync.Map
 	last atomic.Uint64
@@ -92,7 +89,6 @@ var bufConns struct {
 
 func bufConnAddr(name string) *net.UnixAddr { return &net.UnixAddr{Name: name, Net: "bufconn"} }
 
-// bufConnListener is a bufconn.Listener that can be found by its address.
 type bufConnListener struct {
 	*bufconn.Listener
 	addr *net.UnixAddr

@@ -19,16 +19,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// balanced puts the calls of a channel under a resolver and a load balancing policy of grpc-go, as its ClientConn does
-// with connections of HTTP/2. grpc-go's interfaces for those can be implemented elsewhere by embedding them.
+// balanced puts the calls of a channel under a resolver and a load balancing policy, as grpc-go's ClientConn does.
 type balanced struct {
-	ch      *Channel
-	cfg     Config // of connections
-	dial    func(context.Context, string) (net.Conn, error)
-	target  resolver.Target
-	builder resolver.Builder
-	backoff backoff.Config
-	// standard is the service config that holds where the resolver has none.
+	ch       *Channel
+	cfg      Config // of connections
+	dial     func(context.Context, string) (net.Conn, error)
+	target   resolver.Target
+	builder  resolver.Builder
+	backoff  backoff.Config
 	standard *serviceConfig
 
 	start    sync.Once
@@ -49,7 +47,6 @@ type balanced struct {
 	next   *policy // takes over when it has connections, or cur has none
 }
 
-// pickers is a picker, and how the next one is waited for.
 type pickers struct {
 	balancer.Picker // nil at first
 	changed         chan struct{}
@@ -65,7 +62,7 @@ type policy struct {
 	state               balancer.State // guarded by b.mu
 }
 
-// begin gives f a goroutine that close joins; false behind that.
+// begin gives f a goroutine that close joins; it returns false after close.
 func (b *balanced) begin(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +73,7 @@ func (b *balanced) begin(f func()) bool {
 	return true
 }
 
-// wake starts the resolver with the first call, and a policy that has gone to rest.
+// wake starts the resolver with the first call.
 func (b *balanced) wake() {
 	b.start.Do(func() {
 		b.asks.do(func() {
@@ -141,8 +138,7 @@ func (b *balanced) update(s resolver.State) error {
 	return bad
 }
 
-// tell gives the policy what the resolver found, after making another one where the service config names another. It
-// runs in serial.
+// tell gives the policy, or the new one that the service config names, what the resolver found. It runs in serial.
 func (b *balanced) tell(s resolver.State) error {
 	sc := b.config.Load()
 	b.mu.Lock()
@@ -172,7 +168,6 @@ func (b *balanced) tell(s resolver.State) error {
 	return p.bal.UpdateClientConnState(balancer.ClientConnState{ResolverState: s, BalancerConfig: sc.policyConfig})
 }
 
-// unresolved takes a failure of the resolver.
 func (b *balanced) unresolved(err error) {
 	defer b.first.Do(func() { close(b.resolved) })
 	if b.config.Load() == nil {
@@ -191,7 +186,6 @@ func (b *balanced) unresolved(err error) {
 	})
 }
 
-// publish lets waiting calls choose anew.
 func (b *balanced) publish(s balancer.State) {
 	old := b.pickers.Swap(&pickers{Picker: s.Picker, changed: make(chan struct{}), state: s.ConnectivityState})
 	close(old.changed)
@@ -220,7 +214,6 @@ func (p *policy) UpdateState(s balancer.State) {
 	}
 }
 
-// NewSubConn makes a sub-connection, which is idle.
 func (p *policy) NewSubConn(addrs []resolver.Address, o balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if len(addrs) == 0 {
 		return nil, errors.New("fused: a sub-connection without an address")
@@ -231,10 +224,8 @@ func (p *policy) NewSubConn(addrs []resolver.Address, o balancer.NewSubConnOptio
 	return sc, nil
 }
 
-// RemoveSubConn is what policies called before there was SubConn.Shutdown.
 func (p *policy) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// UpdateAddresses is what policies called before there was SubConn.UpdateAddresses.
 func (p *policy) UpdateAddresses(sc balancer.SubConn, addrs []resolver.Address) {
 	sc.UpdateAddresses(addrs)
 }
@@ -247,7 +238,6 @@ func (p *policy) MetricsRecorder() estats.MetricsRecorder {
 	return estats.UnimplementedMetricsRecorder{}
 }
 
-// resolving is the resolver.ClientConn.
 type resolving struct {
 	resolver.ClientConn // nil: for methods that gRPC may add
 	b                   *balanced
@@ -257,7 +247,6 @@ func (r *resolving) UpdateState(s resolver.State) error { return r.b.update(s) }
 
 func (r *resolving) ReportError(err error) { r.b.unresolved(err) }
 
-// NewAddress is what resolvers called before there was UpdateState.
 func (r *resolving) NewAddress(addrs []resolver.Address) {
 	r.b.update(resolver.State{Addresses: addrs})
 }

@@ -22,7 +22,6 @@ import (
 
 const defaultCodec = "proto"
 
-// packing turns messages into bytes and back, for one call.
 type packing struct {
 	codec      encoding.CodecV2
 	compressor encoding.Compressor // for what is sent; nil for none
@@ -41,7 +40,6 @@ func codecFor(name string) (encoding.CodecV2, error) {
 	return nil, status.Errorf(codes.Internal, "fused: no codec registered for content-subtype %s", name)
 }
 
-// codecV1 is a codec of gRPC's older kind.
 type codecV1 struct{ encoding.Codec }
 
 func (c codecV1) Marshal(v any) (mem.BufferSlice, error) {
@@ -109,7 +107,7 @@ func (p *packing) marshal(m any) (out parcel, err error) {
 	return out, nil
 }
 
-// unmarshal reads a message into v and frees it. size is its length unpacked.
+// unmarshal reads a message into v and frees it. It returns the length before compression.
 func (p *packing) unmarshal(m *message, v any) (size int, err error) {
 	data := mem.BufferSlice{mem.NewBuffer(m.buf, m.memory())}
 	defer func() { data.Free() }()
@@ -141,7 +139,6 @@ func (p *packing) unmarshal(m *message, v any) (size int, err error) {
 	return size, nil
 }
 
-// callInfo is what the call options ask.
 type callInfo struct {
 	header, trailer []*metadata.MD
 	peers           []*peer.Peer
@@ -201,7 +198,7 @@ func (c *Config) callInfo(opts []grpc.CallOption) (callInfo, error) {
 	return i, err
 }
 
-// apply is what a service config says where the options of a call do not; of sizes the lesser holds.
+// apply adds the service config where no option of the call says otherwise. The smaller size limit holds.
 func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
 	if mc.waitForReady != nil && !slices.ContainsFunc(opts, func(o grpc.CallOption) bool {
 		_, ok := o.(grpc.FailFastCallOption)
@@ -217,7 +214,7 @@ func (i *callInfo) apply(mc *methodConfig, opts []grpc.CallOption) {
 	}
 }
 
-// callError gives an error of this package the form of gRPC's.
+// callError turns an error into a gRPC status.
 func callError(err error) error {
 	if err == nil || err == io.EOF {
 		return err
@@ -231,7 +228,6 @@ func callError(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// observers are the stats handlers of one side.
 type observers struct {
 	list   []stats.Handler
 	client bool

@@ -25,56 +25,45 @@ type Config struct {
 	UnaryServer   []grpc.UnaryServerInterceptor
 	StreamServer  []grpc.StreamServerInterceptor
 	StatsHandlers []stats.Handler
-	// Creds secure every connection and say who the peer is, as in grpc-go. nil leaves connections as they come: one that
-	// is TLS already proves who its peer is.
+	// Creds secure every connection and identify the peer, as in grpc-go. With nil, a TLS connection identifies its peer.
 	Creds credentials.TransportCredentials
-	// Authority is the name of the server that Creds check and handlers see, as grpc.WithAuthority; empty means the name
-	// in Creds, else the server's address.
+	// Authority is the server's name for Creds and handlers, as grpc.WithAuthority; empty: that in Creds, or the address.
 	Authority      string
 	MaxRecvMsgSize int // bytes; 0 means 4 MiB, as gRPC
 	MaxSendMsgSize int // bytes; 0 means 2 GiB
-	// ConnectionTimeout bounds the handshake of a new connection's credentials and the exchange of hellos together; 0
-	// means 10 s. A dial that takes longer is bounded by twice that.
+	// ConnectionTimeout bounds the handshake and the exchange of hellos; 0 means 10 s. A dial may take twice that.
 	ConnectionTimeout time.Duration
-	// StallLimit is how long a peer may take nothing of what is written to it before the connection is given up and its
-	// calls are Unavailable, whatever their deadlines say; 0 means 10 s, a negative value for ever. It is noticed within a
-	// quarter more.
+	// StallLimit is how long a peer may take nothing before its connection is closed and its calls are Unavailable. 0
+	// means 10 s, a negative value for ever; up to a quarter more passes before it is noticed.
 	StallLimit time.Duration
-	// MaxHeaderListSize is the longest metadata of a call that this side takes in one direction, in bytes from 48 KiB; 0
-	// means 16 MiB, as gRPC.
+	// MaxHeaderListSize is the longest metadata of a call and direction to accept, in bytes from 48 KiB; 0 means 16 MiB.
 	MaxHeaderListSize int
 	// UserAgent comes before this package's own, as grpc.WithUserAgent.
 	UserAgent string
-	// UnknownService takes calls of services and methods that are not registered, as grpc.UnknownServiceHandler.
+	// UnknownService handles calls of methods that are not registered, as grpc.UnknownServiceHandler.
 	UnknownService grpc.StreamHandler
-	// MaxConnectionAge is how long a server's connection takes calls, a tenth more or less, and MaxConnectionAgeGrace how
-	// long those in progress may last behind that, as keepalive.ServerParameters; 0 means for ever.
+	// MaxConnectionAge is how long a server's connection takes calls, within a tenth, and MaxConnectionAgeGrace how long
+	// calls in progress may last after that, as keepalive.ServerParameters; 0 means for ever.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 	// MaxConnectionIdle is how long a server keeps a connection without a call; 0 means for ever.
 	MaxConnectionIdle time.Duration
-	// PingTime is how long a peer may be silent before it is asked whether it lives, a quarter more or less, and
-	// PingTimeout how soon it must answer, from 10 ms; 0 means never and 20 s. A client asks while it has calls, and with
-	// PingIdle always. As keepalive.ServerParameters and ClientParameters; a server takes as many pings as come.
+	// PingTime is how long a peer may be silent before it is pinged, within a quarter; 0 means never. PingTimeout is how
+	// soon it must answer, from 10 ms; 0 means 20 s. A client pings while it has calls, with PingIdle always.
 	PingTime, PingTimeout time.Duration
 	PingIdle              bool
-	// Window is what a stream holds of messages that nobody has asked for yet, in bytes from 64 KiB; 0 means 4 MiB.
+	// Window is how many bytes of unread messages a stream holds, from 64 KiB; 0 means 4 MiB.
 	Window int
-	// MaxStreams is how many calls a server works on at once for one connection, 1 to 1048576; 0 means 1000. A client's
-	// further calls wait.
+	// MaxStreams is how many calls a server accepts at once on a connection, 1 to 1048576; 0 means 1000. More calls wait.
 	MaxStreams int
-	// Of NewClient alone: resolvers beside those registered with gRPC, as grpc.WithResolvers; the service config in JSON
-	// that holds where the resolver has none, as grpc.WithDefaultServiceConfig; whether the resolver's is ignored; no
-	// retries by it, as grpc.WithDisableRetry; and the back-off between attempts to connect, whose zero value is gRPC's
-	// default.
+	// Of NewClient alone, as grpc.WithResolvers, grpc.WithDefaultServiceConfig (JSON), grpc.WithDisableServiceConfig,
+	// grpc.WithDisableRetry and grpc.ConnectParams.Backoff.
 	Resolvers       []resolver.Builder
 	ServiceConfig   string
 	NoServiceConfig bool
 	NoRetry         bool
 	Backoff         backoff.Config
-	// Sinks is the registered memory that a connection grants its peer for messages of 64 KiB and more, once such have
-	// come, in bytes; 0 means 64 MiB, a negative value none. What counts is how long the messages may be: memory that
-	// serves again can be up to four times as long. It is taken over connections of grpcrdma only, and longer messages
-	// than that come through the ring.
+	// Sinks bounds the lengths of the messages for which a connection grants registered memory, in bytes; 0 means 64 MiB,
+	// a negative value none. The memory may be four times as long. Longer messages come through the ring.
 	Sinks int
 
 	serverName string // that credentials check; empty for the authority
@@ -115,8 +104,7 @@ func (c Config) normal() (Config, error) {
 	return c, nil
 }
 
-// redialPause is how long fail-fast calls learn of a failed dial without another one. Arbitrary: short against gRPC's
-// own first back-off of a second, as a dial over RDMA is.
+// redialPause is how long fail-fast calls get the error of the last dial. Arbitrary: gRPC's first back-off is a second.
 const redialPause = 100 * time.Millisecond
 
 // Channel is a client: a grpc.ClientConnInterface for generated stubs. It connects at the first call and again when the
@@ -152,8 +140,7 @@ func NewChannel(dial func(context.Context) (net.Conn, error), cfg Config) (*Chan
 	return &Channel{dial: dial, cfg: cfg, obs: observers{cfg.StatsHandlers, true}}, nil
 }
 
-// session gives the connection, making it first if there is none. Calls that fail fast learn why it cannot be made;
-// others wait for their context's end. waited tells that it was not there.
+// session returns the connection, making it first if there is none. waited says that there was none.
 func (c *Channel) session(ctx context.Context, failFast bool) (s *clientSession, waited bool, err error) {
 	for ; ; waited = true {
 		c.mu.Lock()
@@ -194,7 +181,6 @@ func (c *Channel) session(ctx context.Context, failFast bool) (s *clientSession,
 	}
 }
 
-// notConnected is the end of a wait for a connection, with what was in its way last.
 func (c *Channel) notConnected(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +213,7 @@ func (c *Channel) connect(ctx context.Context, cancel context.CancelFunc) {
 	}
 }
 
-// prune takes connections out of use that are lost or that the server drains. The caller holds mu.
+// prune retires connections that are lost or that the server drains. The caller holds mu.
 func (c *Channel) prune() {
 	if c.cur != nil {
 		if c.cur.check(); !c.cur.takesCalls() {

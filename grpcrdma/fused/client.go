@@ -26,7 +26,6 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	return c.chainUnary(0)(ctx, method, args, reply, nil, opts...)
 }
 
-// chainUnary is the i-th interceptor and all behind it.
 func (c *Channel) chainUnary(i int) grpc.UnaryInvoker {
 	if i == len(c.cfg.UnaryClient) {
 		return c.invoke
@@ -61,12 +60,10 @@ func (cs *clientStream) unary(args, reply any) error {
 	}
 }
 
-// maxAgain bounds the connections that a call is tried on, where each was lost before the call left this side.
-// Arbitrary: who loses that many in a row has another trouble.
+// maxAgain bounds the connections that a call is tried on, where each was lost before the call left. Arbitrary.
 const maxAgain = 5
 
-// again prepares the call for another connection, if the peer of the last one cannot know of it: gRPC's transparent
-// retry.
+// again prepares the call for another connection if the peer cannot know of it: gRPC's transparent retry.
 func (cs *clientStream) again(err error) bool {
 	if cs.st == nil || !cs.st.unknownToPeer() || cs.s.takesCalls() || cs.tries >= maxAgain || cs.ctx.Err() != nil {
 		return false
@@ -151,7 +148,7 @@ type clientStream struct {
 
 var _ grpc.ClientStream = (*clientStream)(nil)
 
-// open prepares a call on a connection, with what a service config says of it. Nothing is sent yet.
+// open prepares a call on a connection, and sends nothing.
 func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig,
 	opts []grpc.CallOption) (*clientStream, error) {
 	info, err := c.cfg.callInfo(opts)
@@ -165,7 +162,7 @@ func (c *Channel) open(ctx context.Context, method string, desc *grpc.StreamDesc
 	return cs.start(ctx, err)
 }
 
-// start prepares an attempt; err is what stands in its way already.
+// start prepares an attempt; err is what prevents it already.
 func (cs *clientStream) start(ctx context.Context, err error) (*clientStream, error) {
 	c, method, info := cs.ch, cs.method, &cs.info
 	cs.begun, cs.base = time.Now(), ctx
@@ -246,7 +243,6 @@ func (cs *clientStream) prepare() (err error) {
 	return nil
 }
 
-// outgoing is the caller's metadata with that of per-call credentials.
 func (cs *clientStream) outgoing() (metadata.MD, error) {
 	md, _ := metadata.FromOutgoingContext(cs.ctx)
 	if err := checkMD(md); err != nil {
@@ -286,8 +282,7 @@ func (cs *clientStream) outgoing() (metadata.MD, error) {
 	return md, nil
 }
 
-// credsError is the outcome of a call whose credentials failed. Codes that only a server may answer are not theirs
-// (gRFC A54).
+// credsError is the status of a call whose credentials failed.
 func credsError(err error) error {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -296,7 +291,6 @@ func credsError(err error) error {
 	return onlyOwnCodes(st, "per-RPC creds")
 }
 
-// authority is the name of the server that this call means.
 func (cs *clientStream) authority() string {
 	if cs.info.authority != "" {
 		return cs.info.authority
@@ -304,7 +298,7 @@ func (cs *clientStream) authority() string {
 	return cs.ch.cfg.authority(cs.s.conn)
 }
 
-// begin starts a streaming call: the server learns of it at once, and of the end of its context.
+// begin starts a streaming call. The server learns of it at once.
 func (cs *clientStream) begin() error {
 	for {
 		cs.sendMu.Lock()
@@ -323,8 +317,7 @@ func (cs *clientStream) begin() error {
 		}
 	}
 	cs.ctx, cs.cancel = context.WithCancel(peer.NewContext(cs.ctx, cs.s.peer()))
-	// Whoever uses the stream finds the end of the context by itself; this is for the server, should nobody use it any
-	// more.
+	// This is for the server: whoever uses the stream notices the end of the context.
 	cs.watchMu.Lock()
 	cs.unwatch = context.AfterFunc(cs.ctx, func() { cs.finish(cs.ctx.Err()) })
 	cs.watchMu.Unlock()
@@ -375,7 +368,6 @@ func (cs *clientStream) finish(err error) error {
 	return cs.err
 }
 
-// tellHeader passes the header to stats handlers, once it has come.
 func (cs *clientStream) tellHeader() {
 	cs.st.mu.Lock()
 	has := cs.st.hasHeader && !cs.headerSeen
@@ -397,7 +389,6 @@ func (cs *clientStream) header() metadata.MD {
 	return withType(cs.st.header, cs.info.subtype)
 }
 
-// answer answers the call options that ask for something.
 func (cs *clientStream) answer(i *callInfo) {
 	for _, h := range i.header {
 		*h = cs.header()
@@ -410,7 +401,6 @@ func (cs *clientStream) answer(i *callInfo) {
 	}
 }
 
-// fill answers the options of the call, and tells stats handlers of the trailer.
 func (cs *clientStream) fill() {
 	cs.answer(&cs.info)
 	if len(cs.ch.obs.list) == 0 {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// send sends a message, behind the open block if that is still due, and with last the end of this side's stream. io.EOF
-// when the server ended the call: its status has the reason. bad tells that it is the message that cannot be sent.
+// send sends a message, after the open block if that is due; last ends this side's stream. The error is io.EOF when the
+// server ended the call. bad says that the message cannot be sent.
 func (cs *clientStream) send(m any, last bool) (bad bool, err error) {
 	p, err := cs.pack.marshal(m)
 	if err != nil {
@@ -43,9 +43,8 @@ func (cs *clientStream) sendParcel(m any, p *parcel, last bool) (err error) {
 	return err
 }
 
-// SendMsg sends a message. When the call is over, whatever ended it, RecvMsg has the reason: SendMsg gives io.EOF, and
-// nil where the method takes one message only, as generated code expects (grpc.ClientStream). Other errors are of the
-// message.
+// SendMsg leaves the reason of a call's end to RecvMsg: it returns io.EOF then, or nil where the method takes one
+// message (grpc.ClientStream). Other errors are those of the message.
 func (cs *clientStream) SendMsg(m any) error {
 	cs.sendMu.Lock()
 	defer cs.sendMu.Unlock()
@@ -82,7 +81,7 @@ func (cs *clientStream) CloseSend() error {
 	return nil
 }
 
-// RecvMsg receives a message; io.EOF when the call ended well, its status else.
+// RecvMsg receives a message. It returns io.EOF when the call ended well, otherwise its status.
 func (cs *clientStream) RecvMsg(m any) error {
 	if !cs.desc.ServerStreams {
 		return cs.finish(cs.takeOnly(m))
@@ -100,7 +99,6 @@ func (cs *clientStream) RecvMsg(m any) error {
 	return err
 }
 
-// receive takes the next message; got=false at the end of the stream.
 func (cs *clientStream) receive(m any) (got bool, err error) {
 	msg, err := cs.st.receive(cs.ctx)
 	if err == io.EOF {
@@ -129,11 +127,10 @@ func (cs *clientStream) receive(m any) (got bool, err error) {
 	return true, nil
 }
 
-// takeOnly takes the one message of a call that has one, and its end.
 func (cs *clientStream) takeOnly(m any) error {
 	got, err := cs.receive(m)
 	if err == nil && got {
-		// The end most often came with the message.
+		// The end often came with the message.
 		if _, err = cs.st.receive(cs.ctx); err == nil {
 			err = status.Error(codes.Internal,
 				"fused: cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message")

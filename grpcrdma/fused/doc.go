@@ -1,56 +1,15 @@
 // Package fused carries gRPC calls as frames on a byte stream, without HTTP/2, for generated stubs unchanged: [Channel]
 // is a grpc.ClientConnInterface, [Server] a grpc.ServiceRegistrar. Over the connections of grpcrdma a unary call is one
-// one-sided write in each direction. [NewChannel] makes a channel of what dials one server, [NewClient] one to a
-// target, under grpc-go's own resolvers and load balancing policies.
+// one-sided write in each direction; any other net.Conn does, too. [Unsupported] lists what of gRPC is missing.
 //
-// Any net.Conn does. Config.Creds are gRPC's credentials, as of grpc.NewServer and grpc.NewClient; a connection that is
-// a tls.Conn brings its own. Either way handlers and callers find in their peer.Peer who was proven to be at the other
-// end.
+// A client has no goroutine that reads: of the callers that wait one reads, busily as the connection does. A server's
+// reader runs quick unary handlers itself. Long messages go into registered memory of the receiver (Config.Sinks).
 //
-// # What is gRPC's
-//
-// Unary calls and all kinds of streams; header and trailer metadata under gRPC's rules, binary values included; status
-// with details; deadlines, which the server learns; cancellation; message size limits; codecs and compressors
-// registered with gRPC; interceptors and stats handlers, given in [Config]; transport credentials, and those of a call;
-// transparent retry; keepalive pings, the idleness and age of connections; handlers of unknown services; of NewClient
-// resolvers, load balancing policies with what they learn of calls, service config with retries, their throttling,
-// timeouts, limits and health checks; the call options Header, Trailer, Peer, OnFinish, UseCompressor,
-// CallContentSubtype, CallAuthority, ForceCodec, ForceCodecV2, WaitForReady, MaxCallRecvMsgSize, MaxCallSendMsgSize,
-// PerRPCCredentials. Tests run one body on this package and on grpc-go over TCP, and ask both for the same codes,
-// metadata and events.
-//
-// [Unsupported] is what is missing, and why. Streams are made again under a service config alone: without one their
-// messages are not kept.
-//
-// # How it waits
-//
-// A client has no goroutine that reads. The caller that waits for its answer reads the connection itself, busily as the
-// connection does; of several, one reads for all. So an answer reaches its caller without a hand-over between threads.
-// A server's reader runs unary handlers itself while they are quick and nothing else has arrived; one that blocks loses
-// the reader's place within some milliseconds, and its method gets goroutines from then on.
-//
-// # Long messages
-//
-// Over connections of grpcrdma a message of 64 KiB and more, and of 512 KiB and more where registering memory is a
-// system call, is written into registered memory of the receiver, a sink, where the codec reads it. MPI and UCX call
-// this rendezvous; here the sink is advertised in advance. A receiver grants sinks for messages as long as it received
-// before, so the first of a connection still comes through the ring. Config.Sinks bounds that memory.
-//
-// # When the peer dies
-//
-// Calls in progress are Unavailable as soon as the connection below fails: at once where a process dies over iWARP,
-// else within the probe of grpcrdma's connections and the retries of the device. Nothing that may have reached the peer
-// is sent twice: a call of which nothing left this side, or that came behind the last one of a server that stops in
-// order, goes over the next connection by itself. Of a stream that is its opening alone. The next call dials anew, at
-// most every 100 ms while that fails: fail-fast calls fail in between, and calls that wait for ready wait. There is no
-// growing back-off but that of NewClient, which is gRPC's (Config.Backoff).
-//
-// # Limits
-//
-// A stream holds at most Config.Window bytes that were not read, the messages in sinks, and the message that is waited
-// for. An idle client detects the loss of its connection at its next call: over connections of grpcrdma before that is
-// sent, over others the call is Unavailable. A peer that takes nothing for Config.StallLimit is disconnected, whatever
-// the deadlines of its calls. Messages are marshalled on the Go heap, into gRPC's own buffers.
+// When the connection fails its calls are Unavailable at once, and the next call dials anew, at most every 100 ms while
+// that fails ([NewClient]: Config.Backoff). Calls that cannot have reached the peer are made again by themselves,
+// others under a service config alone. An idle client detects the loss at its next call: over grpcrdma before that is
+// sent. A stream holds at most Config.Window bytes that were not read, the messages in sinks, and the one that is
+// waited for.
 package fused
 
 // Unsupported is what of gRPC's a fused channel or server does not have, and why: what grpc-go's exported API keeps

@@ -31,12 +31,10 @@ import (
 const (
 	headerLen  = 12
 	maxPayload = 64 << 10
-	// maxBlocks is the length of open, header and trailer together up to which they share a frame with data.
-	maxBlocks = 48 << 10
-	// defaultBlocks is what gRPC takes of a header list.
+	// maxBlocks is up to which length open, header and trailer together share a frame with data.
+	maxBlocks     = 48 << 10
 	defaultBlocks = 16 << 20
-	// maxData is what is left for data beside the largest blocks and all lengths.
-	maxData = maxPayload - 16
+	maxData       = maxPayload - 16
 )
 
 type kind uint8
@@ -72,7 +70,7 @@ const (
 
 var errFrame = errors.New("malformed frame")
 
-// frame is a parsed frame. Its slices are the reader's and hold until the next read.
+// frame is a parsed frame. Its slices are valid until the next read.
 type frame struct {
 	kind                  kind
 	flags                 flags
@@ -92,7 +90,6 @@ func putHeader(b []byte, payload int, k kind, fl flags, stream uint32) {
 	binary.LittleEndian.PutUint32(b[8:], stream)
 }
 
-// payloadLen checks a header and returns the length of what follows it.
 func payloadLen(h []byte) (int, error) {
 	n := binary.LittleEndian.Uint32(h)
 	if n > maxPayload || h[4] == 0 || kind(h[4]) >= numKinds || h[6]|h[7] != 0 {
@@ -101,7 +98,6 @@ func payloadLen(h []byte) (int, error) {
 	return int(n), nil
 }
 
-// parseFrame reads a whole frame, header included.
 func parseFrame(b []byte) (f frame, err error) {
 	f = frame{kind: kind(b[4]), flags: flags(b[5]), stream: binary.LittleEndian.Uint32(b[8:])}
 	d := decoder{b: b[headerLen:]}
@@ -136,7 +132,7 @@ func parseFrame(b []byte) (f frame, err error) {
 	return f, nil
 }
 
-// decoder takes values off the front of b; bad stays set after the first that is not there.
+// decoder takes values off the front of b; bad stays set after the first that is missing.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -166,7 +162,6 @@ func (d *decoder) u64() uint64 {
 	return 0
 }
 
-// bytes is a length and that many bytes.
 func (d *decoder) bytes() []byte {
 	n := d.u32()
 	if uint64(n) > uint64(len(d.b)) {
@@ -182,7 +177,6 @@ func appendBytes[T string | []byte](b []byte, v T) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(v))), v...)
 }
 
-// appendBlock appends what fill appends, with its length before it.
 func appendBlock(b []byte, fill func([]byte) []byte) []byte {
 	at := len(b)
 	b = fill(append(b, 0, 0, 0, 0))
@@ -190,7 +184,6 @@ func appendBlock(b []byte, fill func([]byte) []byte) []byte {
 	return b
 }
 
-// openBlock begins a call.
 type openBlock struct {
 	method     string
 	codec      string // content subtype: "proto" unless the caller chose another
@@ -247,7 +240,7 @@ func appendTrailer(b []byte, st *status.Status, md metadata.MD) []byte {
 		details, _ = proto.Marshal(p) // what cannot be encoded travels without its details
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(st.Code()))
-	// What is no UTF-8 becomes U+FFFD a byte, as in gRPC's percent encoding.
+	// Invalid UTF-8 becomes U+FFFD, as in gRPC's percent encoding.
 	b = appendBytes(b, string([]rune(st.Message())))
 	b = appendBytes(b, details)
 	return appendMD(b, md)
@@ -270,7 +263,6 @@ func parseTrailer(b []byte) (st *status.Status, md metadata.MD, err error) {
 	return st, md, nil
 }
 
-// appendMD carries keys and values as they are: a binary value needs no encoding here.
 func appendMD(b []byte, md metadata.MD) []byte {
 	at, n := len(b), uint32(0)
 	b = append(b, 0, 0, 0, 0)

@@ -13,14 +13,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
-// Frames are read into a buffer and handled there. Data that continues a message of which much is still to come goes
-// from the connection into the message: a copy less of everything large.
-
-// bulkMin is the data of a frame from which that pays. Arbitrary: what is shorter is most often in the buffer already.
+// bulkMin is the shortest data to read straight into its message. Arbitrary: less is often in the buffer.
 const bulkMin = 8 << 10
 
-// inbound is the connection as the buffer reads it: all there is, but behind bulk data a header only, so that the next
-// data is still in the connection.
+// inbound reads only a header behind bulk data, so that the next data is still in the connection.
 type inbound struct {
 	conn   net.Conn
 	behind bool
@@ -33,14 +29,14 @@ func (i *inbound) Read(p []byte) (int, error) {
 	return i.conn.Read(p)
 }
 
-// bulk is the data of a frame that is being read into its message. A read that timed out goes on there.
+// bulk is the data of a frame that is being read into its message, also across timeouts.
 type bulk struct {
 	frame frame
 	to    *message
 	left  int
 }
 
-// read takes the next frame and gives it to handle. An error that is no timeout ended the session.
+// read passes the next frame to handle. Every error but a timeout ended the session.
 func (s *session) read(handle func(*frame) error) (fails error) {
 	defer onepeer.Recover(func(fault error) { s.fail(fault); fails = fault })
 	if s.bulk.to != nil {
@@ -85,8 +81,7 @@ func (s *session) read(handle func(*frame) error) (fails error) {
 	return nil
 }
 
-// collect joins the payloads of kindMore frames and of the stream frame behind them, which is what it gives when it has
-// come. Memory is taken as bytes come.
+// collect joins the payloads of kindMore frames and of the stream frame after them.
 func (s *session) collect(b []byte) (whole []byte, done bool, err error) {
 	id := binary.LittleEndian.Uint32(b[8:])
 	switch k := kind(b[4]); {
@@ -108,8 +103,8 @@ func (s *session) collect(b []byte) (whole []byte, done bool, err error) {
 	return whole, true, nil
 }
 
-// beginBulk tries to let the payload of n bytes behind header h go straight into its message. On any doubt it declines:
-// the frame is then collected whole, and the same checks name the fault.
+// beginBulk lets the payload of n bytes after header h go straight into its message, when it may. Faulty frames are
+// collected whole, and the same checks name the fault.
 func (s *session) beginBulk(h []byte, n int) bool {
 	f, err := parseFrame(h[:headerLen])
 	if err != nil || s.more != nil || f.kind != kindStream || f.flags&^fPacked != fData {
@@ -130,7 +125,6 @@ func (s *session) beginBulk(h []byte, n int) bool {
 	return true
 }
 
-// readBulk reads on until the frame is whole, and gives it to handle.
 func (s *session) readBulk(handle func(*frame) error) error {
 	b := &s.bulk
 	m := b.to
@@ -164,7 +158,7 @@ func (s *session) readBulk(handle func(*frame) error) error {
 	return nil
 }
 
-// readFailed lets a timeout pass: what was read so far stays in its place.
+// readFailed ignores a timeout: what was read so far stays in its place.
 func (s *session) readFailed(err error) error {
 	var ne net.Error
 	if !errors.As(err, &ne) || !ne.Timeout() {
@@ -173,8 +167,7 @@ func (s *session) readFailed(err error) error {
 	return err
 }
 
-// messagePool keeps the memory of long messages. gRPC's own pool clears what it gives out; a message is filled before
-// anybody sees it, and clearing a megabyte takes a tenth of the time that moving it does.
+// messagePool keeps the memory of long messages. gRPC's own pool clears what it returns: a tenth of the time of a copy.
 type messagePool struct {
 	classes [poolClasses + 1]sync.Pool
 }
@@ -188,7 +181,6 @@ var longMessages messagePool
 
 var _ mem.BufferPool = (*messagePool)(nil)
 
-// poolFor is where the memory of a message of n bytes comes from, and goes to.
 func poolFor(n int) mem.BufferPool {
 	if n <= poolStep || n > poolClasses*poolStep {
 		return mem.DefaultBufferPool()
@@ -196,7 +188,7 @@ func poolFor(n int) mem.BufferPool {
 	return &longMessages
 }
 
-// Get gives n bytes with anything in them; n is one that poolFor sends here.
+// Get returns n bytes with any content; n is one for which poolFor returns this pool.
 func (p *messagePool) Get(n int) *[]byte {
 	class := (n + poolStep - 1) / poolStep
 	b, ok := p.classes[class].Get().(*[]byte)

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A reader that finds nothing but one whole unary request runs its handler itself: waking another thread for it takes
-// longer than most handlers do. While it does, nobody reads, so a handler that takes long loses the role of the reader
-// to another goroutine, and its method is not run by readers for a while.
+// inline has the reader run the handler of a whole unary request that arrived alone, as waking a thread takes longer. A
+// handler that takes long loses the reader's role to another goroutine.
 type inline struct {
 	ss    *serverSession
 	next  *serverStream // the reader's: the call to run behind the frame at hand
@@ -19,21 +18,18 @@ type inline struct {
 }
 
 const (
-	// quickTime is what a handler may take to count as quick: about what handing it to another thread costs.
+	// quickTime is up to what time a handler is quick: about what handing it to another thread costs.
 	quickTime = 30 * time.Microsecond
-	// byteTime is what a handler may take longer for each byte of its request: about what the byte took to arrive, so that
-	// the reader is away as long as it was busy.
+	// byteTime is what a handler may take longer for each byte of its request: about what the byte took to arrive.
 	byteTime = time.Nanosecond
-	// strikes is how many handlers of a method in a row must have been slow: a single one may have been interrupted.
+	// strikes is how many handlers of a method in a row must be slow: one may have been interrupted.
 	strikes = 4
-	// slowCalls is how many calls of a method that was not quick get a goroutine before it is tried again. Arbitrary.
+	// slowCalls is how many calls of a slow method get a goroutine before it is tried again. Arbitrary.
 	slowCalls = 500
-	// lookEvery is how often handlers that readers run are looked after: a handler that blocks holds up its connection for
-	// at most twice that, once in slowCalls.
+	// lookEvery is half the time that a handler which blocks may hold up its connection, once in slowCalls.
 	lookEvery = 2 * time.Millisecond
 )
 
-// pace is how quick the handlers of a method were.
 type pace struct {
 	slow    atomic.Int32 // calls to come that get a goroutine
 	strikes atomic.Int32
@@ -59,7 +55,6 @@ func (p *pace) note(d time.Duration) {
 	}
 }
 
-// block counts a handler that had to be left alone.
 func (p *pace) block() { p.slow.Store(slowCalls) }
 
 func (i *inline) init(ss *serverSession) {
@@ -68,7 +63,6 @@ func (i *inline) init(ss *serverSession) {
 	i.timer.Stop()
 }
 
-// readLoop is the reader, until the connection ends or the role is lost.
 func (ss *serverSession) readLoop() {
 	for ss.cause() == nil {
 		ss.read(ss.handle) // a failure ends the session
@@ -91,7 +85,7 @@ func (ss *serverSession) readLoop() {
 	close(ss.readDone)
 }
 
-// run works on a call as the reader; false when the role was lost meanwhile.
+// run works on a call as the reader; it returns false when the role was lost meanwhile.
 func (i *inline) run(call *serverStream) bool {
 	i.ss.handlers.Add(1)
 	defer i.ss.handlers.Done()
@@ -109,8 +103,7 @@ func (i *inline) run(call *serverStream) bool {
 	return true
 }
 
-// giveUp hands the role of the reader to another goroutine, if the handler of st has it: it is about to wait for what
-// only a reader brings.
+// giveUp hands on the reader's role if the handler of st has it: it is about to wait for what only a reader brings.
 func (i *inline) giveUp(st *stream) {
 	turn := st.turn
 	if st.turn = 0; turn != 0 && i.turns.CompareAndSwap(turn, turn+1) {
@@ -118,8 +111,7 @@ func (i *inline) giveUp(st *stream) {
 	}
 }
 
-// poll gives the role of a reader whose handler lasts from one look to the next to another goroutine, which the session
-// joins by readDone. Where no handler runs it ends the looking until the next.
+// poll takes the reader's role from a handler that lasted from one poll to the next. It stops when no handler runs.
 func (i *inline) poll() {
 	now := i.turns.Load()
 	if now%2 == 1 && now != i.last {

@@ -6,22 +6,16 @@ import (
 	"time"
 )
 
-// Keepalive is grpc-go's (gRFC A8, A9): a side that has heard nothing for PingTime asks the other whether it lives, and
-// gives the connection up without an answer; a server ends connections that have had no call for long.
-
 const (
-	// defaultPingLimit is gRPC's.
 	defaultPingLimit = 20 * time.Second
-	// silentLooks is how often a side looks within PingTime whether something came: a clock for each frame would cost
-	// more. Arbitrary: silence counts a fourth too long at most.
+	// silentLooks is how often to check for traffic within PingTime. Arbitrary: silence is a fourth too long at most.
 	silentLooks = 4
-	// answerLooks is how often it looks for the answer within PingTimeout, and how often a client without calls, which
-	// nobody reads for, looks for questions. Arbitrary.
+	// answerLooks is how often it checks for the answer within PingTimeout, and an idle client for pings. Arbitrary.
 	answerLooks = 20
 )
 
-// ping asks the peer whenever it is silent, while wanted, until over is closed or the session ends. rouse is called
-// when an answer is waited for.
+// ping asks the peer whenever it is silent (gRFC A8, A9), while wanted, until over is closed or the session ends. rouse
+// is called when an answer is due.
 func (s *session) ping(over <-chan struct{}, wanted func() bool, rouse func()) {
 	t := time.NewTimer(0)
 	defer t.Stop()
@@ -64,7 +58,6 @@ func (s *session) ping(over <-chan struct{}, wanted func() bool, rouse func()) {
 	}
 }
 
-// watchIdle ends a connection in order that has had no call for most.
 func (ss *serverSession) watchIdle(most time.Duration, over <-chan struct{}) {
 	t := time.NewTimer(most)
 	defer t.Stop()
@@ -88,7 +81,6 @@ func (ss *serverSession) watchIdle(most time.Duration, over <-chan struct{}) {
 	}
 }
 
-// pingsWithin is how soon pings must be answered, as announced to clients.
 func (s *session) pingsWithin() time.Duration {
 	if s.pingTime <= 0 {
 		return 0
@@ -96,7 +88,7 @@ func (s *session) pingsWithin() time.Duration {
 	return s.pingLimit
 }
 
-// empty is true for a frame that may carry nothing and does.
+// empty is an error for a frame that carries what its kind may not.
 func (f *frame) empty() error {
 	if len(f.data) > 0 || f.stream != 0 {
 		return fmt.Errorf("%w: kind %d with %d bytes", errFrame, f.kind, len(f.data))

@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// clientSession is a client's connection. It has no goroutine that reads: the caller that waits reads, so that an
-// answer needs no hand-over. Of several waiting callers one leads, reads for all, and hands the role on when its own
-// event came. While nobody waits, the background reader reads for the streams that are open.
+// clientSession is a client's connection. Of the callers that wait one leads and reads for all, and hands the role on
+// when its own event came. While none waits, the background reader reads for the open streams.
 type clientSession struct {
 	*session
 	stats []stats.Handler
@@ -28,8 +27,8 @@ type clientSession struct {
 		followers []*waiter
 	}
 
-	// An end of the leader's context interrupts its read by the read deadline; turn tells a late interrupt that its leader
-	// is gone. The end of a call that watches its context interrupts the leader by its stream.
+	// The end of the leader's context interrupts its read by the read deadline; turn tells a late interrupt that its
+	// leader has gone. A call that watches its context interrupts the leader by its stream.
 	interrupt struct {
 		sync.Mutex
 		turn   uint64
@@ -51,12 +50,10 @@ type clientSession struct {
 	drained  sync.Once
 }
 
-// backgroundEvery is how often the background reader looks whether open streams are read for, and how long it reads
-// then. Arbitrary: it bounds how long an abandoned stream can hold up the server, and costs nothing while no stream is
-// open.
+// backgroundEvery is how often, and how long, the background reader reads for open streams. Arbitrary: it bounds how
+// long an abandoned stream can hold up the server.
 const backgroundEvery = 10 * time.Millisecond
 
-// past is a read deadline that has passed.
 var past = time.Unix(1, 0)
 
 func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSession, error) {
@@ -93,7 +90,6 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 	return c, nil
 }
 
-// close ends the session and joins the background reader.
 func (c *clientSession) close(why error) {
 	c.fail(why)
 	<-c.tendDone
@@ -106,7 +102,6 @@ func (c *clientSession) close(why error) {
 	}
 }
 
-// open makes a stream, when the server has a place for one.
 func (c *clientSession) open(ctx context.Context) (*stream, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -131,7 +126,6 @@ func (c *clientSession) open(ctx context.Context) (*stream, error) {
 	return st, nil
 }
 
-// handle is the reader's half of the protocol.
 func (c *clientSession) handle(f *frame) error {
 	if f.kind == kindGoAway {
 		return c.goAway(f)
@@ -168,8 +162,7 @@ func (c *clientSession) handle(f *frame) error {
 	return fmt.Errorf("%w: kind %d from a server", errFrame, f.kind)
 }
 
-// goAway: the server takes no more calls here. With a number it is about to end the connection, and knows of no call
-// behind that one.
+// goAway: the server takes no more calls here. With a number it ends the connection, and knows of no later call.
 func (c *clientSession) goAway(f *frame) error {
 	c.drained.Do(func() { close(c.draining) })
 	if len(f.data) == 0 {
@@ -192,7 +185,6 @@ func (c *clientSession) goAway(f *frame) error {
 
 var errGone = errors.New("the server has ended the connection in order")
 
-// takesCalls is false for a connection that is lost or that the server drains.
 func (c *clientSession) takesCalls() bool {
 	select {
 	case <-c.done:
@@ -210,8 +202,7 @@ func (c *clientSession) forget(st *stream) {
 	}
 }
 
-// abandon gives a stream up: what still comes is dropped, and the background reader tells the server. The stream's
-// place is free when the server has ended it.
+// abandon drops what still comes for a stream, and has the server told. Its place is free when the server has ended it.
 func (c *clientSession) abandon(st *stream) {
 	st.mu.Lock()
 	over := st.ended || st.dropped
@@ -234,7 +225,7 @@ func (c *clientSession) wakeReader() {
 	}
 }
 
-// awaitEvent waits for an event of a stream, reading for all if no other caller does.
+// awaitEvent waits for an event of a stream, and reads for all if no other caller does.
 func (c *clientSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
 	for !st.ready(ev) {
 		if err := ctx.Err(); err != nil {
@@ -282,7 +273,7 @@ func (c *clientSession) awaitEvent(ctx context.Context, st *stream, ev event) er
 	return nil
 }
 
-// handOn gives the role of the reader to a waiting caller, or up.
+// handOn hands the reader's role to a waiting caller, or gives it up.
 func (c *clientSession) handOn() {
 	c.lead.Lock()
 	defer c.lead.Unlock()
@@ -299,8 +290,8 @@ func (c *clientSession) handOn() {
 	}
 }
 
-// readUntil reads frames until the event came, the context ended, or the connection did, which ends all waits. Without
-// a stream it is the background reader's, and ends when a caller waits, too.
+// readUntil reads frames until the event came, or the context or the connection ended. The background reader has no
+// stream, and ends when a caller waits, too.
 func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 	switch {
 	case ctx.Done() == nil:
@@ -348,7 +339,6 @@ func (c *clientSession) readUntil(ctx context.Context, st *stream, ev event) {
 	}
 }
 
-// interruptLeader ends the read of a leader whose stream has failed, if it is the stream's end that interrupts it.
 func (c *clientSession) interruptLeader(st *stream) {
 	c.interrupt.Lock()
 	defer c.interrupt.Unlock()
@@ -364,9 +354,8 @@ func (c *clientSession) wanted() bool {
 	return len(c.lead.followers) > 0
 }
 
-// backgroundReader sends resets and answers to pings, and reads now and then while streams are open that nobody waits
-// on: a server that writes to an abandoned stream would else be held up by the full ring, and with it everything else
-// on the connection.
+// backgroundReader sends resets and pongs, and reads for open streams that nobody waits on: a full ring of an abandoned
+// stream would hold up the whole connection.
 func (c *clientSession) backgroundReader() {
 	defer close(c.tendDone)
 	tick := time.NewTimer(time.Hour)

@@ -9,10 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// gRPC's rules for metadata hold here, too, though these frames could carry anything: a program that passes here passes
-// over HTTP/2 (PROTOCOL-HTTP2.md of grpc, "Custom-Metadata").
-
-// reserved keys are the protocol's own: what an application puts there is left out.
+// reserved keys are the protocol's own: those of an application are left out (grpc PROTOCOL-HTTP2.md, Custom-Metadata).
 func reserved(key string) bool {
 	if strings.HasPrefix(key, ":") {
 		return true
@@ -25,7 +22,7 @@ func reserved(key string) bool {
 	return false
 }
 
-// checkMD gives Internal for keys and values that HTTP/2 cannot carry.
+// checkMD returns Internal for keys and values that HTTP/2 cannot carry, so that programs may change to it.
 func checkMD(md metadata.MD) error {
 	for key, values := range md {
 		if err := checkPair(key, values); err != nil {
@@ -72,7 +69,6 @@ func contentType(codec string) []string {
 	return []string{"application/grpc+" + codec}
 }
 
-// withType is md as gRPC shows it: with the content type, in a copy.
 func withType(md metadata.MD, codec string) metadata.MD {
 	all := make(metadata.MD, len(md)+1)
 	maps.Copy(all, md)
@@ -80,7 +76,6 @@ func withType(md metadata.MD, codec string) metadata.MD {
 	return all
 }
 
-// tooLong is gRPC's message for metadata above its receiver's limit.
 func tooLong(n, most int) error {
 	return status.Errorf(codes.Internal,
 		"fused: header list size to send violates the maximum size (%d bytes) set by the peer: it is %d", most, n)

@@ -46,7 +46,7 @@ func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, m
 	return r, nil
 }
 
-// openConfigured opens a call: r where the service config lets it be made again, else cs.
+// openConfigured opens a call: r where the service config has a retry policy, otherwise cs.
 func (c *Channel) openConfigured(ctx context.Context, desc *grpc.StreamDesc, method string,
 	opts []grpc.CallOption) (cs *clientStream, r *retryCall, th *throttle, err error) {
 	mc, th, err := c.lb.methodConfig(ctx, method)
@@ -65,9 +65,8 @@ func (c *Channel) openConfigured(ctx context.Context, desc *grpc.StreamDesc, met
 	return cs, r, th, err
 }
 
-// retryCall is a call that a service config lets be made again (gRFC A6): what was sent is kept until the call is
-// committed to an attempt, which it is when a header or a message has come, when that is too much to keep, or when no
-// attempt is left.
+// retryCall is a call with a retry policy (gRFC A6). What was sent is kept until the call is committed to an attempt:
+// when a header or a message came, when that is too much, or when no attempt is left.
 type retryCall struct {
 	ctx  context.Context
 	stop func() // frees the timeout
@@ -90,7 +89,7 @@ type retryCall struct {
 	outcome error
 }
 
-// mostKept is how much is kept of a call for another attempt, as grpc-go's default.
+// mostKept is grpc-go's default of the bytes that are kept for another attempt.
 const mostKept = 256 << 10
 
 func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.StreamDesc, mc *methodConfig, th *throttle,
@@ -124,8 +123,7 @@ func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.Strea
 	}
 }
 
-// attempt makes a new attempt and lets it do what was done. The caller holds mu. What stands in the way of an attempt
-// that has begun, its user learns.
+// attempt makes an attempt and repeats what was done. The next use returns its errors. The caller holds mu.
 func (r *retryCall) attempt() error {
 	cs, err := r.open(r.ctx)
 	if err != nil {
@@ -148,8 +146,8 @@ func (r *retryCall) attempt() error {
 	return nil
 }
 
-// do lets the attempt of the moment do op, and others if that fails. keep says how many bytes op keeps to be done
-// again, less than 0 that success commits the call.
+// do has the current attempt do op, and others if that fails. keep is how many bytes op keeps for a repetition; with
+// less than 0 success commits the call.
 func (r *retryCall) do(op func(*clientStream) error, keep int) error {
 	r.mu.Lock()
 	for {
@@ -205,11 +203,10 @@ func (r *retryCall) do(op func(*clientStream) error, keep int) error {
 	}
 }
 
-// commit forgets what was kept. The caller holds mu.
 func (r *retryCall) commit() { r.committed, r.ops, r.kept = true, nil, 0 }
 
-// again waits until the next attempt is due behind a, which failed with err; a is nil if it got no connection. It gives
-// err if there is to be none. The caller holds mu.
+// again waits until the next attempt is due after a, nil without a connection, failed with err. It returns err if there
+// is to be none. The caller holds mu.
 func (r *retryCall) again(a *clientStream, err error) error {
 	if r.committed {
 		return err
@@ -257,7 +254,7 @@ func (r *retryCall) again(a *clientStream, err error) error {
 	return nil
 }
 
-// result waits for the end of an attempt that takes nothing more, and gives its status.
+// result waits for the end of an attempt and returns its status.
 func (cs *clientStream) result() error {
 	for {
 		m, err := cs.st.receive(cs.ctx)
@@ -313,7 +310,6 @@ func (r *retryCall) CloseSend() error {
 	return nil
 }
 
-// RecvMsg receives a message; io.EOF when the call ended well, its status else.
 func (r *retryCall) RecvMsg(m any) error {
 	err := r.do(func(a *clientStream) error { return a.RecvMsg(m) }, -1)
 	switch {
@@ -350,7 +346,7 @@ func (r *retryCall) Trailer() metadata.MD {
 	return r.cur.Trailer()
 }
 
-// Context is the call's, which is not made again behind this.
+// Context is that of the current attempt, to which it commits the call.
 func (r *retryCall) Context() context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -358,7 +354,6 @@ func (r *retryCall) Context() context.Context {
 	return r.cur.Context()
 }
 
-// finish ends the call, once, and answers its options.
 func (r *retryCall) finish(err error) error {
 	r.over.Do(func() {
 		r.outcome = callError(err)

@@ -13,13 +13,12 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// handshaker is a connection that brings its own TLS: tls.Conn, and what wraps one.
+// handshaker is a tls.Conn, or what wraps one.
 type handshaker interface {
 	HandshakeContext(context.Context) error
 	ConnectionState() tls.ConnectionState
 }
 
-// greetingEnds is when a connection that begins now must have been secured and greeted.
 func greetingEnds(ctx context.Context, limit time.Duration) time.Time {
 	deadline := time.Now().Add(limit)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -28,7 +27,7 @@ func greetingEnds(ctx context.Context, limit time.Duration) time.Time {
 	return deadline
 }
 
-// secure lets the connection prove who its peer is, until deadline, before anything of this protocol travels.
+// secure does the handshake, until deadline.
 func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -82,7 +81,6 @@ func (c *Config) agent() string {
 	return c.UserAgent + " " + own
 }
 
-// authority is whom a client means to call: Config.Authority, the name in Creds, or the address that answered.
 func (c *Config) authority(conn net.Conn) string {
 	switch {
 	case c.Authority != "":

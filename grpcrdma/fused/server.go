@@ -13,8 +13,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Server serves registered services to Channels: a grpc.ServiceRegistrar for generated code. Safe for concurrent use
-// once it serves.
+// Server serves registered services to Channels, as a grpc.ServiceRegistrar. Safe for concurrent use once it serves.
 type Server struct {
 	cfg Config
 	obs observers
@@ -47,7 +46,7 @@ func NewServer(cfg Config) (*Server, error) {
 		listeners: map[net.Listener]struct{}{}, sessions: map[*serverSession]struct{}{}}, nil
 }
 
-// RegisterService registers an implementation, before Serve. As in gRPC, a mistake here is the program's and panics.
+// RegisterService registers an implementation, before Serve. A mistake panics, as in gRPC.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if impl != nil {
 		want := reflect.TypeOf(desc.HandlerType).Elem()
@@ -72,7 +71,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s.services[desc.ServiceName] = sv
 }
 
-// GetServiceInfo lists the registered services, as reflection asks.
+// GetServiceInfo lists the registered services, for reflection.
 func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,6 @@ func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return all
 }
 
-// find resolves "/package.Service/Method".
 func (s *Server) find(method string) (sv *service, name string) {
 	full := strings.TrimPrefix(method, "/")
 	i := strings.LastIndexByte(full, '/')
@@ -103,7 +101,7 @@ func (s *Server) find(method string) (sv *service, name string) {
 	return s.services[full[:i]], full[i+1:]
 }
 
-// Serve takes connections from l, which it closes, until Stop or GracefulStop (nil), or until Accept fails.
+// Serve accepts connections from l, which it closes, until Stop or GracefulStop (nil), or until Accept fails.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -146,7 +144,6 @@ func (s *Server) forget(ss *serverSession) {
 	s.mu.Unlock()
 }
 
-// halt ends Serve and takes a copy of the connections.
 func (s *Server) halt() []*serverSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +154,7 @@ func (s *Server) halt() []*serverSession {
 	return slices.Collect(maps.Keys(s.sessions))
 }
 
-// Stop ends everything: calls in progress are canceled. It returns when their handlers have. Idempotent.
+// Stop cancels calls in progress, and returns when their handlers have. Idempotent.
 func (s *Server) Stop() {
 	for _, ss := range s.halt() {
 		ss.fail(net.ErrClosed)
@@ -165,7 +162,7 @@ func (s *Server) Stop() {
 	s.wg.Wait()
 }
 
-// GracefulStop takes no more calls, and ends when ctx does or the calls in progress have ended by themselves.
+// GracefulStop takes no more calls, and returns when those in progress have ended, or were ended with ctx.
 func (s *Server) GracefulStop(ctx context.Context) {
 	all := s.halt()
 	stop := context.AfterFunc(ctx, func() {

@@ -16,13 +16,11 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// serverSession is a server's connection. One goroutine reads, and runs what is quick itself (inline.go); every other
-// call has its own.
+// serverSession is a server's connection. One goroutine reads, and runs quick handlers itself (inline.go).
 type serverSession struct {
 	*session
-	srv    *Server
-	inline inline
-	// What every call's metadata has.
+	srv              *Server
+	inline           inline
 	authority, agent []string
 	readDone         chan struct{} // closed by the reader that saw the end
 	ctx              context.Context
@@ -47,8 +45,7 @@ func newServerSession(s *Server, conn net.Conn) *serverSession {
 	return ss
 }
 
-// run serves the connection until it ends, and joins its handlers. What the peer proves about itself is known before
-// anybody learns of it.
+// run serves the connection until it ends, and joins its handlers.
 func (ss *serverSession) run() {
 	defer ss.srv.forget(ss)
 	defer ss.cancel()
@@ -80,8 +77,7 @@ func (ss *serverSession) run() {
 	}
 }
 
-// awaitEvent waits for an event of a stream, which a reader brings: a handler that is run by one gives the role up
-// first.
+// awaitEvent waits for an event of a stream. A handler that a reader runs gives the reader's role up first.
 func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) error {
 	if st.ready(ev) {
 		return nil
@@ -98,8 +94,7 @@ func (ss *serverSession) awaitEvent(ctx context.Context, st *stream, ev event) e
 	return nil
 }
 
-// handle is the reader's half of the protocol. It writes nothing: a reader that waits for its peer to read could wait
-// for ever.
+// handle is the reader's half of the protocol. It writes nothing: two readers that wait to write could wait for ever.
 func (ss *serverSession) handle(f *frame) error {
 	if f.has(fHeader | fTrailer) {
 		return fmt.Errorf("%w: flags %#x from a client", errFrame, uint8(f.flags))
@@ -208,7 +203,7 @@ func (ss *serverSession) begin(f *frame) error {
 			return nil
 		}
 	case f.has(fFirst) && f.total <= min(ss.window, ss.maxRecv):
-		// All of it may come without a word of the handler's, which has nothing to do before.
+		// All of it may come without a window from the handler, which has nothing to do before.
 		call.held = true
 		return nil
 	}
@@ -216,8 +211,8 @@ func (ss *serverSession) begin(f *frame) error {
 	return nil
 }
 
-// startHeld starts the handler of a call whose request is whole, or given up, if that waited. The reader runs it where
-// nobody else waits for the reader: the request was long, and so may be the work on it.
+// startHeld starts the handler of a call whose request is whole, or given up. A reader runs it where nobody else needs
+// the reader: the request was long, and so may be the work on it.
 func (ss *serverSession) startHeld(id uint32) {
 	ss.callsMu.Lock()
 	defer ss.callsMu.Unlock()
@@ -238,7 +233,6 @@ func (ss *serverSession) start(call *serverStream) {
 	ss.handlers.Go(call.run)
 }
 
-// end forgets a call; the last one ends a connection that drains.
 func (ss *serverSession) end(call *serverStream) {
 	ss.leave(call.st.id)
 	ss.callsMu.Lock()
@@ -254,18 +248,17 @@ func (ss *serverSession) end(call *serverStream) {
 	}
 }
 
-// leaveInOrder ends the connection behind the last call, and says which that was: calls that are on their way begin
-// nowhere, and may go elsewhere.
+// leaveInOrder names the last call that began, so that later ones may go elsewhere, and ends the connection.
 func (ss *serverSession) leaveInOrder() {
 	ss.send(kindGoAway, 0, 0, nil, 0, binary.LittleEndian.AppendUint32(nil, ss.lastID.Load()))
 	ss.drainWriteQueue()
 	ss.fail(net.ErrClosed)
 }
 
-// age ends the connection in order when it is old, and without order behind the grace, unless over is closed before.
+// age ends the connection in order when it is old, and at once after the grace, unless over is closed before.
 func (ss *serverSession) age(over <-chan struct{}) {
 	most, grace := ss.srv.cfg.MaxConnectionAge, ss.srv.cfg.MaxConnectionAgeGrace
-	// Spread by a tenth, as gRPC does, so that connections made together do not end together.
+	// Within a tenth, as gRPC, so that connections made together do not end together.
 	most += time.Duration((rand.Float64()*0.2 - 0.1) * float64(most))
 	t := time.NewTimer(most)
 	defer t.Stop()
@@ -288,7 +281,7 @@ func (ss *serverSession) age(over <-chan struct{}) {
 
 var errAge = errors.New("the connection is older than the server lets it be")
 
-// open notes that hellos were exchanged; false when the server stopped meanwhile.
+// open notes that hellos were exchanged; it returns false when the server stopped meanwhile.
 func (ss *serverSession) open() bool {
 	ss.callsMu.Lock()
 	defer ss.callsMu.Unlock()
@@ -296,8 +289,8 @@ func (ss *serverSession) open() bool {
 	return !ss.draining
 }
 
-// drain asks the client to open no more calls here, and ends the connection behind the last one. One that was not
-// greeted yet ends at once.
+// drain asks the client to open no more calls here, and ends the connection after the last one. One without hellos ends
+// at once.
 func (ss *serverSession) drain() {
 	ss.callsMu.Lock()
 	greeted := ss.greeted

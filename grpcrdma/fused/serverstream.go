@@ -43,7 +43,6 @@ var (
 	_ grpc.ServerTransportStream = transportStream{}
 )
 
-// run works on the call to its end.
 func (c *serverStream) run() {
 	defer c.ss.end(c)
 	defer c.cancel()
@@ -75,7 +74,7 @@ func (c *serverStream) observe(begun time.Time) {
 	obs.tell(c.ctx, b)
 }
 
-// setUp finds codec and compressor; answers are compressed as requests are.
+// setUp finds codec and compressor. Responses are compressed as requests are.
 func (c *serverStream) setUp() (err error) {
 	cfg := &c.ss.srv.cfg
 	c.pack = packing{maxSend: cfg.MaxSendMsgSize, maxRecv: cfg.MaxRecvMsgSize}
@@ -90,7 +89,7 @@ func (c *serverStream) setUp() (err error) {
 	return nil
 }
 
-// call runs the handler. reply is the answer of a unary one.
+// call runs the handler. reply is the response of a unary one.
 func (c *serverStream) call() (reply any, err error) {
 	cfg, sv, name := &c.ss.srv.cfg, c.sv, c.name
 	if cfg.UnknownService != nil && (sv == nil || sv.unary[name] == nil && sv.streams[name] == nil) {
@@ -139,7 +138,7 @@ func chainStreamServer(list []grpc.StreamServerInterceptor, info *grpc.StreamSer
 	return h
 }
 
-// finish sends the answer of a unary call, and the status. It gives the status's error.
+// finish sends the response of a unary call and the status, and returns the status's error.
 func (c *serverStream) finish(reply any, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,10 +206,9 @@ func (c *serverStream) takeHeader() (flags, []byte) {
 
 func (c *serverStream) Method() string { return c.open.method }
 
-// Context is the call's: it ends with its deadline, its cancellation, or the connection.
 func (c *serverStream) Context() context.Context { return c.ctx }
 
-// errOverCall is the cause of a call's context after its end.
+// errOverCall is the error of a call after its end.
 var errOverCall = status.FromContextError(context.Canceled).Err()
 
 var errHeaderSent = status.Error(codes.Internal, "fused: SendHeader called multiple times")
@@ -260,7 +258,6 @@ func (c *serverStream) SetTrailer(md metadata.MD) {
 // transportStream is a call as grpc.SetHeader, SendHeader and SetTrailer see it.
 type transportStream struct{ *serverStream }
 
-// SetTrailer is the stream's, which never fails.
 func (t transportStream) SetTrailer(md metadata.MD) error {
 	t.serverStream.SetTrailer(md)
 	return nil
@@ -285,7 +282,7 @@ func (c *serverStream) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg receives a message; io.EOF when the client sends no more.
+// RecvMsg receives a message. It returns io.EOF when the client sends no more.
 func (c *serverStream) RecvMsg(m any) error {
 	msg, err := c.st.receive(c.ctx)
 	if err == io.EOF {
@@ -308,7 +305,7 @@ func (c *serverStream) RecvMsg(m any) error {
 	if err != nil || !c.single {
 		return err
 	}
-	// The end most often came with the message.
+	// The end often came with the message.
 	switch more, err := c.st.receive(c.ctx); {
 	case err == io.EOF:
 		return nil

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// serviceConfig is a parsed service config (grpc doc/service_config.md). grpc-go keeps the fields of its own to itself.
+// serviceConfig is a parsed service config (grpc doc/service_config.md). That of grpc-go is internal.
 type serviceConfig struct {
 	serviceconfig.Config // what makes it one for resolvers
 	policy               balancer.Builder
@@ -28,7 +28,6 @@ type serviceConfig struct {
 	hasHealth            bool
 }
 
-// methodConfig is the part of a service config about a method.
 type methodConfig struct {
 	waitForReady     *bool
 	timeout          *time.Duration
@@ -44,10 +43,9 @@ type retryPolicy struct {
 	codes          map[codes.Code]bool
 }
 
-// mostAttempts bounds what a service config may ask for, as in grpc-go.
+// mostAttempts is grpc-go's bound.
 const mostAttempts = 5
 
-// protoDuration is a duration as protobuf's JSON has it: "1.5s".
 type protoDuration time.Duration
 
 func (d *protoDuration) UnmarshalJSON(b []byte) error {
@@ -84,10 +82,8 @@ func (d *protoDuration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxProtoSeconds is the range of google.protobuf.Duration.
 const maxProtoSeconds = 315_576_000_000
 
-// jsonConfig is a service config as it is written.
 type jsonConfig struct {
 	LoadBalancingPolicy *string
 	LoadBalancingConfig *json.RawMessage
@@ -109,8 +105,7 @@ type jsonConfig struct {
 	HealthCheckConfig *struct{ ServiceName string }
 }
 
-// parseServiceConfig reads a service config as grpc-go does. It is given by whoever resolves a name, so nothing in it
-// is believed.
+// parseServiceConfig reads a service config as grpc-go does. Its author is not trusted: all of it is checked.
 func parseServiceConfig(text string) (*serviceConfig, error) {
 	fail := func(format string, args ...any) (*serviceConfig, error) {
 		return nil, fmt.Errorf("service config: "+format, args...)
@@ -182,7 +177,6 @@ func clampInt(n *int64) *int {
 	return &v
 }
 
-// choose finds the first load balancing policy that is registered with grpc-go.
 func (j *jsonConfig) choose() (balancer.Builder, serviceconfig.LoadBalancingConfig, error) {
 	if j.LoadBalancingConfig == nil {
 		b := balancer.Get(pickfirst.Name)
@@ -224,7 +218,6 @@ func withConfig(b balancer.Builder, config json.RawMessage) (balancer.Builder, s
 	return b, c, nil
 }
 
-// method is the config of "/service/method"; nil for none.
 func (sc *serviceConfig) method(name string) *methodConfig {
 	if m := sc.methods[name]; m != nil {
 		return m
@@ -237,14 +230,13 @@ func (sc *serviceConfig) method(name string) *methodConfig {
 	return sc.methods[""]
 }
 
-// throttle counts failures of calls against their successes, and forbids retries while there are many (gRFC A6). A nil
-// one allows all.
+// throttle forbids retries while calls fail more often than they succeed (gRFC A6). A nil one allows all.
 type throttle struct {
 	mu                  sync.Mutex
 	tokens, most, ratio float64
 }
 
-// failed counts a failure; true means that a retry is forbidden.
+// failed counts a failure, and returns true when a retry is forbidden.
 func (t *throttle) failed() bool {
 	if t == nil {
 		return false

@@ -22,8 +22,7 @@ import (
 const (
 	version = 4
 
-	// defaultWindow is what a stream may hold that nobody has asked for yet: the largest message by default, so that one
-	// message never waits for a window.
+	// defaultWindow is the largest message by default, so that one message never waits for a window.
 	defaultWindow = defaultMaxRecv
 	minWindow     = 64 << 10
 	maxWindow     = 1<<31 - 1
@@ -33,13 +32,11 @@ const (
 	defaultMaxRecv = 4 << 20 // as gRPC
 	defaultMaxSend = 1<<31 - 1
 
-	// defaultConnect is shorter than gRPC's 120 s for servers: who is silent holds a connection's memory. Arbitrary.
+	// defaultConnect is less than gRPC's 120 s: who is silent holds a connection's memory. Arbitrary.
 	defaultConnect = 10 * time.Second
-	// defaultStall: a frame that was begun cannot be taken back, whatever its call's deadline says. Arbitrary, of the
-	// order of gRPC's own timeouts.
+	// defaultStall bounds a frame that was begun, whatever its call's deadline. Arbitrary.
 	defaultStall = 10 * time.Second
-	// gatherMax is the payload that is copied beside its header, so that one write carries both. Arbitrary: longer ones
-	// cost more to copy than a second write.
+	// gatherMax is up to which length a payload is copied beside its header, for one write. Arbitrary.
 	gatherMax = 8 << 10
 )
 
@@ -86,7 +83,6 @@ func newSession(conn net.Conn, client bool, cfg *Config) *session {
 	return s
 }
 
-// use takes the connection that all else goes over, and looks at what it can do.
 func (s *session) use(conn net.Conn) {
 	s.mu.Lock()
 	s.conn = conn
@@ -103,12 +99,11 @@ func (s *session) use(conn net.Conn) {
 	s.r = bufio.NewReaderSize(&s.in, headerLen+maxPayload)
 }
 
-// twoWriter is a connection that sends what lies in two places as if it were joined.
+// twoWriter is a connection that writes two slices as one.
 type twoWriter interface {
 	WriteTwo(head, payload []byte) (int, error)
 }
 
-// unavailable is the loss of a connection as an error of calls.
 func unavailable(err error) error {
 	return status.Errorf(codes.Unavailable, "fused: connection lost: %v", err)
 }
@@ -133,7 +128,6 @@ func (s *session) fail(err error) {
 	}
 }
 
-// endCalls ends every stream for a reason of this side.
 func (s *session) endCalls(why error) {
 	s.mu.Lock()
 	streams := slices.Collect(maps.Values(s.streams))
@@ -143,8 +137,7 @@ func (s *session) endCalls(why error) {
 	}
 }
 
-// idleCheck is how long a connection rests before it is looked at again. Arbitrary: a busy one is never looked at, and
-// a look costs about a poll.
+// idleCheck is how long a connection rests before it is checked again. Arbitrary: a check costs about a poll.
 const idleCheck = 50 * time.Millisecond
 
 // check ends a session whose connection ended while nobody read it, where the connection can tell.
@@ -157,7 +150,6 @@ func (s *session) check() {
 	}
 }
 
-// cause is why the session ended; nil while it is open.
 func (s *session) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +172,6 @@ func (s *session) enter(st *stream) error {
 	return nil
 }
 
-// leave removes a stream and returns how many are left.
 func (s *session) leave(id uint32) (left int, was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,29 +11,22 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A long message can be written into memory that the receiver granted before, a sink; a frame follows it. A receiver
-// that took a long message off a stream grants a sink for another one of that length, so the first of a kind comes in
-// frames. A peer thus gets memory for what it sent, within Config.Sinks. Messages in sinks take nothing of a stream's
-// window: there are no more of them than grants.
-//
-// Of a message so long that two of them exceed Config.Sinks, the memory itself is granted again when it is freed:
-// consecutive calls then touch the pages of one sink. Shorter ones are replaced before their handler runs, which
-// carries a tenth more of 16 MiB.
+// A long message can be written into memory that the receiver granted before, a sink; a frame follows it. After a long
+// message the receiver grants a sink of that length, within Config.Sinks. It takes nothing of a stream's window. Of a
+// message so long that two of them exceed Config.Sinks, the memory itself is granted again when it is freed:
+// consecutive calls then use the same pages. Shorter sinks are replaced before the handler runs.
 
 const (
-	// sinkMin is the shortest length for a sink: a grant and its registration take some microseconds. A receiver grants
-	// none below its device's SinkFrom.
+	// sinkMin is the shortest sink: a grant and its registration take some microseconds.
 	sinkMin = 64 << 10
-	// maxGrants bounds the grants of either side that are not used yet.
+	// maxGrants bounds the unused grants of either side.
 	maxGrants    = 8
 	defaultSinks = 64 << 20
 	maxSinks     = 1<<31 - 1
-	// placeStep is placed between two checks of the context and the clock: some 50 µs of work of a software device, in
-	// whole runs of grpcrdma's Conn.Place.
+	// placeStep is placed between two checks of the context: some 50 µs of a software device, in whole runs of Conn.Place.
 	placeStep = 4 * (32<<10 - 64)
 	// placeEvery is how often a frame announces that a message is being placed, twice within the default busy time of 200
-	// µs: a receiver that polls would fall asleep over a message that takes longer, and software devices need a thread
-	// that polls to move the bytes.
+	// µs: a receiver that polls would sleep meanwhile, and software devices need a thread that polls.
 	placeEvery = 90 * time.Microsecond
 )
 
@@ -41,22 +34,20 @@ const (
 type sinkConn interface {
 	// SinkFrom is the length from which sinks are faster on this side.
 	SinkFrom() int
-	// Grant gives the peer memory of n bytes, which key and addr name.
+	// Grant lets the peer write n bytes of memory, which key and addr name.
 	Grant(n int) (key uint32, addr uint64, err error)
 	// Take ends that; the bytes are the caller's until free.
 	Take(key uint32) (b []byte, free func(), err error)
-	// Place writes to what the peer granted, before anything written behind it.
+	// Place writes to what the peer granted, before anything written later.
 	Place(key uint32, addr uint64, p []byte) (int, error)
 }
 
-// grant is memory for a message of up to n bytes.
 type grant struct {
 	key  uint32
 	n    int
 	addr uint64
 }
 
-// sinks are the grants of a session.
 type sinks struct {
 	conn   sinkConn // nil: messages of this session take no sinks
 	most   int      // bytes of all own grants
@@ -68,8 +59,8 @@ type sinks struct {
 	peers  []grant          // this side may use them
 }
 
-// sinkMessage is the memory of a message in a sink, as gRPC's buffers free it. A message that is never freed is
-// collected as it would be on the heap, and not granted again: the collector must not wait for a peer.
+// sinkMessage is the memory of a message in a sink. One that is never freed is garbage-collected, and not granted
+// again: the collector must not wait for a peer.
 type sinkMessage struct {
 	mem.NopBufferPool
 	s       *session
@@ -86,7 +77,7 @@ func (s *session) newSinkMessage(n int, free func()) *sinkMessage {
 
 var _ mem.BufferPool = (*sinkMessage)(nil)
 
-// Put frees the memory, once, and grants it again if it was not replaced before.
+// Put frees the memory, and grants it again if it was not replaced before.
 func (l *sinkMessage) Put(*[]byte) {
 	l.cleanup.Stop()
 	l.free()
@@ -96,11 +87,10 @@ func (l *sinkMessage) Put(*[]byte) {
 	runtime.KeepAlive(l)
 }
 
-// regrants is true when memory of a message of n bytes is granted again after its use, rather than other memory before.
+// regrants is true when the memory of a message of n bytes is granted again after its use.
 func (s *session) regrants(n int) bool { return n > s.sinks.most-n }
 
-// offer grants the peer a sink for a message as long as one of n bytes that it sent. Without memory for that, messages
-// come in frames.
+// offer grants the peer a sink for n bytes. Without memory for that, messages come in frames.
 func (s *session) offer(n int) {
 	l := &s.sinks
 	if l.conn == nil || n < l.from {
@@ -136,7 +126,6 @@ func (s *session) offer(n int) {
 	s.send(kindGrant, 0, 0, nil, 0, b[:]) // a failure is the connection's end
 }
 
-// granted handles a grant of the peer's, one that it returns, or the announcement of a message.
 func (s *session) granted(f *frame) error {
 	l := &s.sinks
 	d := decoder{b: f.data}
@@ -163,7 +152,6 @@ func (s *session) granted(f *frame) error {
 	return nil
 }
 
-// take ends a grant that the peer used for n bytes.
 func (s *session) take(key uint32, n int) (b []byte, free func(), err error) {
 	l := &s.sinks
 	l.mu.Lock()
@@ -180,7 +168,6 @@ func (s *session) take(key uint32, n int) (b []byte, free func(), err error) {
 	return b[:n], free, nil
 }
 
-// drop takes a grant whose n bytes are not read.
 func (s *session) drop(key uint32, n int) error {
 	_, free, err := s.take(key, n)
 	if err == nil {
@@ -189,8 +176,7 @@ func (s *session) drop(key uint32, n int) error {
 	return err
 }
 
-// choose takes the shortest grant for n bytes. When there are only shorter ones, one of them is returned, so that the
-// peer can grant a longer one.
+// choose takes the shortest grant for n bytes. If all are too short it returns one, for a longer one.
 func (s *session) choose(n int) (g grant, ok bool) {
 	l := &s.sinks
 	if l.conn == nil || n < sinkMin {
@@ -223,7 +209,7 @@ func (s *session) giveBack(g grant) {
 	s.send(kindReturn, 0, 0, nil, 0, binary.LittleEndian.AppendUint32(nil, g.key))
 }
 
-// place writes a message into a grant. A context that ends returns the grant.
+// place writes a message into a grant, or returns that with the end of ctx.
 func (s *session) place(ctx context.Context, g grant, msg []byte) error {
 	said := time.Now()
 	s.out.mu.Lock()
@@ -251,7 +237,6 @@ func (s *session) place(ctx context.Context, g grant, msg []byte) error {
 	return nil
 }
 
-// sendToSink sends a message by a grant: the bytes, and the one frame that is left.
 func (st *stream) sendToSink(ctx context.Context, g grant, fl flags, blocks, msg []byte) error {
 	if _, err := st.reserve(ctx, 0); err != nil {
 		st.s.giveBack(g)

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// event is what a goroutine waits for on a stream.
 type event uint8
 
 const (
@@ -24,13 +23,12 @@ const (
 	numEvents
 )
 
-// waiter is a goroutine that waits for an event. ch exists once one slept.
+// waiter is a goroutine that waits for an event. ch is nil until one slept.
 type waiter struct {
 	ch     chan struct{}
 	handed bool // the role of the reader was handed to it; guarded by the client's lead mutex
 }
 
-// message is an inbound message, whole or still growing.
 type message struct {
 	buf     *[]byte // grows with what has come, up to total
 	total   int
@@ -51,8 +49,8 @@ func (m *message) sink() bool { return m.pool != nil }
 
 func (m *message) whole() bool { return m.got == m.total }
 
-// growth is how much more than what has come a message's buffer may hold: memory is for bytes and not for promises, of
-// which a peer could make one a stream. A megabyte finds room for all of it with its first frame.
+// growth bounds a message's buffer by a multiple of what came: peers promise memory on every stream for nothing. A
+// megabyte gets all of its memory with the first frame.
 const growth = 16
 
 func newMessage(f *frame) *message {
@@ -60,7 +58,6 @@ func newMessage(f *frame) *message {
 	return &message{buf: poolFor(n).Get(n), total: f.total, packed: f.has(fPacked)}
 }
 
-// room makes place for n bytes behind those that have come.
 func (m *message) room(n int) {
 	if m.got+n <= len(*m.buf) {
 		return
@@ -72,8 +69,7 @@ func (m *message) room(n int) {
 	m.buf = b
 }
 
-// stream is one call, seen from either side. The session's reader delivers into it; one goroutine sends and one
-// receives at a time, as gRPC has it.
+// stream is one call, seen from either side. One goroutine sends and one receives at a time, as in gRPC.
 type stream struct {
 	s  *session
 	id uint32
@@ -121,7 +117,6 @@ func (st *stream) signalAll() {
 	}
 }
 
-// sleeper is the waiter of an event, ready to be slept on.
 func (st *stream) sleeper(ev event) *waiter {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -132,14 +127,13 @@ func (st *stream) sleeper(ev event) *waiter {
 	return w
 }
 
-// ready is true when the wait for ev is over.
 func (st *stream) ready(ev event) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.over(ev)
 }
 
-// over is ready with mu held.
+// over is true when the wait for ev is over. The caller holds mu.
 func (st *stream) over(ev event) bool {
 	switch ev {
 	case evMessage:
@@ -149,7 +143,7 @@ func (st *stream) over(ev event) bool {
 	case evHeader:
 		return st.err != nil || st.ended || st.hasHeader
 	default:
-		// A client that has ended its side still takes the answer.
+		// A client that has ended its side still takes the response.
 		return st.err != nil || st.ended && st.s.client || st.outLeft > 0
 	}
 }
@@ -164,7 +158,7 @@ func (st *stream) fail(err error) {
 	st.signalAll()
 }
 
-// retract ends the stream as one that never reached the peer, even where the end of the connection came first.
+// retract ends the stream as one that never reached the peer, also after the end of the connection.
 func (st *stream) retract(err notSent) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -175,7 +169,6 @@ func (st *stream) retract(err notSent) {
 	st.signalAll()
 }
 
-// unknownToPeer is true when the stream cannot have reached the peer.
 func (st *stream) unknownToPeer() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -217,7 +210,7 @@ func (st *stream) deliver(f *frame) (err error) {
 	}
 	if f.has(fEnd) {
 		if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
-			// A server whose call was ended stops where it is; its status says so.
+			// A server whose call was ended stops at any place; its status says so.
 			if st.status.Code() == codes.OK {
 				return fmt.Errorf("%w: stream %d ends inside a message", errFrame, st.id)
 			}
@@ -229,7 +222,6 @@ func (st *stream) deliver(f *frame) (err error) {
 	return nil
 }
 
-// grow adds data to the message that is arriving.
 func (st *stream) grow(f *frame) error {
 	size := len(f.data) + f.placed
 	if st.inLeft -= size; st.inLeft < 0 {
@@ -257,8 +249,7 @@ func (st *stream) grow(f *frame) error {
 	return nil
 }
 
-// first checks the beginning of a message. One that is too long is an error of the stream, not of the peer. The caller
-// holds mu.
+// first checks the beginning of a message. One that is too long ends the stream alone. The caller holds mu.
 func (st *stream) first(f *frame) error {
 	if n := len(st.queue); n > 0 && !st.queue[n-1].whole() {
 		return fmt.Errorf("%w: stream %d begins a message inside another", errFrame, st.id)
@@ -270,9 +261,8 @@ func (st *stream) first(f *frame) error {
 	return nil
 }
 
-// place is the message that the next n bytes of data continue, nil when they may not. Nobody takes a message that is
-// not whole, so that the reader may write into it without the lock; if the stream is given up meanwhile, nobody looks
-// at it.
+// place is the message that the next n bytes of data continue; nil when they may not. The reader may write into it
+// without the lock: nobody takes a message that is not whole.
 func (st *stream) place(n int) *message {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -287,8 +277,8 @@ func (st *stream) place(n int) *message {
 	return m
 }
 
-// next takes a whole message off the queue, and says what to give back to the peer. Of a message that waits to become
-// whole everything is given back: it is the consumer's now, and may be longer than the window.
+// next takes a whole message off the queue, and returns what to give back to the peer. Of a message that waits to
+// become whole that is everything: it may be longer than the window.
 func (st *stream) next() (m *message, grant int, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -317,7 +307,7 @@ func (st *stream) next() (m *message, grant int, err error) {
 	return m, grant, err
 }
 
-// receive waits for the next message; io.EOF when the peer sends no more.
+// receive waits for the next message. It returns io.EOF when the peer sends no more.
 func (st *stream) receive(ctx context.Context) (*message, error) {
 	for {
 		m, grant, err := st.next()
@@ -342,7 +332,6 @@ func (st *stream) receive(ctx context.Context) (*message, error) {
 
 var errWindow = fmt.Errorf("%w: window", errFrame)
 
-// widen lets this side send as much more as a window frame says.
 func (st *stream) widen(f *frame) error {
 	d := decoder{b: f.data}
 	n := d.u32() // 0 for a torn frame
@@ -383,8 +372,7 @@ func (st *stream) reserve(ctx context.Context, n int) (int, error) {
 	}
 }
 
-// sendMessage sends msg behind the blocks that fl names; tail are the blocks that go with the last frame, whose flags
-// are last.
+// sendMessage sends msg after the blocks that fl names; the last frame has tail and the flags last.
 func (st *stream) sendMessage(ctx context.Context, fl flags, blocks, msg []byte, last flags, tail []byte) error {
 	room := maxData - len(blocks) - len(tail)
 	if n := len(blocks) + len(tail); n > maxBlocks { // they come in parts, and data with the last

@@ -18,8 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// subConn is a fused connection as a load balancing policy sees it: to one of its addresses, made when the policy asks
-// for it, and anew when it is lost.
+// subConn is a fused connection for a load balancing policy, made when that asks for it and again when it is lost.
 type subConn struct {
 	balancer.SubConn // nil: for methods that gRPC may add
 	p                *policy
@@ -33,7 +32,7 @@ type subConn struct {
 	s      *clientSession // while Ready
 	failed int            // attempts in a row
 
-	// Of policies that watch more than the connection; the policy's serial's.
+	// Used in serial.
 	reported  connectivity.State
 	healthy   func() // ends the health watch of the state that was reported last
 	producers map[balancer.ProducerBuilder]*producer
@@ -73,7 +72,7 @@ func (sc *subConn) Connect() {
 	}
 }
 
-// connect makes the connection and looks after it until it is lost, or waits until the next attempt is due.
+// connect makes the connection and watches it until it is lost, or waits until the next attempt is due.
 func (sc *subConn) connect() {
 	sc.mu.Lock()
 	addrs := sc.addrs
@@ -139,7 +138,7 @@ func (sc *subConn) dial(addrs []resolver.Address) (s *clientSession, err error) 
 	return nil, err
 }
 
-// watch waits for the end of a connection, and lets its calls go on where it only takes no more.
+// watch waits for the end of a connection. One that only takes no more calls ends after the last.
 func (sc *subConn) watch(s *clientSession) {
 	select {
 	case <-s.done:
@@ -162,10 +161,9 @@ func (sc *subConn) watch(s *clientSession) {
 	s.close(net.ErrClosed)
 }
 
-// drainLook is how often a connection that takes no more calls is looked at for the end of the last one. Arbitrary.
+// drainLook is how often a draining connection is checked for the end of its last call. Arbitrary.
 const drainLook = 20 * time.Millisecond
 
-// ready gives the connection; nil if there is none that takes calls.
 func (sc *subConn) ready() *clientSession {
 	sc.mu.Lock()
 	s := sc.s
@@ -179,7 +177,7 @@ func (sc *subConn) ready() *clientSession {
 	return s
 }
 
-// Shutdown ends the sub-connection; calls on it go on.
+// Shutdown ends the sub-connection. Its calls go on.
 func (sc *subConn) Shutdown() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -191,7 +189,6 @@ func (sc *subConn) Shutdown() {
 	sc.set(connectivity.Shutdown, nil)
 }
 
-// UpdateAddresses changes the addresses. A connection to one that is left stays.
 func (sc *subConn) UpdateAddresses(addrs []resolver.Address) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -205,8 +202,7 @@ func (sc *subConn) UpdateAddresses(addrs []resolver.Address) {
 	}
 }
 
-// RegisterHealthListener tells a policy of the health of a connection that stands: of the service that the service
-// config names, else that it is well.
+// RegisterHealthListener reports the health of the service in the service config; without one it is well.
 func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	b := sc.p.b
 	b.run.do(func() {
@@ -234,8 +230,8 @@ func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	})
 }
 
-// watchHealth tells of a service's health until ctx ends (grpc doc/health-checking.md, gRFC A17). A server without the
-// health service counts as well.
+// watchHealth reports a service's health until ctx ends (grpc doc/health-checking.md, gRFC A17). A server without the
+// health service is well.
 func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(balancer.SubConnState)) {
 	tell(balancer.SubConnState{ConnectivityState: connectivity.Connecting})
 	for failed := 0; ctx.Err() == nil; failed++ {
@@ -269,7 +265,6 @@ func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(ba
 	}
 }
 
-// GetOrBuildProducer shares a user of this one connection among policies.
 func (sc *subConn) GetOrBuildProducer(pb balancer.ProducerBuilder) (balancer.Producer, func()) {
 	p := sc.producers[pb]
 	if p == nil {
@@ -308,7 +303,7 @@ func (sc *subConn) only() *Channel {
 
 var errNotReady = status.Error(codes.Unavailable, "fused: the sub-connection is not ready")
 
-// pause is the back-off behind an attempt that failed after n others.
+// pause is the back-off after an attempt that failed after n others (grpc doc/connection-backoff.md).
 func (b *balanced) pause(n int) time.Duration {
 	c := b.backoff
 	d := float64(c.BaseDelay)

@@ -23,9 +23,8 @@ import (
 )
 
 // NewClient makes a channel to target, "scheme:///endpoint" as of grpc.NewClient, under grpc-go's own resolvers and
-// load balancing policies: those registered with it, and [Config.Resolvers]. dial makes a connection to an address that
-// the resolver found, when calls want it. ErrConfig for a configuration out of range, a target without a resolver, and
-// a service config that makes no sense.
+// load balancing policies and [Config.Resolvers]. dial connects to an address that the resolver found. It returns
+// ErrConfig for a bad configuration, service config or target.
 func NewClient(target string, dial func(ctx context.Context, addr string) (net.Conn, error), cfg Config) (*Channel,
 	error) {
 	cfg, err := cfg.normal()
@@ -49,7 +48,7 @@ func NewClient(target string, dial func(ctx context.Context, addr string) (net.C
 	return b.ch, nil
 }
 
-// findResolver reads a target as grpc.NewClient does: one whose scheme nobody knows is a name for DNS.
+// findResolver reads a target as grpc.NewClient does: without a known scheme it is a name for DNS.
 func findResolver(target string, own []resolver.Builder) (resolver.Target, resolver.Builder, error) {
 	builder := func(scheme string) resolver.Builder {
 		for _, b := range own {
@@ -71,7 +70,7 @@ func findResolver(target string, own []resolver.Builder) (resolver.Target, resol
 	return resolver.Target{}, nil, fmt.Errorf("target %q: %w", target, bad)
 }
 
-// authority is whom calls mean to reach, in grpc-go's order.
+// authority is the server's name, in grpc-go's order.
 func (b *balanced) authority() string {
 	if b.cfg.Authority != "" {
 		return b.cfg.Authority
@@ -89,7 +88,7 @@ func (b *balanced) authority() string {
 	return escapeAuthority(end)
 }
 
-// escapeAuthority writes what RFC 3986 §3.2 does not allow in an authority as %XX.
+// escapeAuthority writes bytes that RFC 3986 §3.2 does not allow in an authority as %XX.
 func escapeAuthority(s string) string {
 	var out strings.Builder
 	for i := range len(s) {
@@ -104,7 +103,6 @@ func escapeAuthority(s string) string {
 	return out.String()
 }
 
-// ParseServiceConfig is how a resolver hands on a service config.
 func (r *resolving) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	sc, err := parseServiceConfig(text)
 	if err != nil {
@@ -113,7 +111,7 @@ func (r *resolving) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: sc}
 }
 
-// State is what the load balancing policy says of a channel of NewClient, and of another whether it has a connection.
+// State is that of the load balancing policy, or of the connection of NewChannel.
 func (c *Channel) State() connectivity.State {
 	if c.lb != nil {
 		return c.lb.pickers.Load().state
@@ -133,7 +131,7 @@ func (c *Channel) State() connectivity.State {
 	return connectivity.Idle
 }
 
-// methodConfig waits for the resolver's first word and gives what the service config says of a method; nil for nothing.
+// methodConfig waits for the resolver's first result and returns the service config of a method; nil for none.
 func (b *balanced) methodConfig(ctx context.Context, method string) (*methodConfig, *throttle, error) {
 	b.wake()
 	select {
@@ -154,7 +152,7 @@ func (b *balanced) methodConfig(ctx context.Context, method string) (*methodConf
 	return sc.method(method), sc.throttle, nil
 }
 
-// pick gives a call the connection that the policy chooses. waited tells that there was no choice at first.
+// pick sets the connection that the policy chooses. waited says that there was none at first.
 func (b *balanced) pick(cs *clientStream) (waited bool, err error) {
 	var last error
 	for {
@@ -191,7 +189,7 @@ func (b *balanced) pick(cs *clientStream) (waited bool, err error) {
 	}
 }
 
-// onlyOwnCodes turns codes that only a server may answer into Internal (gRFC A54).
+// onlyOwnCodes turns codes that only a server may send into Internal (gRFC A54).
 func onlyOwnCodes(st *status.Status, whose string) error {
 	switch st.Code() {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted,
@@ -204,7 +202,6 @@ func onlyOwnCodes(st *status.Status, whose string) error {
 // loadKey is the trailer of a load report (gRFC A51).
 const loadKey = "endpoint-load-metrics-bin"
 
-// tellPolicy reports the outcome of a call to the policy.
 func (cs *clientStream) tellPolicy(err error) {
 	done := cs.chosen.Done
 	if done == nil {
@@ -236,8 +233,7 @@ func loadReport(b string) any {
 	return m
 }
 
-// serial runs functions one after the other, in the order they were given, in a goroutine that ends when there is
-// nothing to do. The zero value is ready.
+// serial runs functions one after the other, in order, in a goroutine that ends when there are none. Zero is ready.
 type serial struct {
 	mu     sync.Mutex
 	queue  []func() // the first one runs
@@ -245,10 +241,10 @@ type serial struct {
 	work   sync.WaitGroup
 }
 
-// do lets f run; false when closed.
+// do runs f; it returns false when closed.
 func (s *serial) do(f func()) bool { return s.add(f, false) }
 
-// close lets last run as the last one, and returns when it has. Idempotent.
+// close runs last as the last one, and returns when it has ended. Idempotent.
 func (s *serial) close(last func()) {
 	s.add(last, true)
 	s.work.Wait()

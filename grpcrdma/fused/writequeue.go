@@ -8,30 +8,25 @@ import (
 	"time"
 )
 
-// Where several streams of a connection go on at once, their frames leave together: a write is a system call of a
-// software device, and a doorbell of another. A reader that made several of them runnable lets them run before it polls
-// again, and the first that sends lets the others run, too, before it writes for all. Who is alone writes at once.
-//
-// A reader never writes for others: it could wait for a peer whose reader does the same.
+// Frames that several goroutines send at once leave together: a write is a system call, or a doorbell. A reader that
+// woke several lets them run before it polls again, and the first that sends lets the others run, and writes for all. A
+// reader never writes for others: it could wait for a peer whose reader does the same.
 
 const (
 	// writeQueueMax is how much may wait for a writer. Arbitrary: a fraction of a ring.
 	writeQueueMax = 32 << 10
-	// writeRounds is how many writes a sender makes before another goroutine goes on with what others add meanwhile.
-	// Arbitrary.
+	// writeRounds is how many writes a sender makes before another goroutine goes on for the others. Arbitrary.
 	writeRounds = 4
-	// yieldTurns is how often a reader lets others run before it polls: once for who sends, once for who writes that.
+	// yieldTurns is how often a reader yields before it polls: once for the senders, once for the one who writes.
 	yieldTurns = 2
 )
 
-// writeQueue is what a session is about to write.
 type writeQueue struct {
 	mu      sync.Mutex
 	room    sync.Cond // on mu: pending was taken
 	pending []byte    // whole frames
 	spare   []byte    // pending's other buffer
-	// gathering: a sender lets others run, and writes what they add. writing: one is at it, and goes on while there is
-	// something.
+	// gathering: a sender lets others run before it writes. writing: a sender writes while there is something.
 	gathering, writing bool
 	closed             bool          // the session is over
 	helper             chan struct{} // closed when the goroutine that goes on is done; nil: there was none
@@ -41,8 +36,7 @@ type writeQueue struct {
 	roused  atomic.Int32 // goroutines made runnable since the last write, who may send soon
 }
 
-// send writes one frame: blocks, the length of the message with fFirst, data. It may leave that to a sender who is at
-// it; then a failure is the session's end alone.
+// send writes one frame, or leaves it to a sender who is writing; then a failure is the session's end alone.
 func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
 	o := &s.out
 	long := len(data) > gatherMax || len(blocks) > maxBlocks
@@ -89,8 +83,8 @@ func (s *session) send(k kind, fl flags, id uint32, blocks []byte, total int, da
 	return s.flush(nil)
 }
 
-// sendParts writes a frame whose payload is longer than a frame's. The caller holds out.mu, which it gives up, and
-// nobody else writes: nothing comes between the parts.
+// sendParts writes a frame whose payload is too long for one, with nothing between the parts. The caller holds out.mu,
+// which it unlocks, and nobody else writes.
 func (s *session) sendParts(k kind, fl flags, id uint32, blocks []byte, total int, data []byte) error {
 	if fl&fFirst != 0 {
 		blocks = binary.LittleEndian.AppendUint32(blocks, uint32(total))
@@ -107,7 +101,7 @@ func (s *session) sendParts(k kind, fl flags, id uint32, blocks []byte, total in
 	return s.flush(append(append(parts, h[:]...), all...))
 }
 
-// flush writes what is pending, and long behind it. The caller holds out.mu, which it gives up, and nobody else writes.
+// flush writes what is pending, and then long. The caller holds out.mu, which it unlocks, and nobody else writes.
 func (s *session) flush(long []byte) error {
 	o := &s.out
 	o.gathering, o.writing = false, true
@@ -155,7 +149,6 @@ func (s *session) flush(long []byte) error {
 	}
 }
 
-// put writes b and long; n is how much of b, or more, the connection took.
 func (s *session) put(b, long []byte) (n int, err error) {
 	switch {
 	case long == nil:
@@ -169,14 +162,12 @@ func (s *session) put(b, long []byte) (n int, err error) {
 	return n, err
 }
 
-// notSent is the error of a call of which the peer cannot know: nothing of it was written. gRPC calls such a call safe
-// to retry, whatever it does.
+// notSent is the error of a call of which nothing was written, so that gRPC may retry it.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// unsent tells the calls whose opening frame lies in b behind the first n bytes, which were written, that nobody knows
-// of them.
+// unsent retracts the calls whose opening frame lies in b after the first n bytes, which were written.
 func (s *session) unsent(b []byte, n int, err error) {
 	if !s.client {
 		return
@@ -202,9 +193,8 @@ func (s *session) unsent(b []byte, n int, err error) {
 	}
 }
 
-// yield is for a reader that has handled all it has: those it made runnable run first, and send. One caller alone is
-// left to another processor, or to the reader's next pause: with few calls outstanding the change of goroutines costs
-// more than it brings, most of all in the tail.
+// yield lets those run first, and send, that a reader woke. A client's only caller is left to another processor: with
+// few calls the change of goroutines costs more than it saves.
 func (s *session) yield() {
 	o := &s.out
 	if n := o.roused.Load(); n == 0 || s.client && n == 1 {
@@ -222,7 +212,6 @@ func (s *session) yield() {
 	o.roused.Store(0)
 }
 
-// drainWriteQueue returns when everything sent before is written.
 func (s *session) drainWriteQueue() {
 	o := &s.out
 	o.mu.Lock()
@@ -249,8 +238,7 @@ func (s *session) closeWriteQueue() {
 	}
 }
 
-// expect notes that the connection is used, and moves its write deadline: now and then, not for every frame. The caller
-// holds out.mu.
+// expect notes a use of the connection, and sometimes moves its write deadline. The caller holds out.mu.
 func (s *session) expect(now time.Time) {
 	o := &s.out
 	o.lastUse.Store(now.UnixNano())

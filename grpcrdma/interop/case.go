@@ -13,10 +13,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
 
-// suite is one case and what it does.
 type suite struct {
 	conform.Case
-	// lacks says why the case cannot be asked of a form; nil or "" when it can.
+	// lacks is why the case does not apply to a form; nil or "" when it does.
 	lacks func(carrier.Form) string
 	alone bool // its server is a process that it may kill
 	times int  // how many limits it has, as it moves that much; 0 is 1
@@ -34,13 +33,10 @@ func alone(id, clause, requirement string, run func(*env)) suite {
 	return s
 }
 
-// lacking adds why a form cannot be asked.
 func (s suite) lacking(why func(carrier.Form) string) suite { s.lacks = why; return s }
 
-// taking gives the case several limits.
 func (s suite) taking(times int) suite { s.times = times; return s }
 
-// limit is that of the case, of one such as most have.
 func (s *suite) limit(one time.Duration) time.Duration { return time.Duration(max(s.times, 1)) * one }
 
 // lack is the reason of a case that cannot run; empty when it can.
@@ -54,10 +50,8 @@ func (s *suite) lack(f carrier.Form, shared bool) string {
 	return s.lacks(f)
 }
 
-// always is the same reason for every form.
 func always(why string) func(carrier.Form) string { return func(carrier.Form) string { return why } }
 
-// notFused is a reason that holds for the fused channel only.
 func notFused(why string) func(carrier.Form) string {
 	return func(f carrier.Form) string {
 		if f.Frames() {
@@ -72,8 +66,7 @@ func suites() []suite {
 		sizeCases, deathCases)
 }
 
-// Catalogue lists all cases in the order they run, for conform's selection, list and explanation. They have no Run:
-// [Run] gives each a process.
+// Catalogue lists all cases in the order they run. They have no Run: [Run] gives each a process.
 func Catalogue() []conform.Case {
 	var all []conform.Case
 	for _, s := range suites() {

@@ -103,7 +103,7 @@ var channelCases = []suite{
 				}
 			}
 			w.mu.Unlock()
-			// A server may note the end behind the answer. Each question is a call, too.
+			// A server may note the end after the response. Each question is a call, too.
 			e.until(e.limit, "the end of the call at the server's handler", func() bool {
 				return e.ask(asked).Stats >= before.Stats+2
 			})
@@ -174,7 +174,6 @@ var channelCases = []suite{
 		}).lacking(overRDMAOnly),
 }
 
-// overRDMAOnly is the reason of forms that have no RDMA.
 func overRDMAOnly(f carrier.Form) string {
 	if f.OverRDMA() {
 		return ""
@@ -284,7 +283,6 @@ func echo(e *env, c *client) {
 	}
 }
 
-// watcher is a stats handler that notes kinds of events.
 type watcher struct {
 	mu   sync.Mutex
 	seen map[string]int
@@ -308,7 +306,7 @@ func (w *watcher) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
-// silence is a connection from which, once it is frozen, nothing arrives any more.
+// silence is a connection that receives nothing once it is frozen.
 type silence struct {
 	net.Conn
 	frozen atomic.Bool
@@ -330,7 +328,6 @@ func (s *silence) Close() error {
 	return s.Conn.Close()
 }
 
-// keepSilentFused has a client receive nothing more.
 func keepSilentFused(e *env) {
 	var quiet *silence
 	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {

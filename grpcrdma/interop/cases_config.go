@@ -98,8 +98,7 @@ var configCases = []suite{
 		cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(), insecurely())
 		e.must(err, "open a client")
 		e.Cleanup(func() { cc.Close() })
-		all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(),
-			&grpc_channelz_v1.GetTopChannelsRequest{})
+		all, err := grpc_channelz_v1.NewChannelzClient(cc).GetTopChannels(e.soon(), &grpc_channelz_v1.GetTopChannelsRequest{})
 		e.must(err, "ask channelz")
 		for _, ch := range all.Channel {
 			if strings.Contains(ch.Data.Target, e.peer.Addrs[toCalls]) && ch.Data.CallsSucceeded > 0 {
@@ -126,7 +125,7 @@ var configCases = []suite{
 		}).lacking(notFused(fused.Unsupported["grpc.SetSendCompressor, grpc.ClientSupportedCompressors"])),
 }
 
-// fleet is a target of some of the server's addresses.
+// fleet is a client of some of the server's addresses.
 func (e *env) fleet(config string, variants ...string) *client {
 	find := manual.NewBuilderWithScheme("fleet")
 	var s resolver.State
@@ -137,7 +136,6 @@ func (e *env) fleet(config string, variants ...string) *client {
 	return e.open(toCalls, dialing{target: "fleet:///servers.test", find: find, config: config})
 }
 
-// served runs a server beside the case.
 func (e *env) served(srv *grpc.Server, l net.Listener) {
 	over := make(chan error, 1)
 	go func() { over <- srv.Serve(l) }()
@@ -149,7 +147,6 @@ func (e *env) served(srv *grpc.Server, l net.Listener) {
 	})
 }
 
-// choosing is a service whose handler chooses its compressor.
 type choosing struct {
 	pb.UnimplementedTestServiceServer
 }

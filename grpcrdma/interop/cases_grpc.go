@@ -14,13 +14,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 )
 
-// description is where grpc's cases are described.
 const description = "grpc/grpc doc/interop-test-descriptions.md, "
 
-// cloud is why cases of Google's cloud cannot run.
 const cloud = "needs an account and the metadata service of Google's cloud"
 
-// onlyClientConn is why a case written for *grpc.ClientConn cannot be asked of the fused channel.
 const onlyClientConn = "grpc-go's function wants a *grpc.ClientConn, which a fused channel is not"
 
 // grpcCases are the functions of google.golang.org/grpc/interop. They end the process when they fail.
@@ -67,7 +64,6 @@ func grpcCases() []suite {
 	return all
 }
 
-// of is the case that grpc's description calls name.
 func of(name, requirement string, run func(*env)) suite {
 	return must("interop/"+strings.ReplaceAll(name, "_", "-"), description+name, requirement, run)
 }
@@ -90,8 +86,7 @@ func unimplementedService(e *env) {
 
 func pickFirst(e *env) { stock.DoPickFirstUnary(e.ctx, e.open(toInterop, dialing{}).stub) }
 
-// soak calls with the description's own sizes. Its iterations are few: the case looks for calls that do not come back,
-// and not for figures.
+// soak uses the description's sizes, and few iterations: it looks for calls that hang, not for figures.
 func soak(anew bool) func(*env) {
 	return func(e *env) {
 		shared := e.open(toInterop, dialing{})
@@ -113,7 +108,6 @@ func soak(anew bool) func(*env) {
 	}
 }
 
-// soakByStub does what grpc-go's function does, for channels that are no *grpc.ClientConn.
 func soakByStub(e *env, c *client, anew bool) {
 	e.note(onlyClientConn + ": asked through the stub")
 	for i := range 10 {
@@ -134,7 +128,7 @@ func soakByStub(e *env, c *client, anew bool) {
 	}
 }
 
-// orca uses the load balancing policy that package interop brings for it.
+// orca uses the load balancing policy that package interop has for it.
 func orca(e *env) {
 	const config = `{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}`
 	stock.DoORCAPerRPCTest(e.ctx, e.open(toInterop, dialing{config: config}).stub)

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// deathBound is how soon the sudden death of a peer must be known: the probe of an idle connection and the retries
-// below it take about two seconds. Machines that are given more time for a case have more for this, too.
+// deathBound is how soon the death of a peer must be known: the probe of an idle connection takes about two seconds.
 const deathBound = 5 * time.Second
 
 const unavailable = "gRPC guide, status codes: UNAVAILABLE"
@@ -69,8 +68,7 @@ var deathCases = []suite{
 		}),
 	alone("peer/server-returns", "grpc/grpc doc/connection-backoff.md",
 		"A channel reaches a server that was killed and started again at its address.", func(e *env) {
-			// The drop-in form connects anew by gRPC's own back-off, which begins at a second; a fused channel at the next call,
-			// at most every 100 ms.
+			// The drop-in form redials by gRPC's back-off of a second or more; a fused channel at the next call.
 			addr, server := e.own("")
 			c := e.to(addr)
 			server.kill()
@@ -120,7 +118,7 @@ var deathCases = []suite{
 
 func (e *env) deathBound() time.Duration { return max(deathBound, e.limit) }
 
-// own starts a server of this case's own with the calls variant, at addr ("" for any).
+// own starts a server of the case alone with the calls variant, at addr ("" for any).
 func (e *env) own(addr string) (at string, p *proc) {
 	p, err := launch(e.kids("serve", "--only", toCalls, "--at", addr))
 	e.must(err, "start a server")
@@ -130,7 +128,7 @@ func (e *env) own(addr string) (at string, p *proc) {
 	return there.Addrs[toCalls], p
 }
 
-// to is a channel to addr that the case's end closes.
+// to is a client of addr.
 func (e *env) to(addr string) *client {
 	c, err := e.dial(addr, dialing{})
 	e.must(err, "open a client")
@@ -153,7 +151,6 @@ func (e *env) unavailable(what string, got <-chan error) {
 	}
 }
 
-// freed waits until no connection is left on this side.
 func (e *env) freed() {
 	if e.net != nil {
 		e.until(e.deathBound(), "freeing of the connection", func() bool { return e.net.Stats().Conns == 0 })

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// Ends is what a child process has of the stack.
+// Ends is the stack of a child process.
 type Ends struct {
 	Form   carrier.Form
 	Near   *grpcrdma.Net // of the process's own role; nil for the forms without RDMA
@@ -28,14 +28,13 @@ type Ends struct {
 	Out    io.Writer     // the answer
 }
 
-// outcome is what the process of a case says at its end.
 type outcome struct {
 	Wrong    []string `json:"wrong,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 	Evidence string   `json:"evidence,omitempty"`
 }
 
-// Serve is the role of a server: it says where it serves, and ends with its parent. only and at choose one variant and
+// Serve is the role of a server: it reports its addresses, and ends with its parent. only and at choose one variant and
 // its exact address.
 func Serve(ctx context.Context, x Ends, only, at string) error {
 	if at == "" {
@@ -52,7 +51,7 @@ func Serve(ctx context.Context, x Ends, only, at string) error {
 	return s.Close()
 }
 
-// await returns at the end of the parent, or of ctx. Its goroutine ends with the process's standard input.
+// await returns at the end of the parent, or of ctx.
 func await(ctx context.Context, in io.Reader) {
 	over := make(chan struct{})
 	go func() {
@@ -65,7 +64,7 @@ func await(ctx context.Context, in io.Reader) {
 	}
 }
 
-// Linger is the role of a client that will be killed: it leaves a call and a stream in progress, says so, and waits.
+// Linger is the role of a client that will be killed: it leaves a call and a stream in progress, and waits.
 func Linger(ctx context.Context, x Ends) error {
 	var to Peer
 	in := json.NewDecoder(x.In)
@@ -99,8 +98,8 @@ func Linger(ctx context.Context, x Ends) error {
 	return nil
 }
 
-// RunCase is the role of a case: it reads where the server is, unless it brings its own, runs, and says what was wrong.
-// The error is of what is around the case.
+// RunCase is the role of a case. It reads the server's address, unless Far is set, and reports what was wrong. The
+// error is that of its surroundings.
 func RunCase(ctx context.Context, x Ends, kids Children, id string) error {
 	s := find(id)
 	if s == nil || s.run == nil {

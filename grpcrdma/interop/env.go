@@ -26,7 +26,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// env is the world of one running case. It is the *testing.T of shared cases.
+// env is what one running case uses. It is the *testing.T of shared cases.
 type env struct {
 	form  carrier.Form
 	net   *grpcrdma.Net // nil: TCP
@@ -45,7 +45,6 @@ var _ rpctest.T = (*env)(nil)
 
 func (e *env) Helper() {}
 
-// Cleanup runs f after the case, last come first.
 func (e *env) Cleanup(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +55,6 @@ func (e *env) Error(args ...any) { e.fault(fmt.Sprint(args...)) }
 
 func (e *env) Errorf(format string, args ...any) { e.fault(fmt.Sprintf(format, args...)) }
 
-// Fatal ends the calling goroutine, as testing has it.
 func (e *env) Fatal(args ...any) {
 	e.fault(fmt.Sprint(args...))
 	runtime.Goexit()
@@ -85,7 +83,7 @@ func (e *env) must(err error, doing string) {
 	}
 }
 
-// do runs the case and what it left to clean up, and returns what was wrong.
+// do runs the case and its clean-up, and returns what was wrong.
 func (e *env) do(run func(*env)) []string {
 	inOwn := func(f func()) { // Fatal ends a goroutine
 		done := make(chan struct{})
@@ -117,7 +115,7 @@ func (e *env) soon() context.Context {
 	return ctx
 }
 
-// until waits for a condition, and ends the case when it does not come true in time.
+// until waits for a condition, and ends the case when that does not hold in time.
 func (e *env) until(limit time.Duration, what string, holds func() bool) {
 	for end := time.Now().Add(limit); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -138,14 +136,13 @@ type dialing struct {
 	dialed func()           // sees every connection that is made
 }
 
-// client is a channel and its stub.
 type client struct {
 	conn  grpc.ClientConnInterface
 	stub  pb.TestServiceClient
 	close func() error
 }
 
-// open connects to a service of the server. The case's end closes it.
+// open connects to a variant of the server. The case's end closes the client.
 func (e *env) open(variant string, d dialing) *client {
 	c, err := e.dial(e.peer.Addrs[variant], d)
 	e.must(err, "open a client")
@@ -220,11 +217,11 @@ func (e *env) raw(ctx context.Context, addr string) (net.Conn, error) {
 	if e.net == nil {
 		return new(net.Dialer).DialContext(ctx, e.network(), addr)
 	}
-	// Conformance of RDMA is the subject: TCP would pass in its place.
+	// No fallback: RDMA is under test.
 	return (&grpcrdma.Dialer{Net: e.net, NoFallback: true, Timeout: e.limit}).DialContext(ctx, addr)
 }
 
-// network is what addresses of connections are of.
+// network is that of the addresses of connections.
 func (e *env) network() string {
 	if e.net == nil {
 		return e.form.String()
@@ -232,13 +229,12 @@ func (e *env) network() string {
 	return "rdma"
 }
 
-// call makes a call that has to succeed soon.
 func (e *env) call(c *client, opts ...grpc.CallOption) {
 	_, err := c.stub.EmptyCall(e.soon(), &pb.Empty{}, opts...)
 	e.must(err, "call")
 }
 
-// ask is a question to the server about itself, over a client of its own. A server that does not answer ends the case.
+// ask returns what the server counts. It needs a client of its own.
 func (e *env) ask(c *client) counts {
 	var header metadata.MD
 	_, err := c.stub.EmptyCall(metadata.AppendToOutgoingContext(e.soon(), askKey, "1"), &pb.Empty{},

@@ -15,16 +15,15 @@ import (
 	"time"
 )
 
-// Children makes the command of a child process: this executable again, for the same stack, in the role that args say:
+// Children makes the command of a child process: this executable with the same stack, in one of the roles
 //
 //	serve --only VARIANT --at ADDR   Serve; both may be empty
 //	linger                           Linger
 //	case ID                          RunCase
 //
-// A child speaks on descriptor 3 and listens on its standard input.
+// A child writes to descriptor 3 and reads its standard input.
 type Children func(args ...string) *exec.Cmd
 
-// proc is a child process.
 type proc struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -34,7 +33,7 @@ type proc struct {
 	err   error // of its end; valid when ended is closed
 }
 
-// launch starts a child. Whoever gets it ends it with kill or stop.
+// launch starts a child. The caller ends it with kill or stop.
 func launch(cmd *exec.Cmd) (*proc, error) {
 	p := &proc{cmd: cmd, ended: make(chan struct{})}
 	out, theirs, err := os.Pipe()
@@ -52,8 +51,7 @@ func launch(cmd *exec.Cmd) (*proc, error) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The death signal is sent when the thread that forked ends (PR_SET_PDEATHSIG(2const)), so that thread stays until
-		// the child is gone.
+		// The death signal is sent when the thread that forked ends (PR_SET_PDEATHSIG(2const)), so that thread stays.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -70,7 +68,7 @@ func launch(cmd *exec.Cmd) (*proc, error) {
 	return p, nil
 }
 
-// read takes one value of what the child answers.
+// read takes one value of the child's answers.
 func (p *proc) read(limit time.Duration, v any) error {
 	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return err
@@ -90,7 +88,7 @@ func (p *proc) read(limit time.Duration, v any) error {
 
 func (p *proc) write(v any) error { return json.NewEncoder(p.in).Encode(v) }
 
-// kill ends the child without its leave, and waits for its end. Idempotent.
+// kill ends the child at once, and waits for its end. Idempotent.
 func (p *proc) kill() {
 	p.cmd.Process.Kill()
 	p.release()
@@ -116,7 +114,7 @@ func (p *proc) release() {
 	p.out.Close()
 }
 
-// tail keeps the end of what a child says.
+// tail keeps the end of a child's output.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -140,7 +138,7 @@ func (t *tail) String() string {
 	return string(t.text)
 }
 
-// last is the last line, or the one that says why a dump of goroutines follows.
+// last is the last line, or the reason of a dump of goroutines.
 func (t *tail) last() string {
 	line := "it said nothing"
 	for l := range strings.Lines(t.String()) {

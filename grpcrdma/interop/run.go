@@ -13,24 +13,21 @@ import (
 )
 
 const (
-	// endGrace is what a case gets after its deadline to say what it hangs on.
+	// endGrace is what a case gets after its deadline to report where it hangs.
 	endGrace = time.Second
-	// startGrace is for a process to begin and to end, beside its work. A machine on which cases are given more time is
-	// given more for this, too.
+	// startGrace is for the start and the end of a process.
 	startGrace = 10 * time.Second
-	// exitNotRun is how a child says that the stack is not there.
 	exitNotRun = conform.ExitNotRun
 )
 
 // Options shape a run. Cases, if set, are some of Catalogue.
 type Options struct {
 	conform.Options
-	// Shared says that client and server must share a process.
+	// Shared: client and server must share a process.
 	Shared bool
 }
 
-// Run executes the selected cases over a transport, each in its own process, and returns when all have a verdict, or
-// soon after ctx ends.
+// Run executes the selected cases over a transport, each in its own process. It returns soon after ctx ends.
 func Run(ctx context.Context, transport string, form carrier.Form, kids Children, o Options) conform.Report {
 	o.Options = o.WithDefaults(Catalogue)
 	r := &runner{kids: kids, form: form, o: o}
@@ -46,7 +43,6 @@ func Run(ctx context.Context, transport string, form carrier.Form, kids Children
 	return rep
 }
 
-// runner is the state of a Run.
 type runner struct {
 	kids   Children
 	form   carrier.Form
@@ -58,7 +54,6 @@ type runner struct {
 
 func (r *runner) caseLimit() time.Duration { return r.o.CaseTimeout + max(startGrace, r.o.CaseTimeout) }
 
-// judge gives the case of res its verdict.
 func (r *runner) judge(ctx context.Context, c *conform.Case, res *conform.Result) {
 	s := find(c.ID)
 	if r.away != "" {
@@ -77,8 +72,7 @@ func (r *runner) judge(ctx context.Context, c *conform.Case, res *conform.Result
 	}
 }
 
-// attempt runs the case in a process and sets its verdict. An error is why it did not run: a process could not be
-// started, has no device, or was ended with ctx.
+// attempt runs the case in a process and sets its verdict. An error is why it did not run.
 func (r *runner) attempt(ctx context.Context, s *suite, res *conform.Result) error {
 	if err := r.serve(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
@@ -115,7 +109,7 @@ func (r *runner) attempt(ctx context.Context, s *suite, res *conform.Result) err
 	return nil
 }
 
-// serve makes sure that the server's process lives. One that a case took with it is replaced for the next.
+// serve starts the server's process if none lives: a case may have killed it.
 func (r *runner) serve() error {
 	if r.o.Shared {
 		return nil

@@ -31,7 +31,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// The variants of a server, each at an address of its own.
 const (
 	toInterop = "interop" // grpc-go's own test server
 	toCalls   = "calls"   // the server of the shared cases, with interceptors and a stats handler
@@ -43,7 +42,7 @@ const (
 )
 
 const (
-	// maxMessage lets messages far above any ring through: 64 MiB and what is around them.
+	// maxMessage is 64 MiB and what is around them.
 	maxMessage = 72 << 20
 
 	idleLimit = 200 * time.Millisecond // of toIdle
@@ -51,8 +50,7 @@ const (
 	pingWait  = 500 * time.Millisecond // long on a busy machine, short for a case
 )
 
-// Peer is how a case reaches its server. It travels from the server's process to those of the cases; its keys are made
-// for one run.
+// Peer is how a case reaches its server, as processes exchange it.
 type Peer struct {
 	Addrs    map[string]string `json:"addrs"`
 	Identity rpctest.Identity  // of both sides
@@ -67,7 +65,7 @@ type counts struct {
 	Stats          int64 // ends of calls that the stats handler saw
 }
 
-// askKey is the metadata that asks for counts, and that answers.
+// askKey is the metadata key of questions for counts, and of answers.
 const askKey = "rdmaperf-counts"
 
 // Server serves every variant of a form.
@@ -86,8 +84,8 @@ type Server struct {
 	errs   []error
 }
 
-// NewServer listens at addr, whose port is 0, and serves. With only, just that variant, at exactly addr. n is nil for
-// the forms without RDMA. n outlives the Server.
+// NewServer serves every variant at addr, whose port is 0; with only, that variant at exactly addr. n is nil for the
+// forms without RDMA. It outlives the Server.
 func NewServer(ctx context.Context, form carrier.Form, n *grpcrdma.Net, addr, only string) (*Server, error) {
 	id, err := rpctest.NewIdentity()
 	if err != nil {
@@ -185,7 +183,7 @@ func (s *Server) register(r reflection.GRPCServer, variant string) {
 	reflection.Register(r)
 }
 
-// named is grpc-go's server with the server's name in its answers, which the description of pick_first_unary asks for.
+// named adds the server's name to grpc-go's server, for pick_first_unary.
 type named struct{ pb.TestServiceServer }
 
 func (n named) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
@@ -196,7 +194,7 @@ func (n named) UnaryCall(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleR
 	return out, err
 }
 
-// seeUnary counts calls, and answers questions about the server.
+// seeUnary counts calls, and answers questions for counts.
 func (s *Server) seeUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if len(md.Get(askKey)) == 0 {
@@ -224,7 +222,6 @@ func (s *Server) seeStream(srv any, st grpc.ServerStream, _ *grpc.StreamServerIn
 	return h(srv, st)
 }
 
-// ender is a stats handler that counts how many calls ended.
 type ender struct{ n atomic.Int64 }
 
 func (*ender) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -236,7 +233,7 @@ func (e *ender) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
-// Close ends all services and the calls in progress, and returns what went wrong with serving.
+// Close ends all services and the calls in progress, and returns the errors of serving.
 func (s *Server) Close() error {
 	for _, stop := range s.stops {
 		stop()

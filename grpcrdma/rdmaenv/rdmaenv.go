@@ -24,7 +24,6 @@ const Variable = "GRPC_RDMA"
 // ErrVariable: the environment variable is not as the package describes.
 var ErrVariable = errors.New("invalid value of " + Variable)
 
-// wish is what the variable asks for.
 type wish struct {
 	device string // auto, verbs, verbs:NAME, iwarp or off
 	cfg    grpcrdma.Config
@@ -81,14 +80,13 @@ func (w wish) open() (*grpcrdma.Net, error) {
 	return n, nil
 }
 
-// openVerbs opens a device, the first with an ACTIVE port without a name.
+// openVerbs opens a device; an empty name is the first with an ACTIVE port.
 func openVerbs(name string) (rdma.Device, error) {
 	c := verbs.Default()
 	c.Device = name
 	return verbs.Open(c)
 }
 
-// shared is the device of the process.
 var shared = sync.OnceValues(func() (*grpcrdma.Net, error) {
 	w, err := parse(os.Getenv(Variable))
 	if err != nil {
@@ -101,8 +99,7 @@ var shared = sync.OnceValues(func() (*grpcrdma.Net, error) {
 	return n, nil // TCP then
 })
 
-// Listen is net.Listen over the device of the process. ErrVariable for a variable that makes no sense; else the errors
-// of grpcrdma's Listen, or of net.Listen.
+// Listen is net.Listen over the device of the process. Errors are ErrVariable, and those of grpcrdma or net.
 func Listen(network, addr string) (net.Listener, error) {
 	n, err := shared()
 	switch {
@@ -114,7 +111,7 @@ func Listen(network, addr string) (net.Listener, error) {
 	return n.Listen(context.Background(), addr)
 }
 
-// WithRDMA makes a client dial over the device of the process, and over TCP the peers that have no RDMA.
+// WithRDMA has a client dial over the device of the process, and over TCP where the peer has no RDMA.
 func WithRDMA() grpc.DialOption {
 	n, err := shared()
 	if err != nil {

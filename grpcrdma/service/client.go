@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// SocketFD is the descriptor by which the process of Start's command has the socket.
+	// SocketFD is the descriptor of the socket in the service process.
 	SocketFD = 3
 	// startLimit bounds the start of a service: it opens a device.
 	startLimit = 30 * time.Second
@@ -111,7 +111,6 @@ func (c *Client) Pid() int { return c.cmd.Process.Pid }
 // About is the service's description of itself.
 func (c *Client) About() About { return c.about }
 
-// read takes answers and connections until the service ends, and ends all with it.
 func (c *Client) read() {
 	defer close(c.over)
 	for {
@@ -189,7 +188,6 @@ func (c *Client) DialContext(ctx context.Context, addr string) (net.Conn, error)
 	return c.open(m, addr)
 }
 
-// conn is a connection until its client closes it.
 type conn struct {
 	*shmqueue.Conn
 	c *Client
@@ -219,7 +217,7 @@ func (k *conn) Close() error {
 	return k.Conn.Close()
 }
 
-// Listen takes connections at addr, where the service listens.
+// Listen accepts connections at addr, where the service listens.
 func (c *Client) Listen(ctx context.Context, addr string) (net.Listener, error) {
 	l := &listener{c: c, came: make(chan *message, cameMost), done: make(chan struct{})}
 	m, err := c.ask(ctx, "listen", addr, l)
@@ -284,8 +282,7 @@ func (l *listener) Close() error {
 	}
 }
 
-// Close ends all connections and the process, and waits for it: at most killAfter, then it is killed. ErrGone for a
-// process that did not end in order.
+// Close ends all connections and the process, and kills it after killAfter. ErrGone for a process that was killed.
 func (c *Client) Close() error {
 	c.sock.conn.Close()
 	<-c.over

@@ -42,7 +42,6 @@ func (m *message) close() {
 	}
 }
 
-// socket carries messages whole (SOCK_SEQPACKET).
 type socket struct {
 	conn *net.UnixConn
 	mu   sync.Mutex

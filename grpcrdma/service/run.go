@@ -21,7 +21,6 @@ const (
 	queueBytes = 256 << 10
 )
 
-// service is the process's side.
 type service struct {
 	sock socket
 	n    *grpcrdma.Net

@@ -59,8 +59,7 @@ type Conn struct {
 var _ net.Conn = (*Conn)(nil)
 
 // Pair makes a stream whose queues hold size bytes each, a power of two from 4 KiB to 1 GiB. busy is how long this side
-// polls before it sleeps. files are the other end, for Open, in this or another process; the caller closes them when
-// they are passed on.
+// polls before it sleeps. files are the other end, for Open; the caller closes them when they are passed on.
 func Pair(name string, size int, busy time.Duration) (c *Conn, files []*os.File, err error) {
 	if size < minSize || size > maxSize || size&(size-1) != 0 {
 		return nil, nil, fmt.Errorf("shared queue of %d bytes, want a power of two from %d to %d", size, minSize, maxSize)
@@ -79,7 +78,7 @@ func Pair(name string, size int, busy time.Duration) (c *Conn, files []*os.File,
 	if err = unix.Ftruncate(fd, int64(2*(headLen+size))); err != nil {
 		return nil, files, os.NewSyscallError("ftruncate", err)
 	}
-	// A peer that cut the memory short would end this process with SIGBUS.
+	// A peer that shrank the memory would end this process with SIGBUS.
 	if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
 		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, files, os.NewSyscallError("fcntl", err)
@@ -145,7 +144,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// Read takes what has come, at least a byte; io.EOF when the other end is closed and all it wrote was taken.
+// Read takes at least a byte. It returns io.EOF when the other end is closed and all it wrote was taken.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -178,7 +177,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return 0, nil
 }
 
-// Write gives all of p to the other side, and waits for room.
+// Write writes all of p, and waits for room.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -212,7 +211,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// open fails at the end of this side, or at its deadline.
+// open is an error at the end of this side, or at its deadline.
 func (c *Conn) open(deadline *atomic.Int64) error {
 	if c.closed.Load() {
 		return net.ErrClosed
@@ -242,7 +241,7 @@ func (q *queue) ready(reader bool) bool {
 	return used < uint64(len(q.data))
 }
 
-// wait returns when the queue may be ready: it polls, and sleeps then.
+// wait polls, and then sleeps, until the queue may be ready.
 func (c *Conn) wait(q *queue, reader bool) error {
 	for begun := time.Now(); time.Since(begun) < c.busy; {
 		for range 16 {

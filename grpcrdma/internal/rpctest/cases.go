@@ -16,8 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// T is what a case needs of the test it runs in: a *testing.T, or what stands for one where no test runs. Fatal and
-// Fatalf end the calling goroutine.
+// T is a *testing.T, or what replaces one where no test runs. Fatal and Fatalf end the calling goroutine.
 type T interface {
 	Helper()
 	Cleanup(f func())
@@ -31,8 +30,8 @@ type T interface {
 type Target struct {
 	Client  pb.TestServiceClient
 	Network string // of the addresses that calls report
-	// Waiting tells how many calls have begun to wait at the service for the end of their context, and how many of them
-	// ended. It makes no call of Client.
+	// Waiting is how many calls have begun to wait at the service for the end of their context, and how many of them
+	// ended.
 	Waiting func() (begun, ended int32)
 	Timeout time.Duration // of whatever should be quick; 0 means 30 s
 }
@@ -224,7 +223,7 @@ func deadline(t T, x Target) {
 	x.allEnded(t)
 }
 
-// allEnded waits until the server, too, has seen the end of every call that waits for it.
+// allEnded waits until the server has seen the end of every call that waits for it.
 func (x Target) allEnded(t T) {
 	t.Helper()
 	within(t, x.limit(), "the server's side of an ended call", func() {
@@ -275,7 +274,6 @@ func concurrent(t T, x Target) {
 	wg.Wait()
 }
 
-// A stream that nobody reads holds up no other call, and keeps its messages.
 func unread(t T, x Target) {
 	in := &pb.StreamingOutputCallRequest{}
 	for range 60 {
@@ -299,7 +297,6 @@ func unread(t T, x Target) {
 	}
 }
 
-// A stream that is given up in the middle ends at the server, too, although its client makes no further call.
 func abandoned(t T, x Target) {
 	ctx, cancel := context.WithCancel(x.soon(t))
 	s, err := x.Client.FullDuplexCall(ctx)

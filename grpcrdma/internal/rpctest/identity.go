@@ -14,8 +14,7 @@ import (
 // ServerName is whom every Identity stands for.
 const ServerName = "server.test"
 
-// Identity is a key and the certificate that it signed itself, in PEM: whoever trusts it trusts nobody else. It serves
-// clients and servers, for a day.
+// Identity is a self-signed certificate and its key, in PEM, for clients and servers. It is valid for a day.
 type Identity struct{ Certificate, Key []byte }
 
 // NewIdentity makes a new key.
@@ -28,7 +27,7 @@ func NewIdentity() (i Identity, err error) {
 	if err != nil {
 		return i, err
 	}
-	// Clocks which differ by an hour still take it.
+	// Clocks may differ by an hour.
 	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{ServerName}, IsCA: true,
 		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)

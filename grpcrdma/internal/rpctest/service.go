@@ -1,5 +1,4 @@
-// Package rpctest is gRPC's own test service, and the cases that every way of carrying gRPC must pass: the drop-in byte
-// stream and the fused channel share them.
+// Package rpctest is gRPC's test service, and the cases that every way of carrying gRPC must pass.
 package rpctest
 
 import (
@@ -44,7 +43,7 @@ func (s *Service) begin() {
 	}
 }
 
-// Waiting is the two counts, as Target asks for them.
+// Waiting is the two counts, as Target wants them.
 func (s *Service) Waiting() (begun, ended int32) { return s.Begun.Load(), s.Ended.Load() }
 
 // Block is the response size that asks a call to wait for the end of its context.
@@ -126,7 +125,6 @@ func (s *Service) FullDuplexCall(both grpc.BidiStreamingServer[pb.StreamingOutpu
 	}
 }
 
-// flood sends messages until the call ends.
 func (s *Service) flood(to grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse],
 	size int) error {
 	s.begin()
