@@ -49,18 +49,10 @@ func ends(t *testing.T, cfg Config) (client, server *Carrier) {
 	return open("client"), open("server")
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+var (
+	must = rpctest.Must
+	soon = rpctest.Soon
+)
 
 // serve runs a server until the test ends.
 func serve(t *testing.T, c *Carrier, register func(grpc.ServiceRegistrar)) string {

@@ -24,18 +24,10 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const testTimeout = 30 * time.Second
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
-	t.Cleanup(cancel)
-	return ctx
-}
+var (
+	must = rpctest.Must
+	soon = rpctest.Soon
+)
 
 // certificate is one for rpctest.ServerName, and the pool that trusts it.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {

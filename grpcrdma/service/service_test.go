@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -49,18 +50,10 @@ func serveOverIWARP() int {
 	return 0
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+var (
+	must = rpctest.Must
+	soon = rpctest.Soon
+)
 
 func start(t *testing.T, how string) (*Client, error) {
 	t.Helper()

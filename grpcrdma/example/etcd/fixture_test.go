@@ -16,24 +16,17 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 )
 
 // long is longer than anything here takes; a test that waits so long has failed.
 const long = 30 * time.Second
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), long)
-	t.Cleanup(cancel)
-	return ctx
-}
+var (
+	must = rpctest.Must
+	soon = rpctest.Soon
+)
 
 // network is RDMA over user-space iWARP.
 func network(t *testing.T) *grpcrdma.Net {

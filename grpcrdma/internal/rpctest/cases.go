@@ -2,6 +2,7 @@ package rpctest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -72,19 +73,18 @@ var Cases = []Case{
 
 const testTimeout = 30 * time.Second
 
-func must(t T, err error) {
+// Must ends the test with an error.
+func Must(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (x Target) limit() time.Duration {
-	if x.Timeout > 0 {
-		return x.Timeout
-	}
-	return testTimeout
-}
+// Soon is a context for what should be quick.
+func Soon(t T) context.Context { return Target{}.soon(t) }
+
+func (x Target) limit() time.Duration { return cmp.Or(x.Timeout, testTimeout) }
 
 func (x Target) soon(t T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), x.limit())
@@ -95,16 +95,16 @@ func (x Target) soon(t T) context.Context {
 // Within fails the test when f hangs.
 func Within(t T, what string, f func()) {
 	t.Helper()
-	within(t, testTimeout, what, f)
+	Target{}.within(t, what, f)
 }
 
-func within(t T, limit time.Duration, what string, f func()) {
+func (x Target) within(t T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(limit):
+	case <-time.After(x.limit()):
 		t.Fatalf("%s hangs", what)
 	}
 }
@@ -125,7 +125,7 @@ func Unary(t T, x Target, opts ...grpc.CallOption) {
 		resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: int32(size),
 			Payload: &pb.Payload{Body: make([]byte, 2*size)}},
 			append(opts, grpc.Peer(&from))...)
-		must(t, err)
+		Must(t, err)
 		body := resp.GetPayload().GetBody()
 		for i := range body {
 			if body[i] != byte(i)^byte(2*size) {
@@ -143,7 +143,7 @@ func headers(t T, x Target) {
 	ctx := metadata.AppendToOutgoingContext(x.soon(t), "echo", "hello", "echo-bin", binary)
 	var header, trailer metadata.MD
 	_, err := x.Client.EmptyCall(ctx, &pb.Empty{}, grpc.Header(&header), grpc.Trailer(&trailer))
-	must(t, err)
+	Must(t, err)
 	if h, b := header.Get("echo-header"), trailer.Get("echo-trailer-bin"); len(h) != 1 || h[0] != "hello" ||
 		len(b) != 1 || b[0] != binary {
 		t.Errorf("header %v, trailer %q", h, b)
@@ -168,10 +168,10 @@ func serverStreaming(t T, x Target) {
 		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: int32(i * 1000)})
 	}
 	s, err := x.Client.StreamingOutputCall(x.soon(t), in)
-	must(t, err)
+	Must(t, err)
 	for i := range 50 {
 		m, err := s.Recv()
-		must(t, err)
+		Must(t, err)
 		if n := len(m.GetPayload().GetBody()); n != i*1000 {
 			t.Fatalf("message %d has %d bytes", i, n)
 		}
@@ -183,12 +183,12 @@ func serverStreaming(t T, x Target) {
 
 func clientStreaming(t T, x Target) {
 	s, err := x.Client.StreamingInputCall(x.soon(t))
-	must(t, err)
+	Must(t, err)
 	for i := range 50 {
-		must(t, s.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, i*1000)}}))
+		Must(t, s.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, i*1000)}}))
 	}
 	sum, err := s.CloseAndRecv()
-	must(t, err)
+	Must(t, err)
 	if sum.AggregatedPayloadSize != 49*50/2*1000 {
 		t.Errorf("%d bytes arrived", sum.AggregatedPayloadSize)
 	}
@@ -197,17 +197,17 @@ func clientStreaming(t T, x Target) {
 // Bidirectional plays ping-pong on one stream.
 func Bidirectional(t T, x Target) {
 	s, err := x.Client.FullDuplexCall(x.soon(t))
-	must(t, err)
+	Must(t, err)
 	for i := range 100 {
 		want := Pattern(i*50, byte(i))
-		must(t, s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: want}}))
+		Must(t, s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: want}}))
 		m, err := s.Recv()
-		must(t, err)
+		Must(t, err)
 		if !bytes.Equal(m.GetPayload().GetBody(), want) {
 			t.Fatalf("message %d differs", i)
 		}
 	}
-	must(t, s.CloseSend())
+	Must(t, s.CloseSend())
 	if _, err := s.Recv(); err != io.EOF {
 		t.Errorf("behind the end: %v", err)
 	}
@@ -226,7 +226,7 @@ func deadline(t T, x Target) {
 // allEnded waits until the server has seen the end of every call that waits for it.
 func (x Target) allEnded(t T) {
 	t.Helper()
-	within(t, x.limit(), "the server's side of an ended call", func() {
+	x.within(t, "the server's side of an ended call", func() {
 		for begun, ended := x.Waiting(); ended != begun; begun, ended = x.Waiting() {
 			time.Sleep(time.Millisecond)
 		}
@@ -252,7 +252,7 @@ func large(t T, x Target) {
 	const size = 3 << 20 // below gRPC's own limit of 4 MiB, twelve default rings
 	resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: size,
 		Payload: &pb.Payload{Body: make([]byte, size)}})
-	must(t, err)
+	Must(t, err)
 	if n := len(resp.GetPayload().GetBody()); n != size {
 		t.Errorf("%d bytes", n)
 	}
@@ -280,17 +280,17 @@ func unread(t T, x Target) {
 		in.ResponseParameters = append(in.ResponseParameters, &pb.ResponseParameters{Size: 50_000})
 	}
 	s, err := x.Client.StreamingOutputCall(x.soon(t), in)
-	must(t, err)
+	Must(t, err)
 	for range 20 {
 		_, err := x.Client.EmptyCall(x.soon(t), &pb.Empty{})
-		must(t, err)
+		Must(t, err)
 	}
 	for n := 0; ; n++ {
 		m, err := s.Recv()
 		if err == io.EOF && n == 60 {
 			return
 		}
-		must(t, err)
+		Must(t, err)
 		if len(m.GetPayload().GetBody()) != 50_000 {
 			t.Fatalf("message %d has %d bytes", n, len(m.GetPayload().GetBody()))
 		}
@@ -300,13 +300,13 @@ func unread(t T, x Target) {
 func abandoned(t T, x Target) {
 	ctx, cancel := context.WithCancel(x.soon(t))
 	s, err := x.Client.FullDuplexCall(ctx)
-	must(t, err)
+	Must(t, err)
 	_, before := x.Waiting()
-	must(t, s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}))
+	Must(t, s.Send(&pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: 60_000}}}))
 	_, err = s.Recv()
-	must(t, err)
+	Must(t, err)
 	cancel()
-	within(t, x.limit(), "the server's side of an abandoned stream", func() {
+	x.within(t, "the server's side of an abandoned stream", func() {
 		for ended := before; ended == before; _, ended = x.Waiting() {
 			time.Sleep(time.Millisecond)
 		}
