@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/resolver/manual"
@@ -21,25 +20,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// counted is a service that counts the calls that began.
-func counted(n *atomic.Int32) *script {
-	s := &script{}
-	s.unary = func(ctx context.Context, in *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		n.Add(1)
-		return s.Service.UnaryCall(ctx, in)
-	}
-	s.stream = func(d duplex) error {
-		n.Add(1)
-		return s.Service.FullDuplexCall(d)
-	}
-	return s
-}
-
 // A call of which nothing left this side goes over the next connection, as in grpc-go, without a word to who made it.
 func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
-	var calls atomic.Int32
-	sideBySide(t, program{service: counted(&calls)}, func(t *testing.T, r *running) {
-		calls.Store(0)
+	served := &events{}
+	sideBySide(t, program{service: &script{}, serverStats: served}, func(t *testing.T, r *running) {
+		before := len(served.transparent())
 		const n = 20
 		for range n {
 			_, err := r.UnaryCall(soon(t), &pb.SimpleRequest{})
@@ -57,7 +42,7 @@ func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 				r.cut()
 			}
 		}
-		if got := calls.Load(); got != 2*n {
+		if got := len(served.transparent()) - before; got != 2*n {
 			t.Errorf("%d calls began, want %d", got, 2*n)
 		}
 	})
@@ -72,47 +57,28 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 		want  codes.Code
 	}{{"never begun", 0, codes.OK}, {"begun", 1, codes.Unavailable}} {
 		t.Run(c.name, func(t *testing.T) {
-			l, dial, _ := arms[0].open(t)
-			var calls atomic.Int32
-			seen := &events{}
-			srv, err := NewServer(Config{})
-			must(t, err)
-			pb.RegisterTestServiceServer(srv, counted(&calls))
-			served := make(chan error, 1)
-			go func() { served <- srv.Serve(l) }()
-			scripts := make(chan struct{})
-			first := true
-			ch, err := NewChannel(func(ctx context.Context) (net.Conn, error) {
-				if !first {
-					return dial(ctx)
-				}
-				first = false
-				return greeting(t, func(far net.Conn) { // it stops when it sees a call
-					defer close(scripts)
-					defer far.Close()
-					far.Read(make([]byte, 64<<10))
-					far.Write(raw(kindGoAway, 0, 0, binary.LittleEndian.AppendUint32(nil, c.began)...))
-				})(ctx)
-			}, Config{StatsHandlers: []stats.Handler{seen}})
-			must(t, err)
-			defer func() {
-				ch.Close()
-				srv.Stop()
-				if err := <-served; err != nil && err != grpc.ErrServerStopped { // it may not have begun
-					t.Error(err)
-				}
-				<-scripts
-			}()
-			_, err = pb.NewTestServiceClient(ch).UnaryCall(soon(t), &pb.SimpleRequest{})
+			l, dial, kill := arms[0].open(t)
+			client, server := &events{}, &events{}
+			next := greeting(t, func(far net.Conn) { // it stops when it sees a call
+				far.Read(make([]byte, 64<<10))
+				far.Write(raw(kindGoAway, 0, 0, binary.LittleEndian.AppendUint32(nil, c.began)...))
+				far.Close()
+			})
+			r := serve(t, "rdma", l, func(ctx context.Context) (net.Conn, error) {
+				now := next
+				next = dial
+				return now(ctx)
+			}, kill, Config{StatsHandlers: []stats.Handler{client}}, Config{StatsHandlers: []stats.Handler{server}})
+			_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{})
 			if status.Code(err) != c.want {
 				t.Fatalf("%v, want %v", err, c.want)
 			}
-			if n := calls.Load(); (n == 1) != (c.want == codes.OK) {
+			if n := len(server.transparent()); (n == 1) != (c.want == codes.OK) {
 				t.Errorf("%d calls at the second server", n)
 			}
-			if c.want == codes.OK && (!slices.Equal(seen.begun, []bool{false, true}) || len(seen.ended) != 2 ||
-				seen.ended[0] == nil || seen.ended[1] != nil) {
-				t.Errorf("attempts begun %v, ended %v", seen.begun, seen.ended)
+			if begun := client.transparent(); c.want == codes.OK && (!slices.Equal(begun, []bool{false, true}) ||
+				len(client.ended) != 2 || client.ended[0] == nil || client.ended[1] != nil) {
+				t.Errorf("attempts begun %v, ended %v", begun, client.ended)
 			}
 		})
 	}

@@ -392,40 +392,37 @@ func (e *events) HandleConn(_ context.Context, s stats.ConnStats) {
 }
 
 func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	if ctx.Value(tagKey{}) == nil {
-		e.add(&e.bad, fmt.Sprintf("%T without its tag", s))
-	}
+	bad := ctx.Value(tagKey{}) == nil
 	e.mu.Lock()
 	switch s := s.(type) {
 	case *stats.Begin:
 		e.begun = append(e.begun, s.IsTransparentRetryAttempt)
+	case *stats.InHeader:
+		bad = bad || s.WireLength == 0
+	case *stats.InTrailer:
+		bad = bad || s.WireLength == 0
 	case *stats.InPayload:
 		e.in += s.Length
+		bad = bad || s.Length > 0 && (s.CompressedLength < s.Length || s.WireLength <= s.CompressedLength)
+	case *stats.OutHeader:
+		bad = bad || s.Client && (s.FullMethod == "" || s.Authority == "" || s.RemoteAddr == nil)
 	case *stats.OutPayload:
 		e.out += s.Length
 	case *stats.End:
 		e.ended = append(e.ended, s.Error)
 	}
 	e.mu.Unlock()
-	e.add(&e.rpc, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
-	switch s := s.(type) {
-	case *stats.InHeader:
-		if s.WireLength == 0 {
-			e.add(&e.bad, "InHeader of 0 bytes")
-		}
-	case *stats.InTrailer:
-		if s.WireLength == 0 {
-			e.add(&e.bad, "InTrailer of 0 bytes")
-		}
-	case *stats.InPayload:
-		if s.Length > 0 && (s.CompressedLength < s.Length || s.WireLength <= s.CompressedLength) {
-			e.add(&e.bad, fmt.Sprintf("InPayload of %d, %d, %d bytes", s.Length, s.CompressedLength, s.WireLength))
-		}
-	case *stats.OutHeader:
-		if s.Client && (s.FullMethod == "" || s.Authority == "" || s.RemoteAddr == nil) {
-			e.add(&e.bad, fmt.Sprintf("OutHeader %+v", s))
-		}
+	if bad {
+		e.add(&e.bad, fmt.Sprintf("%T %+v, its tag %v", s, s, ctx.Value(tagKey{})))
 	}
+	e.add(&e.rpc, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
+}
+
+// transparent tells of each attempt that began whether it was a transparent retry.
+func (e *events) transparent() []bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.begun)
 }
 
 func (e *events) add(to *[]string, s string) {
