@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net"
+	"slices"
 	"testing"
 	"time"
 )
@@ -17,25 +18,30 @@ func frameOf(fl flags, total int, data []byte) []byte {
 	return raw(kindStream, fl, 1, append(b, data...)...)
 }
 
+// arriving is a session with a stream, and both ends of its connection.
+func arriving(t *testing.T, window int) (s *session, st *stream, near, far net.Conn) {
+	near, far = net.Pipe()
+	s = newSession(near, true, &Config{Window: window, MaxRecvMsgSize: defaultMaxRecv})
+	s.use(near)
+	st = newStream(s, 1)
+	must(t, s.enter(st))
+	t.Cleanup(func() {
+		s.fail(net.ErrClosed)
+		far.Close()
+	})
+	return s, st, near, far
+}
+
 // A message arrives whole however its frames are cut, also when reads time out in the middle of data that is read into
 // its place.
 func TestBulkDataArrivesInItsPlace(t *testing.T) {
-	near, far := net.Pipe()
-	defer far.Close()
-	s := newSession(near, true, &Config{Window: defaultWindow, MaxRecvMsgSize: defaultMaxRecv})
-	s.use(near)
-	defer s.fail(net.ErrClosed)
-	st := newStream(s, 1)
-	must(t, s.enter(st))
+	s, st, near, far := arriving(t, defaultWindow)
 	want := make([]byte, 3*bulkMin+77)
 	for i := range want {
 		want[i] = byte(i * 7)
 	}
-	var wire []byte
-	wire = append(wire, frameOf(fData|fFirst, len(want), want[:10])...)
-	wire = append(wire, frameOf(fData, 0, want[10:bulkMin+10])...)
-	wire = append(wire, frameOf(fData, 0, want[bulkMin+10:3*bulkMin])...)
-	wire = append(wire, frameOf(fData, 0, want[3*bulkMin:])...)
+	wire := join(frameOf(fData|fFirst, len(want), want[:10]), frameOf(fData, 0, want[10:bulkMin+10]),
+		frameOf(fData, 0, want[bulkMin+10:3*bulkMin]), frameOf(fData, 0, want[3*bulkMin:]))
 	placed, timeouts := 0, 0
 	handle := func(f *frame) error {
 		placed += f.placed
@@ -43,9 +49,7 @@ func TestBulkDataArrivesInItsPlace(t *testing.T) {
 	}
 	more := make(chan struct{})
 	go func() {
-		for len(wire) > 0 {
-			piece := wire[:min(len(wire), 1000)]
-			wire = wire[len(piece):]
+		for piece := range slices.Chunk(wire, 1000) {
 			far.Write(piece)
 			<-more // a read that timed out behind it
 		}
@@ -86,35 +90,26 @@ func TestBulkDataKeepsTheRules(t *testing.T) {
 	big := make([]byte, 2*bulkMin)
 	for name, c := range map[string]struct {
 		window int
-		frames [][]byte
+		frames []byte
 	}{
-		"longer than its message": {defaultWindow, [][]byte{frameOf(fData|fFirst, bulkMin, big[:10]),
-			frameOf(fData, 0, big)}},
-		"beyond the window": {minWindow, [][]byte{frameOf(fData|fFirst, 1<<20, make([]byte, minWindow-bulkMin)),
-			frameOf(fData, 0, big)}},
-		"of no message": {defaultWindow, [][]byte{frameOf(fData, 0, big)}},
+		"longer than its message": {defaultWindow, join(frameOf(fData|fFirst, bulkMin, big[:10]), frameOf(fData, 0, big))},
+		"beyond the window": {minWindow, join(frameOf(fData|fFirst, 1<<20, make([]byte, minWindow-bulkMin)),
+			frameOf(fData, 0, big))},
+		"of no message": {defaultWindow, frameOf(fData, 0, big)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			near, far := net.Pipe()
-			defer far.Close()
-			s := newSession(near, true, &Config{Window: c.window, MaxRecvMsgSize: defaultMaxRecv})
-			s.use(near)
-			defer s.fail(net.ErrClosed)
-			st := newStream(s, 1)
-			must(t, s.enter(st))
+			s, st, near, far := arriving(t, c.window)
 			near.SetReadDeadline(time.Now().Add(10 * time.Second))
 			go func() {
-				for _, b := range c.frames {
-					far.Write(b)
+				for piece := range slices.Chunk(c.frames, 1000) {
+					far.Write(piece)
 				}
 			}()
 			var err error
-			for range c.frames {
-				if err = s.read(st.deliver); err != nil {
-					break
-				}
+			for err == nil {
+				err = s.read(st.deliver)
 			}
-			if err == nil || s.cause() == nil {
+			if s.cause() == nil {
 				t.Errorf("%v, session ended by %v", err, s.cause())
 			}
 		})

@@ -15,8 +15,6 @@ type gate struct {
 	answer  chan error
 }
 
-func newGate() *gate { return &gate{written: make(chan []byte), answer: make(chan error)} }
-
 func (g *gate) Write(b []byte) (int, error) {
 	g.written <- append([]byte(nil), b...)
 	if err := <-g.answer; err != nil {
@@ -29,7 +27,7 @@ func (g *gate) SetWriteDeadline(time.Time) error { return nil }
 func (g *gate) Close() error                     { return nil }
 
 func gated(t *testing.T) (*session, *gate) {
-	g := newGate()
+	g := &gate{written: make(chan []byte), answer: make(chan error)}
 	s := newSession(g, true, &Config{Window: defaultWindow})
 	s.use(g)
 	t.Cleanup(func() {
@@ -51,6 +49,23 @@ func sendText(s *session, text string) error {
 	return s.send(kindStream, fData, 1, nil, 0, []byte(text))
 }
 
+// sending is sendText in a goroutine of its own.
+func sending(s *session, text string) <-chan error {
+	sent := make(chan error)
+	go func() { sent <- sendText(s, text) }()
+	return sent
+}
+
+// waits fails t if what done ends does not wait for a write.
+func waits[T any](t *testing.T, what string, done <-chan T) {
+	t.Helper()
+	select {
+	case <-done:
+		t.Errorf("%s beside a write", what)
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
 func (g *gate) expect(t *testing.T, want []byte, answer error) {
 	t.Helper()
 	if got := <-g.written; !bytes.Equal(got, want) {
@@ -62,8 +77,7 @@ func (g *gate) expect(t *testing.T, want []byte, answer error) {
 // What is sent while somebody writes leaves in one write behind it, in order.
 func TestFramesLeaveTogether(t *testing.T) {
 	s, g := gated(t)
-	first := make(chan error)
-	go func() { first <- sendText(s, "a") }()
+	first := sending(s, "a")
 	got := <-g.written
 	for _, f := range []string{"b", "c", "d"} {
 		must(t, sendText(s, f)) // nobody waits
@@ -83,8 +97,7 @@ func TestALongFrameTakesWhatIsGathered(t *testing.T) {
 	must(t, sendText(s, "a"))
 	must(t, sendText(s, "b"))
 	long := bytes.Repeat([]byte("x"), gatherMax+1)
-	sent := make(chan error)
-	go func() { sent <- sendText(s, string(long)) }()
+	sent := sending(s, string(long))
 	all := bytesOf("a", "b", string(long))
 	g.expect(t, all[:len(all)-len(long)], nil)
 	g.expect(t, long, nil)
@@ -100,14 +113,13 @@ func TestAFullWriteQueueIsWritten(t *testing.T) {
 	s.out.gathering = true
 	piece := string(bytes.Repeat([]byte("x"), gatherMax))
 	var want []byte
-	sent := make(chan error)
 	for len(want) < writeQueueMax {
 		want = append(want, bytesOf(piece)...)
 		if len(want) < writeQueueMax {
 			must(t, sendText(s, piece))
 		}
 	}
-	go func() { sent <- sendText(s, piece) }()
+	sent := sending(s, piece)
 	got := <-g.written
 	if !bytes.Equal(got, want) {
 		t.Errorf("%d bytes written, want %d", len(got), len(want))
@@ -115,13 +127,8 @@ func TestAFullWriteQueueIsWritten(t *testing.T) {
 	for n := 0; n < writeQueueMax; n += headerLen + gatherMax {
 		must(t, sendText(s, piece))
 	}
-	late := make(chan error)
-	go func() { late <- sendText(s, "late") }()
-	select {
-	case <-late:
-		t.Error("a frame was added to a full write queue")
-	case <-time.After(20 * time.Millisecond):
-	}
+	late := sending(s, "late")
+	waits(t, "a frame was added to a full write queue", late)
 	g.answer <- nil
 	g.expect(t, want, nil)
 	g.expect(t, bytesOf("late"), nil) // by either of them
@@ -132,8 +139,7 @@ func TestAFullWriteQueueIsWritten(t *testing.T) {
 // A sender does not write for others for ever, and closing joins who goes on.
 func TestASenderIsRelieved(t *testing.T) {
 	s, g := gated(t)
-	sent := make(chan error)
-	go func() { sent <- sendText(s, "a") }()
+	sent := sending(s, "a")
 	for range writeRounds {
 		<-g.written
 		must(t, sendText(s, "more"))
@@ -144,11 +150,7 @@ func TestASenderIsRelieved(t *testing.T) {
 	joined := make(chan struct{})
 	s.fail(net.ErrClosed)
 	go func() { s.closeWriteQueue(); close(joined) }()
-	select {
-	case <-joined:
-		t.Error("closed beside a write")
-	case <-time.After(20 * time.Millisecond):
-	}
+	waits(t, "closed", joined)
 	g.answer <- net.ErrClosed
 	<-joined
 }
@@ -156,36 +158,29 @@ func TestASenderIsRelieved(t *testing.T) {
 // A failed write ends the session, for whom it left frames to, too.
 func TestAFailedWriteEndsTheSession(t *testing.T) {
 	s, g := gated(t)
-	sent := make(chan error)
-	go func() { sent <- sendText(s, "a") }()
+	sent := sending(s, "a")
 	<-g.written
 	must(t, sendText(s, "b"))
 	g.answer <- errors.New("no route")
 	if err := <-sent; err == nil || err != s.cause() {
 		t.Errorf("%v, and the session has %v", err, s.cause())
 	}
-	if err := sendText(s, "c"); !errors.Is(err, s.cause()) {
-		t.Errorf("%v behind the end", err)
-	}
-	s.closeWriteQueue()
-	if err := sendText(s, "d"); !errors.Is(err, s.cause()) {
-		t.Errorf("%v behind the end", err)
+	for range 2 {
+		if err := sendText(s, "c"); !errors.Is(err, s.cause()) {
+			t.Errorf("%v behind the end", err)
+		}
+		s.closeWriteQueue()
 	}
 }
 
 // What was sent is written before a drained connection closes.
 func TestDrainingWritesEverything(t *testing.T) {
 	s, g := gated(t)
-	sent, drained := make(chan error), make(chan struct{})
-	go func() { sent <- sendText(s, "a") }()
+	sent, drained := sending(s, "a"), make(chan struct{})
 	<-g.written
 	must(t, sendText(s, "b"))
 	go func() { s.drainWriteQueue(); close(drained) }()
-	select {
-	case <-drained:
-		t.Error("drained beside a write")
-	case <-time.After(20 * time.Millisecond):
-	}
+	waits(t, "drained", drained)
 	g.answer <- nil
 	g.expect(t, bytesOf("b"), nil)
 	must(t, <-sent)
