@@ -3,7 +3,6 @@ package fused
 import (
 	"context"
 	"encoding/binary"
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -32,12 +31,8 @@ func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 			if r.form == overFused { // grpc-go's reader notices at once, and the call may come before or after
 				r.cut()
 			}
-			s, err := r.FullDuplexCall(soon(t))
-			must(t, err)
-			must(t, s.CloseSend())
-			if _, err := s.Recv(); err != io.EOF {
-				t.Fatal(err)
-			}
+			s := opened(t, r)
+			end(t, s)
 			if r.form == overFused {
 				r.cut()
 			}

@@ -213,8 +213,7 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 				}
 				svc.fail.Store(c.fail)
 				svc.tries.Store(0)
-				s, err := f.FullDuplexCall(soon(t))
-				must(t, err)
+				s := opened(t, f)
 				for i := range 3 {
 					if err := s.Send(&pb.StreamingOutputCallRequest{
 						Payload: &pb.Payload{Body: []byte{byte(i)}}}); err != nil && err != io.EOF {
@@ -374,8 +373,7 @@ func TestHealthOfAServiceCounts(t *testing.T) {
 			t.Errorf("an ill service: %v", err)
 		}
 		h.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
-		_, err = f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true))
-		must(t, err)
+		empty(t, f, grpc.WaitForReady(true))
 	})
 }
 

@@ -23,8 +23,7 @@ func TestPeerDeathIsUnavailable(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			r := newRPC(t, a, Config{}, Config{})
 			rpctest.Unary(t, r.Target)
-			s, err := r.Client.FullDuplexCall(soon(t))
-			must(t, err)
+			s := opened(t, r.Client)
 			errs := make(chan error, 2)
 			go func() {
 				_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
@@ -130,8 +129,7 @@ func TestChannelReconnects(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { refuse.Store(false) })
-	_, err = r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true))
-	must(t, err)
+	empty(t, r.Client, grpc.WaitForReady(true))
 	must(t, r.ch.Close())
 	if _, err := r.Client.EmptyCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Canceled {
 		t.Errorf("after Close: %v", err)
@@ -143,8 +141,7 @@ func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
 	for _, a := range arms[:3] {
 		t.Run(a.name, func(t *testing.T) {
 			r := newRPC(t, a, Config{}, Config{})
-			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
-			must(t, err)
+			empty(t, r.Client)
 			r.server.mu.Lock()
 			for ss := range r.server.sessions {
 				go ss.fail(io.EOF)
@@ -153,8 +150,7 @@ func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
 			until(t, "the end of the server's connection", func() bool { return r.sessions() == 0 })
 			until(t, "the end of the client's", r.ch.cur.conn.(interface{ Ended() bool }).Ended)
 			time.Sleep(idleCheck)
-			_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
-			must(t, err)
+			empty(t, r.Client)
 		})
 	}
 }
@@ -162,18 +158,13 @@ func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
 func TestGracefulStop(t *testing.T) {
 	everywhere(t, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})
-		s, err := r.Client.FullDuplexCall(soon(t))
-		must(t, err)
-		must(t, s.Send(&pb.StreamingOutputCallRequest{}))
-		_, err = s.Recv()
-		must(t, err)
+		s := opened(t, r.Client)
+		echo(t, s)
 		over := make(chan struct{})
 		go func() { defer close(over); r.server.GracefulStop(context.Background()) }()
 		// The call in progress goes on.
 		for range 10 {
-			must(t, s.Send(&pb.StreamingOutputCallRequest{}))
-			_, err = s.Recv()
-			must(t, err)
+			echo(t, s)
 			time.Sleep(time.Millisecond)
 		}
 		select {
@@ -181,10 +172,7 @@ func TestGracefulStop(t *testing.T) {
 			t.Error("stopped with a call in progress")
 		default:
 		}
-		must(t, s.CloseSend())
-		if _, err := s.Recv(); err != io.EOF {
-			t.Errorf("%v", err)
-		}
+		end(t, s)
 		rpctest.Within(t, "the graceful stop", func() { <-over })
 		// One that lasts too long is ended with the context.
 		r = newRPC(t, a, Config{}, Config{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"log/slog"
 	"net"
 	"testing"
@@ -138,6 +139,38 @@ func serve(t testing.TB, network string, l net.Listener, dial dialer, kill func(
 		}
 	})
 	return r
+}
+
+// empty makes a call that must succeed.
+func empty(t testing.TB, c pb.TestServiceClient, opts ...grpc.CallOption) {
+	t.Helper()
+	_, err := c.EmptyCall(soon(t), &pb.Empty{}, opts...)
+	must(t, err)
+}
+
+// opened is a new stream.
+func opened(t testing.TB, c pb.TestServiceClient, opts ...grpc.CallOption) pb.TestService_FullDuplexCallClient {
+	t.Helper()
+	s, err := c.FullDuplexCall(soon(t), opts...)
+	must(t, err)
+	return s
+}
+
+// echo sends a message and takes its answer.
+func echo(t testing.TB, s pb.TestService_FullDuplexCallClient) {
+	t.Helper()
+	must(t, s.Send(&pb.StreamingOutputCallRequest{}))
+	_, err := s.Recv()
+	must(t, err)
+}
+
+// end ends a stream in order.
+func end(t testing.TB, s pb.TestService_FullDuplexCallClient) {
+	t.Helper()
+	must(t, s.CloseSend())
+	if _, err := s.Recv(); err != io.EOF {
+		t.Errorf("the end of a stream: %v", err)
+	}
 }
 
 // runAll runs all shared cases on one connection.

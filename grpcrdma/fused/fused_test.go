@@ -68,8 +68,7 @@ func TestInterceptorsSeeEveryCallInOrder(t *testing.T) {
 		})
 	}
 	r := newRPC(t, arms[0], cc, sc)
-	_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
-	must(t, err)
+	empty(t, r.Client)
 	rpctest.Bidirectional(t, r.Target)
 	const s = "/grpc.testing.TestService/"
 	want := []string{"cu1", "cu2", "su1" + s + "EmptyCall", "su2" + s + "EmptyCall", "cs1", "cs2",
@@ -106,16 +105,17 @@ func TestCallOptionsAndLimits(t *testing.T) {
 			grpc.MaxCallSendMsgSize(1000), codes.ResourceExhausted},
 		"request too long for the server": {&pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 200_000)}},
 			grpc.StaticMethod(), codes.ResourceExhausted},
-		"unknown compressor":                {big, grpc.UseCompressor("no such"), codes.Internal},
-		"unknown codec":                     {big, grpc.CallContentSubtype("no such"), codes.Internal},
-		"an option that is not supported":   {big, grpc.CallCustomCodec(oldCodec{}), codes.Unimplemented},
-		"credentials on a plain connection": {big, grpc.PerRPCCredentials(token{secure: true}), codes.Unauthenticated},
-		"per-call credentials":              {big, grpc.PerRPCCredentials(token{}), codes.OK},
-		"waiting for a connection":          {big, grpc.WaitForReady(true), codes.OK},
+		"unknown compressor":              {big, grpc.UseCompressor("no such"), codes.Internal},
+		"unknown codec":                   {big, grpc.CallContentSubtype("no such"), codes.Internal},
+		"an option that is not supported": {big, grpc.CallCustomCodec(oldCodec{}), codes.Unimplemented},
+		"per-call credentials":            {big, grpc.PerRPCCredentials(token{}), codes.OK},
+		"waiting for a connection":        {big, grpc.WaitForReady(true), codes.OK},
 	} {
 		if _, err := r.Client.UnaryCall(soon(t), tc.in, tc.opt); status.Code(err) != tc.want {
 			t.Errorf("%s: %v", name, err)
 		}
+		time.Sleep(2 * time.Millisecond) // for the breach that a reset of a call never sent would be
+		empty(t, r.Client)
 	}
 	_, err = r.Client.EmptyCall(metadata.AppendToOutgoingContext(soon(t), "big", strings.Repeat("x", maxBlocks)),
 		&pb.Empty{})
@@ -152,18 +152,12 @@ func TestOverTLS(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				tc := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName})
-				if err := tc.HandshakeContext(ctx); err != nil {
-					c.Close()
-					return nil, err
-				}
-				return tc, nil
+				return tls.Client(c, &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName}), nil
 			}
 			r := serve(t, a.network, l, secured, kill, Config{}, Config{})
 			runAll(t, r.Target)
 			var from peer.Peer
-			_, err := r.Client.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
-			must(t, err)
+			empty(t, r.Client, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
 			if info, ok := from.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.PeerCertificates) != 1 {
 				t.Errorf("%+v", from.AuthInfo)
 			}
@@ -226,36 +220,19 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// The server learns nothing of a call that ended before anything of it was sent: it would take that for a breach of the
-// protocol.
-func TestCallsNeverSentAreNeverReset(t *testing.T) {
-	r := newRPC(t, arms[0], Config{}, Config{})
-	for range 3 {
-		_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}},
-			grpc.MaxCallSendMsgSize(1000))
-		if status.Code(err) != codes.ResourceExhausted {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Millisecond) // for a reset to be sent, if there were one
-		_, err = r.Client.EmptyCall(soon(t), &pb.Empty{})
-		must(t, err)
-	}
-}
-
 // A message that cannot be sent ends the call for who waits for its answers, too.
 func TestAMessageThatIsTooLongEndsTheWait(t *testing.T) {
 	for _, a := range []arm{arms[1], arms[3]} {
 		t.Run(a.name, func(t *testing.T) {
 			r := newRPC(t, a, Config{MaxSendMsgSize: 1000}, Config{})
-			s, err := r.Client.FullDuplexCall(soon(t))
-			must(t, err)
+			s := opened(t, r.Client)
 			got := make(chan error, 1)
 			go func() {
 				_, err := s.Recv()
 				got <- err
 			}()
 			time.Sleep(5 * time.Millisecond) // most often it waits by then
-			err = s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
+			err := s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
 			if status.Code(err) != codes.ResourceExhausted {
 				t.Errorf("sent: %v", err)
 			}

@@ -283,8 +283,7 @@ func FuzzFrames(f *testing.F) {
 // A connection whose frame makes the server's reader panic ends alone: another one is served behind it.
 func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
-	_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
-	must(t, err)
+	empty(t, r.Client)
 	bad, err := NewChannel(r.dial, Config{})
 	must(t, err)
 	defer bad.Close()
@@ -295,8 +294,7 @@ func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	}
 	good := sessions()
 	client := pb.NewTestServiceClient(bad)
-	_, err = client.EmptyCall(soon(t), &pb.Empty{})
-	must(t, err)
+	empty(t, client)
 	for ss := range sessions() {
 		if _, is := good[ss]; !is {
 			ss.callsMu.Lock()

@@ -76,17 +76,13 @@ func sameIdentity(t *testing.T, r *running) {
 		if info, ok := from.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.VerifiedChains) != 1 {
 			t.Errorf("%s: the client sees %+v", when, from.AuthInfo)
 		}
-		s, err := r.FullDuplexCall(soon(t), grpc.WaitForReady(true))
-		must(t, err)
+		s := opened(t, r, grpc.WaitForReady(true))
 		must(t, s.Send(&pb.StreamingOutputCallRequest{}))
 		m, err := s.Recv()
 		if string(m.GetPayload().GetBody()) != whoIs {
 			t.Fatalf("%s: stream of %q, %v, want %q", when, m.GetPayload().GetBody(), err, whoIs)
 		}
-		must(t, s.CloseSend())
-		if _, err := s.Recv(); err != io.EOF {
-			t.Errorf("%s: end of the stream: %v", when, err)
-		}
+		end(t, s)
 		r.cut()
 	}
 }

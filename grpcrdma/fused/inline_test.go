@@ -24,8 +24,7 @@ func TestBlockedHandlersHoldNobodyUp(t *testing.T) {
 			}()
 			rpctest.Within(t, "the blocking handler", func() { r.svc.AwaitBegun(i + 1) })
 			for range 5 {
-				_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
-				must(t, err)
+				empty(t, r.Client)
 			}
 			// Forget what was learnt, so that the next one runs in the reader, too.
 			r.server.services["grpc.testing.TestService"].paces["UnaryCall"].slow.Store(0)
@@ -71,8 +70,7 @@ func TestPaceForgivesInterruptions(t *testing.T) {
 func TestLookingEndsWithTheTraffic(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	for range 2 {
-		_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
-		must(t, err)
+		empty(t, r.Client)
 		r.server.mu.Lock()
 		var ss *serverSession
 		for ss = range r.server.sessions {

@@ -54,8 +54,7 @@ func TestPeersThatAnswerPingsAreKept(t *testing.T) {
 				l, dial, kill := a.open(t)
 				var dials atomic.Int32
 				r := serve(t, a.network, l, counting(dial, &dials), kill, c.client, c.server)
-				_, err := r.Client.EmptyCall(soon(t), &pb.Empty{})
-				must(t, err)
+				empty(t, r.Client)
 				heard := func() uint32 {
 					r.server.mu.Lock()
 					defer r.server.mu.Unlock()
@@ -66,14 +65,10 @@ func TestPeersThatAnswerPingsAreKept(t *testing.T) {
 				}
 				was := heard()
 				until(t, "pings on an idle connection", func() bool { return heard() >= was+5 })
-				s, err := r.Client.FullDuplexCall(soon(t))
-				must(t, err)
+				s := opened(t, r.Client)
 				was = heard()
 				until(t, "pings beside a silent stream", func() bool { return heard() >= was+5 })
-				must(t, s.CloseSend())
-				for err == nil {
-					_, err = s.Recv()
-				}
+				end(t, s)
 				if n := dials.Load(); n != 1 || r.sessions() != 1 {
 					t.Errorf("%d connections were made", n)
 				}
@@ -111,17 +106,11 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	l, dial, kill := arms[1].open(t)
 	var dials atomic.Int32
 	r := serve(t, "rdma", l, counting(dial, &dials), kill, Config{}, Config{MaxConnectionIdle: limit})
-	s, err := r.Client.FullDuplexCall(soon(t))
-	must(t, err)
+	s := opened(t, r.Client)
 	time.Sleep(2 * limit) // the call keeps it
-	must(t, s.Send(&pb.StreamingOutputCallRequest{}))
-	_, err = s.Recv()
-	must(t, err)
+	echo(t, s)
 	ends := time.Now()
-	must(t, s.CloseSend())
-	for err == nil {
-		_, err = s.Recv()
-	}
+	end(t, s)
 	until(t, "the end of the idle connection", func() bool { return r.sessions() == 0 })
 	if took := time.Since(ends); took < limit {
 		t.Errorf("ended %v behind its call, want %v", took, limit)
@@ -140,12 +129,10 @@ func TestOldConnectionsGiveWay(t *testing.T) {
 		keep: keepalive.ServerParameters{MaxConnectionAge: age, MaxConnectionAgeGrace: grace}}
 	sideBySide(t, p, func(t *testing.T, r *running) {
 		until(t, "the third connection", func() bool {
-			_, err := r.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true))
-			must(t, err)
+			empty(t, r, grpc.WaitForReady(true))
 			return r.dials.Load() >= 3
 		})
-		s, err := r.FullDuplexCall(soon(t), grpc.WaitForReady(true))
-		must(t, err)
+		s := opened(t, r, grpc.WaitForReady(true))
 		if _, err := s.Recv(); status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled || err == io.EOF {
 			t.Errorf("the call behind the grace: %v", err)
 		}

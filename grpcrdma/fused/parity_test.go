@@ -104,15 +104,6 @@ func TestMetadataIsValidated(t *testing.T) {
 			}
 		}
 	})
-	// The server's header is under the same rules.
-	p.service = &script{stream: func(d duplex) error { return d.SendHeader(metadata.Pairs("pl ain", "v")) }}
-	sideBySide(t, p, func(t *testing.T, r *running) {
-		s, err := r.FullDuplexCall(soon(t))
-		must(t, err)
-		if _, err := s.Recv(); status.Code(err) != codes.Internal {
-			t.Errorf("header of the server: %v", err)
-		}
-	})
 }
 
 func TestLongMetadataAndStatus(t *testing.T) {
@@ -197,66 +188,69 @@ func TestUseOfAStreamBehindItsEnd(t *testing.T) {
 	over := make(chan duplex, 1)
 	p := program{service: &script{stream: func(d duplex) error { over <- d; return nil }}}
 	sideBySide(t, p, func(t *testing.T, r *running) {
-		s, err := r.FullDuplexCall(soon(t))
-		must(t, err)
+		s := opened(t, r)
 		if _, err := s.Recv(); err != io.EOF {
 			t.Fatal(err)
 		}
 		d := <-over
 		<-d.Context().Done()
-		if err := d.Send(&pb.StreamingOutputCallResponse{}); status.Code(err) != codes.Canceled {
-			t.Errorf("send: %v, want Canceled", err)
-		}
-		if err := d.SetHeader(metadata.Pairs("a", "b")); status.Code(err) != codes.Internal {
-			t.Errorf("set header: %v, want Internal", err)
-		}
-		if err := d.SendHeader(metadata.Pairs("a", "b")); status.Code(err) != codes.Canceled {
-			t.Errorf("send header: %v, want Canceled", err)
-		}
-	})
-}
-
-func TestHeaderSentTwice(t *testing.T) {
-	p := program{service: &script{stream: func(d duplex) error {
-		if err := d.SendHeader(metadata.Pairs("a", "b")); err != nil {
-			return err
-		}
-		return d.SendHeader(metadata.Pairs("a", "c"))
-	}}}
-	sideBySide(t, p, func(t *testing.T, r *running) {
-		s, err := r.FullDuplexCall(soon(t))
-		must(t, err)
-		if _, err := s.Recv(); status.Code(err) != codes.Internal {
-			t.Errorf("%v, want Internal", err)
-		}
-		if md, err := s.Header(); err != nil || !slices.Equal(md["a"], []string{"b"}) ||
-			!slices.Equal(md["content-type"], []string{"application/grpc"}) {
-			t.Errorf("header %v, %v", md, err)
+		for what, c := range map[string]struct {
+			err  error
+			want codes.Code
+		}{
+			"send":        {d.Send(&pb.StreamingOutputCallResponse{}), codes.Canceled},
+			"set header":  {d.SetHeader(metadata.Pairs("a", "b")), codes.Internal},
+			"send header": {d.SendHeader(metadata.Pairs("a", "b")), codes.Canceled},
+		} {
+			if status.Code(c.err) != c.want {
+				t.Errorf("%s: %v, want %v", what, c.err, c.want)
+			}
 		}
 	})
 }
 
-// An answer without a header and a message is one list for gRPC.
-func TestTrailersOnly(t *testing.T) {
-	p := program{service: &script{stream: func(d duplex) error {
-		d.SetTrailer(metadata.Pairs("t", "v"))
-		return status.Error(codes.Aborted, "no")
-	}}}
-	sideBySide(t, p, func(t *testing.T, r *running) {
-		s, err := r.FullDuplexCall(soon(t))
-		must(t, err)
-		if _, err := s.Recv(); status.Code(err) != codes.Aborted {
-			t.Errorf("%v", err)
-		}
-		md, err := s.Header()
-		if len(md) > 0 {
-			t.Errorf("header %v, %v", md, err)
-		}
-		if tr := s.Trailer(); !slices.Equal(tr["t"], []string{"v"}) ||
-			!slices.Equal(tr["content-type"], []string{"application/grpc"}) {
-			t.Errorf("trailer %v", tr)
-		}
-	})
+func TestHeadersAndTrailersOfHandlers(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		stream          func(duplex) error
+		want            codes.Code
+		header, trailer metadata.MD
+	}{
+		{"header that is not valid", func(d duplex) error { return d.SendHeader(metadata.Pairs("pl ain", "v")) },
+			codes.Internal, nil, nil},
+		{"header sent twice", func(d duplex) error {
+			return errors.Join(d.SendHeader(metadata.Pairs("a", "b")), d.SendHeader(metadata.Pairs("a", "c")))
+		}, codes.Internal, metadata.Pairs("a", "b", "content-type", "application/grpc"), nil},
+		// An answer without a header and a message is one list for gRPC.
+		{"trailers only", func(d duplex) error {
+			d.SetTrailer(metadata.Pairs("t", "v"))
+			return status.Error(codes.Aborted, "no")
+		}, codes.Aborted, nil, metadata.Pairs("t", "v", "content-type", "application/grpc")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sideBySide(t, program{service: &script{stream: c.stream}}, func(t *testing.T, r *running) {
+				s := opened(t, r)
+				if _, err := s.Recv(); status.Code(err) != c.want {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+				header, err := s.Header()
+				if len(header) > 0 && c.header == nil || err != nil && c.header != nil {
+					t.Errorf("header %v, %v", header, err)
+				}
+				trailer := s.Trailer()
+				for k, want := range c.header {
+					if !slices.Equal(header[k], want) {
+						t.Errorf("header %v, want %v", header, c.header)
+					}
+				}
+				for k, want := range c.trailer {
+					if !slices.Equal(trailer[k], want) {
+						t.Errorf("trailer %v, want %v", trailer, c.trailer)
+					}
+				}
+			})
+		})
+	}
 }
 
 // failing are credentials that cannot be had.
@@ -270,22 +264,19 @@ func (failing) RequireTransportSecurity() bool { return false }
 func TestCodesOfFailingCredentials(t *testing.T) {
 	sideBySide(t, program{service: &script{}}, func(t *testing.T, r *running) {
 		for _, c := range []struct {
-			err  error
+			cred credentials.PerRPCCredentials
 			want codes.Code
 		}{
-			{errors.New("no token"), codes.Internal},
-			{status.Error(codes.NotFound, "no token"), codes.Internal}, // a code of servers alone
-			{status.Error(codes.PermissionDenied, "no token"), codes.PermissionDenied},
-			{nil, codes.Internal}, // metadata that cannot travel
+			{failing{errors.New("no token")}, codes.Internal},
+			{failing{status.Error(codes.NotFound, "no token")}, codes.Internal}, // a code of servers alone
+			{failing{status.Error(codes.PermissionDenied, "no token")}, codes.PermissionDenied},
+			{failing{}, codes.Internal}, // metadata that cannot travel
+			{token{secure: true}, codes.Unauthenticated},
 		} {
-			if _, err := r.EmptyCall(soon(t), &pb.Empty{},
-				grpc.PerRPCCredentials(failing{c.err})); status.Code(err) != c.want {
-				t.Errorf("%v: %v, want %v", c.err, err, c.want)
+			_, err := r.EmptyCall(soon(t), &pb.Empty{}, grpc.PerRPCCredentials(c.cred))
+			if status.Code(err) != c.want {
+				t.Errorf("%v: %v, want %v", c.cred, err, c.want)
 			}
-		}
-		if _, err := r.EmptyCall(soon(t), &pb.Empty{},
-			grpc.PerRPCCredentials(token{secure: true})); status.Code(err) != codes.Unauthenticated {
-			t.Errorf("secure credentials: %v", err)
 		}
 	})
 }
@@ -298,8 +289,7 @@ func TestPeersWithoutTLS(t *testing.T) {
 		return nil
 	}}}
 	sideBySide(t, p, func(t *testing.T, r *running) {
-		s, err := r.FullDuplexCall(soon(t))
-		must(t, err)
+		s := opened(t, r)
 		if _, err := s.Recv(); err != io.EOF {
 			t.Fatal(err)
 		}
@@ -308,8 +298,7 @@ func TestPeersWithoutTLS(t *testing.T) {
 			t.Fatal("no peer in the context of the client's stream")
 		}
 		var option peer.Peer
-		_, err = r.EmptyCall(soon(t), &pb.Empty{}, grpc.Peer(&option))
-		must(t, err)
+		empty(t, r, grpc.Peer(&option))
 		if who := <-seen; who == nil || who.AuthInfo != nil || who.Addr == nil { // a server without credentials
 			t.Errorf("the handler sees %+v", who)
 		}

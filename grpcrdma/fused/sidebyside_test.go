@@ -81,8 +81,7 @@ func (r *running) who(t *testing.T, n int, opts ...grpc.CallOption) map[string]i
 	seen := map[string]int{}
 	for range n {
 		var p peer.Peer
-		_, err := r.EmptyCall(soon(t), &pb.Empty{}, append(opts, grpc.Peer(&p))...)
-		must(t, err)
+		empty(t, r, append(opts, grpc.Peer(&p))...)
 		seen[p.Addr.String()]++
 	}
 	return seen
