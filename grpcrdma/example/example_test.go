@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
 func lines(t *testing.T, path ...string) []string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(append(path, "main.go")...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
 	return strings.Split(string(b), "\n")
 }
 
@@ -64,12 +64,8 @@ func serve(t *testing.T, program string) string {
 	cmd := exec.Command(program, "-addr", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "GRPC_RDMA=iwarp")
 	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
+	rpctest.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

@@ -19,41 +19,34 @@ import (
 )
 
 func TestPeerDeathIsUnavailable(t *testing.T) {
-	for _, a := range arms[:3] {
-		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{}, Config{})
-			rpctest.Unary(t, r.Target)
-			s := opened(t, r.Client)
-			errs := make(chan error, 2)
-			go func() {
-				_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
-				errs <- err
-			}()
-			go func() { _, err := s.Recv(); errs <- err }()
-			r.svc.AwaitBegun(1)
-			r.kill()
-			rpctest.Within(t, "a call to a dead peer", func() {
-				for range 2 {
-					if err := <-errs; status.Code(err) != codes.Unavailable {
-						t.Errorf("%v", err)
-					}
+	each(t, arms[:3], func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{}, Config{})
+		rpctest.Unary(t, r.Target)
+		s := opened(t, r.Client)
+		errs := make(chan error, 2)
+		go func() {
+			_, err := r.Client.UnaryCall(soon(t), &pb.SimpleRequest{ResponseSize: rpctest.Block})
+			errs <- err
+		}()
+		go func() { _, err := s.Recv(); errs <- err }()
+		r.svc.AwaitBegun(1)
+		r.kill()
+		rpctest.Within(t, "a call to a dead peer", func() {
+			for range 2 {
+				if err := <-errs; status.Code(err) != codes.Unavailable {
+					t.Errorf("%v", err)
 				}
-			})
-			if err := s.Send(&pb.StreamingOutputCallRequest{}); err != io.EOF {
-				t.Errorf("send on a lost stream: %v", err)
 			}
 		})
-	}
+		if err := s.Send(&pb.StreamingOutputCallRequest{}); err != io.EOF {
+			t.Errorf("send on a lost stream: %v", err)
+		}
+	})
 }
 
 // What ended a stream is for RecvMsg to tell; SendMsg tells of its message only.
 func TestSendLeavesTheReasonToReceive(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
-	open := func(ctx context.Context, method string, d *grpc.StreamDesc, opts ...grpc.CallOption) grpc.ClientStream {
-		s, err := r.ch.NewStream(ctx, d, method, opts...)
-		must(t, err)
-		return s
-	}
 	both := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
 	down := &grpc.StreamDesc{ServerStreams: true}
 	for _, tc := range []struct {
@@ -72,13 +65,14 @@ func TestSendLeavesTheReasonToReceive(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(soon(t))
 			defer cancel()
-			s := open(ctx, tc.method, tc.desc)
+			s, err := r.ch.NewStream(ctx, tc.desc, tc.method)
+			must(t, err)
 			if tc.cancel {
 				cancel()
 			} else if _, err := s.Header(); err != nil { // waits for the end
 				t.Fatal(err)
 			}
-			err := s.SendMsg(&pb.StreamingOutputCallRequest{})
+			err = s.SendMsg(&pb.StreamingOutputCallRequest{})
 			for tc.cancel && tc.send != nil && err == nil { // a message may slip out before the end is noticed
 				err = s.SendMsg(&pb.StreamingOutputCallRequest{})
 			}
@@ -89,11 +83,6 @@ func TestSendLeavesTheReasonToReceive(t *testing.T) {
 				t.Errorf("receive: %v, want code %v", err, tc.want)
 			}
 		})
-	}
-	s := open(soon(t), "/grpc.testing.TestService/FullDuplexCall", both, grpc.MaxCallSendMsgSize(10))
-	if err := s.SendMsg(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte,
-		100)}}); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("a message too long to send: %v", err)
 	}
 }
 
@@ -138,25 +127,21 @@ func TestChannelReconnects(t *testing.T) {
 
 // The loss of an idle connection costs no call, where the connection can tell.
 func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
-	for _, a := range arms[:3] {
-		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{}, Config{})
-			empty(t, r.Client)
-			r.server.mu.Lock()
-			for ss := range r.server.sessions {
-				go ss.fail(io.EOF)
-			}
-			r.server.mu.Unlock()
-			until(t, "the end of the server's connection", func() bool { return r.sessions() == 0 })
-			until(t, "the end of the client's", r.ch.cur.conn.(interface{ Ended() bool }).Ended)
-			time.Sleep(idleCheck)
-			empty(t, r.Client)
-		})
-	}
+	each(t, arms[:3], func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{}, Config{})
+		empty(t, r.Client)
+		for ss := range r.sessions() {
+			ss.fail(io.EOF)
+		}
+		until(t, "the end of the server's connection", func() bool { return len(r.sessions()) == 0 })
+		until(t, "the end of the client's", r.ch.cur.conn.(interface{ Ended() bool }).Ended)
+		time.Sleep(idleCheck)
+		empty(t, r.Client)
+	})
 }
 
 func TestGracefulStop(t *testing.T) {
-	everywhere(t, func(t *testing.T, a arm) {
+	each(t, arms, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})
 		s := opened(t, r.Client)
 		echo(t, s)

@@ -24,13 +24,13 @@ import (
 
 // What gRPC's users rely on, as over HTTP/2.
 func TestGRPCUnchanged(t *testing.T) {
-	everywhere(t, func(t *testing.T, a arm) {
+	each(t, arms, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})
 		runAll(t, r.Target)
 	})
 }
 
-func everywhere(t *testing.T, f func(t *testing.T, a arm)) {
+func each(t *testing.T, arms []arm, f func(t *testing.T, a arm)) {
 	for _, a := range arms {
 		t.Run(a.name, func(t *testing.T) { f(t, a) })
 	}
@@ -143,26 +143,24 @@ func (k token) RequireTransportSecurity() bool { return k.secure }
 
 func TestOverTLS(t *testing.T) {
 	server, pool := certificate(t)
-	for _, a := range arms[:2] {
-		t.Run(a.name, func(t *testing.T) {
-			l, dial, kill := a.open(t)
-			l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{server}})
-			secured := func(ctx context.Context) (net.Conn, error) {
-				c, err := dial(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return tls.Client(c, &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName}), nil
+	each(t, arms[:2], func(t *testing.T, a arm) {
+		l, dial, kill := a.open(t)
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{server}})
+		secured := func(ctx context.Context) (net.Conn, error) {
+			c, err := dial(ctx)
+			if err != nil {
+				return nil, err
 			}
-			r := serve(t, a.network, l, secured, kill, Config{}, Config{})
-			runAll(t, r.Target)
-			var from peer.Peer
-			empty(t, r.Client, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
-			if info, ok := from.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.PeerCertificates) != 1 {
-				t.Errorf("%+v", from.AuthInfo)
-			}
-		})
-	}
+			return tls.Client(c, &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName}), nil
+		}
+		r := serve(t, a.network, l, secured, kill, Config{}, Config{})
+		runAll(t, r.Target)
+		var from peer.Peer
+		empty(t, r.Client, grpc.Peer(&from), grpc.PerRPCCredentials(token{secure: true}))
+		if info, ok := from.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.PeerCertificates) != 1 {
+			t.Errorf("%+v", from.AuthInfo)
+		}
+	})
 }
 
 // More calls than the server takes at once wait for a place, or for their deadline.
@@ -186,7 +184,7 @@ func TestCallsWaitForAPlace(t *testing.T) {
 
 // A deadline holds although the server does not answer, and the connection with it.
 func TestDeadlinesHoldAndLeaveTheConnection(t *testing.T) {
-	everywhere(t, func(t *testing.T, a arm) {
+	each(t, arms, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})
 		var wg sync.WaitGroup
 		for i := range 8 {
@@ -222,23 +220,21 @@ func TestConfigIsChecked(t *testing.T) {
 
 // A message that cannot be sent ends the call for who waits for its answers, too.
 func TestAMessageThatIsTooLongEndsTheWait(t *testing.T) {
-	for _, a := range []arm{arms[1], arms[3]} {
-		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{MaxSendMsgSize: 1000}, Config{})
-			s := opened(t, r.Client)
-			got := make(chan error, 1)
-			go func() {
-				_, err := s.Recv()
-				got <- err
-			}()
-			time.Sleep(5 * time.Millisecond) // most often it waits by then
-			err := s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
-			if status.Code(err) != codes.ResourceExhausted {
-				t.Errorf("sent: %v", err)
-			}
-			if err := <-got; status.Code(err) != codes.ResourceExhausted {
-				t.Errorf("received: %v", err)
-			}
-		})
-	}
+	each(t, []arm{arms[1], arms[3]}, func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{MaxSendMsgSize: 1000}, Config{})
+		s := opened(t, r.Client)
+		got := make(chan error, 1)
+		go func() {
+			_, err := s.Recv()
+			got <- err
+		}()
+		time.Sleep(5 * time.Millisecond) // most often it waits by then
+		err := s.Send(&pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: make([]byte, 2000)}})
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("sent: %v", err)
+		}
+		if err := <-got; status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("received: %v", err)
+		}
+	})
 }

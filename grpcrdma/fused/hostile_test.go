@@ -287,15 +287,10 @@ func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	bad, err := NewChannel(r.dial, Config{})
 	must(t, err)
 	defer bad.Close()
-	sessions := func() map[*serverSession]struct{} {
-		r.server.mu.Lock()
-		defer r.server.mu.Unlock()
-		return maps.Clone(r.server.sessions)
-	}
-	good := sessions()
+	good := r.sessions()
 	client := pb.NewTestServiceClient(bad)
 	empty(t, client)
-	for ss := range sessions() {
+	for ss := range r.sessions() {
 		if _, is := good[ss]; !is {
 			ss.callsMu.Lock()
 			ss.calls = nil
@@ -305,7 +300,5 @@ func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	if _, err := client.EmptyCall(soon(t), &pb.Empty{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("%v, want the end of the connection", err)
 	}
-	if _, err := r.Client.EmptyCall(soon(t), &pb.Empty{}); err != nil {
-		t.Error(err)
-	}
+	empty(t, r.Client)
 }

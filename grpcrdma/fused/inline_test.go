@@ -12,7 +12,7 @@ import (
 
 // A handler that blocks in the reader's place loses that place, again and again.
 func TestBlockedHandlersHoldNobodyUp(t *testing.T) {
-	everywhere(t, func(t *testing.T, a arm) {
+	each(t, arms, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})
 		ctx, cancel := context.WithCancel(soon(t))
 		defer cancel()
@@ -71,11 +71,8 @@ func TestLookingEndsWithTheTraffic(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	for range 2 {
 		empty(t, r.Client)
-		r.server.mu.Lock()
-		var ss *serverSession
-		for ss = range r.server.sessions {
+		for ss := range r.sessions() {
+			until(t, "the end of looking", func() bool { return !ss.inline.ticking.Load() })
 		}
-		r.server.mu.Unlock()
-		until(t, "the end of looking", func() bool { return !ss.inline.ticking.Load() })
 	}
 }

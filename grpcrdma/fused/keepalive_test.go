@@ -3,6 +3,7 @@ package fused
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -24,11 +25,11 @@ func counting(dial dialer, n *atomic.Int32) dialer {
 	return func(ctx context.Context) (net.Conn, error) { n.Add(1); return dial(ctx) }
 }
 
-// sessions is how many connections the server has.
-func (r *rpc) sessions() int {
+// sessions are the server's connections.
+func (r *rpc) sessions() map[*serverSession]struct{} {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
-	return len(r.server.sessions)
+	return maps.Clone(r.server.sessions)
 }
 
 func until(t *testing.T, what string, holds func() bool) {
@@ -50,15 +51,13 @@ func TestPeersThatAnswerPingsAreKept(t *testing.T) {
 			if name != "both ask" {
 				fulltest.Only(t, "it waits for ten pings")
 			}
-			everywhere(t, func(t *testing.T, a arm) {
+			each(t, arms, func(t *testing.T, a arm) {
 				l, dial, kill := a.open(t)
 				var dials atomic.Int32
 				r := serve(t, a.network, l, counting(dial, &dials), kill, c.client, c.server)
 				empty(t, r.Client)
 				heard := func() uint32 {
-					r.server.mu.Lock()
-					defer r.server.mu.Unlock()
-					for ss := range r.server.sessions {
+					for ss := range r.sessions() {
 						return ss.received.Load() + r.ch.cur.received.Load()
 					}
 					return 0
@@ -69,7 +68,7 @@ func TestPeersThatAnswerPingsAreKept(t *testing.T) {
 				was = heard()
 				until(t, "pings beside a silent stream", func() bool { return heard() >= was+5 })
 				end(t, s)
-				if n := dials.Load(); n != 1 || r.sessions() != 1 {
+				if n := dials.Load(); n != 1 || len(r.sessions()) != 1 {
 					t.Errorf("%d connections were made", n)
 				}
 			})
@@ -86,8 +85,8 @@ func TestPeersThatAnswerNoPingAreGivenUp(t *testing.T) {
 		must(t, err)
 		defer c.Close()
 		c.Write(goodHello)
-		until(t, "the connection", func() bool { return r.sessions() == 1 })
-		until(t, "the end of a silent client", func() bool { return r.sessions() == 0 })
+		until(t, "the connection", func() bool { return len(r.sessions()) == 1 })
+		until(t, "the end of a silent client", func() bool { return len(r.sessions()) == 0 })
 	})
 	t.Run("server", func(t *testing.T) {
 		ch, err := NewChannel(greeting(t, func(far net.Conn) { io.Copy(io.Discard, far) }), pings)
@@ -111,7 +110,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	echo(t, s)
 	ends := time.Now()
 	end(t, s)
-	until(t, "the end of the idle connection", func() bool { return r.sessions() == 0 })
+	until(t, "the end of the idle connection", func() bool { return len(r.sessions()) == 0 })
 	if took := time.Since(ends); took < limit {
 		t.Errorf("ended %v behind its call, want %v", took, limit)
 	}

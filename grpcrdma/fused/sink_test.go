@@ -36,7 +36,7 @@ func (r *rpc) grants() (peers []grant, own int, bytes int) {
 }
 
 func TestLongMessagesTakeSinks(t *testing.T) {
-	everywhere(t, func(t *testing.T, a arm) {
+	each(t, arms, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})
 		exchange(t, r, sinkMin/2)
 		if peers, own, _ := r.grants(); len(peers)+own > 0 {
@@ -101,24 +101,22 @@ func TestLongestMessagesShareASink(t *testing.T) {
 		}
 		return peers[0], own
 	}
-	for _, a := range arms[:3] {
-		t.Run(a.name, func(t *testing.T) {
-			r := newRPC(t, a, Config{Sinks: 3 << 20}, Config{Sinks: 3 << 20})
+	each(t, arms[:3], func(t *testing.T, a arm) {
+		r := newRPC(t, a, Config{Sinks: 3 << 20}, Config{Sinks: 3 << 20})
+		exchange(t, r, 2<<20)
+		peer, own := at(r)
+		for i := range 3 {
 			exchange(t, r, 2<<20)
-			peer, own := at(r)
-			for i := range 3 {
-				exchange(t, r, 2<<20)
-				p, o := at(r)
-				if p.addr != peer.addr || o.addr != own.addr {
-					t.Errorf("call %d: other memory than the first", i)
-				}
-				if p.key == peer.key || o.key == own.key {
-					t.Errorf("call %d: the grant was not used", i)
-				}
-				peer, own = p, o
+			p, o := at(r)
+			if p.addr != peer.addr || o.addr != own.addr {
+				t.Errorf("call %d: other memory than the first", i)
 			}
-		})
-	}
+			if p.key == peer.key || o.key == own.key {
+				t.Errorf("call %d: the grant was not used", i)
+			}
+			peer, own = p, o
+		}
+	})
 }
 
 // Behind the end of a connection, memory that is freed is offered to nobody.
@@ -178,15 +176,13 @@ func TestGrantsWithoutACallAreFreed(t *testing.T) {
 		}
 		use(s, g)
 		exchange(t, r, 64) // behind it the server has read what was sent before
-		r.server.mu.Lock()
-		for ss := range r.server.sessions {
+		for ss := range r.sessions() {
 			ss.sinks.mu.Lock()
 			if len(ss.sinks.own) != 0 || ss.sinks.bytes != 0 {
 				t.Errorf("%s: %d grants of %d bytes are left", name, len(ss.sinks.own), ss.sinks.bytes)
 			}
 			ss.sinks.mu.Unlock()
 		}
-		r.server.mu.Unlock()
 	}
 }
 

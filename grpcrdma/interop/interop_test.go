@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/carrier"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 )
@@ -110,13 +111,9 @@ func TestVerdictsOfProcesses(t *testing.T) {
 
 func TestHangingProcessIsEnded(t *testing.T) {
 	p, err := launch(childrenThat("hang")("case", "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
 	defer p.kill()
-	if err := p.write(Peer{Addrs: map[string]string{toInterop: "somewhere"}}); err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, p.write(Peer{Addrs: map[string]string{toInterop: "somewhere"}}))
 	if err := p.read(50*time.Millisecond, new(outcome)); err == nil || !strings.Contains(err.Error(), "no answer within") {
 		t.Error(err)
 	}
@@ -173,9 +170,7 @@ func TestCatalogue(t *testing.T) {
 // Every function of grpc-go's package has a case, run or not.
 func TestNoFunctionOfGRPCIsForgotten(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "google.golang.org/grpc/interop").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -190,9 +185,7 @@ func TestNoFunctionOfGRPCIsForgotten(t *testing.T) {
 	n := 0
 	for _, file := range files {
 		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rpctest.Must(t, err)
 		for _, m := range regexp.MustCompile(`(?m)^func Do(\w+)\(`).FindAllStringSubmatch(string(b), -1) {
 			id := have[m[1]]
 			if id == "" {
@@ -213,9 +206,7 @@ func TestNoFunctionOfGRPCIsForgotten(t *testing.T) {
 func runTCP(t *testing.T, id string, bend map[string]string, limit time.Duration) outcome {
 	t.Helper()
 	s, err := NewServer(t.Context(), carrier.TCP, nil, "127.0.0.1:0", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
 	defer s.Close()
 	p := s.Peer
 	for from, to := range bend {
@@ -226,9 +217,7 @@ func runTCP(t *testing.T, id string, bend map[string]string, limit time.Duration
 		}
 	}
 	var in, out bytes.Buffer
-	if err := json.NewEncoder(&in).Encode(p); err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, json.NewEncoder(&in).Encode(p))
 	RunCase(t.Context(), Ends{Form: carrier.TCP, Limit: limit, In: &in, Out: &out}, nil, id)
 	var o outcome
 	if err := json.Unmarshal(out.Bytes(), &o); err != nil {

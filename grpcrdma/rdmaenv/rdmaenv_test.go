@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -33,17 +34,13 @@ func TestVariable(t *testing.T) {
 func TestOpen(t *testing.T) {
 	for value, has := range map[string]bool{"off": false, "iwarp": true} {
 		w, err := parse(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rpctest.Must(t, err)
 		n, err := w.open()
 		if err != nil || (n != nil) != has {
 			t.Errorf("%q: %v, %v", value, n, err)
 		}
 		if n != nil {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			rpctest.Must(t, n.Close())
 		}
 	}
 	w := wish{device: "verbs:nosuchdevice0"}

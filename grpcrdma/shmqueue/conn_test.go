@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/nettest"
 
+	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 )
 
@@ -20,9 +21,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 func pair(t testing.TB, size int, busy time.Duration) (a, b *Conn) {
 	t.Helper()
 	a, files, err := Pair("test", size, busy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
 	if b, err = Open("test", files, busy); err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +73,7 @@ func TestCorruptPositionsAreFound(t *testing.T) {
 		t.Errorf("write: %v", err)
 	}
 	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rpctest.Must(t, err)
 	defer f.Close()
 	if _, err := Open("test", []*os.File{f, f, f, f, f}, 0); err == nil {
 		t.Error("a file that is no sealed memory was opened")
