@@ -15,9 +15,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
 	stock "google.golang.org/grpc/interop"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
@@ -41,7 +43,7 @@ var tlsCases = []suite{
 				_, pool, err := trusts.Load()
 				e.must(err, "read certificates")
 				cfg := &tls.Config{RootCAs: pool, ServerName: rpctest.ServerName}
-				_, err = e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{})
+				_, err = e.open(variant, dialing{creds: credentials.NewTLS(cfg)}).stub.EmptyCall(e.soon(), &pb.Empty{})
 				if status.Code(err) != codes.Unavailable {
 					e.Errorf("%s: %v, want code %v", variant, err, codes.Unavailable)
 				}
@@ -57,7 +59,7 @@ func secured(e *env, variant string, mutual bool) {
 		cfg.Certificates = []tls.Certificate{own}
 	}
 	var from peer.Peer
-	_, err = e.open(variant, dialing{tls: cfg}).stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&from))
+	_, err = e.open(variant, dialing{creds: credentials.NewTLS(cfg)}).stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&from))
 	e.must(err, "call over TLS")
 	if from.AuthInfo == nil || from.AuthInfo.AuthType() != "tls" {
 		e.Errorf("the call was not secured: %v", from.AuthInfo)
@@ -92,17 +94,15 @@ var channelCases = []suite{
 		}),
 	must("chan/stats-handlers", "grpc-go package stats",
 		"Stats handlers of both sides see begin, payloads and end of a call.", func(e *env) {
-			w := &watcher{seen: map[string]int{}}
-			c, asked := e.open(toCalls, dialing{stats: []stats.Handler{w}}), e.open(toCalls, dialing{})
+			var w watcher
+			c, asked := e.open(toCalls, dialing{stats: []stats.Handler{&w}}), e.open(toCalls, dialing{})
 			before := e.ask(asked)
 			e.call(c)
-			w.mu.Lock()
-			for _, kind := range []string{"begin", "out", "in", "end"} {
-				if w.seen[kind] != 1 {
-					e.Errorf("the client's handler saw %d of %q: %v", w.seen[kind], kind, w.seen)
+			for kind, n := range map[string]*atomic.Int64{"begin": &w.begins, "out": &w.sent, "in": &w.received, "end": &w.ends} {
+				if n.Load() != 1 {
+					e.Errorf("the client's handler saw %d of %q", n.Load(), kind)
 				}
 			}
-			w.mu.Unlock()
 			// A server may note the end after the response. Each question is a call, too.
 			e.until(e.limit, "the end of the call at the server's handler", func() bool {
 				return e.ask(asked).Stats >= before.Stats+2
@@ -165,7 +165,7 @@ var channelCases = []suite{
 	must("chan/rdma-target", "package grpcrdma, Resolver",
 		"A target rdma:///host:port is reached over RDMA.", func(e *env) {
 			c := e.open(toCalls, dialing{target: grpcrdma.Scheme + ":///" + e.peer.Addrs[toCalls],
-				find: grpcrdma.Resolver()})
+				find: []resolver.Builder{grpcrdma.Resolver()}})
 			var from peer.Peer
 			e.call(c, grpc.Peer(&from))
 			if from.Addr.Network() != "rdma" {
@@ -283,26 +283,22 @@ func echo(e *env, c *client) {
 	}
 }
 
-type watcher struct {
-	mu   sync.Mutex
-	seen map[string]int
-}
+// watcher is a stats handler that counts kinds of events.
+type watcher struct{ begins, sent, received, ends atomic.Int64 }
 
 func (*watcher) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
 func (*watcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (*watcher) HandleConn(context.Context, stats.ConnStats)                       {}
 func (w *watcher) HandleRPC(_ context.Context, s stats.RPCStats) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	switch s.(type) {
 	case *stats.Begin:
-		w.seen["begin"]++
+		w.begins.Add(1)
 	case *stats.OutPayload:
-		w.seen["out"]++
+		w.sent.Add(1)
 	case *stats.InPayload:
-		w.seen["in"]++
+		w.received.Add(1)
 	case *stats.End:
-		w.seen["end"]++
+		w.ends.Add(1)
 	}
 }
 
@@ -310,29 +306,21 @@ func (w *watcher) HandleRPC(_ context.Context, s stats.RPCStats) {
 type silence struct {
 	net.Conn
 	frozen atomic.Bool
-	over   chan struct{}
-	once   sync.Once
 }
 
-func (s *silence) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
-	if s.frozen.Load() {
-		<-s.over
-		return 0, net.ErrClosed
+func (s *silence) Read(b []byte) (n int, err error) {
+	n, err = s.Conn.Read(b)
+	for s.frozen.Load() && err == nil {
+		n, err = s.Conn.Read(b)
 	}
 	return n, err
-}
-
-func (s *silence) Close() error {
-	s.once.Do(func() { close(s.over) })
-	return s.Conn.Close()
 }
 
 func keepSilentFused(e *env) {
 	var quiet *silence
 	ch, err := fused.NewChannel(func(ctx context.Context) (net.Conn, error) {
 		c, err := e.raw(ctx, e.peer.Addrs[toPings])
-		quiet = &silence{Conn: c, over: make(chan struct{})}
+		quiet = &silence{Conn: c}
 		return quiet, err
 	}, fused.Config{})
 	e.must(err, "open a client")

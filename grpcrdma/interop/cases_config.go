@@ -133,7 +133,7 @@ func (e *env) fleet(config string, variants ...string) *client {
 		s.Addresses = append(s.Addresses, resolver.Address{Addr: e.peer.Addrs[v]})
 	}
 	find.InitialState(s)
-	return e.open(toCalls, dialing{target: "fleet:///servers.test", find: find, config: config})
+	return e.open(toCalls, dialing{target: "fleet:///servers.test", find: []resolver.Builder{find}, config: config})
 }
 
 func (e *env) served(srv *grpc.Server, l net.Listener) {

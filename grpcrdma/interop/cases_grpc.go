@@ -46,12 +46,17 @@ func grpcCases() []suite {
 		of("special_status_message", "White space and Unicode outside the BMP survive in a status message.",
 			plain(stock.DoSpecialStatusMessage)),
 		of("unimplemented_method", "A method that the service does not have is UNIMPLEMENTED.", unimplementedMethod),
-		of("unimplemented_service", "A service that the server does not have is UNIMPLEMENTED.", unimplementedService),
-		of("pick_first_unary", "A hundred calls of one channel reach the same server.", pickFirst),
+		of("unimplemented_service", "A service that the server does not have is UNIMPLEMENTED.", func(e *env) {
+			stock.DoUnimplementedService(e.ctx, pb.NewUnimplementedServiceClient(e.open(toInterop, dialing{}).conn))
+		}),
+		of("pick_first_unary", "A hundred calls of one channel reach the same server.",
+			func(e *env) { stock.DoPickFirstUnary(e.ctx, e.open(toInterop, dialing{}).stub) }),
 		of("rpc_soak", "Large calls one after another on one channel all succeed.", soak(false)),
 		of("channel_soak", "Large calls, each on a channel of its own, all succeed.", soak(true)),
-		of("orca_per_rpc", "A load report travels in the trailer of a call.",
-			orca).lacking(notFused(fused.Unsupported["orca.CallMetricsServerOption"])),
+		of("orca_per_rpc", "A load report travels in the trailer of a call.", func(e *env) {
+			const config = `{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}` // package interop has it
+			stock.DoORCAPerRPCTest(e.ctx, e.open(toInterop, dialing{config: config}).stub)
+		}).lacking(notFused(fused.Unsupported["orca.CallMetricsServerOption"])),
 		of("orca_oob", "Load reports travel on a stream of their own.", nil).
 			lacking(always("needs load reports more often than every 30 s, which only grpc-go's own packages can ask " +
 				"of a server")),
@@ -79,12 +84,6 @@ func unimplementedMethod(e *env) {
 		e.Fatalf("UnimplementedCall: %v, want code %v", err, codes.Unimplemented)
 	}
 }
-
-func unimplementedService(e *env) {
-	stock.DoUnimplementedService(e.ctx, pb.NewUnimplementedServiceClient(e.open(toInterop, dialing{}).conn))
-}
-
-func pickFirst(e *env) { stock.DoPickFirstUnary(e.ctx, e.open(toInterop, dialing{}).stub) }
 
 // soak uses the description's sizes, and few iterations: it looks for calls that hang, not for figures.
 func soak(anew bool) func(*env) {
@@ -126,10 +125,4 @@ func soakByStub(e *env, c *client, anew bool) {
 			e.Errorf("call %d took %v", i, took)
 		}
 	}
-}
-
-// orca uses the load balancing policy that package interop has for it.
-func orca(e *env) {
-	const config = `{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}`
-	stock.DoORCAPerRPCTest(e.ctx, e.open(toInterop, dialing{config: config}).stub)
 }

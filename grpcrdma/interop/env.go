@@ -3,7 +3,6 @@ package interop
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -51,24 +50,15 @@ func (e *env) Cleanup(f func()) {
 	e.cleanups = append(e.cleanups, f)
 }
 
-func (e *env) Error(args ...any) { e.fault(fmt.Sprint(args...)) }
-
-func (e *env) Errorf(format string, args ...any) { e.fault(fmt.Sprintf(format, args...)) }
-
-func (e *env) Fatal(args ...any) {
-	e.fault(fmt.Sprint(args...))
-	runtime.Goexit()
+func (e *env) Errorf(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wrong = append(e.wrong, fmt.Sprintf(format, args...))
 }
 
 func (e *env) Fatalf(format string, args ...any) {
-	e.fault(fmt.Sprintf(format, args...))
+	e.Errorf(format, args...)
 	runtime.Goexit()
-}
-
-func (e *env) fault(text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.wrong = append(e.wrong, text)
 }
 
 func (e *env) note(format string, args ...any) {
@@ -126,14 +116,14 @@ func (e *env) until(limit time.Duration, what string, holds func() bool) {
 
 // dialing shapes a client. The zero value is a plain connection.
 type dialing struct {
-	tls    *tls.Config
+	creds  credentials.TransportCredentials // nil for none
 	unary  []grpc.UnaryClientInterceptor
 	stream []grpc.StreamClientInterceptor
 	stats  []stats.Handler
-	target string           // of grpc.NewClient or fused.NewClient; empty for the server's address
-	find   resolver.Builder // of target's scheme
-	config string           // service config; empty for none
-	dialed func()           // sees every connection that is made
+	target string             // of grpc.NewClient or fused.NewClient; empty for the server's address
+	find   []resolver.Builder // of target's scheme
+	config string             // service config; empty for none
+	dialed func()             // sees every connection that is made
 }
 
 type client struct {
@@ -167,18 +157,12 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 	if e.form.Frames() {
 		return e.dialFused(addr, d, connect)
 	}
-	creds := insecure.NewCredentials()
-	if d.tls != nil {
-		creds = credentials.NewTLS(d.tls)
-	}
-	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(connect),
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(cmp.Or(d.creds, insecure.NewCredentials())),
+		grpc.WithContextDialer(connect), grpc.WithResolvers(d.find...),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithChainUnaryInterceptor(d.unary...), grpc.WithChainStreamInterceptor(d.stream...)}
 	for _, h := range d.stats {
 		opts = append(opts, grpc.WithStatsHandler(h))
-	}
-	if d.find != nil {
-		opts = append(opts, grpc.WithResolvers(d.find))
 	}
 	if d.config != "" {
 		opts = append(opts, grpc.WithDefaultServiceConfig(d.config))
@@ -192,13 +176,7 @@ func (e *env) dial(addr string, d dialing) (*client, error) {
 
 func (e *env) dialFused(addr string, d dialing, dial func(context.Context, string) (net.Conn, error)) (*client, error) {
 	cfg := fused.Config{UnaryClient: d.unary, StreamClient: d.stream, StatsHandlers: d.stats,
-		MaxRecvMsgSize: maxMessage, ServiceConfig: d.config}
-	if d.tls != nil {
-		cfg.Creds = credentials.NewTLS(d.tls)
-	}
-	if d.find != nil {
-		cfg.Resolvers = append(cfg.Resolvers, d.find)
-	}
+		MaxRecvMsgSize: maxMessage, ServiceConfig: d.config, Creds: d.creds, Resolvers: d.find}
 	var ch *fused.Channel
 	var err error
 	if d.target == "" && d.config == "" {

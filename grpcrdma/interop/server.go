@@ -76,7 +76,7 @@ type Server struct {
 	svc     rpctest.Service
 	unary   atomic.Int64
 	streams atomic.Int64
-	ends    ender
+	events  watcher
 
 	stops  []func()
 	served sync.WaitGroup
@@ -149,7 +149,7 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 	}
 	if s.form.Frames() {
 		srv, err = fused.NewServer(fused.Config{UnaryServer: []grpc.UnaryServerInterceptor{s.seeUnary},
-			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.ends},
+			StreamServer: []grpc.StreamServerInterceptor{s.seeStream}, StatsHandlers: []stats.Handler{&s.events},
 			MaxRecvMsgSize: maxMessage, Creds: creds, MaxConnectionIdle: keep.MaxConnectionIdle,
 			MaxConnectionAge: keep.MaxConnectionAge, PingTime: keep.Time, PingTimeout: keep.Timeout})
 		if err != nil {
@@ -157,11 +157,17 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 		}
 	} else {
 		srv = grpc.NewServer(grpc.KeepaliveParams(keep), grpc.UnaryInterceptor(s.seeUnary), grpc.Creds(creds),
-			grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.ends),
+			grpc.StreamInterceptor(s.seeStream), grpc.StatsHandler(&s.events),
 			grpc.MaxRecvMsgSize(maxMessage), grpcorca.CallMetricsServerOption(nil),
 			grpc.WaitForHandlers(true)) // whose client has given up: one may be unmarshalling 64 MiB yet
 	}
-	s.register(srv, variant)
+	if variant == toInterop {
+		pb.RegisterTestServiceServer(srv, named{stock.NewTestServer()})
+		healthpb.RegisterHealthServer(srv, health.NewServer())
+		reflection.Register(srv)
+	} else {
+		pb.RegisterTestServiceServer(srv, &s.svc)
+	}
 	s.stops = append(s.stops, srv.Stop)
 	s.served.Go(func() {
 		if err := srv.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it began
@@ -171,16 +177,6 @@ func (s *Server) serve(ctx context.Context, variant, addr string, secure *tls.Co
 		}
 	})
 	return nil
-}
-
-func (s *Server) register(r reflection.GRPCServer, variant string) {
-	if variant != toInterop {
-		pb.RegisterTestServiceServer(r, &s.svc)
-		return
-	}
-	pb.RegisterTestServiceServer(r, named{stock.NewTestServer()})
-	healthpb.RegisterHealthServer(r, health.NewServer())
-	reflection.Register(r)
 }
 
 // named adds the server's name to grpc-go's server, for pick_first_unary.
@@ -202,7 +198,7 @@ func (s *Server) seeUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 		return h(ctx, req)
 	}
 	c := counts{Goroutines: runtime.NumGoroutine(), Unary: s.unary.Load(), Streams: s.streams.Load(),
-		Stats: s.ends.n.Load()}
+		Stats: s.events.ends.Load()}
 	c.Begun, c.Ended = s.svc.Waiting()
 	if s.net != nil {
 		c.Conns = s.net.Stats().Conns
@@ -220,17 +216,6 @@ func (s *Server) seeUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 func (s *Server) seeStream(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 	s.streams.Add(1)
 	return h(srv, st)
-}
-
-type ender struct{ n atomic.Int64 }
-
-func (*ender) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (*ender) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (*ender) HandleConn(context.Context, stats.ConnStats)                       {}
-func (e *ender) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if _, ok := s.(*stats.End); ok {
-		e.n.Add(1)
-	}
 }
 
 // Close ends all services and the calls in progress, and returns the errors of serving.

@@ -17,13 +17,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// T is a *testing.T, or what replaces one where no test runs. Fatal and Fatalf end the calling goroutine.
+// T is a *testing.T, or what replaces one where no test runs. Fatalf ends the calling goroutine.
 type T interface {
 	Helper()
 	Cleanup(f func())
-	Error(args ...any)
 	Errorf(format string, args ...any)
-	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
@@ -77,7 +75,7 @@ const testTimeout = 30 * time.Second
 func Must(t T, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 }
 
