@@ -73,20 +73,15 @@ func (b *balanced) begin(f func()) bool {
 	return true
 }
 
-// wake starts the resolver with the first call.
-func (b *balanced) wake() {
-	b.start.Do(func() {
-		b.asks.do(func() {
-			r, err := b.builder.Build(b.target, &resolving{b: b}, resolver.BuildOptions{DialCreds: b.cfg.Creds,
-				Dialer: b.dial, Authority: b.cfg.Authority, DisableServiceConfig: b.cfg.NoServiceConfig,
-				MetricsRecorder: estats.UnimplementedMetricsRecorder{}})
-			if err != nil {
-				b.unresolved(fmt.Errorf("build the resolver of %v: %w", &b.target.URL, err))
-				return
-			}
-			b.res = r
-		})
-	})
+func (b *balanced) buildResolver() {
+	r, err := b.builder.Build(b.target, &resolving{b: b}, resolver.BuildOptions{DialCreds: b.cfg.Creds,
+		Dialer: b.dial, Authority: b.cfg.Authority, DisableServiceConfig: b.cfg.NoServiceConfig,
+		MetricsRecorder: estats.UnimplementedMetricsRecorder{}})
+	if err != nil {
+		b.unresolved(fmt.Errorf("build the resolver of %v: %w", &b.target.URL, err))
+		return
+	}
+	b.res = r
 }
 
 func (b *balanced) resolveNow() {

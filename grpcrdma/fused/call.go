@@ -1,6 +1,7 @@
 package fused
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -20,8 +21,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const defaultCodec = "proto"
-
 type packing struct {
 	codec      encoding.CodecV2
 	compressor encoding.Compressor // for what is sent; nil for none
@@ -31,10 +30,7 @@ type packing struct {
 }
 
 func codecFor(name string) (encoding.CodecV2, error) {
-	if name == "" {
-		name = defaultCodec
-	}
-	if c := encoding.GetCodecV2(name); c != nil {
+	if c := encoding.GetCodecV2(cmp.Or(name, "proto")); c != nil {
 		return c, nil
 	}
 	return nil, status.Errorf(codes.Internal, "fused: no codec registered for content-subtype %s", name)

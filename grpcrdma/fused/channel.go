@@ -159,9 +159,7 @@ func (c *Channel) session(ctx context.Context, failFast bool) (s *clientSession,
 			if failFast {
 				return nil, waited, status.Errorf(codes.Unavailable, "fused: %v", last)
 			}
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
+			if sleep(ctx, wait) != nil {
 				return nil, waited, c.notConnected(ctx)
 			}
 			continue
@@ -185,6 +183,16 @@ func (c *Channel) notConnected(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return waitEnded(ctx, c.last)
+}
+
+// sleep ends early, with an error, when ctx does.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func waitEnded(ctx context.Context, last error) error {

@@ -81,13 +81,6 @@ func (ss *serverSession) watchIdle(most time.Duration, over <-chan struct{}) {
 	}
 }
 
-func (s *session) pingsWithin() time.Duration {
-	if s.pingTime <= 0 {
-		return 0
-	}
-	return s.pingLimit
-}
-
 // empty is an error for a frame that carries what its kind may not.
 func (f *frame) empty() error {
 	if len(f.data) > 0 || f.stream != 0 {

@@ -60,13 +60,15 @@ func dialSession(ctx context.Context, conn net.Conn, cfg *Config) (*clientSessio
 	c := &clientSession{session: newSession(conn, true, cfg), background: make(chan struct{}, 1),
 		tendDone: make(chan struct{}), draining: make(chan struct{})}
 	c.await = c.awaitEvent
-	deadline := greetingEnds(ctx, cfg.ConnectionTimeout)
-	if err := c.secure(ctx, deadline, cfg); err != nil {
-		c.fail(err)
-		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
+	ctx, cancel := context.WithTimeout(ctx, cfg.ConnectionTimeout)
+	defer cancel()
+	var peer hello
+	err := c.secure(ctx, cfg)
+	if err == nil {
+		peer, err = c.greet(ctx, hello{streams: maxStreams, authority: cfg.authority(conn), agent: cfg.agent()})
 	}
-	peer, err := c.greet(deadline, hello{streams: maxStreams, authority: cfg.authority(conn), agent: cfg.agent()})
 	if err != nil {
+		c.fail(err)
 		return nil, fmt.Errorf("greet %v: %w", conn.RemoteAddr(), err)
 	}
 	c.slots = make(chan struct{}, peer.streams)
@@ -197,7 +199,7 @@ func (c *clientSession) takesCalls() bool {
 }
 
 func (c *clientSession) forget(st *stream) {
-	if _, was := c.leave(st.id); was {
+	if c.leave(st.id) {
 		<-c.slots
 	}
 }

@@ -25,35 +25,26 @@ func reserved(key string) bool {
 // checkMD returns Internal for keys and values that HTTP/2 cannot carry, so that programs may change to it.
 func checkMD(md metadata.MD) error {
 	for key, values := range md {
-		if err := checkPair(key, values); err != nil {
-			return err
+		bad := func(what string) error { return status.Errorf(codes.Internal, "fused: header key %q %s", key, what) }
+		switch {
+		case key == "":
+			return bad("is empty")
+		case key[0] == ':':
+			continue // left out later
 		}
-	}
-	return nil
-}
-
-func checkPair(key string, values []string) error {
-	bad := func(what string) error {
-		return status.Errorf(codes.Internal, "fused: header key %q %s", key, what)
-	}
-	if key == "" {
-		return bad("is empty")
-	}
-	if key[0] == ':' {
-		return nil // left out later
-	}
-	for i := range len(key) {
-		if c := key[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_' {
-			return bad("contains illegal characters not in [0-9a-z-_.]")
+		for i := range len(key) {
+			if c := key[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_' {
+				return bad("contains illegal characters not in [0-9a-z-_.]")
+			}
 		}
-	}
-	if strings.HasSuffix(key, "-bin") {
-		return nil
-	}
-	for _, v := range values {
-		for i := range len(v) {
-			if v[i] < 0x20 || v[i] > 0x7e {
-				return bad("contains value with non-printable ASCII characters")
+		if strings.HasSuffix(key, "-bin") {
+			continue
+		}
+		for _, v := range values {
+			for i := range len(v) {
+				if v[i] < 0x20 || v[i] > 0x7e {
+					return bad("contains value with non-printable ASCII characters")
+				}
 			}
 		}
 	}

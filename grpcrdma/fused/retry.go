@@ -243,12 +243,8 @@ func (r *retryCall) again(a *clientStream, err error) error {
 		wait = time.Duration(d * (0.8 + 0.4*rand.Float64())) // the spread of grpc-go
 		r.backoffs++
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-r.ctx.Done():
-		return status.FromContextError(r.ctx.Err()).Err()
+	if err := sleep(r.ctx, wait); err != nil {
+		return status.FromContextError(err).Err()
 	}
 	r.retries++
 	return nil

@@ -19,18 +19,8 @@ type handshaker interface {
 	ConnectionState() tls.ConnectionState
 }
 
-func greetingEnds(ctx context.Context, limit time.Duration) time.Time {
-	deadline := time.Now().Add(limit)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		return d
-	}
-	return deadline
-}
-
-// secure does the handshake, until deadline.
-func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) error {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
+// secure does the handshake, until the deadline of ctx.
+func (s *session) secure(ctx context.Context, cfg *Config) error {
 	creds := cfg.Creds
 	if h, ok := s.conn.(handshaker); ok && creds == nil {
 		if err := h.HandshakeContext(ctx); err != nil {
@@ -49,6 +39,7 @@ func (s *session) secure(ctx context.Context, deadline time.Time, cfg *Config) e
 		creds = insecure.NewCredentials()
 	}
 	raw := s.conn
+	deadline, _ := ctx.Deadline()
 	if err := raw.SetDeadline(deadline); err != nil {
 		return err
 	}
@@ -81,12 +72,17 @@ func (c *Config) agent() string {
 	return c.UserAgent + " " + own
 }
 
-func (c *Config) authority(conn net.Conn) string {
-	switch {
-	case c.Authority != "":
-		return c.Authority
-	case c.Creds != nil && c.Creds.Info().ServerName != "":
+// named is the server's name in the configuration: Config.Authority, or that in Creds.
+func (c *Config) named() string {
+	if c.Authority == "" && c.Creds != nil {
 		return c.Creds.Info().ServerName
+	}
+	return c.Authority
+}
+
+func (c *Config) authority(conn net.Conn) string {
+	if name := c.named(); name != "" {
+		return name
 	}
 	return conn.RemoteAddr().String()
 }

@@ -49,8 +49,9 @@ func newServerSession(s *Server, conn net.Conn) *serverSession {
 func (ss *serverSession) run() {
 	defer ss.srv.forget(ss)
 	defer ss.cancel()
-	deadline := greetingEnds(ss.ctx, ss.srv.cfg.ConnectionTimeout)
-	if err := ss.secure(ss.ctx, deadline, &ss.srv.cfg); err != nil {
+	greeting, cancel := context.WithTimeout(ss.ctx, ss.srv.cfg.ConnectionTimeout)
+	defer cancel()
+	if err := ss.secure(greeting, &ss.srv.cfg); err != nil {
 		ss.fail(err)
 		return
 	}
@@ -60,7 +61,12 @@ func (ss *serverSession) run() {
 		h.HandleConn(ctx, &stats.ConnBegin{})
 	}
 	ss.ctx = ctx
-	hi, err := ss.greet(deadline, hello{streams: ss.srv.cfg.MaxStreams, pings: ss.pingsWithin()})
+	own := hello{streams: ss.srv.cfg.MaxStreams}
+	if ss.pingTime > 0 {
+		own.pings = ss.pingLimit
+	}
+	hi, err := ss.greet(greeting, own)
+	cancel()
 	ss.authority, ss.agent = []string{hi.authority}, []string{hi.agent}
 	if err == nil && ss.open() {
 		stop := ss.tend()

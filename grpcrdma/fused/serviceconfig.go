@@ -24,8 +24,7 @@ type serviceConfig struct {
 	policyConfig         serviceconfig.LoadBalancingConfig
 	methods              map[string]*methodConfig // by "/service/method", "/service/" and ""
 	throttle             *throttle
-	health               string // of the service whose health counts; with hasHealth
-	hasHealth            bool
+	health               *string // of the service whose health counts; nil for none
 }
 
 type methodConfig struct {
@@ -164,7 +163,7 @@ func parseServiceConfig(text string) (*serviceConfig, error) {
 		sc.throttle = &throttle{tokens: t.MaxTokens, most: t.MaxTokens, ratio: t.TokenRatio}
 	}
 	if h := j.HealthCheckConfig; h != nil {
-		sc.health, sc.hasHealth = h.ServiceName, true
+		sc.health = &h.ServiceName
 	}
 	return sc, nil
 }

@@ -172,12 +172,12 @@ func (s *session) enter(st *stream) error {
 	return nil
 }
 
-func (s *session) leave(id uint32) (left int, was bool) {
+func (s *session) leave(id uint32) (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, was = s.streams[id]
 	delete(s.streams, id)
-	return len(s.streams), was
+	return was
 }
 
 func (s *session) live() int {
@@ -236,8 +236,9 @@ func parseHello(f *frame) (h hello, err error) {
 	return h, nil
 }
 
-// greet exchanges hellos on a new connection, until deadline. own is filled in.
-func (s *session) greet(deadline time.Time, own hello) (peer hello, err error) {
+// greet exchanges hellos on a new connection, until the deadline of ctx. own is filled in.
+func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) {
+	deadline, _ := ctx.Deadline()
 	own.window, own.sinks, own.blocks = s.window, s.sinks.conn != nil, s.maxBlocks
 	s.conn.SetReadDeadline(deadline)
 	if err := s.sendHello(own); err != nil {

@@ -98,10 +98,7 @@ func (sc *subConn) connect() {
 	sc.failed++
 	sc.mu.Unlock()
 	sc.p.b.resolveNow()
-	select {
-	case <-time.After(pause):
-	case <-sc.ctx.Done():
-	}
+	sleep(sc.ctx, pause)
 	sc.idle()
 }
 
@@ -211,7 +208,7 @@ func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 			return
 		}
 		conf := b.config.Load()
-		if conf == nil || !conf.hasHealth {
+		if conf == nil || conf.health == nil {
 			f(balancer.SubConnState{ConnectivityState: connectivity.Ready})
 			return
 		}
@@ -224,7 +221,7 @@ func (sc *subConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 				}
 			})
 		}
-		if !b.begin(func() { sc.watchHealth(ctx, conf.health, tell) }) {
+		if !b.begin(func() { sc.watchHealth(ctx, *conf.health, tell) }) {
 			cancel()
 		}
 	})
@@ -258,10 +255,7 @@ func (sc *subConn) watchHealth(ctx context.Context, service string, tell func(ba
 		}
 		tell(balancer.SubConnState{ConnectivityState: connectivity.TransientFailure,
 			ConnectionError: fmt.Errorf("fused: watch the health of %q: %w", service, err)})
-		select {
-		case <-time.After(sc.p.b.pause(failed)):
-		case <-ctx.Done():
-		}
+		sleep(ctx, sc.p.b.pause(failed))
 	}
 }
 

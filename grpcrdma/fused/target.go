@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
@@ -72,11 +71,8 @@ func findResolver(target string, own []resolver.Builder) (resolver.Target, resol
 
 // authority is the server's name, in grpc-go's order.
 func (b *balanced) authority() string {
-	if b.cfg.Authority != "" {
-		return b.cfg.Authority
-	}
-	if b.cfg.Creds != nil && b.cfg.Creds.Info().ServerName != "" {
-		return b.cfg.Creds.Info().ServerName
+	if name := b.cfg.named(); name != "" {
+		return name
 	}
 	if o, ok := b.builder.(resolver.AuthorityOverrider); ok {
 		return o.OverrideAuthority(b.target)
@@ -133,7 +129,7 @@ func (c *Channel) State() connectivity.State {
 
 // methodConfig waits for the resolver's first result and returns the service config of a method; nil for none.
 func (b *balanced) methodConfig(ctx context.Context, method string) (*methodConfig, *throttle, error) {
-	b.wake()
+	b.start.Do(func() { b.asks.do(b.buildResolver) })
 	select {
 	case <-b.resolved:
 	default:
@@ -214,23 +210,14 @@ func (cs *clientStream) tellPolicy(err error) {
 		d.BytesSent, d.BytesReceived, d.Trailer = st.opened, st.hasHeader || st.ended, st.trailer
 		st.mu.Unlock()
 	}
-	if v := d.Trailer[loadKey]; len(v) > 0 {
-		d.ServerLoad = loadReport(strings.Join(v[len(v)-1:], ""))
+	if v := d.Trailer[loadKey]; len(v) > 0 { // only programs with load reports have linked their message
+		if t, err := protoregistry.GlobalTypes.FindMessageByName("xds.data.orca.v3.OrcaLoadReport"); err == nil {
+			if m := t.New().Interface(); proto.Unmarshal([]byte(v[len(v)-1]), m) == nil {
+				d.ServerLoad = m
+			}
+		}
 	}
 	done(d)
-}
-
-// loadReport is a message that only programs with load reports have linked.
-func loadReport(b string) any {
-	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("xds.data.orca.v3.OrcaLoadReport"))
-	if err != nil {
-		return nil
-	}
-	m := t.New().Interface()
-	if proto.Unmarshal([]byte(b), m) != nil {
-		return nil
-	}
-	return m
 }
 
 // serial runs functions one after the other, in order, in a goroutine that ends when there are none. Zero is ready.
