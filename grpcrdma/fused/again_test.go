@@ -3,12 +3,15 @@ package fused
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/resolver/manual"
@@ -54,11 +57,7 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l, dial, kill := arms[0].open(t)
 			client, server := &events{}, &events{}
-			next := greeting(t, func(far net.Conn) { // it stops when it sees a call
-				far.Read(make([]byte, 64<<10))
-				far.Write(raw(kindGoAway, 0, 0, binary.LittleEndian.AppendUint32(nil, c.began)...))
-				far.Close()
-			})
+			next := stopping(t, c.began)
 			r := serve(t, "rdma", l, func(ctx context.Context) (net.Conn, error) {
 				now := next
 				next = dial
@@ -76,6 +75,32 @@ func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 				t.Errorf("attempts begun %v, ended %v", begun, client.ended)
 			}
 		})
+	}
+}
+
+// stopping dials a server that stops at the first call, and says which it began last.
+func stopping(t *testing.T, began uint32) dialer {
+	return greeting(t, func(far net.Conn) {
+		far.Read(make([]byte, 64<<10))
+		far.Write(raw(kindGoAway, 0, 0, binary.LittleEndian.AppendUint32(nil, began)...))
+		far.Close()
+	})
+}
+
+func TestTransparentRetriesAreBounded(t *testing.T) {
+	for name, config := range map[string]string{"plain": "{}",
+		"retries": strings.Replace(fmt.Sprintf(retries, ""), "UNAVAILABLE", "ABORTED", 1)} {
+		var dials atomic.Int32
+		ch, err := NewClient("passthrough:///x", func(ctx context.Context, _ string) (net.Conn, error) {
+			dials.Add(1)
+			return stopping(t, 0)(ctx)
+		}, Config{ServiceConfig: config})
+		must(t, err)
+		_, err = pb.NewTestServiceClient(ch).UnaryCall(soon(t), &pb.SimpleRequest{}, grpc.WaitForReady(true))
+		if n := dials.Load(); status.Code(err) != codes.Unavailable || n < maxAgain+1 || n > maxAgain+2 { // the next may be made
+			t.Errorf("%s: %v behind %d connections", name, err, n)
+		}
+		must(t, ch.Close())
 	}
 }
 

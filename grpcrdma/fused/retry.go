@@ -82,6 +82,7 @@ type retryCall struct {
 	kept      int // bytes
 	committed bool
 	retries   int // but for transparent ones
+	tries     int // connections that were lost before an attempt left
 	backoffs  int // since the server's last pushback
 	half      bool
 
@@ -108,7 +109,7 @@ func (c *Channel) openRetry(ctx context.Context, method string, desc *grpc.Strea
 	bare := info
 	bare.header, bare.trailer, bare.peers, bare.finish = nil, nil, nil, nil
 	r.open = func(ctx context.Context) (*clientStream, error) {
-		return (&clientStream{ch: c, method: method, desc: desc, info: bare, attempt: r}).start(ctx, nil)
+		return (&clientStream{ch: c, method: method, desc: desc, info: bare, attempt: r, tries: r.tries}).start(ctx, nil)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +213,7 @@ func (r *retryCall) again(a *clientStream, err error) error {
 		return err
 	}
 	if a != nil && a.st != nil && a.st.unknownToPeer() && !a.s.takesCalls() && a.tries < maxAgain && r.retries == 0 {
-		a.tries++
+		r.tries = a.tries + 1
 		return r.ctx.Err() // transparent: the first attempt did not reach the server
 	}
 	var wait time.Duration
