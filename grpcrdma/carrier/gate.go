@@ -29,10 +29,9 @@ func show(ctx context.Context, conn net.Conn, secret []byte) (net.Conn, error) {
 	if len(secret) == 0 {
 		return conn, nil
 	}
-	until := time.Now().Add(gateWait)
-	if d, ok := ctx.Deadline(); ok && d.Before(until) {
-		until = d
-	}
+	ctx, cancel := context.WithTimeout(ctx, gateWait)
+	defer cancel()
+	until, _ := ctx.Deadline()
 	err := conn.SetWriteDeadline(until)
 	if err == nil {
 		_, err = conn.Write(word(secret))

@@ -66,11 +66,11 @@ func (c *Carrier) Listener(ctx context.Context, addr string) (net.Listener, erro
 	case TCP:
 		return new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	case Unix:
-		var b [8]byte
-		rand.Read(b[:]) // never fails (crypto/rand)
-		return new(net.ListenConfig).Listen(ctx, "unix", fmt.Sprintf("@rdmaperf-%x", b))
+		return new(net.ListenConfig).Listen(ctx, "unix", "@rdmaperf-"+rand.Text())
 	case BufConn:
-		return listenBufConn(), nil
+		l := &bufConnListener{bufconn.Listen(bufConnSize), bufConnAddr(fmt.Sprintf("@bufconn-%d", bufConns.last.Add(1)))}
+		bufConns.Store(l.addr.Name, l)
+		return l, nil
 	}
 	if c.svc != nil {
 		return c.svc.Listen(ctx, addr)
@@ -92,12 +92,6 @@ func bufConnAddr(name string) *net.UnixAddr { return &net.UnixAddr{Name: name, N
 type bufConnListener struct {
 	*bufconn.Listener
 	addr *net.UnixAddr
-}
-
-func listenBufConn() net.Listener {
-	l := &bufConnListener{bufconn.Listen(bufConnSize), bufConnAddr(fmt.Sprintf("@bufconn-%d", bufConns.last.Add(1)))}
-	bufConns.Store(l.addr.Name, l)
-	return l
 }
 
 func (l *bufConnListener) Addr() net.Addr { return l.addr }

@@ -37,14 +37,20 @@ func (c *Channel) chainUnary(i int) grpc.UnaryInvoker {
 
 func (c *Channel) invoke(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn,
 	opts ...grpc.CallOption) error {
-	if c.lb != nil {
-		return c.invokeConfigured(ctx, method, args, reply, opts)
-	}
-	cs, err := c.open(ctx, method, &grpc.StreamDesc{}, nil, opts)
-	if err != nil {
+	cs, r, th, err := c.openConfigured(ctx, &grpc.StreamDesc{}, method, opts)
+	switch {
+	case err != nil:
+		return err
+	case r == nil:
+		if err = cs.unary(args, reply); err == nil {
+			th.succeeded()
+		}
 		return err
 	}
-	return cs.unary(args, reply)
+	if err := r.SendMsg(args); err != nil {
+		return err
+	}
+	return r.RecvMsg(reply)
 }
 
 func (cs *clientStream) unary(args, reply any) error {
@@ -102,12 +108,12 @@ func (c *Channel) chainStream(i int) grpc.Streamer {
 		if i < len(c.cfg.StreamClient) {
 			return c.cfg.StreamClient[i](ctx, desc, cc, method, c.chainStream(i+1), opts...)
 		}
-		if c.lb != nil {
-			return c.streamConfigured(ctx, desc, method, opts)
-		}
-		cs, err := c.open(ctx, method, desc, nil, opts)
-		if err != nil {
+		cs, r, _, err := c.openConfigured(ctx, desc, method, opts)
+		switch {
+		case err != nil:
 			return nil, err
+		case r != nil:
+			return r, nil
 		}
 		return cs, cs.begin()
 	}
@@ -271,7 +277,11 @@ func (cs *clientStream) outgoing() (metadata.MD, error) {
 		extra, err := cred.GetRequestMetadata(credentials.NewContextWithRequestInfo(cs.ctx, ri),
 			"https://"+strings.TrimSuffix(cs.authority(), ":443")+service)
 		if err != nil {
-			return nil, credsError(err)
+			st, ok := status.FromError(err)
+			if !ok {
+				return nil, status.Errorf(codes.Internal, "fused: per-RPC creds failed due to error: %v", err)
+			}
+			return nil, onlyOwnCodes(st, "per-RPC creds")
 		}
 		more := metadata.New(extra)
 		if err := checkMD(more); err != nil {
@@ -280,15 +290,6 @@ func (cs *clientStream) outgoing() (metadata.MD, error) {
 		md = metadata.Join(md, more)
 	}
 	return md, nil
-}
-
-// credsError is the status of a call whose credentials failed.
-func credsError(err error) error {
-	st, ok := status.FromError(err)
-	if !ok {
-		return status.Errorf(codes.Internal, "fused: per-RPC creds failed due to error: %v", err)
-	}
-	return onlyOwnCodes(st, "per-RPC creds")
 }
 
 func (cs *clientStream) authority() string {

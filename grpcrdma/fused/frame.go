@@ -138,8 +138,8 @@ type decoder struct {
 	bad bool
 }
 
-func (d *decoder) take(n int) []byte {
-	if d.bad || n > len(d.b) {
+func (d *decoder) take(n uint32) []byte {
+	if d.bad || uint64(n) > uint64(len(d.b)) {
 		d.bad = true
 		return nil
 	}
@@ -162,14 +162,7 @@ func (d *decoder) u64() uint64 {
 	return 0
 }
 
-func (d *decoder) bytes() []byte {
-	n := d.u32()
-	if uint64(n) > uint64(len(d.b)) {
-		d.bad = true
-		return nil
-	}
-	return d.take(int(n))
-}
+func (d *decoder) bytes() []byte { return d.take(d.u32()) }
 
 func (d *decoder) text() string { return string(d.bytes()) }
 

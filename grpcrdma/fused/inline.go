@@ -57,12 +57,6 @@ func (p *pace) note(d time.Duration) {
 
 func (p *pace) block() { p.slow.Store(slowCalls) }
 
-func (i *inline) init(ss *serverSession) {
-	i.ss = ss
-	i.timer = time.AfterFunc(time.Hour, i.poll)
-	i.timer.Stop()
-}
-
 func (ss *serverSession) readLoop() {
 	for ss.cause() == nil {
 		ss.read(ss.handle) // a failure ends the session

@@ -17,49 +17,23 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func (c *Channel) invokeConfigured(ctx context.Context, method string, args, reply any, opts []grpc.CallOption) error {
-	cs, r, th, err := c.openConfigured(ctx, &grpc.StreamDesc{}, method, opts)
-	switch {
-	case err != nil:
-		return err
-	case r == nil:
-		if err = cs.unary(args, reply); err == nil {
-			th.succeeded()
-		}
-		return err
-	}
-	if err := r.SendMsg(args); err != nil {
-		return err
-	}
-	return r.RecvMsg(reply)
-}
-
-func (c *Channel) streamConfigured(ctx context.Context, desc *grpc.StreamDesc, method string,
-	opts []grpc.CallOption) (grpc.ClientStream, error) {
-	cs, r, _, err := c.openConfigured(ctx, desc, method, opts)
-	switch {
-	case err != nil:
-		return nil, err
-	case r == nil:
-		return cs, cs.begin()
-	}
-	return r, nil
-}
-
 // openConfigured opens a call: r where the service config has a retry policy, otherwise cs.
 func (c *Channel) openConfigured(ctx context.Context, desc *grpc.StreamDesc, method string,
 	opts []grpc.CallOption) (cs *clientStream, r *retryCall, th *throttle, err error) {
-	mc, th, err := c.lb.methodConfig(ctx, method)
-	switch {
-	case err != nil:
-		if info, bad := c.cfg.callInfo(opts); bad == nil {
-			for _, f := range info.finish {
-				f(err)
+	var mc *methodConfig
+	if c.lb != nil {
+		if mc, th, err = c.lb.methodConfig(ctx, method); err != nil {
+			if info, bad := c.cfg.callInfo(opts); bad == nil {
+				for _, f := range info.finish {
+					f(err)
+				}
 			}
+			return nil, nil, nil, err
 		}
-	case mc != nil && mc.retry != nil && !c.cfg.NoRetry:
+	}
+	if mc != nil && mc.retry != nil && !c.cfg.NoRetry {
 		r, err = c.openRetry(ctx, method, desc, mc, th, opts)
-	default:
+	} else {
 		cs, err = c.open(ctx, method, desc, mc, opts)
 	}
 	return cs, r, th, err

@@ -39,7 +39,8 @@ type serverSession struct {
 func newServerSession(s *Server, conn net.Conn) *serverSession {
 	ss := &serverSession{session: newSession(conn, false, &s.cfg), srv: s, calls: map[uint32]*serverStream{},
 		readDone: make(chan struct{})}
-	ss.inline.init(ss)
+	ss.inline.ss, ss.inline.timer = ss, time.AfterFunc(time.Hour, ss.inline.poll)
+	ss.inline.timer.Stop()
 	ss.await = ss.awaitEvent
 	ss.ctx, ss.cancel = context.WithCancel(context.Background())
 	return ss

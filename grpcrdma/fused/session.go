@@ -193,7 +193,7 @@ func (s *session) live() int {
 //	| length 4, a client's authority | length 4, a client's user agent
 type hello struct {
 	window, streams  int
-	sinks            bool
+	sinks            uint32
 	blocks           int
 	pings            time.Duration
 	authority, agent string
@@ -202,12 +202,8 @@ type hello struct {
 var magic = [4]byte{'r', 'p', 'f', 'u'}
 
 func (s *session) sendHello(h hello) error {
-	lands := uint32(0)
-	if h.sinks {
-		lands = 1
-	}
 	b := slices.Clone(magic[:])
-	for _, v := range []uint32{version, uint32(h.window), uint32(h.streams), lands, uint32(h.blocks),
+	for _, v := range []uint32{version, uint32(h.window), uint32(h.streams), h.sinks, uint32(h.blocks),
 		uint32(min(h.pings.Milliseconds(), math.MaxUint32))} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
@@ -219,8 +215,7 @@ func parseHello(f *frame) (h hello, err error) {
 	d := decoder{b: f.data}
 	m, v := d.take(4), d.u32()
 	h.window, h.streams = int(d.u32()), int(d.u32())
-	lands := d.u32()
-	h.sinks = lands == 1
+	h.sinks = d.u32()
 	h.blocks = int(d.u32())
 	h.pings = time.Duration(d.u32()) * time.Millisecond
 	h.authority, h.agent = d.text(), d.text()
@@ -229,7 +224,7 @@ func parseHello(f *frame) (h hello, err error) {
 		return h, fmt.Errorf("%w: the peer does not speak this protocol", errFrame)
 	case v != version:
 		return h, fmt.Errorf("%w: peer speaks version %d, this side %d", errFrame, v, version)
-	case d.bad, len(d.b) > 0, lands > 1, h.blocks < maxBlocks, h.window < minWindow || h.window > maxWindow ||
+	case d.bad, len(d.b) > 0, h.sinks > 1, h.blocks < maxBlocks, h.window < minWindow || h.window > maxWindow ||
 		h.streams < 1 || h.streams > maxStreams:
 		return h, fmt.Errorf("%w: hello with a window of %d and %d streams", errFrame, h.window, h.streams)
 	}
@@ -239,7 +234,10 @@ func parseHello(f *frame) (h hello, err error) {
 // greet exchanges hellos on a new connection, until the deadline of ctx. own is filled in.
 func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) {
 	deadline, _ := ctx.Deadline()
-	own.window, own.sinks, own.blocks = s.window, s.sinks.conn != nil, s.maxBlocks
+	own.window, own.blocks = s.window, s.maxBlocks
+	if s.sinks.conn != nil {
+		own.sinks = 1
+	}
 	s.conn.SetReadDeadline(deadline)
 	if err := s.sendHello(own); err != nil {
 		return peer, err
@@ -253,7 +251,7 @@ func (s *session) greet(ctx context.Context, own hello) (peer hello, err error) 
 		return peer, err
 	}
 	s.peerWindow, s.peerBlocks = peer.window, peer.blocks
-	if !peer.sinks {
+	if peer.sinks == 0 {
 		s.sinks.conn = nil
 	}
 	s.conn.SetReadDeadline(time.Time{})

@@ -53,11 +53,6 @@ func (m *message) whole() bool { return m.got == m.total }
 // megabyte gets all of its memory with the first frame.
 const growth = 16
 
-func newMessage(f *frame) *message {
-	n := min(f.total, growth*len(f.data))
-	return &message{buf: poolFor(n).Get(n), total: f.total, packed: f.has(fPacked)}
-}
-
 func (m *message) room(n int) {
 	if m.got+n <= len(*m.buf) {
 		return
@@ -234,7 +229,8 @@ func (st *stream) grow(f *frame) error {
 		if err := st.first(f); err != nil || st.err != nil {
 			return err
 		}
-		st.queue = append(st.queue, newMessage(f))
+		n := min(f.total, growth*len(f.data))
+		st.queue = append(st.queue, &message{buf: poolFor(n).Get(n), total: f.total, packed: f.has(fPacked)})
 	}
 	if len(st.queue) == 0 {
 		return fmt.Errorf("%w: stream %d continues no message", errFrame, st.id)

@@ -59,7 +59,8 @@ func secured(e *env, variant string, mutual bool) {
 		cfg.Certificates = []tls.Certificate{own}
 	}
 	var from peer.Peer
-	_, err = e.open(variant, dialing{creds: credentials.NewTLS(cfg)}).stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&from))
+	c := e.open(variant, dialing{creds: credentials.NewTLS(cfg)})
+	_, err = c.stub.EmptyCall(e.soon(), &pb.Empty{}, grpc.Peer(&from))
 	e.must(err, "call over TLS")
 	if from.AuthInfo == nil || from.AuthInfo.AuthType() != "tls" {
 		e.Errorf("the call was not secured: %v", from.AuthInfo)
@@ -98,7 +99,8 @@ var channelCases = []suite{
 			c, asked := e.open(toCalls, dialing{stats: []stats.Handler{&w}}), e.open(toCalls, dialing{})
 			before := e.ask(asked)
 			e.call(c)
-			for kind, n := range map[string]*atomic.Int64{"begin": &w.begins, "out": &w.sent, "in": &w.received, "end": &w.ends} {
+			for kind, n := range map[string]*atomic.Int64{"begin": &w.begins, "out": &w.sent, "in": &w.received,
+				"end": &w.ends} {
 				if n.Load() != 1 {
 					e.Errorf("the client's handler saw %d of %q", n.Load(), kind)
 				}
@@ -171,14 +173,12 @@ var channelCases = []suite{
 			if from.Addr.Network() != "rdma" {
 				e.Errorf("reached over %s", from.Addr.Network())
 			}
-		}).lacking(overRDMAOnly),
-}
-
-func overRDMAOnly(f carrier.Form) string {
-	if f.OverRDMA() {
-		return ""
-	}
-	return "targets of the form rdma:///host:port are reached over RDMA"
+		}).lacking(func(f carrier.Form) string {
+		if f.OverRDMA() {
+			return ""
+		}
+		return "targets of the form rdma:///host:port are reached over RDMA"
+	}),
 }
 
 var sizeCases = []suite{

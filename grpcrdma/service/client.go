@@ -80,10 +80,9 @@ func Start(ctx context.Context, argv []string, stderr io.Writer, busy time.Durat
 		nc.Close()
 		return fail(err)
 	}
-	deadline := time.Now().Add(startLimit)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
 	nc.SetReadDeadline(deadline)
 	m, err := c.sock.receive()
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -146,22 +147,12 @@ func (s *service) join(m *message, conn net.Conn, err error) {
 	end := func() { conn.Close(); q.Close() }
 	defer context.AfterFunc(s.ctx, end)()
 	var both sync.WaitGroup
-	both.Go(func() { move(conn, q); end() })
-	both.Go(func() { move(q, conn); end() })
-	both.Wait()
-}
-
-func move(to, from net.Conn) {
-	b := make([]byte, relayBuffer)
-	for {
-		n, err := from.Read(b)
-		if n > 0 {
-			if _, werr := to.Write(b[:n]); werr != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
+	for _, way := range [2]struct{ to, from net.Conn }{{conn, q}, {q, conn}} {
+		both.Go(func() {
+			defer end()
+			// Without ReadFrom and WriteTo, which would choose a buffer of their own.
+			io.CopyBuffer(struct{ io.Writer }{way.to}, struct{ io.Reader }{way.from}, make([]byte, relayBuffer))
+		})
 	}
+	both.Wait()
 }
