@@ -25,7 +25,7 @@ import (
 // A call of which nothing left this side goes over the next connection, as in grpc-go, without a word to who made it.
 func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 	served := &events{}
-	sideBySide(t, program{service: &script{}, serverStats: served}, func(t *testing.T, r *running) {
+	sideBySide(t, program{service: &script{}, serverStats: []stats.Handler{served}}, func(t *testing.T, r *running) {
 		before := len(served.transparent())
 		const n = 20
 		for range n {

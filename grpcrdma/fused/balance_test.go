@@ -21,7 +21,6 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	_ "google.golang.org/grpc/orca" // links load reports
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
@@ -35,15 +34,8 @@ const roundRobin = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 func (f *running) all(t *testing.T, n int) {
 	t.Helper()
 	until(t, fmt.Sprintf("calls that reach %d servers", n), func() bool {
-		seen := map[string]int{}
-		for range 4 * n {
-			var p peer.Peer
-			if _, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
-				return false
-			}
-			seen[p.Addr.String()]++
-		}
-		return len(seen) == n
+		seen, err := f.ask(t, 4*n, grpc.WaitForReady(true))
+		return err == nil && len(seen) == n
 	})
 }
 
@@ -76,9 +68,8 @@ func TestPickFirstTakesTheFirstThatAnswers(t *testing.T) {
 		}
 		f.stop[0]()
 		until(t, "calls of the second server", func() bool {
-			var p peer.Peer
-			_, err := f.EmptyCall(soon(t), &pb.Empty{}, grpc.WaitForReady(true), grpc.Peer(&p))
-			return err == nil && p.Addr.String() == f.addrs[1]
+			seen, err := f.ask(t, 1, grpc.WaitForReady(true))
+			return err == nil && seen[f.addrs[1]] == 1
 		})
 	})
 }

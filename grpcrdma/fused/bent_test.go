@@ -22,16 +22,6 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 	call := join(goodHello, raw(kindStream, fOpen|fFirst|fData, 1, opening(stuck, 1<<20, make([]byte, 4000))...))
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	settled := func(what string, was int, limit time.Duration) {
-		t.Helper()
-		for end := time.Now().Add(limit); runtime.NumGoroutine() > was; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				var b bytes.Buffer
-				pprof.Lookup("goroutine").WriteTo(&b, 1)
-				t.Fatalf("%s: %d goroutines, %d before (seed %d)\n%s", what, runtime.NumGoroutine(), was, seed, b.String())
-			}
-		}
-	}
 	heap := func() uint64 {
 		runtime.GC()
 		runtime.GC() // what finalizers freed
@@ -52,7 +42,13 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 		c.Write(say[:rng.IntN(len(say)+1)])
 		c.Close()
 	}
-	settled("behind the last session", goroutines, 3*time.Second)
+	for end := time.Now().Add(3 * time.Second); runtime.NumGoroutine() > goroutines; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			var b bytes.Buffer
+			pprof.Lookup("goroutine").WriteTo(&b, 1)
+			t.Fatalf("%d goroutines, %d before (seed %d)\n%s", runtime.NumGoroutine(), goroutines, seed, b.String())
+		}
+	}
 	now := heap()
 	for end := time.Now().Add(3 * time.Second); now > bytesBefore+4<<20 && time.Now().Before(end); now = heap() {
 		time.Sleep(20 * time.Millisecond) // timers of the last sessions keep their buffers

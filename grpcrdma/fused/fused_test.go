@@ -208,7 +208,7 @@ func TestDeadlinesHoldAndLeaveTheConnection(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for _, cfg := range []Config{{MaxRecvMsgSize: -1}, {MaxSendMsgSize: -1}, {Window: 1}, {MaxStreams: -1},
-		{MaxStreams: maxStreams + 1}} {
+		{MaxStreams: maxStreams + 1}, {Sinks: maxSinks + 1}} {
 		if _, err := NewServer(cfg); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", cfg, err)
 		}

@@ -122,16 +122,12 @@ func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 	}{{name: "no credentials"}, {name: "credentials", creds: credentials.NewServerTLSFromCert(&cert)},
 		{name: "own TLS", own: true}} {
 		t.Run(c.name, func(t *testing.T) {
-			l, dial, _ := overIWARP(t, grpcrdma.Config{})
+			l, dial, kill := overIWARP(t, grpcrdma.Config{})
 			if c.own {
 				l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
 			}
 			const limit = 200 * time.Millisecond
-			srv, err := NewServer(Config{Creds: c.creds, ConnectionTimeout: limit})
-			must(t, err)
-			served := make(chan error, 1)
-			go func() { served <- srv.Serve(l) }()
-			defer func() { srv.Stop(); must(t, <-served) }()
+			r := serve(t, "rdma", l, dial, kill, Config{}, Config{Creds: c.creds, ConnectionTimeout: limit})
 			conn, err := dial(soon(t))
 			must(t, err)
 			defer conn.Close()
@@ -147,7 +143,7 @@ func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			srv.GracefulStop(soon(t))
+			r.server.GracefulStop(soon(t))
 		})
 	}
 }

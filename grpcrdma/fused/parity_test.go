@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -326,15 +325,10 @@ func TestUnknownServices(t *testing.T) {
 
 // A call that waits for a server that is not there says at its deadline what was in the way.
 func TestTheDeadlineOfAWaitNamesTheCause(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	addr := l.Addr().String()
+	l, dial, _ := arms[3].open(t)
 	l.Close()
-	dial := func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", addr)
-	}
-	cc, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	cc, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	defer cc.Close()
 	ch, err := NewChannel(dial, Config{})
@@ -465,7 +459,8 @@ func TestStatsEventsComeInGRPCsOrder(t *testing.T) {
 			for _, form := range []string{overTCP, overFused} {
 				t.Run(form, func(t *testing.T) {
 					client, server := &events{}, &events{}
-					p := program{service: &script{}, clientStats: client, serverStats: server}
+					p := program{service: &script{}, clientStats: []stats.Handler{client},
+						serverStats: []stats.Handler{server}}
 					r := p.run(t, form)
 					r.EmptyCall(soon(t), &pb.Empty{})
 					// grpc-go may have connected before

@@ -28,7 +28,7 @@ type program struct {
 	health                   *health.Server // nil: none
 	clientCreds, serverCreds credentials.TransportCredentials
 	authority                string
-	clientStats, serverStats stats.Handler
+	clientStats, serverStats []stats.Handler
 	keep                     keepalive.ServerParameters
 	ownTLS                   func(net.Listener) net.Listener
 	clientOwnTLS             func(net.Conn) net.Conn
@@ -75,15 +75,24 @@ func (r *running) cut() {
 	r.conns = nil
 }
 
-// who calls n times and counts the servers that answered.
-func (r *running) who(t *testing.T, n int, opts ...grpc.CallOption) map[string]int {
-	t.Helper()
-	seen := map[string]int{}
+// ask calls n times and counts the servers that answered, up to the first error.
+func (r *running) ask(t *testing.T, n int, opts ...grpc.CallOption) (seen map[string]int, err error) {
+	seen = map[string]int{}
 	for range n {
 		var p peer.Peer
-		empty(t, r, append(opts, grpc.Peer(&p))...)
+		if _, err := r.EmptyCall(soon(t), &pb.Empty{}, append(opts, grpc.Peer(&p))...); err != nil {
+			return seen, err
+		}
 		seen[p.Addr.String()]++
 	}
+	return seen, nil
+}
+
+// who is ask where all calls must succeed.
+func (r *running) who(t *testing.T, n int, opts ...grpc.CallOption) map[string]int {
+	t.Helper()
+	seen, err := r.ask(t, n, opts...)
+	must(t, err)
 	return seen
 }
 
@@ -131,21 +140,17 @@ func (p *program) serve(t testing.TB, form string, l net.Listener) (stop func())
 		Serve(net.Listener) error
 		Stop()
 	}
-	var handlers []stats.Handler
-	if p.serverStats != nil {
-		handlers = append(handlers, p.serverStats)
-	}
 	if p.ownTLS != nil {
 		l = p.ownTLS(l)
 	}
 	if form == overFused {
 		var err error
-		s, err = NewServer(Config{Creds: p.serverCreds, StatsHandlers: handlers,
+		s, err = NewServer(Config{Creds: p.serverCreds, StatsHandlers: p.serverStats,
 			MaxConnectionAge: p.keep.MaxConnectionAge, MaxConnectionAgeGrace: p.keep.MaxConnectionAgeGrace})
 		must(t, err)
 	} else {
 		opts := []grpc.ServerOption{grpc.Creds(p.serverCreds), grpc.KeepaliveParams(p.keep)}
-		for _, h := range handlers {
+		for _, h := range p.serverStats {
 			opts = append(opts, grpc.StatsHandler(h))
 		}
 		s = grpc.NewServer(opts...)
@@ -163,13 +168,9 @@ func (p *program) serve(t testing.TB, form string, l net.Listener) (stop func())
 // client makes the client of r; dial is given the address of a server.
 func (p *program) client(r *running, dial func(context.Context, string) (net.Conn, error)) (
 	cc grpc.ClientConnInterface, end func() error, err error) {
-	var handlers []stats.Handler
-	if p.clientStats != nil {
-		handlers = append(handlers, p.clientStats)
-	}
 	const all = "fleet:///all.test"
 	if r.form == overFused {
-		cfg := Config{Creds: p.clientCreds, Authority: p.authority, StatsHandlers: handlers, ServiceConfig: p.config,
+		cfg := Config{Creds: p.clientCreds, Authority: p.authority, StatsHandlers: p.clientStats, ServiceConfig: p.config,
 			Resolvers: []resolver.Builder{r.find}}
 		if p.servers > 0 {
 			ch, err := NewClient(all, dial, cfg)
@@ -185,7 +186,7 @@ func (p *program) client(r *running, dial func(context.Context, string) (net.Con
 	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(dial),
 		grpc.WithResolvers(r.find), grpc.WithAuthority(p.authority),
 		grpc.WithDefaultServiceConfig(cmp.Or(p.config, "{}"))}
-	for _, h := range handlers {
+	for _, h := range p.clientStats {
 		opts = append(opts, grpc.WithStatsHandler(h))
 	}
 	target := all
