@@ -100,6 +100,7 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 			make([]byte, maxData-4)...)...)...)
 	}
 	say := badParts()
+	maps.Copy(say, badSinks())
 	maps.Copy(say, map[string][]byte{
 		"not this protocol":            []byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"),
 		"another version":              helloFrame(version+1, minWindow, 1),
