@@ -155,8 +155,7 @@ func (b *balanced) tell(s resolver.State) error {
 			old.bal.Close()
 		}
 		p.bal = sc.policy.Build(p, balancer.BuildOptions{DialCreds: b.cfg.Creds, Dialer: b.dial,
-			Authority:       b.cfg.Authority,
-			CustomUserAgent: b.cfg.UserAgent, Target: b.target})
+			Authority: b.cfg.Authority, CustomUserAgent: b.cfg.UserAgent, Target: b.target})
 	} else {
 		b.mu.Unlock()
 	}

@@ -185,8 +185,7 @@ func TestServiceConfigRetriesCalls(t *testing.T) {
 				var finished atomic.Int32
 				var header, trailer metadata.MD
 				got, err := f.UnaryCall(soon(t), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("kept")}},
-					grpc.Header(&header), grpc.Trailer(&trailer),
-					grpc.OnFinish(func(error) { finished.Add(1) }))
+					grpc.Header(&header), grpc.Trailer(&trailer), grpc.OnFinish(func(error) { finished.Add(1) }))
 				if status.Code(err) != c.want || err == nil && string(got.Payload.Body) != "kept" || svc.tries.Load() != c.tries {
 					t.Errorf("unary: %v, %v behind %d tries, want %v behind %d", got, err, svc.tries.Load(), c.want, c.tries)
 				}

@@ -20,11 +20,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// authorizer answers nobody whose certificate it does not see, and says whom it saw.
-type authorizer struct {
-	pb.UnimplementedTestServiceServer
-}
-
 func whoCalls(ctx context.Context) (string, error) {
 	p, _ := peer.FromContext(ctx)
 	info, ok := p.AuthInfo.(credentials.TLSInfo)
@@ -35,28 +30,20 @@ func whoCalls(ctx context.Context) (string, error) {
 		len(info.State.VerifiedChains), info.SecurityLevel), nil
 }
 
-func (authorizer) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+// authorizer answers nobody whose certificate it does not see, and says whom it saw.
+var authorizer = &script{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	who, err := whoCalls(ctx)
 	return &pb.SimpleResponse{Username: who}, err
-}
-
-func (authorizer) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCallRequest,
-	pb.StreamingOutputCallResponse]) error {
-	for {
-		if _, err := s.Recv(); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		who, err := whoCalls(s.Context())
-		if err != nil {
-			return err
-		}
-		if err := s.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: []byte(who)}}); err != nil {
-			return err
-		}
+}, stream: func(s duplex) error {
+	if _, err := s.Recv(); err != nil {
+		return err
 	}
-}
+	who, err := whoCalls(s.Context())
+	if err != nil {
+		return err
+	}
+	return s.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: []byte(who)}})
+}}
 
 const whoIs = "server.test by 1 chains at PrivacyAndIntegrity"
 
@@ -92,10 +79,10 @@ func TestClientCertificatesReachHandlers(t *testing.T) {
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
 		ClientCAs: pool}
 	client := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: rpctest.ServerName}
-	p := program{service: authorizer{}, serverCreds: credentials.NewTLS(server), clientCreds: credentials.NewTLS(client)}
+	p := program{service: authorizer, serverCreds: credentials.NewTLS(server), clientCreds: credentials.NewTLS(client)}
 	sideBySide(t, p, sameIdentity)
 	t.Run("connections that bring their TLS", func(t *testing.T) {
-		p := program{service: authorizer{},
+		p := program{service: authorizer,
 			ownTLS:       func(l net.Listener) net.Listener { return tls.NewListener(l, server) },
 			clientOwnTLS: func(c net.Conn) net.Conn { return tls.Client(c, client) }}
 		sameIdentity(t, p.run(t, overFused))

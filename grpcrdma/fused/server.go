@@ -90,15 +90,17 @@ func (s *Server) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return all
 }
 
+var noService service // has no methods
+
 func (s *Server) find(method string) (sv *service, name string) {
 	full := strings.TrimPrefix(method, "/")
 	i := strings.LastIndexByte(full, '/')
-	if i < 0 {
-		return nil, full
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.services[full[:i]], full[i+1:]
+	if sv = s.services[full[:max(i, 0)]]; sv == nil {
+		sv = &noService
+	}
+	return sv, full[i+1:]
 }
 
 // Serve accepts connections from l, which it closes, until Stop or GracefulStop (nil), or until Accept fails.

@@ -199,9 +199,7 @@ func (ss *serverSession) begin(f *frame) error {
 	}
 	ss.calls[f.stream] = call
 	call.sv, call.name = ss.srv.find(o.method)
-	if call.sv != nil {
-		call.pace = call.sv.paces[call.name]
-	}
+	call.pace = call.sv.paces[call.name]
 	switch {
 	case call.pace == nil:
 	case f.has(fEnd):

@@ -65,11 +65,10 @@ func (c *serverStream) run() {
 func (c *serverStream) observe(begun time.Time) {
 	obs := c.ss.srv.obs
 	obs.tell(c.ctx, &stats.InHeader{Compression: c.open.compressor, Header: c.open.md, FullMethod: c.open.method,
-		WireLength: c.wire,
-		RemoteAddr: c.ss.conn.RemoteAddr(), LocalAddr: c.ss.conn.LocalAddr()})
+		WireLength: c.wire, RemoteAddr: c.ss.conn.RemoteAddr(), LocalAddr: c.ss.conn.LocalAddr()})
 	b := &stats.Begin{BeginTime: begun}
-	if c.sv != nil && c.sv.streams[c.name] != nil {
-		b.IsClientStream, b.IsServerStream = c.sv.streams[c.name].ClientStreams, c.sv.streams[c.name].ServerStreams
+	if d := c.sv.streams[c.name]; d != nil {
+		b.IsClientStream, b.IsServerStream = d.ClientStreams, d.ServerStreams
 	}
 	obs.tell(c.ctx, b)
 }
@@ -92,11 +91,11 @@ func (c *serverStream) setUp() (err error) {
 // call runs the handler. reply is the response of a unary one.
 func (c *serverStream) call() (reply any, err error) {
 	cfg, sv, name := &c.ss.srv.cfg, c.sv, c.name
-	if cfg.UnknownService != nil && (sv == nil || sv.unary[name] == nil && sv.streams[name] == nil) {
+	if cfg.UnknownService != nil && sv.unary[name] == nil && sv.streams[name] == nil {
 		info := &grpc.StreamServerInfo{FullMethod: c.open.method, IsClientStream: true, IsServerStream: true}
 		return nil, chainStreamServer(cfg.StreamServer, info, cfg.UnknownService)(nil, c)
 	}
-	if sv == nil {
+	if sv == &noService {
 		return nil, status.Errorf(codes.Unimplemented, "fused: unknown service of method %s", c.open.method)
 	}
 	if m := sv.unary[name]; m != nil {

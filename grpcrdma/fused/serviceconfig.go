@@ -135,8 +135,7 @@ func parseServiceConfig(text string) (*serviceConfig, error) {
 					"multiplier, and codes", i, *r)
 			}
 			mc.retry = &retryPolicy{attempts: min(r.MaxAttempts, mostAttempts), first: time.Duration(r.InitialBackoff),
-				longest: time.Duration(r.MaxBackoff),
-				factor:  r.BackoffMultiplier, codes: map[codes.Code]bool{}}
+				longest: time.Duration(r.MaxBackoff), factor: r.BackoffMultiplier, codes: map[codes.Code]bool{}}
 			for _, c := range r.RetryableStatusCodes {
 				mc.retry.codes[c] = true
 			}

@@ -184,8 +184,7 @@ func (p *program) client(r *running, dial func(context.Context, string) (net.Con
 		creds = insecure.NewCredentials()
 	}
 	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithContextDialer(dial),
-		grpc.WithResolvers(r.find), grpc.WithAuthority(p.authority),
-		grpc.WithDefaultServiceConfig(cmp.Or(p.config, "{}"))}
+		grpc.WithResolvers(r.find), grpc.WithAuthority(p.authority), grpc.WithDefaultServiceConfig(cmp.Or(p.config, "{}"))}
 	for _, h := range p.clientStats {
 		opts = append(opts, grpc.WithStatsHandler(h))
 	}

@@ -196,8 +196,7 @@ func grpcCases() []suite {
 				"of a server")),
 	}
 	for _, name := range []string{"compute_engine_creds", "service_account_creds", "jwt_token_creds",
-		"oauth2_auth_token", "per_rpc_creds",
-		"google_default_credentials", "compute_engine_channel_credentials"} {
+		"oauth2_auth_token", "per_rpc_creds", "google_default_credentials", "compute_engine_channel_credentials"} {
 		all = append(all, of(name, "Calls carry credentials of Google's cloud.", nil).lacking(always(cloud)))
 	}
 	return all

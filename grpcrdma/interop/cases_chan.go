@@ -78,8 +78,7 @@ var channelCases = []suite{
 					return call(ctx, m, req, reply, cc, o...)
 				}},
 				stream: []grpc.StreamClientInterceptor{func(ctx context.Context, d *grpc.StreamDesc,
-					cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream,
-					error) {
+					cc *grpc.ClientConn, m string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 					streams.Add(1)
 					return open(ctx, d, cc, m, o...)
 				}}})

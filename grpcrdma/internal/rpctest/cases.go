@@ -121,8 +121,7 @@ func Unary(t T, x Target, opts ...grpc.CallOption) {
 	for _, size := range []int{0, 1, 64, 4000, 40_000} {
 		var from peer.Peer
 		resp, err := x.Client.UnaryCall(x.soon(t), &pb.SimpleRequest{ResponseSize: int32(size),
-			Payload: &pb.Payload{Body: make([]byte, 2*size)}},
-			append(opts, grpc.Peer(&from))...)
+			Payload: &pb.Payload{Body: make([]byte, 2*size)}}, append(opts, grpc.Peer(&from))...)
 		Must(t, err)
 		body := resp.GetPayload().GetBody()
 		for i := range body {
