@@ -26,7 +26,6 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// ends makes both sides of one form.
 func ends(t *testing.T, cfg Config) (client, server *Carrier) {
 	t.Helper()
 	fabric := memdev.NewFabric(memdev.Config{})
@@ -54,7 +53,6 @@ var (
 	soon = rpctest.Soon
 )
 
-// serve runs a server until the test ends.
 func serve(t *testing.T, c *Carrier, register func(grpc.ServiceRegistrar)) string {
 	t.Helper()
 	srv, err := c.NewServer()
@@ -78,7 +76,6 @@ func forms() []Config {
 		{Form: DropIn}, {Form: DropIn, Options: Options{Window: 1 << 20}}, {Form: Fused}}
 }
 
-// Generated code runs unchanged on every form.
 func TestGeneratedStubs(t *testing.T) {
 	for _, cfg := range forms() {
 		t.Run(cfg.Form.String(), func(t *testing.T) {

@@ -36,8 +36,7 @@ func without(a, b []string) []string {
 	return out
 }
 
-// The programs over RDMA are those over TCP but for two lines: the import and the place where the connection comes
-// from.
+// The programs over RDMA are those over TCP but for the import and the place where the connection comes from.
 func TestDifferenceIsTwoLines(t *testing.T) {
 	for program, gone := range map[string]int{"server": 2, "client": 0} {
 		tcp, rdma := lines(t, "helloworld", program), lines(t, "helloworld", "rdma", program)
@@ -47,7 +46,6 @@ func TestDifferenceIsTwoLines(t *testing.T) {
 	}
 }
 
-// build makes server and client of an example in a directory of their own.
 func build(t *testing.T, at string) (server, client string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +56,6 @@ func build(t *testing.T, at string) (server, client string) {
 	return filepath.Join(dir, "server"), filepath.Join(dir, "client")
 }
 
-// serve starts a server and returns its address.
 func serve(t *testing.T, program string) string {
 	t.Helper()
 	cmd := exec.Command(program, "-addr", "127.0.0.1:0")

@@ -22,7 +22,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// A call of which nothing left this side goes over the next connection, as in grpc-go, without a word to who made it.
+// A call of which nothing left this side goes over the next connection, as in grpc-go.
 func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 	served := &events{}
 	sideBySide(t, program{service: &script{}, serverStats: []stats.Handler{served}}, func(t *testing.T, r *running) {
@@ -46,8 +46,7 @@ func TestCallsThatNeverLeftAreMadeAgain(t *testing.T) {
 	})
 }
 
-// A server that ends its connection in order says which call it began last: calls behind that go elsewhere, those
-// before do not, and stats handlers see both attempts.
+// A server that stops in order says which call it began last: calls after that go elsewhere, those before do not.
 func TestCallsTheServerNeverBeganAreMadeAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -104,7 +103,6 @@ func TestTransparentRetriesAreBounded(t *testing.T) {
 	}
 }
 
-// 500 clients that come at once are all served, though the server takes one connection after the other.
 func TestABurstOfClientsIsServed(t *testing.T) {
 	const clients = 500
 	for _, form := range []string{overTCP, overDropIn, overFused} {

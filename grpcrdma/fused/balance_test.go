@@ -74,7 +74,6 @@ func TestPickFirstTakesTheFirstThatAnswers(t *testing.T) {
 	})
 }
 
-// A policy follows the service config that the resolver brings.
 func TestTheResolversServiceConfigChoosesThePolicy(t *testing.T) {
 	sideBySide(t, program{service: &script{}, servers: 2, config: `{}`}, func(t *testing.T, f *running) {
 		if seen := f.who(t, 6); len(seen) != 1 {

@@ -12,8 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 )
 
-// What thousands of bent sessions leave behind is nothing: the goroutines of before, and a heap that the collector
-// brings back, however they bend and end.
 func TestBentSessionsLeaveNothing(t *testing.T) {
 	const sessions = 1500
 	l, dial, kill := overIWARP(t, grpcrdma.Config{Ring: 4 << 10})
@@ -56,8 +54,7 @@ func TestBentSessionsLeaveNothing(t *testing.T) {
 	if now > bytesBefore+4<<20 {
 		t.Errorf("heap of %d KiB, %d before (seed %d)", now>>10, bytesBefore>>10, seed)
 	}
-	// Who stops in the middle of a greeting and stays costs a goroutine until the connection timeout, by default 10 s:
-	// that is what is left seconds after an attack.
+	// Who stops in the middle of a greeting costs a goroutine until the connection timeout.
 	const stuckPeers = 15
 	for range stuckPeers {
 		c, err := dial(ctx)

@@ -125,7 +125,6 @@ func TestChannelReconnects(t *testing.T) {
 	}
 }
 
-// The loss of an idle connection costs no call, where the connection can tell.
 func TestIdleLossIsDetectedBeforeTheCall(t *testing.T) {
 	each(t, arms[:3], func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{}, Config{})

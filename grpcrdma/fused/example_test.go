@@ -18,8 +18,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 )
 
-// The fused form: generated stubs and services unchanged, and a unary call is one write in each direction. Both sides
-// must be fused.
+// The fused form: generated stubs and services unchanged. Both sides must be fused.
 func Example() {
 	dev, err := iwarp.Open(iwarp.Config{})
 	if err != nil {

@@ -41,7 +41,6 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return own, pool
 }
 
-// arm is a way from client to server.
 type arm struct {
 	name    string
 	network string
@@ -101,7 +100,6 @@ func overRDMA(t testing.TB, a, b rdma.Device, addr string, cfg grpcrdma.Config) 
 		b.(interface{ Kill() }).Kill
 }
 
-// rpc is a server and a client over an arm.
 type rpc struct {
 	rpctest.Target
 	svc    *rpctest.Service
@@ -141,14 +139,12 @@ func serve(t testing.TB, network string, l net.Listener, dial dialer, kill func(
 	return r
 }
 
-// empty makes a call that must succeed.
 func empty(t testing.TB, c pb.TestServiceClient, opts ...grpc.CallOption) {
 	t.Helper()
 	_, err := c.EmptyCall(soon(t), &pb.Empty{}, opts...)
 	must(t, err)
 }
 
-// opened is a new stream.
 func opened(t testing.TB, c pb.TestServiceClient, opts ...grpc.CallOption) pb.TestService_FullDuplexCallClient {
 	t.Helper()
 	s, err := c.FullDuplexCall(soon(t), opts...)
@@ -156,7 +152,6 @@ func opened(t testing.TB, c pb.TestServiceClient, opts ...grpc.CallOption) pb.Te
 	return s
 }
 
-// echo sends a message and takes its answer.
 func echo(t testing.TB, s pb.TestService_FullDuplexCallClient) {
 	t.Helper()
 	must(t, s.Send(&pb.StreamingOutputCallRequest{}))
@@ -164,7 +159,6 @@ func echo(t testing.TB, s pb.TestService_FullDuplexCallClient) {
 	must(t, err)
 }
 
-// end ends a stream in order.
 func end(t testing.TB, s pb.TestService_FullDuplexCallClient) {
 	t.Helper()
 	must(t, s.CloseSend())
@@ -173,7 +167,6 @@ func end(t testing.TB, s pb.TestService_FullDuplexCallClient) {
 	}
 }
 
-// runAll runs all shared cases on one connection.
 func runAll(t *testing.T, x rpctest.Target) {
 	for _, c := range rpctest.Cases {
 		t.Run(c.Name, func(t *testing.T) { c.Run(t, x) })

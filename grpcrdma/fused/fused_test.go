@@ -130,7 +130,6 @@ func TestCallOptionsAndLimits(t *testing.T) {
 	}
 }
 
-// token is a per-call credential.
 type token struct{ secure bool }
 
 func (k token) GetRequestMetadata(_ context.Context, uri ...string) (map[string]string, error) {
@@ -163,7 +162,6 @@ func TestOverTLS(t *testing.T) {
 	})
 }
 
-// More calls than the server takes at once wait for a place, or for their deadline.
 func TestCallsWaitForAPlace(t *testing.T) {
 	r := newRPC(t, arms[1], Config{}, Config{MaxStreams: 2})
 	ctx, cancel := context.WithCancel(soon(t))
@@ -218,7 +216,6 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// A message that cannot be sent ends the call for who waits for its answers, too.
 func TestAMessageThatIsTooLongEndsTheWait(t *testing.T) {
 	each(t, []arm{arms[1], arms[3]}, func(t *testing.T, a arm) {
 		r := newRPC(t, a, Config{MaxSendMsgSize: 1000}, Config{})

@@ -69,7 +69,6 @@ func isTimeout(err error) bool {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// badParts are faults of frames in parts, from either side.
 func badParts() map[string][]byte {
 	part := raw(kindMore, 0, 1, 1, 2, 3)
 	return map[string][]byte{
@@ -138,8 +137,7 @@ func TestHostileClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// A peer that announces large messages on every stream it may open, and sends next to nothing of them, gets next to no
-// memory.
+// A peer that announces large messages on all its streams, and sends next to nothing of them, gets next to no memory.
 func TestPromisesTakeNoMemory(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	out := goodHello
@@ -237,7 +235,6 @@ func TestBlocksRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzFrames feeds a session's reader arbitrary bytes.
 func FuzzFrames(f *testing.F) {
 	f.Add(goodHello)
 	f.Add(raw(kindStream, fOpen|fData|fFirst|fEnd, 1, opening(stuck, 5, []byte("hello"))...))
@@ -281,7 +278,6 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// A connection whose frame makes the server's reader panic ends alone: another one is served behind it.
 func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	r := newRPC(t, arms[0], Config{}, Config{})
 	empty(t, r.Client)

@@ -47,8 +47,7 @@ var authorizer = &script{unary: func(ctx context.Context, _ *pb.SimpleRequest) (
 
 const whoIs = "server.test by 1 chains at PrivacyAndIntegrity"
 
-// sameIdentity: a handler sees the client's certificate in every kind of call, and still does when the connection is
-// another one.
+// sameIdentity: a handler sees the client's certificate in every kind of call, also over the next connection.
 func sameIdentity(t *testing.T, r *running) {
 	for _, when := range []string{"first connection", "after a reconnect"} {
 		var from peer.Peer
@@ -98,8 +97,7 @@ func TestClientCertificatesReachHandlers(t *testing.T) {
 	})
 }
 
-// A peer that connects and says nothing is gone with the connection timeout, whether credentials or hellos are what it
-// has still to send, and GracefulStop does not wait for it.
+// A silent peer is gone with the connection timeout, in handshake and hellos, and GracefulStop does not wait for it.
 func TestSilentPeersAreGoneWithTheTimeout(t *testing.T) {
 	cert, _ := certificate(t)
 	for _, c := range []struct {

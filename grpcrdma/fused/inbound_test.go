@@ -32,8 +32,7 @@ func arriving(t *testing.T, window int) (s *session, st *stream, near, far net.C
 	return s, st, near, far
 }
 
-// A message arrives whole however its frames are cut, also when reads time out in the middle of data that is read into
-// its place.
+// A message arrives whole however its frames are cut, also when reads time out in the middle of bulk data.
 func TestBulkDataArrivesInItsPlace(t *testing.T) {
 	s, st, near, far := arriving(t, defaultWindow)
 	want := make([]byte, 3*bulkMin+77)
@@ -75,7 +74,6 @@ func TestBulkDataArrivesInItsPlace(t *testing.T) {
 	}
 }
 
-// find is the whole message, nil before it is.
 func (st *stream) find() *message {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -116,7 +114,6 @@ func TestBulkDataKeepsTheRules(t *testing.T) {
 	}
 }
 
-// A message of any length gets memory of that length, and the memory comes back to where it can serve again.
 func TestPoolOfLongMessages(t *testing.T) {
 	for _, n := range []int{0, 1, 64, poolStep, poolStep + 1, 2 * poolStep, 1 << 20, 1<<20 + 13, defaultMaxRecv,
 		defaultMaxRecv + 1, 9 << 20} {

@@ -20,12 +20,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 )
 
-// counting is a dialler that counts.
 func counting(dial dialer, n *atomic.Int32) dialer {
 	return func(ctx context.Context) (net.Conn, error) { n.Add(1); return dial(ctx) }
 }
 
-// sessions are the server's connections.
 func (r *rpc) sessions() map[*serverSession]struct{} {
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()
@@ -120,8 +118,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	}
 }
 
-// Connections that are old give way to new ones under a client that notices nothing; a call that outlives the grace,
-// too, ends.
+// A client does not notice that its old connections are replaced. A call that outlives the grace ends.
 func TestOldConnectionsGiveWay(t *testing.T) {
 	const age, grace = 50 * time.Millisecond, 200 * time.Millisecond
 	p := program{service: &rpctest.Service{},
@@ -156,7 +153,6 @@ func TestCallsOfUnknownServicesHaveAHandler(t *testing.T) {
 	rpctest.Unary(t, r.Target)
 }
 
-// A peer that takes nothing is given up with the stall limit.
 func TestTheStallLimitIsWhatItSays(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	ch, err := NewChannel(greeting(t, func(net.Conn) {}), Config{StallLimit: limit})

@@ -47,7 +47,6 @@ func (s *script) FullDuplexCall(d duplex) error {
 	return s.stream(d)
 }
 
-// incoming is a service that answers with what it found in its metadata.
 func incoming(keys ...string) *script {
 	return &script{unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -252,7 +251,6 @@ func TestHeadersAndTrailersOfHandlers(t *testing.T) {
 	}
 }
 
-// failing are credentials that cannot be had.
 type failing struct{ err error }
 
 func (f failing) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -401,7 +399,6 @@ func (e *events) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	e.add(&e.rpc, strings.TrimPrefix(fmt.Sprintf("%T", s), "*stats."))
 }
 
-// transparent tells of each attempt that began whether it was a transparent retry.
 func (e *events) transparent() []bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,8 +21,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// program is servers and their client as an application writes them, for grpc-go over TCP and over RDMA and for this
-// package alike.
+// program is servers and their client as an application writes them, for every form.
 type program struct {
 	service                  pb.TestServiceServer
 	health                   *health.Server // nil: none
@@ -36,7 +35,6 @@ type program struct {
 	config                   string // service config of those
 }
 
-// running is a program at work.
 type running struct {
 	form string
 	cc   grpc.ClientConnInterface
@@ -50,7 +48,6 @@ type running struct {
 	conns []net.Conn
 }
 
-// The forms of gRPC.
 const (
 	overTCP    = "grpc(tcp)"
 	overDropIn = "grpc(dropin)+iwarp"
@@ -65,7 +62,6 @@ func sideBySide(t *testing.T, p program, body func(t *testing.T, r *running)) {
 	}
 }
 
-// cut loses the connections of the client.
 func (r *running) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,6 @@ func exchange(t *testing.T, r *rpc, n int) {
 	}
 }
 
-// grants are what the client may use and what it granted.
 func (r *rpc) grants() (peers []grant, own int, bytes int) {
 	r.ch.mu.Lock()
 	defer r.ch.mu.Unlock()
@@ -82,8 +81,7 @@ func TestSinksAreBounded(t *testing.T) {
 	}
 }
 
-// Of messages of which two exceed Config.Sinks, one after the other, every one lands in the memory of the first: what
-// is granted is what was freed.
+// Of messages of which two exceed Config.Sinks, every one lands in the memory of the first.
 func TestLongestMessagesShareASink(t *testing.T) {
 	at := func(r *rpc) (peer, own grant) {
 		peers, _, _ := r.grants()
@@ -115,7 +113,6 @@ func TestLongestMessagesShareASink(t *testing.T) {
 	})
 }
 
-// Behind the end of a connection, memory that is freed is offered to nobody.
 func TestFreedBehindTheEndIsNotOffered(t *testing.T) {
 	s, begun, gate := slowSinks(t, 1)
 	close(gate)
@@ -145,8 +142,7 @@ func TestTheDeviceDecidesFromWhereSinksPay(t *testing.T) {
 	}
 }
 
-// A grant that a call did not use up to its end goes back. A message that lands when its call has ended is dropped, and
-// its memory with it.
+// A grant that a call did not use up goes back. A message for an ended call is dropped, and its memory with it.
 func TestGrantsWithoutACallAreFreed(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -212,7 +208,6 @@ func (l *slowSinkConn) SinkFrom() int                             { return 0 }
 func (l *slowSinkConn) Take(uint32) ([]byte, func(), error)       { return nil, nil, errFrame }
 func (l *slowSinkConn) Place(uint32, uint64, []byte) (int, error) { return 0, errFrame }
 
-// However many calls offer memory at once, the peer gets no more grants than it takes.
 func TestOffersAtOnceAreBounded(t *testing.T) {
 	const calls = 3 * maxGrants
 	s, begun, gate := slowSinks(t, 2*calls)

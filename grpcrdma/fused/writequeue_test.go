@@ -37,7 +37,6 @@ func gated(t *testing.T) (*session, *gate) {
 	return s, g
 }
 
-// bytesOf are data frames as send writes them.
 func bytesOf(frames ...string) (b []byte) {
 	for _, f := range frames {
 		b = append(b, frameOf(fData, 0, []byte(f))...)
@@ -49,7 +48,6 @@ func sendText(s *session, text string) error {
 	return s.send(kindStream, fData, 1, nil, 0, []byte(text))
 }
 
-// sending is sendText in a goroutine of its own.
 func sending(s *session, text string) <-chan error {
 	sent := make(chan error)
 	go func() { sent <- sendText(s, text) }()
@@ -173,7 +171,6 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 	}
 }
 
-// What was sent is written before a drained connection closes.
 func TestDrainingWritesEverything(t *testing.T) {
 	s, g := gated(t)
 	sent, drained := sending(s, "a"), make(chan struct{})

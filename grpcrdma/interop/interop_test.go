@@ -78,7 +78,6 @@ func childrenThat(how string) Children {
 	}
 }
 
-// However the process of a case ends, the verdict says so.
 func TestVerdictsOfProcesses(t *testing.T) {
 	for how, want := range map[string]struct {
 		verdict       conform.Verdict

@@ -18,7 +18,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// asService makes this test's program a service process.
 const asService = "RDMAPERF_TEST_SERVICE"
 
 func TestMain(m *testing.M) {
@@ -65,7 +64,6 @@ func start(t *testing.T, how string) (*Client, error) {
 	return c, err
 }
 
-// running is a client and a server, each with a service, and a connection between them.
 func running(t *testing.T) (a, b *Client, near, far net.Conn) {
 	t.Helper()
 	a, err := start(t, "run")
@@ -82,8 +80,7 @@ func running(t *testing.T) (a, b *Client, near, far net.Conn) {
 	return a, b, near, far
 }
 
-// Bytes go through four processes' worth of copies and arrive whole, both ways at once, and the end arrives behind
-// them; then nothing of the processes is left.
+// Bytes arrive whole, both ways at once, and the end behind them; then nothing of the processes is left.
 func TestBytesGoThroughTheServices(t *testing.T) {
 	a, b, near, far := running(t)
 	if got := a.About(); got.MaxConns != 7 || got.Device == "" {

@@ -127,7 +127,6 @@ func TestLeasesEndWithWhatTheyCarry(t *testing.T) {
 	})
 }
 
-// Errors keep their identity.
 func TestErrorsAreEtcds(t *testing.T) {
 	over(t, func(t *testing.T, c api) {
 		ctx := soon(t)
@@ -158,7 +157,6 @@ func TestErrorsAreEtcds(t *testing.T) {
 	})
 }
 
-// A watch without events costs nothing and ends with its context.
 func TestWatchesEnd(t *testing.T) {
 	over(t, func(t *testing.T, c api) {
 		ctx, cancel := context.WithCancel(soon(t))

@@ -28,7 +28,6 @@ var (
 	soon = rpctest.Soon
 )
 
-// network is RDMA over user-space iWARP.
 func network(t *testing.T) *grpcrdma.Net {
 	t.Helper()
 	dev, err := iwarp.Open(iwarp.Config{})
@@ -71,7 +70,6 @@ type api struct {
 	clientv3.Lease
 }
 
-// forms are the ways by which a test reaches etcd.
 var forms = []struct {
 	name    string
 	connect func(t *testing.T, e *embed.Etcd, tcp *clientv3.Client) api

@@ -23,7 +23,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
 )
 
-// named is a service whose servers answer with their names.
 type named struct {
 	hello.UnimplementedGreeterServer
 	name string
@@ -33,7 +32,6 @@ func (n named) Greet(context.Context, *hello.GreetRequest) (*hello.GreetReply, e
 	return &hello.GreetReply{Text: n.name}, nil
 }
 
-// carrier is a form of gRPC, as this test needs it.
 type carrier struct {
 	name   string
 	prefix string // of its addresses in etcd
@@ -107,8 +105,7 @@ func answers(t *testing.T, c hello.GreeterClient, n int) (names []string, err er
 	return names, err
 }
 
-// Servers in etcd are called in turns; one that goes, by name or by its lease, is called no more, and one that comes
-// is. No call fails over it, but those of a server that dies.
+// Servers in etcd are called in turns, and only while they are there. Calls of a server that dies alone may fail.
 func TestServersComeAndGoInEtcd(t *testing.T) {
 	_, etcd := member(t)
 	builder, err := etcdresolver.NewBuilder(etcd)
@@ -160,8 +157,7 @@ func TestServersComeAndGoInEtcd(t *testing.T) {
 			stops["b"]()
 			enter("d")
 			expect("c", "d")
-			// One that dies is called no more although etcd still has it. The call that it had may fail: nobody knows whether it
-			// ran.
+			// One that dies is called no more although etcd still has it. Its call may fail: nobody knows whether it ran.
 			stops["c"]()
 			until(codes.Unavailable, "d")
 			expect("d")
