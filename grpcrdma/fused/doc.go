@@ -12,8 +12,7 @@
 // waited for.
 package fused
 
-// Unsupported is what of gRPC's a fused channel or server does not have, and why: what grpc-go's exported API keeps
-// others from. This is the only list; package documentation and `rdmaperf conform` point here.
+// Unsupported is what of gRPC's API is missing here, and why. `rdmaperf conform` has its reasons from this list.
 var Unsupported = map[string]string{
 	"grpc.SetSendCompressor, grpc.ClientSupportedCompressors": "grpc-go asks the context for a stream of its " +
 		"internal transport package, which nobody else can make; fused answers are compressed as their requests are",
