@@ -16,17 +16,24 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma"
 	"github.com/rdmaperf/rdmaperf/grpcrdma/fused"
-	"github.com/rdmaperf/rdmaperf/grpcrdma/internal/rpctest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 )
 
 // long is longer than anything here takes; a test that waits so long has failed.
 const long = 30 * time.Second
 
-var (
-	must = rpctest.Must
-	soon = rpctest.Soon
-)
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 func network(t *testing.T) *grpcrdma.Net {
 	t.Helper()
