@@ -42,8 +42,7 @@ type Comparison struct {
 	Undecided []string `json:"undecided,omitempty"`
 }
 
-// ComparedRun names a run. Version and compiler may differ: that is what runs
-// are compared for.
+// ComparedRun names a run. Version and compiler may differ: that is what runs are compared for.
 type ComparedRun struct {
 	Started  time.Time `json:"started"`
 	Version  string    `json:"version"`
@@ -55,8 +54,7 @@ type ComparedRun struct {
 	Disturbed []string `json:"disturbed,omitempty"`
 }
 
-// Difference is one condition that is not the same in both runs. Point is empty
-// for what concerns the whole run.
+// Difference is one condition that is not the same in both runs. Point is empty for what concerns the whole run.
 type Difference struct {
 	Point string `json:"point,omitempty"`
 	What  string `json:"what"`
@@ -116,12 +114,10 @@ var compared = [2][]string{{"p50", "p99", "mean"}, {"rate", "bw"}}
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")
 
-// Compare puts two runs side by side, point by point. Several results for
-// the same point are repeats. Absolute thresholds judge the medians of the new run.
-// Relative ones judge the change: they are missed where it is beyond the limit and
-// significant, and undecided where it is beyond and not significant, unless
-// [Threshold.ByMedians] asks for medians alone. A threshold that no point of both
-// runs has a figure for is missed. The documents are only read.
+// Compare puts two runs side by side, point by point. Several results for the same point are repeats. Absolute
+// thresholds judge the medians of the new run. Relative ones judge the change: they are missed where it is beyond the
+// limit and significant, and undecided where it is beyond and not significant, unless [Threshold.ByMedians] asks for
+// medians alone. A threshold that no point of both runs has a figure for is missed. The documents are only read.
 func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	c := &Comparison{Schema: CompareSchemaID, Old: comparedRun(old), New: comparedRun(new), Unlike: []Difference{},
 		Points: []ComparedPoint{}}

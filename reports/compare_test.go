@@ -44,8 +44,7 @@ func repeated(p50s ...float64) *reports.Document {
 	return of(d)
 }
 
-// A comparison fits a terminal of 80 columns, and what its test cannot tell stands once
-// below it and not in every row.
+// A comparison fits a terminal of 80 columns, and what its test cannot tell stands once below it and not in every row.
 func TestComparisonFitsATerminal(t *testing.T) {
 	old, new := repeated(90, 95, 125), repeated(110, 125, 126)
 	c := compare(t, old, new)
@@ -74,8 +73,7 @@ func findChange(t *testing.T, c *reports.Comparison, figure string) reports.Chan
 	return reports.Change{}
 }
 
-// Six against six with no overlap: of the 924 ways to deal twelve values, two are
-// as extreme, so p is 2/924.
+// Six against six with no overlap: of the 924 ways to deal twelve values, two are as extreme, so p is 2/924.
 func TestCompareTestsRepeats(t *testing.T) {
 	c := compare(t, repeated(100, 101, 102, 103, 104, 105), repeated(110, 111, 112, 113, 114, 115))
 	ch := findChange(t, c, "p50")

@@ -14,19 +14,16 @@ type Counters struct {
 	Server []DeviceCounters `json:"server,omitempty"`
 }
 
-// DeviceCounters are the counters of one port of a device, or with port 0 of the
-// device as a whole, under the names that the system has for them: readings, or in
-// a result the change. A negative change says that a counter was reset.
+// DeviceCounters are the counters of one port of a device, or with port 0 of the device as a whole, under the names
+// that the system has for them: readings, or in a result the change. A negative change says that a counter was reset.
 type DeviceCounters struct {
 	Device   string           `json:"device"`
 	Port     int              `json:"port,omitempty"`
 	Counters map[string]int64 `json:"counters"`
 
-	// Detail: they say how the work was done, not that something was wrong. The text
-	// has them on request.
+	// Detail: they say how the work was done, not that something was wrong. The text has them on request.
 	Detail bool `json:"detail,omitempty"`
-	// Process: each process counts for itself, so that the same name at both sides is
-	// not the same device.
+	// Process: each process counts for itself, so that the same name at both sides is not the same device.
 	Process bool `json:"process,omitempty"`
 }
 

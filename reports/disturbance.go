@@ -33,9 +33,8 @@ type Disturbance struct {
 	closedWindows bool
 }
 
-// ClosedWindows has Judge look at the time for which a receive window blocked sending. It is
-// for points whose messages fit any window and go one at a time: a stream that its receiver
-// holds back is what is measured.
+// ClosedWindows has Judge look at the time for which a receive window blocked sending. It is for points whose messages
+// fit any window and go one at a time: a stream that its receiver holds back is what is measured.
 func (d *Disturbance) ClosedWindows() { d.closedWindows = true }
 
 // Quiet tells that nothing speaks against the figures.
@@ -117,12 +116,11 @@ func (d *Disturbance) Sides() []NoiseOf {
 		func(n NoiseOf) bool { return n.Noise == nil })
 }
 
-// Limits above which a window counts as disturbed, between what was measured on a virtual
-// machine of two CPUs with both ends polling. With nothing else at work, the threads of the
-// kernel, the Go runtime and the control channel took 0.7 to 5.0 % of 54 windows of 0.5 s
-// (median 2.2), and TCP sent up to 0.09 % of the segments again. Beside one program that wanted
-// a tenth of a CPU it was 7 to 12 %, beside one that wanted all of one 28 to 82 %, and 0.5 %
-// of the segments. Below the limit a lead has to be larger than what was taken, see Taken.
+// Limits above which a window counts as disturbed, between what was measured on a virtual machine of two CPUs with both
+// ends polling. With nothing else at work, the threads of the kernel, the Go runtime and the control channel took 0.7
+// to 5.0 % of 54 windows of 0.5 s (median 2.2), and TCP sent up to 0.09 % of the segments again. Beside one program
+// that wanted a tenth of a CPU it was 7 to 12 %, beside one that wanted all of one 28 to 82 %, and 0.5 % of the
+// segments. Below the limit a lead has to be larger than what was taken, see Taken.
 const (
 	mostWait   = 0.05 // of the window, for a thread
 	mostSteal  = 0.05 // of the window, for one CPU
@@ -137,8 +135,7 @@ const (
 	mostRetransmits = 0.001 // of the segments
 )
 
-// Judge fills in the verdict and its reasons by what was counted. An impossible point
-// stays one.
+// Judge fills in the verdict and its reasons by what was counted. An impossible point stays one.
 func (d *Disturbance) Judge(window time.Duration) {
 	for _, side := range d.Sides() {
 		if window <= 0 {
@@ -180,8 +177,7 @@ func (d *Disturbance) Judge(window time.Duration) {
 // sentAgain tells the reason of segments that were sent again from others.
 const sentAgain = "TCP sent"
 
-// LossMeant strikes that segments were sent again: over a path that loses packets on purpose,
-// that is what is measured.
+// LossMeant strikes that segments were sent again: over a path that loses packets on purpose, that is what is measured.
 func (d *Disturbance) LossMeant() {
 	if d == nil {
 		return

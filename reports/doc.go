@@ -1,12 +1,9 @@
-// Package reports turns measured nanoseconds into figures a reader can trust:
-// a latency recorder for the hot loop, the result document, statistics over
-// repeats, thresholds and comparison.
+// Package reports turns measured nanoseconds into figures a reader can trust: a latency recorder for the hot loop, the
+// result document, statistics over repeats, thresholds and comparison.
 //
-// Data flow: one Recorder per worker, merged after the loop, gives a Latency;
-// a Result carries it with everything that must be given with a figure; a
-// Document carries the results with the command and the environment. A document
-// is the only thing that is rendered, so a run can be printed again later from
-// its JSON file alone.
+// Data flow: one Recorder per worker, merged after the loop, gives a Latency; a Result carries it with everything that
+// must be given with a figure; a Document carries the results with the command and the environment. A document is the
+// only thing that is rendered, so a run can be printed again later from its JSON file alone.
 //
 // A Result has dimensions and figures, by names that docs/reference/results.md lists. A workload fills
 // them in from its detail ([Workload]); this package and everything that draws know no workload.
@@ -17,9 +14,8 @@
 //	reports/page      what a page says: verdict, sections, tables, conformance
 //	reports/render/*  one format each
 //
-// Ownership: a Recorder belongs to the goroutine that records into it. Every
-// other value is plain data, owned by whoever holds it; renderers and writers only
-// read it.
+// Ownership: a Recorder belongs to the goroutine that records into it. Every other value is plain data, owned by
+// whoever holds it; renderers and writers only read it.
 //
 // Limitations:
 //   - Percentiles come from an HDR histogram with three significant digits:

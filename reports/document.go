@@ -72,8 +72,7 @@ type RunError struct {
 	ExitCode  int    `json:"exit_code"`
 }
 
-// NewRunError describes err, with operation and hint when it is an ExitError.
-// It returns nil for a nil error.
+// NewRunError describes err, with operation and hint when it is an ExitError. It returns nil for a nil error.
 func NewRunError(err error) *RunError {
 	if err == nil {
 		return nil
@@ -107,10 +106,9 @@ type Result struct {
 	Polling   string `json:"polling,omitempty"`
 	RoundTrip string `json:"round_trip,omitempty"`
 
-	// Rate is the offered load of an open loop in operations a second, and Arrivals
-	// how they are spread: constant or poisson. Latency counts from the intended
-	// starts then. A closed loop has neither.
-	// Impairment is what a path between the ends did to packets, such as loss=1%.
+	// Rate is the offered load of an open loop in operations a second, and Arrivals how they are spread: constant or
+	// poisson. Latency counts from the intended starts then. A closed loop has neither. Impairment is what a path
+	// between the ends did to packets, such as loss=1%.
 	Impairment string `json:"impairment,omitempty"`
 	// Neighbours are threads of other processes that spun beside the point, at the same priority.
 	Neighbours int `json:"neighbours,omitempty"`
@@ -189,10 +187,9 @@ type Throughput struct {
 	BytesPerSecond      float64 `json:"bytes_per_second"`
 	OperationsPerSecond float64 `json:"operations_per_second"`
 
-	// PeakBytesPerSecond is the highest rate of any span of the window, of PeakOverNs,
-	// from a post to a completion; of more than 20,000 messages and of a duration over
-	// the parts of PeakOverNs into which the window was divided, at most an eighth too
-	// high. Both are zero when such a window was too short for two parts.
+	// PeakBytesPerSecond is the highest rate of any span of the window, of PeakOverNs, from a post to a completion; of
+	// more than 20,000 messages and of a duration over the parts of PeakOverNs into which the window was divided, at
+	// most an eighth too high. Both are zero when such a window was too short for two parts.
 	PeakBytesPerSecond float64 `json:"peak_bytes_per_second,omitempty"`
 	PeakOverNs         int64   `json:"peak_over_ns,omitempty"`
 }
@@ -221,8 +218,7 @@ type CPU struct {
 	ServerSwitches int64 `json:"server_switches,omitempty"`
 }
 
-// BothCPU is the processor time of both sides in seconds. In one process each side
-// names that of the process.
+// BothCPU is the processor time of both sides in seconds. In one process each side names that of the process.
 func (r *Result) BothCPU() float64 {
 	if r.Label == LabelMem {
 		return r.CPU.ClientSeconds

@@ -27,8 +27,7 @@ func (d Document) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// MarshalJSON puts the members of the detail, and those that no kind took, among
-// those of the result.
+// MarshalJSON puts the members of the detail, and those that no kind took, among those of the result.
 func (r Result) MarshalJSON() ([]byte, error) {
 	type plain Result
 	m, err := membersOf(r.Detail, r.Workload)
@@ -135,8 +134,7 @@ func WriteFileAtomic(path string, b []byte) (err error) {
 	return err
 }
 
-// PlainJSON says of an error of encoding/json what a reader of the file should know, without
-// the words of the parser.
+// PlainJSON says of an error of encoding/json what a reader of the file should know, without the words of the parser.
 func PlainJSON(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -156,9 +154,8 @@ func PlainJSON(err error) error {
 	return err
 }
 
-// ReadDocument reads one document and nothing after it. It is strict about the
-// schema's name, since another version may mean other things by the same words,
-// and lenient about fields it does not know, since fields may be added. Results
+// ReadDocument reads one document and nothing after it. It is strict about the schema's name, since another version may
+// mean other things by the same words, and lenient about fields it does not know, since fields may be added. Results
 // are of the given workloads; of others they keep what all results have.
 func ReadDocument(r io.Reader, known Workloads) (*Document, error) {
 	b, err := io.ReadAll(r)

@@ -21,9 +21,8 @@ var Version string
 // Next is the release that this source will be part of.
 const Next = "0.1.0"
 
-// Environment is what has to be the same for two figures to be comparable. A
-// field that could not be found out is empty and absent from the document,
-// except for those the schema requires.
+// Environment is what has to be the same for two figures to be comparable. A field that could not be found out is empty
+// and absent from the document, except for those the schema requires.
 type Environment struct {
 	Version    string   `json:"version"`          // of rdmaperf
 	Commit     string   `json:"commit,omitempty"` // of the source, "+dirty" behind it where it had changes

@@ -101,8 +101,7 @@ func TestGOGCIsTheOneInForce(t *testing.T) {
 	}
 }
 
-// Without the linker's word, a module's version is better than the commit, and a build of
-// neither says so.
+// Without the linker's word, a module's version is better than the commit, and a build of neither says so.
 func TestVersionOfABuild(t *testing.T) {
 	setting := func(pairs ...string) (all []debug.BuildSetting) {
 		for i := 0; i < len(pairs); i += 2 {

@@ -69,8 +69,7 @@ func point(stack, workload, op string, size int64) reports.Result {
 		QPs: 1, Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 1e9, Verified: true}
 }
 
-// goldenDocument is a fixed run: two transports beside each other, all sorts of
-// remarks, and an early end.
+// goldenDocument is a fixed run: two transports beside each other, all sorts of remarks, and an early end.
 func goldenDocument() *reports.Document {
 	point := func(stack, workload, op string, size int64) reports.Result {
 		r := point(stack, workload, op, size)
@@ -236,10 +235,9 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// fuzzDocuments are the results of documents, each in one of its own: a fuzzer that
-// bends a document of all of them makes a few executions a minute, as each is read,
-// written and drawn whole. Distributions are left out, as they are compressed, and
-// anything bent in them is only refused.
+// fuzzDocuments are the results of documents, each in one of its own: a fuzzer that bends a document of all of them
+// makes a few executions a minute, as each is read, written and drawn whole. Distributions are left out, as they are
+// compressed, and anything bent in them is only refused.
 func fuzzDocuments(f *testing.F, docs ...*reports.Document) (all [][]byte) {
 	f.Helper()
 	seen := map[string]bool{}

@@ -175,8 +175,7 @@ func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 	}
 }
 
-// longNames is calls and streams of stacks with many parameters, some of which differ
-// in one of them alone.
+// longNames is calls and streams of stacks with many parameters, some of which differ in one of them alone.
 func longNames() *reports.Document {
 	d := emptyRun()
 	for i, stack := range []string{"grpc(tcp,best,read=1M,write=1M,window=64M,workers=2)",
@@ -198,9 +197,8 @@ func longNames() *reports.Document {
 	return of(d)
 }
 
-// probeTexts reports the texts of drawings that leave their drawing or lie on another
-// text, and how many lines the headline has. Boxes of letters have air around them, of
-// which 3.5 units may overlap.
+// probeTexts reports the texts of drawings that leave their drawing or lie on another text, and how many lines the
+// headline has. Boxes of letters have air around them, of which 3.5 units may overlap.
 const probeTexts = `<script>
 addEventListener("load", function () {
   var report = {};

@@ -228,8 +228,7 @@ func TestHTMLEscapesWhatOthersWrote(t *testing.T) {
 	wellFormed(t, p)
 }
 
-// wellFormed holds the page against the rules that XML and HTML share, and
-// against what a screen reader needs.
+// wellFormed holds the page against the rules that XML and HTML share, and against what a screen reader needs.
 func wellFormed(t *testing.T, p string) {
 	t.Helper()
 	p = regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(p, "")

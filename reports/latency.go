@@ -11,9 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Latency summarises one set of samples. All times are nanoseconds. Min, Max,
-// Mean and StdDev (population) are exact; percentiles are right within 0.1 %.
-// The zero value is a set without samples, except for TooFew.
+// Latency summarises one set of samples. All times are nanoseconds. Min, Max, Mean and StdDev (population) are exact;
+// percentiles are right within 0.1 %. The zero value is a set without samples, except for TooFew.
 type Latency struct {
 	Count  int64   `json:"count"`
 	Min    float64 `json:"min"`
@@ -31,12 +30,11 @@ type Latency struct {
 	// samples, which leaves fewer than ten in the tail.
 	TooFew []string `json:"too_few,omitempty"`
 
-	// Unfinished counts the samples that are lower bounds: operations of an open loop that
-	// were due and not done when the window ended, with the time that they had waited.
-	// AtLeast names the figures that are lower bounds for that reason: percentiles whose
-	// rank is above the number of finished operations, the mean, and the maximum where the
-	// longest sample is one of them. A percentile that is not named may be too low by as
-	// many ranks as there are unfinished operations.
+	// Unfinished counts the samples that are lower bounds: operations of an open loop that were due and not done when
+	// the window ended, with the time that they had waited. AtLeast names the figures that are lower bounds for that
+	// reason: percentiles whose rank is above the number of finished operations, the mean, and the maximum where the
+	// longest sample is one of them. A percentile that is not named may be too low by as many ranks as there are
+	// unfinished operations.
 	Unfinished int64    `json:"unfinished,omitempty"`
 	AtLeast    []string `json:"at_least,omitempty"`
 
@@ -46,8 +44,7 @@ type Latency struct {
 	// ExpectedIntervalNs is set on a set corrected for coordinated omission.
 	ExpectedIntervalNs int64 `json:"expected_interval_ns,omitempty"`
 
-	// HDR is the histogram, HdrHistogram V2 compressed in base64, as public
-	// HdrHistogram tools read it.
+	// HDR is the histogram, HdrHistogram V2 compressed in base64, as public HdrHistogram tools read it.
 	HDR string `json:"hdr,omitempty"`
 }
 
@@ -144,9 +141,8 @@ func (l *Latency) Histogram() (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// Summarise fills everything that follows from the histogram. The histogram
-// answers with the upper end of a bucket, so percentiles are held inside the
-// exact lowest and highest sample.
+// Summarise fills everything that follows from the histogram. The histogram answers with the upper end of a bucket, so
+// percentiles are held inside the exact lowest and highest sample.
 func Summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
 	l := Latency{Count: h.TotalCount(), Min: float64(lowest), Max: float64(highest)}
 	percents := make([]float64, len(PercentileTable))
@@ -167,13 +163,11 @@ func Summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
 	return l
 }
 
-// rank is which of n samples in rising order, counted from 1, is the percentile: the
-// smallest rank that covers at least that share, ceil(q·n), as readers of HdrHistogram
-// files in Java, C and JavaScript take it. hdrhistogram-go takes floor(q·n+0.5), which
-// is a sample too early in half of all sets.
+// rank is which of n samples in rising order, counted from 1, is the percentile: the smallest rank that covers at least
+// that share, ceil(q·n), as readers of HdrHistogram files in Java, C and JavaScript take it. hdrhistogram-go takes
+// floor(q·n+0.5), which is a sample too early in half of all sets.
 func rank(percent float64, n int64) int64 {
-	// 99.9/100·1000 is above 999 in floating point; HdrHistogram's Java goes one step
-	// down for the same reason.
+	// 99.9/100·1000 is above 999 in floating point; HdrHistogram's Java goes one step down for the same reason.
 	q := math.Nextafter(percent, math.Inf(-1)) / 100
 	return min(max(int64(math.Ceil(q*float64(n))), 1), n)
 }

@@ -79,8 +79,7 @@ type Grouped struct {
 	Fixed   string
 }
 
-// GroupResults keeps the order in which groups and results appear. The numbers of
-// QPs of a swept load stand together.
+// GroupResults keeps the order in which groups and results appear. The numbers of QPs of a swept load stand together.
 func GroupResults(results []Result, swept map[Load]bool) []*Grouped {
 	var groups []*Grouped
 	for _, of := range GroupBy(Pointers(results), func(r *Result) (resultGroup, bool) {
@@ -130,8 +129,7 @@ func (g *Grouped) Conditions() string {
 // A sweep over the number of QPs stands in one table with the number in front, so
 // that it reads as a curve from top to bottom.
 
-// SweptLoads are the loads of a document that were measured with several numbers
-// of QPs, by what they share.
+// SweptLoads are the loads of a document that were measured with several numbers of QPs, by what they share.
 func SweptLoads(results []Result) map[Load]bool {
 	swept := map[Load]bool{}
 	for _, g := range GroupBy(Pointers(results), func(r *Result) (Load, bool) { return LoadOf(r).AcrossQPs(), true }) {
@@ -186,8 +184,7 @@ func (g *Grouped) RowName(r *Result) string {
 	return name
 }
 
-// MostThreads is what a sweep's conditions say of threads, which its first rows may
-// have fewer of.
+// MostThreads is what a sweep's conditions say of threads, which its first rows may have fewer of.
 func (g *Grouped) MostThreads() string {
 	threads := Distinct(g.Results, func(r *Result) int { return r.Threads })
 	if most := threads[len(threads)-1]; g.Sweep && most > 1 {

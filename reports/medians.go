@@ -18,10 +18,9 @@ func Median(values []float64) float64 {
 	return v[(len(v)-1)/2]/2 + v[len(v)/2]/2 // halves first: two large values must not overflow
 }
 
-// Collapse makes one result of the repeats of each point of a group: every figure
-// is the median over the repeats, except that minimum and maximum are the true ones.
-// Results that are no repeats stay as they are. The notes say how far the repeats lie
-// apart, which is what a difference between two runs has to exceed.
+// Collapse makes one result of the repeats of each point of a group: every figure is the median over the repeats,
+// except that minimum and maximum are the true ones. Results that are no repeats stay as they are. The notes say how
+// far the repeats lie apart, which is what a difference between two runs has to exceed.
 func (g *Grouped) Collapse() (rows []*Result, notes []string) {
 	rows, sets := RepeatSets(g.Results)
 	for _, k := range sets {
@@ -67,8 +66,7 @@ func MedianSamples(samples []*Measured) []*Measured {
 	return out
 }
 
-// spreads says for the main figures how far the repeats lie apart, in percent of
-// their median.
+// spreads says for the main figures how far the repeats lie apart, in percent of their median.
 func spreads(all []*Result) (out []string) {
 	const most = 2
 	for _, f := range all[0].ShownFigures() {
@@ -146,8 +144,7 @@ func MedianLoop(loops []*OpenLoop) *OpenLoop {
 	}
 }
 
-// MedianLatency is nil for none. Count is the smallest, so that a percentile is
-// marked when it is in any repeat.
+// MedianLatency is nil for none. Count is the smallest, so that a percentile is marked when it is in any repeat.
 func MedianLatency(all []*Latency) *Latency {
 	if len(all) == 0 {
 		return nil

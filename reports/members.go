@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Members are members of a JSON object in their order: what a document has beside
-// the fields that all results share.
+// Members are members of a JSON object in their order: what a document has beside the fields that all results share.
 type Members []Member
 
 // Member is one of them. Value is JSON.
@@ -163,8 +162,7 @@ func inline(v any, field string, m Members) ([]byte, error) {
 	return bytes.Replace(b, slices.Concat([]byte(`"`+field+`":`), object), object[1:len(object)-1], 1), nil
 }
 
-// outline decodes an object into v, a pointer to a struct, and returns the members
-// that the struct has no field for.
+// outline decodes an object into v, a pointer to a struct, and returns the members that the struct has no field for.
 func outline(b []byte, v any) (Members, error) {
 	if err := json.Unmarshal(b, v); err != nil || string(bytes.TrimSpace(b)) == "null" {
 		return nil, err

@@ -21,9 +21,8 @@ type OpenLoop struct {
 	OfferedPerSecond  float64 `json:"offered_per_second"`
 	AchievedPerSecond float64 `json:"achieved_per_second"` // completed over the window
 
-	// Saturated: less than 99 in 100 of what was due was done, or the window took that
-	// much longer than it should have. Latencies then grow with the window's length and
-	// are no property of the path.
+	// Saturated: less than 99 in 100 of what was due was done, or the window took that much longer than it should have.
+	// Latencies then grow with the window's length and are no property of the path.
 	Saturated bool `json:"saturated"`
 }
 

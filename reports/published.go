@@ -40,9 +40,8 @@ func (d *Document) AddPublished(all []Published) {
 	}
 }
 
-// With are its rows with ours among them: behind those of a size one of every stack that
-// measured it, in the order of results. What was not measured is a dash; of repeats it is
-// the median.
+// With are its rows with ours among them: behind those of a size one of every stack that measured it, in the order of
+// results. What was not measured is a dash; of repeats it is the median.
 func (p *Published) With(results []Result) (rows [][]string) {
 	if len(p.Beside) == 0 {
 		return p.Rows

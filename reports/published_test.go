@@ -38,8 +38,7 @@ func TestOursStandBesidePublishedFigures(t *testing.T) {
 	}
 }
 
-// TestPublishedColumnsOfWords: what is aligned like words has some, and a row of ours is no
-// published one.
+// TestPublishedColumnsOfWords: what is aligned like words has some, and a row of ours is no published one.
 func TestPublishedColumnsOfWords(t *testing.T) {
 	p := reports.Published{Columns: []string{"#bytes", "of", "us"},
 		Rows: [][]string{{"64", "them", "-"}, {"64", "-", "6.63"}}}

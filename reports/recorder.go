@@ -15,8 +15,7 @@ const (
 	LowestNs = 1
 	Digits   = 3
 
-	// HighestNs is the longest latency the histogram tells apart, 60 s. Every
-	// doubling costs 8 KiB per recorder.
+	// HighestNs is the longest latency the histogram tells apart, 60 s. Every doubling costs 8 KiB per recorder.
 	HighestNs = 60_000_000_000
 
 	// momentCapNs, about 39 hours, bounds what one sample may add to the sums,
@@ -24,9 +23,8 @@ const (
 	momentCapNs = 1 << 47
 )
 
-// Recorder collects the latencies of one worker. It is not safe for concurrent
-// use: one goroutine owns it, and recorders are merged after their loops ended.
-// It allocates only in NewRecorder and reads no clock.
+// Recorder collects the latencies of one worker. It is not safe for concurrent use: one goroutine owns it, and
+// recorders are merged after their loops ended. It allocates only in NewRecorder and reads no clock.
 type Recorder struct {
 	// The pads keep the counters of recorders made one after another off each
 	// other's cache lines; the histogram is held by value for the same reason.
@@ -50,9 +48,8 @@ func NewRecorder() *Recorder {
 	return r
 }
 
-// Record adds one latency in nanoseconds. A value outside 0..60 s is counted at
-// the nearer end of the histogram and as clamped; above the range, max, mean and
-// stddev still use the value itself.
+// Record adds one latency in nanoseconds. A value outside 0..60 s is counted at the nearer end of the histogram and as
+// clamped; above the range, max, mean and stddev still use the value itself.
 func (r *Recorder) Record(ns int64) {
 	v := ns
 	// The check comes first because the histogram would build an error with fmt.
@@ -67,9 +64,8 @@ func (r *Recorder) Record(ns int64) {
 	r.squares.add(bits.Mul64(u, u))
 }
 
-// RecordN adds n samples of the same latency. It adds nothing when n is below
-// one or would lift Count above 2^63−1. The sums stay exact while n times the
-// square of ns is below 2^128.
+// RecordN adds n samples of the same latency. It adds nothing when n is below one or would lift Count above 2^63−1. The
+// sums stay exact while n times the square of ns is below 2^128.
 func (r *Recorder) RecordN(ns, n int64) {
 	if n < 1 || n > math.MaxInt64-r.hist.TotalCount() {
 		return
@@ -120,9 +116,8 @@ func (r *Recorder) Reset() {
 	r.clamped, r.unfinished, r.longest = 0, 0, 0
 }
 
-// Merge adds the samples of other, which must be a different recorder and is
-// left as it was. The result is the same as if r had recorded them itself. It
-// adds nothing when that would lift Count above 2^63−1.
+// Merge adds the samples of other, which must be a different recorder and is left as it was. The result is the same as
+// if r had recorded them itself. It adds nothing when that would lift Count above 2^63−1.
 func (r *Recorder) Merge(other *Recorder) {
 	if other.Count() > math.MaxInt64-r.Count() {
 		return
@@ -150,9 +145,8 @@ func (r *Recorder) Snapshot() Latency {
 	return l
 }
 
-// meanAndDeviation returns the mean and the population standard deviation of at
-// least one sample. Integers of any size avoid the cancellation that makes the
-// float form useless when the deviation is small beside the mean.
+// meanAndDeviation returns the mean and the population standard deviation of at least one sample. Integers of any size
+// avoid the cancellation that makes the float form useless when the deviation is small beside the mean.
 func (r *Recorder) meanAndDeviation() (mean, deviation float64) {
 	n := big.NewInt(r.Count())
 	sum := r.sum.big()

@@ -240,10 +240,9 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// Figures are held against the textbook's over the sorted sample, for distributions with tails as
-// calls have them. A percentile function that takes 0..1 for 0..100 gives a "99th"
-// below the mean, which no sample with a tail to the right has: published figures
-// have been wrong that way.
+// Figures are held against the textbook's over the sorted sample, for distributions with tails as calls have them. A
+// percentile function that takes 0..1 for 0..100 gives a "99th" below the mean, which no sample with a tail to the
+// right has: published figures have been wrong that way.
 func TestFiguresAreThoseOfTheSortedSample(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(16, 2024))
 	for name, draw := range map[string]func() float64{
@@ -391,8 +390,7 @@ func TestCountingMissedEqualsInserting(t *testing.T) {
 	})
 }
 
-// A minute against a nanosecond is 6·10^10 missed samples: this test would not
-// end if they were inserted one by one.
+// A minute against a nanosecond is 6·10^10 missed samples: this test would not end if they were inserted one by one.
 func TestCorrectionOfAnAbsurdInterval(t *testing.T) {
 	l := record(2300, HighestNs).Corrected(1)
 	near(t, "count", float64(l.Count), HighestNs, 0.001)

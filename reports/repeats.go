@@ -15,9 +15,8 @@ const (
 	// confidence is the level of the intervals over repeats.
 	confidence = 0.95
 
-	// IntervalRepeats is the fewest repeats that get an interval. Two leave one
-	// degree of freedom, where Student's factor is 12.7: such an interval says
-	// nothing, and looks as if it did.
+	// IntervalRepeats is the fewest repeats that get an interval. Two leave one degree of freedom, where Student's
+	// factor is 12.7: such an interval says nothing, and looks as if it did.
 	IntervalRepeats = 3
 
 	// IntervalMethod says how the intervals come about.
@@ -67,11 +66,10 @@ func (s *RepeatSummary) UnmarshalJSON(b []byte) error {
 
 // MeanInterval is one figure over repeats. Both ends are values that the figure can have.
 //
-// Of a percentile, Low and High are repeats themselves, by rank: whatever the repeats'
-// distribution is, such an interval holds its median with the probability Confidence
-// (order statistics; David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of another
-// figure they are Student's around Mean, which hold the mean of a normal distribution in
-// 95 of 100 runs, and still do when what is below zero is cut off, because no mean is.
+// Of a percentile, Low and High are repeats themselves, by rank: whatever the repeats' distribution is, such an
+// interval holds its median with the probability Confidence (order statistics; David and Nagaraja, Order Statistics,
+// 3rd ed., 7.1). Of another figure they are Student's around Mean, which hold the mean of a normal distribution in 95
+// of 100 runs, and still do when what is below zero is cut off, because no mean is.
 type MeanInterval struct {
 	Figure string   `json:"figure"` // as in thresholds: p50, rate, …
 	Unit   string   `json:"unit"`

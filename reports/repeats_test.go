@@ -28,10 +28,9 @@ func series(n int) *reports.Document {
 	return of(d)
 }
 
-// Of a mean, the half width is t(0.975, n-1) times the deviation over the root of n; the
-// factors are those of printed tables, and the deviation of 1..n is known. Of a median the
-// ranks and their confidence are those of printed tables, too (Conover, Practical
-// Nonparametric Statistics, table A3).
+// Of a mean, the half width is t(0.975, n-1) times the deviation over the root of n; the factors are those of printed
+// tables, and the deviation of 1..n is known. Of a median the ranks and their confidence are those of printed tables,
+// too (Conover, Practical Nonparametric Statistics, table A3).
 func TestIntervals(t *testing.T) {
 	for _, k := range []struct {
 		n, rank         int // the interval is from the rank-th to the rank-th from the end

@@ -47,8 +47,7 @@ type SampleWriter struct {
 	row []byte
 }
 
-// NewSampleWriter writes the header. The writer stays the caller's; nothing is
-// sure to be in it before Flush.
+// NewSampleWriter writes the header. The writer stays the caller's; nothing is sure to be in it before Flush.
 func NewSampleWriter(w io.Writer) (*SampleWriter, error) {
 	s := &SampleWriter{w: bufio.NewWriterSize(w, 1<<16)}
 	_, err := s.w.WriteString(samplesHeader)

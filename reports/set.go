@@ -76,8 +76,7 @@ func NewSet(docs []*Document, names []string) *Set {
 		At
 		stack string
 	}
-	// A stack measured at the same place in two documents is two series: the
-	// two files are there to be told apart.
+	// A stack measured at the same place in two documents is two series: the two files are there to be told apart.
 	seen := map[place]int{}
 	collide := map[string]bool{}
 	owner := []int{}
@@ -279,10 +278,9 @@ func TransportOf(r *Result) string { return cmp.Or(r.Transport, r.Stack) }
 // headline, and of a chart's key together with a word behind it.
 const NameRoom = 40
 
-// ShortNames are what the series are called where there is no room for all their
-// parameters: headline, keys and axes. full and asked belong together: a stack with
-// every parameter that it ran with, and as it was asked for. Tables, hover texts and
-// descriptions keep the full names. No two are equal: what would be gets its number.
+// ShortNames are what the series are called where there is no room for all their parameters: headline, keys and axes.
+// full and asked belong together: a stack with every parameter that it ran with, and as it was asked for. Tables, hover
+// texts and descriptions keep the full names. No two are equal: what would be gets its number.
 func ShortNames(full, asked []string) []string {
 	short := make([]string, len(full))
 	count := map[string]int{}

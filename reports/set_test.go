@@ -26,9 +26,8 @@ func TestPooledHasTheSamplesOfAll(t *testing.T) {
 	}
 }
 
-// A stack of two documents at the same place is two series, told apart by the documents' names,
-// in the short form as well; a document of before stacks were called as they were asked for has
-// the full name alone.
+// A stack of two documents at the same place is two series, told apart by the documents' names, in the short form as
+// well; a document of before stacks were called as they were asked for has the full name alone.
 func TestShortNamesKeepDocumentsApart(t *testing.T) {
 	long := "iwarp(crc,window=" + strings.Repeat("9", 40) + ")"
 	documents := func(transport string) *reports.Set {

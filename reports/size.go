@@ -16,9 +16,8 @@ func SizeLabel(n int64) string {
 	return s[:len(s)-1] + " " + s[len(s)-1:] + "iB"
 }
 
-// sizeUnits maps a suffix to its number of bytes. K, M and G alone are powers of
-// 1024 because perftest's users expect that; kilobytes spelled KB are 1000.
-// Lower-case b is left out on purpose: Gb is a gigabit in this field.
+// sizeUnits maps a suffix to its number of bytes. K, M and G alone are powers of 1024 because perftest's users expect
+// that; kilobytes spelled KB are 1000. Lower-case b is left out on purpose: Gb is a gigabit in this field.
 var sizeUnits = map[string]int64{
 	"": 1, "B": 1,
 	"K": 1 << 10, "k": 1 << 10, "KiB": 1 << 10, "KB": 1_000, "kB": 1_000,

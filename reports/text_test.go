@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
-// A sweep of rates is one table, each rate beside its own other stack only, and
-// each a benchmark of its own.
+// A sweep of rates is one table, each rate beside its own other stack only, and each a benchmark of its own.
 func TestOpenLoopTable(t *testing.T) {
 	d := emptyRun()
 	for _, stack := range []string{"tcp", "iwarp(crc)"} {
@@ -28,8 +27,7 @@ func TestOpenLoopTable(t *testing.T) {
 	contains(t, string(bench(t, d)), "/rate=10000/arrivals=poisson", "/rate=20000.5/arrivals=poisson")
 }
 
-// Repeats are one row of medians with the true extremes, and their spread; one
-// repeat alone has none.
+// Repeats are one row of medians with the true extremes, and their spread; one repeat alone has none.
 func TestRepeatsAreOneRow(t *testing.T) {
 	d := emptyRun()
 	for i, p50 := range []float64{5000, 4000, 9000} {

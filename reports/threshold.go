@@ -224,11 +224,9 @@ func (t Threshold) worse(a, b float64) bool {
 // ErrRelative says that a threshold needs two runs.
 var ErrRelative = errors.New("a change in % needs an old run: use it with rdmaperf compare")
 
-// CheckThresholds holds every result of the document against absolute
-// thresholds and returns one line for each that failed, with what was measured, what was asked, and the
-// worst result. A threshold for whose metric there is no figure counts as
-// missed, because nothing shows that it was kept. A relative threshold is an
-// error.
+// CheckThresholds holds every result of the document against absolute thresholds and returns one line for each that
+// failed, with what was measured, what was asked, and the worst result. A threshold for whose metric there is no figure
+// counts as missed, because nothing shows that it was kept. A relative threshold is an error.
 func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 	var lines []string
 	for _, t := range thresholds {

@@ -190,8 +190,7 @@ func TestParseThresholdErrors(t *testing.T) {
 	}
 }
 
-// A limit is the same in whatever unit it is said: just below what was measured it is kept, and
-// just above it is not.
+// A limit is the same in whatever unit it is said: just below what was measured it is kept, and just above it is not.
 func TestLimitsAreTheSameInEveryUnit(t *testing.T) {
 	const measured = 3e8 // nanoseconds, operations and bytes a second
 	d := thresholdDocument()

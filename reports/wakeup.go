@@ -52,9 +52,8 @@ func WakeupLines(d *Document) []string {
 	return []string{s + ": against polling stacks, also report a run with --awake"}
 }
 
-// idleState is the deepest idle state that the kernel may enter on the first CPU, with the
-// time that it says it takes to leave it (cpuidle); empty where it knows of none. What a
-// hypervisor does below it is not known.
+// idleState is the deepest idle state that the kernel may enter on the first CPU, with the time that it says it takes
+// to leave it (cpuidle); empty where it knows of none. What a hypervisor does below it is not known.
 func idleState(root fs.FS) string {
 	dirs, err := fs.Glob(root, "sys/devices/system/cpu/cpu0/cpuidle/state*")
 	if err != nil {

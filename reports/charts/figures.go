@@ -1,6 +1,5 @@
-// Package charts makes the charts of results of any workload, as
-// data: distributions, latency and throughput by size, by rate, by connections and
-// over time. Workloads make their own of its parts.
+// Package charts makes the charts of results of any workload, as data: distributions, latency and throughput by size,
+// by rate, by connections and over time. Workloads make their own of its parts.
 package charts
 
 import (

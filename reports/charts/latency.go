@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// curvesShown bounds the percentile charts of one load; the tables hold all
-// sizes.
+// curvesShown bounds the percentile charts of one load; the tables hold all sizes.
 const curvesShown = 6
 
 // spread picks n of the values evenly, with the first and the last.
@@ -171,8 +170,7 @@ func PercentileCurve(b *reports.BySeries, what string, thin bool, ls []*reports.
 	return s
 }
 
-// percentileAxis is 1/(1−q) of each row of percentileTable, written out because
-// 1−q is not exact in floating point.
+// percentileAxis is 1/(1−q) of each row of percentileTable, written out because 1−q is not exact in floating point.
 var percentileAxis = []float64{2, 10, 100, 1e3, 1e4, 1e5}
 
 // DescribeSeries is the chart in words: each named point of each series.

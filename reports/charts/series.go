@@ -83,8 +83,7 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 	return view.Figure{Title: title, Caption: caption, Chart: chart, Data: data}
 }
 
-// seriesWords gives a long series as its range: a list of every interval stands
-// in the table.
+// seriesWords gives a long series as its range: a list of every interval stands in the table.
 func seriesWords(lines []view.Series) string {
 	return strings.Join(view.Each(lines, func(l view.Series) string {
 		return fmt.Sprintf("%s: %s.", l.Name, view.Plural(int64(len(l.Points)), "interval"))

@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// CaseResult is one line of the conformance records: what one case found out
-// about one transport.
+// CaseResult is one line of the conformance records: what one case found out about one transport.
 type CaseResult struct {
 	ID        string   `json:"id"`
 	Clause    string   `json:"clause"`
@@ -29,8 +28,7 @@ type CaseResult struct {
 	Ledger    string   `json:"ledger"`
 }
 
-// ReadConformance reads JSON lines. Fields that it does not know are ignored,
-// empty lines too.
+// ReadConformance reads JSON lines. Fields that it does not know are ignored, empty lines too.
 func ReadConformance(r io.Reader) ([]CaseResult, error) {
 	var out []CaseResult
 	lines := bufio.NewScanner(r)

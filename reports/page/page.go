@@ -1,6 +1,5 @@
-// Package page is what a page about result documents says, as data: what they show,
-// the sections of charts, the tables, conformance, and how each run came about.
-// Renderers draw it.
+// Package page is what a page about result documents says, as data: what they show, the sections of charts, the tables,
+// conformance, and how each run came about. Renderers draw it.
 package page
 
 import (
@@ -83,9 +82,8 @@ func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Secti
 	return out
 }
 
-// tellApart adds to titles that several charts of a section share what of their captions
-// differs, so that each can be named. A chart's own title, which a screen reader says and a
-// saved file keeps, gets the same words.
+// tellApart adds to titles that several charts of a section share what of their captions differs, so that each can be
+// named. A chart's own title, which a screen reader says and a saved file keeps, gets the same words.
 func tellApart(figures []view.Figure) {
 	for i := range figures {
 		title := figures[i].Title

@@ -430,8 +430,7 @@ func rawTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// publishedTables are figures of others with ours beside them, a table for each document
-// that has some.
+// publishedTables are figures of others with ours beside them, a table for each document that has some.
 func publishedTables(docs []*reports.Document) (all []resultTables) {
 	for _, d := range docs {
 		for i := range d.Published {

@@ -1,8 +1,7 @@
 // Package reporttest lets the tests of any package hold a result document
 // against the schema. It is for tests only: the command never links it.
 //
-// Limitations: it checks the form of a document, not whether its figures agree
-// with each other.
+// Limitations: it checks the form of a document, not whether its figures agree with each other.
 package reporttest
 
 import (

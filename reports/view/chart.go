@@ -1,7 +1,6 @@
 package view
 
-// Slots is the number of series that differ in colour, dash and marker; the
-// next series begins again with the first.
+// Slots is the number of series that differ in colour, dash and marker; the next series begins again with the first.
 const Slots = 8
 
 // Scale is what an axis shows.
@@ -51,8 +50,7 @@ type PairChart struct {
 
 func (*PairChart) isChart() {}
 
-// Point is one value of a series. High, when above y, ends a whisker: the tail
-// that belongs to a median.
+// Point is one value of a series. High, when above y, ends a whisker: the tail that belongs to a median.
 type Point struct {
 	X, Y, High float64
 	Tip        string // hover text; a point without one has no marker

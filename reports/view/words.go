@@ -231,8 +231,7 @@ func Integer(n int64) string { return strconv.FormatInt(n, 10) }
 // RateText is a rate without needless digits.
 func RateText(perSecond float64) string { return strconv.FormatFloat(perSecond, 'f', -1, 64) }
 
-// Folded breaks a name into lines of at most width, behind a comma or before a plus; a longer
-// part stands alone.
+// Folded breaks a name into lines of at most width, behind a comma or before a plus; a longer part stands alone.
 func Folded(name string, width int) (lines []string) {
 	from, last := 0, 0
 	for i, r := range name {

@@ -17,8 +17,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// hgrmTicks is the number of lines per halving of the distance to 100 %, the
-// default of HdrHistogram's own tools.
+// hgrmTicks is the number of lines per halving of the distance to 100 %, the default of HdrHistogram's own tools.
 const hgrmTicks = 5
 
 // latencySeries is one set of samples of a document with a name of its own.
@@ -95,12 +94,10 @@ func seriesName(r *reports.Result, what string) string {
 	return strings.TrimLeft(name, ".-")
 }
 
-// encodeLog is a set of samples as one line of an HdrHistogram interval log, format 1.3 with V2
-// payloads, which HistogramLogReader of any language reads. The tag of the line is
-// transport/op/size, and for other samples than the raw ones their kind. The
-// interval begins when its window did, or with the run where the document does not
-// say that; its length is the measured window. Values are ns; the
-// column Interval_Max is ms, as everywhere.
+// encodeLog is a set of samples as one line of an HdrHistogram interval log, format 1.3 with V2 payloads, which
+// HistogramLogReader of any language reads. The tag of the line is transport/op/size, and for other samples than the
+// raw ones their kind. The interval begins when its window did, or with the run where the document does not say that;
+// its length is the measured window. Values are ns; the column Interval_Max is ms, as everywhere.
 func encodeLog(d *reports.Document, s latencySeries) ([]byte, error) {
 	h, err := s.latency.Histogram()
 	if err != nil {
@@ -141,10 +138,9 @@ func encodeLog(d *reports.Document, s latencySeries) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// WritePercentiles writes the percentile distribution of one set of
-// samples as HdrHistogram's plotters read it (.hgrm), values in microseconds.
-// Its mean, deviation and maximum rest on the histogram, so that they differ
-// from the exact ones of the Latency by up to 0.1 %.
+// WritePercentiles writes the percentile distribution of one set of samples as HdrHistogram's plotters read it (.hgrm),
+// values in microseconds. Its mean, deviation and maximum rest on the histogram, so that they differ from the exact
+// ones of the Latency by up to 0.1 %.
 func WritePercentiles(w io.Writer, l *reports.Latency) error {
 	h, err := l.Histogram()
 	if err != nil {
@@ -162,9 +158,8 @@ func WritePercentiles(w io.Writer, l *reports.Latency) error {
 	return nil
 }
 
-// WriteFiles writes NAME.hlog and NAME.hgrm into the directory, which
-// must exist, for every set of samples that carries its histogram, and returns
-// the names without extension. A reader never sees a part of a file.
+// WriteFiles writes NAME.hlog and NAME.hgrm into the directory, which must exist, for every set of samples that carries
+// its histogram, and returns the names without extension. A reader never sees a part of a file.
 func WriteFiles(dir string, d *reports.Document) ([]string, error) {
 	var names []string
 	for _, s := range allSeries(d) {

@@ -1,5 +1,4 @@
-// Package html draws a page as one HTML file that loads nothing: its template, its
-// style, and charts in SVG.
+// Package html draws a page as one HTML file that loads nothing: its template, its style, and charts in SVG.
 package html
 
 import (
@@ -31,11 +30,10 @@ var parsedPage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"breakable": breakable}).Parse(pageTemplate))
 })
 
-// Write writes one page about all documents: self-contained, without any
-// network reference, complete without scripts. Results of the same stack, load
-// and size are repeats of each other when they come from one document, and
-// separate series when they come from several. The same input gives the same
-// bytes. It writes nothing when it fails before the end.
+// Write writes one page about all documents: self-contained, without any network reference, complete without scripts.
+// Results of the same stack, load and size are repeats of each other when they come from one document, and separate
+// series when they come from several. The same input gives the same bytes. It writes nothing when it fails before the
+// end.
 func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	var b bytes.Buffer
 	d := &drawn{Page: page.New(docs, o), Style: template.CSS(style), Script: template.JS(script),

@@ -85,8 +85,7 @@ func Lines(c *view.LineChart, id string) template.HTML {
 	body.text(middle, bottom+36, "middle", "al", view.Shorten(c.XLabel, axisRoom))
 
 	for i, s := range lines {
-		// Whiskers of two series at the same place are next to each other, and
-		// the series moves with its whiskers.
+		// Whiskers of two series at the same place are next to each other, and the series moves with its whiskers.
 		shift := 0.0
 		if whiskers(s) {
 			shift = (float64(i) - float64(len(lines)-1)/2) * min(5, 20/float64(len(lines)))

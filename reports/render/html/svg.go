@@ -11,17 +11,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// breakable is text that breaks between the parameters of a stack before it breaks
-// inside one.
+// breakable is text that breaks between the parameters of a stack before it breaks inside one.
 func breakable(s string) template.HTML {
 	return template.HTML(breaks.Replace(template.HTMLEscapeString(s)))
 }
 
 var breaks = strings.NewReplacer(", ", ", ", ",", ",<wbr/>", ")+", ")<wbr/>+")
 
-// Sizes of a chart in its own units, which are CSS pixels: the style shows a drawing at
-// its own size and at no less than 12/13 of it, so that its 13 units of text are the same
-// on all charts of a page and never below 12 pixels.
+// Sizes of a chart in its own units, which are CSS pixels: the style shows a drawing at its own size and at no less
+// than 12/13 of it, so that its 13 units of text are the same on all charts of a page and never below 12 pixels.
 const (
 	svgWidth   = 358.0
 	plotHeight = 210.0
@@ -145,8 +143,7 @@ func rounded(v, parts float64) string {
 	return strconv.FormatFloat(math.Round(v*parts)/parts, 'f', -1, 64)
 }
 
-// exact prints a value of a chart's data, nothing for what is no number; a clock has no
-// more than nine digits.
+// exact prints a value of a chart's data, nothing for what is no number; a clock has no more than nine digits.
 func exact(v float64) string {
 	if !view.Finite(v) {
 		return ""
@@ -165,8 +162,7 @@ func escLines(s string) string {
 // The page's script draws lines again on other axes and saves a chart's data. It reads
 // axes, units and headings from attributes of the drawing.
 
-// attribute is the axis as the script reads it: its kind, the values at its ends, and
-// where they stand.
+// attribute is the axis as the script reads it: its kind, the values at its ends, and where they stand.
 func (s axis) attribute() string {
 	kind := "lin"
 	if s.Log {
@@ -178,8 +174,7 @@ func (s axis) attribute() string {
 // probe is a value whose label shows how a unit is written: it is nobody's round number.
 const probe = 1500
 
-// unitOf tells how an axis labels its values: "ns", "size", or "num", the factor and the
-// suffix of the number.
+// unitOf tells how an axis labels its values: "ns", "size", or "num", the factor and the suffix of the number.
 func unitOf(label func(float64) string) string {
 	switch s := label(probe); s {
 	case view.NsLabel(probe):

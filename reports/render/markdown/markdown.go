@@ -109,8 +109,7 @@ func markdownTable(out *bytes.Buffer, t view.Grid) {
 	}
 }
 
-// markdownSigns are those that GitHub's markdown gives a meaning inside a line,
-// with the one that would call a person.
+// markdownSigns are those that GitHub's markdown gives a meaning inside a line, with the one that would call a person.
 const markdownSigns = "\\`*_<>[]|~#@&$"
 
 // markdownText makes a line of text that reads as it is.
@@ -129,8 +128,7 @@ func markdownText(s string) string {
 	return b.String()
 }
 
-// WriteComparison prints a comparison as one table, with what differs and which
-// thresholds were missed.
+// WriteComparison prints a comparison as one table, with what differs and which thresholds were missed.
 func WriteComparison(w io.Writer, c *reports.Comparison) error {
 	var out bytes.Buffer
 	for _, l := range text.ComparedRunLines(c) {

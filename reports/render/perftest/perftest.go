@@ -1,5 +1,4 @@
-// Package perftest writes results in the tables of perftest, of latency and of bandwidth, for scripts that parse
-// those.
+// Package perftest writes results in the tables of perftest, of latency and of bandwidth, for scripts that parse those.
 package perftest
 
 import (
@@ -23,15 +22,13 @@ const (
 
 const perftestRule = "---------------------------------------------------------------------------------------"
 
-// Write prints the document as perftest prints its tables: its headings
-// to the letter, one row per size. Lines that begin with # and a space are
-// remarks, which perftest's parsers pass over; its heading begins with a space.
+// Write prints the document as perftest prints its tables: its headings to the letter, one row per size. Lines that
+// begin with # and a space are remarks, which perftest's parsers pass over; its heading begins with a space.
 //
-// What differs from perftest is said in a remark: nothing is trimmed, so t_max
-// is the longest sample and t_avg and t_stdev cover all of them. perftest's BW
-// peak is the best of all spans from the posting of one message to the completion
-// of another, and 0.00 with -N, with -D and above 20000 iterations; here it is the
-// best of equal parts of the window, and 0.00 when the window was too short for two.
+// What differs from perftest is said in a remark: nothing is trimmed, so t_max is the longest sample and t_avg and
+// t_stdev cover all of them. perftest's BW peak is the best of all spans from the posting of one message to the
+// completion of another, and 0.00 with -N, with -D and above 20000 iterations; here it is the best of equal parts of
+// the window, and 0.00 when the window was too short for two.
 func Write(w io.Writer, d *reports.Document, gbits bool) error {
 	var out bytes.Buffer
 	e := &d.Environment

@@ -24,8 +24,7 @@ import (
 // number of runs; what does, such as the version, is in rdmaperf_run_info.
 var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "rate", "dims", "role"}
 
-// percentileLabel is not quantile, which belongs to summaries: promtool check metrics
-// refuses it on gauges.
+// percentileLabel is not quantile, which belongs to summaries: promtool check metrics refuses it on gauges.
 const percentileLabel = "percentile"
 
 func seriesValues(r *reports.Result) []string {
@@ -397,8 +396,7 @@ func (d duration) Write(out *dto.Metric) error {
 	return nil
 }
 
-// Gather converts the document now and returns what it found: a scrape of it
-// later only prints.
+// Gather converts the document now and returns what it found: a scrape of it later only prints.
 func Gather(d *reports.Document) (prometheus.Gatherer, error) {
 	r := prometheus.NewPedanticRegistry()
 	if err := r.Register(NewCollector(d)); err != nil {
@@ -411,9 +409,8 @@ func Gather(d *reports.Document) (prometheus.Gatherer, error) {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, nil }), nil
 }
 
-// WriteFile writes the document in Prometheus's text format, for the
-// textfile collector of node_exporter, which sees the old file or the new one.
-// The file is replaced, so that it must be a regular one.
+// WriteFile writes the document in Prometheus's text format, for the textfile collector of node_exporter, which sees
+// the old file or the new one. The file is replaced, so that it must be a regular one.
 func WriteFile(path string, d *reports.Document) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():

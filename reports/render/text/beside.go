@@ -30,8 +30,7 @@ func (p *printer) rawSamples(results []reports.Result) {
 	}
 }
 
-// impaired is the curve of streams against what the path did: each by its own on the
-// first path.
+// impaired is the curve of streams against what the path did: each by its own on the first path.
 func (p *printer) impaired(results []reports.Result) {
 	type curve struct {
 		stack, op  string

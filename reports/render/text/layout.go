@@ -94,8 +94,7 @@ func narrow(t *view.Table, widths []int, heads [][]string, excess int) {
 	}
 }
 
-// narrowest is how wide the table is at least: with units on a line of their own and one
-// space between columns.
+// narrowest is how wide the table is at least: with units on a line of their own and one space between columns.
 func narrowest(t *view.Table) int {
 	_, total := columnWidths(t, splitHeads(t), " ")
 	return total

@@ -29,8 +29,7 @@ func widest(lines []string) (w int) {
 	return w
 }
 
-// A table of latency fits a terminal of 80 columns with what matters, and a wider one has
-// all there is.
+// A table of latency fits a terminal of 80 columns with what matters, and a wider one has all there is.
 func TestLatencyTableFitsTheTerminal(t *testing.T) {
 	for _, factor := range []float64{1e3, 9e4, 8.5e6, 9e7} { // to 810 ms
 		table := inMilliseconds(largeTable(factor))

@@ -76,8 +76,7 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 	}
 }
 
-// resultName tells one result from all others of its group: its row, what the table has
-// beside it, and the repeat.
+// resultName tells one result from all others of its group: its row, what the table has beside it, and the repeat.
 func resultName(g *reports.Grouped, r *reports.Result) string {
 	name := g.RowName(r)
 	if r.Repeat > 0 {

@@ -229,9 +229,8 @@ func numbered(stacks []string) (names map[string]string, legend []string) {
 	return names, legend
 }
 
-// mixedBlocks put all stacks of a workload into one table where no operation was measured on
-// all of them: a stack without sessions makes calls where others send, write and read. What
-// differs is in each row, so there are no ratios.
+// mixedBlocks put all stacks of a workload into one table where no operation was measured on all of them: a stack
+// without sessions makes calls where others send, write and read. What differs is in each row, so there are no ratios.
 func mixedBlocks(all []*sideTable, u view.Units) (out []reports.SideBlock) {
 	var tables []*mixedTable
 	for _, s := range all {

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Options chooses how WriteText prints. The zero value is plain text for 100
-// columns with bandwidth in MiB/s.
+// Options chooses how WriteText prints. The zero value is plain text for 100 columns with bandwidth in MiB/s.
 type Options struct {
 	Gbits    bool // bandwidth in Gb/s (10^9 bits) instead of MiB/s (2^20 bytes)
 	Color    bool // ANSI bold and red; the caller knows whether it is a terminal
@@ -271,8 +270,7 @@ func latencyTimes(names ...string) []view.Column {
 	return view.Each(names, func(name string) view.Column { return view.Column{Name: name, Unit: "us"} })
 }
 
-// rateColumn is in thousands as --interval says it: millions would leave large messages
-// nothing but zeros.
+// rateColumn is in thousands as --interval says it: millions would leave large messages nothing but zeros.
 var rateColumn = view.Column{Name: "rate", Unit: "k/s"}
 
 func throughputColumns(gbits bool) []view.Column {

@@ -22,9 +22,8 @@ import (
 // neverDefault are flags that a command line alone may have.
 var neverDefault = []string{"help", "version", "once-parent", "scenario"}
 
-// Apply sets the flags of cmd that were not typed and for which the user has
-// defaults, and with --verbose says which. The environment comes first: what it says is
-// not taken back by the file in other words.
+// Apply sets the flags of cmd that were not typed and for which the user has defaults, and with --verbose says which.
+// The environment comes first: what it says is not taken back by the file in other words.
 func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 	if f := cmd.Flags().Lookup("once-parent"); f != nil && f.Changed {
 		return nil // a child has what its parent says

@@ -5,9 +5,8 @@
 // A Reader is read before and behind a window, never inside it: it opens a few files of
 // proc_pid_task(5) for each thread, some 20 us each.
 //
-// What a kernel does not count (schedstat without CONFIG_SCHED_INFO,
-// migrations without CONFIG_SCHED_DEBUG) stays 0. Steal is the whole machine's, in ticks
-// of 10 ms, and no hypervisor has to report it.
+// What a kernel does not count (schedstat without CONFIG_SCHED_INFO, migrations without CONFIG_SCHED_DEBUG) stays 0.
+// Steal is the whole machine's, in ticks of 10 ms, and no hypervisor has to report it.
 package disturbance
 
 import (
@@ -26,9 +25,8 @@ type Reader struct {
 	tids []int
 }
 
-// Of returns a reader of threads of this process, by their kernel numbers. Without any it
-// is of all threads that the process has when it is read; the sums of two readings are
-// comparable only as far as threads live through both.
+// Of returns a reader of threads of this process, by their kernel numbers. Without any it is of all threads that the
+// process has when it is read; the sums of two readings are comparable only as far as threads live through both.
 func Of(tids ...int) *Reader { return &Reader{os.DirFS("/"), tids} }
 
 // tick is the unit of /proc/stat, USER_HZ, which every architecture of Linux has at 100.

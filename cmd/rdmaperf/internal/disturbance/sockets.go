@@ -9,10 +9,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Sockets sums up what the kernel counts of each TCP connection that this process has open
-// (TCP_INFO, tcp(7)): segments sent, those sent again, and the time for which there was
-// something to send and the peer's receive window did not let it. It costs two system calls
-// and some 2 us for each descriptor, so it is for outside of windows.
+// Sockets sums up what the kernel counts of each TCP connection that this process has open (TCP_INFO, tcp(7)): segments
+// sent, those sent again, and the time for which there was something to send and the peer's receive window did not let
+// it. It costs two system calls and some 2 us for each descriptor, so it is for outside of windows.
 //
 // Connections of the control channel count as well, and on a server those of other
 // clients. A connection that ends between two readings takes its counts along.

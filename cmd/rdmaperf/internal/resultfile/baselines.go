@@ -17,10 +17,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Baselines are results under a name of the user's, in the directory for data of the XDG
-// Base Directory Specification 0.8: baselines/NAME/MACHINE/STACK.json. A figure belongs to
-// the machine and the stack that it was taken on, so that each pair has a file of its own
-// and another machine that shares the home directory finds none of them.
+// Baselines are results under a name of the user's, in the directory for data of the XDG Base Directory Specification
+// 0.8: baselines/NAME/MACHINE/STACK.json. A figure belongs to the machine and the stack that it was taken on, so that
+// each pair has a file of its own and another machine that shares the home directory finds none of them.
 
 // baselineName keeps names out of the rest of the file system.
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -80,8 +79,7 @@ func (b Baseline) Save(doc *reports.Document) error {
 	return nil
 }
 
-// stackFile is a file name of a stack's own: two whose names are alike in letters and
-// digits differ in the hash.
+// stackFile is a file name of a stack's own: two whose names are alike in letters and digits differ in the hash.
 func stackFile(stack string) string {
 	plain := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(stack, "-"), "-")
 	sum := sha256.Sum256([]byte(stack))

@@ -91,8 +91,7 @@ const PageFile = "report.html"
 // their histograms has some 100 MiB.
 const maxInput = 512 << 20
 
-// ReadFile opens one regular file and reads it whole, up to maxInput; errors name the
-// file.
+// ReadFile opens one regular file and reads it whole, up to maxInput; errors name the file.
 func ReadFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	var none T
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a FIFO waits for its writer (fifo(7))
@@ -144,9 +143,8 @@ func beginsJSON(r *bufio.Reader) error {
 // DocumentFile is the document's name inside an output directory.
 const DocumentFile = "result.json"
 
-// MakeDir makes a directory where it is not there. What it should lie in has to be: a
-// mistyped path would otherwise become a tree that nobody looks for. deep is for paths of
-// rdmaperf's own choice.
+// MakeDir makes a directory where it is not there. What it should lie in has to be: a mistyped path would otherwise
+// become a tree that nobody looks for. deep is for paths of rdmaperf's own choice.
 func MakeDir(dir string, deep bool) error {
 	if deep {
 		return os.MkdirAll(dir, 0o755)

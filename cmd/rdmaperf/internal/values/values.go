@@ -167,8 +167,7 @@ func Counts(flag, s string) ([]int, error) {
 	return counts, nil
 }
 
-// Sweep reads "1000,5000" or "1000:5000:500", whose end is included. All values are
-// above 0.
+// Sweep reads "1000,5000" or "1000:5000:500", whose end is included. All values are above 0.
 func Sweep(flag, s string) ([]float64, error) {
 	if strings.Contains(s, ":") {
 		return sweepRange(flag, s)
