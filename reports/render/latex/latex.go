@@ -74,8 +74,7 @@ func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
 	for _, s := range []struct {
 		text string
 		is   bool
-	}{{note, note != ""}, {t.Note, t.Note != "" && t.Note != note},
-		{"> is at least that.", bounds}} {
+	}{{note, note != ""}, {t.Note, t.Note != "" && t.Note != note}, {"> is at least that.", bounds}} {
 		if s.is {
 			out.WriteString(" " + Text(s.text))
 		}

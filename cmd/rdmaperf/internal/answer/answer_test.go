@@ -58,8 +58,7 @@ func TestWhatALayerCostsAndGains(t *testing.T) {
 			a.Confidence)
 	}
 	if i := slices.IndexFunc(a.Conclusions, func(c reports.Conclusion) bool {
-		return c.Price != nil &&
-			c.Stack == "sched+iwarp"
+		return c.Price != nil && c.Stack == "sched+iwarp"
 	}); i < 0 || a.Columns[a.Conclusions[i].Price.Column].Figure != "loaded.bw" {
 		t.Errorf("the price of sched is not in the column of the bulk: %+v", a.Conclusions)
 	}

@@ -111,8 +111,7 @@ func delayed(r *reports.Result, l *reports.Latency) float64 {
 		if waits == 0 {
 			waits = n.InvoluntarySwitches // a document of before; a thread that spins begins each wait with one
 		}
-		part += float64(waits+n.Retransmits)/float64(max(l.Count, 1)) +
-			float64(n.StealNs)/float64(r.DurationNs)
+		part += float64(waits+n.Retransmits)/float64(max(l.Count, 1)) + float64(n.StealNs)/float64(r.DurationNs)
 	}
 	return min(part, 1)
 }

@@ -66,8 +66,7 @@ func noise(d *reports.Document, all []*comparison) string {
 		}
 	}
 	if busy > 0 {
-		parts = append(parts, fmt.Sprintf("CPU contention in %d of %s", busy,
-			view.Plural(int64(known), "measurement")))
+		parts = append(parts, fmt.Sprintf("CPU contention in %d of %s", busy, view.Plural(int64(known), "measurement")))
 	}
 	if again > 0 {
 		parts = append(parts, fmt.Sprintf("TCP sent many segments again in %d of %s", again,
