@@ -332,8 +332,7 @@ func (c *Comparison) environments(prefix string, a, b *Environment) {
 		old, new any
 	}{
 		{"os", a.OS, b.OS}, {"architecture", a.Arch, b.Arch}, {"kernel", a.Kernel, b.Kernel}, {"cpu", a.CPU, b.CPU},
-		{"cpus", a.CPUs, b.CPUs},
-		{"virtual machine", a.Hypervisor, b.Hypervisor}, {"kept awake by", a.Awake, b.Awake},
+		{"cpus", a.CPUs, b.CPUs}, {"virtual machine", a.Hypervisor, b.Hypervisor}, {"kept awake by", a.Awake, b.Awake},
 		{"governors", strings.Join(a.Governors, ","), strings.Join(b.Governors, ",")},
 		{"numa nodes", a.NUMANodes, b.NUMANodes}, {"clocksource", a.Clock, b.Clock},
 		{"gomaxprocs", a.GOMAXPROCS, b.GOMAXPROCS}, {"gogc", a.GOGC, b.GOGC},

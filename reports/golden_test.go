@@ -45,8 +45,7 @@ func golden(t *testing.T, name string, got []byte) {
 func latency(count int64, p50 float64) *reports.Latency {
 	l := &reports.Latency{
 		Count: count, Min: p50 * 0.8, P50: p50, P90: p50 * 1.1, P99: p50 * 1.5, P999: p50 * 4, P9999: p50 * 20,
-		P99999: p50 * 90,
-		Max:    p50 * 100, Mean: p50 * 1.05, StdDev: p50 * 0.3,
+		P99999: p50 * 90, Max: p50 * 100, Mean: p50 * 1.05, StdDev: p50 * 0.3,
 	}
 	for _, p := range l.Percentiles() {
 		if p.TooFew {
@@ -98,9 +97,8 @@ func goldenDocument() *reports.Document {
 		Command: []string{"rdmaperf", "run", "--transport", "tcp,iwarp"},
 		Environment: reports.Environment{
 			Version: "v0.1.0", Go: "go1.26.8", OS: "linux", Arch: "amd64", Kernel: "6.12.9",
-			CPU: "Example CPU @ 2.30GHz", CPUs: 2,
-			Hypervisor: true, Governors: []string{"performance"}, NUMANodes: 1, Clock: "tsc", GOMAXPROCS: 2,
-			GOGC: "100",
+			CPU: "Example CPU @ 2.30GHz", CPUs: 2, Hypervisor: true, Governors: []string{"performance"}, NUMANodes: 1,
+			Clock: "tsc", GOMAXPROCS: 2, GOGC: "100",
 		},
 		Error: &reports.RunError{Operation: "read size 1M", Message: "peer closed the connection",
 			Hint: "look at the log of rdmaperf serve", ExitCode: 5},

@@ -52,11 +52,9 @@ func showcase() *reports.Document {
 		f := 1 + 0.35*float64(i)
 		point := func(workload, op string, size int64, depth int) reports.Result {
 			return reports.Result{Stack: stack, Transport: strings.Split(stack, "(")[0], Label: reports.LabelSoft,
-				Workload: workload, Op: op,
-				SizeBytes: size, Depth: depth, QPs: 1, Threads: 1, Polling: reports.PollingBusy, MeasuredBy: "client",
-				DurationNs: 3e9,
-				Operations: 20_000, Verified: true, CPU: &reports.CPU{ClientSeconds: 2.9, ServerSeconds: 2.7},
-				GC: &reports.GC{},
+				Workload: workload, Op: op, SizeBytes: size, Depth: depth, QPs: 1, Threads: 1,
+				Polling: reports.PollingBusy, MeasuredBy: "client", DurationNs: 3e9, Operations: 20_000, Verified: true,
+				CPU: &reports.CPU{ClientSeconds: 2.9, ServerSeconds: 2.7}, GC: &reports.GC{},
 				Parameters: map[string]any{"seed": 7, "warmup_ns": 200_000_000,
 					"client": map[string]any{"cpu": i, "stack": stack}}}
 		}

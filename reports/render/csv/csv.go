@@ -67,10 +67,9 @@ func pointFields(d *reports.Document, r *reports.Result) []string {
 		return d.Name == "impairment" || d.Name == "app_work_ns" // columns of their own
 	})
 	return []string{d.Started.UTC().Format(time.RFC3339Nano), d.Environment.Version, d.Environment.Hostname, r.Stack,
-		r.Transport, r.Label, r.Workload, r.Op,
-		view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs), strconv.Itoa(max(r.Threads, 1)),
-		r.Polling, r.RoundTrip, r.MeasuredBy,
-		reports.Offered(r), r.Arrivals, r.Impairment, work, reports.DimsText(dims, " "), repeat,
+		r.Transport, r.Label, r.Workload, r.Op, view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
+		strconv.Itoa(max(r.Threads, 1)), r.Polling, r.RoundTrip, r.MeasuredBy, reports.Offered(r), r.Arrivals,
+		r.Impairment, work, reports.DimsText(dims, " "), repeat,
 		strconv.FormatBool(r.Verified), verify, verdict, reasons}
 }
 
