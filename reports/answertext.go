@@ -25,7 +25,6 @@ type unitStep struct {
 	of   float64
 }
 
-// unitSteps are those of a quantity, from the smallest.
 func unitSteps(q Quantity, u view.Units) []unitStep {
 	switch q {
 	case QuantityTime:
@@ -43,7 +42,6 @@ func unitSteps(q Quantity, u view.Units) []unitStep {
 	return []unitStep{{"", 1}}
 }
 
-// stepOf is the largest unit of which v has at least one.
 func stepOf(steps []unitStep, v float64) unitStep {
 	at := steps[0]
 	for _, s := range steps[1:] {
@@ -102,7 +100,6 @@ func (a *Answer) ColumnTexts(column, digits int, u view.Units) (unit string, tex
 // nearly all of the windows made it.
 const MostWide = 10
 
-// within is an interval of a median, with one bound where the other says nothing.
 func within(median float64, low, high string, w [2]float64) string {
 	switch far, wide := w[1] > MostWide*median, w[0]*MostWide < median; {
 	case far && wide:
@@ -115,7 +112,6 @@ func within(median float64, low, high string, w [2]float64) string {
 	return low + "-" + high
 }
 
-// cell is that of a column, nil where the stack was not measured there.
 func (r *AnswerRow) cell(column int) *AnswerCell {
 	if column >= len(r.Cells) {
 		return nil

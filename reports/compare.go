@@ -158,7 +158,6 @@ func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	return c, nil
 }
 
-// takenOf is the median part of a window that the machine took.
 func takenOf(results []*Result) float64 {
 	return MedianOf(results, func(r *Result) float64 { return r.Disturbance.Share() })
 }
@@ -241,7 +240,6 @@ func (c *Comparison) pair(old, new []Result) (pairs []*samples) {
 	return pairs
 }
 
-// change compares one figure; false when a side does not have it.
 func change(name string, old, new []*Result) (Change, bool) {
 	m, a, b := Figure{}, values(name, old), values(name, new)
 	if len(a) == 0 || len(b) == 0 {
@@ -363,7 +361,6 @@ func identity(r *Result) []Dim {
 	return facts
 }
 
-// conditions says how a point was measured.
 func conditions(r *Result) []Dim {
 	facts := []Dim{
 		{Name: "label", Value: r.Label}, {Name: "threads", Value: strconv.Itoa(max(r.Threads, 1))},

@@ -74,7 +74,6 @@ func (c *Counters) Shared(d *DeviceCounters) bool {
 	return !d.Process && in(c.Client) && in(c.Server)
 }
 
-// deviceSide is the devices of one side.
 type deviceSide struct {
 	Side    string
 	Devices []DeviceCounters

@@ -62,7 +62,6 @@ func (d Dim) Words() string {
 	return strings.ReplaceAll(name, "_", " ") + " " + value
 }
 
-// dimWords are those dimensions of the result in a sentence.
 func (r *Result) dimWords(defs []DimDef) string {
 	var words []string
 	for _, def := range defs {

@@ -188,7 +188,6 @@ func (d *Disturbance) LossMeant() {
 	}
 }
 
-// took notes the largest share of the window.
 func (d *Disturbance) took(t, window time.Duration) {
 	d.Taken = max(d.Taken, float64(min(t, window))/float64(window))
 }
@@ -201,7 +200,6 @@ func (d *Disturbance) Share() float64 {
 	return d.Taken
 }
 
-// hold adds a reason where the time is more than its share of the window.
 func (d *Disturbance) hold(what string, t, window time.Duration, most float64) {
 	t = min(t, window) // counters are read around it, where threads wait, too
 	share := float64(t) / float64(window)

@@ -46,7 +46,6 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// read finds the detail of a result of the workload among its other members, and describes it.
 func (w *Workload) read(r *Result) error {
 	if names := w.members(r.Workload); r.Others.has(names) {
 		d := w.Detail()

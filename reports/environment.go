@@ -120,7 +120,6 @@ func versionOf(info *debug.BuildInfo) string {
 	return Next + "-dev" + revision + dirty(info.Settings)
 }
 
-// gogc reports the setting in force, which SetGCPercent may have changed.
 func gogc() string {
 	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(s)
@@ -171,7 +170,6 @@ func numaNodes(root fs.FS) int {
 	return len(nodes)
 }
 
-// memlock reads the soft limit out of proc_pid_limits(5).
 func memlock(root fs.FS) *int64 {
 	b, _ := fs.ReadFile(root, "proc/self/limits")
 	for line := range strings.Lines(string(b)) {
@@ -192,7 +190,6 @@ func memlock(root fs.FS) *int64 {
 	return nil
 }
 
-// field returns the value of the first "key : value" line, or nothing.
 func field(root fs.FS, name, key string) string {
 	b, _ := fs.ReadFile(root, name)
 	for line := range strings.Lines(string(b)) {
@@ -203,7 +200,6 @@ func field(root fs.FS, name, key string) string {
 	return ""
 }
 
-// readLine returns the first line of a file, or nothing.
 func readLine(root fs.FS, name string) string {
 	b, _ := fs.ReadFile(root, name)
 	line, _, _ := strings.Cut(string(b), "\n")
@@ -223,7 +219,6 @@ func commit(settings []debug.BuildSetting) string {
 	return ""
 }
 
-// dirty is the suffix of the hash of a tree that had changes.
 func dirty(settings []debug.BuildSetting) string {
 	if setting(settings, "vcs.modified") == "true" {
 		return "+dirty"

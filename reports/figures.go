@@ -51,7 +51,6 @@ var latencyRows = []struct {
 	{"samples", "number of samples", QuantityCount, Neither, func(l *Latency) float64 { return float64(l.Count) }},
 }
 
-// latencyFigures are those of one distribution, none without samples.
 func latencyFigures(prefix string, l *Latency) (all []Figure) {
 	if l == nil || l.Count == 0 {
 		return nil
@@ -65,7 +64,6 @@ func latencyFigures(prefix string, l *Latency) (all []Figure) {
 	return all
 }
 
-// latencyDefs declare them.
 func latencyDefs(prefix, help string) (all []FigureDef) {
 	for _, p := range PercentileTable {
 		all = append(all, FigureDef{prefix + p.name, QuantityTime, Less, help + ", percentile"})
@@ -76,7 +74,6 @@ func latencyDefs(prefix, help string) (all []FigureDef) {
 	return all
 }
 
-// latencyNames are the names of the figures of a distribution.
 var latencyNames = view.Each(latencyDefs("", ""), func(d FigureDef) string { return d.Name })
 
 // OfDistribution tells whether it is a figure of every distribution.
@@ -206,7 +203,6 @@ var commonLatencies = []commonLatency{
 	}},
 }
 
-// commonDefs are the figures that any result may have.
 var commonDefs = func() (all []FigureDef) {
 	for _, l := range commonLatencies {
 		all = append(all, latencyDefs(l.prefix, l.help)...)
@@ -326,7 +322,6 @@ func DimsText(dims []Dim, between string) string {
 	return strings.Join(view.Each(dims, func(d Dim) string { return d.Name + "=" + d.Value }), between)
 }
 
-// defaultShown are the figures of results whose workload names none.
 var defaultShown = []string{"p50", "p99", "mean", "bw", "rate"}
 
 // ShownFigures are those of tables, comparisons and charts.
@@ -351,7 +346,6 @@ func (r *Result) Streamed() bool {
 	return r.Throughput != nil && (HasFigure(shown, "bw") || HasFigure(shown, "rate"))
 }
 
-// distribution is one of the result's own, nil for none.
 func (r *Result) distribution(name string) *Latency {
 	if i := slices.IndexFunc(r.Latencies, func(l NamedLatency) bool { return l.Name == name }); i >= 0 {
 		return r.Latencies[i].Latency

@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// beyond are the points whose figure is on the wrong side of a threshold.
 type beyond struct {
 	points int
 	worst  Change
@@ -27,7 +26,6 @@ func (b *beyond) add(t Threshold, p ComparedPoint, ch Change, v float64) {
 	}
 }
 
-// line says it; what is "failed" or "undecided".
 func (b *beyond) line(t Threshold, what string, measured int, because string) string {
 	return fmt.Sprintf("%s: %s %s to %s, %s, %s (%s, %d of %s; %s%s)", what, t.name,
 		FormatQuantity(b.worst.Quantity, b.worst.Old), FormatQuantity(b.worst.Quantity, b.worst.New),
@@ -35,7 +33,6 @@ func (b *beyond) line(t Threshold, what string, measured int, because string) st
 		because)
 }
 
-// judge holds all points against one threshold and notes what is beyond it.
 func (c *Comparison) judge(t Threshold) {
 	var measured int
 	var missed, undecided beyond

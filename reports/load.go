@@ -63,7 +63,6 @@ func (l Load) Conditions() string {
 // Called is the workload in a sentence.
 func (l Load) Called() string { return cmp.Or(l.title, view.Capital(l.Workload)) }
 
-// resultGroup is one table and the line before it.
 type resultGroup struct {
 	Load
 	stack, Label, measuredBy string

@@ -85,7 +85,6 @@ func spreads(all []*Result) (out []string) {
 	return out
 }
 
-// medianResult has the medians of results that have the same parts.
 func medianResult(all []*Result) *Result {
 	r := *all[0]
 	of := func(field func(r *Result) float64) float64 { return MedianOf(all, field) }
@@ -115,7 +114,6 @@ func medianResult(all []*Result) *Result {
 	return &r
 }
 
-// parts are one part of each result that has it.
 func parts[T any](all []*Result, of func(r *Result) *T) (out []*T) {
 	for _, r := range all {
 		if p := of(r); p != nil {

@@ -49,7 +49,6 @@ func (m Members) without(names []string) Members {
 	return m.except(func(o Member) bool { return slices.Contains(names, o.Name) })
 }
 
-// except are the members that are not out, nil for none.
 func (m Members) except(out func(o Member) bool) Members {
 	var kept Members
 	for _, o := range m {
@@ -72,7 +71,6 @@ func (w *Workload) members(workload string) []string {
 	return fieldNames(reflect.TypeOf(d).Elem())
 }
 
-// membersOf are those of a detail.
 func membersOf(d Detail, workload string) (Members, error) {
 	if d == nil {
 		return nil, nil
@@ -88,7 +86,6 @@ func membersOf(d Detail, workload string) (Members, error) {
 	return m, m.UnmarshalJSON(b)
 }
 
-// into decodes a detail.
 func (m Members) into(d Detail, workload string) error {
 	if name := d.Member(workload); name != "" {
 		return json.Unmarshal(m.Get(name), d)

@@ -78,7 +78,6 @@ func (p *Published) Has(row []string) bool {
 	return slices.ContainsFunc(p.Rows, func(r []string) bool { return slices.Equal(r, row) })
 }
 
-// ours is the row of one stack at one size, of which these are the results, or nil.
 func (p *Published) ours(results []*Result, size, stack string) []string {
 	row, measured := slices.Repeat([]string{"-"}, len(p.Columns)), false
 	row[0], row[1] = size, stack
@@ -99,7 +98,6 @@ func (p *Published) ours(results []*Result, size, stack string) []string {
 	return row
 }
 
-// of is the figure of one result, if it is one that is meant.
 func (b *Beside) of(r *Result) (float64, bool) {
 	switch {
 	case r.Workload != b.Workload || r.Op != b.Op || r.Depth != b.Depth:

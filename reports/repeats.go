@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	// confidence is the level of the intervals over repeats.
 	confidence = 0.95
 
 	// IntervalRepeats is the fewest repeats that get an interval. Two leave one degree of freedom, where Student's
@@ -124,7 +123,6 @@ func SummariseRepeats(results []Result) []RepeatSummary {
 	return out
 }
 
-// dimMembers are dimensions as members of a summary.
 func dimMembers(dims []Dim) (m Members) {
 	for _, d := range dims {
 		if json.Valid([]byte(d.Value)) {
@@ -181,7 +179,6 @@ func MeanOf(m Figure, v []float64) MeanInterval {
 	return mi
 }
 
-// isPercentile tells whether a figure is p50, loaded.p99 and the like.
 func isPercentile(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	return len(last) > 1 && last[0] == 'p' && strings.Trim(last[1:], "0123456789") == ""

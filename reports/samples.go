@@ -32,7 +32,6 @@ type Sample struct {
 	ServiceNs int64 // open loop: without the wait for a late start; else 0
 }
 
-// samplesHeader names the columns; they are whole numbers except for the set.
 const samplesHeader = "result,set,thread,offset_ns,latency_ns,service_ns\n"
 
 // SampleWriter writes raw samples as CSV with a header: a row is one sample.

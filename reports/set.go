@@ -265,7 +265,6 @@ func documentNames(files []string, documents int) []string {
 	return names
 }
 
-// tail is the last n elements of a path.
 func tail(path string, n int) string {
 	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
 	return strings.Join(parts[max(len(parts)-n, 0):], "/")

@@ -25,7 +25,6 @@ var sizeUnits = map[string]int64{
 	"G": 1 << 30, "g": 1 << 30, "GiB": 1 << 30, "GB": 1_000_000_000,
 }
 
-// longestSize is far above the digits of any size.
 const longestSize = 100
 
 // ParseSize reads a number of bytes: digits, with a fraction such as 1.5K where it gives whole bytes, and an optional

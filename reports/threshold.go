@@ -28,7 +28,6 @@ var limitUnits = [...]map[string]float64{
 		"G": 1 << 30, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
 }
 
-// unitHint names units in the words of an error.
 var unitHint = [...]string{
 	QuantityTime:   "ns, us, ms or s, such as 10us",
 	QuantityRate:   "operations per second with k, M or G, such as 3M",
@@ -38,7 +37,6 @@ var unitHint = [...]string{
 	QuantityMemory: "bytes with K, M or G, such as 64K",
 }
 
-// otherNames of metrics are those of other tools.
 var otherNames = map[string]string{"avg": "mean", "bandwidth": "bw"}
 
 // intervalPrefix is of the worst interval of a window, which --interval divides; intervalMetrics are what one has.
@@ -168,7 +166,6 @@ func (t Threshold) String() string { return t.name + t.limits }
 // Metric is the name of its figure.
 func (t Threshold) Metric() string { return t.metric.Name }
 
-// words say when it fails.
 func (t Threshold) words() string {
 	if t.expected {
 		return "expected " + t.limits
@@ -188,7 +185,6 @@ func (t Threshold) missedBy(v float64) bool {
 	return holds != t.expected || math.IsNaN(v)
 }
 
-// of is the value of its metric; false for a result without.
 func (t Threshold) of(r *Result) (float64, bool) {
 	name, interval := strings.CutPrefix(t.metric.Name, intervalPrefix)
 	if !interval {
@@ -261,7 +257,6 @@ func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 	return lines, nil
 }
 
-// pointName names a result in one line.
 func pointName(r *Result) string {
 	return view.Printable(strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", TransportOf(r), r.Workload, r.Op,
 		FormatSize(r.SizeBytes))), " "))

@@ -91,7 +91,6 @@ func (f shown) scale() (by float64, name string) {
 	return 1, ""
 }
 
-// tick labels a value on the axis.
 func (f shown) tick(v float64) string {
 	if f.Quantity == reports.QuantityTime {
 		return view.NsLabel(v)
@@ -99,7 +98,6 @@ func (f shown) tick(v float64) string {
 	return view.Digits3(v)
 }
 
-// label is the figure on an axis.
 func (f shown) label() string {
 	l := view.Capital(reports.FigureLabel(f.Name))
 	if f.tail != "" {
@@ -183,7 +181,6 @@ func axesOf(samples []*reports.Measured) []axis {
 
 func count(v float64) string { return view.Number(v, -1) }
 
-// values are those on the axis, rising.
 func (a *axis) values(samples []*reports.Measured) (values []float64) {
 	for _, x := range samples {
 		if v, ok := a.of(x); ok {
@@ -319,7 +316,6 @@ func (a *axis) lines(f shown, samples []*reports.Measured) (lines []view.Series,
 	return lines, slices.Compact(xs)
 }
 
-// point is the median of the repeats.
 func (f shown) point(x float64, repeats []*reports.Measured) view.Point {
 	median := func(name string) float64 {
 		return reports.MedianOf(repeats, func(x *reports.Measured) float64 { v, _ := x.Figure(name); return v })
@@ -335,7 +331,6 @@ func (f shown) point(x float64, repeats []*reports.Measured) view.Point {
 	return p
 }
 
-// barFigure is a bar for each stack and what else tells samples apart.
 func barFigure(load reports.Load, f shown, samples []*reports.Measured) view.Figure {
 	title := load.Title() + ": " + reports.FigureLabel(f.Name)
 	chart := &view.BarChart{Title: title, XLabel: f.label(), Unit: f.tick}

@@ -78,7 +78,6 @@ func PercentileFigure(title, caption string, lines []view.Series) view.Figure {
 	return view.Figure{Title: title, Caption: caption, Chart: chart, Data: percentileTableOf(title, lines)}
 }
 
-// percentText is the percentile of a place on the axis, which has 1/(1−q).
 func percentText(x float64) string { return strconv.FormatFloat(100-100/x, 'g', 9, 64) }
 
 // PooledPercentiles are those of all samples together, by name; without those that the samples are too few for.
@@ -99,7 +98,6 @@ func PooledPercentiles(ls []*reports.Latency, names ...string) map[string]float6
 // leastBeyond is how many samples a percentile has beyond it, at least, as in the tables.
 const leastBeyond = 10
 
-// pooled is percentile i of all samples together, or without their histogram the median of those of each.
 func pooled(h *hdrhistogram.Histogram, ls []*reports.Latency, i int) float64 {
 	if h != nil && len(ls) > 1 {
 		return float64(reports.ValuesAt(h, []float64{ls[0].Percentiles()[i].Percent})[0])
@@ -203,7 +201,6 @@ func PointTable(title, x, y string, lines []view.Series) view.Grid {
 	return t
 }
 
-// percentileTableOf lists the named points of every curve.
 func percentileTableOf(title string, lines []view.Series) view.Grid {
 	t := view.Grid{Caption: "Percentiles of " + title, Head: view.HeadCells("series", "percentile", "latency")}
 	for _, l := range lines {

@@ -48,7 +48,6 @@ var (
 	}}
 )
 
-// line joins the medians of one series.
 func (x *sweep) line(b *reports.BySeries, y measure) view.Series {
 	line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
 	for _, at := range reports.GroupBy(b.Runs, func(s *reports.Measured) (float64, bool) { return x.x(s), true }) {
@@ -60,12 +59,10 @@ func (x *sweep) line(b *reports.BySeries, y measure) view.Series {
 	return line
 }
 
-// lines are one for each series of the samples.
 func (x *sweep) lines(samples []*reports.Measured, y measure) []view.Series {
 	return view.Each(reports.Split(samples), func(b *reports.BySeries) view.Series { return x.line(b, y) })
 }
 
-// figure draws them; what is the title of the measure.
 func (x *sweep) figure(what, title, caption string, y measure, lines []view.Series) view.Figure {
 	return view.Figure{Title: title, Caption: caption, Data: PointTable(title, x.name, strings.ToLower(what), lines),
 		Chart: &view.LineChart{Title: what + " by " + x.name + ": " + title,
@@ -73,7 +70,6 @@ func (x *sweep) figure(what, title, caption string, y measure, lines []view.Seri
 			YLabel: y.label, YUnit: y.unit, XLabel: x.label, X: x.Scale, XTicks: x.ticks, Series: lines}}
 }
 
-// bySize is the axis of message sizes.
 func bySize(samples []*reports.Measured) *sweep {
 	sizes := reports.SizesOf(samples)
 	return &sweep{"size", "Message size", SizeScale(sizes), SizeTicks(sizes),
@@ -96,7 +92,6 @@ func SizeTicks(sizes []int64) []view.Tick {
 // ThroughputLine joins the bandwidths of one series along the sizes.
 func ThroughputLine(b *reports.BySeries) view.Series { return bySize(b.Runs).line(b, bandwidths) }
 
-// timed tells that a sample has latencies.
 func timed(s *reports.Measured) bool { return s.Latency != nil && s.Latency.Count > 0 }
 
 // SizeSection is latency against message size.
@@ -169,7 +164,6 @@ func RateSection(set *reports.Set) view.Section {
 	return s
 }
 
-// connectionCounts are the numbers of QPs present, rising.
 func connectionCounts(samples []*reports.Measured) []int {
 	return reports.Distinct(samples, func(s *reports.Measured) int { return s.QPs })
 }

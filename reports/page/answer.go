@@ -16,7 +16,6 @@ type head struct {
 	Marks    []mark
 }
 
-// answerView is what one document shows.
 type answerView struct {
 	Name     string // of the document, where there are several
 	Matrix   view.Grid
@@ -30,13 +29,11 @@ type topicView struct {
 	Cards []card
 }
 
-// card is one conclusion, in the colour of its stack.
 type card struct {
 	Figure, Text string
 	Slot         int
 }
 
-// newAnswers are those of the documents that have one.
 func newAnswers(set *reports.Set, docs []*reports.Document) (all []answerView) {
 	for i, d := range docs {
 		if d.Answer == nil || len(d.Answer.Rows) == 0 {
@@ -76,7 +73,6 @@ func newCard(set *reports.Set, a *reports.Answer, c *reports.Conclusion) card {
 	return v
 }
 
-// sentence ends with a full stop.
 func sentence(s string) string {
 	if s == "" || strings.HasSuffix(s, ".") {
 		return s
@@ -87,7 +83,6 @@ func sentence(s string) string {
 // mostColumns is how many fit the page without being joined.
 const mostColumns = 4
 
-// matrix is the figures of all rows, with their intervals.
 func matrix(a *reports.Answer) view.Grid {
 	note := a.IntervalsNote()
 	if len(a.Columns) > mostColumns {

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// comparedRuns is one run beside the first of a page.
 type comparedRuns struct {
 	Title, Summary string
 	Unlike         []string  // why the runs cannot well be compared

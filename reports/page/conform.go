@@ -78,7 +78,6 @@ func verdictLook(v string) (rank int, sign, class string) {
 	return len(verdictSigns), "?", "warn"
 }
 
-// conformanceView is the matrix, what stands out of it first.
 type conformanceView struct {
 	Transports []string
 	Cases      int
@@ -98,7 +97,6 @@ func idOf(c CaseResult) string        { return c.ID }
 func transportOf(c CaseResult) string { return c.Transport }
 func verdictOf(c CaseResult) string   { return c.Verdict }
 
-// groupOf is the group of a case.
 func groupOf(c CaseResult) string {
 	name, _, _ := strings.Cut(c.ID, "/")
 	return name
@@ -142,7 +140,6 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 	return v
 }
 
-// countOf is how many cases have a verdict on a transport.
 func countOf(cases []CaseResult, transport string, verdicts ...string) (n int) {
 	for _, c := range cases {
 		if c.Transport == transport && slices.Contains(verdicts, c.Verdict) {
@@ -152,7 +149,6 @@ func countOf(cases []CaseResult, transport string, verdicts ...string) (n int) {
 	return n
 }
 
-// groupTable has a row for each case of a group.
 func groupTable(name string, cases []CaseResult, transports []string) view.Grid {
 	t := view.Grid{Caption: "Cases of " + name, Head: view.HeadCells(slices.Concat([]string{"case", "level"}, transports,
 		[]string{"clause", "evidence"})...)}
@@ -178,7 +174,6 @@ func groupTable(name string, cases []CaseResult, transports []string) view.Grid 
 	return t
 }
 
-// legendOf explains the signs in use.
 func legendOf(kinds []string) string {
 	return strings.Join(view.Each(kinds, func(kind string) string {
 		_, sign, _ := verdictLook(kind)
@@ -209,14 +204,12 @@ func verdictCell(c *CaseResult) view.GridCell {
 	return view.GridCell{Text: sign + " " + view.Visible(c.Verdict), Class: "v " + class}
 }
 
-// evidence is all that a record says for its verdict.
 func evidence(c *CaseResult) string {
 	differs := c.Verdict != "pass"
 	return view.Shorten(view.Join("; ", view.When(differs && len(c.Want) > 0, "want "+strings.Join(c.Want, " or ")),
 		view.When(differs && c.Got != "", "got "+c.Got), c.Evidence, c.Ledger), 600)
 }
 
-// conformanceHeadline is the sentence of a page without figures.
 func conformanceHeadline(cases []CaseResult) string {
 	if len(cases) == 0 {
 		return "There are no results to show."

@@ -68,7 +68,6 @@ func comparedText(set *reports.Set) string {
 	return "Data was compared: " + sum.String() + "."
 }
 
-// headline says in one sentence what was measured.
 func headline(set *reports.Set, cases []CaseResult) string {
 	if len(set.Samples) == 0 {
 		return conformanceHeadline(cases)

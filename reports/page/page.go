@@ -50,7 +50,6 @@ func New(docs []*reports.Document, o Options) *Page {
 	return p
 }
 
-// sectionsOf are the sections that have a chart: of each workload, then those of all.
 func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Section) {
 	add := func(s view.Section) {
 		if len(s.Figures) > 0 {
@@ -116,12 +115,10 @@ func tellApart(figures []view.Figure) {
 	}
 }
 
-// partsOf are those of a caption, each once.
 func partsOf(f view.Figure) []string {
 	return view.Unique(strings.Split(f.Caption, ", "), func(part string) string { return part })
 }
 
-// subtitle says when and where.
 func subtitle(docs []*reports.Document) string {
 	parts := view.Unique(docs, func(d *reports.Document) string {
 		s := d.Started.UTC().Format("2 January 2006, 15:04 UTC")

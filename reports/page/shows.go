@@ -66,7 +66,6 @@ func shows(c view.Chart) string {
 	return r.words(unit, label, at)
 }
 
-// span is the least and the greatest of values, with what they are of.
 type span struct {
 	low, high         float64
 	lowName, highName string

@@ -32,7 +32,6 @@ func (t *resultTables) Folded() (rows int) {
 // mostRows keeps a page of many pairs of hosts below a few megabytes.
 const mostRows = 500
 
-// newResultTables lists every figure, together what may be compared.
 func newResultTables(set *reports.Set) []resultTables {
 	var out []resultTables
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
@@ -72,7 +71,6 @@ func newResultTables(set *reports.Set) []resultTables {
 	return out
 }
 
-// front are the columns that say which point a row is of.
 func front(dims []reports.DimDef) []view.GridCell {
 	names := view.Each(reports.DimColumns(dims), func(c view.Column) string { return c.Name })
 	return view.HeadCells(slices.Concat([]string{"stack"}, names, []string{"size"})...)
@@ -109,7 +107,6 @@ func figureTable(caption string, samples []*reports.Measured, dims []reports.Dim
 	return t
 }
 
-// filled are the tables that have rows.
 func filled(tables []view.Grid) []view.Grid {
 	return slices.DeleteFunc(tables, func(t view.Grid) bool { return len(t.Rows) == 0 })
 }
@@ -134,7 +131,6 @@ func latencyTable(caption string, samples []*reports.Measured, dims []reports.Di
 	return t
 }
 
-// rateTable has the throughput of the samples, each direction by itself.
 func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDef) view.Grid {
 	t := view.Grid{Caption: caption, Head: append(front(dims), view.HeadCells("operations", "seconds", "MiB/s", "Gb/s",
 		"op/s")...)}
@@ -164,12 +160,10 @@ func rateTable(caption string, samples []*reports.Measured, dims []reports.DimDe
 
 func seconds(ns int64) string { return view.Number(float64(ns)/1e9, 2) }
 
-// pointOf names the point of a row in the tables that all dimensions share.
 func pointOf(s *reports.Measured) []view.GridCell {
 	return []view.GridCell{view.NameCell(s.Name()), view.NumberCell(reports.SizeLabel(s.SizeBytes))}
 }
 
-// workTable says what each figure rests on.
 func workTable(samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: "What each figure rests on",
 		Head: view.HeadCells("stack", "size", "label", "operations", "errors", "verified", "compared byte by byte",
@@ -202,7 +196,6 @@ func workTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// disturbanceTable lists what the machine took from the threads that measure.
 func disturbanceTable(samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: "What the machine did meanwhile",
 		Head: view.HeadCells("stack", "size", "side", "verdict", "run-queue wait [ms]", "involuntary switches",
@@ -231,8 +224,6 @@ func disturbanceTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// intervalTable shows the means over repeats with their confidence intervals,
-// and where there are too few repeats for one.
 func intervalTable(samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: "Over repeats, with confidence intervals (" + reports.IntervalMethod + ")",
 		Head: view.HeadCells("stack", "size", "repeats", "figure", "median or mean", "from", "to", "confidence")}
@@ -261,7 +252,6 @@ func intervalTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// loopTable says of open loops what of the load was done.
 func loopTable(samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: "What of the offered load was done",
 		Head: view.HeadCells("stack", "size", "due", "sent", "completed", "offered [1/s]", "achieved [1/s]", "")}
@@ -277,7 +267,6 @@ func loopTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// runView is how one document came about.
 type runView struct {
 	Name, Command, Hint string
 	Environment         view.Grid
@@ -392,7 +381,6 @@ func shellLine(argv []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// counterTable shows on the page what moved.
 func counterTable(samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: "Device counters that moved",
 		Head: view.HeadCells("stack", "size", "side", "device", "counter", "change")}
@@ -413,7 +401,6 @@ func counterTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// rawTable is the same on the page.
 func rawTable(samples []*reports.Measured) view.Grid {
 	t := view.Grid{Caption: "Raw samples",
 		Head: view.HeadCells("stack", "size", "samples of", "file", "kept", "not kept", "limit")}
@@ -430,7 +417,6 @@ func rawTable(samples []*reports.Measured) view.Grid {
 	return t
 }
 
-// publishedTables are figures of others with ours beside them, a table for each document that has some.
 func publishedTables(docs []*reports.Document) (all []resultTables) {
 	for _, d := range docs {
 		for i := range d.Published {

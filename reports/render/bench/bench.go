@@ -52,7 +52,6 @@ func Write(w io.Writer, d *reports.Document) error {
 	return reports.WriteAll(w, "benchmark report", out.Bytes())
 }
 
-// unitOf is what a figure of a workload's own is called in a line.
 func unitOf(f reports.Figure) string {
 	if u := map[reports.Quantity]string{reports.QuantityTime: "ns", reports.QuantityRate: "op/s",
 		reports.QuantityBytes: "B/s", reports.QuantityMemory: "B"}[f.Quantity]; u != "" {
@@ -71,7 +70,6 @@ var countUnits = []struct{ unit, figure string }{{"compared-msgs", "compared.mes
 	{"sent-ops", "load.sent"}, {"completed-ops", "load.completed"}, {"achieved-ops/s", "load.achieved"},
 	{"saturated", "load.saturated"}}
 
-// ownFigures are what a workload shows beside the common ones.
 func ownFigures(r *reports.Result) []reports.Figure {
 	return slices.DeleteFunc(r.ShownFigures(), func(f reports.Figure) bool {
 		common := slices.ContainsFunc(commonUnits, func(c struct{ unit, figure string }) bool {

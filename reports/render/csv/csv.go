@@ -48,7 +48,6 @@ func Write(w io.Writer, d *reports.Document) error {
 	return reports.WriteAll(w, "CSV report", out.Bytes())
 }
 
-// pointFields are the fields before the figure.
 func pointFields(d *reports.Document, r *reports.Result) []string {
 	repeat, work, verify, verdict, reasons := "", "", "", "", ""
 	if r.Repeat > 0 {

@@ -20,7 +20,6 @@ import (
 // hgrmTicks is the number of lines per halving of the distance to 100 %, the default of HdrHistogram's own tools.
 const hgrmTicks = 5
 
-// latencySeries is one set of samples of a document with a name of its own.
 type latencySeries struct {
 	name    string // file name without extension, unique in the document
 	tag     string // transport/op/size, or longer; without commas and spaces

@@ -64,7 +64,6 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 		attribute{"data-head", "series|" + dataHead(c.XLabel, true) + unitWord(c.Unit)})
 }
 
-// rowsHeight is that of all bars, with a name of so much above each block of them.
 func rowsHeight(bars []view.Bar, name float64) (height float64) {
 	for i, b := range bars {
 		if height += barRow; b.FirstOfKind || i == 0 {

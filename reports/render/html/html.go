@@ -55,7 +55,6 @@ func PageRune(r rune) rune {
 	return r
 }
 
-// drawn is what the template reads.
 type drawn struct {
 	*page.Page
 	CSP    string
@@ -70,7 +69,6 @@ func (d *drawn) Draw(c view.Chart) template.HTML {
 	return drawing(c, fmt.Sprintf("c%d", d.charts))
 }
 
-// drawing draws one; id is unique on the page.
 func drawing(c view.Chart, id string) template.HTML {
 	switch c := c.(type) {
 	case *view.LineChart:

@@ -159,7 +159,6 @@ func lastShown(s view.Series) int {
 	return i
 }
 
-// values are a point as the file of a chart's data has it.
 func values(c *view.LineChart, p view.Point) string {
 	x := exact(p.X)
 	if c.XText != nil {
@@ -172,12 +171,10 @@ func values(c *view.LineChart, p view.Point) string {
 	return v
 }
 
-// whiskers tells that points of a line have tails.
 func whiskers(s view.Series) bool {
 	return slices.ContainsFunc(s.Points, func(p view.Point) bool { return p.High > p.Y })
 }
 
-// tailHead names the column of tails where points have them.
 func tailHead(lines []view.Series) string {
 	return view.When(slices.ContainsFunc(lines, whiskers), "|tail")
 }

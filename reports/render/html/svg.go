@@ -31,7 +31,6 @@ const (
 	keyRoom    = 42   // characters of a name in the key
 )
 
-// axis is a scale in chart units.
 type axis struct {
 	view.Scale
 	from, to float64 // where lo and hi stand
@@ -55,7 +54,6 @@ type svgWriter struct{ strings.Builder }
 
 func (w *svgWriter) f(format string, args ...any) { fmt.Fprintf(&w.Builder, format, args...) }
 
-// text writes one label; class is ours.
 func (w *svgWriter) text(x, y float64, anchor, class, s string) {
 	w.f(`<text x="%s" y="%s" text-anchor="%s" class="%s">%s</text>`, coord(x), coord(y), anchor, class, esc(s))
 }
@@ -78,7 +76,6 @@ func (w *svgWriter) drawing(id, title, desc string, height float64, more ...attr
 // attribute is for the page's script: the axes of a drawing, and what its data are called.
 type attribute struct{ name, value string }
 
-// legend draws the key in as many lines as it needs and returns its height.
 func (w *svgWriter) legend(entries []view.LegendEntry) float64 {
 	x, y := 2.0, 13.0
 	for i, e := range entries {
@@ -154,7 +151,6 @@ func exact(v float64) string {
 // esc makes a string of any origin safe inside an element or a quoted attribute.
 func esc(s string) string { return template.HTMLEscapeString(view.Visible(s)) }
 
-// escLines is esc for hover texts, whose own line breaks stay.
 func escLines(s string) string {
 	return strings.Join(view.Each(strings.Split(s, "\n"), esc), "\n")
 }
@@ -203,7 +199,6 @@ func unitWord(label func(float64) string) string {
 	return ""
 }
 
-// dataHead is the title of an axis as a heading of a file.
 func dataHead(label string, number bool) string {
 	label = strings.NewReplacer("|", "/", ", logarithmic", "").Replace(label)
 	if number && label == "Message size" {

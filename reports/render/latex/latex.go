@@ -49,7 +49,6 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 // eight of figures fill a column of article at 10 points.
 const wide = 8
 
-// table writes one float.
 func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
 	columns := t.Columns()
 	var align strings.Builder
@@ -98,7 +97,6 @@ func line(out *bytes.Buffer, cells []view.GridCell) {
 	out.WriteString(" \\\\\n")
 }
 
-// runs says for each document where it was measured and how.
 func runs(docs []*reports.Document) string {
 	var all []string
 	for _, d := range docs {

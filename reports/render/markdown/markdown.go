@@ -112,7 +112,6 @@ func markdownTable(out *bytes.Buffer, t view.Grid) {
 // markdownSigns are those that GitHub's markdown gives a meaning inside a line, with the one that would call a person.
 const markdownSigns = "\\`*_<>[]|~#@&$"
 
-// markdownText makes a line of text that reads as it is.
 func markdownText(s string) string {
 	var b strings.Builder
 	for _, r := range strings.Join(strings.Fields(view.Visible(s)), " ") {

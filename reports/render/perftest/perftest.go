@@ -121,7 +121,6 @@ func directions(r *reports.Result) (client, server float64, ok bool) {
 	return client, server, ok
 }
 
-// peakLength is over how long the peak is.
 func peakLength(r *reports.Result) string {
 	t := r.Throughput
 	if _, _, ok := directions(r); ok {

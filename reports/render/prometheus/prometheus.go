@@ -195,7 +195,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// export sends the metrics of one document.
 type export struct {
 	d  *reports.Document
 	ch chan<- prometheus.Metric
@@ -217,7 +216,6 @@ func (e export) gauge(desc *prometheus.Desc, v float64, labels ...string) {
 	e.value(desc, prometheus.GaugeValue, v, labels...)
 }
 
-// series exports all results with the same labels.
 func (e export) series(results []*reports.Result) {
 	labels := seriesValues(results[0])
 	with := func(more ...string) []string { return slices.Concat(labels, more) }
@@ -275,7 +273,6 @@ func (e export) series(results []*reports.Result) {
 	}
 }
 
-// latencies exports the histogram of all samples and its quantiles.
 func (e export) latencies(all []*reports.Latency, labels []string) {
 	last := all[len(all)-1]
 	if len(all) == 1 {
@@ -318,7 +315,6 @@ func (e export) latencies(all []*reports.Latency, labels []string) {
 	e.send(descDuration, m, err)
 }
 
-// quantiles leaves out what rests on too few samples.
 func (e export) quantiles(l *reports.Latency, labels []string) {
 	emit := func(q string, ns float64) { e.gauge(descQuantile, ns/1e9, slices.Concat(labels, []string{q})...) }
 	for _, p := range l.Percentiles() {
@@ -338,7 +334,6 @@ const (
 	lastBound  = 36
 )
 
-// nativeSchema gives buckets that grow by 2^(1/8), 9 %.
 const nativeSchema = 3
 
 // duration is a histogram in both forms under one name, as a scrape of a live

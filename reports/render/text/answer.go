@@ -53,7 +53,6 @@ func (p *printer) answer(d *reports.Document) {
 	}
 }
 
-// figures prints the tables of a document that compares nothing.
 func (p *printer) figures(d *reports.Document) {
 	p.oneLine(machine(d, d.Answer))
 	if len(d.Answer.Rows) > 0 && d.Answer.Rounds() > 1 {
@@ -68,7 +67,6 @@ func (p *printer) figures(d *reports.Document) {
 	p.end(d)
 }
 
-// groups prints the tables of figures.
 func (p *printer) groups(results []reports.Result) {
 	for _, g := range reports.GroupResults(results, reports.SweptLoads(results)) {
 		p.groupTables(g)
@@ -84,12 +82,10 @@ func (p *printer) end(d *reports.Document) {
 	p.wrapped("Every figure and condition: --details")
 }
 
-// hasSeries tells a run that was asked for figures of each interval, which only the details have.
 func hasSeries(results []reports.Result) bool {
 	return slices.ContainsFunc(results, func(r reports.Result) bool { return r.Series != nil })
 }
 
-// apart is what print prints.
 func (p *printer) apart(print func()) string {
 	before := p.out.Len()
 	print()
@@ -98,7 +94,6 @@ func (p *printer) apart(print func()) string {
 	return s
 }
 
-// lastOfLargest is the index of the last conclusion of the topic that has most.
 func lastOfLargest(a *reports.Answer) (last int) {
 	largest := slices.MaxFunc(a.Topics(), func(a, b *reports.GroupOf[string, reports.Conclusion]) int {
 		return len(a.Samples) - len(b.Samples)
@@ -111,12 +106,10 @@ func lastOfLargest(a *reports.Answer) (last int) {
 	return last
 }
 
-// oneLine shortens what is longer than a line.
 func (p *printer) oneLine(s string) {
 	p.line(cut(view.Printable(s), p.Width))
 }
 
-// cut ends a long text early.
 func cut(s string, width int) string {
 	r := []rune(s)
 	if len(r) > width {
@@ -125,7 +118,6 @@ func cut(s string, width int) string {
 	return string(r)
 }
 
-// mostCPU leaves room for the rest of a line.
 const mostCPU = 24
 
 // machine is where a document is from, and how it was measured.
@@ -148,12 +140,10 @@ func machine(d *reports.Document, a *reports.Answer) string {
 	return strings.Join(parts, ", ")
 }
 
-// special tells a run that only has workloads with figures of their own, of which the matrix has but the first.
 func special(results []reports.Result) bool {
 	return len(results) > 0 && !slices.ContainsFunc(results, func(r reports.Result) bool { return len(r.Figures) == 0 })
 }
 
-// sentences are the conclusions by topic, with how many comparisons showed no difference.
 func (p *printer) sentences(a *reports.Answer) {
 	p.line("")
 	for _, t := range a.Topics() {
@@ -189,7 +179,6 @@ func (p *printer) reliance(sentences []string) {
 // mostWarnings bounds them beside an early end, which is always said.
 const mostWarnings = 3
 
-// warnings print what changes how figures are read, a line each.
 func (p *printer) warnings(d *reports.Document) {
 	lines := reports.Warnings(d)
 	for _, l := range lines[:min(len(lines), mostWarnings)] {
@@ -221,7 +210,6 @@ func (p *printer) matrix(a *reports.Answer) []string {
 	return g.blocks(p.Width)
 }
 
-// grid is a table whose cells are a value and an interval.
 type grid struct {
 	names []string     // of the rows
 	heads []gridColumn // with a cell for each row
@@ -265,7 +253,6 @@ func bracketed(unit string) string {
 	return view.When(unit != "", "["+unit+"]")
 }
 
-// widths are of the values of a column and of its intervals with brackets.
 func (c gridColumn) widths() (value, within int) {
 	for _, t := range c.cells {
 		value = max(value, utf8.RuneCountInString(t.Value))
@@ -300,7 +287,6 @@ func (g *grid) nameWidth() (w int) {
 	return w
 }
 
-// least is how wide the table is at least.
 func (g *grid) least() int {
 	w := g.nameWidth()
 	for _, c := range g.heads {
@@ -309,7 +295,6 @@ func (g *grid) least() int {
 	return w
 }
 
-// headLines are those of a column of that width.
 func (c gridColumn) headLines(width int) (lines []string) {
 	for _, h := range c.head {
 		if h != "" {

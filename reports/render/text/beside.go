@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// rawSamples say where the samples are, and what is not there.
 func (p *printer) rawSamples(results []reports.Result) {
 	var all []reports.RawSamples
 	for _, r := range results {
@@ -30,7 +29,6 @@ func (p *printer) rawSamples(results []reports.Result) {
 	}
 }
 
-// impaired is the curve of streams against what the path did: each by its own on the first path.
 func (p *printer) impaired(results []reports.Result) {
 	type curve struct {
 		stack, op  string
@@ -60,7 +58,6 @@ func (p *printer) impaired(results []reports.Result) {
 	p.table(t)
 }
 
-// published shows figures of others with their source, and ours beside them.
 func (p *printer) published(all []reports.Published, results []reports.Result) {
 	for i := range all {
 		t := &view.Table{}

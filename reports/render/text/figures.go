@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// column is that of a figure.
 func column(f reports.Figure, u view.Units) view.Column {
 	c := view.Column{Name: reports.FigureLabel(f.Name)}
 	switch f.Quantity {
@@ -24,7 +23,6 @@ func column(f reports.Figure, u view.Units) view.Column {
 	return c
 }
 
-// cell is a figure below its column.
 func cell(r *reports.Result, f reports.Figure, u view.Units) view.Cell {
 	switch text := figureText(f, u); r.Mark(f.Name) {
 	case "few":
@@ -36,7 +34,6 @@ func cell(r *reports.Result, f reports.Figure, u view.Units) view.Cell {
 	}
 }
 
-// figureText is a figure in the unit of its column.
 func figureText(f reports.Figure, u view.Units) string {
 	switch f.Quantity {
 	case reports.QuantityTime:

@@ -100,13 +100,11 @@ func narrowest(t *view.Table) int {
 	return total
 }
 
-// splitHeads are the headings with the units on a line of their own.
 func splitHeads(t *view.Table) [][]string {
 	return [][]string{view.Each(t.Columns, func(c view.Column) string { return c.Name }),
 		view.Each(t.Columns, func(c view.Column) string { return bracketed(c.Unit) })}
 }
 
-// without is the table without the columns of one Spare.
 func without(t *view.Table, spare int) *view.Table {
 	out := &view.Table{Columns: view.Only(t.Columns, func(c view.Column) bool { return c.Spare != spare })}
 	for _, r := range t.Rows {
@@ -121,7 +119,6 @@ func without(t *view.Table, spare int) *view.Table {
 	return out
 }
 
-// columnWidths returns the width of each column and of the whole table.
 func columnWidths(t *view.Table, heads [][]string, gap string) (widths []int, total int) {
 	widths = make([]int, len(t.Columns))
 	for i := range widths {
@@ -143,7 +140,6 @@ func columnWidths(t *view.Table, heads [][]string, gap string) (widths []int, to
 	return widths, total + len(gap)*(len(widths)-1)
 }
 
-// markedColumns says which columns need room for a mark.
 func markedColumns(t *view.Table) []bool {
 	m := make([]bool, len(t.Columns))
 	for _, r := range t.Rows {

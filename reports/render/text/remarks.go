@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// remarks are what a reader has to know before believing a row.
 func (p *printer) remarks(g *reports.Grouped) {
 	results := g.Results
 	if ns := reports.ParameterNumber(results[0], "loop_overhead_ns"); ns > 0 && p.Verbose {

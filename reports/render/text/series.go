@@ -7,7 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// seriesTables show how each window went, one interval a row.
 func (p *printer) seriesTables(g *reports.Grouped) {
 	for _, r := range g.Results {
 		s := r.Series
@@ -52,7 +51,6 @@ func (p *printer) seriesTables(g *reports.Grouped) {
 	}
 }
 
-// bytesEach is what one operation of a result moved; 0 where that is not told.
 func bytesEach(r *reports.Result) float64 {
 	if t := r.Throughput; t != nil && t.OperationsPerSecond > 0 {
 		return t.BytesPerSecond / t.OperationsPerSecond
@@ -117,7 +115,6 @@ func (p *printer) intervalTables(g *reports.Grouped) {
 	}
 }
 
-// interval is what it is of with its ends, in the units of the columns of a text.
 func (p *printer) interval(m reports.MeanInterval) string {
 	show := func(v float64) string {
 		switch q := m.Quantity(); q {

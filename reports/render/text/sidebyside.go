@@ -34,7 +34,6 @@ func (p *printer) sideBySide(results []reports.Result) bool {
 	return len(blocks) > 0
 }
 
-// hasOwn tells whether a workload's own tables have what a table shows.
 func (p *printer) hasOwn(s *sideTable, u view.Units) bool {
 	results := view.Each(s.results, func(r *reports.Result) reports.Result { return *r })
 	return slices.ContainsFunc(p.Own, func(own OwnTables) bool { return len(own(results, u)) > 0 })
@@ -52,7 +51,6 @@ type sideTable struct {
 	sizes          []int64
 }
 
-// most figures side by side.
 const most = 4
 
 // sideFigures are what a table has room for: the first that are better or worse, with the tail of the first one.
@@ -104,7 +102,6 @@ func stackOf(r *reports.Result) string { return r.Stack }
 func pointOf(r *reports.Result) string { return reports.DimsText(r.Dims, ",") }
 func sizeOf(r *reports.Result) int64   { return r.SizeBytes }
 
-// at are the repeats of one stack at one point.
 func (s *sideTable) at(size int64, point, stack string) []*reports.Result {
 	return view.Only(s.results, func(r *reports.Result) bool {
 		return r.SizeBytes == size && r.Stack == stack && pointOf(r) == point
@@ -183,7 +180,6 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 		Lines: legend, Table: t}
 }
 
-// spare leaves out the last figures first; the first two stay.
 func spare(i int) int {
 	if i < 2 {
 		return 0
@@ -251,7 +247,6 @@ func mixedBlocks(all []*sideTable, u view.Units) (out []reports.SideBlock) {
 	return out
 }
 
-// mixedTable is all operations of one workload.
 type mixedTable struct {
 	workload string
 	figures  []reports.Figure
@@ -259,7 +254,6 @@ type mixedTable struct {
 	of       []*sideTable
 }
 
-// needed tells that no operation has all stacks.
 func (m *mixedTable) needed() bool {
 	n := len(view.Unique(m.results(), stackOf))
 	return n > 1 && len(m.of) > 1 && !slices.ContainsFunc(m.of, func(s *sideTable) bool { return len(s.stacks) == n })

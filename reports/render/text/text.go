@@ -81,7 +81,6 @@ func (p *printer) details(d *reports.Document) {
 	}
 }
 
-// footnotes explain the marks of tables.
 func (p *printer) footnotes() {
 	if p.bounds {
 		p.line("")
@@ -90,7 +89,6 @@ func (p *printer) footnotes() {
 	}
 }
 
-// earlyEnd says why a run ended early, if it did.
 func (p *printer) earlyEnd(e *reports.RunError) {
 	if e == nil {
 		return
@@ -135,7 +133,6 @@ func (p *printer) styled(style, s string) {
 	}
 }
 
-// heading begins a part.
 func (p *printer) heading(s string) {
 	p.line("")
 	p.styled(bold, s)
@@ -211,7 +208,6 @@ func (p *printer) groupTables(g *reports.Grouped) (notes []string) {
 	return notes
 }
 
-// usage says what the measuring took, of all windows of a group together.
 func (p *printer) usage(g *reports.Grouped) {
 	var windows int64
 	var cpu reports.CPU
@@ -250,7 +246,6 @@ func switches(c reports.CPU) string {
 		fmt.Sprintf("; context switches client %d, server %d", c.ClientSwitches, c.ServerSwitches))
 }
 
-// expert is what only who measures the measuring wants to read.
 func (p *printer) expert(s string) string {
 	return view.When(p.Verbose, s)
 }
@@ -265,7 +260,6 @@ var latencyColumns = []view.Column{
 	{Name: "mean", Unit: "us", Spare: 3}, {Name: "stddev", Unit: "us", Spare: 4},
 }
 
-// latencyTimes are columns of latencies.
 func latencyTimes(names ...string) []view.Column {
 	return view.Each(names, func(name string) view.Column { return view.Column{Name: name, Unit: "us"} })
 }

@@ -147,7 +147,6 @@ func Turns(names [2]string, rounds [][2]*reports.Document) *reports.Document {
 	return &d
 }
 
-// withVariant are the dimensions with another variant.
 func withVariant(dims []reports.Dim, variant string) []reports.Dim {
 	others := view.Only(dims, func(d reports.Dim) bool { return d.Name != variantDim })
 	return append([]reports.Dim{{Name: variantDim, Value: variant}}, others...)

@@ -27,7 +27,6 @@ func (m *matrix) choose() {
 	}
 }
 
-// ends are the first and the last point of each sweep of sizes, rates or queue pairs.
 func ends(all []*column) []*column {
 	type sweep struct {
 		workload, op, figure, dims, run string
@@ -80,7 +79,6 @@ func each(all []*column) []*column {
 	return kept(all, keep)
 }
 
-// preferred tells whether a column is shown rather than another of its kind.
 func preferred(c, than *column) bool {
 	if c.op != than.op {
 		return c.op == "send"

@@ -68,10 +68,8 @@ func (m *matrix) base(c *column, l *row) *row {
 	return o
 }
 
-// kernelSockets are the stacks that the soft ones are read against.
 var kernelSockets = regexp.MustCompile(`^(tcp|grpc\(tcp\b)`)
 
-// shared are the rounds in which both rows were measured.
 func (x *comparison) shared() []int {
 	return view.Only(x.of.cells[x.column].rounds(), func(round int) bool {
 		_, ok := x.base.cells[x.column][round]
@@ -79,7 +77,6 @@ func (x *comparison) shared() []int {
 	})
 }
 
-// judge fills in the factor and its interval at a level.
 func (x *comparison) judge(level float64) {
 	up, down := x.of.cells[x.column], x.base.cells[x.column] // the factor is up over down
 	if x.Better != reports.More {
@@ -111,7 +108,6 @@ func (x *comparison) plain() bool {
 	return x.factor > x.noise && x.span[0] > 1 || x.factor*x.noise < 1 && x.span[1] < 1
 }
 
-// ratio is the comparison in an answer.
 func (x *comparison) ratio(m *matrix) reports.AnswerRatio {
 	return reports.AnswerRatio{Column: slices.Index(m.columns, x.column), Factor: x.factor, Within: x.within}
 }

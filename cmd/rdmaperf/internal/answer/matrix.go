@@ -15,22 +15,18 @@ type slice struct {
 	taken float64
 }
 
-// measured is a figure with the result that it is of.
 type measured struct {
 	*reports.Result
 	reports.Figure
 }
 
-// cell is the figure of one row and column in each round.
 type cell map[int]slice
 
-// row is a stack in one of its variants.
 type row struct {
 	stack, full, variant string
 	cells                map[*column]cell
 }
 
-// column is one figure of one point.
 type column struct {
 	point
 	reports.Figure         // of the first result
@@ -40,7 +36,6 @@ type column struct {
 	words          words
 }
 
-// matrix is all figures of a document by which its stacks can be compared.
 type matrix struct {
 	rows    []*row
 	columns []*column
@@ -51,7 +46,6 @@ type matrix struct {
 // ofPairs is the workload whose results compare pairs of hosts, and not stacks: they have a verdict of their own.
 const ofPairs = "mesh"
 
-// gather puts the results into rows and columns.
 func gather(d *reports.Document) *matrix {
 	m := &matrix{}
 	results := reports.Pointers(d.Results)
@@ -96,7 +90,6 @@ func usable(r *reports.Result, f *reports.Figure) bool {
 	return f.Value > 1/most && f.Value < most
 }
 
-// row finds or makes the row of a result.
 func (m *matrix) row(r *reports.Result, variant string) *row {
 	i := slices.IndexFunc(m.rows, func(l *row) bool { return l.full == r.Stack && l.variant == variant })
 	if i < 0 {
@@ -107,7 +100,6 @@ func (m *matrix) row(r *reports.Result, variant string) *row {
 	return m.rows[i]
 }
 
-// column finds or makes one.
 func (m *matrix) column(p point, f reports.Figure) *column {
 	i := slices.IndexFunc(m.columns, func(c *column) bool { return c.point == p && c.Name == f.Name })
 	if i < 0 {
@@ -117,7 +109,6 @@ func (m *matrix) column(p point, f reports.Figure) *column {
 	return m.columns[i]
 }
 
-// add takes the figure of a result into the cell of its round.
 func (l *row) add(c *column, r *reports.Result, f reports.Figure) {
 	if l.cells[c] == nil {
 		l.cells[c] = cell{}
@@ -158,15 +149,12 @@ func (m *matrix) name() {
 	}
 }
 
-// rounds are those of a cell in rising order.
 func (c cell) rounds() []int { return slices.Sorted(maps.Keys(c)) }
 
-// of is one value of each slice.
 func (c cell) of(value func(s slice) float64) []float64 {
 	return view.Each(c.rounds(), func(round int) float64 { return value(c[round]) })
 }
 
-// summary is the cell as it is shown.
 func (c cell) summary(level float64) *reports.AnswerCell {
 	if len(c) == 0 {
 		return nil
@@ -182,7 +170,6 @@ func (c cell) summary(level float64) *reports.AnswerCell {
 	return out
 }
 
-// finite is v, or where noise leaves it open what was measured.
 func finite(v, measured float64) float64 {
 	if view.Finite(v) {
 		return v

@@ -130,18 +130,15 @@ func quantile(l *reports.Latency, percent float64) float64 {
 	return v
 }
 
-// contended tells whether so much of a window was taken that it is worth saying.
 func contended(r *reports.Result) bool { return taken(r) > leastContention }
 
 // leastContention is what threads of the kernel and the runtime take of a window on an idle machine, at most.
 const leastContention = 0.05
 
-// impossible tells of a result whose figures contradict themselves.
 func impossible(r *reports.Result) bool {
 	return r.Disturbance != nil && r.Disturbance.Verdict == reports.VerdictImpossible
 }
 
-// simulated tells what about a stack is no real path; empty where it is one.
 func simulated(r *reports.Result) string {
 	switch r.Label {
 	case reports.LabelMem:

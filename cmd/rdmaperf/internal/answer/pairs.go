@@ -62,7 +62,6 @@ func RatioOf(a, b []Value, level float64) Ratio {
 	return r
 }
 
-// medianOf is the median of values and its interval by order statistics.
 func medianOf(values []float64, level float64) Interval {
 	in := Interval{Median: reports.Median(values)}
 	if cut, covered := reports.MedianRanks(len(values), level); covered >= level {

@@ -21,13 +21,11 @@ type point struct {
 	dims                string // but those of the variant
 }
 
-// isCall tells calls from one-sided operations and messages.
 func (p point) isCall() bool { return p.op == "call" }
 
 // variantDim tells the ways in which one stack was measured from each other.
 const variantDim = "arm"
 
-// variantOf is how the result's stack was measured.
 func variantOf(r *reports.Result) string {
 	d, _ := r.Dim(variantDim)
 	return d.Value
@@ -37,7 +35,6 @@ func variantOf(r *reports.Result) string {
 // keep two variants out of one column.
 type tied map[string]bool
 
-// tiedDims finds them.
 func tiedDims(results []*reports.Result) tied {
 	values := map[string]map[string][]string{} // by dimension and variant
 	note := func(dim, variant, value string) {
@@ -65,10 +62,8 @@ func tiedDims(results []*reports.Result) tied {
 	return t
 }
 
-// variants is how many there are.
 func variants(results []*reports.Result) int { return len(view.Unique(results, variantOf)) }
 
-// pointOf is the point of a result.
 func pointOf(r *reports.Result, t tied) point {
 	p := point{workload: r.Workload, op: r.Op, size: r.SizeBytes, depth: r.Depth, qps: r.QPs,
 		threads: max(r.Threads, 1), rate: r.Rate, arrivals: r.Arrivals, roundTrip: r.RoundTrip,
@@ -105,7 +100,6 @@ func mainFigure(r *reports.Result, first int) (f reports.Figure, ok bool) {
 	return f, true
 }
 
-// rank is how early a figure is among those that its workload shows.
 func rank(r *reports.Result, f reports.Figure) int { return slices.Index(r.Shown, f.Name) }
 
 // firstRanks are the ranks of the main figure of each workload and operation. A result without it, such as one in which

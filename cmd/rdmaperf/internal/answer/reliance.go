@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// reliance are the sentences on what limits the figures, at most four.
 func (m *matrix) reliance(d *reports.Document, all []*comparison, level float64) (lines []string) {
 	for _, line := range []string{m.method(d, all, level), noise(d, all), simulatedParts(d), verified(d)} {
 		if line != "" {
@@ -18,7 +17,6 @@ func (m *matrix) reliance(d *reports.Document, all []*comparison, level float64)
 	return lines
 }
 
-// method says how many rounds there were, and how sure the intervals are.
 func (m *matrix) method(d *reports.Document, all []*comparison, level float64) string {
 	least, most := 0, 0
 	for _, l := range m.rows {
@@ -85,7 +83,6 @@ func noise(d *reports.Document, all []*comparison) string {
 	return view.Capital(strings.Join(parts, "; "))
 }
 
-// simulatedParts names the stacks that are no real path.
 func simulatedParts(d *reports.Document) string {
 	s := view.Join(", ", view.Unique(reports.Pointers(d.Results), func(r *reports.Result) string {
 		if what := simulated(r); what != "" {
@@ -99,7 +96,6 @@ func simulatedParts(d *reports.Document) string {
 	return s
 }
 
-// verified says how much of the data was compared.
 func verified(d *reports.Document) string {
 	var sum reports.Verification
 	wrong := 0

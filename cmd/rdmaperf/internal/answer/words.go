@@ -13,7 +13,6 @@ import (
 // words are how a sentence speaks of a column: a stack does that to those things.
 type words struct{ verb, object string }
 
-// topic is the question that a column answers.
 func (c *column) topic() string {
 	switch {
 	case strings.HasPrefix(c.Name, underLoad):
@@ -44,7 +43,6 @@ func (m *matrix) describe() {
 	}
 }
 
-// title names a column by itself.
 func (c *column) title() {
 	op := strings.ReplaceAll(view.Visible(c.op), "_", " ")
 	one := strings.TrimSpace(reports.SizeLabel(c.size) + " " + op)
@@ -73,7 +71,6 @@ func (c *column) title() {
 	}
 }
 
-// conditions are those of a column in which it differs from others.
 func (c *column) conditions(same []*column) string {
 	differ := func(value func(c *column) any) bool {
 		return slices.ContainsFunc(same, func(o *column) bool { return value(o) != value(c) })
@@ -145,7 +142,6 @@ func times(values ...float64) (texts []string) {
 	return texts
 }
 
-// text is the comparison in one sentence, with what it costs in another.
 func (x *comparison) text(price *comparison) string {
 	// A shorter time reads "so many times sooner"; all else is a multiple of the base's figure.
 	ratio, sooner := x.factor, x.Quantity == reports.QuantityTime && x.factor > 1
@@ -199,7 +195,6 @@ func (x *comparison) text(price *comparison) string {
 	return s
 }
 
-// asPrice is the comparison as what another costs.
 func (x *comparison) asPrice() string {
 	const of = " of the bulk's rate"
 	switch {
@@ -224,10 +219,8 @@ func (x *comparison) noisy() bool {
 	return without > worth*with || far > reports.MostWide
 }
 
-// bare is a ratio without its x.
 func bare(text string) string { return strings.TrimSuffix(text, "x") }
 
-// name is that of the row as an answer has it.
 func (l *row) name() string {
 	r := reports.AnswerRow{Stack: l.stack, Variant: l.variant}
 	return r.Name()

@@ -116,7 +116,6 @@ func New(name string, s Settings) (Arm, error) {
 // that two readings of the clock are a part of a hundred. Arbitrary.
 const batched = 64
 
-// mapped is memory that is mapped anew each time.
 type mapped struct {
 	pages  rdma.Pages
 	arenas map[uint64]*rdma.Arena

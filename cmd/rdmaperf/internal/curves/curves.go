@@ -42,7 +42,6 @@ func Results(w reports.Workload, note string, axes map[string]reports.DimDef) *r
 	return &w
 }
 
-// schema describes the member of the workload's results.
 func schema(w *reports.Workload) string {
 	var values strings.Builder
 	for i, f := range w.Figures {

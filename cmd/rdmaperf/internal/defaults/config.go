@@ -76,7 +76,6 @@ func ReadConfig(path string) (c config, err error) {
 	return c, nil
 }
 
-// plainValue is a value as a command line has it; a list is a comma list.
 func plainValue(n *yaml.Node) (string, error) {
 	switch n.Kind {
 	case yaml.ScalarNode:

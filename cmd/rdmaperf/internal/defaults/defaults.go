@@ -19,7 +19,6 @@ import (
 // RDMAPERF_COMMAND_FLAG with underscores for dashes (RDMAPERF_RUN_DURATION=3s), else from
 // the configuration file. Either is as if it had been typed.
 
-// neverDefault are flags that a command line alone may have.
 var neverDefault = []string{"help", "version", "once-parent", "scenario"}
 
 // Apply sets the flags of cmd that were not typed and for which the user has defaults, and with --verbose says which.
@@ -99,12 +98,10 @@ func Named(cmd *cobra.Command, text string) (list []string) {
 	return list
 }
 
-// variable is the environment's name of a flag.
 func variable(cmd *cobra.Command, flag string) string {
 	return "RDMAPERF_" + strings.ToUpper(strings.ReplaceAll(cmd.Name()+"_"+flag, "-", "_"))
 }
 
-// checkNames finds what the file says of no command and no flag.
 func checkNames(root *cobra.Command, path string, file config) error {
 	for name, flags := range file.commands {
 		of := commandOf(root, name)
@@ -121,7 +118,6 @@ func checkNames(root *cobra.Command, path string, file config) error {
 	return nil
 }
 
-// defaults are flags that get values which nobody typed.
 type defaults struct {
 	flags     *pflag.FlagSet
 	exclusive [][2]string     // flags that say the same thing in two ways
@@ -163,7 +159,6 @@ func (d *defaults) has(end string) (found bool) {
 	return found
 }
 
-// excluded tells that something was typed which says the same thing in another way.
 func (d *defaults) excluded(name string, typed map[string]bool) bool {
 	return slices.ContainsFunc(d.exclusive, func(pair [2]string) bool {
 		return pair[0] == name && typed[pair[1]] || pair[1] == name && typed[pair[0]]

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// ofPort are the variables of a service's port behind the service's name.
 var ofPort = regexp.MustCompile(`^_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
 // withoutServices takes out what Kubernetes puts into every container of a namespace for each of

@@ -100,7 +100,6 @@ func (r *Reader) file(name string) string {
 	return string(bytes.TrimSpace(b))
 }
 
-// value is the number behind "key:" or "key   :".
 func value(text, key string) int64 {
 	for line := range strings.Lines(text) {
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
@@ -110,7 +109,6 @@ func value(text, key string) int64 {
 	return 0
 }
 
-// number is 0 for what is none.
 func number(s string) int64 {
 	v, _ := strconv.ParseInt(s, 10, 64)
 	return v

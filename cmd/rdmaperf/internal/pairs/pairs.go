@@ -19,7 +19,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// connectTimeout bounds each connection.
 const connectTimeout = 20 * time.Second
 
 // ListenAt is where two devices of this machine meet.

@@ -173,7 +173,6 @@ func (w *Writes) begin(s *slot) {
 
 func (s *slot) proven() bool { return s.chosen || s.last }
 
-// compare compares those that are waited for.
 func (w *Writes) compare() error {
 	for i := 0; w.comparing > 0 && i < len(w.slots); i++ {
 		if w.slots[i].state != slotComparing {

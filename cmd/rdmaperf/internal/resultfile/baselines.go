@@ -86,7 +86,6 @@ func stackFile(stack string) string {
 	return plain[:min(len(plain), 100)] + "-" + hex.EncodeToString(sum[:4]) + ".json"
 }
 
-// read is all stacks of the baseline as one run.
 func (b Baseline) read() (*reports.Document, error) {
 	names, err := filepath.Glob(filepath.Join(escapeGlob(b.Dir()), "*.json"))
 	if err != nil || len(names) > 0 {

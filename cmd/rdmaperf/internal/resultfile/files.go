@@ -43,7 +43,6 @@ func Read(path string) (*reports.Document, error) {
 	return joinFiles("read result documents of "+path, names)
 }
 
-// joinFiles makes one run of several documents.
 func joinFiles(operation string, names []string) (*reports.Document, error) {
 	var docs []*reports.Document
 	for _, name := range names {
@@ -60,7 +59,6 @@ func joinFiles(operation string, names []string) (*reports.Document, error) {
 	return d, nil
 }
 
-// escapeGlob makes a pattern that matches the path itself.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
