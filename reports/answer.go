@@ -10,14 +10,13 @@ type Answer struct {
 	Columns []AnswerColumn `json:"columns"`
 	Rows    []AnswerRow    `json:"rows"`
 
-	// Conclusions are at most eight, in the order of a reader's questions and with equal topics side by side. Omitted
-	// is how many more there are.
+	// Conclusions are at most eight, with equal topics side by side. Omitted is how many more there are.
 	Conclusions []Conclusion `json:"conclusions"`
 	Omitted     int          `json:"omitted,omitempty"`
 
-	// Comparisons is how many pairs of figures were compared. Undecided is how many of them showed no difference.
-	// Confidence is the level of each interval of a row, so that all of them together hold with 0.95; it is 0 where the
-	// rounds are too few for intervals. The intervals of the comparisons hold together with 0.95, too.
+	// Comparisons is how many pairs of figures were compared, Undecided how many of them showed no difference.
+	// Confidence is the level of each interval of a row, so that all hold together with 0.95; 0 where the rounds are
+	// too few.
 	Comparisons int     `json:"comparisons"`
 	Undecided   int     `json:"undecided"`
 	Confidence  float64 `json:"confidence,omitempty"`
@@ -39,8 +38,8 @@ type AnswerColumn struct {
 // Quantity is what the figures of the column count.
 func (c AnswerColumn) Quantity() Quantity { return quantityOf(c.Unit) }
 
-// Narrow is the matrix for a terminal: without what pays for other columns, and with one column where the same figure
-// is of two operations that no stack has both of.
+// Narrow is the matrix for a terminal, without what pays for other columns. The same figure of two operations shares a
+// column where no stack has both.
 func (a *Answer) Narrow() *Answer { return a.joined(false) }
 
 // Joined is Narrow with the columns of what is paid.
@@ -109,8 +108,8 @@ func (r *AnswerRow) Name() string {
 	return r.Stack + ", " + r.Variant
 }
 
-// AnswerCell is the median over the rounds, in the unit of its column, and its interval with what the machine's noise
-// can have done: nil where the rounds are too few for one.
+// AnswerCell is the median over the rounds, in the unit of its column, and its interval with the machine's noise; nil
+// where the rounds are too few.
 type AnswerCell struct {
 	Value  float64     `json:"value"`
 	Within *[2]float64 `json:"within,omitempty"`
@@ -118,7 +117,7 @@ type AnswerCell struct {
 	Taken  float64     `json:"taken,omitempty"` // the part of the windows that the machine took, the median of the rounds
 }
 
-// Topics of conclusions, in the order in which they are shown. Workloads of another kind have their title as topic.
+// Topics of conclusions, in the order in which they are shown. Other workloads have their title as topic.
 const (
 	TopicSmall = "Small messages and calls"
 	TopicBulk  = "Bulk"
@@ -135,8 +134,8 @@ type Conclusion struct {
 	Price *AnswerRatio `json:"price,omitempty"` // what it costs, in another column
 }
 
-// AnswerRatio is how many times better a stack is than its base in one column, below 1 where it is worse. Within has
-// the interval with both sides' noise; nil where there is one round.
+// AnswerRatio is how many times better a stack is than its base in one column. Within includes both sides' noise; nil
+// for one round.
 type AnswerRatio struct {
 	Column int         `json:"column"` // index of Columns
 	Factor float64     `json:"factor"`

@@ -55,8 +55,8 @@ func stepOf(steps []unitStep, v float64) unitStep {
 // mostWhole is how often a value may have the unit of a column, and still be read with ease.
 const mostWhole = 1e4
 
-// ColumnTexts are the cells of one column, a text for each row, and its unit. The unit is empty where one would not
-// suit all of them, so that each cell has its own. Intervals have so many digits and are rounded outwards.
+// ColumnTexts are the cells of one column by row, and its unit; empty where each cell has its own. Intervals have so
+// many digits and are rounded outwards.
 func (a *Answer) ColumnTexts(column, digits int, u view.Units) (unit string, texts []AnswerText) {
 	steps := unitSteps(a.Columns[column].Quantity(), u)
 	least, most := math.Inf(1), 0.0
@@ -96,8 +96,7 @@ func (a *Answer) ColumnTexts(column, digits int, u view.Units) (unit string, tex
 	return common.name, texts
 }
 
-// MostWide is how many times the median the bound of an interval is that still says something: beyond, noise that took
-// nearly all of the windows made it.
+// MostWide is how many times the median a bound can be and still say something.
 const MostWide = 10
 
 func within(median float64, low, high string, w [2]float64) string {
@@ -174,8 +173,7 @@ func (a *Answer) Topics() []*GroupOf[string, Conclusion] {
 	return GroupBy(a.Conclusions, func(c Conclusion) (string, bool) { return c.Topic, true })
 }
 
-// CountsNote says how many more conclusions there are, and of how many comparisons nothing was concluded; empty where
-// nothing was compared.
+// CountsNote says how many conclusions are omitted and comparisons undecided; empty where nothing was compared.
 func (a *Answer) CountsNote() string {
 	var parts []string
 	if a.Omitted > 0 {

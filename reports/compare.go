@@ -25,7 +25,7 @@ type Comparison struct {
 	Old    ComparedRun `json:"old"`
 	New    ComparedRun `json:"new"`
 
-	// Unlike says what makes the runs incomparable; empty when nothing does.
+	// Unlike says what makes the runs incomparable.
 	Unlike []Difference `json:"unlike"`
 	// Points are those of both runs, in the order of the old one.
 	Points []ComparedPoint `json:"points"`
@@ -37,12 +37,11 @@ type Comparison struct {
 	OnlyNew []string `json:"only_new,omitempty"`
 	// Missed has one line per threshold that is missed.
 	Missed []string `json:"missed,omitempty"`
-	// Undecided has one line per threshold that medians are beyond by what could be
-	// chance, or by what too few repeats cannot tell from it.
+	// Undecided has one line per threshold that medians are beyond by what could be chance.
 	Undecided []string `json:"undecided,omitempty"`
 }
 
-// ComparedRun names a run. Version and compiler may differ: that is what runs are compared for.
+// ComparedRun names a run. Version and compiler may differ.
 type ComparedRun struct {
 	Started  time.Time `json:"started"`
 	Version  string    `json:"version"`
@@ -54,7 +53,7 @@ type ComparedRun struct {
 	Disturbed []string `json:"disturbed,omitempty"`
 }
 
-// Difference is one condition that is not the same in both runs. Point is empty for what concerns the whole run.
+// Difference is one condition that differs. Point is empty for what concerns the whole run.
 type Difference struct {
 	Point string `json:"point,omitempty"`
 	What  string `json:"what"`
@@ -82,8 +81,7 @@ type ComparedPoint struct {
 	QPs       int      `json:"qps"`
 	Changes   []Change `json:"changes"`
 
-	// Taken is the part of a window that the machine took, as a median over the results of the run where it took more:
-	// a change of that size says nothing.
+	// Taken is the part of a window that the machine took, the larger of both runs' medians.
 	Taken float64 `json:"taken,omitempty"`
 }
 
@@ -97,8 +95,7 @@ type Change struct {
 	Percent *float64 `json:"percent"`
 	OldN    int      `json:"old_n"`
 	NewN    int      `json:"new_n"`
-	// P is the probability of a difference at least as large if nothing had
-	// changed: the Mann–Whitney test over runs. Nil with fewer than two runs a side.
+	// P is the probability of such a difference by chance: the Mann–Whitney test. Nil with one run on a side.
 	P           *float64 `json:"p"`
 	Significant bool     `json:"significant"` // P below 0.05, or of rounds of one run: no two overlap
 	Test        string   `json:"test"`        // the test in words, or why there is none
@@ -107,17 +104,16 @@ type Change struct {
 	Better   Better   `json:"-"`
 }
 
-// compared are the figures that a comparison always shows where they exist, with those that the result's workload shows
-// between them.
+// compared are the figures that a comparison always shows; those of the workload are between them.
 var compared = [2][]string{{"p50", "p99", "mean"}, {"rate", "bw"}}
 
 // ErrNothingInCommon says that no point is in both runs.
 var ErrNothingInCommon = errors.New("no point is in both runs")
 
-// Compare puts two runs side by side, point by point. Several results for the same point are repeats. Absolute
-// thresholds judge the medians of the new run. Relative ones judge the change: they are missed where it is beyond the
-// limit and significant, and undecided where it is beyond and not significant, unless [Threshold.ByMedians] asks for
-// medians alone. A threshold that no point of both runs has a figure for is missed. The documents are only read.
+// Compare puts two runs side by side, point by point; several results for a point are repeats. Absolute thresholds
+// judge the medians of the new run. Relative ones are missed by a change that is beyond the limit and significant, and
+// undecided by one beyond and not significant, unless [Threshold.ByMedians]. One without a figure is missed. The
+// documents are only read.
 func Compare(old, new *Document, thresholds []Threshold) (*Comparison, error) {
 	c := &Comparison{Schema: CompareSchemaID, Old: comparedRun(old), New: comparedRun(new), Unlike: []Difference{},
 		Points: []ComparedPoint{}}
@@ -204,8 +200,7 @@ func sampleName(r *Result) string {
 	return view.Printable(strings.Join(strings.Fields(name), " "))
 }
 
-// pair finds the points of both runs: those measured in the same way first, then
-// the rest of the same point, whose differences make the runs unlike.
+// pair finds the points of both runs: those measured in the same way first, then the rest of the same point.
 func (c *Comparison) pair(old, new []Result) (pairs []*samples) {
 	olds, news := collectSamples(old), collectSamples(new)
 	find := func(alike func(a, b *samples) bool) {
@@ -286,9 +281,8 @@ func change(name string, old, new []*Result) (Change, bool) {
 	return ch, true
 }
 
-// rounds tells several results of one run from those of several runs, of which [Join] makes one sample each. A host
-// that changes between two paces every few seconds makes the ranks of two runs of 32 rounds differ in 60 of 100 cases
-// where nothing changed, but parts all rounds of the one from those of the other in 2.
+// rounds tells several results of one run from those of several runs, of which [Join] makes one sample each. Ranks of
+// two runs of 32 rounds differed in 60 of 100 cases where nothing changed, and all rounds parted in 2.
 func rounds(results []*Result) bool { return len(results) > 1 && results[0].Repeat > 0 }
 
 func values(name string, results []*Result) []float64 {
@@ -301,8 +295,7 @@ func values(name string, results []*Result) []float64 {
 	return vs
 }
 
-// shownWith are the names of the figures that the result's workload shows, between others of all, and those of
-// thresholds.
+// shownWith are the names of figures around those that the workload shows, and those of thresholds.
 func (r *Result) shownWith(around [2][]string, thresholds []Threshold) []string {
 	own := slices.DeleteFunc(slices.Clone(r.Shown), func(name string) bool { return slices.Contains(around[1], name) })
 	all := slices.Concat(around[0], own, around[1])
@@ -312,7 +305,7 @@ func (r *Result) shownWith(around [2][]string, thresholds []Threshold) []string 
 	return view.Unique(all, func(name string) string { return name })
 }
 
-// percent is the change from old to new. From nothing to something is infinite.
+// percent is infinite from nothing to something.
 func percent(old, new float64) float64 {
 	switch {
 	case old == new:
@@ -323,7 +316,6 @@ func percent(old, new float64) float64 {
 	return (new - old) / old * 100
 }
 
-// environments notes what of a machine shapes figures and is not the same.
 func (c *Comparison) environments(prefix string, a, b *Environment) {
 	for _, f := range []struct {
 		what     string

@@ -6,13 +6,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Corrected summarises the samples with coordinated omission undone, as HdrHistogram's
-// copyCorrectedForCoordinatedOmission does: a closed loop that should have sent every expectedIntervalNs but stood
-// still for v ns also missed the requests that would have waited v−i, v−2i … down to i, so these are inserted. It is
-// derived from the finished histogram: recording pays nothing.
-//
-// The recorder is unchanged. An interval below one means that nothing was missed and gives Snapshot, and so does a
-// recorder whose samples sum to more than 146 years, where the number of inserted samples could overflow.
+// Corrected undoes coordinated omission, as HdrHistogram's copyCorrectedForCoordinatedOmission does: a closed loop that
+// stood still for v ns also missed requests that would have waited v−i, v−2i … down to the interval i, in ns. An
+// interval below one gives Snapshot, and so do samples that sum to more than 146 years, where counts could overflow.
 func (r *Recorder) Corrected(expectedIntervalNs int64) Latency {
 	interval := expectedIntervalNs
 	if interval < 1 || r.Count() == 0 || r.sum.hi != 0 || r.sum.lo > math.MaxInt64/2 {
@@ -55,9 +51,8 @@ func (r *Recorder) Corrected(expectedIntervalNs int64) Latency {
 	return l
 }
 
-// insertMissed records count samples of each v−k·interval, k = 1..steps. Few steps are recorded one by one. Many are
-// counted per bucket, so that a stall of a minute against an interval of a nanosecond costs one pass over the buckets
-// and not 6·10^10 insertions.
+// insertMissed records count samples of each v−k·interval, k = 1..steps. Many are counted per bucket: a stall of a
+// minute against a nanosecond is 6·10^10 of them.
 func insertMissed(out *hdrhistogram.Histogram, bars []hdrhistogram.Bar, v, interval, steps, count int64) {
 	if steps > int64(len(bars)) {
 		countMissed(out, bars, v, interval, steps, count)

@@ -7,23 +7,22 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Counters is what the devices of both sides counted in the measured phase: the
-// window, and the few messages that begin and end it.
+// Counters is what the devices of both sides counted in the measured phase.
 type Counters struct {
 	Client []DeviceCounters `json:"client,omitempty"`
 	Server []DeviceCounters `json:"server,omitempty"`
 }
 
-// DeviceCounters are the counters of one port of a device, or with port 0 of the device as a whole, under the names
-// that the system has for them: readings, or in a result the change. A negative change says that a counter was reset.
+// DeviceCounters are the counters of one port, or with port 0 of the device as a whole, under the system's names:
+// readings, or in a result the change. A negative change says that a counter was reset.
 type DeviceCounters struct {
 	Device   string           `json:"device"`
 	Port     int              `json:"port,omitempty"`
 	Counters map[string]int64 `json:"counters"`
 
-	// Detail: they say how the work was done, not that something was wrong. The text has them on request.
+	// Detail: they say how the work was done, and the text has them on request.
 	Detail bool `json:"detail,omitempty"`
-	// Process: each process counts for itself, so that the same name at both sides is not the same device.
+	// Process: each process counts for itself.
 	Process bool `json:"process,omitempty"`
 }
 
@@ -41,8 +40,7 @@ func (c *DeviceCounters) Moved(all bool) []string {
 		func(name string) bool { return !all && c.Counters[name] == 0 })
 }
 
-// CounterChanges are the differences of two readings. What only one of them has is
-// left out: it says nothing about the time between.
+// CounterChanges are the differences of two readings of what both have.
 func CounterChanges(before, after []DeviceCounters) []DeviceCounters {
 	var out []DeviceCounters
 	for _, b := range after {

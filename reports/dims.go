@@ -16,9 +16,7 @@ func (r *Result) Dim(name string) (Dim, bool) {
 	return Dim{}, false
 }
 
-// PointDims are all that tells a point from others of its stack, workload, operation, size, depth, queue pairs and
-// rate: with the dimensions of its workload what the path and the application do, and which part of a scenario it is
-// of.
+// PointDims are the dimensions of the workload, behind what the path, the application and a scenario add.
 func (r *Result) PointDims() []Dim {
 	var dims []Dim
 	if r.Impairment != "" {
@@ -36,7 +34,7 @@ func (r *Result) PointDims() []Dim {
 	return append(dims, r.Dims...)
 }
 
-// Differing are the dimensions in which some of the results differ, in order; fixed is what all share, in words.
+// Differing are the dimensions in which results differ; fixed is what all share, in words.
 func Differing(results []*Result) (dims []DimDef, fixed string) {
 	var all []DimDef
 	for _, r := range results {

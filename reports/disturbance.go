@@ -23,8 +23,7 @@ type Disturbance struct {
 	Client  *Noise   `json:"client,omitempty"`  // of the client's threads and machine
 	Server  *Noise   `json:"server,omitempty"`
 
-	// Taken is the largest part of the window for which a side's threads waited for a CPU, or
-	// its hypervisor had one: a figure may be that far from an undisturbed one.
+	// Taken is the largest part of the window for which a side's threads waited for a CPU, or its hypervisor had one.
 	Taken float64 `json:"taken,omitempty"`
 
 	// Discarded is how many measurements of this point were disturbed and taken again.
@@ -33,8 +32,8 @@ type Disturbance struct {
 	closedWindows bool
 }
 
-// ClosedWindows has Judge look at the time for which a receive window blocked sending. It is for points whose messages
-// fit any window and go one at a time: a stream that its receiver holds back is what is measured.
+// ClosedWindows has Judge look at the time for which a receive window blocked sending, for round trips that fit any
+// window.
 func (d *Disturbance) ClosedWindows() { d.closedWindows = true }
 
 // Quiet tells that nothing speaks against the figures.
@@ -116,22 +115,18 @@ func (d *Disturbance) Sides() []NoiseOf {
 		func(n NoiseOf) bool { return n.Noise == nil })
 }
 
-// Limits above which a window counts as disturbed, between what was measured on a virtual machine of two CPUs with both
-// ends polling. With nothing else at work, the threads of the kernel, the Go runtime and the control channel took 0.7
-// to 5.0 % of 54 windows of 0.5 s (median 2.2), and TCP sent up to 0.09 % of the segments again. Beside one program
-// that wanted a tenth of a CPU it was 7 to 12 %, beside one that wanted all of one 28 to 82 %, and 0.5 % of the
-// segments. Below the limit a lead has to be larger than what was taken, see Taken.
+// Limits above which a window counts as disturbed, between what two polling ends lost on an idle machine of two CPUs
+// (0.7 to 5.0 % of 54 windows, 0.09 % of segments) and beside a program that wanted a tenth of a CPU (7 to 12 %).
 const (
 	mostWait   = 0.05 // of the window, for a thread
 	mostSteal  = 0.05 // of the window, for one CPU
 	leastNoise = 2 * time.Millisecond
 	leastSteal = 20 * time.Millisecond // two ticks of USER_HZ: one may have been nearly nothing
 
-	// For which the peer's receive window held round trips back, of the window.
+	// of the window, by the peer's receive window
 	mostClosed = 0.01
 
-	// A segment that is sent again comes a round trip late or more, with everything behind
-	// it. One in a thousand is in no p99.
+	// A segment that is sent again comes a round trip late. One in a thousand is in no p99.
 	mostRetransmits = 0.001 // of the segments
 )
 
@@ -177,7 +172,7 @@ func (d *Disturbance) Judge(window time.Duration) {
 // sentAgain tells the reason of segments that were sent again from others.
 const sentAgain = "TCP sent"
 
-// LossMeant strikes that segments were sent again: over a path that loses packets on purpose, that is what is measured.
+// LossMeant strikes that segments were sent again, over a path that loses packets on purpose.
 func (d *Disturbance) LossMeant() {
 	if d == nil {
 		return
@@ -216,8 +211,7 @@ func (d *Disturbance) Contradict(reason string) {
 	d.Reasons = append([]string{reason}, d.Reasons...)
 }
 
-// Warnings are what changes how the figures of a document are read, the gravest first: figures that cannot be, failed
-// operations, load that was not carried, data that was not verified, and stacks that sleep.
+// Warnings are what changes how the figures of a document are read, the gravest first.
 func Warnings(d *Document) (lines []string) {
 	say := func(text string, is func(r *Result) bool) {
 		if of := view.Only(Pointers(d.Results), is); len(of) > 0 {

@@ -40,8 +40,7 @@ const (
 	RoundTripFull = "full" // from the request until its answer
 )
 
-// Document is everything one invocation found out. Its JSON form follows
-// results.schema.json; names there never change meaning.
+// Document is everything one invocation found out, by results.schema.json, whose names never change meaning.
 type Document struct {
 	Schema      string      `json:"schema"` // empty is written as SchemaID
 	Started     time.Time   `json:"started"`
@@ -59,8 +58,7 @@ type Document struct {
 	// Published are figures of others beside them, never mixed with what was measured.
 	Published []Published `json:"published,omitempty"`
 
-	// Repeats are the means of points that were measured several times, as
-	// SummariseRepeats makes them; the text and the page make their own.
+	// Repeats are the means of points that were measured several times, by SummariseRepeats.
 	Repeats []RepeatSummary `json:"repeats,omitempty"`
 }
 
@@ -72,7 +70,7 @@ type RunError struct {
 	ExitCode  int    `json:"exit_code"`
 }
 
-// NewRunError describes err, with operation and hint when it is an ExitError. It returns nil for a nil error.
+// NewRunError describes err, with operation and hint of an ExitError; nil for nil.
 func NewRunError(err error) *RunError {
 	if err == nil {
 		return nil
@@ -106,16 +104,14 @@ type Result struct {
 	Polling   string `json:"polling,omitempty"`
 	RoundTrip string `json:"round_trip,omitempty"`
 
+	Impairment string `json:"impairment,omitempty"`  // what a path between the ends did to packets, such as loss=1%
+	Neighbours int    `json:"neighbours,omitempty"`  // threads of other processes that spun beside the point
+	AppWorkNs  int64  `json:"app_work_ns,omitempty"` // what the receiving application computes for each message
+
 	// Rate is the offered load of an open loop in operations a second, and Arrivals how they are spread: constant or
-	// poisson. Latency counts from the intended starts then. A closed loop has neither. Impairment is what a path
-	// between the ends did to packets, such as loss=1%.
-	Impairment string `json:"impairment,omitempty"`
-	// Neighbours are threads of other processes that spun beside the point, at the same priority.
-	Neighbours int `json:"neighbours,omitempty"`
-	// AppWorkNs is what the receiving application computes for each message, in ns.
-	AppWorkNs int64   `json:"app_work_ns,omitempty"`
-	Rate      float64 `json:"rate,omitempty"`
-	Arrivals  string  `json:"arrivals,omitempty"`
+	// poisson. Latency counts from the intended starts then. A closed loop has neither.
+	Rate     float64 `json:"rate,omitempty"`
+	Arrivals string  `json:"arrivals,omitempty"`
 
 	// OpenLoop says what of the offered load was done; nil for a closed loop.
 	OpenLoop *OpenLoop `json:"open_loop,omitempty"`
@@ -150,8 +146,7 @@ type Result struct {
 	// RawSamples says where every single latency is, when they were asked for.
 	RawSamples []RawSamples `json:"raw_samples,omitempty"`
 
-	// Detail is what only results of one workload have. It is nil for a workload that the reader does not know, whose
-	// members Others keeps.
+	// Detail is what only results of one workload have; nil for an unknown workload, whose members Others keeps.
 	Detail Detail  `json:"-"`
 	Others Members `json:"others,omitempty"`
 
@@ -165,15 +160,13 @@ type Result struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// Series divides the window. Of a head-of-line result it is that of the probes
-// beside the bulk. The last point takes in what ended behind the window.
+// Series divides the window. The last point takes in what ended behind it.
 type Series struct {
 	IntervalNs int64         `json:"interval_ns"`
 	Points     []SeriesPoint `json:"points"`
 }
 
-// SeriesPoint is one interval: what ended in it. Times are nanoseconds as in
-// Latency, percentiles right within 1.6 %; a throughput has none.
+// SeriesPoint is what ended in one interval. Times are ns, percentiles right within 1.6 %; a throughput has none.
 type SeriesPoint struct {
 	OffsetNs   int64   `json:"offset_ns"` // of its begin, from the begin of the window
 	Operations int64   `json:"operations"`
@@ -187,15 +180,13 @@ type Throughput struct {
 	BytesPerSecond      float64 `json:"bytes_per_second"`
 	OperationsPerSecond float64 `json:"operations_per_second"`
 
-	// PeakBytesPerSecond is the highest rate of any span of the window, of PeakOverNs, from a post to a completion; of
-	// more than 20,000 messages and of a duration over the parts of PeakOverNs into which the window was divided, at
-	// most an eighth too high. Both are zero when such a window was too short for two parts.
+	// PeakBytesPerSecond is the highest rate of any span of PeakOverNs; of a duration or more than 20,000 messages, of
+	// the parts of that length, at most an eighth too high. Both are 0 where the window was too short for two.
 	PeakBytesPerSecond float64 `json:"peak_bytes_per_second,omitempty"`
 	PeakOverNs         int64   `json:"peak_over_ns,omitempty"`
 }
 
-// NewThroughput divides payload bytes and operations by the window. A window
-// without time gives zero: an infinite rate was never measured.
+// NewThroughput divides payload bytes and operations by the window; one without time gives zero.
 func NewThroughput(bytes, operations int64, window time.Duration) *Throughput {
 	if window <= 0 {
 		return &Throughput{}
@@ -204,21 +195,19 @@ func NewThroughput(bytes, operations int64, window time.Duration) *Throughput {
 	return &Throughput{BytesPerSecond: float64(bytes) / s, OperationsPerSecond: float64(operations) / s}
 }
 
-// CPU is the processor time both sides used inside the window, in seconds. Of LabelMem
-// both are those of the one process.
+// CPU is the processor time of both sides in the window, in seconds; of LabelMem that of the one process.
 type CPU struct {
 	ClientSeconds float64 `json:"client_seconds"`
 	ServerSeconds float64 `json:"server_seconds"`
-	// MachineSeconds is what everything on the client's machine used meanwhile, in ticks of
-	// 10 ms (user, nice, system, irq and softirq of proc_stat(5)): kernel drivers work in
-	// interrupts and threads that no process is charged for. 0: not known.
+	// MachineSeconds is what everything on the client's machine used, in ticks of 10 ms (proc_stat(5)): kernel drivers
+	// work in interrupts that no process is charged for. 0: not known.
 	MachineSeconds float64 `json:"machine_seconds,omitempty"`
-	// Switches are how often the kernel took a CPU from a thread of that side (ru_nvcsw and ru_nivcsw of getrusage(2)).
+	// Context switches of that side (ru_nvcsw and ru_nivcsw of getrusage(2)).
 	ClientSwitches int64 `json:"client_switches,omitempty"`
 	ServerSwitches int64 `json:"server_switches,omitempty"`
 }
 
-// BothCPU is the processor time of both sides in seconds. In one process each side names that of the process.
+// BothCPU is the processor time of both sides in seconds.
 func (r *Result) BothCPU() float64 {
 	if r.Label == LabelMem {
 		return r.CPU.ClientSeconds
@@ -226,8 +215,7 @@ func (r *Result) BothCPU() float64 {
 	return r.CPU.ClientSeconds + r.CPU.ServerSeconds
 }
 
-// GC counts garbage collections and heap allocations inside the window; a
-// latency figure taken across a collection shows it.
+// GC counts garbage collections and heap allocations inside the window.
 type GC struct {
 	ClientCollections int64 `json:"client_collections"`
 	ServerCollections int64 `json:"server_collections"`

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// MarshalJSON fills in what the schema requires and an unset field would break:
-// the schema's name, and empty lists instead of null.
+// MarshalJSON fills in the schema's name, and empty lists instead of null.
 func (d Document) MarshalJSON() ([]byte, error) {
 	type plain Document // without this method
 	p := plain(d)
@@ -27,7 +26,7 @@ func (d Document) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// MarshalJSON puts the members of the detail, and those that no kind took, among those of the result.
+// MarshalJSON puts the members of the detail and Others among those of the result.
 func (r Result) MarshalJSON() ([]byte, error) {
 	type plain Result
 	m, err := membersOf(r.Detail, r.Workload)
@@ -58,8 +57,7 @@ func (w *Workload) read(r *Result) error {
 	return nil
 }
 
-// WriteJSON writes the document, indented and with a final newline. It writes
-// nothing when a value has no JSON form, such as NaN.
+// WriteJSON writes the document, indented. It writes nothing when a value has no JSON form, such as NaN.
 func (d *Document) WriteJSON(w io.Writer) error {
 	b, err := d.encode()
 	if err != nil {
@@ -76,9 +74,7 @@ func WriteAll(w io.Writer, what string, b []byte) error {
 	return nil
 }
 
-// WriteFile writes the document to a file so that a reader sees the old content
-// or the new one, never a part. What exists and is not a regular file, such as
-// a pipe, a symbolic link or /dev/stdout, is written through and not replaced.
+// WriteFile writes the document to a file by [WriteFileAtomic].
 func (d *Document) WriteFile(path string) error {
 	b, err := d.encode()
 	if err != nil {
@@ -98,8 +94,8 @@ func (d *Document) encode() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// WriteFileAtomic writes a file so that a reader sees the old content or the new one.
-// What exists and is not a regular file is written through.
+// WriteFileAtomic writes a file so that a reader sees the old content or the new one. What exists and is no regular
+// file, such as a pipe, a symbolic link or /dev/stdout, is written through.
 func WriteFileAtomic(path string, b []byte) (err error) {
 	switch info, statErr := os.Lstat(path); {
 	case statErr == nil && !info.Mode().IsRegular():
@@ -133,7 +129,7 @@ func WriteFileAtomic(path string, b []byte) (err error) {
 	return err
 }
 
-// PlainJSON says of an error of encoding/json what a reader of the file should know, without the words of the parser.
+// PlainJSON says of an error of encoding/json what a reader of the file should know.
 func PlainJSON(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -153,9 +149,8 @@ func PlainJSON(err error) error {
 	return err
 }
 
-// ReadDocument reads one document and nothing after it. It is strict about the schema's name, since another version may
-// mean other things by the same words, and lenient about fields it does not know, since fields may be added. Results
-// are of the given workloads; of others they keep what all results have.
+// ReadDocument reads one document and nothing after it. Another name of the schema is an error; unknown fields are
+// ignored. Results of workloads that are not known keep what all results have.
 func ReadDocument(r io.Reader, known Workloads) (*Document, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {

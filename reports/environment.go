@@ -14,15 +14,13 @@ import (
 	"strings"
 )
 
-// Version names the release and is set by the linker (-X). When it is empty the
-// version comes from the build information.
+// Version is the release, set by the linker (-X); empty: by the build information.
 var Version string
 
 // Next is the release that this source will be part of.
 const Next = "0.1.0"
 
-// Environment is what has to be the same for two figures to be comparable. A field that could not be found out is empty
-// and absent from the document, except for those the schema requires.
+// Environment is what has to be the same for two figures to be comparable; what is not known is empty.
 type Environment struct {
 	Version    string   `json:"version"`          // of rdmaperf
 	Commit     string   `json:"commit,omitempty"` // of the source, "+dirty" behind it where it had changes
@@ -40,14 +38,12 @@ type Environment struct {
 	Clock      string   `json:"clocksource,omitempty"`
 
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
-	// MemlockBytes is the soft limit on locked memory, which bounds what can be
-	// registered; −1 is unlimited, nil unknown.
+	// MemlockBytes is the soft limit on locked memory; −1 is unlimited, nil unknown.
 	MemlockBytes *int64 `json:"memlock_bytes,omitempty"`
 
 	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
 	GOGC       string `json:"gogc,omitempty"` // percent, or off
-	// Wakeup is how long this machine takes to wake a thread; nil: not measured. A stack
-	// that sleeps pays it for every message that finds it asleep.
+	// Wakeup is how long this machine takes to wake a thread; nil: not measured.
 	Wakeup *Wakeup `json:"wakeup,omitempty"`
 	// IdleState is the deepest that the kernel's CPUs fall into, in words; empty: not known.
 	IdleState string `json:"idle_state,omitempty"`
@@ -58,11 +54,9 @@ type Environment struct {
 	Details map[string]string `json:"details,omitempty"`
 }
 
-// Collect describes this process and its machine. It reads a few files and is
-// meant to be called once per run, outside the measured window.
+// Collect describes this process and its machine. It reads a few files.
 func Collect() Environment { return collect(os.DirFS("/")) }
 
-// collect takes the root directory, so that tests can bring their own.
 func collect(root fs.FS) Environment {
 	e := Environment{
 		Version:    version(),
@@ -93,8 +87,6 @@ func collect(root fs.FS) Environment {
 	return e
 }
 
-// version prefers what the linker said, then the module's version, then the
-// commit; the next release with "-dev" is a build that carries none of them.
 func version() string {
 	if Version != "" {
 		return Version
@@ -132,8 +124,7 @@ func gogc() string {
 	return "off"
 }
 
-// cpuInfo returns the model and whether the CPUID hypervisor bit is set. Only
-// x86 kernels give a model name; elsewhere the board's name has to do.
+// cpuInfo tells the CPUID hypervisor bit, too. Only x86 kernels give a model name; elsewhere the board's has to do.
 func cpuInfo(root fs.FS) (model string, hypervisor bool) {
 	const cpuinfo = "proc/cpuinfo"
 	flags := strings.Fields(field(root, cpuinfo, "flags"))
@@ -206,12 +197,9 @@ func readLine(root fs.FS, name string) string {
 	return strings.TrimSpace(line)
 }
 
-// Commit is the full hash of the source and is set by the linker (-X). When it is empty
-// it comes from the build information, which has it when go build saw a repository.
+// Commit is the full hash of the source, set by the linker (-X); empty: by the build information.
 var Commit string
 
-// commit is the hash of the source, "+dirty" behind it where the tree had changes; ""
-// where neither linker nor go build said it.
 func commit(settings []debug.BuildSetting) string {
 	if of := cmp.Or(Commit, setting(settings, "vcs.revision")); of != "" {
 		return of + dirty(settings)
@@ -226,8 +214,6 @@ func dirty(settings []debug.BuildSetting) string {
 	return ""
 }
 
-// build says how the binary was made, as far as it changes what it can do or how fast it
-// is: "cgo, GOAMD64=v1, trimpath". Without cgo there are no kernel verbs.
 func build(settings []debug.BuildSetting) string {
 	parts := []string{"no cgo"}
 	if setting(settings, "CGO_ENABLED") == "1" {

@@ -22,8 +22,8 @@ const (
 	ExitInterrupted int = 130
 )
 
-// ExitError is an error that knows its exit code. Operation says what was being done, to which object; Hint says in one
-// line what the user can try, or is empty.
+// ExitError is an error with an exit code. Operation says what was being done; Hint is one line on what to try, or
+// empty.
 type ExitError struct {
 	Code      int
 	Operation string
@@ -45,8 +45,7 @@ func (e *ExitError) Error() string {
 // Unwrap returns the cause.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Code returns the exit code for err: ExitOK for nil, the code of the first ExitError in its chain, else ExitFailed. An
-// error never exits with 0, whatever its code says.
+// Code is ExitOK for nil, the code of the first ExitError in the chain, else ExitFailed. An error never exits with 0.
 func Code(err error) int {
 	if err == nil {
 		return ExitOK

@@ -81,8 +81,7 @@ func (d FigureDef) OfDistribution() bool {
 	return slices.Contains(latencyNames, d.Name[strings.LastIndexByte(d.Name, '.')+1:])
 }
 
-// commonParts are the figures that any result may have beside its latencies, by the part of it that has them. The
-// values are in the order of the definitions; there are none where the result lacks the part.
+// commonParts are the figures beside latencies that any result may have, by the part that has them.
 var commonParts = []struct {
 	defs []FigureDef
 	of   func(r *Result) []float64
@@ -174,8 +173,7 @@ var commonParts = []struct {
 	}},
 }
 
-// Figures are what was due, sent and completed, the rate that was achieved, and whether the loop was saturated; no
-// numbers without a loop.
+// Figures are due, sent, completed, the rate achieved and whether it was saturated; no numbers without a loop.
 func (o *OpenLoop) Figures() []float64 {
 	if o == nil {
 		return slices.Repeat([]float64{math.NaN()}, 5)
@@ -216,7 +214,7 @@ var commonDefs = func() (all []FigureDef) {
 // CommonDefs are those figures, for documentation; the copy is the caller's.
 func CommonDefs() []FigureDef { return slices.Clone(commonDefs) }
 
-// AllFigures are those that the result has: of all results, then of its distributions, then its own.
+// AllFigures are those of all results, then of its distributions, then its own.
 func (r *Result) AllFigures() (all []Figure) {
 	for _, l := range commonLatencies {
 		all = append(all, latencyFigures(l.prefix, l.of(r))...)
@@ -281,8 +279,8 @@ func (r *Result) Mark(figure string) string {
 	return ""
 }
 
-// MedianFigure is the median of a figure over the repeats of a point; false where one does not have it, or where all
-// together have too few samples for it. Each needs one sample above the percentile, as its own is a maximum without.
+// MedianFigure is the median of a figure over the repeats; false where one lacks it or all have too few samples. Each
+// needs one sample above the percentile, as its own is a maximum without.
 func MedianFigure(runs []*Result, name string) (float64, bool) {
 	values := make([]float64, len(runs))
 	var need, count int64
@@ -305,8 +303,7 @@ func MedianFigure(runs []*Result, name string) (float64, bool) {
 	return Median(values), len(runs) > 0 && count >= need
 }
 
-// PayloadBytes are those that the operations moved; false where the workload counts no payload, such as registrations.
-// Operations may differ in size, so that it is their mean size times their number.
+// PayloadBytes are those that the operations moved; false where the workload counts no payload.
 func (r *Result) PayloadBytes() (float64, bool) {
 	switch t := r.Throughput; {
 	case t != nil && t.OperationsPerSecond > 0:
@@ -378,8 +375,7 @@ func HasFigure(figures []Figure, name string) bool {
 	return slices.ContainsFunc(figures, func(f Figure) bool { return f.Name == name })
 }
 
-// FigureLabel is the name of a figure as a table's heading has it: "loaded p99", and without the unit that stands
-// beside it.
+// FigureLabel is the name of a figure in a heading, without its unit: "loaded p99".
 func FigureLabel(name string) string {
 	for _, unit := range []string{"_ns", "_bytes", ".ns"} {
 		name = strings.TrimSuffix(name, unit)

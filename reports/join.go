@@ -23,10 +23,8 @@ func oneSample(results []Result) (out []Result) {
 	return out
 }
 
-// Join makes one run of several invocations of the same command, so that Compare takes each as a sample: a measurement
-// that takes turns with another program needs a process for every turn. The documents must come from the same build on
-// the same machine, else an error says what differs. The first error of any of them is the whole run's. The documents
-// are only read.
+// Join makes one run of several invocations of the same command, so that Compare takes each as a sample. They must come
+// from the same build on the same machine. The first error is the whole run's. The documents are only read.
 func Join(docs []*Document) (*Document, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("join: no document")

@@ -72,8 +72,7 @@ func (c *Comparison) judge(t Threshold) {
 	}
 }
 
-// testableRepeats is the fewest repeats of both sides with which the Mann-Whitney test
-// can say anything: of 3 and 3, the most unlike order still has p = 2/20.
+// testableRepeats of both sides can be significant by the Mann-Whitney test: of 3 and 3, p is 2/20 at least.
 const testableRepeats = 4
 
 // FormatPercent is a change with its sign; nil is one from zero.
@@ -105,8 +104,7 @@ func (c *Comparison) OnlyLines() []string {
 		view.Each(c.OnlyOld, line("only in the old run: ")), view.Each(c.OnlyNew, line("only in the new run: ")))
 }
 
-// Verdict says in words what the test means. What the test says beside its result is
-// left to the document; Few has the part of it that a reader must know.
+// Verdict says in words what the test means.
 func (c *Change) Verdict() string {
 	test, _, _ := strings.Cut(c.Test, ", ")
 	switch {

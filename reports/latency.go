@@ -11,8 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Latency summarises one set of samples. All times are nanoseconds. Min, Max, Mean and StdDev (population) are exact;
-// percentiles are right within 0.1 %. The zero value is a set without samples, except for TooFew.
+// Latency summarises one set of samples, in nanoseconds. Min, Max, Mean and StdDev (population) are exact; percentiles
+// are right within 0.1 %.
 type Latency struct {
 	Count  int64   `json:"count"`
 	Min    float64 `json:"min"`
@@ -26,15 +26,11 @@ type Latency struct {
 	Mean   float64 `json:"mean"`
 	StdDev float64 `json:"stddev"`
 
-	// TooFew names the percentiles ("p999") that have fewer than 10/(1−q)
-	// samples, which leaves fewer than ten in the tail.
+	// TooFew names the percentiles ("p999") that have fewer than 10/(1−q) samples.
 	TooFew []string `json:"too_few,omitempty"`
 
-	// Unfinished counts the samples that are lower bounds: operations of an open loop that were due and not done when
-	// the window ended, with the time that they had waited. AtLeast names the figures that are lower bounds for that
-	// reason: percentiles whose rank is above the number of finished operations, the mean, and the maximum where the
-	// longest sample is one of them. A percentile that is not named may be too low by as many ranks as there are
-	// unfinished operations.
+	// Unfinished counts the samples that are lower bounds: operations that were due and not done when the window ended.
+	// AtLeast names the figures that are lower bounds for that reason. Others may be too low by that many ranks.
 	Unfinished int64    `json:"unfinished,omitempty"`
 	AtLeast    []string `json:"at_least,omitempty"`
 
@@ -65,8 +61,7 @@ func (p Percentile) Text() string {
 	return bounded(view.Usec(p.Ns), p.AtLeast)
 }
 
-// Texts are the number of samples and, in microseconds, the minimum, p50 to p99.99, maximum, mean and deviation, with >
-// before a lower bound.
+// Texts are the count and, in microseconds, min, p50 to p99.99, max, mean and deviation, with > before a lower bound.
 func (l *Latency) Texts() []string {
 	texts := []string{view.Integer(l.Count), view.Usec(l.Min)}
 	for _, p := range l.Percentiles()[:5] {
@@ -86,7 +81,6 @@ func bounded(text string, atLeast bool) string {
 // IsBound tells whether a figure is a lower bound.
 func (l *Latency) IsBound(name string) bool { return slices.Contains(l.AtLeast, name) }
 
-// bound notes how many of the samples are lower bounds, and the longest of them.
 func (l *Latency) bound(unfinished, longest int64) {
 	if l.Unfinished = unfinished; unfinished == 0 {
 		return
@@ -109,8 +103,7 @@ type percentileRow struct {
 	field   func(*Latency) *float64
 }
 
-// PercentileTable lists the percentiles of a Latency in rising order; need is
-// 10/(1−q), written out because 1−q is not exact in floating point.
+// PercentileTable lists the percentiles in rising order; need is 10/(1−q), as 1−q is not exact in floating point.
 var PercentileTable = []percentileRow{
 	{"p50", 50, 20, func(l *Latency) *float64 { return &l.P50 }},
 	{"p90", 90, 100, func(l *Latency) *float64 { return &l.P90 }},
@@ -141,8 +134,8 @@ func (l *Latency) Histogram() (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// Summarise fills everything that follows from the histogram. The histogram answers with the upper end of a bucket, so
-// percentiles are held inside the exact lowest and highest sample.
+// Summarise fills what follows from the histogram. Its percentiles are bucket ends, so they are held inside the exact
+// range.
 func Summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
 	l := Latency{Count: h.TotalCount(), Min: float64(lowest), Max: float64(highest)}
 	percents := make([]float64, len(PercentileTable))
@@ -163,11 +156,11 @@ func Summarise(h *hdrhistogram.Histogram, lowest, highest int64) Latency {
 	return l
 }
 
-// rank is which of n samples in rising order, counted from 1, is the percentile: the smallest rank that covers at least
-// that share, ceil(q·n), as readers of HdrHistogram files in Java, C and JavaScript take it. hdrhistogram-go takes
-// floor(q·n+0.5), which is a sample too early in half of all sets.
+// rank is which of n samples in rising order, from 1, is the percentile: ceil(q·n), as readers of HdrHistogram files in
+// Java, C and JavaScript take it. hdrhistogram-go takes floor(q·n+0.5), which is a sample too early in half of all
+// sets.
 func rank(percent float64, n int64) int64 {
-	// 99.9/100·1000 is above 999 in floating point; HdrHistogram's Java goes one step down for the same reason.
+	// 99.9/100·1000 is above 999 in floating point; HdrHistogram's Java does the same.
 	q := math.Nextafter(percent, math.Inf(-1)) / 100
 	return min(max(int64(math.Ceil(q*float64(n))), 1), n)
 }

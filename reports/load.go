@@ -69,8 +69,7 @@ type resultGroup struct {
 	verified                 bool
 }
 
-// Grouped is the results of one table. Dims are the dimensions that differ between them, Fixed is what all share, in
-// words.
+// Grouped is the results of one table. Dims differ between them, Fixed is what all share, in words.
 type Grouped struct {
 	resultGroup
 	Results []*Result
@@ -78,7 +77,7 @@ type Grouped struct {
 	Fixed   string
 }
 
-// GroupResults keeps the order in which groups and results appear. The numbers of QPs of a swept load stand together.
+// GroupResults keeps the order in which groups and results appear.
 func GroupResults(results []Result, swept map[Load]bool) []*Grouped {
 	var groups []*Grouped
 	for _, of := range GroupBy(Pointers(results), func(r *Result) (resultGroup, bool) {
@@ -125,10 +124,7 @@ func (g *Grouped) Conditions() string {
 	return s
 }
 
-// A sweep over the number of QPs stands in one table with the number in front, so
-// that it reads as a curve from top to bottom.
-
-// SweptLoads are the loads of a document that were measured with several numbers of QPs, by what they share.
+// SweptLoads are the loads that were measured with several numbers of QPs, which then share one table.
 func SweptLoads(results []Result) map[Load]bool {
 	swept := map[Load]bool{}
 	for _, g := range GroupBy(Pointers(results), func(r *Result) (Load, bool) { return LoadOf(r).AcrossQPs(), true }) {
@@ -137,8 +133,7 @@ func SweptLoads(results []Result) map[Load]bool {
 	return swept
 }
 
-// AcrossQPs is what the points of a sweep share. Threads are part of the sweep: it
-// may begin with fewer QPs than threads.
+// AcrossQPs is what the points of a sweep share; it may begin with fewer QPs than threads.
 func (l Load) AcrossQPs() Load {
 	l.QPs, l.threads, l.Sweep = 0, 0, true
 	return l
@@ -183,7 +178,7 @@ func (g *Grouped) RowName(r *Result) string {
 	return name
 }
 
-// MostThreads is what a sweep's conditions say of threads, which its first rows may have fewer of.
+// MostThreads is what a sweep's conditions say of threads.
 func (g *Grouped) MostThreads() string {
 	threads := Distinct(g.Results, func(r *Result) int { return r.Threads })
 	if most := threads[len(threads)-1]; g.Sweep && most > 1 {
@@ -219,8 +214,7 @@ type SideBlock struct {
 	Table             *view.Table
 }
 
-// ParameterNumber reads one numeric option of a result, or zero: its type
-// depends on whether the document was just made or read back.
+// ParameterNumber reads one numeric option of a result, just made or read back, or zero.
 func ParameterNumber(r *Result, name string) float64 {
 	switch v := r.Parameters[name].(type) {
 	case float64:
@@ -233,8 +227,7 @@ func ParameterNumber(r *Result, name string) float64 {
 	return 0
 }
 
-// loopOf is the loop of a ping-pong: of rdmaperf, plain, or of the provider. Documents had
-// that as the parameter volleys once.
+// loopOf is the loop of a ping-pong: plain or provider, in older documents by the parameter volleys.
 func loopOf(r *Result) string {
 	if s, ok := r.Parameters["loop"].(string); ok {
 		return s

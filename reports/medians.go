@@ -18,9 +18,8 @@ func Median(values []float64) float64 {
 	return v[(len(v)-1)/2]/2 + v[len(v)/2]/2 // halves first: two large values must not overflow
 }
 
-// Collapse makes one result of the repeats of each point of a group: every figure is the median over the repeats,
-// except that minimum and maximum are the true ones. Results that are no repeats stay as they are. The notes say how
-// far the repeats lie apart, which is what a difference between two runs has to exceed.
+// Collapse makes one result of the repeats of each point: medians, but the true minimum and maximum. Other results stay
+// as they are. The notes say how far the repeats lie apart.
 func (g *Grouped) Collapse() (rows []*Result, notes []string) {
 	rows, sets := RepeatSets(g.Results)
 	for _, k := range sets {
@@ -42,8 +41,7 @@ func (g *Grouped) Collapse() (rows []*Result, notes []string) {
 	return rows, notes
 }
 
-// MedianSamples is Collapse for the samples of a page: one for each point of each series,
-// by size and then in the order of series. The samples are only read.
+// MedianSamples is Collapse for the samples of a page, by size and then in the order of series. They are only read.
 func MedianSamples(samples []*Measured) []*Measured {
 	var out []*Measured
 	for _, b := range Split(samples) {
@@ -142,7 +140,7 @@ func MedianLoop(loops []*OpenLoop) *OpenLoop {
 	}
 }
 
-// MedianLatency is nil for none. Count is the smallest, so that a percentile is marked when it is in any repeat.
+// MedianLatency is nil for none. Count is the smallest, so that a percentile has the marks of any repeat.
 func MedianLatency(all []*Latency) *Latency {
 	if len(all) == 0 {
 		return nil

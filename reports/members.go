@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Members are members of a JSON object in their order: what a document has beside the fields that all results share.
+// Members are members of a JSON object in their order.
 type Members []Member
 
 // Member is one of them. Value is JSON.
@@ -59,7 +59,7 @@ func (m Members) except(out func(o Member) bool) Members {
 	return kept
 }
 
-// members are the names of a workload's detail in a document, none where it has none.
+// members are the names of a workload's detail in a document.
 func (w *Workload) members(workload string) []string {
 	if w.Detail == nil {
 		return nil
@@ -144,8 +144,7 @@ func (m *Members) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// inline encodes a struct with the members of its field of that name standing
-// where the field stands, as members of the struct itself.
+// inline encodes a struct with the members of its field of that name as members of the struct itself.
 func inline(v any, field string, m Members) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil || len(m) == 0 {
@@ -159,7 +158,7 @@ func inline(v any, field string, m Members) ([]byte, error) {
 	return bytes.Replace(b, slices.Concat([]byte(`"`+field+`":`), object), object[1:len(object)-1], 1), nil
 }
 
-// outline decodes an object into v, a pointer to a struct, and returns the members that the struct has no field for.
+// outline decodes into v, a pointer to a struct, and returns the members that it has no field for.
 func outline(b []byte, v any) (Members, error) {
 	if err := json.Unmarshal(b, v); err != nil || string(bytes.TrimSpace(b)) == "null" {
 		return nil, err

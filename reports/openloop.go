@@ -9,9 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// OpenLoop says whether an open loop kept up with its arrivals. An operation that was due
-// and was not done when the window ended is in the latency with the time that it had
-// waited by then, which is a lower bound ([Latency.Unfinished]).
+// OpenLoop says whether an open loop kept up with its arrivals. What was due and not done is in the latency with the
+// time that it had waited ([Latency.Unfinished]).
 type OpenLoop struct {
 	Due       int64 `json:"due"`       // operations whose intended start was inside the window
 	Sent      int64 `json:"sent"`      // of these
@@ -21,17 +20,14 @@ type OpenLoop struct {
 	OfferedPerSecond  float64 `json:"offered_per_second"`
 	AchievedPerSecond float64 `json:"achieved_per_second"` // completed over the window
 
-	// Saturated: less than 99 in 100 of what was due was done, or the window took that much longer than it should have.
-	// Latencies then grow with the window's length and are no property of the path.
+	// Saturated: less than 99 in 100 of what was due was done, or in time. Latencies then grow with the window.
 	Saturated bool `json:"saturated"`
 }
 
-// keepsUp is the share of the offered load from which on a loop keeps up. Arbitrary: a loop
-// that loses one in a hundred has a queue that grows by a second in 100 seconds.
+// keepsUp is the share of the offered load from which on a loop keeps up. Arbitrary.
 const keepsUp = 0.99
 
-// NewOpenLoop judges a window at a rate per second, of which so many operations were sent,
-// completed, and never sent though they were due.
+// NewOpenLoop judges a window at a rate per second. unsent were due and never sent.
 func NewOpenLoop(rate float64, poisson bool, sent, completed, unsent, late int64, window time.Duration) *OpenLoop {
 	o := &OpenLoop{Due: sent + unsent, Sent: sent, Completed: completed, Late: late, OfferedPerSecond: rate}
 	if window > 0 {
@@ -40,8 +36,8 @@ func NewOpenLoop(rate float64, poisson bool, sent, completed, unsent, late int64
 	if o.Due == 0 {
 		return o
 	}
-	// The last arrival's distance to the window's end is no loss, and a Poisson process
-	// is off by its deviation: three of it happen in one window of 700.
+	// The last arrival's distance to the end is no loss; a Poisson process is off by three deviations once in 700
+	// windows.
 	slack := 1.
 	if poisson {
 		slack += 3 * math.Sqrt(float64(o.Due))

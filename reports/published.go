@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Published is a table of somebody else's figures, as text with its source. Where there is
-// anything Beside, its first column is a size in bytes and its second whose figures they are.
+// Published is a table of somebody else's figures as text. Where anything is Beside, its first column is a size in
+// bytes and its second whose figures they are.
 type Published struct {
 	Title   string     `json:"title"`
 	Source  string     `json:"source"`
@@ -40,8 +40,8 @@ func (d *Document) AddPublished(all []Published) {
 	}
 }
 
-// With are its rows with ours among them: behind those of a size one of every stack that measured it, in the order of
-// results. What was not measured is a dash; of repeats it is the median.
+// With are its rows with ours among them: behind those of a size one of every stack that measured it, medians of
+// repeats.
 func (p *Published) With(results []Result) (rows [][]string) {
 	if len(p.Beside) == 0 {
 		return p.Rows
@@ -62,7 +62,7 @@ func (p *Published) With(results []Result) (rows [][]string) {
 	return rows
 }
 
-// Names tells whether a column has words, which are read from the left, and not numbers.
+// Names tells whether a column has words, not numbers.
 func (p *Published) Names(column int) bool {
 	return slices.ContainsFunc(p.Rows, func(row []string) bool {
 		if column >= len(row) || row[column] == "-" {

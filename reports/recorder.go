@@ -10,24 +10,20 @@ import (
 )
 
 const (
-	// LowestNs and digits give exact values up to 2047 ns and at most 0.1 %
-	// above: the resolution of the clocks this is used with.
+	// LowestNs and Digits give exact values up to 2047 ns and at most 0.1 % above.
 	LowestNs = 1
 	Digits   = 3
 
-	// HighestNs is the longest latency the histogram tells apart, 60 s. Every doubling costs 8 KiB per recorder.
+	// HighestNs is the longest latency the histogram tells apart, 60 s. Every doubling takes 8 KiB per recorder.
 	HighestNs = 60_000_000_000
 
-	// momentCapNs, about 39 hours, bounds what one sample may add to the sums,
-	// so that 2^33 broken samples still cannot overflow the sum of squares.
+	// momentCapNs, about 39 hours, keeps the sums of 2^33 broken samples from overflowing.
 	momentCapNs = 1 << 47
 )
 
-// Recorder collects the latencies of one worker. It is not safe for concurrent use: one goroutine owns it, and
-// recorders are merged after their loops ended. It allocates only in NewRecorder and reads no clock.
+// Recorder collects the latencies of one worker, whose goroutine owns it. It allocates only in NewRecorder.
 type Recorder struct {
-	// The pads keep the counters of recorders made one after another off each
-	// other's cache lines; the histogram is held by value for the same reason.
+	// The pads keep counters of other recorders off these cache lines; the histogram is a value for the same reason.
 	_ cpu.CacheLinePad
 
 	hist     hdrhistogram.Histogram
@@ -48,8 +44,8 @@ func NewRecorder() *Recorder {
 	return r
 }
 
-// Record adds one latency in nanoseconds. A value outside 0..60 s is counted at the nearer end of the histogram and as
-// clamped; above the range, max, mean and stddev still use the value itself.
+// Record adds one latency in nanoseconds. One outside 0..60 s is counted at the nearer end of the histogram and as
+// clamped; above it, max, mean and stddev use the value itself.
 func (r *Recorder) Record(ns int64) {
 	v := ns
 	// The check comes first because the histogram would build an error with fmt.
@@ -64,8 +60,8 @@ func (r *Recorder) Record(ns int64) {
 	r.squares.add(bits.Mul64(u, u))
 }
 
-// RecordN adds n samples of the same latency. It adds nothing when n is below one or would lift Count above 2^63−1. The
-// sums stay exact while n times the square of ns is below 2^128.
+// RecordN adds n samples of the same latency; none when n is below one or would lift Count above 2^63−1. The sums stay
+// exact while n·ns² is below 2^128.
 func (r *Recorder) RecordN(ns, n int64) {
 	if n < 1 || n > math.MaxInt64-r.hist.TotalCount() {
 		return
@@ -84,8 +80,7 @@ func (r *Recorder) RecordN(ns, n int64) {
 	r.squares.add(hi+sqHi*uint64(n), lo)
 }
 
-// AtLeast adds n samples of which only a lower bound is known: the time that an operation
-// has waited by the end of the window.
+// AtLeast adds n samples of which only a lower bound is known: the time an operation has waited by the window's end.
 func (r *Recorder) AtLeast(ns, n int64) {
 	before := r.Count()
 	r.RecordN(ns, n)
@@ -95,8 +90,7 @@ func (r *Recorder) AtLeast(ns, n int64) {
 	}
 }
 
-// clamp counts n samples outside the range and returns the value to put into
-// the histogram and the value to put into the sums.
+// clamp counts n samples outside the range and returns their values for histogram and sums.
 func (r *Recorder) clamp(ns, n int64) (inHistogram, inSums int64) {
 	r.clamped += n
 	if ns < 0 { // time does not run backwards: the clock or the caller is wrong
@@ -116,8 +110,8 @@ func (r *Recorder) Reset() {
 	r.clamped, r.unfinished, r.longest = 0, 0, 0
 }
 
-// Merge adds the samples of other, which must be a different recorder and is left as it was. The result is the same as
-// if r had recorded them itself. It adds nothing when that would lift Count above 2^63−1.
+// Merge adds the samples of other, a different recorder, as if r had recorded them. It adds nothing when that would
+// lift Count above 2^63−1.
 func (r *Recorder) Merge(other *Recorder) {
 	if other.Count() > math.MaxInt64-r.Count() {
 		return
@@ -132,8 +126,7 @@ func (r *Recorder) Merge(other *Recorder) {
 	r.longest = max(r.longest, other.longest)
 }
 
-// Snapshot summarises what was recorded; the recorder goes on unchanged. It
-// allocates and takes about a millisecond: call it outside the measured window.
+// Snapshot summarises what was recorded. It allocates and takes about a millisecond: call it outside the window.
 func (r *Recorder) Snapshot() Latency {
 	if r.Count() == 0 {
 		return Summarise(&r.hist, 0, 0)
@@ -145,8 +138,7 @@ func (r *Recorder) Snapshot() Latency {
 	return l
 }
 
-// meanAndDeviation returns the mean and the population standard deviation of at least one sample. Integers of any size
-// avoid the cancellation that makes the float form useless when the deviation is small beside the mean.
+// Integers avoid the cancellation that makes the float form useless when the deviation is small beside the mean.
 func (r *Recorder) meanAndDeviation() (mean, deviation float64) {
 	n := big.NewInt(r.Count())
 	sum := r.sum.big()

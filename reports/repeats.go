@@ -14,8 +14,7 @@ import (
 const (
 	confidence = 0.95
 
-	// IntervalRepeats is the fewest repeats that get an interval. Two leave one degree of freedom, where Student's
-	// factor is 12.7: such an interval says nothing, and looks as if it did.
+	// IntervalRepeats is the fewest repeats that get an interval: of two, Student's factor is 12.7.
 	IntervalRepeats = 3
 
 	// IntervalMethod says how the intervals come about.
@@ -40,8 +39,7 @@ type RepeatSummary struct {
 	Results []int `json:"results"` // the repeats: indexes of Document.Results
 	N       int   `json:"n"`       // how many
 
-	// Figures are the means and medians over the repeats with their confidence
-	// intervals. With fewer than three repeats there are none, and Absent says so.
+	// Figures are the means and medians over the repeats with their intervals; Absent says why there are none.
 	// Confidence is what is asked for; a figure says its own where few repeats give less.
 	Method     string         `json:"method,omitempty"`
 	Confidence float64        `json:"confidence,omitempty"`
@@ -63,12 +61,9 @@ func (s *RepeatSummary) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// MeanInterval is one figure over repeats. Both ends are values that the figure can have.
-//
-// Of a percentile, Low and High are repeats themselves, by rank: whatever the repeats' distribution is, such an
-// interval holds its median with the probability Confidence (order statistics; David and Nagaraja, Order Statistics,
-// 3rd ed., 7.1). Of another figure they are Student's around Mean, which hold the mean of a normal distribution in 95
-// of 100 runs, and still do when what is below zero is cut off, because no mean is.
+// MeanInterval is one figure over repeats. Of a percentile, Low and High are repeats themselves, which hold its median
+// with the probability Confidence (order statistics; David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of another
+// figure they are Student's around Mean, cut off at zero.
 type MeanInterval struct {
 	Figure string   `json:"figure"` // as in thresholds: p50, rate, …
 	Unit   string   `json:"unit"`
@@ -92,8 +87,7 @@ func (m MeanInterval) Center() float64 {
 // Quantity is what the figure counts.
 func (m MeanInterval) Quantity() Quantity { return quantityOf(m.Unit) }
 
-// SummariseRepeats makes one summary for each point that was measured several
-// times, in the order of the results, which are only read.
+// SummariseRepeats makes one summary for each point that was measured several times. The results are only read.
 func SummariseRepeats(results []Result) []RepeatSummary {
 	index := make(map[*Result]int, len(results))
 	for i, r := range Pointers(results) {
@@ -140,8 +134,7 @@ func TooFewRepeats(n int) string {
 		view.Integer(IntervalRepeats)
 }
 
-// intervalFigures are those that repeats get intervals for, where a result has
-// them, with those of the kind between them.
+// intervalFigures are around those of the workload.
 var intervalFigures = [2][]string{{"p50", "mean", "p99"}, {"bw", "rate"}}
 
 // MeanIntervals are those of the figures that every repeat has.
@@ -161,8 +154,7 @@ func MeanIntervals(repeats []*Result) []MeanInterval {
 	return out
 }
 
-// MeanOf takes at least two values. It is the interval of a percentile's median where
-// the figure is one, else of the mean.
+// MeanOf takes at least two values: of a percentile the interval of the median, else of the mean.
 func MeanOf(m Figure, v []float64) MeanInterval {
 	mean := benchmath.AssumeNormal.Summary(benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds),
 		confidence)
@@ -184,9 +176,8 @@ func isPercentile(name string) bool {
 	return len(last) > 1 && last[0] == 'p' && strings.Trim(last[1:], "0123456789") == ""
 }
 
-// MedianRanks is how many of n values in order can be cut off at either end so that the rest holds their median with at
-// least that confidence, and the confidence that it has. The median is above the k-th of n with the binomial
-// probability of k heads or more in n tosses. Where even the whole range falls short, nothing is cut off.
+// MedianRanks is how many of n values in order can be cut off at either end so that the rest holds their median with
+// that confidence, and the confidence that it has. Where even the whole range falls short, nothing is cut off.
 func MedianRanks(n int, confidence float64) (cut int, covered float64) {
 	all, _ := math.Lgamma(float64(n + 1))
 	outside := 0. // the chance that at most i of n are below the median: an interval from i+1 on misses that on each side
@@ -203,8 +194,7 @@ func MedianRanks(n int, confidence float64) (cut int, covered float64) {
 	return cut, covered
 }
 
-// RepeatPoint is what the repeats of one point in a group share. Only results
-// with the same parts have medians and means.
+// RepeatPoint is what the repeats of one point share; only results with the same parts have medians.
 type RepeatPoint struct {
 	size int64
 	rate float64
@@ -214,8 +204,7 @@ type RepeatPoint struct {
 	Latency, Throughput bool
 }
 
-// RepeatSets sorts the results of a group into points, each with its repeats in order; those that are no repeats
-// come back by themselves.
+// RepeatSets sorts the results of a group into points with their repeats in order; singles are no repeats.
 func RepeatSets(results []*Result) (singles []*Result, sets []*GroupOf[RepeatPoint, *Result]) {
 	sets = GroupBy(results, func(r *Result) (RepeatPoint, bool) {
 		if r.Repeat == 0 {

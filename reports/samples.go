@@ -14,8 +14,7 @@ const (
 	SamplesProbeLoaded = "probe-loaded" // head-of-line
 )
 
-// RawSamples says where the samples of one set are, one by one, and how many.
-// Count and Dropped together are the Count of the set's Latency.
+// RawSamples says where the samples of one set are. Count and Dropped together are the Count of its Latency.
 type RawSamples struct {
 	Set     string `json:"set"`
 	File    string `json:"file"`
@@ -34,19 +33,18 @@ type Sample struct {
 
 const samplesHeader = "result,set,thread,offset_ns,latency_ns,service_ns\n"
 
-// SampleWriter writes raw samples as CSV with a header: a row is one sample.
+// SampleWriter writes raw samples as CSV with a header and line feeds:
 //
 //	result,set,thread,offset_ns,latency_ns,service_ns
 //	0,latency,0,5213,4998,
 //
-// result is the index in the document's results, service_ns is empty where there
-// is none. Lines end with a line feed alone, for awk's sake.
+// result is the index in the document's results, service_ns is empty where there is none.
 type SampleWriter struct {
 	w   *bufio.Writer
 	row []byte
 }
 
-// NewSampleWriter writes the header. The writer stays the caller's; nothing is sure to be in it before Flush.
+// NewSampleWriter writes the header. Nothing is sure to be in w before Flush.
 func NewSampleWriter(w io.Writer) (*SampleWriter, error) {
 	s := &SampleWriter{w: bufio.NewWriterSize(w, 1<<16)}
 	_, err := s.w.WriteString(samplesHeader)

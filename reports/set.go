@@ -76,7 +76,7 @@ func NewSet(docs []*Document, names []string) *Set {
 		At
 		stack string
 	}
-	// A stack measured at the same place in two documents is two series: the two files are there to be told apart.
+	// A stack measured at the same place in two documents is two series.
 	seen := map[place]int{}
 	collide := map[string]bool{}
 	owner := []int{}
@@ -215,8 +215,7 @@ func MedianOf[T any](repeats []T, figure func(T) float64) float64 {
 	return Median(view.Each(repeats, figure))
 }
 
-// Pooled merges the latencies of repeats into one distribution. Without
-// histograms it gives nil and the named percentiles have to do.
+// Pooled merges the latencies of repeats into one distribution, nil where one has no histogram.
 func Pooled(ls []*Latency) *hdrhistogram.Histogram {
 	var sum *hdrhistogram.Histogram
 	for _, l := range ls {
@@ -273,13 +272,11 @@ func tail(path string, n int) string {
 // TransportOf is the transport as it was asked for, or else the stack.
 func TransportOf(r *Result) string { return cmp.Or(r.Transport, r.Stack) }
 
-// NameRoom is how many characters a short name has at most: about one line of a
-// headline, and of a chart's key together with a word behind it.
+// NameRoom is how many characters a short name has at most: about one line of a headline.
 const NameRoom = 40
 
-// ShortNames are what the series are called where there is no room for all their parameters: headline, keys and axes.
-// full and asked belong together: a stack with every parameter that it ran with, and as it was asked for. Tables, hover
-// texts and descriptions keep the full names. No two are equal: what would be gets its number.
+// ShortNames are what series are called where there is little room, no two equal. full are stacks with every parameter,
+// asked the same as they were asked for.
 func ShortNames(full, asked []string) []string {
 	short := make([]string, len(full))
 	count := map[string]int{}

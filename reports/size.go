@@ -16,8 +16,8 @@ func SizeLabel(n int64) string {
 	return s[:len(s)-1] + " " + s[len(s)-1:] + "iB"
 }
 
-// sizeUnits maps a suffix to its number of bytes. K, M and G alone are powers of 1024 because perftest's users expect
-// that; kilobytes spelled KB are 1000. Lower-case b is left out on purpose: Gb is a gigabit in this field.
+// In sizeUnits, K, M and G alone are powers of 1024, as perftest's users expect. Gb is missing: it is a gigabit in this
+// field.
 var sizeUnits = map[string]int64{
 	"": 1, "B": 1,
 	"K": 1 << 10, "k": 1 << 10, "KiB": 1 << 10, "KB": 1_000, "kB": 1_000,
@@ -27,9 +27,8 @@ var sizeUnits = map[string]int64{
 
 const longestSize = 100
 
-// ParseSize reads a number of bytes: digits, with a fraction such as 1.5K where it gives whole bytes, and an optional
-// unit without a space between. K, M, G and KiB, MiB, GiB are powers of 1024; KB, MB, GB are powers
-// of 1000. Signs and sizes above 2^63−1 are errors.
+// ParseSize reads a number of bytes, with a fraction where it gives whole bytes. K, M, G and KiB, MiB, GiB are powers
+// of 1024; KB, MB, GB are powers of 1000. Signs and sizes above 2^63−1 are errors.
 func ParseSize(s string) (int64, error) {
 	digits := 0
 	for digits < len(s) && (s[digits] >= '0' && s[digits] <= '9' || digits > 0 && s[digits] == '.') {
@@ -59,8 +58,7 @@ func ParseSize(s string) (int64, error) {
 	return exact.Num().Int64(), nil
 }
 
-// FormatSize writes a number of bytes with the largest of K, M and G (1024) that
-// divides it: always exact, and ParseSize reads it back.
+// FormatSize writes a number of bytes with the largest of K, M and G (1024) that divides it.
 func FormatSize(n int64) string {
 	for _, u := range []struct {
 		suffix string

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// limitUnits maps the units of a limit to their size in the unit of the
-// document. Gb is a gigabit as everywhere in this field.
+// limitUnits maps the units of a limit to their size in the unit of the document. Gb is a gigabit.
 var limitUnits = [...]map[string]float64{
 	QuantityTime: {"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
 	QuantityRate: {"": 1, "/s": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "k/s": 1e3, "K/s": 1e3, "M/s": 1e6,
@@ -39,13 +38,13 @@ var unitHint = [...]string{
 
 var otherNames = map[string]string{"avg": "mean", "bandwidth": "bw"}
 
-// intervalPrefix is of the worst interval of a window, which --interval divides; intervalMetrics are what one has.
+// intervalPrefix is of the worst interval of a window; intervalMetrics are what one has.
 const intervalPrefix = "interval."
 
 var intervalMetrics = []string{"p50", "p99", "max", "rate", "bw"}
 
-// findMetric takes p99.9 and p999 for the same, and names of other tools, in letters of any case. .min and .max behind
-// a metric of the worst interval add nothing.
+// findMetric takes p99.9 for p999, and names of other tools, in letters of any case. .min and .max of intervals add
+// nothing.
 func findMetric(name string, known Workloads) (FigureDef, bool) {
 	name = strings.ToLower(name)
 	if rest, interval := strings.CutPrefix(name, intervalPrefix); interval {
@@ -87,8 +86,7 @@ type Threshold struct {
 	medians  bool    // relative: judged without the test
 }
 
-// ByMedians is the threshold judged by medians alone: a change beyond the limit misses
-// it, whether or not the change could be chance.
+// ByMedians is the threshold judged by medians alone, whether or not the change could be chance.
 func (t Threshold) ByMedians() Threshold {
 	t.medians = true
 	return t
@@ -100,10 +98,9 @@ func (t Threshold) Expected() Threshold {
 	return t
 }
 
-// ParseThreshold reads METRIC>LIMIT, also with <, <= or >=: the condition of failure.
-//
-// METRIC is the name of a figure, with p99.9 for p999, or interval. and a figure of the worst interval.
-// A LIMIT with a sign and %, such as +10%, is the change from the old run, which only a comparison has.
+// ParseThreshold reads METRIC>LIMIT, also with <, <= or >=: the condition of failure. METRIC is the name of a figure,
+// with p99.9 for p999, or interval. and a figure of the worst interval. A LIMIT with a sign and %, such as +10%, is the
+// change from the old run.
 func ParseThreshold(s string, workloads Workloads) (Threshold, error) {
 	fail := func(format string, args ...any) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: %s", s, fmt.Sprintf(format, args...))
@@ -220,9 +217,8 @@ func (t Threshold) worse(a, b float64) bool {
 // ErrRelative says that a threshold needs two runs.
 var ErrRelative = errors.New("a change in % needs an old run: use it with rdmaperf compare")
 
-// CheckThresholds holds every result of the document against absolute thresholds and returns one line for each that
-// failed, with what was measured, what was asked, and the worst result. A threshold for whose metric there is no figure
-// counts as missed, because nothing shows that it was kept. A relative threshold is an error.
+// CheckThresholds returns one line for each absolute threshold that failed, with the worst result. One for whose metric
+// there is no figure is missed. A relative one is an error.
 func CheckThresholds(d *Document, thresholds []Threshold) ([]string, error) {
 	var lines []string
 	for _, t := range thresholds {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Wakeup is the time from before the write to an eventfd until the thread that waited for
-// it, on another CPU where there is one, has read the clock, in nanoseconds.
+// Wakeup is the time in ns from the write to an eventfd until the thread that waited, on another CPU, has read the
+// clock.
 type Wakeup struct {
 	P50     float64 `json:"p50"`
 	P99     float64 `json:"p99"`
@@ -23,14 +23,12 @@ func (w *Wakeup) String() string {
 	return "wakes a thread in " + view.Usec(w.P50) + " us, p99 " + view.Usec(w.P99) + " us"
 }
 
-// Sleeps tells a result whose threads sleep between two messages at a time, so that the
-// machine's wake-up is part of its figures.
+// Sleeps tells whether threads sleep between two messages, so that the machine's wake-up is part of the figures.
 func (r *Result) Sleeps() bool {
 	return r.Polling == PollingEvent || r.Waits == PollingEvent
 }
 
-// WakeupLines say of the stacks that sleep what a wake-up of this machine takes: none where
-// nothing slept, or it was not measured.
+// WakeupLines say of the stacks that sleep what a wake-up takes; none where it was not measured.
 func WakeupLines(d *Document) []string {
 	w := d.Environment.Wakeup
 	stacks := view.Unique(view.Only(Pointers(d.Results), (*Result).Sleeps), func(r *Result) string { return r.Stack })
@@ -52,8 +50,8 @@ func WakeupLines(d *Document) []string {
 	return []string{s + ": against polling stacks, also report a run with --awake"}
 }
 
-// idleState is the deepest idle state that the kernel may enter on the first CPU, with the time that it says it takes
-// to leave it (cpuidle); empty where it knows of none. What a hypervisor does below it is not known.
+// idleState is the deepest idle state that the kernel may enter on the first CPU (cpuidle); empty where it knows of
+// none.
 func idleState(root fs.FS) string {
 	dirs, err := fs.Glob(root, "sys/devices/system/cpu/cpu0/cpuidle/state*")
 	if err != nil {

@@ -68,8 +68,7 @@ type NamedLatency struct {
 	SizeBytes int64 // of what its samples are of
 }
 
-// Description is what a workload says of one of its results. It follows from the result's detail, so that a document
-// does not hold it.
+// Description is what a workload says of one of its results; it follows from the detail.
 type Description struct {
 	Title     string // the work in words; empty for the workload
 	Intro     string // of the workload
@@ -104,8 +103,8 @@ type Workload struct {
 
 // Detail is what only results of one workload have, a pointer to what stands in the document.
 type Detail interface {
-	// Member is the name that it has in a result of a workload. It is empty for a struct whose fields are members of
-	// the result themselves.
+	// Member is the name that it has in a result of a workload; empty for a struct whose fields are members of the
+	// result.
 	Member(workload string) string
 }
 

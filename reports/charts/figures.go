@@ -1,5 +1,5 @@
-// Package charts makes the charts of results of any workload, as data: distributions, latency and throughput by size,
-// by rate, by connections and over time. Workloads make their own of its parts.
+// Package charts makes charts of results of any workload, as data: distributions, and figures by size, rate and
+// connections and over time.
 package charts
 
 import (
@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// FigureSection has the figures that one workload shows, each against what was swept most: a dimension, a parameter of
-// the stack, the size, the offered rate or the number of connections. A figure without a sweep is a bar for each stack.
-// Latency and throughput of all workloads have sections of their own for the last three.
+// FigureSection has the figures that one workload shows, each against what was swept most. A figure without a sweep is
+// a bar for each stack. Sizes, rates and connections of latency and throughput have sections of their own.
 func FigureSection(set *reports.Set, workload string) view.Section {
 	s := view.Section{ID: sectionID(workload),
 		Intro: "Figures of this workload. The whisker above a median reaches the 99th percentile; repeats are their " +
@@ -221,8 +220,7 @@ func numeric(s string) bool {
 	return err == nil
 }
 
-// figures are the charts of a figure along the axis, one for each stack where one would have more lines than can be
-// told apart; none where no line has two points.
+// figures are the charts of a figure along the axis, by stack where one would have too many lines.
 func (a *axis) figures(load reports.Load, f shown, samples []*reports.Measured) []view.Figure {
 	lines, xs := a.lines(f, samples)
 	if len(lines) == 0 {

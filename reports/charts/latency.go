@@ -28,8 +28,7 @@ func spread[T any](all []T, n int) (out []T) {
 	return out
 }
 
-// PercentileSection is one chart a load and size: the whole distribution of
-// every stack, with the tail as wide as the median.
+// PercentileSection is the distribution of every stack, a chart for each load and size.
 func PercentileSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "percentiles", Title: "Latency distribution",
 		Intro: "Every step to the right is a ten times rarer operation. A faint line has fewer than ten samples " +
@@ -105,8 +104,8 @@ func pooled(h *hdrhistogram.Histogram, ls []*reports.Latency, i int) float64 {
 	return reports.MedianOf(ls, func(l *reports.Latency) float64 { return l.Percentiles()[i].Ns })
 }
 
-// PercentileCurve draws a distribution of a series; what says which of several. x is 1/(1−q), so that a logarithmic
-// axis gives each further nine the same width.
+// PercentileCurve draws a distribution; what says which of several. x is 1/(1−q), so that each further nine has the
+// same width.
 func PercentileCurve(b *reports.BySeries, what string, thin bool, ls []*reports.Latency) view.Series {
 	name := b.Series + what
 	s := view.Series{Name: name, Short: b.Short + what, Slot: b.Slot, Thin: thin}

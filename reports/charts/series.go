@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// SeriesSection shows how each window went: a figure over the whole of it hides
-// a pause, a warm-up or a drift. Each repeat is a line of its own.
+// SeriesSection shows how each window went, a line for each repeat.
 func SeriesSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "time", Title: "Over time",
 		Intro: "Each interval of the window by itself; a gap is an interval in which nothing ended. Latency shows " +
@@ -83,7 +82,6 @@ func seriesFigure(title, caption string, in []*reports.Measured) view.Figure {
 	return view.Figure{Title: title, Caption: caption, Chart: chart, Data: data}
 }
 
-// seriesWords gives a long series as its range: a list of every interval stands in the table.
 func seriesWords(lines []view.Series) string {
 	return strings.Join(view.Each(lines, func(l view.Series) string {
 		return fmt.Sprintf("%s: %s.", l.Name, view.Plural(int64(len(l.Points)), "interval"))

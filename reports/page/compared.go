@@ -16,8 +16,7 @@ type comparedRuns struct {
 	Rest           view.Grid // all others
 }
 
-// newComparedRuns holds every document against the first. What has no point in common with
-// it is left out: the charts have it.
+// newComparedRuns compares every document with the first, but those that have no point in common with it.
 func newComparedRuns(set *reports.Set, docs []*reports.Document) []comparedRuns {
 	var out []comparedRuns
 	for i := 1; i < len(docs); i++ {
@@ -71,8 +70,7 @@ func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 	return v
 }
 
-// ChangeCells are a change in a table: figure, old and new value, change, and the test with a star where a footnote is
-// due.
+// ChangeCells are a change in a table, its test with a star where a footnote is due.
 func ChangeCells(ch *reports.Change) []view.GridCell {
 	texts := ch.Texts()
 	if ch.Few() {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// CaseResult is one line of the conformance records: what one case found out about one transport.
+// CaseResult is one line of the conformance records: one case on one transport.
 type CaseResult struct {
 	ID        string   `json:"id"`
 	Clause    string   `json:"clause"`
@@ -28,7 +28,7 @@ type CaseResult struct {
 	Ledger    string   `json:"ledger"`
 }
 
-// ReadConformance reads JSON lines. Fields that it does not know are ignored, empty lines too.
+// ReadConformance reads JSON lines, without empty lines and unknown fields.
 func ReadConformance(r io.Reader) ([]CaseResult, error) {
 	var out []CaseResult
 	lines := bufio.NewScanner(r)
@@ -53,7 +53,6 @@ func ReadConformance(r io.Reader) ([]CaseResult, error) {
 	return out, nil
 }
 
-// clauseOf is a case's clause, and in words what of it nobody could check.
 func clauseOf(c *CaseResult) string {
 	if c.Unchecked == "" {
 		return c.Clause
@@ -61,8 +60,7 @@ func clauseOf(c *CaseResult) string {
 	return c.Clause + " (not checked: " + c.Unchecked + ")"
 }
 
-// verdictSigns gives every verdict a sign of its own, so that the matrix reads
-// without colour, and the class of its look.
+// verdictSigns are different for every verdict, so that the matrix reads without colour.
 var verdictSigns = []struct{ verdict, sign, class string }{
 	{"pass", "✓", "good"}, {"fail", "✕", "bad"}, {"error", "‼", "bad"}, {"xpass", "⚑", "warn"},
 	{"xfail", "≈", "warn"}, {"unsupported", "○", "dim"}, {"notrun", "–", "dim"},

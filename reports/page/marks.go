@@ -50,7 +50,6 @@ func newMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult) (o
 	return append(out, conformanceMarks(cases)...)
 }
 
-// comparedText says how the data of verified results was compared. A server compares a request before it answers.
 func comparedText(set *reports.Set) string {
 	if slices.ContainsFunc(set.Samples, func(s *reports.Measured) bool { return s.Parameters["compared"] != nil }) {
 		return "Data was compared, of long tensors a part in turn."

@@ -1,5 +1,4 @@
-// Package page is what a page about result documents says, as data: what they show, the sections of charts, the tables,
-// conformance, and how each run came about. Renderers draw it.
+// Package page is what a page about result documents says, as data. Renderers draw it.
 package page
 
 import (
@@ -12,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Options adds to a page what the documents do not hold. The zero value is
-// a page without file names and without conformance.
+// Options adds to a page what the documents do not hold.
 type Options struct {
 	Names       []string     // of the documents, in their order; may be shorter
 	Conformance []CaseResult // read with ReadConformance
@@ -81,8 +79,7 @@ func sectionsOf(set *reports.Set, own map[string][]OwnSection) (out []view.Secti
 	return out
 }
 
-// tellApart adds to titles that several charts of a section share what of their captions differs, so that each can be
-// named. A chart's own title, which a screen reader says and a saved file keeps, gets the same words.
+// tellApart adds to titles that charts of a section share what of their captions differs, also to the charts' own.
 func tellApart(figures []view.Figure) {
 	for i := range figures {
 		title := figures[i].Title

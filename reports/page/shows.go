@@ -24,8 +24,7 @@ func legible(f *view.Figure) {
 		", ")
 }
 
-// shows is what a chart shows in a few words: how many times the least of its stacks the greatest has, at the median of
-// a distribution or at the end of a sweep.
+// shows is how many times the least of a chart's stacks the greatest has, at its median or the end of its sweep.
 func shows(c view.Chart) string {
 	var r span
 	var unit func(float64) string

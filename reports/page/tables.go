@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// resultTables is what one load gave: medians first, and folded behind them each repeat,
-// the corrected twins, and what the figures rest on.
+// resultTables is what one load gave; each repeat and what the figures rest on are folded.
 type resultTables struct {
 	Title, Note string
 	Main, More  []view.Grid
@@ -111,8 +110,7 @@ func filled(tables []view.Grid) []view.Grid {
 	return slices.DeleteFunc(tables, func(t view.Grid) bool { return len(t.Rows) == 0 })
 }
 
-// latencyTable has the distributions of the samples, or of each the first ones alone:
-// without those that are corrected, or of service time.
+// latencyTable has the distributions of the samples; without twins none that is corrected or of service time.
 func latencyTable(caption string, samples []*reports.Measured, dims []reports.DimDef, twins bool) view.Grid {
 	t := view.Grid{Caption: caption,
 		Head: append(front(dims), view.HeadCells("samples", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max",

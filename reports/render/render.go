@@ -1,5 +1,4 @@
-// Package render lists the formats in which documents of results are written: one
-// package below it a format. A new one is a package and a row here.
+// Package render lists the formats in which documents of results are written. A new one is a package below and a row.
 package render
 
 import (
@@ -43,8 +42,7 @@ type Format struct {
 // Document is the name of the format that is the result document itself, as --json writes it.
 const Document = "json"
 
-// All are the formats, in the order in which a help text lists them. A new one is a
-// package below this one and a row here.
+// All are the formats, in the order in which a help text lists them.
 func All() []Format {
 	type writer = func(w io.Writer, d *reports.Document, o text.Options) error
 	plain := func(write func(w io.Writer, d *reports.Document) error) writer {
@@ -113,8 +111,7 @@ func OfRun(f *Format) bool        { return f.Stdout }
 func OfReport(f *Format) bool     { return f.Pages != nil }
 func OfComparison(f *Format) bool { return f.Compare != nil }
 
-// WriteFiles writes the document into the directory, which must exist, in the forms that every run writes and in those
-// of exports. A reader never sees a part of a file.
+// WriteFiles writes the document into the directory, which must exist, in the forms of every run and of exports.
 func WriteFiles(dir string, d *reports.Document, o text.Options, pages page.Options, exports []string) error {
 	var errs []error
 	o.Details = true

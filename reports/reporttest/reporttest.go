@@ -1,7 +1,4 @@
-// Package reporttest lets the tests of any package hold a result document
-// against the schema. It is for tests only: the command never links it.
-//
-// Limitations: it checks the form of a document, not whether its figures agree with each other.
+// Package reporttest lets tests hold the form of a result document against the schema. No command links it.
 package reporttest
 
 import (
@@ -17,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Validate fails t when document is not one JSON value that follows the
-// project's result schema. It does not stop the test.
+// Validate fails t, and does not stop it, when document does not follow the project's result schema.
 func Validate(t testing.TB, document []byte) {
 	t.Helper()
 	if err := check(document); err != nil {
@@ -26,8 +22,7 @@ func Validate(t testing.TB, document []byte) {
 	}
 }
 
-// Described fails t when a field of a kind's detail, or of a struct in it, is not in the
-// schema of its member: what a document holds beyond that, Validate does not notice.
+// Described fails t when a field of a detail, or of a struct in it, is not in the schema of its member.
 func Described(t testing.TB, w *reports.Workload) {
 	t.Helper()
 	type node struct {

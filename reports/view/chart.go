@@ -1,6 +1,6 @@
 package view
 
-// Slots is the number of series that differ in colour, dash and marker; the next series begins again with the first.
+// Slots is the number of series that differ in colour, dash and marker.
 const Slots = 8
 
 // Scale is what an axis shows.
@@ -39,8 +39,7 @@ type BarChart struct {
 
 func (*BarChart) isChart() {}
 
-// PairChart shows two values of one thing joined by a line, on a logarithmic
-// axis: the length is the factor between them.
+// PairChart shows two values of one thing joined by a line, on a logarithmic axis.
 type PairChart struct {
 	Title, Desc, XLabel string
 	Bars                []Bar
@@ -50,7 +49,7 @@ type PairChart struct {
 
 func (*PairChart) isChart() {}
 
-// Point is one value of a series. High, when above y, ends a whisker: the tail that belongs to a median.
+// Point is one value of a series. High, when above y, ends a whisker.
 type Point struct {
 	X, Y, High float64
 	Tip        string // hover text; a point without one has no marker

@@ -1,6 +1,5 @@
-// Package view is what reports are drawn from: tables, charts and their axes as data, and how figures are written in
-// words. It draws nothing and knows no result. Numbers of tables are text already, in the units that the table is for;
-// a chart's values are numbers.
+// Package view is what reports are drawn from: tables, charts and words as data. It knows no result. Numbers of tables
+// are text already; a chart's values are numbers.
 package view
 
 import (
@@ -72,8 +71,7 @@ func HeadCells(names ...string) []GridCell {
 	return Each(names, func(name string) GridCell { return GridCell{Text: name} })
 }
 
-// Column is one heading. Where the table is too wide with "name[unit]" on one
-// line, the units move to a line of their own; they are never left out.
+// Column is one heading. Units move to a line of their own where the table is too wide.
 type Column struct {
 	Name, Unit string
 	Left       bool // names are aligned left, numbers right

@@ -10,8 +10,7 @@ type Tick struct {
 	Label string
 }
 
-// LogSpan widens lo..hi to numbers of 1, 2 or 5 times a power of ten. Values
-// that have no logarithm are the caller's to leave out.
+// LogSpan widens lo..hi, both above 0, to numbers of 1, 2 or 5 times a power of ten.
 func LogSpan(lo, hi float64) (float64, float64) {
 	if !(lo > 0) || !(hi >= lo) || !Finite(hi) {
 		return 1, 10

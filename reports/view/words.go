@@ -164,8 +164,7 @@ func Ratio(v, base float64) string {
 	return "-"
 }
 
-// Visible replaces control characters and drops those that turn the direction
-// of the text around them: a peer's name must not rewrite its neighbours.
+// Visible replaces control characters and drops those that turn the direction of the text around them.
 func Visible(s string) string {
 	return Printable(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Bidi_Control, r) || r == '\ufeff' {
@@ -185,9 +184,8 @@ func Shorten(s string, limit int) string {
 	return string(r[:half]) + "…" + string(r[len(r)-half:])
 }
 
-// Printable replaces control characters, and those that turn the direction of what follows:
-// names and messages may come from a peer or a file and must not move the cursor, begin a
-// line of their own or read backwards (Unicode UAX #9, explicit directional formatting).
+// Printable replaces control characters, and those that turn the direction of what follows (Unicode UAX #9): names from
+// a peer or a file must not move the cursor or begin a line.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError || r == '\ufeff' ||
@@ -231,7 +229,7 @@ func Integer(n int64) string { return strconv.FormatInt(n, 10) }
 // RateText is a rate without needless digits.
 func RateText(perSecond float64) string { return strconv.FormatFloat(perSecond, 'f', -1, 64) }
 
-// Folded breaks a name into lines of at most width, behind a comma or before a plus; a longer part stands alone.
+// Folded breaks a name into lines of at most width, behind a comma or before a plus.
 func Folded(name string, width int) (lines []string) {
 	from, last := 0, 0
 	for i, r := range name {
@@ -252,8 +250,7 @@ func Folded(name string, width int) (lines []string) {
 	return append(lines, name[from:])
 }
 
-// Wrap breaks text between words into lines of at most width; a longer word, which is
-// the name of a stack, is folded at its parameters. Lines after the first begin with indent.
+// Wrap breaks text into lines of at most width; a longer word is folded. Lines after the first begin with indent.
 func Wrap(text string, width int, indent string) []string {
 	var lines []string
 	line := ""

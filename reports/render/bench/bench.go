@@ -14,17 +14,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Write prints the document in the Go benchmark data format, design
-// document 14313, which benchstat reads: one line per result, such as
+// Write prints the document in the Go benchmark data format (design document 14313), which benchstat reads:
 //
 //	BenchmarkLatency/op=send/transport=iwarp/size=64/depth=1/qps=1/polling=busy-1 1000 2310 ns/op …
 //
-// The number after the dash is the number of client threads. Results that differ only in other parameters have the same
-// name, which benchstat takes for repeats. Results without operations are left out, since they measured nothing.
-//
-// Only the machine is written as configuration: benchstat puts results under different configurations into different
-// tables, so that a version or a time there would keep old and new apart that are to be compared. These stand in a
-// comment, which every reader of the format passes over.
+// The number after the dash is the number of client threads. Results without operations are left out. Only the machine
+// is configuration: benchstat would keep versions and times in different tables apart.
 func Write(w io.Writer, d *reports.Document) error {
 	var out bytes.Buffer
 	e := &d.Environment
@@ -79,7 +74,7 @@ func ownFigures(r *reports.Result) []reports.Figure {
 	})
 }
 
-// benchUnits says for each unit which direction is better: benchstat knows that of ns/op only.
+// benchUnits says for each unit which direction is better.
 func benchUnits(out *bytes.Buffer, results []reports.Result) {
 	said := map[string]bool{}
 	unit := func(better reports.Better, name string) {
@@ -162,7 +157,7 @@ func benchLine(out *bytes.Buffer, r *reports.Result) {
 	out.WriteByte('\n')
 }
 
-// benchName makes a workload's name what must follow "Benchmark": letters and digits, the first in upper case.
+// benchName makes letters and digits of a workload's name, the first in upper case.
 func benchName(workload string) string {
 	name := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

@@ -14,17 +14,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// columns are the header. The first ones say which point it is, the next ones how far to trust it, the last ones are
-// the figure.
 var columns = []string{"started", "version", "hostname", "stack", "transport", "label", "workload", "op", "size_bytes",
 	"depth", "qps", "threads",
 	"polling", "round_trip", "measured_by", "rate", "arrivals", "impairment", "app_work_ns", "dims", "repeat",
 	"verified", "verify", "disturbance", "disturbance_reasons", "figure", "quantity", "unit", "better", "value", "mark"}
 
-// Write prints one row for each figure of each result below a header, in the format of RFC 4180 with CRLF. Times are
-// nanoseconds and rates per second, as unit says. A field that a result does not have is empty; dims has NAME=VALUE
-// with a space between. Percentiles with fewer than ten samples above them have no row. mark is "least" where a value
-// is a lower bound. A text that begins like a formula has an apostrophe before it.
+// Write prints one row for each figure of each result, in the format of RFC 4180 with CRLF, in units of the document.
+// Percentiles with fewer than ten samples above them have no row. mark is "least" for a lower bound. A text that begins
+// like a formula has an apostrophe before it.
 func Write(w io.Writer, d *reports.Document) error {
 	var out bytes.Buffer
 	cw := csv.NewWriter(&out)
@@ -72,7 +69,6 @@ func pointFields(d *reports.Document, r *reports.Result) []string {
 		strconv.FormatBool(r.Verified), verify, verdict, reasons}
 }
 
-// number is a value without what is below a thousandth of a nanosecond.
 func number(f reports.Figure) string {
 	if f.Quantity == reports.QuantityTime {
 		f.Value = view.RoundTo(f.Value)
@@ -80,8 +76,7 @@ func number(f reports.Figure) string {
 	return strconv.FormatFloat(f.Value, 'f', -1, 64)
 }
 
-// harmless puts an apostrophe before a text that a spreadsheet would run as a formula
-// (OWASP, CSV injection). Numbers stay as they are.
+// harmless keeps a spreadsheet from running a text as a formula (OWASP, CSV injection).
 func harmless(s string) string {
 	if s == "" || !strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return s

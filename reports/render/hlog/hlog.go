@@ -27,8 +27,7 @@ type latencySeries struct {
 	latency *reports.Latency
 }
 
-// allSeries lists the sets of samples of all results, in order. Results that
-// differ in nothing that the name says, such as repeats, get a number.
+// allSeries lists the sets of samples of all results, in order, with numbers where names would be equal.
 func allSeries(d *reports.Document) []latencySeries {
 	var all []latencySeries
 	taken := map[string]bool{}
@@ -47,8 +46,7 @@ func allSeries(d *reports.Document) []latencySeries {
 	return all
 }
 
-// seriesMore is what a name or a tag says beyond the usual: the offered load, the dimensions, the distribution, the
-// repeat.
+// seriesMore is the offered load, the dimensions, the distribution and the repeat.
 func seriesMore(r *reports.Result, what string) []string {
 	var more []string
 	if r.Rate > 0 {
@@ -93,10 +91,8 @@ func seriesName(r *reports.Result, what string) string {
 	return strings.TrimLeft(name, ".-")
 }
 
-// encodeLog is a set of samples as one line of an HdrHistogram interval log, format 1.3 with V2 payloads, which
-// HistogramLogReader of any language reads. The tag of the line is transport/op/size, and for other samples than the
-// raw ones their kind. The interval begins when its window did, or with the run where the document does not say that;
-// its length is the measured window. Values are ns; the column Interval_Max is ms, as everywhere.
+// encodeLog is one line of an HdrHistogram interval log, format 1.3 with V2 payloads. The interval begins when its
+// window did, else with the run. Values are ns; the column Interval_Max is ms, as everywhere.
 func encodeLog(d *reports.Document, s latencySeries) ([]byte, error) {
 	h, err := s.latency.Histogram()
 	if err != nil {
@@ -137,9 +133,8 @@ func encodeLog(d *reports.Document, s latencySeries) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// WritePercentiles writes the percentile distribution of one set of samples as HdrHistogram's plotters read it (.hgrm),
-// values in microseconds. Its mean, deviation and maximum rest on the histogram, so that they differ from the exact
-// ones of the Latency by up to 0.1 %.
+// WritePercentiles writes a distribution as HdrHistogram's plotters read it (.hgrm), in microseconds. Its mean,
+// deviation and maximum are off by up to 0.1 %.
 func WritePercentiles(w io.Writer, l *reports.Latency) error {
 	h, err := l.Histogram()
 	if err != nil {
@@ -157,8 +152,8 @@ func WritePercentiles(w io.Writer, l *reports.Latency) error {
 	return nil
 }
 
-// WriteFiles writes NAME.hlog and NAME.hgrm into the directory, which must exist, for every set of samples that carries
-// its histogram, and returns the names without extension. A reader never sees a part of a file.
+// WriteFiles writes NAME.hlog and NAME.hgrm into the directory, which must exist, for every set of samples with a
+// histogram, and returns the names. A reader never sees a part of a file.
 func WriteFiles(dir string, d *reports.Document) ([]string, error) {
 	var names []string
 	for _, s := range allSeries(d) {

@@ -48,8 +48,7 @@ func drawBars(c *view.BarChart, id string) template.HTML {
 		body.f(`<g class="pt se s%d%s" data-name="%s" data-v="%s"><rect x="%s" y="%s" width="%s" height="14" class="bar"/>`,
 			b.Slot%view.Slots, thinClass(b.Thin), esc(barName(c, b, block)), exact(b.Value), coord(x.from), coord(y+3),
 			coord(max(end-x.from, 1)))
-		// Inside the bar's end there is no contrast to rely on, so long bars
-		// carry their figure on a plate of their own.
+		// Inside the bar's end there is no contrast to rely on.
 		if room := charWidth*float64(len([]rune(b.Text))) + 8; end+room < svgWidth {
 			body.text(end+6, y+14, "start", "vl", b.Text)
 		} else {

@@ -30,10 +30,9 @@ var parsedPage = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"breakable": breakable}).Parse(pageTemplate))
 })
 
-// Write writes one page about all documents: self-contained, without any network reference, complete without scripts.
-// Results of the same stack, load and size are repeats of each other when they come from one document, and separate
-// series when they come from several. The same input gives the same bytes. It writes nothing when it fails before the
-// end.
+// Write writes one page about all documents without any network reference, complete without scripts. Results of one
+// document are repeats, of several separate series. The same input gives the same bytes. It writes nothing when it
+// fails.
 func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	var b bytes.Buffer
 	d := &drawn{Page: page.New(docs, o), Style: template.CSS(style), Script: template.JS(script),
@@ -42,8 +41,7 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	if err := parsedPage().Execute(&b, d); err != nil {
 		return fmt.Errorf("write HTML report: %w", err)
 	}
-	// The last word on strings of any origin: the page's own text has neither
-	// control characters nor signs that turn the direction of what follows.
+	// The page's own text has neither control characters nor signs that turn the direction.
 	return reports.WriteAll(w, "HTML report", bytes.Map(PageRune, b.Bytes()))
 }
 

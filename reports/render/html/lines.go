@@ -10,8 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Lines draws a chart for a page whose style has the classes of the drawing; id is unique there. Values that cannot
-// stand on the y axis (not a number, zero on a logarithmic one) are left out and leave a gap.
+// Lines draws a chart for a page whose style has its classes; id is unique there. Values that cannot stand on the y
+// axis leave a gap.
 func Lines(c *view.LineChart, id string) template.HTML {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	lines := slices.Clone(c.Series)

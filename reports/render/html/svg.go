@@ -18,8 +18,8 @@ func breakable(s string) template.HTML {
 
 var breaks = strings.NewReplacer(", ", ", ", ",", ",<wbr/>", ")+", ")<wbr/>+")
 
-// Sizes of a chart in its own units, which are CSS pixels: the style shows a drawing at its own size and at no less
-// than 12/13 of it, so that its 13 units of text are the same on all charts of a page and never below 12 pixels.
+// Sizes of a chart in CSS pixels: the style shows it at no less than 12/13, so that 13 units of text are 12 pixels or
+// more.
 const (
 	svgWidth   = 358.0
 	plotHeight = 210.0
@@ -73,7 +73,7 @@ func (w *svgWriter) drawing(id, title, desc string, height float64, more ...attr
 	return template.HTML(all.String())
 }
 
-// attribute is for the page's script: the axes of a drawing, and what its data are called.
+// attribute is for the page's script: axes, units and headings.
 type attribute struct{ name, value string }
 
 func (w *svgWriter) legend(entries []view.LegendEntry) float64 {
@@ -154,9 +154,6 @@ func esc(s string) string { return template.HTMLEscapeString(view.Visible(s)) }
 func escLines(s string) string {
 	return strings.Join(view.Each(strings.Split(s, "\n"), esc), "\n")
 }
-
-// The page's script draws lines again on other axes and saves a chart's data. It reads
-// axes, units and headings from attributes of the drawing.
 
 // attribute is the axis as the script reads it: its kind, the values at its ends, and where they stand.
 func (s axis) attribute() string {

@@ -1,6 +1,5 @@
-// Package latex writes the tables of a page for papers: a file for \input, in plain LaTeX
-// with booktabs, without charts. What is neither ASCII nor one of a few signs stands as a
-// question mark, so that every engine and font encoding takes the file.
+// Package latex writes the tables of a page for papers: a file for \input, in plain LaTeX with booktabs. Characters
+// that have no command stand as question marks, so that every engine takes the file.
 package latex
 
 import (
@@ -15,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Write writes every table of a page as a float, with conditions, environment and command
-// in its caption. The same input gives the same bytes.
+// Write writes every table of a page as a float, with conditions, environment and command in its caption.
 func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	p := page.New(docs, o)
 	var out bytes.Buffer
@@ -45,8 +43,8 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	return reports.WriteAll(w, "latex", out.Bytes())
 }
 
-// wide is the number of columns from which on a table is set in smaller type. Arbitrary:
-// eight of figures fill a column of article at 10 points.
+// wide is how many columns a table in smaller type has at least. Arbitrary: eight fill a column of article at 10
+// points.
 const wide = 8
 
 func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
@@ -126,9 +124,8 @@ func runs(docs []*reports.Document) string {
 	return "Measured with " + strings.Join(all, "; and with ") + "."
 }
 
-// commands are how signs are written that have a meaning, a ligature or no place in the
-// oldest font encoding, OT1. None needs a package. Brackets and the star are in groups, as
-// at the begin of a row they would be arguments of the end of the one before.
+// commands are signs that have a meaning, a ligature or no place in OT1. Brackets and the star are in groups: at the
+// begin of a row they would be arguments.
 var commands = map[rune]string{
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '_': `\_`, '%': `\%`,
 	'^': `\textasciicircum{}`, '~': `\textasciitilde{}`, '<': `\textless{}`, '>': `\textgreater{}`, '|': `\textbar{}`,

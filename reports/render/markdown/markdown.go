@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Write writes what a page shows as GitHub's markdown, for a pull request or the summary of a pipeline: what was found
-// first, and the figures folded below it, without charts. The same input gives the same bytes.
+// Write writes what a page shows as GitHub's markdown, without charts: what was found, and the figures folded below it.
 func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	p := page.New(docs, o)
 	var out bytes.Buffer
@@ -80,7 +79,6 @@ func Write(w io.Writer, docs []*reports.Document, o page.Options) error {
 	return reports.WriteAll(w, "markdown", bytes.Map(html.PageRune, out.Bytes()))
 }
 
-// markdownTable writes a table with its caption above: markdown has none.
 func markdownTable(out *bytes.Buffer, t view.Grid) {
 	fmt.Fprintf(out, "\n**%s**", markdownText(t.Caption))
 	if t.Note != "" {
@@ -109,7 +107,7 @@ func markdownTable(out *bytes.Buffer, t view.Grid) {
 	}
 }
 
-// markdownSigns are those that GitHub's markdown gives a meaning inside a line, with the one that would call a person.
+// markdownSigns have a meaning inside a line of GitHub's markdown.
 const markdownSigns = "\\`*_<>[]|~#@&$"
 
 func markdownText(s string) string {

@@ -1,4 +1,4 @@
-// Package perftest writes results in the tables of perftest, of latency and of bandwidth, for scripts that parse those.
+// Package perftest writes results in the tables of perftest, for scripts that parse those.
 package perftest
 
 import (
@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// perftest's own headings, version 6.2x, so that scripts made for ib_send_lat
-// and ib_write_bw find their columns. The unit of bandwidth is put in.
+// perftest's own headings, version 6.2x.
 const (
 	perftestLatency = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    " +
 		"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] "
@@ -23,12 +22,10 @@ const (
 const perftestRule = "---------------------------------------------------------------------------------------"
 
 // Write prints the document as perftest prints its tables: its headings to the letter, one row per size. Lines that
-// begin with # and a space are remarks, which perftest's parsers pass over; its heading begins with a space.
+// begin with # and a space are remarks, which perftest's parsers pass over.
 //
-// What differs from perftest is said in a remark: nothing is trimmed, so t_max is the longest sample and t_avg and
-// t_stdev cover all of them. perftest's BW peak is the best of all spans from the posting of one message to the
-// completion of another, and 0.00 with -N, with -D and above 20000 iterations; here it is the best of equal parts of
-// the window, and 0.00 when the window was too short for two.
+// Nothing is trimmed, so t_max is the longest sample. BW peak is the best of equal parts of the window, and 0.00 when
+// it was too short for two; perftest's is the best of all spans between two messages.
 func Write(w io.Writer, d *reports.Document, gbits bool) error {
 	var out bytes.Buffer
 	e := &d.Environment

@@ -20,11 +20,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// seriesLabels tell the points of one run apart. None of them grows with the
-// number of runs; what does, such as the version, is in rdmaperf_run_info.
+// seriesLabels tell the points of one run apart; none grows with the number of runs.
 var seriesLabels = []string{"transport", "workload", "op", "size", "depth", "qps", "polling", "rate", "dims", "role"}
 
-// percentileLabel is not quantile, which belongs to summaries: promtool check metrics refuses it on gauges.
+// percentileLabel is not quantile, which promtool refuses on gauges.
 const percentileLabel = "percentile"
 
 func seriesValues(r *reports.Result) []string {
@@ -136,8 +135,7 @@ func disturbed(r *reports.Result) (float64, bool) {
 	return map[string]float64{reports.VerdictDisturbed: 1, reports.VerdictImpossible: 2}[r.Disturbance.Verdict], true
 }
 
-// figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit; figure is a
-// name as thresholds have it.
+// figureFamilies are the gauges of what a workload measures beside the common figures, one for each unit.
 var figureFamilies = [...]struct {
 	desc *prometheus.Desc
 	by   float64 // from the document's unit
@@ -156,9 +154,8 @@ func figureDesc(unit, help string) *prometheus.Desc {
 	return seriesDesc("figure_"+unit, help, "figure")
 }
 
-// NewCollector exports a document to Prometheus, which must not change while a scrape lasts. Histograms are converted
-// then, so that measuring never meets Prometheus. Results for the same point, such as repeats, are added up; gauges
-// show the last of them.
+// NewCollector exports a document, which must not change while a scrape lasts. Results for the same point are added up;
+// gauges show the last of them.
 func NewCollector(d *reports.Document) prometheus.Collector { return collector{d} }
 
 type collector struct{ d *reports.Document }
@@ -327,8 +324,7 @@ func (e export) quantiles(l *reports.Latency, labels []string) {
 	}
 }
 
-// Bounds of the classic buckets: powers of two from 128 ns to 2^36 ns, 69 s. The
-// HDR histogram has an edge at each of them.
+// Bounds of the classic buckets: 2^7 to 2^36 ns, 69 s. The HDR histogram has an edge at each of them.
 const (
 	firstBound = 7
 	lastBound  = 36
@@ -336,8 +332,7 @@ const (
 
 const nativeSchema = 3
 
-// duration is a histogram in both forms under one name, as a scrape of a live
-// histogram has it; client_golang makes constant ones in one form only.
+// duration is a histogram in both forms under one name; client_golang makes constant ones in one form only.
 type duration struct{ classic, native prometheus.Metric }
 
 func newDuration(h *hdrhistogram.Histogram, seconds float64, created time.Time, labels []string) (prometheus.Metric,
@@ -391,7 +386,7 @@ func (d duration) Write(out *dto.Metric) error {
 	return nil
 }
 
-// Gather converts the document now and returns what it found: a scrape of it later only prints.
+// Gather converts the document now; a scrape of it later only prints.
 func Gather(d *reports.Document) (prometheus.Gatherer, error) {
 	r := prometheus.NewPedanticRegistry()
 	if err := r.Register(NewCollector(d)); err != nil {
@@ -404,8 +399,8 @@ func Gather(d *reports.Document) (prometheus.Gatherer, error) {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, nil }), nil
 }
 
-// WriteFile writes the document in Prometheus's text format, for the textfile collector of node_exporter, which sees
-// the old file or the new one. The file is replaced, so that it must be a regular one.
+// WriteFile writes Prometheus's text format, for the textfile collector of node_exporter. It replaces the file, which
+// must be a regular one.
 func WriteFile(path string, d *reports.Document) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():

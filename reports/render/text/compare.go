@@ -9,8 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// compareWidth is that of the table, whose rows have the same columns whatever the points
-// are called: a point stands on a line of its own above its figures.
 const compareWidth = 80
 
 // WriteComparison prints a comparison as a table, one line per figure.

@@ -50,8 +50,7 @@ func figureText(f reports.Figure, u view.Units) string {
 	return view.Number(f.Value, -1)
 }
 
-// ownFigures are the names of the figures that the workload of the results shows and no other table of a group has:
-// those that are neither of a distribution nor of all workloads.
+// ownFigures are what the workload shows and no other table of a group has.
 func ownFigures(rows []*reports.Result) (own []reports.Figure) {
 	for _, r := range rows {
 		own = append(own, view.Only(r.ShownFigures(), func(f reports.Figure) bool {
@@ -105,8 +104,7 @@ func figureTable(g *reports.Grouped, rows []*reports.Result, u view.Units) *view
 	return t
 }
 
-// latencyTable has a row for each distribution of each result; of says which it is where a result has several. Of a
-// closed loop only the details have the distribution that is corrected for coordinated omission.
+// latencyTable has a row for each distribution of each result; only details have the corrected one.
 func latencyTable(g *reports.Grouped, rows []*reports.Result, details bool) *view.Table {
 	several := slices.ContainsFunc(rows, func(r *reports.Result) bool { return len(r.Latencies) > 0 })
 	columns := latencyColumns

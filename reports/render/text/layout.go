@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// layout returns the table's lines, in at most width columns where that is possible
-// without losing a digit of a column that must stay.
+// layout returns the table's lines, in at most width columns where no digit is lost by that.
 func layout(t *view.Table, width int) []string {
 	spares := view.Each(t.Columns, func(c view.Column) int { return c.Spare })
 	for spare := slices.Max(append(spares, 0)); spare > 0 && narrowest(t) > width; spare-- {
@@ -73,8 +72,7 @@ func layout(t *view.Table, width int) []string {
 // leastLeft is how narrow a column of names may get. Arbitrary: short names keep their line.
 const leastLeft = 12
 
-// narrow takes what a table is too wide from its widest column of texts at the left, if that
-// suffices. Longer texts there get a line of their own.
+// narrow takes what a table is too wide from its widest column of texts at the left, if that suffices.
 func narrow(t *view.Table, widths []int, heads [][]string, excess int) {
 	at := -1
 	for i, c := range t.Columns[:len(t.Columns)-1] {
@@ -94,7 +92,6 @@ func narrow(t *view.Table, widths []int, heads [][]string, excess int) {
 	}
 }
 
-// narrowest is how wide the table is at least: with units on a line of their own and one space between columns.
 func narrowest(t *view.Table) int {
 	_, total := columnWidths(t, splitHeads(t), " ")
 	return total
@@ -150,8 +147,7 @@ func markedColumns(t *view.Table) []bool {
 	return m
 }
 
-// inMilliseconds is the table with its times in milliseconds, where no time in it is below
-// one; else the table itself. A time may have a sign of a lower bound in front.
+// inMilliseconds is the table with its times in milliseconds, where no time in it is below one.
 func inMilliseconds(t *view.Table) *view.Table {
 	timed := func(i int) bool { return t.Columns[i].Unit == "us" }
 	times := 0

@@ -24,8 +24,7 @@ func (p *printer) remarks(g *reports.Grouped) {
 	}
 }
 
-// remarksOf are those of the points of one name, such as repeats or the steps of a course of
-// time: which was disturbed and why, and what is counted of all. nameOf is what one of them is called.
+// remarksOf are those of the points of one name, such as repeats; nameOf is what one of them is called.
 func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*reports.Result) string) {
 	var worst *reports.Result // the first, or one that is impossible
 	var disturbed int
@@ -75,7 +74,6 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 	}
 }
 
-// resultName tells one result from all others of its group: its row, what the table has beside it, and the repeat.
 func resultName(g *reports.Grouped, r *reports.Result) string {
 	name := g.RowName(r)
 	if r.Repeat > 0 {
@@ -84,8 +82,7 @@ func resultName(g *reports.Grouped, r *reports.Result) string {
 	return name
 }
 
-// counters show what moved on the devices in all repeats of a point, or with the option everything. On one machine both
-// sides may have read the same device, which is then shown once.
+// counters show what moved in all repeats of a point. What both sides read on one machine is shown once.
 func (p *printer) counters(g *reports.Grouped) {
 	type key struct{ row, who, device string }
 	var order []key

@@ -58,8 +58,7 @@ func bytesEach(r *reports.Result) float64 {
 	return 0
 }
 
-// intervalTables show the means over the repeats of each point with their
-// confidence intervals. Points with too few repeats have none; their note says so.
+// intervalTables show the means over the repeats of each point with their confidence intervals.
 func (p *printer) intervalTables(g *reports.Grouped) {
 	_, sets := reports.RepeatSets(g.Results)
 	var tables []*view.Table

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// sideBySide prints side by side stacks that ran the same load, and nothing
-// when there is none; then the tables of workloads. It tells whether there was a table.
+// sideBySide prints stacks that ran the same load, then the tables of workloads. It tells whether there was one.
 func (p *printer) sideBySide(results []reports.Result) bool {
 	u := view.Units{Gbits: p.Gbits}
 	tables := sideTables(results)
@@ -53,7 +52,7 @@ type sideTable struct {
 
 const most = 4
 
-// sideFigures are what a table has room for: the first that are better or worse, with the tail of the first one.
+// sideFigures are the first that are better or worse, with the tail of the first one.
 func sideFigures(r *reports.Result) []reports.Figure {
 	var all []reports.Figure
 	for _, f := range r.ShownFigures() {
@@ -206,12 +205,10 @@ func sideText(f reports.Figure, v float64, u view.Units) string {
 	return figureText(f, u)
 }
 
-// longName is of a stack whose rows would each take two lines of a terminal. Arbitrary:
-// sched and lite over iwarp stay below it, models of a NIC and gRPC's stacks do not.
+// longName is of a stack whose rows would each take two lines of a terminal. Arbitrary.
 const longName = 60
 
-// numbered are the stacks as a table calls them: by name, or where one is long all by a
-// number, with the legend that goes above it.
+// numbered are the stacks as a table calls them: by name, or where one is long all by a number, with a legend.
 func numbered(stacks []string) (names map[string]string, legend []string) {
 	names = map[string]string{}
 	long := slices.ContainsFunc(stacks, func(s string) bool { return len(s) > longName })
@@ -225,8 +222,7 @@ func numbered(stacks []string) (names map[string]string, legend []string) {
 	return names, legend
 }
 
-// mixedBlocks put all stacks of a workload into one table where no operation was measured on all of them: a stack
-// without sessions makes calls where others send, write and read. What differs is in each row, so there are no ratios.
+// mixedBlocks put all stacks of a workload into one table, without ratios, where no operation was measured on all.
 func mixedBlocks(all []*sideTable, u view.Units) (out []reports.SideBlock) {
 	var tables []*mixedTable
 	for _, s := range all {

@@ -47,8 +47,7 @@ func Write(w io.Writer, d *reports.Document, o Options) error {
 	return reports.WriteAll(w, "text report", p.out.Bytes())
 }
 
-// details prints a table of latency and the tail for every group of results with the same stack, workload, operation
-// and load, then the stacks side by side. Maximum and deviation are the true ones.
+// details prints the tables of every group of results, then the stacks side by side.
 func (p *printer) details(d *reports.Document) {
 	p.environment("", &d.Environment)
 	if d.ServerEnvironment != nil {
@@ -172,7 +171,7 @@ func (p *printer) group(g *reports.Grouped) {
 	p.remarks(g)
 }
 
-// groupTables are the figures of a group. The notes say what was done with repeats.
+// groupTables returns notes on what was done with repeats.
 func (p *printer) groupTables(g *reports.Grouped) (notes []string) {
 	p.heading(g.Title())
 	p.wrapped(g.Conditions() + g.MostThreads())
@@ -250,8 +249,7 @@ func (p *printer) expert(s string) string {
 	return view.When(p.Verbose, s)
 }
 
-// latencyColumns are in the order of rank. Of a terminal of 80 columns, what is left out
-// stands in every file: the mean and its deviation say least of a tail.
+// latencyColumns are without mean and deviation on a narrow terminal: they say least of a tail.
 var latencyColumns = []view.Column{
 	{Name: "#bytes"}, {Name: "#iterations"},
 	{Name: "min", Unit: "us"}, {Name: "p50", Unit: "us"}, {Name: "p90", Unit: "us", Spare: 1},
@@ -264,7 +262,7 @@ func latencyTimes(names ...string) []view.Column {
 	return view.Each(names, func(name string) view.Column { return view.Column{Name: name, Unit: "us"} })
 }
 
-// rateColumn is in thousands as --interval says it: millions would leave large messages nothing but zeros.
+// rateColumn is in thousands: millions would leave large messages nothing but zeros.
 var rateColumn = view.Column{Name: "rate", Unit: "k/s"}
 
 func throughputColumns(gbits bool) []view.Column {

@@ -13,8 +13,7 @@ import (
 // mostConclusions is how many sentences a reader takes in.
 const mostConclusions = 8
 
-// Of is what a document shows; nil where it has no figure to compare stacks by. The document is only read, and its own
-// answer is not looked at.
+// Of is what a document shows; nil where it has no figure to compare stacks by. It does not look at d.Answer.
 func Of(d *reports.Document) *reports.Answer { return of(d, false) }
 
 // of compares, with variants, nothing but the variants of each stack.
@@ -68,8 +67,7 @@ func of(d *reports.Document, variants bool) *reports.Answer {
 	return a
 }
 
-// told are the comparisons that become sentences. Where the rounds are too few for any interval these are the ones on
-// which all rounds agree; they say so.
+// told are the comparisons that become sentences; without any interval, those on which all rounds agree.
 func told(all []*comparison) []*comparison {
 	is := (*comparison).decided
 	if !slices.ContainsFunc(all, func(x *comparison) bool { return x.within != nil }) {
@@ -78,8 +76,7 @@ func told(all []*comparison) []*comparison {
 	return view.Only(all, is)
 }
 
-// conclude makes sentences of the comparisons that are told: the strongest of each topic in turn, until there are
-// enough. omitted is how many are left.
+// conclude makes sentences of the strongest comparisons of each topic in turn; omitted is how many are left.
 func (m *matrix) conclude(all, candidates []*comparison) (out []reports.Conclusion, omitted int) {
 	out = []reports.Conclusion{}          // as JSON it is a list
 	pays := map[*comparison]*comparison{} // by what it is the price of

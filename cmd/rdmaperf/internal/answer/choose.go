@@ -52,8 +52,7 @@ func kept(all []*column, keep map[*column]bool) []*column {
 	return view.Only(all, func(c *column) bool { return keep[c] })
 }
 
-// each is one column of each workload, by itself and as calls: the smallest size of a time or a rate of messages, the
-// largest of a bandwidth, of sends where there are any. Where these are too many, calls of streams go first.
+// each is one column of each workload, and one of its calls. Where these are too many, calls of streams go first.
 func each(all []*column) []*column {
 	type kind struct {
 		workload string

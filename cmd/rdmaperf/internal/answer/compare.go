@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// comparison is one row beside another in one column. Factor says how many times better it is, Within the interval
-// with the noise of both sides, clear without.
+// comparison is one row beside another in one column; factor says how many times better it is.
 type comparison struct {
 	*column
 	of, base *row
@@ -22,8 +21,8 @@ type comparison struct {
 	noise    float64    // how many times less the factor may be for noise, the median of the rounds
 }
 
-// comparisons are all that a run makes, which are fixed before its figures are seen: a stack beside the one without its
-// outermost layer, or else beside the base of the column; a variant beside the first of its stack.
+// comparisons are fixed before figures are seen: a stack beside itself without its outermost layer, or the column's
+// base.
 func (m *matrix) comparisons() (all []*comparison) {
 	for _, c := range m.columns {
 		for _, l := range m.rows {

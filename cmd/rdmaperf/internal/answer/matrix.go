@@ -78,8 +78,7 @@ func gather(d *reports.Document) *matrix {
 	return m
 }
 
-// usable tells whether a figure can be in a ratio, which what a broken file says may not. A window in which nothing was
-// completed gets the rate of one operation, which is the most that it can have been.
+// usable tells whether a figure can be in a ratio. A window without completions gets the rate of one operation.
 func usable(r *reports.Result, f *reports.Figure) bool {
 	if f.Value == 0 && f.Better == reports.More && r.DurationNs > 0 {
 		if f.Value = 1e9 / float64(r.DurationNs); f.Quantity == reports.QuantityBytes {

@@ -11,9 +11,7 @@ import (
 // mostTaken is below 1 since something was done in a window that has a figure.
 const mostTaken = 0.99
 
-// taken is the largest part of a result's window that the machine can have taken: waiting for a CPU, CPUs that the
-// hypervisor gave to others, and segments sent again, each of which is as much time for nothing. Loss that was asked
-// for is what is measured.
+// taken is the largest part of a window that waits for a CPU, the hypervisor and segments sent again can have taken.
 func taken(r *reports.Result) float64 {
 	d := r.Disturbance
 	if d == nil || r.Neighbours > 0 {
@@ -42,9 +40,7 @@ func bounds(r *reports.Result, f reports.Figure) (low, high float64) {
 	return v * (1 - t), v / (1 - t)
 }
 
-// latencyBounds are those of a figure of a distribution. Time that is taken only adds to a latency, so that the
-// measured one is the greatest.
-//
+// latencyBounds are those of a figure of a distribution. Time that is taken only adds to a latency.
 // The part all of the operations may have lost all of their time, and at most the part few of them lost any.
 func latencyBounds(l *reports.Latency, name string, v, t, all, few float64) (low, high float64) {
 	if high = v; l.IsBound(name) {
@@ -53,14 +49,12 @@ func latencyBounds(l *reports.Latency, name string, v, t, all, few float64) (low
 	if t == 0 {
 		return v, high
 	}
-	// Every operation may have lost the same part of its time: then all figures are too high by that part. It is also
-	// what a mean can be off by, however the losses are spread.
+	// Every operation may have lost the same part of its time. It is also what a mean can be off by.
 	low = v * (1 - t)
 	ps := l.Percentiles()
 	switch i := slices.IndexFunc(ps, func(p reports.Percentile) bool { return p.Name == name }); {
 	case i >= 0:
-		// Those that lost all of it lasted longer than the others; without them percentile q is where q(1-all) is now.
-		// A shorter tail is lost in them.
+		// Those that lost all of it lasted longest; without them percentile q is where q(1-all) is now.
 		low = min(low, quantile(l, ps[i].Percent*(1-all)))
 		if few < 1 {
 			low = max(low, quantile(l, ps[i].Percent-100*few)) // even if those would be the shortest
@@ -75,8 +69,7 @@ func latencyBounds(l *reports.Latency, name string, v, t, all, few float64) (low
 const manyWaits = 4
 
 // hit is the largest part of the operations that may have lost all of their time, where the part t of the window was
-// taken: t where a wait for a CPU may be as long as an operation. A median that many waits go into lost their part of
-// the window; then it is what was sent again, and what a hypervisor took, in portions of an unknown length.
+// taken. A median into which many waits go lost their part only, and what was sent again or stolen.
 func hit(r *reports.Result, l *reports.Latency, name string, v, t float64) float64 {
 	d := r.Disturbance
 	if d == nil || name != "p50" || r.DurationNs <= 0 {
@@ -96,9 +89,8 @@ func hit(r *reports.Result, l *reports.Latency, name string, v, t float64) float
 	return min(part, t)
 }
 
-// delayed is the largest part of the operations of a distribution that noise can have delayed: each wait for a CPU ends
-// with a dispatch, and one operation at a time is under way. What a hypervisor takes has no such count, but lasts much
-// longer than an operation.
+// delayed is the largest part of the operations that noise can have delayed: each wait for a CPU ends with a dispatch.
+// Steal has no such count, but lasts much longer than an operation.
 func delayed(r *reports.Result, l *reports.Latency) float64 {
 	d := r.Disturbance
 	if d == nil || r.Polling != reports.PollingBusy || r.Depth != 1 || d.Client == nil || d.Server == nil ||

@@ -31,8 +31,7 @@ func variantOf(r *reports.Result) string {
 	return d.Value
 }
 
-// tied are the dimensions of a workload that follow from the variant, such as the number of queue pairs: they do not
-// keep two variants out of one column.
+// tied are the dimensions that follow from the variant, and do not keep two variants out of one column.
 type tied map[string]bool
 
 func tiedDims(results []*reports.Result) tied {
@@ -77,9 +76,8 @@ func pointOf(r *reports.Result, t tied) point {
 	return p
 }
 
-// mainFigure is the figure by which stacks are compared: the first that its workload shows. A median replaces a mean,
-// which one stall can double in a short slice, and messages are counted where they are too small for a bandwidth to
-// matter.
+// mainFigure is the first figure that the workload shows. A median replaces a mean, which one stall can double, and
+// small messages are counted.
 func mainFigure(r *reports.Result, first int) (f reports.Figure, ok bool) {
 	shown := r.ShownFigures()
 	i := slices.IndexFunc(shown, func(f reports.Figure) bool { return f.Better != reports.Neither })
@@ -102,8 +100,7 @@ func mainFigure(r *reports.Result, first int) (f reports.Figure, ok bool) {
 
 func rank(r *reports.Result, f reports.Figure) int { return slices.Index(r.Shown, f.Name) }
 
-// firstRanks are the ranks of the main figure of each workload and operation. A result without it, such as one in which
-// no probe came back, is not compared by another.
+// firstRanks are the ranks of the main figure of each workload and operation; a result without it is not compared.
 func firstRanks(results []*reports.Result) map[[2]string]int {
 	first := map[[2]string]int{}
 	for _, r := range results {

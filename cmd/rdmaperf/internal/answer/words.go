@@ -208,8 +208,7 @@ func (x *comparison) asPrice() string {
 	return ", at no less than " + times(x.within[0])[0] + of
 }
 
-// noisy tells whether the noise of the machine moves the interval so far that the measured factor is not the one to
-// quote, by a tenth, or that its far end says nothing.
+// noisy tells whether noise moves the near end by a tenth, or the far end says nothing.
 func (x *comparison) noisy() bool {
 	with, without, far := x.within[0], x.clear[0], x.within[1]/x.factor
 	if x.factor < 1 {

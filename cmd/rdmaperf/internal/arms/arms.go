@@ -1,10 +1,8 @@
-// Package arms are the ways to have memory registered that workloads hold against each
-// other: by the device each time, through a cache, and when it is mapped.
+// Package arms are the ways to have memory registered that workloads compare: by the device each time, through a cache,
+// and when it is mapped.
 //
-// An [Arm] owns the mappings that Take gave and Give has not taken back, and what it
-// keeps registered. Close fails while a [Hold] or a mapping is out.
-//
-// On-demand paging is for devices that declare it, and refused for others.
+// An [Arm] owns the mappings that Take gave and Give has not taken back. Close fails while a [Hold] or a mapping is
+// out.
 package arms
 
 import (
@@ -90,8 +88,7 @@ type Settings struct {
 	ODP      bool // Reg takes rdma.OnDemand
 }
 
-// New makes the arm of a name: rdma.ErrInvalid when there is none, rdma.ErrNotSupported
-// when the registrar cannot do it. What stands below outlives it.
+// New makes the arm of a name: rdma.ErrInvalid for no such arm, rdma.ErrNotSupported where the registrar cannot do it.
 func New(name string, s Settings) (Arm, error) {
 	switch name {
 	case None:
@@ -112,8 +109,7 @@ func New(name string, s Settings) (Arm, error) {
 	return nil, fmt.Errorf("arm %q: %w", name, rdma.ErrInvalid)
 }
 
-// batched is the batch of what is answered from a table: some microseconds together, so
-// that two readings of the clock are a part of a hundred. Arbitrary.
+// batched makes two readings of the clock a hundredth of what is answered from a table. Arbitrary.
 const batched = 64
 
 type mapped struct {
@@ -207,7 +203,7 @@ func newPooled(s Settings) (Arm, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A piece is one mapping: both arms register the same, and differ in nothing but when they give it up.
+	// A piece is one mapping: both arms register the same, and differ only in when they give it up.
 	p, err := c.scope.NewPool(regcache.PoolConfig{Access: s.Access, Piece: s.Piece, Deferred: s.Deferred,
 		Arena: rdma.ArenaConfig{Pages: s.Pages}})
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
 )
 
-// ConfigFile is where the defaults of a user are (XDG Base Directory Specification); XDG_CONFIG_HOME is ignored unless
-// it is absolute, as the specification wants. "" where nothing tells.
+// ConfigFile is where a user's defaults are (XDG Base Directory Specification); "" where nothing tells.
 func ConfigFile(getenv func(string) string) string {
 	dir := getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(dir) {

@@ -1,4 +1,5 @@
-// Package defaults sets flags that nobody typed to what the environment or a configuration file says.
+// Package defaults sets flags that nobody typed to what the environment says, RDMAPERF_COMMAND_FLAG with underscores
+// for dashes (RDMAPERF_RUN_DURATION=3s), else the configuration file.
 package defaults
 
 import (
@@ -15,14 +16,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 )
 
-// Defaults of a user: what a command line does not say is taken from the environment,
-// RDMAPERF_COMMAND_FLAG with underscores for dashes (RDMAPERF_RUN_DURATION=3s), else from
-// the configuration file. Either is as if it had been typed.
-
 var neverDefault = []string{"help", "version", "once-parent", "scenario"}
 
 // Apply sets the flags of cmd that were not typed and for which the user has defaults, and with --verbose says which.
-// The environment comes first: what it says is not taken back by the file in other words.
+// Of two exclusive flags, the file does not take back what the environment says.
 func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 	if f := cmd.Flags().Lookup("once-parent"); f != nil && f.Changed {
 		return nil // a child has what its parent says
@@ -84,8 +81,7 @@ func Apply(cmd *cobra.Command, environ []string, exclusive [][2]string) error {
 // saidDefaults is the annotation of a command that has the defaults it began with, one a line.
 const saidDefaults = "defaults"
 
-// Named are the defaults of a command whose flags an error names, in the words of --verbose,
-// because the user did not type them.
+// Named are the defaults of flags that an error names, because the user did not type them.
 func Named(cmd *cobra.Command, text string) (list []string) {
 	if verbose, err := cmd.Flags().GetBool("verbose"); err == nil && verbose {
 		return nil // said

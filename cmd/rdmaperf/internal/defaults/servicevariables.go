@@ -7,9 +7,8 @@ import (
 
 var ofPort = regexp.MustCompile(`^_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// withoutServices takes out what Kubernetes puts into every container of a namespace for each of
-// its services ("Environment variables" of its page Service): of one that is named rdmaperf-serve
-// there is RDMAPERF_SERVE_PORT=tcp://10.0.0.1:7174, which is not the port to serve on.
+// withoutServices takes out what Kubernetes sets for each service ("Environment variables" of its page Service), such
+// as RDMAPERF_SERVE_PORT=tcp://10.0.0.1:7174, which is not the port to serve on.
 func withoutServices(env map[string]string) {
 	const host = "_SERVICE_HOST"
 	for name := range env {

@@ -1,12 +1,7 @@
-// Package disturbance counts what the machine took from the threads of a measurement:
-// time in the run queue, involuntary switches, migrations, page faults, and the time
-// that a hypervisor gave to others; and what TCP connections lost and waited for.
+// Package disturbance counts what the machine took from the threads of a measurement, and what TCP connections lost.
 //
-// A Reader is read before and behind a window, never inside it: it opens a few files of
-// proc_pid_task(5) for each thread, some 20 us each.
-//
-// What a kernel does not count (schedstat without CONFIG_SCHED_INFO, migrations without CONFIG_SCHED_DEBUG) stays 0.
-// Steal is the whole machine's, in ticks of 10 ms, and no hypervisor has to report it.
+// A Reader is for outside of windows: it opens a few files of proc_pid_task(5) for each thread, some 20 us each. What a
+// kernel does not count stays 0. Steal is the whole machine's, in ticks of 10 ms.
 package disturbance
 
 import (
@@ -25,8 +20,8 @@ type Reader struct {
 	tids []int
 }
 
-// Of returns a reader of threads of this process, by their kernel numbers. Without any it is of all threads that the
-// process has when it is read; the sums of two readings are comparable only as far as threads live through both.
+// Of returns a reader of threads of this process by their kernel numbers; without any, of all that it has when it is
+// read.
 func Of(tids ...int) *Reader { return &Reader{os.DirFS("/"), tids} }
 
 // tick is the unit of /proc/stat, USER_HZ, which every architecture of Linux has at 100.

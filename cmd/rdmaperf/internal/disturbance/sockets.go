@@ -9,12 +9,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Sockets sums up what the kernel counts of each TCP connection that this process has open (TCP_INFO, tcp(7)): segments
-// sent, those sent again, and the time for which there was something to send and the peer's receive window did not let
-// it. It costs two system calls and some 2 us for each descriptor, so it is for outside of windows.
-//
-// Connections of the control channel count as well, and on a server those of other
-// clients. A connection that ends between two readings takes its counts along.
+// Sockets sums up TCP_INFO (tcp(7)) of each TCP connection that this process has open, those of the control channel
+// included. It takes two system calls and some 2 us for each descriptor, so it is for outside of windows.
 func Sockets() (n reports.Noise) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -38,8 +34,7 @@ func Sockets() (n reports.Noise) {
 	return n
 }
 
-// stateEstablished is TCP_ESTABLISHED of include/net/tcp_states.h. A listening socket has
-// other things where an established one has its counts.
+// stateEstablished is TCP_ESTABLISHED of include/net/tcp_states.h; a listening socket has no such counts.
 const stateEstablished = 1
 
 // WithSockets is n with the connections of o.

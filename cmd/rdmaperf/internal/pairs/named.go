@@ -79,8 +79,7 @@ func (n *Named) Write(slot int, at Place, size int) (bool, error) {
 	return Posted(err)
 }
 
-// Poll looks at the clients in turn until one of them has something: on a device with a clock of its own the next look
-// would move that, and the user who is free waits.
+// Poll looks at the clients in turn until one has something: each look moves the clock of a modelled device.
 func (n *Named) Poll(ended func(int)) (k int, err error) {
 	for i := 0; i < len(n.clients) && k == 0 && err == nil; i++ {
 		n.next = (n.next + 1) % len(n.clients)

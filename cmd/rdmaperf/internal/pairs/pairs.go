@@ -1,6 +1,6 @@
-// Package pairs opens both ends of a stack in one process, for workloads that have a run of their own: two devices with
-// connections between them, or two nodes of LITE. Their writes are streamed by [Writes]. Both ends share the
-// processors, so that a rate is of both together. A pair owns what it opened; a Writes is one goroutine's.
+// Package pairs opens both ends of a stack in one process: two devices with connections, or two nodes of LITE. Their
+// writes are streamed by [Writes]. Both ends share the processors. A pair owns what it opened; a Writes is one
+// goroutine's.
 package pairs
 
 import (
@@ -101,8 +101,7 @@ type Nodes struct {
 	Nodes [2]*lite.Node
 }
 
-// OpenNodes opens them over the layers below LITE. arena is what each
-// registers, bytes, beside what a node needs for itself.
+// OpenNodes opens them over the layers below LITE. arena is what each registers beside its own needs, in bytes.
 func OpenNodes(ctx context.Context, r *engine.Run, arena [2]int) (_ *Nodes, err error) {
 	if err := NoTier(r.Stack, r.Point); err != nil {
 		return nil, err
@@ -120,8 +119,7 @@ func OpenNodes(ctx context.Context, r *engine.Run, arena [2]int) (_ *Nodes, err 
 			return nil, err
 		}
 		if p.Devs[i].Caps().Clock != nil {
-			// Both ends are in one process, and signs of life by the host's clock would disturb what is timed by
-			// another.
+			// Signs of life by the host's clock would disturb what is timed by another.
 			cfg.Beat, cfg.DeadAfter = time.Hour, 3*time.Hour
 		}
 		cfg.Arena, cfg.Listen, cfg.Manager = 64<<20+arena[i], ListenAt(p.Devs[i]), ""

@@ -68,9 +68,8 @@ type Writes struct {
 	got       []byte
 }
 
-// Do does n writes, by all slots in turn, and returns how long they took, by Now. Of a
-// sample the slot waits until its bytes are found at the far end; the last one of each
-// slot is compared when the time was taken. Where More ends them there is no last one.
+// Do does n writes, by all slots in turn, and returns how long they took, by Now. A sampled slot waits until its bytes
+// are found at the far end; the last write of each slot is compared after that, unless More ended them.
 func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	if w.slots == nil {
 		w.slots = make([]slot, w.Slots)
@@ -130,8 +129,8 @@ func (w *Writes) Do(ctx context.Context, n int) (ns int64, err error) {
 	return ns, w.rest(ctx)
 }
 
-// post posts the write of the slot whose turn it is, where left are still to be posted, and reports whether it could.
-// Nothing overlaps a write that is compared while either is under way: writes on several queue pairs have no order.
+// post reports whether it could post the write of the slot whose turn it is. Nothing overlaps a write that is compared
+// while either is under way: writes on several queue pairs have no order.
 func (w *Writes) post(left int) (bool, error) {
 	s := &w.slots[w.turn]
 	if !w.drawn {

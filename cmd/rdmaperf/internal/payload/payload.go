@@ -1,8 +1,6 @@
-// Package payload makes and compares what calls carry: sequences of which every message has a number that its first
-// bytes carry, so that both sides know all of its bytes.
-//
-// There are 4096 messages of a sequence, and 256 where they are shorter than 8 bytes: a message that is exchanged for
-// another that many behind it passes.
+// Package payload makes and compares what calls carry: sequences whose messages each begin with their number. There are
+// 4096 messages of a sequence, 256 where they are shorter than 8 bytes: one exchanged for another that many behind it
+// passes.
 package payload
 
 import (
@@ -13,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Sequence is a sequence from which messages of one length are cut. Where a message begins is its number, which its
-// first bytes tell: modulo Numbers where it has as many bytes as a word, and modulo shortNumbers else.
+// Sequence is a sequence from which messages of one length are cut. Their first bytes tell their number.
 type Sequence struct {
 	text  []byte
 	n     int
@@ -23,8 +20,7 @@ type Sequence struct {
 }
 
 const (
-	// Numbers: far more than calls are outstanding on a connection as a rule, of a text that
-	// is 32 KiB longer than a message.
+	// Numbers is far more than the calls that are outstanding on a connection.
 	Numbers      = 4096
 	shortNumbers = 256
 	wordBytes    = 8
@@ -53,8 +49,7 @@ func NewSequence(seed uint64, gen, direction, n int) *Sequence {
 	return p
 }
 
-// Offset is where a caller's numbers begin, so that those of callers that are at about the same
-// message of their own differ: golden sections of all numbers, which lie far from each other.
+// Offset is where a caller's numbers begin: golden sections of all numbers lie far from each other.
 func Offset(caller int) int64 { return int64(caller) * 2531 }
 
 // Of is the number of the i-th message.

@@ -17,14 +17,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// Baselines are results under a name of the user's, in the directory for data of the XDG Base Directory Specification
-// 0.8: baselines/NAME/MACHINE/STACK.json. A figure belongs to the machine and the stack that it was taken on, so that
-// each pair has a file of its own and another machine that shares the home directory finds none of them.
-
-// baselineName keeps names out of the rest of the file system.
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// Baseline is a name that was checked, on this machine.
+// Baseline is a checked name. Its results on this machine are baselines/NAME/MACHINE/STACK.json (XDG Base Directory
+// 0.8).
 type Baseline struct{ name, root string }
 
 func NewBaseline(name string) (Baseline, error) {
@@ -46,8 +42,7 @@ func NewBaseline(name string) (Baseline, error) {
 // Dir holds what was saved on this machine.
 func (b Baseline) Dir() string { return filepath.Join(b.root, thisMachineID()) }
 
-// thisMachineID is the same as long as the installation is. machine-id(5) asks for a hash
-// with a key of the application's own; where there is no such file, the name must do.
+// thisMachineID is a keyed hash, as machine-id(5) asks for; without that file, of the host's name.
 func thisMachineID() string {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil || len(strings.TrimSpace(string(id))) == 0 {
@@ -79,7 +74,7 @@ func (b Baseline) Save(doc *reports.Document) error {
 	return nil
 }
 
-// stackFile is a file name of a stack's own: two whose names are alike in letters and digits differ in the hash.
+// stackFile is the same for no two stacks, by its hash.
 func stackFile(stack string) string {
 	plain := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(stack, "-"), "-")
 	sum := sha256.Sum256([]byte(stack))

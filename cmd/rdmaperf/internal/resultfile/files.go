@@ -63,8 +63,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// ReadResults reads a document of results of any workload. Its answer is made of the results: one in the file need not
-// fit them.
+// ReadResults reads a document of results of any workload, and makes its answer anew.
 func ReadResults(r io.Reader) (*reports.Document, error) {
 	d, err := reports.ReadDocument(r, catalogue.Results())
 	if err == nil {
@@ -85,8 +84,7 @@ func ReadDocument(path string) (*reports.Document, error) {
 // PageFile is the page's name inside an output directory.
 const PageFile = "report.html"
 
-// maxInput bounds a file that is read whole. Arbitrary: a document of 10,000 results with
-// their histograms has some 100 MiB.
+// maxInput bounds a file that is read whole. Arbitrary: 10,000 results with histograms have some 100 MiB.
 const maxInput = 512 << 20
 
 // ReadFile opens one regular file and reads it whole, up to maxInput; errors name the file.
@@ -141,8 +139,7 @@ func beginsJSON(r *bufio.Reader) error {
 // DocumentFile is the document's name inside an output directory.
 const DocumentFile = "result.json"
 
-// MakeDir makes a directory where it is not there. What it should lie in has to be: a mistyped path would otherwise
-// become a tree that nobody looks for. deep is for paths of rdmaperf's own choice.
+// MakeDir makes a directory where it is not there; its parents only if deep, for paths of rdmaperf's own choice.
 func MakeDir(dir string, deep bool) error {
 	if deep {
 		return os.MkdirAll(dir, 0o755)

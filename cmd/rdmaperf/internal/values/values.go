@@ -1,6 +1,4 @@
 // Package values reads the values of flags: sizes, times, lists and sweeps.
-//
-// A mistake is an [Error] where one step reads several flags, so that the message names the flag and not the step.
 package values
 
 import (
@@ -89,8 +87,7 @@ func Duration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// Count is a number of operations on the command line: 1000, 10k, 2M or 1e6. Unlike in
-// sizes, k, M and G are 1000 and its powers. It is a flag (pflag.Value).
+// Count is a number of operations: 1000, 10k, 2M or 1e6. Unlike in sizes, k, M and G are powers of 1000.
 type Count int64
 
 // String is the plain number.
@@ -125,8 +122,8 @@ func (c *Count) Set(s string) error {
 // Type is shown in help.
 func (c *Count) Type() string { return "count" }
 
-// ListVar adds a flag whose value is a comma list, in which items may have commas inside parentheses. Given again, the
-// flag adds to the list, as pflag's slices do.
+// ListVar adds a flag that is a comma list, whose items may have commas inside parentheses. Given again, it adds to the
+// list.
 func ListVar(f *pflag.FlagSet, p *string, name, value, usage string) {
 	*p = value
 	f.Var(&list{p, false}, name, usage)

@@ -1,6 +1,5 @@
-// Package pairstest is a far end whose every time is given, for tests of what a workload with a run of its own makes of
-// times. It lives in a bubble of [testing/synctest]: a poll in vain sleeps until something ends, and nothing else takes
-// any time. Data arrives when it is posted, whatever its completion takes.
+// Package pairstest is a far end whose every time is given. It runs in a bubble of [testing/synctest]: a poll in vain
+// sleeps until something ends, and nothing else takes any time. Data arrives when it is posted.
 package pairstest
 
 import (
