@@ -11,8 +11,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rdmaperf/rdmaperf/reports"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 )
@@ -23,11 +21,7 @@ func compare(t *testing.T, old, new *reports.Document, thresholds ...string) *re
 	for _, s := range thresholds {
 		ths = append(ths, threshold(t, s))
 	}
-	c, err := reports.Compare(old, new, ths)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must(reports.Compare(old, new, ths))(t)
 }
 
 // repeated is a run of one point per p50 given.
@@ -49,9 +43,7 @@ func TestComparisonFitsATerminal(t *testing.T) {
 	old, new := repeated(90, 95, 125), repeated(110, 125, 126)
 	c := compare(t, old, new)
 	var out bytes.Buffer
-	if err := textformat.WriteComparison(&out, c); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, textformat.WriteComparison(&out, c))
 	for l := range strings.Lines(out.String()) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); n > 80 {
 			t.Errorf("%d columns: %q", n, l)
@@ -227,9 +219,7 @@ func TestComparePointNames(t *testing.T) {
 	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson",
 		"tcp latency send 64 arm=two-qp bulk_size=64 probe_size=8 probe_interval=500µs",
 		"tcp latency send 64 bulk_size=1M probe_size=8"}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	same(t, "names", want, names)
 }
 
 func TestCompareThresholds(t *testing.T) {
@@ -259,10 +249,7 @@ func TestCompareThresholds(t *testing.T) {
 		{repeated(100), repeated(100), "loaded.p99>+10%",
 			"failed: no point of both runs has a loaded.p99, limit: fail if >+10%"},
 	} {
-		c, err := reports.Compare(k.old, k.new, []reports.Threshold{threshold(t, k.threshold).ByMedians()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(reports.Compare(k.old, k.new, []reports.Threshold{threshold(t, k.threshold).ByMedians()}))(t)
 		if got := strings.Join(c.Missed, "\n"); got != k.want || len(c.Undecided) > 0 {
 			t.Errorf("%s: %q, want %q; undecided %q", k.threshold, got, k.want, c.Undecided)
 		}
@@ -349,14 +336,8 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 		t.Error("a document changed")
 	}
 	// And a document from a file gives the same as the one in memory.
-	read, err := reports.ReadDocument(bytes.NewReader(a), workloads)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(render(t, compare(t, old, new).WriteJSON),
-		render(t, compare(t, read, new).WriteJSON)); diff != "" {
-		t.Errorf("(-memory +file):\n%s", diff)
-	}
+	read := must(reports.ReadDocument(bytes.NewReader(a), workloads))(t)
+	same(t, "from a file", render(t, compare(t, old, new).WriteJSON), render(t, compare(t, read, new).WriteJSON))
 }
 
 // Documents once said of a provider's loop that it took volleys.
@@ -433,11 +414,7 @@ func TestJoinedDocumentsAreRepeats(t *testing.T) {
 		for _, p50 := range p50s {
 			docs = append(docs, repeated(p50))
 		}
-		d, err := reports.Join(docs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return must(reports.Join(docs))(t)
 	}
 	c := compare(t, join(100, 101, 102, 103, 104, 105), join(110, 111, 112, 113, 114, 115))
 	ch := findChange(t, c, "p50")
@@ -476,10 +453,7 @@ func TestRoundsOfARunAreNoIndependentSamples(t *testing.T) {
 	for i := range 4 {
 		docs = append(docs, rounds(100+float64(i), 110+float64(i), 300))
 	}
-	d, err := reports.Join(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must(reports.Join(docs))(t)
 	ch := findChange(t, compare(t, d, d), "p50")
 	if ch.OldN != 4 || ch.Old != 111.5 || ch.P == nil || ch.Significant {
 		t.Errorf("%+v, want the medians of four runs", ch)

@@ -1,10 +1,7 @@
 package reports_test
 
 import (
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
@@ -30,17 +27,11 @@ func TestCountersAreShown(t *testing.T) {
 	golden(t, "text-counters.txt", text(t, d, textformat.Options{}))
 	golden(t, "text-counters-all.txt", text(t, d, textformat.Options{Counters: true}))
 	d.ServerEnvironment = &d.Environment
-	if out := string(text(t, d, textformat.Options{Counters: true, Width: 200})); !strings.Contains(out,
-		"client kernel TCP") || !strings.Contains(out, "server kernel TCP") {
-		t.Errorf("two machines are shown as one:\n%s", out)
-	}
+	contains(t, string(text(t, d, textformat.Options{Counters: true, Width: 200})), "client kernel TCP",
+		"server kernel TCP") // two machines are not shown as one
 	p := page(t, pages.Options{}, d)
 	contains(t, p, "Device counters that moved", ">mlx5_0/1<", ">19200000<", "! reset, -5", ">rxe0/1<")
-	for _, no := range []string{"icrc_errors", "RetransSegs"} {
-		if strings.Contains(p, no) {
-			t.Errorf("the page shows %s, which did not move", no)
-		}
-	}
+	lacks(t, p, "icrc_errors", "RetransSegs") // which did not move
 }
 
 func TestCounterChangesNeedBothReadings(t *testing.T) {
@@ -62,7 +53,5 @@ func TestCounterChangesOfEachDevice(t *testing.T) {
 		{Device: "a", Counters: map[string]int64{"x": 3, "new": 5}}}
 	want := []reports.DeviceCounters{{Device: "b", Port: 1, Counters: map[string]int64{"x": 3}},
 		{Device: "a", Counters: map[string]int64{"x": 2}}}
-	if diff := cmp.Diff(want, reports.CounterChanges(before, after)); diff != "" {
-		t.Error(diff)
-	}
+	same(t, "changes", want, reports.CounterChanges(before, after))
 }

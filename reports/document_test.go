@@ -12,19 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
 func encode(t *testing.T, d *reports.Document) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if err := d.WriteJSON(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return render(t, d.WriteJSON)
 }
 
 // measuredDocument holds every optional part, filled the way a run fills it.
@@ -96,14 +90,9 @@ func TestEveryDocumentFollowsTheSchema(t *testing.T) {
 
 func TestDocumentRoundTrip(t *testing.T) {
 	want := measuredDocument()
-	got, err := reports.ReadDocument(bytes.NewReader(encode(t, want)), workloads)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(reports.ReadDocument(bytes.NewReader(encode(t, want)), workloads))(t)
 	want.Schema = reports.SchemaID
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("written and read again (-want +got):\n%s", diff)
-	}
+	same(t, "written and read again", want, got)
 }
 
 func TestReadDocumentIsStrictAboutTheSchema(t *testing.T) {
@@ -161,9 +150,7 @@ func TestNewRunError(t *testing.T) {
 				ExitCode: 5}},
 		{&reports.ExitError{Code: 77}, &reports.RunError{Operation: "run", Message: "", ExitCode: 77}},
 	} {
-		if diff := cmp.Diff(c.want, reports.NewRunError(c.err)); diff != "" {
-			t.Errorf("NewRunError(%v) (-want +got):\n%s", c.err, diff)
-		}
+		same(t, fmt.Sprintf("NewRunError(%v)", c.err), c.want, reports.NewRunError(c.err))
 	}
 }
 
@@ -172,9 +159,7 @@ func TestWriteFileWritesAllOrNothing(t *testing.T) {
 	broken := &reports.Document{
 		Results: []reports.Result{{Throughput: &reports.Throughput{BytesPerSecond: math.NaN()}}}}
 	kept := filepath.Join(dir, "kept.json")
-	if err := os.WriteFile(kept, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(kept, []byte("old"), 0o600))
 	if err := broken.WriteFile(kept); err == nil {
 		t.Error("a document with NaN: no error")
 	}
@@ -190,9 +175,7 @@ func TestWriteFileWritesAllOrNothing(t *testing.T) {
 		t.Errorf("the directory holds %v, want kept.json alone", left)
 	}
 	d := measuredDocument()
-	if err := d.WriteFile(kept); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.WriteFile(kept))
 	if got, err := os.ReadFile(kept); err != nil || !bytes.Equal(got, encode(t, d)) {
 		t.Errorf("the file differs from WriteJSON (read error %v)", err)
 	}
@@ -201,12 +184,8 @@ func TestWriteFileWritesAllOrNothing(t *testing.T) {
 // The names in the document are an interface: a Go field must be in the schema.
 func TestSchemaDescribesEveryField(t *testing.T) {
 	var schema, doc map[string]any
-	if err := json.Unmarshal(reports.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(encode(t, measuredDocument()), &doc); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(reports.Schema(), &schema))
+	noError(t, json.Unmarshal(encode(t, measuredDocument()), &doc))
 	defs := schema["$defs"].(map[string]any)
 	var walk func(path string, node map[string]any, value any)
 	walk = func(path string, node map[string]any, value any) {

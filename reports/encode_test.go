@@ -15,9 +15,7 @@ func TestFilesAreWrittenWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "result.json")
 	for _, text := range []string{"old", "new and longer"} {
-		if err := WriteFileAtomic(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, WriteFileAtomic(path, []byte(text)))
 		b, err := os.ReadFile(path)
 		if info, _ := os.Stat(path); err != nil || string(b) != text || info.Mode() != 0o644 {
 			t.Fatalf("%q, %v, %v, want %q", b, err, info.Mode(), text)
@@ -25,18 +23,12 @@ func TestFilesAreWrittenWhole(t *testing.T) {
 	}
 	// A disk that is full in the middle of it, as a limit of the process makes one.
 	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 64 << 10, Max: was.Max}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 64 << 10, Max: was.Max}))
 	err := WriteFileAtomic(path, make([]byte, 1<<20))
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
 	if b, _ := os.ReadFile(path); !errors.Is(err, syscall.EFBIG) || string(b) != "new and longer" {
 		t.Errorf("a full disk: %v, and %d bytes are there", err, len(b))
 	}
@@ -48,9 +40,7 @@ func TestFilesAreWrittenWhole(t *testing.T) {
 // What cannot be written is said, whatever the path is.
 func TestFilesThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, nil, 0o600))
 	for path, want := range map[string]error{
 		filepath.Join(file, "below"):                                syscall.ENOTDIR,
 		filepath.Join(filepath.Dir(file), "none", "f"):              syscall.ENOENT,
@@ -67,15 +57,9 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 func TestALinkIsWrittenThrough(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := os.WriteFile(file, []byte("old and longer"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteFileAtomic(link, []byte("text")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte("old and longer"), 0o600))
+	noError(t, os.Symlink(file, link))
+	noError(t, WriteFileAtomic(link, []byte("text")))
 	if b, _ := os.ReadFile(file); string(b) != "text" {
 		t.Errorf("through a link: %q", b)
 	}

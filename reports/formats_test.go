@@ -158,10 +158,7 @@ func TestForeignTextIsNoFormulaAndNoLabel(t *testing.T) {
 		d := formatsDocument()
 		d.Results = d.Results[:1]
 		d.Results[0].Label = c.text
-		rows, err := csv.NewReader(bytes.NewReader(comma(t, d))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must(csv.NewReader(bytes.NewReader(comma(t, d))).ReadAll())(t)
 		for i, name := range rows[0] {
 			if name == "label" && rows[1][i] != c.cell {
 				t.Errorf("the cell of %q is %q, want %q", c.text, rows[1][i], c.cell)
@@ -172,13 +169,8 @@ func TestForeignTextIsNoFormulaAndNoLabel(t *testing.T) {
 	d.Results = d.Results[:1]
 	d.Results[0].Label = "a\"} 1\nevil{x=\"\\"
 	path := filepath.Join(t.TempDir(), "metrics.prom")
-	if err := metrics.WriteFile(path, d); err != nil {
-		t.Fatal(err)
-	}
-	out, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, metrics.WriteFile(path, d))
+	out := must(os.ReadFile(path))(t)
 	if s := string(out); strings.Contains(s, "\nevil") || !strings.Contains(s, `label="a\"}`) {
 		t.Errorf("labels are not escaped:\n%.2000s", s)
 	}

@@ -20,6 +20,48 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// same fails where got is not want.
+func same(t testing.TB, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// contains fails where a text lacks one of the words, lacks where it has one.
+func contains(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in\n%.2000s", w, text)
+		}
+	}
+}
+
+func lacks(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if at := strings.Index(text, w); at >= 0 {
+			t.Errorf("%q in\n…%.2000s", w, text[max(at-200, 0):])
+		}
+	}
+}
+
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares got with a file in testdata.
@@ -27,17 +69,10 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, got, 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got); rewrite it with -update and read the diff:\n%s", name, diff)
-	}
+	want := must(os.ReadFile(path))(t)
+	same(t, name+"; rewrite it with -update and read the diff", string(want), string(got))
 }
 
 // latency makes a plausible set of samples around a median; the histogram is
@@ -130,9 +165,7 @@ func goldenDocument() *reports.Document {
 func render(t *testing.T, write func(io.Writer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, write(&b))
 	return b.Bytes()
 }
 
@@ -160,11 +193,7 @@ func TestGolden(t *testing.T) {
 func TestTextStaysWithinItsWidth(t *testing.T) {
 	d := goldenDocument()
 	d.Results[0].Latency.Max = 60e9 // the longest latency the recorder tells apart
-	for _, width := range []int{0, 100, 120, 160} {
-		limit := width
-		if width == 0 {
-			limit = 100
-		}
+	for width, limit := range map[int]int{0: 100, 100: 100, 120: 120, 160: 160} {
 		for line := range strings.Lines(string(text(t, d, textformat.Options{Width: width}))) {
 			line = strings.TrimSuffix(line, "\n")
 			if n := utf8.RuneCountInString(line); n > limit {
@@ -184,9 +213,7 @@ func TestSideBySideComparesOnlyLikeWithLike(t *testing.T) {
 	for what, results := range map[string][]reports.Result{"a single stack": all[:2], "two depths": {all[0], deep}} {
 		d := goldenDocument()
 		d.Results = results
-		if out := string(text(t, d, textformat.Options{})); strings.Contains(out, "side by side") {
-			t.Errorf("%s:\n%s", what, out)
-		}
+		lacks(t, what+string(text(t, d, textformat.Options{})), "side by side")
 	}
 }
 
@@ -199,10 +226,7 @@ func TestSideBySideTakesTheMedianOfRepeats(t *testing.T) {
 		r.Latency = latency(500_000, p50)
 		d.Results = append(d.Results, r)
 	}
-	out := string(text(t, d, textformat.Options{}))
-	if !strings.Contains(out, "2.00x") || !strings.Contains(out, "median of repeats") {
-		t.Errorf("want a ratio of 2.00x and the word median:\n%s", out)
-	}
+	contains(t, string(text(t, d, textformat.Options{})), "2.00x", "median of repeats")
 }
 
 // A benchmark line without iterations is none, but people want to see the row.
@@ -212,30 +236,16 @@ func TestResultWithoutOperations(t *testing.T) {
 	r.Operations, r.Latency, r.Errors = 0, nil, 7
 	r.Throughput = reports.NewThroughput(0, 0, time.Second)
 	d.Results = []reports.Result{r}
-	if out := string(bench(t, d)); strings.Contains(out, "Benchmark") {
-		t.Errorf("bench prints a result without operations:\n%s", out)
-	}
-	out := string(text(t, d, textformat.Options{}))
-	contains(t, out, "bandwidth", "64 bytes: 7 failed operations")
-}
-
-// contains fails where a text lacks one of the words.
-func contains(t *testing.T, text string, words ...string) {
-	t.Helper()
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			t.Errorf("no %q in\n%.2000s", w, text)
-		}
-	}
+	lacks(t, string(bench(t, d)), "Benchmark")
+	contains(t, string(text(t, d, textformat.Options{})), "bandwidth", "64 bytes: 7 failed operations")
 }
 
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// fuzzDocuments are the results of documents, each in one of its own: a fuzzer that bends a document of all of them
-// makes a few executions a minute, as each is read, written and drawn whole. Distributions are left out, as they are
-// compressed, and anything bent in them is only refused.
+// fuzzDocuments are the results of documents, each in one of its own, which a fuzzer executes fast. Distributions are
+// compressed, so that anything bent in them is only refused.
 func fuzzDocuments(f *testing.F, docs ...*reports.Document) (all [][]byte) {
 	f.Helper()
 	seen := map[string]bool{}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/render/hlog"
@@ -76,10 +75,7 @@ func readLog(t *testing.T, b []byte) []tagged {
 	r := hdrhistogram.NewHistogramLogReader(bytes.NewReader(b))
 	var all []tagged
 	for {
-		h, err := r.NextIntervalHistogram()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must(r.NextIntervalHistogram())(t)
 		if h == nil {
 			return all
 		}
@@ -91,16 +87,10 @@ func readLog(t *testing.T, b []byte) []tagged {
 func histogramLog(t *testing.T, d *reports.Document) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	names, err := hlog.WriteFiles(dir, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must(hlog.WriteFiles(dir, d))(t)
 	var all []byte
 	for i, name := range names {
-		b, err := os.ReadFile(filepath.Join(dir, name+".hlog"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(os.ReadFile(filepath.Join(dir, name+".hlog")))(t)
 		if _, legend, ok := bytes.Cut(b, []byte("\n\"StartTimestamp")); i > 0 && ok {
 			_, b, _ = bytes.Cut(legend, []byte("\n"))
 		}
@@ -112,10 +102,7 @@ func histogramLog(t *testing.T, d *reports.Document) []byte {
 // What a public reader finds in the files is what was recorded.
 func TestHistogramFilesAreReadBack(t *testing.T) {
 	d, dir := histogramDocument(), t.TempDir()
-	names, err := hlog.WriteFiles(dir, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must(hlog.WriteFiles(dir, d))(t)
 	want := []struct {
 		name, tag string
 		l         *reports.Latency
@@ -139,15 +126,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 			t.Errorf("file %q, want %q", names[i], w.name)
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(dir, w.name+".hlog"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := w.l.Histogram()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := readLog(t, b)
+		h := must(w.l.Histogram())(t)
+		got := readLog(t, must(os.ReadFile(filepath.Join(dir, w.name+".hlog")))(t))
 		if len(got) != 1 || got[0].tag != w.tag || !got[0].h.Equals(h) {
 			t.Errorf("%s.hlog: %d histograms, want one equal to the recorded with tag %q", w.name, len(got), w.tag)
 			continue
@@ -156,10 +136,7 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		if start, end := got[0].h.StartTimeMs(), got[0].h.EndTimeMs(); end-start != 2500 {
 			t.Errorf("%s.hlog: interval of %d ms, want 2500", w.name, end-start)
 		}
-		if b, err = os.ReadFile(filepath.Join(dir, w.name+".hgrm")); err != nil {
-			t.Fatal(err)
-		}
-		checkPercentiles(t, w.name, string(b), h)
+		checkPercentiles(t, w.name, string(must(os.ReadFile(filepath.Join(dir, w.name+".hgrm")))(t)), h)
 	}
 }
 
@@ -167,10 +144,8 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 func checkPercentiles(t *testing.T, name, text string, h *hdrhistogram.Histogram) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if diff := cmp.Diff([]string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"},
-		strings.Fields(lines[0])); diff != "" {
-		t.Errorf("%s.hgrm: heading (-want +got):\n%s", name, diff)
-	}
+	same(t, name+".hgrm: heading", []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"},
+		strings.Fields(lines[0]))
 	row := regexp.MustCompile(`^ *([0-9.]+) +([0-9.]+) +(\d+) +(inf|[0-9.]+)$`)
 	var last []string
 	for _, line := range lines {
@@ -194,9 +169,7 @@ func TestHistogramLogGolden(t *testing.T) {
 	payload := regexp.MustCompile(`(?m),HIST[A-Za-z0-9+/=]+$`)
 	golden(t, "histograms.hlog", payload.ReplaceAll(log, []byte(",HIST…")))
 	var b bytes.Buffer
-	if err := hlog.WritePercentiles(&b, d.Results[0].Latency); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, hlog.WritePercentiles(&b, d.Results[0].Latency))
 	golden(t, "stalled.hgrm", b.Bytes())
 }
 

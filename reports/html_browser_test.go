@@ -45,9 +45,7 @@ func browse(t *testing.T, page, fragment string, flags ...string) (out, log stri
 	browser := aBrowser(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(page), 0o644))
 	browsing.Lock()
 	defer browsing.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), browserLimit)

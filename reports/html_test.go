@@ -136,11 +136,7 @@ const showcaseRecords = `{"id":"ord/write-then-read","clause":"RFC 5040 5.5","le
 
 func records(t *testing.T) []pages.CaseResult {
 	t.Helper()
-	cases, err := pages.ReadConformance(strings.NewReader(showcaseRecords))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cases
+	return must(pages.ReadConformance(strings.NewReader(showcaseRecords)))(t)
 }
 
 func page(t *testing.T, o pages.Options, docs ...*reports.Document) string {
@@ -421,9 +417,7 @@ func FuzzWriteHTML(f *testing.F) {
 			cases = nil
 		}
 		var page strings.Builder
-		if err := htmlformat.Write(&page, []*reports.Document{d}, pages.Options{Conformance: cases}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, htmlformat.Write(&page, []*reports.Document{d}, pages.Options{Conformance: cases}))
 		if n := strings.Count(strings.ToLower(page.String()), "<script"); n != 1 {
 			t.Errorf("%d script elements, want 1", n)
 		}

@@ -179,10 +179,7 @@ func printed(t *testing.T, page, fragment string) int {
 	t.Helper()
 	pdf := filepath.Join(t.TempDir(), "page.pdf")
 	browse(t, page, fragment, "--no-pdf-header-footer", "--print-to-pdf="+pdf)
-	b, err := os.ReadFile(pdf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(pdf))(t)
 	return len(regexp.MustCompile(`/Type\s*/Page\b[^s]`).FindAll(b, -1))
 }
 

@@ -127,9 +127,7 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 	document := encode(t, d)
 	reporttest.Validate(t, document)
 	var hgrm bytes.Buffer
-	if err := hlog.WritePercentiles(&hgrm, d.Results[0].Latency); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, hlog.WritePercentiles(&hgrm, d.Results[0].Latency))
 	metrics := gather(t, d)
 	for name, want := range map[string]float64{"due_operations_total": 3000, "sent_operations_total": 2564,
 		"completed_operations_total": 2564, "compared_messages_total": 11, "compared_numbers_total": 2500,

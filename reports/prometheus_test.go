@@ -21,14 +21,8 @@ import (
 
 func gather(t *testing.T, d *reports.Document) map[string]*dto.MetricFamily {
 	t.Helper()
-	g, err := metrics.Gather(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must(metrics.Gather(d))(t)
+	families := must(g.Gather())(t)
 	byName := map[string]*dto.MetricFamily{}
 	for _, f := range families {
 		byName[f.GetName()] = f
@@ -71,16 +65,9 @@ func find(t *testing.T, f *dto.MetricFamily, labels map[string]string) *dto.Metr
 
 func TestMetricsTextfileGolden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rdmaperf.prom")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := metrics.WriteFile(path, metricsDocument()); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte("old"), 0o644))
+	noError(t, metrics.WriteFile(path, metricsDocument()))
+	b := must(os.ReadFile(path))(t)
 	golden(t, "metrics.prom", b)
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
 		t.Errorf("files left: %q", left)
@@ -221,10 +208,7 @@ func TestMetricsOfOddDocuments(t *testing.T) {
 
 // The dashboard asks only for what is exported.
 func TestDashboard(t *testing.T) {
-	b, err := os.ReadFile("dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile("dashboard.json"))(t)
 	var dash struct {
 		Title      string
 		Templating struct {
@@ -237,9 +221,7 @@ func TestDashboard(t *testing.T) {
 			Targets []struct{ Expr, LegendFormat string }
 		}
 	}
-	if err := json.Unmarshal(b, &dash); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(b, &dash))
 	if !json.Valid(b) || dash.Title == "" || len(dash.Panels) < 8 {
 		t.Fatalf("%q with %d panels", dash.Title, len(dash.Panels))
 	}

@@ -12,6 +12,27 @@ import (
 	"pgregory.net/rapid"
 )
 
+// tester is testing.TB or rapid.T.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func noError(t tester, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must[T any](v T, err error) func(tester) T {
+	return func(t tester) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
 // near fails unless got is within the given share of want.
 func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
@@ -132,10 +153,7 @@ func TestTooFewFollowsTheRule(t *testing.T) {
 func TestHistogramTravelsInTheDocument(t *testing.T) {
 	r := record(normal(5000, 4000, 900)...)
 	l := r.Snapshot()
-	h, err := l.Histogram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must(l.Histogram())(t)
 	if !h.Equals(&r.hist) {
 		t.Error("the decoded histogram differs from the recorded one")
 	}
@@ -218,31 +236,8 @@ func TestRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkRecord(b *testing.B) {
-	r := NewRecorder()
-	var samples [1024]int64
-	copy(samples[:], normal(len(samples), 4000, 900))
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		r.Record(samples[i&1023])
-		i++
-	}
-}
-
-func BenchmarkSnapshot(b *testing.B) {
-	r := record(normal(100_000, 4000, 900)...)
-	b.ReportAllocs()
-	for b.Loop() {
-		if r.Snapshot().Count == 0 {
-			b.Fatal("empty")
-		}
-	}
-}
-
-// Figures are held against the textbook's over the sorted sample, for distributions with tails as calls have them. A
-// percentile function that takes 0..1 for 0..100 gives a "99th" below the mean, which no sample with a tail to the
-// right has: published figures have been wrong that way.
+// A percentile function that takes 0..1 for 0..100 gives a "99th" below the mean, which no sample with a tail to the
+// right has.
 func TestFiguresAreThoseOfTheSortedSample(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(16, 2024))
 	for name, draw := range map[string]func() float64{
@@ -321,9 +316,7 @@ func TestPercentilesAreSamples(t *testing.T) {
 		samples := make([]int64, 1+r.IntN(3000))
 		for i := range samples {
 			samples[i] = r.Int64N(2000) // each has a bucket of its own
-			if err := h.RecordValue(samples[i]); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, h.RecordValue(samples[i]))
 		}
 		slices.Sort(samples)
 		for i, v := range ValuesAt(h, percents) {
@@ -346,15 +339,10 @@ func TestCorrectedEqualsHdrHistogram(t *testing.T) {
 		interval := rapid.Int64Range(1, 2500).Draw(t, "interval")
 		want := hdrhistogram.New(LowestNs, HighestNs, Digits)
 		for _, ns := range samples {
-			if err := want.RecordCorrectedValue(ns, interval); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, want.RecordCorrectedValue(ns, interval))
 		}
 		l := record(samples...).Corrected(interval)
-		got, err := l.Histogram()
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(l.Histogram())(t)
 		if !got.Equals(want) {
 			t.Errorf("corrected histogram differs from HdrHistogram's: count %d, want %d", got.TotalCount(),
 				want.TotalCount())
@@ -378,9 +366,7 @@ func TestCountingMissedEqualsInserting(t *testing.T) {
 		steps := v/interval - 1
 		one := hdrhistogram.New(LowestNs, HighestNs, Digits)
 		for k := int64(1); k <= steps; k++ {
-			if err := one.RecordValues(v-k*interval, 3); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, one.RecordValues(v-k*interval, 3))
 		}
 		got := hdrhistogram.New(LowestNs, HighestNs, Digits)
 		countMissed(got, record(v).hist.Distribution(), v, interval, steps, 3)

@@ -13,10 +13,7 @@ import (
 
 func TestSampleWriterGolden(t *testing.T) {
 	var b bytes.Buffer
-	w, err := reports.NewSampleWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(reports.NewSampleWriter(&b))(t)
 	for _, row := range []struct {
 		result int
 		set    string
@@ -29,22 +26,15 @@ func TestSampleWriterGolden(t *testing.T) {
 			true},
 		{2, reports.SamplesProbeLoaded, reports.Sample{OffsetNs: 9, Ns: -1}, false},
 	} {
-		if err := w.Write(row.result, row.set, row.s, row.open); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.Write(row.result, row.set, row.s, row.open))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.Flush())
 	golden(t, "samples.csv", b.Bytes())
 }
 
 // A million rows must not cost a million allocations between two windows.
 func TestSampleWriterAllocatesNothing(t *testing.T) {
-	w, err := reports.NewSampleWriter(new(discard))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(reports.NewSampleWriter(new(discard)))(t)
 	s := reports.Sample{Thread: 3, OffsetNs: 1e12, Ns: 1e9, ServiceNs: 1e9}
 	if n := testing.AllocsPerRun(1000, func() { w.Write(7, reports.SamplesLatency, s, true) }); n != 0 {
 		t.Errorf("%v allocations a row", n)

@@ -14,21 +14,13 @@ import (
 
 func threshold(t testing.TB, s string) reports.Threshold {
 	t.Helper()
-	th, err := reports.ParseThreshold(s, workloads)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return th
+	return must(reports.ParseThreshold(s, workloads))(t)
 }
 
 // failures are the lines of what fails.
 func failures(t testing.TB, d *reports.Document, thresholds ...reports.Threshold) []string {
 	t.Helper()
-	lines, err := reports.CheckThresholds(d, thresholds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines
+	return must(reports.CheckThresholds(d, thresholds))(t)
 }
 
 func thresholdDocument() *reports.Document {
@@ -100,9 +92,7 @@ func TestThresholdsInOtherWords(t *testing.T) {
 	lines := failures(t, thresholdDocument(), threshold(t, "p99<5ms"), threshold(t, "p99 < 5us").Expected())
 	want := []string{"failed: p99 5.850us, limit: fail if <5ms (tcp latency send 64, 2 of 2 results)",
 		"failed: p99 6.450us, expected <5us (iwarp latency send 64, 2 of 2 results)"}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
+	same(t, "lines", want, lines)
 }
 
 // interval. is of the worst interval, without those in which nothing ended.
@@ -131,9 +121,7 @@ func TestThresholdWithoutAFigureIsMissed(t *testing.T) {
 	lines := failures(t, d, threshold(t, "p99>1s"), threshold(t, "rate<1"), threshold(t, "loaded.max>1s"))
 	want := []string{"failed: no result has a p99, limit: fail if >1s",
 		"failed: no result has a loaded.max, limit: fail if >1s"}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
+	same(t, "lines", want, lines)
 	d = thresholdDocument()
 	d.Results[0].Latency.P99 = math.NaN()
 	if lines := failures(t, d, threshold(t, "p99>1s")); len(lines) != 1 {
