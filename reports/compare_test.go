@@ -67,16 +67,25 @@ func findChange(t *testing.T, c *reports.Comparison, figure string) reports.Chan
 
 // Six against six with no overlap: of the 924 ways to deal twelve values, two are as extreme, so p is 2/924.
 func TestCompareTestsRepeats(t *testing.T) {
-	c := compare(t, repeated(100, 101, 102, 103, 104, 105), repeated(110, 111, 112, 113, 114, 115))
-	ch := findChange(t, c, "p50")
-	if len(c.Points) != 1 || ch.OldN != 6 || ch.NewN != 6 || ch.Old != 102.5 || ch.New != 112.5 {
-		t.Errorf("%d points, %+v, want one of medians 102.5 and 112.5 over 6", len(c.Points), ch)
+	join := func(p50s ...float64) *reports.Document {
+		var docs []*reports.Document
+		for _, p50 := range p50s {
+			docs = append(docs, repeated(p50))
+		}
+		return must(reports.Join(docs))(t)
 	}
-	if ch.P == nil || math.Abs(*ch.P-2./924) > 1e-9 || !ch.Significant || ch.Percent == nil ||
-		math.Abs(*ch.Percent-1000/102.5) > 1e-9 {
-		t.Errorf("p %v, significant %v, percent %v, want 2/924, true, 9.756", ch.P, ch.Significant, ch.Percent)
+	for what, run := range map[string]func(p50s ...float64) *reports.Document{"one run": repeated, "joined": join} {
+		c := compare(t, run(100, 101, 102, 103, 104, 105), run(110, 111, 112, 113, 114, 115))
+		ch := findChange(t, c, "p50")
+		if len(c.Points) != 1 || ch.OldN != 6 || ch.NewN != 6 || ch.Old != 102.5 || ch.New != 112.5 {
+			t.Errorf("%s: %d points, %+v, want one of medians 102.5 and 112.5 over 6", what, len(c.Points), ch)
+		}
+		if ch.P == nil || math.Abs(*ch.P-2./924) > 1e-9 || !ch.Significant || ch.Percent == nil ||
+			math.Abs(*ch.Percent-1000/102.5) > 1e-9 {
+			t.Errorf("%s: p %v, significant %v, percent %v, want 2/924, true, 9.756", what, ch.P, ch.Significant, ch.Percent)
+		}
 	}
-	ch = findChange(t, compare(t, repeated(100, 103, 104), repeated(101, 102, 105)), "p50")
+	ch := findChange(t, compare(t, repeated(100, 103, 104), repeated(101, 102, 105)), "p50")
 	if ch.P == nil || *ch.P < 0.5 || ch.Significant {
 		t.Errorf("values mixed up: %+v, want no significance", ch)
 	}
@@ -130,16 +139,47 @@ func TestCompareRefusesUnlikeRuns(t *testing.T) {
 			t.Errorf("%s: %v, %d points, want %q and one point", name, c.Unlike, len(c.Points), k.want)
 		}
 	}
-	d := repeated(100)
-	d.Environment.Version, d.Environment.Go, d.Results[0].DurationNs = "v0.2.0", "go1.27", 1e9
-	if c := compare(t, repeated(100), d); len(c.Unlike) != 0 {
-		t.Errorf("a new version makes runs unlike: %v", c.Unlike)
+	servers := func(cpus ...string) func(a, b *reports.Document) {
+		return func(a, b *reports.Document) {
+			for i, cpu := range cpus {
+				e := a.Environment
+				e.CPU = cpu
+				[]*reports.Document{a, b}[i].ServerEnvironment = &e
+			}
+		}
 	}
-	// A number is the same from memory and from a file.
-	a, b := repeated(100), repeated(100)
-	a.Results[0].Parameters["recv_depth"], b.Results[0].Parameters["recv_depth"] = 64, 64.0
-	if c := compare(t, a, b); len(c.Unlike) != 0 {
-		t.Errorf("unlike: %v", c.Unlike)
+	for name, k := range map[string]struct {
+		alter func(a, b *reports.Document)
+		want  string // "": alike
+	}{
+		"a new version": {func(_, b *reports.Document) {
+			b.Environment.Version, b.Environment.Go, b.Results[0].DurationNs = "v0.2.0", "go1.27", 1e9
+		}, ""},
+		"a number from memory and from a file": {func(a, b *reports.Document) {
+			a.Results[0].Parameters["recv_depth"], b.Results[0].Parameters["recv_depth"] = 64, 64.0
+		}, ""},
+		"the former name of the loop": {func(a, b *reports.Document) {
+			a.Results[0].Parameters["volleys"], b.Results[0].Parameters["loop"] = true, "provider"
+		}, ""},
+		"that of the other loop": {func(a, b *reports.Document) {
+			a.Results[0].Parameters["volleys"], b.Results[0].Parameters["loop"] = false, "plain"
+		}, ""},
+		"another loop": {func(a, b *reports.Document) {
+			a.Results[0].Parameters["volleys"], b.Results[0].Parameters["loop"] = true, "plain"
+		}, "tcp latency send 64: loop: old provider, new plain"},
+		"another loop than plain": {func(a, b *reports.Document) {
+			a.Results[0].Parameters["volleys"], b.Results[0].Parameters["loop"] = false, "provider"
+		}, "tcp latency send 64: loop: old plain, new provider"},
+		"the same server":    {servers("A", "A"), ""},
+		"another server":     {servers("A", "B"), "server cpu: old A, new B"},
+		"no server any more": {servers("A"), "server: old another machine, new this machine"},
+	} {
+		a, b := repeated(100), repeated(100)
+		k.alter(a, b)
+		if c := compare(t, a, b); len(c.Unlike) > 1 || (len(c.Unlike) == 1) != (k.want != "") ||
+			k.want != "" && c.Unlike[0].String() != k.want {
+			t.Errorf("%s: unlike %v, want %q", name, c.Unlike, k.want)
+		}
 	}
 }
 
@@ -182,18 +222,14 @@ func TestComparePairs(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrNothingInCommon", name, err)
 		}
 	}
-	worse := repeated(100)
-	worse.Results[0].Impairment = "loss=5%"
-	lossy := repeated(100)
-	lossy.Results[0].Impairment = "loss=1%"
+	worse, lossy := repeated(100), repeated(100)
+	worse.Results[0].Impairment, lossy.Results[0].Impairment = "loss=5%", "loss=1%"
 	if _, err := reports.Compare(lossy, worse, nil); !errors.Is(err, reports.ErrNothingInCommon) {
 		t.Errorf("two impairments are one point: %v", err)
 	}
 	// Both ways of polling in both runs: each finds its like.
-	d := repeated(100, 200)
-	d.Results[1].Polling = "event"
-	e := repeated(201, 101)
-	e.Results[0].Polling = "event"
+	d, e := repeated(100, 200), repeated(201, 101)
+	d.Results[1].Polling, e.Results[0].Polling = "event", "event"
 	c := compare(t, d, e)
 	if len(c.Unlike) != 0 || len(c.Points) != 2 || c.Points[0].Changes[0].New != 101 ||
 		c.Points[1].Changes[0].New != 201 {
@@ -223,12 +259,8 @@ func TestComparePointNames(t *testing.T) {
 }
 
 func TestCompareThresholds(t *testing.T) {
-	zero := func() *reports.Document {
-		d := repeated(100)
-		d.Results[0].Errors = 0
-		return d
-	}
-	failed := zero()
+	const one = " (tcp latency send 64, 1 of 1 point; no test: one sample each)"
+	failed := repeated(100)
 	failed.Results[0].Errors = 2
 	for _, k := range []struct {
 		old, new        *reports.Document
@@ -236,16 +268,16 @@ func TestCompareThresholds(t *testing.T) {
 	}{
 		{repeated(100), repeated(110), "p50>+10%", ""},
 		{repeated(100), repeated(111), "p50>+10%",
-			"failed: p50 100ns to 111ns, +11.00%, limit: fail if >+10% (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
+			"failed: p50 100ns to 111ns, +11.00%, limit: fail if >+10%" + one},
 		{repeated(100), repeated(80), "p50>+10%", ""},
 		{repeated(100), repeated(80), "p50<-10%",
-			"failed: p50 100ns to 80ns, -20.00%, limit: fail if <-10% (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
+			"failed: p50 100ns to 80ns, -20.00%, limit: fail if <-10%" + one},
 		{repeated(100), repeated(111), "p99.9>1ms", ""},
 		{repeated(100), repeated(111), "p99.9>440ns",
-			"failed: p99.9 400ns to 444ns, +11.00%, limit: fail if >440ns (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
-		{zero(), failed, "errors>+10%",
-			"failed: errors 0 to 2, from zero, limit: fail if >+10% (tcp latency send 64, 1 of 1 point; no test: one sample each)"},
-		{zero(), zero(), "errors>+10%", ""},
+			"failed: p99.9 400ns to 444ns, +11.00%, limit: fail if >440ns" + one},
+		{repeated(100), failed, "errors>+10%",
+			"failed: errors 0 to 2, from zero, limit: fail if >+10%" + one},
+		{repeated(100), repeated(100), "errors>+10%", ""},
 		{repeated(100), repeated(100), "loaded.p99>+10%",
 			"failed: no point of both runs has a loaded.p99, limit: fail if >+10%"},
 	} {
@@ -307,18 +339,14 @@ func TestThresholdTakesSizeAndSignificance(t *testing.T) {
 	}
 }
 
-func comparison(t *testing.T) *reports.Comparison {
+func TestCompareGolden(t *testing.T) {
 	old, new := goldenDocument(), goldenDocument()
 	new.Environment.Version, new.Environment.Kernel = "v0.2.0", "6.13.0"
 	new.Results = append(new.Results[1:], repeated(4000, 4100, 4200).Results...)
 	old.Results = append(old.Results, repeated(3800, 3850).Results...)
 	old.Results[9].Label = reports.LabelModel
 	old.Results[8].Stack = "gone"
-	return compare(t, old, new, "p99>+10%", "bw<1MB/s", "max>1ns")
-}
-
-func TestCompareGolden(t *testing.T) {
-	c := comparison(t)
+	c := compare(t, old, new, "p99>+10%", "bw<1MB/s", "max>1ns")
 	golden(t, "compare.txt", render(t, func(w io.Writer) error { return textformat.WriteComparison(w, c) }))
 	golden(t, "compare.json", render(t, c.WriteJSON))
 	var back reports.Comparison
@@ -340,21 +368,6 @@ func TestCompareLeavesDocumentsAlone(t *testing.T) {
 	same(t, "from a file", render(t, compare(t, old, new).WriteJSON), render(t, compare(t, read, new).WriteJSON))
 }
 
-// Documents once said of a provider's loop that it took volleys.
-func TestTheLoopIsKnownByItsFormerName(t *testing.T) {
-	for volleys, loop := range map[bool]string{true: "provider", false: "plain"} {
-		old, new := repeated(100), repeated(100)
-		old.Results[0].Parameters["volleys"], new.Results[0].Parameters["loop"] = volleys, loop
-		if c := compare(t, old, new); len(c.Unlike) != 0 {
-			t.Errorf("volleys %v and loop %s: unlike %v", volleys, loop, c.Unlike)
-		}
-		new.Results[0].Parameters["loop"] = map[bool]string{true: "plain", false: "provider"}[volleys]
-		if c := compare(t, old, new); len(c.Unlike) != 1 {
-			t.Errorf("volleys %v and another loop: unlike %v, want one", volleys, c.Unlike)
-		}
-	}
-}
-
 func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
 	d := emptyRun()
 	for i, run := range []string{"pinned", "free"} {
@@ -367,59 +380,17 @@ func TestRunsOfAScenarioAreNotRepeatsOfEachOther(t *testing.T) {
 	if len(c.Points) != 2 {
 		t.Errorf("%d points compared, want one a run", len(c.Points))
 	}
-	out := string(text(t, d, textformat.Options{}))
-	contains(t, out, "latency send, run pinned", "latency send, run free")
-}
-
-// What the server's machine was is compared with the server's.
-func TestServersAreComparedWithEachOther(t *testing.T) {
-	with := func(cpu string) *reports.Document {
-		d := repeated(100)
-		e := d.Environment
-		e.CPU = cpu
-		d.ServerEnvironment = &e
-		return d
-	}
-	if c := compare(t, with("A"), with("A")); len(c.Unlike) != 0 {
-		t.Errorf("the same server: %v", c.Unlike)
-	}
-	if c := compare(t, with("A"), with("B")); len(c.Unlike) != 1 || c.Unlike[0].String() != "server cpu: old A, new B" {
-		t.Errorf("another server: %v", c.Unlike)
-	}
-	if c := compare(t, with("A"), repeated(100)); len(c.Unlike) != 1 || c.Unlike[0].What != "server" {
-		t.Errorf("no server any more: %v", c.Unlike)
-	}
+	contains(t, string(text(t, d, textformat.Options{})), "latency send, run pinned", "latency send, run free")
 }
 
 // What no test can tell from chance is marked, with one repeat too few and not with enough.
 func TestTooFewRepeatsAreMarked(t *testing.T) {
-	for _, c := range []struct {
-		n    int
-		want bool
-	}{{3, true}, {4, false}} {
-		var old, new []float64
-		for i := range c.n {
-			old, new = append(old, float64(100+i)), append(new, float64(120+i))
+	old, new := []float64{100, 101, 102, 103}, []float64{120, 121, 122, 123}
+	for n, want := range map[int]bool{3: true, 4: false} {
+		all := compare(t, repeated(old[:n]...), repeated(new[:n]...))
+		if ch := findChange(t, all, "p50"); ch.Few() != want || (all.Footnote() != "") != want {
+			t.Errorf("%d repeats: few %v, footnote %q", n, ch.Few(), all.Footnote())
 		}
-		all := compare(t, repeated(old...), repeated(new...))
-		if ch := findChange(t, all, "p50"); ch.Few() != c.want || (all.Footnote() != "") != c.want {
-			t.Errorf("%d repeats: few %v, footnote %q", c.n, ch.Few(), all.Footnote())
-		}
-	}
-}
-
-func TestJoinedDocumentsAreRepeats(t *testing.T) {
-	join := func(p50s ...float64) *reports.Document {
-		var docs []*reports.Document
-		for _, p50 := range p50s {
-			docs = append(docs, repeated(p50))
-		}
-		return must(reports.Join(docs))(t)
-	}
-	c := compare(t, join(100, 101, 102, 103, 104, 105), join(110, 111, 112, 113, 114, 115))
-	ch := findChange(t, c, "p50")
-	if len(c.Points) != 1 || ch.OldN != 6 || ch.NewN != 6 || !ch.Significant || ch.Old != 102.5 || ch.New != 112.5 {
-		t.Errorf("%+v, want six repeats a side", ch)
 	}
 }
 
