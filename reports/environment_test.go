@@ -86,18 +86,11 @@ func TestEnvironmentVariants(t *testing.T) {
 }
 
 func TestGOGCIsTheOneInForce(t *testing.T) {
-	was := debug.SetGCPercent(150)
-	defer debug.SetGCPercent(was)
-	if got := gogc(); got != "150" {
-		t.Errorf("GOGC %q, want 150", got)
-	}
-	debug.SetGCPercent(math.MaxInt32)
-	if got := gogc(); got != "2147483647" {
-		t.Errorf("GOGC %q, want the largest", got)
-	}
-	debug.SetGCPercent(-1)
-	if got := gogc(); got != "off" {
-		t.Errorf("GOGC %q, want off", got)
+	defer debug.SetGCPercent(debug.SetGCPercent(150))
+	for percent, want := range map[int]string{150: "150", math.MaxInt32: "2147483647", -1: "off"} {
+		if debug.SetGCPercent(percent); gogc() != want {
+			t.Errorf("GOGC %q, want %q", gogc(), want)
+		}
 	}
 }
 
@@ -141,19 +134,13 @@ func TestLinkerVersionWins(t *testing.T) {
 
 func TestBuildSaysWhatItIsMadeOf(t *testing.T) {
 	made := []debug.BuildSetting{{Key: "-race", Value: "true"}, {Key: "CGO_ENABLED", Value: "1"},
-		{Key: "GOAMD64", Value: "v3"},
-		{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
-	if got := build(made); got != "cgo, GOAMD64=v3, race" {
-		t.Errorf("build %q", got)
-	}
-	if got := build(nil); got != "no cgo" {
-		t.Errorf("build of nothing %q", got)
-	}
-	if got := commit(made); got != "0123456789abcdef+dirty" {
-		t.Errorf("commit %q", got)
-	}
-	if got := commit(nil); got != "" {
-		t.Errorf("commit of nothing %q", got)
+		{Key: "GOAMD64", Value: "v3"}, {Key: "vcs.revision", Value: "0123456789abcdef"},
+		{Key: "vcs.modified", Value: "true"}}
+	for _, c := range [][2]string{{build(made), "cgo, GOAMD64=v3, race"}, {build(nil), "no cgo"},
+		{commit(made), "0123456789abcdef+dirty"}, {commit(nil), ""}} {
+		if c[0] != c[1] {
+			t.Errorf("%q, want %q", c[0], c[1])
+		}
 	}
 	Commit = "feed"
 	defer func() { Commit = "" }()
@@ -172,24 +159,20 @@ func TestTheDeepestIdleStateIsNamed(t *testing.T) {
 		dir + "state1/name": "C1\n", dir + "state1/latency": "2\n",
 		dir + "state2/name": "C6\n", dir + "state2/latency": "133\n", dir + "state2/disable": "0\n",
 	}
-	if got := idleState(tree(states)); got != "idle state C6 (133 us to leave)" {
-		t.Errorf("%q", got)
+	check := func(what string, states map[string]string, want string) {
+		t.Helper()
+		if got := idleState(tree(states)); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
 	}
+	check("three states", states, "idle state C6 (133 us to leave)")
 	states[dir+"state2/disable"] = "1\n"
-	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
-		t.Errorf("with C6 disabled: %q", got)
-	}
+	check("with C6 disabled", states, "idle state C1 (2 us to leave)")
 	states[dir+"state3/name"], states[dir+"state3/latency"] = "C1E\n", "2\n"
-	if got := idleState(tree(states)); got != "idle state C1 (2 us to leave)" {
-		t.Errorf("with a second state as deep: %q", got)
-	}
-	poll := map[string]string{dir + "state0/name": "POLL\n", dir + "state0/latency": "0\n"}
-	if got := idleState(tree(poll)); got != "idle state POLL (0 us to leave)" {
-		t.Errorf("with a state that takes no time to leave: %q", got)
-	}
-	if got := idleState(tree(nil)); got != "" {
-		t.Errorf("without cpuidle: %q", got)
-	}
+	check("with a second state as deep", states, "idle state C1 (2 us to leave)")
+	check("a state that takes no time to leave", map[string]string{dir + "state0/name": "POLL\n",
+		dir + "state0/latency": "0\n"}, "idle state POLL (0 us to leave)")
+	check("without cpuidle", nil, "")
 }
 
 // A figure of a stack that sleeps is next to what a wake-up takes, whichever way the

@@ -84,9 +84,7 @@ func TestBrowserChartTools(t *testing.T) {
 	drawing, _ := strings.CutPrefix(r.Files[0], "image/svg+xml\n")
 	contains(t, drawing, `xmlns="http://www.w3.org/2000/svg"`, "Latency send, 64 B", "depth 1, 1 QP",
 		"iwarp(crc)")
-	if strings.Contains(drawing, "var(") {
-		t.Error("the drawing needs the page's style")
-	}
+	lacks(t, drawing, "var(") // which is in the page's style
 	d := xml.NewDecoder(strings.NewReader(drawing))
 	for {
 		if _, err := d.Token(); err == io.EOF {
@@ -101,10 +99,7 @@ func TestBrowserChartTools(t *testing.T) {
 	if lines[0] != "series,Percentile of operations [%],Latency [ns]" || len(lines) < 13 || !p50.MatchString(lines[1]) {
 		t.Errorf("data:\n%s", data)
 	}
-	if bars, _ := strings.CutPrefix(r.Files[2], "text/csv\n"); !strings.HasPrefix(bars,
-		"series,Loaded bw [MiB/s]\ntcp,") {
-		t.Errorf("data of bars:\n%s", bars)
-	}
+	contains(t, r.Files[2], "text/csv\nseries,Loaded bw [MiB/s]\ntcp,")
 }
 
 var coordinates = regexp.MustCompile(`[\d.]+`)
@@ -220,16 +215,13 @@ func TestHTMLComparesRuns(t *testing.T) {
 		return of(d)
 	}
 	p := page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(0.8))
-	s := section(t, p, "compared")
-	contains(t, s, "new.json against old.json",
+	contains(t, section(t, p, "compared"), "new.json against old.json",
 		"Of 12 figures of 4 points, 8 got better and 0 worse beyond chance.", "✓ -20.", "What could be chance")
 	if s := section(t, page(t, pages.Options{}, repeated(1)), "compared"); s != "" {
 		t.Error("one run is compared")
 	}
-	s = section(t, page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(1.3)), "compared")
-	if !strings.Contains(s, "0 got better and 8 worse") || !strings.Contains(s, "✕ ") {
-		t.Errorf("a loss: %.800s", s)
-	}
+	contains(t, section(t, page(t, pages.Options{Names: []string{"old.json", "new.json"}}, repeated(1), repeated(1.3)),
+		"compared"), "0 got better and 8 worse", "✕ ")
 }
 
 // Medians stand first; repeats and corrected twins are folded away.
@@ -251,10 +243,8 @@ func TestHTMLFoldsRepeatsAndTwins(t *testing.T) {
 	if !found {
 		t.Fatal("nothing is folded")
 	}
-	if strings.Contains(main, "repeat 1") || strings.Contains(main, "corrected</th>") ||
-		!strings.Contains(main, "Medians over repeats") {
-		t.Error("repeats or twins stand in front")
-	}
+	contains(t, main, "Medians over repeats")
+	lacks(t, main, "repeat 1", "corrected</th>")
 	if n := strings.Count(main, "<tr>"); n != 1+6 { // a heading, three stacks of two sizes
 		t.Errorf("%d rows in front, want 7", n)
 	}

@@ -51,9 +51,7 @@ func TestOperationsThatWereDueCount(t *testing.T) {
 	if math.Abs(l.P50-250_000) > 250 || math.Abs(l.P99-406_000_000) > 1e6 || l.Max != 436_000_000 {
 		t.Errorf("p50 %v, p99 %v, max %v", l.P50, l.P99, l.Max)
 	}
-	if lines := failures(t, d, threshold(t, "p99>1ms")); len(lines) != 1 || !strings.Contains(lines[0], "406") {
-		t.Errorf("p99>1ms: %q", lines)
-	}
+	contains(t, strings.Join(failures(t, d, threshold(t, "p99>1ms")), "\n"), "406")
 	rec := reports.NewRecorder()
 	rec.Merge(reportsRecorder(5))
 	rec.Merge(reportsRecorder(7))
@@ -167,15 +165,9 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 		"page": {page(t, pages.Options{}, d), []string{"! saturated", "<td class=\"n\">20640</td>", ">2564<",
 			"&gt;406"}},
 	} {
-		for _, w := range c.want {
-			if !strings.Contains(c.got, w) {
-				t.Errorf("%s lacks %q:\n%s", name, w, c.got[:min(len(c.got), 3000)])
-			}
-		}
+		contains(t, name+":\n"+c.got, c.want...)
 	}
-	if strings.Contains(string(text(t, d, textformat.Options{Width: 200})), ">250.") {
-		t.Error("the median is marked, which no bound touches")
-	}
+	lacks(t, string(text(t, d, textformat.Options{Width: 200})), ">250.") // the median, which no bound touches
 }
 
 // Rates are said to a tenth, and without one where they are whole; tables have all digits.
@@ -214,40 +206,24 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 	}
 	const why = "client's threads waited for a CPU for 12.3 % of the window"
 	quiet, noisy := duel(false), duel(true)
-	if out := string(text(t, quiet, textformat.Options{Width: 300})); strings.Contains(out, "noise in") {
-		t.Errorf("quiet:\n%s", out)
-	}
-	out := string(text(t, noisy, textformat.Options{Width: 300}))
-	if !strings.Contains(out, "\n! noise in 1 of 6 measurements, such as iwarp(crc) latency send 64: "+why) {
-		t.Errorf("disturbed:\n%s", out)
-	}
-	if !strings.Contains(out, "64 bytes, repeat 3: noise: "+why) {
-		t.Errorf("the repeat is not named:\n%s", out)
-	}
-	if long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"; true {
-		d := duel(false)
-		for i := range d.Results[3:] {
-			d.Results[3+i].Stack = long
-		}
-		if out := string(text(t, d, textformat.Options{Width: 80})); !strings.Contains(out,
-			"\n1: tcp\n2: "+long+"\n") || !strings.Contains(out, "\n    64  2 ") {
-			t.Errorf("a long name is not numbered:\n%s", out)
-		}
-	}
+	lacks(t, string(text(t, quiet, textformat.Options{Width: 300})), "noise in")
+	contains(t, string(text(t, noisy, textformat.Options{Width: 300})),
+		"\n! noise in 1 of 6 measurements, such as iwarp(crc) latency send 64: "+why, "64 bytes, repeat 3: noise: "+why)
 	document := encode(t, noisy)
 	reporttest.Validate(t, document)
 	noisy.Results[5].Latency = stalled() // which has a histogram
 	for name, got := range map[string]string{"json": string(document), "csv": string(comma(t, noisy)),
 		"hlog": string(histogramLog(t, noisy)), "perftest": string(perftest(t, noisy, false)),
 		"page": strings.ReplaceAll(page(t, pages.Options{}, noisy), "&#39;", "'")} {
-		if !strings.Contains(got, why) {
-			t.Errorf("%s does not say it", name)
-		}
+		contains(t, name+":\n"+got, why)
 	}
-	if !strings.Contains(string(bench(t, noisy)), " 1 disturbed") || strings.Contains(string(bench(t, quiet)),
-		" 1 disturbed") {
-		t.Error("bench")
+	contains(t, string(bench(t, noisy)), " 1 disturbed")
+	lacks(t, string(bench(t, quiet)), " 1 disturbed")
+	long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"
+	for i := range quiet.Results[3:] {
+		quiet.Results[3+i].Stack = long
 	}
+	contains(t, string(text(t, quiet, textformat.Options{Width: 80})), "\n1: tcp\n2: "+long+"\n", "\n    64  2 ")
 	if v := find(t, gather(t, noisy)["rdmaperf_disturbed"],
 		map[string]string{"transport": "iwarp(crc)"}).GetGauge().GetValue(); v != 1 {
 		t.Errorf("metrics: %v", v)

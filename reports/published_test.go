@@ -1,10 +1,10 @@
 package reports_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // TestOursStandBesidePublishedFigures: the sizes of its rows, the point that is meant, and a
@@ -30,10 +30,7 @@ func TestOursStandBesidePublishedFigures(t *testing.T) {
 			Throughput: &reports.Throughput{BytesPerSecond: 2e9}}})
 	want := [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"64", "a", "2.00", "-"},
 		{"64", "b", "0.50", "-"}, {"1000", "A", "-", "5"}, {"1000", "b", "-", "8000.00"}, {"9", "A", "1", "2"}}
-	if !slices.EqualFunc(rows, want, slices.Equal) {
-		t.Errorf("%q, want %q", rows, want)
-	}
-	if len(p.Rows) != 4 {
+	if same(t, "rows", want, rows); len(p.Rows) != 4 {
 		t.Error("the published table itself grew")
 	}
 }
@@ -57,13 +54,8 @@ func TestAPublishedTableStandsOnce(t *testing.T) {
 	var d reports.Document
 	d.AddPublished([]reports.Published{{Title: "one"}, {Title: "two"}, {Title: "one"}})
 	d.AddPublished([]reports.Published{{Title: "two"}, {Title: "three"}})
-	var titles []string
-	for _, p := range d.Published {
-		titles = append(titles, p.Title)
-	}
-	if want := []string{"one", "two", "three"}; !slices.Equal(titles, want) {
-		t.Errorf("%q, want %q", titles, want)
-	}
+	same(t, "titles", []string{"one", "two", "three"},
+		view.Each(d.Published, func(p reports.Published) string { return p.Title }))
 }
 
 // Numbers among the parameters are read whether they were just made or read back from JSON.
