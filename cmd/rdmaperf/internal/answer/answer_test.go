@@ -12,14 +12,12 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // texts are the sentences of a document.
-func texts(a *reports.Answer) (all []string) {
-	for _, c := range a.Conclusions {
-		all = append(all, c.Text)
-	}
-	return all
+func texts(a *reports.Answer) []string {
+	return view.Each(a.Conclusions, func(c reports.Conclusion) string { return c.Text })
 }
 
 func wantText(t *testing.T, a *reports.Answer, want string) {
@@ -57,22 +55,18 @@ func TestWhatALayerCostsAndGains(t *testing.T) {
 		t.Errorf("%d comparisons, %d undecided, %d omitted, level %v", a.Comparisons, a.Undecided, a.Omitted,
 			a.Confidence)
 	}
-	if i := slices.IndexFunc(a.Conclusions, func(c reports.Conclusion) bool {
-		return c.Price != nil && c.Stack == "sched+iwarp"
-	}); i < 0 || a.Columns[a.Conclusions[i].Price.Column].Figure != "loaded.bw" {
+	i := slices.IndexFunc(a.Conclusions,
+		func(c reports.Conclusion) bool { return c.Price != nil && c.Stack == "sched+iwarp" })
+	if i < 0 || a.Columns[a.Conclusions[i].Price.Column].Figure != "loaded.bw" {
 		t.Errorf("the price of sched is not in the column of the bulk: %+v", a.Conclusions)
 	}
 }
 
 func TestTopicsComeInTheOrderOfQuestions(t *testing.T) {
 	a := Of(&threeStacks(24, 0.005, 0).Document)
-	var topics []string
-	for _, c := range a.Conclusions {
-		topics = append(topics, c.Topic)
-	}
-	if got := slices.Compact(topics); !slices.Equal(got, []string{reports.TopicSmall, reports.TopicBulk,
-		reports.TopicBoth}) {
-		t.Error(got)
+	topics := slices.Compact(view.Each(a.Conclusions, func(c reports.Conclusion) string { return c.Topic }))
+	if !slices.Equal(topics, []string{reports.TopicSmall, reports.TopicBulk, reports.TopicBoth}) {
+		t.Error(topics)
 	}
 }
 
@@ -164,19 +158,13 @@ func TestACompleteRunShowsOneFigureOfAKind(t *testing.T) {
 	m.stream(2, 64, bulk, three...)
 	m.stream(2, 1<<20, bulk, three...)
 	m.hol(2, "same-qp", probes, bulk, three...)
-	for _, stack := range []string{"grpc(tcp)", "grpc(fused)+iwarp"} {
-		for _, size := range []int64{64, 4096} {
-			for round := range 2 {
-				r := m.result(round+1, stack, "latency", "call", size)
-				l := m.times(2e4)
-				r.Latency, r.RoundTrip = &l, reports.RoundTripFull
-			}
-		}
+	for _, size := range []int64{64, 4096} {
+		m.each(2, []string{"grpc(tcp)", "grpc(fused)+iwarp"}, "latency", "call", size, func(r *reports.Result) {
+			r.Latency, r.RoundTrip = m.times(2e4), reports.RoundTripFull
+		})
 	}
-	var got []string
-	for _, c := range Of(&m.Document).Columns {
-		got = append(got, c.Title+" of "+c.Point)
-	}
+	got := view.Each(Of(&m.Document).Columns,
+		func(c reports.AnswerColumn) string { return c.Title + " of " + c.Point })
 	if want := []string{"half round trip of 64 B send", "bulk rate of 1 MiB write", "probe beside bulk of 1 MiB write",
 		"bulk beside probes of 1 MiB write", "round trip of 64 B call"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -336,57 +324,51 @@ func newMaker(sigma float64) *maker {
 
 func (m *maker) noisy(v float64) float64 { return v * math.Exp(m.sigma*m.rng.NormFloat64()) }
 
-// result adds one of a round.
-func (m *maker) result(round int, stack, workload, op string, size int64) *reports.Result {
-	m.Results = append(m.Results, reports.Result{Stack: stack, Transport: stack, Label: reports.LabelSoft,
-		Workload: workload, Op: op, SizeBytes: size, Depth: 1, QPs: 1, Repeat: round, Verified: true,
-		DurationNs: int64(100 * time.Millisecond), Operations: 1000,
-		Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 1000, Numbers: 200, Whole: 100},
-		Disturbance:  &reports.Disturbance{Verdict: reports.VerdictQuiet, Taken: m.taken}})
-	return &m.Results[len(m.Results)-1]
+// each adds a result of every stack in every round.
+func (m *maker) each(rounds int, order []string, workload, op string, size int64, fill func(r *reports.Result)) {
+	for round := range rounds {
+		for _, stack := range order {
+			r := reports.Result{Stack: stack, Transport: stack, Label: reports.LabelSoft,
+				Workload: workload, Op: op, SizeBytes: size, Depth: 1, QPs: 1, Repeat: round + 1, Verified: true,
+				DurationNs: int64(100 * time.Millisecond), Operations: 1000,
+				Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 1000, Numbers: 200, Whole: 100},
+				Disturbance:  &reports.Disturbance{Verdict: reports.VerdictQuiet, Taken: m.taken}}
+			fill(&r)
+			m.Results = append(m.Results, r)
+		}
+	}
 }
 
 // times is a distribution around a median, with quantiles that noise can be looked up in.
-func (m *maker) times(median float64) reports.Latency {
+func (m *maker) times(median float64) *reports.Latency {
 	p50 := m.noisy(median)
-	return reports.Latency{Count: 1000, Min: 0.8 * p50, P50: p50, P90: 1.2 * p50, P99: 2 * p50, P999: 4 * p50,
+	return &reports.Latency{Count: 1000, Min: 0.8 * p50, P50: p50, P90: 1.2 * p50, P99: 2 * p50, P999: 4 * p50,
 		P9999: 4 * p50, P99999: 4 * p50, Max: 4 * p50, Mean: 1.1 * p50}
 }
 
 // latency measures a ping-pong of sends.
 func (m *maker) latency(rounds int, size int64, of map[string]float64, order ...string) {
-	for round := range rounds {
-		for _, stack := range order {
-			r := m.result(round+1, stack, "latency", "send", size)
-			l := m.times(of[stack])
-			r.Latency, r.RoundTrip = &l, reports.RoundTripHalf
-		}
-	}
+	m.each(rounds, order, "latency", "send", size, func(r *reports.Result) {
+		r.Latency, r.RoundTrip = m.times(of[r.Stack]), reports.RoundTripHalf
+	})
 }
 
 // stream measures a bandwidth.
 func (m *maker) stream(rounds int, size int64, of map[string]float64, order ...string) {
-	for round := range rounds {
-		for _, stack := range order {
-			v := m.noisy(of[stack])
-			m.result(round+1, stack, "throughput", "write", size).Throughput = &reports.Throughput{BytesPerSecond: v,
-				OperationsPerSecond: v / float64(size)}
-		}
-	}
+	m.each(rounds, order, "throughput", "write", size, func(r *reports.Result) {
+		v := m.noisy(of[r.Stack])
+		r.Throughput = &reports.Throughput{BytesPerSecond: v, OperationsPerSecond: v / float64(size)}
+	})
 }
 
 // hol measures probes behind bulk, and the bulk.
 func (m *maker) hol(rounds int, arm string, probe, bulk map[string]float64, order ...string) {
-	for round := range rounds {
-		for _, stack := range order {
-			r := m.result(round+1, stack, "hol", "write", 1<<20)
-			l := m.times(probe[stack])
-			r.RoundTrip = reports.RoundTripFull
-			r.Description = reports.Description{Shown: []string{"loaded.p50"},
-				Dims:      []reports.Dim{{Name: "arm", Value: arm}, {Name: "probe_size_bytes", Value: "64", Unit: "B"}},
-				Latencies: []reports.NamedLatency{{Name: "loaded", Latency: &l}},
-				Figures: []reports.Figure{{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More,
-					Value: m.noisy(bulk[stack])}}}
-		}
-	}
+	m.each(rounds, order, "hol", "write", 1<<20, func(r *reports.Result) {
+		r.RoundTrip = reports.RoundTripFull
+		r.Description = reports.Description{Shown: []string{"loaded.p50"},
+			Dims:      []reports.Dim{{Name: "arm", Value: arm}, {Name: "probe_size_bytes", Value: "64", Unit: "B"}},
+			Latencies: []reports.NamedLatency{{Name: "loaded", Latency: m.times(probe[r.Stack])}},
+			Figures: []reports.Figure{{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More,
+				Value: m.noisy(bulk[r.Stack])}}}
+	})
 }
