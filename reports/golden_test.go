@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdmaperf/rdmaperf/reports"
+	pages "github.com/rdmaperf/rdmaperf/reports/page"
 	benchformat "github.com/rdmaperf/rdmaperf/reports/render/bench"
+	"github.com/rdmaperf/rdmaperf/reports/render/latex"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
@@ -186,6 +188,9 @@ func TestGolden(t *testing.T) {
 	golden(t, "text.txt", text(t, d, textformat.Options{}))
 	golden(t, "text-gbits-color-wide.txt", text(t, d, textformat.Options{Gbits: true, Color: true, Width: 160}))
 	golden(t, "bench.txt", bench(t, d))
+	golden(t, "../render/latex/testdata/tables.tex", render(t, func(w io.Writer) error {
+		return latex.Write(w, []*reports.Document{d}, pages.Options{})
+	}))
 	golden(t, "text-empty.txt", text(t, &reports.Document{Environment: d.Environment, Error: d.Error},
 		textformat.Options{}))
 }

@@ -2,21 +2,16 @@ package latex
 
 import (
 	"bytes"
-	"flag"
 	"math"
 	"os"
 	"strings"
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/reports/page"
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden file")
 
 // fixedRun is that of the other formats.
 func fixedRun(t testing.TB) *reports.Document {
@@ -40,23 +35,6 @@ func write(t testing.TB, docs ...*reports.Document) string {
 		t.Fatal(err)
 	}
 	return b.String()
-}
-
-func TestGolden(t *testing.T) {
-	const file = "testdata/tables.tex"
-	got := write(t, fixedRun(t))
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("(-want +got); rewrite it with -update and read the diff:\n%s", diff)
-	}
 }
 
 // typeset reads a line of the commands that Text writes, as LaTeX would set it.
