@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmaperf/rdmaperf/reports"
 	textformat "github.com/rdmaperf/rdmaperf/reports/render/text"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 func compare(t *testing.T, old, new *reports.Document, thresholds ...string) *reports.Comparison {
@@ -248,10 +249,7 @@ func TestComparePointNames(t *testing.T) {
 	d.Results[1].Rate, d.Results[1].Arrivals = 20_000, "poisson"
 	withProbes(&d.Results[2], &probes{Arm: "two-qp", BulkSizeBytes: 64, ProbeSizeBytes: 8, ProbeIntervalNs: 500_000})
 	withProbes(&d.Results[3], &probes{BulkSizeBytes: 1 << 20, ProbeSizeBytes: 8})
-	var names []string
-	for _, p := range compare(t, d, d).Points {
-		names = append(names, p.Point)
-	}
+	names := view.Each(compare(t, d, d).Points, func(p reports.ComparedPoint) string { return p.Point })
 	want := []string{"tcp latency send 64", "tcp latency send 64 rate=20000 arrivals=poisson",
 		"tcp latency send 64 arm=two-qp bulk_size=64 probe_size=8 probe_interval=500µs",
 		"tcp latency send 64 bulk_size=1M probe_size=8"}

@@ -126,13 +126,9 @@ func TestNotANumberIsNeverWritten(t *testing.T) {
 			t.Errorf("WriteJSON with %v: error %v after %d bytes, want an error and nothing written", v, err, b.Len())
 		}
 	}
-	if got := *reports.NewThroughput(100, 10, 0); got != (reports.Throughput{}) {
-		t.Errorf("throughput of an empty window = %+v, want zero", got)
-	}
-	if got := *reports.NewThroughput(3000, 30, 3*time.Second); got != (reports.Throughput{BytesPerSecond: 1000,
-		OperationsPerSecond: 10}) {
-		t.Errorf("throughput = %+v, want 1000 bytes and 10 operations per second", got)
-	}
+	same(t, "throughput of an empty window", &reports.Throughput{}, reports.NewThroughput(100, 10, 0))
+	same(t, "throughput", &reports.Throughput{BytesPerSecond: 1000, OperationsPerSecond: 10},
+		reports.NewThroughput(3000, 30, 3*time.Second))
 }
 
 func TestNewRunError(t *testing.T) {

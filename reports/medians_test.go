@@ -72,12 +72,8 @@ func TestNarrowJoinsWhatNoStackHasBothOf(t *testing.T) {
 		{Stack: "grpc(tcp)", Cells: []*AnswerCell{nil, cell(4), nil, cell(5), cell(6)}},
 	}}
 	n := a.Narrow()
-	var points []string
-	for _, c := range n.Columns {
-		points = append(points, c.Point)
-	}
-	want := []string{"1 MiB write or call", "64 KiB write", "64 KiB call"}
-	if len(points) != 3 || points[0] != want[0] || points[1] != want[1] || points[2] != want[2] {
+	points := view.Each(n.Columns, func(c AnswerColumn) string { return c.Point })
+	if want := []string{"1 MiB write or call", "64 KiB write", "64 KiB call"}; !slices.Equal(points, want) {
 		t.Fatalf("columns %q, want %q", points, want)
 	}
 	if r := n.Rows; r[0].Cells[0].Value != 1 || r[1].Cells[0].Value != 4 || r[1].Cells[1].Value != 5 ||

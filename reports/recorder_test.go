@@ -87,8 +87,8 @@ func TestOneStallIsVisible(t *testing.T) {
 	}
 }
 
+// In float64 the squares of 10^10 ns leave nothing of a deviation of 1 ns.
 func TestStdDevSurvivesALargeMean(t *testing.T) {
-	// In float64 the squares of 10^10 ns leave nothing of a deviation of 1 ns.
 	r := NewRecorder()
 	r.RecordN(10_000_000_000, 1_000_000)
 	r.RecordN(10_000_000_002, 1_000_000)
@@ -207,10 +207,10 @@ func TestRecordNEqualsRecordingNTimes(t *testing.T) {
 }
 
 func TestCountCannotOverflow(t *testing.T) {
-	r, other := NewRecorder(), record(1, 2)
+	r := NewRecorder()
 	r.RecordN(1, math.MaxInt64)
 	r.RecordN(5, 1)
-	r.Merge(other)
+	r.Merge(record(1, 2))
 	if l := r.Snapshot(); l.Count != math.MaxInt64 || l.Max != 1 || l.Mean != 1 {
 		t.Errorf("count, max, mean = %v, %v, %v, want what was there before", l.Count, l.Max, l.Mean)
 	}
@@ -405,6 +405,40 @@ func TestCorrectionEndsWhereCountsCouldOverflow(t *testing.T) {
 		r.sum.lo = c.sum
 		if l := r.Corrected(1000); uint64(l.Count) != c.count {
 			t.Errorf("a sum of %d: %d samples, want %d", c.sum, l.Count, c.count)
+		}
+	}
+}
+
+// The longest latency is inside the range, and so is none at all.
+func TestTheEndsOfTheRangeAreNotClamped(t *testing.T) {
+	r := record(0, HighestNs)
+	r.RecordN(HighestNs, 2)
+	if l := r.Snapshot(); l.Clamped != 0 || l.Count != 4 || l.Min != 0 || l.Max != HighestNs {
+		t.Errorf("%+v", l)
+	}
+	r.RecordN(HighestNs+1, 3)
+	if l := r.Snapshot(); l.Clamped != 3 || l.Count != 7 {
+		t.Errorf("one above: %+v", l)
+	}
+}
+
+// What adds no sample is no lower bound either.
+func TestNoLowerBoundOfNoSample(t *testing.T) {
+	r := record(5)
+	r.AtLeast(9, 0)
+	if l := r.Snapshot(); l.Unfinished != 0 || l.Count != 1 || r.longest != 0 {
+		t.Errorf("%+v, longest %d", l, r.longest)
+	}
+}
+
+// Two recorders that have as many samples as can be counted are merged, and not with one more.
+func TestMergeOfAsManyAsCanBeCounted(t *testing.T) {
+	for n, want := range map[int64]int64{math.MaxInt64 - 5: math.MaxInt64, math.MaxInt64 - 4: 5} {
+		r, other := NewRecorder(), NewRecorder()
+		r.RecordN(1, 5)
+		other.RecordN(1, n)
+		if r.Merge(other); r.Count() != want {
+			t.Errorf("5 and %d are %d, want %d", n, r.Count(), want)
 		}
 	}
 }

@@ -110,3 +110,40 @@ func FuzzParseSize(f *testing.F) {
 		}
 	})
 }
+
+func TestPercentilesAreKnownByTheirNames(t *testing.T) {
+	for name, want := range map[string]bool{"p50": true, "p5": true, "loaded.p99": true, "p": false, "loaded.p": false,
+		"peak": false, "mean": false, "p9x": false, "": false} {
+		if isPercentile(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
+
+// Units change where a thousand of them, or 1024, are one of the next.
+func TestQuantitiesAtTheirUnits(t *testing.T) {
+	for _, c := range []struct {
+		q    Quantity
+		v    float64
+		want string
+	}{
+		{QuantityTime, 999, "999ns"}, {QuantityTime, 1000, "1.000us"}, {QuantityTime, 1e6, "1.000ms"},
+		{QuantityTime, -1e9, "-1.000s"},
+		{QuantityRate, 999, "999.000/s"}, {QuantityRate, 1000, "1.000k/s"}, {QuantityBytes, 1024, "1.000KiB/s"},
+		{QuantityBytes, 1023, "1023.000B/s"},
+	} {
+		if got := FormatQuantity(c.q, c.v); got != c.want {
+			t.Errorf("%v: %q, want %q", c.v, got, c.want)
+		}
+	}
+}
+
+// Of equals, neither is further beyond the limit: the first stays the worst.
+func TestEqualsAreNotWorse(t *testing.T) {
+	for _, above := range []bool{true, false} {
+		th := Threshold{more: above}
+		if th.worse(5, 5) || th.worse(6, 5) != above || th.worse(4, 5) == above || !th.worse(math.NaN(), 5) {
+			t.Errorf("above %v", above)
+		}
+	}
+}

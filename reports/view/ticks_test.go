@@ -7,11 +7,7 @@ import (
 )
 
 func labels(ts []Tick) string {
-	var out []string
-	for _, t := range ts {
-		out = append(out, t.Label)
-	}
-	return strings.Join(out, " ")
+	return strings.Join(Each(ts, func(t Tick) string { return t.Label }), " ")
 }
 
 func TestLogTicksAreDecadesAndStepsWhereThereIsRoom(t *testing.T) {
