@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -51,7 +52,7 @@ func (w *Workload) read(r *Result) error {
 		if err := r.Others.into(d, r.Workload); err != nil {
 			return err
 		}
-		r.Detail, r.Others = d, r.Others.without(names)
+		r.Detail, r.Others = d, r.Others.except(func(o Member) bool { return slices.Contains(names, o.Name) })
 	}
 	w.Apply(r)
 	return nil

@@ -61,58 +61,50 @@ type Environment struct {
 func Collect() Environment { return collect(os.DirFS("/")) }
 
 func collect(root fs.FS) Environment {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
 	e := Environment{
-		Version:    version(),
-		Commit:     commit(buildSettings()),
-		Build:      build(buildSettings()),
+		Version:    version(info),
+		Commit:     commit(info.Settings),
+		Build:      build(info.Settings),
 		Go:         runtime.Version(),
 		OS:         runtime.GOOS,
 		Arch:       runtime.GOARCH,
 		Hostname:   readLine(root, "proc/sys/kernel/hostname"),
-		Kernel:     readLine(root, "proc/sys/kernel/osrelease"),
+		Kernel:     cmp.Or(readLine(root, "proc/sys/kernel/osrelease"), "unknown"),
 		CPUs:       runtime.NumCPU(),
 		Governors:  governors(root),
 		NUMANodes:  numaNodes(root),
 		Clock:      readLine(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
 		GOGC:       gogc(),
-		IdleState:  idleState(root),
+
+		MemlockBytes: memlock(root),
+		IdleState:    idleState(root),
 	}
 	e.CPU, e.Hypervisor = cpuInfo(root)
 	if kib, err := strconv.ParseInt(strings.TrimSuffix(field(root, "proc/meminfo", "MemTotal"), " kB"), 10,
 		64); err == nil {
 		e.MemoryBytes = kib << 10
 	}
-	e.MemlockBytes = memlock(root)
-	if e.Kernel == "" {
-		e.Kernel = "unknown"
-	}
 	return e
 }
 
-func version() string {
+func version(info *debug.BuildInfo) string {
 	if Version != "" {
 		return Version
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return Next + "-dev"
-	}
-	return versionOf(info)
-}
-
-func versionOf(info *debug.BuildInfo) string {
 	// A checkout without a tag has a pseudo-version of v0.0.0 (go.dev/ref/mod), which says no more than its commit.
 	if v := info.Main.Version; v != "" && v != "(devel)" && !strings.HasPrefix(v, "v0.0.0-") {
 		return v
 	}
-	revision := setting(info.Settings, "vcs.revision")
-	if len(revision) >= 12 {
-		revision = "-" + revision[:12]
-	} else {
-		revision = ""
+	short := ""
+	if revision := setting(info.Settings, "vcs.revision"); len(revision) >= 12 {
+		short = "-" + revision[:12]
 	}
-	return Next + "-dev" + revision + dirty(info.Settings)
+	return Next + "-dev" + short + dirty(info.Settings)
 }
 
 func gogc() string {
@@ -130,21 +122,13 @@ func gogc() string {
 // cpuInfo tells the CPUID hypervisor bit, too. Only x86 kernels give a model name; elsewhere the board's has to do.
 func cpuInfo(root fs.FS) (model string, hypervisor bool) {
 	const cpuinfo = "proc/cpuinfo"
-	flags := strings.Fields(field(root, cpuinfo, "flags"))
-	model = field(root, cpuinfo, "model name")
-	if model == "" {
-		model = strings.TrimRight(readLine(root, "sys/firmware/devicetree/base/model"), "\x00")
+	part := field(root, cpuinfo, "CPU part")
+	if part != "" {
+		part = fmt.Sprintf("%s implementer %s part %s", runtime.GOARCH, field(root, cpuinfo, "CPU implementer"), part)
 	}
-	if model == "" {
-		if part := field(root, cpuinfo, "CPU part"); part != "" {
-			model = fmt.Sprintf("%s implementer %s part %s", runtime.GOARCH,
-				field(root, cpuinfo, "CPU implementer"), part)
-		}
-	}
-	if model == "" {
-		model = runtime.GOARCH
-	}
-	return model, slices.Contains(flags, "hypervisor")
+	model = cmp.Or(field(root, cpuinfo, "model name"),
+		strings.TrimRight(readLine(root, "sys/firmware/devicetree/base/model"), "\x00"), part, runtime.GOARCH)
+	return model, slices.Contains(strings.Fields(field(root, cpuinfo, "flags")), "hypervisor")
 }
 
 func governors(root fs.FS) []string {
@@ -236,17 +220,8 @@ func build(settings []debug.BuildSetting) string {
 }
 
 func setting(settings []debug.BuildSetting, key string) string {
-	if i := slices.IndexFunc(settings, func(s debug.BuildSetting) bool { return s.Key == key }); i >= 0 {
-		return settings[i].Value
-	}
-	return ""
-}
-
-func buildSettings() []debug.BuildSetting {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Settings
-	}
-	return nil
+	s, _ := view.First(settings, func(s debug.BuildSetting) bool { return s.Key == key })
+	return s.Value
 }
 
 // Wakeup is the time in ns from the write to an eventfd until the thread that waited, on another CPU, has read the

@@ -117,7 +117,7 @@ func TestVersionOfABuild(t *testing.T) {
 		{"", setting("vcs.revision", commit[:11], "vcs.modified", "false", "vcs.time", "true", "vcs",
 			"0123456789abcdef"), "0.1.0-dev"},
 	} {
-		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.module},
+		if got := version(&debug.BuildInfo{Main: debug.Module{Version: c.module},
 			Settings: c.settings}); got != c.want {
 			t.Errorf("%q %v: %q, want %q", c.module, c.settings, got, c.want)
 		}
@@ -127,7 +127,7 @@ func TestVersionOfABuild(t *testing.T) {
 func TestLinkerVersionWins(t *testing.T) {
 	defer func(old string) { Version = old }(Version)
 	Version = "v1.2.3"
-	if got := version(); got != "v1.2.3" {
+	if got := version(&debug.BuildInfo{}); got != "v1.2.3" {
 		t.Errorf("version() = %q, want the linker's", got)
 	}
 }

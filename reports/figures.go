@@ -78,7 +78,8 @@ var latencyNames = view.Each(latencyDefs("", ""), func(d FigureDef) string { ret
 
 // OfDistribution tells whether it is a figure of every distribution.
 func (d FigureDef) OfDistribution() bool {
-	return slices.Contains(latencyNames, d.Name[strings.LastIndexByte(d.Name, '.')+1:])
+	_, last := SplitFigure(d.Name)
+	return slices.Contains(latencyNames, last)
 }
 
 // commonParts are the figures beside latencies that any result may have, by the part that has them.
@@ -237,11 +238,7 @@ func (r *Result) OwnFigures() (all []Figure) {
 
 // Find is a figure of the result by its name; false for a result without.
 func (r *Result) Find(name string) (Figure, bool) {
-	all := r.AllFigures()
-	if i := slices.IndexFunc(all, func(f Figure) bool { return f.Name == name }); i >= 0 {
-		return all[i], true
-	}
-	return Figure{}, false
+	return view.First(r.AllFigures(), func(f Figure) bool { return f.Name == name })
 }
 
 // Figure is the value of a figure; false for a result without.
@@ -252,10 +249,7 @@ func (r *Result) Figure(name string) (float64, bool) {
 
 // LatencyOf is the distribution that a figure is of, with the figure's name in it; nil for any other figure.
 func (r *Result) LatencyOf(figure string) (l *Latency, name string) {
-	prefix, name := "", figure
-	if i := strings.LastIndexByte(figure, '.'); i >= 0 {
-		prefix, name = figure[:i+1], figure[i+1:]
-	}
+	prefix, name := SplitFigure(figure)
 	if !slices.Contains(latencyNames, name) {
 		return nil, ""
 	}
@@ -265,6 +259,12 @@ func (r *Result) LatencyOf(figure string) (l *Latency, name string) {
 		}
 	}
 	return r.distribution(strings.TrimSuffix(prefix, ".")), name
+}
+
+// SplitFigure parts the name of a figure behind its last dot: loaded. and p99.
+func SplitFigure(name string) (prefix, last string) {
+	i := strings.LastIndexByte(name, '.') + 1
+	return name[:i], name[i:]
 }
 
 // Mark is "few" for a percentile that rests on too few samples, "least" for a lower bound, else empty.
@@ -326,8 +326,8 @@ func (r *Result) ShownFigures() (shown []Figure) {
 	all := r.AllFigures()
 	for _, names := range [][]string{r.Shown, defaultShown} {
 		for _, name := range names {
-			if i := slices.IndexFunc(all, func(f Figure) bool { return f.Name == name }); i >= 0 {
-				shown = append(shown, all[i])
+			if f, ok := view.First(all, func(f Figure) bool { return f.Name == name }); ok {
+				shown = append(shown, f)
 			}
 		}
 		if len(shown) > 0 {
@@ -344,10 +344,8 @@ func (r *Result) Streamed() bool {
 }
 
 func (r *Result) distribution(name string) *Latency {
-	if i := slices.IndexFunc(r.Latencies, func(l NamedLatency) bool { return l.Name == name }); i >= 0 {
-		return r.Latencies[i].Latency
-	}
-	return nil
+	l, _ := view.First(r.Latencies, func(l NamedLatency) bool { return l.Name == name })
+	return l.Latency
 }
 
 // Distributions are all that the result has, by their names; that of its latency is empty.

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Members are members of a JSON object in their order.
@@ -29,10 +31,8 @@ func (m Members) With(name string, value any) Members {
 
 // Get returns the value of a member, nil for none.
 func (m Members) Get(name string) json.RawMessage {
-	if i := slices.IndexFunc(m, func(o Member) bool { return o.Name == name }); i >= 0 {
-		return m[i].Value
-	}
-	return nil
+	o, _ := view.First(m, func(o Member) bool { return o.Name == name })
+	return o.Value
 }
 
 // has tells whether all of the names are there, and there is one.
@@ -43,10 +43,6 @@ func (m Members) has(names []string) bool {
 		}
 	}
 	return len(names) > 0
-}
-
-func (m Members) without(names []string) Members {
-	return m.except(func(o Member) bool { return slices.Contains(names, o.Name) })
 }
 
 func (m Members) except(out func(o Member) bool) Members {
@@ -108,10 +104,7 @@ func (m Members) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, o := range m {
-		name, err := json.Marshal(o.Name)
-		if err != nil {
-			return nil, err
-		}
+		name, _ := json.Marshal(o.Name) // a string has a JSON form
 		if i > 0 {
 			b.WriteByte(',')
 		}

@@ -172,7 +172,7 @@ func MeanOf(m Figure, v []float64) MeanInterval {
 }
 
 func isPercentile(name string) bool {
-	last := name[strings.LastIndexByte(name, '.')+1:]
+	_, last := SplitFigure(name)
 	return len(last) > 1 && last[0] == 'p' && strings.Trim(last[1:], "0123456789") == ""
 }
 

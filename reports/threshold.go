@@ -53,8 +53,8 @@ func findMetric(name string, known Workloads) (FigureDef, bool) {
 		def.Name = intervalPrefix + def.Name
 		return def, ok && slices.Contains(intervalMetrics, strings.TrimPrefix(def.Name, intervalPrefix))
 	}
-	if i := strings.LastIndexByte(name, '.') + 1; otherNames[name[i:]] != "" {
-		name = name[:i] + otherNames[name[i:]]
+	if prefix, last := SplitFigure(name); otherNames[last] != "" {
+		name = prefix + otherNames[last]
 	}
 	prefix, last := "", name
 	if i := strings.LastIndex(name, ".p"); i >= 0 {
@@ -65,9 +65,8 @@ func findMetric(name string, known Workloads) (FigureDef, bool) {
 		last = whole + fraction
 	}
 	for _, w := range append(Workloads{{}}, known...) {
-		defs := w.Defs()
-		if i := slices.IndexFunc(defs, func(m FigureDef) bool { return strings.ToLower(m.Name) == prefix+last }); i >= 0 {
-			return defs[i], true
+		if m, ok := view.First(w.Defs(), func(m FigureDef) bool { return strings.ToLower(m.Name) == prefix+last }); ok {
+			return m, true
 		}
 	}
 	return FigureDef{}, false

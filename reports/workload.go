@@ -115,10 +115,8 @@ type Workloads []*Workload
 
 // Of is the workload of that name, or one that knows nothing.
 func (all Workloads) Of(name string) *Workload {
-	for _, w := range all {
-		if w.Name == name {
-			return w
-		}
+	if w, ok := view.First(all, func(w *Workload) bool { return w.Name == name }); ok {
+		return w
 	}
 	return &Workload{Name: name}
 }
@@ -211,9 +209,9 @@ func (w *Workload) Measures(metric string, interval bool) bool {
 	if !slices.ContainsFunc(commonDefs, func(d FigureDef) bool { return d.Name == metric }) {
 		return slices.ContainsFunc(w.Defs(), func(d FigureDef) bool { return d.Name == metric })
 	}
-	prefix := metric[:strings.LastIndexByte(metric, '.')+1]
+	prefix, last := SplitFigure(metric)
 	switch {
-	case slices.Contains(latencyNames, metric[len(prefix):]) &&
+	case slices.Contains(latencyNames, last) &&
 		slices.ContainsFunc(commonLatencies, func(l commonLatency) bool { return l.prefix == prefix }):
 		return w.Timed
 	case metric == "rate", metric == "bw", prefix == "peak.":
@@ -224,10 +222,7 @@ func (w *Workload) Measures(metric string, interval bool) bool {
 
 // Dim is the dimension of a result by its name; false for one without.
 func (r *Result) Dim(name string) (Dim, bool) {
-	if i := slices.IndexFunc(r.Dims, func(d Dim) bool { return d.Name == name }); i >= 0 {
-		return r.Dims[i], true
-	}
-	return Dim{}, false
+	return view.First(r.Dims, func(d Dim) bool { return d.Name == name })
 }
 
 // PointDims are the dimensions of the workload, behind what the path, the application and a scenario add.

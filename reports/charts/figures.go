@@ -62,7 +62,7 @@ func figuresOf(samples []*reports.Measured) (all []shown) {
 		figures := x.ShownFigures()
 		has := func(name string) bool { return reports.HasFigure(figures, name) }
 		for _, f := range figures {
-			prefix, last := f.Name[:strings.LastIndexByte(f.Name, '.')+1], f.Name[strings.LastIndexByte(f.Name, '.')+1:]
+			prefix, last := reports.SplitFigure(f.Name)
 			if last == "p99" && has(prefix+"p50") || last == "mean" && has(prefix+"p50") ||
 				slices.ContainsFunc(all, func(o shown) bool { return o.Name == f.Name }) {
 				continue

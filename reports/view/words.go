@@ -42,6 +42,14 @@ func Only[T any](all []T, is func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(v T) bool { return !is(v) })
 }
 
+// First is the first of all that is; false for none.
+func First[T any](all []T, is func(T) bool) (first T, ok bool) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], true
+	}
+	return first, false
+}
+
 // When is the text where it is due, else empty.
 func When(due bool, text string) string {
 	if due {

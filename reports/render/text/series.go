@@ -83,11 +83,10 @@ func (p *printer) intervalTables(g *reports.Grouped) {
 			least = min(least, m.Confidence)
 		}
 		find := func(name string) string {
-			i := slices.IndexFunc(all, func(m reports.MeanInterval) bool { return m.Figure == name })
-			if i < 0 {
-				return "-"
+			if m, ok := view.First(all, func(m reports.MeanInterval) bool { return m.Figure == name }); ok {
+				return p.interval(m)
 			}
-			return p.interval(all[i])
+			return "-"
 		}
 		switch {
 		case len(set.Samples[0].OwnFigures()) > 0: // too many for a line

@@ -56,7 +56,7 @@ const most = 4
 func sideFigures(r *reports.Result) []reports.Figure {
 	var all []reports.Figure
 	for _, f := range r.ShownFigures() {
-		last := f.Name[strings.LastIndexByte(f.Name, '.')+1:]
+		_, last := reports.SplitFigure(f.Name)
 		tail := len(all) == 1 && last == "p99" && all[0].Name == strings.TrimSuffix(f.Name, "p99")+"p50"
 		common := !reports.HasFigure(r.OwnFigures(), f.Name)
 		switch {
