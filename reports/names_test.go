@@ -65,3 +65,12 @@ func TestDocumentNames(t *testing.T) {
 		}
 	}
 }
+
+func TestLayersOfAStack(t *testing.T) {
+	for stack, want := range map[string]int{"tcp": 1, "sched+iwarp": 2, "grpc(fused)+sched(window=1M)+verbs:rxe0": 3,
+		"lite(k=4)+model(link=a+b)+mem": 3} {
+		if got := Layers(stack); len(got) != want {
+			t.Errorf("%s has the layers %q", stack, got)
+		}
+	}
+}

@@ -272,6 +272,22 @@ func tail(path string, n int) string {
 // TransportOf is the transport as it was asked for, or else the stack.
 func TransportOf(r *Result) string { return cmp.Or(r.Transport, r.Stack) }
 
+// Layers are the layers of a stack's name, outermost first: a plus sign in parentheses is part of a layer.
+func Layers(stack string) (layers []string) {
+	depth, begin := 0, 0
+	for i, c := range stack {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == '+' && depth == 0:
+			layers, begin = append(layers, stack[begin:i]), i+1
+		}
+	}
+	return append(layers, strings.TrimSpace(stack[begin:]))
+}
+
 // NameRoom is how many characters a short name has at most: about one line of a headline.
 const NameRoom = 40
 

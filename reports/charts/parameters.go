@@ -50,7 +50,7 @@ func number(text string) (float64, bool) {
 func parameterNames(samples []*reports.Measured) (names []string) {
 	var all []string
 	for _, x := range samples {
-		for _, layer := range strings.Split(x.Stack, "+") {
+		for _, layer := range reports.Layers(x.Stack) {
 			name, inside, ok := strings.Cut(layer, "(")
 			for _, p := range strings.Split(strings.TrimSuffix(inside, ")"), ",") {
 				key, value, found := strings.Cut(strings.TrimSpace(p), "=")

@@ -51,7 +51,7 @@ func (m *matrix) base(c *column, l *row) *row {
 	if m.ofVariants {
 		return nil
 	}
-	for rest := layers(l.stack); len(rest) > 1; rest = rest[1:] {
+	for rest := reports.Layers(l.stack); len(rest) > 1; rest = rest[1:] {
 		without := strings.Join(rest[1:], "+")
 		if o := find(func(o *row) bool { return o.stack == without && o.variant == l.variant }); o != nil {
 			return o

@@ -3,7 +3,6 @@ package answer
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -139,21 +138,4 @@ func simulated(r *reports.Result) string {
 		return "a simulated NIC"
 	}
 	return ""
-}
-
-// layers are the layers of a stack's name, outermost first: a plus sign in parentheses is part of a layer.
-func layers(stack string) []string {
-	var out []string
-	depth, begin := 0, 0
-	for i, c := range stack {
-		switch {
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == '+' && depth == 0:
-			out, begin = append(out, stack[begin:i]), i+1
-		}
-	}
-	return append(out, strings.TrimSpace(stack[begin:]))
 }

@@ -183,15 +183,6 @@ func TestSegmentsSentAgainAreNoise(t *testing.T) {
 	}
 }
 
-func TestLayersOfAStack(t *testing.T) {
-	for stack, want := range map[string]int{"tcp": 1, "sched+iwarp": 2, "grpc(fused)+sched(window=1M)+verbs:rxe0": 3,
-		"lite(k=4)+model(link=a+b)+mem": 3} {
-		if got := layers(stack); len(got) != want {
-			t.Errorf("%s has the layers %q", stack, got)
-		}
-	}
-}
-
 // A document of a run that nobody watched has no disturbance.
 func TestBoundsWithoutADisturbance(t *testing.T) {
 	r := &reports.Result{Polling: reports.PollingBusy, Depth: 1, DurationNs: 1e9, Latency: &reports.Latency{Count: 9, P50: 7}}

@@ -34,18 +34,8 @@ func ListenAt(dev rdma.Device) string {
 
 // Below is the stack without its first layer.
 func Below(spec string) string {
-	open := 0
-	for i, ch := range spec {
-		switch {
-		case ch == '(':
-			open++
-		case ch == ')':
-			open--
-		case ch == '+' && open == 0:
-			return spec[i+1:]
-		}
-	}
-	return spec
+	layers := reports.Layers(spec)
+	return strings.Join(layers[min(1, len(layers)-1):], "+")
 }
 
 // NoTier is the error of a stack that is not LITE with a node in the process of its user.

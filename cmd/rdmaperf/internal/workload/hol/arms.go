@@ -2,7 +2,6 @@ package hol
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -73,13 +72,10 @@ func (t *armTable) raw(of *armRow) *armRow {
 	return nil
 }
 
-// layer is one of a stack's name: a plus sign in parentheses is part of it.
-var layer = regexp.MustCompile(`(?:[^+(]|\([^)]*\))+`)
-
 // bareStacks are what a stack is without its tiers, the least first. Messages are carried by any device below: iwarp is
 // what lite and sched over it stand on. Calls are not; there, the bare stack is the same carrier without a scheduler.
 func bareStacks(stack, op string) (bare []string) {
-	layers := layer.FindAllString(stack, -1)
+	layers := reports.Layers(stack)
 	if op == "call" {
 		return []string{strings.Join(slices.DeleteFunc(layers,
 			func(l string) bool { return strings.HasPrefix(l, "sched") }), "+")}
