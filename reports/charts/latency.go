@@ -33,22 +33,31 @@ func PercentileSection(set *reports.Set) view.Section {
 	s := view.Section{ID: "percentiles", Title: "Latency distribution",
 		Intro: "Every step to the right is a ten times rarer operation. A faint line has fewer than ten samples " +
 			"beyond it: read it as an anecdote. Repeats are pooled."}
+	s.Figures = ofSizes(set, timed, reports.Load.What, func(title, caption string, in []*reports.Measured) view.Figure {
+		lines := view.Each(reports.Split(in), func(b *reports.BySeries) view.Series {
+			return PercentileCurve(b, "", false,
+				view.Each(b.Runs, func(x *reports.Measured) *reports.Latency { return x.Latency }))
+		})
+		return PercentileFigure(title, caption, lines)
+	})
+	return s
+}
+
+// ofSizes are the figures of some of the sizes of each condition, of the samples that are.
+func ofSizes(set *reports.Set, are func(*reports.Measured) bool, name func(reports.Load) string,
+	figure func(title, caption string, in []*reports.Measured) view.Figure) (all []view.Figure) {
 	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-		return s.Condition(), s.Latency != nil && s.Latency.Count > 0
+		return s.Condition(), are(s)
 	}) {
 		for _, size := range spread(reports.SizesOf(g.Samples), curvesShown) {
-			lines := view.Each(reports.Split(OfSize(g.Samples, size)), func(b *reports.BySeries) view.Series {
-				return PercentileCurve(b, "", false,
-					view.Each(b.Runs, func(x *reports.Measured) *reports.Latency { return x.Latency }))
-			})
-			title := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(size))
+			title := fmt.Sprintf("%s, %s", view.Capital(name(g.Key.Load)), reports.SizeLabel(size))
 			if g.Key.Rate > 0 {
 				title += ", " + view.RateLabel(g.Key.Rate)
 			}
-			s.Figures = append(s.Figures, PercentileFigure(title, g.Key.Describe(), lines))
+			all = append(all, figure(title, g.Key.Describe(), OfSize(g.Samples, size)))
 		}
 	}
-	return s
+	return all
 }
 
 // OfSize are the samples of one size.

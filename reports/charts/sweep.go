@@ -214,18 +214,8 @@ func SeriesSection(set *reports.Set) view.Section {
 		Intro: "Each interval of the window by itself; a gap is an interval in which nothing ended. Latency shows " +
 			"the median as a strong line and the 99th percentile as a thin one; of a head-of-line result they are " +
 			"the probes under load."}
-	for _, g := range reports.GroupBy(set.Samples, func(s *reports.Measured) (reports.Condition, bool) {
-		return s.Condition(), s.Series != nil && len(s.Series.Points) > 1
-	}) {
-		for _, size := range spread(reports.SizesOf(g.Samples), curvesShown) {
-			in := OfSize(g.Samples, size)
-			title := fmt.Sprintf("%s, %s", g.Key.Title(), reports.SizeLabel(size))
-			if g.Key.Rate > 0 {
-				title += ", " + view.RateLabel(g.Key.Rate)
-			}
-			s.Figures = append(s.Figures, seriesFigure(title, g.Key.Describe(), in))
-		}
-	}
+	s.Figures = ofSizes(set, func(s *reports.Measured) bool { return s.Series != nil && len(s.Series.Points) > 1 },
+		reports.Load.Title, seriesFigure)
 	return s
 }
 

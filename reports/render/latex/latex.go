@@ -68,12 +68,9 @@ func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
 		size = "\\scriptsize\\setlength{\\tabcolsep}{3pt}"
 	}
 	fmt.Fprintf(out, "\n\\begin{table}[htbp]\n\\centering%s\n\\caption[%s]{%s.", size, Text(t.Caption), Text(t.Caption))
-	for _, s := range []struct {
-		text string
-		is   bool
-	}{{note, note != ""}, {t.Note, t.Note != "" && t.Note != note}, {"> is at least that.", bounds}} {
-		if s.is {
-			out.WriteString(" " + Text(s.text))
+	for _, s := range []string{note, view.When(t.Note != note, t.Note), view.When(bounds, "> is at least that.")} {
+		if s != "" {
+			out.WriteString(" " + Text(s))
 		}
 	}
 	fmt.Fprintf(out, " %s}\n\\label{tab:rdmaperf-%d}\n\\begin{tabular}{%s}\n\\toprule\n", where, n, align.String())
@@ -86,13 +83,8 @@ func table(out *bytes.Buffer, n int, t view.Grid, note, where string) {
 }
 
 func line(out *bytes.Buffer, cells []view.GridCell) {
-	for i, c := range cells {
-		if i > 0 {
-			out.WriteString(" & ")
-		}
-		out.WriteString(Text(c.Text))
-	}
-	out.WriteString(" \\\\\n")
+	texts := view.Each(cells, func(c view.GridCell) string { return Text(c.Text) })
+	out.WriteString(strings.Join(texts, " & ") + " \\\\\n")
 }
 
 func runs(docs []*reports.Document) string {
@@ -118,10 +110,7 @@ func runs(docs []*reports.Document) string {
 			all = append(all, s)
 		}
 	}
-	if len(all) == 0 {
-		return ""
-	}
-	return "Measured with " + strings.Join(all, "; and with ") + "."
+	return view.When(len(all) > 0, "Measured with "+strings.Join(all, "; and with ")+".")
 }
 
 // commands are signs that have a meaning, a ligature or no place in OT1. Brackets and the star are in groups: at the

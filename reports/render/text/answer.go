@@ -24,11 +24,13 @@ const leastSentences = 3
 // answer prints what a document shows: machine, matrix, sentences, what limits them, and warnings.
 func (p *printer) answer(d *reports.Document) {
 	a := d.Answer
-	p.oneLine(machine(d, a))
+	p.oneLine(machine(d))
 	p.line("")
 	p.line(p.matrix(a)...)
 	p.wrapped(a.IntervalsNote() + ".")
-	if special(d.Results) && !p.sideBySide(d.Results) {
+	// Of figures of their own the matrix has but the first.
+	if len(d.Results) > 0 && !slices.ContainsFunc(d.Results, func(r reports.Result) bool { return len(r.Figures) == 0 }) &&
+		!p.sideBySide(d.Results) {
 		p.groups(d.Results)
 	}
 	tail := p.apart(func() {
@@ -54,7 +56,7 @@ func (p *printer) answer(d *reports.Document) {
 }
 
 func (p *printer) figures(d *reports.Document) {
-	p.oneLine(machine(d, d.Answer))
+	p.oneLine(machine(d))
 	if len(d.Answer.Rows) > 0 && d.Answer.Rounds() > 1 {
 		p.line("")
 		p.line(p.matrix(d.Answer)...)
@@ -80,10 +82,6 @@ func (p *printer) end(d *reports.Document) {
 	p.published(d.Published, d.Results)
 	p.warnings(d)
 	p.wrapped("Every figure and condition: --details")
-}
-
-func hasSeries(results []reports.Result) bool {
-	return slices.ContainsFunc(results, func(r reports.Result) bool { return r.Series != nil })
 }
 
 func (p *printer) apart(print func()) string {
@@ -121,27 +119,18 @@ func cut(s string, width int) string {
 const mostCPU = 24
 
 // machine is where a document is from, and how it was measured.
-func machine(d *reports.Document, a *reports.Answer) string {
+func machine(d *reports.Document) string {
 	e := &d.Environment
-	parts := []string{fmt.Sprintf("%d x %s", e.CPUs, cut(e.CPU, mostCPU))}
-	if e.Hypervisor {
-		parts = append(parts, "virtual")
-	}
+	server := ""
 	if s := d.ServerEnvironment; s != nil {
-		parts = append(parts, "server "+s.Hostname)
+		server = "server " + s.Hostname
 	}
 	results := reports.Pointers(d.Results)
 	stacks := view.Unique(results, reports.TransportOf)
 	polling := view.Join(" and ", view.Unique(results, func(r *reports.Result) string { return r.Polling })...)
-	parts = append(parts, view.Plural(int64(len(stacks)), "stack"), view.Plural(int64(a.Rounds()), "round"))
-	if polling != "" {
-		parts = append(parts, polling+" polling")
-	}
-	return strings.Join(parts, ", ")
-}
-
-func special(results []reports.Result) bool {
-	return len(results) > 0 && !slices.ContainsFunc(results, func(r reports.Result) bool { return len(r.Figures) == 0 })
+	return view.Join(", ", fmt.Sprintf("%d x %s", e.CPUs, cut(e.CPU, mostCPU)), view.When(e.Hypervisor, "virtual"),
+		server, view.Plural(int64(len(stacks)), "stack"), view.Plural(int64(d.Answer.Rounds()), "round"),
+		view.When(polling != "", polling+" polling"))
 }
 
 func (p *printer) sentences(a *reports.Answer) {

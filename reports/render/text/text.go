@@ -29,11 +29,10 @@ type OwnTables func(results []reports.Result, u view.Units) []reports.SideBlock
 
 // Write prints the document for people: what it shows, or with Details every figure.
 func Write(w io.Writer, d *reports.Document, o Options) error {
-	if o.Details = o.Details || o.Counters || o.Verbose || d.Answer == nil || hasSeries(d.Results); o.Width < 1 {
-		o.Width = 100
-		if !o.Details {
-			o.Width = 80
-		}
+	o.Details = o.Details || o.Counters || o.Verbose || d.Answer == nil ||
+		slices.ContainsFunc(d.Results, func(r reports.Result) bool { return r.Series != nil })
+	if o.Width < 1 {
+		o.Width = map[bool]int{true: 100, false: 80}[o.Details]
 	}
 	p := printer{Options: o, one: d.ServerEnvironment == nil}
 	switch {
@@ -229,24 +228,16 @@ func (p *printer) usage(g *reports.Grouped) {
 	case windows > 0 && g.Label == reports.LabelMem: // each side names the one process
 		p.wrapped(fmt.Sprintf("in %s s of windows: CPU of both sides %s s", view.Number(float64(windows)/1e9, 2),
 			view.Number(cpu.ClientSeconds, 2)) +
-			p.expert(fmt.Sprintf("; heap allocations of both %d", gc.ClientAllocations)))
+			view.When(p.Verbose, fmt.Sprintf("; heap allocations of both %d", gc.ClientAllocations)))
 	case windows > 0:
 		p.wrapped(fmt.Sprintf("in %s s of windows: CPU client %s s, server %s s",
 			view.Number(float64(windows)/1e9, 2), view.Number(cpu.ClientSeconds, 2),
-			view.Number(cpu.ServerSeconds, 2)) + switches(cpu) +
-			p.expert(fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations,
+			view.Number(cpu.ServerSeconds, 2)) +
+			view.When(cpu.ClientSwitches+cpu.ServerSwitches != 0, // what waiting costs where others want the CPUs
+				fmt.Sprintf("; context switches client %d, server %d", cpu.ClientSwitches, cpu.ServerSwitches)) +
+			view.When(p.Verbose, fmt.Sprintf("; heap allocations client %d, server %d", gc.ClientAllocations,
 				gc.ServerAllocations)))
 	}
-}
-
-// switches says how often threads lost their CPUs: what waiting costs where others want them.
-func switches(c reports.CPU) string {
-	return view.When(c.ClientSwitches+c.ServerSwitches != 0,
-		fmt.Sprintf("; context switches client %d, server %d", c.ClientSwitches, c.ServerSwitches))
-}
-
-func (p *printer) expert(s string) string {
-	return view.When(p.Verbose, s)
 }
 
 // latencyColumns are without mean and deviation on a narrow terminal: they say least of a tail.
