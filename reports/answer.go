@@ -3,6 +3,8 @@ package reports
 import (
 	"slices"
 	"strings"
+
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Answer is what a document shows: a matrix of figures with a row for each stack, and conclusions that rest on it.
@@ -102,10 +104,7 @@ type AnswerRow struct {
 
 // Name is the stack with its variant.
 func (r *AnswerRow) Name() string {
-	if r.Variant == "" {
-		return r.Stack
-	}
-	return r.Stack + ", " + r.Variant
+	return r.Stack + view.When(r.Variant != "", ", "+r.Variant)
 }
 
 // AnswerCell is the median over the rounds, in the unit of its column, and its interval with the machine's noise; nil

@@ -1,9 +1,9 @@
 package reports
 
 import (
+	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
@@ -13,10 +13,7 @@ type AnswerText struct{ Value, Within string }
 
 // String has the interval in brackets.
 func (t AnswerText) String() string {
-	if t.Within == "" {
-		return t.Value
-	}
-	return t.Value + " (" + t.Within + ")"
+	return t.Value + view.When(t.Within != "", " ("+t.Within+")")
 }
 
 // unitStep is a unit and how many of a document's unit it has.
@@ -175,13 +172,7 @@ func (a *Answer) Topics() []*GroupOf[string, Conclusion] {
 
 // CountsNote says how many conclusions are omitted and comparisons undecided; empty where nothing was compared.
 func (a *Answer) CountsNote() string {
-	var parts []string
-	if a.Omitted > 0 {
-		parts = append(parts, view.Plural(int64(a.Omitted), "more difference"))
-	}
-	if a.Comparisons > 0 {
-		parts = append(parts, view.Integer(int64(a.Undecided))+" of "+view.Plural(int64(a.Comparisons), "comparison")+
-			" showed no difference")
-	}
-	return view.Capital(strings.Join(parts, "; "))
+	return view.Capital(view.Join("; ", view.When(a.Omitted > 0, view.Plural(int64(a.Omitted), "more difference")),
+		view.When(a.Comparisons > 0, fmt.Sprintf("%d of %s showed no difference", a.Undecided,
+			view.Plural(int64(a.Comparisons), "comparison")))))
 }

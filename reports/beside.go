@@ -32,10 +32,7 @@ type DeviceCounters struct {
 
 // Name is the device with its port.
 func (c *DeviceCounters) Name() string {
-	if c.Port == 0 {
-		return c.Device
-	}
-	return c.Device + "/" + view.Integer(int64(c.Port))
+	return c.Device + view.When(c.Port != 0, "/"+view.Integer(int64(c.Port)))
 }
 
 // Moved lists the counters in the order of their names, or only those that changed.

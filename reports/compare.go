@@ -63,10 +63,7 @@ type Difference struct {
 
 // String returns "cpu: old A, new B".
 func (d Difference) String() string {
-	what := d.What
-	if d.Point != "" {
-		what = d.Point + ": " + what
-	}
+	what := view.When(d.Point != "", d.Point+": ") + d.What
 	return view.Printable(fmt.Sprintf("%s: old %s, new %s", what, cmp.Or(d.Old, "none"), cmp.Or(d.New, "none")))
 }
 
@@ -189,14 +186,9 @@ func collectSamples(results []Result) (all []*samples) {
 
 // sampleName is short, but tells every two points of a run apart.
 func sampleName(r *Result) string {
-	name := fmt.Sprintf("%s %s %s %s", r.Stack, r.Workload, r.Op, FormatSize(r.SizeBytes))
-	if r.Depth > 1 {
-		name += " depth " + strconv.Itoa(r.Depth)
-	}
-	if r.QPs > 1 {
-		name += " " + view.Plural(int64(r.QPs), "QP")
-	}
-	name += " " + DimsText(slices.DeleteFunc(identity(r)[6:], func(d Dim) bool { return d.Value == "" }), " ")
+	name := view.Join(" ", r.Stack, r.Workload, r.Op, FormatSize(r.SizeBytes),
+		view.When(r.Depth > 1, "depth "+strconv.Itoa(r.Depth)), view.When(r.QPs > 1, view.Plural(int64(r.QPs), "QP")),
+		DimsText(slices.DeleteFunc(identity(r)[6:], func(d Dim) bool { return d.Value == "" }), " "))
 	return view.Printable(strings.Join(strings.Fields(name), " "))
 }
 

@@ -49,14 +49,8 @@ func (d *Disturbance) Shown() string {
 
 // String is the verdict with its reasons.
 func (d *Disturbance) String() string {
-	s := d.Shown()
-	if len(d.Reasons) > 0 {
-		s += ": " + strings.Join(d.Reasons, "; ")
-	}
-	if d.Discarded > 0 {
-		s += fmt.Sprintf(" (taken again %d times)", d.Discarded)
-	}
-	return s
+	return d.Shown() + view.When(len(d.Reasons) > 0, ": "+strings.Join(d.Reasons, "; ")) +
+		view.When(d.Discarded > 0, fmt.Sprintf(" (taken again %d times)", d.Discarded))
 }
 
 // Contradict marks a result whose figures cannot be, where why is not empty.

@@ -249,19 +249,14 @@ func WakeupLines(d *Document) []string {
 	if w == nil || len(stacks) == 0 {
 		return nil
 	}
-	verb := "sleeps"
-	if len(stacks) > 1 {
-		verb = "sleep"
-	}
-	s := fmt.Sprintf("%s %s between messages, and a wake-up of this machine takes %s us (p99 %s us)",
-		strings.Join(stacks, ", "), verb, view.Usec(w.P50), view.Usec(w.P99))
+	s := fmt.Sprintf("%s sleep%s between messages, and a wake-up of this machine takes %s us (p99 %s us)",
+		strings.Join(stacks, ", "), view.When(len(stacks) == 1, "s"), view.Usec(w.P50), view.Usec(w.P99))
 	if d.Environment.Awake != "" {
 		return []string{s + " with its CPUs kept awake: against polling stacks, also report a run without --awake"}
 	}
-	if from := d.Environment.IdleState; from != "" {
-		s += " out of " + from
-	}
-	return []string{s + ": against polling stacks, also report a run with --awake"}
+	from := d.Environment.IdleState
+	return []string{s + view.When(from != "", " out of "+from) +
+		": against polling stacks, also report a run with --awake"}
 }
 
 // idleState is the deepest idle state that the kernel may enter on the first CPU (cpuidle); empty where it knows of

@@ -3,6 +3,7 @@ package reports
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,11 +42,7 @@ func (l Load) What() string { return l.named(l.Workload) }
 func (l Load) Title() string { return view.Capital(l.named(cmp.Or(l.title, l.Workload))) }
 
 func (l Load) named(workload string) string {
-	what := strings.TrimSpace(workload + " " + l.Op)
-	if l.run != "" {
-		what += ", run " + l.run
-	}
-	return what
+	return strings.TrimSpace(workload+" "+l.Op) + view.When(l.run != "", ", run "+l.run)
 }
 
 // Conditions are everything that shapes the figure but the stack.
@@ -96,32 +93,17 @@ func GroupResults(results []Result, swept map[Load]bool) []*Grouped {
 
 // Title is the bold line of a group; the line after it says the conditions.
 func (g resultGroup) Title() string {
-	label := g.Label
-	if label == LabelMem {
-		label += ", not a network"
-	}
-	return fmt.Sprintf("%s [%s]: %s", g.stack, label, g.What())
+	return fmt.Sprintf("%s [%s%s]: %s", g.stack, g.Label, view.When(g.Label == LabelMem, ", not a network"), g.What())
 }
 
 // Conditions are those of the load, the dimensions that all results share, and who measured and compared.
 func (g *Grouped) Conditions() string {
-	s := g.Load.Conditions()
-	if g.Fixed != "" {
-		s += ", " + g.Fixed
+	by := g.measuredBy
+	if by == "both" {
+		by = "both sides"
 	}
-	if g.verified {
-		s += ", verified"
-	} else {
-		s += ", not verified"
-	}
-	switch g.measuredBy {
-	case "":
-	case "both":
-		s += ", measured by both sides"
-	default:
-		s += ", measured by " + g.measuredBy
-	}
-	return s
+	return view.Join(", ", g.Load.Conditions(), g.Fixed, view.When(!g.verified, "not ")+"verified",
+		view.When(by != "", "measured by "+by))
 }
 
 // SweptLoads are the loads that were measured with several numbers of QPs, which then share one table.
@@ -165,26 +147,14 @@ func (g *Grouped) PerRowCells(r *Result, cells []view.Cell) []view.Cell {
 
 // RowName tells the rows of a table apart, in a sentence.
 func (g *Grouped) RowName(r *Result) string {
-	name := view.Plural(r.SizeBytes, "byte")
-	if r.Rate > 0 {
-		name += " at " + view.RateText(r.Rate) + "/s"
-	}
-	if words := r.dimWords(g.Dims); words != "" {
-		name += ", " + view.Printable(words)
-	}
-	if g.Sweep {
-		name += " on " + view.Plural(int64(r.QPs), g.Connections())
-	}
-	return name
+	return view.Join(", ", view.Plural(r.SizeBytes, "byte")+view.When(r.Rate > 0, " at "+view.RateText(r.Rate)+"/s"),
+		view.Printable(r.dimWords(g.Dims))) + view.When(g.Sweep, " on "+view.Plural(int64(r.QPs), g.Connections()))
 }
 
 // MostThreads is what a sweep's conditions say of threads.
 func (g *Grouped) MostThreads() string {
-	threads := Distinct(g.Results, func(r *Result) int { return r.Threads })
-	if most := threads[len(threads)-1]; g.Sweep && most > 1 {
-		return ", at most " + view.Plural(int64(most), "thread")
-	}
-	return ""
+	most := slices.Max(view.Each(g.Results, func(r *Result) int { return r.Threads }))
+	return view.When(g.Sweep && most > 1, ", at most "+view.Plural(int64(most), "thread"))
 }
 
 // Connections is what one of its QPs is called: calls have connections.
@@ -197,14 +167,8 @@ func (l Load) Connections() string {
 
 // BesideConditions are those of a table of stacks side by side.
 func BesideConditions(l Load, rate float64, repeated bool) string {
-	conditions := l.Conditions()
-	if rate > 0 {
-		conditions += ", " + view.RateText(rate) + " offered a second"
-	}
-	if repeated {
-		conditions += ", median of repeats"
-	}
-	return conditions
+	return view.Join(", ", l.Conditions(), view.When(rate > 0, view.RateText(rate)+" offered a second"),
+		view.When(repeated, "median of repeats"))
 }
 
 // SideBlock is one table of stacks side by side.

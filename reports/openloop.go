@@ -3,7 +3,6 @@ package reports
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/reports/view"
@@ -48,19 +47,13 @@ func NewOpenLoop(rate float64, poisson bool, sent, completed, unsent, late int64
 }
 
 // Mark is "saturated" or empty.
-func (o *OpenLoop) Mark() string {
-	return view.When(o.Saturated, "saturated")
-}
+func (o *OpenLoop) Mark() string { return view.When(o.Saturated, "saturated") }
 
 // String is the loop in one sentence.
 func (o *OpenLoop) String() string {
-	s := fmt.Sprintf("%s due, %d sent, %d completed, %s/s achieved of %s/s offered", view.Plural(o.Due, "operation"),
-		o.Sent, o.Completed,
-		strconv.FormatFloat(math.Round(o.AchievedPerSecond*10)/10, 'f', -1, 64), view.RateText(o.OfferedPerSecond))
-	if o.Saturated {
-		s += ", saturated: the load is above what the path sustains, and latencies grow with the window"
-	}
-	return s
+	return fmt.Sprintf("%s due, %d sent, %d completed, %s/s achieved of %s/s offered", view.Plural(o.Due, "operation"),
+		o.Sent, o.Completed, view.RateText(math.Round(o.AchievedPerSecond*10)/10), view.RateText(o.OfferedPerSecond)) +
+		view.When(o.Saturated, ", saturated: the load is above what the path sustains, and latencies grow with the window")
 }
 
 // Texts are what was due, sent and completed, and the rates offered and achieved.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,10 +23,7 @@ type Measured struct {
 
 // Name tells repeats of one point apart.
 func (s *Measured) Name() string {
-	if s.Repeat > 0 {
-		return fmt.Sprintf("%s, repeat %d", s.SeriesName, s.Repeat)
-	}
-	return s.SeriesName
+	return s.SeriesName + view.When(s.Repeat > 0, fmt.Sprintf(", repeat %d", s.Repeat))
 }
 
 // Condition is what two samples must share to stand in one chart.
@@ -42,14 +38,7 @@ func (s *Measured) Condition() Condition { return Condition{LoadOf(s.Result), s.
 
 // Describe says all that shapes the figure.
 func (c Condition) Describe() string {
-	s := c.Load.Conditions()
-	if c.Rate > 0 {
-		s += ", " + view.RateLabel(c.Rate) + " offered"
-	}
-	if c.Extra != "" {
-		s += ", " + c.Extra
-	}
-	return s
+	return view.Join(", ", c.Load.Conditions(), view.When(c.Rate > 0, view.RateLabel(c.Rate)+" offered"), c.Extra)
 }
 
 // At is a condition at one size.
@@ -132,9 +121,7 @@ func (set *Set) Shared() bool {
 }
 
 // DocName names a document on the page.
-func (set *Set) DocName(i int) string {
-	return set.names[i]
-}
+func (set *Set) DocName(i int) string { return set.names[i] }
 
 // BySeries is the samples of one place, series after series.
 type BySeries struct {
@@ -314,8 +301,5 @@ func ShortNames(full, asked []string) []string {
 
 // Offered is the load of an open loop in operations a second, empty for a closed one.
 func Offered(r *Result) string {
-	if r.Rate == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(r.Rate, 'f', -1, 64)
+	return view.When(r.Rate != 0, view.RateText(r.Rate))
 }

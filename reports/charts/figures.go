@@ -98,12 +98,8 @@ func (f shown) tick(v float64) string {
 }
 
 func (f shown) label() string {
-	l := view.Capital(reports.FigureLabel(f.Name))
-	if f.tail != "" {
-		l += ", median to p99"
-	}
 	_, unit := f.scale()
-	return l + unit
+	return view.Capital(reports.FigureLabel(f.Name)) + view.When(f.tail != "", ", median to p99") + unit
 }
 
 // linear tells that the axis of the figure begins at zero; times and memory span decades.
@@ -237,10 +233,8 @@ func (a *axis) figures(load reports.Load, f shown, samples []*reports.Measured) 
 	}
 	var out []view.Figure
 	for _, of := range parts {
-		title := load.Title() + ": " + reports.FigureLabel(f.Name) + " by " + a.name
-		if len(parts) > 1 {
-			title += ", " + of[0].Name
-		}
+		title := load.Title() + ": " + reports.FigureLabel(f.Name) + " by " + a.name +
+			view.When(len(parts) > 1, ", "+of[0].Name)
 		out = append(out, a.figure(title, load, f, of, xs))
 	}
 	return out

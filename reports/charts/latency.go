@@ -50,10 +50,8 @@ func ofSizes(set *reports.Set, are func(*reports.Measured) bool, name func(repor
 		return s.Condition(), are(s)
 	}) {
 		for _, size := range spread(reports.SizesOf(g.Samples), curvesShown) {
-			title := fmt.Sprintf("%s, %s", view.Capital(name(g.Key.Load)), reports.SizeLabel(size))
-			if g.Key.Rate > 0 {
-				title += ", " + view.RateLabel(g.Key.Rate)
-			}
+			title := view.Join(", ", view.Capital(name(g.Key.Load)), reports.SizeLabel(size),
+				view.When(g.Key.Rate > 0, view.RateLabel(g.Key.Rate)))
 			all = append(all, figure(title, g.Key.Describe(), OfSize(g.Samples, size)))
 		}
 	}
@@ -127,10 +125,7 @@ func PercentileCurve(b *reports.BySeries, what string, thin bool, ls []*reports.
 	n := float64(count)
 	named := func(x, ns float64, label string) view.Point {
 		few := x > n/10
-		tip := fmt.Sprintf("%s\n%s: %s", name, label, view.NsLabel(ns))
-		if few {
-			tip += "\nfew samples"
-		}
+		tip := fmt.Sprintf("%s\n%s: %s%s", name, label, view.NsLabel(ns), view.When(few, "\nfew samples"))
 		return view.Point{X: x, Y: ns, Tip: tip, Few: few}
 	}
 	for i, p := range ls[0].Percentiles() {

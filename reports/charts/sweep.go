@@ -190,10 +190,7 @@ func SweepSection(set *reports.Set) view.Section {
 			func(s *reports.Measured) float64 { return float64(s.QPs) },
 			func(s *reports.Measured) string { return view.Plural(int64(s.QPs), g.Key.Connections()) }}
 		title, caption := fmt.Sprintf("%s, %s", view.Capital(g.Key.What()), reports.SizeLabel(g.Key.Size)),
-			g.Key.Conditions()
-		if g.Key.Rate > 0 {
-			caption += ", " + view.RateLabel(g.Key.Rate) + " offered"
-		}
+			g.Key.Conditions()+view.When(g.Key.Rate > 0, ", "+view.RateLabel(g.Key.Rate)+" offered")
 		add := func(what string, y measure, is func(*reports.Measured) bool) {
 			lines := x.lines(view.Only(g.Samples, is), y)
 			if len(lines) > 0 {

@@ -74,10 +74,7 @@ func newCard(set *reports.Set, a *reports.Answer, c *reports.Conclusion) card {
 }
 
 func sentence(s string) string {
-	if s == "" || strings.HasSuffix(s, ".") {
-		return s
-	}
-	return s + "."
+	return s + view.When(s != "" && !strings.HasSuffix(s, "."), ".")
 }
 
 // mostColumns is how many fit the page without being joined.
@@ -98,10 +95,7 @@ func matrix(a *reports.Answer) view.Grid {
 		if unit == "us" {
 			unit = "µs" // as in the charts
 		}
-		if unit != "" {
-			name += " [" + unit + "]"
-		}
-		t.Head = append(t.Head, view.GridCell{Text: name})
+		t.Head = append(t.Head, view.GridCell{Text: name + view.When(unit != "", " ["+unit+"]")})
 		for i, text := range texts {
 			t.Rows[i] = append(t.Rows[i], view.NumberCell(text.String()))
 		}

@@ -59,14 +59,11 @@ func newComparison(c *reports.Comparison, before, after string) comparedRuns {
 		}
 	}
 	all := better + worse + len(v.Rest.Rows)
+	alone := len(c.OnlyOld) + len(c.OnlyNew)
 	v.Summary = fmt.Sprintf("Of %s of %s, %d got better and %d worse beyond chance.", view.Plural(int64(all), "figure"),
-		view.Plural(int64(len(c.Points)), "point"), better, worse)
-	if untested > 0 {
-		v.Summary += fmt.Sprintf(" %d could not be tested for want of repeats.", untested)
-	}
-	if n := len(c.OnlyOld) + len(c.OnlyNew); n > 0 {
-		v.Summary += fmt.Sprintf(" %s of one run only: the charts below have them.", view.Plural(int64(n), "point"))
-	}
+		view.Plural(int64(len(c.Points)), "point"), better, worse) +
+		view.When(untested > 0, fmt.Sprintf(" %d could not be tested for want of repeats.", untested)) +
+		view.When(alone > 0, " "+view.Plural(int64(alone), "point")+" of one run only: the charts below have them.")
 	return v
 }
 

@@ -54,10 +54,7 @@ func ReadConformance(r io.Reader) ([]CaseResult, error) {
 }
 
 func clauseOf(c *CaseResult) string {
-	if c.Unchecked == "" {
-		return c.Clause
-	}
-	return c.Clause + " (not checked: " + c.Unchecked + ")"
+	return c.Clause + view.When(c.Unchecked != "", " (not checked: "+c.Unchecked+")")
 }
 
 // verdictSigns are different for every verdict, so that the matrix reads without colour.
@@ -93,7 +90,6 @@ type conformanceGroup struct {
 
 func idOf(c CaseResult) string        { return c.ID }
 func transportOf(c CaseResult) string { return c.Transport }
-func verdictOf(c CaseResult) string   { return c.Verdict }
 
 func groupOf(c CaseResult) string {
 	name, _, _ := strings.Cut(c.ID, "/")
@@ -105,7 +101,7 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 		return nil
 	}
 	v := &conformanceView{Transports: view.Unique(cases, transportOf), Cases: len(view.Unique(cases, idOf))}
-	kinds := view.Unique(cases, verdictOf)
+	kinds := view.Unique(cases, func(c CaseResult) string { return c.Verdict })
 	slices.SortStableFunc(kinds, func(a, b string) int {
 		i, _, _ := verdictLook(a)
 		k, _, _ := verdictLook(b)
@@ -224,10 +220,8 @@ func conformanceMarks(cases []CaseResult) (out []mark) {
 	for _, t := range view.Unique(cases, transportOf) {
 		passed, failed, absent := countOf(cases, t, "pass"), countOf(cases, t, "fail", "error"),
 			countOf(cases, t, "notrun")
-		text, of := fmt.Sprintf("Conformance of %s: %d passed, %d failed", view.Visible(t), passed, failed), good
-		if absent > 0 {
-			text += fmt.Sprintf(", %d did not run", absent)
-		}
+		text, of := fmt.Sprintf("Conformance of %s: %d passed, %d failed", view.Visible(t), passed, failed)+
+			view.When(absent > 0, fmt.Sprintf(", %d did not run", absent)), good
 		switch {
 		case failed > 0:
 			of = bad

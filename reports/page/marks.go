@@ -24,10 +24,8 @@ func newMarks(set *reports.Set, docs []*reports.Document, cases []CaseResult) (o
 	for i, d := range docs {
 		if e := d.Error; e != nil {
 			name := set.DocName(i)
-			if name != "" {
-				name = " (" + name + ")"
-			}
-			out = append(out, bad(view.Visible(fmt.Sprintf("Run ended early%s: %s: %s", name, e.Operation, e.Message))))
+			out = append(out, bad(view.Visible(fmt.Sprintf("Run ended early%s: %s: %s",
+				view.When(name != "", " ("+name+")"), e.Operation, e.Message))))
 		}
 		for _, l := range reports.Warnings(d) {
 			if m := warn(view.Visible(sentence(l))); !slices.Contains(out, m) {

@@ -118,11 +118,8 @@ func partsOf(f view.Figure) []string {
 
 func subtitle(docs []*reports.Document) string {
 	parts := view.Unique(docs, func(d *reports.Document) string {
-		s := d.Started.UTC().Format("2 January 2006, 15:04 UTC")
-		if h := d.Environment.Hostname; h != "" {
-			s += " on " + view.Visible(h)
-		}
-		return s
+		host := d.Environment.Hostname
+		return d.Started.UTC().Format("2 January 2006, 15:04 UTC") + view.When(host != "", " on "+view.Visible(host))
 	})
 	const show = 3
 	if len(parts) > show {

@@ -101,18 +101,10 @@ func benchUnits(out *bytes.Buffer, results []reports.Result) {
 }
 
 func benchLine(out *bytes.Buffer, r *reports.Result) {
-	out.WriteString("Benchmark" + benchName(r.Workload))
-	if r.Op != "" {
-		out.WriteString("/op=" + benchValue(r.Op))
-	}
-	fmt.Fprintf(out, "/transport=%s/size=%d/depth=%d/qps=%d", benchValue(reports.TransportOf(r)), r.SizeBytes, r.Depth,
-		r.QPs)
-	if r.Polling != "" {
-		out.WriteString("/polling=" + benchValue(r.Polling))
-	}
-	if r.Rate > 0 {
-		out.WriteString("/rate=" + view.RateText(r.Rate) + "/arrivals=" + benchValue(r.Arrivals))
-	}
+	fmt.Fprintf(out, "Benchmark%s%s/transport=%s/size=%d/depth=%d/qps=%d%s%s", benchName(r.Workload),
+		view.When(r.Op != "", "/op="+benchValue(r.Op)), benchValue(reports.TransportOf(r)), r.SizeBytes, r.Depth, r.QPs,
+		view.When(r.Polling != "", "/polling="+benchValue(r.Polling)),
+		view.When(r.Rate > 0, "/rate="+view.RateText(r.Rate)+"/arrivals="+benchValue(r.Arrivals)))
 	for _, d := range r.PointDims() {
 		fmt.Fprintf(out, "/%s=%s", d.Name, benchValue(d.Value))
 	}

@@ -46,13 +46,7 @@ func Write(w io.Writer, d *reports.Document) error {
 }
 
 func pointFields(d *reports.Document, r *reports.Result) []string {
-	repeat, work, verify, verdict, reasons := "", "", "", "", ""
-	if r.Repeat > 0 {
-		repeat = strconv.Itoa(r.Repeat)
-	}
-	if r.AppWorkNs > 0 {
-		work = view.Integer(r.AppWorkNs)
-	}
+	verify, verdict, reasons := "", "", ""
 	if v := r.Verification; v != nil {
 		verify = v.Mode
 	}
@@ -65,8 +59,8 @@ func pointFields(d *reports.Document, r *reports.Result) []string {
 	return []string{d.Started.UTC().Format(time.RFC3339Nano), d.Environment.Version, d.Environment.Hostname, r.Stack,
 		r.Transport, r.Label, r.Workload, r.Op, view.Integer(r.SizeBytes), strconv.Itoa(r.Depth), strconv.Itoa(r.QPs),
 		strconv.Itoa(max(r.Threads, 1)), r.Polling, r.RoundTrip, r.MeasuredBy, reports.Offered(r), r.Arrivals,
-		r.Impairment, work, reports.DimsText(dims, " "), repeat,
-		strconv.FormatBool(r.Verified), verify, verdict, reasons}
+		r.Impairment, view.When(r.AppWorkNs > 0, view.Integer(r.AppWorkNs)), reports.DimsText(dims, " "),
+		view.When(r.Repeat > 0, strconv.Itoa(r.Repeat)), strconv.FormatBool(r.Verified), verify, verdict, reasons}
 }
 
 func number(f reports.Figure) string {

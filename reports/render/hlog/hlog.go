@@ -48,21 +48,13 @@ func allSeries(d *reports.Document) []latencySeries {
 
 // seriesMore is the offered load, the dimensions, the distribution and the repeat.
 func seriesMore(r *reports.Result, what string) []string {
-	var more []string
-	if r.Rate > 0 {
-		more = append(more, "rate"+strconv.FormatFloat(r.Rate, 'f', -1, 64))
-	}
+	more := []string{view.When(r.Rate > 0, "rate"+reports.Offered(r))}
 	for _, d := range r.Dims {
 		_, value := d.Short()
 		more = append(more, value)
 	}
-	if what != "" {
-		more = append(more, what)
-	}
-	if r.Repeat > 0 {
-		more = append(more, "repeat"+strconv.Itoa(r.Repeat))
-	}
-	return more
+	more = append(more, what, view.When(r.Repeat > 0, "repeat"+strconv.Itoa(r.Repeat)))
+	return view.Only(more, func(part string) bool { return part != "" })
 }
 
 // seriesTag is the tag of a log line. The format ends a tag at a comma.
@@ -140,14 +132,13 @@ func WritePercentiles(w io.Writer, l *reports.Latency) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.PercentilesPrint(w, hgrmTicks, 1000); err != nil {
-		return fmt.Errorf("write percentile distribution: %w", err)
+	_, err = h.PercentilesPrint(w, hgrmTicks, 1000)
+	if err == nil && l.Unfinished > 0 {
+		_, err = fmt.Fprintf(w, "#[Unfinished = %d of the samples are lower bounds, and so are %s]\n", l.Unfinished,
+			strings.Join(l.AtLeast, " "))
 	}
-	if l.Unfinished > 0 {
-		if _, err := fmt.Fprintf(w, "#[Unfinished = %d of the samples are lower bounds, and so are %s]\n", l.Unfinished,
-			strings.Join(l.AtLeast, " ")); err != nil {
-			return fmt.Errorf("write percentile distribution: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("write percentile distribution: %w", err)
 	}
 	return nil
 }

@@ -50,15 +50,9 @@ func WriteComparison(w io.Writer, c *reports.Comparison) error {
 func ComparedRunLines(c *reports.Comparison) (lines []string) {
 	for i, r := range []*reports.ComparedRun{&c.Old, &c.New} {
 		which := []string{"old: ", "new: "}[i]
-		s := fmt.Sprintf("%srdmaperf %s, %s, %s", which, view.Printable(r.Version), view.Printable(r.Go),
-			r.Started.UTC().Format("2006-01-02T15:04:05Z"))
-		if r.Hostname != "" {
-			s += ", on " + view.Printable(r.Hostname)
-		}
-		if r.Error != "" {
-			s += ", ended early: " + view.Printable(r.Error)
-		}
-		lines = append(lines, s)
+		lines = append(lines, view.Printable(fmt.Sprintf("%srdmaperf %s, %s, %s%s%s", which, r.Version, r.Go,
+			r.Started.UTC().Format("2006-01-02T15:04:05Z"), view.When(r.Hostname != "", ", on "+r.Hostname),
+			view.When(r.Error != "", ", ended early: "+r.Error))))
 		for _, l := range r.Disturbed {
 			lines = append(lines, which+l)
 		}

@@ -75,11 +75,7 @@ func (p *printer) remarksOf(name string, points []*reports.Result, nameOf func(*
 }
 
 func resultName(g *reports.Grouped, r *reports.Result) string {
-	name := g.RowName(r)
-	if r.Repeat > 0 {
-		name += ", repeat " + view.Integer(int64(r.Repeat))
-	}
-	return name
+	return g.RowName(r) + view.When(r.Repeat > 0, ", repeat "+view.Integer(int64(r.Repeat)))
 }
 
 // counters show what moved in all repeats of a point. What both sides read on one machine is shown once.

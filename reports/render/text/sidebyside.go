@@ -171,12 +171,8 @@ func (s *sideTable) block(u view.Units) reports.SideBlock {
 			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, c, c+1)
 		}
 	}
-	conditions := reports.BesideConditions(s.Load, s.rate, repeated)
-	if fixed != "" {
-		conditions += ", " + fixed
-	}
-	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0], Conditions: conditions,
-		Lines: legend, Table: t}
+	return reports.SideBlock{Title: "side by side: " + s.What() + ", ratio to " + s.stacks[0],
+		Conditions: view.Join(", ", reports.BesideConditions(s.Load, s.rate, repeated), fixed), Lines: legend, Table: t}
 }
 
 func spare(i int) int {
@@ -299,14 +295,9 @@ func (m *mixedTable) block(u view.Units) reports.SideBlock {
 			}
 		}
 	}
-	conditions := []string{"each stack by the operations that it has, which are not the same, so without ratios"}
-	if m.rate > 0 {
-		conditions = append(conditions, view.RateText(m.rate)+" offered a second")
-	}
-	if repeated {
-		conditions = append(conditions, "median of repeats")
-	}
-	b := reports.SideBlock{Title: "all stacks: " + m.workload, Conditions: strings.Join(conditions, ", "), Table: t}
+	b := reports.SideBlock{Title: "all stacks: " + m.workload, Table: t, Conditions: view.Join(", ",
+		"each stack by the operations that it has, which are not the same, so without ratios",
+		view.When(m.rate > 0, view.RateText(m.rate)+" offered a second"), view.When(repeated, "median of repeats"))}
 	for i, stack := range stacks {
 		b.Lines = append(b.Lines, view.Integer(int64(i+1))+": "+view.Printable(stack))
 	}
