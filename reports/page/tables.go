@@ -324,14 +324,14 @@ func pairsTable(caption string, pairs [][2]string) view.Grid {
 
 // flatten lists every leaf of a value's JSON form by its path, sorted.
 func flatten(v any) [][2]string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return [][2]string{{"options", "cannot be shown: " + err.Error()}}
-	}
 	var tree any
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // 2^53 and more must not be rounded
-	if err := d.Decode(&tree); err != nil {
+	b, err := json.Marshal(v)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.UseNumber() // 2^53 and more must not be rounded
+		err = d.Decode(&tree)
+	}
+	if err != nil {
 		return [][2]string{{"options", "cannot be shown: " + err.Error()}}
 	}
 	var out [][2]string

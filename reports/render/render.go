@@ -22,6 +22,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/render/perftest"
 	"github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 	"github.com/rdmaperf/rdmaperf/reports/render/text"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // Format is one way to write documents of results. What a format cannot do is nil.
@@ -83,13 +84,7 @@ func All() []Format {
 
 // Names are those of the formats that can do something, in the table's order.
 func Names(can func(f *Format) bool) []string {
-	var names []string
-	for _, f := range All() {
-		if can(&f) {
-			names = append(names, f.Name)
-		}
-	}
-	return names
+	return view.Each(view.Only(All(), func(f Format) bool { return can(&f) }), func(f Format) string { return f.Name })
 }
 
 // Exports are the names of formats that have a file which not every run writes.
@@ -99,9 +94,8 @@ func Exports() []string {
 
 // Find is the format of that name when it can do something, else nil.
 func Find(name string, can func(f *Format) bool) *Format {
-	all := All()
-	if i := slices.IndexFunc(all, func(f Format) bool { return f.Name == name && can(&f) }); i >= 0 {
-		return &all[i]
+	if f, ok := view.First(All(), func(f Format) bool { return f.Name == name && can(&f) }); ok {
+		return &f
 	}
 	return nil
 }

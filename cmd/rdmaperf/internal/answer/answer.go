@@ -84,11 +84,10 @@ func (m *matrix) conclude(all, candidates []*comparison) (out []reports.Conclusi
 		if x.column.price == nil {
 			continue
 		}
-		i := slices.IndexFunc(all, func(p *comparison) bool {
+		if p, ok := view.First(all, func(p *comparison) bool {
 			return p.column == x.column.price && p.of == x.of && p.base == x.base
-		})
-		if i >= 0 {
-			pays[x] = all[i]
+		}); ok {
+			pays[x] = p
 		}
 	}
 	for _, p := range pays { // they are said already

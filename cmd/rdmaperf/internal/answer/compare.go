@@ -40,10 +40,8 @@ func (m *matrix) comparisons() (all []*comparison) {
 // base is the row that a row is compared with; nil for one that others are compared with.
 func (m *matrix) base(c *column, l *row) *row {
 	find := func(is func(o *row) bool) *row {
-		if i := slices.IndexFunc(m.rows, func(o *row) bool { return len(o.cells[c]) > 0 && is(o) }); i >= 0 {
-			return m.rows[i]
-		}
-		return nil
+		o, _ := view.First(m.rows, func(o *row) bool { return len(o.cells[c]) > 0 && is(o) })
+		return o
 	}
 	if first := find(func(o *row) bool { return o.stack == l.stack }); first != l {
 		return first
@@ -199,11 +197,9 @@ func Level(m int) float64 { return 1 - (1-family)/float64(max(m, 1)) }
 
 // RoundsFor is how many rounds an interval at that level needs.
 func RoundsFor(level float64) int {
-	n := 1
-	for {
+	for n := 1; ; n++ {
 		if _, covered := reports.MedianRanks(n, level); covered >= level {
 			return n
 		}
-		n++
 	}
 }

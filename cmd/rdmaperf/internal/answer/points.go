@@ -80,12 +80,9 @@ func pointOf(r *reports.Result, t tied) point {
 // mainFigure is the first figure that the workload shows. A median replaces a mean, which one stall can double, and
 // small messages are counted.
 func mainFigure(r *reports.Result, first int) (f reports.Figure, ok bool) {
-	shown := r.ShownFigures()
-	i := slices.IndexFunc(shown, func(f reports.Figure) bool { return f.Better != reports.Neither })
-	if i < 0 || rank(r, shown[i]) > first {
+	if f, ok = firstShown(r); !ok || rank(r, f) > first {
 		return f, false
 	}
-	f = shown[i]
 	name := f.Name
 	if prefix, mean := strings.CutSuffix(name, "mean"); mean {
 		name = prefix + "p50"
@@ -99,20 +96,21 @@ func mainFigure(r *reports.Result, first int) (f reports.Figure, ok bool) {
 	return f, true
 }
 
+// firstShown is the first figure that the workload shows and that can be better.
+func firstShown(r *reports.Result) (reports.Figure, bool) {
+	return view.First(r.ShownFigures(), func(f reports.Figure) bool { return f.Better != reports.Neither })
+}
+
 func rank(r *reports.Result, f reports.Figure) int { return slices.Index(r.Shown, f.Name) }
 
 // firstRanks are the ranks of the main figure of each workload and operation; a result without it is not compared.
 func firstRanks(results []*reports.Result) map[[2]string]int {
 	first := map[[2]string]int{}
 	for _, r := range results {
-		shown := r.ShownFigures()
-		i := slices.IndexFunc(shown, func(f reports.Figure) bool { return f.Better != reports.Neither })
-		if i < 0 {
-			continue
-		}
+		f, shown := firstShown(r)
 		of := [2]string{r.Workload, r.Op}
-		if old, ok := first[of]; !ok || rank(r, shown[i]) < old {
-			first[of] = rank(r, shown[i])
+		if old, ok := first[of]; shown && (!ok || rank(r, f) < old) {
+			first[of] = rank(r, f)
 		}
 	}
 	return first

@@ -8,13 +8,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-func (m *matrix) reliance(d *reports.Document, all []*comparison, level float64) (lines []string) {
-	for _, line := range []string{m.method(d, all, level), noise(d, all), simulatedParts(d), verified(d)} {
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines
+func (m *matrix) reliance(d *reports.Document, all []*comparison, level float64) []string {
+	return view.Only([]string{m.method(d, all, level), noise(d, all), simulatedParts(d), verified(d)},
+		func(line string) bool { return line != "" })
 }
 
 func (m *matrix) method(d *reports.Document, all []*comparison, level float64) string {
@@ -90,10 +86,7 @@ func simulatedParts(d *reports.Document) string {
 		}
 		return ""
 	})...)
-	if s != "" {
-		s += ": no figures of a network"
-	}
-	return s
+	return s + view.When(s != "", ": no figures of a network")
 }
 
 func verified(d *reports.Document) string {

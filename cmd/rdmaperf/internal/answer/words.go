@@ -221,8 +221,7 @@ func (x *comparison) noisy() bool {
 func bare(text string) string { return strings.TrimSuffix(text, "x") }
 
 func (l *row) name() string {
-	r := reports.AnswerRow{Stack: l.stack, Variant: l.variant}
-	return r.Name()
+	return (&reports.AnswerRow{Stack: l.stack, Variant: l.variant}).Name()
 }
 
 func rounds(n int) string {

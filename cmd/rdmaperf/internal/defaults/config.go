@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/values"
+	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
 // ConfigFile is where a user's defaults are (XDG Base Directory Specification); "" where nothing tells.
@@ -77,20 +79,14 @@ func ReadConfig(path string) (c config, err error) {
 }
 
 func plainValue(n *yaml.Node) (string, error) {
-	switch n.Kind {
-	case yaml.ScalarNode:
+	if n.Kind == yaml.ScalarNode {
 		return n.Value, nil
-	case yaml.SequenceNode:
-		var parts []string
-		for _, item := range n.Content {
-			if item.Kind != yaml.ScalarNode {
-				return "", errors.New("want a value or a list of values")
-			}
-			parts = append(parts, item.Value)
-		}
-		return strings.Join(parts, ","), nil
 	}
-	return "", errors.New("want a value or a list of values")
+	if n.Kind != yaml.SequenceNode ||
+		slices.ContainsFunc(n.Content, func(item *yaml.Node) bool { return item.Kind != yaml.ScalarNode }) {
+		return "", errors.New("want a value or a list of values")
+	}
+	return strings.Join(view.Each(n.Content, func(item *yaml.Node) string { return item.Value }), ","), nil
 }
 
 var ofPort = regexp.MustCompile(`^_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
