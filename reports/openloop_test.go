@@ -129,15 +129,8 @@ func TestEveryFormatSaysWhatWasDone(t *testing.T) {
 	metrics := gather(t, d)
 	for name, want := range map[string]float64{"due_operations_total": 3000, "sent_operations_total": 2564,
 		"completed_operations_total": 2564, "compared_messages_total": 11, "compared_numbers_total": 2500,
-		"compared_bytes_total": 20_640} {
-		if v := find(t, metrics["rdmaperf_"+name],
-			map[string]string{"workload": "latency"}).GetCounter().GetValue(); v != want {
-			t.Errorf("%s is %v, want %v", name, v, want)
-		}
-	}
-	if v := find(t, metrics["rdmaperf_saturated"],
-		map[string]string{"workload": "latency"}).GetGauge().GetValue(); v != 1 {
-		t.Error("the metrics do not say that the loop is saturated")
+		"compared_bytes_total": 20_640, "saturated": 1} {
+		wantMetric(t, metrics, name, want, map[string]string{"workload": "latency"})
 	}
 	for name, c := range map[string]struct {
 		got  string
@@ -224,10 +217,7 @@ func TestDisturbedPointsSaySo(t *testing.T) {
 		quiet.Results[3+i].Stack = long
 	}
 	contains(t, string(text(t, quiet, textformat.Options{Width: 80})), "\n1: tcp\n2: "+long+"\n", "\n    64  2 ")
-	if v := find(t, gather(t, noisy)["rdmaperf_disturbed"],
-		map[string]string{"transport": "iwarp(crc)"}).GetGauge().GetValue(); v != 1 {
-		t.Errorf("metrics: %v", v)
-	}
+	wantMetric(t, gather(t, noisy), "disturbed", 1, map[string]string{"transport": "iwarp(crc)"})
 }
 
 // Figures that cannot be are told from figures that are bad.
