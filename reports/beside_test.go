@@ -2,6 +2,7 @@ package reports_test
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -82,16 +83,12 @@ func TestSampleWriterGolden(t *testing.T) {
 
 // A million rows must not cost a million allocations between two windows.
 func TestSampleWriterAllocatesNothing(t *testing.T) {
-	w := must(reports.NewSampleWriter(new(discard)))(t)
+	w := must(reports.NewSampleWriter(io.Discard))(t)
 	s := reports.Sample{Thread: 3, OffsetNs: 1e12, Ns: 1e9, ServiceNs: 1e9}
 	if n := testing.AllocsPerRun(1000, func() { w.Write(7, reports.SamplesLatency, s, true) }); n != 0 {
 		t.Errorf("%v allocations a row", n)
 	}
 }
-
-type discard struct{}
-
-func (*discard) Write(b []byte) (int, error) { return len(b), nil }
 
 func TestSampleWriterReturnsTheWritersError(t *testing.T) {
 	w, err := reports.NewSampleWriter(brokenWriter{})

@@ -121,6 +121,7 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 	if len(names) != len(want) {
 		t.Fatalf("names %q, want %d", names, len(want))
 	}
+	row := regexp.MustCompile(`^ *([0-9.]+) +([0-9.]+) +(\d+) +(inf|[0-9.]+)$`)
 	for i, w := range want {
 		if names[i] != w.name {
 			t.Errorf("file %q, want %q", names[i], w.name)
@@ -136,26 +137,20 @@ func TestHistogramFilesAreReadBack(t *testing.T) {
 		if start, end := got[0].h.StartTimeMs(), got[0].h.EndTimeMs(); end-start != 2500 {
 			t.Errorf("%s.hlog: interval of %d ms, want 2500", w.name, end-start)
 		}
-		checkPercentiles(t, w.name, string(must(os.ReadFile(filepath.Join(dir, w.name+".hgrm")))(t)), h)
-	}
-}
-
-// checkPercentiles reads a .hgrm as the plotters do.
-func checkPercentiles(t *testing.T, name, text string, h *hdrhistogram.Histogram) {
-	t.Helper()
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	same(t, name+".hgrm: heading", []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"},
-		strings.Fields(lines[0]))
-	row := regexp.MustCompile(`^ *([0-9.]+) +([0-9.]+) +(\d+) +(inf|[0-9.]+)$`)
-	var last []string
-	for _, line := range lines {
-		if m := row.FindStringSubmatch(line); m != nil {
-			last = m
+		text := string(must(os.ReadFile(filepath.Join(dir, w.name+".hgrm")))(t))
+		lines := strings.Split(strings.TrimSpace(text), "\n") // as the plotters read them
+		same(t, w.name+".hgrm: heading", []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"},
+			strings.Fields(lines[0]))
+		var last []string
+		for _, line := range lines {
+			if m := row.FindStringSubmatch(line); m != nil {
+				last = m
+			}
 		}
-	}
-	want := fmt.Sprintf("%.3f", float64(h.Max())/1000)
-	if last == nil || last[1] != want || last[3] != strconv.FormatInt(h.TotalCount(), 10) {
-		t.Errorf("%s.hgrm: last row %q, want %s us and %d samples", name, last, want, h.TotalCount())
+		most := fmt.Sprintf("%.3f", float64(h.Max())/1000)
+		if last == nil || last[1] != most || last[3] != strconv.FormatInt(h.TotalCount(), 10) {
+			t.Errorf("%s.hgrm: last row %q, want %s us and %d samples", w.name, last, most, h.TotalCount())
+		}
 	}
 }
 

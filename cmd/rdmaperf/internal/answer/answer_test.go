@@ -60,10 +60,6 @@ func TestWhatALayerCostsAndGains(t *testing.T) {
 	if i < 0 || a.Columns[a.Conclusions[i].Price.Column].Figure != "loaded.bw" {
 		t.Errorf("the price of sched is not in the column of the bulk: %+v", a.Conclusions)
 	}
-}
-
-func TestTopicsComeInTheOrderOfQuestions(t *testing.T) {
-	a := Of(&threeStacks(24, 0.005, 0).Document)
 	topics := slices.Compact(view.Each(a.Conclusions, func(c reports.Conclusion) string { return c.Topic }))
 	if !slices.Equal(topics, []string{reports.TopicSmall, reports.TopicBulk, reports.TopicBoth}) {
 		t.Error(topics)
