@@ -114,8 +114,7 @@ func TestRawSamplesAreNamed(t *testing.T) {
 	contains(t, p, "Raw samples", ">samples.csv<", `<td class="n warn">1000000</td>`)
 }
 
-// TestOursStandBesidePublishedFigures: the sizes of its rows, the point that is meant, and a
-// dash where nothing was measured.
+// Ours have the sizes of its rows, the point that is meant, and a dash where nothing was measured.
 func TestOursStandBesidePublishedFigures(t *testing.T) {
 	p := reports.Published{Columns: []string{"#bytes", "of", "latency[us]", "[Mb/s]"},
 		Rows: [][]string{{"64", "A", "6.63", "-"}, {"64", "B", "3.59", "-"}, {"1000", "A", "-", "5"},

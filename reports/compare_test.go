@@ -401,8 +401,8 @@ func rounds(p50s ...float64) *reports.Document {
 	return d
 }
 
-// The rounds of a run share the machine's pace: of two runs they are different only where none overlap, and of joined
-// runs each is one sample.
+// The rounds of a run share the machine's pace: two runs differ where none overlap, and of joined runs each is one
+// sample.
 func TestRoundsOfARunAreNoIndependentSamples(t *testing.T) {
 	slow := rounds(140, 141, 142, 143, 144, 145)
 	for _, c := range []struct {

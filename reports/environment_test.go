@@ -175,8 +175,7 @@ func TestTheDeepestIdleStateIsNamed(t *testing.T) {
 	check("without cpuidle", nil, "")
 }
 
-// A figure of a stack that sleeps is next to what a wake-up takes, whichever way the
-// machine was; one of a stack that polls does not.
+// A figure of a stack that sleeps is next to what a wake-up takes, and one of a stack that polls is not.
 func TestStacksThatSleepStandBesideTheWakeUp(t *testing.T) {
 	d := &Document{Environment: Environment{IdleState: "idle state C6 (133 us to leave)",
 		Wakeup: &Wakeup{P50: 24_100, P99: 80_300, Samples: 150}},

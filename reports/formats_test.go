@@ -81,8 +81,7 @@ func TestCSVIsRFC4180(t *testing.T) {
 	}
 }
 
-// A division by a window of nothing must not look like a figure, and a message from a peer must neither paint the
-// terminal nor forge a line.
+// A window of nothing gives no figure, and a message from a peer neither paints the terminal nor forges a line.
 func TestFormatsPrintNoNaNAndNoControlCharacters(t *testing.T) {
 	d := formatsDocument()
 	evil := "x\x1b[2J\r\n 64 1 1 1 1\r\nBenchmarkForged 1 1 ns/op\u2028"

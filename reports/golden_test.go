@@ -77,8 +77,7 @@ func golden(t *testing.T, name string, got []byte) {
 	same(t, name+"; rewrite it with -update and read the diff", string(want), string(got))
 }
 
-// latency makes a plausible set of samples around a median; the histogram is
-// left out because its compression may change with the Go release.
+// latency has no histogram, whose compression may change with the Go release.
 func latency(count int64, p50 float64) *reports.Latency {
 	l := &reports.Latency{
 		Count: count, Min: p50 * 0.8, P50: p50, P90: p50 * 1.1, P99: p50 * 1.5, P999: p50 * 4, P9999: p50 * 20,

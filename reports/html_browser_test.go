@@ -19,8 +19,7 @@ import (
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
 )
 
-// browsing is held by the test whose browser runs. One at a time has the CPUs that it wants;
-// seven at once each took a minute.
+// browsing is held by the test whose browser runs: seven at once each took a minute.
 var browsing sync.Mutex
 
 // browserLimit is how long one browser may take, which is seconds on an idle machine. Arbitrary.
@@ -112,8 +111,7 @@ func TestBrowserRunsNothingThatOthersWrote(t *testing.T) {
 	}
 }
 
-// probeFrames reports what the frames of a page show: what a reader finds in
-// them, how wide they are with all details open, and what a click does.
+// probeFrames reports what frames show, how wide they are with all details open, and what a click does.
 const probeFrames = `<script>
 addEventListener("load", function () {
   var report = {};
@@ -135,8 +133,7 @@ addEventListener("load", function () {
   document.body.textContent = "report:" + JSON.stringify(report) + ":end";
 });</script>`
 
-// A phone's width, scripts on and off. Nothing but a table's own frame may scroll
-// sideways, and a page without scripts shows the same.
+// Nothing but a table's own frame scrolls sideways on a phone, and a page without scripts shows the same.
 func TestBrowserOnAPhoneWithScriptsAndWithout(t *testing.T) {
 	t.Parallel()
 	const width = 360
@@ -195,8 +192,7 @@ func longNames() *reports.Document {
 	return of(d)
 }
 
-// probeTexts reports the texts of drawings that leave their drawing or lie on another text, and how many lines the
-// headline has. Boxes of letters have air around them, of which 3.5 units may overlap.
+// probeTexts reports texts that leave their drawing or lie on another text; 3.5 units of air may overlap.
 const probeTexts = `<script>
 addEventListener("load", function () {
   var report = {};

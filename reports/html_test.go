@@ -18,8 +18,7 @@ import (
 	htmlformat "github.com/rdmaperf/rdmaperf/reports/render/html"
 )
 
-// distribution makes a fixed histogram: a body with a slow rise and a tail. Its
-// samples are drawn once for all tests; the value is the caller's.
+// distribution makes a fixed histogram once for all tests; the value is the caller's.
 func distribution(n int, base, slope, tail float64) *reports.Latency {
 	key := [4]float64{float64(n), base, slope, tail}
 	made, ok := distributions.Load(key)

@@ -14,8 +14,7 @@ import (
 	pages "github.com/rdmaperf/rdmaperf/reports/page"
 )
 
-// probeTools uses the buttons of the first chart of distributions as a reader does, and
-// reports what they did. What would be saved is taken where the file would be made of it.
+// probeTools uses the buttons of the first chart of distributions, and reports what they did.
 const probeTools = `<script>
 addEventListener("load", function () {
   var f = document.querySelector("iframe"), w = f.contentWindow, d = f.contentDocument, r = { files: [], names: [] };
@@ -178,8 +177,7 @@ func printed(t *testing.T, page, fragment string) int {
 	return len(regexp.MustCompile(`/Type\s*/Page\b[^s]`).FindAll(b, -1))
 }
 
-// However much one run measured, paper gets a summary of at most two pages, and all of it
-// where that is asked for. Three runs with names as long as these take a third.
+// Paper gets a summary of at most two pages, and all of it where that is asked for.
 func TestBrowserPrintsASummary(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]string{

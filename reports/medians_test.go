@@ -99,8 +99,7 @@ func TestNarrowJoinsRoundTripsOfSendsAndCalls(t *testing.T) {
 	}
 }
 
-// An interval whose one bound is ten times off the median, because the machine took nearly all of the windows, has the
-// other bound alone.
+// An interval whose one bound is ten times off the median has the other bound alone.
 func TestABoundThatSaysNothingIsLeftOut(t *testing.T) {
 	for want, w := range map[string][2]float64{"458-700": {458, 700}, "≥458": {458, 61646}, "≤700": {3, 700},
 		"no bound": {3, 61646}} {

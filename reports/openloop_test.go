@@ -39,8 +39,7 @@ func stopped() *reports.Document {
 	return of(d)
 }
 
-// What was due counts, whoever reads it: the percentiles that fall among the lower bounds say
-// so, those below do not, and the loop is saturated.
+// What was due counts: percentiles among the lower bounds say so, those below do not, and the loop is saturated.
 func TestOperationsThatWereDueCount(t *testing.T) {
 	d := stopped()
 	l := d.Results[0].Latency

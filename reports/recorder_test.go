@@ -236,8 +236,7 @@ func TestRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A percentile function that takes 0..1 for 0..100 gives a "99th" below the mean, which no sample with a tail to the
-// right has.
+// A percentile function that takes 0..1 for 0..100 gives a "99th" below the mean.
 func TestFiguresAreThoseOfTheSortedSample(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(16, 2024))
 	for name, draw := range map[string]func() float64{
@@ -331,8 +330,7 @@ func TestPercentilesAreSamples(t *testing.T) {
 	}
 }
 
-// The reference records every sample with the library's own correction. Samples
-// stay below 2048 ns, where buckets hold one value and nothing is rounded.
+// The reference is the library's own correction. Below 2048 ns, buckets hold one value.
 func TestCorrectedEqualsHdrHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		samples := rapid.SliceOfN(rapid.Int64Range(0, 2047), 1, 50).Draw(t, "samples")

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/reporttest"
 )
 
-// series has one latency and one throughput point with so many repeats: p50 and
-// rate are the number of the repeat, in µs and in millions.
+// series has repeats of a latency and a throughput: p50 and rate are the number of the repeat, in µs and in millions.
 func series(n int) *reports.Document {
 	d := emptyRun()
 	for i := range n {
@@ -28,9 +27,7 @@ func series(n int) *reports.Document {
 	return of(d)
 }
 
-// Of a mean, the half width is t(0.975, n-1) times the deviation over the root of n; the factors are those of printed
-// tables, and the deviation of 1..n is known. Of a median the ranks and their confidence are those of printed tables,
-// too (Conover, Practical Nonparametric Statistics, table A3).
+// Factors, ranks and confidence are those of printed tables (Conover, Practical Nonparametric Statistics, table A3).
 func TestIntervals(t *testing.T) {
 	for _, k := range []struct {
 		n, rank         int // the interval is from the rank-th to the rank-th from the end
@@ -71,8 +68,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// Five repeats of a stalling machine: Student's interval of their p99 begins at -111 us, and
-// that of their rate below zero, too. No operation takes less than no time.
+// Student's interval of a stalling machine's p99 begins at -111 us. No operation takes less than no time.
 func TestIntervalsArePossibleValues(t *testing.T) {
 	d := series(5)
 	for i, v := range []float64{900_000, 1_000_000, 1_100_000, 1_200_000, 9_000_000} {

@@ -68,8 +68,8 @@ func TestThresholdsAgainstADocument(t *testing.T) {
 	}
 }
 
-// Names of other tools and letters of any case name the same metric; a limit may be met, and an expected condition fails
-// where it does not hold.
+// Names of other tools and letters of any case name the same metric, and an expected condition fails where it does not
+// hold.
 func TestThresholdsInOtherWords(t *testing.T) {
 	for _, c := range []struct {
 		condition    string

@@ -24,8 +24,7 @@ func TestSpreadKeepsTheEnds(t *testing.T) {
 	}
 }
 
-// The curve of 1..1000 µs passes through each percentile at its place, and what
-// has fewer than ten samples beyond it is marked.
+// The curve of 1..1000 µs passes through each percentile, and marks what has few samples beyond it.
 func TestPercentileCurve(t *testing.T) {
 	r := reports.NewRecorder()
 	for i := range int64(1000) {

@@ -77,8 +77,7 @@ func TestTimesAreMillisecondsWhereAllAre(t *testing.T) {
 	}
 }
 
-// A table with names too long for the width keeps within it: such a name has a line of its
-// own, the rest of its row follows, and nothing is lost.
+// A name too long for the width has a line of its own, the rest of its row follows, and nothing is lost.
 func TestLongNamesGetALine(t *testing.T) {
 	long := "grpc(dropin,bpev,busy=200us,pollers=1,idle=1ms,ring=256K,watch)+iwarp(crc)"
 	table := &view.Table{Columns: []view.Column{{Name: "#bytes"}, {Name: "stack", Left: true},
@@ -120,8 +119,7 @@ func TestLongNamesGetALine(t *testing.T) {
 	}
 }
 
-// Of points of one name the report says once why they are unreliable, and what was
-// compared and what failed of all of them.
+// Points of one name have one remark on why they are unreliable, and one on what was compared and failed.
 func TestPointsOfOneNameAreRemarkedOnTogether(t *testing.T) {
 	disturbed := func(verdict, why string) *reports.Disturbance {
 		return &reports.Disturbance{Verdict: verdict, Reasons: []string{why}}

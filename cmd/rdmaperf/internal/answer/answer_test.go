@@ -266,8 +266,7 @@ func TestWithoutResultsThereIsNoAnswer(t *testing.T) {
 	}
 }
 
-// inTurns is ten runs of each of two builds, of which the second takes so many times as long. The machine has another
-// pace in every round.
+// inTurns is ten runs of each of two builds, on a machine that has another pace in every round.
 func inTurns(slower float64) *reports.Document {
 	m := newMaker(0.02)
 	var rounds [][2]*reports.Document

@@ -44,8 +44,7 @@ func (h *host) pass(slice float64) float64 {
 	return pace
 }
 
-// run measures a pair for each comparison in turned order, b being factor times as long as a, and counts how many are
-// told, and how many of them the wrong way round.
+// run counts the comparisons that are told, and those told the wrong way round; b takes factor times as long as a.
 func (h *host) run(p plan, factor float64, noise spread) (told, wrong int) {
 	var a, b [simComparisons][]float64
 	for round := range p.rounds {

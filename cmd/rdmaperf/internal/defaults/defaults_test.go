@@ -147,8 +147,7 @@ func ofService(prefix string) map[string]string {
 	}
 }
 
-// A service in a cluster may have the name of a command: its variables are no defaults, and
-// neither end the command nor are complained of. What a user says there still counts.
+// A service in a cluster may have the name of a command. What a user says there still counts.
 func TestVariablesOfAServiceAreNoDefaults(t *testing.T) {
 	env := ofService("RDMAPERF_RUN")
 	f, said, err := withDefaults(t, "", env, "--verbose")

@@ -14,8 +14,7 @@ import (
 
 func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 
-// The numbers are those that proc_pid_stat(5), proc_pid_status(5), proc_pid_schedstat(5)
-// and proc_stat(5) put there; a name with spaces and parentheses misleads nobody.
+// The numbers are those of proc_pid_stat(5), proc_pid_status(5), proc_pid_schedstat(5) and proc_stat(5).
 func TestReadSumsUpThreads(t *testing.T) {
 	root := fstest.MapFS{
 		"proc/stat":                   file("cpu  10 0 20 30 4 0 5 77 0 0\ncpu0 1 2 3\n"),
@@ -73,8 +72,7 @@ func TestWaitingForACPUIsSeen(t *testing.T) {
 	}
 }
 
-// A peer that reads nothing closes its window: the time is counted, with the segments that
-// went before. Once it reads, no more is added.
+// A peer that reads nothing closes its window.
 func TestSocketsCountTheTimeAtAClosedWindow(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -47,8 +47,7 @@ type counted struct {
 
 func (c *counted) Poll([]rdma.WC) (int, error) { c.polls++; return 0, nil }
 
-// TestBothEndsOfNativeAreLookedAt as often: over sockets nobody else moves the far one, and
-// what would wake for it is chance.
+// Over sockets nobody else moves the far end.
 func TestBothEndsOfNativeAreLookedAt(t *testing.T) {
 	near, far := &counted{}, &counted{}
 	n := &Native{Devices: &Devices{CQs: [2]rdma.CQ{near, far}}, Both: true}

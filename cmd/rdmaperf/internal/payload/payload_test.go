@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// No two messages of a sequence begin alike, each is found by its first bytes in whatever parts
-// it came, and those of the other direction are others.
+// No two messages of a sequence begin alike, and those of the other direction are others.
 func TestMessagesAreToldByTheirFirstBytes(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 8, 9, 255, 5000} {
 		want, head := int64(Numbers), 8
