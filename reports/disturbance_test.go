@@ -43,31 +43,27 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 	}
 	// A limit itself is not above it; what is long enough to be noise is.
 	for _, c := range []struct {
-		what    string
-		n       Noise
-		window  time.Duration
-		verdict string
+		what           string
+		client, server Noise
+		window         time.Duration
+		verdict        string
+		share          float64
 	}{
-		{"as much as the limit", Noise{Threads: 1, RunQueueWaitNs: 50 * ms}, time.Second, VerdictQuiet},
-		{"the least noise", Noise{Threads: 1, RunQueueWaitNs: 2 * ms}, 10 * time.Millisecond, VerdictDisturbed},
-		{"less than that", Noise{Threads: 1, RunQueueWaitNs: 2*ms - 1}, 10 * time.Millisecond, VerdictQuiet},
-		{"two ticks of steal", Noise{Threads: 1, StealNs: 20 * ms}, 100 * time.Millisecond, VerdictDisturbed},
-		{"no threads", Noise{RunQueueWaitNs: 500 * ms}, time.Second, VerdictQuiet},
-		{"no window", Noise{Threads: 1, RunQueueWaitNs: 500 * ms}, 0, VerdictQuiet},
+		{"as much as the limit", Noise{Threads: 1, RunQueueWaitNs: 50 * ms}, Noise{}, time.Second, VerdictQuiet, 0.05},
+		{"the least noise", Noise{Threads: 1, RunQueueWaitNs: 2 * ms}, Noise{}, 10 * time.Millisecond, VerdictDisturbed, 0.2},
+		{"less than that", Noise{Threads: 1, RunQueueWaitNs: 2*ms - 1}, Noise{}, 10 * time.Millisecond, VerdictQuiet,
+			0.1999999},
+		{"two ticks of steal", Noise{Threads: 1, StealNs: 20 * ms}, Noise{}, 100 * time.Millisecond, VerdictDisturbed, 0.2},
+		{"one tick of steal", Noise{Threads: 1, StealNs: 10 * ms}, Noise{}, 100 * time.Millisecond, VerdictQuiet, 0.1},
+		{"no threads", Noise{RunQueueWaitNs: 500 * ms}, Noise{}, time.Second, VerdictQuiet, 0},
+		{"no window", Noise{Threads: 1, RunQueueWaitNs: 500 * ms}, Noise{}, 0, VerdictQuiet, 0},
+		{"30 ms of the client and 20 of the server, a thread", Noise{Threads: 2, RunQueueWaitNs: 60 * ms},
+			Noise{Threads: 1, RunQueueWaitNs: 20 * ms}, time.Second, VerdictQuiet, 0.03},
 	} {
-		d := Disturbance{Client: &c.n}
-		if d.Judge(c.window); d.Verdict != c.verdict || c.window == 0 && d.Share() != 0 {
-			t.Errorf("%s: %s of %v, %q, want %s", c.what, d.Verdict, d.Share(), d.Reasons, c.verdict)
+		d := Disturbance{Client: &c.client, Server: &c.server}
+		if d.Judge(c.window); d.Verdict != c.verdict || d.Share() != c.share {
+			t.Errorf("%s: %s of %v, %q, want %s of %v", c.what, d.Verdict, d.Share(), d.Reasons, c.verdict, c.share)
 		}
-	}
-	tick := Disturbance{Client: &Noise{Threads: 1, StealNs: 10 * ms}}
-	if tick.Judge(100 * time.Millisecond); tick.Verdict != VerdictQuiet || tick.Share() != 0.1 {
-		t.Errorf("one tick of steal in a short window: %+v", tick)
-	}
-	both := Disturbance{Client: &Noise{Threads: 2, RunQueueWaitNs: 60 * ms},
-		Server: &Noise{Threads: 1, RunQueueWaitNs: 20 * ms}}
-	if both.Judge(time.Second); both.Share() != 0.03 {
-		t.Errorf("30 ms of the client and 20 of the server, a thread: %v", both.Share())
 	}
 	lossy := Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 100, Retransmits: 9}}
 	if lossy.Judge(time.Second); lossy.Verdict != VerdictDisturbed {

@@ -180,22 +180,20 @@ func TestStacksThatSleepStandBesideTheWakeUp(t *testing.T) {
 	d := &Document{Environment: Environment{IdleState: "idle state C6 (133 us to leave)",
 		Wakeup: &Wakeup{P50: 24_100, P99: 80_300, Samples: 150}},
 		Results: []Result{{Stack: "iwarp", Polling: "busy"}}}
-	if l := WakeupLines(d); l != nil {
-		t.Errorf("a stack that polls: %q", l)
+	check := func(what, want string) {
+		t.Helper()
+		if got := strings.Join(WakeupLines(d), "\n"); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
 	}
+	const takes = "tcp sleeps between messages, and a wake-up of this machine takes 24.10 us (p99 80.30 us) "
+	check("a stack that polls", "")
 	d.Results = append(d.Results, Result{Stack: "tcp", Polling: "event"},
 		Result{Stack: "tcp", Polling: "event", SizeBytes: 9})
-	if l := WakeupLines(d); len(l) != 1 ||
-		!strings.Contains(l[0], "tcp sleeps between messages, and a wake-up of this machine takes 24.10 us (p99 "+
-			"80.30 us) out of idle state C6 (133 us to leave): ") || !strings.HasSuffix(l[0], "with --awake") {
-		t.Errorf("%q", l)
-	}
+	check("one that sleeps", takes+"out of idle state C6 (133 us to leave): against polling stacks, also report a run "+
+		"with --awake")
 	d.Environment.Awake = "something"
-	if l := WakeupLines(d); len(l) != 1 || !strings.HasSuffix(l[0], "without --awake") {
-		t.Errorf("kept awake: %q", l)
-	}
+	check("kept awake", takes+"with its CPUs kept awake: against polling stacks, also report a run without --awake")
 	d.Environment.Wakeup = nil
-	if l := WakeupLines(d); l != nil {
-		t.Errorf("not measured: %q", l)
-	}
+	check("not measured", "")
 }
