@@ -103,10 +103,9 @@ func TestBrowserChartTools(t *testing.T) {
 
 var coordinates = regexp.MustCompile(`[\d.]+`)
 
-// near tells whether two lines have the same points within the rounding of a drawing.
+// near tells whether two lines have the same first and last points within the rounding of a drawing.
 func near(a, b string) bool {
 	p, q := coordinates.FindAllString(a, -1), coordinates.FindAllString(b, -1)
-	// The first and last points are enough: pieces are joined anew.
 	return len(p) > 3 && len(q) > 3 && closeTo(p[0], q[0]) && closeTo(p[1], q[1]) && closeTo(p[len(p)-1], q[len(q)-1])
 }
 

@@ -21,8 +21,8 @@ func oneResult() *reports.Document {
 	}
 	l := rec.Snapshot()
 	return &reports.Document{Results: []reports.Result{{Stack: "mem", Transport: "mem", Label: reports.LabelMem,
-		Workload: "latency",
-		Op:       "send", SizeBytes: 64, Depth: 1, QPs: 1, DurationNs: 1e9, Operations: l.Count, Latency: &l}}}
+		Workload: "latency", Op: "send", SizeBytes: 64, Depth: 1, QPs: 1, DurationNs: 1e9, Operations: l.Count,
+		Latency: &l}}}
 }
 
 // What a row promises is there: names and files of its own, and something to write.

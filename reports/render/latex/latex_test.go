@@ -16,10 +16,7 @@ import (
 // fixedRun is that of the other formats.
 func fixedRun(t testing.TB) *reports.Document {
 	t.Helper()
-	b, err := os.ReadFile("../../testdata/document.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, _ := os.ReadFile("../../testdata/document.json") // an empty document is an error
 	d, err := reports.ReadDocument(bytes.NewReader(b),
 		reports.Workloads{{Name: "latency", Shown: []string{"p50", "p99", "mean"}}})
 	if err != nil {

@@ -2,6 +2,7 @@ package defaults
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,10 +19,8 @@ func withDefaults(t *testing.T, file string, env map[string]string, args ...stri
 	err error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "rdmaperf"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "rdmaperf", "config.yaml"), []byte(file), 0o644); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "rdmaperf"), 0o755),
+		os.WriteFile(filepath.Join(dir, "rdmaperf", "config.yaml"), []byte(file), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	root, cmd, serve := &cobra.Command{Use: "rdmaperf"}, &cobra.Command{Use: "run"}, &cobra.Command{Use: "serve"}
