@@ -103,9 +103,7 @@ type AnswerRow struct {
 }
 
 // Name is the stack with its variant.
-func (r *AnswerRow) Name() string {
-	return r.Stack + view.When(r.Variant != "", ", "+r.Variant)
-}
+func (r *AnswerRow) Name() string { return r.Stack + view.When(r.Variant != "", ", "+r.Variant) }
 
 // AnswerCell is the median over the rounds, in the unit of its column, and its interval with the machine's noise; nil
 // where the rounds are too few.

@@ -12,9 +12,7 @@ import (
 type AnswerText struct{ Value, Within string }
 
 // String has the interval in brackets.
-func (t AnswerText) String() string {
-	return t.Value + view.When(t.Within != "", " ("+t.Within+")")
-}
+func (t AnswerText) String() string { return t.Value + view.When(t.Within != "", " ("+t.Within+")") }
 
 // unitStep is a unit and how many of a document's unit it has.
 type unitStep struct {

@@ -248,16 +248,13 @@ func change(name string, old, new []*Result) (Change, bool) {
 	}
 	switch {
 	case rounds(old) || rounds(new):
-		n := min(len(a), len(b))
-		ch.Significant = n >= testableRepeats && (slices.Min(a) > slices.Max(b) || slices.Max(a) < slices.Min(b))
-		switch {
-		case ch.Significant:
-			ch.Test = fmt.Sprintf("no rounds overlap, n=%d", n)
-		case n < testableRepeats:
-			ch.Test = fmt.Sprintf("too few rounds, n=%d", n)
-		default:
-			ch.Test = fmt.Sprintf("rounds overlap, n=%d", n)
+		n, words := min(len(a), len(b)), "rounds overlap"
+		if n < testableRepeats {
+			words = "too few rounds"
+		} else if slices.Min(a) > slices.Max(b) || slices.Max(a) < slices.Min(b) {
+			ch.Significant, words = true, "no rounds overlap"
 		}
+		ch.Test = fmt.Sprintf("%s, n=%d", words, n)
 	case len(a) == 1 && len(b) == 1:
 		ch.Test = "no test: one sample each"
 	case len(a) == 1 || len(b) == 1:

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -78,10 +79,7 @@ func NewRunError(err error) *RunError {
 	re := &RunError{Operation: "run", Message: err.Error(), ExitCode: Code(err)}
 	var e *ExitError
 	if errors.As(err, &e) {
-		re.Hint = e.Hint
-		if e.Operation != "" {
-			re.Operation = e.Operation
-		}
+		re.Hint, re.Operation = e.Hint, cmp.Or(e.Operation, re.Operation)
 		// What stands around an ExitError belongs to the message.
 		if err == error(e) && e.Err != nil {
 			re.Message = e.Err.Error()

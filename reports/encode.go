@@ -39,10 +39,9 @@ func (r Result) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON keeps all members that it does not know for the kind.
-func (r *Result) UnmarshalJSON(b []byte) error {
+func (r *Result) UnmarshalJSON(b []byte) (err error) {
 	type plain Result
-	others, err := outline(b, (*plain)(r))
-	r.Others = others
+	r.Others, err = outline(b, (*plain)(r))
 	return err
 }
 

@@ -188,17 +188,12 @@ func readLine(root fs.FS, name string) string {
 var Commit string
 
 func commit(settings []debug.BuildSetting) string {
-	if of := cmp.Or(Commit, setting(settings, "vcs.revision")); of != "" {
-		return of + dirty(settings)
-	}
-	return ""
+	of := cmp.Or(Commit, setting(settings, "vcs.revision"))
+	return view.When(of != "", of+dirty(settings))
 }
 
 func dirty(settings []debug.BuildSetting) string {
-	if setting(settings, "vcs.modified") == "true" {
-		return "+dirty"
-	}
-	return ""
+	return view.When(setting(settings, "vcs.modified") == "true", "+dirty")
 }
 
 func build(settings []debug.BuildSetting) string {
@@ -238,9 +233,7 @@ func (w *Wakeup) String() string {
 }
 
 // Sleeps tells whether threads sleep between two messages, so that the machine's wake-up is part of the figures.
-func (r *Result) Sleeps() bool {
-	return r.Polling == PollingEvent || r.Waits == PollingEvent
-}
+func (r *Result) Sleeps() bool { return r.Polling == PollingEvent || r.Waits == PollingEvent }
 
 // WakeupLines say of the stacks that sleep what a wake-up takes; none where it was not measured.
 func WakeupLines(d *Document) []string {

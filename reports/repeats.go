@@ -54,10 +54,9 @@ func (s RepeatSummary) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON takes what it does not know for the variant.
-func (s *RepeatSummary) UnmarshalJSON(b []byte) error {
+func (s *RepeatSummary) UnmarshalJSON(b []byte) (err error) {
 	type plain RepeatSummary
-	m, err := outline(b, (*plain)(s))
-	s.Variant = m
+	s.Variant, err = outline(b, (*plain)(s))
 	return err
 }
 

@@ -300,6 +300,4 @@ func ShortNames(full, asked []string) []string {
 }
 
 // Offered is the load of an open loop in operations a second, empty for a closed one.
-func Offered(r *Result) string {
-	return view.When(r.Rate != 0, view.RateText(r.Rate))
-}
+func Offered(r *Result) string { return view.When(r.Rate != 0, view.RateText(r.Rate)) }

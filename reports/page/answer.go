@@ -73,9 +73,7 @@ func newCard(set *reports.Set, a *reports.Answer, c *reports.Conclusion) card {
 	return v
 }
 
-func sentence(s string) string {
-	return s + view.When(s != "" && !strings.HasSuffix(s, "."), ".")
-}
+func sentence(s string) string { return s + view.When(s != "" && !strings.HasSuffix(s, "."), ".") }
 
 // mostColumns is how many fit the page without being joined.
 const mostColumns = 4

@@ -91,11 +91,6 @@ type conformanceGroup struct {
 func idOf(c CaseResult) string        { return c.ID }
 func transportOf(c CaseResult) string { return c.Transport }
 
-func groupOf(c CaseResult) string {
-	name, _, _ := strings.Cut(c.ID, "/")
-	return name
-}
-
 func newConformanceView(cases []CaseResult) *conformanceView {
 	if len(cases) == 0 {
 		return nil
@@ -124,7 +119,10 @@ func newConformanceView(cases []CaseResult) *conformanceView {
 	}
 	v.Overview = view.Grid{Caption: "Verdicts by group of cases", Note: legendOf(kinds),
 		Head: view.HeadCells(append([]string{"group"}, v.Transports...)...)}
-	for _, g := range reports.GroupBy(cases, func(c CaseResult) (string, bool) { return groupOf(c), true }) {
+	for _, g := range reports.GroupBy(cases, func(c CaseResult) (string, bool) {
+		group, _, _ := strings.Cut(c.ID, "/")
+		return group, true
+	}) {
 		name := view.Visible(g.Key)
 		v.Groups = append(v.Groups, conformanceGroup{name, groupTable(name, g.Samples, v.Transports)})
 		v.Overview.Add([]view.GridCell{view.NameCell(name)}, view.Each(v.Transports, func(t string) view.GridCell {

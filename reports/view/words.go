@@ -135,9 +135,7 @@ func Thousands(s string) string {
 }
 
 // BandwidthLabel is a bandwidth in MiB/s with three digits.
-func BandwidthLabel(bytesPerSecond float64) string {
-	return Digits3(bytesPerSecond/(1<<20)) + " MiB/s"
-}
+func BandwidthLabel(bytesPerSecond float64) string { return Digits3(bytesPerSecond/(1<<20)) + " MiB/s" }
 
 // RateLabel is a rate of operations with three digits.
 func RateLabel(perSecond float64) string {

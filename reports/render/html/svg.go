@@ -97,9 +97,7 @@ func (w *svgWriter) legend(entries []view.LegendEntry) float64 {
 	return y + 6
 }
 
-func thinClass(thin bool) string {
-	return view.When(thin, " thin")
-}
+func thinClass(thin bool) string { return view.When(thin, " thin") }
 
 // marker draws the sign of a series, so that it is known without its colour.
 func marker(slot int, x, y, r float64) string {
@@ -151,9 +149,7 @@ func exact(v float64) string {
 // esc makes a string of any origin safe inside an element or a quoted attribute.
 func esc(s string) string { return template.HTMLEscapeString(view.Visible(s)) }
 
-func escLines(s string) string {
-	return strings.Join(view.Each(strings.Split(s, "\n"), esc), "\n")
-}
+func escLines(s string) string { return strings.Join(view.Each(strings.Split(s, "\n"), esc), "\n") }
 
 // attribute is the axis as the script reads it: its kind, the values at its ends, and where they stand.
 func (s axis) attribute() string {

@@ -238,9 +238,7 @@ func byRow(a *reports.Answer, digits int, u view.Units) *grid {
 	return g
 }
 
-func bracketed(unit string) string {
-	return view.When(unit != "", "["+unit+"]")
-}
+func bracketed(unit string) string { return view.When(unit != "", "["+unit+"]") }
 
 func (c gridColumn) widths() (value, within int) {
 	for _, t := range c.cells {
