@@ -61,6 +61,7 @@ type Environment struct {
 func Collect() Environment { return collect(os.DirFS("/")) }
 
 func collect(root fs.FS) Environment {
+	nodes, _ := fs.Glob(root, "sys/devices/system/node/node[0-9]*")
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
@@ -76,7 +77,7 @@ func collect(root fs.FS) Environment {
 		Kernel:     cmp.Or(readLine(root, "proc/sys/kernel/osrelease"), "unknown"),
 		CPUs:       runtime.NumCPU(),
 		Governors:  governors(root),
-		NUMANodes:  numaNodes(root),
+		NUMANodes:  len(nodes),
 		Clock:      readLine(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
 		GOGC:       gogc(),
@@ -141,11 +142,6 @@ func governors(root fs.FS) []string {
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
-}
-
-func numaNodes(root fs.FS) int {
-	nodes, _ := fs.Glob(root, "sys/devices/system/node/node[0-9]*")
-	return len(nodes)
 }
 
 func memlock(root fs.FS) *int64 {
@@ -255,10 +251,7 @@ func WakeupLines(d *Document) []string {
 // idleState is the deepest idle state that the kernel may enter on the first CPU (cpuidle); empty where it knows of
 // none.
 func idleState(root fs.FS) string {
-	dirs, err := fs.Glob(root, "sys/devices/system/cpu/cpu0/cpuidle/state*")
-	if err != nil {
-		return ""
-	}
+	dirs, _ := fs.Glob(root, "sys/devices/system/cpu/cpu0/cpuidle/state*")
 	name, deepest := "", int64(-1)
 	for _, dir := range dirs {
 		latency, err := strconv.ParseInt(readLine(root, path.Join(dir, "latency")), 10, 64)
@@ -267,8 +260,5 @@ func idleState(root fs.FS) string {
 		}
 		name, deepest = readLine(root, path.Join(dir, "name")), latency
 	}
-	if name == "" {
-		return ""
-	}
-	return fmt.Sprintf("idle state %s (%d us to leave)", name, deepest)
+	return view.When(name != "", fmt.Sprintf("idle state %s (%d us to leave)", name, deepest))
 }

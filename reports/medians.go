@@ -114,13 +114,8 @@ func medianResult(all []*Result) *Result {
 	return &r
 }
 
-func parts[T any](all []*Result, of func(r *Result) *T) (out []*T) {
-	for _, r := range all {
-		if p := of(r); p != nil {
-			out = append(out, p)
-		}
-	}
-	return out
+func parts[T any](all []*Result, of func(r *Result) *T) []*T {
+	return view.Only(view.Each(all, of), func(p *T) bool { return p != nil })
 }
 
 // MedianLoop has the medians of the loops, and is saturated if any is; nil for none.
@@ -170,10 +165,8 @@ func MedianLatency(all []*Latency) *Latency {
 func oneSample(results []Result) (out []Result) {
 	for _, s := range collectSamples(results) {
 		if rounds(s.results) {
-			r := *medianResult(s.results)
-			r.Repeat = 0
-			out = append(out, r)
-			continue
+			s.results = []*Result{medianResult(s.results)}
+			s.results[0].Repeat = 0
 		}
 		for _, r := range s.results {
 			out = append(out, *r)

@@ -110,14 +110,11 @@ func NewSet(docs []*Document, names []string) *Set {
 // Shared tells whether two stacks were measured under the same conditions.
 func (set *Set) Shared() bool {
 	series := map[At]string{}
-	for _, s := range set.Samples {
-		at := s.At()
-		if other, ok := series[at]; ok && other != s.SeriesName {
-			return true
-		}
-		series[at] = s.SeriesName
-	}
-	return false
+	return slices.ContainsFunc(set.Samples, func(s *Measured) bool {
+		other, ok := series[s.At()]
+		series[s.At()] = s.SeriesName
+		return ok && other != s.SeriesName
+	})
 }
 
 // DocName names a document on the page.

@@ -192,7 +192,7 @@ func (a *axis) others(x *reports.Measured, differing []reports.DimDef, sizes, co
 	for _, def := range differing {
 		if d, ok := x.Dim(def.Name); ok && def.Name != a.dim {
 			name, value := d.Short()
-			if def.Unit == "" && !numeric(value) {
+			if _, err := strconv.ParseFloat(value, 64); def.Unit == "" && err != nil {
 				words = append(words, value)
 			} else {
 				words = append(words, strings.ReplaceAll(name, "_", " ")+" "+value)
@@ -209,11 +209,6 @@ func (a *axis) others(x *reports.Measured, differing []reports.DimDef, sizes, co
 		words = append(words, view.RateLabel(x.Rate)+" offered")
 	}
 	return view.Visible(strings.Join(words, ", "))
-}
-
-func numeric(s string) bool {
-	_, err := strconv.ParseFloat(s, 64)
-	return err == nil
 }
 
 // figures are the charts of a figure along the axis, by stack where one would have too many lines.

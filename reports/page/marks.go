@@ -84,10 +84,8 @@ func headline(set *reports.Set, cases []CaseResult) string {
 	if n := len(names); n > named {
 		names = append(names[:named-1], fmt.Sprintf("%d more workloads", n-named+1))
 	}
-	what := names[0]
-	if last := len(names) - 1; last > 0 {
-		what = strings.Join(names[:last], ", ") + " and " + names[last]
-	}
+	last := len(names) - 1
+	what := view.Join(" and ", strings.Join(names[:last], ", "), names[last])
 	switch {
 	case len(set.Order) == 1:
 		return what + " of " + set.Short[0]

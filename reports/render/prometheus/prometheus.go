@@ -259,12 +259,8 @@ func (e export) series(results []*reports.Result) {
 			e.gauge(figureFamilies[f.Quantity].desc, f.Value*figureFamilies[f.Quantity].by, with(f.Name)...)
 		}
 	}
-	var latencies []*reports.Latency
-	for _, r := range results {
-		if r.Latency != nil && r.Latency.Count > 0 {
-			latencies = append(latencies, r.Latency)
-		}
-	}
+	latencies := view.Only(view.Each(results, func(r *reports.Result) *reports.Latency { return r.Latency }),
+		func(l *reports.Latency) bool { return l != nil && l.Count > 0 })
 	if len(latencies) > 0 {
 		e.latencies(latencies, labels)
 	}

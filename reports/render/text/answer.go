@@ -264,14 +264,11 @@ func (c gridColumn) width() int {
 	return w
 }
 
-func (g *grid) nameWidth() (w int) {
+func (g *grid) nameWidth() int {
 	if g.above {
 		return 0
 	}
-	for _, n := range g.names {
-		w = max(w, utf8.RuneCountInString(n))
-	}
-	return w
+	return slices.Max(append(view.Each(g.names, utf8.RuneCountInString), 0))
 }
 
 func (g *grid) least() int {

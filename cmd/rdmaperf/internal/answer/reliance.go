@@ -59,19 +59,14 @@ func noise(d *reports.Document, all []*comparison) string {
 			again++
 		}
 	}
+	of := view.Plural(int64(known), "measurement")
 	if busy > 0 {
-		parts = append(parts, fmt.Sprintf("CPU contention in %d of %s", busy, view.Plural(int64(known), "measurement")))
+		parts = append(parts, fmt.Sprintf("CPU contention in %d of %s", busy, of))
 	}
 	if again > 0 {
-		parts = append(parts, fmt.Sprintf("TCP sent many segments again in %d of %s", again,
-			view.Plural(int64(known), "measurement")))
+		parts = append(parts, fmt.Sprintf("TCP sent many segments again in %d of %s", again, of))
 	}
-	var hidden []float64
-	for _, x := range all {
-		if view.Finite(x.noise) {
-			hidden = append(hidden, x.noise)
-		}
-	}
+	hidden := view.Only(view.Each(all, func(x *comparison) float64 { return x.noise }), view.Finite)
 	const worth = 1.05
 	if least := reports.Median(hidden); len(parts) > 0 && least > worth {
 		parts[len(parts)-1] += fmt.Sprintf(": differences below about %s are not shown here", times(least)[0])
