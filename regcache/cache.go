@@ -11,14 +11,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 )
 
-// Registrar is what the cache asks of a device. rdma.Device is one. RegMR and MR.Close
-// are called by several goroutines at once, under no lock.
+// Registrar is what the cache asks of a device. RegMR and MR.Close are called concurrently, under no lock.
 type Registrar interface {
 	RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error)
 }
 
-// Config bounds what a cache keeps. Regions in use are never given up: they may exceed
-// the bounds, and the cache keeps no idle one then.
+// Config bounds what a cache keeps. Regions in use may exceed the bounds; no idle one is kept then.
 type Config struct {
 	MaxRegions int           // most regions; 0: 16384
 	MaxBytes   uint64        // most registered bytes; 0: as many as the device takes
@@ -28,8 +26,7 @@ type Config struct {
 
 const defaultRegions = 16384
 
-// Cache keeps registrations of one device behind their last use. All methods are safe
-// for concurrent use.
+// Cache keeps registrations of one device behind their last use. Its methods are safe for concurrent use.
 type Cache struct {
 	reg    Registrar
 	cfg    Config
@@ -62,7 +59,6 @@ type table struct {
 	live  ranges.Index[*Region] // written under the cache's lock
 }
 
-// flight is a registration that is being made.
 type flight struct {
 	table     *table
 	base, end uint64
@@ -71,8 +67,7 @@ type flight struct {
 	holds     []*rdma.Leaving
 }
 
-// New makes a cache over a device, which must outlive it. Fails when the wanted source
-// is not to be had.
+// New makes a cache over a device, which must outlive it. It fails when the wanted source is not to be had.
 func New(reg Registrar, cfg Config) (*Cache, error) {
 	if cfg.MaxRegions < 0 || cfg.MaxAge < 0 {
 		return nil, &rdma.OpError{Op: "make registration cache", Err: fmt.Errorf("negative bound: %w", rdma.ErrInvalid)}
@@ -91,8 +86,7 @@ func New(reg Registrar, cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// Scope is one owner: a peer, or all peers that trust each other. Keys with remote rights
-// that were made for one scope are never given to another.
+// Scope makes an owner: a peer, or peers that trust each other. Keys with remote rights serve one scope only.
 func (c *Cache) Scope(pd rdma.PD) (*Scope, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +104,7 @@ func (c *Cache) Scope(pd rdma.PD) (*Scope, error) {
 	return s, nil
 }
 
-// Source is where the cache learns of memory that goes away without Free, in one line
-// with the reason for it.
+// Source names where the cache learns of memory that goes away without Free, and the reason for it.
 func (c *Cache) Source() string { return c.source.String() }
 
 // drop takes a region out of its table. The caller holds the lock and has killed it.
@@ -182,8 +175,7 @@ func (c *Cache) idle(f func(*Region) bool) (evicted []*Region) {
 	return evicted
 }
 
-// leave closes what is kept of a domain that ends. rdma.ErrBusy while a region of it is
-// in use.
+// leave closes what is kept of a domain that ends; rdma.ErrBusy while a region of it is in use.
 func (c *Cache) leave(pd rdma.PD) error {
 	c.mu.Lock()
 	evicted := c.idle(func(r *Region) bool { return r.table.pd == pd })
@@ -210,8 +202,7 @@ func (c *Cache) leave(pd rdma.PD) error {
 		Err: rdma.ErrBusy}
 }
 
-// Close closes what the cache holds. rdma.ErrBusy while a region is in use, a pool is
-// open, or the device refused to close a region; the idle ones are closed even so.
+// Close closes what is idle; rdma.ErrBusy while a region is in use, a pool is open, or a device refused to close.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	if c.closed {

@@ -2,15 +2,13 @@ package regcache
 
 import "github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 
-// Counters are of the life of a cache, by the names of UCX's registration cache
-// (ucs/memory/rcache.c) where it has them.
+// Counters are of the life of a cache, named as in UCX (ucs/memory/rcache.c) where it has them.
 type Counters struct {
-	Gets     uint64 `json:"gets"`
-	HitsFast uint64 `json:"hits_fast"` // found without a lock
-	HitsSlow uint64 `json:"hits_slow"` // found under it
-	Misses   uint64 `json:"misses"`    // registered
-	// of them for one user: memory that no source watches, or a region that cannot be joined
-	Uncached        uint64 `json:"uncached"`
+	Gets            uint64 `json:"gets"`
+	HitsFast        uint64 `json:"hits_fast"`         // found without a lock
+	HitsSlow        uint64 `json:"hits_slow"`         // found under it
+	Misses          uint64 `json:"misses"`            // registered
+	Uncached        uint64 `json:"uncached"`          // of them for one user: unwatched, or not to be joined
 	Puts            uint64 `json:"puts"`              //
 	RegionsMerged   uint64 `json:"regions_merged"`    // replaced by one that covers them, or by one with more rights
 	UnmapEvents     uint64 `json:"unmap_events"`      // memory that left, and pages that had been replaced

@@ -5,9 +5,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 )
 
-// leaving is called before memory goes away. What is registered there and
-// idle is closed before it returns. What is in use is closed by its last user, and holds
-// the memory until then: nobody else is given it, and no key is left that reaches it.
+// leaving closes idle regions of memory before it goes away; a region in use holds the memory until its last Put.
 func (c *Cache) leaving(l *rdma.Leaving) {
 	base, end := l.Addr, l.Addr+l.Len
 	var evicted []*Region
@@ -18,8 +16,7 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 		var out []*Region
 		t.live.Overlapping(base, end, func(e ranges.Entry[*Region]) bool {
 			r := e.Val
-			// A block that goes back to its arena keeps its pages: a registration that no
-			// peer can use stays right, and is in nobody's way unless a device uses it now.
+			// A block that returns to its arena keeps its pages, so a local registration that nobody uses stays.
 			stays := l.Cause == rdma.Returned && r.access&remote == 0 && r.users() == 0
 			if !stays {
 				out = append(out, r)
@@ -55,7 +52,6 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 	c.closeAll(evicted) // a refusal is counted, and holds the memory
 }
 
-// keepFor has the memory wait until the region is closed.
 func (c *Cache) keepFor(r *Region, l *rdma.Leaving) {
 	l.Hold()
 	r.holds = append(r.holds, l)

@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-// heapOf orders regions by when they were last got, as far as anybody told: a hit only
-// stamps its region, and the order is put right when the first of the heap turns out to
-// have been got since. So a hit takes no lock, and the choice is still the least
-// recently used one, exact to the miss.
+// heapOf orders regions by when they were last got. A hit only stamps its region, without a lock; the order is put
+// right when the first of the heap turns out to have been got since.
 type heapOf []*Region
 
 func (h heapOf) Len() int           { return len(h) }
@@ -21,7 +19,6 @@ func (h heapOf) Swap(i, j int) {
 	h[i].place, h[j].place = i, j
 }
 
-// Push and Pop are container/heap's.
 func (h *heapOf) Push(x any) {
 	r := x.(*Region)
 	r.place = len(*h)
@@ -44,8 +41,7 @@ func (h *heapOf) push(r *Region) {
 
 func (h *heapOf) remove(r *Region) { heap.Remove(h, r.place) }
 
-// oldest kills and drops idle regions, the least recently used first, until f, which is
-// told of each, wants no more. The caller holds the lock, and closes them without it.
+// oldest kills and drops idle regions, least recently used first, until f is false. The caller holds the lock.
 func (c *Cache) oldest(f func(*Region) bool) (evicted []*Region) {
 	var busy []*Region
 	for len(c.lru) > 0 {
@@ -87,7 +83,6 @@ func (c *Cache) bound() (evicted []*Region) {
 	return evicted
 }
 
-// shrink is bound for who puts a region back while there were too many.
 func (c *Cache) shrink() error {
 	c.mu.Lock()
 	evicted := c.bound()
@@ -95,8 +90,7 @@ func (c *Cache) shrink() error {
 	return c.closeAll(evicted)
 }
 
-// evict closes idle registrations of n bytes or more for a device without room, or, where
-// none is idle, what pools have deferred. It reports whether that closed anything.
+// evict closes n bytes of idle registrations, or else what pools have deferred, and reports whether it closed any.
 func (c *Cache) evict(n uint64) (some bool, err error) {
 	var sum uint64
 	c.mu.Lock()
@@ -119,15 +113,13 @@ func (c *Cache) evict(n uint64) (some bool, err error) {
 	return some, err
 }
 
-// trimmed is a call of Trim.
 type trimmed struct {
 	tick uint64
 	at   time.Time
 }
 
-// Trim closes the regions that nobody has used for Config.MaxAge, as far as calls of
-// Trim tell: a region that was got between two of them counts as got at the later one.
-// So whoever calls it every d has regions live for less than MaxAge and 2d.
+// Trim closes the regions that nobody got for Config.MaxAge. One that was got between two calls of Trim counts as
+// got at the later.
 func (c *Cache) Trim(now time.Time) error {
 	if c.cfg.MaxAge == 0 {
 		return nil

@@ -15,9 +15,8 @@ type piece struct {
 	mr     rdma.MR
 	ranges int         // mapped or deferred
 	broken atomic.Bool // somebody took pages of it away: it is used up and closed
-	// outside are registrations of its memory that are not the pool's, made or being made:
-	// with other rights, or another scope's. While there is one, what is unmapped is given
-	// up, and the Leaving of its block ends their keys, or waits for their users.
+	// outside counts registrations of its memory that are not the pool's: while there is one, what is unmapped is
+	// given up.
 	outside atomic.Int32
 }
 
@@ -73,8 +72,7 @@ func (pc *piece) end() (closed int, err error) {
 	return closed, nil
 }
 
-// visit counts an outside registration of the piece that has the byte at addr, nil where none has. The
-// caller holds the cache's lock, and leaves.
+// visit counts an outside registration of the piece with addr, if any. The caller holds the cache's lock, and leaves.
 func (c *Cache) visit(addr uint64) *piece {
 	e, ok := c.pieces.At(addr)
 	if !ok {
@@ -84,7 +82,6 @@ func (c *Cache) visit(addr uint64) *piece {
 	return e.Val
 }
 
-// leave ends a visit.
 func (pc *piece) leave() {
 	if pc != nil {
 		pc.outside.Add(-1)

@@ -11,29 +11,20 @@ import (
 
 // PoolConfig says what a pool maps, and how much of what was unmapped it may keep.
 type PoolConfig struct {
-	Access rdma.Access // of all its memory
-	// Piece is how many bytes are mapped and registered at once; 0: 64 MiB.
-	// What is longer gets a piece of its own.
-	Piece int
-	// Deferred bounds the bytes that were unmapped and are kept, registered, for the next
-	// mapping of their size. 0: none, unmapping is at once.
-	Deferred int
+	Access   rdma.Access      // of all its memory
+	Piece    int              // bytes that are mapped and registered at once, or more for what is longer; 0: 64 MiB
+	Deferred int              // most unmapped bytes that are kept for the next mapping of their size; 0: none
 	Arena    rdma.ArenaConfig // what the pieces are made of
 }
 
 const defaultPiece = 64 << 20
 
-// Pool maps memory that is registered already: Get of its memory is a look-up, and
-// unmapping puts it aside. All of it belongs to one scope, whose peers may reach every
-// byte of it until the pool has given it back to the system. All methods are safe for
-// concurrent use.
+// Pool maps memory that is registered already, so that Get of it is a look-up. All of it belongs to one scope, whose
+// peers may reach every byte until the pool gives it back to the system. Its methods are safe for concurrent use.
 //
-// A range that was unmapped is nobody's, and no new Get succeeds there, but its registration stays.
-// Map of the same size takes it again, the latest first, unless somebody still uses a registration
-// of it (a region that was got and not put). What is registered otherwise too, with other rights or
-// by another scope, is not kept: its other keys end before anybody is given it. When more than
-// Deferred bytes are kept, the oldest are given up together, until half as many are left: what
-// empties a piece closes its registration and unmaps it.
+// An unmapped range keeps its registration, but no new Get succeeds there. Map of the same size takes it again, the
+// latest first, when nobody uses a registration of it. A range that is registered otherwise too is not kept. Above
+// Deferred bytes the oldest are given up together, until half as many are left.
 type Pool struct {
 	scope *Scope
 	cfg   PoolConfig
@@ -48,7 +39,6 @@ type Pool struct {
 	n      PoolCounters
 }
 
-// parking is one stay of a range in the queue.
 type parking struct {
 	r   *Region
 	nth uint64
@@ -92,8 +82,7 @@ func (s *Scope) NewPool(cfg PoolConfig) (*Pool, error) {
 
 func wholePages(n int) int { return (n + int(pageSize) - 1) &^ (int(pageSize) - 1) }
 
-// Map takes n bytes, at a page's beginning. They hold what was last written there.
-// They are the caller's until Unmap, and not to be freed otherwise.
+// Map takes n bytes at a page's beginning, with what was last written there. Only Unmap ends the caller's use of them.
 func (p *Pool) Map(n int) (rdma.Buffer, error) {
 	fail := func(err error) (rdma.Buffer, error) {
 		return rdma.Buffer{}, &rdma.OpError{Op: "map from pool", Object: fmt.Sprintf("%d bytes", n), Err: err}
@@ -170,9 +159,8 @@ func (p *Pool) carve(pc *piece, size int) (*Region, error) {
 	return r, nil
 }
 
-// Unmap ends the owner's use of what Map gave. The memory is put aside or given up; it
-// is not given to anybody while a region of it is in use. ErrInvalid for what is no
-// buffer of the pool, ErrClosed for what was unmapped before.
+// Unmap puts the memory aside or gives it up; nobody is given it while a region of it is in use. ErrInvalid for what
+// is no buffer of the pool, ErrClosed for what was unmapped before.
 func (p *Pool) Unmap(b rdma.Buffer) error {
 	fail := func(err error) error {
 		return &rdma.OpError{Op: "unmap", Object: fmt.Sprintf("%d bytes", b.Len()), Err: err}
@@ -261,8 +249,7 @@ func (p *Pool) Flush() error {
 	return err
 }
 
-// flush gives up the oldest deferred ranges until no more than keep bytes are left, or
-// the rest is in use, in one batch. It tells how many registrations it closed.
+// flush gives up the oldest idle deferred ranges until keep bytes are left, and counts the registrations it closed.
 func (p *Pool) flush(keep uint64) (closed int, err error) {
 	p.mu.Lock()
 	var out []*Region
@@ -331,8 +318,7 @@ func (p *Pool) release(out []*Region) error {
 	return errors.Join(errs...)
 }
 
-// emptied takes out the pieces of which nothing is mapped or deferred, and those that
-// could not be closed before.
+// emptied takes out the pieces of which nothing is mapped or deferred, and those that failed to close before.
 func (p *Pool) emptied() (out []*piece) {
 	out, p.empty = p.empty, nil
 	live := p.pieces[:0]
@@ -350,8 +336,7 @@ func (p *Pool) emptied() (out []*piece) {
 	return out
 }
 
-// finish is the end of a range that was killed in use because its pages went away: the
-// pool's memory was unmapped behind its back.
+// finish ends a range that was killed in use: the pool's memory was unmapped behind its back.
 func (p *Pool) finish(r *Region) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -376,8 +361,7 @@ func (p *Pool) Counters() PoolCounters {
 	return p.n
 }
 
-// Close gives everything back. rdma.ErrBusy while something is mapped, in use, or held
-// by another cache.
+// Close gives everything back; rdma.ErrBusy while something is mapped, in use, or held by another cache.
 func (p *Pool) Close() error {
 	err := p.Flush()
 	c := p.scope.cache

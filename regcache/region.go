@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Region is a registration that several users share. Whoever got it may use its keys
-// for any bytes of it until Put.
+// Region is a registration that several users share. Whoever got it may use its keys for any bytes of it until Put.
 type Region struct {
 	state atomic.Uint64 // see below
 	stamp atomic.Uint64 // of the clock of misses, when it was last got
@@ -30,8 +29,7 @@ type Region struct {
 	failed bool        // the device refused to close it
 }
 
-// The state is one word, so that getting and putting are one addition each: how many
-// users there are, what has become of the region, and how often it was got.
+// The state is one word, so that getting and putting are one addition each.
 const (
 	refOne  = 1
 	refMask = 1<<20 - 1
@@ -56,7 +54,6 @@ func (r *Region) Len() uint64 { return r.end - r.base }
 // Access are its rights: those that were asked for, or more.
 func (r *Region) Access() rdma.Access { return r.access }
 
-// take adds a user unless the region is on its way out.
 func (r *Region) take() bool {
 	if r.state.Add(getOne|refOne)&(dead|parked) == 0 {
 		return true
@@ -71,9 +68,8 @@ func (r *Region) untake() {
 	}
 }
 
-// Put ends one use; the keys are not the caller's any more. It must be called once for
-// each Get, when all that was posted with the keys has completed. The error is the
-// device's, which refused to close a region that had to be: its memory stays mapped.
+// Put ends one use, once for each Get, when all that was posted with the keys has completed. The error is that of a
+// device that refused to close the region: its memory stays mapped.
 func (r *Region) Put() error {
 	n := r.state.Add(^uint64(refOne) + 1)
 	if n&refMask == refMask {
@@ -91,10 +87,8 @@ func (r *Region) Put() error {
 	return nil
 }
 
-// Revoke is Put for memory that the caller does not share: no Get is answered with the
-// region from here on, and the last of its users closes it. When the caller was the only
-// one, no peer can use its keys when Revoke returns. A region of a pool is the pool's to
-// close: ErrInvalid, and the use is not ended.
+// Revoke is Put, and answers no later Get with the region: the last of its users closes it. When the caller was the
+// only one, no peer can use its keys when Revoke returns. ErrInvalid for a region of a pool: the use is not ended.
 func (r *Region) Revoke() error {
 	if r.piece != nil {
 		return &rdma.OpError{Op: "revoke", Object: "a region of a pool", Err: rdma.ErrInvalid}
@@ -122,8 +116,7 @@ func (r *Region) finish() error {
 	}
 }
 
-// kill makes the region dead, and reports whether the caller has to close it: nobody
-// uses it.
+// kill makes the region dead, and reports whether the caller has to close it: nobody uses it.
 func (r *Region) kill() (mine bool) {
 	for {
 		s := r.state.Load()

@@ -21,10 +21,8 @@ type Scope struct {
 
 const remote = rdma.RemoteRead | rdma.RemoteWrite | rdma.RemoteAtomic | rdma.RemoteInvalidate
 
-// Get is a registration that covers the buffer with at least the rights: one that there
-// is, or a new one. It is the caller's until [Region.Put]. A hit takes no lock and
-// allocates nothing. Errors are rdma's: ErrInvalid, ErrClosed for memory that is gone,
-// and the device's.
+// Get is a registration of the buffer with at least the rights, kept or new, until [Region.Put]. A hit takes no lock
+// and allocates nothing. Errors are ErrInvalid, ErrClosed for memory that is gone, and the device's.
 func (s *Scope) Get(buf rdma.Buffer, access rdma.Access) (*Region, error) {
 	c := s.cache
 	if !c.source.disturbed() {
@@ -45,8 +43,7 @@ func (s *Scope) Get(buf rdma.Buffer, access rdma.Access) (*Region, error) {
 	return s.miss(t, buf, access)
 }
 
-// find is a live region with the bytes and rights, with one user more. It takes no lock
-// but where pages turn out to be others.
+// find is a live region with the bytes and rights, with one user more. It takes a lock only where pages are others.
 func (t *table) find(addr, n uint64, access rdma.Access) *Region {
 	e, ok := t.live.At(addr)
 	if !ok || e.End-addr < n || n == 0 || !e.Val.access.Has(access) || !e.Val.take() {
@@ -76,13 +73,11 @@ func (c *Cache) replaced(r *Region) {
 	r.untake()
 }
 
-// tries bounds how often a registration is made again because memory went away or other
-// regions came meanwhile.
+// tries bounds how often a registration is made again because memory or other regions changed meanwhile.
 const tries = 16
 
 var pageSize = uint64(os.Getpagesize())
 
-// miss is Get where the table has no answer.
 func (s *Scope) miss(t *table, buf rdma.Buffer, access rdma.Access) (*Region, error) {
 	fail := func(err error) (*Region, error) {
 		return nil, &rdma.OpError{Op: "register", Object: fmt.Sprintf("%d bytes", buf.Len()), Err: err}
@@ -109,8 +104,7 @@ func (s *Scope) miss(t *table, buf rdma.Buffer, access rdma.Access) (*Region, er
 	}
 }
 
-// attempt looks under the lock, registers without it, and enters what it made unless the
-// world changed meanwhile: again then.
+// attempt looks under the lock, registers without it, and enters what it made unless regions changed meanwhile.
 func (s *Scope) attempt(t *table, buf rdma.Buffer, access rdma.Access) (r *Region, again bool, err error) {
 	c := s.cache
 	c.mu.Lock()
@@ -173,16 +167,14 @@ func (s *Scope) attempt(t *table, buf rdma.Buffer, access rdma.Access) (r *Regio
 	return c.land(fl, plan, mr, pages, err)
 }
 
-// plan is what to register for a request.
 type plan struct {
 	buf    rdma.Buffer
 	access rdma.Access
 	alone  bool // in no table: for one user
 }
 
-// plan joins a request with the regions that it overlaps. Registrations without remote
-// rights are of whole pages, as far as the mapping goes; a peer is given no byte that
-// nobody asked for. false: a neighbour can be joined with nothing.
+// plan joins a request with the regions that it overlaps, without remote rights in whole pages of the mapping: a peer
+// is given no byte that nobody asked for. false: a neighbour can be joined with nothing.
 func (t *table) plan(buf rdma.Buffer, access rdma.Access) (p plan, ok bool) {
 	whole := buf.Mapping()
 	lo, hi := whole.Addr(), whole.Addr()+uint64(whole.Len())
@@ -305,14 +297,12 @@ func (c *Cache) register(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.
 	}
 }
 
-// exhausted reports whether a device has no room for a registration: no lockable memory
-// (getrlimit(2), RLIMIT_MEMLOCK), or no entry in its tables.
+// exhausted reports whether a device has no lockable memory (getrlimit(2), RLIMIT_MEMLOCK) or table entry left.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOSPC)
 }
 
-// Close ends the owner: regions with remote rights are closed, at once or by their last
-// user, and no peer can use their keys then.
+// Close ends the owner: regions with remote rights are closed, at once or by their last user.
 func (s *Scope) Close() error {
 	c := s.cache
 	c.mu.Lock()

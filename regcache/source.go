@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Source is how a cache learns that foreign memory went away: by a system call that
-// passes nobody. Memory of package rdma tells of itself, with every source.
+// Source is how a cache learns that foreign memory went away. Memory of package rdma notifies it with every source.
 type Source uint8
 
 const (
@@ -45,7 +44,6 @@ func ParseSource(word string) (Source, error) {
 	return 0, fmt.Errorf("source %q is none of %v: %w", word, sourceNames, rdma.ErrInvalid)
 }
 
-// source is one of them at work.
 type source interface {
 	fmt.Stringer
 	disturbed() bool            // an event is being handled: hits must wait for it
@@ -101,7 +99,6 @@ func (l *compared) pages(b rdma.Buffer) []uint64 {
 func (l *compared) same(r *Region) bool { return l.m.Same(r.base, r.pages) }
 func (l *compared) close() error        { return l.m.Close() }
 
-// open finds the source, or says why it is not to be had.
 func open(want Source) (source, error) {
 	var why error
 	if want == SourceAuto || want == SourceUffd {

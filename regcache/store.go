@@ -15,11 +15,9 @@ type StoreConfig struct {
 	Arena rdma.ArenaConfig // with rdma.PagesAuto, huge pages only where rounding up to them wastes less than an eighth
 }
 
-// Store maps memory and keeps it behind its use, without a registration: for memory
-// whose keys must end with each use, and for owners who take different rights to parts of
-// it. What of its memory is registered without remote rights stays so while the store has
-// it: a Get of the next owner is a hit. Remote keys to it end when it is freed, at the
-// latest. All methods are safe for concurrent use.
+// Store maps memory and keeps it behind its use, without a registration of its own, for memory whose keys must end with
+// each use. Local registrations of it stay while the store has it: a Get of the next owner is a hit. Remote keys end
+// when it is freed, at the latest. Its methods are safe for concurrent use.
 type Store struct {
 	cfg StoreConfig
 
@@ -32,7 +30,6 @@ type Store struct {
 
 const hugePage = 2 << 20
 
-// stored is an arena of which so many blocks are taken.
 type stored struct {
 	arena *rdma.Arena
 	taken int
@@ -43,9 +40,8 @@ func (p *stored) len() int { return p.arena.Buffer().Len() }
 // NewStore makes an empty store.
 func NewStore(cfg StoreConfig) *Store { return &Store{cfg: cfg} }
 
-// Alloc takes n bytes at a page's beginning, which hold what was last written there, of
-// kept memory or new. They are the caller's until Free. The error is the system's,
-// rdma.ErrInvalid for n below 1 or rdma.ErrClosed.
+// Alloc takes n bytes at a page's beginning, with what was last written there, until Free. The error is the system's,
+// rdma.ErrInvalid for n below 1, or rdma.ErrClosed.
 func (s *Store) Alloc(n int) (rdma.Buffer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,9 +76,8 @@ func (s *Store) take(p *stored, n int) (rdma.Buffer, error) {
 	return b, err
 }
 
-// Free ends what Alloc began. Registrations in use hold the memory until their last Put.
-// rdma.ErrInvalid for what is no buffer of the store, rdma.ErrClosed for a block that was
-// freed before.
+// Free ends what Alloc began; registrations in use hold the memory until their last Put. rdma.ErrInvalid for what is no
+// buffer of the store, rdma.ErrClosed for a block that was freed before.
 func (s *Store) Free(b rdma.Buffer) error {
 	s.mu.Lock()
 	i := s.find(b)
@@ -119,8 +114,7 @@ func (s *Store) find(b rdma.Buffer) int {
 	return -1
 }
 
-// spare takes out the free pieces above the bound, the one that was freed longest ago
-// first. The last piece of all stays.
+// spare takes out the free pieces above the bound, longest free first, but not the last piece of all.
 func (s *Store) spare() (out []*stored) {
 	sum := 0
 	for _, p := range s.pieces {
@@ -169,8 +163,7 @@ func (s *Store) Sizes() (taken, mapped int) {
 	return s.taken, s.mapped
 }
 
-// Close unmaps what is free, and nothing is given out any more. What is taken stays its
-// user's and goes with its Free; rdma.ErrBusy while a registration holds freed memory, and
+// Close unmaps what is free; what is taken goes with its Free. rdma.ErrBusy while a registration holds freed memory:
 // Close can be called again then.
 func (s *Store) Close() error {
 	s.mu.Lock()

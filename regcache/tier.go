@@ -12,15 +12,12 @@ import (
 // TierConfig is what a tier keeps behind the close of a registration.
 type TierConfig struct {
 	Config
-	// Keep leaves keys with remote rights valid behind MR.Close, until a bound, memory
-	// that goes away or FreePD revokes them, as the caches of MPI libraries do. Without
-	// it such registrations are the device's own and end with their Close, which is what
-	// rdma.MR promises; only those without remote rights are kept.
+	// Keep leaves keys with remote rights valid behind MR.Close, as the caches of MPI libraries do, until a bound, lost
+	// memory or FreePD revokes them. Without it they end with Close, as rdma.MR promises.
 	Keep bool
 }
 
-// tier is a device that keeps registrations. Everything else is the device's below, so
-// that the data path costs nothing.
+// tier is a device that keeps registrations. The data path is that of the device below.
 type tier struct {
 	rdma.Device
 	cfg   TierConfig
@@ -31,8 +28,7 @@ type tier struct {
 	trimmed time.Time
 }
 
-// Wrap puts a tier over below. It owns below when it succeeds: Close closes both. Fails
-// with rdma.ErrInvalid for bounds below 0, and when the wanted source is not to be had.
+// Wrap puts a tier over below, which its Close closes too. It fails as [New] does.
 func Wrap(below rdma.Device, cfg TierConfig) (rdma.Device, error) {
 	c, err := New(below, cfg.Config)
 	if err != nil {
@@ -41,15 +37,13 @@ func Wrap(below rdma.Device, cfg TierConfig) (rdma.Device, error) {
 	return &tier{Device: below, cfg: cfg, cache: c, scopes: map[rdma.PD]*Scope{}}, nil
 }
 
-// Caps are those of the device below, and that closed registrations may be kept.
 func (t *tier) Caps() rdma.Caps {
 	c := t.Device.Caps()
 	c.Features |= rdma.FeatKeepsKeys
 	return c
 }
 
-// Counts are those of the cache since it was made, and those below it. What is there now
-// (regions and bytes) is no count.
+// Counts leaves out regions and bytes: what is there now is no count.
 func (t *tier) Counts() []rdma.Counts {
 	own := t.cache.Counters().Map()
 	delete(own, "regions")
@@ -57,7 +51,6 @@ func (t *tier) Counts() []rdma.Counts {
 	return append([]rdma.Counts{{Layer: "regcache", Values: own}}, rdma.CountsOf(t.Device)...)
 }
 
-// Name is the tier with its parameters, and the device below it.
 func (t *tier) Name() string {
 	var p []string
 	add := func(on bool, s string) {
@@ -86,8 +79,7 @@ type tierMR struct {
 	err    error
 }
 
-// RegMR is answered from the cache where that keeps such registrations. The key may be
-// that of a larger region, and of others who registered the same bytes.
+// RegMR may return the key of a larger region, and of others who registered the same bytes.
 func (t *tier) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
 	if access&remote != 0 && !t.cfg.Keep || access.Has(rdma.RemoteInvalidate) {
 		mr, err := t.cache.register(pd, buf, access) // makes room where the device has none
@@ -107,7 +99,6 @@ func (t *tier) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, 
 	return &tierMR{region: r, buf: buf, access: access}, nil
 }
 
-// scope is the owner of the registrations of a domain.
 func (t *tier) scope(pd rdma.PD) (*Scope, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +121,6 @@ func (t *tier) scope(pd rdma.PD) (*Scope, error) {
 	return s, nil
 }
 
-// FreePD closes what is kept of the domain, and ends it.
 func (t *tier) FreePD(pd rdma.PD) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +136,6 @@ func (t *tier) FreePD(pd rdma.PD) error {
 	return t.Device.FreePD(pd)
 }
 
-// Close closes what is kept and the device below. rdma.ErrBusy while objects are open.
 func (t *tier) Close() error {
 	if err := t.cache.Close(); err != nil {
 		return err

@@ -1,3 +1,7 @@
+// Package offload models a light-weight kernel next to Linux (Gerofi et al., EuroMPI'16), which has Linux register.
+//
+// A detour is a hop between two threads of one kernel, or a time in which the caller is busy. Close ends the thread;
+// the registrar below and the registrations are the user's.
 package offload
 
 import (
@@ -77,7 +81,6 @@ func Wrap(below Below, cfg Config) *Registrar {
 	return r
 }
 
-// do makes one call of the driver.
 func (r *Registrar) do(f func() error) error {
 	if r.cfg.Time > 0 {
 		for until := time.Now().Add(r.cfg.Time); time.Now().Before(until); {
@@ -113,11 +116,9 @@ func (r *Registrar) Close() error {
 	return nil
 }
 
-// detoured is a registration whose end takes the detour too.
 type detoured struct {
 	rdma.MR
 	by *Registrar
 }
 
-// Close revokes the keys.
 func (d *detoured) Close() error { return d.by.do(d.MR.Close) }

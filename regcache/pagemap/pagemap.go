@@ -1,14 +1,8 @@
-// Package pagemap reports whether memory still consists of the physical pages that it
-// consisted of before (/proc/self/pagemap; proc(5)).
+// Package pagemap reports whether memory still has the physical pages that it had (/proc/self/pagemap; proc(5)).
 //
-// A page that a device has pinned is not given to anybody else, so a range that was
-// unmapped and mapped again cannot have the same pages: the comparison is exact for
-// devices that pin. For those that reach memory by its address it may find pages
-// different that were only moved; that costs a registration and no more.
-//
-// A Map is a file descriptor; its user closes it. Physical pages are shown to holders of
-// CAP_SYS_ADMIN only. A comparison is a system call and reads 8 bytes a page: some 0.5 µs for a
-// page, and 50 ns a page more.
+// A pinned page goes to nobody else, so the comparison is exact for devices that pin; for others, pages may only have
+// moved. Physical pages are shown to holders of CAP_SYS_ADMIN only. A comparison takes 0.5 µs, and 50 ns a page more.
+// A Map is a file descriptor; its user closes it.
 package pagemap
 
 import (
@@ -45,8 +39,7 @@ func Open() (*Map, error) {
 	return m, nil
 }
 
-// Pages are the physical pages under n bytes at addr, one a page; nil when they cannot
-// be read.
+// Pages are the physical pages under n bytes at addr, one a page; nil when they cannot be read.
 func (m *Map) Pages(addr, n uint64) []uint64 {
 	first, last := addr/pageSize, (addr+n-1)/pageSize
 	b := make([]byte, (last-first+1)*8)
@@ -60,7 +53,7 @@ func (m *Map) Pages(addr, n uint64) []uint64 {
 	return p
 }
 
-// number is what identifies a page: the bits beside it change without its going away.
+// number identifies a page: the bits beside it change without its going away.
 func number(v uint64) uint64 {
 	if v&present == 0 {
 		return 0

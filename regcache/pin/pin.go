@@ -1,3 +1,12 @@
+// Package pin registers memory without an adapter: io_uring's registered buffers (io_uring_register(2)) pin the pages
+// of a range as ib_umem_get does, at its cost and against RLIMIT_MEMLOCK.
+//
+// [Registrar.Write] and [Registrar.Read] have the kernel copy between a registration's pages and a pipe, whatever is
+// at the address by then. A Registrar is a ring and a pipe; its user closes it when all registrations are. Memory is
+// the caller's, pinned until MR.Close returns. Kernels before 6.13 unpin when operations on the ring have passed.
+//
+// It is not a device: no queues, no peers, and protection domain 0 only. Rights are noted, not enforced. The kernel
+// takes at most 1 GiB a registration, and 16384 of them.
 package pin
 
 import (
@@ -13,8 +22,7 @@ import (
 
 // Config says how registrations are made.
 type Config struct {
-	// Slots is the most registrations at a time, 1..16384; 0: 16384.
-	Slots int
+	Slots int // the most registrations at a time, 1..16384; 0: 16384
 }
 
 const (
@@ -36,8 +44,7 @@ type Registrar struct {
 	open  int
 }
 
-// Open makes a ring with an empty table. It fails with the system's error where io_uring
-// is not to be had (/proc/sys/kernel/io_uring_disabled, seccomp), and with rdma.ErrInvalid.
+// Open makes a ring with an empty table. It fails with rdma.ErrInvalid, and where io_uring is not to be had.
 func Open(cfg Config) (*Registrar, error) {
 	fail := func(err error) (*Registrar, error) {
 		return nil, &rdma.OpError{Op: "open registrar", Object: "over io_uring", Err: err}
@@ -71,7 +78,6 @@ func Open(cfg Config) (*Registrar, error) {
 	return g, nil
 }
 
-// mr is a slot with pages in it.
 type mr struct {
 	g      *Registrar
 	slot   uint32
@@ -129,7 +135,6 @@ func (m *mr) Addr() uint64        { return m.base }
 func (m *mr) Len() uint64         { return m.size }
 func (m *mr) Access() rdma.Access { return m.access }
 
-// Close unpins.
 func (m *mr) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,8 +149,7 @@ func (m *mr) Close() error {
 	return nil
 }
 
-// Write has the kernel write p to the pages that are registered for addr. A key that is
-// closed, or a range that is not all inside, is refused with the system's error.
+// Write has the kernel write p to the pages that are registered for addr. A closed key or another range is refused.
 func (g *Registrar) Write(key uint32, addr uint64, p []byte) error {
 	return g.move(key, addr, p, func(at int, b []byte) (int, error) {
 		if n, err := unix.Write(g.wr, b); err != nil || n != len(b) {
@@ -193,7 +197,6 @@ func (g *Registrar) move(key uint32, addr uint64, p []byte, step func(at int, b 
 	return nil
 }
 
-// drain empties the pipe behind a failure.
 func (g *Registrar) drain() error {
 	n, err := unix.IoctlGetInt(g.rd, unix.TIOCINQ)
 	if err != nil || n == 0 {

@@ -84,7 +84,6 @@ func (r *ring) close() error {
 	return unix.Close(r.fd)
 }
 
-// sparse makes a table of n empty slots.
 func (r *ring) sparse(n uint32) error {
 	// struct io_uring_rsrc_register: nr, flags, resv2, data, tags.
 	var a [32]byte
@@ -119,7 +118,6 @@ func (r *ring) update(slot uint32, addr, n uint64) error {
 	return nil
 }
 
-// fixed does one operation between a registered buffer and a file.
 func (r *ring) fixed(op byte, slot uint32, addr uint64, n uint32, fd int) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,19 +1,12 @@
-// Package uffd notifies package rdma of memory that a process unmaps, moves or drops,
-// before the system call returns (userfaultfd(2), events).
+// Package uffd notifies package rdma of memory that a process unmaps, moves or drops (userfaultfd(2), events).
 //
-// The kernel holds the caller of munmap until the event was read. The monitor takes its
-// lock and sets its flag before it reads, and clears the flag when every cache is notified.
-// A clear flag means that no event is pending; with a set one, Wait waits for the lock.
+// The kernel holds the caller of munmap until the event was read. The monitor takes its lock and sets its flag before
+// it reads, and clears the flag when every cache is notified: with a clear flag no event is pending.
 //
-// Memory is watched in write-protection mode with no page protected. In missing mode the
-// monitor would have to fill every page that is touched after MADV_DONTNEED.
-//
-// One monitor serves a process, as one userfaultfd can watch a range. Each Open needs a Close; the
-// last one ends the goroutine and the watch. Anonymous private memory only (other kinds are refused
-// by Watch). On munmap and mremap the event comes when the pages are gone from the range: a device
-// that reaches memory by its address can fault on it in between, one that has pinned the pages
-// cannot. Watched memory costs a munmap 3 to 10 times its time, as its caller waits for the
-// monitor. Children that fork(2) makes are not watched.
+// Memory is watched in write-protection mode with no page protected: in missing mode the monitor would have to fill
+// pages. One monitor serves a process, until as many Close as Open. It watches anonymous private memory only, and not
+// that of children of fork(2). The event of munmap comes when the pages are gone, so a device that reaches memory by
+// its address can fault in between. A munmap of watched memory takes 3 to 10 times its time.
 package uffd
 
 import (
@@ -72,8 +65,7 @@ var (
 	shared *Monitor
 )
 
-// Open starts the monitor, or joins those who use it. It fails when the system does not
-// grant userfaultfd or its events.
+// Open starts the monitor, or joins those who use it. It fails when the system grants no userfaultfd or events.
 func Open() (*Monitor, error) {
 	lock.Lock()
 	defer lock.Unlock()
@@ -180,7 +172,6 @@ func (m *Monitor) control(op uintptr, arg unsafe.Pointer) error {
 	return got
 }
 
-// run reads events until the descriptor is closed.
 func (m *Monitor) run() {
 	defer close(m.done)
 	rc, err := m.file.SyscallConn()
@@ -201,7 +192,6 @@ func (m *Monitor) run() {
 	}
 }
 
-// turn reads the pending events and passes each on.
 func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
 	m.mu.Lock()
 	m.busy.Store(1)
@@ -221,7 +211,7 @@ func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
 	return true, nil
 }
 
-// pass passes an event on (struct uffd_msg).
+// tell passes an event on (struct uffd_msg).
 func tell(msg []byte) {
 	a, b, c := binary.NativeEndian.Uint64(msg[8:]), binary.NativeEndian.Uint64(msg[16:]),
 		binary.NativeEndian.Uint64(msg[24:])
