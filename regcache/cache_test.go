@@ -1,7 +1,7 @@
 package regcache
 
 import (
-	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -28,10 +28,7 @@ func TestAHitIsTheSameRegionAndRegistersNothing(t *testing.T) {
 	if regs, deregs := r.count(); regs != 1 || deregs != 0 {
 		t.Errorf("%d registrations, %d closed", regs, deregs)
 	}
-	if n := r.c.Counters(); n.Gets != 6 || n.HitsFast != 5 || n.Misses != 1 || n.Puts != 6 || n.Regions != 1 ||
-		n.Bytes != 8192 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"gets": 6, "hits_fast": 5, "misses": 1, "puts": 6, "regions": 1, "bytes": 8192})
 }
 
 func TestARegionWithRemoteRightsIsNoLargerThanAsked(t *testing.T) {
@@ -72,9 +69,7 @@ func TestOverlappingRegionsAreJoined(t *testing.T) {
 	if k := r.use(part(t, b, 0, 8192), rw); k != both.RKey() {
 		t.Error("the joined region is not found")
 	}
-	if n := r.c.Counters(); n.RegionsMerged != 2 || n.Regions != 1 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"regions_merged": 2, "regions": 1})
 }
 
 func TestMoreRightsAreAnUpgrade(t *testing.T) {
@@ -101,8 +96,6 @@ func TestKeysAreOneOwners(t *testing.T) {
 		t.Error("a key with remote rights is two owners'")
 	}
 	r.put(g)
-	local := r.use(part(t, r.alloc(4096), 0, 10), 0)
-	_ = local
 	c := r.alloc(4096)
 	l1, l2, l3 := r.get(c, rdma.LocalWrite), get(t, other, c, rdma.LocalWrite), get(t, foreignPD, c, rdma.LocalWrite)
 	if l1 != l2 {
@@ -124,9 +117,7 @@ func TestKeysAreOneOwners(t *testing.T) {
 	if r.is(h.RKey()) || !r.is(mine) || !r.is(l1.RKey()) {
 		t.Error("the end of an owner left its key, or took another's")
 	}
-	if _, err := other.Get(r.alloc(4096), rw); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Get of a closed owner: %v", err)
-	}
+	fails(other.Get(r.alloc(4096), rw))(t, "Get of a closed owner", rdma.ErrClosed)
 }
 
 func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
@@ -152,9 +143,7 @@ func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
 		t.Error("a region in use or the new one went")
 	}
 	r.put(held)
-	if n := r.c.Counters(); n.Evictions != 2 || n.Regions != 3 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"evictions": 2, "regions": 3})
 }
 
 func TestBytesAreBounded(t *testing.T) {
@@ -165,18 +154,12 @@ func TestBytesAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes registered", n.Bytes)
 		}
 	}
-	if n := r.c.Counters(); n.Regions != 5 || n.Evictions != 15 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"regions": 5, "evictions": 15})
 	// More than the bound is registered when it is used, and not kept.
 	g := r.get(r.alloc(11*4096), rw)
-	if n := r.c.Counters(); n.Regions != 1 {
-		t.Errorf("%d regions beside one beyond the bound", n.Regions)
-	}
+	counted(t, r.c, counts{"regions": 1})
 	r.put(g)
-	if n := r.c.Counters(); n.Bytes != 0 {
-		t.Errorf("%d bytes stay", n.Bytes)
-	}
+	counted(t, r.c, counts{"bytes": 0})
 }
 
 func TestIdleRegionsAgeAndThoseInUseDoNot(t *testing.T) {
@@ -221,9 +204,7 @@ func TestADeviceWithoutRoomGetsSome(t *testing.T) {
 			t.Errorf("region %d is there: %v", i, r.is(k))
 		}
 	}
-	if n := r.c.Counters(); n.Evictions != 3 {
-		t.Errorf("%d evictions", n.Evictions)
-	}
+	counted(t, r.c, counts{"evictions": 3})
 	// With nothing idle the device's word stands.
 	var held []*Region
 	for range 5 {
@@ -245,17 +226,11 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		b rdma.Buffer
 		a rdma.Access
 	}{{rdma.Buffer{}, rw}, {b, rdma.RemoteWrite}, {b, 1 << 7}} {
-		if _, err := r.s.Get(c.b, c.a); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("%d bytes with %#x: %v", c.b.Len(), c.a, err)
-		}
+		fails(r.s.Get(c.b, c.a))(t, fmt.Sprintf("%d bytes with %#x", c.b.Len(), c.a), rdma.ErrInvalid)
 	}
 	b.Free()
-	if _, err := r.s.Get(b, rw); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("freed memory: %v", err)
-	}
-	if _, err := New(&fakeDevice{}, Config{MaxRegions: -1}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("negative bound: %v", err)
-	}
+	fails(r.s.Get(b, rw))(t, "freed memory", rdma.ErrClosed)
+	fails(New(&fakeDevice{}, Config{MaxRegions: -1}))(t, "negative bound", rdma.ErrInvalid)
 }
 
 func TestCloseWaitsForUsers(t *testing.T) {
@@ -263,16 +238,12 @@ func TestCloseWaitsForUsers(t *testing.T) {
 	c, _ := New(d, Config{Source: SourceArena})
 	s, _ := c.Scope(0)
 	g := get(t, s, alloc(t, 4096), rw)
-	if err := c.Close(); !errors.Is(err, rdma.ErrBusy) {
-		t.Errorf("in use: %v", err)
-	}
+	failed(t, c.Close(), "in use", rdma.ErrBusy)
 	g.Put()
 	if err := c.Close(); err != nil || len(d.open) > 0 {
 		t.Errorf("%v, %d left", err, len(d.open))
 	}
-	if _, err := s.Get(alloc(t, 4096), rw); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Get of a closed cache: %v", err)
-	}
+	fails(s.Get(alloc(t, 4096), rw))(t, "Get of a closed cache", rdma.ErrClosed)
 }
 
 func TestPutWithoutGetIsABug(t *testing.T) {

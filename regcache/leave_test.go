@@ -1,7 +1,6 @@
 package regcache
 
 import (
-	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -26,9 +25,7 @@ func TestFreeClosesWhatIsIdle(t *testing.T) {
 	if r.is(k1) || r.is(k2) || !r.is(keep) {
 		t.Error("a key of freed memory, or none of other memory")
 	}
-	if n := r.c.Counters(); n.RegionsInvUnmap != 2 || n.UnmapEvents != 1 || n.Bytes != 4096 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"regions_inv_unmap": 2, "unmap_events": 1, "bytes": 4096})
 }
 
 func TestFreedMemoryInUseIsUnmappedByTheLastPut(t *testing.T) {
@@ -38,9 +35,7 @@ func TestFreedMemoryInUseIsUnmappedByTheLastPut(t *testing.T) {
 	g, h := r.get(part(t, b, 0, 4096), rw), r.get(part(t, b, 4096, 4096), 0)
 	merged := r.get(b, rw) // g is in no table now
 	must(t, b.Free())
-	if _, err := r.s.Get(b, rw); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Get of freed memory: %v", err)
-	}
+	fails(r.s.Get(b, rw))(t, "Get of freed memory", rdma.ErrClosed)
 	for _, x := range []*Region{merged, h, g} {
 		if !present(addr, 8192) || !r.is(x.RKey()) {
 			t.Fatal("unmapped or closed in use")
@@ -91,9 +86,7 @@ func TestABlockThatReturnsTakesItsKeysAlong(t *testing.T) {
 	}
 	c.Free()
 	must(t, a.Close())
-	if n := r.c.Counters(); n.Bytes != 0 {
-		t.Errorf("%d bytes of an unmapped arena", n.Bytes)
-	}
+	counted(t, r.c, counts{"bytes": 0})
 }
 
 func TestRegistrationIsOutsideTheLock(t *testing.T) {
@@ -140,9 +133,7 @@ func TestMemoryThatLeavesWhileItIsRegistered(t *testing.T) {
 		t.Error("unmapped under a device that is registering it")
 	}
 	close(r.gate)
-	if err := <-done; !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("%v, want ErrClosed", err)
-	}
+	failed(t, <-done, "memory that left", rdma.ErrClosed)
 	r.gate = nil
 	if present(addr, 4096) || r.bytes != 0 {
 		t.Error("memory or registration stays")
@@ -166,9 +157,7 @@ func TestMemoryThatADeviceDoesNotReleaseStays(t *testing.T) {
 	if err := r.c.Close(); err != nil || present(addr, 4096) {
 		t.Errorf("%v, mapped: %v", err, present(addr, 4096))
 	}
-	if n := r.c.Counters(); n.Refused != 2 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"refused": 2})
 }
 
 // foreign is memory that package rdma has not mapped.
@@ -210,7 +199,5 @@ func TestForeignMemoryWithoutASourceIsNotKept(t *testing.T) {
 	if r.is(g.RKey()) {
 		t.Error("kept, and nobody would tell when the memory goes")
 	}
-	if n := r.c.Counters(); n.Uncached != 1 || n.Misses != 1 || n.Regions != 0 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"uncached": 1, "misses": 1, "regions": 0})
 }

@@ -1,7 +1,7 @@
 package regcache
 
 import (
-	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -48,9 +48,7 @@ func TestMemoryOfAPoolIsRegisteredWhenItIsMapped(t *testing.T) {
 	if regs, _ := r.count(); regs != 1 {
 		t.Errorf("%d registrations for one piece", regs)
 	}
-	if n := r.c.Counters(); n.HitsFast != n.Gets || n.Gets != 18 || n.Misses != 0 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, r.c, counts{"hits_fast": 18, "gets": 18, "misses": 0})
 	// Rights that the pool has not are registered for one use.
 	g := r.get(a, rw|rdma.RemoteRead)
 	if g.Len() != 5000 {
@@ -78,12 +76,8 @@ func TestUnmappingIsDeferredAndRevived(t *testing.T) {
 	b := mapped(t, p, 8192)
 	key := r.use(b, rw)
 	unmapped(t, p, b)
-	if _, err := r.s.Get(b, rw); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("Get of unmapped memory: %v", err)
-	}
-	if err := p.Unmap(b); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("second Unmap: %v", err)
-	}
+	fails(r.s.Get(b, rw))(t, "Get of unmapped memory", rdma.ErrClosed)
+	failed(t, p.Unmap(b), "second Unmap", rdma.ErrClosed)
 	other := mapped(t, p, 4096) // another size is other memory
 	again := mapped(t, p, 8000)
 	if again.Addr() != b.Addr() || other.Addr() == b.Addr() || r.use(again, rw) != key {
@@ -92,12 +86,8 @@ func TestUnmappingIsDeferredAndRevived(t *testing.T) {
 	if n := p.Counters(); n.Revived != 1 || n.Deferred != 0 || n.Flushes != 0 {
 		t.Errorf("%+v", n)
 	}
-	if err := p.Unmap(part(t, again, 0, 4096)); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("Unmap of a part: %v", err)
-	}
-	if err := again.Free(); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("Free behind the pool's back: %v", err)
-	}
+	failed(t, p.Unmap(part(t, again, 0, 4096)), "Unmap of a part", rdma.ErrInvalid)
+	failed(t, again.Free(), "Free behind the pool's back", rdma.ErrInvalid)
 	unmapped(t, p, again)
 	unmapped(t, p, other)
 	if err := p.Flush(); err != nil || r.is(key) || r.bytes != 0 {
@@ -187,28 +177,16 @@ func TestWantOfRoomFlushesPools(t *testing.T) {
 func TestPoolsRefuseWhatIsWrong(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, cfg := range []PoolConfig{{Access: rdma.RemoteWrite}, {Piece: -1}, {Deferred: -1}} {
-		if _, err := r.s.NewPool(cfg); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("%+v: %v", cfg, err)
-		}
+		fails(r.s.NewPool(cfg))(t, fmt.Sprintf("%+v", cfg), rdma.ErrInvalid)
 	}
 	p, _ := r.s.NewPool(PoolConfig{Access: rw, Piece: 4096})
-	if _, err := p.Map(0); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("0 bytes: %v", err)
-	}
-	if err := p.Unmap(r.alloc(4096)); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("memory that is no pool's: %v", err)
-	}
+	fails(p.Map(0))(t, "0 bytes", rdma.ErrInvalid)
+	failed(t, p.Unmap(r.alloc(4096)), "memory that is no pool's", rdma.ErrClosed)
 	b := mapped(t, p, 1)
-	if err := r.s.Close(); !errors.Is(err, rdma.ErrBusy) {
-		t.Errorf("scope with a pool: %v", err)
-	}
-	if err := p.Close(); !errors.Is(err, rdma.ErrBusy) {
-		t.Errorf("pool in use: %v", err)
-	}
+	failed(t, r.s.Close(), "scope with a pool", rdma.ErrBusy)
+	failed(t, p.Close(), "pool in use", rdma.ErrBusy)
 	unmapped(t, p, b)
 	must(t, p.Close())
-	if _, err := p.Map(1); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("closed pool: %v", err)
-	}
+	fails(p.Map(1))(t, "closed pool", rdma.ErrClosed)
 	must(t, r.s.Close())
 }

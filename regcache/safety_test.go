@@ -1,7 +1,7 @@
 package regcache
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -71,9 +71,7 @@ func TestSafeAddressIsUsedAgain(t *testing.T) {
 			rawUnmap(t, b.Addr(), b.Len())
 			rawMap(t, b.Addr(), b.Len())
 			if src == SourceUffd { // it knows that the memory it was told of is gone
-				if _, err := s.Get(b, all); !errors.Is(err, rdma.ErrClosed) {
-					t.Fatalf("unmapped memory: %v", err)
-				}
+				fails(s.Get(b, all))(t, "unmapped memory", rdma.ErrClosed)
 				b, _ = rdma.Foreign(raw)
 				t.Cleanup(func() { b.Free() })
 			}
@@ -126,9 +124,7 @@ func TestSafePartialUnmap(t *testing.T) {
 			g.Put()
 		}
 		rawUnmap(t, b.Addr()+8*page, page)
-		if _, err := s.Get(across, all); !errors.Is(err, rdma.ErrClosed) {
-			t.Errorf("memory with a hole: %v", err)
-		}
+		fails(s.Get(across, all))(t, "memory with a hole", rdma.ErrClosed)
 		refused(t, m, keys[1], across.Addr(), "memory with a hole")
 		for i, x := range []rdma.Buffer{before, after} {
 			g := get(t, s, x, all)
@@ -139,9 +135,7 @@ func TestSafePartialUnmap(t *testing.T) {
 			g.Put()
 		}
 		for _, x := range []rdma.Buffer{b, part(t, b, 7*page, 2*page), part(t, b, 8*page, page)} {
-			if _, err := s.Get(x, all); !errors.Is(err, rdma.ErrClosed) {
-				t.Errorf("%d bytes with the hole: %v", x.Len(), err)
-			}
+			fails(s.Get(x, all))(t, fmt.Sprintf("%d bytes with the hole", x.Len()), rdma.ErrClosed)
 		}
 	})
 }
@@ -180,9 +174,7 @@ func moves(t *testing.T, m mover, src Source, flags uintptr) {
 	}
 	if src == SourceUffd {
 		// The call returns when the event was read; who asks waits until all have heard.
-		if _, err := s.Get(b, all); !errors.Is(err, rdma.ErrClosed) {
-			t.Errorf("memory that moved: %v", err)
-		}
+		fails(s.Get(b, all))(t, "memory that moved", rdma.ErrClosed)
 		refused(t, m, key, b.Addr(), "memory that moved")
 		b, _ = rdma.Foreign(raw)
 		t.Cleanup(func() { b.Free() })
@@ -219,9 +211,7 @@ func TestSafeDontneed(t *testing.T) {
 			g = get(t, s, b, all)
 			lands(t, m, g, b, 2)
 			g.Put()
-			if n := c.Counters(); n.RegionsInvUnmap != 1 || n.Misses != 2 {
-				t.Errorf("%+v", n)
-			}
+			counted(t, c, counts{"regions_inv_unmap": 1, "misses": 2})
 		})
 	})
 }
@@ -399,9 +389,7 @@ func TestNoSourceLeavesStaleRegistrations(t *testing.T) {
 		t.Fatalf("%v, the memory holds %d: the hole is closed, and the documents say it is open", err, now[0])
 	}
 	stale.Put()
-	if n := c.Counters(); n.HitsFast != 1 || n.UnmapEvents != 0 {
-		t.Errorf("%+v", n)
-	}
+	counted(t, c, counts{"hits_fast": 1, "unmap_events": 0})
 }
 
 // A region that is on its way out, or whose memory its owner gave back, is nobody's hit, whoever

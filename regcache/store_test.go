@@ -26,9 +26,7 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 		}
 		r.put(local)
 		must(t, s.Free(b))
-		if err := s.Free(b); !errors.Is(err, rdma.ErrClosed) {
-			t.Fatalf("freed twice: %v", err)
-		}
+		failed(t, s.Free(b), "freed twice", rdma.ErrClosed)
 	}
 	if regs, _ := r.count(); regs != 1+5 {
 		t.Errorf("%d registrations", regs)
@@ -37,12 +35,8 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 		t.Errorf("%d taken, %d mapped", taken, mapped)
 	}
 	must(t, s.Close())
-	if n := r.c.Counters(); n.Bytes != 0 {
-		t.Errorf("%+v behind the memory", n)
-	}
-	if _, err := s.Alloc(1); !errors.Is(err, rdma.ErrClosed) {
-		t.Errorf("behind Close: %v", err)
-	}
+	counted(t, r.c, counts{"bytes": 0})
+	fails(s.Alloc(1))(t, "behind Close", rdma.ErrClosed)
 }
 
 // A store holds no more than what is taken, Keep, and one piece.
@@ -79,9 +73,7 @@ func TestStoreIsBounded(t *testing.T) {
 	if taken, mapped := s.Sizes(); taken != 0 || mapped != 0 {
 		t.Errorf("%d taken, %d mapped at the end", taken, mapped)
 	}
-	if err := s.Free(rdma.Buffer{}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("nothing: %v", err)
-	}
+	failed(t, s.Free(rdma.Buffer{}), "nothing", rdma.ErrInvalid)
 }
 
 // What a device uses is given to nobody, and goes with its last use.

@@ -237,6 +237,35 @@ func refused(t testing.TB, m mover, key uint32, addr uint64, why string) {
 
 const all = rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
 
+// failed requires an error of a kind.
+func failed(t testing.TB, err error, what string, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// fails is failed for a call with a value.
+func fails[T any](_ T, err error) func(testing.TB, string, error) {
+	return func(t testing.TB, what string, want error) {
+		t.Helper()
+		failed(t, err, what, want)
+	}
+}
+
+type counts map[string]int64
+
+// counted requires that some of a cache's counters have those values.
+func counted(t testing.TB, c *Cache, want counts) {
+	t.Helper()
+	got := c.Counters().Map()
+	for name, n := range want {
+		if got[name] != n {
+			t.Errorf("%s are %d, want %d: %+v", name, got[name], n, got)
+		}
+	}
+}
+
 // must ends the test with an error.
 func must(t testing.TB, err error) {
 	t.Helper()
