@@ -72,19 +72,6 @@ func TestOverlappingRegionsAreJoined(t *testing.T) {
 	counted(t, r.c, counts{"regions_merged": 2, "regions": 1})
 }
 
-func TestMoreRightsAreAnUpgrade(t *testing.T) {
-	r := newRig(t, Config{})
-	b := r.alloc(8192)
-	old := r.use(b, rdma.RemoteRead)
-	new := r.use(b, rw)
-	if old == new || r.is(old) {
-		t.Errorf("keys %d and %d, the old one is good: %v", old, new, r.is(old))
-	}
-	if k := r.use(b, rw|rdma.RemoteRead); k != new {
-		t.Error("the upgrade lost the rights that were there")
-	}
-}
-
 func TestKeysAreOneOwners(t *testing.T) {
 	r := newRig(t, Config{})
 	other := need(r.c.Scope(0))(t)
