@@ -6,7 +6,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -129,8 +128,7 @@ func alloc(t testing.TB, n int) rdma.Buffer {
 
 func part(t testing.TB, b rdma.Buffer, off, n int) rdma.Buffer {
 	t.Helper()
-	p := need(b.Slice(off, n))(t)
-	return p
+	return need(b.Slice(off, n))(t)
 }
 
 func (r *rig) get(b rdma.Buffer, a rdma.Access) *Region { return get(r.t, r.s, b, a) }
@@ -159,5 +157,3 @@ func (r *rig) use(b rdma.Buffer, a rdma.Access) uint32 {
 }
 
 const rw = rdma.LocalWrite | rdma.RemoteWrite
-
-func ptr(b rdma.Buffer) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b.Bytes())) }

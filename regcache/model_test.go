@@ -61,11 +61,9 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		c, s := over(t, m, Config{MaxRegions: 6})
 		_, pins := m.(*pin.Registrar)
-		w := &world{t: t, m: m, rnd: rand.New(rand.NewPCG(*modelSeed, 5)),
-			store: NewStore(StoreConfig{Piece: 128 << 10, Keep: 128 << 10}),
-			raw:   pins}
 		_, monitors := c.source.(*monitored)
-		w.raw = pins && monitors
+		w := &world{t: t, m: m, rnd: rand.New(rand.NewPCG(*modelSeed, 5)), raw: pins && monitors,
+			store: NewStore(StoreConfig{Piece: 128 << 10, Keep: 128 << 10})}
 		other := need(c.Scope(0))(t)
 		w.scopes = []*Scope{s, other}
 		for _, s := range w.scopes {
@@ -94,13 +92,6 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 			t.Error("too few: the test shows nothing")
 		}
 	})
-}
-
-func (w *world) must(err error) {
-	if err != nil {
-		w.t.Helper()
-		w.t.Fatal(err)
-	}
 }
 
 func (w *world) mapSome() {
@@ -135,7 +126,7 @@ func (w *world) mapSome() {
 		o.b, err = p.Map(n)
 		o.give = func() error { return p.Unmap(o.b) }
 	}
-	w.must(err)
+	must(w.t, err)
 	base, end := o.b.Addr(), o.b.Addr()+uint64(n)
 	for _, u := range w.uses {
 		if !u.mine.frail && u.mine.give == nil && u.at < end && base < u.at+uint64(u.n) {
@@ -158,7 +149,7 @@ func (w *world) unmapSome() {
 	o := w.mem[i]
 	w.holds(o)
 	w.mem = append(w.mem[:i], w.mem[i+1:]...)
-	w.must(o.give())
+	must(w.t, o.give())
 	o.give = nil // nobody's now
 }
 
@@ -170,9 +161,9 @@ func (w *world) register() {
 	off := w.rnd.IntN(len(o.want))
 	n := 1 + w.rnd.IntN(len(o.want)-off)
 	p, err := o.b.Slice(off, n)
-	w.must(err)
+	must(w.t, err)
 	g, err := w.scopes[o.who].Get(p, []rdma.Access{rdma.LocalWrite, rdma.RemoteRead, all}[w.rnd.IntN(3)])
-	w.must(err)
+	must(w.t, err)
 	w.uses = append(w.uses, held{g, p.Addr(), n, o})
 }
 
@@ -208,9 +199,9 @@ func (w *world) put() {
 		w.keys = append(w.keys, key{u.g.RKey(), u.at, u.mine.who})
 	}
 	if w.rnd.IntN(4) == 0 && u.g.piece == nil {
-		w.must(u.g.Revoke())
+		must(w.t, u.g.Revoke())
 	} else {
-		w.must(u.g.Put())
+		must(w.t, u.g.Put())
 	}
 }
 
@@ -259,5 +250,5 @@ func (w *world) end() {
 			w.t.Error(err)
 		}
 	}
-	w.must(w.store.Close())
+	must(w.t, w.store.Close())
 }

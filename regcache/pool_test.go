@@ -23,8 +23,7 @@ func (r *rig) pool(cfg PoolConfig) *Pool {
 
 func mapped(t testing.TB, p *Pool, n int) rdma.Buffer {
 	t.Helper()
-	b := need(p.Map(n))(t)
-	return b
+	return need(p.Map(n))(t)
 }
 
 func unmapped(t testing.TB, p *Pool, b rdma.Buffer) {

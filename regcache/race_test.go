@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -59,7 +60,7 @@ func TestManyUsersAtOnce(t *testing.T) {
 					if !r.is(g.LKey()) {
 						t.Error("got a closed registration")
 					}
-					atomic.AddUint32((*uint32)(ptr(p)), 1) // mapped, or the test dies
+					atomic.AddUint32((*uint32)(unsafe.Pointer(&p.Bytes()[0])), 1) // mapped, or the test dies
 					got.Add(1)
 					if err := g.Put(); err != nil {
 						t.Error(err)

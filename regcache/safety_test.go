@@ -34,10 +34,7 @@ func TestSafeAddressIsUsedAgain(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
 		b := need(rdma.Alloc(64 << 10))(t)
-		g := get(t, s, b, all)
-		lands(t, m, g, b, 1)
-		key, addr := g.RKey(), b.Addr()
-		g.Put()
+		key, addr := used(t, m, s, b, 1), b.Addr()
 		b.Free()
 		for i := 0; ; i++ {
 			if b = alloc(t, 64<<10); b.Addr() == addr {
@@ -47,12 +44,9 @@ func TestSafeAddressIsUsedAgain(t *testing.T) {
 			}
 		}
 		refused(t, m, key, addr, "what was at the address before")
-		g = get(t, s, b, all)
-		if g.RKey() == key {
+		if used(t, m, s, b, 2) == key {
 			t.Fatal("a hit on what was there before")
 		}
-		lands(t, m, g, b, 2)
-		g.Put()
 	})
 	t.Run("foreign", func(t *testing.T) {
 		sources(t, func(t *testing.T, src Source) {
@@ -60,14 +54,9 @@ func TestSafeAddressIsUsedAgain(t *testing.T) {
 			_, s := over(t, m, Config{Source: src})
 			raw, b := foreign(t, 64<<10)
 			raw[0] = 1
-			g := get(t, s, b, all)
-			lands(t, m, g, b, 1)
-			key := g.RKey()
-			g.Put()
-			if g = get(t, s, b, all); g.RKey() != key {
+			if key := used(t, m, s, b, 1); used(t, m, s, b, 1) != key {
 				t.Fatal("nothing is kept: the test shows nothing")
 			}
-			g.Put()
 			rawUnmap(t, b.Addr(), b.Len())
 			rawMap(t, b.Addr(), b.Len())
 			if src == SourceUffd { // it knows that the memory it was told of is gone
@@ -75,9 +64,7 @@ func TestSafeAddressIsUsedAgain(t *testing.T) {
 				b, _ = rdma.Foreign(raw)
 				t.Cleanup(func() { b.Free() })
 			}
-			g = get(t, s, b, all)
-			lands(t, m, g, b, 2) // in the new pages
-			g.Put()
+			used(t, m, s, b, 2) // in the new pages
 		})
 	})
 }
@@ -118,21 +105,15 @@ func TestSafePartialUnmap(t *testing.T) {
 		before, across, after := part(t, b, 0, 4*page), part(t, b, 6*page, 4*page), part(t, b, 12*page, 4*page)
 		var keys []uint32
 		for i, x := range []rdma.Buffer{before, across, after} {
-			g := get(t, s, x, all)
-			lands(t, m, g, x, byte(10+i))
-			keys = append(keys, g.RKey())
-			g.Put()
+			keys = append(keys, used(t, m, s, x, byte(10+i)))
 		}
 		rawUnmap(t, b.Addr()+8*page, page)
 		fails(s.Get(across, all))(t, "memory with a hole", rdma.ErrClosed)
 		refused(t, m, keys[1], across.Addr(), "memory with a hole")
 		for i, x := range []rdma.Buffer{before, after} {
-			g := get(t, s, x, all)
-			if g.RKey() != keys[2*i] {
+			if used(t, m, s, x, byte(20+i)) != keys[2*i] {
 				t.Error("a region beside the hole is gone")
 			}
-			lands(t, m, g, x, byte(20+i))
-			g.Put()
 		}
 		for _, x := range []rdma.Buffer{b, part(t, b, 7*page, 2*page), part(t, b, 8*page, page)} {
 			fails(s.Get(x, all))(t, fmt.Sprintf("%d bytes with the hole", x.Len()), rdma.ErrClosed)
@@ -159,10 +140,7 @@ func TestSafeMremap(t *testing.T) {
 func moves(t *testing.T, m mover, src Source, flags uintptr) {
 	_, s := over(t, m, Config{Source: src})
 	raw, b := foreign(t, 32<<10)
-	g := get(t, s, b, all)
-	lands(t, m, g, b, 1)
-	key := g.RKey()
-	g.Put()
+	key := used(t, m, s, b, 1)
 	room := rawMap(t, 0, 32<<10)
 	to := b2addr(room)
 	if _, _, errno := unix.Syscall6(unix.SYS_MREMAP, uintptr(b.Addr()), uintptr(len(raw)), uintptr(len(raw)),
@@ -179,16 +157,12 @@ func moves(t *testing.T, m mover, src Source, flags uintptr) {
 		b, _ = rdma.Foreign(raw)
 		t.Cleanup(func() { b.Free() })
 	}
-	g = get(t, s, b, all)
-	lands(t, m, g, b, 5)
+	used(t, m, s, b, 5)
 	if room[0] != 2 {
 		t.Errorf("the moved memory was written to: %d", room[0])
 	}
-	g.Put()
 	moved := need(rdma.Foreign(room))(t)
-	g = get(t, s, moved, all)
-	lands(t, m, g, moved, 7)
-	g.Put()
+	used(t, m, s, moved, 7)
 	moved.Free()
 	rawUnmap(t, to, len(room))
 }
@@ -201,16 +175,12 @@ func TestSafeDontneed(t *testing.T) {
 		sources(t, func(t *testing.T, src Source) {
 			c, s := over(t, m, Config{Source: src})
 			raw, b := foreign(t, 32<<10)
-			g := get(t, s, b, all)
-			lands(t, m, g, b, 1)
-			g.Put()
+			used(t, m, s, b, 1)
 			must(t, unix.Madvise(raw, unix.MADV_DONTNEED))
 			if raw[0] != 0 {
 				t.Fatal("the old pages are there")
 			}
-			g = get(t, s, b, all)
-			lands(t, m, g, b, 2)
-			g.Put()
+			used(t, m, s, b, 2)
 			counted(t, c, counts{"regions_inv_unmap": 1, "misses": 2})
 		})
 	})
@@ -220,7 +190,7 @@ func TestSafeDontneed(t *testing.T) {
 func TestSafeFork(t *testing.T) {
 	m := pinned(t, pin.Config{})
 	for _, noFork := range []bool{false, true} {
-		c, s := over(t, m, Config{})
+		_, s := over(t, m, Config{})
 		p := need(s.NewPool(PoolConfig{Access: all, Piece: 1 << 20, Arena: rdma.ArenaConfig{NoFork: noFork}}))(t)
 		b := mapped(t, p, 8192)
 		b.Bytes()[0] = 1
@@ -236,7 +206,6 @@ func TestSafeFork(t *testing.T) {
 		g.Put()
 		p.Unmap(b)
 		must(t, p.Close())
-		_ = c
 	}
 }
 
@@ -379,9 +348,7 @@ func TestNoSourceLeavesStaleRegistrations(t *testing.T) {
 	m := pinned(t, pin.Config{})
 	c, s := over(t, m, Config{Source: SourceNone})
 	_, b := foreign(t, 32<<10)
-	g := get(t, s, b, all)
-	lands(t, m, g, b, 1)
-	g.Put()
+	used(t, m, s, b, 1)
 	rawUnmap(t, b.Addr(), b.Len())
 	now := rawMap(t, b.Addr(), b.Len())
 	stale := get(t, s, b, all)

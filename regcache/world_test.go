@@ -44,7 +44,6 @@ func worlds(t *testing.T, f func(t *testing.T, m mover)) {
 	t.Run("pin", func(t *testing.T) { f(t, pinned(t, pin.Config{})) })
 }
 
-// pins runs a test over the device that pins pages.
 func pinned(t testing.TB, cfg pin.Config) *pin.Registrar {
 	t.Helper()
 	g, err := pin.Open(cfg)
@@ -52,9 +51,7 @@ func pinned(t testing.TB, cfg pin.Config) *pin.Registrar {
 		t.Skipf("no io_uring here: %v", err)
 	}
 	must(t, err)
-	t.Cleanup(func() {
-		must(t, g.Close())
-	})
+	t.Cleanup(func() { must(t, g.Close()) })
 	return g
 }
 
@@ -204,11 +201,18 @@ func (p *peers) move(f func() error) error {
 func over(t testing.TB, reg Registrar, cfg Config) (*Cache, *Scope) {
 	t.Helper()
 	c := need(New(reg, cfg))(t)
-	t.Cleanup(func() {
-		must(t, c.Close())
-	})
+	t.Cleanup(func() { must(t, c.Close()) })
 	s := need(c.Scope(0))(t)
 	return c, s
+}
+
+// used gets and puts a region whose key lands.
+func used(t testing.TB, m mover, s *Scope, b rdma.Buffer, v byte) (key uint32) {
+	t.Helper()
+	g := get(t, s, b, all)
+	defer g.Put()
+	lands(t, m, g, b, v)
+	return g.RKey()
 }
 
 // lands requires that a write by the region's key is seen at the buffer's first bytes.

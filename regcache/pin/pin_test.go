@@ -162,9 +162,7 @@ func TestPinnedMemoryIsLimited(t *testing.T) {
 		t.Skipf("RLIMIT_MEMLOCK of %d bytes is no limit here", lim.Cur)
 	}
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		runtime.LockOSThread()
 		if err := dropIPCLock(); err != nil {
 			t.Errorf("capset: %v", err)
@@ -184,7 +182,7 @@ func TestPinnedMemoryIsLimited(t *testing.T) {
 				m.Close()
 			}
 		}
-	}()
+	})
 	wg.Wait()
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -34,7 +35,7 @@ func declared(t *testing.T, n int) ([]byte, rdma.Buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := slice(raw, n)
+	b := unsafe.Slice((*byte)(raw), n)
 	// It stays mapped: what a test has unmapped may be anybody's by its end.
 	f, err := rdma.Foreign(b)
 	if err != nil {
@@ -81,7 +82,7 @@ func TestEveryEventIsHeardBeforeItsCallReturns(t *testing.T) {
 		if got := waited(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped}) || !b.Live() || raw[0] != 0 {
 			t.Fatalf("after MADV_DONTNEED: %v", got)
 		}
-		if err := unix.MunmapPtr(ptr(raw[4096:]), 4096); err != nil {
+		if err := unix.MunmapPtr(unsafe.Pointer(&raw[4096]), 4096); err != nil {
 			t.Fatal(err)
 		}
 		if got := waited(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped, rdma.PagesGone}) || b.Live() {
@@ -110,16 +111,13 @@ func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
 		if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
 			t.Fatal(err)
 		}
-		unix.MunmapPtr(ptr(raw), 32*4096)
+		unix.MunmapPtr(unsafe.Pointer(&raw[0]), 32*4096)
 		// While that is told, two more: read together, and the second is told when both
+		// callers have returned.
 		// callers have returned.
 		var both sync.WaitGroup
 		for _, at := range []int{32, 48} {
-			both.Add(1)
-			go func() {
-				defer both.Done()
-				unix.MunmapPtr(ptr(raw[at*4096:]), 16*4096)
-			}()
+			both.Go(func() { unix.MunmapPtr(unsafe.Pointer(&raw[at*4096]), 16*4096) })
 		}
 		both.Wait()
 		x, err := rdma.Alloc(64 * 4096)
