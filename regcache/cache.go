@@ -143,20 +143,16 @@ func (c *Cache) close(r *Region) error {
 	return release(holds)
 }
 
-func (c *Cache) closeAll(rs []*Region) error {
-	var errs []error
-	for _, r := range rs {
-		errs = append(errs, c.close(r))
-	}
-	return errors.Join(errs...)
-}
+func (c *Cache) closeAll(rs []*Region) error { return joined(rs, c.close) }
 
-func release(holds []*rdma.Leaving) error {
-	var errs []error
-	for _, l := range holds {
-		errs = append(errs, l.Release())
+func release(holds []*rdma.Leaving) error { return joined(holds, (*rdma.Leaving).Release) }
+
+// joined does f to all of a list, whatever fails.
+func joined[T any](list []T, f func(T) error) (err error) {
+	for _, x := range list {
+		err = errors.Join(err, f(x))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // idle kills and drops the idle regions that f picks; pools keep their own.

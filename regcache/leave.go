@@ -1,6 +1,8 @@
 package regcache
 
 import (
+	"slices"
+
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/rdma/ranges"
 )
@@ -11,7 +13,6 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 	var evicted []*Region
 	c.mu.Lock()
 	c.n.UnmapEvents++
-	hit := func(r *Region) bool { return r.base < end && base < r.end }
 	for t := range c.tables {
 		var out []*Region
 		t.live.Overlapping(base, end, func(e ranges.Entry[*Region]) bool {
@@ -37,7 +38,7 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 		}
 	}
 	for r := range c.zombies {
-		if hit(r) && !has(evicted, r) {
+		if r.base < end && base < r.end && !slices.Contains(evicted, r) {
 			c.keepFor(r, l)
 		}
 	}
@@ -55,13 +56,4 @@ func (c *Cache) leaving(l *rdma.Leaving) {
 func (c *Cache) keepFor(r *Region, l *rdma.Leaving) {
 	l.Hold()
 	r.holds = append(r.holds, l)
-}
-
-func has(list []*Region, r *Region) bool {
-	for _, x := range list {
-		if x == r {
-			return true
-		}
-	}
-	return false
 }

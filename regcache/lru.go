@@ -126,14 +126,13 @@ func (c *Cache) Trim(now time.Time) error {
 	}
 	c.mu.Lock()
 	c.past = append(c.past, trimmed{c.tick.Add(1), now})
-	limit, cut := uint64(0), now.Add(-c.cfg.MaxAge)
-	for len(c.past) > 0 && !c.past[0].at.After(cut) {
+	cut := now.Add(-c.cfg.MaxAge)
+	for len(c.past) > 1 && !c.past[1].at.After(cut) {
+		c.past = c.past[1:]
+	}
+	limit := uint64(0)
+	if !c.past[0].at.After(cut) {
 		limit = c.past[0].tick
-		if len(c.past) > 1 && !c.past[1].at.After(cut) {
-			c.past = c.past[1:]
-			continue
-		}
-		break
 	}
 	evicted := c.idle(func(r *Region) bool { return r.stamp.Load() < limit })
 	c.mu.Unlock()

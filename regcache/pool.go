@@ -3,6 +3,7 @@ package regcache
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -35,7 +36,6 @@ type Pool struct {
 	empty  []*piece // given up, and held by another cache or refused by the device
 	spare  map[int][]*Region
 	queue  []parking // oldest first; entries that were revived stay until they are met
-	front  int
 	n      PoolCounters
 }
 
@@ -196,7 +196,9 @@ func (p *Pool) Unmap(b rdma.Buffer) error {
 	most := p.n.Deferred
 	if most <= uint64(keep) {
 		p.n.Most = max(p.n.Most, most)
-		p.compact()
+		if len(p.queue) >= 64 && uint64(len(p.queue)) >= 4*(p.n.Unmaps-p.n.Revived-p.n.Flushed) { // most were revived
+			p.queue = slices.DeleteFunc(p.queue, func(q parking) bool { return !q.present() })
+		}
 		p.mu.Unlock()
 		return nil
 	}
@@ -212,32 +214,23 @@ func (p *Pool) giveUp(r *Region) error {
 	p.mu.Lock()
 	p.n.Unmaps++
 	p.n.Flushed++
-	err := p.release([]*Region{r})
-	idle := p.emptied()
-	p.mu.Unlock()
-	for _, pc := range idle {
-		_, cerr := pc.end()
-		err = errors.Join(err, cerr)
-	}
+	_, err := p.giveBack([]*Region{r})
 	return err
 }
 
-// compact drops what was revived from the queue when that is most of it.
-func (p *Pool) compact() {
-	if len(p.queue) < 64 || len(p.queue) < 4*p.deferredRanges() {
-		return
+// giveBack returns ranges to their pieces and ends the empty pieces. The caller holds the pool's lock, which it gives
+// up.
+func (p *Pool) giveBack(out []*Region) (closed int, err error) {
+	err = p.release(out)
+	idle := p.emptied()
+	p.mu.Unlock()
+	for _, pc := range idle {
+		n, cerr := pc.end()
+		closed += n
+		err = errors.Join(err, cerr)
 	}
-	live := p.queue[:0]
-	for _, q := range p.queue[p.front:] {
-		if q.present() {
-			live = append(live, q)
-		}
-	}
-	clear(p.queue[len(live):])
-	p.queue, p.front = live, 0
+	return closed, err
 }
-
-func (p *Pool) deferredRanges() (n int) { return int(p.n.Unmaps - p.n.Revived - p.n.Flushed) }
 
 func (q parking) present() bool {
 	return q.r.ranked == q.nth && q.r.state.Load()&(parked|dead) == parked
@@ -254,8 +247,9 @@ func (p *Pool) flush(keep uint64) (closed int, err error) {
 	p.mu.Lock()
 	var out []*Region
 	var stay []parking
-	for ; p.front < len(p.queue) && p.n.Deferred > keep; p.front++ {
-		q := p.queue[p.front]
+	front := 0
+	for ; front < len(p.queue) && p.n.Deferred > keep; front++ {
+		q := p.queue[front]
 		switch {
 		case !q.present():
 		case q.r.killIdle():
@@ -269,38 +263,23 @@ func (p *Pool) flush(keep uint64) (closed int, err error) {
 		p.n.Flushes++
 		p.n.Flushed += uint64(len(out))
 	}
-	p.queue = append(stay, p.queue[p.front:]...)
-	p.front = 0
+	p.queue = append(stay, p.queue[front:]...)
 	p.n.Most = max(p.n.Most, p.n.Deferred)
 	if len(out) > 0 {
 		for size, list := range p.spare {
-			n := 0
-			for _, r := range list {
-				if r.state.Load()&dead == 0 {
-					list[n] = r
-					n++
-				}
-			}
-			if clear(list[n:]); n == 0 {
+			gone := func(r *Region) bool { return r.state.Load()&dead != 0 }
+			if list = slices.DeleteFunc(list, gone); len(list) == 0 {
 				delete(p.spare, size)
 			} else {
-				p.spare[size] = list[:n]
+				p.spare[size] = list
 			}
 		}
 	}
-	err = p.release(out)
-	idle := p.emptied()
-	p.mu.Unlock()
-	for _, pc := range idle {
-		n, cerr := pc.end()
-		closed += n
-		err = errors.Join(err, cerr)
-	}
-	return closed, err
+	return p.giveBack(out)
 }
 
 // release gives ranges back to their pieces. The caller holds the pool's lock.
-func (p *Pool) release(out []*Region) error {
+func (p *Pool) release(out []*Region) (err error) {
 	c := p.scope.cache
 	c.mu.Lock()
 	for _, r := range out {
@@ -308,31 +287,26 @@ func (p *Pool) release(out []*Region) error {
 		c.gone += r.gets()
 	}
 	c.mu.Unlock()
-	var errs []error
 	for _, r := range out {
 		r.piece.ranges--
-		errs = append(errs, r.rest.Free()) // other caches are notified, and may hold it
-		errs = append(errs, release(r.holds))
+		err = errors.Join(err, r.rest.Free(), release(r.holds)) // other caches are notified, and may hold it
 		r.holds = nil
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // emptied takes out the pieces of which nothing is mapped or deferred, and those that failed to close before.
 func (p *Pool) emptied() (out []*piece) {
 	out, p.empty = p.empty, nil
-	live := p.pieces[:0]
-	for _, pc := range p.pieces {
-		if pc.ranges == 0 {
-			out = append(out, pc)
-			p.n.Pieces--
-			p.n.Bytes -= uint64(pc.arena.Buffer().Len())
-		} else {
-			live = append(live, pc)
+	p.pieces = slices.DeleteFunc(p.pieces, func(pc *piece) bool {
+		if pc.ranges > 0 {
+			return false
 		}
-	}
-	clear(p.pieces[len(live):])
-	p.pieces = live
+		out = append(out, pc)
+		p.n.Pieces--
+		p.n.Bytes -= uint64(pc.arena.Buffer().Len())
+		return true
+	})
 	return out
 }
 

@@ -3,6 +3,7 @@ package regcache
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rdmaperf/rdmaperf/regcache/pagemap"
@@ -36,10 +37,8 @@ func Sources() []string { return sourceNames[:] }
 
 // ParseSource is the source of a word; ErrInvalid when there is none.
 func ParseSource(word string) (Source, error) {
-	for i, n := range sourceNames {
-		if n == word {
-			return Source(i), nil
-		}
+	if i := slices.Index(sourceNames[:], word); i >= 0 {
+		return Source(i), nil
 	}
 	return 0, fmt.Errorf("source %q is none of %v: %w", word, sourceNames, rdma.ErrInvalid)
 }

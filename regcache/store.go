@@ -3,6 +3,7 @@ package regcache
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -117,43 +118,41 @@ func (s *Store) find(b rdma.Buffer) int {
 // spare takes out the free pieces above the bound, longest free first, but not the last piece of all.
 func (s *Store) spare() (out []*stored) {
 	sum := 0
+	var last *stored
 	for _, p := range s.pieces {
 		if p.taken == 0 {
 			sum += p.len()
 		}
+		last = p
 	}
-	live := s.pieces[:0]
-	for i, p := range s.pieces {
-		if last := i == len(s.pieces)-1; p.taken == 0 && (s.closed || sum > s.cfg.Keep && !last) {
-			sum -= p.len()
-			s.mapped -= p.len()
-			out = append(out, p)
-			continue
+	s.pieces = slices.DeleteFunc(s.pieces, func(p *stored) bool {
+		if p.taken > 0 || !s.closed && (sum <= s.cfg.Keep || p == last) {
+			return false
 		}
-		live = append(live, p)
-	}
-	clear(s.pieces[len(live):])
-	s.pieces = live
+		sum -= p.len()
+		s.mapped -= p.len()
+		out = append(out, p)
+		return true
+	})
 	return out
 }
 
 // end unmaps pieces. What a registration holds is listed again, for the next Free or Close.
 func (s *Store) end(out []*stored) error {
-	var errs []error
-	for _, p := range out {
+	return joined(out, func(p *stored) error {
 		err := p.arena.Close()
 		if err == nil {
-			continue
+			return nil
 		}
 		s.mu.Lock()
 		s.pieces = append([]*stored{p}, s.pieces...)
 		s.mapped += p.len()
 		s.mu.Unlock()
-		if !errors.Is(err, rdma.ErrBusy) {
-			errs = append(errs, err)
+		if errors.Is(err, rdma.ErrBusy) {
+			return nil
 		}
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }
 
 // Sizes are the bytes that are taken, in whole pages, and those that are mapped.

@@ -72,7 +72,7 @@ func (t *tier) Name() string {
 
 // tierMR is one use of a region.
 type tierMR struct {
-	region *Region
+	*Region
 	buf    rdma.Buffer
 	access rdma.Access
 	once   sync.Once
@@ -84,7 +84,9 @@ func (t *tier) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, 
 	if access&remote != 0 && !t.cfg.Keep || access.Has(rdma.RemoteInvalidate) {
 		mr, err := t.cache.register(pd, buf, access) // makes room where the device has none
 		if err == nil {
-			t.cache.passed()
+			t.cache.mu.Lock()
+			t.cache.n.Passed++
+			t.cache.mu.Unlock()
 		}
 		return mr, err
 	}
@@ -96,7 +98,7 @@ func (t *tier) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, 
 	if err != nil {
 		return nil, err
 	}
-	return &tierMR{region: r, buf: buf, access: access}, nil
+	return &tierMR{Region: r, buf: buf, access: access}, nil
 }
 
 func (t *tier) scope(pd rdma.PD) (*Scope, error) {
@@ -152,12 +154,10 @@ func Tally(dev rdma.Device) map[string]int64 {
 	return t.cache.Counters().Map()
 }
 
-func (m *tierMR) LKey() uint32        { return m.region.LKey() }
-func (m *tierMR) RKey() uint32        { return m.region.RKey() }
 func (m *tierMR) Addr() uint64        { return m.buf.Addr() }
 func (m *tierMR) Len() uint64         { return uint64(m.buf.Len()) }
 func (m *tierMR) Access() rdma.Access { return m.access }
 func (m *tierMR) Close() error {
-	m.once.Do(func() { m.err = m.region.Put() })
+	m.once.Do(func() { m.err = m.Put() })
 	return m.err
 }

@@ -79,17 +79,13 @@ func Open(cfg Config) (*Registrar, error) {
 }
 
 type mr struct {
-	g      *Registrar
-	slot   uint32
-	key    uint32
-	base   uint64
-	size   uint64
-	access rdma.Access
-	mu     sync.Mutex
-	closed bool
+	g          *Registrar
+	slot, key  uint32
+	base, size uint64
+	access     rdma.Access
+	mu         sync.Mutex
+	closed     bool
 }
-
-var _ rdma.MR = (*mr)(nil)
 
 // RegMR pins the pages of the buffer. ENOMEM where RLIMIT_MEMLOCK or the table has no
 // room; ErrInvalid for another domain than 0, wrong rights, and more than 1 GiB.

@@ -57,14 +57,14 @@ func newRing() (*ring, error) {
 		return nil, fmt.Errorf("io_uring of a kernel before 5.4: %w", unix.ENOSYS)
 	}
 	size := max(u(40+24)+4*sqEntries, u(80+20)+16*cqEntries)
-	var err error
-	if r.sq, err = unix.Mmap(r.fd, offSQ, int(size), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
-		r.close()
-		return nil, fmt.Errorf("map io_uring: %w", err)
+	ringMap := func(at int64, n uint32) ([]byte, error) {
+		return unix.Mmap(r.fd, at, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	}
-	if r.sqes, err = unix.Mmap(r.fd, offSQEs, int(sqEntries*sqeSize), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	var err error
+	if r.sq, err = ringMap(offSQ, size); err == nil {
+		r.sqes, err = ringMap(offSQEs, sqEntries*sqeSize)
+	}
+	if err != nil {
 		r.close()
 		return nil, fmt.Errorf("map io_uring: %w", err)
 	}
@@ -75,12 +75,8 @@ func newRing() (*ring, error) {
 }
 
 func (r *ring) close() error {
-	if r.sq != nil {
-		unix.Munmap(r.sq)
-	}
-	if r.sqes != nil {
-		unix.Munmap(r.sqes)
-	}
+	unix.Munmap(r.sq) // of nothing it is refused
+	unix.Munmap(r.sqes)
 	return unix.Close(r.fd)
 }
 
