@@ -1,7 +1,6 @@
 package lite
 
-// Access is what an application uses LITE through, wherever its node lives: a [Client]
-// inside the process, or one of package daemon. It belongs to one goroutine.
+// Access is LITE from inside the process (a [Client]) or through package daemon. It belongs to one goroutine.
 type Access interface {
 	Alloc(n int) ([]byte, error)
 	Free(b []byte) error

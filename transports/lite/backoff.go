@@ -3,21 +3,17 @@ package lite
 import "time"
 
 const (
-	// maxIdle is how long callers may poll nothing and still count as polling. A caller that
-	// streams long messages spends a millisecond and more in each post and poll.
+	// maxIdle is how long callers may poll nothing and still count as polling: a long message takes milliseconds.
 	maxIdle = 4 * pollPause
-	// wakeEvery polls by callers wake a polling goroutine that sleeps in the device, so that it
-	// leaves arrivals to them.
+	// wakeEvery polls by callers wake a polling goroutine that sleeps in the device.
 	wakeEvery = 16
-	// pollPause is the first pause of the polling goroutine while callers poll, and maxPollPause
-	// the longest. An arrival that no caller waits for may be late by that much, and each end of a
-	// pause costs a caller its CPU.
+	// pollPause is the first pause of the polling goroutine while callers poll, and maxPollPause the longest. Arrivals
+	// that no caller waits for may be late by that much.
 	pollPause    = time.Millisecond
 	maxPollPause = 8 * pollPause
 )
 
-// pollBackoff decides how long the polling goroutine leaves arrivals to callers that poll. The
-// goroutine owns it; polls and pauses are arguments.
+// pollBackoff decides how long the polling goroutine leaves arrivals to callers that poll.
 type pollBackoff struct {
 	seen  uint64        // polls by callers, as of the last pause
 	slept time.Duration // the last pause
@@ -25,9 +21,8 @@ type pollBackoff struct {
 	idle  time.Duration // how long callers polled too seldom
 }
 
-// next is how long to pause; 0 means that no caller polls, and the goroutine may sleep in the
-// device, where each packet of a busy caller would wake it. polls counts those of all callers. It
-// is never 0 while messages are deferred, nor where the device has no events.
+// next is how long to pause; 0 means that no caller polls, and the goroutine may sleep in the device. It is never 0
+// while messages are deferred, nor where the device has no events.
 func (a *pollBackoff) next(polls uint64, held, events bool) time.Duration {
 	polling := polls-a.seen >= minPolls(a.slept)
 	if a.idle += a.slept; polling {
@@ -50,8 +45,7 @@ func (a *pollBackoff) next(polls uint64, held, events bool) time.Duration {
 // minPolls is how many polls in d count as polling.
 func minPolls(d time.Duration) uint64 { return uint64(max(d/maxIdle, 1)) }
 
-// reset forgets the polls of a caller that goes to sleep. Counted, they made every answer half a
-// pause late.
+// reset forgets the polls of a caller that goes to sleep: counted, they make answers half a pause late.
 func (a *pollBackoff) reset(polls uint64) {
 	a.seen, a.idle, a.rest = polls, maxIdle, pollPause
 }

@@ -4,17 +4,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// batchMost is how many work requests are handed to the device at once, as many as rdmaperf's loops
-// do.
+// batchMost is how many work requests the device gets at once, as many as from rdmaperf's loops.
 const batchMost = 64
 
-// postRun posts the operations at the front of ops that each lie whole at one other node,
-// the same for all, in one call to the device. 0 without an error: the first one is none
-// of those, or goes alone.
-//
-// Unsignaled ones make no completion of their own: the next one of the run that does ends them
-// too, as the queue pair carries them out in order (IBTA 10.7.3.1). The last of a run
-// always does.
+// postRun posts the operations at the front of ops that lie whole at one other node, in one call to the device. 0
+// without an error: the first one goes alone. Unsignaled ones end with the next completion of the run, as the queue
+// pair carries them out in order (IBTA 10.7.3.1). The last of a run always has one.
 func (c *Client) postRun(ops []Op) (n int, err error) {
 	nd := c.node
 	if len(ops) < 2 || nd.cfg.QoS == QoSSWPri { // each operation is paced by itself
@@ -43,8 +38,7 @@ func (c *Client) postRun(ops []Op) (n int, err error) {
 		}
 		if p == nil {
 			if p, err = nd.peerOf(to); err == nil {
-				// Checked before any slot is taken: a slot whose operation failed is not used
-				// for that queue pair again, see op.claim.
+				// Before any slot is taken: a slot whose operation failed is not used for that queue pair again.
 				if l = c.link(p); l.broken.Load() {
 					err = ErrPeerDead
 				}
@@ -97,8 +91,7 @@ func (e *entry) whole(off uint64, size uint32) (at uint64, node int, ok bool) {
 	return p.Off + in, p.Node, uint64(size) <= p.Len-in
 }
 
-// postRun hands wrs to the device, as far as there is room beside the node's own messages. n <
-// len(wrs) comes with the reason.
+// postRun hands wrs to the device, as far as there is room beside the node's own messages, or the reason for fewer.
 func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +127,7 @@ func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 		}
 		return n, err
 	case n > 0 && wrs[n-1].Flags&rdma.Signaled == 0:
-		// The last ones would never complete. By our count the queue has room, so the queue pair
-		// has failed.
+		// The last ones would never complete. By our count the queue has room, so the queue pair has failed.
 		l.broken.Store(true)
 		go l.node.lose(l.peer, ErrPeerDead)
 		err = ErrPeerDead
@@ -154,12 +146,10 @@ func (l *link) postRun(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// claim is true for whoever completes an operation of a run first: its own completion, a later one,
-// or the end of the queue pair.
+// claim is true for who completes an operation of a run first: a completion, or the end of the queue pair.
 func (s *op) claim(l *link) bool { return s.runs.CompareAndSwap(l, nil) }
 
-// completeRun takes the completion of an operation of a run, and with it those in front that
-// have none. An operation that failed had its own, and so had all behind it.
+// completeRun takes a completion of a run, and with it the operations in front that have none.
 func (c *Client) completeRun(l *link, i uint32, st rdma.Status) {
 	mask := uint32(len(c.ops) - 1)
 	s := &c.ops[i&mask]
@@ -179,8 +169,7 @@ func (c *Client) completeRun(l *link, i uint32, st rdma.Status) {
 	c.partDone(s)
 }
 
-// sweep completes what a closed queue pair will not: unsignaled operations that were carried out
-// and have no later completion.
+// sweep completes what a closed queue pair will not: unsignaled operations without a later completion.
 func (n *Node) sweep(l *link) {
 	for i := range n.most.Load() {
 		c := n.clients[i].Load()

@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// run posts one operation and waits for its end. Operations posted before it stay to
-// be polled; their order does not matter here.
+// run posts one operation and waits for its end. Operations posted before it stay to be polled.
 func (c *Client) run(o *Op) error {
 	for w := (waiter{}); ; {
 		err := c.post(o)

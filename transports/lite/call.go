@@ -12,10 +12,8 @@ type Pending struct {
 	gen  uint32
 }
 
-// Call sends req to a port of a node and waits for the answer, which lies in the
-// client's memory until its next call but Outstanding-1. Errors: the ports' codes
-// (ErrNoPort, ErrTooBig, ErrPortFull), what the server answers, ErrPeerDead,
-// ErrTimeout.
+// Call sends req to a port of a node and waits for the answer, which lies in the client's memory until its next call
+// but Outstanding-1. Errors: the ports' (ErrNoPort, ErrTooBig, ErrPortFull), the server's, ErrPeerDead, ErrTimeout.
 func (c *Client) Call(node, port int, req []byte) ([]byte, error) {
 	p, err := c.Start(node, port, req)
 	if err != nil {
@@ -37,7 +35,6 @@ func (c *Client) Start(node, port int, req []byte) (Pending, error) {
 	return Pending{s, gen}, nil
 }
 
-// slot takes the next free slot of the client and makes it wait.
 func (c *Client) slot() (*call, uint32, error) {
 	for range c.calls {
 		i := c.next % len(c.calls)
@@ -155,8 +152,7 @@ func (n *Node) toSelf(port int, slot uint32, body []byte, prio uint8, oneWay boo
 	if uint64(len(body)) > p.maxMessage {
 		return ErrTooBig
 	}
-	// The ring of a peer bounds what waits for a port; here the callers' slots do,
-	// and for one-way messages this.
+	// The callers' slots bound what waits for a port, and this does for one-way messages.
 	if oneWay && p.queue.Len() >= int(p.size/ring.Granule) {
 		return ErrPortFull
 	}
@@ -165,12 +161,10 @@ func (n *Node) toSelf(port int, slot uint32, body []byte, prio uint8, oneWay boo
 	return nil
 }
 
-// GiveUp ends the wait for a call, as its deadline would. Its slot is free when the
-// answer comes. False: it is answered.
+// GiveUp ends the wait for a call, as its deadline would; the late answer frees its slot. False: it is answered.
 func (c *Client) GiveUp(p Pending) bool { return p.slot.move(p.gen, callWaiting, callZombie) }
 
-// Prepare asks a port of another node for its ring, as the first message to it does for
-// all clients of the node.
+// Prepare asks a port of another node for its ring, as the first message to it does.
 func (c *Client) Prepare(node, port int) error {
 	if port < 0 || port >= wire.ControlPort {
 		return ErrNoPort

@@ -19,7 +19,6 @@ const (
 	numCallStates
 )
 
-// callMoves is the table of its transitions.
 var callMoves = [numCallStates][numCallStates]bool{
 	callFree:    {callWaiting: true},
 	callWaiting: {callDone: true, callZombie: true, callOrphan: true, callFree: true}, // free: it was never sent
@@ -28,8 +27,7 @@ var callMoves = [numCallStates][numCallStates]bool{
 	callOrphan:  {callFree: true},
 }
 
-// A slot travels as 12 bits of index and 12 of generation, so that a late answer is not taken for
-// the next.
+// A slot travels as 12 bits of index and 12 of generation: a late answer is not taken for the next.
 const (
 	callBits   = 12
 	maxCalls   = 1 << callBits
@@ -65,14 +63,12 @@ func (c *call) state() (gen uint32, s callState) {
 	return w >> 8, callState(w & 0xff)
 }
 
-// callTable is every slot of a node.
 type callTable struct {
 	mu   sync.Mutex
 	all  [maxCalls]atomic.Pointer[call]
 	next int
 }
 
-// add makes a slot with a reply buffer of room bytes.
 func (t *callTable) add(n *Node, c *Client, room int) (*call, error) {
 	room += wire.ReplyLen
 	off, err := n.alloc(room)
@@ -103,7 +99,6 @@ func (t *callTable) remove(n *Node, s *call) {
 	}
 }
 
-// replied takes the answer for a slot from a peer.
 func (t *callTable) replied(n *Node, p *peer, slot uint32) {
 	s := t.all[slot&(maxCalls-1)].Load()
 	if s == nil || s.to.Load() != int32(p.id) {
@@ -120,8 +115,7 @@ func (t *callTable) replied(n *Node, p *peer, slot uint32) {
 	t.finish(s, gen, h.Code, h.Len)
 }
 
-// late takes the answer to a call whose deadline passed, or its certain absence: the slot is free,
-// and an orphan is removed. It is false for a call that is waited for.
+// late takes the answer to a call whose deadline passed, or its certain absence; false for one that is waited for.
 func (t *callTable) late(n *Node, s *call, gen uint32) bool {
 	for {
 		g, state := s.state()

@@ -21,14 +21,12 @@ type ClientConfig struct {
 	Wait        Waiting
 	Priority    uint8         // 0 is low; all others are high for QoS, and travel to the device
 	Timeout     time.Duration // of blocking calls; that of the node
-	// Wake, when set, receives a token whenever something of the client completes, for a goroutine
-	// that sleeps for several clients. Start and PostMessage then never wait: without room they
-	// fail with rdma.ErrQueueFull, and with ErrWait for a port that Prepare was not called for.
+	// Wake, when set, gets a token whenever something of the client completes. Start and PostMessage then never wait:
+	// rdma.ErrQueueFull without room, ErrWait for a port that Prepare was not called for.
 	Wake chan struct{}
 }
 
-// Client is what one goroutine uses a node through. It is not safe for concurrent
-// use. Memory that it is given lies in the node's arena where that matters.
+// Client is what one goroutine uses a node through. It is not safe for concurrent use.
 type Client struct {
 	node      *Node
 	cfg       ClientConfig
@@ -59,7 +57,6 @@ type Client struct {
 	pair  [2]Op                   // of a lock
 }
 
-// op is one posted operation.
 type op struct {
 	left       atomic.Int32         // work requests that are not done
 	bad        atomic.Uint32        // the first rdma.Status that is no success
@@ -135,8 +132,7 @@ func (n *Node) newClient(cfg ClientConfig) (_ *Client, err error) {
 	return nil, ErrNoSpace
 }
 
-// Close waits for what was posted to nodes that answer, gives up calls that are not answered, and frees
-// the client. Handles stay: they are the node's.
+// Close waits for what was posted to nodes that answer, gives up other calls, and frees the client, not its handles.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -174,7 +170,6 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// answer reports whether all nodes of a set do.
 func (c *Client) answer(nodes uint32) bool {
 	for ; nodes != 0; nodes &= nodes - 1 {
 		if !c.node.Answers(bits.TrailingZeros32(nodes)) {
@@ -187,8 +182,7 @@ func (c *Client) answer(nodes uint32) bool {
 // Number distinguishes the clients of a node.
 func (c *Client) Number() int { return c.num }
 
-// Interrupt ends what the client waits for, now and later, as its deadline would:
-// ErrTimeout. It may be called by any goroutine.
+// Interrupt ends what the client waits for, now and later, with ErrTimeout. Any goroutine may call it.
 func (c *Client) Interrupt() {
 	c.interrupted.Store(true)
 	c.node.Signal(c.wakeup)
@@ -215,18 +209,15 @@ func (c *Client) Free(b []byte) error {
 	return nil
 }
 
-// wake wakes the client if it sleeps.
 func (c *Client) wake() {
 	if c.asleep.Load() {
 		c.node.Signal(c.wakeup)
 	}
 }
 
-// UseQueuePair makes the client's requests to each peer take the queue pair i of those that are
-// shared, modulo their number. By default clients take turns. Two clients that answer each
-// other should take the same one: what acknowledges a request then travels with the answer,
-// which over TCP saves a segment each way. rdma.ErrInvalid for a negative i, rdma.ErrBusy while
-// operations are posted and not polled, or calls not finished.
+// UseQueuePair makes the client's requests to each peer take queue pair i, modulo their number; by default clients take
+// turns. Clients that answer each other should share one: acknowledgements then travel with answers. rdma.ErrInvalid
+// for a negative i, rdma.ErrBusy while operations or calls are under way.
 func (c *Client) UseQueuePair(i int) error {
 	switch {
 	case i < 0:
@@ -241,7 +232,6 @@ func (c *Client) UseQueuePair(i int) error {
 // QueuePair is the i of UseQueuePair, or the client's turn.
 func (c *Client) QueuePair() int { return c.queuePair }
 
-// started is true while a call is started and not finished.
 func (c *Client) started() bool {
 	for _, s := range c.calls {
 		if _, state := s.state(); state == callWaiting || state == callDone {
@@ -251,7 +241,6 @@ func (c *Client) started() bool {
 	return false
 }
 
-// link is the queue pair that the client's requests to p take.
 func (c *Client) link(p *peer) *link {
 	k := len(p.links)
 	if c.node.cfg.QoS == QoSHWSep {
@@ -263,7 +252,6 @@ func (c *Client) link(p *peer) *link {
 	return p.links[c.queuePair%k]
 }
 
-// pollLinks polls the client's queue pairs to the nodes of a set.
 func (c *Client) pollLinks(nodes uint32) {
 	for ; nodes != 0; nodes &= nodes - 1 {
 		if p := c.node.peers[bits.TrailingZeros32(nodes)].Load(); p != nil && len(p.links) > 0 {
@@ -272,15 +260,14 @@ func (c *Client) pollLinks(nodes uint32) {
 	}
 }
 
-// waiter is the loop of everything that blocks: poll, and when that took too long,
-// sleep, and when that took too long, give up.
+// waiter is the loop of everything that blocks: poll, after a time sleep, and after a longer one give up.
 type waiter struct {
 	turns int
 	start time.Time
 }
 
-// wait follows a poll that found nothing. It is false at the deadline. long marks answers that take
-// a while; nodes are those whose completions are waited for, 0 for an arrival.
+// wait follows a poll that found nothing; false at the deadline. long marks answers that take a while; nodes are those
+// whose completions are waited for, 0 for an arrival.
 func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 	w.turns++
 	how := c.cfg.Wait
@@ -339,8 +326,7 @@ func (w *waiter) waitPolling(c *Client) bool {
 	return waited <= c.cfg.Timeout && !c.interrupted.Load()
 }
 
-// sleepOn sleeps until a completion of one of the nodes may be there. One client at a
-// time sleeps in the completion queue of a queue pair; what it finds for others wakes them.
+// sleepOn sleeps until a completion of one of the nodes may be there. One client sleeps in a queue, and wakes others.
 func (c *Client) sleepOn(nodes uint32) {
 	id := bits.TrailingZeros32(nodes)
 	p := c.node.peers[id].Load()

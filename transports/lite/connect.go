@@ -28,7 +28,6 @@ func (n *Node) newPeer() (*peer, error) {
 	return p, nil
 }
 
-// newLink makes a queue pair with its receives posted.
 func (n *Node) newLink(p *peer, index int) (_ *link, err error) {
 	d := n.cfg.Depth
 	l := &link{node: n, peer: p, index: index, place: -1, depth: d, lkey: n.mr.LKey(),
@@ -109,7 +108,6 @@ func (n *Node) param(private []byte) rdma.ConnParam {
 	return p
 }
 
-// checkGreeting refuses a peer that this node cannot serve.
 func (n *Node) checkGreeting(g *wire.Greeting) error {
 	switch {
 	case subtle.ConstantTimeCompare(g.Token[:], n.token[:]) != 1:
@@ -122,8 +120,7 @@ func (n *Node) checkGreeting(g *wire.Greeting) error {
 	return nil
 }
 
-// dial connects all links to the node at addr. id is its number, or -1 for the manager, which
-// assigns ours where we have none.
+// dial connects all links to the node at addr. id -1 is the manager, which assigns our number where we have none.
 func (n *Node) dial(ctx context.Context, addr string, id int) (err error) {
 	p, err := n.newPeer()
 	if err != nil {
@@ -177,8 +174,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (err error) {
 	if err := n.admit(p); err != nil {
 		return err
 	}
-	// The first word of a queue pair is the initiator's: iWARP holds the other side's
-	// back until then (RFC 5044 §7.1.2).
+	// The initiator writes first: iWARP holds the other side's words back until then (RFC 5044 §7.1.2).
 	for _, l := range p.links {
 		addr, _ := p.at(beatOf(n.id), wire.WordLen)
 		l.sendWord(addr, 0)
@@ -186,8 +182,7 @@ func (n *Node) dial(ctx context.Context, addr string, id int) (err error) {
 	return nil
 }
 
-// clearMail empties a mailbox, which may still hold what an earlier node of that
-// number wrote.
+// clearMail empties a mailbox, which may still hold words of an earlier node of that number.
 func (n *Node) clearMail(id int) {
 	wire.PutWord(n.bytes(beatOf(id), wire.WordLen), 0)
 	for i := range MaxLinks {
@@ -243,7 +238,6 @@ func (n *Node) drop(p *peer) {
 	n.freeRings(p)
 }
 
-// acceptLoop takes the queue pairs of nodes that join.
 func (n *Node) acceptLoop() {
 	young := map[uint8]*peer{} // peers whose links are not all there
 	for {
@@ -261,8 +255,7 @@ func (n *Node) acceptLoop() {
 			}
 		}
 		if err := n.answer(req, young); err != nil {
-			// The connection of a node that this one refuses is rejected. One that was accepted
-			// is not rejected again: that only fails.
+			// A connection that was accepted is not rejected again: that only fails.
 			ctx, cancel := context.WithTimeout(n.ctx, time.Second)
 			_ = req.Reject(ctx, nil)
 			cancel()

@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 )
 
-// controlOp is what a node asks of another, or of the manager, by its own port. The
-// message is this byte and the request as JSON; so is the answer.
+// controlOp is what a node asks of another's own port: this byte, and the request as JSON, as is the answer.
 type controlOp byte
 
 const (
@@ -47,8 +46,7 @@ type ringAnswer struct {
 // empty is the answer of most control messages; errors have a code in the reply's header.
 type empty struct{}
 
-// control asks a node and waits as long as c would. The node's own goroutines and all clients share
-// the one client, in turn: control is not the fast path.
+// control asks a node and waits as long as c would. The node and all its clients share one client for it, in turn.
 func (c *Client) control(node int, op controlOp, req, answer any) error {
 	n := c.node
 	n.ctlMu.Lock()
@@ -84,8 +82,7 @@ func (c *Client) ask(node int, op controlOp, req, answer any) error {
 	return nil
 }
 
-// nodeServer answers control messages. Requests of nodes and of the manager's have a
-// goroutine each, because the manager itself asks nodes, its own too.
+// nodeServer answers control messages, the manager's in a goroutine of their own, because the manager asks nodes too.
 type nodeServer struct {
 	node  *Node
 	port  *Port
@@ -171,7 +168,6 @@ func (s *nodeServer) loop(q chan Request, lost chan int) {
 	}
 }
 
-// controlOps carry out the control messages.
 var controlOps = [numControlOps]func(s *nodeServer, r *Request) (any, error){
 	opRing:    ofNode((*nodeServer).openRing),
 	opAlloc:   ofNode((*nodeServer).alloc),
@@ -217,8 +213,7 @@ func (s *nodeServer) do(r *Request) (answer any, err error) {
 	return controlOps[r.Payload[0]](s, r)
 }
 
-// openRing gives a peer a ring for a port. Asked again before anything came, as after
-// a lost answer, it gives the same one.
+// openRing gives a peer a ring for a port; asked again before anything came, the same one.
 func (s *nodeServer) openRing(r *Request, q *ringRequest) (a ringAnswer, err error) {
 	n := s.node
 	if r.From == n.id || q.Port < 0 || q.Port >= wire.ControlPort {

@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// lose ends a peer: no request of ours goes to it any more, none of its requests
-// touches our memory when lose returns, and everything that waits for it fails.
-// cause is kept for messages. Once; later calls do nothing.
+// lose ends a peer, once. When it returns, no request of ours goes to it, none of its requests touches our memory, and
+// everything that waits for it fails. cause is kept for messages.
 func (n *Node) lose(p *peer, cause error) {
 	n.mu.Lock()
 	if !p.admitted {
@@ -118,8 +117,7 @@ func (n *Node) beatLoop() {
 // silence is for how long a peer may give no sign of life and still be waited for at the end of something.
 const silence = time.Second
 
-// Answers reports whether a node is this one, or is alive and gave a sign of life within the last second. What is
-// only the orderly end of something is not worth waiting for a node that does not.
+// Answers reports whether a node is this one, or gave a sign of life within the last second or two beats.
 func (n *Node) Answers(id int) bool {
 	p, err := n.peerOf(id)
 	return id == n.id || err == nil && time.Duration(p.silent.Load())*n.cfg.Beat <= max(silence, 2*n.cfg.Beat)

@@ -7,51 +7,31 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Code is an error of the tier that has a number of its own, on the wire too. The
-// first six are LITE's (lite.h); the others are this package's. Codes above 0 are the
-// application's.
+// Code is an error with a number of its own, also on the wire. The first six are LITE's (lite.h).
 type Code int32
 
+// Errors of this package. Codes above 0 are the application's.
 const (
-	// ErrWait: the posted operation is not finished.
-	ErrWait Code = -101
-	// ErrEmpty: no message is there.
-	ErrEmpty Code = -102
-	// ErrNoPort: that port is not open at that node.
-	ErrNoPort Code = -103
-	// ErrPortFull: the ring has no room and got none in time.
-	ErrPortFull Code = -104
-	// ErrTooBig: the message is longer than the port takes, or the reply than the caller does.
-	ErrTooBig Code = -105
-	// ErrFail: the other node could not do it.
-	ErrFail Code = -106
+	ErrWait     Code = -101 // the posted operation is not finished
+	ErrEmpty    Code = -102 // no message is there
+	ErrNoPort   Code = -103 // that port is not open at that node
+	ErrPortFull Code = -104 // the ring has no room and got none in time
+	ErrTooBig   Code = -105 // the message is longer than the port takes, or the reply than the caller does
+	ErrFail     Code = -106 // the other node could not do it
 
-	// ErrDeadHandle: the region was freed or moved, the handle unmapped or never given.
-	ErrDeadHandle Code = -111
-	// ErrPermission: the handle, or the region, does not allow it.
-	ErrPermission Code = -112
-	// ErrPassword: not the region's password.
-	ErrPassword Code = -113
-	// ErrNoRegion: no region has that name.
-	ErrNoRegion Code = -114
-	// ErrExists: another region has that name.
-	ErrExists Code = -115
-	// ErrBounds: outside the region, or not aligned as an atomic needs it.
-	ErrBounds Code = -116
-	// ErrNoSpace: the arena of a node has no room.
-	ErrNoSpace Code = -117
-	// ErrPeerDead: the node left or died.
-	ErrPeerDead Code = -118
-	// ErrTimeout: the deadline of the client passed.
-	ErrTimeout Code = -119
-	// ErrLockLost: the lock was taken away from an owner that was thought dead, or is not held.
-	ErrLockLost Code = -120
-	// ErrNoMember: no node has that number.
-	ErrNoMember Code = -121
-	// ErrMemory: the bytes do not lie in the arena of this node.
-	ErrMemory Code = -122
-	// ErrClosed: the node, client or port was closed.
-	ErrClosed Code = -123
+	ErrDeadHandle Code = -111 // the region was freed or moved, the handle unmapped or never given
+	ErrPermission Code = -112 // the handle, or the region, does not allow it
+	ErrPassword   Code = -113 // not the region's password
+	ErrNoRegion   Code = -114 // no region has that name
+	ErrExists     Code = -115 // another region has that name
+	ErrBounds     Code = -116 // outside the region, or not aligned as an atomic needs it
+	ErrNoSpace    Code = -117 // the arena of a node has no room
+	ErrPeerDead   Code = -118 // the node left or died
+	ErrTimeout    Code = -119 // the deadline of the client passed
+	ErrLockLost   Code = -120 // the lock was taken away from an owner that was thought dead, or is not held
+	ErrNoMember   Code = -121 // no node has that number
+	ErrMemory     Code = -122 // the bytes do not lie in the arena of this node
+	ErrClosed     Code = -123 // the node, client or port was closed
 )
 
 var codeText = map[Code]string{
@@ -102,7 +82,6 @@ func errorOf(code int32) error {
 	return ErrFail
 }
 
-// codeOf is err as a code for the wire.
 func codeOf(err error) int32 {
 	if err == nil {
 		return 0

@@ -23,21 +23,18 @@ const (
 // Has is true when all of want are granted.
 func (p Perm) Has(want Perm) bool { return p&want == want }
 
-// Handle names a region at one node. It is no key, means nothing elsewhere, and
-// never travels. The zero value is dead.
+// Handle names a region at one node, means nothing elsewhere and never travels. The zero value is dead.
 type Handle uint64
 
-// piece is a chunk of a region: bytes of one node's arena. All but the last are
-// ChunkSize long.
+// piece is a chunk of a region: bytes of one node's arena, ChunkSize long but for the last.
 type piece struct {
 	Node int    `json:"n"`
 	Off  uint64 `json:"o"`
 	Len  uint64 `json:"l"`
 }
 
-// entry is the region behind a handle. It never changes but for the two atomics. The first cache
-// line has all that an operation on the first piece needs: of thousands of regions few are cached,
-// and most have one piece.
+// entry is the region behind a handle; only the two atomics change. The first cache line has all that an operation on
+// the first piece needs: of thousands of regions few are cached, and most have one piece.
 type entry struct {
 	gen      uint32
 	dead     atomic.Int32 // why it is dead, a Code, or 0
@@ -56,7 +53,6 @@ func newEntry(region, size uint64, perm Perm, pieces []piece) *entry {
 	return &entry{region: region, size: size, perm: perm, first: pieces[0], pieces: pieces}
 }
 
-// handleTable is every handle of a node.
 type handleTable struct {
 	all  []atomic.Pointer[entry]
 	mu   sync.Mutex
@@ -74,8 +70,7 @@ func (t *handleTable) init() {
 	t.by, t.ended = map[uint64][]*entry{}, map[uint64]bool{}
 }
 
-// endedMost bounds the memory of ended regions. Their numbers only grow, and an answer is never
-// older than a deadline.
+// endedMost bounds the memory of ended regions, whose numbers only grow: an answer is never older than a deadline.
 const endedMost = 1 << 16
 
 func (t *handleTable) add(e *entry) (Handle, error) {
@@ -131,8 +126,7 @@ func (t *handleTable) remove(h Handle) (e *entry, last bool) {
 	return e, len(list) == 0
 }
 
-// kill ends every handle of a region; they stay in the table as dead until they are
-// unmapped. It returns those that operations may still be using.
+// kill ends every handle of a region, which stay in the table as dead until they are unmapped, and returns them.
 func (t *handleTable) kill(region uint64, why Code) []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,13 +154,11 @@ func (t *handleTable) lost(node int) {
 	}
 }
 
-// liesAt is true when some of the pieces lie at a node.
 func liesAt(pieces []piece, node int) bool {
 	return slices.ContainsFunc(pieces, func(p piece) bool { return p.Node == node })
 }
 
-// enter finds the region behind h and holds it, so that it is not freed meanwhile. Every success is
-// followed by leave. This is the whole cost of the indirection.
+// enter finds the region behind h and holds it until leave. This is the whole cost of the indirection.
 func (t *handleTable) enter(h Handle, want Perm, off, n uint64) (*entry, error) {
 	i := uint32(h)
 	if i >= MaxHandles {
@@ -200,7 +192,6 @@ func (t *handleTable) look(h Handle, want Perm, off, n uint64) (*entry, error) {
 	return e, err
 }
 
-// has is true while a region has handles here.
 func (t *handleTable) has(region uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,8 +17,7 @@ type membersRequest struct{ Addr string }
 
 type membersAnswer struct{ Members []member }
 
-// join connects to the manager, which assigns a number, and to every node that joined before. Those
-// that join later connect to this one.
+// join connects to the manager, which assigns a number, and to every node that joined before.
 func (n *Node) join(ctx context.Context) error {
 	n.id = -1
 	if n.manager != nil {

@@ -2,20 +2,18 @@ package lite
 
 import "time"
 
-// Of callers that poll, one polls for all of its node: it leads. The others sleep until
-// their answers are there, or until they are to lead. So a node has one busy thread
-// however many callers, and a caller alone pays a compare and swap.
+// Of callers that poll one leads: it polls for all of its node. The others sleep until their answers are there, or
+// until they are to lead.
 
 // followNap bounds a sleep, against a leader that is not run.
 const followNap = time.Millisecond
 
-// leads makes the client the one that polls, if there is none.
 func (c *Client) leads() bool {
 	n := c.node
 	return n.leader.Load() == c || n.leader.CompareAndSwap(nil, c)
 }
 
-// handOver ends that: a client that follows leads now.
+// handOver makes a client that follows lead.
 func (c *Client) handOver() {
 	n := c.node
 	if n.leader.Load() != c {
@@ -33,8 +31,7 @@ func (c *Client) handOver() {
 	}
 }
 
-// follow sleeps until the answer of p may be there or the client may lead. It is false
-// at the deadline.
+// follow sleeps until the answer of p may be there or the client may lead; false at the deadline.
 func (c *Client) follow(w *waiter, p Pending) bool {
 	now := time.Now()
 	if w.start.IsZero() {
@@ -47,8 +44,7 @@ func (c *Client) follow(w *waiter, p Pending) bool {
 	n.followers.Add(1)
 	c.following.Store(true)
 	c.asleep.Store(true)
-	// Checked after the words above are set, so that the end of the call or of the lead either is
-	// seen or wakes.
+	// After the words above are set, so that the end of the call or of the lead is seen or wakes.
 	if _, state := p.slot.state(); state == callWaiting && n.leader.Load() != nil {
 		if c.timer == nil {
 			c.timer = time.NewTimer(followNap)

@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	pollBatch = 32
-	// backlogMax is how many messages of the node itself may wait for room in one queue pair; more
-	// are a protocol error of the peer.
-	backlogMax = 1024
+	pollBatch  = 32
+	backlogMax = 1024 // messages of the node that wait for room in one queue pair; more are an error of the peer
 )
 
 // A work request ID encodes what its completion means.
@@ -39,8 +37,7 @@ const (
 // errNoCredit: the peer has no receive for another message yet.
 var errNoCredit = errors.New("no receive at the peer")
 
-// link is one queue pair to a peer. Everything that is posted goes through mu, every
-// completion of the send queue through pollMu, and arrivals through the node's.
+// link is one queue pair to a peer. mu guards posts, pollMu completions of the send queue, and the node's arrivals.
 type link struct {
 	node  *Node
 	peer  *peer
@@ -80,8 +77,7 @@ type deferred struct {
 	data   []byte
 }
 
-// post puts wr, whose operation, flags and elements are set, into the queue; l.mu is held.
-// rdma.ErrQueueFull changes nothing.
+// post queues wr, whose operation, flags and elements are set; l.mu is held. rdma.ErrQueueFull changes nothing.
 func (l *link) post(wr *rdma.SendWR, id uint64) error {
 	if l.broken.Load() {
 		return ErrPeerDead
@@ -110,9 +106,8 @@ func (l *link) post(wr *rdma.SendWR, id uint64) error {
 	return nil
 }
 
-// staged is the memory beside the next place of the queue, if there is one; l.mu is held. The
-// request that had it is depth requests old. Without a place it is under way still, and may
-// not have been read.
+// staged is the memory beside the next place of the queue; l.mu is held. Without a place the request that had it is
+// under way still, and may not have been read.
 func (l *link) staged() (mem []byte, addr uint64, ok bool) {
 	if int(l.inUse.Load()) >= l.depth {
 		return nil, 0, false
@@ -127,14 +122,12 @@ func (l *link) credit() bool {
 	if !ok {
 		return false
 	}
-	// A peer that claims more receives than were used gains nothing: one message
-	// without a receive ends its connection.
+	// A peer that claims more gains nothing: one message without a receive ends its connection.
 	return l.messages-back < uint64(l.depth) || back > l.messages
 }
 
-// message writes head and body to remote, and notifies the peer with imm. body must lie in the
-// arena when both are longer than stageLen; it is then the device's until the completion with id.
-// l.mu is held. rdma.ErrQueueFull and errNoCredit change nothing.
+// message writes head and body to remote, and notifies the peer with imm; l.mu is held. What is longer than stageLen
+// has a body in the arena, the device's until the completion with id. rdma.ErrQueueFull and errNoCredit change nothing.
 func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.SendFlags, id uint64) error {
 	if !l.credit() {
 		return errNoCredit
@@ -173,8 +166,7 @@ func (l *link) message(remote uint64, imm uint32, head, body []byte, flags rdma.
 	return nil
 }
 
-// twoPosts is a message over a device without immediate data: a write, and a send
-// behind it, which is delivered when the write has been placed (RFC 5040 §5.5).
+// twoPosts is a message without immediate data: a send is delivered when the write before it is placed (RFC 5040 §5.5).
 func (l *link) twoPosts(wr *rdma.SendWR, imm uint32, id uint64) error {
 	if int(l.inUse.Load())+2 > l.depth {
 		return rdma.ErrQueueFull
@@ -235,7 +227,6 @@ func (l *link) deferWrite(h deferred) {
 	l.backlog = append(l.backlog, h)
 }
 
-// flush posts what waits, as far as there is room.
 func (l *link) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A lock is 64 bytes at its home node: the next ticket, the ticket that is served, and its owner.
-// Taking a free lock is one atomic round trip: two requests in one list draw the ticket and read
-// the served one. Heartbeats carry the owner, see owners.
+// A lock is 64 bytes at its home node. Taking a free one is one round trip: two requests in one list draw the ticket
+// and read the served one. Heartbeats carry the owner, see owners.
 const (
 	lockNext    = 0
 	lockServing = 8
@@ -16,9 +15,8 @@ const (
 	lockLen     = 64
 )
 
-// Lock is a ticket lock in the cluster as one client uses it, first come, first served. A lock
-// whose owner's node fails is free again after Config.DeadAfter and a heartbeat, or twice that
-// where the owner failed within a heartbeat of taking it.
+// Lock is a ticket lock in the cluster as one client uses it. When its owner's node fails, it is free again after
+// Config.DeadAfter and a heartbeat, or twice that where the owner failed within a heartbeat of taking it.
 type Lock struct {
 	c      *Client
 	h      Handle
@@ -34,8 +32,7 @@ type lockRequest struct {
 	Give           bool // the requester's deadline passed
 }
 
-// NewLock makes a lock at a node and opens it. ErrNotSupported of package rdma on a
-// device without atomics.
+// NewLock makes a lock at a node and opens it; rdma.ErrNotSupported on a device without atomics.
 func (c *Client) NewLock(name string, home int) (*Lock, error) {
 	h, err := c.Malloc(RegionConfig{Name: name, Size: lockLen, Nodes: []int{home},
 		Open: PermRead | PermWrite | PermAtomic})
@@ -82,8 +79,7 @@ func (l *Lock) Close() error {
 	return err
 }
 
-// Lock waits for the lock, at most for the client's timeout: ErrTimeout then, and the
-// turn is passed on.
+// Lock waits for the lock, at most for the client's timeout: ErrTimeout then, and the turn is passed on.
 func (l *Lock) Lock() error {
 	if l.held {
 		return ErrFail // a second one of the same owner would wait for itself
@@ -131,8 +127,7 @@ func (l *Lock) Unlock() error {
 	return c.ask(l.home, opPass, lockRequest{Region: l.region, Ticket: l.ticket + 1}, nil)
 }
 
-// runPair runs two operations that travel together, as one list where they go to another node,
-// and reports the first failure.
+// runPair runs two operations, as one list where they go to another node, and reports the first failure.
 func (c *Client) runPair(a, b Op) error {
 	c.pair = [2]Op{a, b}
 	n := 0

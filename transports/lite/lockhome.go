@@ -8,14 +8,12 @@ import (
 	"unsafe"
 )
 
-// lockTable grants tickets of locks that lie at this node, and passes on those of nodes that
-// failed.
+// lockTable grants tickets of locks that lie at this node, and passes on those of lost nodes.
 type lockTable struct {
 	mu  sync.Mutex
 	all map[uint64]*homeLock // by region; only locks with waiters
 }
 
-// homeLock is one lock with waiters.
 type homeLock struct {
 	off       uint64
 	waiting   map[uint64]Request // by ticket
@@ -126,8 +124,7 @@ func (l *homeLock) orphaned(n *Node, serving uint64, now time.Time) bool {
 		l.since = time.Time{}
 		return !n.alive(int(owner>>32) - 1)
 	}
-	// Drawn, and neither owned nor requested: its owner is between two messages or two heartbeats,
-	// or failed there.
+	// Drawn, neither owned nor requested: its owner is between two messages or heartbeats, or failed there.
 	if l.unclaimed != serving || l.since.IsZero() {
 		l.unclaimed, l.since = serving, now
 	}
@@ -162,7 +159,6 @@ func (k *lockTable) tick(n *Node, now time.Time) {
 	}
 }
 
-// forget ends a lock whose memory is freed.
 func (k *lockTable) forget(region uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// manager is the directory of a cluster: its members and regions. The admin loop of its node
-// handles one request after the other; mu guards what others call.
+// manager is the directory of a cluster. The admin loop of its node handles requests in turn; mu guards what others
+// call.
 type manager struct {
 	node   *Node
 	client *Client // to ask nodes
@@ -26,7 +26,6 @@ type manager struct {
 	barriers map[string]*barrier
 }
 
-// region is one named piece of memory.
 type region struct {
 	id       uint64
 	name     string
@@ -47,7 +46,6 @@ func newManager(n *Node) (*manager, error) {
 	return m, err
 }
 
-// number gives a node that joins its number.
 func (m *manager) number() (uint8, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +78,6 @@ func (m *manager) members(by *Request, q *membersRequest) (a membersAnswer, err 
 	return a, nil
 }
 
-// nodeLost starts the end of a node's regions.
 func (m *manager) nodeLost(id int) {
 	m.mu.Lock()
 	delete(m.addrs, id)
@@ -92,8 +89,7 @@ func (m *manager) nodeLost(id int) {
 	}
 }
 
-// endNode ends the regions that lay at a lost node, and frees those that only it still mapped. It
-// runs in the admin loop.
+// endNode ends the regions of a lost node, and frees those that only it still mapped. It runs in the admin loop.
 func (m *manager) endNode(id int) {
 	m.releaseWaiters()
 	for _, r := range m.byID {
@@ -218,7 +214,6 @@ func (m *manager) freePieces(id uint64, pieces []piece) {
 	m.freeAt(id, offs)
 }
 
-// freeAt gives extents back to their nodes.
 func (m *manager) freeAt(id uint64, offs map[int][]uint64) {
 	for node, list := range offs {
 		_ = m.client.ask(node, opFree, freeRequest{id, list}, nil) // a lost node needs none
@@ -265,8 +260,7 @@ func (m *manager) unmap(by *Request, q *regionRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// allowed holds what a node asks for a region against what its handles may do, which it had by the password or by a
-// grant. A handle's own rights are checked where it lives; this is for nodes that do not.
+// allowed holds a request against what the node's handles may do; a handle's own rights are checked where it lives.
 func (m *manager) allowed(from int, id uint64, want Perm) (*region, error) {
 	r := m.byID[id]
 	switch {
@@ -286,8 +280,7 @@ func (m *manager) delete(by *Request, q *regionRequest) (empty, error) {
 	return empty{}, err
 }
 
-// end kills every handle of a region and frees its memory when nothing can access it any more: at
-// once, or when the node that still has it mapped is lost.
+// end kills every handle of a region and frees its memory, at once or when the node that has it mapped is lost.
 func (m *manager) end(r *region, why Code) {
 	delete(m.names, r.name)
 	delete(m.byID, r.id)
@@ -328,8 +321,7 @@ func (m *manager) grant(by *Request, q *regionRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// move puts a region onto other nodes: everybody's handles die, the nodes that had
-// the bytes copy them, and the asker maps what is new.
+// move puts a region onto other nodes: all handles die, the nodes copy the bytes, and the asker maps what is new.
 func (m *manager) move(by *Request, q *regionRequest) (a mapAnswer, err error) {
 	r, err := m.allowed(by.From, q.Region, PermMaster)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Node is one member of a cluster: an arena, queue pairs to every other node, and
-// what all clients of this process share. Its methods are safe for concurrent use.
+// Node is one member of a cluster, for all clients of this process. Its methods are safe for concurrent use.
 type Node struct {
 	dev   rdma.Device
 	caps  rdma.Caps
@@ -85,7 +84,6 @@ type Node struct {
 	counts counts
 }
 
-// counts are what tests and results read.
 type counts struct {
 	heads, credits, messages, pieces atomic.Uint64
 }
@@ -144,7 +142,6 @@ func (n *Node) inside(b []byte) (off uint64, ok bool) {
 	return addr - n.base, true
 }
 
-// alloc takes bytes of the arena for the node itself.
 func (n *Node) alloc(size int) (uint64, error) {
 	n.spaceMu.Lock()
 	defer n.spaceMu.Unlock()
@@ -156,7 +153,6 @@ func (n *Node) alloc(size int) (uint64, error) {
 	return off, nil
 }
 
-// copyOf copies bytes into new ones of the arena.
 func (n *Node) copyOf(b []byte) (off uint64, own []byte, err error) {
 	if off, err = n.alloc(len(b)); err == nil {
 		own = n.bytes(off, len(b))
@@ -176,8 +172,7 @@ func (n *Node) bytes(off uint64, size int) []byte {
 	return n.mem[off : off+uint64(size) : off+uint64(size)]
 }
 
-// Open makes a node and joins it to its cluster. It owns neither dev nor ctx, which
-// bounds the joining only.
+// Open makes a node and joins it to its cluster. It owns neither dev nor ctx, which bounds the joining only.
 func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 	caps := dev.Caps()
 	cfg, err := cfg.normal(&caps)
@@ -198,7 +193,6 @@ func Open(ctx context.Context, dev rdma.Device, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// create makes everything local.
 func (n *Node) create(ctx context.Context) (err error) {
 	// Huge pages, where the system has some: a NIC has few translations.
 	pages := rdma.PagesAuto
@@ -244,8 +238,7 @@ func (n *Node) create(ctx context.Context) (err error) {
 	return n.serveControl()
 }
 
-// Progress takes what arrived, as every caller that waits does. A program that polls memory which
-// others write calls it now and then.
+// Progress takes what arrived, as every caller that waits does, for programs that poll memory that others write.
 func (n *Node) Progress() int {
 	k := n.poll()
 	if k == 0 {
@@ -254,8 +247,7 @@ func (n *Node) Progress() int {
 	return k
 }
 
-// Idle counts a poll by a caller that found nothing: the polling goroutine leaves arrivals to
-// callers that poll.
+// Idle counts a poll that found nothing: the polling goroutine leaves arrivals to callers that poll.
 func (n *Node) Idle() {
 	if n.activity.Add(1)%wakeEvery == 0 {
 		n.cancelSleep()
@@ -275,8 +267,7 @@ func (n *Node) Left() int {
 	return int(n.space.Left())
 }
 
-// Leave disconnects from every node in order: what was posted arrives. Close follows. It waits
-// until ctx ends, at most.
+// Leave disconnects from every node in order, until ctx ends: what was posted arrives. Close follows.
 func (n *Node) Leave(ctx context.Context) {
 	for i := range n.peers {
 		p := n.peers[i].Load()
@@ -289,8 +280,7 @@ func (n *Node) Leave(ctx context.Context) {
 	}
 }
 
-// Close leaves the cluster at once and frees everything: clients, ports, regions that lie here.
-// Other nodes detect it. Idempotent.
+// Close leaves the cluster at once and frees everything: clients, ports, regions that lie here. Idempotent.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if n.closed {

@@ -7,9 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// What a node does for others: it hands out its arena, ends handles, and moves bytes
-// that lie there.
-
 func (s *nodeServer) alloc(r *Request, q *allocRequest) (a allocAnswer, err error) {
 	if r.From != 0 {
 		return a, ErrPermission // only the manager places regions
@@ -36,8 +33,7 @@ func (s *nodeServer) alloc(r *Request, q *allocRequest) (a allocAnswer, err erro
 	return a, nil
 }
 
-// zero makes bytes of the arena zeros; spaceMu is held. What was never handed out is
-// (mmap(2)), so that a new region costs nothing by its size.
+// zero makes bytes of the arena zeros; spaceMu is held. What was never handed out is zeros already (mmap(2)).
 func (n *Node) zero(off, size uint64) {
 	if off < n.fresh {
 		clear(n.bytes(off, int(min(size, n.fresh-off))))
@@ -69,7 +65,6 @@ func (s *nodeServer) free(r *Request, q *freeRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// owns tells whether a range lies in an extent of a region here.
 func (n *Node) owns(region, off, size uint64) bool {
 	n.spaceMu.Lock()
 	defer n.spaceMu.Unlock()
@@ -150,8 +145,8 @@ func (s *nodeServer) copy(_ *Request, q *copyRequest) (empty, error) {
 	return empty{}, nil
 }
 
-// put writes bytes of this node's arena into another's, without a handle. It returns when the bytes
-// have arrived: where completions are local, a read behind the write shows it (RFC 5040 §5.5).
+// put writes bytes of this node's arena into another's, without a handle, and returns when they have arrived: where
+// completions are local, a read behind the write shows it (RFC 5040 §5.5).
 func (c *Client) put(node int, to, local, size uint64) error {
 	p, err := c.node.peerOf(node)
 	if err != nil {

@@ -62,9 +62,8 @@ func (c *Client) Offset(b []byte) (uint64, error) {
 	return off, nil
 }
 
-// Post starts operations in order. n < len(ops) comes with the reason:
-// rdma.ErrQueueFull means poll and try the rest again. The local bytes are the
-// tier's until the operation is polled.
+// Post starts operations in order. n < len(ops) comes with the reason: rdma.ErrQueueFull means poll and try the rest
+// again. The local bytes are the tier's until the operation is polled.
 func (c *Client) Post(ops []Op) (n int, err error) {
 	for n < len(ops) && err == nil {
 		var k int
@@ -78,11 +77,9 @@ func (c *Client) Post(ops []Op) (n int, err error) {
 	return n, err
 }
 
-// PostMessage starts a one-way message of size bytes at local, in the node's arena, to a
-// port of another node. The bytes are the tier's until the message is polled, as Done of
-// the kind OpMessage. tag, below 1<<24, travels with it. rdma.ErrQueueFull: there is no
-// room here or at the peer, and there may be later. The first message to a port waits
-// for its ring.
+// PostMessage starts a one-way message of size bytes at local in the arena, the tier's until Poll returns OpMessage.
+// tag, below 1<<24, travels with it. rdma.ErrQueueFull: there is no room here or at the peer yet. The first message to
+// a port waits for its ring.
 func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled,
 	fence bool) error {
 	n := c.node
@@ -163,8 +160,7 @@ func (c *Client) enter(o *Op) (*entry, error) {
 	return n.handles.enter(o.Handle, k.perm, o.Off, size)
 }
 
-// post checks one operation and posts its parts. The parts of one that finds no room
-// half-way are waited for, so that an operation is posted whole or not at all.
+// post posts the parts of one operation, all or none: when some are posted, the others wait for room.
 func (c *Client) post(o *Op) error {
 	if int(c.tail-c.head) >= c.cfg.Depth {
 		return rdma.ErrQueueFull
@@ -198,7 +194,6 @@ func (c *Client) post(o *Op) error {
 	return nil
 }
 
-// parts posts a work request for each run of bytes on one node.
 func (c *Client) parts(o *Op, s *op, e *entry) error {
 	off, local, left := o.Off, o.Local, uint64(o.Len)
 	for left > 0 {
@@ -218,7 +213,6 @@ func (c *Client) parts(o *Op, s *op, e *entry) error {
 	return nil
 }
 
-// postRemote posts one part to another node.
 func (c *Client) postRemote(o *Op, s *op, node int, at, local uint64, size uint32) error {
 	n := c.node
 	p, err := n.peerOf(node)
@@ -259,7 +253,6 @@ func (c *Client) postRemote(o *Op, s *op, node int, at, local uint64, size uint3
 	return nil
 }
 
-// postLocal carries out one part in the own arena.
 func (c *Client) postLocal(o *Op, at, local, size uint64) {
 	m := c.node.mem
 	mine, its := m[local:local+size], m[at:at+size]
@@ -305,8 +298,7 @@ func (c *Client) partDone(s *op) {
 // Pending is how many operations were posted and not polled.
 func (c *Client) Pending() int { return int(c.tail - c.head) }
 
-// Poll moves up to len(dst) finished operations into dst, in the order in which they
-// were posted, and never blocks.
+// Poll moves up to len(dst) finished operations into dst, in the order of their posts, and never blocks.
 func (c *Client) Poll(dst []Done) (n int, err error) {
 	for turn := 0; ; turn++ {
 		for n < len(dst) && c.head != c.tail {

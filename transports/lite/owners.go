@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// owners are the locks that clients of a node hold. Each heartbeat writes the owner to the home of
-// every one. A lock that is taken and unlocked at once thus costs no request for that, and a word
-// that arrives late, over another queue pair, is overwritten.
+// owners are the locks that clients of a node hold. Each heartbeat writes every owner to its home: taking a lock costs
+// no request for that, and a word that arrives late is overwritten.
 type owners struct {
 	mu   sync.Mutex
 	held map[*Lock]uint64 // to the word at its home
@@ -40,9 +39,8 @@ func (o *owners) drop(l *Lock) {
 	delete(o.new, l)
 }
 
-// refresh writes the words of all held locks, or of some of many, new ones first: a home takes a
-// lock whose owner it never saw for one of a lost node. It runs in the heartbeat and never waits:
-// words of the last one that are outstanding come first.
+// refresh writes words of held locks, new ones first: a home takes a lock whose owner it never saw for one of a lost
+// node. It runs in the heartbeat and never waits.
 func (o *owners) refresh(n *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

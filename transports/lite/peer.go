@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 )
 
-// peer is another node as this one sees it.
 type peer struct {
 	id   int
 	rkey uint32
@@ -42,19 +41,16 @@ func (p *peer) at(off uint64, n int) (uint64, bool) {
 	return p.base + off, off <= p.size && uint64(n) <= p.size-off
 }
 
-// holds is true when n bytes at addr lie in the peer's arena.
 func (p *peer) holds(addr uint64, n uint64) bool {
 	return addr >= p.base && addr-p.base <= p.size && n <= p.size-(addr-p.base)
 }
 
-// ring is the ring for a port there, nil for one that was not asked for.
 func (p *peer) ring(port int) *outRing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out[port]
 }
 
-// peerOf is a node that is alive.
 func (n *Node) peerOf(id int) (*peer, error) {
 	if id < 0 || id >= MaxNodes {
 		return nil, ErrNoMember
@@ -69,18 +65,15 @@ func (n *Node) peerOf(id int) (*peer, error) {
 	return p, nil
 }
 
-// Every arena starts with one mailbox for each possible peer, into which that peer
-// writes checked words: its sign of life, and for each queue pair how many receives
-// it has posted again.
+// Every arena starts with a mailbox for each possible peer, which writes checked words there: its sign of life, and for
+// each queue pair how many receives it has posted again.
 const (
 	mailLen   = 64 + MaxLinks*wire.WordLen
 	mailEnd   = MaxNodes * mailLen
 	beatAt    = 0
 	creditsAt = 64
 
-	// stageLen is the room beside each entry of a send queue, bytes, for headers, words and short
-	// messages until they are sent: four cache lines.
-	stageLen = 256
+	stageLen = 256 // bytes beside each entry of a send queue, for headers, words and short messages until they are sent
 
 	controlRing  = 256 << 10 // of the nodes' own port, bytes
 	controlReply = 96 << 10  // longest answer of it
@@ -89,5 +82,4 @@ const (
 func beatOf(node int) uint64         { return uint64(node*mailLen + beatAt) }
 func creditOf(node, link int) uint64 { return uint64(node*mailLen + creditsAt + link*wire.WordLen) }
 
-// word reads a checked word of the own arena.
 func (n *Node) word(off uint64) (uint64, bool) { return wire.Word(n.mem[off : off+wire.WordLen]) }

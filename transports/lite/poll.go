@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// poll takes completions of the link's own operations. It does nothing while another goroutine
-// does.
+// poll takes completions of the link's own operations, unless another goroutine does.
 func (l *link) poll() int {
 	if !l.pollMu.TryLock() {
 		return 0
@@ -128,8 +127,7 @@ func (n *Node) arrived(wc *rdma.WC) {
 	}
 }
 
-// repost posts a receive again, in batches, and notifies the peer once a quarter of the queue;
-// pollMu is held.
+// repost posts a receive again, in batches, and notifies the peer once a quarter of the queue; pollMu is held.
 func (l *link) repost(slot uint32) {
 	l.reposts = append(l.reposts, l.receive(slot))
 	if len(l.reposts) < cap(l.reposts) {
@@ -159,7 +157,6 @@ func (l *link) receive(slot uint32) rdma.RecvWR {
 // clockPolls polls in a row that found nothing come to one look at the clock.
 const clockPolls = 16
 
-// pollLoop is the node's one polling goroutine.
 func (n *Node) pollLoop() {
 	if n.cfg.Polling == PollSpin {
 		n.spinLoop()
@@ -216,8 +213,7 @@ func (n *Node) pause(d time.Duration) (kicked bool) {
 	return false
 }
 
-// sleep waits for an arrival, a wake, or a caller that polls. While a caller sleeps in the device, it waits for the end
-// of that.
+// sleep waits for an arrival, a wake, a caller that polls, or the end of a caller's sleep in the device.
 func (n *Node) sleep() {
 	n.parked.Store(true)
 	if !n.device.TryLock() {
@@ -237,8 +233,8 @@ func (n *Node) sleep() {
 
 // await sleeps in the device until something arrives, wake has a token, or ctx ends. The caller holds device.
 func (n *Node) await(ctx context.Context, wake <-chan struct{}) {
-	// Arm comes before the look, so that an arrival either is found by it or wakes; the look waits for others that
-	// poll, because what they missed before the queue was armed raises no event.
+	// Armed before the look, so that an arrival either is found by it or wakes. The look waits for others that poll: what
+	// they missed before the queue was armed raises no event.
 	if n.recvCQ.Arm(false) != nil {
 		return
 	}
@@ -257,7 +253,6 @@ func (n *Node) await(ctx context.Context, wake <-chan struct{}) {
 	_ = n.recvCQ.Wait(ctx)
 }
 
-// wake makes the polling goroutine poll.
 func (n *Node) wake() {
 	signal(n.kick)
 	n.cancelSleep()
@@ -269,8 +264,7 @@ func (n *Node) notePolling() {
 	n.cancelSleep()
 }
 
-// cancelSleep wakes a polling goroutine that sleeps in the device: it would wake for every packet
-// of callers that poll.
+// cancelSleep wakes the polling goroutine from the device, where every packet of callers that poll would wake it.
 func (n *Node) cancelSleep() {
 	if c := n.sleeping.Load(); c != nil {
 		(*c)()

@@ -14,9 +14,8 @@ import (
 // PortConfig is how a node serves a port.
 type PortConfig struct {
 	MaxRequest int // bytes; 0 takes what the node's ring size allows. A larger one makes larger rings
-	// Handle, when set, is called for every message in the goroutine that polls the node. It must
-	// not block. The request is the handler's until it returns; to answer later it keeps a copy.
-	// Without Handle, messages wait for Port.Recv.
+	// Handle, when set, is called for every message in the goroutine that polls the node, and must not block. The request
+	// is its own until it returns; to answer later it keeps a copy. Otherwise messages wait for Port.Recv.
 	Handle func(r *Request)
 }
 
@@ -34,8 +33,7 @@ type Port struct {
 	wake  chan struct{}
 }
 
-// Request is one message. Payload lies in the ring until Reply or Release; after
-// that the request is dead.
+// Request is one message. Payload lies in the ring until Reply or Release, which end the request.
 type Request struct {
 	Payload  []byte
 	From     int // node
@@ -116,8 +114,7 @@ func (n *Node) request(l *link, num int, off uint32, oneWay bool) error {
 	return nil
 }
 
-// deliver hands a message to the port's handler or queue. The queue is bounded by
-// the rings: what is in it occupies them.
+// deliver hands a message to the port's handler or queue. The rings bound the queue: what is in it occupies them.
 func (p *Port) deliver(r *Request) {
 	r.port = p
 	if p.handle != nil {
@@ -156,8 +153,7 @@ func (p *Port) TryRecv() (Request, error) {
 	return r, ErrEmpty
 }
 
-// Recv takes the oldest message, or answers ErrTimeout after d, or ErrClosed. how
-// says whether it polls or sleeps meanwhile.
+// Recv takes the oldest message, polling or sleeping; ErrTimeout after d, or ErrClosed.
 func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
 	var start time.Time
 	for i := 1; ; i++ {
@@ -185,8 +181,7 @@ func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
 	}
 }
 
-// SleepUntil sleeps until wake has a token or d is over, for 100 ms at most. The polling goroutine must
-// not pause meanwhile: nobody else looks.
+// SleepUntil sleeps until wake has a token or d is over, for 100 ms at most. The polling goroutine does not pause then.
 func (n *Node) SleepUntil(wake <-chan struct{}, d time.Duration) {
 	signal(n.kick)
 	t := time.NewTimer(min(d, 100*time.Millisecond))
@@ -213,7 +208,6 @@ func (r *Request) done() {
 	}
 }
 
-// refuse answers with an error instead of bytes.
 func (r *Request) refuse(code Code) {
 	if r.OneWay {
 		r.done()
@@ -222,8 +216,7 @@ func (r *Request) refuse(code Code) {
 	_ = r.answer(code, nil) // a caller that left needs no answer
 }
 
-// Reply answers with b, which is copied, and ends the request. ErrTooBig when the
-// caller has no room for b: it is told so.
+// Reply answers with b, which is copied, and ends the request. ErrTooBig, to the caller too, when that has no room.
 func (r *Request) Reply(b []byte) error {
 	switch {
 	case r.OneWay:
@@ -238,8 +231,7 @@ func (r *Request) Reply(b []byte) error {
 	return r.answer(0, b)
 }
 
-// ReplyCode answers with a number above 0, which is the application's, and bytes: the
-// caller gets both, as Client.Finish says.
+// ReplyCode answers with bytes and a number above 0, which is the application's; see Client.Finish.
 func (r *Request) ReplyCode(code Code, b []byte) error {
 	if code <= 0 || len(b)+wire.ReplyLen > int(r.room) {
 		return r.answer(ErrTooBig, nil)
@@ -250,8 +242,7 @@ func (r *Request) ReplyCode(code Code, b []byte) error {
 // ReplyError answers with an error of this package.
 func (r *Request) ReplyError(code Code) error { return r.answer(code, nil) }
 
-// answer writes code and b to the caller. It never waits: what finds no room goes
-// out later.
+// answer writes code and b to the caller. It never waits: what finds no room goes out later.
 func (r *Request) answer(code Code, b []byte) error {
 	if r.link == nil {
 		r.node.calls.local(r.node, r.slot, code, b)
@@ -293,8 +284,7 @@ func (l *link) answer(to uint64, imm uint32, head, b []byte) error {
 	return nil
 }
 
-// copied is message for a long body that is not the arena's, or that the caller wants
-// back at once; l.mu is held.
+// copied is message for a long body that is not the arena's, or that the caller wants back at once; l.mu is held.
 func (l *link) copied(remote uint64, imm uint32, head, body []byte) error {
 	off, b, err := l.node.copyOf(body)
 	if err != nil {

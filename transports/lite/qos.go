@@ -16,8 +16,7 @@ const (
 	classHigh
 )
 
-// load is what low priority is paced by: the number of outstanding operations, and how slow
-// the high ones were. The thresholds and pauses are those of LITE's code (lite_api.c).
+// load is what low priority is paced by. The thresholds and pauses are those of LITE's code (lite_api.c).
 type load struct {
 	high, low atomic.Int32
 	slow      atomic.Int32
@@ -29,8 +28,7 @@ const (
 	slowMany  = 250
 	slowMost  = 1000
 	slowRaise = 10 // one slow operation outweighs as many fast ones
-	// slowFor is how long the count is valid: only high operations lower it, and it would pace
-	// low priority forever when those are over.
+	// slowFor is how long the count is valid: only high operations lower it.
 	slowFor = time.Millisecond
 )
 
@@ -52,7 +50,6 @@ func (l *load) pause(now time.Duration) (from, to time.Duration) {
 	return 0, 0
 }
 
-// begin counts an operation in.
 func (l *load) begin(high bool) class {
 	if high {
 		l.high.Add(1)
@@ -70,8 +67,7 @@ func (n *Node) now() time.Duration {
 	return sinceStart()
 }
 
-// mayPost paces a low operation. Over a device with a clock of its own it does not sleep but is
-// false until that time; polling advances the clock.
+// mayPost paces a low operation: it sleeps, or over a device with a clock of its own is false until that time.
 func (c *Client) mayPost() bool {
 	l := &c.node.load
 	if c.node.caps.Clock == nil {
@@ -93,15 +89,12 @@ func (c *Client) mayPost() bool {
 	return true
 }
 
-// shortSleep sleeps for less than a millisecond. time.Sleep takes a whole one where nothing else
-// runs, as the runtime waits in epoll_wait then, and low priority would get a tenth of what
-// the pauses leave it.
+// shortSleep sleeps for less than a millisecond, which time.Sleep takes where nothing else runs (epoll_wait(2)).
 func shortSleep(d time.Duration) {
 	left := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&left, nil) // one that a signal ends is short
 }
 
-// end counts it out.
 func (l *load) end(now, posted time.Duration, c class) {
 	switch c {
 	case classLow:

@@ -9,9 +9,8 @@ type RegionConfig struct {
 	Password string
 }
 
-// Malloc makes a region of zeros and returns a handle with every permission. The
-// node of the client is its first master. Errors: ErrExists, ErrNoSpace, ErrNoMember,
-// ErrPeerDead.
+// Malloc makes a region of zeros and returns a handle with every permission; the client's node is its first master.
+// Errors: ErrExists, ErrNoSpace, ErrNoMember, ErrPeerDead.
 func (c *Client) Malloc(r RegionConfig) (Handle, error) {
 	if len(r.Nodes) == 0 {
 		r.Nodes = []int{c.node.id}
@@ -20,10 +19,9 @@ func (c *Client) Malloc(r RegionConfig) (Handle, error) {
 	return c.obtain("malloc", r.Name, opCreate, q)
 }
 
-// Publish makes a region of memory that the client already has (LITE's wrap_alloc): b, which
-// Client.Alloc gave, is the region's bytes as they lie, and stays the caller's. It returns a handle
-// with every permission. FreeRegion ends the region; when that has succeeded, nothing accesses b
-// any more and it may be freed. r.Size and r.Nodes are not used. Errors: ErrMemory, ErrExists.
+// Publish makes a region of memory that Client.Alloc gave (LITE's wrap_alloc), and returns a handle with every
+// permission. b stays the caller's, who may free it when FreeRegion has succeeded. r.Size and r.Nodes are not used.
+// Errors: ErrMemory, ErrExists.
 func (c *Client) Publish(r RegionConfig, b []byte) (Handle, error) {
 	n := c.node
 	off, ok := n.inside(b)
@@ -35,14 +33,12 @@ func (c *Client) Publish(r RegionConfig, b []byte) (Handle, error) {
 	return c.obtain("publish", r.Name, opCreate, q)
 }
 
-// Map finds a region by name and returns a handle with exactly the permissions
-// wanted. Errors: ErrNoRegion, ErrPassword, ErrPermission.
+// Map finds a region by name, for exactly the permissions wanted. Errors: ErrNoRegion, ErrPassword, ErrPermission.
 func (c *Client) Map(name string, want Perm, password string) (Handle, error) {
 	return c.obtain("map", name, opMap, mapRequest{Name: name, Want: want, Password: []byte(password)})
 }
 
-// obtain asks the manager for a region and makes a handle of the answer. The lock keeps an unmap of
-// this node's last handle from overtaking it.
+// obtain makes a handle of the manager's answer. The lock keeps an unmap of the last handle from overtaking it.
 func (c *Client) obtain(what, name string, op controlOp, req any) (Handle, error) {
 	n := c.node
 	n.ctlMu.Lock()
@@ -57,8 +53,7 @@ func (c *Client) obtain(what, name string, op controlOp, req any) (Handle, error
 	return n.take(what, name, &a)
 }
 
-// take makes a handle of the manager's answer, which is checked: it must not reach memory of
-// anything else.
+// take makes a handle of the manager's answer, which is checked: it must not reach other memory.
 func (n *Node) take(op, name string, a *mapAnswer) (Handle, error) {
 	if err := n.check(a); err != nil {
 		return 0, opError(op, name, err)
@@ -119,8 +114,7 @@ func (c *Client) Unmap(h Handle) error {
 	return n.askFor(c, 0, opUnmap, regionRequest{Region: e.region}, nil)
 }
 
-// FreeRegion ends a region: every handle of it, at every node, is dead before its memory is freed.
-// A handle with PermMaster is needed.
+// FreeRegion ends a region: every handle of it is dead before its memory is freed. It takes a handle with PermMaster.
 func (c *Client) FreeRegion(h Handle) error {
 	e, err := c.node.handles.look(h, PermMaster, 0, 0)
 	if err != nil {
@@ -133,8 +127,8 @@ func (c *Client) FreeRegion(h Handle) error {
 	return nil
 }
 
-// Grant lets a node map the region with perm without the password. A handle with PermMaster grants
-// anything; one with PermShare grants what it has, except PermMaster.
+// Grant lets a node map the region with perm without the password. A handle with PermMaster grants anything; one with
+// PermShare grants what it has, except PermMaster.
 func (c *Client) Grant(h Handle, node int, perm Perm) error {
 	e, err := c.node.handles.enter(h, 0, 0, 0)
 	if err != nil {
@@ -147,8 +141,7 @@ func (c *Client) Grant(h Handle, node int, perm Perm) error {
 	return c.control(0, opGrant, regionRequest{Region: e.region, Node: node, Perm: perm}, nil)
 }
 
-// Move puts the region's chunks onto other nodes. Every handle is dead then, h too; the result is
-// the region in its new place.
+// Move puts the region onto other nodes. Every handle is dead then, h too; the result is the region in its new place.
 func (c *Client) Move(h Handle, nodes ...int) (Handle, error) {
 	e, err := c.node.handles.look(h, PermMaster, 0, 0)
 	if err != nil {
@@ -170,7 +163,6 @@ func (c *Client) Size(h Handle) (uint64, error) {
 	return e.size, nil
 }
 
-// wholePieces is the pieces of a region that lies whole at one node.
 func wholePieces(node int, off, size uint64) []piece {
 	var pieces []piece
 	for size > 0 {
@@ -181,8 +173,7 @@ func wholePieces(node int, off, size uint64) []piece {
 	return pieces
 }
 
-// publish notes the pieces of a region that this node asked for, so that it serves
-// memset and memcpy there. They are the client's: free leaves them alone.
+// publish notes the pieces of a client's memory, for memset and memcpy there; free leaves them alone.
 func (n *Node) publish(region uint64, pieces []piece) {
 	n.spaceMu.Lock()
 	defer n.spaceMu.Unlock()
@@ -213,9 +204,8 @@ func (c *Client) Memset(h Handle, off uint64, b byte, n uint64) error {
 	return nil
 }
 
-// Memmove copies n bytes from one region to another, or within one, where the ranges may
-// overlap (memmove(3)). The node where the source lies carries it out: no byte passes through
-// the client.
+// Memmove copies n bytes from one region to another, or within one, where the ranges may overlap (memmove(3)). The node
+// of the source carries it out: no byte passes through the client.
 func (c *Client) Memmove(dst Handle, dstOff uint64, src Handle, srcOff, n uint64) error {
 	from, err := c.node.handles.enter(src, PermRead, srcOff, n)
 	if err != nil {

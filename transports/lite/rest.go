@@ -14,15 +14,13 @@ var cpus = &procs.CPUs
 // mostRest bounds a sleep. Arbitrary: whatever concerns the sleeper ends it.
 const mostRest = 100 * time.Millisecond
 
-// rest is a caller's sleep in the device.
 type rest struct {
 	wake chan struct{}
 	end  context.CancelFunc
 }
 
 // Rest sleeps until something arrives, wake has a token by Signal, or d is over. One caller at a time sleeps in the
-// device itself, so that the thread that an arrival wakes is the one that goes on; others, and all where the device has
-// no events, wait for the goroutine that finds their arrival.
+// device; others, and all where that has no events, wait for the goroutine that finds their arrival.
 func (n *Node) Rest(wake chan struct{}, d time.Duration) {
 	if !n.caps.Features.Has(rdma.FeatEvents) || !n.enter() {
 		n.aside.Add(1)

@@ -17,8 +17,7 @@ type outRing struct {
 	maxMessage uint64 // payload bytes of one message
 }
 
-// send writes one message into the ring and notifies the peer. rdma.ErrQueueFull, errNoCredit and
-// ErrPortFull change nothing, and room may come.
+// send writes one message into the ring. rdma.ErrQueueFull, errNoCredit and ErrPortFull change nothing; room may come.
 func (o *outRing) send(l *link, port int, kind uint32, r *wire.Request, body []byte, flags rdma.SendFlags,
 	id uint64) error {
 	if uint64(len(body)) > o.maxMessage {
@@ -73,9 +72,7 @@ func (i *inRing) take(n *Node, off uint32) (r wire.Request, body []byte, err err
 	return r, b[wire.RequestLen : wire.RequestLen+r.Len : wire.RequestLen+r.Len], err
 }
 
-// release frees a record's room and, once a quarter of the ring, notifies the peer. All heads go
-// over one link and in their order: an earlier one that arrived last would stay in the peer's
-// memory.
+// release frees a record's room and, once a quarter of the ring, notifies the peer, over one link: heads stay in order.
 func (i *inRing) release(p *peer, start uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Segment is a place of the arena that another process of the machine may map. It is
-// registered with the arena, so that such a process needs no registration and no copy.
+// Segment is a place of the arena, registered with it, that another process of the machine may map.
 type Segment struct {
 	File *os.File // the memory; a process that has it maps it, and can neither shrink nor grow it
 	Mem  []byte   // the place in the arena
@@ -21,11 +20,9 @@ type Segment struct {
 // MaxSegments of a node bounds its files.
 const MaxSegments = 256
 
-// segmentsLen is what all places take of the arena.
 func (c *Config) segmentsLen() int { return c.Segments * c.SegmentSize }
 
-// makeSegments maps memory that other processes can map over the end of the arena, before it is
-// registered: a device pins the pages that lie there then.
+// makeSegments maps memory for other processes over the end of the arena, before a device pins the pages there.
 func (n *Node) makeSegments() error {
 	size := n.cfg.SegmentSize
 	for i := range n.cfg.Segments {
@@ -63,7 +60,6 @@ func (n *Node) closeSegments() {
 	n.segments = nil
 }
 
-// checkSegments holds the sizes against the arena.
 func (c *Config) checkSegments() error {
 	if c.Segments < 0 || c.Segments > MaxSegments || c.Segments > 0 &&
 		(c.SegmentSize < 64<<10 || c.SegmentSize > 1<<36 || c.SegmentSize%os.Getpagesize() != 0) {

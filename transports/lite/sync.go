@@ -25,14 +25,12 @@ type barrierRequest struct {
 // maxWaiting bounds the callers that wait at one barrier, and the number of barriers.
 const maxWaiting = 4096
 
-// Barrier waits until count callers of that name have called it. When a node fails, the waiting
-// callers get ErrPeerDead: it may have been one of the missing.
+// Barrier waits until count callers have called that name. ErrPeerDead when a node fails: it may have been missing.
 func (c *Client) Barrier(name string, count int) error {
 	return c.waitBarrier(barrierRequest{Name: name, Count: count})
 }
 
-// BarrierOf is Barrier of one caller of each of these nodes. A call while one of them is lost gets
-// ErrPeerDead, too.
+// BarrierOf is Barrier of one caller of each of these nodes, with ErrPeerDead also once one of them is lost.
 func (c *Client) BarrierOf(name string, nodes []int) error {
 	return c.waitBarrier(barrierRequest{Name: name, Count: len(nodes), Nodes: nodes})
 }
