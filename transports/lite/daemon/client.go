@@ -14,8 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Client is one goroutine's way to the node of a daemon. Where a method has the name of one of [lite.Client], it has
-// its contract, too. Bytes given to Post lie in the client's place (Alloc); others are copied there.
+// Client is one goroutine's way to the node of a daemon. Methods with names of [lite.Client]'s have its contract. Bytes
+// given to Post lie in the client's place (Alloc); others are copied there.
 type Client struct {
 	cfg         ClientConfig
 	conn        *net.UnixConn
@@ -46,7 +46,6 @@ type Client struct {
 	receives     map[uint32]room // by slot
 }
 
-// room is where a receive lies.
 type room struct {
 	at   uint64
 	size int // bytes
@@ -54,7 +53,6 @@ type room struct {
 
 var _ lite.Access = (*Client)(nil)
 
-// posted is an operation of Post that was not polled.
 type posted struct {
 	d          lite.Done
 	unsignaled bool
@@ -70,8 +68,7 @@ const (
 // Addr is where other nodes reach the daemon's.
 func (c *Client) Addr() string { return c.addr }
 
-// Interrupt ends what the client waits for, now and later, as its deadline would. It may be
-// called by any goroutine.
+// Interrupt ends what the client waits for, now and later, as its deadline would. Any goroutine may call it.
 func (c *Client) Interrupt() {
 	c.interrupted.Store(true)
 	if !c.ended.Load() {
@@ -138,7 +135,6 @@ func (c *Client) push(r *request) error {
 	return nil
 }
 
-// publish shows the daemon what was pushed.
 func (c *Client) publish() {
 	c.page.word(wordPosted).Store(c.posted)
 	if c.cfg.Cross || c.page.word(wordIdle).Load() != 0 {
@@ -146,14 +142,12 @@ func (c *Client) publish() {
 	}
 }
 
-// ring rings the doorbell.
 func (c *Client) ring() {
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], 1)
 	_, _ = c.doorbell.Write(b[:]) // a counter that is full has rung
 }
 
-// pollRing takes the ends that are there.
 func (c *Client) pollRing() int {
 	ended := c.page.word(wordEnded).Load()
 	n := ended - c.seen
@@ -175,7 +169,6 @@ func (c *Client) pollRing() int {
 	return int(n)
 }
 
-// take stores a completion where it is waited for.
 func (c *Client) take(d *end) {
 	switch {
 	case d.slot&slotBlocking != 0:
@@ -193,8 +186,7 @@ func (c *Client) take(d *end) {
 
 func (c *Client) Pending() int { return int(c.next - c.first) }
 
-// Sleep follows a Poll that found nothing: with ClientConfig.Cross it sleeps until something
-// completes, for 100 ms at most, and without it yields.
+// Sleep follows a Poll that found nothing: it yields, or with ClientConfig.Cross sleeps, for 100 ms at most.
 func (c *Client) Sleep() { c.wait(&wait{turns: 63}) }
 
 // Used is how much of its place the client uses, bytes: rings and what was allocated.
@@ -237,7 +229,6 @@ func (c *Client) late() error {
 	return lite.ErrTimeout
 }
 
-// run pushes one request and waits for its end.
 func (c *Client) run(r *request) (end, error) {
 	c.serial++
 	r.slot = slotBlocking | c.serial&^(slotBlocking|slotReceive)
@@ -274,7 +265,6 @@ func (c *Client) run(r *request) (end, error) {
 	}
 }
 
-// pushWait is push that waits for a place.
 func (c *Client) pushWait(r *request, w *wait) error {
 	for {
 		err := c.push(r)
@@ -288,11 +278,9 @@ func (c *Client) pushWait(r *request, w *wait) error {
 	}
 }
 
-// slack is how far unsignaled operations may exceed the depth: a daemon takes and completes what is
-// posted later than a queue pair would, and unsignaled posts do not wait for that.
+// slack is how far unsignaled operations may exceed the depth: a daemon completes them later than a queue pair would.
 const slack = 16
 
-// start pushes a request that ends as p says.
 func (c *Client) start(r *request, fence bool, p posted) error {
 	most := uint32(c.cfg.Depth)
 	if p.unsignaled {
@@ -334,8 +322,8 @@ func (c *Client) Post(ops []lite.Op) (n int, err error) {
 	return n, err
 }
 
-// PostMessage starts a one-way message of size bytes of the place to a port of another
-// node, that Prepare was called for. Its end is polled as Done of the kind lite.OpMessage.
+// PostMessage starts a one-way message of size bytes of the place to a port that Prepare was called for. It ends as
+// Done of the kind lite.OpMessage.
 func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled,
 	fence bool) error {
 	r := request{kind: kindSend, handle: uint64(tag), local: local, len: size, node: int32(node), port: uint8(port)}

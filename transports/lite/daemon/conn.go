@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	// budget is how many requests of a client one turn of the loop takes.
-	budget = 32
-	// handlesMost bounds the handles of one client.
-	handlesMost = 1 << 14
+	budget      = 32      // requests of a client that one turn of the loop takes
+	handlesMost = 1 << 14 // handles of one client
 )
 
 // conn is a client at the daemon. The loop owns it but for what mu guards and atomics.
@@ -124,7 +122,6 @@ func (c *conn) end(err error) {
 	c.daemon.kick()
 }
 
-// readDoorbell wakes the loop.
 func (c *conn) readDoorbell() {
 	var b [8]byte
 	for {
@@ -135,8 +132,7 @@ func (c *conn) readDoorbell() {
 	}
 }
 
-// clear frees what the client had, after the loop has dropped it. It is false when something may
-// still access its place.
+// clear frees what the client had, behind the loop. It is false when something may still access its place.
 func (c *conn) clear() bool {
 	n := c.daemon.node
 	for i, p := range c.ports {
@@ -191,7 +187,6 @@ func refuse(r *lite.Request, code lite.Code) {
 	_ = r.ReplyError(code) // a caller that left needs no answer
 }
 
-// inPlace checks bytes of the place behind its front.
 func (c *conn) inPlace(off uint64, n uint32) bool {
 	size := uint64(len(c.page))
 	return off >= dataAt && off <= size && uint64(n) <= size-off
@@ -208,7 +203,6 @@ func (c *conn) handle(h uint64) lite.Handle {
 	return c.handles[i].h
 }
 
-// hasWork is true while the client has written requests that were not taken.
 func (c *conn) hasWork() bool {
 	return c.page.word(wordPosted).Load() != c.taken || c.queued.Load() > 0 && c.hasReceives()
 }

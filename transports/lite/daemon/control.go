@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// control serves what goes over the socket, one after the other. The client may wait: it
-// has this goroutine for itself.
+// control serves what goes over the socket, one after the other, in a goroutine of the client's own.
 func (c *conn) control() (fails error) {
 	defer onepeer.Recover(func(fault error) { fails = fault })
 	for {
@@ -114,7 +113,6 @@ func (c *conn) keep(h lite.Handle, err error, published bool) (reply, error) {
 	return reply{Value: 1<<32 | uint64(len(c.handles)-1)}, nil
 }
 
-// drop frees the number of a handle that has ended.
 func (c *conn) drop(q *ask, err error) (reply, error) {
 	if err == nil {
 		c.forget(uint64(q.Handle))

@@ -1,3 +1,13 @@
+// Package daemon lets several processes of a machine share one node of LITE: a [Daemon] serves it at a Unix socket, and
+// a [Client] is the [lite.Access] of one goroutine of another process.
+//
+// Each client maps a place of the node's arena (lite.Segment): a page of words, a ring of requests, one of their ends,
+// and its bytes, so that none is copied. Names, handles, memset, memcpy, barriers and ports go over the socket. The
+// crossing is polled (LITE, SOSP'17, §5.2), or with [ClientConfig].Cross signalled and slept for.
+//
+// The daemon copies a request before it checks it, against the client's own handles and place. A client that breaks the
+// protocol is disconnected, and what it had is freed with it. A place is given again only to a process of the same
+// user: a former client may have it mapped, and processes of one user can read each other anyway (ptrace(2)).
 package daemon
 
 import (
@@ -42,7 +52,6 @@ type Daemon struct {
 	conns  atomic.Pointer[[]*conn] // those that the loop serves; written under mu
 }
 
-// place is what is known of a part of the arena for a client.
 type place struct {
 	taken bool
 	user  uint32 // the last user
@@ -175,7 +184,6 @@ func (d *Daemon) give(i int) {
 	d.places[i].taken = false
 }
 
-// serve serves the socket of one client until its end.
 func (d *Daemon) serve(socket *net.UnixConn) {
 	defer socket.Close()
 	c, err := d.admit(socket)
@@ -294,7 +302,6 @@ func (d *Daemon) loop() {
 	}
 }
 
-// pause sleeps until a doorbell rings, a message or an end comes.
 func (d *Daemon) pause(conns []*conn) {
 	some := false
 	for _, c := range conns {

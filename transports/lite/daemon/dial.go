@@ -22,9 +22,7 @@ type ClientConfig struct {
 	Depth    int           // of Post and PostMessage, not polled; 496. Unsignaled ones may exceed it by 16
 	MaxReply int           // bytes of an answer; 4 KiB
 	Timeout  time.Duration // of everything that blocks; 5 s
-	// Cross makes each request ring the daemon's doorbell, and sleeps for each end. Without
-	// it the shared page is polled.
-	Cross bool
+	Cross    bool          // each request rings the daemon's doorbell, and each end is slept for, without polling
 }
 
 // Dial reaches the daemon at a Unix socket.
@@ -57,7 +55,6 @@ func dial(ctx context.Context, path string, cfg ClientConfig) (c *Client, err er
 	return c, c.carve()
 }
 
-// mapPlace maps the place.
 func (c *Client) mapPlace(ctx context.Context) error {
 	until := time.Now().Add(helloTime)
 	if t, ok := ctx.Deadline(); ok {
@@ -91,7 +88,6 @@ func (c *Client) mapPlace(ctx context.Context) error {
 	return nil
 }
 
-// carve takes what the client itself needs of its place.
 func (c *Client) carve() (err error) {
 	c.space = extent.New(dataAt, uint64(len(c.page)-dataAt))
 	if c.word, err = c.space.Alloc(64); err == nil {
@@ -103,7 +99,6 @@ func (c *Client) carve() (err error) {
 	return err
 }
 
-// read takes answers from the socket until its end.
 func (c *Client) read() {
 	defer close(c.done)
 	for {
@@ -134,7 +129,6 @@ func (c *Client) Close() error {
 	return errors.Join(err, c.doorbell.Close(), unix.Munmap(c.page))
 }
 
-// ask is a call over the socket. It returns the value of the reply.
 func (c *Client) ask(q *ask) (uint64, error) {
 	if c.ended.Load() {
 		return 0, lite.ErrClosed

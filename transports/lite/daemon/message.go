@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	version = 2
-	// lineMost bounds a message on the socket, bytes.
-	lineMost = 16 << 10
+	version  = 2
+	lineMost = 16 << 10 // bytes of a message on the socket
 )
 
 // hello is a client's introduction.
@@ -53,14 +52,12 @@ type ask struct {
 	Byte     byte               `json:",omitempty"`
 }
 
-// reply answers one.
 type reply struct {
 	Code  int32  `json:",omitempty"` // of lite, or -1 for the rest
 	Text  string `json:",omitempty"`
 	Value uint64 `json:",omitempty"`
 }
 
-// err is the error in a reply.
 func (r *reply) err() error {
 	switch {
 	case r.Code == 0:
@@ -71,7 +68,6 @@ func (r *reply) err() error {
 	return fmt.Errorf("lite daemon: %s", r.Text)
 }
 
-// fail is an error as a reply.
 func fail(what string, err error) reply {
 	var c lite.Code
 	if errors.As(err, &c) {

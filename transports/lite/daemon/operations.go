@@ -96,7 +96,6 @@ func (c *Client) transfer(k kind, h lite.Handle, off uint64, b []byte) error {
 	return nil
 }
 
-// bounceBuffer is room of the place for up to n bytes of the caller.
 func (c *Client) bounceBuffer(n int) (at uint64, room int, err error) {
 	n = min(n, bounceMost)
 	if c.bounceRoom < n {
@@ -137,7 +136,6 @@ func (c *Client) atomic(r *request) (uint64, error) {
 	return binary.NativeEndian.Uint64(c.page[c.word:]), nil
 }
 
-// body is where bytes of a message lie in the place.
 func (c *Client) body(b []byte) (uint64, error) {
 	if at, ok := c.inside(b); ok {
 		return at, nil
@@ -167,8 +165,8 @@ func (c *Client) Prepare(node, port int) error {
 	return err
 }
 
-// Call sends req to a port of another node and waits for the answer, which lies in the
-// place until the next call. req is longer than 256 KiB only in the place itself.
+// Call sends req to a port of another node and waits for the answer, which lies in the place until the next call. req
+// is longer than 256 KiB only in the place itself.
 func (c *Client) Call(node, port int, req []byte) ([]byte, error) {
 	if err := c.Prepare(node, port); err != nil {
 		return nil, err
@@ -241,8 +239,8 @@ func (c *Client) Open(port, most int) error {
 	return errOnly(c.ask(&ask{Op: "serve", Port: port, Len: uint64(most)}))
 }
 
-// PostReceive posts a receive into size bytes of the place at local, once: Message.Receive of its
-// message is num, below 65536. A message that is longer is refused, and the receive stays.
+// PostReceive posts a receive into size bytes of the place at local, once: Message.Receive of its message is num, below
+// 65536. A message that is longer is refused, and the receive stays.
 func (c *Client) PostReceive(port int, local uint64, size, num int) error {
 	return c.receive(slotReceive|uint32(port)<<16|uint32(num), room{local, size})
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// serve opens a port for the client. Messages wait for its receives.
 func (c *conn) serve(num, most int) error {
 	if num < 0 || num >= portsMost {
 		return lite.ErrNoPort
@@ -17,8 +16,7 @@ func (c *conn) serve(num, most int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ports[num] = p
-	// What the client sends takes the queue pair of its newest port, so that two ends with the
-	// same port number share one (lite.Client.UseQueuePair).
+	// Two ends with the same port number then share a queue pair (lite.Client.UseQueuePair).
 	c.queuePair.Store(int32(num) + 1)
 	return nil
 }
@@ -32,8 +30,7 @@ func (c *conn) open(num uint8) bool {
 	return c.ports[num] != nil
 }
 
-// message keeps what arrived. It runs where the node is polled. What is kept lies in the
-// rings, which bound it.
+// message keeps what arrived, where the node is polled. What is kept lies in the rings, which bound it.
 func (c *conn) message(port int, r *lite.Request) {
 	if c.closing.Load() {
 		refuse(r, lite.ErrNoPort)
@@ -46,7 +43,6 @@ func (c *conn) message(port int, r *lite.Request) {
 	c.daemon.kick()
 }
 
-// messages hands messages to receives.
 func (c *conn) messages() {
 	if c.queued.Load() == 0 || !c.hasReceives() {
 		return

@@ -10,13 +10,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// protocolError ends a client that breaks the protocol.
 func (c *conn) protocolError(what string, args ...any) {
 	c.end(fmt.Errorf("%w: "+what, append([]any{rdma.ErrProtocol}, args...)...))
 }
 
-// turn takes requests and writes completions. waits is true while operations are outstanding, which
-// only polling completes.
+// turn takes requests and writes completions. waits is true while operations are outstanding, which polling completes.
 func (c *conn) turn() (busy, waits bool) {
 	defer onepeer.Recover(c.end)
 	if p := c.queuePair.Load(); p > 0 && c.client.UseQueuePair(int(p)-1) == nil { // else it is busy
@@ -106,7 +104,6 @@ func (c *conn) requests(n int) bool {
 	return c.taken != from
 }
 
-// refused takes a request that fails at once.
 func (c *conn) refused(r *request, err error) {
 	c.taken++
 	code := lite.ErrFail
@@ -116,8 +113,7 @@ func (c *conn) refused(r *request, err error) {
 	c.complete(&end{kind: r.kind, slot: r.slot, status: uint8(rdma.StatusLocQPOpErr), code: int32(code)})
 }
 
-// twoSided takes a request that is no one-sided operation, or that fails at once. False: there
-// is no room for it yet.
+// twoSided takes a request that is no one-sided operation, or that fails at once. False: it has no room yet.
 func (c *conn) twoSided(r *request) bool {
 	inPlace := c.inPlace(r.local, r.len)
 	switch {
@@ -195,7 +191,6 @@ func (c *conn) send(r *request) bool {
 	return true
 }
 
-// operations completes one-sided operations and messages.
 func (c *conn) operations() {
 	if c.first == c.next {
 		return
@@ -217,7 +212,6 @@ func (c *conn) operations() {
 // callTime bounds the wait for an answer; the client's own deadline is earlier.
 const callTime = time.Minute
 
-// answers completes calls that are answered.
 func (c *conn) answers() {
 	for i := range c.calls {
 		k := &c.calls[i]

@@ -1,3 +1,12 @@
+// Package daemonstack is LITE whose nodes live in daemons of the same machine (package daemon), as package stack is for
+// nodes of this process.
+//
+// Each connection of calls, each listener and each server starts a daemon with the device below; all sessions of a
+// process to one address share one. Daemons end with what they were started for, or with this process.
+//
+// There is no event mode, and there are no priorities. With Config.Cross, Poll sleeps for operations that were posted,
+// but not for messages and bytes that the peer writes. A peer that closed is noticed within a tenth of a second.
+// Handlers of calls run one after the other.
 package daemonstack
 
 import (
@@ -15,25 +24,16 @@ import (
 )
 
 const (
-	// MaxSessions of one daemon: each has a place as large as its window, all of which a
-	// device that pins pins at the start.
-	MaxSessions = 8
-	// maxDepth of operations, and of receives: a daemon's rings have 512 entries for both.
-	maxDepth = 240
-	// blockTime bounds what a session asks its daemon for.
-	blockTime = 20 * time.Second
-	// peerCheck is how often a session that is idle asks for the peer's window: a question over
-	// the socket. clockPolls empty polls pass between two looks at the clock for that.
-	peerCheck  = 500 * time.Millisecond
-	clockPolls = 1 << 10
-	// closeTime bounds the end of what is outstanding when a session is closed.
-	closeTime = 2 * time.Second
+	MaxSessions = 8                      // of one daemon: a place as large as a window each, which the device may pin
+	maxDepth    = 240                    // of operations, and of receives: a daemon's rings have 512 entries for both
+	blockTime   = 20 * time.Second       // bounds what a session asks its daemon for
+	peerCheck   = 500 * time.Millisecond // how often an idle session asks over the socket for the peer's window
+	clockPolls  = 1 << 10                // empty polls between two looks at the clock for that
+	closeTime   = 2 * time.Second        // bounds the end of what is outstanding when a session is closed
 )
 
-// node is the node of a daemon that was started for sessions.
 type node struct{ *Process }
 
-// open starts a daemon with room for sessions of cfg.
 func (s *Stack) open(ctx context.Context, listen, manager string, cfg transports.Config) (session.Node, error) {
 	_, ring := session.RingFor(cfg.Window)
 	p, err := s.Start(ctx, listen, manager, Need{Clients: MaxSessions + 1, Place: cfg.Window + 256<<10,
@@ -55,7 +55,6 @@ func (n node) User(ctx context.Context, depth, receives int) (session.User, erro
 	return &user{Client: c, cross: n.cfg.Cross}, nil
 }
 
-// user is a client of the daemon.
 type user struct {
 	*daemon.Client
 	cross    bool
@@ -150,7 +149,6 @@ func (u *user) Close() (err error) {
 	return errors.Join(err, u.Client.Close())
 }
 
-// questions is the port of a listener.
 type questions struct {
 	mu     sync.Mutex // guards the client
 	client *daemon.Client

@@ -33,8 +33,7 @@ type Need struct {
 	Secret []byte // of the cluster; empty: none
 }
 
-// Start starts a daemon at listen that joins the cluster of manager, or founds one. ctx
-// bounds that.
+// Start starts a daemon at listen that joins the cluster of manager, or founds one. ctx bounds that.
 func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (_ *Process, err error) {
 	dir, err := os.MkdirTemp("", "lite")
 	if err != nil {

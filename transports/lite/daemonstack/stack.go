@@ -35,8 +35,8 @@ var (
 	_ transports.CallTransport = (*Stack)(nil)
 )
 
-// New makes the stack, and owns dev from its success on. rdma.ErrNotSupported: both ends
-// of the device must be in one process, or it cannot carry LITE.
+// New makes the stack, and owns dev from its success on. rdma.ErrNotSupported: dev is of one process, or carries no
+// LITE.
 func New(dev rdma.Device, cfg Config) (*Stack, error) {
 	caps := dev.Caps()
 	if caps.Label == rdma.LabelMem || caps.Clock != nil {
@@ -73,9 +73,8 @@ func (s *Stack) Links() int { return cmp.Or(s.cfg.Links, 4) }
 const (
 	maxMessage = 256 << 10
 	maxCallers = 64
-	// callPort takes calls; their first byte has mode and method.
-	callPort = 1
-	textRoom = 512
+	callPort   = 1 // takes calls; their first byte has mode and method
+	textRoom   = 512
 )
 
 var callModes = transports.CallModes(transports.CallUnary, transports.CallStream)
@@ -172,7 +171,6 @@ func (c *conn) Caller(ctx context.Context, cfg transports.CallerConfig) (transpo
 	return k, nil
 }
 
-// caller makes one call at a time.
 type caller struct {
 	conn   *conn
 	cfg    transports.CallerConfig
@@ -248,8 +246,7 @@ func (k *caller) Close() error {
 	return k.client.Close()
 }
 
-// server answers calls: one goroutine takes them of the daemon, calls the handler and
-// answers.
+// server answers calls: one goroutine takes them of the daemon, calls the handler and answers.
 type server struct {
 	p       *Process
 	client  *daemon.Client

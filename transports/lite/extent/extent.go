@@ -1,6 +1,5 @@
-// Package extent hands out ranges of one arena by package tlsf, and knows them by their offsets.
-//
-// Ranges start at multiples of [Align], and those of a page or more at a page's.
+// Package extent hands out ranges of one arena by package tlsf, and knows them by their offsets. Ranges start at
+// multiples of [Align], and those of a page or more at a page's.
 package extent
 
 import (
@@ -13,14 +12,12 @@ import (
 // Align is the alignment of every range and the unit of its size, bytes: a cache line.
 const Align = 64
 
-// Page is the alignment of ranges that are as long. Devices translate by pages, and the kernel
-// copies from and to the border of one a few percent faster.
+// Page is the alignment of ranges that are as long: devices translate by pages.
 const Page = 4096
 
+// Errors of Alloc and Free.
 var (
-	// ErrFull: no free range is long enough.
 	ErrFull = errors.New("no free range of that size in the arena")
-	// ErrFree: a range was given back that is not in use.
 	ErrFree = errors.New("range is not in use")
 )
 

@@ -126,7 +126,6 @@ func (c *conn) poll() {
 	}
 }
 
-// received is an answer in a receive of the form Send.
 func (c *conn) received(cell int, n uint32) {
 	h, err := parseHeader(c.in(cell), uint32(c.response), c.callers)
 	if err != nil || h.len+headerLen != n || !c.slots[h.slot].answer.CompareAndSwap(0, int32(cell)+1) {
@@ -134,7 +133,6 @@ func (c *conn) received(cell int, n uint32) {
 	}
 }
 
-// caller makes one call at a time.
 type caller struct {
 	conn   *conn
 	slot   *slot
@@ -205,7 +203,6 @@ func (k *caller) Call(q *transports.Call) error {
 	return nil
 }
 
-// postRequest posts a request into the next cell of the ring.
 func (c *conn) postRequest(num int, h *header) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,14 +240,12 @@ func (k *caller) giveBack() error {
 	return k.conn.repost(cell)
 }
 
-// wait is the loop of a caller that polls.
 type wait struct {
 	turns int
 	start time.Time
 }
 
-// answer waits for the answer of the slot, which lies in the connection's memory until
-// the next call.
+// answer waits for the answer of the slot, which lies in the connection's memory until the next call.
 func (k *caller) answer(w *wait) (what uint8, b []byte, err error) {
 	c := k.conn
 	for {
@@ -271,7 +266,6 @@ func (k *caller) answer(w *wait) (what uint8, b []byte, err error) {
 	}
 }
 
-// arrived is the cell of the answer that is there.
 func (k *caller) arrived() ([]byte, bool) {
 	c := k.conn
 	if c.stack.form == Send {

@@ -114,7 +114,6 @@ func (v *server) accept() {
 // acceptTimeout bounds the set-up of a connection, which goes on alone.
 const acceptTimeout = 2 * time.Second
 
-// admit makes the connection of a client, or refuses it.
 func (v *server) admit(req rdma.ConnRequest) (of *client, fails error) {
 	defer onepeer.Recover(func(fault error) { fails = fault })
 	v.mu.Lock()
@@ -158,13 +157,10 @@ func (v *server) closed() {
 }
 
 const (
-	// idleAfter is how long a server polls without a request before it sleeps between two polls,
-	// and pollPause how long.
-	idleAfter = 200 * time.Millisecond
-	pollPause = time.Millisecond
+	idleAfter = 200 * time.Millisecond // how long a server polls without a request before it sleeps between two polls
+	pollPause = time.Millisecond       // how long then
 )
 
-// work polls for all connections.
 func (v *server) work() {
 	clients := map[uint32]*client{} // by the number of the queue pair
 	var list []*client
@@ -196,7 +192,6 @@ func (v *server) work() {
 	}
 }
 
-// update adds new connections and drops those that ended.
 func (v *server) update(clients map[uint32]*client, list []*client) []*client {
 	v.mu.Lock()
 	fresh := v.accepted
@@ -250,7 +245,6 @@ func (v *server) completions(clients map[uint32]*client) bool {
 	return k > 0
 }
 
-// pending is a connection that was not added yet.
 func (v *server) pending(qp uint32) *client {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -264,8 +258,7 @@ func (v *server) pending(qp uint32) *client {
 	return nil
 }
 
-// cells answers the requests that lie in a client's ring, once around: the cells of answers are
-// free again once their completions were polled.
+// cells answers the requests in a client's ring, once around: cells of answers are free when completions were polled.
 func (v *server) cells(c *client) (busy bool) {
 	for range c.callers {
 		if c.dead {
@@ -288,8 +281,7 @@ func (v *server) cells(c *client) (busy bool) {
 	return busy
 }
 
-// serve answers the request in a cell of what came in. An error is the end of the
-// connection.
+// serve answers the request in a cell of what came in. An error is the end of the connection.
 func (v *server) serve(c *client, at int, h header) (fails error) {
 	defer onepeer.Recover(func(fault error) { fails = fault })
 	mode := transports.CallMode(h.what >> 4)
@@ -317,14 +309,13 @@ func (v *server) serve(c *client, at int, h header) (fails error) {
 		q.Owner.Release()
 	}
 	c.turns[h.slot] = a.turn
-	// The receive is there before the answer: with it the next request may come, and iWARP
-	// ends a connection where a message finds no receive (RFC 5041 §7.1).
+	// The receive is there before the answer: with it the next request may come, and iWARP ends a connection where a
+	// message finds no receive (RFC 5041 §7.1).
 	if c.stack.form == Send {
 		if err := c.repost(at); err != nil {
 			return err
 		}
 	}
-	// There are places for twice its callers: a client for which none is free does not
-	// keep the rules.
+	// There are places for twice its callers: a client for which none is free does not keep the rules.
 	return c.post(int(h.slot), int(h.slot), &a)
 }

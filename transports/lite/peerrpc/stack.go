@@ -1,3 +1,13 @@
+// Package peerrpc is what LITE's calls are compared with: a [transports.CallTransport] over any [rdma.Device], in two
+// forms.
+//
+//   - [Send]: a request is a send into one of the server's receives, and so is the answer.
+//   - [Write]: a request is a write into the next cell of the connection's ring at the server, and the answer a write
+//     into the caller's cell; both are polled (FaRM: Dragojević et al., NSDI'14, §4). The last byte of a message, the
+//     number of the turn, is placed last (rdma.FeatLastByteLast, without which this form is rdma.ErrNotSupported).
+//
+// Callers of a connection share its queue pair and registration. One goroutine of the server polls for all connections
+// and runs the handler, in the order of a connection's requests. A caller waits for a late answer with its next call.
 package peerrpc
 
 import (
@@ -11,11 +21,9 @@ import (
 )
 
 const (
-	// MaxMessage is LITE's, bytes, so that both are asked the same.
-	MaxMessage = 2 << 20
-	// maxConns of a server at once, and maxCallers of a connection.
-	maxConns   = 1024
-	maxCallers = 4096
+	MaxMessage = 2 << 20 // bytes; LITE's, so that both are asked the same
+	maxConns   = 1024    // of a server at once
+	maxCallers = 4096    // of a connection
 )
 
 // Stack carries calls over a device, which it owns. Its methods are safe for concurrent use.
@@ -30,8 +38,7 @@ type Stack struct {
 
 var _ transports.CallTransport = (*Stack)(nil)
 
-// New makes the stack of dev, and owns dev from its success on. rdma.ErrNotSupported: the
-// device cannot carry this form.
+// New makes the stack of dev, and owns dev from its success on; rdma.ErrNotSupported if dev cannot carry this form.
 func New(dev rdma.Device, form Form) (*Stack, error) {
 	caps := dev.Caps()
 	need := rdma.Need{Ops: rdma.Ops(rdma.OpSend)}
@@ -111,8 +118,7 @@ const textRoom = 512
 // cell is the room of a message with so much payload: whole cache lines.
 func cell(payload int) int { return (payload + headerLen + 63) &^ 63 }
 
-// end is one end of a connection: a queue pair, and one registration that holds what the
-// peer sends and what is sent.
+// end is one end of a connection: a queue pair, and a registration of what the peer sends and what is sent.
 type end struct {
 	stack *Stack
 	shape
@@ -173,7 +179,6 @@ func (e *end) out(i int) []byte {
 	return e.mem[e.callers*e.inCell+i*e.outCell:][:e.outCell:e.outCell]
 }
 
-// repost gives the receive into cell i back.
 func (e *end) repost(i int) error {
 	e.rwr[0] = rdma.RecvWR{ID: uint64(i) << 1, NumSGE: 1}
 	e.rwr[0].SGE[0] = rdma.SGE{Addr: e.mr.Addr() + uint64(i*e.inCell), Len: uint32(e.inCell), LKey: e.mr.LKey()}
@@ -216,7 +221,7 @@ func (e *end) place(cell []byte, n int) []byte {
 	return cell[len(cell)-headerLen-n : len(cell)-headerLen]
 }
 
-// last is the header of a message in a cell of what comes in.
+// head is the header of a message in a cell of what comes in.
 func (e *end) head(cell []byte) []byte {
 	if e.stack.form == Send {
 		return cell[:headerLen]
@@ -229,7 +234,6 @@ func (e *end) greeting() greeting {
 		Response: uint32(e.response), Addr: e.mr.Addr(), Len: uint64(len(e.mem)), Token: e.token}
 }
 
-// meet checks the peer's greeting against this end.
 func (e *end) meet(g greeting) error {
 	switch {
 	case g.Form != e.stack.form:
@@ -256,7 +260,6 @@ func (e *end) close() {
 	_ = e.buf.Free()
 }
 
-// dial joins an end to the server at addr.
 func (e *end) dial(ctx context.Context, addr string) error {
 	got, err := e.qp.Connect(ctx, addr, e.stack.param(e.greeting().encode()))
 	if err != nil {

@@ -71,8 +71,7 @@ func parseGreeting(b []byte, token [8]byte) (g greeting, err error) {
 	return g, nil
 }
 
-// header is the last 16 bytes of a message in a cell, behind the payload, and the first
-// 16 of one that is sent. Its last byte is the last of all in a cell.
+// header is the last 16 bytes of a message in a cell, behind the payload, and the first 16 of one that is sent.
 //
 //	length 4 | caller 2 | what 1 | zero 8 | turn 1
 //
@@ -93,7 +92,6 @@ func (h *header) put(b []byte) {
 	b[6], b[headerLen-1] = h.what, h.turn
 }
 
-// parseHeader checks a message against the longest payload and the number of callers.
 func parseHeader(b []byte, most uint32, callers int) (h header, err error) {
 	if len(b) < headerLen {
 		return h, fmt.Errorf("%w: message of %d bytes", rdma.ErrProtocol, len(b))
@@ -114,8 +112,8 @@ func nextTurn(t uint8) uint8 {
 	return t
 }
 
-// turnOf is the last byte of a cell, which the peer's write changes last. The word with it is
-// loaded as one, and what follows is not read before it.
+// turnOf is the last byte of a cell, loaded as one word with it: the write changes it last, and the rest is read
+// behind.
 func turnOf(cell []byte) uint8 {
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], atomic.LoadUint64((*uint64)(unsafe.Pointer(&cell[len(cell)-8]))))

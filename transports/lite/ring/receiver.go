@@ -2,8 +2,7 @@ package ring
 
 import "fmt"
 
-// Of a place in Receiver.at: granules of the span that starts there, and whether it
-// was released.
+// released marks a place in Receiver.at beside the granules of the span that starts there.
 const released = 1 << 31
 
 // Receiver keeps the books of a ring in own memory.
@@ -21,8 +20,8 @@ func NewReceiver(size uint64) (*Receiver, error) {
 	return &Receiver{size: size, at: make([]uint32, size/Granule)}, nil
 }
 
-// Arrived takes a record of n bytes at offset off whose span starts at position
-// start. It fails for everything that a sender with the same rules cannot have sent.
+// Arrived takes a record of n bytes at offset off whose span starts at position start. It fails for everything that a
+// sender with the same rules cannot have sent.
 func (r *Receiver) Arrived(start uint64, off uint32, n uint64) error {
 	pos := start & (r.size - 1)
 	skip := uint64(0)
@@ -44,8 +43,7 @@ func (r *Receiver) Arrived(start uint64, off uint32, n uint64) error {
 	return nil
 }
 
-// Release frees the record whose span starts at start, once. It reports whether the new
-// [Receiver.Head] is due at the peer.
+// Release frees the record whose span starts at start, once, and reports whether the new [Receiver.Head] is due.
 func (r *Receiver) Release(start uint64) bool {
 	i := (start & (r.size - 1)) / Granule
 	if r.at[i] == 0 || r.at[i]&released != 0 {

@@ -1,3 +1,14 @@
+// Package ring is the arithmetic of a message ring in remote memory: the sender owns the tail, the receiver the head,
+// and neither does I/O.
+//
+// A [Sender] reserves spans in order. A [Receiver] takes and releases records in any order, and moves its head over
+// what is released without a gap. A new head is due at the sender once a quarter of the ring was passed (LITE, SOSP'17,
+// §5.1 and IMM_ACK_PORTION of its code). A record never runs over the end: the sender skips to offset 0, and the
+// skipped bytes belong to it. So one record takes at most 3/8 of the ring ([MaxRecord]): the last quarter may be
+// released without the sender having the head, and record and skip must fit into the other three.
+//
+// A Sender and a Receiver belong to one goroutine each. What is wrong of the peer is an error and changes nothing.
+// Positions are 64-bit and never wrap; an offset travels in 24 bits of immediate data.
 package ring
 
 import (
@@ -6,11 +17,9 @@ import (
 )
 
 const (
-	// Granule is the unit of positions and record sizes in bytes: a cache line.
-	Granule = 64
-	// MinSize and MaxSize bound a ring in bytes. 24 bits of offset make the upper one.
-	MinSize = 16 * Granule
-	MaxSize = 1 << 24
+	Granule = 64           // bytes: the unit of positions and record sizes, a cache line
+	MinSize = 16 * Granule // bytes of a ring
+	MaxSize = 1 << 24      // likewise, by 24 bits of offset
 )
 
 // ErrPeer wraps every refusal of what a peer sent.
@@ -46,8 +55,7 @@ type Span struct {
 	Off   uint32 // of the record in the ring, bytes
 }
 
-// Sender reserves spans of a ring in the peer's memory. The zero value is not
-// usable: see [NewSender].
+// Sender reserves spans of a ring in the peer's memory; see [NewSender].
 type Sender struct {
 	size, tail, head uint64
 }
@@ -55,8 +63,7 @@ type Sender struct {
 // NewSender is the sending side of an empty ring.
 func NewSender(size uint64) (Sender, error) { return Sender{size: size}, CheckSize(size) }
 
-// Reserve takes room for a record of n bytes. It is false when the ring has no
-// room until the peer's head moves on, and for a record that never fits.
+// Reserve takes room for a record of n bytes. It is false until the peer's head moves on, or for what never fits.
 func (s *Sender) Reserve(n uint64) (Span, bool) {
 	if n == 0 || n > MaxRecord(s.size) {
 		return Span{}, false
@@ -78,8 +85,7 @@ func (s *Sender) Reserve(n uint64) (Span, bool) {
 // Undo gives the newest span back, when its record was not sent after all.
 func (s *Sender) Undo(sp Span) { s.tail = sp.Start }
 
-// Head takes the head that the peer wrote. One that goes back is old; one beyond the tail is
-// ErrPeer.
+// Head takes the head that the peer wrote. One that goes back is old; one beyond the tail is ErrPeer.
 func (s *Sender) Head(head uint64) error {
 	switch {
 	case head > s.tail || head%Granule != 0:

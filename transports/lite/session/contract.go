@@ -26,8 +26,7 @@ func Caps(d *rdma.Caps) transports.Caps {
 		LocalComplete: d.Completion == rdma.CompletionLocal}
 }
 
-// RingFor is the longest message of a session or connection that asks for size bytes, and the
-// ring that takes it, bytes.
+// RingFor is the longest message of a session or connection that asks for size bytes, and its ring, bytes.
 func RingFor(size int) (message, ringSize int) {
 	message = min(size, int(ring.MaxRecord(ring.MaxSize))-wire.RequestLen)
 	n, err := ring.SizeFor(uint64(message + wire.RequestLen))
@@ -46,7 +45,6 @@ func normal(cfg transports.Config, c transports.Caps) (transports.Config, error)
 	return cfg, err
 }
 
-// wantedPerm is what a session asks of the peer's window.
 func wantedPerm(kinds transports.KindSet) lite.Perm {
 	want := lite.PermRead | lite.PermWrite
 	if kinds.Has(transports.KindFetchAdd) || kinds.Has(transports.KindCmpSwap) {
@@ -55,8 +53,7 @@ func wantedPerm(kinds transports.KindSet) lite.Perm {
 	return want
 }
 
-// Reach wraps errors of LITE about a peer that left, with its window or without, or does not answer,
-// in rdma.ErrUnreachable.
+// Reach wraps errors of LITE about a peer that left or does not answer in rdma.ErrUnreachable.
 func Reach(err error) error {
 	for _, gone := range []error{lite.ErrPeerDead, lite.ErrNoPort, lite.ErrNoMember, lite.ErrDeadHandle,
 		lite.ErrClosed, lite.ErrTimeout} {
@@ -67,8 +64,7 @@ func Reach(err error) error {
 	return err
 }
 
-// postError is an error of LITE as transports.Session has it. It allocates only for a peer
-// that left.
+// postError is an error of LITE as transports.Session has it. It allocates only for a peer that left.
 func postError(err error) error {
 	switch err {
 	case nil, rdma.ErrQueueFull, rdma.ErrNotSupported:
@@ -98,7 +94,6 @@ var opKinds = [...]struct {
 	transports.KindCmpSwap:  {lite.OpCmpSwap, true, true},
 }
 
-// doneOf is the end of an operation of LITE as that of a session's.
 func doneOf(d *lite.Done) transports.Done {
 	return transports.Done{Slot: d.Slot, Len: d.Len, Kind: kindOf[d.Kind], Status: d.Status}
 }

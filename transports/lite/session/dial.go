@@ -19,8 +19,7 @@ type Sessions struct {
 	open  Opener
 }
 
-// Opener opens a node at listen that joins the cluster of manager, or founds one where that is
-// empty, with room for sessions of cfg.
+// Opener opens a node at listen with room for sessions of cfg, in the cluster of manager or, if empty, its own.
 type Opener func(ctx context.Context, listen, manager string, cfg transports.Config) (Node, error)
 
 // New makes sessions with caps over a device, and owns it.

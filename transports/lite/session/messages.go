@@ -11,14 +11,10 @@ import (
 )
 
 const (
-	// Port is where a listener takes questions; those of sessions follow.
-	Port = 0
-	// MaxQuestion is the longest question and answer, bytes.
-	MaxQuestion = 4096
-	// maxHello is the bound of the contract of package transports.
-	maxHello = 16
-	// windowPerm is what a window allows to every node of the cluster.
-	windowPerm = lite.PermRead | lite.PermWrite | lite.PermAtomic
+	Port        = 0    // where a listener takes questions; those of sessions follow
+	MaxQuestion = 4096 // bytes of a question or an answer
+	maxHello    = 16   // by the contract of package transports
+	windowPerm  = lite.PermRead | lite.PermWrite | lite.PermAtomic
 )
 
 // question is what a dialler sends, as JSON.
@@ -28,7 +24,6 @@ type question struct {
 	Window uint64 // its size, bytes
 }
 
-// answer is what it receives.
 type answer struct {
 	Port   int
 	Name   string // of the listener's window
@@ -52,8 +47,7 @@ func parseQuestion(b []byte) (q question, err error) {
 	return q, nil
 }
 
-// parseAnswer reads the answer of a listener of at most so many sessions. It fails with
-// rdma.ErrProtocol, or with rdma.ErrUnreachable for a refusal.
+// parseAnswer fails with rdma.ErrProtocol, or with rdma.ErrUnreachable for a refusal. Ports are 1 to sessions.
 func parseAnswer(b []byte, sessions int) (a answer, err error) {
 	if json.Unmarshal(b, &a) != nil {
 		return a, fmt.Errorf("%w: answer to a session's set-up", rdma.ErrProtocol)

@@ -8,8 +8,7 @@ import (
 
 // Node is a node of LITE.
 type Node interface {
-	// User makes what one session uses the node through. depth operations and receives
-	// receives are outstanding at most, and depth may be exceeded by unsignaled ones.
+	// User makes what one session uses the node through, with so many operations and receives outstanding.
 	User(ctx context.Context, depth, receives int) (User, error)
 	// Questions opens the port at which diallers ask for sessions.
 	Questions(ctx context.Context) (Questions, error)
@@ -17,10 +16,8 @@ type Node interface {
 	Close() error
 }
 
-// User belongs to one goroutine. Where a method has the name of one of [lite.Client], it has
-// its contract, too.
+// User belongs to one goroutine. Where a method has the name of one of [lite.Client], it has its contract, too.
 type User interface {
-	// ID is the number of the node.
 	ID() int
 	Alloc(n int) ([]byte, error)
 	Offset(b []byte) (uint64, error)
@@ -34,26 +31,23 @@ type User interface {
 	Ask(ctx context.Context, question []byte) ([]byte, error)
 	// Open opens the session's port for messages of at most most bytes.
 	Open(port, most int) error
-	// WithPriority is the user for operations of that priority of the same session: another
-	// one, which only posts and polls and is closed by its own Close, or this one where the
-	// node has no priorities.
+	// WithPriority is the user for operations of that priority: another one, which only posts and polls and is closed by
+	// its own Close, or this one where the node has no priorities.
 	WithPriority(priority uint8) (User, error)
 
 	Post(ops []lite.Op) (n int, err error)
 	PostMessage(node, port int, tag uint32, local uint64, size, slot uint32, unsignaled, fence bool) error
 	Poll(dst []lite.Done) (n int, err error)
-	// Pending is how many operations were posted and not polled.
 	Pending() int
 	// PostReceive posts receive i into room bytes at local.
 	PostReceive(i int, local uint64, room uint32) error
-	// Receive moves the oldest message into receive i at dst, which was posted first of those
-	// that have none, and returns its length. lite.ErrEmpty: no message is there;
-	// lite.ErrTooBig: it is longer than dst and lost; others: there will be none.
+	// Receive moves the oldest message into receive i at dst, the first without one, and returns its length.
+	// lite.ErrEmpty: none is there; lite.ErrTooBig: it is longer than dst and lost; others: there will be none.
 	Receive(i int, dst []byte) (int, error)
 	// Progress lets the node take what arrives, where that is the poller's work.
 	Progress()
-	// Idle is called after a Poll that returned nothing, the polls-th in a row. An error
-	// says that the peer, a node whose window is far, has ended the session.
+	// Idle is called after the polls-th Poll in a row that returned nothing. An error is the end of the session by the
+	// peer, a node whose window is far.
 	Idle(polls, peer int, far lite.Handle) error
 	// Bye ends the session behind everything that was posted, so that the peer notices.
 	Bye(peer int)

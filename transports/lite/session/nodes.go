@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Nodes are the nodes of a stack, of which all sessions and connections to one address share
-// one. The zero value is empty. Its methods are safe for concurrent use.
+// Nodes are the nodes of a stack: all uses of one address share one. Its methods are safe for concurrent use.
 type Nodes struct {
 	mu     sync.Mutex
 	joined map[string]*Shared // by the address that they joined
@@ -24,8 +23,7 @@ type Shared struct {
 	uses   int // under nodes.mu
 }
 
-// Join is one use of the node in the cluster at addr. The first caller opens it; ctx bounds
-// the wait of the others.
+// Join is one use of the node in the cluster at addr. The first caller opens it; ctx bounds the wait of the others.
 func (s *Nodes) Join(ctx context.Context, addr string, open func() (Node, error)) (*Shared, error) {
 	s.mu.Lock()
 	n := s.joined[addr]
@@ -79,7 +77,6 @@ func (s *Nodes) Joined(f func(Node)) {
 	}
 }
 
-// number is new among the sessions of the stack.
 func (s *Nodes) number() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,6 @@ func (x *session) Poll(dst []transports.Done) (n int, err error) {
 	return 0, nil
 }
 
-// pollPosted takes operations that this end posted.
 func (x *session) pollPosted(dst []transports.Done, n int) int {
 	for _, u := range x.users {
 		for n < len(dst) {
@@ -49,7 +48,6 @@ func (x *session) pollPosted(dst []transports.Done, n int) int {
 	return n
 }
 
-// pollReceives takes messages into posted receives.
 func (x *session) pollReceives(dst []transports.Done, n int) int {
 	if x.head == x.tail || n == len(dst) {
 		x.user.Progress()
@@ -77,8 +75,7 @@ func (x *session) pollReceives(dst []transports.Done, n int) int {
 	return n
 }
 
-// flush completes receives of a session that the peer ended; what was posted is completed by
-// the node. The Poll after that has the error.
+// flush completes receives of a session that the peer ended. The Poll after that has the error.
 func (x *session) flush(dst []transports.Done) (n int, err error) {
 	for n < len(dst) && x.head != x.tail {
 		q := x.recvs[x.head&uint32(len(x.recvs)-1)]

@@ -1,3 +1,9 @@
+// Package session implements transports.Session over LITE once, for the nodes of packages stack and daemonstack. [Node]
+// and [User] are what it needs of either.
+//
+// A dialler joins the listener's cluster and calls its port 0 with a question that names its window. The answer has the
+// port that both ends open for the session's sends, and the name of the listener's window, or why there is no session.
+// Each end maps the other's window for reads, writes and atomics; a send is a one-way message to the port.
 package session
 
 import (
@@ -12,13 +18,10 @@ import (
 )
 
 const (
-	// batchMost is how many operations go to the node at once.
-	batchMost = 64
-	// maxPriorities is that of the work requests of the waist.
-	maxPriorities = 8
+	batchMost     = 64 // operations that go to the node at once
+	maxPriorities = 8  // that of the work requests of the waist
 )
 
-// receive is one posted receive.
 type receive struct {
 	off  uint64
 	len  uint32
@@ -82,8 +85,7 @@ func (x *session) create(ctx context.Context, cfg transports.Config, number int)
 	return err
 }
 
-// meet opens the port for the peer's sends and maps the peer's window. The port has the same
-// number at both ends.
+// meet opens the port for the peer's sends, of one number at both ends, and maps the peer's window.
 func (x *session) meet(port int, name string, size uint64) (err error) {
 	if err = x.user.Open(port, int(x.mostSend)); err != nil {
 		return err
@@ -113,8 +115,7 @@ func (x *session) Local() []byte { return x.win }
 
 func (x *session) RemoteLen() uint64 { return x.farLen }
 
-// Post starts operations in order; consecutive one-sided ones of one priority go to the node
-// together.
+// Post starts operations in order; consecutive one-sided ones of one priority go to the node together.
 func (x *session) Post(ops []transports.Op) (n int, err error) {
 	if x.err != nil {
 		return 0, x.err
@@ -188,7 +189,6 @@ func (x *session) convert(o *transports.Op, to *lite.Op) error {
 	return nil
 }
 
-// post starts a send or posts a receive.
 func (x *session) post(o *transports.Op) error {
 	if err := x.check(o, o.Len); err != nil {
 		return err
@@ -242,7 +242,6 @@ func (x *session) Close() error {
 	return x.abandon()
 }
 
-// abandon frees what was made.
 func (x *session) abandon() (err error) {
 	x.closed, x.err = true, rdma.ErrClosed
 	for i := len(x.users) - 1; i > 0; i-- {

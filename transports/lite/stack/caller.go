@@ -24,14 +24,10 @@ func portOf(m transports.CallMode, method uint8) int {
 }
 
 const (
-	// maxPriorities is that of the work requests of the waist.
-	maxPriorities = 8
-	// textRoom is for the text of an error, bytes; more is cut.
-	textRoom = 512
-	// noTimeout is the timeout of calls without one.
-	noTimeout = 24 * time.Hour
-	// controlTimeout bounds messages beside the calls.
-	controlTimeout = time.Second
+	maxPriorities  = 8              // that of the work requests of the waist
+	textRoom       = 512            // bytes for the text of an error; more is cut
+	noTimeout      = 24 * time.Hour // of calls without one
+	controlTimeout = time.Second    // of messages beside the calls
 )
 
 // DialCalls joins the cluster of a server, where that has not happened.
@@ -54,7 +50,6 @@ func (s *Stack) DialCalls(ctx context.Context, addr string, cfg transports.CallC
 	return c, nil
 }
 
-// callConn is a client's connection.
 type callConn struct {
 	stack  *Stack
 	node   node
@@ -106,7 +101,6 @@ func (c *callConn) Close() error {
 	return c.done()
 }
 
-// caller makes one call at a time.
 type caller struct {
 	conn  *callConn
 	cfg   transports.CallerConfig
@@ -183,7 +177,6 @@ func (k *caller) Call(q *transports.Call) error {
 // longMessage is the size from which adaptive waiting sleeps at once (lite_api.c).
 const longMessage = 40960
 
-// failed is an error of the tier as that of a call.
 func (k *caller) failed(err error) error {
 	code := transports.CallInternal
 	switch {
@@ -202,7 +195,6 @@ func (k *caller) failed(err error) error {
 	return &transports.CallError{Code: code, Text: err.Error()}
 }
 
-// giveUp cancels a call at the server.
 func (c *callConn) giveUp(number uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,8 +218,7 @@ func (k *caller) Send(q *transports.Call) error {
 	return nil
 }
 
-// End waits until the server has taken all messages one way, or for Timeout without
-// progress.
+// End waits until the server has taken all messages one way, or for Timeout without progress.
 func (k *caller) End() (int64, error) {
 	if k.cfg.Mode != transports.CallOneWay || k.sent == 0 {
 		return k.sent, nil

@@ -48,18 +48,13 @@ type Config struct {
 }
 
 const (
-	// EachLinks bounds the clients that have a queue pair of their own: half of what a node can
-	// have.
-	EachLinks = lite.MaxLinks / 2
-	// MaxSessions of a listener: one port each, and one for set-up.
-	MaxSessions = wire.ControlPort - 1
-	// MaxConns shares the clients of a node: a connection takes one, and one for each caller and priority.
-	MaxConns = lite.MaxClients / 4
+	EachLinks   = lite.MaxLinks / 2    // clients that have a queue pair of their own: half of what a node can have
+	MaxSessions = wire.ControlPort - 1 // of a listener: one port each, and one for set-up
+	MaxConns    = lite.MaxClients / 4  // of a node: a client each, and one for each caller and priority
 
 	baseArena = 64 << 20
 	mostArena = 8 << 30
-	// deadAfter is long: both ends spin, and the machine may have two CPUs.
-	deadAfter = 15 * time.Second
+	deadAfter = 15 * time.Second // long: both ends spin, and the machine may have two CPUs
 )
 
 // node is the configuration of a node whose sessions or connections need so many bytes.
@@ -79,14 +74,12 @@ func (c *Config) node(need int) lite.Config {
 	return n
 }
 
-// NodeConfig is how nodes of the stack are made, but for where they listen and whom
-// they join.
+// NodeConfig is how nodes of the stack are made, but for where they listen and whom they join.
 func (s *Stack) NodeConfig() lite.Config { return s.cfg.node(0) }
 
 // Node is the configuration of a node, without addresses.
 func (c *Config) Node() lite.Config { return c.node(0) }
 
-// wait is how a client waits.
 func (c *Config) wait() lite.Waiting {
 	if c.Polling == PollCaller {
 		return lite.WaitPoll

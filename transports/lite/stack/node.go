@@ -11,10 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// node is a node of this process.
 type node struct{ *lite.Node }
 
-// open opens a node with room for what needs so many bytes.
 func (s *Stack) open(ctx context.Context, listen, manager string, need int, secret []byte) (session.Node, error) {
 	cfg := s.cfg.node(need)
 	cfg.Listen, cfg.Manager, cfg.Secret = listen, manager, string(secret)
@@ -186,7 +184,6 @@ func (u *user) Close() error {
 	return u.Client.Close()
 }
 
-// questions is the port of a listener.
 type questions struct {
 	node node
 	port *lite.Port

@@ -14,7 +14,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// work is one request that waits for a worker.
 type work struct {
 	r      lite.Request
 	port   int
@@ -22,7 +21,6 @@ type work struct {
 	method uint8
 }
 
-// sender is a source of messages one way.
 type sender struct {
 	node int
 	tag  uint32
@@ -35,8 +33,8 @@ type lane struct {
 	waiting []work
 }
 
-// callServer answers calls. One worker at a time leads: it polls the node, takes what
-// waits and answers it. The watch makes another one lead when a handler takes long.
+// callServer answers calls. One worker at a time leads: it polls the node, takes what waits and answers it. The watch
+// makes another one lead when a handler takes long.
 type callServer struct {
 	node    node
 	handler transports.CallHandler
@@ -57,7 +55,6 @@ type callServer struct {
 	closed  bool
 }
 
-// worker is a goroutine that answers.
 type worker struct {
 	ctx    callCtx
 	from   atomic.Int32
@@ -68,16 +65,11 @@ type worker struct {
 }
 
 const (
-	// watchTick is how long a handler may take before another worker leads, and up to twice that:
-	// a hand-over costs a wake-up.
-	watchTick = 2 * time.Millisecond
-	// spareWorkers are those beside the callers that a server expects.
-	spareWorkers = 8
-	// restAfter is how long a leader spins where callers poll: longer than what a caller does between two calls. A thread
-	// that spins keeps the runtime from its network poller where there is one CPU.
+	watchTick    = 2 * time.Millisecond // a handler may take this, up to twice, before another worker leads
+	spareWorkers = 8                    // beside the callers that a server expects
+	// restAfter is how long a leader spins where callers poll: longer than what a caller does between two calls.
 	restAfter = 20 * time.Millisecond
-	// mostSleep bounds a sleep. Arbitrary: whatever concerns the leader ends it.
-	mostSleep = 100 * time.Millisecond
+	mostSleep = 100 * time.Millisecond // arbitrary: whatever concerns the leader ends a sleep
 )
 
 // ListenCalls makes a cluster whose manager answers calls at addr.
@@ -139,7 +131,6 @@ func (s *callServer) push(w work, r *lite.Request) {
 	s.rouse()
 }
 
-// rouse ends the sleep of the leader.
 func (s *callServer) rouse() {
 	if s.asleep.Load() {
 		s.node.Signal(s.wake)
@@ -155,7 +146,6 @@ func (s *callServer) pop(w *work) bool {
 	return s.queue.Pop(w)
 }
 
-// lead makes a new worker that leads.
 func (s *callServer) lead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +195,6 @@ func (s *callServer) work(w *worker) {
 	s.mu.Unlock()
 }
 
-// serve answers one request.
 func (s *callServer) serve(w *worker, job *work) {
 	switch {
 	case job.port == countPort:
@@ -217,8 +206,7 @@ func (s *callServer) serve(w *worker, job *work) {
 	}
 }
 
-// oneWay handles a message, unless one of its sender is in its handler: the worker with that one
-// takes this one next.
+// oneWay handles a message, unless the handler has one of its sender: the worker with that one takes this one next.
 func (s *callServer) oneWay(w *worker, job *work) {
 	from := sender{job.r.From, job.r.Tag}
 	s.mu.Lock()
@@ -248,7 +236,6 @@ func (s *callServer) oneWay(w *worker, job *work) {
 	}
 }
 
-// call runs the handler of one request and answers.
 func (s *callServer) call(w *worker, job *work) {
 	r := &job.r
 	w.from.Store(int32(r.From))
@@ -293,8 +280,7 @@ func (s *callServer) answerCount(r *lite.Request) {
 	_ = r.Reply(binary.BigEndian.AppendUint64(nil, uint64(n))) // a caller that left needs no answer
 }
 
-// givenUp ends the context of a call whose deadline passed. It runs in the goroutine that polls the
-// node.
+// givenUp ends the context of a call whose deadline passed. It runs where the node is polled.
 func (s *callServer) givenUp(r *lite.Request) {
 	from, tag := int32(r.From), r.Tag
 	r.Release()
@@ -369,7 +355,6 @@ var _ context.Context = (*callCtx)(nil)
 
 func (c *callCtx) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Done is closed when the call is cancelled.
 func (c *callCtx) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

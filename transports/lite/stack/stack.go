@@ -1,3 +1,12 @@
+// Package stack is LITE as workloads see it: a [transports.Transport] of sessions through handles of named regions
+// (package session), and a [transports.CallTransport] whose calls are LITE's own.
+//
+// A listener, and a server of calls, manages a cluster of its own; who dials joins it, once for each address. A [Stack]
+// owns its device, and a node is closed with its last session, listener, connection or server. A server of calls has a
+// port for each mode and method, and one goroutine that polls the node and answers in turn.
+//
+// There is no event mode, no inline data and no write with immediate. Operations of unlike priority of one session are
+// not ordered: each priority has a client of its own.
 package stack
 
 import (
@@ -27,8 +36,7 @@ var (
 	_ transports.CallTransport = (*Stack)(nil)
 )
 
-// New makes the stack of dev, and owns dev from its success on. rdma.ErrNotSupported:
-// the device cannot carry it.
+// New makes the stack of dev, and owns dev from its success on; rdma.ErrNotSupported if dev cannot carry it.
 func New(dev rdma.Device, cfg Config) (*Stack, error) {
 	caps := dev.Caps()
 	if err := caps.Missing(rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), SGE: 2}); err != nil {

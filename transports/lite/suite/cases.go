@@ -7,7 +7,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// row is a case and what it does.
 type row struct {
 	conform.Case
 	run func(c *cluster)

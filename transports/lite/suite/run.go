@@ -1,3 +1,7 @@
+// Package suite holds what a cluster of package lite must do, as cases for 'rdmaperf conform --transport lite+X'.
+//
+// Every case has three nodes in one process over fresh devices. The clauses are those of the paper (Tsai and Zhang,
+// SOSP'17), of its published code (lite.h, lite_core.c), and of package lite where it says more.
 package suite
 
 import (
@@ -36,15 +40,13 @@ type Options struct {
 }
 
 const (
-	nodes = 3
-	arena = 64 << 20
-	// timeout of a client, and how long a dead node may go unnoticed.
-	timeout   = 3 * time.Second
-	deadAfter = 3 * time.Second
+	nodes     = 3
+	arena     = 64 << 20
+	timeout   = 3 * time.Second // of a client
+	deadAfter = 3 * time.Second // how long a dead node may go unnoticed
 )
 
-// Run checks the selected cases on clusters over devices of open, and returns when all
-// have a verdict, or soon after ctx ends.
+// Run checks the selected cases on clusters over devices of open, until all have a verdict, or soon after ctx ends.
 func Run(ctx context.Context, name string, open func(i int) (Node, error), o Options) conform.Report {
 	o.Options = o.Options.WithDefaults(Catalogue)
 	rows := map[string]row{}
@@ -65,7 +67,6 @@ func Catalogue() []conform.Case {
 	return all
 }
 
-// judge gives one case its verdict.
 func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Options, res *conform.Result) {
 	ctx, cancel := context.WithTimeout(ctx, o.CaseTimeout)
 	defer cancel()
@@ -82,7 +83,6 @@ func judge(ctx context.Context, r row, open func(i int) (Node, error), o *Option
 	res.Settle(err, c.Notes())
 }
 
-// cluster is the three nodes of a case.
 type cluster struct {
 	conform.T
 	ctx   context.Context
@@ -163,7 +163,6 @@ func (c *cluster) ok(what string, err error) {
 	}
 }
 
-// wants fails the case when err is not want.
 func (c *cluster) wants(what string, err, want error) {
 	if !errors.Is(err, want) {
 		c.Fail(fmt.Sprint(err), fmt.Sprintf("%s: %v", what, want))
@@ -187,7 +186,6 @@ func (c *cluster) atomics() {
 // errOf is the error of a call with a result.
 func errOf[T any](_ T, err error) error { return err }
 
-// same fails the case unless the bytes are want.
 func (c *cluster) same(what string, got, want []byte) {
 	c.holds(what, bytes.Equal(got, want), fmt.Sprintf("%d other bytes", len(got)))
 }

@@ -1,16 +1,21 @@
+// Package wire encodes what the nodes of a LITE cluster send to each other: private data, immediate data, headers in
+// rings and reply buffers, and words that one side writes into the other's memory. Everything is big-endian except the
+// checked words. Parsers take any bytes, never panic, and fail with an error that wraps [ErrPeer].
 package wire
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
-// GreetingLen fits the 56 bytes that rdma_cm leaves of the InfiniBand REQ
-// (rdma_connect(3)).
+// ErrPeer wraps every refusal.
+var ErrPeer = errors.New("the peer does not speak this protocol")
+
+// GreetingLen fits the 56 bytes that rdma_cm leaves of the InfiniBand REQ (rdma_connect(3)).
 const GreetingLen = 52
 
-// framed is the greeting on the wire.
 type framed struct {
 	Magic   [4]byte
 	Version uint8
@@ -41,8 +46,7 @@ type Greeting struct {
 	Head  uint32  // where the peer writes the head of our control messages, likewise
 }
 
-// TokenOf is what nodes show instead of the cluster's secret. It keeps unknown peers and
-// mistakes out; who listens on the wire can repeat it.
+// TokenOf is what nodes show instead of the cluster's secret. Who listens on the wire can repeat it.
 func TokenOf(secret string) (t [8]byte) {
 	sum := sha256.Sum256([]byte("rdmaperf lite " + secret))
 	copy(t[:], sum[:])
@@ -58,8 +62,7 @@ func (g *Greeting) Encode() []byte {
 	return b
 }
 
-// ParseGreeting takes more bytes than it needs: some devices pad private data with
-// zeros (rdma_get_cm_event(3)).
+// ParseGreeting takes more bytes than it needs: some devices pad private data (rdma_get_cm_event(3)).
 func ParseGreeting(b []byte) (g Greeting, err error) {
 	if len(b) < GreetingLen || [4]byte(b[:4]) != magic {
 		return g, fmt.Errorf("%w: private data is not of a lite node", ErrPeer)

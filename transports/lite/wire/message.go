@@ -110,9 +110,8 @@ func GetReply(b []byte) (r Reply, err error) {
 	return r, nil
 }
 
-// WordLen is the size of a checked word: the value and its complement, in the byte
-// order of the machine, so that half of one is never believed. Both nodes must have
-// the same byte order, as both must for atomics.
+// WordLen is the size of a checked word: the value and its complement, in the byte order of the machine, so that half
+// of one is never believed. Both nodes must have the same byte order, as for atomics.
 const WordLen = 16
 
 // PutWord writes a checked word to b.
@@ -121,8 +120,7 @@ func PutWord(b []byte, v uint64) {
 	binary.NativeEndian.PutUint64(b[8:], ^v)
 }
 
-// Word reads the checked word at the front of b, aligned to 8 bytes, that the peer
-// may be writing. It is false while half of it is here.
+// Word reads the checked word at the front of b, aligned to 8 bytes; false while half of what the peer writes is here.
 func Word(b []byte) (uint64, bool) {
 	_ = b[WordLen-1]
 	v := atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0])))

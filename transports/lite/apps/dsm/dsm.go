@@ -1,3 +1,11 @@
+// Package dsm is a distributed shared memory: pages that every node reads and writes as its own, coherent by
+// invalidation (the MSI protocol).
+//
+// A page has a home with its directory entry: who has a copy, or who owns it. A read takes a copy from the home; a
+// write takes the page for itself when every copy is gone. Grants carry a number that the home counts up for each page:
+// an invalidation that overtakes its grant is known by its higher number, and the grant is for one access only.
+//
+// Pages that a dead node owned are lost ([ErrLost]); pages whose home died answer with lite.ErrPeerDead.
 package dsm
 
 import (
@@ -45,7 +53,6 @@ type Memory struct {
 // Stats counts what the protocol did at a node.
 type Stats struct{ Fetches, Invalidations int64 }
 
-// page is a copy, or the page itself.
 type page struct {
 	state state
 	seq   uint64 // of the grant, or of the invalidation behind it
@@ -78,8 +85,7 @@ func Open(n *lite.Node, cfg Config) (m *Memory, err error) {
 	return m, nil
 }
 
-// Close leaves, with the pages that the node owns. Nobody may ask this node's
-// home for pages any more.
+// Close leaves, with the pages that the node owns. Nobody may ask this node's home for pages any more.
 func (m *Memory) Close() error {
 	m.inv.Close()
 	m.home.port.Close()
@@ -123,7 +129,6 @@ func (m *Memory) access(p, off, n int, w wish, f func(data []byte)) error {
 	return nil
 }
 
-// try does the access if the page is here in a state that allows it.
 func (m *Memory) try(p int, w wish, f func([]byte)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,8 +140,7 @@ func (m *Memory) try(p int, w wish, f func([]byte)) bool {
 	return true
 }
 
-// fetch asks the home. A grant that was ended before it was here is good for a read,
-// which happened before what ended it; a write starts anew.
+// fetch asks the home. A grant that was ended before it was here is good for a read; a write starts anew.
 func (m *Memory) fetch(p int, w wish, f func([]byte)) (done bool, err error) {
 	var req [requestLen]byte
 	putRequest(req[:], p, w, 0)
@@ -173,8 +177,7 @@ func (m *Memory) fetch(p int, w wish, f func([]byte)) (done bool, err error) {
 
 func (m *Memory) homeOf(p int) int { return m.cfg.Nodes[p%len(m.cfg.Nodes)] }
 
-// invalidations ends copies as homes ask for it, and answers with the bytes of pages
-// that this node owned.
+// invalidations ends copies as homes ask for it, and answers with the bytes of pages that this node owned.
 func (m *Memory) invalidations() {
 	defer m.wg.Done()
 	for {
@@ -194,7 +197,6 @@ func (m *Memory) invalidations() {
 	}
 }
 
-// end is one invalidation, or the loss of ownership to a reader.
 func (m *Memory) end(p int, w wish, seq uint64) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,12 +6,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
-// recvWait is how often a goroutine that waits for messages checks that the port is open. Closing
-// it wakes it at once.
+// recvWait is how often a goroutine that waits for messages checks that the port is open.
 const recvWait = time.Second
 
-// home serves the directory of the pages that live at a node, one request after the
-// other, so that an entry is never in between.
+// home serves the directory of the pages of a node, one request after the other: an entry is never in between.
 type home struct {
 	m      *Memory
 	port   *lite.Port
@@ -20,7 +18,6 @@ type home struct {
 	out    []byte
 }
 
-// entry is a page in the directory.
 type entry struct {
 	data   []byte // up to date unless a node owns it
 	seq    uint64
@@ -64,7 +61,6 @@ func (h *home) serve() {
 	}
 }
 
-// grant gives a page to a node.
 func (h *home) grant(b []byte, p int, w wish, to int) []byte {
 	e := h.dir[p]
 	if e == nil {
@@ -95,7 +91,6 @@ func (h *home) grant(b []byte, p int, w wish, to int) []byte {
 	return putGrant(b, e.seq, codeFine, e.data)
 }
 
-// recall takes a page back from its owner.
 func (h *home) recall(e *entry, p int, w wish) {
 	data, err := h.revoke(e.owner, p, w, e.seq)
 	if err != nil {

@@ -38,7 +38,6 @@ var (
 	asked   = [numWishes]event{readWish: askedForRead, writeWish: askedForWrite}
 )
 
-// moves is the table of transitions.
 var moves = [numStates][numEvents]state{
 	invalid: {grantedShared: shared, grantedOwned: owned, askedForRead: invalid, askedForWrite: invalid},
 	shared:  {grantedShared: shared, grantedOwned: owned, askedForRead: shared, askedForWrite: invalid},

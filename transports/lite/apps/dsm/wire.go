@@ -5,14 +5,12 @@ import (
 	"errors"
 )
 
-// A request is the page, the wish and, from a home, the number of what it ends; a grant
-// is its number, a code, and the page.
+// A request is a page, a wish and, from a home, the number of what it ends; a grant is a number, a code and the page.
 const (
 	requestLen = 4 + 4 + 8
 	grantLen   = 8 + 4
 )
 
-// Codes of grants.
 const (
 	codeFine = uint32(iota)
 	codeLost

@@ -1,8 +1,5 @@
-// Package lines counts how much of an application's source uses LITE.
-//
-// A line counts when it has a call of a method that the tier's clients, nodes, ports,
-// requests and locks have, or names the package. Types are not looked up: a method of
-// the same name of something else counts too, so that the count is never too low.
+// Package lines counts how much of an application's source uses LITE: lines that name the package, or call a method
+// with the name of one that the tier has. Types are not looked up, so that the count is never too low.
 package lines
 
 import (
@@ -21,8 +18,7 @@ var calls = strings.Fields(
 		"Post Poll Barrier BarrierOf NewLock OpenLock Lock Unlock Serve Recv TryRecv Reply ReplyError Release " +
 		"Call Start Finish Send Await Alloc Free Offset")
 
-// Count returns the lines of code, without comments, blank lines and imports, and those
-// of them that use the tier.
+// Count returns the lines of code, without comments, blank lines and imports, and those of them that use the tier.
 func Count(src fs.FS) (all, tier int, err error) {
 	names, err := fs.Glob(src, "*.go")
 	if err != nil {

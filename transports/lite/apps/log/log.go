@@ -1,11 +1,8 @@
-// Package log is a distributed log in named memory: any node appends, without the node
-// where the log lies.
+// Package log is a distributed log in named memory: any node appends, without the node where the log lies.
 //
-// An append takes room by one atomic and writes its record there; a record is there
-// whole or not at all. The log is made of units of 64 bytes, and a record of a header
-// (mark, length, its own position, checksum) and its bytes in as many as they take. A
-// node that dies between the two leaves units that are no record: readers pass over them.
-// The log does not wrap. It dies with a node that it lies on.
+// An append takes room by one atomic and writes its record there, in units of 64 bytes that begin with a header (mark,
+// length, position, checksum): a record is there whole or not at all. Readers pass over the units of a node that died
+// in between. The log does not wrap, and dies with a node that it lies on.
 package log
 
 import (
@@ -27,8 +24,7 @@ const (
 	unit = 64
 	mark = 0x676f4c4c // "LLog"
 	head = 4 + 4 + 8 + 4
-	// most is the longest record that a reader accepts, bytes.
-	most = 1 << 20
+	most = 1 << 20 // bytes of the longest record that a reader accepts
 )
 
 // ErrFull: the log has no room for the record.
@@ -45,8 +41,7 @@ type Log struct {
 	buf  []byte
 }
 
-// Create makes a log of size bytes, whose chunks lie on the given nodes, and the
-// counter of its tail on the first.
+// Create makes a log of size bytes, whose chunks lie on the given nodes, and the counter of its tail on the first.
 func Create(c *lite.Client, name string, size uint64, nodes []int) error {
 	access := lite.PermRead | lite.PermWrite
 	if _, err := c.Malloc(lite.RegionConfig{Name: name, Size: size &^ (unit - 1), Nodes: nodes,
@@ -74,8 +69,7 @@ func Open(c *lite.Client, name string) (l *Log, err error) {
 
 func units(n int) uint64 { return uint64(head+n+unit-1) / unit }
 
-// Append adds a record and returns its position. It is there for every reader when
-// Append returns on a device whose completions are acknowledged.
+// Append adds a record and returns its position. Where completions are acknowledged, every reader finds it then.
 func (l *Log) Append(record []byte) (pos uint64, err error) {
 	if len(record) > most {
 		return 0, fmt.Errorf("append %d bytes: the longest record has %d", len(record), most)
@@ -100,9 +94,8 @@ func sum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:16], castagnoli), castagnoli, b[head:])
 }
 
-// Scan calls f with every record from position from to the tail as it is now, in order,
-// and returns where to go on. Units that are no record are passed over; one whose writer
-// is not done yet is such a unit too. A record is the caller's until the next one.
+// Scan calls f with every record from position from to the present tail, in order, and returns where to go on. Units
+// that are no record, or not yet, are passed over. A record is the caller's until the next one.
 func (l *Log) Scan(from uint64, f func(pos uint64, record []byte) error) (next uint64, err error) {
 	var word [8]byte
 	if err := l.c.Read(l.tail, 0, word[:]); err != nil {
@@ -133,8 +126,7 @@ func (l *Log) Scan(from uint64, f func(pos uint64, record []byte) error) (next u
 	return tail, nil
 }
 
-// parse takes the record at the beginning of b, whose position is at; n is how many
-// units it has, 0 when there is none.
+// parse takes the record at the beginning of b, whose position is at; n is its units, 0 when there is none.
 func parse(b []byte, at uint64) (record []byte, n uint64) {
 	if len(b) < head || binary.LittleEndian.Uint32(b) != mark || binary.LittleEndian.Uint64(b[8:]) != at {
 		return nil, 0

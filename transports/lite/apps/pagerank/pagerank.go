@@ -1,11 +1,8 @@
 // Package pagerank ranks the vertices of a graph on several nodes that share memory.
 //
-// The vertices are parted among the nodes. Each keeps what its vertices give to those
-// that they point to in a region of its own, reads the regions of the others at the
-// beginning of an iteration, and writes its own for the next one, of which there are two
-// by turns, so that one barrier an iteration is enough.
-// Every node holds the whole edge list, as far as it ends at its own vertices. Ranks
-// are added in the order of edges, so that the answer is that of [Local] to the bit.
+// The vertices are parted among the nodes. Each node writes what its vertices give into a region of its own, of which
+// there are two by turns, so that one barrier an iteration is enough, and reads the regions of the others. Ranks are
+// added in the order of edges, so that the answer is that of [Local] to the bit.
 package pagerank
 
 import (
@@ -73,8 +70,7 @@ func (b *Builder) Graph() *Graph {
 	return &b.g
 }
 
-// Read takes an edge list: two names a line with white space between them; lines that
-// begin with # are comments.
+// Read takes an edge list: two names a line with white space between them; lines that begin with # are comments.
 func Read(r io.Reader) (*Graph, error) {
 	var b Builder
 	in := bufio.NewScanner(r)
@@ -97,8 +93,7 @@ func Read(r io.Reader) (*Graph, error) {
 	return b.Graph(), nil
 }
 
-// rank is the new rank of a vertex from what all vertices give, of which sink is what
-// those without an edge give to all.
+// rank is the new rank of a vertex from what all give, of which sink is what those without an edge give to all.
 func (g *Graph) rank(v int, give []float64, sink float64) float64 {
 	sum := 0.0
 	for _, u := range g.in[v] {
@@ -151,8 +146,7 @@ type Job struct {
 	Iterations int
 }
 
-// Run takes part as node n, and returns the ranks of all vertices. It fails with
-// lite.ErrPeerDead when a node dies.
+// Run takes part as node n, and returns the ranks of all vertices; lite.ErrPeerDead when a node dies.
 func (g *Graph) Run(n *lite.Node, j Job) (ranks []float64, err error) {
 	c, err := n.Client(lite.ClientConfig{})
 	if err != nil {

@@ -1,12 +1,9 @@
 // Package wordcount counts the words of files by MapReduce over named memory.
 //
-// Every node is a mapper and a reducer. Mappers take files from a counter that all share,
-// so that a slow one takes fewer; each leaves its counts, parted by the word's hash, in
-// regions of its own memory. Behind a barrier reducer r reads part r of every mapper,
-// adds them up, and leaves the sum, ordered, in a region that whoever wants it reads.
-//
-// All nodes must see the files under the same names. A word is a run of letters and
-// digits, in lower case; its counts fit a node's memory.
+// Every node is a mapper and a reducer. Mappers take files from a shared counter and leave their counts, parted by the
+// word's hash, in regions of their own. Behind a barrier reducer r adds up part r of every mapper, and leaves the sum
+// in a region that others read. All nodes must see the files under the same names. A word is a run of letters and
+// digits, in lower case.
 package wordcount
 
 import (
@@ -84,9 +81,8 @@ func Local(files []string) (Counts, error) {
 	return c, nil
 }
 
-// Run takes part in a job as node n, and returns the whole answer and how many files
-// this node took. It fails when a node dies, with lite.ErrPeerDead, and when one fails,
-// at the latest with the node's timeout.
+// Run takes part in a job as node n, and returns the whole answer and how many files this node took. It fails with
+// lite.ErrPeerDead when a node dies, and at the latest with the node's timeout when one fails.
 func Run(n *lite.Node, j Job) (all Counts, files int, err error) {
 	c, err := n.Client(lite.ClientConfig{})
 	if err != nil {
@@ -166,7 +162,6 @@ func Run(n *lite.Node, j Job) (all Counts, files int, err error) {
 	return all, files, err
 }
 
-// mapFiles counts the files that this node gets, parted for the reducers.
 func mapFiles(c *lite.Client, j Job) (parts []Counts, files int, err error) {
 	next, err := c.Map(j.Name+".next", lite.PermAtomic, "")
 	if err != nil {
@@ -197,8 +192,7 @@ func mapFiles(c *lite.Client, j Job) (parts []Counts, files int, err error) {
 	return parts, files, nil
 }
 
-// encode is words in order, each with its length and its count behind it, and the
-// number of words in front.
+// encode is the number of words, and the words in order, each with its length before it and its count behind it.
 func encode(c Counts) []byte {
 	words := make([]string, 0, len(c))
 	for w := range c {
