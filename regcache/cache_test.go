@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -74,7 +75,7 @@ func TestOverlappingRegionsAreJoined(t *testing.T) {
 
 func TestKeysAreOneOwners(t *testing.T) {
 	r := newRig(t, Config{})
-	other := need(r.c.Scope(0))(t)
+	other := expect.Get(r.c.Scope(0))(t)
 	foreignPD, _ := r.c.Scope(7)
 	b := r.alloc(8192)
 	mine := r.use(b, rw)
@@ -96,7 +97,7 @@ func TestKeysAreOneOwners(t *testing.T) {
 	}
 	// The end of an owner is that of its keys, of those in use by their last use.
 	h := get(t, other, b, rw)
-	must(t, other.Close())
+	expect.OK(t, other.Close())
 	if !r.is(h.RKey()) {
 		t.Error("closed in use")
 	}
@@ -104,7 +105,7 @@ func TestKeysAreOneOwners(t *testing.T) {
 	if r.is(h.RKey()) || !r.is(mine) || !r.is(l1.RKey()) {
 		t.Error("the end of an owner left its key, or took another's")
 	}
-	fails(other.Get(r.alloc(4096), rw))(t, "Get of a closed owner", rdma.ErrClosed)
+	expect.Is(t, "Get of a closed owner", expect.Err(other.Get(r.alloc(4096), rw)), rdma.ErrClosed)
 }
 
 func TestTheLeastRecentlyUsedGoesFirst(t *testing.T) {
@@ -154,7 +155,7 @@ func TestIdleRegionsAgeAndThoseInUseDoNot(t *testing.T) {
 	now := time.Unix(1000, 0)
 	trim := func(d time.Duration) {
 		now = now.Add(d)
-		must(t, r.c.Trim(now))
+		expect.OK(t, r.c.Trim(now))
 	}
 	a, b, c := r.alloc(4096), r.alloc(4096), r.alloc(4096)
 	ka, kb := r.use(a, rw), r.use(b, rw)
@@ -213,11 +214,11 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		b rdma.Buffer
 		a rdma.Access
 	}{{rdma.Buffer{}, rw}, {b, rdma.RemoteWrite}, {b, 1 << 7}} {
-		fails(r.s.Get(c.b, c.a))(t, fmt.Sprintf("%d bytes with %#x", c.b.Len(), c.a), rdma.ErrInvalid)
+		expect.Is(t, fmt.Sprintf("%d bytes with %#x", c.b.Len(), c.a), expect.Err(r.s.Get(c.b, c.a)), rdma.ErrInvalid)
 	}
 	b.Free()
-	fails(r.s.Get(b, rw))(t, "freed memory", rdma.ErrClosed)
-	fails(New(&fakeDevice{}, Config{MaxRegions: -1}))(t, "negative bound", rdma.ErrInvalid)
+	expect.Is(t, "freed memory", expect.Err(r.s.Get(b, rw)), rdma.ErrClosed)
+	expect.Is(t, "negative bound", expect.Err(New(&fakeDevice{}, Config{MaxRegions: -1})), rdma.ErrInvalid)
 }
 
 func TestCloseWaitsForUsers(t *testing.T) {
@@ -225,12 +226,12 @@ func TestCloseWaitsForUsers(t *testing.T) {
 	c, _ := New(d, Config{Source: SourceArena})
 	s, _ := c.Scope(0)
 	g := get(t, s, alloc(t, 4096), rw)
-	failed(t, c.Close(), "in use", rdma.ErrBusy)
+	expect.Is(t, "in use", c.Close(), rdma.ErrBusy)
 	g.Put()
 	if err := c.Close(); err != nil || len(d.open) > 0 {
 		t.Errorf("%v, %d left", err, len(d.open))
 	}
-	fails(s.Get(alloc(t, 4096), rw))(t, "Get of a closed cache", rdma.ErrClosed)
+	expect.Is(t, "Get of a closed cache", expect.Err(s.Get(alloc(t, 4096), rw)), rdma.ErrClosed)
 }
 
 func TestPutWithoutGetIsABug(t *testing.T) {
@@ -250,7 +251,7 @@ func TestAHitAllocatesNothing(t *testing.T) {
 	r := newRig(t, Config{})
 	b := r.alloc(4096)
 	if n := testing.AllocsPerRun(100, func() {
-		g := need(r.s.Get(b, rw))(t)
+		g := expect.Get(r.s.Get(b, rw))(t)
 		g.Put()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

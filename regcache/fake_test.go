@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -104,8 +105,8 @@ func newRig(t testing.TB, cfg Config) *rig {
 		cfg.Source = SourceArena
 	}
 	d := &fakeDevice{}
-	c := need(New(d, cfg))(t)
-	s := need(c.Scope(0))(t)
+	c := expect.Get(New(d, cfg))(t)
+	s := expect.Get(c.Scope(0))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -121,21 +122,21 @@ func (r *rig) alloc(n int) rdma.Buffer { return alloc(r.t, n) }
 
 func alloc(t testing.TB, n int) rdma.Buffer {
 	t.Helper()
-	b := need(rdma.Alloc(n))(t)
+	b := expect.Get(rdma.Alloc(n))(t)
 	t.Cleanup(func() { b.Free() })
 	return b
 }
 
 func part(t testing.TB, b rdma.Buffer, off, n int) rdma.Buffer {
 	t.Helper()
-	return need(b.Slice(off, n))(t)
+	return expect.Get(b.Slice(off, n))(t)
 }
 
 func (r *rig) get(b rdma.Buffer, a rdma.Access) *Region { return get(r.t, r.s, b, a) }
 
 func get(t testing.TB, s *Scope, b rdma.Buffer, a rdma.Access) *Region {
 	t.Helper()
-	g := need(s.Get(b, a))(t)
+	g := expect.Get(s.Get(b, a))(t)
 	if g.Addr() > b.Addr() || g.Addr()+g.Len() < b.Addr()+uint64(b.Len()) || !g.Access().Has(a) {
 		t.Fatalf("region [%#x,+%d) with rights %#x for [%#x,+%d) with %#x", g.Addr(), g.Len(), g.Access(), b.Addr(),
 			b.Len(), a)
@@ -145,7 +146,7 @@ func get(t testing.TB, s *Scope, b rdma.Buffer, a rdma.Access) *Region {
 
 func (r *rig) put(g *Region) {
 	r.t.Helper()
-	must(r.t, g.Put())
+	expect.OK(r.t, g.Put())
 }
 
 // use is a get and a put; it returns the key.

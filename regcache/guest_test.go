@@ -3,6 +3,7 @@ package regcache
 import (
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -15,10 +16,10 @@ func byOthers(t *testing.T, f func(t *testing.T, m mover, c *Cache, s *Scope, p 
 				c, s := over(t, m, Config{})
 				o := s
 				if who == "another owner" {
-					o = need(c.Scope(0))(t)
+					o = expect.Get(c.Scope(0))(t)
 				}
 				pool := PoolConfig{Access: rdma.LocalWrite, Piece: 1 << 20, Deferred: 1 << 20}
-				f(t, m, c, s, need(s.NewPool(pool))(t), o)
+				f(t, m, c, s, expect.Get(s.NewPool(pool))(t), o)
 			})
 		})
 	}
@@ -40,9 +41,9 @@ func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
 			}
 			defer unmapped(t, p, x)
 		}
-		t.Cleanup(func() { must(t, p.Close()) })
+		t.Cleanup(func() { expect.OK(t, p.Close()) })
 		lands(t, m, g, b, 2)
-		must(t, g.Put())
+		expect.OK(t, g.Put())
 		refused(t, m, key, addr, "memory that was unmapped")
 
 		b = mapped(t, p, 64<<10)
@@ -61,7 +62,7 @@ func TestPoolMemoryWithOtherKeysIsNotHandedOut(t *testing.T) {
 			}
 		}
 		c.mu.Unlock()
-		fails(s.Get(b, all))(t, "unmapped memory", rdma.ErrClosed)
+		expect.Is(t, "unmapped memory", expect.Err(s.Get(b, all)), rdma.ErrClosed)
 	})
 }
 
@@ -81,7 +82,7 @@ func TestMemoryUnmappedInUseWaitsForOtherKeys(t *testing.T) {
 		key := g.RKey()
 		g.Put()
 		unmapped(t, p, x)
-		must(t, p.Close())
+		expect.OK(t, p.Close())
 		if m.Write(key, b.Addr(), []byte{1}) == nil {
 			t.Error("the key outlives the memory")
 		}
@@ -96,13 +97,13 @@ func TestRevoke(t *testing.T) {
 		g := get(t, s, b, all)
 		lands(t, m, g, b, 1)
 		key := g.RKey()
-		must(t, g.Revoke())
+		expect.OK(t, g.Revoke())
 		refused(t, m, key, b.Addr(), "a region that was revoked")
 		g, h := get(t, s, b, all), get(t, s, b, all)
 		if g != h || g.RKey() == key {
 			t.Fatal("the region is not a new one that both share")
 		}
-		must(t, g.Revoke())
+		expect.OK(t, g.Revoke())
 		x := get(t, s, b, all)
 		if x == h {
 			t.Error("a hit on what was revoked")

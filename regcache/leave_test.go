@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -21,7 +22,7 @@ func TestFreeClosesWhatIsIdle(t *testing.T) {
 	b, _ := rdma.Alloc(8192)
 	keep := r.use(r.alloc(4096), rw)
 	k1, k2 := r.use(part(t, b, 0, 4096), rw), r.use(part(t, b, 4096, 100), 0)
-	must(t, b.Free())
+	expect.OK(t, b.Free())
 	if r.is(k1) || r.is(k2) || !r.is(keep) {
 		t.Error("a key of freed memory, or none of other memory")
 	}
@@ -34,8 +35,8 @@ func TestFreedMemoryInUseIsUnmappedByTheLastPut(t *testing.T) {
 	addr := b.Addr()
 	g, h := r.get(part(t, b, 0, 4096), rw), r.get(part(t, b, 4096, 4096), 0)
 	merged := r.get(b, rw) // g is in no table now
-	must(t, b.Free())
-	fails(r.s.Get(b, rw))(t, "Get of freed memory", rdma.ErrClosed)
+	expect.OK(t, b.Free())
+	expect.Is(t, "Get of freed memory", expect.Err(r.s.Get(b, rw)), rdma.ErrClosed)
 	for _, x := range []*Region{merged, h, g} {
 		if !present(addr, 8192) || !r.is(x.RKey()) {
 			t.Fatal("unmapped or closed in use")
@@ -53,7 +54,7 @@ func TestFreedMemoryInUseIsUnmappedByTheLastPut(t *testing.T) {
 
 func TestABlockThatReturnsTakesItsKeysAlong(t *testing.T) {
 	r := newRig(t, Config{})
-	a := need(rdma.NewArena(1<<20, rdma.ArenaConfig{}))(t)
+	a := expect.Get(rdma.NewArena(1<<20, rdma.ArenaConfig{}))(t)
 	b, _ := a.Alloc(4096, 4096)
 	remoteKey, localKey := r.use(b, rw), r.use(b, rdma.LocalWrite|rdma.RemoteRead)
 	b.Free()
@@ -85,7 +86,7 @@ func TestABlockThatReturnsTakesItsKeysAlong(t *testing.T) {
 		t.Error("held after the last use")
 	}
 	c.Free()
-	must(t, a.Close())
+	expect.OK(t, a.Close())
 	counted(t, r.c, counts{"bytes": 0})
 }
 
@@ -133,7 +134,7 @@ func TestMemoryThatLeavesWhileItIsRegistered(t *testing.T) {
 		t.Error("unmapped under a device that is registering it")
 	}
 	close(r.gate)
-	failed(t, <-done, "memory that left", rdma.ErrClosed)
+	expect.Is(t, "memory that left", <-done, rdma.ErrClosed)
 	r.gate = nil
 	if present(addr, 4096) || r.bytes != 0 {
 		t.Error("memory or registration stays")
@@ -164,7 +165,7 @@ func TestMemoryThatADeviceDoesNotReleaseStays(t *testing.T) {
 func foreign(t testing.TB, n int) (raw []byte, b rdma.Buffer) {
 	t.Helper()
 	raw = rawMap(t, 0, n)
-	b = need(rdma.Foreign(raw))(t)
+	b = expect.Get(rdma.Foreign(raw))(t)
 	t.Cleanup(func() { b.Free() })
 	return raw, b
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/regcache/pin"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -64,10 +65,10 @@ func TestNoByteLandsInMemoryOfAnotherOwner(t *testing.T) {
 		_, monitors := c.source.(*monitored)
 		w := &world{t: t, m: m, rnd: rand.New(rand.NewPCG(*modelSeed, 5)), raw: pins && monitors,
 			store: NewStore(StoreConfig{Piece: 128 << 10, Keep: 128 << 10})}
-		other := need(c.Scope(0))(t)
+		other := expect.Get(c.Scope(0))(t)
 		w.scopes = []*Scope{s, other}
 		for _, s := range w.scopes {
-			p := need(s.NewPool(PoolConfig{Access: []rdma.Access{rdma.LocalWrite, all}[len(w.pools)], Piece: 256 << 10,
+			p := expect.Get(s.NewPool(PoolConfig{Access: []rdma.Access{rdma.LocalWrite, all}[len(w.pools)], Piece: 256 << 10,
 				Deferred: 128 << 10}))(t)
 			w.pools = append(w.pools, p)
 		}
@@ -126,7 +127,7 @@ func (w *world) mapSome() {
 		o.b, err = p.Map(n)
 		o.give = func() error { return p.Unmap(o.b) }
 	}
-	must(w.t, err)
+	expect.OK(w.t, err)
 	base, end := o.b.Addr(), o.b.Addr()+uint64(n)
 	for _, u := range w.uses {
 		if !u.mine.frail && u.mine.give == nil && u.at < end && base < u.at+uint64(u.n) {
@@ -149,7 +150,7 @@ func (w *world) unmapSome() {
 	o := w.mem[i]
 	w.holds(o)
 	w.mem = append(w.mem[:i], w.mem[i+1:]...)
-	must(w.t, o.give())
+	expect.OK(w.t, o.give())
 	o.give = nil // nobody's now
 }
 
@@ -161,9 +162,9 @@ func (w *world) register() {
 	off := w.rnd.IntN(len(o.want))
 	n := 1 + w.rnd.IntN(len(o.want)-off)
 	p, err := o.b.Slice(off, n)
-	must(w.t, err)
+	expect.OK(w.t, err)
 	g, err := w.scopes[o.who].Get(p, []rdma.Access{rdma.LocalWrite, rdma.RemoteRead, all}[w.rnd.IntN(3)])
-	must(w.t, err)
+	expect.OK(w.t, err)
 	w.uses = append(w.uses, held{g, p.Addr(), n, o})
 }
 
@@ -199,9 +200,9 @@ func (w *world) put() {
 		w.keys = append(w.keys, key{u.g.RKey(), u.at, u.mine.who})
 	}
 	if w.rnd.IntN(4) == 0 && u.g.piece == nil {
-		must(w.t, u.g.Revoke())
+		expect.OK(w.t, u.g.Revoke())
 	} else {
-		must(w.t, u.g.Put())
+		expect.OK(w.t, u.g.Put())
 	}
 }
 
@@ -250,5 +251,5 @@ func (w *world) end() {
 			w.t.Error(err)
 		}
 	}
-	must(w.t, w.store.Close())
+	expect.OK(w.t, w.store.Close())
 }

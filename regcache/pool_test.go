@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -12,7 +13,7 @@ func (r *rig) pool(cfg PoolConfig) *Pool {
 	if cfg.Access == 0 {
 		cfg.Access = rw
 	}
-	p := need(r.s.NewPool(cfg))(r.t)
+	p := expect.Get(r.s.NewPool(cfg))(r.t)
 	r.t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			r.t.Errorf("close: %v", err)
@@ -23,12 +24,12 @@ func (r *rig) pool(cfg PoolConfig) *Pool {
 
 func mapped(t testing.TB, p *Pool, n int) rdma.Buffer {
 	t.Helper()
-	return need(p.Map(n))(t)
+	return expect.Get(p.Map(n))(t)
 }
 
 func unmapped(t testing.TB, p *Pool, b rdma.Buffer) {
 	t.Helper()
-	must(t, p.Unmap(b))
+	expect.OK(t, p.Unmap(b))
 }
 
 func TestMemoryOfAPoolIsRegisteredWhenItIsMapped(t *testing.T) {
@@ -75,8 +76,8 @@ func TestUnmappingIsDeferredAndRevived(t *testing.T) {
 	b := mapped(t, p, 8192)
 	key := r.use(b, rw)
 	unmapped(t, p, b)
-	fails(r.s.Get(b, rw))(t, "Get of unmapped memory", rdma.ErrClosed)
-	failed(t, p.Unmap(b), "second Unmap", rdma.ErrClosed)
+	expect.Is(t, "Get of unmapped memory", expect.Err(r.s.Get(b, rw)), rdma.ErrClosed)
+	expect.Is(t, "second Unmap", p.Unmap(b), rdma.ErrClosed)
 	other := mapped(t, p, 4096) // another size is other memory
 	again := mapped(t, p, 8000)
 	if again.Addr() != b.Addr() || other.Addr() == b.Addr() || r.use(again, rw) != key {
@@ -85,8 +86,8 @@ func TestUnmappingIsDeferredAndRevived(t *testing.T) {
 	if n := p.Counters(); n.Revived != 1 || n.Deferred != 0 || n.Flushes != 0 {
 		t.Errorf("%+v", n)
 	}
-	failed(t, p.Unmap(part(t, again, 0, 4096)), "Unmap of a part", rdma.ErrInvalid)
-	failed(t, again.Free(), "Free behind the pool's back", rdma.ErrInvalid)
+	expect.Is(t, "Unmap of a part", p.Unmap(part(t, again, 0, 4096)), rdma.ErrInvalid)
+	expect.Is(t, "Free behind the pool's back", again.Free(), rdma.ErrInvalid)
 	unmapped(t, p, again)
 	unmapped(t, p, other)
 	if err := p.Flush(); err != nil || r.is(key) || r.bytes != 0 {
@@ -176,16 +177,16 @@ func TestWantOfRoomFlushesPools(t *testing.T) {
 func TestPoolsRefuseWhatIsWrong(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, cfg := range []PoolConfig{{Access: rdma.RemoteWrite}, {Piece: -1}, {Deferred: -1}} {
-		fails(r.s.NewPool(cfg))(t, fmt.Sprintf("%+v", cfg), rdma.ErrInvalid)
+		expect.Is(t, fmt.Sprintf("%+v", cfg), expect.Err(r.s.NewPool(cfg)), rdma.ErrInvalid)
 	}
 	p, _ := r.s.NewPool(PoolConfig{Access: rw, Piece: 4096})
-	fails(p.Map(0))(t, "0 bytes", rdma.ErrInvalid)
-	failed(t, p.Unmap(r.alloc(4096)), "memory that is no pool's", rdma.ErrClosed)
+	expect.Is(t, "0 bytes", expect.Err(p.Map(0)), rdma.ErrInvalid)
+	expect.Is(t, "memory that is no pool's", p.Unmap(r.alloc(4096)), rdma.ErrClosed)
 	b := mapped(t, p, 1)
-	failed(t, r.s.Close(), "scope with a pool", rdma.ErrBusy)
-	failed(t, p.Close(), "pool in use", rdma.ErrBusy)
+	expect.Is(t, "scope with a pool", r.s.Close(), rdma.ErrBusy)
+	expect.Is(t, "pool in use", p.Close(), rdma.ErrBusy)
 	unmapped(t, p, b)
-	must(t, p.Close())
-	fails(p.Map(1))(t, "closed pool", rdma.ErrClosed)
-	must(t, r.s.Close())
+	expect.OK(t, p.Close())
+	expect.Is(t, "closed pool", expect.Err(p.Map(1)), rdma.ErrClosed)
+	expect.OK(t, r.s.Close())
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/regcache/pin"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -33,7 +34,7 @@ func sources(t *testing.T, f func(t *testing.T, s Source)) {
 func TestSafeAddressIsUsedAgain(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
-		b := need(rdma.Alloc(64 << 10))(t)
+		b := expect.Get(rdma.Alloc(64 << 10))(t)
 		key, addr := used(t, m, s, b, 1), b.Addr()
 		b.Free()
 		for i := 0; ; i++ {
@@ -60,7 +61,7 @@ func TestSafeAddressIsUsedAgain(t *testing.T) {
 			rawUnmap(t, b.Addr(), b.Len())
 			rawMap(t, b.Addr(), b.Len())
 			if src == SourceUffd { // it knows that the memory it was told of is gone
-				fails(s.Get(b, all))(t, "unmapped memory", rdma.ErrClosed)
+				expect.Is(t, "unmapped memory", expect.Err(s.Get(b, all)), rdma.ErrClosed)
 				b, _ = rdma.Foreign(raw)
 				t.Cleanup(func() { b.Free() })
 			}
@@ -83,7 +84,7 @@ func TestSafeUnmapInFlight(t *testing.T) {
 		}
 		lands(t, m, g, b, 3)
 		key := g.RKey()
-		must(t, g.Put())
+		expect.OK(t, g.Put())
 		if present(b.Addr(), b.Len()) {
 			t.Error("mapped after the operation")
 		}
@@ -108,7 +109,7 @@ func TestSafePartialUnmap(t *testing.T) {
 			keys = append(keys, used(t, m, s, x, byte(10+i)))
 		}
 		rawUnmap(t, b.Addr()+8*page, page)
-		fails(s.Get(across, all))(t, "memory with a hole", rdma.ErrClosed)
+		expect.Is(t, "memory with a hole", expect.Err(s.Get(across, all)), rdma.ErrClosed)
 		refused(t, m, keys[1], across.Addr(), "memory with a hole")
 		for i, x := range []rdma.Buffer{before, after} {
 			if used(t, m, s, x, byte(20+i)) != keys[2*i] {
@@ -116,7 +117,7 @@ func TestSafePartialUnmap(t *testing.T) {
 			}
 		}
 		for _, x := range []rdma.Buffer{b, part(t, b, 7*page, 2*page), part(t, b, 8*page, page)} {
-			fails(s.Get(x, all))(t, fmt.Sprintf("%d bytes with the hole", x.Len()), rdma.ErrClosed)
+			expect.Is(t, fmt.Sprintf("%d bytes with the hole", x.Len()), expect.Err(s.Get(x, all)), rdma.ErrClosed)
 		}
 	})
 }
@@ -152,7 +153,7 @@ func moves(t *testing.T, m mover, src Source, flags uintptr) {
 	}
 	if src == SourceUffd {
 		// The call returns when the event was read; who asks waits until all have heard.
-		fails(s.Get(b, all))(t, "memory that moved", rdma.ErrClosed)
+		expect.Is(t, "memory that moved", expect.Err(s.Get(b, all)), rdma.ErrClosed)
 		refused(t, m, key, b.Addr(), "memory that moved")
 		b, _ = rdma.Foreign(raw)
 		t.Cleanup(func() { b.Free() })
@@ -161,7 +162,7 @@ func moves(t *testing.T, m mover, src Source, flags uintptr) {
 	if room[0] != 2 {
 		t.Errorf("the moved memory was written to: %d", room[0])
 	}
-	moved := need(rdma.Foreign(room))(t)
+	moved := expect.Get(rdma.Foreign(room))(t)
 	used(t, m, s, moved, 7)
 	moved.Free()
 	rawUnmap(t, to, len(room))
@@ -176,7 +177,7 @@ func TestSafeDontneed(t *testing.T) {
 			c, s := over(t, m, Config{Source: src})
 			raw, b := foreign(t, 32<<10)
 			used(t, m, s, b, 1)
-			must(t, unix.Madvise(raw, unix.MADV_DONTNEED))
+			expect.OK(t, unix.Madvise(raw, unix.MADV_DONTNEED))
 			if raw[0] != 0 {
 				t.Fatal("the old pages are there")
 			}
@@ -191,11 +192,11 @@ func TestSafeFork(t *testing.T) {
 	m := pinned(t, pin.Config{})
 	for _, noFork := range []bool{false, true} {
 		_, s := over(t, m, Config{})
-		p := need(s.NewPool(PoolConfig{Access: all, Piece: 1 << 20, Arena: rdma.ArenaConfig{NoFork: noFork}}))(t)
+		p := expect.Get(s.NewPool(PoolConfig{Access: all, Piece: 1 << 20, Arena: rdma.ArenaConfig{NoFork: noFork}}))(t)
 		b := mapped(t, p, 8192)
 		b.Bytes()[0] = 1
 		g := get(t, s, b, all)
-		has := need(whileForked(b.Addr(), func() {
+		has := expect.Get(whileForked(b.Addr(), func() {
 			b.Bytes()[0], b.Bytes()[4096] = 2, 3 // copied on write, for one of the two
 			lands(t, m, g, b, 9)
 		}))(t)
@@ -205,7 +206,7 @@ func TestSafeFork(t *testing.T) {
 		lands(t, m, g, b, 11)
 		g.Put()
 		p.Unmap(b)
-		must(t, p.Close())
+		expect.OK(t, p.Close())
 	}
 }
 
@@ -313,7 +314,7 @@ func TestSafeDeferredBytes(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
 		const bound = 256 << 10
-		p := need(s.NewPool(PoolConfig{Access: all, Piece: 128 << 10, Deferred: bound}))(t)
+		p := expect.Get(s.NewPool(PoolConfig{Access: all, Piece: 128 << 10, Deferred: bound}))(t)
 		rnd := rand.New(rand.NewPCG(1, 1))
 		for i := range 100 {
 			b := mapped(t, p, 4096*(1+rnd.IntN(20)))
@@ -335,7 +336,7 @@ func TestSafeDeferredBytes(t *testing.T) {
 		if n.Revived == 0 || n.Flushes == 0 {
 			t.Errorf("%+v", n)
 		}
-		must(t, p.Close())
+		expect.OK(t, p.Close())
 		if n := p.Counters(); n.Deferred != 0 || n.Bytes != 0 {
 			t.Errorf("%+v after the end", n)
 		}

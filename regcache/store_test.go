@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -14,7 +15,7 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 	s := NewStore(StoreConfig{Piece: 128 << 10, Keep: 256 << 10})
 	var was uint64
 	for i := range 5 {
-		b := need(s.Alloc(100 << 10))(t)
+		b := expect.Get(s.Alloc(100 << 10))(t)
 		if b.Addr()%pageSize != 0 || i > 0 && b.Addr() != was {
 			t.Fatalf("memory at %#x behind %#x", b.Addr(), was)
 		}
@@ -25,8 +26,8 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 			t.Fatalf("the key is good: %v", err)
 		}
 		r.put(local)
-		must(t, s.Free(b))
-		failed(t, s.Free(b), "freed twice", rdma.ErrClosed)
+		expect.OK(t, s.Free(b))
+		expect.Is(t, "freed twice", s.Free(b), rdma.ErrClosed)
 	}
 	if regs, _ := r.count(); regs != 1+5 {
 		t.Errorf("%d registrations", regs)
@@ -34,9 +35,9 @@ func TestStoreKeepsMemoryAndLocalRegistrations(t *testing.T) {
 	if taken, mapped := s.Sizes(); taken != 0 || mapped != 128<<10 {
 		t.Errorf("%d taken, %d mapped", taken, mapped)
 	}
-	must(t, s.Close())
+	expect.OK(t, s.Close())
 	counted(t, r.c, counts{"bytes": 0})
-	fails(s.Alloc(1))(t, "behind Close", rdma.ErrClosed)
+	expect.Is(t, "behind Close", expect.Err(s.Alloc(1)), rdma.ErrClosed)
 }
 
 // A store holds no more than what is taken, Keep, and one piece.
@@ -47,12 +48,12 @@ func TestStoreIsBounded(t *testing.T) {
 	var have []rdma.Buffer
 	for range 2000 {
 		if len(have) < 8 && rnd.IntN(2) == 0 {
-			b := need(s.Alloc(1 + rnd.IntN(64<<10)))(t)
+			b := expect.Get(s.Alloc(1 + rnd.IntN(64<<10)))(t)
 			b.Bytes()[0], b.Bytes()[b.Len()-1] = 1, 1
 			have = append(have, b)
 		} else if len(have) > 0 {
 			i := rnd.IntN(len(have))
-			must(t, s.Free(have[i]))
+			expect.OK(t, s.Free(have[i]))
 			have = append(have[:i], have[i+1:]...)
 		}
 		free := 0
@@ -65,15 +66,15 @@ func TestStoreIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes of free pieces", free)
 		}
 	}
-	must(t, s.Close())
+	expect.OK(t, s.Close())
 	for _, b := range have { // still there
 		b.Bytes()[0] = 2
-		must(t, s.Free(b))
+		expect.OK(t, s.Free(b))
 	}
 	if taken, mapped := s.Sizes(); taken != 0 || mapped != 0 {
 		t.Errorf("%d taken, %d mapped at the end", taken, mapped)
 	}
-	failed(t, s.Free(rdma.Buffer{}), "nothing", rdma.ErrInvalid)
+	expect.Is(t, "nothing", s.Free(rdma.Buffer{}), rdma.ErrInvalid)
 }
 
 // What a device uses is given to nobody, and goes with its last use.
@@ -81,11 +82,11 @@ func TestStoreMemoryInUseIsHeld(t *testing.T) {
 	worlds(t, func(t *testing.T, m mover) {
 		_, s := over(t, m, Config{})
 		st := NewStore(StoreConfig{Piece: 256 << 10, Keep: 1 << 20})
-		b := need(st.Alloc(64 << 10))(t)
+		b := expect.Get(st.Alloc(64 << 10))(t)
 		g := get(t, s, b, all)
-		must(t, st.Free(b))
+		expect.OK(t, st.Free(b))
 		for range 5 {
-			x := need(st.Alloc(64 << 10))(t)
+			x := expect.Get(st.Alloc(64 << 10))(t)
 			if x.Addr() == b.Addr() {
 				t.Fatal("memory that a device uses is somebody else's")
 			}
@@ -96,7 +97,7 @@ func TestStoreMemoryInUseIsHeld(t *testing.T) {
 			t.Error("unmapped in use")
 		}
 		key := g.RKey()
-		must(t, g.Put())
+		expect.OK(t, g.Put())
 		refused(t, m, key, b.Addr(), "freed memory")
 	})
 }
@@ -130,5 +131,5 @@ func TestStoreServesManyThreads(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	must(t, s.Close())
+	expect.OK(t, s.Close())
 }

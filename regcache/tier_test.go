@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/conform"
 	"github.com/rdmaperf/rdmaperf/transports/conform/conformtest"
@@ -43,7 +44,7 @@ func TestTierConforms(t *testing.T) {
 	} {
 		t.Run(h.Name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			t.Cleanup(func() { must(t, h.Close()) })
+			t.Cleanup(func() { expect.OK(t, h.Close()) })
 			conformtest.Run(t, h, conform.Options{Strict: true})
 		})
 	}
@@ -51,14 +52,14 @@ func TestTierConforms(t *testing.T) {
 
 func newTier(t *testing.T, cfg TierConfig) rdma.Device {
 	t.Helper()
-	d := need(Wrap(need(memdev.NewFabric(memdev.Config{}).Open("a"))(t), cfg))(t)
-	t.Cleanup(func() { must(t, d.Close()) })
+	d := expect.Get(Wrap(expect.Get(memdev.NewFabric(memdev.Config{}).Open("a"))(t), cfg))(t)
+	t.Cleanup(func() { expect.OK(t, d.Close()) })
 	return d
 }
 
 func register(t *testing.T, d rdma.Device, pd rdma.PD, b rdma.Buffer, access rdma.Access) (rdma.MR, uint32) {
 	t.Helper()
-	mr := need(d.RegMR(pd, b, access))(t)
+	mr := expect.Get(d.RegMR(pd, b, access))(t)
 	if mr.Addr() != b.Addr() || mr.Len() != uint64(b.Len()) || mr.Access() != access {
 		t.Errorf("registration of %#x+%d, %v tells %#x+%d, %v", b.Addr(), b.Len(), access, mr.Addr(), mr.Len(),
 			mr.Access())
@@ -101,11 +102,11 @@ func TestTierKeepsWhatItIsToldTo(t *testing.T) {
 // A domain can be freed although registrations of it are kept, and not while one is used.
 func TestTierGivesADomainUp(t *testing.T) {
 	d := newTier(t, TierConfig{Keep: true})
-	pd := need(d.AllocPD())(t)
+	pd := expect.Get(d.AllocPD())(t)
 	b := alloc(t, 4096)
 	local, _ := register(t, d, pd, b, rdma.LocalWrite)
 	remote, _ := register(t, d, pd, b, rdma.LocalWrite|rdma.RemoteRead)
-	failed(t, d.FreePD(pd), "free of a domain in use", rdma.ErrBusy)
+	expect.Is(t, "free of a domain in use", d.FreePD(pd), rdma.ErrBusy)
 	local.Close()
 	remote.Close()
 	if err := d.FreePD(pd); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/regcache/pin"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
@@ -32,13 +33,13 @@ func worlds(t *testing.T, f func(t *testing.T, m mover)) {
 		fab := memdev.NewFabric(memdev.Config{})
 		a, errA := fab.Open("a")
 		b, errB := fab.Open("b")
-		must(t, errors.Join(errA, errB))
+		expect.OK(t, errors.Join(errA, errB))
 		f(t, newPeers(t, a, b, "b:0"))
 	})
 	t.Run("iwarp", func(t *testing.T) {
 		a, errA := iwarp.Open(iwarp.Config{})
 		b, errB := iwarp.Open(iwarp.Config{})
-		must(t, errors.Join(errA, errB))
+		expect.OK(t, errors.Join(errA, errB))
 		f(t, newPeers(t, a, b, "127.0.0.1:0"))
 	})
 	t.Run("pin", func(t *testing.T) { f(t, pinned(t, pin.Config{})) })
@@ -50,8 +51,8 @@ func pinned(t testing.TB, cfg pin.Config) *pin.Registrar {
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		t.Skipf("no io_uring here: %v", err)
 	}
-	must(t, err)
-	t.Cleanup(func() { must(t, g.Close()) })
+	expect.OK(t, err)
+	t.Cleanup(func() { expect.OK(t, g.Close()) })
 	return g
 }
 
@@ -76,20 +77,16 @@ func newPeers(t testing.TB, near, far rdma.Device, addr string) *peers {
 	p := &peers{Device: far, near: near, t: t}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	p.listener = need(far.Listen(ctx, addr, 4))(t)
-	p.src = need(rdma.Alloc(peerBytes))(t)
-	p.mr = need(near.RegMR(0, p.src, rdma.LocalWrite|rdma.RemoteWrite))(t)
+	p.listener = expect.Get(far.Listen(ctx, addr, 4))(t)
+	p.src = expect.Get(rdma.Alloc(peerBytes))(t)
+	p.mr = expect.Get(near.RegMR(0, p.src, rdma.LocalWrite|rdma.RemoteWrite))(t)
 	for i, d := range []rdma.Device{near, far} {
-		p.cqs[i] = need(d.NewCQ(64))(t)
+		p.cqs[i] = expect.Get(d.NewCQ(64))(t)
 	}
 	t.Cleanup(func() {
 		p.hangUp()
-		for _, e := range []error{p.listener.Close(), p.cqs[0].Close(), p.cqs[1].Close(), p.mr.Close(), p.src.Free(),
-			near.Close(), far.Close()} {
-			if e != nil {
-				t.Error(e)
-			}
-		}
+		expect.OK(t, errors.Join(p.listener.Close(), p.cqs[0].Close(), p.cqs[1].Close(), p.mr.Close(), p.src.Free(),
+			near.Close(), far.Close()))
 	})
 	return p
 }
@@ -200,9 +197,9 @@ func (p *peers) move(f func() error) error {
 // over is a cache and a scope over a device, closed at the end of the test.
 func over(t testing.TB, reg Registrar, cfg Config) (*Cache, *Scope) {
 	t.Helper()
-	c := need(New(reg, cfg))(t)
-	t.Cleanup(func() { must(t, c.Close()) })
-	s := need(c.Scope(0))(t)
+	c := expect.Get(New(reg, cfg))(t)
+	t.Cleanup(func() { expect.OK(t, c.Close()) })
+	s := expect.Get(c.Scope(0))(t)
 	return c, s
 }
 
@@ -241,22 +238,6 @@ func refused(t testing.TB, m mover, key uint32, addr uint64, why string) {
 
 const all = rdma.LocalWrite | rdma.RemoteWrite | rdma.RemoteRead
 
-// failed requires an error of a kind.
-func failed(t testing.TB, err error, what string, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
-	}
-}
-
-// fails is failed for a call with a value.
-func fails[T any](_ T, err error) func(testing.TB, string, error) {
-	return func(t testing.TB, what string, want error) {
-		t.Helper()
-		failed(t, err, what, want)
-	}
-}
-
 type counts map[string]int64
 
 // counted requires that some of a cache's counters have those values.
@@ -267,22 +248,5 @@ func counted(t testing.TB, c *Cache, want counts) {
 		if got[name] != n {
 			t.Errorf("%s are %d, want %d: %+v", name, got[name], n, got)
 		}
-	}
-}
-
-// must ends the test with an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// need is the value of a call that must not fail.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

@@ -1,12 +1,13 @@
 package offload
 
 import (
-	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -20,9 +21,7 @@ func TestWordsAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	for _, w := range []string{"", "jump", "0s", "-1us", "hop+", "16"} {
-		if _, err := Parse(w); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("%q: %v", w, err)
-		}
+		expect.Is(t, fmt.Sprintf("%q", w), expect.Err(Parse(w)), rdma.ErrInvalid)
 	}
 }
 
@@ -45,21 +44,13 @@ func (b *below) Close() error {
 
 func TestBothCallsTakeTheDetour(t *testing.T) {
 	for _, w := range []string{"none", "hop", "200µs", "hop+200µs"} {
-		cfg, err := Parse(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := expect.Get(Parse(w))(t)
 		b := &below{threads: map[int]int{}}
 		r := Wrap(b, cfg)
 		for range 3 {
 			start := time.Now()
-			mr, err := r.RegMR(0, rdma.Buffer{}, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := mr.Close(); err != nil {
-				t.Fatal(err)
-			}
+			mr := expect.Get(r.RegMR(0, rdma.Buffer{}, 0))(t)
+			expect.OK(t, mr.Close())
 			if took := time.Since(start); took < 2*cfg.Time {
 				t.Errorf("%s: two calls in %v", w, took)
 			}
@@ -72,11 +63,7 @@ func TestBothCallsTakeTheDetour(t *testing.T) {
 			t.Errorf("%s: calls by thread %v", w, b.threads)
 		}
 		b.err = unix.ENOMEM
-		if _, err := r.RegMR(0, rdma.Buffer{}, 0); !errors.Is(err, unix.ENOMEM) {
-			t.Errorf("%s: the cause is lost: %v", w, err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.Is(t, fmt.Sprintf("%s: the cause is lost", w), expect.Err(r.RegMR(0, rdma.Buffer{}, 0)), unix.ENOMEM)
+		expect.OK(t, r.Close())
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -15,10 +16,7 @@ func TestOtherPagesAreNoticed(t *testing.T) {
 	}
 	defer m.Close()
 	const pages = 150 // more than one read takes
-	a, err := rdma.NewArena(pages*4096, rdma.ArenaConfig{Pages: rdma.PagesBase})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := expect.Get(rdma.NewArena(pages*4096, rdma.ArenaConfig{Pages: rdma.PagesBase}))(t)
 	defer a.Close()
 	b := a.Buffer()
 	touch := func() {

@@ -3,6 +3,7 @@ package pin
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -22,51 +24,34 @@ func open(t testing.TB, cfg Config) *Registrar {
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		t.Skipf("no io_uring here: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	expect.OK(t, err)
+	t.Cleanup(func() { expect.OK(t, g.Close()) })
 	return g
 }
 
 func register(t testing.TB, g *Registrar, b rdma.Buffer) rdma.MR {
 	t.Helper()
-	m, err := g.RegMR(0, b, rdma.LocalWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := expect.Get(g.RegMR(0, b, rdma.LocalWrite))(t)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
 
 func alloc(t testing.TB, n int) rdma.Buffer {
 	t.Helper()
-	b, err := rdma.Alloc(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := expect.Get(rdma.Alloc(n))(t)
 	return b
 }
 
 func TestBytesMoveByKey(t *testing.T) {
 	g := open(t, Config{})
 	b := alloc(t, 300_000) // several pipes full
-	p, err := b.Slice(1000, 290_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := expect.Get(b.Slice(1000, 290_000))(t)
 	m := register(t, g, p)
 	in := make([]byte, p.Len())
 	for i := range in {
 		in[i] = byte(i * 7 >> 3)
 	}
-	if err := g.Write(m.LKey(), m.Addr(), in); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, g.Write(m.LKey(), m.Addr(), in))
 	if !bytes.Equal(p.Bytes(), in) || b.Bytes()[999] != 0 || b.Bytes()[291_000] != 0 {
 		t.Error("other bytes than were written")
 	}
@@ -77,14 +62,10 @@ func TestBytesMoveByKey(t *testing.T) {
 		t.Errorf("read other bytes: %v", err)
 	}
 	for _, at := range []uint64{m.Addr() - 1, m.Addr() + m.Len(), ^uint64(0) - 3} {
-		if err := g.Write(m.LKey(), at, []byte{1}); !errors.Is(err, unix.EFAULT) {
-			t.Errorf("beside the registration: %v", err)
-		}
+		expect.Is(t, "beside the registration", g.Write(m.LKey(), at, []byte{1}), unix.EFAULT)
 	}
 	key := m.LKey()
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, m.Close())
 	if err := g.Write(key, p.Addr(), []byte{1}); err == nil {
 		t.Error("by a closed key")
 	}
@@ -107,9 +88,7 @@ func TestPagesStayPinned(t *testing.T) {
 	defer b.Free()
 	m := register(t, g, b)
 	b.Bytes()[0] = 1
-	if err := unix.Madvise(b.Bytes(), unix.MADV_DONTNEED); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, unix.Madvise(b.Bytes(), unix.MADV_DONTNEED))
 	if b.Bytes()[0] != 0 {
 		t.Fatal("the range has its old pages")
 	}
@@ -128,12 +107,8 @@ func TestSlotsAndSizesAreBounded(t *testing.T) {
 	b := alloc(t, 4096)
 	defer b.Free()
 	a, c := register(t, g, b), register(t, g, b)
-	if _, err := g.RegMR(0, b, 0); !errors.Is(err, unix.ENOMEM) {
-		t.Errorf("a third in two slots: %v", err)
-	}
-	if err := g.Close(); !errors.Is(err, rdma.ErrBusy) {
-		t.Errorf("close with registrations: %v", err)
-	}
+	expect.Is(t, "a third in two slots", expect.Err(g.RegMR(0, b, 0)), unix.ENOMEM)
+	expect.Is(t, "close with registrations", g.Close(), rdma.ErrBusy)
 	a.Close()
 	a.Close()
 	register(t, g, b).Close()
@@ -143,14 +118,10 @@ func TestSlotsAndSizesAreBounded(t *testing.T) {
 		buf rdma.Buffer
 		acc rdma.Access
 	}{{1, b, 0}, {0, rdma.Buffer{}, 0}, {0, b, rdma.RemoteWrite}} {
-		if _, err := g.RegMR(x.pd, x.buf, x.acc); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("%+v: %v", x, err)
-		}
+		expect.Is(t, fmt.Sprintf("%+v", x), expect.Err(g.RegMR(x.pd, x.buf, x.acc)), rdma.ErrInvalid)
 	}
 	for _, cfg := range []Config{{Slots: -1}, {Slots: 1<<14 + 1}} {
-		if _, err := Open(cfg); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("%+v: %v", cfg, err)
-		}
+		expect.Is(t, fmt.Sprintf("%+v", cfg), expect.Err(Open(cfg)), rdma.ErrInvalid)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -21,26 +22,16 @@ func monitor(t *testing.T) *Monitor {
 	if err != nil {
 		t.Skipf("not granted here: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { expect.OK(t, m.Close()) })
 	return m
 }
 
 func declared(t *testing.T, n int) ([]byte, rdma.Buffer) {
 	t.Helper()
-	raw, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(t)
 	b := unsafe.Slice((*byte)(raw), n)
 	// It stays mapped: what a test has unmapped may be anybody's by its end.
-	f, err := rdma.Foreign(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := expect.Get(rdma.Foreign(b))(t)
 	t.Cleanup(func() { f.Free() })
 	return b, f
 }
@@ -69,22 +60,16 @@ func TestEveryEventIsHeardBeforeItsCallReturns(t *testing.T) {
 	for range 20 {
 		seen = nil
 		raw, b := declared(t, 8*4096)
-		if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, m.Watch(b.Addr(), uint64(b.Len())))
 		if err := m.Watch(b.Addr()+100, 4096); err != nil {
 			t.Fatalf("watched twice: %v", err)
 		}
 		raw[0] = 1 // touching costs nothing and tells nothing
-		if err := unix.Madvise(raw[:4096], unix.MADV_DONTNEED); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, unix.Madvise(raw[:4096], unix.MADV_DONTNEED))
 		if got := waited(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped}) || !b.Live() || raw[0] != 0 {
 			t.Fatalf("after MADV_DONTNEED: %v", got)
 		}
-		if err := unix.MunmapPtr(unsafe.Pointer(&raw[4096]), 4096); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, unix.MunmapPtr(unsafe.Pointer(&raw[4096]), 4096))
 		if got := waited(); !slices.Equal(got, []rdma.Cause{rdma.PagesDropped, rdma.PagesGone}) || b.Live() {
 			t.Fatalf("after munmap: %v", got)
 		}
@@ -108,9 +93,7 @@ func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
 	same := 0
 	for i := 0; i < 40 || same == 0 && i < 100; i++ { // on a busy machine few turns are such
 		raw, b := declared(t, 64*4096)
-		if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, m.Watch(b.Addr(), uint64(b.Len())))
 		unix.MunmapPtr(unsafe.Pointer(&raw[0]), 32*4096)
 		// While that is told, two more: read together, and the second is told when both
 		// callers have returned.
@@ -120,10 +103,7 @@ func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
 			both.Go(func() { unix.MunmapPtr(unsafe.Pointer(&raw[at*4096]), 16*4096) })
 		}
 		both.Wait()
-		x, err := rdma.Alloc(64 * 4096)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := expect.Get(rdma.Alloc(64 * 4096))(t)
 		if x.Addr() == b.Addr() {
 			same++
 		}
@@ -142,9 +122,7 @@ func TestNewMemoryIsNotForgottenForOld(t *testing.T) {
 func TestMemoryThatIsFreedIsNotWatchedAnyMore(t *testing.T) {
 	m := monitor(t)
 	raw, b := declared(t, 4*4096)
-	if err := m.Watch(b.Addr(), uint64(b.Len())); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, m.Watch(b.Addr(), uint64(b.Len())))
 	b.Free()
 	before := m.Events()
 	unix.Madvise(raw, unix.MADV_DONTNEED)
@@ -160,9 +138,7 @@ func TestOneMonitorServesAll(t *testing.T) {
 	if err != nil || a != b {
 		t.Errorf("a second monitor: %v", err)
 	}
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, b.Close())
 	_, f := declared(t, 4096)
 	if err := a.Watch(f.Addr(), 4096); err != nil {
 		t.Errorf("after one of two users has gone: %v", err)
