@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 // The polling goroutine leaves arrivals to callers that poll. So one that waits for an end of
@@ -19,7 +21,7 @@ func TestACallerThatPollsTakesOthersArrivals(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			c := onMem(t, 2, Config{})
 			var taken atomic.Int64
-			must(c.nodes[0].Serve(7, PortConfig{Handle: func(r *Request) {
+			expect.Get(c.nodes[0].Serve(7, PortConfig{Handle: func(r *Request) {
 				stack := make([]byte, 16<<10)
 				if strings.Contains(string(stack[:runtime.Stack(stack, false)]), "lite.(*waiter).") {
 					taken.Add(1)
@@ -39,7 +41,7 @@ func TestACallerThatPollsTakesOthersArrivals(t *testing.T) {
 			})
 			calls := 0
 			for end := time.Now().Add(5 * time.Second); taken.Load() == 0 && time.Now().Before(end); calls++ {
-				must(other.Call(0, 7, []byte("hello")))(t)
+				expect.Get(other.Call(0, 7, []byte("hello")))(t)
 			}
 			over.Store(true)
 			waiting.Wait()

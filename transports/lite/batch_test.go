@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -13,8 +14,7 @@ func polled(t *testing.T, c *Client) (all []Done) {
 	t.Helper()
 	var d [7]Done
 	for end := time.Now().Add(20 * time.Second); c.head != c.tail; {
-		n, err := c.Poll(d[:])
-		check(t, err)
+		n := expect.Get(c.Poll(d[:]))(t)
 		all = append(all, d[:n]...)
 		if time.Now().After(end) {
 			t.Fatalf("%d operations never end", c.tail-c.head)
@@ -29,9 +29,9 @@ func TestABatchIsCarriedOutWhole(t *testing.T) {
 	everywhere(t, 2, Config{Depth: 64}, func(t *testing.T, c *cluster) {
 		cl := c.client(1, ClientConfig{Depth: 300})
 		const size = 2*ChunkSize + 5000
-		h := must(cl.Malloc(RegionConfig{Name: "r", Size: size, Nodes: []int{0, 1}}))(t)
-		mem := must(cl.Alloc(300 * 64))(t)
-		at := must(cl.Offset(mem))(t)
+		h := expect.Get(cl.Malloc(RegionConfig{Name: "r", Size: size, Nodes: []int{0, 1}}))(t)
+		mem := expect.Get(cl.Alloc(300 * 64))(t)
+		at := expect.Get(cl.Offset(mem))(t)
 		copy(mem, pattern(len(mem), 3))
 		var ops []Op
 		want := 0
@@ -53,8 +53,7 @@ func TestABatchIsCarriedOutWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			var d [7]Done
-			k, err := cl.Poll(d[:])
-			check(t, err)
+			k := expect.Get(cl.Poll(d[:]))(t)
 			done = append(done, d[:k]...)
 		}
 		done = append(done, polled(t, cl)...)
@@ -71,12 +70,12 @@ func TestABatchIsCarriedOutWhole(t *testing.T) {
 			if i%50 == 49 && i != 299 { // written again by the next of them
 				continue
 			}
-			check(t, cl.Read(h, o.Off, got))
+			expect.OK(t, cl.Read(h, o.Off, got))
 			if !bytes.Equal(got, mem[i*64:i*64+64]) && o.Off != ChunkSize-32 {
 				t.Errorf("operation %d is not there", i)
 			}
 		}
-		check(t, cl.FreeRegion(h)) // nothing holds it
+		expect.OK(t, cl.FreeRegion(h)) // nothing holds it
 	})
 }
 
@@ -86,9 +85,9 @@ func TestADeathEndsABatch(t *testing.T) {
 	for range 20 { // where in the batch it comes is chance
 		c := onMem(t, 2, Config{})
 		cl := c.client(1, ClientConfig{Depth: 64})
-		h := must(cl.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}}))(t)
-		mem := must(cl.Alloc(64))(t)
-		at := must(cl.Offset(mem))(t)
+		h := expect.Get(cl.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}}))(t)
+		mem := expect.Get(cl.Alloc(64))(t)
+		at := expect.Get(cl.Offset(mem))(t)
 		e := cl.node.handles.all[uint32(h)].Load()
 		var ops [20]Op
 		for i := range ops {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/lite/wire"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -29,38 +30,36 @@ func TestADeathIsNoticed(t *testing.T) {
 	everywhere(t, 3, Config{DeadAfter: 600 * time.Millisecond, Beat: 50 * time.Millisecond, Timeout: 5 * time.Second},
 		func(t *testing.T, c *cluster) {
 			cl := c.client(2, ClientConfig{Outstanding: 2})
-			h := must(cl.Malloc(RegionConfig{Name: "r", Size: ChunkSize + 100, Nodes: []int{0, 1}}))(t)
-			own := must(cl.Malloc(RegionConfig{Name: "own", Size: 100, Nodes: []int{0}}))(t)
-			must(c.nodes[1].Serve(1, PortConfig{}))(t) // it never answers
-			pend := must(cl.Start(1, 1, []byte("hello")))(t)
+			h := expect.Get(cl.Malloc(RegionConfig{Name: "r", Size: ChunkSize + 100, Nodes: []int{0, 1}}))(t)
+			own := expect.Get(cl.Malloc(RegionConfig{Name: "own", Size: 100, Nodes: []int{0}}))(t)
+			expect.Get(c.nodes[1].Serve(1, PortConfig{}))(t) // it never answers
+			pend := expect.Get(cl.Start(1, 1, []byte("hello")))(t)
 			c.kill(1)
 			start := time.Now()
-			_, err := cl.Finish(pend, false)
-			wants(t, "a call to a node that died", err, ErrPeerDead)
+			expect.Is(t, "a call to a node that died", expect.Err(cl.Finish(pend, false)), ErrPeerDead)
 			if d := time.Since(start); d > 3*time.Second {
 				t.Errorf("noticed after %v", d)
 			}
 			b := make([]byte, 1)
-			wants(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
-			check(t, cl.Read(own, 0, b))
+			expect.Is(t, "a region that lay there", cl.Read(h, 0, b), ErrPeerDead)
+			expect.OK(t, cl.Read(own, 0, b))
 			eventually(t, "all members have noticed", func() bool { return c.see(2, 0, 2) })
 			eventually(t, "the name is free again", func() bool {
 				h, err := cl.Malloc(RegionConfig{Name: "r", Size: 8, Nodes: []int{0}})
 				return err == nil && cl.FreeRegion(h) == nil
 			})
-			_, err = cl.Call(1, 1, nil)
-			wants(t, "a new call", err, ErrPeerDead)
+			expect.Is(t, "a new call", expect.Err(cl.Call(1, 1, nil)), ErrPeerDead)
 			n := c.join() // takes the number of the dead
 			eventually(t, "all members have the new one", func() bool { return c.see(3, 2) })
-			h = must(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
-			check(t, cl.Write(h, 0, []byte("new")))
+			h = expect.Get(cl.Malloc(RegionConfig{Name: "r", Size: 100, Nodes: []int{n.ID()}}))(t)
+			expect.OK(t, cl.Write(h, 0, []byte("new")))
 		})
 }
 
 func TestLeavingIsNoticedAtOnce(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		start := time.Now()
-		check(t, c.nodes[1].Close())
+		expect.OK(t, c.nodes[1].Close())
 		eventually(t, "all members have noticed", func() bool { return c.see(2, 0, 2) })
 		if d := time.Since(start); d > 2*time.Second {
 			t.Errorf("noticed after %v", d)
@@ -77,10 +76,10 @@ func TestABarrierDoesNotWaitForTheDead(t *testing.T) {
 	go func() { got <- cl.Barrier("b", 3) }()
 	eventually(t, "the barrier is asked for", func() bool { return c.nodes[2].Counts().Messages > sent })
 	c.kill(1)
-	wants(t, "barrier", <-got, ErrPeerDead)
+	expect.Is(t, "barrier", <-got, ErrPeerDead)
 	eventually(t, "the manager knows", func() bool { return c.see(2, 0) })
 	start := time.Now()
-	wants(t, "a barrier of the dead", cl.BarrierOf("c", []int{0, 1, 2}), ErrPeerDead)
+	expect.Is(t, "a barrier of the dead", cl.BarrierOf("c", []int{0, 1, 2}), ErrPeerDead)
 	if d := time.Since(start); d > 5*time.Second {
 		t.Errorf("told after %v", d)
 	}
@@ -94,15 +93,14 @@ func TestNodesWithoutTheSecretAreRefused(t *testing.T) {
 			"another number of queue pairs": {Secret: "ours", Links: 2}} {
 			dev, at := c.open(9)
 			cfg.Arena, cfg.Ring, cfg.Listen, cfg.Manager, cfg.Sends = 24<<20, 64<<10, at, c.nodes[0].Addr(), c.cfg.Sends
-			_, err := Open(soon(t), dev, cfg)
-			wants(t, what, err, rdma.ErrRejected)
-			check(t, dev.Close())
+			expect.Is(t, what, expect.Err(Open(soon(t), dev, cfg)), rdma.ErrRejected)
+			expect.OK(t, dev.Close())
 		}
 		if now := c.nodes[0].space.Left(); now != left {
 			t.Errorf("%d bytes of the arena are gone", left-now)
 		}
 		echo(t, c.nodes[0], 1, PortConfig{})
-		must(c.client(1, ClientConfig{}).Call(0, 1, nil))(t)
+		expect.Get(c.client(1, ClientConfig{}).Call(0, 1, nil))(t)
 	})
 }
 
@@ -125,7 +123,7 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 			echo(t, c.nodes[0], 1, PortConfig{})
 			cl := c.client(1, ClientConfig{})
 			p := c.nodes[1].peers[0].Load()
-			out := must(cl.ring(p, 1))(t)
+			out := expect.Get(cl.ring(p, 1))(t)
 			l := cl.link(p)
 			r := wire.Request{ReplyTo: c.nodes[1].base + cl.calls[0].buf, Room: cl.calls[0].room}
 			off, imm := corrupt(out, &r)
@@ -135,10 +133,10 @@ func TestAPeerThatBreaksTheProtocolIsDisconnected(t *testing.T) {
 			var head [wire.RequestLen]byte
 			r.Put(head[:])
 			l.mu.Lock()
-			check(t, l.message(out.at+uint64(off), imm, head[:], nil, 0, 0))
+			expect.OK(t, l.message(out.at+uint64(off), imm, head[:], nil, 0, 0))
 			l.mu.Unlock()
 			eventually(t, "the peer is disconnected", func() bool { return c.nodes[0].peers[1].Load().dead.Load() })
-			must(c.client(2, ClientConfig{}).Call(0, 1, nil))(t) // the others go on
+			expect.Get(c.client(2, ClientConfig{}).Call(0, 1, nil))(t) // the others go on
 		})
 	}
 }

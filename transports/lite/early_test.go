@@ -3,6 +3,8 @@ package lite
 import (
 	"errors"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 // A peer whose links are still being made is nobody's to end but its maker's: what breaks
@@ -10,15 +12,9 @@ import (
 func TestAPeerThatIsLostBeforeItIsAdmitted(t *testing.T) {
 	c := onMem(t, 1, Config{})
 	n := c.nodes[0]
-	p, err := n.newPeer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := expect.Get(n.newPeer())(t)
 	p.id = 5
-	l, err := n.newLink(p, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := expect.Get(n.newLink(p, 0))(t)
 	p.links = append(p.links, l)
 	why := errors.New("made up")
 	n.lose(p, why)

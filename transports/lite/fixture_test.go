@@ -2,11 +2,11 @@ package lite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
@@ -35,10 +35,7 @@ func soon(t testing.TB) context.Context {
 func onMem(t testing.TB, n int, cfg Config) *cluster {
 	f := memdev.NewFabric(memdev.Config{})
 	return newCluster(t, n, cfg, func(i int) (rdma.Device, string) {
-		d, err := f.Open(fmt.Sprintf("n%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := expect.Get(f.Open(fmt.Sprintf("n%d", i)))(t)
 		return d, fmt.Sprintf("n%d:0", i)
 	})
 }
@@ -46,10 +43,7 @@ func onMem(t testing.TB, n int, cfg Config) *cluster {
 // onIWARP makes n nodes over TCP on the loopback.
 func onIWARP(t testing.TB, n int, cfg Config) *cluster {
 	return newCluster(t, n, cfg, func(i int) (rdma.Device, string) {
-		d, err := iwarp.Open(iwarp.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := expect.Get(iwarp.Open(iwarp.Config{}))(t)
 		return d, "127.0.0.1:0"
 	})
 }
@@ -96,9 +90,7 @@ func (c *cluster) join() *Node {
 	c.nodes, c.devs = append(c.nodes, n), append(c.devs, dev)
 	for i, o := range c.nodes {
 		if o.ctx.Err() == nil && !c.dead[i] {
-			if err := o.Await(soon(c.t), len(n.Members())); err != nil {
-				c.t.Fatal(err)
-			}
+			expect.OK(c.t, o.Await(soon(c.t), len(n.Members())))
 		}
 	}
 	return n
@@ -126,35 +118,7 @@ func (c *cluster) close() {
 
 func (c *cluster) client(i int, cfg ClientConfig) *Client {
 	c.t.Helper()
-	cl, err := c.nodes[i].Client(cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return cl
-}
-
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wants(t testing.TB, what string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
-	}
+	return expect.Get(c.nodes[i].Client(cfg))(c.t)
 }
 
 func pattern(n int, seed byte) []byte {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -91,9 +92,7 @@ func TestLowPriorityWaitsByTheDevicesClock(t *testing.T) {
 func TestLowPriorityDoesNotWaitByTheRuntimesTimers(t *testing.T) {
 	monotonic := func() time.Duration {
 		var ts unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts))
 		return time.Duration(ts.Nano())
 	}
 	synctest.Test(t, func(t *testing.T) {

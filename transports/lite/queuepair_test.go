@@ -3,6 +3,7 @@ package lite
 import (
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -18,30 +19,30 @@ func TestClientsUseTheQueuePairTheyAsk(t *testing.T) {
 		t.Error("two clients share a queue pair of four")
 	}
 	for i := range 9 {
-		check(t, a.UseQueuePair(i))
+		expect.OK(t, a.UseQueuePair(i))
 		if got := a.link(to).index; got != i%4 {
 			t.Errorf("queue pair %d of 4 is %d", i, got)
 		}
 	}
-	wants(t, "a negative one", a.UseQueuePair(-1), rdma.ErrInvalid)
+	expect.Is(t, "a negative one", a.UseQueuePair(-1), rdma.ErrInvalid)
 
-	h := must(a.Malloc(RegionConfig{Name: "x", Size: 4096, Nodes: []int{c.nodes[1].ID()}}))(t)
-	at := must(a.Alloc(64))(t)
-	local := must(a.Offset(at))(t)
+	h := expect.Get(a.Malloc(RegionConfig{Name: "x", Size: 4096, Nodes: []int{c.nodes[1].ID()}}))(t)
+	at := expect.Get(a.Alloc(64))(t)
+	local := expect.Get(a.Offset(at))(t)
 	posted := a.link(to)
-	must(a.Post([]Op{{Kind: OpWrite, Handle: h, Local: local, Len: 64}}))(t)
-	wants(t, "an operation posted", a.UseQueuePair(3), rdma.ErrBusy)
+	expect.Get(a.Post([]Op{{Kind: OpWrite, Handle: h, Local: local, Len: 64}}))(t)
+	expect.Is(t, "an operation posted", a.UseQueuePair(3), rdma.ErrBusy)
 	if a.link(to) != posted {
 		t.Error("it changed all the same")
 	}
 	for n := 0; n == 0; {
-		n = must(a.Poll(make([]Done, 1)))(t)
+		n = expect.Get(a.Poll(make([]Done, 1)))(t)
 	}
-	check(t, a.UseQueuePair(3))
+	expect.OK(t, a.UseQueuePair(3))
 
-	must(c.nodes[1].Serve(5, PortConfig{}))(t)
-	p := must(a.Start(c.nodes[1].ID(), 5, nil))(t)
-	wants(t, "a call started", a.UseQueuePair(2), rdma.ErrBusy)
+	expect.Get(c.nodes[1].Serve(5, PortConfig{}))(t)
+	p := expect.Get(a.Start(c.nodes[1].ID(), 5, nil))(t)
+	expect.Is(t, "a call started", a.UseQueuePair(2), rdma.ErrBusy)
 	a.GiveUp(p)
-	check(t, a.UseQueuePair(2))
+	expect.OK(t, a.UseQueuePair(2))
 }

@@ -3,27 +3,29 @@ package lite
 import (
 	"bytes"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 // What one node may do without being master is refused by the cases of package suite.
 func TestTwoMastersOfARegion(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		m, o := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-		h := must(m.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: PermRead}))(t)
-		check(t, m.Grant(h, 2, PermWrite|PermMaster))
-		w := must(o.Map("r", PermWrite|PermMaster, "nobody asks"))(t)
-		check(t, o.Write(w, 0, []byte{7}))
+		h := expect.Get(m.Malloc(RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: PermRead}))(t)
+		expect.OK(t, m.Grant(h, 2, PermWrite|PermMaster))
+		w := expect.Get(o.Map("r", PermWrite|PermMaster, "nobody asks"))(t)
+		expect.OK(t, o.Write(w, 0, []byte{7}))
 		one := make([]byte, 1)
-		wants(t, "read through a write-only handle", o.Read(w, 0, one), ErrPermission)
-		moved := must(o.Move(w, 2))(t) // while the first master has it mapped
-		wants(t, "through a handle to the old place", m.Read(h, 0, one), ErrDeadHandle)
-		h = must(m.Map("r", PermRead, ""))(t)
-		check(t, m.Read(h, 0, one))
+		expect.Is(t, "read through a write-only handle", o.Read(w, 0, one), ErrPermission)
+		moved := expect.Get(o.Move(w, 2))(t) // while the first master has it mapped
+		expect.Is(t, "through a handle to the old place", m.Read(h, 0, one), ErrDeadHandle)
+		h = expect.Get(m.Map("r", PermRead, ""))(t)
+		expect.OK(t, m.Read(h, 0, one))
 		if one[0] != 7 {
 			t.Errorf("moved region holds %d, want 7", one[0])
 		}
-		check(t, o.FreeRegion(moved))
-		wants(t, "freed by the other master", m.Read(h, 0, one), ErrDeadHandle)
+		expect.OK(t, o.FreeRegion(moved))
+		expect.Is(t, "freed by the other master", m.Read(h, 0, one), ErrDeadHandle)
 	})
 }
 
@@ -32,24 +34,23 @@ func TestTwoMastersOfARegion(t *testing.T) {
 func TestTheManagerRefusesWhoIsNoMaster(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		m, o := c.client(1, ClientConfig{}), c.client(2, ClientConfig{})
-		h := must(m.Malloc(RegionConfig{Name: "r", Size: 64, Open: PermAll, Password: "open sesame"}))(t)
-		e := must(c.nodes[1].handles.look(h, 0, 0, 0))(t)
+		h := expect.Get(m.Malloc(RegionConfig{Name: "r", Size: 64, Open: PermAll, Password: "open sesame"}))(t)
+		e := expect.Get(c.nodes[1].handles.look(h, 0, 0, 0))(t)
 		refused := func(who string, perm Perm) {
 			t.Helper()
 			q := regionRequest{Region: e.region, Node: 2, Nodes: []int{2}, Perm: perm}
-			wants(t, who+" grants", o.control(0, opGrant, q, nil), ErrPermission)
-			wants(t, who+" moves", o.control(0, opMove, q, nil), ErrPermission)
-			wants(t, who+" frees", o.control(0, opDelete, q, nil), ErrPermission)
+			expect.Is(t, who+" grants", o.control(0, opGrant, q, nil), ErrPermission)
+			expect.Is(t, who+" moves", o.control(0, opMove, q, nil), ErrPermission)
+			expect.Is(t, who+" frees", o.control(0, opDelete, q, nil), ErrPermission)
 		}
 		refused("a node that never mapped it", PermRead)
-		_, err := o.Map("r", PermRead, "")
-		wants(t, "without the password, after that", err, ErrPassword)
-		g := must(o.Map("r", PermRead|PermShare, "open sesame"))(t)
+		expect.Is(t, "without the password, after that", expect.Err(o.Map("r", PermRead, "")), ErrPassword)
+		g := expect.Get(o.Map("r", PermRead|PermShare, "open sesame"))(t)
 		refused("a node that may read and share", PermWrite)
-		check(t, o.Grant(g, 0, PermRead))
-		check(t, o.Unmap(g))
+		expect.OK(t, o.Grant(g, 0, PermRead))
+		expect.OK(t, o.Unmap(g))
 		refused("a node that has unmapped it", PermRead)
-		check(t, m.FreeRegion(h))
+		expect.OK(t, m.FreeRegion(h))
 	})
 }
 
@@ -58,21 +59,21 @@ func TestTheCallerOfACopyMovesNoData(t *testing.T) {
 	c := onMem(t, 3, Config{Arena: 40 << 20})
 	cl := c.client(2, ClientConfig{})
 	const size = 1 << 20
-	from := must(cl.Malloc(RegionConfig{Name: "from", Size: size, Nodes: []int{0}}))(t)
-	to := must(cl.Malloc(RegionConfig{Name: "to", Size: size, Nodes: []int{1}}))(t)
+	from := expect.Get(cl.Malloc(RegionConfig{Name: "from", Size: size, Nodes: []int{0}}))(t)
+	to := expect.Get(cl.Malloc(RegionConfig{Name: "to", Size: size, Nodes: []int{1}}))(t)
 	data := pattern(size, 9)
-	check(t, cl.Write(from, 0, data))
+	expect.OK(t, cl.Write(from, 0, data))
 	var before [3]Counts
 	for i, n := range c.nodes {
 		before[i] = n.Counts()
 	}
-	check(t, cl.Memmove(to, 0, from, 0, size))
+	expect.OK(t, cl.Memmove(to, 0, from, 0, size))
 	source, caller := c.nodes[0].Counts().Pieces-before[0].Pieces, c.nodes[2].Counts().Pieces-before[2].Pieces
 	if source == 0 || caller != 0 {
 		t.Errorf("a copy was %d work requests of the source's node and %d of the caller's", source, caller)
 	}
 	got := make([]byte, size)
-	if check(t, cl.Read(to, 0, got)); !bytes.Equal(got, data) {
+	if expect.OK(t, cl.Read(to, 0, got)); !bytes.Equal(got, data) {
 		t.Error("other bytes were copied")
 	}
 	t.Logf("measured: a copy of 1 MiB between two other nodes: %d work requests by the source's node, %d by the "+
@@ -85,15 +86,15 @@ func TestANewRegionIsZeros(t *testing.T) {
 	cl := c.client(0, ClientConfig{})
 	for i := range 4 {
 		size := uint64(100_000 * (i + 1)) // the later ones lie in used and in fresh memory
-		h := must(cl.Malloc(RegionConfig{Name: "r", Size: size}))(t)
+		h := expect.Get(cl.Malloc(RegionConfig{Name: "r", Size: size}))(t)
 		b := make([]byte, size)
-		check(t, cl.Read(h, 0, b))
+		expect.OK(t, cl.Read(h, 0, b))
 		for at, v := range b {
 			if v != 0 {
 				t.Fatalf("region %d has %d at %d", i, v, at)
 			}
 		}
-		check(t, cl.Write(h, 0, pattern(int(size), 1)))
-		check(t, cl.FreeRegion(h))
+		expect.OK(t, cl.Write(h, 0, pattern(int(size), 1)))
+		expect.OK(t, cl.FreeRegion(h))
 	}
 }

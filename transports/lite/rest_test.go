@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/procs"
 )
 
@@ -25,20 +26,18 @@ func TestACallerSleepsInTheDeviceWherePollingDoesNotPay(t *testing.T) {
 	everywhere(t, 2, Config{Timeout: 20 * time.Second}, func(t *testing.T, c *cluster) {
 		contend(t)
 		near := c.nodes[1]
-		must(c.nodes[0].Serve(1, PortConfig{Handle: func(r *Request) {
+		expect.Get(c.nodes[0].Serve(1, PortConfig{Handle: func(r *Request) {
 			q := *r
 			go func() {
 				eventually(t, "the caller sleeps in the device", func() bool { return near.resting.Load() != nil })
-				check(t, q.Reply(nil))
+				expect.OK(t, q.Reply(nil))
 			}()
 		}}))(t)
 		cl := c.client(1, ClientConfig{Wait: WaitPoll})
 		least := mostRest
 		for range 20 {
 			began := time.Now()
-			if _, err := cl.Call(0, 1, nil); err != nil {
-				t.Fatal(err)
-			}
+			expect.Get(cl.Call(0, 1, nil))(t)
 			least = min(least, time.Since(began))
 		}
 		if least > mostRest/2 {
@@ -52,11 +51,11 @@ func TestManyCallersRest(t *testing.T) {
 	for _, how := range []Waiting{WaitPoll, WaitAdaptive} {
 		everywhere(t, 2, Config{Timeout: 20 * time.Second, Spin: time.Nanosecond}, func(t *testing.T, c *cluster) {
 			contend(t)
-			must(c.nodes[0].Serve(1, PortConfig{Handle: func(r *Request) {
+			expect.Get(c.nodes[0].Serve(1, PortConfig{Handle: func(r *Request) {
 				q := *r
 				go func() {
 					time.Sleep(time.Duration(q.Payload[0]) * 100 * time.Microsecond)
-					check(t, q.Reply(nil))
+					expect.OK(t, q.Reply(nil))
 				}()
 			}}))(t)
 			var all sync.WaitGroup
@@ -88,7 +87,7 @@ func TestWhoRestsAsideIsFoundWhenTheDeviceIsFree(t *testing.T) {
 		var callers [2]*Client
 		for i := range held {
 			held[i] = make(chan Request, 1)
-			must(c.nodes[0].Serve(i, PortConfig{Handle: func(r *Request) { held[i] <- *r }}))(t)
+			expect.Get(c.nodes[0].Serve(i, PortConfig{Handle: func(r *Request) { held[i] <- *r }}))(t)
 			callers[i] = c.client(1, ClientConfig{Wait: WaitAdaptive})
 		}
 		least := mostRest
@@ -106,8 +105,8 @@ func TestWhoRestsAsideIsFoundWhenTheDeviceIsFree(t *testing.T) {
 			for i := range done {
 				r := <-held[i]
 				began := time.Now()
-				check(t, r.Reply(nil))
-				check(t, <-done[i])
+				expect.OK(t, r.Reply(nil))
+				expect.OK(t, <-done[i])
 				if i == 1 {
 					least = min(least, time.Since(began))
 				}

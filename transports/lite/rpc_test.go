@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 // echo serves a port that answers with what it was asked.
@@ -19,30 +21,28 @@ func echo(t testing.TB, n *Node, num int, cfg PortConfig) *Port {
 			t.Errorf("reply: %v", err)
 		}
 	}
-	return must(n.Serve(num, cfg))(t)
+	return expect.Get(n.Serve(num, cfg))(t)
 }
 
 // The other codes, and a ring that is full, are cases of package suite.
 func TestAServerIsToldOfWhatItDoesWrong(t *testing.T) {
 	everywhere(t, 2, Config{}, func(t *testing.T, c *cluster) {
-		p := must(c.nodes[0].Serve(3, PortConfig{MaxRequest: 8000}))(t)
+		p := expect.Get(c.nodes[0].Serve(3, PortConfig{MaxRequest: 8000}))(t)
 		cl := c.client(1, ClientConfig{MaxReply: 64})
-		_, err := cl.Call(0, 99, nil)
-		wants(t, "no such port", err, ErrNoPort)
-		pend := must(cl.Start(0, 3, []byte("hello")))(t)
-		r := must(p.Recv(time.Second, WaitPoll))(t)
+		expect.Is(t, "no such port", expect.Err(cl.Call(0, 99, nil)), ErrNoPort)
+		pend := expect.Get(cl.Start(0, 3, []byte("hello")))(t)
+		r := expect.Get(p.Recv(time.Second, WaitPoll))(t)
 		if string(r.Payload) != "hello" || r.From != 1 {
 			t.Errorf("got %q from %d", r.Payload, r.From)
 		}
-		wants(t, "an answer longer than the caller's room", r.Reply(make([]byte, 65)), ErrTooBig)
-		_, err = cl.Finish(pend, false)
-		wants(t, "the caller's side of it", err, ErrTooBig)
-		check(t, cl.Send(0, 3, []byte("one way")))
-		r = must(p.Recv(time.Second, WaitSleep))(t)
+		expect.Is(t, "an answer longer than the caller's room", r.Reply(make([]byte, 65)), ErrTooBig)
+		expect.Is(t, "the caller's side of it", expect.Err(cl.Finish(pend, false)), ErrTooBig)
+		expect.OK(t, cl.Send(0, 3, []byte("one way")))
+		r = expect.Get(p.Recv(time.Second, WaitSleep))(t)
 		if string(r.Payload) != "one way" || !r.OneWay {
 			t.Errorf("got %q", r.Payload)
 		}
-		wants(t, "an answer to nobody", r.Reply(nil), ErrFail)
+		expect.Is(t, "an answer to nobody", r.Reply(nil), ErrFail)
 	})
 }
 
@@ -100,11 +100,11 @@ func TestACallIsTwoMessages(t *testing.T) {
 	c := onMem(t, 2, Config{Ring: 16 << 10})
 	echo(t, c.nodes[0], 1, PortConfig{})
 	cl := c.client(1, ClientConfig{Wait: WaitPoll})
-	must(cl.Call(0, 1, make([]byte, 32)))(t) // opens the ring, which is a call too
+	expect.Get(cl.Call(0, 1, make([]byte, 32)))(t) // opens the ring, which is a call too
 	server, client := c.nodes[0].Counts(), c.nodes[1].Counts()
 	const calls = 1000
 	for range calls {
-		must(cl.Call(0, 1, make([]byte, 32)))(t)
+		expect.Get(cl.Call(0, 1, make([]byte, 32)))(t)
 	}
 	after, mine := c.nodes[0].Counts(), c.nodes[1].Counts()
 	if d := after.Messages - server.Messages; d != calls {
@@ -161,31 +161,25 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 	c := onMem(t, 2, Config{Polling: PollSpin})
 	echo(t, c.nodes[0], 1, PortConfig{})
 	cl := c.client(1, ClientConfig{Wait: WaitPoll})
-	h := must(cl.Malloc(RegionConfig{Name: "r", Size: 1 << 20, Nodes: []int{0}}))(t)
-	b := must(cl.Alloc(4096))(t)
-	ops := []Op{{Kind: OpWrite, Handle: h, Local: must(cl.Offset(b))(t), Len: 64}}
+	h := expect.Get(cl.Malloc(RegionConfig{Name: "r", Size: 1 << 20, Nodes: []int{0}}))(t)
+	b := expect.Get(cl.Alloc(4096))(t)
+	ops := []Op{{Kind: OpWrite, Handle: h, Local: expect.Get(cl.Offset(b))(t), Len: 64}}
 	done := make([]Done, 4)
-	must(cl.Call(0, 1, b[:64]))(t)
+	expect.Get(cl.Call(0, 1, b[:64]))(t)
 	for what, f := range map[string]func(){
-		"write": func() { check(t, cl.Write(h, 64, b[:64])) },
-		"read":  func() { check(t, cl.Read(h, 64, b[:64])) },
+		"write": func() { expect.OK(t, cl.Write(h, 64, b[:64])) },
+		"read":  func() { expect.OK(t, cl.Read(h, 64, b[:64])) },
 		"fetch-add": func() {
-			if _, err := cl.FetchAdd(h, 0, 1); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(cl.FetchAdd(h, 0, 1)))
 		},
 		"post and poll": func() {
-			if _, err := cl.Post(ops); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(cl.Post(ops)))
 			for n := 0; n == 0; {
 				n, _ = cl.Poll(done)
 			}
 		},
 		"call": func() {
-			if _, err := cl.Call(0, 1, b[:64]); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(cl.Call(0, 1, b[:64])))
 		},
 	} {
 		if n := testing.AllocsPerRun(1000, f); n >= 1 {
@@ -198,7 +192,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 // the next call needs: its answer still finds its way, and nobody else gets its memory.
 func TestALateAnswerLeavesTheSlotInUse(t *testing.T) {
 	everywhere(t, 2, Config{}, func(t *testing.T, c *cluster) {
-		p := must(c.nodes[0].Serve(1, PortConfig{}))(t)
+		p := expect.Get(c.nodes[0].Serve(1, PortConfig{}))(t)
 		cl := c.client(1, ClientConfig{Timeout: 50 * time.Millisecond})
 		left := func() uint64 {
 			n := c.nodes[1]
@@ -206,22 +200,22 @@ func TestALateAnswerLeavesTheSlotInUse(t *testing.T) {
 			defer n.spaceMu.Unlock()
 			return n.space.Left()
 		}
-		must(cl.Start(0, 1, []byte("opens the ring")))(t)
-		r := must(p.Recv(5*time.Second, WaitAdaptive))(t)
+		expect.Get(cl.Start(0, 1, []byte("opens the ring")))(t)
+		r := expect.Get(p.Recv(5*time.Second, WaitAdaptive))(t)
 		before := left()
 		for i := range 20 {
 			pend := Pending{cl.calls[0], cl.calls[0].word.Load() >> 8}
 			if _, err := cl.Finish(pend, false); err != ErrTimeout {
 				t.Fatalf("round %d: %v", i, err)
 			}
-			check(t, r.Reply([]byte("late")))
+			expect.OK(t, r.Reply([]byte("late")))
 			eventually(t, "the late answer is taken", func() bool {
 				c.nodes[1].poll()
 				_, state := cl.calls[0].state()
 				return state == callFree
 			})
-			must(cl.Start(0, 1, []byte("again")))(t)
-			r = must(p.Recv(5*time.Second, WaitAdaptive))(t)
+			expect.Get(cl.Start(0, 1, []byte("again")))(t)
+			r = expect.Get(p.Recv(5*time.Second, WaitAdaptive))(t)
 			if s := c.nodes[1].calls.all[cl.calls[0].place].Load(); s != cl.calls[0] {
 				t.Fatalf("round %d: the call that waits is not in the table", i)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -14,8 +15,8 @@ import (
 func atomics(t *testing.T, c *cluster) {
 	t.Helper()
 	if !c.nodes[0].caps.Ops.Has(rdma.OpFetchAdd) {
-		_, err := c.client(0, ClientConfig{}).NewLock("l", 0)
-		wants(t, "a lock on a device without atomics", err, rdma.ErrNotSupported)
+		expect.Is(t, "a lock on a device without atomics", expect.Err(c.client(0, ClientConfig{}).NewLock("l", 0)),
+			rdma.ErrNotSupported)
 		t.Skipf("%s has no atomics", c.devs[0].Name())
 	}
 }
@@ -24,7 +25,7 @@ func atomics(t *testing.T, c *cluster) {
 func TestAtomicsCountExactly(t *testing.T) {
 	everywhere(t, 3, Config{}, func(t *testing.T, c *cluster) {
 		atomics(t, c)
-		must(c.client(0, ClientConfig{}).Malloc(RegionConfig{Name: "n", Size: 64, Nodes: []int{1},
+		expect.Get(c.client(0, ClientConfig{}).Malloc(RegionConfig{Name: "n", Size: 64, Nodes: []int{1},
 			Open: PermAtomic | PermRead}))(t)
 		var wg sync.WaitGroup
 		var won atomic.Int32
@@ -49,15 +50,14 @@ func TestAtomicsCountExactly(t *testing.T) {
 					} else if ok {
 						won.Add(1)
 					}
-					_, err = cl.FetchAdd(h, 9, 1)
-					wants(t, "unaligned", err, ErrBounds)
+					expect.Is(t, "unaligned", expect.Err(cl.FetchAdd(h, 9, 1)), ErrBounds)
 				})
 			}
 		}
 		wg.Wait()
 		cl := c.client(0, ClientConfig{})
-		h := must(cl.Map("n", PermAtomic, ""))(t)
-		if got := must(cl.FetchAdd(h, 8, 0))(t); got != 6*each*3 {
+		h := expect.Get(cl.Map("n", PermAtomic, ""))(t)
+		if got := expect.Get(cl.FetchAdd(h, 8, 0))(t); got != 6*each*3 {
 			t.Errorf("counted %d, want %d", got, 6*each*3)
 		}
 		if won.Load() != 1 {
@@ -70,17 +70,17 @@ func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 	c := onMem(t, 3, Config{})
 	a, b, d := c.client(1, ClientConfig{}), c.client(2, ClientConfig{}),
 		c.client(1, ClientConfig{Timeout: 100 * time.Millisecond})
-	la := must(a.NewLock("l", 0))(t)
-	lb, ld := must(b.OpenLock("l"))(t), must(d.OpenLock("l"))(t)
+	la := expect.Get(a.NewLock("l", 0))(t)
+	lb, ld := expect.Get(b.OpenLock("l"))(t), expect.Get(d.OpenLock("l"))(t)
 	took := func() (messages, requests int64) {
 		before := c.nodes[1].Counts()
-		check(t, la.Lock())
+		expect.OK(t, la.Lock())
 		after := c.nodes[1].Counts()
 		return int64(after.Messages - before.Messages), int64(after.Pieces - before.Pieces)
 	}
 	messages, requests := took()
 	for try := 0; requests == 3 && try < 5; try++ { // a beat came between, and told whose it is
-		check(t, la.Unlock())
+		expect.OK(t, la.Unlock())
 		messages, requests = took()
 	}
 	if messages != 0 || requests != 2 { // ticket, served
@@ -98,18 +98,18 @@ func TestALockServesInOrderAndCostsOneRoundTripWhenFree(t *testing.T) {
 		}
 		order <- 1
 	}()
-	wants(t, "a lock that is held, at the deadline", ld.Lock(), ErrTimeout)
-	wants(t, "unlock of what is not held", ld.Unlock(), ErrLockLost)
+	expect.Is(t, "a lock that is held, at the deadline", ld.Lock(), ErrTimeout)
+	expect.Is(t, "unlock of what is not held", ld.Unlock(), ErrLockLost)
 	select {
 	case <-order:
 		t.Fatal("two owners")
 	default:
 	}
-	check(t, la.Unlock())
+	expect.OK(t, la.Unlock())
 	<-order
-	check(t, lb.Unlock())
-	check(t, la.Lock()) // the turn that was given up is skipped
-	check(t, la.Unlock())
+	expect.OK(t, lb.Unlock())
+	expect.OK(t, la.Lock()) // the turn that was given up is skipped
+	expect.OK(t, la.Unlock())
 }
 
 // Who holds a lock keeps it for as long as its node beats, also against those who wait
@@ -119,15 +119,15 @@ func TestALivingOwnerKeepsItsLock(t *testing.T) {
 		func(t *testing.T, c *cluster) {
 			home, a, b := c.client(0, ClientConfig{}), c.client(1, ClientConfig{}),
 				c.client(2, ClientConfig{Timeout: time.Second})
-			la := must(a.NewLock("l", 0))(t)
-			lb, lh := must(b.OpenLock("l"))(t), must(home.OpenLock("l"))(t)
-			check(t, lh.Lock()) // its word is there for a while, and over
-			check(t, lh.Unlock())
-			check(t, la.Lock())
-			wants(t, "a held lock, after five times the time of a death", lb.Lock(), ErrTimeout)
-			check(t, la.Unlock())
-			check(t, lb.Lock())
-			check(t, lb.Unlock())
+			la := expect.Get(a.NewLock("l", 0))(t)
+			lb, lh := expect.Get(b.OpenLock("l"))(t), expect.Get(home.OpenLock("l"))(t)
+			expect.OK(t, lh.Lock()) // its word is there for a while, and over
+			expect.OK(t, lh.Unlock())
+			expect.OK(t, la.Lock())
+			expect.Is(t, "a held lock, after five times the time of a death", lb.Lock(), ErrTimeout)
+			expect.OK(t, la.Unlock())
+			expect.OK(t, lb.Lock())
+			expect.OK(t, lb.Unlock())
 			for i, n := range c.nodes {
 				if len(n.owners.held) != 0 {
 					t.Errorf("node %d goes on telling of %d locks", i, len(n.owners.held))
@@ -143,7 +143,7 @@ func TestManyOwnersAreRefreshedInTurn(t *testing.T) {
 	c := onMem(t, 2, Config{Beat: 20 * time.Second, DeadAfter: time.Minute}) // beats are this test's
 	a, o := c.client(1, ClientConfig{}), &c.nodes[1].owners
 	for i := range beats * ownersAtOnce {
-		check(t, must(a.NewLock(fmt.Sprint("l", i), 0))(t).Lock())
+		expect.OK(t, expect.Get(a.NewLock(fmt.Sprint("l", i), 0))(t).Lock())
 	}
 	for beat := range beats {
 		o.refresh(c.nodes[1])
@@ -161,7 +161,7 @@ func TestManyOwnersAreRefreshedInTurn(t *testing.T) {
 func TestAnOwnerThatWasSeenIsGivenItsTimeAnew(t *testing.T) {
 	c := onMem(t, 2, Config{})
 	n := c.nodes[0]
-	off := must(n.alloc(lockLen))(t)
+	off := expect.Get(n.alloc(lockLen))(t)
 	defer n.free(off)
 	l := &homeLock{off: off}
 	const ticket = 7

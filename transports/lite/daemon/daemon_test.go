@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
@@ -72,44 +73,25 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func open(t testing.TB, conns int, cfg Config) *world {
 	t.Helper()
 	f := memdev.NewFabric(memdev.Config{})
 	w := &world{path: filepath.Join(t.TempDir(), "s")}
 	manager := ""
 	for i, at := range []**lite.Node{&w.far, &w.node} {
-		dev, err := f.Open(fmt.Sprint("n", i))
-		check(t, err)
+		dev := expect.Get(f.Open(fmt.Sprint("n", i)))(t)
 		c := lite.Config{Listen: fmt.Sprintf("n%d:0", i), Manager: manager, Arena: 24 << 20, Ring: 64 << 10}
 		if i == 1 {
 			c.Segments, c.SegmentSize = conns, 1<<20
 		}
-		n, err := lite.Open(soon(t), dev, c)
-		check(t, err)
+		n := expect.Get(lite.Open(soon(t), dev, c))(t)
 		*at, manager = n, n.Addr()
-		t.Cleanup(func() {
-			if err := errors.Join(n.Close(), dev.Close()); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { expect.OK(t, errors.Join(n.Close(), dev.Close())) })
 	}
-	check(t, w.far.Await(soon(t), 2))
-	check(t, w.node.Await(soon(t), 2))
-	var err error
-	w.daemon, err = Serve(w.node, w.path, cfg)
-	check(t, err)
-	t.Cleanup(func() {
-		if err := w.daemon.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	expect.OK(t, w.far.Await(soon(t), 2))
+	expect.OK(t, w.node.Await(soon(t), 2))
+	w.daemon = expect.Get(Serve(w.node, w.path, cfg))(t)
+	t.Cleanup(func() { expect.OK(t, w.daemon.Close()) })
 	return w
 }
 
@@ -118,8 +100,7 @@ func (w *world) dial(t testing.TB, cfg ClientConfig) *Client {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 20 * time.Second
 	}
-	c, err := Dial(soon(t), w.path, cfg)
-	check(t, err)
+	c := expect.Get(Dial(soon(t), w.path, cfg))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -137,8 +118,7 @@ func until(t testing.TB, what string, ok func() bool) {
 // An application cannot tell where its node lives.
 func TestBothWaysInAreOneInterface(t *testing.T) {
 	w := open(t, 2, Config{})
-	inside, err := w.node.Client(lite.ClientConfig{Timeout: 20 * time.Second})
-	check(t, err)
+	inside := expect.Get(w.node.Client(lite.ClientConfig{Timeout: 20 * time.Second}))(t)
 	port, err := w.far.Serve(3, lite.PortConfig{Handle: func(r *lite.Request) {
 		if r.OneWay {
 			r.Release()
@@ -146,22 +126,20 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 		}
 		_ = r.Reply(append([]byte("heard "), r.Payload...))
 	}})
-	check(t, err)
+	expect.OK(t, err)
 	defer port.Close()
-	owner, err := w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second})
-	check(t, err)
-	_, err = owner.Malloc(lite.RegionConfig{Name: "locked", Size: 64, Open: lite.PermRead, Password: "p"})
-	check(t, err)
+	owner := expect.Get(w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second}))(t)
+	expect.Get(owner.Malloc(lite.RegionConfig{Name: "locked", Size: 64, Open: lite.PermRead, Password: "p"}))(t)
 	for name, a := range map[string]lite.Access{"inside": inside, "hidden": w.dial(t, ClientConfig{}),
 		"crossing": w.dial(t, ClientConfig{Cross: true})} {
 		t.Run(name, func(t *testing.T) {
 			h, err := a.Malloc(lite.RegionConfig{Name: "r-" + name, Size: 5 << 20, Nodes: []int{0, 1},
 				Open: lite.PermRead, Password: "p"})
-			check(t, err)
+			expect.OK(t, err)
 			text := bytes.Repeat([]byte("over the border "), 1000)
-			check(t, a.Write(h, 4<<20-100, text))
+			expect.OK(t, a.Write(h, 4<<20-100, text))
 			got := make([]byte, len(text))
-			check(t, a.Read(h, 4<<20-100, got))
+			expect.OK(t, a.Read(h, 4<<20-100, got))
 			if !bytes.Equal(got, text) {
 				t.Error("other bytes came back")
 			}
@@ -172,16 +150,14 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 			if old, err = a.CmpSwap(h, 8, 5, 7); err != nil || old != 5 {
 				t.Errorf("compare-swap: %d, %v", old, err)
 			}
-			check(t, a.Memset(h, 0, 9, 4))
-			check(t, a.Memmove(h, 16, h, 0, 8))
-			check(t, a.Read(h, 16, got[:8]))
+			expect.OK(t, a.Memset(h, 0, 9, 4))
+			expect.OK(t, a.Memmove(h, 16, h, 0, 8))
+			expect.OK(t, a.Read(h, 16, got[:8]))
 			if !bytes.Equal(got[:8], []byte{9, 9, 9, 9, 0, 0, 0, 0}) {
 				t.Errorf("memset and memcpy: %v", got[:8])
 			}
-			b, err := a.Alloc(4096)
-			check(t, err)
-			at, err := a.Offset(b)
-			check(t, err)
+			b := expect.Get(a.Alloc(4096))(t)
+			at := expect.Get(a.Offset(b))(t)
 			var ops []lite.Op
 			for i := range 20 {
 				b[i] = byte(i + 1)
@@ -195,8 +171,7 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 			var done []lite.Done
 			until(t, "the ends of the batch", func() bool {
 				var d [8]lite.Done
-				k, err := a.Poll(d[:])
-				check(t, err)
+				k := expect.Get(a.Poll(d[:]))(t)
 				done = append(done, d[:k]...)
 				return len(done) == 4
 			})
@@ -205,7 +180,7 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 					t.Errorf("end %d: %+v", i, d)
 				}
 			}
-			check(t, a.Read(h, 100, got[:20]))
+			expect.OK(t, a.Read(h, 100, got[:20]))
 			if !bytes.Equal(got[:20], b[:20]) {
 				t.Errorf("batch: %v", got[:20])
 			}
@@ -213,29 +188,18 @@ func TestBothWaysInAreOneInterface(t *testing.T) {
 			if err != nil || string(reply) != "heard "+name {
 				t.Errorf("call: %q, %v", reply, err)
 			}
-			check(t, a.Send(0, 3, []byte("x")))
-			if _, err := a.Call(0, 4, nil); !errors.Is(err, lite.ErrNoPort) {
-				t.Errorf("call of a closed port: %v", err)
-			}
+			expect.OK(t, a.Send(0, 3, []byte("x")))
+			expect.Is(t, "call of a closed port", expect.Err(a.Call(0, 4, nil)), lite.ErrNoPort)
 			if size, err := a.Size(h); size != 5<<20 || err != nil {
 				t.Errorf("size %d, %v", size, err)
 			}
-			if err := a.Write(h, 5<<20-1, []byte("xx")); !errors.Is(err, lite.ErrBounds) {
-				t.Errorf("over the end: %v", err)
-			}
-			weak, err := a.Map("r-"+name, lite.PermRead, "p")
-			check(t, err)
-			if err := a.Write(weak, 0, []byte("x")); !errors.Is(err, lite.ErrPermission) {
-				t.Errorf("write by a handle that reads: %v", err)
-			}
-			if _, err := a.Map("locked", lite.PermRead, "q"); !errors.Is(err, lite.ErrPassword) {
-				t.Errorf("wrong password: %v", err)
-			}
-			check(t, a.FreeRegion(h))
-			if err := a.Read(weak, 0, got[:1]); !errors.Is(err, lite.ErrDeadHandle) {
-				t.Errorf("a handle of what was freed: %v", err)
-			}
-			check(t, a.Free(b))
+			expect.Is(t, "over the end", a.Write(h, 5<<20-1, []byte("xx")), lite.ErrBounds)
+			weak := expect.Get(a.Map("r-"+name, lite.PermRead, "p"))(t)
+			expect.Is(t, "write by a handle that reads", a.Write(weak, 0, []byte("x")), lite.ErrPermission)
+			expect.Is(t, "wrong password", expect.Err(a.Map("locked", lite.PermRead, "q")), lite.ErrPassword)
+			expect.OK(t, a.FreeRegion(h))
+			expect.Is(t, "a handle of what was freed", a.Read(weak, 0, got[:1]), lite.ErrDeadHandle)
+			expect.OK(t, a.Free(b))
 		})
 	}
 }
@@ -245,9 +209,8 @@ func TestAClientServesAPort(t *testing.T) {
 	for _, polls := range []time.Duration{0, 100 * time.Millisecond} {
 		w := open(t, 1, Config{For: polls})
 		c := w.dial(t, ClientConfig{})
-		check(t, c.Serve(5, 1000, 3))
-		caller, err := w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second})
-		check(t, err)
+		expect.OK(t, c.Serve(5, 1000, 3))
+		caller := expect.Get(w.far.Client(lite.ClientConfig{Timeout: 20 * time.Second}))(t)
 		end := make(chan error, 1)
 		go func() {
 			for i := range 50 {
@@ -260,18 +223,17 @@ func TestAClientServesAPort(t *testing.T) {
 			end <- caller.Send(1, 5, []byte("bye"))
 		}()
 		for {
-			m, err := c.RecvWait()
-			check(t, err)
+			m := expect.Get(c.RecvWait())(t)
 			if m.OneWay {
 				if string(m.Payload) != "bye" || m.From != 0 {
 					t.Errorf("message %+v", m)
 				}
-				check(t, m.Release())
+				expect.OK(t, m.Release())
 				break
 			}
-			check(t, m.Reply(0, append([]byte("answer to "), m.Payload...)))
+			expect.OK(t, m.Reply(0, append([]byte("answer to "), m.Payload...)))
 		}
-		check(t, <-end)
+		expect.OK(t, <-end)
 	}
 }
 
@@ -280,16 +242,13 @@ func TestAClientServesAPort(t *testing.T) {
 func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 	w := open(t, 2, Config{})
 	c := w.dial(t, ClientConfig{})
-	h, err := c.Malloc(lite.RegionConfig{Name: "shared", Size: 4096, Nodes: []int{0}, Open: lite.PermAll})
-	check(t, err)
+	h := expect.Get(c.Malloc(lite.RegionConfig{Name: "shared", Size: 4096, Nodes: []int{0}, Open: lite.PermAll}))(t)
 	for range 2 { // the second one has the place of the first
-		self, err := os.Executable()
-		check(t, err)
+		self := expect.Get(os.Executable())(t)
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), dyingSocket+"="+w.path)
-		out, err := cmd.StdoutPipe()
-		check(t, err)
-		check(t, cmd.Start())
+		out := expect.Get(cmd.StdoutPipe())(t)
+		expect.OK(t, cmd.Start())
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		if line != "ready\n" {
 			_ = cmd.Process.Kill()
@@ -301,7 +260,7 @@ func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 				t.Error("beside a flood:", err)
 			}
 		}
-		check(t, cmd.Process.Kill())
+		expect.OK(t, cmd.Process.Kill())
 		_ = cmd.Wait() // killed
 		until(t, "the end of the dead client", func() bool { return w.daemon.Clients() == 1 })
 		until(t, "the death of its region", func() bool {
@@ -314,8 +273,8 @@ func TestAClientThatDiesCostsItselfOnly(t *testing.T) {
 			return !w.daemon.places[0].taken || !w.daemon.places[1].taken
 		})
 	}
-	check(t, c.Write(h, 0, []byte("alive")))
-	check(t, c.Serve(9, 64, 1)) // the port is free again
+	expect.OK(t, c.Write(h, 0, []byte("alive")))
+	expect.OK(t, c.Serve(9, 64, 1)) // the port is free again
 }
 
 // A client that breaks the protocol is disconnected, and the others go on.
@@ -331,8 +290,7 @@ func TestAProtocolErrorEndsThatClientAlone(t *testing.T) {
 	}
 	w := open(t, 2, Config{})
 	honest := w.dial(t, ClientConfig{})
-	h, err := honest.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: lite.PermAll})
-	check(t, err)
+	h := expect.Get(honest.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}, Open: lite.PermAll}))(t)
 	for name, breakRules := range wrong {
 		t.Run(name, func(t *testing.T) {
 			var c *Client
@@ -344,7 +302,7 @@ func TestAProtocolErrorEndsThatClientAlone(t *testing.T) {
 			defer c.Close()
 			breakRules(c)
 			until(t, "the end of the client", c.ended.Load)
-			check(t, honest.Write(h, 0, []byte("x")))
+			expect.OK(t, honest.Write(h, 0, []byte("x")))
 		})
 	}
 }
@@ -358,10 +316,8 @@ func (c *Client) raw(r *request) {
 func TestBytesOutsideThePlaceAreRefused(t *testing.T) {
 	w := open(t, 2, Config{})
 	c, other := w.dial(t, ClientConfig{}), w.dial(t, ClientConfig{})
-	h, err := other.Malloc(lite.RegionConfig{Name: "secret", Size: 4096, Nodes: []int{0}})
-	check(t, err)
-	mine, err := c.Malloc(lite.RegionConfig{Name: "mine", Size: 4096, Nodes: []int{0}})
-	check(t, err)
+	h := expect.Get(other.Malloc(lite.RegionConfig{Name: "secret", Size: 4096, Nodes: []int{0}}))(t)
+	mine := expect.Get(c.Malloc(lite.RegionConfig{Name: "mine", Size: 4096, Nodes: []int{0}}))(t)
 	size := uint64(len(c.page))
 	for _, r := range []struct {
 		what string
@@ -386,15 +342,13 @@ func TestBytesOutsideThePlaceAreRefused(t *testing.T) {
 		{"a number of the node's own table", request{kind: kindRead, handle: 5 << 32, local: dataAt, len: 8},
 			lite.ErrDeadHandle},
 	} {
-		if _, err := c.run(&r.r); !errors.Is(err, r.want) {
-			t.Errorf("%s: %v, want %v", r.what, err, r.want)
-		}
+		expect.Is(t, r.what, expect.Err(c.run(&r.r)), r.want)
 	}
 	if h == mine {
 		// Numbers are each client's own: the same one is another region.
-		check(t, other.Write(h, 0, []byte("secret")))
+		expect.OK(t, other.Write(h, 0, []byte("secret")))
 		var b [6]byte
-		check(t, c.Read(mine, 0, b[:]))
+		expect.OK(t, c.Read(mine, 0, b[:]))
 		if string(b[:]) == "secret" {
 			t.Error("a number of its own reached another client's region")
 		}
@@ -412,10 +366,8 @@ func TestBytesOutsideThePlaceAreRefused(t *testing.T) {
 func TestAFloodLeavesOthersTheirTurn(t *testing.T) {
 	w := open(t, 2, Config{})
 	flood, c := w.dial(t, ClientConfig{}), w.dial(t, ClientConfig{})
-	h, err := c.Malloc(lite.RegionConfig{Name: "r", Size: 8192, Nodes: []int{0}, Open: lite.PermAll})
-	check(t, err)
-	fh, err := flood.Map("r", lite.PermWrite, "")
-	check(t, err)
+	h := expect.Get(c.Malloc(lite.RegionConfig{Name: "r", Size: 8192, Nodes: []int{0}, Open: lite.PermAll}))(t)
+	fh := expect.Get(flood.Map("r", lite.PermWrite, ""))(t)
 	stop, end := make(chan struct{}), make(chan int, 1)
 	go func() {
 		var ops [64]lite.Op
@@ -452,16 +404,11 @@ func TestAFloodLeavesOthersTheirTurn(t *testing.T) {
 func TestTheEndOfTheDaemonEndsClients(t *testing.T) {
 	w := open(t, 1, Config{})
 	c := w.dial(t, ClientConfig{})
-	h, err := c.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}})
-	check(t, err)
-	check(t, w.daemon.Close())
+	h := expect.Get(c.Malloc(lite.RegionConfig{Name: "r", Size: 4096, Nodes: []int{0}}))(t)
+	expect.OK(t, w.daemon.Close())
 	until(t, "the client's notice", c.ended.Load)
-	if err := c.Write(h, 0, []byte("x")); !errors.Is(err, lite.ErrClosed) {
-		t.Errorf("write: %v", err)
-	}
-	if _, err := c.Malloc(lite.RegionConfig{Name: "s", Size: 1}); !errors.Is(err, lite.ErrClosed) {
-		t.Errorf("malloc: %v", err)
-	}
+	expect.Is(t, "write", c.Write(h, 0, []byte("x")), lite.ErrClosed)
+	expect.Is(t, "malloc", expect.Err(c.Malloc(lite.RegionConfig{Name: "s", Size: 1})), lite.ErrClosed)
 }
 
 func TestOneClientTooManyIsRefused(t *testing.T) {

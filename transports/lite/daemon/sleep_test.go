@@ -3,6 +3,7 @@ package daemon
 import (
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 )
 
@@ -13,9 +14,9 @@ func TestTheDaemonSleepsWhileAPeerDoesNotAnswer(t *testing.T) {
 	port, err := w.far.Serve(3, lite.PortConfig{Handle: func(r *lite.Request) {
 		close(called)
 		<-answer
-		check(t, r.Reply(r.Payload))
+		expect.OK(t, r.Reply(r.Payload))
 	}})
-	check(t, err)
+	expect.OK(t, err)
 	defer port.Close()
 	c := w.dial(t, ClientConfig{})
 	end := make(chan error, 1)
@@ -27,5 +28,5 @@ func TestTheDaemonSleepsWhileAPeerDoesNotAnswer(t *testing.T) {
 	page := (*w.daemon.conns.Load())[0].page
 	until(t, "asleep", func() bool { return page.word(wordIdle).Load() == 1 })
 	close(answer)
-	check(t, <-end)
+	expect.OK(t, <-end)
 }

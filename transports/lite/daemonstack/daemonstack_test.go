@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -72,19 +73,8 @@ func serve(args []string) error {
 
 func open(t testing.TB, cfg Config) *Stack {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Command = []string{self, asDaemon}
-	dev, err := iwarp.Open(iwarp.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(dev, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg.Command = []string{expect.Get(os.Executable())(t), asDaemon}
+	s := expect.Get(New(expect.Get(iwarp.Open(iwarp.Config{}))(t), cfg))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -106,20 +96,11 @@ func TestCallsGoThroughTwoDaemons(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			sizes := transports.CallConfig{MaxRequest: 100_000, MaxResponse: 100_001, Callers: 2, Conns: 1}
-			server, err := open(t, cfg).ListenCalls(ctx, "127.0.0.1:0", sizes, mirror{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn, err := open(t, cfg).DialCalls(ctx, server.Addr(), sizes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			server := expect.Get(open(t, cfg).ListenCalls(ctx, "127.0.0.1:0", sizes, mirror{}))(t)
+			conn := expect.Get(open(t, cfg).DialCalls(ctx, server.Addr(), sizes))(t)
 			var all sync.WaitGroup
 			for n := range sizes.Callers {
-				k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
+				k := expect.Get(conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second}))(t)
 				all.Go(func() {
 					defer k.Close()
 					for i, size := range []int{0, 1, 64, 4096, 100_000, 7, 300} {
@@ -142,21 +123,14 @@ func TestCallsGoThroughTwoDaemons(t *testing.T) {
 				})
 			}
 			all.Wait()
-			k, err := conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Close(); err != nil {
-				t.Error(err)
-			}
+			k := expect.Get(conn.Caller(ctx, transports.CallerConfig{Timeout: 20 * time.Second}))(t)
+			expect.OK(t, server.Close())
 			var e *transports.CallError
 			if err := k.Call(&transports.Call{Method: 2}); !errors.As(err, &e) || e.Code != transports.CallUnavailable {
 				t.Errorf("the end of the server: %v", err)
 			}
 			k.Close()
-			if err := conn.Close(); err != nil {
-				t.Error(err)
-			}
+			expect.OK(t, conn.Close())
 		})
 	}
 }
@@ -180,10 +154,7 @@ func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
 }
 
 func TestADeviceOfOneProcessIsRefused(t *testing.T) {
-	dev, err := memdev.NewFabric(memdev.Config{}).Open("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := expect.Get(memdev.NewFabric(memdev.Config{}).Open("x"))(t)
 	defer dev.Close()
 	if _, err := New(dev, Config{Command: []string{"x"}}); err == nil ||
 		!strings.Contains(err.Error(), rdma.ErrNotSupported.Error()) {

@@ -1,8 +1,10 @@
 package extent
 
 import (
-	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 // A range is known by its offset, behind what lies in front of the space, and comes back once.
@@ -11,10 +13,7 @@ func TestRangesAreKnownByTheirOffsets(t *testing.T) {
 	s := New(base, size)
 	taken := map[uint64]uint64{}
 	for _, n := range []uint64{1, Align, Align + 1, Page - Align, Page - Align + 1, Page, 3 * Page, 100} {
-		off, err := s.Alloc(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		off := expect.Get(s.Alloc(n))(t)
 		rounded := (n + Align - 1) / Align * Align
 		if off < base || off+rounded > base+size || off%Align != 0 || rounded >= Page && off%Page != 0 {
 			t.Errorf("%d bytes at %d", n, off)
@@ -27,17 +26,11 @@ func TestRangesAreKnownByTheirOffsets(t *testing.T) {
 		taken[off] = rounded
 	}
 	for _, n := range []uint64{0, size, ^uint64(0)} {
-		if _, err := s.Alloc(n); !errors.Is(err, ErrFull) {
-			t.Errorf("%d bytes beside others: %v", n, err)
-		}
+		expect.Is(t, fmt.Sprintf("%d bytes beside others", n), expect.Err(s.Alloc(n)), ErrFull)
 	}
 	for off := range taken {
-		if err := s.Free(off); err != nil {
-			t.Error(err)
-		}
-		if err := s.Free(off); !errors.Is(err, ErrFree) {
-			t.Errorf("freed twice: %v", err)
-		}
+		expect.OK(t, s.Free(off))
+		expect.Is(t, "freed twice", s.Free(off), ErrFree)
 	}
 	if off, err := s.Alloc(size - Page); err != nil || off < base || s.Left() != Page {
 		t.Errorf("nearly the whole space: %d, %v, %d bytes left", off, err, s.Left())

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -21,20 +22,12 @@ func (p panics) ServeCall(s *transports.Served) error {
 func TestAPanicEndsOneConnectionAlone(t *testing.T) {
 	cfg := transports.CallConfig{MaxRequest: 100, MaxResponse: 100, Callers: 1, Conns: 2}
 	everywhere(t, cfg, panics{}, func(t *testing.T, w *world) {
-		bad, err := w.client.DialCalls(soon(t), w.server.Addr(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bad := expect.Get(w.client.DialCalls(soon(t), w.server.Addr(), cfg))(t)
 		defer bad.Close()
-		k, err := bad.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := expect.Get(bad.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second}))(t)
 		defer k.Close()
 		wants(t, k.Call(&transports.Call{Request: []byte("panic")}), transports.CallUnavailable)
 		good := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		if err := good.Call(&transports.Call{Request: []byte("x")}); err != nil {
-			t.Error(err)
-		}
+		expect.OK(t, good.Call(&transports.Call{Request: []byte("x")}))
 	})
 }

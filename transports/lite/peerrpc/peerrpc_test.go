@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -41,19 +42,12 @@ type world struct {
 
 func devices(t *testing.T) map[string][2]rdma.Device {
 	f := memdev.NewFabric(memdev.Config{})
-	all := map[string][2]rdma.Device{}
 	var m, w [2]rdma.Device
 	for i := range 2 {
-		var err error
-		if m[i], err = f.Open(fmt.Sprint("n", i)); err != nil {
-			t.Fatal(err)
-		}
-		if w[i], err = iwarp.Open(iwarp.Config{}); err != nil {
-			t.Fatal(err)
-		}
+		m[i] = expect.Get(f.Open(fmt.Sprint("n", i)))(t)
+		w[i] = expect.Get(iwarp.Open(iwarp.Config{}))(t)
 	}
-	all["mem"], all["iwarp"] = m, w
-	return all
+	return map[string][2]rdma.Device{"mem": m, "iwarp": w}
 }
 
 func soon(t testing.TB) context.Context {
@@ -69,29 +63,17 @@ func everywhere(t *testing.T, cfg transports.CallConfig, h transports.CallHandle
 				w := &world{}
 				var stacks [2]*Stack
 				for i := range devs {
-					var err error
-					if stacks[i], err = New(devs[i], form); err != nil {
-						t.Fatal(err)
-					}
+					stacks[i] = expect.Get(New(devs[i], form))(t)
 				}
 				at := "127.0.0.1:0"
 				if name == "mem" {
 					at = "n0:0"
 				}
-				var err error
-				if w.server, err = stacks[0].ListenCalls(soon(t), at, cfg, h); err != nil {
-					t.Fatal(err)
-				}
+				w.server = expect.Get(stacks[0].ListenCalls(soon(t), at, cfg, h))(t)
 				w.client = stacks[1]
-				if w.conn, err = w.client.DialCalls(soon(t), w.server.Addr(), cfg); err != nil {
-					t.Fatal(err)
-				}
+				w.conn = expect.Get(w.client.DialCalls(soon(t), w.server.Addr(), cfg))(t)
 				f(t, w)
-				for _, c := range []interface{ Close() error }{w.conn, w.server, stacks[1], stacks[0]} {
-					if err := c.Close(); err != nil {
-						t.Error(err)
-					}
-				}
+				expect.OK(t, errors.Join(w.conn.Close(), w.server.Close(), stacks[1].Close(), stacks[0].Close()))
 			})
 		}
 	}
@@ -99,10 +81,7 @@ func everywhere(t *testing.T, cfg transports.CallConfig, h transports.CallHandle
 
 func callerOf(t *testing.T, w *world, cfg transports.CallerConfig) transports.Caller {
 	t.Helper()
-	k, err := w.conn.Caller(soon(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := expect.Get(w.conn.Caller(soon(t), cfg))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
@@ -163,9 +142,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		if err := k.Call(&c); err != nil || string(c.Response.AppendTo(nil)) != "still works" {
 			t.Errorf("%v, %q", err, c.Response)
 		}
-		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{}); !errors.Is(err, rdma.ErrQueueFull) {
-			t.Errorf("one caller too many: %v", err)
-		}
+		expect.Is(t, "one caller too many", expect.Err(w.conn.Caller(soon(t), transports.CallerConfig{})), rdma.ErrQueueFull)
 		if _, err := w.conn.Caller(soon(t), transports.CallerConfig{Mode: transports.CallOneWay}); !errors.Is(err,
 			rdma.ErrNotSupported) {
 			t.Errorf("messages one way: %v", err)
@@ -219,16 +196,10 @@ func TestTheEndOfAConnectionEndsCalls(t *testing.T) {
 	} {
 		everywhere(t, cfg, echo{}, func(t *testing.T, w *world) {
 			k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-			if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
-				t.Fatal(err)
-			}
-			if err := ends.of(w).Close(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, k.Call(&transports.Call{Request: []byte("x")}))
+			expect.OK(t, ends.of(w).Close())
 			wants(t, k.Call(&transports.Call{Request: []byte("x")}), ends.code)
-			if err := k.Close(); err != nil {
-				t.Error(err)
-			}
+			expect.OK(t, k.Close())
 		})
 	}
 }
@@ -256,9 +227,7 @@ func TestAProtocolErrorEndsThatConnectionAlone(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				bad, err = w.client.DialCalls(soon(t), w.server.Addr(), cfg)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			c := bad.(*conn)
 			put := wrong
 			put.turn = 1
@@ -269,18 +238,13 @@ func TestAProtocolErrorEndsThatConnectionAlone(t *testing.T) {
 					t.Fatalf("the server lives with %+v", wrong)
 				}
 			}
-			k, err := bad.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := expect.Get(bad.Caller(soon(t), transports.CallerConfig{Timeout: 20 * time.Second}))(t)
 			wants(t, k.Call(&transports.Call{}), transports.CallUnavailable)
 			k.Close()
 			bad.Close()
 		}
 		k := callerOf(t, w, transports.CallerConfig{Timeout: 20 * time.Second})
-		if err := k.Call(&transports.Call{Request: []byte("x")}); err != nil {
-			t.Error(err)
-		}
+		expect.OK(t, k.Call(&transports.Call{Request: []byte("x")}))
 	})
 }
 
@@ -310,9 +274,7 @@ func TestACallAllocatesNothing(t *testing.T) {
 		k := callerOf(t, w, transports.CallerConfig{})
 		c := transports.Call{Request: make([]byte, 64)}
 		if n := testing.AllocsPerRun(200, func() {
-			if err := k.Call(&c); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, k.Call(&c))
 		}); n > 0 {
 			t.Errorf("%v allocations a call", n)
 		}
@@ -338,16 +300,6 @@ func FuzzParsers(f *testing.F) {
 			t.Errorf("header %+v", h)
 		}
 	})
-}
-
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 // slowAccept is a device whose requests are accepted at once, which the listener learns when hold ends.
@@ -396,21 +348,17 @@ func TestAServerClosesWhatItAcceptedMeanwhile(t *testing.T) {
 			if name == "mem" {
 				at = "n0:0"
 			}
-			near := must(New(slow, Send))(t)
-			v := must(near.ListenCalls(soon(t), at, cfg, echo{}))(t)
-			client := must(New(devs[1], Send))(t)
-			conn := must(client.DialCalls(soon(t), v.Addr(), cfg))(t)
+			near := expect.Get(New(slow, Send))(t)
+			v := expect.Get(near.ListenCalls(soon(t), at, cfg, echo{}))(t)
+			client := expect.Get(New(devs[1], Send))(t)
+			conn := expect.Get(client.DialCalls(soon(t), v.Addr(), cfg))(t)
 			<-slow.accepted
 			closed := make(chan error, 1)
 			go func() { closed <- v.Close() }()
 			<-v.(*server).ctx.Done()
 			time.Sleep(50 * time.Millisecond) // the goroutine that serves has left by then
 			close(slow.hold)
-			for _, err := range []error{<-closed, conn.Close(), client.Close(), near.Close()} {
-				if err != nil {
-					t.Error(err)
-				}
-			}
+			expect.OK(t, errors.Join(<-closed, conn.Close(), client.Close(), near.Close()))
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
@@ -14,14 +16,8 @@ func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 50 {
 		size := uint64(MinSize) << rng.IntN(6)
-		s, err := NewSender(size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := NewReceiver(size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := expect.Get(NewSender(size))(t)
+		r := expect.Get(NewReceiver(size))(t)
 		type rec struct {
 			sp Span
 			n  uint64
@@ -50,9 +46,7 @@ func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
 			}
 			for len(flying) > 0 && rng.IntN(2) == 0 { // arrives in any order
 				k := rng.IntN(len(flying))
-				if err := r.Arrived(flying[k].sp.Start, flying[k].sp.Off, flying[k].n); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, r.Arrived(flying[k].sp.Start, flying[k].sp.Off, flying[k].n))
 				open = append(open, flying[k])
 				flying = append(flying[:k], flying[k+1:]...)
 			}
@@ -60,9 +54,7 @@ func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
 				k := rng.IntN(len(open))
 				if r.Release(open[k].sp.Start) {
 					told++
-					if err := s.Head(r.Head()); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, s.Head(r.Head()))
 				}
 				if r.Release(open[k].sp.Start) {
 					t.Fatal("a second release counted")
@@ -77,13 +69,8 @@ func TestARecordNeverCrossesTheEndAndNeverStalls(t *testing.T) {
 }
 
 func TestTheReceiverRefusesWhatNoSenderSends(t *testing.T) {
-	r, err := NewReceiver(1024)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Arrived(0, 0, 100); err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Get(NewReceiver(1024))(t)
+	expect.OK(t, r.Arrived(0, 0, 100))
 	for _, c := range []struct {
 		why   string
 		start uint64
@@ -101,14 +88,10 @@ func TestTheReceiverRefusesWhatNoSenderSends(t *testing.T) {
 		{"far away", 1 << 62, 0, 64},
 		{"skip before what fits to the end", 960, 0, 64},
 	} {
-		if err := r.Arrived(c.start, c.off, c.n); !errors.Is(err, ErrPeer) {
-			t.Errorf("%s: %v", c.why, err)
-		}
+		expect.Is(t, c.why, r.Arrived(c.start, c.off, c.n), ErrPeer)
 	}
 	s, _ := NewSender(1024)
-	if err := s.Head(64); !errors.Is(err, ErrPeer) {
-		t.Errorf("a head beyond the tail: %v", err)
-	}
+	expect.Is(t, "a head beyond the tail", s.Head(64), ErrPeer)
 }
 
 func FuzzReceiver(f *testing.F) {
@@ -150,9 +133,7 @@ func TestSizesAreExact(t *testing.T) {
 			t.Errorf("records of %d bytes need %d, %v, want %d", n, got, err, want)
 		}
 	}
-	if _, err := SizeFor(MaxRecord(MaxSize)); err != nil {
-		t.Error(err)
-	}
+	expect.Get(SizeFor(MaxRecord(MaxSize)))(t)
 	if _, err := SizeFor(MaxRecord(MaxSize) + 1); err == nil {
 		t.Error("a record that fits no ring")
 	}
@@ -169,9 +150,7 @@ func TestARingIsFilledAndFreedByQuarters(t *testing.T) {
 		if !ok {
 			t.Fatalf("no room with %d of 1024 in use", s.tail-s.head)
 		}
-		if err := r.Arrived(sp.Start, sp.Off, 256); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.Arrived(sp.Start, sp.Off, 256))
 		all = append(all, sp)
 	}
 	if _, ok := s.Reserve(1); ok || s.tail-s.head != 1024 || r.Open() != 4 {
@@ -188,9 +167,7 @@ func TestARingIsFilledAndFreedByQuarters(t *testing.T) {
 		}
 	}
 	sp, _ := s.Reserve(64)
-	if err := r.Arrived(sp.Start, sp.Off, 64); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.Arrived(sp.Start, sp.Off, 64))
 	if r.Release(sp.Start) {
 		t.Error("a head was told of a sixteenth")
 	}
@@ -203,14 +180,10 @@ func TestSkippedBytesAreFreeAndNeeded(t *testing.T) {
 		t.Errorf("a record whose end is not free: %v", err)
 	}
 	for _, start := range []uint64{0, 256} {
-		if err := r.Arrived(start, uint32(start), 256); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.Arrived(start, uint32(start), 256))
 		r.Release(start)
 	}
-	if err := r.Arrived(960, 0, 64); !errors.Is(err, ErrPeer) {
-		t.Errorf("a skip before what fits to the end: %v", err)
-	}
+	expect.Is(t, "a skip before what fits to the end", r.Arrived(960, 0, 64), ErrPeer)
 	if err := r.Arrived(960, 0, 128); err != nil {
 		t.Errorf("a skip that is needed, with room: %v", err)
 	}

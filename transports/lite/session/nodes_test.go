@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 type fakeNode struct {
@@ -23,9 +25,7 @@ func TestOneNodeServesAllUsesOfAnAddress(t *testing.T) {
 	open := func() (Node, error) { opened++; return n, nil }
 	a, errA := s.Join(t.Context(), "x", open)
 	b, errB := s.Join(t.Context(), "x", open)
-	if err := errors.Join(errA, errB); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(errA, errB))
 	seen := 0
 	s.Joined(func(Node) { seen++ })
 	if a != b || opened != 1 || seen != 1 {
@@ -45,15 +45,9 @@ func TestOneNodeServesAllUsesOfAnAddress(t *testing.T) {
 func TestANodeThatFailsToOpenIsForgotten(t *testing.T) {
 	var s Nodes
 	failed := errors.New("failed")
-	if _, err := s.Join(t.Context(), "x", func() (Node, error) { return nil, failed }); err != failed {
-		t.Error(err)
-	}
+	expect.Is(t, "join", expect.Err(s.Join(t.Context(), "x", func() (Node, error) { return nil, failed })), failed)
 	s.Joined(func(Node) { t.Error("it is joined") })
-	if n, err := s.Join(t.Context(), "x", func() (Node, error) { return &fakeNode{}, nil }); err != nil {
-		t.Error(err)
-	} else if err := n.Done(); err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, expect.Get(s.Join(t.Context(), "x", func() (Node, error) { return &fakeNode{}, nil }))(t).Done())
 }
 
 // A dialler that gives up while another one opens the node leaves that one its node; where the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -24,19 +25,13 @@ func TestBothEndsUnderstandEachOther(t *testing.T) {
 	}
 	q.Hello = append(q.Hello, 0)
 	for _, bad := range [][]byte{nil, []byte("{"), []byte(`{"Hello":3}`), encode(q)} {
-		if _, err := parseQuestion(bad); !errors.Is(err, rdma.ErrProtocol) {
-			t.Errorf("asked %q: %v", bad, err)
-		}
+		expect.Is(t, fmt.Sprintf("asked %q", bad), expect.Err(parseQuestion(bad)), rdma.ErrProtocol)
 	}
 	for _, bad := range [][]byte{nil, []byte(`[]`), encode(answer{}), encode(answer{Port: -1}),
 		encode(answer{Port: 4})} {
-		if _, err := parseAnswer(bad, 3); !errors.Is(err, rdma.ErrProtocol) {
-			t.Errorf("answered %q: %v", bad, err)
-		}
+		expect.Is(t, fmt.Sprintf("answered %q", bad), expect.Err(parseAnswer(bad, 3)), rdma.ErrProtocol)
 	}
-	if _, err := parseAnswer(encode(answer{Refuse: "full"}), 3); !errors.Is(err, rdma.ErrUnreachable) {
-		t.Errorf("refused: %v", err)
-	}
+	expect.Is(t, "refused", expect.Err(parseAnswer(encode(answer{Refuse: "full"}), 3)), rdma.ErrUnreachable)
 }
 
 func TestPortsAreOfOneSession(t *testing.T) {
@@ -77,13 +72,9 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	}
 	for _, bad := range []transports.Config{{}, {Window: 1, SendDepth: 5}, {Window: 1, RecvDepth: 5},
 		{Window: 1, MaxInline: 1}, {Window: 1, ReadDepth: 3}} {
-		if _, err := normal(bad, caps); !errors.Is(err, rdma.ErrInvalid) {
-			t.Errorf("%+v: %v", bad, err)
-		}
+		expect.Is(t, fmt.Sprintf("%+v", bad), expect.Err(normal(bad, caps)), rdma.ErrInvalid)
 	}
-	if _, err := normal(transports.Config{Window: 1, Events: true}, caps); !errors.Is(err, rdma.ErrNotSupported) {
-		t.Errorf("events: %v", err)
-	}
+	expect.Is(t, "events", expect.Err(normal(transports.Config{Window: 1, Events: true}, caps)), rdma.ErrNotSupported)
 }
 
 // Every operation on a window has a name in LITE, and its end the name that it began with.

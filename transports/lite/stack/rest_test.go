@@ -1,9 +1,11 @@
 package stack
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
@@ -18,21 +20,9 @@ func (echo) ServeCall(s *transports.Served) error {
 // called is a client's connection and its server.
 func called(t *testing.T, near, far *Stack, addr string, cfg transports.CallConfig) (*callServer, transports.CallConn) {
 	t.Helper()
-	l, err := far.ListenCalls(soon(t), addr, cfg, echo{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := near.DialCalls(soon(t), l.Addr(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, c := range []interface{ Close() error }{conn, l, near, far} {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	l := expect.Get(far.ListenCalls(soon(t), addr, cfg, echo{}))(t)
+	conn := expect.Get(near.DialCalls(soon(t), l.Addr(), cfg))(t)
+	t.Cleanup(func() { expect.OK(t, errors.Join(conn.Close(), l.Close(), near.Close(), far.Close())) })
 	return l.(*callServer), conn
 }
 
@@ -40,10 +30,7 @@ func called(t *testing.T, near, far *Stack, addr string, cfg transports.CallConf
 func TestAnIdleServerSleeps(t *testing.T) {
 	near, far, addr := onIWARP(t, Config{})
 	s, conn := called(t, near, far, addr, transports.CallConfig{MaxRequest: 64, MaxResponse: 64, Callers: 1, Conns: 1})
-	caller, err := conn.Caller(soon(t), transports.CallerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	caller := expect.Get(conn.Caller(soon(t), transports.CallerConfig{}))(t)
 	defer caller.Close()
 	least := mostSleep
 	for range 5 {
@@ -57,9 +44,7 @@ func TestAnIdleServerSleeps(t *testing.T) {
 		}
 		tick.Stop()
 		began := time.Now()
-		if err := caller.Call(&transports.Call{Request: []byte("64 bytes")}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, caller.Call(&transports.Call{Request: []byte("64 bytes")}))
 		least = min(least, time.Since(began))
 	}
 	if least > mostSleep/2 {

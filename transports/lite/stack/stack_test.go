@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/softstack/iwarp"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -25,33 +26,13 @@ func soon(t testing.TB) context.Context {
 func onMem(t testing.TB, cfg Config) (near, far *Stack, addr string) {
 	t.Helper()
 	f := memdev.NewFabric(memdev.Config{})
-	make := func(name string) *Stack {
-		d, err := f.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := New(d, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	make := func(name string) *Stack { return expect.Get(New(expect.Get(f.Open(name))(t), cfg))(t) }
 	return make("near"), make("far"), ":0"
 }
 
 func onIWARP(t testing.TB, cfg Config) (near, far *Stack, addr string) {
 	t.Helper()
-	make := func() *Stack {
-		d, err := iwarp.Open(iwarp.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := New(d, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	make := func() *Stack { return expect.Get(New(expect.Get(iwarp.Open(iwarp.Config{}))(t), cfg))(t) }
 	return make(), make(), "127.0.0.1:0"
 }
 
@@ -87,29 +68,16 @@ func TestASessionUsesTheQueuePairOfItsPort(t *testing.T) {
 	near, far, addr := onMem(t, Config{})
 	defer near.Close()
 	defer far.Close()
-	n, err := far.open(t.Context(), addr, "", 1<<20, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := expect.Get(far.open(t.Context(), addr, "", 1<<20, nil))(t)
 	defer n.Close()
 	for _, port := range []int{3, 1, 4} {
-		u, err := n.User(t.Context(), 4, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := u.Open(port, 64); err != nil {
-			t.Fatal(err)
-		}
-		v, err := u.WithPriority(3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := expect.Get(n.User(t.Context(), 4, 4))(t)
+		expect.OK(t, u.Open(port, 64))
+		v := expect.Get(u.WithPriority(3))(t)
 		if a, b := u.(*user).QueuePair(), v.(*user).QueuePair(); a != port || b != port {
 			t.Errorf("the users of port %d take the queue pairs %d and %d", port, a, b)
 		}
-		if err := errors.Join(v.Close(), u.Close()); err != nil {
-			t.Error(err)
-		}
+		expect.OK(t, errors.Join(v.Close(), u.Close()))
 	}
 }
 
@@ -120,10 +88,7 @@ func TestSessionsNeedTheSecret(t *testing.T) {
 	defer near.Close()
 	defer far.Close()
 	cfg := transports.Config{Window: 4096, SendDepth: 4, RecvDepth: 4, Secret: []byte("8 octets")}
-	l, err := far.Listen(soon(t), addr, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := expect.Get(far.Listen(soon(t), addr, cfg))(t)
 	defer l.Close()
 	for _, wrong := range []string{"", "8 Octets"} {
 		strange := cfg
@@ -143,12 +108,7 @@ func TestSessionsNeedTheSecret(t *testing.T) {
 		}
 	}()
 	defer close(left)
-	s, err := near.Dial(soon(t), l.Addr(), nil, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := expect.Get(near.Dial(soon(t), l.Addr(), nil, cfg))(t)
 	defer s.Close()
-	if err := <-took; err != nil {
-		t.Error(err)
-	}
+	expect.OK(t, <-took)
 }

@@ -2,7 +2,10 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 )
 
 func TestWhatIsPutIsRead(t *testing.T) {
@@ -85,12 +88,8 @@ func TestLengthsAreExact(t *testing.T) {
 			}
 		}
 	}
-	if _, err := GetRequest(make([]byte, RequestLen-1)); !errors.Is(err, ErrPeer) {
-		t.Errorf("a request without its last byte: %v", err)
-	}
-	if _, err := GetReply(make([]byte, ReplyLen-1)); !errors.Is(err, ErrPeer) {
-		t.Errorf("a reply without its last byte: %v", err)
-	}
+	expect.Is(t, "a request without its last byte", expect.Err(GetRequest(make([]byte, RequestLen-1))), ErrPeer)
+	expect.Is(t, "a reply without its last byte", expect.Err(GetReply(make([]byte, ReplyLen-1))), ErrPeer)
 	word := make([]byte, WordLen)
 	PutWord(word, 5)
 	if v, ok := Word(word[:WordLen:WordLen]); v != 5 || !ok {
@@ -100,9 +99,7 @@ func TestLengthsAreExact(t *testing.T) {
 	if _, err := ParseGreeting(g.Encode()); err != nil {
 		t.Errorf("a greeting without padding: %v", err)
 	}
-	if _, err := ParseGreeting(g.Encode()[:GreetingLen-1]); !errors.Is(err, ErrPeer) {
-		t.Errorf("a greeting without its last byte: %v", err)
-	}
+	expect.Is(t, "a greeting without its last byte", expect.Err(ParseGreeting(g.Encode()[:GreetingLen-1])), ErrPeer)
 }
 
 // A greeting is refused that names a queue pair beyond the last, an arena that wraps or has
@@ -120,15 +117,11 @@ func TestMalformedGreetings(t *testing.T) {
 	} {
 		g := good
 		bend(&g)
-		if _, err := ParseGreeting(g.Encode()); !errors.Is(err, ErrPeer) {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.Is(t, name, expect.Err(ParseGreeting(g.Encode())), ErrPeer)
 	}
 	for _, at := range []int{9, 10, 11} {
 		b := good.Encode()
 		b[at] = 2
-		if _, err := ParseGreeting(b); !errors.Is(err, ErrPeer) {
-			t.Errorf("byte %d: %v", at, err)
-		}
+		expect.Is(t, fmt.Sprintf("byte %d", at), expect.Err(ParseGreeting(b)), ErrPeer)
 	}
 }

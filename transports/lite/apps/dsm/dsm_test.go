@@ -2,10 +2,10 @@ package dsm
 
 import (
 	"encoding/binary"
-	"errors"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
@@ -19,10 +19,7 @@ func memories(t *testing.T, n, pages int) (*local.Cluster, []*Memory) {
 		nodes = append(nodes, i)
 	}
 	for _, node := range c.Nodes {
-		m, err := Open(node, Config{Nodes: nodes, Pages: pages, PageSize: 512, Port: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := expect.Get(Open(node, Config{Nodes: nodes, Pages: pages, PageSize: 512, Port: 3}))(t)
 		all = append(all, m)
 	}
 	t.Cleanup(func() {
@@ -78,15 +75,11 @@ func TestIncrementsAreExact(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, m := range mem {
 		for p := range pages {
 			b := make([]byte, 512)
-			if err := m.Read(p, 0, b); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, m.Read(p, 0, b))
 			sum := uint64(0)
 			for k := range 4 {
 				sum += binary.LittleEndian.Uint64(b[8*k:])
@@ -113,9 +106,7 @@ func TestAnOwnerIsAlone(t *testing.T) {
 		} else {
 			err = m.Read(0, 0, b[:])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		n := [numStates]int{}
 		for _, m := range mem {
 			m.mu.Lock()
@@ -132,20 +123,12 @@ func TestAnOwnerIsAlone(t *testing.T) {
 
 func TestADeadNodeIsAnError(t *testing.T) {
 	c, mem := memories(t, 3, 6)
-	if err := mem[2].Update(0, func(b []byte) { b[0] = 1 }); err != nil { // home 0, owner 2
-		t.Fatal(err)
-	}
-	if err := mem[1].Update(1, func(b []byte) { b[0] = 1 }); err != nil { // home and owner 1
-		t.Fatal(err)
-	}
+	expect.OK(t, mem[2].Update(0, func(b []byte) { b[0] = 1 })) // home 0, owner 2
+	expect.OK(t, mem[1].Update(1, func(b []byte) { b[0] = 1 })) // home and owner 1
 	c.Kill(2)
 	var b [1]byte
-	if err := mem[1].Read(0, 0, b[:]); !errors.Is(err, ErrLost) {
-		t.Errorf("a page that the dead owned: %v, want %v", err, ErrLost)
-	}
-	if err := mem[1].Read(2, 0, b[:]); !errors.Is(err, lite.ErrPeerDead) {
-		t.Errorf("a page whose home died: %v, want %v", err, lite.ErrPeerDead)
-	}
+	expect.Is(t, "a page that the dead owned", mem[1].Read(0, 0, b[:]), ErrLost)
+	expect.Is(t, "a page whose home died", mem[1].Read(2, 0, b[:]), lite.ErrPeerDead)
 	if err := mem[0].Read(1, 0, b[:]); err != nil || b[0] != 1 {
 		t.Errorf("a page of the living: %d, %v", b[0], err)
 	}

@@ -2,12 +2,12 @@ package log
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
@@ -17,19 +17,21 @@ func record(node, i int) []byte {
 	return bytes.Repeat([]byte(fmt.Sprintf("%d.%d ", node, i)), 1+(node*31+i*7)%60)
 }
 
+// opened is a log on some of the nodes of a cluster, as a client of another one has it.
+func opened(t *testing.T, nodes, by int, size uint64, at ...int) (*local.Cluster, *lite.Client, *Log) {
+	t.Helper()
+	c := localtest.Open(t, nodes)
+	cl := expect.Get(c.Nodes[by].Client(lite.ClientConfig{}))(t)
+	expect.OK(t, Create(cl, "log", size, at))
+	return c, cl, expect.Get(Open(cl, "log"))(t)
+}
+
 // Four nodes append at once; the log has what one machine's list has, each record once
 // and whole, in the order of positions, and those of one node in their order.
 func TestAppendsAreAtomic(t *testing.T) {
 	const each = 300
-	c := localtest.Open(t, 4)
-	first, err := c.Nodes[0].Client(lite.ClientConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Create(first, "log", 9<<20, []int{1, 2}); err != nil { // spans nodes and chunks
-		t.Fatal(err)
-	}
-	err = local.Each(c.Nodes, func(i int, n *lite.Node) error {
+	c, _, l := opened(t, 4, 0, 9<<20, 1, 2) // spans nodes and chunks
+	expect.OK(t, local.Each(c.Nodes, func(i int, n *lite.Node) error {
 		cl, err := n.Client(lite.ClientConfig{})
 		if err != nil {
 			return err
@@ -39,23 +41,14 @@ func TestAppendsAreAtomic(t *testing.T) {
 			_, err = l.Append(record(i, k))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := Open(first, "log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	var got, want []string
 	place := map[string]int{}
-	if _, err := l.Scan(0, func(_ uint64, r []byte) error {
+	expect.Get(l.Scan(0, func(_ uint64, r []byte) error {
 		place[string(r)] = len(got)
 		got = append(got, string(r))
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for i := range 4 {
 		for k := range each {
 			want = append(want, string(record(i, k)))
@@ -73,58 +66,27 @@ func TestAppendsAreAtomic(t *testing.T) {
 
 // Room that was taken and never written is no record, and hides none.
 func TestAHoleIsPassedOver(t *testing.T) {
-	c := localtest.Open(t, 2)
-	cl, err := c.Nodes[1].Client(lite.ClientConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Create(cl, "log", 4096, []int{0}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := Open(cl, "log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Append([]byte("before")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cl.FetchAdd(l.tail, 0, 7); err != nil { // somebody who died now
-		t.Fatal(err)
-	}
-	if _, err := l.Append([]byte("behind")); err != nil {
-		t.Fatal(err)
-	}
+	_, cl, l := opened(t, 2, 1, 4096, 0)
+	expect.Get(l.Append([]byte("before")))(t)
+	expect.Get(cl.FetchAdd(l.tail, 0, 7))(t) // somebody who died now
+	expect.Get(l.Append([]byte("behind")))(t)
 	var got []string
 	next, err := l.Scan(0, func(_ uint64, r []byte) error { got = append(got, string(r)); return nil })
 	if err != nil || !slices.Equal(got, []string{"before", "behind"}) || next != 9 {
 		t.Errorf("%q, next %d, %v", got, next, err)
 	}
-	if _, err := l.Append(make([]byte, 4096)); !errors.Is(err, ErrFull) {
-		t.Errorf("a record that does not fit: %v", err)
-	}
+	expect.Is(t, "a record that does not fit", expect.Err(l.Append(make([]byte, 4096))), ErrFull)
 }
 
 func TestADeadNodeIsAnError(t *testing.T) {
-	c := localtest.Open(t, 3)
-	cl, err := c.Nodes[1].Client(lite.ClientConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Create(cl, "log", 1<<20, []int{2}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := Open(cl, "log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _, l := opened(t, 3, 1, 1<<20, 2)
 	c.Kill(2)
+	var err error
 	start := time.Now()
 	for end := start.Add(10 * time.Second); err == nil && time.Now().Before(end); {
 		_, err = l.Append([]byte("x"))
 	}
-	if !errors.Is(err, lite.ErrPeerDead) {
-		t.Errorf("after %v: %v, want %v", time.Since(start), err, lite.ErrPeerDead)
-	}
+	expect.Is(t, fmt.Sprint("after ", time.Since(start)), err, lite.ErrPeerDead)
 }
 
 func FuzzParse(f *testing.F) {

@@ -1,7 +1,6 @@
 package pagerank
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
@@ -27,19 +27,13 @@ func random(vertices, edges int) *Graph {
 // A circle is equal by its symmetry, a star is worth what the formula says: 1+d*k for
 // the middle against 1 for the k others, and sinks give to all.
 func TestKnownAnswers(t *testing.T) {
-	g, err := Read(strings.NewReader("# a circle\na b\nb c\nc d\nd a\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := expect.Get(Read(strings.NewReader("# a circle\na b\nb c\nc d\nd a\n")))(t)
 	for v, r := range g.Local(30) {
 		if math.Abs(r-0.25) > 1e-12 {
 			t.Errorf("%s: %g", g.Names[v], r)
 		}
 	}
-	g, err = Read(strings.NewReader("a m\nb m\nc m\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g = expect.Get(Read(strings.NewReader("a m\nb m\nc m\n")))(t)
 	ranks, sum := g.Local(200), 0.0
 	for _, r := range ranks {
 		sum += r
@@ -65,9 +59,7 @@ func TestFourNodesRankAsOneMachine(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 }
 
@@ -85,8 +77,6 @@ func TestADeadNodeIsAnError(t *testing.T) {
 		return nil
 	})
 	for i, err := range errs {
-		if !errors.Is(err, lite.ErrPeerDead) {
-			t.Errorf("node %d after %v: %v, want %v", i, time.Since(start), err, lite.ErrPeerDead)
-		}
+		expect.Is(t, fmt.Sprintf("node %d after %v", i, time.Since(start)), err, lite.ErrPeerDead)
 	}
 }

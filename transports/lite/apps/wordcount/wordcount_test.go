@@ -1,12 +1,13 @@
 package wordcount
 
 import (
-	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/expect"
 	"github.com/rdmaperf/rdmaperf/transports/lite"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local"
 	"github.com/rdmaperf/rdmaperf/transports/lite/apps/local/localtest"
@@ -18,10 +19,7 @@ func TestFourNodesCountAsOneMachine(t *testing.T) {
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
-	want, err := Local(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := expect.Get(Local(files))(t)
 	c := localtest.Open(t, 4)
 	taken := make([]int, 4)
 	err = local.Each(c.Nodes, func(i int, n *lite.Node) error {
@@ -50,9 +48,7 @@ func TestADeadNodeIsAnError(t *testing.T) {
 		return nil
 	})
 	for i, err := range errs {
-		if !errors.Is(err, lite.ErrPeerDead) {
-			t.Errorf("node %d after %v: %v, want %v", i, time.Since(start), err, lite.ErrPeerDead)
-		}
+		expect.Is(t, fmt.Sprintf("node %d after %v", i, time.Since(start)), err, lite.ErrPeerDead)
 	}
 }
 
