@@ -34,12 +34,12 @@ type Need struct {
 }
 
 // Start starts a daemon at listen that joins the cluster of manager, or founds one. ctx bounds that.
-func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (_ *Process, err error) {
+func (s *Stack) Start(ctx context.Context, listen, manager string, n Need) (p *Process, err error) {
 	dir, err := os.MkdirTemp("", "lite")
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{dir: dir, cfg: s.cfg}
+	p = &Process{dir: dir, cfg: s.cfg}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("start the daemon: %w", errors.Join(err, p.Close()))
