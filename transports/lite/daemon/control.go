@@ -12,9 +12,7 @@ func (c *conn) control() (fails error) {
 	defer onepeer.Recover(func(fault error) { fails = fault })
 	for {
 		var q ask
-		files, err := receiveLine(c.socket, &q, 0)
-		closeAll(files)
-		if err != nil {
+		if _, err := receiveLine(c.socket, &q, 0); err != nil {
 			return err
 		}
 		a := c.answer(&q)

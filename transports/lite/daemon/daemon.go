@@ -208,9 +208,7 @@ func (d *Daemon) admit(socket *net.UnixConn) (*conn, error) {
 		return nil, err
 	}
 	var h hello
-	files, err := receiveLine(socket, &h, 0)
-	closeAll(files)
-	if err != nil {
+	if _, err := receiveLine(socket, &h, 0); err != nil {
 		return nil, err
 	}
 	if h.Version != version {

@@ -103,9 +103,7 @@ func (c *Client) read() {
 	defer close(c.done)
 	for {
 		var a reply
-		files, err := receiveLine(c.conn, &a, 0)
-		closeAll(files)
-		if err != nil {
+		if _, err := receiveLine(c.conn, &a, 0); err != nil {
 			c.ended.Store(true)
 			wakeWord(c.page.word(wordEnded))
 			return

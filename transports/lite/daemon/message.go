@@ -69,8 +69,7 @@ func (r *reply) err() error {
 }
 
 func fail(what string, err error) reply {
-	var c lite.Code
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[lite.Code](err); ok {
 		return reply{Code: int32(c), Text: what}
 	}
 	return reply{Code: -1, Text: err.Error()}
@@ -101,7 +100,7 @@ func sendLine(c *net.UnixConn, v any, files ...*os.File) error {
 	return err
 }
 
-// receiveLine reads one message of a SOCK_SEQPACKET socket.
+// receiveLine reads one message of a SOCK_SEQPACKET socket, with most files at most.
 func receiveLine(c *net.UnixConn, v any, most int) (files []*os.File, err error) {
 	b, oob := make([]byte, lineMost), make([]byte, unix.CmsgSpace(4*8))
 	n, on, flags, _, err := c.ReadMsgUnix(b, oob)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/internal/procs"
@@ -99,10 +100,7 @@ func (c *Client) transfer(k kind, h lite.Handle, off uint64, b []byte) error {
 func (c *Client) bounceBuffer(n int) (at uint64, room int, err error) {
 	n = min(n, bounceMost)
 	if c.bounceRoom < n {
-		size := 4096
-		for size < n {
-			size *= 2
-		}
+		size := max(4096, 1<<bits.Len(uint(n-1)))
 		if c.bounceRoom > 0 {
 			_ = c.space.Free(c.bounce) // it was given
 			c.bounceRoom = 0

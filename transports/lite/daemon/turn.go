@@ -106,11 +106,14 @@ func (c *conn) requests(n int) bool {
 
 func (c *conn) refused(r *request, err error) {
 	c.taken++
-	code := lite.ErrFail
-	if k, ok := err.(lite.Code); ok {
-		code = k
+	c.complete(&end{kind: r.kind, slot: r.slot, status: uint8(rdma.StatusLocQPOpErr), code: codeOf(err)})
+}
+
+func codeOf(err error) int32 {
+	if c, ok := errors.AsType[lite.Code](err); ok {
+		return int32(c)
 	}
-	c.complete(&end{kind: r.kind, slot: r.slot, status: uint8(rdma.StatusLocQPOpErr), code: int32(code)})
+	return int32(lite.ErrFail)
 }
 
 // twoSided takes a request that is no one-sided operation, or that fails at once. False: it has no room yet.
@@ -229,11 +232,8 @@ func (c *conn) answers() {
 		k.busy = false
 		c.outstanding--
 		e := end{kind: kindCall, slot: k.slot}
-		var code lite.Code
-		if errors.As(err, &code) {
-			e.code = int32(code)
-		} else if err != nil {
-			e.code = int32(lite.ErrFail)
+		if err != nil {
+			e.code = codeOf(err)
 		}
 		if uint64(len(b)) > uint64(k.room) {
 			e.code, b = int32(lite.ErrTooBig), nil
