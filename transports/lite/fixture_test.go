@@ -22,7 +22,7 @@ type cluster struct {
 	devs  []rdma.Device
 	open  func(i int) (rdma.Device, string)
 	cfg   Config
-	dead  map[int]bool
+	dead  [MaxNodes]bool
 }
 
 func soon(t testing.TB) context.Context {
@@ -98,9 +98,6 @@ func (c *cluster) join() *Node {
 
 // kill is the sudden death of a node's device.
 func (c *cluster) kill(i int) {
-	if c.dead == nil {
-		c.dead = map[int]bool{}
-	}
 	c.dead[i] = true
 	c.devs[i].(interface{ Kill() }).Kill()
 }

@@ -90,7 +90,7 @@ type cluster struct {
 	wrong func(Client) Client
 	made  []Node
 	nodes []*lite.Node
-	dead  map[int]bool
+	dead  [nodes]bool
 }
 
 func (c *cluster) join(open func(i int) (Node, error), i int) {
@@ -129,9 +129,6 @@ func (c *cluster) close() error {
 func (c *cluster) kill(i int) {
 	if c.made[i].Kill == nil {
 		c.Lacks("the provider cannot die on purpose")
-	}
-	if c.dead == nil {
-		c.dead = map[int]bool{}
 	}
 	c.dead[i] = true
 	c.made[i].Kill()
