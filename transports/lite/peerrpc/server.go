@@ -201,18 +201,15 @@ func (v *server) update(clients map[uint32]*client, list []*client) []*client {
 		clients[c.qp.Num()] = c
 		list = append(list, c)
 	}
-	kept := list[:0]
-	for _, c := range list {
+	return slices.DeleteFunc(list, func(c *client) bool {
 		if !c.dead && c.qp.State() != rdma.QPErr {
-			kept = append(kept, c)
-			continue
+			return false
 		}
 		delete(clients, c.qp.Num())
 		c.close()
 		v.closed()
-	}
-	clear(list[len(kept):])
-	return kept
+		return true
+	})
 }
 
 // completions takes what completed. A client with a request that was not added yet is added first.
