@@ -89,7 +89,8 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	}{
 		{"queue pairs to a peer", c.Links, 1, MaxLinks},
 		{"depth", c.Depth, 16, min(caps.MaxQPWR, 1<<14)},
-		{"arena in bytes", c.Arena, minArena(c), 1 << 40},
+		// At least what the books take, and a megabyte for use.
+		{"arena in bytes", c.Arena, mailEnd + c.Links*c.Depth*(stageLen+8) + 2*controlRing + 1<<20, 1 << 40},
 	} {
 		if l.got < l.from || l.got > l.to {
 			return c, fmt.Errorf("%s %d, want %d to %d: %w", l.what, l.got, l.from, l.to, rdma.ErrInvalid)
@@ -104,6 +105,3 @@ func (c Config) normal(caps *rdma.Caps) (Config, error) {
 	need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead), SGE: 2}
 	return c, caps.Missing(need)
 }
-
-// minArena is what the books take, and a megabyte for use.
-func minArena(c Config) int { return mailEnd + c.Links*c.Depth*(stageLen+8) + 2*controlRing + 1<<20 }

@@ -263,8 +263,6 @@ func (n *Node) acceptLoop() {
 	}
 }
 
-var errOrder = errors.New("queue pairs out of order")
-
 func (n *Node) answer(req rdma.ConnRequest, young map[uint8]*peer) (err error) {
 	defer onepeer.Recover(func(fault error) { err = fault })
 	g, err := wire.ParseGreeting(req.Param().PrivateData)
@@ -305,7 +303,7 @@ func (n *Node) answer(req rdma.ConnRequest, young map[uint8]*peer) (err error) {
 		}
 	}
 	if p == nil || int(g.Link) != len(p.links) || g.RKey != p.rkey || g.Base != p.base || g.Size != p.size {
-		return errOrder
+		return errors.New("queue pairs out of order")
 	}
 	l, err := n.newLink(p, int(g.Link))
 	if err != nil {

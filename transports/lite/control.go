@@ -157,7 +157,7 @@ func (s *nodeServer) loop(q chan Request, lost chan int) {
 			switch {
 			case err == errLater:
 			case err != nil:
-				_ = r.ReplyError(Code(codeOf(err)))
+				_ = r.ReplyError(codeOf(err))
 			default:
 				b, err := json.Marshal(answer)
 				if err != nil || r.Reply(b) != nil {

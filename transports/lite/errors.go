@@ -71,25 +71,19 @@ var known = func() map[int32]error {
 	return m
 }()
 
-// errorOf is a code from the wire as an error; nil for 0.
+// errorOf is a code below 0, as it comes from the wire, as an error.
 func errorOf(code int32) error {
-	if code == 0 {
-		return nil
-	}
 	if err, ok := known[code]; ok {
 		return err
 	}
 	return ErrFail
 }
 
-func codeOf(err error) int32 {
-	if err == nil {
-		return 0
-	}
+func codeOf(err error) Code {
 	if c, ok := errors.AsType[Code](err); ok {
-		return int32(c)
+		return c
 	}
-	return int32(ErrFail)
+	return ErrFail
 }
 
 func opError(op, object string, err error) error {

@@ -34,24 +34,19 @@ type lockRequest struct {
 
 // NewLock makes a lock at a node and opens it; rdma.ErrNotSupported on a device without atomics.
 func (c *Client) NewLock(name string, home int) (*Lock, error) {
-	h, err := c.Malloc(RegionConfig{Name: name, Size: lockLen, Nodes: []int{home},
-		Open: PermRead | PermWrite | PermAtomic})
-	if err != nil {
-		return nil, err
-	}
-	return c.lockAt(h)
+	return c.lockAt(c.Malloc(RegionConfig{Name: name, Size: lockLen, Nodes: []int{home},
+		Open: PermRead | PermWrite | PermAtomic}))
 }
 
 // OpenLock finds a lock by name.
 func (c *Client) OpenLock(name string) (*Lock, error) {
-	h, err := c.Map(name, PermRead|PermWrite|PermAtomic, "")
+	return c.lockAt(c.Map(name, PermRead|PermWrite|PermAtomic, ""))
+}
+
+func (c *Client) lockAt(h Handle, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.lockAt(h)
-}
-
-func (c *Client) lockAt(h Handle) (*Lock, error) {
 	if !c.node.caps.Ops.Has(rdma.OpFetchAdd) || !c.node.caps.Ops.Has(rdma.OpCmpSwap) {
 		return nil, &rdma.MissingError{Gaps: []string{"operation fetch_add", "operation cmp_swap"}}
 	}

@@ -82,7 +82,7 @@ func (s *nodeServer) kill(r *Request, q *regionRequest) (empty, error) {
 		return empty{}, ErrPermission
 	}
 	n := s.node
-	list := n.handles.kill(q.Region, Code(codeOf(q.Why)))
+	list := n.handles.kill(q.Region, q.Why)
 	end := time.Now().Add(n.cfg.Timeout / 2)
 	for turn := 0; ; turn++ {
 		busy := false

@@ -50,21 +50,18 @@ func (c *Client) obtain(what, name string, op controlOp, req any) (Handle, error
 	if q, ok := req.(createRequest); ok && q.At != 0 {
 		n.publish(a.Region, a.Pieces)
 	}
-	return n.take(what, name, &a)
-}
-
-// take makes a handle of the manager's answer, which is checked: it must not reach other memory.
-func (n *Node) take(op, name string, a *mapAnswer) (Handle, error) {
-	if err := n.check(a); err != nil {
-		return 0, opError(op, name, err)
+	err := n.check(&a)
+	var h Handle
+	if err == nil {
+		h, err = n.handles.add(newEntry(a.Region, a.Size, a.Perm, a.Pieces))
 	}
-	h, err := n.handles.add(newEntry(a.Region, a.Size, a.Perm, a.Pieces))
 	if err != nil {
-		return 0, opError(op, name, err)
+		return 0, opError(what, name, err)
 	}
 	return h, nil
 }
 
+// check refuses an answer of the manager that reaches other memory than a region's.
 func (n *Node) check(a *mapAnswer) error {
 	left := a.Size
 	for _, p := range a.Pieces {

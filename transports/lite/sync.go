@@ -50,7 +50,13 @@ func (m *manager) barrier(r *Request, q *barrierRequest) (a empty, err error) {
 	switch {
 	case q.Cancel:
 		if b != nil {
-			b.waiting = cancel(b.waiting, r.From, q.ID)
+			b.waiting = slices.DeleteFunc(b.waiting, func(w waitingCall) bool {
+				mine := w.r.From == r.From && w.id == q.ID
+				if mine {
+					w.r.refuse(ErrTimeout)
+				}
+				return mine
+			})
 		}
 		return a, nil
 	case q.Count < 1 || q.Count > maxWaiting || q.Name == "" || len(q.Name) > 255:
@@ -75,17 +81,6 @@ func (m *manager) barrier(r *Request, q *barrierRequest) (a empty, err error) {
 		_ = b.waiting[i].r.Reply([]byte("{}")) // the loss of a node is detected elsewhere
 	}
 	return a, errLater
-}
-
-// cancel takes the call of a node out of a list, and ends it.
-func cancel(list []waitingCall, node int, id uint64) []waitingCall {
-	for i := range list {
-		if list[i].r.From == node && list[i].id == id {
-			list[i].r.refuse(ErrTimeout)
-			return append(list[:i], list[i+1:]...)
-		}
-	}
-	return list
 }
 
 // releaseWaiters ends waits that a lost node may never complete.
