@@ -114,10 +114,7 @@ func (c *Client) transfer(kind OpKind, h Handle, off uint64, b []byte) error {
 func (c *Client) bounceBuffer(n int) (b []byte, off uint64, err error) {
 	n = min(n, bounceLen)
 	if c.bounceRoom < n {
-		size := 4096
-		for size < n {
-			size *= 2
-		}
+		size := max(4096, 1<<bits.Len(uint(n-1)))
 		if c.bounceRoom > 0 {
 			c.node.free(c.bounce)
 			c.bounceRoom = 0

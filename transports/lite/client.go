@@ -266,6 +266,14 @@ type waiter struct {
 	start time.Time
 }
 
+// waited is the time since the first look at the clock.
+func (w *waiter) waited(now time.Time) time.Duration {
+	if w.start.IsZero() {
+		w.start = now
+	}
+	return now.Sub(w.start)
+}
+
 // wait follows a poll that found nothing; false at the deadline. long marks answers that take a while; nodes are those
 // whose completions are waited for, 0 for an arrival.
 func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
@@ -275,10 +283,7 @@ func (w *waiter) wait(c *Client, long bool, nodes uint32) bool {
 		return true
 	}
 	now := time.Now()
-	if w.start.IsZero() {
-		w.start = now
-	}
-	waited := now.Sub(w.start)
+	waited := w.waited(now)
 	if waited > c.cfg.Timeout || c.interrupted.Load() {
 		return false
 	}
@@ -311,11 +316,7 @@ func (w *waiter) waitPolling(c *Client) bool {
 	if w.turns%64 != 0 {
 		return true
 	}
-	now := time.Now()
-	if w.start.IsZero() {
-		w.start = now
-	}
-	waited := now.Sub(w.start)
+	waited := w.waited(time.Now())
 	if c.cfg.Wait == WaitPoll || waited < c.node.cfg.Spin {
 		c.node.poll()
 		c.node.notePolling()

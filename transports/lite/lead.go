@@ -33,11 +33,7 @@ func (c *Client) handOver() {
 
 // follow sleeps until the answer of p may be there or the client may lead; false at the deadline.
 func (c *Client) follow(w *waiter, p Pending) bool {
-	now := time.Now()
-	if w.start.IsZero() {
-		w.start = now
-	}
-	if now.Sub(w.start) > c.cfg.Timeout || c.interrupted.Load() {
+	if w.waited(time.Now()) > c.cfg.Timeout || c.interrupted.Load() {
 		return false
 	}
 	n := c.node

@@ -72,13 +72,9 @@ func (n *Node) takeArrivals() int {
 			}
 		}
 	}
-	if n.deferred.Load() > 0 {
-		n.flushDeferred()
+	if n.deferred.Load() == 0 {
+		return k
 	}
-	return k
-}
-
-func (n *Node) flushDeferred() {
 	for i := range n.peers {
 		p := n.peers[i].Load()
 		if p == nil || p.dead.Load() {
@@ -89,6 +85,7 @@ func (n *Node) flushDeferred() {
 			l.flush()
 		}
 	}
+	return k
 }
 
 // arrived handles one completion of a receive; pollMu is held.
@@ -159,7 +156,13 @@ const clockPolls = 16
 
 func (n *Node) pollLoop() {
 	if n.cfg.Polling == PollSpin {
-		n.spinLoop()
+		for empty := 1; n.ctx.Err() == nil; empty++ {
+			if n.poll() > 0 {
+				empty = 0
+			} else if empty%64 == 0 {
+				procs.Yield()
+			}
+		}
 		return
 	}
 	att := pollBackoff{slept: pollPause, rest: pollPause, idle: maxIdle}
@@ -190,23 +193,16 @@ func (n *Node) pollLoop() {
 	}
 }
 
-func (n *Node) spinLoop() {
-	for empty := 1; n.ctx.Err() == nil; empty++ {
-		if n.poll() > 0 {
-			empty = 0
-		} else if empty%64 == 0 {
-			procs.Yield()
-		}
-	}
-}
-
 // pause rests for d at most; kicked is true when it was ended early.
-func (n *Node) pause(d time.Duration) (kicked bool) {
+func (n *Node) pause(d time.Duration) (kicked bool) { return n.nap(n.kick, d) }
+
+// nap rests until wake has a token, which it reports, or d is over.
+func (n *Node) nap(wake <-chan struct{}, d time.Duration) (woken bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-n.kick:
+	case <-wake:
 		return true
 	case <-n.ctx.Done():
 	}

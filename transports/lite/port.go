@@ -184,13 +184,7 @@ func (p *Port) Recv(d time.Duration, how Waiting) (Request, error) {
 // SleepUntil sleeps until wake has a token or d is over, for 100 ms at most. The polling goroutine does not pause then.
 func (n *Node) SleepUntil(wake <-chan struct{}, d time.Duration) {
 	signal(n.kick)
-	t := time.NewTimer(min(d, 100*time.Millisecond))
-	select {
-	case <-wake:
-	case <-t.C:
-	case <-n.ctx.Done():
-	}
-	t.Stop()
+	n.nap(wake, min(d, 100*time.Millisecond))
 }
 
 // Release ends a one-way message, or refuses to answer with ErrFail.

@@ -72,7 +72,9 @@ func (c *Client) mayPost() bool {
 	l := &c.node.load
 	if c.node.caps.Clock == nil {
 		if from, to := l.pause(sinceStart()); to > 0 {
-			shortSleep(from + rand.N(to-from))
+			// time.Sleep takes a whole millisecond where nothing else runs (epoll_wait(2)).
+			left := syscall.NsecToTimespec(int64(from + rand.N(to-from)))
+			_ = syscall.Nanosleep(&left, nil) // one that a signal ends is short
 		}
 		return true
 	}
@@ -87,12 +89,6 @@ func (c *Client) mayPost() bool {
 	}
 	c.due = 0
 	return true
-}
-
-// shortSleep sleeps for less than a millisecond, which time.Sleep takes where nothing else runs (epoll_wait(2)).
-func shortSleep(d time.Duration) {
-	left := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&left, nil) // one that a signal ends is short
 }
 
 func (l *load) end(now, posted time.Duration, c class) {
