@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/binary"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -68,31 +67,11 @@ type request struct {
 	node     int32  // kindReply: the code
 }
 
-func (r *request) put(b []byte) {
-	_ = b[requestLen-1]
-	e := binary.NativeEndian
-	b[0], b[1], b[2], b[3] = uint8(r.kind), r.flags, r.priority, r.port
-	e.PutUint32(b[4:], r.slot)
-	e.PutUint64(b[8:], r.handle)
-	e.PutUint64(b[16:], r.off)
-	e.PutUint64(b[24:], r.local)
-	e.PutUint64(b[32:], r.add)
-	e.PutUint64(b[40:], r.swap)
-	e.PutUint32(b[48:], r.len)
-	e.PutUint32(b[52:], r.room)
-	e.PutUint32(b[56:], uint32(r.node))
-}
+// Entries lie in the rings as in memory, whose layout they fill without a gap.
+func (r *request) put(b []byte) { *(*request)(unsafe.Pointer(&b[:requestLen][0])) = *r }
 
 // get reads an entry once: what is checked is what is used.
-func (r *request) get(b []byte) {
-	var c [requestLen]byte
-	copy(c[:], b)
-	e := binary.NativeEndian
-	*r = request{kind: kind(c[0]), flags: c[1], priority: c[2], port: c[3], slot: e.Uint32(c[4:]),
-		handle: e.Uint64(c[8:]), off: e.Uint64(c[16:]),
-		local: e.Uint64(c[24:]), add: e.Uint64(c[32:]), swap: e.Uint64(c[40:]), len: e.Uint32(c[48:]),
-		room: e.Uint32(c[52:]), node: int32(e.Uint32(c[56:]))}
-}
+func (r *request) get(b []byte) { *r = *(*request)(unsafe.Pointer(&b[:requestLen][0])) }
 
 // end is one entry of the second ring.
 type end struct {
@@ -107,26 +86,12 @@ type end struct {
 	tag    uint32
 }
 
-func (d *end) put(b []byte) {
-	_ = b[endLen-1]
-	e := binary.NativeEndian
-	b[0], b[1], b[2], b[3] = uint8(d.kind), d.status, d.flags, d.from
-	e.PutUint32(b[4:], d.slot)
-	e.PutUint32(b[8:], d.len)
-	e.PutUint32(b[12:], uint32(d.code))
-	e.PutUint32(b[16:], d.token)
-	e.PutUint32(b[20:], d.tag)
-}
+func (d *end) put(b []byte) { *(*end)(unsafe.Pointer(&b[:endLen][0])) = *d }
 
-func (d *end) get(b []byte) {
-	_ = b[endLen-1]
-	e := binary.NativeEndian
-	*d = end{kind: kind(b[0]), status: b[1], flags: b[2], from: b[3], slot: e.Uint32(b[4:]), len: e.Uint32(b[8:]),
-		code:  int32(e.Uint32(b[12:])),
-		token: e.Uint32(b[16:]),
-		tag:   e.Uint32(b[20:]),
-	}
-}
+func (d *end) get(b []byte) { *d = *(*end)(unsafe.Pointer(&b[:endLen][0])) }
+
+// The layouts must not grow.
+const _ = uint(requestLen-unsafe.Sizeof(request{})) + uint(endLen-unsafe.Sizeof(end{}))
 
 // Operations of futex(2), between processes.
 const (
