@@ -97,8 +97,7 @@ func (s *Store) Free(b rdma.Buffer) error {
 		s.taken -= wholePages(b.Len())
 	}
 	if i = s.find(b); p.taken == 0 && i >= 0 {
-		copy(s.pieces[i:], s.pieces[i+1:])
-		s.pieces[len(s.pieces)-1] = p
+		s.pieces = append(slices.Delete(s.pieces, i, i+1), p)
 	}
 	out := s.spare()
 	s.mu.Unlock()
@@ -107,12 +106,7 @@ func (s *Store) Free(b rdma.Buffer) error {
 
 func (s *Store) find(b rdma.Buffer) int {
 	at := b.Mapping().Addr()
-	for i, p := range s.pieces {
-		if at != 0 && p.arena.Buffer().Addr() == at {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.pieces, func(p *stored) bool { return at != 0 && p.arena.Buffer().Addr() == at })
 }
 
 // spare takes out the free pieces above the bound, longest free first, but not the last piece of all.
