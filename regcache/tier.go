@@ -145,15 +145,6 @@ func (t *tier) Close() error {
 	return t.Device.Close()
 }
 
-// Tally is what a device of [Wrap] has counted, by name; nil for any other.
-func Tally(dev rdma.Device) map[string]int64 {
-	t, ok := dev.(*tier)
-	if !ok {
-		return nil
-	}
-	return t.cache.Counters().Map()
-}
-
 func (m *tierMR) Addr() uint64        { return m.buf.Addr() }
 func (m *tierMR) Len() uint64         { return uint64(m.buf.Len()) }
 func (m *tierMR) Access() rdma.Access { return m.access }

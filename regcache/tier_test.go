@@ -91,7 +91,7 @@ func TestTierKeepsWhatItIsToldTo(t *testing.T) {
 		if err := mr.Close(); err != nil {
 			t.Errorf("second close: %v", err)
 		}
-		n := Tally(d)
+		n := rdma.CountsOf(d)[0].Values
 		want := map[bool][3]int64{true: {2, 1, 0}, false: {0, 0, 2}}[c.again]
 		if got := [3]int64{n["gets"], n["hits_fast"], n["passed"]}; got != want {
 			t.Errorf("%+v: gets, hits_fast, passed are %v, want %v", c, got, want)
@@ -123,7 +123,7 @@ func TestTierTrimsByAge(t *testing.T) {
 	for end := time.Now().Add(10 * time.Second); ; {
 		mr, _ := register(t, d, 0, young, rdma.LocalWrite)
 		mr.Close()
-		if n := Tally(d); n["mem_deregs"] > 0 {
+		if n := rdma.CountsOf(d)[0].Values; n["mem_deregs"] > 0 {
 			return
 		}
 		if time.Now().After(end) {
