@@ -172,11 +172,16 @@ func (c *Client) Prepare(node, port int) error {
 	if node == c.node.id {
 		return nil
 	}
-	p, err := c.node.peerOf(node)
-	if err == nil {
-		_, err = c.ring(p, port)
-	}
+	_, _, err := c.ringAt(node, port)
 	return err
+}
+
+// ringAt is the ring for a port of another node.
+func (c *Client) ringAt(node, port int) (p *peer, out *outRing, err error) {
+	if p, err = c.node.peerOf(node); err == nil {
+		out, err = c.ring(p, port)
+	}
+	return p, out, err
 }
 
 // markAwake follows a sleep. A client with ClientConfig.Wake never sleeps, and is always signalled.
@@ -253,11 +258,7 @@ func (c *Client) SendTagged(node, port int, tag uint32, msg []byte) error {
 	if node == n.id {
 		return n.toSelf(port, tag, msg, c.cfg.Priority, true, 0)
 	}
-	p, err := n.peerOf(node)
-	if err != nil {
-		return err
-	}
-	out, err := c.ring(p, port)
+	p, out, err := c.ringAt(node, port)
 	if err != nil {
 		return err
 	}

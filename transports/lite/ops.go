@@ -92,11 +92,7 @@ func (c *Client) PostMessage(node, port int, tag uint32, local uint64, size, slo
 	if port < 0 || port >= wire.ControlPort || tag>>24 != 0 {
 		return ErrNoPort
 	}
-	p, err := n.peerOf(node)
-	if err != nil {
-		return err
-	}
-	out, err := c.ring(p, port)
+	p, out, err := c.ringAt(node, port)
 	if err != nil {
 		return err
 	}
