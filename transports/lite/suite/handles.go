@@ -33,9 +33,8 @@ var nodeCases = []row{
 }
 
 var handleCases = []row{
-	must("handle/unmapped", "package lite, ErrDeadHandle",
-		"An unmapped handle, and one that never was, is dead and touches nothing.", func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("handle/unmapped", "package lite, ErrDeadHandle",
+		"An unmapped handle, and one that never was, is dead and touches nothing.", func(c *cluster, a, b Client) {
 			h := region(c, a, "r", 100, readWrite, 0)
 			g := mapped(c, b, readWrite)
 			c.ok("unmap", b.Unmap(g))
@@ -47,9 +46,8 @@ var handleCases = []row{
 			}
 			c.holds("nothing was written", read(c, a, h, 0, 1)[0] == 0, "a byte")
 		}),
-	must("handle/freed-while-mapped", "SOSP'17 §4.1",
-		"When a master frees a region, every other handle of it dies, and its name is free.", func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("handle/freed-while-mapped", "SOSP'17 §4.1",
+		"When a master frees a region, every other handle of it dies, and its name is free.", func(c *cluster, a, b Client) {
 			h := region(c, a, "r", 100, readWrite, 0)
 			g := mapped(c, b, readWrite)
 			c.ok("free", a.FreeRegion(h))
@@ -58,9 +56,8 @@ var handleCases = []row{
 			again := region(c, a, "r", 100, 0, 0)
 			c.holds("the new region is zeros", read(c, a, again, 0, 1)[0] == 0, "a byte of the dead handle's")
 		}),
-	must("handle/moved-while-mapped", "SOSP'17 §4.1",
-		"When a master moves a region, other handles die; who maps anew finds the bytes.", func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("handle/moved-while-mapped", "SOSP'17 §4.1",
+		"When a master moves a region, other handles die; who maps anew finds the bytes.", func(c *cluster, a, b Client) {
 			h := region(c, a, "r", 5000, readWrite, 0)
 			g := mapped(c, b, readWrite)
 			msg := pattern(5000, 7)

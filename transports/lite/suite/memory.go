@@ -8,9 +8,9 @@ import (
 )
 
 var memoryCases = []row{
-	must("mem/shared-by-name", "SOSP'17 §4.1",
-		"A region that one node made is mapped by name at another; what one writes the other reads.", func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("mem/shared-by-name", "SOSP'17 §4.1",
+		"A region that one node made is mapped by name at another; what one writes the other reads.",
+		func(c *cluster, a, b Client) {
 			h := region(c, a, "r", 10000, readWrite, 0)
 			c.same("zeros at first", read(c, a, h, 0, 10000), make([]byte, 10000))
 			g := mapped(c, b, readWrite)
@@ -22,9 +22,8 @@ var memoryCases = []row{
 				lite.ErrExists)
 			c.wants("no such name", errOf(b.Map("none", lite.PermRead, "")), lite.ErrNoRegion)
 		}),
-	must("mem/password", "lite.h ask_lmr", "Mapping with another password is refused, and gives no handle.",
-		func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("mem/password", "lite.h ask_lmr", "Mapping with another password is refused, and gives no handle.",
+		func(c *cluster, a, b Client) {
 			region(c, a, "r", 100, lite.PermRead, 0)
 			for _, p := range []string{"", "sesam", "sesame ", "Sesame"} {
 				h, err := b.Map("r", lite.PermRead, p)
@@ -33,47 +32,45 @@ var memoryCases = []row{
 			}
 			c.wants("more than is open", errOf(b.Map("r", readWrite, "sesame")), lite.ErrPermission)
 		}),
-	must("mem/read-only", "lite.h MR_READ_FLAG", "A handle for reading does not write: the bytes stay.",
-		func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("mem/read-only", "lite.h MR_READ_FLAG", "A handle for reading does not write: the bytes stay.",
+		func(c *cluster, a, b Client) {
 			h := region(c, a, "r", 100, readWrite, 0)
 			g := mapped(c, b, lite.PermRead)
 			c.wants("write", b.Write(g, 0, []byte{1}), lite.ErrPermission)
 			c.wants("memset", b.Memset(g, 0, 1, 10), lite.ErrPermission)
 			c.holds("the bytes stay", read(c, a, h, 0, 1)[0] == 0, "a refused write arrived")
 		}),
-	must("mem/write-only", "lite.h MR_WRITE_FLAG", "A handle for writing does not read.", func(c *cluster) {
-		a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
-		region(c, a, "r", 100, readWrite, 0)
-		g := mapped(c, b, lite.PermWrite)
-		c.ok("write", b.Write(g, 0, []byte{1}))
-		got := []byte{9}
-		c.wants("read", b.Read(g, 0, got), lite.ErrPermission)
-		c.holds("nothing was read", got[0] == 9, got)
-	}),
-	must("mem/atomic-permission", "lite.h MR_ATOMIC_FLAG", "Atomics need their own permission.", func(c *cluster) {
-		c.atomics()
-		a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
-		h := region(c, a, "r", 64, lite.PermAll&^lite.PermMaster, 0)
-		g := mapped(c, b, readWrite)
-		c.wants("fetch-add", errOf(b.FetchAdd(g, 0, 1)), lite.ErrPermission)
-		c.wants("compare-swap", errOf(b.CmpSwap(g, 0, 0, 1)), lite.ErrPermission)
-		old, err := a.FetchAdd(h, 0, 5)
-		c.holds("fetch-add finds 0", err == nil && old == 0, fmt.Sprint(old, err))
-		c.wants("an address that is no multiple of 8", errOf(a.FetchAdd(h, 4, 5)), lite.ErrBounds)
-	}),
-	must("mem/masters-alone", "SOSP'17 §4.1", "Who is no master neither frees, moves nor grants.", func(c *cluster) {
-		a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
-		region(c, a, "r", 100, readWrite, 0)
-		g := mapped(c, b, readWrite)
-		c.wants("free", b.FreeRegion(g), lite.ErrPermission)
-		c.wants("move", errOf(b.Move(g, 2)), lite.ErrPermission)
-		c.wants("grant", b.Grant(g, 2, lite.PermMaster), lite.ErrPermission)
-		read(c, b, g, 0, 1)
-	}),
-	must("mem/grant", "SOSP'17 §4.1", "Who was granted a permission maps without the password, with that permission.",
-		func(c *cluster) {
-			a, b := c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{})
+	pair("mem/write-only", "lite.h MR_WRITE_FLAG", "A handle for writing does not read.",
+		func(c *cluster, a, b Client) {
+			region(c, a, "r", 100, readWrite, 0)
+			g := mapped(c, b, lite.PermWrite)
+			c.ok("write", b.Write(g, 0, []byte{1}))
+			got := []byte{9}
+			c.wants("read", b.Read(g, 0, got), lite.ErrPermission)
+			c.holds("nothing was read", got[0] == 9, got)
+		}),
+	pair("mem/atomic-permission", "lite.h MR_ATOMIC_FLAG", "Atomics need their own permission.",
+		func(c *cluster, a, b Client) {
+			c.atomics()
+			h := region(c, a, "r", 64, lite.PermAll&^lite.PermMaster, 0)
+			g := mapped(c, b, readWrite)
+			c.wants("fetch-add", errOf(b.FetchAdd(g, 0, 1)), lite.ErrPermission)
+			c.wants("compare-swap", errOf(b.CmpSwap(g, 0, 0, 1)), lite.ErrPermission)
+			old, err := a.FetchAdd(h, 0, 5)
+			c.holds("fetch-add finds 0", err == nil && old == 0, fmt.Sprint(old, err))
+			c.wants("an address that is no multiple of 8", errOf(a.FetchAdd(h, 4, 5)), lite.ErrBounds)
+		}),
+	pair("mem/masters-alone", "SOSP'17 §4.1", "Who is no master neither frees, moves nor grants.",
+		func(c *cluster, a, b Client) {
+			region(c, a, "r", 100, readWrite, 0)
+			g := mapped(c, b, readWrite)
+			c.wants("free", b.FreeRegion(g), lite.ErrPermission)
+			c.wants("move", errOf(b.Move(g, 2)), lite.ErrPermission)
+			c.wants("grant", b.Grant(g, 2, lite.PermMaster), lite.ErrPermission)
+			read(c, b, g, 0, 1)
+		}),
+	pair("mem/grant", "SOSP'17 §4.1", "Who was granted a permission maps without the password, with that permission.",
+		func(c *cluster, a, b Client) {
 			h := region(c, a, "r", 100, 0, 0)
 			c.wants("before the grant", errOf(b.Map("r", lite.PermRead, "sesame")), lite.ErrPermission)
 			c.ok("grant", a.Grant(h, 2, lite.PermRead))

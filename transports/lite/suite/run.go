@@ -215,6 +215,13 @@ func must(id, clause, requirement string, run func(c *cluster)) row {
 	return row{conform.Case{ID: id, Clause: clause, Requirement: requirement, Level: conform.Must}, run}
 }
 
+// pair is must for a case of clients of the nodes 1 and 2.
+func pair(id, clause, requirement string, run func(c *cluster, a, b Client)) row {
+	return must(id, clause, requirement, func(c *cluster) {
+		run(c, c.client(1, lite.ClientConfig{}), c.client(2, lite.ClientConfig{}))
+	})
+}
+
 // table is all cases, in the order in which they run.
 var table = slices.Concat(memoryCases, handleCases, callCases, lockCases, nodeCases)
 
