@@ -55,9 +55,7 @@ func (a *pollBackoff) next(polls uint64, held, events bool) time.Duration {
 func minPolls(d time.Duration) uint64 { return uint64(max(d/maxIdle, 1)) }
 
 // reset forgets the polls of a caller that goes to sleep: counted, they make answers half a pause late.
-func (a *pollBackoff) reset(polls uint64) {
-	a.seen, a.idle, a.rest = polls, maxIdle, pollPause
-}
+func (a *pollBackoff) reset(polls uint64) { a.seen, a.idle, a.rest = polls, maxIdle, pollPause }
 
 // poll takes completions of the link's own operations, unless another goroutine does.
 func (l *link) poll() int {

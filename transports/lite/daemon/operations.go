@@ -34,9 +34,7 @@ func (c *Client) Map(name string, want lite.Perm, password string) (lite.Handle,
 
 func (c *Client) Unmap(h lite.Handle) error { return errOnly(c.ask(&ask{Op: "unmap", Handle: h})) }
 
-func (c *Client) FreeRegion(h lite.Handle) error {
-	return errOnly(c.ask(&ask{Op: "free", Handle: h}))
-}
+func (c *Client) FreeRegion(h lite.Handle) error { return errOnly(c.ask(&ask{Op: "free", Handle: h})) }
 
 func (c *Client) Grant(h lite.Handle, node int, perm lite.Perm) error {
 	return errOnly(c.ask(&ask{Op: "grant", Handle: h, Node: node, Perm: perm}))
@@ -46,9 +44,7 @@ func (c *Client) Move(h lite.Handle, nodes ...int) (lite.Handle, error) {
 	return handleOf(c.ask(&ask{Op: "move", Handle: h, Nodes: nodes}))
 }
 
-func (c *Client) Size(h lite.Handle) (uint64, error) {
-	return c.ask(&ask{Op: "size", Handle: h})
-}
+func (c *Client) Size(h lite.Handle) (uint64, error) { return c.ask(&ask{Op: "size", Handle: h}) }
 
 func (c *Client) Memset(h lite.Handle, off uint64, b byte, n uint64) error {
 	return errOnly(c.ask(&ask{Op: "memset", Handle: h, Off: off, Byte: b, Len: n}))

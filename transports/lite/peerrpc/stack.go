@@ -175,9 +175,7 @@ func (s *Stack) newEnd(h shape, in, out int, cq rdma.CQ) (_ *end, err error) {
 
 func (e *end) in(i int) []byte { return e.mem[i*e.inCell:][:e.inCell:e.inCell] }
 
-func (e *end) out(i int) []byte {
-	return e.mem[e.callers*e.inCell+i*e.outCell:][:e.outCell:e.outCell]
-}
+func (e *end) out(i int) []byte { return e.mem[e.callers*e.inCell+i*e.outCell:][:e.outCell:e.outCell] }
 
 func (e *end) repost(i int) error {
 	e.rwr[0] = rdma.RecvWR{ID: uint64(i) << 1, NumSGE: 1}

@@ -98,9 +98,7 @@ const (
 )
 
 // Imm builds immediate data; low is an offset or a slot, 24 bits.
-func Imm(kind uint32, port int, low uint32) uint32 {
-	return kind | uint32(port)<<24 | low&0xffffff
-}
+func Imm(kind uint32, port int, low uint32) uint32 { return kind | uint32(port)<<24 | low&0xffffff }
 
 // ParseImm takes it apart. Kinds with both bits set do not exist.
 func ParseImm(imm uint32) (kind uint32, port int, low uint32, ok bool) {
