@@ -1,6 +1,7 @@
 package regcache
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -282,13 +283,10 @@ func (c *Cache) Counters() Counters {
 
 // Map has all of them under their names.
 func (n Counters) Map() map[string]int64 {
-	return map[string]int64{
-		"gets": int64(n.Gets), "hits_fast": int64(n.HitsFast), "hits_slow": int64(n.HitsSlow),
-		"misses": int64(n.Misses), "uncached": int64(n.Uncached), "puts": int64(n.Puts),
-		"regions_merged": int64(n.RegionsMerged), "unmap_events": int64(n.UnmapEvents),
-		"regions_inv_unmap": int64(n.RegionsInvUnmap), "evictions": int64(n.Evictions),
-		"overtaken": int64(n.Overtaken), "refused": int64(n.Refused), "passed": int64(n.Passed),
-		"mem_regs": int64(n.MemRegs), "mem_deregs": int64(n.MemDeregs),
-		"regions": int64(n.Regions), "bytes": int64(n.Bytes),
+	b, err := json.Marshal(n)
+	var m map[string]int64
+	if err = errors.Join(err, json.Unmarshal(b, &m)); err != nil {
+		panic(err) // all are numbers
 	}
+	return m
 }

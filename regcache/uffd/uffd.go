@@ -206,23 +206,17 @@ func (m *Monitor) turn(fd int, buf []byte) (some bool, err error) {
 	}
 	for ; n >= msgSize; n, buf = n-msgSize, buf[msgSize:] {
 		m.events.Add(1)
-		tell(buf)
+		word := func(at int) uint64 { return binary.NativeEndian.Uint64(buf[at:]) } // of struct uffd_msg
+		switch from := word(8); buf[0] {
+		case eventUnmap:
+			rdma.Forget(from, word(16)-from)
+		case eventRemove:
+			rdma.Dropped(from, word(16)-from)
+		case eventRemap: // from, to, length
+			rdma.Forget(from, word(24))
+		}
 	}
 	return true, nil
-}
-
-// tell passes an event on (struct uffd_msg).
-func tell(msg []byte) {
-	a, b, c := binary.NativeEndian.Uint64(msg[8:]), binary.NativeEndian.Uint64(msg[16:]),
-		binary.NativeEndian.Uint64(msg[24:])
-	switch msg[0] {
-	case eventUnmap:
-		rdma.Forget(a, b-a)
-	case eventRemove:
-		rdma.Dropped(a, b-a)
-	case eventRemap: // from, to, length
-		rdma.Forget(a, c)
-	}
 }
 
 // Close ends one use of the monitor.
