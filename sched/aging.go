@@ -1,8 +1,7 @@
 package sched
 
-// aging is strict priority in which a waiting request rises one class for every
-// period. Among equals the older goes first. A request of class 0 therefore waits
-// at most seven periods longer than one of class 7 that comes with it.
+// aging is strict priority in which a waiting request rises one class for every period. Among equals the older goes
+// first. A request of class 0 therefore waits at most seven periods longer than one of class 7 that comes with it.
 type aging struct{ period int64 }
 
 func newAging(c *Config) policy { return &aging{int64(c.AgeEvery)} }

@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// What need not wait goes below as the caller's own request, with its ID: up to the last byte of
-// the window, alone however long it is, and up to the last read of ORD. What had to wait has an ID
-// of the tier's.
+// What need not wait goes below as the caller's own request, with its ID: up to the last byte of the window, alone
+// however long it is, and up to the last read of ORD. What had to wait has an ID of the tier's.
 func TestWhatNeedNotWaitKeepsItsID(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   rdma.Opcode

@@ -2,12 +2,11 @@ package sched
 
 import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
-// The device below completes its requests in the order of the posts (IBTA 10.8.5),
-// so a successful completion ends the oldest signalled entry of the ring and all
-// before it, whatever its ID. Some iWARP devices complete what is only sent before
-// earlier reads: the oldest is therefore looked for among those that have an answer
-// or among those that have none, as the completion is. A failed completion can be
-// of an unsignalled entry, and of a receive: it is matched by its ID.
+// The device below completes its requests in the order of the posts (IBTA 10.8.5), so a successful completion ends the
+// oldest signalled entry of the ring and all before it, whatever its ID. Some iWARP devices complete what is only sent
+// before earlier reads: the oldest is therefore looked for among those that have an answer or among those that have
+// none, as the completion is. A failed completion can be of an unsignalled entry, and of a receive: it is matched by
+// its ID.
 
 // succeeded takes a successful completion of a send, and makes it that of the
 // user's request. visible: the user is to see it.
@@ -19,8 +18,7 @@ func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
 		at += uint32(first.parent)
 	}
 	if q.ring[at&mask].flags == ePlain && q.head != q.tail && !answer {
-		// The usual case: nothing but the places to give back, and nothing that ended
-		// before behind it.
+		// The usual case: nothing but the places to give back, and nothing that ended before behind it.
 		q.uncovered += int(at - q.head)
 		if q.head = at + 1; q.head != q.tail && q.ring[q.head&mask].flags&eDone == 0 {
 			return true
@@ -114,9 +112,8 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	return false
 }
 
-// covered reports whether every unsignalled request posted before seq has ended. A
-// completion says so much to the user (IBTA 10.7.3.1), and what overtook such a
-// request must not say it too early.
+// covered reports whether every unsignalled request posted before seq has ended. A completion says so much to the user
+// (IBTA 10.7.3.1), and what overtook such a request must not say it too early.
 func (q *qp) covered(seq uint64) bool {
 	if q.unended == 0 {
 		return true
@@ -129,8 +126,7 @@ func (q *qp) covered(seq uint64) bool {
 	return true
 }
 
-// unsignaledEnded takes an unsignalled request off its list, of which it is the first:
-// a class keeps its order.
+// unsignaledEnded takes an unsignalled request off its list, of which it is the first: a class keeps its order.
 func (q *qp) unsignaledEnded(i int32, p *parent) {
 	l := &q.unsignaled[p.wr.Priority]
 	if l.first != i {
@@ -239,8 +235,7 @@ func (q *qp) partFailed(i int32, wc *rdma.WC) {
 	}
 }
 
-// reportFailed gives out the failure of a request that waited, and then what was
-// held because of it.
+// reportFailed gives out the failure of a request that waited, and then what was held because of it.
 func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: st, VendorErr: vendor}
 	q.assign(&wc)

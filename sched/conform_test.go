@@ -99,11 +99,10 @@ func conformance(t *testing.T, name string, h tested) {
 	})
 }
 
-// The whole suite passes over the reference device with every policy, and over
-// iWARP, where completions are local. Small slices and windows make sure that
-// requests are cut and held back. A policy is a choice among queues, and has no thread
-// of its own: under the race detector, where the suite takes longest, one stands for all
-// of them here, and the property test runs each.
+// The whole suite passes over the reference device with every policy, and over iWARP, where completions are local.
+// Small slices and windows make sure that requests are cut and held back. A policy is a choice among queues, and has no
+// thread of its own: under the race detector, where the suite takes longest, one stands for all of them here, and the
+// property test runs each.
 func TestConformance(t *testing.T) {
 	policies := sched.Policies()
 	if racing || !fulltest.Asked() {

@@ -11,17 +11,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// cq is a completion queue over one of the device below. Completions are
-// translated where the device put them; only what is found while nobody polls,
-// and what the tier itself completes, goes through the ring.
+// cq is a completion queue over one of the device below. Completions are translated where the device put them; only
+// what is found while nobody polls, and what the tier itself completes, goes through the ring.
 type cq struct {
 	dev   *device
 	below rdma.CQ
 	depth int
 
-	// mu guards the rest, and the QPs that send into this queue: one lock for a
-	// poll or a post. It is held from the poll of the device below until its
-	// completions are translated, because that goes by their order.
+	// mu guards the rest, and the QPs that send into this queue: one lock for a poll or a post. It is held from the
+	// poll of the device below until its completions are translated, because that goes by their order.
 	mu    sync.Mutex
 	qps   []*qp
 	last  int // place in qps of the completion before
@@ -98,8 +96,7 @@ func (c *cq) detach(q *qp) {
 	}
 }
 
-// find is the QP that a completion belongs to; nil for one that is closed, whose
-// completions were all taken then.
+// find is the QP that a completion belongs to; nil for one that is closed, whose completions were all taken then.
 func (c *cq) find(num uint32) *qp {
 	if c.last < len(c.qps) && c.qps[c.last].num == num {
 		return c.qps[c.last]
@@ -133,9 +130,8 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 		if c.many > 0 {
 			n += c.take(dst[n:])
 		}
-		// What was posted may have completed at once where completions are local. To go
-		// on until the user has something would keep his thread for the whole of a bulk
-		// request, and with it what he has to post meanwhile.
+		// What was posted may have completed at once where completions are local. To go on until the user has something
+		// would keep his thread for the whole of a bulk request, and with it what he has to post meanwhile.
 		if n > 0 || c.posted {
 			break
 		}
@@ -155,8 +151,7 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 // that have work held back, which costs a system call on some devices.
 const lookEvery = 1024
 
-// pollRing takes what the ring has. Without room it takes nothing, and drives the
-// device below all the same.
+// pollRing takes what the ring has. Without room it takes nothing, and drives the device below all the same.
 func (c *cq) pollRing(dst []rdma.WC) (n int, err error) {
 	if len(dst) == 0 {
 		_, err = c.gather()
@@ -204,8 +199,7 @@ func (c *cq) take(dst []rdma.WC) (n int) {
 	return n
 }
 
-// push puts a completion into the ring, which grows when it must: a poll of the
-// device below brings what is there.
+// push puts a completion into the ring, which grows when it must: a poll of the device below brings what is there.
 func (c *cq) push(wc *rdma.WC, from *qp, free int) {
 	if c.many == len(c.wcs) {
 		more := make([]completion, 2*len(c.wcs))
@@ -225,9 +219,8 @@ func (c *cq) notify(failed bool) {
 	}
 }
 
-// translate turns completions of the device below into the user's, in order: into
-// dst, or where something waits in the ring before them, into the ring. dst may be
-// wcs. It posts what they made room for.
+// translate turns completions of the device below into the user's, in order: into dst, or where something waits in the
+// ring before them, into the ring. dst may be wcs. It posts what they made room for.
 func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 	var q *qp
 	failed := false
@@ -331,8 +324,7 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	want := onAny
 	if solicitedOnly {
 		want = onSolicited
-		// Which message is solicited only the device below knows. What it raised for
-		// the tier's own use is over.
+		// Which message is solicited only the device below knows. What it raised for the tier's own use is over.
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		for c.below.Wait(over) == nil {
@@ -411,8 +403,7 @@ func (c *cq) gone() bool {
 	return was
 }
 
-// holds reports whether a QP of this queue has work held back that goes on without
-// an event.
+// holds reports whether a QP of this queue has work held back that goes on without an event.
 func (c *cq) holds(solicited bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

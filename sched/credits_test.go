@@ -33,8 +33,7 @@ func taker(t *testing.T) (*qp, *sink) {
 	return q, below
 }
 
-// The peer is told of what was taken where the device has two places left: the last one is for the
-// drain marker.
+// The peer is told of what was taken where the device has two places left: the last one is for the drain marker.
 func TestNoticesLeaveThePlaceOfTheDrainMarker(t *testing.T) {
 	for under, want := range map[uint32]int{78: 1, 79: 0, 80: 0} {
 		q, below := taker(t)

@@ -129,9 +129,8 @@ func waitingSend(t *testing.T) *rig {
 	return r
 }
 
-// A send that waits for the peer's ring is flushed when the connection ends, also where
-// completions are local and all that was posted has been told: nothing is under way whose
-// failure would say so.
+// A send that waits for the peer's ring is flushed when the connection ends, also where completions are local and all
+// that was posted has been told: nothing is under way whose failure would say so.
 func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
 	r := waitingSend(t)
 	must(t, r.far.Fail())
@@ -243,9 +242,8 @@ func TestSliceOfASendFails(t *testing.T) {
 	tells(t, r.end(), []uint64{1, 2}, rdma.StatusLocProtErr, rdma.StatusWRFlushErr)
 }
 
-// A peer that gives back what it was not lent loses the connection, and so does one
-// whose descriptor makes no sense. Receives complete once each, and only their own memory
-// is written.
+// A peer that gives back what it was not lent loses the connection, and so does one whose descriptor makes no sense.
+// Receives complete once each, and only their own memory is written.
 func TestPeerBreaksTheRules(t *testing.T) {
 	for name, notice := range map[string][]byte{
 		"gives back one too many": sched.Notice(1, 40*kib),
@@ -367,8 +365,7 @@ func TestSendsThatGoWholeAreCounted(t *testing.T) {
 	}
 }
 
-// Of a fenced send the first slice alone is fenced: it waits for the reads, and the others
-// behind it.
+// Of a fenced send the first slice alone is fenced: it waits for the reads, and the others behind it.
 func TestTheFirstSliceOfASendIsFenced(t *testing.T) {
 	r, key := loopRig(t, cutConfig)
 	r.receive(101, 0, 8*kib, key)

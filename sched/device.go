@@ -44,8 +44,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Failed completions are told apart by their ID alone (ibv_poll_cq(3)), so
-	// ours begin where no user's will be.
+	// Failed completions are told apart by their ID alone (ibv_poll_cq(3)), so ours begin where no user's will be.
 	var seed [8]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, &rdma.OpError{Op: "open sched", Err: err}
@@ -60,8 +59,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	}, nil
 }
 
-// tierCaps are what is left of a device's limits when the tier's own requests
-// have their room.
+// tierCaps are what is left of a device's limits when the tier's own requests have their room.
 func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	if cfg.cutsSends() {
 		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline,

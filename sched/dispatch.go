@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// spare is the places of the device's send queue that only marks, the drain marker, a
-// descriptor and a notice may take.
+// spare is the places of the device's send queue that only marks, the drain marker, a descriptor and a notice may take.
 const spare = maxMarks + 4
 
 // dispatch posts what waits, as far as the window, the send queue and ORD allow:
@@ -240,8 +239,7 @@ func (q *qp) markRead() {
 	q.stage(e)
 }
 
-// proves reports whether the completion of a mark says that the peer has taken what is
-// before it.
+// proves reports whether the completion of a mark says that the peer has taken what is before it.
 func (q *qp) proves(f entryFlags) bool { return !q.win.apart || f&eResponds != 0 }
 
 // markOn notes a request that is a mark by itself.
@@ -261,9 +259,8 @@ func (q *qp) marking() rdma.SendWR {
 	return rdma.SendWR{Op: rdma.OpWrite}
 }
 
-// flush posts the batch. It is false when the device refused a part of it, which
-// it can do only if something is wrong that [qp.admit] does not know: the
-// connection ends then.
+// flush posts the batch. It is false when the device refused a part of it, which it can do only if something is wrong
+// that [qp.admit] does not know: the connection ends then.
 func (q *qp) flush() bool {
 	k := q.filled
 	if k == 0 {
@@ -304,8 +301,7 @@ func (q *qp) flush() bool {
 	return false
 }
 
-// fail notes that the connection is over. What waits is flushed behind what was
-// posted.
+// fail notes that the connection is over. What waits is flushed behind what was posted.
 func (q *qp) fail() {
 	if q.failed {
 		return
@@ -317,8 +313,7 @@ func (q *qp) fail() {
 	}
 }
 
-// leave takes the QP out of its group: what is posted on a connection that is over holds nobody
-// back.
+// leave takes the QP out of its group: what is posted on a connection that is over holds nobody back.
 func (q *qp) leave() {
 	q.win.over()
 	q.dev.groups.leave(q.win.share.group)
@@ -339,8 +334,7 @@ func (q *qp) drainMarker() {
 	}
 }
 
-// flushUnposted ends what never was posted, or not all of it, in the order of the posts.
-// Nothing is under way any more.
+// flushUnposted ends what never was posted, or not all of it, in the order of the posts. Nothing is under way any more.
 func (q *qp) flushUnposted() {
 	var rest []int32
 	for i := range q.parents {

@@ -1,9 +1,8 @@
 package sched
 
-// drr is deficit round robin (Shreedhar and Varghese, SIGCOMM'95): each class in
-// turn may send its weight in slices, and what it could not use because its next
-// slice was too long is kept for its next turn. A class that runs empty loses the
-// rest, so that it cannot save up. A turn goes to the most urgent class first.
+// drr is deficit round robin (Shreedhar and Varghese, SIGCOMM'95): each class in turn may send its weight in slices,
+// and what it could not use because its next slice was too long is kept for its next turn. A class that runs empty
+// loses the rest, so that it cannot save up. A turn goes to the most urgent class first.
 type drr struct {
 	weight  [Priorities]int
 	deficit [Priorities]int
@@ -33,8 +32,7 @@ func (d *drr) pick(ready classSet, h *heads) int {
 	}
 }
 
-// skip passes the rounds in which every class would still be in debt, as after a
-// long message that went whole.
+// skip passes the rounds in which every class would still be in debt, as after a long message that went whole.
 func (d *drr) skip(ready classSet, unit int) {
 	rounds := -1
 	for c := range Priorities {

@@ -84,8 +84,7 @@ func TestNoMarkerBehindNothing(t *testing.T) {
 	}
 }
 
-// A request that need not be cut goes below as it was posted, also when it had to wait: empty
-// elements, too.
+// A request that need not be cut goes below as it was posted, also when it had to wait: empty elements, too.
 func TestWhatIsNotCutGoesBelowAsItIs(t *testing.T) {
 	for _, op := range []rdma.Opcode{rdma.OpWrite, rdma.OpRead} {
 		r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)

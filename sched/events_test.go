@@ -50,8 +50,7 @@ func (c *eventCQ) Wait(ctx context.Context) error {
 // errStood ends a wait that nothing else would.
 var errStood = errors.New("nothing came")
 
-// eventRig is a rig on a device with events. The queue below stands still unless a test says
-// otherwise.
+// eventRig is a rig on a device with events. The queue below stands still unless a test says otherwise.
 func eventRig(t *testing.T) (*rig, *eventCQ) {
 	t.Helper()
 	dev := newScript(false)

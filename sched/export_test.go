@@ -9,8 +9,7 @@ import (
 // LookEvery is how many polls in vain find a connection that is over.
 const LookEvery = lookEvery
 
-// WithoutKeeper keeps the device's goroutine from starting, for tests that decide
-// alone what happens when.
+// WithoutKeeper keeps the device's goroutine from starting, for tests that decide alone what happens when.
 func WithoutKeeper(d rdma.Device) rdma.Device {
 	if t, ok := d.(*device); ok { // fifo has none
 		t.keep.stopped = true
@@ -32,8 +31,7 @@ func Loose(x rdma.QP) bool {
 	return ok && q.win.loose
 }
 
-// Widen gives a QP the window of a path of rate bytes a nanosecond, and Grown is how often
-// that grew.
+// Widen gives a QP the window of a path of rate bytes a nanosecond, and Grown is how often that grew.
 func Widen(x rdma.QP, rate float64) {
 	q := x.(*qp)
 	q.win.rate = rate

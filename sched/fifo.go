@@ -81,8 +81,7 @@ type fifoQP struct {
 	dev *fifoDevice
 }
 
-// PostSend hands requests down in their order, up to one with a priority that
-// does not exist.
+// PostSend hands requests down in their order, up to one with a priority that does not exist.
 func (q *fifoQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	for i := range wrs {
 		if wrs[i].Priority >= Priorities {

@@ -2,9 +2,8 @@ package sched
 
 import "time"
 
-// The keeper is the device's goroutine for applications that post and then do
-// something else. Completions make room for what waits, and somebody has to take
-// them. It runs from the first time that work is held back until the device is
+// The keeper is the device's goroutine for applications that post and then do something else. Completions make room for
+// what waits, and somebody has to take them. It runs from the first time that work is held back until the device is
 // closed, and sleeps while none is.
 
 const (
@@ -12,8 +11,7 @@ const (
 	keepPause  = 100 * time.Microsecond // between two looks while an application is away
 )
 
-// keepUp makes sure that what waits goes on without the application. The caller
-// holds q.mu.
+// keepUp makes sure that what waits goes on without the application. The caller holds q.mu.
 func (q *qp) keepUp() {
 	if q.waiting == 0 && !q.cuts() || q.watched.Load() {
 		return
@@ -120,8 +118,7 @@ func (k *keeper) forget() {
 	k.mu.Unlock()
 }
 
-// idle reports whether nobody polled since the last look, which seen is of. It notes
-// this one in now.
+// idle reports whether nobody polled since the last look, which seen is of. It notes this one in now.
 func (c *cq) idle(now, seen map[*cq]uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

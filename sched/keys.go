@@ -6,9 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// keyring are the registrations of a device whose tier copies into receives: what
-// the device below checks for the bytes that it places, the tier checks for the
-// others. A key that was revoked by a request is not found out here.
+// keyring are the registrations of a device whose tier copies into receives: what the device below checks for the bytes
+// that it places, the tier checks for the others. A key that was revoked by a request is not found out here.
 type keyring struct {
 	mu sync.RWMutex // held for reading while the tier copies
 	by map[uint32]*ownedMR
@@ -45,8 +44,7 @@ func (o *ownedMR) Close() error {
 	return nil
 }
 
-// writable reports whether the tier may write an element of a receive. The caller
-// holds mu.
+// writable reports whether the tier may write an element of a receive. The caller holds mu.
 func (k *keyring) writable(pd rdma.PD, e *rdma.SGE) bool {
 	o := k.by[e.LKey]
 	return o != nil && o.pd == pd && o.Access().Has(rdma.LocalWrite) &&

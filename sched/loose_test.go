@@ -60,9 +60,8 @@ func TestLooseWindowProvesNowAndThen(t *testing.T) {
 	}
 }
 
-// The first urgent request goes at once. A mark follows it, and then nothing less
-// urgent until the peer has answered: from there on the window is proven again, however
-// much was sent before without any proof.
+// The first urgent request goes at once. A mark follows it, and then nothing less urgent until the peer has answered:
+// from there on the window is proven again, however much was sent before without any proof.
 func TestUrgentRequestTightensALooseWindow(t *testing.T) {
 	for _, size := range []int{kib, 4 * kib, 64 * kib} { // straight, at the limit, and in slices that wait
 		r := looseRig(t, false)
@@ -127,9 +126,8 @@ func TestLateLocalCompletionMakesNoRoom(t *testing.T) {
 	r.end()
 }
 
-// An urgent request that must not overtake tightens the window without going itself.
-// What it waits behind then lacks proof, which no local completion under way brings: a
-// mark goes at once, and the answer makes room.
+// An urgent request that must not overtake tightens the window without going itself. What it waits behind then lacks
+// proof, which no local completion under way brings: a mark goes at once, and the answer makes room.
 func TestUrgentRequestThatMustWaitIsMarked(t *testing.T) {
 	r := looseRig(t, false)
 	seen := atDevice(r)

@@ -9,20 +9,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A mailbox is the memory of one end of a connection that the tier at the other
-// end writes. Nothing else is in it, so that a peer that breaks the rules spoils
-// what it sent itself and no more.
+// A mailbox is the memory of one end of a connection that the tier at the other end writes. Nothing else is in it, so
+// that a peer that breaks the rules spoils what it sent itself and no more.
 //
 //	0     freed, as below       8   from the receiver: how many cut sends it has taken
 //	8     shortest, as below    8   and the shortest receive it has posted
 //	64    descriptors, 16 bytes each    from the sender: one for each cut send, in turn
 //	4096  ring                      from the sender: bytes of cut sends
 //
-// A cut send goes as writes of all but its beginning into the ring, a descriptor, and
-// then a send of the beginning, which takes the receive, the immediate, the key to
-// invalidate and the solicited event with it. Writes are in place before a send
-// behind them is delivered (IBTA 9.5, RFC 5040 §5.5), so who polls that receive
-// finds the descriptor and the rest.
+// A cut send goes as writes of all but its beginning into the ring, a descriptor, and then a send of the beginning,
+// which takes the receive, the immediate, the key to invalidate and the solicited event with it. Writes are in place
+// before a send behind them is delivered (IBTA 9.5, RFC 5040 §5.5), so who polls that receive finds the descriptor and
+// the rest.
 
 const (
 	mailboxHead   = 4096

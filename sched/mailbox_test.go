@@ -44,8 +44,7 @@ func TestAShortSendBeforeACutOne(t *testing.T) {
 	}
 }
 
-// Who polls hears what the peer has given back, and posts what waited for it, whatever else there
-// is to poll.
+// Who polls hears what the peer has given back, and posts what waited for it, whatever else there is to poll.
 func TestAPollFindsWhatThePeerGaveBack(t *testing.T) {
 	r := waitingSend(t)
 	before := len(r.seen)

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// markedRig has local completions, and a window that asks for a mark every 8 of
-// its requests of a kibibyte.
+// markedRig has local completions, and a window that asks for a mark every 8 of its requests of a kibibyte.
 func markedRig(t *testing.T) *rig {
 	return newRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 16 * kib}, 64, 4)
 }
@@ -22,8 +21,7 @@ func kibibytes(r *rig, first, n int) (wrs []rdma.SendWR, ids []uint64) {
 	return wrs, ids
 }
 
-// A mark goes below together with the requests that it is behind: alone it would
-// be a message of its own on the wire.
+// A mark goes below together with the requests that it is behind: alone it would be a message of its own on the wire.
 func TestMarkGoesBelowWithTheRequests(t *testing.T) {
 	r := markedRig(t)
 	marks, posts, wires := 0, 0, 0
@@ -51,8 +49,7 @@ func TestMarkGoesBelowWithTheRequests(t *testing.T) {
 	}
 }
 
-// A device that takes the requests and refuses the mark behind them ends the
-// connection, and what it took completes.
+// A device that takes the requests and refuses the mark behind them ends the connection, and what it took completes.
 func TestDeviceRefusesAMark(t *testing.T) {
 	r := markedRig(t)
 	r.far.refuses = func(wr *rdma.SendWR) bool { return wr.Op == rdma.OpRead }
@@ -68,8 +65,7 @@ func TestDeviceRefusesAMark(t *testing.T) {
 	}
 }
 
-// Of requests that go below with a mark, the device takes those before one that it
-// refuses, and no mark.
+// Of requests that go below with a mark, the device takes those before one that it refuses, and no mark.
 func TestDeviceRefusesARequestBeforeAMark(t *testing.T) {
 	r := markedRig(t)
 	wrs, _ := kibibytes(r, 1, 8)
@@ -90,8 +86,7 @@ func TestDeviceRefusesARequestBeforeAMark(t *testing.T) {
 	}
 }
 
-// A wide window of eight parts grows where all of them have arrived before one poll and
-// a request still waits for room.
+// A wide window of eight parts grows where all of them have arrived before one poll and a request still waits for room.
 func TestWideWindowGrowsWhereItRanDryBesideWhatWaits(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -58,8 +58,7 @@ func TestMarksOfBothKindsShareTheirPlaces(t *testing.T) {
 	r.end()
 }
 
-// Requests that are too many to go below with a mark are followed by one when just enough bytes
-// went.
+// Requests that are too many to go below with a mark are followed by one when just enough bytes went.
 func TestAMarkFollowsManyRequests(t *testing.T) {
 	for n, want := range map[int]int{127: 0, 128: 1} {
 		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 256 * kib}, 128, 4)
@@ -100,8 +99,7 @@ func TestMarksCountAsReads(t *testing.T) {
 	}
 }
 
-// A mark of its own on a connection without reads is a write of nothing, whatever its completions
-// say.
+// A mark of its own on a connection without reads is a write of nothing, whatever its completions say.
 func TestMarksWithoutReadsAreWrites(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		r := newRigOn(t, newScript(local), sched.Config{Slice: 4 * kib, Window: 4 * kib}, 16, 0)

@@ -238,8 +238,7 @@ func (m *model) draw(class int) (wr rdma.SendWR, ok bool) {
 	return wr, true
 }
 
-// of is the request that something at the device is a part of, by the key that it
-// carries; nil for the tier's own.
+// of is the request that something at the device is a part of, by the key that it carries; nil for the tier's own.
 func (m *model) of(wr *rdma.SendWR) *ask {
 	switch {
 	case wr.RKey == 0:
@@ -308,8 +307,7 @@ func (m *model) posted(wr *rdma.SendWR) {
 			m.t.Fatalf("a slice of request %d, priority %d, goes before %d, priority %d", a.id, a.class, b.id, b.class)
 		}
 	}
-	// The window: what is at the device and has not arrived. A loose one leaves that to
-	// the device.
+	// The window: what is at the device and has not arrived. A loose one leaves that to the device.
 	for c := 0; c <= a.class; c++ {
 		if m.cfg.Policy != sched.FIFO && !sched.Loose(m.qp) && c == a.class && m.under[c] > 0 &&
 			m.under[c]+n > m.cfg.Window {

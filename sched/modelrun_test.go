@@ -8,9 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgainstModel posts at random, lets the device work at random, and compares
-// with the model: order, window, completions, bytes. In half of the runs a
-// request fails somewhere.
+// TestAgainstModel posts at random, lets the device work at random, and compares with the model: order, window,
+// completions, bytes. In half of the runs a request fails somewhere.
 func TestAgainstModel(t *testing.T) {
 	for _, p := range sched.Policies() {
 		for _, local := range []bool{false, true} {
@@ -54,8 +53,7 @@ func random(t *rapid.T, p sched.Policy, local bool) {
 	}
 	ended := m.far.ended
 	m.finish()
-	// One error at the device is one error to the user, if it had anything of the
-	// user's to tell.
+	// One error at the device is one error to the user, if it had anything of the user's to tell.
 	if m.far.ended && ended && !local && m.errs > 1 {
 		t.Fatalf("%d real errors told", m.errs)
 	}

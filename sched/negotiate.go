@@ -10,11 +10,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Two tiers agree to cut sends while they connect: each puts an offer behind the
-// application's private data, and takes the other's away before the application
-// sees it. The side that connects offers; the other answers with an offer of its
-// own only if it understood that one. A peer without a tier sees the offer as more
-// bytes behind what the application sent, where some transports put padding.
+// Two tiers agree to cut sends while they connect: each puts an offer behind the application's private data, and takes
+// the other's away before the application sees it. The side that connects offers; the other answers with an offer of
+// its own only if it understood that one. A peer without a tier sees the offer as more bytes behind what the
+// application sent, where some transports put padding.
 //
 //	 0  address of the mailbox   8   all fields are big-endian
 //	 8  its remote key           4
@@ -64,9 +63,8 @@ func (o *offer) add(private []byte) []byte {
 
 func offerSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) ^ offerMark }
 
-// splitOffer parts private data, which zeros may follow, into the application's
-// and the peer's offer. Without an offer all of it is the application's; an offer
-// of another version is taken away, and is none.
+// splitOffer parts private data, which zeros may follow, into the application's and the peer's offer. Without an offer
+// all of it is the application's; an offer of another version is taken away, and is none.
 func splitOffer(private []byte) (application []byte, o offer, err error) {
 	// The sum may end in zeros itself, so the end is looked for where it can be.
 	least := len(bytes.TrimRight(private, "\x00"))

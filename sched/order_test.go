@@ -10,9 +10,8 @@ import (
 
 const kib = 1 << 10
 
-// The figure of sRDMA: two requests of two slices each, the second more urgent
-// (wxzisk.github.io, sRDMA_fig). On the wire: first, second, second, first. The
-// application sees the second complete before the first.
+// The figure of sRDMA: two requests of two slices each, the second more urgent (wxzisk.github.io, sRDMA_fig). On the
+// wire: first, second, second, first. The application sees the second complete before the first.
 func TestFigure(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: kib}, 8, 4)
 	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib))
@@ -21,8 +20,7 @@ func TestFigure(t *testing.T) {
 	r.reached(1, 2, 2, 1)
 }
 
-// One small urgent request behind a large one completes first, and second without
-// priorities.
+// One small urgent request behind a large one completes first, and second without priorities.
 func TestSmallUrgentRequestOvertakes(t *testing.T) {
 	for p, want := range map[sched.Policy][]uint64{sched.Strict: {2, 1}, sched.FIFO: {1, 2}} {
 		r := newRig(t, sched.Config{Policy: p, Slice: kib, Window: 4 * kib}, 8, 4)
@@ -145,9 +143,8 @@ func TestDeviceThatCompletesAroundReads(t *testing.T) {
 	r.end()
 }
 
-// Such a device without empty reads has writes for marks, which complete while the
-// reads before them are under way. Reads that wait for ORD must not be asked for with
-// one mark after the other.
+// Such a device without empty reads has writes for marks, which complete while the reads before them are under way.
+// Reads that wait for ORD must not be asked for with one mark after the other.
 func TestReadsBesideLocalMarks(t *testing.T) {
 	for _, signaled := range []rdma.SendFlags{rdma.Signaled, 0} {
 		dev := newScript(true)

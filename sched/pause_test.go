@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// While nothing comes, Disconnect looks each 50 us and no sooner for room for what waits, until
-// its time is over.
+// While nothing comes, Disconnect looks each 50 us and no sooner for room for what waits, until its time is over.
 func TestDisconnectPausesBetweenLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := paced()

@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// served lets classes that always have something to send, in slices of so many bytes, take n
-// turns of a policy.
+// served lets classes that always have something to send, in slices of so many bytes, take n turns of a policy.
 func served(p policy, n, unit int, bytes func(class int) int, classes ...int) (all []int) {
 	var ready classSet
 	for _, c := range classes {

@@ -2,13 +2,11 @@ package sched
 
 import "math/bits"
 
-// policy chooses the class that goes next. One belongs to one QP and is called
-// with its mutex held.
+// policy chooses the class that goes next. One belongs to one QP and is called with its mutex held.
 type policy interface {
 	// pick returns a class out of ready, which is not empty.
 	pick(ready classSet, heads *heads) int
-	// charge tells that a slice of so many bytes of a class went. empty: the
-	// class has nothing left.
+	// charge tells that a slice of so many bytes of a class went. empty: the class has nothing left.
 	charge(class, bytes int, empty bool)
 }
 

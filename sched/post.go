@@ -15,8 +15,7 @@ const (
 	// What takes a receive at the peer.
 	takingOps = rdma.OpSet(1<<rdma.OpSend | 1<<rdma.OpSendInv | 1<<rdma.OpSendImm | 1<<rdma.OpWriteImm)
 
-	// What an invalidation overtakes could still need the key (IBTA 10.6.5.1), and
-	// the peer's key as well.
+	// What an invalidation overtakes could still need the key (IBTA 10.6.5.1), and the peer's key as well.
 	orderedOps = rdma.OpSet(1<<rdma.OpLocalInv | 1<<rdma.OpSendInv)
 )
 
@@ -48,10 +47,9 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// simple reports whether all of wrs can go to the device below as they are and have
-// nothing to do but to be noted: it is [qp.straight] for the usual case alone. It
-// notes them behind the tail, with no effect until that moves, and adds up their
-// bytes.
+// simple reports whether all of wrs can go to the device below as they are and have nothing to do but to be noted: it
+// is [qp.straight] for the usual case alone. It notes them behind the tail, with no effect until that moves, and adds
+// up their bytes.
 func (q *qp) simple(wrs []rdma.SendWR) (size uint64, ok bool) {
 	if q.waiting > 0 || q.failed || q.closed || q.draining || q.sigAll || q.win.share.group != nil ||
 		q.used()+len(wrs) > q.depth || int(q.tail-q.head)+len(wrs) > q.places-spare {
@@ -125,10 +123,9 @@ func (q *qp) post(wrs []rdma.SendWR) (done int, err error) {
 // used is how many places of the send queue are taken.
 func (q *qp) used() int { return int(q.posted - q.freed) }
 
-// straight counts the requests at the start of wrs that can go to the device
-// below as they are. marked: the last of them is unsignalled and has to complete, to
-// carry a mark or to tell that reads have ended. Without any, why is the reason to
-// refuse the first, or nil if it has to wait.
+// straight counts the requests at the start of wrs that can go to the device below as they are. marked: the last of
+// them is unsignalled and has to complete, to carry a mark or to tell that reads have ended. Without any, why is the
+// reason to refuse the first, or nil if it has to wait.
 func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	used, room := q.used(), q.places-int(q.tail-q.head)-spare
 	if q.failed {
@@ -186,8 +183,7 @@ func (q *qp) straight(wrs []rdma.SendWR) (k int, marked bool, why error) {
 	return k, false, nil
 }
 
-// through posts requests as they are. marked: the last one is signalled beyond
-// the user's wish.
+// through posts requests as they are. marked: the last one is signalled beyond the user's wish.
 func (q *qp) through(wrs []rdma.SendWR, marked bool) (int, error) {
 	if q.mayAsk() && !marked && !q.sigAll && len(wrs) < len(q.batch) && q.win.since+bytesOf(wrs) >= q.win.rarely {
 		return q.withMark(wrs)
@@ -214,9 +210,8 @@ func (q *qp) mayAsk() bool {
 	return q.win.asks() && q.win.out+q.win.hOut < q.win.limit && !q.failed
 }
 
-// withMark posts requests and a mark behind them at once. On its own a mark costs a
-// software stack a system call and a packet at each end, and as much more of the
-// round trip for which the completions of what comes behind it wait.
+// withMark posts requests and a mark behind them at once. On its own a mark costs a software stack a system call and a
+// packet at each end, and as much more of the round trip for which the completions of what comes behind it wait.
 func (q *qp) withMark(wrs []rdma.SendWR) (int, error) {
 	k := copy(q.batch[:], wrs)
 	q.batch[k] = q.marking()
@@ -397,8 +392,7 @@ func (q *qp) admit(w *rdma.SendWR, size uint64) error {
 	return nil
 }
 
-// copyInline takes the bytes of an inline request now: they are the caller's
-// again when the post returns.
+// copyInline takes the bytes of an inline request now: they are the caller's again when the post returns.
 func (q *qp) copyInline(i int32, p *parent) bool {
 	off := int(i) * q.inline
 	room := q.copies.Bytes()[off : off+q.inline]
@@ -435,8 +429,7 @@ func (q *qp) release(i int32) {
 	q.free = i
 }
 
-// append puts a parent at the end of a list: of its class, or of the
-// unsignalled ones.
+// append puts a parent at the end of a list: of its class, or of the unsignalled ones.
 func (q *qp) append(l *queue, i int32, unsignaled bool) {
 	switch {
 	case l.last == none:

@@ -84,8 +84,7 @@ type kept struct {
 	seq uint64
 }
 
-// qp is one end of a connection. mu, which is that of the send CQ, guards
-// everything below it.
+// qp is one end of a connection. mu, which is that of the send CQ, guards everything below it.
 type qp struct {
 	dev     *device
 	below   rdma.QP
@@ -317,8 +316,7 @@ func (q *qp) Fail() error {
 // drainPause is how long Disconnect leaves the device alone between two looks.
 const drainPause = 50 * time.Microsecond
 
-// Disconnect posts what waits, as far as the peer takes it before ctx ends, and
-// ends the connection.
+// Disconnect posts what waits, as far as the peer takes it before ctx ends, and ends the connection.
 func (q *qp) Disconnect(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -340,8 +338,7 @@ func (q *qp) Disconnect(ctx context.Context) error {
 	return err
 }
 
-// Close destroys the QP. What was posted completes through the device below, and
-// behind it what waited.
+// Close destroys the QP. What was posted completes through the device below, and behind it what waited.
 func (q *qp) Close() error {
 	q.mu.Lock()
 	if q.closed {

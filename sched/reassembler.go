@@ -105,10 +105,9 @@ func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// reassemble sees every message that arrives at a QP that may take cut sends. What
-// begins a cut one is put together and becomes the completion of the whole; what
-// cannot be makes it a failed one, as it would have been in one piece. creditDue: the
-// peer has to be notified of it.
+// reassemble sees every message that arrives at a QP that may take cut sends. What begins a cut one is put together and
+// becomes the completion of the whole; what cannot be makes it a failed one, as it would have been in one piece.
+// creditDue: the peer has to be notified of it.
 func (q *qp) reassemble(wc *rdma.WC) (creditDue bool) {
 	b := &q.mailbox.in
 	b.mu.Lock()

@@ -181,8 +181,7 @@ func TestPostsAreRefused(t *testing.T) {
 	tells(t, r.end(), []uint64{1, 2})
 }
 
-// A request has one place of the queue until its completion is polled, whatever
-// became of its slices.
+// A request has one place of the queue until its completion is polled, whatever became of its slices.
 func TestQueueFull(t *testing.T) {
 	const depth = 4
 	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, depth, 4)
@@ -284,8 +283,7 @@ func TestEndsWithQueuedRequests(t *testing.T) {
 	}
 }
 
-// No more reads are at the device than ORD: one more would block its queue, and
-// an urgent request behind it.
+// No more reads are at the device than ORD: one more would block its queue, and an urgent request behind it.
 func TestReadsStayWithinORD(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 2)
 	for i := range 4 {

@@ -65,8 +65,7 @@ func (r *rig) connect(addr string, cfg rdma.QPConfig, ord int) {
 	}
 }
 
-// wr is a signalled request of n bytes. Its ID is also its key, so that its parts
-// can be told at the device.
+// wr is a signalled request of n bytes. Its ID is also its key, so that its parts can be told at the device.
 func (r *rig) wr(id int, op rdma.Opcode, priority, n int) rdma.SendWR {
 	w := rdma.SendWR{ID: uint64(id), Op: op, Priority: uint8(priority), Flags: rdma.Signaled, RKey: uint32(id),
 		RemoteAddr: r.mem.Addr() + home}

@@ -15,10 +15,9 @@ const (
 	ScopeDevice Scope = "device" // all of the device
 )
 
-// group is what the QPs of a scope share: one window. Less urgent bytes of all of them
-// together fill it, and an urgent request of any of them makes all of their windows narrow.
-// It has no lock: each QP is under that of its completion queue, and adds here what it has
-// under way.
+// group is what the QPs of a scope share: one window. Less urgent bytes of all of them together fill it, and an urgent
+// request of any of them makes all of their windows narrow. It has no lock: each QP is under that of its completion
+// queue, and adds here what it has under way.
 type group struct {
 	under  [Priorities]atomic.Int64 // bytes under way of this class or a more urgent one, of all QPs
 	urgent atomic.Int64             // when a request last found less urgent bytes of another QP before it, ns; 0: never
@@ -33,8 +32,7 @@ type groups struct {
 	all map[string]*group
 }
 
-// join takes the group of a connection to addr, "host:port"; nil where each QP has a
-// scheduler of its own.
+// join takes the group of a connection to addr, "host:port"; nil where each QP has a scheduler of its own.
 func (g *groups) join(s Scope, addr string) *group {
 	key := ""
 	switch s {
@@ -101,8 +99,7 @@ func (w *window) others(c int) uint64 {
 	return uint64(max(w.share.under[c].Load()-int64(w.share.published[c]), 0))
 }
 
-// overtakes tells the group that a request of class c is more urgent than what other
-// QPs have under way.
+// overtakes tells the group that a request of class c is more urgent than what other QPs have under way.
 func (w *window) overtakes(c int) {
 	if w.share.group != nil && c > 0 && w.others(0) > w.others(c) {
 		w.share.urgent.Store(now())

@@ -179,8 +179,7 @@ func TestPartsOfAList(t *testing.T) {
 	}
 }
 
-// Without others in the configuration, the most urgent class has a millisecond, and each below
-// it twice as long.
+// Without others in the configuration, the most urgent class has a millisecond, and each below it twice as long.
 func TestUsualDeadlines(t *testing.T) {
 	c, err := (&Config{}).normal()
 	if err != nil {

@@ -8,12 +8,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// scriptDevice carries out requests one by one when the test says so, on real
-// memory, and fails those that the test wants to fail. With local completions,
-// sends and writes complete at the post, as handed to a transport, and arrive
-// when they are carried out; reads complete then, and everything in post order.
-// With loop, each QP is its own peer: messages take the receives posted to it, and
-// wait without one.
+// scriptDevice carries out requests one by one when the test says so, on real memory, and fails those that the test
+// wants to fail. With local completions, sends and writes complete at the post, as handed to a transport, and arrive
+// when they are carried out; reads complete then, and everything in post order. With loop, each QP is its own peer:
+// messages take the receives posted to it, and wait without one.
 type scriptDevice struct {
 	nullDevice
 	local bool
@@ -233,8 +231,7 @@ func (q *scriptQP) retire() {
 	if !q.dev.local {
 		return
 	}
-	// Local completions need not wait for the arrival: they are told at once, and
-	// the entry stays until it has arrived.
+	// Local completions need not wait for the arrival: they are told at once, and the entry stays until it has arrived.
 	for i := range q.queue {
 		e := &q.queue[i]
 		if e.wr.Op.Responds() && !e.arrived {

@@ -19,8 +19,7 @@ type segmenter struct {
 	blocked      bool              // something waits until the peer gives back
 }
 
-// reservation is a part of the peer's ring, from the first slice of a cut send until the
-// peer has taken it.
+// reservation is a part of the peer's ring, from the first slice of a cut send until the peer has taken it.
 type reservation struct {
 	bytes int
 	class int8
@@ -65,9 +64,8 @@ func (o *segmenter) readCredits(box []byte) bool {
 	return true
 }
 
-// reserve finds room in the peer's ring for the oldest request of class c, a send
-// that may be cut. It is false if that has to wait. Where waiting would be for
-// something less urgent, or in vain, the send goes whole.
+// reserve finds room in the peer's ring for the oldest request of class c, a send that may be cut. It is false if that
+// has to wait. Where waiting would be for something less urgent, or in vain, the send goes whole.
 func (q *qp) reserve(c int, p *parent) bool {
 	o := &q.mailbox.out
 	if !o.readCredits(q.mailbox.box.Bytes()) {
@@ -106,9 +104,8 @@ func (q *qp) reserve(c int, p *parent) bool {
 	return true
 }
 
-// holder is the most urgent of the classes whose oldest request has a part of the
-// ring: while another waits for the ring, that one has to go on, or nothing ever
-// would be given back. Below 0: there is none.
+// holder is the most urgent of the classes whose oldest request has a part of the ring: while another waits for the
+// ring, that one has to go on, or nothing ever would be given back. Below 0: there is none.
 func (q *qp) holder(set classSet) int {
 	for c := Priorities - 1; c >= 0 && !q.failed; c-- {
 		if set.has(c) && q.parents[q.class[c].first].flags&pReserved != 0 {

@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// cutter is a queue pair whose peer has a ring of 8 KiB and receives of 6 KiB, with slices of
-// a kibibyte.
+// cutter is a queue pair whose peer has a ring of 8 KiB and receives of 6 KiB, with slices of a kibibyte.
 func cutter(t *testing.T) (*qp, *segmenter) {
 	t.Helper()
 	box, err := rdma.Alloc(mailboxHead)
@@ -40,9 +39,8 @@ func ask(q *qp, class int, size uint64) (string, *parent) {
 	return wholeIt, p
 }
 
-// A send is cut as long as the ring has room for all but its beginning, to the last byte. One
-// that does not fit waits for as urgent ones, and goes whole rather than wait for less urgent
-// ones or in vain.
+// A send is cut as long as the ring has room for all but its beginning, to the last byte. One that does not fit waits
+// for as urgent ones, and goes whole rather than wait for less urgent ones or in vain.
 func TestRoomOfTheRing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -87,8 +85,7 @@ func TestRoomOfTheRing(t *testing.T) {
 	}
 }
 
-// As many as there are descriptors are under way, and what the peer has taken is room again in
-// the order of the ring.
+// As many as there are descriptors are under way, and what the peer has taken is room again in the order of the ring.
 func TestTheRingComesBackInItsOrder(t *testing.T) {
 	q, o := cutter(t)
 	box := q.mailbox.box.Bytes()

@@ -40,9 +40,8 @@ func lowShare(t *testing.T, cfg sched.Config, load int) float64 {
 	return float64(done) / (carried * turns / 2)
 }
 
-// What a saturating high class leaves to a low one is the policy's rule: nothing
-// with strict priority, and a floor with the others. Below saturation every policy
-// leaves what is not used.
+// What a saturating high class leaves to a low one is the policy's rule: nothing with strict priority, and a floor with
+// the others. Below saturation every policy leaves what is not used.
 func TestStarvationIsBoundedByThePolicy(t *testing.T) {
 	weights := [sched.Priorities]int{1, 1, 1, 1, 1, 1, 1, 4} // a fifth of the device for class 0
 	for name, c := range map[string]struct {

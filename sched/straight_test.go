@@ -28,8 +28,7 @@ func (r *rig) signals() (at []int) {
 	return at
 }
 
-// The window holds what goes straight through, too, to its last byte, and the first that has
-// arrived makes room.
+// The window holds what goes straight through, too, to its last byte, and the first that has arrived makes room.
 func TestStraightRequestsFillTheWindow(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 16, 4)
 	for i := range 6 {
@@ -176,8 +175,7 @@ func TestPoliciesChooseBetweenNeighbours(t *testing.T) {
 	}
 }
 
-// One that nothing overtook does not tell that it has ended: where marks are not due, nothing
-// of it is signalled.
+// One that nothing overtook does not tell that it has ended: where marks are not due, nothing of it is signalled.
 func TestUnsignalledSlicesAreSilent(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 4)
 	r.post(r.unsignaled(rdma.OpWrite, 1, 8*kib)...)
@@ -186,8 +184,7 @@ func TestUnsignalledSlicesAreSilent(t *testing.T) {
 	}
 }
 
-// Requests that go below with a mark behind them are as many as a batch of the tier has places
-// for, or go in two calls.
+// Requests that go below with a mark behind them are as many as a batch of the tier has places for, or go in two calls.
 func TestManyRequestsBeforeAMark(t *testing.T) {
 	for n := 62; n < 70; n++ {
 		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 256 * kib}, 128, 4)
@@ -249,8 +246,7 @@ func TestTheSmallestCompletionQueue(t *testing.T) {
 	tells(t, a.poll(), []uint64{1, 2, 3})
 }
 
-// A window becomes narrow by a request that is more urgent than one that waits, and by no
-// other.
+// A window becomes narrow by a request that is more urgent than one that waits, and by no other.
 func TestOnlyUrgentRequestsMakeAWindowNarrow(t *testing.T) {
 	for class, narrow := range map[int]bool{0: false, 2: false, 3: false, 4: true} {
 		r := newRig(t, sched.Config{}, 16, 4)

@@ -15,8 +15,7 @@ func (r *rig) split(id, first, second int) rdma.SendWR {
 	return w
 }
 
-// A request weighs what all of its elements do, and one without elements nothing, whatever is
-// left in its list.
+// A request weighs what all of its elements do, and one without elements nothing, whatever is left in its list.
 func TestAllElementsWeigh(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 32, 4)
 	r.post(r.split(1, kib, 5*kib)) // more than a slice

@@ -5,25 +5,22 @@ import (
 	"time"
 )
 
-// window is what one QP has under way: posted to the device below, and not known
-// to have reached the peer. Nothing of it can be reordered, so it bounds how long
-// an urgent request waits.
+// window is what one QP has under way: posted to the device below, and not known to have reached the peer. Nothing of
+// it can be reordered, so it bounds how long an urgent request waits.
 //
 // Bytes are counted by class, and each class sees only what is as urgent as
 // itself or more: bulk that fills its window does not keep an urgent request out.
 //
-// What reached the peer is known from marks. Where a completion is an
-// acknowledgement, a mark is a signalled request. Where it is local (RFC 5040
-// §5.5), a mark is a read of zero bytes behind the data: its answer comes only
-// after the peer's device has taken all that was sent before it (RFC 5040 §5.5
-// (12)), out of whatever sockets and buffers are in between.
+// What reached the peer is known from marks. Where a completion is an acknowledgement, a mark is a signalled request.
+// Where it is local (RFC 5040 §5.5), a mark is a read of zero bytes behind the data: its answer comes only after the
+// peer's device has taken all that was sent before it (RFC 5040 §5.5 (12)), out of whatever sockets and buffers are in
+// between.
 //
-// A device completes in post order, so what is behind such a read completes with its
-// answer and not when it is sent. On a fast path that costs a stream several percent.
-// While the window is wide and the path is fast, it is therefore loose: local
-// completions make room, and a read proves arrival only now and then. It is tight again
-// with the first urgent request, and counts from what was proven: nothing less urgent
-// follows until a mark behind that request has its answer.
+// A device completes in post order, so what is behind such a read completes with its answer and not when it is sent. On
+// a fast path that costs a stream several percent. While the window is wide and the path is fast, it is therefore
+// loose: local completions make room, and a read proves arrival only now and then. It is tight again with the first
+// urgent request, and counts from what was proven: nothing less urgent follows until a mark behind that request has its
+// answer.
 type window struct {
 	bytes  int // the window at present
 	slice  int // the longest slice at present
@@ -80,9 +77,8 @@ type mark struct {
 	loose  bool
 }
 
-// probe is how far a measurement of the delay has come. The delay of a mark behind
-// a full window says nothing but how long the window is, so now and then the window
-// is left to run empty and one slice goes alone.
+// probe is how far a measurement of the delay has come. The delay of a mark behind a full window says nothing but how
+// long the window is, so now and then the window is left to run empty and one slice goes alone.
 type probe uint8
 
 const (
@@ -91,22 +87,20 @@ const (
 	alone
 )
 
-// probeEvery is how many marks lie between two probes: a probe costs about one
-// round trip, and 1024 marks are 256 windows. The first comes early. A wide window is
-// not drained: what the delay decides is how wide the narrow one is.
+// probeEvery is how many marks lie between two probes: a probe costs about one round trip, and 1024 marks are 256
+// windows. The first comes early. A wide window is not drained: what the delay decides is how wide the narrow one is.
 const (
 	probeEvery = 1024
 	probeFirst = 32
 	tuneEvery  = 32 // marks after which a window follows the rate
 )
 
-// While nothing urgent waits, an adaptive window is as wide as what is sent in wideTime, at most
-// wideMost: short slices and many marks cost a software stack a fifth of its rate, and the first
-// urgent request waits for that much. Half of wideTime, which lies between two marks that are
-// reads, has to be many round trips; elsewhere a mark is only a completion, and each of wideParts
-// has one. Parts are a multiple of evenly, which is the page and every path MTU of IBTA, so that
-// packets do not cross pages. A window that runs dry grows by 1/mostGrown, up to twice its size.
-// It stays narrow for wideAfter after an urgent request.
+// While nothing urgent waits, an adaptive window is as wide as what is sent in wideTime, at most wideMost: short slices
+// and many marks cost a software stack a fifth of its rate, and the first urgent request waits for that much. Half of
+// wideTime, which lies between two marks that are reads, has to be many round trips; elsewhere a mark is only a
+// completion, and each of wideParts has one. Parts are a multiple of evenly, which is the page and every path MTU of
+// IBTA, so that packets do not cross pages. A window that runs dry grows by 1/mostGrown, up to twice its size. It stays
+// narrow for wideAfter after an urgent request.
 const (
 	wideTime  = 48 * time.Millisecond
 	wideMost  = 4 << 20
@@ -126,10 +120,9 @@ const (
 	fpdu      = 60 << 10
 )
 
-// A loose window leaves to the kernels how much waits in their sockets: with Linux's defaults up to
-// 4 MiB here and 6 to 32 MiB there. The first urgent request waits for that, so the path has to
-// carry it in 10 to 40 ms. What arrives is measured once in proveEvery, and as such a sample is an
-// average, it is forgotten sooner.
+// A loose window leaves to the kernels how much waits in their sockets: with Linux's defaults up to 4 MiB here and 6 to
+// 32 MiB there. The first urgent request waits for that, so the path has to carry it in 10 to 40 ms. What arrives is
+// measured once in proveEvery, and as such a sample is an average, it is forgotten sooner.
 const (
 	looseRate   = 1.0 // bytes a nanosecond
 	looseForget = 1.0 / 4
@@ -144,9 +137,8 @@ func (w *window) init(c *Config, local bool) {
 	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, local: local, least: leastWindow,
 		tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
-		// The peer is software behind a socket: below this much, its wake-ups show.
-		// Two processes that hand bytes to each other through a socket need this much
-		// to keep both at work.
+		// The peer is software behind a socket: below this much, its wake-ups show. Two processes that hand bytes to
+		// each other through a socket need this much to keep both at work.
 		w.tuned, w.least = startWindow, startWindow
 	}
 	w.resize()
@@ -276,8 +268,7 @@ func (w *window) sent() {
 	}
 }
 
-// mark notes one behind what was posted. The caller checked due, or that none is
-// under way.
+// mark notes one behind what was posted. The caller checked due, or that none is under way.
 func (w *window) mark() {
 	// What is before the mark that a probe waits for is what came after the last one.
 	lonely := w.probe == draining && w.under(0) == uint64(w.since)
@@ -311,14 +302,12 @@ func (w *window) arrived() {
 	}
 }
 
-// empty tells that nothing is under way: what came after the last mark, too, has
-// arrived.
+// empty tells that nothing is under way: what came after the last mark, too, has arrived.
 func (w *window) empty() { w.seen, w.proven, w.since = w.issued, w.issued, 0 }
 
-// measure keeps the bandwidth-delay product: the best rate of late and the least
-// delay of the last probes: whatever else a machine does only adds to it. The rate
-// is that of what arrived since the mark was made, over the time since the arrival
-// that was known then: what had arrived unknown would make it too high.
+// measure keeps the bandwidth-delay product: the best rate of late and the least delay of the last probes: whatever
+// else a machine does only adds to it. The rate is that of what arrived since the mark was made, over the time since
+// the arrival that was known then: what had arrived unknown would make it too high.
 func (w *window) measure(m *mark, at int64) {
 	w.last = at
 	w.age++

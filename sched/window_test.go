@@ -118,8 +118,7 @@ func (p *slowPeer) read(enough func() bool) {
 // settled waits until the device has handed over all that it is going to.
 func (p *slowPeer) settled() { time.Sleep(50 * time.Millisecond) }
 
-// beforeUrgent is how many octets of bulk an urgent send finds before it at a peer
-// that has stopped reading.
+// beforeUrgent is how many octets of bulk an urgent send finds before it at a peer that has stopped reading.
 func (p *slowPeer) beforeUrgent() int {
 	p.settled()
 	p.post(rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled, Priority: 7})
@@ -127,9 +126,8 @@ func (p *slowPeer) beforeUrgent() int {
 	return p.bulk
 }
 
-// Where completions are local, nothing but the peer's answers bounds what lies
-// in the sockets between. The tier waits for them: however much room there is, an
-// urgent send finds no more than a window before it.
+// Where completions are local, nothing but the peer's answers bounds what lies in the sockets between. The tier waits
+// for them: however much room there is, an urgent send finds no more than a window before it.
 func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 	const window = 64 << 10
 	p := newSlowPeer(t, &sched.Config{Slice: 16 << 10, Window: window})
@@ -158,8 +156,7 @@ func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 	}
 }
 
-// Without the tier all of the bulk is before the urgent send, which shows that the
-// test above would see it.
+// Without the tier all of the bulk is before the urgent send, which shows that the test above would see it.
 func TestWithoutTheTierNothingIsBounded(t *testing.T) {
 	if got := newSlowPeer(t, nil).beforeUrgent(); got != bulkCount*bulkSize {
 		t.Errorf("%d octets before the urgent send, want all %d", got, bulkCount*bulkSize)
@@ -169,9 +166,8 @@ func TestWithoutTheTierNothingIsBounded(t *testing.T) {
 	}
 }
 
-// A poll gives the thread back after one window, however much of a request waits
-// and however soon the device completes what it gets: the application may have
-// something urgent to post.
+// A poll gives the thread back after one window, however much of a request waits and however soon the device completes
+// what it gets: the application may have something urgent to post.
 func TestPollEndsAfterOneWindow(t *testing.T) {
 	const slice, window, whole = 4 << 10, 16 << 10, 1 << 20
 	dev := &keepingNull{nullDevice: newNull()}

@@ -69,8 +69,7 @@ func TestWindowIsTakenToTheLastByte(t *testing.T) {
 	}
 }
 
-// A request is urgent for as long as something less urgent may be before it, posted and not
-// proven to have arrived.
+// A request is urgent for as long as something less urgent may be before it, posted and not proven to have arrived.
 func TestLesserIsWhatMayStillBeOnItsWay(t *testing.T) {
 	w := marked(true)
 	is := func(when string, want bool) {
@@ -99,8 +98,7 @@ func TestLesserIsWhatMayStillBeOnItsWay(t *testing.T) {
 	is("less urgent, later", true)
 }
 
-// A mark is due when so many bytes went since the last, and only while there are places for
-// marks of both kinds.
+// A mark is due when so many bytes went since the last, and only while there are places for marks of both kinds.
 func TestMarksAreDueInTime(t *testing.T) {
 	w := marked(false)
 	if w.issue(0, 16<<10-1); w.due() {
@@ -149,8 +147,7 @@ func TestAProbeMarksOneSlice(t *testing.T) {
 	}
 }
 
-// A loose window takes local completions for room, a tight one does not, and neither takes
-// back what it knew.
+// A loose window takes local completions for room, a tight one does not, and neither takes back what it knew.
 func TestOnlyALooseWindowGoesByWhatWasSent(t *testing.T) {
 	for _, loose := range []bool{false, true} {
 		w := marked(true)

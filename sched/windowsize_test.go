@@ -66,9 +66,8 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 	}
 }
 
-// Where marks are requests themselves, a wide window has as many as a QP has marks, so
-// that it never runs further down than one of its parts; reads as marks cost the stream
-// more, and there are two.
+// Where marks are requests themselves, a wide window has as many as a QP has marks, so that it never runs further down
+// than one of its parts; reads as marks cost the stream more, and there are two.
 func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		w := sized(Config{}, apart, 0.064)
@@ -83,9 +82,8 @@ func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 	}
 }
 
-// A wide window that ran dry grows, by quarters and up to twice what it was, until
-// something urgent comes. Where completions are local, a window is no bound for what the
-// device holds.
+// A wide window that ran dry grows, by quarters and up to twice what it was, until something urgent comes. Where
+// completions are local, a window is no bound for what the device holds.
 func TestWideWindowThatRanDryGrows(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		var w window
@@ -118,8 +116,7 @@ func TestWideWindowThatRanDryGrows(t *testing.T) {
 	}
 }
 
-// Only a path that empties its sockets soon may have a window that proves nothing, and
-// only while the window is wide.
+// Only a path that empties its sockets soon may have a window that proves nothing, and only while the window is wide.
 func TestWindowIsLooseOnAFastPathWithoutUrgency(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -145,8 +142,7 @@ func TestWindowIsLooseOnAFastPathWithoutUrgency(t *testing.T) {
 	}
 }
 
-// A path that has become slow is found out by the marks that a loose window still
-// has, within some of them.
+// A path that has become slow is found out by the marks that a loose window still has, within some of them.
 func TestLooseWindowFindsOutThatThePathIsSlow(t *testing.T) {
 	w := sized(Config{}, true, 8*looseRate)
 	marks := 0
@@ -167,9 +163,8 @@ func TestLooseWindowFindsOutThatThePathIsSlow(t *testing.T) {
 	}
 }
 
-// A slice that grew with the window and measured the delay would ask for a window
-// with longer slices still, without end: what measures is as long as in the
-// narrowest window.
+// A slice that grew with the window and measured the delay would ask for a window with longer slices still, without
+// end: what measures is as long as in the narrowest window.
 func TestSlicesDoNotMeasureThemselves(t *testing.T) {
 	var least, tuned, wide window
 	for _, w := range []*window{&least, &tuned, &wide} {
@@ -235,8 +230,7 @@ func TestAutomaticSlicesAreEven(t *testing.T) {
 	}
 }
 
-// A wide window does not run empty to have the delay measured, which decides how wide
-// the narrow one is; that one does.
+// A wide window does not run empty to have the delay measured, which decides how wide the narrow one is; that one does.
 func TestOnlyANarrowWindowMeasuresTheDelay(t *testing.T) {
 	var w window
 	w.init(&Config{}, false)

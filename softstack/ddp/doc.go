@@ -1,15 +1,12 @@
-// Package ddp holds the wire format and the receive checks of Direct Data
-// Placement (RFC 5041): the tagged and untagged segment headers, the message
-// sequence check of one untagged queue, and the bounds check of a tagged segment.
-// How long the segments of a message are is the sender's choice, and not here.
+// Package ddp holds the wire format and the receive checks of Direct Data Placement (RFC 5041): the tagged and untagged
+// segment headers, the message sequence check of one untagged queue, and the bounds check of a tagged segment. How long
+// the segments of a message are is the sender's choice, and not here.
 //
-// It is the layer between mpa, which delivers one DDP segment at a time as a ULPDU,
-// and rdmap, which owns the octets that DDP reserves for its upper layer. The
-// package does no input or output, keeps no buffer and reads no clock.
+// It is the layer between mpa, which delivers one DDP segment at a time as a ULPDU, and rdmap, which owns the octets
+// that DDP reserves for its upper layer. The package does no input or output, keeps no buffer and reads no clock.
 //
-// Ownership: every function works on the caller's slice and keeps no reference
-// to it. A RecvQueue is a plain value that belongs to one
-// goroutine at a time.
+// Ownership: every function works on the caller's slice and keeps no reference to it. A RecvQueue is a plain value that
+// belongs to one goroutine at a time.
 //
 // # Where the RFC leaves a choice
 //   - MSN. RFC 5041 §7.1 calls every MSN with a posted buffer legal, because

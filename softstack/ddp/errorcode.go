@@ -2,10 +2,9 @@ package ddp
 
 import "fmt"
 
-// ErrorCode is one row of RFC 5041 §7.2: what a receiver found wrong with a
-// segment, in the form a Terminate carries (RFC 5040 §4.8). The value is
-// layer<<12 | etype<<8 | code with layer 1, so that 0 means "no error" and a
-// code fits a register on the fast path. It is a code and not a Go error.
+// ErrorCode is one row of RFC 5041 §7.2: what a receiver found wrong with a segment, in the form a Terminate carries
+// (RFC 5040 §4.8). The value is layer<<12 | etype<<8 | code with layer 1, so that 0 means "no error" and a code fits a
+// register on the fast path. It is a code and not a Go error.
 type ErrorCode uint16
 
 // layer is the Terminate layer of DDP, RFC 5040 §4.8.
@@ -69,8 +68,7 @@ func (c ErrorCode) Text() string {
 	return "unassigned"
 }
 
-// String gives layer/etype/code with the meaning, as "1/1/00 ddp tagged:
-// invalid stag", and "ok" for 0.
+// String gives layer/etype/code with the meaning, as "1/1/00 ddp tagged: invalid stag", and "ok" for 0.
 func (c ErrorCode) String() string {
 	if c == 0 {
 		return "ok"

@@ -26,8 +26,7 @@ const (
 	maskDV     = 0x03
 )
 
-// Tagged is the header of a segment that names its place: a steering tag and
-// an offset into that buffer.
+// Tagged is the header of a segment that names its place: a steering tag and an offset into that buffer.
 //
 //	octet 0      T=1 | L | reserved | DV
 //	octet 1      reserved for the ULP
@@ -64,9 +63,8 @@ func IsTagged(b0 byte) bool { return b0&flagTagged != 0 }
 // IsLast reports the L bit of a segment's first octet.
 func IsLast(b0 byte) bool { return b0&flagLast != 0 }
 
-// VersionOK reports whether the DV field is the one this package speaks. The
-// error of a mismatch is ErrTaggedVersion or ErrUntaggedVersion (RFC 5041
-// §7.2). Reserved bits are not looked at (RFC 5041 §4.1).
+// VersionOK reports whether the DV field is the one this package speaks. The error of a mismatch is ErrTaggedVersion or
+// ErrUntaggedVersion (RFC 5041 §7.2). Reserved bits are not looked at (RFC 5041 §4.1).
 func VersionOK(b0 byte) bool { return b0&maskDV == Version }
 
 // PutTagged writes h to b[:TaggedLen]. It panics when b is shorter.
@@ -82,8 +80,7 @@ func PutTagged(b []byte, h *Tagged) {
 	binary.BigEndian.PutUint64(b[6:], h.TO)
 }
 
-// GetTagged reads b[:TaggedLen]. The caller has checked the length, the T bit
-// and the version.
+// GetTagged reads b[:TaggedLen]. The caller has checked the length, the T bit and the version.
 func GetTagged(b []byte) Tagged {
 	_ = b[TaggedLen-1]
 	return Tagged{
@@ -109,8 +106,7 @@ func PutUntagged(b []byte, h *Untagged) {
 	binary.BigEndian.PutUint32(b[14:], h.MO)
 }
 
-// GetUntagged reads b[:UntaggedLen]. The caller has checked the length, the T
-// bit and the version.
+// GetUntagged reads b[:UntaggedLen]. The caller has checked the length, the T bit and the version.
 func GetUntagged(b []byte) Untagged {
 	_ = b[UntaggedLen-1]
 	return Untagged{

@@ -1,8 +1,7 @@
 package ddp
 
-// RecvQueue is the receive side of one untagged queue: which message and which
-// offset the next segment must carry (RFC 5041 §4.3, §7.1). It holds no
-// buffers; the owner pairs each message with the receive it consumes.
+// RecvQueue is the receive side of one untagged queue: which message and which offset the next segment must carry (RFC
+// 5041 §4.3, §7.1). It holds no buffers; the owner pairs each message with the receive it consumes.
 type RecvQueue struct {
 	qn   uint32
 	msn  uint32
@@ -10,8 +9,7 @@ type RecvQueue struct {
 	open bool   // a segment of msn has arrived and it was not the last
 }
 
-// NewRecvQueue starts queue qn at firstMSN, which is 1 for every queue of a new
-// stream (RFC 5041 §4.3).
+// NewRecvQueue starts queue qn at firstMSN, which is 1 for every queue of a new stream (RFC 5041 §4.3).
 func NewRecvQueue(qn, firstMSN uint32) RecvQueue {
 	return RecvQueue{qn: qn, msn: firstMSN}
 }
@@ -19,22 +17,19 @@ func NewRecvQueue(qn, firstMSN uint32) RecvQueue {
 // MSN is the sequence number the next segment must carry.
 func (q *RecvQueue) MSN() uint32 { return q.msn }
 
-// Offset is the MO the next segment must carry: the octets of the current
-// message that have arrived.
+// Offset is the MO the next segment must carry: the octets of the current message that have arrived.
 func (q *RecvQueue) Offset() uint64 { return q.mo }
 
 // Open reports whether a message has begun and has not ended.
 func (q *RecvQueue) Open() bool { return q.open }
 
-// Check tests one segment with header h and payload octets of data against the
-// queue, and advances the queue when it is right. bufLen is the capacity of the
-// buffer that message consumes, in octets, and haveBuf reports whether there is
-// one. first reports that the segment begins a message. On an error the queue
-// does not move, and the stream is over (RFC 5041 §7.1).
+// Check tests one segment with header h and payload octets of data against the queue, and advances the queue when it is
+// right. bufLen is the capacity of the buffer that message consumes, in octets, and haveBuf reports whether there is
+// one. first reports that the segment begins a message. On an error the queue does not move, and the stream is over
+// (RFC 5041 §7.1).
 //
-// The checks run from the queue to the octet: MSN range, no buffer, MO, too
-// long. RFC 5041 §7.1 does not order them; this order never looks at a buffer
-// for a message that cannot be the next one.
+// The checks run from the queue to the octet: MSN range, no buffer, MO, too long. RFC 5041 §7.1 does not order them;
+// this order never looks at a buffer for a message that cannot be the next one.
 func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool) (first bool, code ErrorCode) {
 	if h.QN != q.qn {
 		return false, ErrUntaggedQN
@@ -64,9 +59,8 @@ func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool)
 	return first, 0
 }
 
-// CheckBounds tests the range [to, to+n) of a tagged segment against a buffer
-// of length octets whose first octet has the tagged offset base. A zero-length
-// segment is right whatever its offset (RFC 5041 §5.2).
+// CheckBounds tests the range [to, to+n) of a tagged segment against a buffer of length octets whose first octet has
+// the tagged offset base. A zero-length segment is right whatever its offset (RFC 5041 §5.2).
 func CheckBounds(to uint64, n int, base, length uint64) ErrorCode {
 	if n == 0 {
 		return 0

@@ -121,8 +121,7 @@ func TestRecvQueueRefusesAnotherQueue(t *testing.T) {
 	}
 }
 
-// A sender's segments are exactly what the queue accepts, in that order and no
-// other.
+// A sender's segments are exactly what the queue accepts, in that order and no other.
 func TestSegmentsPassTheQueueProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		msn := rapid.Uint32().Draw(t, "first msn")

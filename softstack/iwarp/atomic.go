@@ -13,8 +13,7 @@ import (
 // Atomic operations, RFC 7306 §5. Requests share queue 1, ORD and IRD with reads,
 // and are answered in order with them; responses have queue 3.
 
-// frameAtomic frames the Atomic Request of the entry at sqNext; false when there is
-// no room or the QP failed.
+// frameAtomic frames the Atomic Request of the entry at sqNext; false when there is no room or the QP failed.
 func (q *qp) frameAtomic(e *sqEntry) bool {
 	t := &q.tx
 	if !t.room(rdmap.AtomicRequestLen, false) {
@@ -74,8 +73,7 @@ func (q *qp) checkAtomic(r *rdmap.AtomicRequest) rdmap.TermCode {
 	return 0
 }
 
-// frameAtomicResponse carries out the request at the head of irq and frames its
-// response.
+// frameAtomicResponse carries out the request at the head of irq and frames its response.
 func (q *qp) frameAtomicResponse(r *rdmap.AtomicRequest) bool {
 	t := &q.tx
 	if !t.room(rdmap.AtomicResponseLen, false) {
@@ -98,9 +96,8 @@ func (q *qp) frameAtomicResponse(r *rdmap.AtomicRequest) bool {
 	return true
 }
 
-// execute carries out an atomic on 8 aligned octets in the host's order and returns
-// what they held. It is atomic against those of every other QP and device in this
-// process, and against the application's own sync/atomic operations.
+// execute carries out an atomic on 8 aligned octets in the host's order and returns what they held. It is atomic
+// against those of every other QP and device in this process, and against the application's own sync/atomic operations.
 func execute(r *rdmap.AtomicRequest, mem []byte) uint64 {
 	word := (*uint64)(unsafe.Pointer(unsafe.SliceData(mem)))
 	for {

@@ -16,8 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// rtrIndex stands in the FIFO of outstanding reads for the RTR read, which has
-// no send queue entry.
+// rtrIndex stands in the FIFO of outstanding reads for the RTR read, which has no send queue entry.
 const rtrIndex = ^uint32(0)
 
 func (d *Device) checkParam(p *rdma.ConnParam) error {
@@ -113,8 +112,7 @@ func initiate(conn stream.Opening, cfg mpa.Config, private []byte) (mpa.Negotiat
 	if err != nil {
 		return mpa.Negotiated{}, fmt.Errorf("%w: %w", rdma.ErrInvalid, err)
 	}
-	// One write and nothing behind it: Linux siw refuses octets that follow the
-	// Request before its Reply.
+	// One write and nothing behind it: Linux siw refuses octets that follow the Request before its Reply.
 	if _, err := conn.Write(mpa.AppendFrame(nil, req)); err != nil {
 		return mpa.Negotiated{}, err
 	}

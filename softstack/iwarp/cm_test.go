@@ -24,8 +24,7 @@ func openFDs(t *testing.T) int {
 	return len(d)
 }
 
-// TestConnectFailures: every way a peer can fail to answer has its sentinel, and
-// the attempt ends by the deadline.
+// TestConnectFailures: every way a peer can fail to answer has its sentinel, and the attempt ends by the deadline.
 func TestConnectFailures(t *testing.T) {
 	serve := func(f func(c net.Conn)) func(t *testing.T) string {
 		return func(t *testing.T) string {
@@ -222,8 +221,7 @@ func TestListenerClose(t *testing.T) {
 	}
 }
 
-// TestFloodOfSilentPeers: hundreds of connections that say nothing neither keep
-// a good client out nor pile up.
+// TestFloodOfSilentPeers: hundreds of connections that say nothing neither keep a good client out nor pile up.
 func TestFloodOfSilentPeers(t *testing.T) {
 	e, l := host(t, Config{})
 	e.postRecv(1, e.sge(0, 64))

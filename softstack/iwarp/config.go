@@ -28,16 +28,14 @@ type Config struct {
 	MaxULPDU    int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
 	Extensions  Extensions
 
-	// OnAck completes Sends and Writes when the peer's TCP has acknowledged their last octet, not
-	// when ours has taken it: what a stack has to do that sends by reference. Polls ask the stack,
-	// which costs a kernel socket a system call each, and who sleeps in Wait asks each
-	// millisecond, as nothing tells of acknowledgements. Over a Stack that sends by reference
-	// it is always so.
+	// OnAck completes Sends and Writes when the peer's TCP has acknowledged their last octet, not when ours has taken
+	// it: what a stack has to do that sends by reference. Polls ask the stack, which costs a kernel socket a system
+	// call each, and who sleeps in Wait asks each millisecond, as nothing tells of acknowledgements. Over a Stack that
+	// sends by reference it is always so.
 	OnAck bool
 
-	// ReceiveThread gives the device a thread that does nothing but receive and place,
-	// and answer what needs no application: SoftRDMA's model c3. Polls only take
-	// completions then, and what is posted is sent by who posts it.
+	// ReceiveThread gives the device a thread that does nothing but receive and place, and answer what needs no
+	// application: SoftRDMA's model c3. Polls only take completions then, and what is posted is sent by who posts it.
 	ReceiveThread bool
 }
 
@@ -50,8 +48,7 @@ const (
 	ExtNegotiated Extensions = iota
 	// ExtNone: plain RFC 5040, and nothing about it in the private data.
 	ExtNone
-	// ExtAssumed: it is sent to every peer. RFC 7306 §1.1 knows such static
-	// configuration, for peers of other makes.
+	// ExtAssumed: it is sent to every peer. RFC 7306 §1.1 knows such static configuration, for peers of other makes.
 	ExtAssumed
 	numExtensions
 )

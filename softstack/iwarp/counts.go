@@ -36,8 +36,7 @@ func (d *Device) leaveProcess() {
 	process.ended.add(d.Counts())
 }
 
-// Counts are the octets that were copied, added where they are.
-// What the stack below copies it counts itself.
+// Counts are the octets that were copied, added where they are. What the stack below copies it counts itself.
 type Counts struct {
 	Staged uint64 // octets of the stream, headers too, that passed a staging buffer
 	Placed uint64 // payload copied into registered memory, from a staging buffer or a packet

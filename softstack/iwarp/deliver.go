@@ -122,8 +122,7 @@ func (q *qp) asked() {
 	q.rx.write.ended = false
 }
 
-// source is the registration that a request of the peer means, with the checks of
-// RFC 5040 §7.2 in its order.
+// source is the registration that a request of the peer means, with the checks of RFC 5040 §7.2 in its order.
 func (q *qp) source(stag uint32, to uint64, n uint32, want rdma.Access) (*mr, rdmap.TermCode) {
 	m := q.find(stag)
 	if m == nil {
@@ -144,8 +143,7 @@ func (q *qp) source(stag uint32, to uint64, n uint32, want rdma.Access) (*mr, rd
 	return m, 0
 }
 
-// deliverTerminate ends the QP on the peer's word (RFC 5040 §5.4): no answer,
-// everything outstanding is over.
+// deliverTerminate ends the QP on the peer's word (RFC 5040 §5.4): no answer, everything outstanding is over.
 func (q *qp) deliverTerminate(payload []byte) {
 	t, _, err := rdmap.ParseTerminate(payload)
 	q.why = rdmap.TermUnspecified

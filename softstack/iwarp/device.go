@@ -104,8 +104,7 @@ func (d *Device) FreePD(pd rdma.PD) error {
 	return nil
 }
 
-// usePD counts a user of the domain in or out. It fails when the device is
-// closed or the domain unknown.
+// usePD counts a user of the domain in or out. It fails when the device is closed or the domain unknown.
 func (d *Device) usePD(pd rdma.PD, by int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,9 +140,8 @@ func (d *Device) everyQP(f func(*qp)) {
 	}
 }
 
-// Kill resets every connection without Terminate or FIN, as the death of the
-// machine would look to the peers. QPs go to ERR; the objects still have to be
-// closed. It exists for conformance and fault tests.
+// Kill resets every connection without Terminate or FIN, as the death of the machine would look to the peers. QPs go to
+// ERR; the objects still have to be closed. It exists for conformance and fault tests.
 func (d *Device) Kill() {
 	d.everyQP(func(q *qp) {
 		q.mu.Lock()

@@ -329,8 +329,7 @@ func TestAtomicsKeepTheirPlaceAmongReads(t *testing.T) {
 	}
 }
 
-// TestAtomicsAndTheApplication: additions by two QPs and by the target's own
-// sync/atomic all count.
+// TestAtomicsAndTheApplication: additions by two QPs and by the target's own sync/atomic all count.
 func TestAtomicsAndTheApplication(t *testing.T) {
 	b := newEnd(t, Config{}, rdma.QPConfig{})
 	c := newEndOn(t, b.dev, rdma.QPConfig{})

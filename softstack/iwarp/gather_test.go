@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestScatterGather: every split of a message over SGEs on both sides, segments
-// shorter and longer than an SGE.
+// TestScatterGather: every split of a message over SGEs on both sides, segments shorter and longer than an SGE.
 func TestScatterGather(t *testing.T) {
 	splits := [][]int{{3000}, {1, 2999}, {1000, 0, 1000, 1000}, {7, 13, 2979, 1}, {2999, 1}, {750, 750, 750, 750}}
 	for name, cfg := range map[string]Config{"large segments": {}, "small segments": {MaxULPDU: 300},

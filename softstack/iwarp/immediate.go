@@ -24,8 +24,7 @@ func (w *writeTrail) add(n int, last bool) {
 	w.open, w.ended = !last, last
 }
 
-// frameImmediate frames the Immediate Data of the entry at sqNext; false when there
-// is no room.
+// frameImmediate frames the Immediate Data of the entry at sqNext; false when there is no room.
 func (q *qp) frameImmediate(e *sqEntry) bool {
 	t := &q.tx
 	if !t.room(rdmap.ImmediateLen, false) {

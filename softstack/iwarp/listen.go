@@ -18,8 +18,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// listener takes TCP connections and reads their MPA Requests, as many at a time as its
-// acceptor has room for.
+// listener takes TCP connections and reads their MPA Requests, as many at a time as its acceptor has room for.
 type listener struct {
 	dev *Device
 	l   stream.Listener
@@ -67,10 +66,9 @@ func (l *listener) await(c stream.Opening) (f *mpa.Frame, first []byte, err erro
 	return f, seen.Bytes(), err
 }
 
-// OnOtherProtocol hands peers that speak something else to the listener's user, with the
-// first octets that came, the header of an MPA frame long. answer runs in a goroutine
-// of the listener, within otherTimeout and until the listener closes; the connection is
-// closed behind it. Without it they are cut off in silence (RFC 5044 §7.1.2).
+// OnOtherProtocol hands peers that speak something else to the listener's user, with the first octets that came, the
+// header of an MPA frame long. answer runs in a goroutine of the listener, within otherTimeout and until the listener
+// closes; the connection is closed behind it. Without it they are cut off in silence (RFC 5044 §7.1.2).
 func (l *listener) OnOtherProtocol(answer func(c net.Conn, first []byte)) { l.other.Store(&answer) }
 
 // otherTimeout bounds the answer to a peer that speaks something else.
@@ -124,8 +122,7 @@ func (l *listener) request(c stream.Opening) {
 	}
 }
 
-// Accept returns the oldest request that was not answered for the application after
-// answerTimeout.
+// Accept returns the oldest request that was not answered for the application after answerTimeout.
 func (l *listener) Accept(ctx context.Context) (rdma.ConnRequest, error) {
 	for {
 		r, err := l.Next(ctx)

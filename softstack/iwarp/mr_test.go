@@ -95,8 +95,7 @@ func TestRevokedInAWrite(t *testing.T) {
 	}
 }
 
-// TestCloseMRUnderSends: memory that waits in the send queue is free when Close
-// returns; the stream ends.
+// TestCloseMRUnderSends: memory that waits in the send queue is free when Close returns; the stream ends.
 func TestCloseMRUnderSends(t *testing.T) {
 	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10},
 		"nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {

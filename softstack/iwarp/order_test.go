@@ -207,8 +207,7 @@ func TestDrainWaitsForWhatBegan(t *testing.T) {
 	}
 }
 
-// TestOnTheWire: every configuration through a proxy that checks each FPDU of
-// both sides.
+// TestOnTheWire: every configuration through a proxy that checks each FPDU of both sides.
 func TestOnTheWire(t *testing.T) {
 	for name, cfg := range configs {
 		t.Run(name, func(t *testing.T) {

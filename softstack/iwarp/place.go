@@ -26,9 +26,8 @@ func (s *segment) placed() bool {
 		s.op == rdmap.OpSendSEInv
 }
 
-// revoked is the reason to end a stream whose segment at hand lost its
-// registration while it was being placed, and the segment to quote: for a Write
-// what the next one to that key would meet too, else a fault of our own.
+// revoked is the reason to end a stream whose segment at hand lost its registration while it was being placed, and the
+// segment to quote: for a Write what the next one to that key would meet too, else a fault of our own.
 func (s *segment) revoked() (rdmap.TermCode, []byte) {
 	if s.op != rdmap.OpWrite {
 		return rdmap.TermDDPLocal, nil
@@ -181,9 +180,8 @@ func (q *qp) openRequest(payload, size int) rdmap.TermCode {
 // serve. It is no reason of the wire and never leaves the package.
 const declined rdmap.TermCode = 1
 
-// openSend binds a message to a receive and finds the place of the segment in
-// it. A receive that was bound stays bound when the segment is refused: the
-// stream ends then, and the receive completes with it.
+// openSend binds a message to a receive and finds the place of the segment in it. A receive that was bound stays bound
+// when the segment is refused: the stream ends then, and the receive completes with it.
 func (q *qp) openSend(payload int) rdmap.TermCode {
 	s := &q.rx.seg
 	rq := &q.rx.sendQ
@@ -216,9 +214,8 @@ func (q *qp) openSend(payload int) rdmap.TermCode {
 	return 0
 }
 
-// locate finds the run of memory for payload octets at the segment's offset in
-// the current receive, or marks the segment as scattered. It is false when an
-// SGE is not usable.
+// locate finds the run of memory for payload octets at the segment's offset in the current receive, or marks the
+// segment as scattered. It is false when an SGE is not usable.
 func (q *qp) locate(payload uint32) bool {
 	s := &q.rx.seg
 	if payload == 0 {

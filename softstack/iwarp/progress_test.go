@@ -66,8 +66,7 @@ func TestPassiveTarget(t *testing.T) {
 	}
 }
 
-// TestBothPassive: neither side polls after the posts; the background goroutines
-// carry both directions to the end.
+// TestBothPassive: neither side polls after the posts; the background goroutines carry both directions to the end.
 func TestBothPassive(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	const n = 10
@@ -190,9 +189,8 @@ func TestATurnOfSendingEnds(t *testing.T) {
 	equal(t, "what the last one wrote", b.bytes(0, 2<<20), a.bytes(0, 2<<20))
 }
 
-// TestATurnDoesNotEndBeforeALittleRest: of what is posted as one message or as several, where no
-// more than sendRest is left all of it goes, and where a word more is left the turn ends. So it
-// does before many short messages.
+// TestATurnDoesNotEndBeforeALittleRest: of what is posted as one message or as several, where no more than sendRest is
+// left all of it goes, and where a word more is left the turn ends. So it does before many short messages.
 func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 	for _, c := range []struct {
 		parts, more int

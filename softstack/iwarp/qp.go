@@ -225,13 +225,11 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	return n, err
 }
 
-// active counts a poll or post. Of two at once one may be lost, which the background
-// goroutine does not notice.
+// active counts a poll or post. Of two at once one may be lost, which the background goroutine does not notice.
 func (q *qp) active() { q.activity.Store(q.activity.Load() + 1) }
 
-// wantRoom makes sure that somebody goes on when the socket has room again: a
-// goroutine that sleeps in Wait, or the background goroutine, because the
-// application may post or poll once and then do something else.
+// wantRoom makes sure that somebody goes on when the socket has room again: a goroutine that sleeps in Wait, or the
+// background goroutine, because the application may post or poll once and then do something else.
 func (q *qp) wantRoom() {
 	if !q.tx.blocked && !q.tx.more || q.phase != phaseOpen {
 		return

@@ -302,8 +302,7 @@ func (q *qp) join() {
 	}
 }
 
-// watchRoom makes the pollers report room in the socket while octets wait for it, and
-// no longer.
+// watchRoom makes the pollers report room in the socket while octets wait for it, and no longer.
 func (q *qp) watchRoom() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,9 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// receiver is a device's thread that takes what arrives: it polls the streams of all
-// QPs, places payloads, and pushes completions, while another thread posts and takes
-// completions.
+// receiver is a device's thread that takes what arrives: it polls the streams of all QPs, places payloads, and pushes
+// completions, while another thread posts and takes completions.
 type receiver struct {
 	p    stream.Poller
 	done chan struct{}
@@ -118,9 +117,8 @@ func (r *receiver) round(list []*qp) (moved bool) {
 	return moved
 }
 
-// waiting tells, after asleep was set, that nothing was posted meanwhile. It goes by the queue
-// pairs that there are now: of one that came and posted behind the last round nobody was awake to
-// be told, and nobody asleep.
+// waiting tells, after asleep was set, that nothing was posted meanwhile. It goes by the queue pairs that there are
+// now: of one that came and posted behind the last round nobody was awake to be told, and nobody asleep.
 func (r *receiver) waiting() bool {
 	for _, q := range *r.qps.Load() {
 		q.mu.Lock()

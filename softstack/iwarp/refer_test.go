@@ -175,9 +175,8 @@ func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
 	}
 }
 
-// TestByReferenceMemoryIsTheUsersBehindTheEnd: with as much unacknowledged as goes, whatever
-// completes requests before their time gives their memory back: it is unmapped at once, while
-// the stack below still sends.
+// TestByReferenceMemoryIsTheUsersBehindTheEnd: with as much unacknowledged as goes, whatever completes requests before
+// their time gives their memory back: it is unmapped at once, while the stack below still sends.
 func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 	const size = 5000 // the stack takes it at once, as the network's window begins with four segments
 	flushed := func(t *testing.T, a *end, n int) {

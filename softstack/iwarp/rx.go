@@ -211,10 +211,9 @@ func (r *rxState) grow() {
 	r.setLimit()
 }
 
-// setLimit chooses how much to read into buf next. Everything there is, so that
-// one call brings many small segments; but in a bulk stream no more than the
-// segment at hand and the next header, so that the next large payload is still
-// in the socket and can be placed directly.
+// setLimit chooses how much to read into buf next. Everything there is, so that one call brings many small segments;
+// but in a bulk stream no more than the segment at hand and the next header, so that the next large payload is still in
+// the socket and can be placed directly.
 func (r *rxState) setLimit() {
 	r.limit = len(r.buf)
 	if r.bulk == 0 || r.direct {
@@ -253,9 +252,8 @@ func (q *qp) consumeMarked() {
 	}
 }
 
-// beginDirect tries to let the socket place the rest of a large segment whose
-// beginning is b. On any doubt it declines: the segment is then collected
-// whole, its CRC is checked first, and the same tests name the fault.
+// beginDirect tries to let the socket place the rest of a large segment whose beginning is b. On any doubt it declines:
+// the segment is then collected whole, its CRC is checked first, and the same tests name the fault.
 func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	r := &q.rx
 	if r.checked || whole-len(b) < directMin {
@@ -278,8 +276,7 @@ func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	}
 	r.dst, r.last = r.seg.dst, nil
 	if r.crc {
-		// Who watches the last octet may write there as soon as it sees it, and the
-		// CRC is computed over that memory.
+		// Who watches the last octet may write there as soon as it sees it, and the CRC is computed over that memory.
 		r.dst, r.last = r.dst[:payload-1], r.dst[payload-1:]
 	}
 	here := copy(r.dst, ulpdu[hlen:])
@@ -300,8 +297,7 @@ func (q *qp) beginDirect(b []byte, size, whole int) bool {
 // handle processes one whole, checked ULPDU.
 func (q *qp) handle(ulpdu []byte) {
 	if len(ulpdu) == 0 || len(ulpdu) < ddp.HeaderLen(ulpdu[0]) {
-		// RFC 5041 §4: no room for a DDP header. MPA's length field disagrees
-		// with what it carries.
+		// RFC 5041 §4: no room for a DDP header. MPA's length field disagrees with what it carries.
 		q.terminate(rdmap.TermMPAMarker, nil)
 		return
 	}

@@ -12,10 +12,9 @@ import (
 // starve other QPs: a window of full segments.
 const placePasses = 64
 
-// receiveInPlace is receive over a stack that shows its packets: headers are parsed
-// where they lie and payloads go from there into the registered memory, which is the
-// one copy of SoftRDMA (APNet'17). What a sender did not align with its segments is
-// collected in buf first.
+// receiveInPlace is receive over a stack that shows its packets: headers are parsed where they lie and payloads go from
+// there into the registered memory, which is the one copy of SoftRDMA (APNet'17). What a sender did not align with its
+// segments is collected in buf first.
 func (q *qp) receiveInPlace() {
 	for range placePasses {
 		b, err := q.conn.Peek()
@@ -62,8 +61,7 @@ func (q *qp) consumeInPlace(b []byte) {
 	}
 }
 
-// collect adds to the FPDU begun in buf, handles it when it is whole, and returns how
-// much of b it took.
+// collect adds to the FPDU begun in buf, handles it when it is whole, and returns how much of b it took.
 func (q *qp) collect(b []byte) int {
 	r := &q.rx
 	want := mpa.LenFieldLen

@@ -130,8 +130,7 @@ func (s *srq) use(by int) error {
 	return nil
 }
 
-// Close frees the queue; receives still in it are dropped without completion,
-// as ibv_destroy_srq(3) does.
+// Close frees the queue; receives still in it are dropped without completion, as ibv_destroy_srq(3) does.
 func (s *srq) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

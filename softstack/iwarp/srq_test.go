@@ -42,8 +42,7 @@ func (h *hub) supply(from, n, size int) {
 	}
 }
 
-// TestSRQFeedsSeveralQPs: receives are taken in order, each by one message, and
-// the completion names the QP it came by.
+// TestSRQFeedsSeveralQPs: receives are taken in order, each by one message, and the completion names the QP it came by.
 func TestSRQFeedsSeveralQPs(t *testing.T) {
 	const spokes, rounds, size = 3, 40, 20000
 	h := newHub(t, spokes, spokes*rounds)

@@ -89,9 +89,8 @@ func (q *qp) copyReferenced() {
 	}
 }
 
-// linger hands the stream to the background goroutine, which sends what is
-// framed, then FIN, and reads until the peer's end: closing a socket with
-// unread octets would reset the connection and take a Terminate with it.
+// linger hands the stream to the background goroutine, which sends what is framed, then FIN, and reads until the peer's
+// end: closing a socket with unread octets would reset the connection and take a Terminate with it.
 func (q *qp) linger() {
 	switch q.phase {
 	case phaseIdle:

@@ -66,9 +66,8 @@ func (e *end) load(peer *end, n int) {
 	}
 }
 
-// TestEndInMidTransfer: whatever ends a connection in the middle of traffic in
-// both directions, both ends complete everything exactly once and in order, and
-// nothing comes later.
+// TestEndInMidTransfer: whatever ends a connection in the middle of traffic in both directions, both ends complete
+// everything exactly once and in order, and nothing comes later.
 func TestEndInMidTransfer(t *testing.T) {
 	const n = 24
 	type ends struct{ a, b *end }
@@ -181,8 +180,7 @@ func TestDisconnectFromStuckPeer(t *testing.T) {
 	_ = p
 }
 
-// TestHalfClose: DTH-05, a peer that sends FIN after its last FPDU still gets
-// what was under way, and an orderly end.
+// TestHalfClose: DTH-05, a peer that sends FIN after its last FPDU still gets what was under way, and an orderly end.
 func TestHalfClose(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -301,8 +299,7 @@ func narrow(t *testing.T, e *end) *wiretest.Peer {
 	return p
 }
 
-// TestLingeringDoesNotSpin: a peer that sent FIN and does not read costs no
-// processor time until it is given up.
+// TestLingeringDoesNotSpin: a peer that sent FIN and does not read costs no processor time until it is given up.
 func TestLingeringDoesNotSpin(t *testing.T) {
 	used := func() time.Duration {
 		var r syscall.Rusage

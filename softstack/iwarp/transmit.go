@@ -119,8 +119,7 @@ func (q *qp) canSend() bool {
 	return true
 }
 
-// frameEntry frames the next segment of the entry at sqNext; false when there
-// is no room or the QP failed.
+// frameEntry frames the next segment of the entry at sqNext; false when there is no room or the QP failed.
 func (q *qp) frameEntry() bool {
 	t := &q.tx
 	slot := q.sqNext & uint32(len(q.sq)-1)
@@ -291,11 +290,10 @@ func (q *qp) frameResponse() bool {
 	}
 	r := &q.req[q.irq.slot()].read
 	n := min(r.Size-t.off, t.segment(r.Size, ddp.TaggedLen))
-	// The source's owner may change it at any time: it does not know of the read.
-	// A CRC over octets that change before the socket takes them would end the
-	// connection, so they are fixed by a copy first.
-	// Nor may they change by reference until they are acknowledged: TCP's checksum is of what
-	// was sent first, and a segment with another one is never taken.
+	// The source's owner may change it at any time: it does not know of the read. A CRC over octets that change before
+	// the socket takes them would end the connection, so they are fixed by a copy first. Nor may they change by
+	// reference until they are acknowledged: TCP's checksum is of what was sent first, and a segment with another one
+	// is never taken.
 	fixed := t.crc || t.refs != nil
 	if !t.room(int(n), fixed) {
 		return false

@@ -23,9 +23,8 @@ const (
 	srcRead        // the inbound read or atomic request at the head of irq
 )
 
-// txState frames messages and hands them to the socket. Framed octets wait as
-// a list of pieces: runs of buf (headers, small payloads, CRCs) and registered
-// memory (large payloads, by reference).
+// txState frames messages and hands them to the socket. Framed octets wait as a list of pieces: runs of buf (headers,
+// small payloads, CRCs) and registered memory (large payloads, by reference).
 type txState struct {
 	buf    []byte
 	n      int // octets of buf in use
@@ -87,8 +86,7 @@ func (t *txState) byReference(c stream.Referrer) { t.refs, t.short = c, copyMaxR
 
 func (t *txState) empty() bool { return t.framed == t.sent }
 
-// unsent reports whether another turn is due: for octets that are framed, or behind a turn that
-// was long enough.
+// unsent reports whether another turn is due: for octets that are framed, or behind a turn that was long enough.
 func (t *txState) unsent() bool { return !t.empty() || t.more }
 
 // reserve is the next n octets of buf, joined to the last piece if they adjoin.
@@ -147,9 +145,8 @@ func (t *txState) grow() {
 	}
 }
 
-// segment is the payload of every segment but the last of a message of size
-// octets. The message is cut into equal parts, so that no short rest follows
-// large ones, and at cache lines.
+// segment is the payload of every segment but the last of a message of size octets. The message is cut into equal
+// parts, so that no short rest follows large ones, and at cache lines.
 func (t *txState) segment(size uint32, header int) uint32 {
 	longest := uint32(t.mulpdu - header)
 	if size <= longest {
@@ -184,8 +181,7 @@ func (t *txState) detach() {
 	t.copied = true
 }
 
-// flush hands framed octets to the socket until it is full. An error means the
-// stream is lost.
+// flush hands framed octets to the socket until it is full. An error means the stream is lost.
 func (t *txState) flush(c stream.Conn) error {
 	t.blocked = false
 	cut := 0
@@ -259,10 +255,9 @@ type piece struct {
 
 var padding [3]byte
 
-// frame lays one FPDU: length, header, payload pieces, pad, CRC
-// (RFC 5044 §4). pieces are consecutive parts of the payload, size octets in all.
-// They are copied if they are short, or if copied is set; else the socket reads
-// them where they are, and they must not change until it has, or with refs until the peer has them.
+// frame lays one FPDU: length, header, payload pieces, pad, CRC (RFC 5044 §4). pieces are consecutive parts of the
+// payload, size octets in all. They are copied if they are short, or if copied is set; else the socket reads them where
+// they are, and they must not change until it has, or with refs until the peer has them.
 func (t *txState) frame(header []byte, pieces []piece, size int, copied bool) {
 	ulpdu := len(header) + size
 	pad := mpa.Pad(ulpdu)

@@ -58,8 +58,7 @@ func TestWireAtomicRequests(t *testing.T) {
 	rows := []row{
 		{name: "W-57 more requests than ird", want: codes(rdmap.TermUntaggedNoBuffer),
 			script: func(d *dut) *wiretest.Segment {
-				// As for reads alone: none is answered in between, and the last one, an
-				// atomic, is too much.
+				// As for reads alone: none is answered in between, and the last one, an atomic, is too much.
 				var segs []*wiretest.Segment
 				for i := range uint32(peerDepth) {
 					segs = append(segs, wiretest.ReadRequest(i+1,

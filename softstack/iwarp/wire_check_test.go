@@ -30,9 +30,8 @@ func (d *dut) checkArena() {
 	}
 }
 
-// checkEnd follows the end of the stream: what the peer sees, the flush, the
-// canaries, the bystander and a new connection. want are the allowed reasons of
-// the Terminate; none means that there must be none.
+// checkEnd follows the end of the stream: what the peer sees, the flush, the canaries, the bystander and a new
+// connection. want are the allowed reasons of the Terminate; none means that there must be none.
 func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Segment, good []uint64,
 	status map[uint64]rdma.Status) {
 	d.t.Helper()
@@ -79,8 +78,7 @@ func (d *dut) checkTerminate(end *wiretest.End, want []rdmap.TermCode, maybe boo
 	}
 }
 
-// checkDead wants the QP in ERR, every request completed exactly once, the
-// socket closed, and everybody else well.
+// checkDead wants the QP in ERR, every request completed exactly once, the socket closed, and everybody else well.
 func (d *dut) checkDead(good []uint64, status map[uint64]rdma.Status) {
 	d.t.Helper()
 	eventually(d.t, "qp in ERR", func() bool { return d.q.State() == rdma.QPErr })
@@ -138,8 +136,7 @@ func (d *dut) checkCompletions(got []rdma.WC, want, good []uint64, status map[ui
 	}
 }
 
-// checkOthers wants the bystander connection to work, and the device to take a
-// new one.
+// checkOthers wants the bystander connection to work, and the device to take a new one.
 func (d *dut) checkOthers() {
 	d.t.Helper()
 	echoOnce(d.t, d.friend, d.by)

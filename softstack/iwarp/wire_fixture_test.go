@@ -60,8 +60,7 @@ var canaries = func() []byte {
 	return b
 }()
 
-// dut is a device under test: one QP that faces a scripted peer, and one
-// bystander connection that must not notice.
+// dut is a device under test: one QP that faces a scripted peer, and one bystander connection that must not notice.
 type dut struct {
 	t    *testing.T
 	mode mode
@@ -227,8 +226,7 @@ func (d *dut) poll(dst []rdma.WC) {
 	d.wcs = append(d.wcs, dst[:n]...)
 }
 
-// completions waits for n completions since the last call and returns all
-// there are.
+// completions waits for n completions since the last call and returns all there are.
 func (d *dut) completions(n int) []rdma.WC {
 	d.t.Helper()
 	var buf [16]rdma.WC
@@ -266,9 +264,8 @@ func (d *dut) send(segs ...*wiretest.Segment) {
 	must(d.t, d.peer.Send(segs...))
 }
 
-// sendInTwo sends segments so that the device has read the header of the last
-// one, and little else of it, before the rest comes: the way to direct placement.
-// The rest may find the connection ended.
+// sendInTwo sends segments so that the device has read the header of the last one, and little else of it, before the
+// rest comes: the way to direct placement. The rest may find the connection ended.
 func (d *dut) sendInTwo(segs ...*wiretest.Segment) {
 	d.t.Helper()
 	d.send(segs[:len(segs)-1]...)

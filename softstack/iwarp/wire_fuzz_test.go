@@ -21,8 +21,7 @@ var (
 	wireSeed    = flag.Uint64("wire.seed", 0, "seed of W-70; 0 takes a new one")
 )
 
-// rig feeds octets to fresh QPs of one device, over loopback TCP but without
-// MPA startup, and judges what comes of it.
+// rig feeds octets to fresh QPs of one device, over loopback TCP but without MPA startup, and judges what comes of it.
 type rig struct {
 	t      testing.TB
 	dev    *Device
@@ -89,8 +88,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 	return g
 }
 
-// run feeds one stream, cut into pieces, with FIN behind it, until the QP has
-// seen all of it.
+// run feeds one stream, cut into pieces, with FIN behind it, until the QP has seen all of it.
 func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	t := g.t
 	copy(g.arena.Bytes(), g.shadow)
@@ -299,8 +297,7 @@ func TestWireMutations(t *testing.T) {
 	}
 }
 
-// FuzzStream feeds arbitrary octets to a QP in full operation. The first octet
-// chooses agreement and pieces.
+// FuzzStream feeds arbitrary octets to a QP in full operation. The first octet chooses agreement and pieces.
 func FuzzStream(f *testing.F) {
 	for i, v := range wiretest.Vectors() {
 		if !v.Startup {

@@ -17,8 +17,7 @@ func TestWireMPA(t *testing.T) {
 				return nil
 			}},
 		{name: "W-07 bad crc large write", want: codes(rdmap.TermMPACRC),
-			// The one deviation: this may be placed before it is checked, but
-			// only where the peer may write.
+			// The one deviation: this may be placed before it is checked, but only where the peer may write.
 			script: func(d *dut) *wiretest.Segment {
 				d.sendInTwo(wiretest.Write(d.target.RKey(), d.target.Addr()+64, pattern(40000)).BadCRC())
 				if !d.mode.cfg.StoreAndForward && !d.mode.markers {
@@ -96,8 +95,7 @@ func TestWireMPA(t *testing.T) {
 	runRows(t, rows)
 }
 
-// vectorSends are the lengths of the two messages of each stream with markers;
-// the second of V1 is added by the test.
+// vectorSends are the lengths of the two messages of each stream with markers; the second of V1 is added by the test.
 var vectorSends = map[string][2]int{"V1": {24, 0}, "V15": {464, 24}, "V22": {480, 24}, "V23": {484, 4}}
 
 // TestWireTruncated: W-26 and DTH-04, an FPDU that never ends.

@@ -9,15 +9,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// row is one case of the catalogue of bent peers: a stimulus in full operation
-// and what must come of it.
+// row is one case of the catalogue of bent peers: a stimulus in full operation and what must come of it.
 type row struct {
 	name  string
 	opt   dutOptions
 	modes func(m *mode) bool // nil for all; may also change the mode
 
-	// script is the stimulus. It may return the offending segment, whose headers
-	// the Terminate must then quote.
+	// script is the stimulus. It may return the offending segment, whose headers the Terminate must then quote.
 	script func(d *dut) *wiretest.Segment
 
 	want   []rdmap.TermCode // allowed reasons; nil: there must be no Terminate
@@ -68,8 +66,7 @@ func marked(m *mode) bool {
 
 func codes(c ...rdmap.TermCode) []rdmap.TermCode { return c }
 
-// bent is a stimulus of segments, the last of which is at fault: in one write,
-// but for a large one at the end.
+// bent is a stimulus of segments, the last of which is at fault: in one write, but for a large one at the end.
 func bent(segs ...*wiretest.Segment) func(*dut) *wiretest.Segment {
 	return func(d *dut) *wiretest.Segment {
 		last := segs[len(segs)-1]

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestWireResponderWaits: W-09, a responder's send waits for the first good FPDU,
-// whatever it is.
+// TestWireResponderWaits: W-09, a responder's send waits for the first good FPDU, whatever it is.
 func TestWireResponderWaits(t *testing.T) {
 	for name, first := range map[string]*wiretest.Segment{
 		"send":         wiretest.Send(1, []byte("x")),
@@ -108,9 +107,8 @@ func TestWireRTR(t *testing.T) {
 	}
 }
 
-// TestWireRTRAnswered: the responder of a peer-to-peer stream names one
-// indication that both know, waits for it, and takes any first FPDU for it
-// (W-17, W-18, a documented deviation).
+// TestWireRTRAnswered: the responder of a peer-to-peer stream names one indication that both know, waits for it, and
+// takes any first FPDU for it (W-17, W-18, a documented deviation).
 func TestWireRTRAnswered(t *testing.T) {
 	write, read := wiretest.Write(1, 0, nil), wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
 	for _, c := range []struct {

@@ -23,8 +23,7 @@ func slowSum(b []byte) uint16 {
 	return uint16(sum)
 }
 
-// TestChecksumIsThatOfRFC1071 at every length of a segment and every alignment, also
-// where all bits carry.
+// TestChecksumIsThatOfRFC1071 at every length of a segment and every alignment, also where all bits carry.
 func TestChecksumIsThatOfRFC1071(t *testing.T) {
 	for name, b := range map[string][]byte{"random": random(1, 1600), "ones": bytes.Repeat([]byte{0xff}, 1600),
 		"zeros": make([]byte, 1600)} {

@@ -9,16 +9,14 @@ import (
 	"time"
 )
 
-// ErrAbsent: this program or this machine has no lwIP. The error that wraps it says
-// what to install and how to build.
+// ErrAbsent: this program or this machine has no lwIP. The error that wraps it says what to install and how to build.
 var ErrAbsent = errors.New("lwip is not here")
 
 // ErrUnlike: the library at hand has other options than the one whose headers the program was
 // built with, so that each would take the other's memory for something else.
 var ErrUnlike = errors.New("this program is built for another lwIP")
 
-// ErrCopies: the library at hand copies whatever it sends. The error that wraps it says how
-// to get one that does not.
+// ErrCopies: the library at hand copies whatever it sends. The error that wraps it says how to get one that does not.
 var ErrCopies = errors.New("this lwIP copies what it sends")
 
 // ErrRights: the process may not have an interface. The error that wraps it says what it lacks.
@@ -46,8 +44,7 @@ const (
 
 // Config is how a stack's links behave. The zero value is the default.
 type Config struct {
-	// Ring is the number of frames that a direction of a link holds, a power of two.
-	// The side that dials chooses.
+	// Ring is the number of frames that a direction of a link holds, a power of two. The side that dials chooses.
 	Ring int
 	// TwoCopies copies a packet out of the ring before the stack sees it, instead of
 	// letting it lie there until its payload is placed.
@@ -61,9 +58,8 @@ type Config struct {
 	// Sequential gives each packet to lwIP's own thread as a message, instead of running the
 	// stack where it is polled. Senders take the lock of lwIP's core.
 	Sequential bool
-	// Threads is how the work is divided, by SoftRDMA's names: c1, a packet thread beside
-	// the application; c2, the default, all in the thread that polls; c3, which is the
-	// provider's above: here it is c2.
+	// Threads is how the work is divided, by SoftRDMA's names: c1, a packet thread beside the application; c2, the
+	// default, all in the thread that polls; c3, which is the provider's above: here it is c2.
 	Threads string
 	// Impairment of what this side sends, as probabilities below 1, from Seed.
 	Loss, Duplicate, Reorder float64

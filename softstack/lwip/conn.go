@@ -24,8 +24,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// conn is one connection. The words of cc that Go reads and writes without a call are
-// named in lw.h.
+// conn is one connection. The words of cc that Go reads and writes without a call are named in lw.h.
 type conn struct {
 	s      *core
 	cc     *C.struct_lw_conn

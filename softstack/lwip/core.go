@@ -42,12 +42,10 @@ func In() string {
 }
 
 const (
-	// turnFrames bounds what one turn takes from each link, so that a flood does not
-	// keep a poller.
+	// turnFrames bounds what one turn takes from each link, so that a flood does not keep a poller.
 	turnFrames = 64
-	// idleLooks is how many looks in a row find nothing before what was received and
-	// not answered is acknowledged: an answer within that time carries the
-	// acknowledgement with it.
+	// idleLooks is how many looks in a row find nothing before what was received and not answered is acknowledged: an
+	// answer within that time carries the acknowledgement with it.
 	idleLooks = 64
 	// driverTick is how soon the driver notices that nobody polls any more.
 	driverTick = 10 * time.Millisecond
@@ -59,9 +57,8 @@ const (
 	idleTick = 100 * time.Millisecond
 	// linkGrace is how long a link without connections stays, for their last segments.
 	linkGrace = time.Second
-	// orphanGrace is how long it stays for what a closed connection has sent and nobody has
-	// acknowledged yet: lwIP sends again after 3 s at first. Linux gives such an orphan about
-	// 100 s (tcp_orphan_retries of tcp(7)).
+	// orphanGrace is how long it stays for what a closed connection has sent and nobody has acknowledged yet: lwIP
+	// sends again after 3 s at first. Linux gives such an orphan about 100 s (tcp_orphan_retries of tcp(7)).
 	orphanGrace = 100 * time.Second
 )
 

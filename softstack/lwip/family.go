@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/shm"
 )
 
-// family is how two processes of link=shm meet. From then on an octet either way on
-// their socket is a bell.
+// family is how two processes of link=shm meet. From then on an octet either way on their socket is a bell.
 var family = &shm.Family{
 	Name: "lwip", Magic: "rdmprin2", MinFrames: MinRing, MaxFrames: MaxRing,
 	Size: func(h shm.Hello) int { return int(C.lw_shm_size(C.uint32_t(h.Frames))) },

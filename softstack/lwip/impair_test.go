@@ -10,10 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// longestStall is how long nothing may arrive: a segment that is lost once comes after the
-// retransmission time, which lwIP begins with (3 s, LWIP_TCP_RTO_TIME) and later holds at
-// two ticks of its timer of 500 ms at least, and the tick that it is seen at. A machine
-// that is busy adds its own.
+// longestStall is how long nothing may arrive: a segment that is lost once comes after the retransmission time, which
+// lwIP begins with (3 s, LWIP_TCP_RTO_TIME) and later holds at two ticks of its timer of 500 ms at least, and the tick
+// that it is seen at. A machine that is busy adds its own.
 const longestStall = 3*time.Second + 500*time.Millisecond + 3*time.Second
 
 // TestImpairedLinksLeaveTheStreamExact: F10.

@@ -38,8 +38,7 @@ func openStack(t testing.TB, cfg Config) *Stack {
 	return must(Open(cfg))(t)
 }
 
-// pair is two ends of a connection over a link of this process to itself, which is
-// two links to the stack.
+// pair is two ends of a connection over a link of this process to itself, which is two links to the stack.
 func pair(t testing.TB, s *Stack) (a, b stream.Conn) {
 	t.Helper()
 	return pairAt(t, s, "127.0.0.1:0")

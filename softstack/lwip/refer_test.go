@@ -57,9 +57,8 @@ func iovec(b []byte) unix.Iovec {
 	return unix.Iovec{Base: unsafe.SliceData(b), Len: uint64(len(b))}
 }
 
-// TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger: of messages of a header that is
-// the sender's to use again at once and a payload that is gone as soon as Unacked says so,
-// every octet arrives, whatever must be sent again.
+// TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger: of messages of a header that is the sender's to use again
+// at once and a payload that is gone as soon as Unacked says so, every octet arrives, whatever must be sent again.
 func TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		Config

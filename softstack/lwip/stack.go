@@ -39,8 +39,7 @@ var (
 	_ stream.Referrer = (*conn)(nil)
 )
 
-// Open makes a stack. It holds nothing until it dials or listens. Errors: ErrAbsent,
-// and what is wrong with cfg.
+// Open makes a stack. It holds nothing until it dials or listens. Errors: ErrAbsent, and what is wrong with cfg.
 func Open(cfg Config) (*Stack, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err

@@ -53,8 +53,7 @@ const ethPorts = 61000
 // Arbitrary: it takes milliseconds, and another program's lasts.
 const queueWithin = time.Second
 
-// XDPError says what of the way to an interface failed, and whether that is for want
-// of rights or of a kernel.
+// XDPError says what of the way to an interface failed, and whether that is for want of rights or of a kernel.
 type XDPError struct {
 	Op, Iface string
 	Err       error
@@ -190,8 +189,7 @@ func (x *xdp) load() (err error) {
 func (x *xdp) open(port uint16) error { return x.ports.Put(uint32(port), uint32(1)) }
 func (x *xdp) shut(port uint16)       { x.ports.Put(uint32(port), uint32(0)) }
 
-// neighbour is the hardware address of the next hop to ip, by the kernel's table, which
-// is asked to fill itself.
+// neighbour is the hardware address of the next hop to ip, by the kernel's table, which is asked to fill itself.
 func (x *xdp) neighbour(ctx context.Context, ip netip.Addr) (net.HardwareAddr, error) {
 	hop := net.IP(ip.AsSlice())
 	routes, err := x.nl.RouteGetWithOptions(hop, &netlink.RouteGetOptions{OifIndex: x.index})

@@ -20,8 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// between makes two network namespaces with a veth pair, and calls f in each. It skips
-// without root.
+// between makes two network namespaces with a veth pair, and calls f in each. It skips without root.
 func between(t *testing.T, f func(side int, addr string)) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces and AF_XDP need root")

@@ -15,11 +15,9 @@ import (
 // arbitrary, above the 256 that foldCRC needs.
 const foldMin = 512
 
-// canFold reports whether the CPU multiplies 512-bit vectors without carry. Where
-// it does, long runs take about a quarter of the time of hash/crc32, which is
-// bound by the latency of the CRC32 instruction. On a bulk stream that is the
-// difference between a CRC that costs a fifth of the bandwidth and one that
-// hides behind the copy.
+// canFold reports whether the CPU multiplies 512-bit vectors without carry. Where it does, long runs take about a
+// quarter of the time of hash/crc32, which is bound by the latency of the CRC32 instruction. On a bulk stream that is
+// the difference between a CRC that costs a fifth of the bandwidth and one that hides behind the copy.
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42
 
 // canFold256 is the same with 256-bit vectors, which processors without AVX-512 have, too:

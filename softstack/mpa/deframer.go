@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Deframer cuts a received stream into ULPDUs (RFC 5044 §6). It takes the
-// stream in pieces of any size, removes markers, and gives a ULPDU only after
-// its markers and its CRC are checked. It holds at most one FPDU.
+// Deframer cuts a received stream into ULPDUs (RFC 5044 §6). It takes the stream in pieces of any size, removes
+// markers, and gives a ULPDU only after its markers and its CRC are checked. It holds at most one FPDU.
 //
 //	for len(b) > 0 {
 //		n := d.Feed(b)
@@ -52,15 +51,13 @@ func (d *Deframer) reset() {
 	d.served = false
 }
 
-// Partial reports whether the stream is inside an FPDU: a FIN that arrives here
-// cuts a message off.
+// Partial reports whether the stream is inside an FPDU: a FIN that arrives here cuts a message off.
 func (d *Deframer) Partial() bool { return d.begun && !d.complete() }
 
 func (d *Deframer) complete() bool { return d.head && len(d.buf) == d.need }
 
-// Feed takes octets of the stream and returns how many it took, which is never
-// beyond the end of the current FPDU and is 0 while a complete one waits for
-// Next. After an error it takes and drops everything.
+// Feed takes octets of the stream and returns how many it took, which is never beyond the end of the current FPDU and
+// is 0 while a complete one waits for Next. After an error it takes and drops everything.
 func (d *Deframer) Feed(b []byte) (n int) {
 	if d.err != nil {
 		return len(b)
@@ -94,15 +91,13 @@ func (d *Deframer) feedMarker(b []byte) int {
 	}
 	d.nmark = 0
 	d.pos = MarkerLen
-	// RFC 5044 §4.2: the reserved octets are ignored and the two low bits of
-	// FPDUPTR count as zero.
+	// RFC 5044 §4.2: the reserved octets are ignored and the two low bits of FPDUPTR count as zero.
 	if ptr := binary.BigEndian.Uint16(d.mark[2:]) &^ 3; ptr != uint16(d.off) {
 		d.err = &Error{CodeMarker, fmt.Sprintf("marker %d octets into the fpdu says %d", d.off, ptr)}
 		return n
 	}
 	if d.crc {
-		// RFC 5044 §4.4: every marker of the FPDU is covered, that right before
-		// it and that right before the CRC too.
+		// RFC 5044 §4.4: every marker of the FPDU is covered, that right before it and that right before the CRC too.
 		d.sum = CRC(d.sum, d.mark[:])
 	}
 	if len(d.buf) > 0 {
@@ -138,9 +133,8 @@ func (d *Deframer) feedData(b []byte) int {
 	return n
 }
 
-// Next gives the ULPDU of a complete FPDU whose markers and CRC are right. The
-// slice is the Deframer's and valid until the next Feed. ok is false while more
-// octets are needed. err is an *Error with CodeCRC or CodeMarker; it stays: no
+// Next gives the ULPDU of a complete FPDU whose markers and CRC are right. The slice is the Deframer's and valid until
+// the next Feed. ok is false while more octets are needed. err is an *Error with CodeCRC or CodeMarker; it stays: no
 // later FPDU of the stream may be used (RFC 5044 §8).
 func (d *Deframer) Next() (ulpdu []byte, ok bool, err error) {
 	if d.err != nil {

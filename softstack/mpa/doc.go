@@ -1,18 +1,15 @@
-// Package mpa holds the framing of Marker PDU Aligned Framing (RFC 5044) and
-// its enhanced connection establishment (RFC 6581): the Request and Reply
-// frames and what two sides conclude from them, FPDUs with pad, markers and
-// CRC32c, and the cut of a received stream into ULPDUs.
+// Package mpa holds the framing of Marker PDU Aligned Framing (RFC 5044) and its enhanced connection establishment (RFC
+// 6581): the Request and Reply frames and what two sides conclude from them, FPDUs with pad, markers and CRC32c, and
+// the cut of a received stream into ULPDUs.
 //
-// It stands between the TCP stream and package ddp, whose segments are the
-// ULPDUs. The package does no input or output and reads no clock: octets go in,
-// octets and conclusions come out, and the owner of the socket keeps the
-// deadlines RFC 5044 §7.1.2 asks for.
+// It stands between the TCP stream and package ddp, whose segments are the ULPDUs. The package does no input or output
+// and reads no clock: octets go in, octets and conclusions come out, and the owner of the socket keeps the deadlines
+// RFC 5044 §7.1.2 asks for.
 //
-// Ownership: the Append functions write to the caller's slice and return it.
-// A Frame keeps the private data it was built with, and a parsed Frame points
-// into the octets it was parsed from. A ULPDU from a Deframer belongs to the
-// Deframer until the next Feed. MarkerWriter and Deframer belong to one
-// direction of one connection and to one goroutine at a time.
+// Ownership: the Append functions write to the caller's slice and return it. A Frame keeps the private data it was
+// built with, and a parsed Frame points into the octets it was parsed from. A ULPDU from a Deframer belongs to the
+// Deframer until the next Feed. MarkerWriter and Deframer belong to one direction of one connection and to one
+// goroutine at a time.
 //
 // # Where the RFCs leave a choice
 //   - CRC. RFC 5044 §4.4 wants CRC on unless an administrator turns it off. The

@@ -2,8 +2,7 @@ package mpa
 
 import "fmt"
 
-// NewRequest builds the initiator's Request with private as the upper layer's
-// private data. The frame keeps private.
+// NewRequest builds the initiator's Request with private as the upper layer's private data. The frame keeps private.
 func NewRequest(cfg Config, private []byte) (*Frame, error) {
 	f := &Frame{Markers: cfg.Markers, CRC: cfg.CRC, Rev: cfg.Revision, Private: private}
 	if f.Rev == 0 {
@@ -30,10 +29,9 @@ func NewRequest(cfg Config, private []byte) (*Frame, error) {
 	return checkFrame("request", f)
 }
 
-// HandleReply is the initiator's conclusion from its Request and the Reply.
-// When the responder refused, Rejected is set and the error is nil. Otherwise
-// an error is an *Error: CodeBadFrame asks for a plain close, CodeInsufficientIRD
-// and CodeNoRTR for a Terminate with that code before it (RFC 6581 §9).
+// HandleReply is the initiator's conclusion from its Request and the Reply. When the responder refused, Rejected is set
+// and the error is nil. Otherwise an error is an *Error: CodeBadFrame asks for a plain close, CodeInsufficientIRD and
+// CodeNoRTR for a Terminate with that code before it (RFC 6581 §9).
 func (cfg Config) HandleReply(req, rep *Frame) (Negotiated, error) {
 	if !rep.Reply {
 		// RFC 5044 §7.1.2 rule 8.
@@ -83,12 +81,10 @@ func (cfg Config) HandleReply(req, rep *Frame) (Negotiated, error) {
 	return n, nil
 }
 
-// HandleRequest is the responder's conclusion from a Request: what will hold if
-// it accepts. Revision is the request's. The error is an *Error: CodeBadFrame,
-// or CodeNoRTR when the initiator wants the peer-to-peer model and cfg supports
-// no RTR indication at all. When it supports only others than the initiator,
-// that is not an error yet: RTR is RTRNone, the reply names what cfg supports
-// and the initiator terminates the stream with CodeNoRTR (RFC 6581 §9.2).
+// HandleRequest is the responder's conclusion from a Request: what will hold if it accepts. Revision is the request's.
+// The error is an *Error: CodeBadFrame, or CodeNoRTR when the initiator wants the peer-to-peer model and cfg supports
+// no RTR indication at all. When it supports only others than the initiator, that is not an error yet: RTR is RTRNone,
+// the reply names what cfg supports and the initiator terminates the stream with CodeNoRTR (RFC 6581 §9.2).
 func (cfg Config) HandleRequest(req *Frame) (Negotiated, error) {
 	if req.Reply {
 		return Negotiated{}, badFrame("reply where a request is due")
@@ -167,8 +163,7 @@ func NewReject(req *Frame, private []byte) (*Frame, error) {
 	return checkFrame("reject", f)
 }
 
-// checkPeer holds for frames ParseFrame made; a frame may also come from a
-// caller's hand.
+// checkPeer holds for frames ParseFrame made; a frame may also come from a caller's hand.
 func checkPeer(f *Frame) error {
 	if f.Rev != Rev1 && f.Rev != Rev2 {
 		return badFrame("revision %d, want 1 or 2", f.Rev)
@@ -179,8 +174,7 @@ func checkPeer(f *Frame) error {
 	return nil
 }
 
-// checkFrame passes on a frame this side is about to send if it keeps the
-// limits of the format.
+// checkFrame passes on a frame this side is about to send if it keeps the limits of the format.
 func checkFrame(what string, f *Frame) (*Frame, error) {
 	limit := MaxPrivate
 	if f.Enhanced {

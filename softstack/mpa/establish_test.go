@@ -150,8 +150,7 @@ func TestDepths(t *testing.T) {
 	}
 }
 
-// W-22: a Reply with 0x3FFF leaves the initiator's own values alone, though it
-// did not ask for that.
+// W-22: a Reply with 0x3FFF leaves the initiator's own values alone, though it did not ask for that.
 func TestReplyWithoutNegotiationKeepsLocalDepths(t *testing.T) {
 	cfg := Config{IRD: 3, ORD: 5}
 	req, _ := NewRequest(cfg, nil)
@@ -247,8 +246,7 @@ func TestOptionsWithoutPeerToPeerAreIgnored(t *testing.T) {
 	}
 }
 
-// CM-19: a revision 1 request gets an unenhanced revision 1 reply, and local
-// depths hold on both sides.
+// CM-19: a revision 1 request gets an unenhanced revision 1 reply, and local depths hold on both sides.
 func TestRevision1(t *testing.T) {
 	icfg := Config{Revision: 1, IRD: 3, ORD: 5}
 	rcfg := Config{IRD: 7, ORD: 9, RTRWrite: true}

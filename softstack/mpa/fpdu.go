@@ -22,19 +22,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var zeros [4]byte
 
-// Pad is the number of zero octets between a ULPDU of the given length and its
-// CRC: length field, ULPDU and pad together are a multiple of four (RFC 5044
-// §4.1).
+// Pad is the number of zero octets between a ULPDU of the given length and its CRC: length field, ULPDU and pad
+// together are a multiple of four (RFC 5044 §4.1).
 func Pad(ulpdu int) int { return -(LenFieldLen + ulpdu) & 3 }
 
-// FPDULen is the number of octets of the FPDU around a ULPDU of the given
-// length, without markers.
+// FPDULen is the number of octets of the FPDU around a ULPDU of the given length, without markers.
 func FPDULen(ulpdu int) int { return LenFieldLen + ulpdu + Pad(ulpdu) + CRCLen }
 
-// MULPDU is the largest ULPDU whose FPDU fits a TCP segment of emss octets,
-// counting markers when the stream carries them (RFC 5044 §4.5). It is at least
-// MinMULPDU, however small emss is, and at most what ULPDU_Length, or with
-// markers FPDUPTR, can express.
+// MULPDU is the largest ULPDU whose FPDU fits a TCP segment of emss octets, counting markers when the stream carries
+// them (RFC 5044 §4.5). It is at least MinMULPDU, however small emss is, and at most what ULPDU_Length, or with markers
+// FPDUPTR, can express.
 func MULPDU(emss int, markers bool) int {
 	n := emss
 	if markers {
@@ -55,9 +52,8 @@ func PutCRC(b []byte, crc uint32) { binary.LittleEndian.PutUint32(b, crc) }
 // GetCRC reads the CRC from b[:CRCLen].
 func GetCRC(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// AppendFPDU appends the FPDU around ulpdu, without markers. When crc is false
-// the CRC field is there and zero. It allocates only when dst has no room for
-// FPDULen(len(ulpdu)) more octets, and panics when ulpdu is longer than
+// AppendFPDU appends the FPDU around ulpdu, without markers. When crc is false the CRC field is there and zero. It
+// allocates only when dst has no room for FPDULen(len(ulpdu)) more octets, and panics when ulpdu is longer than
 // MaxULPDU.
 func AppendFPDU(dst, ulpdu []byte, crc bool) []byte {
 	checkULPDU(ulpdu)

@@ -88,8 +88,7 @@ func TestMULPDU(t *testing.T) {
 	}
 }
 
-// The FPDU of a full ULPDU fits the segment it was computed for, wherever the
-// markers fall.
+// The FPDU of a full ULPDU fits the segment it was computed for, wherever the markers fall.
 func TestMULPDUFits(t *testing.T) {
 	ulpdu := make([]byte, MaxULPDU)
 	buf := make([]byte, 0, 1<<17)
@@ -106,8 +105,7 @@ func TestMULPDUFits(t *testing.T) {
 	}
 }
 
-// The FPDUs of the vector list without markers, as ULPDU and wire octets. V24
-// is V8 with the CRC inverted.
+// The FPDUs of the vector list without markers, as ULPDU and wire octets. V24 is V8 with the CRC inverted.
 var plainVectors = []struct{ name, ulpdu, wire string }{
 	{"V6 rtr write", "c140 00000001 00000000 00000000", "000ec140 00000001 00000000 00000000 ebd34c5f"},
 	{"V8 send hello", "4143 00000000 00000000 00000001 00000000 68656c6c 6f",

@@ -30,8 +30,7 @@ const (
 	enhMask = 0x3fff
 )
 
-// NoNegotiation as an IRD or ORD says that the upper layer settles the value
-// itself (RFC 6581 §9.1).
+// NoNegotiation as an IRD or ORD says that the upper layer settles the value itself (RFC 6581 §9.1).
 const NoNegotiation = 0x3fff
 
 // Frame is an MPA Request or Reply (RFC 5044 §7.1.1, RFC 6581 §6).
@@ -66,9 +65,8 @@ type Enhanced struct {
 	ORD        uint16 // outbound RDMA Read queue depth, 14 bits
 }
 
-// AppendFrame appends the frame to dst. PD_Length counts the enhanced data. The
-// frame is written as it is, right or wrong: NewRequest, NewReply and NewReject
-// build right ones. Bits of IRD and ORD above the 14th are dropped.
+// AppendFrame appends the frame to dst. PD_Length counts the enhanced data. The frame is written as it is, right or
+// wrong: NewRequest, NewReply and NewReject build right ones. Bits of IRD and ORD above the 14th are dropped.
 func AppendFrame(dst []byte, f *Frame) []byte {
 	key := keyRequest
 	if f.Reply {
@@ -128,9 +126,8 @@ func parseEnhanced(b []byte) Enhanced {
 	}
 }
 
-// ParseFrameHeader reads the first FrameHeaderLen octets of a Request or Reply
-// and says how many octets of private data follow. It checks the key and the
-// length; the error is an *Error with CodeBadFrame. Call it before reading the
+// ParseFrameHeader reads the first FrameHeaderLen octets of a Request or Reply and says how many octets of private data
+// follow. It checks the key and the length; the error is an *Error with CodeBadFrame. Call it before reading the
 // private data, so that an unknown peer cannot ask for memory.
 func ParseFrameHeader(b []byte) (reply bool, pdLen int, err error) {
 	if len(b) < FrameHeaderLen {

@@ -35,8 +35,7 @@ var frameVectors = []struct {
 	{"V4 peer-to-peer reply", hexRep + "50020004 80024001",
 		Frame{Reply: true, CRC: true, Enhanced: true, Rev: 2,
 			Enh: Enhanced{PeerToPeer: true, RTRRead: true, IRD: 2, ORD: 1}}},
-	// V5 has no S, so its eight octets are all private data; with S the last
-	// four of them are.
+	// V5 has no S, so its eight octets are all private data; with S the last four of them are.
 	{"V5 reject busy", hexRep + "60020008 00010001 62757379",
 		Frame{Reply: true, CRC: true, Reject: true, Rev: 2, Private: []byte("\x00\x01\x00\x01busy")}},
 	{"V5 with S", hexRep + "70020008 00010001 62757379",
@@ -130,9 +129,8 @@ func TestBadLengthsAreNamed(t *testing.T) {
 	}
 }
 
-// W-01, W-02: every single flipped bit of a key is found. One bit tells the two
-// keys apart; flipping it gives a frame of the other kind, which HandleRequest
-// and HandleReply refuse.
+// W-01, W-02: every single flipped bit of a key is found. One bit tells the two keys apart; flipping it gives a frame
+// of the other kind, which HandleRequest and HandleReply refuse.
 func TestEveryKeyBitCounts(t *testing.T) {
 	for _, key := range []string{hexReq, hexRep} {
 		for bit := range keyLen * 8 {

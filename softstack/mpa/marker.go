@@ -2,17 +2,15 @@ package mpa
 
 import "encoding/binary"
 
-// MarkerWriter frames ULPDUs with markers (RFC 5044 §4.3). It counts the octets
-// of the stream from the first FPDU on: a marker stands at every multiple of
-// MarkerInterval, the first one right before the first FPDU. The zero value is
+// MarkerWriter frames ULPDUs with markers (RFC 5044 §4.3). It counts the octets of the stream from the first FPDU on: a
+// marker stands at every multiple of MarkerInterval, the first one right before the first FPDU. The zero value is
 // ready; it belongs to one direction of one connection.
 type MarkerWriter struct {
 	pos uint // octets since the last marker position, below MarkerInterval
 }
 
-// Append appends the whole FPDU around ulpdu, with the markers that fall into
-// it and the one that stands right before it, and a CRC, or a zero CRC field
-// when crc is false. It panics when ulpdu is longer than MaxULPDU.
+// Append appends the whole FPDU around ulpdu, with the markers that fall into it and the one that stands right before
+// it, and a CRC, or a zero CRC field when crc is false. It panics when ulpdu is longer than MaxULPDU.
 func (w *MarkerWriter) Append(dst, ulpdu []byte, crc bool) []byte {
 	checkULPDU(ulpdu)
 	start := len(dst)
@@ -48,8 +46,7 @@ func (w *MarkerWriter) put(dst []byte, fpdu int, b []byte) []byte {
 	return dst
 }
 
-// mark appends a marker if the stream is at a marker position. fpdu is the
-// index in dst of the FPDU's length field.
+// mark appends a marker if the stream is at a marker position. fpdu is the index in dst of the FPDU's length field.
 func (w *MarkerWriter) mark(dst []byte, fpdu int) []byte {
 	if w.pos != 0 {
 		return dst

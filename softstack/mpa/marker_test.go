@@ -98,8 +98,7 @@ func TestMarkerFigure4(t *testing.T) {
 	}
 }
 
-// A marker right between the pad and the CRC belongs to the FPDU and is covered
-// by its CRC (RFC 5044 §4.4).
+// A marker right between the pad and the CRC belongs to the FPDU and is covered by its CRC (RFC 5044 §4.4).
 func TestMarkerBetweenPadAndCRC(t *testing.T) {
 	ulpdu := unhex(t, "4143 00000000 00000000 00000001 00000000 68656c6c 6f")
 	body := FPDULen(len(ulpdu)) - CRCLen
@@ -122,8 +121,7 @@ func TestMarkerBetweenPadAndCRC(t *testing.T) {
 	}
 }
 
-// scanMarkers is a slow reader of a marked stream, written from RFC 5044 §4.3
-// and independent of the Deframer.
+// scanMarkers is a slow reader of a marked stream, written from RFC 5044 §4.3 and independent of the Deframer.
 func scanMarkers(t testing.TB, stream []byte) (ulpdus [][]byte) {
 	t.Helper()
 	at := 0

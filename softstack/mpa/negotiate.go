@@ -6,8 +6,7 @@ const (
 	Rev2 = 2 // RFC 6581, with the enhanced data
 )
 
-// RTR is the ready-to-receive indication an initiator opens a peer-to-peer
-// stream with (RFC 6581 §9.2).
+// RTR is the ready-to-receive indication an initiator opens a peer-to-peer stream with (RFC 6581 §9.2).
 type RTR uint8
 
 // The RTR indications.
@@ -61,9 +60,8 @@ type Negotiated struct {
 	Rejected    bool   // the responder refused; only PeerIRD, PeerORD and PeerPrivate matter
 }
 
-// rtrOrder is the preference among the indications both sides know. A Write
-// touches no queue, a Read needs a place in the peer's IRD, a Send uses up one
-// of its receives.
+// rtrOrder is the preference among the indications both sides know. A Write touches no queue, a Read needs a place in
+// the peer's IRD, a Send uses up one of its receives.
 var rtrOrder = [...]RTR{RTRWrite, RTRRead, RTRSend}
 
 func (e *Enhanced) has(r RTR) bool {

@@ -2,12 +2,10 @@ package mpa
 
 import "fmt"
 
-// State is where one side of a connection stands in the startup of MPA
-// (RFC 5044 §7.1.2, RFC 6581 §9.3).
+// State is where one side of a connection stands in the startup of MPA (RFC 5044 §7.1.2, RFC 6581 §9.3).
 type State uint8
 
-// The states. Both sides begin in StateIdle; StateFull, StateRejected and
-// StateFailed end the startup.
+// The states. Both sides begin in StateIdle; StateFull, StateRejected and StateFailed end the startup.
 const (
 	StateIdle      State = iota // TCP is up, no frame sent or received
 	StateWaitReply              // initiator: the Request is out
@@ -107,6 +105,5 @@ func (s State) Next(e Event) (next State, ok bool) {
 	return transitions[s][e], true
 }
 
-// MaySend reports whether this side may send any FPDU or marker now. In
-// StateRTR it may send the RTR and nothing else.
+// MaySend reports whether this side may send any FPDU or marker now. In StateRTR it may send the RTR and nothing else.
 func (s State) MaySend() bool { return s == StateFull }

@@ -13,8 +13,7 @@ const (
 	AtomicCmpSwap  AtomicOp = 2
 )
 
-// Assigned reports whether the operation exists. Who supports one supports all
-// (RFC 7306 §5.2.1).
+// Assigned reports whether the operation exists. Who supports one supports all (RFC 7306 §5.2.1).
 func (op AtomicOp) Assigned() bool { return op == AtomicFetchAdd || op == AtomicCmpSwap }
 
 // AtomicRequest is the Atomic Request header (RFC 7306 §5.2.1).
@@ -55,8 +54,7 @@ func CmpSwap(id, stag uint32, to, compare, data uint64) AtomicRequest {
 		CompareMask: allBits}
 }
 
-// Result is what the operation makes of a word that holds old. The operation has
-// to be an assigned one.
+// Result is what the operation makes of a word that holds old. The operation has to be an assigned one.
 func (r *AtomicRequest) Result(old uint64) uint64 {
 	if r.Op == AtomicCmpSwap {
 		// RFC 7306 §5.1.2: masked bits are compared, and masked bits are swapped.
@@ -70,8 +68,7 @@ func (r *AtomicRequest) Result(old uint64) uint64 {
 	return (old&^r.Mask + r.Data&^r.Mask) ^ (old^r.Data)&r.Mask
 }
 
-// PutAtomicRequest writes r to b[:AtomicRequestLen]. It panics when b is
-// shorter.
+// PutAtomicRequest writes r to b[:AtomicRequestLen]. It panics when b is shorter.
 func PutAtomicRequest(b []byte, r *AtomicRequest) {
 	_ = b[AtomicRequestLen-1]
 	binary.BigEndian.PutUint32(b[0:], uint32(r.Op)&0x0f)
@@ -109,16 +106,14 @@ type AtomicResponse struct {
 	Original uint64
 }
 
-// PutAtomicResponse writes r to b[:AtomicResponseLen]. It panics when b is
-// shorter.
+// PutAtomicResponse writes r to b[:AtomicResponseLen]. It panics when b is shorter.
 func PutAtomicResponse(b []byte, r *AtomicResponse) {
 	_ = b[AtomicResponseLen-1]
 	binary.BigEndian.PutUint32(b[0:], r.ID)
 	binary.BigEndian.PutUint64(b[4:], r.Original)
 }
 
-// GetAtomicResponse reads b[:AtomicResponseLen]. The caller has checked the
-// length.
+// GetAtomicResponse reads b[:AtomicResponseLen]. The caller has checked the length.
 func GetAtomicResponse(b []byte) AtomicResponse {
 	_ = b[AtomicResponseLen-1]
 	return AtomicResponse{

@@ -62,9 +62,8 @@ func TestCmpSwapLooksAtMaskedBitsOnly(t *testing.T) {
 	}
 }
 
-// TestRequestsFillUnusedMasks: RFC 7306 §5.2.1 wants ones where a mask is not used
-// and zeros for unused data; V18 of the catalogue, which has zeros in the compare
-// mask, is read but not written.
+// TestRequestsFillUnusedMasks: RFC 7306 §5.2.1 wants ones where a mask is not used and zeros for unused data; V18 of
+// the catalogue, which has zeros in the compare mask, is read but not written.
 func TestRequestsFillUnusedMasks(t *testing.T) {
 	if r, want := FetchAdd(1, 2, 3, 4),
 		(AtomicRequest{Op: AtomicFetchAdd, ID: 1, STag: 2, TO: 3, Data: 4, CompareMask: allBits}); r != want {

@@ -1,15 +1,12 @@
-// Package rdmap holds the wire format of the RDMA Protocol (RFC 5040) with the
-// extensions of RFC 7306: opcodes and the control octet, Read Request, Atomic
-// and Immediate payloads, the Terminate message and its reasons, and the table
-// of which opcode belongs on which DDP queue.
+// Package rdmap holds the wire format of the RDMA Protocol (RFC 5040) with the extensions of RFC 7306: opcodes and the
+// control octet, Read Request, Atomic and Immediate payloads, the Terminate message and its reasons, and the table of
+// which opcode belongs on which DDP queue.
 //
-// It is the layer above package ddp, in whose headers the control octet and the
-// Invalidate STag travel. The package does no input or output, keeps no buffer
-// and reads no clock.
+// It is the layer above package ddp, in whose headers the control octet and the Invalidate STag travel. The package
+// does no input or output, keeps no buffer and reads no clock.
 //
-// Ownership: Put and Get functions work on the caller's slice and keep no
-// reference to it. A Terminate points at the headers it was built from, or into
-// the octets it was parsed from.
+// Ownership: Put and Get functions work on the caller's slice and keep no reference to it. A Terminate points at the
+// headers it was built from, or into the octets it was parsed from.
 //
 // # Where the RFCs leave a choice
 //   - Version. RFC 5040 §4.1 calls RV 01 (IETF) and RV 00 (RDMA Consortium)

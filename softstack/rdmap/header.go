@@ -2,8 +2,7 @@ package rdmap
 
 import "encoding/binary"
 
-// Lengths of the RDMAP headers and fixed payloads, in octets, behind the DDP
-// header.
+// Lengths of the RDMAP headers and fixed payloads, in octets, behind the DDP header.
 const (
 	ReadRequestLen    = 28 // RFC 5040 §4.4
 	ImmediateLen      = 8  // RFC 7306 §6.2

@@ -2,17 +2,15 @@ package rdmap
 
 import "encoding/binary"
 
-// Immediate is the use that verbs make of the eight octets of Immediate Data (RFC
-// 7306 §6.2). The RFC gives them no structure; what stands here is what Chelsio's
-// iw_cxgb4 makes of them (union iw_imm_data in t4.h), so that both understand each
-// other:
+// Immediate is the use that verbs make of the eight octets of Immediate Data (RFC 7306 §6.2). The RFC gives them no
+// structure; what stands here is what Chelsio's iw_cxgb4 makes of them (union iw_imm_data in t4.h), so that both
+// understand each other:
 //
 //	octets 0-3  the 32 bits of a verbs immediate
 //	octets 4-7  0; 1 in a message that belongs to no Write (ours alone)
 //
-// Behind an RDMA Write the two messages are one write with immediate (RFC 7306 §6).
-// Verbs know a zero-length send with immediate as well, which may follow a Write
-// that it has nothing to do with: hence the 1.
+// Behind an RDMA Write the two messages are one write with immediate (RFC 7306 §6). Verbs know a zero-length send with
+// immediate as well, which may follow a Write that it has nothing to do with: hence the 1.
 type Immediate struct {
 	Value uint32
 	Alone bool
@@ -35,8 +33,7 @@ func (v Immediate) Octets() uint64 {
 	return o
 }
 
-// ImmediateOf reads eight octets as verbs do. What else a foreign peer put into
-// octets 4 to 7 is not looked at.
+// ImmediateOf reads eight octets as verbs do. What else a foreign peer put into octets 4 to 7 is not looked at.
 func ImmediateOf(octets uint64) Immediate {
 	return Immediate{uint32(octets >> 32), uint32(octets) == immediateAlone}
 }

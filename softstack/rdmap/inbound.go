@@ -26,9 +26,8 @@ var opRules = [16]opRule{
 	OpAtomicResp:  {assigned: true, qn: ddp.QNAtomicResp, rfc7306: true},
 }
 
-// CheckInbound tests that an opcode, the T bit and the queue number of a
-// received segment belong together. qn is ignored for a tagged segment. rfc7306
-// reports whether both sides agreed on atomics and immediate data, for which the
+// CheckInbound tests that an opcode, the T bit and the queue number of a received segment belong together. qn is
+// ignored for a tagged segment. rfc7306 reports whether both sides agreed on atomics and immediate data, for which the
 // wire has no negotiation. The result is 0 when they do.
 //
 // A queue that does not exist is DDP's error and is found first; a known queue

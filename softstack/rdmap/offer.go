@@ -17,12 +17,11 @@ const (
 	ExtAll = ExtImmediate | ExtAtomic
 )
 
-// An offer tells the peer what its sender takes of RFC 7306. The RFC gives the
-// wire no negotiation: neither MPA nor RDMAP has a bit for it, and §1.1 recommends
-// that the upper layer negotiates. Its place at start-up is the private data, so an
-// offer stands behind what the application sends there. The initiator offers; the
-// responder answers with an offer of its own only when it understood that one. A
-// peer that knows no offers sees OfferLen more octets of private data.
+// An offer tells the peer what its sender takes of RFC 7306. The RFC gives the wire no negotiation: neither MPA nor
+// RDMAP has a bit for it, and §1.1 recommends that the upper layer negotiates. Its place at start-up is the private
+// data, so an offer stands behind what the application sends there. The initiator offers; the responder answers with an
+// offer of its own only when it understood that one. A peer that knows no offers sees OfferLen more octets of private
+// data.
 //
 //	octets 0-1  length of the application's private data   big-endian
 //	octet 2     version, 1
@@ -38,8 +37,7 @@ var (
 	offerMark  = binary.BigEndian.Uint32([]byte("7306"))
 )
 
-// AppendOffer returns the application's private data with an offer behind it, in
-// memory of its own.
+// AppendOffer returns the application's private data with an offer behind it, in memory of its own.
 func AppendOffer(private []byte, e Extensions) []byte {
 	at := len(private)
 	b := append(make([]byte, 0, at+OfferLen), private...)
@@ -48,9 +46,8 @@ func AppendOffer(private []byte, e Extensions) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[at:], castagnoli)^offerMark)
 }
 
-// CutOffer parts private data into the application's and the peer's offer. ok is
-// false when there is none, and all of it is the application's. An offer of another
-// version is cut off and holds no extension.
+// CutOffer parts private data into the application's and the peer's offer. ok is false when there is none, and all of
+// it is the application's. An offer of another version is cut off and holds no extension.
 func CutOffer(b []byte) (private []byte, e Extensions, ok bool) {
 	at := len(b) - OfferLen
 	if at < 0 {

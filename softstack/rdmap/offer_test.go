@@ -90,8 +90,7 @@ func reseal(b []byte) {
 	binary.BigEndian.PutUint32(o[4:], crc32.Checksum(o[:4], crc32.MakeTable(crc32.Castagnoli))^0x37333036)
 }
 
-// FuzzCutOffer: what is cut is what AppendOffer wrote, nothing is lost, and only
-// known bits come out.
+// FuzzCutOffer: what is cut is what AppendOffer wrote, nothing is lost, and only known bits come out.
 func FuzzCutOffer(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(AppendOffer(nil, ExtAll))
@@ -112,8 +111,7 @@ func FuzzCutOffer(f *testing.F) {
 	})
 }
 
-// FuzzAtomic: every request survives its codec but for reserved bits, and Result
-// is the pseudocode of the RFC.
+// FuzzAtomic: every request survives its codec but for reserved bits, and Result is the pseudocode of the RFC.
 func FuzzAtomic(f *testing.F) {
 	f.Add(make([]byte, AtomicRequestLen), uint64(0))
 	f.Fuzz(func(t *testing.T, b []byte, old uint64) {

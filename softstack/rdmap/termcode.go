@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 )
 
-// TermCode is the reason a stream was terminated: layer, error type and error
-// code in one comparable value (RFC 5040 §4.8). The zero value means "no
-// error". It is therefore not the 16 bits of the wire, where 0 is a real reason
+// TermCode is the reason a stream was terminated: layer, error type and error code in one comparable value (RFC 5040
+// §4.8). The zero value means "no error". It is therefore not the 16 bits of the wire, where 0 is a real reason
 // (0/0/00); bit 16 is set in every reason.
 type TermCode uint32
 
@@ -92,8 +91,7 @@ func FromMPA(c mpa.Code) TermCode {
 	return termMPA | TermCode(c)
 }
 
-// headers says which headers of the offending segment a Terminate carries
-// (RFC 5040 §4.8 Fig. 10).
+// headers says which headers of the offending segment a Terminate carries (RFC 5040 §4.8 Fig. 10).
 type headers uint8
 
 const (
@@ -160,8 +158,7 @@ func (c TermCode) Known() bool {
 	return ok
 }
 
-// info finds the row of c. Error type 0/0 has no code, any value means the same
-// (RFC 5040 §4.8 Fig. 9).
+// info finds the row of c. Error type 0/0 has no code, any value means the same (RFC 5040 §4.8 Fig. 9).
 func (c TermCode) info() (termInfo, bool) {
 	if c&^0xff == TermLocal {
 		c = TermLocal
@@ -170,8 +167,7 @@ func (c TermCode) info() (termInfo, bool) {
 	return row, ok
 }
 
-// String gives layer/etype/code with the meaning, as "1/1/00 ddp tagged:
-// invalid stag", and "ok" for 0.
+// String gives layer/etype/code with the meaning, as "1/1/00 ddp tagged: invalid stag", and "ok" for 0.
 func (c TermCode) String() string {
 	if c == 0 {
 		return "ok"

@@ -64,9 +64,8 @@ func (l Layout) String() string {
 	return "rfc"
 }
 
-// NewTerminate builds the Terminate for code. segLen is the ULPDU length of the
-// offending segment, ddpHeader its header (longer slices are cut) and readReq
-// its Read Request header; nil when there is none to show. Which of them are
+// NewTerminate builds the Terminate for code. segLen is the ULPDU length of the offending segment, ddpHeader its header
+// (longer slices are cut) and readReq its Read Request header; nil when there is none to show. Which of them are
 // carried follows the columns of RFC 5040 §4.8. The slices are kept, not copied.
 func NewTerminate(code TermCode, segLen int, ddpHeader, readReq []byte) Terminate {
 	t := Terminate{Code: code}
@@ -119,19 +118,15 @@ var (
 	errTermHeaders = errors.New("parse terminate: shorter than the headers it announces")
 )
 
-// ParseTerminate reads a Terminate payload. The slices of the result are parts
-// of b. On an error the result still holds what could be read; its code is
-// valid from four octets on. A message that follows what the flags announce is
-// not an error.
+// ParseTerminate reads a Terminate payload. The slices of the result are parts of b. On an error the result still holds
+// what could be read; its code is valid from four octets on. A message that follows what the flags announce is not an
+// error.
 //
-// Linux siw on little-endian hosts swaps the nibbles of the first octet and puts
-// M, D, R into the low bits of the third. ParseTerminate accepts both and says
-// which it saw. The flags decide when one is set. Without flags the RFC layout
-// is taken when its reason is an assigned one, else siw's under the same
-// condition, else the RFC layout. Where the swapped reason is an assigned one
-// too, siw's message without headers is misread, for a peer that follows the RFC
-// must not be: 0/2/05 to 0/2/07 and 2/0/05 to 2/0/07 change places, and so do
-// 0/1/00 and 1/0/00.
+// Linux siw on little-endian hosts swaps the nibbles of the first octet and puts M, D, R into the low bits of the
+// third. ParseTerminate accepts both and says which it saw. The flags decide when one is set. Without flags the RFC
+// layout is taken when its reason is an assigned one, else siw's under the same condition, else the RFC layout. Where
+// the swapped reason is an assigned one too, siw's message without headers is misread, for a peer that follows the RFC
+// must not be: 0/2/05 to 0/2/07 and 2/0/05 to 2/0/07 change places, and so do 0/1/00 and 1/0/00.
 func ParseTerminate(b []byte) (Terminate, Layout, error) {
 	if len(b) < terminateControlLen {
 		return Terminate{}, LayoutRFC, errTermShort

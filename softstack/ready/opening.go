@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Opening is a connection in its start-up, as a [stream.Opening] over a connection that
-// does not block.
+// Opening is a connection in its start-up, as a [stream.Opening] over a connection that does not block.
 type Opening struct {
 	c     stream.Conn
 	nudge func()

@@ -32,8 +32,7 @@ type Conn interface {
 	Part(p *Poller)
 }
 
-// Poller looks at the connections that it watches. Its sleeper is woken by whoever
-// drives the stack.
+// Poller looks at the connections that it watches. Its sleeper is woken by whoever drives the stack.
 type Poller struct {
 	s     Stack
 	woken atomic.Bool

@@ -10,8 +10,7 @@ import (
 
 // Family is what both sides of a kind of link agree on.
 type Family struct {
-	// Name is in the names of its sockets. Magic is 8 octets, and changes when the
-	// layout of the memory does.
+	// Name is in the names of its sockets. Magic is 8 octets, and changes when the layout of the memory does.
 	Name, Magic string
 	// MinFrames and MaxFrames bound a hello; the number is a power of two.
 	MinFrames, MaxFrames int

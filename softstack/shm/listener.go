@@ -19,8 +19,7 @@ type Listener struct {
 	group sync.WaitGroup
 }
 
-// Listen takes port, without letting anybody in yet. Error: EADDRINUSE, wrapped, where the
-// port is somebody's.
+// Listen takes port, without letting anybody in yet. Error: EADDRINUSE, wrapped, where the port is somebody's.
 func (f *Family) Listen(port string) (*Listener, error) {
 	u, err := net.ListenUnix("unix", &net.UnixAddr{Name: f.room(port), Net: "unix"})
 	if err != nil {

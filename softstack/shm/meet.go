@@ -56,8 +56,7 @@ func (f *Family) Knock(ctx context.Context, port string, h Hello) (*net.UnixConn
 	return c, mem, nil
 }
 
-// Offer makes the memory and hands it over on c, which stays the caller's. Its deadline
-// bounds the call.
+// Offer makes the memory and hands it over on c, which stays the caller's. Its deadline bounds the call.
 func (f *Family) Offer(c *net.UnixConn, h Hello) ([]byte, error) {
 	if err := sameUser(c); err != nil {
 		return nil, err
