@@ -2,6 +2,7 @@ package sched_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/sched"
@@ -87,5 +88,120 @@ func TestWhatWaitsIsHeldToTheLimits(t *testing.T) {
 	}
 	if got := r.end(); len(got) != taken {
 		t.Errorf("%d completions of %d requests", len(got), taken)
+	}
+}
+
+// split is a request whose bytes are in two elements, of which the first has so many.
+func (r *rig) split(id, first, second int) rdma.SendWR {
+	w := r.wr(id, rdma.OpWrite, 0, first)
+	w.NumSGE, w.SGE[1] = 2, rdma.SGE{Addr: r.mem.Addr() + uint64(first), Len: uint32(second)}
+	return w
+}
+
+// A request weighs what all of its elements do, and one without elements nothing, whatever is left in its list.
+func TestAllElementsWeigh(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 32, 4)
+	r.post(r.split(1, kib, 5*kib)) // more than a slice
+	r.reached(1, 1)
+	r.end()
+	r.seen = nil
+	for i := range 6 {
+		r.post(r.split(1+i, kib, 3*kib))
+	}
+	r.reached(1, 2, 3, 4)
+	r.end()
+	r.seen = nil
+	for i := range 6 {
+		w := r.wr(1+i, rdma.OpWrite, 0, 4*kib)
+		w.NumSGE = 0
+		r.post(w)
+	}
+	r.reached(1, 2, 3, 4, 5, 6)
+	r.end()
+}
+
+// What the device did not take fills no window.
+func TestRefusedRequestsWeighNothing(t *testing.T) {
+	r := newRig(t, sched.Config{Slice: 16 * kib, Window: 64 * kib}, 64, 4)
+	r.far.refuses = func(w *rdma.SendWR) bool { return w.ID == 2 }
+	wrs := []rdma.SendWR{r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 2*kib),
+		r.wr(3, rdma.OpWrite, 0, 2*kib), r.wr(4, rdma.OpWrite, 0, 2*kib)}
+	if n, err := r.qp.PostSend(wrs); n != 1 || err != rdma.ErrInvalid {
+		t.Fatalf("post: %d, %v, want 1, %v", n, err, rdma.ErrInvalid)
+	}
+	r.far.refuses = nil
+	for i := range 40 {
+		r.post(r.wr(5+i, rdma.OpWrite, 0, 2*kib))
+	}
+	if len(r.seen) != 32 {
+		t.Errorf("%d requests of 2 KiB at the device, want 32", len(r.seen))
+	}
+	r.end()
+}
+
+// A post of more than the queue has places for is taken as far as there are.
+func TestPostsAreTakenUpToTheDepth(t *testing.T) {
+	const depth = 8
+	for _, used := range []int{0, 3} {
+		r := newRig(t, sched.Config{}, depth, 4)
+		r.post(r.unsignaled(rdma.OpWrite, used, 8)...)
+		if n, err := r.qp.PostSend(r.unsignaled(rdma.OpWrite, depth+1, 8)); n != depth-used ||
+			err != rdma.ErrQueueFull {
+			t.Errorf("behind %d requests, post: %d, %v, want %d, %v", used, n, err, depth-used, rdma.ErrQueueFull)
+		}
+	}
+}
+
+// Without scheduling a post ends as well where a class is named that does not exist, and what is
+// before it goes, or says why not.
+func TestPostOrderEndsAtAClassThatDoesNotExist(t *testing.T) {
+	dev := newScript(false)
+	r := newRigOver(t, dev, wrapped(t, dev, sched.Config{Policy: sched.FIFO}), 8, 4)
+	wrs := []rdma.SendWR{r.wr(1, rdma.OpWrite, 0, 8), r.wr(2, rdma.OpWrite, sched.Priorities-1, 8),
+		r.wr(3, rdma.OpWrite, sched.Priorities, 8)}
+	if n, err := r.qp.PostSend(wrs); n != 2 || err != rdma.ErrInvalid || len(r.seen) != 2 {
+		t.Errorf("post: %d, %v, %d at the device, want 2, %v", n, err, len(r.seen), rdma.ErrInvalid)
+	}
+	r.far.refuses, r.far.refusedBy = func(w *rdma.SendWR) bool { return w.ID == 2 }, rdma.ErrQueueFull
+	if n, err := r.qp.PostSend(wrs); n != 1 || err != rdma.ErrQueueFull {
+		t.Errorf("post: %d, %v, want 1, %v", n, err, rdma.ErrQueueFull)
+	}
+}
+
+// A tier counts where it cuts sends, above what the device counts, and nowhere else.
+func TestOnlyATierThatCutsCounts(t *testing.T) {
+	for _, c := range []struct {
+		sends sched.Sends
+		want  []string
+	}{{sched.CutSends, []string{"sched", "below"}}, {sched.WholeSends, []string{"below"}}} {
+		var layers []string
+		for _, l := range rdma.CountsOf(wrapped(t, counting{newScript(false)}, sched.Config{Sends: c.sends})) {
+			layers = append(layers, l.Layer)
+			if len(l.Values) == 0 {
+				t.Errorf("%s counts nothing", l.Layer)
+			}
+		}
+		if !slices.Equal(layers, c.want) {
+			t.Errorf("sends %s: %v count, want %v", c.sends, layers, c.want)
+		}
+	}
+}
+
+// counting is a device that counts.
+type counting struct{ *scriptDevice }
+
+func (counting) Counts() []rdma.Counts {
+	return []rdma.Counts{{Layer: "below", Values: map[string]int64{"requests": 7}}}
+}
+
+// An unsignalled request that had to wait gives its place back with the next completion.
+func TestPlacesOfUnsignalledRequestsComeBack(t *testing.T) {
+	const depth = 4
+	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, depth, 4)
+	for i := range 5 * depth {
+		r.post(append(r.unsignaled(rdma.OpWrite, depth-1, 3*kib), r.wr(9, rdma.OpWrite, 0, 8))...)
+		if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{9}) {
+			t.Fatalf("round %d: completions %v, want one of 9", i, ids)
+		}
 	}
 }

@@ -1,11 +1,14 @@
 package sched_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
-	"github.com/rdmaperf/rdmaperf/sched"
 	"pgregory.net/rapid"
+
+	"github.com/rdmaperf/rdmaperf/sched"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
 // TestAgainstModel posts at random, lets the device work at random, and compares with the model: order, window,
@@ -56,5 +59,69 @@ func random(t *rapid.T, p sched.Policy, local bool) {
 	// One error at the device is one error to the user, if it had anything of the user's to tell.
 	if m.far.ended && ended && !local && m.errs > 1 {
 		t.Fatalf("%d real errors told", m.errs)
+	}
+}
+
+// same compares the bytes of a request that has ended.
+func (m *model) same(a *ask) {
+	if !a.ended || sends.Has(a.op) {
+		return
+	}
+	dst := m.home
+	if a.op == rdma.OpRead {
+		dst = m.near
+	}
+	if !bytes.Equal(dst.Bytes()[a.at:a.at+a.size], a.data()) {
+		m.t.Fatalf("request %d: %s of %d bytes in %d parts: data differ", a.id, a.op, a.size, a.parts)
+	}
+}
+
+// finish lets everything end and looks whether all of it did.
+func (m *model) finish() {
+	for idle := 0; idle < 3; {
+		if m.dev.loop {
+			m.receive(m.depth)
+		}
+		if m.carryOut(1<<20)+m.poll() > 0 {
+			idle = -1
+		}
+		idle++
+	}
+	if m.far.ended {
+		// A request can wait for the peer alone, with nothing under way whose failure would
+		// tell: where completions are local, all that was posted has been told. That the
+		// connection is over is then seen by looking, which not every poll does.
+		for idle := 0; idle < sched.LookEvery; idle++ {
+			if m.take(1) > 0 {
+				idle = -1
+			}
+		}
+	}
+	for _, a := range m.asks {
+		if a.signaled && !a.told {
+			m.t.Fatalf("request %d does not complete by itself: %d of %d bytes posted, %d arrived", a.id, a.posted,
+				a.size, a.arrived)
+		}
+	}
+	if m.dev.loop && !m.far.ended && m.came != len(m.msgs) {
+		m.t.Fatalf("%d messages received of %d", m.came, len(m.msgs))
+	}
+	must(m.t, m.qp.Close())
+	for m.poll() > 0 {
+	}
+	for _, a := range m.asks {
+		switch {
+		case a.signaled && !a.told:
+			m.t.Fatalf("request %d never completes: %d of %d bytes posted, %d arrived", a.id, a.posted, a.size,
+				a.arrived)
+		case !a.told && !a.ended && !(m.dev.local && a.whole):
+			m.t.Fatalf("unsignalled request %d ends in silence: %d of %d bytes posted, %d arrived", a.id, a.posted,
+				a.size, a.arrived)
+		case !m.far.ended && !a.ended:
+			m.t.Fatalf("request %d stops at %d of %d bytes", a.id, a.arrived, a.size)
+		}
+		if !a.flushed {
+			m.same(a)
+		}
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
-	"golang.org/x/sys/unix"
 )
 
 // nullDevice carries out nothing: every send completes at the next poll.
@@ -204,6 +205,24 @@ func BenchmarkPerRequest(b *testing.B) {
 				rounds(b, qp, cq, wrs, wcs, b.N)
 				b.ReportMetric(float64((cpu()-start).Nanoseconds())/float64(b.N), "cpu-ns/request")
 			})
+		}
+	}
+}
+
+// Nothing is allocated per request, cut or not, whatever the policy.
+func TestRequestsAllocateNothing(t *testing.T) {
+	for _, p := range sched.Policies() {
+		for _, size := range []uint32{64, 256 << 10} {
+			dev := wrapped(t, newNull(), sched.Config{Policy: p, Slice: 16 << 10, Window: 64 << 10})
+			qp, cq := bareQueue(t, sched.WithoutKeeper(dev), 64)
+			wrs, wcs := requests(16, size), make([]rdma.WC, 32)
+			for i := range wrs {
+				wrs[i].Priority = uint8(i % sched.Priorities)
+			}
+			rounds(t, qp, cq, wrs, wcs, 64)
+			if n := testing.AllocsPerRun(100, func() { rounds(t, qp, cq, wrs, wcs, 16) }); n != 0 {
+				t.Errorf("%s, %d bytes: %v allocations for 16 requests", p, size, n)
+			}
 		}
 	}
 }
