@@ -39,3 +39,115 @@ var disciplines = map[Policy]discipline{
 	EDF:    {make: newEDF, timed: true},
 	FIFO:   {}, // nothing to choose: fifoDevice
 }
+
+// aging is strict priority in which a waiting request rises one class for every period. Among equals the older goes
+// first. A request of class 0 therefore waits at most seven periods longer than one of class 7 that comes with it.
+type aging struct{ period int64 }
+
+func newAging(c *Config) policy { return &aging{int64(c.AgeEvery)} }
+
+func (a *aging) pick(ready classSet, h *heads) int {
+	best, rank := -1, int64(0)
+	for c := range Priorities {
+		if !ready.has(c) {
+			continue
+		}
+		r := int64(c) + (h.now-h.at[c])/a.period
+		if best < 0 || r > rank || r == rank && h.seq[c] < h.seq[best] {
+			best, rank = c, r
+		}
+	}
+	return best
+}
+
+func (*aging) charge(int, int, bool) {}
+
+// edf takes the request whose deadline comes first: its post plus the time that
+// its class allows. A deadline that has passed is only an early one.
+type edf struct{ after [Priorities]int64 }
+
+func newEDF(c *Config) policy {
+	e := new(edf)
+	for i, d := range c.Deadlines {
+		e.after[i] = int64(d)
+	}
+	return e
+}
+
+func (e *edf) pick(ready classSet, h *heads) int {
+	best, due := -1, int64(0)
+	for c := range Priorities {
+		if !ready.has(c) {
+			continue
+		}
+		d := h.at[c] + e.after[c]
+		if best < 0 || d < due || d == due && h.seq[c] < h.seq[best] {
+			best, due = c, d
+		}
+	}
+	return best
+}
+
+func (*edf) charge(int, int, bool) {}
+
+// strict takes the most urgent class. What is less urgent starves while there is anything more urgent.
+type strict struct{}
+
+func (strict) pick(ready classSet, _ *heads) int { return ready.most() }
+func (strict) charge(int, int, bool)             {}
+
+// drr is deficit round robin (Shreedhar and Varghese, SIGCOMM'95): each class in turn may send its weight in slices,
+// and what it could not use because its next slice was too long is kept for its next turn. A class that runs empty
+// loses the rest, so that it cannot save up. A turn goes to the most urgent class first.
+type drr struct {
+	weight  [Priorities]int
+	deficit [Priorities]int
+	turn    int // class whose turn it is
+}
+
+// The first round begins at the top, too: what comes before it is the least urgent class.
+func newDRR(c *Config) policy { return &drr{weight: c.Weights} }
+
+func (d *drr) pick(ready classSet, h *heads) int {
+	if ready.has(d.turn) && d.deficit[d.turn] > 0 {
+		return d.turn
+	}
+	for {
+		for range Priorities {
+			if d.turn--; d.turn < 0 {
+				d.turn = Priorities - 1
+			}
+			if !ready.has(d.turn) {
+				continue
+			}
+			if d.deficit[d.turn] += d.weight[d.turn] * h.unit; d.deficit[d.turn] > 0 {
+				return d.turn
+			}
+		}
+		d.skip(ready, h.unit)
+	}
+}
+
+// skip passes the rounds in which every class would still be in debt, as after a long message that went whole.
+func (d *drr) skip(ready classSet, unit int) {
+	rounds := -1
+	for c := range Priorities {
+		if ready.has(c) {
+			if n := -d.deficit[c] / (d.weight[c] * unit); rounds < 0 || n < rounds {
+				rounds = n
+			}
+		}
+	}
+	for c := range Priorities {
+		if ready.has(c) {
+			d.deficit[c] += rounds * d.weight[c] * unit
+		}
+	}
+}
+
+func (d *drr) charge(class, bytes int, empty bool) {
+	d.deficit[class] -= max(bytes, 1)
+	if empty {
+		d.deficit[class] = 0
+	}
+}
