@@ -21,8 +21,9 @@ func TestWhatIsPostedBehindAFailureHoldsNobodyBack(t *testing.T) {
 			if refused {
 				a.far.refuses = func(w *rdma.SendWR) bool { return w.RKey != 0 }
 				a.post(a.wr(1, rdma.OpWrite, 0, 2*kib))
-			} else if err := a.qp.Fail(); err != nil {
-				t.Fatal(err)
+			} else {
+				a.post(a.wr(1, rdma.OpWrite, 0, 64*kib))
+				must(t, a.qp.Fail())
 			}
 			a.far.refuses = nil
 			a.post(a.wr(2, rdma.OpWrite, 0, 4*kib), a.wr(3, rdma.OpWrite, 0, 4*kib))
@@ -47,15 +48,12 @@ func TestPostsBehindARefusalAreFlushed(t *testing.T) {
 	for i := range 16 {
 		r.post(r.wr(2+i, rdma.OpWrite, 0, 4*kib))
 	}
-	ids, st := told(r.end())
+	all := r.end()
+	ids, _ := told(all)
 	if len(ids) != 17 || !slices.IsSorted(ids) {
 		t.Fatalf("completions %v, want 1 to 17", ids)
 	}
-	for i, s := range st[1:] {
-		if s != rdma.StatusWRFlushErr {
-			t.Errorf("%d: %s, want %s", ids[1+i], s, rdma.StatusWRFlushErr)
-		}
-	}
+	tells(t, all[1:], ids[1:], rdma.StatusWRFlushErr)
 }
 
 // A request of which a part was refused has failed, although all that the device took of it
@@ -72,9 +70,7 @@ func TestPartsBeforeARefusalAreNoSuccess(t *testing.T) {
 		if n, err := r.cq.Poll(two[:]); n != 0 || err != nil || len(r.seen) != 4 {
 			t.Fatalf("%d completions, %v, %d slices", n, err, len(r.seen))
 		}
-		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{1}) || st[0] != want {
-			t.Errorf("%v: completions %v %v, want %s of 1", refusal, ids, st, want)
-		}
+		tells(t, r.end(), []uint64{1}, want)
 	}
 }
 
@@ -154,18 +150,14 @@ func TestClosingLeavesSilentSuccessesSilent(t *testing.T) {
 		t.Fatalf("%d slices, want 8", n)
 	}
 	must(t, r.qp.Close())
-	if ids, st := told(r.poll()); len(ids) > 0 {
-		t.Errorf("completions %v %v, want none", ids, st)
-	}
+	tells(t, r.poll(), nil)
 }
 
 // A send as long as a slice is taken where longer ones are refused, also when it has to wait.
 func TestASendAsLongAsASliceIsTaken(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.RefuseSends}, 8, 4)
 	r.post(r.wr(1, rdma.OpWrite, 0, 8*kib), r.wr(2, rdma.OpSend, 0, kib))
-	if n, err := r.qp.PostSend([]rdma.SendWR{r.wr(3, rdma.OpSend, 0, kib+1)}); n != 0 || err != rdma.ErrInvalid {
-		t.Errorf("a byte more: %d, %v, want %v", n, err, rdma.ErrInvalid)
-	}
+	r.takes(0, rdma.ErrInvalid, r.wr(3, rdma.OpSend, 0, kib+1))
 	tells(t, r.end(), []uint64{1, 2})
 }
 
@@ -200,18 +192,10 @@ func TestDeviceRefusesASlice(t *testing.T) {
 				return w.RKey == 2 && n > k || w.RKey == 0 && !marker
 			}
 			r.post(r.wr(1, rdma.OpWrite, 1, 2*kib))
-			n0, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 4*kib), r.wr(3, rdma.OpWrite, 0, 4*kib)})
-			if n0 != 2 || err != nil {
-				t.Fatalf("post: %d, %v", n0, err)
-			}
-			ids, st := told(r.end())
-			if want := []uint64{1, 2, 3}; !slices.Equal(ids, want) {
-				t.Errorf("refused after %d, marker %v: completions %v %v, want %v", k, marker, ids, st, want)
-				continue
-			}
-			if st[1] != rdma.StatusLocQPOpErr || st[2] != rdma.StatusWRFlushErr {
-				t.Errorf("refused after %d, marker %v: %v", k, marker, st)
-			}
+			r.takes(2, nil, r.wr(2, rdma.OpWrite, 0, 4*kib), r.wr(3, rdma.OpWrite, 0, 4*kib))
+			all := r.end()
+			tells(t, all, []uint64{1, 2, 3})
+			tells(t, all[1:], []uint64{2, 3}, rdma.StatusLocQPOpErr, rdma.StatusWRFlushErr)
 		}
 	}
 }
@@ -222,7 +206,7 @@ func TestAFailedMarkIsBlamedOnTheFirstFlushed(t *testing.T) {
 	mark := false
 	r.far.onPost = func(w *rdma.SendWR) { mark = mark || w.RKey == 0 }
 	r.post(r.wr(1, rdma.OpWrite, 0, 32*kib), r.wr(2, rdma.OpWrite, 0, kib))
-	for !mark {
+	if !mark {
 		t.Fatal("no mark")
 	}
 	at := slices.IndexFunc(r.far.queue, func(e scriptEntry) bool { return e.wr.RKey == 0 })
@@ -293,9 +277,7 @@ func TestDisconnectPostsWhatWaits(t *testing.T) {
 	if err := r.qp.Disconnect(ctx); err != nil || ctx.Err() != nil || len(r.seen) != 32 {
 		t.Errorf("%v, %v, %d slices at the device, want 32", err, ctx.Err(), len(r.seen))
 	}
-	if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 32*kib)}); err != nil {
-		t.Errorf("a post behind it: %v, want one that is flushed", err)
-	}
+	r.post(r.wr(2, rdma.OpWrite, 0, 32*kib)) // is flushed
 	if ids, _ := told(r.poll()); !slices.Contains(ids, 2) {
 		t.Errorf("completions %v, want that of 2", ids)
 	}

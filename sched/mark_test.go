@@ -38,11 +38,7 @@ func TestMarkGoesBelowWithTheRequests(t *testing.T) {
 	for ; posts < 20; posts++ {
 		wrs, ids := kibibytes(r, 1+4*posts, 4)
 		r.post(wrs...)
-		got, st := told(r.end())
-		if !slices.Equal(got, ids) ||
-			slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusSuccess }) {
-			t.Fatalf("completions %v %v, want %v", got, st, ids)
-		}
+		tells(t, r.end(), ids, rdma.StatusSuccess)
 	}
 	if marks != posts/2 || r.far.calls != posts {
 		t.Errorf("%d marks in %d calls, want %d in %d", marks, r.far.calls, posts/2, posts)
@@ -58,28 +54,18 @@ func TestDeviceRefusesAMark(t *testing.T) {
 	tells(t, r.end(), ids)
 	wrs, ids = kibibytes(r, 9, 2)
 	r.post(wrs...)
-	got, st := told(r.end())
-	if !slices.Equal(got, ids) ||
-		slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusWRFlushErr }) {
-		t.Errorf("completions of %v %v behind it, want %v flushed", got, st, ids)
-	}
+	tells(t, r.end(), ids, rdma.StatusWRFlushErr)
 }
 
 // Of requests that go below with a mark, the device takes those before one that it refuses, and no mark.
 func TestDeviceRefusesARequestBeforeAMark(t *testing.T) {
 	r := markedRig(t)
-	wrs, _ := kibibytes(r, 1, 8)
+	wrs, ids := kibibytes(r, 1, 8)
 	r.far.refuses = func(wr *rdma.SendWR) bool { return wr.ID == 6 }
-	if n, err := r.qp.PostSend(wrs); n != 5 || err != rdma.ErrInvalid {
-		t.Fatalf("post: %d, %v, want 5, %v", n, err, rdma.ErrInvalid)
-	}
+	r.takes(5, rdma.ErrInvalid, wrs...)
 	r.far.refuses = nil
 	r.post(wrs[5:]...)
-	got, st := told(r.end())
-	if want := []uint64{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) ||
-		slices.ContainsFunc(st, func(s rdma.Status) bool { return s != rdma.StatusSuccess }) {
-		t.Errorf("completions %v %v, want %v", got, st, want)
-	}
+	tells(t, r.end(), ids, rdma.StatusSuccess)
 	if reads := slices.IndexFunc(r.far.queue, func(e scriptEntry) bool { return e.wr.Op == rdma.OpRead }); reads >= 0 ||
 		r.far.calls != 2 {
 		t.Errorf("a mark is at %d of the queue, %d calls", reads, r.far.calls)
@@ -231,9 +217,7 @@ func TestFencedRequestsGoInTheirTurn(t *testing.T) {
 		fenced.Flags |= rdma.Fence
 		r.post(r.wr(1, rdma.OpWrite, 0, kib), r.wr(2, rdma.OpWrite, 0, kib), fenced, r.wr(4, rdma.OpWrite, 0, kib))
 		r.end()
-		if want := []uint32{1, 2, 3, 4}; !slices.Equal(r.keys(), want) {
-			t.Errorf("class %d: on the wire %v, want %v", class, r.keys(), want)
-		}
+		r.reached(1, 2, 3, 4)
 	}
 }
 
@@ -262,9 +246,7 @@ func TestWhatFindsNoRoomIsMarked(t *testing.T) {
 		if !slices.Equal(*seen, []int{-1}) {
 			t.Errorf("%s: the device got %v, want a mark", c.name, *seen)
 		}
-		if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{2}) {
-			t.Errorf("%s: completions %v, want that of the send", c.name, ids)
-		}
+		tells(t, r.end(), []uint64{2})
 	}
 }
 
@@ -278,13 +260,9 @@ func TestAMarkBehindStraightRequestsFails(t *testing.T) {
 	r.far.carryOut(9)
 	more, rest := kibibytes(r, 9, 2)
 	r.post(more...)
-	got, st := told(r.end())
-	if want := append(ids, rest...); !slices.Equal(got, want) {
-		t.Fatalf("completions %v, want %v", got, want)
-	}
-	if !slices.Equal(st[8:], []rdma.Status{rdma.StatusRemAccessErr, rdma.StatusWRFlushErr}) {
-		t.Errorf("behind the mark %v, want its status at the first", st[8:])
-	}
+	all := r.end()
+	tells(t, all, append(ids, rest...))
+	tells(t, all[8:], rest, rdma.StatusRemAccessErr, rdma.StatusWRFlushErr)
 }
 
 // A device that refuses a slice which would tell a loose window what is sent ends the
@@ -298,10 +276,6 @@ func TestALooseWindowIsRefusedASlice(t *testing.T) {
 			return n > k
 		}
 		r.post(r.wr(1, rdma.OpWrite, 0, 64*kib), r.wr(2, rdma.OpWrite, 0, 64*kib))
-		ids, st := told(r.end())
-		if !slices.Equal(ids, []uint64{1, 2}) ||
-			!slices.Equal(st, []rdma.Status{rdma.StatusLocQPOpErr, rdma.StatusWRFlushErr}) {
-			t.Errorf("refused behind %d slices: completions %v %v, want 1 failed and 2 flushed", k, ids, st)
-		}
+		tells(t, r.end(), []uint64{1, 2}, rdma.StatusLocQPOpErr, rdma.StatusWRFlushErr)
 	}
 }

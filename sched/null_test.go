@@ -2,12 +2,9 @@ package sched_test
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/sched"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -17,6 +14,7 @@ import (
 type nullDevice struct {
 	caps   rdma.Caps
 	qps    uint32
+	bytes  uint64        // posted
 	onPoll func(*nullCQ) // before a poll, if not nil
 }
 
@@ -50,7 +48,7 @@ func (d *nullDevice) RegMR(rdma.PD, rdma.Buffer, rdma.Access) (rdma.MR, error) {
 
 func (d *nullDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.qps++
-	return &nullQP{num: d.qps, cq: cfg.SendCQ.(*nullCQ), depth: cfg.SendDepth}, nil
+	return &nullQP{dev: d, num: d.qps, cq: cfg.SendCQ.(*nullCQ), depth: cfg.SendDepth}, nil
 }
 
 // nullCQ is a ring of what was posted.
@@ -81,27 +79,18 @@ func (c *nullCQ) Wait(context.Context) error { return rdma.ErrNotSupported }
 func (c *nullCQ) Close() error               { return nil }
 
 type nullQP struct {
+	dev   *nullDevice
 	num   uint32
 	cq    *nullCQ
 	depth int
-	keep  *[]rdma.SendWR // notes what is posted, if not nil
 }
 
 func (q *nullQP) PostSend(wrs []rdma.SendWR) (int, error) {
-	c := q.cq
 	for i := range wrs {
-		if q.keep != nil {
-			*q.keep = append(*q.keep, wrs[i])
+		q.dev.bytes += wrs[i].Len()
+		if wrs[i].Flags&rdma.Signaled != 0 {
+			q.cq.push(rdma.WC{ID: wrs[i].ID, QPNum: q.num, Opcode: wrs[i].Op.Completes()})
 		}
-		if wrs[i].Flags&rdma.Signaled == 0 {
-			continue
-		}
-		at := c.first + c.many
-		if at >= len(c.wcs) {
-			at -= len(c.wcs)
-		}
-		c.wcs[at] = rdma.WC{ID: wrs[i].ID, QPNum: q.num, Opcode: wrs[i].Op.Completes()}
-		c.many++
 	}
 	return len(wrs), nil
 }
@@ -165,48 +154,6 @@ func requests(n int, size uint32) []rdma.SendWR {
 		wrs[i].SGE[0] = rdma.SGE{Addr: 1 << 20, Len: size}
 	}
 	return wrs
-}
-
-// cpu is the time that this thread has worked.
-func cpu() time.Duration {
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
-}
-
-// BenchmarkPerRequest is the cost of a request on the null device, bare and under
-// the tier: their difference is the tier's own.
-func BenchmarkPerRequest(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		cfg  *sched.Config
-		size uint32
-	}{
-		{"bare", nil, 64},
-		{"fifo", &sched.Config{Policy: sched.FIFO}, 64},
-		{"strict", &sched.Config{}, 64},
-		{"strict-16-slices", &sched.Config{Slice: 64 << 10, Window: 1 << 20}, 1 << 20},
-	} {
-		for _, batch := range []int{1, 16} {
-			b.Run(c.name+map[int]string{1: "/single", 16: "/batch16"}[batch], func(b *testing.B) {
-				var dev rdma.Device = newNull()
-				if c.cfg != nil {
-					dev = wrapped(b, dev, *c.cfg)
-				}
-				qp, cq := bareQueue(b, dev, 128)
-				wrs, wcs := requests(batch, c.size), make([]rdma.WC, 32)
-				b.ReportAllocs()
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
-				b.ResetTimer()
-				start := cpu()
-				rounds(b, qp, cq, wrs, wcs, b.N)
-				b.ReportMetric(float64((cpu()-start).Nanoseconds())/float64(b.N), "cpu-ns/request")
-			})
-		}
-	}
 }
 
 // Nothing is allocated per request, cut or not, whatever the policy.

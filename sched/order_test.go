@@ -21,17 +21,6 @@ func TestFigure(t *testing.T) {
 	r.reached(1, 2, 2, 1)
 }
 
-// One small urgent request behind a large one completes first, and second without priorities.
-func TestSmallUrgentRequestOvertakes(t *testing.T) {
-	for p, want := range map[sched.Policy][]uint64{sched.Strict: {2, 1}, sched.FIFO: {1, 2}} {
-		r := newRig(t, sched.Config{Policy: p, Slice: kib, Window: 4 * kib}, 8, 4)
-		r.post(r.wr(1, rdma.OpWrite, 0, 512*kib), r.wr(2, rdma.OpSend, 3, 64))
-		if ids, _ := told(r.end()); !slices.Equal(ids, want) {
-			t.Errorf("%s: completions %v, want %v", p, ids, want)
-		}
-	}
-}
-
 // An urgent request is not kept out by a window full of bulk.
 func TestUrgentRequestGoesAtOnce(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)

@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -137,47 +138,32 @@ func (d *depths) NewCQ(depth int) (rdma.CQ, error) {
 
 func TestPostsAreRefused(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.RefuseSends}, 8, 4)
-	refused := func(when string) {
-		for name, c := range map[string]struct {
-			wr   rdma.SendWR
-			want error
-		}{
-			"priority 8": {r.wr(9, rdma.OpWrite, 8, 64), rdma.ErrInvalid},
-			"long send":  {r.wr(9, rdma.OpSend, 0, 2*kib), rdma.ErrInvalid},
-		} {
-			if n, err := r.qp.PostSend([]rdma.SendWR{c.wr}); n != 0 || err != c.want {
-				t.Errorf("%s %s: %d, %v, want %v", name, when, n, err, c.want)
-			}
-		}
+	refused := func() {
+		t.Helper()
+		r.takes(0, rdma.ErrInvalid, r.wr(9, rdma.OpWrite, 8, 64))
+		r.takes(0, rdma.ErrInvalid, r.wr(9, rdma.OpSend, 0, 2*kib))
 	}
-	refused("at once")
+	refused()
 	r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
-	refused("behind one that waits")
+	refused()
 	// Only the tier is there to refuse what waits.
-	for name, c := range map[string]struct {
-		change func(w *rdma.SendWR)
-		want   error
-	}{
-		"operation":    {func(w *rdma.SendWR) { w.Op = 99 }, rdma.ErrInvalid},
-		"flags":        {func(w *rdma.SendWR) { w.Flags = 0x80 }, rdma.ErrInvalid},
-		"elements":     {func(w *rdma.SendWR) { w.NumSGE = rdma.MaxSGE + 1 }, rdma.ErrInvalid},
-		"atomic size":  {func(w *rdma.SendWR) { w.Op = rdma.OpFetchAdd }, rdma.ErrInvalid},
-		"inline read":  {func(w *rdma.SendWR) { w.Op = rdma.OpRead; w.Flags |= rdma.Inline }, rdma.ErrInvalid},
-		"long inline":  {func(w *rdma.SendWR) { w.Flags |= rdma.Inline; w.SGE[0].Len = 65 }, rdma.ErrInvalid},
-		"inv with sge": {func(w *rdma.SendWR) { w.Op = rdma.OpLocalInv }, rdma.ErrInvalid},
+	for name, change := range map[string]func(w *rdma.SendWR){
+		"operation":    func(w *rdma.SendWR) { w.Op = 99 },
+		"flags":        func(w *rdma.SendWR) { w.Flags = 0x80 },
+		"elements":     func(w *rdma.SendWR) { w.NumSGE = rdma.MaxSGE + 1 },
+		"atomic size":  func(w *rdma.SendWR) { w.Op = rdma.OpFetchAdd },
+		"inline read":  func(w *rdma.SendWR) { w.Op = rdma.OpRead; w.Flags |= rdma.Inline },
+		"long inline":  func(w *rdma.SendWR) { w.Flags |= rdma.Inline; w.SGE[0].Len = 65 },
+		"inv with sge": func(w *rdma.SendWR) { w.Op = rdma.OpLocalInv },
 	} {
 		w := r.wr(9, rdma.OpWrite, 0, 64)
-		c.change(&w)
-		if n, err := r.qp.PostSend([]rdma.SendWR{w}); n != 0 || err != c.want {
-			t.Errorf("%s: %d, %v, want %v", name, n, err, c.want)
+		change(&w)
+		if n, err := r.qp.PostSend([]rdma.SendWR{w}); n != 0 || err != rdma.ErrInvalid {
+			t.Errorf("%s: %d, %v, want %v", name, n, err, rdma.ErrInvalid)
 		}
 	}
 	// The first of a list stands, the second is refused, the third is not looked at.
-	n, err := r.qp.PostSend([]rdma.SendWR{r.wr(2, rdma.OpWrite, 0, 64), r.wr(3, rdma.OpWrite, 8, 64),
-		r.wr(4, rdma.OpWrite, 0, 64)})
-	if n != 1 || err != rdma.ErrInvalid {
-		t.Errorf("list: %d, %v", n, err)
-	}
+	r.takes(1, rdma.ErrInvalid, r.wr(2, rdma.OpWrite, 0, 64), r.wr(3, rdma.OpWrite, 8, 64), r.wr(4, rdma.OpWrite, 0, 64))
 	tells(t, r.end(), []uint64{1, 2})
 }
 
@@ -189,33 +175,25 @@ func TestQueueFull(t *testing.T) {
 		for i := range depth {
 			r.post(r.wr(i, rdma.OpWrite, i, 16*kib))
 		}
-		if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(9, rdma.OpWrite, 7, 8)}); err != rdma.ErrQueueFull {
-			t.Fatalf("round %d: a fifth request: %v", round, err)
-		}
+		r.takes(0, rdma.ErrQueueFull, r.wr(9, rdma.OpWrite, 7, 8))
 		var all []rdma.WC
 		for len(all) == 0 {
 			r.far.carryOut(1)
 			all = r.poll()
 		}
 		r.post(r.wr(9, rdma.OpWrite, 7, 8))
-		if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(10, rdma.OpWrite, 7, 8)}); err != rdma.ErrQueueFull {
-			t.Fatalf("round %d: a sixth request: %v", round, err)
-		}
+		r.takes(0, rdma.ErrQueueFull, r.wr(10, rdma.OpWrite, 7, 8))
 		if all = append(all, r.end()...); len(all) != depth+1 {
 			t.Fatalf("round %d: %d completions, want %d", round, len(all), depth+1)
 		}
 	}
 	// Unsignalled requests keep their places until a later completion is polled.
-	for range depth - 1 {
-		w := r.wr(1, rdma.OpWrite, 0, 8)
-		w.Flags = 0
+	for _, w := range r.unsignaled(rdma.OpWrite, depth-1, 8) {
 		r.post(w)
 	}
 	r.end()
 	r.post(r.wr(2, rdma.OpWrite, 0, 8))
-	if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(3, rdma.OpWrite, 0, 8)}); err != rdma.ErrQueueFull {
-		t.Errorf("behind unsignalled requests: %v", err)
-	}
+	r.takes(0, rdma.ErrQueueFull, r.wr(3, rdma.OpWrite, 0, 8))
 	if len(r.end()) != 1 {
 		t.Error("one completion wanted")
 	}
@@ -232,12 +210,8 @@ func TestMiddleSliceFails(t *testing.T) {
 	unsignaled := r.wr(3, rdma.OpWrite, 0, 2*kib)
 	unsignaled.Flags = 0
 	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib), r.wr(2, rdma.OpWrite, 0, 8*kib), unsignaled, r.wr(4, rdma.OpSend, 0, 0))
-	ids, st := told(r.end())
-	flush := rdma.StatusWRFlushErr
-	if !slices.Equal(ids, []uint64{1, 2, 3, 4}) ||
-		!slices.Equal(st, []rdma.Status{0, rdma.StatusRemAccessErr, flush, flush}) {
-		t.Errorf("completions %v %v", ids, st)
-	}
+	const flush = rdma.StatusWRFlushErr
+	tells(t, r.end(), []uint64{1, 2, 3, 4}, 0, rdma.StatusRemAccessErr, flush, flush)
 	if s := r.qp.State(); s != rdma.QPErr {
 		t.Errorf("state %s", s)
 	}
@@ -249,13 +223,9 @@ func TestMiddleSliceFails(t *testing.T) {
 // Fail, Close and Disconnect flush what waits.
 func TestEndsWithQueuedRequests(t *testing.T) {
 	for name, end := range map[string]func(q rdma.QP) error{
-		"fail":  rdma.QP.Fail,
-		"close": rdma.QP.Close,
-		"disconnect without time": func(q rdma.QP) error {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			return q.Disconnect(ctx)
-		},
+		"fail":                    rdma.QP.Fail,
+		"close":                   rdma.QP.Close,
+		"disconnect without time": func(q rdma.QP) error { return q.Disconnect(over(t)) },
 	} {
 		r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
 		for i := range 6 {
@@ -264,22 +234,13 @@ func TestEndsWithQueuedRequests(t *testing.T) {
 		if err := end(r.qp); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		ids, st := told(r.end())
-		slices.Sort(ids)
-		if !slices.Equal(ids, []uint64{1, 2, 3, 4, 5, 6}) {
-			t.Errorf("%s: completions %v", name, ids)
-		}
-		for i, s := range st {
-			if s != rdma.StatusWRFlushErr {
-				t.Errorf("%s: request %d: %s", name, ids[i], s)
-			}
-		}
+		all := r.end()
+		slices.SortFunc(all, func(a, b rdma.WC) int { return cmp.Compare(a.ID, b.ID) })
+		tells(t, all, []uint64{1, 2, 3, 4, 5, 6}, rdma.StatusWRFlushErr)
 		if err := errors.Join(r.qp.Close(), r.qp.Close()); err != nil {
 			t.Errorf("%s: close: %v", name, err)
 		}
-		if _, err := r.qp.PostSend([]rdma.SendWR{r.wr(7, rdma.OpWrite, 0, 8)}); err != rdma.ErrClosed {
-			t.Errorf("%s: post after close: %v", name, err)
-		}
+		r.takes(0, rdma.ErrClosed, r.wr(7, rdma.OpWrite, 0, 8))
 	}
 }
 

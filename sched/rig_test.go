@@ -82,6 +82,14 @@ func (r *rig) post(wrs ...rdma.SendWR) {
 	}
 }
 
+// takes posts requests of which so many are taken.
+func (r *rig) takes(taken int, why error, wrs ...rdma.SendWR) {
+	r.t.Helper()
+	if n, err := r.qp.PostSend(wrs); n != taken || err != why {
+		r.t.Errorf("post: %d, %v, want %d, %v", n, err, taken, why)
+	}
+}
+
 // poll returns all completions that are there.
 func (r *rig) poll() (all []rdma.WC) {
 	r.t.Helper()
@@ -108,6 +116,18 @@ func (r *rig) end() (all []rdma.WC) {
 	return all
 }
 
+// narrowed carries all out that is at the device, and reports whether slices are shorter then than the first one.
+func (r *rig) narrowed() bool {
+	r.t.Helper()
+	before := len(r.seen)
+	r.far.carryOut(len(r.far.queue))
+	r.poll()
+	if len(r.seen) == before {
+		r.t.Fatal("nothing followed")
+	}
+	return r.seen[len(r.seen)-1].Len() < r.seen[0].Len()
+}
+
 // keys are the requests whose parts reached the device, in order.
 func (r *rig) keys() (ids []uint32) {
 	for _, w := range r.seen {
@@ -124,11 +144,14 @@ func (r *rig) reached(want ...uint32) {
 	}
 }
 
-// tells compares the IDs of completions and, where any is named, their statuses.
+// tells compares the IDs of completions and, where any is named, their statuses: one stands for all.
 func tells(t testing.TB, wcs []rdma.WC, ids []uint64, st ...rdma.Status) {
 	t.Helper()
+	if len(st) == 1 {
+		st = slices.Repeat(st, len(ids))
+	}
 	if got, status := told(wcs); !slices.Equal(got, ids) || len(st) > 0 && !slices.Equal(status, st) {
-		t.Errorf("completions %v %v, want %v %v", got, status, ids, st)
+		t.Fatalf("completions %v %v, want %v %v", got, status, ids, st)
 	}
 }
 

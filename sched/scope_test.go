@@ -63,33 +63,10 @@ func TestScopeMakesOthersNarrow(t *testing.T) {
 		if len(b.seen) != 1 {
 			t.Fatalf("%s: %d urgent requests at the device, want it", scope, len(b.seen))
 		}
-		before := len(a.seen)
-		a.far.carryOut(len(a.far.queue))
-		a.poll()
-		fresh := a.seen[before:]
-		if len(fresh) == 0 {
-			t.Fatalf("%s: nothing followed", scope)
-		}
-		narrow := fresh[len(fresh)-1].Len() < a.seen[0].Len()
-		if narrow != (scope == sched.ScopeDevice) {
-			t.Errorf("%s: slices of %d bytes before the urgent request of another QP, and %d behind it", scope,
-				a.seen[0].Len(), fresh[len(fresh)-1].Len())
+		if got := a.narrowed(); got != (scope == sched.ScopeDevice) {
+			t.Errorf("%s: narrow behind the urgent request of another QP: %v", scope, got)
 		}
 	}
-}
-
-// What a connection that failed had under way holds nobody back.
-func TestScopeForgetsWhatFailed(t *testing.T) {
-	a := newRig(t, sched.Config{Scope: sched.ScopeDevice, Slice: kib, Window: 4 * kib}, 8, 4)
-	b := a.second("")
-	a.post(a.wr(1, rdma.OpWrite, 0, 64*kib))
-	must(t, a.qp.Fail())
-	b.post(b.wr(2, rdma.OpWrite, 0, 64*kib))
-	if len(b.seen) != 4 {
-		t.Errorf("%d slices, want a whole window", len(b.seen))
-	}
-	must(t, a.qp.Close())
-	b.end()
 }
 
 // What goes straight through counts in the group as well, and is bounded by what others have.

@@ -121,11 +121,7 @@ func (q *scriptQP) deliver(wr *rdma.SendWR) bool {
 		wc.Imm, wc.Flags = wr.Imm, rdma.WithImm
 	}
 	if wr.Op != rdma.OpWriteImm {
-		b := take(wr)
-		for _, s := range r.SGE[:r.NumSGE] {
-			b = b[copy(rdma.BufferAt(s.Addr, int(s.Len)), b):]
-		}
-		if len(b) > 0 {
+		if len(scatter(r.SGE[:r.NumSGE], take(wr))) > 0 {
 			wc = rdma.WC{ID: r.ID, QPNum: q.num, Status: rdma.StatusLocLenErr}
 		}
 	}
@@ -204,7 +200,7 @@ func (q *scriptQP) carryOut(n int) (done int) {
 		q.failAfter--
 		wr := &e.wr
 		if wr.Op == rdma.OpRead {
-			scatter(wr, rdma.BufferAt(wr.RemoteAddr, int(wr.Len())))
+			scatter(wr.SGE[:wr.NumSGE], rdma.BufferAt(wr.RemoteAddr, int(wr.Len())))
 		} else if b := take(wr); len(b) > 0 && !sends.Has(wr.Op) {
 			copy(rdma.BufferAt(wr.RemoteAddr, len(b)), b)
 		}
@@ -226,7 +222,10 @@ func (q *scriptQP) retire() {
 		if !e.arrived { // handed over: it still has to arrive
 			break
 		}
-		q.complete()
+		q.queue, q.next = q.queue[1:], q.next-1
+		if e.wr.Flags&rdma.Signaled != 0 {
+			q.push(&e.wr, rdma.StatusSuccess)
+		}
 	}
 	if !q.dev.local {
 		return
@@ -245,14 +244,6 @@ func (q *scriptQP) retire() {
 			e.wr.Flags &^= rdma.Signaled
 		}
 		e.wr.ID = ^uint64(0)
-	}
-}
-
-func (q *scriptQP) complete() {
-	e := q.queue[0]
-	q.queue, q.next = q.queue[1:], q.next-1
-	if e.wr.Flags&rdma.Signaled != 0 {
-		q.push(&e.wr, rdma.StatusSuccess)
 	}
 }
 
@@ -309,8 +300,10 @@ func take(wr *rdma.SendWR) []byte {
 	return b
 }
 
-func scatter(wr *rdma.SendWR, b []byte) {
-	for _, s := range wr.SGE[:wr.NumSGE] {
+// scatter is what of b has no place in a list.
+func scatter(list []rdma.SGE, b []byte) []byte {
+	for _, s := range list {
 		b = b[copy(rdma.BufferAt(s.Addr, int(s.Len)), b):]
 	}
+	return b
 }

@@ -37,9 +37,7 @@ func TestStraightRequestsFillTheWindow(t *testing.T) {
 	r.reached(1, 2, 3, 4)
 	r.far.carryOut(1)
 	r.poll()
-	if want := []uint32{1, 2, 3, 4, 5}; !slices.Equal(r.keys(), want) {
-		t.Errorf("behind the first completion %v, want %v", r.keys(), want)
-	}
+	r.reached(1, 2, 3, 4, 5)
 	tells(t, r.end(), []uint64{2, 3, 4, 5, 6})
 }
 
@@ -108,9 +106,7 @@ func TestPlacesAreLeftForTheTier(t *testing.T) {
 		if want := min(n+2, places); len(r.seen) != want {
 			t.Errorf("behind %d slices, %d requests at the device, want %d", n, len(r.seen), want)
 		}
-		if ids, _ := told(r.end()); !slices.Equal(ids, []uint64{1, 2, 3}) {
-			t.Errorf("behind %d slices, completions %v", n, ids)
-		}
+		tells(t, r.end(), []uint64{1, 2, 3})
 	}
 }
 
@@ -190,9 +186,8 @@ func TestManyRequestsBeforeAMark(t *testing.T) {
 		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 256 * kib}, 128, 4)
 		r.post(r.unsignaled(rdma.OpWrite, n-1, 3*kib)...)
 		r.post(r.wr(n, rdma.OpWrite, 0, 3*kib))
-		if ids, st := told(r.end()); !slices.Equal(ids, []uint64{uint64(n)}) || st[0] != rdma.StatusSuccess ||
-			len(r.seen) != n {
-			t.Errorf("%d requests: completions %v %v, %d at the device", n, ids, st, len(r.seen))
+		if tells(t, r.end(), []uint64{uint64(n)}, rdma.StatusSuccess); len(r.seen) != n {
+			t.Errorf("%d requests: %d at the device", n, len(r.seen))
 		}
 	}
 }
@@ -201,15 +196,10 @@ func TestManyRequestsBeforeAMark(t *testing.T) {
 func TestMarksTakeHalfOfORD(t *testing.T) {
 	for ord, want := range map[int]int{1: 1, 4: 2, 6: 3, 64: 4} {
 		r := newRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 16 * kib}, 16, ord)
-		marks := 0
-		r.far.onPost = func(w *rdma.SendWR) {
-			if w.RKey == 0 {
-				marks++
-			}
-		}
+		seen := atDevice(r)
 		r.post(r.wr(1, rdma.OpWrite, 0, 64*kib))
 		r.poll()
-		if marks != want {
+		if marks := count(*seen); marks != want {
 			t.Errorf("ORD %d: %d marks under way, want %d", ord, marks, want)
 		}
 		r.end()
@@ -255,16 +245,8 @@ func TestOnlyUrgentRequestsMakeAWindowNarrow(t *testing.T) {
 			r.post(r.wr(1+i, rdma.OpWrite, 3, home))
 		}
 		r.post(r.wr(9, rdma.OpWrite, class, 64))
-		before := len(r.seen)
-		r.far.carryOut(len(r.far.queue))
-		r.poll()
-		fresh := r.seen[before:]
-		if len(fresh) == 0 {
-			t.Fatalf("class %d: nothing followed", class)
-		}
-		if got := fresh[len(fresh)-1].Len() < r.seen[0].Len(); got != narrow {
-			t.Errorf("class %d: slices of %d bytes before it, and of %d behind it", class, r.seen[0].Len(),
-				fresh[len(fresh)-1].Len())
+		if got := r.narrowed(); got != narrow {
+			t.Errorf("behind class %d narrow is %v, want %v", class, got, narrow)
 		}
 		r.end()
 	}

@@ -115,12 +115,9 @@ func (p *slowPeer) read(enough func() bool) {
 	}
 }
 
-// settled waits until the device has handed over all that it is going to.
-func (p *slowPeer) settled() { time.Sleep(50 * time.Millisecond) }
-
 // beforeUrgent is how many octets of bulk an urgent send finds before it at a peer that has stopped reading.
 func (p *slowPeer) beforeUrgent() int {
-	p.settled()
+	time.Sleep(50 * time.Millisecond) // until the device has handed over all that it is going to
 	p.post(rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Signaled, Priority: 7})
 	p.read(func() bool { return p.sent })
 	return p.bulk
@@ -136,19 +133,20 @@ func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 	}
 	// Everything comes when the peer answers, each answer making room.
 	answered := 0
-	for p.bulk < bulkCount*bulkSize {
+	answer := func() {
 		for ; answered < p.reads; answered++ {
 			must(t, p.peer.Send(wiretest.ReadResponse(0, 0, nil)))
 		}
+	}
+	for p.bulk < bulkCount*bulkSize {
+		answer()
 		before := p.bulk
 		p.read(func() bool { return p.bulk == bulkCount*bulkSize || p.reads > answered })
 		if got := p.bulk - before; got > window {
 			t.Fatalf("%d octets without a mark, window %d", got, window)
 		}
 	}
-	for ; answered < p.reads; answered++ {
-		must(t, p.peer.Send(wiretest.ReadResponse(0, 0, nil)))
-	}
+	answer()
 	for stop := time.Now().Add(waitLimit); p.done.Load() < bulkCount+1; time.Sleep(time.Millisecond) {
 		if time.Now().After(stop) {
 			t.Fatalf("%d completions, want %d", p.done.Load(), bulkCount+1)
@@ -158,11 +156,10 @@ func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 
 // Without the tier all of the bulk is before the urgent send, which shows that the test above would see it.
 func TestWithoutTheTierNothingIsBounded(t *testing.T) {
-	if got := newSlowPeer(t, nil).beforeUrgent(); got != bulkCount*bulkSize {
-		t.Errorf("%d octets before the urgent send, want all %d", got, bulkCount*bulkSize)
-	}
-	if got := newSlowPeer(t, &sched.Config{Policy: sched.FIFO}).beforeUrgent(); got != bulkCount*bulkSize {
-		t.Errorf("fifo: %d octets before the urgent send, want all %d", got, bulkCount*bulkSize)
+	for _, cfg := range []*sched.Config{nil, {Policy: sched.FIFO}} {
+		if got := newSlowPeer(t, cfg).beforeUrgent(); got != bulkCount*bulkSize {
+			t.Errorf("%+v: %d octets before the urgent send, want all %d", cfg, got, bulkCount*bulkSize)
+		}
 	}
 }
 
@@ -170,40 +167,19 @@ func TestWithoutTheTierNothingIsBounded(t *testing.T) {
 // what it gets: the application may have something urgent to post.
 func TestPollEndsAfterOneWindow(t *testing.T) {
 	const slice, window, whole = 4 << 10, 16 << 10, 1 << 20
-	dev := &keepingNull{nullDevice: newNull()}
+	dev := newNull()
 	qp, cq := bareQueue(t, sched.WithoutKeeper(wrapped(t, dev, sched.Config{Slice: slice, Window: window})), 16)
 	need(qp.PostSend(requests(1, whole)))(t)
 	wcs := make([]rdma.WC, 4)
-	for sent, told := dev.bytes(), 0; told == 0; {
+	for sent, told := dev.bytes, 0; told == 0; {
 		n := need(cq.Poll(wcs))(t)
-		now := dev.bytes()
+		now := dev.bytes
 		if now-sent > window || now == sent && n == 0 {
 			t.Fatalf("one poll posted %d bytes after %d, want 1 to %d", now-sent, sent, window)
 		}
 		sent, told = now, told+n
 	}
-	if got := dev.bytes(); got != whole {
-		t.Errorf("%d bytes posted at the completion, want %d", got, whole)
+	if dev.bytes != whole {
+		t.Errorf("%d bytes posted at the completion, want %d", dev.bytes, whole)
 	}
-}
-
-// keepingNull notes what is posted.
-type keepingNull struct {
-	*nullDevice
-	posts []rdma.SendWR
-}
-
-func (d *keepingNull) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	q, err := d.nullDevice.NewQP(cfg)
-	if err == nil {
-		q.(*nullQP).keep = &d.posts
-	}
-	return q, err
-}
-
-func (d *keepingNull) bytes() (n uint64) {
-	for i := range d.posts {
-		n += d.posts[i].Len()
-	}
-	return n
 }
