@@ -2,10 +2,12 @@ package iwarp
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
+	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
 // A peer that reads nothing has its window closed: what our socket has taken is a completion
@@ -111,4 +113,109 @@ func TestOnAckAPeerThatHangsUpTookWhatItAcknowledged(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // the kernels talk, and nobody polls a
 	must(t, b.qp.Disconnect(t.Context()))
 	a.want(nil, rdma.WCWrite, 7, rdma.StatusSuccess)
+}
+
+// late is a connection whose acknowledgement comes between two questions for it.
+type late struct {
+	stream.Conn
+	asked int
+}
+
+func (c *late) Unacked() (int, error) {
+	if c.asked++; c.asked == 1 {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// The thread that receives sleeps; a Write is posted, or released that SQD held, and acknowledged
+// behind the look that found it is not. Nothing else ever happens, and it is complete all the same.
+func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
+	for name, held := range map[string]bool{"posted": false, "held": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, Config{ReceiveThread: true, OnAck: true}, rdma.QPConfig{})
+			q := a.qp.(*qp)
+			set := func(c stream.Conn) {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				q.conn = c
+			}
+			once := func(id uint64) {
+				if held {
+					must(t, a.qp.Drain())
+				}
+				eventually(t, "the thread to sleep", a.dev.receiver.asleep.Load)
+				c := &late{Conn: q.conn} // of which nobody else makes another
+				set(c)
+				defer set(c.Conn)
+				a.post(a.remote(rdma.OpWrite, id, 0, 100, b))
+				if held {
+					must(t, a.qp.Resume())
+				}
+				a.want(nil, rdma.WCWrite, id, rdma.StatusSuccess)
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				if c.asked < 2 {
+					t.Fatalf("asked %d times, so that nothing is shown", c.asked)
+				}
+			}
+			for id := range uint64(3) {
+				once(id)
+			}
+		})
+	}
+}
+
+// A peer that reads nothing acknowledges nothing: the thread that waits for it offers its CPU, as
+// the peer may need that to read.
+func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
+	const size = 160 << 10
+	e := newEnd(t, Config{ReceiveThread: true, OnAck: true, SendBuffer: 208 << 10}, rdma.QPConfig{})
+	p := scripted(t, e, 16, 16)
+	e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
+		RemoteAddr: 0x7000})
+	q := e.qp.(*qp)
+	q.soon(t, "our socket to take all", func() bool { return q.tx.framed >= size && q.tx.empty() })
+	from := e.dev.receiver.Yields.Load()
+	eventually(t, "yields", func() bool { return e.dev.receiver.Yields.Load() > from+100 })
+	if n, err := e.cq.Poll(e.wcs[:1]); n != 0 || err != nil {
+		t.Fatalf("%d completions, %v, of what the peer has not read", n, err)
+	}
+	takeWrites(t, p, size)
+	e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
+}
+
+// Threads that spin for two devices leave the runtime a P for whoever posts and polls, for as
+// long as there are these devices.
+func TestAReceiveThreadTakesNoPFromTheApplication(t *testing.T) {
+	base := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(base)
+	var open []*Device
+	for range 2 {
+		d := need(Open(Config{ReceiveThread: true}))(t)
+		open = append(open, d)
+	}
+	eventually(t, "Ps", func() bool { return runtime.GOMAXPROCS(0) == 3 })
+	for _, d := range open {
+		must(t, d.Close())
+	}
+	if got := runtime.GOMAXPROCS(0); got != 1 {
+		t.Errorf("GOMAXPROCS is %d behind the last of them", got)
+	}
+}
+
+// A queue pair that came and posted behind the last round is looked at before the thread sleeps:
+// its post saw nobody asleep, and woke nobody.
+func TestWhoCameBehindTheLastRoundIsLookedAt(t *testing.T) {
+	r := &receiver{}
+	r.qps.Store(&[]*qp{})
+	if !r.waiting() {
+		t.Fatal("stays awake for nobody")
+	}
+	q := &qp{dev: &Device{cfg: Config{OnAck: true}}, phase: phaseOpen, sq: make([]sqEntry, 1), sqNext: 1}
+	q.sq[0].wr.Op = rdma.OpSend
+	r.qps.Store(&[]*qp{q})
+	if r.waiting() {
+		t.Error("sleeps while a send waits for its acknowledgement")
+	}
 }

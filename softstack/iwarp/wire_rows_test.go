@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/softstack/ddp"
+	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 	"github.com/rdmaperf/rdmaperf/softstack/rdmap"
 	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -88,3 +90,154 @@ func fault(segs ...*wiretest.Segment) func(*dut) *wiretest.Segment {
 }
 
 func pattern(n int) []byte { return bytes.Repeat([]byte{0xee, 0x77, 0x11}, n/3+1)[:n] }
+
+// checkArena compares the arena with its shadow.
+func (d *dut) checkArena() {
+	d.t.Helper()
+	d.q.mu.Lock() // what was placed was placed under it
+	defer d.q.mu.Unlock()
+	got := d.arena.Bytes()
+	for _, r := range d.slack {
+		copy(d.shadow[r[0]:r[1]], got[r[0]:r[1]])
+	}
+	if bytes.Equal(got, d.shadow) {
+		return
+	}
+	for i := range got {
+		if got[i] != d.shadow[i] {
+			d.t.Errorf("arena octet %#x is %#x, want %#x", i, got[i], d.shadow[i])
+			return
+		}
+	}
+}
+
+// checkEnd follows the end of the stream: what the peer sees, the flush, the canaries, the bystander and a new
+// connection. want are the allowed reasons of the Terminate; none means that there must be none.
+func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Segment, good []uint64,
+	status map[uint64]rdma.Status) {
+	d.t.Helper()
+	end := d.peer.Finish()
+	if end.Kind != wiretest.EndFIN {
+		d.t.Errorf("the stream ended by %v, want fin; %v", end.Kind, end.FPDUs)
+	}
+	d.checkTerminate(&end, want, maybe, offender)
+	clean(d.t, d.peer)
+	d.peer.Close()
+	d.checkDead(good, status)
+}
+
+func (d *dut) checkTerminate(end *wiretest.End, want []rdmap.TermCode, maybe bool, offender *wiretest.Segment) {
+	d.t.Helper()
+	codes := end.Terminates()
+	if len(codes) == 0 {
+		if len(want) > 0 && !maybe {
+			d.t.Errorf("no Terminate, want %v; got %v", want, end.FPDUs)
+		}
+		return
+	}
+	ok := false
+	for _, w := range want {
+		ok = ok || codes[0] == w
+	}
+	if !ok {
+		d.t.Errorf("Terminate %v, want %v", codes, want)
+	}
+	if offender == nil {
+		return
+	}
+	// RFC 5040 §4.8: the headers of the offending segment and its length.
+	term, _ := end.FPDUs[len(end.FPDUs)-1].Terminate()
+	ulpdu := offender.ULPDU()
+	n := ddp.HeaderLen(ulpdu[0])
+	if !term.M || !term.D || int(term.SegLen) != len(ulpdu) || !bytes.Equal(term.DDP, ulpdu[:n]) {
+		d.t.Errorf("Terminate quotes %d octets with header %x, want %d and %x", term.SegLen, term.DDP, len(ulpdu),
+			ulpdu[:n])
+	}
+	if read := codes[0].Layer() == 0 && codes[0].EType() == 1 &&
+		ulpdu[1]&0xf == byte(rdmap.OpReadReq); read != term.R || read && !bytes.Equal(term.RDMAP, ulpdu[n:]) {
+		d.t.Errorf("Terminate quotes the read request %t %x, want %t %x", term.R, term.RDMAP, read, ulpdu[n:])
+	}
+}
+
+// checkDead wants the QP in ERR, every request completed exactly once, the socket closed, and everybody else well.
+func (d *dut) checkDead(good []uint64, status map[uint64]rdma.Status) {
+	d.t.Helper()
+	eventually(d.t, "qp in ERR", func() bool { return d.q.State() == rdma.QPErr })
+	var want []uint64
+	for id := uint64(1); id <= uint64(d.recvs); id++ {
+		want = append(want, id)
+	}
+	if !d.bare {
+		want = append(want, readID, sendID)
+	}
+	need(d.q.PostRecv([]rdma.RecvWR{{ID: lateRecvID}}))(d.t)
+	need(d.q.PostSend([]rdma.SendWR{{ID: lateSendID, Op: rdma.OpSend}}))(d.t)
+	want = append(want, lateRecvID, lateSendID)
+	d.checkCompletions(d.completions(len(want)), want, good, status)
+	d.checkArena()
+	d.q.soon(d.t, "socket closed", func() bool { return d.q.phase == phaseClosed })
+	d.checkOthers()
+	if left := d.completions(0); len(left) != 0 {
+		d.t.Errorf("more completions than requests: %+v", left)
+	}
+}
+
+func (d *dut) checkCompletions(got []rdma.WC, want, good []uint64, status map[uint64]rdma.Status) {
+	d.t.Helper()
+	seen := map[uint64]int{}
+	var lastSend, lastRecv uint64
+	for _, wc := range got {
+		seen[wc.ID]++
+		last := &lastRecv
+		if wc.ID > 100 {
+			last = &lastSend
+		}
+		if wc.ID <= *last {
+			d.t.Errorf("completion %d after %d", wc.ID, *last)
+		}
+		*last = wc.ID
+		ok := false
+		for _, id := range good {
+			ok = ok || id == wc.ID
+		}
+		if ok != (wc.Status == rdma.StatusSuccess) {
+			d.t.Errorf("request %d: %v, want success %t", wc.ID, wc.Status, ok)
+		}
+		if s, has := status[wc.ID]; has && wc.Status != s {
+			d.t.Errorf("request %d: %v, want %v", wc.ID, wc.Status, s)
+		}
+	}
+	for _, id := range want {
+		if seen[id] != 1 {
+			d.t.Errorf("request %d completed %d times, want once", id, seen[id])
+		}
+	}
+	if len(got) != len(want) {
+		d.t.Errorf("%d completions, want %d: %+v", len(got), len(want), got)
+	}
+}
+
+// checkOthers wants the bystander connection to work, and the device to take a new one.
+func (d *dut) checkOthers() {
+	d.t.Helper()
+	echoOnce(d.t, d.friend, d.by)
+	cq := need(d.dev.NewCQ(8))(d.t)
+	defer cq.Close()
+	q := need(d.dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(d.t)
+	defer q.Close()
+	need(q.PostRecv([]rdma.RecvWR{{ID: 9}}))(d.t)
+	errs := (&end{qp: q}).accept(d.l, rdma.ConnParam{})
+	p := need(wiretest.Dial(d.l.Addr(), testTimeout))(d.t)
+	defer p.Close()
+	need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true}))(d.t)
+	must(d.t, <-errs)
+	must(d.t, p.Send(wiretest.Send(1, nil)))
+	var wc [1]rdma.WC
+	eventually(d.t, "a receive on a new connection", func() bool {
+		n := need(cq.Poll(wc[:]))(d.t)
+		return n == 1
+	})
+	if wc[0].ID != 9 || wc[0].Status != rdma.StatusSuccess {
+		d.t.Errorf("new connection: %+v", wc[0])
+	}
+}
