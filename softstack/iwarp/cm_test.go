@@ -48,6 +48,8 @@ func TestConnectFailures(t *testing.T) {
 		}
 	}
 	drain := func(c net.Conn) { io.Copy(io.Discard, c) }
+	unreachable, protocol := []error{rdma.ErrUnreachable}, []error{rdma.ErrProtocol}
+	late := []error{rdma.ErrUnreachable, context.DeadlineExceeded}
 	for _, c := range []struct {
 		name string
 		addr func(t *testing.T) string
@@ -57,27 +59,24 @@ func TestConnectFailures(t *testing.T) {
 			l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
 			return l.Addr().String()
-		}, []error{rdma.ErrUnreachable}},
-		{"no such host name", func(*testing.T) string { return "no.such.host.invalid:1" },
-			[]error{rdma.ErrUnreachable}},
-		{"bad address", func(*testing.T) string { return "127.0.0.1" }, []error{rdma.ErrUnreachable}},
-		{"W-11 silent", serve(drain), []error{rdma.ErrUnreachable, context.DeadlineExceeded}},
-		{"half a reply, then silence", serve(func(c net.Conn) { c.Write(reply(nil).Bytes()[:22]); drain(c) }),
-			[]error{rdma.ErrUnreachable, context.DeadlineExceeded}},
-		{"closes at once", serve(func(c net.Conn) {}), []error{rdma.ErrUnreachable}},
-		{"closes after the request", serve(func(c net.Conn) { c.Read(make([]byte, 64)) }),
-			[]error{rdma.ErrUnreachable}},
-		{"half a reply, then fin",
-			serve(func(c net.Conn) { c.Read(make([]byte, 64)); c.Write(reply(nil).Bytes()[:22]) }),
-			[]error{rdma.ErrUnreachable}},
-		{"resets", serve(func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }), []error{rdma.ErrUnreachable}},
+		}, unreachable},
+		{"no such host name", func(*testing.T) string { return "no.such.host.invalid:1" }, unreachable},
+		{"bad address", func(*testing.T) string { return "127.0.0.1" }, unreachable},
+		{"W-11 silent", serve(drain), late},
+		{"half a reply, then silence", serve(func(c net.Conn) { c.Write(reply(nil).Bytes()[:22]); drain(c) }), late},
+		{"closes at once", serve(func(c net.Conn) {}), unreachable},
+		{"closes after the request", serve(func(c net.Conn) { c.Read(make([]byte, 64)) }), unreachable},
+		{"half a reply, then fin", serve(func(c net.Conn) {
+			c.Read(make([]byte, 64))
+			c.Write(reply(nil).Bytes()[:22])
+		}), unreachable},
+		{"resets", serve(func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }), unreachable},
 		{"web server", serve(func(c net.Conn) {
 			c.Read(make([]byte, 64))
 			io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-		}), []error{rdma.ErrProtocol}},
-		{"ssh server", serve(func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"); drain(c) }),
-			[]error{rdma.ErrProtocol}},
-		{"W-08 echo server", serve(func(c net.Conn) { io.Copy(c, c) }), []error{rdma.ErrProtocol}},
+		}), protocol},
+		{"ssh server", serve(func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"); drain(c) }), protocol},
+		{"W-08 echo server", serve(func(c net.Conn) { io.Copy(c, c) }), protocol},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := newEnd(t, Config{}, rdma.QPConfig{})
@@ -125,27 +124,24 @@ func TestAcceptRefusesWrongQPs(t *testing.T) {
 	e, l := host(t, Config{})
 	other := newEnd(t, Config{}, rdma.QPConfig{})
 	a := newEnd(t, Config{}, rdma.QPConfig{})
-	done := make(chan error, 1)
-	go func() {
-		_, err := a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{})
-		done <- err
-	}()
+	done := a.connecting(t, l.Addr(), rdma.ConnParam{})
 	r := need(l.Accept(t.Context()))(t)
-	if _, err := r.Accept(t.Context(), other.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("qp of another device: %v", err)
-	}
-	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{IRD: -1}); !errors.Is(err, rdma.ErrInvalid) {
-		t.Errorf("ird -1: %v", err)
-	}
-	if _, err := r.Accept(t.Context(), e.qp, rdma.ConnParam{PrivateData: make([]byte, 509)}); !errors.Is(err,
-		rdma.ErrInvalid) {
-		t.Errorf("509 octets of private data: %v", err)
-	}
 	dead := newEndOn(t, e.dev, rdma.QPConfig{})
 	defer dead.free()
 	must(t, dead.qp.Fail())
-	if _, err := r.Accept(t.Context(), dead.qp, rdma.ConnParam{}); !errors.Is(err, rdma.ErrState) {
-		t.Errorf("qp in ERR: %v", err)
+	for what, c := range map[string]struct {
+		q    rdma.QP
+		p    rdma.ConnParam
+		want error
+	}{
+		"qp of another device":       {other.qp, rdma.ConnParam{}, rdma.ErrInvalid},
+		"ird -1":                     {e.qp, rdma.ConnParam{IRD: -1}, rdma.ErrInvalid},
+		"509 octets of private data": {e.qp, rdma.ConnParam{PrivateData: make([]byte, 509)}, rdma.ErrInvalid},
+		"qp in ERR":                  {dead.qp, rdma.ConnParam{}, rdma.ErrState},
+	} {
+		if _, err := r.Accept(t.Context(), c.q, c.p); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
 	}
 	need(r.Accept(t.Context(), e.qp, rdma.ConnParam{}))(t)
 	must(t, <-done)

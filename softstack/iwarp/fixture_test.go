@@ -108,6 +108,16 @@ func join(t testing.TB, a, b *end) {
 	must(t, <-errs)
 }
 
+// connecting connects e in the background.
+func (e *end) connecting(t testing.TB, addr string, p rdma.ConnParam) chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.qp.Connect(t.Context(), addr, p)
+		done <- err
+	}()
+	return done
+}
+
 // remote is a write or a read of n octets, which are at off here and at the begin of the peer's window.
 func (e *end) remote(op rdma.Opcode, id uint64, off, n int, peer *end) rdma.SendWR {
 	return rdma.SendWR{ID: id, Op: op, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(off, n)}, RKey: peer.mr.RKey(),

@@ -101,12 +101,7 @@ func TestCloseMRUnderSends(t *testing.T) {
 		"nocrc": {SendBuffer: 16 << 10, NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnd(t, cfg, rdma.QPConfig{})
-			p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, func(s *wiretest.Startup) {
-				if cfg.NoCRC {
-					s.Flags = wiretest.FlagS
-				}
-			})
-			p.FullOperation(!cfg.NoCRC, false, false)
+			p := scripted(t, e, 1, 1)
 			buf := need(rdma.Alloc(2 << 20))(t)
 			m := need(e.dev.RegMR(0, buf, 0))(t)
 			copy(buf.Bytes(), pattern(2<<20))
@@ -114,19 +109,14 @@ func TestCloseMRUnderSends(t *testing.T) {
 			for id := uint64(1); id <= 4; id++ { // far more than the sockets hold
 				e.post(rdma.SendWR{ID: id, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{sge}, RKey: 5})
 			}
-			eventually(t, "a full socket", func() bool {
-				q := e.qp.(*qp)
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				return q.tx.blocked
-			})
+			q := e.qp.(*qp)
+			q.soon(t, "a full socket", func() bool { return q.tx.blocked })
 			must(t, m.Close())
 			must(t, buf.Free()) // any later access would crash
 			end := p.Finish()
 			if end.Kind != wiretest.EndFIN || len(end.Terminates()) != 1 {
 				t.Errorf("the peer saw %v and %v", end.Terminates(), end.Kind)
 			}
-			clean(t, p)
 			off := 0
 			for _, f := range end.FPDUs {
 				if f.Op() == rdmap.OpWrite {

@@ -6,20 +6,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/softstack/wiretest"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
+const unreadLen = 160 << 10 // above a window of loopback's default, below our socket's buffer
+
+// unread posts write 1, of unreadLen octets, to a peer that does not read.
+func unread(t *testing.T, cfg Config) (*end, *wiretest.Peer) {
+	t.Helper()
+	cfg.SendBuffer = 208 << 10
+	e := newEnd(t, cfg, rdma.QPConfig{})
+	p := scripted(t, e, 16, 16)
+	e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, unreadLen)}, RKey: 0x77})
+	return e, p
+}
+
 // A peer that reads nothing has its window closed: what our socket has taken is a completion
 // without OnAck, and none with it until the peer's TCP has the last octet.
 func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
-	const size = 160 << 10 // above a window of loopback's default, below our socket's buffer
 	for name, onAck := range map[string]bool{"taken": false, "acked": true} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnd(t, Config{OnAck: onAck, SendBuffer: 208 << 10}, rdma.QPConfig{})
-			p := scripted(t, e, 16, 16)
-			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
-				RemoteAddr: 0x7000})
+			e, p := unread(t, Config{OnAck: onAck})
 			if !onAck {
 				e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 			}
@@ -35,7 +44,7 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 			if left != 0 {
 				t.Fatalf("our socket did not take %d octets, so nothing is shown", left)
 			}
-			takeWrites(t, p, size)
+			takeWrites(t, p, unreadLen)
 			if onAck {
 				e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 			}
@@ -46,7 +55,6 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 // A disconnect ends nothing that is on its way: it waits for the acknowledgement as long as its
 // context lets it, and what the peer's stack does not have by then is flushed.
 func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
-	const size = 160 << 10 // more than a peer's stack takes that does not read, less than ours
 	for name, c := range map[string]struct {
 		reads  bool
 		limit  time.Duration
@@ -57,17 +65,9 @@ func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 		"never": {false, 50 * time.Millisecond, rdma.StatusWRFlushErr, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnd(t, Config{OnAck: true, SendBuffer: 208 << 10}, rdma.QPConfig{})
-			p := scripted(t, e, 16, 16)
-			e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
-				RemoteAddr: 0x7000})
-			eventually(t, "our socket to take all", func() bool {
-				q := e.qp.(*qp)
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				q.progress()
-				return q.tx.framed >= size && q.tx.empty()
-			})
+			e, p := unread(t, Config{OnAck: true})
+			q := e.qp.(*qp)
+			q.soon(t, "our socket to take all", func() bool { q.progress(); return q.tx.framed >= unreadLen && q.tx.empty() })
 			ended := make(chan error, 1)
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
@@ -76,7 +76,7 @@ func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 			}()
 			if c.reads {
 				time.Sleep(20 * time.Millisecond) // so that it waits
-				takeWrites(t, p, size)
+				takeWrites(t, p, unreadLen)
 			}
 			if err := <-ended; err != c.err {
 				t.Errorf("Disconnect: %v, want %v", err, c.err)
@@ -169,19 +169,15 @@ func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
 // A peer that reads nothing acknowledges nothing: the thread that waits for it offers its CPU, as
 // the peer may need that to read.
 func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
-	const size = 160 << 10
-	e := newEnd(t, Config{ReceiveThread: true, OnAck: true, SendBuffer: 208 << 10}, rdma.QPConfig{})
-	p := scripted(t, e, 16, 16)
-	e.post(rdma.SendWR{ID: 1, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: 0x77,
-		RemoteAddr: 0x7000})
+	e, p := unread(t, Config{ReceiveThread: true, OnAck: true})
 	q := e.qp.(*qp)
-	q.soon(t, "our socket to take all", func() bool { return q.tx.framed >= size && q.tx.empty() })
+	q.soon(t, "our socket to take all", func() bool { return q.tx.framed >= unreadLen && q.tx.empty() })
 	from := e.dev.receiver.Yields.Load()
 	eventually(t, "yields", func() bool { return e.dev.receiver.Yields.Load() > from+100 })
 	if n, err := e.cq.Poll(e.wcs[:1]); n != 0 || err != nil {
 		t.Fatalf("%d completions, %v, of what the peer has not read", n, err)
 	}
-	takeWrites(t, p, size)
+	takeWrites(t, p, unreadLen)
 	e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 }
 
@@ -190,15 +186,10 @@ func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
 func TestAReceiveThreadTakesNoPFromTheApplication(t *testing.T) {
 	base := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(base)
-	var open []*Device
-	for range 2 {
-		d := need(Open(Config{ReceiveThread: true}))(t)
-		open = append(open, d)
-	}
+	a, b := need(Open(Config{ReceiveThread: true}))(t), need(Open(Config{ReceiveThread: true}))(t)
 	eventually(t, "Ps", func() bool { return runtime.GOMAXPROCS(0) == 3 })
-	for _, d := range open {
-		must(t, d.Close())
-	}
+	must(t, a.Close())
+	must(t, b.Close())
 	if got := runtime.GOMAXPROCS(0); got != 1 {
 		t.Errorf("GOMAXPROCS is %d behind the last of them", got)
 	}

@@ -49,13 +49,16 @@ func clean(t *testing.T, p *wiretest.Peer) {
 	}
 }
 
-// scripted connects e as initiator to a scripted peer with the given depths.
+// scripted connects e as initiator to a scripted peer with the given depths, which asks for a CRC if e does.
 func scripted(t *testing.T, e *end, ird, ord uint16) *wiretest.Peer {
 	t.Helper()
+	crc := !e.dev.cfg.NoCRC
 	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 16, ORD: 16}, func(s *wiretest.Startup) {
-		s.Private = wiretest.EnhancedWords(ird, ord)
+		if s.Private = wiretest.EnhancedWords(ird, ord); !crc {
+			s.Flags = wiretest.FlagS
+		}
 	})
-	p.FullOperation(true, false, false)
+	p.FullOperation(crc, false, false)
 	p.Check.ORD = int(ird)
 	t.Cleanup(func() { clean(t, p) })
 	return p

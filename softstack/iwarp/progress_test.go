@@ -299,12 +299,8 @@ func TestAReadIsAnsweredBeforeTheDataBehindIt(t *testing.T) {
 	q := b.qp.(*qp)
 	q.mu.Lock()
 	need(a.qp.PostSend(slicesWithMarks(a, b, 4, 120<<10)))(t)
-	eventually(t, "the socket to take all", func() bool {
-		s := a.qp.(*qp)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.tx.empty() && s.sqNext == s.sqTail
-	})
+	s := a.qp.(*qp)
+	s.soon(t, "the socket to take all", func() bool { return s.tx.empty() && s.sqNext == s.sqTail })
 	eventually(t, "a read", func() bool {
 		q.receive()
 		return q.irq.len() > 0

@@ -91,18 +91,18 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 					q.p = a.private(q.n)
 					wr := rdma.SendWR{ID: uint64(id), Op: q.op, NumSGE: 1, SGE: q.p.sge(q.n)}
 					switch q.op {
+					case rdma.OpRead:
+						b.fill(uint64(id), place(id), q.n)
+						copy(a.bytes(0, q.n), b.bytes(place(id), q.n))
 					case rdma.OpSend:
 						b.postRecv(uint64(id), b.sge(place(id), q.n))
-						a.fill(uint64(id), 0, q.n)
-						copy(q.p.buf.Bytes(), a.bytes(0, q.n))
-					case rdma.OpWrite:
-						a.fill(uint64(id), 0, q.n)
-						copy(q.p.buf.Bytes(), a.bytes(0, q.n))
-						wr.RKey, wr.RemoteAddr = b.mr.RKey(), b.mr.Addr()+uint64(place(id))
+						fallthrough
 					default:
-						b.fill(uint64(id), place(id), q.n)
+						a.fill(uint64(id), 0, q.n)
+						copy(q.p.buf.Bytes(), a.bytes(0, q.n))
+					}
+					if q.op != rdma.OpSend {
 						wr.RKey, wr.RemoteAddr = b.mr.RKey(), b.mr.Addr()+uint64(place(id))
-						copy(a.bytes(0, q.n), b.bytes(place(id), q.n))
 					}
 					q.want = append([]byte(nil), a.bytes(0, q.n)...)
 					open = append(open, q)
@@ -110,13 +110,10 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 				}
 				q := open[0]
 				open = open[1:]
-				a.want(b, map[rdma.Opcode]rdma.WCOpcode{rdma.OpSend: rdma.WCSend, rdma.OpWrite: rdma.WCWrite,
-					rdma.OpRead: rdma.WCRead}[q.op], uint64(done), rdma.StatusSuccess)
+				a.want(b, q.op.Completes(), uint64(done), rdma.StatusSuccess)
 				got := b.bytes(place(done), q.n)
 				if q.op == rdma.OpRead {
 					got = q.p.buf.Bytes()[:q.n]
-				}
-				if q.op == rdma.OpRead {
 					equal(t, fmt.Sprintf("read %d", done), got, q.want)
 				}
 				if done%2 == 0 {

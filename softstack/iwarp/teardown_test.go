@@ -136,7 +136,7 @@ func TestDisconnectDelivers(t *testing.T) {
 			if good := b.tally(n); good != n/3 {
 				t.Errorf("%d messages arrived, want %d", good, n/3)
 			}
-			if ev := disconnected(b.dev); !ev {
+			if !disconnected(b.dev) {
 				t.Error("the peer has no disconnect event")
 			}
 			must(t, a.qp.Disconnect(ctx)) // nothing left to do
@@ -157,10 +157,8 @@ func disconnected(d *Device) bool {
 // beyond its context, nor the memory beyond that.
 func TestDisconnectFromStuckPeer(t *testing.T) {
 	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
-	p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
-	for i := range 4 {
-		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
-	}
+	e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
+	e.overfill()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
@@ -177,7 +175,14 @@ func TestDisconnectFromStuckPeer(t *testing.T) {
 		t.Error("the lingering stream still points into the user's memory")
 	}
 	q.mu.Unlock()
-	_ = p
+}
+
+// overfill posts four writes, more than the sockets hold.
+func (e *end) overfill() {
+	e.t.Helper()
+	for i := range uint64(4) {
+		e.post(rdma.SendWR{ID: i, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
+	}
 }
 
 // TestHalfClose: DTH-05, a peer that sends FIN after its last FPDU still gets what was under way, and an orderly end.
@@ -222,12 +227,7 @@ func TestStuckPeer(t *testing.T) {
 		"nocrc": {SendBuffer: 256 << 10, NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnd(t, cfg, rdma.QPConfig{})
-			p, _ := e.connectTo(t, rdma.ConnParam{IRD: 4, ORD: 4}, func(s *wiretest.Startup) {
-				if cfg.NoCRC {
-					s.Flags = wiretest.FlagS
-				}
-			})
-			p.FullOperation(!cfg.NoCRC, false, false)
+			p := scripted(t, e, 4, 4)
 			e.fill(1, 0, size)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -276,7 +276,6 @@ func TestStuckPeer(t *testing.T) {
 					e.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)
 				}
 			}
-			clean(t, p)
 		})
 	}
 }
@@ -287,11 +286,7 @@ func narrow(t *testing.T, e *end) *wiretest.Peer {
 	s := need(wiretest.Listen(testTimeout))(t)
 	defer s.Close()
 	must(t, s.ReadBuffer(16<<10))
-	done := make(chan error, 1)
-	go func() {
-		_, err := e.qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
-		done <- err
-	}()
+	done := e.connecting(t, s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1})
 	p := need(s.Accept())(t)
 	t.Cleanup(func() { p.Close() })
 	need(p.Respond(&mpa.Frame{Reply: true, Rev: 2, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}}))(t)
@@ -308,9 +303,7 @@ func TestLingeringDoesNotSpin(t *testing.T) {
 	}
 	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
 	p := narrow(t, e)
-	for i := range 4 {
-		e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
-	}
+	e.overfill()
 	must(t, p.CloseWrite())
 	eventually(t, "qp in ERR", func() bool { return e.qp.State() == rdma.QPErr })
 	const span = 300 * time.Millisecond
@@ -354,12 +347,9 @@ func TestCompletionMeansHandedOver(t *testing.T) {
 func TestSenderThatDoesNotPoll(t *testing.T) {
 	for _, polls := range []int{0, 1, 2} {
 		e := newEnd(t, Config{SendBuffer: 64 << 10}, rdma.QPConfig{})
-		p, _ := e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
-		p.FullOperation(true, false, false)
+		p := scripted(t, e, 1, 1)
 		time.Sleep(2 * watchPeriod) // the QP is at rest
-		for i := range 4 {
-			e.post(rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, window)}, RKey: 1})
-		}
+		e.overfill()
 		for range polls {
 			e.cq.Poll(e.wcs)
 		}

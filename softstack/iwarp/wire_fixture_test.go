@@ -2,7 +2,6 @@ package iwarp
 
 import (
 	"bytes"
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -169,19 +168,13 @@ func (d *dut) connect(o dutOptions) {
 	if o.frame != nil {
 		o.frame(f)
 	}
-	ctx, cancel := context.WithTimeout(d.t.Context(), testTimeout)
-	defer cancel()
-	errs := make(chan error, 1)
+	var errs chan error
 	param := rdma.ConnParam{IRD: peerDepth, ORD: 16}
 	var err error
 	if d.mode.initiator {
-		s, lerr := wiretest.Listen(testTimeout)
-		must(d.t, lerr)
+		s := need(wiretest.Listen(testTimeout))(d.t)
 		defer s.Close()
-		go func() {
-			_, err := d.q.Connect(ctx, s.Addr(), param)
-			errs <- err
-		}()
+		errs = (&end{qp: d.q}).connecting(d.t, s.Addr(), param)
 		d.peer = need(s.Accept())(d.t)
 		_, err = d.peer.Respond(f)
 	} else {
@@ -271,9 +264,7 @@ func (d *dut) sendInTwo(segs ...*wiretest.Segment) {
 	d.send(segs[:len(segs)-1]...)
 	b := d.peer.Encode(segs[len(segs)-1])
 	must(d.t, d.peer.Write(b[:100]))
-	eventually(d.t, "the header to be read", func() bool {
-		d.q.mu.Lock()
-		defer d.q.mu.Unlock()
+	d.q.soon(d.t, "the header to be read", func() bool {
 		r := &d.q.rx
 		return d.q.phase != phaseOpen || r.direct || r.re > r.rs || r.def != nil && r.def.Partial()
 	})

@@ -13,53 +13,47 @@ import (
 func TestWireMPA(t *testing.T) {
 	rows := []row{
 		{name: "W-07 bad crc write", want: codes(rdmap.TermMPACRC),
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				d.send(wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(100)).BadCRC())
-				return nil
-			}},
+			})},
 		{name: "W-07 bad crc large write", want: codes(rdmap.TermMPACRC),
 			// The one deviation: this may be placed before it is checked, but only where the peer may write.
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				d.sendInTwo(wiretest.Write(d.target.RKey(), d.target.Addr()+64, pattern(40000)).BadCRC())
 				if !d.mode.cfg.StoreAndForward && !d.mode.markers {
 					d.loose(targetOff+64, 40000)
 				}
-				return nil
-			}},
+			})},
 		{name: "W-07 bad crc large send", opt: dutOptions{recvs: 1, recvCap: 60000, bare: true},
 			want: codes(rdmap.TermMPACRC),
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				d.sendInTwo(wiretest.Send(1, pattern(50000)).BadCRC())
 				if !d.mode.cfg.StoreAndForward && !d.mode.markers {
 					d.loose(recvOff, 50000)
 				}
-				return nil
-			}},
+			})},
 		{name: "W-25 ulpdu of 65535 as a write", alive: true,
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				b := pattern(65535 - 14)
 				d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+7, b))
 				d.placed(targetOff+7, b)
-				return nil
-			}},
+			})},
 		{name: "W-25 ulpdu of 65535 as a send", opt: dutOptions{recvs: 1, recvCap: 65535, bare: true},
 			good: []uint64{1},
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				b := pattern(65535 - 18)
 				d.send(wiretest.Send(1, b))
 				d.placed(recvOff, b)
 				must(d.t, d.peer.CloseWrite())
-				return nil
-			}},
+			})},
 		{name: "W-27 a large write in odd pieces", alive: true,
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				b := pattern(30001)
 				must(d.t, d.peer.Dribble(1449, d.peer.Encode(wiretest.Write(d.target.RKey(), d.target.Addr()+1, b))))
 				d.placed(targetOff+1, b)
-				return nil
-			}},
+			})},
 		{name: "W-33 reserved bits of markers", modes: marked, alive: true, good: []uint64{1},
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				b := pattern(2000)
 				d.send(d.message("x").Mark(func(p uint16) [4]byte {
 					return [4]byte{0xff, 0xff, byte(p >> 8), byte(p) | 3}
@@ -69,8 +63,7 @@ func TestWireMPA(t *testing.T) {
 					}))
 				d.received(0, "x")
 				d.placed(targetOff, b)
-				return nil
-			}},
+			})},
 	}
 	// V1, V15, V22 and V23 are streams of their own: the device's receives match them.
 	for _, v := range wiretest.Vectors() {
@@ -79,7 +72,7 @@ func TestWireMPA(t *testing.T) {
 		}
 		rows = append(rows, row{name: "W-34 " + v.Name, modes: marked,
 			opt: dutOptions{recvs: 2, recvCap: 600, bare: true}, good: []uint64{1, 2},
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				must(d.t, d.peer.Write(v.Bytes))
 				for i, n := range vectorSends[v.Name] {
 					d.received(i, string(make([]byte, n)))
@@ -90,8 +83,7 @@ func TestWireMPA(t *testing.T) {
 					d.send(wiretest.Send(2, nil))
 				}
 				must(d.t, d.peer.CloseWrite())
-				return nil
-			}})
+			})})
 	}
 	runRows(t, rows)
 }
@@ -102,21 +94,15 @@ var vectorSends = map[string][2]int{"V1": {24, 0}, "V15": {464, 24}, "V22": {480
 // TestWireTruncated: W-26 and DTH-04, an FPDU that never ends.
 func TestWireTruncated(t *testing.T) {
 	large := pattern(20000)
+	hello := func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }
+	long := func(d *dut) *wiretest.Segment { return wiretest.Write(d.target.RKey(), d.target.Addr(), large) }
 	for _, c := range []struct {
 		name string
 		cut  int
 		seg  func(d *dut) *wiretest.Segment
 	}{
-		{"length field", 1, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
-		{"header", 9, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
-		{"payload", 22, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
-		{"crc", 31, func(*dut) *wiretest.Segment { return wiretest.Send(1, []byte("hello")) }},
-		{"large payload", 9000, func(d *dut) *wiretest.Segment {
-			return wiretest.Write(d.target.RKey(), d.target.Addr(), large)
-		}},
-		{"crc of a large payload", 2 + 14 + 20000 + 2, func(d *dut) *wiretest.Segment {
-			return wiretest.Write(d.target.RKey(), d.target.Addr(), large)
-		}},
+		{"length field", 1, hello}, {"header", 9, hello}, {"payload", 22, hello}, {"crc", 31, hello},
+		{"large payload", 9000, long}, {"crc of a large payload", 2 + 14 + 20000 + 2, long},
 	} {
 		for _, reset := range []bool{false, true} {
 			how := "fin"
@@ -162,9 +148,7 @@ func TestWireBoundaries(t *testing.T) {
 					must(t, d.peer.Write(s))
 				} else {
 					must(t, d.peer.Write(s[:cut]))
-					eventually(t, "the first part to be read", func() bool {
-						d.q.mu.Lock()
-						defer d.q.mu.Unlock()
+					d.q.soon(t, "the first part to be read", func() bool {
 						d.q.receive()
 						return d.q.rx.re-d.q.rx.rs > 0 || cut == 0 || d.q.rx.sendQ.MSN() >= d.msn-1
 					})
@@ -237,18 +221,17 @@ func TestWireTagged(t *testing.T) {
 		{name: "W-47 wraps", want: codes(rdmap.TermTaggedWrap),
 			script: write(func(d *dut) (uint32, uint64) { return d.target.RKey(), ^uint64(n - 1) }, n)},
 		{name: "W-45 the last octet fits", alive: true,
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(targetLen-n), pattern(n)))
 				d.placed(targetOff+targetLen-n, pattern(n))
-				return nil
-			}},
+			})},
 		{name: "W-48 nothing to a stag without rights", alive: true,
 			script: func(d *dut) *wiretest.Segment {
 				return fault(wiretest.Write(d.quiet.RKey(), 1, nil), wiretest.Write(d.far.RKey(), 1, nil),
 					wiretest.Write(d.freed, 1, nil))(d)
 			}},
 		{name: "W-50 gap, overlap and descent", alive: true,
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				for i, off := range []int{100, 300, 250, 0} {
 					b := pattern(100 + i)
 					s := wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(off), b)
@@ -258,16 +241,14 @@ func TestWireTagged(t *testing.T) {
 					d.send(s)
 					d.placed(targetOff+off, b)
 				}
-				return nil
-			}},
+			})},
 		{name: "W-50 second segment to another stag", alive: true,
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				d.send(wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(10)).More(),
 					wiretest.Write(d.inv.RKey(), d.inv.Addr(), pattern(20)))
 				d.placed(targetOff, pattern(10))
 				d.placed(invOff, pattern(20))
-				return nil
-			}},
+			})},
 		{name: "W-46 second segment to another domain", want: codes(rdmap.TermTaggedNotAssoc),
 			script: func(d *dut) *wiretest.Segment {
 				d.placed(targetOff, pattern(10))

@@ -15,12 +15,11 @@ func TestWireOpcodes(t *testing.T) {
 	op := codes(rdmap.TermOpcode)
 	rows := []row{
 		{name: "W-51 rv 0", alive: true, good: []uint64{1},
-			script: func(d *dut) *wiretest.Segment {
+			script: does(func(d *dut) {
 				d.send(d.message("x").RV(0), wiretest.Write(d.target.RKey(), d.target.Addr(), []byte("y")).RV(0))
 				d.received(0, "x")
 				d.placed(targetOff, []byte("y"))
-				return nil
-			}},
+			})},
 		{name: "W-53 large send with t", script: bent(wiretest.Tagged(rdmap.OpSend, 0, 0, pattern(9000))), want: op},
 		{name: "W-53 terminate with t", script: bent(wiretest.Tagged(rdmap.OpTerminate, 0, 0, make([]byte, 4))),
 			want: op, maybe: true},
@@ -42,17 +41,32 @@ func TestWireReads(t *testing.T) {
 			return bent(wiretest.ReadRequest(1, r))(d)
 		}
 	}
-	answer := func(of func(d *dut) []*wiretest.Segment) func(*dut) *wiretest.Segment {
+	type of = func(d *dut) *wiretest.Segment
+	answer := func(all ...of) of { // all but the last are not the last segment of their message
 		return func(d *dut) *wiretest.Segment {
 			d.release()
 			d.loose(recvOff+sinkOff, sinkLen)
-			return bent(of(d)...)(d)
+			var segs []*wiretest.Segment
+			for i, s := range all {
+				if segs = append(segs, s(d)); i < len(all)-1 {
+					segs[i].More()
+				}
+			}
+			return bent(segs...)(d)
 		}
 	}
-	sink := func(d *dut, stag uint32, delta int64, n int) *wiretest.Segment {
-		return wiretest.ReadResponse(d.rx.LKey()^stag, d.rx.Addr()+sinkOff+uint64(delta), pattern(n))
+	sink := func(delta int64, n int) of {
+		return func(d *dut) *wiretest.Segment {
+			return wiretest.ReadResponse(d.rx.LKey(), d.rx.Addr()+sinkOff+uint64(delta), pattern(n))
+		}
+	}
+	target := func(n int) of {
+		return func(d *dut) *wiretest.Segment {
+			return bent(wiretest.ReadResponse(d.target.RKey(), d.target.Addr(), pattern(n)))(d)
+		}
 	}
 	notAsked := codes(rdmap.TermTaggedSTag, rdmap.TermTaggedBounds)
+	nothing := codes(rdmap.TermOpcode, rdmap.TermTaggedSTag)
 	length := codes(rdmap.TermUntaggedTooLong, rdmap.TermStream)
 	rows := []row{
 		{name: "W-55 one octet too far", want: codes(rdmap.TermProtBounds),
@@ -71,41 +85,23 @@ func TestWireReads(t *testing.T) {
 			}},
 		{name: "W-58 request of 9000 octets", want: length,
 			script: bent(wiretest.Untagged(rdmap.OpReadReq, ddp.QNReadReq, 1, make([]byte, 9000)))},
-		{name: "W-60 response to nothing", opt: dutOptions{bare: true},
-			want: codes(rdmap.TermOpcode, rdmap.TermTaggedSTag),
-			script: func(d *dut) *wiretest.Segment {
-				return bent(wiretest.ReadResponse(d.target.RKey(), d.target.Addr(), []byte("x")))(d)
-			}},
-		{name: "W-60 large response to nothing", opt: dutOptions{bare: true},
-			want: codes(rdmap.TermOpcode, rdmap.TermTaggedSTag),
-			script: func(d *dut) *wiretest.Segment {
-				return bent(wiretest.ReadResponse(d.target.RKey(), d.target.Addr(), pattern(9000)))(d)
-			}},
-		{name: "W-61 the target's stag", want: notAsked, script: answer(func(d *dut) []*wiretest.Segment {
-			return []*wiretest.Segment{wiretest.ReadResponse(d.target.RKey(), d.target.Addr(), pattern(sinkLen))}
+		{name: "W-60 response to nothing", opt: dutOptions{bare: true}, want: nothing, script: target(1)},
+		{name: "W-60 large response to nothing", opt: dutOptions{bare: true}, want: nothing, script: target(9000)},
+		{name: "W-61 the target's stag", want: notAsked, script: answer(func(d *dut) *wiretest.Segment {
+			return wiretest.ReadResponse(d.target.RKey(), d.target.Addr(), pattern(sinkLen))
 		})},
-		{name: "W-61 shifted down", want: notAsked, script: answer(func(d *dut) []*wiretest.Segment {
-			return []*wiretest.Segment{sink(d, 0, -1, sinkLen)}
-		})},
-		{name: "W-61 much longer", want: notAsked, script: answer(func(d *dut) []*wiretest.Segment {
-			return []*wiretest.Segment{sink(d, 0, 0, 9000)}
-		})},
-		{name: "W-61 empty", want: notAsked, script: answer(func(d *dut) []*wiretest.Segment {
-			return []*wiretest.Segment{sink(d, 0, 0, 0)}
-		})},
-		{name: "W-61 gap", want: notAsked, script: answer(func(d *dut) []*wiretest.Segment {
-			return []*wiretest.Segment{sink(d, 0, 0, 4).More(), sink(d, 0, 5, sinkLen-5)}
-		})},
-		{name: "W-61 second segment too long", want: notAsked, script: answer(func(d *dut) []*wiretest.Segment {
-			return []*wiretest.Segment{sink(d, 0, 0, 4).More(), sink(d, 0, 4, sinkLen-3)}
-		})},
-		{name: "W-61 again", want: codes(rdmap.TermOpcode, rdmap.TermTaggedSTag), good: []uint64{readID, sendID},
+		{name: "W-61 shifted down", want: notAsked, script: answer(sink(-1, sinkLen))},
+		{name: "W-61 much longer", want: notAsked, script: answer(sink(0, 9000))},
+		{name: "W-61 empty", want: notAsked, script: answer(sink(0, 0))},
+		{name: "W-61 gap", want: notAsked, script: answer(sink(0, 4), sink(5, sinkLen-5))},
+		{name: "W-61 second segment too long", want: notAsked, script: answer(sink(0, 4), sink(4, sinkLen-3))},
+		{name: "W-61 again", want: nothing, good: []uint64{readID, sendID},
 			script: func(d *dut) *wiretest.Segment {
 				d.release()
-				d.send(sink(d, 0, 0, sinkLen))
+				d.send(sink(0, sinkLen)(d))
 				d.placed(recvOff+sinkOff, pattern(sinkLen))
 				expect(d.t, d.peer, rdmap.OpSend)
-				return bent(sink(d, 0, 0, sinkLen))(d)
+				return bent(sink(0, sinkLen)(d))(d)
 			}},
 	}
 	runRows(t, rows)
@@ -172,19 +168,15 @@ func TestTerminateNamesTheReason(t *testing.T) {
 // TestRefusedReadIsBlamed: a Terminate that quotes a read request fails that
 // read with the reason, and flushes the rest.
 func TestRefusedReadIsBlamed(t *testing.T) {
-	for code, want := range map[rdmap.TermCode]rdma.Status{
-		rdmap.TermProtAccess: rdma.StatusRemAccessErr,
-		rdmap.TermProtSTag:   rdma.StatusRemAccessErr,
-		rdmap.TermProtBounds: rdma.StatusRemAccessErr,
-	} {
+	for _, code := range codes(rdmap.TermProtAccess, rdmap.TermProtSTag, rdmap.TermProtBounds) {
 		for _, m := range modes {
 			d := newDUT(t, m, dutOptions{})
 			d.send(wiretest.Write(1, 0, nil))
 			f := need(d.peer.Next())(t)
 			term := rdmap.NewTerminate(code, len(f.ULPDU), f.ULPDU, f.Payload())
 			d.send(wiretest.Terminate(rdmap.AppendTerminate(nil, &term)...))
-			d.checkEnd(nil, false, nil, nil, map[uint64]rdma.Status{readID: want, sendID: rdma.StatusWRFlushErr,
-				1: rdma.StatusWRFlushErr})
+			d.checkEnd(nil, false, nil, nil, map[uint64]rdma.Status{readID: rdma.StatusRemAccessErr,
+				sendID: rdma.StatusWRFlushErr, 1: rdma.StatusWRFlushErr})
 		}
 	}
 }
@@ -256,7 +248,7 @@ func TestWireAtomicRequests(t *testing.T) {
 func TestWireAtomicResponses(t *testing.T) {
 	sink := func(d *dut) rdma.SGE { g := d.sink(); g.Len = 8; return g }
 	// outstanding leaves a fetch-and-add and a send fenced behind it.
-	outstanding := func(of func(d *dut, id uint32) []*wiretest.Segment) func(*dut) *wiretest.Segment {
+	outstanding := func(of func(d *dut, id uint32) *wiretest.Segment) func(*dut) *wiretest.Segment {
 		return func(d *dut) *wiretest.Segment {
 			need(d.q.PostSend([]rdma.SendWR{
 				{ID: readID, Op: rdma.OpFetchAdd, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{sink(d)},
@@ -266,23 +258,18 @@ func TestWireAtomicResponses(t *testing.T) {
 			d.bare = false
 			d.send(wiretest.Write(0xdead, 0, nil))
 			f := expect(d.t, d.peer, rdmap.OpAtomicReq)
-			return bent(of(d, rdmap.GetAtomicRequest(f.Payload()).ID)...)(d)
+			return bent(of(d, rdmap.GetAtomicRequest(f.Payload()).ID))(d)
 		}
-	}
-	one := func(of func(id uint32) *wiretest.Segment) func(d *dut, id uint32) []*wiretest.Segment {
-		return func(_ *dut, id uint32) []*wiretest.Segment { return []*wiretest.Segment{of(id)} }
 	}
 	rows := []row{
 		{name: "W-69 without l", want: codes(rdmap.TermStream),
-			script: outstanding(one(func(id uint32) *wiretest.Segment {
-				return wiretest.AtomicResponse(1, id, 0).More()
-			}))},
+			script: outstanding(func(_ *dut, id uint32) *wiretest.Segment { return wiretest.AtomicResponse(1, id, 0).More() })},
 		{name: "W-69 again", good: []uint64{readID, sendID}, want: codes(rdmap.TermUntaggedNoBuffer),
-			script: outstanding(func(d *dut, id uint32) []*wiretest.Segment {
+			script: outstanding(func(d *dut, id uint32) *wiretest.Segment {
 				d.send(wiretest.AtomicResponse(1, id, 0x1122334455667788))
 				d.placed(recvOff+sinkOff, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11})
 				expect(d.t, d.peer, rdmap.OpSend)
-				return []*wiretest.Segment{wiretest.AtomicResponse(2, id, 0)}
+				return wiretest.AtomicResponse(2, id, 0)
 			})},
 	}
 	for i := range rows {

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/rdmaperf/rdmaperf/softstack/ddp"
@@ -83,8 +84,13 @@ func bent(segs ...*wiretest.Segment) func(*dut) *wiretest.Segment {
 
 // fault is a stimulus whose Terminate quotes nothing.
 func fault(segs ...*wiretest.Segment) func(*dut) *wiretest.Segment {
+	return does(func(d *dut) { d.send(segs...) })
+}
+
+// does is a stimulus with which nothing is wrong, or whose Terminate quotes nothing.
+func does(f func(d *dut)) func(*dut) *wiretest.Segment {
 	return func(d *dut) *wiretest.Segment {
-		d.send(segs...)
+		f(d)
 		return nil
 	}
 }
@@ -135,11 +141,7 @@ func (d *dut) checkTerminate(end *wiretest.End, want []rdmap.TermCode, maybe boo
 		}
 		return
 	}
-	ok := false
-	for _, w := range want {
-		ok = ok || codes[0] == w
-	}
-	if !ok {
+	if !slices.Contains(want, codes[0]) {
 		d.t.Errorf("Terminate %v, want %v", codes, want)
 	}
 	if offender == nil {
@@ -196,10 +198,7 @@ func (d *dut) checkCompletions(got []rdma.WC, want, good []uint64, status map[ui
 			d.t.Errorf("completion %d after %d", wc.ID, *last)
 		}
 		*last = wc.ID
-		ok := false
-		for _, id := range good {
-			ok = ok || id == wc.ID
-		}
+		ok := slices.Contains(good, wc.ID)
 		if ok != (wc.Status == rdma.StatusSuccess) {
 			d.t.Errorf("request %d: %v, want success %t", wc.ID, wc.Status, ok)
 		}
