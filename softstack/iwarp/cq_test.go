@@ -96,8 +96,9 @@ func (c *cq) len() int {
 	return int(c.tail - c.head)
 }
 
-// TestNoLostWakeup: two sides that sleep in Wait between every message. A lost event would cost a whole waitSlice; a
-// few may be the machine's own doing. One that is busy takes long over a round, and makes as many as it can.
+// TestNoLostWakeup: two sides that sleep in Wait between every message. A lost
+// event would cost a whole waitSlice; a few may be the machine's own doing. One
+// that is busy takes long over a round, and makes as many as it can.
 func TestNoLostWakeup(t *testing.T) {
 	t.Run("blocking", func(t *testing.T) { noLostWakeup(t, t.Context()) })
 	t.Run("parking", func(t *testing.T) { noLostWakeup(t, rdma.Parked(t.Context())) })
@@ -183,7 +184,8 @@ func noLostWakeup(t *testing.T, ctx context.Context) {
 	}
 }
 
-// TestFlushWakesAWaiter: completions that another goroutine causes reach a waiter at once, though no octet moves.
+// TestFlushWakesAWaiter: completions that another goroutine causes reach a
+// waiter at once, though no octet moves.
 func TestFlushWakesAWaiter(t *testing.T) {
 	// None is quick where nothing wakes the waiter; a busy machine delays some.
 	const enough, most = 4, 24
@@ -210,7 +212,8 @@ func TestFlushWakesAWaiter(t *testing.T) {
 	}
 }
 
-// TestTwoCQs: send and receive completions of one QP on CQs that different goroutines wait on.
+// TestTwoCQs: send and receive completions of one QP on CQs that different
+// goroutines wait on.
 func TestTwoCQs(t *testing.T) {
 	a := newEnd(t, Config{}, rdma.QPConfig{})
 	rcq := need(a.dev.NewCQ(64))(t)
@@ -269,7 +272,8 @@ func TestTwoCQs(t *testing.T) {
 	wg.Wait()
 }
 
-// TestWaitEndsWithItsCQ: Close wakes a waiter; a dead context ends Wait at once, but an event that is there wins.
+// TestWaitEndsWithItsCQ: Close wakes a waiter; a dead context ends Wait at once,
+// but an event that is there wins.
 func TestWaitEndsWithItsCQ(t *testing.T) {
 	dev := need(Open(Config{}))(t)
 	defer dev.Close()
@@ -295,8 +299,9 @@ func TestWaitEndsWithItsCQ(t *testing.T) {
 	must(t, b.cq.Wait(dead))
 }
 
-// TestPostBesideAWaiter: one goroutine sleeps in Wait while another posts more than the socket holds. The waiter must
-// go on when there is room, not when its slice ends.
+// TestPostBesideAWaiter: one goroutine sleeps in Wait while another posts more
+// than the socket holds. The waiter must go on when there is room, not when its
+// slice ends.
 func TestPostBesideAWaiter(t *testing.T) {
 	// None is quick where nothing tells the waiter; a busy machine delays some.
 	const enough, most = 15, 100
