@@ -23,11 +23,3 @@ func TestAPanicIsTheEndOfOnePeer(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func BenchmarkServe(b *testing.B) {
-	b.ReportAllocs()
-	p := []byte("ab")
-	for b.Loop() {
-		serve(p, 1)
-	}
-}

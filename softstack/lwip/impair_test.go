@@ -32,7 +32,7 @@ func TestImpairedLinksLeaveTheStreamExact(t *testing.T) {
 			a, b := pair(t, s)
 			msg := random(2, 2<<20)
 			quiet, last := time.Duration(0), time.Now()
-			if got := carryWatched(t, a, b, msg, 60*time.Second, func() {
+			if got := resume(t, a, b, msg, 0, 60*time.Second, func() {
 				now := time.Now()
 				quiet, last = max(quiet, now.Sub(last)), now
 			}); !bytes.Equal(got, msg) {
@@ -80,9 +80,7 @@ func TestADelayedFrameArrivesNoEarlier(t *testing.T) {
 // TestASleeperIsWokenForADelayedFrame: nobody polls while it waits.
 func TestASleeperIsWokenForADelayedFrame(t *testing.T) {
 	a, b := pair(t, openStack(t, Config{Delay: 30 * time.Millisecond}))
-	if _, err := a.Send([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must(a.Send([]byte("x")))(t)
 	start := time.Now()
 	b.Await(stream.Readable, 20000)
 	if n, err := b.Recv(make([]byte, 8)); n != 1 || err != nil {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -38,6 +39,13 @@ func openStack(t testing.TB, cfg Config) *Stack {
 	return must(Open(cfg))(t)
 }
 
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // pair is two ends of a connection over a link of this process to itself, which is two links to the stack.
 func pair(t testing.TB, s *Stack) (a, b stream.Conn) {
 	t.Helper()
@@ -48,6 +56,11 @@ func pairAt(t testing.TB, s *Stack, at string) (a, b stream.Conn) {
 	t.Helper()
 	l := must(s.Listen(t.Context(), at, stream.Buffers{}))(t)
 	defer l.Close()
+	return connect(t, s, l)
+}
+
+func connect(t testing.TB, s *Stack, l stream.Listener) (a, b stream.Conn) {
+	t.Helper()
 	oa := must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
 	ob := must(l.Accept())(t)
 	a, b = must(oa.Stream())(t), must(ob.Stream())(t)
@@ -71,13 +84,7 @@ func carry(t testing.TB, a, b stream.Conn, msg []byte, limit time.Duration) []by
 	return resume(t, a, b, msg, 0, limit, func() {})
 }
 
-// carryWatched is carry that calls arrived after every octet, or more, that arrived.
-func carryWatched(t testing.TB, a, b stream.Conn, msg []byte, limit time.Duration, arrived func()) []byte {
-	t.Helper()
-	return resume(t, a, b, msg, 0, limit, arrived)
-}
-
-// resume is carry of a message whose first octets are sent.
+// resume is carry of a message whose first octets are sent. It calls arrived after every octet, or more, that arrived.
 func resume(t testing.TB, a, b stream.Conn, msg []byte, sent int, limit time.Duration, arrived func()) []byte {
 	t.Helper()
 	var got []byte
@@ -106,6 +113,26 @@ func resume(t testing.TB, a, b stream.Conn, msg []byte, sent int, limit time.Dur
 		}
 	}
 	return got
+}
+
+// arrives reads want from b.
+func arrives(t testing.TB, b stream.Conn, want []byte) {
+	t.Helper()
+	var got []byte
+	buf := make([]byte, 32<<10)
+	for stop := time.Now().Add(30 * time.Second); len(got) < len(want); {
+		n, err := b.Recv(buf)
+		if err != nil && err != stream.ErrAgain {
+			t.Fatalf("%v behind %d of %d octets", err, len(got), len(want))
+		}
+		got = append(got, buf[:n]...)
+		if time.Now().After(stop) {
+			t.Fatalf("%d of %d octets arrived", len(got), len(want))
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Fatal("not what was sent")
+	}
 }
 
 func random(seed uint64, n int) []byte {
@@ -220,12 +247,8 @@ func TestEndsAreTold(t *testing.T) {
 	if _, err := b.Recv(buf); err != stream.ErrAgain {
 		t.Fatalf("nothing was sent: %v", err)
 	}
-	if _, err := a.Send([]byte("last")); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(a.Send([]byte("last")))(t)
+	noError(t, a.CloseWrite())
 	if n, err := soon(t, func() (int, error) { return b.Recv(buf) }); n != 4 || err != nil {
 		t.Fatalf("before FIN: %d, %v", n, err)
 	}
@@ -312,9 +335,7 @@ func TestPollersTellAndWake(t *testing.T) {
 	p := must(s.NewPoller())(t)
 	defer p.Close()
 	var ev [4]stream.Event
-	if err := p.Add(b, 7, stream.Readable|stream.OneShot); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Add(b, 7, stream.Readable|stream.OneShot))
 	start := time.Now()
 	if n, err := p.Wait(ev[:], 20, false); n != 0 || err != nil || time.Since(start) < 15*time.Millisecond {
 		t.Errorf("nothing is ready: %d, %v after %v", n, err, time.Since(start))
@@ -326,15 +347,11 @@ func TestPollersTellAndWake(t *testing.T) {
 	if n, _ := p.Wait(ev[:], 20, false); n != 0 {
 		t.Error("a one-shot connection was reported twice")
 	}
-	if err := p.Modify(b, 8, stream.Readable|stream.Writable); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Modify(b, 8, stream.Readable|stream.Writable))
 	if n := p.Ready(ev[:]); n != 1 || ev[0] != (stream.Event{Tag: 8, Bits: stream.Readable | stream.Writable}) {
 		t.Errorf("with octets and room: %d, %+v", n, ev[0])
 	}
-	if err := p.Modify(b, 9, 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Modify(b, 9, 0))
 	go p.Wake()
 	if n, err := p.Wait(ev[:], 5000, false); n != 0 || err != nil {
 		t.Errorf("woken: %d, %v", n, err)
@@ -427,12 +444,8 @@ func TestAPeerThatBreaksTheRingLosesItsConnections(t *testing.T) {
 			s := openStack(t, Config{})
 			l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
 			defer l.Close()
-			_, port, _ := net.SplitHostPort(l.Addr())
-			c := must(net.DialUnix("unix", nil, &net.UnixAddr{Name: "@rdmaperf/lwip/" + port, Net: "unix"}))(t)
-			defer c.Close()
+			c, mem := foreign(t, l)
 			c.SetDeadline(time.Now().Add(10 * time.Second))
-			mem := must(family.Offer(c, shm.Hello{Frames: MinRing}))(t)
-			defer unix.Munmap(mem)
 			bend(mem, MinRing)
 			c.Write([]byte("!"))
 			if n, err := c.Read(make([]byte, 1)); n == 0 && !errors.Is(err, io.EOF) &&
@@ -442,6 +455,16 @@ func TestAPeerThatBreaksTheRingLosesItsConnections(t *testing.T) {
 			must(s.Dial(t.Context(), l.Addr(), stream.Buffers{}))(t).Close()
 		})
 	}
+}
+
+// foreign is a peer of a listener's link without a stack, with the memory that they share.
+func foreign(t *testing.T, l stream.Listener) (*net.UnixConn, []byte) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(l.Addr())
+	c := must(net.DialUnix("unix", nil, &net.UnixAddr{Name: "@rdmaperf/lwip/" + port, Net: "unix"}))(t)
+	mem := must(family.Offer(c, shm.Hello{Frames: MinRing}))(t)
+	t.Cleanup(func() { c.Close(); unix.Munmap(mem) })
+	return c, mem
 }
 
 // usedAt is where the entries of a direction are, in its memory (struct lw_dir).
@@ -460,11 +483,7 @@ func TestGarbageInFramesHarmsNobody(t *testing.T) {
 	l := must(s.Listen(t.Context(), "127.0.0.1:0", stream.Buffers{}))(t)
 	defer l.Close()
 	a, b := pair(t, s)
-	_, port, _ := net.SplitHostPort(l.Addr())
-	c := must(net.DialUnix("unix", nil, &net.UnixAddr{Name: "@rdmaperf/lwip/" + port, Net: "unix"}))(t)
-	defer c.Close()
-	mem := must(family.Offer(c, shm.Hello{Frames: MinRing}))(t)
-	defer unix.Munmap(mem)
+	_, mem := foreign(t, l)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -497,12 +516,6 @@ func TestALinkEndsWhenNobodyUsesIt(t *testing.T) {
 	within(t, 20*time.Second, "the stack holds nothing", func() bool {
 		s.core.mu.Lock()
 		defer s.core.mu.Unlock()
-		n := 0
-		for _, l := range s.core.links {
-			if l.stack == s {
-				n++
-			}
-		}
-		return n == 0
+		return !slices.ContainsFunc(s.core.links, func(l *link) bool { return l.stack == s })
 	})
 }

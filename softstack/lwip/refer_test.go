@@ -48,9 +48,7 @@ func (k block) forbid(t testing.TB, harshly bool) {
 		}
 		return
 	}
-	if err := unix.Munmap(k.b); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.Munmap(k.b))
 }
 
 func iovec(b []byte) unix.Iovec {
@@ -196,21 +194,7 @@ func letsGo(t *testing.T, s *Stack, letGo func(a stream.Referrer)) (shown bool) 
 	if n > uint64(sent) {
 		t.Errorf("%d octets copied of %d", n, sent)
 	}
-	var got []byte
-	buf := make([]byte, 32<<10)
-	for stop := time.Now().Add(30 * time.Second); len(got) < sent; {
-		n, err := b.Recv(buf)
-		if err != nil && err != stream.ErrAgain {
-			t.Fatal(err)
-		}
-		got = append(got, buf[:n]...)
-		if time.Now().After(stop) {
-			t.Fatalf("%d of %d octets arrived", len(got), sent)
-		}
-	}
-	if !bytes.Equal(got, msg[:sent]) {
-		t.Fatal("not what was sent")
-	}
+	arrives(t, b, msg[:sent])
 	return n > 0
 }
 

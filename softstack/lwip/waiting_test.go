@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"syscall"
 	"testing"
@@ -114,5 +115,48 @@ func linksEnd(t *testing.T, s *Stack) {
 		s.core.mu.Lock()
 		defer s.core.mu.Unlock()
 		return len(s.core.links) == 0
+	})
+}
+
+// TestWhatWasSentBeforeTheEndArrivesLater: the reader has no room, and begins when the link has
+// had no connection of the sender's for longer than it stays without one. The last octets wait
+// behind a window that has room for a part of them.
+func TestWhatWasSentBeforeTheEndArrivesLater(t *testing.T) {
+	for name, end := range map[string]func(stream.Conn) error{
+		"close": stream.Conn.Close,
+		"half":  stream.Conn.CloseWrite,
+	} {
+		for _, cfg := range []Config{{}, {Sequential: true}, {Threads: C1}, {Threads: C3}} {
+			t.Run(fmt.Sprintf("%s/sequential=%v,threads=%v", name, cfg.Sequential, cfg.Threads), func(t *testing.T) {
+				t.Parallel()
+				a, b := pair(t, openStack(t, cfg))
+				endsFull(t, a, b, end, linkGrace+500*time.Millisecond)
+			})
+		}
+	}
+}
+
+// endsFull fills the window of b, which does not read, ends a, and reads when after is over.
+func endsFull(t *testing.T, a, b stream.Conn, end func(stream.Conn) error, after time.Duration) {
+	msg := random(9, 1<<20)
+	sent := 0
+	within(t, 20*time.Second, "the window is full and the sender keeps octets", func() bool {
+		n, err := a.Send(msg[sent:])
+		if err != nil && err != stream.ErrAgain {
+			t.Fatal(err)
+		}
+		sent += n
+		return n == 0 && must(a.Unacked())(t) > 0
+	})
+	noError(t, end(a))
+	time.Sleep(after)
+	arrives(t, b, msg[:sent])
+	buf := make([]byte, 1)
+	within(t, 10*time.Second, "the end arrives behind it", func() bool {
+		n, err := b.Recv(buf)
+		if n > 0 || err != nil && err != stream.ErrAgain && err != io.EOF {
+			t.Fatalf("%d octets too many, or %v", n, err)
+		}
+		return err == io.EOF
 	})
 }

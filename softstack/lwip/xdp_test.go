@@ -31,33 +31,23 @@ func between(t *testing.T, f func(side int, addr string)) {
 	one := must(netns.New())(t)
 	two := must(netns.New())(t)
 	t.Cleanup(func() { one.Close(); two.Close() })
-	if err := netns.Set(one); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, netns.Set(one))
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "side0"}, PeerName: "side1",
 		PeerNamespace: netlink.NsFd(two)}
 	if err := netlink.LinkAdd(veth); err != nil {
 		t.Skipf("no veth: %v", err)
 	}
 	for i, ns := range []netns.NsHandle{one, two} {
-		if err := netns.Set(ns); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, netns.Set(ns))
 		l := must(netlink.LinkByName([]string{"side0", "side1"}[i]))(t)
 		addr := must(netlink.ParseAddr([]string{"192.0.2.1/24", "192.0.2.2/24"}[i]))(t)
-		if err := errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l)))
 	}
 	for i, ns := range []netns.NsHandle{one, two} {
-		if err := netns.Set(ns); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, netns.Set(ns))
 		f(i, []string{"192.0.2.1", "192.0.2.2"}[i])
 	}
-	if err := netns.Set(home); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, netns.Set(home))
 	runtime.UnlockOSThread()
 }
 
@@ -106,9 +96,7 @@ func TestStreamsGoThroughInterfaces(t *testing.T) {
 			defer CloseInterfaces()
 			l := must(stacks[0].Listen(t.Context(), "192.0.2.1:0", stream.Buffers{}))(t)
 			defer l.Close()
-			oa := must(stacks[1].Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
-			ob := must(l.Accept())(t)
-			a, b := must(oa.Stream())(t), must(ob.Stream())(t)
+			a, b := connect(t, stacks[1], l)
 			defer a.Close()
 			defer b.Close()
 			if ap := netip.MustParseAddrPort(b.RemoteAddr()); ap.Addr() != netip.MustParseAddr("192.0.2.2") {
@@ -315,18 +303,14 @@ func TestAPortStaysForWhatWasSent(t *testing.T) {
 	})
 	defer CloseInterfaces()
 	defer l.Close()
-	oa := must(stacks[1].Dial(t.Context(), l.Addr(), stream.Buffers{}))(t)
-	ob := must(l.Accept())(t)
-	a, b := must(oa.Stream())(t), must(ob.Stream())(t)
+	a, b := connect(t, stacks[1], l)
 	defer b.Close()
 	endsFull(t, a, b, stream.Conn.Close, 5*lingerPort)
 	port := netip.MustParseAddrPort(b.RemoteAddr()).Port()
 	x := stacks[1].core.ifaces["side1"]
 	within(t, 5*time.Second, "the port is the kernel's behind the last octet", func() bool {
 		var ours uint32
-		if err := x.ports.Lookup(uint32(port), &ours); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, x.ports.Lookup(uint32(port), &ours))
 		return ours == 0
 	})
 }

@@ -3,6 +3,7 @@ package mpa
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,7 +11,7 @@ import (
 
 // drain feeds stream in pieces and collects what comes out. Each length of cuts
 // is one piece; what is left at the end is one more.
-func drain(t testing.TB, d *Deframer, stream []byte, cuts []int) (ulpdus [][]byte, err error) {
+func drain(t tester, d *Deframer, stream []byte, cuts []int) (ulpdus [][]byte, err error) {
 	t.Helper()
 	feed := func(b []byte) {
 		for {
@@ -61,17 +62,7 @@ func frameAll(ulpdus [][]byte, markers, crc bool) (stream []byte) {
 	return stream
 }
 
-func equalAll(a, b [][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
+func equalAll(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
 var settings = []struct {
 	name         string
@@ -94,10 +85,7 @@ func TestDeframerAtEverySplit(t *testing.T) {
 				}
 			}
 			for _, size := range []int{1, 2, 3, 4, 5, 7, 511, 512, 513} {
-				cuts := make([]int, len(stream)/size)
-				for i := range cuts {
-					cuts[i] = size
-				}
+				cuts := slices.Repeat([]int{size}, len(stream)/size)
 				got, err := drain(t, NewDeframer(s.markers, s.crc), stream, cuts)
 				if err != nil || !equalAll(got, ulpdus) {
 					t.Fatalf("pieces of %d: %d ulpdus, %v", size, len(got), err)
@@ -115,11 +103,7 @@ func TestDeframerRoundTripProperty(t *testing.T) {
 		cuts := rapid.SliceOf(rapid.IntRange(0, 700)).Draw(t, "cuts")
 		stream := frameAll(ulpdus, markers, crc)
 		d := NewDeframer(markers, crc)
-		var tb rapidTB
-		got, err := drain(&tb, d, stream, cuts)
-		if tb.failed != "" {
-			t.Fatal(tb.failed)
-		}
+		got, err := drain(t, d, stream, cuts)
 		if err != nil || !equalAll(got, ulpdus) {
 			t.Fatalf("%d of %d ulpdus, %v", len(got), len(ulpdus), err)
 		}
@@ -128,16 +112,6 @@ func TestDeframerRoundTripProperty(t *testing.T) {
 		}
 	})
 }
-
-// rapidTB lets drain report to a rapid.T, which is no testing.TB.
-type rapidTB struct {
-	testing.TB
-	failed string
-}
-
-func (r *rapidTB) Helper()                      {}
-func (r *rapidTB) Fatal(args ...any)            { r.failed = "drain failed" }
-func (r *rapidTB) Fatalf(f string, args ...any) { r.failed = f }
 
 func TestDeframerNeverTakesTheNextFPDU(t *testing.T) {
 	for _, s := range settings {

@@ -12,28 +12,19 @@ import (
 )
 
 // wireTrip sends a frame through its octets.
-func wireTrip(t interface{ Fatalf(string, ...any) }, f *Frame) *Frame {
-	got, err := ParseFrame(AppendFrame(nil, f))
-	if err != nil {
-		t.Fatalf("parse of a built frame: %v", err)
-	}
-	return got
+func wireTrip(t tester, f *Frame) *Frame {
+	t.Helper()
+	return need(ParseFrame(AppendFrame(nil, f)))(t)
 }
 
 // establish runs the whole exchange between two sides over the wire format.
-func establish(t interface{ Fatalf(string, ...any) }, initiator, responder Config) (i, r Negotiated, ierr, rerr error) {
-	req, err := NewRequest(initiator, []byte("to responder"))
-	if err != nil {
-		t.Fatalf("NewRequest: %v", err)
-	}
-	req = wireTrip(t, req)
+func establish(t tester, initiator, responder Config) (i, r Negotiated, ierr, rerr error) {
+	t.Helper()
+	req := wireTrip(t, need(NewRequest(initiator, []byte("to responder")))(t))
 	if r, rerr = responder.HandleRequest(req); rerr != nil {
 		return i, r, ierr, rerr
 	}
-	rep, err := responder.NewReply(req, r, []byte("to initiator"))
-	if err != nil {
-		t.Fatalf("NewReply: %v", err)
-	}
+	rep := need(responder.NewReply(req, r, []byte("to initiator")))(t)
 	i, ierr = initiator.HandleReply(req, wireTrip(t, rep))
 	return i, r, ierr, rerr
 }
@@ -78,15 +69,8 @@ func TestMarkersFollowTheReceiver(t *testing.T) {
 func TestReject(t *testing.T) {
 	for _, rev := range []uint8{1, 2} {
 		cfg := Config{Revision: rev, CRC: true, IRD: 3, ORD: 5}
-		req, err := NewRequest(cfg, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rep, err := NewReject(req, []byte("busy"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rep = wireTrip(t, rep)
+		req := need(NewRequest(cfg, nil))(t)
+		rep := wireTrip(t, need(NewReject(req, []byte("busy")))(t))
 		if rep.Enhanced != (rev == 2) || rep.Rev != rev || !rep.Reject || !rep.CRC {
 			t.Errorf("revision %d: reject frame %+v", rev, rep)
 		}
@@ -100,10 +84,7 @@ func TestReject(t *testing.T) {
 	}
 	// V5 refuses an enhanced request without S.
 	req, _ := NewRequest(Config{}, nil)
-	rep, err := ParseFrame(unhex(t, hexRep+"60020008 00010001 62757379"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep := need(ParseFrame(unhex(t, hexRep+"60020008 00010001 62757379")))(t)
 	n, err := Config{}.HandleReply(req, rep)
 	if err != nil || !n.Rejected || !bytes.HasSuffix(n.PeerPrivate, []byte("busy")) {
 		t.Errorf("V5: %+v, %v", n, err)
@@ -305,31 +286,15 @@ func TestHandleReplyErrors(t *testing.T) {
 		{"CM-20 another option", p2p, bend(func(f *Frame) { f.Enh.PeerToPeer, f.Enh.RTRSend = true, true }), CodeNoRTR},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			req, err := NewRequest(c.cfg, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = c.cfg.HandleReply(req, c.rep)
+			_, err := c.cfg.HandleReply(need(NewRequest(c.cfg, nil))(t), c.rep)
 			wantCode(t, err, c.want)
 		})
 	}
 }
 
 func TestHandleRequestErrors(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		req  *Frame
-	}{
-		{"a reply", &Frame{Reply: true, Rev: 2}},
-		{"W-03 revision 0", &Frame{Rev: 0}},
-		{"W-03 revision 3", &Frame{Rev: 3}},
-		{"W-19 S with revision 1", &Frame{Rev: 1, Enhanced: true}},
-	} {
-		_, err := Config{RTRWrite: true}.HandleRequest(c.req)
-		if err == nil {
-			t.Errorf("%s: accepted", c.name)
-			continue
-		}
+	for _, req := range []*Frame{{Reply: true, Rev: 2}, {Rev: 0}, {Rev: 3}, {Rev: 1, Enhanced: true}} { // W-03, W-19
+		_, err := Config{RTRWrite: true}.HandleRequest(req)
 		wantCode(t, err, CodeBadFrame)
 	}
 	// RFC 5044 §7.1.1: R is not checked in a Request.
@@ -345,22 +310,10 @@ func TestBuildersKeepTheLimits(t *testing.T) {
 		limit int
 	}{{1, MaxPrivate}, {2, MaxPrivate - 4}, {0, MaxPrivate - 4}} {
 		cfg := Config{Revision: c.rev}
-		req, err := NewRequest(cfg, private[:c.limit])
-		if err != nil {
-			t.Fatalf("revision %d: %v", c.rev, err)
-		}
+		req := need(NewRequest(cfg, private[:c.limit]))(t)
 		wireTrip(t, req)
-		rep, err := cfg.NewReply(req, Negotiated{}, private[:c.limit])
-		if err != nil {
-			t.Fatalf("revision %d: %v", c.rev, err)
-		}
-		wireTrip(t, rep)
-		rej, err := NewReject(req, private[:c.limit])
-		if err != nil {
-			t.Fatalf("revision %d: %v", c.rev, err)
-		}
-		wireTrip(t, rej)
-
+		wireTrip(t, need(cfg.NewReply(req, Negotiated{}, private[:c.limit]))(t))
+		wireTrip(t, need(NewReject(req, private[:c.limit]))(t))
 		_, e1 := NewRequest(cfg, private[:c.limit+1])
 		_, e2 := cfg.NewReply(req, Negotiated{}, private[:c.limit+1])
 		_, e3 := NewReject(req, private[:c.limit+1])

@@ -3,9 +3,29 @@ package mpa
 import (
 	"bytes"
 	"encoding/hex"
+	"hash/crc32"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
+
+// tester is a test, or a check of package rapid.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(tester) T {
+	return func(t tester) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
 
 // unhex reads hex with blanks; "24*00" repeats an octet.
 func unhex(t testing.TB, s string) []byte {
@@ -177,4 +197,49 @@ func TestFramingDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s allocates %v times a call", name, got)
 		}
 	}
+}
+
+// TestCRCAgreesWithTheLibrary covers every length around the folding blocks,
+// every alignment of the first octet, and any state to start from.
+func TestCRCAgreesWithTheLibrary(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 70000)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	check := func(state uint32, p []byte) {
+		t.Helper()
+		if got, want := CRC(state, p), crc32.Update(state, castagnoli, p); got != want {
+			t.Fatalf("CRC(%08x, %d octets) = %08x, want %08x", state, len(p), got, want)
+		}
+	}
+	for n := range 2200 {
+		check(r.Uint32(), b[n%64:n%64+n])
+	}
+	for range 500 {
+		off := r.IntN(64)
+		check(r.Uint32(), b[off:off+r.IntN(len(b)-off)])
+	}
+	whole := CRC(0, b)
+	for range 100 {
+		cut := r.IntN(len(b))
+		if got := CRC(CRC(0, b[:cut]), b[cut:]); got != whole {
+			t.Fatalf("cut at %d: %08x, want %08x", cut, got, whole)
+		}
+	}
+	check(0, make([]byte, 65536))
+	check(^uint32(0), make([]byte, 65536))
+}
+
+func FuzzCRC(f *testing.F) {
+	f.Add(uint32(0), []byte("123456789"), uint16(0))
+	f.Add(uint32(5), []byte{1}, uint16(3000))
+	f.Fuzz(func(t *testing.T, state uint32, b []byte, repeat uint16) {
+		for len(b) > 0 && len(b) < int(repeat) {
+			b = append(b, b...)
+		}
+		if got, want := CRC(state, b), crc32.Update(state, castagnoli, b); got != want {
+			t.Fatalf("CRC(%08x, %d octets) = %08x, want %08x", state, len(b), got, want)
+		}
+	})
 }

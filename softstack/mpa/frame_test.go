@@ -58,10 +58,7 @@ func TestFrameVectors(t *testing.T) {
 			if got := AppendFrame(nil, &v.frame); !bytes.Equal(got, wire) {
 				t.Errorf("AppendFrame:\n got %x\nwant %x", got, wire)
 			}
-			got, err := ParseFrame(wire)
-			if err != nil {
-				t.Fatalf("ParseFrame: %v", err)
-			}
+			got := need(ParseFrame(wire))(t)
 			if diff := cmp.Diff(&v.frame, got, sameFrame); diff != "" {
 				t.Errorf("ParseFrame (-want +got):\n%s", diff)
 			}
@@ -76,17 +73,10 @@ func TestFrameVectors(t *testing.T) {
 // W-16: the four reserved bits are ignored.
 func TestReservedFrameBitsAreIgnored(t *testing.T) {
 	wire := unhex(t, hexReq+"50020004 00010001")
-	want, err := ParseFrame(wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(ParseFrame(wire))(t)
 	for bits := byte(1); bits < 0x10; bits++ {
 		wire[16] = 0x50 | bits
-		got, err := ParseFrame(wire)
-		if err != nil {
-			t.Fatalf("reserved bits %x: %v", bits, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, need(ParseFrame(wire))(t)); diff != "" {
 			t.Errorf("reserved bits %x (-want +got):\n%s", bits, diff)
 		}
 	}
@@ -112,11 +102,8 @@ func TestBadFramesAreRefused(t *testing.T) {
 		{"W-20 in a reply", hexRep + "10020000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f, err := ParseFrame(unhex(t, c.wire))
-			var e *Error
-			if !errors.As(err, &e) || e.Code != CodeBadFrame {
-				t.Errorf("ParseFrame = %+v, %v, want code %d", f, err, CodeBadFrame)
-			}
+			_, err := ParseFrame(unhex(t, c.wire))
+			wantCode(t, err, CodeBadFrame)
 		})
 	}
 }

@@ -76,14 +76,10 @@ func TestMarkerVectors(t *testing.T) {
 			}
 		})
 	}
-	if got := MarkerLen + FPDULen(18+464); got != 0x1ec {
-		t.Errorf("V15: second fpdu at %#x, want 0x1ec", got)
-	}
-	if got := MarkerLen + FPDULen(18+480); got != 508 {
-		t.Errorf("V22: first fpdu ends at %d, want 508", got)
-	}
-	if got := MarkerLen + FPDULen(18+484); got != 512 {
-		t.Errorf("V23: first fpdu ends at %d, want 512", got)
+	for payload, want := range map[int]int{464: 0x1ec, 480: 508, 484: 512} { // of V15, V22, V23
+		if got := MarkerLen + FPDULen(18+payload); got != want {
+			t.Errorf("the first fpdu of %d octets ends at %d, want %d", payload, got, want)
+		}
 	}
 }
 
@@ -182,13 +178,7 @@ func TestMarkersStandEvery512Octets(t *testing.T) {
 		want = append(want, ulpdu)
 		stream = w.Append(stream, ulpdu, true)
 	}
-	got := scanMarkers(t, stream)
-	if len(got) != len(want) {
-		t.Fatalf("%d ulpdus, want %d", len(got), len(want))
-	}
-	for i := range want {
-		if !bytes.Equal(got[i], want[i]) {
-			t.Errorf("ulpdu %d differs", i)
-		}
+	if got := scanMarkers(t, stream); !equalAll(got, want) {
+		t.Errorf("%d ulpdus differ from the %d", len(got), len(want))
 	}
 }

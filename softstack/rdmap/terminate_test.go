@@ -2,7 +2,9 @@ package rdmap
 
 import (
 	"bytes"
+	"encoding/hex"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,11 +252,8 @@ func TestSegmentLengthIsPresentWithD(t *testing.T) {
 			t.Errorf("M %t D %t: %d octets, want %d", term.M, term.D, len(b), want)
 		}
 		got, _, err := ParseTerminate(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(term, got); diff != "" {
-			t.Errorf("M %t D %t (-want +got):\n%s", term.M, term.D, diff)
+		if diff := cmp.Diff(term, got); err != nil || diff != "" {
+			t.Errorf("M %t D %t: %v, (-want +got):\n%s", term.M, term.D, err, diff)
 		}
 	}
 }
@@ -315,3 +314,19 @@ func FuzzParseTerminate(f *testing.F) {
 		}
 	})
 }
+
+// unhex reads hex with blanks.
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Segments of two FPDUs, V10 and V11 of package wiretest, which encodes and decodes all of that list.
+var (
+	writeHello = unhex("c140 11223344 00000000 00001000 68656c6c 6f")
+	read16     = unhex("4141 00000000 00000001 00000001 00000000 aabbccdd 00000000 00002000 00000010 11223344 " +
+		"00000000 00001000")
+)

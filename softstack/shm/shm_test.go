@@ -3,6 +3,7 @@ package shm
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -30,6 +31,17 @@ var ring = &Family{
 	Size: func(h Hello) int { return h.Frames * 4096 },
 }
 
+// need is the value of a call that must not fail.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 type guest struct {
 	c   *net.UnixConn
 	mem []byte
@@ -39,10 +51,7 @@ type guest struct {
 // house listens at port and gives out who came in.
 func house(t *testing.T, port string) <-chan guest {
 	t.Helper()
-	l, err := ring.Listen(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := need(ring.Listen(port))(t)
 	in := make(chan guest, 8)
 	l.Serve(func(c *net.UnixConn, mem []byte, h Hello) { in <- guest{c, mem, h} })
 	t.Cleanup(func() {
@@ -106,10 +115,7 @@ func TestMeetingsThatCannotBeSayWhy(t *testing.T) {
 
 // TestASilentListenerIsGivenUp: it has the socket and never answers.
 func TestASilentListenerIsGivenUp(t *testing.T) {
-	u, err := net.ListenUnix("unix", &net.UnixAddr{Name: ring.room("3"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := need(net.ListenUnix("unix", &net.UnixAddr{Name: ring.room("3"), Net: "unix"}))(t)
 	defer u.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -122,15 +128,10 @@ func TestASilentListenerIsGivenUp(t *testing.T) {
 func TestAStrangersKnockCostsOneSocket(t *testing.T) {
 	in := house(t, "4")
 	hello := func(frames, option uint32) []byte {
-		return []byte{'t', 'e', 's', 't', 'r', 'i', 'n', 'g', byte(frames >> 24), byte(frames >> 16), byte(frames >> 8),
-			byte(frames),
-			byte(option >> 24), byte(option >> 16), byte(option >> 8), byte(option)}
+		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("testring"), frames), option)
 	}
 	memory := func(size int64, seal int) int {
-		fd, err := unix.MemfdCreate("t", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := need(unix.MemfdCreate("t", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING))(t)
 		t.Cleanup(func() { unix.Close(fd) })
 		unix.Ftruncate(fd, size)
 		unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seal)
@@ -154,10 +155,7 @@ func TestAStrangersKnockCostsOneSocket(t *testing.T) {
 		"another option": {hello(64, 10), []int{right}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: ring.room("4"), Net: "unix"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := need(net.DialUnix("unix", nil, &net.UnixAddr{Name: ring.room("4"), Net: "unix"}))(t)
 			defer c.Close()
 			c.SetDeadline(time.Now().Add(10 * time.Second))
 			if _, _, err := c.WriteMsgUnix(k.b, unix.UnixRights(k.fds...), nil); err != nil {
