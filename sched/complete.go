@@ -2,14 +2,11 @@ package sched
 
 import "github.com/rdmaperf/rdmaperf/transports/rdma"
 
-// The device below completes its requests in the order of the posts (IBTA 10.8.5), so a successful completion ends the
-// oldest signalled entry of the ring and all before it, whatever its ID. Some iWARP devices complete what is only sent
-// before earlier reads: the oldest is therefore looked for among those that have an answer or among those that have
-// none, as the completion is. A failed completion can be of an unsignalled entry, and of a receive: it is matched by
-// its ID.
+// A success ends the oldest signalled entry of the ring and all before it, whatever its ID (IBTA 10.8.5). Some iWARP
+// devices complete what is only sent before earlier reads: answers are matched with answers. A failed completion can be
+// of an unsignalled entry or a receive, and is matched by its ID.
 
-// succeeded takes a successful completion of a send, and makes it that of the
-// user's request. visible: the user is to see it.
+// succeeded makes the completion of a send that of the user's request; visible: the user is to see it.
 func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
 	mask := uint32(len(q.ring) - 1)
 	answer := wc.Opcode == rdma.WCRead || wc.Opcode == rdma.WCFetchAdd || wc.Opcode == rdma.WCCmpSwap
@@ -42,7 +39,6 @@ func (q *qp) succeeded(wc *rdma.WC) (visible bool) {
 	return visible
 }
 
-// advance takes entries that have ended off the ring.
 func (q *qp) advance() {
 	mask := uint32(len(q.ring) - 1)
 	for q.head != q.tail && q.ring[q.head&mask].flags&eDone != 0 {
@@ -53,7 +49,6 @@ func (q *qp) advance() {
 	}
 }
 
-// ended takes the success of an entry.
 func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	if e.flags&eResponds != 0 {
 		q.reads--
@@ -112,8 +107,7 @@ func (q *qp) ended(e *entry, wc *rdma.WC) (visible bool) {
 	return false
 }
 
-// covered reports whether every unsignalled request posted before seq has ended. A completion says so much to the user
-// (IBTA 10.7.3.1), and what overtook such a request must not say it too early.
+// covered reports whether all unsignalled requests posted before seq have ended, as a completion says (IBTA 10.7.3.1).
 func (q *qp) covered(seq uint64) bool {
 	if q.unended == 0 {
 		return true
@@ -126,7 +120,6 @@ func (q *qp) covered(seq uint64) bool {
 	return true
 }
 
-// unsignaledEnded takes an unsignalled request off its list, of which it is the first: a class keeps its order.
 func (q *qp) unsignaledEnded(i int32, p *parent) {
 	l := &q.unsignaled[p.wr.Priority]
 	if l.first != i {
@@ -138,8 +131,7 @@ func (q *qp) unsignaledEnded(i int32, p *parent) {
 	q.unended--
 }
 
-// tellHeld gives out completions that nothing holds any more, in their order. Of
-// one class, the earlier is never held longer than the later.
+// tellHeld gives out the completions that nothing holds any more, in their order.
 func (q *qp) tellHeld() {
 	if len(q.held) == 0 {
 		return
@@ -155,7 +147,6 @@ func (q *qp) tellHeld() {
 	q.held = keep
 }
 
-// emit gives the user a completion through the queue's own ring.
 func (q *qp) emit(wc *rdma.WC) {
 	q.send.push(wc, q, q.uncovered+1)
 	q.uncovered = 0
@@ -195,9 +186,8 @@ func (q *qp) erred(wc *rdma.WC) bool {
 	return true
 }
 
-// failedAt finds the entry that a failed completion is of. No signalled one of the
-// user's own is passed over, because that would have completed first, and an ID of
-// the user's can be that of a receive as well; the tier's own IDs are found anywhere.
+// failedAt finds the entry of a failed completion. No signalled one of the user's is passed over: it would have
+// completed first, and its ID can be that of a receive.
 func (q *qp) failedAt(id uint64) (at uint32, found bool) {
 	own := false
 	for at = q.head; at != q.tail; at++ {
@@ -213,8 +203,7 @@ func (q *qp) failedAt(id uint64) (at uint32, found bool) {
 	return at, false
 }
 
-// partFailed ends the request of which a part failed: its first failure is the
-// user's to see, and the rest of it is forgotten.
+// partFailed ends the request of which a part failed: its first failure is the user's to see.
 func (q *qp) partFailed(i int32, wc *rdma.WC) {
 	p := &q.parents[i]
 	p.out--
@@ -235,7 +224,6 @@ func (q *qp) partFailed(i int32, wc *rdma.WC) {
 	}
 }
 
-// reportFailed gives out the failure of a request that waited, and then what was held because of it.
 func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	wc := rdma.WC{ID: p.wr.ID, QPNum: q.num, Opcode: p.wr.Op.Completes(), Status: st, VendorErr: vendor}
 	q.assign(&wc)
@@ -246,8 +234,7 @@ func (q *qp) reportFailed(i int32, p *parent, st rdma.Status, vendor uint32) {
 	}
 }
 
-// assign puts the status of a request of our own that failed first on the first
-// flushed one of the user's, who would otherwise never learn the cause.
+// assign gives the status of our own request that failed first to the first flushed one of the user's.
 func (q *qp) assign(wc *rdma.WC) {
 	if q.verdict != rdma.StatusSuccess && wc.Status == rdma.StatusWRFlushErr {
 		wc.Status, q.verdict = q.verdict, rdma.StatusSuccess

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Priorities is the number of classes: a work request's Priority is 0, the least
-// urgent, to 7. More is refused with rdma.ErrInvalid.
+// Priorities is the number of classes: Priority is 0, the least urgent, to 7; more is refused with rdma.ErrInvalid.
 const Priorities = 8
 
 // Policy names a scheduling discipline.
@@ -33,11 +32,9 @@ type Sends string
 
 const (
 	WholeSends Sends = "whole" // it goes in one piece, and an urgent request waits for it
-	// RefuseSends: it is refused with rdma.ErrInvalid. An automatic slice is what it
-	// is at the post; Config.Slice makes it a fixed length.
+	// RefuseSends: it is refused with rdma.ErrInvalid; an automatic slice is as long as it is at the post.
 	RefuseSends Sends = "refuse"
-	// CutSends: it is cut where the tier at the other end does the same, and else goes
-	// in one piece. CutOrRefuseSends: it is refused where it could never be cut.
+	// CutSends: it is cut where the peer's tier cuts too, else whole; CutOrRefuseSends refuses what could never be cut.
 	CutSends         Sends = "slice"
 	CutOrRefuseSends Sends = "slice-or-refuse"
 )
@@ -48,13 +45,11 @@ type Immediates string
 const (
 	// WholeImmediates: it goes in one piece, and an urgent request waits for it.
 	WholeImmediates Immediates = "whole"
-	// LastImmediates: it is cut, and the immediate goes with the last slice. The
-	// peer's completion then tells the length of that slice alone.
+	// LastImmediates: it is cut; the immediate is in the last slice, whose length alone the peer's completion tells.
 	LastImmediates Immediates = "last"
 )
 
-// Config shapes a tier. The zero value is strict priority with slices and window
-// from the measured bandwidth-delay product.
+// Config shapes a tier. The zero value is strict priority, with slices and window by measurement.
 type Config struct {
 	Policy     Policy
 	Scope      Scope // which QPs share a window; "": ScopeQP
@@ -164,15 +159,12 @@ func (c *Config) normal() (Config, error) {
 	return n, nil
 }
 
-// cutsSends reports whether sends are to be cut where the peer takes part.
 func (c *Config) cutsSends() bool {
 	return (c.Sends == CutSends || c.Sends == CutOrRefuseSends) && c.Policy != FIFO
 }
 
-// adapts reports whether window and slice are wide while nothing urgent is about.
 func (c *Config) adapts() bool { return c.Adaptive || c.Window == 0 && c.Slice == 0 && !c.Steady }
 
-// slices are the operations that are cut.
 func (c *Config) slices() rdma.OpSet {
 	if c.Immediates == LastImmediates {
 		return rdma.Ops(rdma.OpWrite, rdma.OpRead, rdma.OpWriteImm)
@@ -180,8 +172,7 @@ func (c *Config) slices() rdma.OpSet {
 	return rdma.Ops(rdma.OpWrite, rdma.OpRead)
 }
 
-// name is the tier's part of the stack name: policy, slice and window, and what
-// departs from the default, as charts have little room for it.
+// name is the tier's part of the stack name: what departs from the default, as charts have little room.
 func (c *Config) name() string {
 	p := []string{string(c.Policy)}
 	if c.Policy != FIFO {

@@ -11,15 +11,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// cq is a completion queue over one of the device below. Completions are translated where the device put them; only
-// what is found while nobody polls, and what the tier itself completes, goes through the ring.
+// cq translates completions where the device below put them; its ring has those found while nobody polls.
 type cq struct {
 	dev   *device
 	below rdma.CQ
 	depth int
 
-	// mu guards the rest, and the QPs that send into this queue: one lock for a poll or a post. It is held from the
-	// poll of the device below until its completions are translated, because that goes by their order.
+	// mu guards the rest and the QPs that send into this queue. It is held from a poll below until the completions are
+	// translated, because that goes by their order.
 	mu    sync.Mutex
 	qps   []*qp
 	last  int // place in qps of the completion before
@@ -38,14 +37,12 @@ type cq struct {
 	extras      map[*qp]int // completions beyond the user's that a QP may have
 }
 
-// completion is a completion with the send queue places that polling it gives back.
 type completion struct {
 	wc   rdma.WC
 	from *qp
 	free int
 }
 
-// notice is what an armed CQ waits for.
 type notice uint8
 
 const (
@@ -130,8 +127,7 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 		if c.many > 0 {
 			n += c.take(dst[n:])
 		}
-		// What was posted may have completed at once where completions are local. To go on until the user has something
-		// would keep his thread for the whole of a bulk request, and with it what he has to post meanwhile.
+		// To go on until the user has something would keep his thread for the whole of a bulk request.
 		if n > 0 || c.posted {
 			break
 		}
@@ -147,8 +143,7 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	return n, err
 }
 
-// lookEvery is how many polls lie between two looks at the state of connections
-// that have work held back, which costs a system call on some devices.
+// lookEvery polls lie between two looks at connections with work held back: a system call on some devices.
 const lookEvery = 1024
 
 // pollRing takes what the ring has. Without room it takes nothing, and drives the device below all the same.
@@ -160,7 +155,6 @@ func (c *cq) pollRing(dst []rdma.WC) (n int, err error) {
 	return c.take(dst), nil
 }
 
-// gather takes what the device below has into the ring.
 func (c *cq) gather() (int, error) {
 	if c.blocked > 0 {
 		c.unblockSends()
@@ -181,7 +175,6 @@ func (c *cq) drain() int {
 	return k
 }
 
-// take moves completions out of the ring.
 func (c *cq) take(dst []rdma.WC) (n int) {
 	for n < len(dst) && c.many > 0 {
 		t := &c.wcs[c.first]
@@ -212,15 +205,14 @@ func (c *cq) push(wc *rdma.WC, from *qp, free int) {
 	c.notify(wc.Status != rdma.StatusSuccess)
 }
 
-// notify raises the event that a completion raises.
 func (c *cq) notify(failed bool) {
 	if c.armed == onAny || c.armed == onSolicited && failed {
 		c.armed, c.fired = noNotice, true
 	}
 }
 
-// translate turns completions of the device below into the user's, in order: into dst, or where something waits in the
-// ring before them, into the ring. dst may be wcs. It posts what they made room for.
+// translate turns completions below into the user's, in order: into dst, which may be wcs, or behind what waits in the
+// ring. It posts what they made room for.
 func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 	var q *qp
 	failed := false
@@ -269,8 +261,7 @@ func (c *cq) translate(wcs, dst []rdma.WC) (n int) {
 	return n
 }
 
-// resume posts what completions made room for, or flushes it when the last of a connection that is
-// over has completed; q may be nil.
+// resume posts what completions made room for, or flushes it behind the last of a connection; q may be nil.
 func (q *qp) resume() {
 	switch {
 	case q == nil:
@@ -287,8 +278,7 @@ func (q *qp) resume() {
 	}
 }
 
-// watchState looks whether a connection is over that has work held
-// back: there may be nothing under way that would tell.
+// watchState looks whether connections with work held back are over: nothing under way may tell.
 func (c *cq) watchState() {
 	for _, q := range c.qps {
 		if q.send == c {
@@ -297,7 +287,6 @@ func (c *cq) watchState() {
 	}
 }
 
-// look fails a QP with work held back whose connection is over.
 func (q *qp) look() {
 	if q.waiting > 0 && !q.failed && !q.closed && q.below.State() == rdma.QPErr {
 		q.fail()
@@ -339,8 +328,7 @@ func (c *cq) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// solicitedLook is how long Wait sleeps at most while a request for solicited completions
-// is armed and work waits, which other completions make room for.
+// solicitedLook bounds a sleep of Wait for solicited completions beside work that other completions make room for.
 const solicitedLook = time.Millisecond
 
 // Wait blocks until the armed event fires, and keeps posting what waits.
@@ -394,7 +382,6 @@ func (c *cq) Wait(ctx context.Context) error {
 	}
 }
 
-// gone takes the event.
 func (c *cq) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,8 +30,7 @@ type device struct {
 
 var _ rdma.Device = (*device)(nil)
 
-// Wrap puts a tier over below. It owns below when it succeeds: Close closes both.
-// Fails with rdma.ErrInvalid for what cfg cannot be.
+// Wrap puts a tier over below, which its Close closes too. Fails with rdma.ErrInvalid for what cfg cannot be.
 func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	cfg, err := cfg.normal()
 	if err != nil {
@@ -59,7 +58,7 @@ func Wrap(below rdma.Device, cfg Config) (rdma.Device, error) {
 	}, nil
 }
 
-// tierCaps are what is left of a device's limits when the tier's own requests have their room.
+// tierCaps are a device's limits, less what the tier's own requests need.
 func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	if cfg.cutsSends() {
 		need := rdma.Need{Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite), Features: rdma.FeatInline,
@@ -83,22 +82,16 @@ func tierCaps(c rdma.Caps, cfg *Config) (rdma.Caps, error) {
 	return c, nil
 }
 
-// Name is the tier with its parameters, and the device below it.
 func (d *device) Name() string { return d.cfg.name() + "+" + d.below.Name() }
 
-// Caps are those of the device below, less what the tier needs for itself.
 func (d *device) Caps() rdma.Caps { return d.caps }
 
-// AllocPD makes a protection domain of the device below.
 func (d *device) AllocPD() (rdma.PD, error) { return d.below.AllocPD() }
 
-// FreePD ends it.
 func (d *device) FreePD(pd rdma.PD) error { return d.below.FreePD(pd) }
 
-// NewSRQ makes a shared receive queue of the device below: receives are not scheduled.
 func (d *device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) { return d.below.NewSRQ(cfg) }
 
-// RegMR registers with the device below.
 func (d *device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR, error) {
 	mr, err := d.below.RegMR(pd, buf, access)
 	if err != nil || !d.cutting {
@@ -107,7 +100,6 @@ func (d *device) RegMR(pd rdma.PD, buf rdma.Buffer, access rdma.Access) (rdma.MR
 	return d.keys.add(pd, mr), nil
 }
 
-// Event takes the oldest event of the device below.
 func (d *device) Event() (rdma.Event, bool) { return d.below.Event() }
 
 // Close closes the device below and then the tier. rdma.ErrBusy while objects are open.
@@ -119,7 +111,6 @@ func (d *device) Close() error {
 	return nil
 }
 
-// Listen takes connections at addr.
 func (d *device) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	l, err := d.below.Listen(ctx, addr, backlog)
 	if err != nil {
@@ -156,7 +147,6 @@ func (r *connRequest) Param() rdma.ConnParam {
 	return p
 }
 
-// Reject refuses with private data, which is no longer than that of an answer.
 func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	if len(private) > r.dev.caps.MaxPrivate {
 		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(),
@@ -166,7 +156,6 @@ func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	return r.ConnRequest.Reject(ctx, private)
 }
 
-// Accept hands the device below its own QP.
 func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	q, ok := x.(*qp)
 	if !ok || q.dev != r.dev {
@@ -187,8 +176,7 @@ func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (
 	return got, nil
 }
 
-// keeper is the device's goroutine for QPs that have work held back while their
-// application neither posts nor polls; see keeper.go.
+// keeper is the device's goroutine for QPs with work held back whose application neither posts nor polls.
 type keeper struct {
 	mu      sync.Mutex
 	qps     []*qp

@@ -10,13 +10,8 @@ import (
 // spare is the places of the device's send queue that only marks, the drain marker, a descriptor and a notice may take.
 const spare = maxMarks + 4
 
-// dispatch posts what waits, as far as the window, the send queue and ORD allow:
-//  1. the policy picks a class among those whose oldest request may go
-//  2. a slice of that request, or all of it, goes into the batch
-//  3. a mark follows when enough bytes went
-//
-// If what was picked has no room, everything waits for it: what the policy
-// decided would otherwise be undone by whoever is smaller.
+// dispatch posts slices of what waits: the policy picks a class among those whose oldest request may go. If what it
+// picked has no room, everything waits: whoever is smaller would undo what the policy decided.
 func (q *qp) dispatch() {
 	if q.failed || q.closed {
 		return
@@ -77,9 +72,8 @@ func (q *qp) dispatch() {
 	}
 }
 
-// completionDue is true if a request under way will complete, and dispatch will look again then.
-// answers: one that has an answer. Where completions are local, a mark that is a
-// write completes while reads before it are under way, and would do so for ever.
+// completionDue is true if a request under way will complete, and dispatch look again. answers: one that has an answer;
+// a local mark that is a write completes while reads before it are under way.
 func (q *qp) completionDue(answers bool) bool {
 	for at := q.head; at != q.tail; at++ {
 		f := q.ring[at&uint32(len(q.ring)-1)].flags
@@ -112,7 +106,6 @@ func (q *qp) eligible() classSet {
 	return set
 }
 
-// oldest reports whether nothing posted before seq still has to be posted below.
 func (q *qp) oldest(seq uint64) bool {
 	for c := range Priorities {
 		if q.ready.has(c) && q.heads.seq[c] < seq {
@@ -133,8 +126,7 @@ func (q *qp) cut(c int, p *parent, n uint64) bool {
 	} else if n < p.size {
 		off := p.off
 		if w.Op == rdma.OpRead {
-			// The end comes first: a range that leaves the peer's registration is
-			// refused before anything is placed (RFC 5040 §7.2).
+			// The end first: what leaves the peer's registration is refused before anything is placed (RFC 5040 §7.2).
 			if off == 0 {
 				off, p.tail = p.size-n, n
 			} else {
@@ -212,7 +204,6 @@ func part(dst, list *[rdma.MaxSGE]rdma.SGE, elements uint8, off, n uint64) (k ui
 	return k
 }
 
-// stage finishes the request at the end of the batch and notes it.
 func (q *qp) stage(e entry) {
 	w := &q.batch[q.filled]
 	q.filled++
@@ -226,8 +217,6 @@ func (q *qp) stage(e entry) {
 	q.msgs += takes(w.Op)
 }
 
-// markRead puts a mark of its own into the batch: a read of nothing, or where the
-// connection has no reads, a write of nothing.
 func (q *qp) markRead() {
 	q.batch[q.filled] = q.marking()
 	e := entry{parent: none, flags: eSignaled | eMark}
@@ -242,7 +231,6 @@ func (q *qp) markRead() {
 // proves reports whether the completion of a mark says that the peer has taken what is before it.
 func (q *qp) proves(f entryFlags) bool { return !q.win.apart || f&eResponds != 0 }
 
-// markOn notes a request that is a mark by itself.
 func (q *qp) markOn(f entryFlags) {
 	if q.proves(f) {
 		q.win.mark()
@@ -251,7 +239,7 @@ func (q *qp) markOn(f entryFlags) {
 	}
 }
 
-// marking is the request of a mark of its own.
+// marking is a mark of its own: a read of nothing, or without reads a write of nothing.
 func (q *qp) marking() rdma.SendWR {
 	if q.ord > 0 && q.dev.caps.Features.Has(rdma.FeatEmptyRead) {
 		return rdma.SendWR{Op: rdma.OpRead}
@@ -259,8 +247,7 @@ func (q *qp) marking() rdma.SendWR {
 	return rdma.SendWR{Op: rdma.OpWrite}
 }
 
-// flush posts the batch. It is false when the device refused a part of it, which it can do only if something is wrong
-// that [qp.admit] does not know: the connection ends then.
+// flush posts the batch. False: the device refused a part for what [qp.admit] does not know, and the connection ends.
 func (q *qp) flush() bool {
 	k := q.filled
 	if k == 0 {
@@ -320,8 +307,7 @@ func (q *qp) leave() {
 	q.win.share.group = nil
 }
 
-// drainMarker posts a request that completes behind everything posted so far (IBTA
-// C10-97): unsignalled requests that succeeded would never tell.
+// drainMarker posts a request that completes behind everything posted so far (IBTA C10-97).
 func (q *qp) drainMarker() {
 	q.batch[0] = rdma.SendWR{Op: rdma.OpSend}
 	q.stage(entry{parent: none, flags: eSignaled | eDrainMarker})
@@ -334,7 +320,7 @@ func (q *qp) drainMarker() {
 	}
 }
 
-// flushUnposted ends what never was posted, or not all of it, in the order of the posts. Nothing is under way any more.
+// flushUnposted ends what was not posted, or not all of it, in the order of the posts.
 func (q *qp) flushUnposted() {
 	var rest []int32
 	for i := range q.parents {

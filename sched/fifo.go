@@ -7,9 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// fifoDevice is the tier without a choice to make. Post order is what the device
-// below keeps anyhow, so nothing is held, noted or translated, its completion
-// queues are the user's, and there is nothing to lock. It shows what a layer costs.
+// fifoDevice leaves the order to the device below and checks priorities alone: it shows what a layer costs.
 type fifoDevice struct {
 	rdma.Device
 	cfg  Config
@@ -23,13 +21,10 @@ func newFIFO(below rdma.Device, cfg Config) rdma.Device {
 	return &fifoDevice{below, cfg, caps}
 }
 
-// Name is the tier with its parameters, and the device below it.
 func (d *fifoDevice) Name() string { return d.cfg.name() + "+" + d.Device.Name() }
 
-// Caps are those of the device below.
 func (d *fifoDevice) Caps() rdma.Caps { return d.caps }
 
-// NewQP makes a queue pair in INIT.
 func (d *fifoDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	q, err := d.Device.NewQP(cfg)
 	if err != nil {
@@ -38,7 +33,6 @@ func (d *fifoDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return &fifoQP{q, d}, nil
 }
 
-// Listen takes connections at addr.
 func (d *fifoDevice) Listen(ctx context.Context, addr string, backlog int) (rdma.Listener, error) {
 	l, err := d.Device.Listen(ctx, addr, backlog)
 	if err != nil {
@@ -65,7 +59,6 @@ type fifoRequest struct {
 	dev *fifoDevice
 }
 
-// Accept hands the device below its own QP.
 func (r *fifoRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	q, ok := x.(*fifoQP)
 	if !ok || q.dev != r.dev {
@@ -75,7 +68,6 @@ func (r *fifoRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (
 	return r.ConnRequest.Accept(ctx, q.QP, p)
 }
 
-// fifoQP is a queue pair of the device below whose priorities are checked.
 type fifoQP struct {
 	rdma.QP
 	dev *fifoDevice

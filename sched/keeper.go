@@ -2,10 +2,6 @@ package sched
 
 import "time"
 
-// The keeper is the device's goroutine for applications that post and then do something else. Completions make room for
-// what waits, and somebody has to take them. It runs from the first time that work is held back until the device is
-// closed, and sleeps while none is.
-
 const (
 	keepPeriod = 10 * time.Millisecond  // how often a QP with work held back is looked at
 	keepPause  = 100 * time.Microsecond // between two looks while an application is away
@@ -36,7 +32,6 @@ func (q *qp) keepUp() {
 	}
 }
 
-// stop ends the goroutine, and waits for it.
 func (k *keeper) stop() {
 	k.mu.Lock()
 	was := k.stopped
@@ -97,7 +92,6 @@ func (k *keeper) run() {
 	}
 }
 
-// forget takes QPs off the list that have nothing held back.
 func (k *keeper) forget() {
 	k.mu.Lock()
 	all := k.qps
@@ -127,7 +121,6 @@ func (c *cq) idle(now, seen map[*cq]uint32) bool {
 	return known && before == c.polls
 }
 
-// catchUp takes what the device below has, as long as there is a place for it.
 func (c *cq) catchUp() (n int) {
 	for c.backlog() < 2*c.depth {
 		k := c.drain()
@@ -139,7 +132,6 @@ func (c *cq) catchUp() (n int) {
 	return n
 }
 
-// backlog is how many completions nobody has polled.
 func (c *cq) backlog() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

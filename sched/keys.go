@@ -6,14 +6,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// keyring are the registrations of a device whose tier copies into receives: what the device below checks for the bytes
-// that it places, the tier checks for the others. A key that was revoked by a request is not found out here.
+// keyring are the registrations that the tier copies into: it checks for those bytes what the device below checks for
+// others. A key that a request revoked is not found out.
 type keyring struct {
 	mu sync.RWMutex // held for reading while the tier copies
 	by map[uint32]*ownedMR
 }
 
-// ownedMR is a registration that the keyring knows.
 type ownedMR struct {
 	rdma.MR
 	pd   rdma.PD

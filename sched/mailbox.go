@@ -55,13 +55,11 @@ func readDescriptor(b []byte) descriptor {
 	}
 }
 
-// sound reports whether the descriptor can be that of a message that begins with so many
-// bytes, of a peer that knows the ring.
+// sound reports whether a peer that knows the ring can mean a message that begins with so many bytes.
 func (s *descriptor) sound(beginning uint32, room int) bool {
 	return s.size > beginning && int(s.size-beginning) <= room && int(s.at) < room
 }
 
-// descriptorOffset is where the descriptor of a turn is in the mailbox.
 func descriptorOffset(turn uint32) int { return descriptorsAt + int(turn%maxCutSends)*descriptorLen }
 
 // double is a number that cannot be read half written.
@@ -120,5 +118,4 @@ const creditsLen = 16
 
 func putDouble(b []byte, n uint32) { binary.BigEndian.PutUint64(b, double(n)) }
 
-// on reports whether both ends agreed.
 func (m *mailbox) on() bool { return m.out.agreed }

@@ -63,8 +63,8 @@ func (o *offer) add(private []byte) []byte {
 
 func offerSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) ^ offerMark }
 
-// splitOffer parts private data, which zeros may follow, into the application's and the peer's offer. Without an offer
-// all of it is the application's; an offer of another version is taken away, and is none.
+// splitOffer parts private data, which zeros may follow, into the application's and the peer's offer. One of another
+// version is taken away, and is none.
 func splitOffer(private []byte) (application []byte, o offer, err error) {
 	// The sum may end in zeros itself, so the end is looked for where it can be.
 	least := len(bytes.TrimRight(private, "\x00"))
@@ -90,8 +90,7 @@ func splitOffer(private []byte) (application []byte, o offer, err error) {
 	return private, o, errNoOffer
 }
 
-// canCut reports whether QPs of this configuration may agree to cut sends, which
-// takes a receive queue of their own, and remote writes.
+// canCut reports whether QPs of this configuration may cut sends: with receive queues of their own and remote writes.
 func (d *device) canCut(cfg *rdma.QPConfig) bool {
 	return d.cutting && cfg.SRQ == nil && (cfg.Access == 0 || cfg.Access.Has(rdma.RemoteWrite))
 }
@@ -122,7 +121,6 @@ func met(p rdma.ConnParam) (rdma.ConnParam, *offer) {
 	return p, &o
 }
 
-// negotiated notes what came of the two offers; the connection is made.
 func (q *qp) negotiated(offered bool, peer *offer) {
 	if !q.dev.cutting {
 		return

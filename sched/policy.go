@@ -18,15 +18,12 @@ type heads struct {
 	unit int // bytes of a slice
 }
 
-// classSet is a set of classes.
 type classSet uint8
 
 func (s classSet) has(c int) bool { return s&(1<<c) != 0 }
 
-// most is the most urgent class of the set.
 func (s classSet) most() int { return bits.Len8(uint8(s)) - 1 }
 
-// discipline is an entry of the table of policies.
 type discipline struct {
 	make  func(c *Config) policy
 	timed bool // needs the clock
@@ -40,8 +37,7 @@ var disciplines = map[Policy]discipline{
 	FIFO:   {}, // nothing to choose: fifoDevice
 }
 
-// aging is strict priority in which a waiting request rises one class for every period. Among equals the older goes
-// first. A request of class 0 therefore waits at most seven periods longer than one of class 7 that comes with it.
+// aging is strict priority in which a waiting request rises one class every period; of equals the older goes first.
 type aging struct{ period int64 }
 
 func newAging(c *Config) policy { return &aging{int64(c.AgeEvery)} }
@@ -62,8 +58,7 @@ func (a *aging) pick(ready classSet, h *heads) int {
 
 func (*aging) charge(int, int, bool) {}
 
-// edf takes the request whose deadline comes first: its post plus the time that
-// its class allows. A deadline that has passed is only an early one.
+// edf takes the request whose deadline comes first: its post plus the time that its class allows.
 type edf struct{ after [Priorities]int64 }
 
 func newEDF(c *Config) policy {
@@ -96,9 +91,8 @@ type strict struct{}
 func (strict) pick(ready classSet, _ *heads) int { return ready.most() }
 func (strict) charge(int, int, bool)             {}
 
-// drr is deficit round robin (Shreedhar and Varghese, SIGCOMM'95): each class in turn may send its weight in slices,
-// and what it could not use because its next slice was too long is kept for its next turn. A class that runs empty
-// loses the rest, so that it cannot save up. A turn goes to the most urgent class first.
+// drr is deficit round robin (Shreedhar and Varghese, SIGCOMM'95): a class may send its weight in slices a turn, and
+// keeps what was too little for its next slice, unless it runs empty.
 type drr struct {
 	weight  [Priorities]int
 	deficit [Priorities]int

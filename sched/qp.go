@@ -75,7 +75,6 @@ type parent struct {
 	flags          parentFlags
 }
 
-// queue is a list of parents.
 type queue struct{ first, last int32 }
 
 // kept is a completion that waits for earlier unsignalled requests.
@@ -196,7 +195,6 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// Num identifies the QP; it is that of the device below.
 func (q *qp) Num() uint32 { return q.num }
 
 // State is that of the QP below, but SQD from Drain on.
@@ -212,7 +210,6 @@ func (q *qp) State() rdma.QPState {
 	return s
 }
 
-// Connect joins the QP to a listener.
 func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
 	p, offered, err := q.offered(p, true)
 	if err != nil {
@@ -228,7 +225,6 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 	return got, nil
 }
 
-// joined is told what the connection to addr allows.
 func (q *qp) joined(ord int, addr string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -247,7 +243,6 @@ func (q *qp) joined(ord int, addr string) {
 	}
 }
 
-// PostRecv hands receives to the device below: they are not scheduled.
 func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if q.mailbox != nil {
 		return q.postRecv(wrs)
@@ -258,8 +253,7 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 // PingPong is not declared: nothing may pass the tier by.
 func (q *qp) PingPong([]rdma.PingPongStep, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
 
-// Drain holds requests that were not begun. One that was cut and is not wholly
-// posted has begun, so the device below drains only behind it.
+// Drain holds what has not begun; the device below drains behind a request that was cut and has.
 func (q *qp) Drain() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -289,7 +283,6 @@ func (q *qp) begun() bool {
 	return false
 }
 
-// Resume releases what Drain held.
 func (q *qp) Resume() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -302,7 +295,6 @@ func (q *qp) Resume() error {
 	return nil
 }
 
-// Fail moves the QP to ERR.
 func (q *qp) Fail() error {
 	err := q.below.Fail()
 	if err == nil {
@@ -363,7 +355,6 @@ func (q *qp) Close() error {
 	return errors.Join(q.mailbox.close(), q.copies.Free())
 }
 
-// finish ends what is left of a QP whose device below has closed it, once.
 func (q *qp) finish() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

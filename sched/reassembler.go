@@ -8,9 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// reassembler is the receiving half of a mailbox: the receives that are posted, in their
-// order, because a message takes the oldest one and only its beginning is placed
-// by the device below. mu is the innermost lock but for those of the device below.
+// reassembler is the receiving half of a mailbox: the receives posted, in their order, as a message takes the oldest
+// one and only its beginning is placed below. mu is innermost but for locks of the device below.
 type reassembler struct {
 	mu     sync.Mutex
 	off    bool // the peer does not cut
@@ -74,7 +73,6 @@ func (b *reassembler) pop() *rdma.RecvWR {
 	return wr
 }
 
-// advertise is the shortest receive for an offer.
 func (b *reassembler) advertise() uint32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,12 +80,10 @@ func (b *reassembler) advertise() uint32 {
 	return b.shortest
 }
 
-// news reports whether the peer should be notified of something.
 func (b *reassembler) news() bool {
 	return b.taken != b.advertisedTaken || b.shortest != b.advertisedShortest || b.broken
 }
 
-// postRecv is PostRecv of a QP that may take cut sends.
 func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
 	b := &q.mailbox.in
 	b.mu.Lock()
@@ -105,9 +101,8 @@ func (q *qp) postRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// reassemble sees every message that arrives at a QP that may take cut sends. What begins a cut one is put together and
-// becomes the completion of the whole; what cannot be makes it a failed one, as it would have been in one piece.
-// creditDue: the peer has to be notified of it.
+// reassemble sees every message at a QP that may take cut sends. What begins a cut one becomes the completion of the
+// whole, or a failed one. creditDue: the peer has to be notified of it.
 func (q *qp) reassemble(wc *rdma.WC) (creditDue bool) {
 	b := &q.mailbox.in
 	b.mu.Lock()
@@ -139,7 +134,6 @@ func (q *qp) reassemble(wc *rdma.WC) (creditDue bool) {
 	return true
 }
 
-// assemble puts the rest of a cut send behind its beginning.
 func (q *qp) assemble(wr *rdma.RecvWR, wc *rdma.WC, s *descriptor, ring []byte) rdma.Status {
 	if wc.Opcode != rdma.WCRecv || !s.sound(wc.ByteLen, len(ring)) {
 		return rdma.StatusBadRespErr
@@ -171,8 +165,7 @@ func (q *qp) assemble(wr *rdma.RecvWR, wc *rdma.WC, s *descriptor, ring []byte) 
 	return rdma.StatusSuccess
 }
 
-// sendCredits tells the peer what the reassembler has to tell, or ends the connection if it
-// is broken. One is under way at a time; the next follows when that has ended.
+// sendCredits tells the peer what was taken, one notice at a time, or ends the connection if a message is broken.
 func (q *qp) sendCredits() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -213,7 +206,7 @@ func (q *qp) noticeNow() {
 	}
 }
 
-// took finds the QP that a message arrived at. The caller holds mu.
+// arrived finds the QP of a message. The caller holds mu.
 func (c *cq) arrived(wc *rdma.WC) {
 	q := c.find(wc.QPNum)
 	if q == nil || q.recv != c || q.mailbox == nil {
@@ -224,8 +217,7 @@ func (c *cq) arrived(wc *rdma.WC) {
 	}
 }
 
-// notices lets the QPs of this queue tell their peers. That takes the lock of
-// another queue, perhaps, so nobody holds this one.
+// notices lets QPs tell their peers, which may take the lock of another queue: nobody holds this one.
 func (c *cq) notices() {
 	for {
 		c.mu.Lock()

@@ -15,9 +15,7 @@ const (
 	ScopeDevice Scope = "device" // all of the device
 )
 
-// group is what the QPs of a scope share: one window. Less urgent bytes of all of them together fill it, and an urgent
-// request of any of them makes all of their windows narrow. It has no lock: each QP is under that of its completion
-// queue, and adds here what it has under way.
+// group is the window that the QPs of a scope share. It has no lock: each QP adds here what it has under way.
 type group struct {
 	under  [Priorities]atomic.Int64 // bytes under way of this class or a more urgent one, of all QPs
 	urgent atomic.Int64             // when a request last found less urgent bytes of another QP before it, ns; 0: never
@@ -26,7 +24,6 @@ type group struct {
 	qps int    // likewise
 }
 
-// groups are those of a device.
 type groups struct {
 	mu  sync.Mutex
 	all map[string]*group
@@ -78,7 +75,6 @@ type share struct {
 	followed  int64              // value of urgent that the window has followed
 }
 
-// publish brings the group up to date.
 func (w *window) publish() {
 	if w.share.group == nil {
 		return
@@ -106,7 +102,6 @@ func (w *window) overtakes(c int) {
 	}
 }
 
-// follow adopts urgency that other QPs noted.
 func (w *window) follow() {
 	if w.share.group == nil {
 		return

@@ -26,10 +26,8 @@ type reservation struct {
 	back  bool
 }
 
-// cuts reports whether sends can be cut at all.
 func (q *qp) cuts() bool { return q.mailbox != nil && q.mailbox.out.agreed }
 
-// refuses reports whether a send of so many bytes is refused.
 func (q *qp) refuses(size uint64) bool {
 	switch {
 	case size <= uint64(q.win.slice):
@@ -64,8 +62,8 @@ func (o *segmenter) readCredits(box []byte) bool {
 	return true
 }
 
-// reserve finds room in the peer's ring for the oldest request of class c, a send that may be cut. It is false if that
-// has to wait. Where waiting would be for something less urgent, or in vain, the send goes whole.
+// reserve finds room in the peer's ring for a send that may be cut, the oldest of class c; false: it has to wait. Where
+// that would be for something less urgent, or in vain, it goes whole.
 func (q *qp) reserve(c int, p *parent) bool {
 	o := &q.mailbox.out
 	if !o.readCredits(q.mailbox.box.Bytes()) {
@@ -104,8 +102,8 @@ func (q *qp) reserve(c int, p *parent) bool {
 	return true
 }
 
-// holder is the most urgent of the classes whose oldest request has a part of the ring: while another waits for the
-// ring, that one has to go on, or nothing ever would be given back. Below 0: there is none.
+// holder is the most urgent class whose oldest request has a part of the ring, or below 0: while another waits for the
+// ring, that one has to go on, or nothing would be given back.
 func (q *qp) holder(set classSet) int {
 	for c := Priorities - 1; c >= 0 && !q.failed; c-- {
 		if set.has(c) && q.parents[q.class[c].first].flags&pReserved != 0 {
@@ -125,8 +123,7 @@ func (q *qp) protocolError() {
 	q.fail()
 }
 
-// sendLen is how much of a cut send may go in a slice of n bytes: a slice ends
-// where the ring does, and the beginning goes last and in one piece.
+// sendLen is how much of a cut send a slice of n bytes takes: it ends with the ring, and the beginning goes last.
 func (q *qp) sendLen(p *parent, n uint64) uint64 {
 	rest := p.size - p.tail
 	if p.off >= rest {
@@ -136,8 +133,7 @@ func (q *qp) sendLen(p *parent, n uint64) uint64 {
 	return min(n, rest-p.off, uint64(q.mailbox.out.room)-at)
 }
 
-// sendPart makes the next n bytes of a cut send the request at the end of the
-// batch, which it returns. The last is the send itself, behind its descriptor.
+// sendPart makes the next n bytes of a cut send the end of the batch. The send itself is last, behind its descriptor.
 func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
 	o := &q.mailbox.out
 	w := &q.batch[q.filled]
@@ -168,7 +164,6 @@ func (q *qp) sendPart(i int32, p *parent, n uint64) *rdma.SendWR {
 	return w
 }
 
-// unblock lets a QP go on that waits until the peer gives back, if it has.
 func (q *qp) unblock() {
 	o := &q.mailbox.out
 	if q.failed || q.closed || o.freedMore(q.mailbox.box.Bytes()) {
@@ -178,7 +173,6 @@ func (q *qp) unblock() {
 	}
 }
 
-// freedMore reports whether the peer says something new.
 func (o *segmenter) freedMore(box []byte) bool {
 	freed, ok := readDouble(box)
 	shortest, known := readDouble(box[8:])

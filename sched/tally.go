@@ -31,7 +31,6 @@ func Tally(dev rdma.Device) map[string]int64 {
 		"sends_cut": t.cut.Load(), "sends_whole": t.whole.Load()}
 }
 
-// Counts are the tier's, where it counts, and those below it.
 func (d *device) Counts() []rdma.Counts {
 	below := rdma.CountsOf(d.below)
 	if own := Tally(d); own != nil {
@@ -40,5 +39,4 @@ func (d *device) Counts() []rdma.Counts {
 	return below
 }
 
-// Counts are those below: a tier that hands down in post order counts nothing.
 func (d *fifoDevice) Counts() []rdma.Counts { return rdma.CountsOf(d.Device) }

@@ -5,22 +5,13 @@ import (
 	"time"
 )
 
-// window is what one QP has under way: posted to the device below, and not known to have reached the peer. Nothing of
-// it can be reordered, so it bounds how long an urgent request waits.
+// window is what one QP has under way: posted below and not known to have reached the peer. Each class sees only bytes
+// that are as urgent as itself or more.
 //
-// Bytes are counted by class, and each class sees only what is as urgent as
-// itself or more: bulk that fills its window does not keep an urgent request out.
-//
-// What reached the peer is known from marks. Where a completion is an acknowledgement, a mark is a signalled request.
-// Where it is local (RFC 5040 §5.5), a mark is a read of zero bytes behind the data: its answer comes only after the
-// peer's device has taken all that was sent before it (RFC 5040 §5.5 (12)), out of whatever sockets and buffers are in
-// between.
-//
-// A device completes in post order, so what is behind such a read completes with its answer and not when it is sent. On
-// a fast path that costs a stream several percent. While the window is wide and the path is fast, it is therefore
-// loose: local completions make room, and a read proves arrival only now and then. It is tight again with the first
-// urgent request, and counts from what was proven: nothing less urgent follows until a mark behind that request has its
-// answer.
+// Marks tell what reached the peer: signalled requests where completions acknowledge, and where they are local (RFC
+// 5040 §5.5) reads of zero bytes, answered behind all that was sent before them (RFC 5040 §5.5 (12)). What is behind
+// such a read completes with its answer, which costs a fast stream several percent: while nothing urgent is about, a
+// wide window on a fast path is loose and counts local completions. The first urgent request makes it tight again.
 type window struct {
 	bytes  int // the window at present
 	slice  int // the longest slice at present
@@ -77,8 +68,7 @@ type mark struct {
 	loose  bool
 }
 
-// probe is how far a measurement of the delay has come. The delay of a mark behind a full window says nothing but how
-// long the window is, so now and then the window is left to run empty and one slice goes alone.
+// probe is how far a measurement of the delay is: the window runs empty, and one slice goes alone.
 type probe uint8
 
 const (
@@ -87,20 +77,16 @@ const (
 	alone
 )
 
-// probeEvery is how many marks lie between two probes: a probe costs about one round trip, and 1024 marks are 256
-// windows. The first comes early. A wide window is not drained: what the delay decides is how wide the narrow one is.
+// Marks between two probes, each of which costs about one round trip: 1024 marks are 256 windows.
 const (
 	probeEvery = 1024
 	probeFirst = 32
 	tuneEvery  = 32 // marks after which a window follows the rate
 )
 
-// While nothing urgent waits, an adaptive window is as wide as what is sent in wideTime, at most wideMost: short slices
-// and many marks cost a software stack a fifth of its rate, and the first urgent request waits for that much. Half of
-// wideTime, which lies between two marks that are reads, has to be many round trips; elsewhere a mark is only a
-// completion, and each of wideParts has one. Parts are a multiple of evenly, which is the page and every path MTU of
-// IBTA, so that packets do not cross pages. A window that runs dry grows by 1/mostGrown, up to twice its size. It stays
-// narrow for wideAfter after an urgent request.
+// An adaptive window is as wide as what is sent in wideTime, while nothing urgent waits: short slices and many marks
+// cost a software stack a fifth of its rate. Parts are multiples of evenly, the page and every path MTU of IBTA. A
+// window that runs dry grows by 1/mostGrown, up to twice its size.
 const (
 	wideTime  = 48 * time.Millisecond
 	wideMost  = 4 << 20
@@ -110,41 +96,35 @@ const (
 	wideAfter = 100 * time.Millisecond
 )
 
-// Where completions are local, a probe measures a peer that is awake already, and so too short a
-// delay: while both ends work, the window is at least what is sent in awakeTime, to awakeMost. Slices
-// are a multiple of fpdu then: MPA's longest FPDU is 64 KiB less one octet with its headers (RFC 5044
-// §4.1), so that 128 KiB would be three, each with its system calls.
+// Where completions are local, a probe finds a peer that is awake, and too short a delay: the window is at least what
+// is sent in awakeTime. Slices are multiples of fpdu, as MPA's longest FPDU is 64 KiB less one octet (RFC 5044 §4.1).
 const (
 	awakeTime = 200 * time.Microsecond
 	awakeMost = 12 * fpdu
 	fpdu      = 60 << 10
 )
 
-// A loose window leaves to the kernels how much waits in their sockets: with Linux's defaults up to 4 MiB here and 6 to
-// 32 MiB there. The first urgent request waits for that, so the path has to carry it in 10 to 40 ms. What arrives is
-// measured once in proveEvery, and as such a sample is an average, it is forgotten sooner.
+// The first urgent request waits for what a loose window leaves in sockets (Linux: 4 MiB here, 6 to 32 MiB there),
+// which the path has to carry in 10 to 40 ms. What arrives is measured once in proveEvery.
 const (
 	looseRate   = 1.0 // bytes a nanosecond
 	looseForget = 1.0 / 4
 	proveEvery  = wideAfter
 )
 
-// bdpGain is how much of the bandwidth-delay product is kept under way. A probe
-// finds an idle path, and the usual delay is longer.
+// bdpGain is how much of the bandwidth-delay product is under way: a probe finds an idle path.
 const bdpGain = 2
 
 func (w *window) init(c *Config, local bool) {
 	*w = window{fixed: c.Window, cut: c.Slice, adaptive: c.adapts(), limit: maxMarks, local: local, least: leastWindow,
 		tuned: leastWindow * 2, age: probeEvery - probeFirst}
 	if local {
-		// The peer is software behind a socket: below this much, its wake-ups show. Two processes that hand bytes to
-		// each other through a socket need this much to keep both at work.
+		// The wake-ups of a peer that is software behind a socket show below this.
 		w.tuned, w.least = startWindow, startWindow
 	}
 	w.resize()
 }
 
-// resize sets window and slice from the configuration and the measurement.
 func (w *window) resize() {
 	w.bytes = w.fixed
 	if w.bytes == 0 {
@@ -159,8 +139,7 @@ func (w *window) resize() {
 			w.every = w.slice
 		}
 	}
-	// One that is as long as the window is wide would measure itself: the window that
-	// its delay asks for has longer slices still.
+	// One as long as a wide window would measure itself: its delay would ask for longer slices still.
 	w.probed = min(w.slice, w.least/4)
 	if w.adaptive && !w.busy {
 		sent := int(w.rate*float64(wideTime)) * (mostGrown + w.grown) / mostGrown
@@ -192,8 +171,7 @@ func (w *window) urgent() {
 	}
 }
 
-// ranDry tells that nothing was under way any more while a request waited: the window is
-// too narrow for this path and this machine.
+// ranDry tells that nothing was under way while a request waited: the window is too narrow.
 func (w *window) ranDry() {
 	if w.wide && !w.apart && w.grown < mostGrown {
 		w.grown++
@@ -209,7 +187,6 @@ func (w *window) lesser(c int) bool {
 	return w.issued[0]-w.proven[0] > w.issued[c]-w.proven[c]
 }
 
-// longest is how long the next slice may be.
 func (w *window) longest() uint64 {
 	if w.probe == draining {
 		return uint64(w.probed)
@@ -305,9 +282,8 @@ func (w *window) arrived() {
 // empty tells that nothing is under way: what came after the last mark, too, has arrived.
 func (w *window) empty() { w.seen, w.proven, w.since = w.issued, w.issued, 0 }
 
-// measure keeps the bandwidth-delay product: the best rate of late and the least delay of the last probes: whatever
-// else a machine does only adds to it. The rate is that of what arrived since the mark was made, over the time since
-// the arrival that was known then: what had arrived unknown would make it too high.
+// measure keeps the best rate of late and the least delay of the last probes: whatever else a machine does adds to it.
+// The rate is that of what arrived since the mark was made, over the time since the arrival known then.
 func (w *window) measure(m *mark, at int64) {
 	w.last = at
 	w.age++
