@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -71,12 +72,11 @@ const (
 	maxSlice    = 1 << 30
 	maxWindow   = 1 << 30
 	maxWeight   = 1 << 16
-	maxMarks    = 8  // marks under way on a QP
-	hiddenSends = 64 // send queue places beyond the user's: slices, marks, the drain marker
-	// requests that the tier posts below at once, at most: as many as its users often do, and two of its own
-	batchLen   = 64 + 2
-	cqSpare    = 1024 // completion queue entries for what the user does not see
-	minCQExtra = 3    // of those, what every QP is sure of: a mark, a drain marker and the read that fills ORD
+	maxMarks    = 8      // marks under way on a QP
+	hiddenSends = 64     // send queue places beyond the user's: slices, marks, the drain marker
+	batchLen    = 64 + 2 // requests posted below at once, at most: as many as users often do, and two of the tier's
+	cqSpare     = 1024   // completion queue entries for what the user does not see
+	minCQExtra  = 3      // of those, what every QP is sure of: a mark, a drain marker and the read that fills ORD
 
 	startWindow = 4 * fpdu // at first and at least, where completions are local
 	leastWindow = 64 << 10 // below it, system calls and segments cost more than the wait; twice that at the start
@@ -88,14 +88,11 @@ func (c *Config) normal() (Config, error) {
 	bad := func(what string) (Config, error) {
 		return n, &rdma.OpError{Op: "open sched", Object: what, Err: rdma.ErrInvalid}
 	}
-	if n.Policy == "" {
-		n.Policy = Strict
-	}
+	n.Policy, n.Scope, n.Sends = cmp.Or(n.Policy, Strict), cmp.Or(n.Scope, ScopeQP), cmp.Or(n.Sends, WholeSends)
+	n.Room, n.Immediates = cmp.Or(n.Room, defaultRoom), cmp.Or(n.Immediates, WholeImmediates)
+	n.AgeEvery = cmp.Or(n.AgeEvery, time.Millisecond)
 	if _, known := disciplines[n.Policy]; !known {
 		return bad("policy " + strconv.Quote(string(n.Policy)))
-	}
-	if n.Scope == "" {
-		n.Scope = ScopeQP
 	}
 	if !slices.Contains([]Scope{ScopeQP, ScopePeer, ScopeDevice}, n.Scope) {
 		return bad(fmt.Sprintf("scope %q, want qp, peer or device", string(n.Scope)))
@@ -103,20 +100,11 @@ func (c *Config) normal() (Config, error) {
 	if n.Scope != ScopeQP && n.Policy == FIFO {
 		return bad("scope " + string(n.Scope) + " of the policy fifo, which schedules nothing")
 	}
-	if n.Sends == "" {
-		n.Sends = WholeSends
-	}
 	if !slices.Contains([]Sends{WholeSends, RefuseSends, CutSends, CutOrRefuseSends}, n.Sends) {
 		return bad(fmt.Sprintf("sends %q, want whole, refuse, slice or slice-or-refuse", string(n.Sends)))
 	}
-	if n.Room == 0 {
-		n.Room = defaultRoom
-	}
 	if n.Room < minRoom || n.Room > maxRoom {
 		return bad(fmt.Sprintf("room of %d bytes for cut sends, want %d to %d", n.Room, minRoom, maxRoom))
-	}
-	if n.Immediates == "" {
-		n.Immediates = WholeImmediates
 	}
 	if n.Immediates != WholeImmediates && n.Immediates != LastImmediates {
 		return bad("immediates " + strconv.Quote(string(n.Immediates)))
@@ -129,9 +117,6 @@ func (c *Config) normal() (Config, error) {
 	}
 	if n.Adaptive && n.Steady {
 		return bad("a window that is both adaptive and steady")
-	}
-	if n.AgeEvery == 0 {
-		n.AgeEvery = time.Millisecond
 	}
 	if n.AgeEvery < time.Microsecond || n.AgeEvery > time.Hour {
 		return bad(fmt.Sprintf("age of %v a class", n.AgeEvery))

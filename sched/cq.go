@@ -114,8 +114,11 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 	if c.blocked > 0 {
 		c.unblockSends()
 	}
-	if c.many > 0 || len(dst) == 0 {
-		n, err = c.pollRing(dst)
+	switch {
+	case len(dst) == 0: // it drives the device below all the same
+		_, err = c.gather()
+	case c.many > 0:
+		n = c.take(dst)
 	}
 	for n < len(dst) && err == nil {
 		var k int
@@ -145,15 +148,6 @@ func (c *cq) Poll(dst []rdma.WC) (n int, err error) {
 
 // lookEvery polls lie between two looks at connections with work held back: a system call on some devices.
 const lookEvery = 1024
-
-// pollRing takes what the ring has. Without room it takes nothing, and drives the device below all the same.
-func (c *cq) pollRing(dst []rdma.WC) (n int, err error) {
-	if len(dst) == 0 {
-		_, err = c.gather()
-		return 0, err
-	}
-	return c.take(dst), nil
-}
 
 func (c *cq) gather() (int, error) {
 	if c.blocked > 0 {

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -176,11 +176,35 @@ func (r *connRequest) Accept(ctx context.Context, x rdma.QP, p rdma.ConnParam) (
 	return got, nil
 }
 
-// keeper is the device's goroutine for QPs with work held back whose application neither posts nor polls.
-type keeper struct {
-	mu      sync.Mutex
-	qps     []*qp
-	wake    chan struct{}
-	done    chan struct{} // nil before the first QP had work held back
-	stopped bool
+// tally counts what became of long sends, for reports.
+type tally struct {
+	agreed atomic.Int64
+	alone  atomic.Int64
+	cut    atomic.Int64
+	whole  atomic.Int64
+}
+
+// Tally reads what became of the long sends of a tier with [CutSends] or
+// [CutOrRefuseSends] so far, by names for reports; nil for any other device.
+//
+//	send_peers        connections whose peer cuts sends as well
+//	send_peers_alone  connections whose peer does not, or cannot on that connection
+//	sends_cut         sends that went in slices
+//	sends_whole       sends that went whole, for want of such a peer, of a place or of a long receive
+func Tally(dev rdma.Device) map[string]int64 {
+	d, ok := dev.(*device)
+	if !ok || !d.cutting {
+		return nil
+	}
+	t := &d.tally
+	return map[string]int64{"send_peers": t.agreed.Load(), "send_peers_alone": t.alone.Load(),
+		"sends_cut": t.cut.Load(), "sends_whole": t.whole.Load()}
+}
+
+func (d *device) Counts() []rdma.Counts {
+	below := rdma.CountsOf(d.below)
+	if own := Tally(d); own != nil {
+		return append([]rdma.Counts{{Layer: "sched", Values: own}}, below...)
+	}
+	return below
 }

@@ -97,9 +97,7 @@ func (q *qp) eligible() classSet {
 		p := &q.parents[q.class[c].first]
 		switch {
 		case p.flags&pBegun != 0:
-		case q.draining:
-			set &^= 1 << c
-		case p.flags&pOrdered != 0 && !q.oldest(p.seq):
+		case q.draining, p.flags&pOrdered != 0 && !q.oldest(p.seq):
 			set &^= 1 << c
 		}
 	}

@@ -50,8 +50,11 @@ func Offer(private []byte, addr uint64, rkey, room, shortest uint32) []byte {
 
 // SplitOffer takes an offer apart again.
 func SplitOffer(private []byte) (application []byte, addr uint64, rkey, room, shortest uint32, ok bool) {
-	application, o, err := splitOffer(private)
-	return application, o.addr, o.rkey, o.room, o.shortest, err == nil
+	application, o := splitOffer(private)
+	if o == nil {
+		return application, 0, 0, 0, 0, false
+	}
+	return application, o.addr, o.rkey, o.room, o.shortest, true
 }
 
 // Descriptor and Notice are what two tiers write to each other, and where.

@@ -41,6 +41,8 @@ func (d *fifoDevice) Listen(ctx context.Context, addr string, backlog int) (rdma
 	return &fifoListener{l, d}, nil
 }
 
+func (d *fifoDevice) Counts() []rdma.Counts { return rdma.CountsOf(d.Device) }
+
 type fifoListener struct {
 	rdma.Listener
 	dev *fifoDevice

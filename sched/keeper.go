@@ -1,6 +1,18 @@
 package sched
 
-import "time"
+import (
+	"sync"
+	"time"
+)
+
+// keeper is the device's goroutine for QPs with work held back whose application neither posts nor polls.
+type keeper struct {
+	mu      sync.Mutex
+	qps     []*qp
+	wake    chan struct{}
+	done    chan struct{} // nil before the first QP had work held back
+	stopped bool
+}
 
 const (
 	keepPeriod = 10 * time.Millisecond  // how often a QP with work held back is looked at

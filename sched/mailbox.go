@@ -117,5 +117,3 @@ func (m *mailbox) close() error {
 const creditsLen = 16
 
 func putDouble(b []byte, n uint32) { binary.BigEndian.PutUint64(b, double(n)) }
-
-func (m *mailbox) on() bool { return m.out.agreed }

@@ -3,7 +3,6 @@ package sched
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -35,8 +34,6 @@ const (
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 	offerMark  = binary.BigEndian.Uint32([]byte("sSnd"))
-
-	errNoOffer = errors.New("no offer")
 )
 
 // offer is what a tier tells the tier at the other end.
@@ -65,7 +62,7 @@ func offerSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) ^ offerMar
 
 // splitOffer parts private data, which zeros may follow, into the application's and the peer's offer. One of another
 // version is taken away, and is none.
-func splitOffer(private []byte) (application []byte, o offer, err error) {
+func splitOffer(private []byte) (application []byte, o *offer) {
 	// The sum may end in zeros itself, so the end is looked for where it can be.
 	least := len(bytes.TrimRight(private, "\x00"))
 	for end := min(least+3, len(private)); end >= max(least, offerLen); end-- {
@@ -75,19 +72,19 @@ func splitOffer(private []byte) (application []byte, o offer, err error) {
 			continue
 		}
 		if b[26] != offerVersion {
-			return private[:at], o, errNoOffer
+			return private[:at], nil
 		}
-		o = offer{
+		o = &offer{
 			addr: binary.BigEndian.Uint64(b), rkey: binary.BigEndian.Uint32(b[8:]),
 			room: binary.BigEndian.Uint32(b[12:]), shortest: binary.BigEndian.Uint32(b[16:]),
 		}
 		if o.room < minRoom || o.room > maxRoom || o.addr+mailboxHead+uint64(o.room) < o.addr ||
 			binary.BigEndian.Uint32(b[20:]) != 0 || b[27] != 0 {
-			return private[:at], offer{}, errNoOffer
+			return private[:at], nil
 		}
-		return private[:at], o, nil
+		return private[:at], o
 	}
-	return private, o, errNoOffer
+	return private, nil
 }
 
 // canCut reports whether QPs of this configuration may cut sends: with receive queues of their own and remote writes.
@@ -113,12 +110,9 @@ func (q *qp) offered(p rdma.ConnParam, wanted bool) (_ rdma.ConnParam, offered b
 
 // met takes the peer's offer out of what came.
 func met(p rdma.ConnParam) (rdma.ConnParam, *offer) {
-	application, o, err := splitOffer(p.PrivateData)
-	p.PrivateData = application
-	if err != nil {
-		return p, nil
-	}
-	return p, &o
+	var o *offer
+	p.PrivateData, o = splitOffer(p.PrivateData)
+	return p, o
 }
 
 func (q *qp) negotiated(offered bool, peer *offer) {

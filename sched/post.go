@@ -283,7 +283,12 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 			q.win.issued[0] += n
 			q.win.since += int(n)
 		} else {
-			q.noteUrgent(int(w.Priority), n)
+			c := int(w.Priority)
+			q.win.overtakes(c)
+			if q.win.lesser(c) {
+				q.win.urgent()
+			}
+			q.win.issue(c, n)
 		}
 		if q.win.since >= q.win.every && f&eSignaled != 0 && !q.win.asks() && q.win.due() {
 			q.markOn(f)
@@ -294,14 +299,6 @@ func (q *qp) note(wrs []rdma.SendWR, more entryFlags) {
 		q.msgs += takes(w.Op)
 	}
 	q.posted += uint64(len(wrs))
-}
-
-func (q *qp) noteUrgent(c int, n uint64) {
-	q.win.overtakes(c)
-	if q.win.lesser(c) {
-		q.win.urgent()
-	}
-	q.win.issue(c, n)
 }
 
 // enqueue copies a request that waits. It checks what the device below would
@@ -368,19 +365,13 @@ func (q *qp) admit(w *rdma.SendWR, size uint64) error {
 		return rdma.ErrInvalid
 	case !caps.Ops.Has(w.Op):
 		return rdma.ErrNotSupported
-	case int(w.NumSGE) > caps.MaxSGE || w.Op == rdma.OpRead && int(w.NumSGE) > caps.MaxReadSGE:
+	case int(w.NumSGE) > caps.MaxSGE, w.Op == rdma.OpRead && int(w.NumSGE) > caps.MaxReadSGE, size > caps.MaxMsg:
 		return rdma.ErrInvalid
-	case size > caps.MaxMsg:
-		return rdma.ErrInvalid
-	case w.Flags&rdma.Fence != 0 && !caps.Features.Has(rdma.FeatFence):
+	case w.Flags&rdma.Fence != 0 && !caps.Features.Has(rdma.FeatFence),
+		w.Op == rdma.OpSendImm && size > 0 && !caps.Features.Has(rdma.FeatImmPayload):
 		return rdma.ErrNotSupported
-	case w.Op == rdma.OpSendImm && size > 0 && !caps.Features.Has(rdma.FeatImmPayload):
-		return rdma.ErrNotSupported
-	case w.Op.IsAtomic() && (w.NumSGE != 1 || size != 8):
-		return rdma.ErrInvalid
-	case w.Op == rdma.OpLocalInv && w.NumSGE != 0:
-		return rdma.ErrInvalid
-	case sendOps.Has(w.Op) && w.Flags&rdma.Inline == 0 && q.refuses(size):
+	case w.Op.IsAtomic() && (w.NumSGE != 1 || size != 8), w.Op == rdma.OpLocalInv && w.NumSGE != 0,
+		sendOps.Has(w.Op) && w.Flags&rdma.Inline == 0 && q.refuses(size):
 		return rdma.ErrInvalid
 	case w.Flags&rdma.Inline == 0:
 		return nil

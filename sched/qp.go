@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,11 +180,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 			return fail(err)
 		}
 	}
-	size := 1
-	for size < q.places {
-		size <<= 1
-	}
-	q.ring = make([]entry, size)
+	q.ring = make([]entry, 1<<bits.Len(uint(q.places-1))) // a power of two
 	for c := range Priorities {
 		q.class[c], q.unsignaled[c] = queue{none, none}, queue{none, none}
 	}
