@@ -115,8 +115,7 @@ func (e *end) next(others ...*end) rdma.WC {
 	return rdma.WC{}
 }
 
-// Both ends cut only if both do; the application's private data is its own, and a
-// peer without a tier finds it before what it does not know.
+// Ends cut only if both do; a peer without a tier finds the application's private data before the offer.
 func TestBothEndsHaveToAgree(t *testing.T) {
 	cut := &sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.CutSends}
 	for name, c := range map[string]struct {
@@ -222,8 +221,7 @@ func (e *end) next0(o *end) {
 	}
 }
 
-// flooded connects two ends, of which a has posted sends that are cut, each the most
-// of b's ring, and b the receives for them.
+// flooded connects ends of which a has posted cut sends, each the most of b's ring, and b the receives.
 func flooded(t *testing.T, sends int) (a, b *end) {
 	t.Helper()
 	cfg := &sched.Config{Slice: kib, Window: 4 * kib, Sends: sched.CutSends, Room: 16 * kib}
@@ -238,8 +236,7 @@ func flooded(t *testing.T, sends int) (a, b *end) {
 	return a, b
 }
 
-// A sender that fills the ring goes on though the receiver's application does
-// nothing: the tier there takes what has arrived.
+// A sender that fills the ring goes on though the receiver does not poll: the tier there takes what came.
 func TestReceiverThatDoesNotPoll(t *testing.T) {
 	const sends = 12
 	a, b := flooded(t, sends)

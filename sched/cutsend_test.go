@@ -14,8 +14,7 @@ import (
 // cutConfig cuts sends into many slices, with room for few of them.
 var cutConfig = sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.CutSends, Room: 64 * kib}
 
-// loopRig is a rig whose QP is its own peer, with a registration of all its memory.
-// The peer's half of the memory takes what is received.
+// loopRig is a rig whose QP is its own peer; the peer's half of its registered memory takes what is received.
 func loopRig(t testing.TB, cfg sched.Config) (*rig, uint32) {
 	t.Helper()
 	return loopRigOn(t, newScript(false), cfg)
@@ -51,8 +50,7 @@ func (r *rig) receive(id, at, n int, key uint32) {
 	need(r.qp.PostRecv([]rdma.RecvWR{wr}))(r.t)
 }
 
-// A receive is taken by the message that ends first, not by the one that began
-// first: an urgent send that overtakes takes the older receive.
+// A message takes a receive when it ends: an urgent send that overtakes takes the older one.
 func TestUrgentSendOvertakesInsideASend(t *testing.T) {
 	r, key := loopRig(t, cutConfig)
 	r.receive(101, 0, 40*kib, key)
@@ -87,8 +85,7 @@ func TestUrgentSendOvertakesInsideASend(t *testing.T) {
 	}
 }
 
-// The receive, the immediate and the rest are those of the whole message at every
-// size around a slice, at the end of the ring, and with few places in it.
+// Every size around a slice and the end of the ring arrives whole, and bytes behind it stay.
 func TestCutSendsOfEverySize(t *testing.T) {
 	r, key := loopRig(t, sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.CutSends, Room: 8 * kib})
 	const longest = 9 * kib
@@ -117,8 +114,7 @@ func TestCutSendsOfEverySize(t *testing.T) {
 	}
 }
 
-// waitingSend has a second send that waits for room in the peer's ring, where completions are local and the first has
-// been told.
+// waitingSend has a second send that waits for room, where completions are local and the first was told.
 func waitingSend(t *testing.T) *rig {
 	t.Helper()
 	r, key := loopRigOn(t, newScript(true), sched.Config{Slice: kib, Window: 64 * kib, Sends: sched.CutSends,
@@ -132,8 +128,7 @@ func waitingSend(t *testing.T) *rig {
 	return r
 }
 
-// A send that waits for the peer's ring is flushed when the connection ends, also where completions are local and all
-// that was posted has been told: nothing is under way whose failure would say so.
+// A send that waits for the ring is flushed at the end, though nothing under way fails to say so.
 func TestSendThatWaitsForThePeerIsFlushed(t *testing.T) {
 	r := waitingSend(t)
 	must(t, r.far.Fail())
@@ -188,8 +183,7 @@ func TestCutSendThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A send that is longer than a receive that is posted goes whole, so that the device
-// refuses it; and so does an urgent one that would have to wait for less urgent ones.
+// A send longer than a posted receive goes whole, and so does one that would wait for less urgent ones.
 func TestSendsThatGoWhole(t *testing.T) {
 	r, key := loopRig(t, sched.Config{Slice: kib, Window: 2 * kib, Sends: sched.CutSends, Room: 16 * kib})
 	whole := func(what string, want int64) {
@@ -221,8 +215,7 @@ func TestSendsThatGoWhole(t *testing.T) {
 	}
 }
 
-// A send that waits for the ring does not keep the one that has it from going on,
-// whatever the policy would rather have first.
+// A send that waits for the ring lets the one that has it go on, whatever the policy prefers.
 func TestRingIsGivenBackUnderEveryPolicy(t *testing.T) {
 	r, key := loopRig(t, sched.Config{Policy: sched.EDF, Slice: kib, Window: 2 * kib, Sends: sched.CutSends,
 		Room:      8 * kib,
@@ -245,8 +238,7 @@ func TestSliceOfASendFails(t *testing.T) {
 	tells(t, r.end(), []uint64{1, 2}, rdma.StatusLocProtErr, rdma.StatusWRFlushErr)
 }
 
-// A peer that gives back what it was not lent loses the connection, and so does one whose descriptor makes no sense.
-// Receives complete once each, and only their own memory is written.
+// A peer that gives back too much, or whose descriptor makes no sense, loses the connection.
 func TestPeerBreaksTheRules(t *testing.T) {
 	for name, notice := range map[string][]byte{
 		"gives back one too many": sched.Notice(1, 40*kib),
@@ -327,8 +319,7 @@ func TestCutSendsNeedInline(t *testing.T) {
 	}
 }
 
-// A send as long as a slice goes whole, and a longer one does not. A device whose private data
-// has room for the offer alone is one that cuts.
+// A send longer than a slice is cut. Private data with room for the offer alone is enough.
 func TestCutSendsBeginAboveASlice(t *testing.T) {
 	for size, whole := range map[int]bool{kib: true, kib + 1: false} {
 		r, key := loopRig(t, cutConfig)
@@ -354,8 +345,7 @@ func TestCutSendsBeginAboveASlice(t *testing.T) {
 	}
 }
 
-// A send that is longer than a slice and goes whole because the peer takes no part is counted,
-// and one as long as a slice is not.
+// Sends longer than a slice that go whole, as the peer takes no part, are counted, and no others.
 func TestSendsThatGoWholeAreCounted(t *testing.T) {
 	for size, want := range map[int]int64{kib: 0, kib + 1: 1} {
 		r := newRig(t, cutConfig, 8, 4)

@@ -22,8 +22,7 @@ func (r *rig) drain() {
 	must(r.t, r.qp.Drain())
 }
 
-// A request that was cut ends before the device is drained, whatever waits beside it, and the
-// state says at once what was asked for.
+// A request that was cut ends before the device is drained; the state says SQD at once.
 func TestDrainIsBehindWhatHasBegun(t *testing.T) {
 	r := drainRig(t)
 	r.post(r.wr(1, rdma.OpWrite, 0, 8*kib))
@@ -88,8 +87,7 @@ func over(t *testing.T) context.Context {
 	return ctx
 }
 
-// What still waits when the time of Disconnect is over is flushed by it, also where all that was
-// posted has been told, and nothing under way will fail.
+// Disconnect flushes what waits when its time is over, also where nothing under way will fail.
 func TestDisconnectFlushesWhatWaits(t *testing.T) {
 	r := waitingSend(t)
 	must(t, r.qp.Disconnect(over(t)))

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// What is posted on a connection that is over holds back nobody who shares a window with it, also
-// where no completion proves that anything arrived.
+// What is posted on a connection that is over holds back no other QP of its window.
 func TestWhatIsPostedBehindAFailureHoldsNobodyBack(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		for _, refused := range []bool{false, true} {
@@ -56,8 +55,7 @@ func TestPostsBehindARefusalAreFlushed(t *testing.T) {
 	tells(t, all[1:], ids[1:], rdma.StatusWRFlushErr)
 }
 
-// A request of which a part was refused has failed, although all that the device took of it
-// succeeds and nothing more will come of it: flushed where the device is closed.
+// A request of which a part was refused has failed, though all that the device took of it succeeds.
 func TestPartsBeforeARefusalAreNoSuccess(t *testing.T) {
 	for refusal, want := range map[error]rdma.Status{rdma.ErrClosed: rdma.StatusWRFlushErr,
 		rdma.ErrInvalid: rdma.StatusLocQPOpErr} {
@@ -111,8 +109,7 @@ func TestNothingInlineStaysNothing(t *testing.T) {
 	}
 }
 
-// What arrived before a queue pair was closed is whole, also where receives complete in a queue
-// of their own, and that queue is free behind it.
+// What arrived before a queue pair was closed is whole, and its completion queues are free behind it.
 func TestClosingTakesWhatArrived(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		dev := newScript(false)
@@ -178,8 +175,7 @@ func TestPrivateDataFillsItsRoom(t *testing.T) {
 	}
 }
 
-// A device that refuses a slice ends the connection. That request has failed by it, what was
-// posted before keeps its order, and what waited is flushed, each once.
+// A refused slice ends the connection: its request fails, those before keep their order, the rest is flushed.
 func TestDeviceRefusesASlice(t *testing.T) {
 	for _, marker := range []bool{true, false} { // whether it takes the tier's last request
 		for k := range 3 {

@@ -62,8 +62,7 @@ func eventRig(t *testing.T) (*rig, *eventCQ) {
 	return r, below
 }
 
-// stepping lets one request be carried out each time that the queue below is waited for, so
-// many times, and then nothing more.
+// stepping has one request carried out at each of the next n waits for the queue below.
 func stepping(r *rig, below *eventCQ, n int) {
 	below.onWait = func(context.Context) error {
 		if n--; n < 0 {
@@ -88,8 +87,7 @@ func (r *rig) wait(what string, want error) {
 	}
 }
 
-// Who waits is woken by what the user sees, not by slices and marks, once for each request for
-// an event; the slices go on meanwhile.
+// A wait ends with what the user sees, not with slices and marks, once for each request for an event.
 func TestAnEventIsForWhatTheUserSees(t *testing.T) {
 	r, below := eventRig(t)
 	r.arm(false)
@@ -119,8 +117,7 @@ func TestWhatWasThereRaisesNoEvent(t *testing.T) {
 	tells(t, r.poll(), []uint64{0, 1, 2})
 }
 
-// A request for solicited events goes below, where messages are known to be solicited; what
-// that raises is the user's event, and so is a failure, but no other completion.
+// Requests for solicited events go below; what that raises ends a wait, as failures do and nothing else.
 func TestSolicitedEventsComeFromBelow(t *testing.T) {
 	r, below := eventRig(t)
 	r.arm(true)
@@ -154,8 +151,7 @@ func TestAnyCompletionIsTheStrongerRequest(t *testing.T) {
 	r.wait("a completion", nil)
 }
 
-// Where only solicited completions raise events below, others that make room for what waits
-// are looked for in time; without such work nobody wakes up.
+// Where only solicited completions raise events below, Wait looks in time for room for what waits.
 func TestWaitLooksForRoomInTime(t *testing.T) {
 	synctest.Test(t, waitLooksForRoomInTime)
 }

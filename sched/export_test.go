@@ -17,8 +17,7 @@ func WithoutKeeper(d rdma.Device) rdma.Device {
 	return d
 }
 
-// Loosen makes the window of a QP loose, as one is on a fast path while nothing urgent
-// is about, until something urgent comes. due: a mark is wanted all the same.
+// Loosen makes a window loose, as on a fast path without urgency. due: a mark is wanted all the same.
 func Loosen(x rdma.QP, due bool) {
 	if q, ok := x.(*qp); ok && q.win.apart && !q.win.busy { // fifo has no window
 		q.win.loose, q.win.want, q.win.askAt = true, due, math.MaxInt64

@@ -26,8 +26,7 @@ func paced() *scriptDevice {
 
 func polls(c rdma.CQ) int64 { return sched.BelowCQ(c).(*nullCQ).polls.Load() }
 
-// What an application posted goes on although it does something else: soon after it is seen to
-// be away, and without a pause of the usual length between two slices. Each time anew.
+// What waits goes on soon after its application is away, and without long pauses between slices.
 func TestWhatWaitsGoesOnWithoutTheApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := paced()
@@ -54,8 +53,7 @@ func TestWhatWaitsGoesOnWithoutTheApplication(t *testing.T) {
 	})
 }
 
-// loopedApart is a tier that cuts sends, whose keeper drives it, and a queue pair that is its own
-// peer. Its receives complete in a queue of their own.
+// loopedApart is a rig with a keeper that cuts sends to itself, with a queue of its own for receives.
 func loopedApart(t *testing.T, cfg sched.Config) (*rig, uint32) {
 	t.Helper()
 	dev := paced()
@@ -86,8 +84,7 @@ func TestAnIdleConnectionIsLookedAtSeldom(t *testing.T) {
 	})
 }
 
-// Sends that wait for room at the peer go on although its application does not poll: what arrived
-// is taken out of the ring, also where receives complete in a queue of their own.
+// Sends go on though the peer does not poll, as what arrived is taken out of the ring.
 func TestRoomComesBackWithoutTheApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := cutConfig

@@ -23,8 +23,7 @@ func (m *region) Len() uint64         { return uint64(m.Buffer.Len() / 2) }
 func (m *region) Access() rdma.Access { return m.access }
 func (m *region) Close() error        { return m.busy }
 
-// The tier writes into receives what lies in one registration for local writes, of the same
-// protection domain, from its first to its last byte, until that is closed.
+// The tier writes only into a registration for local writes, of the same domain, until that is closed.
 func TestTheTierWritesOnlyWhatItsKeysAllow(t *testing.T) {
 	buf, err := rdma.Alloc(8192)
 	if err != nil {
@@ -69,8 +68,7 @@ func TestTheTierWritesOnlyWhatItsKeysAllow(t *testing.T) {
 	}
 }
 
-// The receives are taken in their order, and the shortest of them is known all the time; of
-// none it is that of the last.
+// Receives are taken in order, and the shortest of them, or the last of none, is known.
 func TestShortestReceiveIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b reassembler

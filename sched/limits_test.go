@@ -39,8 +39,7 @@ func TestQueuePairsAreAsLargeAsTheLimits(t *testing.T) {
 	}
 }
 
-// What waits is held to the device's limits, to the last element and byte, and to what the
-// device has: nobody is there to refuse it later.
+// What waits is held to the device's limits, as nobody can refuse it later.
 func TestWhatWaitsIsHeldToTheLimits(t *testing.T) {
 	dev := newScript(false)
 	dev.caps.MaxSGE, dev.caps.MaxReadSGE, dev.caps.MaxMsg = 3, 2, 16*kib
@@ -146,8 +145,7 @@ func TestPostsAreTakenUpToTheDepth(t *testing.T) {
 	}
 }
 
-// Without scheduling a post ends as well where a class is named that does not exist, and what is
-// before it goes, or says why not.
+// With fifo a post ends at a class that does not exist, and what is before it goes.
 func TestPostOrderEndsAtAClassThatDoesNotExist(t *testing.T) {
 	dev := newScript(false)
 	r := newRigOver(t, dev, wrapped(t, dev, sched.Config{Policy: sched.FIFO}), 8, 4)

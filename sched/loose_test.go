@@ -28,8 +28,7 @@ func atDevice(r *rig) *[]int {
 	return &ids
 }
 
-// While nothing urgent is about on a fast path, the answer of a mark holds no
-// completion and no room: there is none, however much is sent.
+// A loose window has no marks, and waits for none, however much is sent.
 func TestLooseWindowWaitsForNothing(t *testing.T) {
 	r := looseRig(t, false)
 	seen := atDevice(r)
@@ -60,8 +59,7 @@ func TestLooseWindowProvesNowAndThen(t *testing.T) {
 	}
 }
 
-// The first urgent request goes at once. A mark follows it, and then nothing less urgent until the peer has answered:
-// from there on the window is proven again, however much was sent before without any proof.
+// The first urgent request goes at once, a mark behind it, and nothing less urgent before the answer.
 func TestUrgentRequestTightensALooseWindow(t *testing.T) {
 	for _, size := range []int{kib, 4 * kib, 64 * kib} { // straight, at the limit, and in slices that wait
 		r := looseRig(t, false)
@@ -108,8 +106,7 @@ func TestUrgentRequestTightensALooseWindow(t *testing.T) {
 	}
 }
 
-// Bytes that a loose window took for sent are proven by nothing: when it is tight
-// again, a completion that belongs to them proves nothing either.
+// When a loose window is tight again, late local completions prove nothing.
 func TestLateLocalCompletionMakesNoRoom(t *testing.T) {
 	r := looseRig(t, false)
 	seen := atDevice(r)
@@ -126,8 +123,7 @@ func TestLateLocalCompletionMakesNoRoom(t *testing.T) {
 	r.end()
 }
 
-// An urgent request that must not overtake tightens the window without going itself. What it waits behind then lacks
-// proof, which no local completion under way brings: a mark goes at once, and the answer makes room.
+// An urgent request that must not overtake has a mark posted at once, whose answer makes room.
 func TestUrgentRequestThatMustWaitIsMarked(t *testing.T) {
 	r := looseRig(t, false)
 	seen := atDevice(r)
@@ -151,12 +147,9 @@ func TestUrgentRequestThatMustWaitIsMarked(t *testing.T) {
 	tells(t, r.end(), []uint64{1, urgent})
 }
 
-// Marks of both kinds take places of the completion queue that the user did not pay
-// for. On a queue that many QPs share those are few: where marks that only tell what was
-// sent hold all of them, the one that proves waits until a completion gives one back.
+// Marks take spare places of the completion queue: one that proves waits until others give one back.
 func TestMarkWaitsForAPlaceInTheCompletionQueue(t *testing.T) {
-	// Behind 146 QPs with 8 marks each, 1024 spare places have room for 3 marks of the
-	// next QP; those that come later are sure of one.
+	// Behind 146 QPs with 8 marks each there is room for 3 of the next QP, and for 1 of later ones.
 	for _, others := range []int{146, 147} {
 		r := newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 16 * kib}, 64, 16)
 		cfg := rdma.QPConfig{SendCQ: r.cq, RecvCQ: r.cq, SendDepth: 64}

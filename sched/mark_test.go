@@ -97,8 +97,7 @@ func TestWideWindowGrowsWhereItRanDryBesideWhatWaits(t *testing.T) {
 	}
 }
 
-// oneMark is a connection with ORD 2 and local completions, which therefore has one mark under
-// way at most, and a window of 16 KiB.
+// oneMark has ORD 2 and local completions, so one mark under way at most, and a window of 16 KiB.
 func oneMark(t *testing.T) *rig {
 	t.Helper()
 	return newRigOn(t, newScript(true), sched.Config{Slice: 4 * kib, Window: 16 * kib}, 64, 2)
@@ -208,8 +207,7 @@ func TestMarksWithoutReadsAreWrites(t *testing.T) {
 	}
 }
 
-// A fenced request waits for what was posted before it, however much more urgent it is, and for
-// nothing that came later.
+// A fenced request waits for all that was posted before it, and for nothing that came later.
 func TestFencedRequestsGoInTheirTurn(t *testing.T) {
 	for class := 1; class < sched.Priorities; class++ {
 		r := newRig(t, sched.Config{Slice: kib, Window: kib}, 16, 4)
@@ -221,8 +219,7 @@ func TestFencedRequestsGoInTheirTurn(t *testing.T) {
 	}
 }
 
-// What is whole and does not fit behind bytes of which nothing will tell is given a mark: where
-// those were unsignalled, and where they completed when they were sent.
+// What does not fit behind bytes of which nothing will tell is given a mark.
 func TestWhatFindsNoRoomIsMarked(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -250,8 +247,7 @@ func TestWhatFindsNoRoomIsMarked(t *testing.T) {
 	}
 }
 
-// A mark that goes below with requests and fails is found by its ID: nobody sees a completion of
-// it, and the first request behind it that is flushed has its status.
+// A mark that fails behind requests is found by its ID; the first one flushed has its status.
 func TestAMarkBehindStraightRequestsFails(t *testing.T) {
 	r := markedRig(t)
 	wrs, ids := kibibytes(r, 1, 8)
@@ -265,8 +261,7 @@ func TestAMarkBehindStraightRequestsFails(t *testing.T) {
 	tells(t, all[8:], rest, rdma.StatusRemAccessErr, rdma.StatusWRFlushErr)
 }
 
-// A device that refuses a slice which would tell a loose window what is sent ends the
-// connection, and all that waits is flushed, each once.
+// A refused slice of a loose window ends the connection, and what waits is flushed once.
 func TestALooseWindowIsRefusedASlice(t *testing.T) {
 	for k := range 4 {
 		r := looseRig(t, false)

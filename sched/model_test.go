@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The reference model: what the user posted, in the order of the posts, and what
-// may be true of it. It knows no queues, marks or windows of the tier.
+// The reference model is what the user posted, in order. It knows no queues, marks or windows of the tier.
 
 type ask struct {
 	id       uint64
@@ -102,8 +101,7 @@ func (m *model) receive(n int) {
 // firstRecv is the ID of the first receive.
 const firstRecv = 1 << 32
 
-// received judges the completion of a receive: they complete in the order of their
-// posts, each with the next message to end, and all of it.
+// received judges a receive: they complete in order, each with the next message to end, and all of it.
 func (m *model) received(wc *rdma.WC) {
 	t := m.t
 	if wc.Status != rdma.StatusSuccess {

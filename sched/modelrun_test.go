@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestAgainstModel posts at random, lets the device work at random, and compares with the model: order, window,
-// completions, bytes. In half of the runs a request fails somewhere.
+// TestAgainstModel compares random posts and device work with the model; in half of the runs one fails.
 func TestAgainstModel(t *testing.T) {
 	for _, p := range sched.Policies() {
 		for _, local := range []bool{false, true} {
@@ -88,9 +87,7 @@ func (m *model) finish() {
 		idle++
 	}
 	if m.far.ended {
-		// A request can wait for the peer alone, with nothing under way whose failure would
-		// tell: where completions are local, all that was posted has been told. That the
-		// connection is over is then seen by looking, which not every poll does.
+		// Where a request waits for the peer alone, only a look at the state finds that the connection is over.
 		for idle := 0; idle < sched.LookEvery; idle++ {
 			if m.take(1) > 0 {
 				idle = -1

@@ -11,8 +11,7 @@ import (
 
 const kib = 1 << 10
 
-// The figure of sRDMA: two requests of two slices each, the second more urgent (wxzisk.github.io, sRDMA_fig). On the
-// wire: first, second, second, first. The application sees the second complete before the first.
+// The figure of sRDMA (wxzisk.github.io, sRDMA_fig): of two requests of two slices the second is more urgent.
 func TestFigure(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: kib}, 8, 4)
 	r.post(r.wr(1, rdma.OpWrite, 0, 2*kib))
@@ -93,8 +92,7 @@ func TestWhatIsCut(t *testing.T) {
 	}
 }
 
-// Soft-iWARP completes what is only sent before earlier reads are answered. Marks
-// are such reads, and are not mistaken for what completes around them.
+// Soft-iWARP completes sends before earlier reads: marks, which are reads, are not mistaken for them.
 func TestDeviceThatCompletesAroundReads(t *testing.T) {
 	dev := newScript(true)
 	dev.loose = true
@@ -133,8 +131,7 @@ func TestDeviceThatCompletesAroundReads(t *testing.T) {
 	r.end()
 }
 
-// Such a device without empty reads has writes for marks, which complete while the reads before them are under way.
-// Reads that wait for ORD must not be asked for with one mark after the other.
+// Where marks are writes, reads that wait for ORD are not asked for with one mark after the other.
 func TestReadsBesideLocalMarks(t *testing.T) {
 	for _, signaled := range []rdma.SendFlags{rdma.Signaled, 0} {
 		dev := newScript(true)
@@ -187,9 +184,8 @@ func TestReadsBesideLocalMarks(t *testing.T) {
 	}
 }
 
-// lowShare is the share of the device that a class of 0 gets, which always has work,
-// beside a class of 7 that offers load percent of what the device carries. Both
-// classes are of one queue pair; the first half of the turns is not counted.
+// lowShare is what class 0, which always has work, gets of the device beside load percent of class 7 on one queue pair;
+// the first half of the turns is not counted.
 func lowShare(t *testing.T, cfg sched.Config, load int) float64 {
 	const (
 		turns, carried = 400, 20 // requests that the device carries out a turn
@@ -219,8 +215,7 @@ func lowShare(t *testing.T, cfg sched.Config, load int) float64 {
 	return float64(done) / (carried * turns / 2)
 }
 
-// What a saturating high class leaves to a low one is the policy's rule: nothing with strict priority, and a floor with
-// the others. Below saturation every policy leaves what is not used.
+// A saturating high class leaves a low one nothing with strict priority, and a floor with the others.
 func TestStarvationIsBoundedByThePolicy(t *testing.T) {
 	weights := [sched.Priorities]int{1, 1, 1, 1, 1, 1, 1, 4} // a fifth of the device for class 0
 	for name, c := range map[string]struct {

@@ -81,8 +81,7 @@ func TestDRRSkipsRounds(t *testing.T) {
 	})
 }
 
-// The earliest deadline goes first, which is the post plus what the class allows, and among
-// equal ones the older request.
+// The earliest deadline goes first, and of equal ones the older request.
 func TestEDFPicksTheEarliestDeadline(t *testing.T) {
 	e := &edf{after: [Priorities]int64{7: 10, 3: 50, 0: 100}}
 	for _, c := range []struct {
@@ -134,8 +133,7 @@ func waiting(now int64, all []head) (ready classSet, h *heads) {
 	return ready, h
 }
 
-// The highest rank goes first, a class for each whole period of waiting, and among equal ranks
-// the older, whichever class it is of.
+// The highest rank goes first, a class for each whole period of waiting, and of equal ones the older.
 func TestAgingPicksTheHighestRankAndAmongEqualsTheOldest(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -202,8 +202,7 @@ func TestQueueFull(t *testing.T) {
 	r.end()
 }
 
-// A slice in the middle fails: its request has the error, everything else is
-// flushed once, in the order of the posts, unsignalled ones too.
+// A slice in the middle fails: its request has the error, the rest is flushed once, in order.
 func TestMiddleSliceFails(t *testing.T) {
 	r := newRig(t, sched.Config{Slice: kib, Window: 2 * kib}, 8, 4)
 	r.far.failAfter, r.far.status = 5, rdma.StatusRemAccessErr

@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Queue pairs of a scope share a group until the last of them has left it; of a peer those to
-// one host, whatever the port.
+// Queue pairs share a group until the last has left it; of a peer those to one host.
 func TestGroupsLastAsLongAsTheirQueuePairs(t *testing.T) {
 	var g groups
 	a, b := g.join(ScopePeer, "host:1"), g.join(ScopePeer, "host:2")
@@ -36,8 +35,7 @@ func TestGroupsLastAsLongAsTheirQueuePairs(t *testing.T) {
 	}
 }
 
-// Others are those beside the queue pair itself, and never less than nothing: another may have
-// taken its bytes back meanwhile. A request is urgent to them where less urgent bytes are.
+// Others are beside the queue pair itself, and never below nothing, as they may shrink meanwhile.
 func TestOthersOfAGroup(t *testing.T) {
 	var g group
 	a, b := marked(false), marked(false)
@@ -71,8 +69,7 @@ func TestOthersOfAGroup(t *testing.T) {
 	}
 }
 
-// A completion queue has so many entries for what its users do not see. The first queue pairs
-// have all that they can use, later ones what is left, and who leaves gives it back.
+// Entries for the tier go to the first queue pairs, later ones have what is left, and all come back.
 func TestEntriesOfTheTierAreShared(t *testing.T) {
 	c := &cq{spareLeft: cqSpare, extras: map[*qp]int{}}
 	var all []*qp

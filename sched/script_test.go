@@ -8,10 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// scriptDevice carries out requests one by one when the test says so, on real memory, and fails those that the test
-// wants to fail. With local completions, sends and writes complete at the post, as handed to a transport, and arrive
-// when they are carried out; reads complete then, and everything in post order. With loop, each QP is its own peer:
-// messages take the receives posted to it, and wait without one.
+// scriptDevice carries out requests on real memory when the test says so. With local completions, sends and writes
+// complete at the post. With loop, each QP is its own peer: messages wait for receives posted to it.
 type scriptDevice struct {
 	nullDevice
 	local bool

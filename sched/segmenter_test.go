@@ -39,8 +39,7 @@ func ask(q *qp, class int, size uint64) (string, *parent) {
 	return wholeIt, p
 }
 
-// A send is cut as long as the ring has room for all but its beginning, to the last byte. One that does not fit waits
-// for as urgent ones, and goes whole rather than wait for less urgent ones or in vain.
+// A send is cut while the ring has room, waits for as urgent ones, and goes whole before less urgent ones.
 func TestRoomOfTheRing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -124,8 +123,7 @@ func TestTheRingComesBackInItsOrder(t *testing.T) {
 	}
 }
 
-// Who is blocked looks again when the peer has taken something or posted longer receives, or
-// when the connection is over, and is counted as long as it is.
+// A blocked QP looks again when the peer gave something back or the connection is over.
 func TestBlockedUntilThePeerTells(t *testing.T) {
 	q, o := cutter(t)
 	box := q.mailbox.box.Bytes()
@@ -151,8 +149,7 @@ func TestBlockedUntilThePeerTells(t *testing.T) {
 	}
 }
 
-// Of the classes whose oldest request has a part of the ring the most urgent one goes on, down
-// to the least urgent of all.
+// Of the classes with a part of the ring the most urgent one goes on.
 func TestWhoHoldsTheRingGoesOn(t *testing.T) {
 	q, _ := cutter(t)
 	q.parents = []parent{{}, {flags: pReserved}}

@@ -41,8 +41,7 @@ func TestStraightRequestsFillTheWindow(t *testing.T) {
 	tells(t, r.end(), []uint64{2, 3, 4, 5, 6})
 }
 
-// A success of which the user is not notified shows the tier all the same that there is room: a
-// request of each quarter of the window is signalled below, however they are posted.
+// A request of each quarter of the window is signalled below, as unsignalled ones tell of no room.
 func TestUnsignalledRequestsTellOfRoom(t *testing.T) {
 	for _, each := range []int{1, 3, 16} {
 		r := newRig(t, sched.Config{Slice: 4 * kib, Window: 16 * kib}, 32, 4)
@@ -67,8 +66,7 @@ func TestUnsignalledRequestsTellOfRoom(t *testing.T) {
 	}
 }
 
-// As many reads as ORD go straight through, and one that takes its last place tells when it
-// is free, unless another will.
+// Reads go straight up to ORD, and the one that takes its last place is signalled unless another is.
 func TestStraightReadsFillORD(t *testing.T) {
 	for _, size := range []int{64, 3 * kib} { // straight, and in slices that wait
 		r := newRig(t, sched.Config{Slice: kib, Window: 64 * kib}, 16, 3)
@@ -92,8 +90,7 @@ func TestStraightReadsFillORD(t *testing.T) {
 	}
 }
 
-// Slices leave places of the device's queue for what the tier itself has to post, and so does
-// what goes straight behind them.
+// Slices, and what goes straight behind them, leave places of the device's queue for the tier.
 func TestPlacesAreLeftForTheTier(t *testing.T) {
 	const depth, places = 4, 4 + 64 - 12
 	for _, n := range []int{places - 2, places - 1, places, places + 5} {
@@ -139,8 +136,7 @@ func TestEachOfAQueueThatSignalsAll(t *testing.T) {
 	tells(t, r.end(), ids)
 }
 
-// Writes go from the first byte on. The end of a read comes first: what leaves the peer's
-// registration is refused before anything is placed.
+// The end of a read comes first: what leaves the registration is refused before anything is placed.
 func TestOrderOfSlices(t *testing.T) {
 	for op, want := range map[rdma.Opcode][]uint64{rdma.OpWrite: {0, 1, 2, 3}, rdma.OpRead: {3, 0, 1, 2}} {
 		r := newRig(t, sched.Config{Slice: kib, Window: 16 * kib}, 8, 8)
@@ -206,8 +202,7 @@ func TestMarksTakeHalfOfORD(t *testing.T) {
 	}
 }
 
-// The state of a connection costs a system call on some devices: it is looked at once in so many polls that found
-// nothing while work is held back, and not otherwise.
+// The state, a system call on some devices, is looked at once in LookEvery polls, if work is held back.
 func TestStateIsLookedAtSeldom(t *testing.T) {
 	for held, want := range map[int]int{0: 0, 1: 3} {
 		r := newRig(t, sched.Config{Slice: kib, Window: 4 * kib}, 8, 4)
@@ -252,8 +247,7 @@ func TestOnlyUrgentRequestsMakeAWindowNarrow(t *testing.T) {
 	}
 }
 
-// What need not wait goes below as the caller's own request, with its ID: up to the last byte of the window, alone
-// however long it is, and up to the last read of ORD. What had to wait has an ID of the tier's.
+// What need not wait goes below with its ID; what had to wait has one of the tier's.
 func TestWhatNeedNotWaitKeepsItsID(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   rdma.Opcode

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// A failed completion is that of the oldest request with its ID, but not of one that is behind a
-// signalled one of the user's, which would have failed first: then it is that of a receive.
+// A failed completion is not that of a request behind a signalled one, which would have failed first.
 func TestWhoseAFailureIs(t *testing.T) {
 	q := &qp{ring: make([]entry, 8), tail: 4}
 	copy(q.ring, []entry{{5, none, ePlain}, {6, none, eUser}, {7, none, ePlain}, {9, none, eSignaled | eMark}})
@@ -29,8 +28,7 @@ func TestWhoseAFailureIs(t *testing.T) {
 	check("behind the first", 7, 2, true)
 }
 
-// Who waits for solicited completions is woken by a message that failed, also if the tier found
-// out only here, and by no other of those that the tier looks at.
+// Of what the tier looks at, only a message that failed ends a wait for solicited completions.
 func TestOnlyFailedMessagesAreSolicited(t *testing.T) {
 	for broken, want := range map[bool]bool{false: false, true: true} {
 		c := &cq{dev: &device{}, takers: 1, armed: onSolicited}
@@ -97,8 +95,7 @@ func TestAMailboxLastsAsLongAsItsRegistration(t *testing.T) {
 	}
 }
 
-// A connection has as many marks under way as are left of the entries that the completion queue
-// gives it, when a drain marker, a read that fills ORD and, where sends are cut, a notice have theirs.
+// Marks leave entries of the completion queue for a drain marker, a read that fills ORD and a notice.
 func TestMarksLeaveEntriesForTheOthers(t *testing.T) {
 	for extras, want := range map[int][2]int{maxMarks + 2: {maxMarks, maxMarks - 1}, 7: {5, 4}, minCQExtra: {1, 1}} {
 		for i, cuts := range []bool{false, true} {
@@ -166,8 +163,7 @@ func TestEachMessageBringsUpWhatThePeerHasNotHeard(t *testing.T) {
 	}
 }
 
-// What is nothing but posted goes below without a further look, up to the depth of the queue and
-// the places that are the user's, however many went before.
+// What is nothing but posted goes below without a further look, up to depth, places and window.
 func TestUsualRequestsGoBelowAsTheyAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		head, under uint32

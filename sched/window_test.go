@@ -21,8 +21,7 @@ const (
 	waitLimit = 30 * time.Second
 )
 
-// slowPeer is an iWARP peer that takes nothing from its socket unless it is told
-// to, behind a QP that has bulk writes posted and is polled all the time.
+// slowPeer is an iWARP peer that reads only when told to, behind a QP with bulk writes that is polled.
 type slowPeer struct {
 	t     *testing.T
 	peer  *wiretest.Peer
@@ -123,8 +122,7 @@ func (p *slowPeer) beforeUrgent() int {
 	return p.bulk
 }
 
-// Where completions are local, nothing but the peer's answers bounds what lies in the sockets between. The tier waits
-// for them: however much room there is, an urgent send finds no more than a window before it.
+// Where completions are local, an urgent send finds no more than a window before it all the same.
 func TestWindowCountsWhatThePeerHasNotTaken(t *testing.T) {
 	const window = 64 << 10
 	p := newSlowPeer(t, &sched.Config{Slice: 16 << 10, Window: window})
@@ -163,8 +161,7 @@ func TestWithoutTheTierNothingIsBounded(t *testing.T) {
 	}
 }
 
-// A poll gives the thread back after one window, however much of a request waits and however soon the device completes
-// what it gets: the application may have something urgent to post.
+// A poll ends after one window, as the application may have something urgent to post.
 func TestPollEndsAfterOneWindow(t *testing.T) {
 	const slice, window, whole = 4 << 10, 16 << 10, 1 << 20
 	dev := newNull()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// marked is a window of 64 KiB in slices of 16 KiB, whose completions are acknowledgements, or
-// local ones with reads for marks.
+// marked is a window of 64 KiB in slices of 16 KiB. apart: completions are local, and reads are marks.
 func marked(apart bool) *window {
 	var w window
 	w.init(&Config{Window: 64 << 10, Slice: 16 << 10}, apart)
@@ -198,8 +197,7 @@ func TestALooseWindowWantsProofNowAndThen(t *testing.T) {
 	}
 }
 
-// The rate is that of what arrived since the mark was made; a better one counts at once, and
-// is forgotten slowly, or sooner where it is an average.
+// The rate is that of what arrived since the mark; a better one counts at once and is forgotten slowly.
 func TestRateIsTheBestOfLate(t *testing.T) {
 	for loose, forget := range map[bool]float64{false: 1. / 64, true: 1. / 4} {
 		w := marked(true)
@@ -260,8 +258,7 @@ func TestTheWindowFollowsTheRateNowAndThen(t *testing.T) {
 	}
 }
 
-// A window that is tight again counts from what was proven, and the bytes behind the last mark
-// that proves are behind the next.
+// A window that is tight again counts from what was proven.
 func TestATightWindowCountsFromWhatWasProven(t *testing.T) {
 	w := sized(Config{}, true, 2*looseRate)
 	w.issue(0, 1000)

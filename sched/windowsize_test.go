@@ -18,8 +18,7 @@ func sized(cfg Config, apart bool, rate float64) *window {
 	return &w
 }
 
-// While nothing urgent is about, the window is what is sent in a set time, within
-// bounds, and an urgent request makes it narrow until there was none for a while.
+// While nothing urgent is about, the window is what is sent in a set time, within bounds.
 func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -67,8 +66,7 @@ func TestWindowIsWideWhileNothingUrgentIsAbout(t *testing.T) {
 	}
 }
 
-// Where marks are requests themselves, a wide window has as many as a QP has marks, so that it never runs further down
-// than one of its parts; reads as marks cost the stream more, and there are two.
+// Where marks are requests, a wide window has one a part; reads as marks cost more, and are two.
 func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		w := sized(Config{}, apart, 0.064)
@@ -83,8 +81,7 @@ func TestWideWindowRefillsInPartsWhereMarksAreFree(t *testing.T) {
 	}
 }
 
-// A wide window that ran dry grows, by quarters and up to twice what it was, until something urgent comes. Where
-// completions are local, a window is no bound for what the device holds.
+// A wide window that ran dry grows by quarters, up to twice, unless completions are local.
 func TestWideWindowThatRanDryGrows(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		var w window
@@ -164,8 +161,7 @@ func TestLooseWindowFindsOutThatThePathIsSlow(t *testing.T) {
 	}
 }
 
-// A slice that grew with the window and measured the delay would ask for a window with longer slices still, without
-// end: what measures is as long as in the narrowest window.
+// A probe is as long as a slice of the narrowest window: a longer one would measure itself.
 func TestSlicesDoNotMeasureThemselves(t *testing.T) {
 	var least, tuned, wide window
 	for _, w := range []*window{&least, &tuned, &wide} {
@@ -184,8 +180,7 @@ func TestSlicesDoNotMeasureThemselves(t *testing.T) {
 	}
 }
 
-// Where completions are local the window is what is sent in a set time, within bounds,
-// however short the delay of an idle path is. Where they acknowledge, the delay says it.
+// Where completions are local the window follows the rate, within bounds; else the delay.
 func TestWindowOfLocalCompletionsFollowsTheRate(t *testing.T) {
 	for _, c := range []struct {
 		rate  float64 // bytes a nanosecond
@@ -267,8 +262,7 @@ func TestProofIsDueATenthOfASecondLater(t *testing.T) {
 	})
 }
 
-// A window is narrow until a tenth of a second has passed since the mark behind the last urgent
-// request, to the nanosecond.
+// A window is narrow for a tenth of a second behind the last urgent request.
 func TestNarrowForATenthOfASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for after, want := range map[time.Duration]bool{wideAfter - 1: true, wideAfter: false} {
