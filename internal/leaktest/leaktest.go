@@ -7,12 +7,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// grace is how long goroutines that were told to end may take. goleak looks for
-// some 0.4 s, in which a machine that is busy may not even have run all of them.
+// grace is how long goroutines may take to end: goleak looks for 0.4 s, too little on a busy machine.
 var grace = 10 * time.Second
 
-// Main runs the tests of a package from its TestMain, and fails it if goroutines
-// are left behind the last one. It does not return.
+// Main runs the tests of a package, fails it if goroutines are left behind, and does not return.
 func Main(m goleak.TestingM) { goleak.VerifyTestMain(patient{m}) }
 
 type patient struct{ goleak.TestingM }

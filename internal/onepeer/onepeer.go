@@ -16,8 +16,8 @@ func (f *Fault) Error() string {
 		f.Place)
 }
 
-// Recover is deferred by what serves one peer: a panic ends that peer, by end, with a *Fault. As with recover, it must
-// be the deferred function itself. end runs while the panicking function's locks are as they were.
+// Recover is deferred by what serves one peer, itself: a panic ends that peer, by end, with a *Fault. end runs while
+// the panicking function's locks are as they were.
 func Recover(end func(error)) {
 	if e := recover(); e != nil {
 		end(&Fault{fmt.Sprint(e), Place()})

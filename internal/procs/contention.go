@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// LostAfter is how long a thread that spins must be off its CPU before others count as wanting it: more than what the
-// peer of a call computes on the same CPU, less than a time slice of Linux (1.4 to 4 ms).
+// LostAfter is how long a spinning thread must be off its CPU before others count as wanting it: less than a time
+// slice.
 const LostAfter = 500 * time.Microsecond
 
 const (
-	// saved is what a wait that spinning serves saves: the wake-up of a thread, 20 to 70 us in a virtual machine.
+	// saved is what a wait that spinning serves saves: a wake-up, 20 to 70 us in a virtual machine.
 	saved = 30 * time.Microsecond
-	// mostDebt is some time slices: threads that spin for one peer take them from those of the other, and other
-	// processes now and then. As much is credited in advance.
+	// mostDebt is some time slices, credited in advance: threads of both peers and other processes take them.
 	mostDebt   = 20 * time.Millisecond
 	leastPause = 10 * time.Millisecond
 	mostPause  = 1280 * time.Millisecond
@@ -22,10 +21,9 @@ const (
 
 var start = time.Now()
 
-// Contention says whether spinning pays. A thread that others keep from its CPU waits a time slice for what sleeping
-// would bring in microseconds, because the kernel prefers threads that slept. What was lost is a debt that waits repay
-// which spinning served. Where it grows, spinning ends, and is tried again after pauses that double. The zero value is
-// ready, nil never sees any; all methods are safe for concurrent use.
+// Contention says whether spinning pays. Time lost to others is a debt that waits repay which spinning served; where it
+// grows, spinning ends, and is tried again after pauses that double. The zero value is ready, nil never sees any;
+// methods are safe for concurrent use.
 type Contention struct {
 	debt  atomic.Int64 // nanoseconds
 	until atomic.Int64 // nanoseconds since start: no spinning before

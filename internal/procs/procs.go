@@ -1,6 +1,5 @@
-// Package procs keeps GOMAXPROCS above the number of threads that spin: where every P is taken
-// by one, whoever is next waits until the runtime preempts it, which is milliseconds, and a
-// spinner that offers its CPU to the kernel offers no P with it.
+// Package procs keeps GOMAXPROCS above the number of threads that spin, so that the others need not wait for
+// preemption.
 package procs
 
 import (
@@ -14,8 +13,7 @@ var spinning struct {
 	base    int // GOMAXPROCS before the first reservation
 }
 
-// Reserve counts threads in that spin; release counts them out again. With the last of them
-// GOMAXPROCS is what it was before the first.
+// Reserve counts threads in that spin; release counts them out, and the last restores GOMAXPROCS.
 func Reserve(threads int) (release func()) {
 	add(threads)
 	return sync.OnceFunc(func() { add(-threads) })

@@ -2,9 +2,8 @@ package ddp
 
 import "fmt"
 
-// ErrorCode is one row of RFC 5041 §7.2: what a receiver found wrong with a segment, in the form a Terminate carries
-// (RFC 5040 §4.8). The value is layer<<12 | etype<<8 | code with layer 1, so that 0 means "no error" and a code fits a
-// register on the fast path. It is a code and not a Go error.
+// ErrorCode is one row of RFC 5041 §7.2 as a Terminate carries it (RFC 5040 §4.8): layer<<12 | etype<<8 | code with
+// layer 1, so that 0 means "no error". It is no Go error.
 type ErrorCode uint16
 
 // layer is the Terminate layer of DDP, RFC 5040 §4.8.

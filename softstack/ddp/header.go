@@ -63,8 +63,7 @@ func IsTagged(b0 byte) bool { return b0&flagTagged != 0 }
 // IsLast reports the L bit of a segment's first octet.
 func IsLast(b0 byte) bool { return b0&flagLast != 0 }
 
-// VersionOK reports whether the DV field is the one this package speaks. The error of a mismatch is ErrTaggedVersion or
-// ErrUntaggedVersion (RFC 5041 §7.2). Reserved bits are not looked at (RFC 5041 §4.1).
+// VersionOK reports whether the DV field is Version; else it is ErrTaggedVersion or ErrUntaggedVersion (RFC 5041 §7.2).
 func VersionOK(b0 byte) bool { return b0&maskDV == Version }
 
 // PutTagged writes h to b[:TaggedLen]. It panics when b is shorter.

@@ -1,7 +1,7 @@
 package ddp
 
-// RecvQueue is the receive side of one untagged queue: which message and which offset the next segment must carry (RFC
-// 5041 §4.3, §7.1). It holds no buffers; the owner pairs each message with the receive it consumes.
+// RecvQueue is the receive side of one untagged queue: the message and offset due next (RFC 5041 §4.3, §7.1). Its owner
+// pairs messages with receives.
 type RecvQueue struct {
 	qn   uint32
 	msn  uint32
@@ -23,19 +23,14 @@ func (q *RecvQueue) Offset() uint64 { return q.mo }
 // Open reports whether a message has begun and has not ended.
 func (q *RecvQueue) Open() bool { return q.open }
 
-// Check tests one segment with header h and payload octets of data against the queue, and advances the queue when it is
-// right. bufLen is the capacity of the buffer that message consumes, in octets, and haveBuf reports whether there is
-// one. first reports that the segment begins a message. On an error the queue does not move, and the stream is over
-// (RFC 5041 §7.1).
-//
-// The checks run from the queue to the octet: MSN range, no buffer, MO, too long. RFC 5041 §7.1 does not order them;
-// this order never looks at a buffer for a message that cannot be the next one.
+// Check tests one segment with payload octets against the queue, and advances it. bufLen is the capacity of the
+// message's buffer, in octets, and haveBuf whether there is one; first: the segment begins a message. On an error
+// nothing moves and the stream is over. RFC 5041 §7.1 does not order the checks: MSN, buffer, MO, length.
 func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool) (first bool, code ErrorCode) {
 	if h.QN != q.qn {
 		return false, ErrUntaggedQN
 	}
-	// RFC 5041 §5.3: at most once and in order. An old MSN is a replay, a later
-	// one a gap, and MPA over TCP produces neither.
+	// RFC 5041 §5.3: at most once and in order; over TCP any other MSN is a fault.
 	if h.MSN != q.msn {
 		return false, ErrUntaggedMSN
 	}
@@ -59,14 +54,13 @@ func (q *RecvQueue) Check(h *Untagged, payload int, bufLen uint32, haveBuf bool)
 	return first, 0
 }
 
-// CheckBounds tests the range [to, to+n) of a tagged segment against a buffer of length octets whose first octet has
-// the tagged offset base. A zero-length segment is right whatever its offset (RFC 5041 §5.2).
+// CheckBounds tests [to, to+n) against a buffer of length octets from offset base; n = 0 is always right (RFC 5041
+// §5.2).
 func CheckBounds(to uint64, n int, base, length uint64) ErrorCode {
 	if n == 0 {
 		return 0
 	}
-	// RFC 5041 §7.1: the 64-bit sum of length and TO must not wrap. A segment
-	// whose last octet is at 2^64-1 wraps by that rule.
+	// RFC 5041 §7.1: the sum of length and TO must not wrap, so a last octet at 2^64-1 does.
 	if to+uint64(n) < to {
 		return ErrTaggedWrap
 	}

@@ -44,8 +44,7 @@ func (q *qp) frameAtomic(e *sqEntry) bool {
 	return true
 }
 
-// deliverAtomic checks an Atomic Request and queues its response. It is carried out
-// when its turn to be answered comes, behind the reads before it (RFC 7306 §7).
+// deliverAtomic checks an Atomic Request and queues it: its turn comes behind the reads before it (RFC 7306 §7).
 func (q *qp) deliverAtomic(ulpdu []byte) {
 	r := rdmap.GetAtomicRequest(ulpdu[ddp.UntaggedLen:])
 	if code := q.checkAtomic(&r); code != 0 {
@@ -57,8 +56,7 @@ func (q *qp) deliverAtomic(ulpdu []byte) {
 	q.asked()
 }
 
-// checkAtomic tests a request as RFC 7306 §5.2.1 and §8.2 want. Keys come before
-// alignment, so that nobody learns of memory that is not his.
+// checkAtomic tests a request (RFC 7306 §5.2.1, §8.2), keys before alignment: memory of others stays unknown.
 func (q *qp) checkAtomic(r *rdmap.AtomicRequest) rdmap.TermCode {
 	if !r.Op.Assigned() {
 		return rdmap.TermOpcode
@@ -109,8 +107,7 @@ func execute(r *rdmap.AtomicRequest, mem []byte) uint64 {
 	}
 }
 
-// openAtomicResponse checks a response against the oldest outstanding request. The
-// untagged buffers of queue 3 are the atomics that wait (RFC 7306 §5.2.2).
+// openAtomicResponse checks a response: the untagged buffers of queue 3 are the atomics that wait (RFC 7306 §5.2.2).
 func (q *qp) openAtomicResponse(payload int) rdmap.TermCode {
 	s := &q.rx.seg
 	waits := q.reads.len() > 0
@@ -129,7 +126,6 @@ func (q *qp) openAtomicResponse(payload int) rdmap.TermCode {
 	return 0
 }
 
-// deliverAtomicResponse puts the value into the sink of the oldest atomic.
 func (q *qp) deliverAtomicResponse(ulpdu []byte) {
 	r := rdmap.GetAtomicResponse(ulpdu[ddp.UntaggedLen:])
 	e := &q.sq[q.reads.first()&uint32(len(q.sq)-1)]
@@ -147,8 +143,7 @@ func (q *qp) deliverAtomicResponse(ulpdu []byte) {
 	q.reads.head++
 }
 
-// quotesAtomic reports whether a Terminate shows the header of an Atomic Request. Its
-// RDMAP header is never quoted (RFC 7306 §8.1).
+// quotesAtomic reports whether a Terminate shows an Atomic Request, without its RDMAP header (RFC 7306 §8.1).
 func quotesAtomic(t *rdmap.Terminate) bool {
 	if !t.D || ddp.IsTagged(t.DDP[0]) {
 		return false

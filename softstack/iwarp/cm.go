@@ -35,8 +35,7 @@ type attempt struct {
 	done   chan struct{}
 }
 
-// claim marks an INIT QP as connecting. The context it returns ends with the
-// deadline, or defaultTimeout without one, or when the QP is closed.
+// claim marks an INIT QP as connecting. The context ends with the deadline, or defaultTimeout, or the QP.
 func (q *qp) claim(ctx context.Context) (context.Context, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,7 +66,6 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, d)
 }
 
-// Connect dials, exchanges MPA Request and Reply, and opens the stream.
 func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.ConnParam, error) {
 	fail := func(err error) (rdma.ConnParam, error) {
 		return rdma.ConnParam{}, &rdma.OpError{Op: "connect", Object: addr, Err: err}
@@ -106,7 +104,6 @@ func (q *qp) Connect(ctx context.Context, addr string, p rdma.ConnParam) (rdma.C
 	return rdma.ConnParam{PrivateData: n.PeerPrivate, IRD: int(n.IRD), ORD: int(n.ORD)}, nil
 }
 
-// initiate is the initiator's half of MPA start-up, whose deadline the caller controls.
 func initiate(conn stream.Opening, cfg mpa.Config, private []byte) (mpa.Negotiated, error) {
 	req, err := mpa.NewRequest(cfg, private)
 	if err != nil {
@@ -132,7 +129,6 @@ func initiate(conn stream.Opening, cfg mpa.Config, private []byte) (mpa.Negotiat
 	return n, err
 }
 
-// terminateFrame is a Terminate as the first FPDU of a stream.
 func terminateFrame(code rdmap.TermCode, crc, markers bool) []byte {
 	t := rdmap.NewTerminate(code, 0, nil, nil)
 	var h [ddp.UntaggedLen]byte
@@ -229,7 +225,6 @@ func (q *qp) attach(o stream.Opening, n mpa.Negotiated, peer peerOffer, passive 
 	return nil
 }
 
-// started is where the start-up stands when both frames have gone their ways.
 func started(n mpa.Negotiated, passive bool) (s mpa.State, ok bool) {
 	steps := [2]mpa.Event{mpa.EventSendRequest, mpa.EventReply}
 	switch {
@@ -246,8 +241,7 @@ func started(n mpa.Negotiated, passive bool) (s mpa.State, ok bool) {
 	return s, ok
 }
 
-// sendRTR opens a peer-to-peer stream (RFC 6581 §9.2) with the indication that
-// was agreed. STag 1 as Linux siw: 0 upset hardware.
+// sendRTR opens a peer-to-peer stream (RFC 6581 §9.2). STag 1 as Linux siw: 0 upset hardware.
 func (q *qp) sendRTR(r mpa.RTR) {
 	if r == mpa.RTRRead {
 		var h [ddp.UntaggedLen + rdmap.ReadRequestLen]byte

@@ -75,7 +75,10 @@ func TestConnectFailures(t *testing.T) {
 			c.Read(make([]byte, 64))
 			io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 		}), protocol},
-		{"ssh server", serve(func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"); drain(c) }), protocol},
+		{"ssh server", serve(func(c net.Conn) {
+			io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+			drain(c)
+		}), protocol},
 		{"W-08 echo server", serve(func(c net.Conn) { io.Copy(c, c) }), protocol},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -151,8 +154,7 @@ func TestAcceptRefusesWrongQPs(t *testing.T) {
 	}
 }
 
-// TestBacklogRefuses: CM-12, requests beyond the backlog are refused at once,
-// and those within it wait for the application.
+// TestBacklogRefuses: CM-12, requests beyond the backlog are refused at once, those within it wait.
 func TestBacklogRefuses(t *testing.T) {
 	e := newEnd(t, Config{}, rdma.QPConfig{})
 	l := need(e.dev.Listen(t.Context(), "127.0.0.1:0", 2))(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Config chooses what a device asks of its peers. The zero value is the
-// default: MPA revision 2, CRC on, no markers, client-server model.
+// Config chooses what a device asks of its peers; by default MPA revision 2, CRC, no markers, client-server model.
 type Config struct {
 	NoCRC           bool  // do not ask for CRC; it is still used when the peer asks (RFC 5044 §7.1.1)
 	Markers         bool  // ask the peer to send markers; ours are sent when the peer asks
@@ -28,14 +27,12 @@ type Config struct {
 	MaxULPDU    int          // upper bound of a ULPDU in octets; 0 takes the path's MULPDU
 	Extensions  Extensions
 
-	// OnAck completes Sends and Writes when the peer's TCP has acknowledged their last octet, not when ours has taken
-	// it: what a stack has to do that sends by reference. Polls ask the stack, which costs a kernel socket a system
-	// call each, and who sleeps in Wait asks each millisecond, as nothing tells of acknowledgements. Over a Stack that
-	// sends by reference it is always so.
+	// OnAck completes Sends and Writes when the peer's TCP has acknowledged them, not when ours has taken them: polls
+	// ask the stack for that, and sleepers each millisecond. Over a Stack that sends by reference it is always so.
 	OnAck bool
 
-	// ReceiveThread gives the device a thread that does nothing but receive and place, and answer what needs no
-	// application: SoftRDMA's model c3. Polls only take completions then, and what is posted is sent by who posts it.
+	// ReceiveThread gives the device a thread that receives and places: SoftRDMA's model c3. Polls then only take
+	// completions, and who posts sends.
 	ReceiveThread bool
 }
 
@@ -43,12 +40,11 @@ type Config struct {
 type Extensions uint8
 
 const (
-	// ExtNegotiated: what peers send of it is taken, and what they say that they
-	// take is sent (rdmap.AppendOffer). The default.
+	// ExtNegotiated, the default: what comes is taken, and a peer is sent what it says it takes (rdmap.AppendOffer).
 	ExtNegotiated Extensions = iota
 	// ExtNone: plain RFC 5040, and nothing about it in the private data.
 	ExtNone
-	// ExtAssumed: it is sent to every peer. RFC 7306 §1.1 knows such static configuration, for peers of other makes.
+	// ExtAssumed: it is sent to every peer, by static configuration (RFC 7306 §1.1).
 	ExtAssumed
 	numExtensions
 )
@@ -68,8 +64,7 @@ const (
 
 	startupRoom = 64 // sockets beyond the backlog that may be in MPA start-up, so that a few silent ones block nobody
 
-	// Buffers of a connection have leastBuf octets until more comes at once, then mostBuf: at least one FPDU. Large ones
-	// pay for many small segments, and a thousand idle ones are much memory.
+	// Buffers have leastBuf octets until more comes at once, then mostBuf, at least one FPDU.
 	leastBuf     = 8 << 10
 	mostBuf      = 128 << 10
 	terminateLen = 256 // an FPDU of a Terminate is shorter, also with markers
@@ -84,11 +79,9 @@ const (
 	// octets framed before they are handed to the socket: two long segments, still in the cache from their CRC
 	flushAt      = 64 << 10
 	batchAligned = 8 << 10 // the same over a stack that takes a segment a call: the first ones leave sooner
-	// octets after which a turn takes what came before it sends on, where both sides send long messages: what is under
-	// way stays in their caches
+	// octets after which a turn takes what came, where both sides send long messages: these stay in their caches
 	sendTurn = 256 << 10
-	// a turn does not end where no more than this is posted behind it: 1 MiB, for which the socket has room, goes in
-	// one
+	// a turn does not end before so little: 1 MiB, for which the socket has room, goes in one
 	sendRest = 768 << 10
 	rxPasses = 16 // reads one poll may do on one QP, so that a flood does not starve the others
 
@@ -121,7 +114,6 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// name is the stack name with what departs from the default; sizes in bytes.
 func (c *Config) name() string {
 	p := []string{"crc"}
 	if c.NoCRC {

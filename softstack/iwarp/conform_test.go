@@ -28,8 +28,7 @@ func harness(cfg iwarp.Config) *conform.Harness {
 	return &conform.Harness{Name: "iwarp", Open: open, Kill: kill, Addr6: "[::1]:0"}
 }
 
-// TestConformance runs the whole suite on the default configuration, and the
-// groups whose path through the stack differs on the others.
+// TestConformance runs the whole suite by default, and on other configurations what they do differently.
 func TestConformance(t *testing.T) {
 	data := []string{"snd", "inl", "rdw", "rdr", "ord", "lrg"}
 	for name, c := range map[string]struct {
@@ -59,9 +58,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestWireCases runs every wire case, hazards too, against the device behind a test target: as it is, and with
-// each CRC checked before the payload is placed. The other wire tests of this package hold what the cases leave out:
-// direct placement, the initiator's role, sockets that end, and what the device alone can show.
+// TestWireCases runs every wire case, hazards too, against the device behind a test target, with early placement and
+// without. The other wire tests hold what the cases leave out: direct placement, the initiator, sockets that end.
 func TestWireCases(t *testing.T) {
 	for name, cfg := range map[string]iwarp.Config{"default": {}, "checked": {StoreAndForward: true}} {
 		t.Run(name, func(t *testing.T) {

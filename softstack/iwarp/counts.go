@@ -2,7 +2,6 @@ package iwarp
 
 import "sync"
 
-// process holds the devices of this process, and what closed ones had counted.
 var process struct {
 	mu    sync.Mutex
 	open  map[*Device]struct{}

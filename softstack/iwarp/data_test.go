@@ -145,8 +145,7 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A connection for small messages has small buffers. One that carries more at once gets long ones, and no octet is lost
-// where they take the place of the others.
+// A connection has small buffers until it carries much at once, and loses no octet when they are replaced.
 func TestBuffersAreLongWhereMuchComesAtOnce(t *testing.T) {
 	const burst, depth = 200, 256 // twice leastBuf in messages of 64 octets
 	for name, more := range map[string]func(t *testing.T, a, b *end){
@@ -202,8 +201,7 @@ func TestBuffersAreLongWhereMuchComesAtOnce(t *testing.T) {
 	}
 }
 
-// Who watches the last octet of a large write owns the memory from then on: what it
-// writes there must not spoil a CRC that is still being computed.
+// Who watches the last octet of a large write owns the memory from then on, which spoils no CRC.
 func TestWatcherMayWriteBehindTheLastOctet(t *testing.T) {
 	const size, rounds = 60_000, 100
 	for name, cfg := range map[string]Config{"crc": {}, "nocrc": {NoCRC: true}} {

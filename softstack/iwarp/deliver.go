@@ -7,8 +7,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// deliver ends the segment in rx.seg: its payload is placed and its CRC, if
-// any, was right. ulpdu is nil after direct placement.
+// deliver ends the segment in rx.seg, which is placed and checked. ulpdu is nil after direct placement.
 func (q *qp) deliver(ulpdu []byte) {
 	s := &q.rx.seg
 	if q.phase != phaseOpen {
@@ -37,7 +36,6 @@ func (q *qp) deliver(ulpdu []byte) {
 	}
 }
 
-// deliverSend completes the receive when the message ends.
 func (q *qp) deliverSend(ulpdu []byte) {
 	s := &q.rx.seg
 	if s.dst != nil {
@@ -61,8 +59,7 @@ func (q *qp) deliverSend(ulpdu []byte) {
 	q.pushRecv(&wc, s.op.Solicited())
 }
 
-// remoteInvalidate revokes a key at the peer's wish. RFC 5040 §8.1.1: only keys
-// whose owner allowed it, and only of the stream's own domain.
+// remoteInvalidate revokes a key whose owner allowed it, of the stream's own domain (RFC 5040 §8.1.1).
 func (q *qp) remoteInvalidate(stag uint32) rdmap.TermCode {
 	m := q.find(stag)
 	switch {
@@ -77,7 +74,6 @@ func (q *qp) remoteInvalidate(stag uint32) rdmap.TermCode {
 	return 0
 }
 
-// deliverResponse advances the oldest read.
 func (q *qp) deliverResponse() {
 	s := &q.rx.seg
 	i := q.reads.first()
@@ -94,8 +90,7 @@ func (q *qp) deliverResponse() {
 	}
 }
 
-// deliverRequest checks a read request's source and queues the response
-// (RFC 5040 §7.2). For zero octets nothing is checked.
+// deliverRequest checks a read request's source (RFC 5040 §7.2) and queues the response.
 func (q *qp) deliverRequest(ulpdu []byte) {
 	r := rdmap.GetReadRequest(ulpdu[ddp.UntaggedLen:])
 	if r.Size > 0 {
@@ -116,7 +111,6 @@ type inbound struct {
 	op     rdmap.AtomicRequest
 }
 
-// asked queues the response to the request that was put behind irq's tail.
 func (q *qp) asked() {
 	q.irq.push(0)
 	q.rx.write.ended = false
@@ -174,7 +168,6 @@ func (q *qp) deliverTerminate(payload []byte) {
 	q.shut()
 }
 
-// protection tells reasons that mean a refused key, range or right.
 func protection(c rdmap.TermCode) bool {
 	return c.Layer() == rdmap.LayerRDMAP && c.EType() == 1 || c.Layer() == rdmap.LayerDDP &&
 		c.EType() == ddp.ETypeTagged

@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Device is one iWARP device: a set of protection domains, registrations and
-// queues, and one background goroutine. It is bound to no network interface.
+// Device is one iWARP device with one background goroutine, bound to no network interface.
 type Device struct {
 	cfg   Config
 	caps  rdma.Caps
@@ -140,8 +139,8 @@ func (d *Device) everyQP(f func(*qp)) {
 	}
 }
 
-// Kill resets every connection without Terminate or FIN, as the death of the machine would look to the peers. QPs go to
-// ERR; the objects still have to be closed. It exists for conformance and fault tests.
+// Kill resets every connection without Terminate or FIN, as a machine that dies, for conformance and fault tests.
+// Objects still have to be closed.
 func (d *Device) Kill() {
 	d.everyQP(func(q *qp) {
 		q.mu.Lock()

@@ -93,8 +93,7 @@ func TestSendOpcodes(t *testing.T) {
 	}
 }
 
-// TestUnansweredRequest: a request that the application takes and forgets is
-// refused for it, and a late answer is an error.
+// TestUnansweredRequest: a request that nobody answers is refused, and a late answer is an error.
 func TestUnansweredRequest(t *testing.T) {
 	e, l := host(t, Config{})
 	for _, taken := range []bool{true, false} {
@@ -127,8 +126,7 @@ func TestUnansweredRequest(t *testing.T) {
 	must(t, <-done)
 }
 
-// A QP whose peer's message makes its reader panic ends alone: its peer sees the end, and another QP of the device
-// works.
+// A QP whose reader panics ends alone: its peer sees the end, and another QP of the device works.
 func TestAPanicEndsOneQueuePairAlone(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	c, d := newEnd(t, Config{}, rdma.QPConfig{}), newEndOn(t, b.dev, rdma.QPConfig{})

@@ -17,7 +17,6 @@ const (
 var errPlainPeer = fmt.Errorf("the peer does not say that it takes this operation of rfc 7306: %w",
 	rdma.ErrNotSupported)
 
-// peerOffer is what a peer said of RFC 7306 at start-up.
 type peerOffer struct {
 	made bool
 	ext  rdmap.Extensions
@@ -31,8 +30,7 @@ func (c *Config) request(private []byte) []byte {
 	return rdmap.AppendOffer(private, rdmap.ExtAll)
 }
 
-// reply is the private data of our Reply: an offer answers an offer, so that a peer
-// which knows none gets what the application sends and nothing else.
+// reply is the private data of our Reply: an offer answers an offer.
 func (c *Config) reply(private []byte, peer peerOffer) []byte {
 	if c.Extensions == ExtNone || !peer.made {
 		return private
@@ -40,14 +38,12 @@ func (c *Config) reply(private []byte, peer peerOffer) []byte {
 	return rdmap.AppendOffer(private, rdmap.ExtAll)
 }
 
-// cutOffer takes the peer's offer out of the private data in n. It does so on a
-// device without the extensions as well: the application never sees an offer.
+// cutOffer takes the peer's offer out of the private data in n, without the extensions too.
 func cutOffer(n *mpa.Negotiated) (o peerOffer) {
 	n.PeerPrivate, o.ext, o.made = rdmap.CutOffer(n.PeerPrivate)
 	return o
 }
 
-// opsFor are the operations of a connection to such a peer.
 func (c *Config) opsFor(peer peerOffer) rdma.OpSet {
 	ops := c.caps().Ops
 	if c.Extensions == ExtAssumed {

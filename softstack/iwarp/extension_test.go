@@ -38,8 +38,7 @@ func atomicEnd(t testing.TB, e *end) rdma.MR {
 	return m
 }
 
-// TestPlainPeersAreSentNothing: who made no offer gets no message of RFC 7306; the
-// post says so, and the connection works on.
+// TestPlainPeersAreSentNothing: who made no offer gets no message of RFC 7306, and the post says so.
 func TestPlainPeersAreSentNothing(t *testing.T) {
 	for _, m := range modes[:2] {
 		t.Run(m.name, func(t *testing.T) {
@@ -103,8 +102,7 @@ func TestPartialOffers(t *testing.T) {
 	}
 }
 
-// TestOffersAreNotPrivateData: the Request carries one behind the application's
-// octets, a Reply does only when the Request did, and no application sees any.
+// TestOffersAreNotPrivateData: offers are behind the private data, answered by offers, and no application sees any.
 func TestOffersAreNotPrivateData(t *testing.T) {
 	ask := func(private []byte) *mpa.Frame {
 		return &mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}, Private: private}
@@ -171,8 +169,7 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 	}
 }
 
-// TestExtensionsOnTheWire: each operation, octet by octet, as the peer sees it. The
-// layouts are RFC 7306's, the CRC is the Reader's to check.
+// TestExtensionsOnTheWire: each operation, octet by octet, in the layout of RFC 7306.
 func TestExtensionsOnTheWire(t *testing.T) {
 	d := newDUT(t, modes[1],
 		dutOptions{bare: true, frame: func(f *mpa.Frame) { f.Private = rdmap.AppendOffer(nil, rdmap.ExtAll) }})
@@ -210,8 +207,7 @@ func TestExtensionsOnTheWire(t *testing.T) {
 	clean(t, d.peer)
 }
 
-// TestVectorsOfRFC7306: the device is fed V18, V19 and V21 as they stand in the
-// catalogue, then V24, and answers V18 with V20.
+// TestVectorsOfRFC7306: the device takes V18, V19, V21 and V24, and answers V18 with V20.
 func TestVectorsOfRFC7306(t *testing.T) {
 	d := newDUT(t, modes[0], dutOptions{bare: true})
 	word := d.arena.Bytes()[targetOff : targetOff+8 : targetOff+8]
@@ -297,8 +293,7 @@ func TestWriteImmCompletesOnce(t *testing.T) {
 	}
 }
 
-// TestAtomicsKeepTheirPlaceAmongReads: a read before an atomic fetches the old
-// value and one behind it the new one, many of them outstanding.
+// TestAtomicsKeepTheirPlaceAmongReads: a read before an atomic fetches the old value, one behind it the new one.
 func TestAtomicsKeepTheirPlaceAmongReads(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	m := atomicEnd(t, b)
@@ -356,8 +351,7 @@ func TestAtomicsAndTheApplication(t *testing.T) {
 	}
 }
 
-// TestRevokedAtomicTargetIsNotTouched: between request and answer the registration
-// may end; the atomic is then not carried out.
+// TestRevokedAtomicTargetIsNotTouched: an atomic whose registration has ended is not carried out.
 func TestRevokedAtomicTargetIsNotTouched(t *testing.T) {
 	d := newDUT(t, modes[0], dutOptions{bare: true, recvs: -1})
 	d.q.mu.Lock() // nothing is answered meanwhile

@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Immediate Data, RFC 7306 §6. Behind an RDMA Write it makes a write with immediate
-// of it; alone it is a send with immediate of no bytes.
+// Immediate Data, RFC 7306 §6: behind an RDMA Write a write with immediate, alone a send of no bytes.
 
 // writeTrail is what the receiver knows of the Write before an Immediate Data.
 type writeTrail struct {
@@ -64,7 +63,6 @@ func (q *qp) openImmediate(payload int) rdmap.TermCode {
 	return 0
 }
 
-// deliverImmediate completes the receive: for the Write before it, or for itself.
 func (q *qp) deliverImmediate(ulpdu []byte) {
 	v := rdmap.ImmediateOf(rdmap.GetImmediate(ulpdu[ddp.UntaggedLen:]))
 	wc := rdma.WC{ID: q.cur.ID, QPNum: q.num, Opcode: rdma.WCRecv, Flags: rdma.WithImm, Imm: v.Value}

@@ -53,7 +53,6 @@ func (d *Device) Listen(ctx context.Context, addr string, backlog int) (rdma.Lis
 	return l, nil
 }
 
-// Addr is the listening "host:port".
 func (l *listener) Addr() string { return l.l.Addr() }
 
 // await reads the Request of a socket. first is what came, as far as it was read.
@@ -66,12 +65,11 @@ func (l *listener) await(c stream.Opening) (f *mpa.Frame, first []byte, err erro
 	return f, seen.Bytes(), err
 }
 
-// OnOtherProtocol hands peers that speak something else to the listener's user, with the first octets that came, the
-// header of an MPA frame long. answer runs in a goroutine of the listener, within otherTimeout and until the listener
-// closes; the connection is closed behind it. Without it they are cut off in silence (RFC 5044 §7.1.2).
+// OnOtherProtocol has answer called for peers that speak something else, with the first octets that came, within
+// otherTimeout and until the listener closes; the connection is closed behind it. Without it they are cut off (RFC 5044
+// §7.1.2).
 func (l *listener) OnOtherProtocol(answer func(c net.Conn, first []byte)) { l.other.Store(&answer) }
 
-// otherTimeout bounds the answer to a peer that speaks something else.
 const otherTimeout = 2 * time.Second
 
 func (l *listener) answerOther(c stream.Opening, first []byte) {
@@ -93,8 +91,7 @@ func (l *listener) answerOther(c stream.Opening, first []byte) {
 	<-watched
 }
 
-// request reads one MPA Request and queues it. Anything else closes the socket
-// without an answer (RFC 5044 §7.1.2 rules 2 and 5).
+// request reads and queues one MPA Request; else the socket is closed in silence (RFC 5044 §7.1.2 rules 2 and 5).
 func (l *listener) request(c stream.Opening) {
 	defer onepeer.Recover(func(error) { c.Close() })
 	f, first, err := l.await(c)
@@ -158,8 +155,7 @@ type connRequest struct {
 	taken  claim
 }
 
-// Param is what the peer asks, seen from this side: its ORD is the IRD it
-// needs here. Without an enhanced Request the limits are unknown and 0.
+// Param is what the peer asks: its ORD is the IRD it needs here. Without an enhanced Request depths are 0.
 func (r *connRequest) Param() rdma.ConnParam {
 	p := rdma.ConnParam{PrivateData: append([]byte(nil), r.ask.PeerPrivate...)}
 	if r.ask.PeerORD != mpa.NoNegotiation {
@@ -171,10 +167,8 @@ func (r *connRequest) Param() rdma.ConnParam {
 	return p
 }
 
-// RemoteAddr is the initiator.
 func (r *connRequest) RemoteAddr() string { return r.conn.RemoteAddr().String() }
 
-// Accept replies and opens the stream of the QP.
 func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) (rdma.ConnParam, error) {
 	fail := func(err error) (rdma.ConnParam, error) {
 		return rdma.ConnParam{}, &rdma.OpError{Op: "accept", Object: r.RemoteAddr(), Err: err}
@@ -219,7 +213,6 @@ func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) 
 	return rdma.ConnParam{PrivateData: append([]byte(nil), n.PeerPrivate...), IRD: int(n.IRD), ORD: int(n.ORD)}, nil
 }
 
-// Reject replies with R set and closes.
 func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	fail := func(err error) error {
 		return &rdma.OpError{Op: "reject", Object: r.RemoteAddr(), Err: err}

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/conform/conformtest"
 )
 
-// TestConformanceOverLwIP runs the whole suite over the stack in user space, and the
-// groups of data on its other arms and on a link that loses.
+// TestConformanceOverLwIP runs the whole suite by default, and the groups of data on other arms.
 func TestConformanceOverLwIP(t *testing.T) {
 	data := []string{"snd", "inl", "rdw", "rdr", "ord", "lrg"}
 	for _, c := range []struct {

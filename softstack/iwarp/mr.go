@@ -22,7 +22,6 @@ type mr struct {
 	closed atomic.Bool
 }
 
-// keyTable maps STags to registrations.
 type keyTable struct {
 	mu sync.RWMutex
 	m  map[uint32]*mr
@@ -43,8 +42,7 @@ func (t *keyTable) open() int {
 	return t.n
 }
 
-// add gives m a fresh STag. RFC 5040 §8.1.1 and RFC 5042 §6.2.2: a peer must not
-// be able to guess it, so all 32 bits are random. 0 is avoided: old peers choke on it.
+// add gives m a fresh STag, random so that no peer guesses it (RFC 5040 §8.1.1, RFC 5042 §6.2.2); old peers choke on 0.
 func (t *keyTable) add(m *mr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestCloseMRUnderWrites: the memory belongs to its owner when Close returns,
-// though the peer streams writes into it, and the peer learns why.
+// TestCloseMRUnderWrites: when Close returns, no write changes the memory any more, and the peer learns why.
 func TestCloseMRUnderWrites(t *testing.T) {
 	for name, cfg := range map[string]Config{"direct": {}, "checked": {StoreAndForward: true},
 		"small": {MaxULPDU: 1024}, "nocrc": {NoCRC: true}} {
@@ -140,8 +139,7 @@ func TestCloseMRUnderSends(t *testing.T) {
 	}
 }
 
-// TestCloseMRBesideAnother: memory may be registered more than once, and what waits in the send
-// queue by one registration does not mind the end of another.
+// TestCloseMRBesideAnother: what waits to be sent by one registration does not mind the end of another.
 func TestCloseMRBesideAnother(t *testing.T) {
 	const n, writes = 128 << 10, 8 // more than the sockets hold
 	for name, cfg := range map[string]Config{"crc": {SendBuffer: 16 << 10},

@@ -23,8 +23,7 @@ func unread(t *testing.T, cfg Config) (*end, *wiretest.Peer) {
 	return e, p
 }
 
-// A peer that reads nothing has its window closed: what our socket has taken is a completion
-// without OnAck, and none with it until the peer's TCP has the last octet.
+// A write to a peer that does not read completes without OnAck, and with it when the peer's TCP has it.
 func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 	for name, onAck := range map[string]bool{"taken": false, "acked": true} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +51,7 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 	}
 }
 
-// A disconnect ends nothing that is on its way: it waits for the acknowledgement as long as its
-// context lets it, and what the peer's stack does not have by then is flushed.
+// A disconnect waits for acknowledgements as long as its context lasts, and flushes what lacks them.
 func TestOnAckADisconnectWaitsForWhatIsUnderWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		reads  bool
@@ -128,8 +126,7 @@ func (c *late) Unacked() (int, error) {
 	return 0, nil
 }
 
-// The thread that receives sleeps; a Write is posted, or released that SQD held, and acknowledged
-// behind the look that found it is not. Nothing else ever happens, and it is complete all the same.
+// A Write that is acknowledged behind the look that found it is not, before the thread sleeps, completes.
 func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
 	for name, held := range map[string]bool{"posted": false, "held": true} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +163,7 @@ func TestAnAcknowledgementBetweenTwoLooksEndsARequest(t *testing.T) {
 	}
 }
 
-// A peer that reads nothing acknowledges nothing: the thread that waits for it offers its CPU, as
-// the peer may need that to read.
+// The thread that waits for an acknowledgement offers its CPU, as the peer may need that to read.
 func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
 	e, p := unread(t, Config{ReceiveThread: true, OnAck: true})
 	q := e.qp.(*qp)
@@ -181,8 +177,7 @@ func TestWhoWaitsForAnAcknowledgementOffersTheCPU(t *testing.T) {
 	e.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 }
 
-// Threads that spin for two devices leave the runtime a P for whoever posts and polls, for as
-// long as there are these devices.
+// Threads that spin for two devices leave the runtime a P, as long as there are these devices.
 func TestAReceiveThreadTakesNoPFromTheApplication(t *testing.T) {
 	base := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(base)
@@ -195,8 +190,7 @@ func TestAReceiveThreadTakesNoPFromTheApplication(t *testing.T) {
 	}
 }
 
-// A queue pair that came and posted behind the last round is looked at before the thread sleeps:
-// its post saw nobody asleep, and woke nobody.
+// A queue pair that came and posted behind the last round is looked at before the thread sleeps.
 func TestWhoCameBehindTheLastRoundIsLookedAt(t *testing.T) {
 	r := &receiver{}
 	r.qps.Store(&[]*qp{})

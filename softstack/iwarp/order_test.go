@@ -64,8 +64,7 @@ func scripted(t *testing.T, e *end, ird, ord uint16) *wiretest.Peer {
 	return p
 }
 
-// TestReadsStayWithinORD: RFC 5040 §6.1, seen from the wire; the held read does
-// not stop what came before it, and holds what comes behind it.
+// TestReadsStayWithinORD: RFC 5040 §6.1; a held read holds what comes behind it, and nothing before it.
 func TestReadsStayWithinORD(t *testing.T) {
 	for _, ord := range []uint16{1, 2, 5} {
 		e := newEnd(t, Config{}, rdma.QPConfig{})
@@ -96,8 +95,7 @@ func TestReadsStayWithinORD(t *testing.T) {
 	}
 }
 
-// TestFence: a fenced request waits for the reads before it, an unfenced one
-// does not; completions keep the order of the posts either way.
+// TestFence: a fenced request waits for the reads before it; completions keep the order of the posts.
 func TestFence(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
 		e := newEnd(t, Config{}, rdma.QPConfig{})
@@ -133,8 +131,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestRefusedPosts: the lengths of a list are summed, inline octets have to be there, a depth that is no power of two
-// is still the depth, and a closed queue pair says that it is.
+// TestRefusedPosts: lengths, inline octets and depths that are wrong, and closed queue pairs.
 func TestRefusedPosts(t *testing.T) {
 	a, _ := pair(t, Config{}, rdma.QPConfig{})
 	for name, wr := range map[string]rdma.SendWR{
@@ -158,8 +155,7 @@ func TestRefusedPosts(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForWhatBegan: the event comes when the message under way has
-// left, and reads that were begun are answered.
+// TestDrainWaitsForWhatBegan: the event comes behind the message under way and the reads that were begun.
 func TestDrainWaitsForWhatBegan(t *testing.T) {
 	e := newEnd(t, Config{SendBuffer: 64 << 10}, rdma.QPConfig{})
 	p := scripted(t, e, 4, 4)
@@ -268,8 +264,7 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// TestMULPDU: RFC 5044 §4.5, no segment that is not the last is shorter than 128
-// octets, and the configured bound holds.
+// TestMULPDU: RFC 5044 §4.5, segments but the last have 128 octets at least, and the bound holds.
 func TestMULPDU(t *testing.T) {
 	for _, bound := range []int{mpa.MinMULPDU, 129, 1442, mpa.MaxULPDU} {
 		e := newEnd(t, Config{MaxULPDU: bound}, rdma.QPConfig{})

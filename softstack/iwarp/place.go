@@ -26,8 +26,8 @@ func (s *segment) placed() bool {
 		s.op == rdmap.OpSendSEInv
 }
 
-// revoked is the reason to end a stream whose segment at hand lost its registration while it was being placed, and the
-// segment to quote: for a Write what the next one to that key would meet too, else a fault of our own.
+// revoked is the reason to end a stream whose segment at hand lost its registration, and the segment to quote: for a
+// Write as the next one to that key would meet, else a fault of our own.
 func (s *segment) revoked() (rdmap.TermCode, []byte) {
 	if s.op != rdmap.OpWrite {
 		return rdmap.TermDDPLocal, nil
@@ -37,8 +37,7 @@ func (s *segment) revoked() (rdmap.TermCode, []byte) {
 	return rdmap.TermTaggedSTag, ulpdu
 }
 
-// parse reads the headers into rx.seg and checks what they alone can tell
-// (RFC 5041 §7.1, RFC 5040 §7.2). It has no other effect.
+// parse reads the headers into rx.seg and checks what they alone tell (RFC 5041 §7.1, RFC 5040 §7.2).
 func (q *qp) parse(h []byte, payload int) rdmap.TermCode {
 	s := &q.rx.seg
 	s.dst, s.mr, s.scatter = nil, nil, false
@@ -65,8 +64,7 @@ func (q *qp) parse(h []byte, payload int) rdmap.TermCode {
 	return rdmap.CheckInbound(op, s.tagged, qn, q.dev.cfg.Extensions != ExtNone)
 }
 
-// open checks a segment against registrations and queues and finds where its
-// payload goes. When it returns a code it has changed nothing.
+// open finds where a segment's payload goes, after the checks. When it returns a code it has changed nothing.
 func (q *qp) open(payload int) rdmap.TermCode {
 	s := &q.rx.seg
 	switch s.op {
@@ -114,8 +112,7 @@ func (q *qp) openWrite(payload int) rdmap.TermCode {
 // admits reports whether the QP lets the peer do this at all (qp_access_flags).
 func (q *qp) admits(a rdma.Access) bool { return q.cfg.Access == 0 || q.cfg.Access.Has(a) }
 
-// openResponse checks a read response against the oldest outstanding read: it
-// must fill that read's sink exactly, in order.
+// openResponse checks a read response: it must fill the sink of the oldest read exactly, in order.
 func (q *qp) openResponse(payload int) rdmap.TermCode {
 	s := &q.rx.seg
 	if q.reads.len() == 0 {
@@ -162,8 +159,7 @@ func (q *qp) openResponse(payload int) rdmap.TermCode {
 	return 0
 }
 
-// openRequest checks queue order and room for a Read Request or an Atomic Request of
-// size octets; the request itself is checked at delivery.
+// openRequest checks queue order and room for a request of size octets; delivery checks the request itself.
 func (q *qp) openRequest(payload, size int) rdmap.TermCode {
 	s := &q.rx.seg
 	room := q.irq.len() < q.ird // one queue and one IRD for both (RFC 7306 §5.2)
@@ -176,12 +172,10 @@ func (q *qp) openRequest(payload, size int) rdmap.TermCode {
 	return 0
 }
 
-// declined is open's answer to an attempt at direct placement that it cannot
-// serve. It is no reason of the wire and never leaves the package.
+// declined is open's answer to direct placement that it cannot serve; it never leaves the package.
 const declined rdmap.TermCode = 1
 
-// openSend binds a message to a receive and finds the place of the segment in it. A receive that was bound stays bound
-// when the segment is refused: the stream ends then, and the receive completes with it.
+// openSend binds a message to a receive, which stays bound when the segment is refused: it completes with the stream.
 func (q *qp) openSend(payload int) rdmap.TermCode {
 	s := &q.rx.seg
 	rq := &q.rx.sendQ
@@ -214,8 +208,8 @@ func (q *qp) openSend(payload int) rdmap.TermCode {
 	return 0
 }
 
-// locate finds the run of memory for payload octets at the segment's offset in the current receive, or marks the
-// segment as scattered. It is false when an SGE is not usable.
+// locate finds the memory of payload octets in the current receive, or marks the segment as scattered. False: an SGE is
+// not usable.
 func (q *qp) locate(payload uint32) bool {
 	s := &q.rx.seg
 	if payload == 0 {
@@ -228,8 +222,7 @@ func (q *qp) locate(payload uint32) bool {
 			off -= g.Len
 			continue
 		}
-		// The registration first: if it is revoked in between, the memory is not
-		// found, and forget never misses a segment that is being placed.
+		// The registration first: so forget never misses a segment that is being placed.
 		m := q.find(g.LKey)
 		b := q.local(g, rdma.LocalWrite)
 		if b == nil {
@@ -245,7 +238,6 @@ func (q *qp) locate(payload uint32) bool {
 	return true
 }
 
-// scatter places a whole segment over several SGEs of cur.
 func (q *qp) scatter(payload []byte) {
 	off := q.rx.seg.u.MO
 	for i := range int(q.cur.NumSGE) {
@@ -270,7 +262,6 @@ func (q *qp) scatter(payload []byte) {
 	}
 }
 
-// takeRecv makes the next receive the current one.
 func (q *qp) takeRecv() bool {
 	if q.srq != nil {
 		return q.srq.take(&q.cur)

@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// TestPassiveTarget: writes, reads and messages complete at a target whose
-// application does nothing, sleeps in Wait, or was busy until a moment ago.
+// TestPassiveTarget: requests complete at a target whose application does nothing, sleeps, or was busy before.
 func TestPassiveTarget(t *testing.T) {
 	for name, idle := range map[string]func(t *testing.T, b *end){
 		"never polled": func(*testing.T, *end) {},
@@ -91,8 +90,7 @@ func TestBothPassive(t *testing.T) {
 	}
 }
 
-// TestTargetThatLeftWait: an application that comes out of Wait and then does
-// something else is noticed within a few watchPeriods, not after a whole slice.
+// TestTargetThatLeftWait: an application that left Wait is noticed within a few watchPeriods.
 func TestTargetThatLeftWait(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	read := func() time.Duration {
@@ -120,8 +118,7 @@ func TestTargetThatLeftWait(t *testing.T) {
 	}
 }
 
-// TestAnIdleWaiterLeavesSocketsAlone: nobody looks at a QP on which nothing happens
-// while somebody sleeps in Wait, and what then happens is still noticed.
+// TestAnIdleWaiterLeavesSocketsAlone: nobody looks at an idle QP of a sleeper, and what happens is noticed.
 func TestAnIdleWaiterLeavesSocketsAlone(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	b.postRecv(1, b.sge(0, 64))
@@ -142,9 +139,8 @@ func TestAnIdleWaiterLeavesSocketsAlone(t *testing.T) {
 	must(t, <-done)
 }
 
-// TestATurnOfSendingEnds: where both sides send long messages, a socket with room for megabytes
-// is not filled in one go, as both would then only send before either receives. What a turn left
-// follows without another call of the application. A stream of one way has no such turns.
+// TestATurnOfSendingEnds: where both sides send long messages, a turn does not fill the socket, and the rest follows by
+// itself. A stream of one way has no such turns.
 func TestATurnOfSendingEnds(t *testing.T) {
 	a, b := pair(t, Config{}, rdma.QPConfig{})
 	q, ended := a.qp.(*qp), 0
@@ -189,8 +185,7 @@ func TestATurnOfSendingEnds(t *testing.T) {
 	equal(t, "what the last one wrote", b.bytes(0, 2<<20), a.bytes(0, 2<<20))
 }
 
-// TestATurnDoesNotEndBeforeALittleRest: of what is posted as one message or as several, where no more than sendRest is
-// left all of it goes, and where a word more is left the turn ends. So it does before many short messages.
+// TestATurnDoesNotEndBeforeALittleRest: no more than sendRest, in few messages, goes with the turn.
 func TestATurnDoesNotEndBeforeALittleRest(t *testing.T) {
 	for _, c := range []struct {
 		parts, more int
@@ -231,8 +226,7 @@ func TestARestIsNotLittleBesideAnswers(t *testing.T) {
 	q.irq = newFIFO(1)
 }
 
-// TestNobodyAsksForRoomBehindATurn: where a turn ended just when all was handed over, or the
-// stream ends behind it, sleepers are not told of room for ever.
+// TestNobodyAsksForRoomBehindATurn: behind all that was posted, or a stream that ends, no turn is due.
 func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 	for n := sendTurn + sendRest - 128<<10; n <= sendTurn+sendRest+128<<10; n += 16 << 10 {
 		a, b := pair(t, Config{}, rdma.QPConfig{})

@@ -13,7 +13,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// phase is the life of the stream below a QP. It moves forward only.
 type phase uint8
 
 const (
@@ -23,7 +22,6 @@ const (
 	phaseClosed              // no stream any more
 )
 
-// sqEntry is one posted send request.
 type sqEntry struct {
 	wr   rdma.SendWR
 	end  uint64 // stream octets framed when its last one was (send, write)
@@ -175,18 +173,15 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// Num identifies the QP.
 func (q *qp) Num() uint32 { return q.num }
 
-// State is a snapshot.
 func (q *qp) State() rdma.QPState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.state
 }
 
-// setState moves along the table of rdma.CanTransition and carries every side
-// effect that belongs to entering a state. The caller holds q.mu.
+// setState moves along rdma.CanTransition, with what entering a state brings. The caller holds q.mu.
 func (q *qp) setState(s rdma.QPState) {
 	if q.state == s || !rdma.CanTransition(q.state, s) {
 		return
@@ -200,7 +195,6 @@ func (q *qp) setState(s rdma.QPState) {
 	}
 }
 
-// PostSend takes work requests and transmits what the connection allows.
 func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.mu.Lock()
 	q.active()
@@ -228,8 +222,7 @@ func (q *qp) PostSend(wrs []rdma.SendWR) (int, error) {
 // active counts a poll or post. Of two at once one may be lost, which the background goroutine does not notice.
 func (q *qp) active() { q.activity.Store(q.activity.Load() + 1) }
 
-// wantRoom makes sure that somebody goes on when the socket has room again: a goroutine that sleeps in Wait, or the
-// background goroutine, because the application may post or poll once and then do something else.
+// wantRoom has a sleeper in Wait or the background goroutine go on when the socket has room again.
 func (q *qp) wantRoom() {
 	if !q.tx.blocked && !q.tx.more || q.phase != phaseOpen {
 		return
@@ -240,7 +233,6 @@ func (q *qp) wantRoom() {
 	}
 }
 
-// enqueue checks and copies one request.
 func (q *qp) enqueue(wr *rdma.SendWR) error {
 	if q.closed {
 		return rdma.ErrClosed
@@ -298,7 +290,6 @@ func (q *qp) inlineAt(slot uint32) []byte {
 	return q.inline[slot*n : slot*n+n]
 }
 
-// PostRecv takes receives.
 func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -315,7 +306,6 @@ func (q *qp) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return n, err
 }
 
-// progress reads what is there, answers it, and sends what can be sent.
 func (q *qp) progress() {
 	defer onepeer.Recover(q.fault)
 	q.receive()
@@ -327,7 +317,6 @@ func (q *qp) progress() {
 // PingPong is not declared: polls do the stack's work, and a call more is nothing to that.
 func (q *qp) PingPong([]rdma.PingPongStep, []rdma.WC) (int, error) { return 0, rdma.ErrNotSupported }
 
-// Drain holds requests that were not begun (SQD).
 func (q *qp) Drain() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -347,7 +336,6 @@ func (q *qp) checkDrained() {
 	}
 }
 
-// Resume releases what Drain held.
 func (q *qp) Resume() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -361,8 +349,7 @@ func (q *qp) Resume() error {
 	return nil
 }
 
-// Fail moves the QP to ERR and ends the stream in order, without a Terminate:
-// it is the local user's wish, not a fault of the peer.
+// Fail moves the QP to ERR and ends the stream in order, without a Terminate: it is no fault of the peer.
 func (q *qp) Fail() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -379,8 +366,7 @@ func (q *qp) shut() {
 	q.setState(rdma.QPErr)
 }
 
-// Disconnect sends what was posted, if the peer takes it in time, and ends the connection. With
-// OnAck it is the peer's stack that takes it.
+// Disconnect sends what was posted, if the peer or with OnAck its stack takes it in time, and ends the connection.
 func (q *qp) Disconnect(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -448,8 +434,7 @@ func (q *qp) Close() error {
 	return nil
 }
 
-// find resolves a key of the QP's own domain or of another: the caller checks
-// the domain, because local and remote use answer differently.
+// find resolves a key of any domain, which the caller checks: local and remote use answer differently.
 func (q *qp) find(stag uint32) *mr {
 	c := &q.cache[stag&3]
 	if m := *c; m != nil && m.stag == stag && m.valid.Load() {
@@ -463,8 +448,7 @@ func (q *qp) find(stag uint32) *mr {
 	return m
 }
 
-// local resolves one SGE for reading, or for writing with want LocalWrite; nil
-// when key, domain, bounds or access do not allow it.
+// local resolves one SGE, for writing with want LocalWrite; nil: it is not allowed.
 func (q *qp) local(s *rdma.SGE, want rdma.Access) []byte {
 	m := q.find(s.LKey)
 	if m == nil || m.pd != q.cfg.PD || !m.access.Has(want) {

@@ -31,8 +31,7 @@ type reactor struct {
 	waited  int // looks in a row that found a waiter on every watched QP
 }
 
-// longSleepAfter periods in a row begin a long sleep: an application that leaves Wait for
-// every message then wakes the goroutine once in as many periods.
+// longSleepAfter periods begin a long sleep: who leaves Wait for every message wakes the goroutine less often.
 const longSleepAfter = 3
 
 // busyPolls within one watchPeriod make an application active: a spinning one does thousands.
@@ -176,7 +175,6 @@ func (b *reactor) leftWait() {
 	}
 }
 
-// ready handles an event of an armed or lingering QP.
 func (b *reactor) ready(q *qp) {
 	if !q.mu.TryLock() {
 		b.look(q) // somebody is at it
@@ -225,7 +223,6 @@ func (b *reactor) arm(q *qp) {
 	b.p.Modify(q.conn, uint64(q.num), bits)
 }
 
-// tick looks after watched and lingering QPs.
 func (b *reactor) tick(now time.Time) {
 	keep := b.watch[:0]
 	for _, q := range b.watch {

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// receiver is a device's thread that takes what arrives: it polls the streams of all QPs, places payloads, and pushes
-// completions, while another thread posts and takes completions.
+// receiver is a device's thread that polls all streams, places payloads, and pushes completions.
 type receiver struct {
 	p    stream.Poller
 	done chan struct{}
@@ -117,8 +116,7 @@ func (r *receiver) round(list []*qp) (moved bool) {
 	return moved
 }
 
-// waiting tells, after asleep was set, that nothing was posted meanwhile. It goes by the queue pairs that there are
-// now: of one that came and posted behind the last round nobody was awake to be told, and nobody asleep.
+// waiting tells, after asleep was set, that nothing was posted, on the queue pairs that there are now.
 func (r *receiver) waiting() bool {
 	for _, q := range *r.qps.Load() {
 		q.mu.Lock()
@@ -131,15 +129,13 @@ func (r *receiver) waiting() bool {
 	return !r.end.Load()
 }
 
-// needsPolling tells that octets wait for the stack, or with OnAck a request for the peer's: for
-// acknowledgements, which no poller reports. It does not look whether they have arrived, because
-// whoever finds them must retire what they complete. q.mu is held.
+// needsPolling tells that octets wait for the stack, or with OnAck a request for an acknowledgement, which no poller
+// reports. It does not look whether that has come, as the finder must retire requests. q.mu is held.
 func (q *qp) needsPolling() bool {
 	return q.tx.unsent() || q.dev.cfg.OnAck && q.phase == phaseOpen && q.sqHead != q.sqNext &&
 		!answeredOps.Has(q.sq[q.sqHead&uint32(len(q.sq)-1)].wr.Op)
 }
 
-// wakeUp wakes it for what q.needsPolling reports, whoever began it: a post, or the end of SQD.
 func (r *receiver) wakeUp() {
 	if r.asleep.Load() {
 		r.p.Wake()

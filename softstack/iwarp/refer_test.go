@@ -50,9 +50,7 @@ func (p private) sge(n int) [4]rdma.SGE {
 	return [4]rdma.SGE{{Addr: p.mr.Addr(), Len: uint32(n), LKey: p.mr.LKey()}}
 }
 
-// TestByReferenceMemoryIsTheUsersBehindItsCompletion: writes and sends of all sizes, whose
-// memory is overwritten or unmapped as soon as they are complete, carry every byte; and so do
-// reads, whose source is overwritten by its owner, who never knew of them, once they are done.
+// Memory of writes and sends is overwritten or unmapped once they are complete, and a read's source once that is done.
 func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 	for name, c := range map[string]struct {
 		below lwip.Config
@@ -140,8 +138,7 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 	}
 }
 
-// TestByReferenceNothingIsReadAgainBehindACompletion: of a link that loses, segments are sent
-// again, from memory that is overwritten as soon as its request is complete.
+// On a link that loses, nothing is sent again from memory whose request is complete.
 func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
 	const size = 5000
 	for name, cfg := range map[string]Config{"polled": {}, "receive thread": {ReceiveThread: true}} {
@@ -172,8 +169,7 @@ func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
 	}
 }
 
-// TestByReferenceMemoryIsTheUsersBehindTheEnd: with as much unacknowledged as goes, whatever completes requests before
-// their time gives their memory back: it is unmapped at once, while the stack below still sends.
+// Whatever completes requests early gives their memory back, while the stack below still sends.
 func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 	const size = 5000 // the stack takes it at once, as the network's window begins with four segments
 	flushed := func(t *testing.T, a *end, n int) {
@@ -233,8 +229,7 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 	}
 }
 
-// TestByReferenceMemoryThatIsReadMayChange: who is read from does not know of it, and writes
-// there while responses are lost and sent again. TCP would never take them with other octets.
+// The owner of a read's source writes there while responses are lost, and TCP takes what was sent first.
 func TestByReferenceMemoryThatIsReadMayChange(t *testing.T) {
 	a, b := byReference(t, lwip.Config{Loss: 0.03, Seed: 4}, Config{NoCRC: true}, rdma.QPConfig{})
 	for id := range uint64(20) {

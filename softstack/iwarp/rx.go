@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// rxState cuts the stream into segments. Octets wait in buf[rs:re]. While a
-// large segment is placed directly, buf holds only what follows its payload.
+// rxState cuts the stream into segments. Octets wait in buf[rs:re]; during direct placement, only those behind it.
 type rxState struct {
 	buf    []byte
 	rs, re int
@@ -58,13 +57,8 @@ func (r *rxState) inBulk() bool { return r.bulk > 0 || r.direct }
 // touches reports whether the segment being placed goes into m.
 func (r *rxState) touches(m *mr) bool { return r.direct && r.seg.mr == m }
 
-// receive reads and handles what the socket has:
-//  1. handle every segment that is complete in buf
-//  2. begin direct placement of a large one that is not
-//  3. read on: into the registered memory and buf, or into buf
-//
-// It returns early where the peer asked for something: a sender whose window is full waits for the answer to a read
-// behind its data, and not for what it sent after that.
+// receive places segments that are complete in buf, begins direct placement of a large one, and reads on. It returns
+// early where the peer asked for something: a sender may wait for that answer alone.
 func (q *qp) receive() {
 	r := &q.rx
 	if r.inPlace {
@@ -122,7 +116,6 @@ func (q *qp) receive() {
 	}
 }
 
-// consume handles everything complete in buf and leaves the rest at its start.
 func (q *qp) consume() {
 	r := &q.rx
 	if r.def != nil {
@@ -200,7 +193,6 @@ func (q *qp) consume() {
 	r.setLimit()
 }
 
-// grow makes buf as long as it may be.
 func (r *rxState) grow() {
 	if len(r.buf) == mostBuf {
 		return
@@ -211,9 +203,8 @@ func (r *rxState) grow() {
 	r.setLimit()
 }
 
-// setLimit chooses how much to read into buf next. Everything there is, so that one call brings many small segments;
-// but in a bulk stream no more than the segment at hand and the next header, so that the next large payload is still in
-// the socket and can be placed directly.
+// setLimit chooses how much to read into buf: all, or in a bulk stream the segment at hand and the next header, so that
+// the next large payload can be placed directly.
 func (r *rxState) setLimit() {
 	r.limit = len(r.buf)
 	if r.bulk == 0 || r.direct {
@@ -225,8 +216,7 @@ func (r *rxState) setLimit() {
 	}
 }
 
-// consumeMarked is consume for a stream with markers: those must come out of
-// the payload, so nothing is placed directly.
+// consumeMarked is consume with markers, which must come out of the payload: nothing is placed directly.
 func (q *qp) consumeMarked() {
 	r := &q.rx
 	for {
@@ -252,8 +242,8 @@ func (q *qp) consumeMarked() {
 	}
 }
 
-// beginDirect tries to let the socket place the rest of a large segment whose beginning is b. On any doubt it declines:
-// the segment is then collected whole, its CRC is checked first, and the same tests name the fault.
+// beginDirect tries to let the socket place the rest of a large segment. On any doubt the segment is collected whole,
+// and the same tests name the fault.
 func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	r := &q.rx
 	if r.checked || whole-len(b) < directMin {
@@ -286,18 +276,16 @@ func (q *qp) beginDirect(b []byte, size, whole int) bool {
 	r.dst = r.dst[here:]
 	r.rs, r.re = 0, 0 // everything of b is used: less than a payload was here
 	r.pad = mpa.Pad(size)
-	// The end of this segment and a header as its own: the payload behind that begins
-	// where the next read does, at the alignment that the sender gave it.
+	// The end of this segment and a header: the next payload begins with a read, as aligned as it was sent.
 	r.ahead = len(r.last) + r.pad + mpa.CRCLen + mpa.LenFieldLen + hlen
 	r.direct = true
 	r.bulk = bulkMemory
 	return true
 }
 
-// handle processes one whole, checked ULPDU.
 func (q *qp) handle(ulpdu []byte) {
 	if len(ulpdu) == 0 || len(ulpdu) < ddp.HeaderLen(ulpdu[0]) {
-		// RFC 5041 §4: no room for a DDP header. MPA's length field disagrees with what it carries.
+		// RFC 5041 §4: no room for a DDP header.
 		q.terminate(rdmap.TermMPAMarker, nil)
 		return
 	}
@@ -322,7 +310,6 @@ func (q *qp) handle(ulpdu []byte) {
 	q.deliver(ulpdu)
 }
 
-// ended handles the end of the inbound stream.
 func (q *qp) ended(err error) {
 	r := &q.rx
 	partial := r.direct || r.re > r.rs || r.def != nil && r.def.Partial()

@@ -8,13 +8,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// placePasses is how many received pieces one poll may handle, so that a flood does not
-// starve other QPs: a window of full segments.
+// placePasses bounds the pieces of one poll to a window of segments, so that a flood starves no QP.
 const placePasses = 64
 
-// receiveInPlace is receive over a stack that shows its packets: headers are parsed where they lie and payloads go from
-// there into the registered memory, which is the one copy of SoftRDMA (APNet'17). What a sender did not align with its
-// segments is collected in buf first.
+// receiveInPlace parses packets where the stack keeps them: one copy, as SoftRDMA (APNet'17). What a sender did not
+// align with its segments is collected in buf first.
 func (q *qp) receiveInPlace() {
 	for range placePasses {
 		b, err := q.conn.Peek()
@@ -81,7 +79,6 @@ func (q *qp) collect(b []byte) int {
 	return n
 }
 
-// fpdu checks one whole FPDU and handles it.
 func (q *qp) fpdu(b []byte) {
 	if end := len(b) - mpa.CRCLen; q.rx.crc && mpa.GetCRC(b[end:]) != mpa.CRC(0, b[:end]) {
 		q.terminate(rdmap.TermMPACRC, nil) // RFC 5044 §8 code 2

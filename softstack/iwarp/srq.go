@@ -24,7 +24,6 @@ func newRecvRing(depth int) recvRing {
 
 func (r *recvRing) len() uint32 { return r.tail - r.head }
 
-// post takes receives until one is refused.
 func (r *recvRing) post(wrs []rdma.RecvWR) (int, error) {
 	for i := range wrs {
 		if wrs[i].NumSGE > rdma.MaxSGE {
@@ -39,7 +38,6 @@ func (r *recvRing) post(wrs []rdma.RecvWR) (int, error) {
 	return len(wrs), nil
 }
 
-// first is the oldest receive, or nil.
 func (r *recvRing) first() *rdma.RecvWR {
 	if r.head == r.tail {
 		return nil
@@ -76,7 +74,6 @@ func (d *Device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	return &srq{dev: d, pd: cfg.PD, r: newRecvRing(cfg.Depth)}, nil
 }
 
-// PostRecv adds receives.
 func (s *srq) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +83,7 @@ func (s *srq) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return s.r.post(wrs)
 }
 
-// take copies the oldest receive into dst and raises the limit event when the
-// number left falls below the armed limit (ibv_modify_srq(3)).
+// take copies the oldest receive into dst and raises the event below the armed limit (ibv_modify_srq(3)).
 func (s *srq) take(dst *rdma.RecvWR) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,8 +81,7 @@ func flushOf(e *end) uint32 {
 	return e.want(nil, 0, 77, rdma.StatusWRFlushErr).VendorErr
 }
 
-// TestSRQKeepsReceivesOfDeadQPs: only the receive of a message under way is
-// flushed with its QP, and the QP says that it takes no more.
+// TestSRQKeepsReceivesOfDeadQPs: only the receive of a message under way is flushed with its QP.
 func TestSRQKeepsReceivesOfDeadQPs(t *testing.T) {
 	h := newHub(t, 2, 8)
 	h.supply(0, 4, 1000)

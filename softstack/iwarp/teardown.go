@@ -17,8 +17,7 @@ import (
 //	hungUp     the peer's FIN between FPDUs: the same
 //	lost       reset, or FIN inside an FPDU: close
 
-// terminate sends a Terminate with the reason (RFC 5040 §4.8) and ends the
-// stream. ulpdu is the offending segment, for the headers it quotes, or nil.
+// terminate sends a Terminate (RFC 5040 §4.8) and ends the stream. ulpdu is the segment to quote, or nil.
 func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
 	if q.phase != phaseOpen {
 		return
@@ -50,7 +49,6 @@ func (q *qp) terminate(code rdmap.TermCode, ulpdu []byte) {
 	q.shut()
 }
 
-// lost ends the QP at once: nobody listens any more.
 func (q *qp) lost() {
 	if q.phase != phaseOpen {
 		return
@@ -60,7 +58,6 @@ func (q *qp) lost() {
 	q.setState(rdma.QPErr)
 }
 
-// fault ends the QP where its peer's octets made this side panic.
 func (q *qp) fault(error) { q.lost() }
 
 // hungUp handles the peer's orderly end. Framed octets are still sent (RFC 5041 §6.2).
@@ -75,22 +72,20 @@ func (q *qp) hungUp() {
 // overran ends a QP whose completions no longer fit its CQ (ibv_get_async_event(3), IBV_EVENT_CQ_ERR).
 func (q *qp) overran() { q.shut() }
 
-// releaseMemory ends all reads of the memory of requests, here and in the stack below: they are about
-// to be completed, though the peer may not have them.
+// releaseMemory ends all reads of the memory of requests that complete though the peer may not have them.
 func (q *qp) releaseMemory() {
 	q.tx.detach()
 	q.copyReferenced()
 }
 
-// copyReferenced has the stack below copy what it still references.
 func (q *qp) copyReferenced() {
 	if t := &q.tx; t.refs != nil && t.refEnd > t.acked {
 		t.refs.Detach()
 	}
 }
 
-// linger hands the stream to the background goroutine, which sends what is framed, then FIN, and reads until the peer's
-// end: closing a socket with unread octets would reset the connection and take a Terminate with it.
+// linger hands the stream to the background goroutine, which sends what is framed and FIN, and reads until the peer's
+// end: closing with unread octets would reset the connection.
 func (q *qp) linger() {
 	switch q.phase {
 	case phaseIdle:
@@ -107,8 +102,7 @@ func (q *qp) linger() {
 	}
 }
 
-// lingerStep moves a lingering stream on; it becomes closed when both sides
-// are done, and is dropped when the peer is gone.
+// lingerStep moves a lingering stream on until both sides are done or the peer is gone.
 func (q *qp) lingerStep() {
 	if q.phase != phaseLinger {
 		return
@@ -151,7 +145,6 @@ func (q *qp) drop(abort bool) {
 	q.rx.buf, q.tx.buf = nil, nil
 }
 
-// flushAll completes everything that is posted, once each, in order.
 func (q *qp) flushAll() {
 	q.flushSends(q.sqTail)
 	q.sqNext = q.sqTail
@@ -182,7 +175,6 @@ func (q *qp) pushFlushed(id uint64, s rdma.Status) {
 	q.recv.mu.Unlock()
 }
 
-// flushSends completes send queue entries below the index end as flushed.
 func (q *qp) flushSends(end uint32) {
 	for q.sqHead != end {
 		q.complete(&q.sq[q.sqHead&uint32(len(q.sq)-1)], rdma.StatusWRFlushErr)

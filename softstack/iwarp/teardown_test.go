@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// tally collects completions until n are there and checks that every request
-// completes once, in order, and with success only before the first failure.
+// tally wants each of n requests to complete once, in order, with success only before the first failure.
 func (e *end) tally(n int) (good int) {
 	e.t.Helper()
 	var next [2]uint64
@@ -48,8 +47,7 @@ func (e *end) tally(n int) (good int) {
 
 const recvIDs = 1 << 20 // receives are numbered from here
 
-// load posts a mix of n sends, writes and reads, and n receives, without end of
-// data in sight: the sockets cannot hold it.
+// load posts n requests of all kinds and n receives, more than the sockets hold.
 func (e *end) load(peer *end, n int) {
 	e.t.Helper()
 	for i := range n {
@@ -66,8 +64,7 @@ func (e *end) load(peer *end, n int) {
 	}
 }
 
-// TestEndInMidTransfer: whatever ends a connection in the middle of traffic in both directions, both ends complete
-// everything exactly once and in order, and nothing comes later.
+// TestEndInMidTransfer: both ends complete everything once, in order, whatever ends traffic in both directions.
 func TestEndInMidTransfer(t *testing.T) {
 	const n = 24
 	type ends struct{ a, b *end }
@@ -153,8 +150,7 @@ func disconnected(d *Device) bool {
 	return false
 }
 
-// TestDisconnectFromStuckPeer: a peer that does not read cannot hold Disconnect
-// beyond its context, nor the memory beyond that.
+// TestDisconnectFromStuckPeer: who does not read holds neither Disconnect beyond its context nor memory.
 func TestDisconnectFromStuckPeer(t *testing.T) {
 	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
 	e.connectTo(t, rdma.ConnParam{IRD: 1, ORD: 1}, nil)
@@ -219,8 +215,7 @@ func TestHalfCloseAnswers(t *testing.T) {
 	}
 }
 
-// TestStuckPeer: DTH-03 and T-12. A peer that stops reading stops the sender at
-// bounded memory; when it reads on, everything arrives. Nobody polls.
+// TestStuckPeer: DTH-03, T-12. A peer that does not read stops the sender at bounded memory; nobody polls.
 func TestStuckPeer(t *testing.T) {
 	const n, size = 12, 1 << 20
 	for name, cfg := range map[string]Config{"crc": {SendBuffer: 256 << 10},
@@ -320,8 +315,7 @@ func TestLingeringDoesNotSpin(t *testing.T) {
 	}
 }
 
-// TestCompletionMeansHandedOver: RFC 5040 §5.5, a send or write completes when the
-// socket has its last octet and not before.
+// TestCompletionMeansHandedOver: RFC 5040 §5.5, a write completes when the socket has its last octet.
 func TestCompletionMeansHandedOver(t *testing.T) {
 	const n, size = 128, 3000
 	e := newEnd(t, Config{SendBuffer: 16 << 10}, rdma.QPConfig{})
@@ -342,8 +336,7 @@ func TestCompletionMeansHandedOver(t *testing.T) {
 	}
 }
 
-// TestSenderThatDoesNotPoll: what was posted leaves, though the application turns
-// to something else behind the post, or after one poll.
+// TestSenderThatDoesNotPoll: what was posted leaves though the application does something else.
 func TestSenderThatDoesNotPoll(t *testing.T) {
 	for _, polls := range []int{0, 1, 2} {
 		e := newEnd(t, Config{SendBuffer: 64 << 10}, rdma.QPConfig{})

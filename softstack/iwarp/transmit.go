@@ -6,11 +6,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// transmit frames and sends whatever the queues and the socket allow:
-//  1. pick the next message: a response or a send queue entry, in turn
-//  2. frame its segments until it ends or the buffer is full
-//  3. hand the batch to the socket
-//  4. retire entries whose last octet the socket took
+// transmit frames messages, responses and send queue entries in turn, hands batches to the socket, and retires entries
+// whose last octet it took.
 func (q *qp) transmit() {
 	if q.phase != phaseOpen {
 		return
@@ -47,9 +44,8 @@ func (q *qp) transmit() {
 	}
 }
 
-// posted reports whether what is posted and not framed yet is no more than limit octets, and
-// nothing of the peer's is to be answered, which does not count in it. It looks at 64 entries at
-// most: short messages are no rest that is worth a walk.
+// posted reports whether no more than limit octets are posted and not framed, in at most 64 entries, and no answer is
+// due: short messages are no rest that is worth a walk.
 func (q *qp) posted(limit uint64) bool {
 	if q.irq.len() > 0 || q.sqTail-q.sqNext > 64 {
 		return false
@@ -61,8 +57,8 @@ func (q *qp) posted(limit uint64) bool {
 	return n <= limit+uint64(q.tx.off) // octets of the message at hand that are framed
 }
 
-// frameSome frames segments up to one batch, and read requests behind it: alone, the mark that a scheduler puts behind
-// each slice would cost a call to the socket and a packet. It reports whether it stopped because the batch was full.
+// frameSome frames up to one batch, and read requests behind it: a scheduler's mark alone would cost a call to the
+// socket and a packet. more: the batch was full.
 func (q *qp) frameSome() (more bool) {
 	t := &q.tx
 	for t.framed-t.sent < t.batch || t.src == srcNone && q.irq.len() == 0 && q.canSend() &&
@@ -83,7 +79,6 @@ func (q *qp) frameSome() (more bool) {
 	return true
 }
 
-// pick chooses the next message to begin.
 func (q *qp) pick() bool {
 	t := &q.tx
 	if !t.start.MaySend() { // a responder waits for the first FPDU (RFC 5044 §7.1.2 rule 4)
@@ -102,7 +97,6 @@ func (q *qp) pick() bool {
 	return true
 }
 
-// canSend reports whether the entry at sqNext may begin.
 func (q *qp) canSend() bool {
 	if q.sqNext == q.sqTail || q.state != rdma.QPRTS {
 		return false
@@ -226,7 +220,6 @@ func sendControl(wr *rdma.SendWR) byte {
 	return rdmap.Control(op)
 }
 
-// begun ends the framing of the entry at sqNext.
 func (q *qp) begun(e *sqEntry) {
 	e.end = q.tx.framed
 	q.sqNext++
@@ -261,8 +254,7 @@ func (q *qp) gather(e *sqEntry, slot, off, n uint32, pieces *[rdma.MaxSGE]piece)
 	return k, n == 0
 }
 
-// localFault completes the entry at sqNext with an error of ours and ends the
-// stream; nothing of the message becomes visible as a message to the peer.
+// localFault completes the entry at sqNext with an error of ours and ends the stream.
 func (q *qp) localFault(status rdma.Status) {
 	slot := q.sqNext & uint32(len(q.sq)-1)
 	e := &q.sq[slot]
@@ -272,8 +264,7 @@ func (q *qp) localFault(status rdma.Status) {
 	if q.phase != phaseOpen {
 		return // its completions overran the CQ, and everything was flushed
 	}
-	// Entries before this one that still wait for the socket or for a response
-	// are flushed first, to keep the order of completions.
+	// Entries before this one are flushed first, to keep the order of completions.
 	q.releaseMemory()
 	q.flushSends(q.sqNext)
 	q.complete(e, status)
@@ -282,7 +273,6 @@ func (q *qp) localFault(status rdma.Status) {
 	q.terminate(rdmap.TermLocal, nil)
 }
 
-// frameResponse frames the next segment of the response at the head of irq.
 func (q *qp) frameResponse() bool {
 	t := &q.tx
 	if in := &q.req[q.irq.slot()]; in.atomic {
@@ -290,10 +280,7 @@ func (q *qp) frameResponse() bool {
 	}
 	r := &q.req[q.irq.slot()].read
 	n := min(r.Size-t.off, t.segment(r.Size, ddp.TaggedLen))
-	// The source's owner may change it at any time: it does not know of the read. A CRC over octets that change before
-	// the socket takes them would end the connection, so they are fixed by a copy first. Nor may they change by
-	// reference until they are acknowledged: TCP's checksum is of what was sent first, and a segment with another one
-	// is never taken.
+	// The source's owner does not know of the read, and may change it under a CRC or a retransmission: it is copied.
 	fixed := t.crc || t.refs != nil
 	if !t.room(int(n), fixed) {
 		return false
@@ -324,8 +311,8 @@ func (q *qp) frameResponse() bool {
 // answeredOps are done when something came for them, not when they were sent.
 const answeredOps = rdma.OpSet(1<<rdma.OpRead|1<<rdma.OpLocalInv) | atomicOps
 
-// retire completes entries in post order (RFC 5040 §5.5): sends and writes once
-// the socket has their last octet, or with OnAck the peer's, reads once their response is here.
+// retire completes entries in post order (RFC 5040 §5.5): sends and writes once the socket has their last octet, or
+// with OnAck the peer's, reads with their response.
 func (q *qp) retire() {
 	if q.sqHead == q.sqNext {
 		return

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// source is where the message in progress comes from.
 type source uint8
 
 const (
@@ -23,8 +22,7 @@ const (
 	srcRead        // the inbound read or atomic request at the head of irq
 )
 
-// txState frames messages and hands them to the socket. Framed octets wait as a list of pieces: runs of buf (headers,
-// small payloads, CRCs) and registered memory (large payloads, by reference).
+// txState frames messages as a list of pieces: runs of buf, and registered memory for large payloads.
 type txState struct {
 	buf    []byte
 	n      int // octets of buf in use
@@ -138,15 +136,13 @@ func (t *txState) room(payload int, copied bool) bool {
 	return len(t.buf)-t.n >= need && len(t.vec)-t.vn >= pieces
 }
 
-// grow makes buf, of which nothing is in use, as long as it may be.
 func (t *txState) grow() {
 	if t.full = false; len(t.buf) < mostBuf && !t.copied {
 		t.buf = make([]byte, mostBuf)
 	}
 }
 
-// segment is the payload of every segment but the last of a message of size octets. The message is cut into equal
-// parts, so that no short rest follows large ones, and at cache lines.
+// segment is the payload of all segments but the last: equal parts, at cache lines, so that no short rest follows.
 func (t *txState) segment(size uint32, header int) uint32 {
 	longest := uint32(t.mulpdu - header)
 	if size <= longest {
@@ -156,14 +152,12 @@ func (t *txState) segment(size uint32, header int) uint32 {
 	return min(((size-1)/parts+64)&^63, longest)
 }
 
-// touches reports whether unsent pieces were found by m. The same memory may be registered twice,
-// and what was found by the other registration is sent.
+// touches reports whether unsent pieces were found by m, and not by another registration of the memory.
 func (t *txState) touches(m *mr) bool {
 	return !t.copied && slices.Contains(t.keys[t.vh:t.vn], m.stag)
 }
 
-// detach copies what is not sent yet, so that the user's memory is free while
-// the stream ends. At most flushAt octets and one segment wait at any time.
+// detach copies what is not sent yet, flushAt octets and one segment at most, to free the user's memory.
 func (t *txState) detach() {
 	t.more = false // nothing is framed any more
 	if t.copied || t.empty() {
@@ -234,8 +228,7 @@ func (t *txState) advance(n uint64) {
 	}
 }
 
-// align begins a segment where an FPDU would not fit the one at hand, so that every
-// segment begins with one and ends with one (RFC 5044 §5.1).
+// align begins a segment where an FPDU would not fit the one at hand (RFC 5044 §5.1).
 func (t *txState) align(fpdu int) {
 	if t.seg == 0 {
 		return
@@ -255,9 +248,8 @@ type piece struct {
 
 var padding [3]byte
 
-// frame lays one FPDU: length, header, payload pieces, pad, CRC (RFC 5044 §4). pieces are consecutive parts of the
-// payload, size octets in all. They are copied if they are short, or if copied is set; else the socket reads them where
-// they are, and they must not change until it has, or with refs until the peer has them.
+// frame lays one FPDU (RFC 5044 §4). pieces, size octets, are copied if short or copied is set; else they must not
+// change until the socket has read them, or with refs until the peer has them.
 func (t *txState) frame(header []byte, pieces []piece, size int, copied bool) {
 	ulpdu := len(header) + size
 	pad := mpa.Pad(ulpdu)

@@ -158,8 +158,7 @@ func (d *dut) recvSGE(i, n int) rdma.SGE {
 	return rdma.SGE{Addr: d.rx.Addr() + uint64(i*recvCap*2), Len: uint32(n), LKey: d.rx.LKey()}
 }
 
-// connect brings the QP and the scripted peer into full operation and, unless
-// bare, leaves a read and a send fenced behind it outstanding.
+// connect makes the connection and, unless bare, leaves a read and a send fenced behind it outstanding.
 func (d *dut) connect(o dutOptions) {
 	d.t.Helper()
 	f := &mpa.Frame{Rev: 2, CRC: true, Markers: d.mode.markers, Enhanced: true,
@@ -257,8 +256,7 @@ func (d *dut) send(segs ...*wiretest.Segment) {
 	must(d.t, d.peer.Send(segs...))
 }
 
-// sendInTwo sends segments so that the device has read the header of the last one, and little else of it, before the
-// rest comes: the way to direct placement. The rest may find the connection ended.
+// sendInTwo sends the last segment in two parts, the way to direct placement. The rest may find the connection ended.
 func (d *dut) sendInTwo(segs ...*wiretest.Segment) {
 	d.t.Helper()
 	d.send(segs[:len(segs)-1]...)

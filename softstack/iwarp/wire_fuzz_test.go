@@ -157,8 +157,7 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 	g.judgeArena(q)
 }
 
-// judgeAnswer reads what the QP sent. The stream it was fed is garbage, so only
-// its own side can be judged, without what depends on the peer's.
+// judgeAnswer judges what the QP sent, without what depends on the peer's side, which is garbage.
 func (g *rig) judgeAnswer(peer net.Conn, n mpa.Negotiated) {
 	r := wiretest.Reader{CRC: n.CRC, Markers: n.TxMarkers}
 	check := wiretest.Checker{ORD: 2} // what was posted; with fewer, answers make room for the second
@@ -182,8 +181,7 @@ func (g *rig) judgeAnswer(peer net.Conn, n mpa.Negotiated) {
 	}
 }
 
-// judgeArena wants every octet outside the registrations untouched, and the
-// sinks of read and atomic touched in their 24 octets only.
+// judgeArena wants octets outside of registrations untouched, and 24 of the sinks at most.
 func (g *rig) judgeArena(q *qp) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -258,8 +256,7 @@ func mutant(r *rand.Rand, base []wiretest.Vector, n mpa.Negotiated) []byte {
 	return out
 }
 
-// TestWireMutations: W-70, mutated vectors neither crash the stack nor make it
-// hang, place octets elsewhere, complete a request twice or answer nonsense.
+// TestWireMutations: W-70, no mutant crashes or hangs the stack, is placed elsewhere or completes twice.
 func TestWireMutations(t *testing.T) {
 	seed := *wireSeed
 	if seed == 0 {
@@ -328,8 +325,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzListener feeds arbitrary octets to a listener. It must survive, and either
-// take the Request or close the connection.
+// FuzzListener feeds octets to a listener, which takes the Request or closes the connection.
 func FuzzListener(f *testing.F) {
 	for _, v := range wiretest.Vectors() {
 		if v.Startup {

@@ -165,8 +165,7 @@ func TestTerminateNamesTheReason(t *testing.T) {
 	}
 }
 
-// TestRefusedReadIsBlamed: a Terminate that quotes a read request fails that
-// read with the reason, and flushes the rest.
+// TestRefusedReadIsBlamed: a Terminate that quotes a read request fails that, and flushes the rest.
 func TestRefusedReadIsBlamed(t *testing.T) {
 	for _, code := range codes(rdmap.TermProtAccess, rdmap.TermProtSTag, rdmap.TermProtBounds) {
 		for _, m := range modes {

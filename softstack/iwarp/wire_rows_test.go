@@ -117,8 +117,8 @@ func (d *dut) checkArena() {
 	}
 }
 
-// checkEnd follows the end of the stream: what the peer sees, the flush, the canaries, the bystander and a new
-// connection. want are the allowed reasons of the Terminate; none means that there must be none.
+// checkEnd follows the end of the stream at all who see it. want are the allowed reasons of the Terminate; none: there
+// must be none.
 func (d *dut) checkEnd(want []rdmap.TermCode, maybe bool, offender *wiretest.Segment, good []uint64,
 	status map[uint64]rdma.Status) {
 	d.t.Helper()

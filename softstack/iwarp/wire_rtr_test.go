@@ -65,8 +65,7 @@ func TestWireWaitingResponderCloses(t *testing.T) {
 	}
 }
 
-// TestWireRTR: the initiator of a peer-to-peer stream opens it with exactly the
-// indication that was agreed (RFC 6581 §9.2), and both sides may then send.
+// TestWireRTR: the initiator opens a peer-to-peer stream with the indication agreed (RFC 6581 §9.2).
 func TestWireRTR(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -107,8 +106,7 @@ func TestWireRTR(t *testing.T) {
 	}
 }
 
-// TestWireRTRAnswered: the responder of a peer-to-peer stream names one indication that both know, waits for it, and
-// takes any first FPDU for it (W-17, W-18, a documented deviation).
+// TestWireRTRAnswered: the responder names one indication that both know, and takes any first FPDU (W-17, W-18).
 func TestWireRTRAnswered(t *testing.T) {
 	write, read := wiretest.Write(1, 0, nil), wiretest.ReadRequest(1, rdmap.ReadRequest{SinkSTag: 1, SrcSTag: 1})
 	for _, c := range []struct {

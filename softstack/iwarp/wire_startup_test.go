@@ -86,8 +86,7 @@ func TestWireBadRequests(t *testing.T) {
 	must(t, <-done)
 }
 
-// TestWireSilentPeers: W-05 and W-10, a peer that stops talking before its
-// Request is whole is dropped after the request timeout.
+// TestWireSilentPeers: W-05, W-10, who stops before the Request is whole is dropped in time.
 func TestWireSilentPeers(t *testing.T) {
 	t.Parallel()
 	_, l := host(t, Config{})
@@ -221,8 +220,8 @@ func (e *end) connectTo(t *testing.T, param rdma.ConnParam, bend func(*wiretest.
 	return p, f
 }
 
-// TestWireBadReplies: W-02, W-03, W-04, W-05, W-08, W-15, W-20, W-21: the connection fails with the right word, the QP
-// can try again, and the peer sees at most the Terminate that belongs to it.
+// TestWireBadReplies: the connection fails with the right word, the QP can try again, and the peer sees at most the
+// Terminate that belongs to it.
 func TestWireBadReplies(t *testing.T) {
 	type S = wiretest.Startup
 	words := func(ird, ord uint16) func(*S) {

@@ -12,8 +12,7 @@ import (
 // ErrAbsent: this program or this machine has no lwIP. The error that wraps it says what to install and how to build.
 var ErrAbsent = errors.New("lwip is not here")
 
-// ErrUnlike: the library at hand has other options than the one whose headers the program was
-// built with, so that each would take the other's memory for something else.
+// ErrUnlike: the library at hand has other options than the one whose headers the program was built with.
 var ErrUnlike = errors.New("this program is built for another lwIP")
 
 // ErrCopies: the library at hand copies whatever it sends. The error that wraps it says how to get one that does not.
@@ -46,25 +45,20 @@ const (
 type Config struct {
 	// Ring is the number of frames that a direction of a link holds, a power of two. The side that dials chooses.
 	Ring int
-	// TwoCopies copies a packet out of the ring before the stack sees it, instead of
-	// letting it lie there until its payload is placed.
+	// TwoCopies copies a packet out of the ring before the stack sees it, not when its payload is placed.
 	TwoCopies bool
-	// ByReference does not copy what a sender says it may reference: the library reads the
-	// sender's memory until the peer has acknowledged it. It has to be built for that.
+	// ByReference reads a sender's memory until the peer has acknowledged it; the library is built for that.
 	ByReference bool
-	// Link is LinkSHM, the default, or LinkXDP, through the interface Iface; without a
-	// name that is the one with the address at hand.
+	// Link is LinkSHM, the default, or LinkXDP, through Iface or the interface with the address at hand.
 	Link, Iface string
-	// Sequential gives each packet to lwIP's own thread as a message, instead of running the
-	// stack where it is polled. Senders take the lock of lwIP's core.
+	// Sequential gives each packet to lwIP's own thread, and senders take the lock of lwIP's core.
 	Sequential bool
-	// Threads is how the work is divided, by SoftRDMA's names: c1, a packet thread beside the application; c2, the
-	// default, all in the thread that polls; c3, which is the provider's above: here it is c2.
+	// Threads is SoftRDMA's division of work: c1, a packet thread beside the application; c2, the default, all in the
+	// thread that polls; c3, which is the provider's: here it is c2.
 	Threads string
 	// Impairment of what this side sends, as probabilities below 1, from Seed.
 	Loss, Duplicate, Reorder float64
-	// Delay is how long what arrives at this side waits, and Jitter is added to it, evenly
-	// from 0 and from Seed too. Order stays.
+	// Delay is how long what arrives waits; Jitter is added to it, evenly from 0 and from Seed. Order stays.
 	Delay, Jitter time.Duration
 	Seed          uint64
 }

@@ -85,7 +85,6 @@ func (c *conn) piece() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(d.data)), int(d.len))[c.off:]
 }
 
-// skip consumes n octets of the oldest piece.
 func (c *conn) skip(n int) {
 	d := &c.cc.ring[c.at%C.LW_DESCS]
 	if c.off += n; c.off == int(d.len) {
@@ -115,8 +114,7 @@ func (c *conn) next() ([]byte, error) {
 	return b, nil
 }
 
-// nothing says why there are no octets. The state is read before a last look, as it
-// may have changed behind octets that came with it.
+// nothing says why there are no octets: the state may have changed behind octets that came with it.
 func (c *conn) nothing() error {
 	st := atomic.LoadUint32(c.state)
 	if st&(C.LW_EOF|C.LW_DEAD) != 0 && c.piece() == nil {
@@ -159,7 +157,6 @@ func (c *conn) Recv2(a, b []byte) (int, error) {
 	return n, nil
 }
 
-// Peek shows the oldest piece where it lies.
 func (c *conn) Peek() ([]byte, error) { return c.next() }
 
 // Skip consumes n octets of what Peek showed, and reports whether another piece has come.
@@ -177,8 +174,7 @@ func (c *conn) Send(b []byte) (int, error) {
 	return c.took(n)
 }
 
-// Sendv passes addresses as numbers: the pieces are registered memory or on the heap,
-// whose objects do not move, and lwIP copies them before the call returns.
+// Sendv passes addresses as numbers: memory does not move, and lwIP copies it before the call returns.
 func (c *conn) Sendv(v []unix.Iovec) (int, error) {
 	if !c.hasRoom() {
 		return 0, c.blocked()
@@ -188,8 +184,7 @@ func (c *conn) Sendv(v []unix.Iovec) (int, error) {
 	return c.took(n)
 }
 
-// SendvRef is Sendv that copies pieces within own alone. The others stay where they are while
-// they are referenced: they are registered memory, which does not move.
+// SendvRef is Sendv that copies pieces within own alone; the others are registered memory.
 func (c *conn) SendvRef(v []unix.Iovec, own []byte) (int, error) {
 	if !c.hasRoom() {
 		return 0, c.blocked()
@@ -208,8 +203,7 @@ func (c *conn) Detach() {
 	}
 }
 
-// blocked says why nothing can be sent, after a look whether that has changed: who
-// only sends must see the acknowledgements too.
+// blocked says why nothing can be sent, after a look: who only sends must see acknowledgements too.
 func (c *conn) blocked() error {
 	if c.closed.Load() {
 		return syscall.EBADF
@@ -301,7 +295,6 @@ func (c *conn) Part(p *ready.Poller) {
 	}
 }
 
-// nudge wakes a sleeper in Await.
 func (c *conn) nudge() {
 	select {
 	case c.wake <- struct{}{}:
@@ -309,7 +302,6 @@ func (c *conn) nudge() {
 	}
 }
 
-// notify wakes whoever sleeps until the connection moves.
 func (c *conn) notify() {
 	c.nudge()
 	c.mu.Lock()
@@ -354,8 +346,7 @@ func (c *conn) sleep(bits uint32, d time.Duration) {
 	}
 }
 
-// watched counts a sleeper in (1) or out (-1). It is false when the connection was
-// closed under it, and then counts nothing of the connection.
+// watched counts a sleeper in (1) or out (-1); false: the connection was closed under it.
 func (c *conn) watched(by int32) bool {
 	c.s.watchers.Add(by)
 	c.life.RLock()

@@ -44,21 +44,19 @@ func In() string {
 const (
 	// turnFrames bounds what one turn takes from each link, so that a flood does not keep a poller.
 	turnFrames = 64
-	// idleLooks is how many looks in a row find nothing before what was received and not answered is acknowledged: an
-	// answer within that time carries the acknowledgement with it.
+	// idleLooks that find nothing acknowledge what was received: an answer until then carries that with it.
 	idleLooks = 64
 	// driverTick is how soon the driver notices that nobody polls any more.
 	driverTick = 10 * time.Millisecond
-	// busyLooks is how many polls since the driver's last look mean that somebody spins:
-	// asking for bells then would cost the peer a system call a message: a
-	// spinning thread does hundreds while a bell travels, a sleeper that was woken a few.
+	// busyLooks since the driver's last look mean that somebody spins: bells would cost the peer a system call a
+	// message. A sleeper that was woken does a few.
 	busyLooks = 64
 	// idleTick is how often it looks while it sleeps, for what lwIP's timers did.
 	idleTick = 100 * time.Millisecond
 	// linkGrace is how long a link without connections stays, for their last segments.
 	linkGrace = time.Second
-	// orphanGrace is how long it stays for what a closed connection has sent and nobody has acknowledged yet: lwIP
-	// sends again after 3 s at first. Linux gives such an orphan about 100 s (tcp_orphan_retries of tcp(7)).
+	// orphanGrace is how long it stays for what a closed connection has sent, as Linux has it (tcp_orphan_retries of
+	// tcp(7)).
 	orphanGrace = 100 * time.Second
 )
 
@@ -133,7 +131,6 @@ func limits(mss, buffer int) error {
 	return nil
 }
 
-// ownLimits are those of the headers.
 func ownLimits() (mss, buffer int) { return C.TCP_MSS, C.TCP_SND_BUF }
 
 // pending reports whether a turn would find something.
@@ -159,8 +156,7 @@ func (s *core) Drive() {
 	}
 }
 
-// look is Drive for the idle-th look in a row of one connection: of those that find nothing
-// the driver is told one in eight, as that costs more than the look.
+// look is Drive for the idle-th look in a row: of those in vain the driver is told one in eight.
 func (s *core) look(idle int) {
 	if s.pending() {
 		s.polls.Store(s.polls.Load() + 1)
@@ -183,7 +179,6 @@ func (s *core) turn(settle C.int) {
 	s.report(ev[:n])
 }
 
-// report tells what happened.
 func (s *core) report(ev []uint32) {
 	for _, e := range ev {
 		if e&C.LW_ACCEPTED != 0 {
@@ -264,8 +259,7 @@ func (s *core) sleepOnInterfaces() {
 	}
 }
 
-// tidy ends links that nobody has used for a while, or whose other side is gone. It
-// is false when nothing is left to drive.
+// tidy ends links that are not used or whose other side is gone. False: nothing is left to drive.
 func (s *core) tidy(now time.Time) bool {
 	end, more := s.sort(now)
 	for _, l := range end {
@@ -308,7 +302,6 @@ func (s *core) publish() {
 	s.seen.Store(&all)
 }
 
-// enter adds a link.
 func (s *core) enter(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,7 +337,6 @@ func (s *core) unpin(l *link) {
 	s.mu.Unlock()
 }
 
-// accepted hands a connection to its listener.
 func (s *core) accepted(id uint32) {
 	cc := (*[C.LW_MAX_CONNS]*C.struct_lw_conn)(unsafe.Pointer(&C.lw_conns))[id]
 	if cc == nil {

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// helpLooks is how many looks in a row find nothing before the packet thread
-	// sleeps until a bell: some milliseconds, so that a run never meets it.
+	// helpLooks in vain send the packet thread to sleep until a bell: some milliseconds.
 	helpLooks = 1 << 16
 	// offerLooks is how many empty looks an application makes before it offers its CPU to the packet thread.
 	offerLooks = 16

@@ -10,9 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// longestStall is how long nothing may arrive: a segment that is lost once comes after the retransmission time, which
-// lwIP begins with (3 s, LWIP_TCP_RTO_TIME) and later holds at two ticks of its timer of 500 ms at least, and the tick
-// that it is seen at. A machine that is busy adds its own.
+// longestStall is how long nothing may arrive: lwIP's retransmission time at first, 3 s (LWIP_TCP_RTO_TIME), a tick of
+// 500 ms, and what a busy machine adds.
 const longestStall = 3*time.Second + 500*time.Millisecond + 3*time.Second
 
 // TestImpairedLinksLeaveTheStreamExact: F10.

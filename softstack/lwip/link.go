@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link leads to another process, or to this one.
 type link struct {
 	c      *C.struct_lw_link
 	sock   *net.UnixConn // of link=shm
@@ -74,7 +73,7 @@ func (s *Stack) twoCopies() C.int {
 
 func chance(p float64) C.uint32_t { return C.uint32_t(p * math.MaxUint32) }
 
-// listen hears bells, until the other process is gone.
+// listen wakes the driver for bells, until the other process is gone.
 func (l *link) listen() {
 	defer l.reader.Done()
 	var b [64]byte
@@ -113,8 +112,7 @@ func (l *link) spent(now time.Time) bool {
 	return idle > grace && (idle > orphanGrace || C.lw_link_unacknowledged(l.c, 0) == 0)
 }
 
-// end takes the link out of the stack; its connections are lost. What the peer had
-// put into the ring before it went is taken first.
+// end takes what the peer put into the ring, and then the link out of the stack; its connections are lost.
 func (l *link) end() {
 	l.stack.core.turn(0)
 	l.stack.add(l.counts())

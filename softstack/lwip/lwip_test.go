@@ -167,8 +167,7 @@ func TestStreamsAreExactOnEveryArm(t *testing.T) {
 	}
 }
 
-// A link carries both versions of IP, and segments of IPv6 are shorter by what its header is
-// longer; of two listeners' links neither sees the other's connections.
+// A link carries both versions of IP, beside each other; segments of IPv6 are 20 octets shorter.
 func TestLinksCarryIPv6(t *testing.T) {
 	for _, cfg := range []Config{{}, {TwoCopies: true}, {Threads: C1}, {Sequential: true},
 		{Ring: 64, Loss: 0.001, Seed: 3}} {
@@ -366,9 +365,7 @@ func TestPollersTellAndWake(t *testing.T) {
 	}
 }
 
-// TestSleepersAreWokenByBells: nobody polls, so every message needs the driver, and whoever
-// sends to a driver that sleeps has to ring. It sleeps when nothing has come for a while, so
-// from one message to the next there is a pause: without it, a fast machine needs no bell.
+// TestSleepersAreWokenByBells: nobody polls, so every message needs the driver, which sleeps in the pauses.
 func TestSleepersAreWokenByBells(t *testing.T) {
 	s := openStack(t, Config{})
 	a, b := pair(t, s)

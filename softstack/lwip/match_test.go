@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// TestALibraryOfOtherLimitsIsRefused: this test again, with a library that declares pools of other
-// sizes than the headers at hand make, and nothing else: it is told before anything of it is used.
+// TestALibraryOfOtherLimitsIsRefused runs itself with a library whose pools have other sizes.
 func TestALibraryOfOtherLimitsIsRefused(t *testing.T) {
 	if os.Getenv("LWIP_UNLIKE") != "" {
 		_, err := Open(Config{})

@@ -55,8 +55,7 @@ func iovec(b []byte) unix.Iovec {
 	return unix.Iovec{Base: unsafe.SliceData(b), Len: uint64(len(b))}
 }
 
-// TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger: of messages of a header that is the sender's to use again
-// at once and a payload that is gone as soon as Unacked says so, every octet arrives, whatever must be sent again.
+// Every octet arrives though its memory is gone as soon as Unacked says so, whatever must be sent again.
 func TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		Config
@@ -151,8 +150,7 @@ func TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger(t *testing.T) {
 	}
 }
 
-// TestWhatIsLetGoIsReadNoMore: with octets that nobody has acknowledged, all that was
-// referenced is gone at once, and arrives all the same: after Detach, and after Close.
+// What was referenced is gone unacknowledged, after Detach or Close, and arrives all the same.
 func TestWhatIsLetGoIsReadNoMore(t *testing.T) {
 	for name, letGo := range map[string]func(a stream.Referrer){
 		"detach": func(a stream.Referrer) { a.Detach() },

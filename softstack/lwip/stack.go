@@ -199,7 +199,6 @@ func (s *Stack) connect(ctx context.Context, l *link, six bool, port uint16) (st
 	return ready.NewOpening(c, c.nudge), nil
 }
 
-// dialOut connects to another host.
 func (s *Stack) dialOut(ctx context.Context, addr string) (stream.Opening, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -337,7 +336,6 @@ type listener struct {
 	once  sync.Once
 }
 
-// offer queues a connection; false when there are too many.
 func (l *listener) offer(c *conn) bool {
 	select {
 	case <-l.done:

@@ -58,11 +58,9 @@ func endFirst(t *testing.T, b, a stream.Conn) {
 	a.Close()
 }
 
-// TestAPortIsUsedAgainOverSharedMemory: by the next connection, over IPv6 as over IPv4, though
-// the other side waits for stragglers of the one before.
+// TestAPortIsUsedAgainOverSharedMemory though the other side waits for stragglers of the connection before.
 func TestAPortIsUsedAgainOverSharedMemory(t *testing.T) {
-	// The first number of a connection's octets is ahead of the one before by the ticks of 500 ms so
-	// far, of which there are some while there are connections; SYN and FIN count one each.
+	// A connection's first number is ahead of the last one's by ticks of 500 ms; SYN and FIN count one each.
 	pair(t, openStack(t, Config{}))
 	time.Sleep(3 * time.Second)
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -82,8 +80,8 @@ func TestAPortIsUsedAgainOverSharedMemory(t *testing.T) {
 	}
 }
 
-// TestALinkTakesWhatWaitsWithIt: the next one has its place, and so its peer's address; a connection
-// from a port of the old peer's is new, although its octets begin before those that came then.
+// TestALinkTakesWhatWaitsWithIt: a connection from a port of an old peer's address is new, though its octets begin
+// before those that came then.
 func TestALinkTakesWhatWaitsWithIt(t *testing.T) {
 	s := openStack(t, Config{})
 	linksEnd(t, s) // of tests before this one
@@ -118,9 +116,7 @@ func linksEnd(t *testing.T, s *Stack) {
 	})
 }
 
-// TestWhatWasSentBeforeTheEndArrivesLater: the reader has no room, and begins when the link has
-// had no connection of the sender's for longer than it stays without one. The last octets wait
-// behind a window that has room for a part of them.
+// TestWhatWasSentBeforeTheEndArrivesLater: the reader begins when the link would have ended.
 func TestWhatWasSentBeforeTheEndArrivesLater(t *testing.T) {
 	for name, end := range map[string]func(stream.Conn) error{
 		"close": stream.Conn.Close,

@@ -27,8 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xdp is an interface that a stack shares with the host: what is for a port of ours
-// goes to an AF_XDP socket, all else to the kernel, ARP too.
+// xdp is an interface shared with the host: what is for our ports goes to an AF_XDP socket, ARP to the kernel.
 type xdp struct {
 	name  string
 	addr  netip.Addr
@@ -45,12 +44,10 @@ type xdp struct {
 	group sync.WaitGroup
 }
 
-// ethPorts is where our connections begin: above the kernel's (ip_local_port_range has
-// 32768 to 60999), so that the host keeps its own.
+// ethPorts is where our connections begin, above the kernel's (ip_local_port_range: 32768 to 60999).
 const ethPorts = 61000
 
-// queueWithin is how long an interface's queue may be busy with a socket that was closed.
-// Arbitrary: it takes milliseconds, and another program's lasts.
+// queueWithin is how long a queue may be busy with a closed socket: it takes milliseconds.
 const queueWithin = time.Second
 
 // XDPError says what of the way to an interface failed, and whether that is for want of rights or of a kernel.
@@ -133,8 +130,7 @@ func openXDP(s *Stack, name string) (x *xdp, err error) {
 	return x, nil
 }
 
-// load makes the maps and the program: IPv4 without options and TCP, to our address and
-// one of our ports, goes to the socket of queue 0.
+// load makes the maps and the program: TCP over IPv4 without options to our address and ports goes to queue 0.
 func (x *xdp) load() (err error) {
 	if x.ports, err = ebpf.NewMap(&ebpf.MapSpec{Name: "ports", Type: ebpf.Array, KeySize: 4, ValueSize: 4,
 		MaxEntries: 1 << 16}); err != nil {
@@ -224,7 +220,6 @@ func (x *xdp) neighbour(ctx context.Context, ip netip.Addr) (net.HardwareAddr, e
 	}
 }
 
-// connect opens a connection to a port of another host.
 func (x *xdp) connect(ctx context.Context, s *Stack, ip netip.Addr, port uint16) (*conn, error) {
 	mac, err := x.neighbour(ctx, ip)
 	if err != nil {
@@ -253,12 +248,10 @@ func (x *xdp) connect(ctx context.Context, s *Stack, ip netip.Addr, port uint16)
 	return nil, unix.EADDRINUSE
 }
 
-// lingerPort is how long a port stays ours behind its connection, for its last
-// segments: lwIP's TIME_WAIT has two minutes, but only FIN and its answer matter.
+// lingerPort is how long a port stays ours behind its connection, for FIN and its answer.
 var lingerPort = 5 * time.Second
 
-// linger keeps a port for that long, and until all that its connection has sent is acknowledged
-// or the end of patience: what came for it then would be the kernel's, which resets it.
+// linger keeps a port for that long, and until all is acknowledged: the kernel would reset what comes for it.
 func (x *xdp) linger(port uint16, end time.Time) {
 	time.AfterFunc(lingerPort, func() {
 		if time.Now().Before(end) && x.unacknowledged(port) {
@@ -341,7 +334,7 @@ func newXDPLink(s *Stack, x *xdp, sock *C.struct_lw_xsk) (*link, error) {
 	return l, nil
 }
 
-// iface is the interface with ip, or the one through which ip is reached.
+// ifaceOf is the interface with ip, or the one through which ip is reached.
 func ifaceOf(ip netip.Addr) (string, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -422,8 +415,7 @@ func (s *core) giveBack(x *xdp) {
 	x.link.end()
 }
 
-// CloseInterfaces gives the interfaces back that the process holds, which else happens
-// when it ends. Their connections are lost.
+// CloseInterfaces gives the process's interfaces back, which lose their connections.
 func CloseInterfaces() {
 	if stack == nil {
 		return

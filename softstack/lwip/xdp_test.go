@@ -63,8 +63,7 @@ func listenOn(t *testing.T, s *Stack, addr string) stream.Listener {
 	return l
 }
 
-// TestStreamsGoThroughInterfaces: exact octets over AF_XDP, ARP by the kernel, the
-// host's own traffic as before, and ends that are told.
+// TestStreamsGoThroughInterfaces: exact octets over AF_XDP, beside the host's own traffic.
 func TestStreamsGoThroughInterfaces(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"one copy":      {Link: LinkXDP},
@@ -122,9 +121,8 @@ func TestStreamsGoThroughInterfaces(t *testing.T) {
 	}
 }
 
-// TestTimersSendWithoutHelp: the kernel is told of what lwIP's own thread sends again, and not
-// only when the process sends or receives something else. Nothing arrives here, and who waits
-// polls without rest, so that the stack's own driver, which looks, stays away.
+// TestTimersSendWithoutHelp: the kernel is told of what lwIP's own thread sends again, though nothing arrives and the
+// stack's driver stays away.
 func TestTimersSendWithoutHelp(t *testing.T) {
 	var s *Stack
 	var l stream.Listener
@@ -175,8 +173,7 @@ func TestTimersSendWithoutHelp(t *testing.T) {
 	t.Fatal("what was lost is not sent again within 20 s")
 }
 
-// TestAKernelIsTheOtherEnd: a peer on kernel sockets, whose segments have no checksums
-// where the interface is a veth, as its device would add them.
+// TestAKernelIsTheOtherEnd: a peer on kernel sockets, whose segments have no checksums on a veth.
 func TestAKernelIsTheOtherEnd(t *testing.T) {
 	var l stream.Listener
 	var far net.Conn
@@ -234,8 +231,7 @@ func TestAKernelIsTheOtherEnd(t *testing.T) {
 	}
 }
 
-// TestAPortIsUsedAgainAtOnce: a peer may dial from the port of a connection that we ended a moment
-// ago, which a kernel picks now and then, though ours waits for stragglers (RFC 9293 §3.6.1).
+// TestAPortIsUsedAgainAtOnce: a peer may dial from the port of a connection just ended (RFC 9293 §3.6.1).
 func TestAPortIsUsedAgainAtOnce(t *testing.T) {
 	var l stream.Listener
 	between(t, func(side int, addr string) {
@@ -272,8 +268,7 @@ func TestAPortIsUsedAgainAtOnce(t *testing.T) {
 	CloseInterfaces()
 }
 
-// TestAnInterfaceGoesFromStackToStack: at once, as serve has it between two sessions, though
-// the kernel takes a moment to take its queue back.
+// TestAnInterfaceGoesFromStackToStack at once, as serve has it between two sessions.
 func TestAnInterfaceGoesFromStackToStack(t *testing.T) {
 	between(t, func(side int, addr string) {
 		defer CloseInterfaces()
@@ -286,8 +281,7 @@ func TestAnInterfaceGoesFromStackToStack(t *testing.T) {
 	})
 }
 
-// TestAPortStaysForWhatWasSent: who dialed has closed, and the reader has no room until the port
-// would be the kernel's again, which resets what comes for it.
+// TestAPortStaysForWhatWasSent: the reader has no room until the port would be the kernel's, which resets.
 func TestAPortStaysForWhatWasSent(t *testing.T) {
 	defer func(d time.Duration) { lingerPort = d }(lingerPort)
 	lingerPort = 100 * time.Millisecond

@@ -2,8 +2,7 @@ package mpa
 
 import "fmt"
 
-// Code is an MPA error (RFC 5044 §8, RFC 6581 §8): the error code of a
-// Terminate with layer 2, error type 0. The zero value means "no error".
+// Code is an MPA error (RFC 5044 §8, RFC 6581 §8), of a Terminate with layer 2, type 0; 0 means "no error".
 type Code uint8
 
 // The MPA errors.

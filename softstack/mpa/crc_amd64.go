@@ -11,21 +11,16 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// foldMin is the shortest run that is folded. Below it hash/crc32 is as fast;
-// arbitrary, above the 256 that foldCRC needs.
+// foldMin is the shortest run that is folded: below it hash/crc32 is as fast.
 const foldMin = 512
 
-// canFold reports whether the CPU multiplies 512-bit vectors without carry. Where it does, long runs take about a
-// quarter of the time of hash/crc32, which is bound by the latency of the CRC32 instruction. On a bulk stream that is
-// the difference between a CRC that costs a fifth of the bandwidth and one that hides behind the copy.
+// canFold reports whether the CPU multiplies 512-bit vectors without carry: a quarter of the time of hash/crc32.
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42
 
-// canFold256 is the same with 256-bit vectors, which processors without AVX-512 have, too:
-// bit 10 of ECX of CPUID leaf 7 (Intel SDM vol. 2, CPUID), beside AVX2, which the system allows.
+// canFold256 is the same with 256 bits: bit 10 of ECX of CPUID leaf 7 (Intel SDM vol. 2), and AVX2.
 var canFold256 = cpu.X86.HasAVX2 && cpu.X86.HasSSE42 && cpu.X86.HasPCLMULQDQ && features7()>>10&1 == 1
 
-// foldBy are the multipliers of foldCRC, for the low and high 64 bits of each
-// 128: past 2048 bits, and past 512; foldBy256 those of foldCRC256.
+// foldBy are the multipliers of foldCRC for the low and high 64 bits of 128: past 2048 bits, and 512.
 var (
 	foldBy    = [4]uint64{multiplier(2048 + 32), multiplier(2048 - 32), multiplier(512 + 32), multiplier(512 - 32)}
 	foldBy256 = [4]uint64{multiplier(1024 + 32), multiplier(1024 - 32), multiplier(256 + 32), multiplier(256 - 32)}
@@ -46,9 +41,8 @@ const (
 	mixBlock512 = 8192 + 3*mixRun512
 )
 
-// multiplier is x^n modulo the CRC32c polynomial in the bit order of the wire,
-// shifted by the one place that a carry-less product of reflected numbers lacks
-// (Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ, 2009).
+// multiplier is x^n modulo the CRC32c polynomial in wire order, shifted by one place for reflected numbers (Gopal et
+// al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ, 2009).
 func multiplier(n int) uint64 {
 	const poly = 0x1edc6f41
 	v := uint32(1)
@@ -68,16 +62,12 @@ func foldCRC(p *byte, n int, state uint32, k *[4]uint64) uint32
 //go:noescape
 func foldCRC256(p *byte, n int, state uint32, k *[4]uint64) uint32
 
-// mixCRC takes blocks of mixBlock octets, at least one: a part folded and three runs of mixRun
-// by the CRC32 instruction, which works beside the multiplier: 1.4 times what either does
-// alone on an EPYC of the third generation, of 64 KiB in its second cache.
+// mixCRC takes blocks of mixBlock octets: a part folded, and three runs of mixRun by the CRC32 instruction.
 //
 //go:noescape
 func mixCRC(p *byte, blocks int, state uint32, k *[7]uint64) uint32
 
-// mixes reports whether mixCRC512 is faster here than foldCRC. Where a core multiplies 512 bits in
-// every second cycle it is (1.25 to 1.45 times on an EPYC of family 26), where in every one it
-// may not be. Measured once, at the first long run, in less than 0.1 ms: the least of five each.
+// mixes reports whether mixCRC512 is faster here than foldCRC, measured once in less than 0.1 ms.
 var mixes = sync.OnceValue(func() bool {
 	b := bytes.Repeat([]byte{1}, 4*mixBlock512)
 	p, n := unsafe.SliceData(b), len(b)

@@ -33,8 +33,7 @@ type Deframer struct {
 	err    *Error
 }
 
-// NewDeframer makes a Deframer for one direction of one connection that is
-// about to carry its first FPDU. markers and crc are what was negotiated.
+// NewDeframer is for one direction of a connection before its first FPDU; markers and crc were negotiated.
 func NewDeframer(markers, crc bool) *Deframer {
 	d := &Deframer{markers: markers, crc: crc}
 	d.reset()
@@ -82,7 +81,6 @@ func (d *Deframer) Feed(b []byte) (n int) {
 	return n
 }
 
-// feedMarker takes octets of the marker the stream is at.
 func (d *Deframer) feedMarker(b []byte) int {
 	n := copy(d.mark[d.nmark:], b)
 	d.nmark += n
@@ -106,7 +104,6 @@ func (d *Deframer) feedMarker(b []byte) int {
 	return n
 }
 
-// feedData takes octets of the FPDU up to the next marker or the next step.
 func (d *Deframer) feedData(b []byte) int {
 	n := min(len(b), d.need-len(d.buf))
 	if d.markers {
@@ -133,9 +130,8 @@ func (d *Deframer) feedData(b []byte) int {
 	return n
 }
 
-// Next gives the ULPDU of a complete FPDU whose markers and CRC are right. The slice is the Deframer's and valid until
-// the next Feed. ok is false while more octets are needed. err is an *Error with CodeCRC or CodeMarker; it stays: no
-// later FPDU of the stream may be used (RFC 5044 §8).
+// Next gives the ULPDU of a checked FPDU, the Deframer's until the next Feed; ok is false while octets are missing. err
+// is an *Error with CodeCRC or CodeMarker, and stays (RFC 5044 §8).
 func (d *Deframer) Next() (ulpdu []byte, ok bool, err error) {
 	if d.err != nil {
 		return nil, false, d.err

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drain feeds stream in pieces and collects what comes out. Each length of cuts
-// is one piece; what is left at the end is one more.
+// drain feeds stream in pieces, as long as cuts has them and what is left, and collects what comes out.
 func drain(t tester, d *Deframer, stream []byte, cuts []int) (ulpdus [][]byte, err error) {
 	t.Helper()
 	feed := func(b []byte) {
@@ -258,8 +257,7 @@ func TestMarkerErrors(t *testing.T) {
 	}
 }
 
-// W-32: a sender that leaves markers out is found out by the first FPDU that
-// crosses a marker position, and by the first octets of the stream.
+// W-32: missing markers are found by the first FPDU across a marker position, and by the first octets.
 func TestMissingMarkers(t *testing.T) {
 	_, err := drain(t, NewDeframer(true, true), AppendFPDU(nil, bytes.Repeat([]byte{0x41}, 600), true), nil)
 	wantCode(t, err, CodeMarker)

@@ -29,9 +29,8 @@ func NewRequest(cfg Config, private []byte) (*Frame, error) {
 	return checkFrame("request", f)
 }
 
-// HandleReply is the initiator's conclusion from its Request and the Reply. When the responder refused, Rejected is set
-// and the error is nil. Otherwise an error is an *Error: CodeBadFrame asks for a plain close, CodeInsufficientIRD and
-// CodeNoRTR for a Terminate with that code before it (RFC 6581 §9).
+// HandleReply is the initiator's conclusion from both frames. A refusal sets Rejected and is no error. An *Error with
+// CodeBadFrame asks for a plain close, others for a Terminate with that code (RFC 6581 §9).
 func (cfg Config) HandleReply(req, rep *Frame) (Negotiated, error) {
 	if !rep.Reply {
 		// RFC 5044 §7.1.2 rule 8.
@@ -81,10 +80,9 @@ func (cfg Config) HandleReply(req, rep *Frame) (Negotiated, error) {
 	return n, nil
 }
 
-// HandleRequest is the responder's conclusion from a Request: what will hold if it accepts. Revision is the request's.
-// The error is an *Error: CodeBadFrame, or CodeNoRTR when the initiator wants the peer-to-peer model and cfg supports
-// no RTR indication at all. When it supports only others than the initiator, that is not an error yet: RTR is RTRNone,
-// the reply names what cfg supports and the initiator terminates the stream with CodeNoRTR (RFC 6581 §9.2).
+// HandleRequest is the responder's conclusion from a Request: what holds if it accepts. The *Error has CodeBadFrame, or
+// CodeNoRTR where cfg has no RTR indication. With none in common RTR is RTRNone, the reply names what cfg supports, and
+// the initiator terminates the stream (RFC 6581 §9.2).
 func (cfg Config) HandleRequest(req *Frame) (Negotiated, error) {
 	if req.Reply {
 		return Negotiated{}, badFrame("reply where a request is due")
@@ -123,8 +121,7 @@ func (cfg Config) HandleRequest(req *Frame) (Negotiated, error) {
 	return n, nil
 }
 
-// NewReply builds the accepting Reply to req from what HandleRequest found. The
-// caller may have lowered IRD and ORD. The frame keeps private.
+// NewReply builds the accepting Reply; IRD and ORD may be lowered before. The frame keeps private.
 func (cfg Config) NewReply(req *Frame, n Negotiated, private []byte) (*Frame, error) {
 	f := &Frame{Reply: true, Markers: n.RxMarkers, CRC: n.CRC, Rev: req.Rev, Private: private}
 	if req.Enhanced {
@@ -150,9 +147,8 @@ func (cfg Config) NewReply(req *Frame, n Negotiated, private []byte) (*Frame, er
 	return checkFrame("reply", f)
 }
 
-// NewReject builds the refusing Reply to req. MPA ends with it; RFC 5044 §7.1.2
-// rule 2 leaves the TCP connection to the upper layer. An enhanced request gets its own depths back, so that
-// the refusal does not look like a lack of them. The frame keeps private.
+// NewReject builds the refusing Reply, with an enhanced request's own depths. The frame keeps private. The TCP
+// connection is the upper layer's (RFC 5044 §7.1.2 rule 2).
 func NewReject(req *Frame, private []byte) (*Frame, error) {
 	f := &Frame{Reply: true, Reject: true, CRC: req.CRC, Rev: req.Rev, Private: private}
 	if req.Enhanced {
@@ -174,7 +170,6 @@ func checkPeer(f *Frame) error {
 	return nil
 }
 
-// checkFrame passes on a frame this side is about to send if it keeps the limits of the format.
 func checkFrame(what string, f *Frame) (*Frame, error) {
 	limit := MaxPrivate
 	if f.Enhanced {

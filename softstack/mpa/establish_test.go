@@ -180,8 +180,7 @@ func TestRTR(t *testing.T) {
 	}
 }
 
-// RFC 6581 §9.2: a responder with nothing in common still names what it can do,
-// also to an initiator that offers nothing.
+// RFC 6581 §9.2: a responder with nothing in common names what it can do.
 func TestReplyNamesAnOptionOfItsOwn(t *testing.T) {
 	for _, enh := range []Enhanced{{PeerToPeer: true, RTRSend: true}, {PeerToPeer: true}} {
 		req := &Frame{Rev: 2, Enhanced: true, Enh: enh}

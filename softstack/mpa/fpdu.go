@@ -22,16 +22,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var zeros [4]byte
 
-// Pad is the number of zero octets between a ULPDU of the given length and its CRC: length field, ULPDU and pad
-// together are a multiple of four (RFC 5044 §4.1).
+// Pad is the zero octets before the CRC: length field, ULPDU and pad are a multiple of four (RFC 5044 §4.1).
 func Pad(ulpdu int) int { return -(LenFieldLen + ulpdu) & 3 }
 
 // FPDULen is the number of octets of the FPDU around a ULPDU of the given length, without markers.
 func FPDULen(ulpdu int) int { return LenFieldLen + ulpdu + Pad(ulpdu) + CRCLen }
 
-// MULPDU is the largest ULPDU whose FPDU fits a TCP segment of emss octets, counting markers when the stream carries
-// them (RFC 5044 §4.5). It is at least MinMULPDU, however small emss is, and at most what ULPDU_Length, or with markers
-// FPDUPTR, can express.
+// MULPDU is the largest ULPDU whose FPDU, with markers, fits a segment of emss octets (RFC 5044 §4.5): from MinMULPDU
+// to what ULPDU_Length, or with markers FPDUPTR, can say.
 func MULPDU(emss int, markers bool) int {
 	n := emss
 	if markers {
@@ -45,16 +43,14 @@ func MULPDU(emss int, markers bool) int {
 // CRC continues the CRC32c of an FPDU with b; it starts from 0 (RFC 5044 §4.4).
 func CRC(crc uint32, b []byte) uint32 { return updateCRC(crc, b) }
 
-// PutCRC writes a CRC to b[:CRCLen] in wire order: unlike every other field of
-// iWARP it is little endian (RFC 5044 §4.4, Fig. 5).
+// PutCRC writes a CRC to b[:CRCLen] in little endian, unlike other fields (RFC 5044 §4.4, Fig. 5).
 func PutCRC(b []byte, crc uint32) { binary.LittleEndian.PutUint32(b, crc) }
 
 // GetCRC reads the CRC from b[:CRCLen].
 func GetCRC(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// AppendFPDU appends the FPDU around ulpdu, without markers. When crc is false the CRC field is there and zero. It
-// allocates only when dst has no room for FPDULen(len(ulpdu)) more octets, and panics when ulpdu is longer than
-// MaxULPDU.
+// AppendFPDU appends the FPDU around ulpdu, without markers; without crc the field is zero. It allocates only where dst
+// lacks FPDULen octets, and panics above MaxULPDU.
 func AppendFPDU(dst, ulpdu []byte, crc bool) []byte {
 	checkULPDU(ulpdu)
 	start := len(dst)

@@ -199,8 +199,7 @@ func TestFramingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCRCAgreesWithTheLibrary covers every length around the folding blocks,
-// every alignment of the first octet, and any state to start from.
+// TestCRCAgreesWithTheLibrary at every length around the folding blocks, every alignment and state.
 func TestCRCAgreesWithTheLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 70000)

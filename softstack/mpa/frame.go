@@ -65,8 +65,8 @@ type Enhanced struct {
 	ORD        uint16 // outbound RDMA Read queue depth, 14 bits
 }
 
-// AppendFrame appends the frame to dst. PD_Length counts the enhanced data. The frame is written as it is, right or
-// wrong: NewRequest, NewReply and NewReject build right ones. Bits of IRD and ORD above the 14th are dropped.
+// AppendFrame appends the frame, right or wrong: NewRequest, NewReply and NewReject build right ones. Bits of IRD and
+// ORD above the 14th are dropped.
 func AppendFrame(dst []byte, f *Frame) []byte {
 	key := keyRequest
 	if f.Reply {
@@ -126,9 +126,8 @@ func parseEnhanced(b []byte) Enhanced {
 	}
 }
 
-// ParseFrameHeader reads the first FrameHeaderLen octets of a Request or Reply and says how many octets of private data
-// follow. It checks the key and the length; the error is an *Error with CodeBadFrame. Call it before reading the
-// private data, so that an unknown peer cannot ask for memory.
+// ParseFrameHeader checks the first FrameHeaderLen octets and says how many of private data follow, before an unknown
+// peer asks for memory. The error is an *Error with CodeBadFrame.
 func ParseFrameHeader(b []byte) (reply bool, pdLen int, err error) {
 	if len(b) < FrameHeaderLen {
 		return false, 0, badFrame("%d octets, want at least %d", len(b), FrameHeaderLen)
@@ -149,9 +148,7 @@ func ParseFrameHeader(b []byte) (reply bool, pdLen int, err error) {
 	return reply, pdLen, nil
 }
 
-// ParseFrame reads one whole frame; b holds it and nothing else. Private is a
-// part of b. Reserved bits are ignored (RFC 5044 §7.1.1). The error is an
-// *Error with CodeBadFrame.
+// ParseFrame reads one whole frame, which b is; Private is a part of b. The error is an *Error with CodeBadFrame.
 func ParseFrame(b []byte) (*Frame, error) {
 	reply, pdLen, err := ParseFrameHeader(b)
 	if err != nil {

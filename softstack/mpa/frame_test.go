@@ -116,8 +116,7 @@ func TestBadLengthsAreNamed(t *testing.T) {
 	}
 }
 
-// W-01, W-02: every single flipped bit of a key is found. One bit tells the two keys apart; flipping it gives a frame
-// of the other kind, which HandleRequest and HandleReply refuse.
+// W-01, W-02: every flipped bit of a key is found, but for the one that tells the two keys apart.
 func TestEveryKeyBitCounts(t *testing.T) {
 	for _, key := range []string{hexReq, hexRep} {
 		for bit := range keyLen * 8 {

@@ -2,15 +2,13 @@ package mpa
 
 import "encoding/binary"
 
-// MarkerWriter frames ULPDUs with markers (RFC 5044 §4.3). It counts the octets of the stream from the first FPDU on: a
-// marker stands at every multiple of MarkerInterval, the first one right before the first FPDU. The zero value is
-// ready; it belongs to one direction of one connection.
+// MarkerWriter frames ULPDUs with a marker at every multiple of MarkerInterval, from the first FPDU of one direction on
+// (RFC 5044 §4.3). The zero value is ready.
 type MarkerWriter struct {
 	pos uint // octets since the last marker position, below MarkerInterval
 }
 
-// Append appends the whole FPDU around ulpdu, with the markers that fall into it and the one that stands right before
-// it, and a CRC, or a zero CRC field when crc is false. It panics when ulpdu is longer than MaxULPDU.
+// Append appends the FPDU around ulpdu with its markers and a CRC, or zeros without crc. It panics above MaxULPDU.
 func (w *MarkerWriter) Append(dst, ulpdu []byte, crc bool) []byte {
 	checkULPDU(ulpdu)
 	start := len(dst)

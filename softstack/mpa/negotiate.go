@@ -30,8 +30,7 @@ func (r RTR) String() string {
 	return "none"
 }
 
-// Config is what one side of a connection wants or can do. The zero value is
-// revision 2 without CRC, markers, peer-to-peer model and RDMA Reads.
+// Config is what one side wants or can do; by default revision 2, no CRC, markers, peer-to-peer model, RDMA Reads.
 type Config struct {
 	Revision   uint8 // 1 or 2; 0 means 2. An initiator's; a responder follows the request
 	CRC        bool  // require CRC. It is used when either side requires it
@@ -60,8 +59,7 @@ type Negotiated struct {
 	Rejected    bool   // the responder refused; only PeerIRD, PeerORD and PeerPrivate matter
 }
 
-// rtrOrder is the preference among the indications both sides know. A Write touches no queue, a Read needs a place in
-// the peer's IRD, a Send uses up one of its receives.
+// rtrOrder prefers a Write, which touches no queue, to a Read, which needs a place, and a Send, which takes a receive.
 var rtrOrder = [...]RTR{RTRWrite, RTRRead, RTRSend}
 
 func (e *Enhanced) has(r RTR) bool {

@@ -63,8 +63,7 @@ func (e Event) String() string {
 	return fmt.Sprintf("event %d", uint8(e))
 }
 
-// transitions holds every allowed step. Nothing leads back to StateIdle, whose
-// value 0 therefore marks a step that is not allowed.
+// transitions holds every allowed step. Nothing leads to StateIdle, 0, which marks what is not allowed.
 var transitions = [numStates][numEvents]State{
 	StateIdle: {
 		EventSendRequest: StateWaitReply,
@@ -96,8 +95,7 @@ var transitions = [numStates][numEvents]State{
 	},
 }
 
-// Next is the state after e. ok is false when e must not happen in s: the side
-// that caused it broke the protocol, and the connection fails.
+// Next is the state after e. ok is false when e must not happen in s: the connection fails.
 func (s State) Next(e Event) (next State, ok bool) {
 	if s >= numStates || e >= numEvents || transitions[s][e] == StateIdle {
 		return StateFailed, false

@@ -55,8 +55,7 @@ func TestStartupSteps(t *testing.T) {
 	}
 }
 
-// RFC 5044 §7.1.2 rule 4, RFC 6581 §9.2: no path lets a responder send before a
-// good FPDU came in, or an initiator before its Reply and its RTR.
+// RFC 5044 §7.1.2 rule 4, RFC 6581 §9.2: no responder sends before a good FPDU, no initiator before its RTR.
 func TestNobodySendsEarly(t *testing.T) {
 	type node struct {
 		s                     State

@@ -2,9 +2,7 @@ package rdmap
 
 import "encoding/binary"
 
-// AtomicOp is the operation of an Atomic Request (RFC 7306 §5.1). Other values
-// are not assigned and their request is refused. Code 1, which drafts gave to a
-// Swap, is reserved (RFC 7306 §10.1); a compare and swap without compare mask is one.
+// AtomicOp is the operation of an Atomic Request (RFC 7306 §5.1). Code 1, a Swap in drafts, is reserved (§10.1).
 type AtomicOp uint8
 
 // The atomic operations.
@@ -42,8 +40,7 @@ const AtomicSize = 8
 
 const allBits = ^uint64(0)
 
-// FetchAdd is the request that adds data to the word. The add mask 0 makes the
-// word one field; the compare mask is not used and all ones (RFC 7306 §5.2.1).
+// FetchAdd adds data to the word: add mask 0 makes it one field, the compare mask is not used (RFC 7306 §5.2.1).
 func FetchAdd(id, stag uint32, to, data uint64) AtomicRequest {
 	return AtomicRequest{Op: AtomicFetchAdd, ID: id, STag: stag, TO: to, Data: data, CompareMask: allBits}
 }
@@ -63,8 +60,7 @@ func (r *AtomicRequest) Result(old uint64) uint64 {
 		}
 		return old&^r.Mask | r.Data&r.Mask
 	}
-	// RFC 7306 §5.1.1: a bit of the mask is the most significant one of a field, and
-	// no carry leaves it. Without those bits no sum does; they are added without carry.
+	// RFC 7306 §5.1.1: no carry leaves a mask bit, the top of a field: these bits are added without carry.
 	return (old&^r.Mask + r.Data&^r.Mask) ^ (old^r.Data)&r.Mask
 }
 
@@ -81,8 +77,7 @@ func PutAtomicRequest(b []byte, r *AtomicRequest) {
 	binary.BigEndian.PutUint64(b[44:], r.CompareMask)
 }
 
-// GetAtomicRequest reads b[:AtomicRequestLen]. The caller has checked the
-// length, and checks the operation. Reserved bits are not looked at.
+// GetAtomicRequest reads b[:AtomicRequestLen]. The caller has checked the length, and checks the operation.
 func GetAtomicRequest(b []byte) AtomicRequest {
 	_ = b[AtomicRequestLen-1]
 	return AtomicRequest{

@@ -2,8 +2,7 @@ package rdmap
 
 import "github.com/rdmaperf/rdmaperf/softstack/ddp"
 
-// opRule is the row of one opcode in RFC 5040 §4.1 Fig. 4 or RFC 7306 §4.1 Fig. 2: which
-// buffer model and which queue it must arrive on.
+// opRule is the row of one opcode in RFC 5040 §4.1 Fig. 4 or RFC 7306 §4.1 Fig. 2.
 type opRule struct {
 	assigned bool
 	tagged   bool
@@ -26,12 +25,8 @@ var opRules = [16]opRule{
 	OpAtomicResp:  {assigned: true, qn: ddp.QNAtomicResp, rfc7306: true},
 }
 
-// CheckInbound tests that an opcode, the T bit and the queue number of a received segment belong together. qn is
-// ignored for a tagged segment. rfc7306 reports whether both sides agreed on atomics and immediate data, for which the
-// wire has no negotiation. The result is 0 when they do.
-//
-// A queue that does not exist is DDP's error and is found first; a known queue
-// with an opcode that does not belong there is RDMAP's.
+// CheckInbound tests that opcode, T bit and queue, which a tagged segment lacks, belong together; 0: they do. rfc7306
+// says whether atomics and immediate data are taken. An unknown queue is DDP's error and found first.
 func CheckInbound(op Opcode, tagged bool, qn uint32, rfc7306 bool) TermCode {
 	if !tagged && (qn > ddp.QNAtomicResp || qn == ddp.QNAtomicResp && !rfc7306) {
 		return TermUntaggedQN

@@ -5,8 +5,7 @@ import (
 	"hash/crc32"
 )
 
-// Extensions are the optional parts of RFC 7306. Each is whole: who supports one
-// atomic operation supports all (RFC 7306 §1.1).
+// Extensions are the optional parts of RFC 7306: who supports one atomic operation supports all (§1.1).
 type Extensions uint8
 
 // The extensions.
@@ -17,11 +16,8 @@ const (
 	ExtAll = ExtImmediate | ExtAtomic
 )
 
-// An offer tells the peer what its sender takes of RFC 7306. The RFC gives the wire no negotiation: neither MPA nor
-// RDMAP has a bit for it, and §1.1 recommends that the upper layer negotiates. Its place at start-up is the private
-// data, so an offer stands behind what the application sends there. The initiator offers; the responder answers with an
-// offer of its own only when it understood that one. A peer that knows no offers sees OfferLen more octets of private
-// data.
+// An offer tells what its sender takes of RFC 7306, which has no negotiation (§1.1): behind the application's private
+// data at start-up, where a peer that knows none sees OfferLen octets more. A responder answers an offer with its own.
 //
 //	octets 0-1  length of the application's private data   big-endian
 //	octet 2     version, 1
@@ -46,8 +42,8 @@ func AppendOffer(private []byte, e Extensions) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[at:], castagnoli)^offerMark)
 }
 
-// CutOffer parts private data into the application's and the peer's offer. ok is false when there is none, and all of
-// it is the application's. An offer of another version is cut off and holds no extension.
+// CutOffer parts private data into the application's and the peer's offer; without one, ok is false and all is the
+// application's. An offer of another version is cut off and holds no extension.
 func CutOffer(b []byte) (private []byte, e Extensions, ok bool) {
 	at := len(b) - OfferLen
 	if at < 0 {

@@ -50,8 +50,7 @@ func TestOffersAreCutOff(t *testing.T) {
 	}
 }
 
-// TestOtherPrivateDataIsNoOffer: each octet of an offer counts, and so does its
-// place. A wrong one leaves the private data as it is.
+// TestOtherPrivateDataIsNoOffer: each octet of an offer counts, and so does its place.
 func TestOtherPrivateDataIsNoOffer(t *testing.T) {
 	whole := AppendOffer([]byte("hello"), ExtAll)
 	for i := len(whole) - OfferLen; i < len(whole); i++ {
@@ -194,8 +193,7 @@ func TestCmpSwapLooksAtMaskedBitsOnly(t *testing.T) {
 	}
 }
 
-// TestRequestsFillUnusedMasks: RFC 7306 §5.2.1 wants ones where a mask is not used and zeros for unused data; V18 of
-// the catalogue, which has zeros in the compare mask, is read but not written.
+// TestRequestsFillUnusedMasks: RFC 7306 §5.2.1 wants ones where a mask is not used; V18 has zeros.
 func TestRequestsFillUnusedMasks(t *testing.T) {
 	if r, want := FetchAdd(1, 2, 3, 4),
 		(AtomicRequest{Op: AtomicFetchAdd, ID: 1, STag: 2, TO: 3, Data: 4, CompareMask: allBits}); r != want {

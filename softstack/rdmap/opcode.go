@@ -58,8 +58,7 @@ const (
 // Control is the control octet of op: version 1, reserved bits zero.
 func Control(op Opcode) byte { return controlRV | byte(op)&maskControlOp }
 
-// ParseControl splits a control octet. versionOK is true for RV 01 and for RV 00, that of the RDMA Consortium: RFC 5040
-// §4.1 calls both valid. The error of the other two is TermRDMAPVersion. Reserved bits are not looked at.
+// ParseControl splits a control octet. RV 01, and RV 00 of the RDMA Consortium, are valid (RFC 5040 §4.1).
 func ParseControl(b byte) (op Opcode, versionOK bool) {
 	return Opcode(b & maskControlOp), b&controlBadRV == 0
 }

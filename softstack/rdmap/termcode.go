@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 )
 
-// TermCode is the reason a stream was terminated: layer, error type and error code in one comparable value (RFC 5040
-// §4.8). The zero value means "no error". It is therefore not the 16 bits of the wire, where 0 is a real reason
-// (0/0/00); bit 16 is set in every reason.
+// TermCode is why a stream was terminated: layer, error type and code (RFC 5040 §4.8). 0 means "no error": bit 16 is
+// set in every reason, as 0/0/00 is one.
 type TermCode uint32
 
 // The layers of a TermCode.

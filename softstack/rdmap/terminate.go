@@ -12,8 +12,7 @@ const (
 	terminateControlLen = 4
 	terminateSegLenLen  = 2
 
-	// MaxTerminateLen is the longest Terminate payload: control word, segment
-	// length, an untagged DDP header and a Read Request header.
+	// MaxTerminateLen is the longest payload: control word, length, untagged header and Read Request header.
 	MaxTerminateLen = terminateControlLen + terminateSegLenLen + ddp.UntaggedLen + ReadRequestLen
 )
 
@@ -65,8 +64,7 @@ func (l Layout) String() string {
 }
 
 // NewTerminate builds the Terminate for code. segLen is the ULPDU length of the offending segment, ddpHeader its header
-// (longer slices are cut) and readReq its Read Request header; nil when there is none to show. Which of them are
-// carried follows the columns of RFC 5040 §4.8. The slices are kept, not copied.
+// and readReq its Read Request header, or nil. RFC 5040 §4.8 says which are carried. The slices are kept.
 func NewTerminate(code TermCode, segLen int, ddpHeader, readReq []byte) Terminate {
 	t := Terminate{Code: code}
 	row, _ := code.info()
@@ -118,15 +116,13 @@ var (
 	errTermHeaders = errors.New("parse terminate: shorter than the headers it announces")
 )
 
-// ParseTerminate reads a Terminate payload. The slices of the result are parts of b. On an error the result still holds
-// what could be read; its code is valid from four octets on. A message that follows what the flags announce is not an
-// error.
+// ParseTerminate reads a Terminate payload, whose slices are parts of b. With an error the code is valid from four
+// octets on. What follows the headers announced is no error.
 //
 // Linux siw on little-endian hosts swaps the nibbles of the first octet and puts M, D, R into the low bits of the
-// third. ParseTerminate accepts both and says which it saw. The flags decide when one is set. Without flags the RFC
-// layout is taken when its reason is an assigned one, else siw's under the same condition, else the RFC layout. Where
-// the swapped reason is an assigned one too, siw's message without headers is misread, for a peer that follows the RFC
-// must not be: 0/2/05 to 0/2/07 and 2/0/05 to 2/0/07 change places, and so do 0/1/00 and 1/0/00.
+// third. Both layouts are accepted: flags decide, else an assigned reason, the RFC's first. Without headers siw's
+// message is misread where the swapped reason is assigned: 0/2/05 to 0/2/07 for 2/0/05 to 2/0/07, and 0/1/00 for
+// 1/0/00.
 func ParseTerminate(b []byte) (Terminate, Layout, error) {
 	if len(b) < terminateControlLen {
 		return Terminate{}, LayoutRFC, errTermShort

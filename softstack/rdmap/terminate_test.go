@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/softstack/mpa"
 )
 
-// termRows is the table of RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 and
-// RFC 6581 §8: every assigned reason, its text and which headers it carries.
+// termRows is the table of RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 and RFC 6581 §8.
 var termRows = []struct {
 	code TermCode
 	text string
@@ -178,8 +177,7 @@ func TestParseTerminateLayouts(t *testing.T) {
 	}
 }
 
-// W-64: which assigned reasons without headers can be told apart in siw's
-// layout. Those that cannot are named in ParseTerminate's comment.
+// W-64: reasons without headers in siw's layout; ParseTerminate's comment names those that are misread.
 func TestParseTerminateWithoutHeaders(t *testing.T) {
 	mistaken := map[TermCode]TermCode{
 		TermRDMAPVersion: TermMPALocal,

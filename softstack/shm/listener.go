@@ -28,16 +28,14 @@ func (f *Family) Listen(port string) (*Listener, error) {
 	return &Listener{f: f, u: u, done: make(chan struct{})}, nil
 }
 
-// Serve lets processes in until Close. admit gets the socket and the memory of each, in a
-// goroutine of its own, which Close waits for. It is called once at most.
+// Serve calls admit with the socket and the memory of each process, in a goroutine that Close waits for. Once at most.
 func (l *Listener) Serve(admit func(*net.UnixConn, []byte, Hello)) {
 	l.admit = admit
 	l.group.Add(1)
 	go l.serve()
 }
 
-// serve is the goroutine of Serve. Each knock has its own goroutine, as a silent one must not
-// keep others out, and a deadline.
+// serve gives each knock a goroutine and a deadline, so that a silent one keeps nobody out.
 func (l *Listener) serve() {
 	defer l.group.Done()
 	slots := make(chan struct{}, knocks)
@@ -61,7 +59,6 @@ func (l *Listener) serve() {
 	}
 }
 
-// open lets one process in, or shows an unknown peer out.
 func (l *Listener) open(u *net.UnixConn) {
 	u.SetDeadline(time.Now().Add(meetWithin))
 	mem, h, err := l.f.welcome(u)
