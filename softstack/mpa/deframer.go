@@ -41,13 +41,7 @@ func NewDeframer(markers, crc bool) *Deframer {
 }
 
 func (d *Deframer) reset() {
-	d.buf = d.buf[:0]
-	d.need = LenFieldLen
-	d.head = false
-	d.off = 0
-	d.sum = 0
-	d.begun = false
-	d.served = false
+	*d = Deframer{markers: d.markers, crc: d.crc, buf: d.buf[:0], need: LenFieldLen, pos: d.pos}
 }
 
 // Partial reports whether the stream is inside an FPDU: a FIN that arrives here cuts a message off.

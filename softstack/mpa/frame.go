@@ -73,22 +73,12 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 		key = keyReply
 	}
 	dst = append(dst, key...)
-	var flags byte
-	if f.Markers {
-		flags |= flagM
-	}
-	if f.CRC {
-		flags |= flagC
-	}
-	if f.Reject {
-		flags |= flagR
-	}
 	pd := len(f.Private)
 	if f.Enhanced {
-		flags |= flagS
 		pd += enhancedLen
 	}
-	dst = append(dst, flags, f.Rev)
+	dst = append(dst, flag[byte](f.Markers, flagM)|flag[byte](f.CRC, flagC)|flag[byte](f.Reject, flagR)|
+		flag[byte](f.Enhanced, flagS), f.Rev)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(pd))
 	if f.Enhanced {
 		dst = appendEnhanced(dst, &f.Enh)
@@ -97,21 +87,17 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 }
 
 func appendEnhanced(dst []byte, e *Enhanced) []byte {
-	ird, ord := e.IRD&enhMask, e.ORD&enhMask
-	if e.PeerToPeer {
-		ird |= enhA
+	dst = binary.BigEndian.AppendUint16(dst,
+		e.IRD&enhMask|flag[uint16](e.PeerToPeer, enhA)|flag[uint16](e.RTRSend, enhB))
+	return binary.BigEndian.AppendUint16(dst,
+		e.ORD&enhMask|flag[uint16](e.RTRWrite, enhC)|flag[uint16](e.RTRRead, enhD))
+}
+
+func flag[T byte | uint16](on bool, bit T) T {
+	if on {
+		return bit
 	}
-	if e.RTRSend {
-		ird |= enhB
-	}
-	if e.RTRWrite {
-		ord |= enhC
-	}
-	if e.RTRRead {
-		ord |= enhD
-	}
-	dst = binary.BigEndian.AppendUint16(dst, ird)
-	return binary.BigEndian.AppendUint16(dst, ord)
+	return 0
 }
 
 func parseEnhanced(b []byte) Enhanced {
@@ -168,14 +154,10 @@ func ParseFrame(b []byte) (*Frame, error) {
 		Rev:      b[17],
 		Private:  b[FrameHeaderLen:],
 	}
-	if f.Rev != 1 && f.Rev != 2 {
-		return nil, badFrame("revision %d, want 1 or 2", f.Rev)
+	if err := checkPeer(f); err != nil {
+		return nil, err
 	}
 	if f.Enhanced {
-		// RFC 6581 §6: enhanced features need revision 2 or higher.
-		if f.Rev < 2 {
-			return nil, badFrame("enhanced data with revision %d", f.Rev)
-		}
 		if pdLen < enhancedLen {
 			return nil, badFrame("enhanced data in %d octets of private data", pdLen)
 		}
