@@ -96,22 +96,22 @@ const (
 )
 
 func (c *Config) validate() error {
-	if c.Revision > mpa.Rev2 {
-		return &rdma.OpError{Op: "open iwarp", Object: "mpa revision", Err: rdma.ErrInvalid}
+	wrong := ""
+	switch {
+	case c.Revision > mpa.Rev2:
+		wrong = "mpa revision"
+	case c.PeerToPeer && c.Revision == mpa.Rev1:
+		wrong = "peer-to-peer model needs mpa revision 2"
+	case c.MaxULPDU != 0 && (c.MaxULPDU < mpa.MinMULPDU || c.MaxULPDU > mpa.MaxULPDU):
+		wrong = "ulpdu bound"
+	case c.Extensions >= numExtensions:
+		wrong = "extensions"
+	case c.SendBuffer < 0 || c.RecvBuffer < 0:
+		wrong = "socket buffer size"
+	default:
+		return nil
 	}
-	if c.PeerToPeer && c.Revision == mpa.Rev1 {
-		return &rdma.OpError{Op: "open iwarp", Object: "peer-to-peer model needs mpa revision 2", Err: rdma.ErrInvalid}
-	}
-	if c.MaxULPDU != 0 && (c.MaxULPDU < mpa.MinMULPDU || c.MaxULPDU > mpa.MaxULPDU) {
-		return &rdma.OpError{Op: "open iwarp", Object: "ulpdu bound", Err: rdma.ErrInvalid}
-	}
-	if c.Extensions >= numExtensions {
-		return &rdma.OpError{Op: "open iwarp", Object: "extensions", Err: rdma.ErrInvalid}
-	}
-	if c.SendBuffer < 0 || c.RecvBuffer < 0 {
-		return &rdma.OpError{Op: "open iwarp", Object: "socket buffer size", Err: rdma.ErrInvalid}
-	}
-	return nil
+	return &rdma.OpError{Op: "open iwarp", Object: wrong, Err: rdma.ErrInvalid}
 }
 
 func (c *Config) name() string {
@@ -119,26 +119,14 @@ func (c *Config) name() string {
 	if c.NoCRC {
 		p[0] = "nocrc"
 	}
-	if c.Markers {
-		p = append(p, "markers")
-	}
-	if c.Revision == mpa.Rev1 {
-		p = append(p, "rev1")
-	}
-	if c.PeerToPeer {
-		p = append(p, "p2p")
-	}
-	if c.StoreAndForward {
-		p = append(p, "checked")
-	}
-	if c.OnAck {
-		p = append(p, "done=acked")
-	}
-	switch c.Extensions {
-	case ExtNone:
-		p = append(p, "rfc5040")
-	case ExtAssumed:
-		p = append(p, "rfc7306")
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{{"markers", c.Markers}, {"rev1", c.Revision == mpa.Rev1}, {"p2p", c.PeerToPeer}, {"checked", c.StoreAndForward},
+		{"done=acked", c.OnAck}, {"rfc5040", c.Extensions == ExtNone}, {"rfc7306", c.Extensions == ExtAssumed}} {
+		if f.on {
+			p = append(p, f.name)
+		}
 	}
 	for _, n := range []struct {
 		name  string

@@ -152,7 +152,7 @@ type connRequest struct {
 	ask    mpa.Negotiated
 	offer  peerOffer
 	expire *time.Timer
-	taken  claim
+	taken  atomic.Bool // by the one caller who answers
 }
 
 // Param is what the peer asks: its ORD is the IRD it needs here. Without an enhanced Request depths are 0.
@@ -185,7 +185,7 @@ func (r *connRequest) Accept(ctx context.Context, rq rdma.QP, p rdma.ConnParam) 
 		return fail(err)
 	}
 	defer q.release()
-	if !r.taken.take() {
+	if !r.taken.CompareAndSwap(false, true) {
 		return fail(rdma.ErrState)
 	}
 	r.expire.Stop()
@@ -220,7 +220,7 @@ func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	if len(private) > r.l.dev.caps.MaxPrivate {
 		return fail(rdma.ErrInvalid)
 	}
-	if !r.taken.take() {
+	if !r.taken.CompareAndSwap(false, true) {
 		return fail(rdma.ErrState)
 	}
 	r.expire.Stop()
@@ -240,8 +240,3 @@ func (r *connRequest) Reject(ctx context.Context, private []byte) error {
 	r.conn.CloseWrite()
 	return nil
 }
-
-// claim is a flag that one caller gets.
-type claim struct{ atomic.Bool }
-
-func (c *claim) take() bool { return c.CompareAndSwap(false, true) }

@@ -1,8 +1,10 @@
 package iwarp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,12 +96,11 @@ type fifo struct {
 	head, tail uint32
 }
 
+// powerOfTwo is the least one that is n or more; n is 1 or more.
+func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
+
 func newFIFO(n int) fifo {
-	size := 1
-	for size < n {
-		size <<= 1
-	}
-	return fifo{ring: make([]uint32, size)}
+	return fifo{ring: make([]uint32, powerOfTwo(n))}
 }
 
 func (f *fifo) len() int      { return int(f.tail - f.head) }
@@ -115,12 +116,7 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
 		return fail(fmt.Errorf("completion queues of this device are required: %w", rdma.ErrInvalid))
 	}
-	if cfg.SendDepth == 0 {
-		cfg.SendDepth = 1
-	}
-	if cfg.RecvDepth == 0 {
-		cfg.RecvDepth = 1
-	}
+	cfg.SendDepth, cfg.RecvDepth = cmp.Or(cfg.SendDepth, 1), cmp.Or(cfg.RecvDepth, 1)
 	if cfg.SendDepth < 0 || cfg.RecvDepth < 0 || cfg.SendDepth > maxQPWR || cfg.RecvDepth > maxQPWR ||
 		cfg.MaxInline < 0 || cfg.MaxInline > maxInline {
 		return fail(fmt.Errorf("send depth %d, receive depth %d, inline %d: outside the limits: %w", cfg.SendDepth,
@@ -161,10 +157,7 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 		d.usePD(cfg.PD, -1)
 		return undo(err)
 	}
-	size := 1
-	for size < cfg.SendDepth {
-		size <<= 1
-	}
+	size := powerOfTwo(cfg.SendDepth)
 	q.sq = make([]sqEntry, size)
 	q.inline = make([]byte, size*cfg.MaxInline)
 	d.mu.Lock()

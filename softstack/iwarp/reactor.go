@@ -2,6 +2,8 @@ package iwarp
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,10 +57,7 @@ func (b *reactor) stop() {
 	b.p.Wake()
 	<-b.done
 	b.mu.Lock()
-	rest := make([]*qp, 0, len(b.qps))
-	for _, q := range b.qps {
-		rest = append(rest, q)
-	}
+	rest := slices.Collect(maps.Values(b.qps))
 	b.mu.Unlock()
 	for _, q := range rest {
 		q.mu.Lock()
@@ -160,12 +159,7 @@ func (b *reactor) pause() int {
 }
 
 func (b *reactor) allWaitedOn() bool {
-	for _, q := range b.watch {
-		if !q.waitedOn() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.watch, func(q *qp) bool { return !q.waitedOn() })
 }
 
 // leftWait makes the goroutine look after QPs that nobody waits on any more.

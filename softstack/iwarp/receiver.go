@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -159,5 +158,5 @@ func (r *receiver) clock() {
 
 func (r *receiver) yield() {
 	r.Yields.Store(r.Yields.Load() + 1)
-	syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	procs.YieldThread()
 }

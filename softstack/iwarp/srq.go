@@ -15,11 +15,7 @@ type recvRing struct {
 }
 
 func newRecvRing(depth int) recvRing {
-	size := 1
-	for size < depth {
-		size <<= 1
-	}
-	return recvRing{ring: make([]rdma.RecvWR, size), depth: uint32(depth)}
+	return recvRing{ring: make([]rdma.RecvWR, powerOfTwo(depth)), depth: uint32(depth)}
 }
 
 func (r *recvRing) len() uint32 { return r.tail - r.head }
