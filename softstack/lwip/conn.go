@@ -94,8 +94,8 @@ func (c *conn) skip(n int) {
 	}
 }
 
-// next is the oldest piece, after driving the stack if there is none.
-func (c *conn) next() ([]byte, error) {
+// Peek is the oldest piece where it lies, after driving the stack if there is none.
+func (c *conn) Peek() ([]byte, error) {
 	b := c.piece()
 	if b == nil {
 		if c.closed.Load() {
@@ -135,7 +135,7 @@ func (c *conn) nothing() error {
 func (c *conn) Recv(b []byte) (int, error) { return c.Recv2(b, nil) }
 
 func (c *conn) Recv2(a, b []byte) (int, error) {
-	p, err := c.next()
+	p, err := c.Peek()
 	if err != nil {
 		return 0, err
 	}
@@ -156,8 +156,6 @@ func (c *conn) Recv2(a, b []byte) (int, error) {
 	}
 	return n, nil
 }
-
-func (c *conn) Peek() ([]byte, error) { return c.next() }
 
 // Skip consumes n octets of what Peek showed, and reports whether another piece has come.
 func (c *conn) Skip(n int) bool {
@@ -318,12 +316,8 @@ func (c *conn) Unpark()                {}
 
 // Await sleeps in slices, as a signal for another sleeper may be taken from it.
 func (c *conn) Await(bits uint32, ms int) {
-	c.sleep(bits, time.Duration(ms)*time.Millisecond)
-}
-
-func (c *conn) sleep(bits uint32, d time.Duration) {
 	c.s.Drive()
-	if c.ready(bits) || d <= 0 {
+	if c.ready(bits) || ms <= 0 {
 		return
 	}
 	c.s.Settle()
@@ -338,7 +332,7 @@ func (c *conn) sleep(bits uint32, d time.Duration) {
 	if c.helped {
 		c.s.wakeHelper()
 	}
-	t := time.NewTimer(d)
+	t := time.NewTimer(time.Duration(ms) * time.Millisecond)
 	defer t.Stop()
 	select {
 	case <-c.wake:

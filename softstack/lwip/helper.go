@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -57,13 +58,8 @@ func (s *core) helper() {
 func (s *core) noHelp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.links {
-		if l.c.mode != C.LW_INLINE {
-			return false
-		}
-	}
-	s.helping = false
-	return true
+	s.helping = slices.ContainsFunc(s.links, func(l *link) bool { return l.c.mode != C.LW_INLINE })
+	return !s.helping
 }
 
 func (s *core) wakeHelper() {

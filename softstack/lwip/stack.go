@@ -154,7 +154,7 @@ func (c *Counts) add(n Counts) {
 }
 
 // startupSlice bounds one sleep, so that a deadline that moves is seen.
-const startupSlice = 100 * time.Millisecond
+const startupSlice = 100 // ms
 
 // connectWithin bounds a dial whose context has no deadline.
 const connectWithin = 10 * time.Second
@@ -250,7 +250,7 @@ func (s *Stack) dialLink(ctx context.Context, l *link, peer int, six bool, local
 			c.Abort()
 			return nil, err
 		}
-		c.sleep(stream.Writable, startupSlice)
+		c.Await(stream.Writable, startupSlice)
 	}
 }
 
