@@ -40,38 +40,26 @@ var untaggedVectors = []struct {
 	{"0143 00000000 00000000 ffffffff 000005ca", Untagged{ULP: 0x43, QN: QNSend, MSN: 1<<32 - 1, MO: 1482}},
 }
 
-func TestTaggedVectors(t *testing.T) {
-	for _, v := range taggedVectors {
-		wire := unhex(t, v.wire)
-		got := make([]byte, TaggedLen)
-		PutTagged(got, &v.h)
-		if !bytes.Equal(got, wire) {
-			t.Errorf("PutTagged(%+v) = %x, want %x", v.h, got, wire)
-		}
-		if h := GetTagged(wire); h != v.h {
-			t.Errorf("GetTagged(%x) = %+v, want %+v", wire, h, v.h)
-		}
-		if !IsTagged(wire[0]) || IsLast(wire[0]) != v.h.Last || !VersionOK(wire[0]) || HeaderLen(wire[0]) != TaggedLen {
-			t.Errorf("first octet %02x misread", wire[0])
-		}
+// vector writes and reads one header of n octets.
+func vector[H comparable](t *testing.T, text string, h H, n int, last bool, put func([]byte, *H), get func([]byte) H) {
+	wire, got := unhex(t, text), make([]byte, n)
+	if put(got, &h); !bytes.Equal(got, wire) {
+		t.Errorf("put of %+v = %x, want %x", h, got, wire)
+	}
+	if back := get(wire); back != h {
+		t.Errorf("get of %x = %+v, want %+v", wire, back, h)
+	}
+	if b := wire[0]; IsTagged(b) != (n == TaggedLen) || IsLast(b) != last || !VersionOK(b) || HeaderLen(b) != n {
+		t.Errorf("first octet %02x misread", b)
 	}
 }
 
-func TestUntaggedVectors(t *testing.T) {
+func TestVectors(t *testing.T) {
+	for _, v := range taggedVectors {
+		vector(t, v.wire, v.h, TaggedLen, v.h.Last, PutTagged, GetTagged)
+	}
 	for _, v := range untaggedVectors {
-		wire := unhex(t, v.wire)
-		got := make([]byte, UntaggedLen)
-		PutUntagged(got, &v.h)
-		if !bytes.Equal(got, wire) {
-			t.Errorf("PutUntagged(%+v) = %x, want %x", v.h, got, wire)
-		}
-		if h := GetUntagged(wire); h != v.h {
-			t.Errorf("GetUntagged(%x) = %+v, want %+v", wire, h, v.h)
-		}
-		if IsTagged(wire[0]) || IsLast(wire[0]) != v.h.Last || !VersionOK(wire[0]) ||
-			HeaderLen(wire[0]) != UntaggedLen {
-			t.Errorf("first octet %02x misread", wire[0])
-		}
+		vector(t, v.wire, v.h, UntaggedLen, v.h.Last, PutUntagged, GetUntagged)
 	}
 }
 

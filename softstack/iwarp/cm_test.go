@@ -326,11 +326,7 @@ func TestAddresses(t *testing.T) {
 		}
 		e := newEnd(t, Config{}, rdma.QPConfig{})
 		l := need(e.dev.Listen(t.Context(), addr, 1))(t)
-		done := e.accept(l, rdma.ConnParam{})
-		p := need(wiretest.Dial(l.Addr(), testTimeout))(t)
-		need(p.Initiate(&mpa.Frame{Rev: 2, Enhanced: true}))(t)
-		must(t, <-done)
-		p.Close()
+		e.initiated(t, l, rdma.ConnParam{}, &mpa.Frame{Rev: 2, Enhanced: true})
 		must(t, l.Close())
 	}
 }

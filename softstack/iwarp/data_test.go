@@ -177,12 +177,8 @@ func TestBuffersAreLongWhereMuchComesAtOnce(t *testing.T) {
 			a, b := pair(t, Config{}, rdma.QPConfig{SendDepth: depth, RecvDepth: depth})
 			sender, receiver := a.qp.(*qp), b.qp.(*qp)
 			lengths := func() (tx, rx int) {
-				sender.mu.Lock()
-				tx = len(sender.tx.buf)
-				sender.mu.Unlock()
-				receiver.mu.Lock()
-				defer receiver.mu.Unlock()
-				return tx, len(receiver.rx.buf)
+				return locked(sender, func() int { return len(sender.tx.buf) }),
+					locked(receiver, func() int { return len(receiver.rx.buf) })
 			}
 			for i := range 100 {
 				b.postRecv(1, b.sge(0, 64))

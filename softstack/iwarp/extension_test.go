@@ -108,27 +108,16 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		return &mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}, Private: private}
 	}
 	// As initiator.
-	s := need(wiretest.Listen(testTimeout))(t)
-	defer s.Close()
-	e := newEnd(t, Config{}, rdma.QPConfig{})
-	got := make(chan rdma.ConnParam, 1)
-	go func() {
-		p, err := e.qp.Connect(t.Context(), s.Addr(), rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("hello")})
-		if err != nil {
-			t.Error(err)
-		}
-		got <- p
-	}()
-	peer := need(s.Accept())(t)
-	defer peer.Close()
-	rep := ask(rdmap.AppendOffer([]byte("there"), rdmap.ExtAll))
-	rep.Reply = true
-	req := need(peer.Respond(rep))(t)
+	param := rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("hello")}
+	_, req, got, err := newEnd(t, Config{}, rdma.QPConfig{}).answered(t, param, func(s *wiretest.Startup) {
+		s.Private = append(wiretest.EnhancedWords(1, 1), rdmap.AppendOffer([]byte("there"), rdmap.ExtAll)...)
+	})
+	must(t, err)
 	if private, ext, ok := rdmap.CutOffer(req.Private); !ok || ext != rdmap.ExtAll || string(private) != "hello" {
 		t.Errorf("request carries %q", req.Private)
 	}
-	if p := <-got; string(p.PrivateData) != "there" {
-		t.Errorf("the initiator's application sees %q", p.PrivateData)
+	if string(got.PrivateData) != "there" {
+		t.Errorf("the initiator's application sees %q", got.PrivateData)
 	}
 	// As responder.
 	for _, c := range []struct {
@@ -142,27 +131,11 @@ func TestOffersAreNotPrivateData(t *testing.T) {
 		{Config{Extensions: ExtNone}, rdmap.AppendOffer([]byte("hello"), rdmap.ExtAll), []byte("there")},
 	} {
 		e, l := host(t, c.cfg)
-		seen, accepted := make(chan []byte, 1), make(chan struct{})
-		go func() {
-			defer close(accepted)
-			r, err := l.Accept(t.Context())
-			if err != nil {
-				t.Error(err)
-				seen <- nil
-				return
-			}
-			seen <- r.Param().PrivateData
-			own := rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("there")}
-			if p, err := r.Accept(t.Context(), e.qp, own); err != nil || string(p.PrivateData) != "hello" {
-				t.Errorf("accept: %q, %v", p.PrivateData, err)
-			}
-		}()
-		peer := dial(t, l)
-		rep := need(peer.Initiate(ask(c.asked)))(t)
-		if b := <-seen; string(b) != "hello" {
-			t.Errorf("the responder's application sees %q", b)
+		done := e.accepting(l, rdma.ConnParam{IRD: 1, ORD: 1, PrivateData: []byte("there")})
+		rep := need(dial(t, l).Initiate(ask(c.asked)))(t)
+		if d := <-done; d.err != nil || string(d.asked.PrivateData) != "hello" || string(d.got.PrivateData) != "hello" {
+			t.Errorf("the responder's application sees %q and %q, %v", d.asked.PrivateData, d.got.PrivateData, d.err)
 		}
-		<-accepted
 		if !bytes.Equal(rep.Private, c.answer) {
 			t.Errorf("asked with %q: answered with %q, want %q", c.asked, rep.Private, c.answer)
 		}

@@ -153,14 +153,17 @@ func (e *end) postRecv(id uint64, sges ...rdma.SGE) {
 	}
 }
 
+// locked is what f finds in a queue pair.
+func locked[T any](q *qp, f func() T) T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return f()
+}
+
 // soon waits for a condition of the queue pair that needs no poll.
 func (q *qp) soon(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	eventually(t, what, func() bool {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return cond()
-	})
+	eventually(t, what, func() bool { return locked(q, cond) })
 }
 
 // waiter waits on a CQ, and is there when the call returns. The channel has its error.

@@ -37,10 +37,7 @@ func TestOnAckAWriteIsDoneWhenThePeersStackHasIt(t *testing.T) {
 					t.Fatalf("%d completions, %v, of what the peer has not read", n, err)
 				}
 			}
-			q.mu.Lock()
-			left := q.tx.framed - q.tx.sent
-			q.mu.Unlock()
-			if left != 0 {
+			if left := locked(q, func() uint64 { return q.tx.framed - q.tx.sent }); left != 0 {
 				t.Fatalf("our socket did not take %d octets, so nothing is shown", left)
 			}
 			takeWrites(t, p, unreadLen)

@@ -158,15 +158,11 @@ func TestATurnOfSendingEnds(t *testing.T) {
 				b.want(a, rdma.WCWrite, 500, rdma.StatusSuccess)
 				b.post(b.remote(rdma.OpRead, 501, 3<<20, 8, a))
 				b.want(a, rdma.WCRead, 501, rdma.StatusSuccess) // a has all of the write
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				return q.rx.bulk > 0 && !q.rx.direct
+				return locked(q, func() bool { return q.rx.bulk > 0 && !q.rx.direct })
 			})
 		}
 		a.fill(uint64(i), 0, 2<<20)
-		q.mu.Lock()
-		before := q.tx.sent
-		q.mu.Unlock()
+		before := locked(q, func() uint64 { return q.tx.sent })
 		a.post(a.remote(rdma.OpWrite, uint64(i), 0, 2<<20, b))
 		// The background may have gone on before this look, so not each post shows its turn.
 		q.mu.Lock()
@@ -237,10 +233,7 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 		a.post(a.remote(rdma.OpWrite, 1, 0, n, b))
 		a.want(nil, rdma.WCWrite, 1, rdma.StatusSuccess)
 		a.cq.Poll(a.wcs)
-		q.mu.Lock()
-		unsent := q.tx.unsent()
-		q.mu.Unlock()
-		if unsent {
+		if locked(q, q.tx.unsent) {
 			t.Errorf("%d octets are complete, and yet another turn is due", n)
 		}
 	}

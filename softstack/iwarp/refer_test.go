@@ -202,10 +202,7 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 			a.post(rdma.SendWR{ID: 0, Op: rdma.OpWrite, NumSGE: 1, SGE: p.sge(size), RKey: b.mr.RKey(),
 				RemoteAddr: b.mr.Addr()})
 			q := a.qp.(*qp)
-			q.mu.Lock()
-			none := q.tx.sent < size || q.acknowledged(q.tx.sent)
-			q.mu.Unlock()
-			if none {
+			if locked(q, func() bool { return q.tx.sent < size || q.acknowledged(q.tx.sent) }) {
 				t.Fatal("nothing is both taken and unacknowledged, so that nothing is shown")
 			}
 			c.end(t, a)

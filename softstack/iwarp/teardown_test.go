@@ -166,11 +166,9 @@ func TestDisconnectFromStuckPeer(t *testing.T) {
 	}
 	e.tally(4)
 	q := e.qp.(*qp)
-	q.mu.Lock()
-	if q.phase == phaseLinger && !q.tx.copied {
+	if locked(q, func() bool { return q.phase == phaseLinger && !q.tx.copied }) {
 		t.Error("the lingering stream still points into the user's memory")
 	}
-	q.mu.Unlock()
 }
 
 // overfill posts four writes, more than the sockets hold.
@@ -238,11 +236,9 @@ func TestStuckPeer(t *testing.T) {
 			q := e.qp.(*qp)
 			q.soon(t, "a full socket", func() bool { return q.tx.blocked && q.irq.len() == 4 })
 			time.Sleep(30 * time.Millisecond)
-			q.mu.Lock()
-			if waiting := q.tx.framed - q.tx.sent; waiting > flushAt+128<<10 {
+			if waiting := locked(q, func() uint64 { return q.tx.framed - q.tx.sent }); waiting > flushAt+128<<10 {
 				t.Errorf("%d octets are framed and not sent", waiting)
 			}
-			q.mu.Unlock()
 			runtime.ReadMemStats(&after)
 			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2<<20 {
 				t.Errorf("heap grew by %d KiB", grown>>10)
@@ -308,9 +304,7 @@ func TestLingeringDoesNotSpin(t *testing.T) {
 		t.Errorf("%v of processor time in %v", d, span)
 	}
 	q := e.qp.(*qp)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.phase != phaseLinger {
+	if locked(q, func() phase { return q.phase }) != phaseLinger {
 		t.Errorf("the stream does not linger any more")
 	}
 }

@@ -225,17 +225,10 @@ func (d *dut) checkOthers() {
 	q := need(d.dev.NewQP(rdma.QPConfig{SendCQ: cq, RecvCQ: cq}))(d.t)
 	defer q.Close()
 	need(q.PostRecv([]rdma.RecvWR{{ID: 9}}))(d.t)
-	errs := (&end{qp: q}).accept(d.l, rdma.ConnParam{})
-	p := need(wiretest.Dial(d.l.Addr(), testTimeout))(d.t)
-	defer p.Close()
-	need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true}))(d.t)
-	must(d.t, <-errs)
+	p := (&end{qp: q}).initiated(d.t, d.l, rdma.ConnParam{}, &mpa.Frame{Rev: 2, CRC: true, Enhanced: true})
 	must(d.t, p.Send(wiretest.Send(1, nil)))
 	var wc [1]rdma.WC
-	eventually(d.t, "a receive on a new connection", func() bool {
-		n := need(cq.Poll(wc[:]))(d.t)
-		return n == 1
-	})
+	eventually(d.t, "a receive on a new connection", func() bool { return need(cq.Poll(wc[:]))(d.t) == 1 })
 	if wc[0].ID != 9 || wc[0].Status != rdma.StatusSuccess {
 		d.t.Errorf("new connection: %+v", wc[0])
 	}

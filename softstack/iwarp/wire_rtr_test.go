@@ -20,10 +20,8 @@ func TestWireResponderWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, l := host(t, Config{})
 			e.postRecv(1, e.sge(0, 64))
-			done := e.accept(l, rdma.ConnParam{IRD: 1, ORD: 1})
-			p := dial(t, l)
-			need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}}))(t)
-			must(t, <-done)
+			p := e.initiated(t, l, rdma.ConnParam{IRD: 1, ORD: 1},
+				&mpa.Frame{Rev: 2, CRC: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 1, ORD: 1}})
 			for id := uint64(10); id < 13; id++ {
 				e.post(rdma.SendWR{ID: id, Op: rdma.OpSend, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, 8)}})
 			}
@@ -38,10 +36,8 @@ func TestWireResponderWaits(t *testing.T) {
 			for id := uint64(10); id < 13; id++ {
 				e.want(nil, rdma.WCSend, id, rdma.StatusSuccess)
 			}
-			sends := 0
-			for sends < 3 {
-				f := need(p.Next())(t)
-				if f.Op() == rdmap.OpSend {
+			for sends := 0; sends < 3; {
+				if need(p.Next())(t).Op() == rdmap.OpSend {
 					sends++
 				}
 			}
@@ -53,10 +49,7 @@ func TestWireResponderWaits(t *testing.T) {
 // TestWireWaitingResponderCloses: a held send is flushed and nothing is sent.
 func TestWireWaitingResponderCloses(t *testing.T) {
 	e, l := host(t, Config{})
-	done := e.accept(l, rdma.ConnParam{})
-	p := dial(t, l)
-	need(p.Initiate(&mpa.Frame{Rev: 2, CRC: true, Enhanced: true}))(t)
-	must(t, <-done)
+	p := e.initiated(t, l, rdma.ConnParam{}, &mpa.Frame{Rev: 2, CRC: true, Enhanced: true})
 	e.post(rdma.SendWR{ID: 1, Op: rdma.OpSend})
 	must(t, e.qp.Disconnect(t.Context()))
 	e.want(nil, rdma.WCSend, 1, rdma.StatusWRFlushErr)
@@ -158,11 +151,7 @@ func TestWireRTRAnswered(t *testing.T) {
 				e.want(nil, rdma.WCRecv, 1, rdma.StatusSuccess)
 			}
 			e.want(nil, rdma.WCSend, 5, rdma.StatusSuccess)
-			for {
-				got := need(p.Next())(t)
-				if got.Op() == rdmap.OpSend {
-					break
-				}
+			for need(p.Next())(t).Op() != rdmap.OpSend {
 			}
 			clean(t, p)
 		})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"syscall"
 	"testing"
@@ -25,19 +24,43 @@ func host(t *testing.T, cfg Config) (*end, rdma.Listener) {
 	return e, l
 }
 
-// accept takes one request for e in the background.
-func (e *end) accept(l rdma.Listener, p rdma.ConnParam) (result chan error) {
-	result = make(chan error, 1)
+// accepted is what a request asked for, and what it got.
+type accepted struct {
+	asked, got rdma.ConnParam
+	err        error
+}
+
+// accepting takes one request for e in the background.
+func (e *end) accepting(l rdma.Listener, p rdma.ConnParam) chan accepted {
+	result := make(chan accepted, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	go func() {
 		defer cancel()
-		r, err := l.Accept(ctx)
-		if err == nil {
-			_, err = r.Accept(ctx, e.qp, p)
+		var a accepted
+		var r rdma.ConnRequest
+		if r, a.err = l.Accept(ctx); a.err == nil {
+			a.asked = r.Param()
+			a.got, a.err = r.Accept(ctx, e.qp, p)
 		}
-		result <- err
+		result <- a
 	}()
 	return result
+}
+
+// accept is accepting that says only what went wrong.
+func (e *end) accept(l rdma.Listener, p rdma.ConnParam) chan error {
+	taken, result := e.accepting(l, p), make(chan error, 1)
+	go func() { result <- (<-taken).err }()
+	return result
+}
+
+// initiated is a peer that sent a Request to e's listener, and was accepted.
+func (e *end) initiated(t testing.TB, l rdma.Listener, p rdma.ConnParam, f *mpa.Frame) *wiretest.Peer {
+	t.Helper()
+	done, peer := e.accept(l, p), dial(t, l)
+	need(peer.Initiate(f))(t)
+	must(t, <-done)
+	return peer
 }
 
 // dial connects a scripted peer to a listener, for the life of the test.
@@ -80,10 +103,7 @@ func TestWireBadRequests(t *testing.T) {
 			}
 		})
 	}
-	done := e.accept(l, rdma.ConnParam{})
-	p := dial(t, l)
-	need(p.Initiate(&mpa.Frame{Rev: 2}))(t)
-	must(t, <-done)
+	e.initiated(t, l, rdma.ConnParam{}, &mpa.Frame{Rev: 2})
 }
 
 // TestWireSilentPeers: W-05, W-10, who stops before the Request is whole is dropped in time.
@@ -308,20 +328,12 @@ func TestWireDepths(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bend := func(s *wiretest.Startup) { s.Private = wiretest.EnhancedWords(c.ird, c.ord) }
 			e, l := host(t, Config{})
-			done := make(chan error, 1)
-			var got, asked rdma.ConnParam
-			go func() {
-				r, err := l.Accept(t.Context())
-				if err == nil {
-					asked = r.Param()
-					got, err = r.Accept(t.Context(), e.qp, c.own)
-				}
-				done <- err
-			}()
-			p := dial(t, l)
+			done, p := e.accepting(l, c.own), dial(t, l)
 			must(t, p.WriteStartup(request(bend)))
 			f := need(p.ReadStartup())(t)
-			must(t, <-done)
+			d := <-done
+			must(t, d.err)
+			got, asked := d.got, d.asked
 			if got.IRD != c.wantIRD || got.ORD != c.wantORD || f.Enh.IRD != c.answerIRD || f.Enh.ORD != c.answerORD {
 				t.Errorf("as responder: holds %d/%d, answered %d/%d, want %d/%d and %d/%d", got.IRD, got.ORD, f.Enh.IRD,
 					f.Enh.ORD, c.wantIRD, c.wantORD, c.answerIRD, c.answerORD)
@@ -353,31 +365,19 @@ func TestWirePrivateData(t *testing.T) {
 		a, b := newEnd(t, cfg, rdma.QPConfig{}), newEnd(t, cfg, rdma.QPConfig{})
 		l := need(b.dev.Listen(t.Context(), "127.0.0.1:0", 1))(t)
 		out, back := pattern(n), bytes.Repeat([]byte{0x5a}, n)
-		done := make(chan error, 1)
-		go func() {
-			r, err := l.Accept(t.Context())
-			if err == nil && !bytes.Equal(r.Param().PrivateData, out) {
-				err = fmt.Errorf("request carries %x", r.Param().PrivateData)
-			}
-			if err == nil {
-				_, err = r.Accept(t.Context(), b.qp, rdma.ConnParam{PrivateData: back})
-			}
-			done <- err
-		}()
+		done := b.accepting(l, rdma.ConnParam{PrivateData: back})
 		got := need(a.qp.Connect(t.Context(), l.Addr(), rdma.ConnParam{PrivateData: out}))(t)
-		must(t, <-done)
-		if !bytes.Equal(got.PrivateData, back) {
-			t.Errorf("%d octets: reply carries %x", n, got.PrivateData)
+		d := <-done
+		must(t, d.err)
+		if !bytes.Equal(d.asked.PrivateData, out) || !bytes.Equal(got.PrivateData, back) {
+			t.Errorf("%d octets: request carries %x, reply %x", n, d.asked.PrivateData, got.PrivateData)
 		}
 		must(t, l.Close())
 	}
 	a := newEnd(t, Config{}, rdma.QPConfig{})
-	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{PrivateData: make([]byte, 501)}); !errors.Is(
-		err, rdma.ErrInvalid) {
-		t.Errorf("501 octets: %v", err)
-	}
-	if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", rdma.ConnParam{ORD: maxRDAtom + 1}); !errors.Is(err,
-		rdma.ErrInvalid) {
-		t.Errorf("ord above the limit: %v", err)
+	for _, p := range []rdma.ConnParam{{PrivateData: make([]byte, 501)}, {ORD: maxRDAtom + 1}} {
+		if _, err := a.qp.Connect(t.Context(), "127.0.0.1:1", p); !errors.Is(err, rdma.ErrInvalid) {
+			t.Errorf("%d octets, ord %d: %v", len(p.PrivateData), p.ORD, err)
+		}
 	}
 }

@@ -85,31 +85,23 @@ func TestOpcodes(t *testing.T) {
 func TestHeadersRoundTripProperty(t *testing.T) {
 	u32, u64 := rapid.Uint32(), rapid.Uint64()
 	rapid.Check(t, func(t *rapid.T) {
-		b := make([]byte, 64)
-		read := ReadRequest{u32.Draw(t, "sink"), u64.Draw(t, "sink to"), u32.Draw(t, "size"), u32.Draw(t, "src"),
-			u64.Draw(t, "src to")}
-		PutReadRequest(b, &read)
-		if got := GetReadRequest(b[:ReadRequestLen]); got != read {
-			t.Fatalf("read request: got %+v, want %+v", got, read)
-		}
-		atomic := AtomicRequest{AtomicOp(rapid.Uint8Range(0, 15).Draw(t, "op")), u32.Draw(t, "id"), u32.Draw(t, "stag"),
-			u64.Draw(t, "to"),
-			u64.Draw(t, "data"), u64.Draw(t, "mask"), u64.Draw(t, "compare"), u64.Draw(t, "compare mask")}
-		PutAtomicRequest(b, &atomic)
-		if got := GetAtomicRequest(b[:AtomicRequestLen]); got != atomic {
-			t.Fatalf("atomic request: got %+v, want %+v", got, atomic)
-		}
-		resp := AtomicResponse{u32.Draw(t, "id"), u64.Draw(t, "original")}
-		PutAtomicResponse(b, &resp)
-		if got := GetAtomicResponse(b[:AtomicResponseLen]); got != resp {
-			t.Fatalf("atomic response: got %+v, want %+v", got, resp)
-		}
-		imm := u64.Draw(t, "immediate")
-		PutImmediate(b, imm)
-		if got := GetImmediate(b[:ImmediateLen]); got != imm {
-			t.Fatalf("immediate: got %x, want %x", got, imm)
-		}
+		roundTrip(t, ReadRequestLen, PutReadRequest, GetReadRequest, ReadRequest{u32.Draw(t, "sink"),
+			u64.Draw(t, "sink to"), u32.Draw(t, "size"), u32.Draw(t, "src"), u64.Draw(t, "src to")})
+		roundTrip(t, AtomicRequestLen, PutAtomicRequest, GetAtomicRequest, AtomicRequest{
+			AtomicOp(rapid.Uint8Range(0, 15).Draw(t, "op")), u32.Draw(t, "id"), u32.Draw(t, "stag"), u64.Draw(t, "to"),
+			u64.Draw(t, "data"), u64.Draw(t, "mask"), u64.Draw(t, "compare"), u64.Draw(t, "compare mask")})
+		roundTrip(t, AtomicResponseLen, PutAtomicResponse, GetAtomicResponse,
+			AtomicResponse{u32.Draw(t, "id"), u64.Draw(t, "original")})
+		roundTrip(t, ImmediateLen, func(b []byte, v *uint64) { PutImmediate(b, *v) }, GetImmediate,
+			u64.Draw(t, "immediate"))
 	})
+}
+
+func roundTrip[H comparable](t *rapid.T, n int, put func([]byte, *H), get func([]byte) H, h H) {
+	b := make([]byte, 64)
+	if put(b, &h); get(b[:n]) != h {
+		t.Fatalf("got %+v, want %+v", get(b[:n]), h)
+	}
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) {
