@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,7 +111,13 @@ func (f *fifo) slot() uint32  { return f.head & uint32(len(f.ring)-1) }
 
 // NewQP makes a queue pair in INIT.
 func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	fail := func(err error) (rdma.QP, error) { return nil, &rdma.OpError{Op: "create qp", Err: err} }
+	var undo []func()
+	fail := func(err error) (rdma.QP, error) {
+		for _, f := range slices.Backward(undo) {
+			f()
+		}
+		return nil, &rdma.OpError{Op: "create qp", Err: err}
+	}
 	send, ok1 := cfg.SendCQ.(*cq)
 	recv, ok2 := cfg.RecvCQ.(*cq)
 	if !ok1 || !ok2 || send.dev != d || recv.dev != d {
@@ -132,30 +139,24 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 			return fail(err)
 		}
 		q.srq = s
+		undo = append(undo, func() { s.use(-1) })
 	} else {
 		q.rq = newRecvRing(cfg.RecvDepth)
 	}
-	undo := func(err error) (rdma.QP, error) {
-		if q.srq != nil {
-			q.srq.use(-1)
-		}
+	if err := d.usePD(cfg.PD, 1); err != nil {
 		return fail(err)
 	}
-	if err := d.usePD(cfg.PD, 1); err != nil {
-		return undo(err)
-	}
+	undo = append(undo, func() { d.usePD(cfg.PD, -1) })
 	d.mu.Lock()
 	q.num = d.nextQP // before pollers see it; one that comes to nothing leaves a gap
 	d.nextQP++
 	d.mu.Unlock()
 	if err := send.attach(q); err != nil {
-		d.usePD(cfg.PD, -1)
-		return undo(err)
+		return fail(err)
 	}
+	undo = append(undo, func() { send.detach(q) })
 	if err := recv.attach(q); err != nil {
-		send.detach(q)
-		d.usePD(cfg.PD, -1)
-		return undo(err)
+		return fail(err)
 	}
 	size := powerOfTwo(cfg.SendDepth)
 	q.sq = make([]sqEntry, size)

@@ -309,15 +309,9 @@ func (x *xdp) release() {
 	if x.at != nil {
 		x.at.Close()
 	}
-	if x.prog != nil {
-		x.prog.Close()
-	}
-	if x.socks != nil {
-		x.socks.Close()
-	}
-	if x.ports != nil {
-		x.ports.Close()
-	}
+	x.prog.Close() // as the maps, which may be nil
+	x.socks.Close()
+	x.ports.Close()
 	if x.nl != nil {
 		x.nl.Close()
 	}

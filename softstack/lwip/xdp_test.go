@@ -51,6 +51,29 @@ func between(t *testing.T, f func(side int, addr string)) {
 	runtime.UnlockOSThread()
 }
 
+// toKernel is a connection from kernel sockets to a stack of an interface.
+func toKernel(t *testing.T, cfg Config) (s *Stack, near stream.Conn, far net.Conn) {
+	t.Helper()
+	var l stream.Listener
+	between(t, func(side int, addr string) {
+		if side == 0 {
+			cfg.Link, cfg.Iface = LinkXDP, "side0"
+			s = openStack(t, cfg)
+			l = listenOn(t, s, addr)
+			return
+		}
+		far = must(net.DialTimeout("tcp", l.Addr(), 20*time.Second))(t)
+	})
+	near = must(must(l.Accept())(t).Stream())(t)
+	t.Cleanup(func() {
+		near.Close()
+		far.Close()
+		l.Close()
+		CloseInterfaces()
+	})
+	return s, near, far
+}
+
 // listenOn listens at an address, and skips where the kernel has no AF_XDP.
 func listenOn(t *testing.T, s *Stack, addr string) stream.Listener {
 	t.Helper()
@@ -124,22 +147,7 @@ func TestStreamsGoThroughInterfaces(t *testing.T) {
 // TestTimersSendWithoutHelp: the kernel is told of what lwIP's own thread sends again, though nothing arrives and the
 // stack's driver stays away.
 func TestTimersSendWithoutHelp(t *testing.T) {
-	var s *Stack
-	var l stream.Listener
-	var far net.Conn
-	between(t, func(side int, addr string) {
-		if side == 0 {
-			s = openStack(t, Config{Link: LinkXDP, Iface: "side0", Loss: 0.02, Seed: 3})
-			l = listenOn(t, s, addr)
-			return
-		}
-		far = must(net.DialTimeout("tcp", l.Addr(), 20*time.Second))(t)
-	})
-	defer CloseInterfaces()
-	defer l.Close()
-	defer far.Close()
-	near := must(must(l.Accept())(t).Stream())(t)
-	defer near.Close()
+	s, near, far := toKernel(t, Config{Loss: 0.02, Seed: 3})
 	links := stack.links
 	before, buf := s.Counts().Lost, make([]byte, 64)
 	sent := 0
@@ -175,20 +183,7 @@ func TestTimersSendWithoutHelp(t *testing.T) {
 
 // TestAKernelIsTheOtherEnd: a peer on kernel sockets, whose segments have no checksums on a veth.
 func TestAKernelIsTheOtherEnd(t *testing.T) {
-	var l stream.Listener
-	var far net.Conn
-	between(t, func(side int, addr string) {
-		if side == 0 {
-			l = listenOn(t, openStack(t, Config{Link: LinkXDP, Iface: "side0"}), addr)
-			return
-		}
-		far = must(net.DialTimeout("tcp", l.Addr(), 10*time.Second))(t)
-	})
-	defer CloseInterfaces()
-	defer l.Close()
-	defer far.Close()
-	near := must(must(l.Accept())(t).Stream())(t)
-	defer near.Close()
+	_, near, far := toKernel(t, Config{})
 	msg := random(10, 300_000)
 	far.SetDeadline(time.Now().Add(30 * time.Second))
 	there := make(chan error, 1)

@@ -55,14 +55,6 @@ const (
 	LayoutSiw               // Linux siw on a little-endian host, see ParseTerminate
 )
 
-// String names the layout.
-func (l Layout) String() string {
-	if l == LayoutSiw {
-		return "siw little-endian"
-	}
-	return "rfc"
-}
-
 // NewTerminate builds the Terminate for code. segLen is the ULPDU length of the offending segment, ddpHeader its header
 // and readReq its Read Request header, or nil. RFC 5040 §4.8 says which are carried. The slices are kept.
 func NewTerminate(code TermCode, segLen int, ddpHeader, readReq []byte) Terminate {

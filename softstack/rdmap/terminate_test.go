@@ -233,12 +233,6 @@ func TestParseTerminateCutShort(t *testing.T) {
 	}
 }
 
-func TestLayoutNames(t *testing.T) {
-	if LayoutRFC.String() != "rfc" || LayoutSiw.String() != "siw little-endian" {
-		t.Errorf("%q, %q", LayoutRFC, LayoutSiw)
-	}
-}
-
 // RFC 5040 §4.8: the segment length is present with D and valid with M.
 func TestSegmentLengthIsPresentWithD(t *testing.T) {
 	for _, term := range []Terminate{
