@@ -10,6 +10,17 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// memory is n bytes until the end of the test.
+func memory(t *testing.T, n int) rdma.Buffer {
+	t.Helper()
+	b, err := rdma.Alloc(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Free() })
+	return b
+}
+
 // region is a registration of the first half of real memory.
 type region struct {
 	rdma.Buffer
@@ -25,11 +36,7 @@ func (m *region) Close() error        { return m.busy }
 
 // The tier writes only into a registration for local writes, of the same domain, until that is closed.
 func TestTheTierWritesOnlyWhatItsKeysAllow(t *testing.T) {
-	buf, err := rdma.Alloc(8192)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer buf.Free()
+	buf := memory(t, 8192)
 	var k keyring
 	at := buf.Addr()
 	mr := &region{Buffer: buf, access: rdma.LocalWrite}

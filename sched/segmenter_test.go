@@ -1,19 +1,11 @@
 package sched
 
-import (
-	"testing"
-
-	"github.com/rdmaperf/rdmaperf/transports/rdma"
-)
+import "testing"
 
 // cutter is a queue pair whose peer has a ring of 8 KiB and receives of 6 KiB, with slices of a kibibyte.
 func cutter(t *testing.T) (*qp, *segmenter) {
 	t.Helper()
-	box, err := rdma.Alloc(mailboxHead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { box.Free() })
+	box := memory(t, mailboxHead)
 	q := &qp{dev: &device{}, send: &cq{}, mailbox: &mailbox{box: box}}
 	q.win.init(&Config{Slice: 1 << 10, Window: 4 << 10}, false)
 	o := &q.mailbox.out

@@ -75,13 +75,7 @@ func (m *lentMR) Close() error { return m.err }
 func TestAMailboxLastsAsLongAsItsRegistration(t *testing.T) {
 	mr := &lentMR{err: errors.New("in use")}
 	m := &mailbox{mr: mr}
-	var err error
-	if m.box, err = rdma.Alloc(mailboxHead); err != nil {
-		t.Fatal(err)
-	}
-	if m.desk, err = rdma.Alloc(mailboxHead); err != nil {
-		t.Fatal(err)
-	}
+	m.box, m.desk = memory(t, mailboxHead), memory(t, mailboxHead)
 	if err := m.close(); err != mr.err || m.mr == nil || rdma.BufferAt(m.box.Addr(), 1) == nil {
 		t.Errorf("%v, want %v, and the memory kept", err, mr.err)
 	}
@@ -125,11 +119,7 @@ func (s *sink) PostSend(wrs []rdma.SendWR) (int, error) {
 // taker is a queue pair with two receives of a peer that cuts sends, and 80 places below.
 func taker(t *testing.T) (*qp, *sink) {
 	t.Helper()
-	box, err := rdma.Alloc(mailboxHead + minRoom)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { box.Free() })
+	box := memory(t, mailboxHead+minRoom)
 	below := &sink{}
 	q := &qp{dev: &device{}, send: &cq{}, below: below, ring: make([]entry, 128), places: 80, depth: 16, free: none}
 	q.mailbox = &mailbox{mr: &lentMR{}, box: box, desk: box, out: segmenter{agreed: true}}

@@ -11,11 +11,10 @@ import (
 
 func TestConfigs(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"iwarp(crc)":              {},
-		"iwarp(nocrc)":            {NoCRC: true},
-		"iwarp(crc,markers,rev1)": {Markers: true, Revision: 1},
-		"iwarp(nocrc,p2p,checked)": {NoCRC: true, PeerToPeer: true, StoreAndForward: true,
-			Revision: 2},
+		"iwarp(crc)":                          {},
+		"iwarp(nocrc)":                        {NoCRC: true},
+		"iwarp(crc,markers,rev1)":             {Markers: true, Revision: 1},
+		"iwarp(nocrc,p2p,checked)":            {NoCRC: true, PeerToPeer: true, StoreAndForward: true, Revision: 2},
 		"iwarp(crc,markers,p2p,checked)":      {Markers: true, PeerToPeer: true, StoreAndForward: true},
 		"iwarp(nocrc,sndbuf=262144,rcvbuf=1)": {NoCRC: true, SendBuffer: 256 << 10, RecvBuffer: 1},
 		"iwarp(crc,local=0)":                  {LocalBuffer: -1},

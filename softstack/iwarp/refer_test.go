@@ -67,8 +67,7 @@ func TestByReferenceMemoryIsTheUsersBehindItsCompletion(t *testing.T) {
 		"receive thread, late": {below: lwip.Config{Delay: 2 * time.Millisecond}, cfg: Config{ReceiveThread: true},
 			loops: 200},
 		"loss": {below: lwip.Config{Loss: 0.002, Seed: 5}, loops: 100},
-		"all": {below: lwip.Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Seed: 6},
-			loops: 100},
+		"all":  {below: lwip.Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Seed: 6}, loops: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := byReference(t, c.below, c.cfg, rdma.QPConfig{})
@@ -184,9 +183,8 @@ func TestByReferenceMemoryIsTheUsersBehindTheEnd(t *testing.T) {
 		whole  bool          // the stream goes on
 	}{
 		"queue pair closed": {func(t *testing.T, a *end) { must(t, a.qp.Close()) }, 4 * time.Second, false},
-		"failed": {func(t *testing.T, a *end) { must(t, a.qp.Fail()); flushed(t, a, 1) }, 4 * time.Second,
-			false},
-		"killed": {func(t *testing.T, a *end) { a.dev.Kill(); flushed(t, a, 1) }, 4 * time.Second, false},
+		"failed":            {func(t *testing.T, a *end) { must(t, a.qp.Fail()); flushed(t, a, 1) }, 4 * time.Second, false},
+		"killed":            {func(t *testing.T, a *end) { a.dev.Kill(); flushed(t, a, 1) }, 4 * time.Second, false},
 		"a fault of its own": {func(t *testing.T, a *end) {
 			a.post(rdma.SendWR{ID: 99, Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{{Addr: 1, Len: 8, LKey: 1}}})
 			flushed(t, a, 2)

@@ -12,10 +12,9 @@ import (
 // TestWireMPA: FPDU framing, beyond W-07 to W-35: what is placed, and the vectors with markers.
 func TestWireMPA(t *testing.T) {
 	rows := []row{
-		{name: "W-07 bad crc write", want: codes(rdmap.TermMPACRC),
-			script: does(func(d *dut) {
-				d.send(wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(100)).BadCRC())
-			})},
+		{name: "W-07 bad crc write", want: codes(rdmap.TermMPACRC), script: does(func(d *dut) {
+			d.send(wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(100)).BadCRC())
+		})},
 		{name: "W-07 bad crc large write", want: codes(rdmap.TermMPACRC),
 			// The one deviation: this may be placed before it is checked, but only where the peer may write.
 			script: does(func(d *dut) {
@@ -32,12 +31,11 @@ func TestWireMPA(t *testing.T) {
 					d.loose(recvOff, 50000)
 				}
 			})},
-		{name: "W-25 ulpdu of 65535 as a write", alive: true,
-			script: does(func(d *dut) {
-				b := pattern(65535 - 14)
-				d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+7, b))
-				d.placed(targetOff+7, b)
-			})},
+		{name: "W-25 ulpdu of 65535 as a write", alive: true, script: does(func(d *dut) {
+			b := pattern(65535 - 14)
+			d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+7, b))
+			d.placed(targetOff+7, b)
+		})},
 		{name: "W-25 ulpdu of 65535 as a send", opt: dutOptions{recvs: 1, recvCap: 65535, bare: true},
 			good: []uint64{1},
 			script: does(func(d *dut) {
@@ -46,12 +44,11 @@ func TestWireMPA(t *testing.T) {
 				d.placed(recvOff, b)
 				must(d.t, d.peer.CloseWrite())
 			})},
-		{name: "W-27 a large write in odd pieces", alive: true,
-			script: does(func(d *dut) {
-				b := pattern(30001)
-				must(d.t, d.peer.Dribble(1449, d.peer.Encode(wiretest.Write(d.target.RKey(), d.target.Addr()+1, b))))
-				d.placed(targetOff+1, b)
-			})},
+		{name: "W-27 a large write in odd pieces", alive: true, script: does(func(d *dut) {
+			b := pattern(30001)
+			must(d.t, d.peer.Dribble(1449, d.peer.Encode(wiretest.Write(d.target.RKey(), d.target.Addr()+1, b))))
+			d.placed(targetOff+1, b)
+		})},
 		{name: "W-33 reserved bits of markers", modes: marked, alive: true, good: []uint64{1},
 			script: does(func(d *dut) {
 				b := pattern(2000)
@@ -212,43 +209,38 @@ func TestWireTagged(t *testing.T) {
 		{name: "W-45 before the base", want: codes(rdmap.TermTaggedBounds), script: write(to(-1), n)},
 		{name: "W-45 at zero", want: codes(rdmap.TermTaggedBounds),
 			script: write(func(d *dut) (uint32, uint64) { return d.target.RKey(), 0 }, n)},
-		{name: "W-45 beyond the end", want: codes(rdmap.TermTaggedBounds),
-			script: write(to(targetLen+4096), n)},
+		{name: "W-45 beyond the end", want: codes(rdmap.TermTaggedBounds), script: write(to(targetLen+4096), n)},
 		{name: "W-45 one octet too far", want: codes(rdmap.TermTaggedBounds),
 			script: write(to(int64(targetLen-n+1)), n)},
 		{name: "W-46 another domain", want: codes(rdmap.TermTaggedNotAssoc),
 			script: write(func(d *dut) (uint32, uint64) { return d.far.RKey(), d.far.Addr() }, n)},
 		{name: "W-47 wraps", want: codes(rdmap.TermTaggedWrap),
 			script: write(func(d *dut) (uint32, uint64) { return d.target.RKey(), ^uint64(n - 1) }, n)},
-		{name: "W-45 the last octet fits", alive: true,
-			script: does(func(d *dut) {
-				d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(targetLen-n), pattern(n)))
-				d.placed(targetOff+targetLen-n, pattern(n))
-			})},
-		{name: "W-48 nothing to a stag without rights", alive: true,
-			script: func(d *dut) *wiretest.Segment {
-				return fault(wiretest.Write(d.quiet.RKey(), 1, nil), wiretest.Write(d.far.RKey(), 1, nil),
-					wiretest.Write(d.freed, 1, nil))(d)
-			}},
-		{name: "W-50 gap, overlap and descent", alive: true,
-			script: does(func(d *dut) {
-				for i, off := range []int{100, 300, 250, 0} {
-					b := pattern(100 + i)
-					s := wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(off), b)
-					if i < 3 {
-						s.More()
-					}
-					d.send(s)
-					d.placed(targetOff+off, b)
+		{name: "W-45 the last octet fits", alive: true, script: does(func(d *dut) {
+			d.send(wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(targetLen-n), pattern(n)))
+			d.placed(targetOff+targetLen-n, pattern(n))
+		})},
+		{name: "W-48 nothing to a stag without rights", alive: true, script: func(d *dut) *wiretest.Segment {
+			return fault(wiretest.Write(d.quiet.RKey(), 1, nil), wiretest.Write(d.far.RKey(), 1, nil),
+				wiretest.Write(d.freed, 1, nil))(d)
+		}},
+		{name: "W-50 gap, overlap and descent", alive: true, script: does(func(d *dut) {
+			for i, off := range []int{100, 300, 250, 0} {
+				b := pattern(100 + i)
+				s := wiretest.Write(d.target.RKey(), d.target.Addr()+uint64(off), b)
+				if i < 3 {
+					s.More()
 				}
-			})},
-		{name: "W-50 second segment to another stag", alive: true,
-			script: does(func(d *dut) {
-				d.send(wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(10)).More(),
-					wiretest.Write(d.inv.RKey(), d.inv.Addr(), pattern(20)))
-				d.placed(targetOff, pattern(10))
-				d.placed(invOff, pattern(20))
-			})},
+				d.send(s)
+				d.placed(targetOff+off, b)
+			}
+		})},
+		{name: "W-50 second segment to another stag", alive: true, script: does(func(d *dut) {
+			d.send(wiretest.Write(d.target.RKey(), d.target.Addr(), pattern(10)).More(),
+				wiretest.Write(d.inv.RKey(), d.inv.Addr(), pattern(20)))
+			d.placed(targetOff, pattern(10))
+			d.placed(invOff, pattern(20))
+		})},
 		{name: "W-46 second segment to another domain", want: codes(rdmap.TermTaggedNotAssoc),
 			script: func(d *dut) *wiretest.Segment {
 				d.placed(targetOff, pattern(10))

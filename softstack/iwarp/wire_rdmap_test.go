@@ -14,12 +14,11 @@ import (
 func TestWireOpcodes(t *testing.T) {
 	op := codes(rdmap.TermOpcode)
 	rows := []row{
-		{name: "W-51 rv 0", alive: true, good: []uint64{1},
-			script: does(func(d *dut) {
-				d.send(d.message("x").RV(0), wiretest.Write(d.target.RKey(), d.target.Addr(), []byte("y")).RV(0))
-				d.received(0, "x")
-				d.placed(targetOff, []byte("y"))
-			})},
+		{name: "W-51 rv 0", alive: true, good: []uint64{1}, script: does(func(d *dut) {
+			d.send(d.message("x").RV(0), wiretest.Write(d.target.RKey(), d.target.Addr(), []byte("y")).RV(0))
+			d.received(0, "x")
+			d.placed(targetOff, []byte("y"))
+		})},
 		{name: "W-53 large send with t", script: bent(wiretest.Tagged(rdmap.OpSend, 0, 0, pattern(9000))), want: op},
 		{name: "W-53 terminate with t", script: bent(wiretest.Tagged(rdmap.OpTerminate, 0, 0, make([]byte, 4))),
 			want: op, maybe: true},
@@ -95,14 +94,13 @@ func TestWireReads(t *testing.T) {
 		{name: "W-61 empty", want: notAsked, script: answer(sink(0, 0))},
 		{name: "W-61 gap", want: notAsked, script: answer(sink(0, 4), sink(5, sinkLen-5))},
 		{name: "W-61 second segment too long", want: notAsked, script: answer(sink(0, 4), sink(4, sinkLen-3))},
-		{name: "W-61 again", want: nothing, good: []uint64{readID, sendID},
-			script: func(d *dut) *wiretest.Segment {
-				d.release()
-				d.send(sink(0, sinkLen)(d))
-				d.placed(recvOff+sinkOff, pattern(sinkLen))
-				expect(d.t, d.peer, rdmap.OpSend)
-				return bent(sink(0, sinkLen)(d))(d)
-			}},
+		{name: "W-61 again", want: nothing, good: []uint64{readID, sendID}, script: func(d *dut) *wiretest.Segment {
+			d.release()
+			d.send(sink(0, sinkLen)(d))
+			d.placed(recvOff+sinkOff, pattern(sinkLen))
+			expect(d.t, d.peer, rdmap.OpSend)
+			return bent(sink(0, sinkLen)(d))(d)
+		}},
 	}
 	runRows(t, rows)
 }

@@ -61,11 +61,10 @@ func TestReferencedMemoryIsReadUntilItIsAcknowledgedAndNoLonger(t *testing.T) {
 		Config
 		octets int
 	}{
-		"clean":     {Config{}, 2 << 20},
-		"loss":      {Config{Loss: 0.002, Seed: 3}, 2 << 20},
-		"more loss": {Config{Loss: 0.04, Seed: 3}, 300 << 10}, // several of a window, which wait for lwIP's timer
-		"all": {Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Delay: 50 * time.Microsecond, Seed: 4},
-			2 << 20},
+		"clean":      {Config{}, 2 << 20},
+		"loss":       {Config{Loss: 0.002, Seed: 3}, 2 << 20},
+		"more loss":  {Config{Loss: 0.04, Seed: 3}, 300 << 10}, // several of a window, which wait for lwIP's timer
+		"all":        {Config{Loss: 0.001, Duplicate: 0.02, Reorder: 0.02, Delay: 50 * time.Microsecond, Seed: 4}, 2 << 20},
 		"sequential": {Config{Sequential: true}, 2 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,8 +25,7 @@ var frameVectors = []struct {
 }{
 	{"V2 request, ird 1 ord 1", hexReq + "50020004 00010001",
 		Frame{CRC: true, Enhanced: true, Rev: 2, Enh: Enhanced{IRD: 1, ORD: 1}}},
-	{"V2 as siw sends it", hexReq + "10020004 00010001",
-		Frame{Enhanced: true, Rev: 2, Enh: Enhanced{IRD: 1, ORD: 1}}},
+	{"V2 as siw sends it", hexReq + "10020004 00010001", Frame{Enhanced: true, Rev: 2, Enh: Enhanced{IRD: 1, ORD: 1}}},
 	{"V3 reply to V2", hexRep + "50020004 00010001",
 		Frame{Reply: true, CRC: true, Enhanced: true, Rev: 2, Enh: Enhanced{IRD: 1, ORD: 1}}},
 	{"V4 peer-to-peer request", hexReq + "50020004 8001c002",
@@ -41,14 +40,12 @@ var frameVectors = []struct {
 	{"V5 with S", hexRep + "70020008 00010001 62757379",
 		Frame{Reply: true, CRC: true, Reject: true, Enhanced: true, Rev: 2,
 			Enh: Enhanced{IRD: 1, ORD: 1}, Private: []byte("busy")}},
-	{"revision 1 with markers", hexReq + "80010003 616263",
-		Frame{Markers: true, Rev: 1, Private: []byte("abc")}},
+	{"revision 1 with markers", hexReq + "80010003 616263", Frame{Markers: true, Rev: 1, Private: []byte("abc")}},
 	{"all flags and depths", hexReq + "f0020004 ffffffff",
 		Frame{Markers: true, CRC: true, Reject: true, Enhanced: true, Rev: 2,
 			Enh: Enhanced{PeerToPeer: true, RTRSend: true, RTRWrite: true, RTRRead: true, IRD: NoNegotiation,
 				ORD: NoNegotiation}}},
-	{"512 octets of private data", hexReq + "00010200 512*5a",
-		Frame{Rev: 1, Private: bytes.Repeat([]byte{0x5a}, 512)}},
+	{"512 octets of private data", hexReq + "00010200 512*5a", Frame{Rev: 1, Private: bytes.Repeat([]byte{0x5a}, 512)}},
 }
 
 func TestFrameVectors(t *testing.T) {
