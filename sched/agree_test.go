@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,22 +260,16 @@ func TestReceiverThatDoesNotPoll(t *testing.T) {
 func TestSenderThatSleeps(t *testing.T) {
 	const sends = 8
 	a, b := flooded(t, sends)
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var wcs [4]rdma.WC
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_, _ = b.cq.Poll(wcs[:])
-			}
-		}
-	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	var polls sync.WaitGroup
+	defer polls.Wait()
 	defer cancel()
+	polls.Go(func() {
+		var wcs [4]rdma.WC
+		for ctx.Err() == nil {
+			_, _ = b.cq.Poll(wcs[:])
+		}
+	})
 	var wcs [4]rdma.WC
 	for got := 0; got < sends; {
 		must(t, a.cq.Arm(false))
@@ -285,8 +280,6 @@ func TestSenderThatSleeps(t *testing.T) {
 			}
 		}
 	}
-	close(stop)
-	<-done
 }
 
 // FuzzOffer parts private data from a peer.

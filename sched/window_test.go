@@ -2,6 +2,7 @@ package sched_test
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,16 +55,11 @@ func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 	p.peer = need(s.Accept())(t)
 	need(p.peer.Respond(&mpa.Frame{Rev: 2, Reply: true, Enhanced: true, Enh: mpa.Enhanced{IRD: 16, ORD: 16}}))(t)
 	must(t, <-connected)
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
+	var quit atomic.Bool
+	var polls sync.WaitGroup
+	polls.Go(func() {
 		var wcs [16]rdma.WC
-		for {
-			select {
-			case <-quit:
-				return
-			default:
-			}
+		for !quit.Load() {
 			n, err := cq.Poll(wcs[:])
 			if err != nil {
 				return
@@ -71,10 +67,10 @@ func newSlowPeer(t *testing.T, cfg *sched.Config) *slowPeer {
 			p.done.Add(int64(n))
 			runtime.Gosched()
 		}
-	}()
+	})
 	t.Cleanup(func() {
-		close(quit)
-		<-ended
+		quit.Store(true)
+		polls.Wait()
 		p.peer.Close()
 		for _, f := range []func() error{qp.Close, cq.Close, mr.Close, dev.Close, buf.Free} {
 			must(t, f())

@@ -30,10 +30,8 @@ func TestConnectFailures(t *testing.T) {
 		return func(t *testing.T) string {
 			l := need(net.Listen("tcp", "127.0.0.1:0"))(t)
 			var wg sync.WaitGroup
-			wg.Add(1)
 			t.Cleanup(func() { l.Close(); wg.Wait() })
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				for {
 					c, err := l.Accept()
 					if err != nil {
@@ -43,7 +41,7 @@ func TestConnectFailures(t *testing.T) {
 					f(c)
 					c.Close()
 				}
-			}()
+			})
 			return l.Addr().String()
 		}
 	}

@@ -1,8 +1,9 @@
 package iwarp
 
 import (
-	"bytes"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,10 +73,7 @@ func TestLargeScatter(t *testing.T) {
 			if wc := b.want(a, rdma.WCRecv, 1, rdma.StatusSuccess); wc.ByteLen != 500000 {
 				t.Errorf("received %d octets", wc.ByteLen)
 			}
-			got := bytes.Clone(b.bytes(0, 100001))
-			got = append(got, b.bytes(200000, 7)...)
-			got = append(got, b.bytes(300000, 250000)...)
-			got = append(got, b.bytes(600000, 500000-len(got))...)
+			got := slices.Concat(b.bytes(0, 100001), b.bytes(200000, 7), b.bytes(300000, 250000), b.bytes(600000, 149992))
 			equal(t, "message", got, a.bytes(0, 500000))
 		})
 	}
@@ -94,15 +92,11 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 				reads []rdma.SendWR // a write, and a read behind it
 			}
 			newSide := func(e, peer *end) *side {
+				reads := []rdma.SendWR{e.remote(rdma.OpWrite, 0, 0, size, peer), e.remote(rdma.OpRead, 0, 2<<20, size, peer)}
+				reads[1].Flags = rdma.Signaled
 				return &side{e,
 					[]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}}},
-					[]rdma.RecvWR{{NumSGE: 1, SGE: [4]rdma.SGE{e.sge(1<<20, size)}}},
-					[]rdma.SendWR{
-						{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(0, size)}, RKey: peer.mr.RKey(),
-							RemoteAddr: peer.mr.Addr()},
-						{Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1, SGE: [4]rdma.SGE{e.sge(2<<20, size)},
-							RKey: peer.mr.RKey(), RemoteAddr: peer.mr.Addr()},
-					}}
+					[]rdma.RecvWR{{NumSGE: 1, SGE: [4]rdma.SGE{e.sge(1<<20, size)}}}, reads}
 			}
 			x, y := newSide(a, b), newSide(b, a)
 			// collect polls s, and the other side for its progress, for n completions.
@@ -207,24 +201,22 @@ func TestWatcherMayWriteBehindTheLastOctet(t *testing.T) {
 			a.bytes(0, size)[size-1] = 1
 			var stop atomic.Bool
 			var taken atomic.Int64
-			polled, watched := make(chan struct{}), make(chan struct{})
-			go func() { // drives the stack, as a background poller does
-				defer close(polled)
+			var wg sync.WaitGroup
+			wg.Go(func() { // drives the stack, as a background poller does
 				for !stop.Load() {
 					b.qp.(*qp).poll()
 					runtime.Gosched()
 				}
-			}()
-			go func() {
-				defer close(watched)
+			})
+			wg.Go(func() {
 				for !stop.Load() {
 					if w := b.bytes(0, size); w[size-1] == 1 {
 						clear(w)
 						taken.Add(1)
 					}
 				}
-			}()
-			defer func() { stop.Store(true); <-polled; <-watched }()
+			})
+			defer func() { stop.Store(true); wg.Wait() }()
 			for i := range int64(rounds) {
 				a.post(a.remote(rdma.OpWrite, uint64(i), 0, size, b))
 				a.want(nil, rdma.WCWrite, uint64(i), rdma.StatusSuccess)

@@ -135,8 +135,7 @@ func TestAPanicEndsOneQueuePairAlone(t *testing.T) {
 	q.mu.Lock()
 	q.irq = fifo{} // without room for a read
 	q.mu.Unlock()
-	a.post(rdma.SendWR{ID: 2, Op: rdma.OpRead, Flags: rdma.Signaled, SGE: [4]rdma.SGE{a.sge(0, 8)}, NumSGE: 1,
-		RemoteAddr: uint64(b.buf.Addr()), RKey: b.mr.RKey()})
+	a.post(a.remote(rdma.OpRead, 2, 0, 8, b))
 	eventually(t, "the end of the QP", func() bool {
 		a.cq.Poll(a.wcs)
 		b.cq.Poll(b.wcs)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -301,13 +302,12 @@ func TestAtomicsAndTheApplication(t *testing.T) {
 	m := atomicEnd(t, b)
 	word := (*uint64)(unsafe.Pointer(&b.bytes(64, 8)[0]))
 	const n = 3000
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var own sync.WaitGroup
+	own.Go(func() {
 		for range n {
 			atomic.AddUint64(word, 1)
 		}
-	}()
+	})
 	for _, target := range []*end{b, c} {
 		a := newEnd(t, Config{}, rdma.QPConfig{})
 		join(t, a, target)
@@ -318,7 +318,7 @@ func TestAtomicsAndTheApplication(t *testing.T) {
 			a.want(target, rdma.WCFetchAdd, uint64(i), rdma.StatusSuccess)
 		}
 	}
-	<-done
+	own.Wait()
 	if got := atomic.LoadUint64(word); got != 3*n {
 		t.Errorf("sum %d, want %d", got, 3*n)
 	}

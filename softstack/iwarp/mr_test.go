@@ -16,7 +16,7 @@ func TestCloseMRUnderWrites(t *testing.T) {
 	for name, cfg := range map[string]Config{"direct": {}, "checked": {StoreAndForward: true},
 		"small": {MaxULPDU: 1024}, "nocrc": {NoCRC: true}} {
 		t.Run(name, func(t *testing.T) {
-			a, b := pairOf(t, cfg, cfg, rdma.QPConfig{})
+			a, b := pair(t, cfg, rdma.QPConfig{})
 			buf := need(rdma.Alloc(1 << 20))(t)
 			defer buf.Free()
 			m := need(b.dev.RegMR(0, buf, rdma.LocalWrite|rdma.RemoteWrite))(t)
@@ -25,10 +25,8 @@ func TestCloseMRUnderWrites(t *testing.T) {
 				RKey: m.RKey(), RemoteAddr: m.Addr()}
 			var wc rdma.WC
 			var wg sync.WaitGroup
-			wg.Add(1)
 			first := make(chan struct{})
-			go func() { // the writer, until a write fails
-				defer wg.Done()
+			wg.Go(func() { // the writer, until a write fails
 				room, done := 8, 0
 				for stop := time.Now().Add(testTimeout); time.Now().Before(stop); {
 					for ; room > 0; room-- {
@@ -48,7 +46,7 @@ func TestCloseMRUnderWrites(t *testing.T) {
 						}
 					}
 				}
-			}()
+			})
 			<-first
 			must(t, m.Close())
 			canary := bytes.Repeat([]byte{0xc5}, 1<<20)

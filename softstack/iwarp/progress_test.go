@@ -21,15 +21,13 @@ func TestPassiveTarget(t *testing.T) {
 		},
 		"sleeps in wait": func(t *testing.T, b *end) {
 			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan error, 1)
-			go func() { done <- b.cq.Wait(ctx) }()
+			done := waiter(t, ctx, b.cq)
 			t.Cleanup(func() {
 				cancel()
 				if err := <-done; !errors.Is(err, context.Canceled) {
 					t.Errorf("wait: %v", err)
 				}
 			})
-			eventually(t, "a waiter", func() bool { return b.cq.(*cq).waiters.Load() == 1 })
 		},
 		"slept in wait": func(t *testing.T, b *end) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -255,8 +253,8 @@ func TestNobodyAsksForRoomBehindATurn(t *testing.T) {
 // slicesWithMarks are writes of size octets, each with a read of nothing behind it, as a scheduler posts its marks.
 func slicesWithMarks(a, b *end, writes, size int) (wrs []rdma.SendWR) {
 	for i := range writes {
-		wrs = append(wrs, rdma.SendWR{Op: rdma.OpWrite, NumSGE: 1, SGE: [4]rdma.SGE{a.sge(0, size)},
-			RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}, rdma.SendWR{ID: uint64(i), Op: rdma.OpRead, Flags: rdma.Signaled})
+		wrs = append(wrs, a.remote(rdma.OpWrite, 0, 0, size, b),
+			rdma.SendWR{ID: uint64(i), Op: rdma.OpRead, Flags: rdma.Signaled})
 	}
 	return wrs
 }

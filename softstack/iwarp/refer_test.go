@@ -153,13 +153,10 @@ func TestByReferenceNothingIsReadAgainBehindACompletion(t *testing.T) {
 					RemoteAddr: b.mr.Addr()})
 				a.want(b, rdma.WCWrite, id, rdma.StatusSuccess)
 				clear(p.buf.Bytes())
-				for stop := time.Now().Add(testTimeout); string(b.bytes(0, size)) != string(a.bytes(0,
-					size)); time.Sleep(50 * time.Microsecond) {
-					if time.Now().After(stop) {
-						t.Fatalf("write %d did not arrive as it was posted", id)
-					}
+				eventually(t, fmt.Sprintf("write %d as it was posted", id), func() bool {
 					b.qp.(*qp).poll()
-				}
+					return string(b.bytes(0, size)) == string(a.bytes(0, size))
+				})
 			}
 			if n := a.dev.stack.(*lwip.Stack).Counts(); n.Lost == 0 || n.TxReferenced == 0 {
 				t.Fatalf("%+v: nothing was lost, or referenced, so that nothing is shown", n)

@@ -3,6 +3,7 @@ package iwarp
 import (
 	"bytes"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ type dut struct {
 
 	mu   sync.Mutex
 	wcs  []rdma.WC
-	quit chan struct{}
+	quit atomic.Bool
 	wg   sync.WaitGroup
 }
 
@@ -99,7 +100,7 @@ type dutOptions struct {
 
 func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 	t.Helper()
-	d := &dut{t: t, mode: m, msn: 1, bare: o.bare, quit: make(chan struct{})}
+	d := &dut{t: t, mode: m, msn: 1, bare: o.bare}
 	cfg := m.cfg
 	if o.cfg != nil {
 		o.cfg(&cfg)
@@ -137,8 +138,7 @@ func newDUT(t *testing.T, m mode, o dutOptions) *dut {
 	join(t, d.friend, d.by)
 	d.connect(o)
 	if m.polled {
-		d.wg.Add(1)
-		go d.pollLoop()
+		d.wg.Go(d.pollLoop)
 	}
 	t.Cleanup(d.close)
 	return d
@@ -198,14 +198,8 @@ func (d *dut) sink() rdma.SGE {
 }
 
 func (d *dut) pollLoop() {
-	defer d.wg.Done()
 	var wcs [16]rdma.WC
-	for {
-		select {
-		case <-d.quit:
-			return
-		default:
-		}
+	for !d.quit.Load() {
 		d.poll(wcs[:])
 		time.Sleep(20 * time.Microsecond) // two cores for everybody; still far above busyPolls
 	}
@@ -308,7 +302,7 @@ func echoOnce(t *testing.T, a, b *end) {
 }
 
 func (d *dut) close() {
-	close(d.quit)
+	d.quit.Store(true)
 	d.wg.Wait()
 	d.peer.Close()
 	d.l.Close()

@@ -103,21 +103,10 @@ func (g *rig) run(octets []byte, pieces int, n mpa.Negotiated) {
 			{Addr: uint64(i * rigRecv), Len: 100, LKey: 1}, {Addr: uint64(i*rigRecv + 100), Len: rigRecv - 100,
 				LKey: 1}}}}))(t)
 	}
-	type accepted struct {
-		c   *net.TCPConn
-		err error
-	}
-	done := make(chan accepted, 1)
-	go func() {
-		g.l.SetDeadline(time.Now().Add(testTimeout))
-		c, err := g.l.AcceptTCP()
-		done <- accepted{c, err}
-	}()
 	peer := need(net.Dial("tcp", g.l.Addr().String()))(t)
 	defer peer.Close()
-	a := <-done
-	must(t, a.err)
-	must(t, q.attach(stream.Adopt(a.c), n, peerOffer{ext: rdmap.ExtAll}, false))
+	g.l.SetDeadline(time.Now().Add(testTimeout))
+	must(t, q.attach(stream.Adopt(need(g.l.AcceptTCP())(t)), n, peerOffer{ext: rdmap.ExtAll}, false))
 	// A read that V12 answers, an atomic, and a send fenced behind both.
 	need(q.PostSend([]rdma.SendWR{
 		{ID: readID, Op: rdma.OpRead, Flags: rdma.Signaled, NumSGE: 1,

@@ -106,15 +106,7 @@ func (d *dut) checkArena() {
 	for _, r := range d.slack {
 		copy(d.shadow[r[0]:r[1]], got[r[0]:r[1]])
 	}
-	if bytes.Equal(got, d.shadow) {
-		return
-	}
-	for i := range got {
-		if got[i] != d.shadow[i] {
-			d.t.Errorf("arena octet %#x is %#x, want %#x", i, got[i], d.shadow[i])
-			return
-		}
-	}
+	equal(d.t, "arena", got, d.shadow)
 }
 
 // checkEnd follows the end of the stream at all who see it. want are the allowed reasons of the Terminate; none: there

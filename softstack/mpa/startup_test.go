@@ -5,42 +5,35 @@ import (
 	"testing"
 )
 
-// Every allowed step, written out once more. What is not here must fail.
-var wantSteps = []struct {
+type step struct {
 	from State
 	on   Event
-	to   State
-}{
-	{StateIdle, EventSendRequest, StateWaitReply},
-	{StateWaitReply, EventReply, StateFull},
-	{StateWaitReply, EventReplyRTR, StateRTR},
-	{StateWaitReply, EventReject, StateRejected},
-	{StateRTR, EventSendRTR, StateFull},
-	{StateIdle, EventRequest, StateDecide},
-	{StateDecide, EventSendReply, StateWaitFPDU},
-	{StateDecide, EventSendReject, StateRejected},
-	{StateWaitFPDU, EventFPDU, StateFull},
-	{StateFull, EventFPDU, StateFull},
-	{StateIdle, EventError, StateFailed},
-	{StateWaitReply, EventError, StateFailed},
-	{StateRTR, EventError, StateFailed},
-	{StateDecide, EventError, StateFailed},
-	{StateWaitFPDU, EventError, StateFailed},
-	{StateFull, EventError, StateFailed},
+}
+
+// Every allowed step, written out once more. What is not here must fail.
+var wantSteps = map[step]State{
+	{StateIdle, EventSendRequest}:   StateWaitReply,
+	{StateWaitReply, EventReply}:    StateFull,
+	{StateWaitReply, EventReplyRTR}: StateRTR,
+	{StateWaitReply, EventReject}:   StateRejected,
+	{StateRTR, EventSendRTR}:        StateFull,
+	{StateIdle, EventRequest}:       StateDecide,
+	{StateDecide, EventSendReply}:   StateWaitFPDU,
+	{StateDecide, EventSendReject}:  StateRejected,
+	{StateWaitFPDU, EventFPDU}:      StateFull,
+	{StateFull, EventFPDU}:          StateFull,
+	{StateIdle, EventError}:         StateFailed,
+	{StateWaitReply, EventError}:    StateFailed,
+	{StateRTR, EventError}:          StateFailed,
+	{StateDecide, EventError}:       StateFailed,
+	{StateWaitFPDU, EventError}:     StateFailed,
+	{StateFull, EventError}:         StateFailed,
 }
 
 func TestStartupSteps(t *testing.T) {
-	type step struct {
-		from State
-		on   Event
-	}
-	want := map[step]State{}
-	for _, s := range wantSteps {
-		want[step{s.from, s.on}] = s.to
-	}
 	for s := range numStates + 1 {
 		for e := range numEvents + 1 {
-			to, allowed := want[step{s, e}]
+			to, allowed := wantSteps[step{s, e}]
 			got, ok := s.Next(e)
 			if ok != allowed {
 				t.Errorf("%v on %v: allowed %t, want %t", s, e, ok, allowed)
