@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
@@ -112,5 +115,145 @@ func TestAFailedCallNamesItsConnection(t *testing.T) {
 		if got := strings.Contains(err.Error(), "connection 1:"); got != named {
 			t.Errorf("of %d: %v", qps, err)
 		}
+	}
+}
+
+// Arrivals by chance are those of a point with a rate, of each caller by a seed of its own, and
+// begin at once; calls at an interval that a workload chose follow one another.
+func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
+	for rate, chance := range map[float64]bool{0: false, 3000: true} {
+		m, k := point()
+		m.Plan.Arrivals, m.Sh.Rate, m.Sh.Seed = engine.ArrivalsPoisson, rate, 7
+		k.conns = make([]transports.CallConn, 1)
+		g := newCallGroup(CallGroup{Conns: 1, Each: 3, Rate: 3000,
+			New: func(transports.CallConn, int) (engine.Caller, error) { return nobody{}, nil }})
+		if err := g.hire(k); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range g.workers {
+			sharesARate(t, i, w.pace, w.shift, chance)
+		}
+	}
+}
+
+// A name of a machine or process is no host and port.
+func TestNamesHaveNoHostAndPort(t *testing.T) {
+	for addr, elsewhere := range map[string]bool{"127.0.0.1:5": false, "[::1]:5": false, "@name": true} {
+		if noHostPort(addr) != elsewhere {
+			t.Errorf("%s has no host and port: %v", addr, !elsewhere)
+		}
+	}
+}
+
+// A connection that fails without a known cause is the data path's; where the cause is known, or
+// both ends must be on one machine, that is said.
+func TestWhyAConnectionFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		caps transports.Caps
+		err  error
+		hint string
+		code int
+	}{
+		"unknown":       {transports.Caps{}, errBroken, "the data path", reports.ExitPeer},
+		"no more files": {transports.Caps{}, syscall.EMFILE, "ulimit", reports.ExitFailed},
+		"rejected":      {transports.Caps{}, rdma.ErrNotSupported, "", reports.ExitNotRun},
+		"one machine":   {transports.Caps{SameHost: true}, errBroken, "on this machine", reports.ExitPeer},
+	} {
+		err := ConnectFailed(withCalls{caps: c.caps}, c.err)
+		var exit *reports.ExitError
+		if !errors.As(err, &exit) || exit.Code != c.code || !strings.Contains(exit.Hint, c.hint) ||
+			!errors.Is(err, c.err) {
+			t.Errorf("%s: %v (%+v)", name, err, exit)
+		}
+	}
+}
+
+// withCalls is a stack for calls of such capabilities.
+type withCalls struct {
+	transports.CallTransport
+	caps transports.Caps
+}
+
+func (w withCalls) Caps() transports.Caps { return w.caps }
+
+// Whose progress keeps a phase going: that of the lead, and behind it of who is beside.
+func TestWhoKeepsAPhaseGoing(t *testing.T) {
+	lead, beside := &callGroup{tallies: make([]*tally, 1)}, &callGroup{tallies: make([]*tally, 2)}
+	for _, c := range []struct {
+		over   bool
+		beside *callGroup
+		want   int
+	}{{false, nil, 1}, {true, nil, 1}, {false, beside, 1}, {true, beside, 2}} {
+		r := &callRun{}
+		r.over.Store(c.over)
+		if got := len((&Calls{lead: lead, beside: c.beside}).watched(r)); got != c.want {
+			t.Errorf("over %v, beside %v: %d, want %d", c.over, c.beside != nil, got, c.want)
+		}
+	}
+}
+
+// silent is a service that nobody calls.
+type silent struct {
+	transports.CallHandler
+	begin error
+	ended bool
+}
+
+func (s *silent) Begin(int) error     { return s.begin }
+func (s *silent) End() (int64, error) { s.ended = true; return 0, nil }
+func (s *silent) Close() error        { return nil }
+
+// A phase of calls ends with what ended it: the interrupt of the server, a failure of its service,
+// or one of its beginning; and what was begun is ended with it.
+func TestWhatEndsAPhaseOfCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin, failure error
+		interrupted    bool
+		want           error
+		ended          bool
+	}{
+		"an interrupt":            {nil, nil, true, context.Canceled, true},
+		"a failure":               {nil, errBroken, false, errBroken, true},
+		"one that does not begin": {errBroken, nil, false, errBroken, false},
+	} {
+		near, far := net.Pipe()
+		running := make(chan struct{})
+		go func() { // a client that sees the phase run
+			defer close(running)
+			far.SetReadDeadline(time.Now().Add(10 * time.Second))
+			far.Read(make([]byte, 1<<16))
+		}()
+		ctx, cancel := context.WithCancel(context.Background())
+		if c.interrupted {
+			cancel()
+		}
+		failure := make(chan error, 1)
+		if c.failure != nil {
+			failure <- c.failure
+		}
+		svc := &silent{begin: c.begin}
+		served := &engine.ServedClient{Server: &engine.Server{}, Ctl: &engine.Control{Conn: near, Alive: ctx}}
+		if err := callPhase(ctx, served.NewServe(engine.Point{}, time.Minute), svc, failure,
+			&engine.PhaseStart{Generation: engine.GenMeasure}); !errors.Is(err, c.want) || svc.ended != c.ended {
+			t.Errorf("%s: %v, want %v; the service is ended: %v", name, err, c.want, svc.ended)
+		}
+		cancel()
+		near.Close()
+		<-running
+		far.Close()
+	}
+}
+
+// bad is a handler that panics.
+type bad struct{}
+
+func (bad) ServeCall(*transports.Served) error { panic("injected") }
+
+// A panic of a handler is the error of its call.
+func TestAPanicOfAHandlerIsTheErrorOfTheCall(t *testing.T) {
+	err := Answers{CallHandler: bad{}}.ServeCall(new(transports.Served))
+	if e := transports.AsCallError(err); e == nil || e.Code != transports.CallInternal ||
+		!strings.Contains(e.Text, "injected") {
+		t.Errorf("%v", err)
 	}
 }

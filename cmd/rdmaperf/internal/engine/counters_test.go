@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"context"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
@@ -83,5 +86,95 @@ func TestNoCountersWithoutADevice(t *testing.T) {
 		enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64}))
 	if err != nil || results[0].Counters != nil {
 		t.Errorf("counters %+v, error %v, want neither", results[0].Counters, err)
+	}
+}
+
+// All workloads fill their series, and no operation is lost or counted twice.
+func TestSeriesAddsUp(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64},
+		engine.Point{Workload: latency.Name, Op: "write", Size: 64, Rate: 5000},
+		engine.Point{Workload: throughput.Name, Op: "send", Size: 64}, hol.NewPoint("write", 4096, hol.TwoQP,
+			hol.Options{ProbeInterval: 100 * time.Microsecond}))
+	plan.Iterations, plan.Duration, plan.Interval, plan.WarmupIterations, plan.QPs, plan.Threads = 0,
+		50*time.Millisecond, 10*time.Millisecond, 33, 2, 2
+	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if r.Series == nil || len(r.Series.Points) != 5 || r.Series.IntervalNs != int64(plan.Interval) {
+			t.Fatalf("%s: series %+v, want 5 points", plan.Points[i], r.Series)
+		}
+		want, max := r.Operations, 0.0
+		if r.Latency != nil {
+			if max = r.Latency.Max; r.Latency.IsBound("max") {
+				max = -1 // it did not end
+			}
+		}
+		if hol.Of(&r) != nil {
+			// What did not end is in no interval.
+			l := &hol.Of(&r).ProbeLoaded
+			if want, max = l.Count-l.Unfinished, l.Max; l.IsBound("max") {
+				max = -1
+			}
+		}
+		var sum int64
+		highest := 0.0
+		for _, p := range r.Series.Points {
+			sum += p.Operations
+			highest = math.Max(highest, p.Max)
+			if p.P50 > p.P99 || p.P99 > p.Max {
+				t.Errorf("%s: point %+v is out of order", plan.Points[i], p)
+			}
+		}
+		if sum != want || max >= 0 && highest != max {
+			t.Errorf("%s: the series has %d operations and a maximum of %v, want %d and %v", plan.Points[i], sum,
+				highest, want, max)
+		}
+	}
+}
+
+// A stream's slots hold each operation of its window once, whatever worker saw it complete and when, and none of the
+// warm-up or of the round that verifies. The peak is the rate of the fullest of them.
+func TestStreamsHaveAPeak(t *testing.T) {
+	plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
+	plan.Iterations, plan.Duration, plan.QPs, plan.Threads = 0, 100*time.Millisecond, 2, 2
+	var m *engine.Measurement
+	plan.Workloads = engine.Table{
+		throughput.Name: {Runner: enginetest.Alone(func(ctx context.Context, r *engine.Run) ([]reports.Result, error) {
+			sh, err := drive.ThroughputShape(&r.Setup)
+			if err != nil {
+				return nil, err
+			}
+			if m, err = r.Connect(ctx, sh, drive.NewFlow); err != nil {
+				return nil, err
+			}
+			if err = m.Measure(ctx, reports.SamplesLatency); err == nil {
+				err = m.Prove(ctx)
+			}
+			err = m.Close(ctx, err)
+			res := m.Result()
+			drive.Throughput(m, &res, m.Out) // folds the slots
+			return []reports.Result{res}, err
+		})}}
+	results, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := results[0]
+	var sum, most int64
+	for i, n := range m.Out.Peak.Slots {
+		if sum += n; i < m.Out.Peak.At {
+			most = max(most, n)
+		}
+	}
+	if !res.Verified || res.Operations == 0 || sum != res.Operations {
+		t.Errorf("slots of %d operations, want the window's %d; verified %v", sum, res.Operations, res.Verified)
+	}
+	tp := res.Throughput
+	want := float64(most) * 64 / time.Duration(tp.PeakOverNs).Seconds()
+	if d := tp.PeakBytesPerSecond - max(want, tp.BytesPerSecond); tp.PeakOverNs < int64(time.Millisecond) || d > 1 ||
+		d < -1 {
+		t.Errorf("throughput %+v, want a peak of %v, that of the fullest slot", tp, want)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -105,4 +106,116 @@ func TestUsageIsTheProcessorTimeOfThisProcess(t *testing.T) {
 	if got < from-4*machineTick || got > to+machineTick {
 		t.Errorf("%v of processor time, want %v to %v", got, from, to)
 	}
+}
+
+// The window of several workers is from the first to begin until the last to end, in
+// whatever order they are listed, and each one's share is of its own time.
+func TestTheWindowOfAGroupHoldsAllItsWorkers(t *testing.T) {
+	for _, order := range [][3]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
+		each := [3]Worker{{Begin: 500, End: 900, Ops: 1}, {Begin: 300, End: 700, Ops: 10},
+			{Begin: 400, End: 1100, Ops: 100}}
+		g := &Group{}
+		for _, i := range order {
+			g.Workers = append(g.Workers, &each[i])
+		}
+		o := g.collect(make([]error, 3))
+		if o.Begin != 300 || o.Window != 800 || o.Ops != 111 {
+			t.Errorf("order %v: from %d for %v, %d operations; want 300, 800ns, 111", order, o.Begin, o.Window, o.Ops)
+		}
+		for k, i := range order {
+			if want := time.Duration(each[i].End - each[i].Begin); o.Shares[k].Window != want {
+				t.Errorf("order %v: worker %d has a share of %v, want %v", order, i, o.Shares[k].Window, want)
+			}
+		}
+	}
+}
+
+func TestLaterSlicesWarmUpForATenth(t *testing.T) {
+	for _, c := range []struct {
+		plan         Plan
+		first, later Limits
+	}{
+		{Plan{WarmupIterations: 1000, WarmupDuration: 200 * time.Millisecond},
+			Limits{1000, 200 * time.Millisecond}, Limits{100, 20 * time.Millisecond}},
+		{Plan{WarmupIterations: 3}, Limits{Ops: 3}, Limits{Ops: 1}},
+		{Plan{}, Limits{}, Limits{}},
+	} {
+		for slice, want := range []Limits{c.first, c.later} {
+			m := &Measurement{Plan: &c.plan, r: &Run{slice: slice}}
+			if got := m.WarmUp(); got != want {
+				t.Errorf("slice %d of %+v: warm-up %+v, want %+v", slice, c.plan, got, want)
+			}
+		}
+	}
+}
+
+func TestAvailableMemoryIsTheSmallestOfWhatLimitsIt(t *testing.T) {
+	meminfo := "MemTotal:  8000 kB\nMemAvailable:    4000 kB\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  int64
+	}{
+		{"nothing tells", nil, -1},
+		{"the machine alone", map[string]string{"/proc/meminfo": meminfo}, 4000 << 10},
+		{"version 2", map[string]string{"/proc/meminfo": meminfo, "/proc/self/cgroup": "0::/a/b\n",
+			"/sys/fs/cgroup/a/b/memory.max": "1000000\n", "/sys/fs/cgroup/a/b/memory.current": "400000\n",
+			"/sys/fs/cgroup/a/b/memory.stat": "anon 5\ninactive_file 1000\n"}, 601000},
+		{"a parent's limit", map[string]string{"/proc/self/cgroup": "0::/a/b\n",
+			"/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/b/memory.current": "1\n",
+			"/sys/fs/cgroup/a/memory.max": "900\n", "/sys/fs/cgroup/a/memory.current": "300\n"}, 600},
+		{"version 1", map[string]string{"/proc/meminfo": meminfo,
+			"/proc/self/cgroup":                             "9:name=systemd:/\n4:cpu,memory:/x\n",
+			"/sys/fs/cgroup/memory/x/memory.limit_in_bytes": "500\n",
+			"/sys/fs/cgroup/memory/x/memory.usage_in_bytes": "200\n",
+			"/sys/fs/cgroup/memory/x/memory.stat":           "total_inactive_file 7\n"}, 307},
+		{"above its limit", map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "10\n",
+			"/sys/fs/cgroup/memory.current": "20\n"}, 0},
+		{"noise", map[string]string{"/proc/meminfo": "MemAvailable: many kB\nMemAvailable:\n",
+			"/proc/self/cgroup": ":::\n0::\n::/..\nx"}, -1},
+	} {
+		got := available(func(name string) ([]byte, error) {
+			if text, ok := c.files[name]; ok {
+				return []byte(text), nil
+			}
+			return nil, os.ErrNotExist
+		})
+		if got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// What cannot fit is refused in words before anything is made, and what can is not.
+func TestPointsThatDoNotFitAreRefused(t *testing.T) {
+	if available(os.ReadFile) < 0 {
+		t.Skip("this machine does not tell its memory")
+	}
+	if err := checkMemory("point", 1<<60); err == nil {
+		t.Error("2^60 bytes fit")
+	}
+	if err := checkMemory("point", 1<<16); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzAvailable(f *testing.F) {
+	f.Add("MemAvailable: 1 kB\n", "0::/a\n", "5")
+	f.Fuzz(func(t *testing.T, meminfo, cgroup, text string) {
+		n := available(func(name string) ([]byte, error) {
+			switch name {
+			case "/proc/meminfo":
+				return []byte(meminfo), nil
+			case "/proc/self/cgroup":
+				return []byte(cgroup), nil
+			}
+			if len(text)%2 == 0 {
+				return nil, errors.New("no such file")
+			}
+			return []byte(text), nil
+		})
+		if n < -1 {
+			t.Errorf("%d bytes", n)
+		}
+	})
 }

@@ -1,11 +1,18 @@
 package run
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
@@ -75,5 +82,120 @@ func TestNeighboursSpinBesideASliceOnly(t *testing.T) {
 	n.end()
 	if len(n) != 2 || n[1].ProcessState == nil {
 		t.Errorf("%v", n)
+	}
+}
+
+// TestHolderChild holds the name that the environment has until its stdin ends.
+func TestHolderChild(t *testing.T) {
+	name := os.Getenv("RDMAPERF_HOLD")
+	if name == "" {
+		return // it is only the child of TestTheSecondOfTwoRunsSaysSo
+	}
+	l, err := net.Listen("unix", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	fmt.Println("held")
+	os.Stdin.Read(make([]byte, 1))
+}
+
+func TestTheSecondOfTwoRunsSaysSo(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	name := fmt.Sprintf("@rdmaperf/test-%d", os.Getpid())
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+
+	first := hold(ctx, log, name)
+	hold(ctx, log, name).Close() // of the same process: no second run
+	if out.Len() > 0 {
+		t.Errorf("alone it says %q", &out)
+	}
+	first.Close()
+
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHolderChild$")
+	child.Env = append(os.Environ(), "RDMAPERF_HOLD="+name)
+	stdin, _ := child.StdinPipe()
+	stdout, _ := child.StdoutPipe()
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line := make([]byte, 5); true {
+		if _, err := stdout.Read(line); err != nil || string(line) != "held\n" {
+			t.Fatalf("the child says %q, %v", line, err)
+		}
+	}
+	hold(ctx, log, name).Close()
+	if want := fmt.Sprintf("process=%d", child.Process.Pid); !strings.Contains(out.String(), want) {
+		t.Errorf("beside another it says %q, want %q", &out, want)
+	}
+	stdin.Close()
+	child.Wait()
+	out.Reset()
+	hold(ctx, log, name).Close()
+	if out.Len() > 0 {
+		t.Errorf("behind the other it says %q", &out)
+	}
+}
+
+// pinned runs place on a made-up machine and returns what it chose and said.
+func pinned(t *testing.T, root fstest.MapFS, change func(o *Options, p *runPlan)) (engine.Plan, string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	p := &runPlan{autoPin: true, base: engine.Plan{ClientCPU: -1, ServerCPU: -1, Threads: 1, Polling: "busy"}}
+	m := &runner{o: &Options{}, p: p, stderr: &stderr, arms: []*arm{{spec: "verbs:mlx5_0"}}}
+	change(m.o, p)
+	if err := m.place(root); err != nil {
+		t.Fatal(err)
+	}
+	return p.base, stderr.String()
+}
+
+// twoNodes puts every CPU that is allowed here on node 1, and a device on the given one.
+func twoNodes(device string) fstest.MapFS {
+	return fstest.MapFS{
+		"sys/devices/system/node/node0/cpulist":           {Data: []byte("4000-4001\n")},
+		"sys/devices/system/node/node1/cpulist":           {Data: []byte("0-3999\n")},
+		"sys/class/infiniband/mlx5_0/device/numa_node":    {Data: []byte(device + "\n")},
+		"sys/devices/system/cpu/cpu0/cpufreq/other_thing": {Data: []byte("x\n")},
+	}
+}
+
+func TestPinSaysWhatItChoseAndWhy(t *testing.T) {
+	if len(engine.AllowedCPUs()) < 2 {
+		t.Skip("fewer than two CPUs may be used here: there is nothing to choose")
+	}
+	base, said := pinned(t, twoNodes("1"), func(*Options, *runPlan) {})
+	if base.ClientCPU < 0 || base.ServerCPU < 0 || base.ClientCPU == base.ServerCPU ||
+		!strings.Contains(said, "pin: this process and its memory stay on node 1, where mlx5_0 is: CPUs ") ||
+		!strings.Contains(said, ": the last two of node 1, where mlx5_0 is\n") {
+		t.Errorf("CPUs %d and %d, said:\n%s", base.ClientCPU, base.ServerCPU, said)
+	}
+	base, said = pinned(t, twoNodes("0"), func(*Options, *runPlan) {})
+	if base.ClientCPU < 0 || !strings.Contains(said, "the last two allowed\n") ||
+		!strings.Contains(said, "pin: ! mlx5_0 is on NUMA node 0, and none of its CPUs may be used here") {
+		t.Errorf("the adapter's node is not allowed: CPU %d, said:\n%s", base.ClientCPU, said)
+	}
+	base, said = pinned(t, twoNodes("0"), func(_ *Options, p *runPlan) {
+		p.autoPin, p.base.ClientCPU, p.base.ServerCPU = false, 1, 0
+	})
+	if base.ClientCPU != 1 || !strings.Contains(said, "CPU 1 is on NUMA node 1 and mlx5_0 on node 0") {
+		t.Errorf("CPUs of the user's: %d, said:\n%s", base.ClientCPU, said)
+	}
+	for name, change := range map[string]func(o *Options, p *runPlan){
+		"several threads":    func(o *Options, p *runPlan) { o.verbose, p.base.Threads = true, 2 },
+		"with a HOST":        func(o *Options, _ *runPlan) { o.verbose, o.host = true, "there" },
+		"threads that sleep": func(o *Options, p *runPlan) { o.verbose, p.base.Polling = true, engine.PollingEvent },
+	} {
+		if base, said := pinned(t, fstest.MapFS{}, change); base.ClientCPU != -1 ||
+			!strings.Contains(said, "pin: no thread is pinned: ") || !strings.Contains(said, name) {
+			t.Errorf("%s: CPU %d, said:\n%s", name, base.ClientCPU, said)
+		}
+	}
+	if base, said := pinned(t, twoNodes("1"), func(o *Options, p *runPlan) {
+		o.quiet, p.autoPin = true, false
+	}); said != "" || base.ClientCPU != -1 {
+		t.Errorf("--pin none --quiet: CPU %d, said %q", base.ClientCPU, said)
 	}
 }

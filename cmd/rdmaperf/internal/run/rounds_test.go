@@ -1,11 +1,15 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -64,5 +68,87 @@ func TestSessionsThatPollIdleEndWithTheirSlice(t *testing.T) {
 		if _, err := x.slice(context.Background()); err != nil || stopped != want || x.ended != want {
 			t.Errorf("%s: stopped %v, ended %v, error %v, want %v", spec, stopped, x.ended, err, want)
 		}
+	}
+}
+
+// A group that is late takes time from those behind it, in proportion to what they planned.
+func TestALateRunSharesTheTimeThatIsLeft(t *testing.T) {
+	now := time.Now()
+	s := schedule{end: now.Add(40 * time.Second),
+		shares: []time.Duration{10 * time.Second, 10 * time.Second, 20 * time.Second}}
+	for _, k := range []struct {
+		group      int
+		late, want time.Duration
+	}{{0, 0, 10 * time.Second}, {1, 10 * time.Second, 20 * time.Second}, {1, 16 * time.Second, 24 * time.Second},
+		{2, 30 * time.Second, 40 * time.Second}} {
+		if got := s.until(k.group, now.Add(k.late)).Sub(now); (got - k.want).Abs() > time.Millisecond {
+			t.Errorf("group %d, which begins after %v: until %v, want %v", k.group, k.late, got, k.want)
+		}
+	}
+}
+
+// Rounds are left out where the next one would end too late, and never more than the intervals need.
+func TestRoundsAreLeftOutWhereTheyWouldEndTooLate(t *testing.T) {
+	began := time.Now()
+	for _, k := range []struct {
+		least, done int
+		took        time.Duration
+		want        bool
+	}{
+		{11, 12, 6 * time.Second, false}, // 0.5 s each, of 7 s
+		{11, 12, 6600 * time.Millisecond, true},
+		{11, 10, 20 * time.Second, false}, // too few
+		{0, 12, 20 * time.Second, false},  // a number of rounds that was asked for
+	} {
+		m := &runner{least: k.least}
+		if got := m.enough(k.done, began, began.Add(k.took), began.Add(7*time.Second)); got != k.want {
+			t.Errorf("%d of at least %d rounds in %v: enough %v", k.done, k.least, k.took, got)
+		}
+	}
+}
+
+// A stack that makes no progress ends alone: the others go on, and the run ends with exit code 1 and the cause. A point
+// that a stack cannot do is left out. What concerns all, and the last stack's end, end the run as they are.
+func TestARunGoesOnWithoutAStackThatEnded(t *testing.T) {
+	tr, err := new(stackspec.Set).Open("tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	failed := func(code int) error {
+		return &reports.ExitError{Code: code, Operation: "measure", Err: errors.New("the cause")}
+	}
+	var stderr bytes.Buffer
+	a, b := &arm{tr: tr}, &arm{tr: tr}
+	m := &runner{o: &Options{}, stderr: &stderr, doc: &reports.Document{}, arms: []*arm{a, b}}
+	on := func(a *arm, err error) (*turn, error) {
+		x := &turn{m: m, a: a, pt: engine.Point{Workload: "latency", Op: "send", Size: 64}}
+		return x, m.goOn(context.Background(), x, err)
+	}
+
+	for _, code := range []int{reports.ExitFailed, reports.ExitCorruption, reports.ExitUsage, reports.ExitInterrupted} {
+		if _, err := on(a, failed(code)); reports.Code(err) != code || a.lost {
+			t.Errorf("code %d: %v, lost %v", code, err, a.lost)
+		}
+	}
+	x, err := on(a, failed(reports.ExitNotRun))
+	if err != nil || !x.unfit || a.lost || reports.Code(m.ended()) != reports.ExitNotRun {
+		t.Errorf("a point that it cannot do: %v, unfit %v, lost %v, in the end %v", err, x.unfit, a.lost, m.ended())
+	}
+	m.doc.Results = []reports.Result{{}}
+	if err := m.ended(); err != nil {
+		t.Errorf("a run with results, and a point left out: %v", err)
+	}
+	if _, err := on(a, failed(reports.ExitPeer)); err != nil || !a.lost || b.lost {
+		t.Errorf("no progress: %v", err)
+	}
+	if err := m.ended(); reports.Code(err) != reports.ExitFailed || !strings.Contains(err.Error(), "the cause") {
+		t.Errorf("in the end: %v", err)
+	}
+	if want := "Left out: latency send 64 B over tcp, the cause."; strings.Count(stderr.String(), want) != 2 {
+		t.Errorf("stderr:\n%s", stderr.String())
+	}
+	if _, err := on(b, failed(reports.ExitPeer)); reports.Code(err) != reports.ExitPeer {
+		t.Errorf("the last stack: %v", err)
 	}
 }
