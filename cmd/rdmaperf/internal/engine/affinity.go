@@ -21,16 +21,13 @@ func AllowedCPUs() []int {
 	return cpus
 }
 
-// pinThread binds the calling thread to one CPU and reports whether it worked.
-// Whoever is not allowed to use that CPU goes on unpinned; results say so.
 func pinThread(cpu int) bool {
 	var set unix.CPUSet
 	set.Set(cpu)
 	return unix.SchedSetaffinity(0, &set) == nil
 }
 
-// onOwnThread runs f in a goroutine with a thread of its own, which ends with f and takes along what f changed of it.
-// That is never the main thread, which does not end before the process.
+// onOwnThread runs f in a thread of its own, which ends with f; never in the main one, which ends with the process.
 func onOwnThread(f func()) {
 	go func() {
 		runtime.LockOSThread() // a goroutine that ends locked ends its thread
@@ -49,10 +46,9 @@ func onOwnThread(f func()) {
 	}()
 }
 
-// ownFiles gives the calling thread, which works on no sockets, a table of open files of its own (unshare(2)): of a
-// shared one the kernel takes a reference in each doorbell of a device whose queues it works. A file that another
-// thread closes stays open in this table, so there are no sockets in it: a peer must see at once that its connection
-// was closed. Where it is not allowed, nothing changes.
+// ownFiles gives the calling thread a table of open files of its own (unshare(2)): of a shared one the kernel takes a
+// reference in each doorbell. There are no sockets in it, because a peer must see at once that its connection was
+// closed.
 func ownFiles() {
 	if unix.Unshare(unix.CLONE_FILES) != nil {
 		return

@@ -2,8 +2,7 @@ package engine
 
 import "github.com/rdmaperf/rdmaperf/transports"
 
-// compute is the application's work on the messages among n finished operations: the
-// thread is busy, and takes nothing from its device meanwhile.
+// compute is the application's work on the messages among n finished operations.
 func (w *Worker) compute(n int) {
 	messages := int64(0)
 	for i := range w.Done[:n] {

@@ -12,9 +12,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// available is how many bytes of memory this process can still get: of the machine (MemAvailable, proc_meminfo(5)),
-// and of its memory control group and those above (cgroups(7), version 2 and 1), where file pages that nobody uses
-// count as free. -1 where nothing says.
+// available is how many bytes this process can still get: of the machine (proc_meminfo(5)) and of its memory control
+// groups (cgroups(7)), where unused file pages count as free. -1 where nothing says.
 func available(read func(name string) ([]byte, error)) int64 {
 	left := int64(-1)
 	take := func(n int64) {
@@ -75,7 +74,6 @@ func number(read func(string) ([]byte, error), name string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// field is the number behind a name at the beginning of a line.
 func field(b []byte, name string) (int64, bool) {
 	for line := range bytes.Lines(b) {
 		f := bytes.Fields(line)
@@ -88,8 +86,7 @@ func field(b []byte, name string) (int64, bool) {
 	return 0, false
 }
 
-// checkMemory holds what a point needs here against what there is, before anything is
-// made: a process that gets too much of it is killed, and says nothing any more.
+// checkMemory refuses what does not fit before anything is made: a process that gets too much is killed without a word.
 func checkMemory(point string, need int64) error {
 	left := available(os.ReadFile)
 	if left < 0 || need <= left {
@@ -101,8 +98,7 @@ func checkMemory(point string, need int64) error {
 		Hint: "a smaller --size, --tx-depth or --qp"}
 }
 
-// here is what a point needs on this machine: the client's windows, and where the server
-// is on this machine, too, its own.
+// here is what a point needs on this machine: the client's windows, and those of a server on this machine.
 func (c *Client) here(sh *Shape) int64 {
 	need := int64(sh.Window()) * int64(sh.QPs)
 	if addr, err := netip.ParseAddr(c.host); c.host == "" || err == nil && addr.IsLoopback() {

@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Needs is what a point asks of both stacks beside its operation and its size. The client
-// says it and both sides check it, before the first packet.
+// Needs is what a point asks of both stacks beside its operation and size. Both sides check it before the first packet.
 type Needs struct {
 	Kinds transports.KindSet `json:"kinds,omitempty"` // operations that it makes beside
 	Why   string             `json:"why,omitempty"`   // what for
@@ -27,8 +26,8 @@ type Needs struct {
 	PingPong bool `json:"ping_pong,omitempty"`
 }
 
-// Check holds a plan against one side's abilities before the first packet. One error lists everything that is
-// missing: ExitNotRun for an ability that the transport does not have, ExitUsage for a figure above its limit.
+// Check holds a plan against one side's abilities. One error lists everything that is missing: ExitNotRun for an
+// ability that the transport does not have, ExitUsage for a figure above its limit.
 func Check(p *Plan, name string, caps transports.Caps) error {
 	full := p.WithDefaults()
 	var missing, above []string
@@ -62,8 +61,7 @@ func Check(p *Plan, name string, caps transports.Caps) error {
 	return nil
 }
 
-// checkPoint returns the first thing a point needs and caps do not have. The
-// message of a missing ability is a noun, that of a limit a sentence.
+// checkPoint returns the first thing a point needs and caps do not have: a noun of an ability, a sentence of a limit.
 func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	missing := func(format string, a ...any) error {
 		return &reports.ExitError{Code: reports.ExitNotRun, Err: fmt.Errorf(format, a...)}
@@ -122,7 +120,6 @@ func checkPoint(p *Plan, pt Point, caps transports.Caps) error {
 	return nil
 }
 
-// hasMode tells whether calls are carried in the mode of this name; a workload of its own has none.
 func hasMode(caps transports.Caps, name string) bool {
 	m, ok := transports.ParseCallMode(name)
 	return !ok || caps.CallModes.Has(m)

@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Client drives one server through one plan. It is not safe for concurrent use.
-// After an error it is of no further use but to be closed.
+// Client drives one server through one plan. It is not safe for concurrent use. After an error it can only be closed.
 type Client struct {
 	Plan   Plan
 	Tr     transports.Stack
@@ -26,29 +25,27 @@ type Client struct {
 	kept   map[string]float64
 	Raw    *RawStore // nil: samples are not kept
 
-	// Counters reads device counters before and after the measured phase of each point, outside the window; nil: none.
+	// Counters reads device counters before and after the measured phase of each point; nil: none.
 	Counters func() []reports.DeviceCounters
 
-	// Live follows the windows of the points to come; nil: nobody watches. Without a plan's Interval each sample costs
-	// one comparison and two additions more than unwatched.
+	// Live follows the windows of the points to come; nil: nobody watches.
 	Live *Live
 
-	// Turn is called between two slices of a point: it takes the results of the one and returns when the next is to
-	// be measured, or false where the point is to end. nil: a point is one slice.
+	// Turn takes the results of a slice and returns when the next is to be measured, or false at the end. nil: one
+	// slice.
 	Turn func([]reports.Result) bool
 
-	// Slice is how long the measured phase of further slices of the point is, where it is not the plan's Duration.
+	// Slice is how long further slices of the point are, where that is not the plan's Duration.
 	Slice time.Duration
 
-	// What a workload with a run of its own has beside, set before Run: further stacks, further servers at an address,
-	// with what ends each, and who looks at how far it is. Each may be nil.
+	// For a workload with a run of its own: further stacks and servers, and who looks at its progress. Each may be nil.
 	Open     Opener
 	More     func(ctx context.Context) (addr string, stop func() error, err error)
 	Progress func(done, total int64)
 }
 
-// Connect dials a server's control port and sends it the plan. The transport
-// stays the caller's. A port that refuses is tried again until the plan's timeout.
+// Connect dials a server's control port and sends it the plan, again and again until the plan's timeout while the port
+// refuses. The transport stays the caller's.
 func Connect(ctx context.Context, addr string, tr transports.Stack, plan Plan) (*Client, error) {
 	plan = plan.WithDefaults()
 	if err := plan.Validate(); err != nil {
@@ -110,8 +107,7 @@ func (c *Client) greet(ctx context.Context) error {
 	if err := Check(&c.Plan, c.server.Stack+" (server)", c.server.Caps); err != nil {
 		return err
 	}
-	// The whole plan is held against the server's limit before the first point runs, as far as its
-	// points say what they need: the shape of each is checked again.
+	// The shape of each point is checked again when it runs.
 	for _, pt := range c.Plan.Points {
 		if err := checkWindow(pt, c.Plan.Qps(pt), c.Plan.leastWindow(pt), c.server.MaxWindow); err != nil {
 			return err
@@ -120,7 +116,6 @@ func (c *Client) greet(ctx context.Context) error {
 	return nil
 }
 
-// ask sends a line and returns the server's answer.
 func (c *Client) ask(ctx context.Context, m *Message) (*Message, error) {
 	err := c.Ctl.Send(c.Plan.Timeout, m)
 	if err == nil {
@@ -132,7 +127,6 @@ func (c *Client) ask(ctx context.Context, m *Message) (*Message, error) {
 	return nil, err
 }
 
-// understood says what is wrong with an answer, or the lack of one, before the first point.
 func (c *Client) understood(ctx context.Context, m *Message, err error, want messageType) error {
 	switch {
 	case ctx.Err() != nil:
@@ -164,7 +158,6 @@ func (c *Client) abilities() Abilities {
 	return able(c.Tr.Caps(), c.server.Caps)
 }
 
-// lossCause says what an ended connection means.
 func lossCause(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, io.ErrClosedPipe) {
@@ -187,11 +180,10 @@ func (c *Client) Close() error {
 	return c.Ctl.close()
 }
 
-// explainWait is how long the server's own account of a failure is waited for.
 const explainWait = 250 * time.Millisecond
 
-// Explain prefers the server's account to that of a client which only knows that its session broke. What the client
-// saw itself, such as a changed byte, stands.
+// Explain prefers the server's account of a session that broke. What the client saw itself, such as a changed byte,
+// stands.
 func (c *Client) Explain(err error) error {
 	if reports.Code(err) != reports.ExitPeer {
 		return err

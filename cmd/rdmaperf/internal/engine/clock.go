@@ -2,13 +2,10 @@ package engine
 
 import "time"
 
-// clockBase anchors the monotonic clock; its wall reading is never used.
 var clockBase = time.Now()
 
-// RestartClock makes Now begin at 0 again. It is for tests whose clock is that of a bubble
-// of testing/synctest, while nothing else runs.
+// RestartClock makes Now begin at 0 again, for tests in a bubble of testing/synctest.
 func RestartClock() { clockBase = time.Now() }
 
-// Now is the monotonic time in nanoseconds since the process started, the only clock of the loops. time.Since of a
-// monotonic base takes half of time.Now; reading the TSC directly would need a calibration.
+// Now is the monotonic time in ns since the process started. time.Since of a monotonic base takes half of time.Now.
 func Now() int64 { return int64(time.Since(clockBase)) }

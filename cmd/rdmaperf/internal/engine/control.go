@@ -45,8 +45,7 @@ const (
 	ControlVersion = 11
 
 	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
-	MaxLine = 2 << 20
-	// greetingLine bounds the lines of a client that is not welcome yet.
+	MaxLine      = 2 << 20
 	greetingLine = 4096
 )
 
@@ -88,8 +87,8 @@ type Message struct {
 	Data  json.RawMessage `json:"data,omitempty"`
 }
 
-// Listening is where the server takes the sessions of a point. The token proves that a connection belongs there.
-// Elsewhere: at an address of its device, which is not the one by which the client came.
+// Listening is where the server takes the sessions of a point, and the token that they show. Elsewhere: at an address
+// of its device, which is not the one by which the client came.
 type Listening struct {
 	Addr      string `json:"addr"`
 	Elsewhere bool   `json:"elsewhere,omitempty"`
@@ -97,8 +96,7 @@ type Listening struct {
 	Resident  int64  `json:"resident_bytes,omitempty"` // calls: memory of the process without connections
 }
 
-// Elsewhere reports whether a transport that was to listen at host took another
-// address, rather than another name of all of them.
+// Elsewhere reports whether a transport that was to listen at host took another address.
 func Elsewhere(host, addr string) bool {
 	got, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -144,7 +142,6 @@ type PhaseReport struct {
 
 	Noise *reports.Noise `json:"noise,omitempty"` // of the server's threads; nil: not known
 
-	// The server's own window and, where it sends, too, what it sent.
 	WindowNs int64       `json:"window_ns,omitempty"`
 	Lanes    []LaneCount `json:"lanes,omitempty"`
 	PeakBps  float64     `json:"peak_bytes_per_second,omitempty"` // 0: not known
@@ -154,7 +151,6 @@ type PhaseReport struct {
 	Resident int64 `json:"resident_bytes,omitempty"` // calls, of the phase that asks for it
 }
 
-// peerErrorBody is an ExitError on the wire.
 type peerErrorBody struct {
 	Code      int              `json:"code"`
 	Operation string           `json:"operation"`
@@ -185,8 +181,7 @@ func (b *peerErrorBody) AsError(peer string) error {
 	return &reports.ExitError{Code: code, Operation: b.Operation, Err: err, Hint: b.Hint}
 }
 
-// Control is one end of the channel. Its reader goroutine delivers lines; the
-// owner bounds every wait, and ends the reader with close.
+// Control is one end of the channel. Its owner bounds every wait, and ends the reader goroutine with close.
 type Control struct {
 	Conn net.Conn
 	peer string // for messages
@@ -197,7 +192,7 @@ type Control struct {
 	once sync.Once
 	done chan struct{}
 
-	// Alive ends with the connection, so that whatever is being set up for the peer stops when the peer is gone.
+	// Alive ends with the connection, and with it what is being set up for the peer.
 	Alive context.Context
 	lost  context.CancelFunc
 }
@@ -210,7 +205,6 @@ func newControl(ctx context.Context, conn net.Conn, peer string, most int64) *Co
 	return c
 }
 
-// close ends the connection and joins the reader.
 func (c *Control) close() error {
 	err := error(nil)
 	c.once.Do(func() {
@@ -281,8 +275,8 @@ func readLine(r *bufio.Reader, most *atomic.Int64) ([]byte, error) {
 	}
 }
 
-// ParseMessage decodes one line. The magic and the version come first: another
-// version may use other types for the same names.
+// ParseMessage decodes one line. Another version may use other types for the same names, so magic and version come
+// first.
 func ParseMessage(line []byte) (*Message, error) {
 	var head struct {
 		Magic   string      `json:"magic"`
@@ -321,7 +315,6 @@ func (c *Control) Send(d time.Duration, m *Message) error {
 	return err
 }
 
-// errSilent: the peer did not answer in time.
 var errSilent = errors.New("no answer")
 
 // receive waits for one line at most d, or until ctx ends. The error is io.EOF when the peer closed the connection.

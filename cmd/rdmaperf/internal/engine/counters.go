@@ -2,7 +2,7 @@ package engine
 
 import "github.com/rdmaperf/rdmaperf/reports"
 
-// CountersAround reads now and answers the changes since then. Only the measured phase counts. A nil read has none.
+// CountersAround reads now and returns what reads the changes since then, none outside the measured phase.
 func CountersAround(read func() []reports.DeviceCounters, gen int) (changes func() []reports.DeviceCounters) {
 	if read == nil || gen != GenMeasure {
 		return func() []reports.DeviceCounters { return nil }

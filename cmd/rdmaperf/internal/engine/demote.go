@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// demoted keeps the process's other threads from preempting its workers, as the Go runtime's monitor does thousands
-// of times a second while a thread spins through cgo. Under SCHED_BATCH they wait for a free CPU or the next tick
-// (sched(7)), and with slack, which takes CAP_SYS_NICE, their timers expire together with an interrupt that comes
-// anyway (PR_SET_TIMERSLACK(2const)). Where both sides are one process there is no slack: one of them that waits for
-// a lock is started by the runtime, which sleeps microseconds for that.
+// demoted keeps the process's other threads from preempting its workers, as the Go runtime's monitor does while a
+// thread spins through cgo. Under SCHED_BATCH (sched(7)) they wait for a free CPU or the next tick, and with slack
+// (PR_SET_TIMERSLACK(2const), CAP_SYS_NICE) their timers expire with another interrupt. Where both sides are one
+// process there is no slack: the runtime starts who waits for a lock by short sleeps.
 var demoted struct {
 	sync.Mutex
 	workers map[int]int // threads that measure, and how often each was named
@@ -21,8 +20,7 @@ var demoted struct {
 	slack   int // ns, of threads as they were
 }
 
-// demotedSlack is how late a timer of a demoted thread may be, in ns: long against the 20 us
-// of the monitor, and short against everything that a phase waits for.
+// demotedSlack, in ns, is long against the 20 us of the monitor, and short against everything that a phase waits for.
 const demotedSlack = 20_000_000
 
 // demoteOthers begins to, with the calling thread among the workers, and returns what ends it.
@@ -73,7 +71,6 @@ func demoteOthers(slack bool) (restore func()) {
 	}
 }
 
-// ownSlack is the calling thread's timer slack in ns, 0 where there is none.
 func ownSlack() int {
 	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil {
@@ -82,8 +79,7 @@ func ownSlack() int {
 	return ns
 }
 
-// setSlack changes a thread's timer slack where that is allowed. Threads that are no
-// process have their file, too, though no directory lists it.
+// setSlack changes a thread's timer slack in ns where that is allowed.
 func setSlack(tid, ns int) {
 	if ns <= 0 {
 		return
@@ -100,8 +96,7 @@ func setSlack(tid, ns int) {
 	f.WriteString(strconv.Itoa(ns))
 }
 
-// untilNone gives this process's threads to change, again and again until it changes none, because one that is not
-// changed yet may have made another meanwhile. Rounds are bounded, arbitrarily.
+// untilNone repeats until it changes none, because a thread that is not changed yet may have made another.
 func untilNone(change func(tid int) bool) {
 	var tids []int
 	for range 16 {
@@ -119,8 +114,7 @@ func untilNone(change func(tid int) bool) {
 // Threads appends this process's to tids.
 func Threads(tids []int) []int { return numbered("/proc/self/task", tids) }
 
-// numbered appends the entries of a directory whose names are numbers. It allocates
-// nothing else: phases count what the process allocates while they last.
+// numbered appends the entries of a directory whose names are numbers. It allocates nothing else, as phases count that.
 func numbered(dir string, list []int) []int {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -158,8 +152,7 @@ const (
 	direntName = 19 // and its name
 )
 
-// swapPolicy changes a thread's scheduling policy if it is from. A thread that is
-// gone, or may not be changed, keeps what it has.
+// swapPolicy changes a thread's scheduling policy if it is from.
 func swapPolicy(tid int, from, to uint32) bool {
 	a, err := unix.SchedGetAttr(tid, 0)
 	if err != nil || a.Policy != from {

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// retryEvery is how often a refused connection is tried again: client and server are often started together.
 const retryEvery = 50 * time.Millisecond
 
-// dialUntil dials a server's control port by dial, and again while it refuses, for at most limit. The connection is
-// the caller's. Who refused once and says nothing in the last try has refused.
+// dialUntil dials again while the port refuses, for at most limit: client and server are often started together. Who
+// refused once and says nothing in the last try has refused.
 func dialUntil(ctx context.Context, limit time.Duration, addr string,
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)) (net.Conn, error) {
 	dctx, cancel := context.WithTimeout(ctx, limit)
@@ -46,12 +45,10 @@ func dialUntil(ctx context.Context, limit time.Duration, addr string,
 	}
 }
 
-// late reports whether a try ended for want of time.
 func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// dialCause shortens what net.OpError repeats.
 func dialCause(err error) error {
 	if late(err) {
 		return errSilent

@@ -29,7 +29,6 @@ func (e *CorruptionError) Error() string {
 		e.Got, e.Want, e.Side)
 }
 
-// ErrInterrupted: somebody asked the run to end early.
 var ErrInterrupted = errors.New("interrupted")
 
 func Corrupted(err error) error {
@@ -54,7 +53,6 @@ func Refused(err error) error {
 	return &reports.ExitError{Code: reports.ExitUsage, Operation: "check point", Err: err}
 }
 
-// StatusError is a failed completion in words.
 func StatusError(l *Lane, d transports.Done) error {
 	code := reports.ExitFailed
 	switch d.Status {
@@ -83,5 +81,4 @@ func TransportError(operation string, err error) error {
 	return &reports.ExitError{Code: code, Operation: operation, Err: err, Hint: hint}
 }
 
-// ErrStalled is the cause when nothing completes for too long.
 var ErrStalled = errors.New("no progress")

@@ -19,8 +19,7 @@ import (
 type Side interface {
 	// Prepare makes the windows of a phase, and before the first one posts receives.
 	Prepare(gen int) error
-	// Loop chooses what a worker does in the next phase, before it starts. It may be
-	// called once for each worker and phase.
+	// Loop chooses what a worker does in the next phase, at most once for each.
 	Loop(w *Worker) func() error
 	// Counts is what this side sent in the phase, by QP; nil for a target.
 	Counts() []LaneCount
@@ -30,7 +29,6 @@ type Side interface {
 	Close() error
 }
 
-// detailed is a side whose outcomes have more than figures of all loops.
 type detailed interface {
 	Detail() any // of the phase that ended
 }
@@ -101,7 +99,6 @@ func (c *Group) Close() error {
 type Outcome struct {
 	Rec *reports.Recorder // client, latency
 
-	// Open loop.
 	Service                  *reports.Recorder
 	Late, Unsent, Unanswered int64
 
@@ -242,7 +239,6 @@ func Merged[T any, P interface {
 	return sum
 }
 
-// whole runs a worker's loop; a panic in it is an error of the loop, and of this side's peer alone.
 func whole(loop func() error) (err error) {
 	defer onepeer.Recover(func(fault error) { err = fault })
 	return loop()
@@ -265,7 +261,6 @@ func (r *Phase) Wait() *Outcome {
 	return &r.Out
 }
 
-// collect merges what the workers have.
 func (c *Group) collect(errs []error) Outcome {
 	var o Outcome
 	var begin, end int64

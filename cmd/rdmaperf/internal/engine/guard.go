@@ -16,17 +16,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// What connections may cost a server. Connections that have not said who they are share few places, of which the
-// longest silent gives way to a newcomer; accepted clients give way, between two points, to one from an address that
-// has fewer. All of them share one budget of memory and threads.
+// Connections that have not said a plan share few places, of which the longest silent gives way to a newcomer. Accepted
+// clients give way, between two points, to one from an address that has fewer. All share one budget of memory and
+// threads.
 
 const (
-	// IdleGrace is how long an accepted client may be silent between two points before it gives way to any newcomer
-	// when no place is left: one stack waits while others are measured.
+	// IdleGrace is how long an accepted client may be silent between two points before it gives way to any newcomer.
 	IdleGrace = time.Minute
 
-	// Costs of what a point makes a server hold, beside windows, rounded up: of a queue place a work request and what
-	// the stack keeps of it, of a QP its buffers.
+	// Costs of what a point makes a server hold, beside windows, bytes rounded up.
 	placeCost  = 128
 	qpCost     = 64 << 10
 	threadCost = 256 << 10
@@ -34,14 +32,13 @@ const (
 	// DefaultMaxThreads is of all clients together.
 	DefaultMaxThreads = 1024
 
-	// SilentMargin is how long a client may be silent in a point beyond the length of a phase in its plan.
+	// SilentMargin is how long a client may be silent in a point beyond the length of a phase.
 	SilentMargin = 5 * time.Minute
 
 	nonceLen   = 16
 	LongestSay = 512 // bytes of an error that go to a peer or into the log
 )
 
-// guard is the state of a Server that bounds its connections.
 type guard struct {
 	mu       sync.Mutex
 	Visitors map[*Visitor]struct{}
@@ -75,8 +72,8 @@ func (s *Server) allowed(addr netip.Addr) bool {
 	return len(s.Allow) == 0
 }
 
-// Enter takes a connection in, for which the longest silent one that has not said a plan
-// may have to go: of the address that has most of them.
+// Enter takes a connection in. For it the longest silent one without a plan, of the address that has most, may have to
+// go.
 func (s *Server) Enter(conn net.Conn) *Visitor {
 	c := &Visitor{conn: conn, Addr: addrOf(conn), Idle: time.Now()}
 	s.Guard.mu.Lock()
@@ -92,15 +89,13 @@ func (s *Server) Enter(conn net.Conn) *Visitor {
 	return c
 }
 
-// leave forgets a connection.
 func (s *Server) leave(c *Visitor) {
 	s.Guard.mu.Lock()
 	delete(s.Guard.Visitors, c)
 	s.Guard.mu.Unlock()
 }
 
-// longestSilent is who has been silent longest, among those that said a plan or those that
-// did not, of the address that has most of them; and how many there are in all.
+// longestSilent is who has been silent longest of the address with most of them, and how many there are in all.
 func (g *guard) longestSilent(accepted bool) (oldest *Visitor, all int) {
 	of, now := map[netip.Addr]int{}, time.Now()
 	for c := range g.Visitors {
@@ -120,8 +115,8 @@ func (g *guard) longestSilent(accepted bool) (oldest *Visitor, all int) {
 	return oldest, all
 }
 
-// Admit makes a client of a visitor. Where all places are taken, the longest silent of the
-// address with most clients gives way to an address with fewer, or after IdleGrace.
+// Admit makes a client of a visitor. Where all places are taken, the longest silent client of the address with most
+// gives way to an address with fewer, or after IdleGrace.
 func (s *Server) Admit(c *Visitor) error {
 	s.Guard.mu.Lock()
 	defer s.Guard.mu.Unlock()
@@ -158,8 +153,7 @@ func (s *Server) Admit(c *Visitor) error {
 // busyFor is when to come again: a default run has points of a second.
 const busyFor = 10 * time.Second
 
-// seen marks that a client said something, and that it may be silent until idle and gives way after that; zero: it is
-// being served.
+// seen marks that a client said something and may be silent until idle; zero: it is being served.
 func (s *Server) seen(c *Visitor, idle time.Time) {
 	if c == nil {
 		return
@@ -169,8 +163,7 @@ func (s *Server) seen(c *Visitor, idle time.Time) {
 	s.Guard.mu.Unlock()
 }
 
-// silence is how long a client of this plan may be silent in a point: as long as a phase
-// lasts, and the margin; an hour where operations are counted.
+// silence is how long a client of this plan may be silent in a point.
 func (p *Plan) silence() time.Duration {
 	if p.Duration == 0 {
 		return idleWait + p.Between
@@ -178,8 +171,7 @@ func (p *Plan) silence() time.Duration {
 	return max(p.Duration, p.WarmupDuration) + p.Between + SilentMargin
 }
 
-// source is who counts as one: an IPv4 address, or the /64 of an IPv6 one, of which a
-// single host has all (RFC 4291, section 2.5.1).
+// source is who counts as one: an IPv4 address, or the /64 of an IPv6 one, of which a host has all (RFC 4291 §2.5.1).
 func source(a netip.Addr) netip.Addr {
 	if a = a.Unmap(); !a.Is6() {
 		return a
@@ -191,8 +183,8 @@ func source(a netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// monopolist is, where one other source has all places and more than one, its client that
-// has been silent the longest: even in the middle of a point.
+// monopolist is, where one other source has all places and more than one, its longest silent client, also within a
+// point.
 func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 	n := 0
 	for c := range g.Visitors {
@@ -212,14 +204,13 @@ func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 	return oldest
 }
 
-// known reports whether a client is trusted: it proved that it has the token, came from
-// a network that was allowed, or is on this machine.
+// known reports whether a client is trusted: by the token, its network, or as one of this machine.
 func (c *ServedClient) known() bool {
 	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 ||
 		c.who != nil && c.who.Addr.IsLoopback()
 }
 
-// hold holds a point against what all clients together may have, before anything is allocated. release gives it back.
+// hold holds a point against what all clients together may have. release gives it back.
 func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	windows, queues, threads := n.Windows, n.Queues, n.Threads
 	need := windows + queues + int64(threads)*threadCost
@@ -254,8 +245,7 @@ func (s *Server) hold(point string, n Memory) (release func(), err error) {
 	}, nil
 }
 
-// A shared token proves that a client may come, by a challenge: the sides send HMAC-SHA256 (RFC 2104) under the token
-// of the other's nonce and of what it is for.
+// A shared token proves that a client may come: each side sends HMAC-SHA256 (RFC 2104) of the other's nonce under it.
 
 func proof(token, nonce []byte, purpose string) []byte {
 	h := hmac.New(sha256.New, token)
@@ -264,8 +254,7 @@ func proof(token, nonce []byte, purpose string) []byte {
 	return h.Sum(nil)
 }
 
-// SessionToken is what a data connection shows: the point's own number, or what only who
-// knows the shared token makes of it.
+// SessionToken is what a data connection shows: the point's number, or what who knows the shared token makes of it.
 func SessionToken(shared, number []byte) []byte {
 	if len(shared) == 0 {
 		return number
@@ -273,8 +262,7 @@ func SessionToken(shared, number []byte) []byte {
 	return proof(shared, number, "rdmaperf data")[:TokenLen]
 }
 
-// Ticket is a number for the connections of a point that is sent to the client, and the
-// secret that it makes of it and they show; neither where no token is asked for.
+// Ticket is a number that is sent to the client, and the secret of it that connections show; neither without a token.
 func (s *Serve) Ticket() (number, secret []byte) {
 	token := s.client.Server.Token
 	if len(token) == 0 {
@@ -313,7 +301,6 @@ func (c *ServedClient) challenge(ctx context.Context) error {
 	return nil
 }
 
-// answer proves to a server that asks that this client knows the token.
 func (c *Client) answer(ctx context.Context, m *Message) (*Message, error) {
 	if len(c.Plan.Token) == 0 {
 		return nil, PeerError("greet "+c.Ctl.peer, errors.New("the server wants a token"),
@@ -326,7 +313,6 @@ func (c *Client) answer(ctx context.Context, m *Message) (*Message, error) {
 	return c.Ctl.receive(ctx, c.Plan.Timeout)
 }
 
-// short bounds a text that a peer made.
 func short(s string) string {
 	if len(s) > LongestSay {
 		return s[:LongestSay] + "…"

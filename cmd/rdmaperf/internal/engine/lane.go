@@ -6,15 +6,14 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Lane is one session of a point as every loop needs it. It belongs to one worker; between phases to the goroutine
-// that prepares them. Loops have copies in types of their own: nothing here changes but Pair.
+// Lane is one session of a point. It belongs to one worker; between phases to the goroutine that prepares them. Loops
+// have copies in types of their own: nothing here changes but Pair.
 type Lane struct {
 	S     transports.Session
 	Sh    *Shape
 	Index int
 	Mem   []byte // the local window
 
-	// Out of the shape, which spells them: the loops need them at once.
 	Kind  transports.Kind
 	Flags transports.OpFlags
 

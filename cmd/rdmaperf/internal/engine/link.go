@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Link is what both sides of a run of a workload's own send each other beside the data path: JSON values of at most 1
-// MiB, in order. It belongs to one goroutine.
+// Link carries JSON values of at most 1 MiB between both sides of a run, in order. It belongs to one goroutine.
 type Link struct {
 	ctl   *Control
 	limit time.Duration // of one wait
@@ -50,7 +49,6 @@ func (l *Link) say(m *Message) error {
 // Receive waits for a value, into what v points to. On the server it is io.EOF when the client's run ended.
 func (l *Link) Receive(ctx context.Context, v any) error { return l.within(ctx, l.limit, v) }
 
-// within is Receive that waits for at most d.
 func (l *Link) within(ctx context.Context, d time.Duration, v any) error {
 	if l.ended {
 		return io.EOF
@@ -68,7 +66,6 @@ func (l *Link) within(ctx context.Context, d time.Duration, v any) error {
 	return l.take(m, v)
 }
 
-// take reads a value out of a message.
 func (l *Link) take(m *Message, v any) error {
 	switch {
 	case m.Type == MsgError && m.Error != nil && l.side == SideClient:
@@ -85,7 +82,6 @@ func (l *Link) take(m *Message, v any) error {
 	return nil
 }
 
-// loss is what an ended channel means.
 func (l *Link) loss(err error) error {
 	if e := lossCause(err); l.side == SideClient || e == err {
 		return e
@@ -96,7 +92,7 @@ func (l *Link) loss(err error) error {
 // Host is the address of the other side of the link, to dial what it listens on; "" where both are in one process.
 func (l *Link) Host() string { return l.host }
 
-// end says to the server that the run ended, and unless something failed, waits until it is through with the point.
+// end ends the run at the server, and unless something failed waits until the server is through with the point.
 func (l *Link) end(ctx context.Context, well bool) (err error) {
 	if well && !l.ended {
 		l.ended = true
@@ -118,14 +114,12 @@ func (l *Link) end(ctx context.Context, well bool) (err error) {
 	return err
 }
 
-// begin makes the server at the other end serve a point.
 func (c *Client) begin(ctl *Control, pt Point, limit time.Duration, host string) (*Link, error) {
 	l := &Link{ctl: ctl, limit: limit, where: pt.String(), side: SideClient, host: host}
 	return l, l.say(&Message{Type: MsgPoint, Point: &pt})
 }
 
-// Process starts one more server process, or on another host has the server serve once more, and returns the link to
-// what serves the same point there. It ends with the run.
+// Process starts one more server process, or on another host has the server serve once more, until the run ends.
 func (r *Run) Process(ctx context.Context) (*Link, error) {
 	c := r.client
 	if c.More == nil || r.Peer == nil {
@@ -166,7 +160,6 @@ func (c *ServedClient) NewServe(pt Point, limit time.Duration) *Serve {
 	return s
 }
 
-// point serves a point.
 func (c *ServedClient) point(pt Point) error {
 	w, ok := c.Server.Workloads[pt.Workload]
 	if !ok {
@@ -185,7 +178,7 @@ func (c *ServedClient) point(pt Point) error {
 	l := s.Peer
 	defer s.Release()
 	err := w.Server(ctx, s)
-	// The end of the client's run is what it is to return at; it may be through before the client is.
+	// The client's end is what the server is to return at; it may be through before.
 	for !l.ended && (err == nil || errors.Is(err, io.EOF)) {
 		err = l.Receive(ctx, new(json.RawMessage))
 	}

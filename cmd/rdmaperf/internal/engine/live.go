@@ -7,9 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Live shows a window while it is measured. A slot of a worker's series that is finished is announced by one store,
-// once an interval, and not written to again before liveSlots more of them are. Where no series was asked for,
-// workers keep a short one that forgets. Safe for concurrent use.
+// Live shows a window while it is measured. A finished slot of a series is announced by one store, and not written to
+// again before liveSlots more are. Safe for concurrent use.
 type Live struct {
 	every time.Duration
 
@@ -18,8 +17,7 @@ type Live struct {
 	read  int64     // slots that Next gave
 }
 
-// liveSlots is how many finished slots a forgetting series has at least, and so how many intervals late a reader may
-// come.
+// liveSlots is how many intervals late a reader of a forgetting series may come.
 const liveSlots = 16
 
 // NewLive watches by intervals of this length, where the plan has none of its own.

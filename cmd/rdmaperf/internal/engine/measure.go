@@ -65,11 +65,9 @@ const (
 	GenMemory // calls: what is resident
 )
 
-// Grace bounds what an interrupted run still says to the server.
 const Grace = 3 * time.Second
 
-// Again ends a slice that ended with err, whose results were handed over, and waits for the next: see Run.Again. It
-// is true when another slice is to be measured with the same sessions.
+// Again ends a slice that ended with err, and waits for the next: see [Run.Again]. True: it has the same sessions.
 func (m *Measurement) Again(err error) bool {
 	if err != nil {
 		return false
@@ -89,8 +87,7 @@ func (m *Measurement) Again(err error) bool {
 // First is whether this is the first slice of the point.
 func (m *Measurement) First() bool { return m.r.slice == 0 }
 
-// WarmUp limits the warm-up of a slice. Behind the first one what is connected is warm but for the caches, and a
-// tenth is enough.
+// WarmUp limits the warm-up of a slice. Behind the first slice only caches are cold, and a tenth is enough.
 func (m *Measurement) WarmUp() Limits {
 	l := Limits{m.Plan.WarmupIterations, m.Plan.WarmupDuration}
 	if !m.First() {
@@ -122,8 +119,7 @@ func (m *Measurement) Measured() Limits {
 	return l
 }
 
-// Measure runs the measured phase, whose raw samples get this name. Out and Report hold
-// what it gave, also beside an error.
+// Measure runs the measured phase, whose raw samples get this name. Out and Report are also valid beside an error.
 func (m *Measurement) Measure(ctx context.Context, samples string) (err error) {
 	m.Group.interval, m.Group.Raw, m.Group.live = m.Plan.Interval, m.Raw(), m.Live
 	m.Out, m.Report, err = m.Phase(ctx, "measure", GenMeasure, m.Measured())
@@ -133,15 +129,14 @@ func (m *Measurement) Measure(ctx context.Context, samples string) (err error) {
 	return err
 }
 
-// Judge notes whether what was compared in the measured phase was right. An interrupt says nothing against it.
+// Judge notes whether what was compared was right. An interrupt says nothing against it.
 func (m *Measurement) Judge(err error) {
 	m.interrupted = errors.Is(err, ErrInterrupted)
 	m.Verified = m.Sh.Verify && (err == nil || m.interrupted)
 }
 
-// Prove runs one more phase with another pattern, where the point verifies data: in the window a slot carries the
-// same bytes every time, so a later write that got lost there leaves no trace. Of many slices the first and the last
-// do.
+// Prove runs one more phase with another pattern, in the first and the last slice. In the window a slot carries the
+// same bytes every time, so a later write that got lost leaves no trace.
 func (m *Measurement) Prove(ctx context.Context) error {
 	if m.Sh.Verify && (m.First() || m.r.slice+1 >= m.Plan.Rounds) {
 		if _, _, err := m.Phase(ctx, "verify", GenVerify, Limits{Ops: int64(m.Sh.Slots)}); err != nil {
@@ -152,7 +147,6 @@ func (m *Measurement) Prove(ctx context.Context) error {
 	return nil
 }
 
-// ask sends one value and waits for the answer.
 func (m *Measurement) ask(ctx context.Context, v, answer any) error {
 	if err := m.r.Peer.Send(v); err != nil {
 		return err
@@ -171,8 +165,7 @@ func (m *Measurement) receive(ctx context.Context, answer any) error {
 // Explain prefers the server's account of a failure: see [Client.Explain].
 func (m *Measurement) Explain(err error) error { return m.r.client.Explain(err) }
 
-// Phase runs one phase of sessions on both sides. An outcome comes with an error when
-// something was measured before it.
+// Phase runs one phase of sessions on both sides. An outcome beside an error is what was measured before it.
 func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limits) (*Outcome, *PhaseReport, error) {
 	side := m.Group.Side
 	if err := side.Prepare(gen); err != nil {
@@ -205,15 +198,13 @@ func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limit
 	return out, report, err
 }
 
-// fail counts an error of a phase; an interrupt is none, and the warm-up does not count.
 func (m *Measurement) fail(ctx context.Context, gen int, err error) {
 	if err != nil && gen > GenWarmup && gen < GenIdle && !WasInterrupted(ctx) {
 		m.failures++
 	}
 }
 
-// Around runs something on this side inside a phase of the server, and returns what it gave
-// and the server's report. counts, if not nil, are what this side sent by then.
+// Around runs start inside a phase of the server. counts, if not nil, are what this side sent by then.
 func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *Phase,
 	counts func() []LaneCount) (out *Outcome, report *PhaseReport, err error) {
 	defer func() { m.fail(ctx, ph.Generation, err) }()
@@ -231,7 +222,7 @@ func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *P
 	if err != nil {
 		return out, nil, err
 	}
-	// After an interrupt the server is still stopped in order, so that the partial result has both sides' figures.
+	// After an interrupt the partial result still has both sides' figures.
 	last := ctx
 	if WasInterrupted(ctx) {
 		var cancel context.CancelFunc
@@ -252,7 +243,6 @@ func (m *Measurement) Around(ctx context.Context, ph PhaseStart, start func() *P
 	return out, report, nil
 }
 
-// watch waits for the workers, and ends them when the run is interrupted or the server goes away.
 func (m *Measurement) watch(ctx context.Context, r *Phase) (*Outcome, error) {
 	interrupt, in := ctx.Done(), m.r.Peer.ctl.in
 	for {
@@ -327,7 +317,6 @@ func (m *Measurement) Result() reports.Result {
 	return res
 }
 
-// parameters are the effective options of both sides.
 func (m *Measurement) parameters() map[string]any {
 	sh, caps := m.Sh, m.Stack.Caps()
 	p := m.Parameters("off in the window, memory limit 1 GiB", m.pinned())
@@ -365,8 +354,7 @@ func (m *Measurement) parameters() map[string]any {
 	return p
 }
 
-// Parameters are those that points of sessions and of calls have alike. collector says when
-// garbage is collected, cpu where the client's thread is pinned.
+// Parameters are those of sessions and of calls: when garbage is collected, and where the client's thread is pinned.
 func (m *Measurement) Parameters(collector string, cpu any) map[string]any {
 	sh := m.Sh
 	p := map[string]any{"verify": sh.Verify, "seed": sh.Seed, "timeout_ns": int64(sh.Timeout),

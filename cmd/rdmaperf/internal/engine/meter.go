@@ -40,7 +40,7 @@ func ReadUsage() Usage {
 }
 
 // ReadCPU is the processor time of the process with its helpers and of the machine, and how often the kernel took a CPU
-// from a thread of the process, each since some beginning. A variable, so that tests can say what was used.
+// from a thread of the process. A variable for tests.
 var ReadCPU = func() (process, machine time.Duration, switches int64) {
 	var ru unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &ru) // cannot fail with these arguments (getrusage(2))
@@ -52,10 +52,8 @@ func (u Usage) Minus(v Usage) Usage {
 		u.Allocations - v.Allocations}
 }
 
-// gcMemoryLimit lets the collector run again before a window without collection exhausts a small machine.
 const gcMemoryLimit = 1 << 30
 
-// collector holds the garbage collector off while at least one window is open.
 var collector struct {
 	sync.Mutex
 	windows int
@@ -83,16 +81,13 @@ func HoldCollector() (release func()) {
 	})
 }
 
-// ReserveProcs has the runtime leave the control channel something to run on beside workers that
-// spin (package procs); release ends that.
+// ReserveProcs leaves the control channel something to run on beside workers that spin, until release.
 func ReserveProcs(workers int) (release func()) { return procs.Reserve(workers) }
 
-// machineTick is the unit of /proc/stat: USER_HZ is 100 on every architecture that Go
-// runs on (proc_stat(5), sysconf(3)).
+// machineTick is the unit of /proc/stat: USER_HZ is 100 on every architecture of Go (proc_stat(5), sysconf(3)).
 const machineTick = 10 * time.Millisecond
 
-// readMachine is the processor time that this machine spent on anything since it booted,
-// 0 where the kernel does not say.
+// readMachine is the processor time of this machine since it booted, 0 where the kernel does not say.
 func readMachine() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -101,8 +96,7 @@ func readMachine() time.Duration {
 	return machineTime(b)
 }
 
-// machineTime adds up the busy columns of the first line of proc_stat(5): user, which has guests' time, nice, system,
-// irq and softirq.
+// machineTime adds up the busy columns of proc_stat(5): user, nice, system, irq and softirq.
 func machineTime(stat []byte) time.Duration {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	f := bytes.Fields(line)

@@ -10,20 +10,17 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Plan.Nice besides a nice value of its own. A nice value below zero is a privilege, and workers need none.
+// Values of Plan.Nice beside a nice value of 1 to MostNice.
 const (
 	NiceAuto = 0  // MostNice where the kernel is the device, else as the process
 	NiceNone = -1 // as the process
 )
 
-// MostNice is the nice value (setpriority(2)) of a thread that takes what nobody else
-// wants: beside one of the kernel's, 15 in 1039 parts of a CPU.
+// MostNice is the nice value (setpriority(2)) of a thread that takes what nobody else wants.
 const MostNice = 19
 
 // niceOf is the nice value of the workers of a point, 0 to leave it. A thread that polls a device which is the kernel
-// itself competes with the kernel's threads for the CPU, of which a fair scheduler gives it half; at the end of the
-// queue it polls all the time that is left, and reads of 64 KiB over siw became 1.9 times as fast as perftest's. A
-// nice value counts within a control group or autogroup only (sched(7)); PollingAdaptive sleeps instead.
+// itself takes half of the CPU from the kernel's threads; at the end of the queue it takes what is left.
 func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
 	if p.Nice != NiceAuto {
 		return max(p.Nice, 0)
@@ -35,8 +32,7 @@ func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
 	return 0
 }
 
-// beNice makes the calling thread, which is one of [onOwnThread], as nice as the point
-// asks for. Who is nicer already may not go back (RLIMIT_NICE), and says so.
+// beNice makes the calling thread as nice as the point asks for. Who is nicer may not go back (RLIMIT_NICE).
 func (sh *Shape) beNice() error {
 	if sh.Nice == 0 {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// noise is what the machine took from one side's threads in the windows of a point, and how long these were. Threads
-// of sessions read their own counters around their loop, because these end with the thread; of calls all threads are
-// read.
+// noise is what the machine took from one side's threads in the windows of a point. Threads of sessions read their own
+// counters around their loop, because these end with the thread.
 type noise struct {
 	taken  reports.Noise
 	window time.Duration
@@ -34,7 +33,6 @@ func (n *noise) add(o reports.Noise, window time.Duration) {
 	n.window += window
 }
 
-// ownNoise reads the counters of the calling thread.
 func ownNoise() reports.Noise { return disturbance.Of(unix.Gettid()).Read() }
 
 // threadsNoise sums up those of several workers, whose machine is one.
@@ -62,11 +60,9 @@ func ProcessNoise(before reports.Noise) reports.Noise {
 	return n
 }
 
-// anyWindow is a message in bytes that every receive window takes whole: the largest one
-// without window scaling (RFC 9293 §3.1).
+// anyWindow is the largest receive window without window scaling, in bytes (RFC 9293 §3.1).
 const anyWindow = 1<<16 - 1
 
-// disturbed is what the point's result says of it.
 func (m *Measurement) disturbed() *reports.Disturbance {
 	d := &reports.Disturbance{}
 	if m.clientNoise.window > 0 {

@@ -9,8 +9,7 @@ const (
 )
 
 // Pacer says when operations are due: at a constant distance, or with the exponential gaps of a Poisson process of the
-// same mean. It reads no clock and allocates nothing. Times are offsets from the start in floating point, exact to a
-// nanosecond for 100 days, so that a rate that is no whole number of nanoseconds does not drift.
+// same mean. It allocates nothing. Offsets in floating point are exact to a ns for 100 days, and do not drift.
 type Pacer struct {
 	start    float64
 	interval float64 // mean, ns
@@ -40,9 +39,8 @@ func (p *Pacer) Start(t int64) {
 // Due is the intended start of the next operation.
 func (p *Pacer) Due() int64 { return p.due }
 
-// Overdue gives what is due before the end, with how long it has waited by then, in groups of n, returns how many
-// operations that are, and moves the pacer to the end. Of very many, those after the first are groups at the mean
-// distance that have waited at least that long.
+// Overdue gives what is due before the end, with how long it has waited, in groups of n, returns how many operations
+// that are, and moves the pacer to the end. Of very many, later groups have waited at least that long.
 func (p *Pacer) Overdue(end int64, give func(waited, n int64)) (total int64) {
 	for p.due < end && total < overdueExact {
 		give(end-p.due, 1)
@@ -63,7 +61,7 @@ func (p *Pacer) Overdue(end int64, give func(waited, n int64)) (total int64) {
 	return total + left
 }
 
-// overdueExact is how many are given one by one, and how many groups more at most: milliseconds of work after a window.
+// overdueExact is how many are given one by one, and how many groups more at most.
 const overdueExact = 1 << 17
 
 // Next goes on to the operation after.

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, and
-// not that for which another program had its CPU. Where this process has all CPUs, all of the time counts. The zero
-// value reads the calling thread's waits (proc(5), schedstat) and the process's CPU time (getrusage(2)).
+// Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, not
+// that for which another program had its CPU. The zero value reads proc(5), schedstat, and getrusage(2).
 type Patience struct {
 	delay func() int64 // ns that the thread has waited for a CPU
 	used  func() int64 // ns of CPU time of the process, over the number of CPUs
@@ -27,8 +26,7 @@ const (
 	mostLimits = 4
 )
 
-// Over reports whether a wait from since to t, both of Now, is over. It is called again and again once the wait is
-// longer than the limit, ns: the share of the time that the thread is given is known after half a second.
+// Over reports whether a wait from since to t, both of Now, is over; it is called again and again behind limit, ns.
 func (p *Patience) Over(since, t, limit int64) bool {
 	if p.delay == nil {
 		p.delay, p.used = threadDelay, processShare

@@ -5,9 +5,8 @@ import (
 	"math/bits"
 )
 
-// A pattern is a pseudo-random byte sequence that both sides compute from the plan's seed, a generation (one per
-// phase), the QP and the slot, so that a message in the wrong slot, from the wrong QP or an earlier phase does not
-// pass for the right one.
+// A pattern is a byte sequence that both sides compute from the plan's seed, a generation (one per phase), the QP and
+// the slot, so that a message in a wrong place does not pass for the right one.
 
 // PatternState starts a sequence.
 func PatternState(seed uint64, gen, lane, slot int) uint64 {
@@ -31,10 +30,8 @@ func Word(state uint64, i int) uint64 { return mix(state + uint64(i)*0x9e3779b97
 // WordNumber is the inverse of Word: which word of a sequence this is.
 func WordNumber(state, word uint64) uint64 { return (unmix(word) - state) * wordStepInverse }
 
-// wordStepInverse is 1/0x9e3779b97f4a7c15 modulo 2^64, which the odd number has.
 const wordStepInverse = 0xf1de83e19937733d
 
-// unmix is the inverse of mix, step by step from its end.
 func unmix(z uint64) uint64 {
 	z = (z ^ z>>31 ^ z>>62) * 0x319642b2d24d8ec3
 	z = (z ^ z>>27 ^ z>>54) * 0x96de1b173f119089
@@ -54,8 +51,7 @@ func FillPattern(b []byte, state uint64) {
 	}
 }
 
-// MatchPattern compares b with the sequence and returns the offset of the first
-// byte that differs and what it should be; offset is -1 when all agree.
+// MatchPattern returns the offset of the first byte of b that differs from the sequence, or -1, and what it should be.
 func MatchPattern(b []byte, state uint64) (offset int, want byte) {
 	i := 0
 	for ; len(b)-8*i >= 8; i++ {

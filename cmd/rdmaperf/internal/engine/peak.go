@@ -3,8 +3,8 @@ package engine
 import "github.com/rdmaperf/rdmaperf/reports"
 
 // Peak finds the highest rate of a stream over parts of its window. Of up to SpanMessages messages it is perftest's:
-// the best of all spans from posting a message to completing another one. Of others completions are counted in slots
-// of equal length; when the slots are used up, each two become one.
+// the best of all spans from a post to a completion. Of others completions are counted in slots of equal length; when
+// these are used up, each two become one.
 type Peak struct {
 	begin, every int64 // ns
 	next         int64 // end of the current slot
@@ -18,12 +18,11 @@ const (
 	peakSlots = 512
 	peakEvery = 1_000_000 // ns, the shortest slot
 
-	// peakOutstanding is how many times the operations outstanding must complete in a slot on average: when the thread
-	// comes late, a slot can have as many too many as are outstanding, an eighth.
+	// peakOutstanding is how many times what is outstanding must complete in a slot: of a late thread all of it may be
+	// too much.
 	peakOutstanding = 8
 )
 
-// start begins a window at t.
 func (p *Peak) start(t int64) {
 	*p = Peak{begin: t, every: peakEvery, next: t + peakEvery, moments: p.moments}
 }
@@ -43,7 +42,6 @@ func (p *Peak) count(t, n int64) {
 	}
 }
 
-// fold makes one slot of each two.
 func (p *Peak) fold() {
 	for i := range peakSlots / 2 {
 		p.Slots[i] = p.Slots[2*i] + p.Slots[2*i+1]
@@ -69,8 +67,7 @@ func (p *Peak) Merge(o *Peak) {
 	p.moments = append(p.moments, o.moments...)
 }
 
-// Report fills in the peak of a throughput: of the best span, or where the window
-// has at least two slots with enough operations, of the best slot. The slots are folded until they have.
+// Report fills in the peak: of the best span, or of the best slot, folded until a slot has enough operations.
 func (p *Peak) Report(t *reports.Throughput, size, outstanding int) {
 	if p == nil || p.reportSpan(t, size) {
 		return

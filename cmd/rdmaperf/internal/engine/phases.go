@@ -34,7 +34,6 @@ func (s *Serve) Phases(ctx context.Context, one func(*PhaseStart) error) error {
 	}
 }
 
-// phase is one phase of sessions.
 func (s *Serve) phase(ctx context.Context, group *Group, ph *PhaseStart) error {
 	if err := group.Side.Prepare(ph.Generation); err != nil {
 		return err

@@ -22,21 +22,18 @@ const (
 	PollingAdaptive = "adaptive"
 )
 
-// Loops of a ping-pong, as --loop and the parameter loop of a result spell them: rdmaperf's own post, polls and
-// readings of the clock, or the provider's, which takes steps in one call (transports.Session.PingPong).
+// Loops of a ping-pong, as --loop and results spell them: rdmaperf's own post, polls and clock, or the provider's.
 const (
 	LoopPlain    = "plain"
 	LoopProvider = "provider"
 )
 
-// Plan is everything a run asks for, as the client sends it to the server. The
-// zero value of a field that has a default means the default.
+// Plan is everything a run asks for, as the client sends it. A zero field that has a default means the default.
 type Plan struct {
 	// Token is what the server wants known; it is never sent.
 	Token []byte `json:"-"`
 
-	// TLS is what the control channel is wrapped in; nil: nothing. Without a ServerName it
-	// is the host that is dialled. It is not changed.
+	// TLS is what the control channel is wrapped in; nil: nothing. Without a ServerName it is the host that is dialled.
 	TLS *tls.Config `json:"-"`
 
 	// Log is told of waits for other clients; nil: nobody is.
@@ -57,8 +54,7 @@ type Plan struct {
 	Iterations int64         `json:"iterations,omitempty"`
 	Duration   time.Duration `json:"duration_ns,omitempty"`
 
-	// Rounds is how many slices a point has, each of Iterations or Duration; 0 is one. Between them other stacks
-	// take at most Between.
+	// Rounds is how many slices a point has, 0 for one. Between them other stacks take at most Between.
 	Rounds  int           `json:"rounds,omitempty"`
 	Between time.Duration `json:"between_ns,omitempty"`
 
@@ -91,15 +87,15 @@ type Plan struct {
 	ClientCPU int `json:"client_cpu"`
 	ServerCPU int `json:"server_cpu"`
 
-	// Timeout bounds every single wait that is not the measurement itself, and how
-	// long an operation may make no progress. Default 5 s.
+	// Timeout bounds every wait that is not the measurement, and how long an operation may make no progress. Default 5
+	// s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
 // Points are at most maxPoints where they come from a peer.
 type Points []Point
 
-// UnmarshalJSON stops behind maxPoints: an empty one is three bytes of a line and hundreds of memory.
+// UnmarshalJSON stops behind maxPoints: an empty point is three bytes of a line and hundreds of memory.
 func (p *Points) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	*p = nil
@@ -142,8 +138,8 @@ type Point struct {
 	// Bidirectional makes both sides send at once, in throughput.
 	Bidirectional bool `json:"bidirectional,omitempty"`
 
-	// Of workloads of calls: the kind, one of CallKinds, the bytes of an answer, and how
-	// many are outstanding on a connection. 0: the plan's depth, or 1.
+	// Of calls: one of CallKinds, the bytes of an answer, and how many are outstanding on a connection (0: the
+	// default).
 	Call        string `json:"call,omitempty"`
 	Response    int    `json:"response_bytes,omitempty"`
 	Outstanding int    `json:"outstanding,omitempty"`
@@ -160,8 +156,7 @@ type Point struct {
 	// Alone: it needs no server.
 	Alone bool `json:"alone,omitempty"`
 
-	// Time is how long it takes, for the progress and the deadline. 0: the plan's warm-up,
-	// and its duration so many times as it has Windows (0: 1).
+	// Time is how long it takes, for the deadline. 0: the warm-up and Windows (0: 1) times the duration of the plan.
 	Time    time.Duration `json:"time_ns,omitempty"`
 	Windows int           `json:"windows,omitempty"`
 
@@ -193,8 +188,7 @@ func (p Point) String() string {
 	return s
 }
 
-// Defaults and limits of a plan. The limits keep a hostile plan from costing a
-// server more than its own limits allow; they are far above any sensible run.
+// Defaults and limits of a plan. The limits keep a hostile plan from costing a server more than it allows.
 const (
 	DefaultDepth     = 128 // perftest's -t for bandwidth
 	DefaultRecvDepth = 512 // perftest's -r
@@ -223,8 +217,7 @@ func (p Plan) WithDefaults() Plan {
 	return p
 }
 
-// Validate checks what can be checked without a device. The error is a usage
-// error and names the first wrong field, as the flag of run that it comes from.
+// Validate checks what can be checked without a device. The usage error names the first wrong flag of run.
 func (p *Plan) Validate() error {
 	depth, qps := p.StreamDepth(), p.mostQPs()
 	upTo := func(most int) string { return fmt.Sprintf("want 1 to %d", most) }
@@ -296,7 +289,6 @@ func (p Point) Wrong(err error) error {
 		Err: fmt.Errorf("point %q: %w", short(p.String()), err), Hint: "rdmaperf run --help all"}
 }
 
-// mostQPs is the largest number of QPs of any point.
 func (p *Plan) mostQPs() int {
 	most := 1
 	for _, pt := range p.Points {
@@ -313,8 +305,7 @@ func (p *Plan) Qps(pt Point) int {
 	return max(p.QPs, 1)
 }
 
-// threads is the number of workers that share so many QPs, of which each needs one. In event mode each QP gets its
-// own, because one goroutine cannot sleep on two sessions.
+// threads is the number of workers of so many QPs. In event mode one goroutine cannot sleep on two sessions.
 func (p *Plan) threads(qps int) int {
 	if p.Polling == PollingEvent {
 		return qps
@@ -324,8 +315,7 @@ func (p *Plan) threads(qps int) int {
 
 func (p *Plan) StreamDepth() int { return cmp.Or(p.Depth, DefaultDepth) }
 
-// Validate checks what all workloads ask of a point, without a device. Its options, and what
-// else only its workload knows, are for that to check.
+// Validate checks what all workloads ask of a point, without a device.
 func (p Point) Validate() error {
 	k, ok := transports.ParseKind(p.Op)
 	switch {
@@ -361,8 +351,7 @@ func (p Point) Validate() error {
 // AtomicSize is the length of every atomic (IBTA 9.4.5).
 const AtomicSize = 8
 
-// ImmAloneSize is the size of a point of send_imm where nothing but the immediate travels.
-// RFC 7306 §6.2 gives the message eight octets, of which the immediate is four.
+// ImmAloneSize is the size of a point of send_imm where nothing but the immediate travels (RFC 7306 §6.2).
 const ImmAloneSize = 8
 
 func IsAtomic(k transports.Kind) bool {

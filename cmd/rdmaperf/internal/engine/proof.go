@@ -33,7 +33,6 @@ func (c *Compared) Message(bytes int) {
 	c.Bytes += int64(bytes)
 }
 
-// takeCompared sums up what the workers compared since it was asked last.
 func (c *Group) takeCompared() (sum Compared) {
 	for _, w := range c.Workers {
 		sum.add(w.Compared)

@@ -67,7 +67,6 @@ func (r *Run) Again() bool {
 	return true
 }
 
-// begin begins a slice.
 func (r *Run) begin() { r.before, r.began = ReadProcessNoise(), time.Now() }
 
 // take is the results of the slice, with what the process and their workload say of them.
@@ -101,8 +100,7 @@ type Serve struct {
 	release []func() // of what is held
 }
 
-// Hold asks for what the point needs of this machine, before anything is allocated. It is
-// given back when the point ends; an error refuses the point.
+// Hold asks for what the point needs of this machine, until the point ends. An error refuses the point.
 func (s *Serve) Hold(n Memory) error {
 	release, err := s.client.Server.hold(s.Point.String(), n)
 	if err == nil {
@@ -137,8 +135,7 @@ func PackOptions(v any) Options {
 	return Options(b)
 }
 
-// Unpack reads them into the struct that v points to. The other side may be of another
-// version, or hostile: unknown fields are an error.
+// Unpack reads them into the struct that v points to. Unknown fields are an error.
 func (o Options) Unpack(v any) error {
 	d := json.NewDecoder(strings.NewReader(string(o)))
 	d.DisallowUnknownFields()
@@ -175,8 +172,7 @@ func (p *Plan) PlannedTime(pt Point) time.Duration {
 	return p.WarmupDuration + time.Duration(max(pt.Windows, 1))*p.Duration
 }
 
-// limit bounds a point with all its slices: twice their time and five minutes more for
-// what surrounds its windows, or an hour where operations are counted.
+// limit bounds a point with all its slices: twice their time and five minutes, or an hour where operations are counted.
 func (p *Plan) limit(pt Point) time.Duration {
 	rounds := time.Duration(max(p.Rounds, 1))
 	if t := p.PlannedTime(pt); t > 0 {
@@ -200,8 +196,8 @@ func Alone(tr transports.Stack, plan Plan) (*Client, error) {
 	return &Client{Plan: plan, Tr: tr, kept: map[string]float64{}}, nil
 }
 
-// Run measures one point of the plan and returns the results of its last slice: see Turn. When it ends early, by ctx
-// or by a failure, results hold what was measured until then (Operations > 0) beside the error.
+// Run measures one point and returns the results of its last slice: see Turn. Ended early, by ctx or by a failure, it
+// returns what was measured until then (Operations > 0) beside the error.
 func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, err error) {
 	pt := c.Plan.Points[index]
 	w := c.Plan.Workloads[pt.Workload]
@@ -248,7 +244,6 @@ func (c *Client) Run(ctx context.Context, index int) (results []reports.Result, 
 	return results, err
 }
 
-// tell hands the server the results of a point.
 func (c *Client) tell(results []reports.Result) error {
 	b, err := json.Marshal(results)
 	if err != nil {
@@ -270,8 +265,8 @@ func (c *Client) NewRun(pt Point) *Run {
 // errServerGone is why the context of a point ended whose server closed the channel.
 var errServerGone = errors.New("the server closed the connection")
 
-// WasInterrupted reports whether a point is to end because whoever runs it wants that, or its
-// time is over, and not because its server is gone: the channel says more of that.
+// WasInterrupted reports whether whoever runs a point ended it, or its time is over, and not because the server is
+// gone.
 func WasInterrupted(ctx context.Context) bool {
 	return ctx.Err() != nil && context.Cause(ctx) != errServerGone
 }
@@ -292,7 +287,6 @@ func (r *Run) Result() reports.Result {
 	return res
 }
 
-// lasts says how long warm-up and measurement are.
 func (p *Plan) lasts(to map[string]any) {
 	to["warmup_iterations"], to["warmup_ns"] = p.WarmupIterations, int64(p.WarmupDuration)
 	if p.Iterations > 0 {

@@ -27,8 +27,8 @@ func (r *RawBuffer) Take(t, ns, service int64) {
 	r.N++
 }
 
-// RawStore is the memory of a client for raw samples, kept from point to point. It is outside the heap, which the
-// collector would visit less often if it were larger.
+// RawStore is a client's memory for raw samples, kept from point to point, outside the heap and so of no concern to the
+// collector.
 type RawStore struct {
 	Limit   int // of a set, all workers together
 	hand    func(*Samples) error
@@ -56,7 +56,6 @@ func (s *RawStore) Share(n int) []*RawBuffer {
 	return s.buffers[:n]
 }
 
-// grow makes room for the limit.
 func (s *RawStore) grow() {
 	if len(s.memory) >= s.Limit {
 		return

@@ -6,11 +6,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// MaxSamples bounds the raw samples kept of one set: 480 MB, which any machine that measures has to spare.
+// MaxSamples bounds the raw samples kept of one set: 480 MB.
 const MaxSamples = 20_000_000
 
-// Samples are the raw latency samples of one set of a point. They are valid during the call that hands them over: the
-// next phase uses their memory again.
+// Samples are the raw latency samples of one set of a point, valid during the call that hands them over.
 type Samples struct {
 	Set     string // reports.SamplesLatency and so on
 	Open    bool   // of an open loop: samples have a service time
@@ -20,8 +19,8 @@ type Samples struct {
 	workers []*RawBuffer
 }
 
-// KeepSamples makes the client keep every latency sample, up to limit for each set
-// of a point, and hand them over after the window. An error of take ends the point.
+// KeepSamples makes the client keep up to limit samples of each set and hand them over behind the window. An error of
+// take ends the point.
 func (c *Client) KeepSamples(limit int, take func(*Samples) error) {
 	if c.Raw == nil {
 		c.Raw = new(RawStore)
@@ -66,8 +65,8 @@ func (s *Samples) Count() (n int64) {
 	return n
 }
 
-// Each calls f for every sample in the order in which they ended, until it fails. Those of one worker are in order; a
-// heap merges the workers, for there may be thousands.
+// Each calls f for every sample in the order in which they ended, until it fails. A heap merges the workers, of which
+// there may be thousands.
 func (s *Samples) Each(f func(reports.Sample) error) error {
 	h := make(sampleHeap, 0, len(s.workers))
 	for i, w := range s.workers {

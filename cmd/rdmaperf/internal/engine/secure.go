@@ -12,12 +12,10 @@ import (
 	"time"
 )
 
-// TLS on the control channel (RFC 8446). Data connections have none: they are what is measured. A side without TLS
-// that meets one with it gets an error in its own language: a plain client a line of the control protocol, and a
-// plain server knows the first octet of a handshake.
+// TLS on the control channel alone (RFC 8446). A side without TLS that meets one with it gets an error in its own
+// language.
 
-// tlsRecord is the first octet of whatever begins with a TLS handshake (RFC 8446, section
-// 5.1). No line of the control protocol begins so.
+// tlsRecord is the first octet of a TLS handshake (RFC 8446 §5.1), with which no line of the control protocol begins.
 const tlsRecord = 22
 
 var (
@@ -30,8 +28,7 @@ const (
 	drainMax = MaxLine + 4096
 )
 
-// drain lets a peer read what was said before its connection ends: one that is closed with
-// something unread is reset, and what was on its way is lost.
+// drain lets a peer read what was said: a connection that is closed with something unread is reset.
 func drain(conn net.Conn) {
 	if c, ok := conn.(interface{ CloseWrite() error }); ok {
 		c.CloseWrite()
@@ -40,8 +37,7 @@ func drain(conn net.Conn) {
 	io.CopyN(io.Discard, conn, drainMax)
 }
 
-// secure makes the server's side of TLS of a connection, or gives it back as it is. The
-// connection has its place already, and the greeting's time.
+// secure makes the server's side of TLS of a connection, or gives it back as it is.
 func (s *Server) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	if s.TLS == nil {
 		return conn, nil
@@ -96,7 +92,6 @@ func (p *Plan) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn
 	return c, nil
 }
 
-// tlsError says why TLS did not come about, and what to try.
 func tlsError(operation string, err error) error {
 	var (
 		record    tls.RecordHeaderError
@@ -126,8 +121,8 @@ func tlsError(operation string, err error) error {
 	return PeerError(operation, fmt.Errorf("TLS: %s", short(lossCause(err).Error())), "the server's log")
 }
 
-// refusedCertificate is what a server said of this side's certificate (RFC 8446, section 6.2), which may come after
-// the client believes that the handshake is over; nil where err is something else.
+// refusedCertificate is what a server said of this side's certificate (RFC 8446 §6.2), which may come after the
+// handshake; nil where err is something else.
 func refusedCertificate(operation string, err error) error {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "remote error" {

@@ -8,9 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// A series has the operations and latencies of every interval of a window, by where they ended. All its memory is
-// there before the window; a sample costs one comparison and two additions. Percentiles are right within 1.6 %, the
-// maximum is exact.
+// Series has the operations and latencies of every interval of a window, by where they ended. Its memory is there
+// before the window. Percentiles are right within 1.6 %, the maximum is exact.
 type Series struct {
 	every int64 // ns
 	slots []seriesSlot
@@ -74,7 +73,6 @@ func (s *Series) Sample(t, ns int64) {
 	slot.buckets[seriesBucket(ns)]++
 }
 
-// count adds operations without latencies.
 func (s *Series) count(t, n int64) { s.slot(t).ops += n }
 
 // seriesBucket is exact below 64.
@@ -87,7 +85,6 @@ func seriesBucket(ns int64) int {
 	return shift*32 + int(v>>shift)
 }
 
-// bucketNs is the middle of a bucket.
 func bucketNs(i int) float64 {
 	if i < 64 {
 		return float64(i)
@@ -104,7 +101,6 @@ func (s *Series) Merge(o *Series) {
 	}
 }
 
-// add counts another slot of the same interval.
 func (s *seriesSlot) add(o *seriesSlot) {
 	s.ops += o.ops
 	s.max = max(s.max, o.max)
@@ -128,7 +124,6 @@ func (s *seriesSlot) quantile(permille int64) float64 {
 	return 0
 }
 
-// report is the series as the document has it.
 func (s *Series) report() *reports.Series {
 	r := &reports.Series{IntervalNs: s.every}
 	for i := range s.slots {

@@ -30,13 +30,11 @@ const (
 	FirstLineWait = 5 * time.Second // for the plan of a new connection
 	ReplyWait     = 5 * time.Second // for a line to leave
 	MaxRefusals   = 64              // connections that have not said a plan
-	// idleWait bounds how long a client may stay silent between points, and in a
-	// phase that counts operations; a dead host is noticed much earlier by keep-alive.
+	// idleWait bounds how long a client may be silent between points, and in a phase that counts operations.
 	idleWait = time.Hour
 )
 
-// Server answers clients: it opens the transport that a plan names and plays the
-// target. It needs no options of the test.
+// Server answers clients: it opens the transport that a plan names and plays the target.
 type Server struct {
 	Workloads   Table // those that clients may name
 	Open        func(spec string) (transports.Stack, error)
@@ -48,19 +46,18 @@ type Server struct {
 	MaxClients int   // at once; more get a clear answer
 	MaxWindow  int64 // bytes of windows per client
 
-	// Allow are the addresses that may come, nil for all; Token, if set, what clients must know. MaxMemory bounds in
-	// bytes what all points together hold (0: MaxWindow), MaxThreads their threads (0: DefaultMaxThreads).
+	// Allow are the addresses that may come, nil for all; Token, if set, what clients must know. MaxMemory (bytes, 0:
+	// MaxWindow) and MaxThreads (0: DefaultMaxThreads) bound all points together.
 	Allow      []netip.Prefix
 	Token      []byte
 	MaxMemory  int64
 	MaxThreads int
 
-	// TLS, if set, is what the control channel is wrapped in, with a certificate of this
-	// server; it is not changed. Data connections are not.
+	// TLS, if set, is what the control channel is wrapped in; data connections are not.
 	TLS *tls.Config
 
-	// Results, if set, is given what a client measured at a point, and where it reached this server. It is called
-	// by the goroutine that serves the client.
+	// Results, if set, is given what a client measured at a point, and where it reached this server, by the goroutine
+	// that serves the client.
 	Results func(host string, results []reports.Result)
 
 	// Exclusive serves the connections of one run at a time; others wait.
@@ -70,7 +67,6 @@ type Server struct {
 	turn  turn
 }
 
-// acceptance answers a plan.
 type acceptance struct {
 	Stack       string               `json:"stack"`
 	Caps        transports.Caps      `json:"caps"`
@@ -246,8 +242,7 @@ func (c *ServedClient) serve(ctx context.Context) (err error) {
 	}
 }
 
-// refuse sends the client why the dialogue ends. ctx ends with the server; what waited for
-// the client was also cut short where that one left.
+// refuse sends the client why the dialogue ends. ctx ends with the server; a wait also ends where the client left.
 func (c *ServedClient) refuse(ctx context.Context, err error) error {
 	switch {
 	case !errors.Is(err, context.Canceled):
@@ -260,7 +255,6 @@ func (c *ServedClient) refuse(ctx context.Context, err error) error {
 	return err
 }
 
-// say sends a line of this version.
 func (c *ServedClient) say(m *Message) error {
 	m.Magic, m.Version = ControlMagic, ControlVersion
 	return c.Ctl.Send(ReplyWait, m)
@@ -270,7 +264,6 @@ func outOfTurn(m *Message, want messageType) error {
 	return fmt.Errorf("%w: got %q, want %q", ErrLine, m.Type, want)
 }
 
-// understand says what is wrong with a line before the first point: it must be of this version and a type.
 func understand(m *Message, err error, want messageType) error {
 	switch {
 	case err != nil:
@@ -286,7 +279,6 @@ func understand(m *Message, err error, want messageType) error {
 	return nil
 }
 
-// checkPlan takes the client's plan and what its stack can do.
 func (c *ServedClient) checkPlan(m *Message) error {
 	switch {
 	case m.Plan == nil || m.Caps == nil:
@@ -298,7 +290,6 @@ func (c *ServedClient) checkPlan(m *Message) error {
 	return m.Plan.Validate()
 }
 
-// accept opens the plan's transport and checks what it can do.
 func (c *ServedClient) accept(p *Plan) error {
 	c.Plan = p.WithDefaults()
 	tr, err := c.Server.Open(c.Plan.Transport)
@@ -326,7 +317,6 @@ func (c *ServedClient) accept(p *Plan) error {
 	return nil
 }
 
-// checkWindow holds the windows of a point against a limit, 0 for none.
 func checkWindow(pt Point, qps int, need, limit int64) error {
 	if limit > 0 && need > limit {
 		return &reports.ExitError{Code: reports.ExitUsage, Operation: "check " + pt.String(),
@@ -336,8 +326,7 @@ func checkWindow(pt Point, qps int, need, limit int64) error {
 	return nil
 }
 
-// leastWindow is what the windows of a point have at least, of all its connections: a message
-// out and one back. 0 where its workload opens what it needs by itself.
+// leastWindow is what the windows of a point have at least: a message out and one back, on each of its connections.
 func (p *Plan) leastWindow(pt Point) int64 {
 	if _, ok := transports.ParseKind(pt.Op); !ok {
 		return 0

@@ -12,14 +12,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// connected is what the server says when it has all sessions of a point.
 type connected struct{ Sessions int }
 
 // NewSide makes one side of a point from its sessions.
 type NewSide func(*Group) (Side, error)
 
-// Connect begins a point of sessions: it opens them and makes the client's side. Behind it
-// any number of phases may be run, until Close.
+// Connect opens the sessions of a point and makes the client's side. Any number of phases may be run until Close.
 func (r *Run) Connect(ctx context.Context, sh *Shape, side NewSide) (*Measurement, error) {
 	m, err := r.Measurement(sh)
 	if err != nil {
@@ -61,8 +59,7 @@ func (r *Run) Connect(ctx context.Context, sh *Shape, side NewSide) (*Measuremen
 	return m, nil
 }
 
-// End ends the point with the server, unless it failed with err. It returns err, or its own
-// error where there is none.
+// End ends the point with the server, unless it failed with err. It returns err, or its own error where that is nil.
 func (m *Measurement) End(ctx context.Context, err error) error {
 	if err == nil {
 		err = m.r.Peer.end(ctx, true)
@@ -100,8 +97,7 @@ func (m *Measurement) Address(ctx context.Context) (string, *Listening, error) {
 	return net.JoinHostPort(host, port), l, nil
 }
 
-// Sessions serves a point of sessions: it holds what they need, takes them, makes the
-// server's side, and runs its phases until the client ends the point.
+// Sessions serves a point of sessions: it takes them, and runs phases until the client ends the point.
 func (s *Serve) Sessions(ctx context.Context, sh *Shape, side NewSide) error {
 	if err := s.HoldShape(sh, 0); err != nil {
 		return err
@@ -153,7 +149,6 @@ func (s *Serve) Listen(ctx context.Context, cfg transports.Config) (l transports
 	return l, token, nil
 }
 
-// gather takes the point's sessions.
 func (s *Serve) gather(ctx context.Context, sh *Shape, side NewSide) (*Group, error) {
 	setup, cancel := context.WithTimeout(ctx, SetupTimeout(sh))
 	defer cancel()
@@ -190,7 +185,7 @@ func (s *Serve) gather(ctx context.Context, sh *Shape, side NewSide) (*Group, er
 }
 
 // SetupTimeout is how long one side waits for the other to set up or to verify a point: the timeout, and time for the
-// windows' pages at 100 MB/s, as page faults, clearing and comparing take on a slow machine.
+// pages of the windows at 100 MB/s.
 func SetupTimeout(sh *Shape) time.Duration {
 	return sh.Timeout + time.Duration(sh.TotalWindow())*10
 }

@@ -23,28 +23,24 @@ const (
 )
 
 const (
-	// LatencySlots is how many window slots a ping-pong of up to MediumMessage bytes takes in turn, a power of two:
-	// twice as many as are sent before any answer is compared. Messages above it have four, and those above LargeMessage
-	// two, so that 1 GiB fits the window limit.
+	// LatencySlots is how many window slots a ping-pong of up to MediumMessage bytes takes in turn, a power of two.
+	// Messages above it have four, and above LargeMessage two, so that 1 GiB fits the window limit.
 	LatencySlots  = 32
 	MediumMessage = 4 << 10 // from here on a copy takes longer than a step in Go
 	LargeMessage  = 16 << 20
-	// LatencyShifts is how many source offsets it cycles through, so that stale
-	// bytes of an earlier message differ at every position.
+	// LatencyShifts is how many source offsets it cycles through, so that stale bytes differ at every position.
 	LatencyShifts = LatencySlots / 2 // at least as many as one batch prepares
 	ShiftStep     = 64               // a cache line
 	SlotAlign     = 64
 
-	// CtlSlots is the number of small buffers for credits, each CtlSize bytes. A target has at most four credits under
+	// CtlSlots is the number of buffers for credits, of CtlSize bytes each. A target has at most four credits under
 	// way.
 	CtlSlots = 16
 	CtlSize  = 64
 
-	// SlotBudget bounds the bytes of one stream's slots, which operations beyond it share: larger than any L2 cache,
-	// small enough that many QPs fit.
+	// SlotBudget bounds the bytes of one stream's slots: larger than any L2 cache, small enough for many QPs.
 	SlotBudget = 16 << 20
-	// BareBudget is that of a stream that nobody compares: one buffer for each QP from 64 KiB on, as other tools have,
-	// because reads into sixteen of them are slower.
+	// BareBudget is that of a stream that nobody compares: from 64 KiB on one buffer for each QP, as other tools have.
 	BareBudget = 64 << 10
 
 	// BatchMax bounds one Post, so that the ring of operations stays in the L1 cache.
@@ -61,8 +57,8 @@ type Setup struct {
 	Caps  Abilities
 }
 
-// Shape is a point of sessions or calls with everything that both sides must agree on. Each side makes it of the
-// setup: [Setup.NewShape] begins it, the workload fills it in.
+// Shape is a point of sessions or calls with everything that both sides must agree on. Each side makes it of the setup
+// by [Setup.NewShape] and its workload.
 type Shape struct {
 	Point
 	QPs        int
@@ -85,8 +81,7 @@ type Shape struct {
 	Seed       uint64
 	Timeout    time.Duration
 
-	// Idle: the server's thread sleeps, because its device needs no polls to serve
-	// reads, atomics and writes; in a stream of writes until the barrier wakes it.
+	// Idle: the server's thread sleeps, because its device needs no polls; in a stream of writes until the barrier.
 	Idle bool
 
 	// ImmAlone: a send_imm carries its immediate and no bytes.
@@ -95,8 +90,7 @@ type Shape struct {
 	Counted bool // operations are counted, and not timed one by one
 	Numbers bool // messages carry their numbers, where they are verified
 
-	// ClientNaps, ServerNaps: with adaptive polling, a side over a device that needs no
-	// polls sleeps now and then while it polls.
+	// ClientNaps, ServerNaps: with adaptive polling, a side over a device that needs no polls sleeps now and then.
 	ClientNaps, ServerNaps bool
 
 	Layout Layout            // of a window
@@ -152,7 +146,7 @@ func (s *Setup) finish(sh *Shape) {
 }
 
 // Arrives says how data arrives that no loop watches for in memory: with a message, or with the completion of what
-// asked for it, which a device that needs no polls serves while the server's thread sleeps.
+// asked for it.
 func (sh *Shape) Arrives(ab Abilities) {
 	sh.Arrival = ArrivalMessage // of a write: of the barrier behind the last one
 	if !OneSided(sh.Kind()) {
@@ -174,7 +168,6 @@ func MaxUserDepth(c transports.Caps) int {
 	return max(1, c.MaxDepth-CtlSlots)
 }
 
-// common is what both sides can do.
 func common(a, b transports.Caps) transports.Caps {
 	least := func(x, y int) int {
 		if x == 0 || y != 0 && y < x {
@@ -219,7 +212,6 @@ func OneSided(k transports.Kind) bool { return k == transports.KindRead || IsAto
 // ServerSleeps reports that the server's thread sleeps on its completion queue until the barrier arrives.
 func (sh *Shape) ServerSleeps() bool { return sh.Idle && !OneSided(sh.Kind()) }
 
-// target says what the server's thread does.
 func (sh *Shape) target() string {
 	switch {
 	case sh.Idle:

@@ -8,8 +8,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// SpanMessages is for how many messages a connection the peak is exact: perftest's limit (BW peak up to
-// iters=20000, perftest_parameters.c).
+// SpanMessages is for how many messages a connection the peak is exact, as perftest (perftest_parameters.c).
 const SpanMessages = 20000
 
 // mostMoments bounds the memory of exact peaks to 24 MiB a worker.
@@ -36,9 +35,9 @@ func (p *Peak) Posting(t, n int64) {
 	}
 }
 
-// span returns the span from a post to a completion with the highest rate: its messages and its length in ns; zeros
-// where nothing was kept. Each round finds the span that gains most over the rate of the one before, until none does
-// (Dinkelbach, "On nonlinear fractional programming", 1967), in whole numbers, so that the rounds end.
+// span returns the messages and ns of the span from a post to a completion with the highest rate; zeros where nothing
+// was kept. Each round finds the span that gains most over the rate of the one before (Dinkelbach, "On nonlinear
+// fractional programming", 1967), in whole numbers, so that the rounds end.
 func (p *Peak) span() (ops, ns int64) {
 	slices.SortStableFunc(p.moments, func(a, b moment) int { return int(a.t - b.t) })
 	for rate := 0.0; ; rate = float64(ops) / float64(ns) {

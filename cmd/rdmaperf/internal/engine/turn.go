@@ -12,7 +12,6 @@ import (
 // thisRun names the connections of this process, which an exclusive server serves together.
 var thisRun = rand.Text()
 
-// waitBeat is how often a server says to a client that it still waits.
 const waitBeat = 2 * time.Second
 
 // Waiting is whom a client waits for at an exclusive server.
@@ -84,7 +83,6 @@ func (c *ServedClient) await(run string, refuse bool) (release func(), err error
 	}
 }
 
-// waits returns the answer behind lines that say that this client waits for another.
 func (c *Client) waits(ctx context.Context, m *Message) (_ *Message, err error) {
 	for first := true; err == nil && m.Type == msgWait && m.Wait != nil; first = false {
 		if first && c.Plan.Log != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Limits end a phase: operations per QP, or time from the worker's start, whichever comes first; 0 means no such
-// limit. A target has neither and runs until the stop flag is set.
+// Limits end a phase: operations per QP, or time from the worker's start, whichever comes first; 0 means no limit.
 type Limits struct {
 	Ops int64
 	Dur time.Duration
@@ -29,8 +28,7 @@ type Worker struct {
 	Lanes []*Lane
 	Rec   *reports.Recorder
 
-	// What is kept beside the histogram, nil for what nobody asked for. watched is
-	// set before the loop when there is any.
+	// What is kept beside the histogram, nil for what nobody asked for. Watched: there is any.
 	Watched bool
 	series  *Series
 	Raw     *RawBuffer
@@ -61,7 +59,6 @@ type Worker struct {
 	Lim   Limits
 	stall int64 // longest wait without a completion, ns; 0: for ever (targets)
 
-	// Waiting.
 	Spins      uint32
 	waitStart  int64
 	patience   Patience
@@ -73,7 +70,6 @@ type Worker struct {
 	checkShift uint  // it checks after SpinCheck >> checkShift empty polls
 	Sleeps     bool  // it sleeps while its device is at work on a stream (SleepTime)
 
-	// Outcome.
 	Begin, End int64 // monotonic ns
 	Ops        int64
 	bad        *CorruptionError
@@ -82,11 +78,9 @@ type Worker struct {
 	Compared   Compared // of the phase
 }
 
-// SpinCheck is how many empty polls pass between two checks of the stop flag and the clock, some 50 µs of a soft
-// transport. Where polls take longer there are fewer (adaptChecks).
+// SpinCheck is how many empty polls pass between two checks of the flag and the clock; fewer where polls take long.
 const SpinCheck = 256
 
-// mostDone is how many completions one poll gives: those of a batch's asks or answers and of what arrived.
 const mostDone = 2 * LatencySlots
 
 func NewWorker(sh *Shape, role string, cpu int) *Worker {
@@ -96,15 +90,13 @@ func NewWorker(sh *Shape, role string, cpu int) *Worker {
 		w.appWork = int64(sh.AppWork)
 	}
 	if role == SideClient {
-		// Time for the bytes under way at 10 MB/s comes on top of the timeout: the
-		// limit is for peers that are gone, not for slow ones.
+		// On top of the timeout, which is for peers that are gone, not for slow ones.
 		w.UnderWay(int64(sh.Size) * int64(max(sh.Depth, 2)) * int64(sh.QPs))
 	}
 	return w
 }
 
-// UnderWay says how many bytes are under way at most. The client waits for them as long as 10 MB/s take, if that is
-// longer than its timeout.
+// UnderWay says how many bytes are under way at most, for which the client waits as long as 10 MB/s take.
 func (w *Worker) UnderWay(bytes int64) { w.stall = max(int64(w.Sh.Timeout), bytes*100) }
 
 // Sides, in messages and parameters.
@@ -197,7 +189,6 @@ func (w *Worker) Idle(l *Lane) error {
 // ErrStop leaves a loop because the stop flag is set.
 var ErrStop = errors.New("stopped")
 
-// check reads the stop flag and the stall limit, and sleeps in event mode.
 func (w *Worker) check(l *Lane) error {
 	if stop := w.Stop.Load(); stop == StopNow || stop == StopSoon && !w.Finishing {
 		return ErrStop
@@ -223,8 +214,7 @@ func (w *Worker) check(l *Lane) error {
 // mostChecks is a check after every eighth poll at most.
 const mostChecks = 5
 
-// adaptChecks has a worker check more often where its polls take long, so that it yields its
-// CPU in time: a poll takes 60 ns of a device's queue, and 2 us where code is translated.
+// adaptChecks checks more often where polls take long: 60 ns of a device's queue, 2 us where code is translated.
 func (w *Worker) adaptChecks(t int64, first bool) {
 	if !first && w.Yielder.last != w.checked { // nobody had the CPU in between
 		switch d := t - w.checked; {
@@ -273,8 +263,7 @@ func other(side string) string {
 	return SideClient
 }
 
-// Post starts all of ops. It is for ping-pongs, whose queues are never more than
-// a quarter full: a full queue is a fault of the transport.
+// Post starts all of ops. It is for ping-pongs, where a full queue is a fault of the transport.
 func (w *Worker) Post(l *Lane, ops []transports.Op) error {
 	n, err := l.S.Post(ops)
 	if n == len(ops) {
@@ -305,7 +294,6 @@ func (w *Worker) Corrupt(l *Lane, what string, offset int, want, got byte) error
 	return Corrupted(w.bad)
 }
 
-// close ends what the worker holds for waiting.
 func (w *Worker) close() {
 	if w.waitEnd != nil {
 		w.waitEnd()
@@ -331,7 +319,6 @@ func (w *Worker) Record(t, ns, service int64) {
 	}
 }
 
-// watch keeps what was asked for beside the histogram.
 func (w *Worker) watch(t, ns, service int64) {
 	if w.series != nil {
 		w.series.Sample(t, ns)
@@ -347,8 +334,7 @@ func (w *Worker) CheckNow(l *Lane) error {
 	return w.Idle(l)
 }
 
-// Rest is the target of reads and atomics that the device serves unaided: a thread
-// that polls would only take from whoever measures.
+// Rest is the target of reads and atomics that the device serves unaided: polls would only take from who measures.
 func (w *Worker) Rest() error {
 	w.Begin = Now()
 	<-w.Ctx.Done()

@@ -11,15 +11,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// A Runner is a workload as the engine runs it: what its two sides do at a point. The engine gives them the opened
-// stack, the plan and a channel between them, bounds their time, and collects the results.
+// A Runner is what the two sides of a workload do at a point.
 type Runner interface {
-	// Client measures one point and hands what it measured to r, also what it measured
-	// before an error. It is called again for every repeat.
+	// Client measures one point and hands what it measured to r, also beside an error. It is called for every repeat.
 	Client(ctx context.Context, r *Run) error
 
-	// Server is the other side of a point. It ends when Client does, which it learns from
-	// Peer.Receive. It checks the point, which may come from anybody, before it opens anything.
+	// Server is the other side of a point, until Peer.Receive says that the client's ended. It checks the point, which
+	// may come from anybody, before it opens anything.
 	Server(ctx context.Context, s *Serve) error
 }
 
@@ -50,7 +48,6 @@ type Abilities struct {
 	Both           transports.Caps // what both can do
 }
 
-// able are the abilities of two stacks.
 func able(client, server transports.Caps) Abilities {
 	return Abilities{client, server, common(client, server)}
 }
@@ -76,8 +73,7 @@ type CallService interface {
 	Close() error
 }
 
-// Caller is one goroutine's side of a workload. Errors of calls are given as they
-// are, those of the engine (a corruption) as they shall be shown.
+// Caller is one goroutine's side of a workload. Errors of calls are given as they are, others as they shall be shown.
 type Caller interface {
 	// Begin is called before a phase; ctx is that of its calls.
 	Begin(ctx context.Context, gen int) error
@@ -85,8 +81,7 @@ type Caller interface {
 	Prepare(n int64)
 	// Call makes it; this alone is timed.
 	Call() error
-	// Check compares the answer, outside the time, and returns how many bytes of payload
-	// went in both directions. ns is how long the call took.
+	// Check compares the answer, outside the time; it returns the bytes of payload both ways. ns is of the call.
 	Check(ns int64) (bytes int64, err error)
 	// End is called behind the last call of the phase, inside the window.
 	End() error

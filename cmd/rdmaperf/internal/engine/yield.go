@@ -2,9 +2,8 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// Yielder decides when a worker that polls in vain yields its CPU: the peer may be waiting for it. Where nobody waits,
-// a yield is time in which an arrival is not seen, so a worker yields ever less often while nobody takes its CPU. The
-// zero value yields after yieldAfter.
+// Yielder decides when a worker that polls in vain yields its CPU to a peer that may wait for it: ever less often while
+// nobody takes it. The zero value yields after yieldAfter.
 type Yielder struct {
 	last  int64         // when it yielded last, ns
 	shift uint          // it yields after yieldAfter << shift
@@ -20,13 +19,12 @@ type Yielder struct {
 }
 
 const (
-	// yieldAfter is how long nothing comes before a worker yields, in ns: half of a round trip of peers that share a
-	// CPU.
+	// yieldAfter is how long nothing comes before a worker yields, ns: half of a round trip of peers that share a CPU.
 	yieldAfter = 20_000
 	// mostYieldShift bounds the wait to 1.28 ms, still below a time slice.
 	mostYieldShift = 6
-	// sleepLength is in ns, a twentieth of a time slice: a target with receives for 256 messages then keeps a million
-	// a second from waiting for credits.
+	// sleepLength is in ns: a target with receives for 256 messages then keeps a million a second from waiting for
+	// credits.
 	sleepLength = 200_000
 	// wantedFor is how long a CPU counts as wanted after it was taken away; to find out anew costs one time slice.
 	wantedFor = 100_000_000
@@ -34,7 +32,6 @@ const (
 	mostPollShift = 4
 )
 
-// yieldIfDue yields at the time t in a wait that began at since, if it is time.
 func (o *Yielder) yieldIfDue(t, since int64) {
 	if t-max(since, o.last) < yieldAfter<<o.shift {
 		return
@@ -57,9 +54,8 @@ func (o *Yielder) yieldIfDue(t, since int64) {
 	}
 }
 
-// slept sleeps instead of a yield while others want the CPU. A fair scheduler (CFS) passes over the yield of a thread
-// that has had less than its half, and so gives a target that waits in vain as much as the kernel's thread that it
-// waits for. That the thread lost its CPU between two yields says that there is such another.
+// slept sleeps instead of a yield while others want the CPU, as they do when the thread lost it between two yields. A
+// fair scheduler passes over the yield of a thread that has had less than its half.
 func (o *Yielder) slept(t int64, switches uint64) bool {
 	if switches != o.known {
 		o.known, o.wanted = switches, t+wantedFor
@@ -76,8 +72,7 @@ func (o *Yielder) slept(t int64, switches uint64) bool {
 	return true
 }
 
-// switches is how often the thread lost its CPU while it could run: a yield that lets another thread run is one of
-// them (nr_involuntary_switches).
+// switches is how often the thread lost its CPU while it could run, also by a yield (nr_involuntary_switches).
 func (o *Yielder) switches() uint64 {
 	if o.taken != nil {
 		return o.taken()
@@ -88,8 +83,7 @@ func (o *Yielder) switches() uint64 {
 	return uint64(o.usage.Nivcsw)
 }
 
-// Polls is how often one step polls an empty CQ before it returns: longer where others
-// want neither the CPU nor, as a rule, the locks that it holds.
+// Polls is how often one step polls an empty CQ before it returns: more where nobody wants the CPU.
 func (o *Yielder) Polls() uint32 { return SpinCheck << min(o.shift, mostPollShift) }
 
 func SleepFor(ns int64) {

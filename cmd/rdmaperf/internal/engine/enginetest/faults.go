@@ -60,8 +60,7 @@ func WithFault(f *Fault) Ends {
 	}
 }
 
-// FlipAfter damages byte at of every data operation from number n on: of the
-// source while it is sent, or of the sink when a read or atomic is done.
+// FlipAfter damages byte at of every data operation from number n on: of the source, or of the sink of a one-sided one.
 func FlipAfter(n int64, at uint64) *Fault {
 	f := &Fault{}
 	var posted atomic.Int64

@@ -58,8 +58,7 @@ func (Alone) Server(ctx context.Context, s *engine.Serve) error {
 	return engine.ClientOnly{}.Server(ctx, s)
 }
 
-// Ends makes both sides' transports of one stack, which are closed when t is done:
-// after whatever t starts with them has ended, so that nothing of theirs is open.
+// Ends makes both sides' transports of one stack, which are closed after whatever t starts with them has ended.
 type Ends func(t testing.TB) (client, server transports.Stack)
 
 func MemEnds(t testing.TB) (transports.Stack, transports.Stack) {
@@ -142,7 +141,6 @@ type (
 func (openSessions) Close() error { return nil }
 func (openCalls) Close() error    { return nil }
 
-// sessions is a stack as a maker of them.
 func sessions(t testing.TB, s transports.Stack) transports.Transport {
 	t.Helper()
 	tr, err := transports.Sessions(s)
@@ -268,8 +266,7 @@ func Once(t testing.TB, client, server *engine.Group, gen int, lim engine.Limits
 	return out
 }
 
-// PhaseAllocations is what a phase may allocate, however long it is: the runtime's timers and threads, and before and
-// behind the loops two lists of the process's threads.
+// PhaseAllocations is what a phase may allocate, however long it is: timers, threads, and two lists of threads.
 const PhaseAllocations = 200
 
 // MemServer runs a server on mem and returns its address and the client's end.
@@ -300,8 +297,7 @@ func Try(ctx context.Context, addr string, tr transports.Stack, plan engine.Plan
 	return First(c.Run(ctx, 0))
 }
 
-// CutShort runs the first point of plan until it is interrupted, once it has
-// measured something: a busy machine takes long to begin.
+// CutShort runs the first point of plan until it is interrupted, once it has measured something.
 func CutShort(t testing.TB, addr string, tr transports.Stack, plan engine.Plan) (r reports.Result, err error) {
 	t.Helper()
 	for after := 100 * time.Millisecond; after < 20*time.Second && r.Operations == 0; after *= 5 {
@@ -312,7 +308,6 @@ func CutShort(t testing.TB, addr string, tr transports.Stack, plan engine.Plan) 
 	return r, err
 }
 
-// carrierEnds are carriers of one configuration over devices that open makes.
 func carrierEnds(cfg carrier.Config, open func(t testing.TB) (client, server rdma.Device)) Ends {
 	return func(t testing.TB) (transports.Stack, transports.Stack) {
 		t.Helper()
@@ -332,7 +327,6 @@ func carrierEnds(cfg carrier.Config, open func(t testing.TB) (client, server rdm
 	}
 }
 
-// must is a device that was opened.
 func must[D rdma.Device](d D, err error) func(testing.TB) rdma.Device {
 	return func(t testing.TB) rdma.Device {
 		t.Helper()

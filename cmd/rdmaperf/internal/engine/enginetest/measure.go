@@ -14,9 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Measure runs the points of a plan, whose workloads are set, on a scripted stack in a bubble, with a server in it.
-// Of every four ns this process uses as many of processor time as process says, and the machine as many as machine
-// says. A point that fails fails t, and is the last one.
+// Measure runs the points of a plan on a scripted stack in a bubble. Of every four ns this process uses process of
+// processor time, and the machine machine. A point that fails is the last one.
 func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process,
 	machine time.Duration) (results []reports.Result) {
 	t.Helper()
@@ -33,8 +32,7 @@ func Measure(t *testing.T, f *scripted.Fabric, plan engine.Plan, process,
 	return results
 }
 
-// Bubble gives a client of such a stack and server to run, which may do with it what a user
-// does. The server is one of s as far as that says, nil for any.
+// Bubble gives run a client of such a stack, with a server in the bubble that is made of s; nil for any.
 func Bubble(t *testing.T, f *scripted.Fabric, plan engine.Plan, s *engine.Server, process, machine time.Duration,
 	run func(ctx context.Context, c *engine.Client)) {
 	t.Helper()

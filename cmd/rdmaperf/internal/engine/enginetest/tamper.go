@@ -13,8 +13,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
-// Tamper is a proxy before a server, as a switch with bad memory: it swaps two 16-bit words of one stream, once, so
-// that TCP's checksum stays right (RFC 1071).
+// Tamper is a proxy before a server that swaps two 16-bit words of one stream, once: TCP's checksum stays right (RFC
+// 1071).
 type Tamper struct {
 	T       testing.TB
 	At      int64 // octet of the stream
@@ -107,7 +107,6 @@ func (p *Tamper) Before(addr string) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// pump forwards, and changes what lies at the chosen place.
 func (p *Tamper) pump(from io.Reader, to io.Writer, bad bool) {
 	buf := make([]byte, 1<<16)
 	frames := http2Frames{preface: http2Preface}
@@ -130,10 +129,10 @@ func (p *Tamper) pump(from io.Reader, to io.Writer, bad bool) {
 	}
 }
 
-// http2Preface is the octets before a client's first frame (RFC 9113, section 3.4).
+// http2Preface is the octets before a client's first frame (RFC 9113 §3.4).
 const http2Preface = 24
 
-// http2Frames finds frames of data in a stream (RFC 9113, section 4.1).
+// http2Frames finds frames of data in a stream (RFC 9113 §4.1).
 type http2Frames struct {
 	preface int
 	head    []byte // of the frame, up to nine octets

@@ -91,7 +91,6 @@ func (s *Stack) Caps() transports.Caps {
 		CallModes: transports.CallModes(transports.CallUnary, transports.CallStream, transports.CallOneWay)}
 }
 
-// address names what listens next.
 func (f *Fabric) address() string {
 	f.next++
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(f.next))

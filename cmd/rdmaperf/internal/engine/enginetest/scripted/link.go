@@ -17,7 +17,7 @@ type Times struct {
 	Jitter func(n int) time.Duration
 }
 
-// side is one end's sessions, as far as their polls wait for each other: a thread may poll several in turn.
+// side is one end's sessions, whose polls wait for each other: a thread may poll several in turn.
 type side struct {
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -58,7 +58,6 @@ type flight struct {
 	arrive func()
 }
 
-// carry sends a message of so many bytes, and says when it has left.
 func (l *link) carry(t Times, bytes int, way time.Duration, arrive func()) (left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +75,7 @@ func (l *link) carry(t Times, bytes int, way time.Duration, arrive func()) (left
 	return l.free.Sub(now)
 }
 
-// land lets everything arrive whose time has come. One goroutine does so at a time, so
-// that the order stays; what arrives may send on this link.
+// land lets everything arrive whose time has come, in one goroutine at a time, so that the order stays.
 func (l *link) land() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

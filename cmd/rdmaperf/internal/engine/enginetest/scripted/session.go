@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// session is one end of a connection.
 type session struct {
 	f    *Fabric
 	side *side
@@ -47,7 +46,6 @@ func (s *session) Close() error {
 	return nil // the window lives as long as what is on the way to it: the fabric frees it
 }
 
-// on runs f at this end, as an event.
 func (s *session) on(f func()) {
 	s.side.mu.Lock()
 	defer s.side.mu.Unlock()
@@ -85,8 +83,7 @@ func (s *session) take(m message) {
 	taken()
 }
 
-// match puts the oldest message into the oldest receive, if there are both, and returns
-// what is to be done without the side's lock, which is held.
+// match puts the oldest message into the oldest receive, and returns what is to be done without the side's lock.
 func (s *session) match() (taken func()) {
 	if len(s.early) == 0 || len(s.recvs) == 0 {
 		return func() {}
@@ -103,7 +100,6 @@ func (s *session) match() (taken func()) {
 	return m.taken
 }
 
-// start sends one operation on its way.
 func (s *session) start(op transports.Op) {
 	t := s.f.Times
 	way := s.way
@@ -167,8 +163,7 @@ func (s *session) start(op transports.Op) {
 	}
 }
 
-// mostVain bounds polls in vain that do not wait because another session of the side has
-// something: its thread may be in no hurry.
+// mostVain bounds polls in vain that do not wait because another session of the side has something.
 const mostVain = 1000
 
 func (s *session) Poll(dst []transports.Done) (int, error) {
