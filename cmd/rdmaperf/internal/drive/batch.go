@@ -5,9 +5,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Ping-pongs on transports that take steps of one in a single call (Caps.PingPong), where the clock is read and the
-// answer posted when the arrival is seen. Small messages are prepared together and compared together, because work
-// between two samples costs the next one caches. The plain loops take over when a session is in no state for it.
+// Ping-pongs on transports that take steps of one in a single call (Caps.PingPong). Small messages are prepared and
+// compared together, because work between two samples costs the next one caches.
 
 // eachBatch is each for one lane, in batches of several steps. It may end that many samples behind the time limit.
 func (w *pingPongWorker) eachBatch(x *exchange, l *pingPongLane) error {
@@ -102,7 +101,6 @@ func (w *pingPongWorker) batch(x *exchange, l *pingPongLane, k int) (met int, er
 	return met, nil
 }
 
-// stamps notes when the steps from was to met ended: the last one just now.
 func (w *pingPongWorker) stamps(l *pingPongLane, was, met int) {
 	if was == met {
 		return
@@ -115,7 +113,6 @@ func (w *pingPongWorker) stamps(l *pingPongLane, was, met int) {
 	}
 }
 
-// answering is the server's turn of a ping-pong by PingPong, nil for none.
 func answering(sh *engine.Shape) func(*pingPongWorker, *pingPongLane) error {
 	switch {
 	case sh.Arrival == engine.ArrivalNotify || engine.OneSided(sh.Kind()):
@@ -151,7 +148,6 @@ func answerMessage(w *pingPongWorker, l *pingPongLane) error {
 	return w.echo(l, n, l.answered())
 }
 
-// answered is how many steps posted their answers.
 func (l *pingPongLane) answered() int {
 	for i := range l.steps {
 		if l.steps[i].HasAnswer {

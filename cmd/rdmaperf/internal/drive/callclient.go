@@ -43,8 +43,8 @@ func Callers(sh *engine.Shape, untimed bool, make func(transports.CallConn, int)
 	return CallGroup{Conns: sh.QPs, Each: sh.Depth, Untimed: untimed, Rate: sh.Rate, New: make}
 }
 
-// ConnectCalls opens the connections of a point and makes its callers, of which the first
-// group is the one that is measured. Behind it any number of phases may be run, until Close.
+// ConnectCalls opens the connections of a point and makes its callers, of which the first group is measured. Any number
+// of phases may be run until Close.
 func ConnectCalls(ctx context.Context, r *engine.Run, sh *engine.Shape, cfg transports.CallConfig,
 	groups ...CallGroup) (*Calls, error) {
 	m, err := r.Measurement(sh)
@@ -103,8 +103,8 @@ func (k *Calls) Warmed(ctx context.Context, who CallPhase) error {
 	return k.idles(ctx)
 }
 
-// Ahead runs a phase before the measured one. Its raw samples get this name; "": they are
-// not kept. The outcome is valid until the next phase.
+// Ahead runs a phase before the measured one, whose raw samples get this name; "": they are not kept. The outcome is
+// valid until the next phase.
 func (k *Calls) Ahead(ctx context.Context, name string, gen int, samples string, who CallPhase) (*engine.Outcome,
 	error) {
 	if samples != "" {
@@ -145,19 +145,17 @@ func (k *Calls) Resident(ctx context.Context, err error) error {
 	return err
 }
 
-// Close ends the point with the server, unless it failed with err, and then the connections. It returns err, or its
-// own error where there is none.
+// Close ends the point with the server, unless it failed with err, and then the connections.
 func (k *Calls) Close(ctx context.Context, err error) error {
 	err = k.End(ctx, k.Resident(ctx, err))
 	k.close()
 	return err
 }
 
-// dialsAtOnce bounds connections being made at once, below the backlog of every listener.
+// dialsAtOnce is below the backlog of every listener.
 const dialsAtOnce = 16
 
-// cause is the first of the errors of dials that ended each other which is no end of a context:
-// that one ended them. Where there is none, it is the last of the others.
+// cause is the first error of dials that is no end of a context, as that one ended the others; else the last.
 func cause(errs []error) (err error) {
 	for _, e := range errs {
 		if e != nil && (err == nil || errors.Is(err, context.Canceled)) {
@@ -167,7 +165,6 @@ func cause(errs []error) (err error) {
 	return err
 }
 
-// connect opens all connections and makes the callers.
 func (k *Calls) connect(ctx context.Context, tr transports.CallTransport, addr string) error {
 	sh := k.Sh
 	setup, cancel := context.WithTimeout(ctx, engine.SetupTimeout(sh)+time.Duration(sh.QPs)*10*time.Millisecond)
@@ -240,7 +237,6 @@ func (k *Calls) keep() {
 	}
 }
 
-// kept are the samples of the phase, caller by caller.
 func (k *Calls) kept() []*engine.RawBuffer {
 	buffers := make([]*engine.RawBuffer, len(k.lead.workers))
 	for i, w := range k.lead.workers {
@@ -249,7 +245,6 @@ func (k *Calls) kept() []*engine.RawBuffer {
 	return buffers
 }
 
-// idles watches both sides while nothing is called.
 func (k *Calls) idles(ctx context.Context) error {
 	out, rep, err := k.around(ctx, engine.PhaseStart{Name: "idle", Generation: engine.GenIdle}, func() *engine.Phase {
 		begin := engine.Now()
@@ -284,7 +279,6 @@ func waiting(wait func(halted <-chan struct{}) error) *engine.Phase {
 	return r
 }
 
-// memory reads what both sides hold with all connections open and warm.
 func (k *Calls) memory(ctx context.Context) error {
 	k.used = resident()
 	_, rep, err := k.around(ctx, engine.PhaseStart{Name: "memory", Generation: engine.GenMemory}, func() *engine.Phase {
@@ -298,7 +292,6 @@ func (k *Calls) memory(ctx context.Context) error {
 	return err
 }
 
-// around runs something on this side inside a phase of the server.
 func (k *Calls) around(ctx context.Context, ph engine.PhaseStart, start func() *engine.Phase) (*engine.Outcome,
 	*engine.PhaseReport, error) {
 	collectAsUsed()
@@ -316,7 +309,6 @@ func (k *Calls) phase(ctx context.Context, name string, gen int, lim engine.Limi
 	})
 }
 
-// failed is the error of a caller, which it names.
 func (w *callWorker) failed(err error) error {
 	if sh := w.k.Sh; sh.QPs > 1 {
 		err = fmt.Errorf("connection %d: %w", w.conn, err)

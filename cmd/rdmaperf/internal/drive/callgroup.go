@@ -19,8 +19,7 @@ type CallGroup struct {
 	New func(conn transports.CallConn, index int) (engine.Caller, error)
 }
 
-// CallPhase says which groups call in a phase: Lead, which is measured and whose end ends the phase, and Beside,
-// which calls until then; 0 is none.
+// CallPhase says which groups call in a phase: Lead, whose end ends the phase, and Beside until then; 0 is none.
 type CallPhase struct{ Lead, Beside int }
 
 // CallsBeside is what the group beside the lead did in a phase, which is in [engine.Outcome.Detail].
@@ -29,7 +28,6 @@ type CallsBeside struct {
 	Window     time.Duration // until its last call ended
 }
 
-// callGroup is a group at work.
 type callGroup struct {
 	CallGroup
 	workers []*callWorker
@@ -47,7 +45,6 @@ func newCallGroup(of CallGroup) *callGroup {
 
 func (g *callGroup) open() bool { return g.Rate > 0 }
 
-// hire makes the group's callers on open connections.
 func (g *callGroup) hire(k *Calls) error {
 	for i := range g.Conns {
 		for j := range g.Each {
@@ -69,7 +66,6 @@ func (g *callGroup) hire(k *Calls) error {
 	return nil
 }
 
-// shares are what was done on each connection since begin. The workers have ended.
 func (g *callGroup) shares(begin int64) []engine.Share {
 	all := make([]engine.Share, g.Conns)
 	for _, w := range g.workers {
@@ -80,7 +76,6 @@ func (g *callGroup) shares(begin int64) []engine.Share {
 	return all
 }
 
-// work is what the group did since begin.
 func (g *callGroup) work(begin int64) *CallsBeside {
 	b, end := &CallsBeside{}, begin
 	for _, t := range g.tallies {
@@ -92,8 +87,7 @@ func (g *callGroup) work(begin int64) *CallsBeside {
 	return b
 }
 
-// watched are the tallies whose progress keeps a phase going: those of the lead, and once
-// it has ended those of who is beside it.
+// watched are the tallies whose progress keeps a phase going: of the lead, and behind its end of those beside it.
 func (k *Calls) watched(r *callRun) []*tally {
 	if r.over.Load() && k.beside != nil {
 		return k.beside.tallies

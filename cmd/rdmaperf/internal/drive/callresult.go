@@ -65,8 +65,7 @@ func CallParameters(m *engine.Measurement) map[string]any {
 	return p
 }
 
-// ComparedCalls says that every request was compared by the server and every answer by the
-// client, which so many bytes were.
+// ComparedCalls says that both messages of every call were compared, which so many bytes were.
 func ComparedCalls(m *engine.Measurement, res *reports.Result, calls, bytes int64) {
 	if !m.Sh.Verify {
 		return

@@ -30,8 +30,7 @@ func (f Failure) Fail(err error) {
 	}
 }
 
-// ServeCalls serves a point of calls: svc answers for the point's whole time, and phases are
-// watched while it works. It closes svc. What fails ends the point.
+// ServeCalls serves a point of calls by svc, which it closes. What fails ends the point.
 func ServeCalls(ctx context.Context, s *engine.Serve, sh *engine.Shape, cfg transports.CallConfig,
 	svc engine.CallService, fails Failure) (err error) {
 	defer func() {
@@ -91,7 +90,7 @@ func callPhase(ctx context.Context, s *engine.Serve, svc engine.CallService, fai
 	return s.Report(out, rep)
 }
 
-// noHostPort reports names of one machine or process, such as that of an abstract unix socket, from "host:port".
+// noHostPort reports names of one machine or process, such as that of an abstract unix socket.
 func noHostPort(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
 	return err != nil
@@ -108,8 +107,7 @@ func (a Answers) ServeCall(q *transports.Served) (err error) {
 	return a.CallHandler.ServeCall(q)
 }
 
-// resident is the process's resident memory in bytes after a collection, of what is in use; 0 where the system does
-// not say.
+// resident is the process's resident memory in use, in bytes; 0 where the system does not say.
 func resident() int64 {
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm") // proc(5): size, then resident, in pages
@@ -127,19 +125,16 @@ func resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// callHeap is what the heap of a process that makes or serves calls counts for the collector, at least: a process of
-// nothing but this workload would collect every 4 MiB, which no server of any use does.
+// callHeap is what the heap counts for the collector, at least: this workload alone would collect every 4 MiB, as no
+// server of any use does.
 const callHeap = 32 << 20
 
-// heapPad makes the collector run as in a process with callHeap in use, from the
-// first point of calls on. It is never touched, so it is not resident.
+// heapPad makes the collector run as with callHeap in use. It is never touched, so it is not resident.
 var heapPad = sync.OnceValue(func() []byte { return make([]byte, callHeap) })
 
-// collectAsUsed begins a window of calls: with no garbage, and with heapPad.
 func collectAsUsed() {
 	heapPad()
 	runtime.GC()
 }
 
-// callCollector says so in a result.
 const callCollector = "as in a process with 32 MiB in use"

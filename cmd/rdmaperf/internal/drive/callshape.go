@@ -11,8 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// CallShape is that of every workload of calls: one goroutine for each call that is
-// outstanding on a connection, depth where neither the point nor the plan says how many.
+// CallShape is that of every workload of calls: a goroutine for each outstanding call of a connection, depth by
+// default.
 func CallShape(s *engine.Setup, depth int) (*engine.Shape, error) {
 	sh, err := s.NewShape()
 	if err != nil {
@@ -35,14 +35,13 @@ func CallShape(s *engine.Setup, depth int) (*engine.Shape, error) {
 // maxCallers bounds the goroutines of one point.
 const maxCallers = 1 << 16
 
-// CallConfig is what both sides of a point expect of its calls, whose longest messages are
-// those of the point. each is how many callers belong to one call outstanding.
+// CallConfig is what both sides of a point expect of its calls. each is how many callers belong to one outstanding
+// call.
 func CallConfig(sh *engine.Shape, each int) transports.CallConfig {
 	return transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth * each, Conns: sh.QPs}
 }
 
-// CallFailed classifies the error of a call. A call that was cancelled lost its server: who interrupts calls does not
-// ask.
+// CallFailed classifies the error of a call. One that was cancelled lost its server: who interrupts calls does not ask.
 func CallFailed(of fmt.Stringer, err error) error {
 	if _, ok := errors.AsType[*reports.ExitError](err); ok {
 		return err
@@ -58,6 +57,5 @@ func CallFailed(of fmt.Stringer, err error) error {
 	return engine.Failed(of.String(), cause)
 }
 
-// IdleWindow is how long both sides are watched doing nothing: some
-// hundred pauses of a background poller. Tests shorten it.
+// IdleWindow is how long both sides are watched doing nothing: some hundred pauses of a background poller.
 var IdleWindow = 250 * time.Millisecond

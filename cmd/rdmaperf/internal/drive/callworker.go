@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// callWorker is one goroutine that calls. It is not locked to a thread: goroutines
-// of the transport have to run beside it as in any program.
+// callWorker is one goroutine that calls, not locked to a thread, as goroutines of the transport run beside it.
 type callWorker struct {
 	k           *Calls
 	c           engine.Caller
@@ -28,11 +27,10 @@ type callWorker struct {
 	raw         *engine.RawBuffer // of the phase, its own without a lock; nil: samples are not kept
 }
 
-// MaxTallies bounds the histograms of a phase, 220 KB each. Beyond so many goroutines
-// some share one; they hold its lock for some 20 ns a call.
+// MaxTallies bounds the histograms of a phase, 220 KB each. More goroutines share them, under a lock of some 20 ns a
+// call.
 const MaxTallies = 64
 
-// tally counts what its goroutines did.
 type tally struct {
 	mu           sync.Mutex
 	rec, service *reports.Recorder // nil: not timed, and closed loop
@@ -42,7 +40,6 @@ type tally struct {
 	end          int64
 }
 
-// reset makes a tally ready for a phase.
 func (t *tally) reset(timed, open bool, every, window time.Duration) {
 	again := func(r *reports.Recorder, want bool) *reports.Recorder {
 		if !want {
@@ -83,7 +80,6 @@ func (t *tally) overdue(pace *engine.Pacer, end int64) {
 	})
 }
 
-// callRun is a phase in progress on the client.
 type callRun struct {
 	engine.Phase
 	ctx     context.Context // of the calls
@@ -105,7 +101,6 @@ func (r *callRun) fail(err error) {
 	r.Halt(engine.StopNow) // others may wait for a server that has given up
 }
 
-// start lets the callers go, all at once.
 func (k *Calls) start(gen int, lim engine.Limits) *engine.Phase {
 	sh := k.Sh
 	var parts []*engine.Series
@@ -192,7 +187,7 @@ func (k *Calls) start(gen int, lim engine.Limits) *engine.Phase {
 	return &r.Phase
 }
 
-// guard waits for the callers, and ends them when nothing was answered for the timeout.
+// guard ends the callers when nothing was answered for the timeout.
 func (k *Calls) guard(r *callRun, over <-chan struct{}) {
 	timeout := k.Sh.Timeout + k.lead.Gap
 	if rate := k.lead.Rate; rate > 0 { // between two calls nothing is answered either
@@ -246,8 +241,7 @@ func (k *Calls) collect(r *callRun) engine.Outcome {
 	return o
 }
 
-// loop makes calls until a limit. A window by duration ends at its deadline even
-// when nothing is due, so that the achieved rate is one.
+// loop makes calls until a limit. A window by duration ends at its deadline also when nothing is due.
 func (w *callWorker) loop(r *callRun) (err error) {
 	share, deadline := int64(math.MaxInt64), int64(math.MaxInt64)
 	lead := w.g == w.k.lead
@@ -336,17 +330,14 @@ func (w *callWorker) note(f func(*tally)) {
 }
 
 const (
-	// sleepSlack is how much too late a sleep of the kernel's may end; the rest is
-	// waited for awake, where few callers do so.
+	// sleepSlack is how much too late a sleep may end; few callers wait for the rest awake.
 	sleepSlack = 100_000 // ns
-	// fewCallers are as many as may wait awake.
 	fewCallers = 8
 	// paceSleep bounds one sleep, so that an interrupt is noticed.
 	paceSleep = 50_000_000 // ns
 )
 
-// awaitStart waits until t and returns the time, and whether t had come before. The kernel's sleep is used because
-// the runtime's timers may be a millisecond late; with many callers its lateness is part of the latency.
+// awaitStart waits until t and returns the time, and whether t had come before. The runtime's timers may be a ms late.
 func (w *callWorker) awaitStart(r *callRun, t int64) (at int64, late bool) {
 	slack := int64(0)
 	if len(w.g.workers) <= fewCallers {

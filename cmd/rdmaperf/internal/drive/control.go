@@ -5,8 +5,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// control is the kind of a message of a flow that is no data. Its length says which, because a transport may have no
-// other mark, and on one QP it takes whichever receive is next.
+// control is the kind of a message of a flow that is no data. Its length says which, as some transports have no other
+// mark.
 type control int
 
 const (
@@ -19,8 +19,7 @@ const (
 	numControls
 )
 
-// controlReach is the most bytes of a control message between data: one more than numControls-1, because their
-// lengths leave out the size of data.
+// controlReach is the most bytes of a control message between data, whose size their lengths leave out.
 const controlReach = int(numControls)
 
 // controlLen is the length of a control message of a stream both ways. Data has no such length.
@@ -31,7 +30,6 @@ func controlLen(sh *engine.Shape, c control) int {
 	return int(c) + 1
 }
 
-// controlOf is the inverse of controlLen; false for another length.
 func controlOf(sh *engine.Shape, length int) (control, bool) {
 	c := control(length)
 	if length > sh.Size {
@@ -40,8 +38,7 @@ func controlOf(sh *engine.Shape, length int) (control, bool) {
 	return c, c >= 0 && c < numControls && controlLen(sh, c) == length
 }
 
-// lengthOf is the length of a control message that this side sends. One way, data and control messages go the
-// same way for fins and requests to compare writes alone, which take other receives.
+// lengthOf is the length of a control message that this side sends.
 func (l *flowLane) lengthOf(c control) int {
 	switch {
 	case l.sends && l.takes:
@@ -54,7 +51,6 @@ func (l *flowLane) lengthOf(c control) int {
 	return numberSize
 }
 
-// controlOf is the kind of a control message of this length from the peer.
 func (l *flowLane) controlOf(length int) (control, bool) {
 	switch {
 	case l.sends && l.takes:
@@ -71,9 +67,8 @@ func (l *flowLane) controlOf(length int) (control, bool) {
 	return 0, false
 }
 
-// sendControl posts a control message, signalled, so that nothing ahead of it stays without a completion; false where
-// the queue is full. Where it arrives in a slot, it has the bytes that the last message there begins with, which may
-// not have been compared yet.
+// sendControl posts a control message, signalled; false where the queue is full. In a slot it begins as the last
+// message there, which may not have been compared yet.
 func (w *flowWorker) sendControl(l *flowLane, c control) (bool, error) {
 	op := transports.Op{Kind: transports.KindSend, Local: uint64(l.Sh.CtlTx(0)), Len: uint32(l.lengthOf(c)),
 		Slot: uint32(l.unsignaled + 1)}

@@ -2,12 +2,10 @@ package drive
 
 import "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 
-// Messages of workloads that keep several classes or tensors under way are cut out of one source: each begins ShiftStep
-// bytes after the one before, and again at the start after sourceCuts of them. A pattern has each of its words once, so
-// the first bytes of a message are its number, modulo sourceCuts, and nothing is written for a message.
+// Messages of workloads with several classes or tensors are cut out of one source, ShiftStep bytes apart. A pattern has
+// each word once, so the first bytes of a message are its number modulo sourceCuts, and nothing is written.
 
-// sourceCuts is more than are ever under way in these workloads but for the shortest messages, of a source that
-// still fits into an L2 cache beside them: 256 KiB.
+// sourceCuts is more than are ever under way but for the shortest messages, of a source of 256 KiB.
 const sourceCuts = 4096
 
 // SourceSize is the length of a source of messages of size bytes.
@@ -15,11 +13,9 @@ func SourceSize(size int) int {
 	return (size+engine.SlotAlign-1)&^(engine.SlotAlign-1) + (sourceCuts-1)*engine.ShiftStep
 }
 
-// sourceAt is where message n begins.
 func sourceAt(n uint64) int { return int(n%sourceCuts) * engine.ShiftStep }
 
-// Cuts is a source that messages are cut out of, the window slots that they fill in turn, and which of them the
-// target has compared.
+// Cuts is a source that messages are cut out of, the slots that they fill in turn, and which of them were compared.
 type Cuts struct {
 	Proof
 	Pass
@@ -54,8 +50,7 @@ func (c *Cuts) Room(posted int64, k int) (room int, due bool) {
 	return c.room(&c.Proof, c.slots, posted, k)
 }
 
-// Compare compares message n, which lies in b and begins skip bytes behind the start of its cut: its first bytes,
-// and where it is compared byte by byte the others.
+// Compare compares message n, which lies in b and begins skip bytes behind its cut: the first bytes, or if whole all.
 func (c *Cuts) Compare(b []byte, skip int, n int64, whole bool) error {
 	return c.Text("message", uint64(n), b, c.state(), sourceAt(uint64(n))+skip, whole)
 }
@@ -70,8 +65,7 @@ func (c *Cuts) Written(first, end int64) error {
 	return nil
 }
 
-// Rest compares what is left of so many writes at the end of a phase, of which those before compared were, and what
-// lies around them.
+// Rest compares what is left of count writes, of which those before compared were, and what lies around them.
 func (c *Cuts) Rest(compared, count int64) error {
 	if err := c.Gaps(c.base, c.slots, 0, count); err != nil {
 		return err
@@ -79,15 +73,13 @@ func (c *Cuts) Rest(compared, count int64) error {
 	return c.Written(max(compared, count-int64(c.slots)), count) // the others are gone
 }
 
-// Pass is when a stream of writes waits for its target to compare what lies in the slots, before the next pass
-// over them overwrites it.
+// Pass is when a stream of writes waits for its target to compare the slots before the next pass over them.
 type Pass struct {
 	asked   int64 // writes posted when that was asked for last
 	Waiting bool  // for the answer
 }
 
-// room bounds the next k writes, of which so many are posted, to a pass over the slots that is compared. due says
-// that the last pass has to be, before any other write.
+// room bounds the next k writes to a pass that is compared. due: the last pass has to be, before any other write.
 func (p *Pass) room(of *Proof, slots int, posted int64, k int) (room int, due bool) {
 	n := int64(slots)
 	switch pass := uint64(posted / n); {

@@ -6,7 +6,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// target is the loop of a ping-pong's server.
 func (w *pingPongWorker) target() func() error {
 	sh := w.Sh
 	turn := echoTurn
@@ -24,8 +23,7 @@ func (w *pingPongWorker) target() func() error {
 	return func() error { return Turns(w.Worker, w.lanes, func(l *pingPongLane) error { return turn(w, l) }) }
 }
 
-// echoTurn answers every message with the bytes that arrived, out of the buffer
-// where they arrived. The receive is posted again when the echo has left it.
+// echoTurn answers every message out of the buffer where it arrived, whose receive is posted again behind the echo.
 func echoTurn(w *pingPongWorker, l *pingPongLane) error {
 	n, err := w.Poll(&l.Lane)
 	if err != nil {
@@ -34,8 +32,8 @@ func echoTurn(w *pingPongWorker, l *pingPongLane) error {
 	return w.echo(l, n, 0)
 }
 
-// echo answers the messages among n finished operations, of which a batch has answered the first so many, in slots
-// from l.next on, and posts the receives again whose echoes have left.
+// echo answers the messages among n finished operations, of which a batch has answered the first so many, in slots from
+// l.next on, and posts the receives again whose echoes have left.
 func (w *pingPongWorker) echo(l *pingPongLane, n, answered int) error {
 	for i := range w.Done[:n] {
 		d := &w.Done[i]
@@ -65,7 +63,6 @@ func (w *pingPongWorker) echo(l *pingPongLane, n, answered int) error {
 	return w.repostAll(l)
 }
 
-// arrived notes that the receive in slot l.next was taken.
 func (w *pingPongWorker) arrived(l *pingPongLane) {
 	l.iter++
 	if l.next++; l.next == uint32(l.Sh.Slots) {
@@ -84,7 +81,6 @@ func (l *pingPongLane) echo(slot, length, imm uint32) transports.Op {
 		Slot: slot}
 }
 
-// answerKind is what an echo of a message into a receive is.
 func (l *pingPongLane) answerKind() transports.Kind {
 	if l.Kind == transports.KindSendImm {
 		return transports.KindSendImm
@@ -105,7 +101,7 @@ func memoryTurn(w *pingPongWorker, l *pingPongLane) error {
 			w.Ops++
 			return nil
 		case rdma.ErrQueueFull:
-			// The next message came before the acknowledgements of earlier answers. Its mark stays, so a later turn answers.
+			// The next message came before the acknowledgements of earlier answers. Its mark stays for a later turn.
 		default:
 			return w.Lost(&l.Lane, "post write", err)
 		}
@@ -117,14 +113,12 @@ func memoryTurn(w *pingPongWorker, l *pingPongLane) error {
 	return completed(&l.Lane, w.Done[:n])
 }
 
-// writeBack is the write that answers one that arrived at a window offset.
 func (l *pingPongLane) writeBack(at int) transports.Op {
 	return transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(at), Remote: uint64(at),
 		Len: uint32(l.Sh.Size)}
 }
 
-// before is the last byte of the slot of message iter until it arrives: the mark
-// of the message before in that slot, or zero.
+// before is the last byte of the slot of message iter until it arrives.
 func (l *pingPongLane) before(iter uint64) byte {
 	slots := uint64(l.Sh.Slots)
 	if iter <= slots {

@@ -5,25 +5,22 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Flow is one side of a stream: one way, the server is silent. The window of a side lasts until an acknowledgement of
-// the peer proves that everything arrived, or of reads and atomics until the last one is complete.
+// Flow is one side of a stream: one way, the server is silent. The window of a side lasts until the peer acknowledges
+// that everything arrived, or until the last read or atomic is complete.
 //
-// Numbers of messages that take receives go on from phase to phase, because the peer's receives lie in a ring in that
-// order; others begin with each phase. Generations of what the server sends are negative, so that bytes which a
-// transport turned back do not pass for the peer's.
+// Numbers of messages that take receives go on from phase to phase, as the peer's ring of receives does. Generations of
+// what the server sends are negative, so that bytes that come back do not pass for the peer's.
 type Flow struct {
 	c       *engine.Group
 	workers []*flowWorker
 	begun   bool // the receives are posted
 }
 
-// flowWorker is one thread's share.
 type flowWorker struct {
 	*engine.Worker
 	lanes []*flowLane
 }
 
-// flowLane is a session of a stream.
 type flowLane struct {
 	Sender
 	receiver
@@ -37,7 +34,6 @@ type flowLane struct {
 
 	out, in Proof // of what leaves and arrives
 
-	// Sending.
 	fill           func(l *flowLane, ops []transports.Op) // sets what differs between operations; nil: nothing
 	begun, flowing bool                                   // the stream may begin; it goes on
 	unsignaled     int                                    // operations since the last signalled one
@@ -51,7 +47,6 @@ type flowLane struct {
 	finAcked, done bool                                   // the fin was; and with it, every read is complete
 	sleep          int64                                  // ns for which its worker may sleep while nothing comes
 
-	// Taking.
 	taken   uint64 // number of the next message
 	granted uint64 // of these, credit was given for
 	count   int64  // data messages of the phase
@@ -107,7 +102,6 @@ func newFlowLane(w *engine.Worker, base *engine.Lane, sends, takes bool) *flowLa
 	return l
 }
 
-// receives is how many a lane posts at first.
 func (l *flowLane) receives() int {
 	switch {
 	case l.sends && l.takes && l.TakesReceive:
@@ -118,7 +112,6 @@ func (l *flowLane) receives() int {
 	return controlReceives
 }
 
-// each calls do for every session.
 func (f *Flow) each(do func(w *flowWorker, l *flowLane) error) error {
 	for _, w := range f.workers {
 		for _, l := range w.lanes {
@@ -151,7 +144,6 @@ func (f *Flow) Prepare(gen int) error {
 	})
 }
 
-// seek starts a phase.
 func (l *flowLane) seek() {
 	if !l.TakesReceive {
 		l.sent, l.taken = 0, 0

@@ -6,8 +6,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// run is the loop of a side that sends. The client begins, and ends when both directions are done; the
-// server begins when the client starts it, and goes on until it is stopped.
+// run is the loop of a side that sends. The client begins and ends; the server goes on until it is stopped.
 func (w *flowWorker) run() error {
 	deadline := w.Open()
 	for _, l := range w.lanes {
@@ -127,8 +126,8 @@ func (w *flowWorker) takeTurn(l *flowLane) error {
 	return err
 }
 
-// sleepUntilDone is the target of a stream of writes that the device places unaided: nothing reaches its queues but
-// control messages, the last of a lane behind its last write, so it sleeps on one lane after the other.
+// sleepUntilDone is the target of writes that the device places unaided: it sleeps on one lane after the other, until
+// the last control message of each.
 func (w *flowWorker) sleepUntilDone() error {
 	w.Begin = engine.Now()
 	for _, l := range w.lanes {
@@ -147,7 +146,6 @@ func (w *flowWorker) sleepUntilDone() error {
 	return nil
 }
 
-// over reports whether both directions of a lane are done and nothing is outstanding.
 func (l *flowLane) over() bool {
 	return l.finAcked && l.peerFin && l.acksDue == 0 && l.Out == 0
 }
@@ -169,7 +167,6 @@ func (l *flowLane) stop(peer bool) {
 	l.flowing = false
 }
 
-// progress counts what is complete of a lane at t.
 func (w *flowWorker) progress(l *flowLane, t int64) {
 	done := l.Posted - int64(l.Out)
 	if done <= l.counted {

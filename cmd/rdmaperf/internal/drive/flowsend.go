@@ -5,7 +5,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// send begins a stream, goes on with it, or sends its fin.
 func (w *flowWorker) send(l *flowLane) (bool, error) {
 	switch {
 	case !l.sends:
@@ -44,7 +43,6 @@ func (w *flowWorker) begin(l *flowLane) {
 // credits is how many messages the peer has receives for.
 func (l *flowLane) credits() int { return l.Sh.RecvDepth - int(l.sent-l.credit) }
 
-// push posts one batch of data.
 func (w *flowWorker) push(l *flowLane) (bool, error) {
 	sh := l.Sh
 	k := min(sh.Depth-l.Out, Batch(sh))
@@ -84,8 +82,8 @@ func (w *flowWorker) push(l *flowLane) (bool, error) {
 	return n > 0, err
 }
 
-// signal gives flags to one operation in sh.Moderation, and to the last one where no fin follows; control messages
-// are signalled as well. The Slot of a signalled operation says how many its completion ends.
+// signal gives flags to one operation in sh.Moderation, and to the last one where no fin follows. The Slot of a
+// signalled operation says how many its completion ends.
 func (l *flowLane) signal(ops []transports.Op, flags transports.OpFlags) {
 	every := l.Sh.Moderation
 	for i := every - 1 - l.unsignaled; i < len(ops); i += every {
@@ -99,8 +97,8 @@ func (l *flowLane) signal(ops []transports.Op, flags transports.OpFlags) {
 	}
 }
 
-// own bounds a batch of k operations to slots that are free on both sides, and asks the peer to compare a
-// pass of writes where that is due. It returns how many may be posted now.
+// own bounds a batch of k operations to slots that are free on both sides, and asks the peer to compare a pass where
+// due.
 func (w *flowWorker) own(l *flowLane, k int) (int, error) {
 	sh := l.Sh
 	k = min(k, sh.Slots-l.Out)
@@ -141,7 +139,6 @@ func filler(sh *engine.Shape) func(*flowLane, []transports.Op) {
 	return nil
 }
 
-// expectCounter has each swap expect what the one before it left.
 func expectCounter(l *flowLane, ops []transports.Op) {
 	for i := range ops {
 		n := l.sent + uint64(i)

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// takeDone takes one completion, but for those that only count.
 func (w *flowWorker) takeDone(l *flowLane, c *transports.Done) error {
 	sh := l.Sh
 	switch {
@@ -83,7 +82,6 @@ func (w *flowWorker) misplaced(l *flowLane, c *transports.Done) error {
 	return w.Corrupt(&l.Lane, "immediate that a message came without", 0, byte(l.taken), byte(c.Imm))
 }
 
-// compareData compares one message of data where it lies.
 func (w *flowWorker) compareData(l *flowLane, c *transports.Done) error {
 	sh := l.Sh
 	if l.hasImm && c.Imm != uint32(l.taken) {
@@ -102,7 +100,6 @@ func (w *flowWorker) compareData(l *flowLane, c *transports.Done) error {
 	return l.in.message(l.Mem[sh.RxSlot(slot):][:sh.Size], l.taken, l.in.Whole(l.taken))
 }
 
-// compareBrought compares what the reads or atomics brought that a completion ends.
 func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 	n := int64(c.Slot)
 	if c.Kind != l.Kind {
@@ -124,7 +121,6 @@ func (w *flowWorker) compareBrought(l *flowLane, c *transports.Done) error {
 	return nil
 }
 
-// comparePass compares the next pass of writes that the seed chose.
 func (l *flowLane) comparePass() error {
 	pass := l.passes
 	for !l.in.comparesPass(pass) {
@@ -138,7 +134,6 @@ func (l *flowLane) comparePass() error {
 	return nil
 }
 
-// reply posts receives again, and then gives credit for them, and acknowledges.
 func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
 	if l.unposted < l.repostAt && l.acksDue == 0 && !l.creditDue() {
 		return false, nil
@@ -166,8 +161,7 @@ func (w *flowWorker) reply(l *flowLane) (moved bool, err error) {
 // creditDue reports whether as many messages were taken as a credit is for.
 func (l *flowLane) creditDue() bool { return l.TakesReceive && l.taken-l.granted >= l.every }
 
-// Verify compares what is left at the end of a phase: how many messages came, what lies between the slots,
-// and of writes the last pass.
+// Verify compares what is left: how many messages came, what lies between the slots, and of writes the last pass.
 func (f *Flow) Verify(_ int, peer []engine.LaneCount) error {
 	if f.c.Sh.Bidirectional || f.c.Role == engine.SideServer {
 		if err := f.c.VerifyCounts(peer); err != nil {
@@ -204,8 +198,7 @@ func (w *flowWorker) verifyTaken(l *flowLane, sent engine.LaneCount) error {
 	return l.in.writes(uint64(first), sent.Count-first)
 }
 
-// verifyReceives holds what lies behind the slots of sends, and the slots where none came. The first bytes
-// may come from a control message.
+// verifyReceives compares what no send wrote. The first bytes of a slot may come from a control message.
 func (l *flowLane) verifyReceives() error {
 	sh := l.Sh
 	for s := range sh.Slots {

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// LocalProof is that of a workload that has both ends of a stack in its process, with a sample of one message in
-// every, a power of two. Each message has its number and behind it the bytes of its sender, see [FillSender].
+// LocalProof is that of a workload with both ends in its process, with a sample of one message in every, a power of
+// two. Behind its number a message has the bytes of its sender, see [FillSender].
 func LocalProof(r *engine.Run, every int) *Proof {
 	sh := &engine.Shape{Point: r.Point, Seed: r.Plan.Seed, Verify: r.Plan.Verify,
 		Timeout: cmp.Or(r.Plan.Timeout, engine.DefaultTimeout)}

@@ -8,17 +8,16 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// The open loop of the latency workload: operations start when they are due. One that is due while another is under
-// way starts right after it, and its wait is part of its latency. None is skipped.
+// In an open loop operations start when they are due, or right after the one before; a wait is part of the latency.
 
 const (
-	// pollUntil: further ahead than this, the thread polls its session while it waits, which keeps a soft transport
-	// awake; then it only watches the clock, so that no poll, which takes some 500 ns, delays the start.
+	// pollUntil: further ahead than this the thread polls its session, which keeps a soft transport awake; then it only
+	// watches the clock, so that no poll of some 500 ns delays the start.
 	pollUntil = 2000 // ns
 )
 
-// pacer is that of the i-th of n workers or callers that share a rate a second, and how many ns behind the window's
-// start it begins: constant arrivals interleave.
+// pacer is that of the i-th of n who share a rate a second, and how many ns it begins later: constant arrivals
+// interleave.
 func pacer(rate float64, poisson bool, seed uint64, i, n int) (p *engine.Pacer, shift int64) {
 	if !poisson {
 		shift = int64(float64(i) * 1e9 / rate)
@@ -33,8 +32,7 @@ func Paced(w *engine.Worker, sh *engine.Shape, i, n int) {
 	}
 }
 
-// paced is the loop each with intended starts. A window by duration ends at its
-// deadline even when nothing is due, so that the achieved rate is one.
+// paced is each with intended starts. A window by duration ends at its deadline also when nothing is due.
 func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64,
 	err error)) error {
 	deadline := w.Open()
@@ -64,7 +62,6 @@ func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *ping
 				w.Overdue(min(w.End, deadline))
 				return err
 			}
-			// Only the operation's own time has two ways; the wait is no part of that.
 			service := (t1 - t0) / divide
 			w.Record(t1, t0-due+service, service)
 			w.Service.Record(service)
@@ -78,7 +75,6 @@ func (w *pingPongWorker) paced(divide int64, one func(w *pingPongWorker, l *ping
 	return nil
 }
 
-// openLoop completes the result of a paced point.
 func openLoop(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	service := out.Service.Snapshot()
 	res.LatencyService = &service
@@ -88,8 +84,8 @@ func openLoop(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	res.Parameters["late_operations"], res.Parameters["unsent_operations"] = out.Late, out.Unsent
 }
 
-// OpenLoopOf says what of a load was done, of which so many operations completed. A window by
-// duration is as long as it was meant to be: what ends behind it began inside.
+// OpenLoopOf says what of a load was done. A window by duration is as long as it was meant to be: what ends behind it
+// began inside.
 func OpenLoopOf(m *engine.Measurement, o *engine.Outcome, rate float64, poisson bool, completed int64,
 	took time.Duration) *reports.OpenLoop {
 	if d := m.Plan.Duration; d > 0 && o.Err == nil {

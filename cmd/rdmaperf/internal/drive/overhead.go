@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// nullSession is a session without a transport: every operation is complete when Post returns, and every message is
-// answered into the oldest receive. A sample on it is the loop's own share.
+// nullSession completes every operation in Post and answers every message: a sample on it is the loop's own share.
 type nullSession struct {
 	mem   []byte
 	done  [2 * engine.LatencySlots]transports.Done
@@ -53,11 +52,9 @@ func (s *nullSession) Poll(dst []transports.Done) (int, error) {
 	return n, nil
 }
 
-// overheadTime is how long the loop is measured, once in a process.
 const overheadTime = 50 * time.Millisecond
 
-// loopOverhead is the median of what the latency loop itself puts into one round
-// trip, in ns, not halved. 0 when it could not be measured.
+// loopOverhead is the median of the loop's own share of a round trip, in ns, not halved; 0 when not known.
 var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine.Limits{Dur: overheadTime}) })
 
 func MeasureOverhead(lim engine.Limits) float64 {

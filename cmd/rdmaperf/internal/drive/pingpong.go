@@ -10,10 +10,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The latency loops of the client: prepare, untimed; read the clock, post, wait for the answer, read the clock; then,
-// untimed, verify, record and repost. QPs are served in turn, one operation at a time.
+// The latency loops of the client: prepare; read the clock, post, wait for the answer, read the clock; then verify,
+// record and repost. QPs are served in turn, one operation at a time.
 
-// exchange is what one operation does and how it is answered.
 type exchange struct {
 	divide int64      // ways in a round trip
 	until  rdma.Until // what ends it
@@ -21,7 +20,6 @@ type exchange struct {
 	verify func(w *pingPongWorker, l *pingPongLane, t *roundTrip) error // compares what came, untimed
 }
 
-// roundTrip is one operation and its answer.
 type roundTrip struct {
 	iter    uint64
 	off, at int // window offsets: its source, and the slot that the answer fills
@@ -40,7 +38,6 @@ var (
 	atomics  = exchange{1, rdma.UntilSend, beginAtomic, verifyAtomic}
 )
 
-// pingPongLane is a session of a ping-pong, on either side.
 type pingPongLane struct {
 	engine.Lane
 	proof Proof
@@ -57,14 +54,12 @@ type pingPongLane struct {
 	ref    rdma.Buffer // client: what the source region should hold; no transport knows it
 }
 
-// pingPong is one side of a point of round trips.
 type pingPong struct {
 	c       *engine.Group
 	workers []*pingPongWorker
 	begun   bool
 }
 
-// pingPongWorker is one thread's share.
 type pingPongWorker struct {
 	*engine.Worker
 	lanes      []*pingPongLane
@@ -122,8 +117,7 @@ func (p *pingPong) Close() error {
 	return errors.Join(errs...)
 }
 
-// Prepare writes the pattern into the sources that are used: the client's, and the
-// server's when the client reads them.
+// Prepare writes the pattern into the sources that are used.
 func (p *pingPong) Prepare(gen int) error {
 	defer func() { p.begun = true }()
 	sh := p.c.Sh
@@ -184,7 +178,6 @@ func (p *pingPong) Loop(base *engine.Worker) func() error {
 }
 
 // each runs one sample after another until a limit, an error or the stop flag.
-// one returns the two clock readings of its sample.
 func (w *pingPongWorker) each(divide int64,
 	one func(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error)) error {
 	deadline := w.Open()
@@ -209,7 +202,6 @@ func (w *pingPongWorker) each(divide int64,
 	return nil
 }
 
-// sample is one operation of x alone.
 func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) {
 	t := &l.rounds[0]
 	*t = roundTrip{}
@@ -230,8 +222,7 @@ func (x *exchange) sample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err
 	return t0, t1, w.repostAll(l)
 }
 
-// plainRoundTrip posts the operation in l.pair and waits for what answers it; last is
-// the window offset of the byte to watch.
+// plainRoundTrip posts the operation in l.Pair and waits for what answers it; last is the offset of the byte to watch.
 func (w *pingPongWorker) plainRoundTrip(l *pingPongLane, until rdma.Until, last int) (t0, t1 int64, err error) {
 	before, came, out := rdma.LoadByte(l.Mem, last), l.came, l.out
 	t0 = engine.Now()
@@ -258,7 +249,6 @@ func (w *pingPongWorker) plainRoundTrip(l *pingPongLane, until rdma.Until, last 
 	return 0, 0, err
 }
 
-// repostAll posts the receives again whose messages were compared.
 func (w *pingPongWorker) repostAll(l *pingPongLane) error {
 	if len(l.again) == 0 {
 		return nil
@@ -268,7 +258,6 @@ func (w *pingPongWorker) repostAll(l *pingPongLane) error {
 	return err
 }
 
-// reap takes what one poll of a client lane gives: the end of its own operations and the arrival of the answer.
 func (w *pingPongWorker) reap(l *pingPongLane) error {
 	n, err := w.Poll(&l.Lane)
 	if err != nil {
@@ -298,7 +287,6 @@ func (w *pingPongWorker) take(l *pingPongLane, n int) error {
 	return nil
 }
 
-// untilArrived waits for the answer.
 func (w *pingPongWorker) untilArrived(l *pingPongLane) error {
 	for l.came == 0 {
 		if err := w.reap(l); err != nil {
@@ -308,7 +296,6 @@ func (w *pingPongWorker) untilArrived(l *pingPongLane) error {
 	return nil
 }
 
-// untilComplete waits for the lane's own operations.
 func (w *pingPongWorker) untilComplete(l *pingPongLane) error {
 	for l.out > 0 {
 		if err := w.reap(l); err != nil {
@@ -326,8 +313,6 @@ func beginMessage(l *pingPongLane, t *roundTrip, op *transports.Op) {
 		Len: uint32(l.Sh.Payload()), Imm: uint32(l.iter)}
 }
 
-// verifyMessage ends a message outside its timed part: own completions, the
-// comparison, and the receive for a later echo.
 func verifyMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	if err := w.untilComplete(l); err != nil {
 		return err
@@ -350,7 +335,6 @@ func verifyMessage(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 // immBytes is what an immediate alone proves (IBTA 9.3.6, RFC 7306 §6.2).
 const immBytes = 4
 
-// verifyEcho compares what the answer brought with the message that was sent.
 func (w *pingPongWorker) verifyEcho(l *pingPongLane, t *roundTrip) error {
 	if !l.Sh.Verify {
 		return nil
@@ -370,7 +354,6 @@ func answerName(k transports.Kind) string {
 	return "echo"
 }
 
-// beginWrite is one write, which a write answers: both are noticed by watching the last byte of the window slot.
 func beginWrite(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	t.off = l.stamp()
 	t.iter, t.at = l.iter, l.at(l.iter)
@@ -407,8 +390,7 @@ func notifySample(w *pingPongWorker, l *pingPongLane) (t0, t1 int64, err error) 
 	return t0, t1, w.repostAll(l)
 }
 
-// beginRead is one read. The source offset moves every time, so that the bytes
-// of the last read are never the right ones.
+// beginRead is one read. The source offset moves every time, so that the last read's bytes are wrong ones.
 func beginRead(l *pingPongLane, t *roundTrip, op *transports.Op) {
 	l.iter++
 	t.iter, t.off, t.at = l.iter, l.source(l.iter), l.at(l.iter)
@@ -435,10 +417,8 @@ func verifyAtomic(w *pingPongWorker, l *pingPongLane, t *roundTrip) error {
 	return l.proof.fetched(t.at, t.iter-1)
 }
 
-// source is where message number iter of a ping-pong lies in the source region.
 func (l *pingPongLane) source(iter uint64) int { return int(iter%engine.LatencyShifts) * Shift(l.Sh) }
 
-// at is the window offset of message iter's slot.
 func (l *pingPongLane) at(iter uint64) int {
 	return l.rx[iter&uint64(l.Sh.Slots-1)&(engine.LatencySlots-1)]
 }
@@ -451,12 +431,10 @@ func Stamp(b []byte, iter uint64) {
 	b[len(b)-1] = stampOf(iter)
 }
 
-// stampOf is the value of the last byte of message iter: never the one of a
-// message that used the same slot up to 254 messages before, and never zero.
+// stampOf is the last byte of message iter: unlike that of the 254 messages before, and never zero.
 func stampOf(iter uint64) byte { return byte(iter%255) + 1 }
 
-// stamp marks the next message of a ping-pong and returns where it lies. Both
-// the source and the reference get the marks, so that nothing has to be restored.
+// stamp marks the next message, in source and reference alike so that nothing has to be restored.
 func (l *pingPongLane) stamp() int {
 	l.iter++
 	off, n, ref := l.source(l.iter), l.Sh.Size, l.ref.Bytes()

@@ -7,19 +7,15 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 )
 
-// How a workload proves what arrived. The first bytes of a message are its number; one that is compared byte by byte
-// has bytes that follow from its number, too. Who compares, and when:
+// The first bytes of a message are its number; one that is compared byte by byte has bytes that follow from it.
 //
-//   - Of sends and writes with an immediate, the target, when the receive completes, before it gives the slot back.
-//     Where a send has no room for bytes, its immediate is the number.
-//   - Of reads and atomics, the client, when the operation completes. A read brings another slot of the source each
-//     time, so that the bytes before it are wrong ones.
-//   - Of writes, the target, where the client waits for that before the next pass over the slots ([Pass]): after some
-//     passes, chosen by the seed, with VerifyAll after each; and after the window.
+// Sends and writes with an immediate are compared by the target when the receive completes, before it gives the slot
+// back; reads and atomics by the client when they complete. Writes are compared by the target after the window and
+// after passes over the slots that the seed chose, or with VerifyAll after each, for which the client waits ([Pass]).
 
 const (
-	// sampleEvery: one message in so many is compared byte by byte, and one pass of writes. To make and to compare a
-	// message takes each about as long as to send it over a fast path.
+	// sampleEvery: one message, or pass of writes, in so many is compared byte by byte. That takes as long as a fast
+	// path.
 	sampleEvery = 256
 
 	// numberSize is how many bytes a message's number takes, as far as it has them.
@@ -42,8 +38,8 @@ func (p *Proof) State(slot int) uint64 {
 	return engine.PatternState(p.L.Sh.Seed, p.Gen, p.L.Index, slot)
 }
 
-// Whole reports whether message n of the phase is compared byte by byte. Both sides agree by the seed. Generations of
-// what a server sends are the complements of those of its phases.
+// Whole reports whether message n of the phase is compared byte by byte. Generations of what a server sends are
+// complements.
 func (p *Proof) Whole(n uint64) bool {
 	return p.L.Sh.VerifyAll || max(p.Gen, ^p.Gen) == engine.GenVerify || n == 0 || sampled(p.L.Sh.Seed, n, p.every)
 }
@@ -56,7 +52,6 @@ func (p *Proof) comparesPass(pass uint64) bool {
 // sampled chooses one in every, a power of two.
 func sampled(seed, n, every uint64) bool { return engine.Word(seed, int(n))&(every-1) == 0 }
 
-// corrupt is the error about the first byte that differs, at i.
 func (p *Proof) corrupt(what string, i int, want, got byte) error {
 	return p.W.Corrupt(p.L, what, i, want, got)
 }
@@ -105,7 +100,6 @@ func (p *Proof) write(b []byte, n uint64, whole bool) {
 	PutNumber(b, n)
 }
 
-// message compares message n where it arrived.
 func (p *Proof) message(b []byte, n uint64, whole bool) error {
 	if i, want := matchNumber(b, n); i >= 0 {
 		return p.corrupt(fmt.Sprintf("number of message %d", n), i, want, b[i])
@@ -121,8 +115,7 @@ func (p *Proof) message(b []byte, n uint64, whole bool) error {
 	return nil
 }
 
-// Text compares what is the n-th of its kind and has the bytes of a sequence from byte at on; where it is not
-// compared byte by byte, the first of them alone.
+// Text compares the n-th of its kind with the bytes of a sequence from byte at on, or unless whole the first of them.
 func (p *Proof) Text(what string, n uint64, b []byte, state uint64, at int, whole bool) error {
 	if whole {
 		p.W.Compared.Message(len(b))
@@ -146,7 +139,6 @@ func (p *Proof) Echo(what string, n uint64, got, want []byte) error {
 	return p.corrupt(fmt.Sprintf("%s %d", what, n), i, want[i], got[i])
 }
 
-// slot is the window slot of message n.
 func (p *Proof) slot(n uint64) []byte {
 	sh := p.L.Sh
 	return p.L.Mem[sh.RxSlot(int(n%uint64(sh.Slots))):][:sh.Size]
@@ -157,8 +149,8 @@ func (p *Proof) read(n uint64) error {
 	return p.Text("answer to read", n, p.slot(n), p.State(readFrom(p.L.Sh, n)), 0, p.Whole(n))
 }
 
-// readFrom is the slot of the source that read n asks for: the next one in every pass, so that a slot of the
-// destination never gets the bytes that it holds.
+// readFrom is the slot of the source that read n asks for: another one in every pass, as the destination has those
+// bytes.
 func readFrom(sh *engine.Shape, n uint64) int {
 	slots := uint64(sh.Slots)
 	return int((n + n/slots) % slots)
@@ -174,8 +166,8 @@ func (p *Proof) writes(first uint64, count int64) error {
 	return nil
 }
 
-// Gaps compares what lies behind each of so many slots from base on, which messages from number first on fill, and
-// the slots that no message was written to.
+// Gaps compares what lies behind each of so many slots from base on, which messages from number first on fill, and the
+// slots that no message was written to.
 func (p *Proof) Gaps(base, slots int, first uint64, count int64) error {
 	sh := p.L.Sh
 	start := int(first % uint64(slots))
@@ -193,7 +185,6 @@ func (p *Proof) Gaps(base, slots int, first uint64, count int64) error {
 	return nil
 }
 
-// untouched compares bytes of slot number s with zero.
 func (p *Proof) untouched(slot []byte, from, to, s int, why string) error {
 	if i := engine.FirstNonZero(slot[min(from, to):to]); i >= 0 {
 		return p.corrupt(fmt.Sprintf("window slot %d (%s)", s, why), from+i, 0, slot[from+i])

@@ -18,8 +18,7 @@ func Latencies(m *engine.Measurement, res *reports.Result, out *engine.Outcome) 
 		openLoop(m, res, out)
 		return
 	}
-	// The loop would have started the next operation as soon as a usual one
-	// ended, so the median is the interval that a stall kept from happening.
+	// A median apart is when the loop would have started operations that a stall kept from happening.
 	corrected := out.Rec.Corrected(int64(l.P50))
 	res.LatencyCorrected = &corrected
 }
@@ -72,7 +71,6 @@ func ThroughputParameters(m *engine.Measurement, p map[string]any) {
 	}
 }
 
-// bothWays completes the result with each direction and the sum.
 func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	size := int64(m.Sh.Size)
 	direction := func(ops int64, window time.Duration) Direction {
@@ -100,8 +98,7 @@ func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	}
 }
 
-// RPC is what a workload of calls was: the carrier's part that sweeps change, and what both sides used beside the
-// calls. Latency is of the whole call, Throughput of the payload of both directions.
+// RPC is what a workload of calls was, and what both sides used beside the calls.
 type RPC struct {
 	Call          string `json:"call"` // unary, stream (exchanges on one), oneway (messages to the server)
 	RequestBytes  int64  `json:"request_bytes"`
@@ -129,8 +126,7 @@ type IdleCPU struct {
 	ServerSeconds float64 `json:"server_seconds"`
 }
 
-// Resident is the resident memory of both processes behind the window, after a
-// collection, and how much of it came with each connection.
+// Resident is the resident memory of both processes after a collection, and how much came with each connection.
 type Resident struct {
 	ClientBytes         int64   `json:"client_bytes"`
 	ServerBytes         int64   `json:"server_bytes"`

@@ -55,7 +55,6 @@ func (l *Sender) Push(w *engine.Worker, k int) (n int, err error) {
 	return n, nil
 }
 
-// advance counts operations that were posted.
 func (l *Sender) advance(n int) {
 	l.Out += n
 	l.Messages += uint64(n)
@@ -81,7 +80,6 @@ func Batch(sh *engine.Shape) int {
 // Sent are the counts of senders, by QP.
 func (l *Sender) Sent() engine.LaneCount { return engine.LaneCount{First: l.First, Count: l.Posted} }
 
-// receiver is the receives of a stream.
 type receiver struct {
 	recvs    []transports.Op // prepared, a ring that is unrolled by a batch
 	ring     int             // receives after which they repeat
@@ -91,12 +89,11 @@ type receiver struct {
 }
 
 const (
-	// controlReceives are those for control messages both ways. The peer sends a credit for each half of the receives
-	// for data, so at most three are under way; and start, fin, acknowledgement, and those behind the last repost.
+	// controlReceives are those for control messages both ways: at most three credits, start, fin, acknowledgement, and
+	// those behind the last repost.
 	controlReceives = engine.CtlSlots
 
-	// fewReceives: with as many for data or fewer, each message has a credit of its own, so that as many credits
-	// and the other control messages are under way at most.
+	// fewReceives: with as many for data or fewer, each message has a credit of its own.
 	fewReceives = controlReceives - 4
 
 	// Receives that are worth a Post: of a target, more gain nothing; of others, half of the slack.
@@ -133,7 +130,6 @@ func CreditEvery(sh *engine.Shape) int {
 	return max(1, sh.RecvDepth/2)
 }
 
-// start posts the first n receives.
 func (r *receiver) start(l *engine.Lane, n int) error {
 	ops := make([]transports.Op, n)
 	for i := range ops {
@@ -143,7 +139,6 @@ func (r *receiver) start(l *engine.Lane, n int) error {
 	return l.PostAll(ops)
 }
 
-// repost posts taken receives again, as many as there is room for.
 func (r *receiver) repost(w *engine.Worker, l *engine.Lane) error {
 	for r.unposted > 0 {
 		k := min(r.unposted, len(r.recvs)-r.recvHead)

@@ -38,8 +38,7 @@ func StreamShape(s *engine.Setup) (*engine.Shape, error) {
 	return sh, nil
 }
 
-// StreamNeeds are those of a stream of a point: credits and a barrier, in both directions a
-// begin and an end, and the depths that were asked for.
+// StreamNeeds are those of a stream: credits and a barrier, both ways a begin and an end, and the depths asked for.
 func StreamNeeds(p *engine.Plan, pt engine.Point) engine.Needs {
 	var n engine.Needs
 	k, _ := transports.ParseKind(pt.Op)
@@ -56,8 +55,7 @@ func StreamNeeds(p *engine.Plan, pt engine.Point) engine.Needs {
 	return n
 }
 
-// StreamDepths chooses what a stream needs. Defaults give way to the device's
-// limit; figures that the user gave were checked against it.
+// StreamDepths chooses what a stream needs. Defaults give way to the device's limit.
 func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 	if sh.Depth = p.StreamDepth(); sh.Point.Depth > 0 {
 		sh.Depth = sh.Point.Depth
@@ -97,12 +95,10 @@ func StreamDepths(sh *engine.Shape, p *engine.Plan, caps transports.Caps) {
 	}
 }
 
-// moreSlots bounds the bytes of slots up to which each receive has one of its own, and not
-// each operation that is outstanding: what fits into an L2 cache.
+// moreSlots bounds the bytes of slots up to which each receive has one of its own: what fits into an L2 cache.
 const moreSlots = 1 << 20
 
-// StreamSleeps: the client of a stream does, and a target that has receives for many more
-// messages and so loses nothing where it is late.
+// StreamSleeps: the client does, and a target that has receives for many more messages and loses nothing when late.
 func StreamSleeps(sh *engine.Shape, side string) bool {
 	if sh.Bidirectional {
 		return false
@@ -122,8 +118,7 @@ func ThroughputConfig(sh *engine.Shape, c *transports.Config) {
 	}
 }
 
-// ownReceives is how many receives for data a stream may have whose slots are each a message's own until it
-// was compared. Control messages take slots, too.
+// ownReceives is how many receives for data have slots of their own until compared. Control messages take slots, too.
 func ownReceives(sh *engine.Shape) int {
 	if sh.Bidirectional && sh.Kind() == transports.KindSend {
 		return max(sh.Slots-controlReceives, min(sh.Slots, fewReceives))

@@ -6,8 +6,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// The loops of servers whose clients reach into their windows. They run until the stop flag is set.
-
 // Turns is a loop of a server: it calls one for every lane in turn until it fails or the flag is set.
 func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 	w.Begin = engine.Now()
@@ -36,7 +34,6 @@ func Turns[L any](w *engine.Worker, lanes []L, one func(L) error) error {
 	return nil
 }
 
-// pollTurn only lets the transport make progress: nothing arrives that completes here.
 func pollTurn(w *engine.Worker, l *engine.Lane) error {
 	n, err := w.Poll(l)
 	if err != nil {
@@ -45,7 +42,6 @@ func pollTurn(w *engine.Worker, l *engine.Lane) error {
 	return completed(l, w.Done[:n])
 }
 
-// completed checks that operations succeeded.
 func completed(l *engine.Lane, done []transports.Done) error {
 	for i := range done {
 		if d := &done[i]; d.Status != rdma.StatusSuccess {
@@ -55,8 +51,7 @@ func completed(l *engine.Lane, done []transports.Done) error {
 	return nil
 }
 
-// exposed is the server's side of one-sided work: it has windows that the client reads
-// and writes, and its thread only polls, or sleeps where its device needs no polls.
+// exposed has windows that the client reads and writes; its thread only polls, or sleeps where its device needs none.
 type exposed struct {
 	c     *engine.Group
 	fill  bool                                        // sources have the pattern
@@ -80,7 +75,6 @@ func (e *exposed) Prepare(gen int) error {
 
 func (e *exposed) Loop(w *engine.Worker) func() error { return onlyPoll(w) }
 
-// onlyPoll is the loop of a thread that nobody waits for.
 func onlyPoll(w *engine.Worker) func() error {
 	if w.Sh.Idle {
 		return w.Rest
@@ -107,18 +101,16 @@ func (e *exposed) Verify(gen int, sent []engine.LaneCount) error {
 	return nil
 }
 
-// Where the kernel is the device, its threads need the CPUs that poll. With PollingAdaptive both ends of a stream
-// therefore sleep while the device has work: for a 64th of what the queue holds, so that a sleep which lasts four times
-// as long still ends well before the queue does. MostSleep is a sixth of a fair scheduler's slice; below leastSleep the
-// 50 us of slack of the kernel's timers are most of it, so that over an adapter no side sleeps.
+// Where the kernel is the device, its threads need the CPUs that poll, so both ends of a stream sleep for a 64th of
+// what the queue holds; a sleep may last four times as long. MostSleep is a sixth of a fair scheduler's slice; below
+// leastSleep most of it is slack of the kernel's timers.
 const (
 	sleepPart        = 64
 	MostSleep  int64 = 500_000 // ns
 	leastSleep int64 = 100_000
 )
 
-// SleepTime is for how many ns a worker may sleep whose device has left operations to do
-// besides those of the next completion, after done of them in took ns.
+// SleepTime is for how many ns a worker may sleep with left operations to do, after done of them in took ns.
 func SleepTime(left int, done, took int64) int64 {
 	if left <= 0 || done <= 0 {
 		return 0
