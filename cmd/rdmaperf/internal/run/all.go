@@ -16,13 +16,11 @@ import (
 )
 
 const (
-	// allTime is what is planned for such a run where its windows may be chosen; with slices that grow
-	// it takes at most 45 s, on two CPUs with nothing else to do.
+	// allTime is what is planned where windows may be chosen; with slices that grow the run takes at most 45 s.
 	allTime = 41 * time.Second
 	// allStart is for what comes before the first point: opening, the other process.
 	allStart = 3 * time.Second
-	// allBeside is what a point takes beside its windows and its warm-up: connections, the
-	// idle phase of calls, two proofs. Measured as 0.1 to 0.4 s.
+	// allBeside is what a point takes beside its windows and its warm-up, measured as 0.1 to 0.4 s.
 	allBeside  = 200 * time.Millisecond
 	allWarmup  = 60 * time.Millisecond
 	leastAll   = 22 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
@@ -32,16 +30,14 @@ const (
 	allRounds = 16
 	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
 	compareTime = 2 * time.Second
-	// windowBeside is what a window of a slice takes beside itself: its share of the warm-up and the turn, what is
-	// still under way, what is compared. Measured as 20 to 45 ms.
+	// windowBeside is what a window of a slice takes beside itself, measured as 20 to 45 ms.
 	windowBeside = 38 * time.Millisecond
 	// From ordinarySize on, sixteen messages under way arrive at drainRate, bytes a second, on two CPUs with iwarp.
 	ordinarySize = 1 << 20
 	drainRate    = 2400 << 20
 )
 
-// fewPoints leaves of each workload and operation the smallest and the largest size: with
-// all stacks side by side there is no time for more.
+// fewPoints leaves of each workload and operation the smallest and the largest size.
 func fewPoints(points []engine.Point) []engine.Point {
 	type group struct{ workload, op, arm string }
 	ends := map[group][2]int{}
@@ -59,8 +55,7 @@ func fewPoints(points []engine.Point) []engine.Point {
 	})
 }
 
-// cut chooses the number of rounds and the length of a slice, and says how long the whole will take: of everything,
-// no longer than allTime.
+// cut chooses the number of rounds and the length of a slice, and says how long the whole will take.
 func (m *runner) cut() time.Duration {
 	points, windows, compares := 0, 0, false
 	for _, g := range m.p.groups() {
@@ -116,7 +111,6 @@ func (m *runner) cut() time.Duration {
 	return total
 }
 
-// planned is how long the points of a group take on all stacks.
 func (m *runner) planned(g group) (total time.Duration) {
 	for _, t := range m.turns(g) {
 		p := &t.a.plan
@@ -139,8 +133,7 @@ const (
 	fillRate    = 50 << 20  // bytes a second in which messages of 64 and 256 MiB were filled and compared, on two CPUs
 )
 
-// large is what messages take on this machine beside their windows of time: memory at once, and time of all points
-// together; 0 where it is little.
+// large is what messages take here beside their windows: memory at once, and time in all; 0 where it is little.
 func (m *runner) large() (memory int64, took time.Duration) {
 	ends := int64(2)
 	if m.o.host != "" {
@@ -166,7 +159,6 @@ func (m *runner) large() (memory int64, took time.Duration) {
 	return memory, time.Duration(all / fillRate * float64(time.Second))
 }
 
-// announce says what is not measured, and of --transport all also what is, and how long it will take.
 func (m *runner) announce(w io.Writer, total time.Duration) {
 	columns := 1 << 20 // a line each
 	if m.p.everything {
@@ -201,8 +193,7 @@ func (m *runner) sideBySide(total time.Duration) string {
 		strings.Join(names, ", "))
 }
 
-// announceLong says what takes long, in time or for large messages, once the first connection is there: then nothing
-// refuses the plan any more.
+// announceLong says what takes long, once the first connection is there: then nothing refuses the plan any more.
 func (m *runner) announceLong() {
 	if m.o.quiet || m.saidLong {
 		return
@@ -217,8 +208,7 @@ func (m *runner) announceLong() {
 	}
 }
 
-// inSlices tells whether all points keep their sessions from slice to slice. Others are set up again for each, which is
-// not done unasked.
+// inSlices tells whether all points keep their sessions; setting others up again for each slice is not done unasked.
 func inSlices(points []engine.Point) bool {
 	return !slices.ContainsFunc(points, func(pt engine.Point) bool { return !metaOf(pt).Slices })
 }

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Measuring is the name that a run holds while it measures: of the abstract namespace (unix(7)), which the kernel frees
-// with the process, whoever ended it. A variable for tests, which run beside each other: empty for none.
+// Measuring is the name that a run holds while it measures, of the abstract namespace (unix(7)), which the kernel frees
+// with the process. A variable for tests; empty for none.
 var Measuring = "@rdmaperf/measuring"
 
-// hold says that this process measures on this machine, until the closer is closed. Where another run does already, the
-// log has its process: both go on, and take CPUs from each other.
+// hold says that this process measures on this machine, until the closer is closed. Where another run does, the log has
+// its process.
 func hold(ctx context.Context, log *slog.Logger, name string) io.Closer {
 	if name == "" {
 		return io.NopCloser(nil)

@@ -20,10 +20,8 @@ const (
 // MeasureWakeup is a variable for tests, which do not wait for it a hundred times.
 var MeasureWakeup = wakeup.Measure
 
-// wakeupLimit bounds a measurement that takes a quarter of a second on a quiet machine.
 const wakeupLimit = 3 * time.Second
 
-// observeWakeup puts the machine's wake-up into the environment. Where it cannot be measured the run goes on without.
 func observeWakeup(ctx context.Context, log *slog.Logger, e *reports.Environment) {
 	if MeasureWakeup == nil {
 		return
@@ -38,7 +36,6 @@ func observeWakeup(ctx context.Context, log *slog.Logger, e *reports.Environment
 	e.Wakeup = &reports.Wakeup{P50: float64(f.P50), P99: float64(f.P99), Samples: f.Samples}
 }
 
-// keepAwake does what --awake asks for, and says in the environment how.
 func (o *Options) keepAwake(e *reports.Environment) (*wakeup.Awake, error) {
 	if !o.awake {
 		return new(wakeup.Awake), nil

@@ -10,14 +10,12 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/resultfile"
 )
 
-// The files of --cpu-profile, for "go tool pprof". They cover all that a process did,
-// of which the windows are nearly everything when --duration is some seconds.
+// The files of --cpu-profile, for "go tool pprof", which cover all that a process did.
 const (
 	clientProfile = "client.pprof"
 	serverProfile = "server.pprof"
 )
 
-// profileOptions is where the CPU profile of this process goes.
 type profileOptions struct {
 	dir  string
 	file *cli.Profile
@@ -29,7 +27,6 @@ func (p *profileOptions) register(f *pflag.FlagSet) {
 			serverProfile+" of the server where there is no HOST and the stack leaves the process")
 }
 
-// start begins the profile of the client and makes the directory.
 func (p *profileOptions) start() error {
 	if p.dir == "" {
 		return nil
@@ -42,8 +39,7 @@ func (p *profileOptions) start() error {
 	return err
 }
 
-// server is the argument of a child, nil without a profile. It makes the file: an error
-// of the child would come with a second one, of a server that did not start.
+// server is the argument of a child, nil without a profile. It makes the file, so that there is one error, not two.
 func (p *profileOptions) server() ([]string, error) {
 	if p.dir == "" {
 		return nil, nil

@@ -21,12 +21,10 @@ import (
 // saveVariable, when it is "none", keeps runs that name no destination from being saved.
 const saveVariable = "RDMAPERF_SAVE"
 
-// saveEvery is how often what is finished so far is saved during a run, between two points: this much at most is lost
-// to a power failure. Arbitrary.
+// saveEvery is how often what is finished is saved between two points. Arbitrary.
 const saveEvery = 10 * time.Second
 
-// destinations are where the result document goes. Every one is tried before anything
-// is measured: a typing error must not cost a night.
+// destinations are where the result document goes. Every one is tried before anything is measured.
 type destinations struct {
 	json   string // file; "-": stdout
 	dir    string // with everything in it, or with exports
@@ -57,7 +55,6 @@ func (d *destinations) register(f *pflag.FlagSet) {
 // perftestOutput are values that perftest takes behind -o and --output.
 var perftestOutput = []string{"bandwidth", "message_rate", "latency"}
 
-// check finds what is certainly a mistake.
 func (d *destinations) check() error {
 	const operation = "read --output"
 	switch {
@@ -94,7 +91,6 @@ func (d *destinations) baseline() resultfile.Baseline {
 	return b
 }
 
-// exported are the formats that are written beside those of every run.
 func (d *destinations) exported() []string {
 	if d.dir != "" && !d.chosen && len(d.export) == 0 {
 		return render.Exports()
@@ -102,7 +98,6 @@ func (d *destinations) exported() []string {
 	return d.export
 }
 
-// open tries every destination, and makes the directory.
 func (d *destinations) open(now time.Time) error {
 	asked := len(d.export) > 0
 	if d.dir == "" && (asked || d.json == "" && !d.noSave && os.Getenv(saveVariable) != "none") {
@@ -140,8 +135,7 @@ func (d *destinations) open(now time.Time) error {
 	return nil
 }
 
-// save writes what is finished so far, at most every saveEvery, so that a run that is
-// killed keeps its points. It is called between points.
+// save writes what is finished so far, at most every saveEvery, so that a run that is killed keeps its points.
 func (d *destinations) save(doc *reports.Document, now time.Time) error {
 	if d == nil {
 		return nil
@@ -163,8 +157,7 @@ func (d *destinations) save(doc *reports.Document, now time.Time) error {
 // latest is a link to the last saved run, beside the runs: for scripts.
 const latest = "latest"
 
-// link has latest lead to dir, where rdmaperf chose that. A file of that name, or a file system without links, leaves
-// it as it is: nothing is lost.
+// link has latest lead to dir, where rdmaperf chose that. Where that fails, nothing is lost.
 func (d *destinations) link() {
 	if !d.chosen {
 		return

@@ -18,14 +18,12 @@ import (
 const failIfUsage = "exit 3 if this holds, such as 'p99>10us'\nrepeatable; also 'rate<3M', 'bw<1GB/s', " +
 	"'interval.p99>1ms', 'interval.bw<1GB/s' (of the worst interval), or disturbed (CPU contention in any measurement)"
 
-// FailIf is the flags --fail-if and --expect: each use adds one threshold. It is read when it
-// is given, so that a mistake ends the command before anything is measured.
+// FailIf is the flags --fail-if and --expect. A threshold is read when it is given, before anything is measured.
 type FailIf struct {
 	Thresholds []reports.Threshold
 	disturbed  bool // also when the machine disturbed a point
 }
 
-// failIfDisturbed is the condition that is no threshold.
 const failIfDisturbed = "disturbed"
 
 func (f *FailIf) Register(flags *pflag.FlagSet, usage string) {
@@ -33,7 +31,6 @@ func (f *FailIf) Register(flags *pflag.FlagSet, usage string) {
 	flags.Var((*expect)(f), "expect", "exit 3 unless this holds, such as 'p99<10us' or 'bw>=1GB/s'; repeatable")
 }
 
-// expect is the flag --expect.
 type expect FailIf
 
 // Set implements pflag.Value.
@@ -82,7 +79,6 @@ func (f *FailIf) ByMedians() {
 	}
 }
 
-// absolute refuses what only a comparison can judge.
 func (f *FailIf) absolute() error {
 	for _, t := range f.Thresholds {
 		if t.Relative() {
@@ -93,7 +89,6 @@ func (f *FailIf) absolute() error {
 	return nil
 }
 
-// check prints one line for each threshold that the document misses and returns the error for them.
 func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
 	if err := f.Disturbed(stderr, reports.DisturbanceLines(doc)); err != nil {
 		return err
@@ -120,7 +115,6 @@ func (f *FailIf) Disturbed(stderr io.Writer, lines []string) error {
 		Err: errors.New("some measurements were noisy")}
 }
 
-// measured refuses a metric that no result of these workloads has.
 func (f *FailIf) measured(steps []*step) error {
 	for _, t := range f.Thresholds {
 		if !slices.ContainsFunc(steps, func(s *step) bool {

@@ -176,7 +176,6 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.BoolVar(&o.verbose, "verbose", false, "log more")
 }
 
-// runPlan is what the flags ask for, before transports are looked at.
 type runPlan struct {
 	stacks  []string
 	added   map[string]bool // of these, put there for points that ask for a layer's parameter
@@ -300,7 +299,6 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 	return p, nil
 }
 
-// checkOutputs finds mistakes in what concerns the whole document.
 func (o *Options) checkOutputs() error {
 	if !slices.Contains(Formats, o.format) {
 		return cli.Usage("read command line", fmt.Errorf("--format %q: want one of %s", o.format,
@@ -309,7 +307,6 @@ func (o *Options) checkOutputs() error {
 	return errors.Join(o.to.check(), o.failIf.absolute(), o.metrics.check(), o.raw.check(o.to.dir, o.host))
 }
 
-// longest is the longest window that an engine takes.
 const longest = 24 * time.Hour
 
 // Exclusive are the flags that say the same thing in two ways.
@@ -345,8 +342,7 @@ func (o *Options) conflicts(changed func(string) bool) error {
 	return nil
 }
 
-// Stacks splits --transport. Without one, a device means kernel verbs, and nothing at all the best that this machine
-// has.
+// Stacks splits --transport. Without one a device means kernel verbs, and nothing the best that this machine has.
 func (o *Options) Stacks() (stacks []string, err error) {
 	list := o.transports
 	switch {

@@ -42,8 +42,7 @@ func parseNice(s string) (int, error) {
 	return n, nil
 }
 
-// parsePin reads --pin; CPUs are -1 when there is no pinning. One of this process that is
-// not allowed is a mistake; alone, the server is on this machine, too.
+// parsePin reads --pin; CPUs are -1 without pinning. alone: the server is on this machine, too.
 func parsePin(s string, threads int, allowed []int, alone bool) (auto bool, client, server int, err error) {
 	switch s {
 	case "auto":
@@ -92,7 +91,6 @@ func ranges(rising []int) string {
 // LoopAuto leaves the loop of ping-pongs to what the stacks have.
 const LoopAuto = "auto"
 
-// parseLoop reads --loop as a plan has it.
 func parseLoop(s string) (string, error) {
 	switch s {
 	case LoopAuto:
@@ -103,8 +101,8 @@ func parseLoop(s string) (string, error) {
 	return "", fmt.Errorf("%q: want %s, %s or %s", s, LoopAuto, engine.LoopPlain, engine.LoopProvider)
 }
 
-// shareLoop gives all stacks the plain loop of ping-pongs where one of them has no other, unless --loop says which: a
-// ratio of two loops is none of two stacks. A device with a clock of its own is timed by its provider in any case.
+// shareLoop gives all stacks the plain loop where one has no other, unless --loop says which: a ratio of two loops is
+// none of two stacks. A device with a clock of its own is timed by its provider.
 func (m *runner) shareLoop() {
 	if m.p.base.Loop != "" {
 		return

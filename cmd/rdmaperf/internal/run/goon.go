@@ -11,8 +11,7 @@ import (
 )
 
 // goOn decides what an error of one turn means for the others. A stack that lacks what a point needs is left out there;
-// one whose peer is gone or makes no progress has no more turns. Any other error ends the run, and so does the last
-// stack's: it is returned.
+// one whose peer is gone has no more turns. Any other error, and the last stack's, is returned.
 func (m *runner) goOn(ctx context.Context, t *turn, err error) error {
 	code := reports.Code(err)
 	if ctx.Err() != nil || len(m.arms) == 1 || code != reports.ExitNotRun && code != reports.ExitPeer {

@@ -57,7 +57,6 @@ func Help(c *cobra.Command, topics []string) {
 	io.WriteString(w, moreHelp)
 }
 
-// helpOf writes what the workload of a name measures, with its flags; false: there is none.
 func helpOf(w io.Writer, f *pflag.FlagSet, name string) bool {
 	all := catalogue.All()
 	of := workload.Register(all, pflag.NewFlagSet("run", pflag.ContinueOnError))
@@ -82,7 +81,6 @@ func helpOf(w io.Writer, f *pflag.FlagSet, name string) bool {
 	return false
 }
 
-// topics are the words behind --help, and the workloads of --workload.
 func topics(c *cobra.Command) []string {
 	words := c.Flags().Args()
 	if c.Flags().Changed("workload") {
@@ -102,8 +100,7 @@ func SetHelp(c *cobra.Command) {
 	})
 }
 
-// FlagGroups holds every flag of run once: what most runs need first, then the workloads' flags in the order of the
-// catalogue.
+// FlagGroups holds every flag of run once, the workloads' in the order of the catalogue.
 func FlagGroups() []cli.FlagGroup {
 	groups := []cli.FlagGroup{
 		{Title: "What to measure", Flags: []string{"transport", "workload", "op", "size", "all", "scenario"}},

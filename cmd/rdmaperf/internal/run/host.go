@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// splitHost reads the HOST of a command line: a name or an address of either family, either with a port behind it, in
-// brackets where that would be ambiguous: 192.0.2.7, node7:19000, fe80::1%eth0, [::1], [::1]:19000. port is that of
-// --port, given says that the user chose it.
+// splitHost reads the HOST of a command line: a name or an address, with a port or without, in brackets where needed:
+// node7:19000, fe80::1%eth0, [::1]:19000. port is that of --port; given: the user chose it.
 func splitHost(arg string, port int, given bool) (string, int, error) {
 	host, own, err := arg, "", error(nil)
 	switch {

@@ -26,7 +26,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// badPath is one path of --impair.
 type badPath struct {
 	name      string // as given, such as loss=1%
 	cfg       impair.Config
@@ -85,11 +84,9 @@ func setPath(p *badPath, key, v string) (err error) {
 	return nil
 }
 
-// longestPulse is shorter than what ends connections (stream.UserTimeout), and than the
-// patience of the control connection.
+// longestPulse is shorter than what ends connections (stream.UserTimeout).
 const longestPulse = 5 * time.Second
 
-// within reads a time from 0 to most.
 func within(v string, most time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(v)
 	if err == nil && (d < 0 || d > most) {
@@ -98,8 +95,7 @@ func within(v string, most time.Duration) (time.Duration, error) {
 	return d, err
 }
 
-// pulse harms and mends in turns, each for as long as it says, and mends at the end. It
-// returns how often it did when ctx has ended.
+// pulse harms and mends in turns, and mends at the end. It returns how often it did when ctx has ended.
 func pulse(ctx context.Context, lasts time.Duration, harm func(bool)) (n int) {
 	if lasts == 0 {
 		return 0
@@ -124,7 +120,6 @@ func pulse(ctx context.Context, lasts time.Duration, harm func(bool)) (n int) {
 	}
 }
 
-// probability reads 0.01 or 1%.
 func probability(v string) (float64, error) {
 	num, percent := strings.CutSuffix(v, "%")
 	p, err := strconv.ParseFloat(num, 64)
@@ -137,7 +132,6 @@ func probability(v string) (float64, error) {
 	return p, nil
 }
 
-// runImpaired takes the whole run over each path, with both ends in namespaces of their own, into one document.
 func (o *Options) runImpaired(cmd *cobra.Command) error {
 	paths, err := badPaths(o.impair)
 	if err != nil {
@@ -173,7 +167,6 @@ func (o *Options) runImpaired(cmd *cobra.Command) error {
 	return cmp.Or(err, o.failIf.check(stderr, doc))
 }
 
-// overPath runs a server in one namespace and a client in the other.
 func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath, doc *reports.Document,
 	stderr io.Writer) (err error) {
 	path, err := impair.Open(p.cfg)
@@ -251,7 +244,6 @@ func (o *Options) overPath(ctx context.Context, flags *pflag.FlagSet, p badPath,
 	return waited
 }
 
-// clientOver is this command again, with the flags of the run, against the server.
 func clientOver(addr, file string, flags *pflag.FlagSet, stderr io.Writer) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {

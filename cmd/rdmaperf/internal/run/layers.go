@@ -10,8 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
-// addLayers puts behind every stack with a layer that points ask for the same stack with
-// the parameter they ask for, which is measured at those points alone.
+// addLayers adds the stacks with the parameters of layers that points ask for, which are measured at those points
+// alone.
 func (p *runPlan) addLayers() error {
 	type asked struct{ layer, param string }
 	var all []asked
@@ -58,7 +58,6 @@ func (p *runPlan) addLayers() error {
 	return nil
 }
 
-// suits tells whether a point is to be measured on a stack.
 func (p *runPlan) suits(spec string, pt engine.Point) bool {
 	if pt.Needs.Layer == "" {
 		return !p.added[spec]

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// loadFlags choose how much is under way at once, as given.
 type loadFlags struct {
 	rate        float64
 	sweep       string
@@ -43,7 +42,6 @@ func (l *loadFlags) register(f *pflag.FlagSet) {
 		"report each interval, such as 1s, during the measurement and in the result (default none)")
 }
 
-// axes fills in what points are multiplied by.
 func (l *loadFlags) axes(c *workload.Common) (err error) {
 	if c.Rates, err = l.rates(c.Changed); err != nil {
 		return err
@@ -63,7 +61,6 @@ func (l *loadFlags) axes(c *workload.Common) (err error) {
 	return err
 }
 
-// series reads --interval; 0 is none.
 func (l *loadFlags) series(changed func(string) bool) (time.Duration, error) {
 	if !changed("interval") {
 		return 0, nil

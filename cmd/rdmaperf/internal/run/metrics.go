@@ -24,7 +24,7 @@ import (
 	metrics "github.com/rdmaperf/rdmaperf/reports/render/prometheus"
 )
 
-// Limits of the metrics' network side. Arbitrary: long for a machine in the same site, short for a person who waits.
+// Limits of the metrics' network side. Arbitrary.
 const (
 	metricsRequest  = 5 * time.Second
 	metricsShutdown = time.Second
@@ -34,7 +34,6 @@ const (
 // metricsJob names the run at a Pushgateway; the instance is the host name.
 const metricsJob = "rdmaperf"
 
-// metricsOptions are the flags for Prometheus. The server belongs to the run that starts it.
 type metricsOptions struct {
 	textfile, listen, pushTo string
 
@@ -52,7 +51,6 @@ func (m *metricsOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&m.pushTo, "metrics-push", "", "push the results to the Pushgateway at this URL")
 }
 
-// check finds mistakes before anything is measured.
 func (m *metricsOptions) check() error {
 	if m.listen != "" {
 		if _, err := net.ResolveTCPAddr("tcp", m.listen); err != nil {
@@ -72,7 +70,6 @@ func (m *metricsOptions) check() error {
 	return nil
 }
 
-// open tries the file before anything is measured.
 func (m *metricsOptions) open() error {
 	if m.textfile == "" {
 		return nil
@@ -83,7 +80,6 @@ func (m *metricsOptions) open() error {
 	return nil
 }
 
-// start opens the listener and serves until stop.
 func (m *metricsOptions) start(ctx context.Context, log *slog.Logger, doc *reports.Document) error {
 	if m.listen == "" {
 		return nil
@@ -110,8 +106,8 @@ func (m *metricsOptions) start(ctx context.Context, log *slog.Logger, doc *repor
 
 func (m *metricsOptions) gather() ([]*dto.MetricFamily, error) { return (*m.latest.Load()).Gather() }
 
-// publish takes what is finished, between points. Histograms are converted here, so that a scrape during a measured
-// window only prints, on a thread that measures nothing.
+// publish takes what is finished, between points. Histograms are converted here, so that a scrape during a window only
+// prints.
 func (m *metricsOptions) publish(doc *reports.Document) error {
 	if m.listen == "" {
 		return nil
@@ -125,7 +121,6 @@ func (m *metricsOptions) publish(doc *reports.Document) error {
 	return err
 }
 
-// stop ends the server and its goroutine.
 func (m *metricsOptions) stop() error {
 	if m.server == nil {
 		return nil
@@ -142,8 +137,7 @@ func (m *metricsOptions) stop() error {
 	return nil
 }
 
-// write puts the finished document where the flags say. It goes on after an
-// interrupt, because what was measured is still worth having.
+// write puts the finished document where the flags say, also after an interrupt.
 func (m *metricsOptions) write(doc *reports.Document) error {
 	var errs []error
 	if m.textfile != "" {

@@ -21,7 +21,6 @@ const NeighbourChild = "neighbour-child"
 // mostNeighbours is more than the CPUs of any machine on which their number matters.
 const mostNeighbours = 4096
 
-// besideNeighbours are the points once for each number of the list.
 func besideNeighbours(points []engine.Point, list string) (all []engine.Point, err error) {
 	var counts []int
 	for word := range strings.SplitSeq(list, ",") {
@@ -88,7 +87,6 @@ func Spin() {
 	}
 }
 
-// spin continues so many of them.
 func (n neighbours) spin(count int) { n[:min(count, len(n))].signal(syscall.SIGCONT) }
 
 func (n neighbours) rest() { n.signal(syscall.SIGSTOP) }

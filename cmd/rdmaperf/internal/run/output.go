@@ -22,7 +22,6 @@ func defaultOutput(t time.Time) string {
 // Formats are the values of --format.
 var Formats = render.Names(render.OfRun)
 
-// write prints the document and puts it where the user wants it.
 func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	var errs []error
 	how := text.Options{Own: catalogue.Tables(), Gbits: o.gbits, Counters: o.counters, Verbose: o.verbose}
@@ -49,12 +48,10 @@ func (o *Options) write(stdout io.Writer, doc *reports.Document) error {
 	return errors.Join(errs...)
 }
 
-// failed is an error of exit code 1.
 func failed(operation string, err error, hint string) error {
 	return &reports.ExitError{Code: reports.ExitFailed, Operation: operation, Err: err, Hint: hint}
 }
 
-// finish completes and writes the document of a run that ended with err.
 func (o *Options) finish(stdout io.Writer, doc *reports.Document, err error) error {
 	if err != nil {
 		doc.Error = reports.NewRunError(err)

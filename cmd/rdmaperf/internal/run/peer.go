@@ -31,14 +31,12 @@ const (
 	childEnd   = 3 * time.Second  // until it is killed
 )
 
-// startChild runs this executable as a server on the loopback interface, because two goroutines of one process share
-// a scheduler and a collector. more are further arguments of serve.
+// startChild runs this executable as a server, because goroutines of one process share a scheduler and a collector.
 func startChild(ctx context.Context, stderr io.Writer, more ...string) (*peer, error) {
 	return startChildAt(ctx, stderr, "127.0.0.1", func(start func() error) error { return start() }, more...)
 }
 
-// startChildAt is startChild at another address; where has the process started, on a
-// thread that is in the right network namespace.
+// startChildAt is startChild at another address; where starts the process in the right network namespace.
 func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func(start func() error) error,
 	more ...string) (*peer, error) {
 	self, err := os.Executable()
@@ -64,8 +62,7 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// The death signal is sent when the thread that forked ends
-		// (PR_SET_PDEATHSIG(2const)), so that thread stays until the child is gone.
+		// The death signal is sent when the thread that forked ends (PR_SET_PDEATHSIG(2const)).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := where(cmd.Start)
@@ -108,7 +105,6 @@ func startChildAt(ctx context.Context, stderr io.Writer, bind string, where func
 	return &peer{addr, stop, freeze}, nil
 }
 
-// readAddr reads the one line that the child writes when it listens.
 func readAddr(ctx context.Context, f *os.File) (string, error) {
 	if err := f.SetReadDeadline(time.Now().Add(childStart)); err != nil {
 		return "", err

@@ -10,9 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 )
 
-// place chooses CPUs for --pin auto before anything is started, keeps the process and so its memory on the adapter's
-// NUMA node, and prints remarks on stderr; the choice itself where an adapter had a part in it, or with --pin or
-// --verbose. root has sysfs.
+// place chooses CPUs for --pin auto, keeps the process on the adapter's NUMA node, and prints remarks on stderr; the
+// choice itself where an adapter had a part in it, or with --pin or --verbose. root has sysfs.
 func (m *runner) place(root fs.FS) error {
 	say := func(format string, args ...any) {
 		if !m.o.quiet {
@@ -60,7 +59,6 @@ func (m *runner) place(root fs.FS) error {
 	return nil
 }
 
-// unpinned is why --pin auto pins no thread, empty where it does.
 func (m *runner) unpinned() string {
 	many := slices.ContainsFunc(m.p.points, func(pt engine.Point) bool { return metaOf(pt).OwnThreads })
 	switch {
@@ -76,8 +74,7 @@ func (m *runner) unpinned() string {
 	return ""
 }
 
-// deviceNode is the first device of the stacks that sysfs knows the node of, else the
-// first device; empty and -1 without any.
+// deviceNode is the first device of the stacks that sysfs knows the node of, else the first; "" and -1 without any.
 func (m *runner) deviceNode(root fs.FS) (device string, node int) {
 	node = -1
 	for _, a := range m.arms {

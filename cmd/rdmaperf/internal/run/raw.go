@@ -22,12 +22,10 @@ const (
 	rawBeside   = "DIR/" + SamplesFile
 )
 
-// defaultRawLimit keeps a set in 24 MB.
 const defaultRawLimit = 1_000_000
 
-// rawOptions write every latency sample of a document into one CSV file, point by point, between the windows, in
-// place, so that a run that dies leaves its samples. Rows of a result that the document does not have are of a point
-// that failed.
+// rawOptions write every latency sample into one CSV file, in place between the windows, so that a run that dies leaves
+// its samples. Rows of a result that the document does not have are of a point that failed.
 type rawOptions struct {
 	file  string // empty: not asked for
 	limit int
@@ -47,8 +45,7 @@ func (r *rawOptions) register(f *pflag.FlagSet) {
 		"of --raw: samples kept of one point; more are counted and left to the histogram")
 }
 
-// check finds mistakes. An optional value needs its equals sign, so that a file
-// name behind --raw is taken for the HOST.
+// check finds mistakes: without an equals sign a file name behind --raw is taken for the HOST.
 func (r *rawOptions) check(output, host string) error {
 	switch {
 	case r.limit < 1 || r.limit > engine.MaxSamples:
@@ -63,8 +60,7 @@ func (r *rawOptions) check(output, host string) error {
 	return nil
 }
 
-// open makes the file before anything is measured: a directory that is not there
-// must not cost a long run its samples.
+// open makes the file before anything is measured.
 func (r *rawOptions) open(output string) (err error) {
 	if r.file == "" {
 		return nil
@@ -86,7 +82,6 @@ func (r *rawOptions) open(output string) (err error) {
 	return err
 }
 
-// keep asks a client for the samples of the result with that index.
 func (r *rawOptions) keep(c *engine.Client, result int) {
 	if r.w == nil {
 		return
@@ -96,14 +91,12 @@ func (r *rawOptions) keep(c *engine.Client, result int) {
 	})
 }
 
-// name says in a result where its samples are.
 func (r *rawOptions) name(res *reports.Result) {
 	for i := range res.RawSamples {
 		res.RawSamples[i].File = r.path
 	}
 }
 
-// close finishes the file.
 func (r *rawOptions) close() error {
 	if r.w == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// A comparison needs many short slices, because the pace of a shared machine changes within seconds. With 32 of 60 ms
-// and 20 comparisons that hold together, 93 of 100 differences of 1.2x are found under noise of 5 %.
+// The pace of a shared machine changes within seconds. With 32 slices of 60 ms, 93 of 100 differences of 1.2x are found
+// under noise of 5 %.
 const (
 	defaultRounds = 32
 	leastSlice    = 60 * time.Millisecond
@@ -57,8 +57,7 @@ func (m *runner) turns(g group) (all []*turn) {
 	return all
 }
 
-// turn is one stack at one point. Its run is a coroutine that goes on from slice to slice, with its sessions open
-// and nothing to do in between.
+// turn is one stack at one point. Its run is a coroutine that goes on from slice to slice with its sessions open.
 type turn struct {
 	m     *runner
 	a     *arm
@@ -85,14 +84,12 @@ func (t *turn) start(ctx context.Context) {
 	})
 }
 
-// end ends the run, whose sessions are closed then.
 func (t *turn) end() {
 	if t.stop != nil {
 		t.stop()
 	}
 }
 
-// slice measures the next slice.
 func (t *turn) slice(ctx context.Context) ([]reports.Result, error) {
 	if t.next == nil || t.ended {
 		t.end()
@@ -124,8 +121,8 @@ func (t *turn) grow(results []reports.Result) {
 	}
 }
 
-// measureGroup takes the points of a group in rounds: A B, B A, A B, so that what changes steadily touches all of
-// them alike. Where rounds can be left out, none begins that would end after until.
+// measureGroup takes the points of a group in rounds, A B, B A, A B, so that what changes steadily touches all alike.
+// Where rounds can be left out, none begins that would end after until.
 func (m *runner) measureGroup(ctx context.Context, g group, until time.Time) error {
 	turns := m.turns(g)
 	defer func() {
@@ -161,7 +158,6 @@ func (m *runner) measureGroup(ctx context.Context, g group, until time.Time) err
 	return nil
 }
 
-// measureSlice takes one slice into the document.
 func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 	a, pt := t.a, t.pt
 	m.log.Debug("measure", "point", pt.String(), "transport", a.tr.Name(), "round", round)
@@ -195,7 +191,6 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 	return cmp.Or(err, errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())))
 }
 
-// costs are the planned times of all points of all stacks and rounds.
 func (m *runner) costs() []time.Duration {
 	var costs []time.Duration
 	for _, a := range m.arms {

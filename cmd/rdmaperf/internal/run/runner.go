@@ -1,5 +1,4 @@
-// Package run goes from options or a scenario to points, takes them in rounds, and puts the results where the user
-// wants them.
+// Package run goes from options or a scenario to points, takes them in rounds, and puts out the results.
 package run
 
 import (
@@ -29,8 +28,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Run takes the whole measurement: plan, peers, points, document. The document is
-// written whatever happened after the plan was made.
+// Run takes the whole measurement. The document is written whatever happened after the plan was made.
 func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		var err error
@@ -103,7 +101,6 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// runner is one run in progress.
 type runner struct {
 	o      *Options
 	p      *runPlan
@@ -141,7 +138,6 @@ type arm struct {
 	lost    bool           // it ended, and has no more turns
 }
 
-// measure opens everything, takes all points in turn and closes everything.
 func (m *runner) measure(ctx context.Context) (err error) {
 	defer func() { err = joined(err, m.close()) }()
 	if err := m.open(); err != nil {
@@ -186,8 +182,8 @@ func (m *runner) measure(ctx context.Context) (err error) {
 	return m.ended()
 }
 
-// open makes the transports and the plan of each. A stack that can do nothing of what is measured is left out, unless
-// no other is left.
+// open makes the transports and the plan of each. A stack that can do nothing of it is left out, unless no other is
+// left.
 func (m *runner) open() (err error) {
 	m.left = slices.Clone(m.p.left)
 	if err := m.p.addLayers(); err != nil {
@@ -234,12 +230,10 @@ func (m *runner) open() (err error) {
 	return nil
 }
 
-// leave notes that something is not measured, and why.
 func (m *runner) leave(what string, err error) {
 	m.left = append(m.left, stackspec.LeftOut{Stack: what, Why: inner(err).Error()})
 }
 
-// inner is the cause of an error, without the operation.
 func inner(err error) error {
 	if exit, ok := errors.AsType[*reports.ExitError](err); ok && exit.Err != nil {
 		return exit.Err
@@ -337,7 +331,6 @@ func overStack(points []engine.Point, s transports.Stack) (able []engine.Point, 
 	return able, not
 }
 
-// possible are those of the points that a stack can do, with the error of the others together.
 func possible(p engine.Plan, points []engine.Point, name string, caps transports.Caps) (able []engine.Point,
 	err error) {
 	var not []engine.Point
@@ -353,8 +346,7 @@ func possible(p engine.Plan, points []engine.Point, name string, caps transports
 	return able, engine.Check(&p, name, caps)
 }
 
-// ofTheDevice is err where another device would do what is missing. Where the stack
-// stands on no device that could be chosen, no machine can, and the command line is wrong.
+// ofTheDevice is err where another device would do what is missing; else no machine can, and the command line is wrong.
 func ofTheDevice(spec string, err error) error {
 	var exit *reports.ExitError
 	if !errors.As(err, &exit) || exit.Code != reports.ExitNotRun {
@@ -385,7 +377,6 @@ func (m *runner) client(ctx context.Context, a *arm, n int) (*engine.Client, err
 	return c, err
 }
 
-// connect finds or starts the server of one transport.
 func (m *runner) connect(ctx context.Context, a *arm) (c *engine.Client, err error) {
 	if a.plan.Local() {
 		a.plan.ClientCPU, a.plan.ServerCPU = m.p.base.ClientCPU, m.p.base.ServerCPU
@@ -421,8 +412,7 @@ func (m *runner) connect(ctx context.Context, a *arm) (c *engine.Client, err err
 	return c, nil
 }
 
-// more starts one more server for a workload that has several: a process here, or with a
-// HOST another client of the same server.
+// more starts one more server for a workload that has several, or with a HOST names the same one.
 func (m *runner) more(ctx context.Context) (addr string, stop func() error, err error) {
 	if m.o.host != "" {
 		return net.JoinHostPort(m.o.host, strconv.Itoa(m.o.port)), nil, nil
@@ -434,7 +424,6 @@ func (m *runner) more(ctx context.Context) (addr string, stop func() error, err 
 	return p.addr, p.stop, nil
 }
 
-// close ends the clients, the transports and the server child, in this order.
 func (m *runner) close() error {
 	var errs []error
 	for _, a := range m.arms {

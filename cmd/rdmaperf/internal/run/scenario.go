@@ -34,8 +34,7 @@ const (
 	maxScenarioRuns  = 1000
 )
 
-// outsideScenario are the flags that concern the document as a whole or what is
-// shown of it; a single run of a scenario cannot have them.
+// outsideScenario are the flags that concern the document as a whole; a run of a scenario cannot have them.
 var outsideScenario = []string{"scenario", "impair", "run-infinitely", "json", "output", "no-save", "force", "save",
 	"format", "report_gbits", "counters", "fail-if", "expect", "metrics-textfile", "metrics-listen", "metrics-push", "raw",
 	"raw-limit", "cpu-profile", "awake", "quiet", "verbose"}
@@ -49,14 +48,12 @@ type scenarioFile struct {
 	Runs     yaml.Node `yaml:"runs"`
 }
 
-// scenario is a decoded file.
 type scenario struct {
 	file, name, host string
 	defaults         []setting
 	runs             []scenarioRun
 }
 
-// scenarioRun is one entry of runs.
 type scenarioRun struct {
 	line     int
 	name     string
@@ -148,8 +145,7 @@ func (s *scenario) readRuns(n *yaml.Node) error {
 	return nil
 }
 
-// settings reads one map of flags. The values are tried on flags of their own, so
-// that a mistake is found even where another level replaces the value.
+// settings reads one map of flags. Values are tried, so that mistakes are found also where another level replaces them.
 func (s *scenario) settings(what string, n *yaml.Node, named bool) (list []setting, name string, err error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, "", s.errorf(n.Line, "%s: want a map of flags and their values", what)
@@ -192,8 +188,7 @@ func (s *scenario) settings(what string, n *yaml.Node, named bool) (list []setti
 	return list, name, nil
 }
 
-// values reads the value of one flag by the flag's type. What the command line
-// takes as a comma list may be a list here.
+// values reads the value of one flag. What the command line takes as a comma list may be a list here.
 func (s *scenario) values(f *pflag.Flag, n *yaml.Node) ([]string, bool, error) {
 	kind := f.Value.Type()
 	if n.Kind != yaml.SequenceNode {
@@ -217,7 +212,6 @@ func (s *scenario) values(f *pflag.Flag, n *yaml.Node) ([]string, bool, error) {
 	return values, true, nil
 }
 
-// scalarKind is what a flag's type takes of YAML's types.
 type scalarKind struct {
 	flag string // prefix of the type's name
 	want string
@@ -247,7 +241,6 @@ func (s *scenario) scalar(flag, kind string, n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// text reads a name or host: one line that is not empty.
 func (s *scenario) text(what string, n *yaml.Node) (string, error) {
 	v, err := s.scalar(what, "string", n)
 	if err == nil && (strings.TrimSpace(v) == "" || strings.ContainsFunc(v, unicode.IsControl)) {
@@ -265,7 +258,6 @@ var (
 	yamlUnknown = regexp.MustCompile(`^field (.+) not found in type \S+$`)
 )
 
-// yamlError puts the decoder's first complaint into the form of all others.
 func (s *scenario) yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if te, ok := errors.AsType[*yaml.TypeError](err); ok && len(te.Errors) > 0 {
@@ -284,7 +276,6 @@ func (s *scenario) yamlError(err error) error {
 	return fmt.Errorf("%s:%s %s", s.file, strings.TrimSuffix(line, " "), text)
 }
 
-// apply sets the flag as the command line would.
 func (set *setting) apply(f *pflag.Flag) error {
 	f.Changed = true
 	if list, ok := f.Value.(pflag.SliceValue); ok && set.list {
@@ -293,7 +284,6 @@ func (set *setting) apply(f *pflag.Flag) error {
 	return f.Value.Set(strings.Join(set.values, ","))
 }
 
-// scratchRun is a run command line that nothing was given on.
 func scratchRun() (*Options, *pflag.FlagSet) {
 	o, f := new(Options), pflag.NewFlagSet("run", pflag.ContinueOnError)
 	o.Register(f)
@@ -437,7 +427,6 @@ func (o *Options) measure(ctx context.Context, steps []*step, doc *reports.Docum
 	return errors.Join(errs...)
 }
 
-// mark says in each result which run of the scenario it is of.
 func (st *step) mark(results []reports.Result) {
 	if st.scenario == "" {
 		return

@@ -2,8 +2,8 @@ package run
 
 import "time"
 
-// schedule divides the announced time among the groups of points. A busy machine takes longer for each slice, and
-// then later rounds of each group are left out, so that every group has about as many.
+// schedule divides the announced time among the groups of points. On a busy machine later rounds of each group are left
+// out, so that every group has about as many.
 type schedule struct {
 	end    time.Time
 	shares []time.Duration // planned for each group

@@ -25,8 +25,8 @@ import (
 // DefaultTurns is how many runs each program makes: enough for intervals of 12 comparisons.
 const DefaultTurns = 10
 
-// Turns has two programs run the same options in turns, A B, B A and so on, and prints how they compare. Each program's
-// documents go to a directory of its own.
+// Turns has two programs run the same options in turns, A B, B A and so on, each into a directory of its own, and
+// prints how they compare.
 func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]string, options []string,
 	rounds int) error {
 	if rounds < 1 || rounds > engine.MaxRounds {
@@ -77,7 +77,6 @@ func Turns(ctx context.Context, stdout, stderr io.Writer, programs, dirs [2]stri
 // turnTime is how long a point of one of many runs takes where nothing else is asked for: three slices.
 const turnTime = "300ms"
 
-// briefly adds it to options that say nothing of how long.
 func briefly(options []string) []string {
 	said := slices.ContainsFunc(options, func(o string) bool {
 		name, _, _ := strings.Cut(o, "=")
@@ -90,7 +89,6 @@ func briefly(options []string) []string {
 	return append([]string{"-D", turnTime}, options...)
 }
 
-// oneRun is the document of one run of a program.
 func oneRun(ctx context.Context, stderr io.Writer, program string, options []string, file string) (*reports.Document,
 	error) {
 	cmd := exec.CommandContext(ctx, program, append(append([]string{"run"}, options...), "--quiet", "--no-save",

@@ -16,12 +16,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// liveEvery is how often a terminal shows how a point goes, where no --interval says. Arbitrary; a reading takes some
-// 10 us.
+// liveEvery is how often a terminal shows how a point goes. Arbitrary; a reading takes some 10 us.
 const liveEvery = 500 * time.Millisecond
 
-// watcher shows intervals of the point that is measured as they end: in the bar, as
-// lines with --interval, as a screen with --run-infinitely. A nil watcher shows nothing.
+// watcher shows intervals as they end: in the bar, as lines with --interval, as a screen with --run-infinitely. A nil
+// watcher shows nothing.
 type watcher struct {
 	live  *engine.Live
 	every time.Duration // between two looks
@@ -71,8 +70,7 @@ func (w *watcher) end() {
 	}
 }
 
-// rates is what an interval says of itself in one line: the rate, the bandwidth where
-// messages have a size, and the latency where it was taken.
+// rates is what an interval says in one line: rate, bandwidth and latency, as far as there are any.
 func rates(p reports.SeriesPoint, every time.Duration, size int, gbits bool) string {
 	perSecond := float64(p.Operations) / every.Seconds()
 	parts := []string{scaled(perSecond) + "/s"}
@@ -103,7 +101,6 @@ func scaled(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// shortTime is a time in ns as people read it.
 func shortTime(ns float64) string {
 	switch {
 	case ns < 1e3:
@@ -167,7 +164,6 @@ func (s *screen) show(p reports.SeriesPoint, every time.Duration) {
 	io.WriteString(s.w, b.String()) // an error of the terminal is no error of the run
 }
 
-// lookEvery is the interval of what is shown during a point.
 func (m *runner) lookEvery() time.Duration {
 	switch {
 	case m.p.base.Interval > 0:
@@ -178,7 +174,6 @@ func (m *runner) lookEvery() time.Duration {
 	return liveEvery
 }
 
-// looker says what is shown during a point of an arm; nil is nothing.
 func (m *runner) looker(a *arm, pt engine.Point) func(reports.SeriesPoint, time.Duration) {
 	title := a.tr.Name() + " " + pt.String()
 	switch {

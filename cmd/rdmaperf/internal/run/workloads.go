@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// workloadHelp describes --workload by the catalogue.
 func workloadHelp() string {
 	var names, notes []string
 	for _, w := range catalogue.All() {
@@ -36,7 +35,6 @@ func Workloads() string {
 	return b.String()
 }
 
-// defaultsHelp says which operations or sizes the standard workloads have by themselves.
 func defaultsHelp(of func(m workload.Meta) string) string {
 	var parts []string
 	for _, w := range catalogue.All() {
@@ -66,7 +64,6 @@ func defaultSizes(m workload.Meta) string {
 	return strings.Join(sizes, ",")
 }
 
-// opNames lists the operations of --op.
 func opNames() string {
 	var names []string
 	for k := transports.KindSend; k <= transports.KindCall; k++ {
@@ -75,7 +72,6 @@ func opNames() string {
 	return strings.Join(names, ", ")
 }
 
-// common reads what all workloads share.
 func (o *Options) common(p *engine.Plan, changed func(string) bool) (*workload.Common, error) {
 	sizes, err := values.Sizes(o.sizes)
 	if err != nil {
@@ -96,7 +92,6 @@ func (o *Options) common(p *engine.Plan, changed func(string) bool) (*workload.C
 // maxAll is the largest size of --all, perftest's.
 const maxAll = 8 << 20
 
-// points are those of all workloads that the command line means.
 func (o *Options) points(c *workload.Common) (points []engine.Point, err error) {
 	if err := c.Choose(o.work, o.workFlags); err != nil {
 		return nil, err
@@ -114,7 +109,6 @@ func (o *Options) points(c *workload.Common) (points []engine.Point, err error) 
 	return points, nil
 }
 
-// metaOf describes the workload of a point.
 func metaOf(pt engine.Point) (m workload.Meta) {
 	if w := workload.Find(catalogue.All(), pt.Workload); w != nil {
 		m = w.Meta()
