@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// AllStacks is the value of --transport for every stack that this machine can run side
-// by side; run without arguments means it, too.
+// AllStacks is the value of --transport for every stack that this machine can run side by side.
 const AllStacks = "all"
 
 // LeftOut is a stack that is not measured with the others, and why.

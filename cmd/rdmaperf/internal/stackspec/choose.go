@@ -14,11 +14,9 @@ import (
 // Devices lists the devices that kernel verbs can open here; tests put their own.
 var Devices = verbs.List
 
-// iwarpTransport is how verbs.List names iWARP devices.
 const iwarpTransport = "iWARP"
 
-// Best is what is used when no transport is named: kernel verbs where a
-// port is ACTIVE, else the provider that needs nothing but a network.
+// Best is used when no transport is named: kernel verbs where a port is ACTIVE, else what needs only a network.
 func Best() string {
 	devices, err := Devices()
 	if err != nil {
@@ -42,9 +40,8 @@ func firstActive(devices []verbs.DeviceInfo, port int) *verbs.DeviceInfo {
 	return nil
 }
 
-// ChooseDevice settles which device a verbs stack stands on, so that both sides of a run and every session of it have
-// the same. Other stacks stay as they are, as does one for which no list can be had. With wish, a device that is not
-// here is no mistake: it is another machine's.
+// ChooseDevice settles which device a verbs stack stands on; other stacks stay as they are. With wish, a device that is
+// not here is no mistake: it is another machine's.
 func ChooseDevice(spec string, wish bool) (string, error) {
 	layers, l := bottom(spec)
 	if l.Name != Verbs {
@@ -106,13 +103,11 @@ func chooseVerbs(l Layer, devices []verbs.DeviceInfo, wish bool) (Layer, error) 
 
 func isIWARP(d verbs.DeviceInfo) bool { return d.Transport == iwarpTransport }
 
-// mixed: one side's device is iWARP, the other's is not.
 func mixed(what string) error {
 	return &reports.ExitError{Code: reports.ExitPeer, Err: fmt.Errorf("%w: %s, the client's is not", rdma.ErrFabric,
 		what), Hint: "-d with devices of one kind on both sides"}
 }
 
-// portUsable checks the port that is asked for, or that there is any.
 func portUsable(d *verbs.DeviceInfo, port int) error {
 	if port == 0 && len(d.Ports) > 0 {
 		if firstActive([]verbs.DeviceInfo{*d}, 0) == nil {
@@ -131,7 +126,6 @@ func portUsable(d *verbs.DeviceInfo, port int) error {
 	return nil
 }
 
-// portHint is for a port that is there and does not work.
 const portHint = "ip link set up for its interface, the cable or the subnet manager"
 
 func noPort(devices []verbs.DeviceInfo, port int) error {
@@ -153,8 +147,7 @@ func notRun(err error, hint string) error {
 	return &reports.ExitError{Code: reports.ExitNotRun, Err: err, Hint: hint}
 }
 
-// ForPeer is the stack as another machine should open it: what of the provider's
-// parameters is this machine's is left out.
+// ForPeer is the stack as another machine should open it, without parameters that are this machine's.
 func ForPeer(spec string) string {
 	layers, l := bottom(spec)
 	if l.Name == "" {
@@ -176,8 +169,8 @@ func WithRDMACM(spec string) (string, error) {
 	return ChooseDevice(spec, false)
 }
 
-// OnVerbs is the device and the port that a stack on verbs stands on here, and that port's number; ok is false for
-// other stacks, and where none is found. A device or port that is named goes before what the stack says.
+// OnVerbs is the device, the port and its number that a stack on verbs stands on here; ok is false without. A device or
+// port that is named goes before what the stack says.
 func OnVerbs(spec, device, port string) (d verbs.DeviceInfo, p verbs.PortInfo, number int, ok bool) {
 	_, named := bottom(spec)
 	l := *named

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Counters is the reader of what is counted for an open stack: below it, and by its own tiers. Nil for one that
-// counts nothing.
+// Counters is the reader of what is counted below an open stack and by its own tiers; nil for nothing.
 func Counters(tr transports.Stack) func() []reports.DeviceCounters {
 	below := countersOn(devices.Local(), tr.Name())
 	if len(rdma.CountsOf(tr)) == 0 {
@@ -32,8 +31,7 @@ func Counters(tr transports.Stack) func() []reports.DeviceCounters {
 	}
 }
 
-// countersOn gives the reader of the counters below a stack, by its full name: the RDMA device of kernel verbs, or
-// the kernel's TCP of the soft stacks; nil for a stack that has neither.
+// countersOn is the reader of the counters below a stack, by its full name; nil for a stack that has none.
 func countersOn(h devices.Host, stack string) func() []reports.DeviceCounters {
 	_, l := bottom(stack)
 	if counts := EntryOf(*l).counts; counts != nil {
@@ -42,8 +40,7 @@ func countersOn(h devices.Host, stack string) func() []reports.DeviceCounters {
 	return nil
 }
 
-// verbsCounters are those of the device and the port that a layer names, as in verbs:mlx5_0/2 or
-// verbs(port=2):mlx5_0; of every port where it names none.
+// verbsCounters are those of verbs:mlx5_0/2 or verbs(port=2):mlx5_0; of every port where the layer names none.
 func verbsCounters(h devices.Host, l Layer) func() []reports.DeviceCounters {
 	device, behind, _ := strings.Cut(l.Device, "/")
 	if device == "" {
@@ -59,7 +56,6 @@ func verbsCounters(h devices.Host, l Layer) func() []reports.DeviceCounters {
 	return func() []reports.DeviceCounters { return h.Counters(device, port) }
 }
 
-// iwarpCounters reads the copies of iWARP, too.
 func iwarpCounters(h devices.Host, l Layer) func() []reports.DeviceCounters {
 	below := softCounters(h, l)
 	return func() []reports.DeviceCounters {
@@ -76,8 +72,7 @@ func inProcess(device string, counters map[string]int64) reports.DeviceCounters 
 	return reports.DeviceCounters{Device: device, Detail: true, Process: true, Counters: counters}
 }
 
-// softCounters reads what a soft stack counts: the kernel's TCP, or the stack in user
-// space; copies; and system calls.
+// softCounters reads what a soft stack counts: TCP of the kernel or in user space, copies, and system calls.
 func softCounters(h devices.Host, l Layer) func() []reports.DeviceCounters {
 	named, _ := l.Param("stack")
 	kernel := named == "" || named == "kernel"

@@ -14,7 +14,6 @@ import (
 
 const GRPC = "grpc"
 
-// grpcArgs are the parameters of a grpc layer.
 type grpcArgs struct{ carrier.Config }
 
 var grpcParams = params[grpcArgs]{
@@ -56,7 +55,6 @@ var grpcParams = params[grpcArgs]{
 		func(c *grpcArgs, v value) { c.Options.Workers = v.n }},
 }
 
-// formParam is a form of carrying calls, which grpcForm reads.
 func formParam(name, def, help string) param[grpcArgs] {
 	return param[grpcArgs]{paramDoc{name, switchOf, def, help}, func(*grpcArgs, value) {}}
 }
@@ -66,7 +64,6 @@ func modeParam(mode bpev.Mode, def, help string) param[grpcArgs] {
 		func(c *grpcArgs, _ value) { c.Net.Polling.Mode = mode }}
 }
 
-// grpcForm is the form that a layer names; given is false for none.
 func grpcForm(l Layer) (form carrier.Form, given bool, err error) {
 	for _, p := range l.Params {
 		f, ok := carrier.ParseForm(p)
@@ -81,8 +78,7 @@ func grpcForm(l Layer) (form carrier.Form, given bool, err error) {
 	return form, given, nil
 }
 
-// grpcStands tells whether the layer stands over another one. Without a form it may
-// do both: alone it is grpc-go on TCP, over another one the drop-in.
+// grpcStands tells whether the layer stands over another one. Without a form it may do both.
 func grpcStands(l Layer, bottom bool) (over bool, err error) {
 	form, given, err := grpcForm(l)
 	if !given {
@@ -99,8 +95,7 @@ func mountGRPC(l Layer, below rdma.Device) (transports.Stack, error) {
 	return stackOf(carrier.New(c, below))
 }
 
-// rdmaOnly are the parameters of the forms over RDMA, fusedOnly those of one of them,
-// http2Only those of gRPC's own transport, and bpevOnly those of one polling mode.
+// What some forms, and one polling mode, alone have.
 var (
 	rdmaOnly  = []string{"bpev", "bp", "event", "busy", "pollers", "idle", "ring", "send", "watch", "notice"}
 	fusedOnly = []string{"noland"}

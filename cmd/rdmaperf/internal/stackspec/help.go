@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stacksIntro says how a stack is written.
 const stacksIntro = `A stack is written as it is layered, outermost layer first: sched(slice=64K)+iwarp.
 A layer is a name, parameters in parentheses with commas between them, and for
 kernel verbs a device behind a colon: verbs(cm):rxe0. At the bottom stands a
@@ -17,7 +16,6 @@ stands over a device (lite+X, grpc(fused)+X) or over nothing (tcp, grpc(tcp)).
 Sizes take K, M and G for powers of 1024. Of two parameters that contradict each
 other the later holds.`
 
-// section is a layer as help and documentation show it.
 type section struct {
 	head, summary string
 	docs          []paramDoc
@@ -53,8 +51,7 @@ func Help() string {
 	return b.String()
 }
 
-// Complete completes the value of a --transport, a comma list of stacks. Behind a comma words go without
-// descriptions: Bash, as cobra drives it, compares others in their escaped form and finds nothing.
+// Complete completes a comma list of stacks. Behind a comma words go without descriptions, as Bash finds none by them.
 func Complete(_ *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
 	all := stackCompletions(given)
 	if strings.ContainsAny(given, ",(") {
@@ -65,7 +62,6 @@ func Complete(_ *cobra.Command, _ []string, given string) ([]string, cobra.Shell
 	return all, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// stackCompletions are the ways to go on with given, whole.
 func stackCompletions(given string) []string {
 	open := strings.LastIndexByte(given, '(')
 	if open > strings.LastIndexByte(given, ')') {
@@ -85,7 +81,6 @@ func stackCompletions(given string) []string {
 	return all
 }
 
-// paramCompletions are those of the layer whose parentheses are open.
 func paramCompletions(given string, open int) []string {
 	name := given[strings.LastIndexAny(given[:open], ",+")+1 : open]
 	e := Find(name)

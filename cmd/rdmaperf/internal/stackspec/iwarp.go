@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/tcp"
 )
 
-// iwarpArgs are the parameters of an iwarp layer.
 type iwarpArgs struct {
 	iwarp.Config
 	done  string // where it is said
@@ -68,7 +67,6 @@ func openIWARP(s *Set, l Layer) (rdma.Device, error) {
 	return iwarp.Open(c.Config)
 }
 
-// tcpArgs are the parameters of a tcp layer.
 type tcpArgs struct {
 	tcp.Config
 	below streamArgs

@@ -88,7 +88,6 @@ func mountLite(l Layer, below rdma.Device) (transports.Stack, error) {
 	return stackOf(stack.New(below, c.Config))
 }
 
-// mountPeer mounts what LITE's calls are held against.
 func mountPeer(l Layer, below rdma.Device, form peerrpc.Form) (transports.Stack, error) {
 	if err := alone(l, "rpc"); err != nil {
 		return nil, err
@@ -106,7 +105,6 @@ func alone(l Layer, have ...string) error {
 	return nil
 }
 
-// mountDaemon mounts LITE whose nodes are started as processes of this program.
 func mountDaemon(l Layer, below rdma.Device, c *LITEConfig) (transports.Stack, error) {
 	if err := alone(l, "daemon", "cross", "k"); err != nil {
 		return nil, err
@@ -122,7 +120,6 @@ func mountDaemon(l Layer, below rdma.Device, c *LITEConfig) (transports.Stack, e
 		below.Name()}, Cross: c.cross, Links: c.Links}))
 }
 
-// litePeer tells what has calls alone from LITE inside the process.
 func litePeer(l Layer) bool {
 	var c LITEConfig
 	return LITEParams.Read(l, &c) == nil && c.Peer

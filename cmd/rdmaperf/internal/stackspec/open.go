@@ -30,7 +30,6 @@ func (s *Set) Open(spec string) (transports.Stack, error) {
 	return direct.New(dev), nil
 }
 
-// mount makes what workloads see, over what stands below it.
 func (s *Set) mount(spec string, layers []Layer, e *Entry) (transports.Stack, error) {
 	var dev rdma.Device
 	var err error
@@ -58,8 +57,7 @@ func (s *Set) mount(spec string, layers []Layer, e *Entry) (transports.Stack, er
 	return tr, nil
 }
 
-// OpenDevice opens the stack of an RDMA provider that spec names, bare. The
-// caller closes it, and with it every layer below.
+// OpenDevice opens the RDMA provider that spec names, bare. The caller closes it, and with it every layer below.
 func (s *Set) OpenDevice(spec string) (rdma.Device, error) {
 	dev, _, err := s.OpenLayers(spec)
 	return dev, err
@@ -86,8 +84,7 @@ func ResolveDevice(spec string) ([]Layer, error) {
 	return layers, nil
 }
 
-// build opens the provider and stacks the tiers on it, innermost first, up to the
-// layer at outermost. What fails leaves nothing open.
+// build opens the provider and stacks the tiers on it, up to the layer at outermost. What fails leaves nothing open.
 func (s *Set) build(spec string, layers []Layer, outermost int) (dev, provider rdma.Device, err error) {
 	bottom := layers[len(layers)-1]
 	if dev, err = Find(bottom.Name).device(s, bottom); err != nil {
@@ -104,8 +101,7 @@ func (s *Set) build(spec string, layers []Layer, outermost int) (dev, provider r
 	return dev, provider, nil
 }
 
-// Resolve takes spec apart, outermost layer first, and checks that this version
-// has every layer and that they can stand on each other.
+// Resolve takes spec apart, outermost layer first, and checks that its layers exist and can stand on each other.
 func Resolve(spec string) ([]Layer, error) {
 	layers, err := Parse(spec)
 	if err != nil {
@@ -142,7 +138,6 @@ func layerOrder(e *Entry) error {
 	return fmt.Errorf("%s cannot be layered over another", e.Name)
 }
 
-// checkMount holds the place of an outermost layer against its parameters.
 func checkMount(e *Entry, l Layer, at, of int) error {
 	over, err := e.stands(l, at == of-1)
 	switch {
@@ -160,7 +155,6 @@ func checkMount(e *Entry, l Layer, at, of int) error {
 	return nil
 }
 
-// example is what to try instead of a stack with the layer in a wrong place.
 func (e *Entry) example() string {
 	if e.like != "" {
 		return e.like
@@ -168,8 +162,7 @@ func (e *Entry) example() string {
 	return "--transport " + e.Name
 }
 
-// OpenError is err, of layer l, as the user sees it. A layer says its own exit
-// code with a *reports.ExitError, such as 77 for a device that is not there.
+// OpenError is err, of layer l, as the user sees it. A layer may say its own exit code with a *reports.ExitError.
 func OpenError(spec string, layers []Layer, l Layer, err error) error {
 	if len(layers) > 1 {
 		err = fmt.Errorf("%s: %w", l.Name, err)

@@ -11,20 +11,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// param declares one parameter of a layer, once: the parser, messages, completion, "rdmaperf help stacks" and
-// docs/reference/stacks.md all read it. For example
-//
-//	{paramDoc{"sndbuf", sizeOf, "the kernel's", "send buffer of a socket"},
-//		func(c *tcp.Config, v value) { c.SendBuffer = v.n }},
-//
-// is "tcp(sndbuf=64K)". Of two that contradict each other the later holds. What only several parameters together say
-// is checked where they are read.
+// param declares one parameter of a layer, once: the parser, messages, completion, help and docs/reference/stacks.md
+// read it. What only several parameters together say is checked where they are read.
 type param[C any] struct {
 	paramDoc
 	set func(c *C, v value)
 }
 
-// paramDoc is what a user must know of a parameter.
 type paramDoc struct {
 	name string
 	kind kind
@@ -43,7 +36,6 @@ func (d *paramDoc) Shown() string {
 // params are the declarations of one layer, whose configuration is C.
 type params[C any] []param[C]
 
-// declared are the parameters of any layer.
 type declared interface{ docs() []paramDoc }
 
 func (ps params[C]) docs() []paramDoc {
@@ -72,12 +64,10 @@ func (ps params[C]) Read(l Layer, c *C) error {
 	return nil
 }
 
-// noParams is a layer without any.
 type noParams struct{}
 
 func (noParams) docs() []paramDoc { return nil }
 
-// paramError is a parameter that a layer does not know, or does not take.
 type paramError struct {
 	given string
 	of    *paramDoc  // nil for an unknown one
@@ -94,7 +84,6 @@ func (e *paramError) Error() string {
 
 func (e *paramError) Unwrap() error { return e.err }
 
-// hint is what to try instead.
 func (e *paramError) hint() string {
 	switch {
 	case e.of != nil:
@@ -113,12 +102,10 @@ func listParams(docs []paramDoc) string {
 	return strings.Join(names, ", ")
 }
 
-// refuseParam is a parameter that a layer knows and that makes no sense beside others.
 func refuseParam(given string, d paramDoc, format string, a ...any) error {
 	return &paramError{given: given, of: &d, err: fmt.Errorf(format, a...)}
 }
 
-// value is the value of a parameter, as its kind reads it.
 type value struct {
 	text string
 	n    int           // of sizes and counts
@@ -179,12 +166,10 @@ var (
 	}}
 )
 
-// textOf is a value that the layer reads itself.
 func textOf(shown string) kind {
 	return kind{shown: shown, parse: func(s string) (value, error) { return value{}, nil }}
 }
 
-// countOf is a whole number.
 func countOf(from, to int) kind {
 	return kind{shown: "N", parse: func(s string) (value, error) {
 		n, err := strconv.Atoi(s)
@@ -195,7 +180,6 @@ func countOf(from, to int) kind {
 	}}
 }
 
-// wordOf is one of some words.
 func wordOf(words ...string) kind {
 	return kind{shown: strings.Join(words, "|"), words: words, parse: func(s string) (value, error) {
 		if !slices.Contains(words, s) {
@@ -215,7 +199,6 @@ func orAuto(k kind) kind {
 	}}
 }
 
-// listOf is at most so many values with colons between them.
 func listOf(k kind, most int) kind {
 	return kind{shown: k.shown + ":…", parse: func(s string) (v value, err error) {
 		all := strings.Split(s, ":")

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// scopeParam is the parameter by which one scheduler serves several queue pairs.
 const scopeParam = "scope"
 
 var schedParams = params[sched.Config]{

@@ -16,7 +16,6 @@ import (
 // CallService is the command whose process has the device of grpc(service)+X.
 const CallService = "call-service"
 
-// mountService mounts a grpc layer whose device is opened by a process of its own.
 func mountService(spec string, layers []Layer, inProcess bool) (t transports.Stack, is bool, err error) {
 	form, _, err := grpcForm(layers[0])
 	if err != nil || form != carrier.Service {

@@ -50,7 +50,6 @@ func Survey(spec string) (Site, error) {
 	return at, dev.Close()
 }
 
-// listens6 is an address of IPv6 at which dev can listen.
 func listens6(dev rdma.Device) string {
 	const loopback = "[::1]:0"
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -1,5 +1,4 @@
-// Package stackspec is the grammar of stacks and the table of their layers: it parses what --transport takes, and
-// opens it.
+// Package stackspec is the grammar of stacks and the table of their layers, which it opens.
 package stackspec
 
 import (
@@ -43,7 +42,6 @@ func (l Layer) With(param string) Layer {
 	return l
 }
 
-// without is the layer without the parameters of these keys.
 func (l Layer) without(keys ...string) Layer {
 	l.Params = slices.DeleteFunc(slices.Clone(l.Params), func(p string) bool {
 		k, _, _ := strings.Cut(p, "=")

@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// streamArgs choose the TCP/IP stack below iwarp and tcp.
 type streamArgs struct {
 	stack string
 	tos   int
@@ -58,7 +57,6 @@ func streamParams[C any](at func(*C) *streamArgs) params[C] {
 	return ps
 }
 
-// value is that of one parameter, or nothing.
 func (a *streamArgs) value(name string) (v string) {
 	for _, p := range a.own {
 		if p.name == name {
@@ -68,7 +66,6 @@ func (a *streamArgs) value(name string) (v string) {
 	return v
 }
 
-// receiveThread tells that the layer above has a thread that receives (c3).
 func (a *streamArgs) receiveThread() bool { return a.value("threads") == lwip.C3 }
 
 // open is the stack; nil is the kernel's. places: the layer has placement to give a thread to.

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// Entry is one layer that --transport knows: a provider has device; a tier over a device has wrap and is a device
-// again; what workloads see has mount, and is the outermost layer, over a device or over nothing, as stands says.
+// Entry is one layer that --transport knows: a provider has device; a tier has wrap and is a device again; what
+// workloads see has mount, and is the outermost layer, over a device or over nothing.
 type Entry struct {
 	Name    string
 	shown   string   // instead of the name, in lists
@@ -77,7 +77,6 @@ var Table = []Entry{
 		beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},
 }
 
-// tier is the wrap of a layer with parameters ps.
 func tier[C any](ps params[C], wrap func(rdma.Device, C) (rdma.Device, error)) func(Layer,
 	rdma.Device) (rdma.Device, error) {
 	return func(l Layer, below rdma.Device) (rdma.Device, error) {
@@ -89,7 +88,6 @@ func tier[C any](ps params[C], wrap func(rdma.Device, C) (rdma.Device, error)) f
 	}
 }
 
-// stackOf is s without its type, nil where there was an error.
 func stackOf[S transports.Stack](s S, err error) (transports.Stack, error) {
 	if err != nil {
 		return nil, err

@@ -47,13 +47,11 @@ func openVerbs(_ *Set, l Layer) (rdma.Device, error) {
 	return verbs.Open(c)
 }
 
-// connectByCM makes a layer connect by rdma_cm.
 func connectByCM(l Layer) Layer { return l.without("cm").With("cm") }
 
 // verbsAway is without ports and GID indices, which are this machine's; the device is a wish.
 func verbsAway(l Layer) Layer { return l.without("port", "gid") }
 
-// verbsConfig reads the device and the parameters of a verbs layer.
 func verbsConfig(l Layer) (verbs.Config, error) {
 	c := verbs.Default()
 	c.Device = l.Device

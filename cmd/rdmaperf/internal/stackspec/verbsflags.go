@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 )
 
-// VerbsFlags are perftest's flags for kernel verbs devices and their connections. They hold for the layers of
-// --transport that have the parameter and do not say otherwise themselves.
+// VerbsFlags are perftest's flags for kernel verbs, for layers of --transport that do not say otherwise themselves.
 type VerbsFlags struct {
 	device string
 	port   int
@@ -72,7 +71,6 @@ func (v *VerbsFlags) Check() error {
 	return nil
 }
 
-// params are the flags that are a parameter of a layer.
 func (v *VerbsFlags) params() []flagParam {
 	return []flagParam{
 		{v.port != 0, "port", v.port, "-i", verbsOnly},
@@ -89,7 +87,6 @@ func (v *VerbsFlags) params() []flagParam {
 
 func verbsOnly(l Layer) bool { return l.Name == Verbs }
 
-// flagParam is a flag that is a parameter of the layers it fits.
 type flagParam struct {
 	given  bool
 	param  string
@@ -98,8 +95,7 @@ type flagParam struct {
 	fits   func(l Layer) bool
 }
 
-// Apply puts the flags into the layers of stacks that they are for. A flag that no layer
-// takes is a mistake, but for -R, which asks nothing of a stack that has no other way.
+// Apply puts the flags into the layers that they are for. A flag that no layer takes is a mistake, but for -R.
 func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 	if err := v.Check(); err != nil {
 		return nil, cli.Usage("read command line", err, "rdmaperf run --help all")
@@ -171,8 +167,8 @@ func (v *VerbsFlags) Apply(stacks []string) ([]string, error) {
 // Verbs is the provider that these flags are for.
 const Verbs = "verbs"
 
-// Here is a client's stack as this server opens it: its own flags win over the device that the client names, which is
-// a wish where the two are different machines.
+// Here is a client's stack as this server opens it: its own flags win over the device that the client names, which is a
+// wish of another machine.
 func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
 	layers, l := bottom(spec)
 	if l.Name != Verbs {
@@ -199,8 +195,7 @@ func (v *VerbsFlags) Here(spec string, wish bool) (string, error) {
 	return spec, err
 }
 
-// TryHere opens the device that the flags of a server name, and closes it: a mistake
-// shows at once, and not with the first client. Without such a flag nothing is opened.
+// TryHere opens the device that the flags of a server name, and closes it, so that a mistake shows at once.
 func (v *VerbsFlags) TryHere() error {
 	if !v.Named() {
 		return nil
