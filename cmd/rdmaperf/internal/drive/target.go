@@ -120,3 +120,153 @@ func SleepTime(left int, done, took int64) int64 {
 
 // Sleep sleeps for so many ns. A variable, so that tests can have a clock of their own.
 var Sleep = engine.SleepFor
+
+func (w *pingPongWorker) target() func() error {
+	sh := w.Sh
+	turn := echoTurn
+	switch {
+	case sh.Arrival == engine.ArrivalMemory:
+		turn = memoryTurn
+	case sh.Arrival == engine.ArrivalNotify:
+		turn = notifyTurn
+	case engine.OneSided(sh.Kind()):
+		return onlyPoll(w.Worker)
+	}
+	if answer := answering(sh); answer != nil && w.inProvider && len(w.lanes) == 1 {
+		turn = answer // a long poll of one session would keep others waiting
+	}
+	return func() error { return Turns(w.Worker, w.lanes, func(l *pingPongLane) error { return turn(w, l) }) }
+}
+
+// echoTurn answers every message out of the buffer where it arrived, whose receive is posted again behind the echo.
+func echoTurn(w *pingPongWorker, l *pingPongLane) error {
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	return w.echo(l, n, 0)
+}
+
+// echo answers the messages among n finished operations, of which a batch has answered the first so many, in slots from
+// l.next on, and posts the receives again whose echoes have left.
+func (w *pingPongWorker) echo(l *pingPongLane, n, answered int) error {
+	for i := range w.Done[:n] {
+		d := &w.Done[i]
+		if d.Status != rdma.StatusSuccess {
+			return engine.StatusError(&l.Lane, *d)
+		}
+		op := &l.Pair[0]
+		switch {
+		case d.Kind != transports.KindRecv: // Slot is that of the receive it answered
+			l.again = append(l.again, l.recvs[d.Slot])
+			continue
+		case answered > 0 && d.Slot == l.next:
+			answered--
+			w.arrived(l)
+			w.Ops++
+			continue
+		default:
+			l.next = d.Slot
+			w.arrived(l)
+			*op = l.echo(d.Slot, d.Len, d.Imm)
+		}
+		if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+		w.Ops++
+	}
+	return w.repostAll(l)
+}
+
+func (w *pingPongWorker) arrived(l *pingPongLane) {
+	l.iter++
+	if l.next++; l.next == uint32(l.Sh.Slots) {
+		l.next = 0
+	}
+}
+
+// echo is the operation that sends back what arrived in a slot.
+func (l *pingPongLane) echo(slot, length, imm uint32) transports.Op {
+	if l.Kind == transports.KindWriteImm {
+		at := uint64(l.at(uint64(imm)))
+		return transports.Op{Kind: transports.KindWriteImm, Flags: l.Flags, Local: at, Remote: at,
+			Len: uint32(l.Sh.Size), Imm: imm, Slot: slot}
+	}
+	return transports.Op{Kind: l.answerKind(), Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm,
+		Slot: slot}
+}
+
+func (l *pingPongLane) answerKind() transports.Kind {
+	if l.Kind == transports.KindSendImm {
+		return transports.KindSendImm
+	}
+	return transports.KindSend
+}
+
+// memoryTurn watches one slot after the other and writes back what came.
+func memoryTurn(w *pingPongWorker, l *pingPongLane) error {
+	sh := l.Sh
+	at := l.at(l.iter + 1)
+	last := at + sh.Size - 1
+	if rdma.LoadByte(l.Mem, last) != l.before(l.iter+1) {
+		l.Pair[0] = l.writeBack(at)
+		switch _, err := l.S.Post(l.Pair[:1]); err {
+		case nil:
+			l.iter++
+			w.Ops++
+			return nil
+		case rdma.ErrQueueFull:
+			// The next message came before the acknowledgements of earlier answers. Its mark stays for a later turn.
+		default:
+			return w.Lost(&l.Lane, "post write", err)
+		}
+	}
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	return completed(&l.Lane, w.Done[:n])
+}
+
+func (l *pingPongLane) writeBack(at int) transports.Op {
+	return transports.Op{Kind: transports.KindWrite, Flags: l.Flags, Local: uint64(at), Remote: uint64(at),
+		Len: uint32(l.Sh.Size)}
+}
+
+// before is the last byte of the slot of message iter until it arrives.
+func (l *pingPongLane) before(iter uint64) byte {
+	slots := uint64(l.Sh.Slots)
+	if iter <= slots {
+		return 0
+	}
+	return stampOf(iter - slots)
+}
+
+// notifyTurn answers a write that an empty send announced.
+func notifyTurn(w *pingPongWorker, l *pingPongLane) error {
+	n, err := w.Poll(&l.Lane)
+	if err != nil {
+		return err
+	}
+	for i := range w.Done[:n] {
+		d := &w.Done[i]
+		if d.Status != rdma.StatusSuccess {
+			return engine.StatusError(&l.Lane, *d)
+		}
+		if d.Kind != transports.KindRecv {
+			continue
+		}
+		l.iter++
+		l.Pair[0] = l.writeBack(l.at(l.iter))
+		l.Pair[1] = transports.Op{Kind: transports.KindSend}
+		if err := w.Post(&l.Lane, l.Pair[:2]); err != nil {
+			return err
+		}
+		l.Pair[0] = l.recvs[d.Slot]
+		if err := w.Post(&l.Lane, l.Pair[:1]); err != nil {
+			return err
+		}
+		w.Ops++
+	}
+	return nil
+}

@@ -344,3 +344,15 @@ func (w *Worker) Rest() error {
 
 // Overdue counts what was due before the end and not sent, with the time that it waited.
 func (w *Worker) Overdue(end int64) { w.Unsent = w.Pace.Overdue(end, w.Rec.AtLeast) }
+
+// compute is the application's work on the messages among n finished operations.
+func (w *Worker) compute(n int) {
+	messages := int64(0)
+	for i := range w.Done[:n] {
+		if w.Done[i].Kind == transports.KindRecv {
+			messages++
+		}
+	}
+	for end := Now() + messages*w.appWork; messages > 0 && Now() < end; {
+	}
+}

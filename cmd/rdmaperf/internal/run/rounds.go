@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/cli"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/stackspec"
 	"github.com/rdmaperf/rdmaperf/reports"
@@ -199,4 +200,83 @@ func (m *runner) costs() []time.Duration {
 		}
 	}
 	return slices.Repeat(costs, m.rounds)
+}
+
+// goOn decides what an error of one turn means for the others. A stack that lacks what a point needs is left out there;
+// one whose peer is gone has no more turns. Any other error, and the last stack's, is returned.
+func (m *runner) goOn(ctx context.Context, t *turn, err error) error {
+	code := reports.Code(err)
+	if ctx.Err() != nil || len(m.arms) == 1 || code != reports.ExitNotRun && code != reports.ExitPeer {
+		return err
+	}
+	what := t.pt.String() + " over " + t.a.tr.Name()
+	if code == reports.ExitNotRun {
+		t.unfit = true
+		t.end()
+		if t.c != nil {
+			t.c.Close() // its server waits for this point
+			t.a.clients[t.nth] = nil
+		}
+	} else {
+		t.a.lost = true
+	}
+	if !slices.ContainsFunc(m.arms, func(a *arm) bool { return !a.lost }) {
+		return err
+	}
+	m.lost = append(m.lost, fmt.Errorf("%s: %w", what, err))
+	if !m.o.quiet {
+		fmt.Fprintln(m.stderr, cli.Fill(fmt.Sprintf("Left out: %s, %v.", what, inner(err)), cli.Width(m.stderr)))
+	}
+	return nil
+}
+
+// ended is the error of a run that went on without some stacks: 1 where one was lost, 77 where nothing was measured.
+func (m *runner) ended() error {
+	for _, err := range m.lost {
+		if reports.Code(err) == reports.ExitPeer {
+			return failed("measure", errors.Join(m.lost...),
+				"the other stacks were measured; the same command with --transport for those that were not")
+		}
+	}
+	if len(m.lost) > 0 && len(m.doc.Results) == 0 {
+		return m.lost[0]
+	}
+	return nil
+}
+
+// schedule divides the announced time among the groups of points. On a busy machine later rounds of each group are left
+// out, so that every group has about as many.
+type schedule struct {
+	end    time.Time
+	shares []time.Duration // planned for each group
+}
+
+func newSchedule(m *runner, groups []group, total time.Duration) schedule {
+	s := schedule{end: time.Now().Add(total - allStart)}
+	for _, g := range groups {
+		s.shares = append(s.shares, m.planned(g))
+	}
+	return s
+}
+
+// until is when group i has to be done, which begins now: its part of the time that is left.
+func (s schedule) until(i int, now time.Time) time.Time {
+	rest := time.Duration(0)
+	for _, d := range s.shares[i:] {
+		rest += d
+	}
+	if rest == 0 {
+		return s.end
+	}
+	part := float64(s.shares[i]) / float64(rest)
+	return now.Add(time.Duration(part * float64(s.end.Sub(now))))
+}
+
+// enough tells, with some rounds done since began, whether the next one would end too late.
+func (m *runner) enough(done int, began, now, until time.Time) bool {
+	if m.least == 0 || done < m.least {
+		return false
+	}
+	each := now.Sub(began) / time.Duration(done)
+	return now.Add(each).After(until)
 }

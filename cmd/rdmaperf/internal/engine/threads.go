@@ -2,12 +2,109 @@ package engine
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaperf/rdmaperf/reports"
+	"github.com/rdmaperf/rdmaperf/transports"
+	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
+
+// AllowedCPUs lists the CPUs that this process may run on, in rising order.
+func AllowedCPUs() []int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	var cpus []int
+	for i := 0; len(cpus) < set.Count(); i++ {
+		if set.IsSet(i) {
+			cpus = append(cpus, i)
+		}
+	}
+	return cpus
+}
+
+func pinThread(cpu int) bool {
+	var set unix.CPUSet
+	set.Set(cpu)
+	return unix.SchedSetaffinity(0, &set) == nil
+}
+
+// onOwnThread runs f in a thread of its own, which ends with f; never in the main one, which ends with the process.
+func onOwnThread(f func()) {
+	go func() {
+		runtime.LockOSThread() // a goroutine that ends locked ends its thread
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			runtime.LockOSThread()
+			f()
+		}()
+		<-ended
+		runtime.UnlockOSThread()
+	}()
+}
+
+// ownFiles gives the calling thread a table of open files of its own (unshare(2)): of a shared one the kernel takes a
+// reference in each doorbell. There are no sockets in it, because a peer must see at once that its connection was
+// closed.
+func ownFiles() {
+	if unix.Unshare(unix.CLONE_FILES) != nil {
+		return
+	}
+	var list [256]int // most processes have fewer, and then nothing is allocated
+	var st unix.Stat_t
+	for _, fd := range numbered("/proc/thread-self/fd", list[:0]) {
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+			unix.Close(fd)
+		}
+	}
+}
+
+// Values of Plan.Nice beside a nice value of 1 to MostNice.
+const (
+	NiceAuto = 0  // MostNice where the kernel is the device, else as the process
+	NiceNone = -1 // as the process
+)
+
+// MostNice is the nice value (setpriority(2)) of a thread that takes what nobody else wants.
+const MostNice = 19
+
+// niceOf is the nice value of the workers of a point, 0 to leave it. A thread that polls a device which is the kernel
+// itself takes half of the CPU from the kernel's threads; at the end of the queue it takes what is left.
+func (sh *Shape) niceOf(p *Plan, client, server transports.Caps) int {
+	if p.Nice != NiceAuto {
+		return max(p.Nice, 0)
+	}
+	kernel := func(c transports.Caps) bool { return c.Unaided && c.Label == rdma.LabelSoft }
+	if sh.Counted && sh.Polling != PollingEvent && kernel(client) && kernel(server) {
+		return MostNice
+	}
+	return 0
+}
+
+// beNice makes the calling thread as nice as the point asks for. Who is nicer may not go back (RLIMIT_NICE).
+func (sh *Shape) beNice() error {
+	if sh.Nice == 0 {
+		return nil
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, sh.Nice); err != nil {
+		return &reports.ExitError{Code: reports.ExitFailed, Operation: "set nice value",
+			Err:  fmt.Errorf("%d for a worker: %w", sh.Nice, err),
+			Hint: "a value that is no lower than the process's, which nice(1) shows"}
+	}
+	return nil
+}
 
 // demoted keeps the process's other threads from preempting its workers, as the Go runtime's monitor does while a
 // thread spins through cgo. Under SCHED_BATCH (sched(7)) they wait for a free CPU or the next tick, and with slack

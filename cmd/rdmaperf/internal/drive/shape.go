@@ -1,11 +1,83 @@
 package drive
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
+	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
+
+// PingPongShape is that of a ping-pong: one operation under way.
+func PingPongShape(s *engine.Setup) (*engine.Shape, error) {
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	both := s.Caps.Both
+	sh.Slots = LatencySlotsFor(sh.Size)
+	sh.RecvDepth = sh.Slots
+	switch sh.Arrives(s.Caps); {
+	case sh.Kind() != transports.KindWrite:
+	case both.LastByteLast && sh.Polling != engine.PollingEvent:
+		sh.Arrival = engine.ArrivalMemory
+	default:
+		sh.Arrival = engine.ArrivalNotify // nothing to sleep on in memory, or no order in it
+	}
+	sh.Loop = engine.LoopPlain
+	if s.Plan.Loop != engine.LoopPlain && both.PingPong && sh.Polling != engine.PollingEvent &&
+		sh.Arrival != engine.ArrivalNotify {
+		sh.Loop = engine.LoopProvider
+	}
+	sh.Layout = PingPongLayout(sh)
+	sh.Config = sh.SessionConfig()
+	OneOperation(sh, &sh.Config)
+	return sh, nil
+}
+
+// PingPongNeeds are those of a ping-pong with this operation: notifications of writes.
+func PingPongNeeds(op, polling string) engine.Needs {
+	n := engine.Needs{PingPong: op != transports.KindCall.String()}
+	if op == transports.KindWrite.String() {
+		n.Kinds, n.Why, n.Ordered = transports.Kinds(transports.KindSend), "which proves that data arrived",
+			polling != engine.PollingEvent
+	}
+	return n
+}
+
+func LatencySlotsFor(size int) int {
+	switch {
+	case size > engine.LargeMessage:
+		return 2
+	case size > engine.MediumMessage:
+		return 4
+	}
+	return engine.LatencySlots
+}
+
+// BatchSteps is how many steps of a ping-pong one call takes at most.
+func BatchSteps(sh *engine.Shape) int {
+	if sh.Size > engine.MediumMessage {
+		return 1
+	}
+	return LatencySlotsFor(sh.Size) / 2
+}
+
+// Shift is from one source offset to the next. Messages that are prepared together have bytes of their own.
+func Shift(sh *engine.Shape) int {
+	if BatchSteps(sh) > 1 {
+		return sh.Stride()
+	}
+	return engine.ShiftStep
+}
+
+// PingPongLayout has one source, and room to begin at any of LatencyShifts offsets.
+func PingPongLayout(sh *engine.Shape) engine.Layout {
+	return sh.Behind(sh.Stride() + (engine.LatencyShifts-1)*Shift(sh))
+}
 
 // ThroughputShape is that of a stream, one way or both.
 func ThroughputShape(s *engine.Setup) (*engine.Shape, error) {
@@ -125,3 +197,52 @@ func ownReceives(sh *engine.Shape) int {
 	}
 	return sh.Slots
 }
+
+// CallShape is that of every workload of calls: a goroutine for each outstanding call of a connection, depth by
+// default.
+func CallShape(s *engine.Setup, depth int) (*engine.Shape, error) {
+	sh, err := s.NewShape()
+	if err != nil {
+		return nil, err
+	}
+	if sh.Polling == engine.PollingEvent {
+		return nil, engine.Failed("check point",
+			errors.New("how a carrier of calls waits is its layer's mode, as in grpc(fused,event)+iwarp"))
+	}
+	sh.Threads, sh.Inline = 1, 0
+	if sh.Depth = cmp.Or(sh.Outstanding, s.Plan.Depth, depth); sh.Depth*sh.QPs > maxCallers {
+		return nil, engine.Refused(fmt.Errorf("%d calls outstanding on each of %d connections are above the limit of %d",
+			sh.Depth, sh.QPs, maxCallers))
+	}
+	sh.Arrives(s.Caps)
+	sh.Layout.Window = (sh.Size + sh.Response) * sh.Depth // what is under way
+	return sh, nil
+}
+
+// maxCallers bounds the goroutines of one point.
+const maxCallers = 1 << 16
+
+// CallConfig is what both sides of a point expect of its calls. each is how many callers belong to one outstanding
+// call.
+func CallConfig(sh *engine.Shape, each int) transports.CallConfig {
+	return transports.CallConfig{MaxRequest: sh.Size, MaxResponse: sh.Response, Callers: sh.Depth * each, Conns: sh.QPs}
+}
+
+// CallFailed classifies the error of a call. One that was cancelled lost its server: who interrupts calls does not ask.
+func CallFailed(of fmt.Stringer, err error) error {
+	if _, ok := errors.AsType[*reports.ExitError](err); ok {
+		return err
+	}
+	e := transports.AsCallError(err)
+	cause := fmt.Errorf("call failed: %w", e)
+	switch e.Code {
+	case transports.CallDeadlineExceeded:
+		return engine.PeerError(of.String(), cause, "the server's log, or a longer --timeout")
+	case transports.CallUnavailable, transports.CallDataLoss, transports.CallCanceled:
+		return engine.PeerError(of.String(), cause, "the server's log, then the same command again")
+	}
+	return engine.Failed(of.String(), cause)
+}
+
+// IdleWindow is how long both sides are watched doing nothing: some hundred pauses of a background poller.
+var IdleWindow = 250 * time.Millisecond
