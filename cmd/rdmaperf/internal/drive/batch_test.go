@@ -23,8 +23,7 @@ func (p plain) Caps() transports.Caps {
 	return c
 }
 
-// The provider's loop runs where both ends have it, and else at neither: all samples are
-// there, verified, and none is without time.
+// The provider's loop runs where both ends have it, and else at neither; no sample is without time.
 func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
 	var points []engine.Point
 	for k := transports.KindSend; k < transports.KindCall; k++ {
@@ -80,8 +79,7 @@ func TestBatchesFindFaults(t *testing.T) {
 	}
 }
 
-// late is a server's transport whose sessions refuse every write for a full queue
-// until they are polled, as a device does whose acknowledgements come late.
+// late is a server's transport whose sessions refuse every write for a full queue until they are polled.
 type late struct {
 	transports.Transport
 	refused int
@@ -132,8 +130,7 @@ func (s *lateSession) Poll(dst []transports.Done) (int, error) {
 	return s.Session.Poll(dst)
 }
 
-// The next ping can arrive before the acknowledgement of the last pong: on a busy
-// machine a soft device's acknowledgements are a task of their own.
+// The next ping can arrive before the acknowledgement of the last pong.
 func TestAnswersWaitForRoomInTheQueue(t *testing.T) {
 	var server *late
 	results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack, transports.Stack) {
@@ -152,8 +149,7 @@ func TestAnswersWaitForRoomInTheQueue(t *testing.T) {
 	}
 }
 
-// A message whose bytes are all in place but which lost its immediate, or has one that nobody
-// gave it or is another's, is found in a stream one way and both, and in a ping-pong.
+// A message that lost its immediate, or has another's or one that nobody gave it, is found in every workload.
 func TestImmediatesAreWhereTheyBelong(t *testing.T) {
 	const size, at = 200, 40
 	for _, pt := range []engine.Point{

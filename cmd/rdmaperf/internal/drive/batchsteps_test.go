@@ -10,8 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Round trips that ended before a stop count; where the session broke, none that ended with it
-// does, for nobody compared them.
+// Round trips that ended before a stop count; those that ended with a broken session do not.
 func TestStepsBeforeAStopCount(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -36,8 +35,7 @@ func TestStepsBeforeAStopCount(t *testing.T) {
 	}
 }
 
-// The answers that are prepared are those of the messages that come next, slot by slot, with
-// their numbers as immediates.
+// The answers that are prepared are those of the messages that come next, with their numbers as immediates.
 func TestAnswersOfMessagesAreThoseThatComeNext(t *testing.T) {
 	p, w, l := pingPongOn(t, "write_imm", engine.SideServer, engine.ArrivalMessage)
 	l.iter, l.next = 70, uint32(l.Sh.Slots)-2
@@ -57,8 +55,7 @@ func TestAnswersOfMessagesAreThoseThatComeNext(t *testing.T) {
 	}
 }
 
-// Of writes that were answered each counts, with room in the queue or without; a turn in which
-// nothing came is for a check.
+// Of writes each that was answered counts; a turn in which nothing came is for a check.
 func TestAnswersOfWritesAreCounted(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -148,8 +145,7 @@ func TestABatchMayEndWithItsWindow(t *testing.T) {
 	})
 }
 
-// A write's answer is awaited at the last byte of its slot, which is another one than before, by
-// the provider and by who takes a step alone.
+// A write's answer is awaited at the last byte of its slot, which is another one than before.
 func TestAStepOfWritesWatchesItsLastByte(t *testing.T) {
 	p, w, l := pingPongOn(t, "write", engine.SideClient, engine.ArrivalMemory)
 	l.iter = 5

@@ -25,7 +25,6 @@ type dialling struct {
 	dial func(ctx context.Context, n int) error
 }
 
-// conn counts how often it is closed.
 type conn struct {
 	transports.CallConn
 	closed int
@@ -118,8 +117,7 @@ func TestAFailedCallNamesItsConnection(t *testing.T) {
 	}
 }
 
-// Arrivals by chance are those of a point with a rate, of each caller by a seed of its own, and
-// begin at once; calls at an interval that a workload chose follow one another.
+// Arrivals by chance are those of a point with a rate, of each caller by a seed of its own.
 func TestOnlyCallsOfARateArriveByChance(t *testing.T) {
 	for rate, chance := range map[float64]bool{0: false, 3000: true} {
 		m, k := point()
@@ -145,8 +143,7 @@ func TestNamesHaveNoHostAndPort(t *testing.T) {
 	}
 }
 
-// A connection that fails without a known cause is the data path's; where the cause is known, or
-// both ends must be on one machine, that is said.
+// A connection that fails without a known cause is the data path's.
 func TestWhyAConnectionFailed(t *testing.T) {
 	for name, c := range map[string]struct {
 		caps transports.Caps
@@ -168,7 +165,6 @@ func TestWhyAConnectionFailed(t *testing.T) {
 	}
 }
 
-// withCalls is a stack for calls of such capabilities.
 type withCalls struct {
 	transports.CallTransport
 	caps transports.Caps
@@ -203,8 +199,7 @@ func (s *silent) Begin(int) error     { return s.begin }
 func (s *silent) End() (int64, error) { s.ended = true; return 0, nil }
 func (s *silent) Close() error        { return nil }
 
-// A phase of calls ends with what ended it: the interrupt of the server, a failure of its service,
-// or one of its beginning; and what was begun is ended with it.
+// A phase of calls ends with what ended it, and what was begun is ended with it.
 func TestWhatEndsAPhaseOfCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin, failure error
@@ -244,7 +239,6 @@ func TestWhatEndsAPhaseOfCalls(t *testing.T) {
 	}
 }
 
-// bad is a handler that panics.
 type bad struct{}
 
 func (bad) ServeCall(*transports.Served) error { panic("injected") }

@@ -36,8 +36,7 @@ func point() (*engine.Measurement, *Calls) {
 	return m, &Calls{Measurement: m, groups: []*callGroup{{}}}
 }
 
-// What calls cost beside their time is of each side, memory of each connection as well; and
-// what was not measured is not said to be nothing.
+// What calls cost is of each side, memory also of each connection; what was not measured is not nothing.
 func TestWhatCallsCost(t *testing.T) {
 	m, k := point()
 	m.Out = &engine.Outcome{Ops: 1000, Bytes: 120_000, Window: time.Second}
@@ -122,11 +121,9 @@ func TestParametersOfCalls(t *testing.T) {
 	}
 }
 
-// nobody is a caller that is never called.
 type nobody struct{ engine.Caller }
 
-// Callers are counted connection by connection, and each gets its connection and its place
-// there; of a constant rate they follow one another.
+// Callers are counted connection by connection; of a constant rate they follow one another.
 func TestCallersAreCountedByConnection(t *testing.T) {
 	m, k := point()
 	m.Plan.Arrivals = engine.ArrivalsConstant
@@ -243,8 +240,7 @@ func TestBothWaysAreAdded(t *testing.T) {
 	}
 }
 
-// Both ways, the progress of a direction is what was posted and is not outstanding any more,
-// and each operation counts once.
+// Both ways, what was posted and is not outstanding any more counts once.
 func TestProgressBothWaysCountsOnce(t *testing.T) {
 	w := &flowWorker{Worker: &engine.Worker{Peak: &engine.Peak{}}}
 	for range 2 {

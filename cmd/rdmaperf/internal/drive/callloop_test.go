@@ -112,8 +112,7 @@ func TestCallsKeepTheirGap(t *testing.T) {
 		})
 }
 
-// Of a rate, latencies begin when a call was due, service times when it began; what was due
-// and never made is counted, and the window ends at its deadline.
+// Of a rate, latencies begin when a call was due, service times when it began; the window ends at its deadline.
 func TestCallsOfARateBeginWhenDue(t *testing.T) {
 	c := &timed{takes: []int64{2500, 100}}
 	calling(t, CallGroup{Conns: 1, Each: 1, Rate: 1e6}, c, many, 0, engine.Limits{Dur: 5000},
@@ -208,8 +207,7 @@ func TestStoppedCallersEndTheirCall(t *testing.T) {
 		})
 }
 
-// Callers of which nobody had an answer for the timeout are ended, and no sooner where between
-// two calls there is more time than that.
+// Callers of which nobody had an answer for the timeout are ended, and no sooner between two calls.
 func TestCallersThatStallAreEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		group CallGroup
@@ -238,8 +236,7 @@ func TestCallersThatStallAreEnded(t *testing.T) {
 	}
 }
 
-// guarding has the callers of a group guarded in a bubble, with a timeout of a second, of whose calls so many were
-// answered.
+// guarding has the callers of a group guarded, with a timeout of a second, of whose calls so many were answered.
 func guarding(t *testing.T, group CallGroup, answered int64, check func(k *Calls, r *callRun)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {

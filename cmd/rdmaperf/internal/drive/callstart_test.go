@@ -75,8 +75,7 @@ func TestCallsAreFollowedWhileTheyLast(t *testing.T) {
 	}
 }
 
-// A phase that is asked to end soon has the calls under way come to their end, and is no failure;
-// one that is to end now ends them.
+// A phase that is to end soon has the calls under way come to their end; one that is to end now ends them.
 func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
 	for how, want := range map[uint32]struct{ ops, window int64 }{engine.StopSoon: {3, 3000},
 		engine.StopNow: {2, 2000}} {
@@ -97,8 +96,7 @@ func TestCallsUnderWayEndWithTheirPhase(t *testing.T) {
 	}
 }
 
-// A call that fails ends the calls of all others, whose ends are no failures; what one of them
-// finds changed meanwhile goes before it.
+// A call that fails ends the calls of all others; what one of them finds changed meanwhile goes before it.
 func TestTheCallThatFailedIsTold(t *testing.T) {
 	lost := errors.New("lost")
 	for _, found := range []error{nil, &reports.ExitError{Code: reports.ExitCorruption, Err: errors.New("changed")}} {
@@ -142,8 +140,7 @@ func TestTheDialThatFailedIsTold(t *testing.T) {
 	}
 }
 
-// Of callers that fail beside each other the first one is reported; what arrived changed goes
-// before all, and is not forgotten for what fails behind it.
+// Of callers that fail the first is reported; what arrived changed goes before all.
 func TestCorruptionGoesBeforeWhatFailedFirst(t *testing.T) {
 	lost, gone := errors.New("lost"), errors.New("gone")
 	changed := &reports.ExitError{Code: reports.ExitCorruption, Err: errors.New("changed")}
@@ -182,7 +179,6 @@ func (c *heeding) Call() error {
 	return c.fail(n, c.ctx.Err())
 }
 
-// calls of so many ns.
 func calls(ns int64) *heeding { return &heeding{timed: timed{takes: []int64{ns}}} }
 
 // The timeout begins with the check that saw the last answer, or the first check, and is over behind it, not at it.

@@ -21,8 +21,7 @@ func came(slot uint32, n int, size uint32) (all []transports.Done) {
 	return all
 }
 
-// Each message is answered out of its slot, whose receive is posted again when the answer has
-// left; those that the provider answered are counted alone.
+// Each message is answered out of its slot, whose receive is posted again when the answer has left.
 func TestEchoes(t *testing.T) {
 	for _, answered := range []int{0, 2, 3} {
 		p, w, l := pingPongOn(t, "send", engine.SideServer, engine.ArrivalMessage)
@@ -135,8 +134,7 @@ func TestWhoAnswersInTheProvider(t *testing.T) {
 	}
 }
 
-// Messages of a ping-pong go round their slots and their sources, and a slot's last byte is, until
-// the next one comes, the mark of the one before.
+// Messages go round their slots and their sources; a slot's last byte is the mark of the one before.
 func TestPlacesOfAPingPong(t *testing.T) {
 	for _, size := range []int{64, engine.MediumMessage + 1, engine.LargeMessage + 1} {
 		_, _, l := pingPongOn(t, "write", engine.SideClient, engine.ArrivalMemory, size)
@@ -159,8 +157,7 @@ func TestPlacesOfAPingPong(t *testing.T) {
 	}
 }
 
-// An answer lies in the slot whose receive it took, whichever that is, and that is posted again;
-// one of a write with an immediate where the message lay.
+// An answer lies in the slot whose receive it took; one of a write with an immediate where the message lay.
 func TestAnAnswerLiesWhereItCame(t *testing.T) {
 	for _, op := range []string{"send", "send_imm", "write_imm"} {
 		for slot := range uint32(engine.LatencySlots) {
@@ -179,8 +176,7 @@ func TestAnAnswerLiesWhereItCame(t *testing.T) {
 	}
 }
 
-// Where a ping-pong is taken: in the provider where both ends can, nobody sleeps and no message
-// announces, unless the plan says otherwise; and what ends a write's way.
+// A ping-pong is in the provider where both can, nobody sleeps and no message announces, unless the plan objects.
 func TestTheShapeOfAPingPong(t *testing.T) {
 	for _, c := range []struct {
 		op, plan, polling string

@@ -17,8 +17,7 @@ import (
 
 var streams = [2]engine.NewSide{drive.NewFlow, drive.NewFlow}
 
-// Both sides send exactly what was asked, verified in both directions, by every
-// operation and on every stack, busy and sleeping.
+// Both sides send exactly what was asked, verified, by every operation on every stack, busy and sleeping.
 func TestBothWaysAreExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		client, _ := e(t)
@@ -57,8 +56,7 @@ func TestBothWaysAreExact(t *testing.T) {
 	}
 }
 
-// Whatever the depths and the moderation, a stream one way or both does exactly what was asked, its data is where it
-// belongs phase after phase, and nobody waits for ever.
+// Whatever the depths and the moderation, a stream does exactly what was asked, and nobody waits for ever.
 func TestStreamsAreExactForAnyShape(t *testing.T) {
 	for ways := range int64(2) {
 		streamsAreExact(t, ways+1)

@@ -72,8 +72,7 @@ func TestControlMessagesHaveTheirTurn(t *testing.T) {
 	}
 }
 
-// A credit goes to the peer when as many messages as it waits for were taken; acknowledgements of a compared
-// pass and of the end go when receives are posted again.
+// A credit goes when as many messages as it is for were taken; acknowledgements when receives are posted again.
 func TestRepliesBothWays(t *testing.T) {
 	for _, c := range []struct {
 		name string

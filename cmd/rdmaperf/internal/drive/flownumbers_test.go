@@ -10,9 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Both ways, too, every message has a number: one that is exchanged with the one before it,
-// changed, or lost is found long before the end, by few and by many slots. A write is lost
-// without a trace where nothing compares its slot, so all passes are compared here.
+// Both ways every message has a number: one that is exchanged, changed, or lost is found long before the end. A lost
+// write leaves no trace where nothing compares its slot, so all passes are compared here.
 func TestBothWaysAreNumbered(t *testing.T) {
 	for what, bend := range map[string]func(op, before *transports.Op, mem []byte){
 		"nothing":              func(_, _ *transports.Op, _ []byte) {},

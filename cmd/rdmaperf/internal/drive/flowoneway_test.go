@@ -50,8 +50,7 @@ func answers(p *puppet) {
 	}
 }
 
-// A stream has its depth outstanding until its operations are posted or its time is over, and ends with the
-// answer to its fin, or with the last of its reads; what is seen complete counts at once.
+// A stream has its depth outstanding until its limit, and ends with the answer to its fin, or its last read.
 func TestAStreamFillsItsWindow(t *testing.T) {
 	for _, c := range []struct {
 		name, op    string
@@ -196,8 +195,7 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 	}
 }
 
-// Where nothing is compared, immediates and what is swapped count on all the same; a read asks for another
-// slot in each pass where it is.
+// Where nothing is compared, immediates and what is swapped count on; a read asks for another slot in each pass.
 func TestWhatIsSetInEveryOperation(t *testing.T) {
 	fill := func(op string, verify bool) (*flowLane, []transports.Op) {
 		_, _, _, l := streamOn(op, func(sh *engine.Shape) { sh.Verify = verify })

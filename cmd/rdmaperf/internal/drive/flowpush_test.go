@@ -28,8 +28,7 @@ func TestBothWaysKeepToTheirDepth(t *testing.T) {
 	}
 }
 
-// A queue that is full takes the rest later, and a turn in which it took nothing is one; what else
-// it says ends the stream.
+// A queue that is full takes the rest later; what else it says ends the stream.
 func TestBothWaysWaitForRoom(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, unverified)
 	l.remaining, p.room = 100, 3
@@ -90,8 +89,7 @@ func TestADirectionOfReadsEndsWithTheLast(t *testing.T) {
 	}
 }
 
-// Both ways a slot belongs to the last message there until the peer took it, and one of so many is
-// signalled, for all of them.
+// Both ways a slot belongs to its last message until the peer took it, and one of so many is signalled.
 func TestSlotsBothWaysAreAMessagesOwn(t *testing.T) {
 	p, _, w, l := bothWaysOn("send", engine.SideClient, func(sh *engine.Shape) { sh.RecvDepth, sh.Moderation = 17, 4 })
 	l.sent, l.credit, l.Messages, l.Head, l.remaining = 40, 39, 46, 30, 8
@@ -113,8 +111,7 @@ func TestSlotsBothWaysAreAMessagesOwn(t *testing.T) {
 	}
 }
 
-// A phase goes on where the one before ended: with the slot of the next message, control messages included,
-// or of the next number; and writes begin anew.
+// A phase goes on with the slot of the next message, or of the next number; and writes begin anew.
 func TestAPhaseBothWaysGoesOn(t *testing.T) {
 	for op, head := range map[string]int{"send": 37 % 32, "write_imm": 35 % 32, "write": 0} {
 		_, _, _, l := bothWaysOn(op, engine.SideClient, unverified)
@@ -159,8 +156,7 @@ func TestBothWaysKeepToTheirSlots(t *testing.T) {
 	}
 }
 
-// Behind a pass of writes that is compared, that is asked for once, and nothing is written before
-// the answer; a batch ends with such a pass, and goes on beyond others.
+// Behind a pass that is compared, that is asked for once, and nothing is written before the answer.
 func TestWritesBothWaysWaitForAComparison(t *testing.T) {
 	p, _, w, l := bothWaysOn("write", engine.SideClient, func(*engine.Shape) {})
 	pass, slots := int64(sampledPass(l)), int64(l.Sh.Slots)
@@ -230,8 +226,7 @@ func TestEachComparisonIsOfTheNextPass(t *testing.T) {
 	}
 }
 
-// Writes of a pass that is compared have all of their bytes; of the others, and of messages, those
-// that the seed chooses, and the others their number alone.
+// Writes of a pass that is compared have all of their bytes; others as the seed chooses.
 func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 	for op, all := range map[string]bool{"write": true, "send": false} {
 		_, _, _, l := bothWaysOn(op, engine.SideClient, func(*engine.Shape) {})
@@ -252,8 +247,7 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 	}
 }
 
-// A control message of a stream of sends takes a slot of the ring, as it takes a receive; others have a
-// place of their own.
+// A control message of a stream of sends takes a slot of the ring; others have a place of their own.
 func TestWhereControlMessagesLeaveFrom(t *testing.T) {
 	for op, inRing := range map[string]bool{"send": true, "write": false, "write_imm": false, "read": false} {
 		p, _, w, l := bothWaysOn(op, engine.SideClient, unverified)

@@ -25,15 +25,13 @@ func sleeping(t *testing.T, run func()) (sleeps []int64) {
 	return sleeps
 }
 
-// ended is a context that is over.
 func ended(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-// A stream that may sleep does so where its queue is full and nothing came, if that is worth it, and no
-// more once its last operation is posted.
+// A stream sleeps where its queue is full and nothing came, and no more once its last operation is posted.
 func TestAStreamSleepsBesideAFullQueue(t *testing.T) {
 	for sleep, want := range map[int64][]int64{leastSleep: {leastSleep}, leastSleep - 1: nil} {
 		got := sleeping(t, func() {
@@ -56,8 +54,7 @@ func TestAStreamSleepsBesideAFullQueue(t *testing.T) {
 	}
 }
 
-// How long it may sleep follows from what is outstanding besides the next completion, and how long one
-// takes; what brings no completion changes nothing.
+// How long it may sleep follows from what is outstanding, and how long one takes.
 func TestHowLongAStreamMaySleep(t *testing.T) {
 	_, _, w, l := streamOn("send", func(sh *engine.Shape) {
 		sh.Depth, sh.Moderation, sh.RecvDepth, sh.Slots = 16, 4, 16, 16

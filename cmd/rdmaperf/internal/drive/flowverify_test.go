@@ -34,13 +34,11 @@ const found = reports.ExitCorruption
 
 func nothing(*engine.Shape, *flowLane) {}
 
-// flip changes a byte of a slot.
 func flip(slot, at int) func(sh *engine.Shape, l *flowLane) {
 	return func(sh *engine.Shape, l *flowLane) { l.Mem[sh.RxSlot(slot)+at] ^= 0x10 }
 }
 
-// Behind a phase of writes both ways the last message of each slot is compared that was not compared
-// before, and what lies around them.
+// Behind a phase of writes the last message of each slot is compared, and what lies around them.
 func TestTheLastWritesBothWaysAreCompared(t *testing.T) {
 	sent := engine.LaneCount{Count: 2*8 + 5} // the last of slots 5 to 7 are of the pass before
 	if c := held(t, "as it should be", "write", 100, sent, nothing, 0); c.numbers != 8 {
@@ -59,8 +57,7 @@ func TestTheLastWritesBothWaysAreCompared(t *testing.T) {
 	held(t, "never written", "write", 100, engine.LaneCount{Count: 3}, flip(3, 9), found)
 }
 
-// Messages that take receives are counted, and were compared when they came; what lies around
-// them is compared behind the phase.
+// Messages that take receives are counted; what lies around them is compared behind the phase.
 func TestMessagesBothWaysAreCounted(t *testing.T) {
 	sent := engine.LaneCount{Count: 3}
 	for _, op := range []string{"send", "write_imm"} {
@@ -95,8 +92,7 @@ func TestControlMessagesMayLieWhereSendsDo(t *testing.T) {
 	}
 }
 
-// What the client sends has the generation of its phase, and what the server sends the complement,
-// so that bytes that are turned back pass for nobody's.
+// What the server sends has the complement of the phase's generation, so that bytes that come back are nobody's.
 func TestEachDirectionHasItsGeneration(t *testing.T) {
 	for role, out := range map[string]int{engine.SideClient: 5, engine.SideServer: ^5} {
 		_, d, _, l := bothWaysOn("send", role, func(*engine.Shape) {})
@@ -106,8 +102,7 @@ func TestEachDirectionHasItsGeneration(t *testing.T) {
 	}
 }
 
-// Of sends both ways control messages take slots, too: as many receives are for them as may be under way.
-// Other messages have a slot for each.
+// Of sends both ways control messages take slots, too; other messages have a slot for each.
 func TestControlMessagesOfSendsTakeSlots(t *testing.T) {
 	for _, c := range []struct {
 		op    string

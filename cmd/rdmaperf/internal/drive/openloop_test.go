@@ -16,8 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Every operation can be paced, busy and sleeping, on several QPs and threads;
-// operations are exact, and the wait is part of the latency only.
+// Every operation can be paced; operations are exact, and the wait is part of the latency only.
 func TestOpenLoopIsExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for _, arrivals := range []string{engine.ArrivalsConstant, engine.ArrivalsPoisson} {
@@ -74,11 +73,9 @@ func TestOpenLoopNoticesABreakWhileItWaits(t *testing.T) {
 	}
 }
 
-// A peer that pauses at the end of a window loses nobody: what was due meanwhile counts
-// with its wait, percentiles that fall among it are lower bounds, and the loop is saturated.
+// What was due during a pause counts with its wait, as a lower bound, and the loop is saturated.
 func TestOpenLoopLosesNobody(t *testing.T) {
-	// The 100th operation is due after 99 ms. The stall reaches well beyond the window: one
-	// that ended a millisecond inside it would let a fast loop do many of those due.
+	// The 100th operation is due after 99 ms. The stall reaches well beyond the window: a fast loop would catch up.
 	const window, stall, rate = 400 * time.Millisecond, 400 * time.Millisecond, 1000
 	const stood = window - 100*time.Millisecond // of the window
 	f := &enginetest.Fault{}
@@ -194,8 +191,7 @@ func TestASleepIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 	}
 }
 
-// Who does not ask for it polls all the time, as perftest does. Only devices that need no
-// polls work on while their user sleeps; who is paced by echoes is not a stream.
+// Only streams over devices that need no polls sleep, where that is asked for, as perftest does not.
 func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	unaided := transports.Caps{Unaided: true, Label: rdma.LabelSoft}
 	stream := func(op, polling string) engine.Shape {
@@ -249,7 +245,6 @@ func TestOnlyStreamsThatAskAndNeedNoPollsSleep(t *testing.T) {
 	}
 }
 
-// noSide is a side without sessions.
 func noSide(*engine.Group) (engine.Side, error) { return idle{}, nil }
 
 type idle struct{ engine.Side }

@@ -25,8 +25,7 @@ func TestThreadsShareARate(t *testing.T) {
 
 const everyTen = 10_000 // ns between two that are due
 
-// What is due is begun at its time or behind the one before; its latency begins when it was due,
-// its service time when it began. What fails, and what was due then, counts with its wait.
+// Latency begins when an operation was due, service time when it began; what fails, and was due, counts.
 func TestPacedOperations(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -110,8 +109,7 @@ func TestANearStartIsNotDelayedByAPoll(t *testing.T) {
 	}
 }
 
-// sharesARate holds the i-th pacer of three, which share 3000 a second and begin with seed 7, and how much later it
-// begins, against what they should be.
+// sharesARate holds the i-th pacer of three, which share 3000 a second by seed 7, against what it should be.
 func sharesARate(t *testing.T, i int, pace *engine.Pacer, later int64, chance bool) {
 	t.Helper()
 	shift := int64(i) * 1e9 / 3000

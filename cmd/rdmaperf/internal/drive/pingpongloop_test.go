@@ -31,8 +31,7 @@ func TestWhoTakesStepsInTheProvider(t *testing.T) {
 	}
 }
 
-// A client takes many steps in one call where it has one session and nothing paces it, and its
-// messages are small; else one.
+// A client takes many steps in one call where it has one session, nothing paces it, and messages are small.
 func TestHowManyStepsOneCallTakes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -86,8 +85,7 @@ func TestALargeMessageIsTakenAlone(t *testing.T) {
 	}
 }
 
-// Small messages take as many slots as two batches, larger ones fewer; a source begins where the
-// next one's bytes do not lie, and so many of them fit.
+// Small messages take as many slots as two batches, larger ones fewer; so many sources fit.
 func TestSlotsOfAPingPong(t *testing.T) {
 	const medium, large = engine.MediumMessage, engine.LargeMessage
 	for _, c := range []struct{ size, slots, steps, shift int }{
@@ -149,8 +147,7 @@ func TestRoundTripsEndWithTheirWindow(t *testing.T) {
 	}
 }
 
-// One operation is timed from before it is posted until its answer is seen; what cannot be posted,
-// polled, or fails, is no sample.
+// One operation is timed from its post until its answer is seen; what fails is no sample.
 func TestOneOperationIsTimed(t *testing.T) {
 	gone := errors.New("gone")
 	failed := []transports.Done{{Kind: transports.KindRead, Status: rdma.StatusSuccess + 1}}
@@ -192,8 +189,7 @@ func TestOneOperationIsTimed(t *testing.T) {
 	}
 }
 
-// Before the first phase each session gets its receives, where messages arrive in any; one that
-// does not take them ends it.
+// Before the first phase each session gets its receives, where messages arrive in any.
 func TestReceivesAreThereBeforeTheFirstPhase(t *testing.T) {
 	for _, c := range []struct {
 		op, arrival string

@@ -54,8 +54,7 @@ func TestAnswersAreHeldAgainstWhatWasSent(t *testing.T) {
 	}
 }
 
-// What came in another way than it should is found before its bytes are compared, and nothing is
-// looked at while an operation is under way that may fail.
+// What came in another way than it should is found, and nothing is looked at while an operation may fail.
 func TestAnswersComeAsTheyShould(t *testing.T) {
 	for name, c := range map[string]struct {
 		op     string
@@ -128,8 +127,7 @@ func TestOneStepInTheProviderIsTimed(t *testing.T) {
 	})
 }
 
-// A write whose answer a message announces is timed from before it is posted until that message;
-// behind that its own operations end, its bytes are compared and the receive is posted again.
+// A write whose answer a message announces is timed until that; behind it the answer is compared.
 func TestAnAnnouncedWriteIsTimed(t *testing.T) {
 	ends := []transports.Done{{Kind: transports.KindWrite}, {Kind: transports.KindSend}}
 	for name, c := range map[string]struct {

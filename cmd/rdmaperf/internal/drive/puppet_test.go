@@ -104,7 +104,6 @@ func flowOn(op, role string, both bool, change func(sh *engine.Shape)) (*puppet,
 	return p, f, f.workers[0], f.workers[0].lanes[0]
 }
 
-// bothWaysOn is one side of a stream both ways.
 func bothWaysOn(op, role string, change func(sh *engine.Shape)) (*puppet, *Flow, *flowWorker, *flowLane) {
 	return flowOn(op, role, true, change)
 }
@@ -153,7 +152,6 @@ func met(vs []transports.PingPongStep, n int, took int64) {
 	}
 }
 
-// alone is an exchange that compares nothing.
 var alone = exchange{divide: 1, until: rdma.UntilSend, begin: beginRead,
 	verify: func(*pingPongWorker, *pingPongLane, *roundTrip) error { return nil }}
 

@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// with is a stack of such capabilities.
 type with struct {
 	transports.Stack
 	caps transports.Caps
@@ -37,8 +36,7 @@ func TestPeaksKnowWhatIsOutstanding(t *testing.T) {
 	}
 }
 
-// What the loop puts into a sample is said where the clock is the machine's: that of the provider
-// where it takes the steps and says so, else the loop's own; nothing where that is not known.
+// What the loop puts into a sample is the provider's where it takes the steps and says so, else the loop's own.
 func TestWhatTheLoopPutsIntoASample(t *testing.T) {
 	defer func(f func() float64) { loopOverhead = f }(loopOverhead)
 	for _, c := range []struct {
@@ -106,8 +104,7 @@ func TestPreparedOperations(t *testing.T) {
 	}
 }
 
-// The rate that was achieved is of the window as it was meant to be, and of the time that passed
-// where there is none or it broke; what was sent has what was not answered, too.
+// The rate that was achieved is of the window as it was meant to be, or of the time that passed.
 func TestAchievedRates(t *testing.T) {
 	for _, c := range []struct {
 		meant time.Duration

@@ -57,8 +57,7 @@ func TestDepthsOfAStream(t *testing.T) {
 	}
 }
 
-// A target sleeps where its device serves it unaided; not both ways, and of writes that it is asked
-// to look at only where each thread has one queue pair.
+// A target sleeps where its device serves it unaided; of writes to compare only with one queue pair a thread.
 func TestWhereTheTargetOfAStreamSleeps(t *testing.T) {
 	unaided := transports.Caps{Unaided: true, Events: true}
 	for _, c := range []struct {

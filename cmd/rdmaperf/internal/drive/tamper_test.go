@@ -20,8 +20,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// tampered is a point whose stream is changed. Bytes are about those that a connection carries
-// the way that is changed.
+// tampered is a point whose stream is changed; bytes are about those that a connection carries that way.
 type tampered struct {
 	name  string
 	pt    engine.Point
@@ -30,8 +29,8 @@ type tampered struct {
 	back  bool
 }
 
-// holds runs a point with one pair of words swapped in its stream, here and there: nothing passes for verified, and
-// at most places the change is seen as one of the data. Of HTTP/2 only messages are changed.
+// holds runs a point with two words swapped in its stream, here and there: nothing passes for verified, and some change
+// is seen as one of the data. Of HTTP/2 only messages are changed.
 func (c tampered) holds(t *testing.T, http2 bool, through func(*enginetest.Tamper) enginetest.Ends) {
 	found := 0
 	for _, part := range []float64{0.17, 0.52, 0.88} {
@@ -67,8 +66,7 @@ func training() engine.Point {
 
 const tinyBytes = 4 * 5700
 
-// What changes on the way is found in every workload of sessions, on stacks without a check of
-// their own. One way, and ping-pongs, are held in the engine's tests.
+// What changes on the way is found in every workload of sessions; the engine's tests hold the others.
 func TestTamperingIsFoundInEveryWorkload(t *testing.T) {
 	const size = 6000
 	train := training()

@@ -36,7 +36,6 @@ func dialled(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// talk sends raw lines and returns the server's last line.
 func talk(t *testing.T, addr string, raw string) *engine.Message {
 	t.Helper()
 	conn := dialled(t, addr)
@@ -55,10 +54,8 @@ func talk(t *testing.T, addr string, raw string) *engine.Message {
 	}
 }
 
-// greeting begins a line of this version.
 var greeting = fmt.Sprintf(`{"magic":"rdmaperf-control","version":%d,`, engine.ControlVersion)
 
-// hello is the line before a plan, of the same version.
 func hello(t testing.TB, magic string, version int) string {
 	t.Helper()
 	b, err := json.Marshal(&engine.Message{Magic: magic, Version: version, Type: engine.MsgHello})
@@ -68,7 +65,6 @@ func hello(t testing.TB, magic string, version int) string {
 	return string(b) + "\n"
 }
 
-// planLine is hello and a plan.
 func planLine(t testing.TB, edit func(*engine.Message)) string {
 	t.Helper()
 	p := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
@@ -189,7 +185,6 @@ func TestServerSurvivesClientsThatDie(t *testing.T) {
 	})
 }
 
-// lineWriter hands over what a logger writes.
 type lineWriter chan string
 
 func (w lineWriter) Write(b []byte) (int, error) {

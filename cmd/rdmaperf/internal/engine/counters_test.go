@@ -31,8 +31,7 @@ func (r *reader) read() []reports.DeviceCounters {
 		Counters: map[string]int64{"moves": int64(len(r.times)) * r.step, "stays": 7}}}
 }
 
-// Both sides read before and after the measured phase, and only then: not in it,
-// and not around warm-up, the phases alone or the round that verifies.
+// Both sides read before and after the measured phase, and at no other time.
 func TestCountersAroundTheMeasuredPhase(t *testing.T) {
 	client, server := enginetest.MemEnds(t)
 	near, far := &reader{device: "near0", step: 10}, &reader{device: "far0", step: 1000}
@@ -134,8 +133,7 @@ func TestSeriesAddsUp(t *testing.T) {
 	}
 }
 
-// A stream's slots hold each operation of its window once, whatever worker saw it complete and when, and none of the
-// warm-up or of the round that verifies. The peak is the rate of the fullest of them.
+// A stream's slots hold each operation of its window once, and none of the warm-up or of the round that verifies.
 func TestStreamsHaveAPeak(t *testing.T) {
 	plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "write", Size: 64})
 	plan.Iterations, plan.Duration, plan.QPs, plan.Threads = 0, 100*time.Millisecond, 2, 2

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// policies counts this process's threads with a scheduling policy.
 func policies(policy uint32) (n int) {
 	for _, tid := range Threads(nil) {
 		if a, err := unix.SchedGetAttr(tid, 0); err == nil && a.Policy == policy {
@@ -100,8 +99,7 @@ func TestThreadsAreThoseOfTheProcess(t *testing.T) {
 	}
 }
 
-// Only workers keep their policy while there are any, whoever made their threads,
-// and everybody has it back behind the last.
+// Only workers keep their policy while there are any, and everybody has it back behind the last.
 func TestOthersAreDemotedUntilTheLastWorkerEnds(t *testing.T) {
 	if a, err := unix.SchedGetAttr(0, 0); err != nil || a.Policy != unix.SCHED_NORMAL {
 		t.Skip("the tests were started under another scheduling policy")
@@ -150,8 +148,7 @@ func TestWorkersAreNotOnTheMainThread(t *testing.T) {
 	}
 }
 
-// A thread with files of its own has no sockets among them, so that a connection that
-// another thread closes ends at once; it has everything else.
+// A thread with files of its own has no sockets among them, so that a connection closed by another ends at once.
 func TestAThreadOfOwnFilesHoldsNoConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Every workload and operation that a stack declares gives the exact number of
-// operations, verified, on two QPs, busy, sleeping and between the two.
+// Every workload and operation that a stack declares gives the exact number of operations, verified, on two QPs.
 func TestEveryOperationCountsExactly(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		client, _ := e(t)
@@ -116,8 +115,7 @@ var ends = map[string]struct {
 	throughput.Name: {drive.ThroughputShape, [2]engine.NewSide{drive.NewFlow, drive.NewFlow}},
 }
 
-// The loops of both sides allocate nothing per operation, closed and open, one way and both: what a phase allocates
-// does not grow with its length.
+// What a phase of either loop allocates does not grow with its length.
 func TestLoopsAllocateNothing(t *testing.T) {
 	const operations = 20000
 	points := []engine.Point{}

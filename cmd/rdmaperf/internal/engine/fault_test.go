@@ -162,8 +162,7 @@ func sendImmPlan(size int) engine.Plan {
 		engine.Point{Workload: throughput.Name, Op: "send_imm", Size: size})
 }
 
-// A send with immediate carries both where the device has room for both, and over iWARP the
-// immediate alone; every one of them is compared.
+// A send with immediate carries bytes where there is room, and over iWARP the immediate alone; each is compared.
 func TestSendsWithImmediateAreCompared(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends  enginetest.Ends

@@ -22,7 +22,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// guarded serves mem on loopback.
 func guarded(t *testing.T, s *engine.Server) (addr string, connect func(token string) error) {
 	t.Helper()
 	addr, tr := enginetest.MemServer(t, s)
@@ -86,7 +85,6 @@ func TestUnknownClientsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// allocated is what the process allocated since it began, bytes.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -131,8 +129,7 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// With all places taken by silent clients of one address, another address gets one, and
-// the same address does before long silence.
+// With all places taken by silent clients of one address another gets one, and the same after long silence.
 func TestIdleClientsGiveWay(t *testing.T) {
 	s := &engine.Server{MaxClients: 2}
 	take := func(addr string, idle time.Duration) (*engine.Visitor, error) {
@@ -227,7 +224,6 @@ func TestErrorsOfStrangersAreShort(t *testing.T) {
 	}
 }
 
-// holder is a workload whose server does nothing but ask for what it needs.
 type holder struct {
 	needs  engine.Memory
 	served *bool
@@ -271,8 +267,7 @@ func TestTheBudgetBoundsRunsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// One source has not all places: not while it measures, not by silence in a point, and not
-// by the many addresses of an IPv6 network.
+// No source has all places: not while it measures, by silence in a point, or by many addresses of an IPv6 network.
 func TestNoSourceHoldsAllPlaces(t *testing.T) {
 	fill := func(idle time.Time, addrs ...string) *engine.Server {
 		s := &engine.Server{MaxClients: len(addrs)}

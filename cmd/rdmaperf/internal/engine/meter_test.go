@@ -44,8 +44,7 @@ func TestMachineTimeIsWhatIsNeitherIdleNorStolen(t *testing.T) {
 	}
 }
 
-// A thread that works for some ticks is seen by the machine's account, too. Where a hypervisor takes the CPU away,
-// the process's clock runs on while ticks are lost, so one of a few tries must do.
+// The machine's account sees a thread that works for some ticks. Under a hypervisor ticks are lost, so one try must do.
 func TestMachineTimeHoldsThatOfThisProcess(t *testing.T) {
 	if readMachine() == 0 {
 		t.Skip("this kernel has no /proc/stat")
@@ -78,8 +77,7 @@ func FuzzMachineTime(f *testing.F) {
 	})
 }
 
-// The kernel tells the time of a process in two ways. That of getrusage(2), which results
-// have, may lack the last tick of threads that are running, and is never more.
+// The time of getrusage(2) may lack the last tick of running threads, and is never more than that of the clock.
 func TestUsageIsTheProcessorTimeOfThisProcess(t *testing.T) {
 	clock := func() time.Duration {
 		var ts unix.Timespec
@@ -88,8 +86,7 @@ func TestUsageIsTheProcessorTimeOfThisProcess(t *testing.T) {
 		}
 		return time.Duration(ts.Nano())
 	}
-	// Enough for a factor to show, and nearly all of it the kernel's: where both halves are
-	// alike, one of them twice is the sum as well.
+	// Enough for a factor to show, and nearly all of it the kernel's: twice one half must not be the sum.
 	zero, err := os.Open("/dev/zero")
 	if err != nil {
 		t.Skip(err)
@@ -108,8 +105,7 @@ func TestUsageIsTheProcessorTimeOfThisProcess(t *testing.T) {
 	}
 }
 
-// The window of several workers is from the first to begin until the last to end, in
-// whatever order they are listed, and each one's share is of its own time.
+// The window of several workers is from the first to begin until the last to end; each one's share is of its own.
 func TestTheWindowOfAGroupHoldsAllItsWorkers(t *testing.T) {
 	for _, order := range [][3]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		each := [3]Worker{{Begin: 500, End: 900, Ops: 1}, {Begin: 300, End: 700, Ops: 10},

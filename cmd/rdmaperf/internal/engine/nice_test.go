@@ -87,7 +87,6 @@ func TestNiceThreadsAreTheWorkers(t *testing.T) {
 	}
 }
 
-// threadsWith lists this process's threads that have a nice value.
 func threadsWith(t *testing.T, nice int) (tids []int) {
 	for _, tid := range engine.Threads(nil) {
 		b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(tid) + "/stat")

@@ -27,8 +27,7 @@ func TestPacerIsConstantWithoutDrift(t *testing.T) {
 	}
 }
 
-// The gaps of a Poisson process are exponential: mean and standard deviation are
-// the interval, and a share of 1/e is longer than it.
+// Exponential gaps have the interval as mean and standard deviation, and a share of 1/e is longer.
 func TestPacerPoisson(t *testing.T) {
 	const interval, n = 1000.0, 200_000
 	p := NewPacer(interval, true, 42)
@@ -87,8 +86,7 @@ func TestPacerRepeatsItsSeed(t *testing.T) {
 	}
 }
 
-// What is overdue are the arrivals themselves, each with its wait; of very many, groups that
-// waited no longer than they did.
+// What is overdue are the arrivals, each with its wait; of very many, groups that waited no longer than they did.
 func TestOverdueArrivals(t *testing.T) {
 	p := NewPacer(1000, false, 1)
 	p.Start(0)

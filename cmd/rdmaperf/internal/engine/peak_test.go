@@ -23,8 +23,7 @@ func peakOf(p *Peak, operations int64, window time.Duration, outstanding int) *r
 	return t
 }
 
-// A burst in the middle of a window is the peak; the more is outstanding, the
-// longer are the parts that it is looked for in.
+// A burst within a window is the peak; the more is outstanding, the longer are the parts.
 func TestPeakIsTheBestPart(t *testing.T) {
 	for _, c := range []struct {
 		outstanding int

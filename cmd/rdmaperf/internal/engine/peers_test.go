@@ -18,8 +18,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// An exclusive server serves all connections of one run; another run is refused or waits for its end, and is told for
-// whom. A client that leaves while it waits takes no turn.
+// An exclusive server serves all connections of one run; another run is refused, or waits and is told for whom.
 func TestExclusiveServerServesOneRunAtATime(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, Exclusive: true})
 	connect := func(run string, noWait bool, log *slog.Logger) (*engine.Client, error) {
@@ -63,8 +62,7 @@ func TestExclusiveServerServesOneRunAtATime(t *testing.T) {
 	}
 }
 
-// What a server says before it closes arrives, also where the client's next line cannot be
-// written any more: what it said arrived before.
+// What a server says before it closes arrives, also where the client's next line cannot be written any more.
 func TestClientSeesWhyTheServerClosed(t *testing.T) {
 	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
@@ -117,18 +115,15 @@ func sawWhy(t *testing.T, err error) {
 	}
 }
 
-// panics is a workload whose server panics.
 type panics struct{ engine.Runner }
 
 func (panics) Server(context.Context, *engine.Serve) error { panic("injected") }
 
-// bomb is a connection whose reads panic.
 type bomb struct{ net.Conn }
 
 func (bomb) Read([]byte) (int, error) { panic("injected") }
 
-// A client whose point makes the server panic gets an error, one whose octets do is cut off, and the next client is
-// served.
+// A client whose point or octets make the server panic is cut off alone, and the next client is served.
 func TestAPanicOfTheServerEndsOneClientAlone(t *testing.T) {
 	s := &engine.Server{Workloads: engine.Table{}}
 	for name, e := range enginetest.Table {

@@ -45,8 +45,7 @@ func rawRun(t *testing.T, e enginetest.Ends, plan engine.Plan, limit int) ([]rep
 	return results, kept
 }
 
-// agree holds raw samples against the summary of the histogram. Recorded anew, they give the same summary to the last
-// digit; ranked one by one, percentiles within the histogram's resolution.
+// agree holds raw samples against a histogram: recorded anew they are the same, ranked within its resolution.
 func agree(t *testing.T, name string, raw []int64, want *reports.Latency) {
 	t.Helper()
 	r := reports.NewRecorder()
@@ -260,7 +259,6 @@ func TestRawSamplesAllocateNothing(t *testing.T) {
 	}
 }
 
-// sampleKV is a small load of the key-value workload.
 func sampleKV(mix string) engine.Point {
 	return kv.KVPoint(kv.KVLoad{Mix: mix, Records: 300, Fields: 3, FieldBytes: 40, MaxScan: 10})
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// authority signs certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -177,8 +176,7 @@ func TestTLSHidesThePlan(t *testing.T) {
 	}
 }
 
-// Connections that never finish a handshake take no more than those that never say a plan:
-// their places go to newcomers, and each ends with the greeting's time.
+// Places of connections that never finish a handshake go to newcomers, and each ends with the greeting's time.
 func TestUnfinishedHandshakesGiveWay(t *testing.T) {
 	a := newAuthority(t)
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table,

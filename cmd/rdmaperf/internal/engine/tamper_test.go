@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// With every message compared, a change is found wherever it happens, in every operation, on stacks that have no
-// check of their own. A change of a header may end the connection instead; nothing passes for verified.
+// With every message compared, a change is found in every operation, or ends the connection; none passes for verified.
 func TestTamperingIsFound(t *testing.T) {
 	const size, messages = 6000, 300
 	for name, open := range enginetest.Unchecked {
@@ -48,8 +47,7 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// Without a change, all of the data is compared with --verify all, and the sample and the
-// numbers by default; and the results say so.
+// All of the data is compared with --verify all, the sample and the numbers by default; and the results say so.
 func TestVerificationIsCounted(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for _, op := range []string{"send", "write", "write_imm", "read"} {

@@ -154,8 +154,7 @@ func TestAThreadOnTheSameCPUIsSeenToTakeTheOffer(t *testing.T) {
 	}
 }
 
-// A worker whose polls take long checks the clock after fewer of them, and after many
-// again when they have become short. Time that somebody else had the CPU says nothing.
+// A worker whose polls take long checks the clock after fewer of them. Time that somebody else had says nothing.
 func TestAWorkerLooksMoreOftenWherePollsTakeLong(t *testing.T) {
 	var w Worker
 	at := int64(1)

@@ -39,8 +39,7 @@ func TestADeviceAloneMeansVerbs(t *testing.T) {
 	}
 }
 
-// The help of run shows each flag once, under a heading that says what it is for, and names no flag that does not
-// exist.
+// The help of run shows each flag once, under a heading, and names no flag that does not exist.
 func TestRunHelpHasAPlaceForEveryFlag(t *testing.T) {
 	c := &cobra.Command{Use: "run"}
 	new(Options).Register(c.Flags())

@@ -57,8 +57,7 @@ func TestVariantsAndStacksTakeTurns(t *testing.T) {
 	}
 }
 
-// A stack whose connections poll while nobody calls would take the CPUs from the stacks whose turn it is: its sessions
-// end with each slice. All others stay open.
+// Sessions of a stack that polls while nobody calls end with each slice; all others stay open.
 func TestSessionsThatPollIdleEndWithTheirSlice(t *testing.T) {
 	for spec, want := range map[string]bool{"grpc(dropin,bp)+iwarp": true, "grpc(fused,bp)+sched+iwarp": true,
 		"grpc(dropin)+iwarp": false, "grpc(dropin,event)+iwarp": false, "iwarp": false, "grpc(tcp)": false} {
@@ -107,8 +106,8 @@ func TestRoundsAreLeftOutWhereTheyWouldEndTooLate(t *testing.T) {
 	}
 }
 
-// A stack that makes no progress ends alone: the others go on, and the run ends with exit code 1 and the cause. A point
-// that a stack cannot do is left out. What concerns all, and the last stack's end, end the run as they are.
+// A stack that makes no progress ends alone, and the run ends with exit code 1 and the cause. A point that a stack
+// cannot do is left out. What concerns all, and the last stack's end, end the run as they are.
 func TestARunGoesOnWithoutAStackThatEnded(t *testing.T) {
 	tr, err := new(stackspec.Set).Open("tcp")
 	if err != nil {

@@ -59,8 +59,7 @@ func TestCountersAreOfTheDeviceBelow(t *testing.T) {
 	}
 }
 
-// Two stacks of one name in one process, as a server has them for two clients, count
-// each for itself: a send cut on one is none of the other's.
+// Two stacks of one name in one process count each for itself: a send cut on one is none of the other's.
 func TestTiersCountForTheirOwnStack(t *testing.T) {
 	const spec = "sched(sends=slice,slice=4K,window=64K)+mem"
 	var s Set

@@ -34,8 +34,7 @@ func (d *layerDevice) Close() error {
 	return d.Device.Close()
 }
 
-// withStacks adds a tier and a provider that chooses among devices to the table
-// for one test, and returns what they note.
+// withStacks adds a tier and a provider with devices to the table for one test, and returns what they note.
 func withStacks(t *testing.T) *[]string {
 	t.Helper()
 	var log []string
@@ -139,8 +138,7 @@ func TestHelpNamesWhatATierNeeds(t *testing.T) {
 	}
 }
 
-// Results of one stack are repeats of each other to compare and report, so the name of an open stack has to tell
-// every parameter that departs from the default, and to mean the same stack again.
+// The name of an open stack tells every parameter that departs from the default, and means the same stack again.
 func TestNamesOfOpenStacksTellTheirParameters(t *testing.T) {
 	var s Set
 	name := func(spec string) string {

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Every declared parameter has a name of its own in its layer, a line of help, and is
-// taken by the parser in one form that its declaration names.
+// Every parameter has a name of its own in its layer, a line of help, and is taken in a form that it declares.
 func TestEveryParameterIsDeclaredWhole(t *testing.T) {
 	for i := range Table {
 		e := &Table[i]

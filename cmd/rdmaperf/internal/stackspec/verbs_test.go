@@ -11,13 +11,11 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/verbs"
 )
 
-// verbsPort is one port of a fake device.
 func verbsPort(number int, active bool) verbs.PortInfo {
 	return verbs.PortInfo{Number: number, Active: active, LinkLayer: "Ethernet", MTU: 1024, MaxMsg: 1 << 30}
 }
 
-// machine is a list of devices as a user could have it: an adapter without a
-// cable, one with two ports of which the second is up, and both soft ones.
+// machine has an adapter without a cable, one whose second port is up, and both soft devices.
 var machine = []verbs.DeviceInfo{
 	{Name: "mlx5_0", Transport: "InfiniBand", Ports: []verbs.PortInfo{verbsPort(1, false)}},
 	{Name: "mlx4_0", Transport: "InfiniBand", Ports: []verbs.PortInfo{verbsPort(1, false), verbsPort(2, true)}},
@@ -25,7 +23,6 @@ var machine = []verbs.DeviceInfo{
 	{Name: "siw0", Transport: iwarpTransport, Ports: []verbs.PortInfo{verbsPort(1, true)}},
 }
 
-// withDevices lets this process see these devices.
 func withDevices(t *testing.T, devices []verbs.DeviceInfo, err error) {
 	t.Helper()
 	before := Devices
