@@ -133,44 +133,6 @@ func TestLoopOverheadStandsInLatencyResults(t *testing.T) {
 	}
 }
 
-// What one operation costs for being measured: its latency and its service time recorded, and the next start
-// computed; with raw samples kept, too. The budget is 30 ns.
-func BenchmarkRecorderAndPacer(b *testing.B) {
-	for _, arrivals := range []string{engine.ArrivalsConstant, engine.ArrivalsPoisson} {
-		for _, raw := range []bool{false, true} {
-			name := arrivals
-			if raw {
-				name += "-raw"
-			}
-			b.Run(name, func(b *testing.B) {
-				w := &engine.Worker{Rec: reports.NewRecorder(), Service: reports.NewRecorder(),
-					Pace: engine.NewPacer(1000, arrivals == engine.ArrivalsPoisson, 1)}
-				if raw {
-					w.Raw = (&engine.RawStore{Limit: 1_000_000}).Share(1)[0]
-					w.Watched = true
-				}
-				w.Pace.Start(0)
-				b.ReportAllocs()
-				i := int64(0)
-				for b.Loop() {
-					due := w.Pace.Due()
-					w.Pace.Next()
-					w.Record(due, 5000+i&1023, 2000+i&1023)
-					w.Service.Record(2000 + i&1023)
-					if i++; raw && w.Raw.N == len(w.Raw.Samples) {
-						w.Raw.N = 0 // a full buffer would cost less
-					}
-				}
-			})
-		}
-	}
-}
-
-// The loop on the null session: clock, post, poll, record and verify.
-func BenchmarkNullLoop(b *testing.B) {
-	b.ReportMetric(drive.MeasureOverhead(engine.Limits{Ops: int64(b.N)}), "ns/sample")
-}
-
 func TestASleepIsAPartOfWhatTheDeviceHasToDo(t *testing.T) {
 	for _, c := range []struct {
 		name       string

@@ -152,32 +152,3 @@ func TestLoopsAllocateNothing(t *testing.T) {
 		}
 	}
 }
-
-// The engine's own cost per operation, on a transport that costs little itself.
-func BenchmarkLoop(b *testing.B) {
-	for _, pt := range []engine.Point{{Workload: throughput.Name, Op: "write", Size: 64},
-		{Workload: throughput.Name, Op: "send", Size: 64}, {Workload: latency.Name, Op: "send", Size: 64},
-		{Workload: latency.Name, Op: "write", Size: 64}} {
-		for _, e := range []string{"mem", "tcp", "iwarp"} {
-			b.Run(fmt.Sprintf("%s/%s/%s", pt.Workload, pt.Op, e), func(b *testing.B) {
-				plan := enginetest.QuickPlan(pt)
-				plan.Depth, plan.RecvDepth = 128, 512
-				client, server := enginetest.Pair(b, enginetest.StacksUnderTest[e], plan, ends[pt.Workload].shape,
-					ends[pt.Workload].sides)
-				enginetest.Once(b, client, server, 1, engine.Limits{Ops: 1000})
-				b.ResetTimer()
-				out := enginetest.Once(b, client, server, 2, engine.Limits{Ops: int64(b.N)})
-				b.ReportMetric(float64(out.Window.Nanoseconds())/float64(b.N), "ns/op")
-			})
-		}
-	}
-}
-
-// One clock reading, as the loops take it.
-func BenchmarkClock(b *testing.B) {
-	var last int64
-	for b.Loop() {
-		last = engine.Now()
-	}
-	_ = last
-}

@@ -188,17 +188,3 @@ func TestPeakIsExactUpToPerftestsLimitAlone(t *testing.T) {
 		}
 	}
 }
-
-// As many messages as can be are looked through at once.
-func BenchmarkPeakOfSpans(b *testing.B) {
-	var p Peak
-	p.exact(Limits{Ops: SpanMessages}, 1)
-	p.start(0)
-	for i := range int64(SpanMessages) {
-		p.Posting(i*1000, 1)
-		p.count(i*1000+500+i*i%977, 1)
-	}
-	for b.Loop() {
-		p.span()
-	}
-}
