@@ -117,7 +117,6 @@ var ends = map[string]struct {
 
 // What a phase of either loop allocates does not grow with its length.
 func TestLoopsAllocateNothing(t *testing.T) {
-	const operations = 20000
 	points := []engine.Point{}
 	for k := transports.KindSend; k < transports.KindCall; k++ {
 		for _, w := range []string{latency.Name, throughput.Name} {
@@ -138,16 +137,7 @@ func TestLoopsAllocateNothing(t *testing.T) {
 				plan.Arrivals = arrivals
 				end := ends[pt.Workload]
 				client, server := enginetest.Pair(t, enginetest.MemEnds, plan, end.shape, end.sides)
-				enginetest.Once(t, client, server, 1, engine.Limits{Ops: 100}) // grows what grows once
-				release := engine.HoldCollector()
-				defer release()
-				out := enginetest.Once(t, client, server, 2, engine.Limits{Ops: operations})
-				if out.Ops != operations || pt.Rate > 0 && out.Service.Count() != operations {
-					t.Fatalf("%d operations, want %d", out.Ops, operations)
-				}
-				if out.Usage.Allocations > enginetest.PhaseAllocations {
-					t.Errorf("%d allocations, want none of the loops", out.Usage.Allocations)
-				}
+				enginetest.AllocatesNothing(t, client, server, 20_000)
 			})
 		}
 	}

@@ -103,15 +103,6 @@ func TestShortWindowsHaveNoPeak(t *testing.T) {
 	none.Report(&reports.Throughput{}, 1, 1)
 }
 
-func TestPeakAllocatesNothing(t *testing.T) {
-	var p Peak
-	p.start(0)
-	at := int64(0)
-	if n := testing.AllocsPerRun(1000, func() { at += 7_000_000; p.count(at, 3) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 // everySpan is perftest's search (print_report_bw): each post with each later completion.
 func everySpan(moments []moment) (ops, ns int64) {
 	var posted int64
