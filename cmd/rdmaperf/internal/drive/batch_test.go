@@ -15,13 +15,7 @@ import (
 )
 
 // plain takes PingPong away from a transport.
-type plain struct{ transports.Transport }
-
-func (p plain) Caps() transports.Caps {
-	c := p.Transport.Caps()
-	c.PingPong = false
-	return c
-}
+func plain(tr transports.Transport) transports.Transport { return &enginetest.Fault{Transport: tr} }
 
 // The provider's loop runs where both ends have it, and else at neither; no sample is without time.
 func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
@@ -32,8 +26,8 @@ func TestTheLoopIsTheSameAtBothEnds(t *testing.T) {
 	}
 	for name, bend := range map[string]func(c, s transports.Transport) (transports.Transport, transports.Transport){
 		"both":   func(c, s transports.Transport) (transports.Transport, transports.Transport) { return c, s },
-		"client": func(c, s transports.Transport) (transports.Transport, transports.Transport) { return c, plain{s} },
-		"server": func(c, s transports.Transport) (transports.Transport, transports.Transport) { return plain{c}, s },
+		"client": func(c, s transports.Transport) (transports.Transport, transports.Transport) { return c, plain(s) },
+		"server": func(c, s transports.Transport) (transports.Transport, transports.Transport) { return plain(c), s },
 	} {
 		t.Run(name, func(t *testing.T) {
 			results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack, transports.Stack) {
@@ -85,13 +79,6 @@ type late struct {
 	refused int
 }
 
-// Caps leave PingPong out: they would pass by what refuses here.
-func (t *late) Caps() transports.Caps {
-	c := t.Transport.Caps()
-	c.PingPong = false
-	return c
-}
-
 func (t *late) Listen(ctx context.Context, addr string, cfg transports.Config) (transports.Listener, error) {
 	l, err := t.Transport.Listen(ctx, addr, cfg)
 	return &lateListener{l, t}, err
@@ -135,7 +122,7 @@ func TestAnswersWaitForRoomInTheQueue(t *testing.T) {
 	var server *late
 	results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack, transports.Stack) {
 		c, s := enginetest.SessionEnds(t, enginetest.MemEnds)
-		server = &late{Transport: s}
+		server = &late{Transport: plain(s)}
 		return c, server
 	}, enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "write", Size: 64}))
 	if err != nil {
