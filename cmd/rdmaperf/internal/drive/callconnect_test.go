@@ -156,7 +156,7 @@ func TestWhyAConnectionFailed(t *testing.T) {
 		"rejected":      {transports.Caps{}, rdma.ErrNotSupported, "", reports.ExitNotRun},
 		"one machine":   {transports.Caps{SameHost: true}, errBroken, "on this machine", reports.ExitPeer},
 	} {
-		err := ConnectFailed(withCalls{caps: c.caps}, c.err)
+		err := ConnectFailed(with{caps: c.caps}, c.err)
 		var exit *reports.ExitError
 		if !errors.As(err, &exit) || exit.Code != c.code || !strings.Contains(exit.Hint, c.hint) ||
 			!errors.Is(err, c.err) {
@@ -164,13 +164,6 @@ func TestWhyAConnectionFailed(t *testing.T) {
 		}
 	}
 }
-
-type withCalls struct {
-	transports.CallTransport
-	caps transports.Caps
-}
-
-func (w withCalls) Caps() transports.Caps { return w.caps }
 
 // Whose progress keeps a phase going: that of the lead, and behind it of who is beside.
 func TestWhoKeepsAPhaseGoing(t *testing.T) {

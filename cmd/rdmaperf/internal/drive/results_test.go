@@ -11,8 +11,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
+// with is a stack of such capabilities.
 type with struct {
-	transports.Stack
+	transports.CallTransport
 	caps transports.Caps
 }
 
@@ -59,22 +60,6 @@ func TestWhatTheLoopPutsIntoASample(t *testing.T) {
 		if p["loop_overhead_ns"] != c.ns || p["clock"] != c.clock || p["loop"] != c.loop {
 			t.Errorf("%s: %v", c.name, p)
 		}
-	}
-}
-
-// Latencies of a closed loop are corrected by their median; where none were recorded there are none.
-func TestLatenciesOfAClosedLoop(t *testing.T) {
-	res := &reports.Result{}
-	if Latencies(nil, res, &engine.Outcome{}); res.Latency != nil || res.LatencyCorrected != nil {
-		t.Errorf("%+v", res)
-	}
-	rec := reports.NewRecorder()
-	rec.RecordN(1000, 9)
-	rec.RecordN(10_000, 1)
-	Latencies(nil, res, &engine.Outcome{Rec: rec})
-	if l, c := res.Latency, res.LatencyCorrected; l == nil || l.P50 != 1000 || c == nil || c.Count != 19 ||
-		c.ExpectedIntervalNs != 1000 {
-		t.Errorf("%+v, corrected %+v", l, c)
 	}
 }
 
