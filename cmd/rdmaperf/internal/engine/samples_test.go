@@ -162,36 +162,26 @@ func agreeAll(t *testing.T, name string, r *reports.Result, kept map[string][]re
 	}
 }
 
-// What does not fit is counted, and the histogram has it all the same.
+// What does not fit is counted, and the histogram has it all the same. All callers of a point share the limit.
 func TestRawSamplesBeyondTheLimitAreCounted(t *testing.T) {
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
-	plan.QPs, plan.Threads = 2, 2
-	results, kept := rawRun(t, enginetest.MemEnds, plan, 101)
-	named := results[0].RawSamples[0]
-	if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: 101, Dropped: 499, Limit: 101}); named != want ||
-		results[0].Latency.Count != 600 {
-		t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
-	}
-	if n := len(kept[plan.Points[0].String()+" latency"]); n != 101 {
-		t.Errorf("%d samples handed over, want 101", n)
-	}
-}
-
-// All callers of a point share the limit, also where they are more than it.
-func TestRawSamplesOfCallsBeyondTheLimitAreCounted(t *testing.T) {
-	for _, limit := range []int{3, 101} {
-		pt := enginetest.RpcPoint(engine.CallUnary, 64, 64)
-		pt.QPs, pt.Outstanding = 2, 4
-		plan := enginetest.QuickPlan(pt)
-		plan.Iterations, plan.Depth = 300, 1
-		results, kept := rawRun(t, enginetest.CarriersUnderTest()["fused mem"], plan, limit)
+	calls, fused := enginetest.RpcPoint(engine.CallUnary, 64, 64), enginetest.CarriersUnderTest()["fused mem"]
+	calls.QPs, calls.Outstanding = 2, 4
+	for _, c := range []struct {
+		ends  enginetest.Ends
+		pt    engine.Point
+		limit int64
+	}{{enginetest.MemEnds, engine.Point{Workload: latency.Name, Op: "send", Size: 64}, 101}, {fused, calls, 3},
+		{fused, calls, 101}} {
+		plan := enginetest.QuickPlan(c.pt)
+		plan.QPs, plan.Threads, plan.Depth = 2, 2, 1
+		results, kept := rawRun(t, c.ends, plan, int(c.limit))
 		named := results[0].RawSamples[0]
-		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: int64(limit), Dropped: 600 - int64(limit),
-			Limit: int64(limit)}); named != want || results[0].Latency.Count != 600 {
-			t.Errorf("%+v of %d samples, want %+v of 600", named, results[0].Latency.Count, want)
+		if want := (reports.RawSamples{Set: reports.SamplesLatency, Count: c.limit, Dropped: 600 - c.limit,
+			Limit: c.limit}); named != want || results[0].Latency.Count != 600 {
+			t.Errorf("%s: %+v of %d samples, want %+v of 600", c.pt, named, results[0].Latency.Count, want)
 		}
-		if n := len(kept[pt.String()+" latency"]); n != limit {
-			t.Errorf("%d samples handed over, want %d", n, limit)
+		if n := len(kept[c.pt.String()+" latency"]); int64(n) != c.limit {
+			t.Errorf("%s: %d samples handed over, want %d", c.pt, n, c.limit)
 		}
 	}
 }
