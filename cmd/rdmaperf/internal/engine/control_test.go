@@ -36,6 +36,15 @@ func dialled(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func talk(t *testing.T, addr string, raw string) *engine.Message {
 	t.Helper()
 	conn := dialled(t, addr)
@@ -267,10 +276,7 @@ func TestServerServesSeveralAtOnceUpToItsLimit(t *testing.T) {
 // fakeServer answers the first line with raw bytes, then waits for the end.
 func fakeServer(t *testing.T, answer string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		conn, err := l.Accept()
@@ -319,10 +325,7 @@ func TestClientRefusesStrangeServers(t *testing.T) {
 
 func TestConnectGivesUpInTime(t *testing.T) {
 	_, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	addr := l.Addr().String()
 	l.Close()
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: 64})
@@ -359,10 +362,7 @@ func TestInterruptGivesAPartialResult(t *testing.T) {
 // A server that goes away in mid-run costs one clear error and keeps the samples.
 func TestServerThatDiesInMidRun(t *testing.T) {
 	inner, server := enginetest.SessionEnds(t, enginetest.TcpEnds)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	ctx, kill := context.WithCancel(context.Background())
 	posts := 0
 	client := &enginetest.Fault{Transport: inner, Post: func(s transports.Session, ops []transports.Op) (int, error) {

@@ -140,10 +140,7 @@ func TestTLSHidesThePlan(t *testing.T) {
 			client = &tls.Config{RootCAs: a.pool}
 		}
 		addr, tr := enginetest.MemServer(t, s)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := listen(t)
 		defer l.Close()
 		var sent strings.Builder
 		var both sync.WaitGroup
