@@ -38,6 +38,15 @@ func arrives(p *puppet, length int) {
 	p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(length)})
 }
 
+// prepare begins a measured phase, whose receives are posted.
+func prepare(t *testing.T, p *puppet, f *Flow) {
+	t.Helper()
+	if err := f.Prepare(engine.GenMeasure); err != nil {
+		t.Fatal(err)
+	}
+	p.complete()
+}
+
 // answers has every poll take 100 ns, at the end of which all is complete that was posted, and a fin answered.
 func answers(p *puppet) {
 	p.onPoll = func(int) {
@@ -71,10 +80,7 @@ func TestAStreamFillsItsWindow(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T) {
 			p, f, w, l := streamOn(c.op, func(sh *engine.Shape) { sh.Moderation = c.every })
-			if err := f.Prepare(engine.GenMeasure); err != nil {
-				t.Fatal(err)
-			}
-			p.complete()
+			prepare(t, p, f)
 			answers(p)
 			w.Lim = c.lim
 			err := f.Loop(w.Worker)()
@@ -102,10 +108,7 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 		{"broken", 0, errBroken, 3 * 8, 8}} {
 		bubble(t, func(t *testing.T) {
 			p, f, w, l := streamOn("write", nil)
-			if err := f.Prepare(engine.GenMeasure); err != nil {
-				t.Fatal(err)
-			}
-			p.complete()
+			prepare(t, p, f)
 			answers(p)
 			poll := p.onPoll
 			p.onPoll = func(n int) {
@@ -133,10 +136,7 @@ func TestAStoppedStreamComesHome(t *testing.T) {
 // A fin whose answer is lost fails what was else all well; one that needs a receive waits for credit.
 func TestAFinIsAnswered(t *testing.T) {
 	p, f, w, l := streamOn("write", nil)
-	if err := f.Prepare(engine.GenMeasure); err != nil {
-		t.Fatal(err)
-	}
-	p.complete()
+	prepare(t, p, f)
 	p.onPoll = func(int) {
 		for _, op := range p.complete() {
 			if op.Kind == transports.KindSend {

@@ -49,10 +49,7 @@ func TestBothWaysWaitForRoom(t *testing.T) {
 func TestBothWaysEndWithTheirWindow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, d, w, l := bothWaysOn("write", engine.SideClient, func(sh *engine.Shape) { sh.Verify, sh.Depth = false, 4 })
-		if err := d.Prepare(engine.GenMeasure); err != nil {
-			t.Fatal(err)
-		}
-		p.complete()
+		prepare(t, p, d)
 		arrives := func(n control) {
 			p.done = append(p.done, transports.Done{Kind: transports.KindRecv, Len: uint32(controlLen(l.Sh, n))})
 		}

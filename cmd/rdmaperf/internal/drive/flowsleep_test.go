@@ -75,10 +75,7 @@ func TestHowLongAStreamMaySleep(t *testing.T) {
 func TestAStreamWithoutCreditsEndsWithItsWindow(t *testing.T) {
 	sleeping(t, func() {
 		p, f, w, l := streamOn("send", func(sh *engine.Shape) { sh.RecvDepth = 8 })
-		if err := f.Prepare(engine.GenMeasure); err != nil {
-			t.Fatal(err)
-		}
-		p.complete()
+		prepare(t, p, f)
 		p.onPoll = func(n int) {
 			time.Sleep(100)
 			switch n {
