@@ -22,16 +22,12 @@ type Calls struct {
 	groups  []*callGroup
 	workers []*callWorker // of all groups
 	cfg     transports.CallConfig
-
 	// Resident memory of both sides before the connections and behind the work, bytes.
 	base, used, serverBase, serverUsed int64
-
 	// Processor time of both sides while nothing was called; idleFor is 0 until then.
 	idle, idleServer, idleFor time.Duration
-
-	read bool // what is resident
-
-	lead, beside *callGroup // of the phase: who is measured, and who calls until they have ended (or nil)
+	read                      bool       // what is resident
+	lead, beside              *callGroup // of the phase: who is measured, and who calls until they have ended (or nil)
 
 	interval time.Duration    // of a series over the next phase, 0 for none
 	live     *engine.Live     // follows the next phase, nil for nobody

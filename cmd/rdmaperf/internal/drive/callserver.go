@@ -147,7 +147,6 @@ type CallGroup struct {
 	Untimed      bool          // its calls are counted alone
 	Rate         float64       // calls a second of all together, due at intended starts; 0: a closed loop
 	Gap          time.Duration // of a closed loop: the least time from the start of a call to the next; 0: none
-
 	// New makes a caller; index counts those of the group, connection by connection.
 	New func(conn transports.CallConn, index int) (engine.Caller, error)
 }

@@ -23,12 +23,10 @@ type exchange struct {
 type roundTrip struct {
 	iter    uint64
 	off, at int // window offsets: its source, and the slot that the answer fills
-
 	// Of an answer that took a receive.
 	slot, length, imm uint32
 	hasImm            bool
-
-	end, took int64 // ns, of steps taken together
+	end, took         int64 // ns, of steps taken together
 }
 
 var (
@@ -40,16 +38,15 @@ var (
 
 type pingPongLane struct {
 	engine.Lane
-	proof Proof
-	rx    [engine.LatencySlots]int // window slots
-	recvs []transports.Op          // prepared, one for each slot
-
-	iter   uint64          // messages of this phase, from 1
-	rounds []roundTrip     // under way, or not compared yet
-	came   int             // of these, answered by a message
-	out    int             // operations posted and not known to be complete
-	again  []transports.Op // receives to be posted again
-	next   uint32          // slot of the receive that the next message takes
+	proof  Proof
+	rx     [engine.LatencySlots]int // window slots
+	recvs  []transports.Op          // prepared, one for each slot
+	iter   uint64                   // messages of this phase, from 1
+	rounds []roundTrip              // under way, or not compared yet
+	came   int                      // of these, answered by a message
+	out    int                      // operations posted and not known to be complete
+	again  []transports.Op          // receives to be posted again
+	next   uint32                   // slot of the receive that the next message takes
 	steps  []transports.PingPongStep
 	ref    rdma.Buffer // client: what the source region should hold; no transport knows it
 }

@@ -19,9 +19,7 @@ const (
 	// sampleEvery: one message, or pass of writes, in so many is compared byte by byte. That takes as long as a fast
 	// path.
 	sampleEvery = 256
-
-	// numberSize is how many bytes a message's number takes, as far as it has them.
-	numberSize = 8
+	numberSize  = 8 // how many bytes a message's number takes, as far as it has them
 )
 
 // Proof compares what arrived of one sender in a phase and counts in its worker what was compared.

@@ -100,20 +100,17 @@ func bothWays(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 
 // RPC is what a workload of calls was, and what both sides used beside the calls.
 type RPC struct {
-	Call          string `json:"call"` // unary, stream (exchanges on one), oneway (messages to the server)
-	RequestBytes  int64  `json:"request_bytes"`
-	ResponseBytes int64  `json:"response_bytes"`
-	Connections   int    `json:"connections"`
-	Outstanding   int    `json:"outstanding"` // calls on each connection
-
-	Form      string `json:"form"`           // tcp, unix, dropin, fused, bufconn
-	Mode      string `json:"mode,omitempty"` // bp, event, bpev; of the forms over RDMA
-	BusyNs    int64  `json:"busy_ns,omitempty"`
-	Pollers   int    `json:"pollers,omitempty"`
-	RingBytes int64  `json:"ring_bytes,omitempty"`
-
-	// RegisteredBytes is the registered memory of one connection on one side.
-	RegisteredBytes int64 `json:"registered_bytes,omitempty"`
+	Call            string `json:"call"` // unary, stream (exchanges on one), oneway (messages to the server)
+	RequestBytes    int64  `json:"request_bytes"`
+	ResponseBytes   int64  `json:"response_bytes"`
+	Connections     int    `json:"connections"`
+	Outstanding     int    `json:"outstanding"`    // calls on each connection
+	Form            string `json:"form"`           // tcp, unix, dropin, fused, bufconn
+	Mode            string `json:"mode,omitempty"` // bp, event, bpev; of the forms over RDMA
+	BusyNs          int64  `json:"busy_ns,omitempty"`
+	Pollers         int    `json:"pollers,omitempty"`
+	RingBytes       int64  `json:"ring_bytes,omitempty"`
+	RegisteredBytes int64  `json:"registered_bytes,omitempty"` // the registered memory of one connection on one side
 
 	Idle     *IdleCPU  `json:"idle,omitempty"`
 	Resident *Resident `json:"resident,omitempty"`

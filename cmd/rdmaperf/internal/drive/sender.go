@@ -9,11 +9,9 @@ import (
 // Sender is a session out of whose source slots a stream leaves.
 type Sender struct {
 	engine.Lane
-
 	// Ops is the ring of prepared operations, one for each slot, unrolled by one batch so that any batch is contiguous.
-	Ops  []transports.Op
-	Head int // ring position of the next operation
-
+	Ops          []transports.Op
+	Head         int    // ring position of the next operation
 	TakesReceive bool   // every operation consumes a receive of the peer
 	First        uint64 // number of the phase's first operation: its slot follows
 	Posted       int64  // data operations of this phase
@@ -92,10 +90,7 @@ const (
 	// controlReceives are those for control messages both ways: at most three credits, start, fin, acknowledgement, and
 	// those behind the last repost.
 	controlReceives = engine.CtlSlots
-
-	// fewReceives: with as many for data or fewer, each message has a credit of its own.
-	fewReceives = controlReceives - 4
-
+	fewReceives     = controlReceives - 4 // with as many for data or fewer, each message has a credit of its own
 	// Receives that are worth a Post: of a target, more gain nothing; of others, half of the slack.
 	repostData     = 32
 	repostControls = controlReceives / 2

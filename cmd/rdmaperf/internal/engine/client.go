@@ -31,20 +31,13 @@ type Client struct {
 	broken bool
 	kept   map[string]float64
 	Raw    *RawStore // nil: samples are not kept
-
 	// Counters reads device counters before and after the measured phase of each point; nil: none.
 	Counters func() []reports.DeviceCounters
-
-	// Live follows the windows of the points to come; nil: nobody watches.
-	Live *Live
-
+	Live     *Live // follows the windows of the points to come; nil: nobody watches
 	// Turn takes the results of a slice and returns when the next is to be measured, or false at the end. nil: one
 	// slice.
-	Turn func([]reports.Result) bool
-
-	// Slice is how long further slices of the point are, where that is not the plan's Duration.
-	Slice time.Duration
-
+	Turn  func([]reports.Result) bool
+	Slice time.Duration // how long further slices of the point are, where that is not the plan's Duration
 	// For a workload with a run of its own: further stacks and servers, and who looks at its progress. Each may be nil.
 	Open     Opener
 	More     func(ctx context.Context) (addr string, stop func() error, err error)

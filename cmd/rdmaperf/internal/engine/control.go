@@ -39,14 +39,10 @@ import (
 // The server answers anything with error instead when it cannot go on, and closes. Either side closing the connection
 // ends everything.
 const (
-	ControlMagic = "rdmaperf-control"
-
-	// ControlVersion changes when an older peer would misunderstand.
-	ControlVersion = 11
-
-	// MaxLine bounds a control line in bytes: a plan of maxPoints points with their options fits.
-	MaxLine      = 2 << 20
-	greetingLine = 4096
+	ControlMagic   = "rdmaperf-control"
+	ControlVersion = 11      // changes when an older peer would misunderstand
+	MaxLine        = 2 << 20 // bounds a control line in bytes: a plan of maxPoints points with their options fits
+	greetingLine   = 4096
 )
 
 type messageType string
@@ -63,28 +59,23 @@ const (
 	MsgError     messageType = "error"
 	msgChallenge messageType = "challenge" // between hello and welcome: prove that you know the token
 	msgProof     messageType = "proof"
-
-	msgResults messageType = "results" // data: those of the point that has ended
-
-	msgData messageType = "data" // what a workload says, either way
+	msgResults   messageType = "results" // data: those of the point that has ended
+	msgData      messageType = "data"    // what a workload says, either way
 )
 
 // Message is every line; the type says which of the objects is there.
 type Message struct {
-	Magic   string      `json:"magic,omitempty"`
-	Version int         `json:"version,omitempty"`
-	Type    messageType `json:"type"`
-
-	Plan   *Plan            `json:"plan,omitempty"`
-	Caps   *transports.Caps `json:"caps,omitempty"` // of plan: the client's stack
-	Wait   *Waiting         `json:"wait,omitempty"`
-	Accept *acceptance      `json:"accept,omitempty"`
-	Error  *peerErrorBody   `json:"error,omitempty"`
-
-	Proof []byte `json:"proof,omitempty"` // of challenge: the nonce
-
-	Point *Point          `json:"point,omitempty"`
-	Data  json.RawMessage `json:"data,omitempty"`
+	Magic   string           `json:"magic,omitempty"`
+	Version int              `json:"version,omitempty"`
+	Type    messageType      `json:"type"`
+	Plan    *Plan            `json:"plan,omitempty"`
+	Caps    *transports.Caps `json:"caps,omitempty"` // of plan: the client's stack
+	Wait    *Waiting         `json:"wait,omitempty"`
+	Accept  *acceptance      `json:"accept,omitempty"`
+	Error   *peerErrorBody   `json:"error,omitempty"`
+	Proof   []byte           `json:"proof,omitempty"` // of challenge: the nonce
+	Point   *Point           `json:"point,omitempty"`
+	Data    json.RawMessage  `json:"data,omitempty"`
 }
 
 // Listening is where the server takes the sessions of a point, and the token that they show. Elsewhere: at an address
@@ -128,27 +119,22 @@ type LaneCount struct {
 }
 
 type PhaseReport struct {
-	Operations  int64   `json:"operations"`
-	CPUSeconds  float64 `json:"cpu_seconds"`
-	Switches    int64   `json:"switches,omitempty"`
-	Collections int64   `json:"collections"`
-	Allocations int64   `json:"allocations"`
-	Pinned      bool    `json:"pinned"`
-	Procs       int     `json:"gomaxprocs"`
-	Sessions    int     `json:"sessions"` // clients being served
-	Verified    bool    `json:"verified"`
-
-	Compared Compared `json:"compared,omitzero"` // what the server compared
-
-	Noise *reports.Noise `json:"noise,omitempty"` // of the server's threads; nil: not known
-
-	WindowNs int64       `json:"window_ns,omitempty"`
-	Lanes    []LaneCount `json:"lanes,omitempty"`
-	PeakBps  float64     `json:"peak_bytes_per_second,omitempty"` // 0: not known
-
-	Counters []reports.DeviceCounters `json:"counters,omitempty"`
-
-	Resident int64 `json:"resident_bytes,omitempty"` // calls, of the phase that asks for it
+	Operations  int64                    `json:"operations"`
+	CPUSeconds  float64                  `json:"cpu_seconds"`
+	Switches    int64                    `json:"switches,omitempty"`
+	Collections int64                    `json:"collections"`
+	Allocations int64                    `json:"allocations"`
+	Pinned      bool                     `json:"pinned"`
+	Procs       int                      `json:"gomaxprocs"`
+	Sessions    int                      `json:"sessions"` // clients being served
+	Verified    bool                     `json:"verified"`
+	Compared    Compared                 `json:"compared,omitzero"` // what the server compared
+	Noise       *reports.Noise           `json:"noise,omitempty"`   // of the server's threads; nil: not known
+	WindowNs    int64                    `json:"window_ns,omitempty"`
+	Lanes       []LaneCount              `json:"lanes,omitempty"`
+	PeakBps     float64                  `json:"peak_bytes_per_second,omitempty"` // 0: not known
+	Counters    []reports.DeviceCounters `json:"counters,omitempty"`
+	Resident    int64                    `json:"resident_bytes,omitempty"` // calls, of the phase that asks for it
 }
 
 type peerErrorBody struct {
@@ -183,17 +169,15 @@ func (b *peerErrorBody) AsError(peer string) error {
 
 // Control is one end of the channel. Its owner bounds every wait, and ends the reader goroutine with close.
 type Control struct {
-	Conn net.Conn
-	peer string // for messages
-	in   chan *Message
-	err  error        // why in was closed; valid then
-	most atomic.Int64 // bytes of a line
-	quit chan struct{}
-	once sync.Once
-	done chan struct{}
-
-	// Alive ends with the connection, and with it what is being set up for the peer.
-	Alive context.Context
+	Conn  net.Conn
+	peer  string // for messages
+	in    chan *Message
+	err   error        // why in was closed; valid then
+	most  atomic.Int64 // bytes of a line
+	quit  chan struct{}
+	once  sync.Once
+	done  chan struct{}
+	Alive context.Context // ends with the connection, and with it what is being set up for the peer
 	lost  context.CancelFunc
 }
 

@@ -97,23 +97,20 @@ func (c *Group) Close() error {
 
 // Outcome is what one side's phase gave.
 type Outcome struct {
-	Rec *reports.Recorder // client, latency
-
+	Rec                      *reports.Recorder // client, latency
 	Service                  *reports.Recorder
 	Late, Unsent, Unanswered int64
-
-	Series *Series
-	Peak   *Peak
-
-	Ops    int64
-	Bytes  int64 // of calls: payload in both directions
-	Begin  int64 // of the window
-	Window time.Duration
-	Shares []Share // of each worker
-	Detail any     // what only the workload knows, of its own type
-	Usage  Usage
-	Noise  reports.Noise
-	Err    error // the first failure; a corruption wins
+	Series                   *Series
+	Peak                     *Peak
+	Ops                      int64
+	Bytes                    int64 // of calls: payload in both directions
+	Begin                    int64 // of the window
+	Window                   time.Duration
+	Shares                   []Share // of each worker
+	Detail                   any     // what only the workload knows, of its own type
+	Usage                    Usage
+	Noise                    reports.Noise
+	Err                      error // the first failure; a corruption wins
 }
 
 // Share is what one worker did in its own window.

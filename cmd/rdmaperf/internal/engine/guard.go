@@ -23,20 +23,14 @@ import (
 const (
 	// IdleGrace is how long an accepted client may be silent between two points before it gives way to any newcomer.
 	IdleGrace = time.Minute
-
 	// Costs of what a point makes a server hold, beside windows, bytes rounded up.
-	placeCost  = 128
-	qpCost     = 64 << 10
-	threadCost = 256 << 10
-
-	// DefaultMaxThreads is of all clients together.
-	DefaultMaxThreads = 1024
-
-	// SilentMargin is how long a client may be silent in a point beyond the length of a phase.
-	SilentMargin = 5 * time.Minute
-
-	nonceLen   = 16
-	LongestSay = 512 // bytes of an error that go to a peer or into the log
+	placeCost         = 128
+	qpCost            = 64 << 10
+	threadCost        = 256 << 10
+	DefaultMaxThreads = 1024            // of all clients together
+	SilentMargin      = 5 * time.Minute // how long a client may be silent in a point beyond the length of a phase
+	nonceLen          = 16
+	LongestSay        = 512 // bytes of an error that go to a peer or into the log
 )
 
 type guard struct {

@@ -12,15 +12,14 @@ import (
 
 // Link carries JSON values of at most 1 MiB between both sides of a run, in order. It belongs to one goroutine.
 type Link struct {
-	ctl   *Control
-	limit time.Duration // of one wait
-	where string        // the point in words, for messages
-	side  string        // whose end it is
-	host  string        // of the other side, to dial
-
-	ended  bool         // the client said that its run ended
-	closes bool         // the connection is the link's own
-	stop   func() error // ends the process behind it; nil: it is not the link's own
+	ctl    *Control
+	limit  time.Duration // of one wait
+	where  string        // the point in words, for messages
+	side   string        // whose end it is
+	host   string        // of the other side, to dial
+	ended  bool          // the client said that its run ended
+	closes bool          // the connection is the link's own
+	stop   func() error  // ends the process behind it; nil: it is not the link's own
 }
 
 // Send sends a value of any type that JSON can hold.

@@ -13,27 +13,24 @@ import (
 
 // Measurement is one point in progress on the client. It belongs to one goroutine.
 type Measurement struct {
-	Sh    *Shape
-	Plan  *Plan
-	Stack transports.Stack
-	Group *Group // of sessions; nil of calls
-	Live  *Live  // follows the measured phase; nil for nobody
-
+	Sh       *Shape
+	Plan     *Plan
+	Stack    transports.Stack
+	Group    *Group // of sessions; nil of calls
+	Live     *Live  // follows the measured phase; nil for nobody
 	Warm     *Outcome
 	Out      *Outcome // of the measured phase
 	Report   *PhaseReport
 	Verified bool
 
-	r           *Run
-	failures    int64
-	interrupted bool
-	samples     []reports.RawSamples
-
+	r                        *Run
+	failures                 int64
+	interrupted              bool
+	samples                  []reports.RawSamples
 	clientNoise, serverNoise noise
 	started                  time.Time // the measured window
-
-	compared Compared // in the measured phase, by both sides
-	counters reports.Counters
+	compared                 Compared  // in the measured phase, by both sides
+	counters                 reports.Counters
 }
 
 // Measurement begins a point of this shape, if it fits on both machines.

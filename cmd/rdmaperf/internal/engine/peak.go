@@ -23,7 +23,6 @@ type Peak struct {
 const (
 	peakSlots = 512
 	peakEvery = 1_000_000 // ns, the shortest slot
-
 	// peakOutstanding is how many times what is outstanding must complete in a slot: of a late thread all of it may be
 	// too much.
 	peakOutstanding = 8

@@ -30,34 +30,22 @@ const (
 
 // Plan is everything a run asks for, as the client sends it. A zero field that has a default means the default.
 type Plan struct {
-	// Token is what the server wants known; it is never sent.
-	Token []byte `json:"-"`
-
+	Token []byte `json:"-"` // what the server wants known; it is never sent
 	// TLS is what the control channel is wrapped in; nil: nothing. Without a ServerName it is the host that is dialled.
-	TLS *tls.Config `json:"-"`
-
-	// Log is told of waits for other clients; nil: nobody is.
-	Log *slog.Logger `json:"-"`
-
+	TLS *tls.Config  `json:"-"`
+	Log *slog.Logger `json:"-"` // told of waits for other clients; nil: nobody is
 	// Run names what an exclusive server serves together; "": this process. NoWait refuses to wait for another.
-	Run    string `json:"run,omitempty"`
-	NoWait bool   `json:"no_wait,omitempty"`
-
-	// Transport is the stack as given to --transport; the server opens the same.
-	Transport string `json:"transport"`
+	Run       string `json:"run,omitempty"`
+	NoWait    bool   `json:"no_wait,omitempty"`
+	Transport string `json:"transport"` // the stack as given to --transport; the server opens the same
 	Points    Points `json:"points"`
-
-	// Workloads are those that the points may name. Each side has its own table.
-	Workloads Table `json:"-"`
-
+	Workloads Table  `json:"-"` // those that the points may name. Each side has its own table
 	// Iterations per QP. When it is 0, Duration decides; exactly one is set.
 	Iterations int64         `json:"iterations,omitempty"`
 	Duration   time.Duration `json:"duration_ns,omitempty"`
-
 	// Rounds is how many slices a point has, 0 for one. Between them other stacks take at most Between.
 	Rounds  int           `json:"rounds,omitempty"`
 	Between time.Duration `json:"between_ns,omitempty"`
-
 	// The warm-up of a phase ends at whichever comes first. Both 0: no warm-up.
 	WarmupIterations int64         `json:"warmup_iterations,omitempty"`
 	WarmupDuration   time.Duration `json:"warmup_duration_ns,omitempty"`
@@ -76,19 +64,12 @@ type Plan struct {
 	Verify     bool   `json:"verify"`
 	VerifyAll  bool   `json:"verify_all,omitempty"` // every message whole, not a sample
 	Seed       uint64 `json:"seed"`
-
 	// Arrivals of an open loop: ArrivalsConstant (default) or ArrivalsPoisson, whose gaps come from the seed.
-	Arrivals string `json:"arrivals,omitempty"`
-
-	// Interval asks for a series over each window that Duration bounds.
-	Interval time.Duration `json:"interval_ns,omitempty"`
-
-	// ClientCPU and ServerCPU pin the worker thread when not negative.
-	ClientCPU int `json:"client_cpu"`
-	ServerCPU int `json:"server_cpu"`
-
-	// Timeout bounds every wait that is not the measurement, and how long an operation may make no progress. Default 5
-	// s.
+	Arrivals  string        `json:"arrivals,omitempty"`
+	Interval  time.Duration `json:"interval_ns,omitempty"` // asks for a series over each window that Duration bounds
+	ClientCPU int           `json:"client_cpu"`            // CPU of the worker thread, as ServerCPU; negative: not pinned
+	ServerCPU int           `json:"server_cpu"`
+	// Timeout bounds every wait that is not the measurement, and an operation without progress. Default 5 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
@@ -125,43 +106,26 @@ type Point struct {
 	Op       string `json:"op"`
 	Size     int    `json:"size_bytes"`
 	Variant  string `json:"arm,omitempty"` // one of several ways of doing the same, by a name of the workload's
-
 	// Rate makes an open loop of the workload latency: operations a second, of all QPs together. 0 is a closed loop.
 	Rate float64 `json:"rate,omitempty"`
-
 	// AppWork is how long the server computes for each message that it receives, in latency and throughput.
-	AppWork time.Duration `json:"app_work_ns,omitempty"`
-
-	// Depth replaces the plan's, in throughput. 0: the plan's.
-	Depth int `json:"point_depth,omitempty"`
-
-	// Bidirectional makes both sides send at once, in throughput.
-	Bidirectional bool `json:"bidirectional,omitempty"`
-
+	AppWork       time.Duration `json:"app_work_ns,omitempty"`
+	Depth         int           `json:"point_depth,omitempty"`   // replaces the plan's, in throughput; 0: the plan's
+	Bidirectional bool          `json:"bidirectional,omitempty"` // makes both sides send at once, in throughput
 	// Of calls: one of CallKinds, the bytes of an answer, and how many are outstanding on a connection (0: the
 	// default).
-	Call        string `json:"call,omitempty"`
-	Response    int    `json:"response_bytes,omitempty"`
-	Outstanding int    `json:"outstanding,omitempty"`
-
-	// Options are what only the workload of the point knows: see [Options].
-	Options Options `json:"options,omitempty"`
-
-	// QPs replaces the plan's number, for a sweep. 0: the plan's.
-	QPs int `json:"point_qps,omitempty"`
-
-	// Neighbours are threads that spin beside it, started by who runs the plan.
-	Neighbours int `json:"neighbours,omitempty"`
-
-	// Alone: it needs no server.
-	Alone bool `json:"alone,omitempty"`
-
+	Call        string  `json:"call,omitempty"`
+	Response    int     `json:"response_bytes,omitempty"`
+	Outstanding int     `json:"outstanding,omitempty"`
+	Options     Options `json:"options,omitempty"`    // what only the workload of the point knows: see [Options]
+	QPs         int     `json:"point_qps,omitempty"`  // replaces the plan's number, for a sweep; 0: the plan's
+	Neighbours  int     `json:"neighbours,omitempty"` // threads that spin beside it, started by who runs the plan
+	Alone       bool    `json:"alone,omitempty"`      // it needs no server
 	// Time is how long it takes, for the deadline. 0: the warm-up and Windows (0: 1) times the duration of the plan.
 	Time    time.Duration `json:"time_ns,omitempty"`
 	Windows int           `json:"windows,omitempty"`
-
-	Words string `json:"words,omitempty"` // how it reads; "": workload, operation and size
-	Needs Needs  `json:"needs,omitzero"`  // of the stacks, beside its operation
+	Words   string        `json:"words,omitempty"` // how it reads; "": workload, operation and size
+	Needs   Needs         `json:"needs,omitzero"`  // of the stacks, beside its operation
 }
 
 // String reads "latency send 64 B" or "hol write 1048576 B same-qp".
@@ -193,20 +157,18 @@ const (
 	DefaultDepth     = 128 // perftest's -t for bandwidth
 	DefaultRecvDepth = 512 // perftest's -r
 	DefaultTimeout   = 5 * time.Second
-
-	minRate = 0.1 // operations a second: a pause of 10 s
-	MaxRate = 1e8
-
-	MaxRounds   = 1000
-	maxPoints   = 4096
-	maxRun      = 64 // bytes
-	maxQPs      = 4096
-	MaxThreads  = 256
-	MaxDepth    = 1 << 16
-	maxDuration = 24 * time.Hour
-	maxAppWork  = time.Second
-	maxWindows  = 16
-	MaxSize     = 1 << 31 // a message length is 32 bits on every wire
+	minRate          = 0.1 // operations a second: a pause of 10 s
+	MaxRate          = 1e8
+	MaxRounds        = 1000
+	maxPoints        = 4096
+	maxRun           = 64 // bytes
+	maxQPs           = 4096
+	MaxThreads       = 256
+	MaxDepth         = 1 << 16
+	maxDuration      = 24 * time.Hour
+	maxAppWork       = time.Second
+	maxWindows       = 16
+	MaxSize          = 1 << 31 // a message length is 32 bits on every wire
 )
 
 // WithDefaults fills in what was left to the engine.

@@ -36,15 +36,11 @@ type Opener struct {
 // Run is the client's side of a point.
 type Run struct {
 	Setup
-	Stack transports.Stack // what Plan.Transport names; the caller's, open until the run ends
-	Open  Opener
-	Peer  *Link // the server; nil where the workload has none
-
-	// Progress reports what is done of how much. It may take some time: between windows only.
-	Progress func(done, total int64)
-
-	// Kept are figures that the workload keeps from point to point of a stack.
-	Kept map[string]float64
+	Stack    transports.Stack // what Plan.Transport names; the caller's, open until the run ends
+	Open     Opener
+	Peer     *Link                   // the server; nil where the workload has none
+	Progress func(done, total int64) // reports what is done of how much. It may take some time: between windows only
+	Kept     map[string]float64      // figures that the workload keeps from point to point of a stack
 
 	client  *Client
 	links   []*Link
@@ -91,10 +87,8 @@ type Serve struct {
 	Setup
 	Stack transports.Stack
 	Open  Opener
-	Peer  *Link // the client
-
-	// Host is the address at which the client reached this server, to listen on.
-	Host string
+	Peer  *Link  // the client
+	Host  string // the address at which the client reached this server, to listen on
 
 	client  *ServedClient
 	release []func() // of what is held

@@ -12,12 +12,10 @@ import (
 // Series has the operations and latencies of every interval of a window, by where they ended. Its memory is there
 // before the window. Percentiles are right within 1.6 %, the maximum is exact.
 type Series struct {
-	every int64 // ns
-	slots []seriesSlot
-
-	at   int   // current slot
-	next int64 // its end
-
+	every    int64 // ns
+	slots    []seriesSlot
+	at       int          // current slot
+	next     int64        // its end
 	Ring     bool         // forgets: the slots are used again, and there is no report
 	finished atomic.Int64 // slots that were finished since the start, for [Live]
 }
@@ -29,12 +27,9 @@ type seriesSlot struct {
 }
 
 const (
-	// seriesBuckets covers 36 bits, 68 s, with 32 buckets for each doubling.
-	seriesBuckets = 1024
+	seriesBuckets = 1024 // covers 36 bits, 68 s, with 32 buckets for each doubling
 	seriesMaxNs   = 1<<36 - 1
-
-	// MaxIntervals bounds a series; a slot is 4 KiB.
-	MaxIntervals = 3600
+	MaxIntervals  = 3600 // bounds a series; a slot is 4 KiB
 )
 
 // NewSeries has room for the window, and for the tail behind it, which counts in the last slot.

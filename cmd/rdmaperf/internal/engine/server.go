@@ -25,11 +25,10 @@ import (
 // Server limits, used where a Server leaves them 0: they keep one machine usable while unknown peers connect to it.
 const (
 	DefaultMaxClients = 64
-	DefaultMaxWindow  = 4 << 30 // bytes
-
-	FirstLineWait = 5 * time.Second // for the plan of a new connection
-	ReplyWait     = 5 * time.Second // for a line to leave
-	MaxRefusals   = 64              // connections that have not said a plan
+	DefaultMaxWindow  = 4 << 30         // bytes
+	FirstLineWait     = 5 * time.Second // for the plan of a new connection
+	ReplyWait         = 5 * time.Second // for a line to leave
+	MaxRefusals       = 64              // connections that have not said a plan
 	// idleWait bounds how long a client may be silent between points, and in a phase that counts operations.
 	idleWait = time.Hour
 )
@@ -45,26 +44,20 @@ type Server struct {
 	Counters   func(tr transports.Stack) func() []reports.DeviceCounters
 	MaxClients int   // at once; more get a clear answer
 	MaxWindow  int64 // bytes of windows per client
-
 	// Allow are the addresses that may come, nil for all; Token, if set, what clients must know. MaxMemory (bytes, 0:
 	// MaxWindow) and MaxThreads (0: DefaultMaxThreads) bound all points together.
 	Allow      []netip.Prefix
 	Token      []byte
 	MaxMemory  int64
 	MaxThreads int
-
 	// TLS, if set, is what the control channel is wrapped in; data connections are not.
 	TLS *tls.Config
-
 	// Results, if set, is given what a client measured at a point, and where it reached this server, by the goroutine
 	// that serves the client.
-	Results func(host string, results []reports.Result)
-
-	// Exclusive serves the connections of one run at a time; others wait.
-	Exclusive bool
-
-	Guard guard
-	turn  turn
+	Results   func(host string, results []reports.Result)
+	Exclusive bool // serves the connections of one run at a time; others wait
+	Guard     guard
+	turn      turn
 }
 
 type acceptance struct {
@@ -160,15 +153,14 @@ func hostOf(a net.Addr) string {
 
 // ServedClient is one client being served.
 type ServedClient struct {
-	Server *Server
-	who    *Visitor
-	Ctl    *Control
-	Log    *slog.Logger
-	Host   string
-	Plan   Plan
-	caps   transports.Caps // of the client's stack
-	Tr     transports.Stack
-
+	Server   *Server
+	who      *Visitor
+	Ctl      *Control
+	Log      *slog.Logger
+	Host     string
+	Plan     Plan
+	caps     transports.Caps // of the client's stack
+	Tr       transports.Stack
 	Counters func() []reports.DeviceCounters // nil: none
 }
 

@@ -197,11 +197,9 @@ type Lane struct {
 	Sh    *Shape
 	Index int
 	Mem   []byte // the local window
-
 	Kind  transports.Kind
 	Flags transports.OpFlags
-
-	Pair [2]transports.Op // operations under construction
+	Pair  [2]transports.Op // operations under construction
 }
 
 // NewLane takes a session whose window has the shape's size.

@@ -32,22 +32,15 @@ const (
 	LatencyShifts = LatencySlots / 2 // at least as many as one batch prepares
 	ShiftStep     = 64               // a cache line
 	SlotAlign     = 64
-
 	// CtlSlots is the number of buffers for credits, of CtlSize bytes each. A target has at most four credits under
 	// way.
-	CtlSlots = 16
-	CtlSize  = 64
-
-	// SlotBudget bounds the bytes of one stream's slots: larger than any L2 cache, small enough for many QPs.
-	SlotBudget = 16 << 20
+	CtlSlots   = 16
+	CtlSize    = 64
+	SlotBudget = 16 << 20 // bounds the bytes of one stream's slots: larger than any L2 cache, small enough for many QPs
 	// BareBudget is that of a stream that nobody compares: from 64 KiB on one buffer for each QP, as other tools have.
-	BareBudget = 64 << 10
-
-	// BatchMax bounds one Post, so that the ring of operations stays in the L1 cache.
-	BatchMax = 256
-
-	// ModerationLimit: above it every operation is signalled, as perftest does.
-	ModerationLimit = 8 << 10
+	BareBudget      = 64 << 10
+	BatchMax        = 256     // bounds one Post, so that the ring of operations stays in the L1 cache
+	ModerationLimit = 8 << 10 // above it every operation is signalled, as perftest does
 )
 
 // Setup is what both sides of a point know before they open anything.
@@ -81,23 +74,16 @@ type Shape struct {
 	Seed       uint64
 	Timeout    time.Duration
 
-	// Idle: the server's thread sleeps, because its device needs no polls; in a stream of writes until the barrier.
-	Idle bool
+	Idle bool // the server's thread sleeps, because its device needs no polls; in a stream of writes until the barrier
 
-	// ImmAlone: a send_imm carries its immediate and no bytes.
-	ImmAlone bool
-
-	Counted bool // operations are counted, and not timed one by one
-	Numbers bool // messages carry their numbers, where they are verified
-
+	ImmAlone bool // a send_imm carries its immediate and no bytes
+	Counted  bool // operations are counted, and not timed one by one
+	Numbers  bool // messages carry their numbers, where they are verified
 	// ClientNaps, ServerNaps: with adaptive polling, a side over a device that needs no polls sleeps now and then.
 	ClientNaps, ServerNaps bool
-
-	Layout Layout            // of a window
-	Config transports.Config // of a session; zero: [Shape.SessionConfig]
-
-	// Private is what this side's workload keeps with the shape, of its own type.
-	Private any
+	Layout                 Layout            // of a window
+	Config                 transports.Config // of a session; zero: [Shape.SessionConfig]
+	Private                any               // what this side's workload keeps with the shape, of its own type
 }
 
 // NewShape begins the shape of a point that both transports can carry: one slot, and one operation under way.

@@ -18,7 +18,6 @@ type Yielder struct {
 	usage unix.Rusage   // of this thread
 	yield func()        // nil: sched_yield(2)
 	taken func() uint64 // nil: from usage
-
 	// Of a worker that may be late: it sleeps where others want its CPU.
 	Sleeps bool
 	known  uint64 // switches after the last yield
@@ -28,16 +27,14 @@ type Yielder struct {
 
 const (
 	// yieldAfter is how long nothing comes before a worker yields, ns: half of a round trip of peers that share a CPU.
-	yieldAfter = 20_000
-	// mostYieldShift bounds the wait to 1.28 ms, still below a time slice.
-	mostYieldShift = 6
+	yieldAfter     = 20_000
+	mostYieldShift = 6 // bounds the wait to 1.28 ms, still below a time slice
 	// sleepLength is in ns: a target with receives for 256 messages then keeps a million a second from waiting for
 	// credits.
 	sleepLength = 200_000
 	// wantedFor is how long a CPU counts as wanted after it was taken away; to find out anew costs one time slice.
-	wantedFor = 100_000_000
-	// mostPollShift bounds one step to 4096 polls.
-	mostPollShift = 4
+	wantedFor     = 100_000_000
+	mostPollShift = 4 // bounds one step to 4096 polls
 )
 
 func (o *Yielder) yieldIfDue(t, since int64) {
@@ -101,10 +98,9 @@ func SleepFor(ns int64) {
 // Patience ends a wait in which nothing completes. Its limit counts the time that the waiting thread was given, not
 // that for which another program had its CPU. The zero value reads proc(5), schedstat, and getrusage(2).
 type Patience struct {
-	delay func() int64 // ns that the thread has waited for a CPU
-	used  func() int64 // ns of CPU time of the process, over the number of CPUs
-
-	since, at, before, had int64 // of the wait that it looks at
+	delay                  func() int64 // ns that the thread has waited for a CPU
+	used                   func() int64 // ns of CPU time of the process, over the number of CPUs
+	since, at, before, had int64        // of the wait that it looks at
 	given                  int64
 }
 

@@ -27,13 +27,11 @@ type Worker struct {
 	Index int
 	Lanes []*Lane
 	Rec   *reports.Recorder
-
 	// What is kept beside the histogram, nil for what nobody asked for. Watched: there is any.
 	Watched bool
 	series  *Series
 	Raw     *RawBuffer
 	Peak    *Peak // of the client's streams; nil: none
-
 	// Open loop: when operations are due, and the latencies without their waits.
 	Pace       *Pacer
 	PaceShift  int64 // ns
@@ -42,23 +40,18 @@ type Worker struct {
 	Unsent     int64 // due when the window ended, and not started
 	Unanswered int64 // started, and not complete when the window ended
 
-	Done []transports.Done
-	cpu  int // to pin to; negative: none
-
-	pinned bool
-
+	Done       []transports.Done
+	cpu        int // to pin to; negative: none
+	pinned     bool
 	Stop       *atomic.Uint32  // StopSoon or StopNow: leave the loop at the next check
 	Ctx        context.Context // ends event waits together with stop
 	Event      bool
-	demotes    bool // it demotes the other threads: nothing but the workers works here
-	oneProcess bool // the other side's workers are threads of this process
-	Finishing  bool // completing what was posted: StopSoon does not end that
-
-	appWork int64 // ns that the application computes for each message; of the server
-
-	Lim   Limits
-	stall int64 // longest wait without a completion, ns; 0: for ever (targets)
-
+	demotes    bool  // it demotes the other threads: nothing but the workers works here
+	oneProcess bool  // the other side's workers are threads of this process
+	Finishing  bool  // completing what was posted: StopSoon does not end that
+	appWork    int64 // ns that the application computes for each message; of the server
+	Lim        Limits
+	stall      int64 // longest wait without a completion, ns; 0: for ever (targets)
 	Spins      uint32
 	waitStart  int64
 	patience   Patience
@@ -69,7 +62,6 @@ type Worker struct {
 	checked    int64 // when it last checked the clock, ns
 	checkShift uint  // it checks after SpinCheck >> checkShift empty polls
 	Sleeps     bool  // it sleeps while its device is at work on a stream (SleepTime)
-
 	Begin, End int64 // monotonic ns
 	Ops        int64
 	bad        *CorruptionError

@@ -15,7 +15,6 @@ import (
 type Runner interface {
 	// Client measures one point and hands what it measured to r, also beside an error. It is called for every repeat.
 	Client(ctx context.Context, r *Run) error
-
 	// Server is the other side of a point, until Peer.Receive says that the client's ended. It checks the point, which
 	// may come from anybody, before it opens anything.
 	Server(ctx context.Context, s *Serve) error

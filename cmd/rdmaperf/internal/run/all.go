@@ -17,21 +17,17 @@ import (
 
 const (
 	// allTime is what is planned where windows may be chosen; with slices that grow the run takes at most 45 s.
-	allTime = 41 * time.Second
-	// allStart is for what comes before the first point: opening, the other process.
-	allStart = 3 * time.Second
+	allTime  = 41 * time.Second
+	allStart = 3 * time.Second // for what comes before the first point: opening, the other process
 	// allBeside is what a point takes beside its windows and its warm-up, measured as 0.1 to 0.4 s.
-	allBeside  = 200 * time.Millisecond
-	allWarmup  = 60 * time.Millisecond
-	leastAll   = 22 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
-	mostWindow = time.Second
-	// longTime is from when on the time of a run with several stacks of its own is announced.
-	longTime  = 20 * time.Second
-	allRounds = 16
-	// compareTime is how long a point is measured that is compared: 32 slices of 62 ms.
-	compareTime = 2 * time.Second
-	// windowBeside is what a window of a slice takes beside itself, measured as 20 to 45 ms.
-	windowBeside = 38 * time.Millisecond
+	allBeside    = 200 * time.Millisecond
+	allWarmup    = 60 * time.Millisecond
+	leastAll     = 22 * time.Millisecond // of 15 rounds and more an interval at the level of 28 figures leaves one out
+	mostWindow   = time.Second
+	longTime     = 20 * time.Second // from when on the time of a run with several stacks of its own is announced
+	allRounds    = 16
+	compareTime  = 2 * time.Second       // how long a point is measured that is compared: 32 slices of 62 ms
+	windowBeside = 38 * time.Millisecond // what a window of a slice takes beside itself, measured as 20 to 45 ms
 	// From ordinarySize on, sixteen messages under way arrive at drainRate, bytes a second, on two CPUs with iwarp.
 	ordinarySize = 1 << 20
 	drainRate    = 2400 << 20

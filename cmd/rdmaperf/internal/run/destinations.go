@@ -32,9 +32,8 @@ type destinations struct {
 	noSave bool
 	force  bool
 	name   string // of a baseline
-
-	chosen bool // nobody named one, so that dir is of rdmaperf's own choice
-	made   bool // dir was made by this run
+	chosen bool   // nobody named one, so that dir is of rdmaperf's own choice
+	made   bool   // dir was made by this run
 	saved  time.Time
 }
 

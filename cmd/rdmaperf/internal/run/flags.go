@@ -26,18 +26,15 @@ import (
 
 // Options are the flags of run, as given.
 type Options struct {
-	host string
-	port int
-
+	host       string
+	port       int
 	transports string
 	chosen     string // the stack taken for want of --transport
 	verbs      stackspec.VerbsFlags
 	token      access.TokenFlags
 	tls        access.TLSFlags
-
-	force bool
-	awake bool
-
+	force      bool
+	awake      bool
 	workloads  []string
 	ops        []string
 	sizes      []string
@@ -67,22 +64,20 @@ type Options struct {
 	work       []workload.Workload
 	workFlags  [][]string // of each of them
 	callsOnly  bool       // every stack carries calls and does nothing else
-
-	scenario string
-	impair   []string
-
-	to       destinations
-	Show     func(stdout io.Writer, doc *reports.Document) error // instead of format
-	format   string
-	details  bool
-	gbits    bool
-	counters bool
-	failIf   FailIf
-	metrics  metricsOptions
-	raw      rawOptions
-	profile  profileOptions
-	quiet    bool
-	verbose  bool
+	scenario   string
+	impair     []string
+	to         destinations
+	Show       func(stdout io.Writer, doc *reports.Document) error // instead of format
+	format     string
+	details    bool
+	gbits      bool
+	counters   bool
+	failIf     FailIf
+	metrics    metricsOptions
+	raw        rawOptions
+	profile    profileOptions
+	quiet      bool
+	verbose    bool
 }
 
 func (o *Options) Register(f *pflag.FlagSet) {
@@ -177,18 +172,16 @@ func (o *Options) Register(f *pflag.FlagSet) {
 }
 
 type runPlan struct {
-	stacks  []string
-	added   map[string]bool // of these, put there for points that ask for a layer's parameter
-	base    engine.Plan     // all but transport and points
-	points  []engine.Point
-	askOps  bool // the operations were chosen by the user: a missing one is an error
-	autoPin bool
-
+	stacks     []string
+	added      map[string]bool // of these, put there for points that ask for a layer's parameter
+	base       engine.Plan     // all but transport and points
+	points     []engine.Point
+	askOps     bool // the operations were chosen by the user: a missing one is an error
+	autoPin    bool
 	everything bool                // --transport all
 	left       []stackspec.LeftOut // of it
 	chooseTime bool                // nobody said how long windows are
-
-	published []reports.Published // of others, beside the results
+	published  []reports.Published // of others, beside the results
 }
 
 // Plan turns the flags into a plan, or says what is wrong with them.

@@ -36,11 +36,10 @@ const metricsJob = "rdmaperf"
 
 type metricsOptions struct {
 	textfile, listen, pushTo string
-
-	push   *url.URL
-	server *http.Server
-	done   chan error // of the server's goroutine
-	latest atomic.Pointer[prometheus.Gatherer]
+	push                     *url.URL
+	server                   *http.Server
+	done                     chan error // of the server's goroutine
+	latest                   atomic.Pointer[prometheus.Gatherer]
 }
 
 func (m *metricsOptions) register(f *pflag.FlagSet) {

@@ -137,11 +137,10 @@ const defaultRawLimit = 1_000_000
 type rawOptions struct {
 	file  string // empty: not asked for
 	limit int
-
-	path string
-	out  io.WriteCloser // what the writer writes to
-	disk *os.File
-	w    *reports.SampleWriter
+	path  string
+	out   io.WriteCloser // what the writer writes to
+	disk  *os.File
+	w     *reports.SampleWriter
 }
 
 func (r *rawOptions) register(f *pflag.FlagSet) {

@@ -20,10 +20,9 @@ import (
 
 // peer is the server side of a run without a host.
 type peer struct {
-	addr string
-	stop func() error // ends it and waits until it is gone
-
-	freeze func(bool) // stops the process as Ctrl-Z does, or lets it go on
+	addr   string
+	stop   func() error // ends it and waits until it is gone
+	freeze func(bool)   // stops the process as Ctrl-Z does, or lets it go on
 }
 
 const (

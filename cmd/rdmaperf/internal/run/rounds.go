@@ -65,7 +65,6 @@ type turn struct {
 	pt    engine.Point
 	index int // in the plan of the stack
 	nth   int // of the points of the group: each has a client of its own
-
 	c     *engine.Client
 	next  func() ([]reports.Result, error, bool)
 	stop  func()

@@ -102,19 +102,16 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 }
 
 type runner struct {
-	o      *Options
-	p      *runPlan
-	doc    *reports.Document
-	log    *slog.Logger
-	stderr io.Writer
-
-	to      *destinations   // of the whole document
-	metrics *metricsOptions // likewise
-	raw     *rawOptions     // likewise
-	profile *profileOptions // likewise
-
-	stacks stackspec.Set
-
+	o        *Options
+	p        *runPlan
+	doc      *reports.Document
+	log      *slog.Logger
+	stderr   io.Writer
+	to       *destinations   // of the whole document
+	metrics  *metricsOptions // likewise
+	raw      *rawOptions     // likewise
+	profile  *profileOptions // likewise
+	stacks   stackspec.Set
 	saidLong bool  // announceLong has had its turn
 	peer     *peer // the child, once it is needed
 	arms     []*arm

@@ -292,9 +292,8 @@ func scratchRun() (*Options, *pflag.FlagSet) {
 
 // step is one run: the only one of a command line, or one of a scenario.
 type step struct {
-	o *Options
-	p *runPlan
-
+	o              *Options
+	p              *runPlan
 	scenario, name string         // empty without a scenario
 	options        map[string]any // what was set, by the flags' names
 }

@@ -120,12 +120,11 @@ type screen struct {
 	title    string
 	size     int
 	gbits    bool
-
-	threads *disturbance.Reader
-	before  reports.Noise
-	worst   float64 // ns
-	total   int64
-	drawn   int // lines on the screen
+	threads  *disturbance.Reader
+	before   reports.Noise
+	worst    float64 // ns
+	total    int64
+	drawn    int // lines on the screen
 }
 
 func newScreen(w io.Writer, terminal bool, title string, size int, gbits bool) *screen {

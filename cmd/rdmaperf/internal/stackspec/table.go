@@ -34,10 +34,8 @@ type Entry struct {
 	away func(l Layer) Layer
 	// connects by rdma_cm; nil: there is no choice
 	withCM func(l Layer) Layer
-
 	device func(s *Set, l Layer) (rdma.Device, error)
 	wrap   func(l Layer, below rdma.Device) (rdma.Device, error) // owns below from its success on, and closes it
-
 	// likewise; below is nil over nothing
 	mount func(l Layer, below rdma.Device) (transports.Stack, error)
 	// of mount: whether it stands over a device
@@ -152,10 +150,9 @@ func namesOf(match func(*Entry) bool) string {
 
 // Set opens stacks for one process. The zero value is ready. Safe for concurrent use: a server opens one per client.
 type Set struct {
-	Mem memdev.Config // of mem's fabric
-
-	Sockets   stream.Stack // instead of the kernel's, below layers that stand on it; nil for that
-	onSockets bool         // a layer stands on it
+	Mem       memdev.Config // of mem's fabric
+	Sockets   stream.Stack  // instead of the kernel's, below layers that stand on it; nil for that
+	onSockets bool          // a layer stands on it
 
 	mu     sync.Mutex
 	fabric *memdev.Fabric // of mem, shared by both ends

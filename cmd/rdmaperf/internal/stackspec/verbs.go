@@ -75,7 +75,6 @@ type VerbsFlags struct {
 	port   int
 	gid    int
 	cm     bool
-
 	// 0: not given.
 	mtu, timeout, retry, sl, tos int
 	connection                   string

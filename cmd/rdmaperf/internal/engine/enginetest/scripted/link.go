@@ -12,7 +12,6 @@ type Times struct {
 	PerByte   time.Duration // of the link, beside that
 	Connect   time.Duration // a Dial
 	Idle      time.Duration // a poll in vain, at most; 0: 1 ms
-
 	// Jitter is added to Out of the client's n-th message of a connection, from 0; nil: nothing.
 	Jitter func(n int) time.Duration
 }
@@ -46,10 +45,9 @@ func (s *side) news() bool {
 
 // link is one way of a connection. Its messages arrive in the order in which they left.
 type link struct {
-	mu    sync.Mutex
-	free  time.Time // when the last message has left
-	queue []flight
-
+	mu      sync.Mutex
+	free    time.Time // when the last message has left
+	queue   []flight
 	landing bool
 }
 
