@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,9 +156,7 @@ func toPeer(err error) *peerErrorBody {
 // AsError is the peer's error here. A code outside the table is a failure.
 func (b *peerErrorBody) AsError(peer string) error {
 	code := b.Code
-	switch code {
-	case reports.ExitUsage, reports.ExitCorruption, reports.ExitPeer, reports.ExitNotRun:
-	default:
+	if !slices.Contains([]int{reports.ExitUsage, reports.ExitCorruption, reports.ExitPeer, reports.ExitNotRun}, code) {
 		code = reports.ExitFailed
 	}
 	err := fmt.Errorf("%s: %s", peer, b.Message)

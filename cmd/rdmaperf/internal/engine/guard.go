@@ -170,10 +170,7 @@ func source(a netip.Addr) netip.Addr {
 	if a = a.Unmap(); !a.Is6() {
 		return a
 	}
-	p, err := a.WithZone("").Prefix(64)
-	if err != nil {
-		return a
-	}
+	p, _ := a.WithZone("").Prefix(64) // it has 128 bits
 	return p.Addr()
 }
 

@@ -32,13 +32,7 @@ func ReadUsage() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	process, machine, switches := ReadCPU()
-	return Usage{
-		CPU:         process,
-		machine:     machine,
-		switches:    switches,
-		Collections: int64(m.NumGC),
-		Allocations: int64(m.Mallocs),
-	}
+	return Usage{process, machine, switches, int64(m.NumGC), int64(m.Mallocs)}
 }
 
 // ReadCPU is the processor time of the process with its helpers and of the machine, and how often the kernel took a CPU
@@ -91,10 +85,7 @@ const machineTick = 10 * time.Millisecond
 
 // readMachine is the processor time of this machine since it booted, 0 where the kernel does not say.
 func readMachine() time.Duration {
-	b, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
+	b, _ := os.ReadFile("/proc/stat")
 	return machineTime(b)
 }
 
@@ -145,16 +136,15 @@ func (n *noise) add(o reports.Noise, window time.Duration) {
 func ownNoise() reports.Noise { return disturbance.Of(unix.Gettid()).Read() }
 
 // threadsNoise sums up those of several workers, whose machine is one.
-func threadsNoise(workers []*Worker) (sum reports.Noise) {
+func threadsNoise(workers []*Worker) reports.Noise {
 	var n noise
+	steal := int64(0)
 	for _, w := range workers {
 		n.add(w.noise, 0)
-		sum.StealNs = max(sum.StealNs, w.noise.StealNs)
+		steal = max(steal, w.noise.StealNs)
 	}
-	steal := sum.StealNs
-	sum = n.taken
-	sum.Threads, sum.StealNs = len(workers), steal
-	return sum
+	n.taken.Threads, n.taken.StealNs = len(workers), steal
+	return n.taken
 }
 
 // ReadProcessNoise reads the counters of all threads and connections.

@@ -74,8 +74,15 @@ func (p *Peak) Merge(o *Peak) {
 
 // Report fills in the peak: of the best span, or of the best slot, folded until a slot has enough operations.
 func (p *Peak) Report(t *reports.Throughput, size, outstanding int) {
-	if p == nil || p.reportSpan(t, size) {
+	if p == nil {
 		return
+	}
+	if p.Exact() {
+		if ops, ns := p.span(); ns > 0 {
+			rate := float64(ops) * float64(size) / time.Duration(ns).Seconds()
+			t.PeakBytesPerSecond, t.PeakOverNs = max(rate, t.BytesPerSecond), ns
+			return
+		}
 	}
 	for p.At >= 2 && t.OperationsPerSecond*float64(p.every)/1e9 < float64(peakOutstanding*outstanding) {
 		p.fold()
@@ -144,18 +151,4 @@ func (p *Peak) span() (ops, ns int64) {
 		}
 		ops, ns = most, long
 	}
-}
-
-// reportSpan fills in the exact peak; false where there is none.
-func (p *Peak) reportSpan(t *reports.Throughput, size int) bool {
-	if !p.Exact() {
-		return false
-	}
-	ops, ns := p.span()
-	if ns == 0 {
-		return false
-	}
-	rate := float64(ops) * float64(size) / time.Duration(ns).Seconds()
-	t.PeakBytesPerSecond, t.PeakOverNs = max(rate, t.BytesPerSecond), ns
-	return true
 }

@@ -252,14 +252,9 @@ func (sh *Shape) Numbered() bool { return sh.Verify && sh.Numbers && !sh.ImmAlon
 
 // SessionConfig is how sessions are set up, on both sides alike, unless the workload has a Config of its own.
 func (sh *Shape) SessionConfig() transports.Config {
-	return transports.Config{
-		Window:    sh.Window(),
-		SendDepth: sh.Depth + CtlSlots,
-		RecvDepth: max(sh.RecvDepth, CtlSlots),
-		MaxInline: sh.Inline,
-		ReadDepth: sh.ReadDepth,
-		Events:    sh.Polling == PollingEvent || sh.ServerSleeps(),
-	}
+	return transports.Config{Window: sh.Window(), SendDepth: sh.Depth + CtlSlots, ReadDepth: sh.ReadDepth,
+		RecvDepth: max(sh.RecvDepth, CtlSlots), MaxInline: sh.Inline,
+		Events: sh.Polling == PollingEvent || sh.ServerSleeps()}
 }
 
 // Flags of a data operation.

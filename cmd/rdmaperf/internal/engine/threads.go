@@ -114,7 +114,7 @@ var demoted struct {
 	sync.Mutex
 	workers map[int]int // threads that measure, and how often each was named
 	changed map[int]bool
-	slack   int // ns, of threads as they were
+	slack   int // ns, of threads as they were; 0: there is none
 }
 
 // demotedSlack, in ns, is long against the 20 us of the monitor, and short against everything that a phase waits for.
@@ -134,7 +134,7 @@ func demoteOthers(slack bool) (restore func()) {
 		setSlack(own, demoted.slack)
 		delete(demoted.changed, own)
 	} else {
-		demoted.slack = ownSlack()
+		demoted.slack, _ = unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	}
 	untilNone(func(tid int) bool {
 		if demoted.workers[tid] > 0 || !swapPolicy(tid, unix.SCHED_NORMAL, unix.SCHED_BATCH) {
@@ -166,14 +166,6 @@ func demoteOthers(slack bool) (restore func()) {
 		}
 		clear(demoted.changed)
 	}
-}
-
-func ownSlack() int {
-	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil {
-		return 0
-	}
-	return ns
 }
 
 // setSlack changes a thread's timer slack in ns where that is allowed.
