@@ -62,24 +62,17 @@ func ConnectCalls(ctx context.Context, r *engine.Run, sh *engine.Shape, cfg tran
 	if err != nil {
 		return nil, err
 	}
-	k := newCalls(m, groups)
-	k.serverBase, k.cfg = at.Resident, cfg
+	k := &Calls{Measurement: m, serverBase: at.Resident, cfg: cfg}
+	for _, g := range groups { // histograms count as resident without connections
+		k.groups = append(k.groups, newCallGroup(g))
+	}
+	k.base = resident()
 	k.cfg.Secret = m.Secret(at.Token)
 	if err := k.connect(ctx, tr, addr); err != nil {
 		k.close()
 		return nil, err
 	}
 	return k, nil
-}
-
-// newCalls has its histograms before it reads what is resident without connections.
-func newCalls(m *engine.Measurement, groups []CallGroup) *Calls {
-	k := &Calls{Measurement: m}
-	for _, g := range groups {
-		k.groups = append(k.groups, newCallGroup(g))
-	}
-	k.base = resident()
-	return k
 }
 
 // Warmed runs the warm-up, if the plan has one, and in the first slice watches both sides idle behind it.
@@ -278,9 +271,7 @@ func waiting(wait func(halted <-chan struct{}) error) *engine.Phase {
 func (k *Calls) memory(ctx context.Context) error {
 	k.used = resident()
 	_, rep, err := k.around(ctx, engine.PhaseStart{Name: "memory", Generation: engine.GenMemory}, func() *engine.Phase {
-		r := &engine.Phase{Done: make(chan struct{}), Cancel: func() {}}
-		close(r.Done)
-		return r
+		return waiting(func(<-chan struct{}) error { return nil })
 	})
 	if err == nil && rep != nil {
 		k.serverUsed = rep.Resident

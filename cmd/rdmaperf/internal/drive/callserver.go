@@ -1,14 +1,13 @@
 package drive
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -111,18 +110,9 @@ func (a Answers) ServeCall(q *transports.Served) (err error) {
 // resident is the process's resident memory in use, in bytes; 0 where the system does not say.
 func resident() int64 {
 	debug.FreeOSMemory()
-	b, err := os.ReadFile("/proc/self/statm") // proc(5): size, then resident, in pages
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(b)
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
+	b, _ := os.ReadFile("/proc/self/statm") // proc(5): size, then resident, in pages
+	var size, pages int64
+	fmt.Sscan(string(b), &size, &pages)
 	return pages * int64(os.Getpagesize())
 }
 

@@ -340,15 +340,11 @@ func (w *pingPongWorker) verifyEcho(l *pingPongLane, t *roundTrip) error {
 		w.Compared.Message(immBytes)
 		return nil
 	}
-	n := l.Sh.Size
-	return l.proof.Echo(answerName(l.Kind), t.iter, l.Mem[t.at:t.at+n], l.ref.Bytes()[t.off:t.off+n])
-}
-
-func answerName(k transports.Kind) string {
-	if engine.OneSided(k) {
-		return "answer"
+	n, what := l.Sh.Size, "echo"
+	if engine.OneSided(l.Kind) {
+		what = "answer"
 	}
-	return "echo"
+	return l.proof.Echo(what, t.iter, l.Mem[t.at:t.at+n], l.ref.Bytes()[t.off:t.off+n])
 }
 
 func beginWrite(l *pingPongLane, t *roundTrip, op *transports.Op) {

@@ -52,10 +52,6 @@ func (p *Proof) comparesPass(pass uint64) bool {
 // sampled chooses one in every, a power of two.
 func sampled(seed, n, every uint64) bool { return engine.Word(seed, int(n))&(every-1) == 0 }
 
-func (p *Proof) corrupt(what string, i int, want, got byte) error {
-	return p.W.Corrupt(p.L, what, i, want, got)
-}
-
 // PutNumber writes the number of a message, as far as it has bytes.
 func PutNumber(b []byte, n uint64) {
 	if len(b) >= numberSize {
@@ -102,14 +98,14 @@ func (p *Proof) write(b []byte, n uint64, whole bool) {
 
 func (p *Proof) message(b []byte, n uint64, whole bool) error {
 	if i, want := matchNumber(b, n); i >= 0 {
-		return p.corrupt(fmt.Sprintf("number of message %d", n), i, want, b[i])
+		return p.W.Corrupt(p.L, fmt.Sprintf("number of message %d", n), i, want, b[i])
 	}
 	if !whole {
 		p.W.Compared.Number(min(len(b), numberSize))
 		return nil
 	}
 	if i, want := matchMessage(b, n, p.State(int(n))); i >= 0 {
-		return p.corrupt(fmt.Sprintf("message %d", n), i, want, b[i])
+		return p.W.Corrupt(p.L, fmt.Sprintf("message %d", n), i, want, b[i])
 	}
 	p.W.Compared.Message(len(b))
 	return nil
@@ -124,7 +120,7 @@ func (p *Proof) Text(what string, n uint64, b []byte, state uint64, at int, whol
 		p.W.Compared.Number(len(b))
 	}
 	if i, want := engine.MatchPatternAt(b, state, at); i >= 0 {
-		return p.corrupt(fmt.Sprintf("%s %d", what, n), i, want, b[i])
+		return p.W.Corrupt(p.L, fmt.Sprintf("%s %d", what, n), i, want, b[i])
 	}
 	return nil
 }
@@ -136,7 +132,7 @@ func (p *Proof) Echo(what string, n uint64, got, want []byte) error {
 		return nil
 	}
 	i := engine.FirstDifference(got, want)
-	return p.corrupt(fmt.Sprintf("%s %d", what, n), i, want[i], got[i])
+	return p.W.Corrupt(p.L, fmt.Sprintf("%s %d", what, n), i, want[i], got[i])
 }
 
 func (p *Proof) slot(n uint64) []byte {
@@ -187,7 +183,7 @@ func (p *Proof) Gaps(base, slots int, first uint64, count int64) error {
 
 func (p *Proof) untouched(slot []byte, from, to, s int, why string) error {
 	if i := engine.FirstNonZero(slot[min(from, to):to]); i >= 0 {
-		return p.corrupt(fmt.Sprintf("window slot %d (%s)", s, why), from+i, 0, slot[from+i])
+		return p.W.Corrupt(p.L, fmt.Sprintf("window slot %d (%s)", s, why), from+i, 0, slot[from+i])
 	}
 	return nil
 }
@@ -217,7 +213,7 @@ func (p *Proof) counter(at int, want uint64, what string) error {
 	binary.NativeEndian.PutUint64(g[:], got)
 	binary.NativeEndian.PutUint64(e[:], want)
 	i := engine.FirstDifference(g[:], e[:])
-	return p.corrupt(what, i, e[i], g[i])
+	return p.W.Corrupt(p.L, what, i, e[i], g[i])
 }
 
 // fetched compares the old value that atomic n fetched.
@@ -255,7 +251,7 @@ func (p *Proof) Same(b []byte, sender int, n uint64) bool {
 // Corrupt is the error about a message that was not the same.
 func (p *Proof) Corrupt(b []byte, sender int, n uint64) error {
 	i, want := matchMessage(b, n, senderState(sender))
-	return p.corrupt(fmt.Sprintf("message %d of sender %d", n, sender), i, want, b[max(i, 0)])
+	return p.W.Corrupt(p.L, fmt.Sprintf("message %d of sender %d", n, sender), i, want, b[max(i, 0)])
 }
 
 // Take returns what was compared of so many messages since the last call.

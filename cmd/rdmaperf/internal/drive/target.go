@@ -192,15 +192,12 @@ func (l *pingPongLane) echo(slot, length, imm uint32) transports.Op {
 		return transports.Op{Kind: transports.KindWriteImm, Flags: l.Flags, Local: at, Remote: at,
 			Len: uint32(l.Sh.Size), Imm: imm, Slot: slot}
 	}
-	return transports.Op{Kind: l.answerKind(), Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm,
-		Slot: slot}
-}
-
-func (l *pingPongLane) answerKind() transports.Kind {
+	kind := transports.KindSend
 	if l.Kind == transports.KindSendImm {
-		return transports.KindSendImm
+		kind = transports.KindSendImm
 	}
-	return transports.KindSend
+	return transports.Op{Kind: kind, Flags: l.Flags, Local: l.recvs[slot].Local, Len: length, Imm: imm,
+		Slot: slot}
 }
 
 // memoryTurn watches one slot after the other and writes back what came.
