@@ -24,8 +24,6 @@ type FailIf struct {
 	disturbed  bool // also when the machine disturbed a point
 }
 
-const failIfDisturbed = "disturbed"
-
 func (f *FailIf) Register(flags *pflag.FlagSet, usage string) {
 	flags.Var(f, "fail-if", usage)
 	flags.Var((*expect)(f), "expect", "exit 3 unless this holds, such as 'p99<10us' or 'bw>=1GB/s'; repeatable")
@@ -47,7 +45,7 @@ func (e *expect) String() string { return "" }
 
 // Set implements pflag.Value.
 func (f *FailIf) Set(s string) error {
-	if s == failIfDisturbed {
+	if s == "disturbed" {
 		f.disturbed = true
 		return nil
 	}
@@ -105,14 +103,21 @@ func (f *FailIf) check(stderr io.Writer, doc *reports.Document) error {
 
 // Disturbed fails where some measurements were noisy, which lines say, and that was a condition.
 func (f *FailIf) Disturbed(stderr io.Writer, lines []string) error {
-	if !f.disturbed || len(lines) == 0 {
+	if !f.disturbed {
+		return nil
+	}
+	return missed(stderr, lines, errors.New("some measurements were noisy"))
+}
+
+// missed is err with the lines that it is about, nil without any.
+func missed(stderr io.Writer, lines []string, err error) error {
+	if len(lines) == 0 {
 		return nil
 	}
 	for _, l := range lines {
 		fmt.Fprintln(stderr, l)
 	}
-	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check thresholds",
-		Err: errors.New("some measurements were noisy")}
+	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check thresholds", Err: err}
 }
 
 func (f *FailIf) measured(steps []*step) error {
@@ -130,12 +135,6 @@ func (f *FailIf) measured(steps []*step) error {
 }
 
 func (f *FailIf) Missed(stderr io.Writer, lines []string) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	for _, l := range lines {
-		fmt.Fprintln(stderr, l)
-	}
-	err := fmt.Errorf("%d of %s failed", len(lines), view.Plural(int64(len(f.Thresholds)), "condition"))
-	return &reports.ExitError{Code: reports.ExitThreshold, Operation: "check thresholds", Err: err}
+	return missed(stderr, lines, fmt.Errorf("%d of %s failed", len(lines),
+		view.Plural(int64(len(f.Thresholds)), "condition")))
 }
