@@ -76,7 +76,11 @@ func chooseVerbs(l Layer, devices []verbs.DeviceInfo, wish bool) (Layer, error) 
 	case l.Device == "" || wish:
 		d := firstActive(devices, c.Port)
 		if d == nil {
-			return l, notRun(noPort(devices, c.Port), portHint)
+			which := "no port is"
+			if c.Port != 0 {
+				which = fmt.Sprintf("port %d is not", c.Port)
+			}
+			return l, notRun(fmt.Errorf("%s ACTIVE on any of %s", which, deviceNames(devices)), portHint)
 		}
 		i = slices.IndexFunc(devices, func(o verbs.DeviceInfo) bool { return o.Name == d.Name })
 	default:
@@ -127,13 +131,6 @@ func portUsable(d *verbs.DeviceInfo, port int) error {
 }
 
 const portHint = "ip link set up for its interface, the cable or the subnet manager"
-
-func noPort(devices []verbs.DeviceInfo, port int) error {
-	if port != 0 {
-		return fmt.Errorf("port %d is not ACTIVE on any of %s", port, deviceNames(devices))
-	}
-	return fmt.Errorf("no port is ACTIVE on any of %s", deviceNames(devices))
-}
 
 func deviceNames(devices []verbs.DeviceInfo) string {
 	names := make([]string, len(devices))

@@ -20,9 +20,7 @@ import (
 
 const GRPC = "grpc"
 
-type grpcArgs struct{ carrier.Config }
-
-var grpcParams = params[grpcArgs]{
+var grpcParams = params[carrier.Config]{
 	formParam("tcp", "alone", "grpc-go on TCP"),
 	formParam("unix", "", "grpc-go on a unix socket"),
 	formParam("bufconn", "", "grpc-go on memory that both ends share"),
@@ -33,41 +31,41 @@ var grpcParams = params[grpcArgs]{
 	modeParam(bpev.BP, "", "poll for ever"),
 	modeParam(bpev.Event, "", "sleep until an event"),
 	{paramDoc{"busy", pauseOf, bpev.DefaultBusyTime.String(), "of bpev: how long a caller polls before it sleeps"},
-		func(c *grpcArgs, v value) { c.Net.Polling.BusyTime = v.d }},
+		func(c *carrier.Config, v value) { c.Net.Polling.BusyTime = v.d }},
 	{paramDoc{"pollers", countOf(1, bpev.MaxPollers), "1", "of bpev: threads that poll for all connections"},
-		func(c *grpcArgs, v value) { c.Net.Polling.Pollers = v.n }},
+		func(c *carrier.Config, v value) { c.Net.Polling.Pollers = v.n }},
 	{paramDoc{"idle", pauseOf, bpev.DefaultIdleSleep.String(), "of bpev: pause of a background poller"},
-		func(c *grpcArgs, v value) { c.Net.Polling.IdleSleep = v.d }},
+		func(c *carrier.Config, v value) { c.Net.Polling.IdleSleep = v.d }},
 	{paramDoc{"ring", sizeOf, "256K", "of dropin, fused, service: receive ring of a connection"},
-		func(c *grpcArgs, v value) { c.Net.Ring = v.n }},
+		func(c *carrier.Config, v value) { c.Net.Ring = v.n }},
 	{paramDoc{"send", sizeOf, "half the ring", "of dropin, fused, service: send buffer of a connection"},
-		func(c *grpcArgs, v value) { c.Net.SendBuffer = v.n }},
+		func(c *carrier.Config, v value) { c.Net.SendBuffer = v.n }},
 	{paramDoc{"watch", switchOf, "", "of dropin, fused, service: arrivals are seen in memory"},
-		func(c *grpcArgs, v value) { c.Net.Arrival = grpcrdma.ArrivalWatch }},
+		func(c *carrier.Config, v value) { c.Net.Arrival = grpcrdma.ArrivalWatch }},
 	{paramDoc{"notice", switchOf, "", "of dropin, fused, service: arrivals are reported by completions"},
-		func(c *grpcArgs, v value) { c.Net.Arrival = grpcrdma.ArrivalNotice }},
+		func(c *carrier.Config, v value) { c.Net.Arrival = grpcrdma.ArrivalNotice }},
 	{paramDoc{"noland", switchOf, "", "of fused: long messages come through the ring"},
-		func(c *grpcArgs, _ value) { c.NoSink = true }},
+		func(c *carrier.Config, _ value) { c.NoSink = true }},
 	{paramDoc{"best", switchOf, "", "of all but fused and service: the gRPC options that were fastest in measurements"},
-		func(c *grpcArgs, _ value) { c.Options.Best = true }},
+		func(c *carrier.Config, _ value) { c.Options.Best = true }},
 	{paramDoc{"read", sizeOf, "gRPC's", "of all but fused and service: bytes read at once"},
-		func(c *grpcArgs, v value) { c.Options.ReadBuffer = v.n }},
+		func(c *carrier.Config, v value) { c.Options.ReadBuffer = v.n }},
 	{paramDoc{"write", sizeOf, "gRPC's", "of all but fused and service: bytes gathered before a write"},
-		func(c *grpcArgs, v value) { c.Options.WriteBuffer = v.n }},
+		func(c *carrier.Config, v value) { c.Options.WriteBuffer = v.n }},
 	{paramDoc{"window", sizeOf, "gRPC's", "of all but fused and service: flow control window, fixed"},
-		func(c *grpcArgs, v value) { c.Options.Window = v.n }},
+		func(c *carrier.Config, v value) { c.Options.Window = v.n }},
 	{paramDoc{"workers", countOf(1, 1<<16), "gRPC's",
 		"of all but fused and service: goroutines of a server that wait for calls"},
-		func(c *grpcArgs, v value) { c.Options.Workers = v.n }},
+		func(c *carrier.Config, v value) { c.Options.Workers = v.n }},
 }
 
-func formParam(name, def, help string) param[grpcArgs] {
-	return param[grpcArgs]{paramDoc{name, switchOf, def, help}, func(*grpcArgs, value) {}}
+func formParam(name, def, help string) param[carrier.Config] {
+	return param[carrier.Config]{paramDoc{name, switchOf, def, help}, func(*carrier.Config, value) {}}
 }
 
-func modeParam(mode bpev.Mode, def, help string) param[grpcArgs] {
-	return param[grpcArgs]{paramDoc{mode.String(), switchOf, def, "of dropin, fused, service: " + help},
-		func(c *grpcArgs, _ value) { c.Net.Polling.Mode = mode }}
+func modeParam(mode bpev.Mode, def, help string) param[carrier.Config] {
+	return param[carrier.Config]{paramDoc{mode.String(), switchOf, def, "of dropin, fused, service: " + help},
+		func(c *carrier.Config, _ value) { c.Net.Polling.Mode = mode }}
 }
 
 func grpcForm(l Layer) (form carrier.Form, given bool, err error) {
@@ -111,10 +109,10 @@ var (
 
 // GRPCConfig reads the parameters of a grpc layer.
 func GRPCConfig(l Layer, over bool) (carrier.Config, error) {
-	var a grpcArgs
+	var a carrier.Config
 	form, given, err := grpcForm(l)
 	if err != nil {
-		return a.Config, err
+		return a, err
 	}
 	if a.Form = form; !given && over {
 		a.Form = carrier.DropIn
@@ -123,22 +121,22 @@ func GRPCConfig(l Layer, over bool) (carrier.Config, error) {
 		key, _, _ := strings.Cut(p, "=")
 		switch {
 		case slices.Contains(rdmaOnly, key) && !a.Form.OverRDMA():
-			return a.Config, Refused(fmt.Errorf("%q is for dropin, fused and service, and this is %v", p, a.Form))
+			return a, Refused(fmt.Errorf("%q is for dropin, fused and service, and this is %v", p, a.Form))
 		case slices.Contains(fusedOnly, key) && a.Form != carrier.Fused:
-			return a.Config, Refused(fmt.Errorf("%q is for fused, and this is %v", p, a.Form))
+			return a, Refused(fmt.Errorf("%q is for fused, and this is %v", p, a.Form))
 		case slices.Contains(http2Only, key) && a.Form.Frames():
-			return a.Config, Refused(fmt.Errorf("%q is for gRPC's own transport, which %v does without", p, a.Form))
+			return a, Refused(fmt.Errorf("%q is for gRPC's own transport, which %v does without", p, a.Form))
 		}
 	}
 	if err := grpcParams.Read(l, &a); err != nil {
-		return a.Config, err
+		return a, err
 	}
 	for _, p := range l.Params {
 		if key, _, _ := strings.Cut(p, "="); slices.Contains(bpevOnly, key) && a.Net.Polling.Mode != bpev.BPEV {
-			return a.Config, Refused(fmt.Errorf("%q is for the mode bpev, and this is %v", p, a.Net.Polling.Mode))
+			return a, Refused(fmt.Errorf("%q is for the mode bpev, and this is %v", p, a.Net.Polling.Mode))
 		}
 	}
-	return a.Config, nil
+	return a, nil
 }
 
 // Refused marks parameters that a layer knows and that make no sense there.

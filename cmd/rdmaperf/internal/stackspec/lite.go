@@ -81,18 +81,14 @@ func mountLite(l Layer, below rdma.Device) (transports.Stack, error) {
 	case c.Daemon:
 		return mountDaemon(l, below, &c)
 	case c.Peer:
-		return mountPeer(l, below, c.form)
+		if err := alone(l, "rpc"); err != nil {
+			return nil, err
+		}
+		return stackOf(peerrpc.New(below, c.form))
 	case c.cross:
 		return nil, Refused(errors.New("cross has no effect without daemon"))
 	}
 	return stackOf(stack.New(below, c.Config))
-}
-
-func mountPeer(l Layer, below rdma.Device, form peerrpc.Form) (transports.Stack, error) {
-	if err := alone(l, "rpc"); err != nil {
-		return nil, err
-	}
-	return stackOf(peerrpc.New(below, form))
 }
 
 // alone refuses parameters that have no effect beside the first of those that have.

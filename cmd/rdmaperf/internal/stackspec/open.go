@@ -1,6 +1,7 @@
 package stackspec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,10 +121,14 @@ func Resolve(spec string) ([]Layer, error) {
 				e.Name), "one of "+Providers())
 		case e.mount != nil:
 			if err := checkMount(e, l, i, len(layers)); err != nil {
-				return nil, cli.Usage(Opening(spec), err, e.example())
+				return nil, cli.Usage(Opening(spec), err, cmp.Or(e.like, "--transport "+e.Name))
 			}
 		case (e.wrap != nil) == (i == len(layers)-1):
-			return nil, cli.Usage(Opening(spec), layerOrder(e), "a stack such as sched+iwarp, outermost layer first")
+			err := fmt.Errorf("%s cannot be layered over another", e.Name)
+			if e.wrap != nil {
+				err = fmt.Errorf("%s needs another layer below it", e.Name)
+			}
+			return nil, cli.Usage(Opening(spec), err, "a stack such as sched+iwarp, outermost layer first")
 		case l.Device != "" && !e.Chooses:
 			return nil, cli.Usage(Opening(spec), fmt.Errorf("%s has no devices to choose from", l.Name),
 				"--transport "+l.Name)
@@ -133,13 +138,6 @@ func Resolve(spec string) ([]Layer, error) {
 }
 
 func Opening(spec string) string { return "open transport " + strconv.Quote(spec) }
-
-func layerOrder(e *Entry) error {
-	if e.wrap != nil {
-		return fmt.Errorf("%s needs another layer below it", e.Name)
-	}
-	return fmt.Errorf("%s cannot be layered over another", e.Name)
-}
 
 func checkMount(e *Entry, l Layer, at, of int) error {
 	over, err := e.stands(l, at == of-1)
@@ -156,13 +154,6 @@ func checkMount(e *Entry, l Layer, at, of int) error {
 		return fmt.Errorf("%s cannot be layered over another", l)
 	}
 	return nil
-}
-
-func (e *Entry) example() string {
-	if e.like != "" {
-		return e.like
-	}
-	return "--transport " + e.Name
 }
 
 // OpenError is err, of layer l, as the user sees it. A layer may say its own exit code with a *reports.ExitError.

@@ -91,15 +91,11 @@ func (e *paramError) hint() string {
 	case len(e.all) == 0:
 		return "no parameters"
 	}
-	return "parameters among " + listParams(e.all)
-}
-
-func listParams(docs []paramDoc) string {
-	names := make([]string, len(docs))
-	for i := range docs {
-		names[i] = docs[i].Shown()
+	names := make([]string, len(e.all))
+	for i := range e.all {
+		names[i] = e.all[i].Shown()
 	}
-	return strings.Join(names, ", ")
+	return "parameters among " + strings.Join(names, ", ")
 }
 
 func refuseParam(given string, d paramDoc, format string, a ...any) error {
