@@ -115,11 +115,6 @@ func (s *Server) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	return nil, err
 }
 
-// proved reports whether the client showed a certificate that was asked for and checked.
-func (s *Server) proved() bool {
-	return s.TLS != nil && s.TLS.ClientAuth == tls.RequireAndVerifyClientCert
-}
-
 // secure makes the client's side of TLS of a connection to addr, which it owns then.
 func (p *Plan) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	if p.TLS == nil {

@@ -29,10 +29,6 @@ type Side interface {
 	Close() error
 }
 
-type detailed interface {
-	Detail() any // of the phase that ended
-}
-
 // Group is one side of one point: its sessions, shared out among workers.
 type Group struct {
 	Sh       *Shape
@@ -281,7 +277,7 @@ func (c *Group) collect(errs []error) Outcome {
 			o.Err = err
 		}
 	}
-	if d, ok := c.Side.(detailed); ok {
+	if d, ok := c.Side.(interface{ Detail() any }); ok {
 		o.Detail = d.Detail()
 	}
 	o.Begin = begin

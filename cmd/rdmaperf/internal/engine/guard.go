@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -133,7 +134,7 @@ func (s *Server) Admit(c *Visitor) error {
 		}
 		if oldest == nil || mine+1 >= its && time.Since(oldest.Idle) < IdleGrace {
 			return PeerError("accept client", fmt.Errorf("busy: %d clients are being served; try again in %v", n,
-				busyFor), "again later, or serve --max-clients")
+				10*time.Second), "again later, or serve --max-clients")
 		}
 		s.log().Warn("a silent client gives way", "client", oldest.conn.RemoteAddr().String(), "silent",
 			time.Since(oldest.LastSeen).Round(time.Second))
@@ -143,9 +144,6 @@ func (s *Server) Admit(c *Visitor) error {
 	c.Accepted, c.Idle, c.LastSeen = true, time.Time{}, time.Now()
 	return nil
 }
-
-// busyFor is when to come again: a default run has points of a second.
-const busyFor = 10 * time.Second
 
 // seen marks that a client said something and may be silent until idle; zero: it is being served.
 func (s *Server) seen(c *Visitor, idle time.Time) {
@@ -197,7 +195,8 @@ func (g *guard) monopolist(newcomer netip.Addr) (oldest *Visitor) {
 
 // known reports whether a client is trusted: by the token, its network, or as one of this machine.
 func (c *ServedClient) known() bool {
-	return c.Server.proved() || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 ||
+	secured := c.Server.TLS != nil && c.Server.TLS.ClientAuth == tls.RequireAndVerifyClientCert
+	return secured || len(c.Server.Token) > 0 || len(c.Server.Allow) > 0 ||
 		c.who != nil && c.who.Addr.IsLoopback()
 }
 

@@ -48,8 +48,6 @@ func (u Usage) Minus(v Usage) Usage {
 		u.Allocations - v.Allocations}
 }
 
-const gcMemoryLimit = 1 << 30
-
 var collector struct {
 	sync.Mutex
 	windows int
@@ -64,7 +62,7 @@ func HoldCollector() (release func()) {
 	defer collector.Unlock()
 	if collector.windows++; collector.windows == 1 {
 		collector.limit = debug.SetMemoryLimit(-1)
-		debug.SetMemoryLimit(min(gcMemoryLimit, collector.limit))
+		debug.SetMemoryLimit(min(1<<30, collector.limit))
 		collector.percent = debug.SetGCPercent(-1)
 	}
 	return sync.OnceFunc(func() {
@@ -159,9 +157,6 @@ func ProcessNoise(before reports.Noise) reports.Noise {
 	return n
 }
 
-// anyWindow is the largest receive window without window scaling, in bytes (RFC 9293 §3.1).
-const anyWindow = 1<<16 - 1
-
 func (m *Measurement) disturbed() *reports.Disturbance {
 	d := &reports.Disturbance{}
 	if m.clientNoise.window > 0 {
@@ -170,7 +165,7 @@ func (m *Measurement) disturbed() *reports.Disturbance {
 	if m.serverNoise.window > 0 {
 		d.Server = &m.serverNoise.taken
 	}
-	if sh := m.Sh; sh.Depth == 1 && !sh.Counted && max(sh.Size, sh.Response) <= anyWindow {
+	if sh := m.Sh; sh.Depth == 1 && !sh.Counted && max(sh.Size, sh.Response) < 1<<16 { // which every receive window takes
 		d.ClosedWindows()
 	}
 	d.Judge(m.clientNoise.window)

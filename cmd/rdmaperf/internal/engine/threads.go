@@ -219,10 +219,11 @@ func numbered(dir string, list []int) []int {
 		if err != nil || n <= 0 {
 			return list
 		}
-		for b := buf[:n]; len(b) > direntName; { // linux_dirent64 of getdents(2)
-			size := int(binary.NativeEndian.Uint16(b[direntSize:]))
+		const name = 19
+		for b := buf[:n]; len(b) > name; { // linux_dirent64 of getdents(2), whose length is before type and name
+			size := int(binary.NativeEndian.Uint16(b[name-3:]))
 			number, digits := 0, 0
-			for _, c := range b[direntName:size] {
+			for _, c := range b[name:size] {
 				if c < '0' || c > '9' {
 					break // the end of the name, or one that is no number
 				}
@@ -235,11 +236,6 @@ func numbered(dir string, list []int) []int {
 		}
 	}
 }
-
-const (
-	direntSize = 16 // where a directory entry has its length
-	direntName = 19 // and its name
-)
 
 // swapPolicy changes a thread's scheduling policy if it is from.
 func swapPolicy(tid int, from, to uint32) bool {

@@ -73,10 +73,8 @@ type Worker struct {
 // SpinCheck is how many empty polls pass between two checks of the flag and the clock; fewer where polls take long.
 const SpinCheck = 256
 
-const mostDone = 2 * LatencySlots
-
 func NewWorker(sh *Shape, role string, cpu int) *Worker {
-	w := &Worker{Sh: sh, Role: role, cpu: cpu, Done: make([]transports.Done, mostDone),
+	w := &Worker{Sh: sh, Role: role, cpu: cpu, Done: make([]transports.Done, 2*LatencySlots),
 		Event: sh.Polling == PollingEvent, Numbered: sh.Numbered()}
 	if role == SideServer {
 		w.appWork = int64(sh.AppWork)
