@@ -162,10 +162,8 @@ func (s *nullSession) Poll(dst []transports.Done) (int, error) {
 	return n, nil
 }
 
-const overheadTime = 50 * time.Millisecond
-
 // loopOverhead is the median of the loop's own share of a round trip, in ns, not halved; 0 when not known.
-var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine.Limits{Dur: overheadTime}) })
+var loopOverhead = sync.OnceValue(func() float64 { return MeasureOverhead(engine.Limits{Dur: 50 * time.Millisecond}) })
 
 func MeasureOverhead(lim engine.Limits) float64 {
 	sh := &engine.Shape{Point: engine.Point{Op: transports.KindSend.String(), Size: 64}, QPs: 1, Threads: 1, Depth: 1,

@@ -195,13 +195,10 @@ func (p *Proof) fillSlots() {
 		slot := p.L.Mem[s*sh.Stride():][:sh.Stride()]
 		engine.FillPattern(slot[:sh.Size], p.State(s))
 		for i := range slot[sh.Size:] {
-			slot[sh.Size+i] = gapByte
+			slot[sh.Size+i] = 0xa5 // a transport which moves too much leaves it in a gap of zeros
 		}
 	}
 }
-
-// gapByte fills the source's gaps, so that a transport which moves too much leaves it in a gap of zeros.
-const gapByte = 0xa5
 
 // counter compares the 8 bytes at window offset at with the value of an atomic's target.
 func (p *Proof) counter(at int, want uint64, what string) error {

@@ -201,7 +201,7 @@ func (k *Calls) Result() reports.Result {
 // CallParameters are the effective options of both sides of a point of calls.
 func CallParameters(m *engine.Measurement) map[string]any {
 	sh := m.Sh
-	p := m.Parameters(callCollector, "none")
+	p := m.Parameters("as in a process with 32 MiB in use", "none")
 	p["call"], p["request_bytes"], p["response_bytes"], p["connections"], p["outstanding"] = sh.Call, sh.Size,
 		sh.Response, sh.QPs, sh.Depth
 	p["codec"], p["goroutines"] = "bytes without a schema, not copied", sh.QPs*sh.Depth
