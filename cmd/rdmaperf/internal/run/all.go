@@ -64,7 +64,8 @@ func (m *runner) cut() time.Duration {
 	}
 	base, rounds := &m.p.base, m.o.rounds
 	timed := base.Duration > 0 && !m.o.infinite
-	compares = compares && timed && base.Interval == 0 && m.raw.file == "" && inSlices(m.p.points)
+	compares = compares && timed && base.Interval == 0 && m.raw.file == "" && !slices.ContainsFunc(m.p.points,
+		func(pt engine.Point) bool { return !metaOf(pt).Slices }) // to set others up for each slice is not done unasked
 	slice := base.Duration
 	switch {
 	case m.p.chooseTime:
@@ -202,9 +203,4 @@ func (m *runner) announceLong() {
 		fmt.Fprintf(m.stderr, "Large messages: up to %s of memory, and about %v to fill and compare them.\n",
 			reports.FormatSize(memory), took.Round(time.Second))
 	}
-}
-
-// inSlices tells whether all points keep their sessions; setting others up again for each slice is not done unasked.
-func inSlices(points []engine.Point) bool {
-	return !slices.ContainsFunc(points, func(pt engine.Point) bool { return !metaOf(pt).Slices })
 }

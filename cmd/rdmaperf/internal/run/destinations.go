@@ -100,7 +100,7 @@ func (d *destinations) exported() []string {
 func (d *destinations) open(now time.Time) error {
 	asked := len(d.export) > 0
 	if d.dir == "" && (asked || d.json == "" && !d.noSave && os.Getenv(saveVariable) != "none") {
-		d.dir, d.chosen = defaultOutput(now), true
+		d.dir, d.chosen = filepath.Join("rdmaperf-results", now.Format("20060102-150405.000")), true
 	}
 	if d.json != "" && d.json != "-" {
 		if err := resultfile.TryFile(d.json); err != nil {

@@ -263,7 +263,9 @@ func (o *Options) Plan(cmd *cobra.Command) (*runPlan, error) {
 		p.points = fewPoints(p.points)
 	}
 	if !changed("seed") {
-		b.Seed = randomSeed()
+		var random [4]byte // 32 bits, which every JSON reader keeps exactly
+		rand.Read(random[:])
+		b.Seed = uint64(binary.LittleEndian.Uint32(random[:]))
 	}
 	if !p.askOps && !o.callsOnly && (b.Polling == engine.PollingEvent || changed("nice")) {
 		// Of what nobody asked for by name, calls are left out: they wait and run as their carrier does.
@@ -370,11 +372,4 @@ func (o *Options) window() (time.Duration, error) {
 		return time.Second, nil
 	}
 	return values.Duration(o.duration)
-}
-
-// randomSeed fits 32 bits, which every JSON reader keeps exactly.
-func randomSeed() uint64 {
-	var b [4]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
-	return uint64(binary.LittleEndian.Uint32(b[:]))
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -22,10 +21,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/render"
 	"github.com/rdmaperf/rdmaperf/reports/render/text"
 )
-
-func defaultOutput(t time.Time) string {
-	return filepath.Join("rdmaperf-results", t.Format("20060102-150405.000"))
-}
 
 // Formats are the values of --format.
 var Formats = render.Names(render.OfRun)
@@ -121,8 +116,6 @@ func (p *profileOptions) server() ([]string, error) {
 	}
 	return []string{"--cpu-profile", name}, nil
 }
-
-func (p *profileOptions) stop() error { return p.file.Stop() }
 
 // SamplesFile is the file's name in the output directory, rawBeside what stands for it where --raw has no name.
 const (

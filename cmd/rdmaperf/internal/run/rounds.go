@@ -191,16 +191,6 @@ func (m *runner) measureSlice(ctx context.Context, t *turn, round int) error {
 	return cmp.Or(err, errors.Join(m.metrics.publish(m.doc), m.to.save(m.doc, time.Now())))
 }
 
-func (m *runner) costs() []time.Duration {
-	var costs []time.Duration
-	for _, a := range m.arms {
-		for _, pt := range a.plan.Points {
-			costs = append(costs, a.plan.PlannedTime(pt))
-		}
-	}
-	return slices.Repeat(costs, m.rounds)
-}
-
 // goOn decides what an error of one turn means for the others. A stack that lacks what a point needs is left out there;
 // one whose peer is gone has no more turns. Any other error, and the last stack's, is returned.
 func (m *runner) goOn(ctx context.Context, t *turn, err error) error {
@@ -248,14 +238,6 @@ func (m *runner) ended() error {
 type schedule struct {
 	end    time.Time
 	shares []time.Duration // planned for each group
-}
-
-func newSchedule(m *runner, groups []group, total time.Duration) schedule {
-	s := schedule{end: time.Now().Add(total - allStart)}
-	for _, g := range groups {
-		s.shares = append(s.shares, m.planned(g))
-	}
-	return s
 }
 
 // until is when group i has to be done, which begins now: its part of the time that is left.

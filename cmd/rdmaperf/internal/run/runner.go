@@ -82,7 +82,7 @@ func (o *Options) Run(cmd *cobra.Command, args []string) error {
 	if err := o.profile.start(); err != nil {
 		return errors.Join(err, o.raw.close(), o.metrics.stop())
 	}
-	err = cmp.Or(o.measure(ctx, steps, doc, log, stderr), o.profile.stop(), o.raw.close())
+	err = cmp.Or(o.measure(ctx, steps, doc, log, stderr), o.profile.file.Stop(), o.raw.close())
 	err = joined(o.finish(cmd.OutOrStdout(), doc, err), o.metrics.write(doc), o.metrics.stop())
 	if e := o.failIf.check(stderr, doc); e != nil {
 		switch code := reports.Code(err); {
@@ -160,10 +160,19 @@ func (m *runner) measure(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.beside.end()
-	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, m.costs())
+	var costs []time.Duration
+	for _, a := range m.arms {
+		for _, pt := range a.plan.Points {
+			costs = append(costs, a.plan.PlannedTime(pt))
+		}
+	}
+	m.bar = cli.NewProgress(m.stderr, m.o.quiet || m.o.verbose || m.o.infinite, slices.Repeat(costs, m.rounds))
 	defer m.bar.End()
 	groups := m.p.groups()
-	s := newSchedule(m, groups, m.total)
+	s := schedule{end: time.Now().Add(m.total - allStart)}
+	for _, g := range groups {
+		s.shares = append(s.shares, m.planned(g))
+	}
 	for i, g := range groups {
 		err := m.measureGroup(ctx, g, s.until(i, time.Now()))
 		if m.o.infinite && errors.Is(err, engine.ErrInterrupted) && len(m.doc.Results) > 0 {

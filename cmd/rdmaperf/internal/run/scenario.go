@@ -308,9 +308,14 @@ func (o *Options) steps(cmd *cobra.Command) ([]*step, error) {
 		return nil, err
 	}
 	const operation, hint = "read scenario", "rdmaperf run --help"
-	data, err := readScenario(o.scenario)
+	f, err := os.Open(o.scenario)
 	if err != nil {
 		return nil, cli.Usage(operation, err, "a YAML file")
+	}
+	defer f.Close()
+	data, err := values.ReadText(f, maxScenarioBytes) // one byte more than is allowed, for parseScenario to see
+	if err != nil {
+		return nil, cli.Usage(operation, fmt.Errorf("%s: %w", o.scenario, err), "a YAML file")
 	}
 	s, err := parseScenario(o.scenario, data)
 	if err != nil {
@@ -326,20 +331,6 @@ func (o *Options) steps(cmd *cobra.Command) ([]*step, error) {
 		steps = append(steps, st)
 	}
 	return steps, nil
-}
-
-// readScenario reads one byte more than is allowed, for parseScenario to see.
-func readScenario(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := values.ReadText(f, maxScenarioBytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return b, nil
 }
 
 // step puts one run together: defaults, then the run, then the command line.
