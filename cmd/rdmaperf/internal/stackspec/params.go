@@ -130,14 +130,11 @@ func (k kind) read(text string, valued bool) (value, error) {
 	return v, err
 }
 
-// maxParamSize bounds every size. Arbitrary; all of them are memory.
-const maxParamSize = 1 << 30
-
 var (
 	switchOf = kind{}
 	sizeOf   = kind{shown: "BYTES", parse: func(s string) (value, error) {
 		n, err := reports.ParseSize(s)
-		if err == nil && n > maxParamSize {
+		if err == nil && n > 1<<30 {
 			err = errors.New("above the limit of 1 GiB")
 		}
 		return value{n: int(n)}, err

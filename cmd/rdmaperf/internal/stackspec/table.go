@@ -57,7 +57,8 @@ var Table = []Entry{
 	{Name: "mem", params: noParams{}, Summary: "in-process reference device, never a network", device: openMem,
 		inProcess: true, apart: "in-process only: no network"},
 	{Name: Verbs, Chooses: true, params: verbsParams, Summary: "kernel verbs, for RDMA devices", device: openVerbs,
-		counts: verbsCounters, withCM: connectByCM, away: verbsAway,
+		counts: verbsCounters, withCM: func(l Layer) Layer { return l.without("cm").With("cm") },
+		away:  func(l Layer) Layer { return l.without("port", "gid") }, // which are this machine's
 		apart: "no RDMA device has an ACTIVE port: rdmaperf devices says more"},
 	{Name: "model", params: modelParams, Summary: "time of a NIC with caches and a link, over mem",
 		wrap: tier(modelParams, model.Wrap), apart: "a simulated NIC, not this machine"},

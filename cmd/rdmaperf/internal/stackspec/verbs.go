@@ -52,11 +52,6 @@ func openVerbs(_ *Set, l Layer) (rdma.Device, error) {
 	return verbs.Open(c)
 }
 
-func connectByCM(l Layer) Layer { return l.without("cm").With("cm") }
-
-// verbsAway is without ports and GID indices, which are this machine's; the device is a wish.
-func verbsAway(l Layer) Layer { return l.without("port", "gid") }
-
 func verbsConfig(l Layer) (verbs.Config, error) {
 	c := verbs.Default()
 	c.Device = l.Device
