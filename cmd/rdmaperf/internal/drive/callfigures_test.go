@@ -157,8 +157,7 @@ func TestCallersAreCountedByConnection(t *testing.T) {
 		}
 	}
 	refused := errors.New("refused")
-	g = newCallGroup(CallGroup{Conns: 1, Each: 1, New: func(transports.CallConn, int) (engine.Caller,
-		error) {
+	g = newCallGroup(CallGroup{Conns: 1, Each: 1, New: func(transports.CallConn, int) (engine.Caller, error) {
 		return nil, refused
 	}})
 	if err := g.hire(k); err != refused {

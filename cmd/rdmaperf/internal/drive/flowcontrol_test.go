@@ -151,8 +151,7 @@ func held(t *testing.T, name, op string, size int, sent engine.LaneCount, change
 	l.in.Gen, l.count = engine.GenMeasure, sent.Count
 	for n := range uint64(sent.Count) {
 		s := int(n % uint64(sh.Slots))
-		l.in.write(l.Mem[sh.RxSlot(s):][:sh.Size], n, l.in.Whole(n) ||
-			l.in.comparesPass(n/uint64(sh.Slots)))
+		l.in.write(l.Mem[sh.RxSlot(s):][:sh.Size], n, l.in.Whole(n) || l.in.comparesPass(n/uint64(sh.Slots)))
 		l.written[s] = true
 	}
 	change(sh, l)

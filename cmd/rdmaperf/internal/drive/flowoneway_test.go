@@ -270,8 +270,7 @@ func TestATargetTakesWhatItKnows(t *testing.T) {
 		p, _, w, l := targetOn(c.op, c.change)
 		for n := range uint64(8) {
 			if sh := l.Sh; !sh.ImmAlone {
-				l.in.write(l.Mem[sh.RxSlot(int(n)):][:sh.Size], n, l.in.Whole(n) ||
-					l.Kind == transports.KindWrite)
+				l.in.write(l.Mem[sh.RxSlot(int(n)):][:sh.Size], n, l.in.Whole(n) || l.Kind == transports.KindWrite)
 			}
 		}
 		p.done, p.room = []transports.Done{c.d}, 0 // an answer that is due stays so

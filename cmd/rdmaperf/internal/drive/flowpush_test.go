@@ -235,8 +235,7 @@ func TestWhichMessagesBothWaysAreWritten(t *testing.T) {
 				l.sent = n
 				writeNumbers(l, l.Ops[int(n)%sh.Slots:][:1])
 				whole := engine.FirstNonZero(l.Mem[at+8:][:sh.Size-8]) >= 0
-				if want := l.out.Whole(n) || all && l.in.comparesPass(pass); whole != want ||
-					l.Mem[at] != byte(n) {
+				if want := l.out.Whole(n) || all && l.in.comparesPass(pass); whole != want || l.Mem[at] != byte(n) {
 					t.Errorf("%s %d, pass %d: all of it %v, want %v", op, n, pass, whole, want)
 				}
 			}

@@ -102,8 +102,7 @@ func badOpenings(t testing.TB) map[string]struct {
 		"another protocol": {"GET / HTTP/1.1\r\n\r\n", "not the rdmaperf control protocol", 5},
 		"a TLS handshake":  {"\x16\x03\x01\x02\x00\x01\n", "the client speaks TLS, this server does not", 5},
 		"not an object":    {"[1,2]\n", "not the rdmaperf control protocol", 5},
-		"no magic": {planLine(t, func(m *engine.Message) { m.Magic = "" }),
-			"not the rdmaperf control protocol", 5},
+		"no magic":         {planLine(t, func(m *engine.Message) { m.Magic = "" }), "not the rdmaperf control protocol", 5},
 		"another magic": {planLine(t, func(m *engine.Message) { m.Magic = "iperf" }),
 			"not the rdmaperf control protocol", 5},
 		"another version": {planLine(t, func(m *engine.Message) { m.Version = 99 }), "version 99", 5},
@@ -119,8 +118,7 @@ func badOpenings(t testing.TB) map[string]struct {
 			pt := &m.Plan.Points[0]
 			pt.Op, pt.Call, pt.Response = "call", engine.CallUnary, pt.Size
 		}), "call", 77},
-		"no kind of call": {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Op = "call" }),
-			"kind of call", 2},
+		"no kind of call":    {planLine(t, func(m *engine.Message) { m.Plan.Points[0].Op = "call" }), "kind of call", 2},
 		"a line without end": {strings.Repeat("x", engine.MaxLine+8192), "longer than 4096", 5},
 		"a long greeting": {strings.TrimSuffix(hello(t, engine.ControlMagic, engine.ControlVersion), "}\n") +
 			`,"data":"` + strings.Repeat("x", 4096) + "\"}\n", "longer than 4096", 5},

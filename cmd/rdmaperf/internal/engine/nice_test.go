@@ -131,8 +131,7 @@ func TestLimitsAreCheckedBeforeAnythingRuns(t *testing.T) {
 		{"two at once", func(p *engine.Plan, _ *transports.Caps) {
 			p.QPs = 101
 			p.Points = append(p.Points, engine.Point{Workload: latency.Name, Op: "read", Size: 16 << 20, QPs: 1})
-		},
-			"101 QPs are above the device's limit of 100, size 16777216"},
+		}, "101 QPs are above the device's limit of 100, size 16777216"},
 	} {
 		plan, caps := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "write", Size: 64}), all
 		c.edit(&plan, &caps)

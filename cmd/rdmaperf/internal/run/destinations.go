@@ -45,9 +45,8 @@ func (d *destinations) register(f *pflag.FlagSet) {
 		"exports to write with result.json, report.html and text.txt: "+strings.Join(render.Exports(), ", "))
 	f.BoolVar(&d.noSave, "no-save", false,
 		"write no file that was not asked for; also "+saveVariable+"=none in the environment")
-	f.StringVar(&d.name, "save", "",
-		"save the results as baseline `NAME`\nfor rdmaperf compare NAME on this machine; "+
-			"replaces results of the same stacks")
+	f.StringVar(&d.name, "save", "", "save the results as baseline `NAME`\nfor rdmaperf compare NAME on this machine; "+
+		"replaces results of the same stacks")
 	f.BoolVar(&d.force, "force", false, "let --output write into a directory that has results")
 }
 

@@ -97,8 +97,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringSliceVarP(&o.sizes, "size", "s", nil,
 		"comma list of bytes a message; K, M, G are 1024\n"+defaultsHelp(defaultSizes))
 	f.BoolVarP(&o.all, "all", "a", false, "all sizes from 2 bytes to 8 MiB")
-	f.VarP((*values.Count)(&o.iterations), "iters", "n",
-		"instead: operations per QP, such as 10k (k is 1000)")
+	f.VarP((*values.Count)(&o.iterations), "iters", "n", "instead: operations per QP, such as 10k (k is 1000)")
 	f.StringVarP(&o.duration, "duration", "D", "",
 		"time of each measurement: 3, 3s, 500ms\ndefault 1s, or 2s where stacks are compared")
 	f.BoolVar(&o.infinite, "run-infinitely", false,
@@ -154,8 +153,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.tls.RegisterClient(f)
 	f.BoolVarP(&o.force, "CPU-freq", "F", false, "accepted as in perftest; rdmaperf has no CPU frequency check")
 
-	f.BoolVar(&o.awake, "awake", false,
-		"keep CPUs of this machine out of idle states: "+awakeHow)
+	f.BoolVar(&o.awake, "awake", false, "keep CPUs of this machine out of idle states: "+awakeHow)
 	f.StringVar(&o.scenario, "scenario", "", scenarioUsage)
 	o.to.register(f)
 	f.StringVar(&o.format, "format", "text", "of stdout: "+strings.Join(Formats, ", "))

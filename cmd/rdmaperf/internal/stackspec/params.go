@@ -98,8 +98,9 @@ func (e *paramError) hint() string {
 	return "parameters among " + strings.Join(names, ", ")
 }
 
-func refuseParam(given string, d paramDoc, format string, a ...any) error {
-	return &paramError{given: given, of: &d, err: fmt.Errorf(format, a...)}
+// refuseParam refuses one that was given, and advises another parameter or value.
+func refuseParam(given, name string, k kind, help, format string, a ...any) error {
+	return &paramError{given: given, of: &paramDoc{name: name, kind: k, Help: help}, err: fmt.Errorf(format, a...)}
 }
 
 type value struct {

@@ -47,8 +47,7 @@ func streamParams[C any](at func(*C) *streamArgs) params[C] {
 		{"loss", textOf("P"), "0", "of a stack in user space: probability that a frame is lost"},
 		{"dup", textOf("P"), "0", "of a stack in user space: probability that a frame is sent twice"},
 		{"reorder", textOf("P"), "0", "of a stack in user space: probability that the next frame overtakes one"},
-		{"delay", textOf("TIME"), "0",
-			"of a stack in user space: delay of each frame at the receiver, such as 50us"},
+		{"delay", textOf("TIME"), "0", "of a stack in user space: delay of each frame at the receiver, such as 50us"},
 		{"jitter", textOf("TIME"), "0",
 			"of a stack in user space: random addition to delay=, uniform from 0; frames stay in order"},
 		{"seed", textOf("N"), "0", "of a stack in user space: seed of loss, dup, reorder and jitter"},
@@ -77,7 +76,7 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 	if a.stack == "" || a.stack == "kernel" {
 		if len(a.own) > 0 {
 			p := a.own[len(a.own)-1]
-			return nil, refuseParam(p.name+"="+p.value, paramDoc{name: "stack", kind: wordOf("raw"), Help: "beside it"},
+			return nil, refuseParam(p.name+"="+p.value, "stack", wordOf("raw"), "beside it",
 				"it belongs to stack=raw and the others in user space")
 		}
 		if a.tos != 0 {
@@ -86,26 +85,26 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 		return nil, nil
 	}
 	if a.tos != 0 {
-		return nil, refuseParam("tos="+strconv.Itoa(a.tos), paramDoc{name: "stack", kind: wordOf("kernel"),
-			Help: "whose packets can be marked"}, "stack=%s marks no packets", a.stack)
+		return nil, refuseParam("tos="+strconv.Itoa(a.tos), "stack", wordOf("kernel"), "whose packets can be marked",
+			"stack=%s marks no packets", a.stack)
 	}
 	if a.receiveThread() && !places {
-		return nil, refuseParam("threads=c3", paramDoc{name: "threads", kind: wordOf(lwip.C1, lwip.C2), Help: "for " +
-			l.Name}, "only iwarp has placement to give a thread to")
+		return nil, refuseParam("threads=c3", "threads", wordOf(lwip.C1, lwip.C2), "for "+l.Name,
+			"only iwarp has placement to give a thread to")
 	}
 	if a.value("copies") == "zero" && !places {
-		return nil, refuseParam("copies=zero", paramDoc{name: "copies", kind: wordOf("one", "two"), Help: "for " +
-			l.Name}, "%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits",
+		return nil, refuseParam("copies=zero", "copies", wordOf("one", "two"), "for "+l.Name,
+			"%s is done with its memory when the stack has taken it, not when the peer has it; iwarp waits",
 			l.Name)
 	}
 	for _, p := range l.Params {
 		switch key, _, _ := strings.Cut(p, "="); {
 		case key == "local":
-			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"), Help: "whose sockets it is of"},
+			return nil, refuseParam(p, "stack", wordOf("kernel"), "whose sockets it is of",
 				"stack=%s has buffers of its own", a.stack)
 		case key == "sndbuf" || key == "rcvbuf":
-			return nil, refuseParam(p, paramDoc{name: "stack", kind: wordOf("kernel"),
-				Help: "where they can be chosen"}, "the buffers of lwIP have one size")
+			return nil, refuseParam(p, "stack", wordOf("kernel"), "where they can be chosen",
+				"the buffers of lwIP have one size")
 		}
 	}
 	s, err := a.openLwIP(a.stack == "sequential")
@@ -127,8 +126,8 @@ func (a *streamArgs) open(l Layer, places bool) (stream.Stack, error) {
 func (a *streamArgs) openLwIP(sequential bool) (stream.Stack, error) {
 	c := lwip.Config{Sequential: sequential}
 	if threads := a.value("threads"); sequential && threads != "" {
-		return nil, refuseParam("threads="+threads, paramDoc{name: "stack", kind: wordOf("raw"),
-			Help: "whose threads can be chosen"}, "stack=sequential has threads of its own")
+		return nil, refuseParam("threads="+threads, "stack", wordOf("raw"), "whose threads can be chosen",
+			"stack=sequential has threads of its own")
 	}
 	for _, p := range a.own {
 		if err := c.Set(p.name, p.value); err != nil {
@@ -206,7 +205,7 @@ func openIWARP(s *Set, l Layer) (rdma.Device, error) {
 	}
 	c.ReceiveThread = c.below.receiveThread()
 	if c.done == "taken" && stream.References(c.Stack) {
-		return nil, refuseParam("done=taken", paramDoc{name: "done", kind: wordOf("acked"), Help: "or nothing"},
+		return nil, refuseParam("done=taken", "done", wordOf("acked"), "or nothing",
 			"what copies=zero sends is the stack's until the peer has it")
 	}
 	return iwarp.Open(c.Config)

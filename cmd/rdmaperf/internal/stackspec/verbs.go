@@ -77,14 +77,12 @@ type VerbsFlags struct {
 
 func (v *VerbsFlags) Register(f *pflag.FlagSet) {
 	v.RegisterLocal(f)
-	f.BoolVarP(&v.cm, "rdma_cm", "R", false,
-		"connect verbs by rdma_cm (always so for iWARP)")
+	f.BoolVarP(&v.cm, "rdma_cm", "R", false, "connect verbs by rdma_cm (always so for iWARP)")
 }
 
 // RegisterLocal leaves out what both sides must agree on.
 func (v *VerbsFlags) RegisterLocal(f *pflag.FlagSet) {
-	f.StringVarP(&v.device, "ib-dev", "d", "",
-		"RDMA `device` (default the first with an ACTIVE port)")
+	f.StringVarP(&v.device, "ib-dev", "d", "", "RDMA `device` (default the first with an ACTIVE port)")
 	cli.RangedP(f, &v.port, "ib-port", "i", 0, 1, 255, "port of the device (default the first ACTIVE one)")
 	cli.RangedP(f, &v.gid, "gid-index", "x", -1, 0, 255,
 		"GID index of the port\ndefault by the peer's address, RoCE v2 first; rdma_cm chooses by the address")

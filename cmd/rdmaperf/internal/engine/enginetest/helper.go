@@ -62,9 +62,15 @@ func (Alone) Server(ctx context.Context, s *engine.Serve) error {
 // Ends makes both sides' transports of one stack, which are closed after whatever t starts with them has ended.
 type Ends func(t testing.TB) (client, server transports.Stack)
 
-func MemEnds(t testing.TB) (transports.Stack, transports.Stack) {
+// MemEnds are of a fabric of their own.
+func MemEnds(t testing.TB) (transports.Stack, transports.Stack) { return over(t, memDevices) }
+
+// IwarpEnds are joined by the kernel's TCP.
+func IwarpEnds(t testing.TB) (transports.Stack, transports.Stack) { return over(t, iwarpDevices) }
+
+func over(t testing.TB, devices func(testing.TB) (client, server rdma.Device)) (transports.Stack, transports.Stack) {
 	t.Helper()
-	a, b := memDevices(t)
+	a, b := devices(t)
 	return Owned(t, direct.New(a)), Owned(t, direct.New(b))
 }
 
@@ -87,12 +93,6 @@ func Owned[T transports.Stack](t testing.TB, tr T) T {
 func TcpEnds(t testing.TB) (transports.Stack, transports.Stack) {
 	t.Helper()
 	return Owned(t, tcp.New(tcp.Config{})), Owned(t, tcp.New(tcp.Config{}))
-}
-
-func IwarpEnds(t testing.TB) (transports.Stack, transports.Stack) {
-	t.Helper()
-	a, b := iwarpDevices(t)
-	return Owned(t, direct.New(a)), Owned(t, direct.New(b))
 }
 
 var StacksUnderTest = map[string]Ends{"mem": MemEnds, "tcp": TcpEnds, "iwarp": IwarpEnds}

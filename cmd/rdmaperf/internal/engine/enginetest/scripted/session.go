@@ -66,18 +66,14 @@ func (s *session) Post(ops []transports.Op) (int, error) {
 }
 
 // receive posts a receive, which an early message may be waiting for.
-func (s *session) receive(op transports.Op) {
-	s.side.mu.Lock()
-	s.recvs = append(s.recvs, op)
-	taken := s.match()
-	s.side.mu.Unlock()
-	taken()
-}
+func (s *session) receive(op transports.Op) { s.matching(func() { s.recvs = append(s.recvs, op) }) }
 
 // take is the arrival of a message.
-func (s *session) take(m message) {
+func (s *session) take(m message) { s.matching(func() { s.early = append(s.early, m) }) }
+
+func (s *session) matching(add func()) {
 	s.side.mu.Lock()
-	s.early = append(s.early, m)
+	add()
 	taken := s.match()
 	s.side.mu.Unlock()
 	taken()
