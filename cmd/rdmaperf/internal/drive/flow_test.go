@@ -58,35 +58,30 @@ func TestBothWaysAreExact(t *testing.T) {
 
 // Whatever the depths and the moderation, a stream does exactly what was asked, and nobody waits for ever.
 func TestStreamsAreExactForAnyShape(t *testing.T) {
-	for ways := range int64(2) {
-		streamsAreExact(t, ways+1)
-	}
-}
-
-func streamsAreExact(t *testing.T, ways int64) {
-	t.Helper()
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
-	rapid.Check(t, func(rt *rapid.T) {
-		depth := rapid.IntRange(1, 70).Draw(rt, "depth")
-		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name,
-			Op:   rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
-			Size: rapid.SampledFrom([]int{1, 2, 4, 5, 63, 64, 65, 700}).Draw(rt, "size"), Bidirectional: ways == 2})
-		plan.Depth = depth
-		plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
-		plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
-		plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
-		plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
-		plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
-		plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
-		r, err := enginetest.Try(t.Context(), addr, client, plan)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if want := ways * plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
-			rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
-		}
-	})
+	for ways := int64(1); ways <= 2; ways++ {
+		rapid.Check(t, func(rt *rapid.T) {
+			depth := rapid.IntRange(1, 70).Draw(rt, "depth")
+			plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name,
+				Op:   rapid.SampledFrom([]string{"send", "write", "write_imm", "read"}).Draw(rt, "op"),
+				Size: rapid.SampledFrom([]int{1, 2, 4, 5, 63, 64, 65, 700}).Draw(rt, "size"), Bidirectional: ways == 2})
+			plan.Depth = depth
+			plan.Moderation = rapid.IntRange(0, depth).Draw(rt, "moderation")
+			plan.RecvDepth = rapid.IntRange(1, 90).Draw(rt, "receives")
+			plan.Iterations = rapid.Int64Range(1, 400).Draw(rt, "operations")
+			plan.WarmupIterations = rapid.Int64Range(0, 50).Draw(rt, "warm-up")
+			plan.QPs = rapid.IntRange(1, 3).Draw(rt, "qps")
+			plan.Threads = rapid.IntRange(1, plan.QPs).Draw(rt, "threads")
+			r, err := enginetest.Try(t.Context(), addr, client, plan)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if want := ways * plan.Iterations * int64(plan.QPs); r.Operations != want || !r.Verified {
+				rt.Fatalf("%d operations, verified %v, want %d, true", r.Operations, r.Verified, want)
+			}
+		})
+	}
 }
 
 // A duration holds for both sides, and an interval divides the client's.
@@ -130,10 +125,10 @@ func TestBothWaysCanBeInterrupted(t *testing.T) {
 		plan := enginetest.QuickPlan(engine.Point{Workload: throughput.Name, Op: "send", Size: 64, Bidirectional: true})
 		plan.Iterations = 1 << 40
 		r, err := enginetest.CutShort(t, addr, client, plan)
-		if !errors.Is(err, engine.ErrInterrupted) || reports.DetailOf[drive.Bidirectional](&r) == nil ||
-			reports.DetailOf[drive.Bidirectional](&r).FromServer.Operations == 0 ||
-			reports.DetailOf[drive.Bidirectional](&r).FromClient.Operations == 0 {
-			t.Errorf("%v, %+v, want an interrupt with both directions", err, reports.DetailOf[drive.Bidirectional](&r))
+		b := reports.DetailOf[drive.Bidirectional](&r)
+		if !errors.Is(err, engine.ErrInterrupted) || b == nil || b.FromServer.Operations == 0 ||
+			b.FromClient.Operations == 0 {
+			t.Errorf("%v, %+v, want an interrupt with both directions", err, b)
 		}
 	}
 }
