@@ -320,33 +320,29 @@ func (m *Measurement) parameters() map[string]any {
 	p["arrival"], p["target"] = sh.Arrival, sh.target()
 	p["recv_depth"], p["inline_bytes"], p["completion_every"] = sh.RecvDepth, sh.Inline, sh.Moderation
 	p["window_bytes"], p["slots"], p["completion"] = sh.Window(), sh.Slots, "ack"
-	if caps.LocalComplete {
-		p["completion"] = "local"
+	first := new(Worker)
+	if m.Group != nil {
+		first = m.Group.Workers[0]
 	}
-	if sh.PostList > 0 {
-		p["post_list"] = sh.PostList
-	}
-	if sh.ImmAlone {
-		p["message"] = "the immediate alone, without bytes of memory"
-	}
-	if sh.ReadDepth > 0 {
-		p["read_depth"] = sh.ReadDepth
-	}
-	if sh.ServerNaps {
-		p["target_naps"] = "where its device needs no polls: at most 500 us and a 64th of half of its receives, and " +
-			"200 us at a time while others take its CPU"
-	}
-	if sh.Nice > 0 {
-		p["worker_nice"] = sh.Nice
-	}
-	if m.Group != nil && m.Group.Workers[0].Sleeps {
-		p["client_naps"] = "at most 500 us and a 64th of what is outstanding, while nothing completes"
-	}
-	if m.Group != nil && m.Group.Workers[0].demotes {
-		p["other_threads"] = "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"
-	}
-	if caps.InProcess {
-		p["note"] = "both sides in one process: not a network, and client CPU covers both"
+	for _, more := range []struct {
+		there bool
+		name  string
+		value any
+	}{
+		{caps.LocalComplete, "completion", "local"},
+		{sh.PostList > 0, "post_list", sh.PostList},
+		{sh.ImmAlone, "message", "the immediate alone, without bytes of memory"},
+		{sh.ReadDepth > 0, "read_depth", sh.ReadDepth},
+		{sh.ServerNaps, "target_naps", "where its device needs no polls: at most 500 us and a 64th of half of its " +
+			"receives, and 200 us at a time while others take its CPU"},
+		{sh.Nice > 0, "worker_nice", sh.Nice},
+		{first.Sleeps, "client_naps", "at most 500 us and a 64th of what is outstanding, while nothing completes"},
+		{first.demotes, "other_threads", "SCHED_BATCH and, where allowed, 20 ms of timer slack in the window"},
+		{caps.InProcess, "note", "both sides in one process: not a network, and client CPU covers both"},
+	} {
+		if more.there {
+			p[more.name] = more.value
+		}
 	}
 	return p
 }
