@@ -1,7 +1,6 @@
 package workload_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/regions"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/register"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/sharing"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/internal/fulltest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
@@ -82,25 +82,14 @@ func TestTamperingIsFoundInRunsOfTheirOwn(t *testing.T) {
 			false, 12_000, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			found, parts := 0, []float64{0.52, 0.17, 0.88}
+			parts := []float64{0.52, 0.17, 0.88}
 			if !fulltest.Asked() {
 				parts = parts[:1]
 			}
-			for _, part := range parts {
-				p := &enginetest.Tamper{T: t, At: int64(part * float64(c.bytes)), Back: c.back}
-				results, err := alone(t, p, c.tier, c.pt, c.n)
-				if !p.Swapped.Load() || err == nil {
-					t.Errorf("at %v: swapped %v, error %v, %d results", part, p.Swapped.Load(), err, len(results))
-				}
-				if reports.Code(err) == reports.ExitCorruption {
-					found++
-				} else {
-					t.Log(fmt.Sprint(err))
-				}
-			}
-			if found == 0 {
-				t.Error("no change was seen as one of the data")
-			}
+			workloadtest.Tampered(t, c.bytes, c.back, func(p *enginetest.Tamper) error {
+				_, err := alone(t, p, c.tier, c.pt, c.n)
+				return err
+			}, parts...)
 			results, err := alone(t, &enginetest.Tamper{T: t, At: 1 << 60}, c.tier, c.pt, c.n)
 			if err != nil {
 				t.Fatalf("where nothing changes: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -43,11 +44,7 @@ func TestConnectionsAreSetUpAndTimed(t *testing.T) {
 func setUpAndTimed(t *testing.T, e enginetest.Ends, points ...engine.Point) {
 	plan := enginetest.QuickPlan(points...)
 	plan.Iterations, plan.WarmupIterations = 15, 2
-	results, err := enginetest.RunPoints(t, e, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, r := range results {
+	for i, r := range workloadtest.Results(t, e, plan) {
 		pt := plan.Points[i]
 		n, c := max(pt.QPs, 1), Of(&r)
 		if c == nil || c.AtOnce != n || r.QPs != n || r.Threads != n || r.Operations != int64(15*n) || !r.Verified ||
@@ -85,10 +82,7 @@ func TestConnectionsForATime(t *testing.T) {
 		callPoint(2): enginetest.CarriersUnderTest()["fused mem"]} {
 		plan := enginetest.QuickPlan(pt)
 		plan.Iterations, plan.Duration, plan.Interval = 0, 60*time.Millisecond, 20*time.Millisecond
-		r, err := enginetest.First(enginetest.RunPoints(t, e, plan))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := workloadtest.Results(t, e, plan)[0]
 		var sum int64
 		for _, p := range r.Series.Points {
 			sum += p.Operations
@@ -111,10 +105,7 @@ func TestConnectionsThatGoWrong(t *testing.T) {
 	}
 	plan := enginetest.QuickPlan(readPoint(64, 0))
 	plan.Iterations = 5
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(flip),
-		plan); reports.Code(err) != reports.ExitCorruption {
-		t.Errorf("%v, want a corruption", err)
-	}
+	workloadtest.Corrupts(t, "a changed byte", enginetest.WithFault(flip), plan, "")
 	client, server := enginetest.SessionEnds(t, enginetest.MemEnds)
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	plan.Iterations = 1 << 40
@@ -156,17 +147,11 @@ func TestServerBoundsConnections(t *testing.T) {
 	if out := r.Wait(); out.Ops != 3 || out.Err != nil {
 		t.Errorf("%d connections taken, %v, want 3", out.Ops, out.Err)
 	}
-	for what, bend := range map[string]func(p *engine.Plan){
+	workloadtest.Refused(t, client.Caps(), shape, readPoint(64, 0), map[string]func(p *engine.Plan){
 		"polling":   func(p *engine.Plan) { p.Polling = engine.PollingEvent },
 		"operation": func(p *engine.Plan) { p.Points[0].Op = "send" },
 		"at once":   func(p *engine.Plan) { p.Points[0].QPs = engine.MaxThreads + 1 },
-	} {
-		plan := enginetest.QuickPlan(readPoint(64, 0))
-		bend(&plan)
-		if err := enginetest.Refusal(plan, client.Caps(), shape); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
-	}
+	})
 }
 
 // A server that accepts and does not answer costs the timeout.

@@ -3,7 +3,6 @@ package hol
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -70,15 +70,11 @@ func completeAndExact(t *testing.T, e enginetest.Ends, o Options, points ...engi
 	const n = 25
 	plan := enginetest.QuickPlan(with(o, points...)...)
 	plan.Iterations, plan.WarmupIterations = n, 3
-	results, err := enginetest.RunPoints(t, e, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
 	gap, interval := time.Duration(0), o.ProbeInterval
 	if o.ProbeOne {
 		gap, interval = interval, gap
 	}
-	for i, r := range results {
+	for i, r := range workloadtest.Results(t, e, plan) {
 		pt, h, v := plan.Points[i], Of(&r), r.Verification
 		qps := map[string]int{SameQP: 1, TwoQP: 2, AppSlicing: 1, Device: 2}[pt.Variant]
 		if h == nil || !r.Verified || r.Errors != 0 || r.RoundTrip != reports.RoundTripFull {
@@ -108,11 +104,7 @@ func TestHeadOfLineByDuration(t *testing.T) {
 	// more than can be done
 	plan := enginetest.QuickPlan(with(Options{ProbeInterval: time.Microsecond}, holPoints(64<<10)...)...)
 	plan.Iterations, plan.Duration = 0, 50*time.Millisecond
-	results, err := enginetest.RunPoints(t, enginetest.IwarpEnds, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
+	for _, r := range workloadtest.Results(t, enginetest.IwarpEnds, plan) {
 		if r.DurationNs < int64(plan.Duration) || !r.Verified || Of(&r).ProbeLoaded.Count == 0 {
 			t.Errorf("%s %s: %v, verified %v, %d probes", r.Op, Of(&r).Arm, time.Duration(r.DurationNs),
 				r.Verified, Of(&r).ProbeLoaded.Count)
@@ -189,24 +181,17 @@ func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 
 // A bulk write that is lost late leaves older bytes of the same pattern.
 func TestHeadOfLineFindsLateLoss(t *testing.T) {
-	f := &enginetest.Fault{}
-	var posted int
-	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-		changed := slices.Clone(ops)
-		for i := range changed {
-			if changed[i].Kind == transports.KindWrite {
-				if posted++; posted > 150 {
-					changed[i].Len = 0
-				}
+	posted := 0
+	f := enginetest.Changing(func(_ transports.Session, op *transports.Op) {
+		if op.Kind == transports.KindWrite {
+			if posted++; posted > 150 {
+				op.Len = 0
 			}
 		}
-		return s.Post(changed)
-	}
+	})
 	plan := enginetest.QuickPlan(NewPoint("write", 1000, SameQP, Options{}))
 	plan.Iterations = 100
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); reports.Code(err) != reports.ExitCorruption {
-		t.Errorf("error %v, want a corruption", err)
-	}
+	workloadtest.Corrupts(t, "a late loss", enginetest.WithFault(f), plan, "")
 }
 
 // Lost probes and lost bulk cost the timeout, not a hang.
@@ -230,11 +215,7 @@ func TestHeadOfLineEndsInTime(t *testing.T) {
 				return len(ops), nil
 			}
 			plan := enginetest.QuickPlan(with(Options{ProbeInterval: 10 * time.Microsecond}, pt)...)
-			plan.Timeout = time.Second
-			if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
-				plan); reports.Code(err) != reports.ExitPeer || !errors.Is(err, engine.ErrStalled) {
-				t.Errorf("error %v (exit %d), want no progress and exit 5", err, reports.Code(err))
-			}
+			enginetest.Stalls(t, f, plan)
 		})
 	}
 }
@@ -253,20 +234,17 @@ func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
 
 // Probes carry the priority, bulk does not.
 func TestProbesCarryThePriority(t *testing.T) {
-	f := &enginetest.Fault{}
 	wrong := 0
-	f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-		for _, op := range ops {
-			if op.Kind == transports.KindSend && op.Len == 64 && op.Priority != 3 || op.Kind == transports.KindWrite &&
-				op.Priority != 0 {
-				wrong++
-			}
+	f := enginetest.Changing(func(_ transports.Session, op *transports.Op) {
+		if op.Kind == transports.KindSend && op.Len == 64 && op.Priority != 3 || op.Kind == transports.KindWrite &&
+			op.Priority != 0 {
+			wrong++
 		}
-		return s.Post(ops)
-	}
-	plan := enginetest.QuickPlan(NewPoint("write", 500, SameQP, Options{ProbePriority: 3}))
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil || wrong > 0 {
-		t.Errorf("%d operations with another priority, error %v", wrong, err)
+	})
+	workloadtest.Results(t, enginetest.WithFault(f),
+		enginetest.QuickPlan(NewPoint("write", 500, SameQP, Options{ProbePriority: 3})))
+	if wrong > 0 {
+		t.Errorf("%d operations with another priority", wrong)
 	}
 }
 
@@ -304,13 +282,9 @@ func TestApplicationSlices(t *testing.T) {
 	}
 	plan := enginetest.QuickPlan(NewPoint("write", size, AppSlicing, Options{AppSlice: slice, AppWindow: window}))
 	plan.Iterations = 50
-	results, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h := Of(&results[0]); !results[0].Verified || h.AppSliceBytes != slice || h.AppWindow != window ||
-		h.BulkLoadedBytesPerSecond <= 0 {
-		t.Errorf("result %+v, hol %+v", results[0], h)
+	r := workloadtest.Results(t, enginetest.WithFault(f), plan)[0]
+	if h := Of(&r); !r.Verified || h.AppSliceBytes != slice || h.AppWindow != window || h.BulkLoadedBytesPerSecond <= 0 {
+		t.Errorf("result %+v, hol %+v", r, h)
 	}
 	if most != window || bytes%size != 0 || messages == 0 {
 		t.Errorf("at most %d outstanding, want %d; %d bytes, want whole messages of %d", most, window, bytes, size)
@@ -335,20 +309,14 @@ func TestBulkIsNumbered(t *testing.T) {
 		},
 	} {
 		for _, pt := range holPoints(size) {
-			f, n := &enginetest.Fault{}, 0
-			f.Post = func(s transports.Session, ops []transports.Op) (int, error) {
-				changed := slices.Clone(ops)
-				for i := range changed {
-					op := &changed[i]
-					if op.Len < 4000 || op.Kind == transports.KindRecv {
-						continue
-					}
+			n := 0
+			f := enginetest.Changing(func(s transports.Session, op *transports.Op) {
+				if op.Len >= 4000 && op.Kind != transports.KindRecv {
 					if n++; n == 40 {
 						bend(op, s.Local())
 					}
 				}
-				return s.Post(changed)
-			}
+			})
 			o := Options{BulkDepth: 4}
 			if pt.Variant == AppSlicing {
 				o.AppSlice, o.AppWindow = 4096, 3
@@ -357,9 +325,8 @@ func TestBulkIsNumbered(t *testing.T) {
 			plan.Iterations = 200
 			plan.VerifyAll = pt.Op == "write"
 			_, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan)
-			if found := reports.Code(err) == reports.ExitCorruption; n < 40 || found == (what == "nothing") || !found &&
-				err != nil {
-				t.Errorf("%s, %s %s: %v after %d bulk messages", what, pt.Op, pt.Variant, err, n)
+			if workloadtest.Found(t, what, err); n < 40 {
+				t.Errorf("%s, %s %s: ended after %d bulk messages", what, pt.Op, pt.Variant, n)
 			}
 		}
 	}
@@ -367,13 +334,12 @@ func TestBulkIsNumbered(t *testing.T) {
 
 // Plans that make no sense are refused before anything runs.
 func TestHeadOfLinePlansAreChecked(t *testing.T) {
-	good := NewPoint("write", 1000, SameQP, Options{})
 	bent := func(o Options) func(*engine.Plan) {
 		return func(p *engine.Plan) { with(o, p.Points...) }
 	}
 	tr, _ := enginetest.MemEnds(t)
-	caps := tr.Caps()
-	for what, bend := range map[string]func(*engine.Plan){
+	good := NewPoint("write", 1000, SameQP, Options{})
+	workloadtest.Refused(t, tr.Caps(), shape, good, map[string]func(*engine.Plan){
 		"unknown arm":       func(p *engine.Plan) { p.Points[0].Variant = "three-qp" },
 		"slices of sends":   func(p *engine.Plan) { p.Points[0].Op, p.Points[0].Variant = "send", AppSlicing },
 		"tiny slices":       bent(Options{AppSlice: 100}),
@@ -387,16 +353,7 @@ func TestHeadOfLinePlansAreChecked(t *testing.T) {
 		"bulk depth":        bent(Options{BulkDepth: 1 << 20}),
 		"unknown options":   func(p *engine.Plan) { p.Points[0].Options = `{"colour":1}` },
 		"no options":        func(p *engine.Plan) { p.Points[0].Options = "none" },
-	} {
-		plan := enginetest.QuickPlan(good)
-		if err := enginetest.Refusal(plan, caps, shape); err != nil {
-			t.Fatal(err)
-		}
-		bend(&plan)
-		if err := enginetest.Refusal(plan, caps, shape); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
-	}
+	})
 }
 
 // One probe at a time is under way, and none sooner than asked.
@@ -420,10 +377,7 @@ func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
 	plan := enginetest.QuickPlan(NewPoint("call", 1000, SameQP,
 		Options{BulkDepth: 1, ProbeInterval: interval, ProbeOne: true}))
 	plan.Iterations, plan.WarmupIterations = probes, 1
-	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := workloadtest.Results(t, enginetest.CarriersUnderTest()["bufconn"], plan)[0]
 	if least := (probes - 1) * interval; Of(&r).ProbeLoaded.Count != probes ||
 		time.Duration(r.DurationNs) < least {
 		t.Errorf("%d probes in %v, want %d in %v at least", Of(&r).ProbeLoaded.Count,
@@ -436,10 +390,7 @@ func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
 	plan := enginetest.QuickPlan(NewPoint("call", 20_000, SameQP,
 		Options{BulkDepth: 2, ProbeInterval: 2 * time.Microsecond}))
 	plan.Iterations, plan.Duration = 0, 100*time.Millisecond
-	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.CarriersUnderTest()["bufconn"], plan))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := workloadtest.Results(t, enginetest.CarriersUnderTest()["bufconn"], plan)[0]
 	if h := Of(&r); h.LoadedLoop == nil || !h.LoadedLoop.Saturated || h.LoadedLoop.Due < 49_000 ||
 		h.ProbeLoaded.Unfinished == 0 {
 		t.Errorf("loop %+v of %d probes, %d unfinished; want 50000 due in 100 ms, and saturated", h.LoadedLoop,
@@ -461,10 +412,7 @@ func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
 		}}
 		plan := enginetest.QuickPlan(NewPoint("call", 5000, SameQP, Options{BulkDepth: 2}))
 		plan.Iterations = 20
-		_, err := enginetest.RunPoints(t, fault.Ends(enginetest.CarriersUnderTest()["fused mem"]), plan)
-		if reports.Code(err) != reports.ExitCorruption || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%v (exit %d), want %q and %d", err, reports.Code(err), want, reports.ExitCorruption)
-		}
+		workloadtest.Corrupts(t, want, fault.Ends(enginetest.CarriersUnderTest()["fused mem"]), plan, want)
 	}
 }
 

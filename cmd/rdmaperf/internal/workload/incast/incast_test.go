@@ -10,6 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -40,10 +41,7 @@ func TestIncastCountsEveryClient(t *testing.T) {
 func countsEveryClient(t *testing.T, e enginetest.Ends, pt engine.Point) {
 	plan := enginetest.QuickPlan(pt)
 	plan.Iterations, plan.WarmupIterations, plan.Depth = 60, 10, 3
-	r, err := enginetest.First(enginetest.RunPoints(t, e, plan))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := workloadtest.Results(t, e, plan)[0]
 	n, in := pt.QPs, Of(&r)
 	if in == nil || r.Operations != int64(60*n) || !r.Verified || r.QPs != n || r.Depth != 3 || in.Clients != n ||
 		len(in.PerClient) != n || r.Throughput.BytesPerSecond <= 0 {
@@ -91,20 +89,15 @@ func TestServerBoundsTheClientsOfAnIncast(t *testing.T) {
 	if _, err := engine.Connect(t.Context(), addr, tr, plan); reports.Code(err) != reports.ExitUsage {
 		t.Errorf("windows above the server's limit: %v, want a usage error", err)
 	}
-	for what, bend := range map[string]func(p *engine.Plan){
+	few := engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 3}
+	if sh := enginetest.ShapeOf(t, enginetest.QuickPlan(few), tr.Caps(), tr.Caps(), shape); sh.Idle || sh.Threads != 3 {
+		t.Errorf("the target sleeps: %v, %d threads", sh.Idle, sh.Threads)
+	}
+	workloadtest.Refused(t, tr.Caps(), shape, few, map[string]func(p *engine.Plan){
 		"polling": func(p *engine.Plan) { p.Polling = engine.PollingEvent },
 		"clients": func(p *engine.Plan) { p.Points[0].QPs = engine.MaxThreads + 1 },
 		"reads":   func(p *engine.Plan) { p.Points[0].Op = "read" },
-	} {
-		plan := enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 3})
-		if sh := enginetest.ShapeOf(t, plan, tr.Caps(), tr.Caps(), shape); sh.Idle || sh.Threads != 3 {
-			t.Errorf("the target sleeps: %v, %d threads", sh.Idle, sh.Threads)
-		}
-		bend(&plan)
-		if err := enginetest.Refusal(plan, tr.Caps(), shape); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
-	}
+	})
 	enginetest.Works(t, addr, tr)
 }
 

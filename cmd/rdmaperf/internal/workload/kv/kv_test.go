@@ -13,6 +13,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -31,23 +32,19 @@ func TestKVOnEveryCarrier(t *testing.T) {
 			continue // how a carrier waits is nothing to this workload
 		}
 		t.Run(name, func(t *testing.T) {
+			mixes := ycsb.Mixes()
+			if name != "fused iwarp" {
+				mixes = mixes[4:5] // the longest answers
+			}
 			var points []engine.Point
-			for _, mix := range ycsb.Mixes() {
+			for _, mix := range mixes {
 				pt := KVPoint(smallLoad(mix))
 				pt.QPs, pt.Outstanding = 2, 3
 				points = append(points, pt)
 			}
-			mixes := ycsb.Mixes()
-			if name != "fused iwarp" {
-				points, mixes = points[4:5], mixes[4:5] // the longest answers
-			}
 			plan := enginetest.QuickPlan(points...)
 			plan.Iterations, plan.WarmupIterations, plan.Depth = 150, 10, 1
-			results, err := enginetest.RunPoints(t, e, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, r := range results {
+			for i, r := range workloadtest.Results(t, e, plan) {
 				pt := points[i]
 				mix, _ := ycsb.FindMix(mixes[i])
 				if r.Operations != 300 || !r.Verified || r.Latency == nil || r.Latency.Count != 300 || r.Depth != 3 ||
@@ -93,11 +90,7 @@ func TestKVOpenLoop(t *testing.T) {
 	pt.Rate, pt.QPs = 1000, 2
 	plan := enginetest.QuickPlan(pt)
 	plan.Iterations, plan.Duration, plan.Depth = 0, 200*time.Millisecond, 1
-	results, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := results[0]; r.LatencyService == nil || Of(&r) == nil || len(Of(&r).Operations) != 2 {
+	if r := workloadtest.Results(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)[0]; r.LatencyService == nil || Of(&r) == nil || len(Of(&r).Operations) != 2 {
 		t.Errorf("service %+v, %+v", r.LatencyService, Of(&r))
 	}
 }
@@ -156,15 +149,10 @@ func TestKVFindsDamage(t *testing.T) {
 		}},
 		{"a changed insert", "e", ": byte ", func(c *caller) bool { c.record[30] ^= 1; return false }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			plan := enginetest.QuickPlan(KVPoint(smallLoad(c.mix)))
-			plan.Depth, plan.Iterations = 1, 400
-			plan.Workloads = engine.Table{Name: {Runner: bentRun{new(Workload), c.before}}}
-			_, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["unix"], plan)
-			if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("code %d: %v, want %d and %q", reports.Code(err), err, reports.ExitCorruption, c.want)
-			}
-		})
+		plan := enginetest.QuickPlan(KVPoint(smallLoad(c.mix)))
+		plan.Depth, plan.Iterations = 1, 400
+		plan.Workloads = engine.Table{Name: {Runner: bentRun{new(Workload), c.before}}}
+		workloadtest.Corrupts(t, c.name, enginetest.CarriersUnderTest()["unix"], plan, c.want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -47,11 +48,7 @@ func TestMixedIsCompleteAndExact(t *testing.T) {
 				rate := plan.Points[0].Rate
 				plan.Points[0] = pointOf(o)
 				plan.Points[0].Rate = rate
-				results, err := enginetest.RunPoints(t, e, plan)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r := &results[0]
+				r := &workloadtest.Results(t, e, plan)[0]
 				d := Of(r)
 				if d == nil || !r.Verified || r.Errors != 0 || r.Op != op ||
 					d.Reads.Operations+d.Writes.Operations != r.Operations {
@@ -109,9 +106,7 @@ func TestMixedPostsItsOrder(t *testing.T) {
 	}
 	plan := enginetest.QuickPlan(pointOf(o))
 	plan.Depth = 3
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil {
-		t.Fatal(err)
-	}
+	workloadtest.Results(t, enginetest.WithFault(f), plan)
 	if out != 0 || most != 3 || len(posted) != 301 {
 		t.Fatalf("%d posted, %d at once, %d at the end, want 301, 3, 0", len(posted), most, out)
 	}
@@ -159,10 +154,7 @@ func TestMixedFindsDamage(t *testing.T) {
 	} {
 		o := someOptions(50)
 		o.Writes = []Block{{3000, 100}}
-		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
-			enginetest.QuickPlan(pointOf(o))); reports.Code(err) != reports.ExitCorruption {
-			t.Errorf("%s: error %v, want a corruption", what, err)
-		}
+		workloadtest.Corrupts(t, what, enginetest.WithFault(f), enginetest.QuickPlan(pointOf(o)), "")
 	}
 	// Where each write has the same bytes at the same place, its mark identifies it.
 	o := someOptions(50)
@@ -170,10 +162,7 @@ func TestMixedFindsDamage(t *testing.T) {
 	plan := enginetest.QuickPlan(pointOf(o))
 	plan.Depth = 1
 	lost := bend(transports.KindWrite, func(op *transports.Op) { op.Len = 0 })
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(lost),
-		plan); reports.Code(err) != reports.ExitCorruption {
-		t.Errorf("the last writes to one place lost: error %v, want a corruption", err)
-	}
+	workloadtest.Corrupts(t, "the last writes to one place lost", enginetest.WithFault(lost), plan, "")
 	plan = enginetest.QuickPlan(pointOf(someOptions(50)))
 	enginetest.Stalls(t, enginetest.Losing(func(transports.Done) bool { return true }), plan)
 	twice := &enginetest.Fault{Poll: func(s transports.Session, dst []transports.Done) (int, error) {
@@ -231,26 +220,18 @@ func TestTamperingIsFoundInMixed(t *testing.T) {
 				if back {
 					bytes = ops / 2 * 1929
 				}
-				found := 0
-				for _, part := range []float64{0.17, 0.52, 0.88} {
-					p := &enginetest.Tamper{T: t, At: int64(part * float64(bytes)), Back: back}
-					plan := enginetest.QuickPlan(pointOf(o))
-					plan.Iterations, plan.WarmupIterations, plan.Depth, plan.VerifyAll, plan.Timeout = ops, 10, 4, true,
-						2*time.Second
-					results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack,
-						transports.Stack) {
+				plan := enginetest.QuickPlan(pointOf(o))
+				plan.Iterations, plan.WarmupIterations, plan.Depth, plan.VerifyAll, plan.Timeout = ops, 10, 4, true,
+					2*time.Second
+				workloadtest.Tampered(t, int64(bytes), back, func(p *enginetest.Tamper) error {
+					results, err := enginetest.RunPoints(t, func(t testing.TB) (transports.Stack, transports.Stack) {
 						return p.Sessions(open(t)), open(t)
 					}, plan)
-					if !p.Swapped.Load() || err == nil || len(results) > 0 && results[0].Verified {
-						t.Errorf("at %v: swapped %v, error %v", part, p.Swapped.Load(), err)
+					if len(results) > 0 && results[0].Verified {
+						t.Error("a run that was changed is verified")
 					}
-					if reports.Code(err) == reports.ExitCorruption {
-						found++
-					}
-				}
-				if found == 0 {
-					t.Error("no change was seen as one of the data")
-				}
+					return err
+				}, 0.17, 0.52, 0.88)
 			})
 		}
 	}

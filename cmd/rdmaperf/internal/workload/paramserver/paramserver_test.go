@@ -9,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/hol"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -57,10 +58,7 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 			plan := trainPlan(trainPoint(ArmFIFO, 0), trainPoint(ArmPriority, 0), trainPoint(ArmFIFO, 1.5),
 				trainPoint(ArmPriority, 1.5))
 			plan.WarmupIterations = 2
-			results, err := enginetest.RunPoints(t, e, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			results := workloadtest.Results(t, e, plan)
 			for i, r := range results {
 				pt, ps := plan.Points[i], Of(&r)
 				if ps == nil || r.Operations != 6 || !r.Verified || r.Errors != 0 || r.Latency != nil ||
@@ -211,9 +209,8 @@ func TestTensorsAreNumbered(t *testing.T) {
 			plan := trainPlan(trainPoint(ArmFIFO, 0))
 			plan.Iterations, plan.VerifyAll = 40, what == "nothing"
 			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
-			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") ||
-				!found && err != nil {
-				t.Errorf("%s of tensor %d: %v after %d", what, tensor, err, n)
+			if workloadtest.Found(t, what, err); n < bad {
+				t.Errorf("%s of tensor %d: ended after %d", what, tensor, n)
 			}
 			// One more iteration than is measured, all of each pulled, and what both sides hold at the end.
 			if v := r.Verification; what == "nothing" && (v == nil || v.Messages != 41*5 || v.Numbers != 41*5 ||
@@ -233,7 +230,7 @@ func TestTrainingEndsInTime(t *testing.T) {
 // A plan that makes no sense is refused before anything runs, and so is a shape that no client makes.
 func TestTrainingPlansAreChecked(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	for what, bend := range map[string]func(*engine.Plan){
+	workloadtest.Refused(t, tr.Caps(), only, trainPoint(ArmFIFO, 1), map[string]func(*engine.Plan){
 		"unknown arm":    func(p *engine.Plan) { p.Points[0].Variant = hol.SameQP },
 		"no arm":         func(p *engine.Plan) { p.Points[0].Variant = "" },
 		"operation":      func(p *engine.Plan) { p.Points[0].Op = "read" },
@@ -243,16 +240,7 @@ func TestTrainingPlansAreChecked(t *testing.T) {
 		},
 		"QPs":           func(p *engine.Plan) { p.Points[0].QPs = 2 },
 		"event polling": func(p *engine.Plan) { p.Polling = engine.PollingEvent },
-	} {
-		plan := trainPlan(trainPoint(ArmFIFO, 1))
-		if err := enginetest.Refusal(plan, tr.Caps(), only); err != nil {
-			t.Fatal(err)
-		}
-		bend(&plan)
-		if err := enginetest.Refusal(plan, tr.Caps(), only); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
-	}
+	})
 	for what, bend := range map[string]func(*engine.Plan){
 		"unknown model": func(p *engine.Plan) {
 			p.Points[0].Options = engine.PackOptions(Training{"tiny", "none.csv", 5, 4, 1})

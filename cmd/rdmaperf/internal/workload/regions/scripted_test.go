@@ -9,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs/pairstest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -85,10 +86,7 @@ func TestWritesToOnePlaceAreNumbered(t *testing.T) {
 				return b
 			}
 			_, err := take(t, l, o, n, true)
-			if found := reports.Code(err) == reports.ExitCorruption; found == (what == "nothing") ||
-				!found && err != nil {
-				t.Errorf("%s, write %d: %v", what, bad, err)
-			}
+			workloadtest.Found(t, what, err)
 		}
 	}
 }

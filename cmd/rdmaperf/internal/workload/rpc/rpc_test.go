@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -29,12 +29,8 @@ func TestRPCOnEveryCarrier(t *testing.T) {
 			}
 			plan := enginetest.QuickPlan(points...)
 			plan.Iterations, plan.WarmupIterations, plan.Depth = 41, 10, 1
-			results, err := enginetest.RunPoints(t, e, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, r := range results {
-				pt := points[i]
+			for i, r := range workloadtest.Results(t, e, plan) {
+				pt, d := points[i], callsresults.Of(&r)
 				want := int64(41 * max(pt.QPs, 1))
 				server, _ := r.Parameters["server"].(map[string]any)
 				switch {
@@ -43,18 +39,16 @@ func TestRPCOnEveryCarrier(t *testing.T) {
 						server["operations"], want)
 				case !r.Verified || r.Errors != 0:
 					t.Errorf("%s: verified %v, %d errors", pt, r.Verified, r.Errors)
-				case callsresults.Of(&r) == nil || callsresults.Of(&r).Call != pt.Call ||
-					r.Depth != max(pt.Outstanding, 1) || r.QPs != max(pt.QPs, 1):
-					t.Errorf("%s: %+v, depth %d, %d connections", pt, callsresults.Of(&r), r.Depth, r.QPs)
+				case d == nil || d.Call != pt.Call || r.Depth != max(pt.Outstanding, 1) || r.QPs != max(pt.QPs, 1):
+					t.Errorf("%s: %+v, depth %d, %d connections", pt, d, r.Depth, r.QPs)
 				case (r.Latency == nil) != (pt.Call == engine.CallOneway):
 					t.Errorf("%s: latency %v", pt, r.Latency)
 				case r.Latency != nil && (r.Latency.Count != want || r.RoundTrip != reports.RoundTripFull):
 					t.Errorf("%s: %d samples of a %s round trip", pt, r.Latency.Count, r.RoundTrip)
 				case r.Throughput == nil || r.Throughput.OperationsPerSecond <= 0:
 					t.Errorf("%s: throughput %+v", pt, r.Throughput)
-				case callsresults.Of(&r).Idle == nil || callsresults.Of(&r).Resident == nil ||
-					callsresults.Of(&r).Resident.ServerBytes <= 0:
-					t.Errorf("%s: idle %+v, resident %+v", pt, callsresults.Of(&r).Idle, callsresults.Of(&r).Resident)
+				case d.Idle == nil || d.Resident == nil || d.Resident.ServerBytes <= 0:
+					t.Errorf("%s: idle %+v, resident %+v", pt, d.Idle, d.Resident)
 				}
 			}
 		})
@@ -66,11 +60,7 @@ func TestRPCOpenLoopCountsFromIntendedStarts(t *testing.T) {
 	pt.Rate, pt.QPs = 2000, 4
 	plan := enginetest.QuickPlan(pt)
 	plan.Iterations, plan.Duration, plan.Interval, plan.Depth = 0, 300*time.Millisecond, 100*time.Millisecond, 1
-	results, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := results[0]
+	r := workloadtest.Results(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)[0]
 	if r.LatencyService == nil || r.LatencyService.Count != r.Operations ||
 		r.Latency.Count != r.Operations+r.Latency.Unfinished || r.OpenLoop == nil ||
 		r.OpenLoop.Due != r.Latency.Count || r.Latency.Mean < r.LatencyService.Mean {
@@ -87,33 +77,27 @@ func TestRPCOpenLoopCountsFromIntendedStarts(t *testing.T) {
 
 func TestRPCFindsChangedBytes(t *testing.T) {
 	for _, c := range []struct {
-		name, want string
-		fault      enginetest.CallFault
+		want  string
+		fault enginetest.CallFault
 	}{
-		{"request", "request: byte 63 is", enginetest.CallFault{Call: func(n int64, c *transports.Call) {
+		{"request: byte 63 is", enginetest.CallFault{Call: func(n int64, c *transports.Call) {
 			if n == 20 {
 				c.Request = enginetest.Flipped(c.Request, -1, 0x40)
 			}
 		}}},
-		{"response", "response: byte 7 is",
-			enginetest.CallFault{Serve: func(n int64, s *transports.Served,
-				answer func(*transports.Served) error) error {
-				err := answer(s)
-				if n > 20 && err == nil {
-					s.Response = enginetest.Flipped(s.Response, 7, 1)
-				}
-				return err
-			}}},
+		{"response: byte 7 is", enginetest.CallFault{Serve: func(n int64, s *transports.Served,
+			answer func(*transports.Served) error) error {
+			err := answer(s)
+			if n > 20 && err == nil {
+				s.Response = enginetest.Flipped(s.Response, 7, 1)
+			}
+			return err
+		}}},
 	} {
 		for _, stack := range []string{"unix", "fused iwarp"} {
-			t.Run(c.name+" "+stack, func(t *testing.T) {
-				plan := enginetest.QuickPlan(enginetest.RpcPoint(engine.CallUnary, 64, 64))
-				plan.Depth = 1
-				_, err := enginetest.RunPoints(t, c.fault.Ends(enginetest.CarriersUnderTest()[stack]), plan)
-				if reports.Code(err) != reports.ExitCorruption || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("code %d: %v, want %d and %q", reports.Code(err), err, reports.ExitCorruption, c.want)
-				}
-			})
+			plan := enginetest.QuickPlan(enginetest.RpcPoint(engine.CallUnary, 64, 64))
+			plan.Depth = 1
+			workloadtest.Corrupts(t, stack, c.fault.Ends(enginetest.CarriersUnderTest()[stack]), plan, c.want)
 		}
 	}
 }

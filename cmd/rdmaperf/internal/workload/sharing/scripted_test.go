@@ -10,6 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs/pairstest"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
@@ -86,10 +87,7 @@ func TestWritesAreNumbered(t *testing.T) {
 				return b
 			}
 			_, err := take(t, l, users, n, true)
-			if found := reports.Code(err) == reports.ExitCorruption; found == (what == "nothing") ||
-				!found && err != nil {
-				t.Errorf("%s, write %d: %v", what, bad, err)
-			}
+			workloadtest.Found(t, what, err)
 		}
 	}
 }

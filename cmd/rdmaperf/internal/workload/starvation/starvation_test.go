@@ -1,6 +1,7 @@
 package starvation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/latency"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -17,10 +19,7 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload))) }
 
 func starvePoint(load float64) engine.Point { return pointAt(Load{High: load, Priority: 1}) }
-
-func pointAt(l Load) engine.Point {
-	return point(&engine.Plan{}, "write", 3000, l)
-}
+func pointAt(l Load) engine.Point           { return point(&engine.Plan{}, "write", 3000, l) }
 
 // Both classes are counted apart and all bytes are in place, by operations and by time.
 func TestStarvationIsCompleteAndExact(t *testing.T) {
@@ -32,11 +31,7 @@ func TestStarvationIsCompleteAndExact(t *testing.T) {
 				if duration > 0 {
 					plan.Iterations, plan.Duration = 0, duration
 				}
-				results, err := enginetest.RunPoints(t, e, plan)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, r := range results {
+				for i, r := range workloadtest.Results(t, e, plan) {
 					s, load := Of(&r), []float64{0, 50, 200}[i]
 					if s == nil || !r.Verified || r.Errors != 0 || s.HighLoadPercent != load ||
 						s.CapacityBytesPerSecond <= 0 {
@@ -85,9 +80,7 @@ func TestStarvationClasses(t *testing.T) {
 	}
 	plan := enginetest.QuickPlan(pointAt(Load{100, 5}))
 	plan.Depth = 3
-	if _, err := enginetest.RunPoints(t, enginetest.WithFault(f), plan); err != nil {
-		t.Fatal(err)
-	}
+	workloadtest.Results(t, enginetest.WithFault(f), plan)
 	if out != [2]int{} || most[lowClass] == 0 || most[highClass] == 0 || max(most[lowClass], most[highClass]) > 3 {
 		t.Errorf("%v outstanding at most, %v at the end, want 1 to 3 and none", most, out)
 	}
@@ -112,10 +105,8 @@ func TestStarvationFindsDamage(t *testing.T) {
 				op.Local++
 			}
 		})
-		if _, err := enginetest.RunPoints(t, enginetest.WithFault(f),
-			enginetest.QuickPlan(starvePoint(100))); reports.Code(err) != reports.ExitCorruption {
-			t.Errorf("class %d: error %v, want a corruption", class, err)
-		}
+		workloadtest.Corrupts(t, fmt.Sprint("class ", class), enginetest.WithFault(f),
+			enginetest.QuickPlan(starvePoint(100)), "")
 	}
 	enginetest.Stalls(t, enginetest.Losing(func(transports.Done) bool { return true }),
 		enginetest.QuickPlan(starvePoint(100)))
@@ -126,22 +117,13 @@ var only = enginetest.Only(shape)
 // What makes no sense is refused before anything runs.
 func TestStarvationPlansAreChecked(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
-	for what, bend := range map[string]func(*engine.Plan){
+	workloadtest.Refused(t, tr.Caps(), only, starvePoint(50), map[string]func(*engine.Plan){
 		"operation":     func(p *engine.Plan) { p.Points[0].Op = "send" },
 		"negative load": func(p *engine.Plan) { p.Points[0] = starvePoint(-1) },
 		"load":          func(p *engine.Plan) { p.Points[0] = starvePoint(1e9) },
 		"QPs":           func(p *engine.Plan) { p.Points[0].QPs = 2 },
 		"event polling": func(p *engine.Plan) { p.Polling = engine.PollingEvent },
-	} {
-		plan := enginetest.QuickPlan(starvePoint(50))
-		if err := enginetest.Refusal(plan, tr.Caps(), only); err != nil {
-			t.Fatal(err)
-		}
-		bend(&plan)
-		if err := enginetest.Refusal(plan, tr.Caps(), only); reports.Code(err) != reports.ExitUsage {
-			t.Errorf("%s: %v, want a usage error", what, err)
-		}
-	}
+	})
 	plan := enginetest.QuickPlan(pointAt(Load{50, 8}))
 	caps := tr.Caps()
 	caps.Priorities = 8
@@ -198,9 +180,8 @@ func TestBothClassesAreNumbered(t *testing.T) {
 			plan := enginetest.QuickPlan(starvePoint(200))
 			plan.Depth, plan.Iterations, plan.VerifyAll = 4, ops, true
 			r, err := enginetest.First(enginetest.RunPoints(t, enginetest.WithFault(f), plan))
-			if found := reports.Code(err) == reports.ExitCorruption; n < bad || found == (what == "nothing") ||
-				!found && err != nil {
-				t.Errorf("%s, class %d: %v after %d", what, class, err, n)
+			if workloadtest.Found(t, what, err); n < bad {
+				t.Errorf("%s, class %d: ended after %d", what, class, n)
 			}
 			if v := r.Verification; what == "nothing" && (v == nil || v.Whole != v.Messages ||
 				v.Numbers != v.Messages || v.Messages < ops || v.Bytes != 3000*v.Messages) {
@@ -214,10 +195,7 @@ func TestBothClassesAreNumbered(t *testing.T) {
 func TestPassesAreSampled(t *testing.T) {
 	plan := enginetest.QuickPlan(starvePoint(200))
 	plan.Depth, plan.Iterations = 4, 5000
-	r, err := enginetest.First(enginetest.RunPoints(t, enginetest.MemEnds, plan))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := workloadtest.Results(t, enginetest.MemEnds, plan)[0]
 	// The first pass of each class, the last, and about 5 of 1250.
 	if v := r.Verification; v.Whole < 16 || v.Whole > 100 || v.Whole != v.Numbers || v.Messages < 5000 {
 		t.Errorf("%+v of %d", v, r.Operations)

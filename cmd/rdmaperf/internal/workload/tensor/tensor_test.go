@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 	callsresults "github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc/results"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -31,12 +33,8 @@ func TestTensorsOnEveryCarrier(t *testing.T) {
 			points[2].QPs, points[2].Outstanding = 2, 3
 			plan := enginetest.QuickPlan(points...)
 			plan.Iterations, plan.WarmupIterations, plan.Depth = 6, 2, 1
-			results, err := enginetest.RunPoints(t, e, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, r := range results {
-				pt := points[i]
+			for i, r := range workloadtest.Results(t, e, plan) {
+				pt, d := points[i], callsresults.Of(&r)
 				want := int64(6 * max(pt.QPs, 1))
 				request, response := int64(pt.Size), int64(pt.Size)
 				switch pt.Call {
@@ -46,11 +44,10 @@ func TestTensorsOnEveryCarrier(t *testing.T) {
 					request = tensorNote
 				}
 				bytes := r.Throughput.BytesPerSecond * float64(r.DurationNs) / 1e9
-				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want ||
-					callsresults.Of(&r) == nil ||
-					callsresults.Of(&r).Call != pt.Call || callsresults.Of(&r).RequestBytes != request ||
-					callsresults.Of(&r).ResponseBytes != response || r.SizeBytes != int64(pt.Size) {
-					t.Errorf("%s: %d operations, verified %v, %+v", pt, r.Operations, r.Verified, callsresults.Of(&r))
+				if r.Operations != want || !r.Verified || r.Latency == nil || r.Latency.Count != want || d == nil ||
+					d.Call != pt.Call || d.RequestBytes != request || d.ResponseBytes != response ||
+					r.SizeBytes != int64(pt.Size) {
+					t.Errorf("%s: %d operations, verified %v, %+v", pt, r.Operations, r.Verified, d)
 				}
 				if moved := float64(want * (request + response)); bytes < 0.99*moved || bytes > 1.01*moved {
 					t.Errorf("%s: %v bytes, want %v", pt, bytes, moved)
@@ -64,14 +61,7 @@ func TestTensorsOnEveryCarrier(t *testing.T) {
 }
 
 // received is a message in pieces.
-func received(b []byte, piece int) (parts transports.Parts) {
-	for len(b) > 0 {
-		n := min(piece, len(b))
-		parts = append(parts, b[:n])
-		b = b[n:]
-	}
-	return parts
-}
+func received(b []byte) transports.Parts { return slices.Collect(slices.Chunk(b, 7000)) }
 
 // Of a long tensor every byte is compared within tensorParts messages, and of the first
 // message of a phase and of a short one every byte.
@@ -82,7 +72,7 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 		for at := 0; at < size; at += 1 + size/97 {
 			b := append([]byte(nil), want...)
 			b[at] ^= 0x10
-			got := received(b, 7000)
+			got := received(b)
 			found := 0
 			for n := range int64(tensorParts) {
 				err := compare(sh, n+tensorParts, engine.SideServer, 0, got, want)
@@ -100,8 +90,7 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 				t.Errorf("size %d, byte %d: the first message of a phase passes", size, at)
 			}
 		}
-		short := received(want[:size-1], 7000)
-		if compare(sh, 1, engine.SideServer, 0, short, want) == nil {
+		if compare(sh, 1, engine.SideServer, 0, received(want[:size-1]), want) == nil {
 			t.Errorf("size %d: a byte less passes", size)
 		}
 	}
@@ -116,20 +105,16 @@ func TestAllOfEveryTensorIsCompared(t *testing.T) {
 		b := append([]byte(nil), want...)
 		b[at] ^= 0x10
 		for n := range int64(2 * tensorParts) {
-			if compare(sh, n, engine.SideServer, 0, received(b, 7000), want) == nil {
+			if compare(sh, n, engine.SideServer, 0, received(b), want) == nil {
 				t.Fatalf("byte %d of tensor %d: passes", at, n)
 			}
 		}
 	}
 	plan := enginetest.QuickPlan(sh.Point)
 	plan.VerifyAll, plan.Iterations, plan.WarmupIterations, plan.Depth = true, 6, 0, 1
-	results, err := enginetest.RunPoints(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := results[0].Verification
-	if _, parts := results[0].Parameters["compared"]; parts || v == nil || v.Mode != reports.VerifyAll ||
-		v.Bytes != 6*2*size {
+	r := workloadtest.Results(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)[0]
+	v := r.Verification
+	if _, parts := r.Parameters["compared"]; parts || v == nil || v.Mode != reports.VerifyAll || v.Bytes != 6*2*size {
 		t.Errorf("%+v, parts %v: want all of %d bytes", v, parts, 6*2*size)
 	}
 }
