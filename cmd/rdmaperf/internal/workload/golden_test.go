@@ -115,9 +115,7 @@ func (f *frozen) planned(t *testing.T) engine.Plan {
 	name, _, _ := strings.Cut(f.name, "-")
 	w, p := workload.Find(catalogue.All(), name), f.plan
 	w.Flags(set)
-	if err := set.Parse(strings.Fields(f.args)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Parse(strings.Fields(f.args)))
 	c := workload.Common{Plan: &p, Workloads: []string{name}, Named: true, Sizes: f.sizes, Rates: f.rates, QPs: f.qps,
 		Outstanding: f.outstanding,
 		AppWork:     make([]time.Duration, 1),
@@ -134,9 +132,8 @@ func (f *frozen) planned(t *testing.T) engine.Plan {
 		c.Rates = []float64{0}
 	}
 	var err error
-	if p.Points, err = w.Points(&c); err != nil {
-		t.Fatal(err)
-	}
+	p.Points, err = w.Points(&c)
+	must(t, err)
 	f.published = c.Published
 	p.Workloads, p.Verify = catalogue.Table(), true
 	if p.Iterations == 0 && p.Duration == 0 {
@@ -205,9 +202,7 @@ func measureReal(t *testing.T, name string, plan engine.Plan) (results []reports
 		return direct.New(dev), nil
 	}
 	s, err := open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	plan.Transport, plan.Seed, plan.ClientCPU, plan.ServerCPU, plan.Timeout = name, 1, -1, -1, 20*time.Second
 	c, err := engine.Alone(s, plan)
@@ -241,9 +236,7 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 			Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true,
 			Wakeup: &reports.Wakeup{P50: 24_000, P99: 80_000, Samples: 100}}}
 	var all object
-	if err := json.Unmarshal(encoded(t, d), &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(encoded(t, d), &all))
 	list := all["results"].([]any)
 	if f.name == "qos" { // one part of each third, whose figures are those of its classes
 		list = []any{list[5], list[15], list[25]}
@@ -261,12 +254,9 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 		f.settle(t, i, r.(object))
 	}
 	b, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, err = reports.ReadDocument(bytes.NewReader(b), catalogue.Results()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	d, err = reports.ReadDocument(bytes.NewReader(b), catalogue.Results())
+	must(t, err)
 	d.Repeats = reports.SummariseRepeats(d.Results)
 	return d
 }
@@ -349,9 +339,7 @@ func replace(name string, v any) any {
 func encoded(t *testing.T, d *reports.Document) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := d.WriteJSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WriteJSON(&b))
 	return b.Bytes()
 }
 
@@ -364,14 +352,10 @@ func golden(t *testing.T, name string, got []byte) {
 	got = shared.ReplaceAll(got, nil)
 	path := filepath.Join("testdata", "golden", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s (-want +got), see -update:\n%s", name, diff.Diff(string(want), string(got)))
 	}
@@ -429,32 +413,24 @@ func TestComparisonsAreFrozen(t *testing.T) {
 	var lines bytes.Buffer
 	for _, s := range []string{"p50>600ns", "p99<+10%", "p99.9>1s", "rate>+10%", "jain<1"} {
 		limit, err := reports.ParseThreshold(s, catalogue.Results())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		thresholds = append(thresholds, limit)
 		if limit.Relative() {
 			continue
 		}
 		missed, err := reports.CheckThresholds(old, []reports.Threshold{limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fmt.Fprintln(&lines, s, missed)
 	}
 	golden(t, "compare.thresholds", lines.Bytes())
 	c, err := reports.Compare(old, &faster, thresholds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, format := range render.All() {
 		if format.Compare == nil {
 			continue
 		}
 		var b bytes.Buffer
-		if err := format.Compare(&b, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, format.Compare(&b, c))
 		golden(t, "compare."+format.Name, b.Bytes())
 	}
 }
@@ -489,9 +465,7 @@ func follows(t *testing.T, d *reports.Document) {
 	}{"the benchmark format": {bench.Write, `(?m)^(Benchmark\S+)`},
 		"CSV": {csv.Write, `(?m)^(\d.*?),\d*,(?:true|false),`}} {
 		var out bytes.Buffer
-		if err := f.write(&out, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.write(&out, d))
 		labels := map[string]bool{}
 		for _, m := range regexp.MustCompile(f.labels).FindAllStringSubmatch(out.String(), -1) {
 			labels[m[1]] = true
@@ -512,9 +486,7 @@ func ofSamples(t *testing.T, name string, l *reports.Latency) {
 		return
 	}
 	h, err := l.Histogram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var low, high float64
 	var n int64
 	percentiles := l.Percentiles()
@@ -574,9 +546,7 @@ func ofCounters(t *testing.T, r *reports.Result) {
 				Blocks []struct{ Size_bytes, Operations int64 }
 			}
 		}
-		if err := json.Unmarshal(b, &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(b, &d))
 		for _, b := range append(d.Reads.Blocks, d.Writes.Blocks...) {
 			want += float64(b.Size_bytes * b.Operations)
 		}
@@ -589,13 +559,9 @@ func ofCounters(t *testing.T, r *reports.Result) {
 func inPrometheus(t *testing.T, d *reports.Document, points int) {
 	t.Helper()
 	g, err := metrics.Gather(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var operations, bytes float64
 	for i := range d.Results {
 		r := &d.Results[i]

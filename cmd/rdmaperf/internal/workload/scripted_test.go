@@ -23,6 +23,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/starvation"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/tensor"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/throughput"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -38,6 +39,8 @@ const (
 func script() scripted.Times {
 	return scripted.Times{Out: out, Back: back, Send: each, PerByte: 1, Idle: 2000}
 }
+
+var must = workloadtest.Must
 
 // Of processor time this process uses three of four ns, and the machine five.
 const processShare, machineShare = 3, 5
@@ -62,9 +65,8 @@ func prime(t *testing.T) {
 	enginetest.Table = catalogue.Table()
 	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: small})
 	plan.Iterations = 1
-	if _, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan); err != nil {
-		t.Fatal(err)
-	}
+	_, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
+	must(t, err)
 }
 
 // spent holds the processor times of a result against its window. The server's is longer by
@@ -434,9 +436,7 @@ func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 		has := slices.Contains(scripted, name)
 		for _, pattern := range []string{"scripted_test.go", "*/scripted_test.go"} {
 			files, err := filepath.Glob(filepath.Join(name, pattern))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			has = has || len(files) > 0
 		}
 		if has == (not[name] != "") {
@@ -550,15 +550,11 @@ func TestScriptedTraining(t *testing.T) {
 	const trip = each + size + each + out + each + size + back
 	const file = "testdata/one.csv"
 	model, err := paramserver.LoadModel(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var points []engine.Point
 	for _, ratio := range []float64{0, 3} {
 		pt, err := paramserver.NewPoint(model, file, paramserver.ArmFIFO, 4, ratio)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		points = append(points, pt)
 	}
 	plan := engine.Plan{Points: points, Iterations: n, Verify: true}

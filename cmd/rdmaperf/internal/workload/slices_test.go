@@ -31,9 +31,7 @@ func slicesOf(t *testing.T, client, server transports.Stack, pt engine.Point, wa
 	plan.Rounds, plan.WarmupIterations, plan.VerifyAll = 5, 20, true
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	c, err := engine.Connect(t.Context(), addr, client, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	turns := 0
 	c.Turn = func(results []reports.Result) bool {
@@ -42,9 +40,7 @@ func slicesOf(t *testing.T, client, server transports.Stack, pt engine.Point, wa
 		return turns < wanted
 	}
 	last, err := c.Run(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append(all, last...)
 }
 
@@ -107,9 +103,7 @@ func TestTheLengthOfSlicesIsThatOfAPoint(t *testing.T) {
 	plan.Rounds, plan.Iterations, plan.Duration = 2, 0, time.Millisecond
 	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
 	c, err := engine.Connect(t.Context(), addr, client, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	const long = 30 * time.Millisecond
 	c.Turn = func([]reports.Result) bool {

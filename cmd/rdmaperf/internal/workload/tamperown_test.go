@@ -31,9 +31,7 @@ func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int
 	var s transports.Stack = direct.New(enginetest.UncheckedDevice(t))
 	if tier {
 		l, err := stack.New(enginetest.UncheckedDevice(t), stack.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		name, s = "lite+"+name, l
 	}
 	defer s.Close()
@@ -41,9 +39,7 @@ func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int
 	plan.Workloads, plan.Transport, plan.Iterations, plan.VerifyAll, plan.Timeout = catalogue.Table(), name, max(n, 1),
 		true, 2*time.Second
 	c, err := engine.Alone(s, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	c.Open = engine.Opener{Device: device}
 	return c.Run(t.Context(), 0)

@@ -14,21 +14,18 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/transports"
 	"github.com/rdmaperf/rdmaperf/transports/callstest"
 )
 
+var must = workloadtest.Must
+
 func openHere(t *testing.T, fsync bool) *store {
 	t.Helper()
 	s, err := openStore(fsync, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
 
@@ -51,12 +48,8 @@ func TestStoreIsASortedMap(t *testing.T) {
 		if _, err := s.get(nil, key(1)); err != errNotFound {
 			t.Errorf("get what is not there: %v", err)
 		}
-		if err := s.put(key(1), value); err != nil {
-			t.Error(err)
-		}
-		if err := s.patch(key(10), 98, []byte("ab")); err != nil {
-			t.Error(err)
-		}
+		must(t, s.put(key(1), value))
+		must(t, s.patch(key(10), 98, []byte("ab")))
 		want := append(bytes.Repeat([]byte{'-'}, 98), "ab"...)
 		want[0] = 5
 		if got, err := s.get([]byte("before"), key(10)); string(got) != "before"+string(want) || err != nil {
@@ -98,9 +91,7 @@ func TestStoreLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	s := openHere(t, false)
-	if err := s.put([]byte("k"), make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.put([]byte("k"), make([]byte, 1<<20)))
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("%v, %v", left, err)
 	}
@@ -118,15 +109,11 @@ func TestAuditFindsDamage(t *testing.T) {
 	field := make([]byte, cfg.FieldBytes)
 	for i := range uint64(100) {
 		cfg.Fill(field, ycsb.ID(i), 2, i+1)
-		if err := s.store.patch(key(i), 2*cfg.FieldBytes, field); err != nil {
-			t.Error(err)
-		}
+		must(t, s.store.patch(key(i), 2*cfg.FieldBytes, field))
 	}
 	ctx := context.Background()
 	for _, most := range []int{1, 100, 2000, 5000} {
-		if err := s.audit(ctx, most); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.audit(ctx, most))
 	}
 	over, cancel := context.WithCancel(ctx)
 	cancel()
@@ -150,9 +137,7 @@ func TestAuditFindsDamage(t *testing.T) {
 		}, ": byte 199 is 0x"},
 		{"a cut record", func() error { return s.store.put(key(5), value[:9]) }, "has 9 bytes, want 200"},
 	} {
-		if err := c.do(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.do())
 		err := s.audit(ctx, 10_000)
 		if c.want == "" && err == nil {
 			continue
@@ -169,12 +154,8 @@ func TestScansAreChecked(t *testing.T) {
 	s, cfg := serviceHere(t, "e", 100)
 	key := ycsb.AppendKey(nil, 17)
 	b, err := s.store.scan(nil, key, 3, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := checkScan(cfg, 17, 3, b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, checkScan(cfg, 17, 3, b))
 	first := len(b) / 3 // keys may differ in length by a digit or two
 	if err := records(b, func(k, v []byte) error {
 		first = recordHeader + len(k) + len(v)
@@ -204,18 +185,12 @@ func TestScansAreChecked(t *testing.T) {
 
 func FuzzRecords(f *testing.F) {
 	s, err := openStore(false, 0)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for i := range 3 {
-		if err := s.put([]byte{byte(i)}, []byte("value")); err != nil {
-			f.Fatal(err)
-		}
+		must(f, s.put([]byte{byte(i)}, []byte("value")))
 	}
 	b, err := s.scan(nil, nil, 3, 1<<20)
-	if err := errors.Join(err, s.Close()); err != nil {
-		f.Fatal(err)
-	}
+	must(f, errors.Join(err, s.Close()))
 	f.Add(b)
 	f.Add(b[:len(b)-1])
 	f.Add(bytes.Repeat([]byte{0xff}, 20))
@@ -253,9 +228,8 @@ func TestWhatIsPutAgainIsCompared(t *testing.T) {
 				return request{key: ycsb.AppendKey(nil, 5), offset: uint32(cfg.FieldBytes), value: v}
 			}
 			for i, in := range []request{patch(c.value), patch(field(5)), {key: ycsb.AppendKey(nil, 100), value: record}} {
-				if _, err := s.do([]uint8{methodPatch, methodPatch, methodPut}[i], &in, nil); err != nil {
-					t.Fatal(err)
-				}
+				_, err := s.do([]uint8{methodPatch, methodPatch, methodPut}[i], &in, nil)
+				must(t, err)
 			}
 			var found *corrupt
 			if err := s.audit(t.Context(), 1000); errors.As(err, &found) != (all && c.want) ||
@@ -270,14 +244,8 @@ func serviceHere(t testing.TB, mix string, records int) (*service, ycsb.Config) 
 	t.Helper()
 	sh := &engine.Shape{Seed: 3}
 	s, err := newService(sh, &KVLoad{Mix: mix, Records: records, Fields: 4, FieldBytes: 50, MaxScan: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
 	return s, s.cfg
 }
 
@@ -293,16 +261,12 @@ func served(t *testing.T, s *service, f func(t *testing.T, conn transports.CallC
 		t.Run(name, func(t *testing.T) {
 			near, far := ends(t)
 			srv, err := far.(transports.CallTransport).ListenCalls(t.Context(), "127.0.0.1:0", transports.CallConfig{}, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer srv.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			conn, err := near.(transports.CallTransport).DialCalls(ctx, srv.Addr(), transports.CallConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 			f(t, conn)
 		})
@@ -311,9 +275,7 @@ func served(t *testing.T, s *service, f func(t *testing.T, conn transports.CallC
 
 func client(t *testing.T, conn transports.CallConn) *storeClient {
 	k, err := conn.Caller(t.Context(), transports.CallerConfig{Timeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &storeClient{Caller: k}
 }
 
@@ -336,9 +298,8 @@ func TestCallsReachTheStore(t *testing.T) {
 		}
 		value := make([]byte, cfg.RecordBytes())
 		cfg.FillRecord(value, ycsb.ID(next))
-		if _, err = call.put(ycsb.AppendKey(nil, next), value); err != nil {
-			t.Fatal(err)
-		}
+		_, err = call.put(ycsb.AppendKey(nil, next), value)
+		must(t, err)
 		next++
 		n := 0
 		if r, err = call.scan(key, 30); err != nil || checkScan(cfg, 17, 30, r.value) != nil ||

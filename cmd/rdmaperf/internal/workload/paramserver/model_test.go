@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
@@ -54,9 +55,7 @@ const goodModel = "# a comment\n" + modelHeader + "\nfirst.weight,10,100\n\nfirs
 // A user's own file is read by its path; mistakes are told by their line.
 func TestModelFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.csv")
-	if err := os.WriteFile(path, []byte(goodModel), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	workloadtest.Must(t, os.WriteFile(path, []byte(goodModel), 0o644))
 	m, err := LoadModel(path)
 	if err != nil || m.Name != "mine" || len(m.Tensors) != 2 || m.Tensors[1] != (Tensor{"first.bias", 1, 0}) {
 		t.Errorf("%+v, %v, want two tensors of mine", m, err)
@@ -110,9 +109,7 @@ func FuzzParseModel(f *testing.F) {
 	f.Add([]byte("#\n" + modelHeader + "\nx,0,0\r\n"))
 	for _, name := range Models() {
 		b, err := modelFiles.ReadFile("models/" + name + ".csv")
-		if err != nil {
-			f.Fatal(err)
-		}
+		workloadtest.Must(f, err)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/workloadtest"
 	"github.com/rdmaperf/rdmaperf/internal/leaktest"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/offload"
@@ -19,6 +20,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/memdev"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
+
+var must = workloadtest.Must
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
@@ -29,17 +32,11 @@ func targets(t *testing.T, f func(t *testing.T, g *Target)) {
 	over := func(name string, open func() (rdma.Device, error)) {
 		t.Run(name, func(t *testing.T) {
 			dev, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			g, err := Device(dev)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			f(t, g)
-			if err := errors.Join(g.Close(), dev.Close()); err != nil {
-				t.Error(err)
-			}
+			must(t, errors.Join(g.Close(), dev.Close()))
 		})
 	}
 	over("mem", func() (rdma.Device, error) { return memdev.NewFabric(memdev.Config{}).Open("a") })
@@ -53,9 +50,7 @@ func targets(t *testing.T, f func(t *testing.T, g *Target)) {
 			t.Fatal(err)
 		}
 		f(t, g)
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, g.Close())
 	})
 }
 
@@ -80,8 +75,8 @@ func TestEveryArmHasEveryPattern(t *testing.T) {
 						p.Buffers, p.Regions = 8, 4
 					}
 					if arm == arms.ODP {
-						if _, err := Run(context.Background(), g, p, time.Millisecond, 1); !errors.Is(err,
-							rdma.ErrNotSupported) {
+						_, err := Run(t.Context(), g, p, time.Millisecond, 1)
+						if !errors.Is(err, rdma.ErrNotSupported) {
 							t.Errorf("%v: %v", p, err)
 						}
 						continue
@@ -194,9 +189,7 @@ func TestAWorkingSetMayExceedWhatMayBeLocked(t *testing.T) {
 		t.Skipf("RLIMIT_MEMLOCK of %d bytes is not one to go above here", lim.Cur)
 	}
 	var wg sync.WaitGroup
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	wg.Go(func() {
 		runtime.LockOSThread()
 		hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var data [2]unix.CapUserData
@@ -229,11 +222,11 @@ func TestAWorkingSetMayExceedWhatMayBeLocked(t *testing.T) {
 		if d.Cache["evictions"] == 0 || d.SetHits == 0 || d.SetHits == d.SetGets {
 			t.Errorf("%d hits of %d, %v", d.SetHits, d.SetGets, d.Cache)
 		}
-		if most, _ := Most(g, Point{Arm: arms.Cache, Size: int(lim.Cur), Pattern: PatternRepeated}); most >= int(
-			lim.Cur) {
+		p = Point{Arm: arms.Cache, Size: int(lim.Cur), Pattern: PatternRepeated}
+		if most, _ := Most(g, p); most >= int(lim.Cur) {
 			t.Errorf("a buffer of all that may be locked: at most %d", most)
 		}
-	}()
+	})
 	wg.Wait()
 }
 
@@ -247,9 +240,7 @@ func TestSourcesNoticeReplacedMemory(t *testing.T) {
 				continue
 			}
 			s, err := regcache.ParseSource(word)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			d, err := Run(context.Background(), g, Point{Arm: arms.Cache, Size: 64 << 10, Pattern: PatternReplaced,
 				Source: s}, 5*time.Millisecond, 1)
 			if err != nil {
@@ -262,8 +253,7 @@ func TestSourcesNoticeReplacedMemory(t *testing.T) {
 			if d.Replaced == 0 || d.Stale != want || d.Register == nil || d.Unmap == nil || d.SourceSays == "" {
 				t.Errorf("source %s: %d stale of %d, want %d; %+v", word, d.Stale, d.Replaced, want, d)
 			}
-			err = CheckStale(d)
-			if err != nil {
+			if err := CheckStale(d); err != nil {
 				t.Errorf("source %s: %v", word, err)
 			}
 			if d.Stale = 1; (CheckStale(d) == nil) != (s == regcache.SourceNone) {
@@ -298,14 +288,10 @@ func (p *paging) RegMR(pd rdma.PD, b rdma.Buffer, access rdma.Access) (rdma.MR, 
 // second uses of new memory are told apart.
 func TestOnDemandPagingWhereDeclared(t *testing.T) {
 	below, err := memdev.NewFabric(memdev.Config{}).Open("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dev := &paging{Device: below}
 	g, err := Device(dev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := dev.pinned // the window of the far end
 	for _, pattern := range []string{PatternRepeated, PatternNew} {
 		d := take(t, g, Point{Arm: arms.ODP, Size: 64 << 10, Pattern: pattern})
@@ -316,10 +302,6 @@ func TestOnDemandPagingWhereDeclared(t *testing.T) {
 	if dev.onDemand == 0 || dev.pinned != own {
 		t.Errorf("%d registrations on demand, %d others", dev.onDemand, dev.pinned-own)
 	}
-	if err := g.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := dev.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, g.Close())
+	must(t, dev.Close())
 }

@@ -40,9 +40,7 @@ func TestScriptedStages(t *testing.T) {
 				return nil
 			}}
 			d, err := Run(t.Context(), g, p, window, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			is := func(what string, l *reports.Latency, want float64) {
 				t.Helper()
 				if l == nil || l.Count == 0 || l.Min != want || l.P50 != want || l.Mean != want || l.Max != want {

@@ -70,3 +70,11 @@ func Tampered(t *testing.T, bytes int64, back bool, run func(p *enginetest.Tampe
 		t.Error("no change was seen as one of the data")
 	}
 }
+
+// Must ends a test with an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -17,36 +18,22 @@ import (
 // where the sum goes, and 10 where what is to be added arrives.
 func bench(t *testing.T, name string, n int, cfg Config) (m *Mesh, arm arms.Arm, v *vector) {
 	t.Helper()
-	closed := func(what interface{ Close() error }) {
-		t.Cleanup(func() {
-			if err := what.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	closed := func(what io.Closer) { t.Cleanup(func() { must(t, what.Close()) }) }
 	dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closed(dev)
-	if m, err = Open(dev, "a:0", cfg); err != nil {
-		t.Fatal(err)
-	}
+	m, err = Open(dev, "a:0", cfg)
+	must(t, err)
 	closed(m)
 	t.Cleanup(func() { clear(m.peers) })
-	if err := m.Reserve(n * elem); err != nil {
-		t.Fatal(err)
-	}
-	if arm, err = arms.New(name, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite,
-		Pages: rdma.PagesBase, Piece: 1 << 20, Deferred: 1 << 20}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Reserve(n*elem))
+	arm, err = arms.New(name, arms.Settings{Reg: dev, Access: rdma.LocalWrite | rdma.RemoteWrite, Pages: rdma.PagesBase,
+		Piece: 1 << 20, Deferred: 1 << 20})
+	must(t, err)
 	closed(arm) // with nothing held
 	take := func(each float32) rdma.Buffer {
 		b, err := arm.Take(n * elem)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { arm.Give(b) })
 		set(b, each)
 		return b
@@ -66,9 +53,7 @@ func last(b rdma.Buffer) float32 { return Floats(b.Bytes())[b.Len()/elem-1] }
 func stepsOf(t *testing.T, algorithm string, p, n int) []steps.Step {
 	t.Helper()
 	list, err := steps.Of(algorithm, 0, p, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return list
 }
 
@@ -136,9 +121,7 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 			list := stepsOf(t, "halving", 2, c.n)
 			bytes := c.n * elem / 2
 			for i := range 2 {
-				if err := m.exchange(t.Context(), list[0], v, arm).sendShort(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.exchange(t.Context(), list[0], v, arm).sendShort())
 				wr := qp.got[i]
 				want, sges := headLen, uint8(2)
 				if !c.loans {
@@ -164,9 +147,7 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 					!strings.HasPrefix(err.Error(), "send to rank 1: nothing for") {
 					t.Errorf("%d of 2 messages are done: %v", i, err)
 				}
-				if err := m.take(&rdma.WC{ID: id(1, whatEager, i)}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.take(&rdma.WC{ID: id(1, whatEager, i)}))
 			}
 			if err := m.returned(t.Context()); err != nil || p.eager != 0 {
 				t.Errorf("all are done, and %d under way: %v", p.eager, err)
@@ -197,17 +178,13 @@ func TestNothingIsAddedToWhatIsBeingSent(t *testing.T) {
 				p, _ := peerOf(m, s.SendTo)
 				x := m.exchange(t.Context(), s, v, arm)
 				if what == "short" {
-					if err := x.sendShort(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, x.sendShort())
 					if lent := p.lent == 1; lent != (i == 0) {
 						t.Errorf("lent %v", lent)
 					}
 				} else {
 					x.from, x.left, x.inlen, x.limit, x.dst = p, x.in, x.in, x.out, m.temp.Bytes()
-					if err := x.prepare(v.of(s.Send)); err != nil {
-						t.Fatal(err)
-					}
+					must(t, x.prepare(v.of(s.Send)))
 					p.clears = append(p.clears, head{kind: kindClear, length: n * elem, addr: 1 << 20})
 					p.there = append(p.there, head{kind: kindThere, length: n * elem})
 					before := last(v.out)
@@ -221,12 +198,8 @@ func TestNothingIsAddedToWhatIsBeingSent(t *testing.T) {
 						t.Errorf("the sum is %v, want %v", got, want)
 					}
 				}
-				if err := x.put(); err != nil {
-					t.Error(err)
-				}
-				if err := m.backAll(); err != nil {
-					t.Error(err)
-				}
+				must(t, x.put())
+				must(t, m.backAll())
 			})
 		}
 	}
@@ -247,14 +220,8 @@ func TestASegmentGoesOnAsSoonAsItIsAdded(t *testing.T) {
 		x  *exchange
 		of rdma.Buffer
 	}{{x, v.in}, {next, v.out}} {
-		if err := half.x.prepare(half.of); err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := half.x.put(); err != nil {
-				t.Error(err)
-			}
-		}()
+		must(t, half.x.prepare(half.of))
+		defer func() { must(t, half.x.put()) }()
 	}
 	of := v.in
 	look := func(what string, want ...post) {
@@ -299,9 +266,7 @@ func TestWhatIsAddedArrivesInPlace(t *testing.T) {
 			for i, s := range list {
 				p, _ := peerOf(m, s.RecvFrom)
 				x := m.exchange(t.Context(), s, v, arm)
-				if err := x.ready(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, x.ready())
 				h, err := parse(m.buf.Bytes()[p.headBase:][:headLen])
 				if err != nil || h.kind != kindClear || h.length != n*elem {
 					t.Fatalf("step %d: %+v, %v", i, h, err)
@@ -316,9 +281,7 @@ func TestWhatIsAddedArrivesInPlace(t *testing.T) {
 				set(to, 10) // the peer's
 				p.there = append(p.there, head{kind: kindThere, length: n * elem})
 				x.turned(t, "all is there", true)
-				if err := x.put(); err != nil {
-					t.Error(err)
-				}
+				must(t, x.put())
 				if got, want := last(v.out), float32(11+10*i); got != want {
 					t.Errorf("step %d: the sum is %v, want %v", i, got, want)
 				}
@@ -338,15 +301,9 @@ func TestPiecesHaveReceives(t *testing.T) {
 		p, qp := peerOf(m, 1)
 		p.clears = []head{{kind: kindClear, length: n * elem, addr: 1 << 20}}
 		x.limit = x.out
-		if err := x.prepare(v.in); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.write(); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.put(); err != nil {
-			t.Error(err)
-		}
+		must(t, x.prepare(v.in))
+		must(t, x.write())
+		must(t, x.put())
 		if got := len(qp.writes(v.in)); got != want || m.cfg.recvs() < 2*got {
 			t.Errorf("eager %d: %d pieces and %d receives, want %d pieces", eager, got, m.cfg.recvs(), want)
 		}

@@ -31,14 +31,12 @@ func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Co
 	ms, devs, addrs := make([]*Mesh, p), make([]rdma.Device, p), make([]string, p)
 	for r := range p {
 		var err error
-		if devs[r], err = open(r); err != nil {
-			t.Fatal(err)
-		}
+		devs[r], err = open(r)
+		must(t, err)
 		c := cfg
 		c.Rank, c.Size = r, p
-		if ms[r], err = Open(devs[r], "127.0.0.1:0", c); err != nil {
-			t.Fatal(err)
-		}
+		ms[r], err = Open(devs[r], "127.0.0.1:0", c)
+		must(t, err)
 		addrs[r] = ms[r].Addr()
 	}
 	var wg sync.WaitGroup
@@ -204,9 +202,7 @@ func TestAWaitingRankDoesNotSpin(t *testing.T) {
 
 func TestSizesAndPlacesAreChecked(t *testing.T) {
 	dev, err := memdev.NewFabric(memdev.Config{}).Open("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer dev.Close()
 	for _, c := range []Config{{}, {Size: MaxRanks + 1, Segment: 4}, {Size: 2, Rank: 2, Segment: 4},
 		{Size: 2, Eager: -1, Segment: 4}, {Size: 2}} {
@@ -307,10 +303,9 @@ func TestElementsAreAdded(t *testing.T) {
 	}
 }
 
-func BenchmarkAdd(b *testing.B) {
-	dst, x, y := make([]float32, 32<<10), make([]float32, 32<<10), make([]float32, 32<<10)
-	b.SetBytes(int64(len(dst) * elem))
-	for b.Loop() {
-		add(dst, x, y)
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
