@@ -173,16 +173,19 @@ func (f serving) Server(ctx context.Context, s *engine.Serve) error {
 	return drive.ServeCalls(ctx, s, sh, drive.CallConfig(sh, 1), f(rpc.BytesOf(sh).Service(fails.Fail), fails.Fail), fails)
 }
 
-func (f serving) table() engine.Table { return engine.Table{rpc.Name: {Runner: f}} }
+// calls gives a client to run that is to make n calls.
+func (f serving) calls(t *testing.T, n int64, run func(ctx context.Context, c *engine.Client)) {
+	t.Helper()
+	withClient(t, engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: n, Verify: true,
+		Workloads: engine.Table{rpc.Name: {Runner: f}}}, nil, run)
+}
 
 // A service that cannot be ended fails its point, whose calls were all well.
 func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 	for _, ended := range []error{nil, errors.New("store is damaged")} {
-		plan := engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: 10, Verify: true}
-		plan.Workloads = serving(func(s engine.CallService, _ func(error)) engine.CallService {
+		serving(func(s engine.CallService, _ func(error)) engine.CallService {
 			return &broken{CallService: s, ended: ended}
-		}).table()
-		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+		}).calls(t, 10, func(ctx context.Context, c *engine.Client) {
 			if _, err := enginetest.First(c.Run(ctx, 0)); (err == nil) != (ended == nil) ||
 				err != nil && !strings.Contains(err.Error(), ended.Error()) {
 				t.Errorf("%v, want %v", err, ended)
@@ -197,8 +200,7 @@ func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 	const n = 5
 	found := errors.New("found in the last call")
 	for yields := range 40 {
-		plan := engine.Plan{Points: []engine.Point{smallCalls()}, Iterations: n, Verify: true}
-		plan.Workloads = serving(func(s engine.CallService, fail func(error)) engine.CallService {
+		serving(func(s engine.CallService, fail func(error)) engine.CallService {
 			calls := 0
 			return &broken{CallService: s, call: func() {
 				if calls++; calls == n {
@@ -210,8 +212,7 @@ func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 					}()
 				}
 			}}
-		}).table()
-		withClient(t, plan, nil, func(ctx context.Context, c *engine.Client) {
+		}).calls(t, n, func(ctx context.Context, c *engine.Client) {
 			// A client that says the end while the server leaves learns of that alone.
 			if _, err := enginetest.First(c.Run(ctx, 0)); err == nil {
 				t.Errorf("after %d yields: all is well, want %v", yields, found)
@@ -233,14 +234,12 @@ func (d *dials) Dial(ctx context.Context, addr string, hello []byte, cfg transpo
 }
 
 // slicesOf runs a point in five slices, of which the client wants so many, and returns their results.
-func slicesOf(t *testing.T, client, server transports.Stack, pt engine.Point, wanted int) (all []reports.Result) {
+func slicesOf(t *testing.T, e enginetest.Ends, pt engine.Point, wanted int) (all []reports.Result) {
 	t.Helper()
 	plan := enginetest.QuickPlan(pt)
 	plan.Rounds, plan.WarmupIterations, plan.VerifyAll = 5, 20, true
-	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
-	c, err := engine.Connect(t.Context(), addr, client, plan)
+	c, err := enginetest.Client(t, e, plan)
 	must(t, err)
-	defer c.Close()
 	turns := 0
 	c.Turn = func(results []reports.Result) bool {
 		all = append(all, results...)
@@ -261,9 +260,11 @@ func TestSlicesShareTheirSessions(t *testing.T) {
 		{Workload: "throughput", Op: "send", Size: 4096, Bidirectional: true},
 	} {
 		t.Run(pt.String(), func(t *testing.T) {
-			client, server := enginetest.SessionEnds(t, enginetest.IwarpEnds)
-			d := &dials{Transport: client}
-			results := slicesOf(t, d, server, pt, 5)
+			d := new(dials)
+			results := slicesOf(t, func(t testing.TB) (_, server transports.Stack) {
+				d.Transport, server = enginetest.SessionEnds(t, enginetest.IwarpEnds)
+				return d, server
+			}, pt, 5)
 			if len(results) != 5 || d.n != 1 {
 				t.Errorf("%d results by %d sessions, want 5 by 1", len(results), d.n)
 			}
@@ -277,8 +278,7 @@ func TestSlicesShareTheirSessions(t *testing.T) {
 		})
 	}
 	pt := enginetest.RpcPoint("unary", 64, 64)
-	client, server := enginetest.CarriersUnderTest()["fused mem"](t)
-	results := slicesOf(t, client, server, pt, 5)
+	results := slicesOf(t, enginetest.CarriersUnderTest()["fused mem"], pt, 5)
 	idle := callsresults.Of(&results[0]).Idle
 	for i, r := range results {
 		if now := callsresults.Of(&r).Idle; idle == nil || now == nil || *now != *idle {
@@ -296,8 +296,8 @@ func TestSlicesShareTheirSessions(t *testing.T) {
 // Whoever has enough ends a point between two slices, and the client takes the next point.
 func TestAPointEndsBetweenSlices(t *testing.T) {
 	prime(t)
-	client, server := enginetest.MemEnds(t)
-	if n := len(slicesOf(t, client, server, engine.Point{Workload: "latency", Op: "send", Size: 64}, 2)); n != 2 {
+	pt := engine.Point{Workload: "latency", Op: "send", Size: 64}
+	if n := len(slicesOf(t, enginetest.MemEnds, pt, 2)); n != 2 {
 		t.Errorf("%d results, want 2", n)
 	}
 }
@@ -305,14 +305,11 @@ func TestAPointEndsBetweenSlices(t *testing.T) {
 // What made the slices of one point longer does not make those of the next.
 func TestTheLengthOfSlicesIsThatOfAPoint(t *testing.T) {
 	prime(t)
-	client, server := enginetest.MemEnds(t)
 	pt := engine.Point{Workload: "latency", Op: "send", Size: 64}
 	plan := enginetest.QuickPlan(pt, pt)
 	plan.Rounds, plan.Iterations, plan.Duration = 2, 0, time.Millisecond
-	addr := enginetest.ServeOn(t, &engine.Server{Workloads: enginetest.Table, Open: enginetest.OpenerOf(server)})
-	c, err := engine.Connect(t.Context(), addr, client, plan)
+	c, err := enginetest.Client(t, enginetest.MemEnds, plan)
 	must(t, err)
-	defer c.Close()
 	const long = 30 * time.Millisecond
 	c.Turn = func([]reports.Result) bool {
 		if c.Slice != 0 {

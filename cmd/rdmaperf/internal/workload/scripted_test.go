@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/catalogue"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine/enginetest/scripted"
@@ -63,7 +64,7 @@ func prime(t *testing.T) {
 	}
 	primed = true
 	enginetest.Table = catalogue.Table()
-	plan := enginetest.QuickPlan(engine.Point{Workload: latency.Name, Op: "send", Size: small})
+	plan := enginetest.QuickPlan(sends...)
 	plan.Iterations = 1
 	_, err := enginetest.RunPoints(t, enginetest.TcpEnds, plan)
 	must(t, err)
@@ -151,6 +152,8 @@ func TestScriptedLatencies(t *testing.T) {
 	}
 }
 
+var sends = []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}
+
 // A window by time ends with the first ping-pong behind it, in steps some behind that.
 func TestScriptedDuration(t *testing.T) {
 	const trips, steps = 500, 64
@@ -159,9 +162,8 @@ func TestScriptedDuration(t *testing.T) {
 		most  int64
 	}{{false, trips + 1}, {true, trips + steps}} {
 		f := &scripted.Fabric{Times: script(), Steps: c.steps}
-		for _, r := range measure(t, f,
-			engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}},
-				Duration: trips * roundTrip, WarmupDuration: roundTrip, Verify: true}) {
+		for _, r := range measure(t, f, engine.Plan{Points: sends, Duration: trips * roundTrip,
+			WarmupDuration: roundTrip, Verify: true}) {
 			if r.Operations < trips || r.Operations > c.most || r.DurationNs != r.Operations*roundTrip ||
 				r.Latency.Mean != roundTrip/2 {
 				t.Errorf("steps %v: %d operations in %d ns, mean %v, want %d to %d of %d", c.steps, r.Operations,
@@ -184,9 +186,7 @@ func TestScriptedPercentiles(t *testing.T) {
 			}
 			return 0
 		}
-		for _, r := range measure(t, f,
-			engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small}}, Iterations: 1000,
-				Verify: true}) {
+		for _, r := range measure(t, f, engine.Plan{Points: sends, Iterations: 1000, Verify: true}) {
 			const half = roundTrip / 2
 			l := r.Latency // 500, 400 and 100 of 1000
 			if l.P50 != half || l.P90 != half+100 || l.P99 != half+500 || l.Min != half || l.Max != half+500 {
@@ -236,9 +236,9 @@ func TestScriptedStall(t *testing.T) {
 	for _, w := range want {
 		mean += w / trips
 	}
-	for _, r := range measure(t, f,
-		engine.Plan{Points: []engine.Point{{Workload: latency.Name, Op: "send", Size: small, Rate: 1e9 / every}},
-			Iterations: trips, Verify: true}) {
+	paced := sends[0]
+	paced.Rate = 1e9 / every
+	for _, r := range measure(t, f, engine.Plan{Points: []engine.Point{paced}, Iterations: trips, Verify: true}) {
 		if l := r.Latency; l.Max != slices.Max(want) || l.Min != slices.Min(want) || !near(l.Mean, mean) {
 			t.Errorf("min %v, max %v, mean %v, want %v, %v, %v", l.Min, l.Max, l.Mean, slices.Min(want),
 				slices.Max(want), mean)
@@ -406,9 +406,8 @@ func TestScriptedConnect(t *testing.T) {
 	first := each + small + each + out + each + small + back // the read behind the write, and its answer
 	f := &scripted.Fabric{Times: script()}
 	f.Times.Connect = dial
-	for _, r := range measure(t, f,
-		engine.Plan{Points: []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}, Iterations: n,
-			Verify: true}) {
+	points := []engine.Point{{Workload: connect.Name, Op: "read", Size: small}}
+	for _, r := range measure(t, f, engine.Plan{Points: points, Iterations: n, Verify: true}) {
 		d := r.Detail.(*connect.Connect)
 		if l := r.Latency; l.Count != n || l.Mean != float64(dial+first) || d.Connect.Mean != dial ||
 			d.FirstRoundTrip.Mean != float64(first) || d.Disconnect.Max != 0 || d.Create.Max != 0 {
@@ -472,13 +471,11 @@ func TestScriptedBothWays(t *testing.T) {
 		Bidirectional: true}}, Iterations: n, Depth: 128, RecvDepth: 4 * n, Moderation: 1, Verify: true}
 	for _, r := range measure(t, soon(), plan) {
 		b := throughput.Of(&r)
-		if b.FromClient.Operations != n || b.FromClient.DurationNs != int64(window["client"]) ||
-			!same(b.FromClient.BytesPerSecond, perSecond(n*size, window["client"])) {
-			t.Errorf("from the client %+v, want %d in %d ns", b.FromClient, n, window["client"])
-		}
-		if b.FromServer.Operations != n || b.FromServer.DurationNs != int64(window["server"]) ||
-			!same(b.FromServer.BytesPerSecond, perSecond(n*size, window["server"])) {
-			t.Errorf("from the server %+v, want %d in %d ns", b.FromServer, n, window["server"])
+		for side, d := range map[string]drive.Direction{"client": b.FromClient, "server": b.FromServer} {
+			if ns := window[side]; d.Operations != n || d.DurationNs != int64(ns) ||
+				!same(d.BytesPerSecond, perSecond(n*size, ns)) {
+				t.Errorf("from the %s %+v, want %d in %d ns", side, d, n, ns)
+			}
 		}
 		if r.DurationNs != int64(max(window["client"], window["server"])) ||
 			!same(r.Throughput.BytesPerSecond, b.FromClient.BytesPerSecond+b.FromServer.BytesPerSecond) {
