@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// listed is a workload with flags, which does nothing.
 type listed struct {
 	Workload
 	meta  Meta

@@ -65,8 +65,7 @@ type frozen struct {
 	published []reports.Published // as planned
 }
 
-// A workload that opens devices, nodes or connections itself cannot run on the script: those with a real
-// stack are measured there, and each figure is then replaced by one that follows from its name.
+// Workloads that open devices themselves cannot run on the script; each figure then follows from its name.
 var frozenRuns = []frozen{
 	{name: "latency", ops: "send", sizes: []int{8, 1024}, repeats: 4, two: true},
 	{name: "latency-ops", ops: "send,write_imm,read,fetch_add", sizes: []int{8}},
@@ -108,7 +107,6 @@ func TestEveryWorkloadIsFrozen(t *testing.T) {
 	}
 }
 
-// planned are the points of the flags, as the command makes them.
 func (f *frozen) planned(t *testing.T) engine.Plan {
 	t.Helper()
 	set := pflag.NewFlagSet(f.name, pflag.ContinueOnError)
@@ -177,7 +175,6 @@ func (f *frozen) run(t *testing.T) (results []reports.Result) {
 	return results
 }
 
-// measureReal runs the points on a stack, against a server on loopback where they need one.
 func measureReal(t *testing.T, name string, plan engine.Plan) (results []reports.Result) {
 	prime(t)
 	fabric, ends := memdev.NewFabric(memdev.Config{}), 0
@@ -226,7 +223,7 @@ func measureReal(t *testing.T, name string, plan engine.Plan) (results []reports
 	return results
 }
 
-// document is the run as a document, read again from its file, and the same on every machine.
+// document is the run read again from its file, the same on every machine.
 func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Document {
 	t.Helper()
 	d := &reports.Document{Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
@@ -263,7 +260,6 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 
 type object = map[string]any
 
-// settle gives the n-th result fixed values of what the machine decides: noise, processor times, memory.
 func (f *frozen) settle(t *testing.T, n int, r object) {
 	t.Helper()
 	noise := &reports.Noise{Threads: 1, InvoluntarySwitches: 2, MinorFaults: 4}
@@ -299,7 +295,6 @@ func (f *frozen) settle(t *testing.T, n int, r object) {
 	}
 }
 
-// chosen are numbers that the command line decides.
 var chosen = regexp.MustCompile(
 	`(size_bytes|depth|qps|threads|errors|\.x|ranks|eager_bytes|segment_bytes|buffers|capacity)$`)
 
@@ -361,7 +356,6 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// What every workload measures, and what every format makes of it, is frozen.
 func TestOutputsAreFrozen(t *testing.T) {
 	for _, f := range frozenRuns {
 		t.Run(f.name, func(t *testing.T) {
@@ -398,7 +392,6 @@ func TestOutputsAreFrozen(t *testing.T) {
 	}
 }
 
-// A comparison of two runs, and what thresholds say of one and of both.
 func TestComparisonsAreFrozen(t *testing.T) {
 	old := frozenRuns[0].document(t, frozenRuns[0].run(t))
 	faster := *old
@@ -435,8 +428,7 @@ func TestComparisonsAreFrozen(t *testing.T) {
 	}
 }
 
-// follows requires that the figures of every result follow from its samples and counters, and that every point has
-// labels of its own in each format.
+// follows requires that figures follow from samples and counters, and that every point has its own labels.
 func follows(t *testing.T, d *reports.Document) {
 	t.Helper()
 	points := map[string]bool{}
@@ -476,7 +468,6 @@ func follows(t *testing.T, d *reports.Document) {
 	}
 }
 
-// rounded is equal but for rounding.
 func rounded(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b), 1) }
 
 // ofSamples counts percentiles and mean again in the bars of a histogram.
@@ -505,7 +496,6 @@ func ofSamples(t *testing.T, name string, l *reports.Latency) {
 	}
 }
 
-// ofCounters divides operations and bytes by the window again.
 func ofCounters(t *testing.T, r *reports.Result) {
 	t.Helper()
 	name := fmt.Sprint(r.Workload, " ", r.Op, " ", r.SizeBytes)

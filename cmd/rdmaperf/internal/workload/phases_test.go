@@ -23,7 +23,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// withClient gives a client on a scripted stack to run.
 func withClient(t *testing.T, plan engine.Plan, s *engine.Server, run func(ctx context.Context, c *engine.Client)) {
 	t.Helper()
 	prime(t)
@@ -37,8 +36,7 @@ func smallCalls() engine.Point {
 	return engine.Point{Workload: rpc.Name, Op: "call", Call: engine.CallUnary, Size: small, Response: small}
 }
 
-// Probes by calls are measured alone, and beside the bulk; of both the samples are kept under
-// their names, and of the bulk none; what cannot keep them ends the point.
+// Samples of probes by calls are kept under their names, of the bulk none; what cannot keep them ends the point.
 func TestScriptedHeadOfLineByCalls(t *testing.T) {
 	const n, call = 25, out + back
 	pt := hol.NewPoint("call", 20_000, hol.TwoQP, hol.Options{BulkDepth: 3})
@@ -85,8 +83,7 @@ func TestScriptedHeadOfLineByCalls(t *testing.T) {
 	}
 }
 
-// Behind the window the server says what is resident, before it what doing nothing costs; what
-// devices count is of the window alone.
+// The server says what is resident behind the window, what idling costs before it; counters are of the window.
 func TestScriptedCallsBesideTheirWindow(t *testing.T) {
 	plan := engine.Plan{Points: []engine.Point{smallCalls(), smallCalls()}, Iterations: 10, WarmupIterations: 2,
 		Verify: true}
@@ -139,7 +136,6 @@ func TestScriptedCallsAreInterrupted(t *testing.T) {
 		})
 }
 
-// broken is a service that answers, and fails nevertheless.
 type broken struct {
 	engine.CallService
 	ended error // of its end
@@ -154,7 +150,6 @@ func (b *broken) ServeCall(c *transports.Served) error {
 	return b.CallService.ServeCall(c)
 }
 
-// serving is the workload rpc with services that are made so.
 type serving func(s engine.CallService, fail func(error)) engine.CallService
 
 func (f serving) Client(ctx context.Context, r *engine.Run) error {
@@ -194,8 +189,7 @@ func TestAServiceThatDoesNotEndFailsItsPoint(t *testing.T) {
 	}
 }
 
-// What a service finds in the last call of a phase fails the point, whether the server learns of
-// that or of the end of the phase first.
+// What a service finds in the last call of a phase fails the point, whatever the server learns of first.
 func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 	const n = 5
 	found := errors.New("found in the last call")
@@ -221,7 +215,6 @@ func TestAFailureInTheLastCallFailsItsPoint(t *testing.T) {
 	}
 }
 
-// dials counts the sessions of a stack.
 type dials struct {
 	transports.Transport
 	n int

@@ -46,7 +46,6 @@ var must = workloadtest.Must
 // Of processor time this process uses three of four ns, and the machine five.
 const processShare, machineShare = 3, 5
 
-// measure runs the points of a plan on a scripted stack.
 func measure(t *testing.T, f *scripted.Fabric, plan engine.Plan) []reports.Result {
 	t.Helper()
 	prime(t)
@@ -70,8 +69,7 @@ func prime(t *testing.T) {
 	must(t, err)
 }
 
-// spent holds the processor times of a result against its window. The server's is longer by
-// what it takes to learn of the end: a poll in vain, or in steps many.
+// spent holds processor times against the window. The server's is longer by what it takes to learn of the end.
 func spent(t *testing.T, f *scripted.Fabric, r reports.Result) {
 	t.Helper()
 	want, tail := float64(r.DurationNs)*processShare/4/1e9, 2*f.Times.Idle.Seconds()*processShare/4
@@ -86,10 +84,9 @@ func spent(t *testing.T, f *scripted.Fabric, r reports.Result) {
 	}
 }
 
-// near is equal but for what a float loses: the processor's share is cut to whole ns.
+// near is equal but for what a float loses.
 func near(a, b float64) bool { return math.Abs(a-b) <= 2e-9+1e-12*math.Abs(b) }
 
-// What a ping-pong of every operation takes, in every form of the loop.
 func TestScriptedLatencies(t *testing.T) {
 	const trips = 40
 	want := map[string]float64{
@@ -215,8 +212,7 @@ func TestScriptedStall(t *testing.T) {
 		}
 		return 0
 	}
-	// Due at 0; done at 3 intervals. Those due at 1 and 2 start behind it, one after the other, and the one due at 3
-	// behind them: all late by what is left, until the end, for polls in vain between two of them end as late.
+	// Those due while one stalls start behind it, and all later ones are late by what is left.
 	var want []float64
 	begin, free := 0.0, 0.0
 	for n := range trips {
@@ -249,8 +245,7 @@ func TestScriptedStall(t *testing.T) {
 	}
 }
 
-// A stream takes its link for every message, and at its end the way of a barrier there
-// and back, or of the last one alone.
+// A stream takes its link for every message, and its end a barrier there and back, or the last one's way.
 func TestScriptedThroughput(t *testing.T) {
 	const n, size, depth = 100, 1000, 16
 	const message = each + size
@@ -422,8 +417,7 @@ func TestScriptedConnect(t *testing.T) {
 	}
 }
 
-// A workload whose arithmetic no script holds has a reason, so that a new one is not forgotten.
-// Its script is here, in its folder as scripted_test.go, or a folder below.
+// A workload without a script has a reason. Scripts are here, in its folder as scripted_test.go, or below.
 func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 	scripted := []string{latency.Name, throughput.Name, incast.Name, connect.Name, rpc.Name, tensor.Name, hol.Name,
 		starvation.Name, paramserver.Name, kv.Name}
@@ -444,10 +438,9 @@ func TestEveryWorkloadIsScriptedOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// perSecond is so many bytes in so many ns.
 func perSecond(bytes, ns int) float64 { return float64(bytes) / (float64(ns) / 1e9) }
 
-// soon is a fabric whose polls in vain end so soon that whoever posts one message a turn fills its link.
+// soon has polls in vain end so soon that who posts one message a turn fills its link.
 func soon() *scripted.Fabric {
 	f := &scripted.Fabric{Times: script()}
 	f.Times.Idle = 100
@@ -456,8 +449,7 @@ func soon() *scripted.Fabric {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// Both ways, the links of both directions are full: the window of each is its messages, its word
-// of their end, and the other's answer, which waits for the other's messages.
+// Both links are full: a window is one side's messages, its word of the end, and the other's answer.
 func TestScriptedBothWays(t *testing.T) {
 	const n, size = 100, 1000
 	const message = each + size
@@ -484,8 +476,7 @@ func TestScriptedBothWays(t *testing.T) {
 	}
 }
 
-// On a link of their own, probes take a round trip alone and beside the bulk, which has all of
-// its link; its window ends with a round trip behind the last message, and a poll in vain at most.
+// Probes on a link of their own take a round trip, alone and beside the bulk, which has all of its link.
 func TestScriptedHeadOfLine(t *testing.T) {
 	const n, size, probe = 50, 20_000, 64
 	const trip = each + probe + out + each + probe + back
@@ -513,7 +504,6 @@ func TestScriptedHeadOfLine(t *testing.T) {
 	}
 }
 
-// One class has the link, and two share it: what both get together is what one gets alone.
 func TestScriptedStarvation(t *testing.T) {
 	const n, size = 200, 1000
 	// The last message leaves, arrives and is acknowledged; then a read of one byte.

@@ -22,7 +22,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// alone runs a point of a workload that opens its devices itself, through a proxy.
 func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int64) ([]reports.Result, error) {
 	t.Helper()
 	name, device := "iwarp(nocrc)", func(string) (rdma.Device, error) {
@@ -45,8 +44,7 @@ func alone(t *testing.T, p *enginetest.Tamper, tier bool, pt engine.Point, n int
 	return c.Run(t.Context(), 0)
 }
 
-// What changes on the way is found in every workload that opens its own devices, on a stack
-// without a check of its own. Bytes are about those that are carried that way.
+// What changes on the way is found on a stack without a check. Bytes are about those that are carried that way.
 func TestTamperingIsFoundInRunsOfTheirOwn(t *testing.T) {
 	type options = map[string]any
 	pack := func(name, op string, size int, o options) engine.Point {
@@ -99,8 +97,7 @@ func TestTamperingIsFoundInRunsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Options of a point may come from anybody: either side of a workload that has some refuses
-// nothing at all and what it does not know before it opens anything.
+// Either side of a workload with options refuses those that it does not know before it opens anything.
 func TestStrangeOptionsAreRefusedBeforeAPointRuns(t *testing.T) {
 	alone := map[string]bool{"clients": true, "sharing": true, "locks": true, "qos": true, "regions": true,
 		"register": true}

@@ -23,7 +23,6 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// link is one end of the way between a rank and its parent, in one process.
 type link struct {
 	in   <-chan []byte
 	out  chan<- []byte
@@ -107,7 +106,6 @@ func sums(t *testing.T, p *enginetest.Tamper, order Run) ([]*Times, error) {
 	return g.run(ctx, order, 10*time.Second)
 }
 
-// Every element counts, and every iteration has other numbers.
 func TestSumsAreCompared(t *testing.T) {
 	for _, n := range []int{1, 7, period, period + 1, 3*period + 5} {
 		v, sum := make([]float32, n), make([]float32, n)

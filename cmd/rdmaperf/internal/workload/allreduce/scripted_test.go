@@ -82,7 +82,6 @@ func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, results) }
 // What everything takes, ns.
 const maps, meets, reduces, unmaps = 300, 1100, 700, 200
 
-// alone is a mesh of one rank with a script.
 type alone struct{}
 
 func (alone) Barrier(context.Context) error { time.Sleep(meets); return nil }
@@ -98,8 +97,7 @@ type scriptedArm struct{ arms.Arm }
 func (scriptedArm) Take(n int) (rdma.Buffer, error) { time.Sleep(maps); return rdma.Alloc(n) }
 func (scriptedArm) Give(b rdma.Buffer) error        { time.Sleep(unmaps); return b.Free() }
 
-// Each iteration has the time of its all-reduce, without that of the meeting before it, and of
-// fresh buffers that of two.
+// The meeting before an all-reduce is in no time; of fresh buffers two are mapped and unmapped.
 func TestScriptedIterations(t *testing.T) {
 	cpu := cpuTime
 	defer func() { cpuTime = cpu }()

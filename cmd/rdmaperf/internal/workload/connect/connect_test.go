@@ -28,8 +28,7 @@ func callPoint(atOnce int) engine.Point {
 	return engine.Point{Workload: Name, Op: "call", Size: 64, QPs: atOnce, Call: engine.CallUnary, Response: 64}
 }
 
-// Every connection is counted, timed in every stage from the start, and its first bytes are verified; one after the
-// other and several at once.
+// Every connection is counted, timed in every stage, and its first bytes are verified, one by one and at once.
 func TestConnectionsAreSetUpAndTimed(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		t.Run(name, func(t *testing.T) { setUpAndTimed(t, e, readPoint(64, 0), readPoint(1, 3)) })
@@ -76,7 +75,6 @@ func setUpAndTimed(t *testing.T, e enginetest.Ends, points ...engine.Point) {
 	}
 }
 
-// A duration bounds the phase, and an interval divides it.
 func TestConnectionsForATime(t *testing.T) {
 	for pt, e := range map[engine.Point]enginetest.Ends{readPoint(64, 2): enginetest.MemEnds,
 		callPoint(2): enginetest.CarriersUnderTest()["fused mem"]} {
@@ -168,7 +166,6 @@ func TestConnectionOfCallsEndsInTime(t *testing.T) {
 	}
 }
 
-// refuses is a stack whose peer takes no connection of calls.
 type refuses struct{ transports.CallTransport }
 
 func (refuses) Caps() transports.Caps { return transports.Caps{} }
@@ -177,7 +174,6 @@ func (refuses) DialCalls(context.Context, string, transports.CallConfig) (transp
 	return nil, errors.New("connection lost")
 }
 
-// A server that goes away between two connections is an error of the peer.
 func TestAServerThatGoesAwayIsAnErrorOfThePeer(t *testing.T) {
 	s := &setups{m: &engine.Measurement{Sh: &engine.Shape{Timeout: time.Second}}}
 	c := &calls{tr: refuses{}}

@@ -20,7 +20,6 @@ func TestMain(m *testing.M) {
 	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
 }
 
-// holPoints are all variants and bulk kinds at the sizes given.
 func holPoints(sizes ...int) []engine.Point {
 	var points []engine.Point
 	for _, variant := range variants {
@@ -36,7 +35,6 @@ func holPoints(sizes ...int) []engine.Point {
 	return points
 }
 
-// with gives points their options.
 func with(o Options, points ...engine.Point) []engine.Point {
 	for i := range points {
 		points[i].Options = engine.PackOptions(o)
@@ -44,9 +42,8 @@ func with(o Options, points ...engine.Point) []engine.Point {
 	return points
 }
 
-// Every variant, bulk operation and pacing takes the exact number of probes in both views, moves bulk in both, and
-// finds all bytes in place. The interval of calls makes the window of the probes 72 ms: in one of 2 ms on a busy machine, no
-// bulk call of 30,000 bytes need end.
+// Probes are exactly counted and all bytes in place. The interval of calls makes a window of 72 ms: in a shorter one on
+// a busy machine no bulk call need end.
 func TestHeadOfLineIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for _, interval := range []time.Duration{0, 50 * time.Microsecond} {
@@ -99,7 +96,6 @@ func completeAndExact(t *testing.T, e enginetest.Ends, o Options, points ...engi
 	}
 }
 
-// A duration bounds every phase, whatever is due.
 func TestHeadOfLineByDuration(t *testing.T) {
 	// more than can be done
 	plan := enginetest.QuickPlan(with(Options{ProbeInterval: time.Microsecond}, holPoints(64<<10)...)...)
@@ -112,10 +108,8 @@ func TestHeadOfLineByDuration(t *testing.T) {
 	}
 }
 
-// sides are both ends of a point.
 var sides = [2]engine.NewSide{func(c *engine.Group) (engine.Side, error) { return newClient(c) }, newTarget}
 
-// The loops of both sides allocate nothing per probe or bulk operation.
 func TestHeadOfLineAllocatesNothing(t *testing.T) {
 	for _, pt := range holPoints(256) {
 		t.Run(pt.String(), func(t *testing.T) {
@@ -135,7 +129,6 @@ func TestHeadOfLineAllocatesNothing(t *testing.T) {
 	}
 }
 
-// One changed bit is found in a probe, in its echo and in bulk.
 func TestHeadOfLineFindsOneChangedBit(t *testing.T) {
 	for _, op := range []string{"write", "send"} {
 		for _, variant := range []string{SameQP, TwoQP} {
@@ -194,7 +187,6 @@ func TestHeadOfLineFindsLateLoss(t *testing.T) {
 	workloadtest.Corrupts(t, "a late loss", enginetest.WithFault(f), plan, "")
 }
 
-// Lost probes and lost bulk cost the timeout, not a hang.
 func TestHeadOfLineEndsInTime(t *testing.T) {
 	for _, pt := range holPoints(500) {
 		t.Run(pt.String(), func(t *testing.T) {
@@ -232,7 +224,6 @@ func TestHeadOfLineWaitsForTheNextProbe(t *testing.T) {
 	}
 }
 
-// Probes carry the priority, bulk does not.
 func TestProbesCarryThePriority(t *testing.T) {
 	wrong := 0
 	f := enginetest.Changing(func(_ transports.Session, op *transports.Op) {
@@ -248,8 +239,7 @@ func TestProbesCarryThePriority(t *testing.T) {
 	}
 }
 
-// The application's slices are no longer than asked for, no more of them are
-// outstanding than asked for, and every message that is begun is ended.
+// Slices and their number are as asked for, and every message that is begun is ended.
 func TestApplicationSlices(t *testing.T) {
 	const size, slice, window = 5000, 2048, 3
 	out, most, messages, bytes := 0, 0, 0, 0
@@ -291,9 +281,8 @@ func TestApplicationSlices(t *testing.T) {
 	}
 }
 
-// Every bulk message has a number: one that is lost, comes twice, is exchanged with another or
-// changed long before the end is found. A write is lost without a trace where nothing compares
-// its slot, so all passes are compared here; sends need no more than their numbers.
+// A bulk message that is lost, doubled, exchanged or changed is found long before the end. A write is lost without a
+// trace where nothing compares its slot, so all passes are compared here; sends need no more.
 func TestBulkIsNumbered(t *testing.T) {
 	const size = 20_000
 	for what, bend := range map[string]func(op *transports.Op, mem []byte){
@@ -332,7 +321,6 @@ func TestBulkIsNumbered(t *testing.T) {
 	}
 }
 
-// Plans that make no sense are refused before anything runs.
 func TestHeadOfLinePlansAreChecked(t *testing.T) {
 	bent := func(o Options) func(*engine.Plan) {
 		return func(p *engine.Plan) { with(o, p.Points...) }
@@ -356,7 +344,6 @@ func TestHeadOfLinePlansAreChecked(t *testing.T) {
 	})
 }
 
-// One probe at a time is under way, and none sooner than asked.
 func TestProbesOneAtATime(t *testing.T) {
 	plan := enginetest.QuickPlan(NewPoint("write", 5000, SameQP,
 		Options{ProbeInterval: 2 * time.Millisecond, ProbeOne: true}))
@@ -371,7 +358,6 @@ func TestProbesOneAtATime(t *testing.T) {
 	}
 }
 
-// One probe at a time leaves its interval between two: the window of so many is as long as that.
 func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
 	const probes, interval = 10, 3 * time.Millisecond
 	plan := enginetest.QuickPlan(NewPoint("call", 1000, SameQP,
@@ -398,7 +384,6 @@ func TestSaturatedProbesOfCallsSaySo(t *testing.T) {
 	}
 }
 
-// One changed bit is found in the answers of probes and of bulk calls.
 func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
 	for method, want := range map[uint8]string{methodProbe: "answer to a probe: byte 3",
 		methodBulk: "answer to a bulk call: byte 3"} {
@@ -416,7 +401,6 @@ func TestHeadOfLineByCallsFindsChangedBytes(t *testing.T) {
 	}
 }
 
-// What calls cannot be is refused by name.
 func TestHeadOfLineByCallsRefuses(t *testing.T) {
 	short := NewPoint("call", 5000, SameQP, Options{})
 	short.Response = 9

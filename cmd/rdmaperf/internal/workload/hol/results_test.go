@@ -14,13 +14,11 @@ import (
 
 var workloads = reports.Workloads{results}
 
-// distribution is one with that median.
 func distribution(count int64, p50 float64) *reports.Latency {
 	return &reports.Latency{Count: count, Min: 0.8 * p50, P50: p50, P90: 1.1 * p50, P99: 1.5 * p50, P999: 4 * p50,
 		P9999: 20 * p50, P99999: 90 * p50, Max: 100 * p50, Mean: 1.05 * p50, StdDev: 0.3 * p50}
 }
 
-// printed is the document as a text.
 func printed(t *testing.T, d *reports.Document) string {
 	t.Helper()
 	workloads.Describe(d.Results)
@@ -41,7 +39,6 @@ func holRun(stack, op, arm string, bulk int64, ns float64) reports.Result {
 			BulkAloneBytesPerSecond: 2.5e9, BulkLoadedBytesPerSecond: 2.4e9}}
 }
 
-// armLines are the rows of the table of arms.
 func armLines(t *testing.T, d *reports.Document) []string {
 	t.Helper()
 	_, table, ok := strings.Cut(printed(t, d), "variants: hol")
@@ -57,8 +54,7 @@ func armLines(t *testing.T, d *reports.Document) []string {
 	return rows
 }
 
-// A gain is against the bare stack by the same operation. Where that was not measured, or
-// one of both is saturated, there is none.
+// A gain is against the bare stack by the same operation, and none where that is missing or one is saturated.
 func TestGainsStandOnWhatWasMeasured(t *testing.T) {
 	d := &reports.Document{}
 	const sched = "sched(strict,slice=auto,window=auto)+iwarp(crc)"
@@ -85,8 +81,7 @@ func TestGainsStandOnWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// One figure has the bulk size on the x axis, and a line for the median and the p99 of every
-// stack in every arm; what is saturated is not on it.
+// One figure by bulk size has a line for p50 and p99 of every stack in every arm; saturated ones are not on it.
 func TestFigureByBulkSize(t *testing.T) {
 	d := &reports.Document{}
 	for i, bulk := range []int64{64 << 10, 1 << 20, 16 << 20} {

@@ -18,8 +18,7 @@ func TestMain(m *testing.M) {
 	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
 }
 
-// Every client sends exactly its share, verified, from a thread of its own to the one thread of the server, or by calls
-// on a connection of its own.
+// Every client sends its share, verified, from a thread or, by calls, on a connection of its own.
 func TestIncastCountsEveryClient(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +63,6 @@ func countsEveryClient(t *testing.T, e enginetest.Ends, pt engine.Point) {
 	}
 }
 
-// Each client has a worker.
 func TestClientsOfAnIncastHaveShares(t *testing.T) {
 	client, server := enginetest.Pair(t, enginetest.MemEnds,
 		enginetest.QuickPlan(engine.Point{Workload: Name, Op: "write", Size: 64, QPs: 4}), shape,

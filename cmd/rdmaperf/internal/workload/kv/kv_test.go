@@ -95,7 +95,6 @@ func TestKVOpenLoop(t *testing.T) {
 	}
 }
 
-// bentKV is a caller that does wrong.
 type bentKV struct {
 	*caller
 	before func(c *caller) (skip bool)
@@ -108,7 +107,6 @@ func (b *bentKV) Call() error {
 	return b.caller.Call()
 }
 
-// bentRun is the workload with callers that are bent.
 type bentRun struct {
 	*Workload
 	before func(*caller) bool
@@ -134,7 +132,6 @@ func (b bentRun) Client(ctx context.Context, r *engine.Run) error {
 	return k.Close(ctx, k.Run(ctx))
 }
 
-// What comes back changed, what is stored changed and what is not there ends a run as a corruption, whoever notices.
 func TestKVFindsDamage(t *testing.T) {
 	for _, c := range []struct {
 		name, mix, want string
@@ -170,7 +167,6 @@ func TestKVPointsAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", pt, l.check(pt), want)
 		}
 	}
-	// A server refuses to store more than it was allowed.
 	l := smallLoad("c")
 	l.Records = 1000
 	plan := enginetest.QuickPlan(KVPoint(l))

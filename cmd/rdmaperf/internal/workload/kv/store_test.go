@@ -86,7 +86,6 @@ func TestStoreIsASortedMap(t *testing.T) {
 	}
 }
 
-// Nothing is left where the file was, even while it is open.
 func TestStoreLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -102,7 +101,6 @@ func TestStoreLeavesNoFile(t *testing.T) {
 	}
 }
 
-// An audit finds what is damaged, missing or too much.
 func TestAuditFindsDamage(t *testing.T) {
 	s, cfg := serviceHere(t, "a", 2000)
 	key := func(n uint64) []byte { return ycsb.AppendKey(nil, n) }
@@ -149,7 +147,6 @@ func TestAuditFindsDamage(t *testing.T) {
 	}
 }
 
-// A scan is held against what it must begin with, its order, its length and every record.
 func TestScansAreChecked(t *testing.T) {
 	s, cfg := serviceHere(t, "e", 100)
 	key := ycsb.AppendKey(nil, 17)
@@ -203,8 +200,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// What is put damaged and put again before anybody reads it is found where all is compared:
-// a field that changed, one of another key, and a part of one.
+// What is put damaged and put again before anybody reads it is found where all is compared.
 func TestWhatIsPutAgainIsCompared(t *testing.T) {
 	_, cfg := serviceHere(t, "a", 100)
 	field := func(n uint64) []byte {
@@ -249,8 +245,7 @@ func serviceHere(t testing.TB, mix string, records int) (*service, ycsb.Config) 
 	return s, s.cfg
 }
 
-// served runs f with connections of the reference, whose messages arrive in pieces, and
-// of gRPC, with HTTP/2 and without.
+// served runs f on the reference, whose messages arrive in pieces, and on gRPC with HTTP/2 and without.
 func served(t *testing.T, s *service, f func(t *testing.T, conn transports.CallConn)) {
 	of := enginetest.CarriersUnderTest()
 	for name, ends := range map[string]enginetest.Ends{"http2": of["unix"], "fused": of["fused iwarp"],
@@ -344,7 +339,6 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// Buffers are given out again, never shorter than was asked for.
 func TestBuffersHaveRoom(t *testing.T) {
 	for n := range 70_000 {
 		b := newBuffer(n)

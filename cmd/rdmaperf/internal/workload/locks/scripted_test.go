@@ -18,8 +18,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // What everything takes, ns.
 const grant, access, release, added = 700, 100, 50, 400
 
-// script is an arena whose lock is given in the order in which it was asked for, and whose
-// counter forgets a write, if it is to.
+// script gives its lock in the order of asking; its counter forgets a write, if it is to.
 type script struct {
 	free   chan struct{}
 	value  uint64

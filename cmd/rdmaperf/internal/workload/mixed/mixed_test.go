@@ -23,7 +23,6 @@ func pointOf(o Options) engine.Point {
 	return engine.Point{Workload: Name, Op: pointOp, Size: o.largest(), Options: engine.PackOptions(o)}
 }
 
-// Whatever the load, the mix is what was asked for, each direction is counted apart, and all bytes are in place.
 func TestMixedIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for what, bend := range map[string]func(p *engine.Plan, o *Options){
@@ -86,7 +85,6 @@ func TestMixedIsCompleteAndExact(t *testing.T) {
 	}
 }
 
-// What is posted is what the order says, and no more of it at once than the depth.
 func TestMixedPostsItsOrder(t *testing.T) {
 	o := someOptions(60)
 	out, most := 0, 0
@@ -131,8 +129,6 @@ func TestMixedPostsItsOrder(t *testing.T) {
 	}
 }
 
-// A changed byte, a write to the wrong place, one that never left and an answer that never
-// came are found, in either direction.
 func TestMixedFindsDamage(t *testing.T) {
 	bend := func(kind transports.Kind, change func(op *transports.Op)) *enginetest.Fault {
 		n := 0
@@ -174,7 +170,6 @@ func TestMixedFindsDamage(t *testing.T) {
 	}
 }
 
-// The loop allocates nothing, however much it posts.
 func TestMixedAllocatesNothing(t *testing.T) {
 	o := someOptions(70)
 	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(pointOf(o)), only, [2]engine.NewSide{
@@ -183,7 +178,6 @@ func TestMixedAllocatesNothing(t *testing.T) {
 	enginetest.AllocatesNothing(t, client, server, 10_000)
 }
 
-// What makes no sense is refused before anything runs.
 func TestMixedPlansAreChecked(t *testing.T) {
 	for what, bend := range map[string]func(p *engine.Plan, o *Options){
 		"operation":      func(p *engine.Plan, _ *Options) { p.Points[0].Op = "send" },

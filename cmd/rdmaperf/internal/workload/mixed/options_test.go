@@ -85,8 +85,6 @@ func someOrder(o *Options, seed uint64) *order {
 	return newOrder(o, &engine.Shape{Point: engine.Point{Size: o.largest()}, Slots: 9, Seed: seed}, 2, 1)
 }
 
-// Of every hundred operations as many are reads as asked for, and of every hundred of a
-// direction as many have each size.
 func TestTheMixIsExact(t *testing.T) {
 	for _, mix := range []int{0, 1, 50, 70, 100} {
 		o := someOptions(mix)
@@ -119,7 +117,6 @@ func TestTheMixIsExact(t *testing.T) {
 	}
 }
 
-// Blocks lie within their cells, at multiples of their size, and come to all of them.
 func TestPlacesAreWithinTheWindow(t *testing.T) {
 	o := someOptions(50)
 	r := someOrder(&o, 7)

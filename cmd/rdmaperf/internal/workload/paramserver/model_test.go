@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// The embedded networks have the published numbers of parameters, and multiply-adds
-// of a forward pass in the published range.
+// Parameters and multiply-adds of a forward pass are the published ones.
 func TestEmbeddedModels(t *testing.T) {
 	published := map[string]struct {
 		tensors    int
@@ -52,7 +51,6 @@ func TestEmbeddedModels(t *testing.T) {
 
 const goodModel = "# a comment\n" + modelHeader + "\nfirst.weight,10,100\n\nfirst.bias,1,0\r\n"
 
-// A user's own file is read by its path; mistakes are told by their line.
 func TestModelFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.csv")
 	workloadtest.Must(t, os.WriteFile(path, []byte(goodModel), 0o644))
@@ -102,7 +100,6 @@ func TestModelFiles(t *testing.T) {
 
 const nines = "99999999999999999999"
 
-// What is taken keeps the limits, and comes back as it is when it is written again.
 func FuzzParseModel(f *testing.F) {
 	f.Add([]byte(goodModel))
 	f.Add([]byte(modelHeader + "\na,1,1\na,1,1"))

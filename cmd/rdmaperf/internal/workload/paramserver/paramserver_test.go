@@ -37,7 +37,6 @@ func trainPoint(arm string, ratio float64) engine.Point {
 	return pt
 }
 
-// trainers are both sides.
 var trainers = [2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
 	return newTrainer(c, tinyModel(), 4, levels(c.Sh, c.Caps)), nil
 }, newParameters}
@@ -50,8 +49,7 @@ func trainPlan(points ...engine.Point) engine.Plan {
 	return plan
 }
 
-// Every arm and ratio takes exactly the iterations asked for, finds every byte in
-// place on both sides, and has the same computation for the same ratio.
+// Iterations are exactly counted, bytes in place on both sides, and computation the same for the same ratio.
 func TestTrainingIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +84,6 @@ func TestTrainingIsCompleteAndExact(t *testing.T) {
 	}
 }
 
-// threeLevels makes a transport that tells priorities apart of one that ignores them.
 type threeLevels struct{ *enginetest.Fault }
 
 func (l threeLevels) Caps() transports.Caps {
@@ -95,8 +92,7 @@ func (l threeLevels) Caps() transports.Caps {
 	return c
 }
 
-// Pushes go back to front, each with its pull right behind it and at the same
-// priority; in the arm priority what is needed first is the most urgent.
+// Each push, back to front, has its pull right behind it at its priority; what is needed first is most urgent.
 func TestTrainingOrderAndPriorities(t *testing.T) {
 	for arm, want := range map[string][]uint8{ArmFIFO: {0, 0, 0, 0, 0}, ArmPriority: {2, 2, 1, 1, 0}} {
 		t.Run(arm, func(t *testing.T) {
@@ -171,14 +167,12 @@ func TestTrainingWaits(t *testing.T) {
 	}
 }
 
-// The loop allocates nothing, however many iterations it takes.
 func TestTrainingAllocatesNothing(t *testing.T) {
 	client, server := enginetest.Pair(t, enginetest.MemEnds, trainPlan(trainPoint(ArmFIFO, 0)), only, trainers)
 	enginetest.AllocatesNothing(t, client, server, 500)
 }
 
-// Every tensor of every iteration has its number: one that is lost or exchanged once, on the way
-// out or back, is found when it is back, and the results say how many were looked at.
+// A tensor that is lost or exchanged, out or back, is found when it is back; results count those looked at.
 func TestTensorsAreNumbered(t *testing.T) {
 	const bad = 60
 	for what, bend := range map[string]func(op *transports.Op){
@@ -221,13 +215,11 @@ func TestTensorsAreNumbered(t *testing.T) {
 	}
 }
 
-// A pull that never ends costs the timeout, not a hang.
 func TestTrainingEndsInTime(t *testing.T) {
 	enginetest.Stalls(t, enginetest.Losing(func(d transports.Done) bool { return d.Kind == transports.KindRead }),
 		trainPlan(trainPoint(ArmFIFO, 0)))
 }
 
-// A plan that makes no sense is refused before anything runs, and so is a shape that no client makes.
 func TestTrainingPlansAreChecked(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	workloadtest.Refused(t, tr.Caps(), only, trainPoint(ArmFIFO, 1), map[string]func(*engine.Plan){

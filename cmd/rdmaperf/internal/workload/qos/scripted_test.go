@@ -26,8 +26,7 @@ const (
 	part                   = 10_000 // ns of one bin
 )
 
-// take runs a point whose low class has a script, and whose high class reads in 500 ns, or
-// each 19th time in 1500. bend changes what the n-th of its reads returns.
+// take has high read in 500 ns, or each 19th time in 1500; bend changes what its n-th read returns.
 func take(t *testing.T, l *pairstest.Link, bend func(n int, b []byte)) ([]reports.Result, error) {
 	t.Helper()
 	n := 0
@@ -159,8 +158,7 @@ func TestBothClassesAreNumbered(t *testing.T) {
 	}
 }
 
-// wire is two classes by one clock, which a poll moves to what ends next, if that is the
-// poller's: a write takes each of the wire, and a read its time.
+// wire is two classes by one clock, which a poll moves to what ends next, if that is the poller's.
 type wire struct {
 	clock rdma.Clock
 	mem   []byte
@@ -208,7 +206,6 @@ func (w *wire) Poll(ended func(int)) (int, error) {
 func (w *wire) Read(at pairs.Place, b []byte) error { copy(b, w.mem[at.Off:]); return nil }
 func (w *wire) Drive() error                        { return nil }
 
-// aClass is high of a wire.
 type aClass struct{ *wire }
 
 func (h aClass) post(record int) error {

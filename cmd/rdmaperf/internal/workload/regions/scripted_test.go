@@ -18,7 +18,6 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const each, trip, slow = 100, 1000, 700
 
-// take runs a point whose far end has a script.
 func take(t *testing.T, l *pairstest.Link, o options, n int, all bool) ([]reports.Result, error) {
 	t.Helper()
 	pt := engine.Point{Workload: Name, Op: opCount, Size: o.Sizes[0], Options: engine.PackOptions(o)}
@@ -66,8 +65,7 @@ func TestScriptedRegions(t *testing.T) {
 	}
 }
 
-// Places that overlap are written one after the other where they are compared, so that each
-// write is found, in a region that has room for few.
+// Overlapping places are written one after the other where they are compared, so that each write is found.
 func TestWritesToOnePlaceAreNumbered(t *testing.T) {
 	const n = 80
 	o := options{Regions: 1, Total: 200, Sizes: []int{64}, X: 1}

@@ -27,7 +27,6 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestSchemaHasEveryMember(t *testing.T) { reporttest.Described(t, results) }
 
-// targets runs a test over all that registers here.
 func targets(t *testing.T, f func(t *testing.T, g *Target)) {
 	over := func(name string, open func() (rdma.Device, error)) {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +62,7 @@ func take(t *testing.T, g *Target, p Point) *Register {
 	return out
 }
 
-// Every arm with every pattern has the stages that the pattern has, on every target,
-// and gives everything back (the target could not be closed otherwise).
+// Every arm has every pattern's stages on every target, and gives all back, or the target could not be closed.
 func TestEveryArmHasEveryPattern(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		for _, arm := range arms.Names() {
@@ -122,7 +120,6 @@ func TestUsesAreCompared(t *testing.T) {
 	})
 }
 
-// The cache hits while the working set fits, and not always behind that.
 func TestHitRatioHasAKneeAtTheCapacity(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		ratio := func(buffers int) float64 {
@@ -139,7 +136,6 @@ func TestHitRatioHasAKneeAtTheCapacity(t *testing.T) {
 	})
 }
 
-// Lazily unmapped memory is revived and stays below its bound; the eager arm gives all up.
 func TestLazyMemoryIsRevivedAndBounded(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		lazy := take(t, g, Point{Arm: arms.Lazy, Size: 64 << 10, Pattern: PatternNew, Deferred: 256 << 10}).Pool
@@ -181,8 +177,8 @@ func TestWhatIsTooMuchIsRefused(t *testing.T) {
 	}
 }
 
-// A working set above what may be locked is measured, as the cache gives up for the next buffer what nobody uses; other
-// points above it are not. The thread that drops its capability ends with the goroutine.
+// A working set above what may be locked is measured: the cache gives up what nobody uses. The thread that drops its
+// capability ends with the goroutine.
 func TestAWorkingSetMayExceedWhatMayBeLocked(t *testing.T) {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); err != nil || lim.Cur > 64<<20 || lim.Cur < 1<<20 {
@@ -230,8 +226,8 @@ func TestAWorkingSetMayExceedWhatMayBeLocked(t *testing.T) {
 	wg.Wait()
 }
 
-// Memory whose pages were replaced behind everybody's back is noticed by every source but none. With that one a device
-// that pins pages writes to the old ones each time, and one that reaches memory by its address cannot show it.
+// Every source but none notices replaced pages. With none, a device that pins writes to the old ones, and one that
+// reaches memory by address cannot show it.
 func TestSourcesNoticeReplacedMemory(t *testing.T) {
 	targets(t, func(t *testing.T, g *Target) {
 		for word, why := range Sources(g) {
@@ -263,7 +259,7 @@ func TestSourcesNoticeReplacedMemory(t *testing.T) {
 	})
 }
 
-// paging is a device that declares on-demand paging. What is below finds the pages by itself, as a process does.
+// paging declares on-demand paging; what is below finds the pages by itself, as a process does.
 type paging struct {
 	rdma.Device
 	onDemand, pinned int
@@ -284,8 +280,7 @@ func (p *paging) RegMR(pd rdma.PD, b rdma.Buffer, access rdma.Access) (rdma.MR, 
 	return p.Device.RegMR(pd, b, access&^rdma.OnDemand)
 }
 
-// On a device that declares it, the arm registers nothing but on demand, and first and
-// second uses of new memory are told apart.
+// The arm registers nothing but on demand, and tells first and second uses of new memory apart.
 func TestOnDemandPagingWhereDeclared(t *testing.T) {
 	below, err := memdev.NewFabric(memdev.Config{}).Open("a")
 	must(t, err)

@@ -13,7 +13,6 @@ import (
 // What everything takes, ns.
 const registers, uses, deregisters = 300, 500, 200
 
-// script registers in known times.
 type script struct{}
 
 type scriptedMR struct{ rdma.MR }

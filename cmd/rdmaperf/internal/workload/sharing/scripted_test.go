@@ -25,7 +25,6 @@ func newLink(users int) *pairstest.Link {
 	return l
 }
 
-// take runs a point whose far end has a script.
 func take(t *testing.T, l *pairstest.Link, users, n int, all bool) (reports.Result, error) {
 	t.Helper()
 	pt := engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(options{users})}
@@ -63,7 +62,6 @@ func TestScriptedUsers(t *testing.T) {
 	}
 }
 
-// Each write has a number: one that is lost, changed, or another's is found at any place, long before the end.
 func TestWritesAreNumbered(t *testing.T) {
 	const users, n = 3, 60
 	for what, bend := range map[string]func(b []byte) []byte{

@@ -21,7 +21,6 @@ func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload), n
 func starvePoint(load float64) engine.Point { return pointAt(Load{High: load, Priority: 1}) }
 func pointAt(l Load) engine.Point           { return point(&engine.Plan{}, "write", 3000, l) }
 
-// Both classes are counted apart and all bytes are in place, by operations and by time.
 func TestStarvationIsCompleteAndExact(t *testing.T) {
 	for name, e := range enginetest.StacksUnderTest {
 		for _, duration := range []time.Duration{0, 20 * time.Millisecond} {
@@ -86,7 +85,6 @@ func TestStarvationClasses(t *testing.T) {
 	}
 }
 
-// The loop allocates nothing, however much it posts.
 func TestStarvationAllocatesNothing(t *testing.T) {
 	client, server := enginetest.Pair(t, enginetest.MemEnds, enginetest.QuickPlan(starvePoint(100)), only,
 		[2]engine.NewSide{func(c *engine.Group) (engine.Side, error) {
@@ -114,7 +112,6 @@ func TestStarvationFindsDamage(t *testing.T) {
 
 var only = enginetest.Only(shape)
 
-// What makes no sense is refused before anything runs.
 func TestStarvationPlansAreChecked(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table})
 	workloadtest.Refused(t, tr.Caps(), only, starvePoint(50), map[string]func(*engine.Plan){
@@ -150,8 +147,7 @@ func TestMoreThanTheCapacityIsImpossible(t *testing.T) {
 	}
 }
 
-// Every message of either class has a number: with all passes compared, one that is lost, changed, or exchanged with
-// the one before it or with the other class's is found long before the end.
+// With all passes compared, a message that is lost, changed or exchanged is found long before the end.
 func TestBothClassesAreNumbered(t *testing.T) {
 	const bad, ops = 60, 400
 	other := uint64(drive.SourceSize(3000))

@@ -63,8 +63,7 @@ func TestTensorsOnEveryCarrier(t *testing.T) {
 // received is a message in pieces.
 func received(b []byte) transports.Parts { return slices.Collect(slices.Chunk(b, 7000)) }
 
-// Of a long tensor every byte is compared within tensorParts messages, and of the first
-// message of a phase and of a short one every byte.
+// Every byte of a long tensor is compared within tensorParts messages, of the first and of short ones at once.
 func TestTensorsAreComparedInTurn(t *testing.T) {
 	for _, size := range []int{1, 1000, tensorWhole, tensorWhole + 1, 100_003} {
 		sh := &engine.Shape{Point: TensorPoint(TensorPush, size), Verify: true, Seed: 5}
@@ -96,7 +95,6 @@ func TestTensorsAreComparedInTurn(t *testing.T) {
 	}
 }
 
-// With VerifyAll every byte of every tensor is compared, however long, and counted so.
 func TestAllOfEveryTensorIsCompared(t *testing.T) {
 	const size = 100_003
 	sh := &engine.Shape{Point: TensorPoint(TensorExchange, size), Verify: true, VerifyAll: true, Seed: 5}

@@ -14,8 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// bench is rank 0 of ranks that the test is itself, with an arm and a vector of n elements: 1 is to be added, 2 is
-// where the sum goes, and 10 where what is to be added arrives.
+// bench is rank 0, with an arm and a vector: 1 is to be added, 2 is where the sum goes, 10 what arrives.
 func bench(t *testing.T, name string, n int, cfg Config) (m *Mesh, arm arms.Arm, v *vector) {
 	t.Helper()
 	closed := func(what io.Closer) { t.Cleanup(func() { must(t, what.Close()) }) }
@@ -57,7 +56,6 @@ func stepsOf(t *testing.T, algorithm string, p, n int) []steps.Step {
 	return list
 }
 
-// sentWRs keeps what is posted, and in how many calls.
 type sentWRs struct {
 	rdma.QP
 	got   []rdma.SendWR
@@ -70,14 +68,12 @@ func (s *sentWRs) PostSend(wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// post is a write: where to, and the first of its floats.
 type post struct {
 	at    uint64
 	n     int
 	first float32
 }
 
-// writes are those that were posted, of bytes in b.
 func (s *sentWRs) writes(b rdma.Buffer) (all []post) {
 	for _, w := range s.got {
 		if w.Op == rdma.OpWrite {
@@ -88,14 +84,12 @@ func (s *sentWRs) writes(b rdma.Buffer) (all []post) {
 	return all
 }
 
-// peerOf makes a rank a peer that keeps what is posted to it.
 func peerOf(m *Mesh, rank int) (*peer, *sentWRs) {
 	qp := &sentWRs{}
 	m.peers[rank] = &peer{rank: rank, qp: qp, headBase: 8 << 10}
 	return m.peers[rank], qp
 }
 
-// turned takes a turn, which has to end the step or not.
 func (x *exchange) turned(t *testing.T, what string, want bool) {
 	t.Helper()
 	if done, err := x.turn(); done != want || err != nil {
@@ -103,9 +97,8 @@ func (x *exchange) turned(t *testing.T, what string, want bool) {
 	}
 }
 
-// TestKeptMemoryIsSentFromWhereItLies: of a message without a rendezvous the bytes are gathered
-// from the user's memory where its registration is kept and a copy would cost more, and the
-// sum is not told before that memory is the user's again.
+// Short bytes are gathered from memory whose registration is kept, where a copy costs more; the sum waits for their
+// return.
 func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 	const n = 4 * lendFrom / elem // elements: a half is twice as long as needed
 	for _, c := range []struct {
@@ -161,9 +154,7 @@ func TestKeptMemoryIsSentFromWhereItLies(t *testing.T) {
 	}
 }
 
-// TestNothingIsAddedToWhatIsBeingSent: recursive doubling sends the vector that it adds to. A long
-// one waits for the end of that send, a short one is copied. The first step sends what the user
-// gave and nobody changes, so it does neither.
+// Recursive doubling adds to what it sends: a long vector waits for that send, a short one is copied.
 func TestNothingIsAddedToWhatIsBeingSent(t *testing.T) {
 	const n = 2 * lendFrom / elem
 	list := stepsOf(t, "doubling", 4, n)
@@ -205,9 +196,7 @@ func TestNothingIsAddedToWhatIsBeingSent(t *testing.T) {
 	}
 }
 
-// TestASegmentGoesOnAsSoonAsItIsAdded: of two ranks that halve, the second step's first segment is
-// on its way before the first step has the rest, but not before the peer said where to, nor
-// in place of this step's own. What may go at once is posted at once.
+// The second step's first segment leaves before the first step has the rest, not before the peer said where to.
 func TestASegmentGoesOnAsSoonAsItIsAdded(t *testing.T) {
 	const segment, n = 256, 256 // bytes; elements: two segments a half
 	m, arm, v := bench(t, arms.None, n, Config{Size: 2, Segment: segment, Timeout: short.Timeout})
@@ -253,9 +242,7 @@ func TestASegmentGoesOnAsSoonAsItIsAdded(t *testing.T) {
 	x.turned(t, "the step is done when its own message is", true)
 }
 
-// TestWhatIsAddedArrivesInPlace: what is to be added to the user's own numbers arrives where the sum
-// goes. It arrives aside where the sum has something already, and where a registration of
-// that place would be one more, as nobody keeps it.
+// What is added arrives where the sum goes, or aside where that holds something or nobody keeps registrations.
 func TestWhatIsAddedArrivesInPlace(t *testing.T) {
 	const n = 256 // elements
 	list := stepsOf(t, "doubling", 4, n)
@@ -291,8 +278,7 @@ func TestWhatIsAddedArrivesInPlace(t *testing.T) {
 	}
 }
 
-// A message has no more pieces than its receiver has posted receives for, twice, and those are
-// fewer where the slots are large.
+// A message has half as many pieces as its receiver has receives, and fewer where slots are large.
 func TestPiecesHaveReceives(t *testing.T) {
 	const n = 64 << 10 // elements: 64 pieces of 4 KiB
 	for eager, want := range map[int]int{64: 32, 8 << 10: 32, 16 << 10: 32, 32 << 10: 16, 64 << 10: 8, 128 << 10: 8} {

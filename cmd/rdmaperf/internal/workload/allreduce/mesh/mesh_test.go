@@ -22,7 +22,6 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// ranks runs f on each of p ranks at once and closes everything.
 func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Config,
 	f func(ctx context.Context, m *Mesh, dev rdma.Device) error) {
 	t.Helper()
@@ -56,8 +55,7 @@ func ranks(t *testing.T, p int, open func(rank int) (rdma.Device, error), cfg Co
 	}
 }
 
-// providers runs a test over two software devices, one with completions that mean the
-// peer has it and one whose completions are local.
+// providers are two software devices: completions mean that the peer has it, or are local.
 func providers(t *testing.T, f func(t *testing.T, open func(rank int) (rdma.Device, error))) {
 	t.Run("mem", func(t *testing.T) {
 		fab := memdev.NewFabric(memdev.Config{})
@@ -70,8 +68,6 @@ func providers(t *testing.T, f func(t *testing.T, open func(rank int) (rdma.Devi
 
 var short = Config{Eager: 64, Segment: 512, Timeout: 20 * time.Second}
 
-// All-reduce sums with short messages, long ones, and segments, of one, an odd and an
-// even number of ranks, with every arm.
 func TestVectorsAreSummed(t *testing.T) {
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		for _, p := range []int{1, 2, 3, 4} {
@@ -162,7 +158,6 @@ func TestASilentRankIsNamed(t *testing.T) {
 	})
 }
 
-// polls counts the polls of a CQ.
 type polls struct {
 	rdma.CQ
 	n int
@@ -173,8 +168,7 @@ func (p *polls) Poll(wcs []rdma.WC) (int, error) {
 	return p.CQ.Poll(wcs)
 }
 
-// A rank that may sleep looks for a completion as often as it offers its CPU, and once more
-// behind the request of an event: it does not take a CPU from the rank that it waits for.
+// A rank that may sleep polls as often as it offers its CPU, and once more behind the request of an event.
 func TestAWaitingRankDoesNotSpin(t *testing.T) {
 	// of a round: two messages or so, each with two more looks before its event and one behind
 	const rounds, most = 20, 8 + 2*offers
@@ -236,8 +230,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// A rank whose queue pair was ended by a fault of its peer names the rank and the fault, and
-// not only that its own requests were flushed.
+// A rank whose queue pair a fault of its peer ended names the rank and the fault, not only a flush.
 func TestAFlushedRankSaysWhy(t *testing.T) {
 	providers(t, func(t *testing.T, open func(rank int) (rdma.Device, error)) {
 		joined := make(chan struct{})
@@ -276,8 +269,7 @@ func TestAFlushedRankSaysWhy(t *testing.T) {
 	})
 }
 
-// Every element is the sum of two, at every length around the vectors and every alignment,
-// also where the sum replaces one of them, and nothing beside them is touched.
+// Sums hold at every length and alignment, also in place, and nothing beside them is touched.
 func TestElementsAreAdded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 300 {

@@ -2,8 +2,7 @@ package steps
 
 import "testing"
 
-// Every rank ends with the sum of all, for any number of ranks and elements, and what
-// one sends is what the other expects.
+// What one sends is what the other expects, for any number of ranks and elements.
 func TestEveryRankHasTheSum(t *testing.T) {
 	for _, algorithm := range Algorithms() {
 		for p := 1; p <= 9; p++ {
@@ -75,8 +74,7 @@ func TestEveryRankHasTheSum(t *testing.T) {
 	}
 }
 
-// Where the number of ranks is a power of two, ring and halving move 2(p-1)/p of the vector from each rank, the least
-// that is possible; halving in 2 log p steps, and doubling in half of those, with the whole vector in each.
+// Of a power of two of ranks, ring and halving move 2(p-1)/p of the vector from each, the least possible.
 func TestWhatMovesInHowManySteps(t *testing.T) {
 	for log, p := range map[int]int{1: 2, 2: 4, 3: 8} {
 		least := 2 * (p - 1) * 8000 / p

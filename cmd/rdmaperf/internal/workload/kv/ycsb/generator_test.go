@@ -124,7 +124,6 @@ func TestRequestsFollowTheirDistribution(t *testing.T) {
 	}
 }
 
-// What was inserted last is read most.
 func TestLatestFollowsInserts(t *testing.T) {
 	cfg := config(t, "d")
 	keys := NewKeys(cfg.Records)
@@ -242,8 +241,7 @@ func TestKeysCountWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-// chiSquare is Pearson's statistic and its limit: the mean plus six standard
-// deviations of its distribution, which a right sequence does not reach.
+// chiSquare is Pearson's statistic, and a limit: the mean plus six standard deviations of its distribution.
 func chiSquare(t *testing.T, seen []int, want []float64) (stat, limit float64) {
 	t.Helper()
 	n, sum := 0, 0.0
@@ -289,8 +287,7 @@ func zeta(n uint64, s float64) float64 {
 	if n <= direct {
 		return sum
 	}
-	// The rest by the formula of Euler and Maclaurin: the integral, the trapezoid's
-	// ends, and the first derivative. What is left out is below 1e-13.
+	// The rest by Euler and Maclaurin: integral, ends and first derivative. What is left out is below 1e-13.
 	a, b := float64(direct), float64(n)
 	f := func(x float64) float64 { return math.Pow(x, -s) }
 	d := func(x float64) float64 { return -s * math.Pow(x, -s-1) }
@@ -317,7 +314,6 @@ func TestZipfIsExact(t *testing.T) {
 		if stat, limit := chiSquare(t, seen, analytic(c.n, c.s)); stat > limit {
 			t.Errorf("n %d, s %v: chi-square %.0f, limit %.0f", c.n, c.s, stat, limit)
 		}
-		// The test tells a slightly different exponent apart.
 		if c.n == 1000 {
 			if stat, limit := chiSquare(t, seen, analytic(c.n, c.s+0.02)); stat < limit {
 				t.Errorf("n %d: exponent %v passes for %v", c.n, c.s, c.s+0.02)
@@ -373,8 +369,7 @@ func TestRecordsProveThemselves(t *testing.T) {
 		if at, _ := cfg.CheckRecord(b, 42); at >= 0 {
 			t.Fatalf("fields of %d bytes: wrong at %d", size, at)
 		}
-		// Every byte of contents tells where it is wrong and what it must be; a wrong
-		// version shows at the first byte behind it.
+		// A wrong version shows at the first byte behind it.
 		for i := range b {
 			b[i] ^= 0x40
 			at, want := cfg.CheckRecord(b, 42)
